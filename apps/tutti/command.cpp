@@ -1,0 +1,60 @@
+#include "apps/tutti/command.hpp"
+
+#include <cstdio>
+#include <fmt/format.h>
+
+#include "model/document.hpp"
+
+namespace tutti {
+
+void FileOptions::add_file(CLI::App& command, const std::string& what) {
+  command.add_option("file", path, what)->required();
+  command.add_option("--machine", machine, "machine file to use in place of the one that the file names");
+  command.add_flag("--json", json, "print one JSON object");
+}
+
+void FileOptions::add_planner(CLI::App& command) {
+  std::string names;
+  for (const Planner& row : planners()) names += fmt::format("\n    {:<22}{}", row.name, row.summary);
+  planner = planners().front().name;
+  command.add_option("--planner", planner, "how the streams of a batch are arranged:" + names)->capture_default_str();
+}
+
+void FileOptions::add_task_options(CLI::App& command) {
+  command.add_option("--policy", policy, "edf, rm or dm, in place of the file's");
+  command.add_option("--set", parameters, "NAME=SIZE: another value for a parameter of the file");
+}
+
+Expected<const Planner*> FileOptions::chosen_planner() const {
+  if (const Planner* found = find_planner(planner)) return found;
+  std::vector<std::string_view> names;
+  for (const Planner& row : planners()) names.push_back(row.name);
+  const std::string guess = suggestion(planner, names);
+  return invalid_input(fmt::format("--planner: there is no planner '{}';{}", planner,
+                                   guess.empty() ? " --help lists them" : guess));
+}
+
+Expected<TaskFileOverrides> FileOptions::overrides() const {
+  TaskFileOverrides overrides{machine, std::nullopt, {}};
+  if (!policy.empty()) {
+    overrides.policy = parse_policy(policy);
+    if (!overrides.policy) return invalid_input(fmt::format("--policy: there is no policy '{}'; give edf, rm or dm", policy));
+  }
+  for (const std::string& text : parameters) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return invalid_input(fmt::format("--set: '{}' is no NAME=SIZE; write it like image=160MB", text));
+    }
+    const auto size = parse_bytes(std::string_view(text).substr(equals + 1));
+    if (!size) return invalid_input("--set: " + size.error().message);
+    overrides.parameters[text.substr(0, equals)] = *size;
+  }
+  return overrides;
+}
+
+int report_error(const Error& error) {
+  fmt::print(stderr, "{}\n", error.text());
+  return error.code == ErrorCode::InvalidInput ? kUsage : kTrouble;
+}
+
+}  // namespace tutti

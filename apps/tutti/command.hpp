@@ -1,0 +1,56 @@
+#pragma once
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/error.hpp"
+#include "model/planner.hpp"
+#include "sched/task_yaml.hpp"
+
+namespace tutti {
+
+/// The exit codes that scripts rely on.
+enum ExitCode : int {
+  kFine = 0,
+  kNegative = 1,  ///< not schedulable, a deadline missed
+  kUsage = 2,     ///< usage or invalid input
+  kTrouble = 3,   ///< machine, driver, host or a user's kernel
+  kInterrupted = 130,
+};
+
+/// One subcommand: a row of the table in `main.cpp`. To add one, write its file with a function like these and add a row.
+struct Command {
+  /// Declares the subcommand's options on the parser; when it is chosen, its callback leaves the exit code.
+  void (*add)(CLI::App& parser, int& exit_code);
+};
+
+void add_predict(CLI::App& parser, int& exit_code);
+void add_check(CLI::App& parser, int& exit_code);
+void add_compare(CLI::App& parser, int& exit_code);
+void add_run(CLI::App& parser, int& exit_code);
+
+/// What the subcommands that read a file have in common.
+struct FileOptions {
+  std::string path;
+  std::optional<std::string> machine;
+  std::string planner;
+  std::string policy;
+  std::vector<std::string> parameters;  ///< NAME=SIZE
+  bool json = false;
+
+  /// Declares FILE, --machine and --json.
+  void add_file(CLI::App& command, const std::string& what);
+  void add_planner(CLI::App& command);
+  /// Declares --policy and --set.
+  void add_task_options(CLI::App& command);
+
+  [[nodiscard]] Expected<const Planner*> chosen_planner() const;
+  [[nodiscard]] Expected<TaskFileOverrides> overrides() const;
+};
+
+/// Prints an error to standard error and returns its exit code.
+int report_error(const Error& error);
+
+}  // namespace tutti

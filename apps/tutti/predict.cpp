@@ -1,0 +1,38 @@
+#include <fmt/format.h>
+#include <memory>
+
+#include "apps/tutti/command.hpp"
+#include "apps/tutti/report.hpp"
+#include "model/batch_yaml.hpp"
+
+namespace tutti {
+namespace {
+
+int predict(const FileOptions& options) {
+  const auto planner = options.chosen_planner();
+  if (!planner) return report_error(planner.error());
+  const auto file = load_batch(options.path, options.machine);
+  if (!file) return report_error(file.error());
+  const Timeline timeline = plan(**planner, file->machine, file->batch);
+  if (options.json) {
+    Json json = timeline_json(**planner, file->machine, timeline);
+    json["schema_version"] = 1;
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    fmt::print("{}", timeline_text(**planner, file->machine, timeline));
+  }
+  return kFine;
+}
+
+}  // namespace
+
+void add_predict(CLI::App& parser, int& exit_code) {
+  CLI::App* command = parser.add_subcommand("predict", "how long a batch takes, and when each stream runs");
+  command->footer("Example:\n  tutti predict configs/batches/inspection-example.yaml --planner time_division");
+  auto options = std::make_shared<FileOptions>();
+  options->add_file(*command, "batch file");
+  options->add_planner(*command);
+  command->callback([options, &exit_code] { exit_code = predict(*options); });
+}
+
+}  // namespace tutti

@@ -1,0 +1,221 @@
+#include "apps/tutti/report.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "apps/table.hpp"
+
+namespace tutti {
+namespace {
+
+std::string ms(Duration time) { return fmt::format("{:.3f}", to_ms(time)); }
+std::string ms(const std::optional<Duration>& time) { return time ? ms(*time) : "-"; }
+Json json_ms(const std::optional<Duration>& time) { return time ? Json(to_ms(*time)) : Json(nullptr); }
+
+std::string_view word(Answer answer) {
+  switch (answer) {
+    case Answer::Schedulable: return "schedulable";
+    case Answer::NotSchedulable: return "not_schedulable";
+    case Answer::Unknown: return "unknown";
+  }
+  return "";
+}
+
+std::string_view word(Exactness exactness) {
+  switch (exactness) {
+    case Exactness::Exact: return "exact";
+    case Exactness::Sufficient: return "sufficient";
+    case Exactness::Necessary: return "necessary";
+  }
+  return "";
+}
+
+/// Columns [start, end) of a bar `width` wide; what takes any time is at least one column.
+void fill_bar(std::string& bar, Duration start, Duration end, Duration whole, char mark) {
+  if (whole <= Duration{0} || end <= start) return;
+  const auto column = [&](Duration at) {
+    return static_cast<std::size_t>(to_ms(at) / to_ms(whole) * static_cast<double>(bar.size()));
+  };
+  const std::size_t first = std::min(column(start), bar.size() - 1);
+  const std::size_t last = std::clamp(column(end), first + 1, bar.size());
+  std::fill(bar.begin() + static_cast<std::ptrdiff_t>(first), bar.begin() + static_cast<std::ptrdiff_t>(last), mark);
+}
+
+Json witness_json(const TaskSet& tasks, const Witness& witness) {
+  Json by_task = Json::array();
+  for (const TaskLoad& load : witness.by_task) {
+    by_task.push_back({{"name", tasks.tasks[load.task.index()].name}, {"load_ms", to_ms(load.load)}});
+  }
+  const auto name = [&](const std::optional<TaskId>& task) {
+    return task ? Json(tasks.tasks[task->index()].name) : Json(nullptr);
+  };
+  return {{"interval_ms", to_ms(witness.interval)}, {"load_ms", to_ms(witness.load)},
+          {"blocking_ms", to_ms(witness.blocking)}, {"blocker", name(witness.blocker)},
+          {"task", name(witness.task)},             {"by_task", by_task}};
+}
+
+struct TaskSummary {
+  std::uint64_t released = 0;
+  std::uint64_t completed = 0;
+  std::uint64_t missed = 0;
+  std::uint64_t failed = 0;
+  std::optional<Duration> worst_response;
+};
+
+std::vector<TaskSummary> summarize(const AdmittedTaskSet& admitted, const RunRecord& record) {
+  std::vector<TaskSummary> summary(admitted.tasks().tasks.size());
+  for (const JobRecord& job : record.jobs) {
+    TaskSummary& row = summary[job.task.index()];
+    ++row.released;
+    if (job.finish && !job.error) ++row.completed;
+    if (job.missed()) ++row.missed;
+    if (job.error) ++row.failed;
+    if (job.finish) row.worst_response = std::max(row.worst_response.value_or(Duration{0}), *job.finish - job.arrival);
+  }
+  return summary;
+}
+
+}  // namespace
+
+Json timeline_json(const Planner& planner, const Topology& machine, const Timeline& timeline) {
+  Json streams = Json::array();
+  for (const StreamTimeline& line : timeline.streams) {
+    Json transfer = nullptr;
+    Json kernel = nullptr;
+    if (line.transfer) {
+      transfer = {{"path", to_string(line.transfer->path)}, {"start_ms", to_ms(line.transfer->start)}, {"end_ms", to_ms(line.transfer->end)}};
+    }
+    if (line.kernel) {
+      kernel = {{"on", machine.vertex(line.kernel->on).name}, {"start_ms", to_ms(line.kernel->start)}, {"end_ms", to_ms(line.kernel->end)}};
+    }
+    streams.push_back({{"name", line.name}, {"transfer", transfer}, {"kernel", kernel}});
+  }
+  return {{"planner", planner.name}, {"latency_ms", to_ms(timeline.latency)}, {"latest_ms", nullptr}, {"streams", streams}};
+}
+
+std::string timeline_text(const Planner& planner, const Topology& machine, const Timeline& timeline) {
+  constexpr std::size_t kBarWidth = 40;
+  Table table({"stream", "path", "transfer ms", "", "kernel ms", "", "on", "0 .. " + ms(timeline.latency) + " ms"});
+  for (const std::size_t column : {std::size_t{1}, std::size_t{6}, std::size_t{7}}) table.align_left(column);
+  for (const StreamTimeline& line : timeline.streams) {
+    std::vector<std::string> row{line.name, "-", "-", "", "-", "", "-", std::string(kBarWidth, '.')};
+    if (line.transfer) {
+      row[1] = to_string(line.transfer->path);
+      row[2] = ms(line.transfer->start);
+      row[3] = ms(line.transfer->end);
+      fill_bar(row[7], line.transfer->start, line.transfer->end, timeline.latency, '=');
+    }
+    if (line.kernel) {
+      row[4] = ms(line.kernel->start);
+      row[5] = ms(line.kernel->end);
+      row[6] = machine.vertex(line.kernel->on).name;
+      fill_bar(row[7], line.kernel->start, line.kernel->end, timeline.latency, '#');
+    }
+    table.add(std::move(row));
+  }
+  return fmt::format("{} on {}: {} ms\n\n{}", planner.name, machine.name(), ms(timeline.latency), table.text());
+}
+
+std::string_view assumption() {
+  return "holds for sizes and kernels exactly as declared, bandwidths at or above guaranteed: a smaller transfer or a shorter "
+         "kernel can make another stream finish later, and no bound covers that yet";
+}
+
+Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict) {
+  Json tasks = Json::array();
+  for (std::size_t i = 0; i < set.tasks.size(); ++i) {
+    const TaskTiming& timing = verdict.timings[i];
+    const auto& response = verdict.worst_responses[i];
+    tasks.push_back({{"name", set.tasks[i].name},
+                     {"wcet_ms", to_ms(timing.wcet)},
+                     {"period_ms", to_ms(timing.period)},
+                     {"deadline_ms", to_ms(timing.deadline)},
+                     {"jitter_ms", to_ms(timing.jitter)},
+                     {"worst_response_ms", json_ms(response)},
+                     {"slack_ms", response ? Json(to_ms(timing.deadline - *response)) : Json(nullptr)}});
+  }
+  Json tests = Json::array();
+  for (const Verdict& test : verdict.tests) {
+    tests.push_back({{"name", test.test},
+                     {"exactness", word(test.exactness)},
+                     {"verdict", word(test.answer)},
+                     {"witness", test.witness ? witness_json(set, *test.witness) : Json(nullptr)},
+                     {"reason", test.reason.empty() ? Json(nullptr) : Json(test.reason)}});
+  }
+  return {{"schema_version", 1},
+          {"schedulable", verdict.answer == Answer::Schedulable},
+          {"verdict", word(verdict.answer)},
+          {"policy", to_string(set.policy)},
+          {"utilization", verdict.utilization},
+          {"tasks", tasks},
+          {"tests", tests},
+          {"reasons", verdict.reasons},
+          {"assumption", assumption()}};
+}
+
+std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict) {
+  std::string text;
+  const std::string_view answer = verdict.answer == Answer::Schedulable      ? "schedulable: every deadline is guaranteed"
+                                  : verdict.answer == Answer::NotSchedulable ? "NOT schedulable"
+                                                                             : "unknown: no proof either way";
+  text += fmt::format("{} (non-preemptive {}, utilization {:.4f})\n", answer, to_string(set.policy), verdict.utilization);
+  for (const std::string& reason : verdict.reasons) text += fmt::format("  {}\n", reason);
+  if (set.tasks.empty()) text += "  the task set is empty\n";
+  Table tasks({"task", "wcet ms", "period ms", "deadline ms", "jitter ms", "worst response ms", "slack ms"});
+  for (std::size_t i = 0; i < set.tasks.size(); ++i) {
+    const TaskTiming& timing = verdict.timings[i];
+    const auto& response = verdict.worst_responses[i];
+    tasks.add({set.tasks[i].name, ms(timing.wcet), ms(timing.period), ms(timing.deadline), ms(timing.jitter), ms(response),
+               response ? ms(timing.deadline - *response) : "-"});
+  }
+  Table tests({"test", "", "verdict"});
+  tests.align_left(1);
+  tests.align_left(2);
+  for (const Verdict& test : verdict.tests) {
+    const bool passed = test.exactness == Exactness::Necessary && test.answer == Answer::Unknown;
+    tests.add({std::string(test.test), std::string(word(test.exactness)), std::string(passed ? "holds" : word(test.answer))});
+  }
+  text += fmt::format("\n{}\n{}\n{}\n", tasks.text(), tests.text(), assumption());
+  return text;
+}
+
+Json run_json(const AdmittedTaskSet& admitted, const RunRecord& record, std::string_view backend, std::string_view clock) {
+  const TaskSet& set = admitted.tasks();
+  Json jobs = Json::array();
+  for (const JobRecord& job : record.jobs) {
+    jobs.push_back({{"task", set.tasks[job.task.index()].name},
+                    {"index", job.index},
+                    {"release_ms", to_ms(job.arrival)},
+                    {"start_ms", job.finish ? Json(to_ms(job.start)) : Json(nullptr)},
+                    {"finish_ms", json_ms(job.finish)},
+                    {"deadline_ms", to_ms(job.deadline)},
+                    {"missed", job.missed()},
+                    {"error", job.error ? Json(job.error->message) : Json(nullptr)}});
+  }
+  Json summary = Json::array();
+  const auto rows = summarize(admitted, record);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    summary.push_back({{"task", set.tasks[i].name},
+                       {"released", rows[i].released},
+                       {"completed", rows[i].completed},
+                       {"missed", rows[i].missed},
+                       {"failed", rows[i].failed},
+                       {"worst_response_ms", json_ms(rows[i].worst_response)},
+                       {"bound_ms", json_ms(admitted.worst_responses()[i])}});
+  }
+  return {{"schema_version", 1}, {"backend", backend}, {"clock", clock}, {"jobs", jobs}, {"summary", summary}};
+}
+
+std::string run_text(const AdmittedTaskSet& admitted, const RunRecord& record, std::string_view backend, std::string_view clock) {
+  Table table({"task", "jobs", "completed", "missed", "failed", "worst response ms", "bound ms", "deadline ms"});
+  const auto rows = summarize(admitted, record);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    table.add({admitted.tasks().tasks[i].name, fmt::to_string(rows[i].released), fmt::to_string(rows[i].completed),
+               fmt::to_string(rows[i].missed), fmt::to_string(rows[i].failed), ms(rows[i].worst_response),
+               ms(admitted.worst_responses()[i]), ms(admitted.timings()[i].deadline)});
+  }
+  return fmt::format("{} jobs on the {} backend, {} clock, non-preemptive {}\n\n{}", record.jobs.size(), backend, clock,
+                     to_string(admitted.tasks().policy), table.text());
+}
+
+}  // namespace tutti

@@ -1,0 +1,31 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "model/planner.hpp"
+#include "runtime/dispatcher.hpp"
+#include "sched/admission.hpp"
+
+namespace tutti {
+
+using Json = nlohmann::ordered_json;
+
+/// A planned batch as `predict` prints it.
+[[nodiscard]] Json timeline_json(const Planner& planner, const Topology& machine, const Timeline& timeline);
+/// The same for people: a row a stream, with a bar for its transfer (=) and its kernel (#).
+[[nodiscard]] std::string timeline_text(const Planner& planner, const Topology& machine, const Timeline& timeline);
+
+/// The answer of `check`.
+[[nodiscard]] Json verdict_json(const TaskSet& tasks, const AdmissionVerdict& verdict);
+[[nodiscard]] std::string verdict_text(const TaskSet& tasks, const AdmissionVerdict& verdict);
+
+/// What a verdict takes for granted; one sentence.
+[[nodiscard]] std::string_view assumption();
+
+/// The report of `run`.
+[[nodiscard]] Json run_json(const AdmittedTaskSet& admitted, const RunRecord& record, std::string_view backend,
+                            std::string_view clock);
+[[nodiscard]] std::string run_text(const AdmittedTaskSet& admitted, const RunRecord& record, std::string_view backend,
+                                   std::string_view clock);
+
+}  // namespace tutti

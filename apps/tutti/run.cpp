@@ -1,0 +1,126 @@
+#include <atomic>
+#include <csignal>
+#include <fmt/format.h>
+#include <memory>
+
+#include "apps/tutti/command.hpp"
+#include "apps/tutti/kernels.hpp"
+#include "apps/tutti/report.hpp"
+#include "runtime/dispatcher.hpp"
+#include "runtime/sim/sim_backend.hpp"
+
+namespace tutti {
+namespace {
+
+std::atomic<bool> interrupted{false};  // the one thing that a signal handler can reach
+
+void on_interrupt(int) { interrupted = true; }
+
+struct RunCommand {
+  FileOptions file;
+  std::optional<std::uint64_t> jobs;
+  std::string duration;
+  std::string clock = "virtual";
+  std::string backend = "sim";
+  std::uint64_t seed = 1;
+};
+
+Expected<RunOptions> run_options(const RunCommand& command) {
+  RunOptions options;
+  options.jobs = command.jobs;
+  options.seed = command.seed;
+  options.interrupted = &interrupted;
+  if (command.duration.empty()) return options;
+  const auto duration = parse_duration(command.duration);
+  if (!duration) return invalid_input("--for: " + duration.error().message);
+  options.arrivals_before = *duration;
+  return options;
+}
+
+Expected<std::unique_ptr<Clock>> make_clock(const std::string& name) {
+  if (name == "virtual") return std::make_unique<VirtualClock>();
+  if (name == "real") return std::make_unique<RealClock>();
+  return invalid_input(fmt::format("--clock: there is no clock '{}'; give virtual or real", name));
+}
+
+int exit_code_of(const RunRecord& record) {
+  if (record.interrupted) return kInterrupted;
+  const auto any = [&](auto test) { return std::any_of(record.jobs.begin(), record.jobs.end(), test); };
+  if (any([](const JobRecord& job) { return job.error.has_value(); })) return kTrouble;
+  return any([](const JobRecord& job) { return job.missed(); }) ? kNegative : kFine;
+}
+
+void print_trouble(const RunRecord& record, const TaskSet& tasks) {
+  std::size_t failed = 0;
+  for (const JobRecord& job : record.jobs) {
+    if (!job.error || ++failed > 10) continue;
+    fmt::print(stderr, "job {} of task '{}': {}\n", job.index, tasks.tasks[job.task.index()].name, job.error->message);
+  }
+  if (failed > 10) fmt::print(stderr, "and {} more failed jobs; --json has them all\n", failed - 10);
+  if (record.interrupted) fmt::print(stderr, "interrupted; the report covers what had run\n");
+}
+
+int run_admitted(const RunCommand& command, const AdmittedTaskSet& admitted, Clock& clock, const RunOptions& options) {
+  const KernelRegistry kernels = kernels_of_this_program();
+  // A set whose tasks only declare their Wcet needs no machine; any will do for the time to pass on.
+  const auto machine = admitted.tasks().machine ? Expected<Topology>(*admitted.tasks().machine) : idle_machine();
+  if (!machine) return report_error(machine.error());
+  SimBackend backend(*machine, kernels, clock);
+  std::vector<std::unique_ptr<PatternProgram>> programs;
+  std::vector<TaskProgram*> rows;
+  for (const Task& task : admitted.tasks().tasks) {
+    programs.push_back(std::make_unique<PatternProgram>(task, command.seed));
+    rows.push_back(programs.back().get());
+  }
+  Executor executor(*machine, admitted.planner(), backend, clock);
+  const auto record = run_tasks(executor, admitted, rows, options);
+  if (!record) return report_error(record.error());
+  if (command.file.json) {
+    fmt::print("{}\n", run_json(admitted, *record, backend.name(), clock.name()).dump(2));
+  } else {
+    fmt::print("{}", run_text(admitted, *record, backend.name(), clock.name()));
+  }
+  print_trouble(*record, admitted.tasks());
+  return exit_code_of(*record);
+}
+
+int run(const RunCommand& command) {
+  const auto planner = command.file.chosen_planner();
+  if (!planner) return report_error(planner.error());
+  const auto options = run_options(command);
+  if (!options) return report_error(options.error());
+  const auto clock = make_clock(command.clock);
+  if (!clock) return report_error(clock.error());
+  if (command.backend == "cuda") return report_error(machine_trouble("--backend: this build has no CUDA backend; give sim").value());
+  if (command.backend != "sim") {
+    return report_error(invalid_input(fmt::format("--backend: there is no backend '{}'; give sim", command.backend)).value());
+  }
+  const auto tasks = command.file.overrides().and_then([&](const auto& given) { return load_tasks(command.file.path, given); });
+  if (!tasks) return report_error(tasks.error());
+  const AdmissionVerdict verdict = AdmissionController(**planner).decide(*tasks);
+  if (!verdict.admitted) {
+    fmt::print(stderr, "not run, since its deadlines are not guaranteed:\n{}", verdict_text(*tasks, verdict));
+    return kNegative;
+  }
+  std::signal(SIGINT, on_interrupt);
+  return run_admitted(command, *verdict.admitted, **clock, *options);
+}
+
+}  // namespace
+
+void add_run(CLI::App& parser, int& exit_code) {
+  CLI::App* command = parser.add_subcommand("run", "runs a task set whose deadlines are guaranteed");
+  command->footer("Example:\n  tutti run configs/tasks/wafer-inspection.yaml --jobs 100");
+  auto options = std::make_shared<RunCommand>();
+  options->file.add_file(*command, "task set");
+  options->file.add_planner(*command);
+  options->file.add_task_options(*command);
+  CLI::Option* jobs = command->add_option("--jobs", options->jobs, "so many jobs in all (default: one hyperperiod, at most 1000 jobs)");
+  command->add_option("--for", options->duration, "all jobs that arrive in this time, like 10s")->excludes(jobs);
+  command->add_option("--clock", options->clock, "virtual: as fast as possible; real: in real time")->capture_default_str();
+  command->add_option("--backend", options->backend, "sim: a simulated machine that moves real bytes")->capture_default_str();
+  command->add_option("--seed", options->seed, "of the release jitter and the data")->capture_default_str();
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+}  // namespace tutti

@@ -1,0 +1,159 @@
+#include "apps/wafer_inspection/defects.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "model/expects.hpp"
+
+namespace wafer {
+
+namespace {
+
+/// Pixels of one row with at most `gap` zeros between them.
+struct Run {
+  int y = 0;
+  int first = 0;
+  int last = 0;
+  int area = 0;
+  std::uint8_t peak = 0;
+  std::size_t parent = 0;  ///< of the union-find forest; a root is its own parent and the first of its tree
+};
+
+bool is_clean(std::span<const std::uint8_t> pixels) {
+  std::uint8_t any = 0;
+  for (const std::uint8_t pixel : pixels) any = static_cast<std::uint8_t>(any | pixel);
+  return any == 0;
+}
+
+/// The first pixel from `x` on that is not zero, or the width of the row; eight zeros are passed in one step.
+std::size_t next_dirty(std::span<const std::uint8_t> row, std::size_t x) {
+  for (std::uint64_t word = 0; x + sizeof word <= row.size(); x += sizeof word) {
+    std::memcpy(&word, row.data() + x, sizeof word);
+    if (word != 0) break;
+  }
+  while (x < row.size() && row[x] == 0) ++x;
+  return x;
+}
+
+void append_runs(std::span<const std::uint8_t> row, int y, int gap, std::vector<Run>& runs) {
+  const std::size_t before = runs.size();
+  for (std::size_t at = next_dirty(row, 0); at < row.size(); at = next_dirty(row, at + 1)) {
+    const int x = static_cast<int>(at);
+    if (runs.size() == before || x - runs.back().last > gap + 1)
+      runs.push_back({.y = y, .first = x, .last = x, .area = 0, .peak = 0, .parent = runs.size()});
+    Run& run = runs.back();
+    run.last = x;
+    ++run.area;
+    run.peak = std::max(run.peak, row[at]);
+  }
+}
+
+std::vector<Run> find_runs(std::span<const std::uint8_t> report, std::size_t width, int gap) {
+  // Some rows at a time: asking row by row would cost more than the bytes do.
+  constexpr std::size_t rows_at_a_time = 16;
+  std::vector<Run> runs;
+  const std::size_t rows = report.size() / width;
+  for (std::size_t top = 0; top < rows; top += rows_at_a_time) {
+    const std::size_t bottom = std::min(top + rows_at_a_time, rows);
+    if (is_clean(report.subspan(top * width, (bottom - top) * width))) continue;
+    for (std::size_t y = top; y < bottom; ++y)
+      if (const auto row = report.subspan(y * width, width); !is_clean(row))
+        append_runs(row, static_cast<int>(y), gap, runs);
+  }
+  return runs;
+}
+
+std::size_t root_of(std::vector<Run>& runs, std::size_t run) {
+  while (runs[run].parent != run) {
+    runs[run].parent = runs[runs[run].parent].parent;  // halves the path for the next walk
+    run = runs[run].parent;
+  }
+  return run;
+}
+
+void join(std::vector<Run>& runs, std::size_t a, std::size_t b) {
+  const std::size_t root_a = root_of(runs, a);
+  const std::size_t root_b = root_of(runs, b);
+  runs[std::max(root_a, root_b)].parent = std::min(root_a, root_b);
+}
+
+/// Joins the runs [upper, lower) of one row with those of the row [lower, end) below it.
+void join_rows(std::vector<Run>& runs, std::pair<std::size_t, std::size_t> upper,
+               std::pair<std::size_t, std::size_t> lower, int gap) {
+  auto [a, a_end] = upper;
+  auto [b, b_end] = lower;
+  while (a < a_end && b < b_end) {
+    if (runs[a].first - runs[b].last <= gap + 1 && runs[b].first - runs[a].last <= gap + 1) join(runs, a, b);
+    // The one that ends first can meet nothing further right.
+    runs[a].last < runs[b].last ? ++a : ++b;
+  }
+}
+
+void join_neighbours(std::vector<Run>& runs, int gap) {
+  std::vector<std::pair<std::size_t, std::size_t>> rows;  // [begin, end) of each row that has runs, from the top
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (i == 0 || runs[i].y != runs[i - 1].y) rows.emplace_back(i, i);
+    rows.back().second = i + 1;
+  }
+  for (std::size_t lower = 0; lower < rows.size(); ++lower)
+    for (std::size_t upper = lower; upper-- > 0;) {
+      if (runs[rows[lower].first].y - runs[rows[upper].first].y > gap + 1) break;
+      join_rows(runs, rows[upper], rows[lower], gap);
+    }
+}
+
+Box around(const Box& box, const Run& run) {
+  const int left = std::min(box.x, run.first);
+  const int right = std::max(box.x + box.width, run.last + 1);
+  return {left, box.y, right - left, run.y + 1 - box.y};  // runs come from the top down
+}
+
+}  // namespace
+
+std::vector<FoundDefect> find_defects(std::span<const std::uint8_t> report, int width, int gap) {
+  TUTTI_EXPECTS(width >= 1 && report.size() % static_cast<std::size_t>(width) == 0, "a report has whole rows");
+  TUTTI_EXPECTS(gap >= 0, "a gap is no negative number");
+  std::vector<Run> runs = find_runs(report, static_cast<std::size_t>(width), gap);
+  if (runs.empty()) return {};
+  join_neighbours(runs, gap);
+
+  std::vector<FoundDefect> found;
+  std::vector<std::size_t> index_of_root(runs.size());
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const Run& run = runs[i];
+    const std::size_t root = root_of(runs, i);
+    if (root == i) {
+      index_of_root[i] = found.size();
+      found.push_back({.box = {run.first, run.y, run.last - run.first + 1, 1}});
+    }
+    FoundDefect& defect = found[index_of_root[root]];
+    defect.box = around(defect.box, run);
+    defect.area += run.area;
+    defect.peak = std::max(defect.peak, run.peak);
+  }
+  return found;
+}
+
+bool is_same_defect(const Box& planted, const Box& found) {
+  const std::int64_t both = shared_area(planted, found);
+  return 2 * both > area(planted) + area(found) - both;
+}
+
+Score score(std::span<const Box> planted, std::span<const FoundDefect> found) {
+  Score score;
+  for (std::size_t i = 0; i < planted.size(); ++i) {
+    const bool hit = std::ranges::any_of(found, [&](const auto& find) { return is_same_defect(planted[i], find.box); });
+    (hit ? score.hit : score.missed).push_back(i);
+  }
+  for (std::size_t i = 0; i < found.size(); ++i)
+    if (std::ranges::none_of(planted, [&](const Box& box) { return is_same_defect(box, found[i].box); }))
+      score.false_alarms.push_back(i);
+  return score;
+}
+
+}  // namespace wafer

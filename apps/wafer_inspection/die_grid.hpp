@@ -1,0 +1,79 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/error.hpp"
+#include "model/units.hpp"
+
+namespace wafer {
+
+/// Where the dies stand in an image: `rows` x `columns` equal ones, in a frame of bare wafer a few pixels wide.
+///
+/// The frame is what a camera sees beside the dies. It belongs to no die: it is neither sent nor inspected where it
+/// stands above or below them, and that is what lets whole die rows hold declared shares exactly.
+struct DieGrid {
+  int width = 0;   ///< of the image, px
+  int height = 0;  ///< of the image, px
+  int left = 0;    ///< of the first die, px
+  int top = 0;     ///< of the first die, px
+  int die_width = 0;
+  int die_height = 0;
+  int columns = 0;
+  int rows = 0;
+
+  /// One die row over the whole width of the image, frame included: the unit in which images are split.
+  [[nodiscard]] std::int64_t die_row_bytes() const { return std::int64_t{die_height} * width; }
+
+  friend bool operator==(const DieGrid&, const DieGrid&) = default;
+};
+
+/// Sides, counts > 0 and all dies inside the image.
+[[nodiscard]] bool is_consistent(const DieGrid& grid);
+
+/// A part has this many die rows at least: a die is judged by two others of its part.
+inline constexpr int min_die_rows_per_part = 3;
+
+/// The grid of the generated wafers: 30 die rows and 20 columns, the frame evenly around them.
+///
+/// 30, since 10 % of an image must be three whole die rows, and 12/3/3/12 rows then never take more than 40/10/10/40 %
+/// of the image's bytes, whatever its height: a die row is a thirtieth of it or, by the frame, less.
+///
+/// @errors  InvalidInput: a side under 240 or over 16384 px.
+[[nodiscard]] tutti::Expected<DieGrid> default_die_grid(int width, int height);
+
+/// Whole die rows per part, as near to the shares as they allow.
+///
+/// The nearest in the sense of least squares, found exactly: every part starts with its minimum, and each further row
+/// goes where it costs least; ties go to the earlier part.
+///
+/// @param shares   [n] relative weights, each > 0.
+/// @param at_most  [n] upper bounds in die rows, or empty: none.
+/// @return  [n] each >= `min_die_rows_per_part` and within its bound; the sum is `die_rows`.
+/// @pre     n >= 1; the sum of the shares is at most 2^40.
+/// @errors  InvalidInput: too few die rows for the parts, or more than the bounds hold.
+[[nodiscard]] tutti::Expected<std::vector<int>> split_at_die_rows(int die_rows, std::span<const std::int64_t> shares,
+                                                                  std::span<const std::int64_t> at_most = {});
+
+/// What one GPU inspects: whole die rows, and so one run of the image's bytes.
+struct Part {
+  int first_die_row = 0;
+  int die_rows = 0;
+  std::int64_t offset = 0;  ///< from the image's first pixel, in bytes
+  std::int64_t bytes = 0;
+
+  friend bool operator==(const Part&, const Part&) = default;
+};
+
+/// Splits an image in proportion to the declared sizes of the streams that carry it, none of which is exceeded.
+///
+/// The parts cover all die rows, without overlap and in order. A schedule is proved for the declared sizes, so they are
+/// upper bounds; `bytes` is what is really sent.
+///
+/// @param declared  [n] size of each stream, > 0; for instance 40, 10, 10 and 40 % of the image.
+/// @errors  InvalidInput: as `split_at_die_rows`; a declared size of 0.
+/// @pre     n >= 1, `grid` is consistent.
+[[nodiscard]] tutti::Expected<std::vector<Part>> split_image(const DieGrid& grid,
+                                                             std::span<const tutti::Bytes> declared);
+
+}  // namespace wafer

@@ -1,0 +1,247 @@
+#include "apps/wafer_inspection/generator.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "apps/wafer_inspection/die_compare.hpp"
+#include "apps/wafer_inspection/die_texture.hpp"
+#include "apps/wafer_inspection/random.hpp"
+#include "model/expects.hpp"
+
+namespace wafer {
+
+using tutti::Expected;
+using tutti::invalid_input;
+
+namespace {
+
+constexpr int max_defects = 1000;
+constexpr int max_tries_in_a_row = 4000;
+constexpr int max_tries_of_a_kind = 400;
+constexpr int clearance = 4;       // px between two defects: more than a gap that the finder closes
+constexpr int longest_side = 20;   // px of a scratch
+constexpr int largest_speck = 12;  // px of every other defect
+constexpr std::uint8_t particle_level = 15;
+constexpr std::uint8_t scratch_level = 235;
+
+struct Pixel {
+  int x = 0;
+  int y = 0;
+};
+using Shape = std::vector<Pixel>;
+
+Box bounds_of(const Shape& shape) {
+  TUTTI_EXPECTS(!shape.empty(), "a shape has pixels");
+  const auto [left, right] = std::ranges::minmax(shape, {}, &Pixel::x);
+  const auto [top, bottom] = std::ranges::minmax(shape, {}, &Pixel::y);
+  return {left.x, top.y, right.x - left.x + 1, bottom.y - top.y + 1};
+}
+
+Shape rectangle(int width, int height) {
+  Shape shape;
+  for (int y = 0; y < height; ++y)
+    for (int x = 0; x < width; ++x) shape.push_back({x, y});
+  return shape;
+}
+
+Shape disc(int diameter) {
+  Shape shape = rectangle(diameter, diameter);
+  // From the centre in half pixels, so that even diameters have one too.
+  const auto from_centre = [&](int x) { return 2 * x + 1 - diameter; };
+  std::erase_if(shape, [&](const Pixel& pixel) {
+    return from_centre(pixel.x) * from_centre(pixel.x) + from_centre(pixel.y) * from_centre(pixel.y) >
+           diameter * diameter;
+  });
+  return shape;
+}
+
+/// A line that climbs by at most one pixel in two, so that its pixels touch.
+Shape line(int length, int climb, int thickness, bool upright) {
+  Shape shape;
+  for (int along = 0; along < length; ++along)
+    for (int across = 0; across < thickness; ++across) {
+      const int offset = across + climb * along / (length - 1);
+      shape.push_back(upright ? Pixel{offset, along} : Pixel{along, offset});
+    }
+  return shape;
+}
+
+/// Finds places for defects until a wafer has enough.
+class Planter {
+ public:
+  Planter(const DieGrid& grid, const DieTexture& texture, Random random)
+      : grid_{grid}, texture_{&texture}, random_{random} {}
+
+  struct Defect {
+    PlantedDefect truth = {};
+    Shape pixels = {};  // px of the image
+    int column = 0;
+    int row = 0;
+    Box in_die = {};
+  };
+
+  /// One more defect, or none where many places in a row were refused.
+  [[nodiscard]] bool plant() {
+    constexpr std::array kinds{DefectKind::Particle, DefectKind::Scratch, DefectKind::MissingMaterial,
+                               DefectKind::ExtraMaterial};
+    DefectKind kind = kinds.front();
+    for (int tries = 0; tries < max_tries_in_a_row; ++tries) {
+      // Material is hard to place, and on some circuits has no place at all: it gets many tries, not all of them.
+      if (tries % max_tries_of_a_kind == 0) kind = kinds[static_cast<std::size_t>(random_.between(0, 3))];
+      auto defect = propose(kind);
+      if (!defect || !is_decidable(*defect)) continue;
+      defects_.push_back(std::move(*defect));
+      return true;
+    }
+    return false;
+  }
+
+  [[nodiscard]] const std::vector<Defect>& defects() const { return defects_; }
+
+ private:
+  [[nodiscard]] Shape shape_of(DefectKind kind) {
+    const int side = std::min(texture_->width, texture_->height);
+    const int speck = std::clamp(side / 6, 3, largest_speck);
+    if (kind == DefectKind::Particle) return disc(random_.between(2, speck));
+    if (kind != DefectKind::Scratch) return rectangle(random_.between(2, speck), random_.between(2, speck));
+    const int length = random_.between(4, std::min(longest_side, side - 3));
+    const int climb = random_.between(-length / 2, length / 2);
+    return line(length, climb, random_.between(1, side < 30 ? 1 : 2), random_.one_in(2));
+  }
+
+  [[nodiscard]] bool suits(DefectKind kind, const Pixel& in_die) const {
+    const Layer layer = texture_->at(in_die.x, in_die.y);
+    if (kind == DefectKind::MissingMaterial) return layer == Layer::Metal || layer == Layer::Pad;
+    if (kind == DefectKind::ExtraMaterial) return layer == Layer::Substrate;
+    return true;
+  }
+
+  /// A defect at a random place, or none where the place does not suit it.
+  [[nodiscard]] std::optional<Defect> propose(DefectKind kind) {
+    Shape shape = shape_of(kind);
+    const Box bounds = bounds_of(shape);
+    // A rim of one pixel stays free: a defect belongs to one die, and to one part of a split image.
+    if (bounds.width > texture_->width - 2 || bounds.height > texture_->height - 2) return std::nullopt;
+    const int x = random_.between(1, texture_->width - 1 - bounds.width);
+    const int y = random_.between(1, texture_->height - 1 - bounds.height);
+    for (Pixel& pixel : shape) {
+      pixel = {pixel.x - bounds.x + x, pixel.y - bounds.y + y};
+      if (!suits(kind, pixel)) return std::nullopt;
+    }
+
+    Defect defect{.column = random_.between(0, grid_.columns - 1), .row = random_.between(0, grid_.rows - 1)};
+    const int left = grid_.left + defect.column * grid_.die_width;
+    const int top = grid_.top + defect.row * grid_.die_height;
+    for (Pixel& pixel : shape) pixel = {pixel.x + left, pixel.y + top};
+    defect.in_die = {x, y, bounds.width, bounds.height};
+    defect.truth = {kind, {x + left, y + top, bounds.width, bounds.height}, static_cast<int>(shape.size())};
+    defect.pixels = std::move(shape);
+    return defect;
+  }
+
+  /// Clear of all others, and no other at its place in a die that it is compared with: two against one would win.
+  [[nodiscard]] bool is_decidable(const Defect& defect) const {
+    return std::ranges::none_of(defects_, [&](const Defect& other) {
+      if (shared_area(with_rim(defect.truth.box, clearance), other.truth.box) > 0) return true;
+      return defect.column == other.column && std::abs(defect.row - other.row) <= comparison_reach &&
+             shared_area(defect.in_die, other.in_die) > 0;
+    });
+  }
+
+  DieGrid grid_;
+  const DieTexture* texture_;
+  Random random_;
+  std::vector<Defect> defects_;
+};
+
+std::uint8_t level_of(DefectKind kind) {
+  switch (kind) {
+    case DefectKind::Particle:
+      return particle_level;
+    case DefectKind::Scratch:
+      return scratch_level;
+    case DefectKind::MissingMaterial:
+      return level_of(Layer::Substrate);
+    case DefectKind::ExtraMaterial:
+      return level_of(Layer::Metal);
+  }
+  return 0;
+}
+
+GrayImage draw_dies(const DieGrid& grid, const DieTexture& texture) {
+  std::vector<std::uint8_t> levels;
+  for (const Layer layer : texture.layers) levels.push_back(level_of(layer));
+  const auto die_width = static_cast<std::size_t>(grid.die_width);
+
+  GrayImage image{grid.width, grid.height, level_of(Layer::Street)};
+  for (int y = 0; y < grid.rows * grid.die_height; ++y) {
+    const auto line = std::span{levels}.subspan(static_cast<std::size_t>(y % grid.die_height) * die_width, die_width);
+    auto out = image.row(grid.top + y).begin() + grid.left;
+    for (int column = 0; column < grid.columns; ++column) out = std::ranges::copy(line, out).out;
+  }
+  return image;
+}
+
+/// Adds to each pixel the count of set bits among 2 x noise fair ones, less their mean: bell-shaped and bounded.
+void add_noise(GrayImage& image, int noise, Random random) {
+  constexpr std::size_t pixels_per_draw = 4;
+  const std::uint64_t mask = (std::uint64_t{1} << (2 * noise)) - 1;
+  std::uint64_t draw = 0;
+  const auto pixels = image.pixels();
+  for (std::size_t i = 0; i < pixels.size(); ++i) {
+    draw = i % pixels_per_draw == 0 ? random.next() : draw >> 16;
+    // Levels lie between 15 and 235, so nothing is clipped.
+    pixels[i] = static_cast<std::uint8_t>(pixels[i] + std::popcount(draw & mask) - noise);
+  }
+}
+
+Expected<void> check(const WaferSpec& spec) {
+  if (spec.noise < 0 || spec.noise > max_noise)
+    return invalid_input(
+        fmt::format("noise of {} gray levels; 0 to {} can be told from defects", spec.noise, max_noise));
+  if (spec.defects < 0 || spec.defects > max_defects)
+    return invalid_input(fmt::format("{} defects on one wafer; 0 to {} are possible", spec.defects, max_defects));
+  return {};
+}
+
+}  // namespace
+
+Expected<Wafer> make_wafer(const WaferSpec& spec, const std::string& name) {
+  if (const auto fine = check(spec); !fine) return tl::unexpected(fine.error());
+  const auto grid = default_die_grid(spec.width, spec.height);
+  if (!grid) return tl::unexpected(grid.error());
+
+  // A stream for each, so that a wafer with other defects has the same circuit and the same noise.
+  Random seeds{spec.seed};
+  Random circuit{seeds.next()};
+  const Random places{seeds.next()};
+  const Random noise{seeds.next()};
+
+  const DieTexture texture = make_die_texture(grid->die_width, grid->die_height, circuit);
+  Planter planter{*grid, texture, places};
+  for (int planted = 0; planted < spec.defects; ++planted)
+    if (!planter.plant())
+      return invalid_input(fmt::format("a wafer of {} x {} pixels has room for {} defects; plant fewer than {}",
+                                       spec.width, spec.height, planted, spec.defects));
+
+  Wafer wafer{draw_dies(*grid, texture), {name, *grid, spec.seed, spec.noise, {}}};
+  for (const auto& defect : planter.defects()) {
+    for (const Pixel& pixel : defect.pixels) wafer.image.at(pixel.x, pixel.y) = level_of(defect.truth.kind);
+    wafer.truth.defects.push_back(defect.truth);
+  }
+  add_noise(wafer.image, spec.noise, noise);
+  return wafer;
+}
+
+}  // namespace wafer

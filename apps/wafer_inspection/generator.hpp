@@ -1,0 +1,44 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "apps/wafer_inspection/gray_image.hpp"
+#include "apps/wafer_inspection/truth.hpp"
+#include "model/error.hpp"
+
+namespace wafer {
+
+/// The noise of a generated wafer deviates by no more, so that the default threshold tells it from every defect.
+inline constexpr int max_noise = 8;
+
+/// What to draw. Equal specs give equal wafers, byte for byte, on every machine.
+struct WaferSpec {
+  int width = 2048;   ///< px
+  int height = 2048;  ///< px
+  std::uint64_t seed = 1;
+  int noise = 4;     ///< gray levels, the largest deviation of a pixel
+  int defects = 12;  ///< how many to plant; 0 is a clean wafer
+
+  friend bool operator==(const WaferSpec&, const WaferSpec&) = default;
+};
+
+/// A picture and what is true about it.
+struct Wafer {
+  GrayImage image;
+  Truth truth;
+
+  friend bool operator==(const Wafer&, const Wafer&) = default;
+};
+
+/// Draws a wafer: the same circuit in every die of the default grid, sensor noise, and planted defects.
+///
+/// Each defect is decidable by comparing dies: it is one connected patch of 4 px or more, at most 20 px a side, inside
+/// one die, keeps clear of all others, and no two overlap at the same place of dies that are compared with each other.
+/// Every one of its pixels differs from a good die by at least 45 gray levels before noise.
+///
+/// @param name  of the image file, for the truth.
+/// @errors  InvalidInput: a size without a default grid, noise or a number of defects out of range, more defects than
+///          the wafer has room for.
+[[nodiscard]] tutti::Expected<Wafer> make_wafer(const WaferSpec& spec, const std::string& name);
+
+}  // namespace wafer

@@ -1,0 +1,27 @@
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "apps/wafer_inspection/die_compare.hpp"
+#include "runtime/kernel_registry.hpp"
+
+namespace wafer {
+
+/// The name under which batches ask for it.
+inline constexpr std::string_view kInspectionKernel = "die_compare";
+
+/// `die_compare` as a registered kernel: the part of the image in, its report out.
+///
+/// Parameters are one `InspectionParameters`; without any, the input is taken as three die rows of one pixel each.
+/// @errors throws std::invalid_argument: the part is not three or more whole die rows, or the report has no room for it.
+void inspection_kernel(const tutti::KernelLaunch& launch);
+
+/// What the kernel has to know beside the bytes.
+struct InspectionParameters {
+  DieComparison comparison;
+  std::size_t part_bytes = 0;  ///< of the input; the buffers have room for the declared size, which may be more
+};
+
+[[nodiscard]] std::vector<std::byte> to_bytes(const InspectionParameters& parameters);
+
+}  // namespace wafer

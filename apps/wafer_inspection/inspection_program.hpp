@@ -1,0 +1,64 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "apps/wafer_inspection/defects.hpp"
+#include "apps/wafer_inspection/image_set.hpp"
+#include "apps/wafer_inspection/inspection_kernel.hpp"
+#include "runtime/task_program.hpp"
+
+namespace wafer {
+
+/// What all inspections of a run found, against what was planted.
+struct InspectionTally {
+  std::uint64_t images = 0;
+  std::uint64_t planted = 0;
+  std::uint64_t found = 0;
+  std::uint64_t false_alarms = 0;
+};
+
+/// The inspection as a task: each job takes the next image, sends its parts to the GPUs, has them compared there, brings
+/// the reports back and looks for defects in them.
+///
+/// The task's job is two batches: the parts, one stream a GPU with the kernel behind it; then the reports, one stream
+/// for each part, in the same order. The declared sizes are upper bounds; the image is split at its die rows within them.
+class InspectionProgram final : public tutti::TaskProgram {
+ public:
+  /// @errors InvalidInput: the task's job is not as above, or the image cannot be split within its sizes.
+  [[nodiscard]] static tutti::Expected<InspectionProgram> make(const tutti::Task& task, const ImageSet& images);
+
+  [[nodiscard]] tutti::Expected<std::vector<tutti::StreamBinding>> bind(tutti::DeviceBackend& backend,
+                                                                        const tutti::BatchOperation& operation,
+                                                                        std::size_t batch, std::size_t buffer_set) override;
+  /// The camera: puts the job's image into the buffer set.
+  void on_ready(const tutti::Job& job) override;
+  [[nodiscard]] tutti::Expected<void> run(tutti::Job& job) override;
+
+  [[nodiscard]] const InspectionTally& tally() const { return tally_; }
+  [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
+
+ private:
+  struct BufferSet {
+    tutti::Buffer image;                  // in main memory
+    std::vector<tutti::Buffer> parts;     // [parts] on the GPUs
+    std::vector<tutti::Buffer> compared;  // [parts] on the GPUs
+    std::vector<tutti::Buffer> reports;   // [parts] in main memory
+  };
+
+  InspectionProgram(const ImageSet& images, std::vector<Part> parts) : images_(&images), parts_(std::move(parts)) {}
+
+  tutti::Expected<std::vector<tutti::StreamBinding>> bind_parts(tutti::DeviceBackend& backend,
+                                                                const tutti::BatchOperation& operation, BufferSet& set);
+  tutti::Expected<std::vector<tutti::StreamBinding>> bind_reports(tutti::DeviceBackend& backend,
+                                                                  const tutti::BatchOperation& operation, BufferSet& set);
+  [[nodiscard]] const Wafer& wafer_of(const tutti::Job& job) const { return (*images_)[job.index % images_->size()]; }
+  void evaluate(const tutti::Job& job);
+
+  const ImageSet* images_;
+  std::vector<Part> parts_;
+  std::vector<BufferSet> sets_;
+  std::vector<std::uint8_t> report_;  // of the whole image
+  InspectionTally tally_;
+};
+
+}  // namespace wafer

@@ -1,0 +1,52 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+
+namespace tutti {
+
+/// Where in a user's file something stands; line and column count from 1, line 0 means "no place known".
+struct Place {
+  std::string file;
+  int line = 0;
+  int column = 0;
+
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+/// Whose fault it is, which decides the exit code of a program.
+enum class ErrorCode : std::uint8_t {
+  InvalidInput,  ///< a file, an argument or a value that the user can mend: exit code 2
+  Machine,       ///< the machine, the driver or the host said no: exit code 3
+  Kernel,        ///< a user's kernel failed; its batch is lost and the next one runs: exit code 3
+};
+
+/// The world said no. A value, never thrown across an interface: functions return `Expected<T>`.
+///
+/// `message` is one sentence in two halves: what is wrong; what would be right.
+struct Error {
+  ErrorCode code = ErrorCode::InvalidInput;
+  std::string message;
+  Place place = {};
+
+  /// `file:line:column: message`, or the message alone where no place is known.
+  [[nodiscard]] std::string text() const;
+
+  friend bool operator==(const Error&, const Error&) = default;
+};
+
+template <class T>
+using Expected = tl::expected<T, Error>;
+
+/// The error branch of an `Expected`, for bad input.
+[[nodiscard]] inline tl::unexpected<Error> invalid_input(std::string message, Place place = {}) {
+  return tl::unexpected(Error{ErrorCode::InvalidInput, std::move(message), std::move(place)});
+}
+
+/// The error branch of an `Expected`, for trouble with the machine or the host.
+[[nodiscard]] inline tl::unexpected<Error> machine_trouble(std::string message) {
+  return tl::unexpected(Error{ErrorCode::Machine, std::move(message), {}});
+}
+
+}  // namespace tutti

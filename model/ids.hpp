@@ -1,0 +1,26 @@
+#pragma once
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+
+namespace tutti {
+
+/// A dense index with a kind of its own: ids of two kinds do not compile together.
+template <class Tag>
+struct Id {
+  std::uint32_t value = 0;
+
+  constexpr Id() = default;
+  constexpr explicit Id(std::size_t index) : value(static_cast<std::uint32_t>(index)) {}
+  [[nodiscard]] constexpr std::size_t index() const { return value; }
+  friend constexpr auto operator<=>(Id, Id) = default;
+};
+
+using VertexId = Id<struct VertexTag>;      ///< position in `Topology::vertices()`
+using LinkId = Id<struct LinkTag>;          ///< position in `Topology::links()`; one direction of a physical link
+using CapacityId = Id<struct CapacityTag>;  ///< position in `Topology::capacities()`: all links, then all shared ones
+using DomainId = Id<struct DomainTag>;      ///< one PCIe domain
+using EngineId = Id<struct EngineTag>;      ///< one copy engine of one GPU
+using TaskId = Id<struct TaskTag>;          ///< position in a `TaskSet`
+
+}  // namespace tutti

@@ -1,0 +1,49 @@
+#pragma once
+#include <span>
+#include <string_view>
+
+#include "model/batch.hpp"
+#include "model/batch_simulation.hpp"
+#include "model/timeline.hpp"
+#include "model/topology.hpp"
+
+namespace tutti {
+
+/// A way to arrange the streams of a batch: a row of the table `planners()`.
+///
+/// To add one: write `void plan_x(BatchSimulation&)` in a new file of `model/planners/`, which runs the loaded
+/// simulation forward from gates of its choice or backward, and add a row in `model/planners.cpp`. The conformance suite
+/// of the tests picks the row up.
+struct Planner {
+  std::string_view name;     ///< as users write it
+  std::string_view summary;  ///< one line for `--help` and tables
+  RateRule rates;            ///< how transfers share the machine under it
+  void (*arrange)(BatchSimulation& loaded);
+};
+
+/// Every planner; the first is the default.
+[[nodiscard]] std::span<const Planner> planners();
+
+/// The planner of that name, or null.
+[[nodiscard]] const Planner* find_planner(std::string_view name);
+
+/// The length of a batch and, left in the caller's workspace, when everything in it happens. The fast way to ask: no
+/// allocation once the workspace has seen a batch of this size.
+///
+/// @return ns from the batch's start to its last completion, unrounded, set-up included, margin not.
+/// @pre    the batch was made for this machine.
+double predict(const Planner& planner, const Topology& machine, const BatchOperation& batch, Basis basis,
+               BatchSimulation& workspace);
+
+/// The same as a value, in whole nanoseconds to the late side.
+[[nodiscard]] Timeline plan(const Planner& planner, const Topology& machine, const BatchOperation& batch,
+                            Basis basis = Basis::Nominal);
+
+/// Runs a batch forward from the gates of a plan, under the planner's own rate rule.
+///
+/// With the plan's basis the finish times agree with the plan's within 1 ns; with another basis this tells what becomes
+/// of the plan on a machine that is faster or slower than it was made for.
+[[nodiscard]] Timeline replay(const Planner& planner, const Topology& machine, const BatchOperation& batch,
+                              const Timeline& plan, Basis basis = Basis::Nominal);
+
+}  // namespace tutti

@@ -1,0 +1,59 @@
+#include <algorithm>
+#include <array>
+
+#include "model/expects.hpp"
+#include "model/planner.hpp"
+#include "model/planners/all_at_once.hpp"
+#include "model/planners/bandwidth_allocation.hpp"
+#include "model/planners/completion_aligned.hpp"
+#include "model/planners/time_division.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr std::array kPlanners{
+    Planner{"completion_aligned", "all streams finish together; each starts as late as it can", RateRule::MaxMin,
+            plan_completion_aligned},
+    Planner{"all_at_once", "every stream starts at once", RateRule::MaxMin, plan_all_at_once},
+    Planner{"bandwidth_allocation", "every stream keeps a fixed share of the bandwidth", RateRule::Allocated,
+            plan_bandwidth_allocation},
+    Planner{"time_division", "one transfer at a time, longest kernel first", RateRule::MaxMin, plan_time_division},
+};
+
+}  // namespace
+
+std::span<const Planner> planners() { return kPlanners; }
+
+const Planner* find_planner(std::string_view name) {
+  const auto found = std::find_if(kPlanners.begin(), kPlanners.end(), [&](const Planner& p) { return p.name == name; });
+  return found == kPlanners.end() ? nullptr : &*found;
+}
+
+double predict(const Planner& planner, const Topology& machine, const BatchOperation& batch, Basis basis,
+               BatchSimulation& workspace) {
+  workspace.load(machine, basis, batch, planner.rates);
+  planner.arrange(workspace);
+  return workspace.latency_ns();
+}
+
+Timeline plan(const Planner& planner, const Topology& machine, const BatchOperation& batch, Basis basis) {
+  BatchSimulation workspace;
+  predict(planner, machine, batch, basis, workspace);
+  return make_timeline(machine, batch, workspace);
+}
+
+Timeline replay(const Planner& planner, const Topology& machine, const BatchOperation& batch, const Timeline& plan,
+                Basis basis) {
+  TUTTI_EXPECTS(plan.streams.size() == batch.streams().size(), "the plan has one row for each stream of the batch");
+  BatchSimulation workspace;
+  workspace.load(machine, basis, batch, planner.rates);
+  std::vector<double> starts;
+  for (std::size_t c = 0; c < workspace.chain_count(); ++c) {
+    const Duration gate = plan.streams[workspace.first_stream(c)].gate;
+    starts.push_back(std::max(0.0, static_cast<double>(gate.count()) - workspace.batch_setup_ns()));
+  }
+  workspace.run_forward(starts);
+  return make_timeline(machine, batch, workspace);
+}
+
+}  // namespace tutti

@@ -1,0 +1,7 @@
+#include "model/planners/all_at_once.hpp"
+
+namespace tutti {
+
+void plan_all_at_once(BatchSimulation& loaded) { loaded.run_forward({}); }
+
+}  // namespace tutti

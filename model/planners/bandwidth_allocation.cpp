@@ -1,0 +1,9 @@
+#include "model/planners/bandwidth_allocation.hpp"
+
+namespace tutti {
+
+void plan_bandwidth_allocation(BatchSimulation& loaded) {
+  loaded.run_forward({});  // the shares come with the loaded rate rule
+}
+
+}  // namespace tutti

@@ -1,0 +1,12 @@
+#pragma once
+#include "model/batch_simulation.hpp"
+
+namespace tutti {
+
+/// Every chain starts at 0 and each transfer keeps, for its whole length, the smallest share on its way; what another
+/// stream leaves unused stays unused. Merged streams are one stream: they count once on each capacity, with the largest load of their members.
+///
+/// @source [VMS14] section 2.4.
+void plan_bandwidth_allocation(BatchSimulation& loaded);
+
+}  // namespace tutti

@@ -1,0 +1,10 @@
+#include "model/planners/completion_aligned.hpp"
+
+namespace tutti {
+
+void plan_completion_aligned(BatchSimulation& loaded) {
+  loaded.run_backward();
+  if (loaded.waited()) loaded.rerun_forward();
+}
+
+}  // namespace tutti

@@ -1,0 +1,25 @@
+#include "model/planners/time_division.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tutti {
+
+void plan_time_division(BatchSimulation& loaded) {
+  const auto [order, gates] = loaded.room();
+  std::iota(order.begin(), order.end(), std::uint32_t{0});
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const double kernels_a = loaded.kernels_ns(a);
+    const double kernels_b = loaded.kernels_ns(b);
+    return kernels_a != kernels_b ? kernels_a > kernels_b : a < b;
+  });
+  double engine_free = 0;
+  for (const std::uint32_t chain : order) {
+    const double transfers = loaded.transfers_alone_ns(chain);
+    gates[chain] = transfers > 0 ? engine_free : 0;  // kernels alone need no turn
+    engine_free += transfers;
+  }
+  loaded.run_forward(gates);
+}
+
+}  // namespace tutti

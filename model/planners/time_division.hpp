@@ -1,0 +1,15 @@
+#pragma once
+#include "model/batch_simulation.hpp"
+
+namespace tutti {
+
+/// One chain's transfers at a time at the full rate of their route; kernels overlap with the transfers of later
+/// chains; longest kernel first, ties by the order of the file.
+///
+/// Optimal among the orders where no two chains' kernels share a GPU (Jackson's rule: longest tail first minimises the
+/// makespan of one machine with delivery times); a heuristic elsewhere.
+///
+/// @source [VMS14] section 2.4; [Jac55].
+void plan_time_division(BatchSimulation& loaded);
+
+}  // namespace tutti

@@ -1,0 +1,70 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/batch.hpp"
+#include "model/batch_simulation.hpp"
+#include "model/route.hpp"
+
+namespace tutti {
+
+/// A stretch of constant rate of one transfer. Set-up and the lead of a staged copy are segments of 0 bytes.
+struct Segment {
+  Duration start{};
+  Duration end{};
+  Bytes bytes;  ///< that arrive in it
+
+  friend bool operator==(const Segment&, const Segment&) = default;
+};
+
+struct TransferInterval {
+  CopyPath path = CopyPath::Direct;
+  Duration start{};  ///< of its set-up
+  Duration end{};
+  std::vector<Segment> segments;  ///< abut from start to end; their bytes add up to the transfer's size
+
+  friend bool operator==(const TransferInterval&, const TransferInterval&) = default;
+};
+
+struct KernelInterval {
+  VertexId on;
+  Duration start{};
+  Duration end{};
+
+  friend bool operator==(const KernelInterval&, const KernelInterval&) = default;
+};
+
+/// When one stream's transfer and kernel run.
+struct StreamTimeline {
+  std::string name;
+  std::optional<TransferInterval> transfer;
+  std::optional<KernelInterval> kernel;
+  Duration gate{};  ///< from when on it may start; it starts later where it waits for a GPU or for the stream it is merged to
+
+  /// Of the transfer, or of the kernel where there is no transfer.
+  [[nodiscard]] Duration start() const { return transfer ? transfer->start : kernel->start; }
+  [[nodiscard]] Duration end() const { return kernel ? kernel->end : transfer->end; }
+  friend bool operator==(const StreamTimeline&, const StreamTimeline&) = default;
+};
+
+/// What happens when in one batch, planned or measured; times from the batch's start.
+struct Timeline {
+  Duration latency{};                   ///< to the last completion, set-up of the batch included
+  std::vector<StreamTimeline> streams;  ///< in the order of the batch
+
+  friend bool operator==(const Timeline&, const Timeline&) = default;
+};
+
+/// The simulation's last run in whole nanoseconds: starts rounded down, ends and the latency up.
+/// @pre the simulation was loaded with this machine and batch, and has run.
+[[nodiscard]] Timeline make_timeline(const Topology& machine, const BatchOperation& batch, const BatchSimulation& simulation);
+
+/// The first sentence that is not true of a timeline and should be: segments abut and add up to the sizes, a kernel
+/// follows its transfer, kernels on a GPU and copies on an engine exclude each other (up to 1 ns of rounding), nothing ends after `latency`.
+/// @return nothing where all is well.
+[[nodiscard]] std::optional<std::string> find_violation(const Topology& machine, const BatchOperation& batch,
+                                                        const Timeline& timeline);
+
+}  // namespace tutti

@@ -1,0 +1,91 @@
+#include "model/topology.hpp"
+
+#include <algorithm>
+
+#include "model/expects.hpp"
+#include "model/topology_parts.hpp"
+
+namespace tutti {
+
+std::string_view to_string(VertexKind kind) {
+  switch (kind) {
+    case VertexKind::Memory: return "memory";
+    case VertexKind::Cpu: return "cpu";
+    case VertexKind::Hub: return "hub";
+    case VertexKind::Switch: return "switch";
+    case VertexKind::Gpu: return "gpu";
+  }
+  return "";
+}
+
+const std::string& Topology::name() const { return parts_->name; }
+std::span<const Vertex> Topology::vertices() const { return parts_->vertices; }
+std::span<const Link> Topology::links() const { return parts_->links; }
+std::span<const SharedCapacity> Topology::shared() const { return parts_->shared; }
+const SharingWeights& Topology::weights() const { return parts_->weights; }
+const PeerAccess& Topology::peer_access() const { return parts_->peer_access; }
+const SetupTimes& Topology::setup() const { return parts_->setup; }
+const Margin& Topology::margin() const { return parts_->margin; }
+Bytes Topology::staging_chunk() const { return parts_->staging_chunk; }
+std::span<const VertexId> Topology::memories() const { return parts_->memories; }
+std::span<const VertexId> Topology::gpus() const { return parts_->gpus; }
+std::size_t Topology::engine_count() const { return parts_->engine_count; }
+
+std::optional<VertexId> Topology::find_vertex(std::string_view name) const {
+  const auto found = parts_->vertex_by_name.find(name);
+  if (found == parts_->vertex_by_name.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<LinkId> Topology::find_link(VertexId from, VertexId to) const {
+  const auto found = parts_->link_by_ends.find({from, to});
+  if (found == parts_->link_by_ends.end()) return std::nullopt;
+  return found->second;
+}
+
+std::span<const double> Topology::capacities(Basis basis) const {
+  return basis == Basis::Nominal ? parts_->nominal : parts_->guaranteed;
+}
+
+std::span<const CapacityUse> Topology::uses(LinkId link) const {
+  const std::uint32_t begin = parts_->use_begin[link.index()];
+  const std::uint32_t end = parts_->use_begin[link.index() + 1];
+  return std::span<const CapacityUse>(parts_->uses).subspan(begin, end - begin);
+}
+
+std::span<const LinkId> Topology::route(VertexId from, VertexId to) const {
+  const std::size_t ends = parts_->endpoint_count;
+  const std::size_t row = parts_->endpoint[from.index()];
+  const std::size_t column = parts_->endpoint[to.index()];
+  if (row >= ends || column >= ends) return {};
+  const std::size_t begin = parts_->route_begin[row * ends + column];
+  const std::size_t end = parts_->route_begin[row * ends + column + 1];
+  return std::span<const LinkId>(parts_->route_links).subspan(begin, end - begin);
+}
+
+DomainId Topology::domain(VertexId vertex) const {
+  TUTTI_EXPECTS(parts_->domain[vertex.index()], "a hub, a switch or a GPU has a PCIe domain");
+  return *parts_->domain[vertex.index()];
+}
+
+bool Topology::has_peer_access(VertexId from, VertexId to) const {
+  const PeerAccess& access = parts_->peer_access;
+  switch (access.mode) {
+    case PeerAccess::Mode::All: return true;
+    case PeerAccess::Mode::None: return false;
+    case PeerAccess::Mode::SameDomain: return domain(from) == domain(to);
+    case PeerAccess::Mode::Pairs: break;
+  }
+  return std::any_of(access.pairs.begin(), access.pairs.end(), [&](const auto& pair) {
+    return pair == std::pair(from, to) || pair == std::pair(to, from);
+  });
+}
+
+EngineId Topology::engine_in(VertexId gpu) const { return parts_->engine_in[gpu.index()]; }
+EngineId Topology::engine_out(VertexId gpu) const { return parts_->engine_out[gpu.index()]; }
+
+bool operator==(const Topology& a, const Topology& b) {
+  return a.parts_ == b.parts_ || a.parts_->described_like(*b.parts_);
+}
+
+}  // namespace tutti

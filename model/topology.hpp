@@ -1,0 +1,234 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/error.hpp"
+#include "model/ids.hpp"
+#include "model/units.hpp"
+
+namespace tutti {
+
+/// What a vertex of the machine's graph is. Memories and GPUs are where data lives: routes start and end there and never
+/// pass through.
+enum class VertexKind : std::uint8_t { Memory, Cpu, Hub, Switch, Gpu };
+
+/// "memory", "cpu", "hub", "switch", "gpu".
+[[nodiscard]] std::string_view to_string(VertexKind kind);
+
+/// Which figures a prediction uses: what the machine usually does, or what it never falls below.
+enum class Basis : std::uint8_t { Nominal, Guaranteed };
+
+/// An effective bandwidth. guaranteed <= nominal, both > 0.
+struct Bandwidth {
+  GBps nominal;
+  GBps guaranteed;
+
+  [[nodiscard]] GBps at(Basis basis) const { return basis == Basis::Nominal ? nominal : guaranteed; }
+  friend bool operator==(const Bandwidth&, const Bandwidth&) = default;
+};
+
+/// A memory, a processor, a hub, a switch or a GPU.
+struct Vertex {
+  std::string name;
+  VertexKind kind = VertexKind::Hub;
+  int copy_engines = 2;         ///< of a GPU; 1 serves both directions, 2 or more one per direction
+  std::optional<Bytes> memory;  ///< of a GPU, where known
+  std::string bus_id;           ///< of a GPU, where known
+  std::string uuid;             ///< of a GPU, where known
+  std::string domain;           ///< the PCIe domain's name, where the file gives one
+
+  friend bool operator==(const Vertex&, const Vertex&) = default;
+};
+
+/// One direction of one physical link.
+struct Link {
+  VertexId from;
+  VertexId to;
+  Bandwidth bandwidth;
+
+  friend bool operator==(const Link&, const Link&) = default;
+};
+
+/// A link under a shared capacity: each byte over it takes `cost` bytes of the capacity.
+struct CapacityMember {
+  LinkId link;
+  double cost = 1;  ///< > 0
+
+  friend bool operator==(const CapacityMember&, const CapacityMember&) = default;
+};
+
+/// A joint limit on several links (a chip set, a memory controller): the sum of cost x rate over the members stays at or below it.
+struct SharedCapacity {
+  std::string name;
+  Bandwidth capacity;
+  std::vector<CapacityMember> members;
+
+  friend bool operator==(const SharedCapacity&, const SharedCapacity&) = default;
+};
+
+/// What one link takes of one capacity.
+struct CapacityUse {
+  CapacityId capacity;
+  double cost = 1;
+
+  friend bool operator==(const CapacityUse&, const CapacityUse&) = default;
+};
+
+/// How much of a contended capacity a transfer gets against the others, by what it copies. > 0.
+struct SharingWeights {
+  double h2d = 1;   ///< memory to GPU
+  double d2h = 1;   ///< GPU to memory
+  double peer = 1;  ///< GPU to GPU, staged or not
+
+  friend bool operator==(const SharingWeights&, const SharingWeights&) = default;
+};
+
+/// Which GPUs reach each other without a detour through a memory.
+struct PeerAccess {
+  enum class Mode : std::uint8_t { All, None, SameDomain, Pairs };
+
+  Mode mode = Mode::SameDomain;
+  std::vector<std::pair<VertexId, VertexId>> pairs;  ///< with Mode::Pairs; each holds in both directions
+
+  friend bool operator==(const PeerAccess&, const PeerAccess&) = default;
+};
+
+/// Time that precedes every batch, and every copy on its engine. >= 0.
+struct SetupTimes {
+  Duration batch{};
+  Duration transfer{};
+
+  friend bool operator==(const SetupTimes&, const SetupTimes&) = default;
+};
+
+/// What a batch's predicted length grows by when it becomes a Wcet: length x (1 + relative) + absolute.
+struct Margin {
+  double relative = 0;  ///< >= 0; 0.05 is 5 %
+  Duration absolute{};  ///< >= 0
+
+  friend bool operator==(const Margin&, const Margin&) = default;
+};
+
+/// The machine: what it consists of, what it can move, and the routes through it. An immutable value, cheap to copy.
+///
+/// All ids are dense positions. Made by `TopologyBuilder::build()` alone, so every one that exists is valid.
+class Topology {
+ public:
+  struct Parts;
+
+  [[nodiscard]] const std::string& name() const;
+  [[nodiscard]] std::span<const Vertex> vertices() const;
+  [[nodiscard]] std::span<const Link> links() const;
+  [[nodiscard]] std::span<const SharedCapacity> shared() const;
+  [[nodiscard]] const SharingWeights& weights() const;
+  [[nodiscard]] const PeerAccess& peer_access() const;
+  [[nodiscard]] const SetupTimes& setup() const;
+  [[nodiscard]] const Margin& margin() const;
+  /// Size of one piece of a staged copy; > 0.
+  [[nodiscard]] Bytes staging_chunk() const;
+
+  [[nodiscard]] const Vertex& vertex(VertexId id) const { return vertices()[id.index()]; }
+  [[nodiscard]] const Link& link(LinkId id) const { return links()[id.index()]; }
+  [[nodiscard]] std::optional<VertexId> find_vertex(std::string_view name) const;
+  [[nodiscard]] std::optional<LinkId> find_link(VertexId from, VertexId to) const;
+  /// All vertices of one kind, in the order of the file.
+  [[nodiscard]] std::span<const VertexId> memories() const;
+  [[nodiscard]] std::span<const VertexId> gpus() const;
+
+  /// The limits on rates, in byte/ns: every link's own, then every shared capacity's.
+  [[nodiscard]] std::span<const double> capacities(Basis basis) const;
+  /// What a byte over this link takes: of the link itself, then of each shared capacity that it is a member of.
+  [[nodiscard]] std::span<const CapacityUse> uses(LinkId link) const;
+
+  /// The links from one memory or GPU to another: fewest links, ties by the order of the links in the file; memories and
+  /// GPUs are not passed through. Empty where there is no way, and from a vertex to itself.
+  [[nodiscard]] std::span<const LinkId> route(VertexId from, VertexId to) const;
+
+  /// What stays connected when memories, cpus and the links between cpus are taken away; or what the file says.
+  /// @pre a hub, a switch or a GPU.
+  [[nodiscard]] DomainId domain(VertexId vertex) const;
+  /// Whether data may go from one GPU to the other without a detour through a memory.
+  [[nodiscard]] bool has_peer_access(VertexId from, VertexId to) const;
+
+  /// The engine that moves data into this GPU, and the one that moves it out; the same one where the GPU has but one.
+  [[nodiscard]] EngineId engine_in(VertexId gpu) const;
+  [[nodiscard]] EngineId engine_out(VertexId gpu) const;
+  [[nodiscard]] std::size_t engine_count() const;
+
+  friend bool operator==(const Topology& a, const Topology& b);
+
+ private:
+  friend class TopologyBuilder;
+  explicit Topology(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+
+  std::shared_ptr<const Parts> parts_;
+};
+
+/// What a file says of a vertex, a link and a shared capacity; `place` is what errors point at.
+struct VertexEntry {
+  Vertex vertex;
+  Place place = {};
+};
+struct LinkEntry {
+  std::string from;
+  std::string to;
+  Bandwidth bandwidth;
+  std::optional<Bandwidth> back;  ///< absent: one way
+  Place place = {};
+};
+struct MemberEntry {
+  std::string from;
+  std::string to;
+  double cost = 1;
+  Place place = {};
+};
+struct SharedEntry {
+  std::string name;
+  Bandwidth capacity;
+  std::vector<MemberEntry> members;
+  Place place = {};
+};
+struct PeerAccessEntry {
+  PeerAccess::Mode mode = PeerAccess::Mode::SameDomain;
+  std::vector<std::pair<std::string, std::string>> pairs;
+  Place place = {};
+};
+
+/// Collects the parts of a machine and checks them together; the only way to a `Topology`.
+class TopologyBuilder {
+ public:
+  explicit TopologyBuilder(std::string name) : name_(std::move(name)) {}
+
+  TopologyBuilder& vertex(VertexEntry entry);
+  TopologyBuilder& link(LinkEntry entry);
+  TopologyBuilder& shared(SharedEntry entry);
+  TopologyBuilder& weights(SharingWeights weights);
+  TopologyBuilder& peer_access(PeerAccessEntry entry);
+  TopologyBuilder& setup(SetupTimes setup);
+  TopologyBuilder& margin(Margin margin);
+  TopologyBuilder& staging_chunk(Bytes chunk);
+
+  /// @errors InvalidInput, with the entry's place: no vertices, doubled or missing names, a link from a vertex to itself
+  ///         or to nowhere, doubled links, a rate that is not above 0 and finite, a cost or weight outside 0.001 to 1000, guaranteed above
+  ///         nominal, a graph in two pieces, memory or engines of what is no GPU, more than 1024 memories and GPUs.
+  [[nodiscard]] Expected<Topology> build() const;
+
+ private:
+  std::string name_;
+  std::vector<VertexEntry> vertices_;
+  std::vector<LinkEntry> links_;
+  std::vector<SharedEntry> shared_;
+  SharingWeights weights_;
+  PeerAccessEntry peer_access_;
+  SetupTimes setup_;
+  Margin margin_;
+  Bytes staging_chunk_{8LL << 20};
+};
+
+}  // namespace tutti

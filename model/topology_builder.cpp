@@ -1,0 +1,315 @@
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <numeric>
+#include <set>
+
+#include "model/document.hpp"
+#include "model/topology_parts.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kMaxEndpoints = 1024;
+constexpr std::size_t kMaxVertices = 8192;
+constexpr Duration kLongest{1LL << 53};  // what a double holds exactly
+constexpr std::size_t kMaxRouteLinks = 1U << 24;
+
+bool is_endpoint(VertexKind kind) { return kind == VertexKind::Memory || kind == VertexKind::Gpu; }
+bool in_domain(VertexKind kind) { return kind != VertexKind::Memory && kind != VertexKind::Cpu; }
+
+void check_positive(double value, const Place& place, std::string_view what) {
+  if (!(value > 0) || !std::isfinite(value)) fail(place, fmt::format("{} is {:g}; it must be above 0", what, value));
+}
+
+/// Weights and costs that lie further apart than this would leave a transfer less than rounding noise.
+void check_weight(double value, const Place& place, std::string_view what) {
+  if (!(value >= 1e-3 && value <= 1e3)) fail(place, fmt::format("{} is {:g}; write a number from 0.001 to 1000", what, value));
+}
+
+void check_bandwidth(const Bandwidth& bandwidth, const Place& place) {
+  check_positive(bandwidth.nominal.value, place, "the nominal bandwidth");
+  check_positive(bandwidth.guaranteed.value, place, "the guaranteed bandwidth");
+  if (bandwidth.guaranteed > bandwidth.nominal) {
+    fail(place, fmt::format("guaranteed {} is above nominal {}; guaranteed is what the machine never falls below",
+                            to_string(bandwidth.guaranteed), to_string(bandwidth.nominal)));
+  }
+}
+
+VertexId resolve(const Topology::Parts& parts, const std::string& name, const Place& place) {
+  const auto found = parts.vertex_by_name.find(name);
+  if (found != parts.vertex_by_name.end()) return found->second;
+  std::vector<std::string_view> names;
+  for (const Vertex& vertex : parts.vertices) names.push_back(vertex.name);
+  const std::string guess = suggestion(name, names);
+  fail(place, fmt::format("there is no vertex '{}';{}", name, guess.empty() ? " add it to 'vertices'" : guess));
+}
+
+void add_vertices(Topology::Parts& parts, std::span<const VertexEntry> entries) {
+  if (entries.empty()) fail({}, "the machine has no vertices; it needs at least a memory and a GPU");
+  if (entries.size() > kMaxVertices) fail(entries.back().place, "more than 8192 vertices; describe a smaller machine");
+  for (const auto& [vertex, place] : entries) {
+    const VertexId id(parts.vertices.size());
+    if (!parts.vertex_by_name.emplace(vertex.name, id).second) {
+      fail(place, fmt::format("there are two vertices '{}'; names are unique", vertex.name));
+    }
+    if (vertex.kind != VertexKind::Gpu && vertex.memory) {
+      fail(place, fmt::format("'{}' is no GPU and has 'memory'; only a GPU's memory is counted", vertex.name));
+    }
+    if (vertex.copy_engines < 1) fail(place, fmt::format("'{}' has no copy engine; a GPU has 1 or more", vertex.name));
+    if (!vertex.domain.empty() && !in_domain(vertex.kind)) {
+      fail(place, fmt::format("'{}' is a {}; only hubs, switches and GPUs lie in a PCIe domain", vertex.name,
+                              to_string(vertex.kind)));
+    }
+    if (vertex.kind == VertexKind::Memory) parts.memories.push_back(id);
+    if (vertex.kind == VertexKind::Gpu) parts.gpus.push_back(id);
+    parts.vertices.push_back(vertex);
+  }
+  if (parts.memories.size() + parts.gpus.size() > kMaxEndpoints) {
+    fail(entries.front().place, "more than 1024 memories and GPUs; describe a smaller machine");
+  }
+}
+
+void add_direction(Topology::Parts& parts, VertexId from, VertexId to, const Bandwidth& bandwidth, const Place& place) {
+  check_bandwidth(bandwidth, place);
+  if (!parts.link_by_ends.emplace(std::pair(from, to), LinkId(parts.links.size())).second) {
+    fail(place, fmt::format("there are two links from '{}' to '{}'; write one with their joint bandwidth",
+                            parts.vertices[from.index()].name, parts.vertices[to.index()].name));
+  }
+  parts.links.push_back({from, to, bandwidth});
+}
+
+void add_links(Topology::Parts& parts, std::span<const LinkEntry> entries) {
+  for (const LinkEntry& entry : entries) {
+    const VertexId from = resolve(parts, entry.from, entry.place);
+    const VertexId to = resolve(parts, entry.to, entry.place);
+    if (from == to) fail(entry.place, fmt::format("this link goes from '{}' to itself; name two vertices", entry.from));
+    add_direction(parts, from, to, entry.bandwidth, entry.place);
+    if (entry.back) add_direction(parts, to, from, *entry.back, entry.place);
+  }
+}
+
+CapacityMember resolve_member(const Topology::Parts& parts, const MemberEntry& entry) {
+  check_weight(entry.cost, entry.place, "the cost");
+  const std::pair ends{resolve(parts, entry.from, entry.place), resolve(parts, entry.to, entry.place)};
+  const auto link = parts.link_by_ends.find(ends);
+  if (link == parts.link_by_ends.end()) {
+    fail(entry.place, fmt::format("there is no link from '{}' to '{}'; a member is one direction of a link",
+                                  entry.from, entry.to));
+  }
+  return {link->second, entry.cost};
+}
+
+void add_shared(Topology::Parts& parts, std::span<const SharedEntry> entries) {
+  std::set<std::string_view> names;
+  for (const SharedEntry& entry : entries) {
+    if (!names.insert(entry.name).second) {
+      fail(entry.place, fmt::format("there are two shared capacities '{}'; names are unique", entry.name));
+    }
+    check_bandwidth(entry.capacity, entry.place);
+    SharedCapacity shared{entry.name, entry.capacity, {}};
+    std::set<LinkId> links;
+    for (const MemberEntry& member : entry.members) {
+      shared.members.push_back(resolve_member(parts, member));
+      if (!links.insert(shared.members.back().link).second) {
+        fail(member.place, fmt::format("the link from '{}' to '{}' is a member twice; add up its costs", member.from,
+                                       member.to));
+      }
+    }
+    if (shared.members.empty()) fail(entry.place, fmt::format("'{}' has no members; name its links", entry.name));
+    parts.shared.push_back(std::move(shared));
+  }
+}
+
+void index_capacities(Topology::Parts& parts) {
+  std::vector<std::vector<CapacityUse>> by_link(parts.links.size());
+  const auto add_capacity = [&](const Bandwidth& bandwidth) {
+    parts.nominal.push_back(bandwidth.nominal.value);
+    parts.guaranteed.push_back(bandwidth.guaranteed.value);
+    return CapacityId(parts.nominal.size() - 1);
+  };
+  for (std::size_t i = 0; i < parts.links.size(); ++i) {
+    by_link[i].push_back({add_capacity(parts.links[i].bandwidth), 1});
+  }
+  for (const SharedCapacity& shared : parts.shared) {
+    const CapacityId id = add_capacity(shared.capacity);
+    for (const CapacityMember& member : shared.members) by_link[member.link.index()].push_back({id, member.cost});
+  }
+  parts.use_begin.push_back(0);
+  for (const auto& uses : by_link) {
+    parts.uses.insert(parts.uses.end(), uses.begin(), uses.end());
+    parts.use_begin.push_back(static_cast<std::uint32_t>(parts.uses.size()));
+  }
+}
+
+std::size_t find_root(std::vector<std::size_t>& parent, std::size_t i) {
+  while (parent[i] != i) i = parent[i] = parent[parent[i]];
+  return i;
+}
+
+/// For every vertex the smallest vertex that it is connected with over the links that `passes` lets through.
+template <class Passes>
+std::vector<std::size_t> components(const Topology::Parts& parts, Passes passes) {
+  std::vector<std::size_t> parent(parts.vertices.size());
+  std::iota(parent.begin(), parent.end(), std::size_t{0});
+  for (const Link& link : parts.links) {
+    if (!passes(link)) continue;
+    const std::size_t a = find_root(parent, link.from.index());
+    const std::size_t b = find_root(parent, link.to.index());
+    parent[std::max(a, b)] = std::min(a, b);
+  }
+  for (std::size_t i = 0; i < parent.size(); ++i) parent[i] = find_root(parent, i);
+  return parent;
+}
+
+void check_connected(const Topology::Parts& parts, std::span<const VertexEntry> entries) {
+  const auto root = components(parts, [](const Link&) { return true; });
+  for (std::size_t i = 0; i < root.size(); ++i) {
+    if (root[i] == 0) continue;
+    fail(entries[i].place, fmt::format("no links connect '{}' with '{}'; the machine must be one piece",
+                                       parts.vertices[i].name, parts.vertices[0].name));
+  }
+}
+
+void find_domains(Topology::Parts& parts) {
+  const auto root = components(parts, [&](const Link& link) {
+    return in_domain(parts.vertices[link.from.index()].kind) && in_domain(parts.vertices[link.to.index()].kind);
+  });
+  std::map<std::string, DomainId> named;
+  std::map<std::size_t, DomainId> found;
+  parts.domain.resize(parts.vertices.size());
+  for (std::size_t i = 0; i < parts.vertices.size(); ++i) {
+    if (!in_domain(parts.vertices[i].kind)) continue;
+    const DomainId next(named.size() + found.size());
+    const std::string& name = parts.vertices[i].domain;
+    parts.domain[i] = name.empty() ? found.emplace(root[i], next).first->second : named.emplace(name, next).first->second;
+  }
+}
+
+void number_engines(Topology::Parts& parts) {
+  parts.engine_in.resize(parts.vertices.size());
+  parts.engine_out.resize(parts.vertices.size());
+  for (const VertexId gpu : parts.gpus) {
+    parts.engine_in[gpu.index()] = EngineId(parts.engine_count++);
+    const bool one = parts.vertices[gpu.index()].copy_engines == 1;
+    parts.engine_out[gpu.index()] = one ? parts.engine_in[gpu.index()] : EngineId(parts.engine_count++);
+  }
+}
+
+/// Links that leave each vertex, in the order of the file.
+std::vector<std::vector<LinkId>> outgoing_links(const Topology::Parts& parts) {
+  std::vector<std::vector<LinkId>> outgoing(parts.vertices.size());
+  for (std::size_t i = 0; i < parts.links.size(); ++i) outgoing[parts.links[i].from.index()].push_back(LinkId(i));
+  return outgoing;
+}
+
+/// Breadth-first from one memory or GPU: the link by which each vertex is reached first. Expanding vertices in the order
+/// in which they were reached, and links in the order of the file, breaks ties as the contract says.
+std::vector<std::optional<LinkId>> shortest_path_tree(const Topology::Parts& parts,
+                                                      const std::vector<std::vector<LinkId>>& outgoing, VertexId source) {
+  std::vector<std::optional<LinkId>> reached_by(parts.vertices.size());
+  std::vector<VertexId> queue{source};
+  for (std::size_t head = 0; head < queue.size(); ++head) {
+    const VertexId at = queue[head];
+    if (at != source && is_endpoint(parts.vertices[at.index()].kind)) continue;
+    for (const LinkId link : outgoing[at.index()]) {
+      const VertexId next = parts.links[link.index()].to;
+      if (next == source || reached_by[next.index()]) continue;
+      reached_by[next.index()] = link;
+      queue.push_back(next);
+    }
+  }
+  return reached_by;
+}
+
+void find_routes(Topology::Parts& parts) {
+  std::vector<VertexId> endpoints;
+  parts.endpoint.assign(parts.vertices.size(), static_cast<std::uint32_t>(kMaxVertices));
+  for (std::size_t i = 0; i < parts.vertices.size(); ++i) {
+    if (!is_endpoint(parts.vertices[i].kind)) continue;
+    parts.endpoint[i] = static_cast<std::uint32_t>(endpoints.size());
+    endpoints.emplace_back(i);
+  }
+  parts.endpoint_count = endpoints.size();
+  parts.route_begin.push_back(0);
+  const auto outgoing = outgoing_links(parts);
+  for (const VertexId source : endpoints) {
+    const auto reached_by = shortest_path_tree(parts, outgoing, source);
+    for (const VertexId target : endpoints) {
+      const auto begin = static_cast<std::ptrdiff_t>(parts.route_links.size());
+      for (VertexId at = target; reached_by[at.index()]; at = parts.links[reached_by[at.index()]->index()].from) {
+        parts.route_links.push_back(*reached_by[at.index()]);
+      }
+      if (parts.route_links.size() > kMaxRouteLinks) {
+        fail({}, "the routes have more than 16 million links together; describe a smaller machine");
+      }
+      std::reverse(parts.route_links.begin() + begin, parts.route_links.end());
+      parts.route_begin.push_back(static_cast<std::uint32_t>(parts.route_links.size()));
+    }
+  }
+}
+
+PeerAccess resolve_peers(const Topology::Parts& parts, const PeerAccessEntry& entry) {
+  PeerAccess access{entry.mode, {}};
+  for (const auto& [from, to] : entry.pairs) {
+    const std::pair pair{resolve(parts, from, entry.place), resolve(parts, to, entry.place)};
+    for (const VertexId end : {pair.first, pair.second}) {
+      const Vertex& vertex = parts.vertices[end.index()];
+      if (vertex.kind != VertexKind::Gpu) {
+        fail(entry.place, fmt::format("'{}' is a {}; peer access is between GPUs", vertex.name, to_string(vertex.kind)));
+      }
+    }
+    if (pair.first == pair.second) fail(entry.place, fmt::format("'{}' is paired with itself; name two GPUs", from));
+    access.pairs.push_back(pair);
+  }
+  return access;
+}
+
+void check_scalars(const Topology::Parts& parts) {
+  check_weight(parts.weights.h2d, {}, "the sharing weight h2d");
+  check_weight(parts.weights.d2h, {}, "the sharing weight d2h");
+  check_weight(parts.weights.peer, {}, "the sharing weight peer");
+  const double relative = parts.margin.relative;
+  if (!(relative >= 0) || !std::isfinite(relative)) {
+    fail({}, "the relative margin is negative; write 0 or more");
+  }
+  for (const Duration time : {parts.setup.batch, parts.setup.transfer, parts.margin.absolute}) {
+    if (time < Duration{0} || time > kLongest) fail({}, "a set-up time or margin is absurd; write 0 to 100 days");
+  }
+  if (parts.staging_chunk.count <= 0) fail({}, "the staging chunk is zero; write a size like 8 MiB");
+}
+
+}  // namespace
+
+TopologyBuilder& TopologyBuilder::vertex(VertexEntry entry) { return vertices_.push_back(std::move(entry)), *this; }
+TopologyBuilder& TopologyBuilder::link(LinkEntry entry) { return links_.push_back(std::move(entry)), *this; }
+TopologyBuilder& TopologyBuilder::shared(SharedEntry entry) { return shared_.push_back(std::move(entry)), *this; }
+TopologyBuilder& TopologyBuilder::weights(SharingWeights weights) { return weights_ = weights, *this; }
+TopologyBuilder& TopologyBuilder::peer_access(PeerAccessEntry entry) { return peer_access_ = std::move(entry), *this; }
+TopologyBuilder& TopologyBuilder::setup(SetupTimes setup) { return setup_ = setup, *this; }
+TopologyBuilder& TopologyBuilder::margin(Margin margin) { return margin_ = margin, *this; }
+TopologyBuilder& TopologyBuilder::staging_chunk(Bytes chunk) { return staging_chunk_ = chunk, *this; }
+
+Expected<Topology> TopologyBuilder::build() const {
+  return reading([&] {
+    auto parts = std::make_shared<Topology::Parts>();
+    parts->name = name_;
+    parts->weights = weights_;
+    parts->setup = setup_;
+    parts->margin = margin_;
+    parts->staging_chunk = staging_chunk_;
+    check_scalars(*parts);
+    add_vertices(*parts, vertices_);
+    add_links(*parts, links_);
+    add_shared(*parts, shared_);
+    check_connected(*parts, vertices_);
+    parts->peer_access = resolve_peers(*parts, peer_access_);
+    index_capacities(*parts);
+    find_domains(*parts);
+    number_engines(*parts);
+    find_routes(*parts);
+    return Topology(std::move(parts));
+  });
+}
+
+}  // namespace tutti

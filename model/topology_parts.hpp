@@ -1,0 +1,50 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/topology.hpp"
+
+namespace tutti {
+
+/// What a `Topology` holds: the description, then what the builder derives from it so that look-ups are loads.
+struct Topology::Parts {
+  std::string name;
+  std::vector<Vertex> vertices;
+  std::vector<Link> links;
+  std::vector<SharedCapacity> shared;
+  SharingWeights weights;
+  PeerAccess peer_access;
+  SetupTimes setup;
+  Margin margin;
+  Bytes staging_chunk;
+
+  std::map<std::string, VertexId, std::less<>> vertex_by_name;
+  std::map<std::pair<VertexId, VertexId>, LinkId> link_by_ends;
+  std::vector<VertexId> memories;
+  std::vector<VertexId> gpus;
+  std::vector<double> nominal;           // [capacities]
+  std::vector<double> guaranteed;        // [capacities]
+  std::vector<std::uint32_t> use_begin;  // [links + 1] into `uses`
+  std::vector<CapacityUse> uses;
+  std::size_t endpoint_count = 0;          // memories and GPUs
+  std::vector<std::uint32_t> endpoint;     // [vertices] row in the table of routes; past its end for others
+  std::vector<std::uint32_t> route_begin;  // [endpoint_count^2 + 1] into `route_links`, row by row
+  std::vector<LinkId> route_links;
+  std::vector<std::optional<DomainId>> domain;  // [vertices]
+  std::vector<EngineId> engine_in;              // [vertices], of GPUs
+  std::vector<EngineId> engine_out;             // [vertices], of GPUs
+  std::size_t engine_count = 0;
+
+  [[nodiscard]] bool described_like(const Parts& other) const {
+    return name == other.name && vertices == other.vertices && links == other.links && shared == other.shared &&
+           weights == other.weights && peer_access == other.peer_access && setup == other.setup &&
+           margin == other.margin && staging_chunk == other.staging_chunk;
+  }
+};
+
+}  // namespace tutti

@@ -1,0 +1,183 @@
+#include "model/topology_yaml.hpp"
+
+#include <array>
+#include <fmt/format.h>
+
+#include "model/document.hpp"
+
+namespace tutti {
+namespace {
+
+VertexKind read_kind(const Node& node) {
+  constexpr std::array kinds{VertexKind::Memory, VertexKind::Cpu, VertexKind::Hub, VertexKind::Switch, VertexKind::Gpu};
+  std::array<std::string_view, kinds.size()> names;
+  for (std::size_t i = 0; i < kinds.size(); ++i) names[i] = to_string(kinds[i]);
+  const std::string& text = read_text(node);
+  for (const VertexKind kind : kinds)
+    if (to_string(kind) == text) return kind;
+  fail(node.place, fmt::format("'{}' is no kind of vertex;{} the kinds are memory, cpu, hub, switch, gpu", text,
+                               suggestion(text, names)));
+}
+
+/// "8 GB/s", or {nominal: 8 GB/s, guaranteed: 7.8 GB/s}.
+Bandwidth read_bandwidth(const Node& node) {
+  if (node.kind != Node::Kind::Map) {
+    const GBps rate = read_rate(node);
+    return {rate, rate};
+  }
+  const Fields fields(node, "a bandwidth", {"nominal", "guaranteed"});
+  const GBps nominal = read_rate(fields.require("nominal"));
+  const Node* guaranteed = fields.find("guaranteed");
+  return {nominal, guaranteed == nullptr ? nominal : read_rate(*guaranteed)};
+}
+
+void refuse_unless_gpu(const Fields& fields, VertexKind kind, std::initializer_list<std::string_view> keys) {
+  if (kind == VertexKind::Gpu) return;
+  for (const std::string_view key : keys) {
+    if (const Node* node = fields.find(key)) {
+      fail(node->place, fmt::format("'{}' stands at a {}; only a gpu has it", key, to_string(kind)));
+    }
+  }
+}
+
+VertexEntry read_vertex(const std::string& name, const Place& place, const Node& node) {
+  const Fields fields(node, fmt::format("the vertex '{}'", name),
+                      {"kind", "copy_engines", "memory", "bus_id", "uuid", "domain"});
+  Vertex vertex;
+  vertex.name = name;
+  vertex.kind = read_kind(fields.require("kind"));
+  refuse_unless_gpu(fields, vertex.kind, {"copy_engines", "memory", "bus_id", "uuid"});
+  if (const Node* engines = fields.find("copy_engines")) vertex.copy_engines = read_whole(*engines, 1, 64);
+  if (const Node* memory = fields.find("memory")) vertex.memory = read_bytes(*memory);
+  if (const Node* bus_id = fields.find("bus_id")) vertex.bus_id = read_text(*bus_id);
+  if (const Node* uuid = fields.find("uuid")) vertex.uuid = read_text(*uuid);
+  if (const Node* domain = fields.find("domain")) vertex.domain = read_id(*domain);
+  return {std::move(vertex), place};
+}
+
+void read_vertices(TopologyBuilder& builder, const Node& node) {
+  if (node.kind != Node::Kind::Map) fail(node.place, "'vertices' is a map; write 'gpu0: {kind: gpu}'");
+  for (std::size_t i = 0; i < node.items.size(); ++i) {
+    const auto& [name, place] = node.keys[i];
+    Node name_node;
+    name_node.kind = Node::Kind::Scalar;
+    name_node.text = name;
+    name_node.place = place;
+    builder.vertex(read_vertex(read_id(name_node), place, node.items[i]));
+  }
+}
+
+LinkEntry read_link(const Node& node) {
+  const Fields fields(node, "a link", {"from", "to", "bandwidth", "back"});
+  LinkEntry link;
+  link.from = read_id(fields.require("from"));
+  link.to = read_id(fields.require("to"));
+  link.bandwidth = read_bandwidth(fields.require("bandwidth"));
+  if (const Node* back = fields.find("back")) link.back = read_bandwidth(*back);
+  link.place = node.place;
+  return link;
+}
+
+SharedEntry read_shared(const Node& node) {
+  const Fields fields(node, "a shared capacity", {"name", "capacity", "members"});
+  SharedEntry shared;
+  shared.name = read_id(fields.require("name"));
+  shared.capacity = read_bandwidth(fields.require("capacity"));
+  shared.place = node.place;
+  for (const Node& item : read_sequence(fields.require("members"), "'members'")) {
+    const Fields member(item, "a member", {"from", "to", "cost"});
+    const Node* cost = member.find("cost");
+    shared.members.push_back({read_id(member.require("from")), read_id(member.require("to")),
+                              cost == nullptr ? 1 : read_number(*cost, 1e-3, 1e3), item.place});
+  }
+  return shared;
+}
+
+SharingWeights read_weights(const Node& node) {
+  const Fields fields(node, "'weights'", {"h2d", "d2h", "peer"});
+  SharingWeights weights;
+  if (const Node* h2d = fields.find("h2d")) weights.h2d = read_number(*h2d, 1e-3, 1e3);
+  if (const Node* d2h = fields.find("d2h")) weights.d2h = read_number(*d2h, 1e-3, 1e3);
+  if (const Node* peer = fields.find("peer")) weights.peer = read_number(*peer, 1e-3, 1e3);
+  return weights;
+}
+
+PeerAccessEntry read_peer_access(const Node& node) {
+  PeerAccessEntry entry;
+  entry.place = node.place;
+  if (node.kind == Node::Kind::Scalar) {
+    if (node.text == "all") return entry.mode = PeerAccess::Mode::All, entry;
+    if (node.text == "none") return entry.mode = PeerAccess::Mode::None, entry;
+    if (node.text == "same_domain") return entry;
+    fail(node.place, fmt::format("'{}' is no peer access; write all, none, same_domain or [[gpu0, gpu1], ...]", node.text));
+  }
+  entry.mode = PeerAccess::Mode::Pairs;
+  for (const Node& pair : read_sequence(node, "'peer_access'")) {
+    const auto ends = read_sequence(pair, "a pair of GPUs");
+    if (ends.size() != 2) fail(pair.place, "a pair has two GPUs; write [gpu0, gpu1]");
+    entry.pairs.emplace_back(read_id(ends[0]), read_id(ends[1]));
+  }
+  return entry;
+}
+
+SetupTimes read_setup(const Node& node) {
+  const Fields fields(node, "'setup'", {"batch", "transfer"});
+  SetupTimes setup;
+  if (const Node* batch = fields.find("batch")) setup.batch = read_duration(*batch);
+  if (const Node* transfer = fields.find("transfer")) setup.transfer = read_duration(*transfer);
+  return setup;
+}
+
+Margin read_margin(const Node& node) {
+  const Fields fields(node, "'margin'", {"relative", "absolute"});
+  Margin margin;
+  if (const Node* relative = fields.find("relative")) margin.relative = read_number(*relative, 0, 100);
+  if (const Node* absolute = fields.find("absolute")) margin.absolute = read_duration(*absolute);
+  return margin;
+}
+
+Bytes read_chunk(const Node& node) {
+  const Fields fields(node, "'staging'", {"chunk"});
+  const Node& chunk = fields.require("chunk");
+  const Bytes size = read_bytes(chunk);
+  if (size.count == 0) fail(chunk.place, "a chunk of zero bytes moves nothing; write a size like 8 MiB");
+  return size;
+}
+
+void read_options(TopologyBuilder& builder, const Fields& machine) {
+  if (const Node* weights = machine.find("weights")) builder.weights(read_weights(*weights));
+  if (const Node* peers = machine.find("peer_access")) builder.peer_access(read_peer_access(*peers));
+  if (const Node* setup = machine.find("setup")) builder.setup(read_setup(*setup));
+  if (const Node* margin = machine.find("margin")) builder.margin(read_margin(*margin));
+  if (const Node* staging = machine.find("staging")) builder.staging_chunk(read_chunk(*staging));
+  if (const Node* table = machine.find("table"); table != nullptr && !read_sequence(*table, "'table'").empty()) {
+    fail(table->place, "this version does not read measured tables; leave 'table' empty");
+  }
+}
+
+Topology read_machine(const Node& document) {
+  const Fields top(document, "a machine file", {"version", "machine"});
+  const Fields machine(top.require("machine"), "the machine",
+                       {"name", "vertices", "links", "shared", "weights", "peer_access", "setup", "margin", "staging",
+                        "table"});
+  TopologyBuilder builder(read_id(machine.require("name")));
+  read_vertices(builder, machine.require("vertices"));
+  for (const Node& link : read_sequence(machine.require("links"), "'links'")) builder.link(read_link(link));
+  if (const Node* shared = machine.find("shared")) {
+    for (const Node& item : read_sequence(*shared, "'shared'")) builder.shared(read_shared(item));
+  }
+  read_options(builder, machine);
+  return value_at(top.require("machine").place, builder.build());
+}
+
+}  // namespace
+
+Expected<Topology> machine_from(const Node& document) {
+  return reading([&] { return read_machine(document); });
+}
+
+Expected<Topology> load_machine(const std::string& path) {
+  return read_document(path).and_then([](const Node& document) { return machine_from(document); });
+}
+
+}  // namespace tutti

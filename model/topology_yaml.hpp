@@ -1,0 +1,17 @@
+#pragma once
+#include <string>
+
+#include "model/topology.hpp"
+
+namespace tutti {
+
+struct Node;
+
+/// Reads a machine file.
+/// @errors InvalidInput with file, line and column, whatever is wrong with the file.
+[[nodiscard]] Expected<Topology> load_machine(const std::string& path);
+
+/// Reads the machine out of an already parsed document.
+[[nodiscard]] Expected<Topology> machine_from(const Node& document);
+
+}  // namespace tutti

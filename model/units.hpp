@@ -1,0 +1,69 @@
+#pragma once
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "model/error.hpp"
+
+namespace tutti {
+
+/// An exact number of bytes.
+struct Bytes {
+  std::int64_t count = 0;
+
+  friend constexpr auto operator<=>(Bytes, Bytes) = default;
+  friend constexpr Bytes operator+(Bytes a, Bytes b) { return {a.count + b.count}; }
+  friend constexpr Bytes operator-(Bytes a, Bytes b) { return {a.count - b.count}; }
+  constexpr Bytes& operator+=(Bytes b) { return *this = *this + b; }
+};
+
+/// A rate in 1e9 byte/s, which is byte/ns.
+struct GBps {
+  double value = 0;
+
+  friend constexpr auto operator<=>(GBps, GBps) = default;
+};
+
+/// Time at every interface: whole nanoseconds.
+using Duration = std::chrono::nanoseconds;
+
+/// Where a decimal that is no whole number of bytes or nanoseconds goes. Sizes and durations of work go up; periods
+/// and deadlines go down: either way the answer gets later or stricter, never better than the truth.
+enum class Rounding : std::uint8_t { Up, Down };
+
+/// "64 MiB", "0.5 GB", "17 B", or "0" alone.
+/// @return  at most 2^53 bytes, so that a double holds it exactly.
+/// @errors  InvalidInput: no number, no unit, an unknown unit, negative, too large.
+[[nodiscard]] Expected<Bytes> parse_bytes(std::string_view text);
+
+/// "25 ms", "3.6 us", "0" alone.
+/// @return  at most 2^63 - 1 ns.
+/// @errors  as `parse_bytes`.
+[[nodiscard]] Expected<Duration> parse_duration(std::string_view text, Rounding rounding = Rounding::Up);
+
+/// "12.3 GB/s", "900 MB/s", "11 GiB/s"; never zero.
+/// @errors  as `parse_bytes`; zero.
+[[nodiscard]] Expected<GBps> parse_rate(std::string_view text);
+
+/// An exact share of a size, in percent, rounded up to a byte: "12.5" of 8 B is 1 B.
+/// @errors  InvalidInput: no number, negative, above 1e6 percent.
+[[nodiscard]] Expected<Bytes> parse_percentage(std::string_view percent, Bytes of);
+
+/// Milliseconds as a double, for tables and JSON.
+[[nodiscard]] constexpr double to_ms(Duration time) { return static_cast<double>(time.count()) / 1e6; }
+
+/// A double in ns, rounded up to a whole one; -0 and rounding noise below 1e-6 ns do not cost a nanosecond.
+[[nodiscard]] Duration round_up_ns(double ns);
+/// A double in ns, rounded down to a whole one, with the same tolerance.
+[[nodiscard]] Duration round_down_ns(double ns);
+
+/// The shortest exact form with a unit: "64 MiB", "160 MB", "17 B".
+[[nodiscard]] std::string to_string(Bytes size);
+/// "25 ms", "3.6 us", "17 ns": exact.
+[[nodiscard]] std::string to_string(Duration time);
+/// "12.3 GB/s".
+[[nodiscard]] std::string to_string(GBps rate);
+
+}  // namespace tutti

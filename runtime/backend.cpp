@@ -1,0 +1,50 @@
+#include "runtime/backend.hpp"
+
+#include <fmt/format.h>
+
+namespace tutti {
+namespace {
+
+Expected<void> check_buffer(const Topology& machine, const BufferView& buffer, VertexId where, Bytes least,
+                            std::string_view stream, std::string_view role) {
+  if (least.count == 0 && buffer.size.count == 0) return {};
+  if (buffer.where != where) {
+    return invalid_input(fmt::format("the {} buffer of stream '{}' lies in '{}'; it belongs into '{}'", role, stream,
+                                     machine.vertex(buffer.where).name, machine.vertex(where).name));
+  }
+  if (buffer.size < least || buffer.data == nullptr) {
+    return invalid_input(fmt::format("the {} buffer of stream '{}' has {}; it needs {}", role, stream,
+                                     to_string(buffer.size), to_string(least)));
+  }
+  return {};
+}
+
+}  // namespace
+
+Expected<void> check_bindings(const Topology& machine, const ExecutableBatch& batch) {
+  const auto streams = batch.batch.streams();
+  if (batch.bindings.size() != streams.size()) {
+    return invalid_input(fmt::format("the batch has {} streams and {} bindings; bind each stream", streams.size(),
+                                     batch.bindings.size()));
+  }
+  for (std::size_t s = 0; s < streams.size(); ++s) {
+    const CommandStream& stream = streams[s];
+    const StreamBinding& binding = batch.bindings[s];
+    if (stream.transfer) {
+      const Transfer& transfer = *stream.transfer;
+      if (auto ok = check_buffer(machine, binding.source, transfer.from, transfer.size, stream.name, "source"); !ok) return ok;
+      if (auto ok = check_buffer(machine, binding.destination, transfer.to, transfer.size, stream.name, "destination"); !ok) {
+        return ok;
+      }
+    }
+    if (stream.kernel) {
+      for (const auto& [buffer, role] : {std::pair(&binding.kernel_input, "kernel input"), std::pair(&binding.kernel_output, "kernel output")}) {
+        if (buffer->data == nullptr) continue;
+        if (auto ok = check_buffer(machine, *buffer, stream.kernel->on, Bytes{0}, stream.name, role); !ok) return ok;
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace tutti

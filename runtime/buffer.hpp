@@ -1,0 +1,54 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "model/ids.hpp"
+#include "model/units.hpp"
+
+namespace tutti {
+
+/// Some memory of the machine, looked at and not owned.
+struct BufferView {
+  VertexId where;             ///< the memory or GPU that it lies in
+  std::byte* data = nullptr;  ///< an address of that place; of a host memory the program may follow it
+  Bytes size;
+
+  [[nodiscard]] std::span<std::byte> bytes() const { return {data, static_cast<std::size_t>(size.count)}; }
+  /// The first `count` bytes. @pre there are so many.
+  [[nodiscard]] BufferView first(Bytes count) const { return {where, data, count}; }
+};
+
+/// Gives memory back to where it came from. Shared by a backend and its buffers, so that either may go first.
+class BufferSource {
+ public:
+  virtual ~BufferSource() = default;
+  virtual void give_back(const BufferView& memory) noexcept = 0;
+};
+
+/// The one owner of some memory of the machine.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(BufferView memory, std::shared_ptr<BufferSource> source) : memory_(memory), source_(std::move(source)) {}
+  Buffer(Buffer&& other) noexcept : memory_(std::exchange(other.memory_, {})), source_(std::move(other.source_)) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(memory_, other.memory_);
+    std::swap(source_, other.source_);
+    return *this;
+  }
+  Buffer(const Buffer&) = delete;  // device memory is never duplicated by accident
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() {
+    if (source_) source_->give_back(memory_);
+  }
+
+  [[nodiscard]] const BufferView& view() const { return memory_; }
+
+ private:
+  BufferView memory_;
+  std::shared_ptr<BufferSource> source_;
+};
+
+}  // namespace tutti

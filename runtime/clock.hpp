@@ -1,0 +1,47 @@
+#pragma once
+#include <chrono>
+#include <string_view>
+
+#include "model/units.hpp"
+
+namespace tutti {
+
+/// The time of a run, from its start. The one notion of time that executor, dispatcher and backends share.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  [[nodiscard]] virtual Duration now() const = 0;
+  /// Returns when `now() >= at`; at once where that is already so.
+  virtual void wait_until(Duration at) = 0;
+  /// Whether time passes by itself; if not, it passes only in `wait_until`.
+  [[nodiscard]] virtual bool runs_by_itself() const = 0;
+};
+
+/// Time that jumps to whatever is waited for: a run is deterministic and as fast as the host can compute it.
+class VirtualClock final : public Clock {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "virtual"; }
+  [[nodiscard]] Duration now() const override { return now_; }
+  void wait_until(Duration at) override { now_ = at > now_ ? at : now_; }
+  [[nodiscard]] bool runs_by_itself() const override { return false; }
+
+ private:
+  Duration now_{};
+};
+
+/// The host's monotonic clock, from the construction of this object.
+class RealClock final : public Clock {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "real"; }
+  [[nodiscard]] Duration now() const override { return std::chrono::steady_clock::now() - start_; }
+  /// Sleeps, and spins for the last stretch, since sleeping threads wake late.
+  void wait_until(Duration at) override;
+  [[nodiscard]] bool runs_by_itself() const override { return true; }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace tutti

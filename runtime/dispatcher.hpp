@@ -1,0 +1,62 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "runtime/executor.hpp"
+#include "runtime/task_program.hpp"
+#include "sched/admission.hpp"
+
+namespace tutti {
+
+/// How much of a periodic run to do.
+struct RunOptions {
+  std::optional<std::uint64_t> jobs;           ///< so many arrivals, all tasks together
+  std::optional<Duration> arrivals_before;     ///< arrivals before this instant
+  std::uint64_t seed = 1;                      ///< of the release jitter
+  const std::atomic<bool>* interrupted = nullptr;  ///< set from outside: the job under way is the last one
+};
+
+/// Where neither is given: one hyperperiod behind the last offset, at most this many jobs.
+inline constexpr std::uint64_t kDefaultJobs = 1000;
+/// More are refused, since every job's record is kept.
+inline constexpr std::uint64_t kMostJobs = 50'000'000;
+
+/// What became of one job. Times on the clock of the run.
+struct JobRecord {
+  TaskId task;
+  std::uint64_t index = 0;
+  Duration arrival{};
+  Duration start{};
+  std::optional<Duration> finish;  ///< absent: it was never run
+  Duration deadline{};             ///< absolute
+  std::optional<Error> error;      ///< its results are invalid
+
+  [[nodiscard]] bool missed() const { return !finish || *finish > deadline; }
+};
+
+/// What a run did.
+struct RunRecord {
+  std::vector<JobRecord> jobs;  ///< in the order in which they ended
+  bool interrupted = false;
+  std::optional<Error> fatal;   ///< the machine's or the host's trouble that ended it early
+};
+
+/// How many jobs of each task a run releases, by arrival, ties by the order of the file.
+/// @errors InvalidInput: more than `kMostJobs`.
+[[nodiscard]] Expected<std::vector<std::uint64_t>> jobs_per_task(const TaskSet& tasks, const RunOptions& options);
+
+/// Releases the jobs of an admitted task set and runs them without preemption in the order of its policy.
+///
+/// Jobs arrive strictly periodically from their offsets and are ready after a jitter drawn from the seed. All buffers
+/// and records are there before the first release; the loop allocates nothing.
+///
+/// @param programs  [tasks]
+/// @errors InvalidInput, Machine: buffers or batches could not be prepared; nothing has run.
+[[nodiscard]] Expected<RunRecord> run_tasks(Executor& executor, const AdmittedTaskSet& admitted,
+                                            std::span<TaskProgram* const> programs, const RunOptions& options);
+
+}  // namespace tutti

@@ -1,0 +1,86 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "model/planner.hpp"
+#include "runtime/backend.hpp"
+#include "runtime/clock.hpp"
+
+namespace tutti {
+
+class Executor;
+
+/// A batch that is ready to run, again and again. Move-only; when it goes, what it started has run through.
+class PreparedBatch {
+ public:
+  [[nodiscard]] const Timeline& plan() const { return plan_; }
+  /// What happened when in the last run. @pre it was synchronized.
+  [[nodiscard]] Timeline measured() const { return batch_->measured(); }
+
+ private:
+  friend class Executor;
+  PreparedBatch(std::unique_ptr<BackendBatch> batch, Timeline plan, bool admitted)
+      : batch_(std::move(batch)), plan_(std::move(plan)), admitted_(admitted) {}
+
+  std::unique_ptr<BackendBatch> batch_;
+  Timeline plan_;
+  bool admitted_;
+  bool under_way_ = false;
+};
+
+/// Runs batches on one machine, one after the other in the order of issue, each atomically.
+///
+/// Two halves: `prepare` may allocate and take its time; `issue` does neither.
+class Executor {
+ public:
+  /// All that is passed in outlives the executor.
+  Executor(const Topology& machine, const Planner& planner, DeviceBackend& backend, Clock& clock)
+      : machine_(&machine), planner_(&planner), backend_(&backend), clock_(&clock) {}
+
+  [[nodiscard]] const Topology& machine() const { return *machine_; }
+  [[nodiscard]] const Planner& planner() const { return *planner_; }
+  [[nodiscard]] DeviceBackend& backend() const { return *backend_; }
+  [[nodiscard]] Clock& clock() const { return *clock_; }
+
+  /// Plans a batch and hands it to the backend.
+  /// @param bindings  [streams]
+  /// @errors as `DeviceBackend::prepare`.
+  [[nodiscard]] Expected<PreparedBatch> prepare(const BatchOperation& batch, std::vector<StreamBinding> bindings);
+
+  /// Puts a batch behind everything that was issued before; it starts when that is finished.
+  /// @errors InvalidInput: its last run is still under way; an admitted run owns the machine and the batch is none of its own.
+  [[nodiscard]] Expected<void> issue(PreparedBatch& batch);
+  /// Whether the last run is finished; lets the backend work.
+  [[nodiscard]] bool query(PreparedBatch& batch);
+  /// Waits for the last run.
+  /// @errors Kernel: a kernel of it failed. Machine: the machine or the host did.
+  [[nodiscard]] Expected<BatchResult> synchronize(PreparedBatch& batch);
+
+  /// While it lives, the machine belongs to an admitted run: only batches prepared through it are issued.
+  class AdmittedRun {
+   public:
+    explicit AdmittedRun(Executor& executor);
+    AdmittedRun(const AdmittedRun&) = delete;  // there is one at a time
+    AdmittedRun& operator=(const AdmittedRun&) = delete;
+    ~AdmittedRun();
+    /// Prepares a batch with the plan that it was admitted with.
+    [[nodiscard]] Expected<PreparedBatch> prepare(const BatchOperation& batch, const Timeline& plan,
+                                                  std::vector<StreamBinding> bindings);
+
+   private:
+    Executor* executor_;
+  };
+
+ private:
+  [[nodiscard]] Expected<PreparedBatch> prepare(const BatchOperation& batch, Timeline plan,
+                                                std::vector<StreamBinding> bindings, bool admitted);
+
+  const Topology* machine_;
+  const Planner* planner_;
+  DeviceBackend* backend_;
+  Clock* clock_;
+  Duration machine_free_{};  // when all that was issued is finished, as planned
+  bool owned_ = false;       // by an admitted run
+};
+
+}  // namespace tutti

@@ -1,0 +1,80 @@
+#include "runtime/sim/sim_backend.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fmt/format.h>
+
+#include "model/expects.hpp"
+#include "runtime/sim/sim_batch.hpp"
+
+namespace tutti {
+
+/// The memories and GPUs of the machine, as pieces of host memory.
+class SimMemory final : public BufferSource {
+ public:
+  explicit SimMemory(const Topology& machine) : used_(machine.vertices().size()) {}
+
+  [[nodiscard]] Bytes used(VertexId where) const { return used_[where.index()]; }
+
+  /// Null where the host has no more. Pages that nobody touches cost nothing, however large the simulated machine is.
+  [[nodiscard]] std::byte* take(VertexId where, Bytes size) {
+    auto* data = static_cast<std::byte*>(std::calloc(static_cast<std::size_t>(std::max<std::int64_t>(size.count, 1)), 1));
+    if (data != nullptr) used_[where.index()] += size;
+    return data;
+  }
+
+  void give_back(const BufferView& memory) noexcept override {
+    used_[memory.where.index()] = used_[memory.where.index()] - memory.size;
+    std::free(memory.data);
+  }
+
+ private:
+  std::vector<Bytes> used_;  // [vertices]
+};
+
+SimBackend::SimBackend(const Topology& machine, const KernelRegistry& kernels, Clock& clock)
+    : machine_(machine), kernels_(&kernels), clock_(&clock), memory_(std::make_shared<SimMemory>(machine)) {}
+
+SimBackend::~SimBackend() { TUTTI_EXPECTS(prepared_ == 0, "batches are gone before their backend"); }
+
+Expected<Buffer> SimBackend::allocate(VertexId where, Bytes size) {
+  const Vertex& vertex = machine_.vertex(where);
+  if (vertex.kind != VertexKind::Memory && vertex.kind != VertexKind::Gpu) {
+    return invalid_input(fmt::format("'{}' is a {}; buffers lie in a memory or a gpu", vertex.name, to_string(vertex.kind)));
+  }
+  if (size.count < 0) return invalid_input("a buffer has 0 bytes or more");
+  const Bytes used = memory_->used(where);
+  if (vertex.memory && size > *vertex.memory - used) {
+    return machine_trouble(fmt::format("{} more do not fit on {}: {} of {} are in use", to_string(size), vertex.name,
+                                       to_string(used), to_string(*vertex.memory)));
+  }
+  std::byte* data = memory_->take(where, size);
+  if (data == nullptr) return machine_trouble(fmt::format("the host has no {} left for a buffer", to_string(size)));
+  return Buffer({where, data, size}, memory_);
+}
+
+Expected<std::unique_ptr<BackendBatch>> SimBackend::prepare(ExecutableBatch batch) {
+  if (auto ok = check_bindings(machine_, batch); !ok) return tl::unexpected(ok.error());
+  for (const CommandStream& stream : batch.batch.streams()) {
+    if (!stream.kernel || kernels_->find(stream.kernel->name) != nullptr) continue;
+    std::string known;
+    for (const std::string_view name : kernels_->names()) known += (known.empty() ? "" : ", ") + std::string(name);
+    return invalid_input(fmt::format("stream '{}' wants the kernel '{}', which is not registered; there are {}", stream.name,
+                                     stream.kernel->name, known), stream.place);
+  }
+  submitted_.reserve(++prepared_);
+  return std::make_unique<SimBatch>(*this, std::move(batch));
+}
+
+void SimBackend::run_next_event() {
+  SimBatch& batch = *submitted_.front();
+  clock_->wait_until(batch.next_event());
+  batch.run_next_event();
+  if (batch.finished()) submitted_.erase(submitted_.begin());
+}
+
+bool SimBackend::next_event_is_due() const {
+  return !submitted_.empty() && submitted_.front()->next_event() <= clock_->now();
+}
+
+}  // namespace tutti

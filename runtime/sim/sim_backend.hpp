@@ -1,0 +1,50 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "model/topology.hpp"
+#include "runtime/backend.hpp"
+#include "runtime/clock.hpp"
+#include "runtime/kernel_registry.hpp"
+
+namespace tutti {
+
+class SimBatch;
+class SimMemory;
+
+/// A machine that is only described: its memories and GPUs are pieces of host memory, its copy engines copy real bytes
+/// over the planned intervals, its kernels are host functions.
+///
+/// It works inside `poll` and `wait`, in the order in which batches were submitted. On a virtual clock everything
+/// happens at its planned instant. On a real clock the host may be too slow to play its part; a batch that ends more than
+/// `kHostLag` after its plan says so.
+class SimBackend final : public DeviceBackend {
+ public:
+  /// How far a batch may end behind its plan before the host counts as too slow.
+  static constexpr Duration kHostLag = std::chrono::milliseconds{5};
+
+  SimBackend(const Topology& machine, const KernelRegistry& kernels, Clock& clock);
+  ~SimBackend();
+
+  [[nodiscard]] std::string_view name() const override { return "sim"; }
+  [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override;
+  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(ExecutableBatch batch) override;
+
+ private:
+  friend class SimBatch;
+
+  /// Lets the next event of the oldest unfinished batch happen.
+  void run_next_event();
+  /// Whether the next event is due, or time does not pass by itself.
+  [[nodiscard]] bool next_event_is_due() const;
+
+  Topology machine_;
+  const KernelRegistry* kernels_;
+  Clock* clock_;
+  std::shared_ptr<SimMemory> memory_;
+  std::vector<SimBatch*> submitted_;  // oldest first; room for every prepared batch
+  std::size_t prepared_ = 0;
+};
+
+}  // namespace tutti

@@ -1,0 +1,156 @@
+#include "runtime/sim/sim_batch.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <fmt/format.h>
+
+#include "model/expects.hpp"
+
+namespace tutti {
+
+SimBatch::SimBatch(SimBackend& backend, ExecutableBatch batch) : backend_(&backend), batch_(std::move(batch)) {
+  add_binding_defaults();
+  for (std::uint32_t s = 0; s < batch_.bindings.size(); ++s) add_events(s);
+  // A stream's own events are in order; of what happens at one instant, the earlier stream comes first.
+  std::stable_sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) { return a.at < b.at; });
+  events_.push_back({batch_.plan.latency, EventKind::BatchEnd, 0, 0, 0, {}});
+  next_ = events_.size();
+}
+
+SimBatch::~SimBatch() {
+  wait();  // what was submitted runs through, into buffers that are still there
+  --backend_->prepared_;
+}
+
+void SimBatch::add_binding_defaults() {
+  const auto streams = batch_.batch.streams();
+  for (std::size_t s = 0; s < streams.size(); ++s) {
+    StreamBinding& binding = batch_.bindings[s];
+    const auto& kernel = streams[s].kernel;
+    kernels_.push_back(kernel ? backend_->kernels_->find(kernel->name) : nullptr);
+    const auto& transfer = streams[s].transfer;
+    if (kernel && transfer && binding.kernel_input.data == nullptr && kernel->on == transfer->to) {
+      binding.kernel_input = binding.destination.first(transfer->size);
+    }
+    if (!transfer || batch_.plan.streams[s].transfer->path != CopyPath::Staged) continue;
+    if (!staging_) staging_.emplace(backend_->machine_.staging_chunk());
+    staging_->reserve(transfer->size);
+  }
+}
+
+void SimBatch::add_events(std::uint32_t stream) {
+  const StreamTimeline& line = batch_.plan.streams[stream];
+  Duration data_there{};
+  if (line.transfer) {
+    events_.push_back({line.transfer->start, EventKind::TransferStart, stream, 0, 0, {}});
+    std::size_t offset = 0;
+    for (const Segment& segment : line.transfer->segments) {
+      const auto bytes = static_cast<std::size_t>(segment.bytes.count);
+      events_.push_back({segment.end, EventKind::SegmentEnd, stream, offset, bytes, {}});
+      offset += bytes;
+    }
+    data_there = line.transfer->end;
+  }
+  if (line.kernel) {
+    // The plan rounds starts down and ends up: never start before the data is there.
+    const Duration start = std::max(line.kernel->start, data_there);
+    events_.push_back({start, EventKind::KernelStart, stream, 0, 0, {}});
+    events_.push_back({std::max(line.kernel->end, start), EventKind::KernelEnd, stream, 0, 0, {}});
+  }
+}
+
+void SimBatch::submit(Duration start) {
+  TUTTI_EXPECTS(finished(), "a batch is submitted again only after it is finished");
+  result_ = {start, start, std::nullopt};
+  next_ = 0;
+  backend_->submitted_.push_back(this);
+}
+
+bool SimBatch::poll() {
+  if (!backend_->clock_->runs_by_itself()) {
+    if (!finished()) backend_->run_next_event();
+  } else {
+    while (!finished() && backend_->next_event_is_due()) backend_->run_next_event();
+  }
+  return finished();
+}
+
+void SimBatch::wait() {
+  while (!finished()) backend_->run_next_event();
+}
+
+void SimBatch::run_next_event() {
+  Event& event = events_[next_];
+  if (event.kind == EventKind::SegmentEnd) copy(event);
+  if (event.kind == EventKind::KernelStart) launch(event);
+  event.happened = backend_->clock_->now();
+  ++next_;
+  if (event.kind == EventKind::BatchEnd) end_batch();
+}
+
+void SimBatch::copy(const Event& event) {
+  if (event.bytes == 0) return;
+  const StreamBinding& binding = batch_.bindings[event.stream];
+  const auto source = binding.source.bytes().subspan(event.offset, event.bytes);
+  const auto destination = binding.destination.bytes().subspan(event.offset, event.bytes);
+  if (batch_.plan.streams[event.stream].transfer->path == CopyPath::Staged) {
+    staging_->move(source, destination);
+  } else {
+    std::memmove(destination.data(), source.data(), event.bytes);
+  }
+}
+
+void SimBatch::launch(const Event& event) {
+  const CommandStream& stream = batch_.batch.streams()[event.stream];
+  const StreamBinding& binding = batch_.bindings[event.stream];
+  const auto fail = [&](const char* what) {
+    if (result_.error) return;  // the first one is told
+    result_.error = Error{ErrorCode::Kernel, fmt::format("kernel '{}' of stream '{}' failed: {}; its batch's results are invalid",
+                                                         stream.kernel->name, stream.name, what), {}};
+  };
+  try {
+    (*kernels_[event.stream])({binding.kernel_input.bytes(), binding.kernel_output.bytes(), binding.parameters, stream.kernel->time});
+  } catch (const std::exception& exception) {
+    fail(exception.what());
+  } catch (...) {
+    fail("it threw something that is no std::exception");
+  }
+}
+
+void SimBatch::end_batch() {
+  result_.finish = events_.back().happened;
+  const Duration lag = result_.finish - (result_.start + batch_.plan.latency);
+  if (lag > SimBackend::kHostLag && !result_.error) {
+    result_.error = Error{ErrorCode::Machine,
+                          fmt::format("the host is too slow to play this machine in real time: a batch ended {} after its plan; use "
+                                      "the virtual clock, or smaller sizes", to_string(lag)), {}};
+  }
+}
+
+Timeline SimBatch::measured() const {
+  Timeline timeline = batch_.plan;
+  timeline.latency = result_.finish - result_.start;
+  std::vector<std::size_t> segment(timeline.streams.size(), 0);
+  for (const Event& event : events_) {
+    StreamTimeline& line = timeline.streams[event.stream];
+    const Duration at = event.happened - result_.start;
+    switch (event.kind) {
+      case EventKind::TransferStart:
+        line.transfer->start = line.transfer->end = at;
+        break;
+      case EventKind::SegmentEnd: {
+        Segment& done = line.transfer->segments[segment[event.stream]++];
+        done.start = line.transfer->end;
+        done.end = line.transfer->end = at;
+        break;
+      }
+      case EventKind::KernelStart: line.kernel->start = at; break;
+      case EventKind::KernelEnd: line.kernel->end = at; break;
+      case EventKind::BatchEnd: break;
+    }
+  }
+  return timeline;
+}
+
+}  // namespace tutti

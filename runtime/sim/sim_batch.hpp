@@ -1,0 +1,56 @@
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "runtime/sim/sim_backend.hpp"
+#include "runtime/staging.hpp"
+
+namespace tutti {
+
+/// One batch on the simulated machine: its plan as a list of events in order of time.
+class SimBatch final : public BackendBatch {
+ public:
+  /// @pre the bindings fit and the kernels exist.
+  SimBatch(SimBackend& backend, ExecutableBatch batch);
+  SimBatch(const SimBatch&) = delete;  // the backend knows it by its address
+  SimBatch& operator=(const SimBatch&) = delete;
+  ~SimBatch() override;
+
+  void submit(Duration start) override;
+  bool poll() override;
+  void wait() override;
+  BatchResult result() const override { return result_; }
+  Timeline measured() const override;
+
+  [[nodiscard]] bool finished() const { return next_ == events_.size(); }
+  [[nodiscard]] Duration next_event() const { return result_.start + events_[next_].at; }
+  /// Lets the next event happen, now.
+  void run_next_event();
+
+ private:
+  enum class EventKind : std::uint8_t { TransferStart, SegmentEnd, KernelStart, KernelEnd, BatchEnd };
+  struct Event {
+    Duration at{};  // from the batch's start
+    EventKind kind = EventKind::BatchEnd;
+    std::uint32_t stream = 0;
+    std::size_t offset = 0;  // of a segment's bytes
+    std::size_t bytes = 0;
+    Duration happened{};     // on the clock, in the last run
+  };
+
+  void add_events(std::uint32_t stream);
+  void add_binding_defaults();
+  void copy(const Event& event);
+  void launch(const Event& event);
+  void end_batch();
+
+  SimBackend* backend_;
+  ExecutableBatch batch_;
+  std::vector<Event> events_;
+  std::vector<const HostKernel*> kernels_;  // [streams]
+  std::optional<StagedCopy> staging_;
+  std::size_t next_;  // past the end: finished, or never submitted
+  BatchResult result_;
+};
+
+}  // namespace tutti

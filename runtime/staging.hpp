@@ -1,0 +1,28 @@
+#pragma once
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "model/units.hpp"
+
+namespace tutti {
+
+/// Moves bytes from GPU to GPU through host memory, in chunks and two buffers, as copy engines do it: while one chunk leaves the
+/// host, the next one enters it.
+class StagedCopy {
+ public:
+  explicit StagedCopy(Bytes chunk) : chunk_(static_cast<std::size_t>(chunk.count)), buffers_{{}, {}} {}
+
+  /// Takes the memory that copies up to `size` need; `move` then allocates nothing.
+  void reserve(Bytes size);
+
+  /// Copies everything.
+  /// @pre both have one size, for which memory was reserved.
+  void move(std::span<const std::byte> source, std::span<std::byte> destination);
+
+ private:
+  std::size_t chunk_;
+  std::vector<std::byte> buffers_[2];
+};
+
+}  // namespace tutti

@@ -1,0 +1,76 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/tutti.hpp"
+#include "sched/task.hpp"
+
+namespace tutti {
+
+/// One job while it owns the machine.
+class Job {
+ public:
+  Job(Executor& executor, const Task& task, std::span<PreparedBatch> batches)
+      : executor_(&executor), task_(&task), batches_(batches) {}
+
+  std::uint64_t index = 0;      ///< of the task's jobs, from 0
+  Duration arrival{};           ///< on the clock of the run
+  Duration deadline{};          ///< absolute
+  std::size_t buffer_set = 0;   ///< which of the task's sets of buffers it works on
+
+  [[nodiscard]] const Task& task() const { return *task_; }
+  [[nodiscard]] Executor& executor() const { return *executor_; }
+  /// The batches of the job, in order, bound to the job's buffer set.
+  [[nodiscard]] std::span<PreparedBatch> batches() const { return batches_; }
+
+ private:
+  Executor* executor_;
+  const Task* task_;
+  std::span<PreparedBatch> batches_;
+};
+
+/// What one task does with its data: the user's side of a run.
+class TaskProgram {
+ public:
+  virtual ~TaskProgram() = default;
+
+  /// Makes or finds the buffers of one batch in one buffer set; called for each before the run starts. They outlive the run.
+  /// @param batch  position among the batches of the task's job.
+  [[nodiscard]] virtual Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const BatchOperation& operation,
+                                                                  std::size_t batch, std::size_t buffer_set) = 0;
+  /// A job has become ready: its input is put into its buffer set.
+  virtual void on_ready(const Job&) {}
+  /// Runs the job; it owns the machine until this returns. The default takes its steps in order, a host step as
+  /// a wait of its declared time, a declared Wcet as a wait of all of it.
+  /// @errors whatever its batches return; the job then counts as failed, and the next one runs.
+  [[nodiscard]] virtual Expected<void> run(Job& job);
+};
+
+/// A program for a task of which only the file is known: its own buffers for both ends of every transfer, filled with
+/// a seeded pattern; a kernel writes what a later batch of the job brings back from its GPU, where sizes agree.
+class PatternProgram final : public TaskProgram {
+ public:
+  PatternProgram(const Task& task, std::uint64_t seed) : task_(&task), seed_(seed) {}
+
+  [[nodiscard]] Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const BatchOperation& operation,
+                                                          std::size_t batch, std::size_t buffer_set) override;
+
+ private:
+  struct Pending {
+    std::size_t buffer_set;
+    VertexId gpu;
+    BufferView output;
+  };
+
+  Expected<BufferView> make_buffer(DeviceBackend& backend, VertexId where, Bytes size);
+  [[nodiscard]] Expected<BufferView> source_of(DeviceBackend& backend, const Transfer& transfer, std::size_t buffer_set);
+  [[nodiscard]] bool is_brought_back(const Kernel& kernel, Bytes size, std::size_t batch) const;
+
+  const Task* task_;
+  std::uint64_t seed_;
+  std::vector<Buffer> buffers_;
+  std::vector<Pending> outputs_;  // written by a kernel, not yet brought back
+};
+
+}  // namespace tutti

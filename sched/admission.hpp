@@ -1,0 +1,65 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/planner.hpp"
+#include "sched/analysis.hpp"
+#include "sched/task.hpp"
+#include "sched/wcet.hpp"
+
+namespace tutti {
+
+/// A task set whose every deadline is guaranteed, with the plans that keep the promise. Only `AdmissionController` makes
+/// one, and the dispatcher takes nothing else.
+class AdmittedTaskSet {
+ public:
+  [[nodiscard]] const TaskSet& tasks() const { return tasks_; }
+  [[nodiscard]] const Planner& planner() const { return *planner_; }
+  /// [n] what the analyses were asked about.
+  [[nodiscard]] std::span<const TaskTiming> timings() const { return timings_; }
+  /// [n] the plans of each task's batches.
+  [[nodiscard]] std::span<const JobBound> bounds() const { return bounds_; }
+  /// [n] worst response from the arrival, where a test gives one.
+  [[nodiscard]] std::span<const std::optional<Duration>> worst_responses() const { return worst_responses_; }
+
+ private:
+  friend class AdmissionController;
+  AdmittedTaskSet() = default;
+
+  TaskSet tasks_;
+  const Planner* planner_ = nullptr;
+  std::vector<TaskTiming> timings_;
+  std::vector<JobBound> bounds_;
+  std::vector<std::optional<Duration>> worst_responses_;
+};
+
+/// The answer to "does this always meet its deadlines?", with reasons.
+struct AdmissionVerdict {
+  Answer answer = Answer::Unknown;
+  std::vector<TaskTiming> timings;                        ///< [n]
+  std::vector<std::optional<Duration>> worst_responses;   ///< [n]
+  std::vector<Verdict> tests;                             ///< every test that was asked, in the order of the table
+  double utilization = 0;                                 ///< for people to read
+  std::vector<std::string> reasons;                       ///< why not; one sentence each; empty where schedulable
+  std::optional<AdmittedTaskSet> admitted;                ///< with Schedulable, and only then
+};
+
+/// How many jobs of a task can be alive at once, hence how many sets of buffers it needs: ceil((D + J) / T) where D > T, else one.
+[[nodiscard]] std::int64_t buffer_sets(const TaskTiming& timing);
+
+/// Decides whether a task set may run, by every analysis that says something about it.
+class AdmissionController {
+ public:
+  explicit AdmissionController(const Planner& planner) : planner_(&planner) {}
+
+  /// Any proof that a deadline can be missed refuses; otherwise any proof of the contrary admits. Device memory is a
+  /// condition like time: all buffers of all tasks must fit.
+  [[nodiscard]] AdmissionVerdict decide(const TaskSet& tasks) const;
+
+ private:
+  const Planner* planner_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,26 @@
+#pragma once
+#include "sched/analysis.hpp"
+
+namespace tutti {
+
+inline constexpr std::string_view kNpEdfJeffay = "np_edf_jeffay";
+
+/// Whether every deadline is its period and nothing is released late, which is all that the theorem covers.
+[[nodiscard]] bool np_edf_jeffay_applies(std::span<const TaskTiming> tasks, Policy policy);
+
+/// Non-preemptive EDF where D = T and J = 0: U <= 1, and with the tasks sorted by period (ties: order of the file), for
+/// each i > 1 and every L with T_1 <= L < T_i:  L >= C_i + sum over j < i of floor(L / T_j) C_j.
+///
+/// Time is dense: a longer job may start any moment before the others arrive, so L itself stands where the integer
+/// form of the theorem has L - 1. A task with C = 0 waits its turn like any other and then takes no time.
+///
+/// @return  with NotSchedulable the smallest failing interval, where it is found within reach; Unknown only where the
+///          walk would be too long.
+/// @source [JSM91] the two conditions for sporadic tasks.
+/// @exact  in both directions, for sporadic arrivals: "schedulable" holds for every pattern and for jobs that end
+/// early;
+///         "not schedulable" names a pattern that misses.
+/// @pre    np_edf_jeffay_applies(tasks, policy).
+[[nodiscard]] Verdict np_edf_jeffay(std::span<const TaskTiming> tasks, Policy policy);
+
+}  // namespace tutti

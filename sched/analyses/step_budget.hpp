@@ -1,0 +1,27 @@
+#pragma once
+#include <cstdint>
+
+namespace tutti {
+
+/// How much an analysis may still compute, counted in visits to a task: what makes every test end.
+///
+/// The problems are pseudo-polynomial at best, so some sets would take years; those are answered *unknown*.
+class StepBudget {
+ public:
+  explicit constexpr StepBudget(std::int64_t visits) : left_(visits) {}
+
+  /// Takes `visits` off.
+  /// @return  whether they were still there.
+  [[nodiscard]] constexpr bool spend(std::int64_t visits) {
+    left_ -= visits;
+    return left_ >= 0;
+  }
+
+ private:
+  std::int64_t left_;
+};
+
+/// The share of one walk: a fraction of a second.
+inline constexpr std::int64_t kVisitsPerWalk = 16'000'000;
+
+}  // namespace tutti

@@ -1,0 +1,82 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/ids.hpp"
+#include "model/units.hpp"
+#include "sched/policy.hpp"
+#include "sched/wcet.hpp"
+
+namespace tutti {
+
+/// All that a schedulability test may look at, in plain nanoseconds. One entry a task, in the order of the file.
+struct TaskTiming {
+  Duration wcet{};      ///< >= 0
+  Duration period{};    ///< > 0
+  Duration deadline{};  ///< > 0, from the arrival
+  Duration jitter{};    ///< >= 0, from the arrival to ready, at most
+
+  friend bool operator==(const TaskTiming&, const TaskTiming&) = default;
+};
+
+/// How an answer relates to the truth.
+enum class Exactness : std::uint8_t {
+  Exact,       ///< says schedulable if and only if it is
+  Sufficient,  ///< "schedulable" is a proof; otherwise the answer is unknown
+  Necessary,   ///< "not schedulable" is a proof; otherwise the answer is unknown
+};
+
+enum class Answer : std::uint8_t { Schedulable, NotSchedulable, Unknown };
+
+/// Work of one task inside an interval.
+struct TaskLoad {
+  TaskId task;
+  Duration load{};
+
+  friend bool operator==(const TaskLoad&, const TaskLoad&) = default;
+};
+
+/// Why a set is not schedulable: an interval in which more must be done than there is time.
+struct Witness {
+  std::optional<TaskId> task;     ///< whose deadline ends the interval, where one task can be named
+  Duration interval{};            ///< the smallest interval that fails; its length
+  Duration load{};                ///< all that must be done in it, blocking included
+  Duration blocking{};            ///< of that: the job that had started before
+  std::optional<TaskId> blocker;  ///< whose job that is
+  std::vector<TaskLoad> by_task;  ///< demand, tasks with none left out; without the blocker's part
+
+  friend bool operator==(const Witness&, const Witness&) = default;
+};
+
+/// What one test says about one task set.
+struct Verdict {
+  std::string_view test;           ///< the test's name, static
+  Exactness exactness = Exactness::Exact;
+  Answer answer = Answer::Unknown;
+  std::optional<Witness> witness;  ///< with NotSchedulable, where the test finds one
+  std::string reason;              ///< with Unknown: why, one sentence; otherwise empty
+  /// [n] worst response of each task from its arrival, where the test bounds it; empty where it gives none.
+  std::vector<std::optional<Duration>> worst_response;
+};
+
+/// A schedulability test: a row of the table `analyses()`.
+///
+/// To add one: write `Verdict f(std::span<const TaskTiming>, Policy)` in a new file of `sched/analyses/`, state its source and
+/// `@exact`, `@sufficient` or `@necessary`, and add a row in `sched/analyses.cpp`; the conformance suite of the
+/// tests picks the row up and holds it against a brute-force adversary.
+struct Analysis {
+  std::string_view name;
+  Exactness exactness;
+  /// Whether the test says anything about this set under this policy (say, only where D = T).
+  bool (*applies)(std::span<const TaskTiming>, Policy);
+  Verdict (*decide)(std::span<const TaskTiming>, Policy);
+};
+
+/// Every test, in the order in which they are asked and printed.
+[[nodiscard]] std::span<const Analysis> analyses();
+
+}  // namespace tutti

@@ -1,0 +1,32 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace tutti {
+
+/// The order in which ready jobs are served.
+enum class Policy : std::uint8_t {
+  Edf,  ///< earliest absolute deadline first
+  Rm,   ///< shortest period first
+  Dm,   ///< shortest relative deadline first
+};
+
+/// "edf", "rm", "dm".
+[[nodiscard]] constexpr std::string_view to_string(Policy policy) {
+  switch (policy) {
+    case Policy::Edf: return "edf";
+    case Policy::Rm: return "rm";
+    case Policy::Dm: return "dm";
+  }
+  return "";
+}
+
+/// The policy that `to_string` prints so; nothing for any other text.
+[[nodiscard]] constexpr std::optional<Policy> parse_policy(std::string_view text) {
+  for (const Policy policy : {Policy::Edf, Policy::Rm, Policy::Dm})
+    if (to_string(policy) == text) return policy;
+  return std::nullopt;
+}
+
+}  // namespace tutti

@@ -1,0 +1,47 @@
+#include "sched/ready_queue.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "model/expects.hpp"
+
+namespace tutti {
+namespace {
+
+Duration urgency(Policy policy, const ReadyJob& job) {
+  switch (policy) {
+    case Policy::Edf: return job.deadline;
+    case Policy::Rm: return job.period;
+    case Policy::Dm: return job.relative_deadline;
+  }
+  return {};
+}
+
+/// The order of a heap whose top is the most urgent job.
+auto less_urgent(Policy policy) {
+  return [policy](const ReadyJob& a, const ReadyJob& b) {
+    return std::tuple(urgency(policy, a), a.task, a.index) > std::tuple(urgency(policy, b), b.task, b.index);
+  };
+}
+
+}  // namespace
+
+ReadyQueue::ReadyQueue(Policy policy, std::size_t capacity) : policy_(policy), capacity_(capacity) {
+  heap_.reserve(capacity);
+}
+
+void ReadyQueue::push(const ReadyJob& job) {
+  TUTTI_EXPECTS(heap_.size() < capacity_, "the queue has room for every job that can be alive");
+  heap_.push_back(job);
+  std::push_heap(heap_.begin(), heap_.end(), less_urgent(policy_));
+}
+
+ReadyJob ReadyQueue::pop() {
+  TUTTI_EXPECTS(!heap_.empty(), "there is a job to take");
+  std::pop_heap(heap_.begin(), heap_.end(), less_urgent(policy_));
+  const ReadyJob job = heap_.back();
+  heap_.pop_back();
+  return job;
+}
+
+}  // namespace tutti

@@ -1,0 +1,50 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "model/batch.hpp"
+#include "model/topology.hpp"
+#include "model/units.hpp"
+#include "sched/policy.hpp"
+
+namespace tutti {
+
+/// Work of the host between two batches of a job, with its worst-case time.
+struct HostStep {
+  Duration time{};
+
+  friend bool operator==(const HostStep&, const HostStep&) = default;
+};
+
+/// One thing that a job does; a job's steps run one after the other.
+using JobStep = std::variant<BatchOperation, HostStep>;
+
+/// A recurring job in the words of Liu and Layland.
+///
+/// Jobs arrive at least `period` apart, are ready at most `jitter` after they arrived and must be finished `deadline`
+/// after they arrived. A job owns the machine from its first to its last step.
+struct Task {
+  std::string name;
+  Duration period{};                   ///< > 0; minimal distance of two arrivals
+  Duration deadline{};                 ///< > 0; from the arrival; may exceed the period
+  Duration jitter{};                   ///< >= 0
+  Duration offset{};                   ///< >= 0; first arrival; the analyses ignore it, which is safe
+  std::vector<JobStep> steps;          ///< empty where `declared_wcet` says it all
+  std::optional<Duration> declared_wcet;  ///< taken as it is, no margin
+  Place place = {};                    ///< where the user's file declares it
+
+  friend bool operator==(const Task&, const Task&) = default;
+};
+
+/// Tasks that share one machine; the order decides between equal priorities (earlier is higher).
+struct TaskSet {
+  std::optional<Topology> machine;  ///< absent where every task declares its Wcet
+  Policy policy = Policy::Edf;
+  std::vector<Task> tasks;
+
+  friend bool operator==(const TaskSet&, const TaskSet&) = default;
+};
+
+}  // namespace tutti

@@ -1,0 +1,46 @@
+#pragma once
+#include <compare>
+#include <optional>
+#include <vector>
+
+#include "model/planner.hpp"
+#include "model/timeline.hpp"
+#include "sched/task.hpp"
+
+namespace tutti {
+
+/// A worst-case execution time: a Duration that was made a bound in one visible place.
+///
+/// A plain Duration does not convert, so that no prediction slips into an analysis unnoticed.
+class Wcet {
+ public:
+  constexpr explicit Wcet(Duration bound) : bound_(bound) {}
+  [[nodiscard]] constexpr Duration bound() const { return bound_; }
+  friend constexpr auto operator<=>(Wcet, Wcet) = default;
+
+ private:
+  Duration bound_;
+};
+
+/// What a job may take, and the plans by which it keeps to that.
+struct JobBound {
+  Wcet wcet{Duration{0}};
+  /// [steps] the plan of each batch, from guaranteed bandwidths and worst-case kernel times; empty for host steps. The
+  /// executor starts each stream at this plan's offset, so that what was admitted is what runs.
+  std::vector<std::optional<Timeline>> plans;
+};
+
+/// A batch's bound: its length x (1 + relative) + absolute, rounded up; saturates at the longest Duration.
+[[nodiscard]] Wcet batch_wcet(Duration length, const Margin& margin);
+
+/// The bound of one task's jobs: its declared Wcet as it is, or else the sum of its batches' bounds, set-up and margin
+/// included, and of its host steps.
+///
+/// A batch's length is the plan's on a machine at its guaranteed bandwidths with every kernel at its worst time. It is
+/// a bound for sizes and kernels exactly as declared: max-min sharing is not monotone, so a smaller transfer or a
+/// shorter kernel can make another stream finish later.
+///
+/// @pre a task with batches comes with the machine that they were made for.
+[[nodiscard]] JobBound bound_job(const Task& task, const std::optional<Topology>& machine, const Planner& planner);
+
+}  // namespace tutti

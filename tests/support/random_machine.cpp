@@ -1,0 +1,185 @@
+#include "tests/support/random_machine.hpp"
+
+#include <fmt/format.h>
+#include <set>
+#include <vector>
+
+#include "model/expects.hpp"
+#include "model/route.hpp"
+#include "tests/support/random.hpp"
+
+namespace tutti::test {
+namespace {
+
+class MachineMaker {
+ public:
+  MachineMaker(std::uint64_t seed, int scale) : random_(seed), scale_(scale) {}
+
+  Topology make() {
+    place_vertices();
+    share_links();
+    builder_.weights({random_.real(0.4, 2.5), random_.real(0.4, 2.5), random_.real(0.4, 2.5)});
+    builder_.peer_access({pick_mode(), {}, {}});
+    if (random_.one_in(2)) builder_.setup({scale_ * Duration{random_.between(0, 50'000)}, scale_ * Duration{random_.between(0, 20'000)}});
+    builder_.staging_chunk(Bytes{std::int64_t{scale_} * random_.between(1, 16) * 1'000'000});
+    auto machine = builder_.build();
+    TUTTI_EXPECTS(machine.has_value(), "the generator makes valid machines");
+    return *std::move(machine);
+  }
+
+ private:
+  void add(const std::string& name, VertexKind kind) {
+    Vertex vertex;
+    vertex.name = name;
+    vertex.kind = kind;
+    vertex.copy_engines = random_.one_in(3) ? 1 : 2;
+    builder_.vertex({vertex, {}});
+  }
+
+  Bandwidth bandwidth(double low, double high) {
+    const double nominal = random_.real(low, high);
+    return {GBps{nominal}, GBps{nominal * random_.real(0.8, 1)}};
+  }
+
+  void connect(const std::string& a, const std::string& b, double low, double high) {
+    builder_.link({a, b, bandwidth(low, high), bandwidth(low, high), {}});
+    links_.emplace_back(a, b);
+    links_.emplace_back(b, a);
+  }
+
+  void place_vertices() {
+    const int cpus = random_.between(1, 2);
+    for (int i = 0; i < cpus; ++i) {
+      add(fmt::format("cpu{}", i), VertexKind::Cpu);
+      add(fmt::format("mem{}", i), VertexKind::Memory);
+      connect(fmt::format("mem{}", i), fmt::format("cpu{}", i), 15, 60);
+    }
+    if (cpus == 2) connect("cpu0", "cpu1", 8, 25);
+    std::vector<std::string> ports;
+    const int hubs = random_.between(1, 3);
+    for (int i = 0; i < hubs; ++i) {
+      add(fmt::format("hub{}", i), VertexKind::Hub);
+      connect(fmt::format("cpu{}", random_.below(static_cast<std::uint64_t>(cpus))), fmt::format("hub{}", i), 6, 20);
+      ports.push_back(fmt::format("hub{}", i));
+      if (!random_.one_in(2)) continue;
+      add(fmt::format("switch{}", i), VertexKind::Switch);
+      connect(ports.back(), fmt::format("switch{}", i), 6, 16);
+      ports.push_back(fmt::format("switch{}", i));
+    }
+    const int gpus = random_.between(1, 8);
+    for (int i = 0; i < gpus; ++i) {
+      add(fmt::format("gpu{}", i), VertexKind::Gpu);
+      connect(ports[random_.below(ports.size())], fmt::format("gpu{}", i), 3, 14);
+    }
+  }
+
+  void share_links() {
+    for (int i = random_.between(0, 3); i > 0; --i) {
+      SharedEntry shared{fmt::format("shared{}", i), bandwidth(8, 40), {}, {}};
+      std::set<std::size_t> members;
+      for (int m = random_.between(1, 4); m > 0; --m) members.insert(random_.below(links_.size()));
+      for (const std::size_t m : members) {
+        shared.members.push_back({links_[m].first, links_[m].second, random_.real(0.5, 2), {}});
+      }
+      builder_.shared(shared);
+    }
+  }
+
+  PeerAccess::Mode pick_mode() {
+    constexpr PeerAccess::Mode modes[] = {PeerAccess::Mode::All, PeerAccess::Mode::None, PeerAccess::Mode::SameDomain};
+    return modes[random_.below(3)];
+  }
+
+  Random random_;
+  int scale_;
+  TopologyBuilder builder_{"random"};
+  std::vector<std::pair<std::string, std::string>> links_;
+};
+
+class StreamMaker {
+ public:
+  StreamMaker(const Topology& machine, Random& random, const BatchTraits& traits, int scale)
+      : machine_(machine), random_(random), traits_(traits), scale_(scale) {}
+
+  CommandStream make(int position) {
+    CommandStream stream;
+    stream.name = fmt::format("s{}", position);
+    const VertexId gpu = pick(machine_.gpus());
+    if (!random_.one_in(6)) stream.transfer = make_transfer(gpu);
+    if (!stream.transfer || random_.one_in(2)) stream.kernel = make_kernel(gpu, stream.transfer.has_value());
+    if (!stream.transfer && !stream.kernel) stream.transfer = make_transfer(gpu);
+    return stream;
+  }
+
+ private:
+  VertexId pick(std::span<const VertexId> from) { return from[random_.below(from.size())]; }
+
+  Transfer make_transfer(VertexId gpu) {
+    const VertexId memory = pick(machine_.memories());
+    const VertexId other = pick(machine_.gpus());
+    const bool zero = traits_.zero_sizes && random_.one_in(12);
+    const Bytes size{zero ? 0 : scale_ * static_cast<std::int64_t>(1 + random_.below(random_.one_in(8) ? 5'000 : 200'000'000))};
+    switch (random_.below(5)) {
+      case 0:
+      case 1: return {memory, gpu, size, {}, {}};
+      case 2: return {gpu, memory, size, {}, {}};
+      default: break;
+    }
+    if (other == gpu) return {memory, gpu, size, {}, {}};
+    Transfer peer{gpu, other, size, {}, {}};
+    if (random_.one_in(3)) peer.via = memory;
+    return peer;
+  }
+
+  std::optional<Kernel> make_kernel(VertexId gpu, bool has_transfer) {
+    const Duration time = scale_ * Duration{random_.one_in(8) ? 0 : random_.between(1, 30'000'000)};
+    VertexId on = gpu;
+    if (random_.one_in(5)) on = *machine_.find_vertex("cpu0");
+    const bool used = machine_.vertex(on).kind == VertexKind::Gpu && !taken_.insert(on).second;
+    if (used && !traits_.kernels_share) {
+      if (has_transfer) return std::nullopt;
+      on = *machine_.find_vertex("cpu0");
+    }
+    return Kernel{on, time, time + Duration{random_.between(0, 1000)} * scale_, "spin"};
+  }
+
+  const Topology& machine_;
+  Random& random_;
+  const BatchTraits& traits_;
+  int scale_;
+  std::set<VertexId> taken_;
+};
+
+}  // namespace
+
+Topology random_machine(std::uint64_t seed, int scale) { return MachineMaker(seed, scale).make(); }
+
+BatchOperation random_batch(const Topology& machine, std::uint64_t seed, const BatchTraits& traits, int scale) {
+  Random random(seed);
+  StreamMaker maker(machine, random, traits, scale);
+  std::vector<CommandStream> streams;
+  const int count = random.between(1, traits.most_streams);
+  for (int i = 0; i < count; ++i) streams.push_back(maker.make(i));
+  auto batch = BatchOperation::make(machine, std::move(streams), !traits.may_unmerge || !random.one_in(4));
+  TUTTI_EXPECTS(batch.has_value(), "the generator makes valid batches");
+  return *std::move(batch);
+}
+
+std::string describe(const Topology& machine, const BatchOperation& batch) {
+  std::string text = batch.merging() ? "" : "merging off\n";
+  for (const CommandStream& stream : batch.streams()) {
+    text += stream.name;
+    if (stream.transfer) {
+      const RouteView route = find_route(machine, *stream.transfer);
+      text += fmt::format(" {} {} -> {} {} B", to_string(route.path), machine.vertex(stream.transfer->from).name,
+                          machine.vertex(stream.transfer->to).name, stream.transfer->size.count);
+    }
+    if (stream.kernel) {
+      text += fmt::format(" kernel on {} {} ns", machine.vertex(stream.kernel->on).name, stream.kernel->time.count());
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace tutti::test

@@ -1,0 +1,32 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "model/batch.hpp"
+#include "model/topology.hpp"
+
+namespace tutti::test {
+
+/// A machine of 1 to 8 GPUs behind cpus, hubs and switches, with shared capacities, weights, one-engine GPUs and set-up
+/// times; the same for the same seed. Every memory reaches every GPU and back.
+/// @param scale  what all times and the staging chunk are multiplied by; rates stay.
+[[nodiscard]] Topology random_machine(std::uint64_t seed, int scale = 1);
+
+/// What a random batch may hold.
+struct BatchTraits {
+  int most_streams = 10;
+  bool kernels_share = true;   ///< two streams may want one GPU for their kernels
+  bool may_unmerge = true;     ///< one batch in four has `merging: off`
+  bool zero_sizes = true;
+};
+
+/// A batch for a machine: copies in both directions and between GPUs, kernels on GPUs and cpus; the same for the same
+/// seed.
+/// @param scale  what all sizes and times are multiplied by.
+[[nodiscard]] BatchOperation random_batch(const Topology& machine, std::uint64_t seed, const BatchTraits& traits = {},
+                                          int scale = 1);
+
+/// A batch in words, for the message of a failed assertion.
+[[nodiscard]] std::string describe(const Topology& machine, const BatchOperation& batch);
+
+}  // namespace tutti::test

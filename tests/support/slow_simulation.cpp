@@ -1,0 +1,255 @@
+#include "tests/support/slow_simulation.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "tests/support/slow_max_min.hpp"
+
+namespace tutti::test {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+/// One thing that a chain does: a wait of fixed length, or bytes over capacities.
+struct Step {
+  std::size_t stream = 0;
+  bool kernel = false;
+  bool first = false;  ///< of its command: takes the locks
+  bool last = false;   ///< of its command: gives them back
+  double time = 0;
+  double bytes = 0;
+  SlowFlow flow;
+};
+
+/// An engine (GPU, 0 in or 1 out) or a GPU's cores (2).
+using Lock = std::pair<std::size_t, int>;
+
+struct Chain {
+  std::vector<Step> steps;
+  std::size_t at = 0;
+  double gate = 0;
+  bool arrived = false;
+  double since = 0;   ///< of the present wait
+  bool waiting = false;
+  double left = 0;    ///< ns or bytes of the present step
+};
+
+class SlowSimulation {
+ public:
+  SlowSimulation(const Topology& machine, Basis basis, const BatchOperation& batch, RateRule rule)
+      : machine_(machine), basis_(basis), batch_(batch), rule_(rule), capacities_(slow_capacities(machine, basis)) {}
+
+  SlowRun run(std::span<const double> gates) {
+    run_.times.resize(batch_.streams().size());
+    make_chains(gates);
+    if (rule_ == RateRule::Allocated) allocate();
+    while (advance()) {
+    }
+    const double setup = static_cast<double>(machine_.setup().batch.count());
+    run_.latency = now_ + setup;
+    for (StreamTimes& t : run_.times) {
+      t = {t.transfer_start + setup, t.transfer_end + setup, t.kernel_start + setup, t.kernel_end + setup, 0};
+    }
+    return run_;
+  }
+
+ private:
+  [[nodiscard]] std::set<Lock> engines(const Transfer& transfer) const {
+    std::set<Lock> locks;
+    const auto add = [&](VertexId gpu, int direction) {
+      if (machine_.vertex(gpu).kind != VertexKind::Gpu) return;
+      locks.insert({gpu.index(), machine_.vertex(gpu).copy_engines == 1 ? 0 : direction});
+    };
+    add(transfer.from, 1);
+    add(transfer.to, 0);
+    return locks;
+  }
+
+  [[nodiscard]] std::set<Lock> locks_of(const Step& step) const {
+    const CommandStream& stream = batch_.streams()[step.stream];
+    if (!step.kernel) return engines(*stream.transfer);
+    if (machine_.vertex(stream.kernel->on).kind != VertexKind::Gpu) return {};
+    return {{stream.kernel->on.index(), 2}};
+  }
+
+  /// Streams that share an engine, directly or through others, in the order of the file.
+  [[nodiscard]] std::vector<std::vector<std::size_t>> groups() const {
+    std::vector<std::vector<std::size_t>> groups;
+    std::vector<std::set<Lock>> locks;
+    for (std::size_t s = 0; s < batch_.streams().size(); ++s) {
+      const auto& transfer = batch_.streams()[s].transfer;
+      std::vector<std::size_t> group{s};
+      std::set<Lock> taken = transfer && batch_.merging() ? engines(*transfer) : std::set<Lock>{};
+      for (std::size_t g = groups.size(); g-- > 0;) {
+        const bool meets = std::any_of(taken.begin(), taken.end(), [&](const Lock& l) { return locks[g].contains(l); });
+        if (!meets) continue;
+        group.insert(group.end(), groups[g].begin(), groups[g].end());
+        taken.insert(locks[g].begin(), locks[g].end());
+        groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(g));
+        locks.erase(locks.begin() + static_cast<std::ptrdiff_t>(g));
+        g = groups.size();  // it may meet others now
+      }
+      std::sort(group.begin(), group.end());
+      groups.push_back(group);
+      locks.push_back(taken);
+    }
+    std::sort(groups.begin(), groups.end());
+    return groups;
+  }
+
+  void add_transfer(Chain& chain, std::size_t s) {
+    const Transfer& transfer = *batch_.streams()[s].transfer;
+    const RouteView route = find_route(machine_, transfer);
+    const double bytes = static_cast<double>(transfer.size.count);
+    const double chunk = static_cast<double>(machine_.staging_chunk().count);
+    const bool staged = route.path == CopyPath::Staged;
+    std::vector<LinkId> links(route.first.begin(), route.first.end());
+    const SlowFlow lead{route.weight, slow_costs(machine_, links)};
+    links.insert(links.end(), route.second.begin(), route.second.end());
+    const double copies = bytes == 0 ? 0 : staged ? std::ceil(bytes / chunk) : 1;
+    chain.steps.push_back({s, false, true, false, copies * static_cast<double>(machine_.setup().transfer.count()), 0, {}});
+    if (staged && bytes > 0) chain.steps.push_back({s, false, false, false, 0, std::min(bytes, chunk), lead});
+    chain.steps.push_back({s, false, false, true, 0, bytes, {route.weight, slow_costs(machine_, links)}});
+  }
+
+  void make_chains(std::span<const double> gates) {
+    for (const auto& group : groups()) {
+      Chain chain;
+      for (const std::size_t s : group)
+        if (batch_.streams()[s].transfer) add_transfer(chain, s);
+      for (const std::size_t s : group) {
+        if (!batch_.streams()[s].kernel) continue;
+        const Kernel& kernel = *batch_.streams()[s].kernel;
+        const Duration time = basis_ == Basis::Nominal ? kernel.time : kernel.worst;
+        chain.steps.push_back({s, true, true, true, static_cast<double>(time.count()), 0, {}});
+      }
+      chain.gate = gates.empty() ? 0 : gates[group.front()];
+      chains_.push_back(chain);
+    }
+  }
+
+  /// Each capacity split over the chains that cross it, by the largest of what their flows ask of it.
+  void allocate() {
+    shares_.assign(capacities_.size(), 0);
+    for (const Chain& chain : chains_)
+      for (std::size_t c = 0; c < capacities_.size(); ++c) {
+        double most = 0;
+        for (const Step& step : chain.steps)
+          if (step.bytes > 0) most = std::max(most, step.flow.weight * step.flow.cost[c]);
+        shares_[c] += most;
+      }
+  }
+
+  [[nodiscard]] std::vector<double> rates(const std::vector<SlowFlow>& flows) const {
+    if (rule_ == RateRule::MaxMin) return slow_max_min(capacities_, flows);
+    std::vector<double> rates(flows.size(), kNever);
+    for (std::size_t f = 0; f < flows.size(); ++f)
+      for (std::size_t c = 0; c < capacities_.size(); ++c)
+        if (flows[f].cost[c] > 0) rates[f] = std::min(rates[f], flows[f].weight * capacities_[c] / shares_[c]);
+    return rates;
+  }
+
+  void begin_step(Chain& chain) {
+    const Step& step = chain.steps[chain.at];
+    chain.left = step.bytes > 0 ? step.bytes : step.time;
+    chain.waiting = step.first;
+    if (step.first) chain.since = now_;
+  }
+
+  void end_step(Chain& chain) {
+    const Step& step = chain.steps[chain.at];
+    if (step.last) {
+      (step.kernel ? run_.times[step.stream].kernel_end : run_.times[step.stream].transfer_end) = now_;
+      for (const Lock& lock : locks_of(step)) busy_.erase(lock);
+    }
+    if (++chain.at < chain.steps.size()) begin_step(chain);
+  }
+
+  /// Gates, ends of steps and starts of commands at this instant, until nothing more happens in it.
+  void settle() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (Chain& chain : chains_) {
+        if (!chain.arrived && chain.gate <= now_ * (1 + 1e-12)) {
+          chain.arrived = changed = true;
+          begin_step(chain);
+        }
+        while (running(chain) && chain.left <= 0) {
+          end_step(chain);
+          changed = true;
+        }
+      }
+      if (!changed) changed = start_next();
+    }
+  }
+
+  /// Of all that wait and could start, the one that came first; ties by the order of the file.
+  bool start_next() {
+    Chain* best = nullptr;
+    for (Chain& chain : chains_) {
+      if (!chain.arrived || chain.at == chain.steps.size() || !chain.waiting) continue;
+      const auto locks = locks_of(chain.steps[chain.at]);
+      if (std::any_of(locks.begin(), locks.end(), [&](const Lock& lock) { return busy_.contains(lock); })) continue;
+      if (best == nullptr || chain.since < best->since) best = &chain;
+    }
+    if (best == nullptr) return false;
+    const Step& step = best->steps[best->at];
+    best->waiting = false;
+    (step.kernel ? run_.times[step.stream].kernel_start : run_.times[step.stream].transfer_start) = now_;
+    for (const Lock& lock : locks_of(step)) busy_.insert(lock);
+    return true;
+  }
+
+  [[nodiscard]] static bool running(const Chain& chain) {
+    return chain.arrived && chain.at < chain.steps.size() && !chain.waiting;
+  }
+
+  bool advance() {
+    settle();
+    std::vector<SlowFlow> flows;
+    for (const Chain& chain : chains_)
+      if (running(chain) && chain.steps[chain.at].bytes > 0) flows.push_back(chain.steps[chain.at].flow);
+    const std::vector<double> flow_rates = rates(flows);
+    std::vector<double> speed(chains_.size(), 0);  // of `left`
+    double next = kNever;
+    std::size_t f = 0;
+    for (std::size_t c = 0; c < chains_.size(); ++c) {
+      const Chain& chain = chains_[c];
+      if (!chain.arrived) next = std::min(next, chain.gate);
+      if (!running(chain)) continue;
+      speed[c] = chain.steps[chain.at].bytes > 0 ? flow_rates[f++] : 1;
+      next = std::min(next, now_ + chain.left / speed[c]);
+    }
+    if (next == kNever) return false;
+    for (std::size_t c = 0; c < chains_.size(); ++c) {
+      if (speed[c] == 0) continue;
+      const double end = now_ + chains_[c].left / speed[c];
+      chains_[c].left = end <= next * (1 + 1e-12) ? 0 : chains_[c].left - speed[c] * (next - now_);
+    }
+    now_ = next;
+    return true;
+  }
+
+  const Topology& machine_;
+  Basis basis_;
+  const BatchOperation& batch_;
+  RateRule rule_;
+  std::vector<double> capacities_;
+  std::vector<double> shares_;
+  std::vector<Chain> chains_;
+  std::set<Lock> busy_;
+  double now_ = 0;
+  SlowRun run_;
+};
+
+}  // namespace
+
+SlowRun slow_forward(const Topology& machine, Basis basis, const BatchOperation& batch, RateRule rule,
+                     std::span<const double> gates) {
+  return SlowSimulation(machine, basis, batch, rule).run(gates);
+}
+
+}  // namespace tutti::test

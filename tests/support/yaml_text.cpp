@@ -1,0 +1,59 @@
+#include "tests/support/yaml_text.hpp"
+
+#include <string>
+
+#include "model/batch_yaml.hpp"
+#include "model/document.hpp"
+#include "model/expects.hpp"
+#include "model/topology_yaml.hpp"
+
+namespace tutti::test {
+namespace {
+
+Expected<Topology> read_machine(std::string_view file) {
+  return parse_document(file, "m.yaml").and_then([](const Node& document) { return machine_from(document); });
+}
+
+Expected<BatchOperation> read_batch(const Topology& machine, std::string_view streams, bool merging) {
+  const std::string file = "version: 1\nstreams:\n" + std::string(streams);
+  return parse_document(file, "b.yaml").and_then([&](const Node& document) {
+    return reading([&] {
+      const Fields fields(document, "a batch", {"version", "streams"});
+      const Node& list = fields.require("streams");
+      return value_at(list.place, BatchOperation::make(machine, read_streams(list, machine, {}), merging));
+    });
+  });
+}
+
+template <class T>
+T value_of(Expected<T> result) {
+  const std::string error = result ? "" : result.error().text();
+  TUTTI_EXPECTS(result.has_value(), error.c_str());
+  return *std::move(result);
+}
+
+}  // namespace
+
+std::string source_path(std::string_view relative) { return std::string(TUTTI_SOURCE_ROOT "/") + std::string(relative); }
+
+std::string machine_file(std::string_view body) {
+  return "version: 1\nmachine:\n  name: m\n" + std::string(body);
+}
+
+Topology make_machine(std::string_view body) { return value_of(read_machine(machine_file(body))); }
+
+std::string machine_error(std::string_view file) {
+  const auto machine = read_machine(file);
+  return machine ? "fine" : machine.error().text();
+}
+
+BatchOperation make_batch(const Topology& machine, std::string_view streams, bool merging) {
+  return value_of(read_batch(machine, streams, merging));
+}
+
+std::string batch_error(const Topology& machine, std::string_view streams) {
+  const auto batch = read_batch(machine, streams, true);
+  return batch ? "fine" : batch.error().text();
+}
+
+}  // namespace tutti::test

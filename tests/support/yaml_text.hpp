@@ -1,0 +1,28 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "model/batch.hpp"
+#include "model/topology.hpp"
+
+namespace tutti::test {
+
+/// The path of a file of this repository, wherever the test runs.
+[[nodiscard]] std::string source_path(std::string_view relative);
+
+/// A machine file from what stands below `machine:`, indented by two; "vertices:" is its second line.
+[[nodiscard]] std::string machine_file(std::string_view body);
+
+/// The machine of such a text, called "m.yaml" in errors. A refusal ends the test program.
+[[nodiscard]] Topology make_machine(std::string_view body);
+
+/// What a whole machine file is refused with, place first; "fine" where it is not.
+[[nodiscard]] std::string machine_error(std::string_view file);
+
+/// A batch from the items of its `streams:`. A refusal ends the test program.
+[[nodiscard]] BatchOperation make_batch(const Topology& machine, std::string_view streams, bool merging = true);
+
+/// What the items of `streams:` are refused with, place first; "fine" where they are not. The first item is line 3.
+[[nodiscard]] std::string batch_error(const Topology& machine, std::string_view streams);
+
+}  // namespace tutti::test

@@ -1,0 +1,345 @@
+#!/usr/bin/env python3
+"""Each tool of tools/ is able to fail: violations are planted in a temporary tree, and the tool must find them.
+
+Writes TAP, so that every case is counted; an argument picks the cases whose names contain it.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+TOOLS = pathlib.Path(__file__).resolve().parent.parent.parent / "tools"
+
+
+class Tree(unittest.TestCase):
+    """A temporary tree, in a folder with a space in its name."""
+
+    def setUp(self):
+        self.above = tempfile.TemporaryDirectory(prefix="tutti tools ")
+        self.addCleanup(self.above.cleanup)
+        self.root = pathlib.Path(self.above.name) / "a tree"
+        self.root.mkdir()
+
+    def write(self, name, text, executable=False):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text).lstrip("\n"), encoding="utf-8")
+        if executable:
+            path.chmod(0o755)
+
+    def check(self, tool):
+        run = subprocess.run([TOOLS / tool, "--root", self.root], capture_output=True, text=True)
+        return run.returncode, run.stdout + run.stderr
+
+    def accepts(self, tool):
+        code, output = self.check(tool)
+        self.assertEqual(code, 0, output)
+
+    def refuses(self, tool, *words):
+        code, output = self.check(tool)
+        self.assertEqual(code, 1, output)
+        for word in words:
+            self.assertIn(word, output)
+
+
+class CheckLayers(Tree):
+    def test_accepts_folders_to_the_left(self):
+        self.write("apps/tutti/main.cpp", '#include <vector>\n#include "model/a.hpp"\n#include "runtime/b.hpp"\n')
+        self.write("model/a_yaml.cpp", '#include "model/a.hpp"\n#include <yaml-cpp/yaml.h>\n')
+        self.write("runtime/cuda/stream.hpp", "#include <cuda_runtime.h>\n")
+        self.accepts("check-layers")
+
+    def test_refuses_a_folder_to_the_right(self):
+        self.write("model/a.hpp", '#pragma once\n#include "sched/task.hpp"\n')
+        self.refuses("check-layers", "model/a.hpp:2: ", "sched/task.hpp")
+
+    def test_refuses_every_wrong_direction(self):
+        layers = ["model", "sched", "runtime", "apps", "tests"]
+        for left in range(len(layers)):
+            for right in range(left + 1, len(layers)):
+                with self.subTest(f"{layers[left]} -> {layers[right]}"):
+                    self.write(f"{layers[left]}/x.cpp", f'# include "{layers[right]}/y.hpp"\n')
+                    self.refuses("check-layers", f"{layers[left]}/x.cpp:1: ")
+            shutil.rmtree(self.root / layers[left], ignore_errors=True)
+
+    def test_refuses_an_include_not_written_from_the_root(self):
+        for line in ('"topology.hpp"', '"../sched/task.hpp"', '"model/../sched/task.hpp"', "<model/topology.hpp>"):
+            with self.subTest(line):
+                self.write("model/a.cpp", f"#include {line}\n")
+                self.refuses("check-layers", "model/a.cpp:1: ")
+
+    def test_refuses_cuda_outside_its_folder(self):
+        self.write("runtime/executor.cpp", "#include <cuda_runtime_api.h>\n")
+        self.refuses("check-layers", "runtime/executor.cpp:1: ", "runtime/cuda/")
+
+    def test_refuses_yaml_cpp_outside_its_files(self):
+        self.write("model/topology.cpp", "#include <yaml-cpp/yaml.h>\n")
+        self.refuses("check-layers", "model/topology.cpp:1: ", "_yaml.cpp")
+
+    def test_refuses_threads_and_files_in_pure_folders(self):
+        for header in ("thread", "mutex", "fstream", "unistd.h", "nlohmann/json.hpp"):
+            with self.subTest(header):
+                self.write("sched/a.cpp", f"#include <{header}>\n")
+                self.refuses("check-layers", "sched/a.cpp:1: ", header)
+
+    def test_refuses_sources_outside_the_layers(self):
+        self.write("extra/a.cpp", "#include <vector>\n")
+        self.refuses("check-layers", "extra/a.cpp:1: ")
+
+
+class CheckPackages(Tree):
+    def packages(self, text):
+        self.write("tools/packages", text)
+
+    def test_accepts_what_the_packages_provide(self):
+        self.packages("[build]\ng++  # compiler\nlibfmt-dev\n[bench]\nlibbenchmark-dev\n[optional]\nlibsimgrid-dev\n")
+        self.write("model/a.cpp", "#include <vector>\n#include <fmt/format.h>\n#include <sys/mman.h>\n")
+        self.write("tests/bench/a.cpp", "#include <benchmark/benchmark.h>\n")
+        self.write("tests/support/a.cpp", "#include <simgrid/s4u.hpp>\n")
+        self.accepts("check-packages")
+
+    def test_refuses_a_header_of_no_known_package(self):
+        self.packages("[build]\ng++\n")
+        self.write("model/a.cpp", "#include <vector>\n#include <absl/strings/str_cat.h>\n")
+        self.refuses("check-packages", "model/a.cpp:2: ", "absl/strings/str_cat.h")
+
+    def test_refuses_a_known_package_that_is_not_listed(self):
+        self.packages("[build]\ng++\n")
+        self.write("model/a.cpp", "#include <fmt/format.h>\n")
+        self.refuses("check-packages", "model/a.cpp:1: ", "libfmt-dev")
+
+    def test_refuses_a_package_that_a_build_does_not_install(self):
+        self.packages("[build]\ng++\n[bench]\nlibbenchmark-dev\n[optional]\nlibsimgrid-dev\n")
+        self.write("tests/model/a.cpp", "#include <benchmark/benchmark.h>\n")
+        self.refuses("check-packages", "tests/model/a.cpp:1: ")
+        self.write("model/a.cpp", "#include <simgrid/s4u.hpp>\n")
+        self.refuses("check-packages", "under tests/bench/\n", "under tests/\n")
+
+    def test_refuses_a_library_that_nobody_includes(self):
+        self.packages("[build]\ng++\nlibfmt-dev\n")
+        self.write("model/a.cpp", "#include <vector>\n")
+        self.refuses("check-packages", "tools/packages", "libfmt-dev")
+
+    @unittest.skipUnless(shutil.which("dpkg-query") and pathlib.Path("/usr/include/fmt").exists(), "no libfmt-dev")
+    def test_refuses_a_header_that_the_installed_package_has_not(self):
+        self.packages("[build]\ng++\nlibfmt-dev\n")
+        self.write("model/a.cpp", "#include <fmt/no_such_header.h>\n")
+        self.refuses("check-packages", "model/a.cpp:1: ", "is not in it")
+
+
+class CheckFormat(Tree):
+    def setUp(self):
+        super().setUp()
+        self.write(".clang-format", "BasedOnStyle: Google\n")
+        if self.check("check-format")[0] == 3:
+            self.skipTest("no clang-format")
+
+    def test_accepts_formatted_sources(self):
+        self.write("model/a.cpp", "int main() { return 0; }\n")
+        self.accepts("check-format")
+
+    def test_refuses_others(self):
+        for suffix in ("cpp", "hpp", "cu", "cuh"):
+            with self.subTest(suffix):
+                self.write(f"model/{suffix}.{suffix}", "int a = 0;\nint  b{ };\n")
+                self.refuses("check-format", f"model/{suffix}.{suffix}:2: ")
+
+    def test_refuses_a_broken_style(self):
+        self.write(".clang-format", "ColumnLimit: [\n")
+        self.write("model/a.cpp", "int a = 0;\n")
+        self.refuses("check-format")
+
+
+class CheckPaths(Tree):
+    def test_accepts_paths_from_the_root(self):
+        self.write("README.md", "build/apps/tutti/tutti, ../home/x, https://example.org/home/x, /usr/bin/env\n")
+        self.accepts("check-paths")
+
+    def test_refuses_folders_of_one_machine(self):
+        for folder in ("home", "root", "work", "Users"):
+            with self.subTest(folder):
+                self.write("a.md", f"fine\nsee '/{folder}/somebody/x'\n")
+                self.refuses("check-paths", "a.md:2: ")
+
+    def test_leaves_build_folders_alone(self):
+        self.write("debug/meson-private/build.dat", "/" + "home/somebody\n")
+        self.write("debug/build.ninja", "/" + "home/somebody\n")
+        self.accepts("check-paths")
+
+    @unittest.skipUnless(shutil.which("git"), "no git")
+    def test_looks_at_what_git_does_not_ignore(self):
+        subprocess.run(["git", "init", "-q", self.root], check=True)
+        self.write(".gitignore", "/ignored/\n")
+        self.write("ignored/a.md", "/" + "home/somebody\n")
+        self.accepts("check-paths")
+        self.write("untracked.md", "/" + "home/somebody\n")
+        self.refuses("check-paths", "untracked.md:1: ")
+
+
+class SetUp(Tree):
+    """tools/start, test and bench against stand-ins for apt, dpkg, meson and ninja, which log their calls."""
+
+    def setUp(self):
+        super().setUp()
+        shutil.copytree(TOOLS, self.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+        self.write("tools/packages", "[build]\none  # comment\ntwo\n\n[bench]\nthree\n[optional]\nfour\n")
+        self.stand_in("dpkg-query", 'for p in $INSTALLED; do echo "$p installed"; done')
+        self.stand_in("id", "echo $WHO")
+        self.stand_in("apt-get", 'echo "apt-get[$DEBIAN_FRONTEND] $*" >>"$LOG"; exit ${APT_STATUS:-0}')
+        self.stand_in("meson", """
+            echo "meson $*" >>"$LOG"
+            if [ "$1" = setup ]; then while [ $# -gt 2 ]; do shift; done; mkdir -p "$1"; touch "$1/build.ninja"; fi
+            """)
+        self.stand_in("ninja", 'echo "ninja $*" >>"$LOG"')
+        main_job = "build/apps/wafer_inspection/wafer_inspection"
+        self.write(main_job, "#!/bin/sh\necho the report\nexit 1\n", executable=True)
+
+    def stand_in(self, name, script):
+        self.write(f"stand-ins/{name}", "#!/bin/sh\n" + textwrap.dedent(script) + "\n", executable=True)
+
+    def run_tool(self, tool, *arguments, installed="one two three four", who="0", apt=0):
+        log = self.root / "log"
+        log.write_text("")
+        environment = {"PATH": f"{self.root / 'stand-ins'}:{os.environ['PATH']}", "LOG": str(log),
+                       "INSTALLED": installed, "WHO": who, "APT_STATUS": str(apt)}
+        run = subprocess.run([self.root / "tools" / tool, *arguments],
+                             capture_output=True, text=True, cwd="/", env=environment)
+        return run, log.read_text()
+
+    def test_leaves_apt_alone_when_nothing_is_missing(self):
+        run, log = self.run_tool("start")
+        self.assertNotIn("apt-get", log)
+        self.assertEqual((run.stdout, run.returncode), ("the report\n", 1))
+
+    def test_installs_what_is_missing_and_only_that(self):
+        run, log = self.run_tool("start", installed="one")
+        self.assertRegex(log, r"^apt-get\[noninteractive\] .*-y.* update\n"
+                              r"apt-get\[noninteractive\] .*-y.* install --no-install-recommends two\n")
+        self.assertIn("the report", run.stdout)
+
+    def test_without_root_names_the_packages_and_stops(self):
+        run, log = self.run_tool("test", installed="", who="1000")
+        self.assertEqual(run.returncode, 3, run.stderr)
+        self.assertIn("apt-get install --no-install-recommends one two\n", run.stderr)
+        self.assertEqual(log, "")
+
+    def test_stops_when_apt_fails(self):
+        run, log = self.run_tool("start", installed="two", apt=100)
+        self.assertEqual(run.returncode, 3, run.stderr)
+        self.assertIn("apt-get install --no-install-recommends one\n", run.stderr)
+        self.assertNotIn("ninja", log)
+
+    def test_bench_goes_on_without_the_optional_package(self):
+        self.write("build-bench/tests/bench/planner", "#!/bin/sh\necho table $*\n", executable=True)
+        run, log = self.run_tool("bench", "--benchmark_filter=x", installed="one two three", who="1000")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("table --benchmark_filter=x\n", run.stdout)
+        self.assertIn("-Dbench=enabled", log)
+
+    def test_bench_fails_without_a_benchmark(self):
+        run, _ = self.run_tool("bench")
+        self.assertEqual(run.returncode, 1)
+
+    def test_configures_once_and_anew_for_other_options_or_another_place(self):
+        self.assertIn("meson setup", self.run_tool("test")[1])
+        self.assertNotIn("meson setup", self.run_tool("test")[1])
+        self.assertIn("meson setup --reconfigure -Dcuda=disabled", self.run_tool("test", "-Dcuda=disabled")[1])
+        self.assertNotIn("meson setup", self.run_tool("test", "-Dcuda=disabled")[1])
+        self.assertNotIn("meson setup", self.run_tool("start")[1])
+        self.root = self.root.rename(self.root.with_name("moved"))
+        self.assertRegex(self.run_tool("test")[1], r"meson setup (?!--reconfigure)")
+        self.assertFalse((self.root / "build/apps").exists())
+
+    def test_every_tool_has_a_help(self):
+        for tool in sorted(TOOLS.iterdir()):
+            if os.access(tool, os.X_OK) and tool.is_file():
+                with self.subTest(tool.name):
+                    run, log = self.run_tool(tool.name, "--help")
+                    self.assertEqual((run.returncode, log), (0, ""), run.stderr)
+                    self.assertGreater(len(run.stdout), 100)
+
+    # What `meson test` leaves behind, and the last line that tools/test makes of it.
+
+    def counted(self, log, cases=None, status=0):
+        log = f"mkdir -p meson-logs; echo '{log}' >meson-logs/testlog.json" if log else ""
+        cases = f"echo '<testsuites>{cases}</testsuites>' >unit.xml" if cases else ""
+        self.stand_in("meson", f"""
+            if [ "$1" = introspect ]; then
+                echo '[{{"name": "unit", "protocol": "gtest"}}, {{"name": "program", "protocol": "exitcode"}}]'
+            fi
+            if [ "$1" = test ]; then
+                cd "{self.root}/build"
+                {log}
+                {cases}
+                exit {status}
+            fi
+            """)
+        self.write("build/build.ninja", "")
+        run, _ = self.run_tool("test")
+        return run.stdout.splitlines()[-1], run.returncode
+
+    PASSED = '<testcase name="a" status="run" result="completed"/>'
+    FAILED = '<testcase name="b" status="run" result="completed"><failure message="no"/></testcase>'
+    SKIPPED = '<testcase name="c" status="run" result="skipped"><skipped message="no device"/></testcase>'
+    DISABLED = '<testcase name="d" status="notrun" result="suppressed"/>'
+
+    def test_counts_cases_not_programs(self):
+        log = '{"name": "tutti / unit", "result": "OK"}\n{"name": "tutti:slow / program", "result": "OK"}'
+        self.assertEqual(self.counted(log, self.PASSED * 5), ("6 passed, 0 failed", 0))
+
+    def test_counts_a_skip_as_no_pass(self):
+        log = '{"name": "unit", "result": "OK"}\n{"name": "program", "result": "SKIP"}'
+        cases = self.PASSED + self.SKIPPED + self.DISABLED
+        self.assertEqual(self.counted(log, cases), ("1 passed, 0 failed, 3 skipped", 0))
+
+    def test_counts_failed_cases(self):
+        log = '{"name": "unit", "result": "FAIL"}\n{"name": "program", "result": "TIMEOUT"}'
+        self.assertEqual(self.counted(log, self.PASSED + self.FAILED * 2, status=1), ("1 passed, 3 failed", 1))
+
+    def test_counts_a_crash_and_a_leak_as_failed(self):
+        log = '{"name": "unit", "result": "FAIL"}'
+        self.assertEqual(self.counted(log, status=1), ("0 passed, 1 failed", 1))
+        self.assertEqual(self.counted(log, self.PASSED, status=1), ("1 passed, 1 failed", 1))
+
+    def test_fails_when_nothing_was_executed(self):
+        self.assertEqual(self.counted(""), ("0 passed, 0 failed", 1))
+        self.assertEqual(self.counted('{"name": "program", "result": "OK"}'), ("1 passed, 0 failed", 0))
+        self.assertEqual(self.counted(""), ("0 passed, 0 failed", 1), "the last run's log was counted again")
+        log = '{"name": "unit", "result": "OK"}'
+        self.assertEqual(self.counted(log, self.SKIPPED), ("0 passed, 0 failed, 1 skipped", 1))
+
+
+class Tap(unittest.TestResult):
+    """One TAP line a case; a case with a failed subTest is printed once, as failed."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        self.count += 1
+        name = f"{type(test).__name__}.{test._testMethodName}"
+        complaints = [text for case, text in self.failures + self.errors if getattr(case, "test_case", case) is test]
+        reasons = [reason for case, reason in self.skipped if case is test]
+        for text in complaints:
+            print(text, file=sys.stderr)
+        skip = f" # SKIP {reasons[0]}" if reasons else ""
+        print(f"{'not ok' if complaints else 'ok'} {self.count} - {name}{skip}", flush=True)
+
+
+def main():
+    loader = unittest.TestLoader()
+    loader.testNamePatterns = [f"*{pattern}*" for pattern in sys.argv[1:]] or None
+    cases = loader.loadTestsFromModule(sys.modules["__main__"])
+    print(f"1..{cases.countTestCases()}")
+    result = cases.run(Tap())
+    return 0 if result.wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

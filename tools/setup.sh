@@ -1,0 +1,101 @@
+# shellcheck shell=bash
+# The set-up that tools/start, tools/test, tools/bench and .ci/run share; sourced, never run.
+#
+# What it says goes to standard error, so that standard output belongs to the report of the tool that sources it.
+
+set -euo pipefail
+export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
+exec </dev/null  # nothing in here may wait for an answer
+
+root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
+jobs=${JOBS:-$(nproc)}
+targets=(all)
+
+say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
+
+# The header comment of the tool that was called is its help.
+help_wanted() {
+  case ${1:-} in
+    -h | --help)
+      sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"
+      exit 0
+      ;;
+  esac
+}
+
+# packages_in SECTION...: the names that these sections of tools/packages list.
+packages_in() {
+  local line word section='' wanted=" $* "
+  while IFS= read -r line || [[ -n $line ]]; do
+    read -r word _ <<<"${line%%#*}" || true
+    if [[ $word == '['*']' ]]; then
+      section=${word:1:-1}
+    elif [[ -n $word && $wanted == *" $section "* ]]; then
+      printf '%s\n' "$word"
+    fi
+  done <"$root/tools/packages"
+}
+
+# missing_of PACKAGE...: those that are not installed.
+missing_of() {
+  local package installed
+  installed=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "$@" 2>/dev/null || true)
+  for package in "$@"; do
+    grep -qxF -- "$package installed" <<<"$installed" || printf '%s\n' "$package"
+  done
+}
+
+# install_packages SECTION...: installs what is missing of these sections; apt is called only when something is.
+# Returns 3 when something stays missing.
+install_packages() {
+  local listed missing
+  if ! command -v dpkg-query >/dev/null; then
+    say "this is neither Debian nor Ubuntu: going on, and trusting that what tools/packages lists is installed"
+    return 0
+  fi
+  # Words in variables, not process substitution, which needs /proc: a bare root may have none.
+  read -ra listed <<<"$(packages_in "$@" | tr '\n' ' ')"
+  read -ra missing <<<"$(missing_of "${listed[@]}" | tr '\n' ' ')"
+  ((${#missing[@]})) || return 0
+  local line="apt-get install --no-install-recommends ${missing[*]}"
+  if (($(id -u) != 0)); then
+    say "packages are missing, and only root can install them:"
+    printf '  %s\n' "$line" >&2
+    return 3
+  fi
+  say "installing ${missing[*]}"
+  local options=(-q -y -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3)
+  apt-get "${options[@]}" update >&2 || say "apt-get update failed; trying with the lists that are there"
+  if ! apt-get "${options[@]}" install --no-install-recommends "${missing[@]}" >&2; then
+    say "apt-get could not install what is missing:"
+    printf '  %s\n' "$line" >&2
+    return 3
+  fi
+}
+
+# build_in FOLDER [MESON OPTION...]: builds $targets in FOLDER. Configures it first where that is not done yet, or was
+# done with other options than those given; starts it afresh where it belongs to a tree in another place, or to another
+# version of Meson, which cannot read it.
+build_in() {
+  local folder=$root/$1 configured_for='' owner options
+  shift
+  owner="$root with Meson $(meson --version)"
+  options=$(printf '%s\n' "$@")
+  # nvcc is often installed without being on the PATH.
+  if ! command -v nvcc >/dev/null && [[ -x /usr/local/cuda/bin/nvcc ]]; then PATH=$PATH:/usr/local/cuda/bin; fi
+  # Our note in the folder: its owner, then the options. A folder configured by hand has none, and is taken as it is.
+  local note=$folder/.configured-by-tools
+  if [[ -f $note ]]; then configured_for=$(<"$note"); fi
+  if [[ -n $configured_for && ${configured_for%%$'\n'*} != "$owner" ]]; then
+    say "${folder##*/}/ was built in another place or by another Meson: starting it afresh"
+    rm -rf -- "$folder"
+  fi
+  if [[ ! -f $folder/build.ninja ]]; then
+    meson setup "$@" "$folder" "$root" >&2
+    printf '%s\n' "$owner" "$options" >"$note"
+  elif (($#)) && [[ $configured_for != "$owner"$'\n'"$options" ]]; then
+    meson setup --reconfigure "$@" "$folder" "$root" >&2
+    printf '%s\n' "$owner" "$options" >"$note"
+  fi
+  ninja -C "$folder" -j "$jobs" "${targets[@]}" >&2
+}
