@@ -45,7 +45,8 @@ void BandwidthModel::add_flow(std::uint32_t chain, std::span<const LinkId> first
       for (const CapacityUse& use : machine_->uses(link)) add_use(use, chain, begin);
 
   double limit = std::numeric_limits<double>::infinity();
-  for (std::size_t i = begin; i < uses_.size(); ++i) limit = std::min(limit, local_[uses_[i].capacity].value / uses_[i].cost);
+  for (std::size_t i = begin; i < uses_.size(); ++i)
+    limit = std::min(limit, local_[uses_[i].capacity].value / uses_[i].cost);
   for (std::size_t i = begin; i < uses_.size(); ++i) local_[uses_[i].capacity].demand += limit * uses_[i].cost;
   flows_.push_back({weight, limit / weight, chain, begin, static_cast<std::uint32_t>(uses_.size()), 0, 0});
 }

@@ -10,11 +10,12 @@ namespace tutti {
 /// The rates of the transfers that are active together.
 ///
 /// The problem: flow i has weight w_i and takes cost_ic of capacity c for each byte. Rates r_i = w_i * lambda rise
-/// together until a capacity is full, sum_i cost_ic * r_i = C_c; its flows stay there and the others go on (weighted max-min fairness).
+/// together until a capacity is full, sum_i cost_ic * r_i = C_c; its flows stay there and the others go on (weighted
+/// max-min fairness).
 ///
-/// Loaded once a batch with every flow that may ever be active, then asked many times. Capacities that only one chain of
-/// flows crosses become a limit of that flow, and those that its flows cannot fill together are dropped. The memory is
-/// kept between loads: after the first, nothing is allocated.
+/// Loaded once a batch with every flow that may ever be active, then asked many times. Capacities that only one chain
+/// of flows crosses become a limit of that flow, and those that its flows cannot fill together are dropped. The memory
+/// is kept between loads: after the first, nothing is allocated.
 class BandwidthModel {
  public:
   /// Forgets all flows and takes the capacities of a machine.

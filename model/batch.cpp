@@ -1,7 +1,8 @@
 #include "model/batch.hpp"
 
-#include <fmt/format.h>
 #include <set>
+
+#include <fmt/format.h>
 
 #include "model/document.hpp"
 #include "model/route.hpp"
@@ -45,7 +46,8 @@ void check_transfer(const Topology& machine, const Transfer& transfer, const Pla
   check_end(machine, transfer.to, place);
   const std::string& from = machine.vertex(transfer.from).name;
   const std::string& to = machine.vertex(transfer.to).name;
-  if (transfer.from == transfer.to) fail(place, fmt::format("the transfer goes from '{}' to itself; name two places", from));
+  if (transfer.from == transfer.to)
+    fail(place, fmt::format("the transfer goes from '{}' to itself; name two places", from));
   const bool from_gpu = machine.vertex(transfer.from).kind == VertexKind::Gpu;
   const bool to_gpu = machine.vertex(transfer.to).kind == VertexKind::Gpu;
   if (!from_gpu && !to_gpu) {
@@ -60,10 +62,13 @@ void check_transfer(const Topology& machine, const Transfer& transfer, const Pla
   }
   const RouteView route = find_route(machine, transfer);
   if (!transfer.route.empty() && route.path == CopyPath::Staged) {
-    fail(place, fmt::format("'{}' has no peer access to '{}', so the copy is staged; name its memory with 'via' in place of a route",
-                            from, to));
+    fail(place,
+         fmt::format(
+             "'{}' has no peer access to '{}', so the copy is staged; name its memory with 'via' in place of a route",
+             from, to));
   }
-  check_own_route(machine, transfer.route.empty() ? Transfer{transfer.from, transfer.from, {}, {}, {}} : transfer, place);
+  check_own_route(machine, transfer.route.empty() ? Transfer{transfer.from, transfer.from, {}, {}, {}} : transfer,
+                  place);
   if (!route.found()) {
     fail(place, fmt::format("no way leads from '{}' to '{}'; add the missing links or peer access", from, to));
   }
@@ -86,7 +91,8 @@ void check_kernel(const Topology& machine, const Kernel& kernel, const Place& pl
 
 }  // namespace
 
-Expected<BatchOperation> BatchOperation::make(const Topology& machine, std::vector<CommandStream> streams, bool merging) {
+Expected<BatchOperation> BatchOperation::make(const Topology& machine, std::vector<CommandStream> streams,
+                                              bool merging) {
   return reading([&] {
     if (streams.empty()) fail({}, "the batch has no streams; it needs at least one");
     if (streams.size() > kMaxStreams) {

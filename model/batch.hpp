@@ -22,9 +22,9 @@ struct Transfer {
 /// Work on one GPU (where kernels exclude each other) or on one cpu (where they overlap).
 struct Kernel {
   VertexId on;
-  Duration time{};             ///< what it usually takes
-  Duration worst{};            ///< what it never exceeds; >= time
-  std::string name = "spin";   ///< a registered kernel
+  Duration time{};            ///< what it usually takes
+  Duration worst{};           ///< what it never exceeds; >= time
+  std::string name = "spin";  ///< a registered kernel
 
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
@@ -43,7 +43,8 @@ struct CommandStream {
 class BatchOperation {
  public:
   /// @param merging  whether streams that share a copy engine become one; off only for comparison.
-  /// @errors InvalidInput: no stream or more than 4096, a doubled name, a stream with neither transfer nor kernel, ends that are no memory or GPU, a
+  /// @errors InvalidInput: no stream or more than 4096, a doubled name, a stream with neither transfer nor kernel, ends
+  /// that are no memory or GPU, a
   ///         GPU to itself, memory to memory, no way from one end to the other, a route that does not fit its ends, a
   ///         kernel elsewhere than on a GPU or cpu, a time below 0 or above 2^53 ns, worst below time.
   [[nodiscard]] static Expected<BatchOperation> make(const Topology& machine, std::vector<CommandStream> streams,

@@ -127,9 +127,9 @@ void BatchSimulation::claim(std::uint32_t lock) {
 
 /// One transfer as set-up, lead and data.
 ///
-/// A staged copy is one flow over the links of both legs, at the rate of the slower, after a lead in which its first chunk
-/// crosses the first leg; every chunk pays the set-up. (The published method has two flows with rates of their own: the
-/// faster first leg would run ahead without limit, which a bounded buffer cannot execute.)
+/// A staged copy is one flow over the links of both legs, at the rate of the slower, after a lead in which its first
+/// chunk crosses the first leg; every chunk pays the set-up. (The published method has two flows with rates of their
+/// own: the faster first leg would run ahead without limit, which a bounded buffer cannot execute.)
 void BatchSimulation::add_transfer(const Topology& machine, std::uint32_t stream, const Transfer& transfer,
                                    const RouteView& route) {
   Command command{};
@@ -246,7 +246,8 @@ void BatchSimulation::run(Direction direction) {
   latency_ = now_ + batch_setup_;
   if (direction == Direction::Forward && batch_setup_ > 0) {
     for (StreamTimes& times : times_) {
-      for (double* time : {&times.transfer_start, &times.transfer_end, &times.kernel_start, &times.kernel_end}) *time += batch_setup_;
+      for (double* time : {&times.transfer_start, &times.transfer_end, &times.kernel_start, &times.kernel_end})
+        *time += batch_setup_;
     }
     for (RatePiece& piece : pieces_) {
       piece.start += batch_setup_;

@@ -55,8 +55,8 @@ class BatchSimulation {
   /// Runs forward from the gates that the last run left, as a plan has them: rounded down to whole nanoseconds.
   void rerun_forward();
 
-  /// Walks back in time from the instant at which all chains complete; the times come out mirrored, so that the earliest
-  /// start is 0. Where several chains want one GPU, the one with the most work left before it goes last.
+  /// Walks back in time from the instant at which all chains complete; the times come out mirrored, so that the
+  /// earliest start is 0. Where several chains want one GPU, the one with the most work left before it goes last.
   /// @source [VMS14] Algorithm 1.
   void run_backward();
 
@@ -67,6 +67,8 @@ class BatchSimulation {
   [[nodiscard]] std::span<const RatePiece> pieces() const { return pieces_; }
   /// From the start of the batch to its last completion, ns.
   [[nodiscard]] double latency_ns() const { return latency_; }
+  /// Whether two chains may want the same GPU or engine, so that the order in which they come decides who waits.
+  [[nodiscard]] bool contended() const { return contended_; }
   /// Whether some chain had to wait in the last run.
   [[nodiscard]] bool waited() const { return waited_; }
   /// [chain_count] each, not initialised: room for what a planner sorts out, so that it need not allocate.
@@ -148,18 +150,18 @@ class BatchSimulation {
 
   // merging: streams of a chain are linked in the order of the file
   std::uint32_t epoch_ = 0;
-  std::vector<std::uint64_t> owner_;       // [locks] epoch << 32 | chain
-  std::vector<std::uint32_t> chain_of_;    // [streams]
-  std::vector<std::uint32_t> next_;        // [streams] within its chain
-  std::vector<std::uint32_t> head_, tail_; // [chains]
-  std::vector<RouteView> routes_;          // [streams]
+  std::vector<std::uint64_t> owner_;        // [locks] epoch << 32 | chain
+  std::vector<std::uint32_t> chain_of_;     // [streams]
+  std::vector<std::uint32_t> next_;         // [streams] within its chain
+  std::vector<std::uint32_t> head_, tail_;  // [chains]
+  std::vector<RouteView> routes_;           // [streams]
 
   std::vector<Command> commands_;
   std::vector<Chain> chains_;
-  std::vector<double> rates_;                // [flows]
-  std::vector<std::uint32_t> chain_of_flow_; // [flows]
-  std::vector<std::uint32_t> active_;        // flows
-  std::vector<char> busy_;                   // [locks]
+  std::vector<double> rates_;                 // [flows]
+  std::vector<std::uint32_t> chain_of_flow_;  // [flows]
+  std::vector<std::uint32_t> active_;         // flows
+  std::vector<char> busy_;                    // [locks]
 
   Direction direction_ = Direction::Forward;
   double now_ = 0;

@@ -1,6 +1,7 @@
 #include "model/batch_yaml.hpp"
 
 #include <cmath>
+
 #include <fmt/format.h>
 
 #include "model/document.hpp"
@@ -27,7 +28,9 @@ Bytes read_size(const Node& node, const Parameters& parameters) {
     std::vector<std::string_view> names;
     for (const auto& [known, size] : parameters) names.push_back(known);
     const std::string guess = suggestion(name, names);
-    fail(node.place, fmt::format("no parameter '{}' is defined;{}", name, guess.empty() ? " add it to 'parameters'" : guess));
+    fail(node.place,
+         fmt::format("no parameter '{}' is defined;{}", name,
+                     guess.empty() ? " write a size like 32 MB, or add it to 'parameters' of a task set" : guess));
   };
   if (const std::size_t of = text.find("% of "); of != std::string::npos) {
     const std::string_view whole(text);
@@ -94,7 +97,8 @@ Kernel read_kernel(const Node& node, const Topology& machine, const std::optiona
   return kernel;
 }
 
-CommandStream read_stream(const Node& node, std::size_t position, const Topology& machine, const Parameters& parameters) {
+CommandStream read_stream(const Node& node, std::size_t position, const Topology& machine,
+                          const Parameters& parameters) {
   const Fields fields(node, "a stream", {"name", "from", "to", "size", "kernel", "route", "via"});
   CommandStream stream;
   const Node* name = fields.find("name");
@@ -120,7 +124,11 @@ std::vector<CommandStream> read_streams(const Node& node, const Topology& machin
 std::optional<Topology> read_named_machine(const Node* machine, const std::optional<std::string>& override_path) {
   if (override_path) return value_at(Place{}, load_machine(*override_path));
   if (machine == nullptr) return std::nullopt;
-  return value_at(machine->place, load_machine(path_beside(machine->place.file, read_text(*machine))));
+  auto loaded = load_machine(path_beside(machine->place.file, read_text(*machine)));
+  if (!loaded && loaded.error().place.line == 0) {  // the file as a whole: say who names it
+    fail(machine->place, fmt::format("{}: {}", loaded.error().place.file, loaded.error().message));
+  }
+  return value_at(machine->place, std::move(loaded));
 }
 
 Expected<BatchFile> load_batch(const std::string& path, const std::optional<std::string>& machine_path) {
@@ -131,8 +139,9 @@ Expected<BatchFile> load_batch(const std::string& path, const std::optional<std:
       if (!machine) fail(document.place, "'machine' is missing; add it or give --machine");
       const Node* merging = fields.find("merging");
       auto streams = read_streams(fields.require("streams"), *machine, {});
-      auto batch = value_at(fields.require("streams").place,
-                            BatchOperation::make(*machine, std::move(streams), merging == nullptr || read_switch(*merging)));
+      auto batch =
+          value_at(fields.require("streams").place,
+                   BatchOperation::make(*machine, std::move(streams), merging == nullptr || read_switch(*merging)));
       return BatchFile{*std::move(machine), std::move(batch)};
     });
   });

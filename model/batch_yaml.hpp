@@ -22,7 +22,8 @@ struct BatchFile {
 /// Reads a batch file and its machine.
 /// @param machine_path  takes the place of the file's own `machine`.
 /// @errors InvalidInput with file, line and column, whatever is wrong with one of the files.
-[[nodiscard]] Expected<BatchFile> load_batch(const std::string& path, const std::optional<std::string>& machine_path = {});
+[[nodiscard]] Expected<BatchFile> load_batch(const std::string& path,
+                                             const std::optional<std::string>& machine_path = {});
 
 /// The streams of one batch; for readers, so it throws `InputError`. A stream without a name is called by its position.
 [[nodiscard]] std::vector<CommandStream> read_streams(const Node& node, const Topology& machine,
@@ -30,6 +31,7 @@ struct BatchFile {
 
 /// The machine that a document names under `machine`, relative to itself, or the one at `override_path`; absent where
 /// neither is given. For readers, so it throws `InputError`.
-[[nodiscard]] std::optional<Topology> read_named_machine(const Node* machine, const std::optional<std::string>& override_path);
+[[nodiscard]] std::optional<Topology> read_named_machine(const Node* machine,
+                                                         const std::optional<std::string>& override_path);
 
 }  // namespace tutti

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+
 #include <fmt/format.h>
 
 namespace tutti {
@@ -31,7 +32,8 @@ std::string join(std::span<const std::string_view> words) {
 }
 
 const std::string& scalar(const Node& node, std::string_view expected) {
-  if (node.kind != Node::Kind::Scalar) fail(node.place, fmt::format("a single value is expected here; write {}", expected));
+  if (node.kind != Node::Kind::Scalar)
+    fail(node.place, fmt::format("a single value is expected here; write {}", expected));
   return node.text;
 }
 
@@ -48,9 +50,8 @@ std::string path_beside(const std::string& base, const std::string& relative) {
 std::string suggestion(std::string_view word, std::span<const std::string_view> known) {
   if (word.size() > 64) return "";
   const auto distance = [&](std::string_view other) { return edit_distance(word, other); };
-  const auto nearest = std::min_element(known.begin(), known.end(), [&](std::string_view a, std::string_view b) {
-    return distance(a) < distance(b);
-  });
+  const auto nearest = std::min_element(
+      known.begin(), known.end(), [&](std::string_view a, std::string_view b) { return distance(a) < distance(b); });
   if (nearest == known.end() || distance(*nearest) > std::max<std::size_t>(1, word.size() / 3)) return "";
   return fmt::format(" did you mean '{}'?", *nearest);
 }
@@ -82,7 +83,8 @@ const Node& Fields::require(std::string_view key) const {
 std::string read_id(const Node& node) {
   const std::string& text = scalar(node, "a name");
   const bool valid = !text.empty() && text.size() <= 128 && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+           c == '-';
   });
   if (!valid) {
     fail(node.place, fmt::format("'{:.80}' is no name; a name has 1 to 128 letters, digits, '_', '.' or '-'", text));

@@ -1,8 +1,4 @@
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
-#include <fmt/format.h>
 #include <fstream>
 #include <istream>
 #include <map>
@@ -10,6 +6,10 @@
 #include <set>
 #include <sstream>
 #include <streambuf>
+
+#include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
 
 #include "model/document.hpp"
 
@@ -70,7 +70,8 @@ class TreeBuilder final : public YAML::EventHandler {
   [[nodiscard]] Place place(const YAML::Mark& mark) const { return {file_, mark.line + 1, mark.column + 1}; }
 
   Node make(Node::Kind kind, const YAML::Mark& mark) {
-    if (++nodes_ > kMaxNodes) fail(place(mark), "more than a million nodes, aliases written out; make the file smaller");
+    if (++nodes_ > kMaxNodes)
+      fail(place(mark), "more than a million nodes, aliases written out; make the file smaller");
     Node node;
     node.kind = kind;
     node.place = place(mark);
@@ -93,9 +94,8 @@ class TreeBuilder final : public YAML::EventHandler {
       fail(at, fmt::format("a value of {} characters; no file of this project needs more than {}", value.size(),
                            kMaxScalar));
     }
-    const bool control = std::any_of(value.begin(), value.end(), [](char c) {
-      return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-    });
+    const bool control = std::any_of(value.begin(), value.end(),
+                                     [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
     if (control) fail(at, "this value holds a line break or another control character; write it on one line");
   }
 
@@ -135,8 +135,8 @@ class TreeBuilder final : public YAML::EventHandler {
     if (!map.keys.insert(key.text).second) {
       const auto first = std::find_if(map.node.keys.begin(), map.node.keys.end(),
                                       [&](const auto& known) { return known.first == key.text; });
-      fail(key.place, fmt::format("the key '{}' stands already on line {}; keep one of the two", key.text,
-                                  first->second.line));
+      fail(key.place,
+           fmt::format("the key '{}' stands already on line {}; keep one of the two", key.text, first->second.line));
     }
     map.node.keys.emplace_back(key.text, key.place);
   }
@@ -208,10 +208,12 @@ Node checked_tree(std::string_view text, const std::string& name) {
   if (root.kind != Node::Kind::Map) {
     fail({name, 1, 1}, "the top level must be a map that starts with 'version: 1'");
   }
-  const auto version = std::find_if(root.keys.begin(), root.keys.end(), [](const auto& key) { return key.first == "version"; });
+  const auto version =
+      std::find_if(root.keys.begin(), root.keys.end(), [](const auto& key) { return key.first == "version"; });
   if (version == root.keys.end()) fail(root.place, "'version' is missing; write 'version: 1' at the top");
   const Node& value = root.items[static_cast<std::size_t>(version - root.keys.begin())];
-  if (value.text != "1") fail(value.place, fmt::format("version '{}' is unknown; this program reads version 1", value.text));
+  if (value.text != "1")
+    fail(value.place, fmt::format("version '{}' is unknown; this program reads version 1", value.text));
   return root;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+
 #include <fmt/format.h>
 
 #include "model/expects.hpp"

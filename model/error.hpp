@@ -1,8 +1,9 @@
 #pragma once
 #include <cstdint>
 #include <string>
-#include <tl/expected.hpp>
 #include <utility>
+
+#include <tl/expected.hpp>
 
 namespace tutti {
 

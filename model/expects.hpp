@@ -8,6 +8,6 @@ namespace tutti::detail {
 }  // namespace tutti::detail
 
 /// A broken precondition is our bug, not the user's: it ends the program, in every build.
-#define TUTTI_EXPECTS(condition, sentence)                                                      \
-  (static_cast<bool>(condition) ? static_cast<void>(0)                                          \
+#define TUTTI_EXPECTS(condition, sentence)             \
+  (static_cast<bool>(condition) ? static_cast<void>(0) \
                                 : ::tutti::detail::broken_precondition(#condition, (sentence), __FILE__, __LINE__))

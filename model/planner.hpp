@@ -12,8 +12,8 @@ namespace tutti {
 /// A way to arrange the streams of a batch: a row of the table `planners()`.
 ///
 /// To add one: write `void plan_x(BatchSimulation&)` in a new file of `model/planners/`, which runs the loaded
-/// simulation forward from gates of its choice or backward, and add a row in `model/planners.cpp`. The conformance suite
-/// of the tests picks the row up.
+/// simulation forward from gates of its choice or backward, and add a row in `model/planners.cpp`. The conformance
+/// suite of the tests picks the row up.
 struct Planner {
   std::string_view name;     ///< as users write it
   std::string_view summary;  ///< one line for `--help` and tables
@@ -35,13 +35,14 @@ struct Planner {
 double predict(const Planner& planner, const Topology& machine, const BatchOperation& batch, Basis basis,
                BatchSimulation& workspace);
 
-/// The same as a value, in whole nanoseconds to the late side.
+/// The same as a value: gates at whole nanoseconds, and what follows from them, to the late side. It is a few
+/// nanoseconds at most from `predict`, whose gates are not rounded.
 [[nodiscard]] Timeline plan(const Planner& planner, const Topology& machine, const BatchOperation& batch,
                             Basis basis = Basis::Nominal);
 
 /// Runs a batch forward from the gates of a plan, under the planner's own rate rule.
 ///
-/// With the plan's basis the finish times agree with the plan's within 1 ns; with another basis this tells what becomes
+/// With the plan's basis the times are the plan's own; with another basis this tells what becomes
 /// of the plan on a machine that is faster or slower than it was made for.
 [[nodiscard]] Timeline replay(const Planner& planner, const Topology& machine, const BatchOperation& batch,
                               const Timeline& plan, Basis basis = Basis::Nominal);

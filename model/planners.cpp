@@ -38,8 +38,11 @@ double predict(const Planner& planner, const Topology& machine, const BatchOpera
 
 Timeline plan(const Planner& planner, const Topology& machine, const BatchOperation& batch, Basis basis) {
   BatchSimulation workspace;
-  predict(planner, machine, batch, basis, workspace);
-  return make_timeline(machine, batch, workspace);
+  const Duration predicted = round_up_ns(predict(planner, machine, batch, basis, workspace));
+  workspace.rerun_forward();  // gates of a plan are whole nanoseconds: these are the times that follow from them
+  Timeline timeline = make_timeline(machine, batch, workspace);
+  timeline.latency = std::max(timeline.latency, predicted);
+  return timeline;
 }
 
 Timeline replay(const Planner& planner, const Topology& machine, const BatchOperation& batch, const Timeline& plan,

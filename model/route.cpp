@@ -49,7 +49,8 @@ RouteView find_route(const Topology& machine, const Transfer& transfer) {
     route.engines = into_gpu ? std::array{in, in} : std::array{out, out};
     route.weight = into_gpu ? machine.weights().h2d : machine.weights().d2h;
   }
-  route.first = transfer.route.empty() ? machine.route(transfer.from, transfer.to) : std::span<const LinkId>(transfer.route);
+  route.first =
+      transfer.route.empty() ? machine.route(transfer.from, transfer.to) : std::span<const LinkId>(transfer.route);
   return route;
 }
 

@@ -33,8 +33,8 @@ struct RouteView {
 
 /// The route of a transfer: its own where it has one, otherwise the machine's.
 ///
-/// A copy from GPU to GPU without peer access goes through the memory with the fewest links in all, ties by the order of
-/// the file, or through `via`.
+/// A copy from GPU to GPU without peer access goes through the memory with the fewest links in all, ties by the order
+/// of the file, or through `via`.
 ///
 /// @pre    both ends are memories or GPUs, at least one of them a GPU, and they differ.
 /// @return a route that is not `found()` where there is no way.

@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 #include <map>
+
+#include <fmt/format.h>
 
 namespace tutti {
 namespace {
 
-/// The pieces of one stream as segments whose bytes add up exactly: each boundary and each running total is rounded once.
+/// The pieces of one stream as segments whose bytes add up exactly: each boundary and each running total is rounded
+/// once.
 class SegmentMaker {
  public:
   SegmentMaker(TransferInterval& transfer, Bytes size) : transfer_(transfer), size_(size) {}
@@ -53,9 +55,11 @@ class SegmentMaker {
 StreamTimeline make_stream(const Topology& machine, const CommandStream& stream, const StreamTimes& times) {
   StreamTimeline line{stream.name, {}, {}, round_down_ns(times.gate)};
   if (stream.transfer) {
-    line.transfer = TransferInterval{find_route(machine, *stream.transfer).path, round_down_ns(times.transfer_start),
-                                     round_up_ns(times.transfer_end), {}};
-    if (stream.transfer->size.count == 0) line.transfer->end = line.transfer->start;
+    line.transfer = TransferInterval{find_route(machine, *stream.transfer).path,
+                                     round_down_ns(times.transfer_start),
+                                     round_up_ns(times.transfer_end),
+                                     {}};
+    if (stream.transfer->size.count == 0) line.transfer->start = line.transfer->end;
   }
   if (stream.kernel) {
     line.kernel = KernelInterval{stream.kernel->on, round_down_ns(times.kernel_start), round_up_ns(times.kernel_end)};
@@ -115,7 +119,8 @@ std::optional<std::string> find_violation(const CommandStream& stream, const Str
     Bytes total;
     Duration at = line.transfer->start;
     for (const Segment& segment : line.transfer->segments) {
-      if (segment.start != at || segment.end < segment.start) return fmt::format("'{}' has a gap in its segments", line.name);
+      if (segment.start != at || segment.end < segment.start)
+        return fmt::format("'{}' has a gap in its segments", line.name);
       if (segment.bytes < Bytes{0}) return fmt::format("'{}' has a segment of less than 0 bytes", line.name);
       at = segment.end;
       total += segment.bytes;
@@ -126,7 +131,8 @@ std::optional<std::string> find_violation(const CommandStream& stream, const Str
   if (line.kernel && line.kernel->end < line.kernel->start) {
     return fmt::format("the kernel of '{}' ends before it starts", line.name);
   }
-  if (line.kernel && line.kernel->on != stream.kernel->on) return fmt::format("the kernel of '{}' runs elsewhere", line.name);
+  if (line.kernel && line.kernel->on != stream.kernel->on)
+    return fmt::format("the kernel of '{}' runs elsewhere", line.name);
   if (line.transfer && line.kernel && line.transfer->end - line.kernel->start > Duration{1}) {
     return fmt::format("the kernel of '{}' starts before its data is there", line.name);
   }
@@ -136,7 +142,8 @@ std::optional<std::string> find_violation(const CommandStream& stream, const Str
 
 }  // namespace
 
-std::optional<std::string> find_violation(const Topology& machine, const BatchOperation& batch, const Timeline& timeline) {
+std::optional<std::string> find_violation(const Topology& machine, const BatchOperation& batch,
+                                          const Timeline& timeline) {
   const auto streams = batch.streams();
   if (timeline.streams.size() != streams.size()) return "the timeline has not one row a stream";
   std::map<EngineId, std::vector<Occupied>> engines;

@@ -41,7 +41,8 @@ struct StreamTimeline {
   std::string name;
   std::optional<TransferInterval> transfer;
   std::optional<KernelInterval> kernel;
-  Duration gate{};  ///< from when on it may start; it starts later where it waits for a GPU or for the stream it is merged to
+  Duration gate{};  ///< from when on it may start; it starts later where it waits for a GPU or for the stream it is
+                    ///< merged to
 
   /// Of the transfer, or of the kernel where there is no transfer.
   [[nodiscard]] Duration start() const { return transfer ? transfer->start : kernel->start; }
@@ -59,10 +60,12 @@ struct Timeline {
 
 /// The simulation's last run in whole nanoseconds: starts rounded down, ends and the latency up.
 /// @pre the simulation was loaded with this machine and batch, and has run.
-[[nodiscard]] Timeline make_timeline(const Topology& machine, const BatchOperation& batch, const BatchSimulation& simulation);
+[[nodiscard]] Timeline make_timeline(const Topology& machine, const BatchOperation& batch,
+                                     const BatchSimulation& simulation);
 
 /// The first sentence that is not true of a timeline and should be: segments abut and add up to the sizes, a kernel
-/// follows its transfer, kernels on a GPU and copies on an engine exclude each other (up to 1 ns of rounding), nothing ends after `latency`.
+/// follows its transfer, kernels on a GPU and copies on an engine exclude each other (up to 1 ns of rounding), nothing
+/// ends after `latency`.
 /// @return nothing where all is well.
 [[nodiscard]] std::optional<std::string> find_violation(const Topology& machine, const BatchOperation& batch,
                                                         const Timeline& timeline);

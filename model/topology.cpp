@@ -76,9 +76,8 @@ bool Topology::has_peer_access(VertexId from, VertexId to) const {
     case PeerAccess::Mode::SameDomain: return domain(from) == domain(to);
     case PeerAccess::Mode::Pairs: break;
   }
-  return std::any_of(access.pairs.begin(), access.pairs.end(), [&](const auto& pair) {
-    return pair == std::pair(from, to) || pair == std::pair(to, from);
-  });
+  return std::any_of(access.pairs.begin(), access.pairs.end(),
+                     [&](const auto& pair) { return pair == std::pair(from, to) || pair == std::pair(to, from); });
 }
 
 EngineId Topology::engine_in(VertexId gpu) const { return parts_->engine_in[gpu.index()]; }

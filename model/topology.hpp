@@ -14,8 +14,8 @@
 
 namespace tutti {
 
-/// What a vertex of the machine's graph is. Memories and GPUs are where data lives: routes start and end there and never
-/// pass through.
+/// What a vertex of the machine's graph is. Memories and GPUs are where data lives: routes start and end there and
+/// never pass through.
 enum class VertexKind : std::uint8_t { Memory, Cpu, Hub, Switch, Gpu };
 
 /// "memory", "cpu", "hub", "switch", "gpu".
@@ -63,7 +63,8 @@ struct CapacityMember {
   friend bool operator==(const CapacityMember&, const CapacityMember&) = default;
 };
 
-/// A joint limit on several links (a chip set, a memory controller): the sum of cost x rate over the members stays at or below it.
+/// A joint limit on several links (a chip set, a memory controller): the sum of cost x rate over the members stays at
+/// or below it.
 struct SharedCapacity {
   std::string name;
   Bandwidth capacity;
@@ -146,8 +147,8 @@ class Topology {
   /// What a byte over this link takes: of the link itself, then of each shared capacity that it is a member of.
   [[nodiscard]] std::span<const CapacityUse> uses(LinkId link) const;
 
-  /// The links from one memory or GPU to another: fewest links, ties by the order of the links in the file; memories and
-  /// GPUs are not passed through. Empty where there is no way, and from a vertex to itself.
+  /// The links from one memory or GPU to another: fewest links, ties by the order of the links in the file; memories
+  /// and GPUs are not passed through. Empty where there is no way, and from a vertex to itself.
   [[nodiscard]] std::span<const LinkId> route(VertexId from, VertexId to) const;
 
   /// What stays connected when memories, cpus and the links between cpus are taken away; or what the file says.
@@ -214,9 +215,11 @@ class TopologyBuilder {
   TopologyBuilder& margin(Margin margin);
   TopologyBuilder& staging_chunk(Bytes chunk);
 
-  /// @errors InvalidInput, with the entry's place: no vertices, doubled or missing names, a link from a vertex to itself
-  ///         or to nowhere, doubled links, a rate that is not above 0 and finite, a cost or weight outside 0.001 to 1000, guaranteed above
-  ///         nominal, a graph in two pieces, memory or engines of what is no GPU, more than 1024 memories and GPUs.
+  /// @errors InvalidInput, with the entry's place: no vertices, doubled or missing names, a link from a vertex to
+  /// itself
+  ///         or to nowhere, doubled links, a rate that is not above 0 and finite, a cost or weight outside 0.001 to
+  ///         1000, guaranteed above nominal, a graph in two pieces, memory or engines of what is no GPU, more than 1024
+  ///         memories and GPUs.
   [[nodiscard]] Expected<Topology> build() const;
 
  private:

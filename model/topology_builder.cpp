@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 #include <numeric>
 #include <set>
+
+#include <fmt/format.h>
 
 #include "model/document.hpp"
 #include "model/topology_parts.hpp"
@@ -24,7 +25,8 @@ void check_positive(double value, const Place& place, std::string_view what) {
 
 /// Weights and costs that lie further apart than this would leave a transfer less than rounding noise.
 void check_weight(double value, const Place& place, std::string_view what) {
-  if (!(value >= 1e-3 && value <= 1e3)) fail(place, fmt::format("{} is {:g}; write a number from 0.001 to 1000", what, value));
+  if (!(value >= 1e-3 && value <= 1e3))
+    fail(place, fmt::format("{} is {:g}; write a number from 0.001 to 1000", what, value));
 }
 
 void check_bandwidth(const Bandwidth& bandwidth, const Place& place) {
@@ -94,8 +96,8 @@ CapacityMember resolve_member(const Topology::Parts& parts, const MemberEntry& e
   const std::pair ends{resolve(parts, entry.from, entry.place), resolve(parts, entry.to, entry.place)};
   const auto link = parts.link_by_ends.find(ends);
   if (link == parts.link_by_ends.end()) {
-    fail(entry.place, fmt::format("there is no link from '{}' to '{}'; a member is one direction of a link",
-                                  entry.from, entry.to));
+    fail(entry.place,
+         fmt::format("there is no link from '{}' to '{}'; a member is one direction of a link", entry.from, entry.to));
   }
   return {link->second, entry.cost};
 }
@@ -112,8 +114,8 @@ void add_shared(Topology::Parts& parts, std::span<const SharedEntry> entries) {
     for (const MemberEntry& member : entry.members) {
       shared.members.push_back(resolve_member(parts, member));
       if (!links.insert(shared.members.back().link).second) {
-        fail(member.place, fmt::format("the link from '{}' to '{}' is a member twice; add up its costs", member.from,
-                                       member.to));
+        fail(member.place,
+             fmt::format("the link from '{}' to '{}' is a member twice; add up its costs", member.from, member.to));
       }
     }
     if (shared.members.empty()) fail(entry.place, fmt::format("'{}' has no members; name its links", entry.name));
@@ -182,7 +184,8 @@ void find_domains(Topology::Parts& parts) {
     if (!in_domain(parts.vertices[i].kind)) continue;
     const DomainId next(named.size() + found.size());
     const std::string& name = parts.vertices[i].domain;
-    parts.domain[i] = name.empty() ? found.emplace(root[i], next).first->second : named.emplace(name, next).first->second;
+    parts.domain[i] =
+        name.empty() ? found.emplace(root[i], next).first->second : named.emplace(name, next).first->second;
   }
 }
 
@@ -203,10 +206,11 @@ std::vector<std::vector<LinkId>> outgoing_links(const Topology::Parts& parts) {
   return outgoing;
 }
 
-/// Breadth-first from one memory or GPU: the link by which each vertex is reached first. Expanding vertices in the order
-/// in which they were reached, and links in the order of the file, breaks ties as the contract says.
+/// Breadth-first from one memory or GPU: the link by which each vertex is reached first. Expanding vertices in the
+/// order in which they were reached, and links in the order of the file, breaks ties as the contract says.
 std::vector<std::optional<LinkId>> shortest_path_tree(const Topology::Parts& parts,
-                                                      const std::vector<std::vector<LinkId>>& outgoing, VertexId source) {
+                                                      const std::vector<std::vector<LinkId>>& outgoing,
+                                                      VertexId source) {
   std::vector<std::optional<LinkId>> reached_by(parts.vertices.size());
   std::vector<VertexId> queue{source};
   for (std::size_t head = 0; head < queue.size(); ++head) {
@@ -256,7 +260,8 @@ PeerAccess resolve_peers(const Topology::Parts& parts, const PeerAccessEntry& en
     for (const VertexId end : {pair.first, pair.second}) {
       const Vertex& vertex = parts.vertices[end.index()];
       if (vertex.kind != VertexKind::Gpu) {
-        fail(entry.place, fmt::format("'{}' is a {}; peer access is between GPUs", vertex.name, to_string(vertex.kind)));
+        fail(entry.place,
+             fmt::format("'{}' is a {}; peer access is between GPUs", vertex.name, to_string(vertex.kind)));
       }
     }
     if (pair.first == pair.second) fail(entry.place, fmt::format("'{}' is paired with itself; name two GPUs", from));

@@ -1,6 +1,7 @@
 #include "model/topology_yaml.hpp"
 
 #include <array>
+
 #include <fmt/format.h>
 
 #include "model/document.hpp"
@@ -109,7 +110,8 @@ PeerAccessEntry read_peer_access(const Node& node) {
     if (node.text == "all") return entry.mode = PeerAccess::Mode::All, entry;
     if (node.text == "none") return entry.mode = PeerAccess::Mode::None, entry;
     if (node.text == "same_domain") return entry;
-    fail(node.place, fmt::format("'{}' is no peer access; write all, none, same_domain or [[gpu0, gpu1], ...]", node.text));
+    fail(node.place,
+         fmt::format("'{}' is no peer access; write all, none, same_domain or [[gpu0, gpu1], ...]", node.text));
   }
   entry.mode = PeerAccess::Mode::Pairs;
   for (const Node& pair : read_sequence(node, "'peer_access'")) {
@@ -157,9 +159,9 @@ void read_options(TopologyBuilder& builder, const Fields& machine) {
 
 Topology read_machine(const Node& document) {
   const Fields top(document, "a machine file", {"version", "machine"});
-  const Fields machine(top.require("machine"), "the machine",
-                       {"name", "vertices", "links", "shared", "weights", "peer_access", "setup", "margin", "staging",
-                        "table"});
+  const Fields machine(
+      top.require("machine"), "the machine",
+      {"name", "vertices", "links", "shared", "weights", "peer_access", "setup", "margin", "staging", "table"});
   TopologyBuilder builder(read_id(machine.require("name")));
   read_vertices(builder, machine.require("vertices"));
   for (const Node& link : read_sequence(machine.require("links"), "'links'")) builder.link(read_link(link));

@@ -4,10 +4,11 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <fmt/format.h>
 #include <limits>
 #include <optional>
 #include <span>
+
+#include <fmt/format.h>
 
 namespace tutti {
 namespace {
@@ -19,9 +20,9 @@ struct Unit {
   std::int64_t factor;
 };
 
-constexpr std::array kSizeUnits{Unit{"B", 1},          Unit{"kB", 1'000},       Unit{"MB", 1'000'000},
-                                Unit{"GB", 1'000'000'000}, Unit{"KiB", 1LL << 10}, Unit{"MiB", 1LL << 20},
-                                Unit{"GiB", 1LL << 30}};
+constexpr std::array kSizeUnits{
+    Unit{"B", 1},           Unit{"kB", 1'000},      Unit{"MB", 1'000'000}, Unit{"GB", 1'000'000'000},
+    Unit{"KiB", 1LL << 10}, Unit{"MiB", 1LL << 20}, Unit{"GiB", 1LL << 30}};
 constexpr std::array kTimeUnits{Unit{"ns", 1}, Unit{"us", 1'000}, Unit{"ms", 1'000'000}, Unit{"s", 1'000'000'000}};
 /// In byte/s.
 constexpr std::array kRateUnits{Unit{"MB/s", 1'000'000}, Unit{"GB/s", 1'000'000'000}, Unit{"GiB/s", 1LL << 30}};
@@ -87,7 +88,8 @@ Expected<Quantity> parse_quantity(std::string_view text, std::span<const Unit> u
   while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
   if (rest.empty()) {
     if (number->digits == 0) return Quantity{*number, 1};
-    return invalid_input(fmt::format("'{}' has no unit; write it like {} (units: {})", text, example, unit_list(units)));
+    return invalid_input(
+        fmt::format("'{}' has no unit; write it like {} (units: {})", text, example, unit_list(units)));
   }
   for (const Unit& unit : units)
     if (unit.name == rest) return Quantity{*number, unit.factor};
@@ -115,7 +117,8 @@ std::optional<std::int64_t> to_whole(const Quantity& quantity, Rounding rounding
 double to_double(const Quantity& quantity) {
   Wide digits = quantity.number.digits * static_cast<Wide>(quantity.factor);
   std::string decimal;
-  for (; digits > 0; digits /= 10) decimal.insert(decimal.begin(), static_cast<char>('0' + static_cast<int>(digits % 10)));
+  for (; digits > 0; digits /= 10)
+    decimal.insert(decimal.begin(), static_cast<char>('0' + static_cast<int>(digits % 10)));
   if (decimal.empty()) return 0;
   decimal += fmt::format("e-{}", quantity.number.scale + 9);
   double value = 0;
@@ -188,8 +191,8 @@ Expected<Bytes> parse_percentage(std::string_view percent, Bytes of) {
   const Wide divisor = power_of_ten(number->scale + 2);
   const Wide whole = product / divisor + (product % divisor != 0 ? 1 : 0);
   if (whole > static_cast<Wide>(kMaxBytes) || number->digits / power_of_ten(number->scale) > kMaxPercent) {
-    return invalid_input(fmt::format("'{}%' of {} is absurdly large; a size is at most 2^53 bytes (9 PB)", percent,
-                                     to_string(of)));
+    return invalid_input(
+        fmt::format("'{}%' of {} is absurdly large; a size is at most 2^53 bytes (9 PB)", percent, to_string(of)));
   }
   return Bytes{static_cast<std::int64_t>(whole)};
 }

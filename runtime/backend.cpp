@@ -8,9 +8,12 @@ namespace {
 Expected<void> check_buffer(const Topology& machine, const BufferView& buffer, VertexId where, Bytes least,
                             std::string_view stream, std::string_view role) {
   if (least.count == 0 && buffer.size.count == 0) return {};
-  if (buffer.where != where) {
-    return invalid_input(fmt::format("the {} buffer of stream '{}' lies in '{}'; it belongs into '{}'", role, stream,
-                                     machine.vertex(buffer.where).name, machine.vertex(where).name));
+  const bool host_work = machine.vertex(where).kind == VertexKind::Cpu;
+  const bool in_place = host_work ? machine.vertex(buffer.where).kind == VertexKind::Memory : buffer.where == where;
+  if (!in_place) {
+    return invalid_input(fmt::format("the {} buffer of stream '{}' lies in '{}'; it belongs into {}", role, stream,
+                                     machine.vertex(buffer.where).name,
+                                     host_work ? "a memory" : fmt::format("'{}'", machine.vertex(where).name)));
   }
   if (buffer.size < least || buffer.data == nullptr) {
     return invalid_input(fmt::format("the {} buffer of stream '{}' has {}; it needs {}", role, stream,
@@ -39,7 +42,7 @@ Expected<void> check_bindings(const Topology& machine, const ExecutableBatch& ba
     }
     if (stream.kernel) {
       for (const auto& [buffer, role] : {std::pair(&binding.kernel_input, "kernel input"), std::pair(&binding.kernel_output, "kernel output")}) {
-        if (buffer->data == nullptr) continue;
+        if (buffer->data == nullptr && buffer->size.count == 0) continue;
         if (auto ok = check_buffer(machine, *buffer, stream.kernel->on, Bytes{0}, stream.name, role); !ok) return ok;
       }
     }

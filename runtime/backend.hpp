@@ -15,8 +15,8 @@ namespace tutti {
 struct StreamBinding {
   BufferView source;                  ///< of its transfer; at least its size
   BufferView destination;             ///< of its transfer; at least its size
-  BufferView kernel_input;            ///< of its kernel; where empty, the transfer's destination, as far as it was filled
-  BufferView kernel_output;           ///< of its kernel; may be empty
+  BufferView kernel_input;            ///< of its kernel; where empty, the transfer's destination, as far as it was filled, if the kernel reaches it
+  BufferView kernel_output;           ///< of its kernel; may be empty. Host work (a kernel on a cpu) has both in a memory
   std::vector<std::byte> parameters;  ///< for its kernel; may be empty
 };
 

@@ -12,6 +12,8 @@ namespace {
 
 __extension__ typedef unsigned __int128 Wide;
 constexpr Duration kNever = Duration::max();
+/// Where time passes by itself: an interrupt need not wait longer, however far away the next job is.
+constexpr Duration kLongestSleep = std::chrono::milliseconds{50};
 
 /// The instant at which one hyperperiod behind the last offset is over; nothing where that is beyond all time.
 std::optional<Duration> end_of_hyperperiod(const TaskSet& set) {
@@ -66,6 +68,8 @@ class Run {
   }
   void schedule_next(std::size_t task);
   [[nodiscard]] Duration next_release() const;
+  /// Until then, or for some time of that.
+  void wait_for(Duration release);
   void release_due();
   void release(std::size_t task);
   Job job_of(const ReadyJob& ready);
@@ -122,12 +126,18 @@ Expected<void> Run::prepare_task(TaskState& state, const JobBound& bound) {
 
 void Run::schedule_next(std::size_t task) {
   TaskState& state = tasks_[task];
-  if (state.released == state.jobs) {
-    state.next_ready = kNever;
-    return;
-  }
-  state.next_ready = epoch_ + arrival_of(state, state.released) +
-                     drawn_jitter(state.timing.jitter, options_.seed, task, state.released);
+  state.next_ready = kNever;
+  if (state.released == state.jobs) return;
+  const Duration arrival = arrival_of(state, state.released);
+  const Duration time_left = kNever - epoch_ - arrival;
+  if (time_left < state.timing.deadline) return;  // the clock would overflow before it is due
+  const Duration jitter = drawn_jitter(state.timing.jitter, options_.seed, task, state.released);
+  state.next_ready = epoch_ + arrival + std::min(jitter, time_left);
+}
+
+void Run::wait_for(Duration release) {
+  Clock& clock = executor_.clock();
+  clock.wait_until(clock.runs_by_itself() ? std::min(release, clock.now() + kLongestSleep) : release);
 }
 
 Duration Run::next_release() const {
@@ -201,7 +211,7 @@ RunRecord Run::run() {
     }
     const Duration next = next_release();
     if (next == kNever) break;
-    executor_.clock().wait_until(next);
+    wait_for(next);
   }
   return std::move(record_);
 }
@@ -216,8 +226,11 @@ Expected<std::vector<std::uint64_t>> jobs_per_task(const TaskSet& set, const Run
     most = kDefaultJobs;
     end = end_of_hyperperiod(set).value_or(kNever);
   }
+  const auto within_time = [](const Task& task, Duration arrival) {
+    return arrival > kNever - task.deadline ? kNever : arrival;
+  };
   std::vector<Duration> next;
-  for (const Task& task : set.tasks) next.push_back(task.offset);
+  for (const Task& task : set.tasks) next.push_back(within_time(task, task.offset));
   for (std::uint64_t total = 0; total < most && !next.empty(); ++total) {
     const auto first = std::min_element(next.begin(), next.end());
     if (*first >= end) break;
@@ -226,7 +239,8 @@ Expected<std::vector<std::uint64_t>> jobs_per_task(const TaskSet& set, const Run
     }
     const auto task = static_cast<std::size_t>(first - next.begin());
     ++jobs[task];
-    *first = *first > kNever - set.tasks[task].period ? kNever : *first + set.tasks[task].period;
+    const Duration period = set.tasks[task].period;
+    *first = *first > kNever - period ? kNever : within_time(set.tasks[task], *first + period);
   }
   return jobs;
 }
@@ -234,6 +248,7 @@ Expected<std::vector<std::uint64_t>> jobs_per_task(const TaskSet& set, const Run
 Expected<RunRecord> run_tasks(Executor& executor, const AdmittedTaskSet& admitted, std::span<TaskProgram* const> programs,
                               const RunOptions& options) {
   TUTTI_EXPECTS(programs.size() == admitted.tasks().tasks.size(), "each task has its program");
+  if (executor.busy()) return invalid_input("a batch that was issued before is still under way; synchronize it before the run");
   return jobs_per_task(admitted.tasks(), options).and_then([&](const std::vector<std::uint64_t>& jobs) -> Expected<RunRecord> {
     Run run(executor, admitted, options);
     if (auto ok = run.prepare(programs, jobs); !ok) return tl::unexpected(std::move(ok.error()));

@@ -45,7 +45,8 @@ struct RunRecord {
   std::optional<Error> fatal;   ///< the machine's or the host's trouble that ended it early
 };
 
-/// How many jobs of each task a run releases, by arrival, ties by the order of the file.
+/// How many jobs of each task a run releases, by arrival, ties by the order of the file. Jobs whose deadlines lie beyond
+/// the longest Duration (292 years) are not released.
 /// @errors InvalidInput: more than `kMostJobs`.
 [[nodiscard]] Expected<std::vector<std::uint64_t>> jobs_per_task(const TaskSet& tasks, const RunOptions& options);
 
@@ -55,7 +56,8 @@ struct RunRecord {
 /// and records are there before the first release; the loop allocates nothing.
 ///
 /// @param programs  [tasks]
-/// @errors InvalidInput, Machine: buffers or batches could not be prepared; nothing has run.
+/// @errors InvalidInput: a batch that was issued before is still under way. InvalidInput, Machine: buffers or batches
+///         could not be prepared. Nothing has run.
 [[nodiscard]] Expected<RunRecord> run_tasks(Executor& executor, const AdmittedTaskSet& admitted,
                                             std::span<TaskProgram* const> programs, const RunOptions& options);
 

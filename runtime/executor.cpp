@@ -29,14 +29,23 @@ Expected<void> Executor::issue(PreparedBatch& batch) {
   return {};
 }
 
-bool Executor::query(PreparedBatch& batch) { return batch.batch_->poll(); }
+bool Executor::query(PreparedBatch& batch) {
+  const bool finished = batch.batch_->poll();
+  if (finished && batch.under_way_) settle(batch);
+  return finished;
+}
 
 Expected<BatchResult> Executor::synchronize(PreparedBatch& batch) {
   batch.batch_->wait();
+  BatchResult result = settle(batch);
+  if (result.error) return tl::unexpected(*std::move(result.error));
+  return result;
+}
+
+BatchResult Executor::settle(PreparedBatch& batch) {
   batch.under_way_ = false;
   BatchResult result = batch.batch_->result();
   machine_free_ = std::max(machine_free_, result.finish);
-  if (result.error) return tl::unexpected(*std::move(result.error));
   return result;
 }
 

@@ -50,11 +50,14 @@ class Executor {
   /// Puts a batch behind everything that was issued before; it starts when that is finished.
   /// @errors InvalidInput: its last run is still under way; an admitted run owns the machine and the batch is none of its own.
   [[nodiscard]] Expected<void> issue(PreparedBatch& batch);
-  /// Whether the last run is finished; lets the backend work.
+  /// Whether the last run is finished; lets the backend work. How it ended, `synchronize` tells.
   [[nodiscard]] bool query(PreparedBatch& batch);
   /// Waits for the last run.
   /// @errors Kernel: a kernel of it failed. Machine: the machine or the host did.
   [[nodiscard]] Expected<BatchResult> synchronize(PreparedBatch& batch);
+
+  /// Whether something that was issued is still to finish, as planned.
+  [[nodiscard]] bool busy() const { return machine_free_ > clock_->now(); }
 
   /// While it lives, the machine belongs to an admitted run: only batches prepared through it are issued.
   class AdmittedRun {
@@ -74,6 +77,8 @@ class Executor {
  private:
   [[nodiscard]] Expected<PreparedBatch> prepare(const BatchOperation& batch, Timeline plan,
                                                 std::vector<StreamBinding> bindings, bool admitted);
+  /// Notes that a batch is finished.
+  BatchResult settle(PreparedBatch& batch);
 
   const Topology* machine_;
   const Planner* planner_;

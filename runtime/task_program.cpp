@@ -4,6 +4,20 @@
 #include <cstring>
 
 namespace tutti {
+namespace {
+
+/// Bytes that are the same for the same seed (SplitMix64).
+void fill(std::span<std::byte> bytes, std::uint64_t seed) {
+  for (std::size_t at = 0; at < bytes.size(); at += 8) {
+    std::uint64_t x = seed += 0x9e3779b97f4a7c15U;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+    x ^= x >> 31;
+    std::memcpy(bytes.data() + at, &x, std::min<std::size_t>(8, bytes.size() - at));
+  }
+}
+
+}  // namespace
 
 Expected<void> TaskProgram::run(Job& job) {
   Clock& clock = job.executor().clock();
@@ -27,51 +41,58 @@ Expected<BufferView> PatternProgram::make_buffer(DeviceBackend& backend, VertexI
 }
 
 Expected<BufferView> PatternProgram::source_of(DeviceBackend& backend, const Transfer& transfer, std::size_t buffer_set) {
-  const auto fits = [&](const Pending& pending) {
-    return pending.buffer_set == buffer_set && pending.gpu == transfer.from && pending.output.size == transfer.size;
-  };
+  const auto fits = [&](const Pending& output) { return is_same(output, buffer_set, transfer.from, transfer.size); };
   if (const auto found = std::find_if(outputs_.begin(), outputs_.end(), fits); found != outputs_.end()) {
     const BufferView output = found->output;
     outputs_.erase(found);
     return output;
   }
-  return make_buffer(backend, transfer.from, transfer.size);
+  auto buffer = make_buffer(backend, transfer.from, transfer.size);
+  if (buffer && machine_.vertex(transfer.from).kind == VertexKind::Memory) fill(buffer->bytes(), seed_ + buffers_.size());
+  return buffer;
 }
 
-/// Whether a batch after this one copies so many bytes from the kernel's GPU.
-bool PatternProgram::is_brought_back(const Kernel& kernel, Bytes size, std::size_t batch) const {
+/// Whether a batch after this one copies so many bytes from the kernel's GPU, and no kernel has written them yet.
+bool PatternProgram::is_brought_back(const Pending& output, std::size_t batch) const {
+  const auto same = [&](const Pending& other) { return is_same(other, output.buffer_set, output.gpu, output.output.size); };
+  std::ptrdiff_t wanted = -std::count_if(outputs_.begin(), outputs_.end(), same);
   std::size_t position = 0;
   for (const JobStep& step : task_->steps) {
     const auto* operation = std::get_if<BatchOperation>(&step);
     if (operation == nullptr || position++ <= batch) continue;
     for (const CommandStream& stream : operation->streams()) {
-      if (stream.transfer && stream.transfer->from == kernel.on && stream.transfer->size == size) return true;
+      if (stream.transfer && stream.transfer->from == output.gpu && stream.transfer->size == output.output.size) ++wanted;
     }
   }
-  return false;
+  return wanted > 0;
 }
 
 Expected<std::vector<StreamBinding>> PatternProgram::bind(DeviceBackend& backend, const BatchOperation& operation,
                                                           std::size_t batch, std::size_t buffer_set) {
-  std::vector<StreamBinding> bindings;
-  for (const CommandStream& stream : operation.streams()) {
-    StreamBinding binding;
-    if (stream.transfer) {
-      const Transfer& transfer = *stream.transfer;
-      auto source = source_of(backend, transfer, buffer_set);
-      if (!source) return tl::unexpected(std::move(source.error()));
-      auto destination = make_buffer(backend, transfer.to, transfer.size);
-      if (!destination) return tl::unexpected(std::move(destination.error()));
-      binding.source = *source;
-      binding.destination = *destination;
-    }
-    if (stream.kernel && stream.transfer && is_brought_back(*stream.kernel, stream.transfer->size, batch)) {
-      auto output = make_buffer(backend, stream.kernel->on, stream.transfer->size);
-      if (!output) return tl::unexpected(std::move(output.error()));
-      binding.kernel_output = *output;
-      outputs_.push_back({buffer_set, stream.kernel->on, *output});
-    }
-    bindings.push_back(std::move(binding));
+  if (batch == 0 && buffer_set == 0) {  // a new run
+    buffers_.clear();
+    outputs_.clear();
+  }
+  std::vector<StreamBinding> bindings(operation.streams().size());
+  for (std::size_t s = 0; s < bindings.size(); ++s) {
+    const auto& transfer = operation.streams()[s].transfer;
+    if (!transfer) continue;
+    auto source = source_of(backend, *transfer, buffer_set);
+    if (!source) return tl::unexpected(std::move(source.error()));
+    auto destination = make_buffer(backend, transfer->to, transfer->size);
+    if (!destination) return tl::unexpected(std::move(destination.error()));
+    bindings[s].source = *source;
+    bindings[s].destination = *destination;
+  }
+  for (std::size_t s = 0; s < bindings.size(); ++s) {  // for later batches, so that no stream of this one takes it
+    const CommandStream& stream = operation.streams()[s];
+    if (!stream.kernel || !stream.transfer) continue;
+    Pending pending{buffer_set, stream.kernel->on, {stream.kernel->on, nullptr, stream.transfer->size}};
+    if (!is_brought_back(pending, batch)) continue;
+    auto output = make_buffer(backend, pending.gpu, stream.transfer->size);
+    if (!output) return tl::unexpected(std::move(output.error()));
+    bindings[s].kernel_output = pending.output = *output;
+    outputs_.push_back(pending);
   }
   return bindings;
 }

@@ -47,11 +47,14 @@ class TaskProgram {
   [[nodiscard]] virtual Expected<void> run(Job& job);
 };
 
-/// A program for a task of which only the file is known: its own buffers for both ends of every transfer, filled with
-/// a seeded pattern; a kernel writes what a later batch of the job brings back from its GPU, where sizes agree.
+/// A program for a task of which only the file is known: its own buffers for both ends of every transfer; what is sent
+/// from main memory is a seeded pattern; a kernel writes what a later batch of the job brings back from its GPU, where sizes
+/// agree.
+///
+/// It takes exactly the device memory that admission counts: one buffer for each end of a transfer.
 class PatternProgram final : public TaskProgram {
  public:
-  PatternProgram(const Task& task, std::uint64_t seed) : task_(&task), seed_(seed) {}
+  PatternProgram(const Topology& machine, const Task& task, std::uint64_t seed) : machine_(machine), task_(&task), seed_(seed) {}
 
   [[nodiscard]] Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const BatchOperation& operation,
                                                           std::size_t batch, std::size_t buffer_set) override;
@@ -65,8 +68,12 @@ class PatternProgram final : public TaskProgram {
 
   Expected<BufferView> make_buffer(DeviceBackend& backend, VertexId where, Bytes size);
   [[nodiscard]] Expected<BufferView> source_of(DeviceBackend& backend, const Transfer& transfer, std::size_t buffer_set);
-  [[nodiscard]] bool is_brought_back(const Kernel& kernel, Bytes size, std::size_t batch) const;
+  [[nodiscard]] bool is_brought_back(const Pending& output, std::size_t batch) const;
+  [[nodiscard]] static bool is_same(const Pending& output, std::size_t buffer_set, VertexId gpu, Bytes size) {
+    return output.buffer_set == buffer_set && output.gpu == gpu && output.output.size == size;
+  }
 
+  Topology machine_;
   const Task* task_;
   std::uint64_t seed_;
   std::vector<Buffer> buffers_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 #include <map>
 
 #include "sched/utilization.hpp"
@@ -10,6 +11,8 @@ namespace tutti {
 namespace {
 
 __extension__ typedef __int128 Wide;
+/// More than any memory, and still far from overflow when a whole file of tasks asks for it.
+constexpr Wide kManyBytes = Wide{1} << 100;
 
 /// What the buffers of one job take on each GPU: one for each end of a stream that lies there.
 std::map<VertexId, Wide> device_bytes(const Task& task) {
@@ -36,10 +39,12 @@ Verdict check_device_memory(const TaskSet& set, std::span<const TaskTiming> timi
   Verdict verdict;
   verdict.test = "device_memory";
   verdict.exactness = Exactness::Necessary;
-  if (!set.machine) return verdict;
   std::map<VertexId, Wide> needed;
   for (std::size_t i = 0; i < set.tasks.size(); ++i) {
-    for (const auto& [vertex, bytes] : device_bytes(set.tasks[i])) needed[vertex] += bytes * buffer_sets(timings[i]);
+    const Wide sets = buffer_sets(timings[i]);
+    for (const auto& [vertex, bytes] : device_bytes(set.tasks[i])) {
+      needed[vertex] += bytes > kManyBytes / sets ? kManyBytes : bytes * sets;
+    }
   }
   for (const VertexId gpu : set.machine->gpus()) {
     const Vertex& vertex = set.machine->vertex(gpu);
@@ -59,6 +64,7 @@ std::string describe(const Verdict& verdict, const TaskSet& set) {
   const auto name = [&](TaskId task) { return set.tasks[task.index()].name; };
   std::string text = fmt::format("{}: ", verdict.test);
   if (witness.task) text += fmt::format("task '{}' can miss its deadline: ", name(*witness.task));
+  if (witness.interval <= Duration{0}) return text + "after its jitter there is no time left before it; lower one or raise the other";
   text += fmt::format("in an interval of {} there is {} of work", to_string(witness.interval), to_string(witness.load));
   std::string parts;
   for (const TaskLoad& load : witness.by_task) {
@@ -81,10 +87,29 @@ Answer combine(std::span<const Verdict> tests) {
 
 }  // namespace
 
+namespace {
+
+/// What the tests that refused have to say, or those that could not tell; what two of them say alike only once.
+std::vector<std::string> reasons_of(const AdmissionVerdict& verdict, const TaskSet& set) {
+  std::vector<std::string> reasons;
+  std::vector<Witness> told;
+  for (const Verdict& test : verdict.tests) {
+    if (verdict.answer == Answer::Schedulable || test.answer != verdict.answer) continue;
+    if (verdict.answer == Answer::Unknown && test.exactness == Exactness::Necessary) continue;
+    if (test.witness && std::find(told.begin(), told.end(), *test.witness) != told.end()) continue;
+    if (test.witness) told.push_back(*test.witness);
+    reasons.push_back(describe(test, set));
+  }
+  return reasons;
+}
+
+}  // namespace
+
 std::int64_t buffer_sets(const TaskTiming& timing) {
   if (timing.deadline <= timing.period) return 1;
+  constexpr Wide kMost = std::numeric_limits<std::int64_t>::max();
   const Wide alive = Wide{timing.deadline.count()} + timing.jitter.count();
-  return static_cast<std::int64_t>((alive + timing.period.count() - 1) / timing.period.count());
+  return static_cast<std::int64_t>(std::min(kMost, (alive + timing.period.count() - 1) / timing.period.count()));
 }
 
 AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
@@ -96,7 +121,7 @@ AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
   }
   verdict.utilization = utilization(verdict.timings);
   verdict.worst_responses.resize(set.tasks.size());
-  verdict.tests.push_back(check_device_memory(set, verdict.timings));
+  if (set.machine) verdict.tests.push_back(check_device_memory(set, verdict.timings));
   for (const Analysis& analysis : analyses()) {
     if (!analysis.applies(verdict.timings, set.policy)) continue;
     verdict.tests.push_back(analysis.decide(verdict.timings, set.policy));
@@ -104,11 +129,7 @@ AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
     if (!test.worst_response.empty()) verdict.worst_responses = test.worst_response;
   }
   verdict.answer = combine(verdict.tests);
-  for (const Verdict& test : verdict.tests) {
-    const bool tells = test.answer == Answer::NotSchedulable ||
-                       (verdict.answer == Answer::Unknown && test.exactness != Exactness::Necessary);
-    if (tells) verdict.reasons.push_back(describe(test, set));
-  }
+  verdict.reasons = reasons_of(verdict, set);
   if (verdict.answer == Answer::Schedulable) {
     verdict.admitted = AdmittedTaskSet();
     verdict.admitted->tasks_ = set;

@@ -58,7 +58,7 @@ struct Verdict {
   Exactness exactness = Exactness::Exact;
   Answer answer = Answer::Unknown;
   std::optional<Witness> witness;  ///< with NotSchedulable, where the test finds one
-  std::string reason;              ///< with Unknown: why, one sentence; otherwise empty
+  std::string reason;              ///< why, one sentence, where no witness says it; empty with Schedulable
   /// [n] worst response of each task from its arrival, where the test bounds it; empty where it gives none.
   std::vector<std::optional<Duration>> worst_response;
 };

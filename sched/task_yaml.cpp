@@ -1,7 +1,7 @@
 #include "sched/task_yaml.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <set>
 
 #include "model/document.hpp"
 
@@ -20,7 +20,8 @@ Parameters read_parameters(const Node& node, const Parameters& overrides) {
   for (std::size_t i = 0; i < node.items.size(); ++i) {
     const auto& [name, place] = node.keys[i];
     const auto given = overrides.find(name);
-    parameters[name] = given != overrides.end() ? given->second : read_bytes(node.items[i]);
+    const Bytes own = read_bytes(node.items[i]);
+    parameters[name] = given != overrides.end() ? given->second : own;
   }
   return parameters;
 }
@@ -41,9 +42,10 @@ JobStep read_step(const Node& node, const Environment& environment) {
   const Node* batch = fields.find("batch");
   const Node* host = fields.find("host");
   if ((batch == nullptr) == (host == nullptr)) fail(node.place, "a step is either 'batch' or 'host'; write one of the two");
+  const Node* merging = fields.find("merging");
+  if (host != nullptr && merging != nullptr) fail(merging->place, "'merging' is for batches; leave it out of a host step");
   if (host != nullptr) return HostStep{read_duration(*host)};
   if (!environment.machine) fail(batch->place, "a batch needs a machine; add 'machine' or give --machine");
-  const Node* merging = fields.find("merging");
   auto streams = read_streams(*batch, *environment.machine, environment.parameters);
   return value_at(batch->place, BatchOperation::make(*environment.machine, std::move(streams),
                                                      merging == nullptr || read_switch(*merging)));
@@ -89,10 +91,10 @@ TaskSet read_task_set(const Node& document, const TaskFileOverrides& overrides) 
   if (const Node* node = fields.find("parameters")) parameters = read_parameters(*node, overrides.parameters);
   check_overrides(overrides.parameters, parameters, document.place);
   const Environment environment{set.machine, parameters};
+  std::set<std::string> names;
   for (const Node& node : read_sequence(fields.require("tasks"), "'tasks'")) {
     Task task = read_task(node, environment);
-    const auto same_name = [&](const Task& other) { return other.name == task.name; };
-    if (std::any_of(set.tasks.begin(), set.tasks.end(), same_name)) {
+    if (!names.insert(task.name).second) {
       fail(node.place, fmt::format("there are two tasks '{}'; names are unique", task.name));
     }
     set.tasks.push_back(std::move(task));

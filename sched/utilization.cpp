@@ -75,6 +75,8 @@ std::strong_ordering UtilizationSum::compare_with_one() const {
 
 UnsignedWide UtilizationSum::slack() const { return upper_ < kOne ? kOne - upper_ : 0; }
 
+UnsignedWide UtilizationSum::most_slack() const { return lower_ < kOne ? kOne - lower_ : 0; }
+
 UtilizationSum utilization_sum(std::span<const TaskTiming> tasks) {
   UtilizationSum sum;
   for (const TaskTiming& task : tasks) sum.add(task.wcet, task.period);

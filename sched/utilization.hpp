@@ -24,6 +24,9 @@ class UtilizationSum {
   /// A lower bound on 1 - U, in units of 2^-64; 0 where none is known.
   [[nodiscard]] UnsignedWide slack() const;
 
+  /// An upper bound on 1 - U, in units of 2^-64; 0 where U >= 1 is known.
+  [[nodiscard]] UnsignedWide most_slack() const;
+
  private:
   struct Share {
     std::int64_t wcet;

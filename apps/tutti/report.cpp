@@ -168,7 +168,7 @@ std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict) {
     tasks.add({set.tasks[i].name, ms(timing.wcet), ms(timing.period), ms(timing.deadline), ms(timing.jitter), ms(response),
                response ? ms(timing.deadline - *response) : "-"});
   }
-  Table tests({"test", "", "verdict"});
+  Table tests({"test", "exactness", "verdict"});
   tests.align_left(1);
   tests.align_left(2);
   for (const Verdict& test : verdict.tests) {

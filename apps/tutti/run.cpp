@@ -1,13 +1,14 @@
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <fmt/format.h>
 #include <memory>
 
+#include "apps/tutti/backends.hpp"
 #include "apps/tutti/command.hpp"
 #include "apps/tutti/kernels.hpp"
 #include "apps/tutti/report.hpp"
 #include "runtime/dispatcher.hpp"
-#include "runtime/sim/sim_backend.hpp"
 
 namespace tutti {
 namespace {
@@ -18,7 +19,7 @@ void on_interrupt(int) { interrupted = true; }
 
 struct RunCommand {
   FileOptions file;
-  std::optional<std::uint64_t> jobs;
+  std::optional<std::int64_t> jobs;
   std::string duration;
   std::string clock = "virtual";
   std::string backend = "sim";
@@ -27,7 +28,7 @@ struct RunCommand {
 
 Expected<RunOptions> run_options(const RunCommand& command) {
   RunOptions options;
-  options.jobs = command.jobs;
+  if (command.jobs) options.jobs = static_cast<std::uint64_t>(*command.jobs);
   options.seed = command.seed;
   options.interrupted = &interrupted;
   if (command.duration.empty()) return options;
@@ -65,20 +66,21 @@ int run_admitted(const RunCommand& command, const AdmittedTaskSet& admitted, Clo
   // A set whose tasks only declare their Wcet needs no machine; any will do for the time to pass on.
   const auto machine = admitted.tasks().machine ? Expected<Topology>(*admitted.tasks().machine) : idle_machine();
   if (!machine) return report_error(machine.error());
-  SimBackend backend(*machine, kernels, clock);
+  const auto backend = make_backend(command.backend, *machine, kernels, clock);
+  if (!backend) return report_error(backend.error());
   std::vector<std::unique_ptr<PatternProgram>> programs;
   std::vector<TaskProgram*> rows;
   for (const Task& task : admitted.tasks().tasks) {
-    programs.push_back(std::make_unique<PatternProgram>(task, command.seed));
+    programs.push_back(std::make_unique<PatternProgram>(*machine, task, command.seed));
     rows.push_back(programs.back().get());
   }
-  Executor executor(*machine, admitted.planner(), backend, clock);
+  Executor executor(*machine, admitted.planner(), **backend, clock);
   const auto record = run_tasks(executor, admitted, rows, options);
   if (!record) return report_error(record.error());
   if (command.file.json) {
-    fmt::print("{}\n", run_json(admitted, *record, backend.name(), clock.name()).dump(2));
+    fmt::print("{}\n", run_json(admitted, *record, (*backend)->name(), clock.name()).dump(2));
   } else {
-    fmt::print("{}", run_text(admitted, *record, backend.name(), clock.name()));
+    fmt::print("{}", run_text(admitted, *record, (*backend)->name(), clock.name()));
   }
   print_trouble(*record, admitted.tasks());
   return exit_code_of(*record);
@@ -91,10 +93,6 @@ int run(const RunCommand& command) {
   if (!options) return report_error(options.error());
   const auto clock = make_clock(command.clock);
   if (!clock) return report_error(clock.error());
-  if (command.backend == "cuda") return report_error(machine_trouble("--backend: this build has no CUDA backend; give sim").value());
-  if (command.backend != "sim") {
-    return report_error(invalid_input(fmt::format("--backend: there is no backend '{}'; give sim", command.backend)).value());
-  }
   const auto tasks = command.file.overrides().and_then([&](const auto& given) { return load_tasks(command.file.path, given); });
   if (!tasks) return report_error(tasks.error());
   const AdmissionVerdict verdict = AdmissionController(**planner).decide(*tasks);
@@ -115,7 +113,8 @@ void add_run(CLI::App& parser, int& exit_code) {
   options->file.add_file(*command, "task set");
   options->file.add_planner(*command);
   options->file.add_task_options(*command);
-  CLI::Option* jobs = command->add_option("--jobs", options->jobs, "so many jobs in all (default: one hyperperiod, at most 1000 jobs)");
+  CLI::Option* jobs = command->add_option("--jobs", options->jobs, "so many jobs in all (default: one hyperperiod, at most 1000 jobs)")
+                          ->check(CLI::Range(std::int64_t{1}, static_cast<std::int64_t>(kMostJobs)));
   command->add_option("--for", options->duration, "all jobs that arrive in this time, like 10s")->excludes(jobs);
   command->add_option("--clock", options->clock, "virtual: as fast as possible; real: in real time")->capture_default_str();
   command->add_option("--backend", options->backend, "sim: a simulated machine that moves real bytes")->capture_default_str();

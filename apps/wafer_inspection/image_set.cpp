@@ -51,7 +51,15 @@ Expected<ImageSet> read_images(const std::string& folder, int width, int height)
     const std::string truth_path = fs::path(picture).replace_extension(".json").string();
     auto truth = read_truth(truth_path);
     if (!truth) return tl::unexpected(std::move(truth.error()));
-    if (truth->grid.width != width || truth->grid.height != height || (!images.empty() && !(truth->grid == images.front().truth.grid))) {
+    if (truth->image != picture.filename().string()) {
+      return tutti::invalid_input(fmt::format("this is the truth about '{:.80}', not about '{}'; put each picture's own beside it",
+                                              truth->image, picture.filename().string()), {truth_path, 0, 0});
+    }
+    if (truth->grid.width != width || truth->grid.height != height) {
+      return tutti::invalid_input(fmt::format("this is the truth about {} x {} pixels; the picture has {} x {}", truth->grid.width,
+                                              truth->grid.height, width, height), {truth_path, 0, 0});
+    }
+    if (!images.empty() && !(truth->grid == images.front().truth.grid)) {
       return tutti::invalid_input("the dies are laid out otherwise than in the first picture; inspect one layout a run", {truth_path, 0, 0});
     }
     images.push_back({*std::move(image), *std::move(truth)});

@@ -20,19 +20,23 @@ namespace {
 std::vector<const BatchOperation*> batches_of(const tutti::Task& task) {
   std::vector<const BatchOperation*> batches;
   for (const tutti::JobStep& step : task.steps) {
-    if (const auto* batch = std::get_if<BatchOperation>(&step)) batches.push_back(batch);
+    const auto* batch = std::get_if<BatchOperation>(&step);
+    if (batch == nullptr) return {};
+    batches.push_back(batch);
   }
   return batches;
 }
 
-/// Whether the second batch brings back, from the GPU and in the size, what the first one sent.
+/// Whether the second batch brings back, from the GPU and in the size, what the first one sent out of one memory.
 bool is_inspection(const BatchOperation& parts, const BatchOperation& reports) {
   if (parts.streams().size() != reports.streams().size()) return false;
+  const auto& first = parts.streams().front().transfer;
   for (std::size_t i = 0; i < parts.streams().size(); ++i) {
     const auto& sent = parts.streams()[i];
     const auto& back = reports.streams()[i].transfer;
     if (!sent.transfer || !sent.kernel || !back) return false;
     if (sent.kernel->on != sent.transfer->to || sent.kernel->name != kInspectionKernel) return false;
+    if (sent.transfer->from != first->from || back->to != first->from) return false;
     if (back->from != sent.transfer->to || back->size != sent.transfer->size || sent.transfer->size.count == 0) return false;
   }
   return true;
@@ -44,8 +48,8 @@ Expected<InspectionProgram> InspectionProgram::make(const tutti::Task& task, con
   TUTTI_EXPECTS(!images.empty(), "there is an image to inspect");
   const auto batches = batches_of(task);
   if (batches.size() != 2 || !is_inspection(*batches[0], *batches[1])) {
-    return tutti::invalid_input(fmt::format("the job of '{}' is no inspection; it has a batch that sends a part to each GPU with the kernel "
-                                            "'{}' behind it, and one that brings as much back from each",
+    return tutti::invalid_input(fmt::format("the job of '{}' is no inspection; it has a batch that sends parts from one memory to GPUs with "
+                                            "the kernel '{}' behind each, and one that brings as much back from each",
                                             task.name, kInspectionKernel), task.place);
   }
   std::vector<Bytes> declared;
@@ -57,6 +61,7 @@ Expected<InspectionProgram> InspectionProgram::make(const tutti::Task& task, con
 
 Expected<std::vector<StreamBinding>> InspectionProgram::bind(DeviceBackend& backend, const BatchOperation& operation,
                                                              std::size_t batch, std::size_t buffer_set) {
+  if (batch == 0 && buffer_set == 0) sets_.clear();  // a new run
   if (buffer_set == sets_.size()) sets_.emplace_back();
   return batch == 0 ? bind_parts(backend, operation, sets_[buffer_set]) : bind_reports(backend, operation, sets_[buffer_set]);
 }

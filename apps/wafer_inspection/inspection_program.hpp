@@ -20,8 +20,8 @@ struct InspectionTally {
 /// The inspection as a task: each job takes the next image, sends its parts to the GPUs, has them compared there, brings
 /// the reports back and looks for defects in them.
 ///
-/// The task's job is two batches: the parts, one stream a GPU with the kernel behind it; then the reports, one stream
-/// for each part, in the same order. The declared sizes are upper bounds; the image is split at its die rows within them.
+/// The task's job is two batches: the parts, one stream a GPU out of one memory with the kernel behind it; then the
+/// reports, one stream for each part, in the same order, back into that memory. The declared sizes are upper bounds; the image is split at its die rows within them.
 class InspectionProgram final : public tutti::TaskProgram {
  public:
   /// @errors InvalidInput: the task's job is not as above, or the image cannot be split within its sizes.

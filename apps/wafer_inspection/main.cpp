@@ -19,7 +19,7 @@ struct Options {
   int count = 8;
   int defects = 12;
   std::uint64_t seed = 1;
-  std::uint64_t jobs = 200;
+  std::int64_t jobs = 200;
   std::string clock = "virtual";
 };
 
@@ -78,7 +78,7 @@ int run_station(const Options& options, const Station& station, InspectionProgra
   tutti::SimBackend backend(machine, kernels, clock);
   tutti::Executor executor(machine, station.admitted.planner(), backend, clock);
   tutti::RunOptions run;
-  run.jobs = options.jobs;
+  run.jobs = static_cast<std::uint64_t>(options.jobs);
   tutti::TaskProgram* programs[] = {&program};
   const auto record = tutti::run_tasks(executor, station.admitted, programs, run);
   if (!record) return report_error(record.error());
@@ -125,7 +125,7 @@ int run_program(int argc, char** argv) {
   parser.add_option("--seed", options.seed, "of the generated images")->capture_default_str();
   CLI::Option* images = parser.add_option("--images", options.images, "folder of pictures (8-bit grayscale PNG, the truth as JSON beside each); without it some are generated");
   parser.add_option("--tasks", options.tasks, "task set with the inspection as its one task")->capture_default_str();
-  parser.add_option("--jobs", options.jobs, "images to inspect; the pictures are taken in turn")->capture_default_str();
+  parser.add_option("--jobs", options.jobs, "images to inspect; the pictures are taken in turn")->check(CLI::Range(std::int64_t{1}, static_cast<std::int64_t>(tutti::kMostJobs)))->capture_default_str();
   parser.add_option("--clock", options.clock, "virtual or real")->check(CLI::IsMember({"virtual", "real"}))->capture_default_str();
   const CLI::App* generating = parser.add_subcommand("generate", "write wafers with planted defects into the folder --images")->fallthrough();
   parser.require_subcommand(0, 1);

@@ -4,7 +4,7 @@ namespace tutti {
 
 void plan_completion_aligned(BatchSimulation& loaded) {
   loaded.run_backward();
-  if (loaded.waited()) loaded.rerun_forward();
+  if (loaded.contended()) loaded.rerun_forward();
 }
 
 }  // namespace tutti

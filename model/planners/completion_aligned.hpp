@@ -6,7 +6,7 @@ namespace tutti {
 /// All chains complete at the same instant, each started as late as that allows: the timeline is built backward from
 /// the common completion, so that late in the batch, when every stream is active, no bandwidth is left over.
 ///
-/// Where two chains want one GPU, one of them completes earlier; the gates then come from the backward walk and the
+/// Where two chains want one GPU, one of them may complete earlier; the gates then come from the backward walk and the
 /// times from running them forward, since a chain that need not wait any more may do its work earlier than mirrored.
 ///
 /// @source [VMS14] Algorithm 1 with its special cases.

@@ -1,6 +1,7 @@
 #include "model/planners/time_division.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace tutti {
@@ -16,8 +17,8 @@ void plan_time_division(BatchSimulation& loaded) {
   double engine_free = 0;
   for (const std::uint32_t chain : order) {
     const double transfers = loaded.transfers_alone_ns(chain);
-    gates[chain] = transfers > 0 ? engine_free : 0;  // kernels alone need no turn
-    engine_free += transfers;
+    gates[chain] = transfers > 0 ? engine_free : 0;    // kernels alone need no turn
+    engine_free = std::ceil(engine_free + transfers);  // gates are whole nanoseconds, and no two turns overlap
   }
   loaded.run_forward(gates);
 }

@@ -12,14 +12,19 @@ namespace tutti {
 /// The memories and GPUs of the machine, as pieces of host memory.
 class SimMemory final : public BufferSource {
  public:
-  explicit SimMemory(const Topology& machine) : used_(machine.vertices().size()) {}
+  /// @param resident  whether memory is touched when it is taken: a run in real time has no time for page faults.
+  SimMemory(const Topology& machine, bool resident) : used_(machine.vertices().size()), resident_(resident) {}
 
   [[nodiscard]] Bytes used(VertexId where) const { return used_[where.index()]; }
 
-  /// Null where the host has no more. Pages that nobody touches cost nothing, however large the simulated machine is.
+  /// Null where the host has no more. On a virtual clock, pages that nobody touches cost nothing, however large the
+  /// simulated machine is.
   [[nodiscard]] std::byte* take(VertexId where, Bytes size) {
-    auto* data = static_cast<std::byte*>(std::calloc(static_cast<std::size_t>(std::max<std::int64_t>(size.count, 1)), 1));
-    if (data != nullptr) used_[where.index()] += size;
+    const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(size.count, 1));
+    auto* data = static_cast<std::byte*>(std::calloc(bytes, 1));
+    if (data == nullptr) return nullptr;
+    used_[where.index()] += size;
+    if (resident_) std::fill_n(static_cast<volatile std::byte*>(data), bytes, std::byte{0});
     return data;
   }
 
@@ -30,10 +35,11 @@ class SimMemory final : public BufferSource {
 
  private:
   std::vector<Bytes> used_;  // [vertices]
+  bool resident_;
 };
 
 SimBackend::SimBackend(const Topology& machine, const KernelRegistry& kernels, Clock& clock)
-    : machine_(machine), kernels_(&kernels), clock_(&clock), memory_(std::make_shared<SimMemory>(machine)) {}
+    : machine_(machine), kernels_(&kernels), clock_(&clock), memory_(std::make_shared<SimMemory>(machine, clock.runs_by_itself())) {}
 
 SimBackend::~SimBackend() { TUTTI_EXPECTS(prepared_ == 0, "batches are gone before their backend"); }
 

@@ -23,6 +23,11 @@ SimBatch::~SimBatch() {
   --backend_->prepared_;
 }
 
+bool SimBatch::reaches(const Kernel& kernel, VertexId place) const {
+  const Topology& machine = backend_->machine_;
+  return kernel.on == place || (machine.vertex(kernel.on).kind == VertexKind::Cpu && machine.vertex(place).kind == VertexKind::Memory);
+}
+
 void SimBatch::add_binding_defaults() {
   const auto streams = batch_.batch.streams();
   for (std::size_t s = 0; s < streams.size(); ++s) {
@@ -30,7 +35,7 @@ void SimBatch::add_binding_defaults() {
     const auto& kernel = streams[s].kernel;
     kernels_.push_back(kernel ? backend_->kernels_->find(kernel->name) : nullptr);
     const auto& transfer = streams[s].transfer;
-    if (kernel && transfer && binding.kernel_input.data == nullptr && kernel->on == transfer->to) {
+    if (kernel && transfer && binding.kernel_input.data == nullptr && reaches(*kernel, transfer->to)) {
       binding.kernel_input = binding.destination.first(transfer->size);
     }
     if (!transfer || batch_.plan.streams[s].transfer->path != CopyPath::Staged) continue;
@@ -84,7 +89,8 @@ void SimBatch::run_next_event() {
   Event& event = events_[next_];
   if (event.kind == EventKind::SegmentEnd) copy(event);
   if (event.kind == EventKind::KernelStart) launch(event);
-  event.happened = backend_->clock_->now();
+  // Time that only passes when somebody waits may have passed this instant before anybody polled.
+  event.happened = backend_->clock_->runs_by_itself() ? backend_->clock_->now() : next_event();
   ++next_;
   if (event.kind == EventKind::BatchEnd) end_batch();
 }

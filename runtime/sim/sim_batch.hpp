@@ -40,6 +40,7 @@ class SimBatch final : public BackendBatch {
 
   void add_events(std::uint32_t stream);
   void add_binding_defaults();
+  [[nodiscard]] bool reaches(const Kernel& kernel, VertexId place) const;
   void copy(const Event& event);
   void launch(const Event& event);
   void end_batch();

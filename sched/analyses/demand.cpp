@@ -103,12 +103,16 @@ std::optional<Witness> demand_witness(const DemandCurve& curve, std::span<const 
   return witness;
 }
 
-std::optional<Witness> smallest_demand_witness(std::span<const TaskTiming> tasks) {
+void refuse_by_demand(Verdict& verdict, std::span<const TaskTiming> tasks) {
+  verdict.answer = Answer::NotSchedulable;
   const DemandCurve curve(tasks);
   StepBudget budget(kVisitsPerWalk / 4);  // each of its visits goes through a heap
   const FirstFailure failure = walk_up(curve, kFar, budget);
-  if (failure.end != WalkEnd::Failure) return std::nullopt;
-  return demand_witness(curve, tasks, failure.t);
+  if (failure.end == WalkEnd::Failure) verdict.witness = demand_witness(curve, tasks, failure.t);
+  if (!verdict.witness)
+    verdict.reason =
+        "more must be done in some interval than there is time, but the smallest such interval or its load is too long "
+        "to give";
 }
 
 void expect_valid_timing(std::span<const TaskTiming> tasks) {

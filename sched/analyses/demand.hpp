@@ -88,8 +88,9 @@ struct FirstFailure {
 [[nodiscard]] std::optional<Witness> demand_witness(const DemandCurve& curve, std::span<const TaskTiming> tasks,
                                                     Wide t);
 
-/// The witness at the smallest failing t; nothing where none is within reach.
-[[nodiscard]] std::optional<Witness> smallest_demand_witness(std::span<const TaskTiming> tasks);
+/// Turns the verdict into a refusal, with the witness at the smallest failing t, or a sentence where that is out of
+/// reach.
+void refuse_by_demand(Verdict& verdict, std::span<const TaskTiming> tasks);
 
 /// Ends the program on a set that breaks what `TaskTiming` promises.
 void expect_valid_timing(std::span<const TaskTiming> tasks);

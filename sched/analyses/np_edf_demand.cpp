@@ -96,7 +96,7 @@ Verdict np_edf_demand(std::span<const TaskTiming> tasks, Policy policy) {
       case WalkEnd::OutOfBudget: verdict.answer = Answer::Unknown; break;
     }
   }
-  if (verdict.answer == Answer::NotSchedulable) verdict.witness = smallest_demand_witness(tasks);
+  if (verdict.answer == Answer::NotSchedulable) refuse_by_demand(verdict, tasks);
   if (verdict.answer == Answer::Unknown)
     verdict.reason =
         "the utilisation is too close to 1 for periods so far apart: too many intervals would have to be tested";

@@ -85,7 +85,7 @@ Verdict np_edf_jeffay(std::span<const TaskTiming> tasks, Policy policy) {
   verdict.test = kNpEdfJeffay;
   verdict.exactness = Exactness::Exact;
   verdict.answer = decide(tasks);
-  if (verdict.answer == Answer::NotSchedulable) verdict.witness = smallest_demand_witness(tasks);
+  if (verdict.answer == Answer::NotSchedulable) refuse_by_demand(verdict, tasks);
   if (verdict.answer == Answer::Unknown)
     verdict.reason = "the periods are too far apart: too many intervals lie below the longest one to test them all";
   return verdict;

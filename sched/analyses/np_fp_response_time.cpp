@@ -27,6 +27,7 @@ struct Level {
   std::span<const Interference> higher;  ///< tasks above with C > 0
   std::int64_t blocking = 0;             ///< B; 0 where nothing blocks
   std::optional<TaskId> blocker;
+  UnsignedWide higher_slack = 0;                                 ///< 1 - U of the tasks above, at most, in 2^-64
   std::strong_ordering higher_use = std::strong_ordering::less;  ///< U of the tasks above, against 1
   std::strong_ordering total_use = std::strong_ordering::less;   ///< the same with this task
 
@@ -41,6 +42,14 @@ struct Level {
     Wide work = capped_sum(blocking, work_of(q, cost));
     for (const Interference& other : higher) work = capped_sum(work, work_of(jobs_before(other, w), other.cost));
     return work;
+  }
+
+  /// No start of instance q is earlier: every count above is at least w / T, so w >= (B + q C) / (1 - U).
+  [[nodiscard]] Wide earliest_start(Wide q) const {
+    const Wide own = capped_sum(blocking, work_of(q, cost));
+    if ((own >> 63) != 0 || higher_slack == 0) return own;
+    return std::max(own, static_cast<Wide>(std::min((static_cast<UnsignedWide>(own) << 64) / higher_slack,
+                                                    static_cast<UnsignedWide>(kFar))));
   }
 
   /// Arrival of instance q, from the start of the busy period.
@@ -91,9 +100,9 @@ LevelOutcome look_at(const Level& level, StepBudget& budget) {
   }
   const Wide instances = instances_to_look_at(level);
   Wide worst = 0;
-  Wide from = level.blocking;
+  Wide from = 0;
   for (Wide q = 0; q < instances; ++q) {
-    const std::optional<Wide> start = start_of(level, q, from, budget);
+    const std::optional<Wide> start = start_of(level, q, std::max(from, level.earliest_start(q)), budget);
     if (!start) return outcome;
     if (q > 0 && *start <= level.arrival(q)) break;  // the busy period ended before this instance
     const Wide response = *start + level.cost - level.arrival(q);
@@ -190,18 +199,22 @@ Verdict np_fp_response_time(std::span<const TaskTiming> tasks, Policy policy) {
   verdict.worst_response.resize(tasks.size());
   std::vector<Interference> higher;
   UtilizationSum use;
-  std::strong_ordering higher_use = std::strong_ordering::less;
-  StepBudget budget(kVisitsPerWalk);  // one for all levels, so that the whole test ends
+  // One for all levels, so that the whole test ends; large sets need some visits for each pair of tasks.
+  const auto count = static_cast<std::int64_t>(std::min<std::size_t>(tasks.size(), 10'000));
+  StepBudget budget(kVisitsPerWalk + 16 * count * count);
   for (std::size_t at = 0; at < order.size(); ++at) {
     Level level = level_of(tasks, order[at], blockers[at]);
     level.higher = higher;
-    level.higher_use = higher_use;
+    level.higher_slack = use.most_slack();
+    level.higher_use = use.compare_with_one();
     use.add(Duration{level.cost}, Duration{level.period});
-    higher_use = use.compare_with_one();
-    level.total_use = higher_use;
+    level.total_use = use.compare_with_one();
     record(verdict, level, look_at(level, budget));
     if (level.cost > 0) higher.push_back({level.cost, level.period, level.jitter, level.task});
   }
+  if (verdict.answer == Answer::NotSchedulable && !verdict.witness)
+    verdict.reason =
+        "some job is late, but the interval from the start of its busy period or the load in it is too long to give";
   if (verdict.answer == Answer::Unknown)
     verdict.reason = "the utilisation is too close to 1 for periods so far apart: a busy period is too long to follow";
   return verdict;

@@ -1,5 +1,7 @@
 #include "sched/analyses/utilization_check.hpp"
 
+#include <fmt/format.h>
+
 #include "sched/analyses/demand.hpp"
 #include "sched/utilization.hpp"
 
@@ -15,6 +17,7 @@ Verdict utilization_check(std::span<const TaskTiming> tasks, Policy) {
     verdict.reason = "the utilisation is at most 1, which every schedulable set fulfils and some others do too";
   } else {
     verdict.answer = Answer::NotSchedulable;
+    verdict.reason = fmt::format("the tasks ask for {:.4g} times the time that there is", utilization(tasks));
   }
   return verdict;
 }

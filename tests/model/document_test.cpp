@@ -3,6 +3,7 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+
 #include <gtest/gtest.h>
 
 namespace tutti {
@@ -115,8 +116,7 @@ TEST(Document, ABillionLaughsEndEarly) {
     const std::string before = "*a" + std::to_string(i - 1);
     text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + repeat(before + ", ", 9) + before + "]\n";
   }
-  EXPECT_EQ(error_of(text),
-            "f.yaml:7:40: more than a million nodes, aliases written out; make the file smaller");
+  EXPECT_EQ(error_of(text), "f.yaml:7:40: more than a million nodes, aliases written out; make the file smaller");
 }
 
 // 60 anchors around one list of 100,000 words: remembering each would take 6 million nodes.
@@ -144,11 +144,13 @@ TEST(Document, FourMebibytesAreTheLimit) {
 // A YAML parser may look ahead, recurse or copy without bound: whatever stands in a file, an answer comes, and at once.
 TEST(Document, NonsenseOfEverySortIsAnswered) {
   constexpr std::array pieces{
-      "[",      "{",     "[]",      "{}",     "- ",     "-\n",     "a: ",      "a: b: c:", "? ",      "? a\n",  "&a *a ",
-      "&a ",    "*a ",   "!t ",     "!!",     "!<",     "'",       "\"",       "x",        "x ",      "x\n",    "\n",
-      " ",      "#",     "---\n",   "...\n",  "%",      "%YAML\n", "|\n",      ">\n",      ",",       ":",      "]",
-      "}",      "@",     "`",       "\t",     "\r",     "[']',",   "{']': ",   "[#]\n",    "['}',",   "\"]\"[", "- |\n",
-      "a: |\n", "<<: a", "- - - [", "[? ",    "&",      "\xff",    "\xc3\xa9", "\xfe\xff", "\xe2\x80\xa8", "a: b\n c\n"};
+      "[",     "{",     "[]",       "{}",       "- ",           "-\n",       "a: ",     "a: b: c:",
+      "? ",    "? a\n", "&a *a ",   "&a ",      "*a ",          "!t ",       "!!",      "!<",
+      "'",     "\"",    "x",        "x ",       "x\n",          "\n",        " ",       "#",
+      "---\n", "...\n", "%",        "%YAML\n",  "|\n",          ">\n",       ",",       ":",
+      "]",     "}",     "@",        "`",        "\t",           "\r",        "[']',",   "{']': ",
+      "[#]\n", "['}',", "\"]\"[",   "- |\n",    "a: |\n",       "<<: a",     "- - - [", "[? ",
+      "&",     "\xff",  "\xc3\xa9", "\xfe\xff", "\xe2\x80\xa8", "a: b\n c\n"};
   for (const std::string_view piece : pieces) {
     const std::string text = repeat(piece, (std::size_t{1} << 17) / piece.size());
     EXPECT_EQ(error_of(text).substr(0, 7), "f.yaml:") << piece;
@@ -196,9 +198,13 @@ TEST(Fields, RefusesUnknownKeysWithAGuess) {
   const auto read = [](const Node& node) { Fields(node, "a link", {"from", "to", "bandwidth"}); };
   EXPECT_EQ(read_x("{from: a, bandwith: 1}", read),
             "f.yaml:2:14: unknown key 'bandwith' in a link; did you mean 'bandwidth'?");
-  EXPECT_EQ(read_x("{speed: 1}", read), "f.yaml:2:5: unknown key 'speed' in a link; the keys here are from, to, bandwidth");
+  EXPECT_EQ(read_x("{speed: 1}", read),
+            "f.yaml:2:5: unknown key 'speed' in a link; the keys here are from, to, bandwidth");
   EXPECT_EQ(read_x("[from]", read), "f.yaml:2:4: a link is a map with the keys from, to, bandwidth");
-  EXPECT_EQ(read_x("{from: 1}", [](const Node& node) { (void)Fields(node, "a link", {"from", "to"}).require("to"); }),
+  EXPECT_EQ(read_x("{from: 1}",
+                   [](const Node& node) {
+                     (void)Fields(node, "a link", {"from", "to"}).require("to");
+                   }),
             "f.yaml:2:4: 'to' is missing in a link; add it");
 }
 

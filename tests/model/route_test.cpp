@@ -9,7 +9,8 @@ namespace {
 
 /// Three memories: mem0 three links from each GPU, mem1 and mem2 two.
 Topology machine_with(std::string_view peer_access) {
-  return test::make_machine(R"(  vertices: {mem0: {kind: memory}, mem1: {kind: memory}, mem2: {kind: memory}, cpu0: {kind: cpu},
+  return test::make_machine(
+      R"(  vertices: {mem0: {kind: memory}, mem1: {kind: memory}, mem2: {kind: memory}, cpu0: {kind: cpu},
     hub0: {kind: hub}, gpu0: {kind: gpu}, gpu1: {kind: gpu, copy_engines: 1}}
   links:
     - {from: mem0, to: cpu0, bandwidth: 9 GB/s, back: 9 GB/s}
@@ -19,7 +20,8 @@ Topology machine_with(std::string_view peer_access) {
     - {from: mem1, to: hub0, bandwidth: 9 GB/s, back: 9 GB/s}
     - {from: mem2, to: hub0, bandwidth: 9 GB/s, back: 9 GB/s}
   weights: {h2d: 2, d2h: 3, peer: 5}
-  peer_access: )" + std::string(peer_access) + "\n");
+  peer_access: )" +
+      std::string(peer_access) + "\n");
 }
 
 VertexId id(const Topology& machine, std::string_view name) { return *machine.find_vertex(name); }
@@ -37,7 +39,8 @@ TEST(Route, BetweenMemoryAndGpuItIsDirect) {
   EXPECT_EQ(in.engines, (std::array{machine.engine_in(id(machine, "gpu0")), machine.engine_in(id(machine, "gpu0"))}));
   EXPECT_EQ(in.weight, 2);
   const RouteView out = find_route(machine, transfer(machine, "gpu0", "mem1"));
-  EXPECT_EQ(out.engines, (std::array{machine.engine_out(id(machine, "gpu0")), machine.engine_out(id(machine, "gpu0"))}));
+  EXPECT_EQ(out.engines,
+            (std::array{machine.engine_out(id(machine, "gpu0")), machine.engine_out(id(machine, "gpu0"))}));
   EXPECT_EQ(out.weight, 3);
 }
 
@@ -46,7 +49,8 @@ TEST(Route, WithPeerAccessItIsAPeerCopyThatHoldsBothEngines) {
   const RouteView route = find_route(machine, transfer(machine, "gpu0", "gpu1"));
   EXPECT_EQ(route.path, CopyPath::Peer);
   EXPECT_EQ(route.first.size(), 2U);
-  EXPECT_EQ(route.engines, (std::array{machine.engine_out(id(machine, "gpu0")), machine.engine_in(id(machine, "gpu1"))}));
+  EXPECT_EQ(route.engines,
+            (std::array{machine.engine_out(id(machine, "gpu0")), machine.engine_in(id(machine, "gpu1"))}));
   EXPECT_EQ(route.weight, 5);
 }
 
@@ -58,7 +62,8 @@ TEST(Route, WithoutPeerAccessItIsStagedThroughTheNearestMemory) {
   EXPECT_EQ(machine.vertex(route.via).name, "mem1");
   EXPECT_EQ(route.first.size(), 2U);
   EXPECT_EQ(route.second.size(), 2U);
-  EXPECT_EQ(route.engines, (std::array{machine.engine_out(id(machine, "gpu0")), machine.engine_in(id(machine, "gpu1"))}));
+  EXPECT_EQ(route.engines,
+            (std::array{machine.engine_out(id(machine, "gpu0")), machine.engine_in(id(machine, "gpu1"))}));
 }
 
 TEST(Route, ViaChoosesTheMemoryAndStagesEvenWithPeerAccess) {
@@ -81,9 +86,10 @@ TEST(Route, AStreamMayHaveItsOwn) {
 }
 
 TEST(Route, WhereThereIsNoWayNothingIsFound) {
-  const Topology machine = test::make_machine("  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}, gpu1: {kind: gpu}}\n"
-                                              "  links: [{from: mem0, to: gpu0, bandwidth: 6 GB/s},\n"
-                                              "    {from: mem0, to: gpu1, bandwidth: 6 GB/s}]\n");
+  const Topology machine = test::make_machine(
+      "  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}, gpu1: {kind: gpu}}\n"
+      "  links: [{from: mem0, to: gpu0, bandwidth: 6 GB/s},\n"
+      "    {from: mem0, to: gpu1, bandwidth: 6 GB/s}]\n");
   EXPECT_TRUE(find_route(machine, transfer(machine, "mem0", "gpu0")).found());
   EXPECT_FALSE(find_route(machine, transfer(machine, "gpu0", "mem0")).found());
   EXPECT_FALSE(find_route(machine, transfer(machine, "gpu0", "gpu1")).found());

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <functional>
-#include <gtest/gtest.h>
 #include <limits>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "model/route.hpp"
 #include "tests/support/random_machine.hpp"
@@ -74,17 +75,21 @@ TEST(Topology, RoutesHaveTheFewestLinks) {
 
 // Two ways of three links: by hub1 first in the file, by hub0 first among the vertices. The links decide.
 TEST(Topology, TiesGoByTheOrderOfTheLinks) {
-  const std::string vertices = "  vertices: {mem0: {kind: memory}, hub0: {kind: hub}, hub1: {kind: hub}, cpu0: {kind: cpu}, "
-                               "gpu0: {kind: gpu}}\n  links:\n    - {from: mem0, to: cpu0, bandwidth: 1 GB/s}\n";
-  const std::string first = "    - {from: cpu0, to: hub1, bandwidth: 1 GB/s}\n    - {from: hub1, to: gpu0, bandwidth: 1 GB/s}\n";
-  const std::string second = "    - {from: cpu0, to: hub0, bandwidth: 9 GB/s}\n    - {from: hub0, to: gpu0, bandwidth: 9 GB/s}\n";
+  const std::string vertices =
+      "  vertices: {mem0: {kind: memory}, hub0: {kind: hub}, hub1: {kind: hub}, cpu0: {kind: cpu}, "
+      "gpu0: {kind: gpu}}\n  links:\n    - {from: mem0, to: cpu0, bandwidth: 1 GB/s}\n";
+  const std::string first =
+      "    - {from: cpu0, to: hub1, bandwidth: 1 GB/s}\n    - {from: hub1, to: gpu0, bandwidth: 1 GB/s}\n";
+  const std::string second =
+      "    - {from: cpu0, to: hub0, bandwidth: 9 GB/s}\n    - {from: hub0, to: gpu0, bandwidth: 9 GB/s}\n";
   EXPECT_EQ(way(test::make_machine(vertices + first + second), "mem0", "gpu0"), "mem0 cpu0 hub1 gpu0");
   EXPECT_EQ(way(test::make_machine(vertices + second + first), "mem0", "gpu0"), "mem0 cpu0 hub0 gpu0");
 }
 
 // The short way from mem0 to gpu1 leads through gpu0, the one from gpu0 to gpu1 through mem1: neither counts.
 TEST(Topology, MemoriesAndGpusAreNeverPassedThrough) {
-  const Topology machine = test::make_machine(R"(  vertices: {mem0: {kind: memory}, mem1: {kind: memory}, gpu0: {kind: gpu},
+  const Topology machine =
+      test::make_machine(R"(  vertices: {mem0: {kind: memory}, mem1: {kind: memory}, gpu0: {kind: gpu},
     gpu1: {kind: gpu}, hub0: {kind: hub}, hub1: {kind: hub}}
   links:
     - {from: mem0, to: gpu0, bandwidth: 1 GB/s}
@@ -102,8 +107,9 @@ TEST(Topology, MemoriesAndGpusAreNeverPassedThrough) {
 
 // One-way links: the way back is missing.
 TEST(Topology, ALinkWithoutBackLeadsOneWay) {
-  const Topology machine = test::make_machine("  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}\n"
-                                              "  links: [{from: mem0, to: gpu0, bandwidth: 6 GB/s}]\n");
+  const Topology machine = test::make_machine(
+      "  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}\n"
+      "  links: [{from: mem0, to: gpu0, bandwidth: 6 GB/s}]\n");
   EXPECT_EQ(way(machine, "mem0", "gpu0"), "mem0 gpu0");
   EXPECT_EQ(way(machine, "gpu0", "mem0"), "");
 }
@@ -162,7 +168,8 @@ TEST(Topology, ALinkBetweenGpusJoinsTheirDomains) {
 }
 
 TEST(Topology, AFileMayNameTheDomains) {
-  const Topology machine = test::make_machine(R"(  vertices: {mem0: {kind: memory}, hub0: {kind: hub}, gpu0: {kind: gpu, domain: a},
+  const Topology machine =
+      test::make_machine(R"(  vertices: {mem0: {kind: memory}, hub0: {kind: hub}, gpu0: {kind: gpu, domain: a},
     gpu1: {kind: gpu, domain: b}, gpu2: {kind: gpu, domain: a}, gpu3: {kind: gpu}}
   links:
     - {from: mem0, to: hub0, bandwidth: 1 GB/s}
@@ -205,8 +212,9 @@ TEST(Topology, OneEngineServesBothDirectionsTwoServeOneEach) {
 
 // 20 directed links, then the shared capacity as number 20.
 TEST(Topology, EveryLinkTakesOfItselfAndOfWhatItShares) {
-  const Topology machine = two_sockets("  shared:\n    - {name: s, capacity: {nominal: 40 GB/s, guaranteed: 39 GB/s}, "
-                                       "members: [{from: mem0, to: cpu0}, {from: cpu0, to: mem0, cost: 1.3}]}\n");
+  const Topology machine = two_sockets(
+      "  shared:\n    - {name: s, capacity: {nominal: 40 GB/s, guaranteed: 39 GB/s}, "
+      "members: [{from: mem0, to: cpu0}, {from: cpu0, to: mem0, cost: 1.3}]}\n");
   ASSERT_EQ(machine.capacities(Basis::Nominal).size(), 21U);
   EXPECT_EQ(machine.capacities(Basis::Nominal)[1], 31);
   EXPECT_EQ(machine.capacities(Basis::Nominal)[20], 40);
@@ -260,7 +268,8 @@ TEST(TopologyBuilder, RefusesWhatIsNoNumber) {
   EXPECT_EQ(refusal(small().weights({1, nan, 1})), "the sharing weight d2h is nan; write a number from 0.001 to 1000");
   EXPECT_EQ(refusal(small().margin({-0.1, Duration{0}})), "the relative margin is negative; write 0 or more");
   EXPECT_EQ(refusal(small().margin({0, Duration{-1}})), "a set-up time or margin is absurd; write 0 to 100 days");
-  EXPECT_EQ(refusal(small().setup({Duration{-1}, Duration{0}})), "a set-up time or margin is absurd; write 0 to 100 days");
+  EXPECT_EQ(refusal(small().setup({Duration{-1}, Duration{0}})),
+            "a set-up time or margin is absurd; write 0 to 100 days");
   EXPECT_EQ(refusal(small().staging_chunk(Bytes{0})), "the staging chunk is zero; write a size like 8 MiB");
 }
 
@@ -271,7 +280,8 @@ TEST(TopologyBuilder, RefusesNoEngineAndMemoryOfWhatIsNoGpu) {
   entry = vertex("cpu0", VertexKind::Cpu);
   entry.vertex.memory = Bytes{1};
   EXPECT_EQ(refusal(small().vertex(entry)), "'cpu0' is no GPU and has 'memory'; only a GPU's memory is counted");
-  EXPECT_EQ(refusal(small().vertex(vertex("gpu0", VertexKind::Gpu))), "there are two vertices 'gpu0'; names are unique");
+  EXPECT_EQ(refusal(small().vertex(vertex("gpu0", VertexKind::Gpu))),
+            "there are two vertices 'gpu0'; names are unique");
 }
 
 /// A row of hubs with memories at one end and GPUs at the other.

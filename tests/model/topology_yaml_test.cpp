@@ -2,9 +2,10 @@
 
 #include <array>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <sstream>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "tests/support/yaml_text.hpp"
 
@@ -82,8 +83,9 @@ TEST(TopologyYaml, ReadsAllThatAFileCanSay) {
 }
 
 TEST(TopologyYaml, WhatIsLeftOutHasItsDefault) {
-  const Topology machine = test::make_machine("  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}\n"
-                                              "  links: [{from: mem0, to: gpu0, bandwidth: 6 GB/s}]\n");
+  const Topology machine = test::make_machine(
+      "  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}\n"
+      "  links: [{from: mem0, to: gpu0, bandwidth: 6 GB/s}]\n");
   EXPECT_EQ(machine.vertices()[1].copy_engines, 2);
   EXPECT_EQ(machine.vertices()[1].memory, std::nullopt);
   EXPECT_EQ(machine.weights(), SharingWeights{});

@@ -1,8 +1,9 @@
 #include "model/units.hpp"
 
 #include <array>
-#include <gtest/gtest.h>
 #include <limits>
+
+#include <gtest/gtest.h>
 
 #include "tests/support/random.hpp"
 

@@ -137,7 +137,8 @@ TEST_P(EveryAnalysis, BoundsTheResponsesOfTheAdversary) {
 void expect_well_formed(const Verdict& verdict, const Analysis& analysis, const Tasks& tasks) {
   ASSERT_EQ(verdict.test, analysis.name);
   ASSERT_EQ(verdict.exactness, analysis.exactness);
-  ASSERT_EQ(verdict.reason.empty(), verdict.answer != Answer::Unknown);
+  // A reason in words, unless there is nothing to explain or a witness explains it.
+  ASSERT_EQ(verdict.reason.empty(), verdict.answer == Answer::Schedulable || verdict.witness.has_value());
   ASSERT_TRUE(verdict.worst_response.empty() || verdict.worst_response.size() == tasks.size());
   if (!verdict.witness) return;
   ASSERT_EQ(verdict.answer, Answer::NotSchedulable);

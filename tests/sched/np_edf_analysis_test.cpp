@@ -249,6 +249,7 @@ TEST(NpEdfDemand, DoesNotWrapNearTheLargestNumbers) {
   const Verdict verdict = np_edf_demand(Tasks{implicit(half - 1, kLargest), implicit(half + 1, kLargest)}, Policy::Edf);
   EXPECT_EQ(verdict.answer, Answer::NotSchedulable);
   EXPECT_FALSE(verdict.witness.has_value());
+  EXPECT_FALSE(verdict.reason.empty());
 }
 
 // t = M - 1: 1 + (M - 1) = M > M - 1, as U = 1 + 2^-126 says too. With C = M - 2: M - 1 <= M - 1, and U < 1.

@@ -223,6 +223,8 @@ TEST(NpFpResponseTime, DoesNotWrapNearTheLargestNumbers) {
       np_fp_response_time(Tasks{implicit(half, kLargest), implicit(half, kLargest), implicit(1, kLargest)}, Policy::Rm);
   EXPECT_EQ(late.answer, Answer::NotSchedulable);
   EXPECT_EQ(late.worst_response, responses({kNone, kNone, kNone}));
+  EXPECT_FALSE(late.witness.has_value());
+  EXPECT_FALSE(late.reason.empty());
 }
 
 // (1, 2), (2^61 - 2, 2^62) and (1, 2^62) leave 1 ns of every 2^62, and the deadlines are later than all that can be

@@ -68,12 +68,18 @@ TEST(Utilization, DoesNotWrapFarAboveOne) {
   EXPECT_EQ(against_one(std::vector(1000, implicit(kLargest, 1))), std::strong_ordering::greater);
 }
 
-// 1/4: 3/4 is left, 3 * 2^62 in units of 2^-64. With thirds the slack is rounded down. At 1 there is none.
-TEST(Utilization, SlackIsALowerBound) {
+// 1/4: 3/4 is left, 3 * 2^62 in units of 2^-64, exactly. 2/3: 2^64 / 3 is rounded down and up. At 1 at most 1 unit per
+// fraction is in doubt, far above it nothing.
+TEST(Utilization, SlackLiesBetweenItsBounds) {
   const UnsignedWide quarter = UnsignedWide{1} << 62;
-  EXPECT_TRUE(utilization_sum(std::array{implicit(1, 4)}).slack() == 3 * quarter);
-  EXPECT_TRUE(utilization_sum(std::array{implicit(2, 3)}).slack() == 4 * quarter / 3);
-  EXPECT_TRUE(utilization_sum(std::array{implicit(1, 3), implicit(2, 3)}).slack() == 0);
+  const UtilizationSum one_quarter = utilization_sum(std::array{implicit(1, 4)});
+  EXPECT_TRUE(one_quarter.slack() == 3 * quarter && one_quarter.most_slack() == 3 * quarter);
+  const UtilizationSum two_thirds = utilization_sum(std::array{implicit(2, 3)});
+  EXPECT_TRUE(two_thirds.slack() == 4 * quarter / 3 && two_thirds.most_slack() == 4 * quarter / 3 + 1);
+  const UtilizationSum one = utilization_sum(std::array{implicit(1, 3), implicit(2, 3)});
+  EXPECT_TRUE(one.slack() == 0 && one.most_slack() == 1);
+  const UtilizationSum two = utilization_sum(std::array{implicit(2, 1)});
+  EXPECT_TRUE(two.slack() == 0 && two.most_slack() == 0);
 }
 
 // 1/4 + 1/8 = 0.375.

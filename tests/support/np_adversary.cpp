@@ -138,12 +138,9 @@ class Adversary {
   /// Smaller is served first.
   std::tuple<int, std::size_t> rank(const State& state, std::size_t i) const {
     switch (policy_) {
-      case Policy::Edf:
-        return {tasks_[i].deadline - state.task[i].age[0], i};
-      case Policy::Rm:
-        return {tasks_[i].period, i};
-      case Policy::Dm:
-        return {tasks_[i].deadline, i};
+      case Policy::Edf: return {tasks_[i].deadline - state.task[i].age[0], i};
+      case Policy::Rm: return {tasks_[i].period, i};
+      case Policy::Dm: return {tasks_[i].deadline, i};
     }
     return {0, i};
   }

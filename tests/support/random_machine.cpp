@@ -1,8 +1,9 @@
 #include "tests/support/random_machine.hpp"
 
-#include <fmt/format.h>
 #include <set>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "model/expects.hpp"
 #include "model/route.hpp"
@@ -20,7 +21,8 @@ class MachineMaker {
     share_links();
     builder_.weights({random_.real(0.4, 2.5), random_.real(0.4, 2.5), random_.real(0.4, 2.5)});
     builder_.peer_access({pick_mode(), {}, {}});
-    if (random_.one_in(2)) builder_.setup({scale_ * Duration{random_.between(0, 50'000)}, scale_ * Duration{random_.between(0, 20'000)}});
+    if (random_.one_in(2))
+      builder_.setup({scale_ * Duration{random_.between(0, 50'000)}, scale_ * Duration{random_.between(0, 20'000)}});
     builder_.staging_chunk(Bytes{std::int64_t{scale_} * random_.between(1, 16) * 1'000'000});
     auto machine = builder_.build();
     TUTTI_EXPECTS(machine.has_value(), "the generator makes valid machines");
@@ -118,7 +120,8 @@ class StreamMaker {
     const VertexId memory = pick(machine_.memories());
     const VertexId other = pick(machine_.gpus());
     const bool zero = traits_.zero_sizes && random_.one_in(12);
-    const Bytes size{zero ? 0 : scale_ * static_cast<std::int64_t>(1 + random_.below(random_.one_in(8) ? 5'000 : 200'000'000))};
+    const Bytes size{
+        zero ? 0 : scale_ * static_cast<std::int64_t>(1 + random_.below(random_.one_in(8) ? 5'000 : 200'000'000))};
     switch (random_.below(5)) {
       case 0:
       case 1: return {memory, gpu, size, {}, {}};

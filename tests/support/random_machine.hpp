@@ -15,8 +15,8 @@ namespace tutti::test {
 /// What a random batch may hold.
 struct BatchTraits {
   int most_streams = 10;
-  bool kernels_share = true;   ///< two streams may want one GPU for their kernels
-  bool may_unmerge = true;     ///< one batch in four has `merging: off`
+  bool kernels_share = true;  ///< two streams may want one GPU for their kernels
+  bool may_unmerge = true;    ///< one batch in four has `merging: off`
   bool zero_sizes = true;
 };
 

@@ -1,8 +1,9 @@
 #include "tests/support/slow_max_min.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
 #include <limits>
+
+#include <fmt/format.h>
 
 namespace tutti::test {
 
@@ -63,7 +64,8 @@ std::optional<std::string> find_unfairness(std::span<const double> capacities, s
     }
   }
   for (std::size_t c = 0; c < capacities.size(); ++c) {
-    if (used[c] > capacities[c] * (1 + tolerance)) return fmt::format("capacity {}: {} of {}", c, used[c], capacities[c]);
+    if (used[c] > capacities[c] * (1 + tolerance))
+      return fmt::format("capacity {}: {} of {}", c, used[c], capacities[c]);
   }
   for (std::size_t f = 0; f < flows.size(); ++f) {
     bool held = false;

@@ -32,9 +32,9 @@ struct Chain {
   std::size_t at = 0;
   double gate = 0;
   bool arrived = false;
-  double since = 0;   ///< of the present wait
+  double since = 0;  ///< of the present wait
   bool waiting = false;
-  double left = 0;    ///< ns or bytes of the present step
+  double left = 0;  ///< ns or bytes of the present step
 };
 
 class SlowSimulation {
@@ -110,7 +110,8 @@ class SlowSimulation {
     const SlowFlow lead{route.weight, slow_costs(machine_, links)};
     links.insert(links.end(), route.second.begin(), route.second.end());
     const double copies = bytes == 0 ? 0 : staged ? std::ceil(bytes / chunk) : 1;
-    chain.steps.push_back({s, false, true, false, copies * static_cast<double>(machine_.setup().transfer.count()), 0, {}});
+    chain.steps.push_back(
+        {s, false, true, false, copies * static_cast<double>(machine_.setup().transfer.count()), 0, {}});
     if (staged && bytes > 0) chain.steps.push_back({s, false, false, false, 0, std::min(bytes, chunk), lead});
     chain.steps.push_back({s, false, false, true, 0, bytes, {route.weight, slow_costs(machine_, links)}});
   }

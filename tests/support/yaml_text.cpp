@@ -34,11 +34,11 @@ T value_of(Expected<T> result) {
 
 }  // namespace
 
-std::string source_path(std::string_view relative) { return std::string(TUTTI_SOURCE_ROOT "/") + std::string(relative); }
-
-std::string machine_file(std::string_view body) {
-  return "version: 1\nmachine:\n  name: m\n" + std::string(body);
+std::string source_path(std::string_view relative) {
+  return std::string(TUTTI_SOURCE_ROOT "/") + std::string(relative);
 }
+
+std::string machine_file(std::string_view body) { return "version: 1\nmachine:\n  name: m\n" + std::string(body); }
 
 Topology make_machine(std::string_view body) { return value_of(read_machine(machine_file(body))); }
 

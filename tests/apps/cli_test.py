@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""The programs as a user and as a script meet them: exit codes, whole outputs, JSON, and what they say to bad input.
+
+Arguments: the folder of the built programs, then patterns of case names. UPDATE_GOLDEN=1 writes tests/golden anew.
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+ROOT = TESTS.parent
+EXAMPLE = "configs/batches/inspection-example.yaml"
+WAFER = "configs/tasks/wafer-inspection.yaml"
+
+
+class Programs(unittest.TestCase):
+    built = pathlib.Path()
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="tutti cli ")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def file(self, text, name="f.yaml"):
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    def run_program(self, program, *words, **options):
+        command = [str(self.built / program), *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False, **options)
+
+    def tutti(self, *words):
+        return self.run_program("tutti/tutti", *words)
+
+    def wafer(self, *words):
+        return self.run_program("wafer_inspection/wafer_inspection", *words)
+
+    def object_of(self, code, *words):
+        run = self.tutti(*words)
+        self.assertEqual(run.returncode, code, run.stderr)
+        return json.loads(run.stdout)
+
+    def refuses(self, run, *words, code=2):
+        self.assertEqual(run.returncode, code, run.stderr)
+        self.assertEqual(run.stdout, "")
+        self.assertEqual(run.stderr.count("\n"), 1, run.stderr)
+        for word in words:
+            self.assertIn(word, run.stderr)
+
+    def is_golden(self, name, run, code=0):
+        self.assertEqual(run.returncode, code, run.stderr)
+        path = TESTS / "golden" / name
+        if os.environ.get("UPDATE_GOLDEN"):
+            path.write_text(run.stdout, encoding="utf-8")
+        self.assertEqual(run.stdout, path.read_text(encoding="utf-8"))
+
+
+class Golden(Programs):
+    def test_predict(self):
+        self.is_golden("predict.txt", self.tutti("predict", EXAMPLE))
+        self.is_golden("predict.json", self.tutti("predict", EXAMPLE, "--json"))
+
+    def test_compare(self):
+        self.is_golden("compare_batch.txt", self.tutti("compare", EXAMPLE))
+        self.is_golden("compare_tasks.txt", self.tutti("compare", WAFER))
+
+    def test_check(self):
+        self.is_golden("check.txt", self.tutti("check", WAFER))
+        self.is_golden("check_refused.txt", self.tutti("check", WAFER, "--set", "image=1GB", "--planner", "time_division"), 1)
+
+    def test_run(self):
+        self.is_golden("run.txt", self.tutti("run", WAFER, "--jobs", 20, "--set", "image=4MB"))
+        self.is_golden("run.json", self.tutti("run", WAFER, "--jobs", 3, "--set", "image=4MB", "--json"))
+
+    def test_wafer_inspection(self):
+        self.is_golden("wafer_inspection.txt", self.wafer("--size", 256, "--jobs", 100))
+
+
+class Json(Programs):
+    def test_predict_has_the_contract_s_keys(self):
+        answer = self.object_of(0, "predict", EXAMPLE, "--json")
+        self.assertEqual(answer["schema_version"], 1)
+        self.assertEqual((answer["planner"], answer["latency_ms"], answer["latest_ms"]), ("completion_aligned", 44.8, None))
+        self.assertEqual(answer["streams"][0]["transfer"], {"path": "direct", "start_ms": 33.6, "end_ms": 41.6})
+        self.assertEqual(answer["streams"][0]["kernel"], {"on": "gpu0", "start_ms": 41.6, "end_ms": 44.8})
+
+    def test_compare_has_every_planner(self):
+        answer = self.object_of(0, "compare", EXAMPLE, "--json")
+        latencies = {row["planner"]: row["latency_ms"] for row in answer["planners"]}
+        self.assertEqual(list(latencies), ["completion_aligned", "all_at_once", "bandwidth_allocation", "time_division"])
+        self.assertEqual(latencies["bandwidth_allocation"], 76.8)
+
+    def test_check_says_schedulable_only_for_a_proof(self):
+        answer = self.object_of(0, "check", WAFER, "--json")
+        self.assertIs(answer["schedulable"], True)
+        self.assertEqual(answer["verdict"], "schedulable")
+        task = answer["tasks"][0]
+        self.assertEqual([task["period_ms"], task["deadline_ms"], task["jitter_ms"]], [25, 60, 0])
+        self.assertIsNone(task["worst_response_ms"])  # under EDF
+
+    def test_check_names_interval_and_blocker(self):
+        # b (9 ms) has just started when a (3 ms) arrives: 12 ms of work in a's 10.
+        path = self.file("version: 1\npolicy: rm\ntasks:\n- {name: a, period: 10 ms, wcet: 3 ms}\n- {name: b, period: 100 ms, wcet: 9 ms}\n")
+        answer = self.object_of(1, "check", path, "--json")
+        self.assertEqual((answer["schedulable"], answer["verdict"]), (False, "not_schedulable"))
+        witness = next(test["witness"] for test in answer["tests"] if test["witness"])
+        self.assertEqual((witness["interval_ms"], witness["load_ms"], witness["blocking_ms"], witness["blocker"]), (10, 12, 9, "b"))
+        self.assertEqual(witness["by_task"], [{"name": "a", "load_ms": 3}])
+        # a waits for b's 9 ms and takes its own 3.
+        self.assertEqual((answer["tasks"][0]["worst_response_ms"], answer["tasks"][0]["slack_ms"]), (12, -2))
+
+    def test_too_much_work_and_too_long_a_job_are_answers(self):
+        for wcets in (("8 ms", "8 ms"), ("11 ms", "1 ms")):
+            path = self.file("version: 1\ntasks:\n" + "".join(f"- {{name: t{i}, period: 10 ms, wcet: {w}}}\n" for i, w in enumerate(wcets)))
+            self.assertEqual(self.object_of(1, "check", path, "--json")["verdict"], "not_schedulable")
+
+    def test_run_has_jobs_and_a_summary(self):
+        answer = self.object_of(0, "run", WAFER, "--set", "image=4MB", "--jobs", 4, "--json")
+        self.assertEqual((answer["backend"], answer["clock"], len(answer["jobs"])), ("sim", "virtual", 4))
+        self.assertEqual([job["release_ms"] for job in answer["jobs"]], [0, 25, 50, 75])
+        self.assertEqual([job["deadline_ms"] for job in answer["jobs"]], [60, 85, 110, 135])
+        summary = answer["summary"][0]
+        self.assertEqual((summary["released"], summary["completed"], summary["missed"], summary["bound_ms"]), (4, 4, 0, None))
+
+    def test_device_memory_is_refused_with_the_amount(self):
+        # 400 GB of image: 40 % in and 40 % out on gpu0, in ceil(60 / 25) = 3 sets, are 960 GB of its 141.
+        answer = self.object_of(1, "check", WAFER, "--set", "image=400GB", "--json")
+        memory = next(test for test in answer["tests"] if test["name"] == "device_memory")
+        self.assertEqual(memory["verdict"], "not_schedulable")
+        self.assertIn("960 GB on gpu0, which has 141 GB: 819 GB too much", memory["reason"])
+
+
+class Usage(Programs):
+    def test_help_has_an_example_everywhere(self):
+        for words in ([], ["predict"], ["check"], ["compare"], ["run"]):
+            run = self.tutti(*words, "--help")
+            self.assertEqual(run.returncode, 0)
+            self.assertIn("Example", run.stdout)
+        self.assertIn("Example", self.wafer("--help").stdout)
+
+    def test_mistakes_end_with_2(self):
+        for words in ([], ["predict"], ["predict", EXAMPLE, "more"], ["predict", EXAMPLE, "--nonsense"], ["run", WAFER, "--jobs", "-3"],
+                      ["run", WAFER, "--jobs", "0"], ["run", WAFER, "--jobs", "x"], ["run", WAFER, "--for", "3"],
+                      ["run", WAFER, "--jobs", "3", "--for", "3s"], ["run", WAFER, "--clock", "sundial"], ["run", WAFER, "--backend", "abacus"],
+                      ["check", WAFER, "--policy", "fifo"], ["check", WAFER, "--set", "image"], ["check", WAFER, "--set", "image=3"],
+                      ["check", WAFER, "--set", "pixels=3 MB"], ["predict", "/no/such/file"], ["predict", str(ROOT)]):
+            with self.subTest(words=words):
+                self.refuses(self.tutti(*words))
+
+    def test_a_typo_is_guessed(self):
+        self.refuses(self.tutti("chek", WAFER), "did you mean 'check'?")
+        self.refuses(self.tutti("predict", EXAMPLE, "--planner", "completion_alined"), "did you mean 'completion_aligned'?")
+
+    def test_json_mode_prints_nothing_else(self):
+        self.refuses(self.tutti("predict", "/no/such/file", "--json"))
+
+    def test_a_set_without_guarantee_is_not_run(self):
+        path = self.file("version: 1\ntasks: [{name: a, period: 10 ms, wcet: 11 ms}]\n")
+        run = self.tutti("run", path, "--json")
+        self.assertEqual((run.returncode, run.stdout), (1, ""))
+        self.assertIn("not run", run.stderr)
+
+    def test_an_interrupt_drains_and_reports(self):
+        path = self.file("version: 1\ntasks: [{name: a, period: 20 ms, wcet: 1 ms}]\n")
+        process = subprocess.Popen([str(self.built / "tutti/tutti"), "run", path, "--clock", "real", "--for", "60s", "--json"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+        self.assertLess(len(json.loads(out)["jobs"]), 3000)
+
+    def test_no_gpu_backend_in_this_build_is_trouble(self):
+        self.refuses(self.tutti("run", WAFER, "--backend", "cuda"), "CUDA", code=3)
+
+
+class BadInput(Programs):
+    MACHINE = "version: 1\nmachine:\n  name: m\n  vertices:\n    mem0: {kind: memory}\n    gpu0: {kind: gpu}\n  links:\n    - {from: mem0, to: gpu0, bandwidth: 8 GB/s}\n"
+
+    def predict(self, streams, machine=MACHINE):
+        self.file(machine, "m.yaml")
+        return self.tutti("predict", self.file(f"version: 1\nmachine: m.yaml\nstreams:\n{streams}\n"))
+
+    def test_each_mistake_has_its_place(self):
+        cases = (
+            ("- {name: a, from: mem0, too: gpu0, size: 1 MB}", "f.yaml:4:25: unknown key 'too' in a stream; did you mean 'to'?"),
+            ("- {name: a, from: mem0, to: gpu1, size: 1 MB}", "f.yaml:4:29: machine 'm' has no vertex 'gpu1'; did you mean 'gpu0'?"),
+            ("- {name: a, from: mem0, to: gpu0, size: 1}", "f.yaml:4:41: '1' has no unit; write it like 64 MiB"),
+            ("- {name: a, from: mem0, to: gpu0, size: -1 MB}", "f.yaml:4:41: '-1 MB' is negative"),
+            ("- {name: a, from: gpu0, to: mem0, size: 1 MB}", "f.yaml:4:3: no way leads from 'gpu0' to 'mem0'"),
+            ("- {name: a b, from: mem0, to: gpu0, size: 1 MB}", "f.yaml:4:10: 'a b' is no name"),
+            ("- {name: a, from: mem0, to: gpu0, size: image}", "f.yaml:4:41: no parameter 'image' is defined"),
+            ("- &x {name: a, from: mem0, to: gpu0, size: *x}", "f.yaml:4:44: "),
+        )
+        for stream, sentence in cases:
+            with self.subTest(stream=stream):
+                self.refuses(self.predict(stream), sentence)
+
+    def test_a_mistake_in_the_machine_is_placed_there(self):
+        machine = self.MACHINE.replace("8 GB/s", "0 GB/s")
+        self.refuses(self.predict("- {name: a, from: mem0, to: gpu0, size: 1 MB}", machine), "m.yaml:8:41: '0 GB/s' is zero")
+
+    def test_a_hundred_megabytes_of_nonsense(self):
+        path = self.folder / "big.yaml"
+        with open(path, "wb") as file:
+            file.truncate(100_000_000)
+        self.refuses(self.tutti("predict", path), "above 4 MiB")
+
+    def test_an_unknown_kernel_is_named_before_the_run(self):
+        self.file(self.MACHINE, "m.yaml")
+        path = self.file("version: 1\nmachine: m.yaml\ntasks:\n- name: a\n  period: 10 ms\n  job:\n  - batch: [{kernel: {on: gpu0, time: 1 ms, name: sipn}}]\n")
+        self.refuses(self.tutti("run", path), "f.yaml:7:13: ", "'sipn', which is not registered")
+
+
+class Wafer(Programs):
+    def test_pictures_come_back_from_files(self):
+        made = self.wafer("generate", "--images", self.folder / "w", "--size", 256, "--count", 2)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        run = self.wafer("--images", self.folder / "w", "--size", 256, "--jobs", 10)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(run.stdout.split("\n")[-2].split(), ["10", "0", "0.004", "60.000", "120", "120", "0"])
+
+    def test_another_size_or_no_picture_is_refused(self):
+        self.wafer("generate", "--images", self.folder / "w", "--size", 256, "--count", 1)
+        self.refuses(self.wafer("--images", self.folder / "w", "--size", 512), "256 x 256 pixels; 512 x 512 are declared")
+        self.refuses(self.wafer("--images", self.folder), "no .png")
+        (self.folder / "w" / "wafer000.png").write_bytes(b"no picture")
+        self.refuses(self.wafer("--images", self.folder / "w", "--size", 256), "wafer000.png")
+
+    def test_mistakes_end_with_2(self):
+        for words in (["--size", "100"], ["--size", "x"], ["--jobs", "0"], ["generate"], ["--tasks", "/no/such"], ["--clock", "sand"], ["nonsense"]):
+            with self.subTest(words=words):
+                self.refuses(self.wafer(*words))
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(TESTS / "support"))
+    import tap
+
+    Programs.built = pathlib.Path(sys.argv[1]).resolve()
+    sys.exit(tap.main(sys.argv[2:]))

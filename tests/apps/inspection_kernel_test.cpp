@@ -1,0 +1,69 @@
+#include "apps/wafer_inspection/inspection_kernel.hpp"
+
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace wafer {
+namespace {
+
+using Pixels = std::vector<std::uint8_t>;
+
+/// What the kernel makes of a part: a report of the given size, filled with 77 beforehand.
+Pixels report_of(const Pixels& part, std::size_t size, const std::vector<std::byte>& parameters) {
+  Pixels report(size, 77);
+  inspection_kernel({std::as_bytes(std::span(part)), std::as_writable_bytes(std::span(report)), parameters, {}});
+  return report;
+}
+
+std::vector<std::byte> parameters(int width, int die_height, std::size_t part_bytes) {
+  return to_bytes({{width, die_height, 10}, part_bytes});
+}
+
+// Three die rows of 2 x 1 pixels and a threshold of 10: 90 against 20 and 20 is 70 off, 60 above the threshold.
+const Pixels kPart{20, 20, 20, 90, 20, 20};
+const Pixels kReport{0, 0, 0, 60, 0, 0};
+
+TEST(InspectionKernel, ComparesThePartByItsParameters) { EXPECT_EQ(report_of(kPart, 6, parameters(2, 1, 6)), kReport); }
+
+// Buffers have the declared size, of which the part may take less: the rest of the report stays as it is.
+TEST(InspectionKernel, LeavesTheRestOfLargerBuffersAlone) {
+  Pixels part = kPart;
+  part.insert(part.end(), {255, 0, 255});
+  Pixels expected = kReport;
+  expected.insert(expected.end(), {77, 77, 77});
+  EXPECT_EQ(report_of(part, 9, parameters(2, 1, 6)), expected);
+}
+
+// Without parameters three die rows of two pixels, and the default threshold of 24: 70 - 24 = 46. A seventh byte is
+// left over.
+TEST(InspectionKernel, TakesThreeRowsWithoutParameters) {
+  EXPECT_EQ(report_of(kPart, 6, {}), (Pixels{0, 0, 0, 46, 0, 0}));
+  Pixels part = kPart;
+  part.push_back(255);
+  EXPECT_EQ(report_of(part, 7, {}), (Pixels{0, 0, 0, 46, 0, 0, 77}));
+}
+
+TEST(InspectionKernel, DoesNothingWithoutAReport) { EXPECT_EQ(report_of(kPart, 0, parameters(2, 1, 6)), Pixels{}); }
+
+TEST(InspectionKernel, ThrowsWhereThePartDoesNotFit) {
+  EXPECT_THROW(report_of(kPart, 5, parameters(2, 1, 6)), std::invalid_argument) << "a report too small";
+  EXPECT_THROW(report_of(kPart, 9, parameters(2, 1, 8)), std::invalid_argument) << "more than the input has";
+  EXPECT_THROW(report_of(kPart, 6, parameters(2, 1, ~std::size_t{0})), std::invalid_argument);
+}
+
+TEST(InspectionKernel, ThrowsWhereThePartIsNoThreeDieRows) {
+  EXPECT_THROW(report_of(kPart, 6, parameters(3, 1, 6)), std::invalid_argument) << "two";
+  EXPECT_THROW(report_of(kPart, 6, parameters(2, 1, 5)), std::invalid_argument) << "two and a half";
+  for (const int side : {0, -1}) {
+    EXPECT_THROW(report_of(kPart, 6, parameters(side, 1, 6)), std::invalid_argument) << side;
+    EXPECT_THROW(report_of(kPart, 6, parameters(2, side, 6)), std::invalid_argument) << side;
+  }
+  EXPECT_THROW(report_of({1, 2}, 2, {}), std::invalid_argument) << "no pixel for each of three rows";
+}
+
+}  // namespace
+}  // namespace wafer

@@ -1,0 +1,287 @@
+// What holds of every planner, on random machines and batches: a new row of `planners()` is picked up by itself.
+#include <algorithm>
+#include <bit>
+#include <set>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "model/planner.hpp"
+#include "tests/support/random_machine.hpp"
+#include "tests/support/slow_max_min.hpp"
+#include "tests/support/slow_simulation.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t kSeeds = 1500;
+
+class EveryPlanner : public testing::TestWithParam<Planner> {};
+
+INSTANTIATE_TEST_SUITE_P(Model, EveryPlanner, testing::ValuesIn(planners().begin(), planners().end()),
+                         [](const auto& row) { return std::string(row.param.name); });
+
+/// Calls `check` with many machines and batches; its failures come with the seed and the batch.
+template <class Check>
+void for_random_batches(const test::BatchTraits& traits, Check check, std::uint64_t seeds = kSeeds) {
+  for (std::uint64_t seed = 0; seed < seeds && !testing::Test::HasFailure(); ++seed) {
+    const Topology machine = test::random_machine(seed / 3);
+    const BatchOperation batch = test::random_batch(machine, seed, traits);
+    SCOPED_TRACE(fmt::format("seed {}: {}", seed, test::describe(machine, batch)));
+    check(machine, batch, seed);
+  }
+}
+
+TEST_P(EveryPlanner, KeepsTheRulesOfATimeline) {
+  for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+    for (const Basis basis : {Basis::Nominal, Basis::Guaranteed}) {
+      EXPECT_EQ(find_violation(machine, batch, plan(GetParam(), machine, batch, basis)).value_or("none"), "none");
+    }
+  });
+}
+
+/// The links of a stream's way, both legs.
+std::vector<LinkId> links_of(const Topology& machine, const Transfer& transfer) {
+  const RouteView route = find_route(machine, transfer);
+  std::vector<LinkId> links(route.first.begin(), route.first.end());
+  links.insert(links.end(), route.second.begin(), route.second.end());
+  return links;
+}
+
+TEST_P(EveryPlanner, ExceedsNoCapacityAtAnyInstant) {
+  for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+    BatchSimulation simulation;
+    predict(GetParam(), machine, batch, Basis::Nominal, simulation);
+    const auto capacities = test::slow_capacities(machine, Basis::Nominal);
+    std::vector<std::vector<double>> costs;
+    for (const CommandStream& stream : batch.streams()) {
+      costs.push_back(stream.transfer ? test::slow_costs(machine, links_of(machine, *stream.transfer))
+                                      : std::vector<double>{});
+    }
+    for (const RatePiece& at : simulation.pieces()) {
+      const double instant = (at.start + at.end) / 2;
+      std::vector<double> used(capacities.size(), 0);
+      for (const RatePiece& piece : simulation.pieces()) {
+        if (piece.start > instant || piece.end <= instant) continue;
+        for (std::size_t c = 0; c < used.size(); ++c) used[c] += piece.rate * costs[piece.stream][c];
+      }
+      for (std::size_t c = 0; c < used.size(); ++c) EXPECT_LE(used[c], capacities[c] * (1 + 1e-9)) << "capacity " << c;
+    }
+  });
+}
+
+TEST_P(EveryPlanner, MovesEveryByte) {
+  for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+    BatchSimulation simulation;
+    predict(GetParam(), machine, batch, Basis::Nominal, simulation);
+    std::vector<double> moved(batch.streams().size(), 0);
+    for (const RatePiece& piece : simulation.pieces()) moved[piece.stream] += piece.rate * (piece.end - piece.start);
+    for (std::size_t s = 0; s < moved.size(); ++s) {
+      const auto& transfer = batch.streams()[s].transfer;
+      const double size = transfer ? static_cast<double>(transfer->size.count) : 0;
+      EXPECT_NEAR(moved[s], size, 1e-6 * size + 1e-3) << "stream " << s;
+    }
+  });
+}
+
+TEST_P(EveryPlanner, ReplayedForwardGivesTheSameEnds) {
+  for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+    const Timeline planned = plan(GetParam(), machine, batch);
+    EXPECT_EQ(replay(GetParam(), machine, batch, planned).streams, planned.streams);
+  });
+}
+
+// The fast answer has no rounded gates; what follows from rounding them are some nanoseconds.
+TEST_P(EveryPlanner, PlansWhatItPredicts) {
+  for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+    BatchSimulation simulation;
+    const double latency = predict(GetParam(), machine, batch, Basis::Nominal, simulation);
+    const Timeline planned = plan(GetParam(), machine, batch);
+    EXPECT_GE(static_cast<double>(planned.latency.count()), latency - 1e-3);
+    EXPECT_LE(static_cast<double>(planned.latency.count()), latency + 20);
+    for (std::size_t s = 0; s < planned.streams.size(); ++s) {
+      const StreamTimes& times = simulation.times()[s];
+      const double end = planned.streams[s].kernel ? times.kernel_end : times.transfer_end;
+      EXPECT_NEAR(static_cast<double>(planned.streams[s].end().count()), end, 20) << "stream " << s;
+    }
+  });
+}
+
+TEST_P(EveryPlanner, IsTheSameBitForBitInAUsedWorkspace) {
+  BatchSimulation used;
+  for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+    BatchSimulation fresh;
+    const double once = predict(GetParam(), machine, batch, Basis::Nominal, fresh);
+    const double again = predict(GetParam(), machine, batch, Basis::Nominal, used);
+    EXPECT_EQ(std::bit_cast<std::uint64_t>(once), std::bit_cast<std::uint64_t>(again));
+    EXPECT_EQ(make_timeline(machine, batch, fresh), make_timeline(machine, batch, used));
+    EXPECT_EQ(plan(GetParam(), machine, batch), plan(GetParam(), machine, batch));
+  });
+}
+
+// Sizes, times and the staging chunk doubled, rates not.
+TEST_P(EveryPlanner, TwiceTheWorkTakesTwiceAsLong) {
+  for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t seed) {
+    const Topology slow = test::random_machine(seed / 3, 2);
+    BatchSimulation simulation;
+    const double once = predict(GetParam(), machine, batch, Basis::Nominal, simulation);
+    const double twice = predict(GetParam(), slow, test::random_batch(slow, seed, {}, 2), Basis::Nominal, simulation);
+    EXPECT_NEAR(twice, 2 * once, 20 + 1e-9 * once);
+  });
+}
+
+/// No planner is faster than the busiest capacity, than any stream alone, or than the kernels of one GPU.
+double lower_bound_ns(const Topology& machine, const BatchOperation& batch) {
+  const auto capacities = test::slow_capacities(machine, Basis::Nominal);
+  std::vector<double> busy(capacities.size(), 0);
+  std::vector<double> kernels(machine.vertices().size(), 0);
+  double bound = 0;
+  for (const CommandStream& stream : batch.streams()) {
+    double alone = 0;
+    if (stream.transfer && stream.transfer->size.count > 0) {
+      const auto costs = test::slow_costs(machine, links_of(machine, *stream.transfer));
+      const double bytes = static_cast<double>(stream.transfer->size.count);
+      double slowest = 0;
+      for (std::size_t c = 0; c < costs.size(); ++c) {
+        busy[c] += bytes * costs[c] / capacities[c];
+        slowest = std::max(slowest, bytes * costs[c] / capacities[c]);
+      }
+      alone = static_cast<double>(machine.setup().transfer.count()) + slowest;
+    }
+    if (stream.kernel) {
+      const double time = static_cast<double>(stream.kernel->time.count());
+      alone += time;
+      if (machine.vertex(stream.kernel->on).kind == VertexKind::Gpu) kernels[stream.kernel->on.index()] += time;
+    }
+    bound = std::max(bound, alone);
+  }
+  bound =
+      std::max({bound, *std::max_element(busy.begin(), busy.end()), *std::max_element(kernels.begin(), kernels.end())});
+  return bound + static_cast<double>(machine.setup().batch.count());
+}
+
+TEST_P(EveryPlanner, IsNoFasterThanTheBusiestCapacity) {
+  for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+    BatchSimulation simulation;
+    const double latency = predict(GetParam(), machine, batch, Basis::Nominal, simulation);
+    EXPECT_GE(latency, lower_bound_ns(machine, batch) * (1 - 1e-9));
+  });
+}
+
+// On a machine that keeps less than promised nothing gets faster in all, where no one waits for another.
+TEST_P(EveryPlanner, GuaranteesAreNoFasterThanNominalFigures) {
+  test::BatchTraits traits;
+  traits.kernels_share = traits.may_unmerge = false;
+  for_random_batches(traits, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+    if (batch.streams().size() != 1) return;
+    EXPECT_GE(plan(GetParam(), machine, batch, Basis::Guaranteed).latency, plan(GetParam(), machine, batch).latency);
+  });
+}
+
+// ---- the forward simulation against the slow one
+
+std::vector<double> gates_of(const Timeline& timeline, const Topology& machine) {
+  std::vector<double> gates;
+  for (const StreamTimeline& line : timeline.streams) {
+    gates.push_back(static_cast<double>((line.gate - machine.setup().batch).count()));
+  }
+  return gates;
+}
+
+void expect_like_the_slow_one(const BatchSimulation& fast, const test::SlowRun& slow) {
+  EXPECT_NEAR(fast.latency_ns(), slow.latency, 1e-9 * slow.latency);
+  for (std::size_t s = 0; s < slow.times.size(); ++s) {
+    const double tolerance = 1e-9 * slow.latency;
+    EXPECT_NEAR(fast.times()[s].transfer_start, slow.times[s].transfer_start, tolerance) << "stream " << s;
+    EXPECT_NEAR(fast.times()[s].transfer_end, slow.times[s].transfer_end, tolerance) << "stream " << s;
+    EXPECT_NEAR(fast.times()[s].kernel_start, slow.times[s].kernel_start, tolerance) << "stream " << s;
+    EXPECT_NEAR(fast.times()[s].kernel_end, slow.times[s].kernel_end, tolerance) << "stream " << s;
+  }
+}
+
+TEST(BatchSimulation, RunsForwardLikeTheSlowOne) {
+  for (const RateRule rule : {RateRule::MaxMin, RateRule::Allocated}) {
+    for_random_batches(
+        {},
+        [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+          for (const Basis basis : {Basis::Nominal, Basis::Guaranteed}) {
+            BatchSimulation fast;
+            fast.load(machine, basis, batch, rule);
+            fast.run_forward({});
+            expect_like_the_slow_one(fast, test::slow_forward(machine, basis, batch, rule, {}));
+          }
+        },
+        600);
+  }
+}
+
+// The gates are those of the aligned plan, whole nanoseconds.
+TEST(BatchSimulation, RunsFromGatesLikeTheSlowOne) {
+  for_random_batches(
+      {},
+      [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+        const Timeline planned = plan(planners()[0], machine, batch);
+        const auto gates = gates_of(planned, machine);
+        BatchSimulation fast;
+        fast.load(machine, Basis::Nominal, batch, RateRule::MaxMin);
+        std::vector<double> chain_gates;
+        for (std::size_t c = 0; c < fast.chain_count(); ++c) chain_gates.push_back(gates[fast.first_stream(c)]);
+        fast.run_forward(chain_gates);
+        expect_like_the_slow_one(fast, test::slow_forward(machine, Basis::Nominal, batch, RateRule::MaxMin, gates));
+      },
+      600);
+}
+
+// ---- single planners
+
+// Up to the nanoseconds that follow from whole gates.
+TEST(CompletionAligned, AllChainsEndTogetherWhereNothingWaits) {
+  std::size_t checked = 0;
+  for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+    BatchSimulation simulation;
+    simulation.load(machine, Basis::Nominal, batch, RateRule::MaxMin);
+    simulation.run_backward();
+    if (simulation.waited()) return;
+    ++checked;
+    const Timeline timeline = plan(*find_planner("completion_aligned"), machine, batch);
+    std::vector<Duration> last(simulation.chain_count());
+    for (std::size_t c = 0; c < simulation.chain_count(); ++c) {
+      for (std::size_t s = 0; s < timeline.streams.size(); ++s) {
+        if (timeline.streams[s].gate == timeline.streams[simulation.first_stream(c)].gate) {
+          last[c] = std::max(last[c], timeline.streams[s].end());
+        }
+      }
+      EXPECT_LE(timeline.latency - last[c], Duration{20}) << "chain " << c;
+    }
+  });
+  EXPECT_GT(checked, kSeeds / 4);
+}
+
+// Jackson's rule: no other serial order of at most five chains is shorter, where no two of them want one GPU.
+TEST(TimeDivision, IsTheBestSerialOrderWhereNoKernelsShareAGpu) {
+  test::BatchTraits traits;
+  traits.most_streams = 5;
+  traits.kernels_share = traits.may_unmerge = false;
+  for_random_batches(
+      traits,
+      [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+        BatchSimulation simulation;
+        const double latency = predict(*find_planner("time_division"), machine, batch, Basis::Nominal, simulation);
+        std::vector<std::size_t> order(simulation.chain_count());
+        for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+        do {
+          double transfers = 0, end = 0;
+          for (const std::size_t chain : order) {
+            const double own = simulation.transfers_alone_ns(chain);
+            transfers += own;
+            end = std::max(end, (own > 0 ? transfers : 0) + simulation.kernels_ns(chain));
+          }
+          EXPECT_GE(end + simulation.batch_setup_ns(), latency - 5);  // each turn begins at a whole nanosecond
+        } while (std::next_permutation(order.begin(), order.end()));
+      },
+      600);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,135 @@
+// A program of its own: it replaces `operator new` to count what the real-time path takes from the heap.
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/runtime/task_runs.hpp"
+
+namespace {
+
+std::atomic<std::uint64_t> allocations{0};
+
+void* counted_or_null(std::size_t size) noexcept {
+  ++allocations;
+  return std::malloc(size > 0 ? size : 1);
+}
+
+void* counted(std::size_t size) {
+  if (void* memory = counted_or_null(size)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return counted(size); }
+void* operator new[](std::size_t size) { return counted(size); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return counted_or_null(size); }
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return counted_or_null(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace tutti {
+namespace {
+
+using test::bound;
+using test::copy_stream;
+using test::Station;
+
+TEST(Allocation, IsCountedHere) {
+  const std::uint64_t before = allocations;
+  std::vector<int> some(10);
+  EXPECT_GT(allocations, before);
+}
+
+/// Copies over every path, a kernel behind each.
+struct AllPaths {
+  explicit AllPaths(Station& station) {
+    for (const auto& [from, to] : {std::pair("mem0", "gpu0"), {"gpu0", "mem0"}, {"gpu0", "gpu1"}, {"gpu1", "gpu2"}}) {
+      streams.push_back(copy_stream(std::string(from) + to, station.at(from), station.at(to), 3007));
+      if (station.at(to) != station.at("mem0"))
+        streams.back().kernel = Kernel{station.at(to), Duration{50}, Duration{50}, "checksum"};
+      buffers.push_back(station.allocate(station.at(from), 3007));
+      buffers.push_back(station.allocate(station.at(to), 3007));
+      bindings.push_back(bound(buffers[buffers.size() - 2].view(), buffers.back().view()));
+    }
+  }
+
+  std::vector<CommandStream> streams;
+  std::vector<Buffer> buffers;
+  std::vector<StreamBinding> bindings;
+};
+
+TEST(Allocation, HappensNowhereBetweenIssueAndCompletion) {
+  Station station;
+  const AllPaths paths(station);
+  auto first = station.prepare(paths.streams, paths.bindings);
+  auto second = station.prepare(paths.streams, paths.bindings);
+  const std::uint64_t before = allocations;
+  bool fine = true;
+  for (int run = 0; run < 50; ++run) {
+    fine &= batchOpAsync(station.executor, first).has_value();
+    fine &= batchOpAsync(station.executor, second).has_value();
+    while (!batchOpQuery(station.executor, second)) {
+    }
+    fine &= batchOpSynchronize(station.executor, first).has_value();
+    fine &= batchOpSynchronize(station.executor, second).has_value();
+    fine &= batchOp(station.executor, first).has_value();
+  }
+  EXPECT_EQ(allocations - before, 0U);
+  EXPECT_TRUE(fine);
+}
+
+/// A program that does nothing itself, and notes what was allocated between its first and its last job.
+class CountingProgram final : public TaskProgram {
+ public:
+  explicit CountingProgram(Station& station) : paths_(station) {}
+
+  Expected<std::vector<StreamBinding>> bind(DeviceBackend&, const BatchOperation&, std::size_t, std::size_t) override {
+    return paths_.bindings;
+  }
+  void on_ready(const Job& job) override {
+    if (job.index == 0) at_first_ = allocations;
+    at_last_ = allocations;
+  }
+
+  [[nodiscard]] const AllPaths& paths() const { return paths_; }
+  [[nodiscard]] std::uint64_t allocated() const { return at_last_ - at_first_; }
+
+ private:
+  AllPaths paths_;
+  std::uint64_t at_first_ = 0;
+  std::uint64_t at_last_ = 0;
+};
+
+// Two tasks with jitter and several buffer sets: a job of batches every 100 us, and declared Wcets between.
+TEST(Allocation, HappensNowhereInTheDispatchersLoop) {
+  for (const Policy policy : {Policy::Edf, Policy::Rm, Policy::Dm}) {
+    Station station;
+    CountingProgram batches(station);
+    test::WatchedProgram declared;
+    TaskSet set{station.machine,
+                policy,
+                {test::with_jitter(test::task("batches", 0, 100'000), 500),
+                 test::with_jitter(test::task("declared", 700, 30'000), 9'000)}};
+    set.tasks[0].declared_wcet.reset();
+    set.tasks[0].steps = {station.batch(batches.paths().streams), HostStep{Duration{5}}};
+    for (Task& task : set.tasks) task.deadline = 3 * task.period;
+    const AdmittedTaskSet admitted = test::admit(set);
+    TaskProgram* const table[] = {&batches, &declared};
+    RunOptions options = test::first_jobs(400);
+    const auto record = run_tasks(station.executor, admitted, table, options);
+    ASSERT_TRUE(record.has_value());
+    EXPECT_EQ(record->jobs.size(), 400U);
+    EXPECT_EQ(batches.allocated(), 0U) << to_string(policy);
+  }
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,398 @@
+// What every backend owes to the executor. To hold a new one to it, add its row to `kBackends`.
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <ostream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/runtime/small_machine.hpp"
+
+namespace tutti {
+
+/// One backend on one clock.
+struct BackendRow {
+  const char* name;
+  std::unique_ptr<Clock> (*make_clock)();
+  test::Station::MakeBackend make_backend;
+};
+
+/// Shown by GoogleTest as the parameter of a test.
+inline void PrintTo(const BackendRow& row, std::ostream* out) { *out << row.name; }
+
+namespace {
+
+using test::bound;
+using test::copy_stream;
+using test::kernel_stream;
+using test::part_of;
+using test::pattern;
+using test::Station;
+using Byteses = std::vector<std::byte>;
+
+template <class SomeClock>
+std::unique_ptr<Clock> make_clock() {
+  return std::make_unique<SomeClock>();
+}
+
+constexpr std::array kBackends{
+    BackendRow{"SimVirtual", make_clock<VirtualClock>, Station::make_sim},
+    BackendRow{"SimReal", make_clock<RealClock>, Station::make_sim},
+};
+
+void invert(const KernelLaunch& launch) {
+  std::transform(launch.input.begin(), launch.input.end(), launch.output.begin(), [](std::byte b) { return ~b; });
+}
+
+class EveryBackend : public testing::TestWithParam<BackendRow> {
+ protected:
+  EveryBackend() : station(GetParam().make_clock(), GetParam().make_backend) {
+    add("invert", invert);
+    add("mark", [this](const KernelLaunch& launch) { marks += static_cast<char>(launch.parameters[0]); });
+    add("fail", [](const KernelLaunch&) { throw std::runtime_error("the wafer fell off"); });
+    add("fail_oddly", [](const KernelLaunch&) { throw 7; });
+  }
+
+  void add(std::string name, HostKernel kernel) {
+    ASSERT_TRUE(station.kernels.add(std::move(name), std::move(kernel)).has_value());
+  }
+
+  /// A batch of one kernel, which appends a letter to `marks`.
+  PreparedBatch marking(char mark) {
+    return station.prepare({kernel_stream("s", station.at("gpu0"), "mark")},
+                           {{{}, {}, {}, {}, {static_cast<std::byte>(mark)}}});
+  }
+
+  std::string marks;
+  Station station;
+};
+
+INSTANTIATE_TEST_SUITE_P(Table, EveryBackend, testing::ValuesIn(kBackends),
+                         [](const auto& row) { return std::string(row.param.name); });
+
+// The destination is 64 bytes longer at either end than what is copied; the source too.
+TEST_P(EveryBackend, MovesTheBytesOfEveryPathAndNoOthers) {
+  constexpr std::size_t kRim = 64;
+  // Staged copies go in chunks of 1000 bytes: less than one, one, one and a rest, three and a rest.
+  for (const std::size_t size : {1U, 999U, 1000U, 1001U, 3007U}) {
+    for (const auto& [from, to] :
+         {std::pair("mem0", "gpu0"), {"gpu0", "mem0"}, {"gpu0", "gpu1"}, {"gpu0", "gpu2"}, {"gpu2", "gpu1"}}) {
+      SCOPED_TRACE(testing::Message() << from << " to " << to << ", " << size << " bytes");
+      const Byteses sent = pattern(size + 2 * kRim, size);
+      Byteses expected = pattern(size + 2 * kRim, size + 1);
+      const Buffer source = station.allocate(station.at(from), sent.size());
+      const Buffer destination = station.allocate(station.at(to), sent.size());
+      station.write(source.view(), sent);
+      station.write(destination.view(), expected);
+      station.copy(part_of(source.view(), kRim, static_cast<std::int64_t>(size)),
+                   part_of(destination.view(), kRim, static_cast<std::int64_t>(size)));
+      std::copy_n(sent.begin() + kRim, size, expected.begin() + kRim);
+      EXPECT_EQ(station.read(destination.view()), expected);
+      EXPECT_EQ(station.read(source.view()), sent);
+    }
+  }
+}
+
+TEST_P(EveryBackend, MovesOnlyTheDeclaredSizeOfLargerBuffers) {
+  const Buffer source = station.allocate(station.at("mem0"), 100);
+  const Buffer destination = station.allocate(station.at("gpu0"), 100);
+  const Byteses sent = pattern(100, 1);
+  station.write(source.view(), sent);
+  auto batch = station.prepare({copy_stream("s", station.at("mem0"), station.at("gpu0"), 60)},
+                               {bound(source.view(), destination.view())});
+  station.run(batch);
+  Byteses expected(100);
+  std::copy_n(sent.begin(), 60, expected.begin());
+  EXPECT_EQ(station.read(destination.view()), expected);
+}
+
+TEST_P(EveryBackend, MovesAllStreamsOfABatch) {
+  const std::array<std::pair<const char*, const char*>, 4> ways{
+      {{"mem0", "gpu0"}, {"mem0", "gpu1"}, {"gpu2", "mem0"}, {"gpu1", "gpu2"}}};
+  std::vector<Buffer> buffers;
+  std::vector<CommandStream> streams;
+  std::vector<StreamBinding> bindings;
+  std::vector<Byteses> sent;
+  for (const auto& [from, to] : ways) {
+    const std::size_t size = 2000 + 1500 * streams.size();
+    sent.push_back(pattern(size, size));
+    buffers.push_back(station.allocate(station.at(from), size));
+    station.write(buffers.back().view(), sent.back());
+    buffers.push_back(station.allocate(station.at(to), size));
+    bindings.push_back(bound(buffers[buffers.size() - 2].view(), buffers.back().view()));
+    streams.push_back(copy_stream("s" + std::to_string(streams.size()), station.at(from), station.at(to),
+                                  static_cast<std::int64_t>(size)));
+  }
+  auto batch = station.prepare(streams, bindings);
+  station.run(batch);
+  for (std::size_t s = 0; s < ways.size(); ++s) EXPECT_EQ(station.read(buffers[2 * s + 1].view()), sent[s]) << s;
+}
+
+TEST_P(EveryBackend, NewMemoryIsZero) {
+  for (const char* where : {"mem0", "gpu0"}) {
+    const Buffer buffer = station.allocate(station.at(where), 5000);
+    EXPECT_EQ(station.read(buffer.view()), Byteses(5000)) << where;
+  }
+}
+
+TEST_P(EveryBackend, ZeroBytesAreATransferToo) {
+  const Buffer output = station.allocate(station.at("gpu0"), 8);
+  auto behind = copy_stream("behind", station.at("mem0"), station.at("gpu0"), 0);
+  behind.kernel = Kernel{station.at("gpu0"), Duration{10}, Duration{10}, "mark"};
+  auto batch = station.prepare({copy_stream("direct", station.at("gpu1"), station.at("mem0"), 0), behind,
+                                copy_stream("staged", station.at("gpu1"), station.at("gpu2"), 0)},
+                               {{}, {{}, {}, {}, {}, {std::byte{'z'}}}, {}});
+  station.run(batch);
+  EXPECT_EQ(marks, "z");
+}
+
+TEST_P(EveryBackend, KernelsWorkOnWhatTheirTransferBrought) {
+  const Byteses sent = pattern(1000, 3);
+  const Buffer source = station.allocate(station.at("mem0"), 1000);
+  const Buffer destination = station.allocate(station.at("gpu0"), 1200);  // larger: the kernel sees what was filled
+  const Buffer output = station.allocate(station.at("gpu0"), 1200);
+  station.write(source.view(), sent);
+  auto stream = copy_stream("s", station.at("mem0"), station.at("gpu0"), 1000);
+  stream.kernel = Kernel{station.at("gpu0"), Duration{50}, Duration{50}, "invert"};
+  auto batch = station.prepare({stream}, {{source.view(), destination.view(), {}, output.view(), {}}});
+  station.run(batch);
+  Byteses expected(1200);
+  std::transform(sent.begin(), sent.end(), expected.begin(), [](std::byte b) { return ~b; });
+  EXPECT_EQ(station.read(output.view()), expected);
+}
+
+TEST_P(EveryBackend, KernelsTakeTheInputTheyAreGiven) {
+  const Buffer input = station.allocate(station.at("gpu1"), 300);
+  const Buffer output = station.allocate(station.at("gpu1"), 300);
+  station.write(input.view(), Byteses(300, std::byte{0x0f}));
+  auto batch = station.prepare({kernel_stream("s", station.at("gpu1"), "invert")},
+                               {{{}, {}, part_of(input.view(), 100, 100), part_of(output.view(), 100, 100), {}}});
+  station.run(batch);
+  Byteses expected(300);
+  std::fill_n(expected.begin() + 100, 100, std::byte{0xf0});
+  EXPECT_EQ(station.read(output.view()), expected);
+}
+
+// A kernel on a cpu is host work on what lies in a memory.
+TEST_P(EveryBackend, HostKernelsWorkInMainMemory) {
+  const Buffer source = station.allocate(station.at("gpu0"), 100);
+  const Buffer destination = station.allocate(station.at("mem0"), 100);
+  const Buffer output = station.allocate(station.at("mem0"), 100);
+  station.write(source.view(), Byteses(100, std::byte{1}));
+  auto stream = copy_stream("s", station.at("gpu0"), station.at("mem0"), 100);
+  stream.kernel = Kernel{station.at("cpu0"), Duration{50}, Duration{50}, "invert"};
+  auto batch = station.prepare({stream}, {{source.view(), destination.view(), {}, output.view(), {}}});
+  station.run(batch);
+  EXPECT_EQ(station.read(output.view()), Byteses(100, std::byte{0xfe}));
+}
+
+TEST_P(EveryBackend, AKernelThatThrowsFailsItsBatchAndNoOther) {
+  const Buffer source = station.allocate(station.at("mem0"), 100);
+  const Buffer destination = station.allocate(station.at("gpu0"), 100);
+  auto fine = station.copying(source.view(), destination.view());
+  for (const auto& [kernel, what] :
+       {std::pair("fail", "the wafer fell off"), {"fail_oddly", "it threw something that is no std::exception"}}) {
+    auto failing = station.prepare({kernel_stream("first", station.at("gpu0"), kernel),
+                                    kernel_stream("second", station.at("gpu1"), "fail_oddly", 20)},
+                                   {{}, {}});
+    ASSERT_TRUE(batchOpAsync(station.executor, failing).has_value());
+    ASSERT_TRUE(batchOpAsync(station.executor, fine).has_value());
+    const auto result = batchOpSynchronize(station.executor, failing);
+    ASSERT_FALSE(result.has_value());
+    EXPECT_EQ(result.error().code, ErrorCode::Kernel);
+    // Both streams are to end together: the second kernel, of 20 ns, starts first and is the one that is told.
+    EXPECT_NE(result.error().message.find("kernel 'fail_oddly' of stream 'second' failed"), std::string::npos)
+        << result.error().message;
+    station.expect_fine(batchOpSynchronize(station.executor, fine));
+
+    auto alone = station.prepare({kernel_stream("only", station.at("gpu0"), kernel)}, {{}});
+    for (int run = 0; run < 2; ++run) {
+      const auto error = batchOp(station.executor, alone);
+      ASSERT_FALSE(error.has_value());
+      EXPECT_EQ(error.error().message, std::string("kernel '") + kernel + "' of stream 'only' failed: " + what +
+                                           "; its batch's results are invalid");
+    }
+  }
+}
+
+TEST_P(EveryBackend, RefusesBindingsThatDoNotFit) {
+  const VertexId mem = station.at("mem0"), gpu0 = station.at("gpu0"), gpu1 = station.at("gpu1");
+  const Buffer host = station.allocate(mem, 100), device = station.allocate(gpu0, 100),
+               other = station.allocate(gpu1, 100);
+  const BufferView h = host.view(), d = device.view(), o = other.view();
+  auto stream = copy_stream("s", mem, gpu0, 100);
+  stream.kernel = Kernel{gpu0, Duration{10}, Duration{10}, "spin"};
+  EXPECT_EQ(station.refusal({stream}, {bound(h, d)}), "");
+
+  EXPECT_EQ(station.refusal({stream}, {}), "the batch has 1 streams and 0 bindings; bind each stream");
+  EXPECT_EQ(station.refusal({stream}, {bound(h, d), {}}), "the batch has 1 streams and 2 bindings; bind each stream");
+  EXPECT_EQ(station.refusal({stream}, {bound(d, d)}),
+            "the source buffer of stream 's' lies in 'gpu0'; it belongs into 'mem0'");
+  EXPECT_EQ(station.refusal({stream}, {bound(h, o)}),
+            "the destination buffer of stream 's' lies in 'gpu1'; it belongs into 'gpu0'");
+  EXPECT_EQ(station.refusal({stream}, {bound(h.first(Bytes{99}), d)}),
+            "the source buffer of stream 's' has 99 B; it needs 100 B");
+  EXPECT_EQ(station.refusal({stream}, {bound(h, d.first(Bytes{99}))}),
+            "the destination buffer of stream 's' has 99 B; it needs 100 B");
+  EXPECT_NE(station.refusal({stream}, {{}}), "");
+  EXPECT_NE(station.refusal({stream}, {bound(h, {gpu0, nullptr, Bytes{100}})}), "");
+  EXPECT_NE(station.refusal({stream}, {bound(h, {gpu0, d.data, Bytes{-1}})}), "");
+}
+
+TEST_P(EveryBackend, RefusesKernelBuffersElsewhere) {
+  const VertexId mem = station.at("mem0"), gpu0 = station.at("gpu0");
+  const Buffer host = station.allocate(mem, 100), device = station.allocate(gpu0, 100);
+  const BufferView h = host.view(), d = device.view();
+  const auto on_gpu = kernel_stream("s", gpu0, "spin");
+  const auto on_cpu = kernel_stream("s", station.at("cpu0"), "spin");
+  EXPECT_EQ(station.refusal({on_gpu}, {{{}, {}, d, d, {}}}), "");
+  EXPECT_EQ(station.refusal({on_gpu}, {{{}, {}, h, d, {}}}),
+            "the kernel input buffer of stream 's' lies in 'mem0'; it belongs into 'gpu0'");
+  EXPECT_EQ(station.refusal({on_gpu}, {{{}, {}, d, h, {}}}),
+            "the kernel output buffer of stream 's' lies in 'mem0'; it belongs into 'gpu0'");
+  EXPECT_NE(station.refusal({on_gpu}, {{{}, {}, d, {gpu0, nullptr, Bytes{8}}, {}}}), "");
+  EXPECT_NE(station.refusal({on_gpu}, {{{}, {}, d, {gpu0, d.data, Bytes{-8}}, {}}}), "");
+  EXPECT_EQ(station.refusal({on_cpu}, {{{}, {}, h, h, {}}}), "");
+  EXPECT_NE(station.refusal({on_cpu}, {{{}, {}, h, d, {}}}), "");
+}
+
+TEST_P(EveryBackend, RefusesKernelsNobodyKnows) {
+  const std::string refusal = station.refusal({kernel_stream("s", station.at("gpu0"), "die_compair")}, {{}});
+  EXPECT_NE(refusal.find("stream 's' wants the kernel 'die_compair', which is not registered"), std::string::npos)
+      << refusal;
+  EXPECT_NE(refusal.find("invert"), std::string::npos) << refusal;
+}
+
+// gpu2 has 100 kB: 60 kB and 40 kB fill it to the last byte.
+TEST_P(EveryBackend, KeepsToTheMemoryOfAGpu) {
+  const VertexId gpu2 = station.at("gpu2");
+  Buffer most = station.allocate(gpu2, 60'000);
+  {
+    const Buffer rest = station.allocate(gpu2, 40'000);
+    const auto more = station.backend->allocate(gpu2, Bytes{1});
+    ASSERT_FALSE(more.has_value());
+    EXPECT_EQ(more.error().code, ErrorCode::Machine);
+    EXPECT_EQ(more.error().message, "1 B more do not fit on gpu2: 100 kB of 100 kB are in use");
+    EXPECT_TRUE(station.backend->allocate(gpu2, Bytes{0}).has_value());
+  }
+  const Buffer again = station.allocate(gpu2, 40'000);  // what was given back can be had again
+  most = Buffer();
+  EXPECT_TRUE(station.backend->allocate(gpu2, Bytes{60'000}).has_value());
+  Buffer moved = station.allocate(gpu2, 60'000);
+  const Buffer owner = std::move(moved);
+  EXPECT_FALSE(station.backend->allocate(gpu2, Bytes{1}).has_value()) << "moving gives nothing back";
+}
+
+TEST_P(EveryBackend, RefusesBuffersThatCannotBe) {
+  for (const char* where : {"cpu0", "hub0"}) {
+    const auto buffer = station.backend->allocate(station.at(where), Bytes{1});
+    ASSERT_FALSE(buffer.has_value());
+    EXPECT_EQ(buffer.error().code, ErrorCode::InvalidInput);
+    EXPECT_NE(buffer.error().message.find(where), std::string::npos);
+  }
+  const auto negative = station.backend->allocate(station.at("mem0"), Bytes{-1});
+  ASSERT_FALSE(negative.has_value());
+  EXPECT_EQ(negative.error().code, ErrorCode::InvalidInput);
+}
+
+TEST_P(EveryBackend, RunsBatchesInTheOrderOfIssue) {
+  auto a = marking('a');
+  auto b = marking('b');
+  auto c = marking('c');
+  for (PreparedBatch* batch : {&b, &c, &a}) ASSERT_TRUE(batchOpAsync(station.executor, *batch).has_value());
+  station.expect_fine(batchOpSynchronize(station.executor, a));
+  EXPECT_EQ(marks, "bca");
+}
+
+// The second batch takes to gpu1 what the first one brings to gpu0, so it may not start before that is all there; its
+// kernel takes no time, and alone it could be finished 3000 ns before the first.
+TEST_P(EveryBackend, RunsBatchesAtomically) {
+  const Byteses sent = pattern(3000, 9);
+  const Buffer source = station.allocate(station.at("mem0"), 3000);
+  const Buffer middle = station.allocate(station.at("gpu0"), 3000);
+  const Buffer end = station.allocate(station.at("gpu1"), 10);
+  station.write(source.view(), sent);
+  auto first = station.copying(source.view(), middle.view());
+  auto second = station.copying(part_of(middle.view(), 2990, 10), end.view());
+  ASSERT_TRUE(batchOpAsync(station.executor, first).has_value());
+  ASSERT_TRUE(batchOpAsync(station.executor, second).has_value());
+  station.expect_fine(batchOpSynchronize(station.executor, second));
+  EXPECT_TRUE(batchOpQuery(station.executor, first)) << "the second is finished, so the first is";
+  EXPECT_EQ(station.read(end.view()), Byteses(sent.end() - 10, sent.end()));
+}
+
+TEST_P(EveryBackend, ABatchRunsAgainAndAgain) {
+  const Buffer source = station.allocate(station.at("mem0"), 2500);
+  const Buffer destination = station.allocate(station.at("gpu2"), 2500);
+  auto batch = station.copying(source.view(), destination.view());
+  for (std::uint64_t round = 0; round < 20; ++round) {
+    station.write(source.view(), pattern(2500, round));
+    station.run(batch);
+    ASSERT_EQ(station.read(destination.view()), pattern(2500, round)) << round;
+  }
+}
+
+TEST_P(EveryBackend, PollingEnds) {
+  auto a = marking('a');
+  auto b = marking('b');
+  EXPECT_TRUE(batchOpQuery(station.executor, a)) << "nothing was issued yet";
+  ASSERT_TRUE(batchOpAsync(station.executor, a).has_value());
+  ASSERT_TRUE(batchOpAsync(station.executor, b).has_value());
+  EXPECT_FALSE(batchOpQuery(station.executor, b) && marks.empty());
+  while (!batchOpQuery(station.executor, b)) {
+  }
+  EXPECT_EQ(marks, "ab");
+  station.expect_fine(batchOpSynchronize(station.executor, a));
+  station.expect_fine(batchOpSynchronize(station.executor, b));
+}
+
+TEST_P(EveryBackend, ABatchThatGoesHasRunThrough) {
+  {
+    auto a = marking('a');
+    auto b = marking('b');
+    auto c = marking('c');
+    for (PreparedBatch* batch : {&c, &b, &a}) ASSERT_TRUE(batchOpAsync(station.executor, *batch).has_value());
+  }  // c goes first, though a was issued last
+  EXPECT_EQ(marks, "cba");
+  auto again = marking('d');
+  station.run(again);
+  EXPECT_EQ(marks, "cbad");
+  ASSERT_TRUE(batchOpAsync(station.executor, again).has_value());
+  again = marking('e');  // what it replaces runs through, too
+  EXPECT_EQ(marks, "cbadd");
+}
+
+TEST_P(EveryBackend, BuffersMayOutliveIt) {
+  auto backend = GetParam().make_backend(station.machine, station.kernels, *station.clock);
+  const Buffer host = backend->allocate(station.at("mem0"), Bytes{100}).value();
+  const Buffer device = backend->allocate(station.at("gpu0"), Bytes{100}).value();
+  backend.reset();
+  std::fill_n(host.view().data, 100, std::byte{1});
+  EXPECT_EQ(host.view().size, Bytes{100});
+}
+
+// Segments: 0 to 1000 the lead, 1000 to 3500 the data.
+TEST_P(EveryBackend, MeasuresEveryByte) {
+  const Buffer source = station.allocate(station.at("gpu0"), 2500);
+  const Buffer destination = station.allocate(station.at("gpu2"), 2500);
+  auto batch = station.copying(source.view(), destination.view());
+  station.run(batch);
+  const Timeline measured = batch.measured();
+  ASSERT_EQ(measured.streams.size(), 1U);
+  EXPECT_EQ(measured.streams[0].transfer->path, CopyPath::Staged);
+  Bytes arrived;
+  for (const Segment& segment : measured.streams[0].transfer->segments) arrived += segment.bytes;
+  EXPECT_EQ(arrived, Bytes{2500});
+  EXPECT_LE(measured.streams[0].transfer->end, measured.latency);
+  if (station.clock->runs_by_itself()) return;
+  EXPECT_EQ(measured, batch.plan());
+  EXPECT_EQ(measured.latency, Duration{3500});
+}
+
+}  // namespace
+}  // namespace tutti

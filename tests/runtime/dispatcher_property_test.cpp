@@ -1,0 +1,160 @@
+// What was admitted holds: seeded task sets, run on the virtual clock, against their bounds.
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "sched/wcet.hpp"
+#include "tests/runtime/task_runs.hpp"
+#include "tests/support/task_timings.hpp"
+
+namespace tutti {
+namespace {
+
+using test::first_jobs;
+using test::Random;
+using test::VirtualRun;
+
+constexpr oracle::TimingRanges kSets{.tasks_min = 1,
+                                     .tasks_max = 5,
+                                     .wcet_max = 6,
+                                     .period_min = 4,
+                                     .period_max = 40,
+                                     .deadline_min = 4,
+                                     .deadline_max = 70,
+                                     .jitter_max = 8};
+
+TaskSet random_set(oracle::Dice& dice, Policy policy) {
+  TaskSet set{{}, policy, {}};
+  for (const TaskTiming& timing : oracle::random_timings(dice, kSets)) {
+    Task task = test::task("t" + std::to_string(set.tasks.size()), timing.wcet.count(), timing.period.count());
+    task.deadline = timing.deadline;
+    task.jitter = timing.jitter;
+    task.offset = Duration{dice.roll(0, 50)};
+    set.tasks.push_back(std::move(task));
+  }
+  return set;
+}
+
+bool is_admitted(const TaskSet& set) {
+  return AdmissionController(planners().front()).decide(set).admitted.has_value();
+}
+
+/// No job misses, none responds later than its task's bound, where there is one.
+void expect_promise_kept(const AdmittedTaskSet& admitted, const RunRecord& record) {
+  for (const JobRecord& job : record.jobs) {
+    ASSERT_FALSE(job.error.has_value()) << job.error->message;
+    ASSERT_FALSE(job.missed()) << "job " << job.index << " of task " << job.task.index();
+    ASSERT_GE(job.start, job.arrival);
+    const auto& bound = admitted.worst_responses()[job.task.index()];
+    if (!bound) continue;
+    ASSERT_LE(*job.finish - job.arrival, *bound) << "job " << job.index << " of task " << job.task.index();
+  }
+}
+
+/// Jobs that may take less than their Wcet, and that never share a buffer set with a live one.
+void watch(VirtualRun& run, std::vector<std::set<std::size_t>>& live, Random& random, bool early) {
+  live.resize(run.programs.size());
+  for (std::size_t i = 0; i < run.programs.size(); ++i) {
+    run.programs[i].when_ready = [&live, i](const Job& job) {
+      EXPECT_TRUE(live[i].insert(job.buffer_set).second) << "job " << job.index << " shares its buffers";
+    };
+    run.programs[i].after = [&live, i](const Job& job) { live[i].erase(job.buffer_set); };
+    if (!early) continue;
+    run.programs[i].instead = [&random](Job& job) -> Expected<void> {
+      const auto most = static_cast<std::uint64_t>(job.task().declared_wcet->count());
+      job.executor().clock().wait_until(job.executor().clock().now() +
+                                        Duration{static_cast<std::int64_t>(random.below(most + 1))});
+      return {};
+    };
+  }
+}
+
+class EveryPolicy : public testing::TestWithParam<Policy> {};
+
+INSTANTIATE_TEST_SUITE_P(Table, EveryPolicy, testing::Values(Policy::Edf, Policy::Rm, Policy::Dm),
+                         [](const auto& policy) { return std::string(to_string(policy.param)); });
+
+TEST_P(EveryPolicy, AdmittedSetsKeepTheirPromise) {
+  oracle::Dice dice(17);
+  Random random(23);
+  int admitted = 0;
+  for (int round = 0; round < 1500; ++round) {
+    const TaskSet set = random_set(dice, GetParam());
+    if (!is_admitted(set)) continue;
+    ++admitted;
+    SCOPED_TRACE("round " + std::to_string(round));
+    VirtualRun run(set);
+    std::vector<std::set<std::size_t>> live;
+    watch(run, live, random, round % 3 == 0);
+    expect_promise_kept(run.admitted, run.run(first_jobs(300, static_cast<std::uint64_t>(round))));
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(admitted, 200) << "the ranges make too few sets that can be run";
+}
+
+/// A job of a batch of copies with kernels, a host step, and a batch back.
+Task random_job(const test::Station& station, Random& random, std::string name) {
+  const VertexId mem = station.at("mem0");
+  const VertexId gpus[] = {station.at("gpu0"), station.at("gpu1"), station.at("gpu2")};
+  std::vector<CommandStream> there, back;
+  for (int s = random.between(1, 4); s > 0; --s) {
+    const VertexId gpu = gpus[random.below(3)];
+    const std::int64_t size = random.between(0, 3000);
+    there.push_back(test::copy_stream("s" + std::to_string(s), mem, gpu, size));
+    if (random.one_in(2)) {
+      const Duration time{random.between(0, 500)};
+      there.back().kernel = Kernel{gpu, time, 2 * time, "checksum"};
+    }
+    back.push_back(
+        test::copy_stream("s" + std::to_string(s), gpu, random.one_in(3) && gpu != gpus[0] ? gpus[0] : mem, size));
+  }
+  Task task;
+  task.name = std::move(name);
+  task.steps = {station.batch(there), HostStep{Duration{random.between(0, 300)}}, station.batch(back)};
+  return task;
+}
+
+// Periods are 1 to 4 times the work of all tasks, so some sets are refused and most admitted sets are busy. Each job
+// takes its Wcet to the nanosecond, since it runs by the plan that it was admitted with and the margin is 0.
+TEST_P(EveryPolicy, BatchesKeepTheirPromise) {
+  int admitted = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    test::Station station;
+    Random random(seed);
+    TaskSet set{station.machine, GetParam(), {}};
+    Duration work{};
+    for (int i = random.between(1, 3); i > 0; --i) {
+      set.tasks.push_back(random_job(station, random, "t" + std::to_string(i)));
+      work += bound_job(set.tasks.back(), set.machine, planners().front()).wcet.bound();
+    }
+    for (Task& task : set.tasks) {
+      task.period = work * random.between(10, 40) / 10;
+      task.deadline = task.period * random.between(8, 20) / 10;
+      task.jitter = task.period * random.between(0, 2) / 10;
+      task.offset = Duration{random.between(0, 5000)};
+    }
+    if (!is_admitted(set)) continue;
+    ++admitted;
+    const AdmittedTaskSet promise = test::admit(set);
+    std::vector<std::unique_ptr<PatternProgram>> programs;
+    std::vector<TaskProgram*> table;
+    for (const Task& task : set.tasks)
+      table.push_back(programs.emplace_back(std::make_unique<PatternProgram>(station.machine, task, seed)).get());
+    const auto record = run_tasks(station.executor, promise, table, first_jobs(40, seed));
+    ASSERT_TRUE(record.has_value()) << record.error().text();
+    expect_promise_kept(promise, *record);
+    for (const JobRecord& job : record->jobs) {
+      ASSERT_EQ(*job.finish - job.start, promise.timings()[job.task.index()].wcet) << "job " << job.index;
+    }
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(admitted, 50);
+}
+
+}  // namespace
+}  // namespace tutti

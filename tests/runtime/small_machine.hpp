@@ -1,0 +1,153 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "runtime/sim/sim_backend.hpp"
+#include "runtime/tutti.hpp"
+#include "tests/support/random.hpp"
+#include "tests/support/yaml_text.hpp"
+
+namespace tutti::test {
+
+/// Three GPUs behind links of 1 byte/ns, so that n bytes take n ns; what they share is never full. gpu0 and gpu1 reach
+/// each other; to and from gpu2, which has 100 kB, a copy goes through mem0 in chunks of 1000 bytes: its data starts
+/// 1000 ns late.
+/// @param memory_link  of mem0; below 3 GB/s copies to and from the GPUs get into each other's way, and rates change.
+inline Topology small_machine(const std::string& memory_link = "8 GB/s") {
+  return make_machine(R"(  vertices:
+    mem0: {kind: memory}
+    cpu0: {kind: cpu}
+    hub0: {kind: hub}
+    hub1: {kind: hub}
+    gpu0: {kind: gpu}
+    gpu1: {kind: gpu}
+    gpu2: {kind: gpu, memory: 100 kB}
+  links:
+    - {from: mem0, to: cpu0, bandwidth: )" +
+                      memory_link + ", back: " + memory_link + R"(}
+    - {from: cpu0, to: hub0, bandwidth: 8 GB/s, back: 8 GB/s}
+    - {from: cpu0, to: hub1, bandwidth: 8 GB/s, back: 8 GB/s}
+    - {from: hub0, to: gpu0, bandwidth: 1 GB/s, back: 1 GB/s}
+    - {from: hub0, to: gpu1, bandwidth: 1 GB/s, back: 1 GB/s}
+    - {from: hub1, to: gpu2, bandwidth: 1 GB/s, back: 1 GB/s}
+  staging: {chunk: 1000 B}
+)");
+}
+
+/// A part of a buffer.
+inline BufferView part_of(const BufferView& buffer, std::int64_t offset, std::int64_t size) {
+  return {buffer.where, buffer.data + offset, Bytes{size}};
+}
+
+/// Bytes that are the same for the same seed.
+inline std::vector<std::byte> pattern(std::size_t size, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<std::byte> bytes(size);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.next());
+  return bytes;
+}
+
+inline CommandStream copy_stream(std::string name, VertexId from, VertexId to, std::int64_t size) {
+  return {std::move(name), Transfer{from, to, Bytes{size}, {}, {}}, {}, {}};
+}
+
+inline CommandStream kernel_stream(std::string name, VertexId on, std::string kernel, std::int64_t ns = 10) {
+  return {std::move(name), {}, Kernel{on, Duration{ns}, Duration{ns}, std::move(kernel)}, {}};
+}
+
+inline StreamBinding bound(const BufferView& source, const BufferView& destination) {
+  return {source, destination, {}, {}, {}};
+}
+
+/// The small machine with a backend, and what tests do with it. Device memory is reached only through batches.
+class Station {
+ public:
+  using MakeBackend = std::unique_ptr<DeviceBackend> (*)(const Topology&, const KernelRegistry&, Clock&);
+
+  static std::unique_ptr<DeviceBackend> make_sim(const Topology& machine, const KernelRegistry& kernels, Clock& clock) {
+    return std::make_unique<SimBackend>(machine, kernels, clock);
+  }
+
+  explicit Station(std::unique_ptr<Clock> the_clock = std::make_unique<VirtualClock>(),
+                   MakeBackend make_backend = make_sim, Topology the_machine = small_machine())
+      : machine(std::move(the_machine)),
+        clock(std::move(the_clock)),
+        backend(make_backend(machine, kernels, *clock)),
+        executor(machine, planners().front(), *backend, *clock) {}
+  Station(const Station&) = delete;  // its parts point at each other
+  Station& operator=(const Station&) = delete;
+
+  [[nodiscard]] VertexId at(std::string_view name) const { return machine.find_vertex(name).value(); }
+
+  [[nodiscard]] BatchOperation batch(std::vector<CommandStream> streams) const {
+    return BatchOperation::make(machine, std::move(streams)).value();
+  }
+
+  Buffer allocate(VertexId where, std::size_t size) {
+    return backend->allocate(where, Bytes{static_cast<std::int64_t>(size)}).value();
+  }
+
+  PreparedBatch prepare(std::vector<CommandStream> streams, std::vector<StreamBinding> bindings) {
+    auto prepared = executor.prepare(batch(std::move(streams)), std::move(bindings));
+    if (!prepared) ADD_FAILURE() << prepared.error().text();
+    return std::move(prepared).value();
+  }
+
+  /// Why a batch is not prepared; empty where it is.
+  std::string refusal(std::vector<CommandStream> streams, std::vector<StreamBinding> bindings) {
+    const auto prepared = executor.prepare(batch(std::move(streams)), std::move(bindings));
+    if (prepared) return "";
+    EXPECT_EQ(prepared.error().code, ErrorCode::InvalidInput);
+    return prepared.error().message;
+  }
+
+  /// Waits for a batch that must go well. On a real clock a busy host may lag behind the plan, which is no matter here.
+  void expect_fine(const Expected<BatchResult>& result) const {
+    if (result || (clock->runs_by_itself() && result.error().code == ErrorCode::Machine)) return;
+    ADD_FAILURE() << result.error().text();
+  }
+
+  void run(PreparedBatch& prepared) { expect_fine(batchOp(executor, prepared)); }
+
+  /// A batch that copies all of one buffer to the start of another.
+  PreparedBatch copying(const BufferView& from, const BufferView& to) {
+    return prepare({copy_stream("copy", from.where, to.where, from.size.count)}, {bound(from, to)});
+  }
+
+  void copy(const BufferView& from, const BufferView& to) {
+    auto prepared = copying(from, to);
+    run(prepared);
+  }
+
+  void write(const BufferView& to, const std::vector<std::byte>& bytes) {
+    if (to.where == at("mem0")) {
+      std::copy(bytes.begin(), bytes.end(), to.data);
+      return;
+    }
+    const Buffer from = allocate(at("mem0"), bytes.size());
+    write(from.view(), bytes);
+    copy(from.view(), to);
+  }
+
+  std::vector<std::byte> read(const BufferView& from) {
+    if (from.where == at("mem0")) return {from.bytes().begin(), from.bytes().end()};
+    const Buffer to = allocate(at("mem0"), static_cast<std::size_t>(from.size.count));
+    copy(from, to.view());
+    return read(to.view());
+  }
+
+  Topology machine;
+  KernelRegistry kernels = KernelRegistry::with_builtins();
+  std::unique_ptr<Clock> clock;
+  std::unique_ptr<DeviceBackend> backend;
+  Executor executor;
+};
+
+}  // namespace tutti::test

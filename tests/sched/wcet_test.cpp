@@ -1,0 +1,120 @@
+#include "sched/wcet.hpp"
+
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/yaml_text.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+
+std::int64_t bound(std::int64_t length, double relative, std::int64_t absolute) {
+  return batch_wcet(Duration{length}, {relative, Duration{absolute}}).bound().count();
+}
+
+TEST(BatchWcet, IsTheLengthWithoutAMargin) {
+  for (const std::int64_t length :
+       {std::int64_t{0}, std::int64_t{1}, std::int64_t{44'800'000}, std::int64_t{1} << 53, kLargest - 1}) {
+    EXPECT_EQ(bound(length, 0, 0), length);
+  }
+}
+
+// 1000 x 1.05 + 7 = 1057; 101 x 1.05 = 106.05, up to 107; 1 x 1.001 + 1 = 2.001, up to 3.
+TEST(BatchWcet, AddsBothMarginsAndRoundsUp) {
+  EXPECT_EQ(bound(1000, 0.05, 7), 1057);
+  EXPECT_EQ(bound(101, 0.05, 0), 107);
+  EXPECT_EQ(bound(1, 0.001, 1), 3);
+  EXPECT_EQ(bound(0, 0.05, 7), 7);
+  EXPECT_EQ(bound(0, 10, 0), 0);
+}
+
+// 0.1, 0.3 and 0.7 are no doubles: 10^9 x 1.1 = 1.1e9 costs no nanosecond more. 25 ms x 1.1 = 27.5 ms.
+TEST(BatchWcet, TakesDecimalMarginsAsTheyAreWritten) {
+  EXPECT_EQ(bound(1'000'000'000, 0.1, 0), 1'100'000'000);
+  EXPECT_EQ(bound(1'000'000'000, 0.3, 0), 1'300'000'000);
+  EXPECT_EQ(bound(1'000'000'000, 0.7, 0), 1'700'000'000);
+  EXPECT_EQ(bound(25'000'000, 0.1, 0), 27'500'000);
+}
+
+// 2 x (2^63 - 1) is beyond 64 bits, and so is 2^63 - 1 + 1.
+TEST(BatchWcet, SaturatesAtTheLongestDuration) {
+  EXPECT_EQ(bound(kLargest, 1, 0), kLargest);
+  EXPECT_EQ(bound(kLargest, 0, 1), kLargest);
+  EXPECT_EQ(bound(1000, 0, kLargest), kLargest);
+  EXPECT_EQ(bound(1000, 1e300, kLargest), kLargest);
+  EXPECT_EQ(bound(0, 0, kLargest), kLargest);
+}
+
+/// 500 bytes/ns usually, never below 250; 10 ns before every batch; 10 % and 3 ns of margin.
+Topology machine() {
+  return test::make_machine(R"(  vertices:
+    mem0: {kind: memory}
+    gpu0: {kind: gpu}
+  links:
+    - {from: mem0, to: gpu0, bandwidth: {nominal: 500 GB/s, guaranteed: 250 GB/s}, back: 100 GB/s}
+  setup: {batch: 10 ns}
+  margin: {relative: 0.1, absolute: 3 ns}
+)");
+}
+
+BatchOperation there(const Topology& machine) {
+  return test::make_batch(machine, "  - {from: mem0, to: gpu0, size: 100 kB, kernel: {time: 20 ns, worst: 90 ns}}\n");
+}
+
+BatchOperation back(const Topology& machine) {
+  return test::make_batch(machine, "  - {from: gpu0, to: mem0, size: 20 kB}\n");
+}
+
+Task job_of(std::vector<JobStep> steps) {
+  Task task;
+  task.name = "t";
+  task.period = task.deadline = Duration{10'000};
+  task.steps = std::move(steps);
+  return task;
+}
+
+// 100 kB / 250 = 400 ns, the kernel's worst 90, set-up 10: 500. x 1.1 = 550, + 3 = 553.
+// Nominal it would be 200 + 20 + 10 = 230.
+TEST(JobBound, TakesGuaranteedBandwidthsAndWorstKernels) {
+  const Topology m = machine();
+  const JobBound bound = bound_job(job_of({there(m)}), m, planners().front());
+  EXPECT_EQ(bound.wcet.bound(), Duration{553});
+  ASSERT_EQ(bound.plans.size(), 1U);
+  EXPECT_EQ(bound.plans[0]->latency, Duration{500});
+}
+
+// 553 as above; 37 on the host, without margin; 20 kB / 100 = 200, + 10 = 210, x 1.1 = 231, + 3 = 234. In all 824.
+TEST(JobBound, AddsBatchesAndHostSteps) {
+  const Topology m = machine();
+  const JobBound bound = bound_job(job_of({there(m), HostStep{Duration{37}}, back(m)}), m, planners().front());
+  EXPECT_EQ(bound.wcet.bound(), Duration{824});
+  ASSERT_EQ(bound.plans.size(), 3U);
+  EXPECT_TRUE(bound.plans[0].has_value());
+  EXPECT_FALSE(bound.plans[1].has_value());
+  EXPECT_EQ(bound.plans[2]->latency, Duration{210});
+}
+
+TEST(JobBound, TakesADeclaredWcetAsItIs) {
+  Task task = job_of({});
+  task.declared_wcet = Duration{1234};
+  EXPECT_EQ(bound_job(task, std::nullopt, planners().front()).wcet.bound(), Duration{1234});
+  EXPECT_EQ(bound_job(task, machine(), planners().front()).wcet.bound(), Duration{1234});
+  task.declared_wcet = Duration{0};
+  EXPECT_EQ(bound_job(task, machine(), planners().front()).wcet.bound(), Duration{0});
+}
+
+TEST(JobBound, SaturatesToo) {
+  const Task task = job_of({HostStep{Duration{kLargest}}, HostStep{Duration{kLargest}}, HostStep{Duration{1}}});
+  EXPECT_EQ(bound_job(task, std::nullopt, planners().front()).wcet.bound(), Duration{kLargest});
+}
+
+TEST(JobBoundDeath, BatchesWithoutAMachineAreABug) {
+  const Task task = job_of({there(machine())});
+  EXPECT_DEATH((void)bound_job(task, std::nullopt, planners().front()), "comes with its machine");
+}
+
+}  // namespace
+}  // namespace tutti
