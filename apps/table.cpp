@@ -1,6 +1,7 @@
 #include "apps/table.hpp"
 
 #include <algorithm>
+
 #include <fmt/format.h>
 
 namespace tutti {

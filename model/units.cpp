@@ -44,7 +44,7 @@ std::string unit_list(std::span<const Unit> units) {
 }
 
 /// Reads digits with at most one point from the front of `text` and takes them away.
-Expected<Decimal> take_decimal(std::string_view& text, std::string_view whole) {
+Expected<Decimal> take_decimal(std::string_view& text, std::string_view whole, std::string_view example) {
   Decimal number;
   int significant = 0;
   bool point = false;
@@ -72,7 +72,7 @@ Expected<Decimal> take_decimal(std::string_view& text, std::string_view whole) {
   if (!any && !whole.empty() && whole.front() == '-') {
     return invalid_input(fmt::format("'{}' is negative; only zero and above is possible here", whole));
   }
-  if (!any) return invalid_input(fmt::format("'{}' is not a number with a unit", whole));
+  if (!any) return invalid_input(fmt::format("'{}' is not a number; write it like {}", whole, example));
   return number;
 }
 
@@ -83,7 +83,7 @@ struct Quantity {
 
 Expected<Quantity> parse_quantity(std::string_view text, std::span<const Unit> units, std::string_view example) {
   std::string_view rest = text;
-  auto number = take_decimal(rest, text);
+  auto number = take_decimal(rest, text, example);
   if (!number) return tl::unexpected(number.error());
   while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
   if (rest.empty()) {
@@ -181,7 +181,7 @@ Expected<GBps> parse_rate(std::string_view text) {
 
 Expected<Bytes> parse_percentage(std::string_view percent, Bytes of) {
   std::string_view rest = percent;
-  auto number = take_decimal(rest, percent);
+  auto number = take_decimal(rest, percent, "12.5");
   if (!number) return tl::unexpected(number.error());
   if (!rest.empty()) return invalid_input(fmt::format("'{}' is not a percentage; write it like 12.5", percent));
   // percent * size / (100 * 10^scale), which must fit into 128 bits

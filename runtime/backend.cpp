@@ -35,13 +35,16 @@ Expected<void> check_bindings(const Topology& machine, const ExecutableBatch& ba
     const StreamBinding& binding = batch.bindings[s];
     if (stream.transfer) {
       const Transfer& transfer = *stream.transfer;
-      if (auto ok = check_buffer(machine, binding.source, transfer.from, transfer.size, stream.name, "source"); !ok) return ok;
-      if (auto ok = check_buffer(machine, binding.destination, transfer.to, transfer.size, stream.name, "destination"); !ok) {
+      if (auto ok = check_buffer(machine, binding.source, transfer.from, transfer.size, stream.name, "source"); !ok)
+        return ok;
+      if (auto ok = check_buffer(machine, binding.destination, transfer.to, transfer.size, stream.name, "destination");
+          !ok) {
         return ok;
       }
     }
     if (stream.kernel) {
-      for (const auto& [buffer, role] : {std::pair(&binding.kernel_input, "kernel input"), std::pair(&binding.kernel_output, "kernel output")}) {
+      for (const auto& [buffer, role] :
+           {std::pair(&binding.kernel_input, "kernel input"), std::pair(&binding.kernel_output, "kernel output")}) {
         if (buffer->data == nullptr && buffer->size.count == 0) continue;
         if (auto ok = check_buffer(machine, *buffer, stream.kernel->on, Bytes{0}, stream.name, role); !ok) return ok;
       }

@@ -13,10 +13,11 @@ namespace tutti {
 
 /// What one stream of a batch works on.
 struct StreamBinding {
-  BufferView source;                  ///< of its transfer; at least its size
-  BufferView destination;             ///< of its transfer; at least its size
-  BufferView kernel_input;            ///< of its kernel; where empty, the transfer's destination, as far as it was filled, if the kernel reaches it
-  BufferView kernel_output;           ///< of its kernel; may be empty. Host work (a kernel on a cpu) has both in a memory
+  BufferView source;        ///< of its transfer; at least its size
+  BufferView destination;   ///< of its transfer; at least its size
+  BufferView kernel_input;  ///< of its kernel; where empty, the transfer's destination, as far as it was filled, if the
+                            ///< kernel reaches it
+  BufferView kernel_output;  ///< of its kernel; may be empty. Host work (a kernel on a cpu) has both in a memory
   std::vector<std::byte> parameters;  ///< for its kernel; may be empty
 };
 
@@ -39,7 +40,8 @@ class BackendBatch {
  public:
   virtual ~BackendBatch() = default;
 
-  /// Starts the batch's plan at an instant, which is not before the end of what was submitted earlier. Allocates nothing, never blocks.
+  /// Starts the batch's plan at an instant, which is not before the end of what was submitted earlier. Allocates
+  /// nothing, never blocks.
   /// @pre its run before, if any, is finished.
   virtual void submit(Duration start) = 0;
   /// Whether its last run is finished. A poll lets the backend work: where time does not pass by itself, it moves on to
@@ -55,8 +57,8 @@ class BackendBatch {
 
 /// A machine that can really move bytes and run kernels.
 ///
-/// To add one, write the functions below and those of `BackendBatch`, give it a row in `apps/tutti/backends.cpp`, and add
-/// its factory to the conformance suite `tests/runtime/backend_conformance_test.cpp`.
+/// To add one, write the functions below and those of `BackendBatch`, give it a row in `apps/tutti/backends.cpp`, and
+/// add its factory to the conformance suite `tests/runtime/backend_conformance_test.cpp`.
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;

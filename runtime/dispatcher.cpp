@@ -1,8 +1,9 @@
 #include "runtime/dispatcher.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
 #include <limits>
+
+#include <fmt/format.h>
 
 #include "model/expects.hpp"
 #include "sched/ready_queue.hpp"
@@ -46,17 +47,21 @@ struct TaskState {
   const Task* task = nullptr;
   TaskTiming timing;
   TaskProgram* program = nullptr;
-  std::uint64_t jobs = 0;                            // to release in all
+  std::uint64_t jobs = 0;  // to release in all
   std::uint64_t released = 0;
-  Duration next_ready{};                             // of job `released`
-  std::vector<std::vector<PreparedBatch>> batches;   // [sets][batches]
-  std::vector<bool> set_in_use;                      // [sets]
+  Duration next_ready{};                            // of job `released`
+  std::vector<std::vector<PreparedBatch>> batches;  // [sets][batches]
+  std::vector<bool> set_in_use;                     // [sets]
 };
 
 class Run {
  public:
   Run(Executor& executor, const AdmittedTaskSet& admitted, const RunOptions& options)
-      : executor_(executor), owned_(executor), admitted_(admitted), options_(options), ready_(admitted.tasks().policy, 0) {}
+      : executor_(executor),
+        owned_(executor),
+        admitted_(admitted),
+        options_(options),
+        ready_(admitted.tasks().policy, 0) {}
 
   Expected<void> prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs);
   RunRecord run();
@@ -114,9 +119,10 @@ Expected<void> Run::prepare_task(TaskState& state, const JobBound& bound) {
     for (std::size_t step = 0; step < state.task->steps.size(); ++step) {
       const auto* operation = std::get_if<BatchOperation>(&state.task->steps[step]);
       if (operation == nullptr) continue;
-      auto prepared = state.program->bind(executor_.backend(), *operation, batches.size(), set).and_then([&](auto&& bindings) {
-        return owned_.prepare(*operation, *bound.plans[step], std::forward<decltype(bindings)>(bindings));
-      });
+      auto prepared =
+          state.program->bind(executor_.backend(), *operation, batches.size(), set).and_then([&](auto&& bindings) {
+            return owned_.prepare(*operation, *bound.plans[step], std::forward<decltype(bindings)>(bindings));
+          });
       if (!prepared) return tl::unexpected(std::move(prepared.error()));
       batches.push_back(*std::move(prepared));
     }
@@ -161,8 +167,9 @@ void Run::release(std::size_t task) {
   schedule_next(task);
   const std::size_t set = ready.index % state.batches.size();
   if (state.set_in_use[set]) {  // only where jobs take longer than admitted: real time, or a broken machine
-    record_.jobs.push_back({ready.task, ready.index, arrival - epoch_, arrival - epoch_, std::nullopt, ready.deadline - epoch_,
-                            Error{ErrorCode::Machine, "no buffer set was free; the jobs before took longer than admitted", {}}});
+    record_.jobs.push_back(
+        {ready.task, ready.index, arrival - epoch_, arrival - epoch_, std::nullopt, ready.deadline - epoch_,
+         Error{ErrorCode::Machine, "no buffer set was free; the jobs before took longer than admitted", {}}});
     return;
   }
   state.set_in_use[set] = true;
@@ -189,7 +196,8 @@ void Run::run_job(const ReadyJob& ready) {
   const Duration finish = executor_.clock().now();
   state.set_in_use[job.buffer_set] = false;
   JobRecord& record = record_.jobs.emplace_back();
-  record = {ready.task, ready.index, ready.arrival - epoch_, start - epoch_, finish - epoch_, ready.deadline - epoch_, std::nullopt};
+  record = {ready.task,  ready.index, ready.arrival - epoch_, start - epoch_, finish - epoch_, ready.deadline - epoch_,
+            std::nullopt};
   if (result) return;
   record.error = result.error();
   if (result.error().code == ErrorCode::Machine) record_.fatal = result.error();
@@ -235,7 +243,8 @@ Expected<std::vector<std::uint64_t>> jobs_per_task(const TaskSet& set, const Run
     const auto first = std::min_element(next.begin(), next.end());
     if (*first >= end) break;
     if (total >= kMostJobs) {
-      return invalid_input(fmt::format("a run of more than {} jobs keeps too many records; ask for fewer with --jobs or --for", kMostJobs));
+      return invalid_input(fmt::format(
+          "a run of more than {} jobs keeps too many records; ask for fewer with --jobs or --for", kMostJobs));
     }
     const auto task = static_cast<std::size_t>(first - next.begin());
     ++jobs[task];
@@ -245,15 +254,17 @@ Expected<std::vector<std::uint64_t>> jobs_per_task(const TaskSet& set, const Run
   return jobs;
 }
 
-Expected<RunRecord> run_tasks(Executor& executor, const AdmittedTaskSet& admitted, std::span<TaskProgram* const> programs,
-                              const RunOptions& options) {
+Expected<RunRecord> run_tasks(Executor& executor, const AdmittedTaskSet& admitted,
+                              std::span<TaskProgram* const> programs, const RunOptions& options) {
   TUTTI_EXPECTS(programs.size() == admitted.tasks().tasks.size(), "each task has its program");
-  if (executor.busy()) return invalid_input("a batch that was issued before is still under way; synchronize it before the run");
-  return jobs_per_task(admitted.tasks(), options).and_then([&](const std::vector<std::uint64_t>& jobs) -> Expected<RunRecord> {
-    Run run(executor, admitted, options);
-    if (auto ok = run.prepare(programs, jobs); !ok) return tl::unexpected(std::move(ok.error()));
-    return run.run();
-  });
+  if (executor.busy())
+    return invalid_input("a batch that was issued before is still under way; synchronize it before the run");
+  return jobs_per_task(admitted.tasks(), options)
+      .and_then([&](const std::vector<std::uint64_t>& jobs) -> Expected<RunRecord> {
+        Run run(executor, admitted, options);
+        if (auto ok = run.prepare(programs, jobs); !ok) return tl::unexpected(std::move(ok.error()));
+        return run.run();
+      });
 }
 
 }  // namespace tutti

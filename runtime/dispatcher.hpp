@@ -14,18 +14,18 @@ namespace tutti {
 
 /// How much of a periodic run to do.
 struct RunOptions {
-  std::optional<std::uint64_t> jobs;           ///< so many arrivals, all tasks together
-  std::optional<Duration> arrivals_before;     ///< arrivals before this instant
-  std::uint64_t seed = 1;                      ///< of the release jitter
+  std::optional<std::uint64_t> jobs;               ///< so many arrivals, all tasks together
+  std::optional<Duration> arrivals_before;         ///< arrivals before this instant
+  std::uint64_t seed = 1;                          ///< of the release jitter
   const std::atomic<bool>* interrupted = nullptr;  ///< set from outside: the job under way is the last one
 };
 
 /// Where neither is given: one hyperperiod behind the last offset, at most this many jobs.
 inline constexpr std::uint64_t kDefaultJobs = 1000;
 /// More are refused, since every job's record is kept.
-inline constexpr std::uint64_t kMostJobs = 50'000'000;
+inline constexpr std::uint64_t kMostJobs = 10'000'000;
 
-/// What became of one job. Times on the clock of the run.
+/// What became of one job. Times from the start of the run.
 struct JobRecord {
   TaskId task;
   std::uint64_t index = 0;
@@ -40,13 +40,13 @@ struct JobRecord {
 
 /// What a run did.
 struct RunRecord {
-  std::vector<JobRecord> jobs;  ///< in the order in which they ended
+  std::vector<JobRecord> jobs;  ///< in the order in which they ended; none for what never started
   bool interrupted = false;
-  std::optional<Error> fatal;   ///< the machine's or the host's trouble that ended it early
+  std::optional<Error> fatal;  ///< the machine's or the host's trouble that ended it early
 };
 
-/// How many jobs of each task a run releases, by arrival, ties by the order of the file. Jobs whose deadlines lie beyond
-/// the longest Duration (292 years) are not released.
+/// How many jobs of each task a run releases, by arrival, ties by the order of the file. Jobs whose deadlines lie
+/// beyond the longest Duration (292 years) are not released.
 /// @errors InvalidInput: more than `kMostJobs`.
 [[nodiscard]] Expected<std::vector<std::uint64_t>> jobs_per_task(const TaskSet& tasks, const RunOptions& options);
 

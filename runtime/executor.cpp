@@ -7,23 +7,23 @@
 namespace tutti {
 
 Expected<PreparedBatch> Executor::prepare(const BatchOperation& batch, std::vector<StreamBinding> bindings) {
-  return prepare(batch, plan(*planner_, *machine_, batch), std::move(bindings), false);
+  return prepare(batch, plan(*planner_, *machine_, batch), std::move(bindings), 0);
 }
 
-Expected<PreparedBatch> Executor::prepare(const BatchOperation& batch, Timeline plan, std::vector<StreamBinding> bindings,
-                                          bool admitted) {
+Expected<PreparedBatch> Executor::prepare(const BatchOperation& batch, Timeline plan,
+                                          std::vector<StreamBinding> bindings, std::uint64_t run) {
   auto prepared = backend_->prepare({batch, plan, std::move(bindings)});
   if (!prepared) return tl::unexpected(std::move(prepared.error()));
-  return PreparedBatch(*std::move(prepared), std::move(plan), admitted);
+  return PreparedBatch(*std::move(prepared), std::move(plan), run);
 }
 
 Expected<void> Executor::issue(PreparedBatch& batch) {
-  if (owned_ && !batch.admitted_) {
+  if (owner_ != 0 && batch.run_ != owner_) {
     return invalid_input("an admitted run owns the machine; issue this batch before or after it, or make it a task");
   }
   if (batch.under_way_) return invalid_input("the batch is still under way; synchronize it before it is issued again");
   const Duration start = std::max(clock_->now(), machine_free_);
-  batch.under_way_ = true;
+  batch.under_way_ = batch.issued_ = true;
   batch.batch_->submit(start);
   machine_free_ = start + batch.plan_.latency;
   return {};
@@ -36,6 +36,7 @@ bool Executor::query(PreparedBatch& batch) {
 }
 
 Expected<BatchResult> Executor::synchronize(PreparedBatch& batch) {
+  if (!batch.issued_) return invalid_input("the batch was never issued; there is nothing to wait for");
   batch.batch_->wait();
   BatchResult result = settle(batch);
   if (result.error) return tl::unexpected(*std::move(result.error));
@@ -50,15 +51,15 @@ BatchResult Executor::settle(PreparedBatch& batch) {
 }
 
 Executor::AdmittedRun::AdmittedRun(Executor& executor) : executor_(&executor) {
-  TUTTI_EXPECTS(!executor.owned_, "one admitted run at a time");
-  executor.owned_ = true;
+  TUTTI_EXPECTS(executor.owner_ == 0, "one admitted run at a time");
+  executor.owner_ = ++executor.runs_;
 }
 
-Executor::AdmittedRun::~AdmittedRun() { executor_->owned_ = false; }
+Executor::AdmittedRun::~AdmittedRun() { executor_->owner_ = 0; }
 
 Expected<PreparedBatch> Executor::AdmittedRun::prepare(const BatchOperation& batch, const Timeline& plan,
                                                        std::vector<StreamBinding> bindings) {
-  return executor_->prepare(batch, plan, std::move(bindings), true);
+  return executor_->prepare(batch, plan, std::move(bindings), executor_->owner_);
 }
 
 }  // namespace tutti

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -19,12 +20,13 @@ class PreparedBatch {
 
  private:
   friend class Executor;
-  PreparedBatch(std::unique_ptr<BackendBatch> batch, Timeline plan, bool admitted)
-      : batch_(std::move(batch)), plan_(std::move(plan)), admitted_(admitted) {}
+  PreparedBatch(std::unique_ptr<BackendBatch> batch, Timeline plan, std::uint64_t run)
+      : batch_(std::move(batch)), plan_(std::move(plan)), run_(run) {}
 
   std::unique_ptr<BackendBatch> batch_;
   Timeline plan_;
-  bool admitted_;
+  std::uint64_t run_;    // the admitted run that it belongs to; 0: none
+  bool issued_ = false;  // ever
   bool under_way_ = false;
 };
 
@@ -48,12 +50,13 @@ class Executor {
   [[nodiscard]] Expected<PreparedBatch> prepare(const BatchOperation& batch, std::vector<StreamBinding> bindings);
 
   /// Puts a batch behind everything that was issued before; it starts when that is finished.
-  /// @errors InvalidInput: its last run is still under way; an admitted run owns the machine and the batch is none of its own.
+  /// @errors InvalidInput: its last run is still under way; an admitted run owns the machine and the batch is none of
+  /// its own.
   [[nodiscard]] Expected<void> issue(PreparedBatch& batch);
   /// Whether the last run is finished; lets the backend work. How it ended, `synchronize` tells.
   [[nodiscard]] bool query(PreparedBatch& batch);
   /// Waits for the last run.
-  /// @errors Kernel: a kernel of it failed. Machine: the machine or the host did.
+  /// @errors InvalidInput: it was never issued. Kernel: a kernel of it failed. Machine: the machine or the host did.
   [[nodiscard]] Expected<BatchResult> synchronize(PreparedBatch& batch);
 
   /// Whether something that was issued is still to finish, as planned.
@@ -76,7 +79,7 @@ class Executor {
 
  private:
   [[nodiscard]] Expected<PreparedBatch> prepare(const BatchOperation& batch, Timeline plan,
-                                                std::vector<StreamBinding> bindings, bool admitted);
+                                                std::vector<StreamBinding> bindings, std::uint64_t run);
   /// Notes that a batch is finished.
   BatchResult settle(PreparedBatch& batch);
 
@@ -85,7 +88,8 @@ class Executor {
   DeviceBackend* backend_;
   Clock* clock_;
   Duration machine_free_{};  // when all that was issued is finished, as planned
-  bool owned_ = false;       // by an admitted run
+  std::uint64_t runs_ = 0;   // admitted ones so far
+  std::uint64_t owner_ = 0;  // the admitted run that owns the machine; 0: none
 };
 
 }  // namespace tutti

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+
 #include <fmt/format.h>
 
 namespace tutti {
@@ -34,7 +35,8 @@ KernelRegistry KernelRegistry::with_builtins() {
 }
 
 Expected<void> KernelRegistry::add(std::string name, HostKernel kernel) {
-  if (kernels_.contains(name)) return invalid_input(fmt::format("there is a kernel '{}' already; names are unique", name));
+  if (kernels_.contains(name))
+    return invalid_input(fmt::format("there is a kernel '{}' already; names are unique", name));
   kernels_.emplace(std::move(name), std::move(kernel));
   return {};
 }

@@ -19,7 +19,8 @@ void StagedCopy::move(std::span<const std::byte> source, std::span<std::byte> de
   const auto length = [&](std::size_t i) { return std::min(chunk_, source.size() - i * chunk_); };
   for (std::size_t step = 0; step <= chunks && chunks > 0; ++step) {  // chunk `step` comes in, the one before goes out
     if (step < chunks) std::memcpy(buffers_[step % 2].data(), source.data() + step * chunk_, length(step));
-    if (step > 0) std::memcpy(destination.data() + (step - 1) * chunk_, buffers_[(step - 1) % 2].data(), length(step - 1));
+    if (step > 0)
+      std::memcpy(destination.data() + (step - 1) * chunk_, buffers_[(step - 1) % 2].data(), length(step - 1));
   }
 }
 

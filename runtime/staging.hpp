@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-/// Moves bytes from GPU to GPU through host memory, in chunks and two buffers, as copy engines do it: while one chunk leaves the
-/// host, the next one enters it.
+/// Moves bytes from GPU to GPU through host memory, in chunks and two buffers, as copy engines do it: while one chunk
+/// leaves the host, the next one enters it.
 class StagedCopy {
  public:
   explicit StagedCopy(Bytes chunk) : chunk_(static_cast<std::size_t>(chunk.count)), buffers_{{}, {}} {}

@@ -40,7 +40,8 @@ Expected<BufferView> PatternProgram::make_buffer(DeviceBackend& backend, VertexI
   return buffers_.back().view();
 }
 
-Expected<BufferView> PatternProgram::source_of(DeviceBackend& backend, const Transfer& transfer, std::size_t buffer_set) {
+Expected<BufferView> PatternProgram::source_of(DeviceBackend& backend, const Transfer& transfer,
+                                               std::size_t buffer_set) {
   const auto fits = [&](const Pending& output) { return is_same(output, buffer_set, transfer.from, transfer.size); };
   if (const auto found = std::find_if(outputs_.begin(), outputs_.end(), fits); found != outputs_.end()) {
     const BufferView output = found->output;
@@ -48,20 +49,24 @@ Expected<BufferView> PatternProgram::source_of(DeviceBackend& backend, const Tra
     return output;
   }
   auto buffer = make_buffer(backend, transfer.from, transfer.size);
-  if (buffer && machine_.vertex(transfer.from).kind == VertexKind::Memory) fill(buffer->bytes(), seed_ + buffers_.size());
+  if (buffer && machine_.vertex(transfer.from).kind == VertexKind::Memory)
+    fill(buffer->bytes(), seed_ + buffers_.size());
   return buffer;
 }
 
 /// Whether a batch after this one copies so many bytes from the kernel's GPU, and no kernel has written them yet.
 bool PatternProgram::is_brought_back(const Pending& output, std::size_t batch) const {
-  const auto same = [&](const Pending& other) { return is_same(other, output.buffer_set, output.gpu, output.output.size); };
+  const auto same = [&](const Pending& other) {
+    return is_same(other, output.buffer_set, output.gpu, output.output.size);
+  };
   std::ptrdiff_t wanted = -std::count_if(outputs_.begin(), outputs_.end(), same);
   std::size_t position = 0;
   for (const JobStep& step : task_->steps) {
     const auto* operation = std::get_if<BatchOperation>(&step);
     if (operation == nullptr || position++ <= batch) continue;
     for (const CommandStream& stream : operation->streams()) {
-      if (stream.transfer && stream.transfer->from == output.gpu && stream.transfer->size == output.output.size) ++wanted;
+      if (stream.transfer && stream.transfer->from == output.gpu && stream.transfer->size == output.output.size)
+        ++wanted;
     }
   }
   return wanted > 0;

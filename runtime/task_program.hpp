@@ -14,10 +14,10 @@ class Job {
   Job(Executor& executor, const Task& task, std::span<PreparedBatch> batches)
       : executor_(&executor), task_(&task), batches_(batches) {}
 
-  std::uint64_t index = 0;      ///< of the task's jobs, from 0
-  Duration arrival{};           ///< on the clock of the run
-  Duration deadline{};          ///< absolute
-  std::size_t buffer_set = 0;   ///< which of the task's sets of buffers it works on
+  std::uint64_t index = 0;     ///< of the task's jobs, from 0
+  Duration arrival{};          ///< on the clock of the run
+  Duration deadline{};         ///< absolute
+  std::size_t buffer_set = 0;  ///< which of the task's sets of buffers it works on
 
   [[nodiscard]] const Task& task() const { return *task_; }
   [[nodiscard]] Executor& executor() const { return *executor_; }
@@ -35,10 +35,12 @@ class TaskProgram {
  public:
   virtual ~TaskProgram() = default;
 
-  /// Makes or finds the buffers of one batch in one buffer set; called for each before the run starts. They outlive the run.
+  /// Makes or finds the buffers of one batch in one buffer set; called for each before the run starts. They outlive the
+  /// run.
   /// @param batch  position among the batches of the task's job.
-  [[nodiscard]] virtual Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const BatchOperation& operation,
-                                                                  std::size_t batch, std::size_t buffer_set) = 0;
+  [[nodiscard]] virtual Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend,
+                                                                  const BatchOperation& operation, std::size_t batch,
+                                                                  std::size_t buffer_set) = 0;
   /// A job has become ready: its input is put into its buffer set.
   virtual void on_ready(const Job&) {}
   /// Runs the job; it owns the machine until this returns. The default takes its steps in order, a host step as
@@ -48,13 +50,14 @@ class TaskProgram {
 };
 
 /// A program for a task of which only the file is known: its own buffers for both ends of every transfer; what is sent
-/// from main memory is a seeded pattern; a kernel writes what a later batch of the job brings back from its GPU, where sizes
-/// agree.
+/// from main memory is a seeded pattern; a kernel writes what a later batch of the job brings back from its GPU, where
+/// sizes agree.
 ///
 /// It takes exactly the device memory that admission counts: one buffer for each end of a transfer.
 class PatternProgram final : public TaskProgram {
  public:
-  PatternProgram(const Topology& machine, const Task& task, std::uint64_t seed) : machine_(machine), task_(&task), seed_(seed) {}
+  PatternProgram(const Topology& machine, const Task& task, std::uint64_t seed)
+      : machine_(machine), task_(&task), seed_(seed) {}
 
   [[nodiscard]] Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const BatchOperation& operation,
                                                           std::size_t batch, std::size_t buffer_set) override;
@@ -67,7 +70,8 @@ class PatternProgram final : public TaskProgram {
   };
 
   Expected<BufferView> make_buffer(DeviceBackend& backend, VertexId where, Bytes size);
-  [[nodiscard]] Expected<BufferView> source_of(DeviceBackend& backend, const Transfer& transfer, std::size_t buffer_set);
+  [[nodiscard]] Expected<BufferView> source_of(DeviceBackend& backend, const Transfer& transfer,
+                                               std::size_t buffer_set);
   [[nodiscard]] bool is_brought_back(const Pending& output, std::size_t batch) const;
   [[nodiscard]] static bool is_same(const Pending& output, std::size_t buffer_set, VertexId gpu, Bytes size) {
     return output.buffer_set == buffer_set && output.gpu == gpu && output.output.size == size;

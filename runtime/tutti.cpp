@@ -16,7 +16,9 @@ Expected<void> batchOpAsync(Executor& executor, PreparedBatch& batch) { return e
 
 bool batchOpQuery(Executor& executor, PreparedBatch& batch) { return executor.query(batch); }
 
-Expected<BatchResult> batchOpSynchronize(Executor& executor, PreparedBatch& batch) { return executor.synchronize(batch); }
+Expected<BatchResult> batchOpSynchronize(Executor& executor, PreparedBatch& batch) {
+  return executor.synchronize(batch);
+}
 
 Duration predictBatchLatency(const Executor& executor, const BatchOperation& batch) {
   return plan(executor.planner(), executor.machine(), batch).latency;

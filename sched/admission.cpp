@@ -1,9 +1,10 @@
 #include "sched/admission.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
 #include <limits>
 #include <map>
+
+#include <fmt/format.h>
 
 #include "sched/utilization.hpp"
 
@@ -50,9 +51,9 @@ Verdict check_device_memory(const TaskSet& set, std::span<const TaskTiming> timi
     const Vertex& vertex = set.machine->vertex(gpu);
     if (!vertex.memory || needed[gpu] <= vertex.memory->count) continue;
     verdict.answer = Answer::NotSchedulable;
-    verdict.reason += fmt::format("{}the buffers of all tasks need {} on {}, which has {}: {} too much", verdict.reason.empty() ? "" : "; ",
-                                  in_bytes(needed[gpu]), vertex.name, to_string(*vertex.memory),
-                                  in_bytes(needed[gpu] - vertex.memory->count));
+    verdict.reason += fmt::format("{}the buffers of all tasks need {} on {}, which has {}: {} too much",
+                                  verdict.reason.empty() ? "" : "; ", in_bytes(needed[gpu]), vertex.name,
+                                  to_string(*vertex.memory), in_bytes(needed[gpu] - vertex.memory->count));
   }
   if (verdict.answer == Answer::Unknown) verdict.reason = "the buffers fit, which says nothing about time";
   return verdict;
@@ -64,7 +65,8 @@ std::string describe(const Verdict& verdict, const TaskSet& set) {
   const auto name = [&](TaskId task) { return set.tasks[task.index()].name; };
   std::string text = fmt::format("{}: ", verdict.test);
   if (witness.task) text += fmt::format("task '{}' can miss its deadline: ", name(*witness.task));
-  if (witness.interval <= Duration{0}) return text + "after its jitter there is no time left before it; lower one or raise the other";
+  if (witness.interval <= Duration{0})
+    return text + "after its jitter there is no time left before it; lower one or raise the other";
   text += fmt::format("in an interval of {} there is {} of work", to_string(witness.interval), to_string(witness.load));
   std::string parts;
   for (const TaskLoad& load : witness.by_task) {

@@ -11,8 +11,8 @@
 
 namespace tutti {
 
-/// A task set whose every deadline is guaranteed, with the plans that keep the promise. Only `AdmissionController` makes
-/// one, and the dispatcher takes nothing else.
+/// A task set whose every deadline is guaranteed, with the plans that keep the promise. Only `AdmissionController`
+/// makes one, and the dispatcher takes nothing else.
 class AdmittedTaskSet {
  public:
   [[nodiscard]] const TaskSet& tasks() const { return tasks_; }
@@ -38,15 +38,16 @@ class AdmittedTaskSet {
 /// The answer to "does this always meet its deadlines?", with reasons.
 struct AdmissionVerdict {
   Answer answer = Answer::Unknown;
-  std::vector<TaskTiming> timings;                        ///< [n]
-  std::vector<std::optional<Duration>> worst_responses;   ///< [n]
-  std::vector<Verdict> tests;                             ///< every test that was asked, in the order of the table
-  double utilization = 0;                                 ///< for people to read
-  std::vector<std::string> reasons;                       ///< why not; one sentence each; empty where schedulable
-  std::optional<AdmittedTaskSet> admitted;                ///< with Schedulable, and only then
+  std::vector<TaskTiming> timings;                       ///< [n]
+  std::vector<std::optional<Duration>> worst_responses;  ///< [n]
+  std::vector<Verdict> tests;                            ///< every test that was asked, in the order of the table
+  double utilization = 0;                                ///< for people to read
+  std::vector<std::string> reasons;                      ///< why not; one sentence each; empty where schedulable
+  std::optional<AdmittedTaskSet> admitted;               ///< with Schedulable, and only then
 };
 
-/// How many jobs of a task can be alive at once, hence how many sets of buffers it needs: ceil((D + J) / T) where D > T, else one.
+/// How many jobs of a task can be alive at once, hence how many sets of buffers it needs: ceil((D + J) / T) where D >
+/// T, else one.
 [[nodiscard]] std::int64_t buffer_sets(const TaskTiming& timing);
 
 /// Decides whether a task set may run, by every analysis that says something about it.

@@ -54,7 +54,7 @@ struct Witness {
 
 /// What one test says about one task set.
 struct Verdict {
-  std::string_view test;           ///< the test's name, static
+  std::string_view test;  ///< the test's name, static
   Exactness exactness = Exactness::Exact;
   Answer answer = Answer::Unknown;
   std::optional<Witness> witness;  ///< with NotSchedulable, where the test finds one
@@ -65,7 +65,8 @@ struct Verdict {
 
 /// A schedulability test: a row of the table `analyses()`.
 ///
-/// To add one: write `Verdict f(std::span<const TaskTiming>, Policy)` in a new file of `sched/analyses/`, state its source and
+/// To add one: write `Verdict f(std::span<const TaskTiming>, Policy)` in a new file of `sched/analyses/`, state its
+/// source and
 /// `@exact`, `@sufficient` or `@necessary`, and add a row in `sched/analyses.cpp`; the conformance suite of the
 /// tests picks the row up and holds it against a brute-force adversary.
 struct Analysis {

@@ -11,10 +11,10 @@ namespace tutti {
 /// A job that waits for the machine.
 struct ReadyJob {
   TaskId task;
-  std::uint64_t index = 0;   ///< of the task's jobs, from 0
+  std::uint64_t index = 0;  ///< of the task's jobs, from 0
   Duration arrival{};
-  Duration deadline{};       ///< absolute
-  Duration period{};         ///< of its task
+  Duration deadline{};  ///< absolute
+  Duration period{};    ///< of its task
   Duration relative_deadline{};
 
   friend bool operator==(const ReadyJob&, const ReadyJob&) = default;

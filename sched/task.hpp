@@ -27,13 +27,13 @@ using JobStep = std::variant<BatchOperation, HostStep>;
 /// after they arrived. A job owns the machine from its first to its last step.
 struct Task {
   std::string name;
-  Duration period{};                   ///< > 0; minimal distance of two arrivals
-  Duration deadline{};                 ///< > 0; from the arrival; may exceed the period
-  Duration jitter{};                   ///< >= 0
-  Duration offset{};                   ///< >= 0; first arrival; the analyses ignore it, which is safe
-  std::vector<JobStep> steps;          ///< empty where `declared_wcet` says it all
+  Duration period{};                      ///< > 0; minimal distance of two arrivals
+  Duration deadline{};                    ///< > 0; from the arrival; may exceed the period
+  Duration jitter{};                      ///< >= 0
+  Duration offset{};                      ///< >= 0; first arrival; the analyses ignore it, which is safe
+  std::vector<JobStep> steps;             ///< empty where `declared_wcet` says it all
   std::optional<Duration> declared_wcet;  ///< taken as it is, no margin
-  Place place = {};                    ///< where the user's file declares it
+  Place place = {};                       ///< where the user's file declares it
 
   friend bool operator==(const Task&, const Task&) = default;
 };

@@ -1,7 +1,8 @@
 #include "sched/task_yaml.hpp"
 
-#include <fmt/format.h>
 #include <set>
+
+#include <fmt/format.h>
 
 #include "model/document.hpp"
 
@@ -28,7 +29,8 @@ Parameters read_parameters(const Node& node, const Parameters& overrides) {
 
 void check_overrides(const Parameters& overrides, const Parameters& defined, const Place& place) {
   for (const auto& [name, size] : overrides) {
-    if (!defined.contains(name)) fail(place, fmt::format("no parameter '{}' is defined here; add it to 'parameters'", name));
+    if (!defined.contains(name))
+      fail(place, fmt::format("no parameter '{}' is defined here; add it to 'parameters'", name));
   }
 }
 
@@ -41,9 +43,11 @@ JobStep read_step(const Node& node, const Environment& environment) {
   const Fields fields(node, "a step of a job", {"batch", "host", "merging"});
   const Node* batch = fields.find("batch");
   const Node* host = fields.find("host");
-  if ((batch == nullptr) == (host == nullptr)) fail(node.place, "a step is either 'batch' or 'host'; write one of the two");
+  if ((batch == nullptr) == (host == nullptr))
+    fail(node.place, "a step is either 'batch' or 'host'; write one of the two");
   const Node* merging = fields.find("merging");
-  if (host != nullptr && merging != nullptr) fail(merging->place, "'merging' is for batches; leave it out of a host step");
+  if (host != nullptr && merging != nullptr)
+    fail(merging->place, "'merging' is for batches; leave it out of a host step");
   if (host != nullptr) return HostStep{read_duration(*host)};
   if (!environment.machine) fail(batch->place, "a batch needs a machine; add 'machine' or give --machine");
   auto streams = read_streams(*batch, *environment.machine, environment.parameters);

@@ -12,7 +12,8 @@ Duration add_saturating(Duration a, Duration b) { return a > Duration::max() - b
 }  // namespace
 
 Wcet batch_wcet(Duration length, const Margin& margin) {
-  const long double stretched = static_cast<long double>(length.count()) * (1.0L + static_cast<long double>(margin.relative));
+  const long double stretched =
+      static_cast<long double>(length.count()) * (1.0L + static_cast<long double>(margin.relative));
   const long double whole = std::ceil(stretched - 1e-6L);
   if (whole >= 0x1p63L) return Wcet(Duration::max());
   return Wcet(add_saturating(Duration{static_cast<std::int64_t>(whole)}, margin.absolute));

@@ -1,6 +1,7 @@
 #include "apps/tutti/backends.hpp"
 
 #include <array>
+
 #include <fmt/format.h>
 
 #include "runtime/sim/sim_backend.hpp"

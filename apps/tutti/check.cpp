@@ -1,5 +1,6 @@
-#include <fmt/format.h>
 #include <memory>
+
+#include <fmt/format.h>
 
 #include "apps/tutti/command.hpp"
 #include "apps/tutti/report.hpp"
@@ -10,7 +11,8 @@ namespace {
 int check(const FileOptions& options) {
   const auto planner = options.chosen_planner();
   if (!planner) return report_error(planner.error());
-  const auto tasks = options.overrides().and_then([&](const auto& overrides) { return load_tasks(options.path, overrides); });
+  const auto tasks =
+      options.overrides().and_then([&](const auto& overrides) { return load_tasks(options.path, overrides); });
   if (!tasks) return report_error(tasks.error());
   const AdmissionVerdict verdict = AdmissionController(**planner).decide(*tasks);
   if (options.json) {

@@ -1,6 +1,7 @@
 #include "apps/tutti/command.hpp"
 
 #include <cstdio>
+
 #include <fmt/format.h>
 
 #include "model/document.hpp"
@@ -30,15 +31,16 @@ Expected<const Planner*> FileOptions::chosen_planner() const {
   std::vector<std::string_view> names;
   for (const Planner& row : planners()) names.push_back(row.name);
   const std::string guess = suggestion(planner, names);
-  return invalid_input(fmt::format("--planner: there is no planner '{}';{}", planner,
-                                   guess.empty() ? " --help lists them" : guess));
+  return invalid_input(
+      fmt::format("--planner: there is no planner '{}';{}", planner, guess.empty() ? " --help lists them" : guess));
 }
 
 Expected<TaskFileOverrides> FileOptions::overrides() const {
   TaskFileOverrides overrides{machine, std::nullopt, {}};
   if (!policy.empty()) {
     overrides.policy = parse_policy(policy);
-    if (!overrides.policy) return invalid_input(fmt::format("--policy: there is no policy '{}'; give edf, rm or dm", policy));
+    if (!overrides.policy)
+      return invalid_input(fmt::format("--policy: there is no policy '{}'; give edf, rm or dm", policy));
   }
   for (const std::string& text : parameters) {
     const std::size_t equals = text.find('=');

@@ -1,9 +1,10 @@
 #pragma once
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include "model/error.hpp"
 #include "model/planner.hpp"
@@ -20,7 +21,8 @@ enum ExitCode : int {
   kInterrupted = 130,
 };
 
-/// One subcommand: a row of the table in `main.cpp`. To add one, write its file with a function like these and add a row.
+/// One subcommand: a row of the table in `main.cpp`. To add one, write its file with a function like these and add a
+/// row.
 struct Command {
   /// Declares the subcommand's options on the parser; when it is chosen, its callback leaves the exit code.
   void (*add)(CLI::App& parser, int& exit_code);

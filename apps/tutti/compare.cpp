@@ -1,6 +1,7 @@
 #include <algorithm>
-#include <fmt/format.h>
 #include <memory>
+
+#include <fmt/format.h>
 
 #include "apps/table.hpp"
 #include "apps/tutti/command.hpp"
@@ -33,7 +34,8 @@ int compare_batch(const FileOptions& options) {
 }
 
 int compare_tasks(const FileOptions& options) {
-  const auto tasks = options.overrides().and_then([&](const auto& overrides) { return load_tasks(options.path, overrides); });
+  const auto tasks =
+      options.overrides().and_then([&](const auto& overrides) { return load_tasks(options.path, overrides); });
   if (!tasks) return report_error(tasks.error());
   Json rows = Json::array();
   std::vector<std::string> header{"planner", "verdict", "utilization"};
@@ -44,7 +46,8 @@ int compare_tasks(const FileOptions& options) {
     const AdmissionVerdict verdict = AdmissionController(planner).decide(*tasks);
     Json json = verdict_json(*tasks, verdict);
     json.erase("schema_version");
-    std::vector<std::string> row{std::string(planner.name), json["verdict"], fmt::format("{:.4f}", verdict.utilization)};
+    std::vector<std::string> row{std::string(planner.name), json["verdict"],
+                                 fmt::format("{:.4f}", verdict.utilization)};
     for (const TaskTiming& timing : verdict.timings) row.push_back(fmt::format("{:.3f}", to_ms(timing.wcet)));
     table.add(std::move(row));
     Json named{{"planner", planner.name}};

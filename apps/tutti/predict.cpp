@@ -1,5 +1,6 @@
-#include <fmt/format.h>
 #include <memory>
+
+#include <fmt/format.h>
 
 #include "apps/tutti/command.hpp"
 #include "apps/tutti/report.hpp"

@@ -1,6 +1,7 @@
 #include "apps/tutti/report.hpp"
 
 #include <algorithm>
+
 #include <fmt/format.h>
 
 #include "apps/table.hpp"
@@ -49,9 +50,12 @@ Json witness_json(const TaskSet& tasks, const Witness& witness) {
   const auto name = [&](const std::optional<TaskId>& task) {
     return task ? Json(tasks.tasks[task->index()].name) : Json(nullptr);
   };
-  return {{"interval_ms", to_ms(witness.interval)}, {"load_ms", to_ms(witness.load)},
-          {"blocking_ms", to_ms(witness.blocking)}, {"blocker", name(witness.blocker)},
-          {"task", name(witness.task)},             {"by_task", by_task}};
+  return {{"interval_ms", to_ms(witness.interval)},
+          {"load_ms", to_ms(witness.load)},
+          {"blocking_ms", to_ms(witness.blocking)},
+          {"blocker", name(witness.blocker)},
+          {"task", name(witness.task)},
+          {"by_task", by_task}};
 }
 
 struct TaskSummary {
@@ -83,14 +87,19 @@ Json timeline_json(const Planner& planner, const Topology& machine, const Timeli
     Json transfer = nullptr;
     Json kernel = nullptr;
     if (line.transfer) {
-      transfer = {{"path", to_string(line.transfer->path)}, {"start_ms", to_ms(line.transfer->start)}, {"end_ms", to_ms(line.transfer->end)}};
+      transfer = {{"path", to_string(line.transfer->path)},
+                  {"start_ms", to_ms(line.transfer->start)},
+                  {"end_ms", to_ms(line.transfer->end)}};
     }
     if (line.kernel) {
-      kernel = {{"on", machine.vertex(line.kernel->on).name}, {"start_ms", to_ms(line.kernel->start)}, {"end_ms", to_ms(line.kernel->end)}};
+      kernel = {{"on", machine.vertex(line.kernel->on).name},
+                {"start_ms", to_ms(line.kernel->start)},
+                {"end_ms", to_ms(line.kernel->end)}};
     }
     streams.push_back({{"name", line.name}, {"transfer", transfer}, {"kernel", kernel}});
   }
-  return {{"planner", planner.name}, {"latency_ms", to_ms(timeline.latency)}, {"latest_ms", nullptr}, {"streams", streams}};
+  return {
+      {"planner", planner.name}, {"latency_ms", to_ms(timeline.latency)}, {"latest_ms", nullptr}, {"streams", streams}};
 }
 
 std::string timeline_text(const Planner& planner, const Topology& machine, const Timeline& timeline) {
@@ -117,7 +126,8 @@ std::string timeline_text(const Planner& planner, const Topology& machine, const
 }
 
 std::string_view assumption() {
-  return "holds for sizes and kernels exactly as declared, bandwidths at or above guaranteed: a smaller transfer or a shorter "
+  return "holds for sizes and kernels exactly as declared, bandwidths at or above guaranteed: a smaller transfer or a "
+         "shorter "
          "kernel can make another stream finish later, and no bound covers that yet";
 }
 
@@ -155,31 +165,34 @@ Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict) {
 
 std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict) {
   std::string text;
-  const std::string_view answer = verdict.answer == Answer::Schedulable      ? "schedulable: every deadline is guaranteed"
+  const std::string_view answer = verdict.answer == Answer::Schedulable ? "schedulable: every deadline is guaranteed"
                                   : verdict.answer == Answer::NotSchedulable ? "NOT schedulable"
                                                                              : "unknown: no proof either way";
-  text += fmt::format("{} (non-preemptive {}, utilization {:.4f})\n", answer, to_string(set.policy), verdict.utilization);
+  text +=
+      fmt::format("{} (non-preemptive {}, utilization {:.4f})\n", answer, to_string(set.policy), verdict.utilization);
   for (const std::string& reason : verdict.reasons) text += fmt::format("  {}\n", reason);
   if (set.tasks.empty()) text += "  the task set is empty\n";
   Table tasks({"task", "wcet ms", "period ms", "deadline ms", "jitter ms", "worst response ms", "slack ms"});
   for (std::size_t i = 0; i < set.tasks.size(); ++i) {
     const TaskTiming& timing = verdict.timings[i];
     const auto& response = verdict.worst_responses[i];
-    tasks.add({set.tasks[i].name, ms(timing.wcet), ms(timing.period), ms(timing.deadline), ms(timing.jitter), ms(response),
-               response ? ms(timing.deadline - *response) : "-"});
+    tasks.add({set.tasks[i].name, ms(timing.wcet), ms(timing.period), ms(timing.deadline), ms(timing.jitter),
+               ms(response), response ? ms(timing.deadline - *response) : "-"});
   }
   Table tests({"test", "exactness", "verdict"});
   tests.align_left(1);
   tests.align_left(2);
   for (const Verdict& test : verdict.tests) {
     const bool passed = test.exactness == Exactness::Necessary && test.answer == Answer::Unknown;
-    tests.add({std::string(test.test), std::string(word(test.exactness)), std::string(passed ? "holds" : word(test.answer))});
+    tests.add(
+        {std::string(test.test), std::string(word(test.exactness)), std::string(passed ? "holds" : word(test.answer))});
   }
   text += fmt::format("\n{}\n{}\n{}\n", tasks.text(), tests.text(), assumption());
   return text;
 }
 
-Json run_json(const AdmittedTaskSet& admitted, const RunRecord& record, std::string_view backend, std::string_view clock) {
+Json run_json(const AdmittedTaskSet& admitted, const RunRecord& record, std::string_view backend,
+              std::string_view clock) {
   const TaskSet& set = admitted.tasks();
   Json jobs = Json::array();
   for (const JobRecord& job : record.jobs) {
@@ -206,7 +219,8 @@ Json run_json(const AdmittedTaskSet& admitted, const RunRecord& record, std::str
   return {{"schema_version", 1}, {"backend", backend}, {"clock", clock}, {"jobs", jobs}, {"summary", summary}};
 }
 
-std::string run_text(const AdmittedTaskSet& admitted, const RunRecord& record, std::string_view backend, std::string_view clock) {
+std::string run_text(const AdmittedTaskSet& admitted, const RunRecord& record, std::string_view backend,
+                     std::string_view clock) {
   Table table({"task", "jobs", "completed", "missed", "failed", "worst response ms", "bound ms", "deadline ms"});
   const auto rows = summarize(admitted, record);
   for (std::size_t i = 0; i < rows.size(); ++i) {

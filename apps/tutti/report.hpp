@@ -1,6 +1,7 @@
 #pragma once
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include <nlohmann/json.hpp>
 
 #include "model/planner.hpp"
 #include "runtime/dispatcher.hpp"

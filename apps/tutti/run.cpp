@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <fmt/format.h>
 #include <memory>
+
+#include <fmt/format.h>
 
 #include "apps/tutti/backends.hpp"
 #include "apps/tutti/command.hpp"
@@ -93,7 +94,8 @@ int run(const RunCommand& command) {
   if (!options) return report_error(options.error());
   const auto clock = make_clock(command.clock);
   if (!clock) return report_error(clock.error());
-  const auto tasks = command.file.overrides().and_then([&](const auto& given) { return load_tasks(command.file.path, given); });
+  const auto tasks =
+      command.file.overrides().and_then([&](const auto& given) { return load_tasks(command.file.path, given); });
   if (!tasks) return report_error(tasks.error());
   const AdmissionVerdict verdict = AdmissionController(**planner).decide(*tasks);
   if (!verdict.admitted) {
@@ -113,11 +115,14 @@ void add_run(CLI::App& parser, int& exit_code) {
   options->file.add_file(*command, "task set");
   options->file.add_planner(*command);
   options->file.add_task_options(*command);
-  CLI::Option* jobs = command->add_option("--jobs", options->jobs, "so many jobs in all (default: one hyperperiod, at most 1000 jobs)")
-                          ->check(CLI::Range(std::int64_t{1}, static_cast<std::int64_t>(kMostJobs)));
+  CLI::Option* jobs =
+      command->add_option("--jobs", options->jobs, "so many jobs in all (default: one hyperperiod, at most 1000 jobs)")
+          ->check(CLI::Range(std::int64_t{1}, static_cast<std::int64_t>(kMostJobs)));
   command->add_option("--for", options->duration, "all jobs that arrive in this time, like 10s")->excludes(jobs);
-  command->add_option("--clock", options->clock, "virtual: as fast as possible; real: in real time")->capture_default_str();
-  command->add_option("--backend", options->backend, "sim: a simulated machine that moves real bytes")->capture_default_str();
+  command->add_option("--clock", options->clock, "virtual: as fast as possible; real: in real time")
+      ->capture_default_str();
+  command->add_option("--backend", options->backend, "sim: a simulated machine that moves real bytes")
+      ->capture_default_str();
   command->add_option("--seed", options->seed, "of the release jitter and the data")->capture_default_str();
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }

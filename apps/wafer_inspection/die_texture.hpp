@@ -13,16 +13,11 @@ enum class Layer : std::uint8_t { Street, Substrate, Metal, Pad, Via };
 /// The gray level of a layer before noise.
 [[nodiscard]] constexpr std::uint8_t level_of(Layer layer) {
   switch (layer) {
-    case Layer::Street:
-      return 70;
-    case Layer::Substrate:
-      return 100;
-    case Layer::Metal:
-      return 150;
-    case Layer::Pad:
-      return 180;
-    case Layer::Via:
-      return 60;
+    case Layer::Street: return 70;
+    case Layer::Substrate: return 100;
+    case Layer::Metal: return 150;
+    case Layer::Pad: return 180;
+    case Layer::Via: return 60;
   }
   return 0;
 }

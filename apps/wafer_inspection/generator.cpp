@@ -167,14 +167,10 @@ class Planter {
 
 std::uint8_t level_of(DefectKind kind) {
   switch (kind) {
-    case DefectKind::Particle:
-      return particle_level;
-    case DefectKind::Scratch:
-      return scratch_level;
-    case DefectKind::MissingMaterial:
-      return level_of(Layer::Substrate);
-    case DefectKind::ExtraMaterial:
-      return level_of(Layer::Metal);
+    case DefectKind::Particle: return particle_level;
+    case DefectKind::Scratch: return scratch_level;
+    case DefectKind::MissingMaterial: return level_of(Layer::Substrate);
+    case DefectKind::ExtraMaterial: return level_of(Layer::Metal);
   }
   return 0;
 }

@@ -18,7 +18,8 @@ using ImageSet = std::vector<Wafer>;
 [[nodiscard]] tutti::Expected<void> write_images(const std::string& folder, const ImageSet& images);
 
 /// Reads every *.png of a folder, by name, with the truth beside it.
-/// @errors InvalidInput: no folder, no picture in it, another size or depth than declared, a truth missing or not its own.
+/// @errors InvalidInput: no folder, no picture in it, another size or depth than declared, a truth missing or not its
+/// own.
 [[nodiscard]] tutti::Expected<ImageSet> read_images(const std::string& folder, int width, int height);
 
 }  // namespace wafer

@@ -1,8 +1,9 @@
 #include "apps/wafer_inspection/inspection_kernel.hpp"
 
 #include <cstring>
-#include <fmt/format.h>
 #include <stdexcept>
+
+#include <fmt/format.h>
 
 #include "apps/wafer_inspection/die_grid.hpp"
 

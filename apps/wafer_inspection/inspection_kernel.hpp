@@ -13,7 +13,8 @@ inline constexpr std::string_view kInspectionKernel = "die_compare";
 /// `die_compare` as a registered kernel: the part of the image in, its report out.
 ///
 /// Parameters are one `InspectionParameters`; without any, the input is taken as three die rows of one pixel each.
-/// @errors throws std::invalid_argument: the part is not three or more whole die rows, or the report has no room for it.
+/// @errors throws std::invalid_argument: the part is not three or more whole die rows, or the report has no room for
+/// it.
 void inspection_kernel(const tutti::KernelLaunch& launch);
 
 /// What the kernel has to know beside the bytes.

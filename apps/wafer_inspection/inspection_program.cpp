@@ -1,6 +1,7 @@
 #include "apps/wafer_inspection/inspection_program.hpp"
 
 #include <cstring>
+
 #include <fmt/format.h>
 
 #include "model/expects.hpp"
@@ -16,13 +17,11 @@ using tutti::StreamBinding;
 
 namespace {
 
-/// The batches of a task's job, or nothing where the job has other steps too.
+/// The batches of a task's job; host steps may stand between them.
 std::vector<const BatchOperation*> batches_of(const tutti::Task& task) {
   std::vector<const BatchOperation*> batches;
   for (const tutti::JobStep& step : task.steps) {
-    const auto* batch = std::get_if<BatchOperation>(&step);
-    if (batch == nullptr) return {};
-    batches.push_back(batch);
+    if (const auto* batch = std::get_if<BatchOperation>(&step)) batches.push_back(batch);
   }
   return batches;
 }
@@ -37,7 +36,8 @@ bool is_inspection(const BatchOperation& parts, const BatchOperation& reports) {
     if (!sent.transfer || !sent.kernel || !back) return false;
     if (sent.kernel->on != sent.transfer->to || sent.kernel->name != kInspectionKernel) return false;
     if (sent.transfer->from != first->from || back->to != first->from) return false;
-    if (back->from != sent.transfer->to || back->size != sent.transfer->size || sent.transfer->size.count == 0) return false;
+    if (back->from != sent.transfer->to || back->size != sent.transfer->size || sent.transfer->size.count == 0)
+      return false;
   }
   return true;
 }
@@ -48,9 +48,11 @@ Expected<InspectionProgram> InspectionProgram::make(const tutti::Task& task, con
   TUTTI_EXPECTS(!images.empty(), "there is an image to inspect");
   const auto batches = batches_of(task);
   if (batches.size() != 2 || !is_inspection(*batches[0], *batches[1])) {
-    return tutti::invalid_input(fmt::format("the job of '{}' is no inspection; it has a batch that sends parts from one memory to GPUs with "
-                                            "the kernel '{}' behind each, and one that brings as much back from each",
-                                            task.name, kInspectionKernel), task.place);
+    return tutti::invalid_input(
+        fmt::format("the job of '{}' is no inspection; it has a batch that sends parts from one memory to GPUs with "
+                    "the kernel '{}' behind each, and one that brings as much back from each",
+                    task.name, kInspectionKernel),
+        task.place);
   }
   std::vector<Bytes> declared;
   for (const auto& stream : batches[0]->streams()) declared.push_back(stream.transfer->size);
@@ -63,16 +65,18 @@ Expected<std::vector<StreamBinding>> InspectionProgram::bind(DeviceBackend& back
                                                              std::size_t batch, std::size_t buffer_set) {
   if (batch == 0 && buffer_set == 0) sets_.clear();  // a new run
   if (buffer_set == sets_.size()) sets_.emplace_back();
-  return batch == 0 ? bind_parts(backend, operation, sets_[buffer_set]) : bind_reports(backend, operation, sets_[buffer_set]);
+  return batch == 0 ? bind_parts(backend, operation, sets_[buffer_set])
+                    : bind_reports(backend, operation, sets_[buffer_set]);
 }
 
-Expected<std::vector<StreamBinding>> InspectionProgram::bind_parts(DeviceBackend& backend, const BatchOperation& operation,
-                                                                   BufferSet& set) {
+Expected<std::vector<StreamBinding>> InspectionProgram::bind_parts(DeviceBackend& backend,
+                                                                   const BatchOperation& operation, BufferSet& set) {
   const auto streams = operation.streams();
   const GrayImage& image = images_->front().image;
   // Streams carry their declared sizes, so the last one may read a little past the image.
   Bytes end{static_cast<std::int64_t>(image.pixels().size())};
-  for (std::size_t i = 0; i < parts_.size(); ++i) end = std::max(end, Bytes{parts_[i].offset} + streams[i].transfer->size);
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    end = std::max(end, Bytes{parts_[i].offset} + streams[i].transfer->size);
   auto whole = backend.allocate(streams[0].transfer->from, end);
   if (!whole) return tl::unexpected(std::move(whole.error()));
   set.image = *std::move(whole);
@@ -90,13 +94,14 @@ Expected<std::vector<StreamBinding>> InspectionProgram::bind_parts(DeviceBackend
     binding.source = {transfer.from, set.image.view().data + parts_[i].offset, transfer.size};
     binding.destination = set.parts[i].view();
     binding.kernel_output = set.compared[i].view();
-    binding.parameters = to_bytes({{grid.width, grid.die_height, default_threshold}, static_cast<std::size_t>(parts_[i].bytes)});
+    binding.parameters =
+        to_bytes({{grid.width, grid.die_height, default_threshold}, static_cast<std::size_t>(parts_[i].bytes)});
   }
   return bindings;
 }
 
-Expected<std::vector<StreamBinding>> InspectionProgram::bind_reports(DeviceBackend& backend, const BatchOperation& operation,
-                                                                     BufferSet& set) {
+Expected<std::vector<StreamBinding>> InspectionProgram::bind_reports(DeviceBackend& backend,
+                                                                     const BatchOperation& operation, BufferSet& set) {
   std::vector<StreamBinding> bindings;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const tutti::Transfer& transfer = *operation.streams()[i].transfer;
@@ -116,11 +121,8 @@ void InspectionProgram::on_ready(const Job& job) {
 }
 
 Expected<void> InspectionProgram::run(Job& job) {
-  for (tutti::PreparedBatch& batch : job.batches()) {
-    if (auto result = batchOp(job.executor(), batch); !result) return tl::unexpected(std::move(result.error()));
-  }
-  evaluate(job);
-  return {};
+  // The steps in their order: batchOp for each batch, host steps as declared.
+  return TaskProgram::run(job).map([&] { evaluate(job); });
 }
 
 void InspectionProgram::evaluate(const Job& job) {
@@ -128,7 +130,8 @@ void InspectionProgram::evaluate(const Job& job) {
   report_.resize(wafer.image.pixels().size());
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const BufferSet& set = sets_[job.buffer_set];
-    std::memcpy(report_.data() + parts_[i].offset, set.reports[i].view().data, static_cast<std::size_t>(parts_[i].bytes));
+    std::memcpy(report_.data() + parts_[i].offset, set.reports[i].view().data,
+                static_cast<std::size_t>(parts_[i].bytes));
   }
   const auto defects = find_defects(report_, wafer.truth.grid.width);
   const Score result = score(boxes_of(wafer.truth), defects);

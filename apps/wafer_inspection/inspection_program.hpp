@@ -17,11 +17,12 @@ struct InspectionTally {
   std::uint64_t false_alarms = 0;
 };
 
-/// The inspection as a task: each job takes the next image, sends its parts to the GPUs, has them compared there, brings
-/// the reports back and looks for defects in them.
+/// The inspection as a task: each job takes the next image, sends its parts to the GPUs, has them compared there,
+/// brings the reports back and looks for defects in them.
 ///
-/// The task's job is two batches: the parts, one stream a GPU out of one memory with the kernel behind it; then the
-/// reports, one stream for each part, in the same order, back into that memory. The declared sizes are upper bounds; the image is split at its die rows within them.
+/// The task's job has two batches: the parts, one stream a GPU out of one memory with the kernel behind it; then the
+/// reports, one stream for each part, in the same order, back into that memory. The declared sizes are upper bounds;
+/// the image is split at its die rows within them.
 class InspectionProgram final : public tutti::TaskProgram {
  public:
   /// @errors InvalidInput: the task's job is not as above, or the image cannot be split within its sizes.
@@ -29,7 +30,8 @@ class InspectionProgram final : public tutti::TaskProgram {
 
   [[nodiscard]] tutti::Expected<std::vector<tutti::StreamBinding>> bind(tutti::DeviceBackend& backend,
                                                                         const tutti::BatchOperation& operation,
-                                                                        std::size_t batch, std::size_t buffer_set) override;
+                                                                        std::size_t batch,
+                                                                        std::size_t buffer_set) override;
   /// The camera: puts the job's image into the buffer set.
   void on_ready(const tutti::Job& job) override;
   [[nodiscard]] tutti::Expected<void> run(tutti::Job& job) override;
@@ -50,7 +52,8 @@ class InspectionProgram final : public tutti::TaskProgram {
   tutti::Expected<std::vector<tutti::StreamBinding>> bind_parts(tutti::DeviceBackend& backend,
                                                                 const tutti::BatchOperation& operation, BufferSet& set);
   tutti::Expected<std::vector<tutti::StreamBinding>> bind_reports(tutti::DeviceBackend& backend,
-                                                                  const tutti::BatchOperation& operation, BufferSet& set);
+                                                                  const tutti::BatchOperation& operation,
+                                                                  BufferSet& set);
   [[nodiscard]] const Wafer& wafer_of(const tutti::Job& job) const { return (*images_)[job.index % images_->size()]; }
   void evaluate(const tutti::Job& job);
 

@@ -33,9 +33,11 @@ tutti::Expected<ImageSet> make_images(const Options& options) {
 }
 
 int generate(const Options& options) {
-  const auto written = make_images(options).and_then([&](const ImageSet& images) { return write_images(options.images, images); });
+  const auto written =
+      make_images(options).and_then([&](const ImageSet& images) { return write_images(options.images, images); });
   if (!written) return report_error(written.error());
-  fmt::print("{} wafers of {} x {} in {}, what is true about each beside it\n", options.count, options.size, options.size, options.images);
+  fmt::print("{} wafers of {} x {} in {}, what is true about each beside it\n", options.count, options.size,
+             options.size, options.images);
   return kFine;
 }
 
@@ -45,8 +47,8 @@ struct Station {
   tutti::AdmittedTaskSet admitted;
 };
 
-void print_report(const Options& options, const Station& station, const tutti::RunRecord& record, const InspectionProgram& program,
-                  std::string_view clock) {
+void print_report(const Options& options, const Station& station, const tutti::RunRecord& record,
+                  const InspectionProgram& program, std::string_view clock) {
   const tutti::TaskTiming& timing = station.admitted.timings().front();
   tutti::Duration worst{};
   std::uint64_t missed = 0;
@@ -55,21 +57,24 @@ void print_report(const Options& options, const Station& station, const tutti::R
     missed += job.missed() ? 1 : 0;
   }
   const InspectionTally& tally = program.tally();
-  fmt::print("wafer inspection on {}: sim backend, {} clock, non-preemptive {}\n", station.admitted.tasks().machine->name(), clock,
-             to_string(station.admitted.tasks().policy));
-  fmt::print("{} images of {} x {}, one every {}, split over {} GPUs; guaranteed beforehand: {} of work, {} of time\n\n",
-             station.images.size(), options.size, options.size, tutti::to_string(timing.period), program.parts().size(), tutti::to_string(timing.wcet),
-             tutti::to_string(timing.deadline));
-  tutti::Table table({"jobs", "missed deadlines", "worst response ms", "deadline ms", "defects planted", "found", "false alarms"});
+  fmt::print("wafer inspection on {}: sim backend, {} clock, non-preemptive {}\n",
+             station.admitted.tasks().machine->name(), clock, to_string(station.admitted.tasks().policy));
+  fmt::print(
+      "{} images of {} x {}, one every {}, split over {} GPUs; guaranteed beforehand: {} of work, {} of time\n\n",
+      station.images.size(), options.size, options.size, tutti::to_string(timing.period), program.parts().size(),
+      tutti::to_string(timing.wcet), tutti::to_string(timing.deadline));
+  tutti::Table table(
+      {"jobs", "missed deadlines", "worst response ms", "deadline ms", "defects planted", "found", "false alarms"});
   table.add({fmt::to_string(record.jobs.size()), fmt::to_string(missed), fmt::format("{:.3f}", tutti::to_ms(worst)),
-             fmt::format("{:.3f}", tutti::to_ms(timing.deadline)), fmt::to_string(tally.planted), fmt::to_string(tally.found),
-             fmt::to_string(tally.false_alarms)});
+             fmt::format("{:.3f}", tutti::to_ms(timing.deadline)), fmt::to_string(tally.planted),
+             fmt::to_string(tally.found), fmt::to_string(tally.false_alarms)});
   fmt::print("{}", table.text());
 }
 
 int run_station(const Options& options, const Station& station, InspectionProgram& program) {
   tutti::KernelRegistry kernels = tutti::KernelRegistry::with_builtins();
-  if (auto added = kernels.add(std::string(kInspectionKernel), inspection_kernel); !added) return report_error(added.error());
+  if (auto added = kernels.add(std::string(kInspectionKernel), inspection_kernel); !added)
+    return report_error(added.error());
   tutti::VirtualClock virtual_clock;
   tutti::RealClock real_clock;
   tutti::Clock& clock = options.clock == "real" ? static_cast<tutti::Clock&>(real_clock) : virtual_clock;
@@ -98,7 +103,10 @@ int inspect(const Options& options) {
   overrides.parameters["image"] = tutti::Bytes{std::int64_t{options.size} * options.size};
   const auto tasks = tutti::load_tasks(options.tasks, overrides);
   if (!tasks) return report_error(tasks.error());
-  if (tasks->tasks.size() != 1) return report_error({tutti::ErrorCode::InvalidInput, "this program runs one task, the inspection; leave the others out", {options.tasks, 0, 0}});
+  if (tasks->tasks.size() != 1)
+    return report_error({tutti::ErrorCode::InvalidInput,
+                         "this program runs one task, the inspection; leave the others out",
+                         {options.tasks, 0, 0}});
 
   auto verdict = tutti::AdmissionController(tutti::planners().front()).decide(*tasks);
   if (!verdict.admitted) {
@@ -117,17 +125,28 @@ int inspect(const Options& options) {
 int run_program(int argc, char** argv) {
   Options options;
   CLI::App parser("inspects wafers on several GPUs, each image within its deadline");
-  parser.footer("Without a command it inspects, on the machine that the task set names.\n"
-                "Examples:\n  wafer_inspection generate --images wafers --size 1024 --count 4\n  wafer_inspection --images wafers --size 1024 --jobs 1000");
+  parser.footer(
+      "Without a command it inspects, on the machine that the task set names.\n"
+      "Examples:\n  wafer_inspection generate --images wafers --size 1024 --count 4\n  wafer_inspection --images "
+      "wafers --size 1024 --jobs 1000");
   parser.add_option("--size", options.size, "side of an image in pixels")->capture_default_str();
-  parser.add_option("--count", options.count, "how many images to generate")->check(CLI::Range(1, 10000))->capture_default_str();
+  parser.add_option("--count", options.count, "how many images to generate")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
   parser.add_option("--defects", options.defects, "planted in each generated image")->capture_default_str();
   parser.add_option("--seed", options.seed, "of the generated images")->capture_default_str();
-  CLI::Option* images = parser.add_option("--images", options.images, "folder of pictures (8-bit grayscale PNG, the truth as JSON beside each); without it some are generated");
+  CLI::Option* images = parser.add_option(
+      "--images", options.images,
+      "folder of pictures (8-bit grayscale PNG, the truth as JSON beside each); without it some are generated");
   parser.add_option("--tasks", options.tasks, "task set with the inspection as its one task")->capture_default_str();
-  parser.add_option("--jobs", options.jobs, "images to inspect; the pictures are taken in turn")->check(CLI::Range(std::int64_t{1}, static_cast<std::int64_t>(tutti::kMostJobs)))->capture_default_str();
-  parser.add_option("--clock", options.clock, "virtual or real")->check(CLI::IsMember({"virtual", "real"}))->capture_default_str();
-  const CLI::App* generating = parser.add_subcommand("generate", "write wafers with planted defects into the folder --images")->fallthrough();
+  parser.add_option("--jobs", options.jobs, "images to inspect; the pictures are taken in turn")
+      ->check(CLI::Range(std::int64_t{1}, static_cast<std::int64_t>(tutti::kMostJobs)))
+      ->capture_default_str();
+  parser.add_option("--clock", options.clock, "virtual or real")
+      ->check(CLI::IsMember({"virtual", "real"}))
+      ->capture_default_str();
+  const CLI::App* generating =
+      parser.add_subcommand("generate", "write wafers with planted defects into the folder --images")->fallthrough();
   parser.require_subcommand(0, 1);
   try {
     parser.parse(argc, argv);

@@ -122,18 +122,12 @@ tl::unexpected<tutti::Error> refused(const std::string& path, std::string messag
 
 std::string_view colour_name(int colour_type) {
   switch (colour_type) {
-    case PNG_COLOR_TYPE_GRAY:
-      return "gray";
-    case PNG_COLOR_TYPE_GRAY_ALPHA:
-      return "gray with alpha";
-    case PNG_COLOR_TYPE_RGB:
-      return "RGB";
-    case PNG_COLOR_TYPE_RGB_ALPHA:
-      return "RGB with alpha";
-    case PNG_COLOR_TYPE_PALETTE:
-      return "palette";
-    default:
-      return "unknown";
+    case PNG_COLOR_TYPE_GRAY: return "gray";
+    case PNG_COLOR_TYPE_GRAY_ALPHA: return "gray with alpha";
+    case PNG_COLOR_TYPE_RGB: return "RGB";
+    case PNG_COLOR_TYPE_RGB_ALPHA: return "RGB with alpha";
+    case PNG_COLOR_TYPE_PALETTE: return "palette";
+    default: return "unknown";
   }
 }
 

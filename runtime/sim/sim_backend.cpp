@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+
 #include <fmt/format.h>
 
 #include "model/expects.hpp"
@@ -39,14 +40,18 @@ class SimMemory final : public BufferSource {
 };
 
 SimBackend::SimBackend(const Topology& machine, const KernelRegistry& kernels, Clock& clock)
-    : machine_(machine), kernels_(&kernels), clock_(&clock), memory_(std::make_shared<SimMemory>(machine, clock.runs_by_itself())) {}
+    : machine_(machine),
+      kernels_(&kernels),
+      clock_(&clock),
+      memory_(std::make_shared<SimMemory>(machine, clock.runs_by_itself())) {}
 
 SimBackend::~SimBackend() { TUTTI_EXPECTS(prepared_ == 0, "batches are gone before their backend"); }
 
 Expected<Buffer> SimBackend::allocate(VertexId where, Bytes size) {
   const Vertex& vertex = machine_.vertex(where);
   if (vertex.kind != VertexKind::Memory && vertex.kind != VertexKind::Gpu) {
-    return invalid_input(fmt::format("'{}' is a {}; buffers lie in a memory or a gpu", vertex.name, to_string(vertex.kind)));
+    return invalid_input(
+        fmt::format("'{}' is a {}; buffers lie in a memory or a gpu", vertex.name, to_string(vertex.kind)));
   }
   if (size.count < 0) return invalid_input("a buffer has 0 bytes or more");
   const Bytes used = memory_->used(where);
@@ -65,8 +70,9 @@ Expected<std::unique_ptr<BackendBatch>> SimBackend::prepare(ExecutableBatch batc
     if (!stream.kernel || kernels_->find(stream.kernel->name) != nullptr) continue;
     std::string known;
     for (const std::string_view name : kernels_->names()) known += (known.empty() ? "" : ", ") + std::string(name);
-    return invalid_input(fmt::format("stream '{}' wants the kernel '{}', which is not registered; there are {}", stream.name,
-                                     stream.kernel->name, known), stream.place);
+    return invalid_input(fmt::format("stream '{}' wants the kernel '{}', which is not registered; there are {}",
+                                     stream.name, stream.kernel->name, known),
+                         stream.place);
   }
   submitted_.reserve(++prepared_);
   return std::make_unique<SimBatch>(*this, std::move(batch));

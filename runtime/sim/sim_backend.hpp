@@ -17,8 +17,8 @@ class SimMemory;
 /// over the planned intervals, its kernels are host functions.
 ///
 /// It works inside `poll` and `wait`, in the order in which batches were submitted. On a virtual clock everything
-/// happens at its planned instant. On a real clock the host may be too slow to play its part; a batch that ends more than
-/// `kHostLag` after its plan says so.
+/// happens at its planned instant. On a real clock the host may be too slow to play its part; a batch that ends more
+/// than `kHostLag` after its plan says so.
 class SimBackend final : public DeviceBackend {
  public:
   /// How far a batch may end behind its plan before the host counts as too slow.

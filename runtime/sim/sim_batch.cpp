@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+
 #include <fmt/format.h>
 
 #include "model/expects.hpp"
@@ -25,7 +26,8 @@ SimBatch::~SimBatch() {
 
 bool SimBatch::reaches(const Kernel& kernel, VertexId place) const {
   const Topology& machine = backend_->machine_;
-  return kernel.on == place || (machine.vertex(kernel.on).kind == VertexKind::Cpu && machine.vertex(place).kind == VertexKind::Memory);
+  return kernel.on == place ||
+         (machine.vertex(kernel.on).kind == VertexKind::Cpu && machine.vertex(place).kind == VertexKind::Memory);
 }
 
 void SimBatch::add_binding_defaults() {
@@ -112,11 +114,14 @@ void SimBatch::launch(const Event& event) {
   const StreamBinding& binding = batch_.bindings[event.stream];
   const auto fail = [&](const char* what) {
     if (result_.error) return;  // the first one is told
-    result_.error = Error{ErrorCode::Kernel, fmt::format("kernel '{}' of stream '{}' failed: {}; its batch's results are invalid",
-                                                         stream.kernel->name, stream.name, what), {}};
+    result_.error = Error{ErrorCode::Kernel,
+                          fmt::format("kernel '{}' of stream '{}' failed: {}; its batch's results are invalid",
+                                      stream.kernel->name, stream.name, what),
+                          {}};
   };
   try {
-    (*kernels_[event.stream])({binding.kernel_input.bytes(), binding.kernel_output.bytes(), binding.parameters, stream.kernel->time});
+    (*kernels_[event.stream])(
+        {binding.kernel_input.bytes(), binding.kernel_output.bytes(), binding.parameters, stream.kernel->time});
   } catch (const std::exception& exception) {
     fail(exception.what());
   } catch (...) {
@@ -128,9 +133,12 @@ void SimBatch::end_batch() {
   result_.finish = events_.back().happened;
   const Duration lag = result_.finish - (result_.start + batch_.plan.latency);
   if (lag > SimBackend::kHostLag && !result_.error) {
-    result_.error = Error{ErrorCode::Machine,
-                          fmt::format("the host is too slow to play this machine in real time: a batch ended {} after its plan; use "
-                                      "the virtual clock, or smaller sizes", to_string(lag)), {}};
+    result_.error = Error{
+        ErrorCode::Machine,
+        fmt::format("the host is too slow to play this machine in real time: a batch ended {} after its plan; use "
+                    "the virtual clock, or smaller sizes",
+                    to_string(lag)),
+        {}};
   }
 }
 
@@ -142,9 +150,7 @@ Timeline SimBatch::measured() const {
     StreamTimeline& line = timeline.streams[event.stream];
     const Duration at = event.happened - result_.start;
     switch (event.kind) {
-      case EventKind::TransferStart:
-        line.transfer->start = line.transfer->end = at;
-        break;
+      case EventKind::TransferStart: line.transfer->start = line.transfer->end = at; break;
       case EventKind::SegmentEnd: {
         Segment& done = line.transfer->segments[segment[event.stream]++];
         done.start = line.transfer->end;

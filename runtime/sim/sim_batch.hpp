@@ -35,7 +35,7 @@ class SimBatch final : public BackendBatch {
     std::uint32_t stream = 0;
     std::size_t offset = 0;  // of a segment's bytes
     std::size_t bytes = 0;
-    Duration happened{};     // on the clock, in the last run
+    Duration happened{};  // on the clock, in the last run
   };
 
   void add_events(std::uint32_t stream);

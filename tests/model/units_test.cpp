@@ -106,11 +106,11 @@ TEST(Units, SaysWhatIsWrongWithASize) {
     std::string_view text, error;
   };
   constexpr std::array cases{
-      Case{"", "'' is not a number with a unit"},
-      Case{"MB", "'MB' is not a number with a unit"},
-      Case{".", "'.' is not a number with a unit"},
+      Case{"", "'' is not a number; write it like 64 MiB"},
+      Case{"MB", "'MB' is not a number; write it like 64 MiB"},
+      Case{".", "'.' is not a number; write it like 64 MiB"},
       Case{"-1 MB", "'-1 MB' is negative; only zero and above is possible here"},
-      Case{"+1 MB", "'+1 MB' is not a number with a unit"},
+      Case{"+1 MB", "'+1 MB' is not a number; write it like 64 MiB"},
       Case{"64", "'64' has no unit; write it like 64 MiB (units: B kB MB GB KiB MiB GiB)"},
       Case{"64 mb", "'64 mb' has the unknown unit 'mb'; the units here are B kB MB GB KiB MiB GiB"},
       Case{"64 TB", "'64 TB' has the unknown unit 'TB'; the units here are B kB MB GB KiB MiB GiB"},
@@ -119,7 +119,7 @@ TEST(Units, SaysWhatIsWrongWithASize) {
       Case{"1.2.3 B", "'1.2.3 B' has the unknown unit '.3 B'; the units here are B kB MB GB KiB MiB GiB"},
       Case{"1,5 MB", "'1,5 MB' has the unknown unit ',5 MB'; the units here are B kB MB GB KiB MiB GiB"},
       Case{"0x10 B", "'0x10 B' has the unknown unit 'x10 B'; the units here are B kB MB GB KiB MiB GiB"},
-      Case{"nan B", "'nan B' is not a number with a unit"},
+      Case{"nan B", "'nan B' is not a number; write it like 64 MiB"},
   };
   for (const Case& c : cases) EXPECT_EQ(error_of(parse_bytes(c.text)), c.error);
 }
@@ -163,7 +163,7 @@ TEST(Units, PercentagesAreExactAndGoUp) {
 }
 
 TEST(Units, SaysWhatIsWrongWithAPercentage) {
-  EXPECT_EQ(error_of(parse_percentage("forty", Bytes{8})), "'forty' is not a number with a unit");
+  EXPECT_EQ(error_of(parse_percentage("forty", Bytes{8})), "'forty' is not a number; write it like 12.5");
   EXPECT_EQ(error_of(parse_percentage("-1", Bytes{8})), "'-1' is negative; only zero and above is possible here");
   EXPECT_EQ(error_of(parse_percentage("40 ", Bytes{8})), "'40 ' is not a percentage; write it like 12.5");
   EXPECT_EQ(error_of(parse_percentage("1000001", Bytes{8})),

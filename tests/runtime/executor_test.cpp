@@ -30,6 +30,24 @@ TEST(Executor, RefusesBatchesFromOutsideAnAdmittedRun) {
   EXPECT_TRUE(station.executor.synchronize(outside).has_value());
 }
 
+TEST(Executor, DoesNotWaitForABatchThatWasNeverIssued) {
+  Station station;
+  auto batch = station.prepare({kernel_stream("s", station.at("gpu0"), "spin")}, {{}});
+  const auto refused = station.executor.synchronize(batch);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().message, "the batch was never issued; there is nothing to wait for");
+}
+
+TEST(Executor, RefusesBatchesOfAnEarlierAdmittedRun) {
+  Station station;
+  const BatchOperation operation = station.batch({kernel_stream("s", station.at("gpu0"), "spin")});
+  const Timeline timeline = plan(station.executor.planner(), station.machine, operation);
+  auto earlier = Executor::AdmittedRun(station.executor).prepare(operation, timeline, {{}});
+  ASSERT_TRUE(earlier.has_value());
+  const Executor::AdmittedRun later(station.executor);
+  EXPECT_FALSE(station.executor.issue(*earlier).has_value());
+}
+
 // Admitted with 25 ns for a kernel that usually takes 10: it keeps to the plan that it was admitted with.
 TEST(Executor, RunsAnAdmittedBatchByItsOwnPlan) {
   Station station;
