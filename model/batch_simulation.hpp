@@ -1,20 +1,13 @@
 #pragma once
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "model/bandwidth_model.hpp"
 #include "model/batch.hpp"
-#include "model/route.hpp"
+#include "model/batch_chains.hpp"
 
 namespace tutti {
-
-/// How the transfers that are active together share the machine.
-enum class RateRule : std::uint8_t {
-  MaxMin,     ///< weighted max-min among the active ones, new at every event
-  Allocated,  ///< each keeps the share it would have if all streams were always active
-};
 
 /// When a stream's transfer and kernel run, ns from the start of the batch, unrounded. Zero for what a stream has not.
 struct StreamTimes {
@@ -35,10 +28,8 @@ struct RatePiece {
 
 /// The event simulation of one batch, forward or backward in time, and the memory it needs.
 ///
-/// Streams that share a copy engine are merged into one *chain*: their transfers back to back in the order of the file,
-/// then their kernels in that order. A chain runs its commands one after the other. Chains wait for each other only
-/// where two of them want the same GPU for a kernel (or, with merging off, the same engine). Everything else that
-/// happens between them is bandwidth.
+/// Chains run their commands one after the other, and wait for each other only where two of them want the same GPU for
+/// a kernel (or, with merging off, the same engine). Everything else that happens between them is bandwidth.
 ///
 /// Between loads the memory is kept: after the first batch of a size nothing is allocated.
 class BatchSimulation {
@@ -60,25 +51,27 @@ class BatchSimulation {
   /// @source [VMS14] Algorithm 1.
   void run_backward();
 
-  [[nodiscard]] std::size_t chain_count() const { return chains_.size(); }
+  [[nodiscard]] std::size_t chain_count() const { return batch_.chains().size(); }
   /// [n] of every stream, in the order of the batch, set-up of the batch included.
-  [[nodiscard]] std::span<const StreamTimes> times() const { return times_; }
+  [[nodiscard]] std::span<const StreamTimes> times() const { return {times_.data(), stream_count_}; }
   /// Per stream in order of time; streams mixed.
-  [[nodiscard]] std::span<const RatePiece> pieces() const { return pieces_; }
+  [[nodiscard]] std::span<const RatePiece> pieces() const { return {pieces_.data(), piece_count_}; }
   /// From the start of the batch to its last completion, ns.
   [[nodiscard]] double latency_ns() const { return latency_; }
-  /// Whether two chains may want the same GPU or engine, so that the order in which they come decides who waits.
-  [[nodiscard]] bool contended() const { return contended_; }
   /// Whether some chain had to wait in the last run.
   [[nodiscard]] bool waited() const { return waited_; }
+  /// Whether two chains may want the same GPU or engine, so that the order in which they come decides who waits.
+  [[nodiscard]] bool contended() const { return batch_.contended(); }
   /// [chain_count] each, not initialised: room for what a planner sorts out, so that it need not allocate.
   struct Room {
     std::span<std::uint32_t> order;
     std::span<double> gates;
   };
   [[nodiscard]] Room room();
-  /// [chain_count] the stream whose command opens each chain.
-  [[nodiscard]] std::uint32_t first_stream(std::size_t chain) const { return commands_[chains_[chain].begin].stream; }
+  /// [chain_count] the stream that opens each chain.
+  [[nodiscard]] std::uint32_t first_stream(std::size_t chain) const {
+    return batch_.steps()[batch_.chains()[chain].begin].stream;
+  }
   /// All transfers of a chain, one after the other, nothing else under way; with set-up.
   [[nodiscard]] double transfers_alone_ns(std::size_t chain) const;
   /// All kernels of a chain.
@@ -86,89 +79,96 @@ class BatchSimulation {
   [[nodiscard]] double batch_setup_ns() const { return batch_setup_; }
 
  private:
-  enum class Direction : std::uint8_t { Forward, Backward };
-  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  static constexpr std::uint32_t kNone = Step::kNone;
 
-  /// One transfer or one kernel. A transfer passes three phases: set-up (time), lead (flow), data (flow).
-  struct Command {
-    std::uint32_t stream;
-    bool kernel;
-    std::array<std::uint32_t, 2> locks;  // engines, or a GPU; kNone
-    double time;                         // of the kernel, or the set-up
-    std::uint32_t lead = kNone;          // flow over the first leg of a staged copy
-    double lead_bytes = 0;
-    std::uint32_t flow = kNone;
-    double bytes = 0;
-  };
-  enum class State : std::uint8_t { Gate, Waiting, Timed, Flowing, Done };
+  enum class State : std::uint8_t { Gate, Waiting, Running };
   struct Chain {
-    std::uint32_t begin, end;  // its commands
-    std::uint32_t done;        // commands behind it
-    std::uint8_t phase;
+    std::uint32_t at;    // the step under way, or that comes next
+    std::uint32_t stop;  // past its last step, in the direction of the run
     State state;
-    double event;  // when it needs attention next, ns; infinity: never by itself
-    double since;  // when the present wait or piece began
-    double left;   // bytes, of a flow
-    double rate;
-    std::uint32_t flow;
+    double since;  // when it began to wait
+  };
+  /// The flows of a group of the bandwidth model. All have one lambda, so how far they have come is one number, and a
+  /// flow ends when that has grown by bytes / weight: an event costs as much as there are groups, not flows.
+  struct Group {
+    double event;     // when its next flow ends, ns; infinity where it has none
+    double progress;  // integral of lambda over time, at `since`, from when it had no flow
+    double lambda;
+    double since;
+    double next;  // smallest target
+    std::uint32_t next_member;
+    std::uint32_t begin, end;  // its active members
+    std::uint32_t level;       // its newest
+    std::uint32_t levels;      // it has had
+  };
+  struct Member {
+    double target;  // progress at which its flow ends
+    std::uint32_t chain;
+  };
+  /// From when on a group had a lambda.
+  struct Level {
+    double since;
+    double lambda;
+    std::uint32_t older;
+    std::uint32_t number;  // among the levels of its group, from 1
+  };
+  /// When a step ran, in the run's direction of time.
+  struct Stretch {
+    double begin, end;
+    std::uint32_t level;  // of its group at the end
+  };
+  /// A chain whose step takes a fixed time, or whose gate is closed.
+  struct Timed {
+    double event;
+    std::uint32_t chain;
   };
 
-  void merge_streams(const Topology& machine, const BatchOperation& batch);
-  std::uint32_t merge_into_owner(std::uint32_t stream, std::span<const EngineId> engines);
-  void make_commands(const Topology& machine, Basis basis, const BatchOperation& batch);
-  void add_transfer(const Topology& machine, std::uint32_t stream, const Transfer& transfer, const RouteView& route);
-  void add_kernel(const Topology& machine, Basis basis, std::uint32_t stream, const Kernel& kernel);
-  std::uint32_t add_flow(std::span<const LinkId> first, std::span<const LinkId> second, double weight);
-  void claim(std::uint32_t lock);
+  void make_room_for(std::size_t streams);
+  void run(bool forward);
+  void open_gates();
+  void next_instant();
+  void end_flow(std::uint32_t group);
+  void end_time(std::uint32_t position);
+  void leave(std::uint32_t chain);
+  void go_on(std::uint32_t chain);
+  bool enter(std::uint32_t chain);
+  void start_flow(const Step& step, std::uint32_t chain);
+  void find_next(Group& group) const;
+  void update_lambdas();
+  [[nodiscard]] bool opens(const Step& step) const { return forward_ ? step.first : step.last; }
+  [[nodiscard]] bool closes(const Step& step) const { return forward_ ? step.last : step.first; }
 
-  void run(Direction direction);
-  [[nodiscard]] double next_event() const;
-  void step(std::uint32_t chain);
-  void begin_command(std::uint32_t chain);
-  bool start_command(std::uint32_t chain);
-  bool enter_next_phase(std::uint32_t chain);
-  void leave_phase(std::uint32_t chain);
-  void end_command(std::uint32_t chain);
   void serve_waiting();
-  [[nodiscard]] bool locks_free(const Command& command) const;
+  void set_locks(const Step& step, char busy);
+  [[nodiscard]] bool locks_free(const Step& step) const;
+  [[nodiscard]] double alone_ns(const Step& step) const;
   [[nodiscard]] double work_after(const Chain& chain) const;
   [[nodiscard]] bool goes_before(std::uint32_t a, std::uint32_t b) const;
-  void update_rates();
-  void settle(Chain& chain);
-  void mirror();
-  void note_gates();
-  [[nodiscard]] const Command& current(const Chain& chain) const {
-    return commands_[direction_ == Direction::Forward ? chain.begin + chain.done : chain.end - 1 - chain.done];
-  }
 
+  void write_timeline();
+  void write_pieces(const Step& step, const Stretch& stretch, double origin, double sign);
+
+  BatchChains batch_;
   BandwidthModel bandwidth_;
-  RateRule rule_ = RateRule::MaxMin;
   double batch_setup_ = 0;
-  double transfer_setup_ = 0;
-  bool contended_ = false;  // two chains may want one lock
-  std::size_t engine_count_ = 0;
 
-  // merging: streams of a chain are linked in the order of the file
-  std::uint32_t epoch_ = 0;
-  std::vector<std::uint64_t> owner_;        // [locks] epoch << 32 | chain
-  std::vector<std::uint32_t> chain_of_;     // [streams]
-  std::vector<std::uint32_t> next_;         // [streams] within its chain
-  std::vector<std::uint32_t> head_, tail_;  // [chains]
-  std::vector<RouteView> routes_;           // [streams]
-
-  std::vector<Command> commands_;
-  std::vector<Chain> chains_;
-  std::vector<double> rates_;                 // [flows]
-  std::vector<std::uint32_t> chain_of_flow_;  // [flows]
-  std::vector<std::uint32_t> active_;         // flows
-  std::vector<char> busy_;                    // [locks]
-
-  Direction direction_ = Direction::Forward;
+  bool forward_ = true;
+  std::uint32_t forth_ = 1;  // from a step to the one after it in the run: 1 or -1
   double now_ = 0;
-  std::size_t running_ = 0;
   bool rates_stale_ = false;
   bool waited_ = false;
   double latency_ = 0;
+
+  // What the batch needs; the vectors are longer where an earlier batch needed more.
+  std::size_t stream_count_ = 0, piece_count_ = 0;
+  std::uint32_t timed_count_ = 0, level_count_ = 0, running_ = 0;
+  std::vector<Chain> chains_;
+  std::vector<Stretch> stretches_;  // [steps]
+  std::vector<Timed> timed_;
+  std::vector<Group> groups_;
+  std::vector<Member> members_;  // of groups, one after the other
+  std::vector<Level> levels_;
+  std::vector<char> busy_;  // [locks]
   std::vector<StreamTimes> times_;
   std::vector<RatePiece> pieces_;
   std::vector<double> gates_;  // [chains] of the last run, without the set-up of the batch

@@ -32,25 +32,22 @@ std::string_view to_string(CopyPath path) {
 }
 
 RouteView find_route(const Topology& machine, const Transfer& transfer) {
+  const std::span<const LinkId> own(transfer.route);
   RouteView route;
-  const bool into_gpu = machine.vertex(transfer.to).kind == VertexKind::Gpu;
-  const bool out_of_gpu = machine.vertex(transfer.from).kind == VertexKind::Gpu;
-  const EngineId in = machine.engine_in(into_gpu ? transfer.to : transfer.from);
-  const EngineId out = machine.engine_out(out_of_gpu ? transfer.from : transfer.to);
-  if (into_gpu && out_of_gpu) {
-    route.engines = {out, in};
-    route.weight = machine.weights().peer;
-    if (transfer.via || !machine.has_peer_access(transfer.from, transfer.to)) {
-      route_staged(machine, transfer, route);
-      return route;
-    }
-    route.path = CopyPath::Peer;
-  } else {
-    route.engines = into_gpu ? std::array{in, in} : std::array{out, out};
-    route.weight = into_gpu ? machine.weights().h2d : machine.weights().d2h;
+  if (const DirectWay* way = machine.direct_ways().find(transfer.from, transfer.to)) {
+    route.first = own.empty() ? way->links : own;
+    route.engines = {way->engine, way->engine};
+    route.weight = way->weight;
+    return route;
   }
-  route.first =
-      transfer.route.empty() ? machine.route(transfer.from, transfer.to) : std::span<const LinkId>(transfer.route);
+  route.engines = {machine.engine_out(transfer.from), machine.engine_in(transfer.to)};
+  route.weight = machine.weights().peer;
+  if (transfer.via || !machine.has_peer_access(transfer.from, transfer.to)) {
+    route_staged(machine, transfer, route);
+    return route;
+  }
+  route.path = CopyPath::Peer;
+  route.first = own.empty() ? machine.route(transfer.from, transfer.to) : own;
   return route;
 }
 

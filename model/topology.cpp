@@ -29,6 +29,7 @@ const Margin& Topology::margin() const { return parts_->margin; }
 Bytes Topology::staging_chunk() const { return parts_->staging_chunk; }
 std::span<const VertexId> Topology::memories() const { return parts_->memories; }
 std::span<const VertexId> Topology::gpus() const { return parts_->gpus; }
+const DirectWays& Topology::direct_ways() const { return parts_->direct_ways; }
 std::size_t Topology::engine_count() const { return parts_->engine_count; }
 
 std::optional<VertexId> Topology::find_vertex(std::string_view name) const {

@@ -313,6 +313,7 @@ Expected<Topology> TopologyBuilder::build() const {
     find_domains(*parts);
     number_engines(*parts);
     find_routes(*parts);
+    find_direct_ways(*parts);
     return Topology(std::move(parts));
   });
 }

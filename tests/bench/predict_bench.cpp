@@ -1,7 +1,7 @@
 // A prediction of eight streams beside SimGrid's, on machines of 4 to 512 GPUs.
 //
-// Each row predicts the same 64 batches one after the other, warm. Before any timing, all finish times are compared. The
-// machines are one memory, one processor and switches with four GPUs each:
+// Each row predicts the same 64 batches one after the other, warm. Before any timing, all finish times are compared.
+// The machines are one memory, one processor and switches with four GPUs each:
 //   mem0 - 48 GB/s - cpu0 - 16 GB/s - switchN - 12 GB/s - gpuN
 // On four GPUs four of the streams go the other way, so that no two share a copy engine: SimGrid knows nothing of them.
 #include <algorithm>
@@ -98,7 +98,8 @@ Topology make_machine(std::size_t gpus) {
   return checked(builder.build());
 }
 
-/// Eight streams of 32 to 512 MB; with kernels, each has one of up to 20 ms: on its GPU, or on the processor after a copy out of a GPU.
+/// Eight streams of 32 to 512 MB; with kernels, each has one of up to 20 ms: on its GPU, or on the processor after a
+/// copy out of a GPU.
 BatchOperation make_batch(const Topology& machine, bool kernels, std::mt19937& random) {
   std::vector<VertexId> gpus(machine.gpus().begin(), machine.gpus().end());
   std::shuffle(gpus.begin(), gpus.end(), random);
@@ -138,7 +139,8 @@ void bench_tutti(benchmark::State& state, Case& of) {
 #ifdef TUTTI_SIMGRID
 
 /// The cases as SimGrid sees them: all machines side by side in one network, since only a process's first engine is
-/// free of what earlier ones left behind; and each batch as flows of the reverse timeline, where a stream starts at the length of its kernel.
+/// free of what earlier ones left behind; and each batch as flows of the reverse timeline, where a stream starts at the
+/// length of its kernel.
 struct Peers {
   peer::PeerNetwork network;
   std::vector<std::vector<std::vector<peer::PeerFlow>>> flows;  // [case][batch][stream]
@@ -216,12 +218,10 @@ void bench_peer(benchmark::State& state, Peer& peer, const std::vector<std::vect
 void register_peers(const std::vector<Case>& cases, Peers& peers) {
   for (std::size_t c = 0; c < cases.size(); ++c) {
     const auto& flows = peers.flows[c];
-    benchmark::RegisterBenchmark((cases[c].name + "/SimGrid solver").c_str(), [&](benchmark::State& state) {
-      bench_peer(state, *peers.solver, flows);
-    });
-    benchmark::RegisterBenchmark((cases[c].name + "/SimGrid interface").c_str(), [&](benchmark::State& state) {
-      bench_peer(state, *peers.interface, flows);
-    });
+    benchmark::RegisterBenchmark((cases[c].name + "/SimGrid solver").c_str(),
+                                 [&](benchmark::State& state) { bench_peer(state, *peers.solver, flows); });
+    benchmark::RegisterBenchmark((cases[c].name + "/SimGrid interface").c_str(),
+                                 [&](benchmark::State& state) { bench_peer(state, *peers.interface, flows); });
     benchmark::RegisterBenchmark((cases[c].name + "/SimGrid interface, actor").c_str(), [&](benchmark::State& state) {
       peers.interface->inside_actor([&] { bench_peer(state, *peers.interface, flows); });
     });
@@ -250,7 +250,9 @@ class Medians : public benchmark::BenchmarkReporter {
 
 void print_table(std::vector<Case>& cases, const Medians& medians) {
   fmt::print("\nmedians of one prediction of {} streams, us\n\n", kStreams);
-  fmt::print("| machine | tutti | SimGrid solver | ratio | SimGrid interface | ratio | the same, one actor | ratio | allocations |\n");
+  fmt::print(
+      "| machine | tutti | SimGrid solver | ratio | SimGrid interface | ratio | the same, one actor | ratio | "
+      "allocations |\n");
   fmt::print("|---|---|---|---|---|---|---|---|---|\n");
   for (Case& of : cases) {
     const double ours = medians.us(of.name + "/tutti");
@@ -267,8 +269,8 @@ void print_table(std::vector<Case>& cases, const Medians& medians) {
   }
 }
 
-/// Options of ours come first, so that those of the command line win: many short runs of all rows in mixed order, so that
-/// what disturbs the machine disturbs all alike.
+/// Options of ours come first, so that those of the command line win: many short runs of all rows in mixed order, so
+/// that what disturbs the machine disturbs all alike.
 void initialize(int argc, char** argv) {
   std::vector<std::string> options{argv[0], "--benchmark_min_time=0.01", "--benchmark_repetitions=25",
                                    "--benchmark_enable_random_interleaving=true"};
@@ -286,7 +288,8 @@ int run(int argc, char** argv) {
   for (const bool kernels : {false, true})
     for (const std::size_t gpus : kMachines) cases.push_back(make_case(gpus, kernels));
   for (Case& of : cases)
-    benchmark::RegisterBenchmark((of.name + "/tutti").c_str(), [&](benchmark::State& state) { bench_tutti(state, of); });
+    benchmark::RegisterBenchmark((of.name + "/tutti").c_str(),
+                                 [&](benchmark::State& state) { bench_tutti(state, of); });
 #ifdef TUTTI_SIMGRID
   Peers peers;
   for (const Case& of : cases) peers.add(of);

@@ -34,7 +34,7 @@ struct Flow {
 };
 
 /// A loaded model; ids are positions in `flows`.
-BandwidthModel load(const Topology& machine, const std::vector<Flow>& flows) {
+BandwidthModel load(const Topology& machine, const std::vector<Flow>& flows, RateRule rule = RateRule::MaxMin) {
   BandwidthModel model;
   model.reset(machine, Basis::Nominal);
   std::uint32_t own = 1000;
@@ -42,13 +42,15 @@ BandwidthModel load(const Topology& machine, const std::vector<Flow>& flows) {
     const auto route = machine.route(*machine.find_vertex(flow.from), *machine.find_vertex(flow.to));
     model.add_flow(flow.chain != 0 ? flow.chain : own++, route, {}, flow.weight);
   }
-  model.finish();
+  model.finish(rule);
   return model;
 }
 
 std::vector<double> max_min(BandwidthModel model, std::vector<std::uint32_t> active) {
   std::vector<double> rates(model.flow_count(), -1);
-  model.max_min(active, rates);
+  for (const std::uint32_t flow : active) model.start(model.group(flow));
+  model.solve();
+  for (const std::uint32_t flow : active) rates[flow] = model.rate(flow);
   return rates;
 }
 
@@ -59,9 +61,9 @@ std::vector<double> max_min(const Topology& machine, const std::vector<Flow>& fl
 }
 
 std::vector<double> allocate(const Topology& machine, const std::vector<Flow>& flows) {
-  BandwidthModel model = load(machine, flows);
-  std::vector<double> rates(flows.size());
-  model.allocate(rates);
+  const BandwidthModel model = load(machine, flows, RateRule::Allocated);
+  std::vector<double> rates;
+  for (std::uint32_t flow = 0; flow < flows.size(); ++flow) rates.push_back(model.rate(flow));
   return rates;
 }
 
@@ -126,7 +128,7 @@ TEST(BandwidthModel, AWayMayCrossACapacityTwice) {
   model.reset(machine, Basis::Nominal);
   model.add_flow(0, route("gpu0", "mem0"), route("mem0", "gpu1"), 1);
   model.add_flow(1, route("mem0", "gpu2"), {}, 1);
-  model.finish();
+  model.finish(RateRule::MaxMin);
   EXPECT_DOUBLE_EQ(model.alone(0), 10);
   expect_rates(max_min(model, {0, 1}), {23 / 3.3, 23 / 3.3});
 }
@@ -147,7 +149,7 @@ TEST(BandwidthModel, GuaranteedRatesAreTheOtherBasis) {
   for (const auto& [basis, rate] : {std::pair(Basis::Nominal, 8.0), std::pair(Basis::Guaranteed, 7.0)}) {
     model.reset(machine, basis);
     model.add_flow(0, machine.route(VertexId(0), VertexId(1)), {}, 1);
-    model.finish();
+    model.finish(RateRule::MaxMin);
     EXPECT_EQ(model.alone(0), rate);
   }
 }
@@ -196,7 +198,7 @@ struct Network {
 };
 
 /// Up to twelve flows over random ways, some through a memory; up to two of one chain, of which one is active.
-Network random_network(const Topology& machine, test::Random& random) {
+Network random_network(const Topology& machine, test::Random& random, RateRule rule) {
   Network network;
   network.model.reset(machine, Basis::Nominal);
   const auto pick = [&](std::span<const VertexId> from) { return from[random.below(from.size())]; };
@@ -219,7 +221,7 @@ Network random_network(const Topology& machine, test::Random& random) {
       network.active.push_back(first_id +
                                static_cast<std::uint32_t>(random.below(static_cast<std::uint64_t>(members))));
   }
-  network.model.finish();
+  network.model.finish(rule);
   for (std::size_t i = network.active.size(); i > 1; --i)
     std::swap(network.active[i - 1], network.active[random.below(i)]);
   return network;
@@ -231,7 +233,7 @@ TEST(BandwidthModel, RandomNetworksAreFairByDefinitionAndLikeTheSlowSolver) {
     const Topology machine = test::random_machine(seed);
     const auto capacities = test::slow_capacities(machine, Basis::Nominal);
     for (int round = 0; round < 20; ++round) {
-      Network network = random_network(machine, random);
+      const Network network = random_network(machine, random, RateRule::MaxMin);
       const auto rates = max_min(network.model, network.active);
       std::vector<test::SlowFlow> flows;
       std::vector<double> fast;
@@ -252,12 +254,10 @@ TEST(BandwidthAllocation, NeverExceedsACapacityOfRandomNetworks) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const Topology machine = test::random_machine(seed);
     const auto capacities = test::slow_capacities(machine, Basis::Nominal);
-    Network network = random_network(machine, random);
-    std::vector<double> rates(network.flows.size());
-    network.model.allocate(rates);
+    const Network network = random_network(machine, random, RateRule::Allocated);
     for (std::size_t c = 0; c < capacities.size(); ++c) {
       double used = 0;
-      for (const std::uint32_t id : network.active) used += rates[id] * network.flows[id].cost[c];
+      for (const std::uint32_t id : network.active) used += network.model.rate(id) * network.flows[id].cost[c];
       EXPECT_LE(used, capacities[c] * (1 + 1e-12)) << "seed " << seed;
     }
   }

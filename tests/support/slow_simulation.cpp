@@ -50,8 +50,10 @@ class SlowSimulation {
     }
     const double setup = static_cast<double>(machine_.setup().batch.count());
     run_.latency = now_ + setup;
-    for (StreamTimes& t : run_.times) {
-      t = {t.transfer_start + setup, t.transfer_end + setup, t.kernel_start + setup, t.kernel_end + setup, 0};
+    for (std::size_t i = 0; i < run_.times.size(); ++i) {
+      StreamTimes& t = run_.times[i];
+      if (batch_.streams()[i].transfer) t.transfer_start += setup, t.transfer_end += setup;
+      if (batch_.streams()[i].kernel) t.kernel_start += setup, t.kernel_end += setup;
     }
     return run_;
   }
