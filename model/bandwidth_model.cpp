@@ -33,7 +33,7 @@ void BandwidthModel::reset(const Topology& machine, Basis basis, std::size_t mos
   make_room(kinds_, most_flows);
 }
 
-std::uint32_t BandwidthModel::add_flow(std::uint32_t chain, const DirectWay& way) {
+std::uint32_t BandwidthModel::add_flow(std::uint32_t stream, const DirectWay& way) {
   TUTTI_EXPECTS(flow_count_ < flows_.size(), "there is room for the flows that were announced");
   std::uint64_t& kind = kind_of_[way.kind];
   if (kind >> 32 != epoch_) {
@@ -41,11 +41,11 @@ std::uint32_t BandwidthModel::add_flow(std::uint32_t chain, const DirectWay& way
     kinds_[kind_count_++] = {way.weight, way.alone.at(basis_).value, way.uses.data(), 0, way.contested, 0, kNone};
   }
   ++kinds_[static_cast<std::uint32_t>(kind)].flows;
-  flows_[flow_count_] = {static_cast<std::uint32_t>(kind), kNone, chain, &way};
+  flows_[flow_count_] = {static_cast<std::uint32_t>(kind), kNone, stream, &way};
   return flow_count_++;
 }
 
-std::uint32_t BandwidthModel::add_flow(std::uint32_t chain, std::span<const LinkId> first,
+std::uint32_t BandwidthModel::add_flow(std::uint32_t stream, std::span<const LinkId> first,
                                        std::span<const LinkId> second, double weight) {
   const std::uint32_t begin = use_count_;
   for (const std::span<const LinkId> leg : {first, second})
@@ -58,7 +58,7 @@ std::uint32_t BandwidthModel::add_flow(std::uint32_t chain, std::span<const Link
   make_room(kinds_, kind_count_ + 1);
   make_room(flows_, flow_count_ + 1);
   kinds_[kind_count_] = {weight, alone, nullptr, begin, use_count_ - begin, 1, kNone};
-  flows_[flow_count_] = {kind_count_++, kNone, chain, nullptr};
+  flows_[flow_count_] = {kind_count_++, kNone, stream, nullptr};
   return flow_count_++;
 }
 
@@ -264,16 +264,16 @@ std::span<const CapacityUse> BandwidthModel::all_uses(const Flow& flow) const {
 }
 
 /// Each flow becomes a group of its own, limited to the smallest share on its way: each capacity is split over all
-/// chains that ever cross it, by weight and cost.
+/// streams of the batch that cross it, by weight and cost; streams that take turns on an engine count like any other.
 /// @source [VMS14] section 2.4, bandwidth allocation.
 void BandwidthModel::allocate() {
   make_room(load_, values_.size());
   make_room(largest_, values_.size());
   for (std::uint32_t f = 0; f < flow_count_; ++f)
     for (const CapacityUse& use : all_uses(flows_[f])) load_[use.capacity.index()] = largest_[use.capacity.index()] = 0;
-  // A chain's flows follow each other, so it counts once on each capacity, with the largest load of its flows.
+  // The lead and the data of a staged copy follow each other: the stream counts once, with the larger load.
   for (std::uint32_t begin = 0, end = 0; begin < flow_count_; begin = end) {
-    for (end = begin; end < flow_count_ && flows_[end].chain == flows_[begin].chain; ++end)
+    for (end = begin; end < flow_count_ && flows_[end].stream == flows_[begin].stream; ++end)
       for (const CapacityUse& use : all_uses(flows_[end])) {
         double& largest = largest_[use.capacity.index()];
         largest = std::max(largest, weight(end) * use.cost);

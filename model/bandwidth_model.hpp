@@ -35,15 +35,15 @@ class BandwidthModel {
   /// ready.
   void reset(const Topology& machine, Basis basis, std::size_t most_flows = 0);
 
-  /// Adds a flow. Flows of one chain are added in a row and are never active together.
+  /// Adds a flow. Flows of one stream are added in a row; they count once where capacities are split.
   /// @param first,second  the links of its way, in two pieces; the second may be empty.
   /// @param weight        > 0.
   /// @return its id: its position.
-  std::uint32_t add_flow(std::uint32_t chain, std::span<const LinkId> first, std::span<const LinkId> second,
+  std::uint32_t add_flow(std::uint32_t stream, std::span<const LinkId> first, std::span<const LinkId> second,
                          double weight);
   /// The same over a way that the machine keeps ready; flows of one engine are never active together.
   /// @pre `reset` was told how many flows there will be.
-  std::uint32_t add_flow(std::uint32_t chain, const DirectWay& way);
+  std::uint32_t add_flow(std::uint32_t stream, const DirectWay& way);
 
   /// Ends the loading; no flow is active.
   void finish(RateRule rule);
@@ -85,7 +85,7 @@ class BandwidthModel {
   struct Flow {
     std::uint32_t kind;
     std::uint32_t group;
-    std::uint32_t chain;
+    std::uint32_t stream;
     const DirectWay* way;  // null: its kind says all
   };
   /// A capacity of the machine as this batch sees it.
@@ -173,7 +173,7 @@ class BandwidthModel {
   std::vector<Share> shares_;           // of groups, one after the other
   std::vector<Row> rows_;
   std::vector<Member> members_;         // of rows, one after the other
-  std::vector<double> load_, largest_;  // [machine capacities] of all chains, of one chain; for `allocate`
+  std::vector<double> load_, largest_;  // [machine capacities] of all streams, of one stream; for `allocate`
 };
 
 }  // namespace tutti

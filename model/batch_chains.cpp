@@ -19,7 +19,9 @@ void BatchChains::load(const Topology& machine, Basis basis, const BatchOperatio
   merge_streams(machine, batch);
   bandwidth.reset(machine, basis, 2 * streams.size());
   setup_ = as_ns(machine.setup().transfer);
-  chunk_ = static_cast<double>(machine.staging_chunk().count);
+  constexpr double kWhole = 0x1p53;  // no transfer is larger
+  const auto chunk = static_cast<double>(machine.staging_chunk().count);
+  chunk_ = chunk > 0 ? chunk : kWhole;
   next_epoch();  // the locks get their owners anew, to see who meets
   contended_ = false;
   step_count_ = 0;
@@ -136,11 +138,11 @@ inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream,
   if (size.count == 0) {
     add_step(step);
   } else if (way == nullptr) {
-    add_routed(chain, step, bytes, routes_[stream], bandwidth);
+    add_routed(step, bytes, routes_[stream], bandwidth);
   } else {
     step.amount = setup_;
     if (setup_ > 0) add_step(step);
-    step.flow = bandwidth.add_flow(chain, *way);
+    step.flow = bandwidth.add_flow(stream, *way);
     step.amount = bytes;
     step.data = true;
     add_step(step);
@@ -154,17 +156,16 @@ inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream,
 /// A staged copy is one flow over the links of both legs, at the rate of the slower, after a lead in which its first
 /// chunk crosses the first leg; every chunk pays the set-up. (The published method has two flows with rates of their
 /// own: the faster first leg would run ahead without limit, which a bounded buffer cannot execute.)
-void BatchChains::add_routed(std::uint32_t chain, Step step, double bytes, const RouteView& route,
-                             BandwidthModel& bandwidth) {
+void BatchChains::add_routed(Step step, double bytes, const RouteView& route, BandwidthModel& bandwidth) {
   const bool staged = route.path == CopyPath::Staged;
   step.amount = staged ? setup_ * std::ceil(bytes / chunk_) : setup_;
   if (setup_ > 0) add_step(step);
   if (staged) {
-    step.flow = bandwidth.add_flow(chain, route.first, {}, route.weight);
+    step.flow = bandwidth.add_flow(step.stream, route.first, {}, route.weight);
     step.amount = std::min(chunk_, bytes);
     add_step(step);
   }
-  step.flow = bandwidth.add_flow(chain, route.first, route.second, route.weight);
+  step.flow = bandwidth.add_flow(step.stream, route.first, route.second, route.weight);
   step.amount = bytes;
   step.data = true;
   add_step(step);

@@ -54,7 +54,7 @@ class BatchChains {
   std::uint32_t owner_of(EngineId engine, std::uint32_t stream);
   std::uint32_t join_owners(std::array<EngineId, 2> engines, std::uint32_t stream);
   void add_transfer(std::uint32_t chain, std::uint32_t stream, Bytes size, BandwidthModel& bandwidth);
-  void add_routed(std::uint32_t chain, Step step, double bytes, const RouteView& route, BandwidthModel& bandwidth);
+  void add_routed(Step step, double bytes, const RouteView& route, BandwidthModel& bandwidth);
   void add_kernel(const Topology& machine, std::uint32_t chain, std::uint32_t stream, const Kernel& kernel,
                   Basis basis);
   void add_step(const Step& step) { steps_[step_count_++] = step; }

@@ -8,12 +8,21 @@
 namespace tutti {
 namespace {
 
-/// What a byte takes on the whole of a route, appended to `way_uses`; each capacity once.
-void add_way_uses(Topology::Parts& parts, std::span<const LinkId> route) {
+/// Whether only the copy engine of one GPU can use a capacity: it is of the GPU's own link.
+bool is_private(const Topology::Parts& parts, const CapacityUse& use) {
+  if (use.capacity.index() >= parts.links.size()) return false;  // a shared one
+  const Link& link = parts.links[use.capacity.index()];
+  return parts.vertices[link.from.index()].kind == VertexKind::Gpu ||
+         parts.vertices[link.to.index()].kind == VertexKind::Gpu;
+}
+
+/// What a byte takes on a route of the capacities that are private or that are not, appended to `way_uses`; each once.
+void add_way_uses(Topology::Parts& parts, std::span<const LinkId> route, bool wanted_private) {
   const auto begin = static_cast<std::ptrdiff_t>(parts.way_uses.size());
   for (const LinkId link : route) {
     for (std::uint32_t i = parts.use_begin[link.index()]; i < parts.use_begin[link.index() + 1]; ++i) {
       const CapacityUse use = parts.uses[i];
+      if (is_private(parts, use) != wanted_private) continue;
       const auto same = std::find_if(parts.way_uses.begin() + begin, parts.way_uses.end(),
                                      [&](const CapacityUse& other) { return other.capacity == use.capacity; });
       if (same == parts.way_uses.end()) {
@@ -23,14 +32,6 @@ void add_way_uses(Topology::Parts& parts, std::span<const LinkId> route) {
       }
     }
   }
-}
-
-/// Whether only the copy engine of one GPU can use a capacity: it is of the GPU's own link.
-bool is_private(const Topology::Parts& parts, const CapacityUse& use) {
-  if (use.capacity.index() >= parts.links.size()) return false;  // a shared one
-  const Link& link = parts.links[use.capacity.index()];
-  return parts.vertices[link.from.index()].kind == VertexKind::Gpu ||
-         parts.vertices[link.to.index()].kind == VertexKind::Gpu;
 }
 
 /// The rate at which the first of the capacities is full.
@@ -44,17 +45,16 @@ GBps rate_alone(std::span<const CapacityUse> uses, std::span<const double> capac
 std::pair<DirectWay, std::size_t> make_direct_way(Topology::Parts& parts, VertexId from, VertexId to) {
   const std::size_t pair = parts.endpoint[from.index()] * parts.endpoint_count + parts.endpoint[to.index()];
   const std::size_t begin = parts.route_begin[pair];
-  const auto use_begin = static_cast<std::ptrdiff_t>(parts.way_uses.size());
+  const std::size_t use_begin = parts.way_uses.size();
   const bool in = parts.vertices[to.index()].kind == VertexKind::Gpu;
   DirectWay way;
   way.links = std::span(parts.route_links).subspan(begin, parts.route_begin[pair + 1] - begin);
   way.engine = in ? parts.engine_in[to.index()] : parts.engine_out[from.index()];
   way.weight = in ? parts.weights.h2d : parts.weights.d2h;
-  add_way_uses(parts, way.links);
-  const auto uses = parts.way_uses.begin() + use_begin;
-  const auto is_contested = [&](const CapacityUse& use) { return !is_private(parts, use); };
-  way.contested = static_cast<std::uint32_t>(std::stable_partition(uses, parts.way_uses.end(), is_contested) - uses);
-  return {way, parts.way_uses.end() - uses};
+  add_way_uses(parts, way.links, false);
+  way.contested = static_cast<std::uint32_t>(parts.way_uses.size() - use_begin);
+  add_way_uses(parts, way.links, true);
+  return {way, parts.way_uses.size() - use_begin};
 }
 
 /// Gives ways their uses, and those that are alike the same number.

@@ -164,7 +164,7 @@ class Topology {
   [[nodiscard]] const PeerAccess& peer_access() const;
   [[nodiscard]] const SetupTimes& setup() const;
   [[nodiscard]] const Margin& margin() const;
-  /// Size of one piece of a staged copy; > 0.
+  /// Size of one piece of a staged copy; 0: it is not cut, and its second leg waits for the whole of the first.
   [[nodiscard]] Bytes staging_chunk() const;
 
   [[nodiscard]] const Vertex& vertex(VertexId id) const { return vertices()[id.index()]; }

@@ -281,7 +281,7 @@ void check_scalars(const Topology::Parts& parts) {
   for (const Duration time : {parts.setup.batch, parts.setup.transfer, parts.margin.absolute}) {
     if (time < Duration{0} || time > kLongest) fail({}, "a set-up time or margin is absurd; write 0 to 100 days");
   }
-  if (parts.staging_chunk.count <= 0) fail({}, "the staging chunk is zero; write a size like 8 MiB");
+  if (parts.staging_chunk.count < 0) fail({}, "the staging chunk is negative; write a size like 8 MiB");
 }
 
 }  // namespace

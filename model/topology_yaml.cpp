@@ -140,10 +140,7 @@ Margin read_margin(const Node& node) {
 
 Bytes read_chunk(const Node& node) {
   const Fields fields(node, "'staging'", {"chunk"});
-  const Node& chunk = fields.require("chunk");
-  const Bytes size = read_bytes(chunk);
-  if (size.count == 0) fail(chunk.place, "a chunk of zero bytes moves nothing; write a size like 8 MiB");
-  return size;
+  return read_bytes(fields.require("chunk"));
 }
 
 void read_options(TopologyBuilder& builder, const Fields& machine) {

@@ -11,7 +11,9 @@ namespace tutti {
 /// leaves the host, the next one enters it.
 class StagedCopy {
  public:
-  explicit StagedCopy(Bytes chunk) : chunk_(static_cast<std::size_t>(chunk.count)), buffers_{{}, {}} {}
+  /// @param chunk  0: copies are not cut.
+  explicit StagedCopy(Bytes chunk)
+      : chunk_(chunk.count > 0 ? static_cast<std::size_t>(chunk.count) : kWhole), buffers_{{}, {}} {}
 
   /// Takes the memory that copies up to `size` need; `move` then allocates nothing.
   void reserve(Bytes size);
@@ -21,6 +23,8 @@ class StagedCopy {
   void move(std::span<const std::byte> source, std::span<std::byte> destination);
 
  private:
+  static constexpr std::size_t kWhole = std::size_t{1} << 53;  // no copy is larger
+
   std::size_t chunk_;
   std::vector<std::byte> buffers_[2];
 };

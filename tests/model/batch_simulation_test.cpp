@@ -258,6 +258,13 @@ TEST(StagedCopy, LeadsWithOneChunkAndThenRunsAtTheSlowerLeg) {
                {{0, 3.75, 0, 0}});
 }
 
+// With a chunk of 0 nothing is cut: all 12 MB cross the first leg, 3 ms, and then the second.
+TEST(StagedCopy, IsNotCutByAChunkOfZero) {
+  const Topology machine = star(4, "  peer_access: none\n  staging: {chunk: 0}\n");
+  expect_times("all_at_once", machine, make_batch(machine, "  - {from: gpu0, to: gpu1, size: 12 MB}"), 6,
+               {{0, 6, 0, 0}});
+}
+
 // A copy smaller than a chunk leads with all of it: 2 / 4 twice.
 TEST(StagedCopy, ASmallOneIsOneChunk) {
   const Topology machine = star(4, kStaged);
@@ -369,6 +376,17 @@ TEST(BandwidthAllocation, ASharesLengthDoesNotDependOnTheOthers) {
   - {from: mem0, to: gpu1, size: 6 MB}
 )");
   expect_times("bandwidth_allocation", machine, batch, 4, {{0, 4, 0, 0}, {0, 2, 0, 0}});
+}
+
+// Two streams to one GPU take turns on its engine, and each counts on the 6 GB/s: 3 for either. 12 / 3 = 4 ms, then
+// 6 / 3 = 2 ms more.
+TEST(BandwidthAllocation, SplitsOverAllStreamsAlsoThoseThatTakeTurns) {
+  const Topology machine = star(50);
+  const auto batch = make_batch(machine, R"(
+  - {from: mem0, to: gpu0, size: 12 MB}
+  - {from: mem0, to: gpu0, size: 6 MB}
+)");
+  expect_times("bandwidth_allocation", machine, batch, 6, {{0, 4, 0, 0}, {4, 6, 0, 0}});
 }
 
 // Longest kernel first: c (4 ms), a (2 ms), b (none); 1 ms of transfer each. Kernels end at 5, 4 and -; all done at 5.

@@ -270,7 +270,7 @@ TEST(TopologyBuilder, RefusesWhatIsNoNumber) {
   EXPECT_EQ(refusal(small().margin({0, Duration{-1}})), "a set-up time or margin is absurd; write 0 to 100 days");
   EXPECT_EQ(refusal(small().setup({Duration{-1}, Duration{0}})),
             "a set-up time or margin is absurd; write 0 to 100 days");
-  EXPECT_EQ(refusal(small().staging_chunk(Bytes{0})), "the staging chunk is zero; write a size like 8 MiB");
+  EXPECT_EQ(refusal(small().staging_chunk(Bytes{-1})), "the staging chunk is negative; write a size like 8 MiB");
 }
 
 TEST(TopologyBuilder, RefusesNoEngineAndMemoryOfWhatIsNoGpu) {

@@ -134,15 +134,15 @@ class SlowSimulation {
     }
   }
 
-  /// Each capacity split over the chains that cross it, by the largest of what their flows ask of it.
+  /// Each capacity split over the streams that cross it, by the larger of what lead and data ask of it.
   void allocate() {
     shares_.assign(capacities_.size(), 0);
     for (const Chain& chain : chains_)
       for (std::size_t c = 0; c < capacities_.size(); ++c) {
-        double most = 0;
+        std::map<std::size_t, double> most;  // of each stream
         for (const Step& step : chain.steps)
-          if (step.bytes > 0) most = std::max(most, step.flow.weight * step.flow.cost[c]);
-        shares_[c] += most;
+          if (step.bytes > 0) most[step.stream] = std::max(most[step.stream], step.flow.weight * step.flow.cost[c]);
+        for (const auto& [stream, load] : most) shares_[c] += load;
       }
   }
 
