@@ -60,7 +60,6 @@ TEST(Document, SaysWhatIsWrong) {
       Case{with_x("{? : 1}"), "f.yaml:2:7: a key must be a plain word; write 'word: value'"},
       Case{"version: 1\n---\nversion: 1\n", "f.yaml:3:1: a second document starts here; write one document a file"},
       Case{with_x("[1, 2"), "f.yaml:3:1: this is no YAML: end of sequence flow not found"},
-      Case{with_x("*nobody"), "f.yaml:2:4: this is no YAML: the referenced anchor is not defined"},
       Case{with_x("&a {b: *a}"),
            "f.yaml:2:11: this alias stands for the node that it is part of; an alias to an ancestor has no end"},
       Case{with_x("&a [[[*a]]]"),
@@ -89,6 +88,12 @@ std::string block_nest(int depth) {
   std::string text = "version: 1\nx:\n";
   for (int i = 0; i < depth; ++i) text += std::string(2 * i + 1, ' ') + (i % 2 == 0 ? "-\n" : "k:\n");
   return text;
+}
+
+// The parser's own words, to which newer versions add the anchor's name.
+TEST(Document, AnAliasOfNothingIsNoYaml) {
+  const std::string start = "f.yaml:2:4: this is no YAML: the referenced anchor is not defined";
+  EXPECT_EQ(error_of(with_x("*nobody")).substr(0, start.size()), start);
 }
 
 // The top level is the first of the 64 levels, so 63 fit below it.
