@@ -14,80 +14,42 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-// ---- loading: flows and the capacities that they contest
+// ---- flows -> kinds
 
-void BandwidthModel::reset(const Topology& machine, Basis basis, std::size_t most_flows) {
+void BandwidthModel::reset(const Topology& machine, Basis basis, std::span<const WayKind> own_ways,
+                           std::size_t most_flows) {
   values_ = machine.capacities(basis);
-  machine_ = &machine;
+  ways_ = machine.way_kinds();
+  own_ways_ = own_ways;
   basis_ = basis;
   make_room(capacities_, values_.size());
-  make_room(kind_of_, machine.direct_ways().kinds);
+  make_room(kind_of_, ways_.size() + own_ways_.size());
+  make_room(kinds_, most_flows + 1);
+  for (std::size_t n = inverse_of_.size(); n <= most_flows; ++n) inverse_of_.push_back(1 / static_cast<double>(n));
   if (++epoch_ == 0) {
     for (Capacity& capacity : capacities_) capacity.epoch = 0;
     std::fill(kind_of_.begin(), kind_of_.end(), 0);
     epoch_ = 1;
   }
-  flow_count_ = kind_count_ = use_count_ = 0;
-  most_uses_ = most_flows * machine.direct_ways().most_contested;
-  make_room(flows_, most_flows);
-  make_room(kinds_, most_flows);
+  kind_count_ = 0;
 }
 
-std::uint32_t BandwidthModel::add_flow(std::uint32_t stream, const DirectWay& way) {
-  TUTTI_EXPECTS(flow_count_ < flows_.size(), "there is room for the flows that were announced");
-  std::uint64_t& kind = kind_of_[way.kind];
-  if (kind >> 32 != epoch_) {
-    kind = std::uint64_t{epoch_} << 32 | kind_count_;
-    kinds_[kind_count_++] = {way.weight, way.alone.at(basis_).value, way.uses.data(), 0, way.contested, 0, kNone};
-  }
-  ++kinds_[static_cast<std::uint32_t>(kind)].flows;
-  flows_[flow_count_] = {static_cast<std::uint32_t>(kind), kNone, stream, &way};
-  return flow_count_++;
+std::uint32_t BandwidthModel::add_fixed_flow(std::uint32_t way, double rate) {
+  write_kind(way);
+  kinds_[kind_count_].uses = {};
+  kinds_[kind_count_].most = rate;
+  return kind_count_++;
 }
 
-std::uint32_t BandwidthModel::add_flow(std::uint32_t stream, std::span<const LinkId> first,
-                                       std::span<const LinkId> second, double weight) {
-  const std::uint32_t begin = use_count_;
-  for (const std::span<const LinkId> leg : {first, second})
-    for (const LinkId link : leg)
-      for (const CapacityUse& use : machine_->uses(link)) add_own_use(use, begin);
-  double alone = kInfinite;
-  for (std::uint32_t i = begin; i < use_count_; ++i)
-    alone = std::min(alone, values_[own_uses_[i].capacity.index()] / own_uses_[i].cost);
-  most_uses_ += use_count_ - begin;
-  make_room(kinds_, kind_count_ + 1);
-  make_room(flows_, flow_count_ + 1);
-  kinds_[kind_count_] = {weight, alone, nullptr, begin, use_count_ - begin, 1, kNone};
-  flows_[flow_count_] = {kind_count_++, kNone, stream, nullptr};
-  return flow_count_++;
-}
-
-void BandwidthModel::add_own_use(const CapacityUse& use, std::size_t begin) {
-  for (std::size_t i = begin; i < use_count_; ++i) {
-    if (own_uses_[i].capacity != use.capacity) continue;
-    own_uses_[i].cost += use.cost;  // the way crosses this capacity more than once
-    return;
-  }
-  make_room(own_uses_, use_count_ + 1);
-  own_uses_[use_count_++] = use;
-}
-
-void BandwidthModel::finish(RateRule rule) {
-  make_room(groups_, flow_count_);
-  make_room(touched_, most_uses_);
-  make_room(shares_, most_uses_ + 1);
-  active_ = 0;
-  changed_count_ = 0;
-  group_count_ = share_count_ = row_count_ = 0;
-  if (rule == RateRule::Allocated) {
-    allocate();
-  } else {
-    find_demand();
-    find_groups();
-    find_rows();
-  }
-  make_room(changed_, group_count_ + 1);
-  for (std::size_t g = all_.size(); g < group_count_; ++g) all_.push_back(static_cast<std::uint32_t>(g));
+void BandwidthModel::finish() {
+  std::size_t uses = 0;
+  for (std::uint32_t k = 0; k < kind_count_; ++k) uses += kinds_[k].uses.size();
+  make_room(touched_, uses);
+  make_room(shares_, uses + 1);
+  make_room(groups_, kind_count_);
+  find_demand();
+  find_groups();
+  find_rows();
 }
 
 // ---- kinds -> groups
@@ -98,62 +60,52 @@ inline void BandwidthModel::find_demand() {
   constexpr double kClearlyBelow = 1 - 1e-9;  // keeps rounding on the safe side
   touched_count_ = 0;
   for (std::uint32_t k = 0; k < kind_count_; ++k) {
-    const Kind& kind = kinds_[k];
-    const std::span<const CapacityUse> uses = contested(kind);
-    const double demand = kind.alone * kind.flows;
-    for (const CapacityUse& use : uses) {
+    const double demand = kinds_[k].alone * kinds_[k].flows;
+    for (const CapacityUse& use : kinds_[k].uses) {
       Capacity& capacity = capacities_[use.capacity.index()];
       if (capacity.epoch != epoch_) {
         capacity = {epoch_, 0, 0, kNone, 0, kNone, false};
         touched_[touched_count_++] = use.capacity.value;
       }
-      capacity.flows += kind.flows;
+      capacity.flows += kinds_[k].flows;
       capacity.demand += demand * use.cost;
+      capacity.binds = capacity.flows > 1 && capacity.demand > values_[use.capacity.index()] * kClearlyBelow;
     }
   }
-  for (std::uint32_t t = 0; t < touched_count_; ++t) {
-    Capacity& capacity = capacities_[touched_[t]];
-    capacity.binds = capacity.flows > 1 && capacity.demand > values_[touched_[t]] * kClearlyBelow;
-  }
-}
-
-inline std::uint32_t BandwidthModel::add_group(double weight, double limit) {
-  groups_[group_count_] = {0,     limit, kInfinite, limit,        limit,        false,
-                           false, 0,     weight,    share_count_, share_count_, kNone};
-  return group_count_++;
 }
 
 inline void BandwidthModel::find_groups() {
+  group_count_ = share_count_ = 0;
+  newest_free_ = kNone;
   for (std::uint32_t k = 0; k < kind_count_; ++k) {
+    Kind& kind = kinds_[k];
     std::uint32_t end = share_count_;
-    for (const CapacityUse& use : contested(kinds_[k])) {
-      shares_[end] = {use.capacity.value,
-                      kinds_[k].weight * use.cost};  // always written, kept where it binds: no branch
+    for (const CapacityUse& use : kind.uses) {  // always written, kept where it binds: no branch
+      shares_[end] = {use.capacity.value, kind.weight * use.cost};
       end += capacities_[use.capacity.index()].binds ? 1 : 0;
     }
-    kinds_[k].group = find_group(kinds_[k], end);
-    groups_[kinds_[k].group].size += kinds_[k].flows;
+    kind.group = find_group(kind, end);
   }
-  for (std::uint32_t f = 0; f < flow_count_; ++f) flows_[f].group = kinds_[flows_[f].kind].group;
 }
 
 /// The group of a kind whose shares stand behind those of all groups; a new group keeps them. It is compared with
 /// groups that have the same last capacity: on a tree of switches those of one switch.
 inline std::uint32_t BandwidthModel::find_group(const Kind& kind, std::uint32_t end) {
-  const double limit = kind.alone / kind.weight;
-  if (end == share_count_) return add_group(kind.weight, limit);
-  std::uint32_t& newest = capacities_[shares_[end - 1].capacity].newest;
+  const double limit = kind.most / kind.weight;
+  std::uint32_t& newest = end > share_count_ ? capacities_[shares_[end - 1].capacity].newest : newest_free_;
   for (std::uint32_t g = newest; g != kNone; g = groups_[g].older)
     if (alike(groups_[g], kind.weight, limit, end)) return g;
-  const std::uint32_t g = add_group(kind.weight, limit);
-  groups_[g].share_end = end;
-  groups_[g].older = std::exchange(newest, g);
+  const Level own{limit, 1 / limit};
+  groups_[group_count_] = {own, own,          own, {kInfinite, 0}, kind.weight, 1 / kind.weight, 0,
+                           0,   share_count_, end, newest};
+  newest = group_count_;
   for (; share_count_ < end; ++share_count_) ++capacities_[shares_[share_count_].capacity].groups;
-  return g;
+  return group_count_++;
 }
 
 inline bool BandwidthModel::alike(const Group& group, double weight, double limit, std::uint32_t end) const {
-  if (group.weight != weight || group.limit != limit || group.share_end - group.share_begin != end - share_count_)
+  if (group.weight != weight || group.limit.lambda != limit ||
+      group.share_end - group.share_begin != end - share_count_)
     return false;
   for (std::uint32_t i = group.share_begin, j = share_count_; j < end; ++i, ++j)
     if (shares_[i] != shares_[j]) return false;
@@ -163,14 +115,15 @@ inline bool BandwidthModel::alike(const Group& group, double weight, double limi
 // ---- groups -> rows
 
 inline void BandwidthModel::find_rows() {
-  make_room(rows_, most_uses_);
-  make_room(members_, most_uses_);
+  make_room(rows_, touched_count_);
+  make_room(members_, share_count_);
+  row_count_ = 0;
   std::uint32_t members = 0;
   for (std::size_t t = 0; t < touched_count_; ++t) {
     Capacity& capacity = capacities_[touched_[t]];
     if (capacity.groups < 2) continue;
     capacity.row = row_count_;
-    rows_[row_count_++] = {values_[touched_[t]], members, members, false};
+    rows_[row_count_++] = {values_[touched_[t]], members, members, kInfinite, false};
     members += capacity.groups;
   }
   for (std::uint32_t g = 0; g < group_count_; ++g) split_shares(g);
@@ -178,14 +131,12 @@ inline void BandwidthModel::find_rows() {
 
 /// A group's share of a capacity becomes its joint limit or makes it a member of a row.
 inline void BandwidthModel::split_shares(std::uint32_t g) {
-  Group& group = groups_[g];
-  for (std::uint32_t i = group.share_begin; i < group.share_end; ++i) {
+  for (std::uint32_t i = groups_[g].share_begin; i < groups_[g].share_end; ++i) {
     const auto [capacity, load] = shares_[i];
     const std::uint32_t row = capacities_[capacity].row;
     if (row == kNone) {
-      group.joint = std::min(group.joint, values_[capacity] / load);
+      groups_[g].joint = groups_[g].joint.at_most({values_[capacity] / load, load / values_[capacity]});
     } else {
-      group.competes = true;
       members_[rows_[row].end++] = {g, load};
     }
   }
@@ -193,101 +144,81 @@ inline void BandwidthModel::split_shares(std::uint32_t g) {
 
 // ---- max-min
 
-std::span<const std::uint32_t> BandwidthModel::solve() {
-  bool compete = false;
-  for (std::uint32_t i = 0; i < changed_count_; ++i) {
-    Group& group = groups_[changed_[i]];
-    group.lambda = group.own = std::min(group.limit, group.joint / group.active);
-    group.changed = false;
-    compete |= group.competes;
+void BandwidthModel::restart() {
+  for (std::uint32_t r = 0; r < row_count_; ++r) rows_[r].lambda = kInfinite;
+}
+
+void BandwidthModel::solve() {
+  if (row_count_ == 1) {
+    const Level level = full_at<&Group::own>(rows_[0]);
+    settle<&Group::own>(rows_[0], level);
+  } else if (row_count_ > 1) {
+    fill_rows();
   }
-  const std::size_t changed = std::exchange(changed_count_, 0);
-  if (!compete) return {changed_.data(), changed};
-  fill_rows();
-  return {all_.data(), group_count_};
 }
 
 /// The lambda at which a row is full; infinite where all of its groups at their own lambda cannot fill it.
 ///
-/// From below: with all groups rising until the row is full, with those still rising that are not at their own lambda
-/// by then, and so on until none drops out any more.
-inline double BandwidthModel::full_at(const Row& row) const {
-  double lambda = 0;
-  for (std::uint32_t risen = kNone;;) {
+/// Newton's method: what the groups take of the row grows with lambda, ever more slowly as one after the other stays
+/// behind at its own. So a step from anywhere ends at or below the solution, those that follow rise to it, and once
+/// nobody else stays behind it is exact. The solution before is a good start: mostly the same groups stay behind.
+/// @tparam own  what a group may have without the row.
+template <BandwidthModel::Level BandwidthModel::Group::*own>
+inline BandwidthModel::Level BandwidthModel::full_at(const Row& row) const {
+  const Group* const groups = groups_.data();
+  const Member* const end = members_.data() + row.end;
+  Level level{row.lambda, 0};
+  double least = 0;
+  for (double risen = -1;;) {
     double left = row.value;
-    double load = 0;
-    std::uint32_t rising = 0;
-    for (std::uint32_t m = row.begin; m < row.end; ++m) {
-      const Group& group = groups_[members_[m].group];
-      const double all = group.active * members_[m].load;
-      const bool rises = group.lambda > lambda;
-      left -= rises ? 0 : all * group.lambda;
-      load += rises ? all : 0;
-      rising += rises ? 1 : 0;
+    double rising = 0;  // load of the groups that do not stay behind
+    for (const Member* m = members_.data() + row.begin; m != end; ++m) {
+      const double load = groups[m->group].demand * m->load;
+      const double lambda = (groups[m->group].*own).lambda;
+      left -= load * std::min(lambda, level.lambda);
+      rising += lambda > level.lambda ? load : 0;
     }
-    if (load == 0) return kInfinite;
-    if (rising == risen) return lambda;
+    if (rising == risen) return level;
+    if (rising == 0) {
+      if (left >= 0 || risen >= 0) return {kInfinite, 0};
+      level.lambda = 0;  // the start was too far off
+      continue;
+    }
     risen = rising;
-    lambda = std::max(lambda, left / load);  // never back, or rounding could go round in circles
+    left += rising * level.lambda;  // what those that stay behind leave over
+    level = {std::max(least, left / rising), rising / left};
+    least = level.lambda;  // never back, or rounding could go round in circles
   }
+}
+
+/// The groups of a row that is full go no further.
+template <BandwidthModel::Level BandwidthModel::Group::*own>
+inline void BandwidthModel::settle(Row& row, const Level& level) {
+  row.lambda = level.lambda;
+  row.open = false;
+  Group* const groups = groups_.data();
+  const Member* const end = members_.data() + row.end;
+  for (const Member* m = members_.data() + row.begin; m != end; ++m)
+    groups[m->group].solution = (groups[m->group].*own).at_most(level);
 }
 
 /// The textbook's filling: the row that is full first settles its groups, and so on with those that are left. As each
 /// group's own lambda is taken into account where a row fills, there are as many rounds as rows that get full.
-inline void BandwidthModel::fill_rows() {
-  for (std::uint32_t g = 0; g < group_count_; ++g) groups_[g].lambda = groups_[g].own;
-  if (active_ == 1) return;  // nobody competes
+void BandwidthModel::fill_rows() {
+  for (std::uint32_t g = 0; g < group_count_; ++g) groups_[g].solution = groups_[g].own;
   for (std::uint32_t r = 0; r < row_count_; ++r) rows_[r].open = true;
   for (;;) {
-    double lambda = kInfinite;
+    Level level{kInfinite, 0};
     Row* first = nullptr;
     for (std::uint32_t r = 0; r < row_count_; ++r) {
       if (!rows_[r].open) continue;
-      const double full = full_at(rows_[r]);
-      if (full >= lambda) continue;
-      lambda = full;
+      const Level full = full_at<&Group::solution>(rows_[r]);
+      if (full.lambda >= level.lambda) continue;
+      level = full;
       first = &rows_[r];
     }
     if (first == nullptr) return;
-    first->open = false;
-    for (std::uint32_t m = first->begin; m < first->end; ++m) {
-      double& of_group = groups_[members_[m].group].lambda;
-      of_group = std::min(of_group, lambda);
-    }
-  }
-}
-
-// ---- fixed shares
-
-std::span<const CapacityUse> BandwidthModel::all_uses(const Flow& flow) const {
-  return flow.way != nullptr ? flow.way->uses : contested(kinds_[flow.kind]);
-}
-
-/// Each flow becomes a group of its own, limited to the smallest share on its way: each capacity is split over all
-/// streams of the batch that cross it, by weight and cost; streams that take turns on an engine count like any other.
-/// @source [VMS14] section 2.4, bandwidth allocation.
-void BandwidthModel::allocate() {
-  make_room(load_, values_.size());
-  make_room(largest_, values_.size());
-  for (std::uint32_t f = 0; f < flow_count_; ++f)
-    for (const CapacityUse& use : all_uses(flows_[f])) load_[use.capacity.index()] = largest_[use.capacity.index()] = 0;
-  // The lead and the data of a staged copy follow each other: the stream counts once, with the larger load.
-  for (std::uint32_t begin = 0, end = 0; begin < flow_count_; begin = end) {
-    for (end = begin; end < flow_count_ && flows_[end].stream == flows_[begin].stream; ++end)
-      for (const CapacityUse& use : all_uses(flows_[end])) {
-        double& largest = largest_[use.capacity.index()];
-        largest = std::max(largest, weight(end) * use.cost);
-      }
-    for (std::uint32_t f = begin; f < end; ++f)
-      for (const CapacityUse& use : all_uses(flows_[f]))
-        load_[use.capacity.index()] += std::exchange(largest_[use.capacity.index()], 0.0);
-  }
-  for (std::uint32_t f = 0; f < flow_count_; ++f) {
-    double lambda = kInfinite;
-    for (const CapacityUse& use : all_uses(flows_[f]))
-      lambda = std::min(lambda, values_[use.capacity.index()] / load_[use.capacity.index()]);
-    flows_[f].group = add_group(weight(f), lambda);
-    groups_[flows_[f].group].size = 1;
+    settle<&Group::solution>(*first, level);
   }
 }
 

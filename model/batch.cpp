@@ -6,13 +6,13 @@
 
 #include "model/document.hpp"
 #include "model/route.hpp"
+#include "model/way_kind.hpp"
 
 namespace tutti {
 namespace {
 
 /// Above this a double no longer holds every nanosecond.
 constexpr Duration kLongestKernel{1LL << 53};
-constexpr std::size_t kMaxStreams = 4096;
 
 void check_end(const Topology& machine, VertexId end, const Place& place) {
   const Vertex& vertex = machine.vertex(end);
@@ -95,8 +95,8 @@ Expected<BatchOperation> BatchOperation::make(const Topology& machine, std::vect
                                               bool merging) {
   return reading([&] {
     if (streams.empty()) fail({}, "the batch has no streams; it needs at least one");
-    if (streams.size() > kMaxStreams) {
-      fail(streams[kMaxStreams].place, "more than 4096 streams in one batch; cut it into several");
+    if (streams.size() > kMostStreams) {
+      fail(streams[kMostStreams].place, "more than 4096 streams in one batch; cut it into several");
     }
     std::set<std::string_view> names;
     for (const CommandStream& stream : streams) {
@@ -109,8 +109,37 @@ Expected<BatchOperation> BatchOperation::make(const Topology& machine, std::vect
       if (stream.transfer) check_transfer(machine, *stream.transfer, stream.place);
       if (stream.kernel) check_kernel(machine, *stream.kernel, stream.place);
     }
-    return BatchOperation(std::move(streams), merging);
+    return BatchOperation(machine, std::move(streams), merging);
   });
+}
+
+BatchOperation::BatchOperation(const Topology& machine, std::vector<CommandStream> streams, bool merging)
+    : streams_(std::move(streams)), merging_(merging) {
+  work_.reserve(streams_.size());
+  for (const CommandStream& stream : streams_) work_.push_back(make_work(machine, stream));
+}
+
+StreamWork BatchOperation::make_work(const Topology& machine, const CommandStream& stream) {
+  StreamWork work;
+  if (stream.kernel) {
+    work.has_kernel = true;
+    work.kernel = as_ns(stream.kernel->time);
+    work.kernel_worst = as_ns(stream.kernel->worst);
+    if (machine.vertex(stream.kernel->on).kind == VertexKind::Gpu) work.gpu = stream.kernel->on.value;
+  }
+  if (!stream.transfer) return work;
+  const Transfer& transfer = *stream.transfer;
+  const RouteView route = find_route(machine, transfer);
+  const auto add_own = [&](std::span<const LinkId> second) {
+    own_ways_.push_back(make_way_kind(machine, route.first, second, route.weight));
+    return static_cast<std::uint32_t>(machine.way_kinds().size() + own_ways_.size() - 1);
+  };
+  work.bytes = static_cast<double>(transfer.size.count);
+  work.engines = route.engines;
+  work.way = transfer.route.empty() ? machine.way_kind(transfer.from, transfer.to) : StreamWork::kNone;
+  if (work.way == StreamWork::kNone) work.way = add_own(route.second);
+  if (route.path == CopyPath::Staged) work.lead = add_own({});
+  return work;
 }
 
 }  // namespace tutti

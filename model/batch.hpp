@@ -1,4 +1,6 @@
 #pragma once
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,9 +41,27 @@ struct CommandStream {
   friend bool operator==(const CommandStream&, const CommandStream&) = default;
 };
 
+/// A stream as a prediction asks for it: figures and positions alone, its way found.
+struct StreamWork {
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  double bytes = 0;
+  std::uint32_t way = kNone;          ///< kind of its way: the machine's, then the batch's own; kNone: no transfer
+  std::uint32_t lead = kNone;         ///< the same of a staged copy's first leg; otherwise kNone
+  std::array<EngineId, 2> engines{};  ///< held during the copy; the same one twice where there is but one
+  double kernel = 0;                  ///< ns, what it usually takes
+  double kernel_worst = 0;            ///< ns
+  bool has_kernel = false;
+  std::uint32_t gpu = kNone;  ///< vertex of the kernel's GPU; kNone on a cpu
+
+  friend bool operator==(const StreamWork&, const StreamWork&) = default;
+};
+
 /// Streams that may run in parallel, with one completion. A value that fits the machine it was made for.
 class BatchOperation {
  public:
+  static constexpr std::size_t kMostStreams = 4096;
+
   /// @param merging  whether streams that share a copy engine become one; off only for comparison.
   /// @errors InvalidInput: no stream or more than 4096, a doubled name, a stream with neither transfer nor kernel, ends
   /// that are no memory or GPU, a
@@ -52,14 +72,21 @@ class BatchOperation {
 
   [[nodiscard]] std::span<const CommandStream> streams() const { return streams_; }
   [[nodiscard]] bool merging() const { return merging_; }
+  /// [streams]
+  [[nodiscard]] std::span<const StreamWork> work() const { return work_; }
+  /// Kinds of ways that are not among the machine's own: between GPUs, and those of the user.
+  [[nodiscard]] std::span<const WayKind> own_ways() const { return own_ways_; }
 
   friend bool operator==(const BatchOperation&, const BatchOperation&) = default;
 
  private:
-  BatchOperation(std::vector<CommandStream> streams, bool merging) : streams_(std::move(streams)), merging_(merging) {}
+  BatchOperation(const Topology& machine, std::vector<CommandStream> streams, bool merging);
+  StreamWork make_work(const Topology& machine, const CommandStream& stream);
 
   std::vector<CommandStream> streams_;
   bool merging_;
+  std::vector<StreamWork> work_;
+  std::vector<WayKind> own_ways_;
 };
 
 }  // namespace tutti

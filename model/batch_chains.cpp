@@ -6,39 +6,38 @@
 #include "model/room.hpp"
 
 namespace tutti {
-namespace {
-
-double as_ns(Duration time) { return static_cast<double>(time.count()); }
-
-}  // namespace
 
 void BatchChains::load(const Topology& machine, Basis basis, const BatchOperation& batch, RateRule rule,
                        BandwidthModel& bandwidth) {
-  const auto streams = batch.streams();
-  make_room_for(machine, streams.size());
-  merge_streams(machine, batch);
-  bandwidth.reset(machine, basis, 2 * streams.size());
-  setup_ = as_ns(machine.setup().transfer);
-  constexpr double kWhole = 0x1p53;  // no transfer is larger
-  const auto chunk = static_cast<double>(machine.staging_chunk().count);
-  chunk_ = chunk > 0 ? chunk : kWhole;
-  next_epoch();  // the locks get their owners anew, to see who meets
-  contended_ = false;
+  work_ = batch.work();
+  rule_ = rule;
+  make_room_for(machine, work_.size());
+  merge_streams(batch.merging());
+  constexpr std::size_t kMostFlows = 2;  // lead and data of a staged copy
+  bandwidth.reset(machine, basis, batch.own_ways(), kMostFlows * work_.size());
+  if (rule == RateRule::Allocated) shares_.load(machine, basis, batch);
   step_count_ = 0;
+  contended_ = false;
   for (std::uint32_t c = 0; c < chain_count_; ++c) {
     chains_[c].begin = step_count_;
     for (std::uint32_t s = head_[c]; s != Step::kNone; s = next_[s])
-      if (streams[s].transfer) add_transfer(c, s, streams[s].transfer->size, bandwidth);
+      if (work_[s].way != StreamWork::kNone) add_transfer(c, s, bandwidth);
     for (std::uint32_t s = head_[c]; s != Step::kNone; s = next_[s])
-      if (streams[s].kernel) add_kernel(machine, c, s, *streams[s].kernel, basis);
+      if (work_[s].has_kernel) add_kernel(c, s, basis);
     chains_[c].end = step_count_;
+    steps_[chains_[c].begin].chain_first = true;
+    steps_[step_count_ - 1].chain_last = true;
   }
-  bandwidth.finish(rule);
+  bandwidth.finish();
 }
 
 inline void BatchChains::make_room_for(const Topology& machine, std::size_t streams) {
   constexpr std::size_t kMostSteps = 4;  // set-up, lead and data of a transfer, and a kernel
-  engine_count_ = machine.engine_count();
+  setup_ = as_ns(machine.setup().transfer);
+  constexpr double kWhole = 0x1p53;  // no transfer is larger
+  const auto chunk = static_cast<double>(machine.staging_chunk().count);
+  chunk_ = chunk > 0 ? chunk : kWhole;
+  engine_count_ = static_cast<std::uint32_t>(machine.engine_count());
   make_room(owner_, engine_count_ + machine.vertices().size());
   if (streams <= chains_.size()) return;
   chains_.resize(streams);
@@ -47,8 +46,6 @@ inline void BatchChains::make_room_for(const Topology& machine, std::size_t stre
   next_.resize(streams);
   head_.resize(streams);
   tail_.resize(streams);
-  ways_.resize(streams);
-  routes_.resize(streams);
 }
 
 /// Forgets who owns the locks, without touching them all.
@@ -62,20 +59,15 @@ inline void BatchChains::next_epoch() {
 // ---- streams -> chains
 
 /// A chain bears the number of its first stream.
-inline void BatchChains::merge_streams(const Topology& machine, const BatchOperation& batch) {
-  const auto streams = batch.streams();
-  const auto count = static_cast<std::uint32_t>(streams.size());
-  const DirectWays& ways = machine.direct_ways();
-  merging_ = batch.merging();
+inline void BatchChains::merge_streams(bool merging) {
+  const auto count = static_cast<std::uint32_t>(work_.size());
+  merging_ = merging;
   next_epoch();
   for (std::uint32_t s = 0; s < count; ++s) {
     chain_of_[s] = s;
-    if (!streams[s].transfer) continue;
-    const Transfer& transfer = *streams[s].transfer;
-    ways_[s] = transfer.route.empty() ? ways.find(transfer.from, transfer.to) : nullptr;
-    if (ways_[s] == nullptr) routes_[s] = find_route(machine, transfer);
-    if (!merging_) continue;
-    chain_of_[s] = ways_[s] != nullptr ? owner_of(ways_[s]->engine, s) : join_owners(routes_[s].engines, s);
+    if (!merging_ || work_[s].way == StreamWork::kNone) continue;
+    const auto [one, other] = work_[s].engines;
+    chain_of_[s] = one == other ? owner_of(one, s) : join_owners(work_[s].engines, s);
   }
   chain_count_ = 0;
   for (std::uint32_t s = 0; s < count; ++s) {
@@ -112,76 +104,60 @@ std::uint32_t BatchChains::join_owners(std::array<EngineId, 2> engines, std::uin
 
 // ---- chains -> steps
 
+inline void BatchChains::add_time(std::uint32_t stream, double ns) {
+  steps_[step_count_++] = {.amount = ns, .stream = stream};
+}
+
+inline void BatchChains::add_flow(std::uint32_t stream, double bytes, bool data, BandwidthModel& bandwidth) {
+  const std::uint32_t way = data ? work_[stream].way : work_[stream].lead;
+  std::uint32_t flow = Step::kNone;
+  if (rule_ == RateRule::MaxMin) {
+    flow = bandwidth.add_flow(way);
+  } else {
+    flow = bandwidth.add_fixed_flow(way, data ? shares_.rates(stream).data : shares_.rates(stream).lead);
+  }
+  steps_[step_count_++] = {.amount = bytes, .stream = stream, .flow = flow, .data = data};
+}
+
+/// A staged copy is one flow over the links of both legs, at the rate of the slower, after a lead in which its first
+/// chunk crosses the first leg; every chunk pays the set-up. (The published method has two flows with rates of their
+/// own: the faster first leg would run ahead without limit, which a bounded buffer cannot execute.)
+inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream, BandwidthModel& bandwidth) {
+  const StreamWork& work = work_[stream];
+  const std::uint32_t begin = step_count_;
+  if (work.bytes == 0) {
+    add_time(stream, 0);
+  } else {
+    const bool staged = work.lead != StreamWork::kNone;
+    if (setup_ > 0) add_time(stream, staged ? setup_ * std::ceil(work.bytes / chunk_) : setup_);
+    if (staged) add_flow(stream, std::min(chunk_, work.bytes), false, bandwidth);
+    add_flow(stream, work.bytes, true, bandwidth);
+  }
+  steps_[begin].first = true;
+  steps_[step_count_ - 1].last = true;
+  if (merging_) return;  // merged, an engine has but one chain
+  for (const EngineId engine : work.engines) claim(chain, engine.value);
+}
+
+inline void BatchChains::add_kernel(std::uint32_t chain, std::uint32_t stream, Basis basis) {
+  const StreamWork& work = work_[stream];
+  const double time = basis == Basis::Nominal ? work.kernel : work.kernel_worst;
+  steps_[step_count_++] = {.amount = time, .stream = stream, .kernel = true, .first = true, .last = true};
+  if (work.gpu != StreamWork::kNone) claim(chain, engine_count_ + work.gpu);
+}
+
 /// Notes that a chain uses a lock, and whether another one does too.
 inline void BatchChains::claim(std::uint32_t chain, std::uint32_t lock) {
-  if (lock == Step::kNone) return;
   const std::uint64_t mine = std::uint64_t{epoch_} << 32 | chain;
   contended_ |= owner_[lock] >> 32 == epoch_ && owner_[lock] != mine;
   owner_[lock] = mine;
 }
 
-inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream, Bytes size,
-                                      BandwidthModel& bandwidth) {
-  const std::uint32_t begin = step_count_;
-  const DirectWay* const way = ways_[stream];
-  const auto bytes = static_cast<double>(size.count);
-  Step step;
-  step.stream = stream;
-  if (way != nullptr) {
-    step.locks[0] = way->engine.value;
-  } else {
-    const auto [one, other] = routes_[stream].engines;
-    step.locks = {one.value, other == one ? Step::kNone : other.value};
-  }
-  if (!merging_)  // merged, an engine has but one chain
-    for (const std::uint32_t lock : step.locks) claim(chain, lock);
-  if (size.count == 0) {
-    add_step(step);
-  } else if (way == nullptr) {
-    add_routed(step, bytes, routes_[stream], bandwidth);
-  } else {
-    step.amount = setup_;
-    if (setup_ > 0) add_step(step);
-    step.flow = bandwidth.add_flow(stream, *way);
-    step.amount = bytes;
-    step.data = true;
-    add_step(step);
-  }
-  steps_[begin].first = true;
-  steps_[step_count_ - 1].last = true;
-}
-
-/// A transfer over a way that the machine does not keep ready.
-///
-/// A staged copy is one flow over the links of both legs, at the rate of the slower, after a lead in which its first
-/// chunk crosses the first leg; every chunk pays the set-up. (The published method has two flows with rates of their
-/// own: the faster first leg would run ahead without limit, which a bounded buffer cannot execute.)
-void BatchChains::add_routed(Step step, double bytes, const RouteView& route, BandwidthModel& bandwidth) {
-  const bool staged = route.path == CopyPath::Staged;
-  step.amount = staged ? setup_ * std::ceil(bytes / chunk_) : setup_;
-  if (setup_ > 0) add_step(step);
-  if (staged) {
-    step.flow = bandwidth.add_flow(step.stream, route.first, {}, route.weight);
-    step.amount = std::min(chunk_, bytes);
-    add_step(step);
-  }
-  step.flow = bandwidth.add_flow(step.stream, route.first, route.second, route.weight);
-  step.amount = bytes;
-  step.data = true;
-  add_step(step);
-}
-
-inline void BatchChains::add_kernel(const Topology& machine, std::uint32_t chain, std::uint32_t stream,
-                                    const Kernel& kernel, Basis basis) {
-  Step step;
-  step.amount = as_ns(basis == Basis::Nominal ? kernel.time : kernel.worst);
-  step.stream = stream;
-  step.kernel = step.first = step.last = true;
-  if (machine.direct_ways().gpu[kernel.on.index()] != DirectWays::kNone) {
-    step.locks[0] = static_cast<std::uint32_t>(engine_count_ + kernel.on.index());
-    claim(chain, step.locks[0]);
-  }
-  add_step(step);
+std::array<std::uint32_t, 2> BatchChains::locks(const Step& step) const {
+  const StreamWork& work = work_[step.stream];
+  if (step.kernel) return {work.gpu == StreamWork::kNone ? Step::kNone : engine_count_ + work.gpu, Step::kNone};
+  const auto [one, other] = work.engines;
+  return {one.value, one == other ? Step::kNone : other.value};
 }
 
 }  // namespace tutti

@@ -6,24 +6,33 @@
 
 #include "model/bandwidth_model.hpp"
 #include "model/batch.hpp"
-#include "model/route.hpp"
+#include "model/fixed_shares.hpp"
 
 namespace tutti {
 
+/// How the transfers that are active together share the machine.
+enum class RateRule : std::uint8_t {
+  MaxMin,     ///< weighted max-min among the active ones, new at every event
+  Allocated,  ///< each keeps the share it would have if all streams were always active
+};
+
 /// A part of a command that runs at once: a time that passes, or bytes that flow. A transfer is set-up (time), lead
 /// (flow over the first leg of a staged copy) and data (flow), as far as it has them; a kernel is one time. Only a
-/// command that has nothing to do is a time of 0.
-struct Step {
+/// command that has nothing to do is a time of 0. One cache line each.
+struct alignas(64) Step {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  double amount = 0;           ///< ns, or bytes
-  std::uint32_t flow = kNone;  ///< kNone: a time
+  double amount = 0;  ///< ns, or bytes
+  double begin = 0;   ///< when it ran last, in the run's direction of time
+  double end = 0;
   std::uint32_t stream = 0;
-  std::array<std::uint32_t, 2> locks{kNone, kNone};  ///< of its command: engines, or a GPU; kNone
+  std::uint32_t flow = kNone;  ///< kind in the bandwidth model; kNone: a time
   bool kernel = false;
-  bool data = false;   ///< its bytes are those that arrive
-  bool first = false;  ///< of its command
-  bool last = false;
+  bool data = false;         ///< its bytes are those that arrive
+  bool first = false;        ///< of its command
+  bool last = false;         ///< of its command
+  bool chain_first = false;  ///< of its chain
+  bool chain_last = false;
 };
 
 /// What a batch does: chains of steps, and the flows among them in a bandwidth model.
@@ -41,23 +50,25 @@ class BatchChains {
             BandwidthModel& bandwidth);
 
   [[nodiscard]] std::span<const Chain> chains() const { return {chains_.data(), chain_count_}; }
-  [[nodiscard]] std::span<const Step> steps() const { return {steps_.data(), step_count_}; }
+  [[nodiscard]] std::size_t step_count() const { return step_count_; }
   [[nodiscard]] const Step& step(std::size_t position) const { return steps_[position]; }
+  [[nodiscard]] Step& step(std::size_t position) { return steps_[position]; }
+  /// What the command of a step holds while it runs: its engines, or its GPU; kNone.
+  [[nodiscard]] std::array<std::uint32_t, 2> locks(const Step& step) const;
   /// Whether two chains may want one lock.
   [[nodiscard]] bool contended() const { return contended_; }
-  /// Locks are numbered below this.
+  /// Locks are numbered below this: engines, then vertices.
   [[nodiscard]] std::size_t lock_count() const { return owner_.size(); }
 
  private:
   void make_room_for(const Topology& machine, std::size_t streams);
-  void merge_streams(const Topology& machine, const BatchOperation& batch);
+  void merge_streams(bool merging);
   std::uint32_t owner_of(EngineId engine, std::uint32_t stream);
   std::uint32_t join_owners(std::array<EngineId, 2> engines, std::uint32_t stream);
-  void add_transfer(std::uint32_t chain, std::uint32_t stream, Bytes size, BandwidthModel& bandwidth);
-  void add_routed(Step step, double bytes, const RouteView& route, BandwidthModel& bandwidth);
-  void add_kernel(const Topology& machine, std::uint32_t chain, std::uint32_t stream, const Kernel& kernel,
-                  Basis basis);
-  void add_step(const Step& step) { steps_[step_count_++] = step; }
+  void add_transfer(std::uint32_t chain, std::uint32_t stream, BandwidthModel& bandwidth);
+  void add_time(std::uint32_t stream, double ns);
+  void add_flow(std::uint32_t stream, double bytes, bool data, BandwidthModel& bandwidth);
+  void add_kernel(std::uint32_t chain, std::uint32_t stream, Basis basis);
   void claim(std::uint32_t chain, std::uint32_t lock);
   void next_epoch();
 
@@ -65,7 +76,10 @@ class BatchChains {
   bool contended_ = false;
   double setup_ = 0;  // of a transfer, ns
   double chunk_ = 0;  // of a staged copy, bytes
-  std::size_t engine_count_ = 0;
+  std::uint32_t engine_count_ = 0;
+  std::span<const StreamWork> work_;
+  RateRule rule_ = RateRule::MaxMin;
+  FixedShares shares_;
 
   // What the batch needs; the vectors are longer where an earlier batch needed more.
   std::uint32_t chain_count_ = 0, step_count_ = 0;
@@ -78,8 +92,6 @@ class BatchChains {
   std::vector<std::uint32_t> next_;      // [streams] within its chain
   std::vector<std::uint32_t> head_;      // [chains]
   std::vector<std::uint32_t> tail_;      // [streams] of the chain that a stream heads
-  std::vector<const DirectWay*> ways_;   // [streams] that the machine keeps ready; null: `routes_` says
-  std::vector<RouteView> routes_;        // [streams]
 };
 
 }  // namespace tutti

@@ -1,6 +1,7 @@
 #include "model/batch_simulation.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "model/expects.hpp"
@@ -11,12 +12,8 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-double as_ns(Duration time) { return static_cast<double>(time.count()); }
-
-/// Members of a group are looked at so many at a time.
-constexpr std::uint32_t kBlock = 4;
-
-/// Events this close together are one: the rounding noise of what is the same instant on paper.
+/// Events this close together are one where it matters which comes first: the rounding noise of what is the same
+/// instant on paper.
 double same_instant(double ns) { return ns * (1 + 1e-12); }
 
 }  // namespace
@@ -25,20 +22,20 @@ void BatchSimulation::load(const Topology& machine, Basis basis, const BatchOper
   batch_setup_ = as_ns(machine.setup().batch);
   batch_.load(machine, basis, batch, rule, bandwidth_);
   stream_count_ = batch.streams().size();
-  piece_count_ = 0;
+  clock_ = bandwidth_.group_count();
+  gate_ = clock_ + 1;
+  row_size_ = bandwidth_.rates_vary() ? clock_ : 0;
   make_room_for(stream_count_);
   make_room(busy_, batch_.lock_count());
-  make_room(stretches_, batch_.steps().size());
-  make_room(groups_, bandwidth_.group_count());
-  make_room(members_, kBlock * bandwidth_.flow_count());
+  make_room(paces_, gate_ + 1);
 }
 
 void BatchSimulation::make_room_for(std::size_t streams) {
   if (streams <= times_.size()) return;
   times_.resize(streams);
   for (auto* of_chains : {&gates_, &room_gates_}) of_chains->resize(streams);
-  chains_.resize(streams);
-  timed_.resize(streams);
+  pending_.resize(streams);
+  waiting_.resize(streams);
   room_order_.resize(streams);
 }
 
@@ -49,17 +46,10 @@ double BatchSimulation::alone_ns(const Step& step) const {
   return step.flow == kNone ? step.amount : step.amount / bandwidth_.alone(step.flow);
 }
 
-double BatchSimulation::transfers_alone_ns(std::size_t chain) const {
+double BatchSimulation::alone_ns(std::size_t chain, bool kernels) const {
   double total = 0;
   for (std::uint32_t i = batch_.chains()[chain].begin; i < batch_.chains()[chain].end; ++i)
-    if (!batch_.step(i).kernel) total += alone_ns(batch_.step(i));
-  return total;
-}
-
-double BatchSimulation::kernels_ns(std::size_t chain) const {
-  double total = 0;
-  for (std::uint32_t i = batch_.chains()[chain].begin; i < batch_.chains()[chain].end; ++i)
-    if (batch_.step(i).kernel) total += alone_ns(batch_.step(i));
+    if (batch_.step(i).kernel == kernels) total += alone_ns(batch_.step(i));
   return total;
 }
 
@@ -93,286 +83,240 @@ void BatchSimulation::run(bool forward) {
   forward_ = forward;
   forth_ = forward ? 1 : ~std::uint32_t{0};
   waited_ = false;
+  start_over();
   open_gates();
   for (;;) {
     if (batch_.contended()) serve_waiting();
-    if (rates_stale_) update_lambdas();
-    if (running_ == 0) break;
+    if (pending_count_ == 0) break;
+    update_rates();
     next_instant();
   }
+  TUTTI_EXPECTS(waiting_count_ == 0, "who holds what others wait for comes to an end");
   latency_ = now_ + batch_setup_;
-  write_timeline();
+  write_times();
+}
+
+inline void BatchSimulation::start_over() {
+  bandwidth_.restart();
+  std::fill_n(paces_.begin(), clock_, Pace{0, 0, 0});
+  paces_[clock_] = paces_[gate_] = {0, 1, 1};
+  now_ = since_ = 0;
+  instant_count_ = 0;
+  pending_count_ = waiting_count_ = 0;
 }
 
 /// Puts chains before their gates, and lets those go whose gates are open from the start.
 inline void BatchSimulation::open_gates() {
-  std::uint32_t begin = 0;
-  for (std::uint32_t g = 0; g < bandwidth_.group_count(); ++g) {
-    groups_[g] = {kNever, 0, 0, 0, kNever, 0, begin, begin, kNone, 0};
-    const std::uint32_t end = begin + (bandwidth_.group_size(g) + kBlock - 1) / kBlock * kBlock;
-    for (; begin < end; ++begin) members_[begin].target = kNever;
-  }
   const auto chains = batch_.chains();
-  now_ = 0;
-  level_count_ = 0;
-  timed_count_ = 0;
-  rates_stale_ = false;
-  running_ = static_cast<std::uint32_t>(chains.size());
   for (std::uint32_t c = 0; c < chains.size(); ++c) {
-    const auto [first, end] = chains[c];
-    chains_[c] = {forward_ ? first : end - 1, forward_ ? end : first - 1, State::Gate, 0};
+    const std::uint32_t step = forward_ ? chains[c].begin : chains[c].end - 1;
     if (gates_[c] > 0) {
-      timed_[timed_count_++] = {gates_[c], c};
+      pending_[pending_count_++] = {gates_[c], gate_, step};
     } else {
-      go_on(c);
+      start(step);
     }
   }
 }
 
-/// Goes to the next event and ends all steps that are over then. The search finds the smallest event and how far off
-/// the one after it is, in one pass and without a branch that a processor would mispredict; mostly only the one is due.
+/// Until a step ends or a gate opens, ns from `since_` on.
+inline double BatchSimulation::left(const Pending& pending) const {
+  const Pace& pace = paces_[pending.group];
+  return (pending.target - pace.progress) * pace.inverse;
+}
+
+/// Goes to the next event. Times that are left are compared as the integers that they look like: for doubles that are
+/// not negative the order is the same, and found in a quarter of the time.
 inline void BatchSimulation::next_instant() {
-  const auto groups = static_cast<std::uint32_t>(bandwidth_.group_count());
-  double until = -1;
+  auto least = std::bit_cast<std::int64_t>(kNever);
+  std::uint32_t position = 0;
+  for (std::uint32_t i = 0; i < pending_count_; ++i) {
+    const auto event = std::bit_cast<std::int64_t>(left(pending_[i]));
+    position = event < least ? i : position;
+    least = std::min(least, event);
+  }
+  now_ = std::max(now_, since_ + std::bit_cast<double>(least));
+  end(position);
+  if (batch_.contended()) end_others();
+}
+
+/// Ends all that is over at this instant, before it is decided who waits; what starts in it may end in it too.
+void BatchSimulation::end_others() {
+  const double until = same_instant(now_) - since_;
   for (bool more = true; more;) {
-    double first = kNever;
-    double second = kNever;
-    std::uint32_t position = 0;
-    const auto look_at = [&](double event, std::uint32_t at) {
-      position = event < first ? at : position;
-      second = std::min(second, std::max(first, event));
-      first = std::min(first, event);
-    };
-    for (std::uint32_t t = 0; t < timed_count_; ++t) look_at(timed_[t].event, groups + t);
-    for (std::uint32_t g = 0; g < groups; ++g) look_at(groups_[g].event, g);  // last, as they were found out last
-    if (until < 0) {
-      TUTTI_EXPECTS(first < kNever, "a chain that is not done has an event ahead");
-      now_ = first;
-      until = same_instant(now_);
-    }
-    if (first > until) return;
-    more = second <= until;
-    if (position < groups) {
-      end_flow(position);
-      more |= groups_[position].event <= until;
-    } else {
-      end_time(position - groups);
+    more = false;
+    for (std::uint32_t i = pending_count_; i-- > 0;) {
+      if (left(pending_[i]) > until) continue;
+      end(i);
+      more = true;
     }
   }
 }
 
-/// A time has passed, or a gate opens.
-inline void BatchSimulation::end_time(std::uint32_t position) {
-  const std::uint32_t c = timed_[position].chain;
-  --timed_count_;
-  timed_[position].event = timed_[timed_count_].event;  // field by field, which is how they were written: a processor
-  timed_[position].chain = timed_[timed_count_].chain;  // waits where one load takes up what two stores have left
-  if (chains_[c].state != State::Gate) leave(c);
-  go_on(c);
-}
-
-/// The next flow of a group is over.
-inline void BatchSimulation::end_flow(std::uint32_t g) {
-  bandwidth_.stop(g);
-  rates_stale_ = true;
-  Group& group = groups_[g];
-  const double target = group.next;
-  const std::uint32_t c = members_[group.next_member].chain;
-  --group.end;
-  members_[group.next_member].target = members_[group.end].target;
-  members_[group.next_member].chain = members_[group.end].chain;
-  members_[group.end].target = kNever;
-  group.progress = target;
-  group.since = now_;
-  find_next(group);
-  group.event = now_ + (group.next - target) / group.lambda;
-  stretches_[chains_[c].at].level = group.level;
-  leave(c);
-  go_on(c);
-}
-
-/// Looks for the member whose flow ends next, four at a time: places without a member never end, and most groups are
-/// one round, which a processor predicts.
-inline void BatchSimulation::find_next(Group& group) const {
-  double next = kNever;
-  std::uint32_t next_member = group.begin;
-  for (std::uint32_t m = group.begin; m < group.end; m += kBlock) {
-    for (std::uint32_t i = m; i < m + kBlock; ++i) {
-      next_member = members_[i].target < next ? i : next_member;
-      next = std::min(next, members_[i].target);
-    }
+/// A step is over, or a gate opens.
+inline void BatchSimulation::end(std::uint32_t position) {
+  const auto [target, group, step] = pending_[position];
+  pending_[position] = pending_[--pending_count_];
+  if (group < clock_) bandwidth_.stop(group);
+  if (group == gate_) {
+    start(step);
+  } else if (leave(step)) {
+    start(step + forth_);
   }
-  group.next = next;
-  group.next_member = next_member;
 }
 
 // ---- one chain
 
-/// Ends the current step.
-inline void BatchSimulation::leave(std::uint32_t c) {
-  Chain& chain = chains_[c];
-  stretches_[chain.at].end = now_;
-  if (batch_.contended() && closes(batch_.step(chain.at))) set_locks(batch_.step(chain.at), 0);
-  chain.at += forth_;
-}
-
-/// Enters the steps that come next, up to one that takes time. Without contention a command starts at once, otherwise
+/// Enters a step and, where it takes no time, those that follow. Without contention a command starts at once, otherwise
 /// `serve_waiting` decides.
-inline void BatchSimulation::go_on(std::uint32_t c) {
-  Chain& chain = chains_[c];
-  while (chain.at != chain.stop) {
-    if (batch_.contended() && opens(batch_.step(chain.at))) {
-      chain.state = State::Waiting;
-      chain.since = now_;
+inline void BatchSimulation::start(std::uint32_t position) {
+  for (;; position += forth_) {
+    if (batch_.contended() && opens(batch_.step(position))) {
+      waiting_[waiting_count_++] = {position, now_};
       return;
     }
-    if (enter(c)) return;
-    leave(c);
+    if (enter(position) || !leave(position)) return;
   }
-  --running_;
 }
 
 /// False where the step takes no time.
-inline bool BatchSimulation::enter(std::uint32_t c) {
-  Chain& chain = chains_[c];
-  const Step& step = batch_.step(chain.at);
+inline bool BatchSimulation::enter(std::uint32_t position) {
+  Step& step = batch_.step(position);
   if (batch_.contended() && opens(step)) set_locks(step, 1);
-  chain.state = State::Running;
-  stretches_[chain.at].begin = now_;
-  if (step.flow != kNone) {
-    start_flow(step, c);
-    return true;
-  }
+  step.begin = now_;
   if (step.amount == 0) return false;
-  timed_[timed_count_++] = {now_ + step.amount, c};
+  std::uint32_t group = clock_;
+  if (step.flow != kNone) {
+    group = bandwidth_.group(step.flow);
+    bandwidth_.start(group);
+  }
+  const Pace& pace = paces_[group];
+  pending_[pending_count_++] = {pace.progress + pace.rate * (now_ - since_) + step.amount, group, position};
   return true;
 }
 
-inline void BatchSimulation::start_flow(const Step& step, std::uint32_t c) {
-  const std::uint32_t g = bandwidth_.group(step.flow);
-  Group& group = groups_[g];
-  group.progress = group.begin == group.end ? 0 : group.progress + group.lambda * (now_ - group.since);
-  group.since = now_;
-  const double target = group.progress + step.amount / bandwidth_.weight(step.flow);
-  group.next_member = target < group.next ? group.end : group.next_member;
-  group.next = std::min(group.next, target);
-  members_[group.end++] = {target, c};
-  bandwidth_.start(g);
-  rates_stale_ = true;
+/// False where the step is the chain's last.
+inline bool BatchSimulation::leave(std::uint32_t position) {
+  Step& step = batch_.step(position);
+  step.end = now_;
+  if (batch_.contended() && closes(step)) set_locks(step, 0);
+  return !closes_chain(step);
 }
 
-/// Gives the groups their new lambdas, and finds when their next flows end.
-inline void BatchSimulation::update_lambdas() {
-  rates_stale_ = false;
-  make_room(levels_, level_count_ + bandwidth_.group_count());
-  for (const std::uint32_t g : bandwidth_.solve()) {
-    Group& group = groups_[g];
-    const double lambda = bandwidth_.lambda(g);
-    if (lambda != group.lambda) {
-      group.progress += group.lambda * (now_ - group.since);
-      group.since = now_;
-      group.lambda = lambda;
-      levels_[level_count_] = {now_, lambda, group.level, ++group.levels};
-      group.level = level_count_++;
-    }
-    group.event = group.since + (group.next - group.progress) / lambda;
+/// Gives the groups their new rates, and writes them down.
+inline void BatchSimulation::update_rates() {
+  bandwidth_.solve();
+  make_room(instants_, instant_count_ + 1);
+  make_room(rates_, instant_count_ * row_size_ + clock_);
+  instants_[instant_count_] = now_;
+  double* const rates = rates_.data() + instant_count_++ * row_size_;
+  Pace* const paces = paces_.data();
+  const double passed = now_ - since_;
+  for (std::uint32_t g = 0; g < clock_; ++g) {
+    rates[g] = bandwidth_.rate(g);
+    paces[g] = {paces[g].progress + paces[g].rate * passed, rates[g], bandwidth_.inverse_rate(g)};
   }
+  paces[clock_].progress = paces[gate_].progress = since_ = now_;
 }
 
 // ---- chains that wait for a GPU or an engine
 
 inline void BatchSimulation::set_locks(const Step& step, char busy) {
-  for (const std::uint32_t lock : step.locks)
+  for (const std::uint32_t lock : batch_.locks(step))
     if (lock != kNone) busy_[lock] = busy;
 }
 
 bool BatchSimulation::locks_free(const Step& step) const {
-  return std::none_of(step.locks.begin(), step.locks.end(),
+  const auto locks = batch_.locks(step);
+  return std::none_of(locks.begin(), locks.end(),
                       [&](std::uint32_t lock) { return lock != kNone && busy_[lock] != 0; });
 }
 
-/// What a chain still has to do after its current command, nothing else under way.
-double BatchSimulation::work_after(const Chain& chain) const {
-  std::uint32_t at = chain.at;
-  while (!closes(batch_.step(at))) at += forth_;
+/// What a chain still has to do after the command that a step belongs to, nothing else under way.
+double BatchSimulation::work_after(std::uint32_t step) const {
+  while (!closes(batch_.step(step))) step += forth_;
   double total = 0;
-  for (at += forth_; at != chain.stop; at += forth_) total += alone_ns(batch_.step(at));
+  while (!closes_chain(batch_.step(step))) total += alone_ns(batch_.step(step += forth_));
   return total;
 }
 
 /// Forward: first come, first served. Backward: the longest way still to go, so that it is done last in time and its
-/// transfer gets the most room (Jackson's rule, mirrored).
-bool BatchSimulation::goes_before(std::uint32_t a, std::uint32_t b) const {
-  if (forward_) return chains_[a].since != chains_[b].since ? chains_[a].since < chains_[b].since : a < b;
-  const double work_a = work_after(chains_[a]);
-  const double work_b = work_after(chains_[b]);
-  return work_a != work_b ? work_a > work_b : a > b;
+/// transfer gets the most room (Jackson's rule, mirrored). Ties by the order of the file.
+bool BatchSimulation::goes_before(const Waiting& a, const Waiting& b) const {
+  if (forward_) return a.since != b.since ? a.since < b.since : a.step < b.step;
+  const double work_a = work_after(a.step);
+  const double work_b = work_after(b.step);
+  return work_a != work_b ? work_a > work_b : a.step > b.step;
 }
 
 void BatchSimulation::serve_waiting() {
   for (;;) {
     std::uint32_t best = kNone;
-    for (std::uint32_t c = 0; c < chain_count(); ++c) {
-      if (chains_[c].state != State::Waiting || !locks_free(batch_.step(chains_[c].at))) continue;
-      if (best == kNone || goes_before(c, best)) best = c;
+    for (std::uint32_t w = 0; w < waiting_count_; ++w) {
+      if (!locks_free(batch_.step(waiting_[w].step))) continue;
+      if (best == kNone || goes_before(waiting_[w], waiting_[best])) best = w;
     }
     if (best == kNone) return;
-    waited_ |= chains_[best].since < now_;
-    if (enter(best)) continue;
-    leave(best);
-    go_on(best);
+    const auto [step, since] = waiting_[best];
+    waiting_[best] = waiting_[--waiting_count_];
+    waited_ |= since < now_;
+    if (!enter(step) && leave(step)) start(step + forth_);
   }
 }
 
 // ---- from the run to the batch's times
 
-/// Writes down when everything happens; of a backward run mirrored, with the set-up of the batch before everything.
-inline void BatchSimulation::write_timeline() {
+/// Of a backward run mirrored, with the set-up of the batch before everything.
+inline BatchSimulation::Interval BatchSimulation::in_batch_time(double begin, double end) const {
+  if (forward_) return {batch_setup_ + begin, batch_setup_ + end};
+  return {latency_ - end, latency_ - begin};
+}
+
+/// Writes down when everything happens.
+inline void BatchSimulation::write_times() {
   std::fill_n(times_.begin(), stream_count_, StreamTimes{});
-  piece_count_ = 0;
-  const double sign = forward_ ? 1 : -1;
-  const double origin = forward_ ? batch_setup_ : latency_;
   for (std::uint32_t c = 0; c < chain_count(); ++c) {
-    const auto [begin, end] = batch_.chains()[c];
-    for (std::uint32_t i = begin; i < end; ++i) {
+    const auto [first, end] = batch_.chains()[c];
+    if (!forward_) gates_[c] = std::max(0.0, now_ - batch_.step(first).end);
+    for (std::uint32_t i = first; i < end; ++i) {
       const Step& step = batch_.step(i);
-      const Stretch& stretch = stretches_[i];
-      const double from = origin + sign * (forward_ ? stretch.begin : stretch.end);
-      const double to = origin + sign * (forward_ ? stretch.end : stretch.begin);
+      const auto [from, to] = in_batch_time(step.begin, step.end);
       StreamTimes& times = times_[step.stream];
       if (step.first) (step.kernel ? times.kernel_start : times.transfer_start) = from;
       if (step.last) (step.kernel ? times.kernel_end : times.transfer_end) = to;
-      if (i == begin && !forward_) gates_[c] = std::max(0.0, from - batch_setup_);
       times.gate = gates_[c] + batch_setup_;
-      if (step.flow != kNone) {
-        write_pieces(step, stretch, origin, sign);
-      } else if (!step.kernel && to > from) {
-        make_room(pieces_, piece_count_ + 1);
-        pieces_[piece_count_++] = {step.stream, from, to, 0};
-      }
     }
   }
 }
 
-/// A flow's pieces: from its group's last lambda back to the first, which of a backward run is the order of time.
-inline void BatchSimulation::write_pieces(const Step& step, const Stretch& stretch, double origin, double sign) {
-  const Level* const levels = levels_.data();
-  std::uint32_t level = stretch.level;
-  make_room(pieces_, piece_count_ + levels[level].number + 1);
-  RatePiece* const first = pieces_.data() + piece_count_;
-  RatePiece* piece = first;
-  const double weight = step.data ? bandwidth_.weight(step.flow) : 0;
-  for (double end = stretch.end; end > stretch.begin; level = levels[level].older) {
-    const double begin = std::max(levels[level].since, stretch.begin);
-    const double rate = levels[level].lambda * weight;
-    *piece = {step.stream, origin + sign * end, origin + sign * begin, rate};
-    piece += end > begin ? 1 : 0;
-    end = begin;
+std::vector<RatePiece> BatchSimulation::pieces() const {
+  std::vector<RatePiece> pieces;
+  const auto instants_end = instants_.begin() + static_cast<std::ptrdiff_t>(instant_count_);
+  for (std::size_t i = 0; i < batch_.step_count(); ++i) {
+    const Step& step = batch_.step(i);
+    if (step.kernel || step.amount == 0) continue;
+    const auto add = [&](double begin, double end, double rate) {
+      const auto [from, to] = in_batch_time(begin, end);
+      if (to > from) pieces.push_back({step.stream, from, to, rate});
+    };
+    if (!step.data) {
+      add(step.begin, step.end, 0);
+      continue;
+    }
+    const auto first = static_cast<std::ptrdiff_t>(pieces.size());
+    const std::uint32_t group = bandwidth_.group(step.flow);
+    const auto since = std::upper_bound(instants_.begin(), instants_end, step.begin) - 1;
+    auto k = static_cast<std::size_t>(since - instants_.begin());
+    for (double at = step.begin; at < step.end;) {
+      const double rate = rates_[k * row_size_ + group];
+      while (++k < instant_count_ && instants_[k] < step.end && rates_[k * row_size_ + group] == rate) {
+      }
+      const double end = k < instant_count_ ? std::min(instants_[k], step.end) : step.end;
+      add(at, end, rate);
+      at = end;
+    }
+    if (!forward_) std::reverse(pieces.begin() + first, pieces.end());
   }
-  piece_count_ += static_cast<std::size_t>(piece - first);
-  if (!forward_) return;
-  std::reverse(first, piece);
-  for (RatePiece* p = first; p != piece; ++p) std::swap(p->start, p->end);
+  return pieces;
 }
 
 }  // namespace tutti

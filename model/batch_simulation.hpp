@@ -54,8 +54,8 @@ class BatchSimulation {
   [[nodiscard]] std::size_t chain_count() const { return batch_.chains().size(); }
   /// [n] of every stream, in the order of the batch, set-up of the batch included.
   [[nodiscard]] std::span<const StreamTimes> times() const { return {times_.data(), stream_count_}; }
-  /// Per stream in order of time; streams mixed.
-  [[nodiscard]] std::span<const RatePiece> pieces() const { return {pieces_.data(), piece_count_}; }
+  /// Of each stream in order of time; streams mixed.
+  [[nodiscard]] std::vector<RatePiece> pieces() const;
   /// From the start of the batch to its last completion, ns.
   [[nodiscard]] double latency_ns() const { return latency_; }
   /// Whether some chain had to wait in the last run.
@@ -70,83 +70,65 @@ class BatchSimulation {
   [[nodiscard]] Room room();
   /// [chain_count] the stream that opens each chain.
   [[nodiscard]] std::uint32_t first_stream(std::size_t chain) const {
-    return batch_.steps()[batch_.chains()[chain].begin].stream;
+    return batch_.step(batch_.chains()[chain].begin).stream;
   }
   /// All transfers of a chain, one after the other, nothing else under way; with set-up.
-  [[nodiscard]] double transfers_alone_ns(std::size_t chain) const;
+  [[nodiscard]] double transfers_alone_ns(std::size_t chain) const { return alone_ns(chain, false); }
   /// All kernels of a chain.
-  [[nodiscard]] double kernels_ns(std::size_t chain) const;
+  [[nodiscard]] double kernels_ns(std::size_t chain) const { return alone_ns(chain, true); }
   [[nodiscard]] double batch_setup_ns() const { return batch_setup_; }
 
  private:
   static constexpr std::uint32_t kNone = Step::kNone;
 
-  enum class State : std::uint8_t { Gate, Waiting, Running };
-  struct Chain {
-    std::uint32_t at;    // the step under way, or that comes next
-    std::uint32_t stop;  // past its last step, in the direction of the run
-    State state;
-    double since;  // when it began to wait
+  /// How far the flows of a group have come. All have one rate, so that is one number, and a flow ends when it has
+  /// grown by the flow's bytes. The clock is the group of all that just takes time: its rate is 1.
+  struct alignas(32) Pace {
+    double progress;  // integral of the rate over time, at `since_`
+    double rate;
+    double inverse;  // of the rate
   };
-  /// The flows of a group of the bandwidth model. All have one lambda, so how far they have come is one number, and a
-  /// flow ends when that has grown by bytes / weight: an event costs as much as there are groups, not flows.
-  struct Group {
-    double event;     // when its next flow ends, ns; infinity where it has none
-    double progress;  // integral of lambda over time, at `since`, from when it had no flow
-    double lambda;
+  /// A step that ends, or a gate before it that opens, when the progress of its group has come to a target.
+  struct Pending {
+    double target;
+    std::uint32_t group;
+    std::uint32_t step;
+  };
+  /// A command that has not got its GPU or engine yet.
+  struct Waiting {
+    std::uint32_t step;
     double since;
-    double next;  // smallest target
-    std::uint32_t next_member;
-    std::uint32_t begin, end;  // its active members
-    std::uint32_t level;       // its newest
-    std::uint32_t levels;      // it has had
   };
-  struct Member {
-    double target;  // progress at which its flow ends
-    std::uint32_t chain;
-  };
-  /// From when on a group had a lambda.
-  struct Level {
-    double since;
-    double lambda;
-    std::uint32_t older;
-    std::uint32_t number;  // among the levels of its group, from 1
-  };
-  /// When a step ran, in the run's direction of time.
-  struct Stretch {
+  struct Interval {
     double begin, end;
-    std::uint32_t level;  // of its group at the end
-  };
-  /// A chain whose step takes a fixed time, or whose gate is closed.
-  struct Timed {
-    double event;
-    std::uint32_t chain;
   };
 
   void make_room_for(std::size_t streams);
+  [[nodiscard]] double alone_ns(std::size_t chain, bool kernels) const;
   void run(bool forward);
+  void start_over();
   void open_gates();
   void next_instant();
-  void end_flow(std::uint32_t group);
-  void end_time(std::uint32_t position);
-  void leave(std::uint32_t chain);
-  void go_on(std::uint32_t chain);
-  bool enter(std::uint32_t chain);
-  void start_flow(const Step& step, std::uint32_t chain);
-  void find_next(Group& group) const;
-  void update_lambdas();
+  void end_others();
+  void end(std::uint32_t position);
+  void start(std::uint32_t position);
+  bool enter(std::uint32_t position);
+  bool leave(std::uint32_t position);
+  void update_rates();
+  [[nodiscard]] double left(const Pending& pending) const;
   [[nodiscard]] bool opens(const Step& step) const { return forward_ ? step.first : step.last; }
   [[nodiscard]] bool closes(const Step& step) const { return forward_ ? step.last : step.first; }
+  [[nodiscard]] bool closes_chain(const Step& step) const { return forward_ ? step.chain_last : step.chain_first; }
 
   void serve_waiting();
   void set_locks(const Step& step, char busy);
   [[nodiscard]] bool locks_free(const Step& step) const;
   [[nodiscard]] double alone_ns(const Step& step) const;
-  [[nodiscard]] double work_after(const Chain& chain) const;
-  [[nodiscard]] bool goes_before(std::uint32_t a, std::uint32_t b) const;
+  [[nodiscard]] double work_after(std::uint32_t step) const;
+  [[nodiscard]] bool goes_before(const Waiting& a, const Waiting& b) const;
 
-  void write_timeline();
-  void write_pieces(const Step& step, const Stretch& stretch, double origin, double sign);
+  void write_times();
+  [[nodiscard]] Interval in_batch_time(double begin, double end) const;
 
   BatchChains batch_;
   BandwidthModel bandwidth_;
@@ -155,22 +137,23 @@ class BatchSimulation {
   bool forward_ = true;
   std::uint32_t forth_ = 1;  // from a step to the one after it in the run: 1 or -1
   double now_ = 0;
-  bool rates_stale_ = false;
+  double since_ = 0;  // the paces are of this instant
   bool waited_ = false;
   double latency_ = 0;
 
   // What the batch needs; the vectors are longer where an earlier batch needed more.
-  std::size_t stream_count_ = 0, piece_count_ = 0;
-  std::uint32_t timed_count_ = 0, level_count_ = 0, running_ = 0;
-  std::vector<Chain> chains_;
-  std::vector<Stretch> stretches_;  // [steps]
-  std::vector<Timed> timed_;
-  std::vector<Group> groups_;
-  std::vector<Member> members_;  // of groups, one after the other
-  std::vector<Level> levels_;
-  std::vector<char> busy_;  // [locks]
+  std::size_t stream_count_ = 0, instant_count_ = 0;
+  std::size_t row_size_ = 0;  // groups; 0 where rates never change, so that one row holds them
+  std::uint32_t pending_count_ = 0, waiting_count_ = 0;
+  std::uint32_t clock_ = 0;  // group of steps that take time; those before it are the bandwidth model's
+  std::uint32_t gate_ = 0;   // group of gates: a clock too
+  std::vector<Pending> pending_;
+  std::vector<Waiting> waiting_;
+  std::vector<Pace> paces_;       // [groups, clock and gate]
+  std::vector<double> instants_;  // at which rates were found
+  std::vector<double> rates_;     // [instants x row_size_] of each group
+  std::vector<char> busy_;        // [locks]
   std::vector<StreamTimes> times_;
-  std::vector<RatePiece> pieces_;
   std::vector<double> gates_;  // [chains] of the last run, without the set-up of the batch
   std::vector<std::uint32_t> room_order_;
   std::vector<double> room_gates_;

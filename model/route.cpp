@@ -32,22 +32,21 @@ std::string_view to_string(CopyPath path) {
 }
 
 RouteView find_route(const Topology& machine, const Transfer& transfer) {
-  const std::span<const LinkId> own(transfer.route);
+  const bool from_gpu = machine.vertex(transfer.from).kind == VertexKind::Gpu;
+  const bool to_gpu = machine.vertex(transfer.to).kind == VertexKind::Gpu;
+  const SharingWeights& weights = machine.weights();
   RouteView route;
-  if (const DirectWay* way = machine.direct_ways().find(transfer.from, transfer.to)) {
-    route.first = own.empty() ? way->links : own;
-    route.engines = {way->engine, way->engine};
-    route.weight = way->weight;
-    return route;
+  route.engines = {from_gpu ? machine.engine_out(transfer.from) : machine.engine_in(transfer.to),
+                   to_gpu ? machine.engine_in(transfer.to) : machine.engine_out(transfer.from)};
+  route.weight = from_gpu && to_gpu ? weights.peer : to_gpu ? weights.h2d : weights.d2h;
+  if (from_gpu && to_gpu) {
+    if (transfer.via || !machine.has_peer_access(transfer.from, transfer.to)) {
+      route_staged(machine, transfer, route);
+      return route;
+    }
+    route.path = CopyPath::Peer;
   }
-  route.engines = {machine.engine_out(transfer.from), machine.engine_in(transfer.to)};
-  route.weight = machine.weights().peer;
-  if (transfer.via || !machine.has_peer_access(transfer.from, transfer.to)) {
-    route_staged(machine, transfer, route);
-    return route;
-  }
-  route.path = CopyPath::Peer;
-  route.first = own.empty() ? machine.route(transfer.from, transfer.to) : own;
+  route.first = transfer.route.empty() ? machine.route(transfer.from, transfer.to) : transfer.route;
   return route;
 }
 

@@ -29,7 +29,7 @@ const Margin& Topology::margin() const { return parts_->margin; }
 Bytes Topology::staging_chunk() const { return parts_->staging_chunk; }
 std::span<const VertexId> Topology::memories() const { return parts_->memories; }
 std::span<const VertexId> Topology::gpus() const { return parts_->gpus; }
-const DirectWays& Topology::direct_ways() const { return parts_->direct_ways; }
+std::span<const WayKind> Topology::way_kinds() const { return parts_->way_kinds; }
 std::size_t Topology::engine_count() const { return parts_->engine_count; }
 
 std::optional<VertexId> Topology::find_vertex(std::string_view name) const {
@@ -62,6 +62,13 @@ std::span<const LinkId> Topology::route(VertexId from, VertexId to) const {
   const std::size_t begin = parts_->route_begin[row * ends + column];
   const std::size_t end = parts_->route_begin[row * ends + column + 1];
   return std::span<const LinkId>(parts_->route_links).subspan(begin, end - begin);
+}
+
+std::uint32_t Topology::way_kind(VertexId from, VertexId to) const {
+  const std::size_t ends = parts_->endpoint_count;
+  const std::size_t row = parts_->endpoint[from.index()];
+  const std::size_t column = parts_->endpoint[to.index()];
+  return row < ends && column < ends ? parts_->way_kind_of[row * ends + column] : WayKind::kNone;
 }
 
 DomainId Topology::domain(VertexId vertex) const {

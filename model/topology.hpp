@@ -81,37 +81,15 @@ struct CapacityUse {
   friend bool operator==(const CapacityUse&, const CapacityUse&) = default;
 };
 
-/// The machine's way between a memory and a GPU in one direction, with what a prediction asks of it.
-struct DirectWay {
-  std::span<const LinkId> links;      ///< as `Topology::route`; empty where there is no way
-  std::span<const CapacityUse> uses;  ///< what a byte takes on the whole way; each capacity once, contested ones first
-  std::uint32_t contested = 0;        ///< uses of capacities that transfers of other engines can cross too
-  std::uint32_t kind = 0;             ///< ways of one kind are alike in contested uses, bandwidth and weight
-  Bandwidth alone;                    ///< of a transfer with nothing else under way
-  EngineId engine;                    ///< that moves the data
-  double weight = 1;                  ///< sharing weight
-};
-
-/// All direct ways of a machine, ready for use: nearly every transfer takes one, and a large machine has few kinds.
-struct DirectWays {
+/// What a prediction asks of a transfer's way. Ways that are alike in it are of one kind: a large machine has few.
+struct WayKind {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  std::vector<std::uint32_t> memory;  ///< [vertices] position among the memories; kNone of others
-  std::vector<std::uint32_t> gpu;     ///< [vertices] position among the GPUs; kNone of others
-  std::vector<DirectWay> in;          ///< [memories x GPUs] memory to GPU
-  std::vector<DirectWay> out;         ///< [memories x GPUs] GPU to memory
-  std::size_t gpus = 0;
-  std::uint32_t kinds = 0;
-  std::uint32_t most_contested = 0;  ///< uses of one way
+  std::vector<CapacityUse> uses;  ///< of capacities that transfers of other copy engines can cross too; each once
+  Bandwidth alone;                ///< rate of a transfer with nothing else under way
+  double weight = 1;              ///< sharing weight
 
-  /// The way from a memory to a GPU or back; null between other vertices.
-  [[nodiscard]] const DirectWay* find(VertexId from, VertexId to) const {
-    if (memory[from.index()] != kNone && gpu[to.index()] != kNone)
-      return &in[memory[from.index()] * gpus + gpu[to.index()]];
-    if (gpu[from.index()] != kNone && memory[to.index()] != kNone)
-      return &out[memory[to.index()] * gpus + gpu[from.index()]];
-    return nullptr;
-  }
+  friend bool operator==(const WayKind&, const WayKind&) = default;
 };
 
 /// How much of a contended capacity a transfer gets against the others, by what it copies. > 0.
@@ -183,8 +161,11 @@ class Topology {
   /// The links from one memory or GPU to another: fewest links, ties by the order of the links in the file; memories
   /// and GPUs are not passed through. Empty where there is no way, and from a vertex to itself.
   [[nodiscard]] std::span<const LinkId> route(VertexId from, VertexId to) const;
-  /// The same between memories and GPUs, with more about each.
-  [[nodiscard]] const DirectWays& direct_ways() const;
+  /// The kinds of all routes between memories and GPUs, ready for predictions.
+  [[nodiscard]] std::span<const WayKind> way_kinds() const;
+  /// The position among them of a route's kind; kNone where there is no way, or not a memory at one end and a GPU at
+  /// the other.
+  [[nodiscard]] std::uint32_t way_kind(VertexId from, VertexId to) const;
 
   /// What stays connected when memories, cpus and the links between cpus are taken away; or what the file says.
   /// @pre a hub, a switch or a GPU.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -7,6 +8,7 @@
 
 #include "model/document.hpp"
 #include "model/topology_parts.hpp"
+#include "model/way_kind.hpp"
 
 namespace tutti {
 namespace {
@@ -253,6 +255,27 @@ void find_routes(Topology::Parts& parts) {
   }
 }
 
+/// The kinds of all routes between memories and GPUs.
+/// @param machine  looks into the same parts, complete but for what is found here.
+void find_way_kinds(const Topology& machine, Topology::Parts& parts) {
+  parts.way_kind_of.assign(parts.endpoint_count * parts.endpoint_count, WayKind::kNone);
+  std::map<std::vector<double>, std::uint32_t> known;
+  const auto add = [&](VertexId from, VertexId to, double weight) {
+    const auto route = machine.route(from, to);
+    if (route.empty()) return;
+    WayKind kind = make_way_kind(machine, route, {}, weight);
+    const auto [entry, is_new] = known.emplace(way_kind_key(kind), static_cast<std::uint32_t>(known.size()));
+    if (is_new) parts.way_kinds.push_back(std::move(kind));
+    parts.way_kind_of[parts.endpoint[from.index()] * parts.endpoint_count + parts.endpoint[to.index()]] = entry->second;
+  };
+  for (const VertexId memory : parts.memories) {
+    for (const VertexId gpu : parts.gpus) {
+      add(memory, gpu, parts.weights.h2d);
+      add(gpu, memory, parts.weights.d2h);
+    }
+  }
+}
+
 PeerAccess resolve_peers(const Topology::Parts& parts, const PeerAccessEntry& entry) {
   PeerAccess access{entry.mode, {}};
   for (const auto& [from, to] : entry.pairs) {
@@ -313,8 +336,9 @@ Expected<Topology> TopologyBuilder::build() const {
     find_domains(*parts);
     number_engines(*parts);
     find_routes(*parts);
-    find_direct_ways(*parts);
-    return Topology(std::move(parts));
+    Topology machine(parts);
+    find_way_kinds(machine, *parts);
+    return machine;
   });
 }
 

@@ -35,8 +35,8 @@ struct Topology::Parts {
   std::vector<std::uint32_t> endpoint;     // [vertices] row in the table of routes; past its end for others
   std::vector<std::uint32_t> route_begin;  // [endpoint_count^2 + 1] into `route_links`, row by row
   std::vector<LinkId> route_links;
-  DirectWays direct_ways;                       // look into the vectors here
-  std::vector<CapacityUse> way_uses;            // of all direct ways, one after the other
+  std::vector<WayKind> way_kinds;
+  std::vector<std::uint32_t> way_kind_of;       // [endpoint_count^2] into `way_kinds`, row by row
   std::vector<std::optional<DomainId>> domain;  // [vertices]
   std::vector<EngineId> engine_in;              // [vertices], of GPUs
   std::vector<EngineId> engine_out;             // [vertices], of GPUs
@@ -48,8 +48,5 @@ struct Topology::Parts {
            margin == other.margin && staging_chunk == other.staging_chunk;
   }
 };
-
-/// Fills in `direct_ways` and `way_uses`, from all the rest.
-void find_direct_ways(Topology::Parts& parts);
 
 }  // namespace tutti

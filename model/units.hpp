@@ -54,6 +54,9 @@ enum class Rounding : std::uint8_t { Up, Down };
 /// Milliseconds as a double, for tables and JSON.
 [[nodiscard]] constexpr double to_ms(Duration time) { return static_cast<double>(time.count()) / 1e6; }
 
+/// Nanoseconds as a double, for arithmetic within a batch.
+[[nodiscard]] constexpr double as_ns(Duration time) { return static_cast<double>(time.count()); }
+
 /// A double in ns, rounded up to a whole one; -0 and rounding noise below 1e-6 ns do not cost a nanosecond.
 [[nodiscard]] Duration round_up_ns(double ns);
 /// A double in ns, rounded down to a whole one, with the same tolerance.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "model/expects.hpp"
+#include "model/random.hpp"
 #include "sched/ready_queue.hpp"
 
 namespace tutti {
@@ -31,13 +32,10 @@ std::optional<Duration> end_of_hyperperiod(const TaskSet& set) {
   return last_offset + Duration{static_cast<std::int64_t>(hyperperiod)};
 }
 
-/// Jitter of one job, uniform in [0, jitter], from the seed alone (SplitMix64).
+/// Jitter of one job, uniform in [0, jitter], from the seed alone.
 Duration drawn_jitter(Duration jitter, std::uint64_t seed, std::size_t task, std::uint64_t index) {
   if (jitter <= Duration{0}) return {};
-  std::uint64_t x = seed + 0x9e3779b97f4a7c15U * (index + 1) + 0xd1b54a32d192ed03U * (task + 1);
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  x ^= x >> 31;
+  const std::uint64_t x = Random(seed + 0x9e3779b97f4a7c15U * index + 0xd1b54a32d192ed03U * (task + 1)).next();
   const Wide range = static_cast<Wide>(jitter.count()) + 1;
   return Duration{static_cast<std::int64_t>((static_cast<Wide>(x) * range) >> 64)};
 }

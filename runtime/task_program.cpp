@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <cstring>
 
+#include "model/random.hpp"
+
 namespace tutti {
 namespace {
 
-/// Bytes that are the same for the same seed (SplitMix64).
+/// Bytes that are the same for the same seed.
 void fill(std::span<std::byte> bytes, std::uint64_t seed) {
+  Random random(seed);
   for (std::size_t at = 0; at < bytes.size(); at += 8) {
-    std::uint64_t x = seed += 0x9e3779b97f4a7c15U;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-    x ^= x >> 31;
+    const std::uint64_t x = random.next();
     std::memcpy(bytes.data() + at, &x, std::min<std::size_t>(8, bytes.size() - at));
   }
 }

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "apps/wafer_inspection/random.hpp"
+#include "model/random.hpp"
 
 namespace wafer {
 
@@ -38,6 +38,6 @@ struct DieTexture {
 /// Draws a circuit: a street at the upper and left edge, wires on two sets of tracks with vias where they meet, and on
 /// larger dies a block of memory cells and pads along the edges. The same numbers give the same circuit.
 /// @pre  width and height >= 8.
-[[nodiscard]] DieTexture make_die_texture(int width, int height, Random& random);
+[[nodiscard]] DieTexture make_die_texture(int width, int height, tutti::Random& random);
 
 }  // namespace wafer

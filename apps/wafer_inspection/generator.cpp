@@ -16,8 +16,8 @@
 
 #include "apps/wafer_inspection/die_compare.hpp"
 #include "apps/wafer_inspection/die_texture.hpp"
-#include "apps/wafer_inspection/random.hpp"
 #include "model/expects.hpp"
+#include "model/random.hpp"
 
 namespace wafer {
 
@@ -80,7 +80,7 @@ Shape line(int length, int climb, int thickness, bool upright) {
 /// Finds places for defects until a wafer has enough.
 class Planter {
  public:
-  Planter(const DieGrid& grid, const DieTexture& texture, Random random)
+  Planter(const DieGrid& grid, const DieTexture& texture, tutti::Random random)
       : grid_{grid}, texture_{&texture}, random_{random} {}
 
   struct Defect {
@@ -161,7 +161,7 @@ class Planter {
 
   DieGrid grid_;
   const DieTexture* texture_;
-  Random random_;
+  tutti::Random random_;
   std::vector<Defect> defects_;
 };
 
@@ -190,7 +190,7 @@ GrayImage draw_dies(const DieGrid& grid, const DieTexture& texture) {
 }
 
 /// Adds to each pixel the count of set bits among 2 x noise fair ones, less their mean: bell-shaped and bounded.
-void add_noise(GrayImage& image, int noise, Random random) {
+void add_noise(GrayImage& image, int noise, tutti::Random random) {
   constexpr std::size_t pixels_per_draw = 4;
   const std::uint64_t mask = (std::uint64_t{1} << (2 * noise)) - 1;
   std::uint64_t draw = 0;
@@ -219,10 +219,10 @@ Expected<Wafer> make_wafer(const WaferSpec& spec, const std::string& name) {
   if (!grid) return tl::unexpected(grid.error());
 
   // A stream for each, so that a wafer with other defects has the same circuit and the same noise.
-  Random seeds{spec.seed};
-  Random circuit{seeds.next()};
-  const Random places{seeds.next()};
-  const Random noise{seeds.next()};
+  tutti::Random seeds{spec.seed};
+  tutti::Random circuit{seeds.next()};
+  const tutti::Random places{seeds.next()};
+  const tutti::Random noise{seeds.next()};
 
   const DieTexture texture = make_die_texture(grid->die_width, grid->die_height, circuit);
   Planter planter{*grid, texture, places};

@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 #include <png.h>
 
-#include "apps/wafer_inspection/random.hpp"
+#include "model/random.hpp"
 #include "tests/apps/temporary_folder.hpp"
 
 namespace wafer {
@@ -21,7 +21,7 @@ namespace {
 
 GrayImage random_image(int width, int height) {
   GrayImage image{width, height};
-  Random random{42};
+  tutti::Random random{42};
   for (auto& pixel : image.pixels()) pixel = static_cast<std::uint8_t>(random.between(0, 255));
   return image;
 }

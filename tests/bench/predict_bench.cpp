@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
-#include <new>
 #include <random>
 #include <string>
 #include <vector>
@@ -19,28 +18,10 @@
 #include <fmt/format.h>
 
 #include "model/planner.hpp"
+#include "tests/support/allocations.hpp"
 #ifdef TUTTI_SIMGRID
 #include "tests/support/simgrid_peer.hpp"
 #endif
-
-namespace {
-
-std::size_t allocations = 0;  // of this program, which has one thread
-
-void* counted(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) { return counted(size); }
-void* operator new[](std::size_t size) { return counted(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace tutti {
 namespace {
@@ -127,9 +108,9 @@ Case make_case(std::size_t gpus, bool kernels) {
 /// Allocations of a prediction, once the workspace has seen all batches.
 double count_allocations(Case& of) {
   for (std::size_t i = 0; i < kBatches; ++i) of.predict_next();
-  const std::size_t before = allocations;
+  const std::uint64_t before = test::allocations();
   for (std::size_t i = 0; i < kBatches; ++i) of.predict_next();
-  return static_cast<double>(allocations - before) / static_cast<double>(kBatches);
+  return static_cast<double>(test::allocations() - before) / static_cast<double>(kBatches);
 }
 
 void bench_tutti(benchmark::State& state, Case& of) {

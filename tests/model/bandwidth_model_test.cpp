@@ -1,10 +1,14 @@
 #include "model/bandwidth_model.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <set>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "model/way_kind.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/random_machine.hpp"
 #include "tests/support/slow_max_min.hpp"
@@ -30,41 +34,50 @@ Topology star(double first, const std::vector<double>& second, const std::string
 struct Flow {
   std::string_view from, to;
   double weight = 1;
-  std::uint32_t chain = 0;  ///< 0: one of its own
 };
 
-/// A loaded model; ids are positions in `flows`.
-BandwidthModel load(const Topology& machine, const std::vector<Flow>& flows, RateRule rule = RateRule::MaxMin) {
+/// A loaded model and what it looks into; flows are numbered as they were added.
+struct Loaded {
+  std::vector<WayKind> ways;
   BandwidthModel model;
-  model.reset(machine, Basis::Nominal);
-  std::uint32_t own = 1000;
+  std::vector<std::uint32_t> kinds;  ///< [flows]
+
+  Loaded(const Topology& machine, std::vector<WayKind> of, Basis basis = Basis::Nominal) : ways(std::move(of)) {
+    model.reset(machine, basis, ways, ways.size());
+    for (std::size_t i = 0; i < ways.size(); ++i)
+      kinds.push_back(model.add_flow(static_cast<std::uint32_t>(machine.way_kinds().size() + i)));
+    model.finish();
+  }
+};
+
+std::vector<WayKind> ways_of(const Topology& machine, const std::vector<Flow>& flows) {
+  std::vector<WayKind> ways;
   for (const Flow& flow : flows) {
     const auto route = machine.route(*machine.find_vertex(flow.from), *machine.find_vertex(flow.to));
-    model.add_flow(flow.chain != 0 ? flow.chain : own++, route, {}, flow.weight);
+    ways.push_back(make_way_kind(machine, route, {}, flow.weight));
   }
-  model.finish(rule);
-  return model;
+  return ways;
 }
 
-std::vector<double> max_min(BandwidthModel model, std::vector<std::uint32_t> active) {
-  std::vector<double> rates(model.flow_count(), -1);
-  for (const std::uint32_t flow : active) model.start(model.group(flow));
-  model.solve();
-  for (const std::uint32_t flow : active) rates[flow] = model.rate(flow);
+/// The rates of the flows that are active, -1 of the others.
+std::vector<double> max_min(Loaded& loaded, const std::vector<std::uint32_t>& active) {
+  std::vector<double> rates(loaded.kinds.size(), -1);
+  const auto group = [&](std::uint32_t flow) { return loaded.model.group(loaded.kinds[flow]); };
+  for (const std::uint32_t flow : active) loaded.model.start(group(flow));
+  loaded.model.solve();
+  for (const std::uint32_t flow : active) {
+    rates[flow] = loaded.model.rate(group(flow));
+    EXPECT_NEAR(rates[flow] * loaded.model.inverse_rate(group(flow)), 1, 1e-12);
+  }
+  for (const std::uint32_t flow : active) loaded.model.stop(group(flow));
   return rates;
 }
 
 std::vector<double> max_min(const Topology& machine, const std::vector<Flow>& flows) {
+  Loaded loaded(machine, ways_of(machine, flows));
   std::vector<std::uint32_t> all;
   for (std::uint32_t i = 0; i < flows.size(); ++i) all.push_back(i);
-  return max_min(load(machine, flows), all);
-}
-
-std::vector<double> allocate(const Topology& machine, const std::vector<Flow>& flows) {
-  const BandwidthModel model = load(machine, flows, RateRule::Allocated);
-  std::vector<double> rates;
-  for (std::uint32_t flow = 0; flow < flows.size(); ++flow) rates.push_back(model.rate(flow));
-  return rates;
+  return max_min(loaded, all);
 }
 
 void expect_rates(const std::vector<double>& actual, const std::vector<double>& expected) {
@@ -124,33 +137,27 @@ TEST(BandwidthModel, AWayMayCrossACapacityTwice) {
   const auto route = [&](std::string_view from, std::string_view to) {
     return machine.route(*machine.find_vertex(from), *machine.find_vertex(to));
   };
-  BandwidthModel model;
-  model.reset(machine, Basis::Nominal);
-  model.add_flow(0, route("gpu0", "mem0"), route("mem0", "gpu1"), 1);
-  model.add_flow(1, route("mem0", "gpu2"), {}, 1);
-  model.finish(RateRule::MaxMin);
-  EXPECT_DOUBLE_EQ(model.alone(0), 10);
-  expect_rates(max_min(model, {0, 1}), {23 / 3.3, 23 / 3.3});
+  Loaded loaded(machine, {make_way_kind(machine, route("gpu0", "mem0"), route("mem0", "gpu1"), 1),
+                          make_way_kind(machine, route("mem0", "gpu2"), {}, 1)});
+  EXPECT_DOUBLE_EQ(loaded.model.alone(0), 10);
+  expect_rates(max_min(loaded, {0, 1}), {23 / 3.3, 23 / 3.3});
 }
 
 // Only the active ones count: with one of three gone, 9 is split in two.
 TEST(BandwidthModel, OnlyActiveFlowsShare) {
-  BandwidthModel model = load(star(9, {6, 6, 6}), {{"mem0", "gpu0"}, {"mem0", "gpu1"}, {"mem0", "gpu2"}});
-  expect_rates(max_min(model, {2, 0}), {4.5, -1, 4.5});
-  expect_rates(max_min(model, {1}), {-1, 6, -1});
-  expect_rates(max_min(model, {}), {-1, -1, -1});
+  const Topology machine = star(9, {6, 6, 6});
+  Loaded loaded(machine, ways_of(machine, {{"mem0", "gpu0"}, {"mem0", "gpu1"}, {"mem0", "gpu2"}}));
+  expect_rates(max_min(loaded, {2, 0}), {4.5, -1, 4.5});
+  expect_rates(max_min(loaded, {1}), {-1, 6, -1});
+  expect_rates(max_min(loaded, {}), {-1, -1, -1});
 }
 
 TEST(BandwidthModel, GuaranteedRatesAreTheOtherBasis) {
   const Topology machine = test::make_machine(
       "  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}\n  links: [{from: mem0, "
       "to: gpu0, bandwidth: {nominal: 8 GB/s, guaranteed: 7 GB/s}}]\n");
-  BandwidthModel model;
   for (const auto& [basis, rate] : {std::pair(Basis::Nominal, 8.0), std::pair(Basis::Guaranteed, 7.0)}) {
-    model.reset(machine, basis);
-    model.add_flow(0, machine.route(VertexId(0), VertexId(1)), {}, 1);
-    model.finish(RateRule::MaxMin);
-    EXPECT_EQ(model.alone(0), rate);
+    EXPECT_EQ(Loaded(machine, ways_of(machine, {{"mem0", "gpu0"}}), basis).model.alone(0), rate);
   }
 }
 
@@ -162,69 +169,79 @@ TEST(BandwidthModel, WeightsFarApartLoseNothing) {
       {4, 2, 4});
 }
 
-// [VMS14] section 2.4: each of four streams keeps 8 / 4 = 2 of the shared link, which is below its own 6.
-TEST(BandwidthAllocation, SplitsEachCapacityOverAllThatEverCrossIt) {
-  expect_rates(
-      allocate(star(8, {6, 6, 6, 6}), {{"mem0", "gpu0"}, {"mem0", "gpu1"}, {"mem0", "gpu2"}, {"mem0", "gpu3"}}),
-      {2, 2, 2, 2});
+// A flow with a rate of its own keeps it, and takes nothing from the others: 9 over two links of 6 is 4.5 each.
+TEST(BandwidthModel, AFixedFlowKeepsItsRate) {
+  const Topology machine = star(9, {6, 6, 6});
+  const std::vector<WayKind> ways = ways_of(machine, {{"mem0", "gpu0"}, {"mem0", "gpu1"}, {"mem0", "gpu2"}});
+  const auto own = static_cast<std::uint32_t>(machine.way_kinds().size());
+  BandwidthModel model;
+  model.reset(machine, Basis::Nominal, ways, 3);
+  const std::uint32_t kinds[] = {model.add_flow(own), model.add_fixed_flow(own + 1, 0.25), model.add_flow(own + 2)};
+  model.finish();
+  for (const std::uint32_t kind : kinds) model.start(model.group(kind));
+  model.solve();
+  EXPECT_EQ(model.rate(model.group(kinds[1])), 0.25);
+  EXPECT_DOUBLE_EQ(model.rate(model.group(kinds[0])), 4.5);
+  EXPECT_DOUBLE_EQ(model.rate(model.group(kinds[2])), 4.5);
 }
 
-// 8 split in two is 4; the first keeps only its own 1, and what it leaves stays unused.
-TEST(BandwidthAllocation, WhatIsLeftOverStaysUnused) {
-  expect_rates(allocate(star(8, {1, 6}), {{"mem0", "gpu0"}, {"mem0", "gpu1"}}), {1, 4});
-}
-
-// Weights 3 : 1 on 8: 6 and 2. With costs 1 and 2 on a capacity of 10 and equal weights: each 10 / (1 + 2).
-TEST(BandwidthAllocation, GoesByWeightAndCost) {
-  expect_rates(allocate(star(8, {50, 50}), {{"mem0", "gpu0", 3}, {"mem0", "gpu1", 1}}), {6, 2});
-  const Topology machine = star(50, {50, 50},
-                                "  shared:\n    - {name: chip, capacity: 10 GB/s, members: [{from: mem0, to: hub0},"
-                                " {from: hub0, to: mem0, cost: 2}]}\n");
-  expect_rates(allocate(machine, {{"mem0", "gpu0"}, {"gpu1", "mem0"}}), {10.0 / 3, 10.0 / 3});
-}
-
-// The first two follow each other in one chain and count once: 8 / 2 each.
-TEST(BandwidthAllocation, AChainCountsOnce) {
-  expect_rates(allocate(star(8, {6, 6}), {{"mem0", "gpu0", 1, 7}, {"mem0", "gpu0", 1, 7}, {"mem0", "gpu1"}}),
-               {4, 4, 4});
+// The machine's own kinds are the same as those made from its routes.
+TEST(WayKind, OfTheMachineIsThatOfItsRoute) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    const Topology machine = test::random_machine(seed);
+    for (const VertexId memory : machine.memories()) {
+      for (const VertexId gpu : machine.gpus()) {
+        for (const auto& [from, to, weight] :
+             {std::tuple(memory, gpu, machine.weights().h2d), std::tuple(gpu, memory, machine.weights().d2h)}) {
+          const auto route = machine.route(from, to);
+          const std::uint32_t kind = machine.way_kind(from, to);
+          ASSERT_EQ(kind == WayKind::kNone, route.empty());
+          if (route.empty()) continue;
+          EXPECT_EQ(machine.way_kinds()[kind], make_way_kind(machine, route, {}, weight));
+        }
+        EXPECT_EQ(machine.way_kind(gpu, gpu), WayKind::kNone);
+      }
+    }
+  }
 }
 
 // ---- random networks
 
 struct Network {
-  BandwidthModel model;
+  Loaded loaded;
   std::vector<test::SlowFlow> flows;
   std::vector<std::uint32_t> active;
 };
 
-/// Up to twelve flows over random ways, some through a memory; up to two of one chain, of which one is active.
-Network random_network(const Topology& machine, test::Random& random, RateRule rule) {
-  Network network;
-  network.model.reset(machine, Basis::Nominal);
+/// Up to twelve flows over random ways, some through a memory; of those that leave or reach one GPU by the same engine
+/// one is active, as the model asks for.
+Network random_network(const Topology& machine, test::Random& random) {
+  std::vector<WayKind> ways;
+  std::vector<test::SlowFlow> flows;
+  std::vector<std::uint32_t> active;
+  std::set<EngineId> busy;
   const auto pick = [&](std::span<const VertexId> from) { return from[random.below(from.size())]; };
-  const int chains = random.between(1, 12);
-  for (std::uint32_t chain = 0; chain < static_cast<std::uint32_t>(chains); ++chain) {
-    const int members = random.between(1, 2);
-    const auto first_id = static_cast<std::uint32_t>(network.flows.size());
-    for (int i = 0; i < members; ++i) {
-      auto first = machine.route(pick(machine.memories()), pick(machine.gpus()));
-      auto second = random.one_in(3) ? machine.route(pick(machine.gpus()), pick(machine.memories())) : first.first(0);
-      if (random.one_in(2)) std::swap(first, second);
-      if (first.empty()) std::swap(first, second);
-      const double weight = random.real(0.3, 3);
-      network.model.add_flow(chain, first, second, weight);
-      std::vector<LinkId> links(first.begin(), first.end());
-      links.insert(links.end(), second.begin(), second.end());
-      network.flows.push_back({weight, test::slow_costs(machine, links)});
-    }
-    if (!random.one_in(4))
-      network.active.push_back(first_id +
-                               static_cast<std::uint32_t>(random.below(static_cast<std::uint64_t>(members))));
+  const int count = random.between(1, 12);
+  for (int i = 0; i < count; ++i) {
+    const VertexId in = pick(machine.gpus());
+    const VertexId out = pick(machine.gpus());
+    auto first = machine.route(pick(machine.memories()), in);
+    auto second = random.one_in(3) ? machine.route(out, pick(machine.memories())) : first.first(0);
+    std::set<EngineId> engines{machine.engine_in(in), machine.engine_out(out)};
+    if (first.empty()) std::swap(first, second);
+    if (first.empty()) continue;
+    const double weight = random.real(0.3, 3);
+    ways.push_back(make_way_kind(machine, first, second, weight));
+    std::vector<LinkId> links(first.begin(), first.end());
+    links.insert(links.end(), second.begin(), second.end());
+    flows.push_back({weight, test::slow_costs(machine, links)});
+    const bool free = std::none_of(engines.begin(), engines.end(), [&](EngineId e) { return busy.contains(e); });
+    if (!free || random.one_in(4)) continue;
+    busy.insert(engines.begin(), engines.end());
+    active.push_back(static_cast<std::uint32_t>(flows.size() - 1));
   }
-  network.model.finish(rule);
-  for (std::size_t i = network.active.size(); i > 1; --i)
-    std::swap(network.active[i - 1], network.active[random.below(i)]);
-  return network;
+  for (std::size_t i = active.size(); i > 1; --i) std::swap(active[i - 1], active[random.below(i)]);
+  return {Loaded(machine, ways), flows, active};
 }
 
 TEST(BandwidthModel, RandomNetworksAreFairByDefinitionAndLikeTheSlowSolver) {
@@ -233,8 +250,8 @@ TEST(BandwidthModel, RandomNetworksAreFairByDefinitionAndLikeTheSlowSolver) {
     const Topology machine = test::random_machine(seed);
     const auto capacities = test::slow_capacities(machine, Basis::Nominal);
     for (int round = 0; round < 20; ++round) {
-      const Network network = random_network(machine, random, RateRule::MaxMin);
-      const auto rates = max_min(network.model, network.active);
+      Network network = random_network(machine, random);
+      const auto rates = max_min(network.loaded, network.active);
       std::vector<test::SlowFlow> flows;
       std::vector<double> fast;
       for (const std::uint32_t id : network.active) {
@@ -244,21 +261,6 @@ TEST(BandwidthModel, RandomNetworksAreFairByDefinitionAndLikeTheSlowSolver) {
       EXPECT_EQ(test::find_unfairness(capacities, flows, fast).value_or("fair"), "fair") << "seed " << seed;
       const auto slow = test::slow_max_min(capacities, flows);
       for (std::size_t i = 0; i < fast.size(); ++i) EXPECT_NEAR(fast[i], slow[i], 1e-9 * slow[i]) << "seed " << seed;
-    }
-  }
-}
-
-// A share is never more than what is left when all others take theirs.
-TEST(BandwidthAllocation, NeverExceedsACapacityOfRandomNetworks) {
-  test::Random random(8);
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const Topology machine = test::random_machine(seed);
-    const auto capacities = test::slow_capacities(machine, Basis::Nominal);
-    const Network network = random_network(machine, random, RateRule::Allocated);
-    for (std::size_t c = 0; c < capacities.size(); ++c) {
-      double used = 0;
-      for (const std::uint32_t id : network.active) used += network.model.rate(id) * network.flows[id].cost[c];
-      EXPECT_LE(used, capacities[c] * (1 + 1e-12)) << "seed " << seed;
     }
   }
 }

@@ -1,39 +1,11 @@
 // A program of its own: it replaces `operator new` to count what the real-time path takes from the heap.
-
-#include <atomic>
 #include <cstdint>
-#include <cstdlib>
-#include <new>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "tests/runtime/task_runs.hpp"
-
-namespace {
-
-std::atomic<std::uint64_t> allocations{0};
-
-void* counted_or_null(std::size_t size) noexcept {
-  ++allocations;
-  return std::malloc(size > 0 ? size : 1);
-}
-
-void* counted(std::size_t size) {
-  if (void* memory = counted_or_null(size)) return memory;
-  throw std::bad_alloc();
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) { return counted(size); }
-void* operator new[](std::size_t size) { return counted(size); }
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return counted_or_null(size); }
-void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return counted_or_null(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+#include "tests/support/allocations.hpp"
 
 namespace tutti {
 namespace {
@@ -43,9 +15,9 @@ using test::copy_stream;
 using test::Station;
 
 TEST(Allocation, IsCountedHere) {
-  const std::uint64_t before = allocations;
+  const std::uint64_t before = test::allocations();
   std::vector<int> some(10);
-  EXPECT_GT(allocations, before);
+  EXPECT_GT(test::allocations(), before);
 }
 
 /// Copies over every path, a kernel behind each.
@@ -71,7 +43,7 @@ TEST(Allocation, HappensNowhereBetweenIssueAndCompletion) {
   const AllPaths paths(station);
   auto first = station.prepare(paths.streams, paths.bindings);
   auto second = station.prepare(paths.streams, paths.bindings);
-  const std::uint64_t before = allocations;
+  const std::uint64_t before = test::allocations();
   bool fine = true;
   for (int run = 0; run < 50; ++run) {
     fine &= batchOpAsync(station.executor, first).has_value();
@@ -82,7 +54,7 @@ TEST(Allocation, HappensNowhereBetweenIssueAndCompletion) {
     fine &= batchOpSynchronize(station.executor, second).has_value();
     fine &= batchOp(station.executor, first).has_value();
   }
-  EXPECT_EQ(allocations - before, 0U);
+  EXPECT_EQ(test::allocations() - before, 0U);
   EXPECT_TRUE(fine);
 }
 
@@ -95,8 +67,8 @@ class CountingProgram final : public TaskProgram {
     return paths_.bindings;
   }
   void on_ready(const Job& job) override {
-    if (job.index == 0) at_first_ = allocations;
-    at_last_ = allocations;
+    if (job.index == 0) at_first_ = test::allocations();
+    at_last_ = test::allocations();
   }
 
   [[nodiscard]] const AllPaths& paths() const { return paths_; }

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "model/route.hpp"
 #include "tests/support/slow_max_min.hpp"
 
 namespace tutti::test {

@@ -1,0 +1,54 @@
+#include "model/way_kind.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace tutti {
+namespace {
+
+/// Whether only the copy engine of one GPU can use a capacity: it is of the GPU's own link.
+bool is_private(const Topology& machine, CapacityId capacity) {
+  if (capacity.index() >= machine.links().size()) return false;  // a shared one
+  const Link& link = machine.links()[capacity.index()];
+  return machine.vertex(link.from).kind == VertexKind::Gpu || machine.vertex(link.to).kind == VertexKind::Gpu;
+}
+
+/// The rate at which the first of the capacities is full.
+GBps rate_alone(std::span<const CapacityUse> uses, std::span<const double> capacities) {
+  double rate = std::numeric_limits<double>::infinity();
+  for (const CapacityUse& use : uses) rate = std::min(rate, capacities[use.capacity.index()] / use.cost);
+  return {rate};
+}
+
+}  // namespace
+
+WayKind make_way_kind(const Topology& machine, std::span<const LinkId> first, std::span<const LinkId> second,
+                      double weight) {
+  WayKind kind;
+  kind.weight = weight;
+  for (const std::span<const LinkId> leg : {first, second}) {
+    for (const LinkId link : leg) {
+      for (const CapacityUse& use : machine.uses(link)) {
+        const auto same = std::find_if(kind.uses.begin(), kind.uses.end(),
+                                       [&](const CapacityUse& other) { return other.capacity == use.capacity; });
+        if (same == kind.uses.end()) {
+          kind.uses.push_back(use);
+        } else {
+          same->cost += use.cost;
+        }
+      }
+    }
+  }
+  kind.alone = {rate_alone(kind.uses, machine.capacities(Basis::Nominal)),
+                rate_alone(kind.uses, machine.capacities(Basis::Guaranteed))};
+  std::erase_if(kind.uses, [&](const CapacityUse& use) { return is_private(machine, use.capacity); });
+  return kind;
+}
+
+std::vector<double> way_kind_key(const WayKind& kind) {
+  std::vector<double> key{kind.alone.nominal.value, kind.alone.guaranteed.value, kind.weight};
+  for (const CapacityUse& use : kind.uses) key.insert(key.end(), {static_cast<double>(use.capacity.value), use.cost});
+  return key;
+}
+
+}  // namespace tutti

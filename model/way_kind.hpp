@@ -1,0 +1,21 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "model/topology.hpp"
+
+namespace tutti {
+
+/// What a transfer over these links asks of the machine.
+///
+/// Links at a GPU are left out of `uses`: only that GPU's copy engine moves data over them, one transfer at a time, so
+/// they limit a transfer alone and never two against each other.
+///
+/// @param first,second  the links of the way, in two pieces; the second may be empty.
+[[nodiscard]] WayKind make_way_kind(const Topology& machine, std::span<const LinkId> first,
+                                    std::span<const LinkId> second, double weight);
+
+/// The numbers of a kind in a row, to find it again by.
+[[nodiscard]] std::vector<double> way_kind_key(const WayKind& kind);
+
+}  // namespace tutti

@@ -1,0 +1,122 @@
+#include "model/fixed_shares.hpp"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "model/route.hpp"
+#include "tests/support/random_machine.hpp"
+#include "tests/support/slow_max_min.hpp"
+#include "tests/support/yaml_text.hpp"
+
+namespace tutti {
+namespace {
+
+/// mem0 -> hub0 at `first` GB/s, then GPUs at `second` GB/s each; all links have the same rate back.
+Topology star(double first, const std::vector<double>& second, const std::string& rest = "") {
+  const auto rates = [](double rate) {
+    return "bandwidth: " + std::to_string(rate) + " GB/s, back: " + std::to_string(rate) + " GB/s}\n";
+  };
+  std::string vertices = "  vertices:\n    mem0: {kind: memory}\n    hub0: {kind: hub}\n";
+  std::string links = "  links:\n    - {from: mem0, to: hub0, " + rates(first);
+  for (std::size_t i = 0; i < second.size(); ++i) {
+    const std::string gpu = "gpu" + std::to_string(i);
+    vertices += "    " + gpu + ": {kind: gpu}\n";
+    links += "    - {from: hub0, to: " + gpu + ", " + rates(second[i]);
+  }
+  return test::make_machine(vertices + links + rest);
+}
+
+/// What each stream's data get, GB/s.
+void expect_rates(const Topology& machine, std::string_view streams, const std::vector<double>& expected) {
+  const BatchOperation batch = test::make_batch(machine, streams);
+  FixedShares shares;
+  shares.load(machine, Basis::Nominal, batch);
+  ASSERT_EQ(batch.streams().size(), expected.size());
+  for (std::size_t s = 0; s < expected.size(); ++s)
+    EXPECT_DOUBLE_EQ(shares.rates(s).data, expected[s]) << "stream " << s;
+}
+
+// [VMS14] section 2.4: each of four streams keeps 8 / 4 = 2 of the shared link, which is below its own 6.
+TEST(FixedShares, SplitsEachCapacityOverAllThatCrossIt) {
+  expect_rates(star(8, {6, 6, 6, 6}), R"(
+  - {from: mem0, to: gpu0, size: 1 MB}
+  - {from: mem0, to: gpu1, size: 1 MB}
+  - {from: mem0, to: gpu2, size: 1 MB}
+  - {from: mem0, to: gpu3, size: 1 MB}
+)",
+               {2, 2, 2, 2});
+}
+
+// 8 split in two is 4; the first keeps only its own 1, and what it leaves stays unused.
+TEST(FixedShares, WhatIsLeftOverStaysUnused) {
+  expect_rates(star(8, {1, 6}), R"(
+  - {from: mem0, to: gpu0, size: 1 MB}
+  - {from: mem0, to: gpu1, size: 1 MB}
+)",
+               {1, 4});
+}
+
+// In and out cross a capacity of 12. Weights 3 : 1: 9 and 3. Costs 1 and 2 with equal weights: each 12 / (1 + 2) = 4.
+TEST(FixedShares, GoesByWeightAndCost) {
+  const auto chip = [](const std::string& cost) {
+    return "  shared:\n    - {name: chip, capacity: 12 GB/s, members: [{from: mem0, to: hub0}, {from: hub0, to: mem0" +
+           cost + "}]}\n";
+  };
+  constexpr std::string_view kInAndOut = R"(
+  - {from: mem0, to: gpu0, size: 1 MB}
+  - {from: gpu1, to: mem0, size: 1 MB}
+)";
+  expect_rates(star(50, {50, 50}, chip("") + "  weights: {h2d: 3, d2h: 1}\n"), kInAndOut, {9, 3});
+  expect_rates(star(50, {50, 50}, chip(", cost: 2")), kInAndOut, {4, 4});
+}
+
+// Two that take turns on one engine count twice: 9 / 3 each. One without bytes does not count.
+TEST(FixedShares, CountsTurnsOnAnEngineAndNoEmptyCopies) {
+  expect_rates(star(9, {6, 6}), R"(
+  - {from: mem0, to: gpu0, size: 1 MB}
+  - {from: mem0, to: gpu0, size: 2 MB}
+  - {from: mem0, to: gpu1, size: 1 MB}
+  - {from: mem0, to: gpu1, size: 0}
+)",
+               {3, 3, 3, 0});
+}
+
+// A staged copy counts once on each link: up 6 / 1 for its lead, down 6 / 2 beside a copy of its own direction.
+TEST(FixedShares, AStagedCopyHasALeadOfItsFirstLeg) {
+  const Topology machine = star(6, {50, 50, 50}, "  peer_access: none\n");
+  const BatchOperation batch = test::make_batch(machine, R"(
+  - {from: gpu0, to: gpu1, size: 1 MB}
+  - {from: mem0, to: gpu2, size: 1 MB}
+)");
+  FixedShares shares;
+  shares.load(machine, Basis::Nominal, batch);
+  EXPECT_DOUBLE_EQ(shares.rates(0).lead, 6);
+  EXPECT_DOUBLE_EQ(shares.rates(0).data, 3);
+  EXPECT_DOUBLE_EQ(shares.rates(1).data, 3);
+}
+
+// All shares together never exceed a capacity.
+TEST(FixedShares, NeverExceedACapacityOfRandomMachines) {
+  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+    const Topology machine = test::random_machine(seed / 3);
+    const BatchOperation batch = test::random_batch(machine, seed);
+    FixedShares shares;
+    shares.load(machine, Basis::Guaranteed, batch);
+    const auto capacities = test::slow_capacities(machine, Basis::Guaranteed);
+    std::vector<double> used(capacities.size(), 0);
+    for (std::size_t s = 0; s < batch.streams().size(); ++s) {
+      if (!batch.streams()[s].transfer) continue;
+      const RouteView route = find_route(machine, *batch.streams()[s].transfer);
+      std::vector<LinkId> links(route.first.begin(), route.first.end());
+      links.insert(links.end(), route.second.begin(), route.second.end());
+      const auto costs = test::slow_costs(machine, links);
+      for (std::size_t c = 0; c < used.size(); ++c) used[c] += shares.rates(s).data * costs[c];
+    }
+    for (std::size_t c = 0; c < used.size(); ++c) EXPECT_LE(used[c], capacities[c] * (1 + 1e-12)) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,50 @@
+#include "tests/support/allocations.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+std::atomic<std::uint64_t> count{0};
+
+void* counted_or_null(std::size_t size) noexcept {
+  count.fetch_add(1, std::memory_order_relaxed);
+  return std::malloc(size > 0 ? size : 1);
+}
+
+void* counted(std::size_t size) {
+  if (void* memory = counted_or_null(size)) return memory;
+  throw std::bad_alloc();
+}
+
+/// `std::aligned_alloc` wants a multiple of the alignment.
+void* counted(std::size_t size, std::align_val_t alignment) {
+  const auto step = static_cast<std::size_t>(alignment);
+  count.fetch_add(1, std::memory_order_relaxed);
+  if (void* memory = std::aligned_alloc(step, (size + step - 1) / step * step)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return counted(size); }
+void* operator new[](std::size_t size) { return counted(size); }
+void* operator new(std::size_t size, std::align_val_t alignment) { return counted(size, alignment); }
+void* operator new[](std::size_t size, std::align_val_t alignment) { return counted(size, alignment); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return counted_or_null(size); }
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return counted_or_null(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace tutti::test {
+
+std::uint64_t allocations() { return count.load(std::memory_order_relaxed); }
+
+}  // namespace tutti::test
