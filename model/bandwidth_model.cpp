@@ -11,6 +11,7 @@ namespace tutti {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr BandwidthModel::Rate kNoLimit{kInfinite, 0};
 
 }  // namespace
 
@@ -95,17 +96,15 @@ inline std::uint32_t BandwidthModel::find_group(const Kind& kind, std::uint32_t 
   std::uint32_t& newest = end > share_count_ ? capacities_[shares_[end - 1].capacity].newest : newest_free_;
   for (std::uint32_t g = newest; g != kNone; g = groups_[g].older)
     if (alike(groups_[g], kind.weight, limit, end)) return g;
-  const Level own{limit, 1 / limit};
-  groups_[group_count_] = {own, own,          own, {kInfinite, 0}, kind.weight, 1 / kind.weight, 0,
-                           0,   share_count_, end, newest};
+  const Rate own{limit, 1 / limit};
+  groups_[group_count_] = {own, own, kNoLimit, kind.weight, 1 / kind.weight, 0, 0, 0, share_count_, end, newest};
   newest = group_count_;
   for (; share_count_ < end; ++share_count_) ++capacities_[shares_[share_count_].capacity].groups;
   return group_count_++;
 }
 
 inline bool BandwidthModel::alike(const Group& group, double weight, double limit, std::uint32_t end) const {
-  if (group.weight != weight || group.limit.lambda != limit ||
-      group.share_end - group.share_begin != end - share_count_)
+  if (group.weight != weight || group.limit.value != limit || group.share_end - group.share_begin != end - share_count_)
     return false;
   for (std::uint32_t i = group.share_begin, j = share_count_; j < end; ++i, ++j)
     if (shares_[i] != shares_[j]) return false;
@@ -126,6 +125,8 @@ inline void BandwidthModel::find_rows() {
     rows_[row_count_++] = {values_[touched_[t]], members, members, kInfinite, false};
     members += capacity.groups;
   }
+  make_room(caps_, 1 + group_count_);
+  caps_[0] = kNoLimit;
   for (std::uint32_t g = 0; g < group_count_; ++g) split_shares(g);
 }
 
@@ -138,6 +139,7 @@ inline void BandwidthModel::split_shares(std::uint32_t g) {
       groups_[g].joint = groups_[g].joint.at_most({values_[capacity] / load, load / values_[capacity]});
     } else {
       members_[rows_[row].end++] = {g, load};
+      groups_[g].cap = row_count_ == 1 ? 1 : 1 + g;
     }
   }
 }
@@ -150,8 +152,8 @@ void BandwidthModel::restart() {
 
 void BandwidthModel::solve() {
   if (row_count_ == 1) {
-    const Level level = full_at<&Group::own>(rows_[0]);
-    settle<&Group::own>(rows_[0], level);
+    caps_[1] = full_at<false>(rows_[0]);
+    rows_[0].lambda = caps_[1].value;
   } else if (row_count_ > 1) {
     fill_rows();
   }
@@ -162,63 +164,58 @@ void BandwidthModel::solve() {
 /// Newton's method: what the groups take of the row grows with lambda, ever more slowly as one after the other stays
 /// behind at its own. So a step from anywhere ends at or below the solution, those that follow rise to it, and once
 /// nobody else stays behind it is exact. The solution before is a good start: mostly the same groups stay behind.
-/// @tparam own  what a group may have without the row.
-template <BandwidthModel::Level BandwidthModel::Group::*own>
-inline BandwidthModel::Level BandwidthModel::full_at(const Row& row) const {
+/// @tparam capped  whether a group's own lambda is what other rows leave of it.
+template <bool capped>
+inline BandwidthModel::Rate BandwidthModel::full_at(const Row& row) const {
   const Group* const groups = groups_.data();
   const Member* const end = members_.data() + row.end;
-  Level level{row.lambda, 0};
+  Rate level{row.lambda, 0};
   double least = 0;
   for (double risen = -1;;) {
     double left = row.value;
     double rising = 0;  // load of the groups that do not stay behind
     for (const Member* m = members_.data() + row.begin; m != end; ++m) {
-      const double load = groups[m->group].demand * m->load;
-      const double lambda = (groups[m->group].*own).lambda;
-      left -= load * std::min(lambda, level.lambda);
-      rising += lambda > level.lambda ? load : 0;
+      const Group& group = groups[m->group];
+      const double load = group.demand * m->load;
+      const double own = capped ? std::min(group.own.value, caps_[group.cap].value) : group.own.value;
+      left -= load * std::min(own, level.value);
+      rising += own > level.value ? load : 0;
     }
     if (rising == risen) return level;
     if (rising == 0) {
-      if (left >= 0 || risen >= 0) return {kInfinite, 0};
-      level.lambda = 0;  // the start was too far off
+      if (left >= 0 || risen >= 0) return kNoLimit;
+      level.value = 0;  // the start was too far off
       continue;
     }
     risen = rising;
-    left += rising * level.lambda;  // what those that stay behind leave over
+    left += rising * level.value;  // what those that stay behind leave over
     level = {std::max(least, left / rising), rising / left};
-    least = level.lambda;  // never back, or rounding could go round in circles
+    least = level.value;  // never back, or rounding could go round in circles
   }
-}
-
-/// The groups of a row that is full go no further.
-template <BandwidthModel::Level BandwidthModel::Group::*own>
-inline void BandwidthModel::settle(Row& row, const Level& level) {
-  row.lambda = level.lambda;
-  row.open = false;
-  Group* const groups = groups_.data();
-  const Member* const end = members_.data() + row.end;
-  for (const Member* m = members_.data() + row.begin; m != end; ++m)
-    groups[m->group].solution = (groups[m->group].*own).at_most(level);
 }
 
 /// The textbook's filling: the row that is full first settles its groups, and so on with those that are left. As each
 /// group's own lambda is taken into account where a row fills, there are as many rounds as rows that get full.
 void BandwidthModel::fill_rows() {
-  for (std::uint32_t g = 0; g < group_count_; ++g) groups_[g].solution = groups_[g].own;
+  for (std::uint32_t g = 0; g < group_count_; ++g) caps_[1 + g] = kNoLimit;
   for (std::uint32_t r = 0; r < row_count_; ++r) rows_[r].open = true;
   for (;;) {
-    Level level{kInfinite, 0};
+    Rate level = kNoLimit;
     Row* first = nullptr;
     for (std::uint32_t r = 0; r < row_count_; ++r) {
       if (!rows_[r].open) continue;
-      const Level full = full_at<&Group::solution>(rows_[r]);
-      if (full.lambda >= level.lambda) continue;
+      const Rate full = full_at<true>(rows_[r]);
+      if (full.value >= level.value) continue;
       level = full;
       first = &rows_[r];
     }
     if (first == nullptr) return;
-    settle<&Group::solution>(*first, level);
+    first->lambda = level.value;
+    first->open = false;
+    for (std::uint32_t m = first->begin; m < first->end; ++m) {
+      Rate& cap = caps_[groups_[members_[m].group].cap];
+      cap = cap.at_most(level);
+    }
   }
 }
 

@@ -26,6 +26,15 @@ namespace tutti {
 /// first, nothing is allocated.
 class BandwidthModel {
  public:
+  /// A rate with its inverse, so that nobody waits for a division.
+  struct Rate {
+    double value, inverse;
+
+    [[nodiscard]] Rate at_most(const Rate& other) const {
+      return {std::min(value, other.value), std::max(inverse, other.inverse)};
+    }
+  };
+
   /// Forgets all flows.
   /// @param own_ways    kinds of ways besides the machine's; they and the machine outlive the use of this model.
   /// @param most_flows  so many flows will be added at most.
@@ -64,14 +73,12 @@ class BandwidthModel {
   [[nodiscard]] bool rates_vary() const { return share_count_ > 0; }
   [[nodiscard]] std::uint32_t group_count() const { return group_count_; }
   [[nodiscard]] std::uint32_t group(std::uint32_t kind) const { return kinds_[kind].group; }
-  /// Rate of each active flow of a group, byte/ns.
+  /// Rate of each active flow of a group, byte/ns, and its inverse, found without a division.
   /// @pre one is active; solved since the last start and stop.
-  [[nodiscard]] double rate(std::uint32_t group) const {
-    return groups_[group].weight * groups_[group].solution.lambda;
-  }
-  /// 1 / rate, but for rounding.
-  [[nodiscard]] double inverse_rate(std::uint32_t group) const {
-    return groups_[group].inverse_weight * groups_[group].solution.inverse;
+  [[nodiscard]] Rate rate(std::uint32_t group) const {
+    const Group& of = groups_[group];
+    const Rate lambda = of.own.at_most(caps_[of.cap]);
+    return {lambda.value * of.weight, lambda.inverse * of.inverse_weight};
   }
   /// Rate of a flow of a kind with nothing else under way, byte/ns.
   [[nodiscard]] double alone(std::uint32_t kind) const { return kinds_[kind].alone; }
@@ -86,14 +93,6 @@ class BandwidthModel {
     double most;  // rate of a flow whatever else is active
     std::uint32_t flows;
     std::uint32_t group;
-  };
-  /// A lambda and its inverse, which is found without a division that waits for another one.
-  struct Level {
-    double lambda, inverse;
-
-    [[nodiscard]] Level at_most(const Level& other) const {
-      return {std::min(lambda, other.lambda), std::max(inverse, other.inverse)};
-    }
   };
   /// A capacity of the machine as this batch sees it.
   struct Capacity {
@@ -112,13 +111,13 @@ class BandwidthModel {
     friend bool operator==(const Share&, const Share&) = default;
   };
   struct alignas(128) Group {  // two cache lines, and a shift finds it
-    Level solution;
-    Level own;    // that limit and joint allow
-    Level limit;  // that a flow's own capacities allow
-    Level joint;  // that all active flows together may have
+    Rate own;                  // lambda that limit and joint allow
+    Rate limit;                // lambda that a flow's own capacities allow
+    Rate joint;                // the same for all active flows together
     double weight, inverse_weight;
     double demand;         // `active` to calculate with
     std::uint32_t active;  // flows
+    std::uint32_t cap;     // where `caps_` says what rows allow
     std::uint32_t share_begin, share_end;
     std::uint32_t older;  // group with the same last capacity
   };
@@ -145,8 +144,7 @@ class BandwidthModel {
   void set_active(Group& group, std::uint32_t flows) {
     group.active = flows;
     group.demand = flows;
-    group.own = group.limit.at_most({group.joint.lambda * inverse_of_[flows], group.joint.inverse * flows});
-    group.solution = group.own;
+    group.own = group.limit.at_most({group.joint.value * inverse_of_[flows], group.joint.inverse * flows});
   }
   void find_demand();
   void find_groups();
@@ -155,10 +153,8 @@ class BandwidthModel {
   void find_rows();
   void split_shares(std::uint32_t group);
   void fill_rows();
-  template <Level Group::*own>
-  [[nodiscard]] Level full_at(const Row& row) const;
-  template <Level Group::*own>
-  void settle(Row& row, const Level& level);
+  template <bool capped>
+  [[nodiscard]] Rate full_at(const Row& row) const;
 
   std::span<const double> values_;  // [machine capacities]
   std::span<const WayKind> ways_, own_ways_;
@@ -174,6 +170,7 @@ class BandwidthModel {
   std::vector<std::uint32_t> touched_;  // capacities that flows use, in the order in which they were met
   std::vector<Group> groups_;
   std::vector<double> inverse_of_;  // [flows + 1] 1 / n; of 0: infinite
+  std::vector<Rate> caps_;          // none; of the only row, or [groups] of each group from its rows
   std::vector<Share> shares_;       // of groups, one after the other
   std::vector<Row> rows_;
   std::vector<Member> members_;  // of rows, one after the other

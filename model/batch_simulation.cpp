@@ -212,8 +212,9 @@ inline void BatchSimulation::update_rates() {
   Pace* const paces = paces_.data();
   const double passed = now_ - since_;
   for (std::uint32_t g = 0; g < clock_; ++g) {
-    rates[g] = bandwidth_.rate(g);
-    paces[g] = {paces[g].progress + paces[g].rate * passed, rates[g], bandwidth_.inverse_rate(g)};
+    const auto [rate, inverse] = bandwidth_.rate(g);
+    rates[g] = rate;
+    paces[g] = {paces[g].progress + paces[g].rate * passed, rate, inverse};
   }
   paces[clock_].progress = paces[gate_].progress = since_ = now_;
 }
