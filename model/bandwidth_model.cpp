@@ -188,7 +188,7 @@ inline BandwidthModel::Rate BandwidthModel::full_at(const Row& row) const {
       continue;
     }
     risen = rising;
-    left += rising * level.value;  // what those that stay behind leave over
+    left += rising * level.value;  // what those that stay behind leave over; below 0 only far above the solution
     level = {std::max(least, left / rising), rising / left};
     least = level.value;  // never back, or rounding could go round in circles
   }

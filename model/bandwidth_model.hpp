@@ -40,7 +40,8 @@ class BandwidthModel {
   /// @param most_flows  so many flows will be added at most.
   void reset(const Topology& machine, Basis basis, std::span<const WayKind> own_ways, std::size_t most_flows);
 
-  /// Adds a flow; flows of one copy engine are never active together.
+  /// Adds a flow.
+  /// @pre flows of one copy engine are never active together: the links at its GPU are not shared out among them.
   /// @param way  its kind: a position among the machine's kinds and then the own ones.
   /// @return a number that flows of one kind have in common: its *kind* in the functions below.
   std::uint32_t add_flow(std::uint32_t way) {

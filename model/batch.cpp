@@ -23,12 +23,15 @@ void check_end(const Topology& machine, VertexId end, const Place& place) {
 
 void check_own_route(const Topology& machine, const Transfer& transfer, const Place& place) {
   VertexId at = transfer.from;
+  std::set<VertexId> passed{at};
   for (const LinkId link : transfer.route) {
     if (machine.link(link).from != at) {
       fail(place, fmt::format("the route breaks at '{}'; each link starts where the one before ended",
                               machine.vertex(at).name));
     }
     at = machine.link(link).to;
+    if (!passed.insert(at).second)
+      fail(place, fmt::format("the route comes to '{}' twice; leave the loop out", machine.vertex(at).name));
     const VertexKind kind = machine.vertex(at).kind;
     if (at != transfer.to && (kind == VertexKind::Memory || kind == VertexKind::Gpu)) {
       fail(place, fmt::format("the route passes through '{}'; memories and GPUs are never passed through",
@@ -114,29 +117,29 @@ Expected<BatchOperation> BatchOperation::make(const Topology& machine, std::vect
 }
 
 BatchOperation::BatchOperation(const Topology& machine, std::vector<CommandStream> streams, bool merging)
-    : streams_(std::move(streams)), merging_(merging) {
+    : machine_(machine), streams_(std::move(streams)), merging_(merging) {
   work_.reserve(streams_.size());
-  for (const CommandStream& stream : streams_) work_.push_back(make_work(machine, stream));
+  for (const CommandStream& stream : streams_) work_.push_back(make_work(stream));
 }
 
-StreamWork BatchOperation::make_work(const Topology& machine, const CommandStream& stream) {
+StreamWork BatchOperation::make_work(const CommandStream& stream) {
   StreamWork work;
   if (stream.kernel) {
     work.has_kernel = true;
     work.kernel = as_ns(stream.kernel->time);
     work.kernel_worst = as_ns(stream.kernel->worst);
-    if (machine.vertex(stream.kernel->on).kind == VertexKind::Gpu) work.gpu = stream.kernel->on.value;
+    if (machine_.vertex(stream.kernel->on).kind == VertexKind::Gpu) work.gpu = stream.kernel->on.value;
   }
   if (!stream.transfer) return work;
   const Transfer& transfer = *stream.transfer;
-  const RouteView route = find_route(machine, transfer);
+  const RouteView route = find_route(machine_, transfer);
   const auto add_own = [&](std::span<const LinkId> second) {
-    own_ways_.push_back(make_way_kind(machine, route.first, second, route.weight));
-    return static_cast<std::uint32_t>(machine.way_kinds().size() + own_ways_.size() - 1);
+    own_ways_.push_back(make_way_kind(machine_, route.first, second, route.weight));
+    return static_cast<std::uint32_t>(machine_.way_kinds().size() + own_ways_.size() - 1);
   };
   work.bytes = static_cast<double>(transfer.size.count);
   work.engines = route.engines;
-  work.way = transfer.route.empty() ? machine.way_kind(transfer.from, transfer.to) : StreamWork::kNone;
+  work.way = transfer.route.empty() ? machine_.way_kind(transfer.from, transfer.to) : StreamWork::kNone;
   if (work.way == StreamWork::kNone) work.way = add_own(route.second);
   if (route.path == CopyPath::Staged) work.lead = add_own({});
   return work;

@@ -63,13 +63,15 @@ class BatchOperation {
   static constexpr std::size_t kMostStreams = 4096;
 
   /// @param merging  whether streams that share a copy engine become one; off only for comparison.
-  /// @errors InvalidInput: no stream or more than 4096, a doubled name, a stream with neither transfer nor kernel, ends
-  /// that are no memory or GPU, a
-  ///         GPU to itself, memory to memory, no way from one end to the other, a route that does not fit its ends, a
-  ///         kernel elsewhere than on a GPU or cpu, a time below 0 or above 2^53 ns, worst below time.
+  /// @errors InvalidInput: no stream or more than 4096, a doubled name, a stream with neither transfer nor kernel; ends
+  ///         that are no memory or GPU, a GPU to itself, memory to memory, no way from one end to the other, a route
+  ///         that does not fit its ends or comes to one place twice; a kernel elsewhere than on a GPU or cpu, a time
+  ///         below 0 or above 2^53 ns, worst below time.
   [[nodiscard]] static Expected<BatchOperation> make(const Topology& machine, std::vector<CommandStream> streams,
                                                      bool merging = true);
 
+  /// The machine it was made for.
+  [[nodiscard]] const Topology& machine() const { return machine_; }
   [[nodiscard]] std::span<const CommandStream> streams() const { return streams_; }
   [[nodiscard]] bool merging() const { return merging_; }
   /// [streams]
@@ -81,8 +83,9 @@ class BatchOperation {
 
  private:
   BatchOperation(const Topology& machine, std::vector<CommandStream> streams, bool merging);
-  StreamWork make_work(const Topology& machine, const CommandStream& stream);
+  StreamWork make_work(const CommandStream& stream);
 
+  Topology machine_;
   std::vector<CommandStream> streams_;
   bool merging_;
   std::vector<StreamWork> work_;

@@ -120,8 +120,9 @@ inline void BatchChains::add_flow(std::uint32_t stream, double bytes, bool data,
 }
 
 /// A staged copy is one flow over the links of both legs, at the rate of the slower, after a lead in which its first
-/// chunk crosses the first leg; every chunk pays the set-up. (The published method has two flows with rates of their
-/// own: the faster first leg would run ahead without limit, which a bounded buffer cannot execute.)
+/// chunk crosses the first leg; that chunk's copy pays the set-up, and so does every chunk's copy over the second leg.
+/// (The published method has two flows with rates of their own: the faster first leg would run ahead without limit,
+/// which a bounded buffer cannot execute.)
 inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream, BandwidthModel& bandwidth) {
   const StreamWork& work = work_[stream];
   const std::uint32_t begin = step_count_;
@@ -129,7 +130,7 @@ inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream,
     add_time(stream, 0);
   } else {
     const bool staged = work.lead != StreamWork::kNone;
-    if (setup_ > 0) add_time(stream, staged ? setup_ * std::ceil(work.bytes / chunk_) : setup_);
+    if (setup_ > 0) add_time(stream, staged ? setup_ * (1 + std::ceil(work.bytes / chunk_)) : setup_);
     if (staged) add_flow(stream, std::min(chunk_, work.bytes), false, bandwidth);
     add_flow(stream, work.bytes, true, bandwidth);
   }

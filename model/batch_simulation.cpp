@@ -19,6 +19,7 @@ double same_instant(double ns) { return ns * (1 + 1e-12); }
 }  // namespace
 
 void BatchSimulation::load(const Topology& machine, Basis basis, const BatchOperation& batch, RateRule rule) {
+  TUTTI_EXPECTS(batch.machine() == machine, "a batch is asked about on the machine that it was made for");
   batch_setup_ = as_ns(machine.setup().batch);
   batch_.load(machine, basis, batch, rule, bandwidth_);
   stream_count_ = batch.streams().size();
@@ -28,6 +29,9 @@ void BatchSimulation::load(const Topology& machine, Basis basis, const BatchOper
   make_room_for(stream_count_);
   make_room(busy_, batch_.lock_count());
   make_room(paces_, gate_ + 1);
+  const std::size_t events = batch_.step_count() + chain_count();  // ends of steps, and gates
+  make_room(instants_, events + 1);
+  make_room(rates_, events * row_size_ + clock_);
 }
 
 void BatchSimulation::make_room_for(std::size_t streams) {
@@ -205,8 +209,6 @@ inline bool BatchSimulation::leave(std::uint32_t position) {
 /// Gives the groups their new rates, and writes them down.
 inline void BatchSimulation::update_rates() {
   bandwidth_.solve();
-  make_room(instants_, instant_count_ + 1);
-  make_room(rates_, instant_count_ * row_size_ + clock_);
   instants_[instant_count_] = now_;
   double* const rates = rates_.data() + instant_count_++ * row_size_;
   Pace* const paces = paces_.data();

@@ -115,7 +115,7 @@ CommandStream read_stream(const Node& node, std::size_t position, const Topology
 
 std::vector<CommandStream> read_streams(const Node& node, const Topology& machine, const Parameters& parameters) {
   std::vector<CommandStream> streams;
-  for (const Node& item : read_sequence(node, "the streams of a batch")) {
+  for (const Node& item : read_sequence(node, "'streams'")) {
     streams.push_back(read_stream(item, streams.size(), machine, parameters));
   }
   return streams;

@@ -53,7 +53,8 @@ struct RunRecord {
 /// Releases the jobs of an admitted task set and runs them without preemption in the order of its policy.
 ///
 /// Jobs arrive strictly periodically from their offsets and are ready after a jitter drawn from the seed. All buffers
-/// and records are there before the first release; the loop allocates nothing.
+/// and records are there before the first release; the loop allocates nothing but the
+/// error of a job that fails.
 ///
 /// @param programs  [tasks]
 /// @errors InvalidInput: a batch that was issued before is still under way. InvalidInput, Machine: buffers or batches

@@ -37,8 +37,8 @@ struct JobBound {
 /// included, and of its host steps.
 ///
 /// A batch's length is the plan's on a machine at its guaranteed bandwidths with every kernel at its worst time. It is
-/// a bound for sizes and kernels exactly as declared: max-min sharing is not monotone, so a smaller transfer or a
-/// shorter kernel can make another stream finish later.
+/// a bound for sizes, worst kernel times and guaranteed bandwidths exactly as declared: max-min sharing is not
+/// monotone, so a smaller transfer, a shorter kernel or a faster link can make another stream finish later.
 ///
 /// @pre a task with batches comes with the machine that they were made for.
 [[nodiscard]] JobBound bound_job(const Task& task, const std::optional<Topology>& machine, const Planner& planner);

@@ -126,9 +126,8 @@ std::string timeline_text(const Planner& planner, const Topology& machine, const
 }
 
 std::string_view assumption() {
-  return "holds for sizes and kernels exactly as declared, bandwidths at or above guaranteed: a smaller transfer or a "
-         "shorter "
-         "kernel can make another stream finish later, and no bound covers that yet";
+  return "holds for sizes, worst kernel times and guaranteed bandwidths exactly as declared: a smaller transfer, a "
+         "shorter kernel or a faster link can make another stream finish later, and no bound covers that yet";
 }
 
 Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict) {

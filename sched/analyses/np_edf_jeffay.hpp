@@ -17,9 +17,8 @@ inline constexpr std::string_view kNpEdfJeffay = "np_edf_jeffay";
 /// @return  with NotSchedulable the smallest failing interval, where it is found within reach; Unknown only where the
 ///          walk would be too long.
 /// @source [JSM91] the two conditions for sporadic tasks.
-/// @exact  in both directions, for sporadic arrivals: "schedulable" holds for every pattern and for jobs that end
-/// early;
-///         "not schedulable" names a pattern that misses.
+/// @exact  in both directions, for sporadic arrivals: "schedulable" holds for every pattern, also where jobs end
+///         early; "not schedulable" names a pattern that misses.
 /// @pre    np_edf_jeffay_applies(tasks, policy).
 [[nodiscard]] Verdict np_edf_jeffay(std::span<const TaskTiming> tasks, Policy policy);
 

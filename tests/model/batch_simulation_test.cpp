@@ -66,6 +66,26 @@ TEST(AllAtOnce, RatesChangeWhenATransferEnds) {
   expect_times("all_at_once", machine, batch, 5, {{0, 2, 0, 0}, {0, 4, 0, 0}, {0, 5, 0, 0}});
 }
 
+// A link that is faster than guaranteed makes the batch longer. Both come through 10 GB/s:
+//   a at 2 leaves 8 to b: 80 MB in 10 ms, then 90 ms: 100 ms, and a is done then too
+//   a at 6 would leave 4, so both get 5: 16 ms, then 90 ms: 106 ms
+TEST(AllAtOnce, AFasterLinkCanMakeABatchLonger) {
+  const Topology machine =
+      test::make_machine(R"(  vertices: {mem0: {kind: memory}, cpu0: {kind: cpu}, gpu0: {kind: gpu}, gpu1: {kind: gpu}}
+  links:
+    - {from: mem0, to: cpu0, bandwidth: 10 GB/s}
+    - {from: cpu0, to: gpu0, bandwidth: {nominal: 6 GB/s, guaranteed: 2 GB/s}}
+    - {from: cpu0, to: gpu1, bandwidth: 8 GB/s}
+)");
+  const auto batch = make_batch(machine, R"(
+  - {from: mem0, to: gpu0, size: 200 MB}
+  - {from: mem0, to: gpu1, size: 80 MB, kernel: {time: 90 ms}}
+)");
+  const Planner& planner = *find_planner("all_at_once");
+  EXPECT_EQ(plan(planner, machine, batch, Basis::Guaranteed).latency, std::chrono::milliseconds(100));
+  EXPECT_EQ(plan(planner, machine, batch, Basis::Nominal).latency, std::chrono::milliseconds(106));
+}
+
 // The same batch backward: mirrored, so the short ones start late and all end at 5.
 TEST(CompletionAligned, StartsTheShortOnesLate) {
   const Topology machine = star(6);
@@ -272,13 +292,17 @@ TEST(StagedCopy, ASmallOneIsOneChunk) {
                {{0, 1, 0, 0}});
 }
 
-// 12 MB are 4 chunks of 3 MB, 13 MB are 5: each pays 0.1 ms on the engines before the data.
+// 12 MB are 4 chunks of 3 MB, 13 MB are 5. The first one's copy into the memory pays 0.1 ms, and so does every copy out
+// of it: 5 and 6 times. Uncut, the two copies pay one each.
 TEST(StagedCopy, EveryChunkPaysTheSetUp) {
   const Topology machine = star(4, std::string(kStaged) + "  setup: {transfer: 100 us}\n");
-  expect_times("all_at_once", machine, make_batch(machine, "  - {from: gpu0, to: gpu1, size: 12 MB}"), 4.15,
-               {{0, 4.15, 0, 0}});
-  expect_times("all_at_once", machine, make_batch(machine, "  - {from: gpu0, to: gpu1, size: 13 MB}"), 4.5,
-               {{0, 4.5, 0, 0}});
+  expect_times("all_at_once", machine, make_batch(machine, "  - {from: gpu0, to: gpu1, size: 12 MB}"), 4.25,
+               {{0, 4.25, 0, 0}});
+  expect_times("all_at_once", machine, make_batch(machine, "  - {from: gpu0, to: gpu1, size: 13 MB}"), 4.6,
+               {{0, 4.6, 0, 0}});
+  const Topology uncut = star(4, "  peer_access: none\n  staging: {chunk: 0}\n  setup: {transfer: 100 us}\n");
+  expect_times("all_at_once", uncut, make_batch(uncut, "  - {from: gpu0, to: gpu1, size: 12 MB}"), 6.2,
+               {{0, 6.2, 0, 0}});
 }
 
 // It holds gpu0's way out and gpu1's way in; the d2h from gpu0 and the h2d to gpu1 come after it, one after the other.

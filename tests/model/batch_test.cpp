@@ -36,7 +36,7 @@ TEST(Batch, RefusesEveryMistakeAtItsPlace) {
   };
   constexpr std::array cases{
       Case{"  []", "b.yaml:3:3: the batch has no streams; it needs at least one"},
-      Case{"  {}", "b.yaml:3:3: the streams of a batch is a list; write '- ...' or [...]"},
+      Case{"  {}", "b.yaml:3:3: 'streams' is a list; write '- ...' or [...]"},
       Case{"  - {name: a}", "b.yaml:3:5: stream 'a' has neither transfer nor kernel; give it one"},
       Case{"  - 5", "b.yaml:3:5: a stream is a map with the keys name, from, to, size, kernel, route, via"},
       Case{"  - {name: a, from: mem0, to: gpu0, size: 1 B}\n  - {name: a, from: mem0, to: gpu1, size: 1 B}",
@@ -83,6 +83,8 @@ TEST(Batch, RefusesEveryMistakeAtItsPlace) {
            "b.yaml:3:5: 'gpu0' has no peer access to 'gpu2', so the copy is staged; name its memory with 'via' in "
            "place of "
            "a route"},
+      Case{"  - {from: mem0, to: gpu0, size: 1 B, route: [mem0, cpu0, hub0, cpu0, hub0, gpu0]}",
+           "b.yaml:3:5: the route comes to 'cpu0' twice; leave the loop out"},
       Case{"  - {from: mem0, to: gpu0, size: 1 B, route: [mem0]}",
            "b.yaml:3:46: a route has at least its two ends; write [mem0, cpu0, gpu0]"},
       Case{"  - {from: mem0, to: gpu0, size: 1 B, route: [mem0, hub0, gpu0]}",

@@ -112,7 +112,7 @@ class SlowSimulation {
     std::vector<LinkId> links(route.first.begin(), route.first.end());
     const SlowFlow lead{route.weight, slow_costs(machine_, links)};
     links.insert(links.end(), route.second.begin(), route.second.end());
-    const double copies = bytes == 0 ? 0 : staged ? std::ceil(bytes / chunk) : 1;
+    const double copies = bytes == 0 ? 0 : staged ? 1 + std::ceil(bytes / chunk) : 1;
     chain.steps.push_back(
         {s, false, true, false, copies * static_cast<double>(machine_.setup().transfer.count()), 0, {}});
     if (staged && bytes > 0) chain.steps.push_back({s, false, false, false, 0, std::min(bytes, chunk), lead});

@@ -196,7 +196,7 @@ class SetUp(Tree):
             """)
         self.stand_in("ninja", 'echo "ninja $*" >>"$LOG"')
         main_job = "build/apps/wafer_inspection/wafer_inspection"
-        self.write(main_job, "#!/bin/sh\n[ \"$1\" = generate ] && exit 0\necho the report\nexit 1\n", executable=True)
+        self.write(main_job, "#!/bin/sh\n[ \"$1\" = generate ] && exec mkdir \"$3\"\necho the report\nexit 1\n", executable=True)
 
     def stand_in(self, name, script):
         self.write(f"stand-ins/{name}", "#!/bin/sh\n" + textwrap.dedent(script) + "\n", executable=True)
@@ -214,6 +214,12 @@ class SetUp(Tree):
         run, log = self.run_tool("start")
         self.assertNotIn("apt-get", log)
         self.assertEqual((run.stdout, run.returncode), ("the report\n", 1))
+
+    def test_start_keeps_no_half_of_a_set_of_images(self):
+        self.write("build/wafers-2048.part/wafer000.png", "cut off")
+        self.run_tool("start")
+        self.assertEqual(list((self.root / "build/wafers-2048").iterdir()), [])
+        self.assertFalse((self.root / "build/wafers-2048.part").exists())
 
     def test_installs_what_is_missing_and_only_that(self):
         run, log = self.run_tool("start", installed="one")
@@ -235,9 +241,11 @@ class SetUp(Tree):
 
     def test_bench_goes_on_without_the_optional_package(self):
         self.write("build-bench/tests/bench/planner", "#!/bin/sh\necho table $*\n", executable=True)
+        self.write("tests/bench/wafer_run.py", "import sys\nprint('runs of', *sys.argv[1:])\n")
         run, log = self.run_tool("bench", "--benchmark_filter=x", installed="one two three", who="1000")
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("table --benchmark_filter=x\n", run.stdout)
+        self.assertIn("runs of build-bench\n", run.stdout)
         self.assertIn("-Dbench=enabled", log)
 
     def test_bench_fails_without_a_benchmark(self):
