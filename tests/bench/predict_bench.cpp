@@ -117,6 +117,12 @@ void bench_tutti(benchmark::State& state, Case& of) {
   for (auto _ : state) benchmark::DoNotOptimize(of.predict_next());
 }
 
+template <class Measure>
+void add_row(const std::string& name, Measure measure) {
+  constexpr double kSeconds = 0.01;  // of each repetition
+  benchmark::RegisterBenchmark(name.c_str(), measure)->MinTime(kSeconds);
+}
+
 #ifdef TUTTI_SIMGRID
 
 /// The cases as SimGrid sees them: all machines side by side in one network, since only a process's first engine is
@@ -199,11 +205,11 @@ void bench_peer(benchmark::State& state, Peer& peer, const std::vector<std::vect
 void register_peers(const std::vector<Case>& cases, Peers& peers) {
   for (std::size_t c = 0; c < cases.size(); ++c) {
     const auto& flows = peers.flows[c];
-    benchmark::RegisterBenchmark((cases[c].name + "/SimGrid solver").c_str(),
-                                 [&](benchmark::State& state) { bench_peer(state, *peers.solver, flows); });
-    benchmark::RegisterBenchmark((cases[c].name + "/SimGrid interface").c_str(),
-                                 [&](benchmark::State& state) { bench_peer(state, *peers.interface, flows); });
-    benchmark::RegisterBenchmark((cases[c].name + "/SimGrid interface, actor").c_str(), [&](benchmark::State& state) {
+    add_row(cases[c].name + "/SimGrid solver",
+            [&](benchmark::State& state) { bench_peer(state, *peers.solver, flows); });
+    add_row(cases[c].name + "/SimGrid interface",
+            [&](benchmark::State& state) { bench_peer(state, *peers.interface, flows); });
+    add_row(cases[c].name + "/SimGrid interface, actor", [&](benchmark::State& state) {
       peers.interface->inside_actor([&] { bench_peer(state, *peers.interface, flows); });
     });
   }
@@ -253,7 +259,7 @@ void print_table(std::vector<Case>& cases, const Medians& medians) {
 /// Options of ours come first, so that those of the command line win: many short runs of all rows in mixed order, so
 /// that what disturbs the machine disturbs all alike.
 void initialize(int argc, char** argv) {
-  std::vector<std::string> options{argv[0], "--benchmark_min_time=0.01", "--benchmark_repetitions=25",
+  std::vector<std::string> options{argv[0], "--benchmark_repetitions=25",
                                    "--benchmark_enable_random_interleaving=true"};
   options.insert(options.end(), argv + 1, argv + argc);
   std::vector<char*> pointers;
@@ -268,9 +274,7 @@ int run(int argc, char** argv) {
   std::vector<Case> cases;
   for (const bool kernels : {false, true})
     for (const std::size_t gpus : kMachines) cases.push_back(make_case(gpus, kernels));
-  for (Case& of : cases)
-    benchmark::RegisterBenchmark((of.name + "/tutti").c_str(),
-                                 [&](benchmark::State& state) { bench_tutti(state, of); });
+  for (Case& of : cases) add_row(of.name + "/tutti", [&](benchmark::State& state) { bench_tutti(state, of); });
 #ifdef TUTTI_SIMGRID
   Peers peers;
   for (const Case& of : cases) peers.add(of);
