@@ -16,7 +16,7 @@ Made make_sim(const Topology& machine, const KernelRegistry& kernels, Clock& clo
 }
 
 Made make_cuda(const Topology&, const KernelRegistry&, Clock&) {
-  return machine_trouble("--backend: this build has no CUDA backend; give sim");
+  return machine_trouble("--backend: there is no CUDA backend yet; give sim");
 }
 
 struct Row {

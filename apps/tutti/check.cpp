@@ -1,12 +1,28 @@
 #include <memory>
+#include <set>
+#include <variant>
 
 #include <fmt/format.h>
 
 #include "apps/tutti/command.hpp"
+#include "apps/tutti/kernels.hpp"
 #include "apps/tutti/report.hpp"
 
 namespace tutti {
 namespace {
+
+/// A kernel's name is known only to the program that runs it, which need not be this one.
+void note_unknown_kernels(const TaskSet& set) {
+  const KernelRegistry kernels = kernels_of_this_program();
+  std::set<std::string> unknown;
+  for (const Task& task : set.tasks)
+    for (const JobStep& step : task.steps)
+      if (const auto* batch = std::get_if<BatchOperation>(&step))
+        for (const CommandStream& stream : batch->streams())
+          if (stream.kernel && kernels.find(stream.kernel->name) == nullptr) unknown.insert(stream.kernel->name);
+  for (const std::string& name : unknown)
+    fmt::print(stderr, "note: 'tutti run' knows no kernel '{}'; it would refuse this set\n", name);
+}
 
 int check(const FileOptions& options) {
   const auto planner = options.chosen_planner();
@@ -20,6 +36,7 @@ int check(const FileOptions& options) {
   } else {
     fmt::print("{}", verdict_text(*tasks, verdict));
   }
+  note_unknown_kernels(*tasks);
   return verdict.answer == Answer::Schedulable ? kFine : kNegative;
 }
 

@@ -23,7 +23,8 @@ void FileOptions::add_planner(CLI::App& command) {
 
 void FileOptions::add_task_options(CLI::App& command) {
   command.add_option("--policy", policy, "edf, rm or dm, in place of the file's");
-  command.add_option("--set", parameters, "NAME=SIZE: another value for a parameter of the file");
+  command.add_option("--set", parameters, "NAME=SIZE: another value for a parameter of the file")
+      ->allow_extra_args(false);
 }
 
 Expected<const Planner*> FileOptions::chosen_planner() const {

@@ -25,9 +25,8 @@ std::string unknown_command(const CLI::App& parser, std::string_view word) {
 int run_program(int argc, char** argv) {
   CLI::App parser("tutti: real-time batches of CPU-GPU transfers and kernels with guaranteed deadlines");
   parser.footer(
-      "Exit codes: 0 fine, 1 not schedulable or a deadline missed, 2 usage or invalid input, 3 machine or host "
-      "trouble,\n"
-      "130 interrupted. 'tutti COMMAND --help' tells the rest.\n"
+      "Exit codes: 0 fine, 1 not schedulable or a deadline missed, 2 usage or invalid input, 3 machine, host "
+      "or kernel trouble,\n130 interrupted. 'tutti COMMAND --help' tells the rest.\n"
       "Example:\n  tutti check configs/tasks/wafer-inspection.yaml");
   parser.require_subcommand(1);
   int exit_code = kFine;

@@ -1,6 +1,7 @@
 #include "apps/tutti/report.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -35,7 +36,7 @@ std::string_view word(Exactness exactness) {
 void fill_bar(std::string& bar, Duration start, Duration end, Duration whole, char mark) {
   if (whole <= Duration{0} || end <= start) return;
   const auto column = [&](Duration at) {
-    return static_cast<std::size_t>(to_ms(at) / to_ms(whole) * static_cast<double>(bar.size()));
+    return static_cast<std::size_t>(std::lround(to_ms(at) / to_ms(whole) * static_cast<double>(bar.size())));
   };
   const std::size_t first = std::min(column(start), bar.size() - 1);
   const std::size_t last = std::clamp(column(end), first + 1, bar.size());
@@ -186,7 +187,8 @@ std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict) {
     tests.add(
         {std::string(test.test), std::string(word(test.exactness)), std::string(passed ? "holds" : word(test.answer))});
   }
-  text += fmt::format("\n{}\n{}\n{}\n", tasks.text(), tests.text(), assumption());
+  text += fmt::format("\n{}\n{}", tasks.text(), tests.text());
+  if (verdict.answer == Answer::Schedulable) text += fmt::format("\n{}\n", assumption());
   return text;
 }
 

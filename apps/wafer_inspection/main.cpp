@@ -110,7 +110,8 @@ int inspect(const Options& options) {
 
   auto verdict = tutti::AdmissionController(tutti::planners().front()).decide(*tasks);
   if (!verdict.admitted) {
-    fmt::print(stderr, "the deadlines cannot be guaranteed; 'tutti check {}' tells more\n", options.tasks);
+    fmt::print(stderr, "the deadlines cannot be guaranteed; 'tutti check {} --set image={}B' tells more\n",
+               options.tasks, overrides.parameters["image"].count);
     for (const std::string& reason : verdict.reasons) fmt::print(stderr, "  {}\n", reason);
     return kNegative;
   }
