@@ -83,6 +83,10 @@ class BandwidthModel {
   }
   /// Rate of a flow of a kind with nothing else under way, byte/ns.
   [[nodiscard]] double alone(std::uint32_t kind) const { return kinds_[kind].alone; }
+  /// What is known of a kind's flows: the most that one moves at, what it shares with others, and its weight.
+  [[nodiscard]] double most(std::uint32_t kind) const { return kinds_[kind].most; }
+  [[nodiscard]] std::span<const CapacityUse> uses(std::uint32_t kind) const { return kinds_[kind].uses; }
+  [[nodiscard]] double weight(std::uint32_t kind) const { return kinds_[kind].weight; }
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};

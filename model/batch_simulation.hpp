@@ -77,6 +77,9 @@ class BatchSimulation {
   /// All kernels of a chain.
   [[nodiscard]] double kernels_ns(std::size_t chain) const { return alone_ns(chain, true); }
   [[nodiscard]] double batch_setup_ns() const { return batch_setup_; }
+  /// What was loaded.
+  [[nodiscard]] const BatchChains& batch() const { return batch_; }
+  [[nodiscard]] const BandwidthModel& bandwidth() const { return bandwidth_; }
 
  private:
   static constexpr std::uint32_t kNone = Step::kNone;

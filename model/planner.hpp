@@ -1,6 +1,7 @@
 #pragma once
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "model/batch.hpp"
 #include "model/batch_simulation.hpp"
@@ -39,6 +40,10 @@ double predict(const Planner& planner, const Topology& machine, const BatchOpera
 /// nanoseconds at most from `predict`, whose gates are not rounded.
 [[nodiscard]] Timeline plan(const Planner& planner, const Topology& machine, const BatchOperation& batch,
                             Basis basis = Basis::Nominal);
+
+/// [chains] When the gates of a plan open, ns, without the set-up of the batch.
+/// @pre the plan was made for the loaded batch.
+[[nodiscard]] std::vector<double> gates_of(const BatchSimulation& loaded, const Timeline& plan);
 
 /// Runs a batch forward from the gates of a plan, under the planner's own rate rule.
 ///

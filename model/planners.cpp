@@ -45,17 +45,21 @@ Timeline plan(const Planner& planner, const Topology& machine, const BatchOperat
   return timeline;
 }
 
+std::vector<double> gates_of(const BatchSimulation& loaded, const Timeline& plan) {
+  std::vector<double> gates;
+  for (std::size_t c = 0; c < loaded.chain_count(); ++c) {
+    const Duration gate = plan.streams[loaded.first_stream(c)].gate;
+    gates.push_back(std::max(0.0, as_ns(gate) - loaded.batch_setup_ns()));
+  }
+  return gates;
+}
+
 Timeline replay(const Planner& planner, const Topology& machine, const BatchOperation& batch, const Timeline& plan,
                 Basis basis) {
   TUTTI_EXPECTS(plan.streams.size() == batch.streams().size(), "the plan has one row for each stream of the batch");
   BatchSimulation workspace;
   workspace.load(machine, basis, batch, planner.rates);
-  std::vector<double> starts;
-  for (std::size_t c = 0; c < workspace.chain_count(); ++c) {
-    const Duration gate = plan.streams[workspace.first_stream(c)].gate;
-    starts.push_back(std::max(0.0, static_cast<double>(gate.count()) - workspace.batch_setup_ns()));
-  }
-  workspace.run_forward(starts);
+  workspace.run_forward(gates_of(workspace, plan));
   return make_timeline(machine, batch, workspace);
 }
 

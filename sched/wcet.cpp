@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "model/expects.hpp"
+#include "model/safe_bound.hpp"
 
 namespace tutti {
 namespace {
@@ -29,8 +30,10 @@ JobBound bound_job(const Task& task, const std::optional<Topology>& machine, con
       continue;
     }
     TUTTI_EXPECTS(machine.has_value(), "a task with batches comes with its machine");
-    bound.plans.emplace_back(plan(planner, *machine, std::get<BatchOperation>(step), Basis::Guaranteed));
-    total = add_saturating(total, batch_wcet(bound.plans.back()->latency, machine->margin()).bound());
+    const auto& batch = std::get<BatchOperation>(step);
+    bound.plans.emplace_back(plan(planner, *machine, batch, Basis::Guaranteed));
+    const Duration latest = latest_finish(planner, *machine, batch, *bound.plans.back()).batch;
+    total = add_saturating(total, batch_wcet(latest, machine->margin()).bound());
   }
   bound.wcet = Wcet(task.declared_wcet.value_or(total));
   return bound;

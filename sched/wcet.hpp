@@ -36,9 +36,8 @@ struct JobBound {
 /// The bound of one task's jobs: its declared Wcet as it is, or else the sum of its batches' bounds, set-up and margin
 /// included, and of its host steps.
 ///
-/// A batch's length is the plan's on a machine at its guaranteed bandwidths with every kernel at its worst time. It is
-/// a bound for sizes, worst kernel times and guaranteed bandwidths exactly as declared: max-min sharing is not
-/// monotone, so a smaller transfer, a shorter kernel or a faster link can make another stream finish later.
+/// A batch's bound is the latest finish of the plan for guaranteed bandwidths and worst kernel times: it holds for all
+/// sizes, kernel and set-up times of at most those declared and bandwidths of at least those guaranteed.
 ///
 /// @pre a task with batches comes with the machine that they were made for.
 [[nodiscard]] JobBound bound_job(const Task& task, const std::optional<Topology>& machine, const Planner& planner);

@@ -8,6 +8,7 @@
 #include "apps/tutti/report.hpp"
 #include "model/batch_yaml.hpp"
 #include "model/document.hpp"
+#include "model/safe_bound.hpp"
 
 namespace tutti {
 namespace {
@@ -16,14 +17,16 @@ int compare_batch(const FileOptions& options) {
   const auto file = load_batch(options.path, options.machine);
   if (!file) return report_error(file.error());
   Json rows = Json::array();
-  Table table({"planner", "batch ms", "against the first"});
+  Table table({"planner", "batch ms", "against the first", "at the latest ms"});
   double first = 0;
   for (const Planner& planner : planners()) {
     const Timeline timeline = plan(planner, file->machine, file->batch);
+    const Duration latest = latest_finish(planner, file->machine, file->batch, timeline).batch;
     if (rows.empty()) first = to_ms(timeline.latency);
-    rows.push_back(timeline_json(planner, file->machine, timeline));
+    rows.push_back(timeline_json(planner, file->machine, timeline, latest));
     table.add({std::string(planner.name), fmt::format("{:.3f}", to_ms(timeline.latency)),
-               first > 0 ? fmt::format("{:.3f}", to_ms(timeline.latency) / first) : "-"});
+               first > 0 ? fmt::format("{:.3f}", to_ms(timeline.latency) / first) : "-",
+               fmt::format("{:.3f}", to_ms(latest))});
   }
   if (options.json) {
     fmt::print("{}\n", Json{{"schema_version", 1}, {"planners", rows}}.dump(2));

@@ -5,6 +5,7 @@
 #include "apps/tutti/command.hpp"
 #include "apps/tutti/report.hpp"
 #include "model/batch_yaml.hpp"
+#include "model/safe_bound.hpp"
 
 namespace tutti {
 namespace {
@@ -15,12 +16,13 @@ int predict(const FileOptions& options) {
   const auto file = load_batch(options.path, options.machine);
   if (!file) return report_error(file.error());
   const Timeline timeline = plan(**planner, file->machine, file->batch);
+  const Duration latest = latest_finish(**planner, file->machine, file->batch, timeline).batch;
   if (options.json) {
-    Json json = timeline_json(**planner, file->machine, timeline);
+    Json json = timeline_json(**planner, file->machine, timeline, latest);
     json["schema_version"] = 1;
     fmt::print("{}\n", json.dump(2));
   } else {
-    fmt::print("{}", timeline_text(**planner, file->machine, timeline));
+    fmt::print("{}", timeline_text(**planner, file->machine, timeline, latest));
   }
   return kFine;
 }

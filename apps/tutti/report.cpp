@@ -82,7 +82,7 @@ std::vector<TaskSummary> summarize(const AdmittedTaskSet& admitted, const RunRec
 
 }  // namespace
 
-Json timeline_json(const Planner& planner, const Topology& machine, const Timeline& timeline) {
+Json timeline_json(const Planner& planner, const Topology& machine, const Timeline& timeline, Duration latest) {
   Json streams = Json::array();
   for (const StreamTimeline& line : timeline.streams) {
     Json transfer = nullptr;
@@ -99,11 +99,13 @@ Json timeline_json(const Planner& planner, const Topology& machine, const Timeli
     }
     streams.push_back({{"name", line.name}, {"transfer", transfer}, {"kernel", kernel}});
   }
-  return {
-      {"planner", planner.name}, {"latency_ms", to_ms(timeline.latency)}, {"latest_ms", nullptr}, {"streams", streams}};
+  return {{"planner", planner.name},
+          {"latency_ms", to_ms(timeline.latency)},
+          {"latest_ms", to_ms(latest)},
+          {"streams", streams}};
 }
 
-std::string timeline_text(const Planner& planner, const Topology& machine, const Timeline& timeline) {
+std::string timeline_text(const Planner& planner, const Topology& machine, const Timeline& timeline, Duration latest) {
   constexpr std::size_t kBarWidth = 40;
   Table table({"stream", "path", "transfer ms", "", "kernel ms", "", "on", "0 .. " + ms(timeline.latency) + " ms"});
   for (const std::size_t column : {std::size_t{1}, std::size_t{6}, std::size_t{7}}) table.align_left(column);
@@ -123,12 +125,13 @@ std::string timeline_text(const Planner& planner, const Topology& machine, const
     }
     table.add(std::move(row));
   }
-  return fmt::format("{} on {}: {} ms\n\n{}", planner.name, machine.name(), ms(timeline.latency), table.text());
+  return fmt::format("{} on {}: {} ms, at the latest {} ms\n\n{}", planner.name, machine.name(), ms(timeline.latency),
+                     ms(latest), table.text());
 }
 
 std::string_view assumption() {
-  return "holds for sizes, worst kernel times and guaranteed bandwidths exactly as declared: a smaller transfer, a "
-         "shorter kernel or a faster link can make another stream finish later, and no bound covers that yet";
+  return "holds for sizes, kernel and set-up times of at most those declared and bandwidths of at least those "
+         "guaranteed";
 }
 
 Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict) {

@@ -12,9 +12,12 @@ namespace tutti {
 using Json = nlohmann::ordered_json;
 
 /// A planned batch as `predict` prints it.
-[[nodiscard]] Json timeline_json(const Planner& planner, const Topology& machine, const Timeline& timeline);
+/// @param latest  the safe bound of its length.
+[[nodiscard]] Json timeline_json(const Planner& planner, const Topology& machine, const Timeline& timeline,
+                                 Duration latest);
 /// The same for people: a row a stream, with a bar for its transfer (=) and its kernel (#).
-[[nodiscard]] std::string timeline_text(const Planner& planner, const Topology& machine, const Timeline& timeline);
+[[nodiscard]] std::string timeline_text(const Planner& planner, const Topology& machine, const Timeline& timeline,
+                                        Duration latest);
 
 /// The answer of `check`.
 [[nodiscard]] Json verdict_json(const TaskSet& tasks, const AdmissionVerdict& verdict);
