@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/seed.hpp"
 #include "apps/tutti/backends.hpp"
 #include "apps/tutti/command.hpp"
 #include "apps/tutti/kernels.hpp"
@@ -128,7 +129,7 @@ void add_run(CLI::App& parser, int& exit_code) {
   command->add_option("--backend", options->backend, "sim: a simulated machine that moves real bytes")
       ->capture_default_str();
   command->add_option("--seed", options->seed, "of the release jitter and the data")
-      ->check(CLI::NonNegativeNumber)
+      ->check(check_seed)
       ->capture_default_str();
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }

@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "apps/seed.hpp"
 #include "apps/table.hpp"
 #include "apps/wafer_inspection/inspection_program.hpp"
 #include "runtime/dispatcher.hpp"
@@ -135,9 +136,7 @@ int run_program(int argc, char** argv) {
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
   parser.add_option("--defects", options.defects, "planted in each generated image")->capture_default_str();
-  parser.add_option("--seed", options.seed, "of the generated images")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  parser.add_option("--seed", options.seed, "of the generated images")->check(tutti::check_seed)->capture_default_str();
   CLI::Option* images = parser.add_option(
       "--images", options.images,
       "folder of pictures (8-bit grayscale PNG, the truth as JSON beside each); without it some are generated");

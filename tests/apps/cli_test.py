@@ -147,7 +147,7 @@ class Usage(Programs):
 
     def test_mistakes_end_with_2(self):
         for words in ([], ["predict"], ["predict", EXAMPLE, "more"], ["predict", EXAMPLE, "--nonsense"], ["run", WAFER, "--jobs", "-3"],
-                      ["run", WAFER, "--jobs", "0"], ["run", WAFER, "--jobs", "x"], ["run", WAFER, "--for", "3"],
+                      ["run", WAFER, "--jobs", "0"], ["run", WAFER, "--jobs", "x"], ["run", WAFER, "--seed", "-1"], ["run", WAFER, "--seed", "99999999999999999999"], ["run", WAFER, "--for", "3"],
                       ["run", WAFER, "--jobs", "3", "--for", "3s"], ["run", WAFER, "--clock", "sundial"], ["run", WAFER, "--backend", "abacus"],
                       ["check", WAFER, "--policy", "fifo"], ["check", WAFER, "--set", "image"], ["check", WAFER, "--set", "image=3"],
                       ["check", WAFER, "--set", "pixels=3 MB"], ["predict", "/no/such/file"], ["predict", str(ROOT)]):
@@ -235,7 +235,7 @@ class Wafer(Programs):
         self.refuses(self.wafer("--images", self.folder / "w", "--size", 256), "wafer000.png")
 
     def test_mistakes_end_with_2(self):
-        for words in (["--size", "100"], ["--size", "x"], ["--jobs", "0"], ["generate"], ["--tasks", "/no/such"], ["--clock", "sand"], ["nonsense"]):
+        for words in (["--size", "100"], ["--size", "x"], ["--jobs", "0"], ["--seed", "-1"], ["generate"], ["--tasks", "/no/such"], ["--clock", "sand"], ["nonsense"]):
             with self.subTest(words=words):
                 self.refuses(self.wafer(*words))
 
