@@ -89,8 +89,6 @@ class BandwidthModel {
   [[nodiscard]] double weight(std::uint32_t kind) const { return kinds_[kind].weight; }
 
  private:
-  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-
   struct Kind {
     std::span<const CapacityUse> uses;
     double weight;

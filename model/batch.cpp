@@ -139,8 +139,8 @@ StreamWork BatchOperation::make_work(const CommandStream& stream) {
   };
   work.bytes = static_cast<double>(transfer.size.count);
   work.engines = route.engines;
-  work.way = transfer.route.empty() ? machine_.way_kind(transfer.from, transfer.to) : StreamWork::kNone;
-  if (work.way == StreamWork::kNone) work.way = add_own(route.second);
+  work.way = transfer.route.empty() ? machine_.way_kind(transfer.from, transfer.to) : kNone;
+  if (work.way == kNone) work.way = add_own(route.second);
   if (route.path == CopyPath::Staged) work.lead = add_own({});
   return work;
 }

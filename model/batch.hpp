@@ -43,8 +43,6 @@ struct CommandStream {
 
 /// A stream as a prediction asks for it: figures and positions alone, its way found.
 struct StreamWork {
-  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-
   double bytes = 0;
   std::uint32_t way = kNone;          ///< kind of its way: the machine's, then the batch's own; kNone: no transfer
   std::uint32_t lead = kNone;         ///< the same of a staged copy's first leg; otherwise kNone

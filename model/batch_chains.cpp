@@ -20,9 +20,9 @@ void BatchChains::load(const Topology& machine, Basis basis, const BatchOperatio
   contended_ = false;
   for (std::uint32_t c = 0; c < chain_count_; ++c) {
     chains_[c].begin = step_count_;
-    for (std::uint32_t s = head_[c]; s != Step::kNone; s = next_[s])
-      if (work_[s].way != StreamWork::kNone) add_transfer(c, s, bandwidth);
-    for (std::uint32_t s = head_[c]; s != Step::kNone; s = next_[s])
+    for (std::uint32_t s = head_[c]; s != kNone; s = next_[s])
+      if (work_[s].way != kNone) add_transfer(c, s, bandwidth);
+    for (std::uint32_t s = head_[c]; s != kNone; s = next_[s])
       if (work_[s].has_kernel) add_kernel(c, s, basis);
     chains_[c].end = step_count_;
     steps_[chains_[c].begin].chain_first = true;
@@ -65,7 +65,7 @@ inline void BatchChains::merge_streams(bool merging) {
   next_epoch();
   for (std::uint32_t s = 0; s < count; ++s) {
     chain_of_[s] = s;
-    if (!merging_ || work_[s].way == StreamWork::kNone) continue;
+    if (!merging_ || work_[s].way == kNone) continue;
     const auto [one, other] = work_[s].engines;
     chain_of_[s] = one == other ? owner_of(one, s) : join_owners(work_[s].engines, s);
   }
@@ -78,7 +78,7 @@ inline void BatchChains::merge_streams(bool merging) {
       next_[tail_[chain]] = s;
     }
     tail_[chain] = s;
-    next_[s] = Step::kNone;
+    next_[s] = kNone;
   }
 }
 
@@ -110,7 +110,7 @@ inline void BatchChains::add_time(std::uint32_t stream, double ns) {
 
 inline void BatchChains::add_flow(std::uint32_t stream, double bytes, bool data, BandwidthModel& bandwidth) {
   const std::uint32_t way = data ? work_[stream].way : work_[stream].lead;
-  std::uint32_t flow = Step::kNone;
+  std::uint32_t flow = kNone;
   if (rule_ == RateRule::MaxMin) {
     flow = bandwidth.add_flow(way);
   } else {
@@ -129,7 +129,7 @@ inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream,
   if (work.bytes == 0) {
     add_time(stream, 0);
   } else {
-    const bool staged = work.lead != StreamWork::kNone;
+    const bool staged = work.lead != kNone;
     if (setup_ > 0) add_time(stream, staged ? setup_ * (1 + std::ceil(work.bytes / chunk_)) : setup_);
     if (staged) add_flow(stream, std::min(chunk_, work.bytes), false, bandwidth);
     add_flow(stream, work.bytes, true, bandwidth);
@@ -144,7 +144,7 @@ inline void BatchChains::add_kernel(std::uint32_t chain, std::uint32_t stream, B
   const StreamWork& work = work_[stream];
   const double time = basis == Basis::Nominal ? work.kernel : work.kernel_worst;
   steps_[step_count_++] = {.amount = time, .stream = stream, .kernel = true, .first = true, .last = true};
-  if (work.gpu != StreamWork::kNone) claim(chain, engine_count_ + work.gpu);
+  if (work.gpu != kNone) claim(chain, engine_count_ + work.gpu);
 }
 
 /// Notes that a chain uses a lock, and whether another one does too.
@@ -156,9 +156,9 @@ inline void BatchChains::claim(std::uint32_t chain, std::uint32_t lock) {
 
 std::array<std::uint32_t, 2> BatchChains::locks(const Step& step) const {
   const StreamWork& work = work_[step.stream];
-  if (step.kernel) return {work.gpu == StreamWork::kNone ? Step::kNone : engine_count_ + work.gpu, Step::kNone};
+  if (step.kernel) return {work.gpu == kNone ? kNone : engine_count_ + work.gpu, kNone};
   const auto [one, other] = work.engines;
-  return {one.value, one == other ? Step::kNone : other.value};
+  return {one.value, one == other ? kNone : other.value};
 }
 
 }  // namespace tutti

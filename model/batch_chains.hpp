@@ -20,8 +20,6 @@ enum class RateRule : std::uint8_t {
 /// (flow over the first leg of a staged copy) and data (flow), as far as it has them; a kernel is one time. Only a
 /// command that has nothing to do is a time of 0. One cache line each.
 struct alignas(64) Step {
-  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-
   double amount = 0;  ///< ns, or bytes
   double begin = 0;   ///< when it ran last, in the run's direction of time
   double end = 0;

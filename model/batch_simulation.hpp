@@ -82,8 +82,6 @@ class BatchSimulation {
   [[nodiscard]] const BandwidthModel& bandwidth() const { return bandwidth_; }
 
  private:
-  static constexpr std::uint32_t kNone = Step::kNone;
-
   /// How far the flows of a group have come. All have one rate, so that is one number, and a flow ends when it has
   /// grown by the flow's bytes. The clock is the group of all that just takes time: its rate is 1.
   struct alignas(32) Pace {

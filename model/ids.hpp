@@ -16,6 +16,9 @@ struct Id {
   friend constexpr auto operator<=>(Id, Id) = default;
 };
 
+/// A position that is none, where positions are plain numbers.
+inline constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
 using VertexId = Id<struct VertexTag>;      ///< position in `Topology::vertices()`
 using LinkId = Id<struct LinkTag>;          ///< position in `Topology::links()`; one direction of a physical link
 using CapacityId = Id<struct CapacityTag>;  ///< position in `Topology::capacities()`: all links, then all shared ones

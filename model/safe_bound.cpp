@@ -64,7 +64,7 @@ std::span<const SafeBound::Rival> SafeBound::rivals(const CapacityUse& use) cons
 
 void SafeBound::bound(std::span<BoundedFlow> flows, std::uint32_t f) {
   BoundedFlow& flow = flows[f];
-  const double start = flow.delay + (flow.after == BoundedFlow::kNone ? 0 : flows[flow.after].finish);
+  const double start = flow.delay + (flow.after == kNone ? 0 : flows[flow.after].finish);
   double finish = std::min(flow.finish, start + slowest(flows, f, {start, flow.finish}, flow.bytes, kNever).time);
   find_cuts(flows, f, {start, finish});
   double left = flow.bytes;
@@ -170,7 +170,7 @@ class BatchBound {
       double at = gates_[c] + gate_jitter_;
       for (std::uint32_t i = begin; i < end; ++i) {
         const Step& step = loaded_.batch().step(i);
-        at = step.flow == Step::kNone ? at + waits_[i] + step.amount : (flow++)->finish;
+        at = step.flow == kNone ? at + waits_[i] + step.amount : (flow++)->finish;
         over(step.stream, at);
       }
     }
@@ -183,11 +183,11 @@ class BatchBound {
     for (std::size_t c = 0; c < loaded_.chain_count(); ++c) {
       const auto [begin, end] = loaded_.batch().chains()[c];
       double delay = gates_[c] + gate_jitter_;
-      std::uint32_t after = BoundedFlow::kNone;
+      std::uint32_t after = kNone;
       for (std::uint32_t i = begin; i < end; ++i) {
         const Step& step = loaded_.batch().step(i);
         delay += waits_[i];
-        if (step.flow == Step::kNone) {
+        if (step.flow == kNone) {
           delay += step.amount;
           continue;
         }
@@ -212,12 +212,12 @@ class BatchBound {
     std::vector<double> held(batch.lock_count(), 0);
     const auto for_locks = [&](std::uint32_t i, auto visit) {
       for (const std::uint32_t lock : batch.locks(batch.step(i)))
-        if (lock != Step::kNone) visit(lock);
+        if (lock != kNone) visit(lock);
     };
     std::vector<double> lengths;  // [steps] at most
     auto flow = flows_.begin();
     for (std::uint32_t i = 0; i < batch.step_count(); ++i) {
-      lengths.push_back(batch.step(i).flow == Step::kNone ? batch.step(i).amount : (flow++)->finish);
+      lengths.push_back(batch.step(i).flow == kNone ? batch.step(i).amount : (flow++)->finish);
       for_locks(i, [&](std::uint32_t lock) { held[lock] += lengths[i]; });
     }
     for (const auto& [begin, end] : batch.chains()) {

@@ -10,8 +10,6 @@ namespace tutti {
 
 /// One transfer as the bound sees it.
 struct BoundedFlow {
-  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-
   double bytes = 0;                   ///< at most; > 0
   double weight = 1;                  ///< sharing weight
   double alone = 0;                   ///< rate that nobody else can take from it, as long as nobody shares; byte/ns

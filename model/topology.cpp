@@ -55,20 +55,16 @@ std::span<const CapacityUse> Topology::uses(LinkId link) const {
 }
 
 std::span<const LinkId> Topology::route(VertexId from, VertexId to) const {
-  const std::size_t ends = parts_->endpoint_count;
-  const std::size_t row = parts_->endpoint[from.index()];
-  const std::size_t column = parts_->endpoint[to.index()];
-  if (row >= ends || column >= ends) return {};
-  const std::size_t begin = parts_->route_begin[row * ends + column];
-  const std::size_t end = parts_->route_begin[row * ends + column + 1];
+  const auto pair = parts_->pair_of(from, to);
+  if (!pair) return {};
+  const std::size_t begin = parts_->route_begin[*pair];
+  const std::size_t end = parts_->route_begin[*pair + 1];
   return std::span<const LinkId>(parts_->route_links).subspan(begin, end - begin);
 }
 
 std::uint32_t Topology::way_kind(VertexId from, VertexId to) const {
-  const std::size_t ends = parts_->endpoint_count;
-  const std::size_t row = parts_->endpoint[from.index()];
-  const std::size_t column = parts_->endpoint[to.index()];
-  return row < ends && column < ends ? parts_->way_kind_of[row * ends + column] : WayKind::kNone;
+  const auto pair = parts_->pair_of(from, to);
+  return pair ? parts_->way_kind_of[*pair] : kNone;
 }
 
 DomainId Topology::domain(VertexId vertex) const {

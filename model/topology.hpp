@@ -83,8 +83,6 @@ struct CapacityUse {
 
 /// What a prediction asks of a transfer's way. Ways that are alike in it are of one kind: a large machine has few.
 struct WayKind {
-  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-
   std::vector<CapacityUse> uses;  ///< of capacities that transfers of other copy engines can cross too; each once
   Bandwidth alone;                ///< rate of a transfer with nothing else under way
   double weight = 1;              ///< sharing weight

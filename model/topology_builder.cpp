@@ -258,7 +258,7 @@ void find_routes(Topology::Parts& parts) {
 /// The kinds of all routes between memories and GPUs.
 /// @param machine  looks into the same parts, complete but for what is found here.
 void find_way_kinds(const Topology& machine, Topology::Parts& parts) {
-  parts.way_kind_of.assign(parts.endpoint_count * parts.endpoint_count, WayKind::kNone);
+  parts.way_kind_of.assign(parts.endpoint_count * parts.endpoint_count, kNone);
   std::map<std::vector<double>, std::uint32_t> known;
   const auto add = [&](VertexId from, VertexId to, double weight) {
     const auto route = machine.route(from, to);
@@ -266,7 +266,7 @@ void find_way_kinds(const Topology& machine, Topology::Parts& parts) {
     WayKind kind = make_way_kind(machine, route, {}, weight);
     const auto [entry, is_new] = known.emplace(way_kind_key(kind), static_cast<std::uint32_t>(known.size()));
     if (is_new) parts.way_kinds.push_back(std::move(kind));
-    parts.way_kind_of[parts.endpoint[from.index()] * parts.endpoint_count + parts.endpoint[to.index()]] = entry->second;
+    parts.way_kind_of[*parts.pair_of(from, to)] = entry->second;
   };
   for (const VertexId memory : parts.memories) {
     for (const VertexId gpu : parts.gpus) {

@@ -42,6 +42,14 @@ struct Topology::Parts {
   std::vector<EngineId> engine_out;             // [vertices], of GPUs
   std::size_t engine_count = 0;
 
+  /// The place of a pair of endpoints in tables of all pairs; nothing where one is no endpoint.
+  [[nodiscard]] std::optional<std::size_t> pair_of(VertexId from, VertexId to) const {
+    const std::size_t row = endpoint[from.index()];
+    const std::size_t column = endpoint[to.index()];
+    if (row >= endpoint_count || column >= endpoint_count) return std::nullopt;
+    return row * endpoint_count + column;
+  }
+
   [[nodiscard]] bool described_like(const Parts& other) const {
     return name == other.name && vertices == other.vertices && links == other.links && shared == other.shared &&
            weights == other.weights && peer_access == other.peer_access && setup == other.setup &&

@@ -60,11 +60,9 @@ bool PatternProgram::is_brought_back(const Pending& output, std::size_t batch) c
     return is_same(other, output.buffer_set, output.gpu, output.output.size);
   };
   std::ptrdiff_t wanted = -std::count_if(outputs_.begin(), outputs_.end(), same);
-  std::size_t position = 0;
-  for (const JobStep& step : task_->steps) {
-    const auto* operation = std::get_if<BatchOperation>(&step);
-    if (operation == nullptr || position++ <= batch) continue;
-    for (const CommandStream& stream : operation->streams()) {
+  const auto batches = batches_of(*task_);
+  for (std::size_t b = batch + 1; b < batches.size(); ++b) {
+    for (const CommandStream& stream : batches[b]->streams()) {
       if (stream.transfer && stream.transfer->from == output.gpu && stream.transfer->size == output.output.size)
         ++wanted;
     }

@@ -18,9 +18,7 @@ constexpr Wide kManyBytes = Wide{1} << 100;
 /// What the buffers of one job take on each GPU: one for each end of a stream that lies there.
 std::map<VertexId, Wide> device_bytes(const Task& task) {
   std::map<VertexId, Wide> bytes;
-  for (const JobStep& step : task.steps) {
-    const auto* batch = std::get_if<BatchOperation>(&step);
-    if (batch == nullptr) continue;
+  for (const BatchOperation* batch : batches_of(task)) {
     for (const CommandStream& stream : batch->streams()) {
       if (!stream.transfer) continue;
       bytes[stream.transfer->from] += stream.transfer->size.count;

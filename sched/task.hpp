@@ -38,6 +38,14 @@ struct Task {
   friend bool operator==(const Task&, const Task&) = default;
 };
 
+/// The batches of a task's job, in order; host steps may stand between them.
+[[nodiscard]] inline std::vector<const BatchOperation*> batches_of(const Task& task) {
+  std::vector<const BatchOperation*> batches;
+  for (const JobStep& step : task.steps)
+    if (const auto* batch = std::get_if<BatchOperation>(&step)) batches.push_back(batch);
+  return batches;
+}
+
 /// Tasks that share one machine; the order decides between equal priorities (earlier is higher).
 struct TaskSet {
   std::optional<Topology> machine;  ///< absent where every task declares its Wcet

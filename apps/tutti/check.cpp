@@ -1,6 +1,5 @@
 #include <memory>
 #include <set>
-#include <variant>
 
 #include <fmt/format.h>
 
@@ -16,10 +15,9 @@ void note_unknown_kernels(const TaskSet& set) {
   const KernelRegistry kernels = kernels_of_this_program();
   std::set<std::string> unknown;
   for (const Task& task : set.tasks)
-    for (const JobStep& step : task.steps)
-      if (const auto* batch = std::get_if<BatchOperation>(&step))
-        for (const CommandStream& stream : batch->streams())
-          if (stream.kernel && kernels.find(stream.kernel->name) == nullptr) unknown.insert(stream.kernel->name);
+    for (const BatchOperation* batch : batches_of(task))
+      for (const CommandStream& stream : batch->streams())
+        if (stream.kernel && kernels.find(stream.kernel->name) == nullptr) unknown.insert(stream.kernel->name);
   for (const std::string& name : unknown)
     fmt::print(stderr, "note: 'tutti run' knows no kernel '{}'; it would refuse this set\n", name);
 }
@@ -27,8 +25,7 @@ void note_unknown_kernels(const TaskSet& set) {
 int check(const FileOptions& options) {
   const auto planner = options.chosen_planner();
   if (!planner) return report_error(planner.error());
-  const auto tasks =
-      options.overrides().and_then([&](const auto& overrides) { return load_tasks(options.path, overrides); });
+  const auto tasks = options.load_task_set();
   if (!tasks) return report_error(tasks.error());
   const AdmissionVerdict verdict = AdmissionController(**planner).decide(*tasks);
   if (options.json) {

@@ -36,7 +36,7 @@ Expected<const Planner*> FileOptions::chosen_planner() const {
       fmt::format("--planner: there is no planner '{}';{}", planner, guess.empty() ? " --help lists them" : guess));
 }
 
-Expected<TaskFileOverrides> FileOptions::overrides() const {
+Expected<TaskSet> FileOptions::load_task_set() const {
   TaskFileOverrides overrides{machine, std::nullopt, {}};
   if (!policy.empty()) {
     overrides.policy = parse_policy(policy);
@@ -52,7 +52,7 @@ Expected<TaskFileOverrides> FileOptions::overrides() const {
     if (!size) return invalid_input("--set: " + size.error().message);
     overrides.parameters[text.substr(0, equals)] = *size;
   }
-  return overrides;
+  return load_tasks(path, overrides);
 }
 
 int report_error(const Error& error) {

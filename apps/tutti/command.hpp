@@ -49,7 +49,8 @@ struct FileOptions {
   void add_task_options(CLI::App& command);
 
   [[nodiscard]] Expected<const Planner*> chosen_planner() const;
-  [[nodiscard]] Expected<TaskFileOverrides> overrides() const;
+  /// The task set of FILE, with what the options say in place of it.
+  [[nodiscard]] Expected<TaskSet> load_task_set() const;
 };
 
 /// Prints an error to standard error and returns its exit code.

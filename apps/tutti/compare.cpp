@@ -37,8 +37,7 @@ int compare_batch(const FileOptions& options) {
 }
 
 int compare_tasks(const FileOptions& options) {
-  const auto tasks =
-      options.overrides().and_then([&](const auto& overrides) { return load_tasks(options.path, overrides); });
+  const auto tasks = options.load_task_set();
   if (!tasks) return report_error(tasks.error());
   Json rows = Json::array();
   std::vector<std::string> header{"planner", "verdict", "utilization"};

@@ -51,13 +51,11 @@ int exit_code_of(const RunRecord& record, bool simulated) {
   if (record.interrupted) return kInterrupted;
   const auto any = [&](auto test) { return std::any_of(record.jobs.begin(), record.jobs.end(), test); };
   if (any([](const JobRecord& job) { return job.error.has_value(); })) return kTrouble;
-  if (!any([](const JobRecord& job) { return job.missed(); })) return kFine;
-  if (!simulated) return kNegative;
-  fmt::print(stderr, "the host is too slow to play this machine in real time; use the virtual clock\n");
-  return kTrouble;
+  if (any([](const JobRecord& job) { return job.missed(); })) return simulated ? kTrouble : kNegative;
+  return kFine;
 }
 
-void print_trouble(const RunRecord& record, const TaskSet& tasks) {
+void print_trouble(const RunRecord& record, const TaskSet& tasks, int exit_code) {
   std::size_t failed = 0;
   for (const JobRecord& job : record.jobs) {
     if (!job.error || ++failed > 10) continue;
@@ -65,6 +63,8 @@ void print_trouble(const RunRecord& record, const TaskSet& tasks) {
   }
   if (failed > 10) fmt::print(stderr, "and {} more failed jobs; --json has them all\n", failed - 10);
   if (record.interrupted) fmt::print(stderr, "interrupted; the report covers what had run\n");
+  if (exit_code == kTrouble && failed == 0)
+    fmt::print(stderr, "the host is too slow to play this machine in real time; use the virtual clock\n");
 }
 
 int run_admitted(const RunCommand& command, const AdmittedTaskSet& admitted, Clock& clock, const RunOptions& options) {
@@ -88,8 +88,9 @@ int run_admitted(const RunCommand& command, const AdmittedTaskSet& admitted, Clo
   } else {
     fmt::print("{}", run_text(admitted, *record, (*backend)->name(), clock.name()));
   }
-  print_trouble(*record, admitted.tasks());
-  return exit_code_of(*record, command.backend == "sim");
+  const int exit_code = exit_code_of(*record, command.backend == "sim");
+  print_trouble(*record, admitted.tasks(), exit_code);
+  return exit_code;
 }
 
 int run(const RunCommand& command) {
@@ -99,8 +100,7 @@ int run(const RunCommand& command) {
   if (!options) return report_error(options.error());
   const auto clock = make_clock(command.clock);
   if (!clock) return report_error(clock.error());
-  const auto tasks =
-      command.file.overrides().and_then([&](const auto& given) { return load_tasks(command.file.path, given); });
+  const auto tasks = command.file.load_task_set();
   if (!tasks) return report_error(tasks.error());
   const AdmissionVerdict verdict = AdmissionController(**planner).decide(*tasks);
   if (!verdict.admitted) {

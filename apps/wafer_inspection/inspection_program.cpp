@@ -17,15 +17,6 @@ using tutti::StreamBinding;
 
 namespace {
 
-/// The batches of a task's job; host steps may stand between them.
-std::vector<const BatchOperation*> batches_of(const tutti::Task& task) {
-  std::vector<const BatchOperation*> batches;
-  for (const tutti::JobStep& step : task.steps) {
-    if (const auto* batch = std::get_if<BatchOperation>(&step)) batches.push_back(batch);
-  }
-  return batches;
-}
-
 /// Whether the second batch brings back, from the GPU and in the size, what the first one sent out of one memory.
 bool is_inspection(const BatchOperation& parts, const BatchOperation& reports) {
   if (parts.streams().size() != reports.streams().size()) return false;
@@ -46,7 +37,7 @@ bool is_inspection(const BatchOperation& parts, const BatchOperation& reports) {
 
 Expected<InspectionProgram> InspectionProgram::make(const tutti::Task& task, const ImageSet& images) {
   TUTTI_EXPECTS(!images.empty(), "there is an image to inspect");
-  const auto batches = batches_of(task);
+  const auto batches = tutti::batches_of(task);
   if (batches.size() != 2 || !is_inspection(*batches[0], *batches[1])) {
     return tutti::invalid_input(
         fmt::format("the job of '{}' is no inspection; it has a batch that sends parts from one memory to GPUs with "

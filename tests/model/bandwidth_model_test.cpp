@@ -17,19 +17,7 @@
 namespace tutti {
 namespace {
 
-/// mem0 -> hub0 at `first` GB/s, then one link a GPU; all links have the same rate back.
-Topology star(double first, const std::vector<double>& second, const std::string& rest = "") {
-  std::string vertices = "  vertices:\n    mem0: {kind: memory}\n    hub0: {kind: hub}\n";
-  std::string links = "  links:\n    - {from: mem0, to: hub0, bandwidth: " + std::to_string(first) +
-                      " GB/s, back: " + std::to_string(first) + " GB/s}\n";
-  for (std::size_t i = 0; i < second.size(); ++i) {
-    const std::string gpu = "gpu" + std::to_string(i);
-    const std::string rate = std::to_string(second[i]) + " GB/s";
-    vertices += "    " + gpu + ": {kind: gpu}\n";
-    links += "    - {from: hub0, to: " + gpu + ", bandwidth: " + rate + ", back: " + rate + "}\n";
-  }
-  return test::make_machine(vertices + links + rest);
-}
+using test::star;
 
 struct Flow {
   std::string_view from, to;
@@ -196,11 +184,11 @@ TEST(WayKind, OfTheMachineIsThatOfItsRoute) {
              {std::tuple(memory, gpu, machine.weights().h2d), std::tuple(gpu, memory, machine.weights().d2h)}) {
           const auto route = machine.route(from, to);
           const std::uint32_t kind = machine.way_kind(from, to);
-          ASSERT_EQ(kind == WayKind::kNone, route.empty());
+          ASSERT_EQ(kind == kNone, route.empty());
           if (route.empty()) continue;
           EXPECT_EQ(machine.way_kinds()[kind], make_way_kind(machine, route, {}, weight));
         }
-        EXPECT_EQ(machine.way_kind(gpu, gpu), WayKind::kNone);
+        EXPECT_EQ(machine.way_kind(gpu, gpu), kNone);
       }
     }
   }

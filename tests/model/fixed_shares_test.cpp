@@ -13,20 +13,7 @@
 namespace tutti {
 namespace {
 
-/// mem0 -> hub0 at `first` GB/s, then GPUs at `second` GB/s each; all links have the same rate back.
-Topology star(double first, const std::vector<double>& second, const std::string& rest = "") {
-  const auto rates = [](double rate) {
-    return "bandwidth: " + std::to_string(rate) + " GB/s, back: " + std::to_string(rate) + " GB/s}\n";
-  };
-  std::string vertices = "  vertices:\n    mem0: {kind: memory}\n    hub0: {kind: hub}\n";
-  std::string links = "  links:\n    - {from: mem0, to: hub0, " + rates(first);
-  for (std::size_t i = 0; i < second.size(); ++i) {
-    const std::string gpu = "gpu" + std::to_string(i);
-    vertices += "    " + gpu + ": {kind: gpu}\n";
-    links += "    - {from: hub0, to: " + gpu + ", " + rates(second[i]);
-  }
-  return test::make_machine(vertices + links + rest);
-}
+using test::star;
 
 /// What each stream's data get, GB/s.
 void expect_rates(const Topology& machine, std::string_view streams, const std::vector<double>& expected) {

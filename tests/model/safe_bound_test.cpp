@@ -5,11 +5,9 @@
 #include <limits>
 #include <vector>
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/random.hpp"
-#include "tests/support/random_machine.hpp"
 #include "tests/support/slow_max_min.hpp"
 #include "tests/support/yaml_text.hpp"
 
@@ -201,64 +199,6 @@ TEST(SafeBound, HoldsOnRandomNetworksAndIsTight) {
   RecordProperty("median", std::to_string(quantile(ratios, 0.5)));
   RecordProperty("90th percentile", std::to_string(quantile(ratios, 0.9)));
   RecordProperty("worst", std::to_string(quantile(ratios, 1)));
-}
-
-// ---- whole batches
-
-/// The same streams with sizes and kernels of at most what is declared.
-BatchOperation smaller(const Topology& machine, const BatchOperation& batch, test::Random& random) {
-  std::vector<CommandStream> streams(batch.streams().begin(), batch.streams().end());
-  for (CommandStream& stream : streams) {
-    if (stream.transfer && !random.one_in(3))
-      stream.transfer->size = {
-          static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(stream.transfer->size.count) + 1))};
-    if (stream.kernel && !random.one_in(3)) {
-      stream.kernel->worst = Duration{
-          static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(stream.kernel->worst.count()) + 1))};
-      stream.kernel->time = std::min(stream.kernel->time, stream.kernel->worst);
-    }
-  }
-  return BatchOperation::make(machine, std::move(streams), batch.merging()).value();
-}
-
-class EveryPlannersBound : public testing::TestWithParam<Planner> {};
-
-INSTANTIATE_TEST_SUITE_P(Model, EveryPlannersBound, testing::ValuesIn(planners().begin(), planners().end()),
-                         [](const auto& row) { return std::string(row.param.name); });
-
-// Smaller sizes, shorter kernels, nominal in place of guaranteed rates, and gates up to 1 ms late.
-TEST_P(EveryPlannersBound, HoldsForEveryBatchWithinTheDeclaredRanges) {
-  const Planner& planner = GetParam();
-  constexpr Duration kLate = milliseconds(1);
-  test::Random random(5);
-  for (std::uint64_t seed = 0; seed < 1500; ++seed) {
-    const Topology machine = test::random_machine(seed / 3);
-    const BatchOperation batch = test::random_batch(machine, seed);
-    SCOPED_TRACE(fmt::format("seed {}: {}", seed, test::describe(machine, batch)));
-    const Timeline declared = plan(planner, machine, batch, Basis::Guaranteed);
-    const LatestFinish in_time = latest_finish(planner, machine, batch, declared);
-    const LatestFinish late = latest_finish(planner, machine, batch, declared, Basis::Guaranteed, kLate);
-    for (std::size_t s = 0; s < batch.streams().size(); ++s) {
-      ASSERT_GE(in_time.streams[s] + Duration{1}, declared.streams[s].end());
-      ASSERT_GE(late.streams[s] + Duration{1}, declared.streams[s].end());
-      ASSERT_LE(in_time.streams[s], in_time.batch);
-    }
-    for (int p = 0; p < 4; ++p) {
-      const BatchOperation other = smaller(machine, batch, random);
-      BatchSimulation simulation;
-      simulation.load(machine, random.one_in(2) ? Basis::Nominal : Basis::Guaranteed, other, planner.rates);
-      std::vector<double> gates = gates_of(simulation, declared);
-      const bool jitter = random.one_in(2);
-      for (double& gate : gates) gate += jitter ? random.real(0, as_ns(kLate)) : 0;
-      simulation.run_forward(gates);
-      const LatestFinish& latest = jitter ? late : in_time;
-      for (std::size_t s = 0; s < other.streams().size(); ++s) {
-        const StreamTimes& times = simulation.times()[s];
-        const double end = other.streams()[s].kernel ? times.kernel_end : times.transfer_end;
-        ASSERT_LE(end, as_ns(latest.streams[s]) + 1e-3) << "stream " << s;
-      }
-    }
-  }
 }
 
 }  // namespace

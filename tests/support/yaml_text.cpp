@@ -42,6 +42,19 @@ std::string machine_file(std::string_view body) { return "version: 1\nmachine:\n
 
 Topology make_machine(std::string_view body) { return value_of(read_machine(machine_file(body))); }
 
+Topology star(double first, const std::vector<double>& second, const std::string& rest) {
+  std::string vertices = "  vertices:\n    mem0: {kind: memory}\n    hub0: {kind: hub}\n";
+  std::string links = "  links:\n    - {from: mem0, to: hub0, bandwidth: " + std::to_string(first) +
+                      " GB/s, back: " + std::to_string(first) + " GB/s}\n";
+  for (std::size_t i = 0; i < second.size(); ++i) {
+    const std::string gpu = "gpu" + std::to_string(i);
+    const std::string rate = std::to_string(second[i]) + " GB/s";
+    vertices += "    " + gpu + ": {kind: gpu}\n";
+    links += "    - {from: hub0, to: " + gpu + ", bandwidth: " + rate + ", back: " + rate + "}\n";
+  }
+  return make_machine(vertices + links + rest);
+}
+
 std::string machine_error(std::string_view file) {
   const auto machine = read_machine(file);
   return machine ? "fine" : machine.error().text();

@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/batch.hpp"
 #include "model/topology.hpp"
@@ -15,6 +16,10 @@ namespace tutti::test {
 
 /// The machine of such a text, called "m.yaml" in errors. A refusal ends the test program.
 [[nodiscard]] Topology make_machine(std::string_view body);
+
+/// mem0 -> hub0 at `first` GB/s, then one link of `second` GB/s to each GPU; all links have the same rate back.
+/// @param rest  more keys of the machine, indented by two.
+[[nodiscard]] Topology star(double first, const std::vector<double>& second, const std::string& rest = "");
 
 /// What a whole machine file is refused with, place first; "fine" where it is not.
 [[nodiscard]] std::string machine_error(std::string_view file);
