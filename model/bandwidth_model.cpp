@@ -1,6 +1,7 @@
 #include "model/bandwidth_model.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <utility>
 
@@ -11,7 +12,7 @@ namespace tutti {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr BandwidthModel::Rate kNoLimit{kInfinite, 0};
+constexpr Rate kNoLimit{kInfinite, 0};
 
 }  // namespace
 
@@ -23,6 +24,9 @@ void BandwidthModel::reset(const Topology& machine, Basis basis, std::span<const
   ways_ = machine.way_kinds();
   own_ways_ = own_ways;
   basis_ = basis;
+  table_ = basis == Basis::Nominal ? machine.table() : nullptr;
+  streams_ = 0;
+  source_ = RateSource::Graph;
   make_room(capacities_, values_.size());
   make_room(kind_of_, ways_.size() + own_ways_.size());
   make_room(kinds_, most_flows + 1);
@@ -38,11 +42,17 @@ void BandwidthModel::reset(const Topology& machine, Basis basis, std::span<const
 std::uint32_t BandwidthModel::add_fixed_flow(std::uint32_t way, double rate) {
   write_kind(way);
   kinds_[kind_count_].uses = {};
+  kinds_[kind_count_].streams = 0;
   kinds_[kind_count_].most = rate;
   return kind_count_++;
 }
 
 void BandwidthModel::finish() {
+  const auto of_table = [](const Kind& kind) { return kind.streams != 0; };
+  const auto kinds_end = kinds_.begin() + kind_count_;
+  if (table_ != nullptr && std::none_of(kinds_.begin(), kinds_end, of_table)) table_ = nullptr;
+  table_only_ = table_ != nullptr && table_->complete() && std::all_of(kinds_.begin(), kinds_end, of_table);
+  if (table_only_) return make_table_groups();
   std::size_t uses = 0;
   for (std::uint32_t k = 0; k < kind_count_; ++k) uses += kinds_[k].uses.size();
   make_room(touched_, uses);
@@ -61,7 +71,7 @@ inline void BandwidthModel::find_demand() {
   constexpr double kClearlyBelow = 1 - 1e-9;  // keeps rounding on the safe side
   touched_count_ = 0;
   for (std::uint32_t k = 0; k < kind_count_; ++k) {
-    const double demand = kinds_[k].alone * kinds_[k].flows;
+    const double demand = kinds_[k].most * kinds_[k].flows;
     for (const CapacityUse& use : kinds_[k].uses) {
       Capacity& capacity = capacities_[use.capacity.index()];
       if (capacity.epoch != epoch_) {
@@ -95,20 +105,36 @@ inline std::uint32_t BandwidthModel::find_group(const Kind& kind, std::uint32_t 
   const double limit = kind.most / kind.weight;
   std::uint32_t& newest = end > share_count_ ? capacities_[shares_[end - 1].capacity].newest : newest_free_;
   for (std::uint32_t g = newest; g != kNone; g = groups_[g].older)
-    if (alike(groups_[g], kind.weight, limit, end)) return g;
+    if (alike(groups_[g], kind, limit, end)) return g;
   const Rate own{limit, 1 / limit};
-  groups_[group_count_] = {own, own, kNoLimit, kind.weight, 1 / kind.weight, 0, 0, 0, share_count_, end, newest};
+  groups_[group_count_] = {own, own,          kNoLimit, kind.weight, 1 / kind.weight, 0,
+                           0,   0, share_count_, end,      newest,      kind.streams};
   newest = group_count_;
   for (; share_count_ < end; ++share_count_) ++capacities_[shares_[share_count_].capacity].groups;
   return group_count_++;
 }
 
-inline bool BandwidthModel::alike(const Group& group, double weight, double limit, std::uint32_t end) const {
-  if (group.weight != weight || group.limit.value != limit || group.share_end - group.share_begin != end - share_count_)
+inline bool BandwidthModel::alike(const Group& group, const Kind& kind, double limit, std::uint32_t end) const {
+  if (group.weight != kind.weight || group.limit.value != limit || group.streams != kind.streams ||
+      group.share_end - group.share_begin != end - share_count_)
     return false;
   for (std::uint32_t i = group.share_begin, j = share_count_; j < end; ++i, ++j)
     if (shares_[i] != shares_[j]) return false;
   return true;
+}
+
+/// Groups of a batch that needs the table alone: they share nothing, and get their rates by looking up.
+void BandwidthModel::make_table_groups() {
+  make_room(groups_, kind_count_);
+  make_room(caps_, 1);
+  caps_[0] = kNoLimit;
+  group_count_ = kind_count_;
+  share_count_ = row_count_ = 0;
+  for (std::uint32_t k = 0; k < kind_count_; ++k) {
+    const Rate own{kinds_[k].most, 1 / kinds_[k].most};
+    groups_[k] = {own, own, kNoLimit, 1, 1, 0, 0, 0, 0, 0, kNone, kinds_[k].streams};
+    kinds_[k].group = k;
+  }
 }
 
 // ---- groups -> rows
@@ -151,6 +177,34 @@ void BandwidthModel::restart() {
 }
 
 void BandwidthModel::solve() {
+  if (table_ == nullptr || !look_up()) share_out();
+}
+
+/// Gives the streams of the table their rates; false where the table cannot tell.
+bool BandwidthModel::look_up() {
+  const auto end = groups_.begin() + group_count_;
+  const auto competes = [](const Group& group) {
+    return group.active > 0 && group.streams == 0 && group.share_end > group.share_begin;
+  };
+  const std::uint32_t row = table_->row(streams_);
+  source_ = row == MeasuredTable::kNoRow ? RateSource::Graph : table_->source(row);
+  if (!table_only_) {
+    const bool known = row != MeasuredTable::kNoRow && std::none_of(groups_.begin(), end, competes);
+    for (std::uint32_t g = 0; g < group_count_; ++g) {
+      set_active(groups_[g], groups_[g].active);  // what an earlier look-up wrote is not the group's own
+      if (row_count_ > 0) caps_[groups_[g].cap] = kNoLimit;
+    }
+    if (!known) return source_ = RateSource::Graph, false;
+  }
+  for (auto group = groups_.begin(); group != end; ++group) {
+    if ((group->streams & streams_) == 0) continue;
+    const Rate& rate = table_->rate(row, streams_, static_cast<std::uint32_t>(std::countr_zero(group->streams)));
+    group->own = {rate.value * group->inverse_weight, rate.inverse * group->weight};
+  }
+  return true;
+}
+
+inline void BandwidthModel::share_out() {
   if (row_count_ == 1) {
     caps_[1] = full_at<false>(rows_[0]);
     rows_[0].lambda = caps_[1].value;
@@ -166,7 +220,7 @@ void BandwidthModel::solve() {
 /// nobody else stays behind it is exact. The solution before is a good start: mostly the same groups stay behind.
 /// @tparam capped  whether a group's own lambda is what other rows leave of it.
 template <bool capped>
-inline BandwidthModel::Rate BandwidthModel::full_at(const Row& row) const {
+inline Rate BandwidthModel::full_at(const Row& row) const {
   const Group* const groups = groups_.data();
   const Member* const end = members_.data() + row.end;
   Rate level{row.lambda, 0};

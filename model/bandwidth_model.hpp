@@ -1,10 +1,10 @@
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "model/expects.hpp"
+#include "model/rate.hpp"
 #include "model/topology.hpp"
 
 namespace tutti {
@@ -24,17 +24,12 @@ namespace tutti {
 ///  5. What is left is a *row*: a capacity for which groups compete.
 /// On a machine whose links form a tree, what is left is mostly one row. The memory is kept between loads: after the
 /// first, nothing is allocated.
+///
+/// With nominal bandwidths a machine's measured table comes first: where it has the combination of streams between
+/// host and GPUs that is active, they run at its rates. While a transfer is active that could take bandwidth from them
+/// and is not of the table (a staged copy, a route of its own), all is max-min. Each stream of a table is a group.
 class BandwidthModel {
  public:
-  /// A rate with its inverse, so that nobody waits for a division.
-  struct Rate {
-    double value, inverse;
-
-    [[nodiscard]] Rate at_most(const Rate& other) const {
-      return {std::min(value, other.value), std::max(inverse, other.inverse)};
-    }
-  };
-
   /// Forgets all flows.
   /// @param own_ways    kinds of ways besides the machine's; they and the machine outlive the use of this model.
   /// @param most_flows  so many flows will be added at most.
@@ -65,13 +60,22 @@ class BandwidthModel {
   void restart();
 
   /// A flow of a group becomes active, or is active no more.
-  void start(std::uint32_t group) { set_active(groups_[group], groups_[group].active + 1); }
-  void stop(std::uint32_t group) { set_active(groups_[group], groups_[group].active - 1); }
+  void start(std::uint32_t group) {
+    streams_ |= groups_[group].streams;
+    set_active(groups_[group], groups_[group].active + 1);
+  }
+  void stop(std::uint32_t group) {
+    streams_ &= ~groups_[group].streams;
+    set_active(groups_[group], groups_[group].active - 1);
+  }
   /// Finds the rates of the active flows.
   void solve();
 
   /// Whether a flow's rate can depend on which others are active.
-  [[nodiscard]] bool rates_vary() const { return share_count_ > 0; }
+  [[nodiscard]] bool rates_vary() const { return share_count_ > 0 || table_ != nullptr; }
+  /// Where the rates of the last solution come from: those of the table's streams. All others have the graph's.
+  [[nodiscard]] RateSource source() const { return source_; }
+  [[nodiscard]] bool of_table(std::uint32_t group) const { return groups_[group].streams != 0; }
   [[nodiscard]] std::uint32_t group_count() const { return group_count_; }
   [[nodiscard]] std::uint32_t group(std::uint32_t kind) const { return kinds_[kind].group; }
   /// Rate of each active flow of a group, byte/ns, and its inverse, found without a division.
@@ -96,6 +100,7 @@ class BandwidthModel {
     double most;  // rate of a flow whatever else is active
     std::uint32_t flows;
     std::uint32_t group;
+    StreamSet streams;  // of the measured table: one, or none
   };
   /// A capacity of the machine as this batch sees it.
   struct Capacity {
@@ -123,6 +128,7 @@ class BandwidthModel {
     std::uint32_t cap;     // where `caps_` says what rows allow
     std::uint32_t share_begin, share_end;
     std::uint32_t older;  // group with the same last capacity
+    StreamSet streams;    // of its kind
   };
   struct Member {
     std::uint32_t group;
@@ -142,7 +148,8 @@ class BandwidthModel {
     TUTTI_EXPECTS(kind_count_ < kinds_.size(), "there is room for the flows that were announced");
     const WayKind& kind = way_kind(way);
     const double alone = kind.alone.at(basis_).value;
-    kinds_[kind_count_] = {kind.uses, kind.weight, alone, alone, 0, kNone};
+    const StreamSet streams = table_ == nullptr ? 0 : kind.streams;
+    kinds_[kind_count_] = {kind.uses, kind.weight, alone, alone, 0, kNone, streams};
   }
   void set_active(Group& group, std::uint32_t flows) {
     group.active = flows;
@@ -152,7 +159,10 @@ class BandwidthModel {
   void find_demand();
   void find_groups();
   std::uint32_t find_group(const Kind& kind, std::uint32_t end);
-  [[nodiscard]] bool alike(const Group& group, double weight, double limit, std::uint32_t end) const;
+  [[nodiscard]] bool alike(const Group& group, const Kind& kind, double limit, std::uint32_t end) const;
+  void make_table_groups();
+  bool look_up();
+  void share_out();
   void find_rows();
   void split_shares(std::uint32_t group);
   void fill_rows();
@@ -160,6 +170,10 @@ class BandwidthModel {
   [[nodiscard]] Rate full_at(const Row& row) const;
 
   std::span<const double> values_;  // [machine capacities]
+  const MeasuredTable* table_ = nullptr;  // where it counts
+  bool table_only_ = false;               // it has the answer whatever is active
+  StreamSet streams_ = 0;                 // of the table, active
+  RateSource source_ = RateSource::Graph;
   std::span<const WayKind> ways_, own_ways_;
   Basis basis_ = Basis::Nominal;
   std::uint32_t epoch_ = 0;

@@ -31,6 +31,7 @@ void BatchSimulation::load(const Topology& machine, Basis basis, const BatchOper
   make_room(paces_, gate_ + 1);
   const std::size_t events = batch_.step_count() + chain_count();  // ends of steps, and gates
   make_room(instants_, events + 1);
+  make_room(sources_, events + 1);
   make_room(rates_, events * row_size_ + clock_);
 }
 
@@ -210,6 +211,7 @@ inline bool BatchSimulation::leave(std::uint32_t position) {
 inline void BatchSimulation::update_rates() {
   bandwidth_.solve();
   instants_[instant_count_] = now_;
+  sources_[instant_count_] = bandwidth_.source();
   double* const rates = rates_.data() + instant_count_++ * row_size_;
   Pace* const paces = paces_.data();
   const double passed = now_ - since_;
@@ -297,12 +299,12 @@ std::vector<RatePiece> BatchSimulation::pieces() const {
   for (std::size_t i = 0; i < batch_.step_count(); ++i) {
     const Step& step = batch_.step(i);
     if (step.kernel || step.amount == 0) continue;
-    const auto add = [&](double begin, double end, double rate) {
+    const auto add = [&](double begin, double end, double rate, RateSource source) {
       const auto [from, to] = in_batch_time(begin, end);
-      if (to > from) pieces.push_back({step.stream, from, to, rate});
+      if (to > from) pieces.push_back({step.stream, from, to, rate, source});
     };
     if (!step.data) {
-      add(step.begin, step.end, 0);
+      add(step.begin, step.end, 0, RateSource::Graph);
       continue;
     }
     const auto first = static_cast<std::ptrdiff_t>(pieces.size());
@@ -311,10 +313,12 @@ std::vector<RatePiece> BatchSimulation::pieces() const {
     auto k = static_cast<std::size_t>(since - instants_.begin());
     for (double at = step.begin; at < step.end;) {
       const double rate = rates_[k * row_size_ + group];
-      while (++k < instant_count_ && instants_[k] < step.end && rates_[k * row_size_ + group] == rate) {
+      const RateSource source = bandwidth_.of_table(group) ? sources_[k] : RateSource::Graph;
+      while (++k < instant_count_ && instants_[k] < step.end && rates_[k * row_size_ + group] == rate &&
+             (sources_[k] == source || !bandwidth_.of_table(group))) {
       }
       const double end = k < instant_count_ ? std::min(instants_[k], step.end) : step.end;
-      add(at, end, rate);
+      add(at, end, rate, source);
       at = end;
     }
     if (!forward_) std::reverse(pieces.begin() + first, pieces.end());

@@ -24,6 +24,7 @@ struct RatePiece {
   double start = 0;  ///< ns
   double end = 0;    ///< ns
   double rate = 0;   ///< byte/ns that arrive
+  RateSource source = RateSource::Graph;  ///< of the rate
 };
 
 /// The event simulation of one batch, forward or backward in time, and the memory it needs.
@@ -153,6 +154,7 @@ class BatchSimulation {
   std::vector<Pace> paces_;       // [groups, clock and gate]
   std::vector<double> instants_;  // at which rates were found
   std::vector<double> rates_;     // [instants x row_size_] of each group
+  std::vector<RateSource> sources_;  // [instants] of the rates
   std::vector<char> busy_;        // [locks]
   std::vector<StreamTimes> times_;
   std::vector<double> gates_;  // [chains] of the last run, without the set-up of the batch

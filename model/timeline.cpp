@@ -19,7 +19,7 @@ class SegmentMaker {
     arrived_ += piece.rate * (piece.end - piece.start);
     const Duration end = std::clamp(round_down_ns(piece.end + 0.5), at_, transfer_.end);
     const std::int64_t total = std::min(size_.count, static_cast<std::int64_t>(std::llround(arrived_)));
-    append({at_, end, Bytes{total - placed_}});
+    append({at_, end, Bytes{total - placed_}, piece.source});
     placed_ = total;
     at_ = end;
   }

@@ -14,7 +14,8 @@ namespace tutti {
 struct Segment {
   Duration start{};
   Duration end{};
-  Bytes bytes;  ///< that arrive in it
+  Bytes bytes;                            ///< that arrive in it
+  RateSource source = RateSource::Graph;  ///< of its rate, where it is predicted
 
   friend bool operator==(const Segment&, const Segment&) = default;
 };

@@ -26,6 +26,8 @@ const SharingWeights& Topology::weights() const { return parts_->weights; }
 const PeerAccess& Topology::peer_access() const { return parts_->peer_access; }
 const SetupTimes& Topology::setup() const { return parts_->setup; }
 const Margin& Topology::margin() const { return parts_->margin; }
+const MeasuredTable* Topology::table() const { return parts_->table ? &*parts_->table : nullptr; }
+const std::optional<Provenance>& Topology::provenance() const { return parts_->provenance; }
 Bytes Topology::staging_chunk() const { return parts_->staging_chunk; }
 std::span<const VertexId> Topology::memories() const { return parts_->memories; }
 std::span<const VertexId> Topology::gpus() const { return parts_->gpus; }

@@ -10,6 +10,7 @@
 
 #include "model/error.hpp"
 #include "model/ids.hpp"
+#include "model/measured_table.hpp"
 #include "model/units.hpp"
 
 namespace tutti {
@@ -86,6 +87,7 @@ struct WayKind {
   std::vector<CapacityUse> uses;  ///< of capacities that transfers of other copy engines can cross too; each once
   Bandwidth alone;                ///< rate of a transfer with nothing else under way
   double weight = 1;              ///< sharing weight
+  StreamSet streams = 0;          ///< the stream of the measured table that this is; none where it is none
 
   friend bool operator==(const WayKind&, const WayKind&) = default;
 };
@@ -125,6 +127,19 @@ struct Margin {
   friend bool operator==(const Margin&, const Margin&) = default;
 };
 
+/// Where a machine's bandwidths come from: what a calibration knew of its measurements.
+struct Provenance {
+  std::string date;         ///< of the measurements, as they give it
+  std::string host;         ///< what they were made on
+  std::string fingerprint;  ///< of the measurements: the same data, the same word
+  int combinations = 0;     ///< that were used
+  int batches = 0;          ///< that were used
+  int repetitions = 1;      ///< of each combination, at least
+  std::string sizes;        ///< of the copies
+
+  friend bool operator==(const Provenance&, const Provenance&) = default;
+};
+
 /// The machine: what it consists of, what it can move, and the routes through it. An immutable value, cheap to copy.
 ///
 /// All ids are dense positions. Made by `TopologyBuilder::build()` alone, so every one that exists is valid.
@@ -140,6 +155,11 @@ class Topology {
   [[nodiscard]] const PeerAccess& peer_access() const;
   [[nodiscard]] const SetupTimes& setup() const;
   [[nodiscard]] const Margin& margin() const;
+  /// Measured rates of streams between the first memory and the GPUs; null where there are none. They count with
+  /// nominal bandwidths: what is guaranteed stays with the graph.
+  [[nodiscard]] const MeasuredTable* table() const;
+  /// Where the bandwidths come from; absent where the file does not say.
+  [[nodiscard]] const std::optional<Provenance>& provenance() const;
   /// Size of one piece of a staged copy; 0: it is not cut, and its second leg waits for the whole of the first.
   [[nodiscard]] Bytes staging_chunk() const;
 
@@ -209,6 +229,12 @@ struct SharedEntry {
   std::vector<MemberEntry> members;
   Place place = {};
 };
+struct TableEntry {
+  std::vector<std::pair<std::string, double>> h2d;  ///< GPU and rate, GB/s
+  std::vector<std::pair<std::string, double>> d2h;
+  RateSource source = RateSource::Table;
+  Place place = {};
+};
 struct PeerAccessEntry {
   PeerAccess::Mode mode = PeerAccess::Mode::SameDomain;
   std::vector<std::pair<std::string, std::string>> pairs;
@@ -219,6 +245,8 @@ struct PeerAccessEntry {
 class TopologyBuilder {
  public:
   explicit TopologyBuilder(std::string name) : name_(std::move(name)) {}
+  /// Begins with all that a machine has but its table.
+  explicit TopologyBuilder(const Topology& machine);
 
   TopologyBuilder& vertex(VertexEntry entry);
   TopologyBuilder& link(LinkEntry entry);
@@ -228,6 +256,13 @@ class TopologyBuilder {
   TopologyBuilder& setup(SetupTimes setup);
   TopologyBuilder& margin(Margin margin);
   TopologyBuilder& staging_chunk(Bytes chunk);
+  TopologyBuilder& provenance(Provenance provenance);
+  /// GPUs that may change places in the table.
+  TopologyBuilder& alike(std::vector<std::string> gpus, Place place = {});
+  TopologyBuilder& table(TableEntry entry);
+  /// Other figures for all links or shared capacities, in their order.
+  TopologyBuilder& links(std::vector<LinkEntry> entries);
+  TopologyBuilder& shared(std::vector<SharedEntry> entries);
 
   /// @errors InvalidInput, with the entry's place: no vertices, doubled or missing names, a link from a vertex to
   /// itself
@@ -246,6 +281,9 @@ class TopologyBuilder {
   SetupTimes setup_;
   Margin margin_;
   Bytes staging_chunk_{8LL << 20};
+  std::optional<Provenance> provenance_;
+  std::vector<std::pair<std::vector<std::string>, Place>> alike_;
+  std::vector<TableEntry> table_;
 };
 
 }  // namespace tutti

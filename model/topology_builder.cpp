@@ -260,20 +260,74 @@ void find_routes(Topology::Parts& parts) {
 void find_way_kinds(const Topology& machine, Topology::Parts& parts) {
   parts.way_kind_of.assign(parts.endpoint_count * parts.endpoint_count, kNone);
   std::map<std::vector<double>, std::uint32_t> known;
-  const auto add = [&](VertexId from, VertexId to, double weight) {
+  const auto add = [&](VertexId from, VertexId to, double weight, HostStream stream) {
     const auto route = machine.route(from, to);
     if (route.empty()) return;
     WayKind kind = make_way_kind(machine, route, {}, weight);
+    if (parts.table && (from == parts.memories.front() || to == parts.memories.front())) {
+      kind.streams = StreamSet{1} << stream.position();
+      if (const std::uint32_t row = parts.table->row(kind.streams); row != MeasuredTable::kNoRow)
+        kind.alone.nominal = {parts.table->rate(row, kind.streams, stream.position()).value};
+    }
     const auto [entry, is_new] = known.emplace(way_kind_key(kind), static_cast<std::uint32_t>(known.size()));
     if (is_new) parts.way_kinds.push_back(std::move(kind));
     parts.way_kind_of[*parts.pair_of(from, to)] = entry->second;
   };
   for (const VertexId memory : parts.memories) {
-    for (const VertexId gpu : parts.gpus) {
-      add(memory, gpu, parts.weights.h2d);
-      add(gpu, memory, parts.weights.d2h);
+    for (std::uint32_t g = 0; g < parts.gpus.size(); ++g) {
+      add(memory, parts.gpus[g], parts.weights.h2d, {g, Direction::HostToDevice});
+      add(parts.gpus[g], memory, parts.weights.d2h, {g, Direction::DeviceToHost});
     }
   }
+}
+
+std::uint32_t resolve_gpu(const Topology::Parts& parts, const std::string& name, const Place& place) {
+  const VertexId vertex = resolve(parts, name, place);
+  const auto gpu = std::find(parts.gpus.begin(), parts.gpus.end(), vertex);
+  if (gpu == parts.gpus.end()) fail(place, fmt::format("'{}' is no GPU; the table has GPUs alone", name));
+  return static_cast<std::uint32_t>(gpu - parts.gpus.begin());
+}
+
+StreamRates resolve_entry(const Topology::Parts& parts, const TableEntry& entry) {
+  std::map<std::uint32_t, double> rates;
+  const auto add = [&](const auto& of_gpus, Direction direction) {
+    for (const auto& [name, rate] : of_gpus) {
+      const HostStream stream{resolve_gpu(parts, name, entry.place), direction};
+      if (!rates.emplace(stream.position(), rate).second)
+        fail(entry.place, fmt::format("'{}' stands twice under {}; give it one rate", name, to_string(direction)));
+    }
+  };
+  add(entry.h2d, Direction::HostToDevice);
+  add(entry.d2h, Direction::DeviceToHost);
+  StreamRates result{0, {}, entry.source};
+  for (const auto& [position, rate] : rates) {
+    result.streams |= StreamSet{1} << position;
+    result.rates.push_back(rate);
+  }
+  return result;
+}
+
+void add_table(Topology::Parts& parts, std::span<const std::pair<std::vector<std::string>, Place>> alike,
+               std::span<const TableEntry> entries) {
+  if (entries.empty()) return;
+  if (parts.gpus.size() > MeasuredTable::kMostGpus) {
+    fail(entries.front().place,
+         fmt::format("a measured table serves {} GPUs at most; leave it out", MeasuredTable::kMostGpus));
+  }
+  if (parts.memories.empty()) fail(entries.front().place, "a measured table needs a host memory; add a vertex");
+  std::vector<std::vector<std::uint32_t>> groups;
+  for (const auto& [names, place] : alike) {
+    groups.emplace_back();
+    for (const std::string& name : names) groups.back().push_back(resolve_gpu(parts, name, place));
+  }
+  std::vector<StreamRates> rows;
+  std::vector<Place> places;
+  for (const TableEntry& entry : entries) {
+    rows.push_back(resolve_entry(parts, entry));
+    places.push_back(entry.place);
+  }
+  const Place& first = alike.empty() ? entries.front().place : alike.front().second;
+  parts.table = value_at(first, MeasuredTable::make(parts.gpus.size(), std::move(groups), std::move(rows), places));
 }
 
 PeerAccess resolve_peers(const Topology::Parts& parts, const PeerAccessEntry& entry) {
@@ -309,6 +363,39 @@ void check_scalars(const Topology::Parts& parts) {
 
 }  // namespace
 
+TopologyBuilder::TopologyBuilder(const Topology& machine)
+    : name_(machine.name()),
+      weights_(machine.weights()),
+      setup_(machine.setup()),
+      margin_(machine.margin()),
+      staging_chunk_(machine.staging_chunk()),
+      provenance_(machine.provenance()) {
+  const auto name = [&](VertexId id) { return machine.vertex(id).name; };
+  for (const Vertex& vertex : machine.vertices()) vertices_.push_back({vertex});
+  for (const Link& link : machine.links())
+    links_.push_back({name(link.from), name(link.to), link.bandwidth, std::nullopt});
+  for (const SharedCapacity& shared : machine.shared()) {
+    shared_.push_back({shared.name, shared.capacity, {}});
+    for (const CapacityMember& member : shared.members) {
+      const Link& link = machine.link(member.link);
+      shared_.back().members.push_back({name(link.from), name(link.to), member.cost});
+    }
+  }
+  peer_access_.mode = machine.peer_access().mode;
+  for (const auto& [from, to] : machine.peer_access().pairs) peer_access_.pairs.emplace_back(name(from), name(to));
+}
+
+TopologyBuilder& TopologyBuilder::provenance(Provenance provenance) {
+  return provenance_ = std::move(provenance), *this;
+}
+TopologyBuilder& TopologyBuilder::alike(std::vector<std::string> gpus, Place place) {
+  return alike_.emplace_back(std::move(gpus), std::move(place)), *this;
+}
+TopologyBuilder& TopologyBuilder::table(TableEntry entry) { return table_.push_back(std::move(entry)), *this; }
+TopologyBuilder& TopologyBuilder::links(std::vector<LinkEntry> entries) { return links_ = std::move(entries), *this; }
+TopologyBuilder& TopologyBuilder::shared(std::vector<SharedEntry> entries) {
+  return shared_ = std::move(entries), *this;
+}
 TopologyBuilder& TopologyBuilder::vertex(VertexEntry entry) { return vertices_.push_back(std::move(entry)), *this; }
 TopologyBuilder& TopologyBuilder::link(LinkEntry entry) { return links_.push_back(std::move(entry)), *this; }
 TopologyBuilder& TopologyBuilder::shared(SharedEntry entry) { return shared_.push_back(std::move(entry)), *this; }
@@ -336,6 +423,8 @@ Expected<Topology> TopologyBuilder::build() const {
     find_domains(*parts);
     number_engines(*parts);
     find_routes(*parts);
+    parts->provenance = provenance_;
+    add_table(*parts, alike_, table_);
     Topology machine(parts);
     find_way_kinds(machine, *parts);
     return machine;

@@ -22,6 +22,8 @@ struct Topology::Parts {
   SetupTimes setup;
   Margin margin;
   Bytes staging_chunk;
+  std::optional<Provenance> provenance;
+  std::optional<MeasuredTable> table;
 
   std::map<std::string, VertexId, std::less<>> vertex_by_name;
   std::map<std::pair<VertexId, VertexId>, LinkId> link_by_ends;
@@ -53,7 +55,8 @@ struct Topology::Parts {
   [[nodiscard]] bool described_like(const Parts& other) const {
     return name == other.name && vertices == other.vertices && links == other.links && shared == other.shared &&
            weights == other.weights && peer_access == other.peer_access && setup == other.setup &&
-           margin == other.margin && staging_chunk == other.staging_chunk;
+           margin == other.margin && staging_chunk == other.staging_chunk && provenance == other.provenance &&
+           table == other.table;
   }
 };
 

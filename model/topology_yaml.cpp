@@ -143,22 +143,69 @@ Bytes read_chunk(const Node& node) {
   return read_bytes(fields.require("chunk"));
 }
 
+Provenance read_provenance(const Node& node) {
+  const Fields fields(node, "'provenance'",
+                      {"date", "host", "fingerprint", "combinations", "batches", "repetitions", "sizes"});
+  Provenance provenance;
+  if (const Node* date = fields.find("date")) provenance.date = read_text(*date);
+  if (const Node* host = fields.find("host")) provenance.host = read_text(*host);
+  if (const Node* fingerprint = fields.find("fingerprint")) provenance.fingerprint = read_text(*fingerprint);
+  if (const Node* sizes = fields.find("sizes")) provenance.sizes = read_text(*sizes);
+  constexpr int kMost = 1'000'000;
+  if (const Node* count = fields.find("combinations")) provenance.combinations = read_whole(*count, 0, kMost);
+  if (const Node* count = fields.find("batches")) provenance.batches = read_whole(*count, 0, kMost);
+  if (const Node* count = fields.find("repetitions")) provenance.repetitions = read_whole(*count, 1, kMost);
+  return provenance;
+}
+
+/// {gpu0: 49.6 GB/s, gpu2: 50 GB/s}
+std::vector<std::pair<std::string, double>> read_rates(const Node& node) {
+  if (node.kind != Node::Kind::Map) fail(node.place, "rates are a map; write {gpu0: 49.6 GB/s}");
+  std::vector<std::pair<std::string, double>> rates;
+  for (std::size_t i = 0; i < node.items.size(); ++i)
+    rates.emplace_back(node.keys[i].first, read_rate(node.items[i]).value);
+  return rates;
+}
+
+TableEntry read_table_entry(const Node& node) {
+  const Fields fields(node, "a measured combination", {"h2d", "d2h", "source"});
+  TableEntry entry;
+  entry.place = node.place;
+  if (const Node* rates = fields.find("h2d")) entry.h2d = read_rates(*rates);
+  if (const Node* rates = fields.find("d2h")) entry.d2h = read_rates(*rates);
+  if (const Node* source = fields.find("source")) {
+    const std::string& text = read_text(*source);
+    if (text != "table" && text != "interpolated")
+      fail(source->place, fmt::format("'{}' is no source of rates; write table or interpolated", text));
+    if (text == "interpolated") entry.source = RateSource::Interpolated;
+  }
+  return entry;
+}
+
 void read_options(TopologyBuilder& builder, const Fields& machine) {
   if (const Node* weights = machine.find("weights")) builder.weights(read_weights(*weights));
   if (const Node* peers = machine.find("peer_access")) builder.peer_access(read_peer_access(*peers));
   if (const Node* setup = machine.find("setup")) builder.setup(read_setup(*setup));
   if (const Node* margin = machine.find("margin")) builder.margin(read_margin(*margin));
   if (const Node* staging = machine.find("staging")) builder.staging_chunk(read_chunk(*staging));
-  if (const Node* table = machine.find("table"); table != nullptr && !read_sequence(*table, "'table'").empty()) {
-    fail(table->place, "this version does not read measured tables; leave 'table' empty");
+  if (const Node* provenance = machine.find("provenance")) builder.provenance(read_provenance(*provenance));
+  if (const Node* alike = machine.find("alike")) {
+    for (const Node& group : read_sequence(*alike, "'alike'")) {
+      std::vector<std::string> gpus;
+      for (const Node& gpu : read_sequence(group, "a group of GPUs that are alike")) gpus.push_back(read_id(gpu));
+      builder.alike(std::move(gpus), group.place);
+    }
   }
+  if (const Node* table = machine.find("table"))
+    for (const Node& entry : read_sequence(*table, "'table'")) builder.table(read_table_entry(entry));
 }
 
 Topology read_machine(const Node& document) {
   const Fields top(document, "a machine file", {"version", "machine"});
   const Fields machine(
       top.require("machine"), "the machine",
-      {"name", "vertices", "links", "shared", "weights", "peer_access", "setup", "margin", "staging", "table"});
+      {"name", "vertices", "links", "shared", "weights", "peer_access", "setup", "margin", "staging", "provenance",
+       "alike", "table"});
   TopologyBuilder builder(read_id(machine.require("name")));
   read_vertices(builder, machine.require("vertices"));
   for (const Node& link : read_sequence(machine.require("links"), "'links'")) builder.link(read_link(link));

@@ -14,4 +14,7 @@ struct Node;
 /// Reads the machine out of an already parsed document.
 [[nodiscard]] Expected<Topology> machine_from(const Node& document);
 
+/// A machine as the text of a machine file, which reads back as the same machine.
+[[nodiscard]] std::string machine_yaml(const Topology& machine);
+
 }  // namespace tutti

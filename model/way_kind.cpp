@@ -46,7 +46,8 @@ WayKind make_way_kind(const Topology& machine, std::span<const LinkId> first, st
 }
 
 std::vector<double> way_kind_key(const WayKind& kind) {
-  std::vector<double> key{kind.alone.nominal.value, kind.alone.guaranteed.value, kind.weight};
+  std::vector<double> key{kind.alone.nominal.value, kind.alone.guaranteed.value, kind.weight,
+                          static_cast<double>(kind.streams)};
   for (const CapacityUse& use : kind.uses) key.insert(key.end(), {static_cast<double>(use.capacity.value), use.cost});
   return key;
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "apps/table.hpp"
+#include "model/joined.hpp"
 
 namespace tutti {
 namespace {
@@ -80,6 +81,16 @@ std::vector<TaskSummary> summarize(const AdmittedTaskSet& admitted, const RunRec
   return summary;
 }
 
+/// Where the rates of a transfer come from: every source once, in the order of `RateSource`.
+std::vector<std::string> sources_of(const TransferInterval& transfer) {
+  std::vector<std::string> sources;
+  for (const RateSource source : {RateSource::Graph, RateSource::Table, RateSource::Interpolated}) {
+    const auto has_it = [&](const Segment& segment) { return segment.bytes.count > 0 && segment.source == source; };
+    if (std::any_of(transfer.segments.begin(), transfer.segments.end(), has_it)) sources.emplace_back(to_string(source));
+  }
+  return sources;
+}
+
 }  // namespace
 
 Json timeline_json(const Planner& planner, const Topology& machine, const Timeline& timeline, Duration latest) {
@@ -90,7 +101,8 @@ Json timeline_json(const Planner& planner, const Topology& machine, const Timeli
     if (line.transfer) {
       transfer = {{"path", to_string(line.transfer->path)},
                   {"start_ms", to_ms(line.transfer->start)},
-                  {"end_ms", to_ms(line.transfer->end)}};
+                  {"end_ms", to_ms(line.transfer->end)},
+                  {"rates_from", sources_of(*line.transfer)}};
     }
     if (line.kernel) {
       kernel = {{"on", machine.vertex(line.kernel->on).name},
@@ -116,6 +128,8 @@ std::string timeline_text(const Planner& planner, const Topology& machine, const
       row[2] = ms(line.transfer->start);
       row[3] = ms(line.transfer->end);
       fill_bar(row[7], line.transfer->start, line.transfer->end, timeline.latency, '=');
+      if (machine.table() != nullptr)
+        row[1] += fmt::format(" ({})", joined(sources_of(*line.transfer)));
     }
     if (line.kernel) {
       row[4] = ms(line.kernel->start);

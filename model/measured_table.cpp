@@ -1,0 +1,103 @@
+#include "model/measured_table.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace tutti {
+namespace {
+
+Error invalid(std::string sentence) { return {ErrorCode::InvalidInput, std::move(sentence), {}}; }
+
+/// What one GPU does: bit 0 h2d, bit 1 d2h.
+std::uint32_t state_of(StreamSet streams, std::uint32_t gpu) { return streams >> (2 * gpu) & 3U; }
+
+}  // namespace
+
+std::vector<std::uint32_t> positions_of(StreamSet streams) {
+  std::vector<std::uint32_t> positions;
+  for (; streams != 0; streams &= streams - 1) positions.push_back(static_cast<std::uint32_t>(std::countr_zero(streams)));
+  return positions;
+}
+
+Expected<MeasuredTable> MeasuredTable::make(std::size_t gpus, std::vector<std::vector<std::uint32_t>> alike,
+                                            std::vector<StreamRates> entries, std::span<const Place> places) {
+  MeasuredTable table;
+  table.alike_ = std::move(alike);
+  table.entries_ = std::move(entries);
+  if (auto error = table.group_gpus(gpus)) return tl::unexpected(*std::move(error));
+  table.row_of_.assign(std::size_t{1} << (2 * gpus), kNoRow);
+  table.rates_.resize((table.entries_.size() + 1) * table.row_size_);
+  for (std::uint32_t row = 1; row <= table.entries_.size(); ++row)
+    if (auto error = table.add_row(row)) {
+      if (!places.empty()) error->place = places[row - 1];
+      return tl::unexpected(*std::move(error));
+    }
+  for (StreamSet streams = 1; streams < table.row_of_.size(); ++streams)
+    table.row_of_[streams] = table.row_of_[table.canonical(streams)];
+  table.complete_ = std::count(table.row_of_.begin(), table.row_of_.end(), kNoRow) == 1;
+  return table;
+}
+
+std::optional<Error> MeasuredTable::group_gpus(std::size_t gpus) {
+  if (gpus > kMostGpus) return invalid(fmt::format("a table of {} GPUs; it holds {} at most", gpus, kMostGpus));
+  std::vector<bool> grouped(gpus, false);
+  groups_ = alike_;
+  for (auto& group : groups_) {
+    std::sort(group.begin(), group.end());
+    for (const std::uint32_t gpu : group) {
+      if (gpu >= gpus) return invalid(fmt::format("there is no GPU {}", gpu));
+      if (grouped[gpu]) return invalid("a GPU stands twice among those that are alike; name it once");
+      grouped[gpu] = true;
+    }
+  }
+  for (std::uint32_t gpu = 0; gpu < gpus; ++gpu)
+    if (!grouped[gpu]) groups_.push_back({gpu});
+  row_size_ = 4 * groups_.size();
+  first_.resize(2 * gpus);
+  for (std::uint32_t g = 0; g < groups_.size(); ++g)
+    for (const std::uint32_t gpu : groups_[g])
+      for (const std::uint32_t direction : {0U, 1U}) first_[2 * gpu + direction] = 4 * g + direction;
+  return std::nullopt;
+}
+
+/// GPUs that are alike take over each other's parts until the busiest come first.
+StreamSet MeasuredTable::canonical(StreamSet streams) const {
+  StreamSet result = 0;
+  for (const auto& group : groups_) {
+    std::array<std::size_t, 4> gpus_in{};  // by state
+    for (const std::uint32_t gpu : group) ++gpus_in[state_of(streams, gpu)];
+    std::uint32_t state = 3;
+    for (const std::uint32_t gpu : group) {
+      while (gpus_in[state] == 0) --state;
+      --gpus_in[state];
+      result |= state << (2 * gpu);
+    }
+  }
+  return result;
+}
+
+std::optional<Error> MeasuredTable::add_row(std::uint32_t row) {
+  const StreamRates& entry = entries_[row - 1];
+  if (entry.streams == 0 || entry.streams >= row_of_.size()) return invalid("a combination without streams");
+  std::uint32_t& known = row_of_[canonical(entry.streams)];
+  if (known != kNoRow) return invalid("the same combination stands twice, up to GPUs that are alike; keep one");
+  known = row;
+  const auto streams = positions_of(entry.streams);
+  if (streams.size() != entry.rates.size()) return invalid("a combination has one rate for each of its streams");
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    const double value = entry.rates[i];
+    if (!(value > 0) || !std::isfinite(value)) return invalid("a rate is not above 0; leave the stream out");
+    const std::uint32_t both = state_of(entry.streams, streams[i] / 2) == 3 ? 2 : 0;
+    Rate& place = rates_[row * row_size_ + first_[streams[i]] + both];
+    if (place.value != 0 && place.value != value)
+      return invalid("GPUs that are alike do the same at different rates; give them one rate");
+    place = {value, 1 / value};
+  }
+  return std::nullopt;
+}
+
+}  // namespace tutti

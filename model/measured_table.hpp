@@ -1,0 +1,99 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "model/error.hpp"
+#include "model/ids.hpp"
+#include "model/rate.hpp"
+
+namespace tutti {
+
+/// Which way a transfer between host memory and a GPU goes.
+enum class Direction : std::uint8_t { HostToDevice, DeviceToHost };
+
+/// "h2d", "d2h".
+[[nodiscard]] constexpr const char* to_string(Direction direction) {
+  return direction == Direction::HostToDevice ? "h2d" : "d2h";
+}
+
+/// The stream of one GPU and direction. There is one of each at a time, since each has one copy engine.
+struct HostStream {
+  std::uint32_t gpu = 0;  ///< position among the machine's GPUs
+  Direction direction = Direction::HostToDevice;
+
+  [[nodiscard]] std::uint32_t position() const { return 2 * gpu + static_cast<std::uint32_t>(direction); }
+  [[nodiscard]] static HostStream at(std::uint32_t position) { return {position / 2, Direction{position % 2 == 1}}; }
+  friend auto operator<=>(const HostStream&, const HostStream&) = default;
+};
+
+/// A set of streams that are active together: bit `position()` for each.
+using StreamSet = std::uint32_t;
+
+/// Streams active together and the steady rate of each.
+struct StreamRates {
+  StreamSet streams = 0;
+  std::vector<double> rates;  ///< GB/s, in the order of the streams' positions
+  RateSource source = RateSource::Table;
+
+  friend bool operator==(const StreamRates&, const StreamRates&) = default;
+};
+
+/// The positions of a set's streams, rising.
+[[nodiscard]] std::vector<std::uint32_t> positions_of(StreamSet streams);
+
+/// The rates of combinations of streams between one host memory and the GPUs, as they were measured or interpolated.
+///
+/// GPUs that are *alike* may change places: a combination stands for all that come from it by such changes. An
+/// immutable value.
+class MeasuredTable {
+ public:
+  /// The look-up has 4^GPUs places.
+  static constexpr std::size_t kMostGpus = 8;
+  static constexpr std::uint32_t kNoRow = 0;
+
+  /// @param alike    GPUs that may change places, in groups; who is in none is like no other.
+  /// @param entries  combinations; no two of them the same up to such changes.
+  /// @param places   [entries] what errors point at; empty: at nothing.
+  /// @errors InvalidInput: more than kMostGpus GPUs, a GPU beyond them or in two groups, an empty combination, a
+  ///         combination twice, a rate that is not above 0 and finite, GPUs alike that do the same at different rates.
+  [[nodiscard]] static Expected<MeasuredTable> make(std::size_t gpus, std::vector<std::vector<std::uint32_t>> alike,
+                                                    std::vector<StreamRates> entries,
+                                                    std::span<const Place> places = {});
+
+  /// The row of a combination; kNoRow where there is none.
+  [[nodiscard]] std::uint32_t row(StreamSet streams) const { return row_of_[streams]; }
+  [[nodiscard]] RateSource source(std::uint32_t row) const { return entries_[row - 1].source; }
+  /// The rate of one of the streams of a row's combination.
+  [[nodiscard]] const Rate& rate(std::uint32_t row, StreamSet streams, std::uint32_t stream) const {
+    const std::uint32_t both = streams >> (stream & ~1U) & streams >> (stream | 1U) & 1U;
+    return rates_[row * row_size_ + first_[stream] + 2 * both];
+  }
+  /// Whether every combination has a row.
+  [[nodiscard]] bool complete() const { return complete_; }
+
+  [[nodiscard]] std::span<const std::vector<std::uint32_t>> alike() const { return alike_; }
+  [[nodiscard]] std::span<const StreamRates> entries() const { return entries_; }
+
+  friend bool operator==(const MeasuredTable& a, const MeasuredTable& b) {
+    return a.alike_ == b.alike_ && a.entries_ == b.entries_;
+  }
+
+ private:
+  [[nodiscard]] std::optional<Error> group_gpus(std::size_t gpus);
+  [[nodiscard]] std::optional<Error> add_row(std::uint32_t row);
+  [[nodiscard]] StreamSet canonical(StreamSet streams) const;
+
+  std::vector<std::vector<std::uint32_t>> alike_;
+  std::vector<StreamRates> entries_;
+  std::vector<std::vector<std::uint32_t>> groups_;  // `alike_`, and every other GPU as a group of its own
+  std::vector<std::uint32_t> row_of_;               // [4^gpus]
+  std::vector<std::uint32_t> first_;                // [2 x gpus] where a stream's rate stands in a row
+  std::size_t row_size_ = 0;
+  std::vector<Rate> rates_;  // [1 + entries][groups][h2d and d2h alone, h2d and d2h where both are active]
+  bool complete_ = false;
+};
+
+}  // namespace tutti

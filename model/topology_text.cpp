@@ -1,0 +1,159 @@
+#include <fmt/format.h>
+
+#include "model/joined.hpp"
+#include "model/topology_yaml.hpp"
+
+namespace tutti {
+namespace {
+
+/// A text in double quotes.
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return result + '"';
+}
+
+std::string bandwidth_text(const Bandwidth& bandwidth) {
+  if (bandwidth.nominal == bandwidth.guaranteed) return to_string(bandwidth.nominal);
+  return fmt::format("{{nominal: {}, guaranteed: {}}}", to_string(bandwidth.nominal), to_string(bandwidth.guaranteed));
+}
+
+class Writer {
+ public:
+  explicit Writer(const Topology& machine) : machine_(machine) {}
+
+  std::string text() {
+    line("version: 1");
+    line("machine:");
+    line(fmt::format("  name: {}", machine_.name()));
+    add_provenance();
+    line("  vertices:");
+    for (const Vertex& vertex : machine_.vertices()) add_vertex(vertex);
+    line("  links:");
+    add_links();
+    add_shared();
+    add_options();
+    if (machine_.table() != nullptr) add_table(*machine_.table());
+    return std::move(text_);
+  }
+
+ private:
+  void line(std::string_view text) { text_.append(text).append("\n"); }
+  [[nodiscard]] const std::string& name(VertexId id) const { return machine_.vertex(id).name; }
+  [[nodiscard]] const std::string& gpu(std::uint32_t position) const { return name(machine_.gpus()[position]); }
+
+  void add_provenance() {
+    if (!machine_.provenance()) return;
+    const Provenance& from = *machine_.provenance();
+    line("  provenance:");
+    line(fmt::format("    date: {}", quoted(from.date)));
+    line(fmt::format("    host: {}", quoted(from.host)));
+    line(fmt::format("    fingerprint: {}", quoted(from.fingerprint)));
+    line(fmt::format("    combinations: {}", from.combinations));
+    line(fmt::format("    batches: {}", from.batches));
+    line(fmt::format("    repetitions: {}", from.repetitions));
+    line(fmt::format("    sizes: {}", quoted(from.sizes)));
+  }
+
+  void add_vertex(const Vertex& vertex) {
+    std::string text = fmt::format("    {}: {{kind: {}", vertex.name, to_string(vertex.kind));
+    if (vertex.kind == VertexKind::Gpu) text += fmt::format(", copy_engines: {}", vertex.copy_engines);
+    if (vertex.memory) text += fmt::format(", memory: {}", to_string(*vertex.memory));
+    if (!vertex.bus_id.empty()) text += fmt::format(", bus_id: {}", quoted(vertex.bus_id));
+    if (!vertex.uuid.empty()) text += fmt::format(", uuid: {}", quoted(vertex.uuid));
+    if (!vertex.domain.empty()) text += fmt::format(", domain: {}", vertex.domain);
+    line(text + "}");
+  }
+
+  void add_links() {
+    const auto links = machine_.links();
+    for (std::size_t i = 0; i < links.size(); ++i) {
+      const Link& link = links[i];
+      std::string text = fmt::format("    - {{from: {}, to: {}, bandwidth: {}", name(link.from), name(link.to),
+                                     bandwidth_text(link.bandwidth));
+      if (i + 1 < links.size() && links[i + 1].from == link.to && links[i + 1].to == link.from)
+        text += fmt::format(", back: {}", bandwidth_text(links[++i].bandwidth));
+      line(text + "}");
+    }
+  }
+
+  void add_shared() {
+    if (!machine_.shared().empty()) line("  shared:");
+    for (const SharedCapacity& shared : machine_.shared()) {
+      line(fmt::format("    - name: {}", shared.name));
+      line(fmt::format("      capacity: {}", bandwidth_text(shared.capacity)));
+      std::vector<std::string> members;
+      for (const CapacityMember& member : shared.members) {
+        const Link& link = machine_.link(member.link);
+        members.push_back(fmt::format("{{from: {}, to: {}{}}}", name(link.from), name(link.to),
+                                      member.cost == 1 ? "" : fmt::format(", cost: {}", member.cost)));
+      }
+      line(fmt::format("      members: [{}]", joined(members)));
+    }
+  }
+
+  void add_options() {
+    const SharingWeights& weights = machine_.weights();
+    line(fmt::format("  weights: {{h2d: {}, d2h: {}, peer: {}}}", weights.h2d, weights.d2h, weights.peer));
+    line(fmt::format("  peer_access: {}", peer_access_text()));
+    line(fmt::format("  setup: {{batch: {}, transfer: {}}}", to_string(machine_.setup().batch),
+         to_string(machine_.setup().transfer)));
+    line(fmt::format("  margin: {{relative: {}, absolute: {}}}", machine_.margin().relative,
+         to_string(machine_.margin().absolute)));
+    line(fmt::format("  staging: {{chunk: {}}}", to_string(machine_.staging_chunk())));
+  }
+
+  [[nodiscard]] std::string peer_access_text() const {
+    switch (machine_.peer_access().mode) {
+      case PeerAccess::Mode::All: return "all";
+      case PeerAccess::Mode::None: return "none";
+      case PeerAccess::Mode::SameDomain: return "same_domain";
+      case PeerAccess::Mode::Pairs: break;
+    }
+    std::vector<std::string> pairs;
+    for (const auto& [from, to] : machine_.peer_access().pairs)
+      pairs.push_back(fmt::format("[{}, {}]", name(from), name(to)));
+    return fmt::format("[{}]", joined(pairs));
+  }
+
+  void add_table(const MeasuredTable& table) {
+    if (!table.alike().empty()) line("  alike:");
+    for (const auto& group : table.alike()) {
+      std::vector<std::string> names;
+      for (const std::uint32_t position : group) names.push_back(gpu(position));
+      line(fmt::format("    - [{}]", joined(names)));
+    }
+    line("  table:");
+    for (const StreamRates& entry : table.entries()) {
+      std::vector<std::string> fields;
+      for (const Direction direction : {Direction::HostToDevice, Direction::DeviceToHost})
+        if (const std::string rates = rates_text(entry, direction); !rates.empty())
+          fields.push_back(fmt::format("{}: {{{}}}", to_string(direction), rates));
+      if (entry.source == RateSource::Interpolated) fields.emplace_back("source: interpolated");
+      line(fmt::format("    - {{{}}}", joined(fields)));
+    }
+  }
+
+  [[nodiscard]] std::string rates_text(const StreamRates& entry, Direction direction) const {
+    std::vector<std::string> rates;
+    const auto positions = positions_of(entry.streams);
+    for (std::size_t i = 0; i < positions.size(); ++i) {
+      const HostStream stream = HostStream::at(positions[i]);
+      if (stream.direction == direction)
+        rates.push_back(fmt::format("{}: {}", gpu(stream.gpu), to_string(GBps{entry.rates[i]})));
+    }
+    return joined(rates);
+  }
+
+  const Topology& machine_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string machine_yaml(const Topology& machine) { return Writer(machine).text(); }
+
+}  // namespace tutti
