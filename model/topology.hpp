@@ -52,6 +52,7 @@ struct Link {
   VertexId from;
   VertexId to;
   Bandwidth bandwidth;
+  std::optional<GBps> theoretical = {};  ///< what the link's standard promises, where known
 
   friend bool operator==(const Link&, const Link&) = default;
 };
@@ -216,6 +217,8 @@ struct LinkEntry {
   Bandwidth bandwidth;
   std::optional<Bandwidth> back;  ///< absent: one way
   Place place = {};
+  std::optional<GBps> theoretical = {};
+  std::optional<GBps> back_theoretical = {};
 };
 struct MemberEntry {
   std::string from;

@@ -74,13 +74,15 @@ void add_vertices(Topology::Parts& parts, std::span<const VertexEntry> entries) 
   }
 }
 
-void add_direction(Topology::Parts& parts, VertexId from, VertexId to, const Bandwidth& bandwidth, const Place& place) {
+void add_direction(Topology::Parts& parts, VertexId from, VertexId to, const Bandwidth& bandwidth,
+                   const std::optional<GBps>& theoretical, const Place& place) {
   check_bandwidth(bandwidth, place);
+  if (theoretical) check_positive(theoretical->value, place, "the theoretical bandwidth");
   if (!parts.link_by_ends.emplace(std::pair(from, to), LinkId(parts.links.size())).second) {
     fail(place, fmt::format("there are two links from '{}' to '{}'; write one with their joint bandwidth",
                             parts.vertices[from.index()].name, parts.vertices[to.index()].name));
   }
-  parts.links.push_back({from, to, bandwidth});
+  parts.links.push_back({from, to, bandwidth, theoretical});
 }
 
 void add_links(Topology::Parts& parts, std::span<const LinkEntry> entries) {
@@ -88,8 +90,8 @@ void add_links(Topology::Parts& parts, std::span<const LinkEntry> entries) {
     const VertexId from = resolve(parts, entry.from, entry.place);
     const VertexId to = resolve(parts, entry.to, entry.place);
     if (from == to) fail(entry.place, fmt::format("this link goes from '{}' to itself; name two vertices", entry.from));
-    add_direction(parts, from, to, entry.bandwidth, entry.place);
-    if (entry.back) add_direction(parts, to, from, *entry.back, entry.place);
+    add_direction(parts, from, to, entry.bandwidth, entry.theoretical, entry.place);
+    if (entry.back) add_direction(parts, to, from, *entry.back, entry.back_theoretical, entry.place);
   }
 }
 
@@ -373,7 +375,7 @@ TopologyBuilder::TopologyBuilder(const Topology& machine)
   const auto name = [&](VertexId id) { return machine.vertex(id).name; };
   for (const Vertex& vertex : machine.vertices()) vertices_.push_back({vertex});
   for (const Link& link : machine.links())
-    links_.push_back({name(link.from), name(link.to), link.bandwidth, std::nullopt});
+    links_.push_back({name(link.from), name(link.to), link.bandwidth, std::nullopt, {}, link.theoretical});
   for (const SharedCapacity& shared : machine.shared()) {
     shared_.push_back({shared.name, shared.capacity, {}});
     for (const CapacityMember& member : shared.members) {

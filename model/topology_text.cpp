@@ -16,9 +16,12 @@ std::string quoted(const std::string& text) {
   return result + '"';
 }
 
-std::string bandwidth_text(const Bandwidth& bandwidth) {
-  if (bandwidth.nominal == bandwidth.guaranteed) return to_string(bandwidth.nominal);
-  return fmt::format("{{nominal: {}, guaranteed: {}}}", to_string(bandwidth.nominal), to_string(bandwidth.guaranteed));
+std::string bandwidth_text(const Bandwidth& bandwidth, const std::optional<GBps>& theoretical = std::nullopt) {
+  if (bandwidth.nominal == bandwidth.guaranteed && !theoretical) return to_string(bandwidth.nominal);
+  std::string text = "{nominal: " + to_string(bandwidth.nominal);
+  if (bandwidth.nominal != bandwidth.guaranteed) text += ", guaranteed: " + to_string(bandwidth.guaranteed);
+  if (theoretical) text += ", theoretical: " + to_string(*theoretical);
+  return text + "}";
 }
 
 class Writer {
@@ -73,9 +76,11 @@ class Writer {
     for (std::size_t i = 0; i < links.size(); ++i) {
       const Link& link = links[i];
       std::string text = fmt::format("    - {{from: {}, to: {}, bandwidth: {}", name(link.from), name(link.to),
-                                     bandwidth_text(link.bandwidth));
-      if (i + 1 < links.size() && links[i + 1].from == link.to && links[i + 1].to == link.from)
-        text += fmt::format(", back: {}", bandwidth_text(links[++i].bandwidth));
+                                     bandwidth_text(link.bandwidth, link.theoretical));
+      if (i + 1 < links.size() && links[i + 1].from == link.to && links[i + 1].to == link.from) {
+        const Link& back = links[++i];
+        text += ", back: " + bandwidth_text(back.bandwidth, back.theoretical);
+      }
       line(text + "}");
     }
   }

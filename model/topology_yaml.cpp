@@ -20,13 +20,17 @@ VertexKind read_kind(const Node& node) {
                                suggestion(text, names)));
 }
 
-/// "8 GB/s", or {nominal: 8 GB/s, guaranteed: 7.8 GB/s}.
-Bandwidth read_bandwidth(const Node& node) {
+/// "8 GB/s", or {nominal: 8 GB/s, guaranteed: 7.8 GB/s, theoretical: 8.5 GB/s}.
+/// @param theoretical  where that goes; null where there is no such thing.
+Bandwidth read_bandwidth(const Node& node, std::optional<GBps>* theoretical = nullptr) {
   if (node.kind != Node::Kind::Map) {
     const GBps rate = read_rate(node);
     return {rate, rate};
   }
-  const Fields fields(node, "a bandwidth", {"nominal", "guaranteed"});
+  const Fields fields = theoretical == nullptr ? Fields(node, "a bandwidth", {"nominal", "guaranteed"})
+                                               : Fields(node, "a bandwidth", {"nominal", "guaranteed", "theoretical"});
+  if (theoretical != nullptr && fields.find("theoretical") != nullptr)
+    *theoretical = read_rate(*fields.find("theoretical"));
   const GBps nominal = read_rate(fields.require("nominal"));
   const Node* guaranteed = fields.find("guaranteed");
   return {nominal, guaranteed == nullptr ? nominal : read_rate(*guaranteed)};
@@ -73,8 +77,8 @@ LinkEntry read_link(const Node& node) {
   LinkEntry link;
   link.from = read_id(fields.require("from"));
   link.to = read_id(fields.require("to"));
-  link.bandwidth = read_bandwidth(fields.require("bandwidth"));
-  if (const Node* back = fields.find("back")) link.back = read_bandwidth(*back);
+  link.bandwidth = read_bandwidth(fields.require("bandwidth"), &link.theoretical);
+  if (const Node* back = fields.find("back")) link.back = read_bandwidth(*back, &link.back_theoretical);
   link.place = node.place;
   return link;
 }

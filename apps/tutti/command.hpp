@@ -18,6 +18,7 @@ enum ExitCode : int {
   kNegative = 1,  ///< not schedulable, a deadline missed
   kUsage = 2,     ///< usage or invalid input
   kTrouble = 3,   ///< machine, driver, host or a user's kernel
+  kDrifted = 4,   ///< the calibration does not hold any more
   kInterrupted = 130,
 };
 
@@ -32,6 +33,8 @@ void add_predict(CLI::App& parser, int& exit_code);
 void add_check(CLI::App& parser, int& exit_code);
 void add_compare(CLI::App& parser, int& exit_code);
 void add_run(CLI::App& parser, int& exit_code);
+void add_calibrate(CLI::App& parser, int& exit_code);
+void add_topology(CLI::App& parser, int& exit_code);
 
 /// What the subcommands that read a file have in common.
 struct FileOptions {

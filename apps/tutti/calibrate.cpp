@@ -1,0 +1,281 @@
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "apps/table.hpp"
+#include "apps/tutti/command.hpp"
+#include "apps/tutti/measured_json.hpp"
+#include "apps/tutti/report.hpp"
+#include "model/calibration.hpp"
+#include "model/measurement_plan.hpp"
+#include "model/topology_yaml.hpp"
+
+namespace tutti {
+namespace {
+
+struct CalibrateOptions {
+  std::string from, out, plan, check;
+  std::optional<std::string> machine;
+  bool json = false;
+};
+
+constexpr std::size_t kWorstShown = 5;
+
+Json errors_json(const Comparison& comparison) {
+  const auto summary = [](const std::vector<double>& errors) -> Json {
+    if (errors.empty()) return nullptr;
+    return {{"count", errors.size()},
+            {"median", quantile(errors, 0.5)},
+            {"p90", quantile(errors, 0.9)},
+            {"p95", quantile(errors, 0.95)},
+            {"worst", quantile(errors, 1)}};
+  };
+  return {{"rates", summary(comparison.rate_errors())}, {"batch_lengths", summary(comparison.length_errors())}};
+}
+
+Json combination_json(StreamSet streams) {
+  Json list = Json::array();
+  for (const std::uint32_t position : positions_of(streams)) {
+    const auto [gpu, direction] = HostStream::at(position);
+    list.push_back({{"gpu", gpu}, {"direction", to_string(direction)}});
+  }
+  return list;
+}
+
+Json residuals_json(const Comparison& comparison) {
+  Json list = Json::array();
+  for (const Residual& residual : comparison.rates)
+    list.push_back({{"streams", combination_json(residual.streams)},
+                    {"measured_gbps", residual.measured},
+                    {"predicted_gbps", residual.predicted},
+                    {"rates_from", to_string(residual.source)},
+                    {"worst_deviation", residual.worst()}});
+  return list;
+}
+
+Json batches_json(const Comparison& comparison) {
+  Json list = Json::array();
+  for (const BatchResidual& batch : comparison.batches)
+    list.push_back({{"place", batch.place},
+                    {"measured_ms", batch.measured_ms},
+                    {"predicted_ms", batch.predicted_ms},
+                    {"deviation", batch.deviation()},
+                    {"stream_deviations", batch.streams}});
+  return list;
+}
+
+std::string percent(double value) { return fmt::format("{:.1f} %", 100 * value); }
+
+/// One row a model: how far off rates and batch lengths are.
+std::string errors_text(const std::vector<std::pair<std::string, const Comparison*>>& models) {
+  Table table({"off by", "of", "median", "90 %", "95 %", "worst"});
+  table.align_left(0);
+  const auto add = [&](const std::string& what, const std::vector<double>& errors) {
+    if (errors.empty()) return;
+    table.add({what, fmt::to_string(errors.size()), percent(quantile(errors, 0.5)), percent(quantile(errors, 0.9)),
+               percent(quantile(errors, 0.95)), percent(quantile(errors, 1))});
+  };
+  for (const auto& [name, comparison] : models) add("rates, " + name, comparison->rate_errors());
+  for (const auto& [name, comparison] : models) add("batch lengths, " + name, comparison->length_errors());
+  return table.text();
+}
+
+std::string worst_text(const Comparison& comparison, std::size_t most) {
+  std::vector<const Residual*> worst;
+  for (const Residual& residual : comparison.rates) worst.push_back(&residual);
+  std::stable_sort(worst.begin(), worst.end(),
+                   [](auto* a, auto* b) { return std::abs(a->worst()) > std::abs(b->worst()); });
+  worst.resize(std::min(most, worst.size()));
+  Table table({"combination", "measured GB/s", "predicted GB/s", "rates from", "off by"});
+  for (const std::size_t column : {1U, 2U, 3U}) table.align_left(column);
+  for (const Residual* residual : worst)
+    table.add({streams_text(residual->streams), rates_text(residual->streams, residual->measured),
+               rates_text(residual->streams, residual->predicted),
+               to_string(residual->source), percent(residual->worst())});
+  return table.text();
+}
+
+std::string list_text(const std::string& title, const std::vector<std::string>& sentences) {
+  if (sentences.empty()) return "";
+  std::string text = fmt::format("\n{}:\n", title);
+  for (const std::string& sentence : sentences) text += "  " + sentence + "\n";
+  return text;
+}
+
+/// Writes a file beside its place and moves it there, so that there is never half a file.
+std::optional<Error> write_file(const std::string& path, const std::string& text) {
+  const std::string beside = path + ".new";
+  {
+    std::ofstream stream(beside, std::ios::binary);
+    stream << text;
+    stream.flush();
+    if (!stream) return Error{ErrorCode::InvalidInput, path + ": this cannot be written; name a file in a folder of yours", {}};
+  }
+  std::error_code error;
+  std::filesystem::rename(beside, path, error);
+  if (!error) return std::nullopt;
+  std::filesystem::remove(beside, error);
+  return Error{ErrorCode::InvalidInput, path + ": this cannot be written; name a file in a folder of yours", {}};
+}
+
+Expected<std::optional<Topology>> base_machine(const CalibrateOptions& options) {
+  if (!options.machine) return std::nullopt;
+  return load_machine(*options.machine).map([](Topology machine) { return std::optional(std::move(machine)); });
+}
+
+int calibrate_from(const CalibrateOptions& options) {
+  auto file = load_measurements(options.from);
+  if (!file) return report_error(file.error());
+  const auto base = base_machine(options);
+  if (!base) return report_error(base.error());
+  auto calibration = calibrate(file->measurements, *base);
+  if (!calibration) {
+    Error error = calibration.error();
+    error.message = options.from + ": " + error.message;
+    for (const std::string& sentence : file->left_out) error.message += "\n  left out: " + sentence;
+    return report_error(error);
+  }
+  std::vector<std::string> left_out = file->left_out;
+  left_out.insert(left_out.end(), calibration->left_out.begin(), calibration->left_out.end());
+  if (const auto error = write_file(options.out, machine_yaml(calibration->machine))) return report_error(*error);
+  const Provenance& provenance = *calibration->machine.provenance();
+  if (options.json) {
+    const Json json{{"schema_version", 1},
+                    {"machine", calibration->machine.name()},
+                    {"out", options.out},
+                    {"fingerprint", provenance.fingerprint},
+                    {"noise", calibration->noise},
+                    {"errors",
+                     {{"plain_model", errors_json(calibration->by_plain)},
+                      {"graph", errors_json(calibration->by_graph)},
+                      {"table", errors_json(calibration->by_table)}}},
+                    {"residuals", residuals_json(calibration->by_graph)},
+                    {"undetermined", calibration->undetermined},
+                    {"left_out", left_out}};
+    fmt::print("{}\n", json.dump(2));
+    return kFine;
+  }
+  fmt::print("{}: {} from {} combinations and {} batches of {} (fingerprint {})\n\n{}\n"
+             "The combinations that the graph alone explains worst:\n{}",
+             options.out, calibration->machine.name(), provenance.combinations, provenance.batches,
+             provenance.host.empty() ? "an unnamed host" : provenance.host, provenance.fingerprint,
+             errors_text({{"links and one total per direction", &calibration->by_plain},
+                          {"the graph", &calibration->by_graph},
+                          {"the table", &calibration->by_table}}),
+             worst_text(calibration->by_graph, kWorstShown));
+  fmt::print("\nmeasured rates scatter by {} around the truth\n", percent(calibration->noise));
+  if (provenance.batches > 0)
+    fmt::print("batches take {} before data moves, and run {} {} than steady rates\n",
+               to_string(calibration->machine.setup().batch), percent(std::abs(calibration->batch_speed)),
+               calibration->batch_speed < 0 ? "slower" : "faster");
+  fmt::print("{}{}", list_text("What the measurements cannot tell", calibration->undetermined),
+             list_text("Left out", left_out));
+  return kFine;
+}
+
+int calibrate_check(const CalibrateOptions& options) {
+  if (!options.machine) return report_error({ErrorCode::InvalidInput, "--check needs --machine MACHINE.yaml, the calibrated machine", {}});
+  const auto machine = load_machine(*options.machine);
+  if (!machine) return report_error(machine.error());
+  auto file = load_measurements(options.check);
+  if (!file) return report_error(file.error());
+  if (file->measurements.gpus() > machine->gpus().size() || machine->memories().empty())
+    return report_error({ErrorCode::InvalidInput,
+                         fmt::format("{}: gpu {} was measured, and the machine '{}' has {} GPUs; name the machine that "
+                                     "was measured",
+                                     options.check, file->measurements.gpus() - 1, machine->name(),
+                                     machine->gpus().size()),
+                         {}});
+  const CleanMeasurements measured = clean(file->measurements);
+  if (measured.combinations.empty() && measured.batches.empty())
+    return report_error({ErrorCode::InvalidInput, options.check + ": there is nothing to compare; measure some rates", {}});
+  const Comparison now = compare_with(*machine, measured);
+  const Comparison plain = compare_with(plain_model(*machine), measured);
+  const auto moved = find_drift(now);
+  std::vector<std::string> left_out = file->left_out;
+  left_out.insert(left_out.end(), measured.left_out.begin(), measured.left_out.end());
+  if (options.json) {
+    Json list = Json::array();
+    for (const Moved& what : moved)
+      list.push_back({{"what", what.what}, {"calibrated", what.before}, {"measured", what.now}});
+    const Json json{{"schema_version", 1},
+                    {"holds", moved.empty()},
+                    {"moved", list},
+                    {"errors", {{"plain_model", errors_json(plain)}, {"machine", errors_json(now)}}},
+                    {"residuals", residuals_json(now)},
+                    {"batches", batches_json(now)},
+                    {"left_out", left_out}};
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    fmt::print("{}\n\n{}\nThe combinations that are furthest off:\n{}",
+               moved.empty() ? "the calibration holds" : "the calibration does NOT hold any more",
+               errors_text({{"links and one total per direction", &plain}, {machine->name(), &now}}),
+               worst_text(now, kWorstShown));
+    if (!moved.empty()) {
+      Table table({"what moved", "calibrated", "measured", "by"});
+      for (const Moved& what : moved)
+        table.add({what.what, fmt::format("{:.2f}", what.before), fmt::format("{:.2f}", what.now),
+                   fmt::format("{:+.1f} %", 100 * (what.now / what.before - 1))});
+      fmt::print("\n{}", table.text());
+    }
+    fmt::print("{}", list_text("Left out", left_out));
+  }
+  return moved.empty() ? kFine : kDrifted;
+}
+
+int calibrate_plan(const CalibrateOptions& options) {
+  const auto machine = load_machine(options.plan);
+  if (!machine) return report_error(machine.error());
+  const auto plan = plan_measurements(*machine);
+  if (!plan) return report_error({plan.error().code, options.plan + ": " + plan.error().message, {}});
+  if (options.json) {
+    Json list = Json::array();
+    for (const StreamSet streams : plan->combinations) list.push_back({{"streams", combination_json(streams)}});
+    const Json json{{"schema_version", 1},
+                    {"machine", machine->name()},
+                    {"each_ms", to_ms(plan->each)},
+                    {"repetitions", plan->repetitions},
+                    {"total_ms", to_ms(plan->total())},
+                    {"combinations", list}};
+    fmt::print("{}\n", json.dump(2));
+    return kFine;
+  }
+  fmt::print("{} combinations of {}, {} times {} each: {:.0f} s\n", plan->combinations.size(), machine->name(),
+             plan->repetitions, to_string(plan->each), to_ms(plan->total()) / 1e3);
+  for (const StreamSet streams : plan->combinations) fmt::print("  {}\n", streams_text(streams));
+  return kFine;
+}
+
+int run_calibrate(const CalibrateOptions& options) {
+  const int chosen = (options.from.empty() ? 0 : 1) + (options.plan.empty() ? 0 : 1) + (options.check.empty() ? 0 : 1);
+  if (chosen != 1)
+    return report_error({ErrorCode::InvalidInput, "give one of --from, --plan and --check; 'tutti calibrate --help' tells what they do", {}});
+  if (options.from.empty() != options.out.empty())
+    return report_error({ErrorCode::InvalidInput, "--from MEASURED.json and --out MACHINE.yaml go together", {}});
+  if (!options.from.empty()) return calibrate_from(options);
+  return options.plan.empty() ? calibrate_check(options) : calibrate_plan(options);
+}
+
+}  // namespace
+
+void add_calibrate(CLI::App& parser, int& exit_code) {
+  CLI::App* command = parser.add_subcommand("calibrate", "find a machine's bandwidths from measured rates, and whether they still hold");
+  command->footer(
+      "Exit codes: 0 fine, 2 usage or invalid input, 4 the calibration does not hold any more.\n"
+      "Examples:\n"
+      "  tutti calibrate --plan configs/machines/h200x4.yaml\n"
+      "  tutti calibrate --from measured.json --out machine.yaml\n"
+      "  tutti calibrate --check measured-today.json --machine machine.yaml");
+  auto options = std::make_shared<CalibrateOptions>();
+  command->add_option("--from", options->from, "measured rates, JSON: fit a machine to them");
+  command->add_option("--out", options->out, "machine file to write");
+  command->add_option("--machine", options->machine, "with --from: what is known of the machine; with --check: the calibrated machine");
+  command->add_option("--check", options->check, "measured rates, JSON: does the machine's calibration still hold?");
+  command->add_option("--plan", options->plan, "machine file: list the combinations that are worth measuring");
+  command->add_flag("--json", options->json, "print one JSON object");
+  command->callback([options, &exit_code] { exit_code = run_calibrate(*options); });
+}
+
+}  // namespace tutti

@@ -1,0 +1,183 @@
+#include "apps/tutti/measured_json.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "model/document.hpp"
+
+namespace tutti {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uintmax_t kLargest = 64U << 20;
+
+/// A number above 0, also in a string; nothing where the cell holds something else ("N/A", null, 0).
+std::optional<double> positive(const Json& cell) {
+  double value = 0;
+  if (cell.is_number()) {
+    value = cell.get<double>();
+  } else if (cell.is_string()) {
+    const auto& text = cell.get_ref<const std::string&>();
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  }
+  if (!(value > 0) || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+class Reader {
+ public:
+  Reader(const std::string& path, const Json& document) : path_(path), document_(document) {}
+
+  MeasuredFile read() {
+    if (!document_.is_object()) refuse("", "the file is no JSON object; write {\"steady_state\": [...]}");
+    Measurements& measurements = file_.measurements;
+    measurements.host = text_of("machine");
+    measurements.date = text_of("date");
+    measurements.sizes = text_of("sizes");
+    if (!document_.contains("steady_state"))
+      refuse("", "there is no 'steady_state'; it is the list of measured combinations");
+    each("steady_state", [&](const std::string& at, const Json& entry) { read_rates(at, entry); });
+    if (document_.contains("batches_all_at_once"))
+      each("batches_all_at_once", [&](const std::string& at, const Json& entry) { read_batch(at, entry); });
+    return std::move(file_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& at, const std::string& sentence) const {
+    throw InputError{{ErrorCode::InvalidInput,
+                      fmt::format("{}: {}{}{}", path_, at, at.empty() ? "" : ": ", sentence),
+                      {}}};
+  }
+
+  void leave_out(const std::string& at, const std::string& sentence) { file_.left_out.push_back(at + ": " + sentence); }
+
+  [[nodiscard]] std::string text_of(const char* key) const {
+    const auto found = document_.find(key);
+    if (found == document_.end()) return "";
+    return found->is_string() ? found->get<std::string>() : found->dump();
+  }
+
+  template <class Read>
+  void each(const char* key, Read read) {
+    const Json& list = document_.at(key);
+    if (!list.is_array()) refuse(key, "this is no list; write [...]");
+    for (std::size_t i = 0; i < list.size(); ++i) read(fmt::format("{}[{}]", key, i), list[i]);
+  }
+
+  const Json& field(const std::string& at, const Json& entry, const char* key) const {
+    if (!entry.is_object()) refuse(at, fmt::format("this is no object; it has the key '{}'", key));
+    const auto found = entry.find(key);
+    if (found == entry.end()) refuse(at, fmt::format("there is no '{}'", key));
+    return *found;
+  }
+
+  const Json& streams_of(const std::string& at, const Json& entry) const {
+    const Json& streams = field(at, entry, "streams");
+    if (!streams.is_array() || streams.empty())
+      refuse(at, "'streams' names no stream; write [{\"gpu\": 0, \"direction\": \"h2d\"}]");
+    return streams;
+  }
+
+  [[nodiscard]] HostStream read_stream(const std::string& at, const Json& entry) const {
+    const Json& gpu = field(at, entry, "gpu");
+    const std::int64_t position = gpu.is_number_integer() ? gpu.get<std::int64_t>() : -1;
+    if (position < 0 || position >= static_cast<std::int64_t>(MeasuredTable::kMostGpus))
+      refuse(at, fmt::format("'gpu' is {}; it is a position from 0 to {}", gpu.dump(), MeasuredTable::kMostGpus - 1));
+    const Json& direction = field(at, entry, "direction");
+    for (const Direction known : {Direction::HostToDevice, Direction::DeviceToHost})
+      if (direction == to_string(known)) return {static_cast<std::uint32_t>(position), known};
+    refuse(at, fmt::format("'direction' is {}; it is h2d or d2h", direction.dump()));
+  }
+
+  void read_rates(const std::string& at, const Json& entry) {
+    const Json& streams = streams_of(at, entry);
+    const Json& cells = field(at, entry, "gbps");
+    if (!cells.is_array() || cells.size() != streams.size())
+      refuse(at, fmt::format("'gbps' has one rate for each of the {} streams", streams.size()));
+    std::vector<std::pair<std::uint32_t, double>> rates;
+    StreamSet set = 0;
+    bool usable = true;
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      const std::uint32_t position = read_stream(at, streams[i]).position();
+      if ((set >> position & 1U) != 0) refuse(at, fmt::format("{} stands twice", streams_text(StreamSet{1} << position)));
+      set |= StreamSet{1} << position;
+      const auto rate = positive(cells[i]);
+      if (!rate) leave_out(at, fmt::format("{} has the rate {}, which is no number above 0",
+                                           streams_text(StreamSet{1} << position), cells[i].dump()));
+      usable = usable && rate;
+      rates.emplace_back(position, rate.value_or(0));
+    }
+    if (!usable) return;
+    std::sort(rates.begin(), rates.end());
+    MeasuredRates& measured = file_.measurements.rates.emplace_back();
+    measured.streams = set;
+    measured.place = at;
+    for (const auto& [position, rate] : rates) measured.rates.push_back(rate);
+  }
+
+  void read_batch(const std::string& at, const Json& entry) {
+    MeasuredBatch batch{{}, at};
+    StreamSet set = 0;
+    for (const Json& item : streams_of(at, entry)) {
+      const HostStream stream = read_stream(at, item);
+      const StreamSet bit = StreamSet{1} << stream.position();
+      if ((set & bit) != 0) refuse(at, fmt::format("{} stands twice", streams_text(bit)));
+      set |= bit;
+      const auto bytes = positive(field(at, item, "bytes"));
+      const auto finish = positive(field(at, item, "finish_us"));
+      constexpr double kMost = 9e15;
+      if (!bytes || *bytes > kMost || *bytes != std::floor(*bytes) || !finish || *finish > kMost)
+        return leave_out(at, fmt::format("{} has 'bytes' {} and 'finish_us' {}, which are no numbers above 0",
+                                         streams_text(bit), item.at("bytes").dump(), item.at("finish_us").dump()));
+      batch.streams.push_back({stream, *bytes, *finish * 1e3});
+    }
+    file_.measurements.batches.push_back(std::move(batch));
+  }
+
+  const std::string& path_;
+  const Json& document_;
+  MeasuredFile file_;
+};
+
+/// The line of a byte in a text, from 1.
+int line_of(const std::string& text, std::size_t byte) {
+  return 1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(std::min(byte, text.size())), '\n'));
+}
+
+}  // namespace
+
+Expected<MeasuredFile> load_measurements(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::string text;
+  if (stream) {
+    text.resize(kLargest + 1);
+    stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+    if (stream.bad() || (stream.gcount() == 0 && !stream.eof())) return invalid_input(path + ": this cannot be read");
+    text.resize(static_cast<std::size_t>(stream.gcount()));
+  } else {
+    return invalid_input(path + ": there is no such file, or it cannot be read");
+  }
+  if (text.size() > kLargest) return invalid_input(path + ": above 64 MiB; measure fewer combinations");
+  return reading([&] {
+    Json document;
+    try {
+      document = Json::parse(text);
+    } catch (const Json::parse_error& error) {
+      throw InputError{{ErrorCode::InvalidInput,
+                        "this is no JSON; NaN and comments are none either",
+                        {path, line_of(text, error.byte), 1}}};
+    }
+    return Reader(path, document).read();
+  });
+}
+
+}  // namespace tutti

@@ -1,0 +1,26 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "model/error.hpp"
+#include "model/measurement.hpp"
+
+namespace tutti {
+
+/// What a file of measurements holds, and what of it could not be read.
+struct MeasuredFile {
+  Measurements measurements;
+  std::vector<std::string> left_out;  ///< a sentence for each combination or batch
+};
+
+/// Reads measured rates in JSON:
+///   {"machine": "...", "date": "...", "sizes": "...",
+///    "steady_state": [{"streams": [{"gpu": 0, "direction": "h2d"}, ...], "gbps": [55.4, ...]}, ...],
+///    "batches_all_at_once": [{"streams": [{"gpu": 0, "direction": "d2h", "bytes": 1, "finish_us": 1.0}, ...]}, ...]}
+/// Only `steady_state` must be there. The same combination may stand several times: repetitions. Numbers may be
+/// written as strings; a combination with a cell that is no number above 0 is left out.
+/// @errors InvalidInput with the place: unreadable, above 64 MiB, no JSON, another form, a direction or GPU that cannot
+///         be, a stream twice in one combination.
+[[nodiscard]] Expected<MeasuredFile> load_measurements(const std::string& path);
+
+}  // namespace tutti

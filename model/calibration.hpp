@@ -1,0 +1,35 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/comparison.hpp"
+
+namespace tutti {
+
+/// A calibrated machine, and how well it fits.
+struct Calibration {
+  Topology machine;          ///< graph, guaranteed bandwidths, table, set-up time and provenance
+  Comparison by_graph;       ///< the machine without its table
+  Comparison by_plain;       ///< `plain_model`
+  Comparison by_table;       ///< the machine
+  double noise = 0;          ///< relative spread of a measured rate, as found
+  double batch_speed = 0;    ///< how much faster batches ran than steady rates, relative
+  std::vector<std::string> left_out;      ///< measurements that could not be used
+  std::vector<std::string> undetermined;  ///< what the measurements cannot tell
+};
+
+/// Finds the machine that measurements come from.
+///
+/// The graph is fitted (`fit_graph`); bandwidths are guaranteed that no measured combination, no repetition of one and
+/// no row of the table undercuts; all combinations get corrected rates (`RateCorrections`); GPUs whose exchange changes
+/// none of them are alike; each combination, up to such exchanges, becomes a row of the table. Same measurements, same
+/// machine.
+///
+/// @param base  what is known already: vertices, links, domains; its bandwidths to and from the first memory are
+///              replaced. Absent: one memory and one processor, each GPU on a link of its own.
+/// @errors InvalidInput: nothing to use, a GPU that the machine does not have, a stream that is never measured, more
+///         than 8 GPUs.
+[[nodiscard]] Expected<Calibration> calibrate(const Measurements& measurements, const std::optional<Topology>& base);
+
+}  // namespace tutti

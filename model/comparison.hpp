@@ -1,0 +1,67 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "model/measurement.hpp"
+#include "model/topology.hpp"
+
+namespace tutti {
+
+/// A combination as it was measured, and what a machine says of it.
+struct Residual {
+  StreamSet streams = 0;
+  std::vector<double> measured;   ///< GB/s, in the order of positions
+  std::vector<double> predicted;  ///< GB/s
+  RateSource source = RateSource::Graph;
+
+  /// The largest relative deviation of a stream's prediction, with its sign.
+  [[nodiscard]] double worst() const;
+};
+
+/// How long a batch took, all streams started at once, and what a machine says of it.
+struct BatchResidual {
+  std::string place;
+  double measured_ms = 0;
+  double predicted_ms = 0;
+  std::vector<double> streams;  ///< relative deviation of each stream's finish
+
+  [[nodiscard]] double deviation() const { return predicted_ms / measured_ms - 1; }
+};
+
+/// A measurement set beside what a machine predicts.
+struct Comparison {
+  std::vector<Residual> rates;        ///< in rising order of `streams`
+  std::vector<BatchResidual> batches;
+
+  /// |predicted / measured - 1| of every rate; of every batch's length.
+  [[nodiscard]] std::vector<double> rate_errors() const;
+  [[nodiscard]] std::vector<double> length_errors() const;
+};
+
+/// What a machine predicts of measurements, with nominal bandwidths.
+/// @pre the measurements name GPUs of the machine, and every stream has a way.
+[[nodiscard]] Comparison compare_with(const Topology& machine, const CleanMeasurements& measurements);
+
+/// The same machine as the published kind of model sees it: links and one total for each direction, plain max-min; no
+/// shared capacities, no weights, no table.
+/// @source [VMS14] section 3.
+[[nodiscard]] Topology plain_model(const Topology& machine);
+
+/// The value that a share of the values stay below, 0 to 1; by linear interpolation. 0 of none.
+[[nodiscard]] double quantile(std::vector<double> values, double share);
+
+/// A part of a machine that does not do any more what its calibration says.
+struct Moved {
+  std::string what;
+  double before = 0;  ///< GB/s
+  double now = 0;     ///< GB/s
+};
+
+/// Whether a calibration still holds: what moved, the largest first; empty where it holds.
+///
+/// A rate counts as moved where it is off by more than three times the noise and 5 %. Single streams, streams over all
+/// combinations that they are in, and totals of combinations are looked at; a combination whose rate was never
+/// measured must be off by four times as much.
+[[nodiscard]] std::vector<Moved> find_drift(const Comparison& now);
+
+}  // namespace tutti

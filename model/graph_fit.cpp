@@ -1,0 +1,422 @@
+#include "model/graph_fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "model/bounded_least_squares.hpp"
+#include "model/joined.hpp"
+#include "model/steady_rates.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr double kLarge = 0.02;   // residuals beyond this count linearly
+constexpr double kPays = 0.95;    // a capacity is kept where the loss falls below this part of what it was
+constexpr double kStep = 1e-5;    // of the logarithm of an unknown, for slopes
+constexpr int kRounds = 60;
+constexpr double kDigits = 1e4;   // unknowns are rounded to five digits
+
+/// Five digits: more than any measurement has, and short in the file.
+double rounded(double value) {
+  const double scale = kDigits / std::pow(10, std::floor(std::log10(value)));
+  return std::round(value * scale) / scale;
+}
+
+/// A machine's numbers that can be changed, and the machine that they make.
+struct Draft {
+  Topology base;
+  std::vector<LinkEntry> links;
+  std::vector<SharedEntry> shared;
+  SharingWeights weights;
+
+  explicit Draft(const Topology& machine) : base(machine), weights(machine.weights()) {
+    const auto name = [&](VertexId id) { return machine.vertex(id).name; };
+    const auto plain = [](const Bandwidth& bandwidth) { return Bandwidth{bandwidth.nominal, bandwidth.nominal}; };
+    for (const Link& link : machine.links())
+      links.push_back({name(link.from), name(link.to), plain(link.bandwidth), std::nullopt, {}, link.theoretical});
+    for (const SharedCapacity& capacity : machine.shared()) {
+      shared.push_back({capacity.name, plain(capacity.capacity), {}});
+      for (const CapacityMember& member : capacity.members) {
+        const Link& link = machine.link(member.link);
+        shared.back().members.push_back({name(link.from), name(link.to), member.cost});
+      }
+    }
+  }
+
+  [[nodiscard]] Topology build() const {
+    return TopologyBuilder(base).links(links).shared(shared).weights(weights).build().value();
+  }
+};
+
+/// One number to find; several places of the draft may hang on it.
+struct Unknown {
+  std::string name;
+  double value;
+  double low, high;
+  std::function<void(Draft&, double)> write;
+};
+
+void set_bandwidth(Bandwidth& bandwidth, double value) { bandwidth = {{value}, {value}}; }
+
+/// A link of the routes between the memory and the GPUs.
+struct RouteLink {
+  LinkId link;
+  StreamSet streams = 0;  // that cross it
+};
+
+class Fit {
+ public:
+  Fit(const Topology& machine, const std::vector<Combination>& combinations)
+      : combinations_(&combinations), draft_(machine) {
+    find_route_links();
+    add_links();
+    add_shared();
+    unknowns_.push_back({"the weight of d2h against h2d", 1.5, 0.05, 20,
+                         [](Draft& draft, double value) { draft.weights.d2h = value * draft.weights.h2d; }});
+  }
+
+  GraphFit run() {
+    improve();
+    for (const auto& candidate : {&Fit::both_ways, &Fit::each_both_ways, &Fit::reads_behind_writes}) try_out(candidate);
+    improve();
+    for (Unknown& unknown : unknowns_) unknown.value = rounded(unknown.value);
+    GraphFit result{rounded_machine(), {}};
+    find_undetermined(result);
+    return result;
+  }
+
+ private:
+  // ---- what is unknown
+
+  void find_route_links() {
+    const Topology& machine = draft_.base;
+    std::map<LinkId, StreamSet> streams_of;
+    StreamSet measured = 0;
+    for (const Combination& combination : *combinations_) measured |= combination.streams;
+    for (const std::uint32_t position : positions_of(measured)) {
+      const auto [gpu, direction] = HostStream::at(position);
+      VertexId from = machine.memories().front();
+      VertexId to = machine.gpus()[gpu];
+      if (direction == Direction::DeviceToHost) std::swap(from, to);
+      for (const LinkId link : machine.route(from, to)) streams_of[link] |= StreamSet{1} << position;
+    }
+    for (const auto& [link, streams] : streams_of) route_links_.push_back({link, streams});
+  }
+
+  [[nodiscard]] std::string link_name(LinkId id) const {
+    const LinkEntry& link = draft_.links[id.index()];
+    return fmt::format("the link {} -> {}", link.from, link.to);
+  }
+
+  /// The most that some combination moves over these streams, each byte at its stream's cost.
+  template <class Cost>
+  [[nodiscard]] double most_seen(Cost cost) const {
+    double most = 0;
+    for (const Combination& combination : *combinations_) {
+      const auto positions = positions_of(combination.streams);
+      double sum = 0;
+      for (std::size_t i = 0; i < positions.size(); ++i) sum += cost(positions[i]) * combination.rates[i];
+      most = std::max(most, sum);
+    }
+    return most;
+  }
+
+  void add_unknown(std::string name, double value, std::function<void(Draft&, double)> write) {
+    unknowns_.push_back({std::move(name), value, value / 30, value * 30, std::move(write)});
+  }
+
+  void add_links() {
+    for (const auto& [link, streams] : route_links_) {
+      const double seen = most_seen([s = streams](std::uint32_t position) { return s >> position & 1U; });
+      add_unknown(link_name(link), seen, [link = link](Draft& draft, double value) {
+        set_bandwidth(draft.links[link.index()].bandwidth, value);
+      });
+    }
+  }
+
+  /// Shared capacities that the machine has already: their figures are unknown, their members are not.
+  void add_shared() {
+    for (std::size_t s = 0; s < draft_.shared.size(); ++s) {
+      const SharedEntry& shared = draft_.shared[s];
+      add_unknown("the shared capacity " + shared.name, shared.capacity.nominal.value, [s](Draft& draft, double value) {
+        set_bandwidth(draft.shared[s].capacity, value);
+      });
+      for (std::size_t m = 1; m < shared.members.size(); ++m) {
+        add_unknown(fmt::format("the cost of {} -> {} in {}", shared.members[m].from, shared.members[m].to, shared.name),
+                    shared.members[m].cost,
+                    [s, m](Draft& draft, double value) { draft.shared[s].members[m].cost = value; });
+      }
+    }
+  }
+
+  // ---- shapes of shared capacities to try
+
+  /// Adds shared capacities of one shape with one bandwidth, as a part of the most that was seen, and one cost.
+  struct Shape {
+    std::string name;
+    bool by_link = false;  // each part is as large as its link
+    struct Part {
+      std::string name;
+      LinkId link;             // at cost 1
+      StreamSet streams;       // of that link
+      LinkId costly;           // at the unknown cost
+      StreamSet costly_streams;
+    };
+    std::vector<Part> parts;
+  };
+
+  [[nodiscard]] std::vector<std::pair<RouteLink, RouteLink>> opposite_links() const {
+    std::vector<std::pair<RouteLink, RouteLink>> pairs;
+    for (const RouteLink& out : route_links_)
+      for (const RouteLink& back : route_links_) {
+        const Link& a = draft_.base.link(out.link);
+        const Link& b = draft_.base.link(back.link);
+        const bool downwards = (out.streams & 0x5555'5555U) != 0;  // away from the memory
+        if (downwards && a.from == b.to && a.to == b.from) pairs.emplace_back(out, back);
+      }
+    return pairs;
+  }
+
+  [[nodiscard]] bool is_leaf(const RouteLink& link) const {
+    return draft_.base.vertex(draft_.base.link(link.link).to).kind == VertexKind::Gpu;
+  }
+
+  [[nodiscard]] std::vector<Shape> both_ways() const {
+    std::vector<Shape> shapes;
+    for (const auto& [out, back] : opposite_links()) {
+      if (is_leaf(out)) continue;
+      const LinkEntry& link = draft_.links[out.link.index()];
+      const std::string name = fmt::format("{}-{}-both-ways", link.from, link.to);
+      shapes.push_back({name, false, {{name, out.link, out.streams, back.link, back.streams}}});
+    }
+    return shapes;
+  }
+
+  [[nodiscard]] std::vector<Shape> each_both_ways() const {
+    Shape shape{"gpus-both-ways", true, {}};
+    for (const auto& [out, back] : opposite_links()) {
+      if (!is_leaf(out)) continue;
+      const std::string name = draft_.links[out.link.index()].to + "-both-ways";
+      shape.parts.push_back({name, out.link, out.streams, back.link, back.streams});
+    }
+    return {shape};
+  }
+
+  [[nodiscard]] std::vector<Shape> reads_behind_writes() const {
+    const VertexId memory = draft_.base.memories().front();
+    std::vector<Shape> shapes;
+    for (const RouteLink& into : route_links_) {
+      if (draft_.base.link(into.link).to != memory) continue;
+      Shape shape{"reads-behind-writes", false, {}};
+      for (const RouteLink& out : route_links_)
+        if (is_leaf(out))
+          shape.parts.push_back({draft_.links[out.link.index()].to + "-reads-behind-writes", out.link, out.streams,
+                                 into.link, into.streams});
+      shapes.push_back(std::move(shape));
+    }
+    return shapes;
+  }
+
+  [[nodiscard]] bool has(const Shape::Part& part) const {
+    const auto names = [&](LinkId id) {
+      return std::pair{draft_.links[id.index()].from, draft_.links[id.index()].to};
+    };
+    const std::set<std::pair<std::string, std::string>> wanted{names(part.link), names(part.costly)};
+    return std::any_of(draft_.shared.begin(), draft_.shared.end(), [&](const SharedEntry& shared) {
+      std::set<std::pair<std::string, std::string>> members;
+      for (const MemberEntry& member : shared.members) members.emplace(member.from, member.to);
+      return members == wanted;
+    });
+  }
+
+  void add_shape(const Shape& shape, double part_of_most, double cost) {
+    std::vector<std::pair<std::size_t, double>> places;  // in `shared`, and by how much one is larger than the least
+    double largest = 0, slowest = 0;
+    for (const Shape::Part& part : shape.parts) {
+      if (has(part)) continue;
+      const auto seen = [&](double own, double costly) {
+        return most_seen([&](std::uint32_t position) {
+          return own * (part.streams >> position & 1U) + costly * (part.costly_streams >> position & 1U);
+        });
+      };
+      const double size = shape.by_link ? seen(1, 0) : 1;
+      slowest = places.empty() ? size : std::min(slowest, size);
+      largest = std::max(largest, seen(1, cost) / size);
+      places.emplace_back(draft_.shared.size(), size);
+      const auto entry = [&](LinkId link, double at) {
+        return MemberEntry{draft_.links[link.index()].from, draft_.links[link.index()].to, at};
+      };
+      draft_.shared.push_back({part.name, {{1}, {1}}, {entry(part.link, 1), entry(part.costly, cost)}});
+    }
+    if (places.empty()) return;
+    for (auto& [place, size] : places) size /= slowest;
+    add_unknown("the shared capacity " + shape.name, largest * slowest * part_of_most, [places](Draft& draft, double value) {
+      for (const auto& [place, size] : places) set_bandwidth(draft.shared[place].capacity, value * size);
+    });
+    add_unknown("the cost of d2h in " + shape.name, cost, [places](Draft& draft, double value) {
+      for (const auto& [place, size] : places) draft.shared[place].members[1].cost = value;
+    });
+  }
+
+  /// Adds the shapes of one kind, from several starts, and keeps them where they pay.
+  void try_out(std::vector<Shape> (Fit::*candidate)() const) {
+    for (const Shape& shape : (this->*candidate)()) {
+      const Fit before = *this;
+      Fit best = *this;
+      double least = loss();
+      const double needed = least * kPays;
+      for (const double cost : {0.9, 1.3, 2.0}) {
+        for (const double part : {0.85, 0.95}) {
+          *this = before;
+          add_shape(shape, part, cost);
+          if (unknowns_.size() == before.unknowns_.size()) continue;
+          improve(8);
+          if (loss() >= least) continue;
+          least = loss();
+          best = *this;
+        }
+      }
+      *this = least < needed ? best : before;
+      improve();
+    }
+  }
+
+  // ---- the loop
+
+  [[nodiscard]] Draft draft() const {
+    Draft draft = draft_;
+    for (const Unknown& unknown : unknowns_) unknown.write(draft, unknown.value);
+    return draft;
+  }
+  [[nodiscard]] Topology machine() const { return draft().build(); }
+
+  /// What several places share is rounded where it stands.
+  [[nodiscard]] Topology rounded_machine() const {
+    Draft draft = this->draft();
+    for (SharedEntry& shared : draft.shared) set_bandwidth(shared.capacity, rounded(shared.capacity.nominal.value));
+    return draft.build();
+  }
+
+  /// [rates] log(predicted / measured)
+  [[nodiscard]] Eigen::VectorXd residuals() const {
+    const Topology machine = this->machine();
+    std::vector<double> values;
+    SteadyRates steady;
+    for (const Combination& combination : *combinations_) {
+      const auto predicted = steady.find(machine, Basis::Nominal, combination.streams).rates;
+      for (std::size_t i = 0; i < predicted.size(); ++i) values.push_back(std::log(predicted[i] / combination.rates[i]));
+    }
+    return Eigen::Map<const Eigen::VectorXd>(values.data(), static_cast<Eigen::Index>(values.size()));
+  }
+
+  [[nodiscard]] static double loss_of(const Eigen::VectorXd& residuals) {
+    return (2 * (((residuals / kLarge).array().square() + 1).sqrt() - 1)).sum();
+  }
+  [[nodiscard]] double loss() const { return loss_of(residuals()); }
+
+  [[nodiscard]] Eigen::MatrixXd slopes(const Eigen::VectorXd& at) {
+    Eigen::MatrixXd slopes(at.size(), static_cast<Eigen::Index>(unknowns_.size()));
+    for (std::size_t u = 0; u < unknowns_.size(); ++u) {
+      const double value = unknowns_[u].value;
+      unknowns_[u].value = value * std::exp(kStep);
+      const Eigen::VectorXd above = residuals();
+      unknowns_[u].value = value * std::exp(-kStep);
+      const Eigen::VectorXd below = residuals();
+      unknowns_[u].value = value;
+      slopes.col(static_cast<Eigen::Index>(u)) = (above - below) / (2 * kStep);
+    }
+    return slopes;
+  }
+
+  void improve(int rounds = kRounds) {
+    const auto n = static_cast<Eigen::Index>(unknowns_.size());
+    Eigen::VectorXd at = residuals();
+    double least = loss_of(at);
+    double damping = 1e-3;
+    for (int round = 0; round < rounds; ++round) {
+      const Eigen::MatrixXd J = slopes(at);
+      const Eigen::VectorXd weights = ((at / kLarge).array().square() + 1).sqrt().inverse();
+      const Eigen::MatrixXd A = J.transpose() * weights.asDiagonal() * J;
+      const Eigen::VectorXd b = -(J.transpose() * weights.asDiagonal() * at);
+      const double before = least;
+      for (int attempt = 0; attempt < 8; ++attempt, damping *= 5) {
+        const Eigen::MatrixXd damped = A + damping * Eigen::MatrixXd::Identity(n, n) * std::max(1e-3, A.trace() / double(n));
+        if (!step(damped, b, at, least)) continue;
+        damping = std::max(1e-9, damping / 10);
+        break;
+      }
+      if (least >= before * (1 - 1e-6) || least < 1e-14) break;
+    }
+  }
+
+  /// Takes a step where it pays.
+  bool step(const Eigen::MatrixXd& A, const Eigen::VectorXd& b, Eigen::VectorXd& at, double& least) {
+    constexpr double kFarthest = 0.3;
+    Eigen::VectorXd low(b.size()), high(b.size());
+    for (Eigen::Index u = 0; u < b.size(); ++u) {
+      const Unknown& unknown = unknowns_[static_cast<std::size_t>(u)];
+      low(u) = std::clamp(std::log(unknown.low / unknown.value), -kFarthest, 0.0);
+      high(u) = std::clamp(std::log(unknown.high / unknown.value), 0.0, kFarthest);
+    }
+    const Eigen::VectorXd by = bounded_least_squares(A, b, low, high);
+    std::vector<double> values;
+    for (const Unknown& unknown : unknowns_) values.push_back(unknown.value);
+    for (std::size_t u = 0; u < unknowns_.size(); ++u) unknowns_[u].value *= std::exp(by(static_cast<Eigen::Index>(u)));
+    const Eigen::VectorXd after = residuals();
+    if (loss_of(after) < least) {
+      at = after;
+      least = loss_of(after);
+      return true;
+    }
+    for (std::size_t u = 0; u < unknowns_.size(); ++u) unknowns_[u].value = values[u];
+    return false;
+  }
+
+  // ---- what the measurements cannot tell
+
+  void find_undetermined(GraphFit& result) {
+    constexpr double kNothing = 1e-6, kAlike = 1e-5;
+    const Eigen::MatrixXd J = slopes(residuals());
+    std::vector<Eigen::Index> seen;
+    for (Eigen::Index u = 0; u < J.cols(); ++u) {
+      if (J.col(u).norm() > kNothing) {
+        seen.push_back(u);
+      } else {
+        const Unknown& unknown = unknowns_[static_cast<std::size_t>(u)];
+        result.undetermined.push_back(
+            fmt::format("{}: no measured combination is held back by it; {:.5g} is what was seen at most", unknown.name,
+                        unknown.value));
+      }
+    }
+    Eigen::MatrixXd normal(J.rows(), static_cast<Eigen::Index>(seen.size()));
+    for (std::size_t i = 0; i < seen.size(); ++i)
+      normal.col(static_cast<Eigen::Index>(i)) = J.col(seen[i]).normalized();
+    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(normal.transpose() * normal);
+    for (Eigen::Index e = 0; e < solver.eigenvalues().size(); ++e) {
+      if (solver.eigenvalues()(e) > kAlike) break;
+      std::vector<std::string> names;
+      for (std::size_t i = 0; i < seen.size(); ++i)
+        if (std::abs(solver.eigenvectors()(static_cast<Eigen::Index>(i), e)) > 0.2)
+          names.push_back(unknowns_[static_cast<std::size_t>(seen[i])].name);
+      result.undetermined.push_back("the measurements cannot tell apart: " + joined(names));
+    }
+  }
+
+  const std::vector<Combination>* combinations_;
+  Draft draft_;
+  std::vector<RouteLink> route_links_;
+  std::vector<Unknown> unknowns_;
+};
+
+}  // namespace
+
+GraphFit fit_graph(const Topology& machine, const std::vector<Combination>& combinations) {
+  return Fit(machine, combinations).run();
+}
+
+}  // namespace tutti

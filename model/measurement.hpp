@@ -1,0 +1,63 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "model/measured_table.hpp"
+
+namespace tutti {
+
+/// The steady rates of one combination of streams, measured once.
+struct MeasuredRates {
+  StreamSet streams = 0;
+  std::vector<double> rates;  ///< GB/s, in the order of the streams' positions
+  std::string place;          ///< where it stands in its file
+};
+
+/// One batch whose streams all started at once.
+struct MeasuredBatch {
+  struct Stream {
+    HostStream stream;
+    double bytes = 0;      ///< > 0
+    double finish_ns = 0;  ///< from the common start; > 0
+  };
+  std::vector<Stream> streams;  ///< each at most once
+  std::string place;
+};
+
+/// What was measured on one host.
+struct Measurements {
+  std::string host;   ///< in the words of the file
+  std::string date;   ///< in the words of the file; empty where it does not say
+  std::string sizes;  ///< in the words of the file; empty where it does not say
+  std::vector<MeasuredRates> rates;
+  std::vector<MeasuredBatch> batches;
+
+  /// One more than the highest GPU position.
+  [[nodiscard]] std::size_t gpus() const;
+};
+
+/// The measurements of one combination, put together.
+struct Combination {
+  StreamSet streams = 0;
+  std::vector<double> rates;   ///< medians
+  std::vector<double> lowest;  ///< of all repetitions
+  int repetitions = 0;
+};
+
+/// Measurements that can be calculated with.
+struct CleanMeasurements {
+  std::vector<Combination> combinations;  ///< in rising order of `streams`
+  std::vector<MeasuredBatch> batches;
+  std::vector<std::string> left_out;  ///< a sentence for everything that could not be used
+};
+
+/// Puts repetitions together and leaves out what cannot be true: repetitions of a combination that are more than a
+/// quarter apart, a stream that is much faster in company than alone, a batch faster than its streams alone.
+[[nodiscard]] CleanMeasurements clean(const Measurements& measurements);
+
+/// "h2d 0 1, d2h 2": GPUs by position.
+[[nodiscard]] std::string streams_text(StreamSet streams);
+/// The rates of a combination in the order of that text, GB/s: "55.3 55.3, 54.8".
+[[nodiscard]] std::string rates_text(StreamSet streams, const std::vector<double>& rates);
+
+}  // namespace tutti

@@ -1,0 +1,85 @@
+#include "model/measurement_plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace tutti {
+namespace {
+
+using Class = std::array<std::size_t, 4>;  // GPUs that do nothing, go up, go down, do both
+
+Class class_of(StreamSet streams, std::size_t gpus) {
+  Class result{};
+  for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) ++result[streams >> (2 * gpu) & 3U];
+  return result;
+}
+
+/// The GPUs of a class in one row, the row turned by so many places.
+StreamSet member_of(const Class& numbers, std::size_t gpus, std::size_t turn) {
+  StreamSet streams = 0;
+  std::size_t place = 0;
+  for (const std::uint32_t state : {3U, 2U, 1U})
+    for (std::size_t i = 0; i < numbers[state]; ++i, ++place) streams |= state << (2 * ((place + turn) % gpus));
+  return streams;
+}
+
+class Chooser {
+ public:
+  explicit Chooser(std::size_t gpus) : gpus_(gpus) {}
+
+  void add(StreamSet streams) {
+    if (known_.insert(streams).second) chosen_.push_back(streams);
+  }
+
+  std::vector<StreamSet> choose(std::size_t most) {
+    const auto streams = static_cast<std::uint32_t>(2 * gpus_);
+    for (std::uint32_t a = 0; a < streams; ++a) add(StreamSet{1} << a);
+    for (std::uint32_t a = 0; a < streams; ++a)
+      for (std::uint32_t b = a + 1; b < streams; ++b) add(StreamSet{1} << a | StreamSet{1} << b);
+    std::set<Class> classes;
+    for (const StreamSet chosen : chosen_) classes.insert(class_of(chosen, gpus_));
+    std::vector<Class> all;
+    for (std::size_t up = 0; up <= gpus_; ++up)
+      for (std::size_t down = 0; up + down <= gpus_; ++down)
+        for (std::size_t both = 0; up + down + both <= gpus_; ++both) all.push_back({0, up, down, both});
+    std::size_t turn = 0;
+    for (const Class& numbers : all)
+      if (numbers != Class{} && !known(classes, numbers)) add(member_of(numbers, gpus_, turn++));
+    // More members of every class, the classes in turn, until the time is used up.
+    for (std::size_t round = 0; round < gpus_; ++round)
+      for (const Class& numbers : all)
+        if (numbers != Class{} && chosen_.size() < most) add(member_of(numbers, gpus_, turn++));
+    return std::move(chosen_);
+  }
+
+ private:
+  [[nodiscard]] bool known(const std::set<Class>& classes, Class numbers) const {
+    numbers[0] = gpus_ - numbers[1] - numbers[2] - numbers[3];
+    return classes.contains(numbers);
+  }
+
+  std::size_t gpus_;
+  std::set<StreamSet> known_;
+  std::vector<StreamSet> chosen_;
+};
+
+}  // namespace
+
+Expected<MeasurementPlan> plan_measurements(const Topology& machine) {
+  const std::size_t gpus = machine.gpus().size();
+  if (gpus == 0) return invalid_input("the machine has no GPU; there is nothing to measure");
+  if (machine.memories().empty()) return invalid_input("the machine has no memory; add a vertex of kind memory");
+  if (gpus > MeasuredTable::kMostGpus)
+    return invalid_input(fmt::format("{} GPUs; a calibration serves {} at most", gpus, MeasuredTable::kMostGpus));
+  constexpr Duration kEach = std::chrono::milliseconds(100);
+  constexpr int kRepetitions = 3;
+  constexpr Duration kBudget = std::chrono::seconds(45), kLargeBudget = std::chrono::seconds(150);
+  const Duration budget = gpus <= 4 ? kBudget : kLargeBudget;
+  const auto most = static_cast<std::size_t>(budget / kEach / kRepetitions);
+  return MeasurementPlan{Chooser(gpus).choose(most), kEach, kRepetitions};
+}
+
+}  // namespace tutti

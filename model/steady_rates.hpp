@@ -1,0 +1,17 @@
+#pragma once
+#include "model/bandwidth_model.hpp"
+
+namespace tutti {
+
+/// The rates of streams between the first memory and the GPUs, all active together.
+class SteadyRates {
+ public:
+  /// @return [streams] GB/s in the order of positions, and where they come from.
+  /// @pre every stream has a way.
+  [[nodiscard]] StreamRates find(const Topology& machine, Basis basis, StreamSet streams);
+
+ private:
+  BandwidthModel bandwidth_;
+};
+
+}  // namespace tutti
