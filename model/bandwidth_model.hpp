@@ -85,6 +85,8 @@ class BandwidthModel {
     const Rate lambda = of.own.at_most(caps_[of.cap]);
     return {lambda.value * of.weight, lambda.inverse * of.inverse_weight};
   }
+  /// The machine's limits at the bandwidths that count.
+  [[nodiscard]] std::span<const double> capacities() const { return values_; }
   /// Rate of a flow of a kind with nothing else under way, byte/ns.
   [[nodiscard]] double alone(std::uint32_t kind) const { return kinds_[kind].alone; }
   /// What is known of a kind's flows: the most that one moves at, what it shares with others, and its weight.

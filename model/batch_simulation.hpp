@@ -69,6 +69,8 @@ class BatchSimulation {
     std::span<double> gates;
   };
   [[nodiscard]] Room room();
+  /// [chain_count] when each chain's gate opened in the last run, ns, without the set-up of the batch.
+  [[nodiscard]] std::span<const double> gates() const { return {gates_.data(), chain_count()}; }
   /// [chain_count] the stream that opens each chain.
   [[nodiscard]] std::uint32_t first_stream(std::size_t chain) const {
     return batch_.step(batch_.chains()[chain].begin).stream;

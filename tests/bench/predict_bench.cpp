@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include "model/planner.hpp"
+#include "tests/bench/rows.hpp"
 #include "tests/support/allocations.hpp"
 #ifdef TUTTI_SIMGRID
 #include "tests/support/simgrid_peer.hpp"
@@ -25,6 +26,8 @@
 
 namespace tutti {
 namespace {
+
+using namespace bench;
 
 constexpr std::size_t kStreams = 8;
 constexpr std::size_t kBatches = 64;
@@ -44,13 +47,6 @@ struct Case {
     return predict(planners()[0], machine, batches[next], Basis::Nominal, workspace);
   }
 };
-
-template <class T>
-T checked(Expected<T> made) {
-  if (made) return *std::move(made);
-  fmt::print(stderr, "{}\n", made.error().text());
-  std::exit(1);
-}
 
 Topology make_machine(std::size_t gpus) {
   TopologyBuilder builder("bench");
@@ -115,12 +111,6 @@ double count_allocations(Case& of) {
 
 void bench_tutti(benchmark::State& state, Case& of) {
   for (auto _ : state) benchmark::DoNotOptimize(of.predict_next());
-}
-
-template <class Measure>
-void add_row(const std::string& name, Measure measure) {
-  constexpr double kSeconds = 0.01;  // of each repetition
-  benchmark::RegisterBenchmark(name.c_str(), measure)->MinTime(kSeconds);
 }
 
 #ifdef TUTTI_SIMGRID
@@ -217,24 +207,6 @@ void register_peers(const std::vector<Case>& cases, Peers& peers) {
 
 #endif
 
-/// Prints nothing but keeps the medians.
-class Medians : public benchmark::BenchmarkReporter {
- public:
-  bool ReportContext(const Context&) override { return true; }
-  void ReportRuns(const std::vector<Run>& runs) override {
-    for (const Run& run : runs)
-      if (run.run_type == Run::RT_Aggregate && run.aggregate_name == "median")
-        us_[run.run_name.function_name] = run.GetAdjustedCPUTime() / 1e3;
-  }
-  [[nodiscard]] double us(const std::string& name) const {
-    const auto found = us_.find(name);
-    return found == us_.end() ? std::nan("") : found->second;
-  }
-
- private:
-  std::map<std::string, double> us_;
-};
-
 void print_table(std::vector<Case>& cases, const Medians& medians) {
   fmt::print("\nmedians of one prediction of {} streams, us\n\n", kStreams);
   fmt::print(
@@ -254,19 +226,6 @@ void print_table(std::vector<Case>& cases, const Medians& medians) {
     }
     fmt::print(" {} |\n", count_allocations(of));
   }
-}
-
-/// Options of ours come first, so that those of the command line win: many short runs of all rows in mixed order, so
-/// that what disturbs the machine disturbs all alike.
-void initialize(int argc, char** argv) {
-  std::vector<std::string> options{argv[0], "--benchmark_repetitions=25",
-                                   "--benchmark_enable_random_interleaving=true"};
-  options.insert(options.end(), argv + 1, argv + argc);
-  std::vector<char*> pointers;
-  for (std::string& option : options) pointers.push_back(option.data());
-  int count = static_cast<int>(pointers.size());
-  benchmark::Initialize(&count, pointers.data());
-  if (benchmark::ReportUnrecognizedArguments(count, pointers.data())) std::exit(2);
 }
 
 int run(int argc, char** argv) {
