@@ -107,8 +107,8 @@ inline std::uint32_t BandwidthModel::find_group(const Kind& kind, std::uint32_t 
   for (std::uint32_t g = newest; g != kNone; g = groups_[g].older)
     if (alike(groups_[g], kind, limit, end)) return g;
   const Rate own{limit, 1 / limit};
-  groups_[group_count_] = {own, own,          kNoLimit, kind.weight, 1 / kind.weight, 0,
-                           0,   0, share_count_, end,      newest,      kind.streams};
+  groups_[group_count_] = {own, own, kNoLimit,     kind.weight, 1 / kind.weight, 0,
+                           0,   0,   share_count_, end,         newest,          kind.streams};
   newest = group_count_;
   for (; share_count_ < end; ++share_count_) ++capacities_[shares_[share_count_].capacity].groups;
   return group_count_++;

@@ -171,7 +171,7 @@ class BandwidthModel {
   template <bool capped>
   [[nodiscard]] Rate full_at(const Row& row) const;
 
-  std::span<const double> values_;  // [machine capacities]
+  std::span<const double> values_;        // [machine capacities]
   const MeasuredTable* table_ = nullptr;  // where it counts
   bool table_only_ = false;               // it has the answer whatever is active
   StreamSet streams_ = 0;                 // of the table, active

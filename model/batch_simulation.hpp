@@ -21,9 +21,9 @@ struct StreamTimes {
 /// A stretch of constant rate of one stream's transfer; set-up and the lead of a staged copy have rate 0.
 struct RatePiece {
   std::uint32_t stream = 0;
-  double start = 0;  ///< ns
-  double end = 0;    ///< ns
-  double rate = 0;   ///< byte/ns that arrive
+  double start = 0;                       ///< ns
+  double end = 0;                         ///< ns
+  double rate = 0;                        ///< byte/ns that arrive
   RateSource source = RateSource::Graph;  ///< of the rate
 };
 
@@ -153,11 +153,11 @@ class BatchSimulation {
   std::uint32_t gate_ = 0;   // group of gates: a clock too
   std::vector<Pending> pending_;
   std::vector<Waiting> waiting_;
-  std::vector<Pace> paces_;       // [groups, clock and gate]
-  std::vector<double> instants_;  // at which rates were found
-  std::vector<double> rates_;     // [instants x row_size_] of each group
+  std::vector<Pace> paces_;          // [groups, clock and gate]
+  std::vector<double> instants_;     // at which rates were found
+  std::vector<double> rates_;        // [instants x row_size_] of each group
   std::vector<RateSource> sources_;  // [instants] of the rates
-  std::vector<char> busy_;        // [locks]
+  std::vector<char> busy_;           // [locks]
   std::vector<StreamTimes> times_;
   std::vector<double> gates_;  // [chains] of the last run, without the set-up of the batch
   std::vector<std::uint32_t> room_order_;

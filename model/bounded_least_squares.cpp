@@ -32,7 +32,8 @@ Eigen::VectorXd bounded_least_squares(const Eigen::MatrixXd& A, const Eigen::Vec
   Eigen::VectorXd x = Eigen::VectorXd::Zero(n);
   std::vector<Eigen::Index> free;
   for (Eigen::Index i = 0; i < n; ++i) free.push_back(i);
-  for (Eigen::Index round = 0; round < 10 * n + 10; ++round) {  // far more than ever needed; rounding could go in circles
+  for (Eigen::Index round = 0; round < 10 * n + 10;
+       ++round) {  // far more than ever needed; rounding could go in circles
     const Eigen::VectorXd target = solve_free(A, b, x, free);
     double reach = 1;
     Eigen::Index stopped = -1;

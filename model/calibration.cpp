@@ -115,7 +115,12 @@ class Guarantee {
     };
     const auto name = [&](VertexId id) { return machine_.vertex(id).name; };
     for (const Link& link : machine_.links())
-      links.push_back({name(link.from), name(link.to), guaranteed(link.bandwidth, links.size()), std::nullopt, {}, link.theoretical});
+      links.push_back({name(link.from),
+                       name(link.to),
+                       guaranteed(link.bandwidth, links.size()),
+                       std::nullopt,
+                       {},
+                       link.theoretical});
     for (const SharedCapacity& capacity : machine_.shared()) {
       shared.push_back({capacity.name, guaranteed(capacity.capacity, links.size() + shared.size()), {}});
       for (const CapacityMember& member : capacity.members) {
@@ -354,8 +359,8 @@ Expected<Calibration> calibrate(const Measurements& measurements, const std::opt
   CleanMeasurements clean_data = clean(measurements);
   const std::size_t gpus = measurements.gpus();
   if (gpus > MeasuredTable::kMostGpus)
-    return invalid_input(fmt::format("gpu {} was measured; a calibration serves {} GPUs at most", gpus - 1,
-                                     MeasuredTable::kMostGpus));
+    return invalid_input(
+        fmt::format("gpu {} was measured; a calibration serves {} GPUs at most", gpus - 1, MeasuredTable::kMostGpus));
   const Topology blank = base ? *base : star(measurements.host, gpus);
   if (auto sentence = misfit(blank, clean_data, gpus)) {
     for (const std::string& left_out : clean_data.left_out) *sentence += "\n  left out: " + left_out;

@@ -9,12 +9,12 @@ namespace tutti {
 
 /// A calibrated machine, and how well it fits.
 struct Calibration {
-  Topology machine;          ///< graph, guaranteed bandwidths, table, set-up time and provenance
-  Comparison by_graph;       ///< the machine without its table
-  Comparison by_plain;       ///< `plain_model`
-  Comparison by_table;       ///< the machine
-  double noise = 0;          ///< relative spread of a measured rate, as found
-  double batch_speed = 0;    ///< how much faster batches ran than steady rates, relative
+  Topology machine;                       ///< graph, guaranteed bandwidths, table, set-up time and provenance
+  Comparison by_graph;                    ///< the machine without its table
+  Comparison by_plain;                    ///< `plain_model`
+  Comparison by_table;                    ///< the machine
+  double noise = 0;                       ///< relative spread of a measured rate, as found
+  double batch_speed = 0;                 ///< how much faster batches ran than steady rates, relative
   std::vector<std::string> left_out;      ///< measurements that could not be used
   std::vector<std::string> undetermined;  ///< what the measurements cannot tell
 };

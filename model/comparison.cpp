@@ -85,8 +85,7 @@ Comparison compare_with(const Topology& machine, const CleanMeasurements& measur
   SteadyRates steady;
   for (const Combination& combination : measurements.combinations) {
     StreamRates predicted = steady.find(machine, Basis::Nominal, combination.streams);
-    comparison.rates.push_back(
-        {combination.streams, combination.rates, std::move(predicted.rates), predicted.source});
+    comparison.rates.push_back({combination.streams, combination.rates, std::move(predicted.rates), predicted.source});
   }
   BatchSimulation workspace;
   for (const MeasuredBatch& batch : measurements.batches)

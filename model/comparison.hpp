@@ -30,7 +30,7 @@ struct BatchResidual {
 
 /// A measurement set beside what a machine predicts.
 struct Comparison {
-  std::vector<Residual> rates;        ///< in rising order of `streams`
+  std::vector<Residual> rates;  ///< in rising order of `streams`
   std::vector<BatchResidual> batches;
 
   /// |predicted / measured - 1| of every rate; of every batch's length.

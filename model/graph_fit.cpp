@@ -15,11 +15,12 @@
 namespace tutti {
 namespace {
 
-constexpr double kLarge = 0.02;   // residuals beyond this count linearly
-constexpr double kPays = 0.95;    // a capacity is kept where the loss falls below this part of what it was
-constexpr double kStep = 1e-5;    // of the logarithm of an unknown, for slopes
+constexpr double kLarge = 0.02;     // residuals beyond this count linearly
+constexpr double kPays = 0.95;      // a capacity is kept where the loss falls below this part of what it was,
+constexpr double kPaysEach = 0.01;  // and by this for each rate: residuals of 0.2 % explain themselves
+constexpr double kStep = 1e-5;      // of the logarithm of an unknown, for slopes
 constexpr int kRounds = 60;
-constexpr double kDigits = 1e4;   // unknowns are rounded to five digits
+constexpr double kDigits = 1e4;  // unknowns are rounded to five digits
 
 /// Five digits: more than any measurement has, and short in the file.
 double rounded(double value) {
@@ -59,6 +60,7 @@ struct Unknown {
   double value;
   double low, high;
   std::function<void(Draft&, double)> write;
+  std::optional<double> otherwise = {};  // what it is where the measurements say nothing; absent: what was seen at most
 };
 
 void set_bandwidth(Bandwidth& bandwidth, double value) { bandwidth = {{value}, {value}}; }
@@ -74,10 +76,12 @@ class Fit {
   Fit(const Topology& machine, const std::vector<Combination>& combinations)
       : combinations_(&combinations), draft_(machine) {
     find_route_links();
+    forget_calibrated();
     add_links();
     add_shared();
     unknowns_.push_back({"the weight of d2h against h2d", 1.5, 0.05, 20,
-                         [](Draft& draft, double value) { draft.weights.d2h = value * draft.weights.h2d; }});
+                         [](Draft& draft, double value) { draft.weights.d2h = value * draft.weights.h2d; },
+                         machine.weights().d2h / machine.weights().h2d});
   }
 
   GraphFit run() {
@@ -85,9 +89,8 @@ class Fit {
     for (const auto& candidate : {&Fit::both_ways, &Fit::each_both_ways, &Fit::reads_behind_writes}) try_out(candidate);
     improve();
     for (Unknown& unknown : unknowns_) unknown.value = rounded(unknown.value);
-    GraphFit result{rounded_machine(), {}};
-    find_undetermined(result);
-    return result;
+    auto undetermined = find_undetermined();
+    return {rounded_machine(), std::move(undetermined)};
   }
 
  private:
@@ -139,17 +142,25 @@ class Fit {
     }
   }
 
+  /// What an earlier calibration added is found anew, so that calibrating twice changes nothing.
+  void forget_calibrated() {
+    if (!draft_.base.provenance()) return;
+    for (const auto& candidate : {&Fit::both_ways, &Fit::each_both_ways, &Fit::reads_behind_writes})
+      for (const Shape& shape : (this->*candidate)())
+        for (const Shape::Part& part : shape.parts)
+          std::erase_if(draft_.shared, [&](const SharedEntry& shared) { return is(shared, part); });
+  }
+
   /// Shared capacities that the machine has already: their figures are unknown, their members are not.
   void add_shared() {
     for (std::size_t s = 0; s < draft_.shared.size(); ++s) {
       const SharedEntry& shared = draft_.shared[s];
-      add_unknown("the shared capacity " + shared.name, shared.capacity.nominal.value, [s](Draft& draft, double value) {
-        set_bandwidth(draft.shared[s].capacity, value);
-      });
+      add_unknown("the shared capacity " + shared.name, shared.capacity.nominal.value,
+                  [s](Draft& draft, double value) { set_bandwidth(draft.shared[s].capacity, value); });
       for (std::size_t m = 1; m < shared.members.size(); ++m) {
-        add_unknown(fmt::format("the cost of {} -> {} in {}", shared.members[m].from, shared.members[m].to, shared.name),
-                    shared.members[m].cost,
-                    [s, m](Draft& draft, double value) { draft.shared[s].members[m].cost = value; });
+        add_unknown(
+            fmt::format("the cost of {} -> {} in {}", shared.members[m].from, shared.members[m].to, shared.name),
+            shared.members[m].cost, [s, m](Draft& draft, double value) { draft.shared[s].members[m].cost = value; });
       }
     }
   }
@@ -162,9 +173,9 @@ class Fit {
     bool by_link = false;  // each part is as large as its link
     struct Part {
       std::string name;
-      LinkId link;             // at cost 1
-      StreamSet streams;       // of that link
-      LinkId costly;           // at the unknown cost
+      LinkId link;        // at cost 1
+      StreamSet streams;  // of that link
+      LinkId costly;      // at the unknown cost
       StreamSet costly_streams;
     };
     std::vector<Part> parts;
@@ -222,16 +233,16 @@ class Fit {
     return shapes;
   }
 
+  [[nodiscard]] bool is(const SharedEntry& shared, const Shape::Part& part) const {
+    using Ends = std::pair<std::string, std::string>;
+    const auto ends = [&](LinkId id) { return Ends{draft_.links[id.index()].from, draft_.links[id.index()].to}; };
+    std::set<Ends> members;
+    for (const MemberEntry& member : shared.members) members.emplace(member.from, member.to);
+    return members == std::set<Ends>{ends(part.link), ends(part.costly)};
+  }
   [[nodiscard]] bool has(const Shape::Part& part) const {
-    const auto names = [&](LinkId id) {
-      return std::pair{draft_.links[id.index()].from, draft_.links[id.index()].to};
-    };
-    const std::set<std::pair<std::string, std::string>> wanted{names(part.link), names(part.costly)};
-    return std::any_of(draft_.shared.begin(), draft_.shared.end(), [&](const SharedEntry& shared) {
-      std::set<std::pair<std::string, std::string>> members;
-      for (const MemberEntry& member : shared.members) members.emplace(member.from, member.to);
-      return members == wanted;
-    });
+    return std::any_of(draft_.shared.begin(), draft_.shared.end(),
+                       [&](const SharedEntry& shared) { return is(shared, part); });
   }
 
   void add_shape(const Shape& shape, double part_of_most, double cost) {
@@ -255,9 +266,10 @@ class Fit {
     }
     if (places.empty()) return;
     for (auto& [place, size] : places) size /= slowest;
-    add_unknown("the shared capacity " + shape.name, largest * slowest * part_of_most, [places](Draft& draft, double value) {
-      for (const auto& [place, size] : places) set_bandwidth(draft.shared[place].capacity, value * size);
-    });
+    add_unknown("the shared capacity " + shape.name, largest * slowest * part_of_most,
+                [places](Draft& draft, double value) {
+                  for (const auto& [place, size] : places) set_bandwidth(draft.shared[place].capacity, value * size);
+                });
     add_unknown("the cost of d2h in " + shape.name, cost, [places](Draft& draft, double value) {
       for (const auto& [place, size] : places) draft.shared[place].members[1].cost = value;
     });
@@ -269,7 +281,7 @@ class Fit {
       const Fit before = *this;
       Fit best = *this;
       double least = loss();
-      const double needed = least * kPays;
+      const double needed = std::min(least * kPays, least - kPaysEach * static_cast<double>(residuals().size()));
       for (const double cost : {0.9, 1.3, 2.0}) {
         for (const double part : {0.85, 0.95}) {
           *this = before;
@@ -309,7 +321,8 @@ class Fit {
     SteadyRates steady;
     for (const Combination& combination : *combinations_) {
       const auto predicted = steady.find(machine, Basis::Nominal, combination.streams).rates;
-      for (std::size_t i = 0; i < predicted.size(); ++i) values.push_back(std::log(predicted[i] / combination.rates[i]));
+      for (std::size_t i = 0; i < predicted.size(); ++i)
+        values.push_back(std::log(predicted[i] / combination.rates[i]));
     }
     return Eigen::Map<const Eigen::VectorXd>(values.data(), static_cast<Eigen::Index>(values.size()));
   }
@@ -345,7 +358,8 @@ class Fit {
       const Eigen::VectorXd b = -(J.transpose() * weights.asDiagonal() * at);
       const double before = least;
       for (int attempt = 0; attempt < 8; ++attempt, damping *= 5) {
-        const Eigen::MatrixXd damped = A + damping * Eigen::MatrixXd::Identity(n, n) * std::max(1e-3, A.trace() / double(n));
+        const Eigen::MatrixXd damped =
+            A + damping * Eigen::MatrixXd::Identity(n, n) * std::max(1e-3, A.trace() / double(n));
         if (!step(damped, b, at, least)) continue;
         damping = std::max(1e-9, damping / 10);
         break;
@@ -379,7 +393,8 @@ class Fit {
 
   // ---- what the measurements cannot tell
 
-  void find_undetermined(GraphFit& result) {
+  std::vector<std::string> find_undetermined() {
+    std::vector<std::string> sentences;
     constexpr double kNothing = 1e-6, kAlike = 1e-5;
     const Eigen::MatrixXd J = slopes(residuals());
     std::vector<Eigen::Index> seen;
@@ -387,10 +402,10 @@ class Fit {
       if (J.col(u).norm() > kNothing) {
         seen.push_back(u);
       } else {
-        const Unknown& unknown = unknowns_[static_cast<std::size_t>(u)];
-        result.undetermined.push_back(
-            fmt::format("{}: no measured combination is held back by it; {:.5g} is what was seen at most", unknown.name,
-                        unknown.value));
+        Unknown& unknown = unknowns_[static_cast<std::size_t>(u)];
+        unknown.value = unknown.otherwise.value_or(unknown.value);
+        sentences.push_back(fmt::format("{}: no measured combination depends on it; {:.5g} is {}", unknown.name,
+                                        unknown.value, unknown.otherwise ? "what it was" : "the most that was seen"));
       }
     }
     Eigen::MatrixXd normal(J.rows(), static_cast<Eigen::Index>(seen.size()));
@@ -403,8 +418,9 @@ class Fit {
       for (std::size_t i = 0; i < seen.size(); ++i)
         if (std::abs(solver.eigenvectors()(static_cast<Eigen::Index>(i), e)) > 0.2)
           names.push_back(unknowns_[static_cast<std::size_t>(seen[i])].name);
-      result.undetermined.push_back("the measurements cannot tell apart: " + joined(names));
+      sentences.push_back("the measurements cannot tell apart: " + joined(names));
     }
+    return sentences;
   }
 
   const std::vector<Combination>* combinations_;

@@ -19,7 +19,8 @@ std::uint32_t state_of(StreamSet streams, std::uint32_t gpu) { return streams >>
 
 std::vector<std::uint32_t> positions_of(StreamSet streams) {
   std::vector<std::uint32_t> positions;
-  for (; streams != 0; streams &= streams - 1) positions.push_back(static_cast<std::uint32_t>(std::countr_zero(streams)));
+  for (; streams != 0; streams &= streams - 1)
+    positions.push_back(static_cast<std::uint32_t>(std::countr_zero(streams)));
   return positions;
 }
 

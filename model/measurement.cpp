@@ -44,8 +44,8 @@ class Cleaner {
       const auto [low, high] = std::minmax_element(values.begin(), values.end());
       if (*high - *low > kApart * median(values)) {
         clean_.left_out.push_back(
-            fmt::format("{}: {} was measured {} times, from {:.1f} to {:.1f} GB/s; measure it again", measured[1]->place,
-                        streams_text(streams), measured.size(), *low, *high));
+            fmt::format("{}: {} was measured {} times, from {:.1f} to {:.1f} GB/s; measure it again",
+                        measured[1]->place, streams_text(streams), measured.size(), *low, *high));
         return;
       }
       combination.rates.push_back(median(values));
@@ -65,10 +65,10 @@ class Cleaner {
     for (std::size_t i = 0; i < positions.size(); ++i) {
       const auto alone = alone_.find(StreamSet{1} << positions[i]);
       if (alone == alone_.end() || combination.rates[i] <= kTooFast * alone->second) continue;
-      clean_.left_out.push_back(fmt::format(
-          "{}: {} runs at {:.1f} GB/s in {}, more than its link carries alone ({:.1f}); measure it again",
-          place_of_[combination.streams], streams_text(StreamSet{1} << positions[i]), combination.rates[i],
-          streams_text(combination.streams), alone->second));
+      clean_.left_out.push_back(
+          fmt::format("{}: {} runs at {:.1f} GB/s in {}, more than its link carries alone ({:.1f}); measure it again",
+                      place_of_[combination.streams], streams_text(StreamSet{1} << positions[i]), combination.rates[i],
+                      streams_text(combination.streams), alone->second));
       return true;
     }
     return false;

@@ -96,8 +96,9 @@ RateCorrections::Nearness RateCorrections::nearness(const Entry& a, const Entry&
   for (std::size_t state = 1; state < 4; ++state) numbers += std::abs(a.others[state] - b.others[state]);
   const StreamSet differs = a.streams ^ b.streams;
   const int gpus = std::popcount((differs | differs >> 1) & 0x5555'5555U) + (a.position / 2 != b.position / 2 ? 1 : 0);
-  return {square(kByNumber) * std::exp(-numbers / kByNumberLength) + (numbers == 0 ? square(kSameNumbers) : 0),
-          std::exp(-numbers / kByGpuNumberLength - gpus / kByGpuLength) + (differs == 0 ? square(kSameCombination) : 0)};
+  return {
+      square(kByNumber) * std::exp(-numbers / kByNumberLength) + (numbers == 0 ? square(kSameNumbers) : 0),
+      std::exp(-numbers / kByGpuNumberLength - gpus / kByGpuLength) + (differs == 0 ? square(kSameCombination) : 0)};
 }
 
 void RateCorrections::learn() {

@@ -48,9 +48,9 @@ class RateCorrections {
   struct Entry {
     StreamSet streams = 0;
     std::uint32_t position = 0;
-    double graph = 0;                     // rate
-    std::uint32_t own = 0;                // what its GPU does: 1 up, 2 down, 3 both
-    std::array<int, 4> others{};          // how many other GPUs do what
+    double graph = 0;             // rate
+    std::uint32_t own = 0;        // what its GPU does: 1 up, 2 down, 3 both
+    std::array<int, 4> others{};  // how many other GPUs do what
     friend auto operator<=>(const Entry& a, const Entry& b) {
       return std::pair(a.streams, a.position) <=> std::pair(b.streams, b.position);
     }

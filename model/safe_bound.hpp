@@ -81,9 +81,9 @@ class SafeBound {
   [[nodiscard]] Progress slowest(std::span<const BoundedFlow> flows, std::uint32_t flow, Window window, double bytes,
                                  double time);
 
-  std::vector<Rival> rivals_;         // of each capacity in the order in which they stop to keep up
+  std::vector<Rival> rivals_;  // of each capacity in the order in which they stop to keep up
   std::vector<std::pair<double, std::uint32_t>> by_limit_;  // flows
-  std::vector<Capacity> capacities_;  // [capacities]
+  std::vector<Capacity> capacities_;                        // [capacities]
   std::uint32_t epoch_ = 0;
   std::uint32_t used_ = 0;  // capacities
   std::vector<Link> links_;

@@ -105,9 +105,9 @@ class Writer {
     line(fmt::format("  weights: {{h2d: {}, d2h: {}, peer: {}}}", weights.h2d, weights.d2h, weights.peer));
     line(fmt::format("  peer_access: {}", peer_access_text()));
     line(fmt::format("  setup: {{batch: {}, transfer: {}}}", to_string(machine_.setup().batch),
-         to_string(machine_.setup().transfer)));
+                     to_string(machine_.setup().transfer)));
     line(fmt::format("  margin: {{relative: {}, absolute: {}}}", machine_.margin().relative,
-         to_string(machine_.margin().absolute)));
+                     to_string(machine_.margin().absolute)));
     line(fmt::format("  staging: {{chunk: {}}}", to_string(machine_.staging_chunk())));
   }
 

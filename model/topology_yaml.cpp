@@ -206,10 +206,9 @@ void read_options(TopologyBuilder& builder, const Fields& machine) {
 
 Topology read_machine(const Node& document) {
   const Fields top(document, "a machine file", {"version", "machine"});
-  const Fields machine(
-      top.require("machine"), "the machine",
-      {"name", "vertices", "links", "shared", "weights", "peer_access", "setup", "margin", "staging", "provenance",
-       "alike", "table"});
+  const Fields machine(top.require("machine"), "the machine",
+                       {"name", "vertices", "links", "shared", "weights", "peer_access", "setup", "margin", "staging",
+                        "provenance", "alike", "table"});
   TopologyBuilder builder(read_id(machine.require("name")));
   read_vertices(builder, machine.require("vertices"));
   for (const Node& link : read_sequence(machine.require("links"), "'links'")) builder.link(read_link(link));

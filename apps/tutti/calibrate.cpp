@@ -92,8 +92,8 @@ std::string worst_text(const Comparison& comparison, std::size_t most) {
   for (const std::size_t column : {1U, 2U, 3U}) table.align_left(column);
   for (const Residual* residual : worst)
     table.add({streams_text(residual->streams), rates_text(residual->streams, residual->measured),
-               rates_text(residual->streams, residual->predicted),
-               to_string(residual->source), percent(residual->worst())});
+               rates_text(residual->streams, residual->predicted), to_string(residual->source),
+               percent(residual->worst())});
   return table.text();
 }
 
@@ -111,7 +111,8 @@ std::optional<Error> write_file(const std::string& path, const std::string& text
     std::ofstream stream(beside, std::ios::binary);
     stream << text;
     stream.flush();
-    if (!stream) return Error{ErrorCode::InvalidInput, path + ": this cannot be written; name a file in a folder of yours", {}};
+    if (!stream)
+      return Error{ErrorCode::InvalidInput, path + ": this cannot be written; name a file in a folder of yours", {}};
   }
   std::error_code error;
   std::filesystem::rename(beside, path, error);
@@ -139,7 +140,9 @@ int calibrate_from(const CalibrateOptions& options) {
   }
   std::vector<std::string> left_out = file->left_out;
   left_out.insert(left_out.end(), calibration->left_out.begin(), calibration->left_out.end());
-  if (const auto error = write_file(options.out, machine_yaml(calibration->machine))) return report_error(*error);
+  const std::string text =
+      "# Written by 'tutti calibrate'; 'tutti topology show' explains it.\n" + machine_yaml(calibration->machine);
+  if (const auto error = write_file(options.out, text)) return report_error(*error);
   const Provenance& provenance = *calibration->machine.provenance();
   if (options.json) {
     const Json json{{"schema_version", 1},
@@ -157,14 +160,15 @@ int calibrate_from(const CalibrateOptions& options) {
     fmt::print("{}\n", json.dump(2));
     return kFine;
   }
-  fmt::print("{}: {} from {} combinations and {} batches of {} (fingerprint {})\n\n{}\n"
-             "The combinations that the graph alone explains worst:\n{}",
-             options.out, calibration->machine.name(), provenance.combinations, provenance.batches,
-             provenance.host.empty() ? "an unnamed host" : provenance.host, provenance.fingerprint,
-             errors_text({{"links and one total per direction", &calibration->by_plain},
-                          {"the graph", &calibration->by_graph},
-                          {"the table", &calibration->by_table}}),
-             worst_text(calibration->by_graph, kWorstShown));
+  fmt::print(
+      "{}: {} from {} combinations and {} batches of {} (fingerprint {})\n\n{}\n"
+      "The combinations that the graph alone explains worst:\n{}",
+      options.out, calibration->machine.name(), provenance.combinations, provenance.batches,
+      provenance.host.empty() ? "an unnamed host" : provenance.host, provenance.fingerprint,
+      errors_text({{"links and one total per direction", &calibration->by_plain},
+                   {"the graph", &calibration->by_graph},
+                   {"the table", &calibration->by_table}}),
+      worst_text(calibration->by_graph, kWorstShown));
   fmt::print("\nmeasured rates scatter by {} around the truth\n", percent(calibration->noise));
   if (provenance.batches > 0)
     fmt::print("batches take {} before data moves, and run {} {} than steady rates\n",
@@ -176,21 +180,23 @@ int calibrate_from(const CalibrateOptions& options) {
 }
 
 int calibrate_check(const CalibrateOptions& options) {
-  if (!options.machine) return report_error({ErrorCode::InvalidInput, "--check needs --machine MACHINE.yaml, the calibrated machine", {}});
+  if (!options.machine)
+    return report_error({ErrorCode::InvalidInput, "--check needs --machine MACHINE.yaml, the calibrated machine", {}});
   const auto machine = load_machine(*options.machine);
   if (!machine) return report_error(machine.error());
   auto file = load_measurements(options.check);
   if (!file) return report_error(file.error());
   if (file->measurements.gpus() > machine->gpus().size() || machine->memories().empty())
-    return report_error({ErrorCode::InvalidInput,
-                         fmt::format("{}: gpu {} was measured, and the machine '{}' has {} GPUs; name the machine that "
-                                     "was measured",
-                                     options.check, file->measurements.gpus() - 1, machine->name(),
-                                     machine->gpus().size()),
-                         {}});
+    return report_error(
+        {ErrorCode::InvalidInput,
+         fmt::format("{}: gpu {} was measured, and the machine '{}' has {} GPUs; name the machine that "
+                     "was measured",
+                     options.check, file->measurements.gpus() - 1, machine->name(), machine->gpus().size()),
+         {}});
   const CleanMeasurements measured = clean(file->measurements);
   if (measured.combinations.empty() && measured.batches.empty())
-    return report_error({ErrorCode::InvalidInput, options.check + ": there is nothing to compare; measure some rates", {}});
+    return report_error(
+        {ErrorCode::InvalidInput, options.check + ": there is nothing to compare; measure some rates", {}});
   const Comparison now = compare_with(*machine, measured);
   const Comparison plain = compare_with(plain_model(*machine), measured);
   const auto moved = find_drift(now);
@@ -251,7 +257,9 @@ int calibrate_plan(const CalibrateOptions& options) {
 int run_calibrate(const CalibrateOptions& options) {
   const int chosen = (options.from.empty() ? 0 : 1) + (options.plan.empty() ? 0 : 1) + (options.check.empty() ? 0 : 1);
   if (chosen != 1)
-    return report_error({ErrorCode::InvalidInput, "give one of --from, --plan and --check; 'tutti calibrate --help' tells what they do", {}});
+    return report_error({ErrorCode::InvalidInput,
+                         "give one of --from, --plan and --check; 'tutti calibrate --help' tells what they do",
+                         {}});
   if (options.from.empty() != options.out.empty())
     return report_error({ErrorCode::InvalidInput, "--from MEASURED.json and --out MACHINE.yaml go together", {}});
   if (!options.from.empty()) return calibrate_from(options);
@@ -261,7 +269,8 @@ int run_calibrate(const CalibrateOptions& options) {
 }  // namespace
 
 void add_calibrate(CLI::App& parser, int& exit_code) {
-  CLI::App* command = parser.add_subcommand("calibrate", "find a machine's bandwidths from measured rates, and whether they still hold");
+  CLI::App* command = parser.add_subcommand(
+      "calibrate", "find a machine's bandwidths from measured rates, and whether they still hold");
   command->footer(
       "Exit codes: 0 fine, 2 usage or invalid input, 4 the calibration does not hold any more.\n"
       "Examples:\n"
@@ -271,7 +280,8 @@ void add_calibrate(CLI::App& parser, int& exit_code) {
   auto options = std::make_shared<CalibrateOptions>();
   command->add_option("--from", options->from, "measured rates, JSON: fit a machine to them");
   command->add_option("--out", options->out, "machine file to write");
-  command->add_option("--machine", options->machine, "with --from: what is known of the machine; with --check: the calibrated machine");
+  command->add_option("--machine", options->machine,
+                      "with --from: what is known of the machine; with --check: the calibrated machine");
   command->add_option("--check", options->check, "measured rates, JSON: does the machine's calibration still hold?");
   command->add_option("--plan", options->plan, "machine file: list the combinations that are worth measuring");
   command->add_flag("--json", options->json, "print one JSON object");

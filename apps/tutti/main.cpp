@@ -10,8 +10,8 @@
 namespace tutti {
 namespace {
 
-constexpr std::array kCommands{Command{add_predict}, Command{add_check}, Command{add_compare}, Command{add_run},
-                               Command{add_calibrate}, Command{add_topology}};
+constexpr std::array kCommands{Command{add_predict}, Command{add_check},     Command{add_compare},
+                               Command{add_run},     Command{add_calibrate}, Command{add_topology}};
 
 /// What is wrong with a first word that is no subcommand, "did you mean" included; empty where it is one or an option.
 std::string unknown_command(const CLI::App& parser, std::string_view word) {
@@ -27,7 +27,8 @@ int run_program(int argc, char** argv) {
   CLI::App parser("tutti: real-time batches of CPU-GPU transfers and kernels with guaranteed deadlines");
   parser.footer(
       "Exit codes: 0 fine, 1 not schedulable or a deadline missed, 2 usage or invalid input, 3 machine, host "
-      "or kernel trouble,\n4 a calibration does not hold any more, 130 interrupted. 'tutti COMMAND --help' tells the rest.\n"
+      "or kernel trouble,\n4 a calibration does not hold any more, 130 interrupted. 'tutti COMMAND --help' tells the "
+      "rest.\n"
       "Example:\n  tutti check configs/tasks/wafer-inspection.yaml");
   parser.require_subcommand(1);
   int exit_code = kFine;

@@ -53,9 +53,8 @@ class Reader {
 
  private:
   [[noreturn]] void refuse(const std::string& at, const std::string& sentence) const {
-    throw InputError{{ErrorCode::InvalidInput,
-                      fmt::format("{}: {}{}{}", path_, at, at.empty() ? "" : ": ", sentence),
-                      {}}};
+    throw InputError{
+        {ErrorCode::InvalidInput, fmt::format("{}: {}{}{}", path_, at, at.empty() ? "" : ": ", sentence), {}}};
   }
 
   void leave_out(const std::string& at, const std::string& sentence) { file_.left_out.push_back(at + ": " + sentence); }
@@ -108,11 +107,13 @@ class Reader {
     bool usable = true;
     for (std::size_t i = 0; i < streams.size(); ++i) {
       const std::uint32_t position = read_stream(at, streams[i]).position();
-      if ((set >> position & 1U) != 0) refuse(at, fmt::format("{} stands twice", streams_text(StreamSet{1} << position)));
+      if ((set >> position & 1U) != 0)
+        refuse(at, fmt::format("{} stands twice", streams_text(StreamSet{1} << position)));
       set |= StreamSet{1} << position;
       const auto rate = positive(cells[i]);
-      if (!rate) leave_out(at, fmt::format("{} has the rate {}, which is no number above 0",
-                                           streams_text(StreamSet{1} << position), cells[i].dump()));
+      if (!rate)
+        leave_out(at, fmt::format("{} has the rate {}, which is no number above 0",
+                                  streams_text(StreamSet{1} << position), cells[i].dump()));
       usable = usable && rate;
       rates.emplace_back(position, rate.value_or(0));
     }
@@ -150,7 +151,8 @@ class Reader {
 
 /// The line of a byte in a text, from 1.
 int line_of(const std::string& text, std::size_t byte) {
-  return 1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(std::min(byte, text.size())), '\n'));
+  return 1 + static_cast<int>(std::count(
+                 text.begin(), text.begin() + static_cast<std::ptrdiff_t>(std::min(byte, text.size())), '\n'));
 }
 
 }  // namespace

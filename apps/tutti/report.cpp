@@ -86,7 +86,8 @@ std::vector<std::string> sources_of(const TransferInterval& transfer) {
   std::vector<std::string> sources;
   for (const RateSource source : {RateSource::Graph, RateSource::Table, RateSource::Interpolated}) {
     const auto has_it = [&](const Segment& segment) { return segment.bytes.count > 0 && segment.source == source; };
-    if (std::any_of(transfer.segments.begin(), transfer.segments.end(), has_it)) sources.emplace_back(to_string(source));
+    if (std::any_of(transfer.segments.begin(), transfer.segments.end(), has_it))
+      sources.emplace_back(to_string(source));
   }
   return sources;
 }
@@ -128,8 +129,7 @@ std::string timeline_text(const Planner& planner, const Topology& machine, const
       row[2] = ms(line.transfer->start);
       row[3] = ms(line.transfer->end);
       fill_bar(row[7], line.transfer->start, line.transfer->end, timeline.latency, '=');
-      if (machine.table() != nullptr)
-        row[1] += fmt::format(" ({})", joined(sources_of(*line.transfer)));
+      if (machine.table() != nullptr) row[1] += fmt::format(" ({})", joined(sources_of(*line.transfer)));
     }
     if (line.kernel) {
       row[4] = ms(line.kernel->start);

@@ -44,9 +44,8 @@ std::vector<Residual> residuals_of(const Topology& machine) {
     if (row.source != RateSource::Table) continue;
     residuals.push_back({row.streams, row.rates, steady.find(graph, Basis::Nominal, row.streams).rates, row.source});
   }
-  std::stable_sort(residuals.begin(), residuals.end(), [](const Residual& a, const Residual& b) {
-    return std::abs(a.worst()) > std::abs(b.worst());
-  });
+  std::stable_sort(residuals.begin(), residuals.end(),
+                   [](const Residual& a, const Residual& b) { return std::abs(a.worst()) > std::abs(b.worst()); });
   return residuals;
 }
 
@@ -88,7 +87,8 @@ void show_text(const Topology& machine) {
   for (const std::size_t column : {1U, 2U}) worst.align_left(column);
   for (std::size_t i = 0; i < std::min(kWorstShown, residuals.size()); ++i)
     worst.add({streams_text(residuals[i].streams), rates_text(residuals[i].streams, residuals[i].measured),
-               rates_text(residuals[i].streams, residuals[i].predicted), fmt::format("{:+.1f} %", 100 * residuals[i].worst())});
+               rates_text(residuals[i].streams, residuals[i].predicted),
+               fmt::format("{:+.1f} %", 100 * residuals[i].worst())});
   fmt::print("\n{}", worst.text());
 }
 
@@ -120,8 +120,11 @@ Json show_json(const Topology& machine) {
                          {"measured_gbps", residual.measured},
                          {"graph_gbps", residual.predicted},
                          {"worst_deviation", residual.worst()}});
-  return {{"schema_version", 1}, {"machine", machine.name()}, {"links", links},
-          {"shared", shared},    {"residuals", residuals}};
+  return {{"schema_version", 1},
+          {"machine", machine.name()},
+          {"links", links},
+          {"shared", shared},
+          {"residuals", residuals}};
 }
 
 int show(const std::string& path, bool json) {
@@ -140,8 +143,8 @@ int show(const std::string& path, bool json) {
 void add_topology(CLI::App& parser, int& exit_code) {
   CLI::App* command = parser.add_subcommand("topology", "what a machine consists of");
   command->require_subcommand(1);
-  CLI::App* show_command =
-      command->add_subcommand("show", "links and shared capacities with their bandwidths, and where the graph is furthest off");
+  CLI::App* show_command = command->add_subcommand(
+      "show", "links and shared capacities with their bandwidths, and where the graph is furthest off");
   command->footer("Example:\n  tutti topology show configs/machines/h200x4.yaml");
   show_command->footer("Example:\n  tutti topology show configs/machines/h200x4.yaml");
   const auto path = std::make_shared<std::string>();

@@ -34,7 +34,8 @@ class MachineMaker {
     Vertex vertex;
     vertex.name = name;
     vertex.kind = kind;
-    vertex.copy_engines = random_.one_in(3) ? 1 : 2;
+    const int engines = random_.one_in(3) ? 1 : 2;
+    if (vertex.kind == VertexKind::Gpu) vertex.copy_engines = engines;
     builder_.vertex({vertex, {}});
   }
 
