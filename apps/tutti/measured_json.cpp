@@ -18,6 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::uintmax_t kLargest = 64U << 20;
+constexpr double kSlowest = 1e-3, kFastest = 1e5;  // GB/s
 
 /// A number above 0, also in a string; nothing where the cell holds something else ("N/A", null, 0).
 std::optional<double> positive(const Json& cell) {
@@ -111,10 +112,11 @@ class Reader {
         refuse(at, fmt::format("{} stands twice", streams_text(StreamSet{1} << position)));
       set |= StreamSet{1} << position;
       const auto rate = positive(cells[i]);
-      if (!rate)
-        leave_out(at, fmt::format("{} has the rate {}, which is no number above 0",
+      const bool fits = rate && *rate >= kSlowest && *rate <= kFastest;
+      if (!fits)
+        leave_out(at, fmt::format("{} has the rate {}, which is no number of GB/s above 0",
                                   streams_text(StreamSet{1} << position), cells[i].dump()));
-      usable = usable && rate;
+      usable = usable && fits;
       rates.emplace_back(position, rate.value_or(0));
     }
     if (!usable) return;

@@ -266,10 +266,53 @@ TEST(H200x4, BatchesThatItHasNotSeenAreAsLongAsItSays) {
   EXPECT_LT(quantile(errors, 0.95), 0.051);
 }
 
+// ---- another host, measured on 2026-11-20: fitted from the same 64 combinations of its own, judged on all 191 others
+// and on 120 batches
+
+Comparison unseen_of_second_host(bool with_batches, bool plain = false) {
+  Measurements seen = load_measurements(test::source_path("tests/golden/h200x4-second-host.json")).value().measurements;
+  if (!with_batches) seen.batches.clear();
+  const auto unseen = load_measurements(test::source_path("tests/golden/h200x4-second-host-unseen.json")).value();
+  const Topology machine = calibrate(seen, std::nullopt).value().machine;
+  return compare_with(plain ? plain_model(machine) : machine, clean(unseen.measurements));
+}
+
+class SecondHost : public testing::TestWithParam<bool> {};
+
+TEST_P(SecondHost, RatesAndBatchesThatItHasNotSeen) {
+  const Comparison found = unseen_of_second_host(GetParam());
+  EXPECT_EQ(found.rate_errors().size(), 830U);
+  EXPECT_EQ(found.length_errors().size(), 120U);
+  EXPECT_LE(quantile(found.rate_errors(), 0.5), 0.019);
+  EXPECT_LE(quantile(found.rate_errors(), 0.95), 0.08);
+  EXPECT_LE(quantile(found.length_errors(), 0.5), 0.01);  // the rates of all 255 combinations themselves: 1.2 %
+  EXPECT_LE(quantile(found.length_errors(), 0.9), 0.034);
+  EXPECT_LE(quantile(found.length_errors(), 0.95), 0.051);
+  EXPECT_LE(quantile(found.length_errors(), 1), 0.063);
+}
+
+std::string batches_name(const testing::TestParamInfo<bool>& of) { return of.param ? "FortyBatchesToo" : "RatesAlone"; }
+INSTANTIATE_TEST_SUITE_P(Model, SecondHost, testing::Bool(), batches_name);
+
+// Links and one total for each direction: half of all rates are off by a quarter and more.
+TEST(OtherHost, IsNotDescribedByLinksAndTotals) {
+  const Comparison found = unseen_of_second_host(false, true);
+  EXPECT_GT(quantile(found.rate_errors(), 0.5), 0.25);
+  EXPECT_GT(quantile(found.length_errors(), 0.95), 0.25);
+}
+
 // ---- drift
 
 TEST(Drift, NothingMovesOnTheSameHost) {
   EXPECT_TRUE(find_drift(compare_with(h200x4_calibration().machine, clean(h200x4()))).empty());
+}
+
+// The calibration of the one host does not hold on the other: single streams do, what many of them share does not.
+TEST(Drift, AnotherHostIsNoticed) {
+  const auto other = load_measurements(test::source_path("tests/golden/h200x4-second-host.json")).value();
+  const auto moved = find_drift(compare_with(h200x4_calibration().machine, clean(other.measurements)));
+  ASSERT_FALSE(moved.empty());
+  EXPECT_LT(moved.front().now, moved.front().before);
 }
 
 // gpu2 lost half of its lanes: its streams alone run at half their rate, and what moved most is named first.
