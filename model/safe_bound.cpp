@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 namespace tutti {
@@ -23,15 +24,20 @@ double slightly_later(double ns) { return ns * (1 + 1e-14); }
 // ---- flows that share capacities
 
 void SafeBound::find(std::span<const double> capacities, std::span<BoundedFlow> flows) {
-  constexpr int kRounds = 2;
+  constexpr int kRounds = 3;
   if (flows.empty()) return;
   list_rivals(capacities, flows);
   for (BoundedFlow& flow : flows) flow.finish = kNever;
   for (std::uint32_t f = 0; f < flows.size(); ++f) bound_at_once(flows, f);
+  by_start_.resize(flows.size());
+  std::iota(by_start_.begin(), by_start_.end(), 0U);
+  std::sort(by_start_.begin(), by_start_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return std::pair(flows[a].earliest, a) < std::pair(flows[b].earliest, b);
+  });
   for (int round = 0; round < kRounds; ++round) {
     make_windows(flows);
     bool narrower = false;
-    for (std::uint32_t f = 0; f < flows.size(); ++f) narrower |= bound_by_windows(flows, f);
+    for (const std::uint32_t f : by_start_) narrower |= bound_by_windows(flows, f);
     if (!narrower) break;
   }
 }
@@ -140,12 +146,21 @@ bool SafeBound::bound_by_windows(std::span<BoundedFlow> flows, std::uint32_t f) 
     if (progress.bytes >= left) {
       const double before = flow.finish;
       flow.finish = std::min(before, slightly_later(at + progress.time));
+      leave_windows(flow, before);
       return flow.finish < before * kClearly;
     }
     left -= progress.bytes;
     at = cuts_[w + 1];
   }
   return false;
+}
+
+/// A flow that is over earlier than before makes room in the windows after its end.
+void SafeBound::leave_windows(const BoundedFlow& flow, double before) {
+  for (std::size_t w = cuts_.size() - 1; w-- > 0 && cuts_[w] >= flow.finish;)
+    if (cuts_[w] < before)
+      for (const CapacityUse& use : flow.uses)
+        loads_[w * used_ + capacities_[use.capacity.index()].place] -= flow.weight * use.cost;
 }
 
 /// ns for each byte per weight while all that may be active in a window keep up.

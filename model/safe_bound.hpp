@@ -32,7 +32,7 @@ struct BoundedFlow {
 /// f needs at most the largest sum of these over all ways to split its bytes over its capacities: concave in each
 /// part, so slopes are taken in order. Only those g count whose times can overlap: time is cut into windows where some
 /// flow may start or must be over, and f is followed from window to window at its slowest. What is found for one flow
-/// narrows the times of the others, so there are several rounds; each of them is safe.
+/// narrows the times of the others, so flows are taken by their start, in up to three rounds; each of them is safe.
 class SafeBound {
  public:
   /// Fills in `finish`. The memory is kept between calls.
@@ -76,6 +76,7 @@ class SafeBound {
   void make_windows(std::span<const BoundedFlow> flows);
   void bound_at_once(std::span<BoundedFlow> flows, std::uint32_t flow);
   bool bound_by_windows(std::span<BoundedFlow> flows, std::uint32_t flow);
+  void leave_windows(const BoundedFlow& flow, double before);
   [[nodiscard]] double start_of(std::span<const BoundedFlow> flows, const BoundedFlow& flow) const;
   [[nodiscard]] double slope_in(std::span<const BoundedFlow> flows, std::uint32_t flow, std::size_t window) const;
   [[nodiscard]] Progress slowest(std::span<const BoundedFlow> flows, std::uint32_t flow, Window window, double bytes,
@@ -87,8 +88,9 @@ class SafeBound {
   std::uint32_t epoch_ = 0;
   std::uint32_t used_ = 0;  // capacities
   std::vector<Link> links_;
-  std::vector<double> cuts_;   // [windows + 1]
-  std::vector<double> loads_;  // [windows x used_] of all flows that may be active
+  std::vector<std::uint32_t> by_start_;  // flows
+  std::vector<double> cuts_;             // [windows + 1]
+  std::vector<double> loads_;            // [windows x used_] of all flows that may be active
 };
 
 /// The latest finishes of a batch in a simulation, and the memory to find them: kept between calls.

@@ -15,6 +15,9 @@ import unittest
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 ROOT = TESTS.parent
+MEASURED = "tests/golden/h200x4-measured.json"
+SECOND_HOST = "tests/golden/h200x4-second-host.json"
+H200X4 = "configs/machines/h200x4.yaml"
 EXAMPLE = "configs/batches/inspection-example.yaml"
 WAFER = "configs/tasks/wafer-inspection.yaml"
 
@@ -88,7 +91,7 @@ class Json(Programs):
         answer = self.object_of(0, "predict", EXAMPLE, "--json")
         self.assertEqual(answer["schema_version"], 1)
         self.assertEqual((answer["planner"], answer["latency_ms"], answer["latest_ms"]), ("completion_aligned", 44.8, 44.8))
-        self.assertEqual(answer["streams"][0]["transfer"], {"path": "direct", "start_ms": 33.6, "end_ms": 41.6})
+        self.assertEqual(answer["streams"][0]["transfer"], {"path": "direct", "start_ms": 33.6, "end_ms": 41.6, "rates_from": ["graph"]})
         self.assertEqual(answer["streams"][0]["kernel"], {"on": "gpu0", "start_ms": 41.6, "end_ms": 44.8})
 
     def test_compare_has_every_planner(self):
@@ -139,7 +142,7 @@ class Json(Programs):
 
 class Usage(Programs):
     def test_help_has_an_example_everywhere(self):
-        for words in ([], ["predict"], ["check"], ["compare"], ["run"]):
+        for words in ([], ["predict"], ["check"], ["compare"], ["run"], ["calibrate"], ["topology"], ["topology", "show"]):
             run = self.tutti(*words, "--help")
             self.assertEqual(run.returncode, 0)
             self.assertIn("Example", run.stdout)
@@ -219,13 +222,104 @@ class BadInput(Programs):
         self.refuses(self.tutti("run", path), "f.yaml:7:13: ", "'sipn', which is not registered")
 
 
+class Calibrate(Programs):
+    def calibrate(self, document, *words):
+        path = self.file(document if isinstance(document, str) else json.dumps(document), "m.json")
+        return self.tutti("calibrate", "--from", path, "--out", self.folder / "out.yaml", *words)
+
+    def measured(self):
+        return json.loads((ROOT / MEASURED).read_text(encoding="utf-8"))
+
+    def test_the_file_that_it_writes_is_a_machine(self):
+        out = self.folder / "out.yaml"
+        answer = self.object_of(0, "calibrate", "--from", MEASURED, "--out", out, "--json")
+        self.assertEqual((answer["left_out"], len(answer["residuals"])), ([], 64))
+        self.assertLess(answer["errors"]["table"]["rates"]["p95"], 0.005)
+        self.assertGreater(answer["errors"]["plain_model"]["rates"]["p95"], 0.5)
+        shown = self.object_of(0, "topology", "show", out, "--json")
+        self.assertEqual((len(shown["links"]), len(shown["residuals"])), (10, 64))
+        again = self.folder / "again.yaml"
+        self.assertEqual(self.tutti("calibrate", "--from", MEASURED, "--out", again).returncode, 0)
+        self.assertEqual(out.read_bytes(), again.read_bytes())
+
+    def test_predictions_say_where_their_rates_come_from(self):
+        batch = f"version: 1\nmachine: {ROOT / H200X4}\nstreams:\n- {{name: a, from: mem0, to: gpu0, size: 64 MB}}\n- {{name: b, from: gpu2, to: gpu1, size: 64 MB}}\n"
+        answer = self.object_of(0, "predict", self.file(batch), "--json")
+        self.assertEqual([stream["transfer"]["rates_from"] for stream in answer["streams"]], [["table"], ["graph"]])
+
+    def test_check_holds_on_the_host_itself_and_not_on_another(self):
+        self.assertIs(self.object_of(0, "calibrate", "--check", MEASURED, "--machine", H200X4, "--json")["holds"], True)
+        answer = self.object_of(4, "calibrate", "--check", SECOND_HOST, "--machine", H200X4, "--json")
+        self.assertIs(answer["holds"], False)
+        self.assertLess(answer["moved"][0]["measured"], answer["moved"][0]["calibrated"])
+        self.assertIn("does NOT hold", self.tutti("calibrate", "--check", SECOND_HOST, "--machine", H200X4).stdout)
+
+    def test_plan_lists_what_to_measure(self):
+        answer = self.object_of(0, "calibrate", "--plan", H200X4, "--json")
+        self.assertLess(answer["total_ms"], 60_000)
+        self.assertEqual(answer["combinations"][0], {"streams": [{"gpu": 0, "direction": "h2d"}]})
+
+    def test_the_fit_goes_on_without_what_it_cannot_use(self):
+        def left_out(change):
+            document = self.measured()
+            change(document)
+            run = self.calibrate(document, "--json")
+            self.assertEqual(run.returncode, 0, run.stderr)
+            return json.loads(run.stdout)["left_out"]
+
+        rates = lambda document: document["steady_state"]
+        twice = {"streams": self.measured()["steady_state"][0]["streams"], "gbps": [40]}
+        for change, sentence in (
+            (lambda d: rates(d).append(twice), "steady_state[64]: h2d 0 was measured 2 times, from 40.0 to 55.4 GB/s; measure it again"),
+            (lambda d: rates(d)[40]["gbps"].__setitem__(0, 120), "h2d 0 runs at 120.0 GB/s in h2d 0 1 2 3, more than its link carries alone (55.4)"),
+            (lambda d: rates(d)[4]["gbps"].__setitem__(0, "N/A"), 'steady_state[4]: h2d 0 has the rate "N/A"'),
+            (lambda d: rates(d)[4]["gbps"].__setitem__(0, None), "steady_state[4]: h2d 0 has the rate null"),
+            (lambda d: rates(d)[4]["gbps"].__setitem__(0, 0), "steady_state[4]: h2d 0 has the rate 0"),
+            (lambda d: rates(d)[4]["gbps"].__setitem__(0, 1e300), "steady_state[4]: h2d 0 has the rate 1e+300"),
+            (lambda d: d["batches_all_at_once"][0]["streams"][0].update(bytes="x"), 'batches_all_at_once[0]: h2d 0 has \'bytes\' "x"'),
+        ):
+            with self.subTest(sentence=sentence):
+                sentences = left_out(change)
+                self.assertEqual(len(sentences), 1)
+                self.assertIn(sentence, sentences[0])
+        self.assertEqual(left_out(lambda d: rates(d)[4]["gbps"].__setitem__(0, "55.3")), [])  # a number in a string
+
+    def test_mistakes_end_with_2(self):
+        stream = '{"gpu": 0, "direction": "h2d"}'
+        for document, sentence in (
+            ("", "m.json:1:1: this is no JSON"),
+            ('{"steady_state": [\n{"gbps": [NaN]}]}', "m.json:2:1: this is no JSON; NaN"),
+            ("[]", "the file is no JSON object"),
+            ("{}", "there is no 'steady_state'"),
+            ('{"steady_state": 3}', "steady_state: this is no list"),
+            ('{"steady_state": []}', "there is no combination of streams that can be used"),
+            (f'{{"steady_state": [{{"streams": [{stream}], "gbps": [55]}}]}}', "d2h 0 was never measured"),
+            (f'{{"steady_state": [{{"streams": [{stream}], "gbps": [55, 55]}}]}}', "steady_state[0]: 'gbps' has one rate for each of the 1 streams"),
+            (f'{{"steady_state": [{{"streams": [{stream}, {stream}], "gbps": [55, 55]}}]}}', "steady_state[0]: h2d 0 stands twice"),
+            ('{"steady_state": [{"streams": [{"gpu": 8, "direction": "h2d"}], "gbps": [55]}]}', "'gpu' is 8; it is a position from 0 to 7"),
+            ('{"steady_state": [{"streams": [{"gpu": 0, "direction": "up"}], "gbps": [55]}]}', "'direction' is \"up\"; it is h2d or d2h"),
+            ('{"steady_state": [{"streams": [{"gpu": 0, "direction": "h2d"}]}]}', "steady_state[0]: there is no 'gbps'"),
+        ):
+            with self.subTest(sentence=sentence):
+                self.refuses(self.calibrate(document), sentence)
+                self.assertFalse((self.folder / "out.yaml").exists())
+        two_gpus = BadInput.MACHINE.replace("bandwidth: 8 GB/s", "bandwidth: 8 GB/s, back: 8 GB/s")
+        self.refuses(self.calibrate(self.measured(), "--machine", self.file(two_gpus)), "gpu 3 was measured, and the machine 'm' has 1 GPUs")
+        for words in ([], ["--from", MEASURED], ["--out", "x"], ["--check", MEASURED], ["--from", MEASURED, "--out", "/no/such/folder/x"],
+                      ["--from", MEASURED, "--plan", H200X4], ["--from", "/no/such", "--out", "x"], ["--plan", "/no/such"], ["--check", "/no/such", "--machine", H200X4]):
+            with self.subTest(words=words):
+                self.refuses(self.tutti("calibrate", *words))
+        self.refuses(self.tutti("topology", "show", "/no/such"))
+        self.refuses(self.tutti("topology"))
+
+
 class Wafer(Programs):
     def test_pictures_come_back_from_files(self):
         made = self.wafer("generate", "--images", self.folder / "w", "--size", 256, "--count", 2)
         self.assertEqual(made.returncode, 0, made.stderr)
         run = self.wafer("--images", self.folder / "w", "--size", 256, "--jobs", 10)
         self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertEqual(run.stdout.split("\n")[-2].split(), ["10", "0", "0.004", "60.000", "120", "120", "0"])
+        self.assertEqual(run.stdout.split("\n")[-2].split(), ["10", "0", "0.021", "60.000", "120", "120", "0"])
 
     def test_another_size_or_no_picture_is_refused(self):
         self.wafer("generate", "--images", self.folder / "w", "--size", 256, "--count", 1)
