@@ -47,6 +47,14 @@ std::uint32_t BandwidthModel::add_fixed_flow(std::uint32_t way, double rate) {
   return kind_count_++;
 }
 
+/// What the measured table says of a stream: which one it is, and how fast it is alone.
+void BandwidthModel::write_stream(Kind& kind, StreamSet streams) const {
+  kind.streams = streams;
+  const std::uint32_t row = table_->row(streams);
+  if (row != MeasuredTable::kNoRow)
+    kind.alone = table_->rate(row, streams, static_cast<std::uint32_t>(std::countr_zero(streams))).value;
+}
+
 void BandwidthModel::finish() {
   const auto of_table = [](const Kind& kind) { return kind.streams != 0; };
   const auto kinds_end = kinds_.begin() + kind_count_;

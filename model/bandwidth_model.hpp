@@ -150,9 +150,10 @@ class BandwidthModel {
     TUTTI_EXPECTS(kind_count_ < kinds_.size(), "there is room for the flows that were announced");
     const WayKind& kind = way_kind(way);
     const double alone = kind.alone.at(basis_).value;
-    const StreamSet streams = table_ == nullptr ? 0 : kind.streams;
-    kinds_[kind_count_] = {kind.uses, kind.weight, alone, alone, 0, kNone, streams};
+    kinds_[kind_count_] = {kind.uses, kind.weight, alone, alone, 0, kNone, 0};
+    if (table_ != nullptr) write_stream(kinds_[kind_count_], kind.streams);
   }
+  void write_stream(Kind& kind, StreamSet streams) const;
   void set_active(Group& group, std::uint32_t flows) {
     group.active = flows;
     group.demand = flows;

@@ -1,6 +1,7 @@
 #include "model/bounded_least_squares.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace tutti {
@@ -38,9 +39,9 @@ Eigen::VectorXd bounded_least_squares(const Eigen::MatrixXd& A, const Eigen::Vec
     double reach = 1;
     Eigen::Index stopped = -1;
     for (const Eigen::Index i : free) {
-      const double step = target(i) - x(i);
-      const double room = (step > 0 ? high(i) : low(i)) - x(i);
-      if (step == 0 || step * reach / room <= 1) continue;
+      const double step = std::abs(target(i) - x(i));
+      const double room = std::abs((target(i) > x(i) ? high(i) : low(i)) - x(i));
+      if (step * reach <= room) continue;
       reach = room / step;
       stopped = i;
     }
@@ -54,7 +55,7 @@ Eigen::VectorXd bounded_least_squares(const Eigen::MatrixXd& A, const Eigen::Vec
     Eigen::Index wrong = -1;
     double worst = 1e-12 * b.lpNorm<Eigen::Infinity>();
     for (Eigen::Index i = 0; i < n; ++i) {
-      if (std::find(free.begin(), free.end(), i) != free.end()) continue;
+      if (low(i) == high(i) || std::find(free.begin(), free.end(), i) != free.end()) continue;
       const double pull = x(i) == low(i) ? -gradient(i) : gradient(i);
       if (pull <= worst) continue;
       worst = pull;

@@ -20,18 +20,23 @@ constexpr std::size_t kMostRows = 2'000;
 
 std::size_t sets_of(std::size_t gpus) { return std::size_t{1} << (2 * gpus); }
 
-/// Hundredths of a GB/s: finer than any measurement repeats.
-double hundredths(double rate) { return std::round(rate * 100) / 100; }
+/// Rates of the table and guaranteed bandwidths have four digits: finer than any measurement repeats.
+double unit_of(double rate) { return std::pow(10, std::floor(std::log10(rate)) - 3); }
+double rounded(double rate) {
+  const double inverse = std::round(1 / unit_of(rate));
+  return inverse >= 1 ? std::round(rate * inverse) / inverse : std::round(rate);
+}
+double rounded_down(double rate) {
+  const double inverse = std::round(1 / unit_of(rate));
+  return inverse >= 1 ? std::floor(rate * inverse) / inverse : std::floor(rate);
+}
 
 // ---- before the fit
 
 /// One memory, one processor, every GPU on a link of its own. The bandwidths are to be fitted.
-Topology star(const std::string& host, std::size_t gpus) {
+Topology star(std::size_t gpus) {
   const Bandwidth any{{50}, {50}};
-  std::string name;
-  for (const char c : host)
-    if (name.size() < 40) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '-';
-  TopologyBuilder builder(name.empty() ? "calibrated" : name);
+  TopologyBuilder builder("calibrated");
   const auto add = [&](std::string vertex_name, VertexKind kind) {
     Vertex vertex;
     vertex.name = std::move(vertex_name);
@@ -44,6 +49,30 @@ Topology star(const std::string& host, std::size_t gpus) {
   builder.link({"mem0", "cpu0", any, any});
   for (std::size_t g = 0; g < gpus; ++g) builder.link({"cpu0", fmt::format("gpu{}", g), any, any});
   return builder.build().value();
+}
+
+/// Leaves out combinations that move more over a link than it can carry by its standard.
+void leave_out_impossible(const Topology& machine, CleanMeasurements& clean) {
+  constexpr double kSlack = 1.02;
+  const auto exceeded = [&](const Combination& combination) {
+    if (!has_ways(machine, combination.streams)) return false;
+    std::vector<double> load(machine.links().size(), 0);
+    const auto positions = positions_of(combination.streams);
+    for (std::size_t i = 0; i < positions.size(); ++i) {
+      const auto [from, to] = ends_of(machine, HostStream::at(positions[i]));
+      for (const LinkId link : machine.route(from, to)) load[link.index()] += combination.rates[i];
+    }
+    for (std::size_t l = 0; l < load.size(); ++l) {
+      const Link& link = machine.links()[l];
+      if (!link.theoretical || load[l] <= kSlack * link.theoretical->value) continue;
+      clean.left_out.push_back(fmt::format("{} moves {:.1f} GB/s over {} -> {}, which carries {} at most",
+                                           streams_text(combination.streams), load[l], machine.vertex(link.from).name,
+                                           machine.vertex(link.to).name, to_string(*link.theoretical)));
+      return true;
+    }
+    return false;
+  };
+  std::erase_if(clean.combinations, exceeded);
 }
 
 /// What keeps the measurements from being used with the machine.
@@ -59,12 +88,10 @@ std::optional<std::string> misfit(const Topology& machine, const CleanMeasuremen
   }
   StreamSet measured = 0;
   for (const Combination& combination : clean.combinations) measured |= combination.streams;
-  const VertexId memory = machine.memories().front();
   for (std::uint32_t position = 0; position < 2 * machine.gpus().size(); ++position) {
-    const auto [gpu, direction] = HostStream::at(position);
-    const VertexId device = machine.gpus()[gpu];
-    if (machine.route(memory, device).empty() || machine.route(device, memory).empty())
-      return fmt::format("'{}' has no way to '{}' and back", machine.vertex(device).name, machine.vertex(memory).name);
+    if (!has_ways(machine, StreamSet{1} << position))
+      return fmt::format("the machine '{}' has no way for {}; add the missing links", machine.name(),
+                         streams_text(StreamSet{1} << position));
     if ((measured >> position & 1U) == 0)
       return fmt::format("{} was never measured; measure every stream at least once, best alone",
                          streams_text(StreamSet{1} << position));
@@ -88,8 +115,7 @@ struct Floor {
 class Guarantee {
  public:
   explicit Guarantee(const Topology& machine) : machine_(machine) {
-    for (const Link& link : machine.links()) values_.push_back(link.bandwidth.nominal.value);
-    for (const SharedCapacity& shared : machine.shared()) values_.push_back(shared.capacity.nominal.value);
+    for (const double value : machine.capacities(Basis::Guaranteed)) values_.push_back(value);
   }
 
   Topology under(const std::vector<Floor>& floors) {
@@ -105,29 +131,16 @@ class Guarantee {
   }
 
  private:
-  /// @param round  down to hundredths, for the file.
+  /// @param round  down, for the file.
   [[nodiscard]] Topology build(bool round) const {
-    std::vector<LinkEntry> links;
-    std::vector<SharedEntry> shared;
-    const auto guaranteed = [&](const Bandwidth& bandwidth, std::size_t c) {
-      const double value = round ? std::max(0.01, std::floor(values_[c] * 100) / 100) : values_[c];
-      return Bandwidth{bandwidth.nominal, {std::min(value, bandwidth.nominal.value)}};
+    auto links = link_entries(machine_);
+    auto shared = shared_entries(machine_);
+    const auto before = machine_.capacities(Basis::Guaranteed);
+    const auto write = [&](Bandwidth& bandwidth, std::size_t c) {
+      bandwidth.guaranteed = {round && values_[c] < before[c] ? rounded_down(values_[c]) : values_[c]};
     };
-    const auto name = [&](VertexId id) { return machine_.vertex(id).name; };
-    for (const Link& link : machine_.links())
-      links.push_back({name(link.from),
-                       name(link.to),
-                       guaranteed(link.bandwidth, links.size()),
-                       std::nullopt,
-                       {},
-                       link.theoretical});
-    for (const SharedCapacity& capacity : machine_.shared()) {
-      shared.push_back({capacity.name, guaranteed(capacity.capacity, links.size() + shared.size()), {}});
-      for (const CapacityMember& member : capacity.members) {
-        const Link& link = machine_.link(member.link);
-        shared.back().members.push_back({name(link.from), name(link.to), member.cost});
-      }
-    }
+    for (std::size_t i = 0; i < links.size(); ++i) write(links[i].bandwidth, i);
+    for (std::size_t i = 0; i < shared.size(); ++i) write(shared[i].capacity, links.size() + i);
     return TopologyBuilder(machine_).links(links).shared(shared).build().value();
   }
 
@@ -157,10 +170,7 @@ class Guarantee {
 
   template <class Visit>
   static void for_uses(const Topology& machine, std::uint32_t position, Visit visit) {
-    const auto [gpu, direction] = HostStream::at(position);
-    VertexId from = machine.memories().front();
-    VertexId to = machine.gpus()[gpu];
-    if (direction == Direction::DeviceToHost) std::swap(from, to);
+    const auto [from, to] = ends_of(machine, HostStream::at(position));
     for (const LinkId link : machine.route(from, to))
       for (const CapacityUse& use : machine.uses(link)) visit(use);
   }
@@ -195,8 +205,19 @@ class TableMaker {
     }
   }
 
-  /// GPUs whose exchange changes no rate, in groups of two and more.
+  /// GPUs whose exchange changes no rate, in groups of two and more. Where that leaves too many combinations to write
+  /// down, larger changes are let pass.
   std::vector<std::vector<std::uint32_t>> find_alike() {
+    for (;; tolerance_ *= 1.5) {
+      auto groups = find_alike_now();
+      if (count_classes(groups) <= kMostRows) return groups;
+    }
+  }
+  /// By how much more than usual the rates of GPUs that are taken for alike may differ.
+  [[nodiscard]] double tolerance() const { return tolerance_; }
+
+ private:
+  std::vector<std::vector<std::uint32_t>> find_alike_now() {
     std::vector<std::vector<std::uint32_t>> groups;
     for (std::uint32_t gpu = 0; gpu < gpus_; ++gpu) {
       const auto fits = [&](const auto& group) {
@@ -213,6 +234,17 @@ class TableMaker {
     return groups;
   }
 
+  /// Classes of combinations: of n GPUs that are alike so many may go up, down, both ways: C(n + 3, 3).
+  [[nodiscard]] std::size_t count_classes(const std::vector<std::vector<std::uint32_t>>& alike) const {
+    std::size_t classes = 1, grouped = 0;
+    for (const auto& group : alike) {
+      classes *= (group.size() + 3) * (group.size() + 2) * (group.size() + 1) / 6;
+      grouped += group.size();
+    }
+    return classes * sets_of(gpus_ - grouped) - 1;
+  }
+
+ public:
   /// One row of every class of combinations: what was measured of it, or else the corrected rates.
   std::vector<StreamRates> rows(const std::vector<std::vector<std::uint32_t>>& alike) {
     group_of_.assign(gpus_, 0);
@@ -225,10 +257,8 @@ class TableMaker {
       row.source = RateSource::Table;
       add(row, combination.streams, combination.rates);
     }
-    for (StreamSet streams = 1; streams < sets_of(gpus_) && classes.size() <= kMostRows; ++streams)
+    for (StreamSet streams = 1; streams < sets_of(gpus_); ++streams)
       if (canonical(streams) == streams) classes.try_emplace(streams);
-    if (classes.size() > kMostRows)  // too many different GPUs: what was measured, and the graph for the rest
-      std::erase_if(classes, [](const auto& row) { return row.second.source != RateSource::Table; });
     for (const StreamSet streams : all_) {
       const auto row = classes.find(canonical(streams));
       if (row != classes.end() && row->second.source != RateSource::Table) add(row->second, streams, rates(streams));
@@ -239,7 +269,7 @@ class TableMaker {
       rows.push_back({streams, {}, row.source});
       for (const std::uint32_t position : positions_of(streams)) {
         const auto& [sum, count] = row.sums.at(role(streams, position));
-        rows.back().rates.push_back(hundredths(sum / count));
+        rows.back().rates.push_back(rounded(sum / count));
       }
     }
     return rows;
@@ -259,11 +289,11 @@ class TableMaker {
   }
 
   [[nodiscard]] double rate(StreamSet streams, std::uint32_t position) {
-    return rates(streams)[static_cast<std::size_t>(std::popcount(streams & ((StreamSet{1} << position) - 1)))];
+    return rates(streams)[place_in(streams, position)];
   }
 
   [[nodiscard]] bool alike(std::uint32_t a, std::uint32_t b) {
-    const double tolerance = std::max(0.01, 2 * corrections_.noise());
+    const double tolerance = tolerance_ * std::max(0.02, 4 * corrections_.noise());
     for (const StreamSet streams : all_) {
       const StreamSet other = exchanged(streams, a, b);
       for (const std::uint32_t position : positions_of(streams)) {
@@ -277,7 +307,7 @@ class TableMaker {
   /// The first of the combinations that come from one another by exchanging GPUs that are alike.
   [[nodiscard]] StreamSet canonical(StreamSet streams) const {
     std::vector<std::vector<std::uint32_t>> states(gpus_);  // by group
-    for (std::uint32_t gpu = 0; gpu < gpus_; ++gpu) states[group_of_[gpu]].push_back(streams >> (2 * gpu) & 3U);
+    for (std::uint32_t gpu = 0; gpu < gpus_; ++gpu) states[group_of_[gpu]].push_back(state_of(streams, gpu));
     for (auto& of_group : states) std::sort(of_group.begin(), of_group.end());
     StreamSet result = 0;
     for (std::uint32_t gpu = 0; gpu < gpus_; ++gpu) {
@@ -289,7 +319,7 @@ class TableMaker {
 
   [[nodiscard]] Role role(StreamSet streams, std::uint32_t position) const {
     const std::uint32_t gpu = position / 2;
-    const std::uint32_t both = (streams >> (2 * gpu) & 3U) == 3 ? 2 : 0;
+    const std::uint32_t both = state_of(streams, gpu) == 3 ? 2 : 0;
     return {group_of_[gpu], position % 2 + both};
   }
 
@@ -303,6 +333,7 @@ class TableMaker {
   }
 
   std::size_t gpus_;
+  double tolerance_ = 1;
   const CleanMeasurements& clean_;
   const RateCorrections& corrections_;
   std::vector<StreamSet> measured_, all_;
@@ -322,6 +353,7 @@ std::string fingerprint(const CleanMeasurements& clean) {
   for (const Combination& combination : clean.combinations) {
     add(combination.streams);
     for (const double rate : combination.rates) add(rate);
+    for (const double rate : combination.lowest) add(rate);
   }
   for (const MeasuredBatch& batch : clean.batches)
     for (const auto& stream : batch.streams) {
@@ -333,10 +365,11 @@ std::string fingerprint(const CleanMeasurements& clean) {
 }
 
 Provenance provenance(const Measurements& measurements, const CleanMeasurements& clean) {
+  constexpr std::size_t kLongest = 300;
   Provenance result;
-  result.date = measurements.date.empty() ? "unknown" : measurements.date;
-  result.host = measurements.host;
-  result.sizes = measurements.sizes.empty() ? "unknown" : measurements.sizes;
+  result.date = measurements.date.empty() ? "unknown" : measurements.date.substr(0, kLongest);
+  result.host = measurements.host.substr(0, kLongest);
+  result.sizes = measurements.sizes.empty() ? "unknown" : measurements.sizes.substr(0, kLongest);
   result.fingerprint = fingerprint(clean);
   result.combinations = static_cast<int>(clean.combinations.size());
   result.batches = static_cast<int>(clean.batches.size());
@@ -346,10 +379,22 @@ Provenance provenance(const Measurements& measurements, const CleanMeasurements&
   return result;
 }
 
-std::vector<Floor> floors(const CleanMeasurements& clean, const std::vector<StreamRates>& rows) {
+/// The lowest that was measured of each combination, and the rows of the table: up to four GPUs for all GPUs that are
+/// alike, beyond that for those that stand in the row.
+std::vector<Floor> floors(const CleanMeasurements& clean, const MeasuredTable& table, std::size_t gpus) {
   std::vector<Floor> floors;
-  for (const Combination& combination : clean.combinations) floors.push_back({combination.streams, combination.lowest});
-  for (const StreamRates& row : rows) floors.push_back({row.streams, row.rates});
+  for (const auto& combinations : {clean.combinations, clean.doubtful})
+    for (const Combination& combination : combinations) floors.push_back({combination.streams, combination.lowest});
+  if (gpus > kMostEnumerated) {
+    for (const StreamRates& row : table.entries()) floors.push_back({row.streams, row.rates});
+    return floors;
+  }
+  for (StreamSet streams = 1; streams < sets_of(gpus); ++streams) {
+    if (table.row(streams) == MeasuredTable::kNoRow) continue;
+    floors.push_back({streams, {}});
+    for (const std::uint32_t position : positions_of(streams))
+      floors.back().rates.push_back(table.rate(table.row(streams), streams, position).value);
+  }
   return floors;
 }
 
@@ -361,7 +406,8 @@ Expected<Calibration> calibrate(const Measurements& measurements, const std::opt
   if (gpus > MeasuredTable::kMostGpus)
     return invalid_input(
         fmt::format("gpu {} was measured; a calibration serves {} GPUs at most", gpus - 1, MeasuredTable::kMostGpus));
-  const Topology blank = base ? *base : star(measurements.host, gpus);
+  const Topology blank = base ? *base : star(gpus);
+  leave_out_impossible(blank, clean_data);
   if (auto sentence = misfit(blank, clean_data, gpus)) {
     for (const std::string& left_out : clean_data.left_out) *sentence += "\n  left out: " + left_out;
     return invalid_input(*std::move(sentence));
@@ -373,8 +419,13 @@ Expected<Calibration> calibrate(const Measurements& measurements, const std::opt
   TableMaker maker(blank.gpus().size(), clean_data, corrections);
   const auto alike = maker.find_alike();
   const auto rows = maker.rows(alike);
+  if (maker.tolerance() > 1)
+    fit.undetermined.push_back(
+        "GPUs are taken for alike whose rates differ more than the measurements scatter: the "
+        "table would have too many rows otherwise");
 
-  const Topology guaranteed = Guarantee(fit.machine).under(floors(clean_data, rows));
+  const auto table = MeasuredTable::make(blank.gpus().size(), alike, rows).value();
+  const Topology guaranteed = Guarantee(fit.machine).under(floors(clean_data, table, blank.gpus().size()));
   TopologyBuilder builder(guaranteed);
   builder.provenance(provenance(measurements, clean_data));
   if (!clean_data.batches.empty()) {

@@ -12,13 +12,12 @@ namespace tutti {
 namespace {
 
 BatchOperation batch_of(const Topology& machine, const MeasuredBatch& measured) {
-  const VertexId memory = machine.memories().front();
   std::vector<CommandStream> streams;
   for (const auto& [stream, bytes, finish] : measured.streams) {
     CommandStream& command = streams.emplace_back();
     command.name = "s" + std::to_string(stream.position());
-    command.transfer = Transfer{memory, machine.gpus()[stream.gpu], {static_cast<std::int64_t>(bytes)}, {}, {}};
-    if (stream.direction == Direction::DeviceToHost) std::swap(command.transfer->from, command.transfer->to);
+    const auto [from, to] = ends_of(machine, stream);
+    command.transfer = Transfer{from, to, {static_cast<std::int64_t>(bytes)}, {}, {}};
   }
   return BatchOperation::make(machine, std::move(streams)).value();
 }
@@ -135,6 +134,12 @@ std::vector<Moved> find_drift(const Comparison& now) {
                   median(of_stream[position]), kTolerance);
   }
   if (!of_all.empty()) drift.look_at("all rates, median, of 1", 1, median(of_all), kTolerance);
+  std::vector<double> lengths;
+  for (const BatchResidual& batch : now.batches) {
+    lengths.push_back(batch.measured_ms / batch.predicted_ms);
+    drift.look_at(batch.place + ", its length in ms", batch.predicted_ms, batch.measured_ms, kInterpolated);
+  }
+  if (!lengths.empty()) drift.look_at("lengths of all batches, median, of 1", 1, median(lengths), kTolerance);
   return drift.result();
 }
 

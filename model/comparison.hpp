@@ -52,16 +52,17 @@ struct Comparison {
 
 /// A part of a machine that does not do any more what its calibration says.
 struct Moved {
-  std::string what;
-  double before = 0;  ///< GB/s
-  double now = 0;     ///< GB/s
+  std::string what;   ///< with its unit, where that is not GB/s
+  double before = 0;  ///< as calibrated
+  double now = 0;     ///< as measured
 };
 
 /// Whether a calibration still holds: what moved, the largest first; empty where it holds.
 ///
-/// A rate counts as moved where it is off by more than three times the noise and 5 %. Single streams, streams over all
-/// combinations that they are in, and totals of combinations are looked at; a combination whose rate was never
-/// measured must be off by four times as much.
+/// Looked at are single streams and the median of all rates of a stream, which may be off by 5 %, and the totals of
+/// combinations, which may be off by 15 % where the machine's table has them measured and by 40 % elsewhere: so far off
+/// were single combinations on hosts whose calibration held. Lengths of batches may be off by 40 %, their median by 5
+/// %.
 [[nodiscard]] std::vector<Moved> find_drift(const Comparison& now);
 
 }  // namespace tutti

@@ -35,19 +35,8 @@ struct Draft {
   std::vector<SharedEntry> shared;
   SharingWeights weights;
 
-  explicit Draft(const Topology& machine) : base(machine), weights(machine.weights()) {
-    const auto name = [&](VertexId id) { return machine.vertex(id).name; };
-    const auto plain = [](const Bandwidth& bandwidth) { return Bandwidth{bandwidth.nominal, bandwidth.nominal}; };
-    for (const Link& link : machine.links())
-      links.push_back({name(link.from), name(link.to), plain(link.bandwidth), std::nullopt, {}, link.theoretical});
-    for (const SharedCapacity& capacity : machine.shared()) {
-      shared.push_back({capacity.name, plain(capacity.capacity), {}});
-      for (const CapacityMember& member : capacity.members) {
-        const Link& link = machine.link(member.link);
-        shared.back().members.push_back({name(link.from), name(link.to), member.cost});
-      }
-    }
-  }
+  explicit Draft(const Topology& machine)
+      : base(machine), links(link_entries(machine)), shared(shared_entries(machine)), weights(machine.weights()) {}
 
   [[nodiscard]] Topology build() const {
     return TopologyBuilder(base).links(links).shared(shared).weights(weights).build().value();
@@ -77,6 +66,7 @@ class Fit {
       : combinations_(&combinations), draft_(machine) {
     find_route_links();
     forget_calibrated();
+    base_shared_ = draft_.shared.size();
     add_links();
     add_shared();
     unknowns_.push_back({"the weight of d2h against h2d", 1.5, 0.05, 20,
@@ -102,10 +92,7 @@ class Fit {
     StreamSet measured = 0;
     for (const Combination& combination : *combinations_) measured |= combination.streams;
     for (const std::uint32_t position : positions_of(measured)) {
-      const auto [gpu, direction] = HostStream::at(position);
-      VertexId from = machine.memories().front();
-      VertexId to = machine.gpus()[gpu];
-      if (direction == Direction::DeviceToHost) std::swap(from, to);
+      const auto [from, to] = ends_of(machine, HostStream::at(position));
       for (const LinkId link : machine.route(from, to)) streams_of[link] |= StreamSet{1} << position;
     }
     for (const auto& [link, streams] : streams_of) route_links_.push_back({link, streams});
@@ -148,19 +135,29 @@ class Fit {
     for (const auto& candidate : {&Fit::both_ways, &Fit::each_both_ways, &Fit::reads_behind_writes})
       for (const Shape& shape : (this->*candidate)())
         for (const Shape::Part& part : shape.parts)
-          std::erase_if(draft_.shared, [&](const SharedEntry& shared) { return is(shared, part); });
+          std::erase_if(draft_.shared,
+                        [&](const SharedEntry& shared) { return shared.name == part.name && is(shared, part); });
   }
 
-  /// Shared capacities that the machine has already: their figures are unknown, their members are not.
+  /// Shared capacities of measured links that the machine has already: their figures are unknown, their members not.
   void add_shared() {
     for (std::size_t s = 0; s < draft_.shared.size(); ++s) {
       const SharedEntry& shared = draft_.shared[s];
+      const auto measured = [&](const MemberEntry& member) {
+        return std::any_of(route_links_.begin(), route_links_.end(), [&](const RouteLink& link) {
+          const LinkEntry& entry = draft_.links[link.link.index()];
+          return entry.from == member.from && entry.to == member.to;
+        });
+      };
+      if (std::none_of(shared.members.begin(), shared.members.end(), measured)) continue;
       add_unknown("the shared capacity " + shared.name, shared.capacity.nominal.value,
                   [s](Draft& draft, double value) { set_bandwidth(draft.shared[s].capacity, value); });
+      unknowns_.back().otherwise = unknowns_.back().value;
       for (std::size_t m = 1; m < shared.members.size(); ++m) {
-        add_unknown(
-            fmt::format("the cost of {} -> {} in {}", shared.members[m].from, shared.members[m].to, shared.name),
-            shared.members[m].cost, [s, m](Draft& draft, double value) { draft.shared[s].members[m].cost = value; });
+        const MemberEntry& member = shared.members[m];
+        add_unknown(fmt::format("the cost of {} -> {} in {}", member.from, member.to, shared.name), member.cost,
+                    [s, m](Draft& draft, double value) { draft.shared[s].members[m].cost = value; });
+        unknowns_.back().otherwise = unknowns_.back().value;
       }
     }
   }
@@ -225,12 +222,28 @@ class Fit {
       if (draft_.base.link(into.link).to != memory) continue;
       Shape shape{"reads-behind-writes", false, {}};
       for (const RouteLink& out : route_links_)
-        if (is_leaf(out))
-          shape.parts.push_back({draft_.links[out.link.index()].to + "-reads-behind-writes", out.link, out.streams,
-                                 into.link, into.streams});
+        if (is_leaf(out)) shape.parts.push_back({part_name(out, into), out.link, out.streams, into.link, into.streams});
       shapes.push_back(std::move(shape));
     }
     return shapes;
+  }
+
+  /// With the link into the memory where there are several.
+  [[nodiscard]] std::string part_name(const RouteLink& out, const RouteLink& into) const {
+    const VertexId memory = draft_.base.memories().front();
+    const auto links_in = std::count_if(route_links_.begin(), route_links_.end(), [&](const RouteLink& link) {
+      return draft_.base.link(link.link).to == memory;
+    });
+    std::string name = draft_.links[out.link.index()].to + "-reads-behind-writes";
+    if (links_in > 1) name += "-through-" + draft_.links[into.link.index()].from;
+    return name;
+  }
+
+  /// A name that no other shared capacity has.
+  [[nodiscard]] std::string free_name(std::string name) const {
+    const auto taken = [&](const SharedEntry& shared) { return shared.name == name; };
+    while (std::any_of(draft_.shared.begin(), draft_.shared.end(), taken)) name += "-2";
+    return name;
   }
 
   [[nodiscard]] bool is(const SharedEntry& shared, const Shape::Part& part) const {
@@ -262,7 +275,7 @@ class Fit {
       const auto entry = [&](LinkId link, double at) {
         return MemberEntry{draft_.links[link.index()].from, draft_.links[link.index()].to, at};
       };
-      draft_.shared.push_back({part.name, {{1}, {1}}, {entry(part.link, 1), entry(part.costly, cost)}});
+      draft_.shared.push_back({free_name(part.name), {{1}, {1}}, {entry(part.link, 1), entry(part.costly, cost)}});
     }
     if (places.empty()) return;
     for (auto& [place, size] : places) size /= slowest;
@@ -310,7 +323,8 @@ class Fit {
   /// What several places share is rounded where it stands.
   [[nodiscard]] Topology rounded_machine() const {
     Draft draft = this->draft();
-    for (SharedEntry& shared : draft.shared) set_bandwidth(shared.capacity, rounded(shared.capacity.nominal.value));
+    for (std::size_t s = base_shared_; s < draft.shared.size(); ++s)
+      set_bandwidth(draft.shared[s].capacity, rounded(draft.shared[s].capacity.nominal.value));
     return draft.build();
   }
 
@@ -425,6 +439,7 @@ class Fit {
 
   const std::vector<Combination>* combinations_;
   Draft draft_;
+  std::size_t base_shared_ = 0;  // capacities that the machine had
   std::vector<RouteLink> route_links_;
   std::vector<Unknown> unknowns_;
 };

@@ -9,7 +9,7 @@ namespace tutti {
 
 /// A machine whose links, shared capacities, costs and weights were fitted to measured rates.
 struct GraphFit {
-  Topology machine;                       ///< without a table; guaranteed bandwidths equal nominal ones
+  Topology machine;                       ///< without a table; of all that was fitted guaranteed is nominal
   std::vector<std::string> undetermined;  ///< a sentence for what the measurements cannot tell
 };
 

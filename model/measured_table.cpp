@@ -12,9 +12,6 @@ namespace {
 
 Error invalid(std::string sentence) { return {ErrorCode::InvalidInput, std::move(sentence), {}}; }
 
-/// What one GPU does: bit 0 h2d, bit 1 d2h.
-std::uint32_t state_of(StreamSet streams, std::uint32_t gpu) { return streams >> (2 * gpu) & 3U; }
-
 }  // namespace
 
 std::vector<std::uint32_t> positions_of(StreamSet streams) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -40,6 +41,16 @@ struct StreamRates {
 
   friend bool operator==(const StreamRates&, const StreamRates&) = default;
 };
+
+/// What one GPU does: bit 0 h2d, bit 1 d2h.
+[[nodiscard]] constexpr std::uint32_t state_of(StreamSet streams, std::uint32_t gpu) {
+  return streams >> (2 * gpu) & 3U;
+}
+
+/// How many streams of a set stand before a position: where its rate is.
+[[nodiscard]] constexpr std::size_t place_in(StreamSet streams, std::uint32_t position) {
+  return static_cast<std::size_t>(std::popcount(streams & ((StreamSet{1} << position) - 1)));
+}
 
 /// The positions of a set's streams, rising.
 [[nodiscard]] std::vector<std::uint32_t> positions_of(StreamSet streams);

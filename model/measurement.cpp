@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <map>
 
 #include <fmt/format.h>
@@ -9,7 +10,9 @@
 namespace tutti {
 namespace {
 
-constexpr double kApart = 0.25;      // repetitions of one combination, against their median
+constexpr double kNear = 0.125;      // a repetition, to the median of its combination
+constexpr double kAgree = 2.0 / 3;   // so many repetitions must be near
+constexpr double kTooSlow = 3;       // a batch's stream, against its slowest company
 constexpr double kTooFast = 1.15;    // a rate in company, against the same stream alone
 constexpr double kBatchSlack = 0.8;  // a finish, against its stream alone
 
@@ -29,35 +32,69 @@ class Cleaner {
     for (const MeasuredRates& rates : measurements_.rates) repetitions[rates.streams].push_back(&rates);
     for (const auto& [streams, measured] : repetitions) put_together(streams, measured);
     find_alone();
+    doubt_slow_alone();
     std::erase_if(clean_.combinations, [&](const Combination& combination) { return too_fast(combination); });
+    for (const Combination& combination : clean_.combinations) {
+      for (const std::uint32_t position : positions_of(combination.streams)) {
+        const double rate = combination.rates[place_in(combination.streams, position)];
+        auto& slowest = slowest_.emplace(StreamSet{1} << position, rate).first->second;
+        slowest = std::min(slowest, rate);
+      }
+    }
     for (const MeasuredBatch& batch : measurements_.batches)
-      if (!too_fast(batch)) clean_.batches.push_back(batch);
+      if (!impossible(batch)) clean_.batches.push_back(batch);
     return std::move(clean_);
   }
 
  private:
   void put_together(StreamSet streams, const std::vector<const MeasuredRates*>& measured) {
     Combination combination{streams, {}, {}, static_cast<int>(measured.size())};
+    bool contradictory = false;
     for (std::size_t i = 0; i < measured.front()->rates.size(); ++i) {
       std::vector<double> values;
       for (const MeasuredRates* rates : measured) values.push_back(rates->rates[i]);
       const auto [low, high] = std::minmax_element(values.begin(), values.end());
-      if (*high - *low > kApart * median(values)) {
+      const double middle = median(values);
+      const auto near = std::count_if(values.begin(), values.end(),
+                                      [&](double value) { return std::abs(value - middle) <= kNear * middle; });
+      if (static_cast<double>(near) < kAgree * static_cast<double>(values.size()) && !contradictory) {
+        contradictory = true;
         clean_.left_out.push_back(
             fmt::format("{}: {} was measured {} times, from {:.1f} to {:.1f} GB/s; measure it again",
-                        measured[1]->place, streams_text(streams), measured.size(), *low, *high));
-        return;
+                        measured.back()->place, streams_text(streams), measured.size(), *low, *high));
       }
-      combination.rates.push_back(median(values));
+      combination.rates.push_back(middle);
       combination.lowest.push_back(*low);
     }
     place_of_[streams] = measured.front()->place;
-    clean_.combinations.push_back(std::move(combination));
+    (contradictory ? clean_.doubtful : clean_.combinations).push_back(std::move(combination));
   }
 
   void find_alone() {
     for (const Combination& combination : clean_.combinations)
       if (std::has_single_bit(combination.streams)) alone_[combination.streams] = combination.rates.front();
+  }
+
+  /// Where most of a stream's company is too fast for its rate alone, that rate is the one to doubt.
+  void doubt_slow_alone() {
+    for (auto alone = alone_.begin(); alone != alone_.end();) {
+      std::size_t in_company = 0, faster = 0;
+      for (const Combination& combination : clean_.combinations) {
+        if ((combination.streams & alone->first) == 0 || combination.streams == alone->first) continue;
+        const auto place = place_in(combination.streams, static_cast<std::uint32_t>(std::countr_zero(alone->first)));
+        ++in_company;
+        faster += combination.rates[place] > kTooFast * alone->second ? 1 : 0;
+      }
+      if (2 * faster <= in_company || in_company < 3) {
+        ++alone;
+        continue;
+      }
+      clean_.left_out.push_back(
+          fmt::format("{}: {} runs at {:.1f} GB/s alone and faster in most combinations; measure it again",
+                      place_of_[alone->first], streams_text(alone->first), alone->second));
+      std::erase_if(clean_.combinations, [&](const Combination& c) { return c.streams == alone->first; });
+      alone = alone_.erase(alone);
+    }
   }
 
   [[nodiscard]] bool too_fast(const Combination& combination) {
@@ -74,9 +111,15 @@ class Cleaner {
     return false;
   }
 
-  [[nodiscard]] bool too_fast(const MeasuredBatch& batch) {
+  [[nodiscard]] bool impossible(const MeasuredBatch& batch) {
     for (const auto& [stream, bytes, finish] : batch.streams) {
       const StreamSet streams = StreamSet{1} << stream.position();
+      if (const auto slowest = slowest_.find(streams);
+          slowest != slowest_.end() && finish > kTooSlow * bytes / slowest->second) {
+        clean_.left_out.push_back(fmt::format("{}: {} is over after {:.1f} us, far slower than in any combination",
+                                              batch.place, streams_text(streams), finish / 1e3));
+        return true;
+      }
       const auto alone = alone_.find(streams);
       if (alone == alone_.end() || finish >= kBatchSlack * bytes / alone->second) continue;
       clean_.left_out.push_back(fmt::format("{}: {} is over after {:.1f} us, faster than its link carries it alone",
@@ -90,6 +133,7 @@ class Cleaner {
   CleanMeasurements clean_;
   std::map<StreamSet, std::string> place_of_;
   std::map<StreamSet, double> alone_;
+  std::map<StreamSet, double> slowest_;  // rate of a stream in any combination
 };
 
 }  // namespace

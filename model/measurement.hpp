@@ -47,12 +47,14 @@ struct Combination {
 /// Measurements that can be calculated with.
 struct CleanMeasurements {
   std::vector<Combination> combinations;  ///< in rising order of `streams`
+  std::vector<Combination> doubtful;      ///< repetitions contradict each other: only `lowest` is worth something
   std::vector<MeasuredBatch> batches;
   std::vector<std::string> left_out;  ///< a sentence for everything that could not be used
 };
 
-/// Puts repetitions together and leaves out what cannot be true: repetitions of a combination that are more than a
-/// quarter apart, a stream that is much faster in company than alone, a batch faster than its streams alone.
+/// Puts repetitions together and leaves out what cannot be true: a combination of which fewer than two thirds of the
+/// repetitions lie within an eighth of their median, a stream much faster in company than alone (or its rate alone,
+/// where most of its company says so), a batch much faster than its streams alone or slower than in any company.
 [[nodiscard]] CleanMeasurements clean(const Measurements& measurements);
 
 /// "h2d 0 1, d2h 2": GPUs by position.

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "model/steady_rates.hpp"
+
 namespace tutti {
 namespace {
 
@@ -28,9 +30,11 @@ StreamSet member_of(const Class& numbers, std::size_t gpus, std::size_t turn) {
 
 class Chooser {
  public:
-  explicit Chooser(std::size_t gpus) : gpus_(gpus) {}
+  /// @param never  of a GPU, both directions together; bit 0 of each.
+  Chooser(std::size_t gpus, StreamSet never) : gpus_(gpus), never_(never) {}
 
   void add(StreamSet streams) {
+    if ((streams & streams >> 1 & never_) != 0) return;
     if (known_.insert(streams).second) chosen_.push_back(streams);
   }
 
@@ -62,6 +66,7 @@ class Chooser {
   }
 
   std::size_t gpus_;
+  StreamSet never_;
   std::set<StreamSet> known_;
   std::vector<StreamSet> chosen_;
 };
@@ -71,15 +76,23 @@ class Chooser {
 Expected<MeasurementPlan> plan_measurements(const Topology& machine) {
   const std::size_t gpus = machine.gpus().size();
   if (gpus == 0) return invalid_input("the machine has no GPU; there is nothing to measure");
+  StreamSet one_engine = 0;  // GPUs whose only copy engine serves one direction at a time
   if (machine.memories().empty()) return invalid_input("the machine has no memory; add a vertex of kind memory");
   if (gpus > MeasuredTable::kMostGpus)
     return invalid_input(fmt::format("{} GPUs; a calibration serves {} at most", gpus, MeasuredTable::kMostGpus));
+  for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) {
+    const StreamSet both = StreamSet{3} << (2 * gpu);
+    const Vertex& vertex = machine.vertex(machine.gpus()[gpu]);
+    if (!has_ways(machine, both))
+      return invalid_input(fmt::format("'{}' has no way from or to the memory; add the missing links", vertex.name));
+    if (vertex.copy_engines == 1) one_engine |= StreamSet{1} << (2 * gpu);
+  }
   constexpr Duration kEach = std::chrono::milliseconds(100);
   constexpr int kRepetitions = 3;
   constexpr Duration kBudget = std::chrono::seconds(45), kLargeBudget = std::chrono::seconds(150);
   const Duration budget = gpus <= 4 ? kBudget : kLargeBudget;
   const auto most = static_cast<std::size_t>(budget / kEach / kRepetitions);
-  return MeasurementPlan{Chooser(gpus).choose(most), kEach, kRepetitions};
+  return MeasurementPlan{Chooser(gpus, one_engine).choose(most), kEach, kRepetitions};
 }
 
 }  // namespace tutti

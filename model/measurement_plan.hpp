@@ -15,7 +15,8 @@ struct MeasurementPlan {
 };
 
 /// Every stream alone and every pair, since they tell GPUs apart; then one combination of every class of the rest (how
-/// many GPUs go up, down, both ways), over different GPUs in turn; then all, as far as time allows.
+/// many GPUs go up, down, both ways), over different GPUs in turn; then more of every class,
+/// over further GPUs, as far as time allows. A GPU with one copy engine never goes both ways.
 /// @errors InvalidInput: no GPU, no memory, more than 8 GPUs.
 [[nodiscard]] Expected<MeasurementPlan> plan_measurements(const Topology& machine);
 

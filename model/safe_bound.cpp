@@ -19,6 +19,9 @@ constexpr double kClearly = 1 - 1e-3;
 /// Keeps rounding on the safe side.
 double slightly_later(double ns) { return ns * (1 + 1e-14); }
 
+/// A sum without one of its parts, not below what is left of it: a small rest of large parts has their rounding in it.
+double without(double sum, double part) { return sum - part + sum * 0x1p-50; }
+
 }  // namespace
 
 // ---- flows that share capacities
@@ -159,8 +162,10 @@ bool SafeBound::bound_by_windows(std::span<BoundedFlow> flows, std::uint32_t f) 
 void SafeBound::leave_windows(const BoundedFlow& flow, double before) {
   for (std::size_t w = cuts_.size() - 1; w-- > 0 && cuts_[w] >= flow.finish;)
     if (cuts_[w] < before)
-      for (const CapacityUse& use : flow.uses)
-        loads_[w * used_ + capacities_[use.capacity.index()].place] -= flow.weight * use.cost;
+      for (const CapacityUse& use : flow.uses) {
+        double& load = loads_[w * used_ + capacities_[use.capacity.index()].place];
+        load = without(load, flow.weight * use.cost);
+      }
 }
 
 /// ns for each byte per weight while all that may be active in a window keep up.
@@ -211,7 +216,7 @@ SafeBound::Progress SafeBound::slowest(std::span<const BoundedFlow> flows, std::
     left -= part;
     passed += part * slope;
     slow->handed_out += part;
-    slow->load -= slow->next->load;
+    slow->load = without(slow->load, slow->next->load);
     ++slow->next;
   }
 }

@@ -244,6 +244,10 @@ struct PeerAccessEntry {
   Place place = {};
 };
 
+/// A machine's links, one entry for each direction; its shared capacities.
+[[nodiscard]] std::vector<LinkEntry> link_entries(const Topology& machine);
+[[nodiscard]] std::vector<SharedEntry> shared_entries(const Topology& machine);
+
 /// Collects the parts of a machine and checks them together; the only way to a `Topology`.
 class TopologyBuilder {
  public:

@@ -266,11 +266,8 @@ void find_way_kinds(const Topology& machine, Topology::Parts& parts) {
     const auto route = machine.route(from, to);
     if (route.empty()) return;
     WayKind kind = make_way_kind(machine, route, {}, weight);
-    if (parts.table && (from == parts.memories.front() || to == parts.memories.front())) {
+    if (parts.table && (from == parts.memories.front() || to == parts.memories.front()))
       kind.streams = StreamSet{1} << stream.position();
-      if (const std::uint32_t row = parts.table->row(kind.streams); row != MeasuredTable::kNoRow)
-        kind.alone.nominal = {parts.table->rate(row, kind.streams, stream.position()).value};
-    }
     const auto [entry, is_new] = known.emplace(way_kind_key(kind), static_cast<std::uint32_t>(known.size()));
     if (is_new) parts.way_kinds.push_back(std::move(kind));
     parts.way_kind_of[*parts.pair_of(from, to)] = entry->second;
@@ -309,24 +306,37 @@ StreamRates resolve_entry(const Topology::Parts& parts, const TableEntry& entry)
   return result;
 }
 
+void check_way(const Topology::Parts& parts, std::uint32_t position, const Place& place) {
+  const auto [gpu, direction] = HostStream::at(position);
+  const VertexId memory = parts.memories.front();
+  const VertexId device = parts.gpus[gpu];
+  const bool in = direction == Direction::HostToDevice;
+  const std::size_t pair = *parts.pair_of(in ? memory : device, in ? device : memory);
+  if (parts.route_begin[pair + 1] > parts.route_begin[pair]) return;
+  const auto& [from, to] = std::pair(parts.vertices[memory.index()].name, parts.vertices[device.index()].name);
+  fail(place, fmt::format("no way leads {} '{}' {} '{}'; leave the stream out of the table", in ? "from" : "to", from,
+                          in ? "to" : "from", to));
+}
+
 void add_table(Topology::Parts& parts, std::span<const std::pair<std::vector<std::string>, Place>> alike,
                std::span<const TableEntry> entries) {
+  std::vector<std::vector<std::uint32_t>> groups;
+  for (const auto& [names, place] : alike) {
+    groups.emplace_back();
+    for (const std::string& name : names) groups.back().push_back(resolve_gpu(parts, name, place));
+  }
   if (entries.empty()) return;
   if (parts.gpus.size() > MeasuredTable::kMostGpus) {
     fail(entries.front().place,
          fmt::format("a measured table serves {} GPUs at most; leave it out", MeasuredTable::kMostGpus));
   }
   if (parts.memories.empty()) fail(entries.front().place, "a measured table needs a host memory; add a vertex");
-  std::vector<std::vector<std::uint32_t>> groups;
-  for (const auto& [names, place] : alike) {
-    groups.emplace_back();
-    for (const std::string& name : names) groups.back().push_back(resolve_gpu(parts, name, place));
-  }
   std::vector<StreamRates> rows;
   std::vector<Place> places;
   for (const TableEntry& entry : entries) {
     rows.push_back(resolve_entry(parts, entry));
     places.push_back(entry.place);
+    for (const std::uint32_t position : positions_of(rows.back().streams)) check_way(parts, position, entry.place);
   }
   const Place& first = alike.empty() ? entries.front().place : alike.front().second;
   parts.table = value_at(first, MeasuredTable::make(parts.gpus.size(), std::move(groups), std::move(rows), places));
@@ -365,8 +375,30 @@ void check_scalars(const Topology::Parts& parts) {
 
 }  // namespace
 
+std::vector<LinkEntry> link_entries(const Topology& machine) {
+  const auto name = [&](VertexId id) { return machine.vertex(id).name; };
+  std::vector<LinkEntry> entries;
+  for (const Link& link : machine.links())
+    entries.push_back({name(link.from), name(link.to), link.bandwidth, std::nullopt, {}, link.theoretical});
+  return entries;
+}
+
+std::vector<SharedEntry> shared_entries(const Topology& machine) {
+  std::vector<SharedEntry> entries;
+  for (const SharedCapacity& shared : machine.shared()) {
+    entries.push_back({shared.name, shared.capacity, {}});
+    for (const CapacityMember& member : shared.members) {
+      const Link& link = machine.link(member.link);
+      entries.back().members.push_back({machine.vertex(link.from).name, machine.vertex(link.to).name, member.cost});
+    }
+  }
+  return entries;
+}
+
 TopologyBuilder::TopologyBuilder(const Topology& machine)
     : name_(machine.name()),
+      links_(link_entries(machine)),
+      shared_(shared_entries(machine)),
       weights_(machine.weights()),
       setup_(machine.setup()),
       margin_(machine.margin()),
@@ -374,15 +406,6 @@ TopologyBuilder::TopologyBuilder(const Topology& machine)
       provenance_(machine.provenance()) {
   const auto name = [&](VertexId id) { return machine.vertex(id).name; };
   for (const Vertex& vertex : machine.vertices()) vertices_.push_back({vertex});
-  for (const Link& link : machine.links())
-    links_.push_back({name(link.from), name(link.to), link.bandwidth, std::nullopt, {}, link.theoretical});
-  for (const SharedCapacity& shared : machine.shared()) {
-    shared_.push_back({shared.name, shared.capacity, {}});
-    for (const CapacityMember& member : shared.members) {
-      const Link& link = machine.link(member.link);
-      shared_.back().members.push_back({name(link.from), name(link.to), member.cost});
-    }
-  }
   peer_access_.mode = machine.peer_access().mode;
   for (const auto& [from, to] : machine.peer_access().pairs) peer_access_.pairs.emplace_back(name(from), name(to));
 }

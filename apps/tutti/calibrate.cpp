@@ -9,7 +9,9 @@
 #include "apps/tutti/measured_json.hpp"
 #include "apps/tutti/report.hpp"
 #include "model/calibration.hpp"
+#include "model/document.hpp"
 #include "model/measurement_plan.hpp"
+#include "model/steady_rates.hpp"
 #include "model/topology_yaml.hpp"
 
 namespace tutti {
@@ -21,7 +23,7 @@ struct CalibrateOptions {
   bool json = false;
 };
 
-constexpr std::size_t kWorstShown = 5;
+constexpr std::size_t kWorstShown = 10;
 
 Json errors_json(const Comparison& comparison) {
   const auto summary = [](const std::vector<double>& errors) -> Json {
@@ -142,6 +144,8 @@ int calibrate_from(const CalibrateOptions& options) {
   left_out.insert(left_out.end(), calibration->left_out.begin(), calibration->left_out.end());
   const std::string text =
       "# Written by 'tutti calibrate'; 'tutti topology show' explains it.\n" + machine_yaml(calibration->machine);
+  if (const auto again = parse_document(text, options.out).and_then(machine_from); !again)
+    return report_error(again.error());
   if (const auto error = write_file(options.out, text)) return report_error(*error);
   const Provenance& provenance = *calibration->machine.provenance();
   if (options.json) {
@@ -162,7 +166,7 @@ int calibrate_from(const CalibrateOptions& options) {
   }
   fmt::print(
       "{}: {} from {} combinations and {} batches of {} (fingerprint {})\n\n{}\n"
-      "The combinations that the graph alone explains worst:\n{}",
+      "The combinations that the graph alone explains worst (all with --json):\n{}",
       options.out, calibration->machine.name(), provenance.combinations, provenance.batches,
       provenance.host.empty() ? "an unnamed host" : provenance.host, provenance.fingerprint,
       errors_text({{"links and one total per direction", &calibration->by_plain},
@@ -179,6 +183,26 @@ int calibrate_from(const CalibrateOptions& options) {
   return kFine;
 }
 
+/// A measured stream that the machine cannot have.
+std::optional<StreamSet> stranger(const Topology& machine, const Measurements& measurements) {
+  StreamSet all = 0;
+  for (const MeasuredRates& rates : measurements.rates) all |= rates.streams;
+  for (const MeasuredBatch& batch : measurements.batches)
+    for (const auto& stream : batch.streams) all |= StreamSet{1} << stream.stream.position();
+  for (const std::uint32_t position : positions_of(all))
+    if (const StreamSet stream = StreamSet{1} << position; !has_ways(machine, stream)) return stream;
+  return std::nullopt;
+}
+
+/// What the answer of a check rests on, where that is not the whole file or not the same host.
+std::string check_notes(const Topology& machine, const Measurements& measurements, std::size_t left_out) {
+  std::string notes;
+  if (left_out > 0) notes += fmt::format("{} measurements were left out, see below\n", left_out);
+  if (const auto& from = machine.provenance(); from && from->host != measurements.host)
+    notes += fmt::format("calibrated on: {}\nmeasured on:   {}\n", from->host, measurements.host);
+  return notes;
+}
+
 int calibrate_check(const CalibrateOptions& options) {
   if (!options.machine)
     return report_error({ErrorCode::InvalidInput, "--check needs --machine MACHINE.yaml, the calibrated machine", {}});
@@ -186,13 +210,12 @@ int calibrate_check(const CalibrateOptions& options) {
   if (!machine) return report_error(machine.error());
   auto file = load_measurements(options.check);
   if (!file) return report_error(file.error());
-  if (file->measurements.gpus() > machine->gpus().size() || machine->memories().empty())
-    return report_error(
-        {ErrorCode::InvalidInput,
-         fmt::format("{}: gpu {} was measured, and the machine '{}' has {} GPUs; name the machine that "
-                     "was measured",
-                     options.check, file->measurements.gpus() - 1, machine->name(), machine->gpus().size()),
-         {}});
+  if (const auto stream = stranger(*machine, file->measurements))
+    return report_error({ErrorCode::InvalidInput,
+                         fmt::format("{}: {} was measured, and the machine '{}' has no such GPU or no way for it; name "
+                                     "the machine that was measured",
+                                     options.check, streams_text(*stream), machine->name()),
+                         {}});
   const CleanMeasurements measured = clean(file->measurements);
   if (measured.combinations.empty() && measured.batches.empty())
     return report_error(
@@ -215,8 +238,9 @@ int calibrate_check(const CalibrateOptions& options) {
                     {"left_out", left_out}};
     fmt::print("{}\n", json.dump(2));
   } else {
-    fmt::print("{}\n\n{}\nThe combinations that are furthest off:\n{}",
+    fmt::print("{}\n{}\n{}\nThe combinations that are furthest off:\n{}",
                moved.empty() ? "the calibration holds" : "the calibration does NOT hold any more",
+               check_notes(*machine, file->measurements, left_out.size()),
                errors_text({{"links and one total per direction", &plain}, {machine->name(), &now}}),
                worst_text(now, kWorstShown));
     if (!moved.empty()) {

@@ -21,12 +21,12 @@ int compare_batch(const FileOptions& options) {
   double first = 0;
   for (const Planner& planner : planners()) {
     const Timeline timeline = plan(planner, file->machine, file->batch);
-    const Duration latest = latest_finish(planner, file->machine, file->batch, timeline).batch;
+    const LatestFinish latest = latest_finish(planner, file->machine, file->batch, timeline);
     if (rows.empty()) first = to_ms(timeline.latency);
     rows.push_back(timeline_json(planner, file->machine, timeline, latest));
     table.add({std::string(planner.name), fmt::format("{:.3f}", to_ms(timeline.latency)),
                first > 0 ? fmt::format("{:.3f}", to_ms(timeline.latency) / first) : "-",
-               fmt::format("{:.3f}", to_ms(latest))});
+               fmt::format("{:.3f}", to_ms(latest.batch))});
   }
   if (options.json) {
     fmt::print("{}\n", Json{{"schema_version", 1}, {"planners", rows}}.dump(2));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -151,34 +152,33 @@ class Reader {
   MeasuredFile file_;
 };
 
-/// The line of a byte in a text, from 1.
-int line_of(const std::string& text, std::size_t byte) {
-  return 1 + static_cast<int>(std::count(
-                 text.begin(), text.begin() + static_cast<std::ptrdiff_t>(std::min(byte, text.size())), '\n'));
+/// The place of a byte in a text.
+Place place_of(const std::string& path, const std::string& text, std::size_t byte) {
+  const std::string_view before = std::string_view(text).substr(0, byte == 0 ? 0 : byte - 1);
+  const std::size_t line_begin = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
+  return {path, 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n')),
+          1 + static_cast<int>(before.size() - line_begin)};
 }
 
 }  // namespace
 
 Expected<MeasuredFile> load_measurements(const std::string& path) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  if (error) return invalid_input(path + ": there is no such file, or it cannot be read");
+  if (size > kLargest) return invalid_input(path + ": above 64 MiB; measure fewer combinations");
   std::ifstream stream(path, std::ios::binary);
-  std::string text;
-  if (stream) {
-    text.resize(kLargest + 1);
-    stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-    if (stream.bad() || (stream.gcount() == 0 && !stream.eof())) return invalid_input(path + ": this cannot be read");
-    text.resize(static_cast<std::size_t>(stream.gcount()));
-  } else {
-    return invalid_input(path + ": there is no such file, or it cannot be read");
-  }
-  if (text.size() > kLargest) return invalid_input(path + ": above 64 MiB; measure fewer combinations");
+  std::ostringstream content;
+  content << stream.rdbuf();
+  if (!stream || !content) return invalid_input(path + ": this cannot be read, or is empty");
+  const std::string text = content.str();
   return reading([&] {
     Json document;
     try {
       document = Json::parse(text);
-    } catch (const Json::parse_error& error) {
-      throw InputError{{ErrorCode::InvalidInput,
-                        "this is no JSON; NaN and comments are none either",
-                        {path, line_of(text, error.byte), 1}}};
+    } catch (const Json::parse_error& mistake) {
+      throw InputError{{ErrorCode::InvalidInput, "this is no JSON; NaN and comments are none either",
+                        place_of(path, text, mistake.byte)}};
     }
     return Reader(path, document).read();
   });

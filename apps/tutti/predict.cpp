@@ -16,7 +16,7 @@ int predict(const FileOptions& options) {
   const auto file = load_batch(options.path, options.machine);
   if (!file) return report_error(file.error());
   const Timeline timeline = plan(**planner, file->machine, file->batch);
-  const Duration latest = latest_finish(**planner, file->machine, file->batch, timeline).batch;
+  const LatestFinish latest = latest_finish(**planner, file->machine, file->batch, timeline);
   if (options.json) {
     Json json = timeline_json(**planner, file->machine, timeline, latest);
     json["schema_version"] = 1;

@@ -94,7 +94,8 @@ std::vector<std::string> sources_of(const TransferInterval& transfer) {
 
 }  // namespace
 
-Json timeline_json(const Planner& planner, const Topology& machine, const Timeline& timeline, Duration latest) {
+Json timeline_json(const Planner& planner, const Topology& machine, const Timeline& timeline,
+                   const LatestFinish& latest) {
   Json streams = Json::array();
   for (const StreamTimeline& line : timeline.streams) {
     Json transfer = nullptr;
@@ -110,15 +111,19 @@ Json timeline_json(const Planner& planner, const Topology& machine, const Timeli
                 {"start_ms", to_ms(line.kernel->start)},
                 {"end_ms", to_ms(line.kernel->end)}};
     }
-    streams.push_back({{"name", line.name}, {"transfer", transfer}, {"kernel", kernel}});
+    streams.push_back({{"name", line.name},
+                       {"latest_ms", to_ms(latest.streams[streams.size()])},
+                       {"transfer", transfer},
+                       {"kernel", kernel}});
   }
   return {{"planner", planner.name},
           {"latency_ms", to_ms(timeline.latency)},
-          {"latest_ms", to_ms(latest)},
+          {"latest_ms", to_ms(latest.batch)},
           {"streams", streams}};
 }
 
-std::string timeline_text(const Planner& planner, const Topology& machine, const Timeline& timeline, Duration latest) {
+std::string timeline_text(const Planner& planner, const Topology& machine, const Timeline& timeline,
+                          const LatestFinish& latest) {
   constexpr std::size_t kBarWidth = 40;
   Table table({"stream", "path", "transfer ms", "", "kernel ms", "", "on", "0 .. " + ms(timeline.latency) + " ms"});
   for (const std::size_t column : {std::size_t{1}, std::size_t{6}, std::size_t{7}}) table.align_left(column);
@@ -140,7 +145,7 @@ std::string timeline_text(const Planner& planner, const Topology& machine, const
     table.add(std::move(row));
   }
   return fmt::format("{} on {}: {} ms, at the latest {} ms\n\n{}", planner.name, machine.name(), ms(timeline.latency),
-                     ms(latest), table.text());
+                     ms(latest.batch), table.text());
 }
 
 std::string_view assumption() {

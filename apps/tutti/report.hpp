@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/planner.hpp"
+#include "model/safe_bound.hpp"
 #include "runtime/dispatcher.hpp"
 #include "sched/admission.hpp"
 
@@ -12,12 +13,12 @@ namespace tutti {
 using Json = nlohmann::ordered_json;
 
 /// A planned batch as `predict` prints it.
-/// @param latest  the safe bound of its length.
+/// @param latest  the safe bounds of its streams and its length.
 [[nodiscard]] Json timeline_json(const Planner& planner, const Topology& machine, const Timeline& timeline,
-                                 Duration latest);
+                                 const LatestFinish& latest);
 /// The same for people: a row a stream, with a bar for its transfer (=) and its kernel (#).
 [[nodiscard]] std::string timeline_text(const Planner& planner, const Topology& machine, const Timeline& timeline,
-                                        Duration latest);
+                                        const LatestFinish& latest);
 
 /// The answer of `check`.
 [[nodiscard]] Json verdict_json(const TaskSet& tasks, const AdmissionVerdict& verdict);

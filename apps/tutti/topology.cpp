@@ -15,7 +15,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kWorstShown = 5;
+constexpr std::size_t kWorstShown = 10;
 
 std::string rate_text(const std::optional<GBps>& rate) { return rate ? fmt::format("{:.2f}", rate->value) : "-"; }
 Json rate_json(const std::optional<GBps>& rate) { return rate ? Json(rate->value) : Json(nullptr); }

@@ -16,6 +16,12 @@ TEST(BoundedLeastSquares, StopsAtABound) {
       bounded_least_squares(A, b, Eigen::Vector2d(-9, -9), Eigen::Vector2d(9, 2)).isApprox(Eigen::Vector2d(1, 2)));
 }
 
+// x^2 / 2 + x is least at -1; with x >= 0 at 0.
+TEST(BoundedLeastSquares, StaysWhereItStartsAtABound) {
+  const Eigen::VectorXd one = Eigen::VectorXd::Ones(1);
+  EXPECT_EQ(bounded_least_squares(Eigen::MatrixXd::Identity(1, 1), -one, 0 * one, one)(0), 0);
+}
+
 // A bound that was in the way at first may have to be left again. At the solution no step that the bounds allow leads
 // down: the gradient is 0 inside, and points outwards at a bound.
 TEST(BoundedLeastSquares, NoAllowedStepLeadsFurtherDown) {
@@ -27,8 +33,8 @@ TEST(BoundedLeastSquares, NoAllowedStepLeadsFurtherDown) {
       for (Eigen::Index i = 0; i < n; ++i) {
         for (Eigen::Index j = 0; j < n + 2; ++j) M(j, i) = random.real(-1, 1);
         b(i) = random.real(-3, 3);
-        low(i) = -random.real(0, 1);
-        high(i) = random.real(0, 1);
+        low(i) = random.one_in(4) ? 0 : -random.real(0, 1);
+        high(i) = random.one_in(4) ? 0 : random.real(0, 1);
       }
       const Eigen::MatrixXd A = M.transpose() * M + 1e-3 * Eigen::MatrixXd::Identity(n, n);
       const Eigen::VectorXd x = bounded_least_squares(A, b, low, high);

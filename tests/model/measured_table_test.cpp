@@ -162,6 +162,22 @@ TEST(MeasuredTable, EveryPlannerKeepsItsPlan) {
   }
 }
 
+// The table has no theory, but calibration keeps what is guaranteed below it: a plan made for guaranteed bandwidths and
+// run at the table's is over in time.
+TEST(MeasuredTable, RunsPlansWithinTheirLatestFinish) {
+  const Topology machine = load_machine(test::source_path("configs/machines/h200x4.yaml")).value();
+  for (const Planner& planner : planners()) {
+    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+      const BatchOperation batch = test::random_batch(machine, seed);
+      const Timeline promised = plan(planner, machine, batch, Basis::Guaranteed);
+      const LatestFinish latest = latest_finish(planner, machine, batch, promised);
+      const Timeline run = replay(planner, machine, batch, promised);
+      for (std::size_t s = 0; s < run.streams.size(); ++s)
+        EXPECT_LE(run.streams[s].end(), latest.streams[s]) << planner.name << " " << seed << " " << s;
+    }
+  }
+}
+
 TEST(SteadyRates, TellWhereTheyComeFrom) {
   const Topology machine = two_gpus(kTable);
   SteadyRates steady;

@@ -27,10 +27,12 @@ TEST(Measurement, RepetitionsBecomeTheirMedianAndTheirLowest) {
   EXPECT_TRUE(result.left_out.empty());
 }
 
-// 40 and 52 are 12 apart, more than a quarter of their median, 46.
+// 40 and 52 are 6 from their median 46, more than an eighth of it.
 TEST(Measurement, LeavesOutRepetitionsThatContradictEachOther) {
   const auto result = clean(measured({{1, {40}, "steady_state[0]"}, {1, {52}, "steady_state[1]"}, {4, {50}, "c"}}));
   EXPECT_EQ(result.combinations.size(), 1U);
+  ASSERT_EQ(result.doubtful.size(), 1U);
+  EXPECT_EQ(result.doubtful[0].lowest, std::vector{40.0});
   EXPECT_EQ(result.left_out,
             std::vector<std::string>{
                 "steady_state[1]: h2d 0 was measured 2 times, from 40.0 to 52.0 GB/s; measure it again"});
@@ -44,15 +46,32 @@ TEST(Measurement, LeavesOutWhatIsFasterThanItsLink) {
                 "b: h2d 0 runs at 80.0 GB/s in h2d 0 1, more than its link carries alone (50.0); measure it again"});
 }
 
-// 1 MB at 50 GB/s takes 20 us.
-TEST(Measurement, LeavesOutBatchesFasterThanTheirLinks) {
+// One run in three disturbed: the other two agree.
+TEST(Measurement, OneDisturbedRepetitionDoesNotMatter) {
+  const auto result = clean(measured({{1, {50}, "a"}, {1, {20}, "b"}, {1, {51}, "c"}}));
+  ASSERT_EQ(result.combinations.size(), 1U);
+  EXPECT_EQ(result.combinations[0].rates, std::vector{50.0});
+  EXPECT_EQ(result.combinations[0].lowest, std::vector{20.0});
+}
+
+TEST(Measurement, DoubtsARateAloneThatAllCompanyExceeds) {
+  const auto result = clean(measured({{1, {30}, "alone"}, {5, {50, 50}, ""}, {3, {50, 50}, ""}, {9, {50, 50}, ""}}));
+  EXPECT_EQ(result.combinations.size(), 3U);
+  EXPECT_EQ(result.left_out,
+            std::vector<std::string>{
+                "alone: h2d 0 runs at 30.0 GB/s alone and faster in most combinations; measure it again"});
+}
+
+// 1 MB at 50 GB/s takes 20 us; in 100 us it would move at 10.
+TEST(Measurement, LeavesOutBatchesThatCannotBe) {
   Measurements measurements = measured({{1, {50}, "a"}});
   measurements.batches.push_back({{{{0, Direction::HostToDevice}, 1e6, 10e3}}, "batch"});
+  measurements.batches.push_back({{{{0, Direction::HostToDevice}, 1e6, 100e3}}, "slow"});
   measurements.batches.push_back({{{{0, Direction::HostToDevice}, 1e6, 21e3}}, "fine"});
   const auto result = clean(measurements);
   ASSERT_EQ(result.batches.size(), 1U);
   EXPECT_EQ(result.batches[0].place, "fine");
-  EXPECT_EQ(result.left_out.size(), 1U);
+  EXPECT_EQ(result.left_out.size(), 2U);
 }
 
 TEST(Measurement, CountsGpus) {

@@ -233,11 +233,11 @@ double search_worst(const Network& declared, std::size_t flow, test::Random& ran
   return worst;
 }
 
-// What the bound gives away: against the worst that a search for bad cases finds, each flow of 300 networks.
+// What the bound gives away: against the worst that a search for bad cases finds, each flow of 100 networks.
 TEST(SafeBound, IsNotFarAboveTheWorstThatASearchFinds) {
   test::Random random(5);
   std::vector<double> ratios;
-  for (int n = 0; n < 300; ++n) {
+  for (int n = 0; n < 100; ++n) {
     const Network network = random_network(random);
     const auto latest = bound(network);
     for (std::size_t f = 0; f < latest.size(); ++f) {
