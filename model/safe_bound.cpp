@@ -27,7 +27,7 @@ double without(double sum, double part) { return sum - part + sum * 0x1p-50; }
 // ---- flows that share capacities
 
 void SafeBound::find(std::span<const double> capacities, std::span<BoundedFlow> flows) {
-  constexpr int kRounds = 3;
+  constexpr int kRounds = 2;
   if (flows.empty()) return;
   list_rivals(capacities, flows);
   for (BoundedFlow& flow : flows) flow.finish = kNever;

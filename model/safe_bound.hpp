@@ -32,7 +32,7 @@ struct BoundedFlow {
 /// f needs at most the largest sum of these over all ways to split its bytes over its capacities: concave in each
 /// part, so slopes are taken in order. Only those g count whose times can overlap: time is cut into windows where some
 /// flow may start or must be over, and f is followed from window to window at its slowest. What is found for one flow
-/// narrows the times of the others, so flows are taken by their start, in up to three rounds; each of them is safe.
+/// narrows the times of the others, so flows are taken by their start, in up to two rounds; each of them is safe.
 class SafeBound {
  public:
   /// Fills in `finish`. The memory is kept between calls.
