@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 namespace tutti {
 namespace {
@@ -13,7 +14,8 @@ namespace {
 constexpr double kByNumber = 0.1, kByNumberLength = 1;
 constexpr double kSameNumbers = 0.04;
 constexpr double kByGpuNumberLength = 2, kByGpuLength = 1.5;
-constexpr double kSameCombination = 2;  // how much more alike the streams of one combination deviate
+constexpr double kSameCombination = 2;                    // how much more alike the streams of one combination deviate
+constexpr double kSameStream = 1, kSameStreamLength = 8;  // how much more alike one stream deviates in all combinations
 constexpr std::array kByGpu{0.003, 0.015, 0.03, 0.06};
 constexpr std::array kNoise{0.004, 0.012, 0.03};
 constexpr double kBatchNoise = 0.004;  // more than that of steady rates
@@ -59,8 +61,9 @@ void RateCorrections::observe(const Combination& combination) {
   const auto positions = positions_of(combination.streams);
   for (std::size_t i = 0; i < positions.size(); ++i) {
     const std::size_t e = entry(combination.streams, positions[i]);
-    observations_.push_back({{{e, 1}}, 0, 0, combination.rates[i] / entries_[e].graph - 1, 0});
+    observations_.push_back({{{e, 1}}, measurements_, 0, 0, combination.rates[i] / entries_[e].graph - 1, 0});
   }
+  ++measurements_;
 }
 
 void RateCorrections::observe(const MeasuredBatch& batch) {
@@ -75,7 +78,7 @@ void RateCorrections::observe(const MeasuredBatch& batch) {
     if (finish > at) stretches.emplace_back(active, finish - at);
     at = std::max(at, finish);
     active &= ~(StreamSet{1} << stream.position());
-    Observation observation{{}, 0, 1, 1, kClockNs / finish};
+    Observation observation{{}, measurements_, 0, 1, 1, kClockNs / finish};
     for (const auto& [together, time] : stretches) {
       const std::size_t e = entry(together, stream.position());
       const double part = entries_[e].graph * time / bytes;
@@ -85,6 +88,7 @@ void RateCorrections::observe(const MeasuredBatch& batch) {
     }
     observations_.push_back(std::move(observation));
   }
+  ++measurements_;
 }
 
 RateCorrections::Nearness RateCorrections::nearness(const Entry& a, const Entry& b) const {
@@ -93,73 +97,108 @@ RateCorrections::Nearness RateCorrections::nearness(const Entry& a, const Entry&
   for (std::size_t state = 1; state < 4; ++state) numbers += std::abs(a.others[state] - b.others[state]);
   const StreamSet differs = a.streams ^ b.streams;
   const int gpus = std::popcount((differs | differs >> 1) & 0x5555'5555U) + (a.position / 2 != b.position / 2 ? 1 : 0);
-  return {
-      square(kByNumber) * std::exp(-numbers / kByNumberLength) + (numbers == 0 ? square(kSameNumbers) : 0),
-      std::exp(-numbers / kByGpuNumberLength - gpus / kByGpuLength) + (differs == 0 ? square(kSameCombination) : 0)};
+  const double same_combination = differs == 0 ? square(kSameCombination) : 0;
+  const double same_stream =
+      a.position == b.position ? square(kSameStream) * std::exp(-numbers / kSameStreamLength) : 0;
+  return {square(kByNumber) * std::exp(-numbers / kByNumberLength) + (numbers == 0 ? square(kSameNumbers) : 0),
+          std::exp(-numbers / kByGpuNumberLength - gpus / kByGpuLength) + same_combination + same_stream};
 }
 
-void RateCorrections::learn() {
+/// The observations as a system of equations: what is covariant with what, and what was seen.
+struct RateCorrections::Equations {
+  Eigen::MatrixXd by_number, by_gpu;          // [observations, observations]
+  Eigen::VectorXd value, late, speed, clock;  // [observations]
+
+  [[nodiscard]] Equations some(const std::vector<Eigen::Index>& rows) const {
+    return {by_number(rows, rows), by_gpu(rows, rows), value(rows), late(rows), speed(rows), clock(rows)};
+  }
+
+  /// What pulls at each observation, and how likely all of them are; nothing where rounding makes it unsolvable.
+  struct Solution {
+    Eigen::VectorXd pulls;
+    double likelihood;
+  };
+  [[nodiscard]] std::optional<Solution> solve(const Choice& choice) const {
+    Eigen::MatrixXd S = by_number + square(choice.by_gpu) * by_gpu;
+    S += square(kSetupSpreadNs) * late * late.transpose() + square(kBatchSpeed) * speed * speed.transpose();
+    for (Eigen::Index o = 0; o < value.size(); ++o)
+      S(o, o) += speed(o) == 0 ? square(choice.noise) : square(choice.noise + kBatchNoise) + clock(o);
+    const Eigen::LLT<Eigen::MatrixXd> factor(S);
+    if (factor.info() != Eigen::Success) return std::nullopt;
+    const Eigen::VectorXd pulls = factor.solve(value);
+    const Eigen::VectorXd diagonal = factor.matrixLLT().diagonal();
+    return Solution{pulls, -0.5 * value.dot(pulls) - diagonal.array().log().sum()};
+  }
+};
+
+RateCorrections::Equations RateCorrections::equations() const {
   const auto n = static_cast<Eigen::Index>(entries_.size());
   const auto m = static_cast<Eigen::Index>(observations_.size());
   Eigen::MatrixXd by_number(n, n), by_gpu(n, n);
-  for (Eigen::Index i = 0; i < n; ++i)
+  for (Eigen::Index i = 0; i < n; ++i) {
     for (Eigen::Index j = 0; j <= i; ++j) {
       const auto near = nearness(entries_[static_cast<std::size_t>(i)], entries_[static_cast<std::size_t>(j)]);
       by_number(i, j) = by_number(j, i) = near.by_number;
       by_gpu(i, j) = by_gpu(j, i) = near.by_gpu;
     }
-  // Covariance of the observations: A K A', K that of the entries.
+  }
+  // A K A', K being what is covariant among the entries.
   const auto between = [&](const Eigen::MatrixXd& K) {
     Eigen::MatrixXd KA = Eigen::MatrixXd::Zero(n, m);
-    for (Eigen::Index o = 0; o < m; ++o)
-      for (const auto& [e, part] : observations_[static_cast<std::size_t>(o)].parts)
-        KA.col(o) += part * K.col(static_cast<Eigen::Index>(e));
-    Eigen::MatrixXd S(m, m);
-    for (Eigen::Index o = 0; o < m; ++o) {
-      S.row(o).setZero();
-      for (const auto& [e, part] : observations_[static_cast<std::size_t>(o)].parts)
-        S.row(o) += part * KA.row(static_cast<Eigen::Index>(e));
-    }
+    Eigen::MatrixXd S = Eigen::MatrixXd::Zero(m, m);
+    for_parts([&](Eigen::Index o, Eigen::Index e, double part) { KA.col(o) += part * K.col(e); });
+    for_parts([&](Eigen::Index o, Eigen::Index e, double part) { S.row(o) += part * KA.row(e); });
     return S;
   };
-  const Eigen::MatrixXd S_number = between(by_number);
-  const Eigen::MatrixXd S_gpu = between(by_gpu);
-  Eigen::VectorXd value(m), late(m), speed(m), clock(m);
+  Equations result{between(by_number), between(by_gpu),    Eigen::VectorXd(m),
+                   Eigen::VectorXd(m), Eigen::VectorXd(m), Eigen::VectorXd(m)};
   for (Eigen::Index o = 0; o < m; ++o) {
     const Observation& observation = observations_[static_cast<std::size_t>(o)];
-    late(o) = observation.late;
-    speed(o) = observation.speed;
-    clock(o) = square(observation.clock);
-    value(o) = observation.value + late(o) * kSetupNs;
+    result.late(o) = observation.late;
+    result.speed(o) = observation.speed;
+    result.clock(o) = square(observation.clock);
+    result.value(o) = observation.value + observation.late * kSetupNs;
   }
-  const Eigen::MatrixXd S_batch =
-      square(kSetupSpreadNs) * late * late.transpose() + square(kBatchSpeed) * speed * speed.transpose();
+  return result;
+}
+
+template <class Visit>
+void RateCorrections::for_parts(Visit visit) const {
+  for (std::size_t o = 0; o < observations_.size(); ++o)
+    for (const auto& [e, part] : observations_[o].parts)
+      visit(static_cast<Eigen::Index>(o), static_cast<Eigen::Index>(e), part);
+}
+
+/// Every so many combinations and batches, so that about enough observations are left.
+std::vector<Eigen::Index> RateCorrections::sample() const {
+  constexpr std::size_t kEnough = 1000;
+  const std::size_t step = (observations_.size() + kEnough - 1) / kEnough;
+  std::vector<Eigen::Index> rows;
+  for (std::size_t o = 0; o < observations_.size(); ++o)
+    if (observations_[o].measurement % step == 0) rows.push_back(static_cast<Eigen::Index>(o));
+  return rows;
+}
+
+/// Chooses by the likelihood of a sample, and solves for all.
+void RateCorrections::learn() {
+  const Equations all = equations();
+  const Equations some = all.some(sample());
   double best = -std::numeric_limits<double>::infinity();
-  Eigen::VectorXd weights;
-  for (const double by : kByGpu) {
+  for (const double by_gpu : kByGpu) {
     for (const double noise : kNoise) {
-      Eigen::MatrixXd S = S_number + square(by) * S_gpu + S_batch;
-      for (Eigen::Index o = 0; o < m; ++o)
-        S(o, o) += speed(o) == 0 ? square(noise) : square(noise + kBatchNoise) + clock(o);
-      const Eigen::LLT<Eigen::MatrixXd> factor(S);
-      if (factor.info() != Eigen::Success) continue;
-      const Eigen::VectorXd solved = factor.solve(value);
-      const double likelihood =
-          -0.5 * value.dot(solved) - Eigen::VectorXd(factor.matrixLLT().diagonal()).array().log().sum();
-      if (!(likelihood > best)) continue;
-      best = likelihood;
-      choice_ = {by, noise};
-      weights = solved;
+      const auto solution = some.solve({by_gpu, noise});
+      if (!solution || !(solution->likelihood > best)) continue;
+      best = solution->likelihood;
+      choice_ = {by_gpu, noise};
     }
   }
-  pull_ = Eigen::VectorXd::Zero(n);
-  if (weights.size() == 0) return;  // nothing could be solved: the graph stays as it is
-  for (Eigen::Index o = 0; o < m; ++o)
-    for (const auto& [e, part] : observations_[static_cast<std::size_t>(o)].parts)
-      pull_(static_cast<Eigen::Index>(e)) += part * weights(o);
-  if (speed.sum() > 0) {
-    setup_ns_ = std::max(0.0, kSetupNs - square(kSetupSpreadNs) * late.dot(weights));
-    batch_speed_ = square(kBatchSpeed) * speed.dot(weights);
+  pull_ = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(entries_.size()));
+  const auto solution = all.solve(choice_);
+  if (!solution) return;  // the graph stays as it is
+  for_parts([&](Eigen::Index o, Eigen::Index e, double part) { pull_(e) += part * solution->pulls(o); });
+  if (all.speed.sum() > 0) {
+    setup_ns_ = std::max(0.0, kSetupNs - square(kSetupSpreadNs) * all.late.dot(solution->pulls));
+    batch_speed_ = square(kBatchSpeed) * all.speed.dot(solution->pulls);
   }
 }
 

@@ -58,8 +58,9 @@ class RateCorrections {
   /// One linear equation: sum of part x deviation of an entry, - late x set-up + speed = value.
   struct Observation {
     std::vector<std::pair<std::size_t, double>> parts;
-    double late = 0;   // per ns
-    double speed = 0;  // 0 or 1
+    std::size_t measurement = 0;  // combination or batch that it is of
+    double late = 0;              // per ns
+    double speed = 0;             // 0 or 1
     double value = 0;
     double clock = 0;  // relative error of the time
   };
@@ -75,6 +76,11 @@ class RateCorrections {
   std::size_t entry(StreamSet streams, std::uint32_t position);
   void observe(const Combination& combination);
   void observe(const MeasuredBatch& batch);
+  struct Equations;
+  [[nodiscard]] Equations equations() const;
+  template <class Visit>
+  void for_parts(Visit visit) const;
+  [[nodiscard]] std::vector<Eigen::Index> sample() const;
   void learn();
   [[nodiscard]] Nearness nearness(const Entry& a, const Entry& b) const;
   [[nodiscard]] const std::vector<double>& graph_rates(StreamSet streams);
@@ -85,6 +91,7 @@ class RateCorrections {
   std::vector<Entry> entries_;
   std::map<std::pair<StreamSet, std::uint32_t>, std::size_t> entry_of_;
   std::vector<Observation> observations_;
+  std::size_t measurements_ = 0;
   Choice choice_;
   Eigen::VectorXd pull_;  // [entries]
   double setup_ns_ = 0;
