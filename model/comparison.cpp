@@ -11,17 +11,6 @@
 namespace tutti {
 namespace {
 
-BatchOperation batch_of(const Topology& machine, const MeasuredBatch& measured) {
-  std::vector<CommandStream> streams;
-  for (const auto& [stream, bytes, finish] : measured.streams) {
-    CommandStream& command = streams.emplace_back();
-    command.name = "s" + std::to_string(stream.position());
-    const auto [from, to] = ends_of(machine, stream);
-    command.transfer = Transfer{from, to, {static_cast<std::int64_t>(bytes)}, {}, {}};
-  }
-  return BatchOperation::make(machine, std::move(streams)).value();
-}
-
 BatchResidual compare_batch(const Topology& machine, const MeasuredBatch& measured, BatchSimulation& workspace) {
   const double predicted =
       predict(*find_planner("all_at_once"), machine, batch_of(machine, measured), Basis::Nominal, workspace);
@@ -33,8 +22,6 @@ BatchResidual compare_batch(const Topology& machine, const MeasuredBatch& measur
   }
   return result;
 }
-
-double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
 
 /// Collects what is further off than it may be.
 class Drift {
@@ -56,6 +43,17 @@ class Drift {
 
 }  // namespace
 
+BatchOperation batch_of(const Topology& machine, const MeasuredBatch& measured) {
+  std::vector<CommandStream> streams;
+  for (const auto& [stream, bytes, finish] : measured.streams) {
+    CommandStream& command = streams.emplace_back();
+    command.name = "s" + std::to_string(stream.position());
+    const auto [from, to] = ends_of(machine, stream);
+    command.transfer = Transfer{from, to, {static_cast<std::int64_t>(bytes)}, {}, {}};
+  }
+  return BatchOperation::make(machine, std::move(streams)).value();
+}
+
 double Residual::worst() const {
   double worst = 0;
   for (std::size_t i = 0; i < measured.size(); ++i) {
@@ -63,6 +61,12 @@ double Residual::worst() const {
     if (std::abs(deviation) > std::abs(worst)) worst = deviation;
   }
   return worst;
+}
+
+std::vector<Residual> worst_first(std::vector<Residual> residuals) {
+  std::stable_sort(residuals.begin(), residuals.end(),
+                   [](const Residual& a, const Residual& b) { return std::abs(a.worst()) > std::abs(b.worst()); });
+  return residuals;
 }
 
 std::vector<double> Comparison::rate_errors() const {
@@ -96,15 +100,6 @@ Topology plain_model(const Topology& machine) {
   SharingWeights alike;
   alike.d2h = alike.peer = alike.h2d;
   return TopologyBuilder(machine).shared(std::vector<SharedEntry>{}).weights(alike).build().value();
-}
-
-double quantile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const double place = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (place - static_cast<double>(below)) * (values[above] - values[below]);
 }
 
 std::vector<Moved> find_drift(const Comparison& now) {

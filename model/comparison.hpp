@@ -2,7 +2,9 @@
 #include <string>
 #include <vector>
 
+#include "model/batch.hpp"
 #include "model/measurement.hpp"
+#include "model/quantile.hpp"
 #include "model/topology.hpp"
 
 namespace tutti {
@@ -17,6 +19,13 @@ struct Residual {
   /// The largest relative deviation of a stream's prediction, with its sign.
   [[nodiscard]] double worst() const;
 };
+
+/// The furthest off first.
+[[nodiscard]] std::vector<Residual> worst_first(std::vector<Residual> residuals);
+
+/// A measured batch as one for this machine.
+/// @pre every stream has a way (`has_ways`).
+[[nodiscard]] BatchOperation batch_of(const Topology& machine, const MeasuredBatch& measured);
 
 /// How long a batch took, all streams started at once, and what a machine says of it.
 struct BatchResidual {
@@ -46,9 +55,6 @@ struct Comparison {
 /// shared capacities, no weights, no table.
 /// @source [VMS14] section 3.
 [[nodiscard]] Topology plain_model(const Topology& machine);
-
-/// The value that a share of the values stay below, 0 to 1; by linear interpolation. 0 of none.
-[[nodiscard]] double quantile(std::vector<double> values, double share);
 
 /// A part of a machine that does not do any more what its calibration says.
 struct Moved {

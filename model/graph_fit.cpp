@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "model/bounded_least_squares.hpp"
+#include "model/digits.hpp"
 #include "model/joined.hpp"
 #include "model/steady_rates.hpp"
 
@@ -20,13 +21,7 @@ constexpr double kPays = 0.95;      // a capacity is kept where the loss falls b
 constexpr double kPaysEach = 0.01;  // and by this for each rate: residuals of 0.2 % explain themselves
 constexpr double kStep = 1e-5;      // of the logarithm of an unknown, for slopes
 constexpr int kRounds = 60;
-constexpr double kDigits = 1e4;  // unknowns are rounded to five digits
-
-/// Five digits: more than any measurement has, and short in the file.
-double rounded(double value) {
-  const double scale = kDigits / std::pow(10, std::floor(std::log10(value)));
-  return std::round(value * scale) / scale;
-}
+constexpr int kDigits = 5;  // of what is found: more than any measurement has
 
 /// A machine's numbers that can be changed, and the machine that they make.
 struct Draft {
@@ -78,7 +73,7 @@ class Fit {
     improve();
     for (const auto& candidate : {&Fit::both_ways, &Fit::each_both_ways, &Fit::reads_behind_writes}) try_out(candidate);
     improve();
-    for (Unknown& unknown : unknowns_) unknown.value = rounded(unknown.value);
+    for (Unknown& unknown : unknowns_) unknown.value = to_digits(unknown.value, kDigits);
     auto undetermined = find_undetermined();
     return {rounded_machine(), std::move(undetermined)};
   }
@@ -116,8 +111,9 @@ class Fit {
     return most;
   }
 
-  void add_unknown(std::string name, double value, std::function<void(Draft&, double)> write) {
-    unknowns_.push_back({std::move(name), value, value / 30, value * 30, std::move(write)});
+  void add_unknown(std::string name, double value, std::function<void(Draft&, double)> write,
+                   std::optional<double> otherwise = std::nullopt) {
+    unknowns_.push_back({std::move(name), value, value / 30, value * 30, std::move(write), otherwise});
   }
 
   void add_links() {
@@ -150,14 +146,15 @@ class Fit {
         });
       };
       if (std::none_of(shared.members.begin(), shared.members.end(), measured)) continue;
-      add_unknown("the shared capacity " + shared.name, shared.capacity.nominal.value,
-                  [s](Draft& draft, double value) { set_bandwidth(draft.shared[s].capacity, value); });
-      unknowns_.back().otherwise = unknowns_.back().value;
+      add_unknown(
+          "the shared capacity " + shared.name, shared.capacity.nominal.value,
+          [s](Draft& draft, double value) { set_bandwidth(draft.shared[s].capacity, value); },
+          shared.capacity.nominal.value);
       for (std::size_t m = 1; m < shared.members.size(); ++m) {
         const MemberEntry& member = shared.members[m];
-        add_unknown(fmt::format("the cost of {} -> {} in {}", member.from, member.to, shared.name), member.cost,
-                    [s, m](Draft& draft, double value) { draft.shared[s].members[m].cost = value; });
-        unknowns_.back().otherwise = unknowns_.back().value;
+        add_unknown(
+            fmt::format("the cost of {} -> {} in {}", member.from, member.to, shared.name), member.cost,
+            [s, m](Draft& draft, double value) { draft.shared[s].members[m].cost = value; }, member.cost);
       }
     }
   }
@@ -293,16 +290,16 @@ class Fit {
     for (const Shape& shape : (this->*candidate)()) {
       const Fit before = *this;
       Fit best = *this;
-      double least = loss();
-      const double needed = std::min(least * kPays, least - kPaysEach * static_cast<double>(residuals().size()));
+      double least = loss_of(residuals());
+      const double needed = std::min(least * kPays, least - kPaysEach * static_cast<double>(rate_count()));
       for (const double cost : {0.9, 1.3, 2.0}) {
         for (const double part : {0.85, 0.95}) {
           *this = before;
           add_shape(shape, part, cost);
           if (unknowns_.size() == before.unknowns_.size()) continue;
-          improve(8);
-          if (loss() >= least) continue;
-          least = loss();
+          const double reached = improve(8);
+          if (reached >= least) continue;
+          least = reached;
           best = *this;
         }
       }
@@ -324,7 +321,7 @@ class Fit {
   [[nodiscard]] Topology rounded_machine() const {
     Draft draft = this->draft();
     for (std::size_t s = base_shared_; s < draft.shared.size(); ++s)
-      set_bandwidth(draft.shared[s].capacity, rounded(draft.shared[s].capacity.nominal.value));
+      set_bandwidth(draft.shared[s].capacity, to_digits(draft.shared[s].capacity.nominal.value, kDigits));
     return draft.build();
   }
 
@@ -344,10 +341,16 @@ class Fit {
   [[nodiscard]] static double loss_of(const Eigen::VectorXd& residuals) {
     return (2 * (((residuals / kLarge).array().square() + 1).sqrt() - 1)).sum();
   }
-  [[nodiscard]] double loss() const { return loss_of(residuals()); }
 
-  [[nodiscard]] Eigen::MatrixXd slopes(const Eigen::VectorXd& at) {
-    Eigen::MatrixXd slopes(at.size(), static_cast<Eigen::Index>(unknowns_.size()));
+  [[nodiscard]] Eigen::Index rate_count() const {
+    Eigen::Index count = 0;
+    for (const Combination& combination : *combinations_) count += static_cast<Eigen::Index>(combination.rates.size());
+    return count;
+  }
+
+  /// [rates, unknowns] of the residuals.
+  [[nodiscard]] Eigen::MatrixXd slopes() {
+    Eigen::MatrixXd slopes(rate_count(), static_cast<Eigen::Index>(unknowns_.size()));
     for (std::size_t u = 0; u < unknowns_.size(); ++u) {
       const double value = unknowns_[u].value;
       unknowns_[u].value = value * std::exp(kStep);
@@ -360,13 +363,14 @@ class Fit {
     return slopes;
   }
 
-  void improve(int rounds = kRounds) {
+  /// @return the loss that is reached.
+  double improve(int rounds = kRounds) {
     const auto n = static_cast<Eigen::Index>(unknowns_.size());
     Eigen::VectorXd at = residuals();
     double least = loss_of(at);
     double damping = 1e-3;
     for (int round = 0; round < rounds; ++round) {
-      const Eigen::MatrixXd J = slopes(at);
+      const Eigen::MatrixXd J = slopes();
       const Eigen::VectorXd weights = ((at / kLarge).array().square() + 1).sqrt().inverse();
       const Eigen::MatrixXd A = J.transpose() * weights.asDiagonal() * J;
       const Eigen::VectorXd b = -(J.transpose() * weights.asDiagonal() * at);
@@ -380,6 +384,7 @@ class Fit {
       }
       if (least >= before * (1 - 1e-6) || least < 1e-14) break;
     }
+    return least;
   }
 
   /// Takes a step where it pays.
@@ -410,7 +415,7 @@ class Fit {
   std::vector<std::string> find_undetermined() {
     std::vector<std::string> sentences;
     constexpr double kNothing = 1e-6, kAlike = 1e-5;
-    const Eigen::MatrixXd J = slopes(residuals());
+    const Eigen::MatrixXd J = slopes();
     std::vector<Eigen::Index> seen;
     for (Eigen::Index u = 0; u < J.cols(); ++u) {
       if (J.col(u).norm() > kNothing) {

@@ -21,13 +21,27 @@ std::vector<std::uint32_t> positions_of(StreamSet streams) {
   return positions;
 }
 
+StreamSet canonical(StreamSet streams, std::span<const std::vector<std::uint32_t>> alike) {
+  for (const auto& group : alike) {
+    std::array<std::size_t, 4> gpus_in{};  // by state
+    for (const std::uint32_t gpu : group) ++gpus_in[state_of(streams, gpu)];
+    std::uint32_t state = 3;
+    for (const std::uint32_t gpu : group) {
+      while (gpus_in[state] == 0) --state;
+      --gpus_in[state];
+      streams = (streams & ~(StreamSet{3} << (2 * gpu))) | state << (2 * gpu);
+    }
+  }
+  return streams;
+}
+
 Expected<MeasuredTable> MeasuredTable::make(std::size_t gpus, std::vector<std::vector<std::uint32_t>> alike,
                                             std::vector<StreamRates> entries, std::span<const Place> places) {
   MeasuredTable table;
   table.alike_ = std::move(alike);
   table.entries_ = std::move(entries);
   if (auto error = table.group_gpus(gpus)) return tl::unexpected(*std::move(error));
-  table.row_of_.assign(std::size_t{1} << (2 * gpus), kNoRow);
+  table.row_of_.assign(stream_sets(gpus), kNoRow);
   table.rates_.resize((table.entries_.size() + 1) * table.row_size_);
   for (std::uint32_t row = 1; row <= table.entries_.size(); ++row)
     if (auto error = table.add_row(row)) {
@@ -35,7 +49,7 @@ Expected<MeasuredTable> MeasuredTable::make(std::size_t gpus, std::vector<std::v
       return tl::unexpected(*std::move(error));
     }
   for (StreamSet streams = 1; streams < table.row_of_.size(); ++streams)
-    table.row_of_[streams] = table.row_of_[table.canonical(streams)];
+    table.row_of_[streams] = table.row_of_[canonical(streams, table.alike_)];
   table.complete_ = std::count(table.row_of_.begin(), table.row_of_.end(), kNoRow) == 1;
   return table;
 }
@@ -43,9 +57,8 @@ Expected<MeasuredTable> MeasuredTable::make(std::size_t gpus, std::vector<std::v
 std::optional<Error> MeasuredTable::group_gpus(std::size_t gpus) {
   if (gpus > kMostGpus) return invalid(fmt::format("a table of {} GPUs; it holds {} at most", gpus, kMostGpus));
   std::vector<bool> grouped(gpus, false);
-  groups_ = alike_;
-  for (auto& group : groups_) {
-    std::sort(group.begin(), group.end());
+  auto groups = alike_;  // and every other GPU as a group of its own
+  for (const auto& group : groups) {
     for (const std::uint32_t gpu : group) {
       if (gpu >= gpus) return invalid(fmt::format("there is no GPU {}", gpu));
       if (grouped[gpu]) return invalid("a GPU stands twice among those that are alike; name it once");
@@ -53,35 +66,19 @@ std::optional<Error> MeasuredTable::group_gpus(std::size_t gpus) {
     }
   }
   for (std::uint32_t gpu = 0; gpu < gpus; ++gpu)
-    if (!grouped[gpu]) groups_.push_back({gpu});
-  row_size_ = 4 * groups_.size();
+    if (!grouped[gpu]) groups.push_back({gpu});
+  row_size_ = 4 * groups.size();
   first_.resize(2 * gpus);
-  for (std::uint32_t g = 0; g < groups_.size(); ++g)
-    for (const std::uint32_t gpu : groups_[g])
+  for (std::uint32_t g = 0; g < groups.size(); ++g)
+    for (const std::uint32_t gpu : groups[g])
       for (const std::uint32_t direction : {0U, 1U}) first_[2 * gpu + direction] = 4 * g + direction;
   return std::nullopt;
-}
-
-/// GPUs that are alike take over each other's parts until the busiest come first.
-StreamSet MeasuredTable::canonical(StreamSet streams) const {
-  StreamSet result = 0;
-  for (const auto& group : groups_) {
-    std::array<std::size_t, 4> gpus_in{};  // by state
-    for (const std::uint32_t gpu : group) ++gpus_in[state_of(streams, gpu)];
-    std::uint32_t state = 3;
-    for (const std::uint32_t gpu : group) {
-      while (gpus_in[state] == 0) --state;
-      --gpus_in[state];
-      result |= state << (2 * gpu);
-    }
-  }
-  return result;
 }
 
 std::optional<Error> MeasuredTable::add_row(std::uint32_t row) {
   const StreamRates& entry = entries_[row - 1];
   if (entry.streams == 0 || entry.streams >= row_of_.size()) return invalid("a combination without streams");
-  std::uint32_t& known = row_of_[canonical(entry.streams)];
+  std::uint32_t& known = row_of_[canonical(entry.streams, alike_)];
   if (known != kNoRow) return invalid("the same combination stands twice, up to GPUs that are alike; keep one");
   known = row;
   const auto streams = positions_of(entry.streams);

@@ -33,6 +33,10 @@ struct HostStream {
 /// A set of streams that are active together: bit `position()` for each.
 using StreamSet = std::uint32_t;
 
+/// The first of the combinations that come from one another by exchanging GPUs of one group: within each, the busiest
+/// come first.
+[[nodiscard]] StreamSet canonical(StreamSet streams, std::span<const std::vector<std::uint32_t>> alike);
+
 /// Streams active together and the steady rate of each.
 struct StreamRates {
   StreamSet streams = 0;
@@ -41,6 +45,9 @@ struct StreamRates {
 
   friend bool operator==(const StreamRates&, const StreamRates&) = default;
 };
+
+/// How many sets there are of the streams of so many GPUs, the empty one included.
+[[nodiscard]] constexpr std::size_t stream_sets(std::size_t gpus) { return std::size_t{1} << (2 * gpus); }
 
 /// What one GPU does: bit 0 h2d, bit 1 d2h.
 [[nodiscard]] constexpr std::uint32_t state_of(StreamSet streams, std::uint32_t gpu) {
@@ -63,6 +70,8 @@ class MeasuredTable {
  public:
   /// The look-up has 4^GPUs places.
   static constexpr std::size_t kMostGpus = 8;
+  /// Up to so many GPUs every combination is looked at where a table is made.
+  static constexpr std::size_t kMostEnumerated = 4;
   static constexpr std::uint32_t kNoRow = 0;
 
   /// @param alike    GPUs that may change places, in groups; who is in none is like no other.
@@ -95,13 +104,11 @@ class MeasuredTable {
  private:
   [[nodiscard]] std::optional<Error> group_gpus(std::size_t gpus);
   [[nodiscard]] std::optional<Error> add_row(std::uint32_t row);
-  [[nodiscard]] StreamSet canonical(StreamSet streams) const;
 
   std::vector<std::vector<std::uint32_t>> alike_;
   std::vector<StreamRates> entries_;
-  std::vector<std::vector<std::uint32_t>> groups_;  // `alike_`, and every other GPU as a group of its own
-  std::vector<std::uint32_t> row_of_;               // [4^gpus]
-  std::vector<std::uint32_t> first_;                // [2 x gpus] where a stream's rate stands in a row
+  std::vector<std::uint32_t> row_of_;  // [4^gpus]
+  std::vector<std::uint32_t> first_;   // [2 x gpus] where a stream's rate stands in a row
   std::size_t row_size_ = 0;
   std::vector<Rate> rates_;  // [1 + entries][groups][h2d and d2h alone, h2d and d2h where both are active]
   bool complete_ = false;

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "model/quantile.hpp"
+
 namespace tutti {
 namespace {
 
@@ -16,18 +18,12 @@ constexpr double kTooSlow = 3;       // a batch's stream, against its slowest co
 constexpr double kTooFast = 1.15;    // a rate in company, against the same stream alone
 constexpr double kBatchSlack = 0.8;  // a finish, against its stream alone
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
-
 class Cleaner {
  public:
   explicit Cleaner(const Measurements& measurements) : measurements_(measurements) {}
 
   CleanMeasurements result() {
+    clean_.left_out = measurements_.left_out;
     std::map<StreamSet, std::vector<const MeasuredRates*>> repetitions;
     for (const MeasuredRates& rates : measurements_.rates) repetitions[rates.streams].push_back(&rates);
     for (const auto& [streams, measured] : repetitions) put_together(streams, measured);

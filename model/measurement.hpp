@@ -31,6 +31,7 @@ struct Measurements {
   std::string sizes;  ///< in the words of the file; empty where it does not say
   std::vector<MeasuredRates> rates;
   std::vector<MeasuredBatch> batches;
+  std::vector<std::string> left_out;  ///< a sentence for everything in the file that could not be read
 
   /// One more than the highest GPU position.
   [[nodiscard]] std::size_t gpus() const;

@@ -50,4 +50,20 @@ RouteView find_route(const Topology& machine, const Transfer& transfer) {
   return route;
 }
 
+std::pair<VertexId, VertexId> ends_of(const Topology& machine, HostStream stream) {
+  const VertexId memory = machine.memories().front();
+  const VertexId gpu = machine.gpus()[stream.gpu];
+  return stream.direction == Direction::HostToDevice ? std::pair(memory, gpu) : std::pair(gpu, memory);
+}
+
+bool has_ways(const Topology& machine, StreamSet streams) {
+  for (const std::uint32_t position : positions_of(streams)) {
+    const HostStream stream = HostStream::at(position);
+    if (machine.memories().empty() || stream.gpu >= machine.gpus().size()) return false;
+    const auto [from, to] = ends_of(machine, stream);
+    if (machine.route(from, to).empty()) return false;
+  }
+  return true;
+}
+
 }  // namespace tutti

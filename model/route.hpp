@@ -45,4 +45,11 @@ struct RouteView {
   return machine.domain(a) == machine.domain(b);
 }
 
+/// From where to where a stream between the first memory and a GPU goes.
+/// @pre the machine has a memory and that GPU.
+[[nodiscard]] std::pair<VertexId, VertexId> ends_of(const Topology& machine, HostStream stream);
+
+/// Whether each of these streams has its GPU, the memory and a way.
+[[nodiscard]] bool has_ways(const Topology& machine, StreamSet streams);
+
 }  // namespace tutti

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "model/document.hpp"
+#include "model/route.hpp"
 #include "model/topology_parts.hpp"
 #include "model/way_kind.hpp"
 
@@ -306,20 +307,19 @@ StreamRates resolve_entry(const Topology::Parts& parts, const TableEntry& entry)
   return result;
 }
 
-void check_way(const Topology::Parts& parts, std::uint32_t position, const Place& place) {
-  const auto [gpu, direction] = HostStream::at(position);
-  const VertexId memory = parts.memories.front();
-  const VertexId device = parts.gpus[gpu];
-  const bool in = direction == Direction::HostToDevice;
-  const std::size_t pair = *parts.pair_of(in ? memory : device, in ? device : memory);
-  if (parts.route_begin[pair + 1] > parts.route_begin[pair]) return;
-  const auto& [from, to] = std::pair(parts.vertices[memory.index()].name, parts.vertices[device.index()].name);
-  fail(place, fmt::format("no way leads {} '{}' {} '{}'; leave the stream out of the table", in ? "from" : "to", from,
-                          in ? "to" : "from", to));
+void check_way(const Topology& machine, std::uint32_t position, const Place& place) {
+  const HostStream stream = HostStream::at(position);
+  const auto [from, to] = ends_of(machine, stream);
+  if (!machine.route(from, to).empty()) return;
+  const bool in = stream.direction == Direction::HostToDevice;
+  fail(place,
+       fmt::format("no way leads {} '{}' {} '{}'; leave the stream out of the table", in ? "from" : "to",
+                   machine.vertex(in ? from : to).name, in ? "to" : "from", machine.vertex(in ? to : from).name));
 }
 
-void add_table(Topology::Parts& parts, std::span<const std::pair<std::vector<std::string>, Place>> alike,
-               std::span<const TableEntry> entries) {
+/// @param machine  looks into the same parts, complete but for the table and what follows from it.
+void add_table(const Topology& machine, Topology::Parts& parts,
+               std::span<const std::pair<std::vector<std::string>, Place>> alike, std::span<const TableEntry> entries) {
   std::vector<std::vector<std::uint32_t>> groups;
   for (const auto& [names, place] : alike) {
     groups.emplace_back();
@@ -336,7 +336,7 @@ void add_table(Topology::Parts& parts, std::span<const std::pair<std::vector<std
   for (const TableEntry& entry : entries) {
     rows.push_back(resolve_entry(parts, entry));
     places.push_back(entry.place);
-    for (const std::uint32_t position : positions_of(rows.back().streams)) check_way(parts, position, entry.place);
+    for (const std::uint32_t position : positions_of(rows.back().streams)) check_way(machine, position, entry.place);
   }
   const Place& first = alike.empty() ? entries.front().place : alike.front().second;
   parts.table = value_at(first, MeasuredTable::make(parts.gpus.size(), std::move(groups), std::move(rows), places));
@@ -375,61 +375,6 @@ void check_scalars(const Topology::Parts& parts) {
 
 }  // namespace
 
-std::vector<LinkEntry> link_entries(const Topology& machine) {
-  const auto name = [&](VertexId id) { return machine.vertex(id).name; };
-  std::vector<LinkEntry> entries;
-  for (const Link& link : machine.links())
-    entries.push_back({name(link.from), name(link.to), link.bandwidth, std::nullopt, {}, link.theoretical});
-  return entries;
-}
-
-std::vector<SharedEntry> shared_entries(const Topology& machine) {
-  std::vector<SharedEntry> entries;
-  for (const SharedCapacity& shared : machine.shared()) {
-    entries.push_back({shared.name, shared.capacity, {}});
-    for (const CapacityMember& member : shared.members) {
-      const Link& link = machine.link(member.link);
-      entries.back().members.push_back({machine.vertex(link.from).name, machine.vertex(link.to).name, member.cost});
-    }
-  }
-  return entries;
-}
-
-TopologyBuilder::TopologyBuilder(const Topology& machine)
-    : name_(machine.name()),
-      links_(link_entries(machine)),
-      shared_(shared_entries(machine)),
-      weights_(machine.weights()),
-      setup_(machine.setup()),
-      margin_(machine.margin()),
-      staging_chunk_(machine.staging_chunk()),
-      provenance_(machine.provenance()) {
-  const auto name = [&](VertexId id) { return machine.vertex(id).name; };
-  for (const Vertex& vertex : machine.vertices()) vertices_.push_back({vertex});
-  peer_access_.mode = machine.peer_access().mode;
-  for (const auto& [from, to] : machine.peer_access().pairs) peer_access_.pairs.emplace_back(name(from), name(to));
-}
-
-TopologyBuilder& TopologyBuilder::provenance(Provenance provenance) {
-  return provenance_ = std::move(provenance), *this;
-}
-TopologyBuilder& TopologyBuilder::alike(std::vector<std::string> gpus, Place place) {
-  return alike_.emplace_back(std::move(gpus), std::move(place)), *this;
-}
-TopologyBuilder& TopologyBuilder::table(TableEntry entry) { return table_.push_back(std::move(entry)), *this; }
-TopologyBuilder& TopologyBuilder::links(std::vector<LinkEntry> entries) { return links_ = std::move(entries), *this; }
-TopologyBuilder& TopologyBuilder::shared(std::vector<SharedEntry> entries) {
-  return shared_ = std::move(entries), *this;
-}
-TopologyBuilder& TopologyBuilder::vertex(VertexEntry entry) { return vertices_.push_back(std::move(entry)), *this; }
-TopologyBuilder& TopologyBuilder::link(LinkEntry entry) { return links_.push_back(std::move(entry)), *this; }
-TopologyBuilder& TopologyBuilder::shared(SharedEntry entry) { return shared_.push_back(std::move(entry)), *this; }
-TopologyBuilder& TopologyBuilder::weights(SharingWeights weights) { return weights_ = weights, *this; }
-TopologyBuilder& TopologyBuilder::peer_access(PeerAccessEntry entry) { return peer_access_ = std::move(entry), *this; }
-TopologyBuilder& TopologyBuilder::setup(SetupTimes setup) { return setup_ = setup, *this; }
-TopologyBuilder& TopologyBuilder::margin(Margin margin) { return margin_ = margin, *this; }
-TopologyBuilder& TopologyBuilder::staging_chunk(Bytes chunk) { return staging_chunk_ = chunk, *this; }
-
 Expected<Topology> TopologyBuilder::build() const {
   return reading([&] {
     auto parts = std::make_shared<Topology::Parts>();
@@ -449,8 +394,8 @@ Expected<Topology> TopologyBuilder::build() const {
     number_engines(*parts);
     find_routes(*parts);
     parts->provenance = provenance_;
-    add_table(*parts, alike_, table_);
     Topology machine(parts);
+    add_table(machine, *parts, alike_, table_);
     find_way_kinds(machine, *parts);
     return machine;
   });

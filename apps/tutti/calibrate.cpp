@@ -85,17 +85,14 @@ std::string errors_text(const std::vector<std::pair<std::string, const Compariso
 }
 
 std::string worst_text(const Comparison& comparison, std::size_t most) {
-  std::vector<const Residual*> worst;
-  for (const Residual& residual : comparison.rates) worst.push_back(&residual);
-  std::stable_sort(worst.begin(), worst.end(),
-                   [](auto* a, auto* b) { return std::abs(a->worst()) > std::abs(b->worst()); });
+  auto worst = worst_first(comparison.rates);
   worst.resize(std::min(most, worst.size()));
   Table table({"combination", "measured GB/s", "predicted GB/s", "rates from", "off by"});
   for (const std::size_t column : {1U, 2U, 3U}) table.align_left(column);
-  for (const Residual* residual : worst)
-    table.add({streams_text(residual->streams), rates_text(residual->streams, residual->measured),
-               rates_text(residual->streams, residual->predicted), to_string(residual->source),
-               percent(residual->worst())});
+  for (const Residual& residual : worst)
+    table.add({streams_text(residual.streams), rates_text(residual.streams, residual.measured),
+               rates_text(residual.streams, residual.predicted), to_string(residual.source),
+               percent(residual.worst())});
   return table.text();
 }
 
@@ -105,6 +102,8 @@ std::string list_text(const std::string& title, const std::vector<std::string>& 
   for (const std::string& sentence : sentences) text += "  " + sentence + "\n";
   return text;
 }
+
+int refuse(std::string sentence) { return report_error({ErrorCode::InvalidInput, std::move(sentence), {}}); }
 
 /// Writes a file beside its place and moves it there, so that there is never half a file.
 std::optional<Error> write_file(const std::string& path, const std::string& text) {
@@ -133,15 +132,12 @@ int calibrate_from(const CalibrateOptions& options) {
   if (!file) return report_error(file.error());
   const auto base = base_machine(options);
   if (!base) return report_error(base.error());
-  auto calibration = calibrate(file->measurements, *base);
+  auto calibration = calibrate(*file, *base);
   if (!calibration) {
     Error error = calibration.error();
     error.message = options.from + ": " + error.message;
-    for (const std::string& sentence : file->left_out) error.message += "\n  left out: " + sentence;
     return report_error(error);
   }
-  std::vector<std::string> left_out = file->left_out;
-  left_out.insert(left_out.end(), calibration->left_out.begin(), calibration->left_out.end());
   const std::string text =
       "# Written by 'tutti calibrate'; 'tutti topology show' explains it.\n" + machine_yaml(calibration->machine);
   if (const auto again = parse_document(text, options.out).and_then(machine_from); !again)
@@ -160,7 +156,7 @@ int calibrate_from(const CalibrateOptions& options) {
                       {"table", errors_json(calibration->by_table)}}},
                     {"residuals", residuals_json(calibration->by_graph)},
                     {"undetermined", calibration->undetermined},
-                    {"left_out", left_out}};
+                    {"left_out", calibration->left_out}};
     fmt::print("{}\n", json.dump(2));
     return kFine;
   }
@@ -179,7 +175,7 @@ int calibrate_from(const CalibrateOptions& options) {
                to_string(calibration->machine.setup().batch), percent(std::abs(calibration->batch_speed)),
                calibration->batch_speed < 0 ? "slower" : "faster");
   fmt::print("{}{}", list_text("What the measurements cannot tell", calibration->undetermined),
-             list_text("Left out", left_out));
+             list_text("Left out", calibration->left_out));
   return kFine;
 }
 
@@ -204,27 +200,22 @@ std::string check_notes(const Topology& machine, const Measurements& measurement
 }
 
 int calibrate_check(const CalibrateOptions& options) {
-  if (!options.machine)
-    return report_error({ErrorCode::InvalidInput, "--check needs --machine MACHINE.yaml, the calibrated machine", {}});
+  if (!options.machine) return refuse("--check needs --machine MACHINE.yaml, the calibrated machine");
   const auto machine = load_machine(*options.machine);
   if (!machine) return report_error(machine.error());
   auto file = load_measurements(options.check);
   if (!file) return report_error(file.error());
-  if (const auto stream = stranger(*machine, file->measurements))
-    return report_error({ErrorCode::InvalidInput,
-                         fmt::format("{}: {} was measured, and the machine '{}' has no such GPU or no way for it; name "
-                                     "the machine that was measured",
-                                     options.check, streams_text(*stream), machine->name()),
-                         {}});
-  const CleanMeasurements measured = clean(file->measurements);
+  if (const auto stream = stranger(*machine, *file))
+    return refuse(
+        fmt::format("{}: {} was measured, and the machine '{}' has no such GPU or no way for it; name "
+                    "the machine that was measured",
+                    options.check, streams_text(*stream), machine->name()));
+  const CleanMeasurements measured = clean(*file);
   if (measured.combinations.empty() && measured.batches.empty())
-    return report_error(
-        {ErrorCode::InvalidInput, options.check + ": there is nothing to compare; measure some rates", {}});
+    return refuse(options.check + ": there is nothing to compare; measure some rates");
   const Comparison now = compare_with(*machine, measured);
   const Comparison plain = compare_with(plain_model(*machine), measured);
   const auto moved = find_drift(now);
-  std::vector<std::string> left_out = file->left_out;
-  left_out.insert(left_out.end(), measured.left_out.begin(), measured.left_out.end());
   if (options.json) {
     Json list = Json::array();
     for (const Moved& what : moved)
@@ -235,12 +226,12 @@ int calibrate_check(const CalibrateOptions& options) {
                     {"errors", {{"plain_model", errors_json(plain)}, {"machine", errors_json(now)}}},
                     {"residuals", residuals_json(now)},
                     {"batches", batches_json(now)},
-                    {"left_out", left_out}};
+                    {"left_out", measured.left_out}};
     fmt::print("{}\n", json.dump(2));
   } else {
     fmt::print("{}\n{}\n{}\nThe combinations that are furthest off:\n{}",
                moved.empty() ? "the calibration holds" : "the calibration does NOT hold any more",
-               check_notes(*machine, file->measurements, left_out.size()),
+               check_notes(*machine, *file, measured.left_out.size()),
                errors_text({{"links and one total per direction", &plain}, {machine->name(), &now}}),
                worst_text(now, kWorstShown));
     if (!moved.empty()) {
@@ -250,7 +241,7 @@ int calibrate_check(const CalibrateOptions& options) {
                    fmt::format("{:+.1f} %", 100 * (what.now / what.before - 1))});
       fmt::print("\n{}", table.text());
     }
-    fmt::print("{}", list_text("Left out", left_out));
+    fmt::print("{}", list_text("Left out", measured.left_out));
   }
   return moved.empty() ? kFine : kDrifted;
 }
@@ -280,12 +271,9 @@ int calibrate_plan(const CalibrateOptions& options) {
 
 int run_calibrate(const CalibrateOptions& options) {
   const int chosen = (options.from.empty() ? 0 : 1) + (options.plan.empty() ? 0 : 1) + (options.check.empty() ? 0 : 1);
-  if (chosen != 1)
-    return report_error({ErrorCode::InvalidInput,
-                         "give one of --from, --plan and --check; 'tutti calibrate --help' tells what they do",
-                         {}});
+  if (chosen != 1) return refuse("give one of --from, --plan and --check; 'tutti calibrate --help' tells what they do");
   if (options.from.empty() != options.out.empty())
-    return report_error({ErrorCode::InvalidInput, "--from MEASURED.json and --out MACHINE.yaml go together", {}});
+    return refuse("--from MEASURED.json and --out MACHINE.yaml go together");
   if (!options.from.empty()) return calibrate_from(options);
   return options.plan.empty() ? calibrate_check(options) : calibrate_plan(options);
 }

@@ -39,18 +39,17 @@ class Reader {
  public:
   Reader(const std::string& path, const Json& document) : path_(path), document_(document) {}
 
-  MeasuredFile read() {
+  Measurements read() {
     if (!document_.is_object()) refuse("", "the file is no JSON object; write {\"steady_state\": [...]}");
-    Measurements& measurements = file_.measurements;
-    measurements.host = text_of("machine");
-    measurements.date = text_of("date");
-    measurements.sizes = text_of("sizes");
+    measurements_.host = text_of("machine");
+    measurements_.date = text_of("date");
+    measurements_.sizes = text_of("sizes");
     if (!document_.contains("steady_state"))
       refuse("", "there is no 'steady_state'; it is the list of measured combinations");
     each("steady_state", [&](const std::string& at, const Json& entry) { read_rates(at, entry); });
     if (document_.contains("batches_all_at_once"))
       each("batches_all_at_once", [&](const std::string& at, const Json& entry) { read_batch(at, entry); });
-    return std::move(file_);
+    return std::move(measurements_);
   }
 
  private:
@@ -59,7 +58,9 @@ class Reader {
         {ErrorCode::InvalidInput, fmt::format("{}: {}{}{}", path_, at, at.empty() ? "" : ": ", sentence), {}}};
   }
 
-  void leave_out(const std::string& at, const std::string& sentence) { file_.left_out.push_back(at + ": " + sentence); }
+  void leave_out(const std::string& at, const std::string& sentence) {
+    measurements_.left_out.push_back(at + ": " + sentence);
+  }
 
   [[nodiscard]] std::string text_of(const char* key) const {
     const auto found = document_.find(key);
@@ -122,7 +123,7 @@ class Reader {
     }
     if (!usable) return;
     std::sort(rates.begin(), rates.end());
-    MeasuredRates& measured = file_.measurements.rates.emplace_back();
+    MeasuredRates& measured = measurements_.rates.emplace_back();
     measured.streams = set;
     measured.place = at;
     for (const auto& [position, rate] : rates) measured.rates.push_back(rate);
@@ -144,12 +145,12 @@ class Reader {
                                          streams_text(bit), item.at("bytes").dump(), item.at("finish_us").dump()));
       batch.streams.push_back({stream, *bytes, *finish * 1e3});
     }
-    file_.measurements.batches.push_back(std::move(batch));
+    measurements_.batches.push_back(std::move(batch));
   }
 
   const std::string& path_;
   const Json& document_;
-  MeasuredFile file_;
+  Measurements measurements_;
 };
 
 /// The place of a byte in a text.
@@ -162,7 +163,7 @@ Place place_of(const std::string& path, const std::string& text, std::size_t byt
 
 }  // namespace
 
-Expected<MeasuredFile> load_measurements(const std::string& path) {
+Expected<Measurements> load_measurements(const std::string& path) {
   std::error_code error;
   const auto size = std::filesystem::file_size(path, error);
   if (error) return invalid_input(path + ": there is no such file, or it cannot be read");

@@ -7,12 +7,6 @@
 
 namespace tutti {
 
-/// What a file of measurements holds, and what of it could not be read.
-struct MeasuredFile {
-  Measurements measurements;
-  std::vector<std::string> left_out;  ///< a sentence for each combination or batch
-};
-
 /// Reads measured rates in JSON:
 ///   {"machine": "...", "date": "...", "sizes": "...",
 ///    "steady_state": [{"streams": [{"gpu": 0, "direction": "h2d"}, ...], "gbps": [55.4, ...]}, ...],
@@ -21,6 +15,6 @@ struct MeasuredFile {
 /// written as strings; a combination with a cell that is no number above 0 is left out.
 /// @errors InvalidInput with the place: unreadable, above 64 MiB, no JSON, another form, a direction or GPU that cannot
 ///         be, a stream twice in one combination.
-[[nodiscard]] Expected<MeasuredFile> load_measurements(const std::string& path);
+[[nodiscard]] Expected<Measurements> load_measurements(const std::string& path);
 
 }  // namespace tutti

@@ -64,9 +64,9 @@ struct Case {
 
 int run(int argc, char** argv) {
   initialize(argc, argv);
-  const MeasuredFile file = checked(load_measurements("tests/golden/h200x4-measured.json"));
+  const Measurements measured = checked(load_measurements("tests/golden/h200x4-measured.json"));
   const auto start = std::chrono::steady_clock::now();
-  const Topology table = checked(calibrate(file.measurements, std::nullopt)).machine;
+  const Topology table = checked(calibrate(measured, std::nullopt)).machine;
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   fmt::print("a fit of 4 GPUs from 64 combinations and 40 batches: {:.2f} s\n", took.count());
   const Topology graph = TopologyBuilder(table).build().value();

@@ -192,7 +192,7 @@ TEST(Calibration, RefusesWhatItCannotFit) {
 
 const Measurements& h200x4() {
   static const Measurements measurements =
-      load_measurements(test::source_path("tests/golden/h200x4-measured.json")).value().measurements;
+      load_measurements(test::source_path("tests/golden/h200x4-measured.json")).value();
   return measurements;
 }
 
@@ -234,21 +234,9 @@ TEST(H200x4, NoMeasuredBatchEndsAfterItsLatestFinish) {
   const Topology& machine = h200x4_calibration().machine;
   const Planner& planner = *find_planner("all_at_once");
   for (const MeasuredBatch& measured : clean(h200x4()).batches) {
-    std::vector<CommandStream> streams;
-    for (const auto& [stream, bytes, finish] : measured.streams) {
-      const VertexId gpu = machine.gpus()[stream.gpu];
-      const bool in = stream.direction == Direction::HostToDevice;
-      CommandStream& command = streams.emplace_back();
-      command.name = std::to_string(streams.size());
-      command.transfer = Transfer{in ? machine.memories()[0] : gpu,
-                                  in ? gpu : machine.memories()[0],
-                                  {static_cast<std::int64_t>(bytes)},
-                                  {},
-                                  {}};
-    }
-    const BatchOperation batch = BatchOperation::make(machine, streams).value();
+    const BatchOperation batch = batch_of(machine, measured);
     const auto latest = latest_finish(planner, machine, batch, plan(planner, machine, batch, Basis::Guaranteed));
-    for (std::size_t s = 0; s < streams.size(); ++s)
+    for (std::size_t s = 0; s < measured.streams.size(); ++s)
       EXPECT_LE(measured.streams[s].finish_ns, as_ns(latest.streams[s])) << measured.place;
   }
 }
@@ -289,14 +277,14 @@ TEST(H200x4, BatchesThatItHasNotSeenAreAsLongAsItSays) {
 // and on 120 batches
 
 Topology second_host(bool with_batches) {
-  Measurements seen = load_measurements(test::source_path("tests/golden/h200x4-second-host.json")).value().measurements;
+  Measurements seen = load_measurements(test::source_path("tests/golden/h200x4-second-host.json")).value();
   if (!with_batches) seen.batches.clear();
   return calibrate(seen, std::nullopt).value().machine;
 }
 
 Comparison compare_unseen(const Topology& machine) {
   const auto unseen = load_measurements(test::source_path("tests/golden/h200x4-second-host-unseen.json")).value();
-  return compare_with(machine, clean(unseen.measurements));
+  return compare_with(machine, clean(unseen));
 }
 
 class SecondHost : public testing::TestWithParam<bool> {};
@@ -339,7 +327,7 @@ TEST(Drift, NothingMovesOnTheSameHost) {
 // The calibration of the one host does not hold on the other: single streams do, what many of them share does not.
 TEST(Drift, AnotherHostIsNoticed) {
   const auto other = load_measurements(test::source_path("tests/golden/h200x4-second-host.json")).value();
-  const auto moved = find_drift(compare_with(h200x4_calibration().machine, clean(other.measurements)));
+  const auto moved = find_drift(compare_with(h200x4_calibration().machine, clean(other)));
   ASSERT_FALSE(moved.empty());
   EXPECT_LT(moved.front().now, moved.front().before);
 }

@@ -1,0 +1,24 @@
+#pragma once
+#include <cmath>
+
+namespace tutti {
+
+/// What a number is multiplied by so that so many of its digits stand before the point.
+/// @pre value > 0.
+[[nodiscard]] inline double digit_scale(double value, int digits) {
+  return std::pow(10, digits - 1) / std::pow(10, std::floor(std::log10(value)));
+}
+
+/// The nearest number of so many digits: short in a file.
+[[nodiscard]] inline double to_digits(double value, int digits) {
+  const double scale = digit_scale(value, digits);
+  return std::round(value * scale) / scale;
+}
+
+/// The next number of so many digits that is not above.
+[[nodiscard]] inline double down_to_digits(double value, int digits) {
+  const double scale = digit_scale(value, digits);
+  return std::floor(value * scale) / scale;
+}
+
+}  // namespace tutti
