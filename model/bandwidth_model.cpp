@@ -83,9 +83,10 @@ inline void BandwidthModel::find_demand() {
     for (const CapacityUse& use : kinds_[k].uses) {
       Capacity& capacity = capacities_[use.capacity.index()];
       if (capacity.epoch != epoch_) {
-        capacity = {epoch_, 0, 0, kNone, 0, kNone, false};
+        capacity = {epoch_, 0, 0, kNone, 0, kNone, false, false};
         touched_[touched_count_++] = use.capacity.value;
       }
+      capacity.of_table |= kinds_[k].streams != 0;
       capacity.flows += kinds_[k].flows;
       capacity.demand += demand * use.cost;
       capacity.binds = capacity.flows > 1 && capacity.demand > values_[use.capacity.index()] * kClearlyBelow;
@@ -115,8 +116,11 @@ inline std::uint32_t BandwidthModel::find_group(const Kind& kind, std::uint32_t 
   for (std::uint32_t g = newest; g != kNone; g = groups_[g].older)
     if (alike(groups_[g], kind, limit, end)) return g;
   const Rate own{limit, 1 / limit};
-  groups_[group_count_] = {own, own, kNoLimit,     kind.weight, 1 / kind.weight, 0,
-                           0,   0,   share_count_, end,         newest,          kind.streams};
+  const bool competes =
+      kind.streams == 0 && std::any_of(shares_.begin() + share_count_, shares_.begin() + end,
+                                       [&](const Share& share) { return capacities_[share.capacity].of_table; });
+  groups_[group_count_] = {own, own,          kNoLimit, kind.weight, 1 / kind.weight, 0,       0,
+                           0,   share_count_, end,      newest,      kind.streams,    competes};
   newest = group_count_;
   for (; share_count_ < end; ++share_count_) ++capacities_[shares_[share_count_].capacity].groups;
   return group_count_++;
@@ -140,7 +144,7 @@ void BandwidthModel::make_table_groups() {
   share_count_ = row_count_ = 0;
   for (std::uint32_t k = 0; k < kind_count_; ++k) {
     const Rate own{kinds_[k].most, 1 / kinds_[k].most};
-    groups_[k] = {own, own, kNoLimit, 1, 1, 0, 0, 0, 0, 0, kNone, kinds_[k].streams};
+    groups_[k] = {own, own, kNoLimit, 1, 1, 0, 0, 0, 0, 0, kNone, kinds_[k].streams, false};
     kinds_[k].group = k;
   }
 }
@@ -156,7 +160,7 @@ inline void BandwidthModel::find_rows() {
     Capacity& capacity = capacities_[touched_[t]];
     if (capacity.groups < 2) continue;
     capacity.row = row_count_;
-    rows_[row_count_++] = {values_[touched_[t]], members, members, kInfinite, false};
+    rows_[row_count_++] = {values_[touched_[t]], members, members, kInfinite, false, capacity.of_table};
     members += capacity.groups;
   }
   make_room(caps_, 1 + group_count_);
@@ -185,15 +189,14 @@ void BandwidthModel::restart() {
 }
 
 void BandwidthModel::solve() {
-  if (table_ == nullptr || !look_up()) share_out();
+  const bool looked_up = table_ != nullptr && look_up();
+  share_out(looked_up);
 }
 
 /// Gives the streams of the table their rates; false where the table cannot tell.
 bool BandwidthModel::look_up() {
   const auto end = groups_.begin() + group_count_;
-  const auto competes = [](const Group& group) {
-    return group.active > 0 && group.streams == 0 && group.share_end > group.share_begin;
-  };
+  const auto competes = [](const Group& group) { return group.active > 0 && group.competes; };
   const std::uint32_t row = table_->row(streams_);
   source_ = row == MeasuredTable::kNoRow ? RateSource::Graph : table_->source(row);
   if (!table_only_) {
@@ -212,12 +215,14 @@ bool BandwidthModel::look_up() {
   return true;
 }
 
-inline void BandwidthModel::share_out() {
+/// @param beside_table  whether what the table's streams share is looked up already.
+inline void BandwidthModel::share_out(bool beside_table) {
   if (row_count_ == 1) {
+    if (beside_table && rows_[0].of_table) return;
     caps_[1] = full_at<false>(rows_[0]);
     rows_[0].lambda = caps_[1].value;
   } else if (row_count_ > 1) {
-    fill_rows();
+    fill_rows(beside_table);
   }
 }
 
@@ -258,9 +263,9 @@ inline Rate BandwidthModel::full_at(const Row& row) const {
 
 /// The textbook's filling: the row that is full first settles its groups, and so on with those that are left. As each
 /// group's own lambda is taken into account where a row fills, there are as many rounds as rows that get full.
-void BandwidthModel::fill_rows() {
+void BandwidthModel::fill_rows(bool beside_table) {
   for (std::uint32_t g = 0; g < group_count_; ++g) caps_[1 + g] = kNoLimit;
-  for (std::uint32_t r = 0; r < row_count_; ++r) rows_[r].open = true;
+  for (std::uint32_t r = 0; r < row_count_; ++r) rows_[r].open = !(beside_table && rows_[r].of_table);
   for (;;) {
     Rate level = kNoLimit;
     Row* first = nullptr;

@@ -27,7 +27,8 @@ namespace tutti {
 ///
 /// With nominal bandwidths a machine's measured table comes first: where it has the combination of streams between
 /// host and GPUs that is active, they run at its rates. While a transfer is active that could take bandwidth from them
-/// and is not of the table (a staged copy, a route of its own), all is max-min. Each stream of a table is a group.
+/// and is not of the table (a staged copy, a route of its own), all is max-min; what shares nothing with them, as
+/// copies between GPUs may, is max-min beside them. Each stream of a table is a group.
 class BandwidthModel {
  public:
   /// Forgets all flows.
@@ -113,6 +114,7 @@ class BandwidthModel {
     std::uint32_t groups;     // that cross it
     std::uint32_t row;        // where groups compete for it
     bool binds;
+    bool of_table;  // streams of the table cross it
   };
   /// What a flow of a group takes of a capacity.
   struct Share {
@@ -131,6 +133,7 @@ class BandwidthModel {
     std::uint32_t share_begin, share_end;
     std::uint32_t older;  // group with the same last capacity
     StreamSet streams;    // of its kind
+    bool competes;        // none of the table, and can take bandwidth from those that are
   };
   struct Member {
     std::uint32_t group;
@@ -141,6 +144,7 @@ class BandwidthModel {
     std::uint32_t begin, end;  // its members
     double lambda;             // at which it was full when it was looked at last
     bool open;                 // while rows fill
+    bool of_table;             // streams of the table are among its members
   };
 
   [[nodiscard]] const WayKind& way_kind(std::uint32_t way) const {
@@ -165,10 +169,10 @@ class BandwidthModel {
   [[nodiscard]] bool alike(const Group& group, const Kind& kind, double limit, std::uint32_t end) const;
   void make_table_groups();
   bool look_up();
-  void share_out();
+  void share_out(bool beside_table);
   void find_rows();
   void split_shares(std::uint32_t group);
-  void fill_rows();
+  void fill_rows(bool beside_table);
   template <bool capped>
   [[nodiscard]] Rate full_at(const Row& row) const;
 

@@ -45,6 +45,7 @@ RouteView find_route(const Topology& machine, const Transfer& transfer) {
       return route;
     }
     route.path = CopyPath::Peer;
+    route.engines = {machine.peer_engine_out(transfer.from), machine.peer_engine_in(transfer.to)};
   }
   route.first = transfer.route.empty() ? machine.route(transfer.from, transfer.to) : transfer.route;
   return route;

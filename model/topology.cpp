@@ -7,6 +7,15 @@
 
 namespace tutti {
 
+std::string_view to_string(GateKind kind) {
+  switch (kind) {
+    case GateKind::MemoryWait: return "memory_wait";
+    case GateKind::PollingKernel: return "polling_kernel";
+    case GateKind::HostTimed: break;
+  }
+  return "host_timed";
+}
+
 std::string_view to_string(VertexKind kind) {
   switch (kind) {
     case VertexKind::Memory: return "memory";
@@ -29,6 +38,7 @@ const Margin& Topology::margin() const { return parts_->margin; }
 const MeasuredTable* Topology::table() const { return parts_->table ? &*parts_->table : nullptr; }
 const std::optional<Provenance>& Topology::provenance() const { return parts_->provenance; }
 Bytes Topology::staging_chunk() const { return parts_->staging_chunk; }
+GateKind Topology::gate() const { return parts_->gate; }
 std::span<const VertexId> Topology::memories() const { return parts_->memories; }
 std::span<const VertexId> Topology::gpus() const { return parts_->gpus; }
 std::span<const WayKind> Topology::way_kinds() const { return parts_->way_kinds; }
@@ -86,8 +96,16 @@ bool Topology::has_peer_access(VertexId from, VertexId to) const {
                      [&](const auto& pair) { return pair == std::pair(from, to) || pair == std::pair(to, from); });
 }
 
+Topology Topology::without_peer_access() const {
+  auto parts = std::make_shared<Parts>(*parts_);
+  parts->peer_access = {PeerAccess::Mode::None, {}};  // nothing is derived from it
+  return Topology(std::move(parts));
+}
+
 EngineId Topology::engine_in(VertexId gpu) const { return parts_->engine_in[gpu.index()]; }
 EngineId Topology::engine_out(VertexId gpu) const { return parts_->engine_out[gpu.index()]; }
+EngineId Topology::peer_engine_in(VertexId gpu) const { return parts_->peer_engine_in[gpu.index()]; }
+EngineId Topology::peer_engine_out(VertexId gpu) const { return parts_->peer_engine_out[gpu.index()]; }
 
 bool operator==(const Topology& a, const Topology& b) {
   return a.parts_ == b.parts_ || a.parts_->described_like(*b.parts_);

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -34,11 +35,15 @@ struct Bandwidth {
   friend bool operator==(const Bandwidth&, const Bandwidth&) = default;
 };
 
+/// From so many copy engines on, copies between GPUs have engines of their own.
+inline constexpr int kPeerEngines = 3;
+
 /// A memory, a processor, a hub, a switch or a GPU.
 struct Vertex {
   std::string name;
   VertexKind kind = VertexKind::Hub;
-  int copy_engines = 2;         ///< of a GPU; 1 serves both directions, 2 or more one per direction
+  int copy_engines = 2;         ///< of a GPU; 1 serves both directions, 2 one each; from 3 on copies between GPUs have
+                                ///< their own, too
   std::optional<Bytes> memory;  ///< of a GPU, where known
   std::string bus_id;           ///< of a GPU, where known
   std::string uuid;             ///< of a GPU, where known
@@ -112,6 +117,19 @@ struct PeerAccess {
   friend bool operator==(const PeerAccess&, const PeerAccess&) = default;
 };
 
+/// What holds the streams of a batch until their planned instants, on hardware.
+enum class GateKind : std::uint8_t {
+  PollingKernel,  ///< a kernel of one thread looks at a word in memory until it is time
+  MemoryWait,     ///< the stream itself waits for the word; on H200s it does not see it while another copy of its GPU
+                  ///< runs
+  HostTimed,      ///< none: the host submits at the planned instant
+};
+
+/// "polling_kernel", "memory_wait", "host_timed".
+[[nodiscard]] std::string_view to_string(GateKind kind);
+/// Every kind; the first is the default.
+inline constexpr std::array kGateKinds{GateKind::PollingKernel, GateKind::MemoryWait, GateKind::HostTimed};
+
 /// Time that precedes every batch, and every copy on its engine. >= 0.
 struct SetupTimes {
   Duration batch{};
@@ -143,7 +161,7 @@ struct Provenance {
 
 /// The machine: what it consists of, what it can move, and the routes through it. An immutable value, cheap to copy.
 ///
-/// All ids are dense positions. Made by `TopologyBuilder::build()` alone, so every one that exists is valid.
+/// All ids are dense positions. All come from `TopologyBuilder::build()`, so every one that exists is valid.
 class Topology {
  public:
   struct Parts;
@@ -163,6 +181,8 @@ class Topology {
   [[nodiscard]] const std::optional<Provenance>& provenance() const;
   /// Size of one piece of a staged copy; 0: it is not cut, and its second leg waits for the whole of the first.
   [[nodiscard]] Bytes staging_chunk() const;
+  /// What holds streams on hardware.
+  [[nodiscard]] GateKind gate() const;
 
   [[nodiscard]] const Vertex& vertex(VertexId id) const { return vertices()[id.index()]; }
   [[nodiscard]] const Link& link(LinkId id) const { return links()[id.index()]; }
@@ -191,10 +211,15 @@ class Topology {
   [[nodiscard]] DomainId domain(VertexId vertex) const;
   /// Whether data may go from one GPU to the other without a detour through a memory.
   [[nodiscard]] bool has_peer_access(VertexId from, VertexId to) const;
+  /// The same machine, with its table, on which data goes from GPU to GPU through a memory alone.
+  [[nodiscard]] Topology without_peer_access() const;
 
   /// The engine that moves data into this GPU, and the one that moves it out; the same one where the GPU has but one.
   [[nodiscard]] EngineId engine_in(VertexId gpu) const;
   [[nodiscard]] EngineId engine_out(VertexId gpu) const;
+  /// The same for copies between GPUs without a memory between: the same ones where the GPU has fewer than three.
+  [[nodiscard]] EngineId peer_engine_in(VertexId gpu) const;
+  [[nodiscard]] EngineId peer_engine_out(VertexId gpu) const;
   [[nodiscard]] std::size_t engine_count() const;
 
   friend bool operator==(const Topology& a, const Topology& b);
@@ -263,6 +288,7 @@ class TopologyBuilder {
   TopologyBuilder& setup(SetupTimes setup);
   TopologyBuilder& margin(Margin margin);
   TopologyBuilder& staging_chunk(Bytes chunk);
+  TopologyBuilder& gate(GateKind kind);
   TopologyBuilder& provenance(Provenance provenance);
   /// GPUs that may change places in the table.
   TopologyBuilder& alike(std::vector<std::string> gpus, Place place = {});
@@ -288,6 +314,7 @@ class TopologyBuilder {
   SetupTimes setup_;
   Margin margin_;
   Bytes staging_chunk_{8LL << 20};
+  GateKind gate_ = kGateKinds.front();
   std::optional<Provenance> provenance_;
   std::vector<std::pair<std::vector<std::string>, Place>> alike_;
   std::vector<TableEntry> table_;

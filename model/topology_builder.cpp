@@ -195,12 +195,16 @@ void find_domains(Topology::Parts& parts) {
 }
 
 void number_engines(Topology::Parts& parts) {
-  parts.engine_in.resize(parts.vertices.size());
-  parts.engine_out.resize(parts.vertices.size());
+  for (auto* engines : {&parts.engine_in, &parts.engine_out, &parts.peer_engine_in, &parts.peer_engine_out})
+    engines->resize(parts.vertices.size());
   for (const VertexId gpu : parts.gpus) {
-    parts.engine_in[gpu.index()] = EngineId(parts.engine_count++);
-    const bool one = parts.vertices[gpu.index()].copy_engines == 1;
-    parts.engine_out[gpu.index()] = one ? parts.engine_in[gpu.index()] : EngineId(parts.engine_count++);
+    const std::size_t i = gpu.index();
+    const int engines = parts.vertices[i].copy_engines;
+    const auto next = [&] { return EngineId(parts.engine_count++); };
+    parts.engine_in[i] = next();
+    parts.engine_out[i] = engines == 1 ? parts.engine_in[i] : next();
+    parts.peer_engine_in[i] = engines < kPeerEngines ? parts.engine_in[i] : next();
+    parts.peer_engine_out[i] = engines < kPeerEngines ? parts.engine_out[i] : next();
   }
 }
 
@@ -383,6 +387,7 @@ Expected<Topology> TopologyBuilder::build() const {
     parts->setup = setup_;
     parts->margin = margin_;
     parts->staging_chunk = staging_chunk_;
+    parts->gate = gate_;
     check_scalars(*parts);
     add_vertices(*parts, vertices_);
     add_links(*parts, links_);

@@ -33,6 +33,7 @@ TopologyBuilder::TopologyBuilder(const Topology& machine)
       setup_(machine.setup()),
       margin_(machine.margin()),
       staging_chunk_(machine.staging_chunk()),
+      gate_(machine.gate()),
       provenance_(machine.provenance()) {
   const auto name = [&](VertexId id) { return machine.vertex(id).name; };
   for (const Vertex& vertex : machine.vertices()) vertices_.push_back({vertex});
@@ -59,5 +60,6 @@ TopologyBuilder& TopologyBuilder::peer_access(PeerAccessEntry entry) { return pe
 TopologyBuilder& TopologyBuilder::setup(SetupTimes setup) { return setup_ = setup, *this; }
 TopologyBuilder& TopologyBuilder::margin(Margin margin) { return margin_ = margin, *this; }
 TopologyBuilder& TopologyBuilder::staging_chunk(Bytes chunk) { return staging_chunk_ = chunk, *this; }
+TopologyBuilder& TopologyBuilder::gate(GateKind kind) { return gate_ = kind, *this; }
 
 }  // namespace tutti

@@ -22,6 +22,7 @@ struct Topology::Parts {
   SetupTimes setup;
   Margin margin;
   Bytes staging_chunk;
+  GateKind gate = kGateKinds.front();
   std::optional<Provenance> provenance;
   std::optional<MeasuredTable> table;
 
@@ -42,6 +43,8 @@ struct Topology::Parts {
   std::vector<std::optional<DomainId>> domain;  // [vertices]
   std::vector<EngineId> engine_in;              // [vertices], of GPUs
   std::vector<EngineId> engine_out;             // [vertices], of GPUs
+  std::vector<EngineId> peer_engine_in;         // [vertices], of GPUs
+  std::vector<EngineId> peer_engine_out;        // [vertices], of GPUs
   std::size_t engine_count = 0;
 
   /// The place of a pair of endpoints in tables of all pairs; nothing where one is no endpoint.
@@ -55,8 +58,8 @@ struct Topology::Parts {
   [[nodiscard]] bool described_like(const Parts& other) const {
     return name == other.name && vertices == other.vertices && links == other.links && shared == other.shared &&
            weights == other.weights && peer_access == other.peer_access && setup == other.setup &&
-           margin == other.margin && staging_chunk == other.staging_chunk && provenance == other.provenance &&
-           table == other.table;
+           margin == other.margin && staging_chunk == other.staging_chunk && gate == other.gate &&
+           provenance == other.provenance && table == other.table;
   }
 };
 

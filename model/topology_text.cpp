@@ -109,6 +109,7 @@ class Writer {
     line(fmt::format("  margin: {{relative: {}, absolute: {}}}", machine_.margin().relative,
                      to_string(machine_.margin().absolute)));
     line(fmt::format("  staging: {{chunk: {}}}", to_string(machine_.staging_chunk())));
+    if (machine_.gate() != kGateKinds.front()) line(fmt::format("  gate: {}", to_string(machine_.gate())));
   }
 
   [[nodiscard]] std::string peer_access_text() const {

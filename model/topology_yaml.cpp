@@ -186,12 +186,20 @@ TableEntry read_table_entry(const Node& node) {
   return entry;
 }
 
+GateKind read_gate(const Node& node) {
+  const std::string& text = read_text(node);
+  for (const GateKind kind : kGateKinds)
+    if (to_string(kind) == text) return kind;
+  fail(node.place, fmt::format("there is no gate '{}'; write polling_kernel, memory_wait or host_timed", text));
+}
+
 void read_options(TopologyBuilder& builder, const Fields& machine) {
   if (const Node* weights = machine.find("weights")) builder.weights(read_weights(*weights));
   if (const Node* peers = machine.find("peer_access")) builder.peer_access(read_peer_access(*peers));
   if (const Node* setup = machine.find("setup")) builder.setup(read_setup(*setup));
   if (const Node* margin = machine.find("margin")) builder.margin(read_margin(*margin));
   if (const Node* staging = machine.find("staging")) builder.staging_chunk(read_chunk(*staging));
+  if (const Node* gate = machine.find("gate")) builder.gate(read_gate(*gate));
   if (const Node* provenance = machine.find("provenance")) builder.provenance(read_provenance(*provenance));
   if (const Node* alike = machine.find("alike")) {
     for (const Node& group : read_sequence(*alike, "'alike'")) {
@@ -208,7 +216,7 @@ Topology read_machine(const Node& document) {
   const Fields top(document, "a machine file", {"version", "machine"});
   const Fields machine(top.require("machine"), "the machine",
                        {"name", "vertices", "links", "shared", "weights", "peer_access", "setup", "margin", "staging",
-                        "provenance", "alike", "table"});
+                        "gate", "provenance", "alike", "table"});
   TopologyBuilder builder(read_id(machine.require("name")));
   read_vertices(builder, machine.require("vertices"));
   for (const Node& link : read_sequence(machine.require("links"), "'links'")) builder.link(read_link(link));

@@ -6,11 +6,16 @@
 namespace tutti {
 namespace {
 
-/// Whether only the copy engine of one GPU can use a capacity: it is of the GPU's own link.
+/// Whether only one copy engine can use a capacity: it is of a GPU's own link, and the GPU has no further engine for
+/// copies to and from other GPUs.
 bool is_private(const Topology& machine, CapacityId capacity) {
   if (capacity.index() >= machine.links().size()) return false;  // a shared one
   const Link& link = machine.links()[capacity.index()];
-  return machine.vertex(link.from).kind == VertexKind::Gpu || machine.vertex(link.to).kind == VertexKind::Gpu;
+  const auto one_engine = [&](VertexId end) {
+    const Vertex& vertex = machine.vertex(end);
+    return vertex.kind == VertexKind::Gpu && vertex.copy_engines < kPeerEngines;
+  };
+  return one_engine(link.from) || one_engine(link.to);
 }
 
 /// The rate at which the first of the capacities is full.

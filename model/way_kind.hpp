@@ -8,8 +8,8 @@ namespace tutti {
 
 /// What a transfer over these links asks of the machine.
 ///
-/// Links at a GPU are left out of `uses`: only that GPU's copy engine moves data over them, one transfer at a time, so
-/// they limit a transfer alone and never two against each other.
+/// Links at a GPU are left out of `uses` where only one copy engine moves data over them, one transfer at a time: they
+/// limit a transfer alone and never two against each other.
 ///
 /// @param first,second  the links of the way, in two pieces; the second may be empty.
 [[nodiscard]] WayKind make_way_kind(const Topology& machine, std::span<const LinkId> first,

@@ -89,6 +89,7 @@ TaskSet read_task_set(const Node& document, const TaskFileOverrides& overrides) 
   const Fields fields(document, "a task set", {"version", "machine", "policy", "parameters", "tasks"});
   TaskSet set;
   set.machine = read_named_machine(fields.find("machine"), overrides.machine_path);
+  if (set.machine && overrides.no_peer) set.machine = set.machine->without_peer_access();
   if (const Node* policy = fields.find("policy")) set.policy = read_policy(*policy);
   if (overrides.policy) set.policy = *overrides.policy;
   Parameters parameters;

@@ -12,6 +12,7 @@ struct TaskFileOverrides {
   std::optional<std::string> machine_path;
   std::optional<Policy> policy;
   Parameters parameters;  ///< take the place of the file's; each must be defined there
+  bool no_peer = false;   ///< plan for the machine without its peer access
 };
 
 /// Reads a task set and the machine that it names.

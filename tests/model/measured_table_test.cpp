@@ -136,8 +136,8 @@ TEST(MeasuredTable, IsNeverLaterThanTheLatestFinish) {
   EXPECT_EQ(latest_finish(planner, machine, batch, plan(planner, machine, batch)).batch, milliseconds(15));
 }
 
-// A staged copy crosses the processor too: while it runs, nothing is of the table. a and the copy share mem0 -> cpu0,
-// 30 GB/s each, until the copy is over; then a is alone.
+// A staged copy crosses the processor too: while its second leg runs, nothing is of the table. a and the copy share
+// mem0 -> cpu0, 30 GB/s each, until the copy is over; then a is alone, as it was while the first chunk came in.
 TEST(MeasuredTable, StepsBackWhileOtherTransfersCompete) {
   const Topology machine = two_gpus(std::string("  peer_access: none\n") + kTable);
   const std::string streams = R"(
@@ -146,8 +146,56 @@ TEST(MeasuredTable, StepsBackWhileOtherTransfersCompete) {
 )";
   const Timeline timeline = plan(*find_planner("all_at_once"), machine, test::make_batch(machine, streams));
   for (const Segment& segment : timeline.streams[1].transfer->segments) EXPECT_EQ(segment.source, RateSource::Graph);
-  EXPECT_EQ(timeline.streams[0].transfer->segments.front().source, RateSource::Graph);
-  EXPECT_EQ(timeline.streams[0].transfer->segments.back().source, RateSource::Table);
+  const auto& segments = timeline.streams[0].transfer->segments;
+  ASSERT_EQ(segments.size(), 3U);
+  EXPECT_EQ(segments[0].source, RateSource::Table);
+  EXPECT_EQ(segments[1].source, RateSource::Graph);
+  EXPECT_EQ(segments[2].source, RateSource::Table);
+}
+
+// Copies between GPUs share a link of 10 GB/s with each other and nothing with a and b: 5 each, 50 MB in 10 ms; a and b
+// keep to the table, 20 GB/s each, though both GPUs are at either end of both.
+TEST(MeasuredTable, HoldsBesideTransfersThatShareNothingWithIt) {
+  const Topology machine = test::make_machine(R"(
+  vertices:
+    mem0: {kind: memory}
+    cpu0: {kind: cpu}
+    hub0: {kind: hub}
+    hub1: {kind: hub}
+    hub2: {kind: hub}
+    hub3: {kind: hub}
+    out: {kind: switch}
+    in: {kind: switch}
+    gpu0: {kind: gpu, copy_engines: 3}
+    gpu1: {kind: gpu, copy_engines: 3}
+    gpu2: {kind: gpu, copy_engines: 3}
+    gpu3: {kind: gpu, copy_engines: 3}
+  links:
+    - {from: mem0, to: cpu0, bandwidth: 60 GB/s, back: 60 GB/s}
+    - {from: cpu0, to: hub0, bandwidth: 40 GB/s}
+    - {from: cpu0, to: hub1, bandwidth: 40 GB/s}
+    - {from: cpu0, to: hub2, bandwidth: 40 GB/s}
+    - {from: cpu0, to: hub3, bandwidth: 40 GB/s}
+    - {from: hub0, to: gpu0, bandwidth: 40 GB/s}
+    - {from: hub1, to: gpu1, bandwidth: 40 GB/s}
+    - {from: hub2, to: gpu2, bandwidth: 40 GB/s}
+    - {from: hub3, to: gpu3, bandwidth: 40 GB/s}
+    - {from: gpu0, to: out, bandwidth: 30 GB/s}
+    - {from: gpu2, to: out, bandwidth: 30 GB/s}
+    - {from: out, to: in, bandwidth: 10 GB/s}
+    - {from: in, to: gpu1, bandwidth: 30 GB/s}
+    - {from: in, to: gpu3, bandwidth: 30 GB/s}
+  peer_access: all
+)" + std::string(kTable));
+  const std::string streams = std::string(kCopies) + R"(
+  - {name: p, from: gpu0, to: gpu1, size: 50 MB}
+  - {name: q, from: gpu2, to: gpu3, size: 50 MB}
+)";
+  const Timeline timeline = plan(*find_planner("all_at_once"), machine, test::make_batch(machine, streams));
+  EXPECT_EQ(timeline.streams[0].end(), milliseconds(10));
+  EXPECT_EQ(timeline.streams[1].end(), milliseconds(15));
+  EXPECT_EQ(timeline.streams[2].end(), milliseconds(10));
+  EXPECT_EQ(timeline.streams[3].end(), milliseconds(10));
 }
 
 TEST(MeasuredTable, EveryPlannerKeepsItsPlan) {

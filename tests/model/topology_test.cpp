@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -200,14 +201,34 @@ TEST(Topology, PeerAccessIsWhatTheFileSays) {
   EXPECT_FALSE(access("  peer_access: []\n", "gpu0", "gpu1"));
 }
 
-// gpu0 two, gpu1 one, gpu2 and gpu3 two each (five engines are used as two): seven in all.
+// All else stays, also what is measured.
+TEST(Topology, WithoutPeerAccessIsAsIfTheFileSaidSo) {
+  const std::string table = "  table: [{h2d: {gpu0: 5 GB/s}}]\n";
+  const Topology machine = two_sockets("  peer_access: [[gpu0, gpu3]]\n" + table);
+  const Topology without = machine.without_peer_access();
+  EXPECT_EQ(without, two_sockets("  peer_access: none\n" + table));
+  EXPECT_NE(without.table(), nullptr);
+  EXPECT_FALSE(without.has_peer_access(id(machine, "gpu0"), id(machine, "gpu3")));
+  EXPECT_TRUE(machine.has_peer_access(id(machine, "gpu0"), id(machine, "gpu3")));
+}
+
+// gpu0 two, gpu1 one, gpu2 four (two for copies between GPUs; the fifth is not used), gpu3 two: nine in all.
 TEST(Topology, OneEngineServesBothDirectionsTwoServeOneEach) {
   const Topology machine = two_sockets();
   EXPECT_NE(machine.engine_in(id(machine, "gpu0")), machine.engine_out(id(machine, "gpu0")));
   EXPECT_EQ(machine.engine_in(id(machine, "gpu1")), machine.engine_out(id(machine, "gpu1")));
   EXPECT_NE(machine.engine_in(id(machine, "gpu2")), machine.engine_out(id(machine, "gpu2")));
   EXPECT_NE(machine.engine_in(id(machine, "gpu0")), machine.engine_in(id(machine, "gpu1")));
-  EXPECT_EQ(machine.engine_count(), 7U);
+  EXPECT_EQ(machine.engine_count(), 9U);
+  for (const char* gpu : {"gpu0", "gpu1"}) {
+    EXPECT_EQ(machine.peer_engine_in(id(machine, gpu)), machine.engine_in(id(machine, gpu)));
+    EXPECT_EQ(machine.peer_engine_out(id(machine, gpu)), machine.engine_out(id(machine, gpu)));
+  }
+  const VertexId gpu2 = id(machine, "gpu2");
+  EXPECT_EQ((std::set{machine.engine_in(gpu2), machine.engine_out(gpu2), machine.peer_engine_in(gpu2),
+                      machine.peer_engine_out(gpu2)})
+                .size(),
+            4U);
 }
 
 // 20 directed links, then the shared capacity as number 20.

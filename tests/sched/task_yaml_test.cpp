@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/planner.hpp"
 #include "tests/apps/temporary_folder.hpp"
 #include "tests/support/yaml_text.hpp"
 
@@ -162,6 +163,31 @@ TEST(TaskYaml, TheCommandLineWins) {
   overrides.parameters.erase("picture");
   overrides.machine_path = folder.path("nowhere.yaml");
   EXPECT_NE(folder.error(text, overrides).find("nowhere.yaml"), std::string::npos);
+}
+
+// The machine without its peer access, and with it the batches: gpu0 to gpu1 goes through mem0.
+TEST(TaskYaml, PlansWithoutPeerAccessWhereToldSo) {
+  const Folder folder;
+  folder.write(
+      "m.yaml",
+      test::machine_file(R"(  vertices: {mem0: {kind: memory}, hub0: {kind: hub}, gpu0: {kind: gpu}, gpu1: {kind: gpu}}
+  links:
+    - {from: mem0, to: hub0, bandwidth: 1 GB/s, back: 1 GB/s}
+    - {from: hub0, to: gpu0, bandwidth: 1 GB/s, back: 1 GB/s}
+    - {from: hub0, to: gpu1, bandwidth: 1 GB/s, back: 1 GB/s}
+)"));
+  const std::string text = file("  - {name: a, period: 1 ms, job: [{batch: [{from: gpu0, to: gpu1, size: 8 B}]}]}\n");
+  for (const bool no_peer : {false, true}) {
+    TaskFileOverrides overrides;
+    overrides.no_peer = no_peer;
+    const auto set = folder.load(text, overrides);
+    ASSERT_TRUE(set.has_value()) << set.error().text();
+    const Timeline timeline = plan(planners().front(), *set->machine, std::get<BatchOperation>(set->tasks[0].steps[0]));
+    EXPECT_EQ(timeline.streams[0].transfer->path, no_peer ? CopyPath::Staged : CopyPath::Peer);
+  }
+  TaskFileOverrides overrides;
+  overrides.no_peer = true;
+  EXPECT_EQ(folder.error("version: 1\ntasks: [{name: a, period: 1 ms, wcet: 0}]\n", overrides), "fine") << "no machine";
 }
 
 // What stands in the file is read, whatever the command line puts in its place.

@@ -25,7 +25,7 @@ struct Step {
   SlowFlow flow;
 };
 
-/// An engine (GPU, 0 in or 1 out) or a GPU's cores (2).
+/// An engine (GPU, 0 in or 1 out; 3 in or 4 out of copies between GPUs) or a GPU's cores (2).
 using Lock = std::pair<std::size_t, int>;
 
 struct Chain {
@@ -62,9 +62,15 @@ class SlowSimulation {
  private:
   [[nodiscard]] std::set<Lock> engines(const Transfer& transfer) const {
     std::set<Lock> locks;
+    const bool peer = find_route(machine_, transfer).path == CopyPath::Peer;
     const auto add = [&](VertexId gpu, int direction) {
-      if (machine_.vertex(gpu).kind != VertexKind::Gpu) return;
-      locks.insert({gpu.index(), machine_.vertex(gpu).copy_engines == 1 ? 0 : direction});
+      const Vertex& vertex = machine_.vertex(gpu);
+      if (vertex.kind != VertexKind::Gpu) return;
+      if (peer && vertex.copy_engines >= 3) {
+        locks.insert({gpu.index(), 3 + direction});
+      } else {
+        locks.insert({gpu.index(), vertex.copy_engines == 1 ? 0 : direction});
+      }
     };
     add(transfer.from, 1);
     add(transfer.to, 0);
