@@ -1,5 +1,7 @@
 #include "runtime/backend.hpp"
 
+#include <tuple>
+
 #include <fmt/format.h>
 
 namespace tutti {
@@ -22,7 +24,44 @@ Expected<void> check_buffer(const Topology& machine, const BufferView& buffer, V
   return {};
 }
 
+/// Whether what lies in a place is at hand for a kernel.
+bool reaches(const Topology& machine, const Kernel& kernel, VertexId place) {
+  return kernel.on == place ||
+         (machine.vertex(kernel.on).kind == VertexKind::Cpu && machine.vertex(place).kind == VertexKind::Memory);
+}
+
 }  // namespace
+
+void fill_kernel_inputs(const Topology& machine, ExecutableBatch& batch) {
+  const auto streams = batch.batch.streams();
+  for (std::size_t s = 0; s < streams.size(); ++s) {
+    const auto& [kernel, transfer] = std::tie(streams[s].kernel, streams[s].transfer);
+    StreamBinding& binding = batch.bindings[s];
+    if (kernel && transfer && binding.kernel_input.data == nullptr && reaches(machine, *kernel, transfer->to))
+      binding.kernel_input = binding.destination.first(transfer->size);
+  }
+}
+
+Expected<void> check_buffer_place(const Vertex& vertex, Bytes size) {
+  if (vertex.kind != VertexKind::Memory && vertex.kind != VertexKind::Gpu) {
+    return invalid_input(
+        fmt::format("'{}' is a {}; buffers lie in a memory or a gpu", vertex.name, to_string(vertex.kind)));
+  }
+  if (size.count < 0) return invalid_input("a buffer has 0 bytes or more");
+  return {};
+}
+
+Error kernel_failed(const CommandStream& stream, std::string_view what) {
+  return {ErrorCode::Kernel,
+          fmt::format("kernel '{}' of stream '{}' failed: {}; its batch's results are invalid", stream.kernel->name,
+                      stream.name, what),
+          {}};
+}
+
+tl::unexpected<Error> does_not_fit(Bytes size, std::string_view place, Bytes used, Bytes total) {
+  return machine_trouble(fmt::format("{} more do not fit on {}: {} of {} are in use", to_string(size), place,
+                                     to_string(used), to_string(total)));
+}
 
 Expected<void> check_bindings(const Topology& machine, const ExecutableBatch& batch) {
   const auto streams = batch.batch.streams();

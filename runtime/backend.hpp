@@ -24,7 +24,10 @@ struct StreamBinding {
 /// A batch with all that running it takes: what, when and on which data.
 struct ExecutableBatch {
   BatchOperation batch;
-  Timeline plan;                        ///< whose start offsets the streams keep
+  Timeline plan;     ///< whose start offsets the streams keep
+  std::string name;  ///< in messages: "batch 1 of task 'inspect'"
+  Bytes pace;        ///< transfers are cut into pieces of this size, each at its planned instant; 0:
+                     ///< only the start of a stream is timed. A simulated machine keeps to its plan anyway
   std::vector<StreamBinding> bindings;  ///< [streams]
 };
 
@@ -33,6 +36,7 @@ struct BatchResult {
   Duration start{};            ///< on the clock of the run
   Duration finish{};           ///< of the last stream
   std::optional<Error> error;  ///< what failed first; the data is then invalid
+  int overruns = 0;            ///< kernels that took longer than their declared worst
 };
 
 /// A batch as a backend has prepared it: it can be submitted again and again, one run at a time.
@@ -40,10 +44,15 @@ class BackendBatch {
  public:
   virtual ~BackendBatch() = default;
 
-  /// Starts the batch's plan at an instant, which is not before the end of what was submitted earlier. Allocates
-  /// nothing, never blocks.
+  /// Gets the next run ready, so that `submit` only releases it: on hardware all its commands are enqueued, held at
+  /// gates. Until then the backend gives no memory. What is armed and never submitted runs through when the batch goes.
+  /// Allocates nothing.
   /// @pre its run before, if any, is finished.
-  virtual void submit(Duration start) = 0;
+  virtual void arm() {}
+  /// Starts the batch's plan at an instant, or when what was submitted earlier is finished, whichever is later.
+  /// Allocates nothing, never blocks; arms what is not armed.
+  /// @pre its run before, if any, is finished.
+  virtual void submit(Duration earliest) = 0;
   /// Whether its last run is finished. A poll lets the backend work: where time does not pass by itself, it moves on to
   /// the next event.
   [[nodiscard]] virtual bool poll() = 0;
@@ -57,20 +66,38 @@ class BackendBatch {
 
 /// A machine that can really move bytes and run kernels.
 ///
-/// To add one, write the functions below and those of `BackendBatch`, give it a row in `apps/tutti/backends.cpp`, and
+/// To add one, write the functions below and those of `BackendBatch`, give it a row in `apps/backends.cpp`, and
 /// add its factory to the conformance suite `tests/runtime/backend_conformance_test.cpp`.
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
 
   [[nodiscard]] virtual std::string_view name() const = 0;
+  /// Whether something that was submitted is not finished.
+  [[nodiscard]] virtual bool busy() const = 0;
+  /// What a report on its runs must say: a sentence for everything that this host refused to it.
+  [[nodiscard]] virtual std::vector<std::string> notes() const { return {}; }
   /// Memory in a memory module or a GPU, zeroed.
-  /// @errors InvalidInput: no memory or GPU, a size below 0. Machine: not enough of it left.
+  /// @errors InvalidInput: no memory or GPU, a size below 0. Machine: not enough of it left, or a batch is armed.
   [[nodiscard]] virtual Expected<Buffer> allocate(VertexId where, Bytes size) = 0;
   /// Takes a batch in, so that `submit` needs nothing more. May allocate.
-  /// @errors InvalidInput: an unknown kernel, a buffer too small or in the wrong place.
+  /// @errors InvalidInput: an unknown kernel, a buffer too small or in the wrong place. Kernel, Machine: a
+  ///         kernel that does more than enqueue, the driver's refusal.
   [[nodiscard]] virtual Expected<std::unique_ptr<BackendBatch>> prepare(ExecutableBatch batch) = 0;
 };
+
+/// Gives every kernel without an input what its stream's transfer brings to where it runs. For backends.
+void fill_kernel_inputs(const Topology& machine, ExecutableBatch& batch);
+
+/// Whether a buffer of that size can lie there. For backends.
+[[nodiscard]] Expected<void> check_buffer_place(const Vertex& vertex, Bytes size);
+
+/// The sentence of memory that is not there. For backends.
+/// @param place  "gpu0"
+[[nodiscard]] tl::unexpected<Error> does_not_fit(Bytes size, std::string_view place, Bytes used, Bytes total);
+
+/// The sentence of a stream whose kernel failed. For backends.
+[[nodiscard]] Error kernel_failed(const CommandStream& stream, std::string_view what);
 
 /// What is wrong with the bindings of a batch: count, places and sizes; nothing where all fit. For backends.
 [[nodiscard]] Expected<void> check_bindings(const Topology& machine, const ExecutableBatch& batch);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -48,6 +49,7 @@ struct TaskState {
   std::uint64_t jobs = 0;  // to release in all
   std::uint64_t released = 0;
   Duration next_ready{};                            // of job `released`
+  bool next_is_armed = false;                       // the first batch of that job
   std::vector<std::vector<PreparedBatch>> batches;  // [sets][batches]
   std::vector<bool> set_in_use;                     // [sets]
 };
@@ -70,7 +72,10 @@ class Run {
     return state.task->offset + state.timing.period * static_cast<std::int64_t>(index);
   }
   void schedule_next(std::size_t task);
-  [[nodiscard]] Duration next_release() const;
+  /// The task whose next job is ready first; null where no more come.
+  [[nodiscard]] TaskState* next_to_release();
+  /// Gets the first batch of its next job ready.
+  void arm_next_job(TaskState& state);
   /// Until then, or for some time of that.
   void wait_for(Duration release);
   void release_due();
@@ -119,7 +124,8 @@ Expected<void> Run::prepare_task(TaskState& state, const JobBound& bound) {
       if (operation == nullptr) continue;
       auto prepared =
           state.program->bind(executor_.backend(), *operation, batches.size(), set).and_then([&](auto&& bindings) {
-            return owned_.prepare(*operation, *bound.plans[step], std::forward<decltype(bindings)>(bindings));
+            return owned_.prepare(*operation, *bound.plans[step], std::forward<decltype(bindings)>(bindings),
+                                  fmt::format("batch {} of task '{}'", batches.size() + 1, state.task->name));
           });
       if (!prepared) return tl::unexpected(std::move(prepared.error()));
       batches.push_back(*std::move(prepared));
@@ -131,6 +137,7 @@ Expected<void> Run::prepare_task(TaskState& state, const JobBound& bound) {
 void Run::schedule_next(std::size_t task) {
   TaskState& state = tasks_[task];
   state.next_ready = kNever;
+  state.next_is_armed = false;
   if (state.released == state.jobs) return;
   const Duration arrival = arrival_of(state, state.released);
   const Duration time_left = kNever - epoch_ - arrival;
@@ -144,10 +151,16 @@ void Run::wait_for(Duration release) {
   clock.wait_until(clock.runs_by_itself() ? std::min(release, clock.now() + kLongestSleep) : release);
 }
 
-Duration Run::next_release() const {
-  Duration next = kNever;
-  for (const TaskState& state : tasks_) next = std::min(next, state.next_ready);
-  return next;
+TaskState* Run::next_to_release() {
+  const auto next = std::min_element(
+      tasks_.begin(), tasks_.end(), [](const TaskState& a, const TaskState& b) { return a.next_ready < b.next_ready; });
+  return next == tasks_.end() || next->next_ready == kNever ? nullptr : &*next;
+}
+
+void Run::arm_next_job(TaskState& state) {
+  if (std::exchange(state.next_is_armed, true)) return;
+  auto& batches = state.batches[state.released % state.batches.size()];
+  if (!batches.empty()) executor_.arm(batches.front());
 }
 
 void Run::release_due() {
@@ -192,10 +205,11 @@ void Run::run_job(const ReadyJob& ready) {
   const Duration start = executor_.clock().now();
   const auto result = state.program->run(job);
   const Duration finish = executor_.clock().now();
-  state.set_in_use[job.buffer_set] = false;
   JobRecord& record = record_.jobs.emplace_back();
-  record = {ready.task,  ready.index, ready.arrival - epoch_, start - epoch_, finish - epoch_, ready.deadline - epoch_,
-            std::nullopt};
+  record = {ready.task,   ready.index, ready.arrival - epoch_, start - epoch_, finish - epoch_, ready.deadline - epoch_,
+            std::nullopt, job.overruns};
+  if (result) state.program->on_finished(job);
+  state.set_in_use[job.buffer_set] = false;
   if (result) return;
   record.error = result.error();
   if (result.error().code == ErrorCode::Machine) record_.fatal = result.error();
@@ -215,9 +229,10 @@ RunRecord Run::run() {
       if (record_.fatal) break;
       continue;
     }
-    const Duration next = next_release();
-    if (next == kNever) break;
-    wait_for(next);
+    TaskState* const next = next_to_release();
+    if (next == nullptr) break;
+    arm_next_job(*next);
+    wait_for(next->next_ready);
   }
   return std::move(record_);
 }

@@ -34,6 +34,7 @@ struct JobRecord {
   std::optional<Duration> finish;  ///< absent: it was never run
   Duration deadline{};             ///< absolute
   std::optional<Error> error;      ///< its results are invalid
+  int overruns = 0;                ///< kernels that took longer than their declared worst
 
   [[nodiscard]] bool missed() const { return !finish || *finish > deadline; }
 };
@@ -53,8 +54,8 @@ struct RunRecord {
 /// Releases the jobs of an admitted task set and runs them without preemption in the order of its policy.
 ///
 /// Jobs arrive strictly periodically from their offsets and are ready after a jitter drawn from the seed. All buffers
-/// and records are there before the first release; the loop allocates nothing but the
-/// error of a job that fails.
+/// and records are there before the first release; the loop allocates nothing but the error of a job that fails. While
+/// it waits, the first batch of the job that is released next is armed.
 ///
 /// @param programs  [tasks]
 /// @errors InvalidInput: a batch that was issued before is still under way. InvalidInput, Machine: buffers or batches

@@ -1,20 +1,24 @@
 #include "runtime/executor.hpp"
 
-#include <algorithm>
-
 #include "model/expects.hpp"
 
 namespace tutti {
 
-Expected<PreparedBatch> Executor::prepare(const BatchOperation& batch, std::vector<StreamBinding> bindings) {
-  return prepare(batch, plan(*planner_, *machine_, batch), std::move(bindings), 0);
+Expected<PreparedBatch> Executor::prepare(const BatchOperation& batch, std::vector<StreamBinding> bindings,
+                                          std::string name) {
+  return prepare(batch, plan(*planner_, *machine_, batch), std::move(bindings), std::move(name), 0);
 }
 
 Expected<PreparedBatch> Executor::prepare(const BatchOperation& batch, Timeline plan,
-                                          std::vector<StreamBinding> bindings, std::uint64_t run) {
-  auto prepared = backend_->prepare({batch, plan, std::move(bindings)});
+                                          std::vector<StreamBinding> bindings, std::string name, std::uint64_t run) {
+  const Bytes pace = planner_->rates == RateRule::Allocated ? machine_->staging_chunk() : Bytes{0};
+  auto prepared = backend_->prepare({batch, plan, std::move(name), pace, std::move(bindings)});
   if (!prepared) return tl::unexpected(std::move(prepared.error()));
   return PreparedBatch(*std::move(prepared), std::move(plan), run);
+}
+
+void Executor::arm(PreparedBatch& batch) {
+  if (!batch.under_way_) batch.batch_->arm();
 }
 
 Expected<void> Executor::issue(PreparedBatch& batch) {
@@ -22,31 +26,23 @@ Expected<void> Executor::issue(PreparedBatch& batch) {
     return invalid_input("an admitted run owns the machine; issue this batch before or after it, or make it a task");
   }
   if (batch.under_way_) return invalid_input("the batch is still under way; synchronize it before it is issued again");
-  const Duration start = std::max(clock_->now(), machine_free_);
   batch.under_way_ = batch.issued_ = true;
-  batch.batch_->submit(start);
-  machine_free_ = start + batch.plan_.latency;
+  batch.batch_->submit(clock_->now());
   return {};
 }
 
 bool Executor::query(PreparedBatch& batch) {
   const bool finished = batch.batch_->poll();
-  if (finished && batch.under_way_) settle(batch);
+  if (finished) batch.under_way_ = false;
   return finished;
 }
 
 Expected<BatchResult> Executor::synchronize(PreparedBatch& batch) {
   if (!batch.issued_) return invalid_input("the batch was never issued; there is nothing to wait for");
   batch.batch_->wait();
-  BatchResult result = settle(batch);
-  if (result.error) return tl::unexpected(*std::move(result.error));
-  return result;
-}
-
-BatchResult Executor::settle(PreparedBatch& batch) {
   batch.under_way_ = false;
   BatchResult result = batch.batch_->result();
-  machine_free_ = std::max(machine_free_, result.finish);
+  if (result.error) return tl::unexpected(*std::move(result.error));
   return result;
 }
 
@@ -58,8 +54,8 @@ Executor::AdmittedRun::AdmittedRun(Executor& executor) : executor_(&executor) {
 Executor::AdmittedRun::~AdmittedRun() { executor_->owner_ = 0; }
 
 Expected<PreparedBatch> Executor::AdmittedRun::prepare(const BatchOperation& batch, const Timeline& plan,
-                                                       std::vector<StreamBinding> bindings) {
-  return executor_->prepare(batch, plan, std::move(bindings), executor_->owner_);
+                                                       std::vector<StreamBinding> bindings, std::string name) {
+  return executor_->prepare(batch, plan, std::move(bindings), std::move(name), executor_->owner_);
 }
 
 }  // namespace tutti

@@ -46,8 +46,15 @@ class Executor {
 
   /// Plans a batch and hands it to the backend.
   /// @param bindings  [streams]
+  /// @param name      of the batch in messages
   /// @errors as `DeviceBackend::prepare`.
-  [[nodiscard]] Expected<PreparedBatch> prepare(const BatchOperation& batch, std::vector<StreamBinding> bindings);
+  [[nodiscard]] Expected<PreparedBatch> prepare(const BatchOperation& batch, std::vector<StreamBinding> bindings,
+                                                std::string name = "a batch");
+
+  /// Gets the next run of a batch ready ahead of its issue, which is then a store to memory: see `BackendBatch::arm`.
+  /// Worth it for the batch or two that come next, since what waits at a gate slows down the others' start a little.
+  /// Nothing where it is under way.
+  void arm(PreparedBatch& batch);
 
   /// Puts a batch behind everything that was issued before; it starts when that is finished.
   /// @errors InvalidInput: its last run is still under way; an admitted run owns the machine and the batch is none of
@@ -59,8 +66,8 @@ class Executor {
   /// @errors InvalidInput: it was never issued. Kernel: a kernel of it failed. Machine: the machine or the host did.
   [[nodiscard]] Expected<BatchResult> synchronize(PreparedBatch& batch);
 
-  /// Whether something that was issued is still to finish, as planned.
-  [[nodiscard]] bool busy() const { return machine_free_ > clock_->now(); }
+  /// Whether something that was issued is still to finish.
+  [[nodiscard]] bool busy() const { return backend_->busy(); }
 
   /// While it lives, the machine belongs to an admitted run: only batches prepared through it are issued.
   class AdmittedRun {
@@ -71,7 +78,7 @@ class Executor {
     ~AdmittedRun();
     /// Prepares a batch with the plan that it was admitted with.
     [[nodiscard]] Expected<PreparedBatch> prepare(const BatchOperation& batch, const Timeline& plan,
-                                                  std::vector<StreamBinding> bindings);
+                                                  std::vector<StreamBinding> bindings, std::string name = "a batch");
 
    private:
     Executor* executor_;
@@ -79,15 +86,12 @@ class Executor {
 
  private:
   [[nodiscard]] Expected<PreparedBatch> prepare(const BatchOperation& batch, Timeline plan,
-                                                std::vector<StreamBinding> bindings, std::uint64_t run);
-  /// Notes that a batch is finished.
-  BatchResult settle(PreparedBatch& batch);
-
+                                                std::vector<StreamBinding> bindings, std::string name,
+                                                std::uint64_t run);
   const Topology* machine_;
   const Planner* planner_;
   DeviceBackend* backend_;
   Clock* clock_;
-  Duration machine_free_{};  // when all that was issued is finished, as planned
   std::uint64_t runs_ = 0;   // admitted ones so far
   std::uint64_t owner_ = 0;  // the admitted run that owns the machine; 0: none
 };

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/cuda/builtin_kernels.hpp"
+
 namespace tutti {
 namespace {
 
@@ -30,26 +32,29 @@ void checksum(const KernelLaunch& launch) {
 
 KernelRegistry KernelRegistry::with_builtins() {
   KernelRegistry registry;
-  registry.kernels_ = {{"spin", spin}, {"checksum", checksum}};
+  registry.kernels_ = {{"spin", {spin, cuda_spin()}}, {"checksum", {checksum, cuda_checksum()}}};
   return registry;
 }
 
-Expected<void> KernelRegistry::add(std::string name, HostKernel kernel) {
+Expected<void> KernelRegistry::add(std::string name, HostKernel host, DeviceKernel device) {
   if (kernels_.contains(name))
     return invalid_input(fmt::format("there is a kernel '{}' already; names are unique", name));
-  kernels_.emplace(std::move(name), std::move(kernel));
+  kernels_.emplace(std::move(name), KernelForms{std::move(host), std::move(device)});
   return {};
 }
 
-const HostKernel* KernelRegistry::find(std::string_view name) const {
+const KernelForms* KernelRegistry::find(std::string_view name) const {
   const auto found = kernels_.find(name);
   return found == kernels_.end() ? nullptr : &found->second;
 }
 
-std::vector<std::string_view> KernelRegistry::names() const {
-  std::vector<std::string_view> names;
-  for (const auto& [name, kernel] : kernels_) names.push_back(name);
-  return names;
+Expected<const KernelForms*> KernelRegistry::find_for(const CommandStream& stream) const {
+  if (const KernelForms* forms = find(stream.kernel->name)) return forms;
+  std::string known;
+  for (const auto& [name, forms] : kernels_) known += (known.empty() ? "" : ", ") + name;
+  return invalid_input(fmt::format("stream '{}' wants the kernel '{}', which is not registered; there are {}",
+                                   stream.name, stream.kernel->name, known),
+                       stream.place);
 }
 
 }  // namespace tutti

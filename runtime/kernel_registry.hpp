@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "model/error.hpp"
-#include "model/units.hpp"
+#include "model/batch.hpp"
+
+struct CUstream_st;
 
 namespace tutti {
 
@@ -21,6 +22,21 @@ struct KernelLaunch {
 /// A kernel as the host runs it. It may throw; that fails its batch and no other.
 using HostKernel = std::function<void(const KernelLaunch&)>;
 
+/// A stream of a GPU, as a type that needs no header of CUDA: a `cudaStream_t`.
+using DeviceStream = CUstream_st*;
+
+/// A kernel as a GPU runs it: enqueues its work on a stream of the current device and returns. It launches kernels and
+/// asynchronous copies and no more: whatever waits, allocates, frees, pins memory, loads a module or uses the default
+/// stream would wait for gates that are closed. All of the launch but `declared` and `parameters`, which are host
+/// memory and read before it returns, lies in the device's memory. It may throw; that fails its batch and no other.
+using DeviceKernel = std::function<void(const KernelLaunch&, DeviceStream)>;
+
+/// One kernel for host and GPU. Both compute the same.
+struct KernelForms {
+  HostKernel host;
+  DeviceKernel device;  ///< empty: GPUs cannot run it
+};
+
 /// The kernels that batches may name. A value that `main` fills and passes down.
 class KernelRegistry {
  public:
@@ -28,14 +44,17 @@ class KernelRegistry {
   /// where there is room).
   [[nodiscard]] static KernelRegistry with_builtins();
 
+  /// @param device  empty: GPUs cannot run it.
   /// @errors InvalidInput: the name is taken.
-  [[nodiscard]] Expected<void> add(std::string name, HostKernel kernel);
+  [[nodiscard]] Expected<void> add(std::string name, HostKernel host, DeviceKernel device = {});
   /// The kernel of that name, or null.
-  [[nodiscard]] const HostKernel* find(std::string_view name) const;
-  [[nodiscard]] std::vector<std::string_view> names() const;
+  [[nodiscard]] const KernelForms* find(std::string_view name) const;
+  /// The kernel that a stream wants.
+  /// @errors InvalidInput, with the stream's place: nobody knows it; the message names those that are known.
+  [[nodiscard]] Expected<const KernelForms*> find_for(const CommandStream& stream) const;
 
  private:
-  std::map<std::string, HostKernel, std::less<>> kernels_;
+  std::map<std::string, KernelForms, std::less<>> kernels_;
 };
 
 }  // namespace tutti

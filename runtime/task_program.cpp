@@ -17,6 +17,18 @@ void fill(std::span<std::byte> bytes, std::uint64_t seed) {
   }
 }
 
+/// Runs one batch of a job and has the next one ready behind it.
+Expected<void> run_batch(Job& job, std::size_t batch) {
+  Executor& executor = job.executor();
+  const auto batches = job.batches();
+  return batchOpAsync(executor, batches[batch])
+      .and_then([&] {
+        if (batch + 1 < batches.size()) executor.arm(batches[batch + 1]);
+        return batchOpSynchronize(executor, batches[batch]);
+      })
+      .map([&](const BatchResult& result) { job.overruns += result.overruns; });
+}
+
 }  // namespace
 
 Expected<void> TaskProgram::run(Job& job) {
@@ -26,8 +38,8 @@ Expected<void> TaskProgram::run(Job& job) {
   for (const JobStep& step : job.task().steps) {
     if (const auto* host = std::get_if<HostStep>(&step)) {
       clock.wait_until(clock.now() + host->time);
-    } else if (auto result = batchOp(job.executor(), job.batches()[batch++]); !result) {
-      return tl::unexpected(std::move(result.error()));
+    } else if (auto ok = run_batch(job, batch++); !ok) {
+      return ok;
     }
   }
   return {};

@@ -18,6 +18,7 @@ class Job {
   Duration arrival{};          ///< on the clock of the run
   Duration deadline{};         ///< absolute
   std::size_t buffer_set = 0;  ///< which of the task's sets of buffers it works on
+  int overruns = 0;            ///< kernels that took longer than their declared worst; who runs the batches adds them
 
   [[nodiscard]] const Task& task() const { return *task_; }
   [[nodiscard]] Executor& executor() const { return *executor_; }
@@ -44,9 +45,12 @@ class TaskProgram {
   /// A job has become ready: its input is put into its buffer set.
   virtual void on_ready(const Job&) {}
   /// Runs the job; it owns the machine until this returns. The default takes its steps in order, a host step as
-  /// a wait of its declared time, a declared Wcet as a wait of all of it.
+  /// a wait of its declared time, a declared Wcet as a wait of all of it. While a batch runs, it arms the next one.
   /// @errors whatever its batches return; the job then counts as failed, and the next one runs.
   [[nodiscard]] virtual Expected<void> run(Job& job);
+  /// A job has been run without an error, and its finish is noted: what it left in its buffer set can be read. That is
+  /// no part of the job, yet the next one waits for it; work that belongs to the job is a host step.
+  virtual void on_finished(const Job&) {}
 };
 
 /// A program for a task of which only the file is known: its own buffers for both ends of every transfer; what is sent

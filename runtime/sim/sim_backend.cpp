@@ -49,15 +49,10 @@ SimBackend::~SimBackend() { TUTTI_EXPECTS(prepared_ == 0, "batches are gone befo
 
 Expected<Buffer> SimBackend::allocate(VertexId where, Bytes size) {
   const Vertex& vertex = machine_.vertex(where);
-  if (vertex.kind != VertexKind::Memory && vertex.kind != VertexKind::Gpu) {
-    return invalid_input(
-        fmt::format("'{}' is a {}; buffers lie in a memory or a gpu", vertex.name, to_string(vertex.kind)));
-  }
-  if (size.count < 0) return invalid_input("a buffer has 0 bytes or more");
+  if (auto ok = check_buffer_place(vertex, size); !ok) return tl::unexpected(std::move(ok.error()));
   const Bytes used = memory_->used(where);
   if (vertex.memory && size > *vertex.memory - used) {
-    return machine_trouble(fmt::format("{} more do not fit on {}: {} of {} are in use", to_string(size), vertex.name,
-                                       to_string(used), to_string(*vertex.memory)));
+    return does_not_fit(size, vertex.name, used, *vertex.memory);
   }
   std::byte* data = memory_->take(where, size);
   if (data == nullptr) return machine_trouble(fmt::format("the host has no {} left for a buffer", to_string(size)));
@@ -67,13 +62,10 @@ Expected<Buffer> SimBackend::allocate(VertexId where, Bytes size) {
 Expected<std::unique_ptr<BackendBatch>> SimBackend::prepare(ExecutableBatch batch) {
   if (auto ok = check_bindings(machine_, batch); !ok) return tl::unexpected(ok.error());
   for (const CommandStream& stream : batch.batch.streams()) {
-    if (!stream.kernel || kernels_->find(stream.kernel->name) != nullptr) continue;
-    std::string known;
-    for (const std::string_view name : kernels_->names()) known += (known.empty() ? "" : ", ") + std::string(name);
-    return invalid_input(fmt::format("stream '{}' wants the kernel '{}', which is not registered; there are {}",
-                                     stream.name, stream.kernel->name, known),
-                         stream.place);
+    if (!stream.kernel) continue;
+    if (auto known = kernels_->find_for(stream); !known) return tl::unexpected(std::move(known.error()));
   }
+  fill_kernel_inputs(machine_, batch);
   submitted_.reserve(++prepared_);
   return std::make_unique<SimBatch>(*this, std::move(batch));
 }

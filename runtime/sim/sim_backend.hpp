@@ -28,6 +28,7 @@ class SimBackend final : public DeviceBackend {
   ~SimBackend();
 
   [[nodiscard]] std::string_view name() const override { return "sim"; }
+  [[nodiscard]] bool busy() const override { return !submitted_.empty(); }
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override;
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(ExecutableBatch batch) override;
 
@@ -45,6 +46,7 @@ class SimBackend final : public DeviceBackend {
   std::shared_ptr<SimMemory> memory_;
   std::vector<SimBatch*> submitted_;  // oldest first; room for every prepared batch
   std::size_t prepared_ = 0;
+  Duration free_at_{};  // when all that was submitted is finished, as planned
 };
 
 }  // namespace tutti

@@ -11,7 +11,7 @@
 namespace tutti {
 
 SimBatch::SimBatch(SimBackend& backend, ExecutableBatch batch) : backend_(&backend), batch_(std::move(batch)) {
-  add_binding_defaults();
+  find_kernels_and_staging();
   for (std::uint32_t s = 0; s < batch_.bindings.size(); ++s) add_events(s);
   // A stream's own events are in order; of what happens at one instant, the earlier stream comes first.
   std::stable_sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) { return a.at < b.at; });
@@ -24,22 +24,12 @@ SimBatch::~SimBatch() {
   --backend_->prepared_;
 }
 
-bool SimBatch::reaches(const Kernel& kernel, VertexId place) const {
-  const Topology& machine = backend_->machine_;
-  return kernel.on == place ||
-         (machine.vertex(kernel.on).kind == VertexKind::Cpu && machine.vertex(place).kind == VertexKind::Memory);
-}
-
-void SimBatch::add_binding_defaults() {
+void SimBatch::find_kernels_and_staging() {
   const auto streams = batch_.batch.streams();
   for (std::size_t s = 0; s < streams.size(); ++s) {
-    StreamBinding& binding = batch_.bindings[s];
     const auto& kernel = streams[s].kernel;
-    kernels_.push_back(kernel ? backend_->kernels_->find(kernel->name) : nullptr);
+    kernels_.push_back(kernel ? &backend_->kernels_->find(kernel->name)->host : nullptr);
     const auto& transfer = streams[s].transfer;
-    if (kernel && transfer && binding.kernel_input.data == nullptr && reaches(*kernel, transfer->to)) {
-      binding.kernel_input = binding.destination.first(transfer->size);
-    }
     if (!transfer || batch_.plan.streams[s].transfer->path != CopyPath::Staged) continue;
     if (!staging_) staging_.emplace(backend_->machine_.staging_chunk());
     staging_->reserve(transfer->size);
@@ -67,9 +57,11 @@ void SimBatch::add_events(std::uint32_t stream) {
   }
 }
 
-void SimBatch::submit(Duration start) {
+void SimBatch::submit(Duration earliest) {
   TUTTI_EXPECTS(finished(), "a batch is submitted again only after it is finished");
-  result_ = {start, start, std::nullopt};
+  const Duration start = std::max(earliest, backend_->free_at_);
+  backend_->free_at_ = start + batch_.plan.latency;
+  result_ = {start, start, std::nullopt, 0};
   next_ = 0;
   backend_->submitted_.push_back(this);
 }
@@ -113,11 +105,7 @@ void SimBatch::launch(const Event& event) {
   const CommandStream& stream = batch_.batch.streams()[event.stream];
   const StreamBinding& binding = batch_.bindings[event.stream];
   const auto fail = [&](const char* what) {
-    if (result_.error) return;  // the first one is told
-    result_.error = Error{ErrorCode::Kernel,
-                          fmt::format("kernel '{}' of stream '{}' failed: {}; its batch's results are invalid",
-                                      stream.kernel->name, stream.name, what),
-                          {}};
+    if (!result_.error) result_.error = kernel_failed(stream, what);  // the first one is told
   };
   try {
     (*kernels_[event.stream])(
@@ -131,6 +119,7 @@ void SimBatch::launch(const Event& event) {
 
 void SimBatch::end_batch() {
   result_.finish = events_.back().happened;
+  backend_->free_at_ = std::max(backend_->free_at_, result_.finish);
   const Duration lag = result_.finish - (result_.start + batch_.plan.latency);
   if (lag > SimBackend::kHostLag && !result_.error) {
     result_.error = Error{

@@ -10,13 +10,13 @@ namespace tutti {
 /// One batch on the simulated machine: its plan as a list of events in order of time.
 class SimBatch final : public BackendBatch {
  public:
-  /// @pre the bindings fit and the kernels exist.
+  /// @pre the bindings fit, kernels have their inputs and exist.
   SimBatch(SimBackend& backend, ExecutableBatch batch);
   SimBatch(const SimBatch&) = delete;  // the backend knows it by its address
   SimBatch& operator=(const SimBatch&) = delete;
   ~SimBatch() override;
 
-  void submit(Duration start) override;
+  void submit(Duration earliest) override;
   bool poll() override;
   void wait() override;
   BatchResult result() const override { return result_; }
@@ -39,8 +39,7 @@ class SimBatch final : public BackendBatch {
   };
 
   void add_events(std::uint32_t stream);
-  void add_binding_defaults();
-  [[nodiscard]] bool reaches(const Kernel& kernel, VertexId place) const;
+  void find_kernels_and_staging();
   void copy(const Event& event);
   void launch(const Event& event);
   void end_batch();

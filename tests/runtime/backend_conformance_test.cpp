@@ -20,6 +20,7 @@ struct BackendRow {
   const char* name;
   std::unique_ptr<Clock> (*make_clock)();
   test::Station::MakeBackend make_backend;
+  test::MakeDeviceForms device_forms;  ///< of the tests' kernels, where kernels run on GPUs
 };
 
 /// Shown by GoogleTest as the parameter of a test.
@@ -40,10 +41,19 @@ std::unique_ptr<Clock> make_clock() {
   return std::make_unique<SomeClock>();
 }
 
+#ifdef TUTTI_GPU_SUITE
 constexpr std::array kBackends{
-    BackendRow{"SimVirtual", make_clock<VirtualClock>, Station::make_sim},
-    BackendRow{"SimReal", make_clock<RealClock>, Station::make_sim},
+    BackendRow{"CudaMemoryWait", make_clock<RealClock>, test::make_cuda<GateKind::MemoryWait>, test::device_forms},
+    BackendRow{"CudaPollingKernel", make_clock<RealClock>, test::make_cuda<GateKind::PollingKernel>,
+               test::device_forms},
+    BackendRow{"CudaHostTimed", make_clock<RealClock>, test::make_cuda<GateKind::HostTimed>, test::device_forms},
 };
+#else
+constexpr std::array kBackends{
+    BackendRow{"SimVirtual", make_clock<VirtualClock>, Station::make_sim, nullptr},
+    BackendRow{"SimReal", make_clock<RealClock>, Station::make_sim, nullptr},
+};
+#endif
 
 void invert(const KernelLaunch& launch) {
   std::transform(launch.input.begin(), launch.input.end(), launch.output.begin(), [](std::byte b) { return ~b; });
@@ -52,14 +62,21 @@ void invert(const KernelLaunch& launch) {
 class EveryBackend : public testing::TestWithParam<BackendRow> {
  protected:
   EveryBackend() : station(GetParam().make_clock(), GetParam().make_backend) {
-    add("invert", invert);
-    add("mark", [this](const KernelLaunch& launch) { marks += static_cast<char>(launch.parameters[0]); });
-    add("fail", [](const KernelLaunch&) { throw std::runtime_error("the wafer fell off"); });
-    add("fail_oddly", [](const KernelLaunch&) { throw 7; });
+    const HostKernel mark = [this](const KernelLaunch& launch) { marks += static_cast<char>(launch.parameters[0]); };
+    const test::DeviceForms device = on_gpus() ? GetParam().device_forms(mark) : test::DeviceForms{};
+    add("invert", invert, device.invert);
+    add("mark", mark, device.mark);
+    add("fail", fail, on_gpus() ? [](const KernelLaunch& launch, DeviceStream) { fail(launch); } : DeviceKernel());
+    add("fail_oddly", fail_oddly,
+        on_gpus() ? [](const KernelLaunch& launch, DeviceStream) { fail_oddly(launch); } : DeviceKernel());
   }
 
-  void add(std::string name, HostKernel kernel) {
-    ASSERT_TRUE(station.kernels.add(std::move(name), std::move(kernel)).has_value());
+  static bool on_gpus() { return GetParam().device_forms != nullptr; }
+  static void fail(const KernelLaunch&) { throw std::runtime_error("the wafer fell off"); }
+  static void fail_oddly(const KernelLaunch&) { throw 7; }
+
+  void add(std::string name, HostKernel host, DeviceKernel device) {
+    ASSERT_TRUE(station.kernels.add(std::move(name), std::move(host), std::move(device)).has_value());
   }
 
   /// A batch of one kernel, which appends a letter to `marks`.
@@ -191,7 +208,20 @@ TEST_P(EveryBackend, HostKernelsWorkInMainMemory) {
   EXPECT_EQ(station.read(output.view()), Byteses(100, std::byte{0xfe}));
 }
 
+// Where kernels are enqueued, that is tried before; where they run on the host, they fail when they run.
 TEST_P(EveryBackend, AKernelThatThrowsFailsItsBatchAndNoOther) {
+  if (on_gpus()) {
+    const auto prepared =
+        station.executor.prepare(station.batch({kernel_stream("only", station.at("gpu0"), "fail")}), {{}});
+    ASSERT_FALSE(prepared.has_value());
+    EXPECT_EQ(prepared.error().code, ErrorCode::Kernel);
+    EXPECT_EQ(prepared.error().message,
+              "kernel 'fail' of stream 'only' failed: the wafer fell off; its batch's results are invalid");
+    auto fine = marking('f');
+    station.run(fine);
+    EXPECT_EQ(marks, "f");
+    return;
+  }
   const Buffer source = station.allocate(station.at("mem0"), 100);
   const Buffer destination = station.allocate(station.at("gpu0"), 100);
   auto fine = station.copying(source.view(), destination.view());

@@ -13,24 +13,24 @@ namespace {
 std::uint64_t checksum_of(std::string_view text) {
   const KernelRegistry registry = KernelRegistry::with_builtins();
   std::uint64_t sum = 0;
-  (*registry.find("checksum"))({std::as_bytes(std::span(text)), std::as_writable_bytes(std::span(&sum, 1)), {}, {}});
+  registry.find("checksum")->host({std::as_bytes(std::span(text)), std::as_writable_bytes(std::span(&sum, 1)), {}, {}});
   return sum;
 }
 
 TEST(KernelRegistry, StartsWithTheBuiltins) {
   const KernelRegistry registry = KernelRegistry::with_builtins();
-  EXPECT_EQ(registry.names(), (std::vector<std::string_view>{"checksum", "spin"}));
+  EXPECT_NE(registry.find("checksum"), nullptr);
   EXPECT_NE(registry.find("spin"), nullptr);
   EXPECT_EQ(registry.find("Spin"), nullptr);
   EXPECT_EQ(registry.find(""), nullptr);
-  EXPECT_TRUE(KernelRegistry().names().empty());
+  EXPECT_EQ(KernelRegistry().find("spin"), nullptr);
 }
 
 TEST(KernelRegistry, TakesEachNameOnce) {
   KernelRegistry registry = KernelRegistry::with_builtins();
   int calls = 0;
   ASSERT_TRUE(registry.add("count", [&](const KernelLaunch&) { ++calls; }).has_value());
-  (*registry.find("count"))({});
+  registry.find("count")->host({});
   EXPECT_EQ(calls, 1);
   for (const char* name : {"count", "spin"}) {
     const auto again = registry.add(name, [](const KernelLaunch&) {});
@@ -38,7 +38,7 @@ TEST(KernelRegistry, TakesEachNameOnce) {
     EXPECT_EQ(again.error().code, ErrorCode::InvalidInput);
     EXPECT_NE(again.error().message.find(name), std::string::npos);
   }
-  (*registry.find("count"))({});
+  registry.find("count")->host({});
   EXPECT_EQ(calls, 2) << "the first one stayed";
 }
 
@@ -57,7 +57,7 @@ TEST(Checksum, IsFletchersSum) {
 
 TEST(Checksum, WritesOnlyWhereThereIsRoom) {
   const KernelRegistry registry = KernelRegistry::with_builtins();
-  const HostKernel& checksum = *registry.find("checksum");
+  const HostKernel& checksum = registry.find("checksum")->host;
   const std::vector<std::byte> input(16, std::byte{7});
   checksum({input, {}, {}, {}});
   std::vector<std::byte> output(12, std::byte{0xee});

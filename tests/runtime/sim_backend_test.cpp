@@ -152,7 +152,8 @@ TEST(SimBackendDeath, BatchesThatOutliveItAreABug) {
       {
         auto backend = Station::make_sim(station.machine, station.kernels, *station.clock);
         const BatchOperation operation = station.batch({test::kernel_stream("s", station.at("gpu0"), "spin")});
-        auto batch = backend->prepare({operation, plan(planners().front(), station.machine, operation), {{}}});
+        const Timeline timeline = plan(planners().front(), station.machine, operation);
+        auto batch = backend->prepare({operation, timeline, "a batch", {}, {{}}});
         backend.reset();
       },
       "batches are gone before their backend");

@@ -1,0 +1,303 @@
+#include "runtime/cuda/cuda_backend.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "model/expects.hpp"
+#include "model/joined.hpp"
+#include "runtime/cuda/cuda_batch.hpp"
+#include "runtime/cuda/discovery.hpp"
+
+namespace tutti {
+namespace cuda {
+namespace {
+
+/// Buffers on GPUs and in host memory. Giving memory back waits for everything that runs on the GPU, so what comes back
+/// while gates are closed is kept until they are open.
+class CudaMemory final : public BufferSource {
+ public:
+  explicit CudaMemory(const Stage& stage)
+      : stage_(&stage), ordinal_(stage.ordinal), used_(stage.machine.vertices().size()) {}
+
+  Expected<std::byte*> take(const Vertex& vertex, VertexId where, Bytes size) {
+    give_back_kept();
+    if (vertex.memory && size > *vertex.memory - used_[where.index()])
+      return does_not_fit(size, vertex.name, used_[where.index()], *vertex.memory);
+    auto data = vertex.kind == VertexKind::Gpu ? take_device(vertex, where, size) : take_host(where, size);
+    if (data) used_[where.index()] += size;
+    return data;
+  }
+
+  void give_back(const BufferView& memory) noexcept override {
+    used_[memory.where.index()] = used_[memory.where.index()] - memory.size;
+    if (stage_ != nullptr && stage_->lost) return leak(memory.data);
+    if (stage_ != nullptr && stage_->closed > 0) {
+      kept_.push_back(memory.data);
+    } else {
+      free(memory.data);
+    }
+  }
+
+  /// The backend goes; buffers may stay.
+  void leave() {
+    if (!stage_->lost) give_back_kept();
+    stage_ = nullptr;
+  }
+
+ private:
+  Expected<std::byte*> take_device(const Vertex& vertex, VertexId where, Bytes size) {
+    const int device = ordinal_[where.index()];
+    const DeviceGuard guard(device);
+    const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(size.count, 1));
+    std::size_t free = 0, total = 0;
+    if (auto ok = check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo"); !ok)
+      return tl::unexpected(std::move(ok.error()));
+    const auto refuse = [&] {
+      return does_not_fit(size, vertex.name, Bytes{static_cast<std::int64_t>(total - free)},
+                          Bytes{static_cast<std::int64_t>(total)});
+    };
+    if (bytes > free) return refuse();
+    auto memory = make_device_memory(device, bytes);
+    if (!memory) return refuse();
+    const cudaStream_t stream = stage_->lanes.at(device).shared(0);
+    if (auto ok = check(cudaMemsetAsync(memory->get(), 0, bytes, stream), "cudaMemsetAsync"); !ok)
+      return tl::unexpected(std::move(ok.error()));
+    if (auto ok = check(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); !ok)
+      return tl::unexpected(std::move(ok.error()));
+    std::byte* data = memory->get();
+    device_.emplace(data, *std::move(memory));
+    return data;
+  }
+
+  Expected<std::byte*> take_host(VertexId where, Bytes size) {
+    auto memory = PinnedMemory::make(static_cast<std::size_t>(size.count), stage_->numa_node_of(where));
+    if (!memory) return tl::unexpected(std::move(memory.error()));
+    std::byte* data = memory->data();
+    host_.emplace(data, *std::move(memory));
+    return data;
+  }
+
+  void free(std::byte* data) noexcept {
+    device_.erase(data);
+    host_.erase(data);
+  }
+
+  /// To give it back would wait for what hangs.
+  void leak(std::byte* data) noexcept {
+    if (const auto found = device_.find(data); found != device_.end()) static_cast<void>(found->second.release());
+    if (const auto found = host_.find(data); found != host_.end()) found->second.release();
+    free(data);
+  }
+
+  void give_back_kept() {
+    for (std::byte* data : std::exchange(kept_, {})) free(data);
+  }
+
+  const Stage* stage_;  // null: gone
+  std::vector<int> ordinal_;
+  std::vector<Bytes> used_;  // [vertices]
+  std::map<std::byte*, DeviceMemory> device_;
+  std::map<std::byte*, PinnedMemory> host_;
+  std::vector<std::byte*> kept_;
+};
+
+class CudaBackend final : public DeviceBackend {
+ public:
+  explicit CudaBackend(std::unique_ptr<Stage> stage)
+      : stage_(std::move(stage)), memory_(std::make_shared<CudaMemory>(*stage_)) {}
+  ~CudaBackend() override {
+    TUTTI_EXPECTS(stage_->batches.empty(), "batches are gone before their backend");
+    memory_->leave();
+  }
+
+  [[nodiscard]] std::string_view name() const override { return "cuda"; }
+  [[nodiscard]] bool busy() const override { return stage_->conductor.busy(); }
+  [[nodiscard]] std::vector<std::string> notes() const override {
+    std::vector<std::string> notes = stage_->conductor.notes();
+    for (const auto& [device, pool] : stage_->lanes)
+      if (pool.size() < LanePool::kMostLanes)
+        notes.push_back(
+            fmt::format("only {} streams of a GPU do not wait for each other: fewer batches can be armed ahead; leave "
+                        "CUDA_DEVICE_MAX_CONNECTIONS to this program, or set it to 32",
+                        pool.size()));
+    return notes;
+  }
+  [[nodiscard]] Stage& stage() { return *stage_; }
+  [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override;
+  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(ExecutableBatch batch) override;
+
+ private:
+  /// The driver may wait for gates that are closed, and nobody would open them.
+  [[nodiscard]] Expected<void> check_open() const {
+    if (stage_->closed == 0) return {};
+    return machine_trouble(
+        "a batch is armed, and the driver might wait for it: make buffers and batches before one is armed, or issue it "
+        "first");
+  }
+
+  std::unique_ptr<Stage> stage_;
+  std::shared_ptr<CudaMemory> memory_;
+};
+
+Expected<Buffer> CudaBackend::allocate(VertexId where, Bytes size) {
+  const Vertex& vertex = stage_->machine.vertex(where);
+  if (auto ok = check_buffer_place(vertex, size); !ok) return tl::unexpected(std::move(ok.error()));
+  if (auto ok = check_open(); !ok) return tl::unexpected(std::move(ok.error()));
+  return memory_->take(vertex, where, size).map([&](std::byte* data) { return Buffer({where, data, size}, memory_); });
+}
+
+Expected<std::unique_ptr<BackendBatch>> CudaBackend::prepare(ExecutableBatch batch) {
+  if (auto ok = check_bindings(stage_->machine, batch); !ok) return tl::unexpected(std::move(ok.error()));
+  if (stage_->machine.gpus().empty()) return invalid_input("this machine has no GPU; the sim backend needs none");
+  for (const CommandStream& stream : batch.batch.streams()) {
+    if (!stream.kernel) continue;
+    if (auto known = stage_->kernels.find_for(stream); !known) return tl::unexpected(std::move(known.error()));
+  }
+  if (auto ok = check_open(); !ok) return tl::unexpected(std::move(ok.error()));
+  fill_kernel_inputs(stage_->machine, batch);
+  auto made = CudaBatch::make(*stage_, std::move(batch));
+  if (!made) return tl::unexpected(std::move(made.error()));
+  return *std::move(made);
+}
+
+// ---- binding a machine to this host
+
+std::string devices_text(const HostFacts& host) {
+  std::vector<std::string> lines;
+  for (const DeviceFacts& device : host.devices) lines.push_back(fmt::format("{} ({})", device.bus_id, device.name));
+  return joined(lines);
+}
+
+/// The id of a GPU: the user's, or the machine's.
+Expected<std::string> id_of(const Vertex& gpu, const HostFacts& host, const CudaOptions& options) {
+  const auto bound =
+      std::find_if(options.bind.begin(), options.bind.end(), [&](const auto& pair) { return pair.first == gpu.name; });
+  if (bound != options.bind.end()) return bound->second;
+  if (!gpu.uuid.empty()) return gpu.uuid;
+  if (!gpu.bus_id.empty()) return gpu.bus_id;
+  return invalid_input(
+      fmt::format("'{0}' of the machine has no bus_id and no uuid; write one into its file, or give "
+                  "--bind {0}=BUSID; this host has {1}",
+                  gpu.name, devices_text(host)));
+}
+
+Expected<void> check_names(const Topology& machine, const CudaOptions& options) {
+  for (const auto& [name, id] : options.bind) {
+    const auto vertex = machine.find_vertex(name);
+    if (!vertex || machine.vertex(*vertex).kind != VertexKind::Gpu)
+      return invalid_input(
+          fmt::format("--bind {}={}: the machine '{}' has no GPU '{}'", name, id, machine.name(), name));
+  }
+  return {};
+}
+
+Expected<std::vector<int>> bind_gpus(const Topology& machine, const HostFacts& host, const CudaOptions& options) {
+  if (auto ok = check_names(machine, options); !ok) return tl::unexpected(std::move(ok.error()));
+  if (machine.gpus().size() > host.devices.size() && !options.may_share)
+    return machine_trouble(fmt::format("the machine '{}' has {} GPUs, this host {}: {}", machine.name(),
+                                       machine.gpus().size(), host.devices.size(), devices_text(host)));
+  std::vector<int> ordinal(machine.vertices().size(), -1);
+  std::map<int, std::string> taken;
+  for (const VertexId vertex : machine.gpus()) {
+    const Vertex& gpu = machine.vertex(vertex);
+    const auto id = id_of(gpu, host, options);
+    if (!id) return tl::unexpected(id.error());
+    const DeviceFacts* device = find_device(host, *id);
+    if (device == nullptr)
+      return machine_trouble(
+          fmt::format("'{}' is {}, which this host has not; it has {}", gpu.name, *id, devices_text(host)));
+    const auto [other, free] = taken.try_emplace(device->ordinal, gpu.name);
+    if (!free && !options.may_share)
+      return invalid_input(fmt::format("'{}' and '{}' are both {}; each GPU of the machine is another one of the host",
+                                       other->second, gpu.name, device->bus_id));
+    ordinal[vertex.index()] = device->ordinal;
+  }
+  return ordinal;
+}
+
+/// Whether the host lets one GPU reach another.
+bool host_has_access(const HostFacts& host, int from, int to) {
+  const auto place_of = [&](int device) {
+    return static_cast<std::size_t>(std::find_if(host.devices.begin(), host.devices.end(),
+                                                 [&](const DeviceFacts& facts) { return facts.ordinal == device; }) -
+                                    host.devices.begin());
+  };
+  return host.devices[place_of(from)].peer_access[place_of(to)];
+}
+
+/// Lets GPUs reach each other where the machine says that they do, for as long as the stage lives.
+Expected<void> enable_peers(Stage& stage, const HostFacts& host) {
+  const Topology& machine = stage.machine;
+  for (const VertexId from : machine.gpus()) {
+    for (const VertexId to : machine.gpus()) {
+      const int a = stage.device_of(from), b = stage.device_of(to);
+      if (a == b || !machine.has_peer_access(from, to) || stage.peers.contains({a, b})) continue;
+      if (!host_has_access(host, a, b))
+        return machine_trouble(
+            fmt::format("'{}' and '{}' reach each other in the machine '{}', but not on this host; "
+                        "write peer_access as 'tutti topology detect' does, or give --no-peer",
+                        machine.vertex(from).name, machine.vertex(to).name, machine.name()));
+      const DeviceGuard guard(a);
+      const cudaError_t status = cudaDeviceEnablePeerAccess(b, 0);
+      if (status == cudaErrorPeerAccessAlreadyEnabled) {
+        static_cast<void>(cudaGetLastError());  // by the program itself, which keeps it
+        continue;
+      }
+      if (auto ok = check(status, "cudaDeviceEnablePeerAccess"); !ok) return ok;
+      stage.peers.insert({a, b});
+    }
+  }
+  return {};
+}
+
+Expected<void> check_gate(const Stage& stage, const HostFacts& host) {
+  for (const DeviceFacts& device : host.devices)
+    if (stage.gate == GateKind::MemoryWait && !device.memory_operations &&
+        std::find(stage.ordinal.begin(), stage.ordinal.end(), device.ordinal) != stage.ordinal.end())
+      return machine_trouble(fmt::format("the streams of {} ({}) cannot wait for memory; give --gate polling_kernel",
+                                         device.bus_id, device.name));
+  return {};
+}
+
+Expected<void> make_lanes(Stage& stage) {
+  for (const int device : stage.ordinal) {
+    if (device < 0 || stage.lanes.contains(device)) continue;
+    auto pool = LanePool::make(device, stage.driver, stage.gate);
+    if (!pool) return tl::unexpected(std::move(pool.error()));
+    stage.lanes.emplace(device, *std::move(pool));
+  }
+  return {};
+}
+
+}  // namespace
+
+Stage* stage_of(DeviceBackend& backend) {
+  auto* cuda = dynamic_cast<CudaBackend*>(&backend);
+  return cuda == nullptr ? nullptr : &cuda->stage();
+}
+
+}  // namespace cuda
+
+Expected<std::unique_ptr<DeviceBackend>> make_cuda_backend(const Topology& machine, const KernelRegistry& kernels,
+                                                           Clock& clock, const CudaOptions& options) {
+  if (!clock.runs_by_itself()) return invalid_input("real GPUs run in real time; give --clock real, or leave it out");
+  cuda::set_environment();
+  const auto host = discover_host();
+  if (!host) return tl::unexpected(host.error());
+  auto ordinal = cuda::bind_gpus(machine, *host, options);
+  if (!ordinal) return tl::unexpected(std::move(ordinal.error()));
+  const auto driver = cuda::find_driver();
+  if (!driver) return tl::unexpected(driver.error());
+  auto stage = std::make_unique<cuda::Stage>(machine, kernels, clock, options);
+  stage->ordinal = *std::move(ordinal);
+  stage->driver = *driver;
+  stage->numa_nodes = host->numa_nodes;
+  if (auto ok = cuda::check_gate(*stage, *host); !ok) return tl::unexpected(std::move(ok.error()));
+  if (auto ok = cuda::make_lanes(*stage); !ok) return tl::unexpected(std::move(ok.error()));
+  if (auto ok = cuda::enable_peers(*stage, *host); !ok) return tl::unexpected(std::move(ok.error()));
+  return std::make_unique<cuda::CudaBackend>(std::move(stage));
+}
+
+}  // namespace tutti

@@ -1,0 +1,74 @@
+#pragma once
+#include <memory>
+#include <type_traits>
+
+#include "runtime/cuda/status.hpp"
+
+namespace tutti::cuda {
+
+/// Makes a device current, and the one before again when it goes.
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(int device) {
+    static_cast<void>(cudaGetDevice(&before_));
+    static_cast<void>(cudaSetDevice(device));
+  }
+  DeviceGuard(const DeviceGuard&) = delete;  // the order of two guards is their nesting
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+  ~DeviceGuard() { static_cast<void>(cudaSetDevice(before_)); }
+
+ private:
+  int before_ = 0;
+};
+
+/// The one owner of something of CUDA's; gives it back when it goes. Failures then have nowhere to go.
+template <auto destroy>
+struct Destroy {
+  template <class T>
+  void operator()(T* handle) const {
+    static_cast<void>(destroy(handle));
+  }
+};
+using Stream = std::unique_ptr<CUstream_st, Destroy<cudaStreamDestroy>>;
+using Event = std::unique_ptr<CUevent_st, Destroy<cudaEventDestroy>>;
+using Graph = std::unique_ptr<CUgraph_st, Destroy<cudaGraphDestroy>>;
+using ExecutableGraph = std::unique_ptr<CUgraphExec_st, Destroy<cudaGraphExecDestroy>>;
+using DeviceMemory = std::unique_ptr<std::byte, Destroy<cudaFree>>;
+
+/// A stream of a device.
+/// @param flags  cudaStreamNonBlocking: apart from the default stream.
+[[nodiscard]] inline Expected<Stream> make_stream(int device, unsigned flags = cudaStreamNonBlocking) {
+  const DeviceGuard guard(device);
+  cudaStream_t stream = nullptr;
+  return check(cudaStreamCreateWithFlags(&stream, flags), "cudaStreamCreateWithFlags").map([&] {
+    return Stream(stream);
+  });
+}
+
+/// An event of a device.
+/// @param flags  cudaEventDefault: it notes the time, which costs its stream some 3 us; cudaEventDisableTiming: it only
+///               orders, at no cost beside a copy.
+[[nodiscard]] inline Expected<Event> make_event(int device, unsigned flags) {
+  const DeviceGuard guard(device);
+  cudaEvent_t event = nullptr;
+  return check(cudaEventCreateWithFlags(&event, flags), "cudaEventCreateWithFlags").map([&] { return Event(event); });
+}
+
+/// Memory of a device, not initialised.
+[[nodiscard]] inline Expected<DeviceMemory> make_device_memory(int device, std::size_t size) {
+  const DeviceGuard guard(device);
+  void* memory = nullptr;
+  return check(cudaMalloc(&memory, size), "cudaMalloc").map([&] {
+    return DeviceMemory(static_cast<std::byte*>(memory));
+  });
+}
+
+/// Milliseconds are what CUDA says; the difference of two events of one device, which may be negative.
+[[nodiscard]] inline Expected<double> elapsed_ns(const Event& from, const Event& to) {
+  float ms = 0;
+  return check(cudaEventElapsedTime(&ms, from.get(), to.get()), "cudaEventElapsedTime").map([&] {
+    return static_cast<double>(ms) * 1e6;
+  });
+}
+
+}  // namespace tutti::cuda

@@ -1,0 +1,62 @@
+#include "runtime/cuda/kernels.hpp"
+
+namespace tutti::cuda {
+namespace {
+
+__global__ void poll(const volatile std::uint32_t* word, std::uint32_t value) {
+  while (static_cast<std::int32_t>(*word - value) < 0) {
+  }
+}
+
+__device__ std::uint64_t global_time() {
+  std::uint64_t now = 0;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+__global__ void spin(std::uint64_t ns) {
+  const std::uint64_t start = global_time();
+  while (global_time() - start < ns) {
+  }
+}
+
+/// Sums of words w[0..n): low = sum w, high = sum (n - i) w[i], both modulo 2^32 - 1. That is what Fletcher's loop
+/// comes to, and it can be added up in any order.
+__global__ void checksum(const std::uint8_t* input, std::size_t size, std::uint8_t* result) {
+  constexpr std::uint64_t kModulus = 0xffffffffU;
+  __shared__ std::uint64_t low, high;
+  if (threadIdx.x == 0) low = high = 0;
+  __syncthreads();
+  const std::size_t words = (size + 3) / 4;
+  std::uint64_t my_low = 0;
+  std::uint64_t my_high = 0;
+  for (std::size_t i = threadIdx.x; i < words; i += blockDim.x) {
+    std::uint64_t word = 0;
+    for (std::size_t byte = 0; byte < 4 && 4 * i + byte < size; ++byte)
+      word |= static_cast<std::uint64_t>(input[4 * i + byte]) << (8 * byte);
+    my_low = (my_low + word) % kModulus;
+    my_high = (my_high + (words - i) % kModulus * (word % kModulus)) % kModulus;
+  }
+  atomicAdd(reinterpret_cast<unsigned long long*>(&low), my_low);  // 1024 sums below 2^32: no overflow
+  atomicAdd(reinterpret_cast<unsigned long long*>(&high), my_high);
+  __syncthreads();
+  if (threadIdx.x < 8) {
+    const std::uint64_t sum = high % kModulus << 32 | low % kModulus;
+    result[threadIdx.x] = static_cast<std::uint8_t>(sum >> (8 * threadIdx.x));
+  }
+}
+
+}  // namespace
+
+void launch_poll(cudaStream_t stream, const std::uint32_t* word, std::uint32_t value) {
+  poll<<<1, 1, 0, stream>>>(word, value);
+}
+
+void launch_spin(cudaStream_t stream, std::uint64_t ns) { spin<<<1, 1, 0, stream>>>(ns); }
+
+void launch_checksum(cudaStream_t stream, const std::byte* input, std::size_t size, std::byte* sum) {
+  checksum<<<1, 1024, 0, stream>>>(reinterpret_cast<const std::uint8_t*>(input), size,
+                                   reinterpret_cast<std::uint8_t*>(sum));
+}
+
+}  // namespace tutti::cuda

@@ -1,0 +1,44 @@
+#pragma once
+#include <vector>
+
+#include "model/topology.hpp"
+#include "runtime/cuda/handles.hpp"
+
+namespace tutti::cuda {
+
+/// Holds a stream until a word of pinned memory has come to a value, counted round. Nothing where the host keeps time.
+[[nodiscard]] Expected<void> hold_stream(const Driver& driver, GateKind kind, cudaStream_t stream,
+                                         const std::uint32_t* word, std::uint32_t value);
+
+/// The streams of one device that carry gated work.
+///
+/// Streams that share a hardware queue wait for each other's gates, so all streams are made at once and tried, and only
+/// those are kept that do not. Most are *lent*: a batch that is armed ahead has them for itself, since nobody knows yet
+/// which batch goes first. The others are *shared* by batches that are submitted already: those run in order anyway.
+class LanePool {
+ public:
+  /// With 32 queues all of these are free of each other, and 4 queues are left for the program's own streams.
+  static constexpr std::size_t kMostLanes = 28;
+
+  /// Takes its time: every lane is warmed up and tried.
+  [[nodiscard]] static Expected<LanePool> make(int device, const Driver& driver, GateKind gate);
+
+  /// Lanes in all.
+  [[nodiscard]] std::size_t size() const { return lanes_.size(); }
+  /// Lanes that can be lent.
+  [[nodiscard]] std::size_t free() const { return free_.size(); }
+  /// @pre free() > 0
+  [[nodiscard]] cudaStream_t lend();
+  void take_back(cudaStream_t stream) { free_.push_back(stream); }
+  /// The n-th shared stream, counted round.
+  [[nodiscard]] cudaStream_t shared(std::size_t n) const { return lanes_[n % shared_].get(); }
+
+ private:
+  explicit LanePool(std::vector<Stream> lanes);
+
+  std::vector<Stream> lanes_;
+  std::size_t shared_;              // the first so many
+  std::vector<cudaStream_t> free_;  // of the others; room for all
+};
+
+}  // namespace tutti::cuda

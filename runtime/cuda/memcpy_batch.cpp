@@ -1,0 +1,389 @@
+#include "runtime/cuda/memcpy_batch.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "model/expects.hpp"
+#include "runtime/cuda/handles.hpp"
+#include "runtime/cuda/pinned_memory.hpp"
+#include "runtime/cuda/stage.hpp"
+
+namespace tutti {
+namespace cuda {
+namespace {
+
+constexpr std::size_t kCacheLine = 64;
+/// How long a run may be behind its plan before the driver is asked whether something is wrong, and how often.
+constexpr Duration kLookAfter = std::chrono::milliseconds{20};
+/// `cudaMemcpyBatchAsync` is new in this version; from 13.0 on it does not tell which copy failed.
+constexpr int kFirstVersion = 12080;
+
+/// Copies of one GPU, in one call.
+struct Copies {
+  std::vector<void*> to, from;
+  std::vector<std::size_t> sizes;
+
+  [[nodiscard]] cudaError_t enqueue([[maybe_unused]] cudaStream_t stream) {
+    if (sizes.empty()) return cudaSuccess;
+#if CUDART_VERSION >= 12080
+    cudaMemcpyAttributes attributes{};
+    attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+    std::size_t first = 0;
+#endif
+#if CUDART_VERSION >= 13000
+    return cudaMemcpyBatchAsync(to.data(), from.data(), sizes.data(), sizes.size(), &attributes, &first, 1, stream);
+#elif CUDART_VERSION >= 12080
+    std::size_t failed = 0;
+    return cudaMemcpyBatchAsync(to.data(), from.data(), sizes.data(), sizes.size(), &attributes, &first, 1, &failed,
+                                stream);
+#else
+    return cudaErrorNotSupported;
+#endif
+  }
+};
+
+/// A stream of a GPU, and the event by which others wait for all of it.
+struct Queue {
+  int device = 0;
+  Stream stream;
+  Event end;
+
+  [[nodiscard]] static Expected<Queue> make(int device) {
+    auto stream = make_stream(device);
+    if (!stream) return tl::unexpected(std::move(stream.error()));
+    return make_event(device, cudaEventDisableTiming).map([&](Event&& end) {
+      return Queue{device, *std::move(stream), std::move(end)};
+    });
+  }
+};
+/// Of one GPU: for copies and what follows them, and for kernels that follow none.
+using Queues = std::array<Queue, 2>;
+enum Role : std::size_t { kCopies, kBeside };
+
+/// A kernel behind the copies of its own part of the batch, or of another one too.
+struct Work {
+  std::uint32_t stream = 0;
+  const KernelForms* kernel = nullptr;
+  KernelLaunch launch;
+  std::optional<std::size_t> behind;
+};
+
+/// What one queue does in a batch.
+struct Part {
+  const Queue* queue;
+  Copies copies;
+  Event copied;  ///< where another part waits for them
+  std::vector<Work> kernels;
+};
+
+class MemcpyBatch;
+
+class MemcpyBackend final : public DeviceBackend {
+ public:
+  static Expected<std::unique_ptr<MemcpyBackend>> make(DeviceBackend& cuda, Stage& stage) {
+    auto made = std::unique_ptr<MemcpyBackend>(new MemcpyBackend(cuda, stage));
+    for (const VertexId gpu : stage.machine.gpus()) {
+      for (Queue& queue : made->queues_[gpu]) {
+        auto one = Queue::make(stage.device_of(gpu));
+        if (!one) return tl::unexpected(std::move(one.error()));
+        queue = *std::move(one);
+      }
+    }
+    return made;
+  }
+  ~MemcpyBackend() override { TUTTI_EXPECTS(prepared_ == 0, "batches are gone before their backend"); }
+
+  [[nodiscard]] std::string_view name() const override { return "memcpy_batch"; }
+  [[nodiscard]] bool busy() const override { return !under_way_.empty(); }
+  [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override { return cuda_->allocate(where, size); }
+  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(ExecutableBatch batch) override;
+
+ private:
+  friend class MemcpyBatch;
+
+  MemcpyBackend(DeviceBackend& cuda, Stage& stage) : cuda_(&cuda), stage_(&stage) {}
+  /// Sees what has ended, in the order of submission.
+  void look();
+
+  DeviceBackend* cuda_;
+  Stage* stage_;
+  std::map<VertexId, Queues> queues_;
+  std::vector<MemcpyBatch*> under_way_;  // oldest first; room for every prepared batch
+  std::size_t prepared_ = 0;
+  Duration free_at_{};  // when all that is known to be finished was
+};
+
+class MemcpyBatch final : public BackendBatch {
+ public:
+  static Expected<std::unique_ptr<MemcpyBatch>> make(MemcpyBackend& backend, ExecutableBatch batch) {
+    auto made = std::unique_ptr<MemcpyBatch>(new MemcpyBatch(backend, std::move(batch)));
+    if (auto ok = made->prepare(); !ok) return tl::unexpected(std::move(ok.error()));
+    return made;
+  }
+  MemcpyBatch(const MemcpyBatch&) = delete;  // the backend knows it by its address
+  MemcpyBatch& operator=(const MemcpyBatch&) = delete;
+  ~MemcpyBatch() override {
+    wait();
+    --backend_->prepared_;
+    if (stage().lost) board_.release();  // giving it back would wait for what hangs
+  }
+
+  void submit(Duration earliest) override;
+  bool poll() override {
+    backend_->look();
+    return finished_;
+  }
+  /// Spins: what is compared with shall not wait longer than it must.
+  void wait() override {
+    while (!poll()) continue;
+  }
+  [[nodiscard]] BatchResult result() const override { return result_; }
+  [[nodiscard]] Timeline measured() const override;
+
+ private:
+  friend class MemcpyBackend;
+
+  MemcpyBatch(MemcpyBackend& backend, ExecutableBatch batch) : backend_(&backend), batch_(std::move(batch)) {
+    backend_->under_way_.reserve(++backend_->prepared_);
+  }
+  Expected<void> prepare();
+  Expected<void> add(std::uint32_t stream);
+  std::size_t part_of(VertexId gpu, Role role);
+
+  void wait_for(const MemcpyBatch& before);
+  void enqueue_copies();
+  void enqueue_kernels();
+  void launch(const Work& work, cudaStream_t stream);
+  void enqueue_words();
+  void note(Error error) {
+    if (!result_.error) result_.error = std::move(error);  // the first one is told
+  }
+  void note(const Expected<void>& called) {
+    if (!called) note(called.error());
+  }
+
+  bool has_ended();
+  bool is_broken();
+  [[nodiscard]] Stage& stage() const { return *backend_->stage_; }
+  [[nodiscard]] const CommandStream& stream_of(std::uint32_t stream) const { return batch_.batch.streams()[stream]; }
+  [[nodiscard]] std::uint32_t* word(std::size_t part) const {
+    return reinterpret_cast<std::uint32_t*>(board_.data() + part * kCacheLine);
+  }
+
+  MemcpyBackend* backend_;
+  ExecutableBatch batch_;
+  std::vector<Part> parts_;
+  std::map<std::pair<VertexId, Role>, std::size_t> positions_;  // in `parts_`
+  PinnedMemory board_;                                          // [parts] a word each: the last run that it ended
+  std::uint32_t run_ = 0;
+  std::size_t seen_ = 0;  // parts that have ended, the first so many
+  bool finished_ = true;
+  Duration next_look_{};  // at what the driver says
+  BatchResult result_;
+};
+
+// ---- preparing
+
+Expected<std::unique_ptr<BackendBatch>> MemcpyBackend::prepare(ExecutableBatch batch) {
+  // It checks all that there is to be checked, and loads the kernels.
+  if (auto ok = cuda_->prepare(batch); !ok) return tl::unexpected(std::move(ok.error()));
+  fill_kernel_inputs(stage_->machine, batch);
+  auto made = MemcpyBatch::make(*this, std::move(batch));
+  if (!made) return tl::unexpected(std::move(made.error()));
+  return *std::move(made);
+}
+
+Expected<void> MemcpyBatch::prepare() {
+  for (std::uint32_t stream = 0; stream < batch_.bindings.size(); ++stream)
+    if (auto ok = add(stream); !ok) return ok;
+  auto board = PinnedMemory::make(parts_.size() * kCacheLine);
+  if (!board) return tl::unexpected(std::move(board.error()));
+  board_ = *std::move(board);
+  return {};
+}
+
+Expected<void> MemcpyBatch::add(std::uint32_t stream) {
+  const auto& [name, transfer, kernel, place] = stream_of(stream);
+  const StreamBinding& binding = batch_.bindings[stream];
+  std::optional<std::size_t> copied;
+  if (transfer) {
+    const bool from_gpu = stage().machine.vertex(transfer->from).kind == VertexKind::Gpu;
+    copied = part_of(from_gpu ? transfer->from : transfer->to, kCopies);
+    Copies& copies = parts_[*copied].copies;
+    if (transfer->size.count > 0) {
+      copies.to.push_back(binding.destination.data);
+      copies.from.push_back(binding.source.data);
+      copies.sizes.push_back(static_cast<std::size_t>(transfer->size.count));
+    }
+  }
+  if (!kernel) return {};
+  if (stage().machine.vertex(kernel->on).kind != VertexKind::Gpu)
+    return invalid_input(fmt::format("stream '{}' is host work, which is not compared", name), place);
+  const std::size_t part = part_of(kernel->on, transfer ? kCopies : kBeside);
+  Work work{stream,
+            stage().kernels.find(kernel->name),
+            {binding.kernel_input.bytes(), binding.kernel_output.bytes(), binding.parameters, kernel->time},
+            {}};
+  if (copied && *copied != part) {
+    work.behind = copied;
+    auto event = make_event(parts_[*copied].queue->device, cudaEventDisableTiming);
+    if (!event) return tl::unexpected(std::move(event.error()));
+    parts_[*copied].copied = *std::move(event);
+  }
+  parts_[part].kernels.push_back(std::move(work));
+  return {};
+}
+
+std::size_t MemcpyBatch::part_of(VertexId gpu, Role role) {
+  const auto [found, added] = positions_.try_emplace({gpu, role}, parts_.size());
+  if (added) parts_.push_back({&backend_->queues_.at(gpu)[role], {}, {}, {}});
+  return found->second;
+}
+
+// ---- submitting
+
+void MemcpyBatch::submit(Duration) {
+  TUTTI_EXPECTS(finished_, "a batch is submitted again only after it is finished");
+  backend_->look();
+  ++run_;
+  seen_ = 0;
+  finished_ = false;
+  result_ = {};
+  result_.start = stage().clock.now();
+  next_look_ = result_.start + batch_.plan.latency + kLookAfter;
+  if (stage().lost) {
+    note({ErrorCode::Machine, batch_.name + " was not run: a GPU was lost before", {}});
+  } else {
+    if (backend_->busy()) wait_for(*backend_->under_way_.back());
+    enqueue_copies();
+    enqueue_kernels();
+    enqueue_words();
+  }
+  backend_->under_way_.push_back(this);
+}
+
+void MemcpyBatch::wait_for(const MemcpyBatch& before) {
+  for (const Part& last : before.parts_) {
+    note(check(cudaSetDevice(last.queue->device), "cudaSetDevice"));
+    note(check(cudaEventRecord(last.queue->end.get(), last.queue->stream.get()), "cudaEventRecord"));
+  }
+  for (const Part& part : parts_)
+    for (const Part& last : before.parts_)
+      if (last.queue != part.queue)
+        note(check(cudaStreamWaitEvent(part.queue->stream.get(), last.queue->end.get(), 0), "cudaStreamWaitEvent"));
+}
+
+void MemcpyBatch::enqueue_copies() {
+  for (Part& part : parts_) {
+    note(check(cudaSetDevice(part.queue->device), "cudaSetDevice"));
+    note(check(part.copies.enqueue(part.queue->stream.get()), "cudaMemcpyBatchAsync"));
+    if (part.copied) note(check(cudaEventRecord(part.copied.get(), part.queue->stream.get()), "cudaEventRecord"));
+  }
+}
+
+void MemcpyBatch::enqueue_kernels() {
+  for (const Part& part : parts_) {
+    if (part.kernels.empty()) continue;
+    note(check(cudaSetDevice(part.queue->device), "cudaSetDevice"));
+    for (const Work& work : part.kernels) {
+      if (work.behind)
+        note(check(cudaStreamWaitEvent(part.queue->stream.get(), parts_[*work.behind].copied.get(), 0),
+                   "cudaStreamWaitEvent"));
+      launch(work, part.queue->stream.get());
+    }
+  }
+}
+
+void MemcpyBatch::launch(const Work& work, cudaStream_t stream) {
+  const auto fail = [&](std::string_view what) { note(kernel_failed(stream_of(work.stream), what)); };
+  try {
+    work.kernel->device(work.launch, stream);
+  } catch (const std::exception& exception) {
+    fail(exception.what());
+  } catch (...) {
+    fail("it threw something that is no std::exception");
+  }
+  if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) fail(cudaGetErrorString(status));
+}
+
+void MemcpyBatch::enqueue_words() {
+  for (std::size_t part = 0; part < parts_.size(); ++part)
+    note(check(stage().driver.write_value(parts_[part].queue->stream.get(), reinterpret_cast<CUdeviceptr>(word(part)),
+                                          run_, CU_STREAM_WRITE_VALUE_DEFAULT),
+               "cuStreamWriteValue32"));
+}
+
+// ---- what becomes of it
+
+void MemcpyBackend::look() {
+  while (!under_way_.empty() && under_way_.front()->has_ended()) {
+    MemcpyBatch& batch = *under_way_.front();
+    batch.result_.start = std::max(batch.result_.start, free_at_);
+    batch.result_.finish = free_at_ = std::max(stage_->clock.now(), batch.result_.start);
+    batch.finished_ = true;
+    under_way_.erase(under_way_.begin());
+  }
+}
+
+bool MemcpyBatch::has_ended() {
+  const auto ended = [&](std::size_t part) {
+    return std::atomic_ref(*word(part)).load(std::memory_order_acquire) == run_;
+  };
+  while (seen_ < parts_.size() && ended(seen_)) ++seen_;
+  return seen_ == parts_.size() || stage().lost || is_broken();
+}
+
+/// Behind its plan: whether a queue reports a fault, or all of them are done and a word is missing.
+bool MemcpyBatch::is_broken() {
+  const Duration now = stage().clock.now();
+  if (now < next_look_) return false;
+  next_look_ = now + kLookAfter;
+  for (const Part& part : parts_) {
+    const cudaError_t status = cudaStreamQuery(part.queue->stream.get());
+    if (status == cudaErrorNotReady) return false;
+    if (status == cudaSuccess) continue;
+    stage().lost = true;
+    note(check(status, batch_.name + ", cudaStreamQuery"));
+    return true;
+  }
+  return true;
+}
+
+Timeline MemcpyBatch::measured() const {
+  Timeline timeline = batch_.plan;
+  timeline.latency = result_.finish - result_.start;
+  for (std::uint32_t s = 0; s < timeline.streams.size(); ++s) {
+    auto& [name, transfer, kernel, gate] = timeline.streams[s];
+    gate = {};
+    if (transfer) {
+      const Segment whole{{}, timeline.latency, stream_of(s).transfer->size, RateSource::Graph};
+      transfer = TransferInterval{transfer->path, whole.start, whole.end, {whole}};
+    }
+    if (kernel) kernel = KernelInterval{kernel->on, {}, timeline.latency};
+  }
+  return timeline;
+}
+
+}  // namespace
+}  // namespace cuda
+
+Expected<std::unique_ptr<DeviceBackend>> make_memcpy_batch_backend(DeviceBackend& backend) {
+  if (CUDART_VERSION < cuda::kFirstVersion)
+    return machine_trouble(
+        fmt::format("cudaMemcpyBatchAsync is there from CUDA 12.8 on, and this program is built with {}.{}; build it "
+                    "with a newer toolkit",
+                    CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10));
+  cuda::Stage* stage = cuda::stage_of(backend);
+  if (stage == nullptr)
+    return invalid_input(fmt::format(
+        "cudaMemcpyBatchAsync needs GPUs, and the {} backend has none; give --backend cuda", backend.name()));
+  auto made = cuda::MemcpyBackend::make(backend, *stage);
+  if (!made) return tl::unexpected(std::move(made.error()));
+  return *std::move(made);
+}
+
+}  // namespace tutti

@@ -1,0 +1,23 @@
+#pragma once
+#include <memory>
+
+#include "runtime/backend.hpp"
+
+namespace tutti {
+
+/// The GPUs of a CUDA backend, driven the plain way, to compare with: a batch is one `cudaMemcpyBatchAsync` a GPU with
+/// all its transfers, and its kernels behind them. No plan, no gates, nothing ahead of its submission.
+///
+/// A transfer between GPUs is in the call of its source. Kernels of streams without a transfer have a queue of their
+/// own, since nothing makes them wait for the copies. A batch starts when the one before it has ended on all GPUs,
+/// which the GPUs sort out among themselves. A run begins before the first call and ends when whoever waits sees the
+/// words that the queues write last; what happened between is not known: `measured` gives each transfer and kernel the
+/// whole run, and kernels that take too long are not counted.
+///
+/// @param backend  made by `make_cuda_backend`; its memory is used. It outlives this one, and has no batch armed or
+///                 under way while one of this one is prepared or runs.
+/// @errors InvalidInput: it is another backend. Machine: this program is built without CUDA, or one below 12.8. Its
+///         `prepare` as that of `backend`, and InvalidInput: host work.
+[[nodiscard]] Expected<std::unique_ptr<DeviceBackend>> make_memcpy_batch_backend(DeviceBackend& backend);
+
+}  // namespace tutti

@@ -1,0 +1,35 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/cuda/sysfs.hpp"
+
+namespace tutti::cuda {
+
+/// The management library that comes with the driver. It is opened at run time: the toolkit has neither its header nor
+/// the library.
+class Nvml {
+ public:
+  /// Nothing where the driver came without it, or it does not work.
+  [[nodiscard]] static std::optional<Nvml> open();
+
+  /// What the following say is nothing, or false, where the library does not know the GPU or the question.
+  [[nodiscard]] std::optional<Bytes> free_memory(const std::string& bus_id) const;
+  [[nodiscard]] std::optional<PcieLink> link(const std::string& bus_id, LinkState state) const;
+  /// Whether copies from one GPU to the other can go over NVLink.
+  [[nodiscard]] bool nvlink(const std::string& from, const std::string& to) const;
+
+ private:
+  struct Close {
+    void operator()(void* library) const;
+  };
+
+  explicit Nvml(void* library) : library_(library) {}
+  /// Null where there is no such GPU.
+  [[nodiscard]] void* device(const std::string& bus_id) const;
+
+  std::unique_ptr<void, Close> library_;
+};
+
+}  // namespace tutti::cuda

@@ -1,0 +1,68 @@
+#include "runtime/cuda/pinned_memory.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+#include <hwloc.h>
+#include <sys/mman.h>
+
+#include "model/units.hpp"
+
+namespace tutti::cuda {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+struct DestroyTopology {
+  void operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
+};
+
+/// Asks for the pages of a range to come from one node. Where the host cannot do that, it decides itself.
+void bind(void* data, std::size_t size, int node) {
+  if (node < 0) return;
+  hwloc_topology_t raw = nullptr;
+  if (hwloc_topology_init(&raw) != 0) return;
+  const std::unique_ptr<hwloc_topology, DestroyTopology> topology(raw);
+  if (hwloc_topology_load(raw) != 0) return;
+  const hwloc_obj_t found = hwloc_get_numanode_obj_by_os_index(raw, static_cast<unsigned>(node));
+  if (found != nullptr)
+    hwloc_set_area_membind(raw, data, size, found->nodeset, HWLOC_MEMBIND_BIND, HWLOC_MEMBIND_BYNODESET);
+}
+
+/// Makes every page real, which also zeroes it.
+void touch(std::byte* data, std::size_t size) {
+  for (std::size_t at = 0; at < size; at += kPage) *static_cast<volatile std::byte*>(data + at) = std::byte{0};
+}
+
+}  // namespace
+
+Expected<PinnedMemory> PinnedMemory::make(std::size_t size, int numa_node) {
+  const std::size_t page = size >= kHugePage ? kHugePage : kPage;
+  const std::size_t mapped = (std::max<std::size_t>(size, 1) + page - 1) / page * page;
+  void* data = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED)
+    return machine_trouble(
+        fmt::format("the host has no {} left for a buffer", to_string(Bytes{static_cast<std::int64_t>(size)})));
+  PinnedMemory memory;
+  memory.data_ = static_cast<std::byte*>(data);
+  memory.size_ = mapped;
+  if (page == kHugePage) madvise(data, mapped, MADV_HUGEPAGE);  // small pages do as well
+  bind(data, mapped, numa_node);
+  touch(memory.data_, mapped);
+  const auto status = cudaHostRegister(data, mapped, cudaHostRegisterPortable | cudaHostRegisterMapped);
+  if (auto ok = check(status, "cudaHostRegister"); !ok) {
+    munmap(std::exchange(memory.data_, nullptr), mapped);
+    return tl::unexpected(std::move(ok.error()));
+  }
+  return memory;
+}
+
+PinnedMemory::~PinnedMemory() {
+  if (data_ == nullptr) return;
+  static_cast<void>(cudaHostUnregister(data_));
+  munmap(data_, size_);
+}
+
+}  // namespace tutti::cuda

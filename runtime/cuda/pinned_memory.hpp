@@ -1,0 +1,37 @@
+#pragma once
+#include <cstddef>
+#include <utility>
+
+#include "runtime/cuda/status.hpp"
+
+namespace tutti::cuda {
+
+/// Host memory that never moves, that every GPU reaches at the same address, in huge pages where the host has them: its
+/// pinning then takes half the time. Zeroed. Move-only; unpins and frees when it goes.
+class PinnedMemory {
+ public:
+  PinnedMemory() = default;
+  PinnedMemory(PinnedMemory&& other) noexcept { *this = std::move(other); }
+  PinnedMemory& operator=(PinnedMemory&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  PinnedMemory(const PinnedMemory&) = delete;  // pinned memory is scarce
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+  ~PinnedMemory();
+
+  /// @param numa_node  the system's number of the NUMA node that it lies on; below 0, or unknown to it: wherever.
+  /// @errors Machine: the host has not so much, or refuses to pin it.
+  [[nodiscard]] static Expected<PinnedMemory> make(std::size_t size, int numa_node = -1);
+
+  [[nodiscard]] std::byte* data() const { return data_; }
+  /// Lets go of the memory without giving it back: for a driver that hangs.
+  std::byte* release() { return std::exchange(data_, nullptr); }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;  // as mapped
+};
+
+}  // namespace tutti::cuda

@@ -1,0 +1,11 @@
+#pragma once
+#include "runtime/backend.hpp"
+
+namespace tutti {
+
+/// What a single `cudaMemcpyAsync` takes, between two events on a stream of its own: what our copies are measured by.
+/// @param from, to  buffers of a backend made by `make_cuda_backend`, of one size, at least one of them on a GPU.
+/// @errors Machine: the driver's refusal, a build without CUDA.
+[[nodiscard]] Expected<Duration> time_plain_copy(const BufferView& from, const BufferView& to);
+
+}  // namespace tutti

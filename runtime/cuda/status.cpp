@@ -1,0 +1,74 @@
+#include "runtime/cuda/status.hpp"
+
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+namespace tutti::cuda {
+namespace {
+
+/// The path from the root of the project: compilers are given others.
+std::string_view path_of(std::string_view file) {
+  const std::size_t folder = file.rfind("runtime/cuda/");
+  return folder == std::string_view::npos ? file : file.substr(folder);
+}
+
+std::string device_text() {
+  int device = 0;
+  char bus_id[32] = "";
+  if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, device) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    return "";
+  }
+  return fmt::format(" on GPU {}", bus_id);
+}
+
+template <class Function>
+Expected<void> look_up(const char* name, Function& function) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  if (auto ok = check(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result), name); !ok)
+    return ok;
+  if (result != cudaDriverEntryPointSuccess || found == nullptr)
+    return machine_trouble(
+        fmt::format("the GPU driver has no {}; install a driver that is made for CUDA 12 or later", name));
+  function = reinterpret_cast<Function>(found);
+  return {};
+}
+
+std::string name_of(CUresult status) {
+  CUresult (*get_name)(CUresult, const char**) = nullptr;
+  const char* name = nullptr;
+  if (look_up("cuGetErrorName", get_name) && get_name(status, &name) == CUDA_SUCCESS) return name;
+  return fmt::format("CUresult {}", static_cast<int>(status));
+}
+
+}  // namespace
+
+Error failure(std::string_view call, std::string_view name, std::string_view words, const std::source_location& place) {
+  return {ErrorCode::Machine,
+          fmt::format("{} failed{} ({}:{}): {}, {}", call, device_text(), path_of(place.file_name()), place.line(),
+                      name, words),
+          {}};
+}
+
+Expected<void> check(CUresult status, std::string_view call, std::source_location place) {
+  if (status == CUDA_SUCCESS) return {};
+  return tl::unexpected(failure(call, name_of(status), "the driver refused it", place));
+}
+
+void set_environment() {
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+}
+
+Expected<Driver> find_driver() {
+  Driver driver{};
+  if (auto ok = look_up("cuStreamWaitValue32", driver.wait_value); !ok) return tl::unexpected(ok.error());
+  if (auto ok = look_up("cuStreamWriteValue32", driver.write_value); !ok) return tl::unexpected(ok.error());
+  if (auto ok = look_up("cuDeviceGet", driver.device); !ok) return tl::unexpected(ok.error());
+  if (auto ok = look_up("cuDeviceGetAttribute", driver.device_attribute); !ok) return tl::unexpected(ok.error());
+  return driver;
+}
+
+}  // namespace tutti::cuda

@@ -1,0 +1,46 @@
+#pragma once
+#include <source_location>
+#include <string_view>
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include "model/error.hpp"
+
+namespace tutti::cuda {
+
+/// The error that a failed call ends in: the call, the place in the sources, the device and the driver's own words.
+[[nodiscard]] Error failure(std::string_view call, std::string_view name, std::string_view words,
+                            const std::source_location& place);
+
+/// A status of the CUDA runtime as a value. Clears the error that the runtime remembers.
+/// @errors Machine: the call failed.
+[[nodiscard]] inline Expected<void> check(cudaError_t status, std::string_view call,
+                                          const std::source_location place = std::source_location::current()) {
+  if (status == cudaSuccess) return {};
+  static_cast<void>(cudaGetLastError());
+  return tl::unexpected(failure(call, cudaGetErrorName(status), cudaGetErrorString(status), place));
+}
+
+/// The same for the CUDA driver.
+[[nodiscard]] Expected<void> check(CUresult status, std::string_view call,
+                                   std::source_location place = std::source_location::current());
+
+/// Sets what the driver reads from the environment before the first call: as many hardware queues as there
+/// can be, and kernels loaded at once, since loading them later would wait for closed gates. What the user has set
+/// stays.
+void set_environment();
+
+/// The functions of the driver that the runtime does not wrap. They are looked up in the driver that is installed, so
+/// that a program built with CUDA starts without one.
+struct Driver {
+  CUresult (*wait_value)(CUstream, CUdeviceptr, cuuint32_t, unsigned);
+  CUresult (*write_value)(CUstream, CUdeviceptr, cuuint32_t, unsigned);
+  CUresult (*device)(CUdevice*, int);
+  CUresult (*device_attribute)(int*, CUdevice_attribute, CUdevice);
+};
+
+/// @errors Machine: no driver, or one that is older than these functions.
+[[nodiscard]] Expected<Driver> find_driver();
+
+}  // namespace tutti::cuda

@@ -1,0 +1,151 @@
+// What is got ready when: who runs a batch arms the one behind it, who waits for a release the first batch behind that.
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/runtime/task_runs.hpp"
+
+namespace tutti {
+namespace {
+
+using test::first_jobs;
+using test::Station;
+using Log = std::vector<std::string>;
+
+/// A batch that writes down what is asked of it, and whose kernels take too long.
+class WatchedBatch final : public BackendBatch {
+ public:
+  WatchedBatch(std::unique_ptr<BackendBatch> batch, std::string name, Log& log)
+      : batch_(std::move(batch)), name_(std::move(name)), log_(log) {}
+
+  void arm() override {
+    log_.push_back("arm " + name_);
+    batch_->arm();
+  }
+  void submit(Duration earliest) override {
+    log_.push_back("submit " + name_);
+    batch_->submit(earliest);
+  }
+  bool poll() override { return batch_->poll(); }
+  void wait() override {
+    log_.push_back("wait " + name_);
+    batch_->wait();
+  }
+  [[nodiscard]] BatchResult result() const override {
+    BatchResult result = batch_->result();
+    result.overruns = 2;
+    return result;
+  }
+  [[nodiscard]] Timeline measured() const override { return batch_->measured(); }
+
+ private:
+  std::unique_ptr<BackendBatch> batch_;
+  std::string name_;
+  Log& log_;
+};
+
+class WatchedBackend final : public DeviceBackend {
+ public:
+  explicit WatchedBackend(DeviceBackend& backend) : backend_(backend) {}
+
+  [[nodiscard]] std::string_view name() const override { return "watched"; }
+  [[nodiscard]] bool busy() const override { return backend_.busy(); }
+  [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
+    return backend_.allocate(where, size);
+  }
+  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(ExecutableBatch batch) override {
+    std::string name = batch.name;
+    return backend_.prepare(std::move(batch)).map([&](auto&& prepared) -> std::unique_ptr<BackendBatch> {
+      return std::make_unique<WatchedBatch>(std::move(prepared), std::move(name), log);
+    });
+  }
+
+  Log log;
+
+ private:
+  DeviceBackend& backend_;
+};
+
+/// Time that passes by itself, and at once for whoever waits.
+class HastyClock final : public Clock {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "hasty"; }
+  [[nodiscard]] Duration now() const override { return now_; }
+  void wait_until(Duration at) override {
+    now_ = std::max(now_, at);
+    ++waits;
+  }
+  [[nodiscard]] bool runs_by_itself() const override { return true; }
+
+  int waits = 0;
+
+ private:
+  Duration now_{};
+};
+
+/// The small machine, watched.
+struct Watched {
+  Task task(std::string name, std::int64_t period, std::size_t batches, std::int64_t offset = 0) {
+    Task task = test::with_offset(test::task(std::move(name), 0, period), offset);
+    task.declared_wcet.reset();
+    for (std::size_t i = 0; i < batches; ++i)
+      task.steps.emplace_back(station.batch({test::kernel_stream("s", station.at("gpu0"), "spin", 10)}));
+    return task;
+  }
+
+  RunRecord run(std::vector<Task> tasks, std::uint64_t jobs) {
+    const TaskSet set{station.machine, Policy::Edf, std::move(tasks)};
+    const AdmittedTaskSet admitted = test::admit(set);
+    std::vector<PatternProgram> programs;
+    for (const Task& task : set.tasks) programs.emplace_back(station.machine, task, 1);
+    std::vector<TaskProgram*> table;
+    for (PatternProgram& program : programs) table.push_back(&program);
+    Executor executor(station.machine, planners().front(), backend, *station.clock);
+    return run_tasks(executor, admitted, table, first_jobs(jobs)).value();
+  }
+
+  Station station{std::make_unique<HastyClock>()};
+  WatchedBackend backend{*station.backend};
+};
+
+// The job's second batch is armed while its first one runs; the next job's first one while the run waits for it.
+TEST(Arming, IsOneBatchAhead) {
+  Watched watched;
+  watched.run({watched.task("t", 1000, 2)}, 2);
+  const Log job{"submit batch 1 of task 't'", "arm batch 2 of task 't'", "wait batch 1 of task 't'",
+                "submit batch 2 of task 't'", "wait batch 2 of task 't'"};
+  Log expected = job;
+  expected.emplace_back("arm batch 1 of task 't'");
+  expected.insert(expected.end(), job.begin(), job.end());
+  EXPECT_EQ(watched.backend.log, expected);
+}
+
+// a arrives at 0 and 1000, b at 600: while the run waits, b is armed first, a behind it.
+TEST(Arming, IsForTheJobThatIsReleasedNext) {
+  Watched watched;
+  watched.run({watched.task("a", 1000, 1), watched.task("b", 1000, 1, 600)}, 3);
+  Log armed;
+  for (const std::string& line : watched.backend.log)
+    if (line.starts_with("arm")) armed.push_back(line);
+  EXPECT_EQ(armed, (Log{"arm batch 1 of task 'b'", "arm batch 1 of task 'a'"}));
+}
+
+// The second job comes in a second. Until then the run wakes up 20 times, every 50 ms, to see whether it is
+// interrupted.
+TEST(Arming, IsDoneOnceHoweverLongTheWait) {
+  Watched watched;
+  watched.run({watched.task("t", 1'000'000'000, 1)}, 2);
+  EXPECT_GE(static_cast<const HastyClock&>(*watched.station.clock).waits, 20);
+  EXPECT_EQ(std::count(watched.backend.log.begin(), watched.backend.log.end(), "arm batch 1 of task 't'"), 1);
+}
+
+// Two kernels in each batch took too long: four a job.
+TEST(Overruns, OfAJobAreThoseOfItsBatches) {
+  Watched watched;
+  for (const JobRecord& job : watched.run({watched.task("t", 1000, 2)}, 3).jobs) EXPECT_EQ(job.overruns, 4);
+}
+
+}  // namespace
+}  // namespace tutti

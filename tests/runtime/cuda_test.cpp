@@ -1,0 +1,376 @@
+// What real GPUs owe beyond the conformance suite.
+#include <array>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "tests/runtime/device_kernels.hpp"
+#include "tests/runtime/small_machine.hpp"
+
+namespace tutti {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using test::bound;
+using test::copy_stream;
+using test::kernel_stream;
+using test::pattern;
+using test::Station;
+
+/// GPUs behind links as fast as real ones, peers by pairs.
+Topology real_machine() {
+  return test::make_machine(R"(  vertices:
+    mem0: {kind: memory}
+    cpu0: {kind: cpu}
+    hub0: {kind: hub}
+    gpu0: {kind: gpu}
+    gpu1: {kind: gpu}
+  links:
+    - {from: mem0, to: cpu0, bandwidth: 200 GB/s, back: 150 GB/s}
+    - {from: cpu0, to: hub0, bandwidth: 200 GB/s, back: 150 GB/s}
+    - {from: hub0, to: gpu0, bandwidth: 50 GB/s, back: 50 GB/s}
+    - {from: hub0, to: gpu1, bandwidth: 50 GB/s, back: 50 GB/s}
+  peer_access: none
+  setup: {batch: 10 us}
+  staging: {chunk: 1 MiB}
+)");
+}
+
+class Cuda : public testing::Test {
+ protected:
+  Cuda() : station(std::make_unique<RealClock>(), test::make_cuda<GateKind::MemoryWait>, real_machine()) {}
+
+  void add(std::string name, DeviceKernel kernel) {
+    ASSERT_TRUE(station.kernels
+                    .add(
+                        std::move(name), [](const KernelLaunch&) {}, std::move(kernel))
+                    .has_value());
+  }
+
+  std::string refusal_of(DeviceKernel kernel) {
+    add("users", std::move(kernel));
+    const auto refused =
+        station.executor.prepare(station.batch({kernel_stream("s", station.at("gpu0"), "users")}), {{}});
+    if (refused) return "";
+    EXPECT_EQ(refused.error().code, ErrorCode::Kernel);
+    return refused.error().message;
+  }
+
+  Station station;
+};
+
+// ---- gates and queues
+
+// 40 batches of two streams each would need 80 queues, of which there are 32: some of them stay unarmed, and all run,
+// also where the one that was armed last is issued first.
+TEST_F(Cuda, MoreBatchesThanQueuesRunInTheOrderOfIssue) {
+  std::vector<PreparedBatch> batches;
+  const Buffer source = station.allocate(station.at("gpu0"), 4096),
+               destination = station.allocate(station.at("mem0"), 4096);
+  for (int i = 0; i < 40; ++i)
+    batches.push_back(station.prepare({kernel_stream("a", station.at("gpu0"), "spin", 1000),
+                                       copy_stream("b", station.at("gpu0"), station.at("mem0"), 4096)},
+                                      {{}, bound(source.view(), destination.view())}));
+  for (PreparedBatch& batch : batches) station.executor.arm(batch);
+  for (std::size_t i = batches.size(); i-- > 0;) ASSERT_TRUE(batchOpAsync(station.executor, batches[i]).has_value());
+  Duration last = Duration::max();
+  for (PreparedBatch& batch : batches) {
+    const auto result = batchOpSynchronize(station.executor, batch);
+    ASSERT_TRUE(result.has_value()) << result.error().text();
+    EXPECT_LE(result->finish, last);
+    last = result->start;
+  }
+}
+
+// Host work in a GPU's queue, behind a gate that opens first though it was closed last.
+TEST_F(Cuda, HostWorkDoesNotWaitForOtherGates) {
+  std::vector<PreparedBatch> batches;
+  for (int i = 0; i < 4; ++i)
+    batches.push_back(station.prepare({kernel_stream("a", station.at("cpu0"), "checksum", 1000)}, {{}}));
+  for (PreparedBatch& batch : batches) station.executor.arm(batch);
+  for (std::size_t i = batches.size(); i-- > 0;) station.expect_fine(batchOp(station.executor, batches[i]));
+}
+
+/// Bytes that go up to gpu0 as streams of their own, one behind the other in both buffers.
+struct Pieces {
+  Pieces(Station& station, std::int64_t count, std::int64_t size)
+      : sent(pattern(static_cast<std::size_t>(count * size), 5)),
+        source(station.allocate(station.at("mem0"), sent.size())),
+        destination(station.allocate(station.at("gpu0"), sent.size())) {
+    station.write(source.view(), sent);
+    for (std::int64_t i = 0; i < count; ++i) {
+      streams.push_back(copy_stream("s" + std::to_string(i), station.at("mem0"), station.at("gpu0"), size));
+      bindings.push_back(
+          bound(test::part_of(source.view(), i * size, size), test::part_of(destination.view(), i * size, size)));
+    }
+  }
+
+  std::vector<std::byte> sent;
+  Buffer source, destination;
+  std::vector<CommandStream> streams;
+  std::vector<StreamBinding> bindings;
+};
+
+// 64 streams of one direction, kept apart: more than any device has queues.
+TEST_F(Cuda, MoreStreamsThanQueues) {
+  const Pieces pieces(station, 64, 4096);
+  const auto apart = BatchOperation::make(station.machine, pieces.streams, false);
+  ASSERT_TRUE(apart.has_value());
+  auto batch = station.executor.prepare(*apart, pieces.bindings);
+  ASSERT_TRUE(batch.has_value()) << batch.error().text();
+  for (int run = 0; run < 3; ++run) station.run(*batch);
+  EXPECT_EQ(station.read(pieces.destination.view()), pieces.sent);
+}
+
+// 400 transfers of one chain are more operations than a queue takes ahead: the rest follows while the batch runs.
+TEST_F(Cuda, LongChainsAreEnqueuedWhileTheyRun) {
+  const Pieces pieces(station, 400, 512);
+  auto batch = station.prepare(pieces.streams, pieces.bindings);
+  for (int run = 0; run < 3; ++run) {
+    station.executor.arm(batch);
+    station.run(batch);
+  }
+  EXPECT_EQ(station.read(pieces.destination.view()), pieces.sent);
+}
+
+TEST_F(Cuda, ArmedBatchesMoveNothingUntilTheyAreIssued) {
+  const Buffer source = station.allocate(station.at("mem0"), 4096);
+  const Buffer destination = station.allocate(station.at("mem0"), 4096);
+  const Buffer device = station.allocate(station.at("gpu0"), 4096);
+  auto batch = station.copying(device.view(), destination.view());
+  station.write(device.view(), pattern(4096, 1));
+  station.executor.arm(batch);
+  std::this_thread::sleep_for(milliseconds(5));
+  EXPECT_EQ(station.read(destination.view()), std::vector<std::byte>(4096));
+  station.run(batch);
+  EXPECT_EQ(station.read(destination.view()), pattern(4096, 1));
+}
+
+TEST_F(Cuda, AnArmedBatchThatGoesHasRunThrough) {
+  const Buffer destination = station.allocate(station.at("mem0"), 4096);
+  const Buffer device = station.allocate(station.at("gpu0"), 4096);
+  station.write(device.view(), pattern(4096, 2));
+  {
+    auto batch = station.copying(device.view(), destination.view());
+    station.executor.arm(batch);
+  }
+  EXPECT_EQ(station.read(destination.view()), pattern(4096, 2));
+}
+
+TEST_F(Cuda, NothingIsMadeWhileABatchIsArmed) {
+  const Buffer destination = station.allocate(station.at("mem0"), 4096);
+  const Buffer device = station.allocate(station.at("gpu0"), 4096);
+  auto batch = station.copying(device.view(), destination.view());
+  Buffer given_back = station.allocate(station.at("gpu0"), 4096);
+  station.executor.arm(batch);
+  for (const char* where : {"mem0", "gpu0"}) {
+    const auto refused = station.backend->allocate(station.at(where), Bytes{1});
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_NE(refused.error().message.find("a batch is armed"), std::string::npos) << refused.error().message;
+  }
+  given_back = Buffer();  // kept until gates are open: the driver would wait
+  station.run(batch);
+  EXPECT_TRUE(station.backend->allocate(station.at("gpu0"), Bytes{1}).has_value());
+}
+
+// Streams start at their planned offsets: b, of 1 MB at 50 GB/s, needs 20 us; a 10 times as long. They end together.
+TEST_F(Cuda, StreamsStartWhenPlanned) {
+  const Buffer source = station.allocate(station.at("mem0"), 10'000'000);
+  const Buffer a = station.allocate(station.at("gpu0"), 10'000'000),
+               b = station.allocate(station.at("gpu1"), 1'000'000);
+  auto batch = station.prepare({copy_stream("a", station.at("mem0"), station.at("gpu0"), 10'000'000),
+                                copy_stream("b", station.at("mem0"), station.at("gpu1"), 1'000'000)},
+                               {bound(source.view(), a.view()), bound(source.view(), b.view())});
+  station.run(batch);
+  station.run(batch);
+  const Timeline measured = batch.measured();
+  EXPECT_FALSE(find_violation(station.machine,
+                              station.batch({copy_stream("a", station.at("mem0"), station.at("gpu0"), 10'000'000),
+                                             copy_stream("b", station.at("mem0"), station.at("gpu1"), 1'000'000)}),
+                              measured));
+  const Duration planned = batch.plan().streams[1].start() - batch.plan().streams[0].start();
+  EXPECT_GE(measured.streams[1].start() - measured.streams[0].start(), planned - microseconds(100));
+}
+
+TEST_F(Cuda, EveryWayToWaitEnds) {
+  for (const Waiting waiting : {Waiting::Spin, Waiting::Yield, Waiting::Block}) {
+    CudaOptions options = test::host_gpus(station.machine);
+    options.waiting = waiting;
+    auto backend = make_cuda_backend(station.machine, station.kernels, *station.clock, options);
+    ASSERT_TRUE(backend.has_value()) << backend.error().text();
+    Executor executor(station.machine, planners().front(), **backend, *station.clock);
+    auto batch = executor.prepare(station.batch({kernel_stream("s", station.at("gpu0"), "spin", 2'000'000)}), {{}});
+    ASSERT_TRUE(batch.has_value());
+    for (int run = 0; run < 3; ++run) {
+      const auto result = batchOp(executor, *batch);
+      ASSERT_TRUE(result.has_value());
+      EXPECT_GE(result->finish - result->start, milliseconds(2));
+    }
+  }
+}
+
+// ---- kernels
+
+TEST_F(Cuda, BuiltInKernelsComputeWhatTheHostDoes) {
+  for (const std::size_t size : {0U, 1U, 3U, 4U, 1000U, 1'000'003U}) {
+    const auto bytes = pattern(size, size);
+    const Buffer source = station.allocate(station.at("mem0"), size),
+                 input = station.allocate(station.at("gpu0"), size);
+    const Buffer sum = station.allocate(station.at("gpu0"), 8);
+    station.write(source.view(), bytes);
+    auto stream = copy_stream("s", station.at("mem0"), station.at("gpu0"), static_cast<std::int64_t>(size));
+    stream.kernel = Kernel{station.at("gpu0"), microseconds(100), milliseconds(100), "checksum"};
+    auto batch = station.prepare({stream}, {{source.view(), input.view(), {}, sum.view(), {}}});
+    station.run(batch);
+    std::array<std::byte, 8> expected{};
+    station.kernels.find("checksum")->host({bytes, expected, {}, {}});
+    EXPECT_EQ(station.read(sum.view()), std::vector<std::byte>(expected.begin(), expected.end())) << size;
+  }
+}
+
+TEST_F(Cuda, KernelsThatTakeLongerThanDeclaredAreCounted) {
+  add("slow", test::device_slow());
+  auto batch = station.prepare({kernel_stream("fine", station.at("gpu0"), "spin", 100'000),
+                                kernel_stream("slow", station.at("gpu1"), "slow", 100'000)},
+                               {{}, {}});
+  const auto result = batchOp(station.executor, batch);
+  ASSERT_TRUE(result.has_value());
+  const Duration slow = batch.measured().streams[1].kernel->end - batch.measured().streams[1].kernel->start;
+  EXPECT_GE(slow, microseconds(299));
+  EXPECT_GE(result->overruns, 1);
+}
+
+TEST_F(Cuda, CallablesThatDoMoreThanEnqueueAreFound) {
+  for (const auto& [name, kernel] : {std::pair("allocates", test::device_allocates()),
+                                     {"waits", test::device_waits()},
+                                     {"default", test::device_uses_default_stream()},
+                                     {"pins", test::device_pins()}}) {
+    add(name, kernel);
+    const auto refused = station.executor.prepare(station.batch({kernel_stream("s", station.at("gpu0"), name)}), {{}});
+    ASSERT_FALSE(refused.has_value()) << name;
+    EXPECT_EQ(refused.error().code, ErrorCode::Kernel);
+    EXPECT_EQ(refused.error().message.find("kernel '" + std::string(name) + "' of stream 's' does more than enqueue"),
+              0U)
+        << refused.error().message;
+  }
+}
+
+TEST_F(Cuda, ACallableThatDoesNotReturnIsNamed) {
+  const std::string message = refusal_of([](const KernelLaunch&, DeviceStream) {
+    for (;;) std::this_thread::sleep_for(milliseconds(100));
+  });
+  EXPECT_EQ(message,
+            "kernel 'users' of stream 's' has not returned within 5 s of its dry run; it must enqueue its work "
+            "and return");
+}
+
+TEST_F(Cuda, HostKernelsWithoutAFormForGpusAreRefused) {
+  EXPECT_EQ(station.refusal({kernel_stream("s", station.at("gpu0"), "host_only")}, {{}}).find("stream 's' wants"), 0U);
+  add("host_only", {});
+  EXPECT_EQ(station.refusal({kernel_stream("s", station.at("gpu0"), "host_only")}, {{}}),
+            "kernel 'host_only' of stream 's' has no form for GPUs; add one to the kernel, or let it run on a cpu");
+}
+
+// ---- faults; each in a process of its own, since the GPU is lost to it
+
+/// Runs one kernel, prints what its batch and the one after it end in, and leaves in order.
+void run_broken(DeviceKernel kernel) {
+  bool fine = false;
+  {
+    Station station(std::make_unique<RealClock>(), test::make_cuda<GateKind::MemoryWait>, real_machine());
+    static_cast<void>(station.kernels.add(
+        "broken", [](const KernelLaunch&) {}, std::move(kernel)));
+    const Buffer input = station.allocate(station.at("gpu0"), 64);
+    auto broken = station.executor.prepare(station.batch({kernel_stream("s", station.at("gpu0"), "broken")}),
+                                           {{{}, {}, input.view(), {}, {}}}, "batch 7");
+    auto after = station.prepare({kernel_stream("t", station.at("gpu1"), "spin")}, {{}});
+    const auto result = batchOp(station.executor, *broken);
+    const auto next = batchOp(station.executor, after);
+    std::fprintf(stderr, "%s | %s\n", result ? "fine" : result.error().message.c_str(),
+                 next ? "fine" : next.error().message.c_str());
+    fine = result.has_value();
+  }
+  std::exit(fine ? 0 : 3);
+}
+
+TEST(CudaDeathTest, AFaultIsToldWithTheBatchAndTheKernel) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      run_broken(test::device_fault()), testing::ExitedWithCode(3),
+      "batch 7: kernel 'broken' of stream 's' has broken the GPU: cudaErrorIllegalAddress.* | .*a GPU was lost");
+}
+
+TEST(CudaDeathTest, AKernelThatHangsIsGivenUpAndNamed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(run_broken(test::device_hang()), testing::ExitedWithCode(3),
+              "batch 7: kernel 'broken' of stream 's' has not returned within .* | .*a GPU was lost");
+}
+
+// ---- machine and host
+
+TEST_F(Cuda, MachinesThatDoNotFitThisHostAreRefused) {
+  const auto refusal = [&](const CudaOptions& options) {
+    auto backend = make_cuda_backend(station.machine, station.kernels, *station.clock, options);
+    return backend ? std::string() : backend.error().message;
+  };
+  const std::string id = discover_host()->devices[0].bus_id;
+  CudaOptions options;
+  options.may_share = true;
+  EXPECT_EQ(refusal(options).find("'gpu0' of the machine has no bus_id and no uuid"), 0U) << refusal(options);
+  options.bind = {{"gpu0", id}, {"gpu1", "0000:ff:1f.7"}};
+  EXPECT_EQ(refusal(options).find("'gpu1' is 0000:ff:1f.7, which this host has not"), 0U) << refusal(options);
+  options.bind = {{"gpu7", id}};
+  EXPECT_EQ(refusal(options).find("--bind gpu7=" + id + ": the machine"), 0U) << refusal(options);
+  options.bind = {{"gpu0", id}, {"gpu1", id}};
+  EXPECT_EQ(refusal(options), "");
+  options.may_share = false;
+  EXPECT_NE(refusal(options), "");
+  VirtualClock jumping;
+  EXPECT_FALSE(
+      make_cuda_backend(station.machine, station.kernels, jumping, test::host_gpus(station.machine)).has_value());
+}
+
+TEST_F(Cuda, MoreMemoryThanThereIsIsRefusedWithTheAmount) {
+  const auto refused = station.backend->allocate(station.at("gpu0"), Bytes{std::int64_t{1} << 50});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::Machine);
+  EXPECT_EQ(refused.error().message.find("1 PiB more do not fit on gpu0: ") == 0 ||
+                refused.error().message.find("1048576 GiB more do not fit on gpu0: ") == 0,
+            true)
+      << refused.error().message;
+}
+
+// Copies up, across and down, 10,000 times, a sample of them compared byte for byte. In the end nothing is missing.
+TEST_F(Cuda, TenThousandBatchesLeaveNothingBehind) {
+  const std::size_t size = 100'000;
+  const auto round = [&](int runs) {
+    const Buffer from = station.allocate(station.at("mem0"), size), to = station.allocate(station.at("mem0"), size);
+    const Buffer a = station.allocate(station.at("gpu0"), size), b = station.allocate(station.at("gpu1"), size);
+    const auto s = static_cast<std::int64_t>(size);
+    auto up =
+        station.prepare({copy_stream("up", station.at("mem0"), station.at("gpu0"), s)}, {bound(from.view(), a.view())});
+    auto across = station.prepare({copy_stream("across", station.at("gpu0"), station.at("gpu1"), s)},
+                                  {bound(a.view(), b.view())});
+    auto down =
+        station.prepare({copy_stream("down", station.at("gpu1"), station.at("mem0"), s)}, {bound(b.view(), to.view())});
+    int wrong = 0;
+    for (int run = 0; run < runs; run += 3) {
+      const bool sampled = run % 100 < 3;
+      if (sampled) station.write(from.view(), pattern(size, static_cast<std::uint64_t>(run)));
+      for (PreparedBatch* batch : {&up, &across, &down}) wrong += batchOpAsync(station.executor, *batch) ? 0 : 1;
+      for (PreparedBatch* batch : {&up, &across, &down}) wrong += batchOpSynchronize(station.executor, *batch) ? 0 : 1;
+      if (sampled) wrong += station.read(to.view()) == pattern(size, static_cast<std::uint64_t>(run)) ? 0 : 1;
+    }
+    EXPECT_EQ(wrong, 0);
+  };
+  round(30);  // what the driver takes once
+  const std::size_t before = test::free_device_memory();
+  round(10'000);
+  EXPECT_EQ(test::free_device_memory(), before);
+}
+
+}  // namespace
+}  // namespace tutti
