@@ -1,11 +1,12 @@
-#include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include <fmt/format.h>
 
+#include "apps/interrupt.hpp"
 #include "apps/table.hpp"
+#include "apps/tutti/calibrate_live.hpp"
 #include "apps/tutti/command.hpp"
+#include "apps/tutti/files.hpp"
 #include "apps/tutti/measured_json.hpp"
 #include "apps/tutti/report.hpp"
 #include "model/calibration.hpp"
@@ -18,6 +19,7 @@ namespace tutti {
 namespace {
 
 struct CalibrateOptions {
+  LiveOptions live;
   std::string from, out, plan, check;
   std::optional<std::string> machine;
   bool json = false;
@@ -105,37 +107,19 @@ std::string list_text(const std::string& title, const std::vector<std::string>& 
 
 int refuse(std::string sentence) { return report_error({ErrorCode::InvalidInput, std::move(sentence), {}}); }
 
-/// Writes a file beside its place and moves it there, so that there is never half a file.
-std::optional<Error> write_file(const std::string& path, const std::string& text) {
-  const std::string beside = path + ".new";
-  {
-    std::ofstream stream(beside, std::ios::binary);
-    stream << text;
-    stream.flush();
-    if (!stream)
-      return Error{ErrorCode::InvalidInput, path + ": this cannot be written; name a file in a folder of yours", {}};
-  }
-  std::error_code error;
-  std::filesystem::rename(beside, path, error);
-  if (!error) return std::nullopt;
-  std::filesystem::remove(beside, error);
-  return Error{ErrorCode::InvalidInput, path + ": this cannot be written; name a file in a folder of yours", {}};
-}
-
 Expected<std::optional<Topology>> base_machine(const CalibrateOptions& options) {
   if (!options.machine) return std::nullopt;
   return load_machine(*options.machine).map([](Topology machine) { return std::optional(std::move(machine)); });
 }
 
-int calibrate_from(const CalibrateOptions& options) {
-  auto file = load_measurements(options.from);
-  if (!file) return report_error(file.error());
-  const auto base = base_machine(options);
-  if (!base) return report_error(base.error());
-  auto calibration = calibrate(*file, *base);
+/// Fits a machine to measurements, writes it and reports.
+/// @param from  where the measurements come from; for messages
+int fit(const Measurements& measurements, const std::optional<Topology>& base, const std::string& from,
+        const CalibrateOptions& options) {
+  auto calibration = calibrate(measurements, base);
   if (!calibration) {
     Error error = calibration.error();
-    error.message = options.from + ": " + error.message;
+    error.message = from + ": " + error.message;
     return report_error(error);
   }
   const std::string text =
@@ -177,6 +161,29 @@ int calibrate_from(const CalibrateOptions& options) {
   fmt::print("{}{}", list_text("What the measurements cannot tell", calibration->undetermined),
              list_text("Left out", calibration->left_out));
   return kFine;
+}
+
+int calibrate_from(const CalibrateOptions& options) {
+  const auto file = load_measurements(options.from);
+  if (!file) return report_error(file.error());
+  const auto base = base_machine(options);
+  if (!base) return report_error(base.error());
+  return fit(*file, *base, options.from, options);
+}
+
+int calibrate_live(const CalibrateOptions& options) {
+  const auto base = base_machine(options);
+  if (!base) return report_error(base.error());
+  for (const std::string& file : {options.out, options.live.measured}) {
+    if (file.empty()) continue;
+    if (const auto error = check_writable(file)) return report_error(*error);
+  }
+  const auto found = measure_live(**base, options.live);
+  if (!found) {
+    const int exit_code = report_error(found.error());
+    return watch_for_interrupt() ? kInterrupted : exit_code;
+  }
+  return fit(found->measurements, found->machine, "the measurements", options);
 }
 
 /// A measured stream that the machine cannot have.
@@ -270,8 +277,13 @@ int calibrate_plan(const CalibrateOptions& options) {
 }
 
 int run_calibrate(const CalibrateOptions& options) {
+  const bool live = options.from.empty() && options.plan.empty() && options.check.empty();
+  if (live && options.machine && !options.out.empty()) return calibrate_live(options);
   const int chosen = (options.from.empty() ? 0 : 1) + (options.plan.empty() ? 0 : 1) + (options.check.empty() ? 0 : 1);
-  if (chosen != 1) return refuse("give one of --from, --plan and --check; 'tutti calibrate --help' tells what they do");
+  if (chosen != 1)
+    return refuse(
+        "give --machine and --out to measure this host, or one of --from, --plan and --check; 'tutti calibrate --help' "
+        "tells what they do");
   if (options.from.empty() != options.out.empty())
     return refuse("--from MEASURED.json and --out MACHINE.yaml go together");
   if (!options.from.empty()) return calibrate_from(options);
@@ -282,21 +294,30 @@ int run_calibrate(const CalibrateOptions& options) {
 
 void add_calibrate(CLI::App& parser, int& exit_code) {
   CLI::App* command = parser.add_subcommand(
-      "calibrate", "find a machine's bandwidths from measured rates, and whether they still hold");
+      "calibrate",
+      "find a machine's bandwidths, by measuring this host or from measured rates, and whether they still hold");
   command->footer(
-      "Exit codes: 0 fine, 2 usage or invalid input, 4 the calibration does not hold any more.\n"
+      "Exit codes: 0 fine, 2 usage or invalid input, 3 machine or driver trouble, 4 the calibration does not hold any "
+      "more, 130 interrupted.\n"
       "Examples:\n"
-      "  tutti calibrate --plan configs/machines/h200x4.yaml\n"
-      "  tutti calibrate --from measured.json --out machine.yaml\n"
-      "  tutti calibrate --check measured-today.json --machine machine.yaml");
+      "  tutti topology detect --out detected.yaml                        # first: which GPUs and links there are\n"
+      "  tutti calibrate --machine detected.yaml --out machine.yaml       # then: how fast they are; takes minutes\n"
+      "  tutti calibrate --from measured.json --out machine.yaml          # the same without measuring again\n"
+      "  tutti calibrate --check measured.json --machine machine.yaml     # does an earlier calibration still hold?\n"
+      "  tutti calibrate --plan machine.yaml                              # for other tools: what is worth measuring");
   auto options = std::make_shared<CalibrateOptions>();
-  command->add_option("--from", options->from, "measured rates, JSON: fit a machine to them");
-  command->add_option("--out", options->out, "machine file to write");
   command->add_option("--machine", options->machine,
+                      "machine file: its GPUs, on this host, are measured, unless --from, --check or --plan is given; "
                       "with --from: what is known of the machine; with --check: the calibrated machine");
-  command->add_option("--check", options->check, "measured rates, JSON: does the machine's calibration still hold?");
-  command->add_option("--plan", options->plan, "machine file: list the combinations that are worth measuring");
+  command->add_option("--out", options->out, "machine file to write, with the bandwidths that were found");
+  command->add_option("--from", options->from,
+                      "measured rates, JSON, of --measured or of another tool: fit a machine to them, measure nothing");
+  command->add_option("--check", options->check, "measured rates, JSON: does the calibration of --machine still hold?");
+  command->add_option("--plan", options->plan,
+                      "machine file: list the combinations of copies that are worth measuring");
   command->add_flag("--json", options->json, "print one JSON object");
+  command->option_defaults()->group("Options of measuring");
+  add_live_options(*command, options->live);
   command->callback([options, &exit_code] { exit_code = run_calibrate(*options); });
 }
 

@@ -1,7 +1,5 @@
 #include "apps/tutti/command.hpp"
 
-#include <cstdio>
-
 #include <fmt/format.h>
 
 #include "model/document.hpp"
@@ -36,8 +34,8 @@ Expected<const Planner*> FileOptions::chosen_planner() const {
       fmt::format("--planner: there is no planner '{}';{}", planner, guess.empty() ? " --help lists them" : guess));
 }
 
-Expected<TaskSet> FileOptions::load_task_set() const {
-  TaskFileOverrides overrides{machine, std::nullopt, {}};
+Expected<TaskSet> FileOptions::load_task_set(bool no_peer) const {
+  TaskFileOverrides overrides{machine, std::nullopt, {}, no_peer};
   if (!policy.empty()) {
     overrides.policy = parse_policy(policy);
     if (!overrides.policy)
@@ -53,11 +51,6 @@ Expected<TaskSet> FileOptions::load_task_set() const {
     overrides.parameters[text.substr(0, equals)] = *size;
   }
   return load_tasks(path, overrides);
-}
-
-int report_error(const Error& error) {
-  fmt::print(stderr, "{}\n", error.text());
-  return error.code == ErrorCode::InvalidInput ? kUsage : kTrouble;
 }
 
 }  // namespace tutti

@@ -6,21 +6,11 @@
 
 #include <CLI/CLI.hpp>
 
-#include "model/error.hpp"
+#include "apps/outcome.hpp"
 #include "model/planner.hpp"
 #include "sched/task_yaml.hpp"
 
 namespace tutti {
-
-/// The exit codes that scripts rely on.
-enum ExitCode : int {
-  kFine = 0,
-  kNegative = 1,  ///< not schedulable, a deadline missed
-  kUsage = 2,     ///< usage or invalid input
-  kTrouble = 3,   ///< machine, driver, host or a user's kernel
-  kDrifted = 4,   ///< the calibration does not hold any more
-  kInterrupted = 130,
-};
 
 /// One subcommand: a row of the table in `main.cpp`. To add one, write its file with a function like these and add a
 /// row.
@@ -34,6 +24,8 @@ void add_check(CLI::App& parser, int& exit_code);
 void add_compare(CLI::App& parser, int& exit_code);
 void add_run(CLI::App& parser, int& exit_code);
 void add_calibrate(CLI::App& parser, int& exit_code);
+void add_verify(CLI::App& parser, int& exit_code);
+void add_bench(CLI::App& parser, int& exit_code);
 void add_topology(CLI::App& parser, int& exit_code);
 
 /// What the subcommands that read a file have in common.
@@ -53,10 +45,8 @@ struct FileOptions {
 
   [[nodiscard]] Expected<const Planner*> chosen_planner() const;
   /// The task set of FILE, with what the options say in place of it.
-  [[nodiscard]] Expected<TaskSet> load_task_set() const;
+  /// @param no_peer  for the machine without its peer access
+  [[nodiscard]] Expected<TaskSet> load_task_set(bool no_peer = false) const;
 };
-
-/// Prints an error to standard error and returns its exit code.
-int report_error(const Error& error);
 
 }  // namespace tutti

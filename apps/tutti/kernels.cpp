@@ -7,7 +7,7 @@ namespace tutti {
 
 KernelRegistry kernels_of_this_program() {
   KernelRegistry registry = KernelRegistry::with_builtins();
-  const auto added = registry.add(std::string(wafer::kInspectionKernel), wafer::inspection_kernel);
+  const auto added = wafer::add_inspection_kernel(registry);
   TUTTI_EXPECTS(added.has_value(), "no built-in kernel bears this name");
   return registry;
 }

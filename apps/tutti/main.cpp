@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cstdio>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -11,7 +12,8 @@ namespace tutti {
 namespace {
 
 constexpr std::array kCommands{Command{add_predict}, Command{add_check},     Command{add_compare},
-                               Command{add_run},     Command{add_calibrate}, Command{add_topology}};
+                               Command{add_run},     Command{add_calibrate}, Command{add_verify},
+                               Command{add_bench},   Command{add_topology}};
 
 /// What is wrong with a first word that is no subcommand, "did you mean" included; empty where it is one or an option.
 std::string unknown_command(const CLI::App& parser, std::string_view word) {
@@ -51,4 +53,7 @@ int run_program(int argc, char** argv) {
 }  // namespace
 }  // namespace tutti
 
-int main(int argc, char** argv) { return tutti::run_program(argc, argv); }
+int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // reports and remarks into one file stand in their order
+  return tutti::run_program(argc, argv);
+}

@@ -185,4 +185,34 @@ Expected<Measurements> load_measurements(const std::string& path) {
   });
 }
 
+std::string measured_json(const Measurements& measurements) {
+  const auto stream_json = [](HostStream stream) {
+    return Json{{"gpu", stream.gpu}, {"direction", to_string(stream.direction)}};
+  };
+  Json rates = Json::array();
+  for (const MeasuredRates& measured : measurements.rates) {
+    Json streams = Json::array();
+    for (const std::uint32_t position : positions_of(measured.streams))
+      streams.push_back(stream_json(HostStream::at(position)));
+    rates.push_back({{"streams", streams}, {"gbps", measured.rates}});
+  }
+  Json batches = Json::array();
+  for (const MeasuredBatch& measured : measurements.batches) {
+    Json streams = Json::array();
+    for (const MeasuredBatch::Stream& stream : measured.streams) {
+      Json json = stream_json(stream.stream);
+      json["bytes"] = static_cast<std::int64_t>(stream.bytes);
+      json["finish_us"] = stream.finish_ns / 1e3;
+      streams.push_back(json);
+    }
+    batches.push_back({{"streams", streams}});
+  }
+  const Json document{{"machine", measurements.host},
+                      {"date", measurements.date},
+                      {"sizes", measurements.sizes},
+                      {"steady_state", rates},
+                      {"batches_all_at_once", batches}};
+  return document.dump() + "\n";
+}
+
 }  // namespace tutti

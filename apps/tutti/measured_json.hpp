@@ -17,4 +17,7 @@ namespace tutti {
 ///         be, a stream twice in one combination.
 [[nodiscard]] Expected<Measurements> load_measurements(const std::string& path);
 
+/// The same form, to be read again.
+[[nodiscard]] std::string measured_json(const Measurements& measurements);
+
 }  // namespace tutti

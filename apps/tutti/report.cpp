@@ -65,6 +65,7 @@ struct TaskSummary {
   std::uint64_t completed = 0;
   std::uint64_t missed = 0;
   std::uint64_t failed = 0;
+  std::int64_t overruns = 0;
   std::optional<Duration> worst_response;
 };
 
@@ -76,6 +77,7 @@ std::vector<TaskSummary> summarize(const AdmittedTaskSet& admitted, const RunRec
     if (job.finish && !job.error) ++row.completed;
     if (job.missed()) ++row.missed;
     if (job.error) ++row.failed;
+    row.overruns += job.overruns;
     if (job.finish) row.worst_response = std::max(row.worst_response.value_or(Duration{0}), *job.finish - job.arrival);
   }
   return summary;
@@ -94,8 +96,7 @@ std::vector<std::string> sources_of(const TransferInterval& transfer) {
 
 }  // namespace
 
-Json timeline_json(const Planner& planner, const Topology& machine, const Timeline& timeline,
-                   const LatestFinish& latest) {
+Json streams_json(const Topology& machine, const Timeline& timeline, const LatestFinish* latest) {
   Json streams = Json::array();
   for (const StreamTimeline& line : timeline.streams) {
     Json transfer = nullptr;
@@ -111,15 +112,21 @@ Json timeline_json(const Planner& planner, const Topology& machine, const Timeli
                 {"start_ms", to_ms(line.kernel->start)},
                 {"end_ms", to_ms(line.kernel->end)}};
     }
-    streams.push_back({{"name", line.name},
-                       {"latest_ms", to_ms(latest.streams[streams.size()])},
-                       {"transfer", transfer},
-                       {"kernel", kernel}});
+    Json stream{{"name", line.name}};
+    if (latest != nullptr) stream["latest_ms"] = to_ms(latest->streams[streams.size()]);
+    stream["transfer"] = transfer;
+    stream["kernel"] = kernel;
+    streams.push_back(stream);
   }
+  return streams;
+}
+
+Json timeline_json(const Planner& planner, const Topology& machine, const Timeline& timeline,
+                   const LatestFinish& latest) {
   return {{"planner", planner.name},
           {"latency_ms", to_ms(timeline.latency)},
           {"latest_ms", to_ms(latest.batch)},
-          {"streams", streams}};
+          {"streams", streams_json(machine, timeline, &latest)}};
 }
 
 std::string timeline_text(const Planner& planner, const Topology& machine, const Timeline& timeline,
@@ -214,8 +221,8 @@ std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict) {
   return text;
 }
 
-Json run_json(const AdmittedTaskSet& admitted, const RunRecord& record, std::string_view backend,
-              std::string_view clock) {
+Json run_json(const AdmittedTaskSet& admitted, const RunRecord& record, const DeviceBackend& backend,
+              const Clock& clock) {
   const TaskSet& set = admitted.tasks();
   Json jobs = Json::array();
   for (const JobRecord& job : record.jobs) {
@@ -236,23 +243,32 @@ Json run_json(const AdmittedTaskSet& admitted, const RunRecord& record, std::str
                        {"completed", rows[i].completed},
                        {"missed", rows[i].missed},
                        {"failed", rows[i].failed},
+                       {"overruns", rows[i].overruns},
                        {"worst_response_ms", json_ms(rows[i].worst_response)},
                        {"bound_ms", json_ms(admitted.worst_responses()[i])}});
   }
-  return {{"schema_version", 1}, {"backend", backend}, {"clock", clock}, {"jobs", jobs}, {"summary", summary}};
+  return {{"schema_version", 1}, {"backend", backend.name()}, {"clock", clock.name()}, {"notes", backend.notes()},
+          {"jobs", jobs},        {"summary", summary}};
 }
 
-std::string run_text(const AdmittedTaskSet& admitted, const RunRecord& record, std::string_view backend,
-                     std::string_view clock) {
-  Table table({"task", "jobs", "completed", "missed", "failed", "worst response ms", "bound ms", "deadline ms"});
+std::string run_text(const AdmittedTaskSet& admitted, const RunRecord& record, const DeviceBackend& backend,
+                     const Clock& clock) {
   const auto rows = summarize(admitted, record);
+  const bool overran = std::any_of(rows.begin(), rows.end(), [](const TaskSummary& row) { return row.overruns > 0; });
+  std::vector<std::string> header{"task",     "jobs",       "completed", "missed", "failed", "worst response ms",
+                                  "bound ms", "deadline ms"};
+  if (overran) header.emplace_back("kernel overruns");
+  Table table(std::move(header));
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    table.add({admitted.tasks().tasks[i].name, fmt::to_string(rows[i].released), fmt::to_string(rows[i].completed),
-               fmt::to_string(rows[i].missed), fmt::to_string(rows[i].failed), ms(rows[i].worst_response),
-               ms(admitted.worst_responses()[i]), ms(admitted.timings()[i].deadline)});
+    std::vector<std::string> cells{admitted.tasks().tasks[i].name,    fmt::to_string(rows[i].released),
+                                   fmt::to_string(rows[i].completed), fmt::to_string(rows[i].missed),
+                                   fmt::to_string(rows[i].failed),    ms(rows[i].worst_response),
+                                   ms(admitted.worst_responses()[i]), ms(admitted.timings()[i].deadline)};
+    if (overran) cells.push_back(fmt::to_string(rows[i].overruns));
+    table.add(std::move(cells));
   }
-  return fmt::format("{} jobs on the {} backend, {} clock, non-preemptive {}\n\n{}", record.jobs.size(), backend, clock,
-                     to_string(admitted.tasks().policy), table.text());
+  return fmt::format("{} jobs on the {} backend, {} clock, non-preemptive {}\n\n{}", record.jobs.size(), backend.name(),
+                     clock.name(), to_string(admitted.tasks().policy), table.text());
 }
 
 }  // namespace tutti

@@ -12,6 +12,10 @@ namespace tutti {
 
 using Json = nlohmann::ordered_json;
 
+/// The streams of a timeline, with their transfers and kernels.
+/// @param latest  the safe bounds of its streams; null: left out.
+[[nodiscard]] Json streams_json(const Topology& machine, const Timeline& timeline,
+                                const LatestFinish* latest = nullptr);
 /// A planned batch as `predict` prints it.
 /// @param latest  the safe bounds of its streams and its length.
 [[nodiscard]] Json timeline_json(const Planner& planner, const Topology& machine, const Timeline& timeline,
@@ -28,9 +32,9 @@ using Json = nlohmann::ordered_json;
 [[nodiscard]] std::string_view assumption();
 
 /// The report of `run`.
-[[nodiscard]] Json run_json(const AdmittedTaskSet& admitted, const RunRecord& record, std::string_view backend,
-                            std::string_view clock);
-[[nodiscard]] std::string run_text(const AdmittedTaskSet& admitted, const RunRecord& record, std::string_view backend,
-                                   std::string_view clock);
+[[nodiscard]] Json run_json(const AdmittedTaskSet& admitted, const RunRecord& record, const DeviceBackend& backend,
+                            const Clock& clock);
+[[nodiscard]] std::string run_text(const AdmittedTaskSet& admitted, const RunRecord& record,
+                                   const DeviceBackend& backend, const Clock& clock);
 
 }  // namespace tutti

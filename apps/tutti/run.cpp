@@ -1,12 +1,10 @@
-#include <algorithm>
-#include <atomic>
-#include <csignal>
 #include <memory>
 
 #include <fmt/format.h>
 
+#include "apps/backends.hpp"
+#include "apps/interrupt.hpp"
 #include "apps/seed.hpp"
-#include "apps/tutti/backends.hpp"
 #include "apps/tutti/command.hpp"
 #include "apps/tutti/kernels.hpp"
 #include "apps/tutti/report.hpp"
@@ -15,16 +13,11 @@
 namespace tutti {
 namespace {
 
-std::atomic<bool> interrupted{false};  // the one thing that a signal handler can reach
-
-void on_interrupt(int) { interrupted = true; }
-
 struct RunCommand {
   FileOptions file;
   std::optional<std::int64_t> jobs;
   std::string duration;
-  std::string clock = "virtual";
-  std::string backend = "sim";
+  BackendOptions backend;
   std::uint64_t seed = 1;
 };
 
@@ -32,39 +25,11 @@ Expected<RunOptions> run_options(const RunCommand& command) {
   RunOptions options;
   if (command.jobs) options.jobs = static_cast<std::uint64_t>(*command.jobs);
   options.seed = command.seed;
-  options.interrupted = &interrupted;
   if (command.duration.empty()) return options;
   const auto duration = parse_duration(command.duration);
   if (!duration) return invalid_input("--for: " + duration.error().message);
   options.arrivals_before = *duration;
   return options;
-}
-
-Expected<std::unique_ptr<Clock>> make_clock(const std::string& name) {
-  if (name == "virtual") return std::make_unique<VirtualClock>();
-  if (name == "real") return std::make_unique<RealClock>();
-  return invalid_input(fmt::format("--clock: there is no clock '{}'; give virtual or real", name));
-}
-
-/// @param simulated  a simulated machine keeps to its plan, so what is late there is the host's doing.
-int exit_code_of(const RunRecord& record, bool simulated) {
-  if (record.interrupted) return kInterrupted;
-  const auto any = [&](auto test) { return std::any_of(record.jobs.begin(), record.jobs.end(), test); };
-  if (any([](const JobRecord& job) { return job.error.has_value(); })) return kTrouble;
-  if (any([](const JobRecord& job) { return job.missed(); })) return simulated ? kTrouble : kNegative;
-  return kFine;
-}
-
-void print_trouble(const RunRecord& record, const TaskSet& tasks, int exit_code) {
-  std::size_t failed = 0;
-  for (const JobRecord& job : record.jobs) {
-    if (!job.error || ++failed > 10) continue;
-    fmt::print(stderr, "job {} of task '{}': {}\n", job.index, tasks.tasks[job.task.index()].name, job.error->message);
-  }
-  if (failed > 10) fmt::print(stderr, "and {} more failed jobs; --json has them all\n", failed - 10);
-  if (record.interrupted) fmt::print(stderr, "interrupted; the report covers what had run\n");
-  if (exit_code == kTrouble && failed == 0)
-    fmt::print(stderr, "the host is too slow to play this machine in real time; use the virtual clock\n");
 }
 
 int run_admitted(const RunCommand& command, const AdmittedTaskSet& admitted, Clock& clock, const RunOptions& options) {
@@ -84,30 +49,30 @@ int run_admitted(const RunCommand& command, const AdmittedTaskSet& admitted, Clo
   const auto record = run_tasks(executor, admitted, rows, options);
   if (!record) return report_error(record.error());
   if (command.file.json) {
-    fmt::print("{}\n", run_json(admitted, *record, (*backend)->name(), clock.name()).dump(2));
+    fmt::print("{}\n", run_json(admitted, *record, **backend, clock).dump(2));
   } else {
-    fmt::print("{}", run_text(admitted, *record, (*backend)->name(), clock.name()));
+    fmt::print("{}", run_text(admitted, *record, **backend, clock));
   }
-  const int exit_code = exit_code_of(*record, command.backend == "sim");
-  print_trouble(*record, admitted.tasks(), exit_code);
+  const ExitCode exit_code = exit_code_of(*record, command.backend.simulated());
+  print_remarks(*record, admitted.tasks(), **backend, exit_code);
   return exit_code;
 }
 
 int run(const RunCommand& command) {
   const auto planner = command.file.chosen_planner();
   if (!planner) return report_error(planner.error());
-  const auto options = run_options(command);
+  auto options = run_options(command);
   if (!options) return report_error(options.error());
-  const auto clock = make_clock(command.clock);
+  const auto clock = make_clock(command.backend);
   if (!clock) return report_error(clock.error());
-  const auto tasks = command.file.load_task_set();
+  const auto tasks = command.file.load_task_set(command.backend.no_peer);
   if (!tasks) return report_error(tasks.error());
   const AdmissionVerdict verdict = AdmissionController(**planner).decide(*tasks);
   if (!verdict.admitted) {
     fmt::print(stderr, "not run, since its deadlines are not guaranteed:\n{}", verdict_text(*tasks, verdict));
     return kNegative;
   }
-  std::signal(SIGINT, on_interrupt);
+  options->interrupted = &watch_for_interrupt();
   return run_admitted(command, *verdict.admitted, **clock, *options);
 }
 
@@ -124,10 +89,7 @@ void add_run(CLI::App& parser, int& exit_code) {
       command->add_option("--jobs", options->jobs, "so many jobs in all (default: one hyperperiod, at most 1000 jobs)")
           ->check(CLI::Range(std::int64_t{1}, static_cast<std::int64_t>(kMostJobs)));
   command->add_option("--for", options->duration, "all jobs that arrive in this time, like 10s")->excludes(jobs);
-  command->add_option("--clock", options->clock, "virtual: as fast as possible; real: in real time")
-      ->capture_default_str();
-  command->add_option("--backend", options->backend, "sim: a simulated machine that moves real bytes")
-      ->capture_default_str();
+  add_backend_options(*command, options->backend);
   command->add_option("--seed", options->seed, "of the release jitter and the data")
       ->check(check_seed)
       ->capture_default_str();

@@ -7,6 +7,7 @@
 #include "apps/table.hpp"
 #include "apps/tutti/command.hpp"
 #include "apps/tutti/report.hpp"
+#include "apps/tutti/topology_detect.hpp"
 #include "model/comparison.hpp"
 #include "model/joined.hpp"
 #include "model/steady_rates.hpp"
@@ -145,13 +146,16 @@ void add_topology(CLI::App& parser, int& exit_code) {
   command->require_subcommand(1);
   CLI::App* show_command = command->add_subcommand(
       "show", "links and shared capacities with their bandwidths, and where the graph is furthest off");
-  command->footer("Example:\n  tutti topology show configs/machines/h200x4.yaml");
+  command->footer(
+      "Examples:\n  tutti topology show configs/machines/h200x4.yaml\n"
+      "  tutti topology detect --out machine.yaml");
   show_command->footer("Example:\n  tutti topology show configs/machines/h200x4.yaml");
   const auto path = std::make_shared<std::string>();
   const auto json = std::make_shared<bool>(false);
   show_command->add_option("file", *path, "machine file")->required();
   show_command->add_flag("--json", *json, "print one JSON object");
   show_command->callback([path, json, &exit_code] { exit_code = show(*path, *json); });
+  add_topology_detect(*command, exit_code);
 }
 
 }  // namespace tutti

@@ -10,18 +10,6 @@ namespace wafer {
 
 namespace {
 
-/// The rows a die row is compared with: above and below, or the two nearest at an edge.
-struct Counterparts {
-  std::size_t one = 0;
-  std::size_t other = 0;
-};
-
-Counterparts counterparts_of(std::size_t row, std::size_t rows) {
-  if (row == 0) return {1, 2};
-  if (row + 1 == rows) return {rows - 2, rows - 3};
-  return {row - 1, row + 1};
-}
-
 // __restrict: without it the compiler must assume that writing the report changes the picture.
 void compare_row(const std::uint8_t* __restrict row, const std::uint8_t* __restrict one,
                  const std::uint8_t* __restrict other, std::uint8_t* __restrict report, std::size_t bytes,
@@ -40,11 +28,10 @@ void die_compare(std::span<const std::uint8_t> part, std::span<std::uint8_t> rep
   TUTTI_EXPECTS(is_comparable(part.size(), comparison), "a part is three or more whole die rows");
   TUTTI_EXPECTS(report.size() == part.size(), "a report has the size of its part");
   const std::size_t bytes = comparison.die_row_bytes();
-  const std::size_t rows = part.size() / bytes;
-  for (std::size_t row = 0; row < rows; ++row) {
-    const auto [one, other] = counterparts_of(row, rows);
-    compare_row(part.data() + row * bytes, part.data() + one * bytes, part.data() + other * bytes,
-                report.data() + row * bytes, bytes, comparison.threshold);
+  for (std::size_t offset = 0; offset < part.size(); offset += bytes) {
+    const std::uint8_t* row = part.data() + offset;
+    const auto [one, other] = counterparts_of(offset, part.size(), bytes);
+    compare_row(row, row + one, row + other, report.data() + offset, bytes, comparison.threshold);
   }
 }
 

@@ -30,15 +30,35 @@ inline constexpr std::uint8_t default_threshold = 24;
 /// The median decides which of two differing dies is at fault, so a defect shows in its own die and leaves no ghost in
 /// the neighbours. It is written as the distance to the span of the counterparts, which is the same number. Host and
 /// device share this function, and with it every byte of a report.
-[[nodiscard]] constexpr std::uint8_t excess(std::uint8_t pixel, std::uint8_t one, std::uint8_t other,
-                                            std::uint8_t threshold) {
-  const std::uint8_t low = std::min(one, other);
-  const std::uint8_t high = std::max(one, other);
+///
+/// @tparam Pixels  one pixel, or several side by side: `min`, `max`, `-` and `|` of each; no difference is below 0.
+template <class Pixels>
+[[nodiscard]] constexpr Pixels excess(Pixels pixel, Pixels one, Pixels other, Pixels threshold) {
+  using std::max;
+  using std::min;
+  const Pixels low = min(one, other);
+  const Pixels high = max(one, other);
   // At most one of the two is not zero.
-  const auto above = static_cast<std::uint8_t>(std::max(pixel, high) - high);
-  const auto below = static_cast<std::uint8_t>(low - std::min(pixel, low));
-  const auto distance = static_cast<std::uint8_t>(above | below);
-  return static_cast<std::uint8_t>(std::max(distance, threshold) - threshold);
+  const auto above = static_cast<Pixels>(max(pixel, high) - high);
+  const auto below = static_cast<Pixels>(low - min(pixel, low));
+  const auto distance = static_cast<Pixels>(above | below);
+  return static_cast<Pixels>(max(distance, threshold) - threshold);
+}
+
+/// How far behind a pixel the two pixels stand that it is compared with, in bytes.
+struct Counterparts {
+  std::ptrdiff_t one = 0;
+  std::ptrdiff_t other = 0;
+};
+
+/// The counterparts of the pixel at an offset: one die row above and one below, or the two nearest at an edge.
+/// @pre three or more die rows.
+[[nodiscard]] constexpr Counterparts counterparts_of(std::size_t offset, std::size_t part_bytes,
+                                                     std::size_t die_row_bytes) {
+  const auto row = static_cast<std::ptrdiff_t>(die_row_bytes);
+  if (offset < die_row_bytes) return {row, 2 * row};
+  if (offset >= part_bytes - die_row_bytes) return {-row, -2 * row};
+  return {-row, row};
 }
 
 /// Can these many bytes be compared: whole die rows, three or more?

@@ -1,10 +1,12 @@
 #include "apps/wafer_inspection/inspection_kernel.hpp"
 
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
+#include "apps/wafer_inspection/die_compare_cuda.hpp"
 #include "apps/wafer_inspection/die_grid.hpp"
 
 namespace wafer {
@@ -22,6 +24,40 @@ InspectionParameters parameters_of(const tutti::KernelLaunch& launch) {
   return parameters;
 }
 
+/// What a launch is to compare.
+struct Comparison {
+  std::span<const std::uint8_t> part;
+  std::span<std::uint8_t> report;
+  DieComparison dies;
+};
+
+/// Nothing where nobody wants the report.
+std::optional<Comparison> comparison_of(const tutti::KernelLaunch& launch) {
+  const auto [dies, bytes] = parameters_of(launch);
+  if (launch.output.empty()) return std::nullopt;
+  if (bytes > launch.input.size() || bytes > launch.output.size()) {
+    throw std::invalid_argument(fmt::format("a part of {} bytes does not fit into an input of {} and a report of {}",
+                                            bytes, launch.input.size(), launch.output.size()));
+  }
+  if (!is_comparable(bytes, dies))
+    throw std::invalid_argument(fmt::format("{} bytes are not three or more whole die rows", bytes));
+  return Comparison{{reinterpret_cast<const std::uint8_t*>(launch.input.data()), bytes},
+                    {reinterpret_cast<std::uint8_t*>(launch.output.data()), bytes},
+                    dies};
+}
+
+void compare_on_host(const tutti::KernelLaunch& launch) {
+  if (const auto wanted = comparison_of(launch)) die_compare(wanted->part, wanted->report, wanted->dies);
+}
+
+tutti::DeviceKernel device_form() {
+  const DeviceDieCompare compare = device_die_compare();
+  if (compare == nullptr) return {};
+  return [compare](const tutti::KernelLaunch& launch, tutti::DeviceStream stream) {
+    if (const auto wanted = comparison_of(launch)) compare(wanted->part, wanted->report, wanted->dies, stream);
+  };
+}
+
 }  // namespace
 
 std::vector<std::byte> to_bytes(const InspectionParameters& parameters) {
@@ -30,19 +66,8 @@ std::vector<std::byte> to_bytes(const InspectionParameters& parameters) {
   return bytes;
 }
 
-void inspection_kernel(const tutti::KernelLaunch& launch) {
-  const InspectionParameters parameters = parameters_of(launch);
-  if (launch.output.empty()) return;  // nobody wants the report
-  if (parameters.part_bytes > launch.input.size() || parameters.part_bytes > launch.output.size()) {
-    throw std::invalid_argument(fmt::format("a part of {} bytes does not fit into an input of {} and a report of {}",
-                                            parameters.part_bytes, launch.input.size(), launch.output.size()));
-  }
-  if (!is_comparable(parameters.part_bytes, parameters.comparison)) {
-    throw std::invalid_argument(fmt::format("{} bytes are not three or more whole die rows", parameters.part_bytes));
-  }
-  const auto* pixels = reinterpret_cast<const std::uint8_t*>(launch.input.data());
-  auto* report = reinterpret_cast<std::uint8_t*>(launch.output.data());
-  die_compare({pixels, parameters.part_bytes}, {report, parameters.part_bytes}, parameters.comparison);
+tutti::Expected<void> add_inspection_kernel(tutti::KernelRegistry& registry) {
+  return registry.add(std::string(kInspectionKernel), compare_on_host, device_form());
 }
 
 }  // namespace wafer

@@ -10,12 +10,12 @@ namespace wafer {
 /// The name under which batches ask for it.
 inline constexpr std::string_view kInspectionKernel = "die_compare";
 
-/// `die_compare` as a registered kernel: the part of the image in, its report out.
+/// Registers `die_compare` for host and GPU: the part of the image in, its report out.
 ///
-/// Parameters are one `InspectionParameters`; without any, the input is taken as three die rows of one pixel each.
-/// @errors throws std::invalid_argument: the part is not three or more whole die rows, or the report has no room for
-/// it.
-void inspection_kernel(const tutti::KernelLaunch& launch);
+/// Parameters are one `InspectionParameters`; without any, the input is taken as three die rows of one pixel each. A
+/// launch throws std::invalid_argument where the part is not three or more whole die rows, or does not fit.
+/// @errors InvalidInput: the name is taken.
+[[nodiscard]] tutti::Expected<void> add_inspection_kernel(tutti::KernelRegistry& registry);
 
 /// What the kernel has to know beside the bytes.
 struct InspectionParameters {

@@ -111,12 +111,7 @@ void InspectionProgram::on_ready(const Job& job) {
   std::memcpy(sets_[job.buffer_set].image.view().data, pixels.data(), pixels.size());
 }
 
-Expected<void> InspectionProgram::run(Job& job) {
-  // The steps in their order: batchOp for each batch, host steps as declared.
-  return TaskProgram::run(job).map([&] { evaluate(job); });
-}
-
-void InspectionProgram::evaluate(const Job& job) {
+void InspectionProgram::on_finished(const Job& job) {
   const Wafer& wafer = wafer_of(job);
   report_.resize(wafer.image.pixels().size());
   for (std::size_t i = 0; i < parts_.size(); ++i) {

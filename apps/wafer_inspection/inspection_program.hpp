@@ -34,7 +34,8 @@ class InspectionProgram final : public tutti::TaskProgram {
                                                                         std::size_t buffer_set) override;
   /// The camera: puts the job's image into the buffer set.
   void on_ready(const tutti::Job& job) override;
-  [[nodiscard]] tutti::Expected<void> run(tutti::Job& job) override;
+  /// Looks for defects in the reports, to compare them with the truth: that is no part of the job.
+  void on_finished(const tutti::Job& job) override;
 
   [[nodiscard]] const InspectionTally& tally() const { return tally_; }
   [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
@@ -55,7 +56,6 @@ class InspectionProgram final : public tutti::TaskProgram {
                                                                   const tutti::BatchOperation& operation,
                                                                   BufferSet& set);
   [[nodiscard]] const Wafer& wafer_of(const tutti::Job& job) const { return (*images_)[job.index % images_->size()]; }
-  void evaluate(const tutti::Job& job);
 
   const ImageSet* images_;
   std::vector<Part> parts_;

@@ -1,17 +1,18 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "apps/backends.hpp"
+#include "apps/interrupt.hpp"
+#include "apps/outcome.hpp"
 #include "apps/seed.hpp"
 #include "apps/table.hpp"
 #include "apps/wafer_inspection/inspection_program.hpp"
-#include "runtime/dispatcher.hpp"
-#include "runtime/sim/sim_backend.hpp"
 #include "sched/task_yaml.hpp"
 
 namespace wafer {
 namespace {
 
-constexpr int kFine = 0, kNegative = 1, kUsage = 2, kTrouble = 3;
+using tutti::report_error;
 
 struct Options {
   std::string tasks = "configs/tasks/wafer-inspection.yaml";
@@ -21,13 +22,9 @@ struct Options {
   int defects = 12;
   std::uint64_t seed = 1;
   std::int64_t jobs = 200;
-  std::string clock = "virtual";
+  std::optional<std::string> machine;
+  tutti::BackendOptions backend;
 };
-
-int report_error(const tutti::Error& error) {
-  fmt::print(stderr, "{}\n", error.text());
-  return error.code == tutti::ErrorCode::InvalidInput ? kUsage : kTrouble;
-}
 
 tutti::Expected<ImageSet> make_images(const Options& options) {
   return generate_images({options.size, options.size, options.seed, 4, options.defects}, options.count);
@@ -39,7 +36,7 @@ int generate(const Options& options) {
   if (!written) return report_error(written.error());
   fmt::print("{} wafers of {} x {} in {}, what is true about each beside it\n", options.count, options.size,
              options.size, options.images);
-  return kFine;
+  return tutti::kFine;
 }
 
 /// Everything that a run needs, in the order in which it is made.
@@ -49,79 +46,96 @@ struct Station {
 };
 
 void print_report(const Options& options, const Station& station, const tutti::RunRecord& record,
-                  const InspectionProgram& program, std::string_view clock) {
+                  const InspectionProgram& program, const tutti::Executor& executor) {
   const tutti::TaskTiming& timing = station.admitted.timings().front();
   tutti::Duration worst{};
   std::uint64_t missed = 0;
+  std::int64_t overruns = 0;
   for (const tutti::JobRecord& job : record.jobs) {
     if (job.finish) worst = std::max(worst, *job.finish - job.arrival);
     missed += job.missed() ? 1 : 0;
+    overruns += job.overruns;
   }
   const InspectionTally& tally = program.tally();
-  fmt::print("wafer inspection on {}: sim backend, {} clock, non-preemptive {}\n",
-             station.admitted.tasks().machine->name(), clock, to_string(station.admitted.tasks().policy));
+  fmt::print("wafer inspection on {}: {} backend, {} clock, non-preemptive {}\n", executor.machine().name(),
+             executor.backend().name(), executor.clock().name(), to_string(station.admitted.tasks().policy));
   fmt::print(
       "{} images of {} x {}, one every {}, split over {} GPUs; guaranteed beforehand: {} of work, {} of time\n\n",
       station.images.size(), options.size, options.size, tutti::to_string(timing.period), program.parts().size(),
       tutti::to_string(timing.wcet), tutti::to_string(timing.deadline));
-  tutti::Table table(
-      {"jobs", "missed deadlines", "worst response ms", "deadline ms", "defects planted", "found", "false alarms"});
-  table.add({fmt::to_string(record.jobs.size()), fmt::to_string(missed), fmt::format("{:.3f}", tutti::to_ms(worst)),
-             fmt::format("{:.3f}", tutti::to_ms(timing.deadline)), fmt::to_string(tally.planted),
-             fmt::to_string(tally.found), fmt::to_string(tally.false_alarms)});
+  std::vector<std::string> header{"jobs",  "missed deadlines", "worst response ms", "deadline ms", "defects planted",
+                                  "found", "false alarms"};
+  std::vector<std::string> row{fmt::to_string(record.jobs.size()),
+                               fmt::to_string(missed),
+                               fmt::format("{:.3f}", tutti::to_ms(worst)),
+                               fmt::format("{:.3f}", tutti::to_ms(timing.deadline)),
+                               fmt::to_string(tally.planted),
+                               fmt::to_string(tally.found),
+                               fmt::to_string(tally.false_alarms)};
+  if (overruns > 0) {
+    header.emplace_back("kernel overruns");
+    row.push_back(fmt::to_string(overruns));
+  }
+  tutti::Table table(std::move(header));
+  table.add(std::move(row));
   fmt::print("{}", table.text());
 }
 
-int run_station(const Options& options, const Station& station, InspectionProgram& program) {
+int run_station(const Options& options, const Station& station, InspectionProgram& program, tutti::Clock& clock) {
   tutti::KernelRegistry kernels = tutti::KernelRegistry::with_builtins();
-  if (auto added = kernels.add(std::string(kInspectionKernel), inspection_kernel); !added)
-    return report_error(added.error());
-  tutti::VirtualClock virtual_clock;
-  tutti::RealClock real_clock;
-  tutti::Clock& clock = options.clock == "real" ? static_cast<tutti::Clock&>(real_clock) : virtual_clock;
-
+  if (auto added = add_inspection_kernel(kernels); !added) return report_error(added.error());
   const tutti::Topology& machine = *station.admitted.tasks().machine;
-  tutti::SimBackend backend(machine, kernels, clock);
-  tutti::Executor executor(machine, station.admitted.planner(), backend, clock);
+  const auto backend = make_backend(options.backend, machine, kernels, clock);
+  if (!backend) return report_error(backend.error());
+  tutti::Executor executor(machine, station.admitted.planner(), **backend, clock);
   tutti::RunOptions run;
   run.jobs = static_cast<std::uint64_t>(options.jobs);
+  run.interrupted = &tutti::watch_for_interrupt();
   tutti::TaskProgram* programs[] = {&program};
   const auto record = tutti::run_tasks(executor, station.admitted, programs, run);
   if (!record) return report_error(record.error());
-  print_report(options, station, *record, program, clock.name());
+  print_report(options, station, *record, program, executor);
 
-  bool missed = false;
-  for (const tutti::JobRecord& job : record->jobs) {
-    if (job.error) return report_error(*job.error);
-    missed |= job.missed();
-  }
+  const tutti::ExitCode exit_code = exit_code_of(*record, options.backend.simulated());
+  print_remarks(*record, station.admitted.tasks(), **backend, exit_code);
   const InspectionTally& tally = program.tally();
-  return missed || tally.found != tally.planted || tally.false_alarms > 0 ? kNegative : kFine;
+  const bool all_found = tally.found == tally.planted && tally.false_alarms == 0;
+  return exit_code == tutti::kFine && !all_found ? tutti::kNegative : exit_code;
+}
+
+/// The task set, which has one task.
+tutti::Expected<tutti::TaskSet> load_inspection(const Options& options) {
+  tutti::TaskFileOverrides overrides;
+  overrides.machine_path = options.machine;
+  overrides.no_peer = options.backend.no_peer;
+  overrides.parameters["image"] = tutti::Bytes{std::int64_t{options.size} * options.size};
+  auto tasks = tutti::load_tasks(options.tasks, overrides);
+  if (tasks && tasks->tasks.size() != 1)
+    return tutti::invalid_input("this program runs one task, the inspection; leave the others out",
+                                {options.tasks, 0, 0});
+  return tasks;
+}
+
+void print_refusal(const Options& options, const tutti::AdmissionVerdict& verdict) {
+  fmt::print(stderr, "the deadlines cannot be guaranteed; 'tutti check {} --set image={}B{}' tells more\n",
+             options.tasks, std::int64_t{options.size} * options.size,
+             options.machine ? " --machine " + *options.machine : "");
+  for (const std::string& reason : verdict.reasons) fmt::print(stderr, "  {}\n", reason);
 }
 
 int inspect(const Options& options) {
-  tutti::TaskFileOverrides overrides;
-  overrides.parameters["image"] = tutti::Bytes{std::int64_t{options.size} * options.size};
-  const auto tasks = tutti::load_tasks(options.tasks, overrides);
+  const auto clock = make_clock(options.backend);
+  if (!clock) return report_error(clock.error());
+  const auto tasks = load_inspection(options);
   if (!tasks) return report_error(tasks.error());
-  if (tasks->tasks.size() != 1)
-    return report_error({tutti::ErrorCode::InvalidInput,
-                         "this program runs one task, the inspection; leave the others out",
-                         {options.tasks, 0, 0}});
-
   auto verdict = tutti::AdmissionController(tutti::planners().front()).decide(*tasks);
-  if (!verdict.admitted) {
-    fmt::print(stderr, "the deadlines cannot be guaranteed; 'tutti check {} --set image={}B' tells more\n",
-               options.tasks, overrides.parameters["image"].count);
-    for (const std::string& reason : verdict.reasons) fmt::print(stderr, "  {}\n", reason);
-    return kNegative;
-  }
+  if (!verdict.admitted) return print_refusal(options, verdict), tutti::kNegative;
   auto images = options.images.empty() ? make_images(options) : read_images(options.images, options.size, options.size);
   if (!images) return report_error(images.error());
   const Station station{*std::move(images), *std::move(verdict.admitted)};
   auto program = InspectionProgram::make(tasks->tasks.front(), station.images);
   if (!program) return report_error(program.error());
-  return run_station(options, station, *program);
+  return run_station(options, station, *program, **clock);
 }
 
 int run_program(int argc, char** argv) {
@@ -130,7 +144,7 @@ int run_program(int argc, char** argv) {
   parser.footer(
       "Without a command it inspects, on the machine that the task set names.\n"
       "Examples:\n  wafer_inspection generate --images wafers --size 1024 --count 4\n  wafer_inspection --images "
-      "wafers --size 1024 --jobs 1000");
+      "wafers --size 1024 --jobs 1000\n  wafer_inspection --machine this-host.yaml --backend cuda");
   parser.add_option("--size", options.size, "side of an image in pixels")->capture_default_str();
   parser.add_option("--count", options.count, "how many images to generate")
       ->check(CLI::Range(1, 10000))
@@ -144,9 +158,8 @@ int run_program(int argc, char** argv) {
   parser.add_option("--jobs", options.jobs, "images to inspect; the pictures are taken in turn")
       ->check(CLI::Range(std::int64_t{1}, static_cast<std::int64_t>(tutti::kMostJobs)))
       ->capture_default_str();
-  parser.add_option("--clock", options.clock, "virtual or real")
-      ->check(CLI::IsMember({"virtual", "real"}))
-      ->capture_default_str();
+  parser.add_option("--machine", options.machine, "machine file to use in place of the one that the task set names");
+  add_backend_options(parser, options.backend);
   const CLI::App* generating =
       parser.add_subcommand("generate", "write wafers with planted defects into the folder --images")->fallthrough();
   parser.require_subcommand(0, 1);
@@ -157,7 +170,7 @@ int run_program(int argc, char** argv) {
     return parser.exit(help);
   } catch (const CLI::ParseError& error) {
     fmt::print(stderr, "{}; 'wafer_inspection --help' tells how it goes\n", error.what());
-    return kUsage;
+    return tutti::kUsage;
   }
   return generating->parsed() ? generate(options) : inspect(options);
 }

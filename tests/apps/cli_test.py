@@ -126,11 +126,11 @@ class Json(Programs):
 
     def test_run_has_jobs_and_a_summary(self):
         answer = self.object_of(0, "run", WAFER, "--set", "image=4MB", "--jobs", 4, "--json")
-        self.assertEqual((answer["backend"], answer["clock"], len(answer["jobs"])), ("sim", "virtual", 4))
+        self.assertEqual((answer["backend"], answer["clock"], answer["notes"], len(answer["jobs"])), ("sim", "virtual", [], 4))
         self.assertEqual([job["release_ms"] for job in answer["jobs"]], [0, 25, 50, 75])
         self.assertEqual([job["deadline_ms"] for job in answer["jobs"]], [60, 85, 110, 135])
         summary = answer["summary"][0]
-        self.assertEqual((summary["released"], summary["completed"], summary["missed"], summary["bound_ms"]), (4, 4, 0, None))
+        self.assertEqual((summary["released"], summary["completed"], summary["missed"], summary["overruns"], summary["bound_ms"]), (4, 4, 0, 0, None))
 
     def test_device_memory_is_refused_with_the_amount(self):
         # 400 GB of image: 40 % in and 40 % out on gpu0, in ceil(60 / 25) = 3 sets, are 960 GB of its 141.
@@ -142,7 +142,7 @@ class Json(Programs):
 
 class Usage(Programs):
     def test_help_has_an_example_everywhere(self):
-        for words in ([], ["predict"], ["check"], ["compare"], ["run"], ["calibrate"], ["topology"], ["topology", "show"]):
+        for words in ([], ["predict"], ["check"], ["compare"], ["run"], ["calibrate"], ["topology"], ["topology", "show"], ["topology", "detect"], ["bench"], ["bench", "methods"]):
             run = self.tutti(*words, "--help")
             self.assertEqual(run.returncode, 0)
             self.assertIn("Example", run.stdout)
@@ -156,6 +156,21 @@ class Usage(Programs):
                       ["check", WAFER, "--set", "pixels=3 MB"], ["predict", "/no/such/file"], ["predict", str(ROOT)]):
             with self.subTest(words=words):
                 self.refuses(self.tutti(*words))
+
+    def test_options_of_gpus_are_refused_where_they_make_no_sense(self):
+        for words, sentence in (
+            (["--backend", "abacus"], "--backend: there is no 'abacus'; give one of sim, cuda"),
+            (["--backend", "cuda", "--clock", "virtual"], "--clock: GPUs run in real time"),
+            (["--bind", "gpu0=0000:06:00.0"], "--bind and --gate are for GPUs"),
+            (["--gate", "host_timed"], "--bind and --gate are for GPUs"),
+            (["--backend", "cuda", "--gate", "hots_timed"], "did you mean 'host_timed'?"),
+            (["--backend", "cuda", "--bind", "gpu0"], "--bind: 'gpu0' is no GPU=BUSID"),
+            (["--backend", "cuda", "--bind", "gpu0=0000:06:00.0", "gpu1=0000:07:00.0"], ""),
+            (["--wait", "yeild"], "--wait: there is no 'yeild'"),
+        ):
+            with self.subTest(words=words):
+                self.refuses(self.tutti("run", WAFER, *words), sentence)
+                self.refuses(self.wafer(*words), sentence)
 
     def test_a_typo_is_guessed(self):
         self.refuses(self.tutti("chek", WAFER), "did you mean 'check'?")
@@ -180,8 +195,21 @@ class Usage(Programs):
         self.assertEqual(process.returncode, 130)
         self.assertLess(len(json.loads(out)["jobs"]), 3000)
 
-    def test_no_gpu_backend_in_this_build_is_trouble(self):
-        self.refuses(self.tutti("run", WAFER, "--backend", "cuda"), "CUDA", code=3)
+    def test_no_gpu_is_trouble(self):
+        # Here there is no CUDA, or no driver; on a host with GPUs the machine file still has no bus ids.
+        for run in (self.tutti("run", WAFER, "--backend", "cuda"), self.wafer("--size", 256, "--backend", "cuda")):
+            self.refuses(run, code=run.returncode)
+            self.assertIn(run.returncode, (2, 3))
+
+    def test_without_peer_access_copies_go_through_memory(self):
+        # 100 MB at 100 GB/s from GPU to GPU take 1 ms; through mem0 10 ms at 10 GB/s, behind a chunk of 1 MB: 0.1 ms.
+        self.file("version: 1\nmachine:\n  name: m\n  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}, gpu1: {kind: gpu}}\n  links:\n"
+                  "    - {from: mem0, to: gpu0, bandwidth: 10 GB/s, back: 10 GB/s}\n    - {from: mem0, to: gpu1, bandwidth: 10 GB/s, back: 10 GB/s}\n"
+                  "    - {from: gpu0, to: gpu1, bandwidth: 100 GB/s}\n  staging: {chunk: 1 MB}\n", "m.yaml")
+        path = self.file("version: 1\nmachine: m.yaml\ntasks:\n- {name: a, period: 1 s, job: [{batch: [{from: gpu0, to: gpu1, size: 100 MB}]}]}\n")
+        for words, milliseconds in ([], 1), (["--no-peer"], 10.1):
+            answer = self.object_of(0, "run", path, "--json", *words)
+            self.assertEqual(answer["summary"][0]["worst_response_ms"], milliseconds)
 
 
 class BadInput(Programs):
@@ -321,6 +349,178 @@ class Calibrate(Programs):
         self.refuses(self.tutti("topology"))
 
 
+class Measure(Programs):
+    """A machine that is measured, here the simulated one, and the file that describes it then."""
+
+    MACHINE = "configs/machines/inspection-example.yaml"
+
+    def calibrate(self, *words, out=None):
+        return self.tutti("calibrate", "--machine", self.MACHINE, "--out", out or self.folder / "out.yaml", *words)
+
+    def test_the_simulated_machine_finds_itself(self):
+        out, measured, again = (self.folder / name for name in ("out.yaml", "measured.json", "again.yaml"))
+        answer = self.object_of(0, "calibrate", "--machine", self.MACHINE, "--out", out, "--backend", "sim", "--copy", "64KiB",
+                                "--rounds", 2, "--measured", measured, "--json")
+        self.assertEqual(answer["left_out"], [])
+        self.assertLess(answer["errors"]["graph"]["rates"]["worst"], 0.02)
+        self.assertLess(answer["errors"]["graph"]["batch_lengths"]["worst"], 0.02)
+        self.assertEqual(self.object_of(0, "topology", "show", out, "--json")["machine"], "inspection-example")
+        latency = self.object_of(0, "predict", EXAMPLE, "--json")["latency_ms"]
+        self.assertAlmostEqual(self.object_of(0, "predict", EXAMPLE, "--machine", out, "--json")["latency_ms"], latency, delta=0.02 * latency)
+        # Two rounds over the same combinations, and batches with the medians of both.
+        document = json.loads(measured.read_text(encoding="utf-8"))
+        self.assertEqual(document["machine"], "the simulated machine inspection-example")
+        self.assertEqual(len(document["steady_state"]), 2 * len(answer["residuals"]))
+        self.assertEqual(len(document["batches_all_at_once"]), 40)
+        # What was measured can be fitted again, and compared.
+        self.object_of(0, "calibrate", "--machine", self.MACHINE, "--from", measured, "--out", again, "--json")
+        self.assertEqual(again.read_text(encoding="utf-8"), out.read_text(encoding="utf-8"))
+        self.assertIs(self.object_of(0, "calibrate", "--check", measured, "--machine", out, "--json")["holds"], True)
+
+    def test_it_says_how_far_it_is(self):
+        run = self.calibrate("--backend", "sim", "--copy", "4KiB", "--rounds", 2)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertRegex(run.stderr, r"^\d+ combinations and 40 batches\nround 1 of at most 2\nround 2 of at most 2: 19 medians in 20 are known within 0.00 %\n$")
+
+    def test_mistakes_are_told_before_anything_is_measured(self):
+        out = self.folder / "out.yaml"
+        for words, sentence in (
+            (["--copy", "nonsense"], "--copy: 'nonsense' is no size of 4 KiB or more; write it like 128MiB"),
+            (["--copy", "0"], "--copy: '0' is no size"),
+            (["--rounds", "0"], "--rounds: "),
+            (["--measured", "/no/such/folder/x"], "/no/such/folder/x: this cannot be written"),
+            (["--gate", "host_timed"], "--bind and --gate are for GPUs"),
+        ):
+            with self.subTest(words=words):
+                self.refuses(self.calibrate("--backend", "sim", *words), sentence)
+                self.assertEqual(list(self.folder.iterdir()), [])
+        for place in ("/no/such/folder/x", self.folder):
+            self.refuses(self.calibrate("--backend", "sim", out=place), f"{place}: this cannot be written")
+        self.refuses(self.calibrate("--backend", "abacus"), "--backend: there is no 'abacus'")
+        self.refuses(self.tutti("calibrate", "--machine", self.MACHINE, "--backend", "sim"), "give --machine and --out to measure this host")
+        self.refuses(self.tutti("calibrate", "--machine", "/no/such", "--out", out, "--backend", "sim"), "/no/such: ")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_no_gpu_is_trouble(self):
+        # Here there is no CUDA, or no driver; on a host with GPUs the machine file still has no bus ids.
+        for words in ([], ["--backend", "cuda", "--gate", "memory_wait"]):
+            run = self.calibrate(*words)
+            self.refuses(run, code=run.returncode)
+            self.assertIn(run.returncode, (2, 3))
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_an_interrupt_writes_nothing(self):
+        process = subprocess.Popen([str(self.built / "tutti/tutti"), "calibrate", "--machine", self.MACHINE, "--out", str(self.folder / "out.yaml"),
+                                    "--backend", "sim", "--copy", "4MiB", "--rounds", "1000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+        process.stderr.readline()  # it has begun
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out), (130, ""), err)
+        self.assertIn("interrupted; nothing was written", err)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+
+class Detect(Programs):
+    """These hold on every host: with GPUs, and without any, where there is one sentence and exit code 3."""
+
+    def detect(self, *words):
+        run = self.tutti("topology", "detect", *words)
+        if run.returncode == 3:
+            self.refuses(run, code=3)
+            self.assertRegex(run.stderr, "; ")
+            return None
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return run.stdout
+
+    def test_gpus_have_ids(self):
+        answer, text = self.detect("--json"), self.detect()
+        if answer is None:
+            self.assertIsNone(text)
+            return
+        for gpu in json.loads(answer)["gpus"]:
+            self.assertRegex(gpu["bus_id"], "^[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}[.][0-9a-f]$")
+            self.assertRegex(gpu["uuid"], "^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+            self.assertIn(gpu["uuid"], text)
+
+    def test_the_file_that_it_writes_is_a_machine(self):
+        out = self.folder / "out.yaml"
+        answer = self.detect("--out", out, "--name", "this-host", "--json")
+        self.assertEqual(out.exists(), answer is not None)
+        if answer is not None:
+            self.assertEqual(json.loads(answer)["out"], str(out))
+            self.assertEqual(self.object_of(0, "topology", "show", out, "--json")["machine"], "this-host")
+
+    @unittest.skipUnless("TUTTI_FAKE_DRIVER" in os.environ, "this build has no CUDA")
+    def test_a_driver_that_does_not_work_is_told_apart(self):
+        for version, status, sentence in (
+            (0, 0, "there is no GPU driver on this host; install"),
+            (11000, 0, "the GPU driver serves CUDA 11.0 at most, and this program is built with CUDA "),
+            (99000, 100, "the GPU driver finds no GPU; "),
+            (99000, 803, "the GPU driver does not start (cudaErrorSystemDriverMismatch: "),
+        ):
+            with self.subTest(sentence=sentence):
+                environment = {**os.environ, "LD_LIBRARY_PATH": os.environ["TUTTI_FAKE_DRIVER"],
+                               "FAKE_CUDA_VERSION": str(version), "FAKE_CUDA_INIT": str(status)}
+                self.refuses(self.run_program("tutti/tutti", "topology", "detect", env=environment), sentence, code=3)
+
+    def test_a_file_that_cannot_be_written_is_refused(self):
+        run = self.tutti("topology", "detect", "--out", "/no/such/folder/x")
+        self.refuses(run, code=run.returncode)
+        self.assertIn(run.returncode, (2, 3))
+
+    def test_mistakes_end_with_2(self):
+        self.refuses(self.tutti("topology", "detect", "--name", "a b"), "--name: 'a b' is no name")
+        self.refuses(self.tutti("topology", "detect", "machine.yaml"))
+        self.refuses(self.tutti("topology", "detect", "--out"))
+
+
+class BenchMethods(Programs):
+    MACHINE = "configs/machines/inspection-example.yaml"
+    PLANNERS = ["completion_aligned", "all_at_once", "bandwidth_allocation", "time_division"]
+
+    def methods(self, *words):
+        return self.tutti("bench", "methods", "--machine", self.MACHINE, "--backend", "sim", *words)
+
+    def test_the_published_example_has_its_figures(self):
+        # A thousandth of the published sizes: 44.8, 76.8 and 56.533 us; all at once 52.8 us.
+        answer = json.loads(self.methods("--size", "320kB", "--only", "example", "--json").stdout)
+        self.assertEqual((answer["methods"], answer["holds"], answer["worst"]), (self.PLANNERS, True, "example"))
+        rows = answer["workloads"][0]["methods"]
+        for row, microseconds in zip(rows, (44.8, 52.8, 76.8, 56.533)):
+            self.assertAlmostEqual(1000 * row["median_ms"], microseconds, delta=0.005)
+            self.assertEqual(len(row["runs_ms"]), 15)
+        self.assertAlmostEqual(rows[1]["gain_percent"], 100 * (1 - 44.8 / 52.8), delta=0.02)
+
+    def test_every_workload_has_a_row(self):
+        run = self.methods("--size", "320kB", "--repeats", 1)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("note: memcpy_batch is left out: ", run.stderr)
+        rows = [line.split()[0] for line in run.stdout.split("\n") if line]
+        for name in ("example", "wafer", "domain", "random-1", "random-20"):
+            self.assertEqual(rows.count(name), 2, run.stdout)
+        self.assertIn("random: median of 20 ", run.stdout)
+        self.assertRegex(run.stdout.split("\n")[-2], "^at worst, on .*, completion_aligned is .* (faster|slower) than ")
+
+    def test_a_method_that_is_faster_ends_with_1(self):
+        # Three copies into gpu3 share an engine, so one follows the other. Aligned, what could have run beside the first
+        # runs beside the second and makes it longer: 24.689 ms in place of 23.476.
+        run = self.methods("--size", "64MiB", "--repeats", 1, "--only", "random-18")
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("completion_aligned is 5.2 % slower than all_at_once; --tolerance is 2 %", run.stderr)
+        self.assertEqual(self.methods("--size", "64MiB", "--repeats", 1, "--only", "random-18", "--tolerance", 6).returncode, 0)
+
+    def test_mistakes_end_with_2(self):
+        for words, sentence in ((["--size", "3 B"], "--size: 3 B is no size of an image; give one from 512 B to 1024 GiB"),
+                                (["--size", "large"], "--size: 'large'"), (["--repeats", "0"], ""), (["--tolerance", "-1"], ""),
+                                (["--only", "rando"], "--only: there is no workload 'rando'; did you mean 'random'?"),
+                                (["--only", "random-21"], "--only: there is no workload 'random-21'"), (["--seed", "x"], "")):
+            with self.subTest(words=words):
+                self.refuses(self.methods(*words), sentence)
+        self.refuses(self.tutti("bench"))
+        self.refuses(self.tutti("bench", "methods"))
+        self.refuses(self.tutti("bench", "methods", "--machine", "/no/such/file"))
+
+
 class Wafer(Programs):
     def test_pictures_come_back_from_files(self):
         made = self.wafer("generate", "--images", self.folder / "w", "--size", 256, "--count", 2)
@@ -335,6 +535,23 @@ class Wafer(Programs):
         self.refuses(self.wafer("--images", self.folder), "no .png")
         (self.folder / "w" / "wafer000.png").write_bytes(b"no picture")
         self.refuses(self.wafer("--images", self.folder / "w", "--size", 256), "wafer000.png")
+
+    def test_another_machine_takes_the_place_of_the_task_set_s(self):
+        machine = (ROOT / H200X4).read_text(encoding="utf-8").replace("name: h200x4", "name: elsewhere")
+        run = self.wafer("--size", 256, "--jobs", 2, "--machine", self.file(machine))
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertTrue(run.stdout.startswith("wafer inspection on elsewhere: sim backend, virtual clock, "), run.stdout)
+        self.refuses(self.wafer("--machine", "/no/such"))
+
+    def test_an_interrupt_drains_and_reports(self):
+        process = subprocess.Popen([str(self.built / "wafer_inspection/wafer_inspection"), "--size", "256", "--count", "1", "--jobs", "1000000"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertIn("interrupted; the report covers what had run", err)
+        self.assertLess(int(out.split("\n")[-2].split()[0]), 1_000_000)
 
     def test_mistakes_end_with_2(self):
         for words in (["--size", "100"], ["--size", "x"], ["--jobs", "0"], ["--seed", "-1"], ["generate"], ["--tasks", "/no/such"], ["--clock", "sand"], ["nonsense"]):

@@ -12,10 +12,20 @@ namespace {
 
 using Pixels = std::vector<std::uint8_t>;
 
+tutti::KernelForms forms() {
+  tutti::KernelRegistry registry;
+  EXPECT_TRUE(add_inspection_kernel(registry).has_value());
+  return *registry.find(kInspectionKernel);
+}
+
+tutti::KernelLaunch launch(const Pixels& part, Pixels& report, const std::vector<std::byte>& parameters) {
+  return {std::as_bytes(std::span(part)), std::as_writable_bytes(std::span(report)), parameters, {}};
+}
+
 /// What the kernel makes of a part: a report of the given size, filled with 77 beforehand.
 Pixels report_of(const Pixels& part, std::size_t size, const std::vector<std::byte>& parameters) {
   Pixels report(size, 77);
-  inspection_kernel({std::as_bytes(std::span(part)), std::as_writable_bytes(std::span(report)), parameters, {}});
+  forms().host(launch(part, report, parameters));
   return report;
 }
 
@@ -63,6 +73,23 @@ TEST(InspectionKernel, ThrowsWhereThePartIsNoThreeDieRows) {
     EXPECT_THROW(report_of(kPart, 6, parameters(2, side, 6)), std::invalid_argument) << side;
   }
   EXPECT_THROW(report_of({1, 2}, 2, {}), std::invalid_argument) << "no pixel for each of three rows";
+}
+
+// A GPU is asked for only behind the checks.
+TEST(InspectionKernel, ChecksLaunchesOnAGpuAsOnTheHost) {
+  const tutti::DeviceKernel kernel = forms().device;
+  if (!kernel) GTEST_SKIP() << "skipped: this build has no CUDA";
+  Pixels report(6);
+  EXPECT_THROW(kernel(launch(kPart, report, parameters(2, 1, 8)), nullptr), std::invalid_argument);
+  EXPECT_THROW(kernel(launch(kPart, report, parameters(3, 1, 6)), nullptr), std::invalid_argument);
+  Pixels none;
+  EXPECT_NO_THROW(kernel(launch(kPart, none, parameters(2, 1, 6)), nullptr));
+}
+
+TEST(InspectionKernel, IsRegisteredOnce) {
+  tutti::KernelRegistry registry;
+  EXPECT_TRUE(add_inspection_kernel(registry).has_value());
+  EXPECT_FALSE(add_inspection_kernel(registry).has_value());
 }
 
 }  // namespace

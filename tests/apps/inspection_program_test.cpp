@@ -39,7 +39,7 @@ struct Inspection {
         program(InspectionProgram::make(set.tasks.front(), images).value()),
         backend(*set.machine, kernels, clock),
         executor(*set.machine, admitted.planner(), backend, clock) {
-    EXPECT_TRUE(kernels.add(std::string(kInspectionKernel), inspection_kernel).has_value());
+    EXPECT_TRUE(add_inspection_kernel(kernels).has_value());
   }
 
   tutti::RunRecord run(std::uint64_t jobs) {

@@ -1,0 +1,39 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "runtime/backend.hpp"
+#include "runtime/clock.hpp"
+#include "runtime/kernel_registry.hpp"
+
+namespace tutti {
+
+/// What the command line says of the machine that runs and of its time, as it was typed.
+struct BackendOptions {
+  std::string backend = "sim";
+  std::string clock;              ///< empty: the backend's own, virtual for sim and real for cuda
+  std::vector<std::string> bind;  ///< GPU=BUSID
+  std::string gate;               ///< empty: the machine's
+  std::string waiting = "spin";
+  bool no_peer = false;  ///< batches are made for the machine without its peer access
+
+  [[nodiscard]] bool simulated() const { return backend == "sim"; }
+};
+
+/// Declares --backend, --clock, --bind, --gate, --wait and --no-peer.
+void add_backend_options(CLI::App& command, BackendOptions& options);
+
+/// The clock of a run. Call it before anything is loaded: it checks all the options.
+/// @errors InvalidInput: an unknown word, a --bind without '=', options that do not go together.
+[[nodiscard]] Expected<std::unique_ptr<Clock>> make_clock(const BackendOptions& options);
+
+/// The backend of a machine; what is passed in outlives it.
+/// @errors InvalidInput: as `make_clock`, as `make_cuda_backend`. Machine: this build or this host has it not.
+[[nodiscard]] Expected<std::unique_ptr<DeviceBackend>> make_backend(const BackendOptions& options,
+                                                                    const Topology& machine,
+                                                                    const KernelRegistry& kernels, Clock& clock);
+
+}  // namespace tutti

@@ -1,0 +1,27 @@
+#pragma once
+#include "model/error.hpp"
+#include "runtime/dispatcher.hpp"
+
+namespace tutti {
+
+/// The exit codes that scripts rely on.
+enum ExitCode : int {
+  kFine = 0,
+  kNegative = 1,  ///< not schedulable, a deadline missed
+  kUsage = 2,     ///< usage or invalid input
+  kTrouble = 3,   ///< machine, driver, host or a user's kernel
+  kDrifted = 4,   ///< the calibration does not hold any more
+  kInterrupted = 130,
+};
+
+/// Prints an error to standard error and returns its exit code.
+int report_error(const Error& error);
+
+/// What a run came to.
+/// @param simulated  a simulated machine keeps to its plan, so what is late there is the host's doing.
+[[nodiscard]] ExitCode exit_code_of(const RunRecord& record, bool simulated);
+
+/// Says on standard error what the report of a run has no place for: notes of the backend, what failed, an interrupt.
+void print_remarks(const RunRecord& record, const TaskSet& tasks, const DeviceBackend& backend, ExitCode exit_code);
+
+}  // namespace tutti

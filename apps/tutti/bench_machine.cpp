@@ -1,0 +1,230 @@
+#include "apps/tutti/bench_machine.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "apps/table.hpp"
+#include "apps/tutti/command.hpp"
+#include "apps/tutti/report.hpp"
+#include "apps/tutti/rig.hpp"
+#include "model/quantile.hpp"
+#include "model/route.hpp"
+#include "model/topology_yaml.hpp"
+#include "runtime/cuda/plain_copy.hpp"
+#include "runtime/measuring.hpp"
+#include "runtime/tutti.hpp"
+#include "runtime/way_buffers.hpp"
+
+namespace tutti {
+namespace {
+
+struct BenchOptions {
+  BenchOptions() { backend.backend = "cuda"; }
+
+  std::string machine;
+  BackendOptions backend;
+  int runs = 1000;
+  int copies = 15;
+  std::string staged = "512 MiB";
+  bool json = false;
+};
+
+constexpr Bytes kSmall{64 << 10};
+constexpr Bytes kBefore{1 << 20};
+constexpr std::array kDirect{Bytes{16 << 20}, Bytes{64 << 20}, Bytes{256 << 20}};
+
+double us(Duration duration) { return static_cast<double>(duration.count()) / 1e3; }
+
+/// What was found, a row each: of some values the median and what 99 of 100 stay below.
+struct Row {
+  std::string what;
+  std::string unit;
+  std::vector<double> values;
+};
+
+CommandStream copy_stream(VertexId from, VertexId to, Bytes size, std::string name = "copy") {
+  return {std::move(name), Transfer{from, to, size, {}, {}}, {}, {}};
+}
+
+/// A copy up and one down of each GPU, of slightly different sizes, so that their planned instants differ.
+std::vector<CommandStream> all_ways(const Topology& machine, Bytes size) {
+  std::vector<CommandStream> streams;
+  for (std::uint32_t position = 0; position < 2 * machine.gpus().size(); ++position) {
+    const auto [from, to] = ends_of(machine, HostStream::at(position));
+    streams.push_back(copy_stream(from, to, Bytes{size.count * (8 + position) / 8}, fmt::to_string(position)));
+  }
+  return streams;
+}
+
+/// Each stream's start against its planned instant.
+Expected<Row> release(Rig& rig, int runs) {
+  auto prepared = prepare_with_buffers(rig.executor(), all_ways(rig.machine(), kSmall));
+  if (!prepared) return tl::unexpected(std::move(prepared.error()));
+  Row row{fmt::format("start of {} streams after their planned instants", 2 * rig.machine().gpus().size()), "us", {}};
+  for (int run = 0; run < runs; ++run) {
+    if (const auto result = run_armed(rig.executor(), prepared->batch); !result) return tl::unexpected(result.error());
+    const Timeline measured = prepared->batch.measured();
+    for (std::size_t s = 0; s < measured.streams.size(); ++s)
+      row.values.push_back(us(measured.streams[s].start() - prepared->batch.plan().streams[s].start()));
+  }
+  return row;
+}
+
+/// From one batch's last completion to the next prepared one's first byte.
+Expected<Row> handover(Rig& rig, int runs) {
+  const VertexId memory = rig.machine().memories().front();
+  const VertexId gpu = rig.machine().gpus().front();
+  auto first = prepare_with_buffers(rig.executor(), {copy_stream(memory, gpu, kBefore)});
+  auto second = prepare_with_buffers(rig.executor(), {copy_stream(memory, gpu, kBefore)});
+  if (!first) return tl::unexpected(std::move(first.error()));
+  if (!second) return tl::unexpected(std::move(second.error()));
+  Row row{"last completion to the next batch's first byte", "us", {}};
+  for (int run = 0; run < runs; ++run) {
+    for (auto* prepared : {&*first, &*second}) rig.executor().arm(prepared->batch);
+    rest(rig.executor());
+    for (auto* prepared : {&*first, &*second})
+      if (auto ok = batchOpAsync(rig.executor(), prepared->batch); !ok) return tl::unexpected(std::move(ok.error()));
+    const auto before = batchOpSynchronize(rig.executor(), first->batch);
+    const auto after = batchOpSynchronize(rig.executor(), second->batch);
+    if (!before) return tl::unexpected(before.error());
+    if (!after) return tl::unexpected(after.error());
+    row.values.push_back(us(after->start + second->batch.measured().streams.front().start() - before->finish));
+  }
+  return row;
+}
+
+/// The time of a batch's only transfer, start mark to completion mark.
+Expected<double> transfer_us(Rig& rig, PreparedBatch& batch) {
+  if (const auto result = run_armed(rig.executor(), batch); !result) return tl::unexpected(result.error());
+  const StreamTimeline line = batch.measured().streams.front();
+  return us(line.end() - line.start());
+}
+
+/// Our copies against plain ones, interleaved: the plain one's time in percent of ours.
+Expected<std::vector<Row>> direct(Rig& rig, int copies) {
+  std::vector<Row> rows;
+  for (const Bytes size : kDirect) {
+    for (const std::uint32_t position : {0U, 1U}) {
+      const auto [from, to] = ends_of(rig.machine(), HostStream::at(position));
+      auto prepared = prepare_with_buffers(rig.executor(), {copy_stream(from, to, size)});
+      if (!prepared) return tl::unexpected(std::move(prepared.error()));
+      const auto source = rig.executor().backend().allocate(from, size);
+      const auto destination = rig.executor().backend().allocate(to, size);
+      if (!source) return tl::unexpected(source.error());
+      if (!destination) return tl::unexpected(destination.error());
+      std::vector<double> ours, plain;
+      for (int i = 0; i < copies; ++i) {
+        const auto mine = transfer_us(rig, prepared->batch);
+        if (!mine) return tl::unexpected(mine.error());
+        const auto theirs = time_plain_copy(source->view(), destination->view());
+        if (!theirs) return tl::unexpected(theirs.error());
+        ours.push_back(*mine);
+        plain.push_back(us(*theirs));
+      }
+      rows.push_back({fmt::format("{} of {}: speed against a plain cudaMemcpyAsync",
+                                  to_string(HostStream::at(position).direction), to_string(size)),
+                      "%",
+                      {100 * median(plain) / median(ours)}});
+    }
+  }
+  return rows;
+}
+
+/// A staged copy against the slower of its legs alone.
+Expected<Row> staged(Rig& rig, Bytes size, int copies) {
+  const VertexId memory = rig.machine().memories().front();
+  const VertexId a = rig.machine().gpus()[0], b = rig.machine().gpus()[1];
+  std::vector<BatchWithBuffers> prepared;
+  for (const auto& [from, to] : {std::pair(a, memory), {memory, b}, {a, b}}) {
+    auto one = prepare_with_buffers(rig.executor(), {copy_stream(from, to, size)});
+    if (!one) return tl::unexpected(std::move(one.error()));
+    prepared.push_back(*std::move(one));
+  }
+  std::array<std::vector<double>, 3> times;
+  for (int i = 0; i < copies; ++i) {
+    for (std::size_t leg = 0; leg < times.size(); ++leg) {
+      const auto time = transfer_us(rig, prepared[leg].batch);
+      if (!time) return tl::unexpected(time.error());
+      times[leg].push_back(*time);
+    }
+  }
+  const double slower = std::max(median(times[0]), median(times[1]));
+  return Row{fmt::format("staged copy of {}: speed against its slower leg", to_string(size)),
+             "%",
+             {100 * slower / median(times[2])}};
+}
+
+Expected<std::vector<Row>> find_rows(const Topology& machine, const BenchOptions& options, Bytes staged_size) {
+  std::vector<Row> rows;
+  {
+    auto rig = Rig::make(machine, planners().front(), options.backend);
+    if (!rig) return tl::unexpected(std::move(rig.error()));
+    for (auto* find : {&release, &handover}) {
+      auto row = (*find)(**rig, options.runs);
+      if (!row) return tl::unexpected(std::move(row.error()));
+      rows.push_back(*std::move(row));
+    }
+    if (!options.backend.simulated()) {
+      auto found = direct(**rig, options.copies);
+      if (!found) return found;
+      std::move(found->begin(), found->end(), std::back_inserter(rows));
+    }
+  }
+  if (machine.gpus().size() < 2) return rows;
+  auto rig = Rig::make(machine.without_peer_access(), planners().front(), options.backend);
+  if (!rig) return tl::unexpected(std::move(rig.error()));
+  auto row = staged(**rig, staged_size, options.copies);
+  if (!row) return tl::unexpected(std::move(row.error()));
+  rows.push_back(*std::move(row));
+  return rows;
+}
+
+int bench_machine(const BenchOptions& options) {
+  const auto machine = load_machine(options.machine);
+  if (!machine) return report_error(machine.error());
+  const auto size = parse_bytes(options.staged);
+  if (!size || size->count < 1)
+    return report_error({ErrorCode::InvalidInput,
+                         fmt::format("--staged: '{}' is no size of a copy; write one like 512MiB", options.staged),
+                         {}});
+  const auto rows = find_rows(*machine, options, *size);
+  if (!rows) return report_error(rows.error());
+  Json json = Json::array();
+  Table table({"what", "unit", "of", "median", "99 %"});
+  table.align_left(1);
+  for (const auto& [what, unit, values] : *rows) {
+    const double middle = median(values), tail = quantile(values, 0.99);
+    json.push_back({{"what", what}, {"unit", unit}, {"count", values.size()}, {"median", middle}, {"p99", tail}});
+    table.add({what, unit, fmt::to_string(values.size()), fmt::format("{:.1f}", middle), fmt::format("{:.1f}", tail)});
+  }
+  if (options.json) {
+    fmt::print("{}\n", Json{{"schema_version", 1}, {"machine", machine->name()}, {"rows", json}}.dump(2));
+  } else {
+    fmt::print("{}", table.text());
+  }
+  return kFine;
+}
+
+}  // namespace
+
+void add_bench_machine(CLI::App& bench, int& exit_code) {
+  CLI::App* command = bench.add_subcommand(
+      "machine", "how exactly streams start, how soon batches follow each other, how fast copies are");
+  command->footer("Example:\n  tutti bench machine --machine machine.yaml");
+  auto options = std::make_shared<BenchOptions>();
+  command->add_option("--machine", options->machine, "machine file")->required();
+  command->add_option("--runs", options->runs, "of what takes microseconds")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  command->add_option("--copies", options->copies, "of each size, interleaved with what it is compared with")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command->add_option("--staged", options->staged, "size of the copy through host memory")->capture_default_str();
+  command->add_flag("--json", options->json, "print one JSON object");
+  add_backend_options(*command, options->backend);
+  command->callback([options, &exit_code] { exit_code = bench_machine(*options); });
+}
+
+}  // namespace tutti

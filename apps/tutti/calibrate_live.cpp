@@ -1,0 +1,227 @@
+#include "apps/tutti/calibrate_live.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <set>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "apps/interrupt.hpp"
+#include "apps/table.hpp"
+#include "apps/tutti/files.hpp"
+#include "apps/tutti/measured_json.hpp"
+#include "apps/tutti/rig.hpp"
+#include "model/digits.hpp"
+#include "model/measurement_plan.hpp"
+#include "model/quantile.hpp"
+#include "model/route.hpp"
+#include "runtime/cuda/discovery.hpp"
+#include "runtime/measuring.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr Bytes kGateCopy{4096};
+constexpr Bytes kGateLoad{64LL << 20};  // up; what goes down is an eighth less, and so starts an eighth later
+constexpr int kGateRuns = 250;
+constexpr Bytes kVerified{16LL << 20};
+constexpr Bytes kLeastCopy{4096};
+constexpr Bytes kPeerCopy{256LL << 20};
+constexpr int kPeerRuns = 5;
+constexpr int kDigits = 5;                    // of a rate in a file
+constexpr std::int64_t kLargestInCopies = 4;  // transfers of the random batches
+
+void say(const std::string& sentence) { fmt::print(stderr, "{}\n", sentence); }
+
+const Planner& all_at_once() { return *find_planner("all_at_once"); }
+
+/// Tries every gate and takes the one under which 99 of 100 starts are least late while other copies run: that is when
+/// gates open in a batch.
+Expected<GateKind> find_best_gate(const Topology& machine, BackendOptions options) {
+  std::vector<std::pair<GateKind, Error>> refused;
+  Table table({"gate", "start us: median", "99 %", "under load us: median", "99 %", "small copies done us: median"});
+  std::optional<std::pair<double, GateKind>> best;
+  for (const GateKind kind : kGateKinds) {
+    options.gate = to_string(kind);
+    const auto rig = Rig::make(machine, all_at_once(), options);
+    if (!rig) {
+      refused.emplace_back(kind, rig.error());
+      continue;
+    }
+    const auto idle = measure_gates((*rig)->executor(), kGateCopy, kGateCopy, kGateRuns);
+    if (!idle) return tl::unexpected(idle.error());
+    Executor aligned(machine, planners().front(), (*rig)->backend(), (*rig)->clock());
+    const auto loaded = measure_gates(aligned, kGateLoad, Bytes{kGateLoad.count / 8 * 7}, kGateRuns);
+    if (!loaded) return tl::unexpected(loaded.error());
+    const auto us = [](const std::vector<double>& values, double q) {
+      return fmt::format("{:.1f}", quantile(values, q));
+    };
+    table.add({std::string(to_string(kind)), us(idle->start_us, 0.5), us(idle->start_us, 0.99),
+               us(loaded->start_us, 0.5), us(loaded->start_us, 0.99), us(idle->end_us, 0.5)});
+    const std::pair found(quantile(loaded->start_us, 0.99), kind);
+    if (!best || found < *best) best = found;
+  }
+  if (!best) return tl::unexpected(refused.back().second);
+  for (const auto& [kind, error] : refused) say(fmt::format("{}: {}", to_string(kind), error.message));
+  fmt::print(stderr, "{}best: {}\n", table.text(), to_string(best->second));
+  return best->second;
+}
+
+/// The machine with the gate that was asked for, or with the best one.
+Expected<Topology> with_gate(const Topology& machine, const BackendOptions& options) {
+  for (const GateKind kind : kGateKinds)
+    if (options.gate == to_string(kind)) return TopologyBuilder(machine).gate(kind).build();
+  if (options.simulated() || !options.gate.empty()) return machine;
+  return find_best_gate(machine, options).and_then([&](GateKind best) {
+    return TopologyBuilder(machine).gate(best).build();
+  });
+}
+
+/// Links that copies to or from a memory cross too are measured by those.
+std::set<LinkId> links_of_memories(const Topology& machine) {
+  std::set<LinkId> links;
+  for (const VertexId memory : machine.memories()) {
+    for (const VertexId gpu : machine.gpus()) {
+      for (const auto& [from, to] : {std::pair(memory, gpu), {gpu, memory}}) {
+        const auto route = find_route(machine, {from, to, Bytes{1}, {}, {}});
+        links.insert(route.first.begin(), route.first.end());
+      }
+    }
+  }
+  return links;
+}
+
+/// A link is as fast as the fastest copy over it was alone, and never slower than the slowest one.
+Expected<Topology> with_peer_rates(const Topology& machine, const std::vector<PeerRate>& rates) {
+  const std::set<LinkId> others = links_of_memories(machine);
+  auto entries = link_entries(machine);
+  std::map<std::pair<std::string, std::string>, Bandwidth> found;
+  for (const PeerRate& rate : rates) {
+    for (const LinkId id : find_route(machine, {rate.from, rate.to, Bytes{1}, {}, {}}).first) {
+      if (others.contains(id)) continue;
+      const Link& link = machine.link(id);
+      const auto [place, added] =
+          found.try_emplace({machine.vertex(link.from).name, machine.vertex(link.to).name},
+                            Bandwidth{GBps{to_digits(rate.gbps, kDigits)}, GBps{down_to_digits(rate.lowest, kDigits)}});
+      if (added) continue;
+      place->second.nominal.value = std::max(place->second.nominal.value, to_digits(rate.gbps, kDigits));
+      place->second.guaranteed.value = std::min(place->second.guaranteed.value, down_to_digits(rate.lowest, kDigits));
+    }
+  }
+  for (LinkEntry& entry : entries) {
+    if (const auto there = found.find({entry.from, entry.to}); there != found.end()) entry.bandwidth = there->second;
+    if (const auto back = found.find({entry.to, entry.from}); back != found.end() && entry.back)
+      entry.back = back->second;
+  }
+  return TopologyBuilder(machine).links(std::move(entries)).build();
+}
+
+std::vector<StreamSet> every_combination(const Topology& machine) {
+  std::vector<StreamSet> sets;
+  for (StreamSet set = 1; set < stream_sets(machine.gpus().size()); ++set)
+    if (has_ways(machine, set)) sets.push_back(set);
+  return sets;
+}
+
+Expected<MeasuringOptions> measuring_options(const Topology& machine, const LiveOptions& options) {
+  MeasuringOptions measuring;
+  const auto copy = parse_bytes(options.copy);
+  if (!copy || *copy < kLeastCopy)
+    return invalid_input(fmt::format("--copy: '{}' is no size of {} or more; write it like 128MiB", options.copy,
+                                     to_string(kLeastCopy)));
+  measuring.copy = *copy;
+  measuring.largest = Bytes{copy->count * kLargestInCopies};
+  measuring.most_rounds = options.rounds;
+  measuring.least_rounds = std::min(measuring.least_rounds, options.rounds);
+  measuring.interrupted = &watch_for_interrupt();
+  const auto plan = plan_measurements(machine);
+  if (!plan) return tl::unexpected(plan.error());
+  const bool every = options.all && machine.gpus().size() <= MeasuredTable::kMostEnumerated;
+  measuring.combinations = every ? every_combination(machine) : plan->combinations;
+  measuring.progress = [most = options.rounds](int round, double known) {
+    say(round == 1 ? fmt::format("round 1 of at most {}", most)
+                   : fmt::format("round {} of at most {}: 19 medians in 20 are known within {:.2f} %", round, most,
+                                 100 * known));
+  };
+  return measuring;
+}
+
+/// What the file shall say of the host, and how its links are trained under load.
+std::string host_words(const Topology& machine, const BackendOptions& options) {
+  if (options.simulated()) return "the simulated machine " + machine.name();
+  const auto host = discover_host();
+  if (!host) return machine.name();
+  std::map<std::string, int> kinds;
+  for (const DeviceFacts& device : host->devices) {
+    const auto link = current_link(device.bus_id);
+    ++kinds[link ? fmt::format("{}, PCIe {}.0 x{} under load", device.name, link->generation, link->width)
+                 : device.name];
+  }
+  std::string words;
+  for (const auto& [kind, count] : kinds) words += fmt::format("{}{} x {}", words.empty() ? "" : "; ", count, kind);
+  return fmt::format("{}; driver for CUDA {}", words, host->driver);
+}
+
+std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))); }
+
+Expected<Measurements> measure_with(Executor& executor, const Topology& machine, const LiveOptions& options,
+                                    const MeasuringOptions& measuring) {
+  if (auto ok = verify_bytes(executor, std::min(kVerified, measuring.largest), measuring.seed); !ok)
+    return tl::unexpected(std::move(ok.error()));
+  say(fmt::format("{} combinations and {} batches", measuring.combinations.size(), measuring.batches));
+  auto found = measure(executor, measuring);
+  if (!found) return found;
+  found->host = host_words(machine, options.backend);
+  found->date = today();
+  found->sizes = fmt::format("steady: copies of {}; batches: up to {} a stream", to_string(measuring.copy),
+                             to_string(measuring.largest));
+  if (auto ok = verify_bytes(executor, std::min(kVerified, measuring.largest), measuring.seed + 1); !ok)
+    return tl::unexpected(std::move(ok.error()));
+  return found;
+}
+
+}  // namespace
+
+void add_live_options(CLI::App& command, LiveOptions& options) {
+  add_backend_options(command, options.backend);
+  command.get_option("--gate")->description(
+      "what holds streams on GPUs until their planned instants: polling_kernel, memory_wait or host_timed; if left "
+      "out, all are tried, and the machine gets the best");
+  command.add_flag("--all", options.all, "measure every combination of streams (up to 4 GPUs), not a choice of them");
+  command
+      .add_option("--rounds", options.rounds,
+                  "at most so many rounds over all combinations and batches; fewer where the medians are known before")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command
+      .add_option("--copy", options.copy,
+                  "size of the copies that keep a stream active; the largest transfers of the batches are 4 of them")
+      ->capture_default_str();
+  command.add_option("--measured", options.measured,
+                     "file for the measurements themselves, JSON, as --from and --check take it");
+}
+
+Expected<LiveMeasurements> measure_live(const Topology& known, const LiveOptions& options) {
+  const auto measuring = measuring_options(known, options);
+  if (!measuring) return tl::unexpected(measuring.error());
+  const auto gated = with_gate(options.backend.no_peer ? known.without_peer_access() : known, options.backend);
+  if (!gated) return tl::unexpected(gated.error());
+  const Topology& machine = *gated;
+  const auto rig = Rig::make(machine, all_at_once(), options.backend);
+  if (!rig) return tl::unexpected(rig.error());
+  const Bytes peer_copy = std::min(kPeerCopy, measuring->largest);
+  const auto peers = measure_peers((*rig)->executor(), peer_copy, kPeerRuns);
+  if (!peers) return tl::unexpected(peers.error());
+  auto measurements = measure_with((*rig)->executor(), machine, options, *measuring);
+  if (!measurements) return tl::unexpected(std::move(measurements.error()));
+  for (const std::string& note : (*rig)->backend().notes()) say("note: " + note);
+  if (!options.measured.empty())
+    if (auto error = write_file(options.measured, measured_json(*measurements))) return tl::unexpected(*error);
+  auto with_peers = with_peer_rates(machine, *peers);
+  if (!with_peers) return tl::unexpected(std::move(with_peers.error()));
+  return LiveMeasurements{*std::move(measurements), *std::move(with_peers)};
+}
+
+}  // namespace tutti

@@ -1,0 +1,36 @@
+#pragma once
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "apps/backends.hpp"
+#include "model/measurement.hpp"
+#include "model/topology.hpp"
+
+namespace tutti {
+
+/// How `calibrate` measures a machine that is there.
+struct LiveOptions {
+  LiveOptions() { backend.backend = "cuda"; }
+
+  BackendOptions backend;
+  bool all = false;  ///< every combination, not only those of the plan
+  int rounds = 9;    ///< at most
+  std::string copy = "128 MiB";
+  std::string measured;  ///< file for the measurements; empty: none
+};
+
+void add_live_options(CLI::App& command, LiveOptions& options);
+
+/// What a live measurement found.
+struct LiveMeasurements {
+  Measurements measurements;
+  Topology machine;  ///< what was known, with the best gate and the measured rates between GPUs
+};
+
+/// Measures a machine: which gate is best, whether bytes arrive unchanged, rates between GPUs, steady rates and
+/// batches. Says on standard error how far it is.
+/// @errors as `make_backend` and `measure`; InvalidInput: an option.
+[[nodiscard]] Expected<LiveMeasurements> measure_live(const Topology& known, const LiveOptions& options);
+
+}  // namespace tutti

@@ -1,0 +1,76 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "apps/wafer_inspection/die_compare_cuda.hpp"
+
+namespace wafer {
+namespace {
+
+/// Four pixels side by side in a word: one at a time, arithmetic would take longer than memory does.
+struct Quad {
+  std::uint32_t word;
+};
+__device__ Quad min(Quad a, Quad b) { return {__vminu4(a.word, b.word)}; }
+__device__ Quad max(Quad a, Quad b) { return {__vmaxu4(a.word, b.word)}; }
+/// @pre no pixel of `b` is above that of `a`, which would borrow from its neighbour.
+__device__ Quad operator-(Quad a, Quad b) { return {a.word - b.word}; }
+__device__ Quad operator|(Quad a, Quad b) { return {a.word | b.word}; }
+
+/// What a thread loads and stores at once.
+template <class Pixels, int count>
+struct alignas(count * sizeof(Pixels)) Piece {
+  Pixels pixels[count];
+};
+
+/// @pre pieces are aligned and do not reach from one die row into the next.
+template <class Pixels, int count>
+__global__ void compare(const std::uint8_t* __restrict__ part, std::uint8_t* __restrict__ report, std::size_t bytes,
+                        std::size_t die_row_bytes, Pixels threshold) {
+  using Loaded = Piece<Pixels, count>;
+  const auto load = [](const std::uint8_t* at) { return *reinterpret_cast<const Loaded*>(at); };
+  const std::size_t first = (std::size_t{blockIdx.x} * blockDim.x + threadIdx.x) * sizeof(Loaded);
+  const std::size_t step = std::size_t{gridDim.x} * blockDim.x * sizeof(Loaded);
+  for (std::size_t offset = first; offset < bytes; offset += step) {
+    const Counterparts distance = counterparts_of(offset, bytes, die_row_bytes);
+    const Loaded own = load(part + offset);
+    const Loaded one = load(part + offset + distance.one);
+    const Loaded other = load(part + offset + distance.other);
+    Loaded result;
+#pragma unroll
+    for (int i = 0; i < count; ++i) result.pixels[i] = excess(own.pixels[i], one.pixels[i], other.pixels[i], threshold);
+    *reinterpret_cast<Loaded*>(report + offset) = result;
+  }
+}
+
+template <class Pixels, int count>
+void launch(std::span<const std::uint8_t> part, std::span<std::uint8_t> report, std::size_t die_row_bytes,
+            Pixels threshold, cudaStream_t stream) {
+  constexpr unsigned kThreads = 256;
+  constexpr std::size_t kMostBlocks = 1 << 13;  // several for every place on the GPU; the rest is their loop
+  constexpr std::size_t kBlockBytes = kThreads * sizeof(Piece<Pixels, count>);
+  const auto blocks = static_cast<unsigned>(std::min((part.size() + kBlockBytes - 1) / kBlockBytes, kMostBlocks));
+  compare<Pixels, count>
+      <<<blocks, kThreads, 0, stream>>>(part.data(), report.data(), part.size(), die_row_bytes, threshold);
+}
+
+void die_compare_cuda(std::span<const std::uint8_t> part, std::span<std::uint8_t> report,
+                      const DieComparison& comparison, cudaStream_t stream) {
+  const std::size_t row = comparison.die_row_bytes();
+  const Quad threshold{comparison.threshold * 0x01010101U};
+  const auto all =
+      reinterpret_cast<std::uintptr_t>(part.data()) | reinterpret_cast<std::uintptr_t>(report.data()) | row;
+  if (all % 16 == 0) {
+    launch<Quad, 4>(part, report, row, threshold, stream);
+  } else if (all % 4 == 0) {
+    launch<Quad, 1>(part, report, row, threshold, stream);
+  } else {
+    launch<std::uint8_t, 1>(part, report, row, comparison.threshold, stream);
+  }
+}
+
+}  // namespace
+
+DeviceDieCompare device_die_compare() { return die_compare_cuda; }
+
+}  // namespace wafer

@@ -1,0 +1,69 @@
+#include "apps/tutti/measured_json.hpp"
+
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/apps/temporary_folder.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr HostStream up(std::uint32_t gpu) { return {gpu, Direction::HostToDevice}; }
+constexpr HostStream down(std::uint32_t gpu) { return {gpu, Direction::DeviceToHost}; }
+
+class MeasuredJson : public testing::Test {
+ protected:
+  Expected<Measurements> read_again(const Measurements& measurements) {
+    const std::string path = folder_.file("measured.json");
+    std::ofstream(path) << measured_json(measurements);
+    return load_measurements(path);
+  }
+
+ private:
+  wafer::TemporaryFolder folder_;
+};
+
+// Rates with all their digits; a combination twice is two repetitions. Finishes are in microseconds in the file, so
+// they come back within a rounding.
+TEST_F(MeasuredJson, ComesBackAsItWasWritten) {
+  Measurements written;
+  written.host = "4 x \"H200\"\n, driver 580";
+  written.date = "2026-11-20";
+  written.sizes = "steady: copies of 128 MiB";
+  const StreamSet pair = StreamSet{1} << up(0).position() | StreamSet{1} << down(7).position();
+  written.rates = {{pair, {55.1 / 3, 1e-3}, ""}, {pair, {55.3, 54.123456789012345}, ""}};
+  written.batches = {{{{down(1), 1, 7096.0 / 3}, {up(0), 8999999999999999.0, 123456789}}, ""}};
+
+  const auto read = read_again(written);
+  ASSERT_TRUE(read.has_value()) << read.error().text();
+  EXPECT_EQ(read->host, written.host);
+  EXPECT_EQ(read->date, written.date);
+  EXPECT_EQ(read->sizes, written.sizes);
+  EXPECT_TRUE(read->left_out.empty());
+  ASSERT_EQ(read->rates.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(read->rates[i].streams, pair);
+    EXPECT_EQ(read->rates[i].rates, written.rates[i].rates);
+  }
+  EXPECT_EQ(read->rates[1].place, "steady_state[1]");
+  ASSERT_EQ(read->batches.size(), 1U);
+  ASSERT_EQ(read->batches[0].streams.size(), 2U);
+  for (std::size_t s = 0; s < 2; ++s) {
+    const MeasuredBatch::Stream& before = written.batches[0].streams[s];
+    const MeasuredBatch::Stream& after = read->batches[0].streams[s];
+    EXPECT_EQ(after.stream, before.stream);
+    EXPECT_EQ(after.bytes, before.bytes);
+    EXPECT_DOUBLE_EQ(after.finish_ns, before.finish_ns);
+  }
+}
+
+TEST_F(MeasuredJson, MayHoldNothing) {
+  const auto read = read_again({});
+  ASSERT_TRUE(read.has_value()) << read.error().text();
+  EXPECT_TRUE(read->rates.empty() && read->batches.empty() && read->host.empty());
+}
+
+}  // namespace
+}  // namespace tutti

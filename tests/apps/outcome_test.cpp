@@ -1,0 +1,86 @@
+#include "apps/outcome.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tutti {
+namespace {
+
+/// A job that is due at 10 and was finished then or later.
+JobRecord finished_at(std::int64_t ns) {
+  JobRecord job;
+  job.deadline = Duration{10};
+  job.finish = Duration{ns};
+  return job;
+}
+
+JobRecord failed() {
+  JobRecord job = finished_at(5);
+  job.error = Error{ErrorCode::Kernel, "the wafer fell off", {}};
+  return job;
+}
+
+RunRecord record_of(std::vector<JobRecord> jobs, bool interrupted = false) {
+  return {std::move(jobs), interrupted, std::nullopt};
+}
+
+TEST(Outcome, IsFineWhereAllJobsAreInTime) {
+  EXPECT_EQ(exit_code_of(record_of({}), true), kFine);
+  EXPECT_EQ(exit_code_of(record_of({finished_at(10)}), false), kFine);
+}
+
+// A GPU that is late breaks a promise; a simulated machine is late only because the host is.
+TEST(Outcome, OfAMissedDeadlineIsTheHostsTroubleOnlyInASimulation) {
+  const RunRecord record = record_of({finished_at(3), finished_at(11)});
+  EXPECT_EQ(exit_code_of(record, true), kTrouble);
+  EXPECT_EQ(exit_code_of(record, false), kNegative);
+  EXPECT_EQ(exit_code_of(record_of({JobRecord{}}), false), kNegative) << "it was never run";
+}
+
+TEST(Outcome, OfAFailureIsTroubleAndOfAnInterruptThat) {
+  EXPECT_EQ(exit_code_of(record_of({finished_at(11), failed()}), false), kTrouble);
+  EXPECT_EQ(exit_code_of(record_of({finished_at(11), failed()}, true), false), kInterrupted);
+}
+
+TEST(Outcome, OfAnErrorIsWhoseFaultItIs) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(report_error({ErrorCode::InvalidInput, "no such wafer", {"a.yaml", 3, 4}}), kUsage);
+  EXPECT_EQ(report_error({ErrorCode::Machine, "smoke", {}}), kTrouble);
+  EXPECT_EQ(report_error({ErrorCode::Kernel, "fire", {}}), kTrouble);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "a.yaml:3:4: no such wafer\nsmoke\nfire\n");
+}
+
+/// A backend that has something to say.
+class NotingBackend final : public DeviceBackend {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "noting"; }
+  [[nodiscard]] bool busy() const override { return false; }
+  [[nodiscard]] std::vector<std::string> notes() const override { return {"no large pages"}; }
+  [[nodiscard]] Expected<Buffer> allocate(VertexId, Bytes) override { return machine_trouble(""); }
+  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(ExecutableBatch) override {
+    return machine_trouble("");
+  }
+};
+
+std::string remarks(const RunRecord& record, ExitCode exit_code) {
+  TaskSet set;
+  set.tasks.emplace_back().name = "inspect";
+  testing::internal::CaptureStderr();
+  print_remarks(record, set, NotingBackend(), exit_code);
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(Outcome, RemarksNameTheFailedJobsAndCountTheRest) {
+  EXPECT_EQ(remarks(record_of({finished_at(1)}), kFine), "note: no large pages\n");
+  EXPECT_EQ(
+      remarks(record_of({failed()}, true), kInterrupted),
+      "note: no large pages\njob 0 of task 'inspect': the wafer fell off\ninterrupted; the report covers what had "
+      "run\n");
+  EXPECT_EQ(remarks(record_of({finished_at(11)}), kTrouble),
+            "note: no large pages\nthe host is too slow to play this machine in real time; use the virtual clock\n");
+  const std::string many = remarks(record_of(std::vector<JobRecord>(12, failed())), kTrouble);
+  EXPECT_EQ(std::count(many.begin(), many.end(), '\n'), 12);
+  EXPECT_TRUE(many.ends_with("and 2 more failed jobs\n"));
+}
+
+}  // namespace
+}  // namespace tutti

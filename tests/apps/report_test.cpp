@@ -1,0 +1,63 @@
+#include "apps/tutti/report.hpp"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "runtime/sim/sim_backend.hpp"
+#include "tests/support/yaml_text.hpp"
+
+namespace tutti {
+namespace {
+
+/// Two tasks that only declare their Wcet, and the record of a job of each.
+struct Reported {
+  Reported() {
+    for (const char* name : {"first", "second"}) {
+      Task& task = set.tasks.emplace_back();
+      task.name = name;
+      task.period = task.deadline = Duration{10'000'000};
+      task.declared_wcet = Duration{1'000'000};
+      JobRecord& job = record.jobs.emplace_back();
+      job.task = TaskId(record.jobs.size() - 1);
+      job.finish = Duration{2'000'000};
+      job.deadline = task.deadline;
+    }
+  }
+
+  [[nodiscard]] AdmittedTaskSet admitted() const {
+    return AdmissionController(planners().front()).decide(set).admitted.value();
+  }
+  [[nodiscard]] std::string text() const { return run_text(admitted(), record, backend, clock); }
+  [[nodiscard]] Json json() const { return run_json(admitted(), record, backend, clock); }
+
+  TaskSet set;
+  RunRecord record;
+  KernelRegistry kernels;
+  VirtualClock clock;
+  SimBackend backend{test::star(8, {8}), kernels, clock};
+};
+
+TEST(RunReport, HasAColumnForOverrunsOnlyWhereThereAreAny) {
+  Reported reported;
+  EXPECT_EQ(reported.text().find("overruns"), std::string::npos);
+  reported.record.jobs[1].overruns = 3;
+  const std::string text = reported.text();
+  EXPECT_NE(text.find("deadline ms  kernel overruns\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("10.000                0\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("10.000                3\n"), std::string::npos) << text;
+}
+
+TEST(RunReport, AddsUpTheOverrunsOfEachTask) {
+  Reported reported;
+  reported.record.jobs[1].overruns = 3;
+  reported.record.jobs.push_back(reported.record.jobs[1]);
+  const Json json = reported.json();
+  EXPECT_EQ(json["summary"][0]["overruns"], 0);
+  EXPECT_EQ(json["summary"][1]["overruns"], 6);
+  EXPECT_EQ(json["notes"], Json::array());
+}
+
+}  // namespace
+}  // namespace tutti
