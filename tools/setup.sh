@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The set-up that tools/start, tools/test, tools/bench and .ci/run share; sourced, never run.
+# The set-up that tools/start, tools/test, tools/bench, tools/bench-gpus and .ci/run share; sourced, never run.
 #
 # What it says goes to standard error, so that standard output belongs to the report of the tool that sources it.
 

@@ -76,6 +76,12 @@ class CheckLayers(Tree):
         self.write("runtime/executor.cpp", "#include <cuda_runtime_api.h>\n")
         self.refuses("check-layers", "runtime/executor.cpp:1: ", "runtime/cuda/")
 
+    def test_refuses_hwloc_outside_its_folder(self):
+        for header in ("hwloc.h", "hwloc/helper.h", "dlfcn.h"):
+            with self.subTest(header):
+                self.write("apps/tutti/topology.cpp", f"#include <{header}>\n")
+                self.refuses("check-layers", "apps/tutti/topology.cpp:1: ", "runtime/cuda/")
+
     def test_refuses_yaml_cpp_outside_its_files(self):
         self.write("model/topology.cpp", "#include <yaml-cpp/yaml.h>\n")
         self.refuses("check-layers", "model/topology.cpp:1: ", "_yaml.cpp")
