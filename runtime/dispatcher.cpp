@@ -46,7 +46,8 @@ struct TaskState {
   const Task* task = nullptr;
   TaskTiming timing;
   TaskProgram* program = nullptr;
-  std::uint64_t jobs = 0;  // to release in all
+  std::vector<ScenarioJob> script;  // the jobs of a scenario, in place of periodic ones
+  std::uint64_t jobs = 0;           // to release in all
   std::uint64_t released = 0;
   Duration next_ready{};                            // of job `released`
   bool next_is_armed = false;                       // the first batch of that job
@@ -56,21 +57,34 @@ struct TaskState {
 
 class Run {
  public:
-  Run(Executor& executor, const AdmittedTaskSet& admitted, const RunOptions& options)
+  Run(Executor& executor, const PlannedTaskSet& planned, std::uint64_t seed, const std::atomic<bool>* interrupted)
       : executor_(executor),
         owned_(executor),
-        admitted_(admitted),
-        options_(options),
-        ready_(admitted.tasks().policy, 0) {}
+        planned_(planned),
+        seed_(seed),
+        interrupted_(interrupted),
+        ready_(planned.tasks.policy, 0) {}
 
   Expected<void> prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs);
+  /// In place of periodic jobs. @pre prepared for as many
+  void follow(const Scenario& scenario);
   RunRecord run();
 
  private:
+  /// Between two batches of a job: others that are more urgent run, and run to their end, before it goes on.
+  struct Boundary final : PreemptionPoint {
+    Boundary(Run& the_run, const ReadyJob& the_job) : run(the_run), job(the_job) {}
+    Expected<void> run_more_urgent() override { return run.run_more_urgent(*this); }
+
+    Run& run;
+    const ReadyJob& job;
+    Duration elsewhere{};  ///< for so long the job did not have the machine
+  };
+
   Expected<void> prepare_task(TaskState& state, const JobBound& bound);
-  [[nodiscard]] Duration arrival_of(const TaskState& state, std::uint64_t index) const {
-    return state.task->offset + state.timing.period * static_cast<std::int64_t>(index);
-  }
+  [[nodiscard]] Duration arrival_of(const TaskState& state, std::uint64_t index) const;
+  /// From the arrival until it is ready.
+  [[nodiscard]] Duration delay_of(const TaskState& state, std::uint64_t index) const;
   void schedule_next(std::size_t task);
   /// The task whose next job is ready first; null where no more come.
   [[nodiscard]] TaskState* next_to_release();
@@ -80,13 +94,15 @@ class Run {
   void wait_for(Duration release);
   void release_due();
   void release(std::size_t task);
-  Job job_of(const ReadyJob& ready);
+  Job job_of(const ReadyJob& ready, PreemptionPoint* between_batches = nullptr);
   void run_job(const ReadyJob& ready);
+  Expected<void> run_more_urgent(Boundary& boundary);
 
   Executor& executor_;
   Executor::AdmittedRun owned_;
-  const AdmittedTaskSet& admitted_;
-  const RunOptions& options_;
+  const PlannedTaskSet& planned_;
+  std::uint64_t seed_;
+  const std::atomic<bool>* interrupted_;
   std::vector<TaskState> tasks_;
   ReadyQueue ready_;
   RunRecord record_;
@@ -94,23 +110,26 @@ class Run {
 };
 
 Expected<void> Run::prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs) {
-  const TaskSet& set = admitted_.tasks();
+  const TaskSet& set = planned_.tasks;
   std::size_t alive = 0;
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < set.tasks.size(); ++i) {
     TaskState& state = tasks_.emplace_back();
     state.task = &set.tasks[i];
-    state.timing = admitted_.timings()[i];
+    state.timing = planned_.timings[i];
     state.program = programs[i];
     state.jobs = jobs[i];
-    if (auto ok = prepare_task(state, admitted_.bounds()[i]); !ok) return ok;
+    if (auto ok = prepare_task(state, planned_.bounds[i]); !ok) return ok;
     alive += state.batches.size();
     total += state.jobs;
-    schedule_next(i);
   }
   ready_ = ReadyQueue(set.policy, alive);
   record_.jobs.reserve(total);
   return {};
+}
+
+void Run::follow(const Scenario& scenario) {
+  for (const ScenarioJob& job : scenario.jobs) tasks_[job.task.index()].script.push_back(job);
 }
 
 Expected<void> Run::prepare_task(TaskState& state, const JobBound& bound) {
@@ -134,6 +153,16 @@ Expected<void> Run::prepare_task(TaskState& state, const JobBound& bound) {
   return {};
 }
 
+Duration Run::arrival_of(const TaskState& state, std::uint64_t index) const {
+  if (!state.script.empty()) return state.script[index].arrival;
+  return state.task->offset + state.timing.period * static_cast<std::int64_t>(index);
+}
+
+Duration Run::delay_of(const TaskState& state, std::uint64_t index) const {
+  if (!state.script.empty()) return state.script[index].ready - state.script[index].arrival;
+  return drawn_jitter(state.timing.jitter, seed_, static_cast<std::size_t>(&state - tasks_.data()), index);
+}
+
 void Run::schedule_next(std::size_t task) {
   TaskState& state = tasks_[task];
   state.next_ready = kNever;
@@ -142,8 +171,7 @@ void Run::schedule_next(std::size_t task) {
   const Duration arrival = arrival_of(state, state.released);
   const Duration time_left = kNever - epoch_ - arrival;
   if (time_left < state.timing.deadline) return;  // the clock would overflow before it is due
-  const Duration jitter = drawn_jitter(state.timing.jitter, options_.seed, task, state.released);
-  state.next_ready = epoch_ + arrival + std::min(jitter, time_left);
+  state.next_ready = epoch_ + arrival + std::min(delay_of(state, state.released), time_left);
 }
 
 void Run::wait_for(Duration release) {
@@ -188,38 +216,51 @@ void Run::release(std::size_t task) {
   ready_.push(ready);
 }
 
-Job Run::job_of(const ReadyJob& ready) {
+Job Run::job_of(const ReadyJob& ready, PreemptionPoint* between_batches) {
   TaskState& state = tasks_[ready.task.index()];
   const std::size_t set = ready.index % state.batches.size();
-  Job job(executor_, *state.task, state.batches[set]);
+  Job job(executor_, *state.task, state.batches[set], between_batches);
   job.index = ready.index;
   job.arrival = ready.arrival;
   job.deadline = ready.deadline;
   job.buffer_set = set;
+  if (!state.script.empty()) job.takes = state.script[ready.index].takes;
   return job;
 }
 
 void Run::run_job(const ReadyJob& ready) {
   TaskState& state = tasks_[ready.task.index()];
-  Job job = job_of(ready);
-  const Duration start = executor_.clock().now();
+  Clock& clock = executor_.clock();
+  Boundary boundary(*this, ready);
+  Job job = job_of(ready, planned_.tasks.preemption == Preemption::BetweenBatches ? &boundary : nullptr);
+  const Duration start = clock.now();
   const auto result = state.program->run(job);
-  const Duration finish = executor_.clock().now();
+  if (job.takes) clock.wait_until(start + boundary.elsewhere + *job.takes);
+  const Duration finish = clock.now();
   JobRecord& record = record_.jobs.emplace_back();
   record = {ready.task,   ready.index, ready.arrival - epoch_, start - epoch_, finish - epoch_, ready.deadline - epoch_,
             std::nullopt, job.overruns};
+  if (!result) record.error = result.error();
+  if (!result && result.error().code == ErrorCode::Machine) record_.fatal = result.error();
   if (result) state.program->on_finished(job);
   state.set_in_use[job.buffer_set] = false;
-  if (result) return;
-  record.error = result.error();
-  if (result.error().code == ErrorCode::Machine) record_.fatal = result.error();
+}
+
+Expected<void> Run::run_more_urgent(Boundary& boundary) {
+  const Duration start = executor_.clock().now();
+  for (release_due(); ready_.has_more_urgent_than(boundary.job); release_due()) {
+    run_job(ready_.pop());
+    if (record_.fatal) return tl::unexpected(*record_.fatal);
+  }
+  boundary.elsewhere += executor_.clock().now() - start;
+  return {};
 }
 
 RunRecord Run::run() {
   epoch_ = executor_.clock().now();
   for (std::size_t i = 0; i < tasks_.size(); ++i) schedule_next(i);
   for (;;) {
-    if (options_.interrupted != nullptr && options_.interrupted->load(std::memory_order_relaxed)) {
+    if (interrupted_ != nullptr && interrupted_->load(std::memory_order_relaxed)) {
       record_.interrupted = true;
       break;
     }
@@ -235,6 +276,18 @@ RunRecord Run::run() {
     wait_for(next->next_ready);
   }
   return std::move(record_);
+}
+
+Expected<RunRecord> run(Executor& executor, const PlannedTaskSet& planned, std::span<TaskProgram* const> programs,
+                        std::span<const std::uint64_t> jobs, const Scenario* scenario, std::uint64_t seed,
+                        const std::atomic<bool>* interrupted) {
+  TUTTI_EXPECTS(programs.size() == planned.tasks.tasks.size(), "each task has its program");
+  if (executor.busy())
+    return invalid_input("a batch that was issued before is still under way; synchronize it before the run");
+  Run run(executor, planned, seed, interrupted);
+  if (auto ok = run.prepare(programs, jobs); !ok) return tl::unexpected(std::move(ok.error()));
+  if (scenario != nullptr) run.follow(*scenario);
+  return run.run();
 }
 
 }  // namespace
@@ -269,15 +322,17 @@ Expected<std::vector<std::uint64_t>> jobs_per_task(const TaskSet& set, const Run
 
 Expected<RunRecord> run_tasks(Executor& executor, const AdmittedTaskSet& admitted,
                               std::span<TaskProgram* const> programs, const RunOptions& options) {
-  TUTTI_EXPECTS(programs.size() == admitted.tasks().tasks.size(), "each task has its program");
-  if (executor.busy())
-    return invalid_input("a batch that was issued before is still under way; synchronize it before the run");
-  return jobs_per_task(admitted.tasks(), options)
-      .and_then([&](const std::vector<std::uint64_t>& jobs) -> Expected<RunRecord> {
-        Run run(executor, admitted, options);
-        if (auto ok = run.prepare(programs, jobs); !ok) return tl::unexpected(std::move(ok.error()));
-        return run.run();
-      });
+  return jobs_per_task(admitted.tasks(), options).and_then([&](const std::vector<std::uint64_t>& jobs) {
+    return run(executor, admitted.planned(), programs, jobs, nullptr, options.seed, options.interrupted);
+  });
+}
+
+Expected<RunRecord> run_scenario(Executor& executor, const PlannedTaskSet& planned,
+                                 std::span<TaskProgram* const> programs, const Scenario& scenario,
+                                 const std::atomic<bool>* interrupted) {
+  std::vector<std::uint64_t> jobs(planned.tasks.tasks.size(), 0);
+  for (const ScenarioJob& job : scenario.jobs) ++jobs[job.task.index()];
+  return run(executor, planned, programs, jobs, &scenario, 0, interrupted);
 }
 
 }  // namespace tutti

@@ -9,6 +9,7 @@
 #include "runtime/executor.hpp"
 #include "runtime/task_program.hpp"
 #include "sched/admission.hpp"
+#include "sched/scenario.hpp"
 
 namespace tutti {
 
@@ -51,7 +52,8 @@ struct RunRecord {
 /// @errors InvalidInput: more than `kMostJobs`.
 [[nodiscard]] Expected<std::vector<std::uint64_t>> jobs_per_task(const TaskSet& tasks, const RunOptions& options);
 
-/// Releases the jobs of an admitted task set and runs them without preemption in the order of its policy.
+/// Releases the jobs of an admitted task set and runs them in the order of its policy. A job gives up the machine only
+/// between two of its batches, and only where the task set allows it.
 ///
 /// Jobs arrive strictly periodically from their offsets and are ready after a jitter drawn from the seed. All buffers
 /// and records are there before the first release; the loop allocates nothing but the error of a job that fails. While
@@ -62,5 +64,13 @@ struct RunRecord {
 ///         could not be prepared. Nothing has run.
 [[nodiscard]] Expected<RunRecord> run_tasks(Executor& executor, const AdmittedTaskSet& admitted,
                                             std::span<TaskProgram* const> programs, const RunOptions& options);
+
+/// Runs a scenario, whether the task set keeps its deadlines or not: what can happen, and did. A job that is done
+/// before the time that the scenario gives it keeps the machine for the rest.
+/// @param scenario  its tasks are those of the set.
+/// @errors as `run_tasks`.
+[[nodiscard]] Expected<RunRecord> run_scenario(Executor& executor, const PlannedTaskSet& planned,
+                                               std::span<TaskProgram* const> programs, const Scenario& scenario,
+                                               const std::atomic<bool>* interrupted = nullptr);
 
 }  // namespace tutti

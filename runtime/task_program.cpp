@@ -17,28 +17,28 @@ void fill(std::span<std::byte> bytes, std::uint64_t seed) {
   }
 }
 
-/// Runs one batch of a job and has the next one ready behind it.
-Expected<void> run_batch(Job& job, std::size_t batch) {
-  Executor& executor = job.executor();
-  const auto batches = job.batches();
-  return batchOpAsync(executor, batches[batch])
-      .and_then([&] {
-        if (batch + 1 < batches.size()) executor.arm(batches[batch + 1]);
-        return batchOpSynchronize(executor, batches[batch]);
-      })
-      .map([&](const BatchResult& result) { job.overruns += result.overruns; });
-}
-
 }  // namespace
+
+Expected<void> Job::run_batch(std::size_t batch) {
+  if (batch > 0 && between_batches_ != nullptr)
+    if (auto ok = between_batches_->run_more_urgent(); !ok) return ok;
+  return batchOpAsync(*executor_, batches_[batch])
+      .and_then([&] {
+        if (batch + 1 < batches_.size()) executor_->arm(batches_[batch + 1]);
+        return batchOpSynchronize(*executor_, batches_[batch]);
+      })
+      .map([&](const BatchResult& result) { overruns += result.overruns; });
+}
 
 Expected<void> TaskProgram::run(Job& job) {
   Clock& clock = job.executor().clock();
-  if (job.task().steps.empty()) clock.wait_until(clock.now() + job.task().declared_wcet.value_or(Duration{0}));
+  if (job.task().steps.empty())
+    clock.wait_until(clock.now() + job.takes.value_or(job.task().declared_wcet.value_or(Duration{0})));
   std::size_t batch = 0;
   for (const JobStep& step : job.task().steps) {
     if (const auto* host = std::get_if<HostStep>(&step)) {
       clock.wait_until(clock.now() + host->time);
-    } else if (auto ok = run_batch(job, batch++); !ok) {
+    } else if (auto ok = job.run_batch(batch++); !ok) {
       return ok;
     }
   }

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -8,27 +9,47 @@
 
 namespace tutti {
 
+/// Where a job may be made to wait for more urgent ones.
+class PreemptionPoint {
+ public:
+  /// Runs whatever is more urgent by now.
+  /// @errors Machine: the run cannot go on.
+  [[nodiscard]] virtual Expected<void> run_more_urgent() = 0;
+
+ protected:
+  ~PreemptionPoint() = default;
+};
+
 /// One job while it owns the machine.
 class Job {
  public:
-  Job(Executor& executor, const Task& task, std::span<PreparedBatch> batches)
-      : executor_(&executor), task_(&task), batches_(batches) {}
+  /// @param between_batches  null: nobody takes the machine from it
+  Job(Executor& executor, const Task& task, std::span<PreparedBatch> batches,
+      PreemptionPoint* between_batches = nullptr)
+      : executor_(&executor), task_(&task), batches_(batches), between_batches_(between_batches) {}
 
-  std::uint64_t index = 0;     ///< of the task's jobs, from 0
-  Duration arrival{};          ///< on the clock of the run
-  Duration deadline{};         ///< absolute
-  std::size_t buffer_set = 0;  ///< which of the task's sets of buffers it works on
-  int overruns = 0;            ///< kernels that took longer than their declared worst; who runs the batches adds them
+  std::uint64_t index = 0;        ///< of the task's jobs, from 0
+  Duration arrival{};             ///< on the clock of the run
+  Duration deadline{};            ///< absolute
+  std::size_t buffer_set = 0;     ///< which of the task's sets of buffers it works on
+  std::optional<Duration> takes;  ///< in a scenario: how long it has the machine, where its batches take no longer
+  int overruns = 0;  ///< kernels that took longer than their declared worst; who runs the batches adds them
 
   [[nodiscard]] const Task& task() const { return *task_; }
   [[nodiscard]] Executor& executor() const { return *executor_; }
   /// The batches of the job, in order, bound to the job's buffer set.
   [[nodiscard]] std::span<PreparedBatch> batches() const { return batches_; }
 
+  /// Runs one of its batches, with the next one armed behind it. More urgent jobs go before any batch but the first,
+  /// where the task set allows that.
+  /// @errors as `batchOp`; Machine: the run cannot go on.
+  [[nodiscard]] Expected<void> run_batch(std::size_t batch);
+
  private:
   Executor* executor_;
   const Task* task_;
   std::span<PreparedBatch> batches_;
+  PreemptionPoint* between_batches_;
 };
 
 /// What one task does with its data: the user's side of a run.
@@ -44,8 +65,8 @@ class TaskProgram {
                                                                   std::size_t buffer_set) = 0;
   /// A job has become ready: its input is put into its buffer set.
   virtual void on_ready(const Job&) {}
-  /// Runs the job; it owns the machine until this returns. The default takes its steps in order, a host step as
-  /// a wait of its declared time, a declared Wcet as a wait of all of it. While a batch runs, it arms the next one.
+  /// Runs the job; it owns the machine until this returns, but for more urgent jobs in `Job::run_batch`. The default
+  /// takes its steps in order, a host step as a wait of its declared time, a declared Wcet as a wait of all of it.
   /// @errors whatever its batches return; the job then counts as failed, and the next one runs.
   [[nodiscard]] virtual Expected<void> run(Job& job);
   /// A job has been run without an error, and its finish is noted: what it left in its buffer set can be read. That is

@@ -112,13 +112,19 @@ std::int64_t buffer_sets(const TaskTiming& timing) {
   return static_cast<std::int64_t>(std::min(kMost, (alive + timing.period.count() - 1) / timing.period.count()));
 }
 
+PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
+  PlannedTaskSet planned{set, planner_, {}, {}};
+  for (const Task& task : set.tasks) {
+    planned.bounds.push_back(bound_job(task, set.machine, *planner_));
+    planned.timings.push_back({planned.bounds.back().wcet.bound(), task.period, task.deadline, task.jitter});
+  }
+  return planned;
+}
+
 AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
   AdmissionVerdict verdict;
-  std::vector<JobBound> bounds;
-  for (const Task& task : set.tasks) {
-    bounds.push_back(bound_job(task, set.machine, *planner_));
-    verdict.timings.push_back({bounds.back().wcet.bound(), task.period, task.deadline, task.jitter});
-  }
+  PlannedTaskSet planned = plan(set);
+  verdict.timings = planned.timings;
   verdict.utilization = utilization(verdict.timings);
   verdict.worst_responses.resize(set.tasks.size());
   if (set.machine) verdict.tests.push_back(check_device_memory(set, verdict.timings));
@@ -132,10 +138,7 @@ AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
   verdict.reasons = reasons_of(verdict, set);
   if (verdict.answer == Answer::Schedulable) {
     verdict.admitted = AdmittedTaskSet();
-    verdict.admitted->tasks_ = set;
-    verdict.admitted->planner_ = planner_;
-    verdict.admitted->timings_ = verdict.timings;
-    verdict.admitted->bounds_ = std::move(bounds);
+    verdict.admitted->planned_ = std::move(planned);
     verdict.admitted->worst_responses_ = verdict.worst_responses;
   }
   return verdict;

@@ -11,16 +11,22 @@
 
 namespace tutti {
 
+/// A task set with the plans by which its jobs run, whether it keeps its deadlines or not.
+struct PlannedTaskSet {
+  TaskSet tasks;
+  const Planner* planner = nullptr;
+  std::vector<TaskTiming> timings;  ///< [n] what analyses are asked about
+  std::vector<JobBound> bounds;     ///< [n] the plans of each task's batches
+};
+
 /// A task set whose every deadline is guaranteed, with the plans that keep the promise. Only `AdmissionController`
 /// makes one, and the dispatcher takes nothing else.
 class AdmittedTaskSet {
  public:
-  [[nodiscard]] const TaskSet& tasks() const { return tasks_; }
-  [[nodiscard]] const Planner& planner() const { return *planner_; }
-  /// [n] what the analyses were asked about.
-  [[nodiscard]] std::span<const TaskTiming> timings() const { return timings_; }
-  /// [n] the plans of each task's batches.
-  [[nodiscard]] std::span<const JobBound> bounds() const { return bounds_; }
+  [[nodiscard]] const PlannedTaskSet& planned() const { return planned_; }
+  [[nodiscard]] const TaskSet& tasks() const { return planned_.tasks; }
+  [[nodiscard]] const Planner& planner() const { return *planned_.planner; }
+  [[nodiscard]] std::span<const TaskTiming> timings() const { return planned_.timings; }
   /// [n] worst response from the arrival, where a test gives one.
   [[nodiscard]] std::span<const std::optional<Duration>> worst_responses() const { return worst_responses_; }
 
@@ -28,10 +34,7 @@ class AdmittedTaskSet {
   friend class AdmissionController;
   AdmittedTaskSet() = default;
 
-  TaskSet tasks_;
-  const Planner* planner_ = nullptr;
-  std::vector<TaskTiming> timings_;
-  std::vector<JobBound> bounds_;
+  PlannedTaskSet planned_;
   std::vector<std::optional<Duration>> worst_responses_;
 };
 
@@ -58,6 +61,9 @@ class AdmissionController {
   /// Any proof that a deadline can be missed refuses; otherwise any proof of the contrary admits. Device memory is a
   /// condition like time: all buffers of all tasks must fit.
   [[nodiscard]] AdmissionVerdict decide(const TaskSet& tasks) const;
+
+  /// The plans and Wcets that the decision rests on.
+  [[nodiscard]] PlannedTaskSet plan(const TaskSet& tasks) const;
 
  private:
   const Planner* planner_;

@@ -12,6 +12,12 @@ enum class Policy : std::uint8_t {
   Dm,   ///< shortest relative deadline first
 };
 
+/// Where a more urgent job may take the machine from another one.
+enum class Preemption : std::uint8_t {
+  None,            ///< nowhere
+  BetweenBatches,  ///< before each batch of a job but its first
+};
+
 /// "edf", "rm", "dm".
 [[nodiscard]] constexpr std::string_view to_string(Policy policy) {
   switch (policy) {

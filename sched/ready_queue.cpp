@@ -44,4 +44,8 @@ ReadyJob ReadyQueue::pop() {
   return job;
 }
 
+bool ReadyQueue::has_more_urgent_than(const ReadyJob& job) const {
+  return !heap_.empty() && less_urgent(policy_)(job, heap_.front());
+}
+
 }  // namespace tutti

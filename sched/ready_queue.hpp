@@ -34,6 +34,8 @@ class ReadyQueue {
   void push(const ReadyJob& job);
   /// @pre not empty.
   ReadyJob pop();
+  /// Whether one of its jobs would go before `job`.
+  [[nodiscard]] bool has_more_urgent_than(const ReadyJob& job) const;
 
  private:
   Policy policy_;

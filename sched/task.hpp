@@ -51,6 +51,7 @@ struct TaskSet {
   std::optional<Topology> machine;  ///< absent where every task declares its Wcet
   Policy policy = Policy::Edf;
   std::vector<Task> tasks;
+  Preemption preemption = Preemption::None;
 
   friend bool operator==(const TaskSet&, const TaskSet&) = default;
 };

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include "apps/tutti/command.hpp"
+#include "apps/tutti/files.hpp"
 #include "apps/tutti/kernels.hpp"
 #include "apps/tutti/report.hpp"
+#include "sched/scenario_yaml.hpp"
 
 namespace tutti {
 namespace {
@@ -22,16 +24,32 @@ void note_unknown_kernels(const TaskSet& set) {
     fmt::print(stderr, "note: 'tutti run' knows no kernel '{}'; it would refuse this set\n", name);
 }
 
-int check(const FileOptions& options) {
-  const auto planner = options.chosen_planner();
+struct CheckCommand {
+  FileOptions file;
+  std::string counter_example;  ///< where to write it
+};
+
+/// Writes the run that shows why not, if there is one.
+std::optional<Error> write_counter_example(const std::string& path, const TaskSet& tasks,
+                                           const std::optional<Scenario>& misses) {
+  if (path.empty()) return {};
+  if (misses) return write_file(path, to_yaml(*misses, tasks));
+  fmt::print(stderr, "note: there is no run to write to '{}'\n", path);
+  return {};
+}
+
+int check(const CheckCommand& command) {
+  const auto planner = command.file.chosen_planner();
   if (!planner) return report_error(planner.error());
-  const auto tasks = options.load_task_set();
+  const auto tasks = command.file.load_task_set();
   if (!tasks) return report_error(tasks.error());
   const AdmissionVerdict verdict = AdmissionController(**planner).decide(*tasks);
-  if (options.json) {
-    fmt::print("{}\n", verdict_json(*tasks, verdict).dump(2));
+  const std::optional<Scenario> misses = counter_example(verdict.timings, tasks->policy, verdict.tests);
+  if (const auto error = write_counter_example(command.counter_example, *tasks, misses)) return report_error(*error);
+  if (command.file.json) {
+    fmt::print("{}\n", verdict_json(*tasks, verdict, misses).dump(2));
   } else {
-    fmt::print("{}", verdict_text(*tasks, verdict));
+    fmt::print("{}", verdict_text(*tasks, verdict, misses));
   }
   note_unknown_kernels(*tasks);
   return verdict.answer == Answer::Schedulable ? kFine : kNegative;
@@ -42,10 +60,12 @@ int check(const FileOptions& options) {
 void add_check(CLI::App& parser, int& exit_code) {
   CLI::App* command = parser.add_subcommand("check", "whether a task set always meets its deadlines, and why");
   command->footer("Example:\n  tutti check configs/tasks/wafer-inspection.yaml --set image=200MB");
-  auto options = std::make_shared<FileOptions>();
-  options->add_file(*command, "task set");
-  options->add_planner(*command);
-  options->add_task_options(*command);
+  auto options = std::make_shared<CheckCommand>();
+  options->file.add_file(*command, "task set");
+  options->file.add_planner(*command);
+  options->file.add_task_options(*command);
+  command->add_option("--counter-example", options->counter_example,
+                      "write a run that misses a deadline to this file, for 'tutti run --scenario'");
   command->callback([options, &exit_code] { exit_code = check(*options); });
 }
 

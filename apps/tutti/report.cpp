@@ -69,8 +69,14 @@ struct TaskSummary {
   std::optional<Duration> worst_response;
 };
 
-std::vector<TaskSummary> summarize(const AdmittedTaskSet& admitted, const RunRecord& record) {
-  std::vector<TaskSummary> summary(admitted.tasks().tasks.size());
+/// How the jobs of a set share the machine.
+std::string discipline(const TaskSet& set) {
+  return fmt::format("{} {}", set.preemption == Preemption::None ? "non-preemptive" : "between batches preemptive",
+                     to_string(set.policy));
+}
+
+std::vector<TaskSummary> summarize(const TaskSet& set, const RunRecord& record) {
+  std::vector<TaskSummary> summary(set.tasks.size());
   for (const JobRecord& job : record.jobs) {
     TaskSummary& row = summary[job.task.index()];
     ++row.released;
@@ -92,6 +98,28 @@ std::vector<std::string> sources_of(const TransferInterval& transfer) {
       sources.emplace_back(to_string(source));
   }
   return sources;
+}
+
+Json scenario_json(const TaskSet& set, const AdmissionVerdict& verdict, const Scenario& scenario) {
+  const std::optional<Miss> miss = first_miss(verdict.timings, set.policy, scenario);
+  Json misses = nullptr;
+  if (miss)
+    misses = {{"task", set.tasks[miss->task.index()].name},
+              {"index", miss->index},
+              {"finish_ms", to_ms(miss->finish)},
+              {"deadline_ms", to_ms(miss->deadline)}};
+  return {{"jobs", scenario.jobs.size()}, {"misses", misses}};
+}
+
+std::string scenario_text(const TaskSet& set, const AdmissionVerdict& verdict, const Scenario& scenario) {
+  const std::optional<Miss> miss = first_miss(verdict.timings, set.policy, scenario);
+  if (!miss) return "";
+  return fmt::format(
+      "a run of {} job{} that misses: job {} of '{}' ends at {}, due at {}; --counter-example FILE writes it, 'tutti "
+      "run "
+      "--scenario FILE' replays it",
+      scenario.jobs.size(), scenario.jobs.size() == 1 ? "" : "s", miss->index, set.tasks[miss->task.index()].name,
+      to_string(miss->finish), to_string(miss->deadline));
 }
 
 }  // namespace
@@ -160,7 +188,7 @@ std::string_view assumption() {
          "guaranteed";
 }
 
-Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict) {
+Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std::optional<Scenario>& misses) {
   Json tasks = Json::array();
   for (std::size_t i = 0; i < set.tasks.size(); ++i) {
     const TaskTiming& timing = verdict.timings[i];
@@ -189,17 +217,18 @@ Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict) {
           {"tasks", tasks},
           {"tests", tests},
           {"reasons", verdict.reasons},
+          {"counter_example", misses ? scenario_json(set, verdict, *misses) : Json(nullptr)},
           {"assumption", assumption()}};
 }
 
-std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict) {
+std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, const std::optional<Scenario>& misses) {
   std::string text;
   const std::string_view answer = verdict.answer == Answer::Schedulable ? "schedulable: every deadline is guaranteed"
                                   : verdict.answer == Answer::NotSchedulable ? "NOT schedulable"
                                                                              : "unknown: no proof either way";
-  text +=
-      fmt::format("{} (non-preemptive {}, utilization {:.4f})\n", answer, to_string(set.policy), verdict.utilization);
+  text += fmt::format("{} ({}, utilization {:.4f})\n", answer, discipline(set), verdict.utilization);
   for (const std::string& reason : verdict.reasons) text += fmt::format("  {}\n", reason);
+  if (misses) text += fmt::format("  {}\n", scenario_text(set, verdict, *misses));
   if (set.tasks.empty()) text += "  the task set is empty\n";
   Table tasks({"task", "wcet ms", "period ms", "deadline ms", "jitter ms", "worst response ms", "slack ms"});
   for (std::size_t i = 0; i < set.tasks.size(); ++i) {
@@ -221,9 +250,8 @@ std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict) {
   return text;
 }
 
-Json run_json(const AdmittedTaskSet& admitted, const RunRecord& record, const DeviceBackend& backend,
+Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record, const DeviceBackend& backend,
               const Clock& clock) {
-  const TaskSet& set = admitted.tasks();
   Json jobs = Json::array();
   for (const JobRecord& job : record.jobs) {
     jobs.push_back({{"task", set.tasks[job.task.index()].name},
@@ -236,7 +264,7 @@ Json run_json(const AdmittedTaskSet& admitted, const RunRecord& record, const De
                     {"error", job.error ? Json(job.error->message) : Json(nullptr)}});
   }
   Json summary = Json::array();
-  const auto rows = summarize(admitted, record);
+  const auto rows = summarize(set, record);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     summary.push_back({{"task", set.tasks[i].name},
                        {"released", rows[i].released},
@@ -245,30 +273,34 @@ Json run_json(const AdmittedTaskSet& admitted, const RunRecord& record, const De
                        {"failed", rows[i].failed},
                        {"overruns", rows[i].overruns},
                        {"worst_response_ms", json_ms(rows[i].worst_response)},
-                       {"bound_ms", json_ms(admitted.worst_responses()[i])}});
+                       {"bound_ms", json_ms(bounds.empty() ? std::nullopt : bounds[i])}});
   }
   return {{"schema_version", 1}, {"backend", backend.name()}, {"clock", clock.name()}, {"notes", backend.notes()},
           {"jobs", jobs},        {"summary", summary}};
 }
 
-std::string run_text(const AdmittedTaskSet& admitted, const RunRecord& record, const DeviceBackend& backend,
-                     const Clock& clock) {
-  const auto rows = summarize(admitted, record);
+std::string run_text(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record,
+                     const DeviceBackend& backend, const Clock& clock) {
+  const auto rows = summarize(set, record);
   const bool overran = std::any_of(rows.begin(), rows.end(), [](const TaskSummary& row) { return row.overruns > 0; });
   std::vector<std::string> header{"task",     "jobs",       "completed", "missed", "failed", "worst response ms",
                                   "bound ms", "deadline ms"};
   if (overran) header.emplace_back("kernel overruns");
   Table table(std::move(header));
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    std::vector<std::string> cells{admitted.tasks().tasks[i].name,    fmt::to_string(rows[i].released),
-                                   fmt::to_string(rows[i].completed), fmt::to_string(rows[i].missed),
-                                   fmt::to_string(rows[i].failed),    ms(rows[i].worst_response),
-                                   ms(admitted.worst_responses()[i]), ms(admitted.timings()[i].deadline)};
+    std::vector<std::string> cells{set.tasks[i].name,
+                                   fmt::to_string(rows[i].released),
+                                   fmt::to_string(rows[i].completed),
+                                   fmt::to_string(rows[i].missed),
+                                   fmt::to_string(rows[i].failed),
+                                   ms(rows[i].worst_response),
+                                   ms(bounds.empty() ? std::nullopt : bounds[i]),
+                                   ms(set.tasks[i].deadline)};
     if (overran) cells.push_back(fmt::to_string(rows[i].overruns));
     table.add(std::move(cells));
   }
-  return fmt::format("{} jobs on the {} backend, {} clock, non-preemptive {}\n\n{}", record.jobs.size(), backend.name(),
-                     clock.name(), to_string(admitted.tasks().policy), table.text());
+  return fmt::format("{} jobs on the {} backend, {} clock, {}\n\n{}", record.jobs.size(), backend.name(), clock.name(),
+                     discipline(set), table.text());
 }
 
 }  // namespace tutti

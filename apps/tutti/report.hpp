@@ -1,4 +1,6 @@
 #pragma once
+#include <optional>
+#include <span>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -25,16 +27,22 @@ using Json = nlohmann::ordered_json;
                                         const LatestFinish& latest);
 
 /// The answer of `check`.
-[[nodiscard]] Json verdict_json(const TaskSet& tasks, const AdmissionVerdict& verdict);
-[[nodiscard]] std::string verdict_text(const TaskSet& tasks, const AdmissionVerdict& verdict);
+/// @param misses  a run that shows why not
+[[nodiscard]] Json verdict_json(const TaskSet& tasks, const AdmissionVerdict& verdict,
+                                const std::optional<Scenario>& misses = {});
+[[nodiscard]] std::string verdict_text(const TaskSet& tasks, const AdmissionVerdict& verdict,
+                                       const std::optional<Scenario>& misses = {});
 
 /// What a verdict takes for granted; one sentence.
 [[nodiscard]] std::string_view assumption();
 
+/// [tasks] what was guaranteed, where a test gives it; empty where nothing was.
+using WorstResponses = std::span<const std::optional<Duration>>;
+
 /// The report of `run`.
-[[nodiscard]] Json run_json(const AdmittedTaskSet& admitted, const RunRecord& record, const DeviceBackend& backend,
-                            const Clock& clock);
-[[nodiscard]] std::string run_text(const AdmittedTaskSet& admitted, const RunRecord& record,
+[[nodiscard]] Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record,
+                            const DeviceBackend& backend, const Clock& clock);
+[[nodiscard]] std::string run_text(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record,
                                    const DeviceBackend& backend, const Clock& clock);
 
 }  // namespace tutti

@@ -9,6 +9,7 @@
 #include "apps/tutti/kernels.hpp"
 #include "apps/tutti/report.hpp"
 #include "runtime/dispatcher.hpp"
+#include "sched/scenario_yaml.hpp"
 
 namespace tutti {
 namespace {
@@ -17,6 +18,7 @@ struct RunCommand {
   FileOptions file;
   std::optional<std::int64_t> jobs;
   std::string duration;
+  std::string scenario;
   BackendOptions backend;
   std::uint64_t seed = 1;
 };
@@ -32,48 +34,74 @@ Expected<RunOptions> run_options(const RunCommand& command) {
   return options;
 }
 
-int run_admitted(const RunCommand& command, const AdmittedTaskSet& admitted, Clock& clock, const RunOptions& options) {
+/// Runs something on the backend and reports it.
+/// @param bounds  what was guaranteed
+/// @param execute (executor, programs) -> Expected<RunRecord>
+template <class Execute>
+int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, const WorstResponses& bounds, Clock& clock,
+                   const Execute& execute) {
   const KernelRegistry kernels = kernels_of_this_program();
   // A set whose tasks only declare their Wcet needs no machine; any will do for the time to pass on.
-  const auto machine = admitted.tasks().machine ? Expected<Topology>(*admitted.tasks().machine) : idle_machine();
+  const auto machine = planned.tasks.machine ? Expected<Topology>(*planned.tasks.machine) : idle_machine();
   if (!machine) return report_error(machine.error());
   const auto backend = make_backend(command.backend, *machine, kernels, clock);
   if (!backend) return report_error(backend.error());
   std::vector<std::unique_ptr<PatternProgram>> programs;
   std::vector<TaskProgram*> rows;
-  for (const Task& task : admitted.tasks().tasks) {
+  for (const Task& task : planned.tasks.tasks) {
     programs.push_back(std::make_unique<PatternProgram>(*machine, task, command.seed));
     rows.push_back(programs.back().get());
   }
-  Executor executor(*machine, admitted.planner(), **backend, clock);
-  const auto record = run_tasks(executor, admitted, rows, options);
+  Executor executor(*machine, *planned.planner, **backend, clock);
+  const Expected<RunRecord> record = execute(executor, rows);
   if (!record) return report_error(record.error());
   if (command.file.json) {
-    fmt::print("{}\n", run_json(admitted, *record, **backend, clock).dump(2));
+    fmt::print("{}\n", run_json(planned.tasks, bounds, *record, **backend, clock).dump(2));
   } else {
-    fmt::print("{}", run_text(admitted, *record, **backend, clock));
+    fmt::print("{}", run_text(planned.tasks, bounds, *record, **backend, clock));
   }
-  const ExitCode exit_code = exit_code_of(*record, command.backend.simulated());
-  print_remarks(*record, admitted.tasks(), **backend, exit_code);
+  // Only what was guaranteed is the host's doing when it fails.
+  const ExitCode exit_code = exit_code_of(*record, command.backend.simulated() && !bounds.empty());
+  print_remarks(*record, planned.tasks, **backend, exit_code);
   return exit_code;
+}
+
+int run_guaranteed(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks, Clock& clock,
+                   RunOptions options) {
+  const AdmissionVerdict verdict = controller.decide(tasks);
+  if (!verdict.admitted) {
+    fmt::print(stderr, "not run, since its deadlines are not guaranteed:\n{}", verdict_text(tasks, verdict));
+    return kNegative;
+  }
+  options.interrupted = &watch_for_interrupt();
+  return run_and_report(command, verdict.admitted->planned(), verdict.admitted->worst_responses(), clock,
+                        [&](Executor& executor, std::span<TaskProgram* const> programs) {
+                          return run_tasks(executor, *verdict.admitted, programs, options);
+                        });
+}
+
+int replay(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks, Clock& clock) {
+  const auto scenario = load_scenario(command.scenario, tasks);
+  if (!scenario) return report_error(scenario.error());
+  const PlannedTaskSet planned = controller.plan(tasks);
+  const auto& interrupted = watch_for_interrupt();
+  return run_and_report(command, planned, {}, clock, [&](Executor& executor, std::span<TaskProgram* const> programs) {
+    return run_scenario(executor, planned, programs, *scenario, &interrupted);
+  });
 }
 
 int run(const RunCommand& command) {
   const auto planner = command.file.chosen_planner();
   if (!planner) return report_error(planner.error());
-  auto options = run_options(command);
+  const auto options = run_options(command);
   if (!options) return report_error(options.error());
   const auto clock = make_clock(command.backend);
   if (!clock) return report_error(clock.error());
   const auto tasks = command.file.load_task_set(command.backend.no_peer);
   if (!tasks) return report_error(tasks.error());
-  const AdmissionVerdict verdict = AdmissionController(**planner).decide(*tasks);
-  if (!verdict.admitted) {
-    fmt::print(stderr, "not run, since its deadlines are not guaranteed:\n{}", verdict_text(*tasks, verdict));
-    return kNegative;
-  }
-  options->interrupted = &watch_for_interrupt();
-  return run_admitted(command, *verdict.admitted, **clock, *options);
+  const AdmissionController controller(**planner);
+  return command.scenario.empty() ? run_guaranteed(command, controller, *tasks, **clock, *options)
+                                  : replay(command, controller, *tasks, **clock);
 }
 
 }  // namespace
@@ -88,7 +116,13 @@ void add_run(CLI::App& parser, int& exit_code) {
   CLI::Option* jobs =
       command->add_option("--jobs", options->jobs, "so many jobs in all (default: one hyperperiod, at most 1000 jobs)")
           ->check(CLI::Range(std::int64_t{1}, static_cast<std::int64_t>(kMostJobs)));
-  command->add_option("--for", options->duration, "all jobs that arrive in this time, like 10s")->excludes(jobs);
+  CLI::Option* duration =
+      command->add_option("--for", options->duration, "all jobs that arrive in this time, like 10s")->excludes(jobs);
+  command
+      ->add_option("--scenario", options->scenario,
+                   "these jobs, guaranteed or not: a file like the one that 'check --counter-example' writes")
+      ->excludes(jobs)
+      ->excludes(duration);
   add_backend_options(*command, options->backend);
   command->add_option("--seed", options->seed, "of the release jitter and the data")
       ->check(check_seed)

@@ -185,6 +185,32 @@ class Usage(Programs):
         self.assertEqual((run.returncode, run.stdout), (1, ""))
         self.assertIn("not run", run.stderr)
 
+    def test_a_counter_example_is_replayed_and_misses(self):
+        # With 400 MB of image a job takes 8 ms and more; quick waits for it: 1 + 8 > 4.
+        text = (ROOT / WAFER).read_text(encoding="utf-8").replace("../machines", str(ROOT / "configs/machines"))
+        path = self.file(text + "  - {name: quick, period: 4 ms, wcet: 1 ms}\n")
+        shown = self.folder / "misses.yaml"
+        answer = self.object_of(1, "check", path, "--set", "image=400MB", "--counter-example", shown, "--json")
+        miss = answer["counter_example"]["misses"]
+        self.assertEqual((miss["task"], miss["deadline_ms"]), ("quick", 4.000001))
+        replayed = self.object_of(1, "run", path, "--set", "image=400MB", "--scenario", shown, "--json")
+        late = [job for job in replayed["jobs"] if job["missed"]]
+        self.assertEqual([(job["task"], job["index"], job["finish_ms"]) for job in late], [("quick", miss["index"], miss["finish_ms"])])
+
+    def test_a_counter_example_needs_a_refusal(self):
+        shown = self.folder / "misses.yaml"
+        run = self.tutti("check", WAFER, "--counter-example", shown)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("there is no run to write", run.stderr)
+        self.assertFalse(shown.exists())
+        refused = self.file("version: 1\ntasks: [{name: a, period: 10 ms, wcet: 11 ms}]\n")
+        self.refuses(self.tutti("check", refused, "--counter-example", self.folder / "none" / "misses.yaml"), "none")
+
+    def test_a_scenario_with_a_mistake_is_refused_with_its_place(self):
+        path = self.file("version: 1\njobs: [{task: inspekt, arrival: 0, takes: 1 ms}]\n", "s.yaml")
+        self.refuses(self.tutti("run", WAFER, "--scenario", path), "s.yaml:2:15:", "did you mean 'inspect'?")
+        self.refuses(self.tutti("run", WAFER, "--scenario", path, "--jobs", 3), "--scenario")
+
     def test_an_interrupt_drains_and_reports(self):
         path = self.file("version: 1\ntasks: [{name: a, period: 20 ms, wcet: 1 ms}]\n")
         process = subprocess.Popen([str(self.built / "tutti/tutti"), "run", path, "--clock", "real", "--for", "60s", "--json"],

@@ -219,7 +219,7 @@ TEST(AdmittedTaskSet, CarriesThePlans) {
   const Topology m = machine();
   const AdmissionVerdict verdict = decide({m, Policy::Edf, {copying(m, "a", "gpu0", 600, 400)}});
   ASSERT_TRUE(verdict.admitted.has_value());
-  const JobBound& bound = verdict.admitted->bounds()[0];
+  const JobBound& bound = verdict.admitted->planned().bounds[0];
   EXPECT_EQ(bound.plans[0]->latency, Duration{600});
   EXPECT_FALSE(bound.plans[1].has_value());
   EXPECT_EQ(bound.plans[2]->latency, Duration{400});

@@ -1,0 +1,128 @@
+#include "sched/scenario.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "model/expects.hpp"
+#include "sched/analyses/np_fp_response_time.hpp"
+#include "sched/analyses/wide.hpp"
+#include "sched/ready_queue.hpp"
+
+namespace tutti {
+namespace {
+
+/// Positions in the order in which jobs become ready.
+std::vector<std::size_t> order_of_readiness(const Scenario& scenario) {
+  std::vector<std::size_t> order(scenario.jobs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return scenario.jobs[i].ready; });
+  return order;
+}
+
+Duration due(const TaskTiming& task, const ScenarioJob& job) {
+  return job.arrival > Duration::max() - task.deadline ? Duration::max() : job.arrival + task.deadline;
+}
+
+/// Builds the pattern around the instant at which all become ready together.
+class Pattern {
+ public:
+  Pattern(std::span<const TaskTiming> tasks, const Witness& witness) : tasks_(tasks), witness_(witness) {
+    for (const TaskTiming& task : tasks) critical_ = std::max(critical_, Wide{task.jitter.count()});
+    critical_ += witness.blocker ? 1 : 0;
+    complete_ = to_duration(critical_ + witness.interval.count()).has_value();
+    if (complete_ && witness.blocker) add(*witness.blocker, critical_ - 1, tasks_[witness.blocker->index()].wcet);
+  }
+
+  /// The jobs of a task that arrive, its jitter taken off, at 0, T, 2 T, ... up to `last` after that instant.
+  void add_jobs(std::size_t task, Wide last) {
+    if (last < 0) return;
+    const TaskTiming& timing = tasks_[task];
+    if (floor_div(last, timing.period.count()) >= static_cast<Wide>(kMostScenarioJobs)) complete_ = false;
+    for (Wide at = 0; complete_ && at <= last; at += timing.period.count())
+      add(TaskId{task}, critical_ - timing.jitter.count() + at, timing.wcet);
+  }
+
+  [[nodiscard]] const Witness& witness() const { return witness_; }
+
+  [[nodiscard]] std::optional<Scenario> scenario() && {
+    if (!complete_) return std::nullopt;
+    std::ranges::stable_sort(scenario_.jobs, {}, &ScenarioJob::arrival);
+    return std::move(scenario_);
+  }
+
+ private:
+  void add(TaskId task, Wide arrival, Duration takes) {
+    if (scenario_.jobs.size() == kMostScenarioJobs) complete_ = false;
+    if (!complete_) return;
+    const bool blocks = task == witness_.blocker;
+    const Wide ready = blocks ? arrival : std::max(arrival, critical_);
+    scenario_.jobs.push_back({task, *to_duration(arrival), *to_duration(ready), takes});
+  }
+
+  std::span<const TaskTiming> tasks_;
+  const Witness& witness_;
+  Wide critical_ = 0;
+  bool complete_ = true;
+  Scenario scenario_;
+};
+
+/// All jobs that are ready and due inside the interval.
+void add_demand(Pattern& pattern, std::span<const TaskTiming> tasks) {
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    pattern.add_jobs(i, Wide{pattern.witness().interval.count()} - (tasks[i].deadline - tasks[i].jitter).count());
+}
+
+/// The instances of the task that fails, up to the late one, and all jobs of those above that come before its deadline.
+void add_busy_period(Pattern& pattern, std::span<const TaskTiming> tasks, Policy policy) {
+  const std::size_t late = pattern.witness().task->index();
+  for (const std::size_t task : priority_order(tasks, policy)) {
+    const Wide interval = pattern.witness().interval.count();
+    if (task == late) return pattern.add_jobs(late, interval - (tasks[late].deadline - tasks[late].jitter).count());
+    pattern.add_jobs(task, interval + tasks[task].jitter.count());
+  }
+}
+
+}  // namespace
+
+std::optional<Miss> first_miss(std::span<const TaskTiming> tasks, Policy policy, const Scenario& scenario) {
+  const std::vector<std::size_t> order = order_of_readiness(scenario);
+  ReadyQueue ready(policy, order.size());
+  Duration now{};
+  for (std::size_t next = 0; next < order.size() || !ready.empty();) {
+    if (ready.empty()) now = std::max(now, scenario.jobs[order[next]].ready);
+    for (; next < order.size() && scenario.jobs[order[next]].ready <= now; ++next) {
+      const ScenarioJob& job = scenario.jobs[order[next]];
+      const TaskTiming& task = tasks[job.task.index()];
+      ready.push({job.task, order[next], job.arrival, due(task, job), task.period, task.deadline});
+    }
+    const ReadyJob job = ready.pop();
+    now += scenario.jobs[job.index].takes;
+    if (now <= job.deadline) continue;
+    const auto before = std::ranges::count(std::span(scenario.jobs).first(job.index), job.task, &ScenarioJob::task);
+    return Miss{job.task, static_cast<std::uint64_t>(before), now, job.deadline};
+  }
+  return std::nullopt;
+}
+
+std::optional<Scenario> counter_example(std::span<const TaskTiming> tasks, Policy policy, const Verdict& verdict) {
+  if (!verdict.witness) return std::nullopt;
+  Pattern pattern(tasks, *verdict.witness);
+  if (policy == Policy::Edf) {
+    add_demand(pattern, tasks);
+  } else {
+    TUTTI_EXPECTS(verdict.witness->task.has_value(), "under fixed priorities a witness names the task that is late");
+    add_busy_period(pattern, tasks, policy);
+  }
+  auto scenario = std::move(pattern).scenario();
+  if (!scenario || !first_miss(tasks, policy, *scenario)) return std::nullopt;
+  return scenario;
+}
+
+std::optional<Scenario> counter_example(std::span<const TaskTiming> tasks, Policy policy,
+                                        std::span<const Verdict> verdicts) {
+  for (const Verdict& verdict : verdicts)
+    if (auto scenario = counter_example(tasks, policy, verdict)) return scenario;
+  return std::nullopt;
+}
+
+}  // namespace tutti

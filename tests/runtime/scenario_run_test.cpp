@@ -1,0 +1,105 @@
+// Jobs that a scenario gives, and jobs that let more urgent ones pass between their batches; worked by hand on the
+// small machine, where n bytes take n ns.
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/runtime/task_runs.hpp"
+
+namespace tutti {
+namespace {
+
+using test::copy_stream;
+using test::Row;
+using test::Station;
+using test::task;
+using test::with_deadline;
+
+ScenarioJob job(std::size_t task, std::int64_t arrival, std::int64_t ready, std::int64_t takes) {
+  return {TaskId{task}, Duration{arrival}, Duration{ready}, Duration{takes}};
+}
+
+/// Runs scenarios of a set, admitted or not.
+struct ScenarioRun {
+  /// A task of so many batches of 1000 ns each.
+  Task of_batches(std::string name, int batches, std::int64_t period) const {
+    Task made = task(std::move(name), 0, period);
+    made.declared_wcet.reset();
+    for (int i = 0; i < batches; ++i)
+      made.steps.emplace_back(station.batch({copy_stream("s", station.at("mem0"), station.at("gpu0"), 1000)}));
+    return made;
+  }
+
+  std::vector<Row> rows(std::vector<Task> tasks, const Scenario& scenario, Preemption preemption = Preemption::None) {
+    const TaskSet set{station.machine, Policy::Edf, std::move(tasks), preemption};
+    const PlannedTaskSet planned = AdmissionController(planners().front()).plan(set);
+    std::vector<std::unique_ptr<PatternProgram>> programs;
+    std::vector<TaskProgram*> table;
+    for (const Task& each : planned.tasks.tasks)
+      table.push_back(programs.emplace_back(std::make_unique<PatternProgram>(station.machine, each, 1)).get());
+    return test::rows_of(set, run_scenario(station.executor, planned, table, scenario).value());
+  }
+
+  Station station;
+};
+
+// b (declared 8) takes 5, so x, ready at 4, runs 5 to 6, late for 5; x's second one takes nothing.
+TEST(ScenarioRun, GivesEachJobTheTimeOfTheScenario) {
+  ScenarioRun run;
+  const auto rows = run.rows({with_deadline(task("x", 1, 4), 2), task("b", 8, 40)},
+                             {{job(1, 0, 0, 5), job(0, 3, 4, 1), job(0, 7, 7, 0)}});
+  EXPECT_EQ(rows, (std::vector<Row>{{"b", 0, 0, 0, 5, 40}, {"x", 0, 3, 5, 6, 5}, {"x", 1, 7, 7, 7, 9}}));
+}
+
+// Two batches take 2000; the scenario says 2500 for one job, and less than that can be for the other.
+TEST(ScenarioRun, PadsAJobThatIsDoneEarlier) {
+  ScenarioRun run;
+  const auto rows = run.rows({run.of_batches("a", 2, 10'000)}, {{job(0, 0, 0, 2500), job(0, 10'000, 10'000, 1)}});
+  EXPECT_EQ(rows, (std::vector<Row>{{"a", 0, 0, 0, 2500, 10'000}, {"a", 1, 10'000, 10'000, 12'000, 20'000}}));
+}
+
+// short is ready at 500. Without preemption it waits for all three batches; with it, for the first: 1000 to 1200, and
+// long goes on: 1200 to 3200. Its scenario's 3000 are over then.
+TEST(ScenarioRun, LetsMoreUrgentJobsPassBetweenBatches) {
+  ScenarioRun run;
+  const std::vector<Task> tasks{run.of_batches("long", 3, 10'000), task("short", 200, 2000)};
+  const Scenario scenario{{job(0, 0, 0, 3000), job(1, 500, 500, 200)}};
+  EXPECT_EQ(run.rows(tasks, scenario),
+            (std::vector<Row>{{"long", 0, 0, 0, 3000, 10'000}, {"short", 0, 500, 3000, 3200, 2500}}));
+  EXPECT_EQ(run.rows(tasks, scenario, Preemption::BetweenBatches),
+            (std::vector<Row>{{"short", 0, 500, 1000, 1200, 2500}, {"long", 0, 0, 0, 3200, 10'000}}));
+}
+
+// Due later than long, it waits. And the last batch runs through: ready at 2500, it starts at 3000.
+TEST(ScenarioRun, LetsNoOtherJobPass) {
+  ScenarioRun run;
+  const std::vector<Task> tasks{run.of_batches("long", 3, 10'000), task("late", 200, 20'000), task("short", 200, 2000)};
+  EXPECT_EQ(run.rows(tasks, {{job(0, 0, 0, 3000), job(1, 500, 500, 200), job(2, 2500, 2500, 200)}},
+                     Preemption::BetweenBatches),
+            (std::vector<Row>{{"long", 0, 0, 0, 3000, 10'000},
+                              {"short", 0, 2500, 3000, 3200, 4500},
+                              {"late", 0, 500, 3200, 3400, 20'500}}));
+}
+
+// Two levels: middle (two batches) passes long at 1000; short passes middle at 2000, then middle ends, then long.
+//   0 long 1000 middle 2000 short 2200 middle 3200 long 4200
+TEST(ScenarioRun, NestsPreemptions) {
+  ScenarioRun run;
+  const auto rows =
+      run.rows({run.of_batches("long", 2, 50'000), run.of_batches("middle", 2, 10'000), task("short", 200, 2000)},
+               {{job(0, 0, 0, 2000), job(1, 100, 100, 2000), job(2, 1500, 1500, 200)}}, Preemption::BetweenBatches);
+  EXPECT_EQ(rows, (std::vector<Row>{{"short", 0, 1500, 2000, 2200, 3500},
+                                    {"middle", 0, 100, 1000, 3200, 10'100},
+                                    {"long", 0, 0, 0, 4200, 50'000}}));
+}
+
+// A padded job that was passed is padded by its own time only: 2500 of its own and the 200 of short.
+TEST(ScenarioRun, PadsByTheOwnTime) {
+  ScenarioRun run;
+  const auto rows = run.rows({run.of_batches("long", 2, 10'000), task("short", 200, 2000)},
+                             {{job(0, 0, 0, 2500), job(1, 500, 500, 200)}}, Preemption::BetweenBatches);
+  EXPECT_EQ(rows, (std::vector<Row>{{"short", 0, 500, 1000, 1200, 2500}, {"long", 0, 0, 0, 2700, 10'000}}));
+}
+
+}  // namespace
+}  // namespace tutti
