@@ -18,6 +18,8 @@ struct BufferView {
   [[nodiscard]] std::span<std::byte> bytes() const { return {data, static_cast<std::size_t>(size.count)}; }
   /// The first `count` bytes. @pre there are so many.
   [[nodiscard]] BufferView first(Bytes count) const { return {where, data, count}; }
+  /// `count` bytes from `start` on. @pre there are so many.
+  [[nodiscard]] BufferView part(Bytes start, Bytes count) const { return {where, data + start.count, count}; }
 };
 
 /// Gives memory back to where it came from. Shared by a backend and its buffers, so that either may go first.

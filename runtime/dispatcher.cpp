@@ -8,6 +8,7 @@
 
 #include "model/expects.hpp"
 #include "model/random.hpp"
+#include "sched/cut.hpp"
 #include "sched/ready_queue.hpp"
 
 namespace tutti {
@@ -41,6 +42,24 @@ Duration drawn_jitter(Duration jitter, std::uint64_t seed, std::size_t task, std
   return Duration{static_cast<std::int64_t>((static_cast<Wide>(x) * range) >> 64)};
 }
 
+/// The bindings of a piece of a batch that was cut. Kernels, all in the last piece, work on what all pieces bring.
+std::vector<StreamBinding> piece_of(const BatchOperation& whole, std::span<const StreamBinding> bindings,
+                                    std::size_t piece, std::size_t pieces) {
+  std::vector<StreamBinding> cut;
+  for (std::size_t s = 0; s < bindings.size(); ++s) {
+    const std::optional<Transfer>& transfer = whole.streams()[s].transfer;
+    const bool is_last = piece + 1 == pieces;
+    if (!transfer && !is_last) continue;  // a kernel alone
+    StreamBinding& binding = cut.emplace_back(is_last ? bindings[s] : StreamBinding{});
+    if (!transfer) continue;
+    const Bytes start = piece_start(transfer->size, piece, pieces);
+    const Bytes size = piece_start(transfer->size, piece + 1, pieces) - start;
+    binding.source = bindings[s].source.part(start, size);
+    binding.destination = bindings[s].destination.part(start, size);
+  }
+  return cut;
+}
+
 /// One task in a run: its next release, and the batches of each of its buffer sets.
 struct TaskState {
   const Task* task = nullptr;
@@ -49,10 +68,11 @@ struct TaskState {
   std::vector<ScenarioJob> script;  // the jobs of a scenario, in place of periodic ones
   std::uint64_t jobs = 0;           // to release in all
   std::uint64_t released = 0;
-  Duration next_ready{};                            // of job `released`
-  bool next_is_armed = false;                       // the first batch of that job
-  std::vector<std::vector<PreparedBatch>> batches;  // [sets][batches]
-  std::vector<bool> set_in_use;                     // [sets]
+  Duration next_ready{};                           // of job `released`
+  bool next_is_armed = false;                      // the first batch of that job
+  std::vector<std::vector<PreparedBatch>> pieces;  // [sets][pieces of all batches]
+  std::vector<std::size_t> first_piece{0};         // [batches + 1]
+  std::vector<bool> set_in_use;                    // [sets]
 };
 
 class Run {
@@ -82,6 +102,8 @@ class Run {
   };
 
   Expected<void> prepare_task(TaskState& state, const JobBound& bound);
+  Expected<void> prepare_batch(TaskState& state, const std::vector<PlannedBatch>& pieces, std::size_t batch,
+                               std::size_t set);
   [[nodiscard]] Duration arrival_of(const TaskState& state, std::uint64_t index) const;
   /// From the arrival until it is ready.
   [[nodiscard]] Duration delay_of(const TaskState& state, std::uint64_t index) const;
@@ -120,7 +142,7 @@ Expected<void> Run::prepare(std::span<TaskProgram* const> programs, std::span<co
     state.program = programs[i];
     state.jobs = jobs[i];
     if (auto ok = prepare_task(state, planned_.bounds[i]); !ok) return ok;
-    alive += state.batches.size();
+    alive += state.pieces.size();
     total += state.jobs;
   }
   ready_ = ReadyQueue(set.policy, alive);
@@ -136,19 +158,29 @@ Expected<void> Run::prepare_task(TaskState& state, const JobBound& bound) {
   const auto sets = static_cast<std::size_t>(std::min<std::uint64_t>(
       static_cast<std::uint64_t>(buffer_sets(state.timing)), std::max<std::uint64_t>(state.jobs, 1)));
   state.set_in_use.assign(sets, false);
+  for (const auto& pieces : bound.batches) state.first_piece.push_back(state.first_piece.back() + pieces.size());
   for (std::size_t set = 0; set < sets; ++set) {
-    auto& batches = state.batches.emplace_back();
-    for (std::size_t step = 0; step < state.task->steps.size(); ++step) {
-      const auto* operation = std::get_if<BatchOperation>(&state.task->steps[step]);
-      if (operation == nullptr) continue;
-      auto prepared =
-          state.program->bind(executor_.backend(), *operation, batches.size(), set).and_then([&](auto&& bindings) {
-            return owned_.prepare(*operation, *bound.plans[step], std::forward<decltype(bindings)>(bindings),
-                                  fmt::format("batch {} of task '{}'", batches.size() + 1, state.task->name));
-          });
-      if (!prepared) return tl::unexpected(std::move(prepared.error()));
-      batches.push_back(*std::move(prepared));
-    }
+    state.pieces.emplace_back();
+    for (std::size_t batch = 0; batch < bound.batches.size(); ++batch)
+      if (auto ok = prepare_batch(state, bound.batches[batch], batch, set); !ok) return ok;
+  }
+  return {};
+}
+
+Expected<void> Run::prepare_batch(TaskState& state, const std::vector<PlannedBatch>& pieces, std::size_t batch,
+                                  std::size_t set) {
+  const BatchOperation& whole = *batches_of(*state.task)[batch];
+  auto bindings = state.program->bind(executor_.backend(), whole, batch, set);
+  if (!bindings) return tl::unexpected(std::move(bindings.error()));
+  ExecutableBatch all{whole, {}, fmt::format("batch {} of task '{}'", batch + 1, state.task->name), {}, *bindings};
+  if (auto ok = check_bindings(executor_.machine(), all); !ok) return ok;
+  if (pieces.size() > 1) fill_kernel_inputs(executor_.machine(), all);
+  for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
+    auto prepared =
+        owned_.prepare(pieces[piece].operation, pieces[piece].plan, piece_of(whole, all.bindings, piece, pieces.size()),
+                       pieces.size() == 1 ? all.name : fmt::format("piece {} of {}", piece + 1, all.name));
+    if (!prepared) return tl::unexpected(std::move(prepared.error()));
+    state.pieces.back().push_back(*std::move(prepared));
   }
   return {};
 }
@@ -187,8 +219,8 @@ TaskState* Run::next_to_release() {
 
 void Run::arm_next_job(TaskState& state) {
   if (std::exchange(state.next_is_armed, true)) return;
-  auto& batches = state.batches[state.released % state.batches.size()];
-  if (!batches.empty()) executor_.arm(batches.front());
+  auto& pieces = state.pieces[state.released % state.pieces.size()];
+  if (!pieces.empty()) executor_.arm(pieces.front());
 }
 
 void Run::release_due() {
@@ -204,7 +236,7 @@ void Run::release(std::size_t task) {
   const ReadyJob ready{TaskId(task), state.released, arrival, deadline, state.timing.period, state.timing.deadline};
   ++state.released;
   schedule_next(task);
-  const std::size_t set = ready.index % state.batches.size();
+  const std::size_t set = ready.index % state.pieces.size();
   if (state.set_in_use[set]) {  // only where jobs take longer than admitted: real time, or a broken machine
     record_.jobs.push_back(
         {ready.task, ready.index, arrival - epoch_, arrival - epoch_, std::nullopt, ready.deadline - epoch_,
@@ -218,8 +250,8 @@ void Run::release(std::size_t task) {
 
 Job Run::job_of(const ReadyJob& ready, PreemptionPoint* between_batches) {
   TaskState& state = tasks_[ready.task.index()];
-  const std::size_t set = ready.index % state.batches.size();
-  Job job(executor_, *state.task, state.batches[set], between_batches);
+  const std::size_t set = ready.index % state.pieces.size();
+  Job job(executor_, *state.task, state.pieces[set], state.first_piece, between_batches);
   job.index = ready.index;
   job.arrival = ready.arrival;
   job.deadline = ready.deadline;
@@ -232,7 +264,7 @@ void Run::run_job(const ReadyJob& ready) {
   TaskState& state = tasks_[ready.task.index()];
   Clock& clock = executor_.clock();
   Boundary boundary(*this, ready);
-  Job job = job_of(ready, planned_.tasks.preemption == Preemption::BetweenBatches ? &boundary : nullptr);
+  Job job = job_of(ready, state.timing.parts ? &boundary : nullptr);
   const Duration start = clock.now();
   const auto result = state.program->run(job);
   if (job.takes) clock.wait_until(start + boundary.elsewhere + *job.takes);

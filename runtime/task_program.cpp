@@ -20,12 +20,18 @@ void fill(std::span<std::byte> bytes, std::uint64_t seed) {
 }  // namespace
 
 Expected<void> Job::run_batch(std::size_t batch) {
-  if (batch > 0 && between_batches_ != nullptr)
+  for (std::size_t piece = first_piece_[batch]; piece < first_piece_[batch + 1]; ++piece)
+    if (auto ok = run_piece(piece); !ok) return ok;
+  return {};
+}
+
+Expected<void> Job::run_piece(std::size_t piece) {
+  if (piece > 0 && between_batches_ != nullptr)
     if (auto ok = between_batches_->run_more_urgent(); !ok) return ok;
-  return batchOpAsync(*executor_, batches_[batch])
+  return batchOpAsync(*executor_, pieces_[piece])
       .and_then([&] {
-        if (batch + 1 < batches_.size()) executor_->arm(batches_[batch + 1]);
-        return batchOpSynchronize(*executor_, batches_[batch]);
+        if (piece + 1 < pieces_.size()) executor_->arm(pieces_[piece + 1]);
+        return batchOpSynchronize(*executor_, pieces_[piece]);
       })
       .map([&](const BatchResult& result) { overruns += result.overruns; });
 }

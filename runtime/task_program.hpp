@@ -23,10 +23,16 @@ class PreemptionPoint {
 /// One job while it owns the machine.
 class Job {
  public:
+  /// @param pieces           of its batches, in order, bound to its buffer set
+  /// @param first_piece      [batches + 1] of each batch, and the end
   /// @param between_batches  null: nobody takes the machine from it
-  Job(Executor& executor, const Task& task, std::span<PreparedBatch> batches,
+  Job(Executor& executor, const Task& task, std::span<PreparedBatch> pieces, std::span<const std::size_t> first_piece,
       PreemptionPoint* between_batches = nullptr)
-      : executor_(&executor), task_(&task), batches_(batches), between_batches_(between_batches) {}
+      : executor_(&executor),
+        task_(&task),
+        pieces_(pieces),
+        first_piece_(first_piece),
+        between_batches_(between_batches) {}
 
   std::uint64_t index = 0;        ///< of the task's jobs, from 0
   Duration arrival{};             ///< on the clock of the run
@@ -37,18 +43,19 @@ class Job {
 
   [[nodiscard]] const Task& task() const { return *task_; }
   [[nodiscard]] Executor& executor() const { return *executor_; }
-  /// The batches of the job, in order, bound to the job's buffer set.
-  [[nodiscard]] std::span<PreparedBatch> batches() const { return batches_; }
 
-  /// Runs one of its batches, with the next one armed behind it. More urgent jobs go before any batch but the first,
-  /// where the task set allows that.
+  /// Runs one of its batches, with the next one armed behind it. Where the task set allows that, more urgent jobs go
+  /// before any batch, or piece of one that was cut, but the job's first.
   /// @errors as `batchOp`; Machine: the run cannot go on.
   [[nodiscard]] Expected<void> run_batch(std::size_t batch);
 
  private:
   Executor* executor_;
   const Task* task_;
-  std::span<PreparedBatch> batches_;
+  [[nodiscard]] Expected<void> run_piece(std::size_t piece);
+
+  std::span<PreparedBatch> pieces_;
+  std::span<const std::size_t> first_piece_;
   PreemptionPoint* between_batches_;
 };
 

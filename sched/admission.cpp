@@ -114,9 +114,14 @@ std::int64_t buffer_sets(const TaskTiming& timing) {
 
 PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
   PlannedTaskSet planned{set, planner_, {}, {}};
+  const bool preemptive = set.preemption == Preemption::BetweenBatches;
   for (const Task& task : set.tasks) {
-    planned.bounds.push_back(bound_job(task, set.machine, *planner_));
-    planned.timings.push_back({planned.bounds.back().wcet.bound(), task.period, task.deadline, task.jitter});
+    const JobBound& bound =
+        planned.bounds.emplace_back(bound_job(task, set.machine, *planner_, preemptive ? set.cut : Bytes{0}));
+    TaskTiming& timing = planned.timings.emplace_back();
+    timing = {bound.wcet.bound(), task.period, task.deadline, task.jitter};
+    if (preemptive && bound.parts.size() > 1)
+      timing.parts = {*std::max_element(bound.parts.begin(), bound.parts.end()), bound.parts.back()};
   }
   return planned;
 }

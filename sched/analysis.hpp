@@ -13,12 +13,27 @@
 
 namespace tutti {
 
+/// The pieces of a job between which more urgent jobs may take the machine.
+struct JobParts {
+  Duration longest{};  ///< the longest one
+  Duration last{};     ///< the last one, behind which there is no such place
+
+  friend bool operator==(const JobParts&, const JobParts&) = default;
+};
+
 /// All that a schedulability test may look at, in plain nanoseconds. One entry a task, in the order of the file.
 struct TaskTiming {
   Duration wcet{};      ///< >= 0
   Duration period{};    ///< > 0
   Duration deadline{};  ///< > 0, from the arrival
   Duration jitter{};    ///< >= 0, from the arrival to ready, at most
+
+  std::optional<JobParts> parts = {};  ///< absent: nobody takes the machine from its jobs
+
+  /// For so long a job of the task can keep the machine from a more urgent one.
+  [[nodiscard]] Duration longest_part() const { return parts ? parts->longest : wcet; }
+  /// At its end a job has the machine for itself for so long.
+  [[nodiscard]] Duration last_part() const { return parts ? parts->last : wcet; }
 
   friend bool operator==(const TaskTiming&, const TaskTiming&) = default;
 };

@@ -52,6 +52,7 @@ struct TaskSet {
   Policy policy = Policy::Edf;
   std::vector<Task> tasks;
   Preemption preemption = Preemption::None;
+  Bytes cut{0};  ///< with preemption: longer transfers are cut into batches of at most so many bytes; 0: they are not
 
   friend bool operator==(const TaskSet&, const TaskSet&) = default;
 };

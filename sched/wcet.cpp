@@ -1,9 +1,11 @@
 #include "sched/wcet.hpp"
 
 #include <cmath>
+#include <numeric>
 
 #include "model/expects.hpp"
 #include "model/safe_bound.hpp"
+#include "sched/cut.hpp"
 
 namespace tutti {
 namespace {
@@ -20,22 +22,33 @@ Wcet batch_wcet(Duration length, const Margin& margin) {
   return Wcet(add_saturating(Duration{static_cast<std::int64_t>(whole)}, margin.absolute));
 }
 
-JobBound bound_job(const Task& task, const std::optional<Topology>& machine, const Planner& planner) {
+JobBound bound_job(const Task& task, const std::optional<Topology>& machine, const Planner& planner, Bytes cut_above) {
   JobBound bound;
-  Duration total{};
+  std::vector<Duration> parts;
+  Duration before{};  // host steps in front of the first batch
+  const auto add = [&](Duration time) {
+    Duration& part = parts.empty() ? before : parts.back();
+    part = add_saturating(part, time);
+  };
   for (const JobStep& step : task.steps) {
     if (const auto* host = std::get_if<HostStep>(&step)) {
-      total = add_saturating(total, host->time);
-      bound.plans.emplace_back();
+      add(host->time);
       continue;
     }
     TUTTI_EXPECTS(machine.has_value(), "a task with batches comes with its machine");
-    const auto& batch = std::get<BatchOperation>(step);
-    bound.plans.emplace_back(plan(planner, *machine, batch, Basis::Guaranteed));
-    const Duration latest = latest_finish(planner, *machine, batch, *bound.plans.back()).batch;
-    total = add_saturating(total, batch_wcet(latest, machine->margin()).bound());
+    auto& pieces = bound.batches.emplace_back();
+    for (BatchOperation& piece : cut(std::get<BatchOperation>(step), cut_above)) {
+      Timeline planned = plan(planner, *machine, piece, Basis::Guaranteed);
+      const Duration latest = latest_finish(planner, *machine, piece, planned).batch;
+      parts.push_back(std::exchange(before, Duration{0}));
+      add(batch_wcet(latest, machine->margin()).bound());
+      pieces.push_back({std::move(piece), std::move(planned)});
+    }
   }
-  bound.wcet = Wcet(task.declared_wcet.value_or(total));
+  if (parts.empty()) parts.push_back(before);
+  if (task.declared_wcet) parts = {*task.declared_wcet};
+  bound.wcet = Wcet(std::accumulate(parts.begin(), parts.end(), Duration{0}, add_saturating));
+  bound.parts = std::move(parts);
   return bound;
 }
 

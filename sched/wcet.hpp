@@ -22,12 +22,20 @@ class Wcet {
   Duration bound_;
 };
 
+/// A batch, or a piece of one, with the plan that was made for it from guaranteed bandwidths and worst kernel times.
+/// The executor starts each stream at this plan's offset, so that what was admitted is what runs.
+struct PlannedBatch {
+  BatchOperation operation;
+  Timeline plan;
+};
+
 /// What a job may take, and the plans by which it keeps to that.
 struct JobBound {
   Wcet wcet{Duration{0}};
-  /// [steps] the plan of each batch, from guaranteed bandwidths and worst-case kernel times; empty for host steps. The
-  /// executor starts each stream at this plan's offset, so that what was admitted is what runs.
-  std::vector<std::optional<Timeline>> plans;
+  /// How the Wcet falls into parts: each piece of a batch begins one, and host steps go with the piece before them, or
+  /// with the first. A declared Wcet is one part.
+  std::vector<Duration> parts;
+  std::vector<std::vector<PlannedBatch>> batches;  ///< [batches of the task][pieces]; one piece where it is not cut
 };
 
 /// A batch's bound: its length x (1 + relative) + absolute, rounded up; saturates at the longest Duration.
@@ -40,6 +48,8 @@ struct JobBound {
 /// sizes, kernel and set-up times of at most those declared and bandwidths of at least those guaranteed.
 ///
 /// @pre a task with batches comes with the machine that they were made for.
-[[nodiscard]] JobBound bound_job(const Task& task, const std::optional<Topology>& machine, const Planner& planner);
+/// @param cut_above  batches are cut into pieces of at most so many bytes a stream; 0: they are not
+[[nodiscard]] JobBound bound_job(const Task& task, const std::optional<Topology>& machine, const Planner& planner,
+                                 Bytes cut_above = Bytes{0});
 
 }  // namespace tutti

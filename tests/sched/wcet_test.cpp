@@ -82,8 +82,9 @@ TEST(JobBound, TakesGuaranteedBandwidthsAndWorstKernels) {
   const Topology m = machine();
   const JobBound bound = bound_job(job_of({there(m)}), m, planners().front());
   EXPECT_EQ(bound.wcet.bound(), Duration{553});
-  ASSERT_EQ(bound.plans.size(), 1U);
-  EXPECT_EQ(bound.plans[0]->latency, Duration{500});
+  ASSERT_EQ(bound.batches.size(), 1U);
+  ASSERT_EQ(bound.batches[0].size(), 1U);
+  EXPECT_EQ(bound.batches[0][0].plan.latency, Duration{500});
 }
 
 // 553 as above; 37 on the host, without margin; 20 kB / 100 = 200, + 10 = 210, x 1.1 = 231, + 3 = 234. In all 824.
@@ -91,10 +92,24 @@ TEST(JobBound, AddsBatchesAndHostSteps) {
   const Topology m = machine();
   const JobBound bound = bound_job(job_of({there(m), HostStep{Duration{37}}, back(m)}), m, planners().front());
   EXPECT_EQ(bound.wcet.bound(), Duration{824});
-  ASSERT_EQ(bound.plans.size(), 3U);
-  EXPECT_TRUE(bound.plans[0].has_value());
-  EXPECT_FALSE(bound.plans[1].has_value());
-  EXPECT_EQ(bound.plans[2]->latency, Duration{210});
+  ASSERT_EQ(bound.batches.size(), 2U);
+  EXPECT_EQ(bound.batches[1][0].plan.latency, Duration{210});
+}
+
+// 553 and 234 as above. Host steps in front go with the first batch, those behind one with that.
+TEST(JobBound, FallsIntoPartsThatBatchesBegin) {
+  const Topology m = machine();
+  const auto parts = [&](std::vector<JobStep> steps) {
+    return bound_job(job_of(std::move(steps)), m, planners().front()).parts;
+  };
+  using Parts = std::vector<Duration>;
+  const HostStep host{Duration{37}};
+  EXPECT_EQ(parts({there(m), host, back(m)}), (Parts{Duration{590}, Duration{234}}));
+  EXPECT_EQ(parts({host, there(m), back(m), host, host}), (Parts{Duration{590}, Duration{308}}));
+  EXPECT_EQ(parts({host, host}), (Parts{Duration{74}}));
+  Task task = job_of({there(m), back(m)});
+  task.declared_wcet = Duration{1234};
+  EXPECT_EQ(bound_job(task, m, planners().front()).parts, (Parts{Duration{1234}}));
 }
 
 TEST(JobBound, TakesADeclaredWcetAsItIs) {

@@ -18,18 +18,20 @@ constexpr int kOldest = 240;
 
 /// Everything the future depends on; times in halves of a ns.
 struct TaskState {
-  std::uint8_t since_arrival = 0;                ///< stops at T
-  std::uint8_t pending = 0;                      ///< jobs not started
-  std::uint8_t unready = 0;                      ///< of those, the youngest
+  std::uint8_t since_arrival = 0;  ///< stops at T
+  std::uint8_t pending = 0;        ///< jobs not started
+  std::uint8_t unready = 0;        ///< of those, the youngest
+  std::uint8_t progress = 0;       ///< parts done of the oldest; a job is pending until its last one starts
   std::array<std::uint8_t, kMostPending> age{};  ///< oldest first; 0 where there is none
 };
 struct State {
   std::array<TaskState, kMostTasks> task{};
   std::uint8_t running = kNobody;
-  std::uint8_t age = 0;   ///< of the running job
-  std::uint8_t left = 0;  ///< of the running job
+  std::uint8_t is_last = 0;  ///< of its job, the running part
+  std::uint8_t age = 0;      ///< of the running job, in its last part
+  std::uint8_t left = 0;     ///< of the running part
 };
-constexpr std::size_t kStateBytes = kMostTasks * (3 + kMostPending) + 3;
+constexpr std::size_t kStateBytes = kMostTasks * (4 + kMostPending) + 4;
 static_assert(sizeof(State) == kStateBytes, "no padding, so that bytes can be compared");
 
 struct SameBytes {
@@ -58,6 +60,14 @@ class Adversary {
         TUTTI_EXPECTS(time.count() < 60, "the adversary plays small numbers only");
       tasks_.push_back({static_cast<int>(2 * task.wcet.count()), static_cast<int>(2 * task.period.count()),
                         static_cast<int>(2 * task.deadline.count()), static_cast<int>(2 * task.jitter.count())});
+    }
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      auto& parts = parts_.emplace_back();
+      if (i >= rules.parts.size() || rules.parts[i].empty()) {
+        parts.push_back(tasks_[i].wcet);
+        continue;
+      }
+      for (const Duration part : rules.parts[i]) parts.push_back(static_cast<int>(2 * part.count()));
     }
     outcome_.worst_half_ns.assign(tasks.size(), -1);
   }
@@ -99,9 +109,13 @@ class Adversary {
     if (state.running == kNobody) return choose(state, 0);
     if (state.left > 0) choose(state, 0);
     if (state.left == 0 || rules_.may_finish_early) {
-      finished(state.running, state.age);
+      if (state.is_last != 0) {
+        finished(state.running, state.age);
+      } else {
+        ++state.task[state.running].progress;
+      }
       state.running = kNobody;
-      state.age = state.left = 0;
+      state.is_last = state.age = state.left = 0;
       choose(state, 0);
     }
   }
@@ -152,16 +166,24 @@ class Adversary {
         if (state.task[i].pending > state.task[i].unready && (!next || rank(state, i) < rank(state, *next))) next = i;
       if (!next) break;
       TaskState& task = state.task[*next];
+      const std::vector<int>& parts = parts_[*next];
+      if (task.progress + 1U < parts.size()) {
+        state.running = static_cast<std::uint8_t>(*next);
+        state.left = static_cast<std::uint8_t>(parts[task.progress]);
+        break;
+      }
       const std::uint8_t age = task.age[0];
       std::shift_left(task.age.begin(), task.age.end(), 1);
       task.age[--task.pending] = 0;
+      task.progress = 0;
       if (tasks_[*next].wcet == 0) {
         finished(*next, age);
         continue;
       }
       state.running = static_cast<std::uint8_t>(*next);
+      state.is_last = 1;
       state.age = age;
-      state.left = static_cast<std::uint8_t>(tasks_[*next].wcet);
+      state.left = static_cast<std::uint8_t>(parts.back());
     }
     advance(state);
   }
@@ -169,8 +191,8 @@ class Adversary {
   /// Half a ns passes. Whatever is due now and not finished finishes late.
   void advance(State state) {
     if (state.running != kNobody) {
-      outcome_.missed = outcome_.missed || state.age >= tasks_[state.running].deadline;
-      ++state.age;
+      outcome_.missed = outcome_.missed || (state.is_last != 0 && state.age >= tasks_[state.running].deadline);
+      state.age += state.is_last;
       --state.left;
       if (state.age > kOldest) outcome_.complete = false;
     }
@@ -188,6 +210,7 @@ class Adversary {
   Policy policy_;
   AdversaryRules rules_;
   std::vector<Half> tasks_;
+  std::vector<std::vector<int>> parts_;  ///< [tasks] in halves of a ns
   std::vector<State> open_;
   std::unordered_set<State, HashOfBytes, SameBytes> seen_;
   AdversaryOutcome outcome_;

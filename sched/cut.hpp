@@ -1,0 +1,23 @@
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "model/batch.hpp"
+
+namespace tutti {
+
+/// Where piece `piece` of `pieces` of a transfer begins, in bytes; piece `pieces` is its end.
+[[nodiscard]] Bytes piece_start(Bytes size, std::size_t piece, std::size_t pieces);
+
+/// A batch as batches that run one after the other, each of which moves at most `most` bytes of every stream: so a more
+/// urgent job need not wait for all of it. Every piece pays the set-up again. Kernels come with the last piece, when
+/// all their bytes are there.
+///
+/// @param most  0: not cut
+/// @return  at most `kMostPieces`, whose transfers then are larger; the batch itself where it is small enough.
+[[nodiscard]] std::vector<BatchOperation> cut(const BatchOperation& batch, Bytes most);
+
+/// More plans would take too long to make.
+inline constexpr std::size_t kMostPieces = 1000;
+
+}  // namespace tutti
