@@ -39,14 +39,14 @@ struct Level {
 
   /// All that goes before instance q when it could start at `w`.
   [[nodiscard]] Wide work_before(Wide q, Wide w) const {
-    Wide work = capped_sum(blocking, work_of(q, cost));
+    Wide work = capped_sum(Wide{blocking}, work_of(q, cost));
     for (const Interference& other : higher) work = capped_sum(work, work_of(jobs_before(other, w), other.cost));
     return work;
   }
 
   /// No start of instance q is earlier: every count above is at least w / T, so w >= (B + q C) / (1 - U).
   [[nodiscard]] Wide earliest_start(Wide q) const {
-    const Wide own = capped_sum(blocking, work_of(q, cost));
+    const Wide own = capped_sum(Wide{blocking}, work_of(q, cost));
     if ((own >> 63) != 0 || higher_slack == 0) return own;
     return std::max(own, static_cast<Wide>(std::min((static_cast<UnsignedWide>(own) << 64) / higher_slack,
                                                     static_cast<UnsignedWide>(kFar))));
