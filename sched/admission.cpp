@@ -117,7 +117,7 @@ AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
   std::vector<JobBound> bounds;
   for (const Task& task : set.tasks) {
     bounds.push_back(bound_job(task, set.machine, *planner_));
-    verdict.timings.push_back({bounds.back().wcet.bound(), task.period, task.deadline, task.jitter});
+    verdict.timings.push_back({bounds.back().wcet.bound(), task.period, task.deadline, task.jitter, task.priority});
   }
   verdict.utilization = utilization(verdict.timings);
   verdict.worst_responses.resize(set.tasks.size());

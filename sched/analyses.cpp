@@ -11,9 +11,7 @@ namespace {
 
 bool always(std::span<const TaskTiming>, Policy) { return true; }
 bool under_edf(std::span<const TaskTiming>, Policy policy) { return policy == Policy::Edf; }
-bool under_fixed_priority(std::span<const TaskTiming>, Policy policy) {
-  return policy == Policy::Rm || policy == Policy::Dm;
-}
+bool under_fixed_priority(std::span<const TaskTiming>, Policy policy) { return policy != Policy::Edf; }
 
 constexpr std::array kAnalyses{
     Analysis{kUtilizationCheck, Exactness::Necessary, always, utilization_check},

@@ -24,6 +24,15 @@ struct DemandStep {
   [[nodiscard]] Int jobs_within(Int t) const { return t < first ? Int{0} : period.floor(t - first) + 1; }
 };
 
+/// (T - (D - J)) C / T, rounded up: h(t) <= U t + the sum of these from t = max (D - J) on.
+template <class Int>
+[[nodiscard]] Wide utilization_offset(const DemandStep<Int>& step) {
+  const std::int64_t period = step.period.number();
+  if (step.first == period) return 0;
+  const Wide scaled = (Wide{period} - step.first) * step.cost;  // within 2^127: each factor is within 2^63
+  return scaled > 0 ? ceil_div(scaled, period) : -floor_div(-scaled, period);
+}
+
 /// How much work non-preemptive EDF may have to do inside an interval of length t, as a staircase over t.
 ///
 /// The demand h(t) of all jobs ready and due inside, plus the blocking b(t): the longest job with a later deadline that

@@ -17,12 +17,7 @@ namespace {
 template <class Int>
 std::optional<Wide> utilization_bound(const DemandCurve<Int>& curve, UnsignedWide slack) {
   Wide offset = 0;  // X, rounded up
-  for (const DemandStep<Int>& step : curve.steps()) {
-    const std::int64_t period = step.period.number();
-    if (step.first == period) continue;
-    const Wide scaled = (Wide{period} - step.first) * step.cost;  // within 2^127: each factor is within 2^63
-    offset += scaled > 0 ? ceil_div(scaled, period) : -floor_div(-scaled, period);
-  }
+  for (const DemandStep<Int>& step : curve.steps()) offset += utilization_offset(step);
   if (offset <= 0) return curve.unblocked_from();
   if (slack == 0 || (offset >> 63) != 0) return std::nullopt;
   const UnsignedWide length = (static_cast<UnsignedWide>(offset) << 64) / slack + 1;

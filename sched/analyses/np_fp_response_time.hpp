@@ -8,13 +8,13 @@ namespace tutti {
 
 inline constexpr std::string_view kNpFpResponseTime = "np_fp_response_time";
 
-/// Positions of the tasks from the highest priority to the lowest: by period (RM) or deadline (DM); of two equal ones
-/// the earlier in the file is higher.
-/// @pre  policy is Rm or Dm.
+/// Positions of the tasks from the highest priority to the lowest: by period (RM), deadline (DM) or as given; of two
+/// equal ones the earlier in the file is higher.
+/// @pre  policy is not Edf.
 [[nodiscard]] std::vector<std::size_t> priority_order(std::span<const TaskTiming> tasks, Policy policy);
 
-/// Non-preemptive fixed priorities (RM, DM), any deadlines and jitter: the worst response of every task, over all
-/// instances q = 0, 1, ... of its level-i busy period.
+/// Non-preemptive fixed priorities (RM, DM, given), any deadlines and jitter: the worst response of every task, over
+/// all instances q = 0, 1, ... of its level-i busy period.
 ///
 /// Instance q starts at the smallest w with
 ///   w = B + q C_i + sum over higher k of ceil((w + J_k) / T_k) C_k           where a lower task blocks, B = max C

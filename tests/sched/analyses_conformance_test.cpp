@@ -28,7 +28,7 @@ using oracle::TimingRanges;
 using Tasks = std::vector<TaskTiming>;
 
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
-constexpr Policy kPolicies[] = {Policy::Edf, Policy::Rm, Policy::Dm};
+constexpr Policy kPolicies[] = {Policy::Edf, Policy::Rm, Policy::Dm, Policy::Given};
 
 /// Every row of the table; a new one is held to the same as the others.
 class EveryAnalysis : public ::testing::TestWithParam<Analysis> {
