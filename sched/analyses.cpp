@@ -2,6 +2,7 @@
 
 #include "sched/analyses/np_edf_demand.hpp"
 #include "sched/analyses/np_edf_jeffay.hpp"
+#include "sched/analyses/np_edf_response_time.hpp"
 #include "sched/analyses/np_fp_response_time.hpp"
 #include "sched/analyses/utilization_check.hpp"
 #include "sched/analysis.hpp"
@@ -17,6 +18,7 @@ constexpr std::array kAnalyses{
     Analysis{kUtilizationCheck, Exactness::Necessary, always, utilization_check},
     Analysis{kNpEdfJeffay, Exactness::Exact, np_edf_jeffay_applies, np_edf_jeffay},
     Analysis{kNpEdfDemand, Exactness::Exact, under_edf, np_edf_demand},
+    Analysis{kNpEdfResponseTime, Exactness::Exact, under_edf, np_edf_response_time},
     Analysis{kNpFpResponseTime, Exactness::Exact, under_fixed_priority, np_fp_response_time},
 };
 
