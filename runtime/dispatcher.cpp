@@ -233,7 +233,8 @@ void Run::release(std::size_t task) {
   TaskState& state = tasks_[task];
   const Duration arrival = epoch_ + arrival_of(state, state.released);
   const Duration deadline = arrival > kNever - state.timing.deadline ? kNever : arrival + state.timing.deadline;
-  const ReadyJob ready{TaskId(task), state.released, arrival, deadline, state.timing.period, state.timing.deadline};
+  const ReadyJob ready{TaskId(task),          state.released,       arrival, deadline, state.timing.period,
+                       state.timing.deadline, state.timing.priority};
   ++state.released;
   schedule_next(task);
   const std::size_t set = ready.index % state.pieces.size();

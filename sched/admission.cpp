@@ -119,7 +119,7 @@ PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
     const JobBound& bound =
         planned.bounds.emplace_back(bound_job(task, set.machine, *planner_, preemptive ? set.cut : Bytes{0}));
     TaskTiming& timing = planned.timings.emplace_back();
-    timing = {bound.wcet.bound(), task.period, task.deadline, task.jitter};
+    timing = {bound.wcet.bound(), task.period, task.deadline, task.jitter, task.priority};
     if (preemptive && bound.parts.size() > 1)
       timing.parts = {*std::max_element(bound.parts.begin(), bound.parts.end()), bound.parts.back()};
   }

@@ -27,6 +27,7 @@ struct TaskTiming {
   Duration period{};    ///< > 0
   Duration deadline{};  ///< > 0, from the arrival
   Duration jitter{};    ///< >= 0, from the arrival to ready, at most
+  int priority = 0;     ///< under `given`: smaller is more urgent, of equal ones the earlier in the file
 
   std::optional<JobParts> parts = {};  ///< absent: nobody takes the machine from its jobs
 

@@ -7,9 +7,10 @@ namespace tutti {
 
 /// The order in which ready jobs are served.
 enum class Policy : std::uint8_t {
-  Edf,  ///< earliest absolute deadline first
-  Rm,   ///< shortest period first
-  Dm,   ///< shortest relative deadline first
+  Edf,    ///< earliest absolute deadline first
+  Rm,     ///< shortest period first
+  Dm,     ///< shortest relative deadline first
+  Given,  ///< smallest priority of the user first
 };
 
 /// Where a more urgent job may take the machine from another one.
@@ -18,19 +19,20 @@ enum class Preemption : std::uint8_t {
   BetweenBatches,  ///< before each batch of a job but its first
 };
 
-/// "edf", "rm", "dm".
+/// "edf", "rm", "dm", "given".
 [[nodiscard]] constexpr std::string_view to_string(Policy policy) {
   switch (policy) {
     case Policy::Edf: return "edf";
     case Policy::Rm: return "rm";
     case Policy::Dm: return "dm";
+    case Policy::Given: return "given";
   }
   return "";
 }
 
 /// The policy that `to_string` prints so; nothing for any other text.
 [[nodiscard]] constexpr std::optional<Policy> parse_policy(std::string_view text) {
-  for (const Policy policy : {Policy::Edf, Policy::Rm, Policy::Dm})
+  for (const Policy policy : {Policy::Edf, Policy::Rm, Policy::Dm, Policy::Given})
     if (to_string(policy) == text) return policy;
   return std::nullopt;
 }

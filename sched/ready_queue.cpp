@@ -8,13 +8,15 @@
 namespace tutti {
 namespace {
 
-Duration urgency(Policy policy, const ReadyJob& job) {
+/// Smaller is served first.
+std::int64_t urgency(Policy policy, const ReadyJob& job) {
   switch (policy) {
-    case Policy::Edf: return job.deadline;
-    case Policy::Rm: return job.period;
-    case Policy::Dm: return job.relative_deadline;
+    case Policy::Edf: return job.deadline.count();
+    case Policy::Rm: return job.period.count();
+    case Policy::Dm: return job.relative_deadline.count();
+    case Policy::Given: return job.priority;
   }
-  return {};
+  return 0;
 }
 
 /// The order of a heap whose top is the most urgent job.

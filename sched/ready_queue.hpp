@@ -16,12 +16,13 @@ struct ReadyJob {
   Duration deadline{};  ///< absolute
   Duration period{};    ///< of its task
   Duration relative_deadline{};
+  int priority = 0;  ///< of its task, under `given`
 
   friend bool operator==(const ReadyJob&, const ReadyJob&) = default;
 };
 
-/// The jobs that are ready, most urgent first: by absolute deadline (EDF), period (RM) or relative deadline (DM); ties
-/// by the order of the tasks, then of the jobs.
+/// The jobs that are ready, most urgent first: by absolute deadline (EDF), period (RM), relative deadline (DM) or given
+/// priority; ties by the order of the tasks, then of the jobs.
 ///
 /// A pure data structure of fixed capacity: `push` and `pop` allocate nothing.
 class ReadyQueue {

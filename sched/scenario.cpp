@@ -93,7 +93,7 @@ std::optional<Miss> first_miss(std::span<const TaskTiming> tasks, Policy policy,
     for (; next < order.size() && scenario.jobs[order[next]].ready <= now; ++next) {
       const ScenarioJob& job = scenario.jobs[order[next]];
       const TaskTiming& task = tasks[job.task.index()];
-      ready.push({job.task, order[next], job.arrival, due(task, job), task.period, task.deadline});
+      ready.push({job.task, order[next], job.arrival, due(task, job), task.period, task.deadline, task.priority});
     }
     const ReadyJob job = ready.pop();
     now += scenario.jobs[job.index].takes;
@@ -105,7 +105,8 @@ std::optional<Miss> first_miss(std::span<const TaskTiming> tasks, Policy policy,
 }
 
 std::optional<Scenario> counter_example(std::span<const TaskTiming> tasks, Policy policy, const Verdict& verdict) {
-  if (!verdict.witness) return std::nullopt;
+  if (!verdict.witness || std::ranges::any_of(tasks, [](const TaskTiming& task) { return task.parts.has_value(); }))
+    return std::nullopt;
   Pattern pattern(tasks, *verdict.witness);
   if (policy == Policy::Edf) {
     add_demand(pattern, tasks);

@@ -48,7 +48,8 @@ struct Miss {
 /// jobs of the failing interval become ready together, each as late after its arrival as its jitter allows; every
 /// further one arrives as soon as it may, and all take their Wcet.
 ///
-/// @return  nothing where the verdict has no witness, where only a blocker that starts less than 1 ns before would do,
+/// @return  nothing where the verdict has no witness, where jobs have several parts, where only a blocker that starts
+/// less than 1 ns before would do,
 ///          or where it would have more than `kMostScenarioJobs` jobs.
 /// @source [GRS96] and [DBBL07]: the patterns that make their conditions necessary.
 [[nodiscard]] std::optional<Scenario> counter_example(std::span<const TaskTiming> tasks, Policy policy,

@@ -34,6 +34,7 @@ struct Task {
   std::vector<JobStep> steps;             ///< empty where `declared_wcet` says it all
   std::optional<Duration> declared_wcet;  ///< taken as it is, no margin
   Place place = {};                       ///< where the user's file declares it
+  int priority = 0;                       ///< under `given`: smaller is more urgent
 
   friend bool operator==(const Task&, const Task&) = default;
 };

@@ -1,5 +1,6 @@
 #include "sched/task_yaml.hpp"
 
+#include <limits>
 #include <set>
 
 #include <fmt/format.h>
@@ -12,7 +13,7 @@ namespace {
 Policy read_policy(const Node& node) {
   const std::string& text = read_text(node);
   if (const auto policy = parse_policy(text)) return *policy;
-  fail(node.place, fmt::format("'{:.80}' is no policy; write edf, rm or dm", text));
+  fail(node.place, fmt::format("'{:.80}' is no policy; write edf, rm, dm or given", text));
 }
 
 Parameters read_parameters(const Node& node, const Parameters& overrides) {
@@ -37,6 +38,8 @@ void check_overrides(const Parameters& overrides, const Parameters& defined, con
 struct Environment {
   const std::optional<Topology>& machine;
   const Parameters& parameters;
+  bool may_give_priorities;  ///< the file says `given`, or the command line does
+  bool asks_for_priorities;  ///< `given` is the policy in the end
 };
 
 JobStep read_step(const Node& node, const Environment& environment) {
@@ -62,8 +65,19 @@ Duration read_positive(const Node& node, std::string_view what) {
   return time;
 }
 
+/// What the user gave, where the file's policy or the one in its place asks for it.
+int read_priority(const Node& task, const Node* priority, const Environment& environment) {
+  if (priority != nullptr && !environment.may_give_priorities)
+    fail(priority->place, "'priority' is for 'policy: given'; write that policy or leave the priority out");
+  if (priority != nullptr) return read_whole(*priority, 0, std::numeric_limits<int>::max());
+  if (environment.asks_for_priorities)
+    fail(task.place,
+         "'priority' is missing in a task under 'policy: given'; add a whole number, smaller is more urgent");
+  return 0;
+}
+
 Task read_task(const Node& node, const Environment& environment) {
-  const Fields fields(node, "a task", {"name", "period", "deadline", "jitter", "offset", "job", "wcet"});
+  const Fields fields(node, "a task", {"name", "period", "deadline", "jitter", "offset", "job", "wcet", "priority"});
   Task task;
   task.place = node.place;
   task.name = read_id(fields.require("name"));
@@ -72,6 +86,7 @@ Task read_task(const Node& node, const Environment& environment) {
   task.deadline = deadline == nullptr ? task.period : read_positive(*deadline, "deadline");
   if (const Node* jitter = fields.find("jitter")) task.jitter = read_duration(*jitter);
   if (const Node* offset = fields.find("offset")) task.offset = read_duration(*offset);
+  task.priority = read_priority(node, fields.find("priority"), environment);
   const Node* job = fields.find("job");
   const Node* wcet = fields.find("wcet");
   if ((job == nullptr) == (wcet == nullptr)) {
@@ -91,11 +106,13 @@ TaskSet read_task_set(const Node& document, const TaskFileOverrides& overrides) 
   set.machine = read_named_machine(fields.find("machine"), overrides.machine_path);
   if (set.machine && overrides.no_peer) set.machine = set.machine->without_peer_access();
   if (const Node* policy = fields.find("policy")) set.policy = read_policy(*policy);
+  const bool file_gives = set.policy == Policy::Given;
   if (overrides.policy) set.policy = *overrides.policy;
+  const bool given = set.policy == Policy::Given;
   Parameters parameters;
   if (const Node* node = fields.find("parameters")) parameters = read_parameters(*node, overrides.parameters);
   check_overrides(overrides.parameters, parameters, document.place);
-  const Environment environment{set.machine, parameters};
+  const Environment environment{set.machine, parameters, file_gives || given, given};
   std::set<std::string> names;
   for (const Node& node : read_sequence(fields.require("tasks"), "'tasks'")) {
     Task task = read_task(node, environment);

@@ -20,7 +20,7 @@ void FileOptions::add_planner(CLI::App& command) {
 }
 
 void FileOptions::add_task_options(CLI::App& command) {
-  command.add_option("--policy", policy, "edf, rm or dm, in place of the file's");
+  command.add_option("--policy", policy, "edf, rm, dm or given, in place of the file's");
   command.add_option("--set", parameters, "NAME=SIZE: another value for a parameter of the file")
       ->allow_extra_args(false);
 }
@@ -39,7 +39,7 @@ Expected<TaskSet> FileOptions::load_task_set(bool no_peer) const {
   if (!policy.empty()) {
     overrides.policy = parse_policy(policy);
     if (!overrides.policy)
-      return invalid_input(fmt::format("--policy: there is no policy '{}'; give edf, rm or dm", policy));
+      return invalid_input(fmt::format("--policy: there is no policy '{}'; give edf, rm, dm or given", policy));
   }
   for (const std::string& text : parameters) {
     const std::size_t equals = text.find('=');

@@ -1,6 +1,5 @@
 #include "sched/analyses/demand.hpp"
 
-#include <algorithm>
 #include <functional>
 #include <queue>
 #include <utility>
@@ -9,11 +8,6 @@
 
 namespace tutti {
 namespace {
-
-/// Jobs of one task wholly inside an interval of length t.
-Wide jobs_within(const DemandStep& step, Wide t) {
-  return t < step.first ? Wide{0} : floor_div(t - step.first, step.period) + 1;
-}
 
 /// The task whose deadline ends an interval of length t; the first of the file, before those with C = 0.
 std::optional<TaskId> task_due_at(std::span<const TaskTiming> tasks, Wide t) {
@@ -27,88 +21,149 @@ std::optional<TaskId> task_due_at(std::span<const TaskTiming> tasks, Wide t) {
   return due;
 }
 
+/// From 0 upwards: the steps by rising `first`, and what can block before each.
+template <class Int>
+struct RisingSteps {
+  std::vector<DemandStep<Int>> steps;
+  std::vector<std::int64_t> blocking_from;  ///< [n + 1] the longest part from there on; the last is 0
+
+  explicit RisingSteps(std::span<const DemandStep<Int>> of) : steps(of.begin(), of.end()) {
+    std::ranges::sort(steps, {}, &DemandStep<Int>::first);
+    blocking_from.assign(steps.size() + 1, 0);
+    for (std::size_t i = steps.size(); i-- > 0;) blocking_from[i] = std::max(blocking_from[i + 1], steps[i].part);
+  }
+};
+
+/// The smallest failing interval of a set, if there is one within reach.
+template <class Int>
+std::optional<Wide> smallest_failure(std::span<const TaskTiming> tasks) {
+  StepBudget budget(kVisitsPerWalk / 4);  // each of its visits goes through a heap
+  const FirstFailure<Int> failure = walk_up(DemandCurve<Int>(tasks), kEndOf<Int>, budget);
+  return failure.end == WalkEnd::Failure ? std::optional<Wide>(failure.t) : std::nullopt;
+}
+
 }  // namespace
 
-DemandCurve::DemandCurve(std::span<const TaskTiming> tasks) {
-  for (std::size_t i = 0; i < tasks.size(); ++i) {
-    const std::int64_t first = (tasks[i].deadline - tasks[i].jitter).count();
-    first_point_ = std::min(first_point_, Wide{first});
-    if (tasks[i].wcet.count() > 0) steps_.push_back({first, tasks[i].period.count(), tasks[i].wcet.count(), TaskId{i}});
+template <class Int>
+DemandCurve<Int>::DemandCurve(std::span<const TaskTiming> tasks) {
+  steps_.reserve(tasks.size());
+  for (const TaskTiming& task : tasks) {
+    const Int first = task.deadline.count() - task.jitter.count();
+    first_point_ = std::min(first_point_, first);
+    if (task.wcet.count() == 0) continue;
+    unblocked_from_ = steps_.empty() ? first : std::max(unblocked_from_, first);
+    steps_.push_back({first, Divisor<Int>(task.period.count()), task.wcet.count(), task.longest_part().count()});
   }
-  std::ranges::stable_sort(steps_, {}, &DemandStep::first);
-  blocking_from_.assign(steps_.size() + 1, 0);
-  for (std::size_t i = steps_.size(); i-- > 0;) blocking_from_[i] = std::max(blocking_from_[i + 1], steps_[i].cost);
+  if (steps_.empty()) unblocked_from_ = first_point_;
 }
 
-Wide DemandCurve::load(Wide t) const {
-  Wide sum = 0;
-  std::size_t i = 0;
-  for (; i < steps_.size() && steps_[i].first <= t; ++i)
-    sum = capped_sum(sum, work_of(jobs_within(steps_[i], t), steps_[i].cost));
-  return capped_sum(sum, blocking_from_[i]);
+template <class Int>
+Int DemandCurve<Int>::load(Int t) const {
+  Int demand = 0;
+  Int blocking = 0;
+  // Without a branch: the tasks stand in no order, so which of them block could not be foretold.
+  for (const DemandStep<Int>& step : steps_) {
+    const Int past = t - step.first;
+    const Int blocks = past < 0 ? -1 : 0;  // all bits or none
+    const Int work = work_of(step.period.floor(past & ~blocks) + 1, step.cost);
+    demand = capped_sum(demand, work & ~blocks);
+    blocking = std::max<Int>(blocking, step.part & blocks);
+  }
+  return capped_sum(demand, blocking);
 }
 
-std::optional<Wide> DemandCurve::previous_step(Wide t) const {
-  std::optional<Wide> latest;
-  for (const DemandStep& step : steps_) {
-    if (step.first >= t) break;
-    const Wide rise = step.first + floor_div(t - 1 - step.first, step.period) * step.period;
+template <class Int>
+std::optional<Int> DemandCurve<Int>::previous_step(Int t) const {
+  std::optional<Int> latest;
+  for (const DemandStep<Int>& step : steps_) {
+    if (step.first >= t) continue;
+    const Int rise = step.first + step.period.floor(t - 1 - step.first) * step.period.number();
     if (!latest || rise > *latest) latest = rise;
   }
   return latest;
 }
 
-FirstFailure walk_up(const DemandCurve& curve, Wide end, StepBudget& budget) {
-  if (curve.load(curve.first_point()) > curve.first_point()) return {WalkEnd::Failure, curve.first_point()};
-  const std::span<const DemandStep> steps = curve.steps();
-  using NextRise = std::pair<Wide, std::size_t>;
+template <>
+UnsignedWide DemandCurve<Wide>::slack() const {
+  return 0;
+}
+
+template <>
+UnsignedWide DemandCurve<std::int64_t>::slack() const {
+  constexpr UnsignedWide kOne = UnsignedWide{1} << 64;
+  UnsignedWide most = 0;  // below 2^20 * 2^39 * 2^64
+  for (const DemandStep<std::int64_t>& step : steps_)
+    most += (static_cast<UnsignedWide>(step.period.reciprocal()) + 1) * static_cast<std::uint64_t>(step.cost);
+  return most < kOne ? kOne - most : 0;
+}
+
+template <class Int>
+FirstFailure<Int> walk_up(const DemandCurve<Int>& curve, Int end, StepBudget& budget) {
+  const RisingSteps<Int> rising(curve.steps());
+  const std::vector<DemandStep<Int>>& steps = rising.steps;
+  // A first deadline before all steps is one of a task with C = 0; otherwise the steps themselves come to it.
+  const Int first = curve.first_point();
+  if (!steps.empty() && first < steps.front().first && rising.blocking_from[0] > first)
+    return {WalkEnd::Failure, first};
+  if (steps.empty() && first < 0) return {WalkEnd::Failure, first};
+  using NextRise = std::pair<Int, std::size_t>;
   std::priority_queue<NextRise, std::vector<NextRise>, std::greater<>> rises;
   for (std::size_t i = 0; i < steps.size(); ++i) rises.emplace(steps[i].first, i);
-  Wide demand = 0;
+  Int demand = 0;
   std::size_t entered = 0;  // tasks that count as demand; the others may block
   while (!rises.empty() && rises.top().first < end) {
-    const Wide t = rises.top().first;
+    const Int t = rises.top().first;
     while (rises.top().first == t) {
       if (!budget.spend(1)) return {WalkEnd::OutOfBudget, t};
       const std::size_t i = rises.top().second;
       rises.pop();
-      rises.emplace(t + steps[i].period, i);
-      demand = capped_sum(demand, steps[i].cost);
+      rises.emplace(t + steps[i].period.number(), i);
+      demand = capped_sum(demand, Int{steps[i].cost});
     }
     while (entered < steps.size() && steps[entered].first <= t) ++entered;
-    if (demand + curve.blocking_from(entered) > t) return {WalkEnd::Failure, t};
+    if (demand + rising.blocking_from[entered] > t) return {WalkEnd::Failure, t};
   }
   return {WalkEnd::NoFailure, end};
 }
 
-std::optional<Witness> demand_witness(const DemandCurve& curve, std::span<const TaskTiming> tasks, Wide t) {
+template class DemandCurve<std::int64_t>;
+template class DemandCurve<Wide>;
+template FirstFailure<std::int64_t> walk_up(const DemandCurve<std::int64_t>&, std::int64_t, StepBudget&);
+template FirstFailure<Wide> walk_up(const DemandCurve<Wide>&, Wide, StepBudget&);
+
+std::optional<Witness> demand_witness(std::span<const TaskTiming> tasks, Wide t) {
   const std::optional<Duration> interval = to_duration(t);
-  const std::optional<Duration> load = to_duration(curve.load(t));
-  if (!interval || !load) return std::nullopt;
+  if (!interval) return std::nullopt;
   Witness witness;
   witness.task = task_due_at(tasks, t);
   witness.interval = *interval;
-  witness.load = *load;
-  for (const DemandStep& step : curve.steps()) {
-    const Wide jobs = jobs_within(step, t);
-    if (jobs > 0) {
-      witness.by_task.push_back({step.task, Duration{static_cast<std::int64_t>(jobs) * step.cost}});
-    } else if (step.cost > witness.blocking.count() ||
-               (step.cost == witness.blocking.count() && step.task < *witness.blocker)) {
-      witness.blocking = Duration{step.cost};
-      witness.blocker = step.task;
+  Wide sum = 0;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const std::int64_t cost = tasks[i].wcet.count();
+    const DemandStep<Wide> step{tasks[i].deadline.count() - Wide{tasks[i].jitter.count()},
+                                Divisor<Wide>(tasks[i].period.count()), cost, tasks[i].longest_part().count()};
+    const Wide work = work_of(step.jobs_within(t), cost);
+    sum = capped_sum(sum, work);
+    if (work > 0) {
+      const std::optional<Duration> load = to_duration(work);
+      if (!load) return std::nullopt;
+      witness.by_task.push_back({TaskId{i}, *load});
+    } else if (step.first > t && step.part > witness.blocking.count()) {
+      witness.blocking = Duration{step.part};
+      witness.blocker = TaskId{i};
     }
   }
-  std::ranges::sort(witness.by_task, {}, &TaskLoad::task);
+  const std::optional<Duration> load = to_duration(capped_sum(sum, Wide{witness.blocking.count()}));
+  if (!load) return std::nullopt;
+  witness.load = *load;
   return witness;
 }
 
 void refuse_by_demand(Verdict& verdict, std::span<const TaskTiming> tasks) {
   verdict.answer = Answer::NotSchedulable;
-  const DemandCurve curve(tasks);
-  StepBudget budget(kVisitsPerWalk / 4);  // each of its visits goes through a heap
-  const FirstFailure failure = walk_up(curve, kFar, budget);
-  if (failure.end == WalkEnd::Failure) verdict.witness = demand_witness(curve, tasks, failure.t);
+  const std::optional<Wide> t =
+      fits_64_bits(tasks) ? smallest_failure<std::int64_t>(tasks) : smallest_failure<Wide>(tasks);
+  if (t) verdict.witness = demand_witness(tasks, *t);
   if (!verdict.witness)
     verdict.reason =
         "more must be done in some interval than there is time, but the smallest such interval or its load is too long "
@@ -121,6 +176,9 @@ void expect_valid_timing(std::span<const TaskTiming> tasks) {
     TUTTI_EXPECTS(task.period.count() > 0, "a period is positive");
     TUTTI_EXPECTS(task.deadline.count() > 0, "a deadline is positive");
     TUTTI_EXPECTS(task.jitter.count() >= 0, "a jitter is never negative");
+    TUTTI_EXPECTS(
+        task.longest_part() <= task.wcet && task.last_part() <= task.longest_part() && task.last_part().count() >= 0,
+        "parts lie within the job");
   }
 }
 

@@ -1,10 +1,12 @@
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "sched/analyses/divisor.hpp"
 #include "sched/analyses/step_budget.hpp"
 #include "sched/analyses/wide.hpp"
 #include "sched/analysis.hpp"
@@ -12,41 +14,58 @@
 namespace tutti {
 
 /// One task as processor demand sees it: its k-th job (from 0) is wholly inside every interval of `first + k period`.
+template <class Int>
 struct DemandStep {
-  std::int64_t first = 0;   ///< D - J; negative where a job can be ready only after its deadline
-  std::int64_t period = 1;  ///< > 0
-  std::int64_t cost = 0;    ///< C > 0
-  TaskId task;
+  Int first = 0;          ///< D - J; negative where a job can be ready only after its deadline
+  Divisor<Int> period;    ///< > 0
+  std::int64_t cost = 0;  ///< C > 0
+  std::int64_t part = 0;  ///< the longest part of its jobs, with which it can block; at most C
+
+  /// Jobs wholly inside an interval of length t.
+  [[nodiscard]] Int jobs_within(Int t) const { return t < first ? Int{0} : period.floor(t - first) + 1; }
 };
 
-/// How much work non-preemptive EDF may have to do inside an interval of length t, as a staircase over t.
+/// (T - (D - J)) C / T, rounded up: h(t) <= U t + the sum of these from t = max (D - J) on.
+template <class Int>
+[[nodiscard]] Wide utilization_offset(const DemandStep<Int>& step) {
+  const std::int64_t period = step.period.number();
+  if (step.first == period) return 0;
+  const Wide scaled = (Wide{period} - step.first) * step.cost;  // within 2^127: each factor is within 2^63
+  return scaled > 0 ? ceil_div(scaled, period) : -floor_div(-scaled, period);
+}
+
+/// How much work EDF may have to do inside an interval of length t, as a staircase over t.
 ///
-/// The demand h(t) of all jobs ready and due inside, plus the blocking b(t): the longest job with a later deadline that
-/// may have started just before. A task is demand or blocker, never both, so b(t) is the largest C among the tasks
-/// with D - J > t: of a task with D > t >= D - J at least one job counts as demand, which blocking cannot exceed.
-/// Where a task leaves b(t), its C enters h(t), so the sum never falls as t grows. Its jobs become ready in the order
-/// in which they arrive.
+/// The demand h(t) of all jobs ready and due inside, plus the blocking b(t): the longest job, or part of one that can
+/// be preempted between its parts, with a later deadline that may have started just before. A task is demand or
+/// blocker, never both, so b(t) is the longest part among the tasks with D - J > t: of a task with D > t >= D - J at
+/// least one job counts as demand, which blocking cannot exceed. Where a task leaves b(t), its C enters h(t), so the
+/// sum never falls as t grows. Its jobs become ready in the order in which they arrive.
+///
+/// @tparam Int  int64 where `fits_64_bits(tasks)`, else Wide. With int64, `load` is asked below `kEndOf` and only where
+///              U <= 1.
+template <class Int>
 class DemandCurve {
  public:
   explicit DemandCurve(std::span<const TaskTiming> tasks);
 
   /// h(t) + b(t).
-  [[nodiscard]] Wide load(Wide t) const;
+  [[nodiscard]] Int load(Int t) const;
   /// The last t' < t where the staircase rises, if there is one.
-  [[nodiscard]] std::optional<Wide> previous_step(Wide t) const;
+  [[nodiscard]] std::optional<Int> previous_step(Int t) const;
   /// The shortest interval with a deadline at its end; also of tasks with C = 0, which wait for a blocker as well.
-  [[nodiscard]] Wide first_point() const { return first_point_; }
+  [[nodiscard]] Int first_point() const { return first_point_; }
   /// No task blocks an interval this long or longer.
-  [[nodiscard]] Wide unblocked_from() const { return steps_.empty() ? first_point_ : Wide{steps_.back().first}; }
-  /// Tasks with C > 0, by rising `first`.
-  [[nodiscard]] std::span<const DemandStep> steps() const { return steps_; }
-  /// The largest C among `steps()[index..]`.
-  [[nodiscard]] std::int64_t blocking_from(std::size_t index) const { return blocking_from_[index]; }
+  [[nodiscard]] Int unblocked_from() const { return unblocked_from_; }
+  /// Tasks with C > 0, in the order of the file.
+  [[nodiscard]] std::span<const DemandStep<Int>> steps() const { return steps_; }
+  /// A lower bound on 1 - U, in units of 2^-64, from the reciprocals; 0 where they do not tell.
+  [[nodiscard]] UnsignedWide slack() const;
 
  private:
-  std::vector<DemandStep> steps_;
-  std::vector<std::int64_t> blocking_from_;  ///< [n + 1]; the last is 0
-  Wide first_point_ = kFar;
+  std::vector<DemandStep<Int>> steps_;
+  Int first_point_ = kEndOf<Int>;
+  Int unblocked_from_ = 0;
 };
 
 enum class WalkEnd : std::uint8_t { NoFailure, Failure, OutOfBudget };
@@ -55,38 +74,36 @@ enum class WalkEnd : std::uint8_t { NoFailure, Failure, OutOfBudget };
 ///
 /// Where the load at t is less than t, no step in between can fail, because the load never rises on the way down: the
 /// walk jumps there at once. That argument needs a load that never falls as t grows, and nothing else, so blocking
-/// may be part of it.
+/// may be part of it. A t that is no step fails only if the step before it does.
 ///
-/// @param curve  has load(t), previous_step(t), first_point() and steps(); load never falls as t grows.
+/// @param end  below the first deadline nothing fails, but that one is looked at always.
 /// @source [ZB09] algorithm QPA.
-template <class Curve>
-[[nodiscard]] WalkEnd walk_down(const Curve& curve, Wide end, StepBudget& budget) {
-  const Wide first = curve.first_point();
-  if (curve.load(first) > first) return WalkEnd::Failure;
+template <class Int>
+[[nodiscard]] WalkEnd walk_down(const DemandCurve<Int>& curve, Int end, StepBudget& budget) {
+  const Int first = curve.first_point();
   const auto visits = static_cast<std::int64_t>(curve.steps().size()) + 1;
-  std::optional<Wide> t = curve.previous_step(end);
-  while (t && *t > first) {
+  for (Int t = std::max<Int>(end - 1, first);;) {
     if (!budget.spend(2 * visits)) return WalkEnd::OutOfBudget;
-    const Wide load = curve.load(*t);
-    if (load > *t) return WalkEnd::Failure;
+    const Int load = curve.load(t);
+    if (load > t) return WalkEnd::Failure;
     if (load <= first) return WalkEnd::NoFailure;
-    t = load < *t ? load : curve.previous_step(*t);
+    t = load < t ? load : std::max(first, curve.previous_step(t).value_or(first));
   }
-  return WalkEnd::NoFailure;
 }
 
 /// Where a walk from 0 upwards ended.
+template <class Int>
 struct FirstFailure {
   WalkEnd end = WalkEnd::NoFailure;
-  Wide t = 0;  ///< with Failure: the smallest t whose load exceeds it
+  Int t = 0;  ///< with Failure: the smallest t whose load exceeds it
 };
 
 /// The smallest failing t below `end`, found by visiting every step.
-[[nodiscard]] FirstFailure walk_up(const DemandCurve& curve, Wide end, StepBudget& budget);
+template <class Int>
+[[nodiscard]] FirstFailure<Int> walk_up(const DemandCurve<Int>& curve, Int end, StepBudget& budget);
 
 /// What must be done in an interval of length t; nothing where 64 bits do not hold the numbers.
-[[nodiscard]] std::optional<Witness> demand_witness(const DemandCurve& curve, std::span<const TaskTiming> tasks,
-                                                    Wide t);
+[[nodiscard]] std::optional<Witness> demand_witness(std::span<const TaskTiming> tasks, Wide t);
 
 /// Turns the verdict into a refusal, with the witness at the smallest failing t, or a sentence where that is out of
 /// reach.

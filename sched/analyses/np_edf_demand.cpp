@@ -14,17 +14,15 @@ namespace {
 /// X and 1 - U are rounded so that the bound only grows.
 /// @source [GRS96] the bound from the utilisation.
 /// @pre     no `first` is negative.
-std::optional<Wide> utilization_bound(const DemandCurve& curve, UnsignedWide slack) {
+template <class Int>
+std::optional<Wide> utilization_bound(const DemandCurve<Int>& curve, UnsignedWide slack) {
   Wide offset = 0;  // X, rounded up
-  for (const DemandStep& step : curve.steps()) {
-    const Wide scaled = (Wide{step.period} - step.first) * step.cost;  // within 2^127: each factor is within 2^63
-    offset += scaled > 0 ? ceil_div(scaled, step.period) : -floor_div(-scaled, step.period);
-  }
+  for (const DemandStep<Int>& step : curve.steps()) offset += utilization_offset(step);
   if (offset <= 0) return curve.unblocked_from();
   if (slack == 0 || (offset >> 63) != 0) return std::nullopt;
   const UnsignedWide length = (static_cast<UnsignedWide>(offset) << 64) / slack + 1;
   if (length >= static_cast<UnsignedWide>(kFar)) return std::nullopt;
-  return std::max(curve.unblocked_from(), static_cast<Wide>(length));
+  return std::max<Wide>(curve.unblocked_from(), static_cast<Wide>(length));
 }
 
 /// If any t fails, one below this does: the end L of the busy period of jobs that all become ready together and then
@@ -35,13 +33,14 @@ std::optional<Wide> utilization_bound(const DemandCurve& curve, UnsignedWide sla
 /// through D - J, so nothing changes when the tasks are taken as punctual with deadline D - J. Where U = 1, L is at
 /// most a hyperperiod.
 /// @source [GRS96] the synchronous busy period.
-std::optional<Wide> busy_period_bound(const DemandCurve& curve, StepBudget& budget) {
-  Wide length = 0;
-  for (const DemandStep& step : curve.steps()) length += step.cost;
-  while (length < kFar) {
+template <class Int>
+std::optional<Wide> busy_period_bound(const DemandCurve<Int>& curve, StepBudget& budget) {
+  Int length = 0;
+  for (const DemandStep<Int>& step : curve.steps()) length += step.cost;
+  while (length < kEndOf<Int>) {
     if (!budget.spend(static_cast<std::int64_t>(curve.steps().size()))) return std::nullopt;
-    Wide work = 0;
-    for (const DemandStep& step : curve.steps())
+    Int work = 0;
+    for (const DemandStep<Int>& step : curve.steps())
       work = capped_sum(work, work_of(ceil_div(length, step.period), step.cost));
     if (work == length) return length;
     length = work;
@@ -49,32 +48,41 @@ std::optional<Wide> busy_period_bound(const DemandCurve& curve, StepBudget& budg
   return std::nullopt;
 }
 
-std::optional<Wide> smaller(std::optional<Wide> a, std::optional<Wide> b) {
-  if (!a || !b) return a ? a : b;
-  return std::min(*a, *b);
-}
-
-/// A length below which some t fails if any does, where one is within reach.
-std::optional<Wide> bound_on_failures(const DemandCurve& curve, const UtilizationSum& sum) {
-  const std::optional<Wide> by_utilization = utilization_bound(curve, sum.slack());
-  if (by_utilization == curve.unblocked_from()) return by_utilization;  // short enough: no longer than the deadlines
-  StepBudget budget(kVisitsPerWalk / 4);
-  return smaller(by_utilization, busy_period_bound(curve, budget));
-}
-
-/// @pre  U <= 1.
-WalkEnd search(std::span<const TaskTiming> tasks, const UtilizationSum& sum) {
-  const DemandCurve curve(tasks);
-  if (curve.first_point() < 0) return WalkEnd::Failure;  // ready only after its deadline
-  const std::optional<Wide> bound = bound_on_failures(curve, sum);
-  if (bound) {
+/// The walk from a bound that is known at once, or from the end of the busy period, which takes a walk of its own.
+/// @pre  U <= 1, no `first` is negative.
+template <class Int>
+WalkEnd search(const DemandCurve<Int>& curve, UnsignedWide slack) {
+  const auto visits = static_cast<std::int64_t>(curve.steps().size()) + 1;
+  std::optional<Wide> bound = utilization_bound(curve, slack);
+  if (bound && *bound < kEndOf<Int>) {
+    StepBudget few(64 * visits);
+    const WalkEnd end = walk_down(curve, static_cast<Int>(*bound), few);
+    if (end != WalkEnd::OutOfBudget) return end;
+  }
+  StepBudget for_bound(kVisitsPerWalk / 4);
+  const std::optional<Wide> busy = busy_period_bound(curve, for_bound);
+  if (!bound || (busy && *busy < *bound)) bound = busy;
+  if (bound && *bound < kEndOf<Int>) {
     StepBudget budget(kVisitsPerWalk);
-    const WalkEnd end = walk_down(curve, *bound, budget);
+    const WalkEnd end = walk_down(curve, static_cast<Int>(*bound), budget);
     if (end != WalkEnd::OutOfBudget) return end;
   }
   // Failures are often short ones: look from the near end, too.
   StepBudget budget(kVisitsPerWalk / 4);
-  return walk_up(curve, bound.value_or(kFar), budget).end;
+  return walk_up(curve, static_cast<Int>(std::min<Wide>(bound.value_or(kFar), kEndOf<Int>)), budget).end;
+}
+
+template <class Int>
+WalkEnd decide(std::span<const TaskTiming> tasks) {
+  const DemandCurve<Int> curve(tasks);
+  UnsignedWide slack = curve.slack();
+  if (slack == 0) {
+    const UtilizationSum sum = utilization_sum(tasks);
+    if (sum.compare_with_one() > 0) return WalkEnd::Failure;
+    slack = sum.slack();
+  }
+  if (curve.first_point() < 0) return WalkEnd::Failure;  // ready only after its deadline
+  return search(curve, slack);
 }
 
 }  // namespace
@@ -86,11 +94,10 @@ Verdict np_edf_demand(std::span<const TaskTiming> tasks, Policy policy) {
   verdict.test = kNpEdfDemand;
   verdict.exactness = Exactness::Exact;
   verdict.answer = Answer::NotSchedulable;
-  const UtilizationSum sum = utilization_sum(tasks);
   if (tasks.empty()) {
     verdict.answer = Answer::Schedulable;
-  } else if (sum.compare_with_one() <= 0) {
-    switch (search(tasks, sum)) {
+  } else {
+    switch (fits_64_bits(tasks) ? decide<std::int64_t>(tasks) : decide<Wide>(tasks)) {
       case WalkEnd::NoFailure: verdict.answer = Answer::Schedulable; break;
       case WalkEnd::Failure: break;
       case WalkEnd::OutOfBudget: verdict.answer = Answer::Unknown; break;

@@ -10,6 +10,8 @@ inline constexpr std::string_view kNpEdfDemand = "np_edf_demand";
 ///   h(t) = sum over D_i - J_i <= t of (floor((t - (D_i - J_i)) / T_i) + 1) C_i    jobs ready and due inside t
 ///   b(t) = max over D_j > t of C_j, less what task j itself has in h(t)            a job that started just before
 ///
+/// Of jobs in parts, between which others may take the machine, b(t) counts the longest part in place of C_j.
+///
 /// A job counts from its arrival: it is ready at most J later and due D after it. Deadlines may exceed periods. Jobs of
 /// one task become ready in the order of their arrivals. A task with C = 0 waits its turn like any other and then
 /// takes no time. An interval is negative where a job can be ready only after its deadline (J > D).

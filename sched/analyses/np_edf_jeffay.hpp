@@ -5,7 +5,8 @@ namespace tutti {
 
 inline constexpr std::string_view kNpEdfJeffay = "np_edf_jeffay";
 
-/// Whether every deadline is its period and nothing is released late, which is all that the theorem covers.
+/// Whether every deadline is its period, nothing is released late and no job has several parts, which is all that the
+/// theorem covers.
 [[nodiscard]] bool np_edf_jeffay_applies(std::span<const TaskTiming> tasks, Policy policy);
 
 /// Non-preemptive EDF where D = T and J = 0: U <= 1, and with the tasks sorted by period (ties: order of the file), for

@@ -2,95 +2,119 @@
 
 #include <algorithm>
 #include <numeric>
+#include <type_traits>
+#include <utility>
 
 #include "model/expects.hpp"
 #include "sched/analyses/demand.hpp"
+#include "sched/analyses/divisor.hpp"
 #include "sched/utilization.hpp"
 
 namespace tutti {
 namespace {
 
+template <class Int>
 struct Interference {
   std::int64_t cost = 0;  ///< > 0
-  std::int64_t period = 1;
+  Divisor<Int> period;
   std::int64_t jitter = 0;
   TaskId task;
 };
 
 /// One task with all that can delay it.
+///
+/// @tparam Int  int64 where `fits_64_bits(tasks)`, else Wide. Below full use of the tasks above, the work before a
+/// start
+///              below `kEndOf` stays within 63 bits, and `q C` and `q T` do while the busy period lasts.
+template <class Int>
 struct Level {
   std::int64_t cost = 0;
+  std::int64_t last = 0;  ///< of the cost, the last part: nobody takes the machine from it
   std::int64_t period = 1;
   std::int64_t deadline = 0;
   std::int64_t jitter = 0;
   TaskId task;
-  std::span<const Interference> higher;  ///< tasks above with C > 0
-  std::int64_t blocking = 0;             ///< B; 0 where nothing blocks
+  std::span<const Interference<Int>> higher;  ///< tasks above with C > 0
+  std::int64_t blocking = 0;                  ///< B; 0 where nothing blocks
   std::optional<TaskId> blocker;
+  Int earliest = 0;                                              ///< no first instance starts earlier
   UnsignedWide higher_slack = 0;                                 ///< 1 - U of the tasks above, at most, in 2^-64
   std::strong_ordering higher_use = std::strong_ordering::less;  ///< U of the tasks above, against 1
   std::strong_ordering total_use = std::strong_ordering::less;   ///< the same with this task
 
   /// Jobs of a higher task that go first when this one could start at `w`.
-  [[nodiscard]] Wide jobs_before(const Interference& other, Wide w) const {
-    const Wide span = w + other.jitter;
-    return blocking > 0 ? ceil_div(span, other.period) : floor_div(span, other.period) + 1;
+  [[nodiscard]] Int jobs_before(const Interference<Int>& other, Int w) const {
+    const Int span = w + other.jitter;
+    return blocking > 0 ? ceil_div(span, other.period) : other.period.floor(span) + 1;
   }
 
-  /// All that goes before instance q when it could start at `w`.
-  [[nodiscard]] Wide work_before(Wide q, Wide w) const {
-    Wide work = capped_sum(blocking, work_of(q, cost));
-    for (const Interference& other : higher) work = capped_sum(work, work_of(jobs_before(other, w), other.cost));
+  /// All that goes before the end of its first `own` ns when what follows could start at `w`.
+  [[nodiscard]] Int work_before(Int own, Int w) const {
+    Int work = capped_sum(Int{blocking}, own);
+    for (const Interference<Int>& other : higher) work = capped_sum(work, work_of(jobs_before(other, w), other.cost));
     return work;
   }
 
   /// No start of instance q is earlier: every count above is at least w / T, so w >= (B + q C) / (1 - U).
-  [[nodiscard]] Wide earliest_start(Wide q) const {
-    const Wide own = capped_sum(blocking, work_of(q, cost));
-    if ((own >> 63) != 0 || higher_slack == 0) return own;
-    return std::max(own, static_cast<Wide>(std::min((static_cast<UnsignedWide>(own) << 64) / higher_slack,
-                                                    static_cast<UnsignedWide>(kFar))));
+  [[nodiscard]] Int earliest_start(Int q) const {
+    const Int own = capped_sum(Int{blocking}, work_of(q, cost));
+    if ((own >> 62) != 0 || higher_slack == 0) return std::max(own, earliest);
+    const UnsignedWide start = (static_cast<UnsignedWide>(own) << 64) / higher_slack;
+    return std::max({own, earliest, static_cast<Int>(std::min(start, static_cast<UnsignedWide>(kEndOf<Int>)))});
   }
 
   /// Arrival of instance q, from the start of the busy period.
-  [[nodiscard]] Wide arrival(Wide q) const { return work_of(q, period) - jitter; }
-  /// Deadline of instance q, from the start of the busy period.
-  [[nodiscard]] Wide due(Wide q) const { return arrival(q) + deadline; }
+  [[nodiscard]] Int arrival(Int q) const { return work_of(q, period) - jitter; }
 };
 
 /// What the instances of one level showed.
+template <class Int>
 struct LevelOutcome {
-  std::optional<Wide> response;       ///< nothing: unbounded, or not reached
-  std::optional<Wide> late_instance;  ///< the first q that misses its deadline
+  std::optional<Int> response;       ///< nothing: unbounded, or not reached
+  std::optional<Int> late_instance;  ///< the first q that misses its deadline
   Answer answer = Answer::Unknown;
+  Int first_end = 0;     ///< of instance 0; 0 where it was not reached
+  bool too_far = false;  ///< a start lies beyond `kEndOf`
 };
 
-/// The smallest fixed point at or above `w`, which no fixed point may lie below; nothing once the budget is spent.
-std::optional<Wide> start_of(const Level& level, Wide q, Wide w, StepBudget& budget) {
-  while (w < kFar) {
+/// When what follows its first `own` ns starts: the smallest fixed point at or above `w`, which no fixed point may lie
+/// below; `kEndOf` where there is none before it, nothing once the budget is spent.
+template <class Int>
+std::optional<Int> start_of(const Level<Int>& level, Int own, Int w, StepBudget& budget) {
+  while (w < kEndOf<Int>) {
     if (!budget.spend(static_cast<std::int64_t>(level.higher.size()) + 1)) return std::nullopt;
-    const Wide next = level.work_before(q, w);
+    const Int next = level.work_before(own, w);
     if (next == w) return w;
     w = next;
   }
-  return std::nullopt;
+  return kEndOf<Int>;
 }
 
 /// How many instances show everything: where the level uses all of the time its busy period never ends, but repeats
 /// after a hyperperiod. Otherwise it ends by itself.
-Wide instances_to_look_at(const Level& level) {
+template <class Int>
+Wide instances_to_look_at(const Level<Int>& level) {
   if (level.cost == 0) return 1;  // the later ones start no later and have arrived later
   if (level.total_use != 0) return kFar;
   Wide hyperperiod = level.period;
-  for (const Interference& other : level.higher) {
-    const auto common = std::gcd(static_cast<std::int64_t>(hyperperiod % other.period), other.period);
-    hyperperiod = work_of(hyperperiod, other.period / common);
+  for (const Interference<Int>& other : level.higher) {
+    const std::int64_t period = other.period.number();
+    const auto common = std::gcd(static_cast<std::int64_t>(hyperperiod % period), period);
+    hyperperiod = work_of(hyperperiod, period / common);
   }
   return hyperperiod < kFar ? hyperperiod / level.period : kFar;
 }
 
-LevelOutcome look_at(const Level& level, StepBudget& budget) {
-  LevelOutcome outcome;
+/// Whether the busy period ends before instance q > 0 arrives, where one look tells: what must be done by then fits.
+template <class Int>
+bool ends_before(const Level<Int>& level, Int q) {
+  const Int arrival = level.arrival(q);
+  return arrival > 0 && level.work_before(work_of(q, level.cost), arrival) <= arrival;
+}
+
+template <class Int>
+LevelOutcome<Int> look_at(const Level<Int>& level, StepBudget& budget) {
+  LevelOutcome<Int> outcome;
   const bool starved = level.higher_use >= 0;  // the tasks above leave no gap: no fixed point exists
   const bool unbounded = starved || level.total_use > 0;
   if (unbounded) outcome.answer = Answer::NotSchedulable;
@@ -99,76 +123,95 @@ LevelOutcome look_at(const Level& level, StepBudget& budget) {
     return outcome;
   }
   const Wide instances = instances_to_look_at(level);
-  Wide worst = 0;
-  Wide from = 0;
-  for (Wide q = 0; q < instances; ++q) {
-    const std::optional<Wide> start = start_of(level, q, std::max(from, level.earliest_start(q)), budget);
-    if (!start) return outcome;
-    if (q > 0 && *start <= level.arrival(q)) break;  // the busy period ended before this instance
-    const Wide response = *start + level.cost - level.arrival(q);
+  Int worst = 0;
+  Int from = 0;
+  for (Int q = 0; q < instances; ++q) {
+    if (q > 0 && ends_before(level, q)) break;
+    const Int own = work_of(q, level.cost);
+    std::optional<Int> start = start_of(level, own, std::max(from, level.earliest_start(q)), budget);
+    if (start && q > 0 && *start <= level.arrival(q)) break;  // the busy period ended before this instance
+    if (start && level.last < level.cost) start = start_of(level, own + level.cost - level.last, *start, budget);
+    outcome.too_far = start == kEndOf<Int>;
+    if (!start || outcome.too_far) return outcome;
+    const Int end = *start + level.last;
+    if (q == 0) outcome.first_end = end;
+    const Int response = end - level.arrival(q);
     worst = std::max(worst, response);
     if (response > level.deadline && !outcome.late_instance) {
       outcome.late_instance = q;
       outcome.answer = Answer::NotSchedulable;
       if (unbounded) return outcome;
     }
-    from = *start + level.cost;
+    from = end;
   }
   outcome.response = worst;
   if (outcome.answer == Answer::Unknown) outcome.answer = Answer::Schedulable;
   return outcome;
 }
 
-/// The instance cannot start by `due - C`, so all that goes before a start then must fit as well, and does not.
-std::optional<Witness> witness_of(const Level& level, Wide q) {
-  const Wide latest_start = std::max<Wide>(level.due(q) - level.cost, 0);
-  const std::optional<Duration> interval = to_duration(level.due(q));
-  const std::optional<Duration> load = to_duration(level.work_before(q + 1, latest_start));
-  if (!interval || !load) return std::nullopt;
+/// Its last part cannot start in time, so all that goes before a start then must fit as well, and does not.
+template <class Int>
+std::optional<Witness> witness_of(const Level<Int>& level, Int q) {
+  const Wide due = work_of(Wide{q}, level.period) - level.jitter + level.deadline;
+  const std::optional<Duration> interval = to_duration(due);
+  if (!interval) return std::nullopt;
   Witness witness;
   witness.task = level.task;
   witness.interval = *interval;
-  witness.load = *load;
   witness.blocking = Duration{level.blocking};
   witness.blocker = level.blocker;
-  for (const Interference& other : level.higher) {
-    const Wide jobs = level.jobs_before(other, latest_start);
-    if (jobs > 0) witness.by_task.push_back({other.task, Duration{static_cast<std::int64_t>(jobs) * other.cost}});
+  const Wide latest_start = std::max<Wide>(due - level.last, 0);
+  Wide load = level.blocking;
+  const auto take = [&](TaskId task, Wide jobs, std::int64_t cost) {
+    const Wide work = work_of(jobs, cost);
+    load = capped_sum(load, work);
+    if (work > 0) witness.by_task.push_back({task, to_duration(work).value_or(Duration{})});
+  };
+  for (const Interference<Int>& other : level.higher) {
+    const Wide span = latest_start + other.jitter;
+    const std::int64_t period = other.period.number();
+    take(other.task, level.blocking > 0 ? ceil_div(span, period) : floor_div(span, period) + 1, other.cost);
   }
-  if (level.cost > 0) witness.by_task.push_back({level.task, Duration{static_cast<std::int64_t>(q + 1) * level.cost}});
+  take(level.task, Wide{q} + 1, level.cost);
+  const std::optional<Duration> whole = to_duration(load);
+  if (!whole) return std::nullopt;  // and so all its parts fit where it does
+  witness.load = *whole;
   std::ranges::sort(witness.by_task, {}, &TaskLoad::task);
   return witness;
 }
 
-/// For each position in `order`, the task below it with the largest C > 0; of equal ones the highest.
+/// For each position in `order`, the task below it with the longest part > 0; of equal ones the highest.
 std::vector<std::optional<std::size_t>> longest_below(std::span<const TaskTiming> tasks,
                                                       std::span<const std::size_t> order) {
   std::vector<std::optional<std::size_t>> longest(order.size());
   for (std::size_t at = order.size(); at-- > 1;) {
     const std::size_t task = order[at];
     longest[at - 1] = longest[at];
-    if (tasks[task].wcet.count() > 0 && (!longest[at] || tasks[task].wcet >= tasks[*longest[at]].wcet))
-      longest[at - 1] = task;
+    const Duration part = tasks[task].longest_part();
+    if (part.count() > 0 && (!longest[at] || part >= tasks[*longest[at]].longest_part())) longest[at - 1] = task;
   }
   return longest;
 }
 
-Level level_of(std::span<const TaskTiming> tasks, std::size_t task, std::optional<std::size_t> blocker) {
-  Level level;
+template <class Int>
+Level<Int> level_of(std::span<const TaskTiming> tasks, std::size_t task, std::optional<std::size_t> blocker) {
+  Level<Int> level;
   level.cost = tasks[task].wcet.count();
+  level.last = tasks[task].last_part().count();
   level.period = tasks[task].period.count();
   level.deadline = tasks[task].deadline.count();
   level.jitter = tasks[task].jitter.count();
   level.task = TaskId{task};
   if (blocker) {
-    level.blocking = tasks[*blocker].wcet.count();
+    level.blocking = tasks[*blocker].longest_part().count();
     level.blocker = TaskId{*blocker};
   }
   return level;
 }
 
 /// Takes one level's outcome into the verdict: a task that fails outweighs one that could not be decided.
-void record(Verdict& verdict, const Level& level, const LevelOutcome& outcome) {
+template <class Int>
+void record(Verdict& verdict, const Level<Int>& level, const LevelOutcome<Int>& outcome) {
   if (outcome.response) verdict.worst_response[level.task.index()] = to_duration(*outcome.response);
   if (outcome.answer == Answer::NotSchedulable && verdict.answer != Answer::NotSchedulable) {
     verdict.answer = Answer::NotSchedulable;
@@ -177,41 +220,63 @@ void record(Verdict& verdict, const Level& level, const LevelOutcome& outcome) {
   if (outcome.answer == Answer::Unknown && verdict.answer == Answer::Schedulable) verdict.answer = Answer::Unknown;
 }
 
+/// Every level from the highest to the lowest. A level starts no earlier than the first job above ends, if the same B
+/// blocks both.
+/// @return  the verdict; nothing where `Int` is too small for it.
+template <class Int>
+std::optional<Verdict> look_at_all(std::span<const TaskTiming> tasks, std::span<const std::size_t> order) {
+  Verdict verdict;
+  verdict.test = kNpFpResponseTime;
+  verdict.exactness = Exactness::Exact;
+  verdict.answer = Answer::Schedulable;
+  verdict.worst_response.resize(tasks.size());
+  const std::vector<std::optional<std::size_t>> blockers = longest_below(tasks, order);
+  std::vector<Interference<Int>> higher;
+  higher.reserve(order.size());
+  UtilizationSum use;
+  // One for all levels, so that the whole test ends; large sets need some visits for each pair of tasks.
+  const auto count = static_cast<std::int64_t>(std::min<std::size_t>(tasks.size(), 10'000));
+  StepBudget budget(kVisitsPerWalk + 16 * count * count);
+  std::int64_t blocking_above = -1;
+  Int earliest = 0;
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    Level<Int> level = level_of<Int>(tasks, order[at], blockers[at]);
+    level.higher = higher;
+    if (level.blocking == blocking_above) level.earliest = earliest;
+    level.higher_slack = use.most_slack();
+    level.higher_use = use.compare_with_one();
+    use.add(Duration{level.cost}, Duration{level.period});
+    level.total_use = use.compare_with_one();
+    const LevelOutcome<Int> outcome = look_at(level, budget);
+    if (outcome.too_far && !std::is_same_v<Int, Wide>) return std::nullopt;
+    record(verdict, level, outcome);
+    blocking_above = level.blocking;
+    earliest = outcome.first_end;
+    if (level.cost > 0) higher.push_back({level.cost, Divisor<Int>(level.period), level.jitter, level.task});
+  }
+  return verdict;
+}
+
 }  // namespace
 
 std::vector<std::size_t> priority_order(std::span<const TaskTiming> tasks, Policy policy) {
-  TUTTI_EXPECTS(policy == Policy::Rm || policy == Policy::Dm, "only RM and DM give fixed priorities");
+  TUTTI_EXPECTS(policy != Policy::Edf, "EDF gives no fixed priorities");
   std::vector<std::size_t> order(tasks.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {},
-                           [&](std::size_t i) { return policy == Policy::Rm ? tasks[i].period : tasks[i].deadline; });
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) {
+    if (policy == Policy::Given) return std::int64_t{tasks[i].priority};
+    return (policy == Policy::Rm ? tasks[i].period : tasks[i].deadline).count();
+  });
   return order;
 }
 
 Verdict np_fp_response_time(std::span<const TaskTiming> tasks, Policy policy) {
   expect_valid_timing(tasks);
   const std::vector<std::size_t> order = priority_order(tasks, policy);
-  const std::vector<std::optional<std::size_t>> blockers = longest_below(tasks, order);
-  Verdict verdict;
-  verdict.test = kNpFpResponseTime;
-  verdict.exactness = Exactness::Exact;
-  verdict.answer = Answer::Schedulable;
-  verdict.worst_response.resize(tasks.size());
-  std::vector<Interference> higher;
-  UtilizationSum use;
-  // One for all levels, so that the whole test ends; large sets need some visits for each pair of tasks.
-  const auto count = static_cast<std::int64_t>(std::min<std::size_t>(tasks.size(), 10'000));
-  StepBudget budget(kVisitsPerWalk + 16 * count * count);
-  for (std::size_t at = 0; at < order.size(); ++at) {
-    Level level = level_of(tasks, order[at], blockers[at]);
-    level.higher = higher;
-    level.higher_slack = use.most_slack();
-    level.higher_use = use.compare_with_one();
-    use.add(Duration{level.cost}, Duration{level.period});
-    level.total_use = use.compare_with_one();
-    record(verdict, level, look_at(level, budget));
-    if (level.cost > 0) higher.push_back({level.cost, level.period, level.jitter, level.task});
-  }
+  std::optional<Verdict> decided;
+  if (fits_64_bits(tasks)) decided = look_at_all<std::int64_t>(tasks, order);
+  if (!decided) decided = look_at_all<Wide>(tasks, order);
+  Verdict verdict = *std::move(decided);
   if (verdict.answer == Answer::NotSchedulable && !verdict.witness)
     verdict.reason =
         "some job is late, but the interval from the start of its busy period or the load in it is too long to give";

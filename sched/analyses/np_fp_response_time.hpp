@@ -8,13 +8,13 @@ namespace tutti {
 
 inline constexpr std::string_view kNpFpResponseTime = "np_fp_response_time";
 
-/// Positions of the tasks from the highest priority to the lowest: by period (RM) or deadline (DM); of two equal ones
-/// the earlier in the file is higher.
-/// @pre  policy is Rm or Dm.
+/// Positions of the tasks from the highest priority to the lowest: by period (RM), deadline (DM) or as given; of two
+/// equal ones the earlier in the file is higher.
+/// @pre  policy is not Edf.
 [[nodiscard]] std::vector<std::size_t> priority_order(std::span<const TaskTiming> tasks, Policy policy);
 
-/// Non-preemptive fixed priorities (RM, DM), any deadlines and jitter: the worst response of every task, over all
-/// instances q = 0, 1, ... of its level-i busy period.
+/// Non-preemptive fixed priorities (RM, DM, given), any deadlines and jitter: the worst response of every task, over
+/// all instances q = 0, 1, ... of its level-i busy period.
 ///
 /// Instance q starts at the smallest w with
 ///   w = B + q C_i + sum over higher k of ceil((w + J_k) / T_k) C_k           where a lower task blocks, B = max C
@@ -22,6 +22,9 @@ inline constexpr std::string_view kNpFpResponseTime = "np_fp_response_time";
 /// and responds w + C_i - (q T_i - J_i) after its arrival; R = D meets the deadline. The two forms differ because a
 /// blocker must start before the others become ready, so all of them are one moment early: a job that becomes ready at
 /// w comes too late. Without a blocker it comes in time. The first instance alone is optimistic.
+///
+/// Of a job in parts, between which those above may take the machine, `w` is when its last part starts: the parts
+/// before it are added to the work in front of it, and R counts the last part. B is the longest part below.
 ///
 /// Jobs of one task become ready in the order of their arrivals. A task with C = 0 waits its turn like any other and
 /// then takes no time.

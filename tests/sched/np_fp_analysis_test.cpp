@@ -127,6 +127,24 @@ TEST(NpFpResponseTime, OrdersByPeriodOrDeadlineThenByTheFile) {
   EXPECT_EQ(priority_order(tasks, Policy::Dm), (std::vector<std::size_t>{0, 1, 2}));
 }
 
+// Given 2, 0, 0: the second, the third, the first. (2, 16), (2, 4), (1, 8), blocked by 2:
+//   second: w = 2: R = 4     third: w = 2 + 2 ceil(w/4): 2, 4, 4: R = 5
+//   first, without a blocker: w = 2 (floor(w/4) + 1) + (floor(w/8) + 1): 0, 3, 3: R = 5
+TEST(NpFpResponseTime, FollowsGivenPriorities) {
+  Tasks tasks{implicit(2, 16), implicit(2, 4), implicit(1, 8)};
+  tasks[0].priority = 2;
+  EXPECT_EQ(priority_order(tasks, Policy::Given), (std::vector<std::size_t>{1, 2, 0}));
+  const Verdict verdict = np_fp_response_time(tasks, Policy::Given);
+  EXPECT_EQ(verdict.answer, Answer::Schedulable);
+  EXPECT_EQ(verdict.worst_response, responses({5, 4, 5}));
+}
+
+// The rule of dense time where nothing blocks: C = 2, 2, 1 with T = 4, 8 above the last: 7, not 5.
+TEST(NpFpResponseTime, AnswersSevenNotFiveForTheLowestLevel) {
+  EXPECT_EQ(np_fp_response_time(Tasks{implicit(2, 4), implicit(2, 8), implicit(1, 100)}, Policy::Rm).worst_response[2],
+            Duration{7});
+}
+
 // U = 1/2 + 1/4 + 1/4 = 1:
 //   (2, 4): B = 2: R = 4     (2, 8): B = 2: w = 2 + 2 ceil(w/4): 4, 4: R = 6
 //   the last: w = 2 (floor(w/4) + 1) + 2 (floor(w/8) + 1): 0, 4, 6, 6: R = 8 = D; its busy period lasts to 8 and

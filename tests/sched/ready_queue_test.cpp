@@ -31,8 +31,17 @@ TEST(ReadyQueue, ServesByThePolicysUrgency) {
   EXPECT_EQ(order(Policy::Dm, jobs), (std::vector<std::size_t>{0, 2, 1}));
 }
 
+// Given 3, 1, 2, whatever their times.
+TEST(ReadyQueue, ServesGivenPrioritiesSmallestFirst) {
+  std::vector<ReadyJob> jobs{job(0, 0, 1, 1, 1), job(1, 0, 3, 3, 3), job(2, 0, 2, 2, 2)};
+  jobs[0].priority = 3;
+  jobs[1].priority = 1;
+  jobs[2].priority = 2;
+  EXPECT_EQ(order(Policy::Given, jobs), (std::vector<std::size_t>{1, 2, 0}));
+}
+
 TEST(ReadyQueue, BreaksTiesByTaskThenByJob) {
-  for (const Policy policy : {Policy::Edf, Policy::Rm, Policy::Dm}) {
+  for (const Policy policy : {Policy::Edf, Policy::Rm, Policy::Dm, Policy::Given}) {
     ReadyQueue queue(policy, 4);
     const std::vector<ReadyJob> sorted{job(0, 3, 10, 10, 10), job(0, 4, 10, 10, 10), job(1, 0, 10, 10, 10),
                                        job(1, 7, 10, 10, 10)};

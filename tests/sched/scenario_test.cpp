@@ -14,7 +14,7 @@ using oracle::implicit;
 using oracle::timing;
 using Tasks = std::vector<TaskTiming>;
 
-constexpr Policy kPolicies[] = {Policy::Edf, Policy::Rm, Policy::Dm};
+constexpr Policy kPolicies[] = {Policy::Edf, Policy::Rm, Policy::Dm, Policy::Given};
 
 ScenarioJob job(std::size_t task, std::int64_t arrival, std::int64_t ready, std::int64_t takes) {
   return {TaskId{task}, Duration{arrival}, Duration{ready}, Duration{takes}};

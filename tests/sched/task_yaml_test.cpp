@@ -224,7 +224,8 @@ TEST(TaskYaml, RefusesTasksThatAreNone) {
       {"  - {name: a, period: 1 ms, wcet: 0}\n  - {name: a, period: 2 ms, wcet: 0}\n",
        "t.yaml:6:5: there are two tasks 'a'; names are unique"},
       {"  - {name: a, perod: 1 ms, wcet: 0}\n", "t.yaml:5:15: unknown key 'perod' in a task; did you mean 'period'?"},
-      {"  - a\n", "t.yaml:5:5: a task is a map with the keys name, period, deadline, jitter, offset, job, wcet"},
+      {"  - a\n",
+       "t.yaml:5:5: a task is a map with the keys name, period, deadline, jitter, offset, job, wcet, priority"},
   };
   for (const Refusal& refusal : refusals) EXPECT_EQ(folder.error(file(refusal.tasks)), refusal.error) << refusal.tasks;
 }
@@ -280,8 +281,10 @@ TEST(TaskYaml, RefusesJobsThatAreNone) {
 TEST(TaskYaml, RefusesFilesThatAreNone) {
   const Folder folder;
   const std::string fine = "tasks:\n  - {name: a, period: 1 ms, wcet: 0}\n";
-  EXPECT_EQ(folder.error("version: 1\npolicy: lifo\n" + fine), "t.yaml:2:9: 'lifo' is no policy; write edf, rm or dm");
-  EXPECT_EQ(folder.error("version: 1\npolicy: EDF\n" + fine), "t.yaml:2:9: 'EDF' is no policy; write edf, rm or dm");
+  EXPECT_EQ(folder.error("version: 1\npolicy: lifo\n" + fine),
+            "t.yaml:2:9: 'lifo' is no policy; write edf, rm, dm or given");
+  EXPECT_EQ(folder.error("version: 1\npolicy: EDF\n" + fine),
+            "t.yaml:2:9: 'EDF' is no policy; write edf, rm, dm or given");
   EXPECT_EQ(folder.error("version: 1\nparameters: 5\n" + fine),
             "t.yaml:2:13: 'parameters' is a map of sizes; write {image: 160 MB}");
   EXPECT_EQ(folder.error("version: 1\nparameters: {image: 160}\n" + fine).rfind("t.yaml:2:21: ", 0), 0U);
@@ -297,6 +300,30 @@ TEST(TaskYaml, RefusesFilesThatAreNone) {
   const auto missing = load_tasks(folder.path("missing.yaml"));
   ASSERT_FALSE(missing.has_value());
   EXPECT_EQ(missing.error().place.file, folder.path("missing.yaml"));
+}
+
+TEST(TaskYaml, ReadsGivenPriorities) {
+  const Folder folder;
+  const std::string set =
+      "version: 1\npolicy: given\ntasks:\n  - {name: a, period: 1 ms, wcet: 0, priority: 7}\n"
+      "  - {name: b, period: 1 ms, wcet: 0, priority: 0}\n";
+  const auto read = folder.load(set);
+  ASSERT_TRUE(read.has_value()) << read.error().text();
+  EXPECT_EQ(read->policy, Policy::Given);
+  EXPECT_EQ(read->tasks[0].priority, 7);
+  EXPECT_EQ(read->tasks[1].priority, 0);
+}
+
+TEST(TaskYaml, AsksForPrioritiesUnderGivenAndOnlyThere) {
+  const Folder folder;
+  const std::string given = "version: 1\npolicy: given\ntasks:\n";
+  EXPECT_EQ(folder.error(given + "  - {name: a, period: 1 ms, wcet: 0}\n"),
+            "t.yaml:4:5: 'priority' is missing in a task under 'policy: given'; add a whole number, smaller is more "
+            "urgent");
+  EXPECT_EQ(folder.error("version: 1\npolicy: rm\ntasks:\n  - {name: a, period: 1 ms, wcet: 0, priority: 1}\n"),
+            "t.yaml:4:48: 'priority' is for 'policy: given'; write that policy or leave the priority out");
+  EXPECT_EQ(folder.error(given + "  - {name: a, period: 1 ms, wcet: 0, priority: -1}\n"),
+            "t.yaml:4:48: '-1' is not possible here; write a whole number from 0 to 2147483647");
 }
 
 TEST(TaskYaml, ShippedTaskSetsAreFine) {

@@ -59,7 +59,8 @@ class Adversary {
       for (const Duration time : {task.wcet, task.period, task.deadline, task.jitter})
         TUTTI_EXPECTS(time.count() < 60, "the adversary plays small numbers only");
       tasks_.push_back({static_cast<int>(2 * task.wcet.count()), static_cast<int>(2 * task.period.count()),
-                        static_cast<int>(2 * task.deadline.count()), static_cast<int>(2 * task.jitter.count())});
+                        static_cast<int>(2 * task.deadline.count()), static_cast<int>(2 * task.jitter.count()),
+                        task.priority});
     }
     for (std::size_t i = 0; i < tasks.size(); ++i) {
       auto& parts = parts_.emplace_back();
@@ -89,7 +90,7 @@ class Adversary {
 
  private:
   struct Half {
-    int wcet, period, deadline, jitter;
+    int wcet, period, deadline, jitter, priority;
   };
 
   bool over() const { return !outcome_.complete || (outcome_.missed && rules_.stop_at_miss); }
@@ -155,6 +156,7 @@ class Adversary {
       case Policy::Edf: return {tasks_[i].deadline - state.task[i].age[0], i};
       case Policy::Rm: return {tasks_[i].period, i};
       case Policy::Dm: return {tasks_[i].deadline, i};
+      case Policy::Given: return {tasks_[i].priority, i};
     }
     return {0, i};
   }

@@ -12,7 +12,7 @@ namespace tutti {
 /// Shown by GoogleTest beside a failed expectation.
 inline void PrintTo(const TaskTiming& task, std::ostream* out) {
   *out << "{C " << task.wcet.count() << ", T " << task.period.count() << ", D " << task.deadline.count() << ", J "
-       << task.jitter.count() << "}";
+       << task.jitter.count() << ", P " << task.priority << "}";
 }
 
 }  // namespace tutti
@@ -59,6 +59,11 @@ struct TimingRanges {
     const std::int64_t deadline =
         ranges.implicit_deadlines ? period : dice.roll(ranges.deadline_min, ranges.deadline_max);
     task = timing(dice.roll(ranges.wcet_min, ranges.wcet_max), period, deadline, dice.roll(0, ranges.jitter_max));
+  }
+  // Priorities from numbers drawn already, so that a seed gives the same sets as without them.
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const TaskTiming& next = tasks[(i + 1) % tasks.size()];
+    tasks[i].priority = static_cast<int>((next.period + next.wcet).count() % 3);
   }
   return tasks;
 }

@@ -1,0 +1,68 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sched/analyses/demand.hpp"
+#include "sched/analysis.hpp"
+
+namespace tutti {
+
+/// The demand test of non-preemptive EDF for a set that changes one task at a time.
+///
+/// The lengths t of intervals are cut into buckets, several to an octave. Each keeps a lower bound on the slack
+/// t - load(t) of every t in it, and one t with its demand. A task that comes adds at most its demand at the bucket's
+/// end, or its C as a blocker: where the slack allows that, the bucket is done; where the one t fails, the task is
+/// refused; else this bucket alone is walked. A task that goes only adds slack, so the bounds stay valid.
+///
+/// It tells nothing where its numbers do not: U too near to 1 for reciprocals, a task with C = 0 or several parts,
+/// numbers beyond `fits_64_bits`, intervals too long or walks too many. The full test decides then.
+class SlackBuckets {
+ public:
+  SlackBuckets();
+
+  /// Whether the set with this task is schedulable, if that can be told.
+  /// @pre  the set without it is schedulable.
+  [[nodiscard]] std::optional<bool> admits(const TaskTiming& task);
+  /// Takes it in; soonest where it has just been admitted.
+  /// @pre  the set with this task is schedulable; the slot is free.
+  void insert(std::size_t slot, const TaskTiming& task);
+  /// Takes it out.
+  /// @pre  it was inserted there.
+  void erase(std::size_t slot, const TaskTiming& task);
+
+ private:
+  using Step = DemandStep<std::int64_t>;
+  struct Bucket {
+    std::int64_t slack = 0;    ///< at most t - load(t) for each t in it from `first_point_` on
+    std::int64_t point = 0;    ///< some t of it
+    std::int64_t demand = 0;   ///< h(point)
+    std::int64_t longest = 0;  ///< the largest C of the tasks whose D - J lies in it
+  };
+  struct Load {
+    std::int64_t demand = 0;
+    std::int64_t blocking = 0;
+  };
+
+  [[nodiscard]] Load load_at(std::int64_t t) const;
+  [[nodiscard]] std::optional<std::size_t> end_with(const Step& candidate, UnsignedWide most_use) const;
+  void cover(std::size_t begin, std::size_t end);
+  void take_in(Bucket& bucket, std::size_t index, std::int64_t later, const Step& candidate) const;
+  [[nodiscard]] std::optional<bool> check(std::size_t end, const Step& candidate);
+  [[nodiscard]] std::optional<bool> walk(std::size_t index, std::int64_t from, const Step& candidate);
+
+  std::vector<Step> steps_;             ///< by slot; C = 0 where there is none
+  std::vector<Bucket> buckets_;         ///< `longest` of all, the rest of those from `begin_` to `end_`
+  std::vector<Bucket> after_;           ///< the same with the task last asked for
+  std::optional<TaskTiming> admitted_;  ///< whose `after_` it is
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  std::int64_t first_point_ = kEndOf<std::int64_t>;
+  std::size_t odd_ = 0;         ///< tasks with C = 0, several parts or large numbers
+  UnsignedWide least_use_ = 0;  ///< U from below and above, in 2^-64
+  UnsignedWide most_use_ = 0;
+  Wide offset_ = 0;  ///< X of the bound from the utilisation, rounded up
+};
+
+}  // namespace tutti

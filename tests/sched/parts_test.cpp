@@ -1,0 +1,114 @@
+// Jobs of several parts, between which more urgent ones may take the machine; times in ns.
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "sched/analyses/np_edf_demand.hpp"
+#include "sched/analyses/np_fp_response_time.hpp"
+#include "tests/support/np_adversary.hpp"
+#include "tests/support/task_timings.hpp"
+
+namespace tutti {
+namespace {
+
+using oracle::Dice;
+using oracle::implicit;
+using oracle::timing;
+using Tasks = std::vector<TaskTiming>;
+using Parts = std::vector<Duration>;
+
+TaskTiming in_parts(TaskTiming task, std::int64_t longest, std::int64_t last) {
+  task.parts = JobParts{Duration{longest}, Duration{last}};
+  return task;
+}
+
+// 2 of the short one and at most 3 of the long one fit into 5; all of the long one's 8 do not.
+TEST(Parts, BlockByTheLongestAlone) {
+  const Tasks whole{implicit(2, 5), implicit(8, 20)};
+  const Tasks parts{implicit(2, 5), in_parts(implicit(8, 20), 3, 2)};
+  const Tasks longer{implicit(2, 5), in_parts(implicit(8, 20), 4, 2)};
+  for (const Policy policy : {Policy::Edf, Policy::Rm}) {
+    const auto answer = [&](const Tasks& tasks) {
+      return (policy == Policy::Edf ? np_edf_demand : np_fp_response_time)(tasks, policy).answer;
+    };
+    EXPECT_EQ(answer(whole), Answer::NotSchedulable);
+    EXPECT_EQ(answer(parts), Answer::Schedulable);
+    EXPECT_EQ(answer(longer), Answer::NotSchedulable);
+  }
+}
+
+// Interval 5: 2 of its own and the part of 4.
+TEST(Parts, AreWhatTheWitnessNames) {
+  const Verdict verdict = np_edf_demand(Tasks{implicit(2, 5), in_parts(implicit(8, 20), 4, 2)}, Policy::Edf);
+  const Witness expected{.task = TaskId{0u},
+                         .interval = Duration{5},
+                         .load = Duration{6},
+                         .blocking = Duration{4},
+                         .blocker = TaskId{1u},
+                         .by_task = {{TaskId{0u}, Duration{2}}}};
+  EXPECT_EQ(verdict.witness, expected);
+}
+
+// h (2, 5) above l (8 = 6 + 2, 20). Whole, l starts at 2 and ends at 10. In parts its last one starts at the smallest w
+// with w = 6 + (floor(w / 5) + 1) 2: 12 = 6 + 3 x 2, so it ends at 14. And h: 6 + 2 = 8 > 5 blocked by the part.
+TEST(Parts, MakeTheJobItselfLater) {
+  const Verdict whole = np_fp_response_time(Tasks{implicit(2, 5), implicit(8, 20)}, Policy::Rm);
+  const Verdict parts = np_fp_response_time(Tasks{implicit(2, 5), in_parts(implicit(8, 20), 6, 2)}, Policy::Rm);
+  EXPECT_EQ(whole.worst_response[1], Duration{10});
+  EXPECT_EQ(parts.worst_response[1], Duration{14});
+  EXPECT_EQ(parts.worst_response[0], Duration{8});
+}
+
+/// A random set with the parts that its jobs fall into.
+struct Cut {
+  Tasks tasks;
+  std::vector<Parts> parts;
+};
+
+Cut random_cut(Dice& dice) {
+  Cut made;
+  const auto count = static_cast<std::size_t>(dice.roll(2, 3));
+  for (std::size_t i = 0; i < count; ++i) {
+    Parts& parts = made.parts.emplace_back(static_cast<std::size_t>(dice.roll(1, 3)));
+    for (Duration& part : parts) part = Duration{dice.roll(1, 2)};
+    const std::int64_t period = dice.roll(4, 11);
+    TaskTiming& task = made.tasks.emplace_back(
+        timing(0, period, dice.roll(0, 1) == 0 ? period : dice.roll(3, 14), dice.roll(0, 1) * dice.roll(0, 2)));
+    task.wcet = std::accumulate(parts.begin(), parts.end(), Duration{0});
+    if (parts.size() > 1) task.parts = JobParts{*std::max_element(parts.begin(), parts.end()), parts.back()};
+  }
+  return made;
+}
+
+// Exact under EDF and fixed priorities: the adversary, who may end parts early, finds a miss if and only if there is
+// one, and no later response than the bound.
+TEST(Parts, AreJudgedAsTheAdversaryDoes) {
+  Dice dice(11);
+  int missed = 0, kept = 0;
+  for (int round = 0; round < 250; ++round) {
+    const Cut cut = random_cut(dice);
+    for (const Policy policy : {Policy::Edf, Policy::Rm, Policy::Dm}) {
+      SCOPED_TRACE(std::string(to_string(policy)) + " " + ::testing::PrintToString(cut.tasks));
+      oracle::AdversaryRules rules{.may_finish_early = true, .most_states = 60'000};
+      rules.parts = cut.parts;
+      const auto truth = oracle::play_adversary(cut.tasks, policy, rules);
+      const Verdict verdict = (policy == Policy::Edf ? np_edf_demand : np_fp_response_time)(cut.tasks, policy);
+      if (truth.missed) {
+        ASSERT_EQ(verdict.answer, Answer::NotSchedulable);
+        ++missed;
+      } else if (truth.complete) {
+        ASSERT_EQ(verdict.answer, Answer::Schedulable);
+        ++kept;
+        for (std::size_t i = 0; policy != Policy::Edf && i < cut.tasks.size(); ++i)
+          ASSERT_EQ(verdict.worst_response[i], Duration{(truth.worst_half_ns[i] + 1) / 2}) << i;
+      }
+    }
+  }
+  EXPECT_GT(missed, 100);
+  EXPECT_GT(kept, 100);
+}
+
+}  // namespace
+}  // namespace tutti
