@@ -5,6 +5,7 @@
 
 #include "apps/tutti/command.hpp"
 #include "apps/tutti/kernels.hpp"
+#include "apps/tutti/mends_report.hpp"
 #include "apps/tutti/report.hpp"
 
 namespace tutti {
@@ -25,15 +26,21 @@ void note_unknown_kernels(const TaskSet& set) {
 int check(const FileOptions& options) {
   const auto planner = options.chosen_planner();
   if (!planner) return report_error(planner.error());
-  const auto tasks = options.load_task_set();
-  if (!tasks) return report_error(tasks.error());
-  const AdmissionVerdict verdict = AdmissionController(**planner).decide(*tasks);
+  const auto file = options.load_task_file();
+  if (!file) return report_error(file.error());
+  const TaskSet& tasks = file->tasks();
+  const AdmissionVerdict verdict = AdmissionController(**planner).decide(tasks);
+  const Mends mends = find_mends(*file, **planner, verdict);
   if (options.json) {
-    fmt::print("{}\n", verdict_json(*tasks, verdict).dump(2));
+    Json json = verdict_json(tasks, verdict);
+    json["mends"] = mends_json(mends);
+    json["mends_left_out"] = mends.left_out.empty() ? Json(nullptr) : Json(mends.left_out);
+    fmt::print("{}\n", json.dump(2));
   } else {
-    fmt::print("{}", verdict_text(*tasks, verdict));
+    fmt::print("{}", verdict_text(tasks, verdict));
+    if (verdict.answer != Answer::Schedulable) fmt::print("\n{}", mends_text(mends));
   }
-  note_unknown_kernels(*tasks);
+  note_unknown_kernels(tasks);
   return verdict.answer == Answer::Schedulable ? kFine : kNegative;
 }
 

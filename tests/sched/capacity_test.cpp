@@ -1,0 +1,172 @@
+#include "sched/capacity.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "sched/admission.hpp"
+#include "tests/support/random.hpp"
+#include "tests/support/task_timings.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 53;
+
+template <class Holds>
+Capacity largest(std::int64_t start, Holds holds, std::int64_t least = 0, std::int64_t most = kMostBytes) {
+  return find_capacity(holds, {Extreme::Largest, start, least, most});
+}
+
+template <class Holds>
+Capacity smallest(std::int64_t start, Holds holds) {
+  return find_capacity(holds, {Extreme::Smallest, start, 1, kLargest});
+}
+
+TEST(FindCapacity, IsExactWhereHoldingIsMonotone) {
+  for (const std::int64_t limit : {std::int64_t{0}, std::int64_t{1}, std::int64_t{12'345}, kMostBytes - 1}) {
+    for (const std::int64_t start : {std::int64_t{0}, std::int64_t{100}, std::int64_t{20'000}, kMostBytes}) {
+      const Capacity found = largest(start, [&](std::int64_t value) { return value <= limit; });
+      EXPECT_EQ(found.value, limit) << start;
+      EXPECT_EQ(found.beyond, limit + 1);
+      EXPECT_TRUE(found.holes.empty());
+    }
+  }
+}
+
+TEST(FindCapacity, FindsTheSmallestToo) {
+  for (const std::int64_t limit : {std::int64_t{2}, std::int64_t{77}, kLargest}) {
+    for (const std::int64_t start : {std::int64_t{1}, std::int64_t{1000}, kLargest}) {
+      const Capacity found = smallest(start, [&](std::int64_t value) { return value >= limit; });
+      EXPECT_EQ(found.value, limit) << start;
+      EXPECT_EQ(found.beyond, limit - 1);
+      EXPECT_TRUE(found.holes.empty());
+    }
+  }
+}
+
+TEST(FindCapacity, KnowsEverythingAndNothing) {
+  const auto always = [](std::int64_t) { return true; };
+  const auto never = [](std::int64_t) { return false; };
+  EXPECT_EQ(largest(5, always).value, kMostBytes);
+  EXPECT_EQ(largest(5, always).beyond, std::nullopt);
+  EXPECT_EQ(smallest(5, always).value, 1);
+  EXPECT_EQ(smallest(5, always).beyond, std::nullopt);
+  EXPECT_EQ(largest(5, never).value, std::nullopt);
+  EXPECT_EQ(smallest(kLargest, never).value, std::nullopt);
+  EXPECT_EQ(largest(7, always, 7, 7).value, 7);
+}
+
+// Holds up to 1000, but not from 500 to 600. The 64 steps from 0 to 1000 are 15 apart: those that fail are 510 (34 x 15)
+// to 600 (40 x 15); 500 itself is the half of the start.
+TEST(FindCapacity, TellsHolesOnTheWay) {
+  const Capacity found = largest(1000, [](std::int64_t value) { return value <= 1000 && (value < 500 || value > 600); });
+  EXPECT_EQ(found.value, 1000);
+  EXPECT_EQ(found.holes, (std::vector<Hole>{{500, 600}}));
+}
+
+// Holds up to 100 and again from 640 to 700: the eighths between 400 and 800 are 50 apart, so 650 and 700 are seen.
+TEST(FindCapacity, SeesAnIslandBeyondTheFirstFailure) {
+  const Capacity found = largest(100, [](std::int64_t value) { return value <= 100 || (value >= 640 && value <= 700); });
+  EXPECT_EQ(found.value, 700);
+  ASSERT_FALSE(found.holes.empty());
+  EXPECT_GT(found.holes.front().from, 100);
+  EXPECT_LT(found.holes.back().to, 640);
+}
+
+// Holds from 333 to 340 alone; from 0 to 800 in 64 steps of 12: 28 x 12 = 336.
+TEST(FindCapacity, FindsANarrowWindow) {
+  const auto holds = [](std::int64_t value) { return value >= 333 && value <= 340; };
+  EXPECT_EQ(largest(400, holds).value, 340);
+  EXPECT_EQ(smallest(400, holds).value, 333);
+}
+
+// What is printed holds, its neighbour does not, no value that was ever asked beyond it holds, and all that was asked
+// on this side and fails lies in a hole.
+TEST(FindCapacity, KeepsItsPromiseOnRandomSets) {
+  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+    test::Random random(seed);
+    std::set<std::int64_t> cuts;
+    for (int i = random.between(1, 9); i > 0; --i) cuts.insert(random.between(1, 3000));
+    const bool first = random.one_in(2);
+    const auto holds = [&](std::int64_t value) {
+      const auto before = std::distance(cuts.begin(), cuts.upper_bound(value));
+      return (before % 2 == 0) == first;
+    };
+    std::set<std::int64_t> asked;
+    const auto asking = [&](std::int64_t value) {
+      EXPECT_TRUE(asked.insert(value).second) << "asked twice";
+      return holds(value);
+    };
+    const bool up = random.one_in(2);
+    const Capacity found = find_capacity(
+        asking, {up ? Extreme::Largest : Extreme::Smallest, random.between(0, 2500), 1, 4000});
+    EXPECT_EQ(found.tried, std::ssize(asked));
+    if (!found.value) {
+      EXPECT_TRUE(std::ranges::none_of(asked, holds)) << seed;
+      continue;
+    }
+    EXPECT_TRUE(holds(*found.value)) << seed;
+    if (found.beyond) {
+      EXPECT_FALSE(holds(*found.beyond)) << seed;
+      EXPECT_EQ(*found.beyond - *found.value, up ? 1 : -1);
+      EXPECT_TRUE(asked.contains(*found.beyond));
+    }
+    for (const std::int64_t value : asked) {
+      const bool behind = up ? value < *found.value : value > *found.value;
+      const bool in_hole = std::ranges::any_of(
+          found.holes, [&](const Hole& hole) { return hole.from <= value && value <= hole.to; });
+      if (!behind && value != *found.value) EXPECT_FALSE(holds(value)) << seed << ": " << value;
+      if (behind) EXPECT_EQ(in_hole, !holds(value)) << seed << ": " << value;
+    }
+  }
+}
+
+// One task of 2 ms every 10 ms can grow to 10 ms: five times. At 25 ms of 10 it would have to shrink to 0.4.
+TEST(WcetGrowth, IsTheRoomOfOneTask) {
+  EXPECT_EQ(wcet_growth(std::vector{oracle::implicit(2'000'000, 10'000'000)}, Policy::Edf), 5'000'000);
+  EXPECT_EQ(wcet_growth(std::vector{oracle::implicit(25'000'000, 10'000'000)}, Policy::Rm), 400'000);
+}
+
+// EDF, C = 2, 3 and T = D = 6, 9 ms: the shortest interval is 6 with one job of the first behind one of the second:
+// 5 s <= 6, so s = 1.2; utilisation alone would allow 1.5.
+TEST(WcetGrowth, CountsBlocking) {
+  const std::vector tasks{oracle::implicit(2'000'000, 6'000'000), oracle::implicit(3'000'000, 9'000'000)};
+  EXPECT_EQ(wcet_growth(tasks, Policy::Edf), 1'200'000);
+}
+
+TEST(WcetGrowth, HasNoLimitWithoutWork) {
+  EXPECT_EQ(wcet_growth(std::vector{oracle::implicit(0, 10)}, Policy::Edf), std::nullopt);
+  EXPECT_EQ(wcet_growth(std::vector<TaskTiming>{}, Policy::Edf), std::nullopt);
+  EXPECT_EQ(wcet_growth(std::vector{oracle::implicit(kLargest, 1)}, Policy::Edf), 0);
+}
+
+// Exactly what holds grows by a million or more.
+TEST(WcetGrowth, IsAtLeastOneForWhatIsSchedulable) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    oracle::Dice dice(seed);
+    std::vector<TaskTiming> tasks =
+        oracle::random_timings(dice, {.wcet_min = 1, .period_max = 15, .deadline_max = 20, .jitter_max = 2});
+    for (const Policy policy : {Policy::Edf, Policy::Rm, Policy::Dm}) {
+      TaskSet set{{}, policy, {}};
+      for (const TaskTiming& timing : tasks) {
+        Task task;
+        task.period = timing.period;
+        task.deadline = timing.deadline;
+        task.jitter = timing.jitter;
+        task.declared_wcet = timing.wcet;
+        set.tasks.push_back(task);
+      }
+      const bool schedulable = AdmissionController(planners().front()).decide(set).answer == Answer::Schedulable;
+      const auto growth = wcet_growth(tasks, policy);
+      ASSERT_TRUE(growth.has_value());
+      EXPECT_EQ(*growth >= 1'000'000, schedulable) << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tutti
