@@ -14,6 +14,13 @@ namespace {
 constexpr std::int64_t kSteps = 64;
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
+/// The largest power of ten of which a value has 10,000: how finely it is looked for; at least 1.
+std::int64_t round_unit(std::int64_t value) {
+  std::int64_t unit = 1;
+  while (unit <= value / 100'000) unit *= 10;
+  return unit;
+}
+
 /// Asks about values and remembers. Inside, values of a search for the smallest are negated, so that the larger of two
 /// is always the more extreme one.
 class CapacityFinder {
@@ -28,7 +35,7 @@ class CapacityFinder {
     Capacity capacity;
     if (const std::optional<std::int64_t> found = find_extreme()) {
       capacity.value = sign_ * *found;
-      if (*found != ends().second) capacity.beyond = sign_ * (*found + 1);
+      capacity.beyond = beyond_;
       look_behind(*capacity.value);
       capacity.holes = holes(*capacity.value);
     }
@@ -37,11 +44,6 @@ class CapacityFinder {
   }
 
  private:
-  /// The least and the most extreme value.
-  [[nodiscard]] std::pair<std::int64_t, std::int64_t> ends() const {
-    return sign_ > 0 ? std::pair(question_.least, question_.most) : std::pair(-question_.most, -question_.least);
-  }
-
   bool holds(std::int64_t y) {
     const std::int64_t value = sign_ * y;
     const auto known = tried_.find(value);
@@ -73,12 +75,15 @@ class CapacityFinder {
     return std::nullopt;
   }
 
-  /// Both ends and what lies evenly between them, ascending.
-  [[nodiscard]] static std::vector<std::int64_t> steps_between(std::int64_t low, std::int64_t high) {
-    std::vector<std::int64_t> values;
-    const std::int64_t step = std::max<std::int64_t>(1, (high - low) / kSteps);
-    for (std::int64_t value = low; value < high; value += std::min(step, high - value)) values.push_back(value);
-    values.push_back(high);
+  /// Both ends and what lies evenly between them, ascending; each in between a multiple of `unit`.
+  [[nodiscard]] static std::vector<std::int64_t> steps_between(std::int64_t low, std::int64_t high, std::int64_t unit = 1) {
+    std::vector<std::int64_t> values{low};
+    for (std::int64_t step = 1; step < kSteps; ++step) {
+      const std::int64_t value = low + static_cast<std::int64_t>(Wide{high - low} * step / kSteps);
+      const std::int64_t whole = value - value % unit;
+      if (whole > values.back() && whole < high) values.push_back(whole);
+    }
+    if (high > low) values.push_back(high);
     return values;
   }
 
@@ -92,28 +97,22 @@ class CapacityFinder {
     }
     if (!last) return std::nullopt;
     if (*last + 1 == values.size()) return values.back();
-    values = steps_between(values[*last], values[*last + 1]);
+    values = steps_between(values[*last], values[*last + 1], round_unit(std::min(std::abs(values[*last]), std::abs(values[*last + 1]))));
     last = last_that_holds(values);
     TUTTI_EXPECTS(last.has_value(), "a value holds again when it is asked again");
-    return last_before(values[*last], values[*last + 1]);
-  }
-
-  /// A value that holds, next to one that does not.
-  /// @pre `low` holds, `high` does not.
-  std::int64_t last_before(std::int64_t low, std::int64_t high) {
-    while (high - low > 1) {
-      const std::int64_t middle = low + (high - low) / 2;
-      (holds(middle) ? low : high) = middle;
-    }
-    return low;
+    const Boundary found = find_boundary([&](std::int64_t value) { return holds(sign_ * value); },
+                                         {sign_ * values[*last], sign_ * values[*last + 1]});
+    beyond_ = found.failing;
+    return sign_ * found.holding;
   }
 
   /// Tries what is more modest than the answer.
   void look_behind(std::int64_t value) {
+    const std::int64_t far = std::max(start_, value);
+    const std::int64_t most = far <= kLargest / 4 ? std::min(4 * far, question_.most) : question_.most;
+    const std::int64_t end = sign_ > 0 ? question_.least : most;
     for (const std::int64_t y : rungs())
-      if (y < sign_ * value) holds(y);
-    const std::int64_t near = std::max(start_, value);
-    const std::int64_t end = sign_ > 0 ? question_.least : (near <= kLargest / 4 ? std::min(4 * near, question_.most) : question_.most);
+      if (y < sign_ * value && y >= sign_ * end) holds(y);
     for (const std::int64_t tried : steps_between(std::min(end, value), std::max(end, value))) holds(sign_ * tried);
   }
 
@@ -132,20 +131,21 @@ class CapacityFinder {
   const std::function<bool(std::int64_t)>* holds_;
   std::int64_t sign_;
   std::int64_t start_;
+  std::optional<std::int64_t> beyond_;
   CapacityQuestion question_;
   std::map<std::int64_t, bool> tried_;
 };
 
 /// The set after all times have grown; what is longer than any time stays so.
-TaskSet grown(std::span<const TaskTiming> timings, Policy policy, std::int64_t millionths) {
+TaskSet grown(std::span<const TaskTiming> timings, Policy policy, std::int64_t growth) {
   TaskSet set{std::nullopt, policy, {}};
   for (const TaskTiming& timing : timings) {
-    const Wide grown = (Wide{timing.wcet.count()} * millionths + 999'999) / 1'000'000;
+    const Wide wcet = (Wide{timing.wcet.count()} * growth + kGrowthOne - 1) / kGrowthOne;
     Task task;
     task.period = timing.period;
     task.deadline = timing.deadline;
     task.jitter = timing.jitter;
-    task.declared_wcet = Duration{static_cast<std::int64_t>(std::min<Wide>(grown, kLargest))};
+    task.declared_wcet = Duration{static_cast<std::int64_t>(std::min<Wide>(wcet, kLargest))};
     set.tasks.push_back(std::move(task));
   }
   return set;
@@ -153,23 +153,38 @@ TaskSet grown(std::span<const TaskTiming> timings, Policy policy, std::int64_t m
 
 }  // namespace
 
+Boundary find_boundary(const std::function<bool(std::int64_t)>& holds, Boundary between) {
+  const std::int64_t unit = round_unit(std::min(between.holding, between.failing));
+  for (;;) {
+    const auto [low, high] = std::minmax(between.holding, between.failing);
+    std::int64_t middle = low + (high - low) / 2;
+    middle -= middle % unit;
+    if (middle <= low) {
+      if (high - middle <= unit) return between;
+      middle += unit;
+    }
+    (holds(middle) ? between.holding : between.failing) = middle;
+  }
+}
+
 Capacity find_capacity(const std::function<bool(std::int64_t)>& holds, const CapacityQuestion& question) {
   TUTTI_EXPECTS(question.least >= 0 && question.least <= question.most, "a range goes from its least value to its most");
   return CapacityFinder(holds, question).find();
 }
 
 std::optional<std::int64_t> wcet_growth(std::span<const TaskTiming> timings, Policy policy) {
-  constexpr std::int64_t kMost = 1'000'000'000'000;
-  const auto holds = [&](std::int64_t millionths) {
-    return AdmissionController(planners().front()).decide(grown(timings, policy, millionths)).answer ==
-           Answer::Schedulable;
+  constexpr std::int64_t kMost = 1'000'000 * kGrowthOne;
+  const auto holds = [&](std::int64_t growth) {
+    const AdmissionVerdict verdict = AdmissionController(planners().front()).decide(grown(timings, policy, growth));
+    return verdict.answer == Answer::Schedulable;
   };
-  std::int64_t high = 1'000'000;
-  while (high < kMost && holds(high)) high *= 2;
-  if (high >= kMost && holds(kMost)) return std::nullopt;
   std::int64_t low = 0;
-  high = std::min(high, kMost);
-  if (high > 1'000'000) low = high / 2;
+  std::int64_t high = kGrowthOne;
+  while (holds(high)) {
+    if (high == kMost) return std::nullopt;
+    low = high;
+    high = std::min(2 * high, kMost);
+  }
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
     (holds(middle) ? low : high) = middle;

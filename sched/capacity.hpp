@@ -11,6 +11,18 @@ namespace tutti {
 /// Which end of a range of values is looked for.
 enum class Extreme : std::uint8_t { Largest, Smallest };
 
+/// A value that holds and one that does not.
+struct Boundary {
+  std::int64_t holding = 0;
+  std::int64_t failing = 0;
+};
+
+/// Two neighbours of that kind between two such values: at most a 10,000th apart, or next to each other where that is
+/// less than 10; found by halving, at round numbers.
+/// @param holds    whether a value holds; the same answer whenever it is asked.
+/// @param between  both >= 0, in either order.
+[[nodiscard]] Boundary find_boundary(const std::function<bool(std::int64_t)>& holds, Boundary between);
+
 /// Where to look for it.
 struct CapacityQuestion {
   Extreme wanted = Extreme::Largest;
@@ -30,7 +42,7 @@ struct Hole {
 /// How far one can go.
 struct Capacity {
   std::optional<std::int64_t> value;   ///< holds; nothing: no value that was tried does
-  std::optional<std::int64_t> beyond;  ///< the value next to it, which does not hold; nothing: `value` ends the range
+  std::optional<std::int64_t> beyond;  ///< the next value, which does not hold; nothing: `value` ends the range
   std::vector<Hole> holes;             ///< ascending; on the other side of `value`
   std::int64_t tried = 0;              ///< values
 };
@@ -38,16 +50,21 @@ struct Capacity {
 /// The most extreme value that holds.
 ///
 /// What holds need not hold for every more modest value: bandwidth sharing, blocking and priorities are not monotone.
-/// So the answer is right in this sense: `value` was tried and holds, its neighbour `beyond` was tried and does not, and
-/// none of these beyond it holds: the ends of the range, all doublings and halvings of `start` in it, eight steps in each
-/// of the three nearest, 64 in the one in which the answer lies. On the other side the same values and 64 more are tried,
-/// and those that fail are told as holes. Where holding is monotone, `value` is exact.
+/// So the answer is right in this sense: `value` was tried and holds, `beyond` was tried and does not and is at most a
+/// 10,000th of it away (the next whole number, below 100,000), and none of these beyond it holds: the ends of the range, all
+/// doublings and halvings of `start` in it, eight steps in each of the three nearest, 64 in the one in which the answer
+/// lies. On the other side (up to 4 times `start` or the answer, where the smallest is wanted) the same values and 64 more
+/// are tried, and those that fail are told as holes. Where holding is monotone, no value of the range beyond `beyond`
+/// holds.
 ///
 /// @param holds  whether a value holds; the same answer whenever it is asked.
 [[nodiscard]] Capacity find_capacity(const std::function<bool(std::int64_t)>& holds, const CapacityQuestion& question);
 
+/// A factor of 1, as `wcet_growth` counts: in ten-thousandths.
+inline constexpr std::int64_t kGrowthOne = 10'000;
+
 /// The largest factor by which all worst-case times could grow at once and every deadline still be proven, in
-/// millionths, rounded down: below a million they would have to shrink. What it leaves is the margin of a set.
+/// ten-thousandths, rounded down: below one they would have to shrink. What it leaves is the margin of a set.
 ///
 /// Every test holds for smaller worst-case times where it holds for larger ones, so halving finds it.
 ///

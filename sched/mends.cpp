@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "sched/analyses/wide.hpp"
+#include "sched/capacity.hpp"
 
 namespace tutti {
 namespace {
@@ -78,18 +78,14 @@ class MendFinder {
   /// Between a value that fails and one that holds; given up where it is no smaller a change than those known.
   void look_closely(const Way& way, std::int64_t holding) {
     const Quantity& quantity = *way.quantity;
-    std::int64_t failing = way.failed;
     if (found_.mends.size() >= kMostMends) {
       const std::optional<std::int64_t> known = value_after(way, std::abs(found_.mends[kMostMends - 1].relative));
-      if (known && (*known - failing) * way.direction > 0 && (holding - *known) * way.direction > 0) {
+      if (known && (*known - way.failed) * way.direction > 0 && (holding - *known) * way.direction > 0) {
         if (!holds(quantity, *known)) return;
         holding = *known;
       }
     }
-    while (std::abs(holding - failing) > 1) {
-      const std::int64_t middle = failing + (holding - failing) / 2;
-      (holds(quantity, middle) ? holding : failing) = middle;
-    }
+    holding = find_boundary([&](std::int64_t value) { return holds(quantity, value); }, {holding, way.failed}).holding;
     const double relative = static_cast<double>(holding - quantity.value) / static_cast<double>(quantity.value);
     const auto at = std::ranges::find_if(found_.mends, [&](const Mend& mend) { return std::abs(relative) < std::abs(mend.relative); });
     found_.mends.insert(at, {quantity, holding, relative});

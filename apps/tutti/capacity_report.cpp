@@ -10,7 +10,7 @@ namespace {
 std::string_view word(Extreme extreme) { return extreme == Extreme::Largest ? "largest" : "smallest"; }
 
 Json json_growth(const std::optional<std::int64_t>& growth) {
-  return growth ? Json(static_cast<double>(*growth) / 1e6) : Json(nullptr);
+  return growth ? Json(static_cast<double>(*growth) / kGrowthOne) : Json(nullptr);
 }
 
 Json curve_json(const CapacityAnswer& answer, const CapacityRow& row) {

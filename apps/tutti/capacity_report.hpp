@@ -14,7 +14,7 @@ struct CapacityPoint {
   std::int64_t value = 0;
   Answer answer = Answer::Unknown;
   double utilization = 0;
-  std::optional<std::int64_t> growth;  ///< `wcet_growth`, in millionths
+  std::optional<std::int64_t> growth;  ///< `wcet_growth`
 };
 
 /// How far one can go under one planner.

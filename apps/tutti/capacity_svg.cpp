@@ -117,7 +117,7 @@ class Drawing {
     const std::string stroke = fmt::format("stroke='{}' stroke-width='2'", colour(index));
     curve(row, stroke, [](const CapacityPoint& point) {
       if (!point.growth) return 0.0;
-      return *point.growth == 0 ? -1.0 : 1e6 / static_cast<double>(*point.growth);
+      return *point.growth == 0 ? -1.0 : static_cast<double>(kGrowthOne) / static_cast<double>(*point.growth);
     });
     curve(row, stroke + " stroke-opacity='0.6' stroke-dasharray='5 4'", [](const CapacityPoint& point) { return point.utilization; });
     if (!row.capacity.value) return;

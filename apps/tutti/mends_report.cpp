@@ -20,11 +20,11 @@ void put_value(Json& json, QuantityKind kind, const std::string& key, std::optio
 std::string name_of(const Quantity& quantity) {
   switch (quantity.kind) {
     case QuantityKind::Parameter: return fmt::format("'{}'", quantity.name);
-    case QuantityKind::Size: return fmt::format("the size of '{}' in '{}'", quantity.name, quantity.task);
-    case QuantityKind::Chunk: return "the machine's staging chunk";
-    case QuantityKind::RelativeMargin: return "the machine's relative margin";
-    case QuantityKind::AbsoluteMargin: return "the machine's absolute margin";
-    default: return fmt::format("the {} of '{}'", to_string(quantity.kind), quantity.task);
+    case QuantityKind::Size: return fmt::format("size of '{}' in '{}'", quantity.name, quantity.task);
+    case QuantityKind::Chunk: return "staging chunk of the machine";
+    case QuantityKind::RelativeMargin: return "relative margin of the machine";
+    case QuantityKind::AbsoluteMargin: return "absolute margin of the machine";
+    default: return fmt::format("{} of '{}'", to_string(quantity.kind), quantity.task);
   }
 }
 

@@ -9,7 +9,7 @@ namespace tutti {
 /// Writes a quantity's value under a key that ends with its unit: "from_bytes", "from_ms"; shares bear the key alone.
 void put_value(Json& json, QuantityKind kind, const std::string& key, std::optional<std::int64_t> value);
 
-/// "'image'", "the period of 'inspect'", "the size of 'part0' in 'inspect'".
+/// "'image'", "period of 'inspect'", "size of 'part0' in 'inspect'".
 [[nodiscard]] std::string name_of(const Quantity& quantity);
 
 /// `mends[]` of `check`.

@@ -26,26 +26,36 @@ Capacity smallest(std::int64_t start, Holds holds) {
   return find_capacity(holds, {Extreme::Smallest, start, 1, kLargest});
 }
 
-TEST(FindCapacity, IsExactWhereHoldingIsMonotone) {
-  for (const std::int64_t limit : {std::int64_t{0}, std::int64_t{1}, std::int64_t{12'345}, kMostBytes - 1}) {
-    for (const std::int64_t start : {std::int64_t{0}, std::int64_t{100}, std::int64_t{20'000}, kMostBytes}) {
-      const Capacity found = largest(start, [&](std::int64_t value) { return value <= limit; });
-      EXPECT_EQ(found.value, limit) << start;
-      EXPECT_EQ(found.beyond, limit + 1);
-      EXPECT_TRUE(found.holes.empty());
-    }
-  }
+/// Whether the answer is this limit, to a 10,000th and on the right side of it.
+void expect_near(const Capacity& found, std::int64_t limit, std::int64_t sign) {
+  ASSERT_TRUE(found.value && found.beyond) << limit;
+  EXPECT_LE(sign * *found.value, sign * limit);
+  EXPECT_GT(sign * *found.beyond, sign * limit);
+  EXPECT_LE(std::abs(*found.beyond - *found.value), std::max<std::int64_t>(1, *found.value / 10'000));
+  EXPECT_TRUE(found.holes.empty());
+}
+
+TEST(FindCapacity, ComesNearWhereHoldingIsMonotone) {
+  for (const std::int64_t limit : {std::int64_t{0}, std::int64_t{1}, std::int64_t{12'345}, std::int64_t{987'654'321}, kMostBytes - 1})
+    for (const std::int64_t start : {std::int64_t{0}, std::int64_t{100}, std::int64_t{20'000}, kMostBytes})
+      expect_near(largest(start, [&](std::int64_t value) { return value <= limit; }), limit, 1);
+}
+
+// 437,947,420: in steps of 10,000 from 437,940,000 to 437,950,000. Below 100,000 every number is tried.
+TEST(FindCapacity, StopsAtRoundNumbers) {
+  const Capacity found = largest(160'000'000, [](std::int64_t value) { return value <= 437'947'420; });
+  EXPECT_EQ(found.value, 437'940'000);
+  EXPECT_EQ(found.beyond, 437'950'000);
+  EXPECT_EQ(largest(1000, [](std::int64_t value) { return value <= 77'777; }).beyond, 77'778);
+  const Capacity least = smallest(25'000'000, [](std::int64_t value) { return value >= 9'144'687; });
+  EXPECT_EQ(least.value, 9'144'700);
+  EXPECT_EQ(least.beyond, 9'144'600);
 }
 
 TEST(FindCapacity, FindsTheSmallestToo) {
-  for (const std::int64_t limit : {std::int64_t{2}, std::int64_t{77}, kLargest}) {
-    for (const std::int64_t start : {std::int64_t{1}, std::int64_t{1000}, kLargest}) {
-      const Capacity found = smallest(start, [&](std::int64_t value) { return value >= limit; });
-      EXPECT_EQ(found.value, limit) << start;
-      EXPECT_EQ(found.beyond, limit - 1);
-      EXPECT_TRUE(found.holes.empty());
-    }
-  }
+  for (const std::int64_t limit : {std::int64_t{2}, std::int64_t{77}, std::int64_t{987'654'321}, kLargest})
+    for (const std::int64_t start : {std::int64_t{1}, std::int64_t{1000}, kLargest})
+      expect_near(smallest(start, [&](std::int64_t value) { return value >= limit; }), limit, -1);
 }
 
 TEST(FindCapacity, KnowsEverythingAndNothing) {
@@ -60,12 +70,11 @@ TEST(FindCapacity, KnowsEverythingAndNothing) {
   EXPECT_EQ(largest(7, always, 7, 7).value, 7);
 }
 
-// Holds up to 1000, but not from 500 to 600. The 64 steps from 0 to 1000 are 15 apart: those that fail are 510 (34 x 15)
-// to 600 (40 x 15); 500 itself is the half of the start.
+// Holds up to 1000, but not from 500 to 600. Of the 64 steps from 0 to 1000, 15.625 apart, 32 (500) to 38 (593) fail.
 TEST(FindCapacity, TellsHolesOnTheWay) {
   const Capacity found = largest(1000, [](std::int64_t value) { return value <= 1000 && (value < 500 || value > 600); });
   EXPECT_EQ(found.value, 1000);
-  EXPECT_EQ(found.holes, (std::vector<Hole>{{500, 600}}));
+  EXPECT_EQ(found.holes, (std::vector<Hole>{{500, 593}}));
 }
 
 // Holds up to 100 and again from 640 to 700: the eighths between 400 and 800 are 50 apart, so 650 and 700 are seen.
@@ -119,23 +128,22 @@ TEST(FindCapacity, KeepsItsPromiseOnRandomSets) {
       const bool behind = up ? value < *found.value : value > *found.value;
       const bool in_hole = std::ranges::any_of(
           found.holes, [&](const Hole& hole) { return hole.from <= value && value <= hole.to; });
-      if (!behind && value != *found.value) EXPECT_FALSE(holds(value)) << seed << ": " << value;
-      if (behind) EXPECT_EQ(in_hole, !holds(value)) << seed << ": " << value;
+      EXPECT_EQ(holds(value), value == *found.value || (behind && !in_hole)) << seed << ": " << value;
     }
   }
 }
 
 // One task of 2 ms every 10 ms can grow to 10 ms: five times. At 25 ms of 10 it would have to shrink to 0.4.
 TEST(WcetGrowth, IsTheRoomOfOneTask) {
-  EXPECT_EQ(wcet_growth(std::vector{oracle::implicit(2'000'000, 10'000'000)}, Policy::Edf), 5'000'000);
-  EXPECT_EQ(wcet_growth(std::vector{oracle::implicit(25'000'000, 10'000'000)}, Policy::Rm), 400'000);
+  EXPECT_EQ(wcet_growth(std::vector{oracle::implicit(2'000'000, 10'000'000)}, Policy::Edf), 50'000);
+  EXPECT_EQ(wcet_growth(std::vector{oracle::implicit(25'000'000, 10'000'000)}, Policy::Rm), 4'000);
 }
 
 // EDF, C = 2, 3 and T = D = 6, 9 ms: the shortest interval is 6 with one job of the first behind one of the second:
 // 5 s <= 6, so s = 1.2; utilisation alone would allow 1.5.
 TEST(WcetGrowth, CountsBlocking) {
   const std::vector tasks{oracle::implicit(2'000'000, 6'000'000), oracle::implicit(3'000'000, 9'000'000)};
-  EXPECT_EQ(wcet_growth(tasks, Policy::Edf), 1'200'000);
+  EXPECT_EQ(wcet_growth(tasks, Policy::Edf), 12'000);
 }
 
 TEST(WcetGrowth, HasNoLimitWithoutWork) {
@@ -144,7 +152,7 @@ TEST(WcetGrowth, HasNoLimitWithoutWork) {
   EXPECT_EQ(wcet_growth(std::vector{oracle::implicit(kLargest, 1)}, Policy::Edf), 0);
 }
 
-// Exactly what holds grows by a million or more.
+// Exactly what holds grows by a factor of one or more.
 TEST(WcetGrowth, IsAtLeastOneForWhatIsSchedulable) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     oracle::Dice dice(seed);
@@ -163,7 +171,7 @@ TEST(WcetGrowth, IsAtLeastOneForWhatIsSchedulable) {
       const bool schedulable = AdmissionController(planners().front()).decide(set).answer == Answer::Schedulable;
       const auto growth = wcet_growth(tasks, policy);
       ASSERT_TRUE(growth.has_value());
-      EXPECT_EQ(*growth >= 1'000'000, schedulable) << seed;
+      EXPECT_EQ(*growth >= kGrowthOne, schedulable) << seed;
     }
   }
 }
