@@ -14,10 +14,10 @@ namespace {
 constexpr std::int64_t kSteps = 64;
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
-/// The largest power of ten of which a value has 10,000: how finely it is looked for; at least 1.
-std::int64_t round_unit(std::int64_t value) {
+/// The largest power of ten of which a value has so many: how finely it is looked for; at least 1.
+std::int64_t round_unit(std::int64_t value, std::int64_t fineness = 10'000) {
   std::int64_t unit = 1;
-  while (unit <= value / 100'000) unit *= 10;
+  while (unit <= value / fineness / 10) unit *= 10;
   return unit;
 }
 
@@ -153,8 +153,9 @@ TaskSet grown(std::span<const TaskTiming> timings, Policy policy, std::int64_t g
 
 }  // namespace
 
-Boundary find_boundary(const std::function<bool(std::int64_t)>& holds, Boundary between) {
-  const std::int64_t unit = round_unit(std::min(between.holding, between.failing));
+Boundary find_boundary(const std::function<bool(std::int64_t)>& holds, Boundary between,
+                       std::int64_t fineness) {
+  const std::int64_t unit = round_unit(std::min(between.holding, between.failing), fineness);
   for (;;) {
     const auto [low, high] = std::minmax(between.holding, between.failing);
     std::int64_t middle = low + (high - low) / 2;

@@ -17,11 +17,12 @@ struct Boundary {
   std::int64_t failing = 0;
 };
 
-/// Two neighbours of that kind between two such values: at most a 10,000th apart, or next to each other where that is
-/// less than 10; found by halving, at round numbers.
-/// @param holds    whether a value holds; the same answer whenever it is asked.
-/// @param between  both >= 0, in either order.
-[[nodiscard]] Boundary find_boundary(const std::function<bool(std::int64_t)>& holds, Boundary between);
+/// Two neighbours of that kind between two such values, at round numbers; found by halving.
+/// @param holds     whether a value holds; the same answer whenever it is asked.
+/// @param between   both >= 0, in either order.
+/// @param fineness  the neighbours are at most this part of themselves apart, or next to each other; a power of ten.
+[[nodiscard]] Boundary find_boundary(const std::function<bool(std::int64_t)>& holds, Boundary between,
+                                     std::int64_t fineness = 10'000);
 
 /// Where to look for it.
 struct CapacityQuestion {

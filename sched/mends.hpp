@@ -25,11 +25,13 @@ inline constexpr std::size_t kMostMends = 5;
 inline constexpr std::size_t kMostTasksToMend = 2000;
 
 /// The smallest single changes that make a refused set schedulable: of one parameter, one transfer's size, one period,
-/// deadline or declared Wcet, or the machine's chunk or margins.
+/// deadline or declared Wcet, or the machine's staging chunk or margins.
 ///
 /// Found by search: every quantity is tried with changes of 1/128, 1/64, ... of it, in both directions where both may
-/// help, to 1/100 or 100 times of it; where a change helps, the smallest that does is looked for by halving. Each mend was
-/// decided by the controller itself and holds; a unit less does not.
+/// help, down to 1/100 and up to 100 times of it; where one helps, the smallest that does is found by halving, to a 1000th
+/// of the quantity. Each mend was decided by the controller itself and holds; a 1000th less does not. The number of questions
+/// is bounded, so in large sets what promises most goes first: quantities of the tasks that the refusal names, of tasks that
+/// use much, and only such that help at all when they are changed as far as can be.
 ///
 /// @param refused  what the controller says of the file as it is.
 /// @return  no mends where the set is schedulable already, or where no single change makes it so.

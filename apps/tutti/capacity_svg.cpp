@@ -10,7 +10,7 @@ namespace tutti {
 namespace {
 
 constexpr double kWidth = 760, kHeight = 480;
-constexpr double kLeft = 70, kRight = 20, kTop = 78, kBottom = 56;
+constexpr double kLeft = 70, kRight = 20, kTop = 52, kBottom = 56;
 constexpr double kMostLoad = 1.25;  // shares above it are not drawn
 
 constexpr std::array kColours{"#1b6ca8", "#c8553d", "#2e8b57", "#8a5fbf", "#7a7a7a"};
@@ -77,7 +77,7 @@ class Drawing {
     body_ = fmt::format("<svg xmlns='http://www.w3.org/2000/svg' width='{0}' height='{1}' viewBox='0 0 {0} {1}' "
                         "font-family='sans-serif' font-size='12'>\n<rect width='{0}' height='{1}' fill='white'/>\n",
                         kWidth, kHeight);
-    words(kLeft, 22, "start", fmt::format("What is left over {}", xml(name_of(answer_->quantity))), "font-size='15'");
+    words(kLeft, 22, "start", fmt::format("How far {} can go, non-preemptive {}", xml(name_of(answer_->quantity)), to_string(answer_->policy)), "font-size='15'");
     line(kLeft, y(0), kWidth - kRight, y(0), "stroke='black'");
     line(kLeft, y(0), kLeft, kTop, "stroke='black'");
   }
@@ -126,17 +126,20 @@ class Drawing {
     body_ += fmt::format("<circle cx='{:.1f}' cy='{:.1f}' r='4' fill='{}'/>\n", at, y(1), colour(index));
   }
 
+  /// In the corner where no curve is: they rise with what should be large, and fall with what should be small.
   void legend() {
     words(kLeft, 40, "start",
-          "solid: worst-case times as a share of those at which a deadline could first be missed; dashed: utilisation; dot: the last value that holds",
+          "solid: worst-case times as a share of the longest with which every deadline is met; dashed: utilisation; dot: "
+          "the last value that holds",
           "font-size='10' fill='#444'");
-    const double width = (kWidth - kLeft - kRight) / static_cast<double>(answer_->rows.size());
+    const double at = answer_->wanted == Extreme::Largest ? kLeft + 14 : kWidth - kRight - 230;
     for (std::size_t row = 0; row < answer_->rows.size(); ++row) {
-      const double at = kLeft + width * static_cast<double>(row);
-      line(at, 58, at + 18, 58, fmt::format("stroke='{}' stroke-width='3'", colour(row)));
-      const auto& found = answer_->rows[row];
-      const std::string value = found.capacity.value ? fmt::format("{:.5g} {}", static_cast<double>(*found.capacity.value) / unit_.size, unit_.name) : "none";
-      words(at + 22, 62, "start", fmt::format("{}: {}", found.planner->name, value), "font-size='10.5'");
+      const double height = kTop + 18 + 17 * static_cast<double>(row);
+      line(at, height - 4, at + 20, height - 4, fmt::format("stroke='{}' stroke-width='3'", colour(row)));
+      const auto& found = answer_->rows[row].capacity;
+      words(at + 26, height, "start",
+            fmt::format("{}: {}", answer_->rows[row].planner->name,
+                        found.value ? value_text(answer_->quantity.kind, *found.value) : "none"));
     }
   }
 
