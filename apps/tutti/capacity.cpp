@@ -187,7 +187,8 @@ Expected<CapacityAnswer> search(const CapacityCommand& command) {
 }
 
 int capacity(const CapacityCommand& command) {
-  if (command.parameter.empty() == (command.task.empty() || command.of.empty()))
+  const bool of_task = !command.task.empty() && !command.of.empty();
+  if (command.parameter.empty() ? !of_task : !(command.task.empty() && command.of.empty()))
     return report_error({ErrorCode::InvalidInput, "give either --parameter NAME, or --task NAME with --of period|deadline|wcet", {}});
   if (!command.svg.empty())
     if (const auto error = check_writable(command.svg)) return report_error(*error);
