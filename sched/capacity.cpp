@@ -76,7 +76,8 @@ class CapacityFinder {
   }
 
   /// Both ends and what lies evenly between them, ascending; each in between a multiple of `unit`.
-  [[nodiscard]] static std::vector<std::int64_t> steps_between(std::int64_t low, std::int64_t high, std::int64_t unit = 1) {
+  [[nodiscard]] static std::vector<std::int64_t> steps_between(std::int64_t low, std::int64_t high,
+                                                               std::int64_t unit = 1) {
     std::vector<std::int64_t> values{low};
     for (std::int64_t step = 1; step < kSteps; ++step) {
       const std::int64_t value = low + static_cast<std::int64_t>(Wide{high - low} * step / kSteps);
@@ -97,7 +98,8 @@ class CapacityFinder {
     }
     if (!last) return std::nullopt;
     if (*last + 1 == values.size()) return values.back();
-    values = steps_between(values[*last], values[*last + 1], round_unit(std::min(std::abs(values[*last]), std::abs(values[*last + 1]))));
+    values = steps_between(values[*last], values[*last + 1],
+                           round_unit(std::min(std::abs(values[*last]), std::abs(values[*last + 1]))));
     last = last_that_holds(values);
     TUTTI_EXPECTS(last.has_value(), "a value holds again when it is asked again");
     const Boundary found = find_boundary([&](std::int64_t value) { return holds(sign_ * value); },
@@ -137,24 +139,18 @@ class CapacityFinder {
 };
 
 /// The set after all times have grown; what is longer than any time stays so.
-TaskSet grown(std::span<const TaskTiming> timings, Policy policy, std::int64_t growth) {
-  TaskSet set{std::nullopt, policy, {}};
-  for (const TaskTiming& timing : timings) {
-    const Wide wcet = (Wide{timing.wcet.count()} * growth + kGrowthOne - 1) / kGrowthOne;
-    Task task;
-    task.period = timing.period;
-    task.deadline = timing.deadline;
-    task.jitter = timing.jitter;
-    task.declared_wcet = Duration{static_cast<std::int64_t>(std::min<Wide>(wcet, kLargest))};
-    set.tasks.push_back(std::move(task));
+TaskSet grown(const TaskSet& set, std::span<const TaskTiming> timings, std::int64_t growth) {
+  TaskSet result{std::nullopt, set.policy, set.tasks};
+  for (std::size_t i = 0; i < timings.size(); ++i) {
+    const Wide wcet = (Wide{timings[i].wcet.count()} * growth + kGrowthOne - 1) / kGrowthOne;
+    result.tasks[i].declared_wcet = Duration{static_cast<std::int64_t>(std::min<Wide>(wcet, kLargest))};
   }
-  return set;
+  return result;
 }
 
 }  // namespace
 
-Boundary find_boundary(const std::function<bool(std::int64_t)>& holds, Boundary between,
-                       std::int64_t fineness) {
+Boundary find_boundary(const std::function<bool(std::int64_t)>& holds, Boundary between, std::int64_t fineness) {
   const std::int64_t unit = round_unit(std::min(between.holding, between.failing), fineness);
   for (;;) {
     const auto [low, high] = std::minmax(between.holding, between.failing);
@@ -169,14 +165,18 @@ Boundary find_boundary(const std::function<bool(std::int64_t)>& holds, Boundary 
 }
 
 Capacity find_capacity(const std::function<bool(std::int64_t)>& holds, const CapacityQuestion& question) {
-  TUTTI_EXPECTS(question.least >= 0 && question.least <= question.most, "a range goes from its least value to its most");
+  TUTTI_EXPECTS(question.least >= 0 && question.least <= question.most,
+                "a range goes from its least value to its most");
   return CapacityFinder(holds, question).find();
 }
 
-std::optional<std::int64_t> wcet_growth(std::span<const TaskTiming> timings, Policy policy) {
+std::optional<std::int64_t> wcet_growth(const TaskSet& set, std::span<const TaskTiming> timings) {
+  TUTTI_EXPECTS(set.tasks.size() == timings.size(), "each task has its timing");
+  TaskSet plain{std::nullopt, set.policy, set.tasks};
+  for (Task& task : plain.tasks) task.steps.clear();  // they would be copied with every question
   constexpr std::int64_t kMost = 1'000'000 * kGrowthOne;
   const auto holds = [&](std::int64_t growth) {
-    const AdmissionVerdict verdict = AdmissionController(planners().front()).decide(grown(timings, policy, growth));
+    const AdmissionVerdict verdict = AdmissionController(planners().front()).decide(grown(plain, timings, growth));
     return verdict.answer == Answer::Schedulable;
   };
   std::int64_t low = 0;

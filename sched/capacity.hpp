@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sched/analysis.hpp"
+#include "sched/task.hpp"
 
 namespace tutti {
 
@@ -52,11 +53,11 @@ struct Capacity {
 ///
 /// What holds need not hold for every more modest value: bandwidth sharing, blocking and priorities are not monotone.
 /// So the answer is right in this sense: `value` was tried and holds, `beyond` was tried and does not and is at most a
-/// 10,000th of it away (the next whole number, below 100,000), and none of these beyond it holds: the ends of the range, all
-/// doublings and halvings of `start` in it, eight steps in each of the three nearest, 64 in the one in which the answer
-/// lies. On the other side (up to 4 times `start` or the answer, where the smallest is wanted) the same values and 64 more
-/// are tried, and those that fail are told as holes. Where holding is monotone, no value of the range beyond `beyond`
-/// holds.
+/// 10,000th of it away (the next whole number, below 100,000), and none of these beyond it holds: the ends of the
+/// range, all doublings and halvings of `start` in it, eight steps in each of the three nearest, 64 in the one in which
+/// the answer lies. On the other side (up to 4 times `start` or the answer, where the smallest is wanted) the same
+/// values and 64 more are tried, and those that fail are told as holes. Where holding is monotone, no value of the
+/// range beyond `beyond` holds.
 ///
 /// @param holds  whether a value holds; the same answer whenever it is asked.
 [[nodiscard]] Capacity find_capacity(const std::function<bool(std::int64_t)>& holds, const CapacityQuestion& question);
@@ -67,9 +68,11 @@ inline constexpr std::int64_t kGrowthOne = 10'000;
 /// The largest factor by which all worst-case times could grow at once and every deadline still be proven, in
 /// ten-thousandths, rounded down: below one they would have to shrink. What it leaves is the margin of a set.
 ///
-/// Every test holds for smaller worst-case times where it holds for larger ones, so halving finds it.
+/// The tests for sporadic arrivals hold for smaller worst-case times where they hold for larger ones, so halving finds
+/// it.
 ///
+/// @param timings  [n] of the tasks, as the controller found them
 /// @return  nothing where no time grows beyond all measure: above a factor of a million, or where no task takes time.
-[[nodiscard]] std::optional<std::int64_t> wcet_growth(std::span<const TaskTiming> timings, Policy policy);
+[[nodiscard]] std::optional<std::int64_t> wcet_growth(const TaskSet& set, std::span<const TaskTiming> timings);
 
 }  // namespace tutti

@@ -15,8 +15,9 @@ namespace tutti {
 namespace {
 
 /// Relative changes, smallest first; from 1 on only upwards.
-constexpr std::array kChanges{1.0 / 128, 1.0 / 64, 1.0 / 32, 1.0 / 16, 1.0 / 8, 1.0 / 4, 1.0 / 2, 3.0 / 4, 7.0 / 8, 31.0 / 32, 0.99,
-                              1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 99.0};
+constexpr std::array kChanges{1.0 / 128, 1.0 / 64, 1.0 / 32,  1.0 / 16, 1.0 / 8, 1.0 / 4, 1.0 / 2,
+                              3.0 / 4,   7.0 / 8,  31.0 / 32, 0.99,     1.0,     2.0,     4.0,
+                              8.0,       16.0,     32.0,      64.0,     99.0};
 
 /// What all questions together may cost; a batch takes so many times as long as a task without.
 constexpr std::int64_t kBudget = 500'000;
@@ -36,8 +37,8 @@ constexpr double kNamed = 1e12;
 /// One quantity in one direction.
 struct Way {
   const Quantity* quantity;
-  int direction;            ///< -1, +1
-  std::int64_t failed;      ///< the last value that was tried
+  int direction;        ///< -1, +1
+  std::int64_t failed;  ///< the last value that was tried
   bool open = true;
 };
 
@@ -51,7 +52,9 @@ std::optional<std::int64_t> value_after(const Way& way, double change) {
   if (way.direction < 0 && change >= 1) return std::nullopt;
   const long double step = std::ceil(static_cast<long double>(quantity.value) * static_cast<long double>(change));
   const long double value = static_cast<long double>(quantity.value) + way.direction * step;
-  if (value < static_cast<long double>(least_value(quantity.kind)) || value > 0x1p62L || value > static_cast<long double>(most_value(quantity.kind))) return std::nullopt;
+  if (value < static_cast<long double>(least_value(quantity.kind)) || value > 0x1p62L ||
+      value > static_cast<long double>(most_value(quantity.kind)))
+    return std::nullopt;
   return static_cast<std::int64_t>(value);
 }
 
@@ -117,7 +120,8 @@ class MendFinder {
     }
   }
 
-  /// Between the last value that fails and one that holds; given up where even the fifth best known is a smaller change.
+  /// Between the last value that fails and one that holds; given up where even the fifth best known is a smaller
+  /// change.
   void look_closely(const Way& way, std::int64_t holding) {
     const Quantity& quantity = *way.quantity;
     if (found_.mends.size() >= kMostMends) {

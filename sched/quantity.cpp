@@ -38,7 +38,8 @@ void add_machine(std::vector<Quantity>& list, const TaskSet& set) {
   if (has_staged_copy(set) && set.machine->staging_chunk().count > 0)
     list.push_back({QuantityKind::Chunk, "", "", set.machine->staging_chunk().count, {}});
   if (margin.relative > 0)
-    list.push_back({QuantityKind::RelativeMargin, "", "", std::llround(std::ceil(margin.relative * kMillion - 1e-6)), {}});
+    list.push_back(
+        {QuantityKind::RelativeMargin, "", "", std::llround(std::ceil(margin.relative * kMillion - 1e-6)), {}});
   if (margin.absolute > Duration{0})
     list.push_back({QuantityKind::AbsoluteMargin, "", "", margin.absolute.count(), {}});
 }

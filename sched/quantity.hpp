@@ -31,10 +31,10 @@ enum class QuantityUnit : std::uint8_t { Bytes, Nanoseconds, Millionths };
 /// One number that a user can change: searches ask what would be with another one.
 struct Quantity {
   QuantityKind kind = QuantityKind::Parameter;
-  std::string task = {};    ///< of a size, period, deadline or wcet
-  std::string name = {};    ///< of a parameter; of a size's stream
-  std::int64_t value = 0;   ///< bytes, ns or millionths; >= 0
-  Place place = {};         ///< of the task or stream; none for a parameter and the machine's
+  std::string task = {};   ///< of a size, period, deadline or wcet
+  std::string name = {};   ///< of a parameter; of a size's stream
+  std::int64_t value = 0;  ///< bytes, ns or millionths; >= 0
+  Place place = {};        ///< of the task or stream; none for a parameter and the machine's
 
   friend bool operator==(const Quantity&, const Quantity&) = default;
 };

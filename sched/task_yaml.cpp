@@ -116,7 +116,8 @@ Fields fields_of(const Node& document) {
 void write_key(Node& node, const TaskFileChange::Key& key) {
   for (Node& item : node.items) write_key(item, key);
   if (node.kind != Node::Kind::Map || node.place != key.map) return;
-  const auto known = std::find_if(node.keys.begin(), node.keys.end(), [&](const auto& k) { return k.first == key.name; });
+  const auto known =
+      std::find_if(node.keys.begin(), node.keys.end(), [&](const auto& k) { return k.first == key.name; });
   Node value{Node::Kind::Scalar, key.map, key.text, {}, {}};
   if (known == node.keys.end()) {
     node.keys.emplace_back(key.name, key.map);

@@ -51,8 +51,8 @@ Expected<Wanted> find_wanted(const std::string& of) {
     if (to_string(wanted.kind) == of) return wanted;
     words.push_back(to_string(wanted.kind));
   }
-  return invalid_input(fmt::format("--of: a task has no '{}';{}", of,
-                                   or_else(suggestion(of, words), "give period, deadline or wcet")));
+  return invalid_input(
+      fmt::format("--of: a task has no '{}';{}", of, or_else(suggestion(of, words), "give period, deadline or wcet")));
 }
 
 Expected<Quantity> find_of_task(const TaskFile& file, const CapacityCommand& command, QuantityKind kind) {
@@ -64,8 +64,10 @@ Expected<Quantity> find_of_task(const TaskFile& file, const CapacityCommand& com
   }
   for (const Quantity& quantity : quantities(file))
     if (quantity.kind == kind && quantity.task == command.task) return quantity;
-  return invalid_input(fmt::format("--of: task '{}' declares no wcet, its job says what it takes; search for a "
-                                   "--parameter of its sizes", command.task));
+  return invalid_input(
+      fmt::format("--of: task '{}' declares no wcet, its job says what it takes; search for a "
+                  "--parameter of its sizes",
+                  command.task));
 }
 
 Expected<std::vector<const Planner*>> chosen_planners(const FileOptions& options) {
@@ -85,7 +87,7 @@ std::optional<CapacityPoint> point_at(const TaskFile& file, const Quantity& quan
   const auto set = with_value(file, quantity, value);
   if (!set) return std::nullopt;
   const AdmissionVerdict verdict = decide(planner, *set);
-  return CapacityPoint{value, verdict.answer, verdict.utilization, wcet_growth(verdict.timings, set->policy)};
+  return CapacityPoint{value, verdict.answer, verdict.utilization, wcet_growth(*set, verdict.timings)};
 }
 
 CapacityRow find_row(const TaskFile& file, const CapacityAnswer& answer, const Planner& planner) {
@@ -96,8 +98,8 @@ CapacityRow find_row(const TaskFile& file, const CapacityAnswer& answer, const P
   };
   CapacityRow row;
   row.planner = &planner;
-  row.capacity = find_capacity(
-      holds, {answer.wanted, quantity.value, least_value(quantity.kind), most_value(quantity.kind)});
+  row.capacity =
+      find_capacity(holds, {answer.wanted, quantity.value, least_value(quantity.kind), most_value(quantity.kind)});
   if (row.capacity.value) row.there = point_at(file, quantity, planner, *row.capacity.value);
   return row;
 }
@@ -131,20 +133,25 @@ std::optional<Error> nothing_found(const TaskFile& file, const CapacityAnswer& a
   const Quantity& quantity = answer.quantity;
   const auto text = [&](std::int64_t value) { return value_text(quantity.kind, value); };
   const auto refused = [&](std::string sentence) { return Error{ErrorCode::InvalidInput, std::move(sentence), {}}; };
-  const bool nowhere = std::ranges::none_of(answer.rows, [](const CapacityRow& row) { return row.capacity.value.has_value(); });
+  const bool nowhere =
+      std::ranges::none_of(answer.rows, [](const CapacityRow& row) { return row.capacity.value.has_value(); });
   if (nowhere) {
     const std::int64_t mild = answer.wanted == Extreme::Largest ? least_value(quantity.kind) : quantity.value;
     const auto set = with_value(file, quantity, mild);
-    const std::vector<std::string> reasons = set ? decide(*answer.rows.front().planner, *set).reasons : std::vector<std::string>{};
-    return refused(fmt::format("with no value of {} that was tried is every deadline guaranteed{}; change something else first, 'tutti check' says what",
-                               name_of(quantity), reasons.empty() ? "" : fmt::format(" (at {}: {})", text(mild), reasons.front())));
+    const std::vector<std::string> reasons =
+        set ? decide(*answer.rows.front().planner, *set).reasons : std::vector<std::string>{};
+    return refused(fmt::format(
+        "with no value of {} that was tried is every deadline guaranteed{}; change something else first, 'tutti check' "
+        "says what",
+        name_of(quantity), reasons.empty() ? "" : fmt::format(" (at {}: {})", text(mild), reasons.front())));
   }
   for (const CapacityRow& row : answer.rows) {
     const Capacity& found = row.capacity;
     if (!found.value || (found.beyond && with_value(file, quantity, *found.beyond))) return std::nullopt;
   }
   const std::int64_t limit = *answer.rows.front().capacity.value;
-  return refused(fmt::format("every {} up to the limit of {} is schedulable; there is nothing to search for", name_of(quantity), text(limit)));
+  return refused(fmt::format("every {} up to the limit of {} is schedulable; there is nothing to search for",
+                             name_of(quantity), text(limit)));
 }
 
 /// A search for what nothing depends on would find a limit that is none.
@@ -154,7 +161,8 @@ std::optional<Error> without_effect(const TaskFile& file, const Quantity& quanti
   const auto large = with_value(file, quantity, std::max<std::int64_t>(quantity.value, 1'000'000'000));
   if (!small || !large || *small != *large) return std::nullopt;
   return Error{ErrorCode::InvalidInput,
-               fmt::format("--parameter: no size depends on '{0}'; write one like '40% of {0}'", quantity.name), {}};
+               fmt::format("--parameter: no size depends on '{0}'; write one like '40% of {0}'", quantity.name),
+               {}};
 }
 
 Expected<CapacityAnswer> search(const CapacityCommand& command) {
@@ -189,7 +197,8 @@ Expected<CapacityAnswer> search(const CapacityCommand& command) {
 int capacity(const CapacityCommand& command) {
   const bool of_task = !command.task.empty() && !command.of.empty();
   if (command.parameter.empty() ? !of_task : !(command.task.empty() && command.of.empty()))
-    return report_error({ErrorCode::InvalidInput, "give either --parameter NAME, or --task NAME with --of period|deadline|wcet", {}});
+    return report_error(
+        {ErrorCode::InvalidInput, "give either --parameter NAME, or --task NAME with --of period|deadline|wcet", {}});
   if (!command.svg.empty())
     if (const auto error = check_writable(command.svg)) return report_error(*error);
   const auto answer = search(command);
@@ -207,7 +216,8 @@ int capacity(const CapacityCommand& command) {
 }  // namespace
 
 void add_capacity(CLI::App& parser, int& exit_code) {
-  CLI::App* command = parser.add_subcommand("capacity", "how far a size, period or deadline can go with every deadline guaranteed");
+  CLI::App* command =
+      parser.add_subcommand("capacity", "how far a size, period or deadline can go with every deadline guaranteed");
   command->footer("Example:\n  tutti capacity configs/tasks/wafer-inspection.yaml --parameter image --svg image.svg");
   auto options = std::make_shared<CapacityCommand>();
   options->file.add_file(*command, "task set");

@@ -63,8 +63,12 @@ class Drawing {
   }
 
  private:
-  [[nodiscard]] double x(double value) const { return kLeft + (value - low_) / (high_ - low_) * (kWidth - kLeft - kRight); }
-  [[nodiscard]] static double y(double share) { return kHeight - kBottom - share / kMostLoad * (kHeight - kTop - kBottom); }
+  [[nodiscard]] double x(double value) const {
+    return kLeft + (value - low_) / (high_ - low_) * (kWidth - kLeft - kRight);
+  }
+  [[nodiscard]] static double y(double share) {
+    return kHeight - kBottom - share / kMostLoad * (kHeight - kTop - kBottom);
+  }
 
   void line(double x1, double y1, double x2, double y2, std::string_view style) {
     body_ += fmt::format("<line x1='{:.1f}' y1='{:.1f}' x2='{:.1f}' y2='{:.1f}' {}/>\n", x1, y1, x2, y2, style);
@@ -74,28 +78,36 @@ class Drawing {
   }
 
   void frame() {
-    body_ = fmt::format("<svg xmlns='http://www.w3.org/2000/svg' width='{0}' height='{1}' viewBox='0 0 {0} {1}' "
-                        "font-family='sans-serif' font-size='12'>\n<rect width='{0}' height='{1}' fill='white'/>\n",
-                        kWidth, kHeight);
-    words(kLeft, 22, "start", fmt::format("How far {} can go, non-preemptive {}", xml(name_of(answer_->quantity)), to_string(answer_->policy)), "font-size='15'");
+    body_ = fmt::format(
+        "<svg xmlns='http://www.w3.org/2000/svg' width='{0}' height='{1}' viewBox='0 0 {0} {1}' "
+        "font-family='sans-serif' font-size='12'>\n<rect width='{0}' height='{1}' fill='white'/>\n",
+        kWidth, kHeight);
+    words(kLeft, 22, "start",
+          fmt::format("How far {}{} can go, non-preemptive {}", answer_->quantity.task.empty() ? "" : "the ",
+                      xml(name_of(answer_->quantity)), to_string(answer_->policy)),
+          "font-size='15'");
     line(kLeft, y(0), kWidth - kRight, y(0), "stroke='black'");
     line(kLeft, y(0), kLeft, kTop, "stroke='black'");
   }
 
   void axes() {
     const double distance = tick_distance((high_ - low_) / unit_.size, 8);
-    for (double tick = std::ceil(low_ / unit_.size / distance) * distance; tick * unit_.size <= high_ * 1.0001; tick += distance) {
+    for (double tick = std::ceil(low_ / unit_.size / distance) * distance; tick * unit_.size <= high_ * 1.0001;
+         tick += distance) {
       const double at = x(tick * unit_.size);
       line(at, y(0), at, y(0) + 5, "stroke='black'");
       words(at, y(0) + 19, "middle", fmt::format("{:.6g}", tick));
     }
     for (int percent = 0; percent <= 125; percent += 25) {
       const double at = y(percent / 100.0);
-      line(kLeft, at, kWidth - kRight, at, percent == 100 ? "stroke='black' stroke-dasharray='2 3'" : "stroke='#e3e3e3'");
+      line(kLeft, at, kWidth - kRight, at,
+           percent == 100 ? "stroke='black' stroke-dasharray='2 3'" : "stroke='#e3e3e3'");
       words(kLeft - 8, at + 4, "end", fmt::format("{} %", percent));
     }
-    words((kLeft + kWidth - kRight) / 2, kHeight - 14, "middle", fmt::format("{} in {}", xml(name_of(answer_->quantity)), unit_.name));
-    words(0, 0, "middle", "share of what is possible", fmt::format("transform='translate(18 {:.1f}) rotate(-90)'", (kTop + y(0)) / 2));
+    words((kLeft + kWidth - kRight) / 2, kHeight - 14, "middle",
+          fmt::format("{} in {}", xml(name_of(answer_->quantity)), unit_.name));
+    words(0, 0, "middle", "share of what is possible",
+          fmt::format("transform='translate(18 {:.1f}) rotate(-90)'", (kTop + y(0)) / 2));
   }
 
   /// A line through those points that have a share, broken where one has none.
@@ -106,7 +118,8 @@ class Drawing {
     for (const CapacityPoint& point : row.curve) {
       const double height = share(point);
       const bool inside = height >= 0 && height <= kMostLoad;
-      if (inside) path += fmt::format("{}{:.1f} {:.1f} ", drawn ? "L" : "M", x(static_cast<double>(point.value)), y(height));
+      if (inside)
+        path += fmt::format("{}{:.1f} {:.1f} ", drawn ? "L" : "M", x(static_cast<double>(point.value)), y(height));
       drawn = inside;
     }
     if (!path.empty()) body_ += fmt::format("<path d='{}' fill='none' {}/>\n", path, style);
@@ -119,7 +132,8 @@ class Drawing {
       if (!point.growth) return 0.0;
       return *point.growth == 0 ? -1.0 : static_cast<double>(kGrowthOne) / static_cast<double>(*point.growth);
     });
-    curve(row, stroke + " stroke-opacity='0.6' stroke-dasharray='5 4'", [](const CapacityPoint& point) { return point.utilization; });
+    curve(row, stroke + " stroke-opacity='0.6' stroke-dasharray='5 4'",
+          [](const CapacityPoint& point) { return point.utilization; });
     if (!row.capacity.value) return;
     const double at = x(static_cast<double>(*row.capacity.value));
     line(at, y(0), at, y(1), fmt::format("stroke='{}' stroke-dasharray='1 3'", colour(index)));
@@ -128,10 +142,11 @@ class Drawing {
 
   /// In the corner where no curve is: they rise with what should be large, and fall with what should be small.
   void legend() {
-    words(kLeft, 40, "start",
-          "solid: worst-case times as a share of the longest with which every deadline is met; dashed: utilisation; dot: "
-          "the last value that holds",
-          "font-size='10' fill='#444'");
+    words(
+        kLeft, 40, "start",
+        "solid: worst-case times as a share of the longest with which every deadline is met; dashed: utilisation; dot: "
+        "the last value that holds",
+        "font-size='10' fill='#444'");
     const double at = answer_->wanted == Extreme::Largest ? kLeft + 14 : kWidth - kRight - 230;
     for (std::size_t row = 0; row < answer_->rows.size(); ++row) {
       const double height = kTop + 18 + 17 * static_cast<double>(row);

@@ -52,7 +52,9 @@ std::string mends_text(const Mends& mends) {
                         value_text(kind, mend.to), value_text(kind, mend.quantity.value), 100 * mend.relative);
   }
   if (!mends.left_out.empty()) return text + fmt::format("note: {}\n", mends.left_out);
-  return mends.mends.empty() ? "no single change of a size, period, deadline, wcet or margin was found that makes it hold\n" : text;
+  return mends.mends.empty()
+             ? "no single change of a size, period, deadline, wcet or margin was found that makes it hold\n"
+             : text;
 }
 
 }  // namespace tutti

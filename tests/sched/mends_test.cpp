@@ -58,8 +58,9 @@ TEST(Mends, RaiseADeadlineThatNoJobCanMeet) {
 // EDF: b (5 ns) may just have started when a (2 ns, due after 6) arrives: 7 in 6. One more ns for a (+16.7 %), one less
 // of b (-20 %) or of a (-50 %).
 TEST(Mends, CountTheBlocker) {
-  EXPECT_EQ(mends("tasks: [{name: a, period: 20 ns, deadline: 6 ns, wcet: 2 ns}, {name: b, period: 20 ns, wcet: 5 ns}]"),
-            (Words{"deadline a: 6 ns -> 7 ns", "wcet b: 5 ns -> 4 ns", "wcet a: 2 ns -> 1 ns"}));
+  EXPECT_EQ(
+      mends("tasks: [{name: a, period: 20 ns, deadline: 6 ns, wcet: 2 ns}, {name: b, period: 20 ns, wcet: 5 ns}]"),
+      (Words{"deadline a: 6 ns -> 7 ns", "wcet b: 5 ns -> 4 ns", "wcet a: 2 ns -> 1 ns"}));
 }
 
 // Whatever becomes of one, the other asks for three times the time that there is.
@@ -68,32 +69,42 @@ TEST(Mends, AreNoneWhereTwoTasksAreTooMuch) {
 }
 
 std::string machine(const std::string& gpu = "kind: gpu", const std::string& rest = "") {
-  return test::machine_file("  vertices: {mem0: {kind: memory}, gpu0: {" + gpu + "}}\n  links: [{from: mem0, to: gpu0, bandwidth: 1 GB/s, back: 1 GB/s}]\n" + rest);
+  return test::machine_file("  vertices: {mem0: {kind: memory}, gpu0: {" + gpu +
+                            "}}\n  links: [{from: mem0, to: gpu0, bandwidth: 1 GB/s, back: 1 GB/s}]\n" + rest);
 }
 
 // 20 MB at 1 byte/ns are 20 ms every 10: half the image, half the transfer, or twice the period.
 TEST(Mends, ShrinkSizes) {
-  EXPECT_EQ(mends("machine: m.yaml\nparameters: {image: 20 MB}\ntasks: [{name: a, period: 10 ms, job: [{batch: [{name: x, from: mem0, to: gpu0, size: image}]}]}]", machine()),
+  EXPECT_EQ(mends("machine: m.yaml\nparameters: {image: 20 MB}\ntasks: [{name: a, period: 10 ms, job: [{batch: [{name: "
+                  "x, from: mem0, to: gpu0, size: image}]}]}]",
+                  machine()),
             (Words{"parameter  image: 20 MB -> 10 MB", "size a x: 20 MB -> 10 MB", "period a: 10 ms -> 20 ms"}));
 }
 
 // 8 MB take 8 ms, with a margin of 100 % 16. Every 10 ms there is room for 5 MB (-37.5 %), or for 8 with 25 % (-75 %);
 // or once in 16 (+60 %).
 TEST(Mends, LowerTheMargin) {
-  EXPECT_EQ(mends("machine: m.yaml\ntasks: [{name: a, period: 10 ms, job: [{batch: [{name: x, from: mem0, to: gpu0, size: 8 MB}]}]}]", machine("kind: gpu", "  margin: {relative: 1}\n")),
+  EXPECT_EQ(mends("machine: m.yaml\ntasks: [{name: a, period: 10 ms, job: [{batch: [{name: x, from: mem0, to: gpu0, "
+                  "size: 8 MB}]}]}]",
+                  machine("kind: gpu", "  margin: {relative: 1}\n")),
             (Words{"size a x: 8 MB -> 5 MB", "period a: 10 ms -> 16 ms", "relative_margin : 1 -> 0.25"}));
 }
 
-// Three sets of 40 kB do not fit into 100. A deadline of two periods (-16.7 %) needs two sets, as does a period of 1.2 ms
+// Three sets of 40 kB do not fit into 100. A deadline of two periods (-16.7 %) needs two sets, as does a period of 1.2
+// ms
 // (+20 %); with three each may have 33,333 B: -33 % for either copy.
 TEST(Mends, MakeTheBuffersFit) {
-  EXPECT_EQ(mends("machine: m.yaml\ntasks: [{name: a, period: 1 ms, deadline: 2.4 ms, job: [{batch: [{name: x, from: mem0, to: gpu0, size: 20 kB}]}, {batch: [{name: y, from: gpu0, to: mem0, size: 20 kB}]}]}]", machine("kind: gpu, memory: 100 kB")),
-            (Words{"deadline a: 2.4 ms -> 2 ms", "period a: 1 ms -> 1.2 ms", "size a x: 20 kB -> 13.33 kB", "size a y: 20 kB -> 13.33 kB"}));
+  EXPECT_EQ(mends("machine: m.yaml\ntasks: [{name: a, period: 1 ms, deadline: 2.4 ms, job: [{batch: [{name: x, from: "
+                  "mem0, to: gpu0, size: 20 kB}]}, {batch: [{name: y, from: gpu0, to: mem0, size: 20 kB}]}]}]",
+                  machine("kind: gpu, memory: 100 kB")),
+            (Words{"deadline a: 2.4 ms -> 2 ms", "period a: 1 ms -> 1.2 ms", "size a x: 20 kB -> 13.33 kB",
+                   "size a y: 20 kB -> 13.33 kB"}));
 }
 
 TEST(Mends, AreNotLookedForAmongThousands) {
   std::string text = "version: 1\ntasks:\n";
-  for (std::size_t i = 0; i <= kMostTasksToMend; ++i) text += fmt::format("- {{name: t{}, period: 1 ms, wcet: 1 ms}}\n", i);
+  for (std::size_t i = 0; i <= kMostTasksToMend; ++i)
+    text += fmt::format("- {{name: t{}, period: 1 ms, wcet: 1 ms}}\n", i);
   const Mends mends = mends_of(test::make_task_file(text));
   EXPECT_TRUE(mends.mends.empty());
   EXPECT_NE(mends.left_out.find("more than 2000 tasks"), std::string::npos);
@@ -114,8 +125,8 @@ std::string yaml_of(const std::vector<TaskTiming>& timings, Policy policy) {
   std::string text = fmt::format("version: 1\npolicy: {}\ntasks:\n", to_string(policy));
   for (std::size_t i = 0; i < timings.size(); ++i) {
     const TaskTiming& t = timings[i];
-    text += fmt::format("- {{name: t{}, period: {} ns, deadline: {} ns, jitter: {} ns, wcet: {} ns}}\n", i, t.period.count(),
-                        t.deadline.count(), t.jitter.count(), t.wcet.count());
+    text += fmt::format("- {{name: t{}, period: {} ns, deadline: {} ns, jitter: {} ns, wcet: {} ns}}\n", i,
+                        t.period.count(), t.deadline.count(), t.jitter.count(), t.wcet.count());
   }
   return text;
 }
@@ -145,8 +156,13 @@ TEST(Mends, HoldOnRandomSets) {
   int mended = 0;
   for (std::uint64_t seed = 1; seed <= 150; ++seed) {
     oracle::Dice dice(seed);
-    const auto timings = oracle::random_timings(
-        dice, {.wcet_min = 1, .wcet_max = 9, .period_min = 5, .period_max = 25, .deadline_min = 4, .deadline_max = 30, .jitter_max = 3});
+    const auto timings = oracle::random_timings(dice, {.wcet_min = 1,
+                                                       .wcet_max = 9,
+                                                       .period_min = 5,
+                                                       .period_max = 25,
+                                                       .deadline_min = 4,
+                                                       .deadline_max = 30,
+                                                       .jitter_max = 3});
     for (const Policy policy : {Policy::Edf, Policy::Rm, Policy::Dm}) {
       const TaskFile file = test::make_task_file(yaml_of(timings, policy));
       const AdmissionVerdict verdict = decide(file.tasks());
@@ -160,7 +176,8 @@ TEST(Mends, HoldOnRandomSets) {
         const std::int64_t less = mend.to + (mend.to < mend.quantity.value ? 1 : -1);
         EXPECT_TRUE(schedulable(file, mend.quantity, mend.to)) << seed;
         EXPECT_FALSE(schedulable(file, mend.quantity, less)) << seed;
-        EXPECT_NEAR(mend.relative * static_cast<double>(mend.quantity.value), static_cast<double>(mend.to - mend.quantity.value), 1e-9);
+        EXPECT_NEAR(mend.relative * static_cast<double>(mend.quantity.value),
+                    static_cast<double>(mend.to - mend.quantity.value), 1e-9);
         EXPECT_GE(std::abs(mend.relative), last);
         last = std::abs(mend.relative);
         ++mended;

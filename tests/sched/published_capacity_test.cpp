@@ -24,12 +24,14 @@ TaskFile wafer_inspection(std::string_view machine) {
   std::size_t part = 0;
   for (const int percent : {40, 10, 10, 40}) {
     const std::string gpu = fmt::format("gpu{}", part++ % gpus);
-    there += fmt::format("      - {{from: mem0, to: {}, size: {}% of image, kernel: {{throughput: 10 GB/s}}}}\n", gpu, percent);
+    there += fmt::format("      - {{from: mem0, to: {}, size: {}% of image, kernel: {{throughput: 10 GB/s}}}}\n", gpu,
+                         percent);
     back += fmt::format("      - {{from: {}, to: mem0, size: {}% of image}}\n", gpu, percent);
   }
-  return test::make_task_file(fmt::format("version: 1\nmachine: {}\npolicy: edf\nparameters: {{image: 100 MB}}\ntasks:\n- name: "
-                                          "inspect\n  period: 25 ms\n  deadline: 60 ms\n  job:\n    - batch:\n{}    - batch:\n{}",
-                                          path, there, back));
+  return test::make_task_file(
+      fmt::format("version: 1\nmachine: {}\npolicy: edf\nparameters: {{image: 100 MB}}\ntasks:\n- name: "
+                  "inspect\n  period: 25 ms\n  deadline: 60 ms\n  job:\n    - batch:\n{}    - batch:\n{}",
+                  path, there, back));
 }
 
 std::int64_t largest_image(const TaskFile& file, std::string_view planner) {
@@ -50,7 +52,6 @@ TEST(PublishedCapacity, TheBatchMethodTakesTheLargestImage) {
     const std::int64_t batches = largest_image(file, "completion_aligned");
     EXPECT_GT(batches, largest_image(file, "bandwidth_allocation")) << machine;
     EXPECT_GT(batches, largest_image(file, "time_division")) << machine;
-    
   }
 }
 

@@ -61,9 +61,11 @@ TEST(Quantities, AreAllNumbersThatCanBeChanged) {
 }
 
 TEST(Quantities, CountTheMachineSWhereItHasThem) {
-  const std::string staged = "version: 1\nmachine: m.yaml\ntasks:\n- {name: a, period: 1 ms, job: [{batch: [{from: "
-                             "gpu0, to: gpu1, size: 1 kB}]}]}\n";
-  const auto file = test::make_task_file(staged, machine("  margin: {relative: 0.05, absolute: 3 us}\n  staging: {chunk: 1 MB}\n"));
+  const std::string staged =
+      "version: 1\nmachine: m.yaml\ntasks:\n- {name: a, period: 1 ms, job: [{batch: [{from: "
+      "gpu0, to: gpu1, size: 1 kB}]}]}\n";
+  const auto file =
+      test::make_task_file(staged, machine("  margin: {relative: 0.05, absolute: 3 us}\n  staging: {chunk: 1 MB}\n"));
   const std::vector<std::string> lines = words(quantities(file));
   EXPECT_EQ((std::vector<std::string>(lines.end() - 3, lines.end())),
             (std::vector<std::string>{"chunk   1 MB", "relative_margin   0.05", "absolute_margin   3 us"}));
@@ -115,7 +117,8 @@ TEST(WithValue, ChangesAnAliasWithWhatItStandsFor) {
   const TaskFile file = test::make_task_file(
       "version: 1\nmachine: m.yaml\ntasks:\n"
       "- {name: a, period: 10 ms, job: [{batch: [&copy {from: mem0, to: gpu0, size: 5 B}]}]}\n"
-      "- {name: b, period: 10 ms, job: [{batch: [*copy]}]}\n", machine());
+      "- {name: b, period: 10 ms, job: [{batch: [*copy]}]}\n",
+      machine());
   const auto changed = with_value(file, find(quantities(file), QuantityKind::Size, "a"), 9);
   ASSERT_TRUE(changed);
   for (const Task& task : changed->tasks) EXPECT_EQ(batches_of(task)[0]->streams()[0].transfer->size, Bytes{9});
@@ -124,7 +127,9 @@ TEST(WithValue, ChangesAnAliasWithWhatItStandsFor) {
 // 1000 % of 2^53 bytes are more than a size may be.
 TEST(WithValue, RefusesWhatTheFileCouldNotSay) {
   const TaskFile file = test::make_task_file(
-      "version: 1\nmachine: m.yaml\nparameters: {image: 1 B}\ntasks:\n- {name: a, period: 10 ms, job: [{batch: [{from: mem0, to: gpu0, size: 1000% of image}]}]}\n", machine());
+      "version: 1\nmachine: m.yaml\nparameters: {image: 1 B}\ntasks:\n- {name: a, period: 10 ms, job: [{batch: [{from: "
+      "mem0, to: gpu0, size: 1000% of image}]}]}\n",
+      machine());
   const auto changed = with_value(file, quantities(file)[0], most_value(QuantityKind::Parameter));
   ASSERT_FALSE(changed);
   EXPECT_NE(changed.error().text().find("absurdly large"), std::string::npos);
@@ -133,8 +138,12 @@ TEST(WithValue, RefusesWhatTheFileCouldNotSay) {
 // What a machine says is read as if its file were written so: 1000 B take 1 us, and twice that with a margin of 1.
 TEST(WithValue, ChangesTheMachine) {
   const TaskFile file = test::make_task_file(
-      "version: 1\nmachine: m.yaml\ntasks:\n- {name: a, period: 10 ms, job: [{batch: [{from: mem0, to: gpu0, size: 1 kB}]}]}\n", machine("  margin: {relative: 0.5, absolute: 7 ns}\n"));
-  const auto wcet = [](const TaskSet& set) { return AdmissionController(planners().front()).decide(set).timings[0].wcet; };
+      "version: 1\nmachine: m.yaml\ntasks:\n- {name: a, period: 10 ms, job: [{batch: [{from: mem0, to: gpu0, size: 1 "
+      "kB}]}]}\n",
+      machine("  margin: {relative: 0.5, absolute: 7 ns}\n"));
+  const auto wcet = [](const TaskSet& set) {
+    return AdmissionController(planners().front()).decide(set).timings[0].wcet;
+  };
   EXPECT_EQ(wcet(file.tasks()), Duration{1507});
   const std::vector<Quantity> list = quantities(file);
   EXPECT_EQ(wcet(*with_value(file, list[list.size() - 2], 1'000'000)), Duration{2007});
