@@ -1,5 +1,6 @@
 #include "sched/task_yaml.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <set>
 
@@ -100,35 +101,120 @@ Task read_task(const Node& node, const Environment& environment) {
   return task;
 }
 
-TaskSet read_task_set(const Node& document, const TaskFileOverrides& overrides) {
-  const Fields fields(document, "a task set", {"version", "machine", "policy", "parameters", "tasks"});
-  TaskSet set;
-  set.machine = read_named_machine(fields.find("machine"), overrides.machine_path);
-  if (set.machine && overrides.no_peer) set.machine = set.machine->without_peer_access();
-  if (const Node* policy = fields.find("policy")) set.policy = read_policy(*policy);
-  const bool file_gives = set.policy == Policy::Given;
-  if (overrides.policy) set.policy = *overrides.policy;
-  const bool given = set.policy == Policy::Given;
+/// The parameters in force.
+Parameters read_all_parameters(const Fields& fields, const Parameters& overrides) {
   Parameters parameters;
-  if (const Node* node = fields.find("parameters")) parameters = read_parameters(*node, overrides.parameters);
-  check_overrides(overrides.parameters, parameters, document.place);
-  const Environment environment{set.machine, parameters, file_gives || given, given};
+  if (const Node* node = fields.find("parameters")) parameters = read_parameters(*node, overrides);
+  check_overrides(overrides, parameters, fields.place());
+  return parameters;
+}
+
+std::vector<Task> read_task_list(const Node& list, const Environment& environment) {
+  std::vector<Task> tasks;
   std::set<std::string> names;
-  for (const Node& node : read_sequence(fields.require("tasks"), "'tasks'")) {
+  for (const Node& node : read_sequence(list, "'tasks'")) {
     Task task = read_task(node, environment);
     if (!names.insert(task.name).second) {
       fail(node.place, fmt::format("there are two tasks '{}'; names are unique", task.name));
     }
-    set.tasks.push_back(std::move(task));
+    tasks.push_back(std::move(task));
   }
+  return tasks;
+}
+
+Fields fields_of(const Node& document) {
+  return {document, "a task set", {"version", "machine", "policy", "preemption", "cut", "parameters", "tasks"}};
+}
+
+Preemption read_preemption(const Node& node) {
+  const std::string& text = read_text(node);
+  if (text == "none") return Preemption::None;
+  if (text == "between_batches") return Preemption::BetweenBatches;
+  fail(node.place, fmt::format("'{:.80}' is no preemption; write none or between_batches", text));
+}
+
+Bytes read_cut(const Node& node, Preemption preemption) {
+  if (preemption == Preemption::None)
+    fail(node.place, "'cut' is for 'preemption: between_batches'; write that or leave it out");
+  const Bytes most = read_bytes(node);
+  if (most == Bytes{0}) fail(node.place, "pieces of 0 bytes move nothing; write a size like 32 MB, or leave 'cut' out");
+  return most;
+}
+
+/// All but the machine and the parameters.
+TaskSet read_task_set(const Node& document, std::optional<Topology> machine, const Parameters& parameters,
+                      const TaskFileOverrides& overrides) {
+  const Fields fields = fields_of(document);
+  TaskSet set;
+  set.machine = std::move(machine);
+  if (const Node* policy = fields.find("policy")) set.policy = read_policy(*policy);
+  const bool file_gives = set.policy == Policy::Given;
+  if (overrides.policy) set.policy = *overrides.policy;
+  const bool given = set.policy == Policy::Given;
+  if (const Node* preemption = fields.find("preemption")) set.preemption = read_preemption(*preemption);
+  if (const Node* cut = fields.find("cut")) set.cut = read_cut(*cut, set.preemption);
+  set.tasks = read_task_list(fields.require("tasks"), {set.machine, parameters, file_gives || given, given});
   return set;
+}
+
+/// Gives every map that stands at the key's place this text under its name: an alias is changed with what it stands
+/// for.
+void write_key(Node& node, const TaskFileChange::Key& key) {
+  for (Node& item : node.items) write_key(item, key);
+  if (node.kind != Node::Kind::Map || node.place != key.map) return;
+  const auto known =
+      std::find_if(node.keys.begin(), node.keys.end(), [&](const auto& k) { return k.first == key.name; });
+  Node value{Node::Kind::Scalar, key.map, key.text, {}, {}};
+  if (known == node.keys.end()) {
+    node.keys.emplace_back(key.name, key.map);
+    node.items.push_back(std::move(value));
+  } else {
+    node.items[static_cast<std::size_t>(known - node.keys.begin())] = std::move(value);
+  }
+}
+
+std::optional<Topology> changed_machine(const std::optional<Topology>& machine, const TaskFileChange& change) {
+  if (!machine || (!change.margin && !change.staging_chunk)) return machine;
+  TopologyBuilder builder(*machine);
+  if (change.margin) builder.margin(*change.margin);
+  if (change.staging_chunk) builder.staging_chunk(*change.staging_chunk);
+  return value_at({}, builder.build());
 }
 
 }  // namespace
 
+Expected<TaskFile> TaskFile::load(const std::string& path, TaskFileOverrides overrides) {
+  return read_document(path).and_then([&](Node document) {
+    return reading([&] {
+      const Fields fields = fields_of(document);
+      TaskFile file;
+      auto machine = read_named_machine(fields.find("machine"), overrides.machine_path);
+      if (machine && overrides.no_peer) machine = machine->without_peer_access();
+      file.parameters_ = read_all_parameters(fields, overrides.parameters);
+      file.tasks_ = read_task_set(document, std::move(machine), file.parameters_, overrides);
+      file.document_ = std::move(document);
+      file.overrides_ = std::move(overrides);
+      return file;
+    });
+  });
+}
+
+Expected<TaskSet> TaskFile::changed(const TaskFileChange& change) const {
+  return reading([&] {
+    Parameters parameters = parameters_;
+    for (const auto& [name, size] : change.parameters) parameters.insert_or_assign(name, size);
+    Node written;
+    if (change.key) {
+      written = document_;
+      write_key(written, *change.key);
+    }
+    return read_task_set(change.key ? written : document_, changed_machine(tasks_.machine, change), parameters,
+                         overrides_);
+  });
+}
+
 Expected<TaskSet> load_tasks(const std::string& path, const TaskFileOverrides& overrides) {
-  return read_document(path).and_then(
-      [&](const Node& document) { return reading([&] { return read_task_set(document, overrides); }); });
+  return TaskFile::load(path, overrides).map([](const TaskFile& file) { return file.tasks(); });
 }
 
 }  // namespace tutti

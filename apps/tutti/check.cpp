@@ -6,6 +6,7 @@
 #include "apps/tutti/command.hpp"
 #include "apps/tutti/files.hpp"
 #include "apps/tutti/kernels.hpp"
+#include "apps/tutti/mends_report.hpp"
 #include "apps/tutti/report.hpp"
 #include "sched/scenario_yaml.hpp"
 
@@ -41,17 +42,23 @@ std::optional<Error> write_counter_example(const std::string& path, const TaskSe
 int check(const CheckCommand& command) {
   const auto planner = command.file.chosen_planner();
   if (!planner) return report_error(planner.error());
-  const auto tasks = command.file.load_task_set();
-  if (!tasks) return report_error(tasks.error());
-  const AdmissionVerdict verdict = AdmissionController(**planner).decide(*tasks);
-  const std::optional<Scenario> misses = counter_example(verdict.timings, tasks->policy, verdict.tests);
-  if (const auto error = write_counter_example(command.counter_example, *tasks, misses)) return report_error(*error);
+  const auto file = command.file.load_task_file();
+  if (!file) return report_error(file.error());
+  const TaskSet& tasks = file->tasks();
+  const AdmissionVerdict verdict = AdmissionController(**planner).decide(tasks);
+  const std::optional<Scenario> misses = counter_example(verdict.timings, tasks.policy, verdict.tests);
+  if (const auto error = write_counter_example(command.counter_example, tasks, misses)) return report_error(*error);
+  const Mends mends = find_mends(*file, **planner, verdict);
   if (command.file.json) {
-    fmt::print("{}\n", verdict_json(*tasks, verdict, misses).dump(2));
+    Json json = verdict_json(tasks, verdict, misses);
+    json["mends"] = mends_json(mends);
+    json["mends_left_out"] = mends.left_out.empty() ? Json(nullptr) : Json(mends.left_out);
+    fmt::print("{}\n", json.dump(2));
   } else {
-    fmt::print("{}", verdict_text(*tasks, verdict, misses));
+    fmt::print("{}", verdict_text(tasks, verdict, misses));
+    if (verdict.answer != Answer::Schedulable) fmt::print("\n{}", mends_text(mends));
   }
-  note_unknown_kernels(*tasks);
+  note_unknown_kernels(tasks);
   return verdict.answer == Answer::Schedulable ? kFine : kNegative;
 }
 

@@ -34,7 +34,7 @@ Expected<const Planner*> FileOptions::chosen_planner() const {
       fmt::format("--planner: there is no planner '{}';{}", planner, guess.empty() ? " --help lists them" : guess));
 }
 
-Expected<TaskSet> FileOptions::load_task_set(bool no_peer) const {
+Expected<TaskFile> FileOptions::load_task_file(bool no_peer) const {
   TaskFileOverrides overrides{machine, std::nullopt, {}, no_peer};
   if (!policy.empty()) {
     overrides.policy = parse_policy(policy);
@@ -50,7 +50,11 @@ Expected<TaskSet> FileOptions::load_task_set(bool no_peer) const {
     if (!size) return invalid_input("--set: " + size.error().message);
     overrides.parameters[text.substr(0, equals)] = *size;
   }
-  return load_tasks(path, overrides);
+  return TaskFile::load(path, overrides);
+}
+
+Expected<TaskSet> FileOptions::load_task_set(bool no_peer) const {
+  return load_task_file(no_peer).map([](const TaskFile& file) { return file.tasks(); });
 }
 
 }  // namespace tutti

@@ -26,6 +26,7 @@ void add_run(CLI::App& parser, int& exit_code);
 void add_calibrate(CLI::App& parser, int& exit_code);
 void add_verify(CLI::App& parser, int& exit_code);
 void add_bench(CLI::App& parser, int& exit_code);
+void add_capacity(CLI::App& parser, int& exit_code);
 void add_topology(CLI::App& parser, int& exit_code);
 
 /// What the subcommands that read a file have in common.
@@ -44,8 +45,10 @@ struct FileOptions {
   void add_task_options(CLI::App& command);
 
   [[nodiscard]] Expected<const Planner*> chosen_planner() const;
-  /// The task set of FILE, with what the options say in place of it.
+  /// The task file FILE, with what the options say in place of it.
   /// @param no_peer  for the machine without its peer access
+  [[nodiscard]] Expected<TaskFile> load_task_file(bool no_peer = false) const;
+  /// Its task set.
   [[nodiscard]] Expected<TaskSet> load_task_set(bool no_peer = false) const;
 };
 

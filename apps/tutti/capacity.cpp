@@ -1,0 +1,236 @@
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "apps/tutti/capacity_report.hpp"
+#include "apps/tutti/command.hpp"
+#include "apps/tutti/files.hpp"
+#include "model/document.hpp"
+
+namespace tutti {
+namespace {
+
+struct CapacityCommand {
+  FileOptions file;
+  std::string parameter;
+  std::string task;
+  std::string of;
+  std::string svg;
+  int points = 50;
+};
+
+struct Wanted {
+  QuantityKind kind;
+  Extreme extreme;
+};
+
+/// What `--of` may say.
+constexpr std::array kOfTasks{Wanted{QuantityKind::Period, Extreme::Smallest},
+                              Wanted{QuantityKind::Deadline, Extreme::Smallest},
+                              Wanted{QuantityKind::Wcet, Extreme::Largest}};
+
+std::string or_else(std::string guess, std::string_view otherwise) {
+  return guess.empty() ? " " + std::string(otherwise) : guess;
+}
+
+Expected<Quantity> find_parameter(const TaskFile& file, const CapacityCommand& command) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, size] : file.parameters()) {
+    if (name == command.parameter) return Quantity{QuantityKind::Parameter, "", name, size.count, {}};
+    names.push_back(name);
+  }
+  return invalid_input(fmt::format("--parameter: {} defines no parameter '{}';{}", command.file.path, command.parameter,
+                                   or_else(suggestion(command.parameter, names),
+                                           "write 'parameters: {image: 160 MB}' and sizes like '40% of image'")));
+}
+
+Expected<Wanted> find_wanted(const std::string& of) {
+  std::vector<std::string_view> words;
+  for (const Wanted& wanted : kOfTasks) {
+    if (to_string(wanted.kind) == of) return wanted;
+    words.push_back(to_string(wanted.kind));
+  }
+  return invalid_input(
+      fmt::format("--of: a task has no '{}';{}", of, or_else(suggestion(of, words), "give period, deadline or wcet")));
+}
+
+Expected<Quantity> find_of_task(const TaskFile& file, const CapacityCommand& command, QuantityKind kind) {
+  std::vector<std::string_view> names;
+  for (const Task& task : file.tasks().tasks) names.push_back(task.name);
+  if (std::ranges::find(names, command.task) == names.end()) {
+    return invalid_input(fmt::format("--task: {} has no task '{}';{}", command.file.path, command.task,
+                                     or_else(suggestion(command.task, names), "give the name of one of its tasks")));
+  }
+  for (const Quantity& quantity : quantities(file))
+    if (quantity.kind == kind && quantity.task == command.task) return quantity;
+  return invalid_input(
+      fmt::format("--of: task '{}' declares no wcet, its job says what it takes; search for a "
+                  "--parameter of its sizes",
+                  command.task));
+}
+
+Expected<std::vector<const Planner*>> chosen_planners(const FileOptions& options) {
+  std::vector<const Planner*> chosen;
+  if (options.planner.empty()) {
+    for (const Planner& planner : planners()) chosen.push_back(&planner);
+    return chosen;
+  }
+  return options.chosen_planner().map([&](const Planner* planner) { return std::vector{planner}; });
+}
+
+AdmissionVerdict decide(const Planner& planner, const TaskSet& set) { return AdmissionController(planner).decide(set); }
+
+/// Nothing where the file cannot have this value.
+std::optional<CapacityPoint> point_at(const TaskFile& file, const Quantity& quantity, const Planner& planner,
+                                      std::int64_t value) {
+  const auto set = with_value(file, quantity, value);
+  if (!set) return std::nullopt;
+  const AdmissionVerdict verdict = decide(planner, *set);
+  return CapacityPoint{value, verdict.answer, verdict.utilization, wcet_growth(*set, verdict.timings)};
+}
+
+CapacityRow find_row(const TaskFile& file, const CapacityAnswer& answer, const Planner& planner) {
+  const Quantity& quantity = answer.quantity;
+  const auto holds = [&](std::int64_t value) {
+    const auto set = with_value(file, quantity, value);
+    return set && decide(planner, *set).answer == Answer::Schedulable;
+  };
+  CapacityRow row;
+  row.planner = &planner;
+  row.capacity =
+      find_capacity(holds, {answer.wanted, quantity.value, least_value(quantity.kind), most_value(quantity.kind)});
+  if (row.capacity.value) row.there = point_at(file, quantity, planner, *row.capacity.value);
+  return row;
+}
+
+/// Evenly from 0 to a quarter beyond the largest capacity; for the smallest, from a fifth below it to a quarter beyond
+/// what the user has now.
+std::vector<std::int64_t> curve_values(const CapacityAnswer& answer, int points) {
+  std::int64_t low = std::numeric_limits<std::int64_t>::max();
+  std::int64_t high = 0;
+  for (const CapacityRow& row : answer.rows) {
+    if (!row.capacity.value) continue;
+    low = std::min(low, *row.capacity.value);
+    high = std::max(high, *row.capacity.value);
+  }
+  if (answer.wanted == Extreme::Largest) {
+    low = least_value(answer.quantity.kind);
+  } else {
+    low = std::max(least_value(answer.quantity.kind), low - low / 5);
+    high = std::max(high, answer.quantity.value);
+  }
+  const std::int64_t most = most_value(answer.quantity.kind);
+  high = std::max(low, high < most - most / 5 ? high + high / 4 : most);
+  std::vector<std::int64_t> values;
+  const auto step = static_cast<long double>(high - low) / std::max(1, points - 1);
+  for (int i = 0; i < points; ++i) values.push_back(low + static_cast<std::int64_t>(step * i));
+  return values;
+}
+
+/// Whether no row says how far one can go, and why.
+std::optional<Error> nothing_found(const TaskFile& file, const CapacityAnswer& answer) {
+  const Quantity& quantity = answer.quantity;
+  const auto text = [&](std::int64_t value) { return value_text(quantity.kind, value); };
+  const auto refused = [&](std::string sentence) { return Error{ErrorCode::InvalidInput, std::move(sentence), {}}; };
+  const bool nowhere =
+      std::ranges::none_of(answer.rows, [](const CapacityRow& row) { return row.capacity.value.has_value(); });
+  if (nowhere) {
+    const std::int64_t mild = answer.wanted == Extreme::Largest ? least_value(quantity.kind) : quantity.value;
+    const auto set = with_value(file, quantity, mild);
+    const std::vector<std::string> reasons =
+        set ? decide(*answer.rows.front().planner, *set).reasons : std::vector<std::string>{};
+    return refused(fmt::format(
+        "with no value of {} that was tried is every deadline guaranteed{}; change something else first, 'tutti check' "
+        "says what",
+        name_of(quantity), reasons.empty() ? "" : fmt::format(" (at {}: {})", text(mild), reasons.front())));
+  }
+  for (const CapacityRow& row : answer.rows) {
+    const Capacity& found = row.capacity;
+    if (!found.value || (found.beyond && with_value(file, quantity, *found.beyond))) return std::nullopt;
+  }
+  const std::int64_t limit = *answer.rows.front().capacity.value;
+  return refused(fmt::format("every {} up to the limit of {} is schedulable; there is nothing to search for",
+                             name_of(quantity), text(limit)));
+}
+
+/// A search for what nothing depends on would find a limit that is none.
+std::optional<Error> without_effect(const TaskFile& file, const Quantity& quantity) {
+  if (quantity.kind != QuantityKind::Parameter) return std::nullopt;
+  const auto small = with_value(file, quantity, 0);
+  const auto large = with_value(file, quantity, std::max<std::int64_t>(quantity.value, 1'000'000'000));
+  if (!small || !large || *small != *large) return std::nullopt;
+  return Error{ErrorCode::InvalidInput,
+               fmt::format("--parameter: no size depends on '{0}'; write one like '40% of {0}'", quantity.name),
+               {}};
+}
+
+Expected<CapacityAnswer> search(const CapacityCommand& command) {
+  const auto planners = chosen_planners(command.file);
+  if (!planners) return tl::unexpected(planners.error());
+  const auto file = command.file.load_task_file();
+  if (!file) return tl::unexpected(file.error());
+  CapacityAnswer answer;
+  answer.policy = file->tasks().policy;
+  Expected<Quantity> quantity = tl::unexpected(Error{});
+  if (command.of.empty()) {
+    quantity = find_parameter(*file, command);
+  } else {
+    const auto wanted = find_wanted(command.of);
+    if (!wanted) return tl::unexpected(wanted.error());
+    answer.wanted = wanted->extreme;
+    quantity = find_of_task(*file, command, wanted->kind);
+  }
+  if (!quantity) return tl::unexpected(quantity.error());
+  answer.quantity = *quantity;
+  if (auto error = without_effect(*file, *quantity)) return tl::unexpected(*error);
+  for (const Planner* planner : *planners) answer.rows.push_back(find_row(*file, answer, *planner));
+  if (auto error = nothing_found(*file, answer)) return tl::unexpected(*error);
+  if (!command.file.json && command.svg.empty()) return answer;
+  const std::vector<std::int64_t> values = curve_values(answer, command.points);
+  for (CapacityRow& row : answer.rows)
+    for (const std::int64_t value : values)
+      if (auto point = point_at(*file, *quantity, *row.planner, value)) row.curve.push_back(*point);
+  return answer;
+}
+
+int capacity(const CapacityCommand& command) {
+  const bool of_task = !command.task.empty() && !command.of.empty();
+  if (command.parameter.empty() ? !of_task : !(command.task.empty() && command.of.empty()))
+    return report_error(
+        {ErrorCode::InvalidInput, "give either --parameter NAME, or --task NAME with --of period|deadline|wcet", {}});
+  if (!command.svg.empty())
+    if (const auto error = check_writable(command.svg)) return report_error(*error);
+  const auto answer = search(command);
+  if (!answer) return report_error(answer.error());
+  if (!command.svg.empty())
+    if (const auto error = write_file(command.svg, capacity_svg(*answer))) return report_error(*error);
+  if (command.file.json) {
+    fmt::print("{}\n", capacity_json(*answer).dump(2));
+  } else {
+    fmt::print("{}", capacity_text(*answer));
+  }
+  return kFine;
+}
+
+}  // namespace
+
+void add_capacity(CLI::App& parser, int& exit_code) {
+  CLI::App* command =
+      parser.add_subcommand("capacity", "how far a size, period or deadline can go with every deadline guaranteed");
+  command->footer("Example:\n  tutti capacity configs/tasks/wafer-inspection.yaml --parameter image --svg image.svg");
+  auto options = std::make_shared<CapacityCommand>();
+  options->file.add_file(*command, "task set");
+  options->file.add_task_options(*command);
+  command->add_option("--planner", options->file.planner, "one planner only; without it, each of them");
+  command->add_option("--parameter", options->parameter, "the largest size of this parameter of the file");
+  command->add_option("--task", options->task, "of this task:");
+  command->add_option("--of", options->of, "its smallest period or deadline, or its largest wcet");
+  command->add_option("--svg", options->svg, "draw utilisation and margin over the values into this file");
+  command->add_option("--points", options->points, "of the curve, in --json and --svg")
+      ->check(CLI::Range(2, 10'000))
+      ->capture_default_str();
+  command->callback([options, &exit_code] { exit_code = capacity(*options); });
+}
+
+}  // namespace tutti

@@ -1,0 +1,85 @@
+#include "apps/tutti/capacity_report.hpp"
+
+#include <fmt/format.h>
+
+#include "apps/table.hpp"
+
+namespace tutti {
+namespace {
+
+std::string_view word(Extreme extreme) { return extreme == Extreme::Largest ? "largest" : "smallest"; }
+
+Json json_growth(const std::optional<std::int64_t>& growth) {
+  return growth ? Json(static_cast<double>(*growth) / kGrowthOne) : Json(nullptr);
+}
+
+Json curve_json(const CapacityAnswer& answer, const CapacityRow& row) {
+  Json curve = Json::array();
+  for (const CapacityPoint& point : row.curve) {
+    Json json;
+    put_value(json, answer.quantity.kind, "value", point.value);
+    json["schedulable"] = point.answer == Answer::Schedulable;
+    json["utilization"] = point.utilization;
+    json["wcet_growth"] = json_growth(point.growth);
+    curve.push_back(std::move(json));
+  }
+  return curve;
+}
+
+Json row_json(const CapacityAnswer& answer, const CapacityRow& row) {
+  Json json{{"planner", row.planner->name}};
+  put_value(json, answer.quantity.kind, "value", row.capacity.value);
+  put_value(json, answer.quantity.kind, "beyond", row.capacity.beyond);
+  json["utilization"] = row.there ? Json(row.there->utilization) : Json(nullptr);
+  json["wcet_growth"] = row.there ? json_growth(row.there->growth) : Json(nullptr);
+  Json holes = Json::array();
+  for (const Hole& hole : row.capacity.holes) {
+    Json entry = Json::object();
+    put_value(entry, answer.quantity.kind, "from", hole.from);
+    put_value(entry, answer.quantity.kind, "to", hole.to);
+    holes.push_back(std::move(entry));
+  }
+  json["holes"] = std::move(holes);
+  json["tried"] = row.capacity.tried;
+  json["curve"] = curve_json(answer, row);
+  return json;
+}
+
+}  // namespace
+
+Json capacity_json(const CapacityAnswer& answer) {
+  Json json{{"schema_version", 1},
+            {"quantity", to_string(answer.quantity.kind)},
+            {"name", answer.quantity.name.empty() ? Json(nullptr) : Json(answer.quantity.name)},
+            {"task", answer.quantity.task.empty() ? Json(nullptr) : Json(answer.quantity.task)},
+            {"wanted", word(answer.wanted)},
+            {"policy", to_string(answer.policy)}};
+  put_value(json, answer.quantity.kind, "now", answer.quantity.value);
+  json["planners"] = Json::array();
+  for (const CapacityRow& row : answer.rows) json["planners"].push_back(row_json(answer, row));
+  json["assumption"] = assumption();
+  return json;
+}
+
+std::string capacity_text(const CapacityAnswer& answer) {
+  const auto text_of = [&](std::int64_t value) { return value_text(answer.quantity.kind, value); };
+  Table table({"planner", std::string(word(answer.wanted)), "no more at", "utilization", "tried"});
+  std::string notes;
+  for (const CapacityRow& row : answer.rows) {
+    const Capacity& found = row.capacity;
+    table.add({std::string(row.planner->name), found.value ? text_of(*found.value) : "none",
+               found.beyond ? text_of(*found.beyond) : "-",
+               row.there ? fmt::format("{:.4f}", row.there->utilization) : "-", fmt::to_string(found.tried)});
+    for (const Hole& hole : found.holes) {
+      notes += fmt::format("{}: not schedulable {}, although {} is\n", row.planner->name,
+                           hole.from == hole.to ? "at " + text_of(hole.from)
+                                                : fmt::format("from {} to {}", text_of(hole.from), text_of(hole.to)),
+                           text_of(*found.value));
+    }
+  }
+  return fmt::format("{} {} with which every deadline is guaranteed (non-preemptive {}; now {})\n\n{}{}{}\n{}\n",
+                     word(answer.wanted), name_of(answer.quantity), to_string(answer.policy),
+                     text_of(answer.quantity.value), table.text(), notes.empty() ? "" : "\n", notes, assumption());
+}
+
+}  // namespace tutti

@@ -1,0 +1,188 @@
+#include "sched/mends.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "sched/capacity.hpp"
+#include "sched/utilization.hpp"
+
+namespace tutti {
+namespace {
+
+/// Relative changes, smallest first; from 1 on only upwards.
+constexpr std::array kChanges{1.0 / 128, 1.0 / 64, 1.0 / 32,  1.0 / 16, 1.0 / 8, 1.0 / 4, 1.0 / 2,
+                              3.0 / 4,   7.0 / 8,  31.0 / 32, 0.99,     1.0,     2.0,     4.0,
+                              8.0,       16.0,     32.0,      64.0,     99.0};
+
+/// What all questions together may cost; a batch takes so many times as long as a task without.
+constexpr std::int64_t kBudget = 500'000;
+constexpr std::int64_t kCostOfBatch = 20;
+/// Mends are found to this part of a quantity.
+constexpr std::int64_t kFineness = 1000;
+
+std::int64_t cost_of_question(const TaskSet& set) {
+  std::int64_t cost = 0;
+  for (const Task& task : set.tasks) cost += 1 + kCostOfBatch * std::ssize(batches_of(task));
+  return cost;
+}
+
+/// More than any task's share of the time that need be told apart.
+constexpr double kNamed = 1e12;
+
+/// One quantity in one direction.
+struct Way {
+  const Quantity* quantity;
+  int direction;        ///< -1, +1
+  std::int64_t failed;  ///< the last value that was tried
+  bool open = true;
+};
+
+bool may_grow(QuantityKind kind) {
+  return kind == QuantityKind::Period || kind == QuantityKind::Deadline || kind == QuantityKind::Chunk;
+}
+
+/// The value after a change, to the far side; nothing where the change is none or the value impossible.
+std::optional<std::int64_t> value_after(const Way& way, double change) {
+  const Quantity& quantity = *way.quantity;
+  if (way.direction < 0 && change >= 1) return std::nullopt;
+  const long double step = std::ceil(static_cast<long double>(quantity.value) * static_cast<long double>(change));
+  const long double value = static_cast<long double>(quantity.value) + way.direction * step;
+  if (value < static_cast<long double>(least_value(quantity.kind)) || value > 0x1p62L ||
+      value > static_cast<long double>(most_value(quantity.kind)))
+    return std::nullopt;
+  return static_cast<std::int64_t>(value);
+}
+
+/// Asks the controller about ways and keeps the best.
+class MendFinder {
+ public:
+  MendFinder(const TaskFile& file, const Planner& planner, std::span<const TaskTiming> timings)
+      : file_(&file), timings_(timings), controller_(planner), cost_(cost_of_question(file.tasks())), left_(kBudget) {}
+
+  /// @param ways  the most promising first
+  Mends search(std::vector<Way> ways) {
+    const auto most = static_cast<std::size_t>(std::max<std::int64_t>(1, kBudget / 2 / cost_));
+    if (ways.size() > most) {
+      found_.left_out = fmt::format("only the {} most promising of {} changes were tried", most, ways.size());
+      ways.resize(most);
+    }
+    if (std::ssize(ways) * std::ssize(kChanges) * cost_ > kBudget)
+      std::erase_if(ways, [&](const Way& way) { return !may_help(way); });
+    for (const double change : kChanges) {
+      for (Way& way : ways) look(way, change);
+      if (found_.mends.size() >= kMostMends) break;
+      if (left_ > 0) continue;
+      found_.left_out = fmt::format("changes beyond {:.2g} % were not all tried", 100 * change);
+      break;
+    }
+    return std::move(found_);
+  }
+
+ private:
+  bool holds(const Quantity& quantity, std::int64_t value) {
+    left_ -= cost_;
+    const auto set = with_value(*file_, quantity, value);
+    return set && !overloaded(*set) && controller_.decide(*set).answer == Answer::Schedulable;
+  }
+
+  /// Whether those tasks whose times are known ask for too much already: most questions end here, and soon.
+  [[nodiscard]] bool overloaded(const TaskSet& set) const {
+    UtilizationSum sum;
+    for (std::size_t i = 0; i < set.tasks.size(); ++i) {
+      const Task& task = set.tasks[i];
+      const bool known = task.declared_wcet || task.steps == file_->tasks().tasks[i].steps;
+      if (known) sum.add(task.declared_wcet.value_or(timings_[i].wcet), task.period);
+    }
+    return sum.compare_with_one() > 0;
+  }
+
+  /// Whether it helps to go as far as can be.
+  bool may_help(const Way& way) {
+    for (auto change = kChanges.rbegin(); change != kChanges.rend(); ++change)
+      if (const auto value = value_after(way, *change)) return holds(*way.quantity, *value);
+    return false;
+  }
+
+  void look(Way& way, double change) {
+    if (!way.open || left_ <= 0) return;
+    const std::optional<std::int64_t> value = value_after(way, change);
+    if (!value || *value == way.failed) return;
+    way.open = !holds(*way.quantity, *value);
+    if (way.open) {
+      way.failed = *value;
+    } else {
+      look_closely(way, *value);
+    }
+  }
+
+  /// Between the last value that fails and one that holds; given up where even the fifth best known is a smaller
+  /// change.
+  void look_closely(const Way& way, std::int64_t holding) {
+    const Quantity& quantity = *way.quantity;
+    if (found_.mends.size() >= kMostMends) {
+      const std::optional<std::int64_t> known = value_after(way, std::abs(found_.mends.back().relative));
+      const bool between = known && std::min(way.failed, holding) < *known && *known < std::max(way.failed, holding);
+      if (between && !holds(quantity, *known)) return;
+      if (between) holding = *known;
+    }
+    const auto asking = [&](std::int64_t value) { return holds(quantity, value); };
+    holding = find_boundary(asking, {holding, way.failed}, kFineness).holding;
+    const double relative = static_cast<double>(holding - quantity.value) / static_cast<double>(quantity.value);
+    const auto at = std::ranges::find_if(
+        found_.mends, [&](const Mend& mend) { return std::abs(relative) < std::abs(mend.relative); });
+    found_.mends.insert(at, {quantity, holding, relative});
+    if (found_.mends.size() > kMostMends) found_.mends.pop_back();
+  }
+
+  const TaskFile* file_;
+  std::span<const TaskTiming> timings_;  ///< of the file as it is
+  AdmissionController controller_;
+  std::int64_t cost_;  ///< of a question
+  std::int64_t left_;
+  Mends found_;
+};
+
+/// How much a task's quantities promise, by its name: those that the refusal names above all others, then by the share
+/// of the time that they take.
+std::map<std::string, double> promise_of_tasks(const TaskSet& set, const AdmissionVerdict& refused) {
+  std::map<std::string, double> promise;
+  for (std::size_t i = 0; i < set.tasks.size(); ++i) promise[set.tasks[i].name] = utilization({&refused.timings[i], 1});
+  const auto name = [&](TaskId task) {
+    double& share = promise[set.tasks[task.index()].name];
+    if (share < kNamed) share += kNamed;
+  };
+  for (const Verdict& test : refused.tests) {
+    if (!test.witness) continue;
+    for (const TaskLoad& load : test.witness->by_task) name(load.task);
+    if (test.witness->task) name(*test.witness->task);
+    if (test.witness->blocker) name(*test.witness->blocker);
+  }
+  return promise;
+}
+
+}  // namespace
+
+Mends find_mends(const TaskFile& file, const Planner& planner, const AdmissionVerdict& refused) {
+  if (refused.answer == Answer::Schedulable) return {};
+  const TaskSet& set = file.tasks();
+  if (set.tasks.size() > kMostTasksToMend)
+    return {{}, fmt::format("what would mend it is not looked for in sets of more than {} tasks", kMostTasksToMend)};
+  std::vector<Quantity> list = quantities(file);
+  std::erase_if(list, [](const Quantity& quantity) { return quantity.value == 0; });
+  std::map<std::string, double> promise = promise_of_tasks(set, refused);
+  promise[""] = 2 * kNamed;  // what belongs to no task helps many
+  std::ranges::stable_sort(list, std::greater<>(), [&](const Quantity& quantity) { return promise[quantity.task]; });
+  std::vector<Way> ways;
+  for (const Quantity& quantity : list) {
+    ways.push_back({&quantity, -1, quantity.value});
+    if (may_grow(quantity.kind)) ways.push_back({&quantity, 1, quantity.value});
+  }
+  return MendFinder(file, planner, refused.timings).search(std::move(ways));
+}
+
+}  // namespace tutti

@@ -1,0 +1,40 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "sched/admission.hpp"
+#include "sched/quantity.hpp"
+
+namespace tutti {
+
+/// One change that makes a refused set schedulable.
+struct Mend {
+  Quantity quantity;    ///< with the value that it has
+  std::int64_t to = 0;  ///< the value with which the set was decided, and is schedulable
+  double relative = 0;  ///< (to - value) / value
+};
+
+/// What would mend a refused set.
+struct Mends {
+  std::vector<Mend> mends;  ///< smallest relative change first; at most `kMostMends`, each of another quantity or way
+  std::string left_out;     ///< what was not tried, one sentence; empty where everything was
+};
+
+inline constexpr std::size_t kMostMends = 5;
+/// The search is left out for larger sets, since each question takes long.
+inline constexpr std::size_t kMostTasksToMend = 2000;
+
+/// The smallest single changes that make a refused set schedulable: of one parameter, one transfer's size, one period,
+/// deadline or declared Wcet, or the machine's staging chunk or margins.
+///
+/// Found by search: every quantity is tried with changes of 1/128, 1/64, ... of it, in both directions where both may
+/// help, down to 1/100 and up to 100 times of it; where one helps, the smallest that does is found by halving, to a
+/// 1000th of the quantity. Each mend was decided by the controller itself and holds; a 1000th less does not. The number
+/// of questions is bounded, so in large sets what promises most goes first: quantities of the tasks that the refusal
+/// names, of tasks that use much, and only such that help at all when they are changed as far as can be.
+///
+/// @param refused  what the controller says of the file as it is.
+/// @return  no mends where the set is schedulable already, or where no single change makes it so.
+[[nodiscard]] Mends find_mends(const TaskFile& file, const Planner& planner, const AdmissionVerdict& refused);
+
+}  // namespace tutti
