@@ -58,6 +58,11 @@ Verdict check_device_memory(const TaskSet& set, std::span<const TaskTiming> timi
 }
 
 std::string describe(const Verdict& verdict, const TaskSet& set) {
+  if (!verdict.late_run.empty()) {
+    return fmt::format("{}: {}", verdict.test, describe_late_run(verdict.late_run, [&](const ExecutedJob& job) {
+                         return fmt::format("job {} of '{}'", job.number, set.tasks[job.source].name);
+                       }));
+  }
   if (!verdict.witness) return fmt::format("{}: {}", verdict.test, verdict.reason);
   const Witness& witness = *verdict.witness;
   const auto name = [&](TaskId task) { return set.tasks[task.index()].name; };
@@ -117,14 +122,16 @@ AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
   std::vector<JobBound> bounds;
   for (const Task& task : set.tasks) {
     bounds.push_back(bound_job(task, set.machine, *planner_));
-    verdict.timings.push_back({bounds.back().wcet.bound(), task.period, task.deadline, task.jitter});
+    const Duration wcet = bounds.back().wcet.bound();
+    verdict.timings.push_back(
+        {wcet, task.period, task.deadline, task.jitter, task.offset, std::min(task.best_case, wcet), set.arrivals});
   }
   verdict.utilization = utilization(verdict.timings);
   verdict.worst_responses.resize(set.tasks.size());
   if (set.machine) verdict.tests.push_back(check_device_memory(set, verdict.timings));
   for (const Analysis& analysis : analyses()) {
     if (!analysis.applies(verdict.timings, set.policy)) continue;
-    verdict.tests.push_back(analysis.decide(verdict.timings, set.policy));
+    verdict.tests.push_back(ask(analysis, verdict.timings, set.policy));
     const Verdict& test = verdict.tests.back();
     if (!test.worst_response.empty()) verdict.worst_responses = test.worst_response;
   }

@@ -15,6 +15,12 @@ Policy read_policy(const Node& node) {
   fail(node.place, fmt::format("'{:.80}' is no policy; write edf, rm or dm", text));
 }
 
+Arrivals read_arrivals(const Node& node) {
+  const std::string& text = read_text(node);
+  if (const auto arrivals = parse_arrivals(text)) return *arrivals;
+  fail(node.place, fmt::format("'{:.80}' is no kind of arrivals; write sporadic or periodic", text));
+}
+
 Parameters read_parameters(const Node& node, const Parameters& overrides) {
   if (node.kind != Node::Kind::Map) fail(node.place, "'parameters' is a map of sizes; write {image: 160 MB}");
   Parameters parameters;
@@ -63,7 +69,7 @@ Duration read_positive(const Node& node, std::string_view what) {
 }
 
 Task read_task(const Node& node, const Environment& environment) {
-  const Fields fields(node, "a task", {"name", "period", "deadline", "jitter", "offset", "job", "wcet"});
+  const Fields fields(node, "a task", {"name", "period", "deadline", "jitter", "offset", "job", "wcet", "best_case"});
   Task task;
   task.place = node.place;
   task.name = read_id(fields.require("name"));
@@ -78,6 +84,12 @@ Task read_task(const Node& node, const Environment& environment) {
     fail(node.place, fmt::format("task '{}' has either a 'job' or a 'wcet'; write one of the two", task.name));
   }
   if (wcet != nullptr) task.declared_wcet = read_duration(*wcet);
+  if (const Node* best_case = fields.find("best_case")) {
+    task.best_case = read_duration(*best_case, Rounding::Down);
+    if (task.declared_wcet && task.best_case > *task.declared_wcet)
+      fail(best_case->place, fmt::format("the best case of '{}' is above its wcet of {}; give at most that", task.name,
+                                         to_string(*task.declared_wcet)));
+  }
   if (job != nullptr) {
     for (const Node& step : read_sequence(*job, "'job'")) task.steps.push_back(read_step(step, environment));
     if (task.steps.empty()) fail(job->place, fmt::format("the job of '{}' has no steps; give it a batch", task.name));
@@ -86,12 +98,13 @@ Task read_task(const Node& node, const Environment& environment) {
 }
 
 TaskSet read_task_set(const Node& document, const TaskFileOverrides& overrides) {
-  const Fields fields(document, "a task set", {"version", "machine", "policy", "parameters", "tasks"});
+  const Fields fields(document, "a task set", {"version", "machine", "policy", "arrivals", "parameters", "tasks"});
   TaskSet set;
   set.machine = read_named_machine(fields.find("machine"), overrides.machine_path);
   if (set.machine && overrides.no_peer) set.machine = set.machine->without_peer_access();
   if (const Node* policy = fields.find("policy")) set.policy = read_policy(*policy);
   if (overrides.policy) set.policy = *overrides.policy;
+  if (const Node* arrivals = fields.find("arrivals")) set.arrivals = read_arrivals(*arrivals);
   Parameters parameters;
   if (const Node* node = fields.find("parameters")) parameters = read_parameters(*node, overrides.parameters);
   check_overrides(overrides.parameters, parameters, document.place);
