@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 
@@ -11,14 +12,17 @@ namespace tutti {
 /// between two of them. With whole parameters nothing in dense time depends on more, so "before t" is "at most t - 1".
 using HalfNs = std::int64_t;
 
+/// The finish of a job that was still waiting when it was due.
+inline constexpr HalfNs kNotYetRun = std::numeric_limits<HalfNs>::max();
+
 /// One job in a run of the machine.
 struct ExecutedJob {
   std::size_t source = 0;    ///< position in the job set, or the task
   std::uint64_t number = 0;  ///< of the task's jobs, from 0; 0 in a job set
   HalfNs arrival = 0;
   HalfNs release = 0;
-  HalfNs start = 0;
-  HalfNs finish = 0;
+  HalfNs start = 0;   ///< or until when it was seen waiting
+  HalfNs finish = 0;  ///< or `kNotYetRun`
   HalfNs due = 0;
   HalfNs most = 0;  ///< the longest that it may take
 

@@ -28,7 +28,7 @@ class FixedSchedule {
     order_.reserve(jobs_.size());
     for (;;) {
       if (result_.depth == boundary) {
-        if (!jobs_.repetition() || repeats()) break;
+        if (!jobs_.repetition() || starves() || repeats()) break;
         boundary += jobs_.repetition()->per_round;
       }
       if (!run_next()) break;
@@ -77,11 +77,15 @@ class FixedSchedule {
     order_.push_back(static_cast<std::uint32_t>(position));
     ++result_.depth;
     if (time_ <= job.due) return true;
+    tell_run();
+    return end(SearchEnd::Late);
+  }
+
+  void tell_run() {
     for (const std::uint32_t done : order_) {
       const HalfNs finish = result_.finishes[done].last;
       result_.late_run.push_back({done, jobs_[done].earliest, finish - jobs_[done].most, finish});
     }
-    return end(SearchEnd::Late);
   }
 
   bool end(SearchEnd end) {
@@ -89,10 +93,22 @@ class FixedSchedule {
     return false;
   }
 
+  /// Whether the backlog is too large to go on, or has a job that should have ended already: one without a chance
+  /// against all others would never run.
+  bool starves() {
+    push_released();
+    if (!budget_.spend(static_cast<std::int64_t>(ready_.size()))) return !end(SearchEnd::OutOfBudget);
+    const auto late =
+        std::ranges::find_if(ready_, [&](const Ready& waiting) { return jobs_[waiting.position].due < time_; });
+    if (late == ready_.end()) return false;
+    tell_run();
+    result_.late_run.push_back({late->position, jobs_[late->position].earliest, time_, kNotYetRun});
+    return !end(SearchEnd::Late);
+  }
+
   /// Whether the backlog, and when the machine goes on, was the same some hyperperiods ago.
   bool repeats() {
     const Repetition& repetition = *jobs_.repetition();
-    push_released();
     HalfNs free = time_;
     if (ready_.empty() && jobs_.has(next_)) free = std::max(free, jobs_[next_].earliest);
     const auto round = static_cast<HalfNs>((result_.depth - repetition.startup) / repetition.per_round);

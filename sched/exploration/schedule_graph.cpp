@@ -36,7 +36,7 @@ class ScheduleGraph {
     result_.states = 1;
     for (;;) {
       if (result_.depth == boundary) {
-        if (!jobs_.repetition() || repeats()) break;
+        if (!jobs_.repetition() || starves() || repeats()) break;
         boundary += jobs_.repetition()->per_round;
       }
       next_.clear();
@@ -107,7 +107,7 @@ class ScheduleGraph {
       grow_finishes();
       result_.finishes[position].include(from + job.least, until + job.most);
       if (until + job.most > job.due) {
-        follow_back(index, {index, 0, position, from, until});
+        tell_late(index, position, from, until);
         return end(SearchEnd::Late);
       }
       const std::size_t child = next_.add(state, finished, position, from + job.least, until + job.most);
@@ -129,6 +129,26 @@ class ScheduleGraph {
       levels_.push_back({level_.states(), std::move(edges_)});
     }
     edges_.clear();
+  }
+
+  /// Whether some job should have ended already: one without a chance against all others would never run.
+  bool starves() {
+    for (std::uint32_t i = 0; i < level_.size(); ++i) {
+      const GraphState& state = level_[i];
+      if (state.became != kNone) continue;
+      const FinishedJobs finished = level_.finished(i);
+      std::int64_t visits = 1;
+      for (std::size_t position = state.first; jobs_.has(position) && jobs_[position].earliest <= state.until;
+           position = finished.next_pending(position + 1)) {
+        ++visits;
+        if (jobs_[position].due >= state.until) continue;
+        result_.late_run.push_back({position, std::min(jobs_[position].latest, state.until), state.until, kNotYetRun});
+        follow_back(i, state.until);
+        return !end(SearchEnd::Late);
+      }
+      if (!budget_.spend(visits)) return !end(SearchEnd::OutOfBudget);
+    }
+    return false;
   }
 
   /// The interval of a state, with what no longer matters taken as the same: the machine does nothing before a job is
@@ -169,8 +189,19 @@ class ScheduleGraph {
     return fresh.empty();
   }
 
-  /// One run that ends with the late start of `last` in a state of the present level, from the records.
-  void follow_back(std::uint32_t state, const Edge& last);
+  /// The run of a job that starts late at some time in [from, until] in a state of the present level.
+  void tell_late(std::uint32_t state, std::size_t position, HalfNs from, HalfNs until) {
+    const SequencedJob& late = jobs_[position];
+    HalfNs start = until;
+    if (start % 2 != 0 && start - 1 >= from && start - 1 + late.most > late.due) --start;
+    tell(position, start, start + late.most);
+    follow_back(state, start);
+  }
+  void tell(std::size_t position, HalfNs start, HalfNs finish) {
+    result_.late_run.push_back({position, std::min(jobs_[position].latest, start), start, finish});
+  }
+  /// Puts the run up to a start in a state of the present level before what has been told, from the records.
+  void follow_back(std::uint32_t state, HalfNs start);
   /// A time in the state at which the machine becomes free for a start at `start`.
   static HalfNs free_before(const GraphState& state, HalfNs start);
   /// An edge into `child` by which the machine becomes free at `free`; with the longest cost if there is a choice.
@@ -212,14 +243,7 @@ const Edge& ScheduleGraph::edge_into(const LevelRecord& level, const LevelRecord
   return *found;
 }
 
-void ScheduleGraph::follow_back(std::uint32_t state, const Edge& last) {
-  const SequencedJob& late = jobs_[last.position];
-  HalfNs start = last.start_until;
-  if (start % 2 != 0 && start - 1 >= last.start_from && start - 1 + late.most > late.due) --start;
-  const auto run = [&](std::size_t position, HalfNs from, HalfNs to) {
-    result_.late_run.push_back({position, std::min(jobs_[position].latest, from), from, to});
-  };
-  run(last.position, start, start + late.most);
+void ScheduleGraph::follow_back(std::uint32_t state, HalfNs start) {
   if (levels_.size() != result_.depth) return;  // not recorded
   GraphState at = level_[state];
   for (std::size_t depth = result_.depth; depth-- > 0;) {
@@ -227,7 +251,7 @@ void ScheduleGraph::follow_back(std::uint32_t state, const Edge& last) {
     const LevelRecord* behind = depth + 1 < levels_.size() ? &levels_[depth + 1] : nullptr;
     const Edge& edge = edge_into(levels_[depth], behind, state, free);
     start = std::max(edge.start_from, free - jobs_[edge.position].most);
-    run(edge.position, start, free);
+    tell(edge.position, start, free);
     state = edge.parent;
     at = levels_[depth].states[state];
   }

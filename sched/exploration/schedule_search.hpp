@@ -22,8 +22,8 @@ struct FinishTimes {
 
 /// A job in one run of the machine.
 struct SearchedRun {
-  std::size_t position = 0;  ///< in the sequence
-  HalfNs release = 0, start = 0, finish = 0;
+  std::size_t position = 0;                   ///< in the sequence
+  HalfNs release = 0, start = 0, finish = 0;  ///< as of an `ExecutedJob`
 };
 
 enum class SearchEnd : std::uint8_t {
