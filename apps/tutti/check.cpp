@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/tutti/check_jobs.hpp"
 #include "apps/tutti/command.hpp"
 #include "apps/tutti/kernels.hpp"
 #include "apps/tutti/report.hpp"
@@ -23,6 +24,9 @@ void note_unknown_kernels(const TaskSet& set) {
 }
 
 int check(const FileOptions& options) {
+  if (options.path.empty())
+    return report_error(
+        {ErrorCode::InvalidInput, "there is nothing to check; give a task set, or a job set with --jobs", {}});
   const auto planner = options.chosen_planner();
   if (!planner) return report_error(planner.error());
   const auto tasks = options.load_task_set();
@@ -41,12 +45,19 @@ int check(const FileOptions& options) {
 
 void add_check(CLI::App& parser, int& exit_code) {
   CLI::App* command = parser.add_subcommand("check", "whether a task set always meets its deadlines, and why");
-  command->footer("Example:\n  tutti check configs/tasks/wafer-inspection.yaml --set image=200MB");
+  command->footer(
+      "Example:\n  tutti check configs/tasks/wafer-inspection.yaml --set image=200MB\n"
+      "  tutti tasks expand periodic.yaml --out jobs.csv && tutti check --jobs jobs.csv");
   auto options = std::make_shared<FileOptions>();
+  auto jobs = std::make_shared<std::string>();
   options->add_file(*command, "task set");
+  CLI::Option* const file = command->get_option("file")->required(false);
+  command->add_option("--jobs", *jobs, "a job set (CSV of np-schedulability-analysis, in ns) in place of a task set")
+      ->excludes(file);
   options->add_planner(*command);
   options->add_task_options(*command);
-  command->callback([options, &exit_code] { exit_code = check(*options); });
+  command->callback(
+      [options, jobs, &exit_code] { exit_code = jobs->empty() ? check(*options) : check_jobs(*jobs, options->json); });
 }
 
 }  // namespace tutti

@@ -15,15 +15,6 @@ std::string ms(Duration time) { return fmt::format("{:.3f}", to_ms(time)); }
 std::string ms(const std::optional<Duration>& time) { return time ? ms(*time) : "-"; }
 Json json_ms(const std::optional<Duration>& time) { return time ? Json(to_ms(*time)) : Json(nullptr); }
 
-std::string_view word(Answer answer) {
-  switch (answer) {
-    case Answer::Schedulable: return "schedulable";
-    case Answer::NotSchedulable: return "not_schedulable";
-    case Answer::Unknown: return "unknown";
-  }
-  return "";
-}
-
 std::string_view word(Exactness exactness) {
   switch (exactness) {
     case Exactness::Exact: return "exact";
@@ -96,6 +87,24 @@ std::vector<std::string> sources_of(const TransferInterval& transfer) {
 
 }  // namespace
 
+std::string_view word(Answer answer) {
+  switch (answer) {
+    case Answer::Schedulable: return "schedulable";
+    case Answer::NotSchedulable: return "not_schedulable";
+    case Answer::Unknown: return "unknown";
+  }
+  return "";
+}
+
+std::string_view sentence(Answer answer) {
+  switch (answer) {
+    case Answer::Schedulable: return "schedulable: every deadline is guaranteed";
+    case Answer::NotSchedulable: return "NOT schedulable";
+    case Answer::Unknown: break;
+  }
+  return "unknown: no proof either way";
+}
+
 Json streams_json(const Topology& machine, const Timeline& timeline, const LatestFinish* latest) {
   Json streams = Json::array();
   for (const StreamTimeline& line : timeline.streams) {
@@ -155,9 +164,11 @@ std::string timeline_text(const Planner& planner, const Topology& machine, const
                      ms(latest.batch), table.text());
 }
 
-std::string_view assumption() {
-  return "holds for sizes, kernel and set-up times of at most those declared and bandwidths of at least those "
-         "guaranteed";
+std::string assumption(Arrivals arrivals) {
+  const std::string sizes =
+      "holds for sizes, kernel and set-up times of at most those declared and bandwidths of at least those guaranteed";
+  if (arrivals == Arrivals::Sporadic) return sizes;
+  return sizes + ", for arrivals exactly at the offsets and periods and jobs that take no less than their best case";
 }
 
 Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict) {
@@ -185,20 +196,18 @@ Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict) {
           {"schedulable", verdict.answer == Answer::Schedulable},
           {"verdict", word(verdict.answer)},
           {"policy", to_string(set.policy)},
+          {"arrivals", to_string(set.arrivals)},
           {"utilization", verdict.utilization},
           {"tasks", tasks},
           {"tests", tests},
           {"reasons", verdict.reasons},
-          {"assumption", assumption()}};
+          {"assumption", assumption(set.arrivals)}};
 }
 
 std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict) {
   std::string text;
-  const std::string_view answer = verdict.answer == Answer::Schedulable ? "schedulable: every deadline is guaranteed"
-                                  : verdict.answer == Answer::NotSchedulable ? "NOT schedulable"
-                                                                             : "unknown: no proof either way";
-  text +=
-      fmt::format("{} (non-preemptive {}, utilization {:.4f})\n", answer, to_string(set.policy), verdict.utilization);
+  text += fmt::format("{} (non-preemptive {}{}, utilization {:.4f})\n", sentence(verdict.answer), to_string(set.policy),
+                      set.arrivals == Arrivals::Periodic ? ", strictly periodic" : "", verdict.utilization);
   for (const std::string& reason : verdict.reasons) text += fmt::format("  {}\n", reason);
   if (set.tasks.empty()) text += "  the task set is empty\n";
   Table tasks({"task", "wcet ms", "period ms", "deadline ms", "jitter ms", "worst response ms", "slack ms"});
@@ -217,7 +226,7 @@ std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict) {
         {std::string(test.test), std::string(word(test.exactness)), std::string(passed ? "holds" : word(test.answer))});
   }
   text += fmt::format("\n{}\n{}", tasks.text(), tests.text());
-  if (verdict.answer == Answer::Schedulable) text += fmt::format("\n{}\n", assumption());
+  if (verdict.answer == Answer::Schedulable) text += fmt::format("\n{}\n", assumption(set.arrivals));
   return text;
 }
 

@@ -12,6 +12,11 @@ namespace tutti {
 
 using Json = nlohmann::ordered_json;
 
+/// "schedulable", "not_schedulable", "unknown".
+[[nodiscard]] std::string_view word(Answer answer);
+/// The same for people.
+[[nodiscard]] std::string_view sentence(Answer answer);
+
 /// The streams of a timeline, with their transfers and kernels.
 /// @param latest  the safe bounds of its streams; null: left out.
 [[nodiscard]] Json streams_json(const Topology& machine, const Timeline& timeline,
@@ -29,7 +34,7 @@ using Json = nlohmann::ordered_json;
 [[nodiscard]] std::string verdict_text(const TaskSet& tasks, const AdmissionVerdict& verdict);
 
 /// What a verdict takes for granted; one sentence.
-[[nodiscard]] std::string_view assumption();
+[[nodiscard]] std::string assumption(Arrivals arrivals = Arrivals::Sporadic);
 
 /// The report of `run`.
 [[nodiscard]] Json run_json(const AdmittedTaskSet& admitted, const RunRecord& record, const DeviceBackend& backend,

@@ -40,6 +40,7 @@ Exploration explore(JobSequence& sequence, std::size_t count, const ExplorationL
   Exploration exploration;
   exploration.answer = answer_of(found.end);
   exploration.jobs = found.depth;
+  exploration.settled = found.settled;
   exploration.states = found.states;
   if (found.end == SearchEnd::OutOfBudget)
     exploration.reason = fmt::format(

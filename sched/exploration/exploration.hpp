@@ -25,6 +25,7 @@ struct Exploration {
   std::string reason;                    ///< with Unknown: why, one sentence
   std::vector<ResponseRange> responses;  ///< with Schedulable: [n] of each job of the set, or of each task
   std::size_t jobs = 0;                  ///< how many jobs a schedule was followed for
+  bool settled = true;                   ///< with Schedulable: those were the first to arrive, in every schedule
   std::uint64_t states = 0;
   /// With NotSchedulable: a run in the order of execution, its last job late. Where it is too long to keep, that job
   /// alone.

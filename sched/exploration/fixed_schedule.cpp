@@ -116,6 +116,8 @@ class FixedSchedule {
     for (const Ready& job : ready_)
       state.push_back(static_cast<std::int64_t>(job.position) - static_cast<std::int64_t>(result_.depth));
     std::sort(state.begin() + 1, state.end());
+    result_.settled =
+        std::ranges::all_of(ready_, [&](const Ready& waiting) { return waiting.position >= result_.depth; });
     return !seen_.insert(std::move(state)).second;
   }
 

@@ -172,10 +172,12 @@ class ScheduleGraph {
     const Repetition& repetition = *jobs_.repetition();
     const auto round = static_cast<HalfNs>((result_.depth - repetition.startup) / repetition.per_round);
     const HalfNs passed = round * 2 * repetition.hyperperiod.count();
+    result_.settled = true;
     std::vector<std::pair<Boundary*, std::pair<HalfNs, HalfNs>>> fresh;
     for (std::size_t i = 0; i < level_.size(); ++i) {
       if (level_[i].became != kNone) continue;
       const FinishedJobs finished = level_.finished(i);
+      result_.settled = result_.settled && finished.first == result_.depth;
       auto [from, until] = free_interval(i);
       from -= passed;
       until -= passed;

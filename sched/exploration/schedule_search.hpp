@@ -38,6 +38,7 @@ struct SearchResult {
   SearchEnd end = SearchEnd::AllInTime;
   std::vector<FinishTimes> finishes;  ///< [size of the sequence] of the jobs that were reached
   std::size_t depth = 0;              ///< jobs of a schedule that was followed
+  bool settled = true;                ///< nothing but the first `depth` jobs of the sequence ran by then
   std::uint64_t states = 0;
   std::vector<SearchedRun> late_run;  ///< with Late: one schedule up to the job that is late
 };
