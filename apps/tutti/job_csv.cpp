@@ -8,6 +8,8 @@
 #include <numeric>
 #include <system_error>
 #include <tuple>
+#include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -138,12 +140,21 @@ JobTiming read_job(CsvText& text) {
   return job;
 }
 
+/// Whether the ids of each task rise down the file, as they mostly do.
+bool ids_rise(std::span<const JobTiming> jobs) {
+  std::unordered_map<std::int64_t, std::int64_t> last;
+  return std::ranges::all_of(jobs, [&](const JobTiming& job) {
+    const auto [known, is_new] = last.try_emplace(job.task, job.id);
+    return is_new || std::exchange(known->second, job.id) < job.id;
+  });
+}
+
 /// @param lines  [n] where each job stands
 void check_ids(std::span<const JobTiming> jobs, std::span<const int> lines, const std::string& name) {
+  if (ids_rise(jobs)) return;
   std::vector<std::uint32_t> order(jobs.size());
   std::iota(order.begin(), order.end(), 0U);
-  const auto id = [&](std::uint32_t i) { return std::tuple(jobs[i].task, jobs[i].id, i); };
-  if (!std::ranges::is_sorted(order, {}, id)) std::ranges::sort(order, {}, id);
+  std::ranges::sort(order, {}, [&](std::uint32_t i) { return std::tuple(jobs[i].task, jobs[i].id, i); });
   const auto twice = std::ranges::adjacent_find(order, [&](std::uint32_t a, std::uint32_t b) {
     return jobs[a].task == jobs[b].task && jobs[a].id == jobs[b].id;
   });

@@ -9,13 +9,7 @@ namespace {
 /// A job that is ready.
 struct Ready {
   std::int64_t priority;
-  std::uint32_t tie;
-  std::uint32_t position;
-
-  friend bool operator<(const Ready& a, const Ready& b) {  // of a heap whose top goes first
-    if (a.priority != b.priority) return a.priority > b.priority;
-    return a.tie != b.tie ? a.tie > b.tie : a.position > b.position;
-  }
+  std::size_t position;
 };
 
 class FixedSchedule {
@@ -39,10 +33,16 @@ class FixedSchedule {
   }
 
  private:
+  /// The order of a heap whose top goes first.
+  auto goes_later() const {
+    return [this](const Ready& a, const Ready& b) {
+      return a.priority != b.priority ? a.priority > b.priority : jobs_.before(b.position, a.position);
+    };
+  }
+
   void push(std::size_t position) {
-    const SequencedJob& job = jobs_[position];
-    ready_.push_back({job.priority, job.tie, static_cast<std::uint32_t>(position)});
-    std::push_heap(ready_.begin(), ready_.end());
+    ready_.push_back({jobs_[position].priority, position});
+    std::push_heap(ready_.begin(), ready_.end(), goes_later());
   }
 
   void push_released() {
@@ -58,7 +58,7 @@ class FixedSchedule {
       push(only);
     }
     push_released();
-    std::pop_heap(ready_.begin(), ready_.end());
+    std::pop_heap(ready_.begin(), ready_.end(), goes_later());
     const std::size_t chosen = ready_.back().position;
     ready_.pop_back();
     return chosen;

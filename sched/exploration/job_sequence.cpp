@@ -10,18 +10,6 @@ namespace {
 
 HalfNs halves(Duration time) { return 2 * std::min(time, kTimeInReach).count(); }
 
-/// [n] the position of each job in the order of tasks and ids.
-std::vector<std::uint32_t> ranks_by_id(std::span<const JobTiming> jobs) {
-  std::vector<std::uint32_t> order(jobs.size());
-  std::iota(order.begin(), order.end(), 0U);
-  const auto id = [&](std::uint32_t i) { return std::pair(jobs[i].task, jobs[i].id); };
-  if (std::ranges::is_sorted(order, {}, id)) return order;
-  std::ranges::sort(order, {}, id);
-  std::vector<std::uint32_t> ranks(jobs.size());
-  for (std::size_t rank = 0; rank < order.size(); ++rank) ranks[order[rank]] = static_cast<std::uint32_t>(rank);
-  return ranks;
-}
-
 /// [n] the jobs by their earliest release, then in the order of the set.
 std::vector<std::uint32_t> order_of_releases(std::span<const JobTiming> jobs) {
   std::vector<std::uint32_t> order(jobs.size());
@@ -33,11 +21,10 @@ std::vector<std::uint32_t> order_of_releases(std::span<const JobTiming> jobs) {
 
 }  // namespace
 
-JobSequence::JobSequence(std::span<const JobTiming> jobs) {
+JobSequence::JobSequence(std::span<const JobTiming> jobs) : set_(jobs) {
   TUTTI_EXPECTS(jobs.size() < std::numeric_limits<std::uint32_t>::max(), "positions are 32 bits");
   jobs_.reserve(jobs.size());
-  const std::vector<std::uint32_t> ranks = ranks_by_id(jobs);
-  for (const std::uint32_t i : order_of_releases(jobs)) add(jobs[i], ranks[i], i);
+  for (const std::uint32_t i : order_of_releases(jobs)) add(jobs[i], i);
 }
 
 JobSequence::JobSequence(std::span<const TaskTiming> tasks, Policy policy, const Repetition& repetition)
@@ -48,15 +35,22 @@ JobSequence::JobSequence(std::span<const TaskTiming> tasks, Policy policy, const
   while (jobs_.size() < count) {
     const std::optional<JobTiming> job = source.next();
     if (!job) break;
-    add(*job, static_cast<std::size_t>(job->task), static_cast<std::size_t>(job->task));
+    add(*job, static_cast<std::size_t>(job->task));
   }
   in_reach_ = in_reach_ && jobs_.size() == count;
 }
 
-void JobSequence::add(const JobTiming& job, std::size_t tie, std::size_t source) {
+bool JobSequence::wins_tie(std::size_t a, std::size_t b) const {
+  const std::uint32_t x = jobs_[a].source;
+  const std::uint32_t y = jobs_[b].source;
+  if (repetition_) return x != y ? x < y : a < b;
+  return std::pair(set_[x].task, set_[x].id) < std::pair(set_[y].task, set_[y].id);
+}
+
+void JobSequence::add(const JobTiming& job, std::size_t source) {
   in_reach_ = in_reach_ && job.latest <= kTimeInReach && job.most <= kTimeInReach;
   jobs_.push_back({halves(job.earliest), halves(job.latest), halves(job.least), halves(job.most), halves(job.deadline),
-                   job.priority, static_cast<std::uint32_t>(tie), static_cast<std::uint32_t>(source)});
+                   job.priority, static_cast<std::uint32_t>(source)});
   count(jobs_.back());
 }
 

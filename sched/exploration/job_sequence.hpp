@@ -18,13 +18,13 @@ struct SequencedJob {
   HalfNs least = 0, most = 0;       ///< cost
   HalfNs due = 0;
   std::int64_t priority = 0;
-  std::uint32_t tie = 0;     ///< among equal priorities; among equal ties the position decides
   std::uint32_t source = 0;  ///< position in the job set, or the task
 };
 
 /// Jobs by their earliest release: those of a job set, or of periodic tasks, which are made as they are needed.
 class JobSequence {
  public:
+  /// @param jobs  stays where it is as long as the sequence does.
   /// @pre  fewer than 2^32 jobs, each as `JobTiming` says.
   explicit JobSequence(std::span<const JobTiming> jobs);
   /// @pre  at least one task, all in reach, with that repetition.
@@ -47,18 +47,20 @@ class JobSequence {
   [[nodiscard]] bool before(std::size_t a, std::size_t b) const {
     const SequencedJob& x = jobs_[a];
     const SequencedJob& y = jobs_[b];
-    if (x.priority != y.priority) return x.priority < y.priority;
-    return x.tie != y.tie ? x.tie < y.tie : a < b;
+    return x.priority != y.priority ? x.priority < y.priority : wins_tie(a, b);
   }
 
  private:
+  /// Of two jobs of equal priority the one of the smaller task, then the one with the smaller id.
+  [[nodiscard]] bool wins_tie(std::size_t a, std::size_t b) const;
   bool extend();
-  void add(const JobTiming& job, std::size_t tie, std::size_t source);
+  void add(const JobTiming& job, std::size_t source);
   /// Repeats the last round, a hyperperiod later.
   void repeat_last_round();
   void count(const SequencedJob& job);
 
   std::vector<SequencedJob> jobs_;
+  std::span<const JobTiming> set_;  ///< empty of periodic tasks
   std::optional<Repetition> repetition_;
   Policy policy_ = Policy::Edf;
   Wide total_cost_ = 0;

@@ -71,6 +71,7 @@ struct ProcessUse {
 /// One run of a program without its output: wall time from fork to end, largest resident size.
 ProcessUse run_program(const std::string& program, const std::string& jobs) {
   const auto start = std::chrono::steady_clock::now();
+  std::fflush(stdout);
   const pid_t child = fork();
   if (child == 0) {
     if (std::freopen("/dev/null", "w", stdout) != nullptr)
