@@ -60,6 +60,8 @@ class Player {
     bool all_done = true;
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       all_done = all_done && state.stages[i] == Stage::Done;
+      outcome_.missed =
+          outcome_.missed || (state.stages[i] != Stage::Done && state.time > 2 * jobs_[i].deadline.count());
       if (state.stages[i] == Stage::Ready && (!next || rank(jobs_[i]) < rank(jobs_[*next]))) next = i;
     }
     if (all_done) return;
