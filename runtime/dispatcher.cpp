@@ -205,7 +205,8 @@ void Run::run_job(const ReadyJob& ready) {
   const Duration start = executor_.clock().now();
   const auto result = state.program->run(job);
   const Duration finish = executor_.clock().now();
-  // What was admitted under periodic arrivals relies on it: a job that leaves the machine early could make another late.
+  // What was admitted under periodic arrivals relies on it: a job that leaves the machine early could make another
+  // late.
   if (admitted_.tasks().arrivals == Arrivals::Periodic && result)
     executor_.clock().wait_until(start + state.timing.best_case);
   JobRecord& record = record_.jobs.emplace_back();

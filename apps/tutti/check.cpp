@@ -47,7 +47,7 @@ void add_check(CLI::App& parser, int& exit_code) {
   CLI::App* command = parser.add_subcommand("check", "whether a task set always meets its deadlines, and why");
   command->footer(
       "Example:\n  tutti check configs/tasks/wafer-inspection.yaml --set image=200MB\n"
-      "  tutti tasks expand periodic.yaml --out jobs.csv && tutti check --jobs jobs.csv");
+      "  tutti tasks expand configs/tasks/periodic-offsets.yaml --out jobs.csv && tutti check --jobs jobs.csv");
   auto options = std::make_shared<FileOptions>();
   auto jobs = std::make_shared<std::string>();
   options->add_file(*command, "task set");

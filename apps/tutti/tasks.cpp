@@ -68,10 +68,12 @@ int expand_tasks(const ExpandOptions& options) {
 void add_tasks(CLI::App& parser, int& exit_code) {
   CLI::App* command = parser.add_subcommand("tasks", "other forms of a task set");
   command->require_subcommand(1);
-  command->footer("Example:\n  tutti tasks expand periodic.yaml --out jobs.csv");
+  command->footer("Example:\n  tutti tasks expand configs/tasks/periodic-offsets.yaml --out jobs.csv");
   CLI::App* expand = command->add_subcommand(
       "expand", "the jobs of a strictly periodic task set, as the CSV file of np-schedulability-analysis");
-  expand->footer("Example:\n  tutti tasks expand periodic.yaml --out jobs.csv && tutti check --jobs jobs.csv");
+  expand->footer(
+      "Example:\n  tutti tasks expand configs/tasks/periodic-offsets.yaml --out jobs.csv && tutti check --jobs "
+      "jobs.csv");
   const auto options = std::make_shared<ExpandOptions>();
   expand->add_option("file", options->file.path, "task set")->required();
   expand->add_option("--machine", options->file.machine, "machine file to use in place of the one that the file names");

@@ -1,52 +1,25 @@
 #include "sched/exploration/exploration.hpp"
 
 #include <algorithm>
-#include <limits>
-#include <ostream>
+#include <array>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "tests/support/every_schedule.hpp"
-#include "tests/support/task_timings.hpp"
+#include "tests/support/job_timings.hpp"
 
 namespace tutti {
-
-/// Shown by GoogleTest beside a failed expectation.
-static void PrintTo(const JobTiming& job, std::ostream* out) {
-  *out << "{" << job.task << "." << job.id << " r " << job.earliest.count() << ".." << job.latest.count() << " c "
-       << job.least.count() << ".." << job.most.count() << " d " << job.deadline.count() << " p " << job.priority
-       << "}";
-}
-
 namespace {
 
 using oracle::Dice;
+using oracle::job;
+using oracle::periodic;
 using Jobs = std::vector<JobTiming>;
 using Tasks = std::vector<TaskTiming>;
 
-constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 constexpr Policy kPolicies[] = {Policy::Edf, Policy::Rm, Policy::Dm};
-
-/// Release and cost as [from, to].
-JobTiming job(std::int64_t task, std::int64_t id, std::pair<int, int> release, std::pair<int, int> cost, int deadline,
-              int priority) {
-  return {Duration{release.first},
-          Duration{release.second},
-          Duration{cost.first},
-          Duration{cost.second},
-          Duration{deadline},
-          priority,
-          task,
-          id};
-}
-
-TaskTiming periodic(std::int64_t wcet, std::int64_t period, std::int64_t offset, std::int64_t best_case,
-                    std::int64_t deadline, std::int64_t jitter = 0) {
-  return {Duration{wcet},   Duration{period},    Duration{deadline}, Duration{jitter},
-          Duration{offset}, Duration{best_case}, Arrivals::Periodic};
-}
 
 /// [NB17] figure 1: nine jobs of three tasks of periods 10, 30 and 60.
 Jobs figure1(std::array<int, 9> priorities) {
@@ -365,50 +338,6 @@ TEST(Exploration, KeepsLongWindowsOfFinishedJobs) {
   for (JobTiming& each : jobs) each.least = each.most, each.latest = each.earliest;
   // 200 jobs of 3 from 0 on, then the one.
   EXPECT_EQ(explore(jobs).responses[0], (ResponseRange{Duration{601}, Duration{601}}));
-}
-
-TEST(Exploration, RefusesNumbersOutOfReachInWords) {
-  const Duration far{kLargest};
-  JobTiming late = job(0, 0, {0, 0}, {1, 1}, 10, 0);
-  late.earliest = late.latest = late.deadline = far;
-  JobTiming heavy = job(0, 1, {0, 1}, {1, 1}, 10, 0);
-  heavy.most = far;
-  for (const Jobs& jobs : {Jobs{late}, Jobs{heavy}, Jobs(3, heavy)}) {
-    const Exploration found = explore(jobs);
-    EXPECT_EQ(found.answer, Answer::Unknown);
-    EXPECT_NE(found.reason.find("146 years"), std::string::npos) << found.reason;
-  }
-  // A deadline may be as far as it likes.
-  JobTiming patient = job(0, 0, {0, 1}, {1, 2}, 10, 0);
-  patient.deadline = far;
-  EXPECT_EQ(explore(Jobs{patient}).answer, Answer::Schedulable);
-  EXPECT_EQ(explore(Tasks{periodic(1, 4, 0, 1, 4), periodic(1, 4, kLargest, 1, 4)}, Policy::Edf).answer,
-            Answer::Unknown);
-}
-
-// Coprime periods near 2^40: their product is beyond 2^62.
-TEST(Exploration, RefusesHyperperiodsOutOfReachInWords) {
-  const std::int64_t period = std::int64_t{1} << 40;
-  const Exploration found = explore(Tasks{periodic(1, period, 0, 1, 9), periodic(1, period - 1, 0, 1, 9)}, Policy::Edf);
-  EXPECT_EQ(found.answer, Answer::Unknown);
-  EXPECT_NE(found.reason.find("hyperperiod is longer"), std::string::npos) << found.reason;
-  const Exploration many = explore(Tasks{periodic(1, 3, 0, 1, 9), periodic(1, 1 << 30, 0, 1, 9)}, Policy::Edf);
-  EXPECT_EQ(many.answer, Answer::Unknown);
-  EXPECT_NE(many.reason.find("more than 1000000 jobs"), std::string::npos) << many.reason;
-  const Exploration start = explore(Tasks{periodic(1, 3, 0, 1, 9), periodic(1, 3, 1 << 30, 1, 9)}, Policy::Edf);
-  EXPECT_EQ(start.answer, Answer::Unknown);
-  EXPECT_NE(start.reason.find("before the last task's offset"), std::string::npos) << start.reason;
-}
-
-TEST(Exploration, SaysWhenItsBudgetIsSpent) {
-  Jobs jobs;
-  for (int i = 0; i < 20; ++i) jobs.push_back(job(i, 0, {0, 50}, {1, 3}, 500, i));
-  const Exploration found = explore(jobs, {.visits = 1000});
-  EXPECT_EQ(found.answer, Answer::Unknown);
-  EXPECT_NE(found.reason.find("too many schedules"), std::string::npos) << found.reason;
-  for (JobTiming& each : jobs) each.latest = each.earliest, each.least = each.most;
-  EXPECT_EQ(explore(jobs, {.visits = 19}).answer, Answer::Unknown);
-  EXPECT_EQ(explore(jobs, {.visits = 20}).answer, Answer::Schedulable);
 }
 
 }  // namespace
