@@ -270,6 +270,10 @@ void Run::run_job(const ReadyJob& ready) {
   const auto result = state.program->run(job);
   if (job.takes) clock.wait_until(start + boundary.elsewhere + *job.takes);
   const Duration finish = clock.now();
+  // What was admitted under periodic arrivals relies on it: a job that leaves the machine early could make another
+  // late.
+  if (planned_.tasks.arrivals == Arrivals::Periodic && result)
+    clock.wait_until(start + boundary.elsewhere + state.timing.best_case);
   JobRecord& record = record_.jobs.emplace_back();
   record = {ready.task,   ready.index, ready.arrival - epoch_, start - epoch_, finish - epoch_, ready.deadline - epoch_,
             std::nullopt, job.overruns};

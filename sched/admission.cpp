@@ -58,6 +58,11 @@ Verdict check_device_memory(const TaskSet& set, std::span<const TaskTiming> timi
 }
 
 std::string describe(const Verdict& verdict, const TaskSet& set) {
+  if (!verdict.late_run.empty()) {
+    return fmt::format("{}: {}", verdict.test, describe_late_run(verdict.late_run, [&](const ExecutedJob& job) {
+                         return fmt::format("job {} of '{}'", job.number, set.tasks[job.source].name);
+                       }));
+  }
   if (!verdict.witness) return fmt::format("{}: {}", verdict.test, verdict.reason);
   const Witness& witness = *verdict.witness;
   const auto name = [&](TaskId task) { return set.tasks[task.index()].name; };
@@ -119,7 +124,14 @@ PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
     const JobBound& bound =
         planned.bounds.emplace_back(bound_job(task, set.machine, *planner_, preemptive ? set.cut : Bytes{0}));
     TaskTiming& timing = planned.timings.emplace_back();
-    timing = {bound.wcet.bound(), task.period, task.deadline, task.jitter, task.priority};
+    timing = {bound.wcet.bound(),
+              task.period,
+              task.deadline,
+              task.jitter,
+              task.priority,
+              task.offset,
+              std::min(task.best_case, bound.wcet.bound()),
+              set.arrivals};
     if (preemptive && bound.parts.size() > 1)
       timing.parts = {*std::max_element(bound.parts.begin(), bound.parts.end()), bound.parts.back()};
   }
@@ -135,7 +147,7 @@ AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
   if (set.machine) verdict.tests.push_back(check_device_memory(set, verdict.timings));
   for (const Analysis& analysis : analyses()) {
     if (!analysis.applies(verdict.timings, set.policy)) continue;
-    verdict.tests.push_back(analysis.decide(verdict.timings, set.policy));
+    verdict.tests.push_back(ask(analysis, verdict.timings, set.policy));
     const Verdict& test = verdict.tests.back();
     if (!test.worst_response.empty()) verdict.worst_responses = test.worst_response;
   }

@@ -4,6 +4,7 @@
 #include "sched/analyses/np_edf_demand.hpp"
 #include "sched/analyses/np_edf_jeffay.hpp"
 #include "sched/analyses/np_edf_response_time.hpp"
+#include "sched/analyses/np_exploration.hpp"
 #include "sched/analyses/np_fp_response_time.hpp"
 #include "sched/analyses/utilization_check.hpp"
 #include "sched/analysis.hpp"
@@ -25,10 +26,25 @@ constexpr std::array kAnalyses{
     Analysis{kNpEdfDemand, Exactness::Exact, under_edf, np_edf_demand},
     Analysis{kNpEdfResponseTime, Exactness::Exact, under_edf_in_one_part, np_edf_response_time},
     Analysis{kNpFpResponseTime, Exactness::Exact, under_fixed_priority, np_fp_response_time},
+    Analysis{kNpExploration, Exactness::Exact, np_exploration_applies, np_exploration, Arrivals::Periodic},
 };
 
 }  // namespace
 
 std::span<const Analysis> analyses() { return kAnalyses; }
+
+Verdict ask(const Analysis& analysis, std::span<const TaskTiming> tasks, Policy policy) {
+  Verdict verdict = analysis.decide(tasks, policy);
+  const bool periodic =
+      std::ranges::any_of(tasks, [](const TaskTiming& task) { return task.arrivals == Arrivals::Periodic; });
+  if (verdict.exactness != Exactness::Exact || !periodic || analysis.exact_for == Arrivals::Periodic) return verdict;
+  verdict.exactness = Exactness::Sufficient;
+  if (verdict.answer != Answer::NotSchedulable) return verdict;
+  verdict.answer = Answer::Unknown;
+  verdict.witness.reset();
+  verdict.late_run.clear();
+  verdict.reason = "sporadic arrivals would miss a deadline, which says nothing about these offsets";
+  return verdict;
+}
 
 }  // namespace tutti

@@ -8,6 +8,8 @@
 
 #include "model/ids.hpp"
 #include "model/units.hpp"
+#include "sched/arrivals.hpp"
+#include "sched/executed_job.hpp"
 #include "sched/policy.hpp"
 #include "sched/wcet.hpp"
 
@@ -23,13 +25,15 @@ struct JobParts {
 
 /// All that a schedulability test may look at, in plain nanoseconds. One entry a task, in the order of the file.
 struct TaskTiming {
-  Duration wcet{};      ///< >= 0
-  Duration period{};    ///< > 0
-  Duration deadline{};  ///< > 0, from the arrival
-  Duration jitter{};    ///< >= 0, from the arrival to ready, at most
-  int priority = 0;     ///< under `given`: smaller is more urgent, of equal ones the earlier in the file
-
-  std::optional<JobParts> parts = {};  ///< absent: nobody takes the machine from its jobs
+  Duration wcet{};       ///< >= 0
+  Duration period{};     ///< > 0
+  Duration deadline{};   ///< > 0, from the arrival
+  Duration jitter{};     ///< >= 0, from the arrival to ready, at most
+  int priority = 0;      ///< under `given`: smaller is more urgent, of equal ones the earlier in the file
+  Duration offset{};     ///< >= 0, first arrival; counts where arrivals are periodic
+  Duration best_case{};  ///< 0 <= best case <= wcet; counts where arrivals are periodic
+  Arrivals arrivals = Arrivals::Sporadic;  ///< of the whole set
+  std::optional<JobParts> parts = {};      ///< absent: nobody takes the machine from its jobs
 
   /// For so long a job of the task can keep the machine from a more urgent one.
   [[nodiscard]] Duration longest_part() const { return parts ? parts->longest : wcet; }
@@ -77,6 +81,8 @@ struct Verdict {
   std::string reason;              ///< why, one sentence, where no witness says it; empty with Schedulable
   /// [n] worst response of each task from its arrival, where the test bounds it; empty where it gives none.
   std::vector<std::optional<Duration>> worst_response;
+  /// With NotSchedulable, where the test finds one: jobs in the order of their execution, the last one late.
+  std::vector<ExecutedJob> late_run;
 };
 
 /// A schedulability test: a row of the table `analyses()`.
@@ -91,7 +97,13 @@ struct Analysis {
   /// Whether the test says anything about this set under this policy (say, only where D = T).
   bool (*applies)(std::span<const TaskTiming>, Policy);
   Verdict (*decide)(std::span<const TaskTiming>, Policy);
+  /// What an exact test is exact for; of strictly periodic arrivals one for sporadic arrivals is only sufficient.
+  Arrivals exact_for = Arrivals::Sporadic;
 };
+
+/// What a test says about tasks to which it applies, with what it proves for their arrivals: a deadline that sporadic
+/// arrivals can miss may hold under strictly periodic ones.
+[[nodiscard]] Verdict ask(const Analysis& analysis, std::span<const TaskTiming> tasks, Policy policy);
 
 /// Every test, in the order in which they are asked and printed.
 [[nodiscard]] std::span<const Analysis> analyses();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "model/expects.hpp"
 #include "sched/analyses/np_fp_response_time.hpp"
@@ -82,6 +83,21 @@ void add_busy_period(Pattern& pattern, std::span<const TaskTiming> tasks, Policy
   }
 }
 
+/// A run of the exploration in whole ns, in which what happens within one happens at its beginning. That may not be the
+/// same run; then there is none.
+std::optional<Scenario> scenario_of(std::span<const ExecutedJob> run, std::span<const TaskTiming> tasks) {
+  Scenario scenario;
+  for (const ExecutedJob& job : run) {
+    const bool has_run = job.finish != kNotYetRun;
+    const HalfNs takes = has_run ? job.finish - job.start : 2 * tasks[job.source].wcet.count();
+    if (scenario.jobs.size() == kMostScenarioJobs) return std::nullopt;
+    scenario.jobs.push_back(
+        {TaskId{job.source}, Duration{job.arrival / 2}, Duration{job.release / 2}, Duration{takes / 2}});
+  }
+  std::ranges::stable_sort(scenario.jobs, {}, [](const ScenarioJob& job) { return std::pair(job.arrival, job.ready); });
+  return scenario;
+}
+
 }  // namespace
 
 std::optional<Miss> first_miss(std::span<const TaskTiming> tasks, Policy policy, const Scenario& scenario) {
@@ -104,7 +120,18 @@ std::optional<Miss> first_miss(std::span<const TaskTiming> tasks, Policy policy,
   return std::nullopt;
 }
 
+namespace {
+
+/// The scenario, if it misses indeed.
+std::optional<Scenario> shown(std::span<const TaskTiming> tasks, Policy policy, std::optional<Scenario> scenario) {
+  if (!scenario || !first_miss(tasks, policy, *scenario)) return std::nullopt;
+  return scenario;
+}
+
+}  // namespace
+
 std::optional<Scenario> counter_example(std::span<const TaskTiming> tasks, Policy policy, const Verdict& verdict) {
+  if (!verdict.late_run.empty()) return shown(tasks, policy, scenario_of(verdict.late_run, tasks));
   if (!verdict.witness || std::ranges::any_of(tasks, [](const TaskTiming& task) { return task.parts.has_value(); }))
     return std::nullopt;
   Pattern pattern(tasks, *verdict.witness);
@@ -114,9 +141,7 @@ std::optional<Scenario> counter_example(std::span<const TaskTiming> tasks, Polic
     TUTTI_EXPECTS(verdict.witness->task.has_value(), "under fixed priorities a witness names the task that is late");
     add_busy_period(pattern, tasks, policy);
   }
-  auto scenario = std::move(pattern).scenario();
-  if (!scenario || !first_miss(tasks, policy, *scenario)) return std::nullopt;
-  return scenario;
+  return shown(tasks, policy, std::move(pattern).scenario());
 }
 
 std::optional<Scenario> counter_example(std::span<const TaskTiming> tasks, Policy policy,

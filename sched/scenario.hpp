@@ -48,6 +48,8 @@ struct Miss {
 /// jobs of the failing interval become ready together, each as late after its arrival as its jitter allows; every
 /// further one arrives as soon as it may, and all take their Wcet.
 ///
+/// Where the verdict has a run of its own (of strictly periodic tasks), that one.
+///
 /// @return  nothing where the verdict has no witness, where jobs have several parts, where only a blocker that starts
 /// less than 1 ns before would do,
 ///          or where it would have more than `kMostScenarioJobs` jobs.

@@ -7,6 +7,7 @@
 #include "model/batch.hpp"
 #include "model/topology.hpp"
 #include "model/units.hpp"
+#include "sched/arrivals.hpp"
 #include "sched/policy.hpp"
 
 namespace tutti {
@@ -30,11 +31,12 @@ struct Task {
   Duration period{};                      ///< > 0; minimal distance of two arrivals
   Duration deadline{};                    ///< > 0; from the arrival; may exceed the period
   Duration jitter{};                      ///< >= 0
-  Duration offset{};                      ///< >= 0; first arrival; the analyses ignore it, which is safe
+  Duration offset{};                      ///< >= 0; first arrival; counts where arrivals are periodic
   std::vector<JobStep> steps;             ///< empty where `declared_wcet` says it all
   std::optional<Duration> declared_wcet;  ///< taken as it is, no margin
   Place place = {};                       ///< where the user's file declares it
   int priority = 0;                       ///< under `given`: smaller is more urgent
+  Duration best_case{};                   ///< >= 0; a job takes no less; above the Wcet it counts as that
 
   friend bool operator==(const Task&, const Task&) = default;
 };
@@ -52,6 +54,7 @@ struct TaskSet {
   std::optional<Topology> machine;  ///< absent where every task declares its Wcet
   Policy policy = Policy::Edf;
   std::vector<Task> tasks;
+  Arrivals arrivals = Arrivals::Sporadic;
   Preemption preemption = Preemption::None;
   Bytes cut{0};  ///< with preemption: longer transfers are cut into batches of at most so many bytes; 0: they are not
 

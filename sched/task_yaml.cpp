@@ -17,6 +17,12 @@ Policy read_policy(const Node& node) {
   fail(node.place, fmt::format("'{:.80}' is no policy; write edf, rm, dm or given", text));
 }
 
+Arrivals read_arrivals(const Node& node) {
+  const std::string& text = read_text(node);
+  if (const auto arrivals = parse_arrivals(text)) return *arrivals;
+  fail(node.place, fmt::format("'{:.80}' is no kind of arrivals; write sporadic or periodic", text));
+}
+
 Parameters read_parameters(const Node& node, const Parameters& overrides) {
   if (node.kind != Node::Kind::Map) fail(node.place, "'parameters' is a map of sizes; write {image: 160 MB}");
   Parameters parameters;
@@ -78,7 +84,8 @@ int read_priority(const Node& task, const Node* priority, const Environment& env
 }
 
 Task read_task(const Node& node, const Environment& environment) {
-  const Fields fields(node, "a task", {"name", "period", "deadline", "jitter", "offset", "job", "wcet", "priority"});
+  const Fields fields(node, "a task",
+                      {"name", "period", "deadline", "jitter", "offset", "job", "wcet", "priority", "best_case"});
   Task task;
   task.place = node.place;
   task.name = read_id(fields.require("name"));
@@ -94,6 +101,12 @@ Task read_task(const Node& node, const Environment& environment) {
     fail(node.place, fmt::format("task '{}' has either a 'job' or a 'wcet'; write one of the two", task.name));
   }
   if (wcet != nullptr) task.declared_wcet = read_duration(*wcet);
+  if (const Node* best_case = fields.find("best_case")) {
+    task.best_case = read_duration(*best_case, Rounding::Down);
+    if (task.declared_wcet && task.best_case > *task.declared_wcet)
+      fail(best_case->place, fmt::format("the best case of '{}' is above its wcet of {}; give at most that", task.name,
+                                         to_string(*task.declared_wcet)));
+  }
   if (job != nullptr) {
     for (const Node& step : read_sequence(*job, "'job'")) task.steps.push_back(read_step(step, environment));
     if (task.steps.empty()) fail(job->place, fmt::format("the job of '{}' has no steps; give it a batch", task.name));
@@ -123,7 +136,8 @@ std::vector<Task> read_task_list(const Node& list, const Environment& environmen
 }
 
 Fields fields_of(const Node& document) {
-  return {document, "a task set", {"version", "machine", "policy", "preemption", "cut", "parameters", "tasks"}};
+  return {
+      document, "a task set", {"version", "machine", "policy", "arrivals", "preemption", "cut", "parameters", "tasks"}};
 }
 
 Preemption read_preemption(const Node& node) {
@@ -151,6 +165,7 @@ TaskSet read_task_set(const Node& document, std::optional<Topology> machine, con
   const bool file_gives = set.policy == Policy::Given;
   if (overrides.policy) set.policy = *overrides.policy;
   const bool given = set.policy == Policy::Given;
+  if (const Node* arrivals = fields.find("arrivals")) set.arrivals = read_arrivals(*arrivals);
   if (const Node* preemption = fields.find("preemption")) set.preemption = read_preemption(*preemption);
   if (const Node* cut = fields.find("cut")) set.cut = read_cut(*cut, set.preemption);
   set.tasks = read_task_list(fields.require("tasks"), {set.machine, parameters, file_gives || given, given});

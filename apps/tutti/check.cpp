@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/tutti/check_jobs.hpp"
 #include "apps/tutti/command.hpp"
 #include "apps/tutti/files.hpp"
 #include "apps/tutti/kernels.hpp"
@@ -27,6 +28,7 @@ void note_unknown_kernels(const TaskSet& set) {
 
 struct CheckCommand {
   FileOptions file;
+  std::string jobs;             ///< a job set, in place of the task set
   std::string counter_example;  ///< where to write it
 };
 
@@ -40,6 +42,9 @@ std::optional<Error> write_counter_example(const std::string& path, const TaskSe
 }
 
 int check(const CheckCommand& command) {
+  if (command.file.path.empty())
+    return report_error(
+        {ErrorCode::InvalidInput, "there is nothing to check; give a task set, or a job set with --jobs", {}});
   const auto planner = command.file.chosen_planner();
   if (!planner) return report_error(planner.error());
   const auto file = command.file.load_task_file();
@@ -66,14 +71,23 @@ int check(const CheckCommand& command) {
 
 void add_check(CLI::App& parser, int& exit_code) {
   CLI::App* command = parser.add_subcommand("check", "whether a task set always meets its deadlines, and why");
-  command->footer("Example:\n  tutti check configs/tasks/wafer-inspection.yaml --set image=200MB");
+  command->footer(
+      "Example:\n  tutti check configs/tasks/wafer-inspection.yaml --set image=200MB\n"
+      "  tutti tasks expand configs/tasks/periodic-offsets.yaml --out jobs.csv && tutti check --jobs jobs.csv");
   auto options = std::make_shared<CheckCommand>();
   options->file.add_file(*command, "task set");
+  CLI::Option* const file = command->get_option("file")->required(false);
+  command
+      ->add_option("--jobs", options->jobs,
+                   "a job set (CSV of np-schedulability-analysis, in ns) in place of a task set")
+      ->excludes(file);
   options->file.add_planner(*command);
   options->file.add_task_options(*command);
   command->add_option("--counter-example", options->counter_example,
                       "write a run that misses a deadline to this file, for 'tutti run --scenario'");
-  command->callback([options, &exit_code] { exit_code = check(*options); });
+  command->callback([options, &exit_code] {
+    exit_code = options->jobs.empty() ? check(*options) : check_jobs(options->jobs, options->file.json);
+  });
 }
 
 }  // namespace tutti

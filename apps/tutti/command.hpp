@@ -28,6 +28,7 @@ void add_verify(CLI::App& parser, int& exit_code);
 void add_bench(CLI::App& parser, int& exit_code);
 void add_capacity(CLI::App& parser, int& exit_code);
 void add_topology(CLI::App& parser, int& exit_code);
+void add_tasks(CLI::App& parser, int& exit_code);
 
 /// What the subcommands that read a file have in common.
 struct FileOptions {

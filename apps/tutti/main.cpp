@@ -11,9 +11,9 @@
 namespace tutti {
 namespace {
 
-constexpr std::array kCommands{Command{add_predict}, Command{add_check},     Command{add_compare},
-                               Command{add_run},     Command{add_calibrate}, Command{add_verify},
-                               Command{add_bench},   Command{add_capacity},  Command{add_topology}};
+constexpr std::array kCommands{Command{add_predict},   Command{add_check},  Command{add_compare}, Command{add_run},
+                               Command{add_calibrate}, Command{add_verify}, Command{add_bench},   Command{add_capacity},
+                               Command{add_topology},  Command{add_tasks}};
 
 /// What is wrong with a first word that is no subcommand, "did you mean" included; empty where it is one or an option.
 std::string unknown_command(const CLI::App& parser, std::string_view word) {

@@ -15,15 +15,6 @@ std::string ms(Duration time) { return fmt::format("{:.3f}", to_ms(time)); }
 std::string ms(const std::optional<Duration>& time) { return time ? ms(*time) : "-"; }
 Json json_ms(const std::optional<Duration>& time) { return time ? Json(to_ms(*time)) : Json(nullptr); }
 
-std::string_view word(Answer answer) {
-  switch (answer) {
-    case Answer::Schedulable: return "schedulable";
-    case Answer::NotSchedulable: return "not_schedulable";
-    case Answer::Unknown: return "unknown";
-  }
-  return "";
-}
-
 std::string_view word(Exactness exactness) {
   switch (exactness) {
     case Exactness::Exact: return "exact";
@@ -71,8 +62,8 @@ struct TaskSummary {
 
 /// How the jobs of a set share the machine.
 std::string discipline(const TaskSet& set) {
-  return fmt::format("{} {}", set.preemption == Preemption::None ? "non-preemptive" : "between batches preemptive",
-                     to_string(set.policy));
+  return fmt::format("{} {}{}", set.preemption == Preemption::None ? "non-preemptive" : "between batches preemptive",
+                     to_string(set.policy), set.arrivals == Arrivals::Periodic ? ", strictly periodic" : "");
 }
 
 std::vector<TaskSummary> summarize(const TaskSet& set, const RunRecord& record) {
@@ -123,6 +114,24 @@ std::string scenario_text(const TaskSet& set, const AdmissionVerdict& verdict, c
 }
 
 }  // namespace
+
+std::string_view word(Answer answer) {
+  switch (answer) {
+    case Answer::Schedulable: return "schedulable";
+    case Answer::NotSchedulable: return "not_schedulable";
+    case Answer::Unknown: return "unknown";
+  }
+  return "";
+}
+
+std::string_view sentence(Answer answer) {
+  switch (answer) {
+    case Answer::Schedulable: return "schedulable: every deadline is guaranteed";
+    case Answer::NotSchedulable: return "NOT schedulable";
+    case Answer::Unknown: break;
+  }
+  return "unknown: no proof either way";
+}
 
 Json streams_json(const Topology& machine, const Timeline& timeline, const LatestFinish* latest) {
   Json streams = Json::array();
@@ -183,9 +192,11 @@ std::string timeline_text(const Planner& planner, const Topology& machine, const
                      ms(latest.batch), table.text());
 }
 
-std::string_view assumption() {
-  return "holds for sizes, kernel and set-up times of at most those declared and bandwidths of at least those "
-         "guaranteed";
+std::string assumption(Arrivals arrivals) {
+  const std::string sizes =
+      "holds for sizes, kernel and set-up times of at most those declared and bandwidths of at least those guaranteed";
+  if (arrivals == Arrivals::Sporadic) return sizes;
+  return sizes + ", for arrivals exactly at the offsets and periods and jobs that take no less than their best case";
 }
 
 Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std::optional<Scenario>& misses) {
@@ -213,20 +224,18 @@ Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std
           {"schedulable", verdict.answer == Answer::Schedulable},
           {"verdict", word(verdict.answer)},
           {"policy", to_string(set.policy)},
+          {"arrivals", to_string(set.arrivals)},
           {"utilization", verdict.utilization},
           {"tasks", tasks},
           {"tests", tests},
           {"reasons", verdict.reasons},
           {"counter_example", misses ? scenario_json(set, verdict, *misses) : Json(nullptr)},
-          {"assumption", assumption()}};
+          {"assumption", assumption(set.arrivals)}};
 }
 
 std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, const std::optional<Scenario>& misses) {
   std::string text;
-  const std::string_view answer = verdict.answer == Answer::Schedulable ? "schedulable: every deadline is guaranteed"
-                                  : verdict.answer == Answer::NotSchedulable ? "NOT schedulable"
-                                                                             : "unknown: no proof either way";
-  text += fmt::format("{} ({}, utilization {:.4f})\n", answer, discipline(set), verdict.utilization);
+  text += fmt::format("{} ({}, utilization {:.4f})\n", sentence(verdict.answer), discipline(set), verdict.utilization);
   for (const std::string& reason : verdict.reasons) text += fmt::format("  {}\n", reason);
   if (misses) text += fmt::format("  {}\n", scenario_text(set, verdict, *misses));
   if (set.tasks.empty()) text += "  the task set is empty\n";
@@ -246,7 +255,7 @@ std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, co
         {std::string(test.test), std::string(word(test.exactness)), std::string(passed ? "holds" : word(test.answer))});
   }
   text += fmt::format("\n{}\n{}", tasks.text(), tests.text());
-  if (verdict.answer == Answer::Schedulable) text += fmt::format("\n{}\n", assumption());
+  if (verdict.answer == Answer::Schedulable) text += fmt::format("\n{}\n", assumption(set.arrivals));
   return text;
 }
 

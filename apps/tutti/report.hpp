@@ -14,6 +14,11 @@ namespace tutti {
 
 using Json = nlohmann::ordered_json;
 
+/// "schedulable", "not_schedulable", "unknown".
+[[nodiscard]] std::string_view word(Answer answer);
+/// The same for people.
+[[nodiscard]] std::string_view sentence(Answer answer);
+
 /// The streams of a timeline, with their transfers and kernels.
 /// @param latest  the safe bounds of its streams; null: left out.
 [[nodiscard]] Json streams_json(const Topology& machine, const Timeline& timeline,
@@ -34,7 +39,7 @@ using Json = nlohmann::ordered_json;
                                        const std::optional<Scenario>& misses = {});
 
 /// What a verdict takes for granted; one sentence.
-[[nodiscard]] std::string_view assumption();
+[[nodiscard]] std::string assumption(Arrivals arrivals = Arrivals::Sporadic);
 
 /// [tasks] what was guaranteed, where a test gives it; empty where nothing was.
 using WorstResponses = std::span<const std::optional<Duration>>;

@@ -31,7 +31,7 @@ struct ScenarioRun {
   }
 
   std::vector<Row> rows(std::vector<Task> tasks, const Scenario& scenario, Preemption preemption = Preemption::None) {
-    const TaskSet set{station.machine, Policy::Edf, std::move(tasks), preemption};
+    const TaskSet set{station.machine, Policy::Edf, std::move(tasks), Arrivals::Sporadic, preemption};
     const PlannedTaskSet planned = AdmissionController(planners().front()).plan(set);
     std::vector<std::unique_ptr<PatternProgram>> programs;
     std::vector<TaskProgram*> table;

@@ -225,7 +225,8 @@ TEST(TaskYaml, RefusesTasksThatAreNone) {
        "t.yaml:6:5: there are two tasks 'a'; names are unique"},
       {"  - {name: a, perod: 1 ms, wcet: 0}\n", "t.yaml:5:15: unknown key 'perod' in a task; did you mean 'period'?"},
       {"  - a\n",
-       "t.yaml:5:5: a task is a map with the keys name, period, deadline, jitter, offset, job, wcet, priority"},
+       "t.yaml:5:5: a task is a map with the keys name, period, deadline, jitter, offset, job, wcet, priority, "
+       "best_case"},
   };
   for (const Refusal& refusal : refusals) EXPECT_EQ(folder.error(file(refusal.tasks)), refusal.error) << refusal.tasks;
 }
@@ -334,6 +335,30 @@ TEST(TaskYaml, ShippedTaskSetsAreFine) {
   for (const CommandStream& stream : std::get<BatchOperation>(set->tasks[0].steps[0]).streams())
     sent += stream.transfer->size.count;
   EXPECT_EQ(sent, 160'000'000);
+}
+
+TEST(TaskYaml, ReadsArrivalsAndBestCases) {
+  const Folder folder;
+  const auto set = folder.load(R"(version: 1
+arrivals: periodic
+tasks:
+  - {name: a, period: 10 ms, wcet: 2 ms, best_case: 2 ms}
+  - {name: b, period: 10 ms, wcet: 2 ms, best_case: 0.5 ns}
+)");
+  ASSERT_TRUE(set.has_value()) << set.error().text();
+  EXPECT_EQ(set->arrivals, Arrivals::Periodic);
+  EXPECT_EQ(set->tasks[0].best_case, std::chrono::milliseconds(2));
+  EXPECT_EQ(set->tasks[1].best_case, Duration{0});  // rounded to the strict side
+  EXPECT_EQ(folder.load("version: 1\ntasks: []\n")->arrivals, Arrivals::Sporadic);
+  EXPECT_EQ(folder.load("version: 1\narrivals: sporadic\ntasks: []\n")->arrivals, Arrivals::Sporadic);
+}
+
+TEST(TaskYaml, RefusesOtherArrivalsAndBestCasesAboveTheWcet) {
+  const Folder folder;
+  EXPECT_EQ(folder.error("version: 1\narrivals: sometimes\ntasks: []\n"),
+            "t.yaml:2:11: 'sometimes' is no kind of arrivals; write sporadic or periodic");
+  EXPECT_EQ(folder.error("version: 1\ntasks:\n- {name: a, period: 9 ms, wcet: 2 ms, best_case: 3 ms}\n"),
+            "t.yaml:3:50: the best case of 'a' is above its wcet of 2 ms; give at most that");
 }
 
 }  // namespace

@@ -1,0 +1,90 @@
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "apps/tutti/command.hpp"
+#include "apps/tutti/files.hpp"
+#include "apps/tutti/job_csv.hpp"
+#include "sched/admission.hpp"
+#include "sched/exploration/exploration.hpp"
+
+namespace tutti {
+namespace {
+
+struct ExpandOptions {
+  FileOptions file;
+  std::string out;
+  std::size_t jobs = 0;
+};
+
+/// The jobs that show everything: up to the end of the hyperperiod behind which nothing new comes, and one more where
+/// jobs wait across that end.
+Expected<std::size_t> jobs_to_write(std::span<const TaskTiming> tasks, Policy policy) {
+  const ExplorationLimits limits;
+  const auto repetition = repetition_of(tasks, limits.jobs);
+  if (!repetition) return invalid_input(repetition.error().message + ", or give a number of jobs with --jobs");
+  const Exploration found = explore(tasks, policy, limits);
+  if (found.answer == Answer::Unknown) return invalid_input(found.reason + "; give a number of jobs with --jobs");
+  const std::size_t behind = found.jobs > repetition->startup ? found.jobs - repetition->startup : 0;
+  const std::size_t rounds = std::max<std::size_t>(1, (behind + repetition->per_round - 1) / repetition->per_round);
+  const bool crosses = found.answer == Answer::NotSchedulable || !found.settled;
+  return repetition->startup + (rounds + (crosses ? 1 : 0)) * repetition->per_round;
+}
+
+Expected<std::vector<JobTiming>> jobs_of(const ExpandOptions& options) {
+  const auto planner = options.file.chosen_planner();
+  if (!planner) return tl::unexpected(planner.error());
+  const auto set = options.file.load_task_set();
+  if (!set) return tl::unexpected(set.error());
+  if (set->arrivals != Arrivals::Periodic) {
+    return invalid_input(
+        "its arrivals are sporadic, so its jobs have no fixed releases; 'arrivals: periodic' gives "
+        "them",
+        {options.file.path, 0, 0});
+  }
+  const std::vector<TaskTiming> timings = AdmissionController(**planner).decide(*set).timings;
+  if (timings.empty()) return std::vector<JobTiming>{};
+  if (!in_reach(timings)) return invalid_input("a time is above 146 years; a shorter one would be within reach");
+  if (options.jobs > 0) return expand(timings, set->policy, options.jobs);
+  return jobs_to_write(timings, set->policy).map([&](std::size_t count) {
+    return expand(timings, set->policy, count);
+  });
+}
+
+int expand_tasks(const ExpandOptions& options) {
+  const auto jobs = jobs_of(options);
+  if (!jobs) return report_error(jobs.error());
+  if (options.out.empty()) {
+    fmt::print("{}", jobs_text(*jobs));
+    return kFine;
+  }
+  if (const auto error = write_file(options.out, jobs_text(*jobs))) return report_error(*error);
+  fmt::print("{} jobs, times in ns: {}\n", jobs->size(), options.out);
+  return kFine;
+}
+
+}  // namespace
+
+void add_tasks(CLI::App& parser, int& exit_code) {
+  CLI::App* command = parser.add_subcommand("tasks", "other forms of a task set");
+  command->require_subcommand(1);
+  command->footer("Example:\n  tutti tasks expand configs/tasks/periodic-offsets.yaml --out jobs.csv");
+  CLI::App* expand = command->add_subcommand(
+      "expand", "the jobs of a strictly periodic task set, as the CSV file of np-schedulability-analysis");
+  expand->footer(
+      "Example:\n  tutti tasks expand configs/tasks/periodic-offsets.yaml --out jobs.csv && tutti check --jobs "
+      "jobs.csv");
+  const auto options = std::make_shared<ExpandOptions>();
+  expand->add_option("file", options->file.path, "task set")->required();
+  expand->add_option("--machine", options->file.machine, "machine file to use in place of the one that the file names");
+  options->file.add_planner(*expand);
+  options->file.add_task_options(*expand);
+  expand->add_option("--out", options->out, "the file to write; without it, standard output");
+  expand
+      ->add_option("--jobs", options->jobs,
+                   "how many jobs, in the order of their arrivals; without it, until they repeat")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{10'000'000}));
+  expand->callback([options, &exit_code] { exit_code = expand_tasks(*options); });
+}
+
+}  // namespace tutti

@@ -1,0 +1,47 @@
+#include "sched/analyses/np_exploration.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "model/expects.hpp"
+#include "sched/analyses/demand.hpp"
+#include "sched/exploration/exploration.hpp"
+
+namespace tutti {
+namespace {
+
+/// A fraction of a second.
+constexpr ExplorationLimits kLimits{.visits = 2 * kVisitsPerWalk};
+
+}  // namespace
+
+bool np_exploration_applies(std::span<const TaskTiming> tasks, Policy) {
+  return !tasks.empty() && std::ranges::all_of(tasks, [](const TaskTiming& task) {
+    return task.arrivals == Arrivals::Periodic && task.jitter <= task.period && !task.parts;
+  });
+}
+
+Verdict np_exploration(std::span<const TaskTiming> tasks, Policy policy) {
+  expect_valid_timing(tasks);
+  TUTTI_EXPECTS(np_exploration_applies(tasks, policy), "the exploration answers for strictly periodic tasks only");
+  for (const TaskTiming& task : tasks)
+    TUTTI_EXPECTS(task.offset.count() >= 0 && task.best_case.count() >= 0 && task.best_case <= task.wcet,
+                  "offsets are not negative, best cases between 0 and the wcet");
+  Exploration found = explore(tasks, policy, kLimits);
+  Verdict verdict;
+  verdict.test = kNpExploration;
+  verdict.exactness = Exactness::Exact;
+  verdict.answer = found.answer;
+  verdict.reason = std::move(found.reason);
+  for (const ResponseRange& range : found.responses) verdict.worst_response.emplace_back(range.worst);
+  if (found.answer == Answer::NotSchedulable) {
+    verdict.reason = describe_late_run(found.late_run, [](const ExecutedJob& job) {
+      return fmt::format("job {} of task {}", job.number, job.source);
+    });
+    verdict.late_run = std::move(found.late_run);
+  }
+  return verdict;
+}
+
+}  // namespace tutti

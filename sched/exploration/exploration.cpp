@@ -1,0 +1,93 @@
+#include "sched/exploration/exploration.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sched/exploration/schedule_search.hpp"
+
+namespace tutti {
+namespace {
+
+Duration rounded_down(HalfNs time) { return Duration{time / 2}; }
+/// Also the supremum of an open interval.
+Duration rounded_up(HalfNs time) { return Duration{(time + 1) / 2}; }
+
+Answer answer_of(SearchEnd end) {
+  switch (end) {
+    case SearchEnd::AllInTime: return Answer::Schedulable;
+    case SearchEnd::Late: return Answer::NotSchedulable;
+    case SearchEnd::OutOfBudget:
+    case SearchEnd::OutOfReach: break;
+  }
+  return Answer::Unknown;
+}
+
+Exploration too_far() {
+  Exploration exploration;
+  exploration.reason = "releases and costs add up to more than 146 years; shorter times would be within reach";
+  return exploration;
+}
+
+/// @param count   of jobs of the set, or tasks.
+/// @param number  of a job among those of its task.
+template <class Number>
+Exploration explore(JobSequence& sequence, std::size_t count, const ExplorationLimits& limits, Number number) {
+  if (!sequence.in_reach()) return too_far();
+  const StepBudget budget(limits.visits);
+  const SearchResult found = sequence.fixed() ? simulate(sequence, budget) : search_graph(sequence, budget);
+  if (found.end == SearchEnd::OutOfReach) return too_far();
+  Exploration exploration;
+  exploration.answer = answer_of(found.end);
+  exploration.jobs = found.depth;
+  exploration.settled = found.settled;
+  exploration.states = found.states;
+  if (found.end == SearchEnd::OutOfBudget)
+    exploration.reason = fmt::format(
+        "there are too many schedules to look at all of them: no job was late in {} "
+        "states, up to {} jobs after the start",
+        found.states, found.depth);
+  for (const SearchedRun& run : found.late_run) {
+    const SequencedJob& job = sequence[run.position];
+    exploration.late_run.push_back(
+        {job.source, number(job), job.earliest, run.release, run.start, run.finish, job.due, job.most});
+  }
+  if (found.end != SearchEnd::AllInTime) return exploration;
+  exploration.responses.assign(count, {Duration::max(), Duration{-1}});
+  for (std::size_t position = 0; position < found.finishes.size(); ++position) {
+    const auto [first, last] = found.finishes[position];
+    if (last < 0) continue;  // behind the last hyperperiod
+    const SequencedJob& job = sequence[position];
+    ResponseRange& range = exploration.responses[job.source];
+    range.best = std::min(range.best, rounded_down(first - job.earliest));
+    range.worst = std::max(range.worst, rounded_up(last - job.earliest));
+  }
+  return exploration;
+}
+
+}  // namespace
+
+Exploration explore(std::span<const JobTiming> jobs, const ExplorationLimits& limits) {
+  JobSequence sequence(jobs);
+  return explore(sequence, jobs.size(), limits, [](const SequencedJob&) { return std::uint64_t{0}; });
+}
+
+Exploration explore(std::span<const TaskTiming> tasks, Policy policy, const ExplorationLimits& limits) {
+  Exploration exploration;
+  exploration.answer = Answer::Schedulable;
+  if (tasks.empty()) return exploration;
+  if (!in_reach(tasks)) return too_far();
+  const auto repetition = repetition_of(tasks, limits.jobs);
+  if (!repetition) {
+    exploration.answer = Answer::Unknown;
+    exploration.reason = repetition.error().message;
+    return exploration;
+  }
+  JobSequence sequence(tasks, policy, *repetition);
+  return explore(sequence, tasks.size(), limits, [&](const SequencedJob& job) {
+    const TaskTiming& task = tasks[job.source];
+    return static_cast<std::uint64_t>((job.earliest / 2 - task.offset.count()) / task.period.count());
+  });
+}
+
+}  // namespace tutti

@@ -1,0 +1,72 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sched/analyses/wide.hpp"
+#include "sched/executed_job.hpp"
+#include "sched/job_set.hpp"
+
+namespace tutti {
+
+/// A job as the exploration reads it.
+struct SequencedJob {
+  HalfNs earliest = 0, latest = 0;  ///< release
+  HalfNs least = 0, most = 0;       ///< cost
+  HalfNs due = 0;
+  std::int64_t priority = 0;
+  std::uint32_t source = 0;  ///< position in the job set, or the task
+};
+
+/// Jobs by their earliest release: those of a job set, or of periodic tasks, which are made as they are needed.
+class JobSequence {
+ public:
+  /// @param jobs  stays where it is as long as the sequence does.
+  /// @pre  fewer than 2^32 jobs, each as `JobTiming` says.
+  explicit JobSequence(std::span<const JobTiming> jobs);
+  /// @pre  at least one task, all in reach, with that repetition.
+  JobSequence(std::span<const TaskTiming> tasks, Policy policy, const Repetition& repetition);
+
+  /// Whether every finish is in reach whatever happens; otherwise nothing may be explored.
+  [[nodiscard]] bool in_reach() const { return in_reach_; }
+  /// Whether no job has a choice of its release or its cost.
+  [[nodiscard]] bool fixed() const { return fixed_; }
+  /// How the sequence goes on and on; nothing where it ends.
+  [[nodiscard]] const std::optional<Repetition>& repetition() const { return repetition_; }
+
+  [[nodiscard]] std::size_t size() const { return jobs_.size(); }
+  [[nodiscard]] const SequencedJob& operator[](std::size_t position) const { return jobs_[position]; }
+
+  /// Whether there is a job at this position; of periodic tasks it is made now.
+  [[nodiscard]] bool has(std::size_t position) { return position < jobs_.size() || extend(); }
+
+  /// Whether the first goes first where both are ready.
+  [[nodiscard]] bool before(std::size_t a, std::size_t b) const {
+    const SequencedJob& x = jobs_[a];
+    const SequencedJob& y = jobs_[b];
+    return x.priority != y.priority ? x.priority < y.priority : wins_tie(a, b);
+  }
+
+ private:
+  /// Of two jobs of equal priority the one of the smaller task, then the one with the smaller id.
+  [[nodiscard]] bool wins_tie(std::size_t a, std::size_t b) const;
+  bool extend();
+  void add(const JobTiming& job, std::size_t source);
+  /// Repeats the last round, a hyperperiod later.
+  void repeat_last_round();
+  void count(const SequencedJob& job);
+
+  std::vector<SequencedJob> jobs_;
+  std::span<const JobTiming> set_;  ///< empty of periodic tasks
+  std::optional<Repetition> repetition_;
+  Policy policy_ = Policy::Edf;
+  Wide total_cost_ = 0;
+  HalfNs last_release_ = 0;
+  bool in_reach_ = true;
+  bool fixed_ = true;
+};
+
+}  // namespace tutti

@@ -1,0 +1,271 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "model/expects.hpp"
+#include "sched/exploration/schedule_search.hpp"
+#include "sched/exploration/state_level.hpp"
+
+namespace tutti {
+namespace {
+
+/// One job started in one state: what the graph has between two states.
+struct Edge {
+  std::uint32_t parent = 0, child = 0;
+  std::uint32_t position = 0;
+  HalfNs start_from = 0, start_until = 0;
+};
+
+/// What is kept of a level so that a run can be followed back.
+struct LevelRecord {
+  std::vector<GraphState> states;
+  std::vector<Edge> edges;  ///< into the level behind
+};
+
+/// More are not kept: the late job is then named without the run before it.
+constexpr std::size_t kMostEdges = 4'000'000;
+
+class ScheduleGraph {
+ public:
+  ScheduleGraph(JobSequence& jobs, StepBudget budget, bool records) : jobs_(jobs), budget_(budget), records_(records) {}
+
+  SearchResult run() {
+    std::size_t boundary = jobs_.repetition() ? jobs_.repetition()->startup : jobs_.size();
+    result_.finishes.resize(jobs_.size());
+    level_.add_root();
+    result_.states = 1;
+    for (;;) {
+      if (result_.depth == boundary) {
+        if (!jobs_.repetition() || starves() || repeats()) break;
+        boundary += jobs_.repetition()->per_round;
+      }
+      next_.clear();
+      for (std::uint32_t i = 0; i < level_.size(); ++i)
+        if (level_[i].became == kNone && !expand(i)) return std::move(result_);
+      if (records_) record();
+      std::swap(level_, next_);
+      result_.states += level_.size();
+      ++result_.depth;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  bool end(SearchEnd end) {
+    result_.end = end;
+    return false;
+  }
+
+  /// Finds the jobs that can be next in a state, and when the last of them starts at the latest.
+  ///
+  /// No job waits for longer than until the machine is free and some job has surely been released. Of the jobs released
+  /// for certain before the machine is free only the first in priority can go next, and those before it in priority
+  /// that may be released.
+  /// @return  that latest start; nothing once the budget is spent or times are too large.
+  std::optional<HalfNs> find_candidates(const GraphState& state, const FinishedJobs& finished) {
+    candidates_.clear();
+    HalfNs soonest = std::numeric_limits<HalfNs>::max();
+    std::optional<std::uint32_t> certain;
+    std::size_t position = state.first;
+    std::int64_t visits = 1 + state.words;
+    for (; jobs_.has(position); position = finished.next_pending(position + 1)) {
+      const SequencedJob& job = jobs_[position];
+      if (job.earliest > std::max(state.until, soonest)) break;
+      ++visits;
+      soonest = std::min(soonest, job.latest);
+      const auto at = static_cast<std::uint32_t>(position);
+      if (job.latest > state.from) {
+        candidates_.push_back(at);
+      } else if (!certain || jobs_.before(at, *certain)) {
+        certain = at;
+      }
+    }
+    if (!jobs_.in_reach()) return end(SearchEnd::OutOfReach), std::nullopt;
+    if (!budget_.spend(visits)) return end(SearchEnd::OutOfBudget), std::nullopt;
+    if (certain) {
+      std::erase_if(candidates_, [&](std::uint32_t at) { return !jobs_.before(at, *certain); });
+      candidates_.push_back(*certain);
+    }
+    std::ranges::sort(candidates_, [&](std::uint32_t a, std::uint32_t b) { return jobs_.before(a, b); });
+    return std::max(state.until, soonest);
+  }
+
+  /// Adds the states behind a state to the next level.
+  /// @return  whether to go on.
+  bool expand(std::uint32_t index) {
+    const GraphState state = level_[index];
+    const FinishedJobs finished = level_.finished(index);
+    const std::optional<HalfNs> latest_start = find_candidates(state, finished);
+    if (!latest_start) return false;
+    HalfNs higher_released = std::numeric_limits<HalfNs>::max();  // some job before in priority surely is then
+    for (const std::uint32_t position : candidates_) {
+      const SequencedJob& job = jobs_[position];
+      const HalfNs from = std::max(state.from, job.earliest);
+      const HalfNs until = std::min(*latest_start, higher_released - 1);
+      higher_released = std::min(higher_released, job.latest);
+      if (from > until) continue;
+      grow_finishes();
+      result_.finishes[position].include(from + job.least, until + job.most);
+      if (until + job.most > job.due) {
+        tell_late(index, position, from, until);
+        return end(SearchEnd::Late);
+      }
+      const std::size_t child = next_.add(state, finished, position, from + job.least, until + job.most);
+      if (records_) edges_.push_back({index, static_cast<std::uint32_t>(child), position, from, until});
+    }
+    return true;
+  }
+
+  void grow_finishes() {
+    if (result_.finishes.size() < jobs_.size()) result_.finishes.resize(jobs_.size());
+  }
+
+  void record() {
+    recorded_ += edges_.size();
+    if (recorded_ > kMostEdges) {
+      records_ = false;
+      levels_.clear();
+    } else {
+      levels_.push_back({level_.states(), std::move(edges_)});
+    }
+    edges_.clear();
+  }
+
+  /// Whether some job should have ended already: one without a chance against all others would never run.
+  bool starves() {
+    for (std::uint32_t i = 0; i < level_.size(); ++i) {
+      const GraphState& state = level_[i];
+      if (state.became != kNone) continue;
+      const FinishedJobs finished = level_.finished(i);
+      std::int64_t visits = 1;
+      for (std::size_t position = state.first; jobs_.has(position) && jobs_[position].earliest <= state.until;
+           position = finished.next_pending(position + 1)) {
+        ++visits;
+        if (jobs_[position].due >= state.until) continue;
+        result_.late_run.push_back({position, std::min(jobs_[position].latest, state.until), state.until, kNotYetRun});
+        follow_back(i, state.until);
+        return !end(SearchEnd::Late);
+      }
+      if (!budget_.spend(visits)) return !end(SearchEnd::OutOfBudget);
+    }
+    return false;
+  }
+
+  /// The interval of a state, with what no longer matters taken as the same: the machine does nothing before a job is
+  /// released, and something once one surely is.
+  std::pair<HalfNs, HalfNs> free_interval(std::size_t index) {
+    const GraphState& state = level_[index];
+    const FinishedJobs finished = level_.finished(index);
+    HalfNs soonest = std::numeric_limits<HalfNs>::max();
+    HalfNs from = state.from;
+    std::size_t position = state.first;
+    if (jobs_.has(position)) from = std::max(from, jobs_[position].earliest);
+    for (; jobs_.has(position) && jobs_[position].earliest <= std::max(state.until, soonest);
+         position = finished.next_pending(position + 1))
+      soonest = std::min(soonest, jobs_[position].latest);
+    return {from, std::max(state.until, soonest)};
+  }
+
+  /// Whether each state at the end of this hyperperiod is part of one at the end of an earlier one. Then nothing new
+  /// comes any more.
+  bool repeats() {
+    const Repetition& repetition = *jobs_.repetition();
+    const auto round = static_cast<HalfNs>((result_.depth - repetition.startup) / repetition.per_round);
+    const HalfNs passed = round * 2 * repetition.hyperperiod.count();
+    result_.settled = true;
+    std::vector<std::pair<Boundary*, std::pair<HalfNs, HalfNs>>> fresh;
+    for (std::size_t i = 0; i < level_.size(); ++i) {
+      if (level_[i].became != kNone) continue;
+      const FinishedJobs finished = level_.finished(i);
+      result_.settled = result_.settled && finished.first == result_.depth;
+      auto [from, until] = free_interval(i);
+      from -= passed;
+      until -= passed;
+      Boundary& known = seen_[{static_cast<std::int64_t>(finished.first) - static_cast<std::int64_t>(result_.depth),
+                               std::vector(finished.bits.begin(), finished.bits.end())}];
+      const bool covered = std::ranges::any_of(
+          known, [&](const auto& interval) { return interval.first <= from && until <= interval.second; });
+      if (!covered) fresh.push_back({&known, {from, until}});
+    }
+    for (auto& [known, interval] : fresh) known->push_back(interval);
+    return fresh.empty();
+  }
+
+  /// The run of a job that starts late at some time in [from, until] in a state of the present level.
+  void tell_late(std::uint32_t state, std::size_t position, HalfNs from, HalfNs until) {
+    const SequencedJob& late = jobs_[position];
+    HalfNs start = until;
+    if (start % 2 != 0 && start - 1 >= from && start - 1 + late.most > late.due) --start;
+    tell(position, start, start + late.most);
+    follow_back(state, start);
+  }
+  void tell(std::size_t position, HalfNs start, HalfNs finish) {
+    result_.late_run.push_back({position, std::min(jobs_[position].latest, start), start, finish});
+  }
+  /// Puts the run up to a start in a state of the present level before what has been told, from the records.
+  void follow_back(std::uint32_t state, HalfNs start);
+  /// A time in the state at which the machine becomes free for a start at `start`.
+  static HalfNs free_before(const GraphState& state, HalfNs start);
+  /// An edge into `child` by which the machine becomes free at `free`; with the longest cost if there is a choice.
+  [[nodiscard]] const Edge& edge_into(const LevelRecord& level, const LevelRecord* behind, std::uint32_t child,
+                                      HalfNs free) const;
+
+  using Boundary = std::vector<std::pair<HalfNs, HalfNs>>;
+
+  JobSequence& jobs_;
+  StepBudget budget_;
+  bool records_;
+  SearchResult result_;
+  StateLevel level_, next_;
+  std::vector<std::uint32_t> candidates_;
+  std::map<std::pair<std::int64_t, std::vector<std::uint64_t>>, Boundary> seen_;
+  std::vector<Edge> edges_;
+  std::vector<LevelRecord> levels_;
+  std::size_t recorded_ = 0;
+};
+
+HalfNs ScheduleGraph::free_before(const GraphState& state, HalfNs start) {
+  if (start <= state.until) return start;
+  return state.until % 2 != 0 && state.until > state.from ? state.until - 1 : state.until;
+}
+
+const Edge& ScheduleGraph::edge_into(const LevelRecord& level, const LevelRecord* behind, std::uint32_t child,
+                                     HalfNs free) const {
+  const std::vector<GraphState>& states = behind != nullptr ? behind->states : level_.states();
+  const Edge* found = nullptr;
+  for (const Edge& edge : level.edges) {
+    std::uint32_t into = edge.child;
+    while (states[into].became != kNone) into = states[into].became;
+    const SequencedJob& job = jobs_[edge.position];
+    if (into != child || free < edge.start_from + job.least || free > edge.start_until + job.most) continue;
+    if (free >= edge.start_from + job.most) return edge;
+    if (found == nullptr) found = &edge;
+  }
+  TUTTI_EXPECTS(found != nullptr, "every time of a state comes from some job that ends then");
+  return *found;
+}
+
+void ScheduleGraph::follow_back(std::uint32_t state, HalfNs start) {
+  if (levels_.size() != result_.depth) return;  // not recorded
+  GraphState at = level_[state];
+  for (std::size_t depth = result_.depth; depth-- > 0;) {
+    const HalfNs free = free_before(at, start);
+    const LevelRecord* behind = depth + 1 < levels_.size() ? &levels_[depth + 1] : nullptr;
+    const Edge& edge = edge_into(levels_[depth], behind, state, free);
+    start = std::max(edge.start_from, free - jobs_[edge.position].most);
+    tell(edge.position, start, free);
+    state = edge.parent;
+    at = levels_[depth].states[state];
+  }
+  std::ranges::reverse(result_.late_run);
+}
+
+}  // namespace
+
+SearchResult search_graph(JobSequence& jobs, StepBudget budget) {
+  SearchResult found = ScheduleGraph(jobs, budget, false).run();
+  if (found.end != SearchEnd::Late) return found;
+  return ScheduleGraph(jobs, budget, true).run();  // the same once more, to say how it comes to it
+}
+
+}  // namespace tutti
