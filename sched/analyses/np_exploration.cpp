@@ -12,7 +12,7 @@ namespace tutti {
 namespace {
 
 /// A fraction of a second.
-constexpr ExplorationLimits kLimits{.visits = 2 * kVisitsPerWalk};
+constexpr ExplorationLimits kLimits{.visits = kVisitsPerWalk};
 
 }  // namespace
 

@@ -25,6 +25,9 @@ struct LevelRecord {
 /// More are not kept: the late job is then named without the run before it.
 constexpr std::size_t kMostEdges = 4'000'000;
 
+/// As many states with equally many finished jobs are kept; some hundred megabytes.
+constexpr std::size_t kMostStates = 1'000'000;
+
 class ScheduleGraph {
  public:
   ScheduleGraph(JobSequence& jobs, StepBudget budget, bool records) : jobs_(jobs), budget_(budget), records_(records) {}
@@ -97,6 +100,7 @@ class ScheduleGraph {
     const FinishedJobs finished = level_.finished(index);
     const std::optional<HalfNs> latest_start = find_candidates(state, finished);
     if (!latest_start) return false;
+    if (next_.size() > kMostStates) return end(SearchEnd::OutOfBudget);
     HalfNs higher_released = std::numeric_limits<HalfNs>::max();  // some job before in priority surely is then
     for (const std::uint32_t position : candidates_) {
       const SequencedJob& job = jobs_[position];
