@@ -7,6 +7,7 @@
 #include "apps/tutti/command.hpp"
 #include "apps/tutti/files.hpp"
 #include "model/document.hpp"
+#include "sched/analyses/wide.hpp"
 
 namespace tutti {
 namespace {
@@ -123,8 +124,8 @@ std::vector<std::int64_t> curve_values(const CapacityAnswer& answer, int points)
   const std::int64_t most = most_value(answer.quantity.kind);
   high = std::max(low, high < most - most / 5 ? high + high / 4 : most);
   std::vector<std::int64_t> values;
-  const auto step = static_cast<long double>(high - low) / std::max(1, points - 1);
-  for (int i = 0; i < points; ++i) values.push_back(low + static_cast<std::int64_t>(step * i));
+  for (int i = 0; i < points; ++i)
+    values.push_back(low + static_cast<std::int64_t>(Wide{high - low} * i / (points - 1)));
   return values;
 }
 
