@@ -585,6 +585,7 @@ class Capacity(Programs):
             (self.TASKS, ["--parameter", "unused"], "no size depends on 'unused'; write one like '40% of unused'"),
             (hopeless, ["--parameter", "image"], "with no value of 'image' that was tried is every deadline guaranteed (at 0 B: "),
             (endless, ["--parameter", "image"], "every 'image' up to the limit of 8388608 GiB is schedulable"),
+            (self.NO_SIZES.replace("wcet: 2 ms", "wcet: 0").replace("wcet: 6 ms", "wcet: 0"), ["--task", "a", "--of", "period"], "every period of 'a' down to the limit of 1 ns is schedulable"),
             (self.NO_SIZES, ["--task", "c", "--of", "period"], "has no task 'c'"),
             (self.NO_SIZES, ["--task", "a", "--of", "perod"], "did you mean 'period'?"),
             (self.TASKS, ["--task", "a", "--of", "wcet"], "task 'a' declares no wcet"),
