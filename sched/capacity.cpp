@@ -60,8 +60,10 @@ class CapacityFinder {
     };
     for (std::int64_t value = start_; value > 0; value /= 2) add(value);
     for (std::int64_t value = start_; value <= kLargest / 2; value *= 2) add(2 * value);
-    for (const std::int64_t from : {start_ / 8, start_ / 4, start_ / 2, start_, 2 * start_, 4 * start_})
-      for (std::int64_t eighth = 1; eighth < 8 && start_ <= kLargest / 8; ++eighth) add(from + from / 8 * eighth);
+    if (start_ <= kLargest / 8) {
+      for (const std::int64_t from : {start_ / 8, start_ / 4, start_ / 2, start_, 2 * start_, 4 * start_})
+        for (std::int64_t eighth = 1; eighth < 8; ++eighth) add(from + from / 8 * eighth);
+    }
     for (std::int64_t& value : values) value *= sign_;
     std::ranges::sort(values);
     values.erase(std::unique(values.begin(), values.end()), values.end());

@@ -1,4 +1,6 @@
 #pragma once
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +19,10 @@ struct Mend {
 /// What would mend a refused set.
 struct Mends {
   std::vector<Mend> mends;  ///< smallest relative change first; at most `kMostMends`, each of another quantity or way
-  std::string left_out;     ///< what was not tried, one sentence; empty where everything was
+  /// To what share of themselves all worst-case times together would have to shrink, as `wcet_growth` says it; nothing
+  /// where it is not time that is short, or where it was not looked for.
+  std::optional<std::int64_t> wcet_growth;
+  std::string left_out;  ///< what was not tried, one sentence; empty where everything was
 };
 
 inline constexpr std::size_t kMostMends = 5;

@@ -7,6 +7,7 @@
 #include "apps/tutti/command.hpp"
 #include "apps/tutti/files.hpp"
 #include "model/document.hpp"
+#include "sched/analyses/wide.hpp"
 
 namespace tutti {
 namespace {
@@ -90,6 +91,11 @@ std::optional<CapacityPoint> point_at(const TaskFile& file, const Quantity& quan
   return CapacityPoint{value, verdict.answer, verdict.utilization, wcet_growth(*set, verdict.timings)};
 }
 
+/// Without any, all planners say the same.
+bool has_batches(const TaskSet& set) {
+  return std::ranges::any_of(set.tasks, [](const Task& task) { return !batches_of(task).empty(); });
+}
+
 CapacityRow find_row(const TaskFile& file, const CapacityAnswer& answer, const Planner& planner) {
   const Quantity& quantity = answer.quantity;
   const auto holds = [&](std::int64_t value) {
@@ -123,8 +129,8 @@ std::vector<std::int64_t> curve_values(const CapacityAnswer& answer, int points)
   const std::int64_t most = most_value(answer.quantity.kind);
   high = std::max(low, high < most - most / 5 ? high + high / 4 : most);
   std::vector<std::int64_t> values;
-  const auto step = static_cast<long double>(high - low) / std::max(1, points - 1);
-  for (int i = 0; i < points; ++i) values.push_back(low + static_cast<std::int64_t>(step * i));
+  for (int i = 0; i < points; ++i)
+    values.push_back(low + static_cast<std::int64_t>(Wide{high - low} * i / (points - 1)));
   return values;
 }
 
@@ -150,8 +156,8 @@ std::optional<Error> nothing_found(const TaskFile& file, const CapacityAnswer& a
     if (!found.value || (found.beyond && with_value(file, quantity, *found.beyond))) return std::nullopt;
   }
   const std::int64_t limit = *answer.rows.front().capacity.value;
-  return refused(fmt::format("every {} up to the limit of {} is schedulable; there is nothing to search for",
-                             name_of(quantity), text(limit)));
+  return refused(fmt::format("every {} {} the limit of {} is schedulable; there is nothing to search for",
+                             name_of(quantity), answer.wanted == Extreme::Largest ? "up to" : "down to", text(limit)));
 }
 
 /// A search for what nothing depends on would find a limit that is none.
@@ -184,7 +190,11 @@ Expected<CapacityAnswer> search(const CapacityCommand& command) {
   if (!quantity) return tl::unexpected(quantity.error());
   answer.quantity = *quantity;
   if (auto error = without_effect(*file, *quantity)) return tl::unexpected(*error);
-  for (const Planner* planner : *planners) answer.rows.push_back(find_row(*file, answer, *planner));
+  for (const Planner* planner : *planners) {
+    answer.rows.push_back(has_batches(file->tasks()) || answer.rows.empty() ? find_row(*file, answer, *planner)
+                                                                            : answer.rows.front());
+    answer.rows.back().planner = planner;
+  }
   if (auto error = nothing_found(*file, answer)) return tl::unexpected(*error);
   if (!command.file.json && command.svg.empty()) return answer;
   const std::vector<std::int64_t> values = curve_values(answer, command.points);

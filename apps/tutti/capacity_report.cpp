@@ -9,10 +9,6 @@ namespace {
 
 std::string_view word(Extreme extreme) { return extreme == Extreme::Largest ? "largest" : "smallest"; }
 
-Json json_growth(const std::optional<std::int64_t>& growth) {
-  return growth ? Json(static_cast<double>(*growth) / kGrowthOne) : Json(nullptr);
-}
-
 Json curve_json(const CapacityAnswer& answer, const CapacityRow& row) {
   Json curve = Json::array();
   for (const CapacityPoint& point : row.curve) {
@@ -20,7 +16,7 @@ Json curve_json(const CapacityAnswer& answer, const CapacityRow& row) {
     put_value(json, answer.quantity.kind, "value", point.value);
     json["schedulable"] = point.answer == Answer::Schedulable;
     json["utilization"] = point.utilization;
-    json["wcet_growth"] = json_growth(point.growth);
+    json["wcet_growth"] = growth_json(point.growth);
     curve.push_back(std::move(json));
   }
   return curve;
@@ -31,7 +27,7 @@ Json row_json(const CapacityAnswer& answer, const CapacityRow& row) {
   put_value(json, answer.quantity.kind, "value", row.capacity.value);
   put_value(json, answer.quantity.kind, "beyond", row.capacity.beyond);
   json["utilization"] = row.there ? Json(row.there->utilization) : Json(nullptr);
-  json["wcet_growth"] = row.there ? json_growth(row.there->growth) : Json(nullptr);
+  json["wcet_growth"] = row.there ? growth_json(row.there->growth) : Json(nullptr);
   Json holes = Json::array();
   for (const Hole& hole : row.capacity.holes) {
     Json entry = Json::object();

@@ -57,6 +57,7 @@ int check(const CheckCommand& command) {
   if (command.file.json) {
     Json json = verdict_json(tasks, verdict, misses);
     json["mends"] = mends_json(mends);
+    json["wcet_growth"] = growth_json(mends.wcet_growth);
     json["mends_left_out"] = mends.left_out.empty() ? Json(nullptr) : Json(mends.left_out);
     fmt::print("{}\n", json.dump(2));
   } else {

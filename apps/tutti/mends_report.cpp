@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "sched/capacity.hpp"
+
 namespace tutti {
 namespace {
 
@@ -28,6 +30,10 @@ std::string name_of(const Quantity& quantity) {
   }
 }
 
+Json growth_json(const std::optional<std::int64_t>& growth) {
+  return growth ? Json(static_cast<double>(*growth) / kGrowthOne) : Json(nullptr);
+}
+
 Json mends_json(const Mends& mends) {
   Json list = Json::array();
   for (const Mend& mend : mends.mends) {
@@ -51,10 +57,13 @@ std::string mends_text(const Mends& mends) {
     text += fmt::format("it would hold with: {} {} instead of {} ({:+.3g} %)\n", name_of(mend.quantity),
                         value_text(kind, mend.to), value_text(kind, mend.quantity.value), 100 * mend.relative);
   }
-  if (!mends.left_out.empty()) return text + fmt::format("note: {}\n", mends.left_out);
-  return mends.mends.empty()
-             ? "no single change of a size, period, deadline, wcet or margin was found that makes it hold\n"
-             : text;
+  if (mends.mends.empty() && mends.left_out.empty())
+    text += "no single change of a size, period, deadline, wcet or margin was found that makes it hold\n";
+  if (mends.wcet_growth)
+    text += fmt::format("it would hold with: all worst-case times at {:.2f} % of what they are\n",
+                        100.0 * static_cast<double>(*mends.wcet_growth) / kGrowthOne);
+  if (!mends.left_out.empty()) text += fmt::format("note: {}\n", mends.left_out);
+  return text;
 }
 
 }  // namespace tutti

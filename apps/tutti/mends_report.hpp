@@ -12,6 +12,9 @@ void put_value(Json& json, QuantityKind kind, const std::string& key, std::optio
 /// "'image'", "period of 'inspect'", "size of 'part0' in 'inspect'".
 [[nodiscard]] std::string name_of(const Quantity& quantity);
 
+/// `wcet_growth` as a factor.
+[[nodiscard]] Json growth_json(const std::optional<std::int64_t>& growth);
+
 /// `mends[]` of `check`.
 [[nodiscard]] Json mends_json(const Mends& mends);
 /// The same for people: a line each.

@@ -684,6 +684,7 @@ class Capacity(Programs):
             (self.TASKS, ["--parameter", "unused"], "no size depends on 'unused'; write one like '40% of unused'"),
             (hopeless, ["--parameter", "image"], "with no value of 'image' that was tried is every deadline guaranteed (at 0 B: "),
             (endless, ["--parameter", "image"], "every 'image' up to the limit of 8388608 GiB is schedulable"),
+            (self.NO_SIZES.replace("wcet: 2 ms", "wcet: 0").replace("wcet: 6 ms", "wcet: 0"), ["--task", "a", "--of", "period"], "every period of 'a' down to the limit of 1 ns is schedulable"),
             (self.NO_SIZES, ["--task", "c", "--of", "period"], "has no task 'c'"),
             (self.NO_SIZES, ["--task", "a", "--of", "perod"], "did you mean 'period'?"),
             (self.TASKS, ["--task", "a", "--of", "wcet"], "task 'a' declares no wcet"),
@@ -707,7 +708,7 @@ class Capacity(Programs):
             {"quantity": "size", "task": "a", "name": "stream0", "line": 5, "from_bytes": 20_000_000, "to_bytes": 10_000_000, "relative": -0.5},
             {"quantity": "period", "task": "a", "name": None, "line": 5, "from_ms": 10, "to_ms": 20, "relative": 1},
         ])
-        self.assertIsNone(answer["mends_left_out"])
+        self.assertEqual((answer["mends_left_out"], answer["wcet_growth"]), (None, 0.5))
         self.assertIn("it would hold with: 'image' 10 MB instead of 20 MB (-50 %)\n", self.tutti("check", path).stdout)
         self.assertEqual(self.tutti("check", path, "--set", "image=10MB").returncode, 0)
         self.assertEqual(self.object_of(0, "check", WAFER, "--json")["mends"], [])

@@ -101,6 +101,19 @@ TEST(Mends, MakeTheBuffersFit) {
                    "size a y: 20 kB -> 13.33 kB"}));
 }
 
+// 30 and 30 ms of every 10: a sixth of both fits. Buffers that do not fit are no matter of time.
+TEST(Mends, SayToWhatAllTimesWouldHaveToShrink) {
+  const auto growth = [](const std::string& tasks, const std::string& m) {
+    return mends_of(test::make_task_file("version: 1\n" + tasks, m)).wcet_growth;
+  };
+  EXPECT_EQ(growth("tasks: [{name: a, period: 10 ms, wcet: 30 ms}, {name: b, period: 10 ms, wcet: 30 ms}]", ""), 1666);
+  EXPECT_EQ(growth("tasks: [{name: a, period: 10 ms, wcet: 10 ms}]", ""), std::nullopt);
+  EXPECT_EQ(
+      growth("machine: m.yaml\ntasks: [{name: a, period: 1 s, job: [{batch: [{from: mem0, to: gpu0, size: 2 kB}]}]}]",
+             machine("kind: gpu, memory: 1 kB")),
+      std::nullopt);
+}
+
 TEST(Mends, AreNotLookedForAmongThousands) {
   std::string text = "version: 1\ntasks:\n";
   for (std::size_t i = 0; i <= kMostTasksToMend; ++i)
