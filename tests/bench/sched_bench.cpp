@@ -164,7 +164,7 @@ int run(int argc, char** argv) {
   for (Row& row : rows) row.measure();
   std::vector<Requests> requests;
   for (const std::size_t count : {20U, 100U, 1000U}) requests.emplace_back(Policy::Edf, count, 0.99);
-  for (const std::size_t count : {20U, 100U, 1000U}) requests.emplace_back(Policy::Dm, count, 0.85);
+  for (const std::size_t count : {20U, 100U, 1000U}) requests.emplace_back(Policy::Dm, count, 0.70);
   for (Requests& row : requests) row.measure();
   Medians medians;
   benchmark::RunSpecifiedBenchmarks(&medians);
