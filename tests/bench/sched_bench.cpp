@@ -93,8 +93,8 @@ struct Requests {
   int additions = 0;
   int taken = 0;  ///< of those
 
-  /// Starts from an accepted set with U = 0.99; half of the requests bring a task, with up to twice a
-  /// mean share, and more where U is below 0.95.
+  /// Starts from an accepted set; half of the requests bring a task, with up to twice a mean share, and more where U
+  /// has fallen by 0.04.
   Requests(Policy under, std::size_t count, double utilization_at_start)
       : name(fmt::format("{}, {} tasks", to_string(under), count)), policy(under) {
     std::uint64_t seed = 1;
