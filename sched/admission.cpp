@@ -138,6 +138,12 @@ PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
   return planned;
 }
 
+Answer AdmissionController::answer(const TaskSet& set) const {
+  const std::vector<TaskTiming> timings = plan(set).timings;
+  if (set.machine && check_device_memory(set, timings).answer == Answer::NotSchedulable) return Answer::NotSchedulable;
+  return answer_of(timings, set.policy);
+}
+
 AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
   AdmissionVerdict verdict;
   PlannedTaskSet planned = plan(set);

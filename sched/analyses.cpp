@@ -33,6 +33,14 @@ constexpr std::array kAnalyses{
 
 std::span<const Analysis> analyses() { return kAnalyses; }
 
+Answer answer_of(std::span<const TaskTiming> tasks, Policy policy) {
+  for (const Analysis& analysis : analyses()) {
+    if (!analysis.applies(tasks, policy)) continue;
+    if (const Answer answer = ask(analysis, tasks, policy).answer; answer != Answer::Unknown) return answer;
+  }
+  return Answer::Unknown;
+}
+
 Verdict ask(const Analysis& analysis, std::span<const TaskTiming> tasks, Policy policy) {
   Verdict verdict = analysis.decide(tasks, policy);
   const bool periodic =

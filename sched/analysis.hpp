@@ -105,6 +105,9 @@ struct Analysis {
 /// arrivals can miss may hold under strictly periodic ones.
 [[nodiscard]] Verdict ask(const Analysis& analysis, std::span<const TaskTiming> tasks, Policy policy);
 
+/// What the first test says that can tell: for searches, which ask often and want no responses.
+[[nodiscard]] Answer answer_of(std::span<const TaskTiming> tasks, Policy policy);
+
 /// Every test, in the order in which they are asked and printed.
 [[nodiscard]] std::span<const Analysis> analyses();
 

@@ -140,12 +140,17 @@ class CapacityFinder {
   std::map<std::int64_t, bool> tried_;
 };
 
-/// The set after all times have grown; what is longer than any time stays so.
-TaskSet grown(const TaskSet& set, std::span<const TaskTiming> timings, std::int64_t growth) {
-  TaskSet result{std::nullopt, set.policy, set.tasks};
-  for (std::size_t i = 0; i < timings.size(); ++i) {
-    const Wide wcet = (Wide{timings[i].wcet.count()} * growth + kGrowthOne - 1) / kGrowthOne;
-    result.tasks[i].declared_wcet = Duration{static_cast<std::int64_t>(std::min<Wide>(wcet, kLargest))};
+/// After all times have grown; what is longer than any time stays so.
+std::vector<TaskTiming> grown(std::span<const TaskTiming> timings, std::int64_t growth) {
+  const auto grow = [&](Duration time) {
+    const Wide longer = (Wide{time.count()} * growth + kGrowthOne - 1) / kGrowthOne;
+    return Duration{static_cast<std::int64_t>(std::min<Wide>(longer, kLargest))};
+  };
+  std::vector<TaskTiming> result(timings.begin(), timings.end());
+  for (TaskTiming& timing : result) {
+    timing.wcet = grow(timing.wcet);
+    timing.best_case = std::min(timing.best_case, timing.wcet);
+    if (timing.parts) timing.parts = JobParts{grow(timing.parts->longest), grow(timing.parts->last)};
   }
   return result;
 }
@@ -172,14 +177,10 @@ Capacity find_capacity(const std::function<bool(std::int64_t)>& holds, const Cap
   return CapacityFinder(holds, question).find();
 }
 
-std::optional<std::int64_t> wcet_growth(const TaskSet& set, std::span<const TaskTiming> timings) {
-  TUTTI_EXPECTS(set.tasks.size() == timings.size(), "each task has its timing");
-  TaskSet plain{std::nullopt, set.policy, set.tasks};
-  for (Task& task : plain.tasks) task.steps.clear();  // they would be copied with every question
+std::optional<std::int64_t> wcet_growth(std::span<const TaskTiming> timings, Policy policy) {
   constexpr std::int64_t kMost = 1'000'000 * kGrowthOne;
   const auto holds = [&](std::int64_t growth) {
-    const AdmissionVerdict verdict = AdmissionController(planners().front()).decide(grown(plain, timings, growth));
-    return verdict.answer == Answer::Schedulable;
+    return answer_of(grown(timings, growth), policy) == Answer::Schedulable;
   };
   std::int64_t low = 0;
   std::int64_t high = kGrowthOne;

@@ -68,11 +68,11 @@ inline constexpr std::int64_t kGrowthOne = 10'000;
 /// The largest factor by which all worst-case times could grow at once and every deadline still be proven, in
 /// ten-thousandths, rounded down: below one they would have to shrink. What it leaves is the margin of a set.
 ///
-/// The tests for sporadic arrivals hold for smaller worst-case times where they hold for larger ones, so halving finds
-/// it.
+/// What holds for some worst-case times holds for smaller ones, down to the best cases of periodic tasks, so halving
+/// finds it.
 ///
 /// @param timings  [n] of the tasks, as the controller found them
 /// @return  nothing where no time grows beyond all measure: above a factor of a million, or where no task takes time.
-[[nodiscard]] std::optional<std::int64_t> wcet_growth(const TaskSet& set, std::span<const TaskTiming> timings);
+[[nodiscard]] std::optional<std::int64_t> wcet_growth(std::span<const TaskTiming> timings, Policy policy);
 
 }  // namespace tutti

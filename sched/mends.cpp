@@ -87,7 +87,7 @@ class MendFinder {
   bool holds(const Quantity& quantity, std::int64_t value) {
     left_ -= cost_;
     const auto set = with_value(*file_, quantity, value);
-    return set && !overloaded(*set) && controller_.decide(*set).answer == Answer::Schedulable;
+    return set && !overloaded(*set) && controller_.answer(*set) == Answer::Schedulable;
   }
 
   /// Whether those tasks whose times are known ask for too much already: most questions end here, and soon.
@@ -184,7 +184,7 @@ Mends find_mends(const TaskFile& file, const Planner& planner, const AdmissionVe
     if (may_grow(quantity.kind)) ways.push_back({&quantity, 1, quantity.value});
   }
   Mends mends = MendFinder(file, planner, refused.timings).search(std::move(ways));
-  mends.wcet_growth = wcet_growth(set, refused.timings);
+  mends.wcet_growth = wcet_growth(refused.timings, set.policy);
   if (mends.wcet_growth >= kGrowthOne) mends.wcet_growth.reset();  // it is not time that is short
   return mends;
 }

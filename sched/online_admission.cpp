@@ -60,11 +60,12 @@ OnlineAdmission::Outcome OnlineAdmission::change(TaskId task, const TaskTiming& 
   if (outcome.task) return outcome;
   if (gone) {
     std::erase(free_, task.index());
-    if (policy_ == Policy::Edf) buckets_.insert(task.index(), before.timing);
+    entries_[task.index()] = before;
+    insert(task.index());
   } else {
     std::erase(leaving_, task.index());
+    entries_[task.index()] = before;
   }
-  entries_[task.index()] = before;
   return outcome;
 }
 
@@ -109,10 +110,8 @@ void OnlineAdmission::let_go(Duration now) {
 }
 
 Answer OnlineAdmission::test_with(const TaskTiming& timing) {
-  if (policy_ == Policy::Edf) {
-    if (const std::optional<bool> admits = buckets_.admits(timing))
-      return *admits ? Answer::Schedulable : Answer::NotSchedulable;
-  }
+  const std::optional<bool> admits = policy_ == Policy::Edf ? buckets_.admits(timing) : points_.admits(timing);
+  if (admits) return *admits ? Answer::Schedulable : Answer::NotSchedulable;
   std::vector<TaskTiming> tasks = all_tasks();
   tasks.push_back(timing);
   return (policy_ == Policy::Edf ? np_edf_demand : np_fp_response_time)(tasks, policy_).answer;
@@ -127,13 +126,25 @@ TaskId OnlineAdmission::take_in(const TaskTiming& timing) {
     free_.pop_back();
   }
   entries_[slot] = {timing, ++arrivals_, false, {}};
-  if (policy_ == Policy::Edf) buckets_.insert(slot, timing);
-  busy_period_.reset();
+  insert(slot);
   return TaskId{slot};
 }
 
+void OnlineAdmission::insert(std::size_t slot) {
+  const Entry& entry = entries_[slot];
+  if (policy_ == Policy::Edf)
+    buckets_.insert(slot, entry.timing);
+  else
+    points_.insert(entry.order, entry.timing);
+  busy_period_.reset();
+}
+
 void OnlineAdmission::take_out(std::size_t slot) {
-  if (policy_ == Policy::Edf) buckets_.erase(slot, entries_[slot].timing);
+  const Entry& entry = entries_[slot];
+  if (policy_ == Policy::Edf)
+    buckets_.erase(slot, entry.timing);
+  else
+    points_.erase(entry.order, entry.timing);
   entries_[slot] = {};
   free_.push_back(slot);
   busy_period_.reset();

@@ -7,6 +7,7 @@
 #include "model/ids.hpp"
 #include "model/units.hpp"
 #include "sched/analyses/np_edf_slack.hpp"
+#include "sched/analyses/np_fp_points.hpp"
 #include "sched/analysis.hpp"
 #include "sched/policy.hpp"
 
@@ -26,7 +27,7 @@ namespace tutti {
 /// of 22. After an idle moment only jobs of the new set follow, as if they were the first.
 class OnlineAdmission {
  public:
-  explicit OnlineAdmission(Policy policy) : policy_(policy) {}
+  explicit OnlineAdmission(Policy policy) : policy_(policy), points_(policy) {}
 
   /// What a request came to; `task` names the new task from now on, where it was taken in.
   struct Outcome {
@@ -67,6 +68,7 @@ class OnlineAdmission {
   [[nodiscard]] std::vector<TaskTiming> all_tasks() const;
   TaskId take_in(const TaskTiming& timing);
   void take_out(std::size_t slot);
+  void insert(std::size_t slot);
 
   Policy policy_;
   std::vector<Entry> entries_;  ///< by TaskId
@@ -75,7 +77,8 @@ class OnlineAdmission {
   std::uint64_t arrivals_ = 0;
   std::optional<Duration> idle_;
   std::optional<std::optional<Wide>> busy_period_;  ///< of all that counts; forgotten at each change
-  SlackBuckets buckets_;
+  SlackBuckets buckets_;                            ///< under EDF
+  PriorityPoints points_;                           ///< under fixed priorities
 };
 
 }  // namespace tutti

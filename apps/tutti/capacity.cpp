@@ -88,7 +88,7 @@ std::optional<CapacityPoint> point_at(const TaskFile& file, const Quantity& quan
   const auto set = with_value(file, quantity, value);
   if (!set) return std::nullopt;
   const AdmissionVerdict verdict = decide(planner, *set);
-  return CapacityPoint{value, verdict.answer, verdict.utilization, wcet_growth(*set, verdict.timings)};
+  return CapacityPoint{value, verdict.answer, verdict.utilization, wcet_growth(verdict.timings, set->policy)};
 }
 
 /// Without any, all planners say the same.
@@ -100,7 +100,7 @@ CapacityRow find_row(const TaskFile& file, const CapacityAnswer& answer, const P
   const Quantity& quantity = answer.quantity;
   const auto holds = [&](std::int64_t value) {
     const auto set = with_value(file, quantity, value);
-    return set && decide(planner, *set).answer == Answer::Schedulable;
+    return set && AdmissionController(planner).answer(*set) == Answer::Schedulable;
   };
   CapacityRow row;
   row.planner = &planner;

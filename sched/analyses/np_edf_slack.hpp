@@ -25,7 +25,7 @@ class SlackBuckets {
   /// Whether the set with this task is schedulable, if that can be told.
   /// @pre  the set without it is schedulable.
   [[nodiscard]] std::optional<bool> admits(const TaskTiming& task);
-  /// Takes it in; soonest where it has just been admitted.
+  /// Takes it in; the work of `admits` is used where that has just said yes.
   /// @pre  the set with this task is schedulable; the slot is free.
   void insert(std::size_t slot, const TaskTiming& task);
   /// Takes it out.

@@ -24,8 +24,7 @@ struct Interference {
 /// One task with all that can delay it.
 ///
 /// @tparam Int  int64 where `fits_64_bits(tasks)`, else Wide. Below full use of the tasks above, the work before a
-/// start
-///              below `kEndOf` stays within 63 bits, and `q C` and `q T` do while the busy period lasts.
+/// start below `kEndOf` stays within 63 bits, and `q C` and `q T` do while the busy period lasts.
 template <class Int>
 struct Level {
   std::int64_t cost = 0;
@@ -257,16 +256,53 @@ std::optional<Verdict> look_at_all(std::span<const TaskTiming> tasks, std::span<
   return verdict;
 }
 
+/// The tasks above are those before it.
+template <class Int>
+LevelOutcome<Int> look_at_one(std::span<const TaskTiming> from_highest, std::size_t at) {
+  std::optional<std::size_t> blocker;
+  for (std::size_t i = at + 1; i < from_highest.size(); ++i)
+    if (from_highest[i].wcet.count() > 0 && (!blocker || from_highest[i].wcet > from_highest[*blocker].wcet))
+      blocker = i;
+  std::vector<Interference<Int>> higher;
+  higher.reserve(at);
+  UtilizationSum use;
+  for (std::size_t i = 0; i < at; ++i) {
+    const TaskTiming& task = from_highest[i];
+    use.add(task.wcet, task.period);
+    if (task.wcet.count() > 0)
+      higher.push_back({task.wcet.count(), Divisor<Int>(task.period.count()), task.jitter.count(), TaskId{i}});
+  }
+  Level<Int> level = level_of<Int>(from_highest, at, blocker);
+  level.higher = higher;
+  level.higher_slack = use.most_slack();
+  level.higher_use = use.compare_with_one();
+  use.add(from_highest[at].wcet, from_highest[at].period);
+  level.total_use = use.compare_with_one();
+  StepBudget budget(kVisitsPerWalk);
+  return look_at(level, budget);
+}
+
 }  // namespace
+
+Answer np_fp_level(std::span<const TaskTiming> from_highest, std::size_t at) {
+  if (fits_64_bits(from_highest)) {
+    const LevelOutcome<std::int64_t> outcome = look_at_one<std::int64_t>(from_highest, at);
+    if (!outcome.too_far) return outcome.answer;
+  }
+  return look_at_one<Wide>(from_highest, at).answer;
+}
+
+std::int64_t priority_rank(const TaskTiming& task, Policy policy) {
+  TUTTI_EXPECTS(policy != Policy::Edf, "EDF gives no fixed priorities");
+  if (policy == Policy::Given) return task.priority;
+  return (policy == Policy::Rm ? task.period : task.deadline).count();
+}
 
 std::vector<std::size_t> priority_order(std::span<const TaskTiming> tasks, Policy policy) {
   TUTTI_EXPECTS(policy != Policy::Edf, "EDF gives no fixed priorities");
   std::vector<std::size_t> order(tasks.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) {
-    if (policy == Policy::Given) return std::int64_t{tasks[i].priority};
-    return (policy == Policy::Rm ? tasks[i].period : tasks[i].deadline).count();
-  });
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return priority_rank(tasks[i], policy); });
   return order;
 }
 

@@ -8,6 +8,10 @@ namespace tutti {
 
 inline constexpr std::string_view kNpFpResponseTime = "np_fp_response_time";
 
+/// Where a task stands under a policy of fixed priorities: smaller is more urgent.
+/// @pre  policy is not Edf.
+[[nodiscard]] std::int64_t priority_rank(const TaskTiming& task, Policy policy);
+
 /// Positions of the tasks from the highest priority to the lowest: by period (RM), deadline (DM) or as given; of two
 /// equal ones the earlier in the file is higher.
 /// @pre  policy is not Edf.
@@ -40,5 +44,8 @@ inline constexpr std::string_view kNpFpResponseTime = "np_fp_response_time";
 /// @exact  in both directions, in dense time and for sporadic arrivals: no pattern responds later, and some pattern
 ///         comes arbitrarily near (with a blocker) or equals it (without one).
 [[nodiscard]] Verdict np_fp_response_time(std::span<const TaskTiming> tasks, Policy policy);
+
+/// What `np_fp_response_time` says about one task alone, with the tasks from the highest priority to the lowest.
+[[nodiscard]] Answer np_fp_level(std::span<const TaskTiming> from_highest, std::size_t at);
 
 }  // namespace tutti

@@ -33,6 +33,7 @@ TaskSet random_set(oracle::Dice& dice, Policy policy) {
     Task task = test::task("t" + std::to_string(set.tasks.size()), timing.wcet.count(), timing.period.count());
     task.deadline = timing.deadline;
     task.jitter = timing.jitter;
+    task.priority = timing.priority;
     task.offset = Duration{dice.roll(0, 50)};
     set.tasks.push_back(std::move(task));
   }
@@ -75,7 +76,7 @@ void watch(VirtualRun& run, std::vector<std::set<std::size_t>>& live, Random& ra
 
 class EveryPolicy : public testing::TestWithParam<Policy> {};
 
-INSTANTIATE_TEST_SUITE_P(Table, EveryPolicy, testing::Values(Policy::Edf, Policy::Rm, Policy::Dm),
+INSTANTIATE_TEST_SUITE_P(Table, EveryPolicy, testing::Values(Policy::Edf, Policy::Rm, Policy::Dm, Policy::Given),
                          [](const auto& policy) { return std::string(to_string(policy.param)); });
 
 TEST_P(EveryPolicy, AdmittedSetsKeepTheirPromise) {

@@ -186,6 +186,32 @@ TEST_P(EveryAnalysis, GivesWellFormedVerdicts) {
     });
 }
 
+// In a unit 2^38 times as short the numbers need 128 bits inside; all answers and times are the same in that unit.
+TEST_P(EveryAnalysis, AnswersAlikeWith64And128Bits) {
+  constexpr std::int64_t kUnit = std::int64_t{1} << 38;
+  for (const auto& [ranges, rounds] : kFamilies) {
+    for_random_sets(48, ranges, rounds, [&](const Tasks& tasks, Policy policy) {
+      const Verdict narrow = decide(tasks, policy);
+      const Verdict wide = decide(scaled(tasks, kUnit), policy);
+      ASSERT_EQ(narrow.answer, wide.answer);
+      ASSERT_EQ(narrow.witness.has_value(), wide.witness.has_value());
+      if (narrow.witness) {
+        ASSERT_EQ(narrow.witness->interval * kUnit, wide.witness->interval);
+        ASSERT_EQ(narrow.witness->load * kUnit, wide.witness->load);
+        ASSERT_EQ(narrow.witness->blocker, wide.witness->blocker);
+        ASSERT_EQ(narrow.witness->task, wide.witness->task);
+      }
+      ASSERT_EQ(narrow.worst_response.size(), wide.worst_response.size());
+      for (std::size_t i = 0; i < narrow.worst_response.size(); ++i) {
+        ASSERT_EQ(narrow.worst_response[i].has_value(), wide.worst_response[i].has_value());
+        if (narrow.worst_response[i]) {
+          ASSERT_EQ(*narrow.worst_response[i] * kUnit, *wide.worst_response[i]);
+        }
+      }
+    });
+  }
+}
+
 TEST_P(EveryAnalysis, GivesTheSameVerdictTwice) {
   for_random_sets(46, kImplicit, 50, [&](const Tasks& tasks, Policy policy) {
     const Verdict once = decide(tasks, policy);

@@ -1,10 +1,14 @@
+#include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "sched/analyses/divisor.hpp"
 #include "sched/analyses/step_budget.hpp"
 #include "sched/analyses/wide.hpp"
+#include "tests/support/task_timings.hpp"
 
 namespace tutti {
 namespace {
@@ -41,6 +45,31 @@ TEST(WideArithmetic, BecomesADurationOnlyWhereItFits) {
   EXPECT_EQ(to_duration(kLargest), Duration{kLargest});
   EXPECT_EQ(to_duration(Wide{kLargest} + 1), std::nullopt);
   EXPECT_EQ(to_duration(-3), Duration{-3});
+}
+
+// Against the division itself, at multiples and beside them, for numbers of every magnitude.
+TEST(Divisor, DividesAsDivisionDoes) {
+  oracle::Dice dice(64);
+  for (int round = 0; round < 20'000; ++round) {
+    const std::int64_t number = std::max<std::int64_t>(1, dice.roll(0, kLargest - 1) >> dice.roll(0, 62));
+    const Divisor<std::int64_t> divisor(number);
+    const std::int64_t any = dice.roll(0, kLargest - 1) >> dice.roll(0, 62);
+    const std::int64_t multiple = any - any % number;
+    for (const std::int64_t dividend : {any, multiple, std::max<std::int64_t>(multiple - 1, 0), kLargest}) {
+      ASSERT_EQ(divisor.floor(dividend), dividend / number) << dividend << " / " << number;
+      ASSERT_EQ(ceil_div(dividend, divisor), dividend / number + (dividend % number == 0 ? 0 : 1));
+    }
+  }
+}
+
+// 2^39 is too large, in any place; so is a job that is ready only after its deadline.
+TEST(Divisor, TakesSmallNumbersOnly) {
+  EXPECT_TRUE(fits_64_bits({}));
+  EXPECT_TRUE(fits_64_bits(std::vector{oracle::timing(kSmall - 1, kSmall - 1, kSmall - 1, kSmall - 1)}));
+  for (const TaskTiming& task :
+       {oracle::timing(kSmall, 1, 1), oracle::timing(1, kSmall, 1), oracle::timing(1, 1, kSmall),
+        oracle::timing(1, 1, kSmall - 1, kSmall), oracle::timing(1, 5, 5, 6), oracle::timing(1, kLargest, 1, kLargest)})
+    EXPECT_FALSE(fits_64_bits(std::vector{oracle::timing(1, 4, 4), task}));
 }
 
 TEST(StepBudget, SpendsWhatItHasAndNoMore) {

@@ -140,18 +140,8 @@ TEST(FindCapacity, KeepsItsPromiseOnRandomSets) {
 }
 
 std::optional<std::int64_t> growth(const std::vector<TaskTiming>& timings, Policy policy) {
-  TaskSet set{{}, policy, {}};
-  for (const TaskTiming& timing : timings) {
-    Task task;
-    task.period = timing.period;
-    task.deadline = timing.deadline;
-    task.jitter = timing.jitter;
-    task.declared_wcet = timing.wcet;
-    set.tasks.push_back(task);
-  }
-  const auto found = wcet_growth(set, timings);
-  const bool schedulable = AdmissionController(planners().front()).decide(set).answer == Answer::Schedulable;
-  EXPECT_EQ(!found || *found >= kGrowthOne, schedulable);
+  const auto found = wcet_growth(timings, policy);
+  EXPECT_EQ(!found || *found >= kGrowthOne, answer_of(timings, policy) == Answer::Schedulable);
   return found;
 }
 
@@ -166,6 +156,13 @@ TEST(WcetGrowth, IsTheRoomOfOneTask) {
 TEST(WcetGrowth, CountsBlocking) {
   EXPECT_EQ(growth({oracle::implicit(2'000'000, 6'000'000), oracle::implicit(3'000'000, 9'000'000)}, Policy::Edf),
             12'000);
+}
+
+// The same with the second in parts of 1 ms and 2: 4 s <= 6 allows 1.5, and U = 1 at 1.5 allows no more.
+TEST(WcetGrowth, GrowsPartsToo) {
+  TaskTiming cut = oracle::implicit(3'000'000, 9'000'000);
+  cut.parts = JobParts{Duration{2'000'000}, Duration{1'000'000}};
+  EXPECT_EQ(growth({oracle::implicit(2'000'000, 6'000'000), cut}, Policy::Edf), 15'000);
 }
 
 TEST(WcetGrowth, HasNoLimitWithoutWork) {

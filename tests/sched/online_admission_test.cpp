@@ -224,5 +224,79 @@ INSTANTIATE_TEST_SUITE_P(OnlineAdmission, RandomRequests,
                                            Requests{"given", Policy::Given, 8, 60, 1, 120, false, true}),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
+/// A machine under non-preemptive EDF whose tasks come, change and go while it runs; every job takes all of its C.
+class ChangingMachine {
+ public:
+  ChangingMachine(std::uint64_t seed, std::int64_t jitter_max) : dice_(seed), jitter_max_(jitter_max) {}
+
+  void step(std::int64_t now) {
+    if (dice_.roll(0, 9) < 2) request(Duration{now});
+    for (Live& live : live_) {
+      if (now < live.next || dice_.roll(0, 9) < 2) continue;
+      live.ready = std::max(live.ready, now + dice_.roll(0, live.timing.jitter.count()));
+      jobs_.push_back({live.ready, live.timing.wcet.count(), now + live.timing.deadline.count()});
+      live.last = Duration{now};
+      live.next = now + live.timing.period.count();
+    }
+    if (now < busy_until_) return;
+    auto next = jobs_.end();
+    for (auto job = jobs_.begin(); job != jobs_.end(); ++job)
+      if (job->ready <= now && (next == jobs_.end() || job->deadline < next->deadline)) next = job;
+    if (next == jobs_.end()) return set_.idle_at(Duration{now});
+    busy_until_ = now + next->cost;
+    missed += busy_until_ > next->deadline ? 1 : 0;
+    jobs_.erase(next);
+  }
+
+  int missed = 0;
+  int changes = 0;  ///< requests that were granted
+
+ private:
+  struct Live {
+    TaskId id;
+    TaskTiming timing;
+    std::optional<Duration> last;
+    std::int64_t next = 0;   ///< earliest arrival
+    std::int64_t ready = 0;  ///< of the job before; the next is not ready earlier
+  };
+
+  void request(Duration now) {
+    const std::int64_t period = dice_.roll(5, 30);
+    const std::int64_t jitter = dice_.roll(0, jitter_max_);
+    const TaskTiming timing = oracle::timing(dice_.roll(1, 7), period, dice_.roll(5, 40) + jitter, jitter);
+    const auto kind = live_.empty() ? 0 : dice_.roll(0, 3);
+    const auto at =
+        live_.empty() ? 0 : static_cast<std::size_t>(dice_.roll(0, static_cast<std::int64_t>(live_.size()) - 1));
+    if (kind == 3) {
+      set_.remove(live_[at].id, now, live_[at].last);
+    } else {
+      const auto outcome = kind == 2 ? set_.change(live_[at].id, timing, now, live_[at].last) : set_.add(timing, now);
+      if (!outcome.task) return;
+      live_.push_back({*outcome.task, timing, std::nullopt, now.count(), 0});
+      ++changes;
+    }
+    if (kind >= 2) live_.erase(live_.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+
+  OnlineAdmission set_{Policy::Edf};
+  Dice dice_;
+  std::int64_t jitter_max_;
+  std::vector<Live> live_;
+  std::vector<OneJob> jobs_;
+  std::int64_t busy_until_ = 0;
+};
+
+// Whatever is granted while it runs, no job is late.
+TEST(OnlineAdmission, BreaksNoPromiseWhileTheMachineRuns) {
+  int changes = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    ChangingMachine machine(seed, seed % 2 == 0 ? 0 : 5);
+    for (std::int64_t now = 0; now < 1000; ++now) machine.step(now);
+    ASSERT_EQ(machine.missed, 0) << "seed " << seed;
+    changes += machine.changes;
+  }
+  EXPECT_GE(changes, 2000);
+}
+
 }  // namespace
 }  // namespace tutti
