@@ -199,6 +199,20 @@ class Usage(Programs):
         late = [job for job in replayed["jobs"] if job["missed"]]
         self.assertEqual([(job["task"], job["index"], job["finish_ms"]) for job in late], [("quick", miss["index"], miss["finish_ms"])])
 
+    def test_preemption_lets_a_quick_task_in(self):
+        # quick cannot wait 3.7 ms for a whole job, nor 3.1 for its first batch; for a piece with the kernels behind it, it can.
+        text = (ROOT / WAFER).read_text(encoding="utf-8").replace("../machines", str(ROOT / "configs/machines"))
+        text += "  - {name: quick, period: 4 ms, wcet: 1 ms}\n"
+        whole = self.file(text, "whole.yaml")
+        batches = self.file(text.replace("policy: edf", "policy: edf\npreemption: between_batches"), "batches.yaml")
+        pieces = self.file(text.replace("policy: edf", "policy: edf\npreemption: between_batches\ncut: 4 MB"), "pieces.yaml")
+        sizes = ("--set", "image=65MB")
+        self.assertEqual(self.object_of(1, "check", whole, *sizes, "--json")["verdict"], "not_schedulable")
+        self.assertEqual(self.object_of(1, "check", batches, *sizes, "--json")["verdict"], "not_schedulable")
+        self.assertEqual(self.object_of(0, "check", pieces, *sizes, "--json")["verdict"], "schedulable")
+        run = self.object_of(0, "run", pieces, *sizes, "--for", "1s", "--json")
+        self.assertEqual([row["missed"] for row in run["summary"]], [0, 0])
+
     def test_a_counter_example_needs_a_refusal(self):
         shown = self.folder / "misses.yaml"
         run = self.tutti("check", WAFER, "--counter-example", shown)

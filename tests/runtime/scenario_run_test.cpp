@@ -1,5 +1,7 @@
 // Jobs that a scenario gives, and jobs that let more urgent ones pass between their batches; worked by hand on the
 // small machine, where n bytes take n ns.
+#include <algorithm>
+#include <memory>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -99,6 +101,59 @@ TEST(ScenarioRun, PadsByTheOwnTime) {
   const auto rows = run.rows({run.of_batches("long", 2, 10'000), task("short", 200, 2000)},
                              {{job(0, 0, 0, 2500), job(1, 500, 500, 200)}}, Preemption::BetweenBatches);
   EXPECT_EQ(rows, (std::vector<Row>{{"short", 0, 500, 1000, 1200, 2500}, {"long", 0, 0, 0, 2700, 10'000}}));
+}
+
+/// Copies a pattern up, has a kernel look at it, and copies it back.
+class ThereAndBack final : public TaskProgram {
+ public:
+  explicit ThereAndBack(Station& station)
+      : up_(station.allocate(station.at("mem0"), kSize)),
+        there_(station.allocate(station.at("gpu0"), kSize)),
+        back_(station.allocate(station.at("mem0"), kSize)) {
+    const auto bytes = test::pattern(kSize, 5);
+    std::ranges::copy(bytes, up_.view().bytes().begin());
+  }
+
+  Expected<std::vector<StreamBinding>> bind(DeviceBackend&, const BatchOperation&, std::size_t batch,
+                                            std::size_t) override {
+    return std::vector<StreamBinding>{batch == 0 ? test::bound(up_.view(), there_.view())
+                                                 : test::bound(there_.view(), back_.view())};
+  }
+  [[nodiscard]] bool has_all_back() { return std::ranges::equal(up_.view().bytes(), back_.view().bytes()); }
+
+  static constexpr std::size_t kSize = 2500;
+
+ private:
+  Buffer up_, there_, back_;
+};
+
+// 2500 bytes in pieces of 1000: three batches of 833, 833 and 834 ns each way, one kernel of 50 ns that sees all bytes.
+// short, ready at 100, goes at 833 instead of 2550.
+TEST(CutBatches, MoveEveryByteAndLetOthersPass) {
+  Station station;
+  std::vector<std::size_t> seen;
+  ASSERT_TRUE(station.kernels.add("look", [&](const KernelLaunch& launch) { seen.push_back(launch.input.size()); }));
+  Task large = task("large", 0, 100'000);
+  large.declared_wcet.reset();
+  CommandStream up = copy_stream("s", station.at("mem0"), station.at("gpu0"), ThereAndBack::kSize);
+  up.kernel = Kernel{station.at("gpu0"), Duration{50}, Duration{50}, "look"};
+  large.steps = {station.batch({up}),
+                 station.batch({copy_stream("s", station.at("gpu0"), station.at("mem0"), ThereAndBack::kSize)})};
+  const TaskSet set{
+      station.machine, Policy::Edf, {large, task("short", 100, 2000)}, Arrivals::Sporadic, Preemption::BetweenBatches,
+      Bytes{1000}};
+  const PlannedTaskSet planned = AdmissionController(planners().front()).plan(set);
+  EXPECT_EQ(planned.bounds[0].parts.size(), 6U);
+  EXPECT_EQ(planned.timings[0].wcet, Duration{5050});
+  EXPECT_EQ(planned.timings[0].parts, (JobParts{Duration{884}, Duration{834}}));
+  ThereAndBack program(station);
+  PatternProgram other(station.machine, set.tasks[1], 1);
+  TaskProgram* const table[] = {&program, &other};
+  const auto record = run_scenario(station.executor, planned, table, {{job(0, 0, 0, 0), job(1, 100, 100, 100)}});
+  EXPECT_EQ(test::rows_of(set, record.value()),
+            (std::vector<Row>{{"short", 0, 100, 833, 933, 2100}, {"large", 0, 0, 0, 5150, 100'000}}));
+  EXPECT_EQ(seen, (std::vector<std::size_t>{ThereAndBack::kSize}));
+  EXPECT_TRUE(program.has_all_back());
 }
 
 }  // namespace

@@ -361,5 +361,25 @@ TEST(TaskYaml, RefusesOtherArrivalsAndBestCasesAboveTheWcet) {
             "t.yaml:3:50: the best case of 'a' is above its wcet of 2 ms; give at most that");
 }
 
+TEST(TaskYaml, ReadsPreemptionAndCut) {
+  const Folder folder;
+  const std::string tasks = "tasks:\n  - {name: a, period: 1 ms, wcet: 0}\n";
+  const auto plain = folder.load("version: 1\n" + tasks);
+  ASSERT_TRUE(plain.has_value());
+  EXPECT_EQ(plain->preemption, Preemption::None);
+  EXPECT_EQ(plain->cut, Bytes{0});
+  const auto cut = folder.load("version: 1\npreemption: between_batches\ncut: 2 MB\n" + tasks);
+  ASSERT_TRUE(cut.has_value());
+  EXPECT_EQ(cut->preemption, Preemption::BetweenBatches);
+  EXPECT_EQ(cut->cut, Bytes{2'000'000});
+  EXPECT_EQ(folder.load("version: 1\npreemption: none\n" + tasks)->preemption, Preemption::None);
+  EXPECT_EQ(folder.error("version: 1\npreemption: always\n" + tasks),
+            "t.yaml:2:13: 'always' is no preemption; write none or between_batches");
+  EXPECT_EQ(folder.error("version: 1\ncut: 2 MB\n" + tasks),
+            "t.yaml:2:6: 'cut' is for 'preemption: between_batches'; write that or leave it out");
+  EXPECT_EQ(folder.error("version: 1\npreemption: between_batches\ncut: 0\n" + tasks),
+            "t.yaml:3:6: pieces of 0 bytes move nothing; write a size like 32 MB, or leave 'cut' out");
+}
+
 }  // namespace
 }  // namespace tutti
