@@ -49,8 +49,7 @@ TEST(Cut, LeavesSmallBatchesWhole) {
 
 TEST(Cut, MakesNoMorePiecesThanItMayMake) {
   const Topology machine = test::star(8, {8});
-  EXPECT_EQ(cut(test::make_batch(machine, "  - {from: mem0, to: gpu0, size: 1 GB}\n"), Bytes{1}).size(),
-            kMostPieces);
+  EXPECT_EQ(cut(test::make_batch(machine, "  - {from: mem0, to: gpu0, size: 1 GB}\n"), Bytes{1}).size(), kMostPieces);
 }
 
 // Seeded: pieces follow each other without a gap, up to the last byte, and none is larger than asked for.
