@@ -12,6 +12,8 @@ namespace tutti {
 namespace {
 
 __extension__ typedef __int128 Wide;
+/// More tasks of an interval are counted together in a sentence.
+constexpr std::size_t kMostNamed = 10;
 /// More than any memory, and still far from overflow when a whole file of tasks asks for it.
 constexpr Wide kManyBytes = Wide{1} << 100;
 
@@ -72,9 +74,16 @@ std::string describe(const Verdict& verdict, const TaskSet& set) {
     return text + "after its jitter there is no time left before it; lower one or raise the other";
   text += fmt::format("in an interval of {} there is {} of work", to_string(witness.interval), to_string(witness.load));
   std::string parts;
-  for (const TaskLoad& load : witness.by_task) {
-    parts += fmt::format("{}{} of '{}'", parts.empty() ? "" : ", ", to_string(load.load), name(load.task));
+  Duration others{};
+  const std::size_t named = witness.by_task.size() > kMostNamed ? kMostNamed - 1 : witness.by_task.size();
+  for (std::size_t i = 0; i < witness.by_task.size(); ++i) {
+    const TaskLoad& load = witness.by_task[i];
+    if (i >= named) others += load.load;
+    if (i < named)
+      parts += fmt::format("{}{} of '{}'", parts.empty() ? "" : ", ", to_string(load.load), name(load.task));
   }
+  if (others > Duration{0})
+    parts += fmt::format(", {} of {} other tasks", to_string(others), witness.by_task.size() - named);
   if (witness.blocker) {
     parts += fmt::format("{}{} of '{}', which had just started", parts.empty() ? "" : ", ", to_string(witness.blocking),
                          name(*witness.blocker));

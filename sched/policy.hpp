@@ -19,6 +19,18 @@ enum class Preemption : std::uint8_t {
   BetweenBatches,  ///< before each batch of a job but its first
 };
 
+/// "none", "between_batches".
+[[nodiscard]] constexpr std::string_view to_string(Preemption preemption) {
+  return preemption == Preemption::None ? "none" : "between_batches";
+}
+
+/// What `to_string` prints so; nothing for any other text.
+[[nodiscard]] constexpr std::optional<Preemption> parse_preemption(std::string_view text) {
+  for (const Preemption preemption : {Preemption::None, Preemption::BetweenBatches})
+    if (to_string(preemption) == text) return preemption;
+  return std::nullopt;
+}
+
 /// "edf", "rm", "dm", "given".
 [[nodiscard]] constexpr std::string_view to_string(Policy policy) {
   switch (policy) {

@@ -142,8 +142,7 @@ Fields fields_of(const Node& document) {
 
 Preemption read_preemption(const Node& node) {
   const std::string& text = read_text(node);
-  if (text == "none") return Preemption::None;
-  if (text == "between_batches") return Preemption::BetweenBatches;
+  if (const auto preemption = parse_preemption(text)) return *preemption;
   fail(node.place, fmt::format("'{:.80}' is no preemption; write none or between_batches", text));
 }
 

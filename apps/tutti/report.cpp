@@ -62,8 +62,10 @@ struct TaskSummary {
 
 /// How the jobs of a set share the machine.
 std::string discipline(const TaskSet& set) {
-  return fmt::format("{} {}{}", set.preemption == Preemption::None ? "non-preemptive" : "between batches preemptive",
-                     to_string(set.policy), set.arrivals == Arrivals::Periodic ? ", strictly periodic" : "");
+  const bool preemptive = set.preemption == Preemption::BetweenBatches;
+  return fmt::format("{}{}{}{}", preemptive ? "" : "non-preemptive ", to_string(set.policy),
+                     preemptive ? ", preemptive between batches" : "",
+                     set.arrivals == Arrivals::Periodic ? ", strictly periodic" : "");
 }
 
 std::vector<TaskSummary> summarize(const TaskSet& set, const RunRecord& record) {
@@ -225,6 +227,7 @@ Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std
           {"verdict", word(verdict.answer)},
           {"policy", to_string(set.policy)},
           {"arrivals", to_string(set.arrivals)},
+          {"preemption", to_string(set.preemption)},
           {"utilization", verdict.utilization},
           {"tasks", tasks},
           {"tests", tests},

@@ -209,7 +209,8 @@ class Usage(Programs):
         sizes = ("--set", "image=65MB")
         self.assertEqual(self.object_of(1, "check", whole, *sizes, "--json")["verdict"], "not_schedulable")
         self.assertEqual(self.object_of(1, "check", batches, *sizes, "--json")["verdict"], "not_schedulable")
-        self.assertEqual(self.object_of(0, "check", pieces, *sizes, "--json")["verdict"], "schedulable")
+        answer = self.object_of(0, "check", pieces, *sizes, "--json")
+        self.assertEqual((answer["verdict"], answer["preemption"]), ("schedulable", "between_batches"))
         run = self.object_of(0, "run", pieces, *sizes, "--for", "1s", "--json")
         self.assertEqual([row["missed"] for row in run["summary"]], [0, 0])
 

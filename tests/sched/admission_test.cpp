@@ -233,5 +233,13 @@ TEST(Admission, AsksATestThatCanProve) {
   }
 }
 
+// Twelve tasks of 1 ns each within 10 ns: nine are named, the others are 3 ns together.
+TEST(AdmissionVerdict, CountsManyTasksTogether) {
+  std::vector<Task> tasks;
+  for (int i = 0; i < 12; ++i) tasks.push_back(task("t" + std::to_string(i), 1, 10, 10));
+  EXPECT_TRUE(tells(decide(Policy::Edf, tasks), "1 ns of 't8', 3 ns of 3 other tasks)"))
+      << reasons(decide(Policy::Edf, tasks));
+}
+
 }  // namespace
 }  // namespace tutti
