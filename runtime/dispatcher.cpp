@@ -8,13 +8,13 @@
 
 #include "model/expects.hpp"
 #include "model/random.hpp"
+#include "sched/analyses/wide.hpp"
 #include "sched/cut.hpp"
 #include "sched/ready_queue.hpp"
 
 namespace tutti {
 namespace {
 
-__extension__ typedef unsigned __int128 Wide;
 constexpr Duration kNever = Duration::max();
 /// Where time passes by itself: an interrupt need not wait longer, however far away the next job is.
 constexpr Duration kLongestSleep = std::chrono::milliseconds{50};
@@ -24,13 +24,10 @@ std::optional<Duration> end_of_hyperperiod(const TaskSet& set) {
   Wide hyperperiod = 1;
   Duration last_offset{};
   for (const Task& task : set.tasks) {
-    const auto period = static_cast<Wide>(task.period.count());
-    Wide a = hyperperiod;
-    for (Wide b = period; b != 0;) a = std::exchange(b, a % b);
-    hyperperiod *= period / a;
+    hyperperiod = common_multiple(hyperperiod, task.period.count());
     last_offset = std::max(last_offset, task.offset);
-    if (hyperperiod > static_cast<Wide>(kNever.count() - last_offset.count())) return std::nullopt;
   }
+  if (hyperperiod > kNever.count() - last_offset.count()) return std::nullopt;
   return last_offset + Duration{static_cast<std::int64_t>(hyperperiod)};
 }
 
@@ -38,8 +35,8 @@ std::optional<Duration> end_of_hyperperiod(const TaskSet& set) {
 Duration drawn_jitter(Duration jitter, std::uint64_t seed, std::size_t task, std::uint64_t index) {
   if (jitter <= Duration{0}) return {};
   const std::uint64_t x = Random(seed + 0x9e3779b97f4a7c15U * index + 0xd1b54a32d192ed03U * (task + 1)).next();
-  const Wide range = static_cast<Wide>(jitter.count()) + 1;
-  return Duration{static_cast<std::int64_t>((static_cast<Wide>(x) * range) >> 64)};
+  const UnsignedWide range = static_cast<UnsignedWide>(jitter.count()) + 1;
+  return Duration{static_cast<std::int64_t>((static_cast<UnsignedWide>(x) * range) >> 64)};
 }
 
 /// The bindings of a piece of a batch that was cut. Kernels, all in the last piece, work on what all pieces bring.
@@ -170,18 +167,22 @@ Expected<void> Run::prepare_task(TaskState& state, const JobBound& bound) {
 Expected<void> Run::prepare_batch(TaskState& state, const std::vector<PlannedBatch>& pieces, std::size_t batch,
                                   std::size_t set) {
   const BatchOperation& whole = *batches_of(*state.task)[batch];
+  const std::string name = fmt::format("batch {} of task '{}'", batch + 1, state.task->name);
+  const auto prepare = [&](std::size_t piece, std::vector<StreamBinding> bindings, std::string piece_name) {
+    return owned_.prepare(pieces[piece].operation, pieces[piece].plan, std::move(bindings), std::move(piece_name))
+        .map([&](PreparedBatch&& prepared) { state.pieces.back().push_back(std::move(prepared)); });
+  };
   auto bindings = state.program->bind(executor_.backend(), whole, batch, set);
   if (!bindings) return tl::unexpected(std::move(bindings.error()));
-  ExecutableBatch all{whole, {}, fmt::format("batch {} of task '{}'", batch + 1, state.task->name), {}, *bindings};
+  if (pieces.size() == 1) return prepare(0, *std::move(bindings), name);
+  ExecutableBatch all{whole, {}, name, {}, *std::move(bindings)};
   if (auto ok = check_bindings(executor_.machine(), all); !ok) return ok;
-  if (pieces.size() > 1) fill_kernel_inputs(executor_.machine(), all);
-  for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
-    auto prepared =
-        owned_.prepare(pieces[piece].operation, pieces[piece].plan, piece_of(whole, all.bindings, piece, pieces.size()),
-                       pieces.size() == 1 ? all.name : fmt::format("piece {} of {}", piece + 1, all.name));
-    if (!prepared) return tl::unexpected(std::move(prepared.error()));
-    state.pieces.back().push_back(*std::move(prepared));
-  }
+  fill_kernel_inputs(executor_.machine(), all);
+  for (std::size_t piece = 0; piece < pieces.size(); ++piece)
+    if (auto ok = prepare(piece, piece_of(whole, all.bindings, piece, pieces.size()),
+                          fmt::format("piece {} of {}", piece + 1, name));
+        !ok)
+      return ok;
   return {};
 }
 

@@ -6,12 +6,12 @@
 
 #include <fmt/format.h>
 
+#include "sched/analyses/wide.hpp"
 #include "sched/utilization.hpp"
 
 namespace tutti {
 namespace {
 
-__extension__ typedef __int128 Wide;
 /// More tasks of an interval are counted together in a sentence.
 constexpr std::size_t kMostNamed = 10;
 /// More than any memory, and still far from overflow when a whole file of tasks asks for it.
@@ -76,12 +76,9 @@ std::string describe(const Verdict& verdict, const TaskSet& set) {
   std::string parts;
   Duration others{};
   const std::size_t named = witness.by_task.size() > kMostNamed ? kMostNamed - 1 : witness.by_task.size();
-  for (std::size_t i = 0; i < witness.by_task.size(); ++i) {
-    const TaskLoad& load = witness.by_task[i];
-    if (i >= named) others += load.load;
-    if (i < named)
-      parts += fmt::format("{}{} of '{}'", parts.empty() ? "" : ", ", to_string(load.load), name(load.task));
-  }
+  for (const TaskLoad& load : std::span(witness.by_task).first(named))
+    parts += fmt::format("{}{} of '{}'", parts.empty() ? "" : ", ", to_string(load.load), name(load.task));
+  for (const TaskLoad& load : std::span(witness.by_task).subspan(named)) others += load.load;
   if (others > Duration{0})
     parts += fmt::format(", {} of {} other tasks", to_string(others), witness.by_task.size() - named);
   if (witness.blocker) {

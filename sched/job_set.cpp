@@ -1,11 +1,11 @@
 #include "sched/job_set.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include <fmt/format.h>
 
 #include "model/expects.hpp"
+#include "sched/analyses/np_fp_response_time.hpp"
 #include "sched/analyses/wide.hpp"
 
 namespace tutti {
@@ -14,22 +14,13 @@ namespace {
 /// The least common multiple; nothing where it is out of reach.
 std::optional<std::int64_t> hyperperiod_of(std::span<const TaskTiming> tasks) {
   Wide hyperperiod = 1;
-  for (const TaskTiming& task : tasks) {
-    const std::int64_t period = task.period.count();
-    hyperperiod *= period / std::gcd(static_cast<std::int64_t>(hyperperiod), period);
-    if (hyperperiod > kTimeInReach.count()) return std::nullopt;
-  }
+  for (const TaskTiming& task : tasks) hyperperiod = common_multiple(hyperperiod, task.period.count());
+  if (hyperperiod > kTimeInReach.count()) return std::nullopt;
   return static_cast<std::int64_t>(hyperperiod);
 }
 
 std::int64_t priority_of(const TaskTiming& task, Policy policy, std::int64_t arrival) {
-  switch (policy) {
-    case Policy::Edf: return arrival + task.deadline.count();
-    case Policy::Rm: return task.period.count();
-    case Policy::Dm: return task.deadline.count();
-    case Policy::Given: return task.priority;
-  }
-  return 0;
+  return policy == Policy::Edf ? arrival + task.deadline.count() : priority_rank(task, policy);
 }
 
 }  // namespace

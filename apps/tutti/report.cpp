@@ -108,9 +108,8 @@ std::string scenario_text(const TaskSet& set, const AdmissionVerdict& verdict, c
   const std::optional<Miss> miss = first_miss(verdict.timings, set.policy, scenario);
   if (!miss) return "";
   return fmt::format(
-      "a run of {} job{} that misses: job {} of '{}' ends at {}, due at {}; --counter-example FILE writes it, 'tutti "
-      "run "
-      "--scenario FILE' replays it",
+      "a run of {} job{} that misses: job {} of '{}' ends at {}, due at {}; --counter-example FILE writes it, "
+      "'tutti run --scenario FILE' replays it",
       scenario.jobs.size(), scenario.jobs.size() == 1 ? "" : "s", miss->index, set.tasks[miss->task.index()].name,
       to_string(miss->finish), to_string(miss->deadline));
 }

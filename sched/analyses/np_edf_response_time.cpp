@@ -1,7 +1,6 @@
 #include "sched/analyses/np_edf_response_time.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "model/expects.hpp"
@@ -63,10 +62,7 @@ class Delays {
   /// After how long all periods come together again, at most `kFar`.
   [[nodiscard]] Wide hyperperiod() const {
     Wide common = 1;
-    for (const Other<Int>& other : others_) {
-      const std::int64_t period = other.step.period.number();
-      common = work_of(common, period / std::gcd(static_cast<std::int64_t>(common % period), period));
-    }
+    for (const Other<Int>& other : others_) common = common_multiple(common, other.step.period.number());
     return common;
   }
 

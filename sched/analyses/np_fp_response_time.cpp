@@ -96,11 +96,7 @@ Wide instances_to_look_at(const Level<Int>& level) {
   if (level.cost == 0) return 1;  // the later ones start no later and have arrived later
   if (level.total_use != 0) return kFar;
   Wide hyperperiod = level.period;
-  for (const Interference<Int>& other : level.higher) {
-    const std::int64_t period = other.period.number();
-    const auto common = std::gcd(static_cast<std::int64_t>(hyperperiod % period), period);
-    hyperperiod = work_of(hyperperiod, period / common);
-  }
+  for (const Interference<Int>& other : level.higher) hyperperiod = common_multiple(hyperperiod, other.period.number());
   return hyperperiod < kFar ? hyperperiod / level.period : kFar;
 }
 

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <optional>
 
 #include "model/units.hpp"
@@ -35,6 +36,12 @@ inline constexpr Wide kFar = Wide{1} << 120;
   const bool fits = (count >> 63) == 0 || count <= kFar / cost;  // the first spares the division: 63 + 63 bits fit
   const Wide product = fits ? count * cost : kFar;
   return product < kFar ? product : kFar;
+}
+
+/// The least common multiple of a multiple of some periods and one more period, at most `kFar`.
+/// @pre  0 < multiple <= kFar, period > 0.
+[[nodiscard]] constexpr Wide common_multiple(Wide multiple, std::int64_t period) {
+  return work_of(multiple, period / std::gcd(static_cast<std::int64_t>(multiple % period), period));
 }
 
 /// The sum, at most `kFar`.
