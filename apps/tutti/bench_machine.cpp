@@ -44,32 +44,16 @@ struct Row {
   std::vector<double> values;
 };
 
-CommandStream copy_stream(VertexId from, VertexId to, Bytes size, std::string name = "copy") {
-  return {std::move(name), Transfer{from, to, size, {}, {}}, {}, {}};
+CommandStream copy_stream(VertexId from, VertexId to, Bytes size) {
+  return {"copy", Transfer{from, to, size, {}, {}}, {}, {}};
 }
 
-/// A copy up and one down of each GPU, of slightly different sizes, so that their planned instants differ.
-std::vector<CommandStream> all_ways(const Topology& machine, Bytes size) {
-  std::vector<CommandStream> streams;
-  for (std::uint32_t position = 0; position < 2 * machine.gpus().size(); ++position) {
-    const auto [from, to] = ends_of(machine, HostStream::at(position));
-    streams.push_back(copy_stream(from, to, Bytes{size.count * (8 + position) / 8}, fmt::to_string(position)));
-  }
-  return streams;
-}
-
-/// Each stream's start against its planned instant.
+/// Each stream's start, a copy up and one down of each GPU, against its planned instant.
 Expected<Row> release(Rig& rig, int runs) {
-  auto prepared = prepare_with_buffers(rig.executor(), all_ways(rig.machine(), kSmall));
-  if (!prepared) return tl::unexpected(std::move(prepared.error()));
-  Row row{fmt::format("start of {} streams after their planned instants", 2 * rig.machine().gpus().size()), "us", {}};
-  for (int run = 0; run < runs; ++run) {
-    if (const auto result = run_armed(rig.executor(), prepared->batch); !result) return tl::unexpected(result.error());
-    const Timeline measured = prepared->batch.measured();
-    for (std::size_t s = 0; s < measured.streams.size(); ++s)
-      row.values.push_back(us(measured.streams[s].start() - prepared->batch.plan().streams[s].start()));
-  }
-  return row;
+  return measure_gates(rig.executor(), kSmall, Bytes{kSmall.count / 8 * 9}, runs).map([&](GateDelays delays) {
+    return Row{fmt::format("start of {} streams after their planned instants", 2 * rig.machine().gpus().size()), "us",
+               std::move(delays.start_us)};
+  });
 }
 
 /// From one batch's last completion to the next prepared one's first byte.

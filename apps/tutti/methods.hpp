@@ -21,6 +21,8 @@ struct MethodRuns {
   [[nodiscard]] double median_ms(std::size_t method) const;
   /// How much sooner the first method is done than another one, in the median, relative to the other; below 0: later.
   [[nodiscard]] double gain_over(std::size_t other) const;
+  /// How well that is known: one standard error, for runs that vary as in a normal distribution; infinite from one run.
+  [[nodiscard]] double uncertainty_of_gain_over(std::size_t other) const;
   /// The fastest of the others. @pre there is another.
   [[nodiscard]] std::size_t best_other() const;
 };

@@ -18,6 +18,7 @@ std::string ms(double value) { return fmt::format("{:.3f}", value); }
 std::string percent(double share) { return fmt::format("{:+.1f}", 100 * share); }
 
 double gain_over_best(const MethodRuns& runs) { return runs.gain_over(runs.best_other()); }
+double uncertainty_over_best(const MethodRuns& runs) { return runs.uncertainty_of_gain_over(runs.best_other()); }
 
 std::string medians_text(const MethodsRecord& record) {
   std::vector<std::string> header{"median ms", "MB moved", "runs"};
@@ -50,6 +51,8 @@ std::vector<std::string> gains_row(std::string name, std::span<const MethodRuns*
   for (std::size_t other = 1; other < workloads.front()->ms.size(); ++other)
     row.push_back(median_of([&](const MethodRuns& runs) { return runs.gain_over(other); }));
   row.push_back(median_of(gain_over_best));
+  const double uncertainty = 100 * uncertainty_over_best(*workloads.front());
+  row.push_back(workloads.size() == 1 && std::isfinite(uncertainty) ? fmt::format("{:.1f}", uncertainty) : "");
   row.push_back(std::move(best));
   return row;
 }
@@ -57,7 +60,7 @@ std::vector<std::string> gains_row(std::string name, std::span<const MethodRuns*
 std::string gains_text(const MethodsRecord& record) {
   std::vector<std::string> header{fmt::format("% that {} is sooner than", record.methods[0])};
   header.insert(header.end(), record.methods.begin() + 1, record.methods.end());
-  header.insert(header.end(), {"the best of them", "which is"});
+  header.insert(header.end(), {"the best of them", "+-", "which is"});
   Table table(header);
   table.align_left(header.size() - 1);
   std::map<std::string, std::vector<const MethodRuns*>> kinds;
@@ -99,6 +102,7 @@ Json workload_json(const MethodsRecord& record, const Workload& workload, const 
   return {{"name", workload.name},
           {"best_other", record.methods[runs.best_other()]},
           {"gain_percent", 100 * gain_over_best(runs)},
+          {"gain_uncertainty_percent", 100 * uncertainty_over_best(runs)},
           {"methods", methods},
           {"batches", batches}};
 }
