@@ -80,6 +80,8 @@ class BatchSimulation {
   /// All kernels of a chain.
   [[nodiscard]] double kernels_ns(std::size_t chain) const { return alone_ns(chain, true); }
   [[nodiscard]] double batch_setup_ns() const { return batch_setup_; }
+  /// Of the machine's rates, relative; 0 of guaranteed ones, which runs exceed as a rule.
+  [[nodiscard]] double spread() const { return spread_; }
   /// What was loaded.
   [[nodiscard]] const BatchChains& batch() const { return batch_; }
   [[nodiscard]] const BandwidthModel& bandwidth() const { return bandwidth_; }
@@ -137,6 +139,7 @@ class BatchSimulation {
   BatchChains batch_;
   BandwidthModel bandwidth_;
   double batch_setup_ = 0;
+  double spread_ = 0;
 
   bool forward_ = true;
   std::uint32_t forth_ = 1;  // from a step to the one after it in the run: 1 or -1

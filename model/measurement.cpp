@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -146,6 +147,20 @@ std::size_t Measurements::gpus() const {
 }
 
 CleanMeasurements clean(const Measurements& measurements) { return Cleaner(measurements).result(); }
+
+double spread_of(const Measurements& measurements) {
+  constexpr std::size_t kLeast = 3;
+  std::map<StreamSet, std::vector<double>> totals;
+  for (const MeasuredRates& measured : measurements.rates)
+    totals[measured.streams].push_back(std::accumulate(measured.rates.begin(), measured.rates.end(), 0.0));
+  std::vector<double> deviations;
+  for (const auto& [streams, of_one] : totals) {
+    if (of_one.size() < kLeast) continue;
+    const double middle = median(of_one);
+    for (const double total : of_one) deviations.push_back(std::abs(total / middle - 1));
+  }
+  return quantile(std::move(deviations), 0.8);
+}
 
 std::string streams_text(StreamSet streams) {
   std::string text;

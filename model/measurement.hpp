@@ -58,6 +58,10 @@ struct CleanMeasurements {
 /// where most of its company says so), a batch much faster than its streams alone or slower than in any company.
 [[nodiscard]] CleanMeasurements clean(const Measurements& measurements);
 
+/// How far the total rate of a combination lies from its median, relative, in four of five repetitions; 0 where nothing
+/// was measured three times.
+[[nodiscard]] double spread_of(const Measurements& measurements);
+
 /// "h2d 0 1, d2h 2": GPUs by position.
 [[nodiscard]] std::string streams_text(StreamSet streams);
 /// The rates of a combination in the order of that text, GB/s: "55.3 55.3, 54.8".

@@ -35,6 +35,7 @@ const SharingWeights& Topology::weights() const { return parts_->weights; }
 const PeerAccess& Topology::peer_access() const { return parts_->peer_access; }
 const SetupTimes& Topology::setup() const { return parts_->setup; }
 const Margin& Topology::margin() const { return parts_->margin; }
+double Topology::spread() const { return parts_->spread; }
 const MeasuredTable* Topology::table() const { return parts_->table ? &*parts_->table : nullptr; }
 const std::optional<Provenance>& Topology::provenance() const { return parts_->provenance; }
 Bytes Topology::staging_chunk() const { return parts_->staging_chunk; }

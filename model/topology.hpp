@@ -146,6 +146,9 @@ struct Margin {
   friend bool operator==(const Margin&, const Margin&) = default;
 };
 
+/// Of a machine's rates, at most: more is no knowledge of them.
+inline constexpr double kWidestSpread = 0.5;
+
 /// Where a machine's bandwidths come from: what a calibration knew of its measurements.
 struct Provenance {
   std::string date;         ///< of the measurements, as they give it
@@ -174,6 +177,8 @@ class Topology {
   [[nodiscard]] const PeerAccess& peer_access() const;
   [[nodiscard]] const SetupTimes& setup() const;
   [[nodiscard]] const Margin& margin() const;
+  /// How far rates vary from run to run, relative, 0 to `kWidestSpread`.
+  [[nodiscard]] double spread() const;
   /// Measured rates of streams between the first memory and the GPUs; null where there are none. They count with
   /// nominal bandwidths: what is guaranteed stays with the graph.
   [[nodiscard]] const MeasuredTable* table() const;
@@ -287,6 +292,7 @@ class TopologyBuilder {
   TopologyBuilder& peer_access(PeerAccessEntry entry);
   TopologyBuilder& setup(SetupTimes setup);
   TopologyBuilder& margin(Margin margin);
+  TopologyBuilder& spread(double relative);
   TopologyBuilder& staging_chunk(Bytes chunk);
   TopologyBuilder& gate(GateKind kind);
   TopologyBuilder& provenance(Provenance provenance);
@@ -313,6 +319,7 @@ class TopologyBuilder {
   PeerAccessEntry peer_access_;
   SetupTimes setup_;
   Margin margin_;
+  double spread_ = 0;
   Bytes staging_chunk_{8LL << 20};
   GateKind gate_ = kGateKinds.front();
   std::optional<Provenance> provenance_;

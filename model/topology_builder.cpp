@@ -371,6 +371,9 @@ void check_scalars(const Topology::Parts& parts) {
   if (!(relative >= 0) || !std::isfinite(relative)) {
     fail({}, "the relative margin is negative; write 0 or more");
   }
+  if (!(parts.spread >= 0 && parts.spread <= kWidestSpread)) {
+    fail({}, fmt::format("the spread of rates is {}; write a share from 0 to {}", parts.spread, kWidestSpread));
+  }
   for (const Duration time : {parts.setup.batch, parts.setup.transfer, parts.margin.absolute}) {
     if (time < Duration{0} || time > kLongest) fail({}, "a set-up time or margin is absurd; write 0 to 100 days");
   }
@@ -386,6 +389,7 @@ Expected<Topology> TopologyBuilder::build() const {
     parts->weights = weights_;
     parts->setup = setup_;
     parts->margin = margin_;
+    parts->spread = spread_;
     parts->staging_chunk = staging_chunk_;
     parts->gate = gate_;
     check_scalars(*parts);

@@ -32,6 +32,7 @@ TopologyBuilder::TopologyBuilder(const Topology& machine)
       weights_(machine.weights()),
       setup_(machine.setup()),
       margin_(machine.margin()),
+      spread_(machine.spread()),
       staging_chunk_(machine.staging_chunk()),
       gate_(machine.gate()),
       provenance_(machine.provenance()) {
@@ -59,6 +60,7 @@ TopologyBuilder& TopologyBuilder::weights(SharingWeights weights) { return weigh
 TopologyBuilder& TopologyBuilder::peer_access(PeerAccessEntry entry) { return peer_access_ = std::move(entry), *this; }
 TopologyBuilder& TopologyBuilder::setup(SetupTimes setup) { return setup_ = setup, *this; }
 TopologyBuilder& TopologyBuilder::margin(Margin margin) { return margin_ = margin, *this; }
+TopologyBuilder& TopologyBuilder::spread(double relative) { return spread_ = relative, *this; }
 TopologyBuilder& TopologyBuilder::staging_chunk(Bytes chunk) { return staging_chunk_ = chunk, *this; }
 TopologyBuilder& TopologyBuilder::gate(GateKind kind) { return gate_ = kind, *this; }
 

@@ -21,6 +21,7 @@ struct Topology::Parts {
   PeerAccess peer_access;
   SetupTimes setup;
   Margin margin;
+  double spread = 0;
   Bytes staging_chunk;
   GateKind gate = kGateKinds.front();
   std::optional<Provenance> provenance;
@@ -58,8 +59,8 @@ struct Topology::Parts {
   [[nodiscard]] bool described_like(const Parts& other) const {
     return name == other.name && vertices == other.vertices && links == other.links && shared == other.shared &&
            weights == other.weights && peer_access == other.peer_access && setup == other.setup &&
-           margin == other.margin && staging_chunk == other.staging_chunk && gate == other.gate &&
-           provenance == other.provenance && table == other.table;
+           margin == other.margin && spread == other.spread && staging_chunk == other.staging_chunk &&
+           gate == other.gate && provenance == other.provenance && table == other.table;
   }
 };
 

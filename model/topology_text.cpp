@@ -108,6 +108,7 @@ class Writer {
                      to_string(machine_.setup().transfer)));
     line(fmt::format("  margin: {{relative: {}, absolute: {}}}", machine_.margin().relative,
                      to_string(machine_.margin().absolute)));
+    if (machine_.spread() > 0) line(fmt::format("  spread: {}", machine_.spread()));
     line(fmt::format("  staging: {{chunk: {}}}", to_string(machine_.staging_chunk())));
     if (machine_.gate() != kGateKinds.front()) line(fmt::format("  gate: {}", to_string(machine_.gate())));
   }

@@ -198,6 +198,7 @@ void read_options(TopologyBuilder& builder, const Fields& machine) {
   if (const Node* peers = machine.find("peer_access")) builder.peer_access(read_peer_access(*peers));
   if (const Node* setup = machine.find("setup")) builder.setup(read_setup(*setup));
   if (const Node* margin = machine.find("margin")) builder.margin(read_margin(*margin));
+  if (const Node* spread = machine.find("spread")) builder.spread(read_number(*spread, 0, kWidestSpread));
   if (const Node* staging = machine.find("staging")) builder.staging_chunk(read_chunk(*staging));
   if (const Node* gate = machine.find("gate")) builder.gate(read_gate(*gate));
   if (const Node* provenance = machine.find("provenance")) builder.provenance(read_provenance(*provenance));
@@ -215,8 +216,8 @@ void read_options(TopologyBuilder& builder, const Fields& machine) {
 Topology read_machine(const Node& document) {
   const Fields top(document, "a machine file", {"version", "machine"});
   const Fields machine(top.require("machine"), "the machine",
-                       {"name", "vertices", "links", "shared", "weights", "peer_access", "setup", "margin", "staging",
-                        "gate", "provenance", "alike", "table"});
+                       {"name", "vertices", "links", "shared", "weights", "peer_access", "setup", "margin", "spread",
+                        "staging", "gate", "provenance", "alike", "table"});
   TopologyBuilder builder(read_id(machine.require("name")));
   read_vertices(builder, machine.require("vertices"));
   for (const Node& link : read_sequence(machine.require("links"), "'links'")) builder.link(read_link(link));

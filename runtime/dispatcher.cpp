@@ -8,14 +8,15 @@
 
 #include "model/expects.hpp"
 #include "model/random.hpp"
+#include "runtime/task_state.hpp"
 #include "sched/analyses/wide.hpp"
-#include "sched/cut.hpp"
 #include "sched/ready_queue.hpp"
 
 namespace tutti {
 namespace {
 
 constexpr Duration kNever = Duration::max();
+constexpr std::uint64_t kUntilItLeaves = std::numeric_limits<std::uint64_t>::max();
 /// Where time passes by itself: an interrupt need not wait longer, however far away the next job is.
 constexpr Duration kLongestSleep = std::chrono::milliseconds{50};
 
@@ -39,39 +40,6 @@ Duration drawn_jitter(Duration jitter, std::uint64_t seed, std::size_t task, std
   return Duration{static_cast<std::int64_t>((static_cast<UnsignedWide>(x) * range) >> 64)};
 }
 
-/// The bindings of a piece of a batch that was cut. Kernels, all in the last piece, work on what all pieces bring.
-std::vector<StreamBinding> piece_of(const BatchOperation& whole, std::span<const StreamBinding> bindings,
-                                    std::size_t piece, std::size_t pieces) {
-  std::vector<StreamBinding> cut;
-  for (std::size_t s = 0; s < bindings.size(); ++s) {
-    const std::optional<Transfer>& transfer = whole.streams()[s].transfer;
-    const bool is_last = piece + 1 == pieces;
-    if (!transfer && !is_last) continue;  // a kernel alone
-    StreamBinding& binding = cut.emplace_back(is_last ? bindings[s] : StreamBinding{});
-    if (!transfer) continue;
-    const Bytes start = piece_start(transfer->size, piece, pieces);
-    const Bytes size = piece_start(transfer->size, piece + 1, pieces) - start;
-    binding.source = bindings[s].source.part(start, size);
-    binding.destination = bindings[s].destination.part(start, size);
-  }
-  return cut;
-}
-
-/// One task in a run: its next release, and the batches of each of its buffer sets.
-struct TaskState {
-  const Task* task = nullptr;
-  TaskTiming timing;
-  TaskProgram* program = nullptr;
-  std::vector<ScenarioJob> script;  // the jobs of a scenario, in place of periodic ones
-  std::uint64_t jobs = 0;           // to release in all
-  std::uint64_t released = 0;
-  Duration next_ready{};                           // of job `released`
-  bool next_is_armed = false;                      // the first batch of that job
-  std::vector<std::vector<PreparedBatch>> pieces;  // [sets][pieces of all batches]
-  std::vector<std::size_t> first_piece{0};         // [batches + 1]
-  std::vector<bool> set_in_use;                    // [sets]
-};
-
 class Run {
  public:
   Run(Executor& executor, const PlannedTaskSet& planned, std::uint64_t seed, const std::atomic<bool>* interrupted)
@@ -85,37 +53,45 @@ class Run {
   Expected<void> prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs);
   /// In place of periodic jobs. @pre prepared for as many
   void follow(const Scenario& scenario);
+  /// Lets tasks come and go as requested, until `end`. @pre prepared for all tasks of the set
+  void change_on_request(ChangingTaskSet& set, ChangeRequests& requests, Duration end);
   RunRecord run();
 
  private:
-  /// Between two batches of a job: others that are more urgent run, and run to their end, before it goes on.
-  struct Boundary final : PreemptionPoint {
-    Boundary(Run& the_run, const ReadyJob& the_job) : run(the_run), job(the_job) {}
+  /// A job that runs: between two of its batches others that are more urgent run, and run to their end, before it goes
+  /// on.
+  struct Running final : JobObserver {
+    Running(Run& the_run, const ReadyJob& the_job) : run(the_run), job(the_job) {}
     Expected<void> run_more_urgent() override { return run.run_more_urgent(*this); }
+    void arm_next() override { run.arm_next(); }
 
     Run& run;
     const ReadyJob& job;
     Duration elsewhere{};  ///< for so long the job did not have the machine
   };
 
-  Expected<void> prepare_task(TaskState& state, const JobBound& bound);
-  Expected<void> prepare_batch(TaskState& state, const std::vector<PlannedBatch>& pieces, std::size_t batch,
-                               std::size_t set);
-  [[nodiscard]] Duration arrival_of(const TaskState& state, std::uint64_t index) const;
   /// From the arrival until it is ready.
   [[nodiscard]] Duration delay_of(const TaskState& state, std::uint64_t index) const;
   void schedule_next(std::size_t task);
   /// The task whose next job is ready first; null where no more come.
   [[nodiscard]] TaskState* next_to_release();
-  /// Gets the first batch of its next job ready.
-  void arm_next_job(TaskState& state);
+  /// Arms the first batch of the most urgent ready job, and of the job that is ready next: that takes longer than to
+  /// start what is armed.
+  void arm_next();
+  void arm_job(TaskState& state, std::uint64_t index);
   /// Until then, or for some time of that.
-  void wait_for(Duration release);
+  void wait_for(Duration instant);
+  /// When something is to be done next; nothing where the run is over.
+  [[nodiscard]] std::optional<Duration> next_instant();
+  void answer_requests();
+  ChangeAnswer answer(const TaskChange& change, Duration now);
+  /// Of the jobs that have arrived since the task runs.
+  [[nodiscard]] std::optional<Duration> last_arrival(const TaskState& state, Duration now) const;
   void release_due();
   void release(std::size_t task);
-  Job job_of(const ReadyJob& ready, PreemptionPoint* between_batches = nullptr);
+  Job job_of(const ReadyJob& ready, JobObserver* observer = nullptr);
   void run_job(const ReadyJob& ready);
-  Expected<void> run_more_urgent(Boundary& boundary);
+  Expected<void> run_more_urgent(Running& running);
 
   Executor& executor_;
   Executor::AdmittedRun owned_;
@@ -126,6 +102,9 @@ class Run {
   ReadyQueue ready_;
   RunRecord record_;
   Duration epoch_{};  // the clock's reading at the start of the run
+  ChangingTaskSet* changing_ = nullptr;
+  ChangeRequests* requests_ = nullptr;
+  Duration end_ = kNever;  // nothing arrives from then on
 };
 
 Expected<void> Run::prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs) {
@@ -133,62 +112,26 @@ Expected<void> Run::prepare(std::span<TaskProgram* const> programs, std::span<co
   std::size_t alive = 0;
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < set.tasks.size(); ++i) {
-    TaskState& state = tasks_.emplace_back();
-    state.task = &set.tasks[i];
-    state.timing = planned_.timings[i];
-    state.program = programs[i];
-    state.jobs = jobs[i];
-    if (auto ok = prepare_task(state, planned_.bounds[i]); !ok) return ok;
-    alive += state.pieces.size();
-    total += state.jobs;
+    auto state = prepare_task(executor_, owned_, planned_, TaskId{i}, *programs[i], jobs[i]);
+    if (!state) return tl::unexpected(std::move(state.error()));
+    tasks_.push_back(*std::move(state));
+    alive += tasks_.back().pieces.size();
+    total += jobs[i];
   }
   ready_ = ReadyQueue(set.policy, alive);
   record_.jobs.reserve(total);
   return {};
 }
 
+void Run::change_on_request(ChangingTaskSet& set, ChangeRequests& requests, Duration end) {
+  changing_ = &set;
+  requests_ = &requests;
+  end_ = end;
+  for (std::size_t i = 0; i < tasks_.size(); ++i) tasks_[i].jobs = set.runs(TaskId{i}) ? kUntilItLeaves : 0;
+}
+
 void Run::follow(const Scenario& scenario) {
   for (const ScenarioJob& job : scenario.jobs) tasks_[job.task.index()].script.push_back(job);
-}
-
-Expected<void> Run::prepare_task(TaskState& state, const JobBound& bound) {
-  const auto sets = static_cast<std::size_t>(std::min<std::uint64_t>(
-      static_cast<std::uint64_t>(buffer_sets(state.timing)), std::max<std::uint64_t>(state.jobs, 1)));
-  state.set_in_use.assign(sets, false);
-  for (const auto& pieces : bound.batches) state.first_piece.push_back(state.first_piece.back() + pieces.size());
-  for (std::size_t set = 0; set < sets; ++set) {
-    state.pieces.emplace_back();
-    for (std::size_t batch = 0; batch < bound.batches.size(); ++batch)
-      if (auto ok = prepare_batch(state, bound.batches[batch], batch, set); !ok) return ok;
-  }
-  return {};
-}
-
-Expected<void> Run::prepare_batch(TaskState& state, const std::vector<PlannedBatch>& pieces, std::size_t batch,
-                                  std::size_t set) {
-  const BatchOperation& whole = *batches_of(*state.task)[batch];
-  const std::string name = fmt::format("batch {} of task '{}'", batch + 1, state.task->name);
-  const auto prepare = [&](std::size_t piece, std::vector<StreamBinding> bindings, std::string piece_name) {
-    return owned_.prepare(pieces[piece].operation, pieces[piece].plan, std::move(bindings), std::move(piece_name))
-        .map([&](PreparedBatch&& prepared) { state.pieces.back().push_back(std::move(prepared)); });
-  };
-  auto bindings = state.program->bind(executor_.backend(), whole, batch, set);
-  if (!bindings) return tl::unexpected(std::move(bindings.error()));
-  if (pieces.size() == 1) return prepare(0, *std::move(bindings), name);
-  ExecutableBatch all{whole, {}, name, {}, *std::move(bindings)};
-  if (auto ok = check_bindings(executor_.machine(), all); !ok) return ok;
-  fill_kernel_inputs(executor_.machine(), all);
-  for (std::size_t piece = 0; piece < pieces.size(); ++piece)
-    if (auto ok = prepare(piece, piece_of(whole, all.bindings, piece, pieces.size()),
-                          fmt::format("piece {} of {}", piece + 1, name));
-        !ok)
-      return ok;
-  return {};
-}
-
-Duration Run::arrival_of(const TaskState& state, std::uint64_t index) const {
-  if (!state.script.empty()) return state.script[index].arrival;
-  return state.task->offset + state.timing.period * static_cast<std::int64_t>(index);
 }
 
 Duration Run::delay_of(const TaskState& state, std::uint64_t index) const {
@@ -199,17 +142,61 @@ Duration Run::delay_of(const TaskState& state, std::uint64_t index) const {
 void Run::schedule_next(std::size_t task) {
   TaskState& state = tasks_[task];
   state.next_ready = kNever;
-  state.next_is_armed = false;
   if (state.released == state.jobs) return;
-  const Duration arrival = arrival_of(state, state.released);
+  const Duration arrival = state.arrival_of(state.released);
+  if (arrival >= end_) return;
   const Duration time_left = kNever - epoch_ - arrival;
   if (time_left < state.timing.deadline) return;  // the clock would overflow before it is due
   state.next_ready = epoch_ + arrival + std::min(delay_of(state, state.released), time_left);
 }
 
-void Run::wait_for(Duration release) {
+void Run::wait_for(Duration instant) {
   Clock& clock = executor_.clock();
-  clock.wait_until(clock.runs_by_itself() ? std::min(release, clock.now() + kLongestSleep) : release);
+  clock.wait_until(clock.runs_by_itself() ? std::min(instant, clock.now() + kLongestSleep) : instant);
+}
+
+std::optional<Duration> Run::next_instant() {
+  const TaskState* const next = next_to_release();
+  Duration instant = next == nullptr ? kNever : next->next_ready;
+  if (changing_ != nullptr && executor_.clock().now() - epoch_ < end_) {
+    instant = std::min(instant, epoch_ + end_);
+    if (const auto request = requests_->next()) instant = std::min(instant, epoch_ + *request);
+  }
+  return instant == kNever ? std::nullopt : std::optional(instant);
+}
+
+std::optional<Duration> Run::last_arrival(const TaskState& state, Duration now) const {
+  std::uint64_t arrived = state.released;
+  if (state.next_ready != kNever && state.arrival_of(arrived) <= now) ++arrived;  // not ready yet
+  return arrived == state.first_index ? std::nullopt : std::optional(state.arrival_of(arrived - 1));
+}
+
+void Run::answer_requests() {
+  const Duration now = executor_.clock().now() - epoch_;
+  while (const auto change = requests_->take_due(now)) record_.changes.push_back({*change, now, answer(*change, now)});
+}
+
+/// A task that leaves releases the job that has arrived, and no more; one that comes has its first arrival now.
+ChangeAnswer Run::answer(const TaskChange& change, Duration now) {
+  TaskState* const leaves = change.leaves ? &tasks_[change.leaves->index()] : nullptr;
+  TaskState* const comes = change.comes ? &tasks_[change.comes->index()] : nullptr;
+  if (comes != nullptr && !changing_->runs(*change.comes) && comes->is_alive())
+    return {Answer::Unknown, fmt::format("a job of '{}' from before has not ended", comes->task->name)};
+  const auto last = leaves == nullptr ? std::nullopt : last_arrival(*leaves, now);
+  const ChangeAnswer answered = changing_->ask(change, now, last);
+  if (answered.answer != Answer::Schedulable) return answered;
+  if (leaves != nullptr) {
+    const bool has_arrived = leaves->next_ready != kNever && leaves->arrival_of(leaves->released) <= now;
+    leaves->jobs = leaves->released + (has_arrived ? 1 : 0);
+    if (!has_arrived) leaves->next_ready = kNever;
+  }
+  if (comes != nullptr) {
+    comes->jobs = kUntilItLeaves;
+    comes->first_index = comes->released;
+    comes->first_arrival = now;
+    schedule_next(change.comes->index());
+  }
+  return answered;
 }
 
 TaskState* Run::next_to_release() {
@@ -218,9 +205,13 @@ TaskState* Run::next_to_release() {
   return next == tasks_.end() || next->next_ready == kNever ? nullptr : &*next;
 }
 
-void Run::arm_next_job(TaskState& state) {
-  if (std::exchange(state.next_is_armed, true)) return;
-  auto& pieces = state.pieces[state.released % state.pieces.size()];
+void Run::arm_next() {
+  if (!ready_.empty()) arm_job(tasks_[ready_.next().task.index()], ready_.next().index);
+  if (TaskState* const next = next_to_release()) arm_job(*next, next->released);
+}
+
+void Run::arm_job(TaskState& state, std::uint64_t index) {
+  auto& pieces = state.pieces_of(index);
   if (!pieces.empty()) executor_.arm(pieces.front());
 }
 
@@ -232,7 +223,7 @@ void Run::release_due() {
 
 void Run::release(std::size_t task) {
   TaskState& state = tasks_[task];
-  const Duration arrival = epoch_ + arrival_of(state, state.released);
+  const Duration arrival = epoch_ + state.arrival_of(state.released);
   const Duration deadline = arrival > kNever - state.timing.deadline ? kNever : arrival + state.timing.deadline;
   const ReadyJob ready{TaskId(task),          state.released,       arrival, deadline, state.timing.period,
                        state.timing.deadline, state.timing.priority};
@@ -250,10 +241,10 @@ void Run::release(std::size_t task) {
   ready_.push(ready);
 }
 
-Job Run::job_of(const ReadyJob& ready, PreemptionPoint* between_batches) {
+Job Run::job_of(const ReadyJob& ready, JobObserver* observer) {
   TaskState& state = tasks_[ready.task.index()];
   const std::size_t set = ready.index % state.pieces.size();
-  Job job(executor_, *state.task, state.pieces[set], state.first_piece, between_batches);
+  Job job(executor_, *state.task, state.pieces[set], state.first_piece, observer);
   job.index = ready.index;
   job.arrival = ready.arrival;
   job.deadline = ready.deadline;
@@ -265,16 +256,16 @@ Job Run::job_of(const ReadyJob& ready, PreemptionPoint* between_batches) {
 void Run::run_job(const ReadyJob& ready) {
   TaskState& state = tasks_[ready.task.index()];
   Clock& clock = executor_.clock();
-  Boundary boundary(*this, ready);
-  Job job = job_of(ready, state.timing.parts ? &boundary : nullptr);
+  Running running(*this, ready);
+  Job job = job_of(ready, &running);
   const Duration start = clock.now();
   const auto result = state.program->run(job);
-  if (job.takes) clock.wait_until(start + boundary.elsewhere + *job.takes);
+  if (job.takes) clock.wait_until(start + running.elsewhere + *job.takes);
   const Duration finish = clock.now();
   // What was admitted under periodic arrivals relies on it: a job that leaves the machine early could make another
   // late.
   if (planned_.tasks.arrivals == Arrivals::Periodic && result)
-    clock.wait_until(start + boundary.elsewhere + state.timing.best_case);
+    clock.wait_until(start + running.elsewhere + state.timing.best_case);
   JobRecord& record = record_.jobs.emplace_back();
   record = {ready.task,   ready.index, ready.arrival - epoch_, start - epoch_, finish - epoch_, ready.deadline - epoch_,
             std::nullopt, job.overruns};
@@ -284,13 +275,14 @@ void Run::run_job(const ReadyJob& ready) {
   state.set_in_use[job.buffer_set] = false;
 }
 
-Expected<void> Run::run_more_urgent(Boundary& boundary) {
+Expected<void> Run::run_more_urgent(Running& running) {
+  if (!tasks_[running.job.task.index()].timing.parts) return {};
   const Duration start = executor_.clock().now();
-  for (release_due(); ready_.has_more_urgent_than(boundary.job); release_due()) {
+  for (release_due(); ready_.has_more_urgent_than(running.job); release_due()) {
     run_job(ready_.pop());
     if (record_.fatal) return tl::unexpected(*record_.fatal);
   }
-  boundary.elsewhere += executor_.clock().now() - start;
+  running.elsewhere += executor_.clock().now() - start;
   return {};
 }
 
@@ -302,29 +294,33 @@ RunRecord Run::run() {
       record_.interrupted = true;
       break;
     }
+    if (changing_ != nullptr) answer_requests();
     release_due();
     if (!ready_.empty()) {
       run_job(ready_.pop());
       if (record_.fatal) break;
       continue;
     }
-    TaskState* const next = next_to_release();
-    if (next == nullptr) break;
-    arm_next_job(*next);
-    wait_for(next->next_ready);
+    if (changing_ != nullptr) changing_->idle_at(executor_.clock().now() - epoch_);
+    const auto next = next_instant();
+    if (!next) break;
+    arm_next();
+    wait_for(*next);
   }
   return std::move(record_);
 }
 
+/// @param prepared  (run): what it does in place of periodic jobs
+template <class Prepared>
 Expected<RunRecord> run(Executor& executor, const PlannedTaskSet& planned, std::span<TaskProgram* const> programs,
-                        std::span<const std::uint64_t> jobs, const Scenario* scenario, std::uint64_t seed,
-                        const std::atomic<bool>* interrupted) {
+                        std::span<const std::uint64_t> jobs, std::uint64_t seed, const std::atomic<bool>* interrupted,
+                        const Prepared& prepared) {
   TUTTI_EXPECTS(programs.size() == planned.tasks.tasks.size(), "each task has its program");
   if (executor.busy())
     return invalid_input("a batch that was issued before is still under way; synchronize it before the run");
   Run run(executor, planned, seed, interrupted);
   if (auto ok = run.prepare(programs, jobs); !ok) return tl::unexpected(std::move(ok.error()));
-  if (scenario != nullptr) run.follow(*scenario);
+  prepared(run);
   return run.run();
 }
 
@@ -361,7 +357,7 @@ Expected<std::vector<std::uint64_t>> jobs_per_task(const TaskSet& set, const Run
 Expected<RunRecord> run_tasks(Executor& executor, const AdmittedTaskSet& admitted,
                               std::span<TaskProgram* const> programs, const RunOptions& options) {
   return jobs_per_task(admitted.tasks(), options).and_then([&](const std::vector<std::uint64_t>& jobs) {
-    return run(executor, admitted.planned(), programs, jobs, nullptr, options.seed, options.interrupted);
+    return run(executor, admitted.planned(), programs, jobs, options.seed, options.interrupted, [](Run&) {});
   });
 }
 
@@ -370,7 +366,16 @@ Expected<RunRecord> run_scenario(Executor& executor, const PlannedTaskSet& plann
                                  const std::atomic<bool>* interrupted) {
   std::vector<std::uint64_t> jobs(planned.tasks.tasks.size(), 0);
   for (const ScenarioJob& job : scenario.jobs) ++jobs[job.task.index()];
-  return run(executor, planned, programs, jobs, &scenario, 0, interrupted);
+  return run(executor, planned, programs, jobs, 0, interrupted, [&](Run& run) { run.follow(scenario); });
+}
+
+Expected<RunRecord> run_changing_tasks(Executor& executor, ChangingTaskSet& set, std::span<TaskProgram* const> programs,
+                                       ChangeRequests& requests, const RunOptions& options) {
+  TUTTI_EXPECTS(options.arrivals_before && !options.jobs, "a run whose tasks change ends at a time");
+  return jobs_per_task(set.planned().tasks, options).and_then([&](const std::vector<std::uint64_t>& jobs) {
+    return run(executor, set.planned(), programs, jobs, options.seed, options.interrupted,
+               [&](Run& run) { run.change_on_request(set, requests, *options.arrivals_before); });
+  });
 }
 
 }  // namespace tutti

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/change_requests.hpp"
 #include "runtime/executor.hpp"
 #include "runtime/task_program.hpp"
 #include "sched/admission.hpp"
@@ -40,11 +41,19 @@ struct JobRecord {
   [[nodiscard]] bool missed() const { return !finish || *finish > deadline; }
 };
 
+/// A request to a task set that ran, and what became of it.
+struct ChangeRecord {
+  TaskChange change;
+  Duration answered{};  ///< when
+  ChangeAnswer answer;
+};
+
 /// What a run did.
 struct RunRecord {
-  std::vector<JobRecord> jobs;  ///< in the order in which they ended; none for what never started
+  std::vector<JobRecord> jobs;        ///< in the order in which they ended; none for what never started
   bool interrupted = false;
-  std::optional<Error> fatal;  ///< the machine's or the host's trouble that ended it early
+  std::optional<Error> fatal;         ///< the machine's or the host's trouble that ended it early
+  std::vector<ChangeRecord> changes;  ///< in the order of the answers
 };
 
 /// How many jobs of each task a run releases, by arrival, ties by the order of the file. Jobs whose deadlines lie
@@ -57,13 +66,26 @@ struct RunRecord {
 ///
 /// Jobs arrive strictly periodically from their offsets and are ready after a jitter drawn from the seed. All buffers
 /// and records are there before the first release; the loop allocates nothing but the error of a job that fails. While
-/// it waits, the first batch of the job that is released next is armed.
+/// it waits, and while a batch is under way, the first batches of the most urgent ready job and of the job that is
+/// ready next are armed.
 ///
 /// @param programs  [tasks]
 /// @errors InvalidInput: a batch that was issued before is still under way. InvalidInput, Machine: buffers or batches
 ///         could not be prepared. Nothing has run.
 [[nodiscard]] Expected<RunRecord> run_tasks(Executor& executor, const AdmittedTaskSet& admitted,
                                             std::span<TaskProgram* const> programs, const RunOptions& options);
+
+/// Releases the jobs of a set whose tasks come and go while it runs. Between two jobs the requests that are due are
+/// answered; one that is granted counts from that moment: a task that leaves releases no job that has not arrived yet,
+/// and a task that comes has its first arrival then, whatever its offset. The batches of all tasks are prepared before
+/// the run, so a change takes the time of its test alone.
+///
+/// @param requests  more may be posted while it runs, from any thread
+/// @param options   the run ends with the jobs that arrive before `arrivals_before`, which must be given
+/// @errors as `run_tasks`.
+[[nodiscard]] Expected<RunRecord> run_changing_tasks(Executor& executor, ChangingTaskSet& set,
+                                                     std::span<TaskProgram* const> programs, ChangeRequests& requests,
+                                                     const RunOptions& options);
 
 /// Runs a scenario, whether the task set keeps its deadlines or not: what can happen, and did. A job that is done
 /// before the time that the scenario gives it keeps the machine for the rest.

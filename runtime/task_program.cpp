@@ -26,11 +26,12 @@ Expected<void> Job::run_batch(std::size_t batch) {
 }
 
 Expected<void> Job::run_piece(std::size_t piece) {
-  if (piece > 0 && between_batches_ != nullptr)
-    if (auto ok = between_batches_->run_more_urgent(); !ok) return ok;
+  if (piece > 0 && observer_ != nullptr)
+    if (auto ok = observer_->run_more_urgent(); !ok) return ok;
   return batchOpAsync(*executor_, pieces_[piece])
       .and_then([&] {
         if (piece + 1 < pieces_.size()) executor_->arm(pieces_[piece + 1]);
+        if (observer_ != nullptr) observer_->arm_next();
         return batchOpSynchronize(*executor_, pieces_[piece]);
       })
       .map([&](const BatchResult& result) { overruns += result.overruns; });

@@ -9,15 +9,17 @@
 
 namespace tutti {
 
-/// Where a job may be made to wait for more urgent ones.
-class PreemptionPoint {
+/// What a job lets others do while it runs.
+class JobObserver {
  public:
-  /// Runs whatever is more urgent by now.
+  /// Between two batches: runs whatever is more urgent by now, where the task set allows that.
   /// @errors Machine: the run cannot go on.
   [[nodiscard]] virtual Expected<void> run_more_urgent() = 0;
+  /// A batch of the job is under way: what comes after the job can be armed.
+  virtual void arm_next() = 0;
 
  protected:
-  ~PreemptionPoint() = default;
+  ~JobObserver() = default;
 };
 
 /// One job while it owns the machine.
@@ -25,14 +27,10 @@ class Job {
  public:
   /// @param pieces           of its batches, in order, bound to its buffer set
   /// @param first_piece      [batches + 1] of each batch, and the end
-  /// @param between_batches  null: nobody takes the machine from it
+  /// @param observer         null: nobody takes the machine from it
   Job(Executor& executor, const Task& task, std::span<PreparedBatch> pieces, std::span<const std::size_t> first_piece,
-      PreemptionPoint* between_batches = nullptr)
-      : executor_(&executor),
-        task_(&task),
-        pieces_(pieces),
-        first_piece_(first_piece),
-        between_batches_(between_batches) {}
+      JobObserver* observer = nullptr)
+      : executor_(&executor), task_(&task), pieces_(pieces), first_piece_(first_piece), observer_(observer) {}
 
   std::uint64_t index = 0;        ///< of the task's jobs, from 0
   Duration arrival{};             ///< on the clock of the run
@@ -56,7 +54,7 @@ class Job {
 
   std::span<PreparedBatch> pieces_;
   std::span<const std::size_t> first_piece_;
-  PreemptionPoint* between_batches_;
+  JobObserver* observer_;
 };
 
 /// What one task does with its data: the user's side of a run.

@@ -29,12 +29,14 @@ std::optional<Wide> longest_busy_period(std::span<const TaskTiming> tasks) {
 
 }  // namespace
 
-OnlineAdmission::Outcome OnlineAdmission::add(const TaskTiming& timing, Duration now) {
+OnlineAdmission::Outcome OnlineAdmission::add(const TaskTiming& timing, Duration now, std::size_t position) {
   expect_valid_timing({&timing, 1});
   let_go(now);
-  const Answer answer = test_with(timing);
+  constexpr int kComingBits = 32;
+  const std::uint64_t order = std::uint64_t{position} << kComingBits | ++arrivals_;
+  const Answer answer = test_with(timing, order);
   if (answer != Answer::Schedulable) return {answer, std::nullopt};
-  return {answer, take_in(timing)};
+  return {answer, take_in(timing, order)};
 }
 
 void OnlineAdmission::remove(TaskId task, Duration now, std::optional<Duration> last_arrival) {
@@ -49,14 +51,14 @@ void OnlineAdmission::remove(TaskId task, Duration now, std::optional<Duration> 
 }
 
 OnlineAdmission::Outcome OnlineAdmission::change(TaskId task, const TaskTiming& timing, Duration now,
-                                                 std::optional<Duration> last_arrival) {
+                                                 std::optional<Duration> last_arrival, std::size_t position) {
   expect_valid_timing({&timing, 1});
   Entry& entry = entries_.at(task.index());
   TUTTI_EXPECTS(entry.order > 0 && !entry.leaving, "the task is in the set and does not leave it yet");
   const Entry before = entry;
   remove(task, now, last_arrival);
   const bool gone = entry.order == 0;
-  const Outcome outcome = add(timing, now);
+  const Outcome outcome = add(timing, now, position);
   if (outcome.task) return outcome;
   if (gone) {
     std::erase(free_, task.index());
@@ -109,15 +111,17 @@ void OnlineAdmission::let_go(Duration now) {
   }
 }
 
-Answer OnlineAdmission::test_with(const TaskTiming& timing) {
-  const std::optional<bool> admits = policy_ == Policy::Edf ? buckets_.admits(timing) : points_.admits(timing);
+Answer OnlineAdmission::test_with(const TaskTiming& timing, std::uint64_t order) {
+  const std::optional<bool> admits = policy_ == Policy::Edf ? buckets_.admits(timing) : points_.admits(order, timing);
   if (admits) return *admits ? Answer::Schedulable : Answer::NotSchedulable;
   std::vector<TaskTiming> tasks = all_tasks();
-  tasks.push_back(timing);
+  const auto before =
+      std::ranges::count_if(entries_, [&](const Entry& entry) { return entry.order > 0 && entry.order < order; });
+  tasks.insert(tasks.begin() + before, timing);
   return (policy_ == Policy::Edf ? np_edf_demand : np_fp_response_time)(tasks, policy_).answer;
 }
 
-TaskId OnlineAdmission::take_in(const TaskTiming& timing) {
+TaskId OnlineAdmission::take_in(const TaskTiming& timing, std::uint64_t order) {
   std::size_t slot = entries_.size();
   if (free_.empty()) {
     entries_.emplace_back();
@@ -125,7 +129,7 @@ TaskId OnlineAdmission::take_in(const TaskTiming& timing) {
     slot = free_.back();
     free_.pop_back();
   }
-  entries_[slot] = {timing, ++arrivals_, false, {}};
+  entries_[slot] = {timing, order, false, {}};
   insert(slot);
   return TaskId{slot};
 }

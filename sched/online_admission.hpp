@@ -36,8 +36,9 @@ class OnlineAdmission {
   };
 
   /// Takes the task in if all that counts stays schedulable with it; its first job may then arrive at once.
-  /// @param now  the time; never earlier than that of a request before.
-  Outcome add(const TaskTiming& timing, Duration now);
+  /// @param now       the time; never earlier than that of a request before.
+  /// @param position  of equal priorities the lower position is higher, in one position what came first; below 2^32
+  Outcome add(const TaskTiming& timing, Duration now, std::size_t position = 0);
 
   /// Lets no more jobs of the task arrive. This is never refused.
   /// @param last_arrival  of its jobs; nothing where none arrived.
@@ -46,27 +47,28 @@ class OnlineAdmission {
 
   /// Removes the task and takes in another one in its place, or does neither.
   /// @pre  as for `remove`.
-  Outcome change(TaskId task, const TaskTiming& timing, Duration now, std::optional<Duration> last_arrival);
+  Outcome change(TaskId task, const TaskTiming& timing, Duration now, std::optional<Duration> last_arrival,
+                 std::size_t position = 0);
 
   /// Says that at this moment no job was ready or running.
   void idle_at(Duration moment);
 
-  /// All that counts at this time, in the order in which it came.
+  /// All that counts at this time, by position, then in the order in which it came.
   [[nodiscard]] std::vector<TaskTiming> counted(Duration now);
 
  private:
   struct Entry {
     TaskTiming timing;
-    std::uint64_t order = 0;  ///< of coming; 0 where the slot is free
+    std::uint64_t order = 0;  ///< position, then coming; 0 where the slot is free
     bool leaving = false;
     Duration last_arrival{};  ///< of one that leaves
   };
 
   [[nodiscard]] bool may_stop(const Entry& entry, Duration now);
   void let_go(Duration now);
-  [[nodiscard]] Answer test_with(const TaskTiming& timing);
+  [[nodiscard]] Answer test_with(const TaskTiming& timing, std::uint64_t order);
   [[nodiscard]] std::vector<TaskTiming> all_tasks() const;
-  TaskId take_in(const TaskTiming& timing);
+  TaskId take_in(const TaskTiming& timing, std::uint64_t order);
   void take_out(std::size_t slot);
   void insert(std::size_t slot);
 

@@ -33,6 +33,8 @@ class ReadyQueue {
   [[nodiscard]] std::size_t size() const { return heap_.size(); }
   /// @pre fewer jobs than the capacity are in it.
   void push(const ReadyJob& job);
+  /// The one that `pop` would give. @pre not empty.
+  [[nodiscard]] const ReadyJob& next() const { return heap_.front(); }
   /// @pre not empty.
   ReadyJob pop();
   /// Whether one of its jobs would go before `job`.

@@ -5,20 +5,10 @@
 #include <fmt/format.h>
 
 #include "model/document.hpp"
+#include "sched/task_yaml.hpp"
 
 namespace tutti {
 namespace {
-
-TaskId read_task_name(const Node& node, const TaskSet& set) {
-  const std::string name = read_id(node);
-  std::vector<std::string_view> names;
-  for (const Task& task : set.tasks) names.push_back(task.name);
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found != names.end()) return TaskId{static_cast<std::size_t>(found - names.begin())};
-  const std::string guess = suggestion(name, names);
-  fail(node.place,
-       fmt::format("the task set has no task '{}';{}", name, guess.empty() ? " use one of its names" : guess));
-}
 
 ScenarioJob read_job(const Node& node, const TaskSet& set) {
   const Fields fields(node, "a job of a scenario", {"task", "arrival", "ready", "takes"});

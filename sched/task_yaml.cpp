@@ -227,6 +227,17 @@ Expected<TaskSet> TaskFile::changed(const TaskFileChange& change) const {
   });
 }
 
+TaskId read_task_name(const Node& node, const TaskSet& set) {
+  const std::string name = read_id(node);
+  std::vector<std::string_view> names;
+  for (const Task& task : set.tasks) names.push_back(task.name);
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return TaskId{static_cast<std::size_t>(found - names.begin())};
+  const std::string guess = suggestion(name, names);
+  fail(node.place,
+       fmt::format("the task set has no task '{}';{}", name, guess.empty() ? " use one of its names" : guess));
+}
+
 Expected<TaskSet> load_tasks(const std::string& path, const TaskFileOverrides& overrides) {
   return TaskFile::load(path, overrides).map([](const TaskFile& file) { return file.tasks(); });
 }

@@ -55,6 +55,10 @@ class TaskFile {
   Parameters parameters_;
 };
 
+/// The task of the set with this name.
+/// @throws InputError where there is none.
+[[nodiscard]] TaskId read_task_name(const Node& node, const TaskSet& set);
+
 /// Reads a task set and the machine that it names.
 /// @errors as `TaskFile::load`.
 [[nodiscard]] Expected<TaskSet> load_tasks(const std::string& path, const TaskFileOverrides& overrides = {});

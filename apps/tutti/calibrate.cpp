@@ -134,6 +134,7 @@ int fit(const Measurements& measurements, const std::optional<Topology>& base, c
                     {"out", options.out},
                     {"fingerprint", provenance.fingerprint},
                     {"noise", calibration->noise},
+                    {"spread", calibration->machine.spread()},
                     {"errors",
                      {{"plain_model", errors_json(calibration->by_plain)},
                       {"graph", errors_json(calibration->by_graph)},
@@ -154,6 +155,8 @@ int fit(const Measurements& measurements, const std::optional<Topology>& base, c
                    {"the table", &calibration->by_table}}),
       worst_text(calibration->by_graph, kWorstShown));
   fmt::print("\nmeasured rates scatter by {} around the truth\n", percent(calibration->noise));
+  if (const double spread = calibration->machine.spread(); spread > 0)
+    fmt::print("from run to run rates vary by {}; completion-aligned gates open that much earlier\n", percent(spread));
   if (provenance.batches > 0)
     fmt::print("batches take {} before data moves, and run {} {} than steady rates\n",
                to_string(calibration->machine.setup().batch), percent(std::abs(calibration->batch_speed)),

@@ -261,6 +261,36 @@ std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, co
   return text;
 }
 
+namespace {
+
+Json changes_json(const TaskSet& set, const RunRecord& record) {
+  const auto name = [&](std::optional<TaskId> task) {
+    return task ? Json(set.tasks[task->index()].name) : Json(nullptr);
+  };
+  Json changes = Json::array();
+  for (const auto& [change, answered, answer] : record.changes)
+    changes.push_back({{"at_ms", to_ms(change.at)},
+                       {"remove", name(change.leaves)},
+                       {"add", name(change.comes)},
+                       {"answered_ms", to_ms(answered)},
+                       {"granted", answer.answer == Answer::Schedulable},
+                       {"reason", answer.reason.empty() ? Json(nullptr) : Json(answer.reason)}});
+  return changes;
+}
+
+std::string changes_text(const TaskSet& set, const RunRecord& record) {
+  if (record.changes.empty()) return "";
+  const auto name = [&](std::optional<TaskId> task) { return task ? set.tasks[task->index()].name : "-"; };
+  Table table({"asked at ms", "answered ms", "remove", "add", "answer"});
+  for (const std::size_t column : {2, 3, 4}) table.align_left(column);
+  for (const auto& [change, answered, answer] : record.changes)
+    table.add({ms(change.at), ms(answered), name(change.leaves), name(change.comes),
+               answer.reason.empty() ? "granted" : "refused: " + answer.reason});
+  return "\n" + table.text();
+}
+
+}  // namespace
+
 Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record, const DeviceBackend& backend,
               const Clock& clock) {
   Json jobs = Json::array();
@@ -286,8 +316,13 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
                        {"worst_response_ms", json_ms(rows[i].worst_response)},
                        {"bound_ms", json_ms(bounds.empty() ? std::nullopt : bounds[i])}});
   }
-  return {{"schema_version", 1}, {"backend", backend.name()}, {"clock", clock.name()}, {"notes", backend.notes()},
-          {"jobs", jobs},        {"summary", summary}};
+  return {{"schema_version", 1},
+          {"backend", backend.name()},
+          {"clock", clock.name()},
+          {"notes", backend.notes()},
+          {"jobs", jobs},
+          {"summary", summary},
+          {"changes", changes_json(set, record)}};
 }
 
 std::string run_text(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record,
@@ -310,8 +345,8 @@ std::string run_text(const TaskSet& set, const WorstResponses& bounds, const Run
     if (overran) cells.push_back(fmt::to_string(rows[i].overruns));
     table.add(std::move(cells));
   }
-  return fmt::format("{} jobs on the {} backend, {} clock, {}\n\n{}", record.jobs.size(), backend.name(), clock.name(),
-                     discipline(set), table.text());
+  return fmt::format("{} jobs on the {} backend, {} clock, {}\n\n{}{}", record.jobs.size(), backend.name(),
+                     clock.name(), discipline(set), table.text(), changes_text(set, record));
 }
 
 }  // namespace tutti

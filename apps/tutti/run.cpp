@@ -10,6 +10,7 @@
 #include "apps/tutti/report.hpp"
 #include "runtime/dispatcher.hpp"
 #include "sched/scenario_yaml.hpp"
+#include "sched/task_changes_yaml.hpp"
 
 namespace tutti {
 namespace {
@@ -19,6 +20,7 @@ struct RunCommand {
   std::optional<std::int64_t> jobs;
   std::string duration;
   std::string scenario;
+  std::string changes;
   BackendOptions backend;
   std::uint64_t seed = 1;
 };
@@ -35,11 +37,12 @@ Expected<RunOptions> run_options(const RunCommand& command) {
 }
 
 /// Runs something on the backend and reports it.
-/// @param bounds  what was guaranteed
+/// @param bounds      of responses, where they are known
+/// @param guaranteed  whether every deadline is; if not, one that is missed is no fault of the host's
 /// @param execute (executor, programs) -> Expected<RunRecord>
 template <class Execute>
-int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, const WorstResponses& bounds, Clock& clock,
-                   const Execute& execute) {
+int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, const WorstResponses& bounds,
+                   bool guaranteed, Clock& clock, const Execute& execute) {
   const KernelRegistry kernels = kernels_of_this_program();
   // A set whose tasks only declare their Wcet needs no machine; any will do for the time to pass on.
   const auto machine = planned.tasks.machine ? Expected<Topology>(*planned.tasks.machine) : idle_machine();
@@ -60,8 +63,7 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
   } else {
     fmt::print("{}", run_text(planned.tasks, bounds, *record, **backend, clock));
   }
-  // Only what was guaranteed is the host's doing when it fails.
-  const ExitCode exit_code = exit_code_of(*record, command.backend.simulated() && !bounds.empty());
+  const ExitCode exit_code = exit_code_of(*record, command.backend.simulated() && guaranteed);
   print_remarks(*record, planned.tasks, **backend, exit_code);
   return exit_code;
 }
@@ -74,7 +76,7 @@ int run_guaranteed(const RunCommand& command, const AdmissionController& control
     return kNegative;
   }
   options.interrupted = &watch_for_interrupt();
-  return run_and_report(command, verdict.admitted->planned(), verdict.admitted->worst_responses(), clock,
+  return run_and_report(command, verdict.admitted->planned(), verdict.admitted->worst_responses(), true, clock,
                         [&](Executor& executor, std::span<TaskProgram* const> programs) {
                           return run_tasks(executor, *verdict.admitted, programs, options);
                         });
@@ -85,9 +87,28 @@ int replay(const RunCommand& command, const AdmissionController& controller, con
   if (!scenario) return report_error(scenario.error());
   const PlannedTaskSet planned = controller.plan(tasks);
   const auto& interrupted = watch_for_interrupt();
-  return run_and_report(command, planned, {}, clock, [&](Executor& executor, std::span<TaskProgram* const> programs) {
-    return run_scenario(executor, planned, programs, *scenario, &interrupted);
-  });
+  return run_and_report(command, planned, {}, false, clock,
+                        [&](Executor& executor, std::span<TaskProgram* const> programs) {
+                          return run_scenario(executor, planned, programs, *scenario, &interrupted);
+                        });
+}
+
+int run_changing(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks, Clock& clock,
+                 RunOptions options) {
+  const auto changes = load_task_changes(command.changes, tasks);
+  if (!changes) return report_error(changes.error());
+  auto set = ChangingTaskSet::make(controller, tasks, changes->running);
+  if (!set) {
+    fmt::print(stderr, "not run: {}\n", set.error().message);
+    return kNegative;
+  }
+  ChangeRequests requests;
+  for (const TaskChange& change : changes->changes) requests.post(change);
+  options.interrupted = &watch_for_interrupt();
+  return run_and_report(command, set->planned(), {}, true, clock,
+                        [&](Executor& executor, std::span<TaskProgram* const> programs) {
+                          return run_changing_tasks(executor, *set, programs, requests, options);
+                        });
 }
 
 int run(const RunCommand& command) {
@@ -100,8 +121,9 @@ int run(const RunCommand& command) {
   const auto tasks = command.file.load_task_set(command.backend.no_peer);
   if (!tasks) return report_error(tasks.error());
   const AdmissionController controller(**planner);
-  return command.scenario.empty() ? run_guaranteed(command, controller, *tasks, **clock, *options)
-                                  : replay(command, controller, *tasks, **clock);
+  if (!command.scenario.empty()) return replay(command, controller, *tasks, **clock);
+  if (!command.changes.empty()) return run_changing(command, controller, *tasks, **clock, *options);
+  return run_guaranteed(command, controller, *tasks, **clock, *options);
 }
 
 }  // namespace
@@ -123,6 +145,11 @@ void add_run(CLI::App& parser, int& exit_code) {
                    "these jobs, guaranteed or not: a file like the one that 'check --counter-example' writes")
       ->excludes(jobs)
       ->excludes(duration);
+  command
+      ->add_option("--changes", options->changes,
+                   "tasks come and go while it runs: a file with the tasks that start, and what is asked when")
+      ->excludes(jobs)
+      ->needs(duration);
   add_backend_options(*command, options->backend);
   command->add_option("--seed", options->seed, "of the release jitter and the data")
       ->check(check_seed)

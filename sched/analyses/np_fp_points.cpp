@@ -62,11 +62,11 @@ void PriorityPoints::count_anew(Level& level, std::size_t at) const {
   }
 }
 
-std::optional<bool> PriorityPoints::admits(const TaskTiming& task) const {
+std::optional<bool> PriorityPoints::admits(std::uint64_t order, const TaskTiming& task) const {
   if (odd_ > 0 || !fits(task)) return std::nullopt;
   if (least_use_ + least_share(task) > kOne) return false;
   if (most_use_ + most_share(task) >= kOne) return std::nullopt;
-  Level own = level_of(~std::uint64_t{0}, task);
+  Level own = level_of(order, task);
   const std::size_t position = position_of(own);
   std::int64_t blocking = 0;
   for (std::size_t at = levels_.size(); at-- > position;) {

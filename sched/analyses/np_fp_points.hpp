@@ -23,11 +23,12 @@ class PriorityPoints {
  public:
   explicit PriorityPoints(Policy policy) : policy_(policy) {}
 
-  /// Whether the set with this task, the lowest of its priority, is schedulable, if that can be told.
+  /// Whether the set with this task is schedulable, if that can be told.
+  /// @param order  of equal priorities the lower order is higher; that of no other task
   /// @pre  the set without it is schedulable.
-  [[nodiscard]] std::optional<bool> admits(const TaskTiming& task) const;
-  /// Takes it in, below those of its priority that have come earlier.
-  /// @param order  of coming.
+  [[nodiscard]] std::optional<bool> admits(std::uint64_t order, const TaskTiming& task) const;
+  /// Takes it in.
+  /// @param order  as in `admits`
   void insert(std::uint64_t order, const TaskTiming& task);
   /// @pre  it was inserted with this order.
   void erase(std::uint64_t order, const TaskTiming& task);

@@ -27,6 +27,16 @@ TEST(Measurement, RepetitionsBecomeTheirMedianAndTheirLowest) {
   EXPECT_TRUE(result.left_out.empty());
 }
 
+// 50, 54 and 53 deviate from their median by 3/53, 1/53 and 0; four fifths of the way between the first and the last of
+// them, in order, are 0.6 of the way from 1/53 to 3/53. What was measured twice says nothing.
+TEST(Measurement, SpreadIsWhatFourOfFiveRepetitionsKeepTo) {
+  const std::vector<MeasuredRates> twice{{4, {50}, "d"}, {4, {90}, "e"}};
+  EXPECT_EQ(spread_of(measured(twice)), 0);
+  std::vector<MeasuredRates> rates{{1, {50}, "a"}, {1, {54}, "b"}, {1, {53}, "c"}};
+  rates.insert(rates.end(), twice.begin(), twice.end());
+  EXPECT_DOUBLE_EQ(spread_of(measured(rates)), (1 + 0.6 * 2) / 53);
+}
+
 // 40 and 52 are 6 from their median 46, more than an eighth of it.
 TEST(Measurement, LeavesOutRepetitionsThatContradictEachOther) {
   const auto result = clean(measured({{1, {40}, "steady_state[0]"}, {1, {52}, "steady_state[1]"}, {4, {50}, "c"}}));

@@ -59,6 +59,7 @@ TEST(TopologyYaml, ReadsAllThatAFileCanSay) {
   peer_access: none
   setup: {batch: 5 us, transfer: 1.5 us}
   margin: {relative: 0.05, absolute: 10 us}
+  spread: 0.04
   staging: {chunk: 4 MiB}
   table: []
 )");
@@ -79,6 +80,7 @@ TEST(TopologyYaml, ReadsAllThatAFileCanSay) {
   EXPECT_EQ(machine.peer_access().mode, PeerAccess::Mode::None);
   EXPECT_EQ(machine.setup(), (SetupTimes{Duration{5'000}, Duration{1'500}}));
   EXPECT_EQ(machine.margin(), (Margin{0.05, Duration{10'000}}));
+  EXPECT_EQ(machine.spread(), 0.04);
   EXPECT_EQ(machine.staging_chunk(), Bytes{4 << 20});
 }
 
@@ -92,6 +94,7 @@ TEST(TopologyYaml, WhatIsLeftOutHasItsDefault) {
   EXPECT_EQ(machine.peer_access().mode, PeerAccess::Mode::SameDomain);
   EXPECT_EQ(machine.setup(), SetupTimes{});
   EXPECT_EQ(machine.margin(), Margin{});
+  EXPECT_EQ(machine.spread(), 0);
   EXPECT_EQ(machine.staging_chunk(), Bytes{8 << 20});
 }
 

@@ -1,0 +1,49 @@
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/executor.hpp"
+#include "runtime/task_program.hpp"
+#include "sched/admission.hpp"
+#include "sched/scenario.hpp"
+
+namespace tutti {
+
+/// One task in a run: its next release, and the batches of each of its buffer sets.
+struct TaskState {
+  const Task* task = nullptr;
+  TaskTiming timing;
+  TaskProgram* program = nullptr;
+  std::vector<ScenarioJob> script;                 ///< the jobs of a scenario, in place of periodic ones
+  std::uint64_t jobs = 0;                          ///< to release in all
+  std::uint64_t released = 0;                      ///< so far
+  std::uint64_t first_index = 0;                   ///< of the job that arrives at `first_arrival`
+  Duration first_arrival{};                        ///< since it runs
+  Duration next_ready{};                           ///< of job `released`
+  std::vector<std::vector<PreparedBatch>> pieces;  ///< [sets][pieces of all batches]
+  std::vector<std::size_t> first_piece{0};         ///< [batches + 1]
+  std::vector<bool> set_in_use;                    ///< [sets]
+
+  /// Of a job, from the start of the run.
+  [[nodiscard]] Duration arrival_of(std::uint64_t index) const {
+    if (!script.empty()) return script[index].arrival;
+    return first_arrival + timing.period * static_cast<std::int64_t>(index - first_index);
+  }
+  /// Whether one of its jobs has yet to be released or to end.
+  [[nodiscard]] bool is_alive() const {
+    return released != jobs || std::ranges::find(set_in_use, true) != set_in_use.end();
+  }
+  /// The batches of a job, cut into pieces, in order.
+  [[nodiscard]] std::vector<PreparedBatch>& pieces_of(std::uint64_t index) { return pieces[index % pieces.size()]; }
+};
+
+/// Gets everything ready that the jobs of a task need: as many buffer sets as jobs of it can be alive, and every batch
+/// of each, cut as it was planned.
+/// @param jobs  it will release no more
+/// @errors InvalidInput, Machine: as `TaskProgram::bind` and `Executor::prepare`.
+[[nodiscard]] Expected<TaskState> prepare_task(Executor& executor, Executor::AdmittedRun& run,
+                                               const PlannedTaskSet& planned, TaskId task, TaskProgram& program,
+                                               std::uint64_t jobs);
+
+}  // namespace tutti
