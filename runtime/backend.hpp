@@ -73,6 +73,8 @@ class DeviceBackend {
   virtual ~DeviceBackend() = default;
 
   [[nodiscard]] virtual std::string_view name() const = 0;
+  /// Whether the first run of a batch takes longer than those after it: before deadlines count it is run once.
+  [[nodiscard]] virtual bool starts_cold() const { return false; }
   /// Whether something that was submitted is not finished.
   [[nodiscard]] virtual bool busy() const = 0;
   /// What a report on its runs must say: a sentence for everything that this host refused to it.

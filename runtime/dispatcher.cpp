@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <ranges>
 #include <utility>
 
 #include <fmt/format.h>
@@ -70,6 +71,7 @@ class Run {
     Duration elsewhere{};  ///< for so long the job did not have the machine
   };
 
+  Expected<void> warm_up();
   /// From the arrival until it is ready.
   [[nodiscard]] Duration delay_of(const TaskState& state, std::uint64_t index) const;
   void schedule_next(std::size_t task);
@@ -120,6 +122,17 @@ Expected<void> Run::prepare(std::span<TaskProgram* const> programs, std::span<co
   }
   ready_ = ReadyQueue(set.policy, alive);
   record_.jobs.reserve(total);
+  return executor_.backend().starts_cold() ? warm_up() : Expected<void>{};
+}
+
+/// Every batch once, on what its buffers hold.
+Expected<void> Run::warm_up() {
+  for (TaskState& state : tasks_) {
+    for (PreparedBatch& piece : state.pieces | std::views::join) {
+      auto result = executor_.issue(piece).and_then([&] { return executor_.synchronize(piece); });
+      if (!result) return tl::unexpected(std::move(result.error()));
+    }
+  }
   return {};
 }
 

@@ -50,7 +50,7 @@ struct ChangeRecord {
 
 /// What a run did.
 struct RunRecord {
-  std::vector<JobRecord> jobs;        ///< in the order in which they ended; none for what never started
+  std::vector<JobRecord> jobs;  ///< in the order in which they ended; none for what never started
   bool interrupted = false;
   std::optional<Error> fatal;         ///< the machine's or the host's trouble that ended it early
   std::vector<ChangeRecord> changes;  ///< in the order of the answers
@@ -65,13 +65,13 @@ struct RunRecord {
 /// between two of its batches, and only where the task set allows it.
 ///
 /// Jobs arrive strictly periodically from their offsets and are ready after a jitter drawn from the seed. All buffers
-/// and records are there before the first release; the loop allocates nothing but the error of a job that fails. While
-/// it waits, and while a batch is under way, the first batches of the most urgent ready job and of the job that is
-/// ready next are armed.
+/// and records are there before the first release, and where a backend starts cold every batch has been run once; the
+/// loop allocates nothing but the error of a job that fails. While it waits, and while a batch is under way, the first
+/// batches of the most urgent ready job and of the job that is ready next are armed.
 ///
 /// @param programs  [tasks]
-/// @errors InvalidInput: a batch that was issued before is still under way. InvalidInput, Machine: buffers or batches
-///         could not be prepared. Nothing has run.
+/// @errors InvalidInput: a batch that was issued before is still under way. InvalidInput, Machine, Kernel: buffers or
+///         batches could not be prepared. No job has run.
 [[nodiscard]] Expected<RunRecord> run_tasks(Executor& executor, const AdmittedTaskSet& admitted,
                                             std::span<TaskProgram* const> programs, const RunOptions& options);
 

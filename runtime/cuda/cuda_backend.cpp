@@ -113,6 +113,7 @@ class CudaBackend final : public DeviceBackend {
   }
 
   [[nodiscard]] std::string_view name() const override { return "cuda"; }
+  [[nodiscard]] bool starts_cold() const override { return true; }
   [[nodiscard]] bool busy() const override { return stage_->conductor.busy(); }
   [[nodiscard]] std::vector<std::string> notes() const override {
     std::vector<std::string> notes = stage_->conductor.notes();

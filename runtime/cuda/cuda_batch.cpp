@@ -22,8 +22,8 @@ constexpr Duration kLookAfter = std::chrono::milliseconds{20};
 /// A run is given up after so many times its planned length, and some time for the host.
 constexpr int kLimitFactor = 10;
 constexpr Duration kLimitSlack = std::chrono::seconds{2};
-/// By so much a kernel may exceed its declared worst time before it counts: from a copy's end until the kernel behind it
-/// is noted as ended, 13 us go by that are not the kernel's.
+/// By so much a kernel may exceed its declared worst time before it counts: from a copy's end until the kernel behind
+/// it is noted as ended, 13 us go by that are not the kernel's.
 constexpr double kOverrunSlackNs = 15000;
 
 Duration to_duration(double ns) { return Duration{static_cast<std::int64_t>(std::llround(ns))}; }

@@ -54,6 +54,7 @@ class WatchedBackend final : public DeviceBackend {
   explicit WatchedBackend(DeviceBackend& backend) : backend_(backend) {}
 
   [[nodiscard]] std::string_view name() const override { return "watched"; }
+  [[nodiscard]] bool starts_cold() const override { return cold; }
   [[nodiscard]] bool busy() const override { return backend_.busy(); }
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
     return backend_.allocate(where, size);
@@ -66,6 +67,7 @@ class WatchedBackend final : public DeviceBackend {
   }
 
   Log log;
+  bool cold = false;
 
  private:
   DeviceBackend& backend_;
@@ -137,6 +139,18 @@ TEST(Arming, IsForTheMostUrgentReadyJob) {
   ASSERT_GE(log.size(), 3U);
   EXPECT_EQ(Log(log.begin(), log.begin() + 3),
             (Log{"submit batch 1 of task 'a'", "arm batch 1 of task 'b'", "wait batch 1 of task 'a'"}));
+}
+
+// Both batches have run once when the first job is released.
+TEST(Arming, ComesBehindAWarmUpWhereTheBackendStartsCold) {
+  Watched watched;
+  watched.backend.cold = true;
+  EXPECT_EQ(watched.run({watched.task("t", 1000, 2)}, 1).jobs.size(), 1U);
+  const Log& log = watched.backend.log;
+  ASSERT_GE(log.size(), 5U);
+  EXPECT_EQ(Log(log.begin(), log.begin() + 5),
+            (Log{"submit batch 1 of task 't'", "wait batch 1 of task 't'", "submit batch 2 of task 't'",
+                 "wait batch 2 of task 't'", "submit batch 1 of task 't'"}));
 }
 
 // Two kernels in each batch took too long: four a job.
