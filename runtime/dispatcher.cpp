@@ -95,7 +95,10 @@ class Run {
 
     Run& run;
     const ReadyJob& job;
-    Duration elsewhere{};  ///< for so long the job did not have the machine
+    Duration start{};
+    Duration elsewhere{};   ///< for so long the job did not have the machine
+    std::size_t parts = 0;  ///< done
+    Duration had{};         ///< in a scenario: so long these have the machine
   };
 
   Expected<void> prepare_task(TaskState& state, const JobBound& bound);
@@ -116,6 +119,7 @@ class Run {
   Job job_of(const ReadyJob& ready, PreemptionPoint* between_batches = nullptr);
   void run_job(const ReadyJob& ready);
   Expected<void> run_more_urgent(Boundary& boundary);
+  void finish_part(Boundary& boundary);
 
   Executor& executor_;
   Executor::AdmittedRun owned_;
@@ -267,7 +271,7 @@ void Run::run_job(const ReadyJob& ready) {
   Clock& clock = executor_.clock();
   Boundary boundary(*this, ready);
   Job job = job_of(ready, state.timing.parts ? &boundary : nullptr);
-  const Duration start = clock.now();
+  const Duration start = boundary.start = clock.now();
   const auto result = state.program->run(job);
   if (job.takes) clock.wait_until(start + boundary.elsewhere + *job.takes);
   const Duration finish = clock.now();
@@ -284,7 +288,18 @@ void Run::run_job(const ReadyJob& ready) {
   state.set_in_use[job.buffer_set] = false;
 }
 
+/// In a scenario a part has the machine for as long as it may, until the job's time is over.
+void Run::finish_part(Boundary& boundary) {
+  const TaskState& state = tasks_[boundary.job.task.index()];
+  const std::vector<Duration>& parts = state.timing.parts->each;
+  if (state.script.empty() || boundary.parts == parts.size()) return;
+  const Duration rest = state.script[boundary.job.index].takes - boundary.had;
+  boundary.had += std::min(parts[boundary.parts++], rest);
+  executor_.clock().wait_until(boundary.start + boundary.elsewhere + boundary.had);
+}
+
 Expected<void> Run::run_more_urgent(Boundary& boundary) {
+  finish_part(boundary);
   const Duration start = executor_.clock().now();
   for (release_due(); ready_.has_more_urgent_than(boundary.job); release_due()) {
     run_job(ready_.pop());
