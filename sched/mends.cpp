@@ -225,11 +225,11 @@ Mends find_mends(const TaskFile& file, const Planner& planner, const AdmissionVe
     if (may_grow(quantity.kind)) ways.push_back({&quantity, 1, quantity.value});
   }
   Mends mends = MendFinder(file, planner, refused.timings).search(std::move(ways));
+  mends.wcet_growth = wcet_growth(refused.timings, set.policy);
+  if (mends.wcet_growth >= kGrowthOne) mends.wcet_growth.reset();  // it is not time that is short
   const AdmissionController controller(planner);
   for (const auto& sharing : {other_cut(file, controller, mends.left_out), other_preemption(file, controller)})
     if (sharing) mends.mends.insert(mends.mends.begin(), *sharing);
-  mends.wcet_growth = wcet_growth(refused.timings, set.policy);
-  if (mends.wcet_growth >= kGrowthOne) mends.wcet_growth.reset();  // it is not time that is short
   return mends;
 }
 
