@@ -68,7 +68,10 @@ class Run {
 
     Run& run;
     const ReadyJob& job;
-    Duration elsewhere{};  ///< for so long the job did not have the machine
+    Duration start{};
+    Duration elsewhere{};   ///< for so long the job did not have the machine
+    std::size_t parts = 0;  ///< done
+    Duration had{};         ///< in a scenario: so long these have the machine
   };
 
   Expected<void> warm_up();
@@ -94,6 +97,7 @@ class Run {
   Job job_of(const ReadyJob& ready, JobObserver* observer = nullptr);
   void run_job(const ReadyJob& ready);
   Expected<void> run_more_urgent(Running& running);
+  void finish_part(Running& running);
 
   Executor& executor_;
   Executor::AdmittedRun owned_;
@@ -271,7 +275,7 @@ void Run::run_job(const ReadyJob& ready) {
   Clock& clock = executor_.clock();
   Running running(*this, ready);
   Job job = job_of(ready, &running);
-  const Duration start = clock.now();
+  const Duration start = running.start = clock.now();
   const auto result = state.program->run(job);
   if (job.takes) clock.wait_until(start + running.elsewhere + *job.takes);
   const Duration finish = clock.now();
@@ -288,8 +292,19 @@ void Run::run_job(const ReadyJob& ready) {
   state.set_in_use[job.buffer_set] = false;
 }
 
+/// In a scenario a part has the machine for as long as it may, until the job's time is over.
+void Run::finish_part(Running& running) {
+  const TaskState& state = tasks_[running.job.task.index()];
+  const std::vector<Duration>& parts = state.timing.parts->each;
+  if (state.script.empty() || running.parts == parts.size()) return;
+  const Duration rest = state.script[running.job.index].takes - running.had;
+  running.had += std::min(parts[running.parts++], rest);
+  executor_.clock().wait_until(running.start + running.elsewhere + running.had);
+}
+
 Expected<void> Run::run_more_urgent(Running& running) {
   if (!tasks_[running.job.task.index()].timing.parts) return {};
+  finish_part(running);
   const Duration start = executor_.clock().now();
   for (release_due(); ready_.has_more_urgent_than(running.job); release_due()) {
     run_job(ready_.pop());

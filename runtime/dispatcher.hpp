@@ -88,7 +88,7 @@ struct RunRecord {
                                                      const RunOptions& options);
 
 /// Runs a scenario, whether the task set keeps its deadlines or not: what can happen, and did. A job that is done
-/// before the time that the scenario gives it keeps the machine for the rest.
+/// before the time that the scenario gives it keeps the machine for the rest, and so does each of its parts.
 /// @param scenario  its tasks are those of the set.
 /// @errors as `run_tasks`.
 [[nodiscard]] Expected<RunRecord> run_scenario(Executor& executor, const PlannedTaskSet& planned,

@@ -138,8 +138,7 @@ PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
               task.offset,
               std::min(task.best_case, bound.wcet.bound()),
               set.arrivals};
-    if (preemptive && bound.parts.size() > 1)
-      timing.parts = {*std::max_element(bound.parts.begin(), bound.parts.end()), bound.parts.back()};
+    if (preemptive && bound.parts.size() > 1) timing.parts = JobParts::of(bound.parts);
   }
   return planned;
 }

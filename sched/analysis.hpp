@@ -1,9 +1,11 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "model/ids.hpp"
@@ -17,9 +19,14 @@ namespace tutti {
 
 /// The pieces of a job between which more urgent jobs may take the machine.
 struct JobParts {
-  Duration longest{};  ///< the longest one
-  Duration last{};     ///< the last one, behind which there is no such place
+  Duration longest{};               ///< the longest one
+  Duration last{};                  ///< the last one, behind which there is no such place
+  std::vector<Duration> each = {};  ///< all of them in order, where they are known: runs are made of these, no answers
 
+  /// @pre  `each` is not empty.
+  [[nodiscard]] static JobParts of(std::vector<Duration> each) {
+    return {*std::max_element(each.begin(), each.end()), each.back(), std::move(each)};
+  }
   friend bool operator==(const JobParts&, const JobParts&) = default;
 };
 

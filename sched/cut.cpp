@@ -8,15 +8,6 @@
 namespace tutti {
 namespace {
 
-std::size_t pieces_of(const BatchOperation& batch, Bytes most) {
-  if (most <= Bytes{0}) return 1;
-  Bytes largest{0};
-  for (const CommandStream& stream : batch.streams())
-    if (stream.transfer) largest = std::max(largest, stream.transfer->size);
-  const Wide pieces = ceil_div(largest.count, most.count);
-  return static_cast<std::size_t>(std::clamp<Wide>(pieces, 1, kMostPieces));
-}
-
 std::vector<CommandStream> streams_of(const BatchOperation& batch, std::size_t piece, std::size_t pieces) {
   std::vector<CommandStream> streams;
   for (CommandStream stream : batch.streams()) {
@@ -32,6 +23,21 @@ std::vector<CommandStream> streams_of(const BatchOperation& batch, std::size_t p
 }
 
 }  // namespace
+
+std::size_t pieces_of(std::int64_t bytes, std::int64_t most) {
+  return static_cast<std::size_t>(std::clamp<Wide>(ceil_div(bytes, most), 1, kMostPieces));
+}
+
+Bytes largest_transfer(const BatchOperation& batch) {
+  Bytes largest{0};
+  for (const CommandStream& stream : batch.streams())
+    if (stream.transfer) largest = std::max(largest, stream.transfer->size);
+  return largest;
+}
+
+std::size_t pieces_of(const BatchOperation& batch, Bytes most) {
+  return most > Bytes{0} ? pieces_of(largest_transfer(batch).count, most.count) : 1;
+}
 
 Bytes piece_start(Bytes size, std::size_t piece, std::size_t pieces) {
   return Bytes{static_cast<std::int64_t>(Wide{size.count} * static_cast<Wide>(piece) / static_cast<Wide>(pieces))};

@@ -1,10 +1,22 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "model/batch.hpp"
 
 namespace tutti {
+
+/// Into how many pieces of at most `most` bytes a batch falls whose largest transfer has so many; at most
+/// `kMostPieces`.
+/// @pre  bytes >= 0, most >= 1.
+[[nodiscard]] std::size_t pieces_of(std::int64_t bytes, std::int64_t most);
+
+/// The same of a batch; 1 where `most` is 0.
+[[nodiscard]] std::size_t pieces_of(const BatchOperation& batch, Bytes most);
+
+/// The largest transfer of a batch; 0 where it has none.
+[[nodiscard]] Bytes largest_transfer(const BatchOperation& batch);
 
 /// Where piece `piece` of `pieces` of a transfer begins, in bytes; piece `pieces` is its end.
 [[nodiscard]] Bytes piece_start(Bytes size, std::size_t piece, std::size_t pieces);

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include "sched/capacity.hpp"
+#include "sched/cut.hpp"
+#include "sched/cut_search.hpp"
 #include "sched/utilization.hpp"
 
 namespace tutti {
@@ -19,7 +21,7 @@ constexpr std::array kChanges{1.0 / 128, 1.0 / 64, 1.0 / 32,  1.0 / 16, 1.0 / 8,
                               3.0 / 4,   7.0 / 8,  31.0 / 32, 0.99,     1.0,     2.0,     4.0,
                               8.0,       16.0,     32.0,      64.0,     99.0};
 
-/// What all questions together may cost; a batch takes so many times as long as a task without.
+/// What all questions together may cost; a batch, or a piece of one, takes so many times as long as a task without.
 constexpr std::int64_t kBudget = 800'000;
 constexpr std::int64_t kCostOfBatch = 20;
 /// Mends are found to this part of a quantity.
@@ -27,7 +29,11 @@ constexpr std::int64_t kFineness = 1000;
 
 std::int64_t cost_of_question(const TaskSet& set) {
   std::int64_t cost = 0;
-  for (const Task& task : set.tasks) cost += 1 + kCostOfBatch * std::ssize(batches_of(task));
+  for (const Task& task : set.tasks) {
+    ++cost;
+    for (const BatchOperation* batch : batches_of(task))
+      cost += kCostOfBatch * static_cast<std::int64_t>(pieces_of(*batch, set.cut));
+  }
   return cost;
 }
 
@@ -125,7 +131,7 @@ class MendFinder {
   void look_closely(const Way& way, std::int64_t holding) {
     const Quantity& quantity = *way.quantity;
     if (found_.mends.size() >= kMostMends) {
-      const std::optional<std::int64_t> known = value_after(way, std::abs(found_.mends.back().relative));
+      const std::optional<std::int64_t> known = value_after(way, std::abs(*found_.mends.back().relative));
       const bool between = known && std::min(way.failed, holding) < *known && *known < std::max(way.failed, holding);
       if (between && !holds(quantity, *known)) return;
       if (between) holding = *known;
@@ -134,7 +140,7 @@ class MendFinder {
     holding = find_boundary(asking, {holding, way.failed}, kFineness).holding;
     const double relative = static_cast<double>(holding - quantity.value) / static_cast<double>(quantity.value);
     const auto at = std::ranges::find_if(
-        found_.mends, [&](const Mend& mend) { return std::abs(relative) < std::abs(mend.relative); });
+        found_.mends, [&](const Mend& mend) { return std::abs(relative) < std::abs(*mend.relative); });
     found_.mends.insert(at, {quantity, holding, relative});
     if (found_.mends.size() > kMostMends) found_.mends.pop_back();
   }
@@ -165,6 +171,41 @@ std::map<std::string, double> promise_of_tasks(const TaskSet& set, const Admissi
   return promise;
 }
 
+/// The other preemption, where that alone helps.
+std::optional<Mend> other_preemption(const TaskFile& file, const AdmissionController& controller) {
+  const TaskSet& set = file.tasks();
+  const auto in_several = [](const Task& task) { return batches_of(task).size() > 1; };
+  if (set.cut > Bytes{0} || std::ranges::none_of(set.tasks, in_several)) return std::nullopt;
+  const auto other = set.preemption == Preemption::None ? Preemption::BetweenBatches : Preemption::None;
+  const Quantity preemption{QuantityKind::Preemption, "", "", static_cast<std::int64_t>(set.preemption), {}};
+  const auto changed = with_value(file, preemption, static_cast<std::int64_t>(other));
+  if (!changed || controller.answer(*changed) != Answer::Schedulable) return std::nullopt;
+  return Mend{preemption, static_cast<std::int64_t>(other), {}};
+}
+
+/// The largest size of pieces that helps.
+/// @param left_out  gets a sentence where not all were tried
+std::optional<Mend> other_cut(const TaskFile& file, const AdmissionController& controller, std::string& left_out) {
+  const TaskSet& set = file.tasks();
+  std::vector<std::int64_t> largest;
+  for (const Task& task : set.tasks)
+    for (const BatchOperation* batch : batches_of(task))
+      if (const Bytes bytes = largest_transfer(*batch); bytes > Bytes{0}) largest.push_back(bytes.count);
+  if (set.preemption == Preemption::None || largest.empty()) return std::nullopt;
+  const Quantity cut{QuantityKind::Cut, "", "", set.cut.count, {}};
+  const auto holds = [&](std::int64_t value) {
+    const auto changed = with_value(file, cut, value);
+    return changed && controller.answer(*changed) == Answer::Schedulable;
+  };
+  const CutFound found = find_cut(holds, largest, cut.value, kBudget / kCostOfBatch);
+  if (!found.size) {
+    if (!found.all_tried && left_out.empty()) left_out = "not all sizes of pieces were tried";
+    return std::nullopt;
+  }
+  if (cut.value == 0) return Mend{cut, *found.size, {}};
+  return Mend{cut, *found.size, static_cast<double>(*found.size - cut.value) / static_cast<double>(cut.value)};
+}
+
 }  // namespace
 
 Mends find_mends(const TaskFile& file, const Planner& planner, const AdmissionVerdict& refused) {
@@ -186,6 +227,9 @@ Mends find_mends(const TaskFile& file, const Planner& planner, const AdmissionVe
   Mends mends = MendFinder(file, planner, refused.timings).search(std::move(ways));
   mends.wcet_growth = wcet_growth(refused.timings, set.policy);
   if (mends.wcet_growth >= kGrowthOne) mends.wcet_growth.reset();  // it is not time that is short
+  const AdmissionController controller(planner);
+  for (const auto& sharing : {other_cut(file, controller, mends.left_out), other_preemption(file, controller)})
+    if (sharing) mends.mends.insert(mends.mends.begin(), *sharing);
   return mends;
 }
 

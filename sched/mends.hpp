@@ -11,14 +11,16 @@ namespace tutti {
 
 /// One change that makes a refused set schedulable.
 struct Mend {
-  Quantity quantity;    ///< with the value that it has
-  std::int64_t to = 0;  ///< the value with which the set was decided, and is schedulable
-  double relative = 0;  ///< (to - value) / value
+  Quantity quantity;               ///< with the value that it has
+  std::int64_t to = 0;             ///< the value with which the set was decided, and is schedulable
+  std::optional<double> relative;  ///< (to - value) / value; nothing for a word, and where there was no value
 };
 
 /// What would mend a refused set.
 struct Mends {
-  std::vector<Mend> mends;  ///< smallest relative change first; at most `kMostMends`, each of another quantity or way
+  /// How jobs share the machine (preemption, cut), which asks nothing of the work; then the smallest relative change
+  /// first, at most `kMostMends`, each of another quantity or way.
+  std::vector<Mend> mends;
   /// To what share of themselves all worst-case times together would have to shrink, as `wcet_growth` says it; nothing
   /// where it is not time that is short, or where it was not looked for.
   std::optional<std::int64_t> wcet_growth;
@@ -37,6 +39,9 @@ inline constexpr std::size_t kMostTasksToMend = 2000;
 /// 1000th of the quantity. Each mend was decided by the controller itself and holds; a 1000th less does not. The number
 /// of questions is bounded, so in large sets what promises most goes first: quantities of the tasks that the refusal
 /// names, of tasks that use much, and only such that help at all when they are changed as far as can be.
+///
+/// Where jobs have several batches and are not cut, the other `preemption` is tried; with `preemption: between_batches`
+/// the largest `cut` that holds is looked for, as `find_cut` says.
 ///
 /// @param refused  what the controller says of the file as it is.
 /// @return  no mends where the set is schedulable already, or where no single change makes it so.

@@ -60,6 +60,8 @@ TaskFileChange change_of(const TaskFile& file, const Quantity& quantity, std::in
     case QuantityKind::AbsoluteMargin:
       change.margin = Margin{file.tasks().machine->margin().relative, Duration{value}};
       break;
+    case QuantityKind::Cut: change.key = {file.document().place, "cut", text}; break;
+    case QuantityKind::Preemption: change.key = {file.document().place, "preemption", text}; break;
   }
   return change;
 }
@@ -76,6 +78,8 @@ std::string_view to_string(QuantityKind kind) {
     case QuantityKind::Chunk: return "chunk";
     case QuantityKind::RelativeMargin: return "relative_margin";
     case QuantityKind::AbsoluteMargin: return "absolute_margin";
+    case QuantityKind::Cut: return "cut";
+    case QuantityKind::Preemption: return "preemption";
   }
   return "";
 }
@@ -84,12 +88,14 @@ QuantityUnit unit_of(QuantityKind kind) {
   switch (kind) {
     case QuantityKind::Parameter:
     case QuantityKind::Size:
-    case QuantityKind::Chunk: return QuantityUnit::Bytes;
+    case QuantityKind::Chunk:
+    case QuantityKind::Cut: return QuantityUnit::Bytes;
     case QuantityKind::Period:
     case QuantityKind::Deadline:
     case QuantityKind::Wcet:
     case QuantityKind::AbsoluteMargin: return QuantityUnit::Nanoseconds;
     case QuantityKind::RelativeMargin: return QuantityUnit::Millionths;
+    case QuantityKind::Preemption: return QuantityUnit::Word;
   }
   return QuantityUnit::Bytes;
 }
@@ -104,7 +110,13 @@ std::vector<Quantity> quantities(const TaskFile& file) {
 }
 
 std::int64_t least_value(QuantityKind kind) {
-  return kind == QuantityKind::Period || kind == QuantityKind::Deadline || kind == QuantityKind::Chunk ? 1 : 0;
+  switch (kind) {
+    case QuantityKind::Period:
+    case QuantityKind::Deadline:
+    case QuantityKind::Chunk:
+    case QuantityKind::Cut: return 1;
+    default: return 0;
+  }
 }
 
 std::int64_t most_value(QuantityKind kind) {
@@ -112,15 +124,17 @@ std::int64_t most_value(QuantityKind kind) {
     case QuantityUnit::Bytes: return std::int64_t{1} << 53;
     case QuantityUnit::Nanoseconds: return std::numeric_limits<std::int64_t>::max();
     case QuantityUnit::Millionths: return 100 * std::int64_t{1'000'000};
+    case QuantityUnit::Word: return static_cast<std::int64_t>(Preemption::BetweenBatches);
   }
   return 0;
 }
 
 std::string value_text(QuantityKind kind, std::int64_t value) {
   switch (unit_of(kind)) {
-    case QuantityUnit::Bytes: return to_string(Bytes{value});
+    case QuantityUnit::Bytes: return kind == QuantityKind::Cut && value == 0 ? "none" : to_string(Bytes{value});
     case QuantityUnit::Nanoseconds: return to_string(Duration{value});
     case QuantityUnit::Millionths: return fmt::format("{:g}", static_cast<double>(value) / kMillion);
+    case QuantityUnit::Word: return std::string(to_string(static_cast<Preemption>(value)));
   }
   return "";
 }

@@ -18,13 +18,16 @@ enum class QuantityKind : std::uint8_t {
   Chunk,           ///< of the machine's staged copies
   RelativeMargin,  ///< of the machine's bandwidths, in millionths
   AbsoluteMargin,  ///< of the machine, on every batch
+  Cut,             ///< the set's largest size of a piece; 0: batches are not cut
+  Preemption,      ///< the set's: the number of the `Preemption`
 };
 
-/// "parameter", "size", "period", "deadline", "wcet", "chunk", "relative_margin", "absolute_margin".
+/// "parameter", "size", "period", "deadline", "wcet", "chunk", "relative_margin", "absolute_margin", "cut",
+/// "preemption".
 [[nodiscard]] std::string_view to_string(QuantityKind kind);
 
 /// What a quantity's number counts.
-enum class QuantityUnit : std::uint8_t { Bytes, Nanoseconds, Millionths };
+enum class QuantityUnit : std::uint8_t { Bytes, Nanoseconds, Millionths, Word };
 
 [[nodiscard]] QuantityUnit unit_of(QuantityKind kind);
 
@@ -33,21 +36,21 @@ struct Quantity {
   QuantityKind kind = QuantityKind::Parameter;
   std::string task = {};   ///< of a size, period, deadline or wcet
   std::string name = {};   ///< of a parameter; of a size's stream
-  std::int64_t value = 0;  ///< bytes, ns or millionths; >= 0
-  Place place = {};        ///< of the task or stream; none for a parameter and the machine's
+  std::int64_t value = 0;  ///< bytes, ns, millionths, or which word; >= 0
+  Place place = {};        ///< of the task or stream; none for what belongs to no task
 
   friend bool operator==(const Quantity&, const Quantity&) = default;
 };
 
 /// Every quantity of a file: its parameters, then task by task, then its machine's. Sizes of 0, and what the machine
-/// has none of, are left out.
+/// has none of, are left out; so is how jobs share the machine (cut and preemption).
 [[nodiscard]] std::vector<Quantity> quantities(const TaskFile& file);
 
 /// The smallest and the largest value that a file can give it.
 [[nodiscard]] std::int64_t least_value(QuantityKind kind);
 [[nodiscard]] std::int64_t most_value(QuantityKind kind);
 
-/// "160 MB", "25 ms", "0.05".
+/// "160 MB", "25 ms", "0.05", "between_batches".
 [[nodiscard]] std::string value_text(QuantityKind kind, std::int64_t value);
 
 /// The tasks of the file with another value.

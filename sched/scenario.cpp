@@ -20,6 +20,39 @@ std::vector<std::size_t> order_of_readiness(const Scenario& scenario) {
   return order;
 }
 
+/// What a job does part by part: at one go where its task says nothing of parts.
+std::span<const Duration> parts_of(const TaskTiming& task) {
+  return task.parts ? std::span<const Duration>(task.parts->each) : std::span<const Duration>();
+}
+
+/// How far a job of a scenario has come.
+struct Progress {
+  std::size_t parts = 0;  ///< done
+  Duration had{};         ///< of the machine
+
+  /// Takes the next part of the job.
+  /// @return  how long it has the machine for that
+  Duration advance(const TaskTiming& task, Duration takes) {
+    const std::span<const Duration> all = parts_of(task);
+    const Duration rest = takes - had;
+    const Duration part = parts + 1 < all.size() ? std::min(all[parts], rest) : rest;
+    ++parts;
+    had += part;
+    return part;
+  }
+  [[nodiscard]] bool is_done(const TaskTiming& task) const { return parts >= parts_of(task).size(); }
+};
+
+/// How long the parts in front of the longest take; 0 where that is the first.
+Wide before_longest(const TaskTiming& task) {
+  Wide before = 0;
+  for (const Duration part : parts_of(task)) {
+    if (part == task.parts->longest) break;
+    before += part.count();
+  }
+  return before;
+}
+
 Duration due(const TaskTiming& task, const ScenarioJob& job) {
   return job.arrival > Duration::max() - task.deadline ? Duration::max() : job.arrival + task.deadline;
 }
@@ -29,9 +62,15 @@ class Pattern {
  public:
   Pattern(std::span<const TaskTiming> tasks, const Witness& witness) : tasks_(tasks), witness_(witness) {
     for (const TaskTiming& task : tasks) critical_ = std::max(critical_, Wide{task.jitter.count()});
-    critical_ += witness.blocker ? 1 : 0;
+    if (!witness.blocker) {
+      complete_ = to_duration(critical_ + witness.interval.count()).has_value();
+      return;
+    }
+    const TaskTiming& blocker = tasks[witness.blocker->index()];
+    const Wide before = before_longest(blocker);
+    critical_ = std::max(critical_, before) + 1;
     complete_ = to_duration(critical_ + witness.interval.count()).has_value();
-    if (complete_ && witness.blocker) add(*witness.blocker, critical_ - 1, tasks_[witness.blocker->index()].wcet);
+    if (complete_) add(*witness.blocker, critical_ - 1 - before, blocker.wcet);
   }
 
   /// The jobs of a task that arrive, its jitter taken off, at 0, T, 2 T, ... up to `last` after that instant.
@@ -103,6 +142,7 @@ std::optional<Scenario> scenario_of(std::span<const ExecutedJob> run, std::span<
 std::optional<Miss> first_miss(std::span<const TaskTiming> tasks, Policy policy, const Scenario& scenario) {
   const std::vector<std::size_t> order = order_of_readiness(scenario);
   ReadyQueue ready(policy, order.size());
+  std::vector<Progress> progress(order.size());
   Duration now{};
   for (std::size_t next = 0; next < order.size() || !ready.empty();) {
     if (ready.empty()) now = std::max(now, scenario.jobs[order[next]].ready);
@@ -112,8 +152,12 @@ std::optional<Miss> first_miss(std::span<const TaskTiming> tasks, Policy policy,
       ready.push({job.task, order[next], job.arrival, due(task, job), task.period, task.deadline, task.priority});
     }
     const ReadyJob job = ready.pop();
-    now += scenario.jobs[job.index].takes;
-    if (now <= job.deadline) continue;
+    const TaskTiming& task = tasks[job.task.index()];
+    const Duration part = progress[job.index].advance(task, scenario.jobs[job.index].takes);
+    if (part > Duration::max() - now) return std::nullopt;  // beyond all time
+    now += part;
+    if (!progress[job.index].is_done(task)) ready.push(job);
+    if (!progress[job.index].is_done(task) || now <= job.deadline) continue;
     const auto before = std::ranges::count(std::span(scenario.jobs).first(job.index), job.task, &ScenarioJob::task);
     return Miss{job.task, static_cast<std::uint64_t>(before), now, job.deadline};
   }
@@ -132,8 +176,8 @@ std::optional<Scenario> shown(std::span<const TaskTiming> tasks, Policy policy, 
 
 std::optional<Scenario> counter_example(std::span<const TaskTiming> tasks, Policy policy, const Verdict& verdict) {
   if (!verdict.late_run.empty()) return shown(tasks, policy, scenario_of(verdict.late_run, tasks));
-  if (!verdict.witness || std::ranges::any_of(tasks, [](const TaskTiming& task) { return task.parts.has_value(); }))
-    return std::nullopt;
+  const auto unknown = [](const TaskTiming& task) { return task.parts && task.parts->each.empty(); };
+  if (!verdict.witness || std::ranges::any_of(tasks, unknown)) return std::nullopt;
   Pattern pattern(tasks, *verdict.witness);
   if (policy == Policy::Edf) {
     add_demand(pattern, tasks);

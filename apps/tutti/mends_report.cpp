@@ -16,6 +16,7 @@ void put_value(Json& json, QuantityKind kind, const std::string& key, std::optio
     case QuantityUnit::Bytes: json[key + "_bytes"] = value ? Json(*value) : Json(nullptr); break;
     case QuantityUnit::Nanoseconds: json[key + "_ms"] = value ? Json(to_ms(Duration{*value})) : Json(nullptr); break;
     case QuantityUnit::Millionths: json[key] = value ? Json(static_cast<double>(*value) / 1e6) : Json(nullptr); break;
+    case QuantityUnit::Word: json[key] = value ? Json(value_text(kind, *value)) : Json(nullptr); break;
   }
 }
 
@@ -26,6 +27,8 @@ std::string name_of(const Quantity& quantity) {
     case QuantityKind::Chunk: return "staging chunk of the machine";
     case QuantityKind::RelativeMargin: return "relative margin of the machine";
     case QuantityKind::AbsoluteMargin: return "absolute margin of the machine";
+    case QuantityKind::Cut:
+    case QuantityKind::Preemption: return std::string(to_string(quantity.kind));
     default: return fmt::format("{} of '{}'", to_string(quantity.kind), quantity.task);
   }
 }
@@ -42,9 +45,10 @@ Json mends_json(const Mends& mends) {
               {"task", word_or_null(quantity.task)},
               {"name", word_or_null(quantity.name)},
               {"line", quantity.place.line > 0 ? Json(quantity.place.line) : Json(nullptr)}};
-    put_value(json, quantity.kind, "from", quantity.value);
+    const bool has_none = quantity.kind == QuantityKind::Cut && quantity.value == 0;
+    put_value(json, quantity.kind, "from", has_none ? std::nullopt : std::optional(quantity.value));
     put_value(json, quantity.kind, "to", mend.to);
-    json["relative"] = mend.relative;
+    json["relative"] = mend.relative ? Json(*mend.relative) : Json(nullptr);
     list.push_back(std::move(json));
   }
   return list;
@@ -54,11 +58,13 @@ std::string mends_text(const Mends& mends) {
   std::string text;
   for (const Mend& mend : mends.mends) {
     const QuantityKind kind = mend.quantity.kind;
-    text += fmt::format("it would hold with: {} {} instead of {} ({:+.3g} %)\n", name_of(mend.quantity),
-                        value_text(kind, mend.to), value_text(kind, mend.quantity.value), 100 * mend.relative);
+    text += fmt::format("it would hold with: {} {} instead of {}{}\n", name_of(mend.quantity),
+                        value_text(kind, mend.to), value_text(kind, mend.quantity.value),
+                        mend.relative ? fmt::format(" ({:+.3g} %)", 100 * *mend.relative) : "");
   }
   if (mends.mends.empty() && mends.left_out.empty())
-    text += "no single change of a size, period, deadline, wcet or margin was found that makes it hold\n";
+    text +=
+        "no single change of a size, period, deadline, wcet, margin, preemption or cut was found that makes it hold\n";
   if (mends.wcet_growth)
     text += fmt::format("it would hold with: all worst-case times at {:.2f} % of what they are\n",
                         100.0 * static_cast<double>(*mends.wcet_growth) / kGrowthOne);

@@ -51,6 +51,24 @@ Json witness_json(const TaskSet& tasks, const Witness& witness) {
           {"by_task", by_task}};
 }
 
+/// A run that a test found, job by job in the order of their execution; null where it found none.
+Json late_run_json(const TaskSet& set, std::span<const ExecutedJob> run) {
+  if (run.empty()) return nullptr;
+  const auto json_ms = [](HalfNs time) { return Json(static_cast<double>(time) / 2e6); };
+  Json jobs = Json::array();
+  for (const ExecutedJob& job : run) {
+    const bool has_run = job.finish != kNotYetRun;
+    jobs.push_back({{"task", set.tasks[job.source].name},
+                    {"index", job.number},
+                    {"arrival_ms", json_ms(job.arrival)},
+                    {"ready_ms", json_ms(job.release)},
+                    {"start_ms", has_run ? json_ms(job.start) : Json(nullptr)},
+                    {"finish_ms", has_run ? json_ms(job.finish) : Json(nullptr)},
+                    {"deadline_ms", json_ms(job.due)}});
+  }
+  return jobs;
+}
+
 struct TaskSummary {
   std::uint64_t released = 0;
   std::uint64_t completed = 0;
@@ -219,6 +237,7 @@ Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std
                      {"exactness", word(test.exactness)},
                      {"verdict", word(test.answer)},
                      {"witness", test.witness ? witness_json(set, *test.witness) : Json(nullptr)},
+                     {"late_run", late_run_json(set, test.late_run)},
                      {"reason", test.reason.empty() ? Json(nullptr) : Json(test.reason)}});
   }
   return {{"schema_version", 1},

@@ -18,7 +18,8 @@ inline constexpr std::string_view kNpEdfDemand = "np_edf_demand";
 ///
 /// @return  with NotSchedulable the smallest failing interval, where it is found within reach. Unknown only where the
 ///          bounds on t or the walk are too long (U very close to 1 with unrelated periods).
-/// @source [ZB09] algorithm QPA (the walk); [GRS96] non-preemptive EDF (blocking, bounds on t).
+/// @source [ZB09] algorithm QPA (the walk); [GRS96] non-preemptive EDF (blocking, bounds on t); [BB10] blocking by
+/// parts.
 /// @exact  in both directions, in dense time and for sporadic arrivals: with the condition no pattern of arrivals,
 ///         delays up to J and execution times up to C misses a deadline; without it the witness is one that does, the
 ///         blocker starting an arbitrarily short time before all others become ready together.

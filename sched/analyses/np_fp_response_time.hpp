@@ -40,7 +40,7 @@ inline constexpr std::string_view kNpFpResponseTime = "np_fp_response_time";
 ///          become ready no later than the last moment at which it could start. The interval is negative where a job
 ///          can be ready only after its deadline (J > D).
 /// @source [DBBL07] the revised analysis (why every instance counts, the recurrences); [GRS96] (no blocker for the
-/// lowest level).
+///         lowest level); [BLV09], [DB12] (the last part).
 /// @exact  in both directions, in dense time and for sporadic arrivals: no pattern responds later, and some pattern
 ///         comes arbitrarily near (with a blocker) or equals it (without one).
 [[nodiscard]] Verdict np_fp_response_time(std::span<const TaskTiming> tasks, Policy policy);

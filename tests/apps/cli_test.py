@@ -213,6 +213,33 @@ class Usage(Programs):
         self.assertEqual((answer["verdict"], answer["preemption"]), ("schedulable", "between_batches"))
         run = self.object_of(0, "run", pieces, *sizes, "--for", "1s", "--json")
         self.assertEqual([row["missed"] for row in run["summary"]], [0, 0])
+        for row, task in zip(run["summary"], answer["tasks"]):
+            self.assertLessEqual(row["worst_response_ms"], task["worst_response_ms"])
+
+    def test_the_mends_of_a_set_in_parts_hold_and_its_counter_example_misses(self):
+        text = (ROOT / WAFER).read_text(encoding="utf-8").replace("../machines", str(ROOT / "configs/machines"))
+        text += "  - {name: quick, period: 4 ms, wcet: 1 ms}\n"
+        batches = text.replace("policy: edf", "policy: edf\npreemption: between_batches")
+        shown = self.folder / "misses.yaml"
+        path = self.file(batches, "batches.yaml")
+        sizes = ("--set", "image=65MB")
+        answer = self.object_of(1, "check", path, *sizes, "--counter-example", shown, "--json")
+        miss = answer["counter_example"]["misses"]
+        replayed = self.object_of(1, "run", path, *sizes, "--scenario", shown, "--json")
+        late = [job for job in replayed["jobs"] if job["missed"]]
+        self.assertEqual([(job["task"], job["index"], job["finish_ms"]) for job in late], [(miss["task"], miss["index"], miss["finish_ms"])])
+        mend = answer["mends"][0]
+        self.assertEqual((mend["quantity"], mend["from_bytes"], mend["relative"]), ("cut", None, None))
+        for more, code in (0, 0), (10_000_000, 1):  # half of the 26 MB of a copy; more than half is the whole
+            cut = self.file(batches.replace("policy: edf", f"policy: edf\ncut: {mend['to_bytes'] + more} B"), "cut.yaml")
+            self.object_of(code, "check", cut, *sizes, "--json")
+        self.assertIn("it would hold with: cut 25.99 MB instead of none\n", self.tutti("check", path, *sizes).stdout)
+
+    def test_passing_between_batches_can_be_the_mend(self):
+        text = (ROOT / WAFER).read_text(encoding="utf-8").replace("../machines", str(ROOT / "configs/machines"))
+        path = self.file(text + "  - {name: quick, period: 4 ms, wcet: 1 ms}\n")
+        mend = self.object_of(1, "check", path, "--set", "image=60MB", "--json")["mends"][0]
+        self.assertEqual((mend["quantity"], mend["from"], mend["to"], mend["relative"]), ("preemption", "none", "between_batches", None))
 
     def test_a_counter_example_needs_a_refusal(self):
         shown = self.folder / "misses.yaml"
@@ -311,6 +338,12 @@ class JobSets(Programs):
         answer = self.object_of(1, "check", self.periodic("2 ms"), "--json")
         self.assertEqual(answer["verdict"], "not_schedulable")
         self.assertIn("np_exploration: job 1 of 'c' arrives at 9 ms, is due at 17 ms and ends at ", answer["reasons"][0])
+        runs = {test["name"]: test["late_run"] for test in answer["tests"]}
+        self.assertEqual([name for name, run in runs.items() if run], ["np_exploration"])
+        late = runs["np_exploration"][-1]
+        self.assertEqual((late["task"], late["index"], late["arrival_ms"], late["ready_ms"], late["deadline_ms"]), ("c", 1, 9, 9, 17))
+        self.assertGreater(late["finish_ms"], 17)
+        self.assertAlmostEqual(late["finish_ms"] - late["start_ms"], 5)
 
     def test_what_expand_writes_check_reads_with_the_same_verdict(self):
         for best, code in ("3 ms", 0), ("2 ms", 1):

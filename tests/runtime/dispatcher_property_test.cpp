@@ -137,12 +137,20 @@ TaskSet random_batch_set(const test::Station& station, Random& random, Policy po
   return set;
 }
 
-RunRecord run_patterns(test::Station& station, const AdmittedTaskSet& promise, std::uint64_t seed) {
+/// What `run` does with programs for the tasks.
+template <class Run>
+RunRecord with_patterns(const test::Station& station, const TaskSet& set, std::uint64_t seed, const Run& run) {
   std::vector<std::unique_ptr<PatternProgram>> programs;
   std::vector<TaskProgram*> table;
-  for (const Task& task : promise.tasks().tasks)
+  for (const Task& task : set.tasks)
     table.push_back(programs.emplace_back(std::make_unique<PatternProgram>(station.machine, task, seed)).get());
-  return run_tasks(station.executor, promise, table, first_jobs(40, seed)).value();
+  return run(table).value();
+}
+
+RunRecord run_patterns(test::Station& station, const AdmittedTaskSet& promise, std::uint64_t seed) {
+  return with_patterns(station, promise.tasks(), seed, [&](std::span<TaskProgram* const> table) {
+    return run_tasks(station.executor, promise, table, first_jobs(40, seed));
+  });
 }
 
 // Each job takes its Wcet to the nanosecond, since it runs by the plan that it was admitted with and the margin is 0.
@@ -196,6 +204,60 @@ TEST_P(EveryPolicy, BatchesThatLetOthersPassKeepTheirPromise) {
     EXPECT_GT(only_so, 0);
   }
   EXPECT_GT(passed, 100);
+}
+
+/// Small, with a margin: batches take less than what they are bound for.
+Topology machine_with_margin(double relative) {
+  TopologyBuilder builder(test::small_machine());
+  builder.margin({relative, Duration{7}});
+  return builder.build().value();
+}
+
+/// Shorter deadlines; half of the sets give up the machine between batches, half of those have theirs cut.
+TaskSet random_tight_set(const test::Station& station, Random& random, Policy policy) {
+  TaskSet set = random_batch_set(station, random, policy);
+  for (Task& task : set.tasks) task.deadline = std::max(Duration{1}, task.deadline * random.between(2, 10) / 10);
+  if (random.one_in(3)) return set;
+  set.preemption = Preemption::BetweenBatches;
+  if (random.one_in(2)) set.cut = Bytes{random.between(100, 1000)};
+  return set;
+}
+
+// A refused set misses where its counter-example says so, to the nanosecond, although batches take less than bound for.
+// All refusals are shown but those that ask for a blocker less than 1 ns before.
+TEST_P(EveryPolicy, RefusedSetsMissInTheirScenario) {
+  int refused = 0, shown = 0, in_parts = 0, late_in_parts = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    test::Station station(std::make_unique<VirtualClock>(), test::Station::make_sim,
+                          machine_with_margin(random.between(0, 10) / 100.0));
+    const TaskSet set = random_tight_set(station, random, GetParam());
+    const AdmissionController controller(planners().front());
+    const AdmissionVerdict verdict = controller.decide(set);
+    if (verdict.answer != Answer::NotSchedulable) continue;
+    ++refused;
+    const std::optional<Scenario> scenario = counter_example(verdict.timings, set.policy, verdict.tests);
+    if (!scenario) continue;
+    const std::optional<Miss> miss = first_miss(verdict.timings, set.policy, *scenario);
+    ASSERT_TRUE(miss.has_value());
+    const PlannedTaskSet planned = controller.plan(set);
+    const RunRecord record = with_patterns(station, set, seed, [&](std::span<TaskProgram* const> table) {
+      return run_scenario(station.executor, planned, table, *scenario);
+    });
+    const auto late = std::ranges::find_if(record.jobs, [](const JobRecord& job) { return job.missed(); });
+    ASSERT_NE(late, record.jobs.end());
+    EXPECT_EQ((Miss{late->task, late->index, late->finish.value(), late->deadline}), *miss);
+    ++shown;
+    in_parts += set.preemption == Preemption::BetweenBatches ? 1 : 0;
+    const auto& witness = std::ranges::find_if(verdict.tests, [](const Verdict& v) { return v.witness.has_value(); });
+    const auto& blocker = witness == verdict.tests.end() ? std::nullopt : witness->witness->blocker;
+    const auto& parts = blocker ? verdict.timings[blocker->index()].parts : std::nullopt;
+    late_in_parts += parts && parts->each.front() < parts->longest ? 1 : 0;
+  }
+  EXPECT_EQ(shown, refused);
+  EXPECT_GT(in_parts, 50);
+  EXPECT_GT(late_in_parts, 5) << "blockers whose longest part is not their first";
 }
 
 }  // namespace

@@ -189,16 +189,16 @@ TEST(Mends, HoldOnRandomSets) {
         const std::int64_t less = mend.to + (mend.to < mend.quantity.value ? 1 : -1);
         EXPECT_TRUE(schedulable(file, mend.quantity, mend.to)) << seed;
         EXPECT_FALSE(schedulable(file, mend.quantity, less)) << seed;
-        EXPECT_NEAR(mend.relative * static_cast<double>(mend.quantity.value),
+        EXPECT_NEAR(mend.relative.value() * static_cast<double>(mend.quantity.value),
                     static_cast<double>(mend.to - mend.quantity.value), 1e-9);
-        EXPECT_GE(std::abs(mend.relative), last);
-        last = std::abs(mend.relative);
+        EXPECT_GE(std::abs(*mend.relative), last);
+        last = std::abs(*mend.relative);
         ++mended;
       }
       const double best = policy == Policy::Edf ? smallest_change(file) : 1e9;
       if (best < 1e9) {
         ASSERT_FALSE(mends.mends.empty()) << seed;
-        EXPECT_LE(std::abs(mends.mends[0].relative), best + 1e-12) << seed;
+        EXPECT_LE(std::abs(*mends.mends[0].relative), best + 1e-12) << seed;
       }
     }
   }

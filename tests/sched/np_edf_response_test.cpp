@@ -84,6 +84,23 @@ TEST(NpEdfResponseTime, DoesNotWrapNearTheLargestNumbers) {
             responses({2 * (half - 1), 2 * (half - 1)}));
 }
 
+// h (2, 5), l (8 = 6 + 2, 20): l due at 20 after 6 of its own: w = 6 + 2 min(floor(w/5) + 1, 4): 6, 10, 12: R = 12 + 2.
+// h due at 5 behind a part of 6: w = 6, R = 8. Whole, l starts at 2 and ends at 10; h waits for 8.
+TEST(NpEdfResponseTime, LetsOthersGoBetweenTheParts) {
+  Tasks tasks{implicit(2, 5), implicit(8, 20)};
+  EXPECT_EQ(np_edf_response_time(tasks, Policy::Edf).worst_response, responses({10, 10}));
+  tasks[1].parts = JobParts{Duration{6}, Duration{2}};
+  EXPECT_EQ(np_edf_response_time(tasks, Policy::Edf).worst_response, responses({8, 14}));
+}
+
+// l (6 = 3 + 3, D = 10) and h (2, 5, D = 5): l due at 10: of h only those due by 10 pass it, two of them: w = 3 + 2 + 2
+// = 7: R = 10. A third h comes at 10.
+TEST(NpEdfResponseTime, LetsNobodyPassWhoIsDueLater) {
+  Tasks tasks{implicit(2, 5), timing(6, 30, 10)};
+  tasks[1].parts = JobParts{Duration{3}, Duration{3}};
+  EXPECT_EQ(np_edf_response_time(tasks, Policy::Edf).worst_response, responses({5, 10}));
+}
+
 /// The recurrence at every deadline below the end of the busy period; nothing is left out.
 /// @pre  U < 1, small numbers.
 struct SlowResponses {
@@ -95,9 +112,10 @@ struct SlowResponses {
   static std::int64_t start(const Tasks& tasks, std::size_t of, std::int64_t d) {
     std::int64_t blocking = 0;
     for (const TaskTiming& task : tasks)
-      if (first(task) > d) blocking = std::max(blocking, task.wcet.count());
+      if (first(task) > d) blocking = std::max(blocking, task.longest_part().count());
+    const std::int64_t own = due(tasks[of], d) * tasks[of].wcet.count() - tasks[of].last_part().count();
     for (std::int64_t w = 0;;) {
-      std::int64_t work = blocking + (due(tasks[of], d) - 1) * tasks[of].wcet.count();
+      std::int64_t work = blocking + own;
       for (std::size_t k = 0; k < tasks.size(); ++k) {
         if (k == of) continue;
         // One tick later where nothing blocks: jobs that become ready at w then count.
@@ -129,25 +147,62 @@ struct SlowResponses {
     for (const TaskTiming& task : tasks)
       for (std::int64_t d = first(task); d <= end(tasks); d += task.period.count())
         if (d >= first(tasks[of]))
-          worst = std::max(worst, start(tasks, of, d) + (tasks[of].wcet + tasks[of].deadline).count() - d);
+          worst = std::max(worst, start(tasks, of, d) + (tasks[of].last_part() + tasks[of].deadline).count() - d);
     return worst;
   }
 };
 
+/// Longest and last part of what such jobs can fall into.
+void cut_at_random(Tasks& tasks, Dice& dice) {
+  for (TaskTiming& task : tasks) {
+    const std::int64_t last = dice.roll(1, task.wcet.count());
+    const std::int64_t rest = task.wcet.count() - last;
+    if (rest > 0) task.parts = JobParts{Duration{std::max(last, dice.roll((rest + 2) / 3, rest))}, Duration{last}};
+  }
+}
+
+/// The same set with another unit.
+Tasks scaled(Tasks tasks, std::int64_t factor) {
+  for (TaskTiming& task : tasks) {
+    for (Duration* time : {&task.wcet, &task.period, &task.deadline, &task.jitter}) *time *= factor;
+    if (task.parts) task.parts = JobParts{task.parts->longest * factor, task.parts->last * factor};
+  }
+  return tasks;
+}
+
+// In a unit 2^38 times as short the numbers of jobs in parts need 128 bits inside, and the responses are the same.
+TEST(NpEdfResponseTime, AnswersAlikeForPartsWith64And128Bits) {
+  constexpr std::int64_t kUnit = std::int64_t{1} << 38;
+  Dice dice(38);
+  for (int round = 0; round < 100; ++round) {
+    Tasks tasks = oracle::random_timings(dice, {.wcet_min = 1, .wcet_max = 9, .period_min = 9, .period_max = 40});
+    cut_at_random(tasks, dice);
+    const Verdict narrow = np_edf_response_time(tasks, Policy::Edf);
+    const Verdict wide = np_edf_response_time(scaled(tasks, kUnit), Policy::Edf);
+    ASSERT_EQ(narrow.answer, wide.answer);
+    for (std::size_t i = 0; i < tasks.size(); ++i)
+      if (narrow.worst_response[i]) {
+        ASSERT_EQ(*narrow.worst_response[i] * kUnit, wide.worst_response[i]);
+      }
+  }
+}
+
+// Every other set in parts.
 TEST(NpEdfResponseTime, AgreesWithTheSlowRecurrenceAndTheDemandTest) {
   Dice dice(1996);
   int schedulable = 0;
   int late = 0;
   for (int round = 0; round < 1500; ++round) {
-    const Tasks tasks = oracle::random_timings(dice, {.tasks_max = 7,
-                                                      .wcet_min = 1,
-                                                      .wcet_max = 25,
-                                                      .period_min = 30,
-                                                      .period_max = 160,
-                                                      .deadline_min = 40,
-                                                      .deadline_max = 300,
-                                                      .jitter_max = 30});
+    Tasks tasks = oracle::random_timings(dice, {.tasks_max = 7,
+                                                .wcet_min = 1,
+                                                .wcet_max = 25,
+                                                .period_min = 30,
+                                                .period_max = 160,
+                                                .deadline_min = 40,
+                                                .deadline_max = 300,
+                                                .jitter_max = 30});
     if (!(utilization_sum(tasks).compare_with_one() < 0)) continue;
+    if (round % 2 == 1) cut_at_random(tasks, dice);
     SCOPED_TRACE(::testing::PrintToString(tasks));
     const Verdict verdict = np_edf_response_time(tasks, Policy::Edf);
     const Verdict demand = np_edf_demand(tasks, Policy::Edf);

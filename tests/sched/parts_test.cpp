@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "sched/analyses/np_edf_demand.hpp"
+#include "sched/analyses/np_edf_response_time.hpp"
 #include "sched/analyses/np_fp_response_time.hpp"
 #include "tests/support/np_adversary.hpp"
 #include "tests/support/task_timings.hpp"
@@ -108,6 +109,46 @@ TEST(Parts, AreJudgedAsTheAdversaryDoes) {
   }
   EXPECT_GT(missed, 100);
   EXPECT_GT(kept, 100);
+}
+
+/// Two ns stand for one: a blocker's start a step early and an arrival a step late cost less than one ns together.
+Cut in_half_ns(Cut cut) {
+  for (TaskTiming& task : cut.tasks) {
+    for (Duration* time : {&task.wcet, &task.period, &task.deadline, &task.jitter}) *time *= 2;
+    if (task.parts) task.parts = JobParts{2 * task.parts->longest, 2 * task.parts->last};
+  }
+  for (Parts& parts : cut.parts)
+    for (Duration& part : parts) part *= 2;
+  return cut;
+}
+
+// Under EDF, too, he finds exactly these responses, also beyond deadlines.
+TEST(Parts, RespondUnderEdfAsTheAdversaryFinds) {
+  Dice dice(12);
+  int compared = 0, in_parts = 0;
+  for (int round = 0; round < 1600; ++round) {
+    const Cut cut = random_cut(dice);
+    SCOPED_TRACE(::testing::PrintToString(cut.tasks));
+    const Verdict verdict = np_edf_response_time(cut.tasks, Policy::Edf);
+    ASSERT_EQ(verdict.answer, np_edf_demand(cut.tasks, Policy::Edf).answer);
+    if (!std::ranges::all_of(verdict.worst_response, [](const auto& time) { return time.has_value(); })) continue;
+    oracle::AdversaryRules rules{.stop_at_miss = false, .may_finish_early = true, .most_states = 20'000};
+    const Cut fine = in_half_ns(cut);
+    rules.parts = fine.parts;
+    const auto truth = oracle::play_adversary(fine.tasks, Policy::Edf, rules);
+    for (std::size_t i = 0; i < cut.tasks.size(); ++i) {
+      const Duration worst{(truth.worst_half_ns[i] + 3) / 4};
+      ASSERT_GE(verdict.worst_response[i], worst) << i;
+      if (truth.complete) {
+        ASSERT_EQ(verdict.worst_response[i], worst) << i;
+      }
+    }
+    compared += truth.complete ? 1 : 0;
+    in_parts +=
+        truth.complete && std::ranges::any_of(cut.tasks, [](const auto& task) { return task.parts.has_value(); });
+  }
+  EXPECT_GT(compared, 500);
+  EXPECT_GT(in_parts, 400);
 }
 
 }  // namespace

@@ -70,6 +70,62 @@ TEST(Scenario, IsNotThereWhereOnlyAFractionOfATickWouldDo) {
   EXPECT_FALSE(counter_example(tasks, Policy::Edf, verdicts(tasks, Policy::Edf)).has_value());
 }
 
+TaskTiming in_parts(TaskTiming task, const std::vector<std::int64_t>& parts) {
+  std::vector<Duration> each;
+  for (const std::int64_t part : parts) each.emplace_back(part);
+  task.parts = JobParts::of(std::move(each));
+  return task;
+}
+
+// l (2 + 4 + 1, 20) was ready at 0; h (2, 5) at 3, when its second part has just begun, until 6: 6 to 8, due at 8, in
+// time. With a second part of 5 it ends at 9; had l come with h, h would go before it.
+TEST(Scenario, CountsTheTimeUntilTheNextPart) {
+  const Tasks tasks{implicit(2, 5), in_parts(implicit(7, 20), {2, 4, 1})};
+  const Tasks longer{implicit(2, 5), in_parts(implicit(8, 20), {2, 5, 1})};
+  for (const Policy policy : {Policy::Edf, Policy::Rm}) {
+    EXPECT_FALSE(first_miss(tasks, policy, {{job(1, 0, 0, 7), job(0, 3, 3, 2)}}).has_value());
+    EXPECT_EQ(first_miss(longer, policy, {{job(1, 0, 0, 8), job(0, 3, 3, 2)}}),
+              (Miss{TaskId{0u}, 0, Duration{9}, Duration{8}}));
+    EXPECT_FALSE(first_miss(longer, policy, {{job(0, 0, 0, 2), job(1, 0, 0, 8)}}).has_value());
+  }
+}
+
+// Of l's 2 + 3 + 1, 4 are over in its second part: h, ready at 3, goes before the third, which takes nothing: 4 to 5,
+// due at 5. When 5 are over, h ends at 6.
+TEST(Scenario, EndsAJobOfPartsWhenItsTimeIsOver) {
+  const Tasks tasks{implicit(1, 2), in_parts(timing(6, 20, 5), {2, 3, 1})};
+  EXPECT_FALSE(first_miss(tasks, Policy::Rm, {{job(1, 0, 0, 4), job(0, 3, 3, 1)}}).has_value());
+  EXPECT_EQ(first_miss(tasks, Policy::Rm, {{job(1, 0, 0, 5), job(0, 3, 3, 1)}}),
+            (Miss{TaskId{0u}, 0, Duration{6}, Duration{5}}));
+}
+
+// The longest part, of 6, is the second; l comes 2 before it begins, which is 1 before h (2, 5): 8 to 10, due at 8.
+TEST(Scenario, LetsTheBlockerComeToItsLongestPart) {
+  const Tasks tasks{implicit(2, 5), in_parts(implicit(9, 30), {2, 6, 1})};
+  for (const Policy policy : {Policy::Edf, Policy::Rm}) {
+    const auto shown = counter_example(tasks, policy, verdicts(tasks, policy));
+    EXPECT_EQ(shown, (Scenario{{job(1, 0, 0, 9), job(0, 3, 3, 2)}}));
+    EXPECT_EQ(first_miss(tasks, policy, *shown), (Miss{TaskId{0u}, 0, Duration{10}, Duration{8}}));
+  }
+}
+
+// h (30, D = 35) cannot wait for the 20 of l (9 + 20 + 9, D = 40). To be there, l comes 10 before h and is due at 40,
+// before h, which is due at 45: so h waits for the last 9, too: 38 to 68.
+TEST(Scenario, MissesAlsoWhereTheBlockerIsDueFirst) {
+  const Tasks tasks{timing(30, 100, 35), in_parts(timing(38, 100, 40), {9, 20, 9})};
+  const auto shown = counter_example(tasks, Policy::Edf, verdicts(tasks, Policy::Edf));
+  EXPECT_EQ(shown, (Scenario{{job(1, 0, 0, 38), job(0, 10, 10, 30)}}));
+  EXPECT_EQ(first_miss(tasks, Policy::Edf, *shown), (Miss{TaskId{0u}, 0, Duration{68}, Duration{45}}));
+}
+
+// Nobody knows where in the job the longest part is.
+TEST(Scenario, IsNotThereWhereThePartsAreNotKnown) {
+  Tasks tasks{implicit(2, 5), implicit(9, 30)};
+  tasks[1].parts = JobParts{Duration{6}, Duration{1}};
+  EXPECT_TRUE(is_refused(verdicts(tasks, Policy::Edf)));
+  EXPECT_FALSE(counter_example(tasks, Policy::Edf, verdicts(tasks, Policy::Edf)).has_value());
+}
+
 TEST(Scenario, IsNotThereForASetThatHolds) {
   const Tasks tasks{implicit(1, 4), implicit(3, 10)};
   EXPECT_FALSE(counter_example(tasks, Policy::Edf, verdicts(tasks, Policy::Edf)).has_value());
@@ -91,27 +147,42 @@ void expect_allowed(const Tasks& tasks, const Scenario& scenario) {
   }
 }
 
-// Times in tens, so that a blocker that starts 1 ns before costs no whole unit: every refusal is shown.
+/// Up to four parts for most tasks, of whole tens.
+void cut_at_random(Tasks& tasks, Dice& dice) {
+  for (TaskTiming& task : tasks) {
+    std::vector<std::int64_t> parts;
+    for (std::int64_t rest = task.wcet.count() / 10; rest > 0; rest -= parts.back() / 10)
+      parts.push_back(10 * (parts.size() == 3 ? rest : dice.roll(1, rest)));
+    if (parts.size() > 1) task = in_parts(task, parts);
+  }
+}
+
+// Times in tens, so that a blocker that starts 1 ns before costs no whole unit: every refusal is shown. In every other
+// set jobs fall into parts.
 TEST(Scenario, ShowsEveryRefusalOfRandomSets) {
   Dice dice(5);
   int refused = 0;
-  for (int round = 0; round < 600; ++round) {
+  int in_parts = 0;
+  for (int round = 0; round < 1200; ++round) {
     Tasks tasks = oracle::random_timings(
         dice,
-        {.tasks_max = 4, .wcet_max = 5, .period_max = 12, .deadline_max = 20, .jitter_max = round % 2 == 0 ? 0 : 4});
+        {.tasks_max = 4, .wcet_max = 5, .period_max = 12, .deadline_max = 20, .jitter_max = round % 4 < 2 ? 0 : 4});
     for (TaskTiming& task : tasks)
       for (Duration* time : {&task.wcet, &task.period, &task.deadline, &task.jitter}) *time *= 10;
+    if (round % 2 == 1) cut_at_random(tasks, dice);
     for (const Policy policy : kPolicies) {
       const auto said = verdicts(tasks, policy);
       const auto shown = counter_example(tasks, policy, said);
       ASSERT_EQ(shown.has_value(), is_refused(said)) << ::testing::PrintToString(tasks) << to_string(policy);
       if (!shown) continue;
       ++refused;
+      in_parts += std::ranges::any_of(tasks, [](const TaskTiming& task) { return task.parts.has_value(); });
       expect_allowed(tasks, *shown);
       EXPECT_TRUE(first_miss(tasks, policy, *shown).has_value());
     }
   }
-  EXPECT_GT(refused, 200);
+  EXPECT_GT(refused, 400);
+  EXPECT_GT(in_parts, 200);
 }
 
 }  // namespace

@@ -1,0 +1,43 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+
+namespace tutti {
+
+/// Sizes of pieces with which every batch falls into the same pieces.
+struct CutRange {
+  std::int64_t least = 0;  ///< bytes
+  std::int64_t most = 0;   ///< the longest number where no batch is cut
+
+  friend bool operator==(const CutRange&, const CutRange&) = default;
+};
+
+/// All sizes that cut as `size` does.
+/// @param largest  the largest transfer of each batch, bytes > 0.
+/// @pre  size >= 1.
+[[nodiscard]] CutRange sizes_that_cut_alike(std::span<const std::int64_t> largest, std::int64_t size);
+
+/// What a search for a size of pieces found.
+struct CutFound {
+  std::optional<std::int64_t> size;  ///< holds
+  bool all_tried = true;             ///< false: the search ended before the smallest pieces
+};
+
+/// The largest size of pieces that holds.
+///
+/// Smaller pieces block others for less, but each pays the set-up again: what holds for some size need not hold for
+/// smaller ones, nor for larger. Only how many pieces each batch falls into matters. So the search goes from whole
+/// batches down to ever smaller pieces, one change of any number of pieces after the other for the first 64, then in
+/// steps of a 16th; between such a step that holds and the one before it halves. The answer was tried and holds; the
+/// next larger size that cuts otherwise was tried and does not. It is rounded down to a 1000th.
+///
+/// @param holds    whether a size holds; the same answer whenever it is asked.
+/// @param largest  as above; not empty.
+/// @param now      the size that is known not to hold; 0: whole batches do not.
+/// @param pieces   no more sizes are tried once so many pieces were made.
+[[nodiscard]] CutFound find_cut(const std::function<bool(std::int64_t)>& holds, std::span<const std::int64_t> largest,
+                                std::int64_t now, std::int64_t pieces);
+
+}  // namespace tutti
