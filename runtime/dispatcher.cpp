@@ -72,7 +72,7 @@ struct TaskState {
   std::vector<bool> set_in_use;                    // [sets]
 };
 
-class Run {
+class Run final : public PreparedRun {
  public:
   Run(Executor& executor, const PlannedTaskSet& planned, std::uint64_t seed, const std::atomic<bool>* interrupted)
       : executor_(executor),
@@ -85,7 +85,7 @@ class Run {
   Expected<void> prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs);
   /// In place of periodic jobs. @pre prepared for as many
   void follow(const Scenario& scenario);
-  RunRecord run();
+  RunRecord run() override;
 
  private:
   /// Between two batches of a job: others that are more urgent run, and run to their end, before it goes on.
@@ -316,16 +316,19 @@ RunRecord Run::run() {
   return std::move(record_);
 }
 
-Expected<RunRecord> run(Executor& executor, const PlannedTaskSet& planned, std::span<TaskProgram* const> programs,
+using PreparedOrError = Expected<std::unique_ptr<PreparedRun>>;
+
+PreparedOrError prepare(Executor& executor, const PlannedTaskSet& planned, std::span<TaskProgram* const> programs,
                         std::span<const std::uint64_t> jobs, const Scenario* scenario, std::uint64_t seed,
                         const std::atomic<bool>* interrupted) {
   TUTTI_EXPECTS(programs.size() == planned.tasks.tasks.size(), "each task has its program");
+  TUTTI_EXPECTS(planned.partitions.size() == 1, "an executor runs one partition");
   if (executor.busy())
     return invalid_input("a batch that was issued before is still under way; synchronize it before the run");
-  Run run(executor, planned, seed, interrupted);
-  if (auto ok = run.prepare(programs, jobs); !ok) return tl::unexpected(std::move(ok.error()));
-  if (scenario != nullptr) run.follow(*scenario);
-  return run.run();
+  auto run = std::make_unique<Run>(executor, planned, seed, interrupted);
+  if (auto ok = run->prepare(programs, jobs); !ok) return tl::unexpected(std::move(ok.error()));
+  if (scenario != nullptr) run->follow(*scenario);
+  return run;
 }
 
 }  // namespace
@@ -358,19 +361,32 @@ Expected<std::vector<std::uint64_t>> jobs_per_task(const TaskSet& set, const Run
   return jobs;
 }
 
+PreparedOrError prepare_run(Executor& executor, const AdmittedTaskSet& admitted, std::span<TaskProgram* const> programs,
+                            std::span<const std::uint64_t> jobs, const RunOptions& options) {
+  return prepare(executor, admitted.planned(), programs, jobs, nullptr, options.seed, options.interrupted);
+}
+
+PreparedOrError prepare_run(Executor& executor, const PlannedTaskSet& planned, std::span<TaskProgram* const> programs,
+                            const Scenario& scenario, const std::atomic<bool>* interrupted) {
+  std::vector<std::uint64_t> jobs(planned.tasks.tasks.size(), 0);
+  for (const ScenarioJob& job : scenario.jobs) ++jobs[job.task.index()];
+  return prepare(executor, planned, programs, jobs, &scenario, 0, interrupted);
+}
+
 Expected<RunRecord> run_tasks(Executor& executor, const AdmittedTaskSet& admitted,
                               std::span<TaskProgram* const> programs, const RunOptions& options) {
-  return jobs_per_task(admitted.tasks(), options).and_then([&](const std::vector<std::uint64_t>& jobs) {
-    return run(executor, admitted.planned(), programs, jobs, nullptr, options.seed, options.interrupted);
-  });
+  return jobs_per_task(admitted.tasks(), options)
+      .and_then([&](const std::vector<std::uint64_t>& jobs) {
+        return prepare_run(executor, admitted, programs, jobs, options);
+      })
+      .map([](const std::unique_ptr<PreparedRun>& run) { return run->run(); });
 }
 
 Expected<RunRecord> run_scenario(Executor& executor, const PlannedTaskSet& planned,
                                  std::span<TaskProgram* const> programs, const Scenario& scenario,
                                  const std::atomic<bool>* interrupted) {
-  std::vector<std::uint64_t> jobs(planned.tasks.tasks.size(), 0);
-  for (const ScenarioJob& job : scenario.jobs) ++jobs[job.task.index()];
-  return run(executor, planned, programs, jobs, &scenario, 0, interrupted);
+  return prepare_run(executor, planned, programs, scenario, interrupted)
+      .map([](const std::unique_ptr<PreparedRun>& run) { return run->run(); });
 }
 
 }  // namespace tutti

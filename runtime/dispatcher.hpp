@@ -52,6 +52,31 @@ struct RunRecord {
 /// @errors InvalidInput: more than `kMostJobs`.
 [[nodiscard]] Expected<std::vector<std::uint64_t>> jobs_per_task(const TaskSet& tasks, const RunOptions& options);
 
+/// A run that lacks nothing but its start: all buffers and records are there. When it goes, they go.
+///
+/// Whoever has several at once on one host, each with a thread of its own, prepares all before the first starts and
+/// keeps all until the last has ended: memory that is taken or given back may wait for what runs.
+class PreparedRun {
+ public:
+  virtual ~PreparedRun() = default;
+  /// @pre it has not run.
+  [[nodiscard]] virtual RunRecord run() = 0;
+};
+
+/// All of `run_tasks` before its first release.
+/// @param jobs  [tasks] so many of each are released
+/// @errors as `run_tasks`.
+[[nodiscard]] Expected<std::unique_ptr<PreparedRun>> prepare_run(Executor& executor, const AdmittedTaskSet& admitted,
+                                                                 std::span<TaskProgram* const> programs,
+                                                                 std::span<const std::uint64_t> jobs,
+                                                                 const RunOptions& options);
+/// All of `run_scenario` before its first release.
+/// @errors as `run_tasks`.
+[[nodiscard]] Expected<std::unique_ptr<PreparedRun>> prepare_run(Executor& executor, const PlannedTaskSet& planned,
+                                                                 std::span<TaskProgram* const> programs,
+                                                                 const Scenario& scenario,
+                                                                 const std::atomic<bool>* interrupted = nullptr);
+
 /// Releases the jobs of an admitted task set and runs them in the order of its policy. A job gives up the machine only
 /// between two of its batches, and only where the task set allows it.
 ///
@@ -60,6 +85,7 @@ struct RunRecord {
 /// it waits, the first batch of the job that is released next is armed.
 ///
 /// @param programs  [tasks]
+/// @pre the set is one partition; `partitioned_run` runs several.
 /// @errors InvalidInput: a batch that was issued before is still under way. InvalidInput, Machine: buffers or batches
 ///         could not be prepared. Nothing has run.
 [[nodiscard]] Expected<RunRecord> run_tasks(Executor& executor, const AdmittedTaskSet& admitted,

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -83,6 +84,8 @@ struct Verdict {
   std::vector<std::optional<Duration>> worst_response;
   /// With NotSchedulable, where the test finds one: jobs in the order of their execution, the last one late.
   std::vector<ExecutedJob> late_run;
+  /// Of the set, that the controller asked about; nothing: all of it.
+  std::optional<std::size_t> partition = {};
 };
 
 /// A schedulability test: a row of the table `analyses()`.

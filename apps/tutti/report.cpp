@@ -7,6 +7,7 @@
 
 #include "apps/table.hpp"
 #include "model/joined.hpp"
+#include "sched/utilization.hpp"
 
 namespace tutti {
 namespace {
@@ -68,6 +69,34 @@ std::string discipline(const TaskSet& set) {
                      set.arrivals == Arrivals::Periodic ? ", strictly periodic" : "");
 }
 
+/// How many groups run independently, where there are several.
+std::string in_partitions(std::size_t partitions) {
+  return partitions > 1 ? fmt::format(" in {} partitions", partitions) : "";
+}
+
+/// How much of its time each partition uses.
+std::string partitions_text(const AdmissionVerdict& verdict) {
+  std::string text =
+      fmt::format("{} partitions share nothing of the machine and run independently:", verdict.partitions.size());
+  for (std::size_t i = 0; i < verdict.partitions.size(); ++i) {
+    const auto timings = timings_of(verdict.partitions[i], verdict.timings);
+    text += fmt::format("{} {} with {} task{}, utilization {:.4f}", i == 0 ? "" : ",", i, timings.size(),
+                        timings.size() == 1 ? "" : "s", utilization(timings));
+  }
+  return text;
+}
+
+/// Names by partition.
+Json partitions_json(const TaskSet& set, const AdmissionVerdict& verdict) {
+  Json list = Json::array();
+  for (const Partition& partition : verdict.partitions) {
+    Json names = Json::array();
+    for (const TaskId task : partition.tasks) names.push_back(set.tasks[task.index()].name);
+    list.push_back(std::move(names));
+  }
+  return list;
+}
+
 std::vector<TaskSummary> summarize(const TaskSet& set, const RunRecord& record) {
   std::vector<TaskSummary> summary(set.tasks.size());
   for (const JobRecord& job : record.jobs) {
@@ -112,6 +141,48 @@ std::string scenario_text(const TaskSet& set, const AdmissionVerdict& verdict, c
       "'tutti run --scenario FILE' replays it",
       scenario.jobs.size(), scenario.jobs.size() == 1 ? "" : "s", miss->index, set.tasks[miss->task.index()].name,
       to_string(miss->finish), to_string(miss->deadline));
+}
+
+Table tasks_table(const TaskSet& set, const AdmissionVerdict& verdict) {
+  std::vector<std::string> header{"task",      "wcet ms",           "period ms", "deadline ms",
+                                  "jitter ms", "worst response ms", "slack ms"};
+  const bool apart = verdict.partitions.size() > 1;
+  if (apart) header.emplace_back("partition");
+  Table table(std::move(header));
+  std::vector<std::size_t> partition_of(set.tasks.size());
+  for (std::size_t i = 0; i < verdict.partitions.size(); ++i)
+    for (const TaskId task : verdict.partitions[i].tasks) partition_of[task.index()] = i;
+  for (std::size_t i = 0; i < set.tasks.size(); ++i) {
+    const TaskTiming& timing = verdict.timings[i];
+    const auto& response = verdict.worst_responses[i];
+    std::vector<std::string> row{set.tasks[i].name,
+                                 ms(timing.wcet),
+                                 ms(timing.period),
+                                 ms(timing.deadline),
+                                 ms(timing.jitter),
+                                 ms(response),
+                                 response ? ms(timing.deadline - *response) : "-"};
+    if (apart) row.push_back(fmt::to_string(partition_of[i]));
+    table.add(std::move(row));
+  }
+  return table;
+}
+
+Table tests_table(const AdmissionVerdict& verdict) {
+  const bool apart = verdict.partitions.size() > 1;
+  std::vector<std::string> header{"test", "exactness", "verdict"};
+  if (apart) header.emplace_back("partition");
+  Table table(std::move(header));
+  table.align_left(1);
+  table.align_left(2);
+  for (const Verdict& test : verdict.tests) {
+    const bool passed = test.exactness == Exactness::Necessary && test.answer == Answer::Unknown;
+    std::vector<std::string> row{std::string(test.test), std::string(word(test.exactness)),
+                                 std::string(passed ? "holds" : word(test.answer))};
+    if (apart) row.push_back(test.partition ? fmt::to_string(*test.partition) : "all");
+    table.add(std::move(row));
+  }
+  return table;
 }
 
 }  // namespace
@@ -213,6 +284,7 @@ Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std
                      {"worst_response_ms", json_ms(response)},
                      {"slack_ms", response ? Json(to_ms(timing.deadline - *response)) : Json(nullptr)}});
   }
+  const bool apart = verdict.partitions.size() > 1;
   Json tests = Json::array();
   for (const Verdict& test : verdict.tests) {
     tests.push_back({{"name", test.test},
@@ -220,49 +292,38 @@ Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std
                      {"verdict", word(test.answer)},
                      {"witness", test.witness ? witness_json(set, *test.witness) : Json(nullptr)},
                      {"reason", test.reason.empty() ? Json(nullptr) : Json(test.reason)}});
+    if (apart) tests.back()["partition"] = test.partition ? Json(*test.partition) : Json(nullptr);
   }
-  return {{"schema_version", 1},
-          {"schedulable", verdict.answer == Answer::Schedulable},
-          {"verdict", word(verdict.answer)},
-          {"policy", to_string(set.policy)},
-          {"arrivals", to_string(set.arrivals)},
-          {"preemption", to_string(set.preemption)},
-          {"utilization", verdict.utilization},
-          {"tasks", tasks},
-          {"tests", tests},
-          {"reasons", verdict.reasons},
-          {"counter_example", misses ? scenario_json(set, verdict, *misses) : Json(nullptr)},
-          {"assumption", assumption(set.arrivals)}};
+  Json json{{"schema_version", 1},
+            {"schedulable", verdict.answer == Answer::Schedulable},
+            {"verdict", word(verdict.answer)},
+            {"policy", to_string(set.policy)},
+            {"arrivals", to_string(set.arrivals)},
+            {"preemption", to_string(set.preemption)},
+            {"utilization", verdict.utilization},
+            {"tasks", tasks},
+            {"tests", tests},
+            {"reasons", verdict.reasons},
+            {"counter_example", misses ? scenario_json(set, verdict, *misses) : Json(nullptr)},
+            {"assumption", assumption(set.arrivals)}};
+  if (apart) json["partitions"] = partitions_json(set, verdict);
+  return json;
 }
 
 std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, const std::optional<Scenario>& misses) {
   std::string text;
+  const bool apart = verdict.partitions.size() > 1;
   text += fmt::format("{} ({}, utilization {:.4f})\n", sentence(verdict.answer), discipline(set), verdict.utilization);
+  if (apart) text += fmt::format("  {}\n", partitions_text(verdict));
   for (const std::string& reason : verdict.reasons) text += fmt::format("  {}\n", reason);
   if (misses) text += fmt::format("  {}\n", scenario_text(set, verdict, *misses));
   if (set.tasks.empty()) text += "  the task set is empty\n";
-  Table tasks({"task", "wcet ms", "period ms", "deadline ms", "jitter ms", "worst response ms", "slack ms"});
-  for (std::size_t i = 0; i < set.tasks.size(); ++i) {
-    const TaskTiming& timing = verdict.timings[i];
-    const auto& response = verdict.worst_responses[i];
-    tasks.add({set.tasks[i].name, ms(timing.wcet), ms(timing.period), ms(timing.deadline), ms(timing.jitter),
-               ms(response), response ? ms(timing.deadline - *response) : "-"});
-  }
-  Table tests({"test", "exactness", "verdict"});
-  tests.align_left(1);
-  tests.align_left(2);
-  for (const Verdict& test : verdict.tests) {
-    const bool passed = test.exactness == Exactness::Necessary && test.answer == Answer::Unknown;
-    tests.add(
-        {std::string(test.test), std::string(word(test.exactness)), std::string(passed ? "holds" : word(test.answer))});
-  }
-  text += fmt::format("\n{}\n{}", tasks.text(), tests.text());
+  text += fmt::format("\n{}\n{}", tasks_table(set, verdict).text(), tests_table(verdict).text());
   if (verdict.answer == Answer::Schedulable) text += fmt::format("\n{}\n", assumption(set.arrivals));
   return text;
 }
 
-Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record, const DeviceBackend& backend,
-              const Clock& clock) {
+Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record, const RunPlace& place) {
   Json jobs = Json::array();
   for (const JobRecord& job : record.jobs) {
     jobs.push_back({{"task", set.tasks[job.task.index()].name},
@@ -286,12 +347,11 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
                        {"worst_response_ms", json_ms(rows[i].worst_response)},
                        {"bound_ms", json_ms(bounds.empty() ? std::nullopt : bounds[i])}});
   }
-  return {{"schema_version", 1}, {"backend", backend.name()}, {"clock", clock.name()}, {"notes", backend.notes()},
+  return {{"schema_version", 1}, {"backend", place.backend}, {"clock", place.clock}, {"notes", place.notes},
           {"jobs", jobs},        {"summary", summary}};
 }
 
-std::string run_text(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record,
-                     const DeviceBackend& backend, const Clock& clock) {
+std::string run_text(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record, const RunPlace& place) {
   const auto rows = summarize(set, record);
   const bool overran = std::any_of(rows.begin(), rows.end(), [](const TaskSummary& row) { return row.overruns > 0; });
   std::vector<std::string> header{"task",     "jobs",       "completed", "missed", "failed", "worst response ms",
@@ -310,8 +370,8 @@ std::string run_text(const TaskSet& set, const WorstResponses& bounds, const Run
     if (overran) cells.push_back(fmt::to_string(rows[i].overruns));
     table.add(std::move(cells));
   }
-  return fmt::format("{} jobs on the {} backend, {} clock, {}\n\n{}", record.jobs.size(), backend.name(), clock.name(),
-                     discipline(set), table.text());
+  return fmt::format("{} jobs on the {} backend, {} clock, {}{}\n\n{}", record.jobs.size(), place.backend, place.clock,
+                     discipline(set), in_partitions(place.partitions), table.text());
 }
 
 }  // namespace tutti

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/partition_machines.hpp"
 #include "model/planner.hpp"
 #include "model/safe_bound.hpp"
 #include "runtime/dispatcher.hpp"
@@ -46,8 +47,8 @@ using WorstResponses = std::span<const std::optional<Duration>>;
 
 /// The report of `run`.
 [[nodiscard]] Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record,
-                            const DeviceBackend& backend, const Clock& clock);
+                            const RunPlace& place);
 [[nodiscard]] std::string run_text(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record,
-                                   const DeviceBackend& backend, const Clock& clock);
+                                   const RunPlace& place);
 
 }  // namespace tutti

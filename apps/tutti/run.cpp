@@ -8,7 +8,7 @@
 #include "apps/tutti/command.hpp"
 #include "apps/tutti/kernels.hpp"
 #include "apps/tutti/report.hpp"
-#include "runtime/dispatcher.hpp"
+#include "runtime/partitioned_run.hpp"
 #include "sched/scenario_yaml.hpp"
 
 namespace tutti {
@@ -34,39 +34,39 @@ Expected<RunOptions> run_options(const RunCommand& command) {
   return options;
 }
 
-/// Runs something on the backend and reports it.
+/// Runs something on the backends of its partitions and reports it.
 /// @param bounds  what was guaranteed
-/// @param execute (executor, programs) -> Expected<RunRecord>
+/// @param execute (executors, programs) -> Expected<RunRecord>
 template <class Execute>
-int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, const WorstResponses& bounds, Clock& clock,
+int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, const WorstResponses& bounds,
                    const Execute& execute) {
   const KernelRegistry kernels = kernels_of_this_program();
   // A set whose tasks only declare their Wcet needs no machine; any will do for the time to pass on.
   const auto machine = planned.tasks.machine ? Expected<Topology>(*planned.tasks.machine) : idle_machine();
   if (!machine) return report_error(machine.error());
-  const auto backend = make_backend(command.backend, *machine, kernels, clock);
-  if (!backend) return report_error(backend.error());
+  const auto machines = PartitionMachines::make(command.backend, planned, *machine, kernels);
+  if (!machines) return report_error(machines.error());
   std::vector<std::unique_ptr<PatternProgram>> programs;
   std::vector<TaskProgram*> rows;
   for (const Task& task : planned.tasks.tasks) {
     programs.push_back(std::make_unique<PatternProgram>(*machine, task, command.seed));
     rows.push_back(programs.back().get());
   }
-  Executor executor(*machine, *planned.planner, **backend, clock);
-  const Expected<RunRecord> record = execute(executor, rows);
+  const Expected<RunRecord> record = execute(machines->executors(), rows);
   if (!record) return report_error(record.error());
+  const RunPlace place = machines->place();
   if (command.file.json) {
-    fmt::print("{}\n", run_json(planned.tasks, bounds, *record, **backend, clock).dump(2));
+    fmt::print("{}\n", run_json(planned.tasks, bounds, *record, place).dump(2));
   } else {
-    fmt::print("{}", run_text(planned.tasks, bounds, *record, **backend, clock));
+    fmt::print("{}", run_text(planned.tasks, bounds, *record, place));
   }
   // Only what was guaranteed is the host's doing when it fails.
   const ExitCode exit_code = exit_code_of(*record, command.backend.simulated() && !bounds.empty());
-  print_remarks(*record, planned.tasks, **backend, exit_code);
+  print_remarks(*record, planned.tasks, place.notes, exit_code);
   return exit_code;
 }
 
-int run_guaranteed(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks, Clock& clock,
+int run_guaranteed(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks,
                    RunOptions options) {
   const AdmissionVerdict verdict = controller.decide(tasks);
   if (!verdict.admitted) {
@@ -74,20 +74,21 @@ int run_guaranteed(const RunCommand& command, const AdmissionController& control
     return kNegative;
   }
   options.interrupted = &watch_for_interrupt();
-  return run_and_report(command, verdict.admitted->planned(), verdict.admitted->worst_responses(), clock,
-                        [&](Executor& executor, std::span<TaskProgram* const> programs) {
-                          return run_tasks(executor, *verdict.admitted, programs, options);
+  return run_and_report(command, verdict.admitted->planned(), verdict.admitted->worst_responses(),
+                        [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs) {
+                          return run_tasks(executors, *verdict.admitted, programs, options);
                         });
 }
 
-int replay(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks, Clock& clock) {
+int replay(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks) {
   const auto scenario = load_scenario(command.scenario, tasks);
   if (!scenario) return report_error(scenario.error());
   const PlannedTaskSet planned = controller.plan(tasks);
   const auto& interrupted = watch_for_interrupt();
-  return run_and_report(command, planned, {}, clock, [&](Executor& executor, std::span<TaskProgram* const> programs) {
-    return run_scenario(executor, planned, programs, *scenario, &interrupted);
-  });
+  return run_and_report(command, planned, {},
+                        [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs) {
+                          return run_scenario(executors, planned, programs, *scenario, &interrupted);
+                        });
 }
 
 int run(const RunCommand& command) {
@@ -95,13 +96,12 @@ int run(const RunCommand& command) {
   if (!planner) return report_error(planner.error());
   const auto options = run_options(command);
   if (!options) return report_error(options.error());
-  const auto clock = make_clock(command.backend);
-  if (!clock) return report_error(clock.error());
+  if (const auto checked = make_clock(command.backend); !checked) return report_error(checked.error());
   const auto tasks = command.file.load_task_set(command.backend.no_peer);
   if (!tasks) return report_error(tasks.error());
   const AdmissionController controller(**planner);
-  return command.scenario.empty() ? run_guaranteed(command, controller, *tasks, **clock, *options)
-                                  : replay(command, controller, *tasks, **clock);
+  return command.scenario.empty() ? run_guaranteed(command, controller, *tasks, *options)
+                                  : replay(command, controller, *tasks);
 }
 
 }  // namespace
