@@ -130,9 +130,14 @@ Expected<std::unique_ptr<Clock>> make_clock(const BackendOptions& options) {
 }
 
 Expected<std::unique_ptr<DeviceBackend>> make_backend(const BackendOptions& options, const Topology& machine,
-                                                      const KernelRegistry& kernels, Clock& clock) {
-  return choice_of(options).and_then(
-      [&](const Choice& choice) { return choice.backend.make(machine, kernels, clock, choice.cuda); });
+                                                      const KernelRegistry& kernels, Clock& clock,
+                                                      const BackendPart& part) {
+  return choice_of(options).and_then([&](Choice choice) {
+    choice.cuda.gpus = part.gpus;
+    choice.cuda.place = part.place;
+    choice.cuda.hangs = part.hangs;
+    return choice.backend.make(machine, kernels, clock, choice.cuda);
+  });
 }
 
 }  // namespace tutti

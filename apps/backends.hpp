@@ -1,5 +1,7 @@
 #pragma once
+#include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,10 +32,19 @@ void add_backend_options(CLI::App& command, BackendOptions& options);
 /// @errors InvalidInput: an unknown word, a --bind without '=', options that do not go together.
 [[nodiscard]] Expected<std::unique_ptr<Clock>> make_clock(const BackendOptions& options);
 
+/// What one of several backends has of a machine that they divide among them.
+struct BackendPart {
+  std::optional<std::vector<VertexId>> gpus = {};  ///< that it opens, where they are real; absent: all
+  std::size_t place = 0;                           ///< among the backends of this program, from 0
+  /// One for all of them: a GPU hangs.
+  std::shared_ptr<std::atomic<bool>> hangs = std::make_shared<std::atomic<bool>>(false);
+};
+
 /// The backend of a machine; what is passed in outlives it.
 /// @errors InvalidInput: as `make_clock`, as `make_cuda_backend`. Machine: this build or this host has it not.
 [[nodiscard]] Expected<std::unique_ptr<DeviceBackend>> make_backend(const BackendOptions& options,
                                                                     const Topology& machine,
-                                                                    const KernelRegistry& kernels, Clock& clock);
+                                                                    const KernelRegistry& kernels, Clock& clock,
+                                                                    const BackendPart& part = {});
 
 }  // namespace tutti

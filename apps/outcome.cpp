@@ -20,8 +20,9 @@ ExitCode exit_code_of(const RunRecord& record, bool simulated) {
   return kFine;
 }
 
-void print_remarks(const RunRecord& record, const TaskSet& tasks, const DeviceBackend& backend, ExitCode exit_code) {
-  for (const std::string& note : backend.notes()) fmt::print(stderr, "note: {}\n", note);
+void print_remarks(const RunRecord& record, const TaskSet& tasks, std::span<const std::string> notes,
+                   ExitCode exit_code) {
+  for (const std::string& note : notes) fmt::print(stderr, "note: {}\n", note);
   std::size_t failed = 0;
   for (const JobRecord& job : record.jobs) {
     if (!job.error || ++failed > 10) continue;

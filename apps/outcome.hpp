@@ -1,4 +1,7 @@
 #pragma once
+#include <span>
+#include <string>
+
 #include "model/error.hpp"
 #include "runtime/dispatcher.hpp"
 
@@ -21,7 +24,8 @@ int report_error(const Error& error);
 /// @param simulated  a simulated machine keeps to its plan, so what is late there is the host's doing.
 [[nodiscard]] ExitCode exit_code_of(const RunRecord& record, bool simulated);
 
-/// Says on standard error what the report of a run has no place for: notes of the backend, what failed, an interrupt.
-void print_remarks(const RunRecord& record, const TaskSet& tasks, const DeviceBackend& backend, ExitCode exit_code);
+/// Says on standard error what the report of a run has no place for: notes of the backends, what failed, an interrupt.
+void print_remarks(const RunRecord& record, const TaskSet& tasks, std::span<const std::string> notes,
+                   ExitCode exit_code);
 
 }  // namespace tutti

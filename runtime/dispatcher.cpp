@@ -21,18 +21,6 @@ constexpr std::uint64_t kUntilItLeaves = std::numeric_limits<std::uint64_t>::max
 /// Where time passes by itself: an interrupt need not wait longer, however far away the next job is.
 constexpr Duration kLongestSleep = std::chrono::milliseconds{50};
 
-/// The instant at which one hyperperiod behind the last offset is over; nothing where that is beyond all time.
-std::optional<Duration> end_of_hyperperiod(const TaskSet& set) {
-  Wide hyperperiod = 1;
-  Duration last_offset{};
-  for (const Task& task : set.tasks) {
-    hyperperiod = common_multiple(hyperperiod, task.period.count());
-    last_offset = std::max(last_offset, task.offset);
-  }
-  if (hyperperiod > kNever.count() - last_offset.count()) return std::nullopt;
-  return last_offset + Duration{static_cast<std::int64_t>(hyperperiod)};
-}
-
 /// Jitter of one job, uniform in [0, jitter], from the seed alone.
 Duration drawn_jitter(Duration jitter, std::uint64_t seed, std::size_t task, std::uint64_t index) {
   if (jitter <= Duration{0}) return {};
@@ -41,7 +29,7 @@ Duration drawn_jitter(Duration jitter, std::uint64_t seed, std::size_t task, std
   return Duration{static_cast<std::int64_t>((static_cast<UnsignedWide>(x) * range) >> 64)};
 }
 
-class Run {
+class Run final : public PreparedRun {
  public:
   Run(Executor& executor, const PlannedTaskSet& planned, std::uint64_t seed, const std::atomic<bool>* interrupted)
       : executor_(executor),
@@ -56,7 +44,7 @@ class Run {
   void follow(const Scenario& scenario);
   /// Lets tasks come and go as requested, until `end`. @pre prepared for all tasks of the set
   void change_on_request(ChangingTaskSet& set, ChangeRequests& requests, Duration end);
-  RunRecord run();
+  RunRecord run() override;
 
  private:
   /// A job that runs: between two of its batches others that are more urgent run, and run to their end, before it goes
@@ -338,72 +326,62 @@ RunRecord Run::run() {
   return std::move(record_);
 }
 
-/// @param prepared  (run): what it does in place of periodic jobs
-template <class Prepared>
-Expected<RunRecord> run(Executor& executor, const PlannedTaskSet& planned, std::span<TaskProgram* const> programs,
+using PreparedOrError = Expected<std::unique_ptr<PreparedRun>>;
+
+/// @param then  (run): what it does in place of periodic jobs
+template <class Then>
+PreparedOrError prepare(Executor& executor, const PlannedTaskSet& planned, std::span<TaskProgram* const> programs,
                         std::span<const std::uint64_t> jobs, std::uint64_t seed, const std::atomic<bool>* interrupted,
-                        const Prepared& prepared) {
+                        const Then& then) {
   TUTTI_EXPECTS(programs.size() == planned.tasks.tasks.size(), "each task has its program");
+  TUTTI_EXPECTS(planned.partitions.size() == 1, "an executor runs one partition");
   if (executor.busy())
     return invalid_input("a batch that was issued before is still under way; synchronize it before the run");
-  Run run(executor, planned, seed, interrupted);
-  if (auto ok = run.prepare(programs, jobs); !ok) return tl::unexpected(std::move(ok.error()));
-  prepared(run);
-  return run.run();
+  auto run = std::make_unique<Run>(executor, planned, seed, interrupted);
+  if (auto ok = run->prepare(programs, jobs); !ok) return tl::unexpected(std::move(ok.error()));
+  then(*run);
+  return run;
 }
 
 }  // namespace
 
-Expected<std::vector<std::uint64_t>> jobs_per_task(const TaskSet& set, const RunOptions& options) {
-  std::vector<std::uint64_t> jobs(set.tasks.size(), 0);
-  std::uint64_t most = options.jobs.value_or(kMostJobs + 1);
-  Duration end = options.arrivals_before.value_or(kNever);
-  if (!options.jobs && !options.arrivals_before) {
-    most = kDefaultJobs;
-    end = end_of_hyperperiod(set).value_or(kNever);
-  }
-  const auto within_time = [](const Task& task, Duration arrival) {
-    return arrival > kNever - task.deadline ? kNever : arrival;
-  };
-  std::vector<Duration> next;
-  for (const Task& task : set.tasks) next.push_back(within_time(task, task.offset));
-  for (std::uint64_t total = 0; total < most && !next.empty(); ++total) {
-    const auto first = std::min_element(next.begin(), next.end());
-    if (*first >= end) break;
-    if (total >= kMostJobs) {
-      return invalid_input(fmt::format(
-          "a run of more than {} jobs keeps too many records; ask for fewer with --jobs or --for", kMostJobs));
-    }
-    const auto task = static_cast<std::size_t>(first - next.begin());
-    ++jobs[task];
-    const Duration period = set.tasks[task].period;
-    *first = *first > kNever - period ? kNever : within_time(set.tasks[task], *first + period);
-  }
-  return jobs;
+PreparedOrError prepare_run(Executor& executor, const AdmittedTaskSet& admitted, std::span<TaskProgram* const> programs,
+                            std::span<const std::uint64_t> jobs, const RunOptions& options) {
+  return prepare(executor, admitted.planned(), programs, jobs, options.seed, options.interrupted, [](Run&) {});
+}
+
+PreparedOrError prepare_run(Executor& executor, const PlannedTaskSet& planned, std::span<TaskProgram* const> programs,
+                            const Scenario& scenario, const std::atomic<bool>* interrupted) {
+  std::vector<std::uint64_t> jobs(planned.tasks.tasks.size(), 0);
+  for (const ScenarioJob& job : scenario.jobs) ++jobs[job.task.index()];
+  return prepare(executor, planned, programs, jobs, 0, interrupted, [&](Run& run) { run.follow(scenario); });
 }
 
 Expected<RunRecord> run_tasks(Executor& executor, const AdmittedTaskSet& admitted,
                               std::span<TaskProgram* const> programs, const RunOptions& options) {
-  return jobs_per_task(admitted.tasks(), options).and_then([&](const std::vector<std::uint64_t>& jobs) {
-    return run(executor, admitted.planned(), programs, jobs, options.seed, options.interrupted, [](Run&) {});
-  });
+  return jobs_per_task(admitted.tasks(), options)
+      .and_then([&](const std::vector<std::uint64_t>& jobs) {
+        return prepare_run(executor, admitted, programs, jobs, options);
+      })
+      .map([](const std::unique_ptr<PreparedRun>& run) { return run->run(); });
 }
 
 Expected<RunRecord> run_scenario(Executor& executor, const PlannedTaskSet& planned,
                                  std::span<TaskProgram* const> programs, const Scenario& scenario,
                                  const std::atomic<bool>* interrupted) {
-  std::vector<std::uint64_t> jobs(planned.tasks.tasks.size(), 0);
-  for (const ScenarioJob& job : scenario.jobs) ++jobs[job.task.index()];
-  return run(executor, planned, programs, jobs, 0, interrupted, [&](Run& run) { run.follow(scenario); });
+  return prepare_run(executor, planned, programs, scenario, interrupted)
+      .map([](const std::unique_ptr<PreparedRun>& run) { return run->run(); });
 }
 
 Expected<RunRecord> run_changing_tasks(Executor& executor, ChangingTaskSet& set, std::span<TaskProgram* const> programs,
                                        ChangeRequests& requests, const RunOptions& options) {
   TUTTI_EXPECTS(options.arrivals_before && !options.jobs, "a run whose tasks change ends at a time");
-  return jobs_per_task(set.planned().tasks, options).and_then([&](const std::vector<std::uint64_t>& jobs) {
-    return run(executor, set.planned(), programs, jobs, options.seed, options.interrupted,
-               [&](Run& run) { run.change_on_request(set, requests, *options.arrivals_before); });
-  });
+  return jobs_per_task(set.planned().tasks, options)
+      .and_then([&](const std::vector<std::uint64_t>& jobs) {
+        return prepare(executor, set.planned(), programs, jobs, options.seed, options.interrupted,
+                       [&](Run& run) { run.change_on_request(set, requests, *options.arrivals_before); });
+      })
+      .map([](const std::unique_ptr<PreparedRun>& run) { return run->run(); });
 }
 
 }  // namespace tutti

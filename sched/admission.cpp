@@ -88,6 +88,7 @@ std::string describe(const Verdict& verdict, const TaskSet& set) {
   return parts.empty() ? text : fmt::format("{} ({})", text, parts);
 }
 
+/// What the tests of one partition come to.
 Answer combine(std::span<const Verdict> tests) {
   const auto any = [&](Answer answer) {
     return std::any_of(tests.begin(), tests.end(), [&](const Verdict& test) { return test.answer == answer; });
@@ -96,20 +97,27 @@ Answer combine(std::span<const Verdict> tests) {
   return any(Answer::Schedulable) ? Answer::Schedulable : Answer::Unknown;
 }
 
-}  // namespace
-
-namespace {
+/// What two answers about different things come to, of which both must hold.
+Answer both(Answer a, Answer b) {
+  if (a == Answer::Schedulable || b == Answer::NotSchedulable) return b;
+  return a;
+}
 
 /// What the tests that refused have to say, or those that could not tell; what two of them say alike only once.
-std::vector<std::string> reasons_of(const AdmissionVerdict& verdict, const TaskSet& set) {
+/// @param answers  [partitions]
+std::vector<std::string> reasons_of(const AdmissionVerdict& verdict, const TaskSet& set,
+                                    std::span<const Answer> answers) {
   std::vector<std::string> reasons;
   std::vector<Witness> told;
   for (const Verdict& test : verdict.tests) {
     if (verdict.answer == Answer::Schedulable || test.answer != verdict.answer) continue;
     if (verdict.answer == Answer::Unknown && test.exactness == Exactness::Necessary) continue;
+    if (test.partition && answers[*test.partition] != verdict.answer) continue;
     if (test.witness && std::find(told.begin(), told.end(), *test.witness) != told.end()) continue;
     if (test.witness) told.push_back(*test.witness);
-    reasons.push_back(describe(test, set));
+    const bool says_partition = test.partition && answers.size() > 1;
+    reasons.push_back(says_partition ? fmt::format("partition {}: {}", *test.partition, describe(test, set))
+                                     : describe(test, set));
   }
   return reasons;
 }
@@ -124,7 +132,7 @@ std::int64_t buffer_sets(const TaskTiming& timing) {
 }
 
 PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
-  PlannedTaskSet planned{set, planner_, {}, {}};
+  PlannedTaskSet planned{set, planner_, {}, {}, partitions_of(set)};
   const bool preemptive = set.preemption == Preemption::BetweenBatches;
   for (const Task& task : set.tasks) {
     const JobBound& bound =
@@ -144,32 +152,81 @@ PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
 }
 
 Answer AdmissionController::answer(const TaskSet& set) const {
-  const std::vector<TaskTiming> timings = plan(set).timings;
-  if (set.machine && check_device_memory(set, timings).answer == Answer::NotSchedulable) return Answer::NotSchedulable;
-  return answer_of(timings, set.policy);
+  const PlannedTaskSet planned = plan(set);
+  if (set.machine && check_device_memory(set, planned.timings).answer == Answer::NotSchedulable)
+    return Answer::NotSchedulable;
+  Answer answer = Answer::Schedulable;
+  for (const Partition& partition : planned.partitions) {
+    answer = both(answer, answer_of(timings_of(partition, planned.timings), set.policy));
+    if (answer == Answer::NotSchedulable) break;
+  }
+  return answer;
 }
+
+namespace {
+
+/// Asks every test about one partition and notes what it says.
+Answer decide_partition(AdmissionVerdict& verdict, std::size_t number, Policy policy) {
+  const Partition& partition = verdict.partitions[number];
+  const std::vector<TaskTiming> timings = timings_of(partition, verdict.timings);
+  const std::size_t first = verdict.tests.size();
+  for (const Analysis& analysis : analyses()) {
+    if (!analysis.applies(timings, policy)) continue;
+    verdict.tests.push_back(in_whole_set(ask(analysis, timings, policy), partition, verdict.timings.size()));
+    Verdict& test = verdict.tests.back();
+    test.partition = number;
+    if (test.worst_response.empty()) continue;
+    for (const TaskId task : partition.tasks) verdict.worst_responses[task.index()] = test.worst_response[task.index()];
+  }
+  verdict.utilization = std::max(verdict.utilization, utilization(timings));
+  return combine(std::span(verdict.tests).subspan(first));
+}
+
+}  // namespace
 
 AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
   AdmissionVerdict verdict;
   PlannedTaskSet planned = plan(set);
   verdict.timings = planned.timings;
-  verdict.utilization = utilization(verdict.timings);
+  verdict.partitions = planned.partitions;
   verdict.worst_responses.resize(set.tasks.size());
-  if (set.machine) verdict.tests.push_back(check_device_memory(set, verdict.timings));
-  for (const Analysis& analysis : analyses()) {
-    if (!analysis.applies(verdict.timings, set.policy)) continue;
-    verdict.tests.push_back(ask(analysis, verdict.timings, set.policy));
-    const Verdict& test = verdict.tests.back();
-    if (!test.worst_response.empty()) verdict.worst_responses = test.worst_response;
+  verdict.answer = Answer::Schedulable;
+  if (set.machine) {
+    verdict.tests.push_back(check_device_memory(set, verdict.timings));
+    if (verdict.tests.back().answer == Answer::NotSchedulable) verdict.answer = Answer::NotSchedulable;
   }
-  verdict.answer = combine(verdict.tests);
-  verdict.reasons = reasons_of(verdict, set);
+  std::vector<Answer> answers;
+  for (std::size_t i = 0; i < planned.partitions.size(); ++i) {
+    answers.push_back(decide_partition(verdict, i, set.policy));
+    verdict.answer = both(verdict.answer, answers.back());
+  }
+  verdict.reasons = reasons_of(verdict, set, answers);
   if (verdict.answer == Answer::Schedulable) {
     verdict.admitted = AdmittedTaskSet();
     verdict.admitted->planned_ = std::move(planned);
     verdict.admitted->worst_responses_ = verdict.worst_responses;
   }
   return verdict;
+}
+
+PlannedTaskSet part_of(const PlannedTaskSet& planned, std::size_t partition) {
+  PlannedTaskSet part{planned.tasks, planned.planner, {}, {}, {Partition{}}};
+  part.tasks.tasks.clear();
+  for (const TaskId task : planned.partitions[partition].tasks) {
+    part.partitions[0].tasks.emplace_back(part.tasks.tasks.size());
+    part.tasks.tasks.push_back(planned.tasks.tasks[task.index()]);
+    part.timings.push_back(planned.timings[task.index()]);
+    part.bounds.push_back(planned.bounds[task.index()]);
+  }
+  return part;
+}
+
+AdmittedTaskSet AdmittedTaskSet::part(std::size_t partition) const {
+  AdmittedTaskSet part;
+  part.planned_ = part_of(planned_, partition);
+  for (const TaskId task : planned_.partitions[partition].tasks)
+    part.worst_responses_.push_back(worst_responses_[task.index()]);
+  return part;
 }
 
 }  // namespace tutti

@@ -6,6 +6,7 @@
 
 #include "model/planner.hpp"
 #include "sched/analysis.hpp"
+#include "sched/partition.hpp"
 #include "sched/task.hpp"
 #include "sched/wcet.hpp"
 
@@ -17,7 +18,12 @@ struct PlannedTaskSet {
   const Planner* planner = nullptr;
   std::vector<TaskTiming> timings;  ///< [n] what analyses are asked about
   std::vector<JobBound> bounds;     ///< [n] the plans of each task's batches
+  /// Groups that run independently of each other, at least one. Inside one, jobs run one at a time.
+  std::vector<Partition> partitions;
 };
+
+/// The tasks of one partition alone: a planned set of one.
+[[nodiscard]] PlannedTaskSet part_of(const PlannedTaskSet& planned, std::size_t partition);
 
 /// A task set whose every deadline is guaranteed, with the plans that keep the promise. Only `AdmissionController`
 /// makes one, and the dispatcher takes nothing else.
@@ -27,8 +33,12 @@ class AdmittedTaskSet {
   [[nodiscard]] const TaskSet& tasks() const { return planned_.tasks; }
   [[nodiscard]] const Planner& planner() const { return *planned_.planner; }
   [[nodiscard]] std::span<const TaskTiming> timings() const { return planned_.timings; }
+  /// At least one. The promise holds where each runs independently of the others.
+  [[nodiscard]] std::span<const Partition> partitions() const { return planned_.partitions; }
   /// [n] worst response from the arrival, where a test gives one.
   [[nodiscard]] std::span<const std::optional<Duration>> worst_responses() const { return worst_responses_; }
+  /// What was promised to the tasks of one partition: a set of one.
+  [[nodiscard]] AdmittedTaskSet part(std::size_t partition) const;
 
  private:
   friend class AdmissionController;
@@ -43,10 +53,12 @@ struct AdmissionVerdict {
   Answer answer = Answer::Unknown;
   std::vector<TaskTiming> timings;                       ///< [n]
   std::vector<std::optional<Duration>> worst_responses;  ///< [n]
-  std::vector<Verdict> tests;                            ///< every test that was asked, in the order of the table
-  double utilization = 0;                                ///< for people to read
-  std::vector<std::string> reasons;                      ///< why not; one sentence each; empty where schedulable
-  std::optional<AdmittedTaskSet> admitted;               ///< with Schedulable, and only then
+  std::vector<Partition> partitions;                     ///< at least one
+  /// Every test that was asked, partition by partition in the order of the table; tasks are those of the whole set.
+  std::vector<Verdict> tests;
+  double utilization = 0;                   ///< of the partition that has the most; for people to read
+  std::vector<std::string> reasons;         ///< why not; one sentence each; empty where schedulable
+  std::optional<AdmittedTaskSet> admitted;  ///< with Schedulable, and only then
 };
 
 /// How many jobs of a task can be alive at once, hence how many sets of buffers it needs: ceil((D + J) / T) where D >
@@ -54,6 +66,9 @@ struct AdmissionVerdict {
 [[nodiscard]] std::int64_t buffer_sets(const TaskTiming& timing);
 
 /// Decides whether a task set may run, by every analysis that says something about it.
+///
+/// Partitions of the machine that share nothing are judged each for itself, as they run: the set is schedulable where
+/// all are. Only the memory of GPUs is counted for the whole set, which comes to the same.
 class AdmissionController {
  public:
   explicit AdmissionController(const Planner& planner) : planner_(&planner) {}

@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -90,6 +91,8 @@ struct Verdict {
   std::vector<std::optional<Duration>> worst_response;
   /// With NotSchedulable, where the test finds one: jobs in the order of their execution, the last one late.
   std::vector<ExecutedJob> late_run;
+  /// Of the set, that the controller asked about; nothing: all of it.
+  std::optional<std::size_t> partition = {};
 };
 
 /// A schedulability test: a row of the table `analyses()`.

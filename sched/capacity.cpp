@@ -196,4 +196,13 @@ std::optional<std::int64_t> wcet_growth(std::span<const TaskTiming> timings, Pol
   return low;
 }
 
+std::optional<std::int64_t> wcet_growth(const AdmissionVerdict& verdict, Policy policy) {
+  std::optional<std::int64_t> least;
+  for (const Partition& partition : verdict.partitions) {
+    const auto growth = wcet_growth(timings_of(partition, verdict.timings), policy);
+    if (growth && (!least || *growth < *least)) least = growth;
+  }
+  return least;
+}
+
 }  // namespace tutti

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "sched/analysis.hpp"
+#include "sched/admission.hpp"
 #include "sched/task.hpp"
 
 namespace tutti {
@@ -74,5 +74,7 @@ inline constexpr std::int64_t kGrowthOne = 10'000;
 /// @param timings  [n] of the tasks, as the controller found them
 /// @return  nothing where no time grows beyond all measure: above a factor of a million, or where no task takes time.
 [[nodiscard]] std::optional<std::int64_t> wcet_growth(std::span<const TaskTiming> timings, Policy policy);
+/// The same for all partitions of a set.
+[[nodiscard]] std::optional<std::int64_t> wcet_growth(const AdmissionVerdict& verdict, Policy policy);
 
 }  // namespace tutti

@@ -8,7 +8,11 @@ Expected<ChangingTaskSet> ChangingTaskSet::make(const AdmissionController& contr
                                                 std::span<const TaskId> running) {
   if (all.arrivals == Arrivals::Periodic)
     return invalid_input("a set of strictly periodic tasks does not change while it runs; write 'arrivals: sporadic'");
-  ChangingTaskSet set(controller.plan(all));
+  PlannedTaskSet planned = controller.plan(all);
+  Partition whole;
+  for (std::size_t i = 0; i < all.tasks.size(); ++i) whole.tasks.emplace_back(i);
+  planned.partitions = {whole};
+  ChangingTaskSet set(std::move(planned));
   for (const TaskId task : running) {
     const ChangeAnswer answered = set.ask({{}, {}, task}, {}, {});
     if (answered.answer != Answer::Schedulable)

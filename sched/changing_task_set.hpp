@@ -26,7 +26,8 @@ struct ChangeAnswer {
 /// An admitted task set that changes while it runs: all tasks that may ever run, with their plans, and which of them
 /// run. Every deadline is guaranteed at every moment, whatever is asked.
 ///
-/// Plans are made beforehand, so that nothing is prepared while deadlines run. Arrivals are sporadic.
+/// Plans are made beforehand, so that nothing is prepared while deadlines run. Arrivals are sporadic. The whole machine
+/// is one partition, since a task that comes may join others.
 class ChangingTaskSet {
  public:
   /// @param running  the tasks that run from the start, ascending

@@ -36,4 +36,9 @@ std::string describe_late_run(std::span<const ExecutedJob> run,
   return late.finish == kNotYetRun ? text : text + ", then it does";
 }
 
+std::string describe_late_run(std::span<const ExecutedJob> run) {
+  return describe_late_run(
+      run, [](const ExecutedJob& job) { return fmt::format("job {} of task {}", job.number, job.source); });
+}
+
 }  // namespace tutti

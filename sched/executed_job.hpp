@@ -34,5 +34,7 @@ struct ExecutedJob {
 /// @pre  not empty.
 [[nodiscard]] std::string describe_late_run(std::span<const ExecutedJob> run,
                                             const std::function<std::string(const ExecutedJob&)>& name);
+/// The same with the numbers of the tasks, where nobody knows their names.
+[[nodiscard]] std::string describe_late_run(std::span<const ExecutedJob> run);
 
 }  // namespace tutti

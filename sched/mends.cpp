@@ -67,8 +67,8 @@ std::optional<std::int64_t> value_after(const Way& way, double change) {
 /// Asks the controller about ways and keeps the best.
 class MendFinder {
  public:
-  MendFinder(const TaskFile& file, const Planner& planner, std::span<const TaskTiming> timings)
-      : file_(&file), timings_(timings), controller_(planner), cost_(cost_of_question(file.tasks())), left_(kBudget) {}
+  MendFinder(const TaskFile& file, const Planner& planner, const AdmissionVerdict& refused)
+      : file_(&file), refused_(refused), controller_(planner), cost_(cost_of_question(file.tasks())), left_(kBudget) {}
 
   /// @param ways  the most promising first
   Mends search(std::vector<Way> ways) {
@@ -98,13 +98,15 @@ class MendFinder {
 
   /// Whether those tasks whose times are known ask for too much already: most questions end here, and soon.
   [[nodiscard]] bool overloaded(const TaskSet& set) const {
-    UtilizationSum sum;
-    for (std::size_t i = 0; i < set.tasks.size(); ++i) {
-      const Task& task = set.tasks[i];
-      const bool known = task.declared_wcet || task.steps == file_->tasks().tasks[i].steps;
-      if (known) sum.add(task.declared_wcet.value_or(timings_[i].wcet), task.period);
-    }
-    return sum.compare_with_one() > 0;
+    return std::ranges::any_of(refused_.partitions, [&](const Partition& partition) {
+      UtilizationSum sum;
+      for (const TaskId id : partition.tasks) {
+        const Task& task = set.tasks[id.index()];
+        const bool known = task.declared_wcet || task.steps == file_->tasks().tasks[id.index()].steps;
+        if (known) sum.add(task.declared_wcet.value_or(refused_.timings[id.index()].wcet), task.period);
+      }
+      return sum.compare_with_one() > 0;
+    });
   }
 
   /// Whether it helps to go as far as can be.
@@ -146,7 +148,7 @@ class MendFinder {
   }
 
   const TaskFile* file_;
-  std::span<const TaskTiming> timings_;  ///< of the file as it is
+  const AdmissionVerdict& refused_;  ///< of the file as it is; no change of a quantity changes the partitions
   AdmissionController controller_;
   std::int64_t cost_;  ///< of a question
   std::int64_t left_;
@@ -224,8 +226,8 @@ Mends find_mends(const TaskFile& file, const Planner& planner, const AdmissionVe
     ways.push_back({&quantity, -1, quantity.value});
     if (may_grow(quantity.kind)) ways.push_back({&quantity, 1, quantity.value});
   }
-  Mends mends = MendFinder(file, planner, refused.timings).search(std::move(ways));
-  mends.wcet_growth = wcet_growth(refused.timings, set.policy);
+  Mends mends = MendFinder(file, planner, refused).search(std::move(ways));
+  mends.wcet_growth = wcet_growth(refused, set.policy);
   if (mends.wcet_growth >= kGrowthOne) mends.wcet_growth.reset();  // it is not time that is short
   const AdmissionController controller(planner);
   for (const auto& sharing : {other_cut(file, controller, mends.left_out), other_preemption(file, controller)})

@@ -4,6 +4,7 @@
 #include <compare>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "model/route.hpp"
 
@@ -80,12 +81,18 @@ class Groups {
   std::vector<std::size_t> parent_;
 };
 
-/// Gives the tasks of a witness the ids that they have in the whole set.
-void rename(Witness& witness, const Partition& partition) {
-  const auto whole = [&](TaskId task) { return partition.tasks[task.index()]; };
-  if (witness.task) witness.task = whole(*witness.task);
-  if (witness.blocker) witness.blocker = whole(*witness.blocker);
-  for (TaskLoad& load : witness.by_task) load.task = whole(load.task);
+/// Gives the tasks that a verdict names other ids.
+/// @param id  (TaskId) -> TaskId
+template <class Id>
+void rename(Verdict& verdict, const Id& id) {
+  if (verdict.witness) {
+    Witness& witness = *verdict.witness;
+    if (witness.task) witness.task = id(*witness.task);
+    if (witness.blocker) witness.blocker = id(*witness.blocker);
+    for (TaskLoad& load : witness.by_task) load.task = id(load.task);
+  }
+  for (ExecutedJob& job : verdict.late_run) job.source = id(TaskId{job.source}).index();
+  if (!verdict.late_run.empty()) verdict.reason = describe_late_run(verdict.late_run);
 }
 
 }  // namespace
@@ -108,22 +115,53 @@ std::vector<Partition> partitions_of(const TaskSet& set) {
   for (std::size_t i = 0; i < set.tasks.size(); ++i) by_first[groups.first(i)].tasks.push_back(TaskId{i});
   std::vector<Partition> partitions;
   for (auto& [first, partition] : by_first) partitions.push_back(std::move(partition));
+  if (partitions.empty()) partitions.emplace_back();
   return partitions;
 }
 
-std::vector<PartitionVerdict> decide_apart(const AdmissionController& controller, const TaskSet& set,
-                                           const std::vector<Partition>& partitions) {
-  std::vector<PartitionVerdict> verdicts;
-  for (const Partition& partition : partitions) {
-    TaskSet group{set.machine, set.policy, {}};
-    for (const TaskId task : partition.tasks) group.tasks.push_back(set.tasks[task.index()]);
-    AdmissionVerdict verdict = controller.decide(group);
-    verdict.admitted.reset();  // it would be a promise about a part, made for a dispatcher of the whole
-    for (Verdict& test : verdict.tests)
-      if (test.witness) rename(*test.witness, partition);
-    verdicts.push_back({partition, std::move(verdict)});
+std::vector<VertexId> gpus_of(const TaskSet& set, const Partition& partition) {
+  std::set<VertexId> gpus;
+  const auto add = [&](VertexId vertex) {
+    if (set.machine->vertex(vertex).kind == VertexKind::Gpu) gpus.insert(vertex);
+  };
+  for (const TaskId task : partition.tasks) {
+    for (const BatchOperation* batch : batches_of(set.tasks[task.index()])) {
+      for (const CommandStream& stream : batch->streams()) {
+        if (stream.transfer) add(stream.transfer->from);
+        if (stream.transfer) add(stream.transfer->to);
+        if (stream.kernel) add(stream.kernel->on);
+      }
+    }
   }
-  return verdicts;
+  return {gpus.begin(), gpus.end()};
+}
+
+std::vector<TaskTiming> timings_of(const Partition& partition, std::span<const TaskTiming> timings) {
+  std::vector<TaskTiming> own;
+  for (const TaskId task : partition.tasks) own.push_back(timings[task.index()]);
+  return own;
+}
+
+Verdict in_whole_set(Verdict verdict, const Partition& partition, std::size_t tasks) {
+  rename(verdict, [&](TaskId task) { return partition.tasks[task.index()]; });
+  if (verdict.worst_response.empty()) return verdict;
+  std::vector<std::optional<Duration>> responses(tasks);
+  for (std::size_t i = 0; i < partition.tasks.size(); ++i)
+    responses[partition.tasks[i].index()] = verdict.worst_response[i];
+  verdict.worst_response = std::move(responses);
+  return verdict;
+}
+
+Verdict in_partition(Verdict verdict, const Partition& partition) {
+  rename(verdict, [&](TaskId task) {
+    const auto place = std::ranges::lower_bound(partition.tasks, task);
+    return TaskId{static_cast<std::size_t>(place - partition.tasks.begin())};
+  });
+  std::vector<std::optional<Duration>> responses;
+  if (!verdict.worst_response.empty())
+    for (const TaskId task : partition.tasks) responses.push_back(verdict.worst_response[task.index()]);
+  verdict.worst_response = std::move(responses);
+  return verdict;
 }
 
 }  // namespace tutti

@@ -1,7 +1,9 @@
 #pragma once
+#include <span>
 #include <vector>
 
-#include "sched/admission.hpp"
+#include "sched/analysis.hpp"
+#include "sched/task.hpp"
 
 namespace tutti {
 
@@ -20,20 +22,21 @@ struct Partition {
 /// members of, and copies that meet in none of them have the same rates together as alone. Nobody knows what a task
 /// with a declared Wcet and no steps uses, so one such task puts all into one group.
 ///
-/// @return  in the order of their first tasks; every task is in one.
+/// @return  in the order of their first tasks; every task is in one. An empty set is one empty group.
 [[nodiscard]] std::vector<Partition> partitions_of(const TaskSet& set);
 
-/// What the controller says of one group.
-struct PartitionVerdict {
-  Partition partition;
-  AdmissionVerdict
-      verdict;  ///< of its tasks in their order; tasks in witnesses are those of the whole set; admits nothing
-};
+/// The GPUs that its tasks copy from or to or run kernels on, ascending.
+[[nodiscard]] std::vector<VertexId> gpus_of(const TaskSet& set, const Partition& partition);
 
-/// Decides each group as if it had the machine for itself: what holds where they run independently of each other, each
-/// with its own queue of ready jobs. A dispatcher that runs one job at a time for the whole machine is not that.
-/// @param partitions  of the set
-[[nodiscard]] std::vector<PartitionVerdict> decide_apart(const AdmissionController& controller, const TaskSet& set,
-                                                         const std::vector<Partition>& partitions);
+/// Of its tasks, in their order.
+/// @param timings  [tasks of the set]
+[[nodiscard]] std::vector<TaskTiming> timings_of(const Partition& partition, std::span<const TaskTiming> timings);
+
+/// What a test says of a partition's tasks as if there were no others, with the tasks' ids in the whole set.
+/// @param tasks  so many the set has
+[[nodiscard]] Verdict in_whole_set(Verdict verdict, const Partition& partition, std::size_t tasks);
+
+/// The other way round: the ids that the tasks have among those of their partition.
+[[nodiscard]] Verdict in_partition(Verdict verdict, const Partition& partition);
 
 }  // namespace tutti

@@ -195,4 +195,18 @@ std::optional<Scenario> counter_example(std::span<const TaskTiming> tasks, Polic
   return std::nullopt;
 }
 
+std::optional<Scenario> counter_example(const AdmissionVerdict& refused, Policy policy) {
+  for (std::size_t i = 0; i < refused.partitions.size(); ++i) {
+    const Partition& partition = refused.partitions[i];
+    std::vector<Verdict> tests;
+    for (const Verdict& test : refused.tests)
+      if (test.partition == i) tests.push_back(in_partition(test, partition));
+    auto scenario = counter_example(timings_of(partition, refused.timings), policy, tests);
+    if (!scenario) continue;
+    for (ScenarioJob& job : scenario->jobs) job.task = partition.tasks[job.task.index()];
+    return scenario;
+  }
+  return std::nullopt;
+}
+
 }  // namespace tutti

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sched/analysis.hpp"
+#include "sched/admission.hpp"
 #include "sched/task.hpp"
 
 namespace tutti {
@@ -67,5 +67,7 @@ struct Miss {
 /// The same for the first of the verdicts that gives one.
 [[nodiscard]] std::optional<Scenario> counter_example(std::span<const TaskTiming> tasks, Policy policy,
                                                       std::span<const Verdict> verdicts);
+/// The same for the first of a refused set's partitions that gives one: a run of its tasks alone.
+[[nodiscard]] std::optional<Scenario> counter_example(const AdmissionVerdict& refused, Policy policy);
 
 }  // namespace tutti

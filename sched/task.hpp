@@ -25,7 +25,8 @@ using JobStep = std::variant<BatchOperation, HostStep>;
 /// A recurring job in the words of Liu and Layland.
 ///
 /// Jobs arrive at least `period` apart, are ready at most `jitter` after they arrived and must be finished `deadline`
-/// after they arrived. A job owns the machine from its first to its last step.
+/// after they arrived. A job owns the machine, or the partition of it that its task is in, from its first to its last
+/// step.
 struct Task {
   std::string name;
   Duration period{};                      ///< > 0; minimal distance of two arrivals

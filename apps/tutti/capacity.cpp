@@ -88,7 +88,7 @@ std::optional<CapacityPoint> point_at(const TaskFile& file, const Quantity& quan
   const auto set = with_value(file, quantity, value);
   if (!set) return std::nullopt;
   const AdmissionVerdict verdict = decide(planner, *set);
-  return CapacityPoint{value, verdict.answer, verdict.utilization, wcet_growth(verdict.timings, set->policy)};
+  return CapacityPoint{value, verdict.answer, verdict.utilization, wcet_growth(verdict, set->policy)};
 }
 
 /// Without any, all planners say the same.

@@ -51,7 +51,7 @@ int check(const CheckCommand& command) {
   if (!file) return report_error(file.error());
   const TaskSet& tasks = file->tasks();
   const AdmissionVerdict verdict = AdmissionController(**planner).decide(tasks);
-  const std::optional<Scenario> misses = counter_example(verdict.timings, tasks.policy, verdict.tests);
+  const std::optional<Scenario> misses = counter_example(verdict, tasks.policy);
   if (const auto error = write_counter_example(command.counter_example, tasks, misses)) return report_error(*error);
   const Mends mends = find_mends(*file, **planner, verdict);
   if (command.file.json) {

@@ -7,6 +7,7 @@
 
 #include "apps/table.hpp"
 #include "model/joined.hpp"
+#include "sched/utilization.hpp"
 
 namespace tutti {
 namespace {
@@ -69,35 +70,27 @@ Json late_run_json(const TaskSet& set, std::span<const ExecutedJob> run) {
   return jobs;
 }
 
-struct TaskSummary {
-  std::uint64_t released = 0;
-  std::uint64_t completed = 0;
-  std::uint64_t missed = 0;
-  std::uint64_t failed = 0;
-  std::int64_t overruns = 0;
-  std::optional<Duration> worst_response;
-};
-
-/// How the jobs of a set share the machine.
-std::string discipline(const TaskSet& set) {
-  const bool preemptive = set.preemption == Preemption::BetweenBatches;
-  return fmt::format("{}{}{}{}", preemptive ? "" : "non-preemptive ", to_string(set.policy),
-                     preemptive ? ", preemptive between batches" : "",
-                     set.arrivals == Arrivals::Periodic ? ", strictly periodic" : "");
+/// How much of its time each partition uses.
+std::string partitions_text(const AdmissionVerdict& verdict) {
+  std::string text =
+      fmt::format("{} partitions share nothing of the machine and run independently:", verdict.partitions.size());
+  for (std::size_t i = 0; i < verdict.partitions.size(); ++i) {
+    const auto timings = timings_of(verdict.partitions[i], verdict.timings);
+    text += fmt::format("{} {} with {} task{}, utilization {:.4f}", i == 0 ? "" : ",", i, timings.size(),
+                        timings.size() == 1 ? "" : "s", utilization(timings));
+  }
+  return text;
 }
 
-std::vector<TaskSummary> summarize(const TaskSet& set, const RunRecord& record) {
-  std::vector<TaskSummary> summary(set.tasks.size());
-  for (const JobRecord& job : record.jobs) {
-    TaskSummary& row = summary[job.task.index()];
-    ++row.released;
-    if (job.finish && !job.error) ++row.completed;
-    if (job.missed()) ++row.missed;
-    if (job.error) ++row.failed;
-    row.overruns += job.overruns;
-    if (job.finish) row.worst_response = std::max(row.worst_response.value_or(Duration{0}), *job.finish - job.arrival);
+/// Names by partition.
+Json partitions_json(const TaskSet& set, const AdmissionVerdict& verdict) {
+  Json list = Json::array();
+  for (const Partition& partition : verdict.partitions) {
+    Json names = Json::array();
+    for (const TaskId task : partition.tasks) names.push_back(set.tasks[task.index()].name);
+    list.push_back(std::move(names));
   }
-  return summary;
+  return list;
 }
 
 /// Where the rates of a transfer come from: every source once, in the order of `RateSource`.
@@ -132,7 +125,56 @@ std::string scenario_text(const TaskSet& set, const AdmissionVerdict& verdict, c
       to_string(miss->finish), to_string(miss->deadline));
 }
 
+Table tasks_table(const TaskSet& set, const AdmissionVerdict& verdict) {
+  std::vector<std::string> header{"task",      "wcet ms",           "period ms", "deadline ms",
+                                  "jitter ms", "worst response ms", "slack ms"};
+  const bool apart = verdict.partitions.size() > 1;
+  if (apart) header.emplace_back("partition");
+  Table table(std::move(header));
+  std::vector<std::size_t> partition_of(set.tasks.size());
+  for (std::size_t i = 0; i < verdict.partitions.size(); ++i)
+    for (const TaskId task : verdict.partitions[i].tasks) partition_of[task.index()] = i;
+  for (std::size_t i = 0; i < set.tasks.size(); ++i) {
+    const TaskTiming& timing = verdict.timings[i];
+    const auto& response = verdict.worst_responses[i];
+    std::vector<std::string> row{set.tasks[i].name,
+                                 ms(timing.wcet),
+                                 ms(timing.period),
+                                 ms(timing.deadline),
+                                 ms(timing.jitter),
+                                 ms(response),
+                                 response ? ms(timing.deadline - *response) : "-"};
+    if (apart) row.push_back(fmt::to_string(partition_of[i]));
+    table.add(std::move(row));
+  }
+  return table;
+}
+
+Table tests_table(const AdmissionVerdict& verdict) {
+  const bool apart = verdict.partitions.size() > 1;
+  std::vector<std::string> header{"test", "exactness", "verdict"};
+  if (apart) header.emplace_back("partition");
+  Table table(std::move(header));
+  table.align_left(1);
+  table.align_left(2);
+  for (const Verdict& test : verdict.tests) {
+    const bool passed = test.exactness == Exactness::Necessary && test.answer == Answer::Unknown;
+    std::vector<std::string> row{std::string(test.test), std::string(word(test.exactness)),
+                                 std::string(passed ? "holds" : word(test.answer))};
+    if (apart) row.push_back(test.partition ? fmt::to_string(*test.partition) : "all");
+    table.add(std::move(row));
+  }
+  return table;
+}
+
 }  // namespace
+
+std::string discipline(const TaskSet& set) {
+  const bool preemptive = set.preemption == Preemption::BetweenBatches;
+  return fmt::format("{}{}{}{}", preemptive ? "" : "non-preemptive ", to_string(set.policy),
+                     preemptive ? ", preemptive between batches" : "",
+                     set.arrivals == Arrivals::Periodic ? ", strictly periodic" : "");
+}
 
 std::string_view word(Answer answer) {
   switch (answer) {
@@ -231,6 +273,7 @@ Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std
                      {"worst_response_ms", json_ms(response)},
                      {"slack_ms", response ? Json(to_ms(timing.deadline - *response)) : Json(nullptr)}});
   }
+  const bool apart = verdict.partitions.size() > 1;
   Json tests = Json::array();
   for (const Verdict& test : verdict.tests) {
     tests.push_back({{"name", test.test},
@@ -239,133 +282,35 @@ Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std
                      {"witness", test.witness ? witness_json(set, *test.witness) : Json(nullptr)},
                      {"late_run", late_run_json(set, test.late_run)},
                      {"reason", test.reason.empty() ? Json(nullptr) : Json(test.reason)}});
+    if (apart) tests.back()["partition"] = test.partition ? Json(*test.partition) : Json(nullptr);
   }
-  return {{"schema_version", 1},
-          {"schedulable", verdict.answer == Answer::Schedulable},
-          {"verdict", word(verdict.answer)},
-          {"policy", to_string(set.policy)},
-          {"arrivals", to_string(set.arrivals)},
-          {"preemption", to_string(set.preemption)},
-          {"utilization", verdict.utilization},
-          {"tasks", tasks},
-          {"tests", tests},
-          {"reasons", verdict.reasons},
-          {"counter_example", misses ? scenario_json(set, verdict, *misses) : Json(nullptr)},
-          {"assumption", assumption(set.arrivals)}};
+  Json json{{"schema_version", 1},
+            {"schedulable", verdict.answer == Answer::Schedulable},
+            {"verdict", word(verdict.answer)},
+            {"policy", to_string(set.policy)},
+            {"arrivals", to_string(set.arrivals)},
+            {"preemption", to_string(set.preemption)},
+            {"utilization", verdict.utilization},
+            {"tasks", tasks},
+            {"tests", tests},
+            {"reasons", verdict.reasons},
+            {"counter_example", misses ? scenario_json(set, verdict, *misses) : Json(nullptr)},
+            {"assumption", assumption(set.arrivals)}};
+  if (apart) json["partitions"] = partitions_json(set, verdict);
+  return json;
 }
 
 std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, const std::optional<Scenario>& misses) {
   std::string text;
+  const bool apart = verdict.partitions.size() > 1;
   text += fmt::format("{} ({}, utilization {:.4f})\n", sentence(verdict.answer), discipline(set), verdict.utilization);
+  if (apart) text += fmt::format("  {}\n", partitions_text(verdict));
   for (const std::string& reason : verdict.reasons) text += fmt::format("  {}\n", reason);
   if (misses) text += fmt::format("  {}\n", scenario_text(set, verdict, *misses));
   if (set.tasks.empty()) text += "  the task set is empty\n";
-  Table tasks({"task", "wcet ms", "period ms", "deadline ms", "jitter ms", "worst response ms", "slack ms"});
-  for (std::size_t i = 0; i < set.tasks.size(); ++i) {
-    const TaskTiming& timing = verdict.timings[i];
-    const auto& response = verdict.worst_responses[i];
-    tasks.add({set.tasks[i].name, ms(timing.wcet), ms(timing.period), ms(timing.deadline), ms(timing.jitter),
-               ms(response), response ? ms(timing.deadline - *response) : "-"});
-  }
-  Table tests({"test", "exactness", "verdict"});
-  tests.align_left(1);
-  tests.align_left(2);
-  for (const Verdict& test : verdict.tests) {
-    const bool passed = test.exactness == Exactness::Necessary && test.answer == Answer::Unknown;
-    tests.add(
-        {std::string(test.test), std::string(word(test.exactness)), std::string(passed ? "holds" : word(test.answer))});
-  }
-  text += fmt::format("\n{}\n{}", tasks.text(), tests.text());
+  text += fmt::format("\n{}\n{}", tasks_table(set, verdict).text(), tests_table(verdict).text());
   if (verdict.answer == Answer::Schedulable) text += fmt::format("\n{}\n", assumption(set.arrivals));
   return text;
-}
-
-namespace {
-
-Json changes_json(const TaskSet& set, const RunRecord& record) {
-  const auto name = [&](std::optional<TaskId> task) {
-    return task ? Json(set.tasks[task->index()].name) : Json(nullptr);
-  };
-  Json changes = Json::array();
-  for (const auto& [change, answered, answer] : record.changes)
-    changes.push_back({{"at_ms", to_ms(change.at)},
-                       {"remove", name(change.leaves)},
-                       {"add", name(change.comes)},
-                       {"answered_ms", to_ms(answered)},
-                       {"granted", answer.answer == Answer::Schedulable},
-                       {"reason", answer.reason.empty() ? Json(nullptr) : Json(answer.reason)}});
-  return changes;
-}
-
-std::string changes_text(const TaskSet& set, const RunRecord& record) {
-  if (record.changes.empty()) return "";
-  const auto name = [&](std::optional<TaskId> task) { return task ? set.tasks[task->index()].name : "-"; };
-  Table table({"asked at ms", "answered ms", "remove", "add", "answer"});
-  for (const std::size_t column : {2, 3, 4}) table.align_left(column);
-  for (const auto& [change, answered, answer] : record.changes)
-    table.add({ms(change.at), ms(answered), name(change.leaves), name(change.comes),
-               answer.reason.empty() ? "granted" : "refused: " + answer.reason});
-  return "\n" + table.text();
-}
-
-}  // namespace
-
-Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record, const DeviceBackend& backend,
-              const Clock& clock) {
-  Json jobs = Json::array();
-  for (const JobRecord& job : record.jobs) {
-    jobs.push_back({{"task", set.tasks[job.task.index()].name},
-                    {"index", job.index},
-                    {"release_ms", to_ms(job.arrival)},
-                    {"start_ms", job.finish ? Json(to_ms(job.start)) : Json(nullptr)},
-                    {"finish_ms", json_ms(job.finish)},
-                    {"deadline_ms", to_ms(job.deadline)},
-                    {"missed", job.missed()},
-                    {"error", job.error ? Json(job.error->message) : Json(nullptr)}});
-  }
-  Json summary = Json::array();
-  const auto rows = summarize(set, record);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    summary.push_back({{"task", set.tasks[i].name},
-                       {"released", rows[i].released},
-                       {"completed", rows[i].completed},
-                       {"missed", rows[i].missed},
-                       {"failed", rows[i].failed},
-                       {"overruns", rows[i].overruns},
-                       {"worst_response_ms", json_ms(rows[i].worst_response)},
-                       {"bound_ms", json_ms(bounds.empty() ? std::nullopt : bounds[i])}});
-  }
-  return {{"schema_version", 1},
-          {"backend", backend.name()},
-          {"clock", clock.name()},
-          {"notes", backend.notes()},
-          {"jobs", jobs},
-          {"summary", summary},
-          {"changes", changes_json(set, record)}};
-}
-
-std::string run_text(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record,
-                     const DeviceBackend& backend, const Clock& clock) {
-  const auto rows = summarize(set, record);
-  const bool overran = std::any_of(rows.begin(), rows.end(), [](const TaskSummary& row) { return row.overruns > 0; });
-  std::vector<std::string> header{"task",     "jobs",       "completed", "missed", "failed", "worst response ms",
-                                  "bound ms", "deadline ms"};
-  if (overran) header.emplace_back("kernel overruns");
-  Table table(std::move(header));
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    std::vector<std::string> cells{set.tasks[i].name,
-                                   fmt::to_string(rows[i].released),
-                                   fmt::to_string(rows[i].completed),
-                                   fmt::to_string(rows[i].missed),
-                                   fmt::to_string(rows[i].failed),
-                                   ms(rows[i].worst_response),
-                                   ms(bounds.empty() ? std::nullopt : bounds[i]),
-                                   ms(set.tasks[i].deadline)};
-    if (overran) cells.push_back(fmt::to_string(rows[i].overruns));
-    table.add(std::move(cells));
-  }
-  return fmt::format("{} jobs on the {} backend, {} clock, {}\n\n{}{}", record.jobs.size(), backend.name(),
-                     clock.name(), discipline(set), table.text(), changes_text(set, record));
 }
 
 }  // namespace tutti

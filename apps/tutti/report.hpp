@@ -7,8 +7,8 @@
 
 #include "model/planner.hpp"
 #include "model/safe_bound.hpp"
-#include "runtime/dispatcher.hpp"
 #include "sched/admission.hpp"
+#include "sched/scenario.hpp"
 
 namespace tutti {
 
@@ -41,13 +41,7 @@ using Json = nlohmann::ordered_json;
 /// What a verdict takes for granted; one sentence.
 [[nodiscard]] std::string assumption(Arrivals arrivals = Arrivals::Sporadic);
 
-/// [tasks] what was guaranteed, where a test gives it; empty where nothing was.
-using WorstResponses = std::span<const std::optional<Duration>>;
-
-/// The report of `run`.
-[[nodiscard]] Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record,
-                            const DeviceBackend& backend, const Clock& clock);
-[[nodiscard]] std::string run_text(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record,
-                                   const DeviceBackend& backend, const Clock& clock);
+/// How the jobs of a set share the machine: "non-preemptive edf".
+[[nodiscard]] std::string discipline(const TaskSet& set);
 
 }  // namespace tutti

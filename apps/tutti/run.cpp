@@ -7,8 +7,8 @@
 #include "apps/seed.hpp"
 #include "apps/tutti/command.hpp"
 #include "apps/tutti/kernels.hpp"
-#include "apps/tutti/report.hpp"
-#include "runtime/dispatcher.hpp"
+#include "apps/tutti/run_report.hpp"
+#include "runtime/partitioned_run.hpp"
 #include "sched/scenario_yaml.hpp"
 #include "sched/task_changes_yaml.hpp"
 
@@ -36,39 +36,39 @@ Expected<RunOptions> run_options(const RunCommand& command) {
   return options;
 }
 
-/// Runs something on the backend and reports it.
+/// Runs something on the backends of its partitions and reports it.
 /// @param bounds      of responses, where they are known
 /// @param guaranteed  whether every deadline is; if not, one that is missed is no fault of the host's
-/// @param execute (executor, programs) -> Expected<RunRecord>
+/// @param execute (executors, programs) -> Expected<RunRecord>
 template <class Execute>
 int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, const WorstResponses& bounds,
-                   bool guaranteed, Clock& clock, const Execute& execute) {
+                   bool guaranteed, const Execute& execute) {
   const KernelRegistry kernels = kernels_of_this_program();
   // A set whose tasks only declare their Wcet needs no machine; any will do for the time to pass on.
   const auto machine = planned.tasks.machine ? Expected<Topology>(*planned.tasks.machine) : idle_machine();
   if (!machine) return report_error(machine.error());
-  const auto backend = make_backend(command.backend, *machine, kernels, clock);
-  if (!backend) return report_error(backend.error());
+  const auto machines = PartitionMachines::make(command.backend, planned, *machine, kernels);
+  if (!machines) return report_error(machines.error());
   std::vector<std::unique_ptr<PatternProgram>> programs;
   std::vector<TaskProgram*> rows;
   for (const Task& task : planned.tasks.tasks) {
     programs.push_back(std::make_unique<PatternProgram>(*machine, task, command.seed));
     rows.push_back(programs.back().get());
   }
-  Executor executor(*machine, *planned.planner, **backend, clock);
-  const Expected<RunRecord> record = execute(executor, rows);
+  const Expected<RunRecord> record = execute(machines->executors(), rows);
   if (!record) return report_error(record.error());
+  const RunPlace place = machines->place();
   if (command.file.json) {
-    fmt::print("{}\n", run_json(planned.tasks, bounds, *record, **backend, clock).dump(2));
+    fmt::print("{}\n", run_json(planned.tasks, bounds, *record, place).dump(2));
   } else {
-    fmt::print("{}", run_text(planned.tasks, bounds, *record, **backend, clock));
+    fmt::print("{}", run_text(planned.tasks, bounds, *record, place));
   }
   const ExitCode exit_code = exit_code_of(*record, command.backend.simulated() && guaranteed);
-  print_remarks(*record, planned.tasks, **backend, exit_code);
+  print_remarks(*record, planned.tasks, place.notes, exit_code);
   return exit_code;
 }
 
-int run_guaranteed(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks, Clock& clock,
+int run_guaranteed(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks,
                    RunOptions options) {
   const AdmissionVerdict verdict = controller.decide(tasks);
   if (!verdict.admitted) {
@@ -76,24 +76,24 @@ int run_guaranteed(const RunCommand& command, const AdmissionController& control
     return kNegative;
   }
   options.interrupted = &watch_for_interrupt();
-  return run_and_report(command, verdict.admitted->planned(), verdict.admitted->worst_responses(), true, clock,
-                        [&](Executor& executor, std::span<TaskProgram* const> programs) {
-                          return run_tasks(executor, *verdict.admitted, programs, options);
+  return run_and_report(command, verdict.admitted->planned(), verdict.admitted->worst_responses(), true,
+                        [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs) {
+                          return run_tasks(executors, *verdict.admitted, programs, options);
                         });
 }
 
-int replay(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks, Clock& clock) {
+int replay(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks) {
   const auto scenario = load_scenario(command.scenario, tasks);
   if (!scenario) return report_error(scenario.error());
   const PlannedTaskSet planned = controller.plan(tasks);
   const auto& interrupted = watch_for_interrupt();
-  return run_and_report(command, planned, {}, false, clock,
-                        [&](Executor& executor, std::span<TaskProgram* const> programs) {
-                          return run_scenario(executor, planned, programs, *scenario, &interrupted);
+  return run_and_report(command, planned, {}, false,
+                        [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs) {
+                          return run_scenario(executors, planned, programs, *scenario, &interrupted);
                         });
 }
 
-int run_changing(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks, Clock& clock,
+int run_changing(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks,
                  RunOptions options) {
   const auto changes = load_task_changes(command.changes, tasks);
   if (!changes) return report_error(changes.error());
@@ -105,9 +105,9 @@ int run_changing(const RunCommand& command, const AdmissionController& controlle
   ChangeRequests requests;
   for (const TaskChange& change : changes->changes) requests.post(change);
   options.interrupted = &watch_for_interrupt();
-  return run_and_report(command, set->planned(), {}, true, clock,
-                        [&](Executor& executor, std::span<TaskProgram* const> programs) {
-                          return run_changing_tasks(executor, *set, programs, requests, options);
+  return run_and_report(command, set->planned(), {}, true,
+                        [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs) {
+                          return run_changing_tasks(*executors.front(), *set, programs, requests, options);
                         });
 }
 
@@ -116,14 +116,13 @@ int run(const RunCommand& command) {
   if (!planner) return report_error(planner.error());
   const auto options = run_options(command);
   if (!options) return report_error(options.error());
-  const auto clock = make_clock(command.backend);
-  if (!clock) return report_error(clock.error());
+  if (const auto checked = make_clock(command.backend); !checked) return report_error(checked.error());
   const auto tasks = command.file.load_task_set(command.backend.no_peer);
   if (!tasks) return report_error(tasks.error());
   const AdmissionController controller(**planner);
-  if (!command.scenario.empty()) return replay(command, controller, *tasks, **clock);
-  if (!command.changes.empty()) return run_changing(command, controller, *tasks, **clock, *options);
-  return run_guaranteed(command, controller, *tasks, **clock, *options);
+  if (!command.scenario.empty()) return replay(command, controller, *tasks);
+  if (!command.changes.empty()) return run_changing(command, controller, *tasks, *options);
+  return run_guaranteed(command, controller, *tasks, *options);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ struct ExpandOptions {
   FileOptions file;
   std::string out;
   std::size_t jobs = 0;
+  std::optional<std::size_t> partition;
 };
 
 /// The jobs that show everything: up to the end of the hyperperiod behind which nothing new comes, and one more where
@@ -31,6 +32,18 @@ Expected<std::size_t> jobs_to_write(std::span<const TaskTiming> tasks, Policy po
   return repetition->startup + (rounds + (crosses ? 1 : 0)) * repetition->per_round;
 }
 
+/// A job set has one machine for all its jobs.
+Expected<std::size_t> chosen_partition(const ExpandOptions& options, std::size_t partitions) {
+  const std::size_t chosen = options.partition.value_or(0);
+  if (chosen < partitions && (options.partition || partitions == 1)) return chosen;
+  if (partitions == 1) return invalid_input("--partition: the set is one partition; leave it out, or give 0");
+  return invalid_input(
+      fmt::format("the set falls into {} partitions that run independently, each a job set of its own; give "
+                  "--partition 0 to {}",
+                  partitions, partitions - 1),
+      {options.file.path, 0, 0});
+}
+
 Expected<std::vector<JobTiming>> jobs_of(const ExpandOptions& options) {
   const auto planner = options.file.chosen_planner();
   if (!planner) return tl::unexpected(planner.error());
@@ -42,7 +55,10 @@ Expected<std::vector<JobTiming>> jobs_of(const ExpandOptions& options) {
         "them",
         {options.file.path, 0, 0});
   }
-  const std::vector<TaskTiming> timings = AdmissionController(**planner).decide(*set).timings;
+  const PlannedTaskSet planned = AdmissionController(**planner).plan(*set);
+  const auto partition = chosen_partition(options, planned.partitions.size());
+  if (!partition) return tl::unexpected(partition.error());
+  const std::vector<TaskTiming> timings = timings_of(planned.partitions[*partition], planned.timings);
   if (timings.empty()) return std::vector<JobTiming>{};
   if (!in_reach(timings)) return invalid_input("a time is above 146 years; a shorter one would be within reach");
   if (options.jobs > 0) return expand(timings, set->policy, options.jobs);
@@ -84,6 +100,8 @@ void add_tasks(CLI::App& parser, int& exit_code) {
       ->add_option("--jobs", options->jobs,
                    "how many jobs, in the order of their arrivals; without it, until they repeat")
       ->check(CLI::Range(std::size_t{1}, std::size_t{10'000'000}));
+  expand->add_option("--partition", options->partition,
+                     "whose jobs, by number as 'tutti check' gives it; for sets that fall into several");
   expand->callback([options, &exit_code] { exit_code = expand_tasks(*options); });
 }
 

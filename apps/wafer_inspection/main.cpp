@@ -4,9 +4,11 @@
 #include "apps/backends.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/outcome.hpp"
+#include "apps/partition_machines.hpp"
 #include "apps/seed.hpp"
 #include "apps/table.hpp"
 #include "apps/wafer_inspection/inspection_program.hpp"
+#include "runtime/partitioned_run.hpp"
 #include "sched/task_yaml.hpp"
 
 namespace wafer {
@@ -46,7 +48,7 @@ struct Station {
 };
 
 void print_report(const Options& options, const Station& station, const tutti::RunRecord& record,
-                  const InspectionProgram& program, const tutti::Executor& executor) {
+                  const InspectionProgram& program, const tutti::RunPlace& place) {
   const tutti::TaskTiming& timing = station.admitted.timings().front();
   tutti::Duration worst{};
   std::uint64_t missed = 0;
@@ -57,8 +59,9 @@ void print_report(const Options& options, const Station& station, const tutti::R
     overruns += job.overruns;
   }
   const InspectionTally& tally = program.tally();
-  fmt::print("wafer inspection on {}: {} backend, {} clock, non-preemptive {}\n", executor.machine().name(),
-             executor.backend().name(), executor.clock().name(), to_string(station.admitted.tasks().policy));
+  fmt::print("wafer inspection on {}: {} backend, {} clock, non-preemptive {}\n",
+             station.admitted.tasks().machine->name(), place.backend, place.clock,
+             to_string(station.admitted.tasks().policy));
   fmt::print(
       "{} images of {} x {}, one every {}, split over {} GPUs; guaranteed beforehand: {} of work, {} of time\n\n",
       station.images.size(), options.size, options.size, tutti::to_string(timing.period), program.parts().size(),
@@ -81,23 +84,23 @@ void print_report(const Options& options, const Station& station, const tutti::R
   fmt::print("{}", table.text());
 }
 
-int run_station(const Options& options, const Station& station, InspectionProgram& program, tutti::Clock& clock) {
+int run_station(const Options& options, const Station& station, InspectionProgram& program) {
   tutti::KernelRegistry kernels = tutti::KernelRegistry::with_builtins();
   if (auto added = add_inspection_kernel(kernels); !added) return report_error(added.error());
-  const tutti::Topology& machine = *station.admitted.tasks().machine;
-  const auto backend = make_backend(options.backend, machine, kernels, clock);
-  if (!backend) return report_error(backend.error());
-  tutti::Executor executor(machine, station.admitted.planner(), **backend, clock);
+  const auto machines = tutti::PartitionMachines::make(options.backend, station.admitted.planned(),
+                                                       *station.admitted.tasks().machine, kernels);
+  if (!machines) return report_error(machines.error());
   tutti::RunOptions run;
   run.jobs = static_cast<std::uint64_t>(options.jobs);
   run.interrupted = &tutti::watch_for_interrupt();
   tutti::TaskProgram* programs[] = {&program};
-  const auto record = tutti::run_tasks(executor, station.admitted, programs, run);
+  const auto record = tutti::run_tasks(machines->executors(), station.admitted, programs, run);
   if (!record) return report_error(record.error());
-  print_report(options, station, *record, program, executor);
+  const tutti::RunPlace place = machines->place();
+  print_report(options, station, *record, program, place);
 
   const tutti::ExitCode exit_code = exit_code_of(*record, options.backend.simulated());
-  print_remarks(*record, station.admitted.tasks(), **backend, exit_code);
+  print_remarks(*record, station.admitted.tasks(), place.notes, exit_code);
   const InspectionTally& tally = program.tally();
   const bool all_found = tally.found == tally.planted && tally.false_alarms == 0;
   return exit_code == tutti::kFine && !all_found ? tutti::kNegative : exit_code;
@@ -124,8 +127,7 @@ void print_refusal(const Options& options, const tutti::AdmissionVerdict& verdic
 }
 
 int inspect(const Options& options) {
-  const auto clock = make_clock(options.backend);
-  if (!clock) return report_error(clock.error());
+  if (const auto checked = make_clock(options.backend); !checked) return report_error(checked.error());
   const auto tasks = load_inspection(options);
   if (!tasks) return report_error(tasks.error());
   auto verdict = tutti::AdmissionController(tutti::planners().front()).decide(*tasks);
@@ -135,7 +137,7 @@ int inspect(const Options& options) {
   const Station station{*std::move(images), *std::move(verdict.admitted)};
   auto program = InspectionProgram::make(tasks->tasks.front(), station.images);
   if (!program) return report_error(program.error());
-  return run_station(options, station, *program, **clock);
+  return run_station(options, station, *program);
 }
 
 int run_program(int argc, char** argv) {

@@ -16,18 +16,20 @@ namespace {
 /// Of the real-time range: above ordinary threads, below those of the kernel.
 constexpr int kPriority = 80;
 /// With fewer the others need them all.
-constexpr int kCoresToSpareOne = 4;
+constexpr std::size_t kCoresToSpareOne = 4;
 
-/// The last core that this program may use.
-int last_core(const cpu_set_t& allowed) {
+/// The last of the cores that this program may use, or the one so many places before it.
+int core_at(const cpu_set_t& allowed, std::size_t before_last) {
   for (int core = CPU_SETSIZE - 1; core >= 0; --core)
-    if (CPU_ISSET(core, &allowed)) return core;
+    if (CPU_ISSET(core, &allowed) && before_last-- == 0) return core;
   return 0;
 }
 
 }  // namespace
 
-Conductor::Conductor(Clock& clock) : clock_(&clock), thread_([this] { lead(); }) { ask_for_priority(); }
+Conductor::Conductor(Clock& clock, std::size_t place) : clock_(&clock), place_(place), thread_([this] { lead(); }) {
+  ask_for_priority();
+}
 
 Conductor::~Conductor() {
   leaving_ = true;
@@ -48,13 +50,14 @@ void Conductor::ask_for_priority() {
         fmt::format("memory is not locked ({}): a start may wait for a page; allow it (ulimit -l, CAP_IPC_LOCK)",
                     std::strerror(errno)));
   cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < kCoresToSpareOne) {
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 ||
+      static_cast<std::size_t>(CPU_COUNT(&allowed)) < kCoresToSpareOne + place_) {
     notes_.push_back("no core of its own for the thread that opens gates: this host has few");
     return;
   }
   cpu_set_t own;
   CPU_ZERO(&own);
-  CPU_SET(last_core(allowed), &own);
+  CPU_SET(core_at(allowed, place_), &own);
   if (const int refused = pthread_setaffinity_np(thread, sizeof own, &own); refused != 0)
     notes_.push_back(fmt::format("the thread that opens gates has no core of its own ({})", std::strerror(refused)));
 }

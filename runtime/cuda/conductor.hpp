@@ -31,7 +31,8 @@ class Performance {
 /// priority, a core of its own and locked memory, as far as the host allows.
 class Conductor {
  public:
-  explicit Conductor(Clock& clock);
+  /// @param place  among the conductors of the program, from 0
+  explicit Conductor(Clock& clock, std::size_t place = 0);
   Conductor(const Conductor&) = delete;  // its thread knows it by its address
   Conductor& operator=(const Conductor&) = delete;
   ~Conductor();
@@ -58,6 +59,7 @@ class Conductor {
   void ask_for_priority();
 
   Clock* clock_;
+  std::size_t place_;
   std::array<Performance*, kMostRuns> ring_{};
   std::atomic<std::uint64_t> submitted_{0};
   std::atomic<std::uint64_t> finished_{0};

@@ -32,7 +32,7 @@ class CudaMemory final : public BufferSource {
 
   void give_back(const BufferView& memory) noexcept override {
     used_[memory.where.index()] = used_[memory.where.index()] - memory.size;
-    if (stage_ != nullptr && stage_->lost) return leak(memory.data);
+    if (stage_ != nullptr && stage_->keeps_all()) return leak(memory.data);
     if (stage_ != nullptr && stage_->closed > 0) {
       kept_.push_back(memory.data);
     } else {
@@ -42,7 +42,7 @@ class CudaMemory final : public BufferSource {
 
   /// The backend goes; buffers may stay.
   void leave() {
-    if (!stage_->lost) give_back_kept();
+    if (!stage_->keeps_all()) give_back_kept();
     stage_ = nullptr;
   }
 
@@ -138,6 +138,13 @@ class CudaBackend final : public DeviceBackend {
         "first");
   }
 
+  [[nodiscard]] Expected<void> check_is_mine(VertexId where) const {
+    const Vertex& vertex = stage_->machine.vertex(where);
+    if (vertex.kind != VertexKind::Gpu || stage_->device_of(where) >= 0) return {};
+    return invalid_input(
+        fmt::format("'{}' is none of the GPUs that this backend opened; it belongs to another one", vertex.name));
+  }
+
   std::unique_ptr<Stage> stage_;
   std::shared_ptr<CudaMemory> memory_;
 };
@@ -145,6 +152,7 @@ class CudaBackend final : public DeviceBackend {
 Expected<Buffer> CudaBackend::allocate(VertexId where, Bytes size) {
   const Vertex& vertex = stage_->machine.vertex(where);
   if (auto ok = check_buffer_place(vertex, size); !ok) return tl::unexpected(std::move(ok.error()));
+  if (auto ok = check_is_mine(where); !ok) return tl::unexpected(std::move(ok.error()));
   if (auto ok = check_open(); !ok) return tl::unexpected(std::move(ok.error()));
   return memory_->take(vertex, where, size).map([&](std::byte* data) { return Buffer({where, data, size}, memory_); });
 }
@@ -152,9 +160,14 @@ Expected<Buffer> CudaBackend::allocate(VertexId where, Bytes size) {
 Expected<std::unique_ptr<BackendBatch>> CudaBackend::prepare(ExecutableBatch batch) {
   if (auto ok = check_bindings(stage_->machine, batch); !ok) return tl::unexpected(std::move(ok.error()));
   if (stage_->machine.gpus().empty()) return invalid_input("this machine has no GPU; the sim backend needs none");
+  if (stage_->lanes.empty())
+    return invalid_input(
+        "host work waits for its turn in the queue of a GPU, and nothing of its partition uses one; copy something to "
+        "one in the same task, or take the sim backend");
   for (const CommandStream& stream : batch.batch.streams()) {
     if (!stream.kernel) continue;
     if (auto known = stage_->kernels.find_for(stream); !known) return tl::unexpected(std::move(known.error()));
+    if (auto ok = check_is_mine(stream.kernel->on); !ok) return tl::unexpected(std::move(ok.error()));
   }
   if (auto ok = check_open(); !ok) return tl::unexpected(std::move(ok.error()));
   fill_kernel_inputs(stage_->machine, batch);
@@ -196,16 +209,20 @@ Expected<void> check_names(const Topology& machine, const CudaOptions& options) 
 
 Expected<std::vector<int>> bind_gpus(const Topology& machine, const HostFacts& host, const CudaOptions& options) {
   if (auto ok = check_names(machine, options); !ok) return tl::unexpected(std::move(ok.error()));
-  if (machine.gpus().size() > host.devices.size() && !options.may_share)
-    return machine_trouble(fmt::format("the machine '{}' has {} GPUs, this host {}: {}", machine.name(),
-                                       machine.gpus().size(), host.devices.size(), devices_text(host)));
+  const std::vector<VertexId> all(machine.gpus().begin(), machine.gpus().end());
+  const std::vector<VertexId>& wanted = options.gpus ? *options.gpus : all;
+  if (wanted.size() > host.devices.size() && !options.may_share)
+    return machine_trouble(fmt::format("the machine '{}' has {} GPUs, this host {}: {}", machine.name(), wanted.size(),
+                                       host.devices.size(), devices_text(host)));
   std::vector<int> ordinal(machine.vertices().size(), -1);
   std::map<int, std::string> taken;
-  for (const VertexId vertex : machine.gpus()) {
+  for (const VertexId vertex : all) {  // also those of other backends: no two may have one GPU of the host
     const Vertex& gpu = machine.vertex(vertex);
+    const bool mine = std::find(wanted.begin(), wanted.end(), vertex) != wanted.end();
     const auto id = id_of(gpu, host, options);
-    if (!id) return tl::unexpected(id.error());
-    const DeviceFacts* device = find_device(host, *id);
+    if (!id && mine) return tl::unexpected(id.error());
+    const DeviceFacts* device = id ? find_device(host, *id) : nullptr;
+    if (device == nullptr && !mine) continue;
     if (device == nullptr)
       return machine_trouble(
           fmt::format("'{}' is {}, which this host has not; it has {}", gpu.name, *id, devices_text(host)));
@@ -213,7 +230,7 @@ Expected<std::vector<int>> bind_gpus(const Topology& machine, const HostFacts& h
     if (!free && !options.may_share)
       return invalid_input(fmt::format("'{}' and '{}' are both {}; each GPU of the machine is another one of the host",
                                        other->second, gpu.name, device->bus_id));
-    ordinal[vertex.index()] = device->ordinal;
+    if (mine) ordinal[vertex.index()] = device->ordinal;
   }
   return ordinal;
 }
@@ -234,7 +251,7 @@ Expected<void> enable_peers(Stage& stage, const HostFacts& host) {
   for (const VertexId from : machine.gpus()) {
     for (const VertexId to : machine.gpus()) {
       const int a = stage.device_of(from), b = stage.device_of(to);
-      if (a == b || !machine.has_peer_access(from, to) || stage.peers.contains({a, b})) continue;
+      if (a == b || a < 0 || b < 0 || !machine.has_peer_access(from, to) || stage.peers.contains({a, b})) continue;
       if (!host_has_access(host, a, b))
         return machine_trouble(
             fmt::format("'{}' and '{}' reach each other in the machine '{}', but not on this host; "

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,12 @@ struct CudaOptions {
   std::vector<std::pair<std::string, std::string>> bind;  ///< GPU of the machine, bus id or UUID of the host
   std::optional<GateKind> gate;                           ///< absent: the machine's
   Waiting waiting = Waiting::Spin;
+  /// Those of the machine that it opens: a program may have several backends, but no two on one GPU. Absent: all.
+  std::optional<std::vector<VertexId>> gpus;
+  /// Among the backends of the program, from 0: the threads that open their gates take cores of their own by it.
+  std::size_t place = 0;
+  /// One for all backends of the program: a GPU hangs, so none of them gives anything back, which would wait for that.
+  std::shared_ptr<std::atomic<bool>> hangs = std::make_shared<std::atomic<bool>>(false);
   bool may_share = false;  ///< whether several GPUs of the machine may be one of the host; for tests
 };
 

@@ -61,7 +61,7 @@ CudaBatch::~CudaBatch() {
   wait();
   give_lanes_back();
   std::erase(stage_->batches, this);
-  if (!stage_->lost) return;
+  if (!stage_->keeps_all()) return;
   board_.release();  // what hangs may still write to it, and giving it back would wait for that
   for (const auto& ring : rings_)
     if (ring) ring->memory.release();
@@ -73,7 +73,7 @@ Expected<void> CudaBatch::prepare() {
   work_.resize(list_.commands.size());
   rings_.resize(list_.commands.size());
   for (std::uint32_t i = 0; i < work_.size(); ++i) host_work_.push_back({this, i});
-  for (const VertexId gpu : list_.lanes) lanes_.push_back({stage_->device_of(gpu), nullptr, false, 0, 0, {}});
+  for (const VertexId gpu : list_.lanes) lanes_.push_back({stage_->device_of_lane(gpu), nullptr, false, 0, 0, {}});
   for (std::uint32_t position = 0; position < work_.size(); ++position) {
     if (auto ok = make_work(position); !ok) return ok;
     if (auto ok = bind_kernel(position); !ok) return ok;
@@ -440,7 +440,7 @@ bool CudaBatch::is_lost(Duration now) {
   }
   if (empty && broken_) return true;  // something could not be enqueued, and will never be seen
   if (now - result_.start < limit_) return false;
-  stage_->lost = true;
+  stage_->lost = *stage_->hangs = true;
   note({ErrorCode::Machine,
         fmt::format("{}: {} has not returned within {}, where {} were planned; the run cannot go on", batch_.name,
                     first_unfinished(), to_string(limit_), to_string(batch_.plan.latency)),

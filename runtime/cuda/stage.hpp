@@ -22,13 +22,14 @@ struct Stage {
         clock(the_clock),
         gate(options.gate.value_or(the_machine.gate())),
         waiting(options.waiting),
-        conductor(the_clock) {}
+        hangs(options.hangs),
+        conductor(the_clock, options.place) {}
   Stage(const Stage&) = delete;  // batches know it by its address
   Stage& operator=(const Stage&) = delete;
   ~Stage() {
     for (const auto& [from, to] : peers) {
       const DeviceGuard guard(from);
-      if (!lost) static_cast<void>(cudaDeviceDisablePeerAccess(to));
+      if (!keeps_all()) static_cast<void>(cudaDeviceDisablePeerAccess(to));
     }
   }
 
@@ -39,15 +40,22 @@ struct Stage {
   Waiting waiting;
   Driver driver{};
   std::vector<int> numa_nodes;          ///< the system's numbers
-  std::vector<int> ordinal;             ///< [vertices] of GPUs, as CUDA counts
+  std::vector<int> ordinal;             ///< [vertices] of GPUs that are open, as CUDA counts; below 0 of the others
   std::map<int, LanePool> lanes;        ///< by ordinal
   std::set<std::pair<int, int>> peers;  ///< from and to: access that this stage has enabled
   std::vector<CudaBatch*> batches;
   std::atomic<bool> lost{false};  ///< a GPU is broken or hangs: nothing of it can be waited for or given back
+  std::shared_ptr<std::atomic<bool>> hangs;  ///< perhaps another backend's: to give memory back would wait for it
   int closed = 0;  ///< batches that are armed and not submitted: while there is one, the driver may wait for it
   Conductor conductor;
 
   [[nodiscard]] int device_of(VertexId gpu) const { return ordinal[gpu.index()]; }
+  /// Where a lane runs. One for host work alone may be of a GPU that is not open: the first that is does as well.
+  [[nodiscard]] int device_of_lane(VertexId gpu) const {
+    return device_of(gpu) < 0 ? lanes.begin()->first : device_of(gpu);
+  }
+  /// Nothing is given back any more.
+  [[nodiscard]] bool keeps_all() const { return lost || *hangs; }
   /// Memories are the host's NUMA nodes, in their order; below 0 where the host has but one.
   [[nodiscard]] int numa_node_of(VertexId memory) const {
     const auto memories = machine.memories();

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "model/expects.hpp"
 #include "sched/analyses/demand.hpp"
 #include "sched/exploration/exploration.hpp"
@@ -36,9 +34,7 @@ Verdict np_exploration(std::span<const TaskTiming> tasks, Policy policy) {
   verdict.reason = std::move(found.reason);
   for (const ResponseRange& range : found.responses) verdict.worst_response.emplace_back(range.worst);
   if (found.answer == Answer::NotSchedulable) {
-    verdict.reason = describe_late_run(found.late_run, [](const ExecutedJob& job) {
-      return fmt::format("job {} of task {}", job.number, job.source);
-    });
+    verdict.reason = describe_late_run(found.late_run);
     verdict.late_run = std::move(found.late_run);
   }
   return verdict;

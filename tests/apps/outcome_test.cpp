@@ -49,23 +49,11 @@ TEST(Outcome, OfAnErrorIsWhoseFaultItIs) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "a.yaml:3:4: no such wafer\nsmoke\nfire\n");
 }
 
-/// A backend that has something to say.
-class NotingBackend final : public DeviceBackend {
- public:
-  [[nodiscard]] std::string_view name() const override { return "noting"; }
-  [[nodiscard]] bool busy() const override { return false; }
-  [[nodiscard]] std::vector<std::string> notes() const override { return {"no large pages"}; }
-  [[nodiscard]] Expected<Buffer> allocate(VertexId, Bytes) override { return machine_trouble(""); }
-  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(ExecutableBatch) override {
-    return machine_trouble("");
-  }
-};
-
 std::string remarks(const RunRecord& record, ExitCode exit_code) {
   TaskSet set;
   set.tasks.emplace_back().name = "inspect";
   testing::internal::CaptureStderr();
-  print_remarks(record, set, NotingBackend(), exit_code);
+  print_remarks(record, set, std::vector<std::string>{"no large pages"}, exit_code);
   return testing::internal::GetCapturedStderr();
 }
 

@@ -1,12 +1,9 @@
-#include "apps/tutti/report.hpp"
-
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "runtime/sim/sim_backend.hpp"
-#include "tests/support/yaml_text.hpp"
+#include "apps/tutti/run_report.hpp"
 
 namespace tutti {
 namespace {
@@ -26,14 +23,12 @@ struct Reported {
     }
   }
 
-  [[nodiscard]] std::string text() const { return run_text(set, {}, record, backend, clock); }
-  [[nodiscard]] Json json() const { return run_json(set, {}, record, backend, clock); }
+  [[nodiscard]] std::string text() const { return run_text(set, {}, record, place); }
+  [[nodiscard]] Json json() const { return run_json(set, {}, record, place); }
 
   TaskSet set;
   RunRecord record;
-  KernelRegistry kernels;
-  VirtualClock clock;
-  SimBackend backend{test::star(8, {8}), kernels, clock};
+  RunPlace place{"sim", "virtual"};
 };
 
 TEST(RunReport, HasAColumnForOverrunsOnlyWhereThereAreAny) {
@@ -54,6 +49,15 @@ TEST(RunReport, AddsUpTheOverrunsOfEachTask) {
   EXPECT_EQ(json["summary"][0]["overruns"], 0);
   EXPECT_EQ(json["summary"][1]["overruns"], 6);
   EXPECT_EQ(json["notes"], Json::array());
+}
+
+TEST(RunReport, SaysSoWhereSeveralPartitionsRan) {
+  Reported reported;
+  EXPECT_EQ(reported.text().find("2 jobs on the sim backend, virtual clock, non-preemptive edf\n"), 0U);
+  reported.place.partitions = 2;
+  reported.place.notes = {"no large pages"};
+  EXPECT_EQ(reported.text().find("2 jobs on the sim backend, virtual clock, non-preemptive edf in 2 partitions\n"), 0U);
+  EXPECT_EQ(reported.json()["notes"], Json::array({"no large pages"}));
 }
 
 }  // namespace

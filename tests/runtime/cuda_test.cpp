@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/partitioned_run.hpp"
 #include "tests/runtime/device_kernels.hpp"
 #include "tests/runtime/small_machine.hpp"
 
@@ -331,6 +332,103 @@ TEST_F(Cuda, MachinesThatDoNotFitThisHostAreRefused) {
   VirtualClock jumping;
   EXPECT_FALSE(
       make_cuda_backend(station.machine, station.kernels, jumping, test::host_gpus(station.machine)).has_value());
+}
+
+/// Two sides with a memory and a GPU each, which share nothing.
+Topology divided_machine() {
+  return test::make_machine(R"(  vertices:
+    mem0: {kind: memory}
+    mem1: {kind: memory}
+    cpu0: {kind: cpu}
+    gpu0: {kind: gpu}
+    gpu1: {kind: gpu}
+  links:
+    - {from: mem0, to: gpu0, bandwidth: 10 GB/s, back: 10 GB/s}
+    - {from: mem1, to: gpu1, bandwidth: 10 GB/s, back: 10 GB/s}
+    - {from: cpu0, to: mem0, bandwidth: 10 GB/s}
+  peer_access: none
+)");
+}
+
+/// A backend that opens some GPUs of the machine.
+std::unique_ptr<DeviceBackend> part_of_the_machine(const Topology& machine, const KernelRegistry& kernels, Clock& clock,
+                                                   std::vector<VertexId> gpus, std::size_t place) {
+  CudaOptions options = test::host_gpus(machine);
+  options.gpus = std::move(gpus);
+  options.place = place;
+  return make_cuda_backend(machine, kernels, clock, options).value();
+}
+
+// gpu1 belongs to somebody else: no memory there and no kernel. Host work alone finds the queue of a GPU that is open,
+// and where none is there is a sentence.
+TEST(CudaPart, HasOnlyTheGpusThatItOpens) {
+  const Topology machine = divided_machine();
+  const KernelRegistry kernels = KernelRegistry::with_builtins();
+  RealClock clock;
+  const VertexId gpu0 = *machine.find_vertex("gpu0"), gpu1 = *machine.find_vertex("gpu1");
+  const auto refusal = [&](Executor& executor, CommandStream stream) {
+    const auto prepared = executor.prepare(BatchOperation::make(machine, {std::move(stream)}).value(), {{}});
+    return prepared ? std::string() : prepared.error().message;
+  };
+  {
+    const auto backend = part_of_the_machine(machine, kernels, clock, {gpu1}, 0);
+    Executor executor(machine, planners().front(), *backend, clock);
+    EXPECT_TRUE(backend->allocate(gpu1, Bytes{4096}).has_value());
+    const auto refused = backend->allocate(gpu0, Bytes{4096});
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().message,
+              "'gpu0' is none of the GPUs that this backend opened; it belongs to another one");
+    EXPECT_EQ(refusal(executor, kernel_stream("s", gpu0, "spin", 1000)), refused.error().message);
+    auto work = executor.prepare(
+        BatchOperation::make(machine, {kernel_stream("s", *machine.find_vertex("cpu0"), "checksum", 1000)}).value(),
+        {{}});
+    ASSERT_TRUE(work.has_value()) << work.error().text();
+    EXPECT_TRUE(batchOp(executor, *work).has_value());
+  }
+  const auto none = part_of_the_machine(machine, kernels, clock, {}, 0);
+  Executor executor(machine, planners().front(), *none, clock);
+  EXPECT_EQ(refusal(executor, kernel_stream("s", *machine.find_vertex("cpu0"), "checksum", 1000)).find("host work "),
+            0U);
+}
+
+// Both sides of the machine at once, each with a backend, a clock and a thread of its own: no job of either fails.
+TEST(CudaPart, PartitionsRunSideBySide) {
+  if (discover_host()->devices.size() < 2) GTEST_SKIP() << "two backends want two GPUs";
+  const Topology machine = divided_machine();
+  const KernelRegistry kernels = KernelRegistry::with_builtins();
+  TaskSet set{machine, Policy::Edf, {}};
+  for (const auto& [memory, gpu] : {std::pair("mem0", "gpu0"), {"mem1", "gpu1"}}) {
+    const VertexId mem = *machine.find_vertex(memory), device = *machine.find_vertex(gpu);
+    CommandStream up = copy_stream("up", mem, device, 4'000'000);
+    up.kernel = Kernel{device, milliseconds{1}, milliseconds{2}, "checksum"};
+    Task& task = set.tasks.emplace_back();
+    task.name = gpu;
+    task.period = task.deadline = milliseconds{5};
+    task.steps = {BatchOperation::make(machine, {up}).value(),
+                  BatchOperation::make(machine, {copy_stream("down", device, mem, 4'000'000)}).value()};
+  }
+  const AdmissionVerdict verdict = AdmissionController(planners().front()).decide(set);
+  ASSERT_TRUE(verdict.admitted.has_value());
+  ASSERT_EQ(verdict.partitions.size(), 2U);
+  std::vector<RealClock> clocks(2);
+  std::vector<std::unique_ptr<DeviceBackend>> backends;
+  std::vector<std::unique_ptr<Executor>> executors;
+  std::vector<Executor*> table;
+  std::vector<std::unique_ptr<PatternProgram>> patterns;
+  std::vector<TaskProgram*> programs;
+  for (std::size_t i = 0; i < 2; ++i) {
+    backends.push_back(part_of_the_machine(machine, kernels, clocks[i], gpus_of(set, verdict.partitions[i]), i));
+    executors.push_back(std::make_unique<Executor>(machine, planners().front(), *backends[i], clocks[i]));
+    table.push_back(executors[i].get());
+    patterns.push_back(std::make_unique<PatternProgram>(machine, set.tasks[i], 1));
+    programs.push_back(patterns[i].get());
+  }
+  RunOptions options;
+  options.jobs = 200;
+  const auto record = run_tasks(table, *verdict.admitted, programs, options);
+  ASSERT_TRUE(record.has_value()) << record.error().text();
+  EXPECT_EQ(record->jobs.size(), 200U);
+  for (const JobRecord& job : record->jobs) EXPECT_FALSE(job.error.has_value()) << job.error->text();
 }
 
 TEST_F(Cuda, MoreMemoryThanThereIsIsRefusedWithTheAmount) {

@@ -1,0 +1,56 @@
+#include "runtime/run_options.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sched/analyses/wide.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr Duration kNever = Duration::max();
+
+/// The instant at which one hyperperiod behind the last offset is over; nothing where that is beyond all time.
+std::optional<Duration> end_of_hyperperiod(const TaskSet& set) {
+  Wide hyperperiod = 1;
+  Duration last_offset{};
+  for (const Task& task : set.tasks) {
+    hyperperiod = common_multiple(hyperperiod, task.period.count());
+    last_offset = std::max(last_offset, task.offset);
+  }
+  if (hyperperiod > kNever.count() - last_offset.count()) return std::nullopt;
+  return last_offset + Duration{static_cast<std::int64_t>(hyperperiod)};
+}
+
+}  // namespace
+
+Expected<std::vector<std::uint64_t>> jobs_per_task(const TaskSet& set, const RunOptions& options) {
+  std::vector<std::uint64_t> jobs(set.tasks.size(), 0);
+  std::uint64_t most = options.jobs.value_or(kMostJobs + 1);
+  Duration end = options.arrivals_before.value_or(kNever);
+  if (!options.jobs && !options.arrivals_before) {
+    most = kDefaultJobs;
+    end = end_of_hyperperiod(set).value_or(kNever);
+  }
+  const auto within_time = [](const Task& task, Duration arrival) {
+    return arrival > kNever - task.deadline ? kNever : arrival;
+  };
+  std::vector<Duration> next;
+  for (const Task& task : set.tasks) next.push_back(within_time(task, task.offset));
+  for (std::uint64_t total = 0; total < most && !next.empty(); ++total) {
+    const auto first = std::min_element(next.begin(), next.end());
+    if (*first >= end) break;
+    if (total >= kMostJobs) {
+      return invalid_input(fmt::format(
+          "a run of more than {} jobs keeps too many records; ask for fewer with --jobs or --for", kMostJobs));
+    }
+    const auto task = static_cast<std::size_t>(first - next.begin());
+    ++jobs[task];
+    const Duration period = set.tasks[task].period;
+    *first = *first > kNever - period ? kNever : within_time(set.tasks[task], *first + period);
+  }
+  return jobs;
+}
+
+}  // namespace tutti
