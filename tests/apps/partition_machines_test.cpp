@@ -1,0 +1,57 @@
+#include "apps/partition_machines.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/two_sides.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kUp0 = "from: mem0, to: gpu0, size: 6 kB";
+constexpr const char* kUp1 = "from: mem0, to: gpu1, size: 6 kB";
+
+PlannedTaskSet planned(const std::vector<std::string>& streams) {
+  return AdmissionController(planners().front()).plan(test::tasks_of(test::two_sides(), streams));
+}
+
+TEST(PartitionMachines, AreOneForEachPartitionAndShareNothing) {
+  const PlannedTaskSet set = planned({kUp0, kUp1, kUp0});
+  const KernelRegistry kernels;
+  const auto made = PartitionMachines::make({}, set, *set.tasks.machine, kernels);
+  ASSERT_TRUE(made.has_value()) << made.error().text();
+  ASSERT_EQ(made->executors().size(), 2U);
+  const Executor& first = *made->executors()[0];
+  const Executor& second = *made->executors()[1];
+  EXPECT_NE(&first.clock(), &second.clock());
+  EXPECT_NE(&first.backend(), &second.backend());
+  EXPECT_EQ(&first.machine(), &*set.tasks.machine);
+  const RunPlace place = made->place();
+  EXPECT_EQ(place.backend, "sim");
+  EXPECT_EQ(place.clock, "virtual");
+  EXPECT_EQ(place.partitions, 2U);
+  EXPECT_TRUE(place.notes.empty());
+}
+
+// A set without tasks has a machine, too: it is one partition.
+TEST(PartitionMachines, AreOneForASingleOne) {
+  for (const PlannedTaskSet& set : {planned({kUp0}), planned({})}) {
+    const KernelRegistry kernels;
+    const auto made = PartitionMachines::make({}, set, *set.tasks.machine, kernels);
+    ASSERT_TRUE(made.has_value()) << made.error().text();
+    EXPECT_EQ(made->executors().size(), 1U);
+    EXPECT_EQ(made->place().partitions, 1U);
+  }
+}
+
+TEST(PartitionMachines, AreNoneWhereABackendCannotBeMade) {
+  const PlannedTaskSet set = planned({kUp0, kUp1});
+  const KernelRegistry kernels;
+  BackendOptions options;
+  options.backend = "cuda";  // none of the GPUs has a bus id
+  const auto made = PartitionMachines::make(options, set, *set.tasks.machine, kernels);
+  ASSERT_FALSE(made.has_value());
+  EXPECT_FALSE(made.error().message.empty());
+}
+
+}  // namespace
+}  // namespace tutti
