@@ -32,6 +32,7 @@ class CutFinder {
       : holds_(&holds),
         largest_(largest),
         now_(sizes_that_cut_alike(largest, now > 0 ? now : whole())),
+        budget_(pieces),
         left_(pieces) {}
 
   CutFound find() {
@@ -45,7 +46,10 @@ class CutFinder {
       if (range.least == 1) return {};
       failing = range;
       size = range.least - 1;
-      if (step >= kSingleSteps) size -= size / 16;
+      if (left_ < budget_ / 2)
+        size -= size / 2;
+      else if (left_ < budget_ / 4 * 3 || step >= kSingleSteps)
+        size -= size / 16;
     }
   }
 
@@ -75,7 +79,8 @@ class CutFinder {
   const std::function<bool(std::int64_t)>* holds_;
   std::span<const std::int64_t> largest_;
   CutRange now_;
-  std::int64_t left_;
+  std::int64_t budget_;
+  std::int64_t left_;  ///< of it
 };
 
 }  // namespace

@@ -22,21 +22,22 @@ struct CutRange {
 /// What a search for a size of pieces found.
 struct CutFound {
   std::optional<std::int64_t> size;  ///< holds
-  bool all_tried = true;             ///< false: the search ended before the smallest pieces
+  bool all_tried = true;             ///< false: the pieces were used up before
 };
 
 /// The largest size of pieces that holds.
 ///
 /// Smaller pieces block others for less, but each pays the set-up again: what holds for some size need not hold for
 /// smaller ones, nor for larger. Only how many pieces each batch falls into matters. So the search goes from whole
-/// batches down to ever smaller pieces, one change of any number of pieces after the other for the first 64, then in
-/// steps of a 16th; between such a step that holds and the one before it halves. The answer was tried and holds; the
-/// next larger size that cuts otherwise was tried and does not. It is rounded down to a 1000th.
+/// batches down to ever smaller pieces: one change of any number of pieces after the other for the first 64, as long as
+/// that takes no more than a quarter of `pieces`; then in steps of a 16th, up to half of them; then it halves the size.
+/// Between a step that holds and the one before it halves. The answer was tried and holds; the next larger size that
+/// cuts otherwise was tried and does not, unless the pieces were used up before. It is rounded down to a 1000th.
 ///
 /// @param holds    whether a size holds; the same answer whenever it is asked.
 /// @param largest  as above; not empty.
 /// @param now      the size that is known not to hold; 0: whole batches do not.
-/// @param pieces   no more sizes are tried once so many pieces were made.
+/// @param pieces   so many are made for all the sizes that are tried, and no more.
 [[nodiscard]] CutFound find_cut(const std::function<bool(std::int64_t)>& holds, std::span<const std::int64_t> largest,
                                 std::int64_t now, std::int64_t pieces);
 

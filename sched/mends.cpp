@@ -24,6 +24,8 @@ constexpr std::array kChanges{1.0 / 128, 1.0 / 64, 1.0 / 32,  1.0 / 16, 1.0 / 8,
 /// What all questions together may cost; a batch, or a piece of one, takes so many times as long as a task without.
 constexpr std::int64_t kBudget = 800'000;
 constexpr std::int64_t kCostOfBatch = 20;
+/// By the search for a cut.
+constexpr std::int64_t kMostPiecesMade = 2 * kBudget / kCostOfBatch;
 /// Mends are found to this part of a quantity.
 constexpr std::int64_t kFineness = 1000;
 
@@ -199,11 +201,9 @@ std::optional<Mend> other_cut(const TaskFile& file, const AdmissionController& c
     const auto changed = with_value(file, cut, value);
     return changed && controller.answer(*changed) == Answer::Schedulable;
   };
-  const CutFound found = find_cut(holds, largest, cut.value, kBudget / kCostOfBatch);
-  if (!found.size) {
-    if (!found.all_tried && left_out.empty()) left_out = "not all sizes of pieces were tried";
-    return std::nullopt;
-  }
+  const CutFound found = find_cut(holds, largest, cut.value, kMostPiecesMade);
+  if (!found.all_tried) left_out += fmt::format("{}not all sizes of pieces were tried", left_out.empty() ? "" : "; ");
+  if (!found.size) return std::nullopt;
   if (cut.value == 0) return Mend{cut, *found.size, {}};
   return Mend{cut, *found.size, static_cast<double>(*found.size - cut.value) / static_cast<double>(cut.value)};
 }

@@ -66,14 +66,24 @@ TEST(FindCut, TakesLongerStepsTowardsSmallPieces) {
   EXPECT_LT(tried, 120);
 }
 
-// 2 + 3 + 4 pieces are made, and 5 more would be too many.
+// Of 20 pieces 2, 3 and 4 leave 11, fewer than three quarters: a 16th below 24 B are 23 B, 5 pieces like 24 B. 6 are
+// left, fewer than half: so half of 19 B comes next, 10 B, which would be 10 pieces.
 TEST(FindCut, StopsWhereTooManyPiecesWereMade) {
-  int tried = 0;
-  const auto holds = [&](std::int64_t) { return ++tried > 100; };
-  const CutFound found = find_cut(holds, Sizes{100}, 200, 9);
+  Sizes tried;
+  const auto never = [&](std::int64_t size) { return tried.push_back(size), false; };
+  const CutFound found = find_cut(never, Sizes{100}, 200, 20);
   EXPECT_FALSE(found.size.has_value());
   EXPECT_FALSE(found.all_tried);
-  EXPECT_EQ(tried, 3);
+  EXPECT_EQ(tried, (Sizes{99, 49, 33, 24}));
+}
+
+// 1000 batches in at least 10 pieces, of which 60,000 may be made: steps become halves in time to find some.
+TEST(FindCut, GetsFarWithManyBatches) {
+  const Sizes largest(1000, 1'000'000);
+  const auto holds = [&](std::int64_t size) { return pieces_of(1'000'000, size) >= 10; };
+  const CutFound found = find_cut(holds, largest, 0, 60'000);
+  ASSERT_TRUE(found.size.has_value());
+  EXPECT_TRUE(holds(*found.size));
 }
 
 // Against all sizes, one after the other, whatever holds: below 65 ways to cut none is left out.

@@ -1,5 +1,6 @@
 #include "sched/scenario.hpp"
 
+#include <limits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -116,6 +117,20 @@ TEST(Scenario, MissesAlsoWhereTheBlockerIsDueFirst) {
   const auto shown = counter_example(tasks, Policy::Edf, verdicts(tasks, Policy::Edf));
   EXPECT_EQ(shown, (Scenario{{job(1, 0, 0, 38), job(0, 10, 10, 30)}}));
   EXPECT_EQ(first_miss(tasks, Policy::Edf, *shown), (Miss{TaskId{0u}, 0, Duration{68}, Duration{45}}));
+}
+
+// h (1, 5) waits for a part of 2^62, behind one of 2^61. A part of 2^63 - 2 behind one of 1 would end beyond all time.
+TEST(Scenario, DoesNotWrapNearTheLargestNumbers) {
+  constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kPart = std::int64_t{1} << 61;
+  const Tasks tasks{implicit(1, 5), in_parts(implicit(3 * kPart + 9, kLargest), {kPart, 2 * kPart, 9})};
+  const Tasks longer{implicit(1, 5), in_parts(implicit(kLargest, kLargest), {1, kLargest - 1})};
+  for (const Policy policy : {Policy::Edf, Policy::Rm}) {
+    const auto shown = counter_example(tasks, policy, verdicts(tasks, policy));
+    EXPECT_EQ(shown, (Scenario{{job(1, 0, 0, 3 * kPart + 9), job(0, kPart + 1, kPart + 1, 1)}}));
+    EXPECT_EQ(first_miss(tasks, policy, *shown), (Miss{TaskId{0u}, 0, Duration{3 * kPart + 1}, Duration{kPart + 6}}));
+    EXPECT_FALSE(counter_example(longer, policy, verdicts(longer, policy)).has_value());
+  }
 }
 
 // Nobody knows where in the job the longest part is.
