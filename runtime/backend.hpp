@@ -49,6 +49,9 @@ class BackendBatch {
   /// Allocates nothing.
   /// @pre its run before, if any, is finished.
   virtual void arm() {}
+  /// Undoes `arm`: what was enqueued runs through, and counts for nothing. Who has armed several batches disarms all
+  /// before one goes, since its memory could not be given back while the others' gates are closed.
+  virtual void disarm() {}
   /// Starts the batch's plan at an instant, or when what was submitted earlier is finished, whichever is later.
   /// Allocates nothing, never blocks; arms what is not armed.
   /// @pre its run before, if any, is finished.

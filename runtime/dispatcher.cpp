@@ -323,6 +323,8 @@ RunRecord Run::run() {
     arm_next();
     wait_for(*next);
   }
+  for (TaskState& state : tasks_)
+    for (PreparedBatch& piece : state.pieces | std::views::join) executor_.disarm(piece);
   return std::move(record_);
 }
 

@@ -21,6 +21,10 @@ void Executor::arm(PreparedBatch& batch) {
   if (!batch.under_way_) batch.batch_->arm();
 }
 
+void Executor::disarm(PreparedBatch& batch) {
+  if (!batch.under_way_) batch.batch_->disarm();
+}
+
 Expected<void> Executor::issue(PreparedBatch& batch) {
   if (owner_ != 0 && batch.run_ != owner_) {
     return invalid_input("an admitted run owns the machine; issue this batch before or after it, or make it a task");

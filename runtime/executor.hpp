@@ -68,6 +68,8 @@ class Executor {
 
   /// Whether something that was issued is still to finish.
   [[nodiscard]] bool busy() const { return backend_->busy(); }
+  /// Undoes `arm`; nothing where the batch is not armed.
+  void disarm(PreparedBatch& batch);
 
   /// While it lives, the machine belongs to an admitted run: only batches prepared through it are issued.
   class AdmittedRun {

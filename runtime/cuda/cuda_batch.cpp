@@ -51,13 +51,7 @@ CudaBatch::CudaBatch(Stage& stage, ExecutableBatch batch)
 }
 
 CudaBatch::~CudaBatch() {
-  if (state_ == State::Armed) {  // runs through, into buffers that are still there
-    for (std::size_t gate = 0; gate < list_.gates.size(); ++gate) word(gate).store(run_, std::memory_order_release);
-    for (const Lane& lane : lanes_)
-      if (!timed_by_host() && !stage_->lost) static_cast<void>(cudaStreamSynchronize(lane.stream));
-    --stage_->closed;
-    stage_->conductor.expect_one_less();
-  }
+  disarm();
   wait();
   give_lanes_back();
   std::erase(stage_->batches, this);
@@ -181,6 +175,17 @@ void CudaBatch::arm() {
   if (state_ != State::Armed) return;
   ++stage_->closed;
   stage_->conductor.expect_one_more();
+}
+
+void CudaBatch::disarm() {
+  if (state_ != State::Armed) return;
+  for (std::size_t gate = 0; gate < list_.gates.size(); ++gate) word(gate).store(run_, std::memory_order_release);
+  for (const Lane& lane : lanes_)
+    if (!timed_by_host() && !stage_->lost) static_cast<void>(cudaStreamSynchronize(lane.stream));
+  --stage_->closed;
+  stage_->conductor.expect_one_less();
+  state_ = State::Idle;
+  give_lanes_back();
 }
 
 void CudaBatch::submit(Duration earliest) {

@@ -26,6 +26,7 @@ class CudaBatch final : public BackendBatch, private Performance {
   ~CudaBatch() override;
 
   void arm() override;
+  void disarm() override;
   void submit(Duration earliest) override;
   bool poll() override;
   void wait() override;

@@ -1,5 +1,7 @@
 // What is got ready when: while a batch runs, and while the run waits, what comes next is armed.
 
+#include <atomic>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,12 +20,16 @@ using Log = std::vector<std::string>;
 /// A batch that writes down what is asked of it, and whose kernels take too long.
 class WatchedBatch final : public BackendBatch {
  public:
-  WatchedBatch(std::unique_ptr<BackendBatch> batch, std::string name, Log& log)
-      : batch_(std::move(batch)), name_(std::move(name)), log_(log) {}
+  WatchedBatch(std::unique_ptr<BackendBatch> batch, std::string name, Log& log, const std::function<void()>& on_wait)
+      : batch_(std::move(batch)), name_(std::move(name)), log_(log), on_wait_(on_wait) {}
 
   void arm() override {
     if (!std::exchange(armed_, true)) log_.push_back("arm " + name_);
     batch_->arm();
+  }
+  void disarm() override {
+    if (std::exchange(armed_, false)) log_.push_back("disarm " + name_);
+    batch_->disarm();
   }
   void submit(Duration earliest) override {
     armed_ = false;
@@ -33,6 +39,7 @@ class WatchedBatch final : public BackendBatch {
   bool poll() override { return batch_->poll(); }
   void wait() override {
     log_.push_back("wait " + name_);
+    if (on_wait_) on_wait_();
     batch_->wait();
   }
   [[nodiscard]] BatchResult result() const override {
@@ -46,6 +53,7 @@ class WatchedBatch final : public BackendBatch {
   std::unique_ptr<BackendBatch> batch_;
   std::string name_;
   Log& log_;
+  const std::function<void()>& on_wait_;
   bool armed_ = false;
 };
 
@@ -62,12 +70,13 @@ class WatchedBackend final : public DeviceBackend {
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(ExecutableBatch batch) override {
     std::string name = batch.name;
     return backend_.prepare(std::move(batch)).map([&](auto&& prepared) -> std::unique_ptr<BackendBatch> {
-      return std::make_unique<WatchedBatch>(std::move(prepared), std::move(name), log);
+      return std::make_unique<WatchedBatch>(std::move(prepared), std::move(name), log, on_wait);
     });
   }
 
   Log log;
   bool cold = false;
+  std::function<void()> on_wait;
 
  private:
   DeviceBackend& backend_;
@@ -95,7 +104,7 @@ struct Watched {
     return task;
   }
 
-  RunRecord run(std::vector<Task> tasks, std::uint64_t jobs) {
+  RunRecord run(std::vector<Task> tasks, std::uint64_t jobs, const std::atomic<bool>* interrupted = nullptr) {
     const TaskSet set{station.machine, Policy::Edf, std::move(tasks)};
     const AdmittedTaskSet admitted = test::admit(set);
     std::vector<PatternProgram> programs;
@@ -103,7 +112,9 @@ struct Watched {
     std::vector<TaskProgram*> table;
     for (PatternProgram& program : programs) table.push_back(&program);
     Executor executor(station.machine, planners().front(), backend, *station.clock);
-    return run_tasks(executor, admitted, table, first_jobs(jobs)).value();
+    RunOptions options = first_jobs(jobs);
+    options.interrupted = interrupted;
+    return run_tasks(executor, admitted, table, options).value();
   }
 
   Station station{std::make_unique<HastyClock>()};
@@ -151,6 +162,16 @@ TEST(Arming, ComesBehindAWarmUpWhereTheBackendStartsCold) {
   EXPECT_EQ(Log(log.begin(), log.begin() + 5),
             (Log{"submit batch 1 of task 't'", "wait batch 1 of task 't'", "submit batch 2 of task 't'",
                  "wait batch 2 of task 't'", "submit batch 1 of task 't'"}));
+}
+
+// a's first job is under way when the run is interrupted; b's, which is armed by then, never runs.
+TEST(Arming, IsUndoneWhereARunIsInterrupted) {
+  Watched watched;
+  std::atomic<bool> interrupted = false;
+  watched.backend.on_wait = [&] { interrupted = true; };
+  EXPECT_TRUE(watched.run({watched.task("a", 1000, 1), watched.task("b", 2000, 1)}, 2, &interrupted).interrupted);
+  EXPECT_EQ(watched.backend.log, (Log{"submit batch 1 of task 'a'", "arm batch 1 of task 'b'",
+                                      "wait batch 1 of task 'a'", "disarm batch 1 of task 'b'"}));
 }
 
 // Two kernels in each batch took too long: four a job.

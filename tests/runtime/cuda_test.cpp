@@ -162,6 +162,25 @@ TEST_F(Cuda, AnArmedBatchThatGoesHasRunThrough) {
   EXPECT_EQ(station.read(destination.view()), pattern(4096, 2));
 }
 
+// Memory of the one could not be given back while the other's gates are closed.
+TEST_F(Cuda, DisarmedBatchesHaveRunThroughAndCanBeRun) {
+  const Buffer destination = station.allocate(station.at("mem0"), 8192);
+  const Buffer device = station.allocate(station.at("gpu0"), 8192);
+  station.write(device.view(), pattern(8192, 3));
+  {
+    auto one =
+        station.copying(device.view().part(Bytes{0}, Bytes{4096}), destination.view().part(Bytes{0}, Bytes{4096}));
+    auto two = station.copying(device.view().part(Bytes{4096}, Bytes{4096}),
+                               destination.view().part(Bytes{4096}, Bytes{4096}));
+    station.executor.arm(one);
+    station.executor.arm(two);
+    station.executor.disarm(one);
+    station.executor.disarm(two);
+    station.run(one);
+  }
+  EXPECT_EQ(station.read(destination.view()), pattern(8192, 3));
+}
+
 TEST_F(Cuda, NothingIsMadeWhileABatchIsArmed) {
   const Buffer destination = station.allocate(station.at("mem0"), 4096);
   const Buffer device = station.allocate(station.at("gpu0"), 4096);
