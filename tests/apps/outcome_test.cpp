@@ -20,7 +20,7 @@ JobRecord failed() {
 }
 
 RunRecord record_of(std::vector<JobRecord> jobs, bool interrupted = false) {
-  return {std::move(jobs), interrupted, std::nullopt};
+  return {std::move(jobs), interrupted, std::nullopt, {}};
 }
 
 TEST(Outcome, IsFineWhereAllJobsAreInTime) {
