@@ -251,6 +251,37 @@ class Usage(Programs):
         refused = self.file("version: 1\ntasks: [{name: a, period: 10 ms, wcet: 11 ms}]\n")
         self.refuses(self.tutti("check", refused, "--counter-example", self.folder / "none" / "misses.yaml"), "none")
 
+    # a's job has run when the requests are answered, and b would be late; when a counts no more b comes.
+    def test_tasks_come_and_go_while_it_runs(self):
+        tasks = self.file("""version: 1
+policy: edf
+tasks:
+  - {name: x1, period: 20 ms, wcet: 4 ms}
+  - {name: x2, period: 20 ms, wcet: 4 ms}
+  - {name: a, period: 20 ms, wcet: 12 ms}
+  - {name: b, period: 7 ms, wcet: 3 ms}
+""", "four.yaml")
+        changes = self.file("""version: 1
+start: [x1, x2, a]
+changes:
+  - {at: 12 ms, remove: a, add: b}
+  - {at: 12 ms, remove: a}
+  - {at: 30 ms, add: b}
+""", "changes.yaml")
+        ran = self.object_of(0, "run", tasks, "--changes", changes, "--for", "60ms", "--json")
+        self.assertEqual([(c["answered_ms"], c["remove"], c["add"], c["granted"]) for c in ran["changes"]],
+                         [(20, "a", "b", False), (20, "a", None, True), (40, None, "b", True)])
+        self.assertFalse(any(job["missed"] for job in ran["jobs"]))
+        self.assertIn("refused: with 'b' a deadline", self.tutti("run", tasks, "--changes", changes, "--for", "60ms").stdout)
+
+    def test_changes_with_a_mistake_are_refused_with_their_place(self):
+        path = self.file("version: 1\nchanges:\n  - {at: 1 ms, add: inspct}\n", "c.yaml")
+        self.refuses(self.tutti("run", WAFER, "--changes", path, "--for", "1s"), "c.yaml:3:21:", "did you mean 'inspect'?")
+        self.refuses(self.tutti("run", WAFER, "--changes", path), "--for")
+        late = self.file("version: 1\nstart: []\nchanges: []\n", "l.yaml")
+        ran = self.object_of(0, "run", WAFER, "--changes", late, "--for", "1s", "--json")
+        self.assertEqual(ran["jobs"], [])
+
     def test_a_scenario_with_a_mistake_is_refused_with_its_place(self):
         path = self.file("version: 1\njobs: [{task: inspekt, arrival: 0, takes: 1 ms}]\n", "s.yaml")
         self.refuses(self.tutti("run", WAFER, "--scenario", path), "s.yaml:2:15:", "did you mean 'inspect'?")
