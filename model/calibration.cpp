@@ -147,8 +147,7 @@ Expected<Calibration> calibrate(const Measurements& measurements, const std::opt
 
   TopologyBuilder builder(guarantee(fit.machine, clean_data, table));
   builder.provenance(provenance(measurements, clean_data));
-  if (const double spread = spread_of(measurements); spread > 0)
-    builder.spread(std::min(std::ceil(spread * 1000) / 1000, kWidestSpread));
+  builder.spread(std::min(std::ceil(spread_of(measurements) * 1000) / 1000, kWidestSpread));
   if (!clean_data.batches.empty()) {
     SetupTimes setup = blank.setup();
     setup.batch = round_up_ns(std::round(corrections.setup_ns() / 100) * 100);

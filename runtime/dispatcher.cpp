@@ -68,19 +68,23 @@ class Run final : public PreparedRun {
   void schedule_next(std::size_t task);
   /// The task whose next job is ready first; null where no more come.
   [[nodiscard]] TaskState* next_to_release();
-  /// Arms the first batch of the most urgent ready job, and of the job that is ready next: that takes longer than to
-  /// start what is armed.
+  /// Arms the first batch of the most urgent ready job, or else of the job that is ready next: that takes longer than
+  /// to start what is armed.
   void arm_next();
   void arm_job(TaskState& state, std::uint64_t index);
   /// Until then, or for some time of that.
   void wait_for(Duration instant);
   /// When something is to be done next; nothing where the run is over.
   [[nodiscard]] std::optional<Duration> next_instant();
-  void answer_requests();
+  /// The next one that is due.
+  void answer_request();
+  /// Those that the run left open.
+  void refuse_requests();
   ChangeAnswer answer(const TaskChange& change, Duration now);
   /// Of the jobs that have arrived since the task runs.
   [[nodiscard]] std::optional<Duration> last_arrival(const TaskState& state, Duration now) const;
-  void release_due();
+  /// @return the instant until which jobs were released.
+  Duration release_due();
   void release(std::size_t task);
   Job job_of(const ReadyJob& ready, JobObserver* observer = nullptr);
   void run_job(const ReadyJob& ready);
@@ -117,12 +121,12 @@ Expected<void> Run::prepare(std::span<TaskProgram* const> programs, std::span<co
   return executor_.backend().starts_cold() ? warm_up() : Expected<void>{};
 }
 
-/// Every batch once, on what its buffers hold.
+/// Every batch once, on what its buffers hold. That a kernel fails on it says nothing about jobs.
 Expected<void> Run::warm_up() {
   for (TaskState& state : tasks_) {
     for (PreparedBatch& piece : state.pieces | std::views::join) {
       auto result = executor_.issue(piece).and_then([&] { return executor_.synchronize(piece); });
-      if (!result) return tl::unexpected(std::move(result.error()));
+      if (!result && result.error().code != ErrorCode::Kernel) return tl::unexpected(std::move(result.error()));
     }
   }
   return {};
@@ -148,6 +152,9 @@ void Run::schedule_next(std::size_t task) {
   TaskState& state = tasks_[task];
   state.next_ready = kNever;
   if (state.released == state.jobs) return;
+  if (state.script.empty() && state.released > state.first_index &&
+      state.arrival_of(state.released - 1) > kNever - state.timing.period)
+    return;
   const Duration arrival = state.arrival_of(state.released);
   if (arrival >= end_) return;
   const Duration time_left = kNever - epoch_ - arrival;
@@ -164,8 +171,9 @@ std::optional<Duration> Run::next_instant() {
   const TaskState* const next = next_to_release();
   Duration instant = next == nullptr ? kNever : next->next_ready;
   if (changing_ != nullptr && executor_.clock().now() - epoch_ < end_) {
-    instant = std::min(instant, epoch_ + end_);
-    if (const auto request = requests_->next()) instant = std::min(instant, epoch_ + *request);
+    const auto on_the_clock = [&](Duration time) { return time > kNever - epoch_ ? kNever : epoch_ + time; };
+    instant = std::min(instant, on_the_clock(end_));
+    if (const auto request = requests_->next()) instant = std::min(instant, on_the_clock(*request));
   }
   return instant == kNever ? std::nullopt : std::optional(instant);
 }
@@ -176,9 +184,16 @@ std::optional<Duration> Run::last_arrival(const TaskState& state, Duration now) 
   return arrived == state.first_index ? std::nullopt : std::optional(state.arrival_of(arrived - 1));
 }
 
-void Run::answer_requests() {
+void Run::answer_request() {
   const Duration now = executor_.clock().now() - epoch_;
-  while (const auto change = requests_->take_due(now)) record_.changes.push_back({*change, now, answer(*change, now)});
+  if (now >= end_) return;
+  if (const auto change = requests_->take_due(now)) record_.changes.push_back({*change, now, answer(*change, now)});
+}
+
+void Run::refuse_requests() {
+  const Duration now = executor_.clock().now() - epoch_;
+  while (const auto change = requests_->take_due(kNever))
+    record_.changes.push_back({*change, now, {Answer::Unknown, "the run ended before"}});
 }
 
 /// A task that leaves releases the job that has arrived, and no more; one that comes has its first arrival now.
@@ -211,8 +226,11 @@ TaskState* Run::next_to_release() {
 }
 
 void Run::arm_next() {
-  if (!ready_.empty()) arm_job(tasks_[ready_.next().task.index()], ready_.next().index);
-  if (TaskState* const next = next_to_release()) arm_job(*next, next->released);
+  if (!ready_.empty()) {
+    arm_job(tasks_[ready_.next().task.index()], ready_.next().index);
+  } else if (TaskState* const next = next_to_release()) {
+    arm_job(*next, next->released);
+  }
 }
 
 void Run::arm_job(TaskState& state, std::uint64_t index) {
@@ -220,10 +238,11 @@ void Run::arm_job(TaskState& state, std::uint64_t index) {
   if (!pieces.empty()) executor_.arm(pieces.front());
 }
 
-void Run::release_due() {
+Duration Run::release_due() {
   const Duration now = executor_.clock().now();
   for (std::size_t i = 0; i < tasks_.size(); ++i)
     while (tasks_[i].next_ready <= now && tasks_[i].next_ready != kNever) release(i);
+  return now;
 }
 
 void Run::release(std::size_t task) {
@@ -310,19 +329,20 @@ RunRecord Run::run() {
       record_.interrupted = true;
       break;
     }
-    if (changing_ != nullptr) answer_requests();
-    release_due();
+    if (changing_ != nullptr) answer_request();
+    const Duration now = release_due();
     if (!ready_.empty()) {
       run_job(ready_.pop());
       if (record_.fatal) break;
       continue;
     }
-    if (changing_ != nullptr) changing_->idle_at(executor_.clock().now() - epoch_);
+    if (changing_ != nullptr) changing_->idle_at(now - epoch_);
     const auto next = next_instant();
     if (!next) break;
     arm_next();
     wait_for(*next);
   }
+  if (changing_ != nullptr) refuse_requests();
   for (TaskState& state : tasks_)
     for (PreparedBatch& piece : state.pieces | std::views::join) executor_.disarm(piece);
   return std::move(record_);
@@ -375,10 +395,12 @@ Expected<RunRecord> run_scenario(Executor& executor, const PlannedTaskSet& plann
       .map([](const std::unique_ptr<PreparedRun>& run) { return run->run(); });
 }
 
-Expected<RunRecord> run_changing_tasks(Executor& executor, ChangingTaskSet& set, std::span<TaskProgram* const> programs,
+Expected<RunRecord> run_changing_tasks(Executor& executor, ChangingTaskSet set, std::span<TaskProgram* const> programs,
                                        ChangeRequests& requests, const RunOptions& options) {
   TUTTI_EXPECTS(options.arrivals_before && !options.jobs, "a run whose tasks change ends at a time");
-  return jobs_per_task(set.planned().tasks, options)
+  TaskSet from_the_start = set.planned().tasks;  // each may come before its offset
+  for (Task& task : from_the_start.tasks) task.offset = {};
+  return jobs_per_task(from_the_start, options)
       .and_then([&](const std::vector<std::uint64_t>& jobs) {
         return prepare(executor, set.planned(), programs, jobs, options.seed, options.interrupted,
                        [&](Run& run) { run.change_on_request(set, requests, *options.arrivals_before); });

@@ -87,12 +87,13 @@ class PreparedRun {
 /// Releases the jobs of a set whose tasks come and go while it runs. Between two jobs the requests that are due are
 /// answered; one that is granted counts from that moment: a task that leaves releases no job that has not arrived yet,
 /// and a task that comes has its first arrival then, whatever its offset. The batches of all tasks are prepared before
-/// the run, so a change takes the time of its test alone.
+/// the run, so a change takes the time of its test alone: one at most before a job. Only where it answers, the loop
+/// takes a lock and memory. What is asked too late is refused.
 ///
 /// @param requests  more may be posted while it runs, from any thread
 /// @param options   the run ends with the jobs that arrive before `arrivals_before`, which must be given
 /// @errors as `run_tasks`.
-[[nodiscard]] Expected<RunRecord> run_changing_tasks(Executor& executor, ChangingTaskSet& set,
+[[nodiscard]] Expected<RunRecord> run_changing_tasks(Executor& executor, ChangingTaskSet set,
                                                      std::span<TaskProgram* const> programs, ChangeRequests& requests,
                                                      const RunOptions& options);
 

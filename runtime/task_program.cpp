@@ -30,8 +30,11 @@ Expected<void> Job::run_piece(std::size_t piece) {
     if (auto ok = observer_->run_more_urgent(); !ok) return ok;
   return batchOpAsync(*executor_, pieces_[piece])
       .and_then([&] {
-        if (piece + 1 < pieces_.size()) executor_->arm(pieces_[piece + 1]);
-        if (observer_ != nullptr) observer_->arm_next();
+        if (piece + 1 < pieces_.size()) {
+          executor_->arm(pieces_[piece + 1]);
+        } else if (observer_ != nullptr) {
+          observer_->arm_next();
+        }
         return batchOpSynchronize(*executor_, pieces_[piece]);
       })
       .map([&](const BatchResult& result) { overruns += result.overruns; });

@@ -15,7 +15,7 @@ class JobObserver {
   /// Between two batches: runs whatever is more urgent by now, where the task set allows that.
   /// @errors Machine: the run cannot go on.
   [[nodiscard]] virtual Expected<void> run_more_urgent() = 0;
-  /// A batch of the job is under way: what comes after the job can be armed.
+  /// The last batch of the job is under way: what comes after the job can be armed.
   virtual void arm_next() = 0;
 
  protected:

@@ -35,30 +35,6 @@ std::string in_bytes(Wide bytes) {
   return bytes > kMost ? "more than 9 EB" : to_string(Bytes{static_cast<std::int64_t>(bytes)});
 }
 
-/// Whether the buffers of all tasks fit into every GPU whose memory is known.
-Verdict check_device_memory(const TaskSet& set, std::span<const TaskTiming> timings) {
-  Verdict verdict;
-  verdict.test = "device_memory";
-  verdict.exactness = Exactness::Necessary;
-  std::map<VertexId, Wide> needed;
-  for (std::size_t i = 0; i < set.tasks.size(); ++i) {
-    const Wide sets = buffer_sets(timings[i]);
-    for (const auto& [vertex, bytes] : device_bytes(set.tasks[i])) {
-      needed[vertex] += bytes > kManyBytes / sets ? kManyBytes : bytes * sets;
-    }
-  }
-  for (const VertexId gpu : set.machine->gpus()) {
-    const Vertex& vertex = set.machine->vertex(gpu);
-    if (!vertex.memory || needed[gpu] <= vertex.memory->count) continue;
-    verdict.answer = Answer::NotSchedulable;
-    verdict.reason += fmt::format("{}the buffers of all tasks need {} on {}, which has {}: {} too much",
-                                  verdict.reason.empty() ? "" : "; ", in_bytes(needed[gpu]), vertex.name,
-                                  to_string(*vertex.memory), in_bytes(needed[gpu] - vertex.memory->count));
-  }
-  if (verdict.answer == Answer::Unknown) verdict.reason = "the buffers fit, which says nothing about time";
-  return verdict;
-}
-
 std::string describe(const Verdict& verdict, const TaskSet& set) {
   if (!verdict.late_run.empty()) {
     return fmt::format("{}: {}", verdict.test, describe_late_run(verdict.late_run, [&](const ExecutedJob& job) {
@@ -123,6 +99,29 @@ std::vector<std::string> reasons_of(const AdmissionVerdict& verdict, const TaskS
 }
 
 }  // namespace
+
+Verdict check_device_memory(const TaskSet& set, std::span<const TaskTiming> timings) {
+  Verdict verdict;
+  verdict.test = "device_memory";
+  verdict.exactness = Exactness::Necessary;
+  std::map<VertexId, Wide> needed;
+  for (std::size_t i = 0; i < set.tasks.size(); ++i) {
+    const Wide sets = buffer_sets(timings[i]);
+    for (const auto& [vertex, bytes] : device_bytes(set.tasks[i])) {
+      needed[vertex] += bytes > kManyBytes / sets ? kManyBytes : bytes * sets;
+    }
+  }
+  for (const VertexId gpu : set.machine->gpus()) {
+    const Vertex& vertex = set.machine->vertex(gpu);
+    if (!vertex.memory || needed[gpu] <= vertex.memory->count) continue;
+    verdict.answer = Answer::NotSchedulable;
+    verdict.reason += fmt::format("{}the buffers of all tasks need {} on {}, which has {}: {} too much",
+                                  verdict.reason.empty() ? "" : "; ", in_bytes(needed[gpu]), vertex.name,
+                                  to_string(*vertex.memory), in_bytes(needed[gpu] - vertex.memory->count));
+  }
+  if (verdict.answer == Answer::Unknown) verdict.reason = "the buffers fit, which says nothing about time";
+  return verdict;
+}
 
 std::int64_t buffer_sets(const TaskTiming& timing) {
   if (timing.deadline <= timing.period) return 1;

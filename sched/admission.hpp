@@ -61,6 +61,11 @@ struct AdmissionVerdict {
   std::optional<AdmittedTaskSet> admitted;  ///< with Schedulable, and only then
 };
 
+/// Whether the buffers of all tasks fit into every GPU whose memory is known.
+/// @param timings  [n] of the tasks
+/// @necessary
+[[nodiscard]] Verdict check_device_memory(const TaskSet& set, std::span<const TaskTiming> timings);
+
 /// How many jobs of a task can be alive at once, hence how many sets of buffers it needs: ceil((D + J) / T) where D >
 /// T, else one.
 [[nodiscard]] std::int64_t buffer_sets(const TaskTiming& timing);

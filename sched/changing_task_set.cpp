@@ -9,6 +9,9 @@ Expected<ChangingTaskSet> ChangingTaskSet::make(const AdmissionController& contr
   if (all.arrivals == Arrivals::Periodic)
     return invalid_input("a set of strictly periodic tasks does not change while it runs; write 'arrivals: sporadic'");
   PlannedTaskSet planned = controller.plan(all);
+  if (all.machine)
+    if (const Verdict memory = check_device_memory(all, planned.timings); memory.answer == Answer::NotSchedulable)
+      return invalid_input(memory.reason);
   Partition whole;
   for (std::size_t i = 0; i < all.tasks.size(); ++i) whole.tasks.emplace_back(i);
   planned.partitions = {whole};

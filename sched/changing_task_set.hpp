@@ -31,7 +31,7 @@ struct ChangeAnswer {
 class ChangingTaskSet {
  public:
   /// @param running  the tasks that run from the start, ascending
-  /// @errors InvalidInput: these are not schedulable, or arrivals are strictly periodic.
+  /// @errors InvalidInput: these are not schedulable, the buffers of all do not fit, arrivals are strictly periodic.
   [[nodiscard]] static Expected<ChangingTaskSet> make(const AdmissionController& controller, const TaskSet& all,
                                                       std::span<const TaskId> running);
 

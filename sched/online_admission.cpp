@@ -33,7 +33,9 @@ OnlineAdmission::Outcome OnlineAdmission::add(const TaskTiming& timing, Duration
   expect_valid_timing({&timing, 1});
   let_go(now);
   constexpr int kComingBits = 32;
-  const std::uint64_t order = std::uint64_t{position} << kComingBits | ++arrivals_;
+  TUTTI_EXPECTS(position >> kComingBits == 0 && arrivals_ + 1 < std::uint64_t{1} << kComingBits,
+                "2^32 positions, and as many tasks that come");
+  const std::uint64_t order = std::uint64_t{position} << kComingBits | (arrivals_ + 1);
   const Answer answer = test_with(timing, order);
   if (answer != Answer::Schedulable) return {answer, std::nullopt};
   return {answer, take_in(timing, order)};
@@ -129,6 +131,7 @@ TaskId OnlineAdmission::take_in(const TaskTiming& timing, std::uint64_t order) {
     slot = free_.back();
     free_.pop_back();
   }
+  ++arrivals_;
   entries_[slot] = {timing, order, false, {}};
   insert(slot);
   return TaskId{slot};

@@ -98,6 +98,7 @@ int run_changing(const RunCommand& command, const AdmissionController& controlle
   const auto changes = load_task_changes(command.changes, tasks);
   if (!changes) return report_error(changes.error());
   auto set = ChangingTaskSet::make(controller, tasks, changes->running);
+  if (!set && tasks.arrivals == Arrivals::Periodic) return report_error(set.error());
   if (!set) {
     fmt::print(stderr, "not run: {}\n", set.error().message);
     return kNegative;

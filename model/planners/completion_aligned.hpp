@@ -3,8 +3,9 @@
 
 namespace tutti {
 
-/// All chains complete at the same instant, each started as late as that allows: the timeline is built backward from
-/// the common completion, so that late in the batch, when every stream is active, no bandwidth is left over.
+/// All chains complete at the same instant (but for the spread, below), each started as late as that allows: the
+/// timeline is built backward from the common completion, so that late in the batch, when every stream is active, no
+/// bandwidth is left over.
 ///
 /// Where the rates of the machine vary from run to run (`Topology::spread`), gates open that much earlier than so
 /// found, relative to the time from the start: otherwise a run that is faster than predicted would wait for its last

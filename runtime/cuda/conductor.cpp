@@ -51,7 +51,7 @@ void Conductor::ask_for_priority() {
                     std::strerror(errno)));
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 ||
-      static_cast<std::size_t>(CPU_COUNT(&allowed)) < kCoresToSpareOne + place_) {
+      static_cast<std::size_t>(CPU_COUNT(&allowed)) < kCoresToSpareOne + 2 * place_) {
     notes_.push_back("no core of its own for the thread that opens gates: this host has few");
     return;
   }

@@ -251,7 +251,7 @@ class Usage(Programs):
         refused = self.file("version: 1\ntasks: [{name: a, period: 10 ms, wcet: 11 ms}]\n")
         self.refuses(self.tutti("check", refused, "--counter-example", self.folder / "none" / "misses.yaml"), "none")
 
-    # a's job has run when the requests are answered, and b would be late; when a counts no more b comes.
+    # One request is answered behind each job: behind that of a, b would be late; when a counts no more, b comes.
     def test_tasks_come_and_go_while_it_runs(self):
         tasks = self.file("""version: 1
 policy: edf
@@ -270,7 +270,7 @@ changes:
 """, "changes.yaml")
         ran = self.object_of(0, "run", tasks, "--changes", changes, "--for", "60ms", "--json")
         self.assertEqual([(c["answered_ms"], c["remove"], c["add"], c["granted"]) for c in ran["changes"]],
-                         [(20, "a", "b", False), (20, "a", None, True), (40, None, "b", True)])
+                         [(20, "a", "b", False), (24, "a", None, True), (40, None, "b", True)])
         self.assertFalse(any(job["missed"] for job in ran["jobs"]))
         self.assertIn("refused: with 'b' a deadline", self.tutti("run", tasks, "--changes", changes, "--for", "60ms").stdout)
 

@@ -93,6 +93,34 @@ TEST(ChangingRun, ATaskComesToAnEmptyMachine) {
             (std::vector<Row>{{"t", 0, 30, 30, 32, 50}, {"t", 1, 50, 50, 52, 70}}));
 }
 
+// t's offset lies behind all that can happen: it arrives when it comes, at 0, 10, ..., 90, and up to three of its jobs
+// are alive while u runs, so that each needs a buffer set of its own.
+TEST(ChangingRun, ATaskThatComesBeforeItsOffsetHasAllItsBuffers) {
+  const Task t = test::with_offset(test::with_deadline(task("t", 1, 10), 30), 950);
+  ChangingRun run({std::nullopt, Policy::Edf, {t, task("u", 25, 40)}}, {TaskId{1U}});
+  const RunRecord record = run.run({{Duration{0}, {}, TaskId{0U}}}, Duration{100});
+  EXPECT_EQ(answers(record), (std::vector{Answer::Schedulable}));
+  EXPECT_EQ(record.jobs.size(), 13U);  // u's arrive at 0, 40, 80
+  for (const JobRecord& job : record.jobs) EXPECT_FALSE(job.missed());
+}
+
+TEST(ChangingRun, WhatIsAskedTooLateIsRefused) {
+  ChangingRun run({std::nullopt, Policy::Edf, {task("t", 2, 20)}}, {});
+  const RunRecord record = run.run({{Duration{100}, {}, TaskId{0U}}, {Duration{2000}, {}, TaskId{0U}}}, Duration{100});
+  ASSERT_EQ(record.changes.size(), 2U);
+  for (const ChangeRecord& change : record.changes) EXPECT_EQ(change.answer.reason, "the run ended before");
+  EXPECT_TRUE(record.jobs.empty());
+}
+
+// The longest time there is, on a clock that has run for a while.
+TEST(ChangingRun, EndsWhereTimeEnds) {
+  ChangingRun run({std::nullopt, Policy::Edf, {task("t", 1, std::int64_t{1} << 61)}}, {TaskId{0U}});
+  run.station.clock->wait_until(Duration{1000});
+  const RunRecord record = run.run({{Duration::max(), TaskId{0U}, {}}}, Duration::max());
+  EXPECT_LE(record.jobs.size(), 4U);
+  EXPECT_GE(record.jobs.size(), 3U);
+}
+
 // Random tasks and random requests: many are granted, some refused, and nobody is ever late.
 TEST(ChangingRun, NobodyIsEverLate) {
   std::size_t granted = 0, refused = 0;
