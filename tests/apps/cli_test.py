@@ -212,7 +212,7 @@ class Usage(Programs):
         self.assertEqual(self.object_of(1, "check", batches, *sizes, "--json")["verdict"], "not_schedulable")
         answer = self.object_of(0, "check", pieces, *sizes, "--json")
         self.assertEqual((answer["verdict"], answer["preemption"]), ("schedulable", "between_batches"))
-        run = self.object_of(0, "run", pieces, *sizes, "--for", "1s", "--json")
+        run = self.object_of(0, "run", pieces, *sizes, "--for", "200ms", "--json")
         self.assertEqual([row["missed"] for row in run["summary"]], [0, 0])
         for row, task in zip(run["summary"], answer["tasks"]):
             self.assertLessEqual(row["worst_response_ms"], task["worst_response_ms"])
