@@ -21,6 +21,18 @@ constexpr std::uint64_t kUntilItLeaves = std::numeric_limits<std::uint64_t>::max
 /// Where time passes by itself: an interrupt need not wait longer, however far away the next job is.
 constexpr Duration kLongestSleep = std::chrono::milliseconds{50};
 
+/// How many of its jobs have arrived: those that were released, and one more that is not ready yet.
+std::uint64_t arrived_by(const TaskState& state, Duration now) {
+  const bool one_more = state.next_ready != kNever && state.arrival_of(state.released) <= now;
+  return state.released + (one_more ? 1 : 0);
+}
+
+/// Of the jobs that have arrived since the task runs.
+std::optional<Duration> last_arrival(const TaskState& state, Duration now) {
+  const std::uint64_t arrived = arrived_by(state, now);
+  return arrived == state.first_index ? std::nullopt : std::optional(state.arrival_of(arrived - 1));
+}
+
 /// Jitter of one job, uniform in [0, jitter], from the seed alone.
 Duration drawn_jitter(Duration jitter, std::uint64_t seed, std::size_t task, std::uint64_t index) {
   if (jitter <= Duration{0}) return {};
@@ -62,6 +74,8 @@ class Run final : public PreparedRun {
     Duration had{};         ///< in a scenario: so long these have the machine
   };
 
+  /// Of all batches, of all buffer sets, of all tasks.
+  auto all_pieces() { return tasks_ | std::views::transform(&TaskState::pieces) | std::views::join | std::views::join; }
   Expected<void> warm_up();
   /// From the arrival until it is ready.
   [[nodiscard]] Duration delay_of(const TaskState& state, std::uint64_t index) const;
@@ -81,8 +95,6 @@ class Run final : public PreparedRun {
   /// Those that the run left open.
   void refuse_requests();
   ChangeAnswer answer(const TaskChange& change, Duration now);
-  /// Of the jobs that have arrived since the task runs.
-  [[nodiscard]] std::optional<Duration> last_arrival(const TaskState& state, Duration now) const;
   /// @return the instant until which jobs were released.
   Duration release_due();
   void release(std::size_t task);
@@ -123,11 +135,9 @@ Expected<void> Run::prepare(std::span<TaskProgram* const> programs, std::span<co
 
 /// Every batch once, on what its buffers hold. That a kernel fails on it says nothing about jobs.
 Expected<void> Run::warm_up() {
-  for (TaskState& state : tasks_) {
-    for (PreparedBatch& piece : state.pieces | std::views::join) {
-      auto result = executor_.issue(piece).and_then([&] { return executor_.synchronize(piece); });
-      if (!result && result.error().code != ErrorCode::Kernel) return tl::unexpected(std::move(result.error()));
-    }
+  for (PreparedBatch& piece : all_pieces()) {
+    auto result = executor_.issue(piece).and_then([&] { return executor_.synchronize(piece); });
+    if (!result && result.error().code != ErrorCode::Kernel) return tl::unexpected(std::move(result.error()));
   }
   return {};
 }
@@ -178,12 +188,6 @@ std::optional<Duration> Run::next_instant() {
   return instant == kNever ? std::nullopt : std::optional(instant);
 }
 
-std::optional<Duration> Run::last_arrival(const TaskState& state, Duration now) const {
-  std::uint64_t arrived = state.released;
-  if (state.next_ready != kNever && state.arrival_of(arrived) <= now) ++arrived;  // not ready yet
-  return arrived == state.first_index ? std::nullopt : std::optional(state.arrival_of(arrived - 1));
-}
-
 void Run::answer_request() {
   const Duration now = executor_.clock().now() - epoch_;
   if (now >= end_) return;
@@ -206,9 +210,8 @@ ChangeAnswer Run::answer(const TaskChange& change, Duration now) {
   const ChangeAnswer answered = changing_->ask(change, now, last);
   if (answered.answer != Answer::Schedulable) return answered;
   if (leaves != nullptr) {
-    const bool has_arrived = leaves->next_ready != kNever && leaves->arrival_of(leaves->released) <= now;
-    leaves->jobs = leaves->released + (has_arrived ? 1 : 0);
-    if (!has_arrived) leaves->next_ready = kNever;
+    leaves->jobs = arrived_by(*leaves, now);
+    if (leaves->jobs == leaves->released) leaves->next_ready = kNever;
   }
   if (comes != nullptr) {
     comes->jobs = kUntilItLeaves;
@@ -343,8 +346,7 @@ RunRecord Run::run() {
     wait_for(*next);
   }
   if (changing_ != nullptr) refuse_requests();
-  for (TaskState& state : tasks_)
-    for (PreparedBatch& piece : state.pieces | std::views::join) executor_.disarm(piece);
+  for (PreparedBatch& piece : all_pieces()) executor_.disarm(piece);
   return std::move(record_);
 }
 

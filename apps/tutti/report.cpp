@@ -12,10 +12,6 @@
 namespace tutti {
 namespace {
 
-std::string ms(Duration time) { return fmt::format("{:.3f}", to_ms(time)); }
-std::string ms(const std::optional<Duration>& time) { return time ? ms(*time) : "-"; }
-Json json_ms(const std::optional<Duration>& time) { return time ? Json(to_ms(*time)) : Json(nullptr); }
-
 std::string_view word(Exactness exactness) {
   switch (exactness) {
     case Exactness::Exact: return "exact";
@@ -168,6 +164,10 @@ Table tests_table(const AdmissionVerdict& verdict) {
 }
 
 }  // namespace
+
+std::string ms(const std::optional<Duration>& time) { return time ? fmt::format("{:.3f}", to_ms(*time)) : "-"; }
+
+Json json_ms(const std::optional<Duration>& time) { return time ? Json(to_ms(*time)) : Json(nullptr); }
 
 std::string discipline(const TaskSet& set) {
   const bool preemptive = set.preemption == Preemption::BetweenBatches;

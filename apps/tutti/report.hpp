@@ -14,6 +14,11 @@ namespace tutti {
 
 using Json = nlohmann::ordered_json;
 
+/// Milliseconds: "25.000", or "-" where there is no time.
+[[nodiscard]] std::string ms(const std::optional<Duration>& time);
+/// The same as a number, or null.
+[[nodiscard]] Json json_ms(const std::optional<Duration>& time);
+
 /// "schedulable", "not_schedulable", "unknown".
 [[nodiscard]] std::string_view word(Answer answer);
 /// The same for people.

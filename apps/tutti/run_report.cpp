@@ -10,9 +10,6 @@
 namespace tutti {
 namespace {
 
-std::string ms(const std::optional<Duration>& time) { return time ? fmt::format("{:.3f}", to_ms(*time)) : "-"; }
-Json json_ms(const std::optional<Duration>& time) { return time ? Json(to_ms(*time)) : Json(nullptr); }
-
 struct TaskSummary {
   std::uint64_t released = 0;
   std::uint64_t completed = 0;
