@@ -134,7 +134,6 @@ Expected<std::unique_ptr<DeviceBackend>> make_backend(const BackendOptions& opti
                                                       const BackendPart& part) {
   return choice_of(options).and_then([&](Choice choice) {
     choice.cuda.gpus = part.gpus;
-    choice.cuda.place = part.place;
     choice.cuda.hangs = part.hangs;
     return choice.backend.make(machine, kernels, clock, choice.cuda);
   });

@@ -35,7 +35,6 @@ void add_backend_options(CLI::App& command, BackendOptions& options);
 /// What one of several backends has of a machine that they divide among them.
 struct BackendPart {
   std::optional<std::vector<VertexId>> gpus = {};  ///< that it opens, where they are real; absent: all
-  std::size_t place = 0;                           ///< among the backends of this program, from 0
   /// One for all of them: a GPU hangs.
   std::shared_ptr<std::atomic<bool>> hangs = std::make_shared<std::atomic<bool>>(false);
 };

@@ -10,7 +10,6 @@ Expected<PartitionMachines> PartitionMachines::make(const BackendOptions& option
   PartitionMachines made;
   BackendPart part;
   for (std::size_t i = 0; i < planned.partitions.size(); ++i) {
-    part.place = i;
     if (planned.partitions.size() > 1) part.gpus = gpus_of(planned.tasks, planned.partitions[i]);
     auto clock = make_clock(options);
     if (!clock) return tl::unexpected(std::move(clock.error()));

@@ -156,7 +156,7 @@ int fit(const Measurements& measurements, const std::optional<Topology>& base, c
       worst_text(calibration->by_graph, kWorstShown));
   fmt::print("\nmeasured rates scatter by {} around the truth\n", percent(calibration->noise));
   if (const double spread = calibration->machine.spread(); spread > 0)
-    fmt::print("from run to run rates vary by {}; completion-aligned gates open that much earlier\n", percent(spread));
+    fmt::print("from run to run rates vary by {}; completion-aligned gates open earlier for it\n", percent(spread));
   if (provenance.batches > 0)
     fmt::print("batches take {} before data moves, and run {} {} than steady rates\n",
                to_string(calibration->machine.setup().batch), percent(std::abs(calibration->batch_speed)),

@@ -16,31 +16,31 @@ namespace {
 /// Of the real-time range: above ordinary threads, below those of the kernel.
 constexpr int kPriority = 80;
 /// With fewer the others need them all.
-constexpr std::size_t kCoresToSpareOne = 4;
+constexpr int kCoresToSpareOne = 4;
 
-/// The last of the cores that this program may use, or the one so many places before it.
-int core_at(const cpu_set_t& allowed, std::size_t before_last) {
-  for (int core = CPU_SETSIZE - 1; core >= 0; --core)
-    if (CPU_ISSET(core, &allowed) && before_last-- == 0) return core;
-  return 0;
+int last_of(const cpu_set_t& cores) {
+  int core = CPU_SETSIZE - 1;
+  while (core > 0 && !CPU_ISSET(core, &cores)) --core;
+  return core;
 }
 
 }  // namespace
 
-Conductor::Conductor(Clock& clock, std::size_t place) : clock_(&clock), place_(place), thread_([this] { lead(); }) {
+Conductor::Conductor(Clock& clock) : clock_(&clock), thread_([this] { lead(); }) {
   ask_for_priority();
+  ask_for_core();
 }
 
 Conductor::~Conductor() {
   leaving_ = true;
   wake();
   thread_.join();
+  give_core_back();
 }
 
 void Conductor::ask_for_priority() {
-  const pthread_t thread = thread_.native_handle();
   const sched_param priority{kPriority};
-  if (const int refused = pthread_setschedparam(thread, SCHED_FIFO, &priority); refused != 0)
+  if (const int refused = pthread_setschedparam(thread_.native_handle(), SCHED_FIFO, &priority); refused != 0)
     notes_.push_back(
         fmt::format("no real-time priority for the thread that opens gates ({}): where cores are scarce, a "
                     "start may be late by a time slice; allow SCHED_FIFO (ulimit -r, CAP_SYS_NICE)",
@@ -49,17 +49,34 @@ void Conductor::ask_for_priority() {
     notes_.push_back(
         fmt::format("memory is not locked ({}): a start may wait for a page; allow it (ulimit -l, CAP_IPC_LOCK)",
                     std::strerror(errno)));
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 ||
-      static_cast<std::size_t>(CPU_COUNT(&allowed)) < kCoresToSpareOne + 2 * place_) {
+}
+
+/// Its maker spins as well: on one core they would take turns, a time slice each.
+void Conductor::ask_for_core() {
+  cpu_set_t others;
+  if (sched_getaffinity(0, sizeof others, &others) != 0 || CPU_COUNT(&others) < kCoresToSpareOne) {
     notes_.push_back("no core of its own for the thread that opens gates: this host has few");
     return;
   }
+  const int core = last_of(others);
   cpu_set_t own;
   CPU_ZERO(&own);
-  CPU_SET(core_at(allowed, place_), &own);
-  if (const int refused = pthread_setaffinity_np(thread, sizeof own, &own); refused != 0)
+  CPU_SET(core, &own);
+  CPU_CLR(core, &others);
+  int refused = pthread_setaffinity_np(thread_.native_handle(), sizeof own, &own);
+  if (refused == 0 && sched_setaffinity(0, sizeof others, &others) != 0) refused = errno;
+  if (refused == 0) {
+    core_ = core;
+  } else {
     notes_.push_back(fmt::format("the thread that opens gates has no core of its own ({})", std::strerror(refused)));
+  }
+}
+
+void Conductor::give_core_back() const {
+  cpu_set_t cores;
+  if (core_ < 0 || sched_getaffinity(maker_, sizeof cores, &cores) != 0) return;  // the maker may be gone
+  CPU_SET(core_, &cores);
+  static_cast<void>(sched_setaffinity(maker_, sizeof cores, &cores));
 }
 
 void Conductor::submit(Performance& run) {

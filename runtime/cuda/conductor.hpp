@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include <unistd.h>
+
 #include "runtime/clock.hpp"
 
 namespace tutti::cuda {
@@ -28,11 +30,11 @@ class Performance {
 /// The thread that leads all runs of a backend, one after the other in the order of submission.
 ///
 /// Spins on the clock while there is something to lead or to be expected, and sleeps otherwise. With real-time
-/// priority, a core of its own and locked memory, as far as the host allows.
+/// priority, a core of its own and locked memory, as far as the host allows. Its maker keeps off that core for as long
+/// as it lives, and so do the threads that the maker starts in that time.
 class Conductor {
  public:
-  /// @param place  among the conductors of the program, from 0
-  explicit Conductor(Clock& clock, std::size_t place = 0);
+  explicit Conductor(Clock& clock);
   Conductor(const Conductor&) = delete;  // its thread knows it by its address
   Conductor& operator=(const Conductor&) = delete;
   ~Conductor();
@@ -57,9 +59,10 @@ class Conductor {
   void perform(Performance& run);
   void wake();
   void ask_for_priority();
+  void ask_for_core();
+  void give_core_back() const;
 
   Clock* clock_;
-  std::size_t place_;
   std::array<Performance*, kMostRuns> ring_{};
   std::atomic<std::uint64_t> submitted_{0};
   std::atomic<std::uint64_t> finished_{0};
@@ -67,6 +70,8 @@ class Conductor {
   std::atomic<std::uint32_t> calls_{0};  // changes whenever there may be something to do
   std::atomic<bool> leaving_{false};
   std::vector<std::string> notes_;
+  pid_t maker_ = gettid();
+  int core_ = -1;  // below 0: none of its own
   std::thread thread_;
 };
 

@@ -25,8 +25,6 @@ struct CudaOptions {
   Waiting waiting = Waiting::Spin;
   /// Those of the machine that it opens: a program may have several backends, but no two on one GPU. Absent: all.
   std::optional<std::vector<VertexId>> gpus;
-  /// Among the backends of the program, from 0: the threads that open their gates take cores of their own by it.
-  std::size_t place = 0;
   /// One for all backends of the program: a GPU hangs, so none of them gives anything back, which would wait for that.
   std::shared_ptr<std::atomic<bool>> hangs = std::make_shared<std::atomic<bool>>(false);
   bool may_share = false;  ///< whether several GPUs of the machine may be one of the host; for tests

@@ -23,8 +23,8 @@ constexpr Duration kLookAfter = std::chrono::milliseconds{20};
 constexpr int kLimitFactor = 10;
 constexpr Duration kLimitSlack = std::chrono::seconds{2};
 /// By so much a kernel may exceed its declared worst time before it counts: from a copy's end until the kernel behind
-/// it is noted as ended, 13 us go by that are not the kernel's.
-constexpr double kOverrunSlackNs = 15000;
+/// it is noted as ended, 16 us go by that are not the kernel's.
+constexpr double kOverrunSlackNs = 20000;
 
 Duration to_duration(double ns) { return Duration{static_cast<std::int64_t>(std::llround(ns))}; }
 double as_double(Duration duration) { return static_cast<double>(duration.count()); }

@@ -23,7 +23,7 @@ struct Stage {
         gate(options.gate.value_or(the_machine.gate())),
         waiting(options.waiting),
         hangs(options.hangs),
-        conductor(the_clock, options.place) {}
+        conductor(the_clock) {}
   Stage(const Stage&) = delete;  // batches know it by its address
   Stage& operator=(const Stage&) = delete;
   ~Stage() {

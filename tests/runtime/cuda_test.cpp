@@ -5,6 +5,7 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include "runtime/partitioned_run.hpp"
 #include "tests/runtime/device_kernels.hpp"
@@ -356,11 +357,36 @@ TEST_F(Cuda, MachinesThatDoNotFitThisHostAreRefused) {
 
 /// A backend that opens some GPUs of the machine.
 std::unique_ptr<DeviceBackend> part_of_the_machine(const Topology& machine, const KernelRegistry& kernels, Clock& clock,
-                                                   std::vector<VertexId> gpus, std::size_t place) {
+                                                   std::vector<VertexId> gpus) {
   CudaOptions options = test::host_gpus(machine);
   options.gpus = std::move(gpus);
-  options.place = place;
   return make_cuda_backend(machine, kernels, clock, options).value();
+}
+
+std::vector<int> cores_of_this_thread() {
+  cpu_set_t set;
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  return cores;
+}
+
+// The last core that this thread may use is the conductor's, and the one before it that of the next backend's: a thread
+// that spins on the same core would take turns with it. Afterwards they are this thread's again.
+TEST(CudaPart, KeepsOffTheConductorsCore) {
+  const std::vector<int> before = cores_of_this_thread();
+  if (before.size() < 5) GTEST_SKIP() << "two conductors want a host of five cores";
+  const Topology machine = test::two_sides();
+  const KernelRegistry kernels = KernelRegistry::with_builtins();
+  RealClock clock;
+  const auto left = part_of_the_machine(machine, kernels, clock, {*machine.find_vertex("gpu0")});
+  EXPECT_EQ(cores_of_this_thread(), std::vector(before.begin(), before.end() - 1));
+  {
+    const auto right = part_of_the_machine(machine, kernels, clock, {});
+    EXPECT_EQ(cores_of_this_thread(), std::vector(before.begin(), before.end() - 2));
+  }
+  EXPECT_EQ(cores_of_this_thread(), std::vector(before.begin(), before.end() - 1));
 }
 
 // gpu0 belongs to somebody else: no memory there and no kernel. Host work alone finds the queue of a GPU that is open,
@@ -375,7 +401,7 @@ TEST(CudaPart, HasOnlyTheGpusThatItOpens) {
     return prepared ? std::string() : prepared.error().message;
   };
   {
-    const auto backend = part_of_the_machine(machine, kernels, clock, {gpu1}, 0);
+    const auto backend = part_of_the_machine(machine, kernels, clock, {gpu1});
     Executor executor(machine, planners().front(), *backend, clock);
     EXPECT_TRUE(backend->allocate(gpu1, Bytes{4096}).has_value());
     const auto refused = backend->allocate(gpu0, Bytes{4096});
@@ -389,7 +415,7 @@ TEST(CudaPart, HasOnlyTheGpusThatItOpens) {
     ASSERT_TRUE(work.has_value()) << work.error().text();
     EXPECT_TRUE(batchOp(executor, *work).has_value());
   }
-  const auto none = part_of_the_machine(machine, kernels, clock, {}, 0);
+  const auto none = part_of_the_machine(machine, kernels, clock, {});
   Executor executor(machine, planners().front(), *none, clock);
   EXPECT_EQ(refusal(executor, kernel_stream("s", *machine.find_vertex("cpu0"), "checksum", 1000)).find("host work "),
             0U);
@@ -422,7 +448,7 @@ TEST(CudaPart, PartitionsRunSideBySide) {
   std::vector<std::unique_ptr<PatternProgram>> patterns;
   std::vector<TaskProgram*> programs;
   for (std::size_t i = 0; i < 2; ++i) {
-    backends.push_back(part_of_the_machine(machine, kernels, clocks[i], gpus_of(set, verdict.partitions[i]), i));
+    backends.push_back(part_of_the_machine(machine, kernels, clocks[i], gpus_of(set, verdict.partitions[i])));
     executors.push_back(std::make_unique<Executor>(machine, planners().front(), *backends[i], clocks[i]));
     table.push_back(executors[i].get());
     patterns.push_back(std::make_unique<PatternProgram>(machine, set.tasks[i], 1));
