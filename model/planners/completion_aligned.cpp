@@ -5,8 +5,10 @@
 namespace tutti {
 namespace {
 
-/// Of the spread: a difference of two lengths that counts.
-constexpr double kShareThatCounts = 1.0 / 6;
+/// Of the spread: by so much a batch may be longer for it that its gates open earlier.
+constexpr double kMostCost = 0.25;
+/// Relative: a shorter batch, and no rounding of gates.
+constexpr double kShorter = 1e-5;
 
 void align(BatchSimulation& loaded) {
   loaded.run_backward();
@@ -26,12 +28,12 @@ void open(BatchSimulation& aligned, const Earlier& earlier) {
 /// what starting late brings, only as if all that runs before were faster by the spread; and where starting late brings
 /// nothing but a longer batch, at once.
 void begin_earlier(BatchSimulation& aligned) {
-  const double length = aligned.latency_ns(), spread = aligned.spread(), counts = kShareThatCounts * spread * length;
+  const double length = aligned.latency_ns(), spread = aligned.spread();
   open(aligned, [](double) { return 0.0; });
-  if (aligned.latency_ns() < length - counts) return;
+  if (aligned.latency_ns() < length * (1 - kShorter)) return;
   align(aligned);
   open(aligned, [&](double gate) { return gate - 2 * spread * length; });
-  if (aligned.latency_ns() <= length + counts) return;
+  if (aligned.latency_ns() <= length * (1 + kMostCost * spread)) return;
   align(aligned);
   open(aligned, [&](double gate) { return gate * (1 - spread); });
 }

@@ -9,9 +9,8 @@ namespace tutti {
 ///
 /// Where the rates of the machine vary from run to run (`Topology::spread`), gates open earlier: by twice the spread of
 /// the batch's length, as a stream may be slower than predicted and the others faster. Where the batch would be longer
-/// for it (by more than a sixth of the spread), they open earlier by the spread of their own time, so that a run that
-/// is faster than predicted does not wait for them; where it would be shorter by that with all of them open at once,
-/// they are.
+/// for it (by more than a quarter of the spread), they open earlier by the spread of their own time, so that a run that
+/// is faster than predicted does not wait for them; where it would be shorter with all of them open at once, they are.
 ///
 /// Where two chains want one GPU, one of them may complete earlier; the gates then come from the backward walk and the
 /// times from running them forward, since a chain that need not wait any more may do its work earlier than mirrored.
