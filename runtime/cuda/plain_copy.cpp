@@ -1,5 +1,6 @@
 #include "runtime/cuda/plain_copy.hpp"
 
+#include <chrono>
 #include <cmath>
 
 #include "runtime/cuda/handles.hpp"
@@ -19,7 +20,7 @@ Expected<int> device_of(const BufferView& from, const BufferView& to) {
 
 }  // namespace
 
-Expected<Duration> time_plain_copy(const BufferView& from, const BufferView& to) {
+Expected<PlainCopy> time_plain_copy(const BufferView& from, const BufferView& to) {
   const auto device = device_of(from, to);
   if (!device) return tl::unexpected(device.error());
   const cuda::DeviceGuard guard(*device);
@@ -29,16 +30,35 @@ Expected<Duration> time_plain_copy(const BufferView& from, const BufferView& to)
   for (const auto* made : {&start, &end})
     if (!*made) return tl::unexpected(made->error());
   if (!stream) return tl::unexpected(stream.error());
-  const auto size = static_cast<std::size_t>(to.size.count);
-  for (const auto& [status, call] :
-       {std::pair(cudaEventRecord(start->get(), stream->get()), "cudaEventRecord"),
-        {cudaMemcpyAsync(to.data, from.data, size, cudaMemcpyDefault, stream->get()), "cudaMemcpyAsync"},
-        {cudaEventRecord(end->get(), stream->get()), "cudaEventRecord"},
-        {cudaStreamSynchronize(stream->get()), "cudaStreamSynchronize"}})
-    if (auto ok = cuda::check(status, call); !ok) return tl::unexpected(std::move(ok.error()));
-  return cuda::elapsed_ns(*start, *end).map([](double ns) {
-    return Duration{static_cast<std::int64_t>(std::llround(ns))};
-  });
+  const auto copy = [&] {
+    const auto size = static_cast<std::size_t>(to.size.count);
+    return cuda::check(cudaMemcpyAsync(to.data, from.data, size, cudaMemcpyDefault, stream->get()), "cudaMemcpyAsync");
+  };
+  const auto record = [&](const cuda::Event& event) {
+    return cuda::check(cudaEventRecord(event.get(), stream->get()), "cudaEventRecord");
+  };
+  const auto synchronize = [&] { return cuda::check(cudaStreamSynchronize(stream->get()), "cudaStreamSynchronize"); };
+  PlainCopy plain;
+  const auto time_on_the_gpu = [&] {
+    return cuda::elapsed_ns(*start, *end).map([&](double ns) {
+      plain.on_the_gpu = Duration{static_cast<std::int64_t>(std::llround(ns))};
+    });
+  };
+  std::chrono::steady_clock::time_point called;
+  return record(*start)
+      .and_then(copy)
+      .and_then([&] { return record(*end); })
+      .and_then(synchronize)
+      .and_then(time_on_the_gpu)
+      .and_then([&] {
+        called = std::chrono::steady_clock::now();
+        return copy();
+      })
+      .and_then(synchronize)
+      .map([&] {
+        plain.on_the_host = std::chrono::steady_clock::now() - called;
+        return plain;
+      });
 }
 
 }  // namespace tutti
