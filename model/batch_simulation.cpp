@@ -39,7 +39,7 @@ void BatchSimulation::load(const Topology& machine, Basis basis, const BatchOper
 void BatchSimulation::make_room_for(std::size_t streams) {
   if (streams <= times_.size()) return;
   times_.resize(streams);
-  for (auto* of_chains : {&gates_, &room_gates_}) of_chains->resize(streams);
+  for (auto* of_chains : {&gates_, &room_gates_, &room_kept_}) of_chains->resize(streams);
   pending_.resize(streams);
   waiting_.resize(streams);
   room_order_.resize(streams);
@@ -60,7 +60,7 @@ double BatchSimulation::alone_ns(std::size_t chain, bool kernels) const {
 }
 
 BatchSimulation::Room BatchSimulation::room() {
-  return {{room_order_.data(), chain_count()}, {room_gates_.data(), chain_count()}};
+  return {{room_order_.data(), chain_count()}, {room_gates_.data(), chain_count()}, {room_kept_.data(), chain_count()}};
 }
 
 // ---- runs

@@ -67,6 +67,7 @@ class BatchSimulation {
   struct Room {
     std::span<std::uint32_t> order;
     std::span<double> gates;
+    std::span<double> kept;  ///< gates of a run before
   };
   [[nodiscard]] Room room();
   /// [chain_count] when each chain's gate opened in the last run, ns, without the set-up of the batch.
@@ -164,7 +165,7 @@ class BatchSimulation {
   std::vector<StreamTimes> times_;
   std::vector<double> gates_;  // [chains] of the last run, without the set-up of the batch
   std::vector<std::uint32_t> room_order_;
-  std::vector<double> room_gates_;
+  std::vector<double> room_gates_, room_kept_;
 };
 
 }  // namespace tutti

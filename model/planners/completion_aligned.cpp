@@ -5,43 +5,53 @@
 namespace tutti {
 namespace {
 
-/// Of the spread: by so much a batch may be longer for it that its gates open earlier.
+/// How much longer a batch may become for it that its gates open earlier, of the spread.
 constexpr double kMostCost = 0.25;
-/// Relative: a shorter batch, and no rounding of gates.
-constexpr double kShorter = 1e-5;
+/// What whole nanoseconds of gates may make of a length.
+constexpr double kRoundingNs = 20;
 
-void align(BatchSimulation& loaded) {
-  loaded.run_backward();
-  if (loaded.contended()) loaded.rerun_forward();
-}
+/// Gates that open earlier than aligned ones; for machines whose rates vary.
+class EarlierGates {
+ public:
+  explicit EarlierGates(BatchSimulation& aligned) : simulation_(aligned), room_(aligned.room()) {
+    std::ranges::copy(aligned.gates(), room_.kept.begin());
+  }
 
-/// @param earlier  (gate) -> gate, ns
-template <class Earlier>
-void open(BatchSimulation& aligned, const Earlier& earlier) {
-  const auto gates = aligned.room().gates;
-  std::ranges::transform(aligned.gates(), gates.begin(),
-                         [&](double gate) { return as_ns(round_down_ns(std::max(earlier(gate), 0.0))); });
-  aligned.run_forward(gates);
-}
+  /// Runs the batch. @param earlier  (gate when aligned) -> gate, ns
+  /// @return its length
+  template <class Earlier>
+  double run(const Earlier& earlier) {
+    std::ranges::transform(room_.kept, room_.gates.begin(),
+                           [&](double gate) { return as_ns(round_down_ns(std::max(earlier(gate), 0.0))); });
+    simulation_.run_forward(room_.gates);
+    return simulation_.latency_ns();
+  }
+
+ private:
+  BatchSimulation& simulation_;
+  BatchSimulation::Room room_;
+};
 
 /// Early enough for a stream that is slower by the spread beside others that are faster by it; where that takes away
 /// what starting late brings, only as if all that runs before were faster by the spread; and where starting late brings
 /// nothing but a longer batch, at once.
 void begin_earlier(BatchSimulation& aligned) {
   const double length = aligned.latency_ns(), spread = aligned.spread();
-  open(aligned, [](double) { return 0.0; });
-  if (aligned.latency_ns() < length * (1 - kShorter)) return;
-  align(aligned);
-  open(aligned, [&](double gate) { return gate - 2 * spread * length; });
-  if (aligned.latency_ns() <= length * (1 + kMostCost * spread)) return;
-  align(aligned);
-  open(aligned, [&](double gate) { return gate * (1 - spread); });
+  const double lead = 2 * spread * (length - aligned.batch_setup_ns());
+  EarlierGates gates(aligned);
+  const auto at_once = [](double) { return 0.0; };
+  const double length_at_once = gates.run(at_once);
+  if (length_at_once < length - kRoundingNs) return;
+  const double longest = std::min(length * (1 + kMostCost * spread), length_at_once + kRoundingNs);
+  if (gates.run([&](double gate) { return gate - lead; }) <= longest) return;
+  if (gates.run([&](double gate) { return gate * (1 - spread); }) > length_at_once) gates.run(at_once);
 }
 
 }  // namespace
 
 void plan_completion_aligned(BatchSimulation& loaded) {
-  align(loaded);
+  loaded.run_backward();
+  if (loaded.contended()) loaded.rerun_forward();
   if (loaded.spread() > 0) begin_earlier(loaded);
 }
 

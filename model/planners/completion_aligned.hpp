@@ -3,17 +3,22 @@
 
 namespace tutti {
 
-/// All chains complete at the same instant (but for the spread, below), each started as late as that allows: the
-/// timeline is built backward from the common completion, so that late in the batch, when every stream is active, no
-/// bandwidth is left over.
-///
-/// Where the rates of the machine vary from run to run (`Topology::spread`), gates open earlier: by twice the spread of
-/// the batch's length, as a stream may be slower than predicted and the others faster. Where the batch would be longer
-/// for it (by more than a quarter of the spread), they open earlier by the spread of their own time, so that a run that
-/// is faster than predicted does not wait for them; where it would be shorter with all of them open at once, they are.
+/// All chains complete at the same instant, each started as late as that allows: the timeline is built backward from
+/// the common completion, so that late in the batch, when every stream is active, no bandwidth is left over.
 ///
 /// Where two chains want one GPU, one of them may complete earlier; the gates then come from the backward walk and the
 /// times from running them forward, since a chain that need not wait any more may do its work earlier than mirrored.
+///
+/// Where the rates of the machine vary (`BatchSimulation::spread`: of nominal rates only), gates open earlier than
+/// that, and chains may complete earlier:
+///  - by twice the spread of the batch's length (its set-up left out): for a stream that is slower than predicted
+///  beside
+///    others that are faster. Where the batch would be longer for it by more than a quarter of the spread, or longer
+///    than with all gates open at once:
+///  - by the spread of their own time: a run that is faster throughout does not wait for them.
+///  - All of them at once, where the batch is shorter so than aligned, or than by the second way.
+///
+/// The shares were found by simulating `bench methods` on a machine of four H200s whose rates were varied by 3.5 %.
 ///
 /// @source [VMS14] Algorithm 1 with its special cases.
 /// @heuristic it is no optimum in general; the published evaluation compares it with the other planners.

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 
 #include <fmt/format.h>
 #include <pthread.h>
@@ -15,13 +16,38 @@ namespace {
 
 /// Of the real-time range: above ordinary threads, below those of the kernel.
 constexpr int kPriority = 80;
-/// With fewer the others need them all.
-constexpr int kCoresToSpareOne = 4;
+/// A conductor leaves as many to the rest of the program, and one more for each conductor before it, whose maker spins
+/// too.
+constexpr int kCoresToLeave = 3;
 
-int last_of(const cpu_set_t& cores) {
-  int core = CPU_SETSIZE - 1;
-  while (core > 0 && !CPU_ISSET(core, &cores)) --core;
-  return core;
+/// Those that conductors of this program have.
+class Cores {
+ public:
+  /// The last one of those allowed; nothing where there are few.
+  std::optional<int> take(const cpu_set_t& allowed) {
+    const std::lock_guard lock(mutex_);
+    cpu_set_t taken_here, free;
+    CPU_AND(&taken_here, &allowed, &taken_);
+    CPU_XOR(&free, &allowed, &taken_here);
+    if (CPU_COUNT(&free) <= kCoresToLeave + CPU_COUNT(&taken_)) return std::nullopt;
+    int last = CPU_SETSIZE - 1;
+    while (!CPU_ISSET(last, &free)) --last;
+    CPU_SET(last, &taken_);
+    return last;
+  }
+  void give_back(int core) {
+    const std::lock_guard lock(mutex_);
+    CPU_CLR(core, &taken_);
+  }
+
+ private:
+  std::mutex mutex_;
+  cpu_set_t taken_{};
+};
+
+Cores& cores() {
+  static Cores of_this_program;
+  return of_this_program;
 }
 
 }  // namespace
@@ -53,30 +79,38 @@ void Conductor::ask_for_priority() {
 
 /// Its maker spins as well: on one core they would take turns, a time slice each.
 void Conductor::ask_for_core() {
-  cpu_set_t others;
-  if (sched_getaffinity(0, sizeof others, &others) != 0 || CPU_COUNT(&others) < kCoresToSpareOne) {
+  const auto refuse = [&](int error) {
+    notes_.push_back(fmt::format("the thread that opens gates has no core of its own ({})", std::strerror(error)));
+  };
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return refuse(errno);
+  const auto core = cores().take(allowed);
+  if (!core) {
     notes_.push_back("no core of its own for the thread that opens gates: this host has few");
     return;
   }
-  const int core = last_of(others);
-  cpu_set_t own;
+  cpu_set_t own, others = allowed;
   CPU_ZERO(&own);
-  CPU_SET(core, &own);
-  CPU_CLR(core, &others);
-  int refused = pthread_setaffinity_np(thread_.native_handle(), sizeof own, &own);
-  if (refused == 0 && sched_setaffinity(0, sizeof others, &others) != 0) refused = errno;
-  if (refused == 0) {
+  CPU_SET(*core, &own);
+  CPU_CLR(*core, &others);
+  int error = sched_setaffinity(0, sizeof others, &others) == 0 ? 0 : errno;
+  if (error == 0) error = pthread_setaffinity_np(thread_.native_handle(), sizeof own, &own);
+  if (error == 0) {
     core_ = core;
-  } else {
-    notes_.push_back(fmt::format("the thread that opens gates has no core of its own ({})", std::strerror(refused)));
+    return;
   }
+  static_cast<void>(sched_setaffinity(0, sizeof allowed, &allowed));
+  cores().give_back(*core);
+  refuse(error);
 }
 
 void Conductor::give_core_back() const {
-  cpu_set_t cores;
-  if (core_ < 0 || sched_getaffinity(maker_, sizeof cores, &cores) != 0) return;  // the maker may be gone
-  CPU_SET(core_, &cores);
-  static_cast<void>(sched_setaffinity(maker_, sizeof cores, &cores));
+  if (!core_) return;
+  cores().give_back(*core_);
+  cpu_set_t allowed;
+  if (gettid() != maker_ || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  CPU_SET(*core_, &allowed);
+  static_cast<void>(sched_setaffinity(0, sizeof allowed, &allowed));
 }
 
 void Conductor::submit(Performance& run) {

@@ -2,6 +2,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,8 +31,8 @@ class Performance {
 /// The thread that leads all runs of a backend, one after the other in the order of submission.
 ///
 /// Spins on the clock while there is something to lead or to be expected, and sleeps otherwise. With real-time
-/// priority, a core of its own and locked memory, as far as the host allows. Its maker keeps off that core for as long
-/// as it lives, and so do the threads that the maker starts in that time.
+/// priority, a core of its own and locked memory, as far as the host allows. The thread that makes it keeps off that
+/// core until it destroys it; threads that are started by that one in the meantime keep off it for good.
 class Conductor {
  public:
   explicit Conductor(Clock& clock);
@@ -71,7 +72,7 @@ class Conductor {
   std::atomic<bool> leaving_{false};
   std::vector<std::string> notes_;
   pid_t maker_ = gettid();
-  int core_ = -1;  // below 0: none of its own
+  std::optional<int> core_;  // of its own
   std::thread thread_;
 };
 

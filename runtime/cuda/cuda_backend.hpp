@@ -35,6 +35,9 @@ struct CudaOptions {
 /// A batch is enqueued ahead of its run, every stream held at a gate; a thread of the backend, the conductor, opens the
 /// gates at their planned instants and sees the completions, as words that the streams write into host memory.
 ///
+/// The conductor takes a core, off which the calling thread keeps until it destroys the backend, and threads that it
+/// starts meanwhile keep for good. Threads that are there before do not: make backends first.
+///
 /// What is passed in outlives it; it outlives its batches, and its buffers may outlive it.
 ///
 /// @errors InvalidInput: a GPU of the machine without bus id or UUID and without `bind`, one that `bind` names and the

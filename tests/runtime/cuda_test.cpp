@@ -376,7 +376,7 @@ std::vector<int> cores_of_this_thread() {
 // that spins on the same core would take turns with it. Afterwards they are this thread's again.
 TEST(CudaPart, KeepsOffTheConductorsCore) {
   const std::vector<int> before = cores_of_this_thread();
-  if (before.size() < 5) GTEST_SKIP() << "two conductors want a host of five cores";
+  if (before.size() < 6) GTEST_SKIP() << "two conductors want a host of six cores";
   const Topology machine = test::two_sides();
   const KernelRegistry kernels = KernelRegistry::with_builtins();
   RealClock clock;
