@@ -97,6 +97,9 @@ class Run final : public PreparedRun {
   ChangeAnswer answer(const TaskChange& change, Duration now);
   /// @return the instant until which jobs were released.
   Duration release_due();
+  /// Whether the next job needs the buffers of one that has not ended, and may wait for it: that one is not late yet,
+  /// or it is of a scenario, where jobs may be. Waiting changes no order: of one task they are served in turn.
+  [[nodiscard]] bool waits_for_buffers(const TaskState& state, Duration now) const;
   void release(std::size_t task);
   Job job_of(const ReadyJob& ready, JobObserver* observer = nullptr);
   void run_job(const ReadyJob& ready);
@@ -244,8 +247,14 @@ void Run::arm_job(TaskState& state, std::uint64_t index) {
 Duration Run::release_due() {
   const Duration now = executor_.clock().now();
   for (std::size_t i = 0; i < tasks_.size(); ++i)
-    while (tasks_[i].next_ready <= now && tasks_[i].next_ready != kNever) release(i);
+    while (tasks_[i].next_ready <= now && tasks_[i].next_ready != kNever && !waits_for_buffers(tasks_[i], now))
+      release(i);
   return now;
+}
+
+bool Run::waits_for_buffers(const TaskState& state, Duration now) const {
+  const std::size_t set = state.released % state.pieces.size();
+  return state.set_in_use[set] && (!state.script.empty() || now <= state.set_due[set]);
 }
 
 void Run::release(std::size_t task) {
@@ -264,6 +273,7 @@ void Run::release(std::size_t task) {
     return;
   }
   state.set_in_use[set] = true;
+  state.set_due[set] = deadline;
   state.program->on_ready(job_of(ready));
   ready_.push(ready);
 }

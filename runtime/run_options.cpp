@@ -33,22 +33,26 @@ Expected<std::vector<std::uint64_t>> jobs_per_task(const TaskSet& set, const Run
     most = kDefaultJobs;
     end = end_of_hyperperiod(set).value_or(kNever);
   }
-  const auto within_time = [](const Task& task, Duration arrival) {
-    return arrival > kNever - task.deadline ? kNever : arrival;
-  };
-  std::vector<Duration> next;
-  for (const Task& task : set.tasks) next.push_back(within_time(task, task.offset));
+  std::vector<Duration> next;  // arrivals
+  for (const Task& task : set.tasks) next.push_back(task.offset);
   for (std::uint64_t total = 0; total < most && !next.empty(); ++total) {
     const auto first = std::min_element(next.begin(), next.end());
-    if (*first >= end) break;
+    const auto task = static_cast<std::size_t>(first - next.begin());
+    if (*first >= end && (end != kNever || !options.jobs)) break;
+    if (*first == kNever || *first > kNever - set.tasks[task].deadline) {
+      if (!options.jobs && !options.arrivals_before) break;
+      return invalid_input(fmt::format(
+          "job {} of task '{}' would be due more than 292 years (2^63 ns) after the start; ask for less with "
+          "--jobs or --for",
+          jobs[task], set.tasks[task].name));
+    }
     if (total >= kMostJobs) {
       return invalid_input(fmt::format(
           "a run of more than {} jobs keeps too many records; ask for fewer with --jobs or --for", kMostJobs));
     }
-    const auto task = static_cast<std::size_t>(first - next.begin());
     ++jobs[task];
     const Duration period = set.tasks[task].period;
-    *first = *first > kNever - period ? kNever : within_time(set.tasks[task], *first + period);
+    *first = *first > kNever - period ? kNever : *first + period;
   }
   return jobs;
 }

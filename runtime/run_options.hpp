@@ -22,9 +22,9 @@ inline constexpr std::uint64_t kDefaultJobs = 1000;
 /// More are refused, since every job's record is kept.
 inline constexpr std::uint64_t kMostJobs = 10'000'000;
 
-/// How many jobs of each task a run releases, by arrival, ties by the order of the file. Jobs whose deadlines lie
-/// beyond the longest Duration (292 years) are not released.
-/// @errors InvalidInput: more than `kMostJobs`.
+/// How many jobs of each task a run releases, by arrival, ties by the order of the file. A run ends before the first
+/// job whose deadline lies beyond the longest Duration (292 years).
+/// @errors InvalidInput: more than `kMostJobs`; such a job is among those that are asked for.
 [[nodiscard]] Expected<std::vector<std::uint64_t>> jobs_per_task(const TaskSet& tasks, const RunOptions& options);
 
 }  // namespace tutti

@@ -24,6 +24,7 @@ struct TaskState {
   std::vector<std::vector<PreparedBatch>> pieces;  ///< [sets][pieces of all batches]
   std::vector<std::size_t> first_piece{0};         ///< [batches + 1]
   std::vector<bool> set_in_use;                    ///< [sets]
+  std::vector<Duration> set_due;                   ///< [sets] on the clock, when the last job that got it is due
 
   /// Of a job, from the start of the run.
   [[nodiscard]] Duration arrival_of(std::uint64_t index) const {

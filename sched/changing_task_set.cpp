@@ -19,7 +19,10 @@ Expected<ChangingTaskSet> ChangingTaskSet::make(const AdmissionController& contr
   for (const TaskId task : running) {
     const ChangeAnswer answered = set.ask({{}, {}, task}, {}, {});
     if (answered.answer != Answer::Schedulable)
-      return invalid_input(fmt::format("the tasks that run from the start are not schedulable: {}", answered.reason));
+      return invalid_input(
+          fmt::format("the tasks that run from the start are not schedulable (where tasks change, the machine is one "
+                      "partition): {}",
+                      answered.reason));
   }
   return set;
 }

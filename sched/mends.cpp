@@ -228,7 +228,8 @@ Mends find_mends(const TaskFile& file, const Planner& planner, const AdmissionVe
   }
   Mends mends = MendFinder(file, planner, refused).search(std::move(ways));
   mends.wcet_growth = wcet_growth(refused, set.policy);
-  if (mends.wcet_growth >= kGrowthOne) mends.wcet_growth.reset();  // it is not time that is short
+  if (mends.wcet_growth >= kGrowthOne || mends.wcet_growth == 0)
+    mends.wcet_growth.reset();  // time is not what is short
   const AdmissionController controller(planner);
   for (const auto& sharing : {other_cut(file, controller, mends.left_out), other_preemption(file, controller)})
     if (sharing) mends.mends.insert(mends.mends.begin(), *sharing);

@@ -1,5 +1,6 @@
 #include "sched/quantity.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -44,15 +45,24 @@ void add_machine(std::vector<Quantity>& list, const TaskSet& set) {
     list.push_back({QuantityKind::AbsoluteMargin, "", "", margin.absolute.count(), {}});
 }
 
+Duration best_case_of(const TaskFile& file, const std::string& task) {
+  const auto found = std::ranges::find(file.tasks().tasks, task, &Task::name);
+  return found == file.tasks().tasks.end() ? Duration{} : found->best_case;
+}
+
 TaskFileChange change_of(const TaskFile& file, const Quantity& quantity, std::int64_t value) {
   const std::string text = value_text(quantity.kind, value);
   TaskFileChange change;
   switch (quantity.kind) {
     case QuantityKind::Parameter: change.parameters[quantity.name] = Bytes{value}; break;
-    case QuantityKind::Size: change.key = {quantity.place, "size", text}; break;
-    case QuantityKind::Period: change.key = {quantity.place, "period", text}; break;
-    case QuantityKind::Deadline: change.key = {quantity.place, "deadline", text}; break;
-    case QuantityKind::Wcet: change.key = {quantity.place, "wcet", text}; break;
+    case QuantityKind::Size: change.keys = {{quantity.place, "size", text}}; break;
+    case QuantityKind::Period: change.keys = {{quantity.place, "period", text}}; break;
+    case QuantityKind::Deadline: change.keys = {{quantity.place, "deadline", text}}; break;
+    case QuantityKind::Wcet:
+      change.keys = {{quantity.place, "wcet", text}};
+      if (best_case_of(file, quantity.task) > Duration{value})
+        change.keys.push_back({quantity.place, "best_case", text});
+      break;
     case QuantityKind::Chunk: change.staging_chunk = Bytes{value}; break;
     case QuantityKind::RelativeMargin:
       change.margin = Margin{static_cast<double>(value) / kMillion, file.tasks().machine->margin().absolute};
@@ -60,8 +70,8 @@ TaskFileChange change_of(const TaskFile& file, const Quantity& quantity, std::in
     case QuantityKind::AbsoluteMargin:
       change.margin = Margin{file.tasks().machine->margin().relative, Duration{value}};
       break;
-    case QuantityKind::Cut: change.key = {file.document().place, "cut", text}; break;
-    case QuantityKind::Preemption: change.key = {file.document().place, "preemption", text}; break;
+    case QuantityKind::Cut: change.keys = {{file.document().place, "cut", text}}; break;
+    case QuantityKind::Preemption: change.keys = {{file.document().place, "preemption", text}}; break;
   }
   return change;
 }

@@ -21,6 +21,11 @@ ScenarioJob read_job(const Node& node, const TaskSet& set) {
   if (job.ready < job.arrival)
     fail(ready->place, fmt::format("the job is ready at {}, before it arrives at {}; write {} or later",
                                    to_string(job.ready), to_string(job.arrival), to_string(job.arrival)));
+  const Duration deadline = set.tasks[job.task.index()].deadline;
+  if (job.ready > Duration::max() - deadline)
+    fail(node.place,
+         fmt::format("the job would be due more than 292 years (2^63 ns) after the start; write {} or earlier",
+                     to_string(Duration::max() - deadline)));
   return job;
 }
 

@@ -218,11 +218,9 @@ Expected<TaskSet> TaskFile::changed(const TaskFileChange& change) const {
     Parameters parameters = parameters_;
     for (const auto& [name, size] : change.parameters) parameters.insert_or_assign(name, size);
     Node written;
-    if (change.key) {
-      written = document_;
-      write_key(written, *change.key);
-    }
-    return read_task_set(change.key ? written : document_, changed_machine(tasks_.machine, change), parameters,
+    if (!change.keys.empty()) written = document_;
+    for (const TaskFileChange::Key& key : change.keys) write_key(written, key);
+    return read_task_set(change.keys.empty() ? document_ : written, changed_machine(tasks_.machine, change), parameters,
                          overrides_);
   });
 }

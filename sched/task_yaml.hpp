@@ -26,7 +26,7 @@ struct TaskFileChange {
   };
 
   Parameters parameters;
-  std::optional<Key> key;
+  std::vector<Key> keys;
   std::optional<Margin> margin;        ///< of the machine
   std::optional<Bytes> staging_chunk;  ///< of the machine
 };

@@ -177,7 +177,7 @@ Expected<CapacityAnswer> search(const CapacityCommand& command) {
   const auto file = command.file.load_task_file();
   if (!file) return tl::unexpected(file.error());
   CapacityAnswer answer;
-  answer.policy = file->tasks().policy;
+  answer.tasks = file->tasks();
   Expected<Quantity> quantity = tl::unexpected(Error{});
   if (command.of.empty()) {
     quantity = find_parameter(*file, command);

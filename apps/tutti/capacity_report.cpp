@@ -49,7 +49,9 @@ Json capacity_json(const CapacityAnswer& answer) {
             {"name", answer.quantity.name.empty() ? Json(nullptr) : Json(answer.quantity.name)},
             {"task", answer.quantity.task.empty() ? Json(nullptr) : Json(answer.quantity.task)},
             {"wanted", word(answer.wanted)},
-            {"policy", to_string(answer.policy)}};
+            {"policy", to_string(answer.tasks.policy)},
+            {"preemption", to_string(answer.tasks.preemption)},
+            {"arrivals", to_string(answer.tasks.arrivals)}};
   put_value(json, answer.quantity.kind, "now", answer.quantity.value);
   json["planners"] = Json::array();
   for (const CapacityRow& row : answer.rows) json["planners"].push_back(row_json(answer, row));
@@ -73,9 +75,9 @@ std::string capacity_text(const CapacityAnswer& answer) {
                            text_of(*found.value));
     }
   }
-  return fmt::format("{} {} with which every deadline is guaranteed (non-preemptive {}; now {})\n\n{}{}{}\n{}\n",
-                     word(answer.wanted), name_of(answer.quantity), to_string(answer.policy),
-                     text_of(answer.quantity.value), table.text(), notes.empty() ? "" : "\n", notes, assumption());
+  return fmt::format("{} {} with which every deadline is guaranteed ({}; now {})\n\n{}{}{}\n{}\n", word(answer.wanted),
+                     name_of(answer.quantity), discipline(answer.tasks), text_of(answer.quantity.value), table.text(),
+                     notes.empty() ? "" : "\n", notes, assumption());
 }
 
 }  // namespace tutti

@@ -29,7 +29,7 @@ struct CapacityRow {
 struct CapacityAnswer {
   Quantity quantity;  ///< as the file has it
   Extreme wanted = Extreme::Largest;
-  Policy policy = Policy::Edf;
+  TaskSet tasks;  ///< of the file
   std::vector<CapacityRow> rows;
 };
 

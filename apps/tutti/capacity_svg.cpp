@@ -83,8 +83,8 @@ class Drawing {
         "font-family='sans-serif' font-size='12'>\n<rect width='{0}' height='{1}' fill='white'/>\n",
         kWidth, kHeight);
     words(kLeft, 22, "start",
-          fmt::format("How far {}{} can go, non-preemptive {}", answer_->quantity.task.empty() ? "" : "the ",
-                      xml(name_of(answer_->quantity)), to_string(answer_->policy)),
+          fmt::format("How far {}{} can go, {}", answer_->quantity.task.empty() ? "" : "the ",
+                      xml(name_of(answer_->quantity)), discipline(answer_->tasks)),
           "font-size='15'");
     line(kLeft, y(0), kWidth - kRight, y(0), "stroke='black'");
     line(kLeft, y(0), kLeft, kTop, "stroke='black'");

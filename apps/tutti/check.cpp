@@ -78,14 +78,15 @@ void add_check(CLI::App& parser, int& exit_code) {
   auto options = std::make_shared<CheckCommand>();
   options->file.add_file(*command, "task set");
   CLI::Option* const file = command->get_option("file")->required(false);
-  command
-      ->add_option("--jobs", options->jobs,
-                   "a job set (CSV of np-schedulability-analysis, in ns) in place of a task set")
-      ->excludes(file);
+  CLI::Option* const jobs = command->add_option(
+      "--jobs", options->jobs, "a job set (CSV of np-schedulability-analysis, in ns) in place of a task set");
   options->file.add_planner(*command);
   options->file.add_task_options(*command);
   command->add_option("--counter-example", options->counter_example,
                       "write a run that misses a deadline to this file, for 'tutti run --scenario'");
+  jobs->excludes(file);
+  for (const char* of_task_sets : {"--machine", "--planner", "--policy", "--set", "--counter-example"})
+    jobs->excludes(command->get_option(of_task_sets));
   command->callback([options, &exit_code] {
     exit_code = options->jobs.empty() ? check(*options) : check_jobs(options->jobs, options->file.json);
   });

@@ -165,6 +165,7 @@ void check_ids(std::span<const JobTiming> jobs, std::span<const int> lines, cons
 }
 
 std::vector<JobTiming> read_jobs(std::string_view text, const std::string& name) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // the byte order mark of some spreadsheets
   CsvText csv(text, name);
   if (!csv.next_line()) fail({name, 1, 1}, fmt::format("the file is empty; its first line is: {}", kHeader));
   read_header(csv);

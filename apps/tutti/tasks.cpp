@@ -55,6 +55,9 @@ Expected<std::vector<JobTiming>> jobs_of(const ExpandOptions& options) {
         "them",
         {options.file.path, 0, 0});
   }
+  if (set->preemption != Preemption::None)
+    fmt::print(stderr,
+               "note: a job set knows no preemption: each job is written, and judged by others, as one piece\n");
   const PlannedTaskSet planned = AdmissionController(**planner).plan(*set);
   const auto partition = chosen_partition(options, planned.partitions.size());
   if (!partition) return tl::unexpected(partition.error());

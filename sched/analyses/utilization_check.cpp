@@ -17,7 +17,9 @@ Verdict utilization_check(std::span<const TaskTiming> tasks, Policy) {
     verdict.reason = "the utilisation is at most 1, which every schedulable set fulfils and some others do too";
   } else {
     verdict.answer = Answer::NotSchedulable;
-    verdict.reason = fmt::format("the tasks ask for {:.4g} times the time that there is", utilization(tasks));
+    const std::string times = fmt::format("{:.4g} times", utilization(tasks));
+    verdict.reason =
+        fmt::format("the tasks ask for {} the time that there is", times == "1 times" ? "a little more than" : times);
   }
   return verdict;
 }

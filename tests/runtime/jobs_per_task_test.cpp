@@ -10,6 +10,7 @@ namespace {
 
 using test::first_jobs;
 using test::task;
+using test::with_deadline;
 using test::with_offset;
 
 using Counts = std::vector<std::uint64_t>;
@@ -87,13 +88,26 @@ TEST(JobsPerTask, TakesHyperperiodsBeyondAllTime) {
   EXPECT_EQ(counts[0] + counts[1] + counts[2], kDefaultJobs);
 }
 
-// A job whose deadline lies beyond all time is not released: 2^63 - 1 ns, or 292 years.
+// The first job whose deadline lies beyond all time, 2^63 - 1 ns or 292 years, ends the run; where it was asked for
+// there is none. a and b at 0, a at 2^62 - 1 (due 2^63 - 2); the third of a at 2^63 - 2 would be due too late.
 TEST(JobsPerTask, EndsWithTime) {
   EXPECT_EQ(jobs({task("a", 1, kLargest)}), (Counts{1}));
-  EXPECT_EQ(jobs({task("a", 1, kLargest)}, first_jobs(5)), (Counts{1}));
-  EXPECT_EQ(jobs({task("a", 1, kLargest / 2)}, first_jobs(5)), (Counts{2}));  // at 0 and 2^62 - 1, due 2^63 - 2
-  EXPECT_EQ(jobs({with_offset(task("a", 1, 10), kLargest)}, first_jobs(5)), (Counts{0}));
-  EXPECT_EQ(jobs({with_offset(task("a", 1, 10), kLargest - 15)}, first_jobs(5)), (Counts{1}));
+  EXPECT_EQ(jobs({task("a", 1, kLargest)}, first_jobs(1)), (Counts{1}));
+  EXPECT_EQ(jobs({task("a", 1, kLargest / 2), task("b", 1, kLargest - 1)}), (Counts{2, 1}));
+  EXPECT_EQ(jobs({with_offset(task("a", 1, 10), kLargest)}), (Counts{0}));
+  EXPECT_EQ(jobs({with_offset(task("a", 1, 10), kLargest - 15)}), (Counts{1}));
+}
+
+TEST(JobsPerTask, RefusesJobsThatAreDueBeyondAllTime) {
+  const TaskSet set{{}, Policy::Edf, {task("a", 1, 10), with_deadline(task("far", 1, 15), kLargest)}};
+  for (const RunOptions& options : {first_jobs(4), arrivals_before(20)}) {
+    const auto refused = jobs_per_task(set, options);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(
+        refused.error().message,
+        "job 1 of task 'far' would be due more than 292 years (2^63 ns) after the start; ask for less with --jobs "
+        "or --for");
+  }
 }
 
 }  // namespace

@@ -53,6 +53,15 @@ TEST(ScenarioRun, GivesEachJobTheTimeOfTheScenario) {
   EXPECT_EQ(rows, (std::vector<Row>{{"b", 0, 0, 0, 5, 40}, {"x", 0, 3, 5, 6, 5}, {"x", 1, 7, 7, 7, 9}}));
 }
 
+// x has one buffer set (D = T). Its first job waits for b until 8, beyond the arrival of its second at 5, which gets
+// the buffers when the first one ends.
+TEST(ScenarioRun, AJobWaitsForTheBuffersOfALateOne) {
+  ScenarioRun run;
+  const auto rows =
+      run.rows({task("x", 1, 4), task("b", 8, 40)}, {{job(1, 0, 0, 8), job(0, 1, 1, 1), job(0, 5, 5, 1)}});
+  EXPECT_EQ(rows, (std::vector<Row>{{"b", 0, 0, 0, 8, 40}, {"x", 0, 1, 8, 9, 5}, {"x", 1, 5, 9, 10, 9}}));
+}
+
 // Two batches take 2000; the scenario says 2500 for one job, and less than that can be for the other.
 TEST(ScenarioRun, PadsAJobThatIsDoneEarlier) {
   ScenarioRun run;

@@ -114,6 +114,22 @@ TEST(Mends, SayToWhatAllTimesWouldHaveToShrink) {
       std::nullopt);
 }
 
+// b may be ready 5 ms after its arrival and is due after 4: no work at all is too much.
+TEST(Mends, DoNotShrinkTimesToNothing) {
+  const Mends found = mends_of(test::make_task_file(
+      "version: 1\ntasks: [{name: a, period: 4 ms, wcet: 1 ms}, {name: b, period: 4 ms, wcet: 1 ms, jitter: 5 ms}]",
+      ""));
+  EXPECT_EQ(found.wcet_growth, std::nullopt);
+}
+
+// Both at full time always: a has the machine from 0 to 7, and b, which arrives at 5, is due at 8 and done at 9. With 6
+// ms for a, in the best case too, it is done at 8.
+TEST(Mends, TakeTheBestCaseAlongWithTheWcet) {
+  EXPECT_EQ(mends("arrivals: periodic\ntasks: [{name: a, period: 10 ms, wcet: 7 ms, best_case: 7 ms}, "
+                  "{name: b, period: 10 ms, offset: 5 ms, deadline: 3 ms, wcet: 2 ms, best_case: 2 ms}]"),
+            (Words{"wcet a: 7 ms -> 6 ms", "deadline b: 3 ms -> 4 ms", "wcet b: 2 ms -> 1 ms"}));
+}
+
 TEST(Mends, AreNotLookedForAmongThousands) {
   std::string text = "version: 1\ntasks:\n";
   for (std::size_t i = 0; i <= kMostTasksToMend; ++i)
