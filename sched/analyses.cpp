@@ -18,12 +18,18 @@ bool under_fixed_priority(std::span<const TaskTiming>, Policy policy) { return p
 
 constexpr std::array kAnalyses{
     Analysis{kUtilizationCheck, Exactness::Necessary, always, utilization_check},
-    Analysis{kNpEdfJeffay, Exactness::Exact, np_edf_jeffay_applies, np_edf_jeffay},
-    Analysis{kNpEdfDemand, Exactness::Exact, under_edf, np_edf_demand},
+    Analysis{kNpEdfJeffay, Exactness::Exact, np_edf_jeffay_applies, np_edf_jeffay, np_edf_jeffay_answer},
+    Analysis{kNpEdfDemand, Exactness::Exact, under_edf, np_edf_demand, np_edf_demand_answer},
     Analysis{kNpEdfResponseTime, Exactness::Exact, under_edf, np_edf_response_time},
-    Analysis{kNpFpResponseTime, Exactness::Exact, under_fixed_priority, np_fp_response_time},
-    Analysis{kNpExploration, Exactness::Exact, np_exploration_applies, np_exploration, Arrivals::Periodic},
+    Analysis{kNpFpResponseTime, Exactness::Exact, under_fixed_priority, np_fp_response_time, np_fp_answer},
+    Analysis{kNpExploration, Exactness::Exact, np_exploration_applies, np_exploration, nullptr, Arrivals::Periodic},
 };
+
+/// Where it is exact for sporadic arrivals, and these are strictly periodic.
+bool is_only_sufficient(const Analysis& analysis, std::span<const TaskTiming> tasks) {
+  return analysis.exact_for == Arrivals::Sporadic &&
+         std::ranges::any_of(tasks, [](const TaskTiming& task) { return task.arrivals == Arrivals::Periodic; });
+}
 
 }  // namespace
 
@@ -32,16 +38,17 @@ std::span<const Analysis> analyses() { return kAnalyses; }
 Answer answer_of(std::span<const TaskTiming> tasks, Policy policy) {
   for (const Analysis& analysis : analyses()) {
     if (!analysis.applies(tasks, policy)) continue;
-    if (const Answer answer = ask(analysis, tasks, policy).answer; answer != Answer::Unknown) return answer;
+    const Answer answer =
+        analysis.answer == nullptr ? analysis.decide(tasks, policy).answer : analysis.answer(tasks, policy);
+    const bool refuses = answer == Answer::NotSchedulable && analysis.exactness == Exactness::Exact;
+    if (answer != Answer::Unknown && !(refuses && is_only_sufficient(analysis, tasks))) return answer;
   }
   return Answer::Unknown;
 }
 
 Verdict ask(const Analysis& analysis, std::span<const TaskTiming> tasks, Policy policy) {
   Verdict verdict = analysis.decide(tasks, policy);
-  const bool periodic =
-      std::ranges::any_of(tasks, [](const TaskTiming& task) { return task.arrivals == Arrivals::Periodic; });
-  if (verdict.exactness != Exactness::Exact || !periodic || analysis.exact_for == Arrivals::Periodic) return verdict;
+  if (verdict.exactness != Exactness::Exact || !is_only_sufficient(analysis, tasks)) return verdict;
   verdict.exactness = Exactness::Sufficient;
   if (verdict.answer != Answer::NotSchedulable) return verdict;
   verdict.answer = Answer::Unknown;

@@ -107,6 +107,8 @@ struct Analysis {
   /// Whether the test says anything about this set under this policy (say, only where D = T).
   bool (*applies)(std::span<const TaskTiming>, Policy);
   Verdict (*decide)(std::span<const TaskTiming>, Policy);
+  /// What `decide` answers, where that alone takes far less; or null.
+  Answer (*answer)(std::span<const TaskTiming>, Policy) = nullptr;
   /// What an exact test is exact for; of strictly periodic arrivals one for sporadic arrivals is only sufficient.
   Arrivals exact_for = Arrivals::Sporadic;
 };

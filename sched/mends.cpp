@@ -24,6 +24,8 @@ constexpr std::array kChanges{1.0 / 128, 1.0 / 64, 1.0 / 32,  1.0 / 16, 1.0 / 8,
 /// What all questions together may cost; a batch, or a piece of one, takes so many times as long as a task without.
 constexpr std::int64_t kBudget = 800'000;
 constexpr std::int64_t kCostOfBatch = 20;
+/// Of a question that no test could answer within its budget.
+constexpr std::int64_t kCostOfUnknown = 20'000;
 /// By the search for a cut.
 constexpr std::int64_t kMostPiecesMade = 2 * kBudget / kCostOfBatch;
 /// Mends are found to this part of a quantity.
@@ -95,7 +97,10 @@ class MendFinder {
   bool holds(const Quantity& quantity, std::int64_t value) {
     left_ -= cost_;
     const auto set = with_value(*file_, quantity, value);
-    return set && !overloaded(*set) && controller_.answer(*set) == Answer::Schedulable;
+    if (!set || overloaded(*set)) return false;
+    const Answer answer = controller_.answer(*set);
+    if (answer == Answer::Unknown) left_ -= kCostOfUnknown;
+    return answer == Answer::Schedulable;
   }
 
   /// Whether those tasks whose times are known ask for too much already: most questions end here, and soon.

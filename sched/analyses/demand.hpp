@@ -70,6 +70,11 @@ class DemandCurve {
 
 enum class WalkEnd : std::uint8_t { NoFailure, Failure, OutOfBudget };
 
+[[nodiscard]] constexpr Answer answer_of(WalkEnd end) {
+  if (end == WalkEnd::OutOfBudget) return Answer::Unknown;
+  return end == WalkEnd::NoFailure ? Answer::Schedulable : Answer::NotSchedulable;
+}
+
 /// Quick processor-demand analysis: looks for a t below `end` where the load exceeds t, from the far end towards 0.
 ///
 /// Where the load at t is less than t, no step in between can fail, because the load never rises on the way down: the

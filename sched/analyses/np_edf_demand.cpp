@@ -87,22 +87,18 @@ WalkEnd decide(std::span<const TaskTiming> tasks) {
 
 }  // namespace
 
-Verdict np_edf_demand(std::span<const TaskTiming> tasks, Policy policy) {
+Answer np_edf_demand_answer(std::span<const TaskTiming> tasks, Policy policy) {
   expect_valid_timing(tasks);
   TUTTI_EXPECTS(policy == Policy::Edf, "processor demand answers for EDF only");
+  if (tasks.empty()) return Answer::Schedulable;
+  return answer_of(fits_64_bits(tasks) ? decide<std::int64_t>(tasks) : decide<Wide>(tasks));
+}
+
+Verdict np_edf_demand(std::span<const TaskTiming> tasks, Policy policy) {
   Verdict verdict;
   verdict.test = kNpEdfDemand;
   verdict.exactness = Exactness::Exact;
-  verdict.answer = Answer::NotSchedulable;
-  if (tasks.empty()) {
-    verdict.answer = Answer::Schedulable;
-  } else {
-    switch (fits_64_bits(tasks) ? decide<std::int64_t>(tasks) : decide<Wide>(tasks)) {
-      case WalkEnd::NoFailure: verdict.answer = Answer::Schedulable; break;
-      case WalkEnd::Failure: break;
-      case WalkEnd::OutOfBudget: verdict.answer = Answer::Unknown; break;
-    }
-  }
+  verdict.answer = np_edf_demand_answer(tasks, policy);
   if (verdict.answer == Answer::NotSchedulable) refuse_by_demand(verdict, tasks);
   if (verdict.answer == Answer::Unknown)
     verdict.reason =

@@ -25,4 +25,7 @@ inline constexpr std::string_view kNpEdfDemand = "np_edf_demand";
 ///         blocker starting an arbitrarily short time before all others become ready together.
 [[nodiscard]] Verdict np_edf_demand(std::span<const TaskTiming> tasks, Policy policy);
 
+/// Its answer alone: without a search for the smallest interval.
+[[nodiscard]] Answer np_edf_demand_answer(std::span<const TaskTiming> tasks, Policy policy);
+
 }  // namespace tutti

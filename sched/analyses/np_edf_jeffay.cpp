@@ -21,16 +21,6 @@ WalkEnd walk(std::span<const TaskTiming> tasks) {
   return walk_down(curve, curve.unblocked_from(), budget);
 }
 
-Answer decide(std::span<const TaskTiming> tasks) {
-  if (tasks.empty()) return Answer::Schedulable;
-  switch (fits_64_bits(tasks) ? walk<std::int64_t>(tasks) : walk<Wide>(tasks)) {
-    case WalkEnd::NoFailure: return Answer::Schedulable;
-    case WalkEnd::Failure: return Answer::NotSchedulable;
-    case WalkEnd::OutOfBudget: break;
-  }
-  return Answer::Unknown;
-}
-
 }  // namespace
 
 bool np_edf_jeffay_applies(std::span<const TaskTiming> tasks, Policy policy) {
@@ -39,13 +29,18 @@ bool np_edf_jeffay_applies(std::span<const TaskTiming> tasks, Policy policy) {
          });
 }
 
-Verdict np_edf_jeffay(std::span<const TaskTiming> tasks, Policy policy) {
+Answer np_edf_jeffay_answer(std::span<const TaskTiming> tasks, Policy policy) {
   expect_valid_timing(tasks);
   TUTTI_EXPECTS(np_edf_jeffay_applies(tasks, policy), "the theorem covers EDF with D = T and no jitter only");
+  if (tasks.empty()) return Answer::Schedulable;
+  return answer_of(fits_64_bits(tasks) ? walk<std::int64_t>(tasks) : walk<Wide>(tasks));
+}
+
+Verdict np_edf_jeffay(std::span<const TaskTiming> tasks, Policy policy) {
   Verdict verdict;
   verdict.test = kNpEdfJeffay;
   verdict.exactness = Exactness::Exact;
-  verdict.answer = decide(tasks);
+  verdict.answer = np_edf_jeffay_answer(tasks, policy);
   if (verdict.answer == Answer::NotSchedulable) refuse_by_demand(verdict, tasks);
   if (verdict.answer == Answer::Unknown)
     verdict.reason = "the periods are too far apart: too many intervals lie below the longest one to test them all";

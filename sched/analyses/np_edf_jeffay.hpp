@@ -23,4 +23,7 @@ inline constexpr std::string_view kNpEdfJeffay = "np_edf_jeffay";
 /// @pre    np_edf_jeffay_applies(tasks, policy).
 [[nodiscard]] Verdict np_edf_jeffay(std::span<const TaskTiming> tasks, Policy policy);
 
+/// Its answer alone: without a search for the smallest interval.
+[[nodiscard]] Answer np_edf_jeffay_answer(std::span<const TaskTiming> tasks, Policy policy);
+
 }  // namespace tutti

@@ -217,9 +217,11 @@ void record(Verdict& verdict, const Level<Int>& level, const LevelOutcome<Int>& 
 
 /// Every level from the highest to the lowest. A level starts no earlier than the first job above ends, if the same B
 /// blocks both.
+/// @param until_one_fails  the levels below the first one that fails are left out
 /// @return  the verdict; nothing where `Int` is too small for it.
 template <class Int>
-std::optional<Verdict> look_at_all(std::span<const TaskTiming> tasks, std::span<const std::size_t> order) {
+std::optional<Verdict> look_at_all(std::span<const TaskTiming> tasks, std::span<const std::size_t> order,
+                                   bool until_one_fails) {
   Verdict verdict;
   verdict.test = kNpFpResponseTime;
   verdict.exactness = Exactness::Exact;
@@ -245,6 +247,7 @@ std::optional<Verdict> look_at_all(std::span<const TaskTiming> tasks, std::span<
     const LevelOutcome<Int> outcome = look_at(level, budget);
     if (outcome.too_far && !std::is_same_v<Int, Wide>) return std::nullopt;
     record(verdict, level, outcome);
+    if (until_one_fails && verdict.answer == Answer::NotSchedulable) break;
     blocking_above = level.blocking;
     earliest = outcome.first_end;
     if (level.cost > 0) higher.push_back({level.cost, Divisor<Int>(level.period), level.jitter, level.task});
@@ -278,6 +281,15 @@ LevelOutcome<Int> look_at_one(std::span<const TaskTiming> from_highest, std::siz
   return look_at(level, budget);
 }
 
+Verdict look(std::span<const TaskTiming> tasks, Policy policy, bool until_one_fails) {
+  expect_valid_timing(tasks);
+  const std::vector<std::size_t> order = priority_order(tasks, policy);
+  std::optional<Verdict> decided;
+  if (fits_64_bits(tasks)) decided = look_at_all<std::int64_t>(tasks, order, until_one_fails);
+  if (!decided) decided = look_at_all<Wide>(tasks, order, until_one_fails);
+  return *std::move(decided);
+}
+
 }  // namespace
 
 Answer np_fp_level(std::span<const TaskTiming> from_highest, std::size_t at) {
@@ -303,12 +315,7 @@ std::vector<std::size_t> priority_order(std::span<const TaskTiming> tasks, Polic
 }
 
 Verdict np_fp_response_time(std::span<const TaskTiming> tasks, Policy policy) {
-  expect_valid_timing(tasks);
-  const std::vector<std::size_t> order = priority_order(tasks, policy);
-  std::optional<Verdict> decided;
-  if (fits_64_bits(tasks)) decided = look_at_all<std::int64_t>(tasks, order);
-  if (!decided) decided = look_at_all<Wide>(tasks, order);
-  Verdict verdict = *std::move(decided);
+  Verdict verdict = look(tasks, policy, false);
   if (verdict.answer == Answer::NotSchedulable && !verdict.witness)
     verdict.reason =
         "some job is late, but the interval from the start of its busy period or the load in it is too long to give";
@@ -316,5 +323,7 @@ Verdict np_fp_response_time(std::span<const TaskTiming> tasks, Policy policy) {
     verdict.reason = "the utilisation is too close to 1 for periods so far apart: a busy period is too long to follow";
   return verdict;
 }
+
+Answer np_fp_answer(std::span<const TaskTiming> tasks, Policy policy) { return look(tasks, policy, true).answer; }
 
 }  // namespace tutti

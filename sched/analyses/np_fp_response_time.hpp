@@ -45,6 +45,9 @@ inline constexpr std::string_view kNpFpResponseTime = "np_fp_response_time";
 ///         comes arbitrarily near (with a blocker) or equals it (without one).
 [[nodiscard]] Verdict np_fp_response_time(std::span<const TaskTiming> tasks, Policy policy);
 
+/// Its answer alone: no task below the first one that fails is looked at.
+[[nodiscard]] Answer np_fp_answer(std::span<const TaskTiming> tasks, Policy policy);
+
 /// What `np_fp_response_time` says about one task alone, with the tasks from the highest priority to the lowest.
 [[nodiscard]] Answer np_fp_level(std::span<const TaskTiming> from_highest, std::size_t at);
 

@@ -25,8 +25,10 @@ struct LevelRecord {
 /// More are not kept: the late job is then named without the run before it.
 constexpr std::size_t kMostEdges = 4'000'000;
 
-/// As many states with equally many finished jobs are kept; some hundred megabytes.
+/// As many states with equally many finished jobs are kept, and as many words of what they have finished: some hundred
+/// megabytes.
 constexpr std::size_t kMostStates = 1'000'000;
+constexpr std::size_t kMostWords = 16'000'000;
 
 class ScheduleGraph {
  public:
@@ -100,7 +102,7 @@ class ScheduleGraph {
     const FinishedJobs finished = level_.finished(index);
     const std::optional<HalfNs> latest_start = find_candidates(state, finished);
     if (!latest_start) return false;
-    if (next_.size() > kMostStates) return end(SearchEnd::OutOfBudget);
+    if (next_.size() > kMostStates || next_.stored_words() > kMostWords) return end(SearchEnd::OutOfBudget);
     HalfNs higher_released = std::numeric_limits<HalfNs>::max();  // some job before in priority surely is then
     for (const std::uint32_t position : candidates_) {
       const SequencedJob& job = jobs_[position];

@@ -33,6 +33,8 @@ class StateLevel {
  public:
   void clear();
   [[nodiscard]] std::size_t size() const { return states_.size(); }
+  /// Of the jobs that its states have finished.
+  [[nodiscard]] std::size_t stored_words() const { return store_.size(); }
   /// @return  one that `became` another stands for nothing any more.
   [[nodiscard]] const GraphState& operator[](std::size_t index) const { return states_[index]; }
   [[nodiscard]] FinishedJobs finished(std::size_t index) const;

@@ -386,6 +386,9 @@ class JobSets(Programs):
             answer = self.object_of(code, "check", "--jobs", jobs, "--json")
             self.assertEqual(answer["schedulable"], code == 0)
             self.assertEqual(self.tutti("tasks", "expand", self.periodic(best)).stdout, jobs.read_text(encoding="utf-8"))
+            between = self.tutti("tasks", "expand", self.file("preemption: between_batches\n" + self.PERIODIC.replace("BEST", best), "b.yaml"))
+            self.assertTrue(between.stderr.startswith("note: a job set knows no preemption"), between.stderr)
+            self.assertEqual(between.stdout, jobs.read_text(encoding="utf-8"))
             if code == 0:
                 self.assertEqual([task["worst_response_ns"] for task in answer["tasks"]], [15_000_000, 8_000_000, 7_000_000])
                 self.assertEqual(len(answer["jobs"]), sum(task["jobs"] for task in answer["tasks"]))
@@ -412,6 +415,10 @@ class JobSets(Programs):
         self.assertIn("\n1        1                 1                  2         2\n", run.stdout)  # 1 to 2, due 4
         self.assertIn("\n2        1                 4                  5         4\n", run.stdout)  # behind it, due 9
         empty = self.tutti("check", "--jobs", self.file(self.HEADER, "j.csv"))
+        for option, value in ("--policy", "rm"), ("--planner", "all_at_once"), ("--set", "a=1"), ("--counter-example", "c.yaml"):
+            refused = self.tutti("check", "--jobs", path, option, value)
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn(f"--jobs excludes {option}", refused.stderr)
         self.assertEqual(empty.returncode, 0)
         self.assertIn("the job set is empty", empty.stdout)
 

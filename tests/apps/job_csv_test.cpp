@@ -26,7 +26,7 @@ JobTiming job(std::int64_t task, std::int64_t id, std::int64_t earliest, std::in
       Duration{earliest}, Duration{latest}, Duration{least}, Duration{most}, Duration{deadline}, priority, task, id};
 }
 
-// The form of the tool's examples: blanks around the names, aligned numbers; and as a spreadsheet writes it.
+// The form of the tool's examples: blanks around the names, aligned numbers; as a spreadsheet writes it; with a byte order mark.
 TEST(JobCsv, ReadsEveryFormOfTheSame) {
   const std::vector<JobTiming> jobs{job(1, 1, 0, 3, 1, 2, 10, 7), job(2, 9, 30, 30, 7, 7, 60, 0)};
   const std::string loose =
@@ -35,7 +35,7 @@ TEST(JobCsv, ReadsEveryFormOfTheSame) {
   const std::string tight =
       "task id,job id,release min,release max,cost min,cost max,deadline,priority\r\n1,1,0,3,1,2,10,7\r\n\r\n"
       "2,9,30,30,7,7,60,0,further\r\n";
-  for (const std::string& text : {loose, tight}) {
+  for (const std::string& text : {loose, tight, "\xEF\xBB\xBF" + loose}) {
     const auto read = parse_jobs(text, "j.csv");
     ASSERT_TRUE(read.has_value()) << read.error().text();
     EXPECT_EQ(*read, jobs);

@@ -112,6 +112,14 @@ TEST_P(EveryAnalysis, AgreesWithAnAdversaryWhoseJobsMayEndEarly) {
   }
 }
 
+TEST_P(EveryAnalysis, AnswersAloneAsItDecides) {
+  if (GetParam().answer == nullptr) return;
+  for (const auto& [ranges, rounds] : kFamilies)
+    for_random_sets(45, ranges, rounds, [&](const Tasks& tasks, Policy policy) {
+      ASSERT_EQ(GetParam().answer(tasks, policy), decide(tasks, policy).answer);
+    });
+}
+
 /// The same set with another unit.
 Tasks scaled(Tasks tasks, std::int64_t factor) {
   for (TaskTiming& task : tasks)

@@ -27,9 +27,10 @@ Expected<ChangingTaskSet> make(const TaskSet& all, std::initializer_list<TaskId>
 TEST(ChangingTaskSet, RefusesAStartThatIsNotSchedulable) {
   const auto set = make(four_tasks(), {kX1, kA, kB});
   ASSERT_FALSE(set);
-  EXPECT_EQ(
-      set.error().message,
-      "the tasks that run from the start are not schedulable: with 'b' a deadline of what counts now can be missed");
+  EXPECT_EQ(set.error().message,
+            "the tasks that run from the start are not schedulable (where tasks change, the machine is one partition): "
+            "with 'b' a "
+            "deadline of what counts now can be missed");
 }
 
 TEST(ChangingTaskSet, RefusesStrictlyPeriodicTasks) {

@@ -60,6 +60,11 @@ TEST_F(ScenarioYaml, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(
       error(head + "  - {task: left, arrival: 2 ms, takes: 1 ms}\n  - {task: left, arrival: 1 ms, takes: 1 ms}\n"),
       "s.yaml:4:5: this job of 'left' comes before the one above it; write them in order");
+  set_.tasks.front().deadline = Duration{7};
+  EXPECT_EQ(
+      error(head + "  - {task: left, arrival: 9223372036854775801 ns, takes: 0 ns}\n"),
+      "s.yaml:3:5: the job would be due more than 292 years (2^63 ns) after the start; write 9223372036.8547758 s or "
+      "earlier");
   EXPECT_NE(error(head + "  - {task: left, takes: 1 ms}\n").find("'arrival'"), std::string::npos);
   EXPECT_NE(error("version: 1\njob: []\n").find("did you mean 'jobs'?"), std::string::npos);
 }
