@@ -26,7 +26,8 @@ JobTiming job(std::int64_t task, std::int64_t id, std::int64_t earliest, std::in
       Duration{earliest}, Duration{latest}, Duration{least}, Duration{most}, Duration{deadline}, priority, task, id};
 }
 
-// The form of the tool's examples: blanks around the names, aligned numbers; as a spreadsheet writes it; with a byte order mark.
+// The form of the tool's examples: blanks around the names, aligned numbers; as a spreadsheet writes it; with a byte
+// order mark.
 TEST(JobCsv, ReadsEveryFormOfTheSame) {
   const std::vector<JobTiming> jobs{job(1, 1, 0, 3, 1, 2, 10, 7), job(2, 9, 30, 30, 7, 7, 60, 0)};
   const std::string loose =
