@@ -268,15 +268,15 @@ TEST_P(EveryAnalysis, IsNeverWrongNearTheLargestNumbers) {
 TEST_P(EveryAnalysis, EndsOnNumbersOfEveryMagnitude) {
   Dice dice(47);
   const auto any = [&](std::int64_t low) { return std::max(low, dice.roll(0, kLargest - 1) >> dice.roll(0, 62)); };
-  for (int round = 0; round < 20; ++round) {
+  for (std::size_t round = 0; round < 40; ++round) {
     Tasks tasks(static_cast<std::size_t>(dice.roll(1, 6)));
     for (TaskTiming& task : tasks) {
       const std::int64_t period = any(1);
       task = round % 2 == 0 ? implicit(period / dice.roll(4, 9), period) : timing(any(0), period, any(1), any(0));
     }
     SCOPED_TRACE(::testing::PrintToString(tasks));
-    for (const Policy policy : kPolicies)
-      if (GetParam().applies(tasks, policy)) expect_well_formed(decide(tasks, policy), GetParam(), tasks);
+    const Policy policy = kPolicies[round / 2 % std::size(kPolicies)];
+    if (GetParam().applies(tasks, policy)) expect_well_formed(decide(tasks, policy), GetParam(), tasks);
     if (HasFatalFailure()) return;
   }
 }
