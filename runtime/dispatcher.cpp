@@ -21,7 +21,7 @@ constexpr std::uint64_t kUntilItLeaves = std::numeric_limits<std::uint64_t>::max
 /// Where time passes by itself: an interrupt need not wait longer, however far away the next job is.
 constexpr Duration kLongestSleep = std::chrono::milliseconds{50};
 
-/// How many of its jobs have arrived: those that were released, and one more that is not ready yet.
+/// How many of its jobs have arrived: those that were released, and one more that is not ready or waits for buffers.
 std::uint64_t arrived_by(const TaskState& state, Duration now) {
   const bool one_more = state.next_ready != kNever && state.arrival_of(state.released) <= now;
   return state.released + (one_more ? 1 : 0);
@@ -254,7 +254,7 @@ Duration Run::release_due() {
 
 bool Run::waits_for_buffers(const TaskState& state, Duration now) const {
   const std::size_t set = state.released % state.pieces.size();
-  return state.set_in_use[set] && (!state.script.empty() || now <= state.set_due[set]);
+  return state.set_due[set] && (!state.script.empty() || now <= *state.set_due[set]);
 }
 
 void Run::release(std::size_t task) {
@@ -266,13 +266,12 @@ void Run::release(std::size_t task) {
   ++state.released;
   schedule_next(task);
   const std::size_t set = ready.index % state.pieces.size();
-  if (state.set_in_use[set]) {  // only where jobs take longer than admitted: real time, or a broken machine
+  if (state.set_due[set]) {  // only where jobs take longer than admitted: real time, or a broken machine
     record_.jobs.push_back(
         {ready.task, ready.index, arrival - epoch_, arrival - epoch_, std::nullopt, ready.deadline - epoch_,
          Error{ErrorCode::Machine, "no buffer set was free; the jobs before took longer than admitted", {}}});
     return;
   }
-  state.set_in_use[set] = true;
   state.set_due[set] = deadline;
   state.program->on_ready(job_of(ready));
   ready_.push(ready);
@@ -309,7 +308,7 @@ void Run::run_job(const ReadyJob& ready) {
   if (!result) record.error = result.error();
   if (!result && result.error().code == ErrorCode::Machine) record_.fatal = result.error();
   if (result) state.program->on_finished(job);
-  state.set_in_use[job.buffer_set] = false;
+  state.set_due[job.buffer_set].reset();
 }
 
 /// In a scenario a part has the machine for as long as it may, until the job's time is over.

@@ -63,7 +63,6 @@ Expected<TaskState> prepare_task(Executor& executor, Executor::AdmittedRun& run,
   const JobBound& bound = planned.bounds[task.index()];
   const auto sets = static_cast<std::size_t>(
       std::min<std::uint64_t>(static_cast<std::uint64_t>(buffer_sets(state.timing)), std::max<std::uint64_t>(jobs, 1)));
-  state.set_in_use.assign(sets, false);
   state.set_due.resize(sets);
   for (const auto& pieces : bound.batches) state.first_piece.push_back(state.first_piece.back() + pieces.size());
   for (std::size_t set = 0; set < sets; ++set) {

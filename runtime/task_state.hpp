@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "runtime/executor.hpp"
@@ -23,8 +24,7 @@ struct TaskState {
   Duration next_ready{};                           ///< of job `released`
   std::vector<std::vector<PreparedBatch>> pieces;  ///< [sets][pieces of all batches]
   std::vector<std::size_t> first_piece{0};         ///< [batches + 1]
-  std::vector<bool> set_in_use;                    ///< [sets]
-  std::vector<Duration> set_due;                   ///< [sets] on the clock, when the last job that got it is due
+  std::vector<std::optional<Duration>> set_due;    ///< [sets] when the job that has it is due; nothing: it is free
 
   /// Of a job, from the start of the run.
   [[nodiscard]] Duration arrival_of(std::uint64_t index) const {
@@ -33,7 +33,7 @@ struct TaskState {
   }
   /// Whether one of its jobs has yet to be released or to end.
   [[nodiscard]] bool is_alive() const {
-    return released != jobs || std::ranges::find(set_in_use, true) != set_in_use.end();
+    return released != jobs || std::ranges::any_of(set_due, [](const auto& due) { return due.has_value(); });
   }
   /// The batches of a job, cut into pieces, in order.
   [[nodiscard]] std::vector<PreparedBatch>& pieces_of(std::uint64_t index) { return pieces[index % pieces.size()]; }

@@ -79,11 +79,12 @@ Expected<Row> handover(Rig& rig, int runs) {
   return row;
 }
 
-/// The time of a batch's only transfer, start mark to completion mark.
-Expected<double> transfer_us(Rig& rig, PreparedBatch& batch) {
-  if (const auto result = run_armed(rig.executor(), batch); !result) return tl::unexpected(result.error());
-  const StreamTimeline line = batch.measured().streams.front();
-  return us(line.end() - line.start());
+/// The time of a batch's only transfer: start mark to completion mark, start word to completion word.
+Expected<CopyTimes> time_our_copy(Rig& rig, PreparedBatch& batch) {
+  return run_armed(rig.executor(), batch).map([&](const BatchResult& result) {
+    const StreamTimeline line = batch.measured().streams.front();
+    return CopyTimes{line.end() - line.start(), result.finish - result.start};
+  });
 }
 
 /// Our copies against plain ones, interleaved: the plain one's time in percent of ours; on the GPU from mark to mark,
@@ -104,14 +105,13 @@ Expected<std::vector<Row>> direct(Rig& rig, int copies) {
       };
       Times on_the_gpu, on_the_host;
       for (int i = 0; i < copies; ++i) {
-        const auto mine = run_armed(rig.executor(), prepared->batch);
+        const auto mine = time_our_copy(rig, prepared->batch);
         if (!mine) return tl::unexpected(mine.error());
-        const StreamTimeline line = prepared->batch.measured().streams.front();
         const auto theirs = time_plain_copy(source->view(), destination->view());
         if (!theirs) return tl::unexpected(theirs.error());
-        on_the_gpu.ours.push_back(us(line.end() - line.start()));
+        on_the_gpu.ours.push_back(us(mine->on_the_gpu));
         on_the_gpu.plain.push_back(us(theirs->on_the_gpu));
-        on_the_host.ours.push_back(us(mine->finish - mine->start));
+        on_the_host.ours.push_back(us(mine->on_the_host));
         on_the_host.plain.push_back(us(theirs->on_the_host));
       }
       for (const auto& [where, times] : {std::pair("on the GPU", on_the_gpu), {"as the host sees it", on_the_host}})
@@ -137,9 +137,9 @@ Expected<Row> staged(Rig& rig, Bytes size, int copies) {
   std::array<std::vector<double>, 3> times;
   for (int i = 0; i < copies; ++i) {
     for (std::size_t leg = 0; leg < times.size(); ++leg) {
-      const auto time = transfer_us(rig, prepared[leg].batch);
+      const auto time = time_our_copy(rig, prepared[leg].batch);
       if (!time) return tl::unexpected(time.error());
-      times[leg].push_back(*time);
+      times[leg].push_back(us(time->on_the_gpu));
     }
   }
   const double slower = std::max(median(times[0]), median(times[1]));

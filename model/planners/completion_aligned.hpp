@@ -11,8 +11,7 @@ namespace tutti {
 ///
 /// Where the rates of the machine vary (`BatchSimulation::spread`: of nominal rates only), gates open earlier than
 /// that, and chains may complete earlier:
-///  - by twice the spread of the batch's length (its set-up left out): for a stream that is slower than predicted
-///  beside
+///  - by twice the spread of the batch's length (its set-up left out): for a stream that is slower than predicted, and
 ///    others that are faster. Where the batch would be longer for it by more than a quarter of the spread, or longer
 ///    than with all gates open at once:
 ///  - by the spread of their own time: a run that is faster throughout does not wait for them.

@@ -27,6 +27,6 @@ Expected<std::unique_ptr<DeviceBackend>> make_memcpy_batch_backend(DeviceBackend
 DeviceKernel cuda_spin() { return {}; }
 DeviceKernel cuda_checksum() { return {}; }
 
-Expected<PlainCopy> time_plain_copy(const BufferView&, const BufferView&) { return no_cuda(); }
+Expected<CopyTimes> time_plain_copy(const BufferView&, const BufferView&) { return no_cuda(); }
 
 }  // namespace tutti

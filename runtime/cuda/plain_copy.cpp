@@ -20,7 +20,7 @@ Expected<int> device_of(const BufferView& from, const BufferView& to) {
 
 }  // namespace
 
-Expected<PlainCopy> time_plain_copy(const BufferView& from, const BufferView& to) {
+Expected<CopyTimes> time_plain_copy(const BufferView& from, const BufferView& to) {
   const auto device = device_of(from, to);
   if (!device) return tl::unexpected(device.error());
   const cuda::DeviceGuard guard(*device);
@@ -38,27 +38,14 @@ Expected<PlainCopy> time_plain_copy(const BufferView& from, const BufferView& to
     return cuda::check(cudaEventRecord(event.get(), stream->get()), "cudaEventRecord");
   };
   const auto synchronize = [&] { return cuda::check(cudaStreamSynchronize(stream->get()), "cudaStreamSynchronize"); };
-  PlainCopy plain;
-  const auto time_on_the_gpu = [&] {
-    return cuda::elapsed_ns(*start, *end).map([&](double ns) {
-      plain.on_the_gpu = Duration{static_cast<std::int64_t>(std::llround(ns))};
-    });
-  };
-  std::chrono::steady_clock::time_point called;
-  return record(*start)
-      .and_then(copy)
-      .and_then([&] { return record(*end); })
-      .and_then(synchronize)
-      .and_then(time_on_the_gpu)
-      .and_then([&] {
-        called = std::chrono::steady_clock::now();
-        return copy();
-      })
-      .and_then(synchronize)
-      .map([&] {
-        plain.on_the_host = std::chrono::steady_clock::now() - called;
-        return plain;
-      });
+  if (auto ok = record(*start).and_then(copy).and_then([&] { return record(*end); }).and_then(synchronize); !ok)
+    return tl::unexpected(std::move(ok.error()));
+  const auto on_the_gpu = cuda::elapsed_ns(*start, *end);
+  if (!on_the_gpu) return tl::unexpected(on_the_gpu.error());
+  const auto called = std::chrono::steady_clock::now();
+  if (auto ok = copy().and_then(synchronize); !ok) return tl::unexpected(std::move(ok.error()));
+  return CopyTimes{Duration{static_cast<std::int64_t>(std::llround(*on_the_gpu))},
+                   std::chrono::steady_clock::now() - called};
 }
 
 }  // namespace tutti

@@ -99,8 +99,6 @@ TEST(Dispatcher, ReusesABufferSetAtTheInstantItIsFree) {
             (Rows{{"full", 0, 0, 0, 10, 10}, {"full", 1, 10, 10, 20, 20}, {"full", 2, 20, 20, 30, 30}}));
 }
 
-// The offsets shift the arrivals: late at 7, 17, early at 2, 12. One hyperperiod (10) behind the last offset (7):
-// before 17.
 // z takes no time and waits for b until it is due, 4: then its next job arrives, and has the buffers at that same
 // instant.
 TEST(Dispatcher, ReusesABufferSetOfAJobThatTakesNoTimeAtItsDeadline) {
@@ -109,6 +107,8 @@ TEST(Dispatcher, ReusesABufferSetOfAJobThatTakesNoTimeAtItsDeadline) {
             (Rows{{"b", 0, 0, 0, 4, 4}, {"z", 0, 0, 4, 4, 4}, {"b", 1, 4, 4, 8, 8}, {"z", 1, 4, 8, 8, 8}}));
 }
 
+// The offsets shift the arrivals: late at 7, 17, early at 2, 12. One hyperperiod (10) behind the last offset (7):
+// before 17.
 TEST(Dispatcher, ShiftsArrivalsByTheOffsets) {
   VirtualRun run({{}, Policy::Edf, {with_offset(task("late", 2, 10), 7), with_offset(task("early", 3, 10), 2)}});
   EXPECT_EQ(run.rows(), (Rows{{"early", 0, 2, 2, 5, 12}, {"late", 0, 7, 7, 9, 17}, {"early", 1, 12, 12, 15, 22}}));
