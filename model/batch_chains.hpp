@@ -55,6 +55,8 @@ class BatchChains {
   [[nodiscard]] std::array<std::uint32_t, 2> locks(const Step& step) const;
   /// Whether two chains may want one lock.
   [[nodiscard]] bool contended() const { return contended_; }
+  /// Whether one chain has all transfers of a copy engine.
+  [[nodiscard]] bool merges() const { return merging_; }
   /// Locks are numbered below this: engines, then vertices.
   [[nodiscard]] std::size_t lock_count() const { return owner_.size(); }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <utility>
 
 #include "model/expects.hpp"
 #include "model/room.hpp"
@@ -66,13 +67,36 @@ BatchSimulation::Room BatchSimulation::room() {
 // ---- runs
 
 void BatchSimulation::run_forward(std::span<const double> starts) {
+  set_gates(starts);
+  run(true);
+}
+
+void BatchSimulation::run_in_order(std::span<const double> starts, std::span<const std::uint32_t> order) {
+  set_gates(starts);
+  if (batch_.contended()) take_turns(order);
+  in_order_ = batch_.contended();
+  run(true);
+  in_order_ = false;
+}
+
+void BatchSimulation::set_gates(std::span<const double> starts) {
   TUTTI_EXPECTS(starts.empty() || starts.size() == chain_count(), "one start a chain, or none at all");
   if (starts.empty()) {
     std::fill_n(gates_.begin(), chain_count(), 0.0);
   } else {
     std::copy(starts.begin(), starts.end(), gates_.begin());
   }
-  run(true);
+}
+
+void BatchSimulation::take_turns(std::span<const std::uint32_t> order) {
+  make_room(turns_, batch_.step_count());
+  last_.assign(batch_.lock_count(), kNone);
+  for (const std::uint32_t command : order) {
+    turns_[command] = {{kNone, kNone}, false};
+    const auto locks = batch_.locks(batch_.step(command));
+    for (std::size_t l = 0; l < locks.size(); ++l)
+      if (locks[l] != kNone) turns_[command].after[l] = std::exchange(last_[locks[l]], command);
+  }
 }
 
 void BatchSimulation::rerun_forward() {
@@ -204,7 +228,10 @@ inline bool BatchSimulation::enter(std::uint32_t position) {
 inline bool BatchSimulation::leave(std::uint32_t position) {
   Step& step = batch_.step(position);
   step.end = now_;
-  if (batch_.contended() && closes(step)) set_locks(step, 0);
+  if (batch_.contended() && closes(step)) {
+    set_locks(step, 0);
+    if (in_order_) turns_[first_of_command(position)].over = true;
+  }
   return !closes_chain(step);
 }
 
@@ -229,6 +256,18 @@ inline void BatchSimulation::update_rates() {
 inline void BatchSimulation::set_locks(const Step& step, char busy) {
   for (const std::uint32_t lock : batch_.locks(step))
     if (lock != kNone) busy_[lock] = busy;
+}
+
+std::uint32_t BatchSimulation::first_of_command(std::uint32_t step) const {
+  while (!batch_.step(step).first) --step;
+  return step;
+}
+
+bool BatchSimulation::may_enter(std::uint32_t step) const {
+  if (!in_order_) return locks_free(batch_.step(step));
+  const auto& after = turns_[step].after;
+  return std::all_of(after.begin(), after.end(),
+                     [&](std::uint32_t command) { return command == kNone || turns_[command].over; });
 }
 
 bool BatchSimulation::locks_free(const Step& step) const {
@@ -258,7 +297,7 @@ void BatchSimulation::serve_waiting() {
   for (;;) {
     std::uint32_t best = kNone;
     for (std::uint32_t w = 0; w < waiting_count_; ++w) {
-      if (!locks_free(batch_.step(waiting_[w].step))) continue;
+      if (!may_enter(waiting_[w].step)) continue;
       if (best == kNone || goes_before(waiting_[w], waiting_[best])) best = w;
     }
     if (best == kNone) return;

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -43,6 +44,11 @@ class BatchSimulation {
   /// @param starts  [chain_count] ns, >= 0, when each chain may start; empty: all at 0.
   /// Who waits for a GPU or an engine is served in the order of arrival, ties by the order of the file.
   void run_forward(std::span<const double> starts);
+
+  /// Runs a plan again: whoever comes first, GPUs and engines serve commands in the order that the plan found.
+  /// @param order  commands by their first steps (`service_order`); those of a chain in the chain's order. Not looked at
+  ///               where chains do not wait for each other.
+  void run_in_order(std::span<const double> starts, std::span<const std::uint32_t> order);
 
   /// Runs forward from the gates that the last run left, as a plan has them: rounded down to whole nanoseconds.
   void rerun_forward();
@@ -110,7 +116,15 @@ class BatchSimulation {
     double begin, end;
   };
 
+  /// What a command waits for at its locks: the commands before it on them, by their first steps, and whether it is over.
+  struct Turn {
+    std::array<std::uint32_t, 2> after;
+    bool over;
+  };
+
   void make_room_for(std::size_t streams);
+  void set_gates(std::span<const double> starts);
+  void take_turns(std::span<const std::uint32_t> order);
   [[nodiscard]] double alone_ns(std::size_t chain, bool kernels) const;
   void run(bool forward);
   void start_over();
@@ -129,6 +143,8 @@ class BatchSimulation {
 
   void serve_waiting();
   void set_locks(const Step& step, char busy);
+  [[nodiscard]] std::uint32_t first_of_command(std::uint32_t step) const;
+  [[nodiscard]] bool may_enter(std::uint32_t step) const;
   [[nodiscard]] bool locks_free(const Step& step) const;
   [[nodiscard]] double alone_ns(const Step& step) const;
   [[nodiscard]] double work_after(std::uint32_t step) const;
@@ -162,6 +178,9 @@ class BatchSimulation {
   std::vector<double> rates_;        // [instants x row_size_] of each group
   std::vector<RateSource> sources_;  // [instants] of the rates
   std::vector<char> busy_;           // [locks]
+  bool in_order_ = false;            // commands take turns on locks
+  std::vector<Turn> turns_;          // [steps] of commands' first
+  std::vector<std::uint32_t> last_;  // [locks] command
   std::vector<StreamTimes> times_;
   std::vector<double> gates_;  // [chains] of the last run, without the set-up of the batch
   std::vector<std::uint32_t> room_order_;

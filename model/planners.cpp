@@ -7,6 +7,7 @@
 #include "model/planners/bandwidth_allocation.hpp"
 #include "model/planners/completion_aligned.hpp"
 #include "model/planners/time_division.hpp"
+#include "model/service_order.hpp"
 
 namespace tutti {
 namespace {
@@ -59,7 +60,9 @@ Timeline replay(const Planner& planner, const Topology& machine, const BatchOper
   TUTTI_EXPECTS(plan.streams.size() == batch.streams().size(), "the plan has one row for each stream of the batch");
   BatchSimulation workspace;
   workspace.load(machine, basis, batch, planner.rates);
-  workspace.run_forward(gates_of(workspace, plan));
+  std::vector<std::uint32_t> order;
+  if (workspace.contended()) service_order(workspace.batch(), plan, order);
+  workspace.run_in_order(gates_of(workspace, plan), order);
   return make_timeline(machine, batch, workspace);
 }
 

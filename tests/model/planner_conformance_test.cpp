@@ -9,6 +9,7 @@
 
 #include "model/planner.hpp"
 #include "model/safe_bound.hpp"
+#include "model/service_order.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/random_machine.hpp"
 #include "tests/support/slow_max_min.hpp"
@@ -275,7 +276,9 @@ TEST_P(EveryPlanner, IsOverAtTheLatestFinishWhateverHappensInTheDeclaredRanges) 
       std::vector<double> gates = gates_of(simulation, declared);
       const bool jitter = random.one_in(2);
       for (double& gate : gates) gate += jitter ? random.real(0, as_ns(kLate)) : 0;
-      simulation.run_forward(gates);
+      std::vector<std::uint32_t> order;
+      service_order(simulation.batch(), declared, order);
+      simulation.run_in_order(gates, order);
       const LatestFinish& latest = jitter ? late : in_time;
       for (std::size_t s = 0; s < other.streams().size(); ++s) {
         const StreamTimes& times = simulation.times()[s];
