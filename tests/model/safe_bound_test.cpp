@@ -154,7 +154,9 @@ TEST(ChainNetwork, FlowsAtWeightedMaxMinRates) {
     const auto run = test::run(network);
     for (std::size_t f = 0; f < flows.size(); ++f) {
       const double alone = network.chains[f].steps[0].bytes / rates[f];
-      if (alone <= first * (1 + 1e-12)) EXPECT_NEAR(run.ends[f][0], first, 1e-9 * first) << "network " << n;
+      if (alone <= first * (1 + 1e-12)) {
+        EXPECT_NEAR(run.ends[f][0], first, 1e-9 * first) << "network " << n;
+      }
       EXPECT_GE(run.ends[f][0], first * (1 - 1e-9));
     }
   }
