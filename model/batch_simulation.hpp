@@ -46,7 +46,8 @@ class BatchSimulation {
   void run_forward(std::span<const double> starts);
 
   /// Runs a plan again: whoever comes first, GPUs and engines serve commands in the order that the plan found.
-  /// @param order  commands by their first steps (`service_order`); those of a chain in the chain's order. Not looked at
+  /// @param order  commands by their first steps (`service_order`); those of a chain in the chain's order. Not looked
+  /// at
   ///               where chains do not wait for each other.
   void run_in_order(std::span<const double> starts, std::span<const std::uint32_t> order);
 
@@ -116,7 +117,8 @@ class BatchSimulation {
     double begin, end;
   };
 
-  /// What a command waits for at its locks: the commands before it on them, by their first steps, and whether it is over.
+  /// What a command waits for at its locks: the commands before it on them, by their first steps, and whether it is
+  /// over.
   struct Turn {
     std::array<std::uint32_t, 2> after;
     bool over;

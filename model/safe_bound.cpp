@@ -15,11 +15,12 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 /// Windows beyond these are not told apart: any selection is safe.
 constexpr std::size_t kMostWindows = 64;
 /// So many times a capacity's rivals are looked through for the sake of windows, about.
-constexpr std::size_t kMostLooks = 20'000'000;
+constexpr std::size_t kMostLooks = 8'000'000;
 /// Steps of a group that may start after the one before it, and are told apart.
 constexpr std::uint32_t kMostAnchors = 8;
-/// Runs of several kinds of flow are put together from so many steps.
-constexpr std::uint32_t kLongestMixedRun = 256;
+/// Runs of several kinds of flow are put together anew for each step at their end up to this length, and beyond it for
+/// every so many-th.
+constexpr std::uint32_t kLongMixedRun = 256, kMixedRunStep = 64;
 
 /// Less than this is not worth another round.
 constexpr double kClearly = 1 - 1e-3;
@@ -220,8 +221,8 @@ double SafeBound::released(std::span<const BoundedStep> steps, std::uint32_t s) 
   return released;
 }
 
-/// A step is over so long after the last of its group that had to wait for something else as the run from there takes:
-/// whichever that was.
+/// A step is over so long after the last of its group that had to wait for something else as the run from there takes,
+/// whichever that was; and so long after its own start as it takes itself.
 void SafeBound::bound_at_once(std::span<BoundedStep> steps, std::uint32_t s) {
   BoundedStep& step = steps[s];
   const double start = start_of(steps, step);
@@ -241,9 +242,17 @@ void SafeBound::bound_at_once(std::span<BoundedStep> steps, std::uint32_t s) {
     }
     anchors[group.anchors++] = {at, here};
   }
-  double finish = 0;
-  for (std::uint32_t a = 0; a < group.anchors; ++a)
-    finish = std::max(finish, slightly_later(anchors[a].release + run_length(steps, anchors[a].member, at)));
+  const bool joint =
+      group.one_kind || at - anchors[0].member < kLongMixedRun || at % kMixedRunStep == 0 || at + 1 == group.end;
+  double finish = joint ? 0 : kNever;
+  if (joint)
+    for (std::uint32_t a = 0; a < group.anchors; ++a)
+      finish = std::max(finish, slightly_later(anchors[a].release + run_length(steps, anchors[a].member, at)));
+  if (step.bytes == 0) {
+    finish = std::min(finish, slightly_later(start + step.time));
+  } else if (!joint || group.anchors > 1) {
+    finish = std::min(finish, slightly_later(start + run_length(steps, at, at)));
+  }
   step.finish = std::max(start, finish);
 }
 

@@ -18,7 +18,7 @@ struct BoundedStep {
   double alone = 0;                   ///< rate that nobody else can take from it; byte/ns
   std::span<const CapacityUse> uses;  ///< of capacities that it shares with others; each once
   std::uint32_t kind = kNone;         ///< steps of one kind are alike in weight, alone and uses
-  std::uint32_t group = 0;            ///< steps of one group run in their order, each after the one before; kNone: alone
+  std::uint32_t group = 0;  ///< steps of one group run in their order, each after the one before; kNone: alone
   std::array<std::uint32_t, 2> locks{kNone, kNone};  ///< it never flows together with others that hold one of them
   double earliest = 0;                               ///< start, ns
   double release = 0;                                ///< ns: it starts at the latest at this, or
@@ -26,30 +26,30 @@ struct BoundedStep {
   double finish = std::numeric_limits<double>::infinity();  ///< result: the latest, ns
 };
 
-/// The latest finish of every step, whatever happens inside the declared ranges: bytes and times at most those declared,
-/// capacities at least those given, starts anywhere from the earliest on. Max-min sharing is not monotone, so no single
-/// simulation tells.
+/// The latest finish of every step, whatever happens inside the declared ranges: bytes and times at most those
+/// declared, capacities at least those given, starts anywhere from the earliest on. Max-min sharing is not monotone, so
+/// no single simulation tells.
 ///
-/// **Order.** A step starts when the last of its predecessors is over: the step before it in its chain, and those before
-/// it on its locks, whose order is fixed. So it is over at most its own time and flow after their latest finishes
-/// (longest path). A predecessor that is dropped is over when its own predecessors are, whose latest finishes are not
-/// after its own: the lock passes on in time.
+/// **Order.** A step starts when the last of its predecessors is over: the step before it in its chain, and those
+/// before it on its locks, whose order is fixed. So it is over at most its own time and flow after their latest
+/// finishes (longest path). A predecessor that is dropped is over when its own predecessors are, whose latest finishes
+/// are not after its own: the lock passes on in time.
 ///
 /// **Bandwidth.** Volume is bytes per weight. While capacity c holds flow f back, c is full and no other flow on it has
-/// more for its weight. So while f moves volume x there, any other flow g moves y_g <= x, all of a group together (one at
-/// a time) sum y_g <= x, and g never more than all that it has, Y_g. f needs of c, with l_gc = weight x cost,
+/// more for its weight. So while f moves volume x there, any other flow g moves y_g <= x, all of a group together (one
+/// at a time) sum y_g <= x, and g never more than all that it has, Y_g. f needs of c, with l_gc = weight x cost,
 ///   l_fc x + sum over groups K of use_Kc(x),   use_Kc(x) = max sum over g in K of l_gc y_g,
-/// in time at C_c: the loads of a group are used up in turn, the largest first. This is concave in x, so the worst split
-/// of f's volume over its capacities, of which its own rate is one (no others there), is found slope by slope. The same
-/// holds of a run of steps of one group, one behind the other: volumes add up, each rival's bytes count once for the whole
-/// run, and their times are added. On each capacity the loads of the run too are taken in turn, the largest first; and
-/// capacities that none but some kinds of its flows cross are handed no more than these have (a polymatroid, on which
-/// going slope by slope is still the worst).
+/// in time at C_c: the loads of a group are used up in turn, the largest first. This is concave in x, so the worst
+/// split of f's volume over its capacities, of which its own rate is one (no others there), is found slope by slope.
+/// The same holds of a run of steps of one group, one behind the other: volumes add up, each rival's bytes count once
+/// for the whole run, and their times are added. On each capacity the loads of the run too are taken in turn, the
+/// largest first; and capacities that none but some kinds of its flows cross are handed no more than these have (a
+/// polymatroid, on which going slope by slope is still the worst).
 ///
 /// **Time.** Only rivals count whose times can overlap. Time is cut into windows where some group may start to use a
-/// capacity or must be done with it, and steps are followed from window to window at their slowest. What is found for one
-/// step narrows the times of others, so that is done in up to three rounds. Each way to find a finish is safe; the earliest
-/// counts.
+/// capacity or must be done with it, and steps are followed from window to window at their slowest. What is found for
+/// one step narrows the times of others, so that is done in up to three rounds. Each way to find a finish is safe; the
+/// earliest counts.
 class SafeBound {
  public:
   /// Fills in `finish`. The memory is kept between calls.
@@ -61,7 +61,7 @@ class SafeBound {
 
   /// A group on a capacity.
   struct Share {
-    double load;             // the largest weight x cost
+    double load;              // the largest weight x cost
     double earliest, finish;  // when it may use the capacity
     std::uint32_t group;
     std::array<std::uint32_t, 2> locks;  // that it always holds when it does
@@ -83,9 +83,9 @@ class SafeBound {
     double inverse = 0;
     std::uint32_t shares_begin = 0, shares_end = 0;
     std::uint32_t events_begin = 0, events_end = 0;
-    std::uint32_t epoch = 0;        // of the batch that the rest is about
-    std::uint32_t newest = kNone;   // share
-    std::uint32_t link = kNone;     // while a run is put together
+    std::uint32_t epoch = 0;       // of the batch that the rest is about
+    std::uint32_t newest = kNone;  // share
+    std::uint32_t link = kNone;    // while a run is put together
   };
   /// A capacity of the flow in question while its volume is handed out.
   struct Link {
@@ -161,7 +161,7 @@ class SafeBound {
   std::vector<Link> links_;
   std::vector<Piece> own_;
   std::array<double, 1U << kKinds> budgets_{};  // [sets of kinds] volume of their flows that is not handed out
-  std::vector<double> cuts_;  // [windows + 1]
+  std::vector<double> cuts_;                    // [windows + 1]
   // The flow that is followed from window to window.
   std::uint32_t followed_ = kNone;  // step
   std::size_t window_ = 0;
@@ -174,7 +174,8 @@ class BatchBound {
   /// The batch loaded in a simulation, at the bandwidths and under the rate rule that it was loaded with.
   /// @param gates        [chains] ns, when each chain's gate opens, without the set-up of the batch.
   /// @param gate_jitter  ns: a gate opens at most so much later.
-  /// @param order        commands by their first steps, in the order in which GPUs and engines serve them; empty: that of
+  /// @param order        commands by their first steps, in the order in which GPUs and engines serve them; empty: that
+  /// of
   ///                     the simulation's last run, which went forward. Asked where chains may wait for each other.
   /// @return [streams] ns from the start of the batch, set-up included; valid until the next call.
   std::span<const double> find(const BatchSimulation& loaded, std::span<const double> gates, double gate_jitter,
@@ -190,10 +191,10 @@ class BatchBound {
   std::vector<BoundedStep> steps_;
   std::vector<std::uint32_t> streams_;  // [steps]
   std::vector<std::uint32_t> order_;
-  std::vector<std::uint32_t> chain_of_;             // [steps of the batch]
-  std::vector<std::uint32_t> last_of_chain_;        // [chains] step
-  std::vector<std::uint32_t> last_of_lock_;         // [locks] step
-  std::vector<double> finishes_;                    // [streams]
+  std::vector<std::uint32_t> chain_of_;       // [steps of the batch]
+  std::vector<std::uint32_t> last_of_chain_;  // [chains] step
+  std::vector<std::uint32_t> last_of_lock_;   // [locks] step
+  std::vector<double> finishes_;              // [streams]
 };
 
 /// When each stream, and the whole batch, is over at the latest.
@@ -204,9 +205,9 @@ struct LatestFinish {
 
 /// The latest finish of a plan: of every batch with the same streams, sizes and kernels at most as declared (kernels at
 /// their worst), on a machine whose capacities are at or above those of `basis`, whose gates open at the plan's or up
-/// to `gate_jitter` later, and whose GPUs and engines serve commands in the plan's order. It holds for the planner's own
-/// rate rule, and is never before the plan's own end: a measured table has no such theory and may be slower than the
-/// graph. Rounded up.
+/// to `gate_jitter` later, and whose GPUs and engines serve commands in the plan's order. It holds for the planner's
+/// own rate rule, and is never before the plan's own end: a measured table has no such theory and may be slower than
+/// the graph. Rounded up.
 /// @pre the plan was made for this machine and batch.
 [[nodiscard]] LatestFinish latest_finish(const Planner& planner, const Topology& machine, const BatchOperation& batch,
                                          const Timeline& plan, Basis basis = Basis::Guaranteed,

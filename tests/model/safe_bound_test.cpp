@@ -98,7 +98,8 @@ TEST(SafeBound, SuccessiveTransfersOfAChainAreOneFlow) {
 
 /// Two GPUs behind one link of 6, and a third one behind a link of its own.
 Topology two_and_one() {
-  return test::make_machine(R"(  vertices: {mem0: {kind: memory}, cpu0: {kind: cpu}, hub0: {kind: hub}, gpu0: {kind: gpu}, gpu1: {kind: gpu}, gpu2: {kind: gpu}}
+  return test::make_machine(
+      R"(  vertices: {mem0: {kind: memory}, cpu0: {kind: cpu}, hub0: {kind: hub}, gpu0: {kind: gpu}, gpu1: {kind: gpu}, gpu2: {kind: gpu}}
   links:
     - {from: mem0, to: cpu0, bandwidth: 50 GB/s}
     - {from: cpu0, to: hub0, bandwidth: 6 GB/s}
@@ -114,9 +115,10 @@ Topology two_and_one() {
 TEST(SafeBound, LocksServeCommandsInTheOrderOfThePlan) {
   const Topology machine = two_and_one();
   const auto batch = [&](const char* size) {
-    return test::make_batch(machine, std::string("  - {from: mem0, to: gpu0, size: 12 MB, kernel: {on: gpu2, time: 5 ms}}\n"
-                                                 "  - {from: mem0, to: gpu2, size: ") +
-                                         size + ", kernel: {on: gpu2, time: 5 ms}}\n");
+    return test::make_batch(machine,
+                            std::string("  - {from: mem0, to: gpu0, size: 12 MB, kernel: {on: gpu2, time: 5 ms}}\n"
+                                        "  - {from: mem0, to: gpu2, size: ") +
+                                size + ", kernel: {on: gpu2, time: 5 ms}}\n");
   };
   const Planner& planner = *find_planner("all_at_once");
   const Timeline declared = plan(planner, machine, batch("30 MB"));
@@ -149,8 +151,7 @@ TEST(ChainNetwork, FlowsAtWeightedMaxMinRates) {
     }
     const auto rates = test::slow_max_min(network.capacities, flows);
     double first = std::numeric_limits<double>::infinity();
-    for (std::size_t f = 0; f < flows.size(); ++f)
-      first = std::min(first, network.chains[f].steps[0].bytes / rates[f]);
+    for (std::size_t f = 0; f < flows.size(); ++f) first = std::min(first, network.chains[f].steps[0].bytes / rates[f]);
     const auto run = test::run(network);
     for (std::size_t f = 0; f < flows.size(); ++f) {
       const double alone = network.chains[f].steps[0].bytes / rates[f];

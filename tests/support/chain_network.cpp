@@ -143,7 +143,8 @@ class Run {
     for (std::uint32_t c = 0; c < state_.size(); ++c) {
       const State& state = state_[c];
       if (!state.running) {
-        if (state.at < network_.chains[c].steps.size() && state.since > now_) after = std::min(after, state.since - now_);
+        if (state.at < network_.chains[c].steps.size() && state.since > now_)
+          after = std::min(after, state.since - now_);
       } else if (state.time > 0) {
         after = std::min(after, state.time);
       } else {
@@ -323,7 +324,9 @@ ChainNetwork perturbed(const ChainNetwork& declared, Random& random) {
 }
 
 ChainNetwork changed(const ChainNetwork& declared, ChainNetwork from, Random& random) {
-  const auto share = [&](double most) { return random.one_in(2) ? (random.one_in(2) ? 0 : most) : random.real(0, most); };
+  const auto share = [&](double most) {
+    return random.one_in(2) ? (random.one_in(2) ? 0 : most) : random.real(0, most);
+  };
   const std::size_t c = random.below(from.chains.size());
   auto& chain = from.chains[c];
   const auto& most = declared.chains[c];
