@@ -21,6 +21,12 @@ struct StreamBinding {
   std::vector<std::byte> parameters;  ///< for its kernel; may be empty
 };
 
+/// At which commands of a batch it is noted when they end, on hardware: each note delays what comes behind it.
+enum class Marks : std::uint8_t {
+  Needed,  ///< where somebody waits, at long commands, between copies and kernels; the times of others are interpolated
+  Each,    ///< at every command, to measure it
+};
+
 /// A batch with all that running it takes: what, when and on which data.
 struct ExecutableBatch {
   BatchOperation batch;
@@ -29,6 +35,7 @@ struct ExecutableBatch {
   Bytes pace;        ///< transfers are cut into pieces of this size, each at its planned instant; 0:
                      ///< only the start of a stream is timed. A simulated machine keeps to its plan anyway
   std::vector<StreamBinding> bindings;  ///< [streams]
+  Marks marks = Marks::Needed;
 };
 
 /// How a batch ended.
