@@ -27,10 +27,6 @@ constexpr Duration kLimitSlack = std::chrono::seconds{2};
 constexpr double kOverrunSlackNs = 20000;
 /// And from a kernel's end until the one behind it runs.
 constexpr double kLaunchNs = 2000;
-/// From the store that starts a run until its first gates open, where GPUs keep time: by then all of them have seen it.
-constexpr Duration kLead = std::chrono::microseconds{2};
-/// What a GPU's timer may be wrong by: see `launch_timer_gate`.
-constexpr Duration kMostWrong = std::chrono::microseconds{3};
 
 Duration to_duration(double ns) { return Duration{static_cast<std::int64_t>(std::llround(ns))}; }
 double as_double(Duration duration) { return static_cast<double>(duration.count()); }

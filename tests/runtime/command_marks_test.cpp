@@ -113,13 +113,13 @@ TEST(Runs, ComeTogetherWhereOtherLanesArePlannedBetween) {
 - {name: d, from: mem0, to: gpu1, size: 1 kB}
 )");
   EXPECT_EQ(it.runs(), (Lines{"copy a b, word", "copy c d, word"}));
-  EXPECT_EQ(it.list.runs, (std::vector<Run>{{0, 2}, {2, 4}}));
+  EXPECT_EQ(it.list.runs, (std::vector<tutti::Run>{{0, 2}, {2, 4}}));
 }
 
 // 1000 copies: 440 + 440 + 120. Gate, start and two calls are 882 operations; the third brings a mark of two.
 TEST(Runs, AreNoLongerThanAQueueTakes) {
   const Listed it(ups(1000));
-  EXPECT_EQ(it.list.runs, (std::vector<Run>{{0, 440}, {440, 880}, {880, 1000}}));
+  EXPECT_EQ(it.list.runs, (std::vector<tutti::Run>{{0, 440}, {440, 880}, {880, 1000}}));
   EXPECT_EQ(runs_with_room(it.list, 1004, {}), 3U);
   EXPECT_EQ(runs_with_room(it.list, 1003, {}), 2U);
   EXPECT_EQ(runs_with_room(it.list, 882, {}), 2U);
@@ -250,8 +250,12 @@ void shared_out_times_follow_each_other(const CommandList& list) {
   std::vector<double> until(list.lanes.size(), 0);
   for (std::size_t i = 0; i < known.size(); ++i) {
     const Command& command = list.commands[i];
-    if (command.notes_start()) EXPECT_NEAR(times[i].start, known[i].start, 1e-6);
-    if (command.mark != Mark::None) EXPECT_NEAR(times[i].end, known[i].end, 1e-6);
+    if (command.notes_start()) {
+      EXPECT_NEAR(times[i].start, known[i].start, 1e-6);
+    }
+    if (command.mark != Mark::None) {
+      EXPECT_NEAR(times[i].end, known[i].end, 1e-6);
+    }
     EXPECT_GE(times[i].start, until[command.lane] - 1e-6);
     EXPECT_LE(times[i].start, times[i].end + 1e-6);
     until[command.last_lane] = times[i].end;
