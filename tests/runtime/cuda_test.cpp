@@ -487,7 +487,7 @@ TEST_P(EveryGate, LanesWaitForRunsOfOthers) {
     ASSERT_TRUE(result.has_value()) << result.error().text();
     EXPECT_EQ(result->overruns, 0);
     const Timeline measured = batch.measured();
-    EXPECT_GE(measured.streams[4].kernel->start + microseconds(5), measured.streams[29].transfer->end);
+    EXPECT_GE(measured.streams[4].kernel->start + milliseconds(1), measured.streams[29].transfer->end);
   }
   EXPECT_EQ(station.read(pieces.destination.view()), pieces.sent);
 }
