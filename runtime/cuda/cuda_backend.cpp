@@ -299,7 +299,7 @@ Expected<void> set_clocks(Stage& stage) {
     stage.clocks.emplace(device, *std::move(timer));
   }
   stage.clock.wait_until(stage.clock.now() + kBetween);
-  for (auto& [device, timer] : stage.clocks) timer.ask();
+  for (auto& [device, timer] : stage.clocks) timer.refresh();
   return {};
 }
 

@@ -224,7 +224,7 @@ void CudaBatch::submit(Duration earliest) {
   if (!armed) arm_on(true);
   earliest_ = earliest;
   for (Device& device : devices_)
-    if (device.timer != nullptr) device.line = device.timer->line();
+    if (device.timer != nullptr) device.line = device.timer->late_line();
   state_ = State::Submitted;
   stage_->conductor.submit(*this);
   if (armed) {
@@ -334,11 +334,12 @@ void CudaBatch::note_point(const Point& point, const Command& command) {
   if (!point.event) return;
   const Lane& lane = lanes_[point.lane];
   if (command.lane != command.last_lane) note(cudaSetDevice(lane.device), "cudaSetDevice", command);
+  if (point.step != 0) {  // first: somebody waits for it, and the event delays it by 3 us
+    const CUresult status = stage_->driver.write_value(lane.stream, word_address(progress_word(point.lane)),
+                                                       lane.base + point.step, CU_STREAM_WRITE_VALUE_DEFAULT);
+    if (auto ok = check(status, "cuStreamWriteValue32"); !ok) note(std::move(ok.error()));
+  }
   note(cudaEventRecord(point.event.get(), lane.stream), "cudaEventRecord", command);
-  if (point.step == 0) return;
-  const CUresult status = stage_->driver.write_value(lane.stream, word_address(progress_word(point.lane)),
-                                                     lane.base + point.step, CU_STREAM_WRITE_VALUE_DEFAULT);
-  if (auto ok = check(status, "cuStreamWriteValue32"); !ok) note(std::move(ok.error()));
 }
 
 void CudaBatch::do_work(std::uint32_t run) {
@@ -569,12 +570,16 @@ void CudaBatch::settle() {
   if (!result_.error) count_overruns();
 }
 
-/// Sets the events of each GPU to the host's clock. A word is seen after its event, so the least difference is the
-/// nearest.
+/// Sets the events of each GPU to the host's clock. An event follows its word, which is seen about then or later, so the
+/// least difference is the nearest.
 void CudaBatch::set_origins() {
+  constexpr Duration kPatience = std::chrono::milliseconds{1};
+  const Duration limit = stage_->clock.now() + kPatience;
   for (Device& device : devices_) device.origin = nullptr;
   for (const Lane& lane : lanes_) {
     Device& device = devices_[lane.place];
+    const cudaEvent_t last = lane.points.back()->event.get();
+    while (cudaEventQuery(last) == cudaErrorNotReady && stage_->clock.now() < limit) continue;  // 1 or 2 us
     for (const Point* point : lane.points) {
       if (device.origin == nullptr) {
         device.origin = &point->event;

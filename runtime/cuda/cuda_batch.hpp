@@ -18,8 +18,8 @@ namespace tutti::cuda {
 /// Armed, its commands lie in the streams of its lanes, held at gates: words of pinned memory that the conductor stores
 /// to. Where the command list has a mark the stream notes the time (an event), and where somebody waits it writes its
 /// progress into another word, which the conductor sees, and streams that wait for it.
-/// Words tell when something is finished; events tell when, on the clock of their GPU, which is set to the host's by the
-/// word that came in soonest after its event. Starts are events too, or what the gate wrote (`ReleaseStamp`) where the
+/// Words tell that something is finished; events, right behind them, tell when, on the clock of their GPU, which is set
+/// to the host's by the word that was seen soonest after its event. Starts are events too, or what the gate wrote (`ReleaseStamp`) where the
 /// GPU's timer is set to the host's clock.
 class CudaBatch final : public BackendBatch, private Performance {
  public:

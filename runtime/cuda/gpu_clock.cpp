@@ -1,5 +1,6 @@
 #include "runtime/cuda/gpu_clock.hpp"
 
+#include <algorithm>
 #include <atomic>
 
 #include <fmt/format.h>
@@ -11,8 +12,10 @@ namespace {
 
 constexpr std::size_t kCacheLine = 64;
 constexpr std::uint32_t kRounds = 12;
-/// Of all rounds; a GPU answers within 3 us, the kernel is there after 10.
-constexpr Duration kPatience = std::chrono::milliseconds{2};
+/// For all rounds; a GPU answers within 3 us, the kernel is there after 10, unless others fill the GPU.
+constexpr Duration kPatience = std::chrono::milliseconds{20};
+constexpr Duration kPatienceWhenArming = std::chrono::microseconds{300};
+constexpr Duration kPause = std::chrono::milliseconds{20};
 /// What a timer may be wrong by, beyond what it was when it was last asked, and for how long that shall hold.
 constexpr Duration kWrong = std::chrono::microseconds{1};
 constexpr Duration kAhead = std::chrono::milliseconds{20};
@@ -26,7 +29,7 @@ Expected<GpuClock> GpuClock::make(int device, const Clock& clock) {
   if (!board) return tl::unexpected(std::move(board.error()));
   GpuClock made(device, clock, *std::move(stream), *std::move(board));
   for (int attempt = 0; attempt < 5; ++attempt) {  // the first one loads the kernel
-    const bool answered = made.ask();
+    const bool answered = made.ask(kPatience);
     if (auto ok = check(cudaStreamSynchronize(made.stream_.get()), "cudaStreamSynchronize"); !ok)
       return tl::unexpected(std::move(ok.error()));
     if (answered) return made;
@@ -36,7 +39,7 @@ Expected<GpuClock> GpuClock::make(int device, const Clock& clock) {
       device, to_string(kPatience)));
 }
 
-bool GpuClock::ask() {
+bool GpuClock::ask(Duration patience) {
   if (cudaStreamQuery(stream_.get()) != cudaSuccess) return false;  // the last one is still waiting
   const DeviceGuard guard(device_);
   auto* asked = reinterpret_cast<std::uint32_t*>(board_.data());
@@ -47,7 +50,7 @@ bool GpuClock::ask() {
     std::atomic_ref(answers[round]).store(0, std::memory_order_release);
   launch_echo(stream_.get(), asked, answers, kRounds);
   if (!check(cudaGetLastError(), "launch_echo")) return false;
-  const Duration limit = clock_->now() + kPatience;
+  const Duration limit = clock_->now() + patience;
   struct {
     Duration asked{}, answered = Duration::max();
     std::uint64_t timer = 0;
@@ -71,7 +74,15 @@ bool GpuClock::ask() {
 }
 
 void GpuClock::refresh() {
-  if (fit_.uncertainty(clock_->now() + kAhead) > kWrong) ask();
+  const Duration now = clock_->now();
+  if (now < next_ || fit_.uncertainty(now + kAhead) <= kWrong) return;
+  if (!ask(kPatienceWhenArming)) next_ = now + kPause;
+}
+
+TimerLine GpuClock::late_line() const {
+  TimerLine line = fit_.line();
+  line.timer += std::max(fit_.uncertainty(clock_->now()) - kWrong, Duration{0}).count();
+  return line;
 }
 
 }  // namespace tutti::cuda

@@ -21,7 +21,7 @@ class GpuClock {
 
   /// Asks the GPU for its timer, some 30 us; whether it answered in time, which it may not where its queue is taken.
   /// Allocates nothing.
-  bool ask();
+  bool ask(Duration patience);
   /// Asks where the timer will not be known well enough a little later.
   void refresh();
 
@@ -29,7 +29,8 @@ class GpuClock {
   void add_seen(Duration stored, std::uint64_t timer) {
     fit_.add_seen(stored, static_cast<std::int64_t>(timer));
   }
-  [[nodiscard]] const TimerLine& line() const { return fit_.line(); }
+  /// The timer, rather too late than too early where it was not asked for long: nothing starts before its instant.
+  [[nodiscard]] TimerLine late_line() const;
   /// Gives nothing back: for a GPU that hangs.
   void release() { board_.release(); }
 
@@ -42,6 +43,7 @@ class GpuClock {
   Stream stream_;
   PinnedMemory board_;  // how many answers were asked for, then the answers
   ClockFit fit_;
+  Duration next_{};  // when it may be asked again
 };
 
 }  // namespace tutti::cuda

@@ -95,14 +95,23 @@ TEST(CommandMarks, StandAtEveryCommandToMeasureIt) {
   EXPECT_EQ(it.runs(), (Lines{"copy s0, time", "copy s1, time", "copy s2, word"}));
 }
 
-// One lane, one engine: down, across, down.
+// One lane, the engine out of gpu0: down, then across. Nobody asks when the one sort ends.
 TEST(Runs, EndWhereTheEndsOfCopiesChange) {
   const Listed it(R"(- {name: a, from: gpu0, to: mem0, size: 1 kB}
 - {name: b, from: gpu0, to: mem0, size: 1 kB}
-- {name: c, from: mem0, to: gpu1, size: 1 kB}
+- {name: c, from: gpu0, to: gpu1, size: 1 kB}
 )");
-  ASSERT_EQ(it.list.lanes.size(), 2U);
-  EXPECT_EQ(it.runs(), (Lines{"copy a b, word", "copy c, word"}));
+  ASSERT_EQ(it.list.lanes.size(), 1U);
+  EXPECT_EQ(it.runs(), (Lines{"copy a b", "copy c, word"}));
+}
+
+// z, of 0 bytes, is in the call, where it does nothing.
+TEST(Runs, GoOnOverNothing) {
+  const Listed it(R"(- {name: a, from: mem0, to: gpu0, size: 1 kB}
+- {name: z, from: mem0, to: gpu0, size: 0}
+- {name: b, from: mem0, to: gpu0, size: 1 kB}
+)");
+  EXPECT_EQ(it.runs(), (Lines{"copy a z b, word"}));
 }
 
 // a and b are in one lane, c in another and planned between them: the run stands where its first copy does.
@@ -262,25 +271,55 @@ void shared_out_times_follow_each_other(const CommandList& list) {
   }
 }
 
-TEST(CommandMarksProperty, HoldOnRandomMachines) {
-  for (std::uint64_t seed = 0; seed < 200 && !testing::Test::HasFailure(); ++seed) {
-    const Topology machine = test::random_machine(seed);
-    const BatchOperation batch = test::random_batch(machine, seed + 5000);
-    for (const Planner& planner : planners()) {
-      for (const Marks marks : {Marks::Needed, Marks::Each}) {
-        for (const Bytes pace : {Bytes{0}, Bytes{1'000'000}}) {
-          SCOPED_TRACE(fmt::format("seed {}, {}, pace {}\n{}", seed, planner.name, pace.count,
-                                   test::describe(machine, batch)));
-          const CommandList list = commands_of(machine, batch, planner.name, marks, pace);
-          marks_stand_where_somebody_waits(list);
-          runs_are_of_like_copies(batch, list);
-          if (marks == Marks::Needed) runs_are_as_long_as_can_be(batch, list);
-          kernel_runs_have_known_ends(list);
-          if (pace.count == 0) shared_out_times_follow_each_other(list);
-        }
+void check(const Topology& machine, const BatchOperation& batch, Bytes some_pace) {
+  for (const Planner& planner : planners()) {
+    for (const Marks marks : {Marks::Needed, Marks::Each}) {
+      for (const Bytes pace : {Bytes{0}, some_pace}) {
+        SCOPED_TRACE(fmt::format("{}, pace {}\n{}", planner.name, pace.count, test::describe(machine, batch)));
+        const CommandList list = commands_of(machine, batch, planner.name, marks, pace);
+        marks_stand_where_somebody_waits(list);
+        runs_are_of_like_copies(batch, list);
+        if (marks == Marks::Needed) runs_are_as_long_as_can_be(batch, list);
+        kernel_runs_have_known_ends(list);
+        if (pace.count == 0) shared_out_times_follow_each_other(list);
       }
     }
   }
+}
+
+TEST(CommandMarksProperty, HoldOnRandomMachines) {
+  for (std::uint64_t seed = 0; seed < 100 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const Topology machine = test::random_machine(seed);
+    check(machine, test::random_batch(machine, seed + 5000), Bytes{1'000'000});
+  }
+}
+
+// Short and long copies on few ways, so that there are runs.
+TEST(CommandMarksProperty, HoldForLongChains) {
+  const Topology machine = test::small_machine();
+  std::size_t longest = 0;
+  for (std::uint64_t seed = 0; seed < 200 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    test::Random random(seed);
+    const auto at = [&](const char* place) { return machine.find_vertex(place).value(); };
+    const VertexId places[] = {at("mem0"), at("gpu0"), at("gpu1"), at("gpu2")};
+    const std::size_t used = random.one_in(2) ? 2 : 4;
+    std::vector<CommandStream> streams;
+    for (int s = random.between(2, 20); s > 0; --s) {
+      const std::size_t from = random.below(used), to = (from + 1 + random.below(used - 1)) % used;
+      const int size = random.one_in(8) ? 600'000 : random.one_in(8) ? 0 : random.between(1, 60'000);
+      streams.push_back(test::copy_stream(fmt::format("s{}", s), places[from], places[to], size));
+      if (!random.one_in(4)) continue;
+      const Duration time{random.one_in(8) ? 700'000 : random.between(0, 50'000)};
+      streams.back().kernel = Kernel{random.one_in(5) ? at("cpu0") : places[1 + random.below(3)], time, time, "spin"};
+    }
+    const BatchOperation batch = BatchOperation::make(machine, streams, !random.one_in(4)).value();
+    check(machine, batch, Bytes{20'000});
+    for (const auto& [begin, end] : commands_of(machine, batch, "all_at_once", Marks::Needed).runs)
+      longest = std::max<std::size_t>(longest, end - begin);
+  }
+  EXPECT_GE(longest, 8U);
 }
 
 }  // namespace
