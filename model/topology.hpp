@@ -123,8 +123,8 @@ enum class GateKind : std::uint8_t {
   MemoryWait,     ///< the stream itself waits for the word; on H200s it does not see it while another copy of its GPU
                   ///< runs
   HostTimed,      ///< none: the host submits at the planned instant
-  DeviceTimer,    ///< a kernel of one thread waits for an instant on its GPU's own timer; one word opens all that a batch
-                  ///< starts with, and later gates need no host
+  DeviceTimer,  ///< a kernel of one thread waits for an instant on its GPU's own timer; one word opens all that a batch
+                ///< starts with, and later gates need no host
 };
 
 /// "polling_kernel", "memory_wait", "host_timed", "device_timer".

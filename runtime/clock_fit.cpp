@@ -27,9 +27,7 @@ std::int64_t TimerLine::timer_at(Duration at) const {
   return timer + since.count() + std::llround(ns(since) * drift);
 }
 
-double TimerLine::host_at(std::int64_t at) const {
-  return ns(host) + static_cast<double>(at - timer) / (1 + drift);
-}
+double TimerLine::host_at(std::int64_t at) const { return ns(host) + static_cast<double>(at - timer) / (1 + drift); }
 
 void ClockFit::add_exchange(Duration asked, Duration answered, std::int64_t timer) {
   const Duration half = (answered - asked) / 2;

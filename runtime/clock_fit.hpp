@@ -8,9 +8,9 @@ namespace tutti {
 
 /// Where the timer of a GPU stands at an instant of the host, as a straight line.
 struct TimerLine {
-  Duration host{};          ///< an instant of the host
-  std::int64_t timer = 0;   ///< the timer at that instant, ns
-  double drift = 0;         ///< by which the timer runs faster than the host, relative
+  Duration host{};         ///< an instant of the host
+  std::int64_t timer = 0;  ///< the timer at that instant, ns
+  double drift = 0;        ///< by which the timer runs faster than the host, relative
 
   [[nodiscard]] std::int64_t timer_at(Duration at) const;
   /// The host's instant at which the timer stands there, ns.
@@ -41,11 +41,11 @@ class ClockFit {
   void set(Duration host, std::int64_t timer);
 
   TimerLine line_;
-  TimerLine anchor_;     // what drift is measured from
+  TimerLine anchor_;  // what drift is measured from
   TimerLine next_anchor_;
-  double error_ = 0;     // of one observation, ns: half the best round trip
+  double error_ = 0;  // of one observation, ns: half the best round trip
   std::uint64_t exchanges_ = 0;
-  int seen_ = 0;         // in this window
+  int seen_ = 0;                                            // in this window
   double least_ = std::numeric_limits<double>::infinity();  // lateness in it, against the line, ns
   Duration least_at_{};
 };

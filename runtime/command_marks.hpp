@@ -12,8 +12,8 @@ inline constexpr std::uint32_t kMostCopies = 440;
 
 // The steps of `make_commands` behind the commands themselves, in this order.
 
-/// Puts a word where a lane ends and where another lane waits; a time at long commands, before them, where copies change
-/// to kernels or back, and before what is released at an instant of its own.
+/// Puts a word where a lane ends and where another lane waits; a time at long commands, before them, where copies
+/// change to kernels or back, and before what is released at an instant of its own.
 void place_marks(Marks marks, CommandList& list);
 
 /// Brings copies together that go in one call: behind each other in a lane, with the same ends, none but the first

@@ -163,7 +163,8 @@ Expected<std::vector<Row>> chain(Rig& rig, const Chain& what) {
     streams.push_back(copy_stream(from, to, what.size));
     streams.back().name = fmt::to_string(i);
     if (what.kernel.count() > 0) streams.back().kernel = Kernel{to, what.kernel, what.kernel, "spin"};
-    bindings.push_back({source->view().part(offset, what.size), destination->view().part(offset, what.size), {}, {}, {}});
+    bindings.push_back(
+        {source->view().part(offset, what.size), destination->view().part(offset, what.size), {}, {}, {}});
     steps.push_back({bindings.back().source, bindings.back().destination, what.kernel});
   }
   const auto batch = BatchOperation::make(rig.machine(), std::move(streams));

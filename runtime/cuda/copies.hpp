@@ -6,7 +6,8 @@
 
 namespace tutti::cuda {
 
-/// `cudaMemcpyBatchAsync` is new in this version of toolkit and driver; from 13.0 on it does not tell which copy failed.
+/// `cudaMemcpyBatchAsync` is new in this version of toolkit and driver; from 13.0 on it does not tell which copy
+/// failed.
 inline constexpr int kFirstWithBatches = 12080;
 
 /// Whether this program and the driver have `cudaMemcpyBatchAsync`.

@@ -84,7 +84,8 @@ Expected<void> CudaBatch::prepare() {
 }
 
 std::uint32_t CudaBatch::place_of(int device) {
-  const auto found = std::find_if(devices_.begin(), devices_.end(), [&](const Device& d) { return d.device == device; });
+  const auto found =
+      std::find_if(devices_.begin(), devices_.end(), [&](const Device& d) { return d.device == device; });
   if (found != devices_.end()) return static_cast<std::uint32_t>(found - devices_.begin());
   const auto timer = stage_->clocks.find(device);
   devices_.push_back({device, timer == stage_->clocks.end() ? nullptr : &timer->second, {}, nullptr, 0});
@@ -294,8 +295,12 @@ void CudaBatch::enqueue(std::uint32_t run) {
 /// Holds a command until its gate is open and what it waits for is there, and notes when that is.
 void CudaBatch::release(std::uint32_t position) {
   const Command& command = list_.commands[position];
-  if (command.gate) hold_at_gate(command, stamp_of(position));
-  for (const std::uint32_t before : command.waits) wait_for(work_[before].end, command, stamp_of(position));
+  if (stage_->gate == GateKind::MemoryWait && (command.gate ? 1 : 0) + command.waits.size() > 1) {
+    hold_by_memory(command);
+  } else {
+    if (command.gate) hold_at_gate(command, stamp_of(position));
+    for (const std::uint32_t before : command.waits) wait_for(work_[before].end, command, stamp_of(position));
+  }
   const Event& start = work_[position].start;
   if (start) note(cudaEventRecord(start.get(), lanes_[command.lane].stream), "cudaEventRecord", command);
 }
@@ -310,8 +315,32 @@ void CudaBatch::hold_at_gate(const Command& command, ReleaseStamp* stamp) {
     return;
   }
   const auto* address = reinterpret_cast<const std::uint32_t*>(word_address(*command.gate));
-  if (auto ok = hold_stream(stage_->driver, stage_->gate, lane.stream, address, run_); !ok)
-    note(std::move(ok.error()));
+  if (auto ok = hold_stream(stage_->driver, stage_->gate, lane.stream, address, run_); !ok) note(std::move(ok.error()));
+}
+
+/// The stream itself waits for all words, in one operation.
+void CudaBatch::hold_by_memory(const Command& command) {
+  std::array<CUstreamBatchMemOpParams, 8> waits{};
+  unsigned count = 0;
+  const auto call = [&] {
+    const CUresult status = stage_->driver.batch_operations(lanes_[command.lane].stream, count, waits.data(), 0);
+    if (auto ok = check(status, "cuStreamBatchMemOp"); !ok) note(std::move(ok.error()));
+    count = 0;
+  };
+  const auto add = [&](std::size_t word, std::uint32_t value) {
+    if (count == waits.size()) call();
+    auto& wait = waits[count++].waitValue;
+    wait.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+    wait.address = word_address(word);
+    wait.value = value;
+    wait.flags = CU_STREAM_WAIT_VALUE_GEQ;
+  };
+  if (command.gate) add(*command.gate, run_);
+  for (const std::uint32_t before : command.waits) {
+    const Point& point = work_[before].end;
+    add(progress_word(point.lane), lanes_[point.lane].base + point.step);
+  }
+  call();
 }
 
 /// Until another lane has come so far. A stream may see an event only when other copies of its GPU are over, so where
@@ -570,8 +599,8 @@ void CudaBatch::settle() {
   if (!result_.error) count_overruns();
 }
 
-/// Sets the events of each GPU to the host's clock. An event follows its word, which is seen about then or later, so the
-/// least difference is the nearest.
+/// Sets the events of each GPU to the host's clock. An event follows its word, which is seen about then or later, so
+/// the least difference is the nearest.
 void CudaBatch::set_origins() {
   constexpr Duration kPatience = std::chrono::milliseconds{1};
   const Duration limit = stage_->clock.now() + kPatience;
@@ -681,8 +710,8 @@ std::atomic_ref<std::uint64_t> CudaBatch::timer_start(std::uint32_t place) const
 ReleaseStamp* CudaBatch::stamp_of(std::uint32_t position) const {
   const std::uint32_t stamp = work_[position].stamp;
   if (stamp == kNone) return nullptr;
-  return reinterpret_cast<ReleaseStamp*>(board_.data() +
-                                         (start_word(static_cast<std::uint32_t>(devices_.size())) + stamp) * kCacheLine);
+  return reinterpret_cast<ReleaseStamp*>(
+      board_.data() + (start_word(static_cast<std::uint32_t>(devices_.size())) + stamp) * kCacheLine);
 }
 
 }  // namespace tutti::cuda

@@ -19,8 +19,8 @@ namespace tutti::cuda {
 /// to. Where the command list has a mark the stream notes the time (an event), and where somebody waits it writes its
 /// progress into another word, which the conductor sees, and streams that wait for it.
 /// Words tell that something is finished; events, right behind them, tell when, on the clock of their GPU, which is set
-/// to the host's by the word that was seen soonest after its event. Starts are events too, or what the gate wrote (`ReleaseStamp`) where the
-/// GPU's timer is set to the host's clock.
+/// to the host's by the word that was seen soonest after its event. Starts are events too, or what the gate wrote
+/// (`ReleaseStamp`) where the GPU's timer is set to the host's clock.
 class CudaBatch final : public BackendBatch, private Performance {
  public:
   /// @errors as `DeviceBackend::prepare`. @pre the bindings fit.
@@ -67,8 +67,8 @@ class CudaBatch final : public BackendBatch, private Performance {
   };
   /// What a command needs beside its description.
   struct Work {
-    Event start;                   ///< of a command that is released, where no gate notes it
-    std::uint32_t stamp = kNone;   ///< its place on the board, where the gate notes it
+    Event start;                  ///< of a command that is released, where no gate notes it
+    std::uint32_t stamp = kNone;  ///< its place on the board, where the gate notes it
     Point end;
     Point leg_end;                 ///< of the first leg of a staged copy
     const Point* noted = nullptr;  ///< the next point of its last lane: it has ended by then
@@ -111,6 +111,7 @@ class CudaBatch final : public BackendBatch, private Performance {
   void enqueue_to(std::size_t end);
   void release(std::uint32_t position);
   void hold_at_gate(const Command& command, ReleaseStamp* stamp);
+  void hold_by_memory(const Command& command);
   void wait_for(const Point& point, const Command& command, ReleaseStamp* stamp);
   void note_point(const Point& point, const Command& command);
   void do_work(std::uint32_t run);
@@ -146,9 +147,7 @@ class CudaBatch final : public BackendBatch, private Performance {
   [[nodiscard]] std::atomic_ref<std::uint32_t> word(std::size_t index) const;
   [[nodiscard]] CUdeviceptr word_address(std::size_t index) const;
   [[nodiscard]] std::size_t progress_word(std::uint32_t lane) const { return list_.gates.size() + lane; }
-  [[nodiscard]] std::size_t start_word(std::uint32_t place) const {
-    return list_.gates.size() + lanes_.size() + place;
-  }
+  [[nodiscard]] std::size_t start_word(std::uint32_t place) const { return list_.gates.size() + lanes_.size() + place; }
   /// Where the GPU's timer is when the run starts; 0 until then.
   [[nodiscard]] std::atomic_ref<std::uint64_t> timer_start(std::uint32_t place) const;
   [[nodiscard]] ReleaseStamp* stamp_of(std::uint32_t position) const;

@@ -26,9 +26,7 @@ class GpuClock {
   void refresh();
 
   /// The host stored something at that instant, and a thread of the GPU saw it when the timer stood there.
-  void add_seen(Duration stored, std::uint64_t timer) {
-    fit_.add_seen(stored, static_cast<std::int64_t>(timer));
-  }
+  void add_seen(Duration stored, std::uint64_t timer) { fit_.add_seen(stored, static_cast<std::int64_t>(timer)); }
   /// The timer, rather too late than too early where it was not asked for long: nothing starts before its instant.
   [[nodiscard]] TimerLine late_line() const;
   /// Gives nothing back: for a GPU that hangs.

@@ -8,7 +8,7 @@ namespace tutti::cuda {
 
 /// When a gate let its stream go, on the timer of its GPU, ns: in pinned memory, written by the gate.
 struct ReleaseStamp {
-  std::uint64_t seen = 0;      ///< what the gate waited for first; 0: that was there already
+  std::uint64_t seen = 0;  ///< what the gate waited for first; 0: that was there already
   std::uint64_t released = 0;
 };
 

@@ -109,6 +109,7 @@ class CudaPlainChain final : public PlainChain {
     if (!noted) {
       times.on_the_host = now - begun;
     } else if (events) {
+      if (auto ok = cuda::check(cudaEventSynchronize(end_.get()), "cudaEventSynchronize"); !ok) return ok;
       const auto taken = cuda::elapsed_ns(start_, end_);
       if (!taken) return tl::unexpected(taken.error());
       times.on_the_gpu = Duration{std::llround(*taken)};
@@ -137,11 +138,11 @@ class CudaPlainChain final : public PlainChain {
         cuda::launch_spin(stream_, static_cast<std::uint64_t>(steps_[i].kernel.count()));
     }
     if (first == end || end < steps_.size()) return {};
-    if (events)
-      if (auto ok = cuda::check(cudaEventRecord(end_.get(), stream_), "cudaEventRecord"); !ok) return ok;
-    return cuda::check(stage_->driver.write_value(stream_, reinterpret_cast<CUdeviceptr>(&word(kDone)), run_,
-                                                  CU_STREAM_WRITE_VALUE_DEFAULT),
-                       "cuStreamWriteValue32");
+    // In the order of our own marks.
+    const auto written = stage_->driver.write_value(stream_, reinterpret_cast<CUdeviceptr>(&word(kDone)), run_,
+                                                    CU_STREAM_WRITE_VALUE_DEFAULT);
+    if (auto ok = cuda::check(written, "cuStreamWriteValue32"); !ok || !events) return ok;
+    return cuda::check(cudaEventRecord(end_.get(), stream_), "cudaEventRecord");
   }
 
   cuda::Stage* stage_;

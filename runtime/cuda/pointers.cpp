@@ -23,18 +23,16 @@ Expected<void> check_pointer(const Stage& stage, const CommandStream& stream, co
   for (const std::byte* address : {buffer.data, buffer.data + size.count - 1}) {
     cudaPointerAttributes found{};
     if (auto ok = check(cudaPointerGetAttributes(&found, address), "cudaPointerGetAttributes"); !ok) return ok;
-    const bool right = on_gpu
-                           ? found.type == cudaMemoryTypeDevice && found.device == stage.device_of(buffer.where)
-                           : found.type == cudaMemoryTypeHost;
+    const bool right = on_gpu ? found.type == cudaMemoryTypeDevice && found.device == stage.device_of(buffer.where)
+                              : found.type == cudaMemoryTypeHost;
     if (right) continue;
     const std::string remedy =
         on_gpu ? fmt::format("allocate it through the backend, or by cudaMalloc on GPU {}, which is '{}'",
                              stage.device_of(buffer.where), vertex.name)
                : "allocate it through the backend, or pin all of it with cudaHostRegister";
-    return invalid_input(
-        fmt::format("the {} buffer of stream '{}' is {}{}; {}", role, stream.name,
-                    address == buffer.data ? "" : "in part ", text_of(found), remedy),
-        stream.place);
+    return invalid_input(fmt::format("the {} buffer of stream '{}' is {}{}; {}", role, stream.name,
+                                     address == buffer.data ? "" : "in part ", text_of(found), remedy),
+                         stream.place);
   }
   return {};
 }

@@ -24,7 +24,8 @@ CommandList commands_of(const Topology& machine, const BatchOperation& batch, st
 
 /// What a batch on the small machine becomes: n bytes take n ns.
 struct Listed {
-  explicit Listed(std::string_view streams, Marks marks = Marks::Needed, const Topology& machine = test::small_machine())
+  explicit Listed(std::string_view streams, Marks marks = Marks::Needed,
+                  const Topology& machine = test::small_machine())
       : batch(test::make_batch(machine, streams)), list(commands_of(machine, batch, "all_at_once", marks)) {}
 
   /// Of each run the streams of its commands, and the mark at its end.
@@ -169,7 +170,8 @@ TEST(ShareOut, DividesWhatLiesBetweenMarksByPlannedLengths) {
 std::vector<std::vector<std::uint32_t>> lanes_of(const CommandList& list) {
   std::vector<std::vector<std::uint32_t>> lanes(list.lanes.size());
   for (std::uint32_t i = 0; i < list.commands.size(); ++i)
-    for (const std::uint32_t lane : std::set{list.commands[i].lane, list.commands[i].last_lane}) lanes[lane].push_back(i);
+    for (const std::uint32_t lane : std::set{list.commands[i].lane, list.commands[i].last_lane})
+      lanes[lane].push_back(i);
   return lanes;
 }
 

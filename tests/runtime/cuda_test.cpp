@@ -436,8 +436,8 @@ TEST_P(EveryGate, EveryCopyIsNotedWhereThatIsAsked) {
   for (std::size_t s = 0; s < streams.size(); ++s)
     if (s != 3 && s != 7) streams[s].transfer->size = Bytes{65536};
   const BatchOperation batch = station.batch(streams);
-  auto prepared = station.backend->prepare({batch, plan(planners().front(), station.machine, batch), "a batch", {},
-                                            pieces.bindings, Marks::Each});
+  auto prepared = station.backend->prepare(
+      {batch, plan(planners().front(), station.machine, batch), "a batch", {}, pieces.bindings, Marks::Each});
   ASSERT_TRUE(prepared.has_value()) << prepared.error().text();
   for (int run = 0; run < 3; ++run) {
     (*prepared)->arm();
@@ -527,10 +527,11 @@ TEST_F(Cuda, MemoryThatIsNotWhereTheMachineSaysIsRefused) {
             "the source buffer of stream 'up' is host memory that is not pinned" + pin);
   EXPECT_EQ(station.refusal({down}, {bound(device.view(), not_pinned)}),
             "the destination buffer of stream 'down' is host memory that is not pinned" + pin);
-  EXPECT_EQ(station.refusal({up}, {bound(host.view(), not_there)})
-                .find("the destination buffer of stream 'up' is pinned host memory; allocate it through the backend, or "
-                      "by cudaMalloc on GPU "),
-            0U);
+  EXPECT_EQ(
+      station.refusal({up}, {bound(host.view(), not_there)})
+          .find("the destination buffer of stream 'up' is pinned host memory; allocate it through the backend, or "
+                "by cudaMalloc on GPU "),
+      0U);
   EXPECT_EQ(station.refusal({up}, {bound(not_host, device.view())})
                 .find("the source buffer of stream 'up' is memory of GPU "),
             0U);

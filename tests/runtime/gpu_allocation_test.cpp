@@ -14,7 +14,8 @@ using test::Station;
 class GpuAllocation : public testing::TestWithParam<Station::MakeBackend> {};
 
 INSTANTIATE_TEST_SUITE_P(Gates, GpuAllocation,
-                         testing::Values(test::make_cuda<GateKind::MemoryWait>, test::make_cuda<GateKind::PollingKernel>,
+                         testing::Values(test::make_cuda<GateKind::MemoryWait>,
+                                         test::make_cuda<GateKind::PollingKernel>,
                                          test::make_cuda<GateKind::DeviceTimer>));
 
 /// Copies over every path, a kernel behind each.
