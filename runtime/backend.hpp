@@ -43,7 +43,7 @@ struct BatchResult {
   Duration start{};            ///< on the clock of the run
   Duration finish{};           ///< of the last stream
   std::optional<Error> error;  ///< what failed first; the data is then invalid
-  int overruns = 0;            ///< kernels that took longer than their declared worst
+  int overruns = 0;            ///< kernels, or kernels in a row, that took longer than their declared worst
 };
 
 /// A batch as a backend has prepared it: it can be submitted again and again, one run at a time.

@@ -88,7 +88,7 @@ std::uint32_t CudaBatch::place_of(int device) {
       std::find_if(devices_.begin(), devices_.end(), [&](const Device& d) { return d.device == device; });
   if (found != devices_.end()) return static_cast<std::uint32_t>(found - devices_.begin());
   const auto timer = stage_->clocks.find(device);
-  devices_.push_back({device, timer == stage_->clocks.end() ? nullptr : &timer->second, {}, nullptr, 0});
+  devices_.push_back({device, timer == stage_->clocks.end() ? nullptr : &timer->second, {}, {}, nullptr, 0});
   return static_cast<std::uint32_t>(devices_.size() - 1);
 }
 
@@ -224,8 +224,11 @@ void CudaBatch::submit(Duration earliest) {
   const bool armed = state_ == State::Armed;
   if (!armed) arm_on(true);
   earliest_ = earliest;
-  for (Device& device : devices_)
-    if (device.timer != nullptr) device.line = device.timer->late_line();
+  for (Device& device : devices_) {
+    if (device.timer == nullptr) continue;
+    device.line = device.timer->line();
+    device.doubt = device.timer->doubt();
+  }
   state_ = State::Submitted;
   stage_->conductor.submit(*this);
   if (armed) {
@@ -479,9 +482,11 @@ void CudaBatch::begin(Duration now) {
     lane.seen = 0;
     unseen_ += static_cast<std::uint32_t>(lane.points.size());
   }
-  for (std::uint32_t place = 0; place < devices_.size() && timed_by_gpus(); ++place)
-    timer_start(place).store(static_cast<std::uint64_t>(devices_[place].line.timer_at(now + kLead)),
-                             std::memory_order_release);
+  for (std::uint32_t place = 0; place < devices_.size() && timed_by_gpus(); ++place) {
+    const Device& device = devices_[place];
+    const std::int64_t start = device.line.timer_at(now + kLead) + device.doubt.count();
+    timer_start(place).store(static_cast<std::uint64_t>(start), std::memory_order_release);
+  }
   next_look_ = now + batch_.plan.latency + kLookAfter;
 }
 

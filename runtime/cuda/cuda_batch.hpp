@@ -62,6 +62,7 @@ class CudaBatch final : public BackendBatch, private Performance {
     int device = 0;
     GpuClock* timer = nullptr;      ///< where gates wait for it
     TimerLine line;                 ///< its timer
+    Duration doubt{};               ///< about it
     const Event* origin = nullptr;  ///< its events are measured from this one
     double origin_at = 0;           ///< which the host's clock has there, ns
   };

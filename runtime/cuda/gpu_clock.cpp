@@ -79,10 +79,6 @@ void GpuClock::refresh() {
   if (!ask(kPatienceWhenArming)) next_ = now + kPause;
 }
 
-TimerLine GpuClock::late_line() const {
-  TimerLine line = fit_.line();
-  line.timer += std::max(fit_.uncertainty(clock_->now()) - kWrong, Duration{0}).count();
-  return line;
-}
+Duration GpuClock::doubt() const { return std::max(fit_.uncertainty(clock_->now()) - kWrong, Duration{0}); }
 
 }  // namespace tutti::cuda

@@ -27,8 +27,9 @@ class GpuClock {
 
   /// The host stored something at that instant, and a thread of the GPU saw it when the timer stood there.
   void add_seen(Duration stored, std::uint64_t timer) { fit_.add_seen(stored, static_cast<std::int64_t>(timer)); }
-  /// The timer, rather too late than too early where it was not asked for long: nothing starts before its instant.
-  [[nodiscard]] TimerLine late_line() const;
+  [[nodiscard]] const TimerLine& line() const { return fit_.line(); }
+  /// By how much gates open late rather than early, since it was not asked for long: nothing starts before its instant.
+  [[nodiscard]] Duration doubt() const;
   /// Gives nothing back: for a GPU that hangs.
   void release() { board_.release(); }
 

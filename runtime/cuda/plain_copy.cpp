@@ -95,7 +95,7 @@ class CudaPlainChain final : public PlainChain {
       if (auto ok = cuda::check(cudaEventRecord(start_.get(), stream_), "cudaEventRecord"); !ok) return ok;
     if (auto ok = enqueue(0, ahead_, events); !ok) return ok;
     stage_->clock.wait_until(stage_->clock.now() + kRest);
-    const TimerLine line = timer() == nullptr ? TimerLine{} : timer()->late_line();
+    const TimerLine line = timer() == nullptr ? TimerLine{} : timer()->line();
     const Duration begun = stage_->clock.now();
     std::atomic_ref(word(kGate)).store(run_, std::memory_order_release);
     std::atomic_ref(start()).store(static_cast<std::uint64_t>(line.timer_at(begun + cuda::kLead)),
