@@ -113,12 +113,15 @@ enum class GateKind : std::uint8_t {
   MemoryWait,     ///< the stream itself waits for the word; on H200s it does not see it while another copy of its GPU
                   ///< runs
   HostTimed,      ///< none: the host submits at the planned instant
+  DeviceTimer,  ///< a kernel of one thread waits for an instant on its GPU's own timer; one word opens all that a batch
+                ///< starts with, and later gates need no host
 };
 
-/// "polling_kernel", "memory_wait", "host_timed".
+/// "polling_kernel", "memory_wait", "host_timed", "device_timer".
 [[nodiscard]] std::string_view to_string(GateKind kind);
 /// Every kind; the first is the default.
-inline constexpr std::array kGateKinds{GateKind::PollingKernel, GateKind::MemoryWait, GateKind::HostTimed};
+inline constexpr std::array kGateKinds{GateKind::PollingKernel, GateKind::MemoryWait, GateKind::HostTimed,
+                                       GateKind::DeviceTimer};
 
 /// What a batch's predicted length grows by when it becomes a Wcet: length x (1 + relative) + absolute.
 struct Margin {
