@@ -187,8 +187,8 @@ Expected<Measurements> measure_with(Executor& executor, const Topology& machine,
 void add_live_options(CLI::App& command, LiveOptions& options) {
   add_backend_options(command, options.backend);
   command.get_option("--gate")->description(
-      "what holds streams on GPUs until their planned instants: polling_kernel, memory_wait or host_timed; if left "
-      "out, all are tried, and the machine gets the best");
+      "what holds streams on GPUs until their planned instants: polling_kernel, memory_wait, host_timed or "
+      "device_timer; if left out, all are tried, and the machine gets the best");
   command.add_flag("--all", options.all, "measure every combination of streams (up to 4 GPUs), not a choice of them");
   command
       .add_option("--rounds", options.rounds,
