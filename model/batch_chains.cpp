@@ -108,11 +108,12 @@ inline void BatchChains::add_time(std::uint32_t stream, double ns) {
   steps_[step_count_++] = {.amount = ns, .stream = stream};
 }
 
-inline void BatchChains::add_flow(std::uint32_t stream, double bytes, bool data, BandwidthModel& bandwidth) {
+inline void BatchChains::add_flow(std::uint32_t chain, std::uint32_t stream, double bytes, bool data,
+                                  BandwidthModel& bandwidth) {
   const std::uint32_t way = data ? work_[stream].way : work_[stream].lead;
   std::uint32_t flow = kNone;
   if (rule_ == RateRule::MaxMin) {
-    flow = bandwidth.add_flow(way);
+    flow = bandwidth.add_flow(way, chain);
   } else {
     flow = bandwidth.add_fixed_flow(way, data ? shares_.rates(stream).data : shares_.rates(stream).lead);
   }
@@ -131,8 +132,8 @@ inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream,
   } else {
     const bool staged = work.lead != kNone;
     if (setup_ > 0) add_time(stream, staged ? setup_ * (1 + std::ceil(work.bytes / chunk_)) : setup_);
-    if (staged) add_flow(stream, std::min(chunk_, work.bytes), false, bandwidth);
-    add_flow(stream, work.bytes, true, bandwidth);
+    if (staged) add_flow(chain, stream, std::min(chunk_, work.bytes), false, bandwidth);
+    add_flow(chain, stream, work.bytes, true, bandwidth);
   }
   steps_[begin].first = true;
   steps_[step_count_ - 1].last = true;

@@ -65,7 +65,7 @@ class BatchChains {
   std::uint32_t join_owners(std::array<EngineId, 2> engines, std::uint32_t stream);
   void add_transfer(std::uint32_t chain, std::uint32_t stream, BandwidthModel& bandwidth);
   void add_time(std::uint32_t stream, double ns);
-  void add_flow(std::uint32_t stream, double bytes, bool data, BandwidthModel& bandwidth);
+  void add_flow(std::uint32_t chain, std::uint32_t stream, double bytes, bool data, BandwidthModel& bandwidth);
   void add_kernel(std::uint32_t chain, std::uint32_t stream, Basis basis);
   void claim(std::uint32_t chain, std::uint32_t lock);
   void next_epoch();
