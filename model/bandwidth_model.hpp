@@ -88,6 +88,8 @@ class BandwidthModel {
   [[nodiscard]] RateSource source() const { return source_; }
   [[nodiscard]] bool of_table(std::uint32_t group) const { return groups_[group].streams != 0; }
   [[nodiscard]] std::uint32_t group_count() const { return group_count_; }
+  /// Flows of a group that are active.
+  [[nodiscard]] std::uint32_t active(std::uint32_t group) const { return groups_[group].active; }
   [[nodiscard]] std::uint32_t group(std::uint32_t kind) const { return kinds_[kind].group; }
   /// Rate of each active flow of a group, byte/ns, and its inverse, found without a division.
   /// @pre one is active; solved since the last start and stop.
