@@ -126,9 +126,8 @@ inline std::uint32_t BandwidthModel::find_group(const Kind& kind, std::uint32_t 
   const bool competes =
       kind.streams == 0 && std::any_of(shares_.begin() + share_count_, shares_.begin() + end,
                                        [&](const Share& share) { return capacities_[share.capacity].of_table; });
-  groups_[group_count_] = {own, own,          kNoLimit, kind.weight, 1 / kind.weight, 0,       0,
-                           0,   share_count_, end,      0,           0,               newest,  kind.streams,
-                           competes};
+  groups_[group_count_] = {own, own, kNoLimit, kind.weight, 1 / kind.weight, 0,       0, 0, share_count_,
+                           end, 0,   0,        newest,      kind.streams,    competes};
   newest = group_count_;
   for (; share_count_ < end; ++share_count_) ++capacities_[shares_[share_count_].capacity].groups;
   return group_count_++;
@@ -168,9 +167,17 @@ inline void BandwidthModel::find_rows() {
     Capacity& capacity = capacities_[touched_[t]];
     if (capacity.groups < 2) continue;
     capacity.row = row_count_;
-    rows_[row_count_++] = {.value = values_[touched_[t]], .begin = members, .end = members, .lambda = kInfinite,
-                           .of_table = capacity.of_table, .settled = false, .known = false, .place = kNone,
-                           .level = kNoLimit, .full = kNoLimit, .key = 0};
+    rows_[row_count_++] = {.value = values_[touched_[t]],
+                           .begin = members,
+                           .end = members,
+                           .lambda = kInfinite,
+                           .of_table = capacity.of_table,
+                           .settled = false,
+                           .known = false,
+                           .place = kNone,
+                           .level = kNoLimit,
+                           .full = kNoLimit,
+                           .key = 0};
     members += capacity.groups;
   }
   make_room(caps_, 1 + group_count_);

@@ -23,8 +23,8 @@ namespace tutti {
 ///  4. A capacity that one group crosses alone is a limit of that group, divided by its active flows.
 ///  5. What is left is a *row*: a capacity for which groups compete.
 /// On a machine whose links form a tree, what is left is mostly one row. Where several are left, rows keep the level at
-/// which they are full, and a start or stop changes those alone that it reaches. The memory is kept between loads: after
-/// the first, nothing is allocated.
+/// which they are full, and a start or stop changes those alone that it reaches. The memory is kept between loads:
+/// after the first, nothing is allocated.
 ///
 /// With nominal bandwidths a machine's measured table comes first: where it has the combination of streams between
 /// host and GPUs that is active, they run at its rates. While a transfer is active that could take bandwidth from them
@@ -152,9 +152,9 @@ class BandwidthModel {
     std::uint32_t cap;     // where `caps_` says what rows allow
     std::uint32_t share_begin, share_end;
     std::uint32_t row_begin, row_end;  // the rows that it is a member of, where there are several
-    std::uint32_t older;  // group with the same last capacity
-    StreamSet streams;    // of its kind
-    bool competes;        // none of the table, and can take bandwidth from those that are
+    std::uint32_t older;               // group with the same last capacity
+    StreamSet streams;                 // of its kind
+    bool competes;                     // none of the table, and can take bandwidth from those that are
   };
   struct Member {
     std::uint32_t group;
@@ -242,7 +242,8 @@ class BandwidthModel {
   std::uint32_t epoch_ = 0;
 
   // What the batch needs; the vectors are longer where an earlier batch needed more.
-  std::uint32_t kind_count_ = 0, turn_count_ = 0, touched_count_ = 0, group_count_ = 0, share_count_ = 0, row_count_ = 0;
+  std::uint32_t kind_count_ = 0, turn_count_ = 0, touched_count_ = 0, group_count_ = 0, share_count_ = 0,
+                row_count_ = 0;
   std::uint32_t rows_of_count_ = 0, waiting_count_ = 0;
   std::uint32_t newest_free_ = kNone;  // group without shares
   std::vector<Kind> kinds_;

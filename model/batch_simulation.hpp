@@ -169,7 +169,7 @@ class BatchSimulation {
   std::vector<std::uint32_t> active_;  // groups with flows under way
   std::vector<std::uint32_t> place_;   // [groups] among them
   RateChanges* changes_ = nullptr;     // where a run writes them down
-  std::vector<char> busy_;           // [locks]
+  std::vector<char> busy_;             // [locks]
   std::vector<StreamTimes> times_;
   std::vector<double> gates_;  // [chains] of the last run, without the set-up of the batch
   std::vector<std::uint32_t> room_order_;

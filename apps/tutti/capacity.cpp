@@ -247,7 +247,9 @@ void add_capacity(CLI::App& parser, int& exit_code) {
   command->add_option("--task", options->task, "of this task:");
   command->add_option("--of", options->of, "its smallest period or deadline, or its largest wcet");
   command->add_option("--svg", options->svg, "draw utilisation and margin over the values into this file");
-  command->add_option("--points", options->points, "of a curve of utilisation and margin in --json, and of the drawing, which has 50 without it")
+  command
+      ->add_option("--points", options->points,
+                   "of a curve of utilisation and margin in --json, and of the drawing, which has 50 without it")
       ->check(CLI::Range(2, 10'000));
   command->callback([options, &exit_code] { exit_code = capacity(*options); });
 }

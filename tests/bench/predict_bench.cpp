@@ -63,7 +63,10 @@ std::vector<Case> make_cases() {
           test::Random random(gpus);
           Case made{fmt::format("{}, {} GPUs, {} streams{}", tree == test::Tree::Nested ? "nested" : "sockets", gpus,
                                 streams, kernels ? ", kernels" : ""),
-                    machine, streams, {}, {}};
+                    machine,
+                    streams,
+                    {},
+                    {}};
           for (std::size_t i = 0; i < batches; ++i)
             made.batches.push_back(test::make_tree_batch(machine, tree, streams, kernels, random));
           cases.push_back(std::move(made));
@@ -118,8 +121,8 @@ std::vector<peer::PeerFlow> flows_of(const Topology& machine, const BatchOperati
 /// starts at the length of the chain's kernels, and each before it when that one ends.
 struct Peers {
   peer::PeerNetwork network;
-  std::vector<Topology> machines;  // in the network
-  std::uint32_t offset = 0;        // of the last one's links
+  std::vector<Topology> machines;                               // in the network
+  std::uint32_t offset = 0;                                     // of the last one's links
   std::vector<std::vector<std::vector<peer::PeerFlow>>> flows;  // [case][batch][stream]
   std::vector<std::vector<std::uint32_t>> routes;
   std::unique_ptr<peer::SimgridSolver> solver;
@@ -176,8 +179,8 @@ bool agree(std::vector<Case>& cases, Peers& peers) {
     peers.interface->inside_actor(
         [&] { largest = std::max(largest, find_difference(cases[c], peers.flows[c], by_interface)); });
   }
-  fmt::print("finish times of {} streams: largest relative difference from SimGrid {:.1e}, allowed {:.0e}\n",
-             streams, largest, kTolerance);
+  fmt::print("finish times of {} streams: largest relative difference from SimGrid {:.1e}, allowed {:.0e}\n", streams,
+             largest, kTolerance);
   return largest <= kTolerance;
 }
 

@@ -344,22 +344,26 @@ TEST(ManyRows, KeptLevelsAreThoseFromScratchOnRandomMachines) {
 Topology random_mesh(test::Random& random) {
   const int cpus = random.between(3, 6);
   std::string vertices, links, shared;
-  const auto rate = [&] { return std::to_string(random.one_in(2) ? 4 + 4 * random.between(0, 2) : random.between(3, 20)); };
+  const auto rate = [&] {
+    return std::to_string(random.one_in(2) ? 4 + 4 * random.between(0, 2) : random.between(3, 20));
+  };
   for (int i = 0; i < cpus; ++i) {
     const std::string n = std::to_string(i);
     vertices += "mem" + n + ": {kind: memory}, cpu" + n + ": {kind: cpu}, gpu" + n + ": {kind: gpu}, ";
-    links += "    - {from: mem" + n + ", to: cpu" + n + ", bandwidth: " + rate() + " GB/s, back: " + rate() + " GB/s}\n";
+    links +=
+        "    - {from: mem" + n + ", to: cpu" + n + ", bandwidth: " + rate() + " GB/s, back: " + rate() + " GB/s}\n";
     links += "    - {from: cpu" + n + ", to: hub0, bandwidth: " + rate() + " GB/s, back: " + rate() + " GB/s}\n";
     links += "    - {from: hub0, to: gpu" + n + ", bandwidth: 12 GB/s, back: 12 GB/s}\n";
   }
   for (int s = 0; s < cpus; ++s) {
     shared += "    - {name: s" + std::to_string(s) + ", capacity: " + rate() + " GB/s, members: [";
     for (int i = 0, first = random.between(0, cpus - 2); i < 2; ++i)
-      shared += (i > 0 ? ", " : "") + ("{from: cpu" + std::to_string(first + i)) + ", to: hub0, cost: " +
-                (random.one_in(2) ? "1" : "1.5") + "}";
+      shared += (i > 0 ? ", " : "") + ("{from: cpu" + std::to_string(first + i)) +
+                ", to: hub0, cost: " + (random.one_in(2) ? "1" : "1.5") + "}";
     shared += "]}\n";
   }
-  return test::make_machine("  vertices: {" + vertices + "hub0: {kind: hub}}\n  links:\n" + links + "  shared:\n" + shared);
+  return test::make_machine("  vertices: {" + vertices + "hub0: {kind: hub}}\n  links:\n" + links + "  shared:\n" +
+                            shared);
 }
 
 TEST(ManyRows, KeptLevelsAreThoseFromScratchWhereRowsTie) {

@@ -124,17 +124,15 @@ Topology make_tree(Tree tree, std::size_t gpus) {
 
 BatchOperation make_tree_batch(const Topology& machine, Tree tree, std::size_t streams, bool kernels, Random& random) {
   const std::size_t gpus = machine.gpus().size();
-  const auto [least, most] =
-      tree == Tree::Nested ? std::pair(32'000'000, 512'000'000) : std::pair(1 << 20, 256 << 20);
+  const auto [least, most] = tree == Tree::Nested ? std::pair(32'000'000, 512'000'000) : std::pair(1 << 20, 256 << 20);
   std::vector<CommandStream> made;
   for (const auto& [position, in, socket] : draw_ends(tree, gpus, streams, random)) {
     const VertexId gpu = machine.gpus()[position];
     const VertexId memory = machine.memories()[socket];
     const std::size_t own = tree == Tree::Nested ? 0 : position * count_sockets(gpus) / gpus;
-    CommandStream stream{
-        fmt::format("stream{}", made.size()),
-        Transfer{in ? memory : gpu, in ? gpu : memory, Bytes{random.between(least, most)}, {}, {}},
-        {}};
+    CommandStream stream{fmt::format("stream{}", made.size()),
+                         Transfer{in ? memory : gpu, in ? gpu : memory, Bytes{random.between(least, most)}, {}, {}},
+                         {}};
     const Duration time{random.between(1, 20'000'000)};
     if (kernels) stream.kernel = Kernel{in ? gpu : *machine.find_vertex(fmt::format("cpu{}", own)), time, time, "spin"};
     made.push_back(std::move(stream));

@@ -21,8 +21,8 @@ enum class Tree {
 [[nodiscard]] Topology make_tree(Tree tree, std::size_t gpus);
 
 /// Copies between memories and GPUs, spread evenly over the GPUs in random order. In the nested tree 32 to 512 MB, into
-/// the GPUs first, out of them once each has one, and so on. Between sockets 1 to 256 MiB over all engines, a quarter of
-/// them between a GPU and the memory of another processor.
+/// the GPUs first, out of them once each has one, and so on. Between sockets 1 to 256 MiB over all engines, a quarter
+/// of them between a GPU and the memory of another processor.
 /// @param kernels  each stream has one of up to 20 ms: on its GPU, or on the GPU's processor after a copy out of it, so
 ///                 that no two chains want one GPU.
 [[nodiscard]] BatchOperation make_tree_batch(const Topology& machine, Tree tree, std::size_t streams, bool kernels,
