@@ -68,7 +68,8 @@ class BatchChains {
   std::uint32_t join_owners(std::array<EngineId, 2> engines, std::uint32_t stream);
   void add_transfer(std::uint32_t chain, std::uint32_t stream, BandwidthModel& bandwidth);
   void add_time(std::uint32_t stream, double ns);
-  [[nodiscard]] std::uint32_t flow_of(std::uint32_t stream, bool data, BandwidthModel& bandwidth) const;
+  [[nodiscard]] std::uint32_t flow_of(std::uint32_t chain, std::uint32_t stream, bool data,
+                                      BandwidthModel& bandwidth) const;
   void add_kernel(std::uint32_t chain, std::uint32_t stream);
   [[nodiscard]] double take_opening();
   void claim(std::uint32_t chain, std::uint32_t lock);

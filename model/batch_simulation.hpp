@@ -123,6 +123,12 @@ class BatchSimulation {
     std::array<std::uint32_t, 2> after;
     bool over;
   };
+  /// From an instant on the flows of a group have another rate.
+  struct RateChange {
+    double instant, rate;
+    RateSource source;
+  };
+  using RateChanges = std::vector<std::vector<RateChange>>;  // of each group, in order of time
 
   void make_room_for(std::size_t streams);
   void set_gates(std::span<const double> starts);
@@ -138,6 +144,8 @@ class BatchSimulation {
   bool enter(std::uint32_t position);
   bool leave(std::uint32_t position);
   void update_rates();
+  void write_changes() const;
+  [[nodiscard]] RateChanges rate_changes() const;
   [[nodiscard]] double left(const Pending& pending) const;
   [[nodiscard]] bool opens(const Step& step) const { return forward_ ? step.first : step.last; }
   [[nodiscard]] bool closes(const Step& step) const { return forward_ ? step.last : step.first; }
@@ -168,21 +176,20 @@ class BatchSimulation {
   double latency_ = 0;
 
   // What the batch needs; the vectors are longer where an earlier batch needed more.
-  std::size_t stream_count_ = 0, instant_count_ = 0;
-  std::size_t row_size_ = 0;  // groups; 0 where rates never change, so that one row holds them
-  std::uint32_t pending_count_ = 0, waiting_count_ = 0;
+  std::size_t stream_count_ = 0;
+  std::uint32_t pending_count_ = 0, waiting_count_ = 0, active_count_ = 0;
   std::uint32_t clock_ = 0;  // group of steps that take time; those before it are the bandwidth model's
   std::uint32_t gate_ = 0;   // group of gates: a clock too
   std::vector<Pending> pending_;
   std::vector<Waiting> waiting_;
-  std::vector<Pace> paces_;          // [groups, clock and gate]
-  std::vector<double> instants_;     // at which rates were found
-  std::vector<double> rates_;        // [instants x row_size_] of each group
-  std::vector<RateSource> sources_;  // [instants] of the rates
-  std::vector<char> busy_;           // [locks]
-  bool in_order_ = false;            // commands take turns on locks
-  std::vector<Turn> turns_;          // [steps] of commands' first
-  std::vector<std::uint32_t> last_;  // [locks] command
+  std::vector<Pace> paces_;            // [groups, clock and gate]
+  std::vector<std::uint32_t> active_;  // groups with flows under way
+  std::vector<std::uint32_t> place_;   // [groups] among them
+  RateChanges* changes_ = nullptr;     // where a run writes them down
+  std::vector<char> busy_;             // [locks]
+  bool in_order_ = false;              // commands take turns on locks, in the last run
+  std::vector<Turn> turns_;            // [steps] of commands' first
+  std::vector<std::uint32_t> last_;    // [locks] command
   std::vector<StreamTimes> times_;
   std::vector<double> gates_;  // [chains] of the last run, without the set-up of the batch
   std::vector<std::uint32_t> room_order_;

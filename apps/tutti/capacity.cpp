@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -18,8 +19,10 @@ struct CapacityCommand {
   std::string task;
   std::string of;
   std::string svg;
-  int points = 50;
+  std::optional<int> points;  ///< of the curve; nothing: nobody asks for one, but a drawing has it
 };
+
+constexpr int kDrawnPoints = 50;
 
 struct Wanted {
   QuantityKind kind;
@@ -190,17 +193,24 @@ Expected<CapacityAnswer> search(const CapacityCommand& command) {
   if (!quantity) return tl::unexpected(quantity.error());
   answer.quantity = *quantity;
   if (auto error = without_effect(*file, *quantity)) return tl::unexpected(*error);
+  const bool planners_differ = has_batches(file->tasks());
   for (const Planner* planner : *planners) {
-    answer.rows.push_back(has_batches(file->tasks()) || answer.rows.empty() ? find_row(*file, answer, *planner)
-                                                                            : answer.rows.front());
+    answer.rows.push_back(planners_differ || answer.rows.empty() ? find_row(*file, answer, *planner)
+                                                                 : answer.rows.front());
     answer.rows.back().planner = planner;
   }
   if (auto error = nothing_found(*file, answer)) return tl::unexpected(*error);
-  if (!command.file.json && command.svg.empty()) return answer;
-  const std::vector<std::int64_t> values = curve_values(answer, command.points);
-  for (CapacityRow& row : answer.rows)
+  const bool points_wanted = command.file.json && command.points;
+  if (!points_wanted && command.svg.empty()) return answer;
+  const std::vector<std::int64_t> values = curve_values(answer, command.points.value_or(kDrawnPoints));
+  for (CapacityRow& row : answer.rows) {
+    if (!planners_differ && &row != &answer.rows.front()) {
+      row.curve = answer.rows.front().curve;
+      continue;
+    }
     for (const std::int64_t value : values)
       if (auto point = point_at(*file, *quantity, *row.planner, value)) row.curve.push_back(*point);
+  }
   return answer;
 }
 
@@ -237,9 +247,10 @@ void add_capacity(CLI::App& parser, int& exit_code) {
   command->add_option("--task", options->task, "of this task:");
   command->add_option("--of", options->of, "its smallest period or deadline, or its largest wcet");
   command->add_option("--svg", options->svg, "draw utilisation and margin over the values into this file");
-  command->add_option("--points", options->points, "of the curve, in --json and --svg")
-      ->check(CLI::Range(2, 10'000))
-      ->capture_default_str();
+  command
+      ->add_option("--points", options->points,
+                   "of a curve of utilisation and margin in --json, and of the drawing, which has 50 without it")
+      ->check(CLI::Range(2, 10'000));
   command->callback([options, &exit_code] { exit_code = capacity(*options); });
 }
 
