@@ -67,7 +67,9 @@ class BatchSimulation {
   struct Room {
     std::span<std::uint32_t> order;
     std::span<double> gates;
-    std::span<double> kept;  ///< gates of a run before
+    std::span<double> kept;      ///< gates of a run before
+    std::span<double> best;      ///< gates that a search has found
+    std::span<double> instants;  ///< [4 x streams] at which something happens
   };
   [[nodiscard]] Room room();
   /// [chain_count] when each chain's gate opened in the last run, ns, without the set-up of the batch.
@@ -81,6 +83,8 @@ class BatchSimulation {
   /// All kernels of a chain.
   [[nodiscard]] double kernels_ns(std::size_t chain) const { return alone_ns(chain, true); }
   [[nodiscard]] double batch_setup_ns() const { return batch_setup_; }
+  /// Of the bandwidths and kernel times that were loaded.
+  [[nodiscard]] Basis basis() const { return basis_; }
   /// Of the machine's rates, relative; 0 of guaranteed ones, which runs exceed as a rule.
   [[nodiscard]] double spread() const { return spread_; }
   /// What was loaded.
@@ -141,6 +145,7 @@ class BatchSimulation {
   BandwidthModel bandwidth_;
   double batch_setup_ = 0;
   double spread_ = 0;
+  Basis basis_ = Basis::Nominal;
 
   bool forward_ = true;
   std::uint32_t forth_ = 1;  // from a step to the one after it in the run: 1 or -1
@@ -165,7 +170,7 @@ class BatchSimulation {
   std::vector<StreamTimes> times_;
   std::vector<double> gates_;  // [chains] of the last run, without the set-up of the batch
   std::vector<std::uint32_t> room_order_;
-  std::vector<double> room_gates_, room_kept_;
+  std::vector<double> room_gates_, room_kept_, room_best_, room_instants_;
 };
 
 }  // namespace tutti
