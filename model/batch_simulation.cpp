@@ -22,6 +22,7 @@ void BatchSimulation::load(const Topology& machine, Basis basis, const BatchOper
   TUTTI_EXPECTS(batch.machine() == machine, "a batch is asked about on the machine that it was made for");
   batch_setup_ = as_ns(machine.setup().batch);
   basis_ = basis;
+  runs_ = 0;
   spread_ = basis == Basis::Nominal ? machine.spread() : 0;
   batch_.load(machine, basis, batch, rule, bandwidth_);
   stream_count_ = batch.streams().size();
@@ -95,6 +96,7 @@ void BatchSimulation::run(bool forward) {
   forward_ = forward;
   forth_ = forward ? 1 : ~std::uint32_t{0};
   waited_ = false;
+  ++runs_;
   start_over();
   open_gates();
   for (;;) {

@@ -59,6 +59,8 @@ class BatchSimulation {
   [[nodiscard]] std::vector<RatePiece> pieces() const;
   /// From the start of the batch to its last completion, ns.
   [[nodiscard]] double latency_ns() const { return latency_; }
+  /// How often the batch was run since it was loaded.
+  [[nodiscard]] std::uint64_t run_count() const { return runs_; }
   /// Whether some chain had to wait in the last run.
   [[nodiscard]] bool waited() const { return waited_; }
   /// Whether two chains may want the same GPU or engine, so that the order in which they come decides who waits.
@@ -153,6 +155,7 @@ class BatchSimulation {
   double since_ = 0;  // the paces are of this instant
   bool waited_ = false;
   double latency_ = 0;
+  std::uint64_t runs_ = 0;
 
   // What the batch needs; the vectors are longer where an earlier batch needed more.
   std::size_t stream_count_ = 0, instant_count_ = 0;

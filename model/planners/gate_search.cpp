@@ -55,7 +55,8 @@ class GateSearch {
   void search() {
     start();
     const double least = judged_at_least(longest_chain_ns()) / kClearly;
-    while (left_ > 0 && value_ > least) {
+    const double last = std::min(left_ / 4, static_cast<double>(room_.best.size()) * (cost_of_run_ + cost_of_bound_));
+    while (left_ > last && left_ > 0 && value_ > least) {
       std::ranges::copy(room_.best, room_.gates.begin());
       for (int moved = random_.between(1, 2); moved > 0; --moved) move_a_gate();
       consider();
@@ -80,8 +81,8 @@ class GateSearch {
     return std::max(length, *std::ranges::max_element(finishes));
   }
 
-  /// The mean of the length and that on a machine that is faster: there all happens in 1 / (1 + spread) of the time, but
-  /// the gates open when they do.
+  /// The mean of the length and that on a machine that is faster: there all happens in 1 / (1 + spread) of the time,
+  /// but the gates open when they do.
   double judged(double length) {
     if (bound_) return length;
     note_instants({});
@@ -146,7 +147,7 @@ class GateSearch {
   /// Gates that need not wait do not.
   void open_at_once() {
     for (std::size_t c = 0; c < room_.best.size(); ++c) {
-      if (room_.best[c] == 0) continue;
+      if (room_.best[c] == 0 || left_ <= 0) continue;
       std::ranges::copy(room_.best, room_.gates.begin());
       room_.gates[c] = 0;
       consider();
@@ -158,7 +159,8 @@ class GateSearch {
     for (std::size_t s = 0; s < simulation_.times().size(); ++s) {
       const StreamTimes& times = simulation_.times()[s];
       other_instants_[2 * s] = times.transfer_end - simulation_.batch_setup_ns();
-      other_instants_[2 * s + 1] = (finishes.empty() ? times.transfer_start : finishes[s]) - simulation_.batch_setup_ns();
+      other_instants_[2 * s + 1] =
+          (finishes.empty() ? times.transfer_start : finishes[s]) - simulation_.batch_setup_ns();
     }
   }
 
@@ -175,7 +177,7 @@ class GateSearch {
   std::optional<BatchBound> bound_;              ///< where plans are judged by it
   double spread_ = 0;
   double cost_of_run_, cost_of_bound_;
-  double left_;  ///< to spend
+  double left_;                                             ///< to spend
   double limit_ = std::numeric_limits<double>::infinity();  ///< no plan is longer
   double value_ = std::numeric_limits<double>::infinity();  ///< of the best gates
   Random random_;
