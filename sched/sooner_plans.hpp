@@ -24,9 +24,10 @@ inline constexpr double kLeastGain = 0.02;
 
 /// The tasks whose Wcet another planner would make smaller by `kLeastGain` or more.
 ///
-/// Only the planner that starts from the plans of all others is asked, since none of them is better than it. It gets
-/// the effort that it would have if it planned the set, so that its Wcets are those of a set that asks for it. Tasks
-/// that take the largest shares of the time come first, until the work of about 50 ms is done.
+/// Only the planner that searches is asked: it starts from the plans of the others that share the machine as it does,
+/// so none of them is better. It gets the effort that it would have if it planned the set, so that its Wcets are those
+/// of a set that asks for it. Tasks that take the largest shares of the time come first, until the work of about 50 ms
+/// is done.
 /// @param asked  the answer about the set
 /// @heuristic
 [[nodiscard]] SoonerPlans find_sooner_plans(const TaskSet& set, const AdmissionVerdict& asked);

@@ -58,8 +58,8 @@ struct TaskSet {
   std::vector<Task> tasks;
   Arrivals arrivals = Arrivals::Sporadic;
   Preemption preemption = Preemption::None;
-  const Planner* planner = nullptr;  ///< that the file asks for; null: none
   Bytes cut{0};  ///< with preemption: longer transfers are cut into batches of at most so many bytes; 0: they are not
+  const Planner* planner = nullptr;  ///< that the file asks for; null: none
 
   friend bool operator==(const TaskSet&, const TaskSet&) = default;
 };

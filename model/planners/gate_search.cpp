@@ -1,7 +1,6 @@
 #include "model/planners/gate_search.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -141,7 +140,7 @@ class GateSearch {
       case 2: gate += real(-kShift, kShift) * value_; break;
       default: gate = 0;
     }
-    gate = std::floor(std::max(gate, 0.0));  // whole nanoseconds
+    gate = as_ns(round_down_ns(std::max(gate, 0.0)));
   }
 
   /// Gates that need not wait do not.
