@@ -33,12 +33,11 @@ double cost_of_bound(double steps) { return 500 + 100 * steps * (steps + 4); }
 
 class GateSearch {
  public:
-  GateSearch(BatchSimulation& loaded, Effort effort)
+  explicit GateSearch(BatchSimulation& loaded)
       : simulation_(loaded),
         room_(loaded.room()),
         instants_(room_.instants.first(room_.instants.size() / 2)),
         other_instants_(room_.instants.last(room_.instants.size() / 2)),
-        left_(kWork * effort.share),
         random_(kSeed) {
     const auto steps = static_cast<double>(loaded.batch().step_count());
     const auto chains = static_cast<double>(loaded.chain_count());
@@ -51,8 +50,9 @@ class GateSearch {
     }
   }
 
-  void search() {
+  void search(Effort effort) {
     start();
+    left_ = kWork * effort.share;  // what it starts from comes on top: every planner makes its plan
     const double least = judged_at_least(longest_chain_ns()) / kClearly;
     const double last = std::min(left_ / 4, static_cast<double>(room_.best.size()) * (cost_of_run_ + cost_of_bound_));
     while (left_ > last && left_ > 0 && value_ > least) {
@@ -176,7 +176,7 @@ class GateSearch {
   std::optional<BatchBound> bound_;              ///< where plans are judged by it
   double spread_ = 0;
   double cost_of_run_, cost_of_bound_;
-  double left_;                                             ///< to spend
+  double left_ = 0;                                         ///< to spend
   double limit_ = std::numeric_limits<double>::infinity();  ///< no plan is longer
   double value_ = std::numeric_limits<double>::infinity();  ///< of the best gates
   Random random_;
@@ -184,6 +184,6 @@ class GateSearch {
 
 }  // namespace
 
-void plan_gate_search(BatchSimulation& loaded, Effort effort) { GateSearch(loaded, effort).search(); }
+void plan_gate_search(BatchSimulation& loaded, Effort effort) { GateSearch(loaded).search(effort); }
 
 }  // namespace tutti
