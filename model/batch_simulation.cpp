@@ -22,6 +22,8 @@ double same_instant(double ns) { return ns * (1 + 1e-12); }
 void BatchSimulation::load(const Topology& machine, Basis basis, const BatchOperation& batch, RateRule rule) {
   TUTTI_EXPECTS(batch.machine() == machine, "a batch is asked about on the machine that it was made for");
   batch_setup_ = as_ns(machine.setup().batch.at(basis));
+  basis_ = basis;
+  runs_ = 0;
   spread_ = basis == Basis::Nominal ? machine.spread() : 0;
   batch_.load(machine, basis, batch, rule, bandwidth_);
   stream_count_ = batch.streams().size();
@@ -37,7 +39,8 @@ void BatchSimulation::load(const Topology& machine, Basis basis, const BatchOper
 void BatchSimulation::make_room_for(std::size_t streams) {
   if (streams <= times_.size()) return;
   times_.resize(streams);
-  for (auto* of_chains : {&gates_, &room_gates_, &room_kept_}) of_chains->resize(streams);
+  for (auto* of_chains : {&gates_, &room_gates_, &room_kept_, &room_best_}) of_chains->resize(streams);
+  room_instants_.resize(4 * streams);
   pending_.resize(streams);
   waiting_.resize(streams);
   room_order_.resize(streams);
@@ -58,7 +61,11 @@ double BatchSimulation::alone_ns(std::size_t chain, bool kernels) const {
 }
 
 BatchSimulation::Room BatchSimulation::room() {
-  return {{room_order_.data(), chain_count()}, {room_gates_.data(), chain_count()}, {room_kept_.data(), chain_count()}};
+  return {{room_order_.data(), chain_count()},
+          {room_gates_.data(), chain_count()},
+          {room_kept_.data(), chain_count()},
+          {room_best_.data(), chain_count()},
+          {room_instants_.data(), 4 * stream_count_}};
 }
 
 // ---- runs
@@ -112,6 +119,7 @@ void BatchSimulation::run(bool forward) {
   forward_ = forward;
   forth_ = forward ? 1 : ~std::uint32_t{0};
   waited_ = false;
+  ++runs_;
   start_over();
   open_gates();
   for (;;) {

@@ -66,6 +66,8 @@ class BatchSimulation {
   [[nodiscard]] std::vector<RatePiece> pieces() const;
   /// From the start of the batch to its last completion, ns.
   [[nodiscard]] double latency_ns() const { return latency_; }
+  /// How often the batch was run since it was loaded.
+  [[nodiscard]] std::uint64_t run_count() const { return runs_; }
   /// Whether some chain had to wait in the last run.
   [[nodiscard]] bool waited() const { return waited_; }
   /// Whether two chains may want the same GPU or engine, so that the order in which they come decides who waits.
@@ -74,7 +76,9 @@ class BatchSimulation {
   struct Room {
     std::span<std::uint32_t> order;
     std::span<double> gates;
-    std::span<double> kept;  ///< gates of a run before
+    std::span<double> kept;      ///< gates of a run before
+    std::span<double> best;      ///< gates that a search has found
+    std::span<double> instants;  ///< [4 x streams] at which something happens
   };
   [[nodiscard]] Room room();
   /// [chain_count] when each chain's gate opened in the last run, ns, without the set-up of the batch.
@@ -88,6 +92,8 @@ class BatchSimulation {
   /// All kernels of a chain.
   [[nodiscard]] double kernels_ns(std::size_t chain) const { return alone_ns(chain, true); }
   [[nodiscard]] double batch_setup_ns() const { return batch_setup_; }
+  /// Of the bandwidths and kernel times that were loaded.
+  [[nodiscard]] Basis basis() const { return basis_; }
   /// Of the machine's rates, relative; 0 of guaranteed ones, which runs exceed as a rule.
   [[nodiscard]] double spread() const { return spread_; }
   /// What was loaded.
@@ -167,6 +173,7 @@ class BatchSimulation {
   BandwidthModel bandwidth_;
   double batch_setup_ = 0;
   double spread_ = 0;
+  Basis basis_ = Basis::Nominal;
 
   bool forward_ = true;
   std::uint32_t forth_ = 1;  // from a step to the one after it in the run: 1 or -1
@@ -174,6 +181,7 @@ class BatchSimulation {
   double since_ = 0;  // the paces are of this instant
   bool waited_ = false;
   double latency_ = 0;
+  std::uint64_t runs_ = 0;
 
   // What the batch needs; the vectors are longer where an earlier batch needed more.
   std::size_t stream_count_ = 0;
@@ -193,7 +201,7 @@ class BatchSimulation {
   std::vector<StreamTimes> times_;
   std::vector<double> gates_;  // [chains] of the last run, without the set-up of the batch
   std::vector<std::uint32_t> room_order_;
-  std::vector<double> room_gates_, room_kept_;
+  std::vector<double> room_gates_, room_kept_, room_best_, room_instants_;
 };
 
 }  // namespace tutti

@@ -22,7 +22,8 @@ Wcet batch_wcet(Duration length, const Margin& margin) {
   return Wcet(add_saturating(Duration{static_cast<std::int64_t>(whole)}, margin.absolute));
 }
 
-JobBound bound_job(const Task& task, const std::optional<Topology>& machine, const Planner& planner, Bytes cut_above) {
+JobBound bound_job(const Task& task, const std::optional<Topology>& machine, const Planner& planner, Bytes cut_above,
+                   Effort effort) {
   JobBound bound;
   std::vector<Duration> parts;
   Duration before{};  // host steps in front of the first batch
@@ -38,7 +39,7 @@ JobBound bound_job(const Task& task, const std::optional<Topology>& machine, con
     TUTTI_EXPECTS(machine.has_value(), "a task with batches comes with its machine");
     auto& pieces = bound.batches.emplace_back();
     for (BatchOperation& piece : cut(std::get<BatchOperation>(step), cut_above)) {
-      Timeline planned = plan(planner, *machine, piece, Basis::Guaranteed);
+      Timeline planned = plan(planner, *machine, piece, Basis::Guaranteed, effort);
       const Duration latest = latest_finish(planner, *machine, piece, planned).batch;
       parts.push_back(std::exchange(before, Duration{0}));
       add(batch_wcet(latest, machine->margin()).bound());

@@ -49,7 +49,8 @@ struct JobBound {
 ///
 /// @pre a task with batches comes with the machine that they were made for.
 /// @param cut_above  batches are cut into pieces of at most so many bytes a stream; 0: they are not
+/// @param effort     of a planner that searches
 [[nodiscard]] JobBound bound_job(const Task& task, const std::optional<Topology>& machine, const Planner& planner,
-                                 Bytes cut_above = Bytes{0});
+                                 Bytes cut_above = Bytes{0}, Effort effort = {});
 
 }  // namespace tutti

@@ -74,13 +74,15 @@ Expected<Quantity> find_of_task(const TaskFile& file, const CapacityCommand& com
                   command.task));
 }
 
-Expected<std::vector<const Planner*>> chosen_planners(const FileOptions& options) {
-  std::vector<const Planner*> chosen;
-  if (options.planner.empty()) {
-    for (const Planner& planner : planners()) chosen.push_back(&planner);
+/// That of --planner; or else all, but of those that search only the one that the set asks for.
+Expected<std::vector<const Planner*>> chosen_planners(const FileOptions& options, const TaskSet& set) {
+  return options.given_planner().map([&](const Planner* given) {
+    if (given != nullptr) return std::vector{given};
+    std::vector<const Planner*> chosen;
+    for (const Planner& planner : planners())
+      if (!planner.searches || &planner == set.planner) chosen.push_back(&planner);
     return chosen;
-  }
-  return options.chosen_planner().map([&](const Planner* planner) { return std::vector{planner}; });
+  });
 }
 
 AdmissionVerdict decide(const Planner& planner, const TaskSet& set) { return AdmissionController(planner).decide(set); }
@@ -175,10 +177,11 @@ std::optional<Error> without_effect(const TaskFile& file, const Quantity& quanti
 }
 
 Expected<CapacityAnswer> search(const CapacityCommand& command) {
-  const auto planners = chosen_planners(command.file);
-  if (!planners) return tl::unexpected(planners.error());
+  if (const auto given = command.file.given_planner(); !given) return tl::unexpected(given.error());
   const auto file = command.file.load_task_file();
   if (!file) return tl::unexpected(file.error());
+  const auto planners = chosen_planners(command.file, file->tasks());
+  if (!planners) return tl::unexpected(planners.error());
   CapacityAnswer answer;
   answer.tasks = file->tasks();
   Expected<Quantity> quantity = tl::unexpected(Error{});
@@ -242,7 +245,9 @@ void add_capacity(CLI::App& parser, int& exit_code) {
   auto options = std::make_shared<CapacityCommand>();
   options->file.add_file(*command, "task set");
   options->file.add_task_options(*command);
-  command->add_option("--planner", options->file.planner, "one planner only; without it, each of them");
+  command->add_option(
+      "--planner", options->file.planner,
+      "one planner only; without it each of them, but gate_search only where the set asks for it: it takes long");
   command->add_option("--parameter", options->parameter, "the largest size of this parameter of the file");
   command->add_option("--task", options->task, "of this task:");
   command->add_option("--of", options->of, "its smallest period or deadline, or its largest wcet");

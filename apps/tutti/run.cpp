@@ -113,13 +113,14 @@ int run_changing(const RunCommand& command, const AdmissionController& controlle
 }
 
 int run(const RunCommand& command) {
-  const auto planner = command.file.chosen_planner();
-  if (!planner) return report_error(planner.error());
+  if (const auto given = command.file.given_planner(); !given) return report_error(given.error());
   const auto options = run_options(command);
   if (!options) return report_error(options.error());
   if (const auto checked = make_clock(command.backend); !checked) return report_error(checked.error());
   const auto tasks = command.file.load_task_set(command.backend.no_peer);
   if (!tasks) return report_error(tasks.error());
+  const auto planner = command.file.chosen_planner(&*tasks);
+  if (!planner) return report_error(planner.error());
   const AdmissionController controller(**planner);
   if (!command.scenario.empty()) return replay(command, controller, *tasks);
   if (!command.changes.empty()) return run_changing(command, controller, *tasks, *options);

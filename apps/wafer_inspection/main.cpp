@@ -130,7 +130,8 @@ int inspect(const Options& options) {
   if (const auto checked = make_clock(options.backend); !checked) return report_error(checked.error());
   const auto tasks = load_inspection(options);
   if (!tasks) return report_error(tasks.error());
-  auto verdict = tutti::AdmissionController(tutti::planners().front()).decide(*tasks);
+  auto verdict =
+      tutti::AdmissionController(tasks->planner ? *tasks->planner : tutti::planners().front()).decide(*tasks);
   if (!verdict.admitted) return print_refusal(options, verdict), tutti::kNegative;
   auto images = options.images.empty() ? make_images(options) : read_images(options.images, options.size, options.size);
   if (!images) return report_error(images.error());
