@@ -1,8 +1,11 @@
 #include "runtime/broken_bound.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 #include <utility>
+
+#include "model/batch_simulation.hpp"
 
 namespace tutti {
 namespace {
@@ -40,86 +43,78 @@ BoundCause Excesses::largest() const {
 
 BatchPromise::BatchPromise(const BatchOperation& batch, const Timeline& plan, LatestFinish latest)
     : last_(plan.streams.size()), latest_(std::move(latest)) {
-  for (std::uint32_t s = 0; s < plan.streams.size(); ++s) {
-    const auto& kernel = batch.streams()[s].kernel;
-    if (plan.streams[s].transfer) commands_.push_back({.stream = s});
-    if (!kernel) continue;
-    const bool host = batch.machine().vertex(kernel->on).kind == VertexKind::Cpu;
-    commands_.push_back({.stream = s, .kernel = true, .host = host});
-  }
-  std::ranges::sort(commands_, {}, [&](const Command& command) {
-    const Span span = span_of(plan, command.stream, command.kernel);
-    return std::tuple(span.start, span.end, command.kernel, command.stream);
-  });
-  add_afters(batch, plan);
+  find_commands(batch);
   paths_.resize(commands_.size());
+  order_.resize(commands_.size());
+  std::iota(order_.begin(), order_.end(), 0U);
+  follow(plan, [&](std::uint32_t c, const Path& before) {
+    Command& command = commands_[c];
+    const Span span = span_of(plan, command.stream, command.kernel);
+    const Duration gate = plan.streams[command.stream].gate;
+    const Duration open = gate + gate_allowance(batch.machine());
+    command.opens = before.end <= gate ? std::max(span.start, open) : open;
+    command.planned = span.end - (command.opener ? span.start : std::min(before.end, span.start));
+    last_[command.stream] = c;
+    paths_[c].end = span.end;
+  });
 }
 
-/// What each command waits for: the one before it on an engine or a GPU; a kernel also for its own transfer, and for the
-/// transfers and kernels of streams that its own is merged with, as far as they come before it.
-void BatchPromise::add_afters(const BatchOperation& batch, const Timeline& plan) {
-  /// The last of what was planned so far.
-  struct Last {
-    std::uint32_t transfer = kNone, kernel = kNone;
-  };
-  std::vector<Last> on_engine;
-  std::vector<std::uint32_t> on_gpu(batch.machine().vertices().size(), kNone);
-  std::vector<std::uint32_t> transfer_of(plan.streams.size(), kNone);
-  for (std::uint32_t c = 0; c < commands_.size(); ++c) {
-    Command& command = commands_[c];
-    const StreamWork& work = batch.work()[command.stream];
-    const bool copies = plan.streams[command.stream].transfer.has_value();
-    const Span span = span_of(plan, command.stream, command.kernel);
-    Duration ready{};
-    const auto add = [&](std::uint32_t before) {
-      if (before == kNone) return;
-      const Command& other = commands_[before];
-      const Duration end = span_of(plan, other.stream, other.kernel).end;
-      if (end > span.start + Duration{1}) return;  // they overlap, so neither waits; plans are exact to 1 ns
-      const auto known = command.after.begin() + command.afters;
-      if (std::find(command.after.begin(), known, before) != known) return;
-      command.after[command.afters++] = before;
-      ready = std::max(ready, end);
+/// Chains and what their commands hold, as the simulation of batches has them.
+void BatchPromise::find_commands(const BatchOperation& batch) {
+  BatchSimulation loaded;
+  loaded.load(batch.machine(), Basis::Guaranteed, batch, RateRule::MaxMin);
+  const BatchChains& chains = loaded.batch();
+  for (std::uint32_t chain = 0; chain < chains.chains().size(); ++chain) {
+    const auto [begin, end] = chains.chains()[chain];
+    for (std::uint32_t position = begin; position < end; ++position) {
+      const Step& step = chains.step(position);
+      if (!step.first) continue;
+      const auto& kernel = batch.streams()[step.stream].kernel;
+      const bool host = step.kernel && batch.machine().vertex(kernel->on).kind == VertexKind::Cpu;
+      commands_.push_back({.stream = step.stream, .kernel = step.kernel, .host = host, .opener = position == begin,
+                           .chain = chain, .locks = chains.locks(step)});
+    }
+  }
+  in_chain_.resize(chains.chains().size());
+  on_lock_.resize(chains.lock_count());
+}
+
+template <class Visit>
+void BatchPromise::follow(const Timeline& timeline, const Visit& visit) {
+  std::ranges::sort(order_, {}, [&](std::uint32_t c) {
+    const Span span = span_of(timeline, commands_[c].stream, commands_[c].kernel);
+    return std::tuple(span.start, span.end, c);
+  });
+  std::ranges::fill(in_chain_, kNone);
+  std::ranges::fill(on_lock_, kNone);
+  for (const std::uint32_t c : order_) {
+    Path before;
+    const auto wait_for = [&](std::uint32_t& last) {
+      if (last != kNone && last != c && paths_[last].end > before.end) before = paths_[last];
+      last = c;
     };
-    for (const EngineId engine : work.engines) {
-      if (!copies || (command.kernel && !batch.merging())) continue;
-      if (on_engine.size() <= engine.index()) on_engine.resize(engine.index() + 1);
-      Last& last = on_engine[engine.index()];
-      add(last.transfer);
-      if (command.kernel) add(last.kernel);
-      (command.kernel ? last.kernel : last.transfer) = c;
-    }
-    if (command.kernel) {
-      add(transfer_of[command.stream]);
-      if (work.gpu != kNone) add(std::exchange(on_gpu[work.gpu], c));
-    } else {
-      transfer_of[command.stream] = c;
-    }
-    const Duration gate = plan.streams[command.stream].gate;
-    command.gated = command.afters == 0 || (!(command.kernel && copies) && ready <= gate);
-    command.opens = std::max(span.start, gate + gate_allowance(batch.machine()));
-    command.planned = span.end - (command.gated ? span.start : ready);
-    last_[command.stream] = c;
+    wait_for(in_chain_[commands_[c].chain]);
+    for (const std::uint32_t lock : commands_[c].locks)
+      if (lock != kNone) wait_for(on_lock_[lock]);
+    visit(c, before);
   }
 }
 
 BoundCause BatchPromise::cause_of(const Timeline& measured) {
   Excesses excesses;
   Duration end{};
-  for (std::uint32_t c = 0; c < commands_.size(); ++c) {
+  follow(measured, [&](std::uint32_t c, const Path& before) {
     const Command& command = commands_[c];
     const Span span = span_of(measured, command.stream, command.kernel);
-    Path path;
-    for (std::uint8_t i = 0; i < command.afters; ++i)
-      if (const Path& before = paths_[command.after[i]]; before.end > path.end) path = before;
+    Path path = before;
     Duration begin = path.end;
-    if (command.gated) {
+    if (command.opener) {
       if (command.opens >= path.end) path = {};  // its own gate is what it waited for
       begin = std::max(path.end, command.opens);
-      const Duration late = span.start - begin;
-      if (late > Duration{0}) path.gate += late;
+      const Duration late = std::max(span.start - begin, Duration{0});
+      path.gate += late;
       excesses.raise(BoundCause::Gate, late);
-      begin = std::max(begin, span.start);
+      begin += late;
     }
     const Duration excess = span.end - begin - command.planned;
     (command.host ? path.host : command.kernel ? path.kernel : path.transfer) += excess;
@@ -127,10 +122,10 @@ BoundCause BatchPromise::cause_of(const Timeline& measured) {
     path.end = span.end;
     paths_[c] = path;
     end = std::max(end, span.end);
-  }
-  for (std::size_t s = 0; s < last_.size(); ++s) {
-    const Path& path = paths_[last_[s]];
-    if (path.end <= latest_.streams[s]) continue;
+  });
+  for (const std::uint32_t last : last_) {
+    const Path& path = paths_[last];
+    if (path.end <= latest_.batch) continue;
     excesses.raise(BoundCause::Gate, path.gate);
     excesses.raise(BoundCause::Transfer, path.transfer);
     excesses.raise(BoundCause::Kernel, path.kernel);

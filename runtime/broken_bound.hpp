@@ -59,7 +59,7 @@ class Excesses {
 /// What was promised of a batch, in a form that a measured run can be held against without taking memory.
 ///
 /// Only a run that took longer than the latest finish is explained. Every command is followed from what it had to wait
-/// for, as it was measured: its gate, the command before it on its engine or GPU, its own transfer. Whatever it took
+/// for, as it was measured: its gate, the command before it in its chain, on its engine, on its GPU. Whatever it took
 /// beyond its planned time, which is that of guaranteed bandwidths and worst kernels, is the excess of a transfer, a
 /// kernel or host work; the time between its gate and its start is the gate's.
 class BatchPromise {
@@ -71,8 +71,8 @@ class BatchPromise {
   [[nodiscard]] const LatestFinish& latest() const { return latest_; }
   /// What made a run late, by the cause with the largest excess. Allocates nothing.
   ///
-  /// Of the streams that end after their latest finish each adds up excesses on the way to its end; a late gate, a long
-  /// kernel and long host work count wherever they are, since the latest finish of all streams rests on them. A
+  /// Of the streams that end after the batch's latest finish each adds up excesses on the way to its end; a late gate, a
+  /// long kernel and long host work count wherever they are, since the latest finish of all streams rests on them. A
   /// completion that the host saw late is the dispatcher's.
   /// @param measured  of the same shape as the plan
   [[nodiscard]] BoundCause cause_of(const Timeline& measured);
@@ -83,24 +83,31 @@ class BatchPromise {
     std::uint32_t stream = 0;
     bool kernel = false;
     bool host = false;                      ///< a kernel on a cpu
-    bool gated = false;                     ///< its gate is what it waits for last
-    std::array<std::uint32_t, 6> after{};   ///< commands that it waits for
-    std::uint8_t afters = 0;
-    Duration opens{};                       ///< from when on its start is late
-    Duration planned{};                     ///< so long it takes, from what it waits for last
+    bool opener = false;                    ///< the first of its chain: it waits for a gate
+    std::uint32_t chain = 0;
+    std::array<std::uint32_t, 2> locks{};   ///< engines or a GPU; kNone
+    Duration opens{};                       ///< of an opener: from when on its start is late
+    Duration planned{};                     ///< so long it takes; of others than openers from what they wait for last
   };
   /// On the way to the end of a command, what took how much more than planned. Signed: a copy makes up for another.
   struct Path {
     Duration gate{}, transfer{}, kernel{}, host{};
-    Duration end{};  ///< of the command, measured
+    Duration end{};  ///< of the command
   };
 
-  void add_afters(const BatchOperation& batch, const Timeline& plan);
+  void find_commands(const BatchOperation& batch);
+  /// Calls visit(command, end of what it waited for last and the path there) in the order of a timeline.
+  template <class Visit>
+  void follow(const Timeline& timeline, const Visit& visit);
 
-  std::vector<Command> commands_;  // by planned start
+  std::vector<Command> commands_;    // chain by chain
   std::vector<std::uint32_t> last_;  // [streams] its last command
   LatestFinish latest_;
-  std::vector<Path> paths_;  // [commands] of the run that is explained
+  // Of the run that is explained:
+  std::vector<std::uint32_t> order_;     // of commands, by their start
+  std::vector<Path> paths_;              // [commands]
+  std::vector<std::uint32_t> in_chain_;  // [chains] the last command so far
+  std::vector<std::uint32_t> on_lock_;   // [locks] the last command so far
 };
 
 }  // namespace tutti

@@ -299,7 +299,10 @@ void Run::release(std::size_t task) {
     record_.jobs.push_back(
         {ready.task, ready.index, arrival - epoch_, arrival - epoch_, std::nullopt, ready.deadline - epoch_,
          Error{ErrorCode::Machine, "no buffer set was free; the jobs before took longer than admitted", {}}});
-    if (promised_) record_.jobs.back().broken = BrokenBound{BoundCause::Blocking, {}};
+    Excesses excesses;
+    excesses.add(BoundCause::Blocking, excess_);
+    excesses.add(BoundCause::Host, beside_.total() - beside_before_);
+    if (promised_) record_.jobs.back().broken = BrokenBound{excesses.largest(), {}};
     return;
   }
   state.set_due[set] = deadline;

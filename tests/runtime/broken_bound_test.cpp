@@ -38,9 +38,8 @@ TEST(BoundCause, HasTheNamesOfTheContract) {
                                                   "dispatch", "foreign", "unknown"}));
 }
 
-/// On the small machine, all streams to end together at 1100 but d:
-///   a 1000 bytes to gpu0 from 0, a kernel of 100 behind;  b 400 bytes to gpu1 from 700;  c host work of 200 from 900
-///   d 50 bytes to gpu2 from 1050, which is merged with e, 30 bytes, a kernel of 20: 0..  see `kPlan`
+/// On the small machine: a copies 1000 bytes to gpu0 and has a kernel of 100, b copies 400 to gpu1, c is host work of
+/// 200; d copies 500 to gpu2, and e, merged behind it, 300 with a kernel of 200. All chains end at 1100.
 class PromisedBatch : public testing::Test {
  protected:
   PromisedBatch() {
@@ -232,8 +231,7 @@ TEST(BatchPromise, PutsALongKernelDownToIt) {
 // All copies move ten times their bytes.
 TEST(BatchPromise, PutsSlowCopiesDownToTransfers) {
   int seen = 0;
-  const test::BatchTraits traits{.most_streams = 10, .kernels_share = false, .may_unmerge = false, .zero_sizes = true};
-  attack_random_batches(traits, [&](const Replay& replay, std::vector<CommandStream> streams, test::Random&) {
+  attack_random_batches({}, [&](const Replay& replay, std::vector<CommandStream> streams, test::Random&) {
     for (CommandStream& stream : streams)
       if (stream.transfer) stream.transfer->size = Bytes{10 * stream.transfer->size.count};
     const auto cause = replay.cause_of(replay.run(streams));
@@ -241,7 +239,7 @@ TEST(BatchPromise, PutsSlowCopiesDownToTransfers) {
     ASSERT_EQ(*cause, BoundCause::Transfer);
     ++seen;
   });
-  EXPECT_GT(seen, 300);
+  EXPECT_GT(seen, 200);
 }
 
 // Whatever goes wrong, by however little: whoever is late hears why.
