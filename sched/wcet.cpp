@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "model/expects.hpp"
-#include "model/safe_bound.hpp"
 #include "sched/cut.hpp"
 
 namespace tutti {
@@ -40,10 +39,10 @@ JobBound bound_job(const Task& task, const std::optional<Topology>& machine, con
     auto& pieces = bound.batches.emplace_back();
     for (BatchOperation& piece : cut(std::get<BatchOperation>(step), cut_above)) {
       Timeline planned = plan(planner, *machine, piece, Basis::Guaranteed, effort);
-      const Duration latest = latest_finish(planner, *machine, piece, planned).batch;
+      LatestFinish latest = latest_finish(planner, *machine, piece, planned);
       parts.push_back(std::exchange(before, Duration{0}));
-      add(batch_wcet(latest, machine->margin()).bound());
-      pieces.push_back({std::move(piece), std::move(planned)});
+      add(batch_wcet(latest.batch, machine->margin()).bound());
+      pieces.push_back({std::move(piece), std::move(planned), std::move(latest)});
     }
   }
   if (parts.empty()) parts.push_back(before);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/planner.hpp"
+#include "model/safe_bound.hpp"
 #include "model/timeline.hpp"
 #include "sched/task.hpp"
 
@@ -27,6 +28,7 @@ class Wcet {
 struct PlannedBatch {
   BatchOperation operation;
   Timeline plan;
+  LatestFinish latest;  ///< of the plan, without margin: what takes longer breaks the promise
 };
 
 /// What a job may take, and the plans by which it keeps to that.

@@ -166,6 +166,8 @@ class Json(Programs):
         summary = answer["summary"][0]
         self.assertEqual((summary["released"], summary["completed"], summary["missed"], summary["overruns"]), (4, 4, 0, 0))
         self.assertGreaterEqual(summary["bound_ms"], summary["worst_response_ms"])
+        self.assertEqual((summary["over_bound"], summary["worst_end_to_end_ms"]), (0, summary["worst_response_ms"]))
+        self.assertEqual([(job["cause"], job["over_by_ms"]) for job in answer["jobs"]], [(None, None)] * 4)
 
     def test_device_memory_is_refused_with_the_amount(self):
         # 400 GB of image: 40 % in and 40 % out on gpu0, in ceil(60 / 25) = 3 sets, are 960 GB of its 141.
