@@ -1,14 +1,55 @@
 #include "model/guarantee.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
+#include <span>
 
 #include "model/digits.hpp"
+#include "model/route.hpp"
 #include "model/steady_rates.hpp"
 
 namespace tutti {
 namespace {
 
 constexpr int kDigits = 4;  // finer than any measurement repeats
+
+template <class Visit>
+void for_uses(const Topology& machine, std::uint32_t position, Visit visit) {
+  const auto [from, to] = ends_of(machine, HostStream::at(position));
+  for (const LinkId link : machine.route(from, to))
+    for (const CapacityUse& use : machine.uses(link)) visit(use);
+}
+
+/// What streams take of each capacity.
+std::vector<double> loads_of(const Topology& machine, std::span<const std::uint32_t> positions,
+                             std::span<const double> rates) {
+  std::vector<double> load(machine.capacities(Basis::Guaranteed).size(), 0);
+  for (std::size_t i = 0; i < positions.size(); ++i)
+    for_uses(machine, positions[i], [&](const CapacityUse& use) { load[use.capacity.index()] += use.cost * rates[i]; });
+  return load;
+}
+
+struct Step {
+  std::size_t capacity;
+  double value;
+};
+
+/// The capacity of a stream that has to lose the least part to hold it back by so much, and what is left of it then.
+/// @param load  [capacities] of all streams that are active
+Step least_loss(const Topology& machine, std::uint32_t position, std::span<const double> load, double too_much) {
+  const auto values = machine.capacities(Basis::Guaranteed);
+  double least = 1;  // part that a capacity must lose, to hold the stream back alone
+  Step chosen{0, values[0]};
+  for_uses(machine, position, [&](const CapacityUse& use) {
+    const std::size_t c = use.capacity.index();
+    const double value = load[c] - use.cost * too_much;
+    if (1 - value / values[c] >= least) return;
+    least = 1 - value / values[c];
+    chosen = {c, value};
+  });
+  return chosen;
+}
 
 /// Rates that must not be undercut.
 struct Floor {
@@ -56,32 +97,13 @@ class Guarantee {
   void lower(const Topology& now, const Floor& floor, std::vector<double>& lowered) {
     constexpr double kTolerance = 1e-7;
     const auto rates = steady_.find(now, Basis::Guaranteed, floor.streams).rates;
-    std::vector<double> load(values_.size(), 0);
     const auto positions = positions_of(floor.streams);
-    for (std::size_t i = 0; i < positions.size(); ++i)
-      for_uses(now, positions[i], [&](const CapacityUse& use) { load[use.capacity.index()] += use.cost * rates[i]; });
+    const auto load = loads_of(now, positions, rates);
     for (std::size_t i = 0; i < positions.size(); ++i) {
       if (rates[i] <= floor.rates[i] * (1 + kTolerance)) continue;
-      double least = 1;  // part that a capacity must lose, to hold the stream back alone
-      std::size_t chosen = 0;
-      double enough = 0;
-      for_uses(now, positions[i], [&](const CapacityUse& use) {
-        const std::size_t c = use.capacity.index();
-        const double value = load[c] - use.cost * (rates[i] - floor.rates[i]);
-        if (1 - value / values_[c] >= least) return;
-        least = 1 - value / values_[c];
-        chosen = c;
-        enough = value;
-      });
-      lowered[chosen] = std::min(lowered[chosen], enough);
+      const Step step = least_loss(now, positions[i], load, rates[i] - floor.rates[i]);
+      lowered[step.capacity] = std::min(lowered[step.capacity], step.value);
     }
-  }
-
-  template <class Visit>
-  static void for_uses(const Topology& machine, std::uint32_t position, Visit visit) {
-    const auto [from, to] = ends_of(machine, HostStream::at(position));
-    for (const LinkId link : machine.route(from, to))
-      for (const CapacityUse& use : machine.uses(link)) visit(use);
   }
 
   const Topology& machine_;
@@ -90,7 +112,7 @@ class Guarantee {
 };
 
 /// The lowest that was measured of each combination, and the rows of the table: up to four GPUs for all GPUs that are
-/// alike, beyond that for those that stand in the row.
+/// alike, beyond that for those that stand in the row, and for the others when the table is built in.
 std::vector<Floor> floors(const CleanMeasurements& clean, const MeasuredTable& table, std::size_t gpus) {
   std::vector<Floor> floors;
   for (const auto& combinations : {clean.combinations, clean.doubtful})
@@ -112,6 +134,98 @@ std::vector<Floor> floors(const CleanMeasurements& clean, const MeasuredTable& t
 
 Topology guarantee(const Topology& fitted, const CleanMeasurements& measurements, const MeasuredTable& table) {
   return Guarantee(fitted).under(floors(measurements, table, fitted.gpus().size()));
+}
+
+// ---- below the table
+
+std::optional<std::vector<double>> BelowTable::lower_once(const Topology& machine, bool gently) {
+  load(machine);
+  const auto values = machine.capacities(Basis::Guaranteed);
+  reasons_.resize(values.size());
+  found_.clear();
+  fewest_ = std::numeric_limits<int>::max();
+  const MeasuredTable& table = *machine.table();
+  StreamSet both = 0;  // bit 0 of every GPU that may go both ways at once
+  for (std::uint32_t gpu = 0; gpu < machine.gpus().size(); ++gpu)
+    both |= StreamSet{machine.vertex(machine.gpus()[gpu]).copy_engines > 1} << (2 * gpu);
+  StreamSet streams = 0;
+  const std::uint32_t end = std::uint32_t{1} << positions_.size();
+  for (std::uint32_t i = 1; i < end; ++i) {  // Gray's code: one stream starts or stops
+    const auto changed = static_cast<std::size_t>(std::countr_zero(i));
+    const std::uint32_t group = bandwidth_.group(kinds_[changed]);
+    streams ^= StreamSet{1} << positions_[changed];
+    (streams >> positions_[changed] & 1U) != 0 ? bandwidth_.start(group) : bandwidth_.stop(group);
+    const bool possible = (streams & streams >> 1 & 0x5555'5555U & ~both) == 0;
+    if (possible && table.row(streams) != MeasuredTable::kNoRow) look_at(machine, streams, gently);
+  }
+  if (found_.empty()) return std::nullopt;
+  std::vector<double> lowered(values.begin(), values.end());
+  for (const auto& [value, reason] : found_) {
+    double& place = lowered[reason.capacity.index()];
+    if (value >= place) continue;
+    place = value;
+    reasons_[reason.capacity.index()] = reason;
+  }
+  return lowered;
+}
+
+void BelowTable::load(const Topology& machine) {
+  positions_.clear();
+  kinds_.clear();
+  for (std::uint32_t position = 0; position < 2 * machine.gpus().size(); ++position)
+    if (has_ways(machine, StreamSet{1} << position)) positions_.push_back(position);
+  bandwidth_.reset(machine, Basis::Guaranteed, {}, positions_.size());
+  for (const std::uint32_t position : positions_) {
+    const auto [from, to] = ends_of(machine, HostStream::at(position));
+    kinds_.push_back(bandwidth_.add_flow(machine.way_kind(from, to)));
+  }
+  bandwidth_.finish();
+  bandwidth_.restart();
+}
+
+/// What holds fewer streams back is done first: it may be all that larger combinations need.
+void BelowTable::look_at(const Topology& machine, StreamSet streams, bool gently) {
+  constexpr double kTolerance = 1e-10;  // of sums that are added up in another order
+  const MeasuredTable& table = *machine.table();
+  const std::uint32_t row = table.row(streams);
+  const int count = std::popcount(streams);
+  if (count > fewest_) return;
+  bandwidth_.solve();
+  const auto graph = [&](std::size_t i) { return bandwidth_.rate(bandwidth_.group(kinds_[i])).value; };
+  const auto too_fast = [&](std::size_t i) {
+    return (streams >> positions_[i] & 1U) != 0 &&
+           graph(i) > table.rate(row, streams, positions_[i]).value * (1 + kTolerance);
+  };
+  std::size_t first = 0;
+  while (first < positions_.size() && !too_fast(first)) ++first;
+  if (first == positions_.size()) return;
+  if (count < fewest_) found_.clear();
+  fewest_ = count;
+  const auto active = positions_of(streams);
+  std::vector<double> rates;
+  for (std::size_t i = 0; i < positions_.size(); ++i)
+    if ((streams >> positions_[i] & 1U) != 0) rates.push_back(graph(i));
+  const auto load = loads_of(machine, active, rates);
+  for (std::size_t i = first; i < positions_.size(); ++i) {
+    if (!too_fast(i)) continue;
+    const double most = table.rate(row, streams, positions_[i]).value;
+    Step step = least_loss(machine, positions_[i], load, graph(i) - most);
+    if (!gently) {
+      const auto [from, to] = ends_of(machine, HostStream::at(positions_[i]));
+      const auto route = machine.route(from, to);
+      const bool up = HostStream::at(positions_[i]).direction == Direction::HostToDevice;
+      step = {(up ? route.back() : route.front()).index(), most};
+    }
+    found_.emplace_back(down_to_digits(step.value, kDigits),
+                        Reason{CapacityId(step.capacity), streams, positions_[i], most, graph(i)});
+  }
+}
+
+std::vector<BelowTable::Reason> BelowTable::reasons() const {
+  std::vector<Reason> reasons;
+  for (const auto& reason : reasons_)
+    if (reason) reasons.push_back(*reason);
+  return reasons;
 }
 
 }  // namespace tutti
