@@ -65,9 +65,10 @@ void FixedShares::find_least(const Topology& machine, StreamSet all) {
   of_machine_ = machine;
   of_streams_ = all;
   least_.assign(2 * machine.gpus().size(), std::numeric_limits<double>::infinity());
+  const StreamSet one_way = waiting_streams(machine, all);
   for (StreamSet streams = all; streams != 0; streams = (streams - 1) & all) {
     const std::uint32_t row = table.row(streams);
-    if (row == MeasuredTable::kNoRow) continue;
+    if (row == MeasuredTable::kNoRow || (streams & streams >> 1 & one_way) != 0) continue;
     for (StreamSet left = streams; left != 0; left &= left - 1) {
       const auto position = static_cast<std::uint32_t>(std::countr_zero(left));
       least_[position] = std::min(least_[position], table.rate(row, streams, position).value);

@@ -8,25 +8,38 @@
 #include "model/digits.hpp"
 #include "model/route.hpp"
 #include "model/steady_rates.hpp"
+#include "model/way_rates.hpp"
 
 namespace tutti {
 namespace {
 
 constexpr int kDigits = 4;  // finer than any measurement repeats
 
+using Links = std::span<const LinkId>;
+
 template <class Visit>
-void for_uses(const Topology& machine, std::uint32_t position, Visit visit) {
-  const auto [from, to] = ends_of(machine, HostStream::at(position));
-  for (const LinkId link : machine.route(from, to))
+void for_uses(const Topology& machine, Links links, Visit visit) {
+  for (const LinkId link : links)
     for (const CapacityUse& use : machine.uses(link)) visit(use);
 }
 
-/// What streams take of each capacity.
-std::vector<double> loads_of(const Topology& machine, std::span<const std::uint32_t> positions,
-                             std::span<const double> rates) {
+Links links_at(const Topology& machine, std::uint32_t position) {
+  const auto [from, to] = ends_of(machine, HostStream::at(position));
+  return machine.route(from, to);
+}
+
+/// The links of every copy that is active.
+std::vector<Links> links_of(const Topology& machine, StreamSet streams) {
+  std::vector<Links> links;
+  for (const std::uint32_t position : positions_of(streams)) links.push_back(links_at(machine, position));
+  return links;
+}
+
+/// What copies take of each capacity.
+std::vector<double> loads_of(const Topology& machine, std::span<const Links> links, std::span<const double> rates) {
   std::vector<double> load(machine.capacities(Basis::Guaranteed).size(), 0);
-  for (std::size_t i = 0; i < positions.size(); ++i)
-    for_uses(machine, positions[i], [&](const CapacityUse& use) { load[use.capacity.index()] += use.cost * rates[i]; });
+  for (std::size_t i = 0; i < links.size(); ++i)
+    for_uses(machine, links[i], [&](const CapacityUse& use) { load[use.capacity.index()] += use.cost * rates[i]; });
   return load;
 }
 
@@ -35,13 +48,13 @@ struct Step {
   double value;
 };
 
-/// The capacity of a stream that has to lose the least part to hold it back by so much, and what is left of it then.
-/// @param load  [capacities] of all streams that are active
-Step least_loss(const Topology& machine, std::uint32_t position, std::span<const double> load, double too_much) {
+/// The capacity on a way that has to lose the least part to hold a copy back by so much, and what is left of it then.
+/// @param load  [capacities] of all copies that are active
+Step least_loss(const Topology& machine, Links links, std::span<const double> load, double too_much) {
   const auto values = machine.capacities(Basis::Guaranteed);
   double least = 1;  // part that a capacity must lose, to hold the stream back alone
   Step chosen{0, values[0]};
-  for_uses(machine, position, [&](const CapacityUse& use) {
+  for_uses(machine, links, [&](const CapacityUse& use) {
     const std::size_t c = use.capacity.index();
     const double value = load[c] - use.cost * too_much;
     if (1 - value / values[c] >= least) return;
@@ -51,17 +64,27 @@ Step least_loss(const Topology& machine, std::uint32_t position, std::span<const
   return chosen;
 }
 
+/// The slowest link on a way, as fast as a copy over it may be at most: holds it back whatever else is active.
+Step hold_alone(const Topology& machine, Links links, double most) {
+  const auto values = machine.capacities(Basis::Guaranteed);
+  const LinkId slowest = *std::min_element(links.begin(), links.end(), [&](LinkId a, LinkId b) {
+    return values[a.index()] < values[b.index()];
+  });
+  return {slowest.index(), most};
+}
+
 /// Rates that must not be undercut.
 struct Floor {
-  StreamSet streams;
+  StreamSet streams;  // of the first memory; none: see `ways`
   std::vector<double> rates;
+  WaySet ways = {};
 };
 
 /// Lowers the guaranteed side of a machine's bandwidths until none of the floors is above what the graph says.
 ///
 /// Where a stream is too fast, that one of its capacities is lowered which has to lose the least part to hold it back,
 /// by what the stream alone has too much. Each round lowers something, and rates fall with the capacities in the end,
-/// though not always at once.
+/// though not always at once; where that takes too many rounds, streams are held back alone, which ends.
 class Guarantee {
  public:
   explicit Guarantee(const Topology& machine) : machine_(machine) {
@@ -69,11 +92,11 @@ class Guarantee {
   }
 
   Topology under(const std::vector<Floor>& floors) {
-    constexpr int kMostRounds = 1'000;
-    for (int round = 0; round < kMostRounds; ++round) {
+    constexpr int kGentleRounds = 1'000;
+    for (int round = 0;; ++round) {
       const Topology now = build(false);
       std::vector<double> lowered = values_;
-      for (const Floor& floor : floors) lower(now, floor, lowered);
+      for (const Floor& floor : floors) lower(now, floor, round < kGentleRounds, lowered);
       if (lowered == values_) break;
       values_ = lowered;
     }
@@ -94,14 +117,17 @@ class Guarantee {
     return TopologyBuilder(machine_).links(links).shared(shared).build().value();
   }
 
-  void lower(const Topology& now, const Floor& floor, std::vector<double>& lowered) {
+  void lower(const Topology& now, const Floor& floor, bool gently, std::vector<double>& lowered) {
     constexpr double kTolerance = 1e-7;
-    const auto rates = steady_.find(now, Basis::Guaranteed, floor.streams).rates;
-    const auto positions = positions_of(floor.streams);
-    const auto load = loads_of(now, positions, rates);
-    for (std::size_t i = 0; i < positions.size(); ++i) {
+    const auto rates = floor.ways.empty() ? steady_.find(now, Basis::Guaranteed, floor.streams).rates
+                                          : ways_.find(now, Basis::Guaranteed, floor.ways);
+    auto links = links_of(now, floor.streams);
+    for (const Way& way : floor.ways) links.push_back(tutti::links_of(now, way));
+    const auto load = loads_of(now, links, rates);
+    for (std::size_t i = 0; i < links.size(); ++i) {
       if (rates[i] <= floor.rates[i] * (1 + kTolerance)) continue;
-      const Step step = least_loss(now, positions[i], load, rates[i] - floor.rates[i]);
+      const Step step = gently ? least_loss(now, links[i], load, rates[i] - floor.rates[i])
+                               : hold_alone(now, links[i], floor.rates[i]);
       lowered[step.capacity] = std::min(lowered[step.capacity], step.value);
     }
   }
@@ -109,6 +135,7 @@ class Guarantee {
   const Topology& machine_;
   std::vector<double> values_;  // [capacities]
   SteadyRates steady_;
+  WayRates ways_;
 };
 
 /// The lowest that was measured of each combination, and the rows of the table: up to four GPUs for all GPUs that are
@@ -117,6 +144,8 @@ std::vector<Floor> floors(const CleanMeasurements& clean, const MeasuredTable& t
   std::vector<Floor> floors;
   for (const auto& combinations : {clean.combinations, clean.doubtful})
     for (const Combination& combination : combinations) floors.push_back({combination.streams, combination.lowest});
+  for (const auto& combinations : {clean.ways, clean.doubtful_ways})
+    for (const WayCombination& combination : combinations) floors.push_back({0, combination.lowest, combination.ways});
   if (gpus > MeasuredTable::kMostEnumerated) {
     for (const StreamRates& row : table.entries()) floors.push_back({row.streams, row.rates});
     return floors;
@@ -145,9 +174,7 @@ std::optional<std::vector<double>> BelowTable::lower_once(const Topology& machin
   found_.clear();
   fewest_ = std::numeric_limits<int>::max();
   const MeasuredTable& table = *machine.table();
-  StreamSet both = 0;  // bit 0 of every GPU that may go both ways at once
-  for (std::uint32_t gpu = 0; gpu < machine.gpus().size(); ++gpu)
-    both |= StreamSet{machine.vertex(machine.gpus()[gpu]).copy_engines > 1} << (2 * gpu);
+  const StreamSet one_way = waiting_streams(machine, static_cast<StreamSet>(stream_sets(machine.gpus().size()) - 1));
   StreamSet streams = 0;
   const std::uint32_t end = std::uint32_t{1} << positions_.size();
   for (std::uint32_t i = 1; i < end; ++i) {  // Gray's code: one stream starts or stops
@@ -155,7 +182,7 @@ std::optional<std::vector<double>> BelowTable::lower_once(const Topology& machin
     const std::uint32_t group = bandwidth_.group(kinds_[changed]);
     streams ^= StreamSet{1} << positions_[changed];
     (streams >> positions_[changed] & 1U) != 0 ? bandwidth_.start(group) : bandwidth_.stop(group);
-    const bool possible = (streams & streams >> 1 & 0x5555'5555U & ~both) == 0;
+    const bool possible = (streams & streams >> 1 & one_way) == 0;
     if (possible && table.row(streams) != MeasuredTable::kNoRow) look_at(machine, streams, gently);
   }
   if (found_.empty()) return std::nullopt;
@@ -201,21 +228,16 @@ void BelowTable::look_at(const Topology& machine, StreamSet streams, bool gently
   if (first == positions_.size()) return;
   if (count < fewest_) found_.clear();
   fewest_ = count;
-  const auto active = positions_of(streams);
+  const auto links = links_of(machine, streams);
   std::vector<double> rates;
   for (std::size_t i = 0; i < positions_.size(); ++i)
     if ((streams >> positions_[i] & 1U) != 0) rates.push_back(graph(i));
-  const auto load = loads_of(machine, active, rates);
+  const auto load = loads_of(machine, links, rates);
   for (std::size_t i = first; i < positions_.size(); ++i) {
     if (!too_fast(i)) continue;
     const double most = table.rate(row, streams, positions_[i]).value;
-    Step step = least_loss(machine, positions_[i], load, graph(i) - most);
-    if (!gently) {
-      const auto [from, to] = ends_of(machine, HostStream::at(positions_[i]));
-      const auto route = machine.route(from, to);
-      const bool up = HostStream::at(positions_[i]).direction == Direction::HostToDevice;
-      step = {(up ? route.back() : route.front()).index(), most};
-    }
+    const Links route = links_at(machine, positions_[i]);
+    const Step step = gently ? least_loss(machine, route, load, graph(i) - most) : hold_alone(machine, route, most);
     found_.emplace_back(down_to_digits(step.value, kDigits),
                         Reason{CapacityId(step.capacity), streams, positions_[i], most, graph(i)});
   }

@@ -14,7 +14,9 @@ namespace tutti {
 ///
 /// Rows hold for all GPUs that are alike: on machines of up to MeasuredTable::kMostEnumerated GPUs here, beyond that
 /// once the table is built into the machine (`BelowTable`).
-/// @pre every stream of a combination has a way (`has_ways`).
+/// Copies of further memories and between GPUs are not in the table: the graph guarantees what was measured of them.
+/// @pre every stream of a combination has a way (`has_ways`); copies that were measured together can be active
+/// together (`can_be_active`).
 [[nodiscard]] Topology guarantee(const Topology& fitted, const CleanMeasurements& measurements,
                                  const MeasuredTable& table);
 
@@ -39,7 +41,7 @@ class BelowTable {
 
   /// Looks once at every combination, and holds back what is too fast in those of the fewest streams.
   /// @param machine  with a table, and way kinds that fit its capacities.
-  /// @param gently   false: a stream that is too fast is held back by its GPU's link alone, which always ends.
+  /// @param gently   false: a stream that is too fast is held back by its slowest link alone, which always ends.
   /// @return [capacities] lower guaranteed bandwidths, to be looked at again; nothing where all are low enough.
   [[nodiscard]] std::optional<std::vector<double>> lower_once(const Topology& machine, bool gently);
 

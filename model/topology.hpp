@@ -302,6 +302,8 @@ class TopologyBuilder {
   /// GPUs that may change places in the table.
   TopologyBuilder& alike(std::vector<std::string> gpus, Place place = {});
   TopologyBuilder& table(TableEntry entry);
+  /// [GPUs] Other numbers of copy engines, in the order of the vertices.
+  TopologyBuilder& copy_engines(const std::vector<int>& engines);
   /// Other figures for all links or shared capacities, in their order.
   TopologyBuilder& links(std::vector<LinkEntry> entries);
   TopologyBuilder& shared(std::vector<SharedEntry> entries);

@@ -2,8 +2,6 @@
 
 #include <set>
 
-#include <fmt/format.h>
-
 #include "model/route.hpp"
 #include "model/way_kind.hpp"
 
@@ -16,15 +14,6 @@ Transfer transfer_of(const Topology& machine, const Way& way) {
 }
 
 }  // namespace
-
-std::string to_string(const WayEnd& end) { return fmt::format("{}{}", end.gpu ? "gpu" : "memory", end.position); }
-
-std::string ways_text(const WaySet& ways) {
-  std::string text;
-  for (const Way& way : ways)
-    text += fmt::format("{}{} -> {}", text.empty() ? "" : ", ", to_string(way.from), to_string(way.to));
-  return text;
-}
 
 std::optional<std::pair<VertexId, VertexId>> ends_of(const Topology& machine, const Way& way) {
   const auto vertex = [&](const WayEnd& end) -> std::optional<VertexId> {

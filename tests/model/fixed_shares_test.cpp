@@ -107,6 +107,15 @@ TEST(FixedShares, AreTheLeastOfAllCompany) {
   expect_rates(machine, "  - {from: mem0, to: gpu0, size: 1 MB}\n  - {from: mem0, to: gpu1, size: 1 MB}\n", {41, 30});
 }
 
+// Both directions of a GPU with one engine are never active together, whatever a row says of them.
+TEST(FixedShares, LeaveOutCompanyThatCannotBe) {
+  const Topology machine = test::make_machine(R"(  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu, copy_engines: 1}}
+  links: [{from: mem0, to: gpu0, bandwidth: 50 GB/s, back: 50 GB/s}]
+  table: [{h2d: {gpu0: 45 GB/s}}, {h2d: {gpu0: 20 GB/s}, d2h: {gpu0: 20 GB/s}}]
+)");
+  expect_rates(machine, "  - {from: mem0, to: gpu0, size: 1 MB}\n  - {from: gpu0, to: mem0, size: 1 MB}\n", {45, 50});
+}
+
 // One workspace, machine after machine and batch after batch: nothing of the one before is left.
 TEST(FixedShares, ForgetTheTableBefore) {
   FixedShares shares;

@@ -18,6 +18,7 @@
 #include "model/safe_bound.hpp"
 #include "model/steady_rates.hpp"
 #include "model/topology_yaml.hpp"
+#include "model/way_rates.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/random_machine.hpp"
 #include "tests/support/slow_max_min.hpp"
@@ -184,6 +185,150 @@ TEST(TableBelowTheGraph, NoBatchOfARandomTableEndsAfterItsLatestFinish) {
     if (plain.gpus().size() > 4) continue;
     EXPECT_EQ(late_streams(with_random_table(plain, random), 1000 * seed, 20), 0) << "seed " << seed;
   }
+}
+
+// Fixed shares are rates that the machine gives at any instant, so without them no transfer ends later: what
+// bandwidth_allocation predicts is never below what a plan can reach. Kernels are left out: who waits for whom is
+// another matter.
+TEST(TableBelowTheGraph, FixedSharesAreNoFasterThanAllAtOnce) {
+  test::Random random(13);
+  int shorter = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const Topology plain = test::random_machine(seed);
+    if (plain.gpus().size() > 4) continue;
+    const Topology machine = with_random_table(plain, random);
+    for (std::uint64_t b = 0; b < 10; ++b) {
+      std::vector<CommandStream> copies;
+      const BatchOperation made = test::random_batch(machine, 10 * seed + b);
+      for (CommandStream stream : made.streams()) {
+        stream.kernel.reset();
+        if (stream.transfer) copies.push_back(stream);
+      }
+      const auto batch = BatchOperation::make(machine, copies);
+      if (!batch) continue;  // it had no transfer
+      const Timeline shared = plan(*find_planner("bandwidth_allocation"), machine, *batch);
+      const Timeline at_once = plan(*find_planner("all_at_once"), machine, *batch);
+      EXPECT_GE(shared.latency + Duration{2}, at_once.latency) << "seed " << seed << ", batch " << b;
+      shorter += at_once.latency < shared.latency ? 1 : 0;
+    }
+  }
+  EXPECT_GT(shorter, 300);
+}
+
+// ---- further memories, and copies between GPUs
+
+/// Two memories, four GPUs, a switch between the GPUs that is too slow for all of them.
+Topology two_memories() {
+  return test::make_machine(R"(  vertices:
+    mem0: {kind: memory}
+    mem1: {kind: memory}
+    cpu0: {kind: cpu}
+    cpu1: {kind: cpu}
+    sw0: {kind: switch}
+    sw1: {kind: switch}
+    gpu0: {kind: gpu, copy_engines: 3}
+    gpu1: {kind: gpu, copy_engines: 3}
+    gpu2: {kind: gpu, copy_engines: 3}
+    gpu3: {kind: gpu, copy_engines: 3}
+  links:
+    - {from: mem0, to: cpu0, bandwidth: 120 GB/s, back: 110 GB/s}
+    - {from: mem1, to: cpu1, bandwidth: 90 GB/s, back: 80 GB/s}
+    - {from: cpu1, to: cpu0, bandwidth: 70 GB/s, back: 60 GB/s}
+    - {from: cpu0, to: gpu0, bandwidth: 55 GB/s, back: 54 GB/s}
+    - {from: cpu0, to: gpu1, bandwidth: 55 GB/s, back: 54 GB/s}
+    - {from: cpu0, to: gpu2, bandwidth: 55 GB/s, back: 54 GB/s}
+    - {from: cpu0, to: gpu3, bandwidth: 55 GB/s, back: 54 GB/s}
+    - {from: gpu0, to: sw0, bandwidth: 390 GB/s, back: 380 GB/s}
+    - {from: gpu1, to: sw0, bandwidth: 390 GB/s, back: 380 GB/s}
+    - {from: sw0, to: sw1, bandwidth: 500 GB/s, back: 500 GB/s}
+    - {from: gpu2, to: sw1, bandwidth: 390 GB/s, back: 380 GB/s}
+    - {from: gpu3, to: sw1, bandwidth: 390 GB/s, back: 380 GB/s}
+  peer_access: all
+)");
+}
+
+/// The same links, of which nothing is known.
+Topology unknown(const Topology& truth) {
+  auto links = link_entries(truth);
+  for (LinkEntry& link : links) link.bandwidth = {{100}, {100}};
+  return TopologyBuilder(truth).links(links).build().value();
+}
+
+Measurements measure_all(const Topology& truth, double noise, std::uint64_t seed) {
+  test::Random random(seed);
+  SteadyRates steady;
+  WayRates of_ways;
+  Measurements measurements;
+  const MeasurementPlan planned = plan_measurements(truth).value();
+  for (int repetition = 0; repetition < 2; ++repetition) {
+    for (const StreamSet streams : planned.combinations)
+      measurements.rates.push_back({streams, steady.find(truth, Basis::Nominal, streams).rates, ""});
+    for (const WaySet& ways : planned.ways)
+      measurements.ways.push_back({ways, of_ways.find(truth, Basis::Nominal, ways), ""});
+  }
+  for (MeasuredRates& measured : measurements.rates)
+    for (double& rate : measured.rates) rate *= 1 + random.real(-noise, noise);
+  for (MeasuredWays& measured : measurements.ways)
+    for (double& rate : measured.rates) rate *= 1 + random.real(-noise, noise);
+  return measurements;
+}
+
+// 1 % of noise: no rate of any copy is predicted further off than three times that, and none is guaranteed that was not
+// measured in every repetition.
+TEST(FurtherWays, AreFittedAndGuaranteed) {
+  const Topology truth = two_memories();
+  const Measurements measured = measure_all(truth, 0.01, 1);
+  const Calibration found = calibrate(measured, unknown(truth)).value();
+  EXPECT_TRUE(found.undetermined.empty() || found.undetermined.front().find("runs at") == std::string::npos);
+  WayRates rates;
+  for (const MeasuredWays& one : measured.ways) {
+    const auto is = rates.find(truth, Basis::Nominal, one.ways);
+    const auto told = rates.find(found.machine, Basis::Nominal, one.ways);
+    const auto guaranteed = rates.find(found.machine, Basis::Guaranteed, one.ways);
+    for (std::size_t i = 0; i < is.size(); ++i) {
+      EXPECT_NEAR(told[i] / is[i], 1, 0.03) << ways_text(one.ways);
+      EXPECT_LE(guaranteed[i], one.rates[i] * (1 + 1e-6)) << ways_text(one.ways);
+      EXPECT_GE(guaranteed[i], 0.85 * is[i]) << ways_text(one.ways);
+    }
+  }
+}
+
+// Copies between GPUs that halve what goes up beside them, over nothing that the graph knows: nominal rates cannot say
+// it, guaranteed ones do, and it is told.
+TEST(FurtherWays, WhatDisturbsOthersIsGuaranteedAndTold) {
+  const Topology truth = two_memories();
+  Measurements measured = measure_all(truth, 0, 1);
+  const WaySet pair{{{false, 0}, {true, 0}}, {{true, 0}, {true, 1}}};
+  for (MeasuredWays& one : measured.ways)
+    if (one.ways == pair) one.rates[0] /= 2;
+  const Calibration found = calibrate(measured, unknown(truth)).value();
+  EXPECT_LE(WayRates().find(found.machine, Basis::Guaranteed, pair)[0], 27.5);
+  EXPECT_TRUE(std::any_of(found.undetermined.begin(), found.undetermined.end(), [](const std::string& sentence) {
+    return sentence.starts_with("memory0 -> gpu0 runs at 27.5 GB/s in [memory0 -> gpu0, gpu0 -> gpu1]");
+  }));
+}
+
+// One GPU copies to another beside each of its own copies and its neighbour's; no two copies of a set need one engine.
+TEST(FurtherWays, ArePlannedWithoutTwoOnOneEngine) {
+  const Topology machine = two_memories();
+  const MeasurementPlan planned = plan_measurements(machine).value();
+  for (const WaySet& ways : planned.ways) EXPECT_TRUE(can_be_active(machine, ways)) << ways_text(ways);
+  const auto has = [&](const WaySet& ways) {
+    return std::find(planned.ways.begin(), planned.ways.end(), ways) != planned.ways.end();
+  };
+  EXPECT_TRUE(has({{{false, 1}, {true, 2}}}));
+  EXPECT_TRUE(has({{{true, 0}, {true, 1}}, {{true, 1}, {true, 0}}}));
+  EXPECT_TRUE(has({{{true, 0}, {true, 1}}, {{true, 1}, {true, 2}}, {{true, 2}, {true, 3}}, {{true, 3}, {true, 0}}}));
+  const Topology two = TopologyBuilder(machine).copy_engines({2, 2, 2, 2}).build().value();
+  EXPECT_FALSE(can_be_active(two, {{{true, 0}, {false, 0}}, {{true, 0}, {true, 1}}}));
+  EXPECT_TRUE(can_be_active(machine, {{{true, 0}, {false, 0}}, {{true, 0}, {true, 1}}}));
+}
+
+// A machine that is not said to have such copies leaves them out, with a sentence.
+TEST(FurtherWays, OfAnUnknownMachineAreLeftOut) {
+  const Calibration found = calibrate(measure_all(two_memories(), 0, 1), std::nullopt).value();
+  ASSERT_FALSE(found.left_out.empty());
+  EXPECT_NE(found.left_out.front().find("the machine 'calibrated' has no such copies"), std::string::npos);
 }
 
 // ---- machines beyond four GPUs, calibrated
