@@ -30,6 +30,15 @@ void note_unknown_kernels(const TaskSet& set) {
     fmt::print(stderr, "note: 'tutti run' knows no kernel '{}'; it would refuse this set\n", name);
 }
 
+/// Rows of a machine's table that are slower than its file guarantees.
+void note_lowered_guarantees(const TaskSet& set) {
+  std::set<std::string> told;
+  for (const Task& task : set.tasks)
+    for (const BatchOperation* batch : batches_of(task))
+      for (const std::string& note : batch->machine().notes())
+        if (told.insert(note).second) fmt::print(stderr, "note: {}\n", note);
+}
+
 struct CheckCommand {
   FileOptions file;
   std::string jobs;             ///< a job set, in place of the task set
@@ -93,6 +102,7 @@ int check(const CheckCommand& command) {
     for (const std::string& note : notes) fmt::print("note: {}\n", note);
   }
   note_unknown_kernels(tasks);
+  note_lowered_guarantees(tasks);
   return verdict.answer == Answer::Schedulable ? kFine : kNegative;
 }
 
