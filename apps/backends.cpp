@@ -116,7 +116,7 @@ void add_backend_options(CLI::App& command, BackendOptions& options) {
   command.add_option(
       "--gate", options.gate,
       "what holds streams on GPUs until their planned instants, in place of the machine's: polling_kernel, "
-      "memory_wait or host_timed");
+      "memory_wait, host_timed or device_timer");
   command
       .add_option("--wait", options.waiting,
                   "how the host waits for GPUs: spin (quickest, keeps a core busy), yield or block")

@@ -11,6 +11,7 @@ std::string_view to_string(GateKind kind) {
   switch (kind) {
     case GateKind::MemoryWait: return "memory_wait";
     case GateKind::PollingKernel: return "polling_kernel";
+    case GateKind::DeviceTimer: return "device_timer";
     case GateKind::HostTimed: break;
   }
   return "host_timed";

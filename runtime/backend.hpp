@@ -21,6 +21,12 @@ struct StreamBinding {
   std::vector<std::byte> parameters;  ///< for its kernel; may be empty
 };
 
+/// At which commands of a batch it is noted when they end, on hardware: each note delays what comes behind it.
+enum class Marks : std::uint8_t {
+  Needed,  ///< where somebody waits, at long commands, between copies and kernels; the times of others are interpolated
+  Each,    ///< at every command, to measure it
+};
+
 /// A batch with all that running it takes: what, when and on which data.
 struct ExecutableBatch {
   BatchOperation batch;
@@ -29,6 +35,7 @@ struct ExecutableBatch {
   Bytes pace;        ///< transfers are cut into pieces of this size, each at its planned instant; 0:
                      ///< only the start of a stream is timed. A simulated machine keeps to its plan anyway
   std::vector<StreamBinding> bindings;  ///< [streams]
+  Marks marks = Marks::Needed;
 };
 
 /// How a batch ended.
@@ -36,7 +43,7 @@ struct BatchResult {
   Duration start{};            ///< on the clock of the run
   Duration finish{};           ///< of the last stream
   std::optional<Error> error;  ///< what failed first; the data is then invalid
-  int overruns = 0;            ///< kernels that took longer than their declared worst
+  int overruns = 0;            ///< kernels, or kernels in a row, that took longer than their declared worst
 };
 
 /// A batch as a backend has prepared it: it can be submitted again and again, one run at a time.

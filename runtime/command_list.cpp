@@ -4,6 +4,7 @@
 #include <map>
 
 #include "model/batch_simulation.hpp"
+#include "runtime/command_marks.hpp"
 
 namespace tutti {
 namespace {
@@ -81,7 +82,8 @@ class Parts {
   }
 
   void add_pieces(Part part, const TransferInterval& planned, std::size_t pace) {
-    const Duration setup = batch_.batch.machine().setup().transfer;
+    const RouteClass route = batch_.batch.work()[part.stream].route;
+    const Duration setup = batch_.batch.machine().setup().transfer.of(route).each.nominal;
     const std::size_t size = part.bytes;
     while (part.offset < size) {
       part.bytes = std::min(pace, size - part.offset);
@@ -107,6 +109,7 @@ class Maker {
     Command command;
     command.kind = kind_of(part);
     command.stream = part.stream;
+    command.planned = part.end - part.start;
     command.lane = command.last_lane = lane_of(part.chain, place_of(stream, part.kernel));
     if (command.kind == Command::Kind::Staged) command.last_lane = lane_of(part.chain, stream.transfer->to);
     command.gate = gate_of(part, command.kind);
@@ -160,7 +163,7 @@ class Maker {
   }
 
   std::uint32_t add_gate(Duration planned) {
-    list_.gates.push_back(std::max(planned - machine_.setup().batch, Duration{0}));
+    list_.gates.push_back(std::max(planned - batch_.plan.setup, Duration{0}));
     return static_cast<std::uint32_t>(list_.gates.size() - 1);
   }
 
@@ -186,7 +189,11 @@ CommandList make_commands(const Topology& machine, const ExecutableBatch& batch)
   const BatchChains& chains = loaded.batch();
   Maker maker(machine, batch, chains.chains().size(), chains.lock_count());
   for (const Part& part : Parts(chains, batch).sorted()) maker.add(part);
-  return maker.take();
+  CommandList list = maker.take();
+  place_marks(batch.marks, list);
+  form_runs(batch.batch, batch.marks, list);
+  find_kernel_runs(batch.batch, list);
+  return list;
 }
 
 }  // namespace tutti

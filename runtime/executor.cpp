@@ -5,14 +5,15 @@
 namespace tutti {
 
 Expected<PreparedBatch> Executor::prepare(const BatchOperation& batch, std::vector<StreamBinding> bindings,
-                                          std::string name) {
-  return prepare(batch, plan(*planner_, *machine_, batch), std::move(bindings), std::move(name), 0);
+                                          std::string name, Marks marks) {
+  return prepare(batch, plan(*planner_, *machine_, batch), std::move(bindings), std::move(name), 0, marks);
 }
 
 Expected<PreparedBatch> Executor::prepare(const BatchOperation& batch, Timeline plan,
-                                          std::vector<StreamBinding> bindings, std::string name, std::uint64_t run) {
+                                          std::vector<StreamBinding> bindings, std::string name, std::uint64_t run,
+                                          Marks marks) {
   const Bytes pace = planner_->rates == RateRule::Allocated ? machine_->staging_chunk() : Bytes{0};
-  auto prepared = backend_->prepare({batch, plan, std::move(name), pace, std::move(bindings)});
+  auto prepared = backend_->prepare({batch, plan, std::move(name), pace, std::move(bindings), marks});
   if (!prepared) return tl::unexpected(std::move(prepared.error()));
   return PreparedBatch(*std::move(prepared), std::move(plan), run);
 }
@@ -59,7 +60,7 @@ Executor::AdmittedRun::~AdmittedRun() { executor_->owner_ = 0; }
 
 Expected<PreparedBatch> Executor::AdmittedRun::prepare(const BatchOperation& batch, const Timeline& plan,
                                                        std::vector<StreamBinding> bindings, std::string name) {
-  return executor_->prepare(batch, plan, std::move(bindings), std::move(name), executor_->owner_);
+  return executor_->prepare(batch, plan, std::move(bindings), std::move(name), executor_->owner_, Marks::Needed);
 }
 
 }  // namespace tutti

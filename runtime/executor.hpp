@@ -49,7 +49,7 @@ class Executor {
   /// @param name      of the batch in messages
   /// @errors as `DeviceBackend::prepare`.
   [[nodiscard]] Expected<PreparedBatch> prepare(const BatchOperation& batch, std::vector<StreamBinding> bindings,
-                                                std::string name = "a batch");
+                                                std::string name = "a batch", Marks marks = Marks::Needed);
 
   /// Gets the next run of a batch ready ahead of its issue, which is then a store to memory: see `BackendBatch::arm`.
   /// Worth it for the batch or two that come next, since what waits at a gate slows down the others' start a little.
@@ -89,7 +89,7 @@ class Executor {
  private:
   [[nodiscard]] Expected<PreparedBatch> prepare(const BatchOperation& batch, Timeline plan,
                                                 std::vector<StreamBinding> bindings, std::string name,
-                                                std::uint64_t run);
+                                                std::uint64_t run, Marks marks);
   const Topology* machine_;
   const Planner* planner_;
   DeviceBackend* backend_;

@@ -54,11 +54,13 @@ StreamSet union_of(std::span<const StreamSet> sets) {
   return all;
 }
 
+/// The first so many are steady: the end of each of their copies is noted.
 Expected<std::vector<PreparedBatch>> prepare_all(Executor& executor, std::span<const BatchOperation> batches,
-                                                 const WayBuffers& buffers) {
+                                                 std::size_t steady, const WayBuffers& buffers) {
   std::vector<PreparedBatch> prepared;
   for (const BatchOperation& batch : batches) {
-    auto one = executor.prepare(batch, buffers.bind(batch), "a batch of the measurement");
+    const Marks marks = prepared.size() < steady ? Marks::Each : Marks::Needed;
+    auto one = executor.prepare(batch, buffers.bind(batch), "a batch of the measurement", marks);
     if (!one) return tl::unexpected(std::move(one.error()));
     prepared.push_back(*std::move(one));
   }
@@ -118,7 +120,7 @@ class Measuring {
     auto buffers = WayBuffers::make(executor_.backend(), operations_);
     if (!buffers) return tl::unexpected(std::move(buffers.error()));
     buffers_ = *std::move(buffers);
-    auto prepared = prepare_all(executor_, operations_, buffers_);
+    auto prepared = prepare_all(executor_, operations_, options_.combinations.size(), buffers_);
     if (!prepared) return tl::unexpected(std::move(prepared.error()));
     prepared_ = *std::move(prepared);
     totals_.resize(options_.combinations.size());
@@ -282,7 +284,7 @@ Expected<GateDelays> measure_gates(Executor& executor, Bytes up, Bytes down, int
     if (!measured) return tl::unexpected(measured.error());
     delays.end_us.push_back(as_us(measured->latency));
     for (std::size_t s = 0; s < measured->streams.size(); ++s) {
-      const Duration planned = prepared->batch.plan().streams[s].gate - machine.setup().batch;
+      const Duration planned = prepared->batch.plan().streams[s].gate - prepared->batch.plan().setup;
       delays.start_us.push_back(as_us(measured->streams[s].start() - planned));
     }
   }

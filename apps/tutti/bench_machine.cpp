@@ -33,6 +33,16 @@ struct BenchOptions {
 
 constexpr Bytes kSmall{64 << 10};
 constexpr Bytes kBefore{1 << 20};
+/// Chains of copies up to the first GPU, perhaps with a kernel behind each.
+struct Chain {
+  int count;
+  Bytes size;
+  Duration kernel;
+};
+constexpr std::array kChains{Chain{100, Bytes{64 << 10}, {}}, Chain{64, Bytes{16 << 10}, {}},
+                             Chain{1000, Bytes{4 << 10}, {}},
+                             Chain{50, Bytes{64 << 10}, std::chrono::microseconds{20}}};
+constexpr int kChainRuns = 101;
 constexpr std::array kDirect{Bytes{16 << 20}, Bytes{64 << 20}, Bytes{256 << 20}};
 
 double us(Duration duration) { return static_cast<double>(duration.count()) / 1e3; }
@@ -124,6 +134,72 @@ Expected<std::vector<Row>> direct(Rig& rig, int copies) {
   return rows;
 }
 
+/// First start to last end, start word to completion word.
+Expected<CopyTimes> time_our_chain(Rig& rig, PreparedBatch& batch) {
+  return run_armed(rig.executor(), batch).map([&](const BatchResult& result) {
+    const Timeline measured = batch.measured();
+    Duration start = Duration::max(), end{};
+    for (const StreamTimeline& line : measured.streams) {
+      start = std::min(start, line.start());
+      end = std::max(end, line.end());
+    }
+    return CopyTimes{end - start, result.finish - result.start};
+  });
+}
+
+/// A chain of ours against the same commands enqueued by hand behind the same gate, interleaved: our time in percent.
+Expected<std::vector<Row>> chain(Rig& rig, const Chain& what) {
+  const VertexId from = rig.machine().memories().front(), to = rig.machine().gpus().front();
+  const Bytes all{what.count * what.size.count};
+  const auto source = rig.executor().backend().allocate(from, all);
+  const auto destination = rig.executor().backend().allocate(to, all);
+  if (!source) return tl::unexpected(source.error());
+  if (!destination) return tl::unexpected(destination.error());
+  std::vector<CommandStream> streams;
+  std::vector<StreamBinding> bindings;
+  std::vector<PlainStep> steps;
+  for (int i = 0; i < what.count; ++i) {
+    const Bytes offset{i * what.size.count};
+    streams.push_back(copy_stream(from, to, what.size));
+    streams.back().name = fmt::to_string(i);
+    if (what.kernel.count() > 0) streams.back().kernel = Kernel{to, what.kernel, what.kernel, "spin"};
+    bindings.push_back(
+        {source->view().part(offset, what.size), destination->view().part(offset, what.size), {}, {}, {}});
+    steps.push_back({bindings.back().source, bindings.back().destination, what.kernel});
+  }
+  const auto batch = BatchOperation::make(rig.machine(), std::move(streams));
+  if (!batch) return tl::unexpected(batch.error());
+  auto prepared = rig.executor().prepare(*batch, std::move(bindings));
+  if (!prepared) return tl::unexpected(std::move(prepared.error()));
+  auto plain = make_plain_chain(rig.executor().backend(), std::move(steps));
+  if (!plain) return tl::unexpected(std::move(plain.error()));
+  struct Times {
+    std::vector<double> ours, plain;
+  };
+  Times on_the_gpu, on_the_host;
+  for (int run = 0; run < kChainRuns; ++run) {
+    const auto mine = time_our_chain(rig, *prepared);
+    if (!mine) return tl::unexpected(mine.error());
+    const auto theirs = (*plain)->run();
+    if (!theirs) return tl::unexpected(theirs.error());
+    on_the_gpu.ours.push_back(us(mine->on_the_gpu));
+    on_the_gpu.plain.push_back(us(theirs->on_the_gpu));
+    on_the_host.ours.push_back(us(mine->on_the_host));
+    on_the_host.plain.push_back(us(theirs->on_the_host));
+  }
+  const std::string name = fmt::format("{} x {}{}", what.count, to_string(what.size),
+                                       what.kernel.count() > 0 ? " and a kernel of " + to_string(what.kernel) : "");
+  const char* by_hand = what.kernel.count() > 0 ? "the same by hand" : "one cudaMemcpyBatchAsync";
+  std::vector<Row> rows;
+  for (auto& [where, times] : {std::pair("on the GPU", on_the_gpu), {"as the host sees it", on_the_host}}) {
+    rows.push_back({fmt::format("{}, {}", name, where), "us", times.ours});
+    rows.push_back({fmt::format("{}, {}: time against {}", name, where, by_hand),
+                    "%",
+                    {100 * median(times.ours) / median(times.plain)}});
+  }
+  return rows;
+}
+
 /// A staged copy against the slower of its legs alone.
 Expected<Row> staged(Rig& rig, Bytes size, int copies) {
   const VertexId memory = rig.machine().memories().front();
@@ -162,6 +238,11 @@ Expected<std::vector<Row>> find_rows(const Topology& machine, const BenchOptions
       auto found = direct(**rig, options.copies);
       if (!found) return found;
       std::move(found->begin(), found->end(), std::back_inserter(rows));
+      for (const Chain& what : kChains) {
+        auto chains = chain(**rig, what);
+        if (!chains) return chains;
+        std::move(chains->begin(), chains->end(), std::back_inserter(rows));
+      }
     }
   }
   if (machine.gpus().size() < 2) return rows;

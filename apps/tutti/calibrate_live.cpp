@@ -274,8 +274,8 @@ class Stopwatch {
 void add_live_options(CLI::App& command, LiveOptions& options) {
   add_backend_options(command, options.backend);
   command.get_option("--gate")->description(
-      "what holds streams on GPUs until their planned instants: polling_kernel, memory_wait or host_timed; if left "
-      "out, all are tried, and the machine gets the best");
+      "what holds streams on GPUs until their planned instants: polling_kernel, memory_wait, host_timed or "
+      "device_timer; if left out, all are tried, and the machine gets the best");
   command.add_flag("--quick", options.quick, "repeat everything less; 90 seconds at most on four GPUs");
   command.add_flag("--loaded", options.loaded,
                    "also measure how late gates open with all cores of the host busy; it is noted in the file, and no "

@@ -28,5 +28,6 @@ DeviceKernel cuda_spin() { return {}; }
 DeviceKernel cuda_checksum() { return {}; }
 
 Expected<CopyTimes> time_plain_copy(const BufferView&, const BufferView&) { return no_cuda(); }
+Expected<std::unique_ptr<PlainChain>> make_plain_chain(DeviceBackend&, std::vector<PlainStep>) { return no_cuda(); }
 
 }  // namespace tutti

@@ -289,6 +289,20 @@ Expected<void> make_lanes(Stage& stage) {
   return {};
 }
 
+/// Sets the GPUs' timers to the host's clock, twice: how they drift shows over some time.
+Expected<void> set_clocks(Stage& stage) {
+  constexpr Duration kBetween = std::chrono::milliseconds{60};
+  if (stage.gate != GateKind::DeviceTimer) return {};
+  for (const auto& [device, pool] : stage.lanes) {
+    auto timer = GpuClock::make(device, stage.clock);
+    if (!timer) return tl::unexpected(std::move(timer.error()));
+    stage.clocks.emplace(device, *std::move(timer));
+  }
+  stage.clock.wait_until(stage.clock.now() + kBetween);
+  for (auto& [device, timer] : stage.clocks) timer.refresh();
+  return {};
+}
+
 }  // namespace
 
 Stage* stage_of(DeviceBackend& backend) {
@@ -315,6 +329,7 @@ Expected<std::unique_ptr<DeviceBackend>> make_cuda_backend(const Topology& machi
   if (auto ok = cuda::check_gate(*stage, *host); !ok) return tl::unexpected(std::move(ok.error()));
   if (auto ok = cuda::make_lanes(*stage); !ok) return tl::unexpected(std::move(ok.error()));
   if (auto ok = cuda::enable_peers(*stage, *host); !ok) return tl::unexpected(std::move(ok.error()));
+  if (auto ok = cuda::set_clocks(*stage); !ok) return tl::unexpected(std::move(ok.error()));
   return std::make_unique<cuda::CudaBackend>(std::move(stage));
 }
 

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include <fmt/format.h>
 
 #include "model/expects.hpp"
 #include "model/route.hpp"
 #include "runtime/cuda/dry_run.hpp"
+#include "runtime/cuda/pointers.hpp"
 
 namespace tutti::cuda {
 namespace {
@@ -25,17 +25,11 @@ constexpr Duration kLimitSlack = std::chrono::seconds{2};
 /// By so much a kernel may exceed its declared worst time before it counts: from a copy's end until the kernel behind
 /// it is noted as ended, 16 us go by that are not the kernel's.
 constexpr double kOverrunSlackNs = 20000;
+/// And from a kernel's end until the one behind it runs.
+constexpr double kLaunchNs = 2000;
 
 Duration to_duration(double ns) { return Duration{static_cast<std::int64_t>(std::llround(ns))}; }
 double as_double(Duration duration) { return static_cast<double>(duration.count()); }
-
-/// What a command puts into a queue: gate and waits, marks, copies; of a staged one, into each of its two.
-std::size_t operations_of(const Command& command, std::size_t chunk) {
-  const std::size_t marks =
-      (command.gate ? 1 : 0) + command.waits.size() + (command.opens ? 1 : 0) + (command.closes ? 2 : 0);
-  if (command.kind != Command::Kind::Staged) return marks + 1;
-  return marks + 2 + 3 * ((command.bytes + chunk - 1) / chunk);
-}
 
 }  // namespace
 
@@ -64,31 +58,54 @@ CudaBatch::~CudaBatch() {
 // ---- preparing
 
 Expected<void> CudaBatch::prepare() {
+  if (auto ok = check_pointers(*stage_, batch_); !ok) return ok;
   work_.resize(list_.commands.size());
   rings_.resize(list_.commands.size());
+  copies_.resize(list_.runs.size());
   for (std::uint32_t i = 0; i < work_.size(); ++i) host_work_.push_back({this, i});
-  for (const VertexId gpu : list_.lanes) lanes_.push_back({stage_->device_of_lane(gpu), nullptr, false, 0, 0, {}});
+  for (const VertexId gpu : list_.lanes) {
+    const int device = stage_->device_of_lane(gpu);
+    lanes_.push_back({device, place_of(device), nullptr, false, 0, 0, {}});
+  }
   for (std::uint32_t position = 0; position < work_.size(); ++position) {
     if (auto ok = make_work(position); !ok) return ok;
     if (auto ok = bind_kernel(position); !ok) return ok;
   }
-  auto board = PinnedMemory::make((list_.gates.size() + lanes_.size()) * kCacheLine);
-  if (!board) return tl::unexpected(std::move(board.error()));
-  board_ = *std::move(board);
+  if (auto ok = make_board(); !ok) return ok;
+  for (std::uint32_t run = 0; run < copies_.size(); ++run) bind_copies(run);
+  for (const KernelRun& run : list_.kernels)
+    before_.push_back(list_.commands[run.first].is_released() ? kNone : before_in_lane(run.first));
+  find_who_tells();
   for (std::uint32_t gate = 0; gate < list_.gates.size(); ++gate) openings_.push_back({list_.gates[gate], gate});
   std::stable_sort(openings_.begin(), openings_.end(), [](const Opening& a, const Opening& b) { return a.at < b.at; });
   limit_ = kLimitFactor * batch_.plan.latency + kLimitSlack;
-  count_ahead();
+  ahead_ = runs_with_room(list_, kQueueRoom, stage_->machine.staging_chunk());
   return {};
 }
 
-Expected<void> CudaBatch::make_mark(Mark& mark, std::uint32_t lane) {
+std::uint32_t CudaBatch::place_of(int device) {
+  const auto found =
+      std::find_if(devices_.begin(), devices_.end(), [&](const Device& d) { return d.device == device; });
+  if (found != devices_.end()) return static_cast<std::uint32_t>(found - devices_.begin());
+  const auto timer = stage_->clocks.find(device);
+  devices_.push_back({device, timer == stage_->clocks.end() ? nullptr : &timer->second, {}, {}, nullptr, 0});
+  return static_cast<std::uint32_t>(devices_.size() - 1);
+}
+
+Expected<void> CudaBatch::make_board() {
+  const std::size_t words = list_.gates.size() + lanes_.size() + devices_.size() + stamps_;
+  return PinnedMemory::make(words * kCacheLine).map([&](PinnedMemory&& board) { board_ = std::move(board); });
+}
+
+Expected<void> CudaBatch::make_point(Point& point, Mark mark, std::uint32_t lane) {
+  if (mark == Mark::None) return {};
   auto event = make_event(lanes_[lane].device, cudaEventDefault);
   if (!event) return tl::unexpected(std::move(event.error()));
-  mark.event = *std::move(event);
-  mark.lane = lane;
-  lanes_[lane].marks.push_back(&mark);
-  mark.step = static_cast<std::uint32_t>(lanes_[lane].marks.size());
+  point.event = *std::move(event);
+  point.lane = lane;
+  if (mark != Mark::Word) return {};
+  lanes_[lane].points.push_back(&point);
+  point.step = static_cast<std::uint32_t>(lanes_[lane].points.size());
   return {};
 }
 
@@ -101,19 +118,44 @@ std::uint32_t CudaBatch::before_in_lane(std::uint32_t position) const {
 Expected<void> CudaBatch::make_work(std::uint32_t position) {
   const Command& command = list_.commands[position];
   Work& work = work_[position];
-  if (command.opens) {
-    if (!command.gate && command.waits.empty()) work.follows = before_in_lane(position);
-    if (work.follows == kNone) {
-      auto event = make_event(lanes_[command.lane].device, cudaEventDefault);
-      if (!event) return tl::unexpected(std::move(event.error()));
-      work.start = *std::move(event);
-    }
+  if (command.is_released() && timed_by_gpus()) {
+    work.stamp = stamps_++;
+  } else if (command.notes_start()) {
+    auto event = make_event(lanes_[command.lane].device, cudaEventDefault);
+    if (!event) return tl::unexpected(std::move(event.error()));
+    work.start = *std::move(event);
   }
   if (command.kind == Command::Kind::Staged) {
     if (auto ok = make_ring(position); !ok) return ok;
-    if (auto ok = make_mark(work.leg_end, command.lane); !ok) return ok;
+    if (auto ok = make_point(work.leg_end, command.leg_mark, command.lane); !ok) return ok;
   }
-  return command.closes ? make_mark(work.end, command.last_lane) : Expected<void>{};
+  return make_point(work.end, command.mark, command.last_lane);
+}
+
+void CudaBatch::bind_copies(std::uint32_t run) {
+  for (std::uint32_t i = list_.runs[run].begin; i < list_.runs[run].end; ++i) {
+    const Command& command = list_.commands[i];
+    if (command.kind != Command::Kind::Copy) continue;
+    const StreamBinding& binding = batch_.bindings[command.stream];
+    copies_[run].add(binding.destination.data + command.offset, binding.source.data + command.offset, command.bytes);
+  }
+}
+
+/// For messages: of each command the next point of its last lane, and the next word.
+void CudaBatch::find_who_tells() {
+  std::vector<const Point*> next(lanes_.size(), nullptr);
+  std::vector<std::uint32_t> step(lanes_.size(), 0);
+  const auto pass = [&](const Point& point) {
+    if (!point.event) return;
+    next[point.lane] = &point;
+    if (point.step != 0) step[point.lane] = point.step;
+  };
+  for (std::uint32_t i = static_cast<std::uint32_t>(work_.size()); i-- > 0;) {
+    pass(work_[i].end);
+    pass(work_[i].leg_end);
+    work_[i].noted = next[list_.commands[i].last_lane];
+    work_[i].step = step[list_.commands[i].last_lane];
+  }
 }
 
 Expected<void> CudaBatch::make_ring(std::uint32_t position) {
@@ -155,17 +197,6 @@ Expected<void> CudaBatch::bind_kernel(std::uint32_t position) {
   return try_kernel(lanes_[command.lane].device, stream.kernel->name, stream.name, work.kernel->device, work.launch);
 }
 
-/// How many commands, in order, all queues together have room for.
-void CudaBatch::count_ahead() {
-  std::vector<std::size_t> used(lanes_.size(), 0);
-  for (std::uint32_t position = 0; position < work_.size(); ++position, ++ahead_) {
-    const Command& command = list_.commands[position];
-    const std::size_t operations = operations_of(command, rings_[position] ? rings_[position]->chunk : 1);
-    for (const std::uint32_t lane : {command.lane, command.last_lane})
-      if ((used[lane] += operations) > kQueueRoom) return;
-  }
-}
-
 // ---- arming and submitting
 
 void CudaBatch::arm() {
@@ -180,8 +211,10 @@ void CudaBatch::arm() {
 /// By running it, so that the conductor sees where it does not come to an end.
 void CudaBatch::disarm() {
   if (state_ != State::Armed) return;
-  if (stage_->lost)  // the conductor opens no more gates
+  if (stage_->lost) {  // the conductor opens no more gates
     for (std::size_t gate = 0; gate < list_.gates.size(); ++gate) word(gate).store(run_, std::memory_order_release);
+    for (std::uint32_t place = 0; place < devices_.size(); ++place) timer_start(place).store(1);
+  }
   submit({});
   wait();
 }
@@ -191,13 +224,18 @@ void CudaBatch::submit(Duration earliest) {
   const bool armed = state_ == State::Armed;
   if (!armed) arm_on(true);
   earliest_ = earliest;
+  for (Device& device : devices_) {
+    if (device.timer == nullptr) continue;
+    device.line = device.timer->line();
+    device.doubt = device.timer->doubt();
+  }
   state_ = State::Submitted;
   stage_->conductor.submit(*this);
   if (armed) {
     --stage_->closed;
     stage_->conductor.expect_one_less();
   }
-  if (!timed_by_host()) enqueue_to(work_.size());
+  if (!timed_by_host()) enqueue_to(list_.runs.size());
 }
 
 void CudaBatch::arm_on(bool shared_lanes) {
@@ -205,10 +243,15 @@ void CudaBatch::arm_on(bool shared_lanes) {
   if (!take_lanes(shared_lanes)) return;
   ++run_;
   result_ = {};
+  for (Device& device : devices_) device.origin = nullptr;
   failed_ = broken_ = false;
   enqueued_ = 0;
   for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane)
     lanes_[lane].base = word(progress_word(lane)).load(std::memory_order_relaxed);
+  for (std::uint32_t place = 0; place < devices_.size(); ++place) {
+    timer_start(place).store(0, std::memory_order_relaxed);
+    if (devices_[place].timer != nullptr) devices_[place].timer->refresh();
+  }
   state_ = State::Armed;
   if (!timed_by_host()) enqueue_to(ahead_);
 }
@@ -243,58 +286,113 @@ void CudaBatch::enqueue_to(std::size_t end) {
   while (enqueued_ < end && !stage_->lost) enqueue(enqueued_++);
 }
 
-void CudaBatch::enqueue(std::uint32_t position) {
-  const Command& command = list_.commands[position];
-  const Work& work = work_[position];
-  const Lane& lane = lanes_[command.lane];
-  note(cudaSetDevice(lane.device), "cudaSetDevice", command);
-  if (command.gate) hold(lane, *command.gate, run_);
-  for (const std::uint32_t before : command.waits) wait_for(work_[before].end, command);
-  if (work.start) note(cudaEventRecord(work.start.get(), lane.stream), "cudaEventRecord", command);
-  do_work(position);
-  if (command.closes) set_mark(work.end, command);
+void CudaBatch::enqueue(std::uint32_t run) {
+  const auto [begin, end] = list_.runs[run];
+  const Command& command = list_.commands[begin];
+  note(cudaSetDevice(lanes_[command.lane].device), "cudaSetDevice", command);
+  release(begin);
+  do_work(run);
+  note_point(work_[end - 1].end, command);
 }
 
-void CudaBatch::hold(const Lane& lane, std::size_t word, std::uint32_t value) {
-  const auto* address = reinterpret_cast<const std::uint32_t*>(word_address(word));
-  if (auto ok = hold_stream(stage_->driver, stage_->gate, lane.stream, address, value); !ok)
-    note(std::move(ok.error()));
+/// Holds a command until its gate is open and what it waits for is there, and notes when that is.
+void CudaBatch::release(std::uint32_t position) {
+  const Command& command = list_.commands[position];
+  if (stage_->gate == GateKind::MemoryWait && (command.gate ? 1 : 0) + command.waits.size() > 1) {
+    hold_by_memory(command);
+  } else {
+    if (command.gate) hold_at_gate(command, stamp_of(position));
+    for (const std::uint32_t before : command.waits) wait_for(work_[before].end, command, stamp_of(position));
+  }
+  const Event& start = work_[position].start;
+  if (start) note(cudaEventRecord(start.get(), lanes_[command.lane].stream), "cudaEventRecord", command);
+}
+
+void CudaBatch::hold_at_gate(const Command& command, ReleaseStamp* stamp) {
+  const Lane& lane = lanes_[command.lane];
+  if (timed_by_gpus()) {
+    const auto* start = reinterpret_cast<const std::uint64_t*>(word_address(start_word(lane.place)));
+    launch_timer_gate(lane.stream, start, static_cast<std::uint64_t>(list_.gates[*command.gate].count()),
+                      static_cast<std::uint64_t>((kLead + kMostWrong).count()), stamp);
+    note(cudaGetLastError(), "launch_timer_gate", command);
+    return;
+  }
+  const auto* address = reinterpret_cast<const std::uint32_t*>(word_address(*command.gate));
+  if (auto ok = hold_stream(stage_->driver, stage_->gate, lane.stream, address, run_); !ok) note(std::move(ok.error()));
+}
+
+/// The stream itself waits for all words, in one operation.
+void CudaBatch::hold_by_memory(const Command& command) {
+  std::array<CUstreamBatchMemOpParams, 8> waits{};
+  unsigned count = 0;
+  const auto call = [&] {
+    const CUresult status = stage_->driver.batch_operations(lanes_[command.lane].stream, count, waits.data(), 0);
+    if (auto ok = check(status, "cuStreamBatchMemOp"); !ok) note(std::move(ok.error()));
+    count = 0;
+  };
+  const auto add = [&](std::size_t word, std::uint32_t value) {
+    if (count == waits.size()) call();
+    auto& wait = waits[count++].waitValue;
+    wait.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+    wait.address = word_address(word);
+    wait.value = value;
+    wait.flags = CU_STREAM_WAIT_VALUE_GEQ;
+  };
+  if (command.gate) add(*command.gate, run_);
+  for (const std::uint32_t before : command.waits) {
+    const Point& point = work_[before].end;
+    add(progress_word(point.lane), lanes_[point.lane].base + point.step);
+  }
+  call();
 }
 
 /// Until another lane has come so far. A stream may see an event only when other copies of its GPU are over, so where
 /// it can look at a word it looks at the other lane's progress.
-void CudaBatch::wait_for(const Mark& mark, const Command& command) {
+void CudaBatch::wait_for(const Point& point, const Command& command, ReleaseStamp* stamp) {
   const Lane& lane = lanes_[command.lane];
+  const auto* address = reinterpret_cast<const std::uint32_t*>(word_address(progress_word(point.lane)));
+  const std::uint32_t value = lanes_[point.lane].base + point.step;
   if (timed_by_host()) {
-    note(cudaStreamWaitEvent(lane.stream, mark.event.get(), 0), "cudaStreamWaitEvent", command);
-  } else {
-    hold(lane, progress_word(mark.lane), lanes_[mark.lane].base + mark.step);
+    note(cudaStreamWaitEvent(lane.stream, point.event.get(), 0), "cudaStreamWaitEvent", command);
+  } else if (timed_by_gpus()) {
+    launch_poll(lane.stream, address, value, stamp);
+    note(cudaGetLastError(), "launch_poll", command);
+  } else if (auto ok = hold_stream(stage_->driver, stage_->gate, lane.stream, address, value); !ok) {
+    note(std::move(ok.error()));
   }
 }
 
-void CudaBatch::set_mark(const Mark& mark, const Command& command) {
-  const Lane& lane = lanes_[mark.lane];
+void CudaBatch::note_point(const Point& point, const Command& command) {
+  if (!point.event) return;
+  const Lane& lane = lanes_[point.lane];
   if (command.lane != command.last_lane) note(cudaSetDevice(lane.device), "cudaSetDevice", command);
-  note(cudaEventRecord(mark.event.get(), lane.stream), "cudaEventRecord", command);
-  const CUresult status = stage_->driver.write_value(lane.stream, word_address(progress_word(mark.lane)),
-                                                     lane.base + mark.step, CU_STREAM_WRITE_VALUE_DEFAULT);
-  if (auto ok = check(status, "cuStreamWriteValue32"); !ok) note(std::move(ok.error()));
+  if (point.step != 0) {  // first: somebody waits for it, and the event delays it by 3 us
+    const CUresult status = stage_->driver.write_value(lane.stream, word_address(progress_word(point.lane)),
+                                                       lane.base + point.step, CU_STREAM_WRITE_VALUE_DEFAULT);
+    if (auto ok = check(status, "cuStreamWriteValue32"); !ok) note(std::move(ok.error()));
+  }
+  note(cudaEventRecord(point.event.get(), lane.stream), "cudaEventRecord", command);
 }
 
-void CudaBatch::do_work(std::uint32_t position) {
-  const Command& command = list_.commands[position];
-  switch (command.kind) {
-    case Command::Kind::Copy: {
-      const StreamBinding& binding = batch_.bindings[command.stream];
-      note(cudaMemcpyAsync(binding.destination.data + command.offset, binding.source.data + command.offset,
-                           command.bytes, cudaMemcpyDefault, lanes_[command.lane].stream),
-           "cudaMemcpyAsync", command);
-      break;
-    }
+void CudaBatch::do_work(std::uint32_t run) {
+  const std::uint32_t position = list_.runs[run].begin;
+  switch (list_.commands[position].kind) {
+    case Command::Kind::Copy:
+    case Command::Kind::Nothing: copy(run); break;
     case Command::Kind::Staged: copy_staged(position); break;
     case Command::Kind::Kernel: launch(position); break;
     case Command::Kind::HostWork: launch_host_work(position); break;
-    case Command::Kind::Nothing: break;
+  }
+}
+
+void CudaBatch::copy(std::uint32_t run) {
+  const Command& command = list_.commands[list_.runs[run].begin];
+  const cudaStream_t stream = lanes_[command.lane].stream;
+  Copies& copies = copies_[run];
+  if (stage_->batches_copies && copies.count() > 1) {
+    note(copies.enqueue(stream), "cudaMemcpyBatchAsync", command);
+  } else {
+    note(copies.enqueue_each(stream, 0, copies.count()), "cudaMemcpyAsync", command);
   }
 }
 
@@ -323,7 +421,7 @@ void CudaBatch::copy_staged(std::uint32_t position) {
     note(cudaEventRecord(ring.drained[slot].get(), out.stream), "cudaEventRecord", command);
   }
   note(cudaSetDevice(in.device), "cudaSetDevice", command);
-  set_mark(work_[position].leg_end, command);
+  note_point(work_[position].leg_end, command);
 }
 
 void CudaBatch::launch(std::uint32_t position) {
@@ -382,7 +480,12 @@ void CudaBatch::begin(Duration now) {
   unseen_ = 0;
   for (Lane& lane : lanes_) {
     lane.seen = 0;
-    unseen_ += static_cast<std::uint32_t>(lane.marks.size());
+    unseen_ += static_cast<std::uint32_t>(lane.points.size());
+  }
+  for (std::uint32_t place = 0; place < devices_.size() && timed_by_gpus(); ++place) {
+    const Device& device = devices_[place];
+    const std::int64_t start = device.line.timer_at(now + kLead) + device.doubt.count();
+    timer_start(place).store(static_cast<std::uint64_t>(start), std::memory_order_release);
   }
   next_look_ = now + batch_.plan.latency + kLookAfter;
 }
@@ -404,12 +507,13 @@ void CudaBatch::finish() {
 }
 
 void CudaBatch::open_gates(Duration now) {
+  if (timed_by_gpus()) return;  // they open their own
   const Duration since = now - result_.start;
   while (next_opening_ < openings_.size() && openings_[next_opening_].at <= since)
     word(openings_[next_opening_++].gate).store(run_, std::memory_order_release);
   if (!timed_by_host()) return;
-  while (enqueued_ < work_.size()) {
-    const auto gate = list_.commands[enqueued_].gate;
+  while (enqueued_ < list_.runs.size()) {
+    const auto gate = list_.commands[list_.runs[enqueued_].begin].gate;
     if (gate && list_.gates[*gate] > since) return;
     enqueue(enqueued_++);
   }
@@ -420,7 +524,7 @@ void CudaBatch::see_progress(Duration now) {
     Lane& lane = lanes_[i];
     const std::uint32_t done = word(progress_word(i)).load(std::memory_order_acquire) - lane.base;
     for (; lane.seen < done; ++lane.seen, --unseen_) {
-      lane.marks[lane.seen]->seen = now;
+      lane.points[lane.seen]->seen = now;
       result_.finish = now;
     }
   }
@@ -451,15 +555,27 @@ bool CudaBatch::is_lost(Duration now) {
   return true;
 }
 
+/// A transfer breaks no GPU: where one is broken it is a kernel, if one was under way.
 std::string CudaBatch::first_unfinished() const {
+  const Command* found = nullptr;
   for (std::uint32_t i = 0; i < work_.size(); ++i) {
+    const Work& work = work_[i];
     const Command& command = list_.commands[i];
-    if (!command.closes || lanes_[command.last_lane].seen >= work_[i].end.step) continue;
-    const CommandStream& stream = stream_of(command);
-    return command.is_kernel() ? fmt::format("kernel '{}' of stream '{}'", stream.kernel->name, stream.name)
-                               : fmt::format("the transfer of stream '{}'", stream.name);
+    if (lanes_[command.last_lane].seen >= work.step) continue;
+    const cudaError_t status = work.noted == nullptr ? cudaErrorNotReady : cudaEventQuery(work.noted->event.get());
+    if (status == cudaSuccess) continue;
+    if (found == nullptr) found = &command;
+    const bool broken = status != cudaErrorNotReady;
+    if (!broken) break;
+    if (!command.is_kernel()) continue;
+    found = &command;
+    break;
   }
-  return "nothing";
+  if (found == nullptr) return "nothing";
+  const CommandStream& stream = stream_of(*found);
+  return found->is_kernel() ? fmt::format("kernel '{}' of stream '{}'{}", stream.kernel->name, stream.name,
+                                          found->mark == Mark::None ? ", or one behind it," : "")
+                            : fmt::format("the transfer of stream '{}'", stream.name);
 }
 
 // ---- what is known afterwards
@@ -482,54 +598,86 @@ void CudaBatch::settle() {
   if (state_.load(std::memory_order_acquire) != State::Finished) return;
   state_ = State::Idle;
   give_lanes_back();
+  if (result_.error && result_.error->code == ErrorCode::Machine) return;
+  set_origins();
+  learn_timers();
   if (!result_.error) count_overruns();
 }
 
-void CudaBatch::count_overruns() {
-  for (std::uint32_t i = 0; i < work_.size(); ++i) {
-    if (!list_.commands[i].is_kernel()) continue;
-    const Work& work = work_[i];
-    const Event& start = work.start ? work.start : work_[work.follows].end.event;
-    const auto worst = as_double(stream_of(list_.commands[i]).kernel->worst);
-    const auto taken = elapsed_ns(start, work.end.event);
-    if (taken && *taken > worst + kOverrunSlackNs) ++result_.overruns;
+/// Sets the events of each GPU to the host's clock. An event follows its word, which is seen about then or later, so
+/// the least difference is the nearest.
+void CudaBatch::set_origins() {
+  constexpr Duration kPatience = std::chrono::milliseconds{1};
+  const Duration limit = stage_->clock.now() + kPatience;
+  for (Device& device : devices_) device.origin = nullptr;
+  for (const Lane& lane : lanes_) {
+    Device& device = devices_[lane.place];
+    const cudaEvent_t last = lane.points.back()->event.get();
+    while (cudaEventQuery(last) == cudaErrorNotReady && stage_->clock.now() < limit) continue;  // 1 or 2 us
+    for (const Point* point : lane.points) {
+      if (device.origin == nullptr) {
+        device.origin = &point->event;
+        device.origin_at = std::numeric_limits<double>::infinity();
+      }
+      const double after = elapsed_ns(*device.origin, point->event).value_or(0);
+      device.origin_at = std::min(device.origin_at, as_double(point->seen) - after);
+    }
   }
 }
 
-std::vector<CudaBatch::Interval> CudaBatch::intervals() const {
-  // Of each device: an event that the others are measured from, and where it lies on the host's clock. A word is seen
-  // after its event, so the least difference is the nearest.
-  struct Origin {
-    const Event* event;
-    double at = std::numeric_limits<double>::infinity();
-  };
-  std::map<int, Origin> origins;
-  for (const Lane& lane : lanes_) {
-    for (const Mark* mark : lane.marks) {
-      Origin& origin = origins.try_emplace(lane.device, Origin{&mark->event}).first->second;
-      const double after = elapsed_ns(*origin.event, mark->event).value_or(0);
-      origin.at = std::min(origin.at, as_double(mark->seen) - after);
+/// Every gate that was there when the run started says when its GPU saw that.
+void CudaBatch::learn_timers() {
+  for (std::uint32_t place = 0; place < devices_.size(); ++place) {
+    std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
+    for (std::uint32_t i = 0; i < work_.size(); ++i) {
+      if (work_[i].stamp == kNone || lanes_[list_.commands[i].lane].place != place) continue;
+      if (const std::uint64_t seen = stamp_of(i)->seen; seen != 0) first = std::min(first, seen);
     }
+    if (first != std::numeric_limits<std::uint64_t>::max()) devices_[place].timer->add_seen(result_.start, first);
   }
-  const auto instant = [&](const Event& event, std::uint32_t lane) {
-    const Origin& origin = origins.at(lanes_[lane].device);
-    return origin.at + elapsed_ns(*origin.event, event).value_or(0);
-  };
-  std::vector<Interval> intervals(work_.size());
+}
+
+void CudaBatch::count_overruns() {
+  for (std::size_t i = 0; i < list_.kernels.size(); ++i) {
+    const KernelRun& run = list_.kernels[i];
+    const double start = before_[i] == kNone ? start_of(run.first) : end_of(before_[i]);
+    const double slack = kOverrunSlackNs + kLaunchNs * (run.count - 1);
+    if (end_of(run.last) - start > as_double(run.worst) + slack) ++result_.overruns;
+  }
+}
+
+double CudaBatch::instant(const Event& event, std::uint32_t lane) const {
+  const Device& device = devices_[lanes_[lane].place];
+  if (device.origin == nullptr) return as_double(result_.start);  // a run that failed
+  return device.origin_at + elapsed_ns(*device.origin, event).value_or(0);
+}
+
+double CudaBatch::start_of(std::uint32_t position) const {
+  const Work& work = work_[position];
+  const std::uint32_t lane = list_.commands[position].lane;
+  if (work.start) return instant(work.start, lane);
+  return devices_[lanes_[lane].place].line.host_at(static_cast<std::int64_t>(stamp_of(position)->released));
+}
+
+double CudaBatch::end_of(std::uint32_t position) const {
+  return instant(work_[position].end.event, list_.commands[position].last_lane);
+}
+
+std::vector<CommandTimes> CudaBatch::times() const {
+  std::vector<CommandTimes> times(work_.size());
   for (std::uint32_t i = 0; i < work_.size(); ++i) {
     const Command& command = list_.commands[i];
-    const Work& work = work_[i];
-    if (command.opens)
-      intervals[i].start = work.start ? instant(work.start, command.lane) : intervals[work.follows].end;
-    if (command.closes) intervals[i].end = instant(work.end.event, command.last_lane);
+    if (command.notes_start()) times[i].start = start_of(i);
+    if (command.mark != Mark::None) times[i].end = end_of(i);
   }
-  return intervals;
+  share_out(list_, times);
+  return times;
 }
 
 Timeline CudaBatch::measured() const {
   Timeline timeline = batch_.plan;
   timeline.latency = result_.finish - result_.start;
-  const std::vector<Interval> times = intervals();
+  const std::vector<CommandTimes> times = this->times();
   const auto since_start = [&](double at) {
     return std::clamp(to_duration(at) - result_.start, Duration{0}, timeline.latency);
   };
@@ -558,6 +706,17 @@ std::atomic_ref<std::uint32_t> CudaBatch::word(std::size_t index) const {
 
 CUdeviceptr CudaBatch::word_address(std::size_t index) const {
   return reinterpret_cast<CUdeviceptr>(board_.data() + index * kCacheLine);
+}
+
+std::atomic_ref<std::uint64_t> CudaBatch::timer_start(std::uint32_t place) const {
+  return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(board_.data() + start_word(place) * kCacheLine));
+}
+
+ReleaseStamp* CudaBatch::stamp_of(std::uint32_t position) const {
+  const std::uint32_t stamp = work_[position].stamp;
+  if (stamp == kNone) return nullptr;
+  return reinterpret_cast<ReleaseStamp*>(
+      board_.data() + (start_word(static_cast<std::uint32_t>(devices_.size())) + stamp) * kCacheLine);
 }
 
 }  // namespace tutti::cuda

@@ -4,7 +4,10 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/command_list.hpp"
+#include "runtime/clock_fit.hpp"
+#include "runtime/command_marks.hpp"
+#include "runtime/cuda/copies.hpp"
+#include "runtime/cuda/kernels.hpp"
 #include "runtime/cuda/pinned_memory.hpp"
 #include "runtime/cuda/stage.hpp"
 
@@ -13,10 +16,11 @@ namespace tutti::cuda {
 /// One batch on the GPUs of this host.
 ///
 /// Armed, its commands lie in the streams of its lanes, held at gates: words of pinned memory that the conductor stores
-/// to. After each transfer and kernel the stream notes the time (an event) and writes its progress into another word,
-/// which the conductor sees, and streams that wait for it.
-/// Words tell when something is finished; events tell when it began and ended, on the clock of their GPU, which is set
-/// to the host's by the word that came in soonest after its event.
+/// to. Where the command list has a mark the stream notes the time (an event), and where somebody waits it writes its
+/// progress into another word, which the conductor sees, and streams that wait for it.
+/// Words tell that something is finished; events, right behind them, tell when, on the clock of their GPU, which is set
+/// to the host's by the word that was seen soonest after its event. Starts are events too, or what the gate wrote
+/// (`ReleaseStamp`) where the GPU's timer is set to the host's clock.
 class CudaBatch final : public BackendBatch, private Performance {
  public:
   /// @errors as `DeviceBackend::prepare`. @pre the bindings fit.
@@ -35,29 +39,41 @@ class CudaBatch final : public BackendBatch, private Performance {
 
  private:
   enum class State : int { Idle, Armed, Submitted, Finished };
-  /// A point in a lane that is noted twice: by the GPU, as an event, and by the conductor, when it sees the word that
-  /// the stream writes next.
-  struct Mark {
-    Event event;
+  /// A point in a lane that the GPU notes, as an event, and perhaps the conductor too, when it sees the word that the
+  /// stream writes next.
+  struct Point {
+    Event event;  ///< none: nothing is noted
     std::uint32_t lane = 0;
-    std::uint32_t step = 0;  ///< of the lane's progress, from 1
+    std::uint32_t step = 0;  ///< of the lane's progress, from 1; 0: no word
     Duration seen{};
   };
   /// One queue while the batch has it.
   struct Lane {
     int device = 0;
+    std::uint32_t place = 0;  ///< of its device in `devices_`
     cudaStream_t stream = nullptr;
     bool lent = false;
-    std::uint32_t base = 0;    ///< its progress before this run
-    std::uint32_t seen = 0;    ///< marks of this run that the conductor has seen
-    std::vector<Mark*> marks;  ///< in order
+    std::uint32_t base = 0;      ///< its progress before this run
+    std::uint32_t seen = 0;      ///< words of this run that the conductor has seen
+    std::vector<Point*> points;  ///< with words, in order
+  };
+  /// A GPU of the batch, and how its clocks stand in this run.
+  struct Device {
+    int device = 0;
+    GpuClock* timer = nullptr;      ///< where gates wait for it
+    TimerLine line;                 ///< its timer
+    Duration doubt{};               ///< about it
+    const Event* origin = nullptr;  ///< its events are measured from this one
+    double origin_at = 0;           ///< which the host's clock has there, ns
   };
   /// What a command needs beside its description.
   struct Work {
-    Event start;                    ///< absent: the command before it in its lane ends there
-    std::uint32_t follows = kNone;  ///< that command
-    Mark end;                       ///< of a command that closes
-    Mark leg_end;                   ///< of the first leg of a staged copy
+    Event start;                  ///< of a command that is released, where no gate notes it
+    std::uint32_t stamp = kNone;  ///< its place on the board, where the gate notes it
+    Point end;
+    Point leg_end;                 ///< of the first leg of a staged copy
+    const Point* noted = nullptr;  ///< the next point of its last lane: it has ended by then
+    std::uint32_t step = 0;        ///< of that lane's progress, at the next word
     const KernelForms* kernel = nullptr;
     KernelLaunch launch;
   };
@@ -81,21 +97,26 @@ class CudaBatch final : public BackendBatch, private Performance {
   CudaBatch(Stage& stage, ExecutableBatch batch);
   Expected<void> prepare();
   Expected<void> make_work(std::uint32_t position);
-  Expected<void> make_mark(Mark& mark, std::uint32_t lane);
+  Expected<void> make_point(Point& point, Mark mark, std::uint32_t lane);
+  std::uint32_t place_of(int device);
+  Expected<void> make_board();
+  void bind_copies(std::uint32_t run);
+  void find_who_tells();
   [[nodiscard]] std::uint32_t before_in_lane(std::uint32_t position) const;
   Expected<void> make_ring(std::uint32_t position);
   Expected<void> bind_kernel(std::uint32_t position);
-  void count_ahead();
-
   void arm_on(bool shared_lanes);
   bool take_lanes(bool shared_lanes);
   void give_lanes_back();
-  void enqueue(std::uint32_t position);
+  void enqueue(std::uint32_t run);
   void enqueue_to(std::size_t end);
-  void hold(const Lane& lane, std::size_t word, std::uint32_t value);
-  void wait_for(const Mark& mark, const Command& command);
-  void set_mark(const Mark& mark, const Command& command);
-  void do_work(std::uint32_t position);
+  void release(std::uint32_t position);
+  void hold_at_gate(const Command& command, ReleaseStamp* stamp);
+  void hold_by_memory(const Command& command);
+  void wait_for(const Point& point, const Command& command, ReleaseStamp* stamp);
+  void note_point(const Point& point, const Command& command);
+  void do_work(std::uint32_t run);
+  void copy(std::uint32_t run);
   void copy_staged(std::uint32_t position);
   void launch(std::uint32_t position);
   void launch_host_work(std::uint32_t position);
@@ -116,38 +137,49 @@ class CudaBatch final : public BackendBatch, private Performance {
   [[nodiscard]] std::string first_unfinished() const;
 
   void settle();
+  void set_origins();
+  void learn_timers();
   void count_overruns();
-  /// Start and end of a command on the host's clock.
-  struct Interval {
-    double start = 0, end = 0;
-  };
-  [[nodiscard]] std::vector<Interval> intervals() const;
+  // ns on the host's clock.
+  [[nodiscard]] double instant(const Event& event, std::uint32_t lane) const;
+  [[nodiscard]] double start_of(std::uint32_t position) const;
+  [[nodiscard]] double end_of(std::uint32_t position) const;
+  [[nodiscard]] std::vector<CommandTimes> times() const;
   [[nodiscard]] std::atomic_ref<std::uint32_t> word(std::size_t index) const;
   [[nodiscard]] CUdeviceptr word_address(std::size_t index) const;
   [[nodiscard]] std::size_t progress_word(std::uint32_t lane) const { return list_.gates.size() + lane; }
+  [[nodiscard]] std::size_t start_word(std::uint32_t place) const { return list_.gates.size() + lanes_.size() + place; }
+  /// Where the GPU's timer is when the run starts; 0 until then.
+  [[nodiscard]] std::atomic_ref<std::uint64_t> timer_start(std::uint32_t place) const;
+  [[nodiscard]] ReleaseStamp* stamp_of(std::uint32_t position) const;
   [[nodiscard]] const CommandStream& stream_of(const Command& command) const {
     return batch_.batch.streams()[command.stream];
   }
   [[nodiscard]] bool timed_by_host() const { return stage_->gate == GateKind::HostTimed; }
+  [[nodiscard]] bool timed_by_gpus() const { return stage_->gate == GateKind::DeviceTimer; }
 
   Stage* stage_;
   ExecutableBatch batch_;
   CommandList list_;
   std::vector<Work> work_;                    // [commands]
   std::vector<Lane> lanes_;                   // [lanes]
+  std::vector<Device> devices_;               // of the lanes
+  std::vector<Copies> copies_;                // [runs] of several copies
+  std::vector<std::uint32_t> before_;         // [kernel runs] the command that ends where one starts; kNone
   std::vector<Opening> openings_;             // [gates] in order of time
   std::vector<std::unique_ptr<Ring>> rings_;  // [commands] of staged copies
   std::vector<HostWork> host_work_;           // [commands]
-  PinnedMemory board_;                        // a word a gate, then one a lane, each in a cache line of its own
-  std::uint32_t ahead_ = 0;                   // commands that the hardware queues have room for
+  PinnedMemory board_;                        // a word a gate, a lane, a device, then stamps: a cache line each
+  std::uint32_t stamps_ = 0;                  // of them
+  std::size_t ahead_ = 0;                     // runs that the hardware queues have room for
   Duration limit_{};                          // after which a run is given up
 
   std::atomic<State> state_{State::Idle};
   std::uint32_t run_ = 0;       // counts; what gates wait for
-  std::uint32_t enqueued_ = 0;  // commands of this run so far
+  std::uint32_t enqueued_ = 0;  // of the list's runs, so far
   Duration earliest_{};
   std::size_t next_opening_ = 0;
-  std::uint32_t unseen_ = 0;         // marks of all lanes
+  std::uint32_t unseen_ = 0;         // words of all lanes
   Duration next_look_{};             // at what the driver says
   std::atomic<bool> failed_{false};  // this run's error is being written, or was
   std::atomic<bool> broken_{false};  // some command of this run is not in its queue

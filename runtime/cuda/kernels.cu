@@ -3,15 +3,44 @@
 namespace tutti::cuda {
 namespace {
 
-__global__ void poll(const volatile std::uint32_t* word, std::uint32_t value) {
-  while (static_cast<std::int32_t>(*word - value) < 0) {
-  }
-}
-
 __device__ std::uint64_t global_time() {
   std::uint64_t now = 0;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
   return now;
+}
+
+__global__ void poll(const volatile std::uint32_t* word, std::uint32_t value, volatile ReleaseStamp* stamp) {
+  while (static_cast<std::int32_t>(*word - value) < 0) {
+  }
+  if (stamp == nullptr) return;
+  stamp->seen = 0;
+  stamp->released = global_time();
+}
+
+__global__ void timer_gate(const volatile std::uint64_t* start, std::uint64_t offset, std::uint64_t most,
+                           volatile ReleaseStamp* stamp) {
+  std::uint64_t at = *start;
+  std::uint64_t seen = 0;
+  if (at == 0) {
+    while ((at = *start) == 0) {
+    }
+    seen = global_time();
+    if (static_cast<std::int64_t>(at - seen) > static_cast<std::int64_t>(most)) at = seen + most;
+  }
+  at += offset;
+  std::uint64_t now = global_time();
+  while (static_cast<std::int64_t>(at - now) > 0) now = global_time();
+  stamp->seen = seen;
+  stamp->released = now;
+}
+
+__global__ void echo(const volatile std::uint32_t* asked, volatile std::uint64_t* answers, std::uint32_t rounds) {
+  for (std::uint32_t round = 0; round < rounds; ++round) {
+    while (*asked <= round) {
+    }
+    answers[round] = global_time();
+    __threadfence_system();
+  }
 }
 
 __global__ void spin(std::uint64_t ns) {
@@ -48,8 +77,17 @@ __global__ void checksum(const std::uint8_t* input, std::size_t size, std::uint8
 
 }  // namespace
 
-void launch_poll(cudaStream_t stream, const std::uint32_t* word, std::uint32_t value) {
-  poll<<<1, 1, 0, stream>>>(word, value);
+void launch_poll(cudaStream_t stream, const std::uint32_t* word, std::uint32_t value, ReleaseStamp* stamp) {
+  poll<<<1, 1, 0, stream>>>(word, value, stamp);
+}
+
+void launch_timer_gate(cudaStream_t stream, const std::uint64_t* start, std::uint64_t offset, std::uint64_t most,
+                       ReleaseStamp* stamp) {
+  timer_gate<<<1, 1, 0, stream>>>(start, offset, most, stamp);
+}
+
+void launch_echo(cudaStream_t stream, const std::uint32_t* asked, std::uint64_t* answers, std::uint32_t rounds) {
+  echo<<<1, 1, 0, stream>>>(asked, answers, rounds);
 }
 
 void launch_spin(cudaStream_t stream, std::uint64_t ns) { spin<<<1, 1, 0, stream>>>(ns); }

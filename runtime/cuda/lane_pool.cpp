@@ -20,7 +20,7 @@ class Trial {
  public:
   Trial(const Driver& driver, GateKind gate, PinnedMemory words, DeviceMemory device)
       : driver_(driver),
-        gate_(gate == GateKind::HostTimed ? GateKind::PollingKernel : gate),
+        gate_(gate == GateKind::MemoryWait ? gate : GateKind::PollingKernel),
         words_(std::move(words)),
         device_(std::move(device)) {}
 
@@ -104,8 +104,9 @@ Expected<void> hold_stream(const Driver& driver, GateKind kind, cudaStream_t str
   if (kind == GateKind::MemoryWait)
     return check(driver.wait_value(stream, reinterpret_cast<CUdeviceptr>(word), value, CU_STREAM_WAIT_VALUE_GEQ),
                  "cuStreamWaitValue32");
-  if (kind == GateKind::PollingKernel) launch_poll(stream, word, value);
-  return {};
+  if (kind == GateKind::HostTimed) return {};
+  launch_poll(stream, word, value);
+  return check(cudaGetLastError(), "launch_poll");
 }
 
 Expected<LanePool> LanePool::make(int device, const Driver& driver, GateKind gate) {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "model/expects.hpp"
+#include "runtime/cuda/copies.hpp"
 #include "runtime/cuda/handles.hpp"
 #include "runtime/cuda/pinned_memory.hpp"
 #include "runtime/cuda/stage.hpp"
@@ -19,33 +20,6 @@ namespace {
 constexpr std::size_t kCacheLine = 64;
 /// How long a run may be behind its plan before the driver is asked whether something is wrong, and how often.
 constexpr Duration kLookAfter = std::chrono::milliseconds{20};
-/// `cudaMemcpyBatchAsync` is new in this version; from 13.0 on it does not tell which copy failed.
-constexpr int kFirstVersion = 12080;
-
-/// Copies of one GPU, in one call.
-struct Copies {
-  std::vector<void*> to, from;
-  std::vector<std::size_t> sizes;
-
-  [[nodiscard]] cudaError_t enqueue([[maybe_unused]] cudaStream_t stream) {
-    if (sizes.empty()) return cudaSuccess;
-#if CUDART_VERSION >= 12080
-    cudaMemcpyAttributes attributes{};
-    attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
-    std::size_t first = 0;
-#endif
-#if CUDART_VERSION >= 13000
-    return cudaMemcpyBatchAsync(to.data(), from.data(), sizes.data(), sizes.size(), &attributes, &first, 1, stream);
-#elif CUDART_VERSION >= 12080
-    std::size_t failed = 0;
-    return cudaMemcpyBatchAsync(to.data(), from.data(), sizes.data(), sizes.size(), &attributes, &first, 1, &failed,
-                                stream);
-#else
-    return cudaErrorNotSupported;
-#endif
-  }
-};
-
 /// A stream of a GPU, and the event by which others wait for all of it.
 struct Queue {
   int device = 0;
@@ -214,11 +188,8 @@ Expected<void> MemcpyBatch::add(std::uint32_t stream) {
     const bool from_gpu = stage().machine.vertex(transfer->from).kind == VertexKind::Gpu;
     copied = part_of(from_gpu ? transfer->from : transfer->to, kCopies);
     Copies& copies = parts_[*copied].copies;
-    if (transfer->size.count > 0) {
-      copies.to.push_back(binding.destination.data);
-      copies.from.push_back(binding.source.data);
-      copies.sizes.push_back(static_cast<std::size_t>(transfer->size.count));
-    }
+    if (transfer->size.count > 0)
+      copies.add(binding.destination.data, binding.source.data, static_cast<std::size_t>(transfer->size.count));
   }
   if (!kernel) return {};
   if (stage().machine.vertex(kernel->on).kind != VertexKind::Gpu)
@@ -372,7 +343,7 @@ Timeline MemcpyBatch::measured() const {
 }  // namespace cuda
 
 Expected<std::unique_ptr<DeviceBackend>> make_memcpy_batch_backend(DeviceBackend& backend) {
-  if (CUDART_VERSION < cuda::kFirstVersion)
+  if (CUDART_VERSION < cuda::kFirstWithBatches)
     return machine_trouble(
         fmt::format("cudaMemcpyBatchAsync is there from CUDA 12.8 on, and this program is built with {}.{}; build it "
                     "with a newer toolkit",

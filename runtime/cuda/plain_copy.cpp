@@ -1,9 +1,14 @@
 #include "runtime/cuda/plain_copy.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 
-#include "runtime/cuda/handles.hpp"
+#include <fmt/format.h>
+
+#include "runtime/cuda/kernels.hpp"
+#include "runtime/cuda/stage.hpp"
 
 namespace tutti {
 namespace {
@@ -17,6 +22,140 @@ Expected<int> device_of(const BufferView& from, const BufferView& to) {
   }
   return machine_trouble("neither end of the copy is on a GPU");
 }
+
+/// Operations that go into a queue ahead of a closed gate.
+constexpr std::size_t kRoom = 900;
+constexpr Duration kRest = std::chrono::microseconds{100};
+constexpr Duration kPatience = std::chrono::seconds{2};
+
+class CudaPlainChain final : public PlainChain {
+ public:
+  static Expected<std::unique_ptr<CudaPlainChain>> make(cuda::Stage& stage, std::vector<PlainStep> steps) {
+    const auto device = device_of(steps.front().from, steps.front().to);
+    if (!device) return tl::unexpected(device.error());
+    if (!stage.lanes.contains(*device) || stage.lanes.at(*device).free() == 0)
+      return machine_trouble(fmt::format("no stream of GPU {} is free", *device));
+    std::unique_ptr<CudaPlainChain> made(new CudaPlainChain(stage, *device, std::move(steps)));
+    auto board = cuda::PinnedMemory::make(kLines * kCacheLine);
+    if (!board) return tl::unexpected(std::move(board.error()));
+    made->board_ = *std::move(board);
+    for (cuda::Event* event : {&made->start_, &made->end_}) {
+      auto one = cuda::make_event(*device, cudaEventDefault);
+      if (!one) return tl::unexpected(std::move(one.error()));
+      *event = *std::move(one);
+    }
+    return made;
+  }
+  CudaPlainChain(const CudaPlainChain&) = delete;  // it has a stream
+  CudaPlainChain& operator=(const CudaPlainChain&) = delete;
+  ~CudaPlainChain() override { stage_->lanes.at(device_).take_back(stream_); }
+
+  Expected<CopyTimes> run() override {
+    CopyTimes times;
+    if (auto ok = run(true, times); !ok) return tl::unexpected(std::move(ok.error()));
+    if (auto ok = run(false, times); !ok) return tl::unexpected(std::move(ok.error()));
+    return times;
+  }
+
+ private:
+  static constexpr std::size_t kCacheLine = 64;
+  enum Line : std::size_t { kGate, kDone, kStart, kStamp, kLines };
+
+  CudaPlainChain(cuda::Stage& stage, int device, std::vector<PlainStep> steps)
+      : stage_(&stage), device_(device), steps_(std::move(steps)), stream_(stage.lanes.at(device).lend()) {
+    for (const PlainStep& step : steps_) {
+      copies_.add(step.to.data, step.from.data, static_cast<std::size_t>(step.to.size.count));
+      kernels_ |= step.kernel.count() > 0;
+    }
+    const bool host_timed = stage.gate == GateKind::HostTimed;
+    ahead_ = host_timed ? 0 : std::min(steps_.size(), kRoom / (kernels_ ? 2 : 1));
+  }
+
+  [[nodiscard]] std::uint32_t& word(Line line) const {
+    return *reinterpret_cast<std::uint32_t*>(board_.data() + line * kCacheLine);
+  }
+  [[nodiscard]] std::uint64_t& start() const {
+    return *reinterpret_cast<std::uint64_t*>(board_.data() + kStart * kCacheLine);
+  }
+  [[nodiscard]] cuda::ReleaseStamp& stamp() const {
+    return *reinterpret_cast<cuda::ReleaseStamp*>(board_.data() + kStamp * kCacheLine);
+  }
+  [[nodiscard]] cuda::GpuClock* timer() const {
+    return stage_->gate == GateKind::DeviceTimer ? &stage_->clocks.at(device_) : nullptr;
+  }
+
+  Expected<void> run(bool noted, CopyTimes& times) {
+    const cuda::DeviceGuard guard(device_);
+    const bool events = noted && timer() == nullptr;
+    ++run_;
+    std::atomic_ref(start()).store(0);
+    if (timer() != nullptr) timer()->refresh();
+    if (auto ok = hold(); !ok) return ok;
+    if (events)
+      if (auto ok = cuda::check(cudaEventRecord(start_.get(), stream_), "cudaEventRecord"); !ok) return ok;
+    if (auto ok = enqueue(0, ahead_, events); !ok) return ok;
+    stage_->clock.wait_until(stage_->clock.now() + kRest);
+    const TimerLine line = timer() == nullptr ? TimerLine{} : timer()->line();
+    const Duration begun = stage_->clock.now();
+    std::atomic_ref(word(kGate)).store(run_, std::memory_order_release);
+    std::atomic_ref(start()).store(static_cast<std::uint64_t>(line.timer_at(begun + cuda::kLead)),
+                                   std::memory_order_release);
+    if (auto ok = enqueue(ahead_, steps_.size(), events); !ok) return ok;
+    Duration now = begun;
+    while (std::atomic_ref(word(kDone)).load(std::memory_order_acquire) != run_ && now - begun < kPatience)
+      now = stage_->clock.now();
+    if (now - begun >= kPatience) return machine_trouble("copies that were enqueued by hand do not end");
+    now = stage_->clock.now();
+    if (!noted) {
+      times.on_the_host = now - begun;
+    } else if (events) {
+      if (auto ok = cuda::check(cudaEventSynchronize(end_.get()), "cudaEventSynchronize"); !ok) return ok;
+      const auto taken = cuda::elapsed_ns(start_, end_);
+      if (!taken) return tl::unexpected(taken.error());
+      times.on_the_gpu = Duration{std::llround(*taken)};
+    } else {
+      times.on_the_gpu = now - Duration{std::llround(line.host_at(static_cast<std::int64_t>(stamp().released)))};
+      timer()->add_seen(begun, stamp().seen);
+    }
+    return {};
+  }
+
+  Expected<void> hold() {
+    if (timer() == nullptr) return cuda::hold_stream(stage_->driver, stage_->gate, stream_, &word(kGate), run_);
+    cuda::launch_timer_gate(stream_, &start(), 0, static_cast<std::uint64_t>((cuda::kLead + cuda::kMostWrong).count()),
+                            &stamp());
+    return cuda::check(cudaGetLastError(), "launch_timer_gate");
+  }
+
+  /// Some of the steps; behind the last one the end.
+  Expected<void> enqueue(std::size_t first, std::size_t end, bool events) {
+    if (!kernels_) {
+      if (auto ok = cuda::check(copies_.enqueue(stream_, first, end - first), "cudaMemcpyBatchAsync"); !ok) return ok;
+    }
+    for (std::size_t i = first; i < end && kernels_; ++i) {
+      if (auto ok = cuda::check(copies_.enqueue_each(stream_, i, 1), "cudaMemcpyAsync"); !ok) return ok;
+      if (steps_[i].kernel.count() > 0)
+        cuda::launch_spin(stream_, static_cast<std::uint64_t>(steps_[i].kernel.count()));
+    }
+    if (first == end || end < steps_.size()) return {};
+    // In the order of our own marks.
+    const auto written = stage_->driver.write_value(stream_, reinterpret_cast<CUdeviceptr>(&word(kDone)), run_,
+                                                    CU_STREAM_WRITE_VALUE_DEFAULT);
+    if (auto ok = cuda::check(written, "cuStreamWriteValue32"); !ok || !events) return ok;
+    return cuda::check(cudaEventRecord(end_.get(), stream_), "cudaEventRecord");
+  }
+
+  cuda::Stage* stage_;
+  int device_;
+  std::vector<PlainStep> steps_;
+  cudaStream_t stream_;
+  cuda::Copies copies_;
+  bool kernels_ = false;
+  std::size_t ahead_ = 0;  // steps behind the closed gate
+  cuda::PinnedMemory board_;
+  cuda::Event start_, end_;
+  std::uint32_t run_ = 0;
+};
 
 }  // namespace
 
@@ -46,6 +185,14 @@ Expected<CopyTimes> time_plain_copy(const BufferView& from, const BufferView& to
   if (auto ok = copy().and_then(synchronize); !ok) return tl::unexpected(std::move(ok.error()));
   return CopyTimes{Duration{static_cast<std::int64_t>(std::llround(*on_the_gpu))},
                    std::chrono::steady_clock::now() - called};
+}
+
+Expected<std::unique_ptr<PlainChain>> make_plain_chain(DeviceBackend& backend, std::vector<PlainStep> steps) {
+  cuda::Stage* stage = cuda::stage_of(backend);
+  if (stage == nullptr || steps.empty()) return invalid_input("a plain chain has a step, and the cuda backend");
+  auto made = CudaPlainChain::make(*stage, std::move(steps));
+  if (!made) return tl::unexpected(std::move(made.error()));
+  return *std::move(made);
 }
 
 }  // namespace tutti

@@ -1,4 +1,7 @@
 #pragma once
+#include <memory>
+#include <vector>
+
 #include "runtime/backend.hpp"
 
 namespace tutti {
@@ -14,5 +17,29 @@ struct CopyTimes {
 /// @param from, to  buffers of a backend made by `make_cuda_backend`, of one size, at least one of them on a GPU.
 /// @errors Machine: the driver's refusal, a build without CUDA.
 [[nodiscard]] Expected<CopyTimes> time_plain_copy(const BufferView& from, const BufferView& to);
+
+/// A copy, and a kernel behind it that takes a time; none where that is 0.
+struct PlainStep {
+  BufferView from, to;
+  Duration kernel{};
+};
+
+/// Steps as one would enqueue them by hand: ahead, in one stream of one GPU, behind one gate of the backend's kind.
+/// Copies alone are one `cudaMemcpyBatchAsync`, as far as the queue has room behind a closed gate, and the rest another
+/// one when it is open.
+class PlainChain {
+ public:
+  virtual ~PlainChain() = default;
+  /// Two runs: one with the first start and the last end noted on the GPU, one without, from the start word to the
+  /// completion word.
+  /// @errors Machine: the driver's refusal, or it does not end.
+  [[nodiscard]] virtual Expected<CopyTimes> run() = 0;
+};
+
+/// @param backend  made by `make_cuda_backend`, its GPU idle in the meantime; it outlives the chain
+/// @param steps    at least one; buffers of the backend, at least one end of the first on a GPU
+/// @errors InvalidInput: another backend. Machine: the driver's refusal, a build without CUDA.
+[[nodiscard]] Expected<std::unique_ptr<PlainChain>> make_plain_chain(DeviceBackend& backend,
+                                                                     std::vector<PlainStep> steps);
 
 }  // namespace tutti

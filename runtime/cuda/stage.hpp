@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "runtime/cuda/conductor.hpp"
+#include "runtime/cuda/copies.hpp"
 #include "runtime/cuda/cuda_backend.hpp"
+#include "runtime/cuda/gpu_clock.hpp"
 #include "runtime/cuda/lane_pool.hpp"
 
 namespace tutti::cuda {
@@ -31,6 +33,8 @@ struct Stage {
       const DeviceGuard guard(from);
       if (!keeps_all()) static_cast<void>(cudaDeviceDisablePeerAccess(to));
     }
+    for (auto& [device, timer] : clocks)
+      if (keeps_all()) timer.release();
   }
 
   Topology machine;
@@ -42,6 +46,8 @@ struct Stage {
   std::vector<int> numa_nodes;          ///< the system's numbers
   std::vector<int> ordinal;             ///< [vertices] of GPUs that are open, as CUDA counts; below 0 of the others
   std::map<int, LanePool> lanes;        ///< by ordinal
+  std::map<int, GpuClock> clocks;       ///< by ordinal; where gates wait for the GPUs' timers
+  bool batches_copies = has_batches();  ///< several copies go in one call
   std::set<std::pair<int, int>> peers;  ///< from and to: access that this stage has enabled
   std::vector<CudaBatch*> batches;
   std::atomic<bool> lost{false};  ///< a GPU is broken or hangs: nothing of it can be waited for or given back

@@ -66,6 +66,7 @@ Expected<Driver> find_driver() {
   Driver driver{};
   if (auto ok = look_up("cuStreamWaitValue32", driver.wait_value); !ok) return tl::unexpected(ok.error());
   if (auto ok = look_up("cuStreamWriteValue32", driver.write_value); !ok) return tl::unexpected(ok.error());
+  if (auto ok = look_up("cuStreamBatchMemOp", driver.batch_operations); !ok) return tl::unexpected(ok.error());
   if (auto ok = look_up("cuDeviceGet", driver.device); !ok) return tl::unexpected(ok.error());
   if (auto ok = look_up("cuDeviceGetAttribute", driver.device_attribute); !ok) return tl::unexpected(ok.error());
   return driver;

@@ -36,6 +36,7 @@ void set_environment();
 struct Driver {
   CUresult (*wait_value)(CUstream, CUdeviceptr, cuuint32_t, unsigned);
   CUresult (*write_value)(CUstream, CUdeviceptr, cuuint32_t, unsigned);
+  CUresult (*batch_operations)(CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned);
   CUresult (*device)(CUdevice*, int);
   CUresult (*device_attribute)(int*, CUdevice_attribute, CUdevice);
 };

@@ -45,7 +45,7 @@ TEST(BackendOptions, GuessWhatWasMeant) {
   EXPECT_EQ(answer(with(cuda(), &BackendOptions::gate, "memory-wait")),
             "--gate: there is no 'memory-wait'; did you mean 'memory_wait'?");
   EXPECT_EQ(answer(with(cuda(), &BackendOptions::gate, "door")),
-            "--gate: there is no 'door'; give one of polling_kernel, memory_wait, host_timed");
+            "--gate: there is no 'door'; give one of polling_kernel, memory_wait, host_timed, device_timer");
 }
 
 TEST(BackendOptions, RefuseWhatDoesNotGoTogether) {

@@ -47,6 +47,7 @@ constexpr std::array kBackends{
     BackendRow{"CudaPollingKernel", make_clock<RealClock>, test::make_cuda<GateKind::PollingKernel>,
                test::device_forms},
     BackendRow{"CudaHostTimed", make_clock<RealClock>, test::make_cuda<GateKind::HostTimed>, test::device_forms},
+    BackendRow{"CudaDeviceTimer", make_clock<RealClock>, test::make_cuda<GateKind::DeviceTimer>, test::device_forms},
 };
 #else
 constexpr std::array kBackends{

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include "runtime/cuda/plain_copy.hpp"
 #include "runtime/partitioned_run.hpp"
 #include "tests/runtime/device_kernels.hpp"
 #include "tests/runtime/small_machine.hpp"
@@ -120,7 +121,7 @@ struct Pieces {
 // 64 streams of one direction, kept apart: more than any device has queues.
 TEST_F(Cuda, MoreStreamsThanQueues) {
   const Pieces pieces(station, 64, 4096);
-  const auto apart = BatchOperation::make(station.machine, pieces.streams, false);
+  const auto apart = BatchOperation::make(station.machine, pieces.streams, Merging::Off);
   ASSERT_TRUE(apart.has_value());
   auto batch = station.executor.prepare(*apart, pieces.bindings);
   ASSERT_TRUE(batch.has_value()) << batch.error().text();
@@ -296,18 +297,54 @@ TEST_F(Cuda, HostKernelsWithoutAFormForGpusAreRefused) {
             "kernel 'host_only' of stream 's' has no form for GPUs; add one to the kernel, or let it run on a cpu");
 }
 
+// Five in a row, of which nothing is noted but the first start and the last end: 1500 us where 550 are declared.
+TEST_F(Cuda, KernelsInARowAreJudgedTogether) {
+  add("slow", test::device_slow());
+  for (const auto& [kernel, overruns] : {std::pair("spin", 0), {"slow", 1}}) {
+    const Pieces pieces(station, 5, 4096);
+    auto streams = pieces.streams;
+    for (CommandStream& stream : streams)
+      stream.kernel = Kernel{station.at("gpu0"), microseconds(100), microseconds(110), kernel};
+    auto batch = station.prepare(streams, pieces.bindings);
+    station.run(batch);
+    const auto result = batchOp(station.executor, batch);
+    ASSERT_TRUE(result.has_value());
+    EXPECT_EQ(result->overruns, overruns) << kernel;
+  }
+}
+
+// A long kernel is judged by itself: the four others' time does not hide that it took 1500 us where 500 are declared.
+TEST_F(Cuda, LongKernelsAreJudgedAlone) {
+  add("slow", test::device_slow());
+  const Pieces pieces(station, 5, 4096);
+  auto streams = pieces.streams;
+  for (CommandStream& stream : streams)
+    stream.kernel = Kernel{station.at("gpu0"), microseconds(50), milliseconds(5), "spin"};
+  streams[2].kernel = Kernel{station.at("gpu0"), microseconds(500), microseconds(500), "slow"};
+  auto batch = station.prepare(streams, pieces.bindings);
+  const auto result = batchOp(station.executor, batch);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(result->overruns, 1);
+}
+
 // ---- faults; each in a process of its own, since the GPU is lost to it
 
-/// Runs one kernel, prints what its batch and the one after it end in, and leaves in order.
+/// Runs one kernel behind two copies, prints what its batch and the one after it end in, and leaves in order.
+template <GateKind gate = GateKind::MemoryWait>
 void run_broken(DeviceKernel kernel) {
   bool fine = false;
   {
-    Station station(std::make_unique<RealClock>(), test::make_cuda<GateKind::MemoryWait>, real_machine());
+    Station station(std::make_unique<RealClock>(), test::make_cuda<gate>, real_machine());
     static_cast<void>(station.kernels.add(
         "broken", [](const KernelLaunch&) {}, std::move(kernel)));
     const Buffer input = station.allocate(station.at("gpu0"), 64);
-    auto broken = station.executor.prepare(station.batch({kernel_stream("s", station.at("gpu0"), "broken")}),
-                                           {{{}, {}, input.view(), {}, {}}}, "batch 7");
+    const Pieces pieces(station, 2, 4096);
+    auto streams = pieces.streams;
+    auto bindings = pieces.bindings;
+    streams[1].name = "s";
+    streams[1].kernel = Kernel{station.at("gpu0"), Duration{10}, Duration{10}, "broken"};
+    bindings[1].kernel_input = input.view();
+    auto broken = station.executor.prepare(station.batch(streams), bindings, "batch 7");
     auto after = station.prepare({kernel_stream("t", station.at("gpu1"), "spin")}, {{}});
     const auto result = batchOp(station.executor, *broken);
     const auto next = batchOp(station.executor, after);
@@ -331,7 +368,179 @@ TEST(CudaDeathTest, AKernelThatHangsIsGivenUpAndNamed) {
               "batch 7: kernel 'broken' of stream 's' has not returned within .* | .*a GPU was lost");
 }
 
+TEST(CudaDeathTest, AKernelThatHangsBehindATimerIsGivenUpAndNamed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(run_broken<GateKind::DeviceTimer>(test::device_hang()), testing::ExitedWithCode(3),
+              "batch 7: kernel 'broken' of stream 's' has not returned within .* | .*a GPU was lost");
+}
+
+// ---- whatever the gate
+
+struct GateRow {
+  const char* name;
+  Station::MakeBackend make_backend;
+};
+void PrintTo(const GateRow& row, std::ostream* out) { *out << row.name; }
+
+class EveryGate : public testing::TestWithParam<GateRow> {
+ protected:
+  EveryGate() : station(std::make_unique<RealClock>(), GetParam().make_backend, real_machine()) {}
+
+  Station station;
+};
+
+INSTANTIATE_TEST_SUITE_P(Table, EveryGate,
+                         testing::Values(GateRow{"PollingKernel", test::make_cuda<GateKind::PollingKernel>},
+                                         GateRow{"MemoryWait", test::make_cuda<GateKind::MemoryWait>},
+                                         GateRow{"HostTimed", test::make_cuda<GateKind::HostTimed>},
+                                         GateRow{"DeviceTimer", test::make_cuda<GateKind::DeviceTimer>}),
+                         [](const auto& row) { return std::string(row.param.name); });
+
+// 1000 copies of 4 KiB are three calls, of which two lie ahead of the gate.
+TEST_P(EveryGate, RunsOfCopiesMoveEveryByte) {
+  const Pieces pieces(station, 1000, 4096);
+  auto batch = station.prepare(pieces.streams, pieces.bindings);
+  for (int run = 0; run < 3; ++run) {
+    station.write(pieces.source.view(), pattern(pieces.sent.size(), static_cast<std::uint64_t>(run)));
+    station.executor.arm(batch);
+    station.run(batch);
+    EXPECT_EQ(station.read(pieces.destination.view()), pattern(pieces.sent.size(), static_cast<std::uint64_t>(run)));
+  }
+}
+
+// Of 20 copies and kernels two instants within are noted; the rest is shared out, so that nothing overlaps, all lies in
+// the batch, and equal copies take the same time.
+TEST_P(EveryGate, TimesThatWereNotNotedAreSharedOut) {
+  const Pieces pieces(station, 20, 65536);
+  auto streams = pieces.streams;
+  for (CommandStream& stream : streams)
+    stream.kernel = Kernel{station.at("gpu0"), microseconds(20), milliseconds(1), "spin"};
+  auto batch = station.prepare(streams, pieces.bindings);
+  for (int run = 0; run < 3; ++run) station.run(batch);
+  const Timeline measured = batch.measured();
+  EXPECT_EQ(find_violation(station.machine, station.batch(streams), measured), std::nullopt);
+  const auto length = [&](std::size_t s) {
+    return (measured.streams[s].transfer->end - measured.streams[s].transfer->start).count();
+  };
+  EXPECT_GT(length(0), 0);
+  for (std::size_t s = 1; s < 20; ++s) {
+    EXPECT_NEAR(static_cast<double>(length(s)), static_cast<double>(length(0)), 20) << s;  // plans are rounded
+    EXPECT_GE(measured.streams[s].kernel->start, measured.streams[s - 1].kernel->end - Duration{1});
+  }
+}
+
+// To measure them every copy is noted: two of twenty times the size show.
+TEST_P(EveryGate, EveryCopyIsNotedWhereThatIsAsked) {
+  const Pieces pieces(station, 12, 4 << 20);
+  auto streams = pieces.streams;
+  for (std::size_t s = 0; s < streams.size(); ++s)
+    if (s != 3 && s != 7) streams[s].transfer->size = Bytes{65536};
+  const BatchOperation batch = station.batch(streams);
+  auto prepared = station.backend->prepare(
+      {batch, plan(planners().front(), station.machine, batch), "a batch", {}, pieces.bindings, Marks::Each});
+  ASSERT_TRUE(prepared.has_value()) << prepared.error().text();
+  for (int run = 0; run < 3; ++run) {
+    (*prepared)->arm();
+    (*prepared)->submit(station.clock->now());
+    (*prepared)->wait();
+  }
+  const Timeline measured = (*prepared)->measured();
+  EXPECT_EQ(find_violation(station.machine, batch, measured), std::nullopt);
+  const auto length = [&](std::size_t s) { return measured.streams[s].end() - measured.streams[s].start(); };
+  EXPECT_GT(length(3), length(2));
+  EXPECT_GT(length(7), length(8));
+}
+
+// b, of 1 ms, is to start 4 ms after a, of 5, so that they end together. It says itself when it started, on the host's
+// clock: never before its instant. Armed ahead, armed long ago, and not armed.
+TEST_P(EveryGate, NothingStartsBeforeItsInstant) {
+  Duration started{};
+  const HostKernel mark = [&](const KernelLaunch&) { started = station.clock->now(); };
+  ASSERT_TRUE(station.kernels.add("started", mark, test::device_mark(mark)).has_value());
+  auto batch = station.prepare({kernel_stream("a", station.at("gpu0"), "spin", 5'000'000),
+                                kernel_stream("b", station.at("gpu1"), "started", 1'000'000)},
+                               {{}, {}});
+  const Duration planned = batch.plan().streams[1].gate - station.machine.setup().batch;
+  ASSERT_GE(planned, milliseconds(4) - Duration{1});
+  for (int run = 0; run < 60; ++run) {
+    if (run % 3 != 0) station.executor.arm(batch);
+    std::this_thread::sleep_for(run == 31 ? milliseconds(1500) : milliseconds(1));
+    const auto result = batchOp(station.executor, batch);
+    ASSERT_TRUE(result.has_value()) << result.error().text();
+    EXPECT_GE(started, result->start + planned) << run;
+    EXPECT_LE(started, result->finish) << run;
+    EXPECT_GE(batch.measured().streams[1].start(), planned) << run;
+  }
+}
+
+// The kernel of one lane waits for the copies of another, and its overrun is its own.
+TEST_P(EveryGate, LanesWaitForRunsOfOthers) {
+  const Pieces pieces(station, 30, 65536);
+  auto streams = pieces.streams;
+  auto bindings = pieces.bindings;
+  streams[4].kernel = Kernel{station.at("gpu1"), microseconds(100), milliseconds(1), "spin"};
+  streams[9].kernel = Kernel{station.at("gpu0"), microseconds(100), milliseconds(1), "spin"};
+  auto batch = station.prepare(streams, bindings);
+  for (int run = 0; run < 20; ++run) {
+    station.executor.arm(batch);
+    const auto result = batchOp(station.executor, batch);
+    ASSERT_TRUE(result.has_value()) << result.error().text();
+    EXPECT_EQ(result->overruns, 0);
+    const Timeline measured = batch.measured();
+    EXPECT_GE(measured.streams[4].kernel->start + milliseconds(1), measured.streams[29].transfer->end);
+  }
+  EXPECT_EQ(station.read(pieces.destination.view()), pieces.sent);
+}
+
+// What our chains are compared with moves the same bytes.
+TEST_P(EveryGate, PlainChainsMoveEveryByte) {
+  for (const auto& [count, kernel] : {std::pair(1000, 0), {50, 1000}}) {
+    const Pieces pieces(station, count, 512);
+    std::vector<PlainStep> steps;
+    for (const StreamBinding& binding : pieces.bindings)
+      steps.push_back({binding.source, binding.destination, Duration{kernel}});
+    auto chain = make_plain_chain(*station.backend, std::move(steps));
+    ASSERT_TRUE(chain.has_value()) << chain.error().text();
+    for (int run = 0; run < 3; ++run) {
+      const auto times = (*chain)->run();
+      ASSERT_TRUE(times.has_value()) << times.error().text();
+      EXPECT_GT(times->on_the_gpu, Duration{0});
+      EXPECT_GT(times->on_the_host, Duration{0});
+    }
+    EXPECT_EQ(station.read(pieces.destination.view()), pieces.sent);
+  }
+}
+
 // ---- machine and host
+
+// Never behind a closed gate: the driver would wait there.
+TEST_F(Cuda, MemoryThatIsNotWhereTheMachineSaysIsRefused) {
+  std::vector<std::byte> pageable(4096);
+  const Buffer host = station.allocate(station.at("mem0"), 4096), device = station.allocate(station.at("gpu0"), 4096);
+  const BufferView not_pinned{station.at("mem0"), pageable.data(), Bytes{4096}};
+  const BufferView not_there{station.at("gpu0"), host.view().data, Bytes{4096}};
+  const BufferView not_host{station.at("mem0"), device.view().data, Bytes{4096}};
+  const auto up = copy_stream("up", station.at("mem0"), station.at("gpu0"), 4096);
+  const auto down = copy_stream("down", station.at("gpu0"), station.at("mem0"), 4096);
+  const std::string pin = "; allocate it through the backend, or pin all of it with cudaHostRegister";
+  EXPECT_EQ(station.refusal({up}, {bound(not_pinned, device.view())}),
+            "the source buffer of stream 'up' is host memory that is not pinned" + pin);
+  EXPECT_EQ(station.refusal({down}, {bound(device.view(), not_pinned)}),
+            "the destination buffer of stream 'down' is host memory that is not pinned" + pin);
+  EXPECT_EQ(
+      station.refusal({up}, {bound(host.view(), not_there)})
+          .find("the destination buffer of stream 'up' is pinned host memory; allocate it through the backend, or "
+                "by cudaMalloc on GPU "),
+      0U);
+  EXPECT_EQ(station.refusal({up}, {bound(not_host, device.view())})
+                .find("the source buffer of stream 'up' is memory of GPU "),
+            0U);
+  const BufferView input{station.at("gpu0"), pageable.data(), Bytes{4096}};
+  EXPECT_EQ(station.refusal({kernel_stream("k", station.at("gpu0"), "spin")}, {{{}, {}, input, {}, {}}})
+                .find("the kernel input buffer of stream 'k' is host memory that is not pinned; "),
+            0U);
+  EXPECT_EQ(station.refusal({up}, {bound(host.view(), device.view())}), "");
+}
 
 TEST_F(Cuda, MachinesThatDoNotFitThisHostAreRefused) {
   const auto refusal = [&](const CudaOptions& options) {

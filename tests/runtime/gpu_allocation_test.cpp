@@ -11,9 +11,16 @@ using test::bound;
 using test::copy_stream;
 using test::Station;
 
+class GpuAllocation : public testing::TestWithParam<Station::MakeBackend> {};
+
+INSTANTIATE_TEST_SUITE_P(Gates, GpuAllocation,
+                         testing::Values(test::make_cuda<GateKind::MemoryWait>,
+                                         test::make_cuda<GateKind::PollingKernel>,
+                                         test::make_cuda<GateKind::DeviceTimer>));
+
 /// Copies over every path, a kernel behind each.
-TEST(GpuAllocation, HappensNowhereBetweenArmingAndCompletion) {
-  Station station(std::make_unique<RealClock>(), test::make_cuda<GateKind::MemoryWait>);
+TEST_P(GpuAllocation, HappensNowhereBetweenArmingAndCompletion) {
+  Station station(std::make_unique<RealClock>(), GetParam());
   std::vector<CommandStream> streams;
   std::vector<Buffer> buffers;
   std::vector<StreamBinding> bindings;

@@ -1,0 +1,68 @@
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "runtime/cuda/status.hpp"
+
+namespace tutti::cuda {
+
+/// `cudaMemcpyBatchAsync` is new in this version of toolkit and driver; from 13.0 on it does not tell which copy
+/// failed.
+inline constexpr int kFirstWithBatches = 12080;
+
+/// Whether this program and the driver have `cudaMemcpyBatchAsync`.
+[[nodiscard]] inline bool has_batches() {
+  int driver = 0;
+  return CUDART_VERSION >= kFirstWithBatches && cudaDriverGetVersion(&driver) == cudaSuccess &&
+         driver >= kFirstWithBatches;
+}
+
+/// Copies of one stream that go in one call, in no order among themselves.
+class Copies {
+ public:
+  void add(std::byte* to, const std::byte* from, std::size_t size) {
+    to_.push_back(to);
+    from_.push_back(const_cast<std::byte*>(from));
+    sizes_.push_back(size);
+  }
+  [[nodiscard]] std::size_t count() const { return sizes_.size(); }
+
+  /// All of them in one call; a single one as itself.
+  [[nodiscard]] cudaError_t enqueue(cudaStream_t stream) { return enqueue(stream, 0, count()); }
+
+  /// `count` of them from the `first` on, in one call.
+  [[nodiscard]] cudaError_t enqueue(cudaStream_t stream, std::size_t first, std::size_t count) {
+    if (count == 0) return cudaSuccess;
+    if (count == 1) return enqueue_each(stream, first, count);
+#if CUDART_VERSION >= 12080
+    cudaMemcpyAttributes attributes{};
+    attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+    std::size_t all = 0;
+#endif
+#if CUDART_VERSION >= 13000
+    return cudaMemcpyBatchAsync(to_.data() + first, from_.data() + first, sizes_.data() + first, count, &attributes,
+                                &all, 1, stream);
+#elif CUDART_VERSION >= 12080
+    std::size_t failed = 0;
+    return cudaMemcpyBatchAsync(to_.data() + first, from_.data() + first, sizes_.data() + first, count, &attributes,
+                                &all, 1, &failed, stream);
+#else
+    return enqueue_each(stream, first, count);
+#endif
+  }
+
+  /// In a call each.
+  [[nodiscard]] cudaError_t enqueue_each(cudaStream_t stream, std::size_t first, std::size_t count) {
+    for (std::size_t i = first; i < first + count; ++i) {
+      const cudaError_t status = cudaMemcpyAsync(to_[i], from_[i], sizes_[i], cudaMemcpyDefault, stream);
+      if (status != cudaSuccess) return status;
+    }
+    return cudaSuccess;
+  }
+
+ private:
+  std::vector<void*> to_, from_;
+  std::vector<std::size_t> sizes_;
+};
+
+}  // namespace tutti::cuda
