@@ -101,7 +101,7 @@ void BatchSimulation::run(bool forward) {
 
 inline void BatchSimulation::start_over() {
   bandwidth_.restart();
-  std::fill_n(paces_.begin(), clock_, Pace{0, 0, 0});
+  std::fill_n(paces_.begin(), clock_, kNoPace);
   paces_[clock_] = paces_[gate_] = {0, 1, 1};
   now_ = since_ = 0;
   pending_count_ = waiting_count_ = active_count_ = 0;
@@ -164,7 +164,7 @@ inline void BatchSimulation::end(std::uint32_t position) {
       const std::uint32_t last = active_[--active_count_];
       place_[last] = place_[group];
       active_[place_[group]] = last;
-      paces_[group] = {0, 0, 0};
+      paces_[group] = kNoPace;
     }
   }
   if (group == gate_) {
