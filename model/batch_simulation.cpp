@@ -135,7 +135,7 @@ void BatchSimulation::run(bool forward) {
 
 inline void BatchSimulation::start_over() {
   bandwidth_.restart();
-  std::fill_n(paces_.begin(), clock_, Pace{0, 0, 0});
+  std::fill_n(paces_.begin(), clock_, kNoPace);
   paces_[clock_] = paces_[gate_] = {0, 1, 1};
   if (in_order_)
     for (std::size_t i = 0; i < batch_.step_count(); ++i) turns_[i].over = false;
@@ -200,7 +200,7 @@ inline void BatchSimulation::end(std::uint32_t position) {
       const std::uint32_t last = active_[--active_count_];
       place_[last] = place_[group];
       active_[place_[group]] = last;
-      paces_[group] = {0, 0, 0};
+      paces_[group] = kNoPace;
     }
   }
   if (group == gate_) {

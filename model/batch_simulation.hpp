@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -108,6 +109,8 @@ class BatchSimulation {
     double rate;
     double inverse;  // of the rate
   };
+  /// Of a group before it has a rate: what starts there does not end in the instant in which it starts.
+  static constexpr Pace kNoPace{0, 0, std::numeric_limits<double>::infinity()};
   /// A step that ends, or a gate before it that opens, when the progress of its group has come to a target.
   struct Pending {
     double target;
