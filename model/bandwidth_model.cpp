@@ -51,8 +51,9 @@ std::uint32_t BandwidthModel::add_fixed_flow(std::uint32_t way, double rate) {
 void BandwidthModel::write_stream(Kind& kind, StreamSet streams) const {
   kind.streams = streams;
   const std::uint32_t row = table_->row(streams);
-  if (row != MeasuredTable::kNoRow)
-    kind.alone = table_->rate(row, streams, static_cast<std::uint32_t>(std::countr_zero(streams))).value;
+  if (row == MeasuredTable::kNoRow) return;
+  const double alone = table_->rate(row, streams, static_cast<std::uint32_t>(std::countr_zero(streams))).value;
+  kind.alone = kind.capped ? std::min(kind.most, alone) : alone;
 }
 
 void BandwidthModel::finish() {
@@ -119,8 +120,8 @@ inline std::uint32_t BandwidthModel::find_group(const Kind& kind, std::uint32_t 
   const bool competes =
       kind.streams == 0 && std::any_of(shares_.begin() + share_count_, shares_.begin() + end,
                                        [&](const Share& share) { return capacities_[share.capacity].of_table; });
-  groups_[group_count_] = {own, own,          kNoLimit, kind.weight, 1 / kind.weight, 0,       0,
-                           0,   share_count_, end,      newest,      kind.streams,    competes};
+  groups_[group_count_] = {own, own,          kNoLimit, kind.weight, 1 / kind.weight, 0,        0,
+                           0,   share_count_, end,      newest,      kind.streams,    competes, kind.capped};
   newest = group_count_;
   for (; share_count_ < end; ++share_count_) ++capacities_[shares_[share_count_].capacity].groups;
   return group_count_++;
@@ -128,7 +129,7 @@ inline std::uint32_t BandwidthModel::find_group(const Kind& kind, std::uint32_t 
 
 inline bool BandwidthModel::alike(const Group& group, const Kind& kind, double limit, std::uint32_t end) const {
   if (group.weight != kind.weight || group.limit.value != limit || group.streams != kind.streams ||
-      group.share_end - group.share_begin != end - share_count_)
+      group.capped != kind.capped || group.share_end - group.share_begin != end - share_count_)
     return false;
   for (std::uint32_t i = group.share_begin, j = share_count_; j < end; ++i, ++j)
     if (shares_[i] != shares_[j]) return false;
@@ -144,7 +145,7 @@ void BandwidthModel::make_table_groups() {
   share_count_ = row_count_ = 0;
   for (std::uint32_t k = 0; k < kind_count_; ++k) {
     const Rate own{kinds_[k].most, 1 / kinds_[k].most};
-    groups_[k] = {own, own, kNoLimit, 1, 1, 0, 0, 0, 0, 0, kNone, kinds_[k].streams, false};
+    groups_[k] = {own, own, kNoLimit, 1, 1, 0, 0, 0, 0, 0, kNone, kinds_[k].streams, false, kinds_[k].capped};
     kinds_[k].group = k;
   }
 }
@@ -211,6 +212,7 @@ bool BandwidthModel::look_up() {
     if ((group->streams & streams_) == 0) continue;
     const Rate& rate = table_->rate(row, streams_, static_cast<std::uint32_t>(std::countr_zero(group->streams)));
     group->own = {rate.value * group->inverse_weight, rate.inverse * group->weight};
+    if (group->capped) group->own = group->own.at_most(group->limit);
   }
   return true;
 }

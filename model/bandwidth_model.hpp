@@ -104,6 +104,7 @@ class BandwidthModel {
     std::uint32_t flows;
     std::uint32_t group;
     StreamSet streams;  // of the measured table: one, or none
+    bool capped;        // at `most`, also by the table
   };
   /// A capacity of the machine as this batch sees it.
   struct Capacity {
@@ -134,6 +135,7 @@ class BandwidthModel {
     std::uint32_t older;  // group with the same last capacity
     StreamSet streams;    // of its kind
     bool competes;        // none of the table, and can take bandwidth from those that are
+    bool capped;          // at `limit`, also by the table
   };
   struct Member {
     std::uint32_t group;
@@ -154,7 +156,7 @@ class BandwidthModel {
     TUTTI_EXPECTS(kind_count_ < kinds_.size(), "there is room for the flows that were announced");
     const WayKind& kind = way_kind(way);
     const double alone = kind.alone.at(basis_).value;
-    kinds_[kind_count_] = {kind.uses, kind.weight, alone, alone, 0, kNone, 0};
+    kinds_[kind_count_] = {kind.uses, kind.weight, alone, alone, 0, kNone, 0, kind.capped};
     if (table_ != nullptr) write_stream(kinds_[kind_count_], kind.streams);
   }
   void write_stream(Kind& kind, StreamSet streams) const;

@@ -1,10 +1,13 @@
 #include "model/batch.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "model/document.hpp"
+#include "model/expects.hpp"
+#include "model/peer_rounds.hpp"
 #include "model/route.hpp"
 #include "model/way_kind.hpp"
 
@@ -92,10 +95,55 @@ void check_kernel(const Topology& machine, const Kernel& kernel, const Place& pl
   }
 }
 
+/// The last links of copies between GPUs: others into the same GPU meet them there, though each has its own engine.
+std::vector<LinkId> last_links_of_peers(const Topology& machine, std::span<const CommandStream> streams) {
+  std::vector<LinkId> links;
+  for (const CommandStream& stream : streams) {
+    if (!stream.transfer) continue;
+    const RouteView route = find_route(machine, *stream.transfer);
+    if (route.path == CopyPath::Peer) links.push_back(route.first.back());
+  }
+  return links;
+}
+
+/// Small copies have a rate that they never exceed.
+void cap(WayKind& way, const Bandwidth& rate) {
+  way.alone.nominal = std::min(way.alone.nominal, rate.nominal);
+  way.alone.guaranteed = std::min(way.alone.guaranteed, rate.guaranteed);
+  way.capped = true;
+}
+
+/// The streams whose copies one engine issues, copies between GPUs among them in rounds, so that GPUs meet in pairs.
+/// Each engine's other copies keep their places.
+std::vector<std::uint32_t> order_of(std::span<const CommandStream> streams, std::span<const StreamWork> work) {
+  std::vector<PeerCopy> copies;
+  std::vector<std::uint32_t> places;  // [copies] the stream
+  for (std::uint32_t s = 0; s < streams.size(); ++s) {
+    if (work[s].way == kNone || work[s].route != RouteClass::Peer) continue;
+    copies.push_back({work[s].engines[0].value, streams[s].transfer->to.value, work[s].bytes});
+    places.push_back(s);
+  }
+  if (copies.empty()) return {};
+  std::vector<std::uint32_t> order(streams.size());
+  for (std::uint32_t s = 0; s < order.size(); ++s) order[s] = s;
+  const std::vector<std::uint32_t> rounds = in_rounds(copies);
+  for (std::size_t i = 0; i < copies.size(); ++i) order[places[i]] = places[rounds[i]];
+  return std::is_sorted(order.begin(), order.end()) ? std::vector<std::uint32_t>{} : order;
+}
+
 }  // namespace
 
+std::string_view to_string(Merging merging) {
+  switch (merging) {
+    case Merging::On: return "on";
+    case Merging::Off: return "off";
+    case Merging::Transitive: return "transitive";
+  }
+  return "";
+}
+
 Expected<BatchOperation> BatchOperation::make(const Topology& machine, std::vector<CommandStream> streams,
-                                              bool merging) {
+                                              Merging merging) {
   return reading([&] {
     if (streams.empty()) fail({}, "the batch has no streams; it needs at least one");
     if (streams.size() > kMostStreams) {
@@ -116,13 +164,27 @@ Expected<BatchOperation> BatchOperation::make(const Topology& machine, std::vect
   });
 }
 
-BatchOperation::BatchOperation(const Topology& machine, std::vector<CommandStream> streams, bool merging)
-    : machine_(machine), streams_(std::move(streams)), merging_(merging) {
-  work_.reserve(streams_.size());
-  for (const CommandStream& stream : streams_) work_.push_back(make_work(stream));
+Expected<BatchOperation> BatchOperation::with_sizes_of(std::vector<CommandStream> streams) const {
+  TUTTI_EXPECTS(streams.size() == streams_.size(), "the streams are those of the batch");
+  auto other = make(machine_, std::move(streams), merging_);
+  if (other) other->order_ = order_;
+  return other;
 }
 
-StreamWork BatchOperation::make_work(const CommandStream& stream) {
+BatchOperation::BatchOperation(const Topology& machine, std::vector<CommandStream> streams, Merging merging)
+    : machine_(machine), streams_(std::move(streams)), merging_(merging) {
+  const std::vector<LinkId> met = last_links_of_peers(machine_, streams_);
+  work_.reserve(streams_.size());
+  for (const CommandStream& stream : streams_) work_.push_back(make_work(stream, met));
+  const bool two_engines = std::any_of(work_.begin(), work_.end(), [](const StreamWork& work) {
+    return work.way != kNone && work.engines[0] != work.engines[1];
+  });
+  shares_engines_ = merging_ == Merging::Off || (merging_ == Merging::On && two_engines);
+  if (merging_ == Merging::On) order_ = order_of(streams_, work_);
+}
+
+/// @param met  last links of copies between GPUs
+StreamWork BatchOperation::make_work(const CommandStream& stream, std::span<const LinkId> met) {
   StreamWork work;
   if (stream.kernel) {
     work.has_kernel = true;
@@ -134,13 +196,29 @@ StreamWork BatchOperation::make_work(const CommandStream& stream) {
   const Transfer& transfer = *stream.transfer;
   const RouteView route = find_route(machine_, transfer);
   const auto add_own = [&](std::span<const LinkId> second) {
-    own_ways_.push_back(make_way_kind(machine_, route.first, second, route.weight));
+    own_ways_.push_back(make_way_kind(machine_, route.first, second, route.weight, met));
     return static_cast<std::uint32_t>(machine_.way_kinds().size() + own_ways_.size() - 1);
   };
   work.bytes = static_cast<double>(transfer.size.count);
   work.engines = route.engines;
+  work.route = class_of(machine_, transfer, route.path);
+  if (merging_ == Merging::Transitive && route.path == CopyPath::Peer)
+    work.engines = {machine_.peer_engine_out(transfer.from), machine_.peer_engine_in(transfer.to)};
+  const auto meets_peers = [&](LinkId link) { return std::find(met.begin(), met.end(), link) != met.end(); };
   work.way = transfer.route.empty() ? machine_.way_kind(transfer.from, transfer.to) : kNone;
+  if (work.way != kNone && std::any_of(route.first.begin(), route.first.end(), meets_peers)) {
+    const StreamSet streams = machine_.way_kinds()[work.way].streams;
+    work.way = add_own(route.second);
+    own_ways_.back().streams = streams;
+  }
   if (work.way == kNone) work.way = add_own(route.second);
+  const CopyCost& cost = machine_.setup().transfer.of(work.route);
+  if (cost.small && transfer.size < cost.below) {
+    const std::size_t of_machine = machine_.way_kinds().size();
+    own_ways_.push_back(work.way < of_machine ? machine_.way_kinds()[work.way] : own_ways_[work.way - of_machine]);
+    cap(own_ways_.back(), *cost.small);
+    work.way = static_cast<std::uint32_t>(of_machine + own_ways_.size() - 1);
+  }
   if (route.path == CopyPath::Staged) work.lead = add_own({});
   return work;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "model/command_costs.hpp"
 #include "model/topology.hpp"
 
 namespace tutti {
@@ -41,12 +42,25 @@ struct CommandStream {
   friend bool operator==(const CommandStream&, const CommandStream&) = default;
 };
 
+/// Which streams of a batch become one chain.
+enum class Merging : std::uint8_t {
+  On,          ///< those whose copies are issued by one copy engine
+  Off,         ///< none; for comparison
+  Transitive,  ///< those that use one copy engine at either end, directly or through others; a copy between GPUs holds
+               ///< an engine at both ends then. For comparison
+};
+
+/// "on", "off", "transitive".
+[[nodiscard]] std::string_view to_string(Merging merging);
+
 /// A stream as a prediction asks for it: figures and positions alone, its way found.
 struct StreamWork {
   double bytes = 0;
   std::uint32_t way = kNone;          ///< kind of its way: the machine's, then the batch's own; kNone: no transfer
   std::uint32_t lead = kNone;         ///< the same of a staged copy's first leg; otherwise kNone
-  std::array<EngineId, 2> engines{};  ///< held during the copy; the same one twice where there is but one
+  std::array<EngineId, 2> engines{};  ///< held during the copy, the issuing one first; the same one twice where there
+                                      ///< is but one
+  RouteClass route = RouteClass::Up;  ///< of its transfer
   double kernel = 0;                  ///< ns, what it usually takes
   double kernel_worst = 0;            ///< ns
   bool has_kernel = false;
@@ -60,34 +74,46 @@ class BatchOperation {
  public:
   static constexpr std::size_t kMostStreams = 4096;
 
-  /// @param merging  whether streams that share a copy engine become one; off only for comparison.
   /// @errors InvalidInput: no stream or more than 4096, a doubled name, a stream with neither transfer nor kernel; ends
   ///         that are no memory or GPU, a GPU to itself, memory to memory, no way from one end to the other, a route
   ///         that does not fit its ends or comes to one place twice; a kernel elsewhere than on a GPU or cpu, a time
   ///         below 0 or above 2^53 ns, worst below time.
   [[nodiscard]] static Expected<BatchOperation> make(const Topology& machine, std::vector<CommandStream> streams,
-                                                     bool merging = true);
+                                                     Merging merging = Merging::On);
+
+  /// What runs in place of what was planned: the same streams with other sizes and kernel times, in the same chains and
+  /// the same order.
+  /// @pre    the streams have the names, ends and routes of this batch's.
+  /// @errors as `make`.
+  [[nodiscard]] Expected<BatchOperation> with_sizes_of(std::vector<CommandStream> streams) const;
 
   /// The machine it was made for.
   [[nodiscard]] const Topology& machine() const { return machine_; }
   [[nodiscard]] std::span<const CommandStream> streams() const { return streams_; }
-  [[nodiscard]] bool merging() const { return merging_; }
+  [[nodiscard]] Merging merging() const { return merging_; }
   /// [streams]
   [[nodiscard]] std::span<const StreamWork> work() const { return work_; }
   /// Kinds of ways that are not among the machine's own: between GPUs, and those of the user.
   [[nodiscard]] std::span<const WayKind> own_ways() const { return own_ways_; }
+  /// [streams] the order in which chains take them: that of the file, but copies between GPUs in rounds; empty where
+  /// that comes to the order of the file.
+  [[nodiscard]] std::span<const std::uint32_t> order() const { return order_; }
+  /// Whether two chains may want one copy engine.
+  [[nodiscard]] bool shares_engines() const { return shares_engines_; }
 
   friend bool operator==(const BatchOperation&, const BatchOperation&) = default;
 
  private:
-  BatchOperation(const Topology& machine, std::vector<CommandStream> streams, bool merging);
-  StreamWork make_work(const CommandStream& stream);
+  BatchOperation(const Topology& machine, std::vector<CommandStream> streams, Merging merging);
+  StreamWork make_work(const CommandStream& stream, std::span<const LinkId> met);
 
   Topology machine_;
   std::vector<CommandStream> streams_;
-  bool merging_;
+  Merging merging_;
+  bool shares_engines_ = false;
   std::vector<StreamWork> work_;
   std::vector<WayKind> own_ways_;
+  std::vector<std::uint32_t> order_;
 };
 
 }  // namespace tutti

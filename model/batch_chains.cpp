@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "model/room.hpp"
 
@@ -11,8 +12,10 @@ void BatchChains::load(const Topology& machine, Basis basis, const BatchOperatio
                        BandwidthModel& bandwidth) {
   work_ = batch.work();
   rule_ = rule;
+  basis_ = basis;
+  setup_ = &machine.setup();
   make_room_for(machine, work_.size());
-  merge_streams(batch.merging());
+  merge_streams(batch);
   constexpr std::size_t kMostFlows = 2;  // lead and data of a staged copy
   bandwidth.reset(machine, basis, batch.own_ways(), kMostFlows * work_.size());
   if (rule == RateRule::Allocated) shares_.load(machine, basis, batch);
@@ -20,10 +23,11 @@ void BatchChains::load(const Topology& machine, Basis basis, const BatchOperatio
   contended_ = false;
   for (std::uint32_t c = 0; c < chain_count_; ++c) {
     chains_[c].begin = step_count_;
+    opening_ = as_ns(setup_->gate.at(basis));
     for (std::uint32_t s = head_[c]; s != kNone; s = next_[s])
       if (work_[s].way != kNone) add_transfer(c, s, bandwidth);
     for (std::uint32_t s = head_[c]; s != kNone; s = next_[s])
-      if (work_[s].has_kernel) add_kernel(c, s, basis);
+      if (work_[s].has_kernel) add_kernel(c, s);
     chains_[c].end = step_count_;
     steps_[chains_[c].begin].chain_first = true;
     steps_[step_count_ - 1].chain_last = true;
@@ -33,8 +37,7 @@ void BatchChains::load(const Topology& machine, Basis basis, const BatchOperatio
 
 inline void BatchChains::make_room_for(const Topology& machine, std::size_t streams) {
   constexpr std::size_t kMostSteps = 4;  // set-up, lead and data of a transfer, and a kernel
-  setup_ = as_ns(machine.setup().transfer);
-  constexpr double kWhole = 0x1p53;  // no transfer is larger
+  constexpr double kWhole = 0x1p53;      // no transfer is larger
   const auto chunk = static_cast<double>(machine.staging_chunk().count);
   chunk_ = chunk > 0 ? chunk : kWhole;
   engine_count_ = static_cast<std::uint32_t>(machine.engine_count());
@@ -59,18 +62,25 @@ inline void BatchChains::next_epoch() {
 // ---- streams -> chains
 
 /// A chain bears the number of its first stream.
-inline void BatchChains::merge_streams(bool merging) {
+inline void BatchChains::merge_streams(const BatchOperation& batch) {
   const auto count = static_cast<std::uint32_t>(work_.size());
-  merging_ = merging;
+  const std::span<const std::uint32_t> order = batch.order();
+  const auto at = [&](std::uint32_t i) { return order.empty() ? i : order[i]; };
+  merging_ = batch.merging();
+  shares_engines_ = batch.shares_engines();
   next_epoch();
-  for (std::uint32_t s = 0; s < count; ++s) {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t s = at(i);
     chain_of_[s] = s;
-    if (!merging_ || work_[s].way == kNone) continue;
+    if (merging_ == Merging::Off || work_[s].way == kNone) continue;
     const auto [one, other] = work_[s].engines;
-    chain_of_[s] = one == other ? owner_of(one, s) : join_owners(work_[s].engines, s);
+    const bool joins = merging_ == Merging::Transitive && one != other;
+    chain_of_[s] = joins ? join_owners(work_[s].engines, s) : owner_of(one, s);
   }
+  if (shares_engines_) next_epoch();  // owners of locks are chains from here on
   chain_count_ = 0;
-  for (std::uint32_t s = 0; s < count; ++s) {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t s = at(i);
     const std::uint32_t chain = chain_of_[s];
     if (chain == s) {
       head_[chain_count_++] = s;
@@ -108,16 +118,15 @@ inline void BatchChains::add_time(std::uint32_t stream, double ns) {
   steps_[step_count_++] = {.amount = ns, .stream = stream};
 }
 
-inline void BatchChains::add_flow(std::uint32_t stream, double bytes, bool data, BandwidthModel& bandwidth) {
+/// The flow of a transfer, or of a staged copy's lead, in the bandwidth model.
+inline std::uint32_t BatchChains::flow_of(std::uint32_t stream, bool data, BandwidthModel& bandwidth) const {
   const std::uint32_t way = data ? work_[stream].way : work_[stream].lead;
-  std::uint32_t flow = kNone;
-  if (rule_ == RateRule::MaxMin) {
-    flow = bandwidth.add_flow(way);
-  } else {
-    flow = bandwidth.add_fixed_flow(way, data ? shares_.rates(stream).data : shares_.rates(stream).lead);
-  }
-  steps_[step_count_++] = {.amount = bytes, .stream = stream, .flow = flow, .data = data};
+  if (rule_ == RateRule::MaxMin) return bandwidth.add_flow(way);
+  return bandwidth.add_fixed_flow(way, data ? shares_.rates(stream).data : shares_.rates(stream).lead);
 }
+
+/// The gate's cost, once a chain.
+inline double BatchChains::take_opening() { return std::exchange(opening_, 0); }
 
 /// A staged copy is one flow over the links of both legs, at the rate of the slower, after a lead in which its first
 /// chunk crosses the first leg; that chunk's copy pays the set-up, and so does every chunk's copy over the second leg.
@@ -127,23 +136,31 @@ inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream,
   const StreamWork& work = work_[stream];
   const std::uint32_t begin = step_count_;
   if (work.bytes == 0) {
-    add_time(stream, 0);
+    add_time(stream, take_opening());
   } else {
     const bool staged = work.lead != kNone;
-    if (setup_ > 0) add_time(stream, staged ? setup_ * (1 + std::ceil(work.bytes / chunk_)) : setup_);
-    if (staged) add_flow(stream, std::min(chunk_, work.bytes), false, bandwidth);
-    add_flow(stream, work.bytes, true, bandwidth);
+    const double first = staged ? std::min(chunk_, work.bytes) : work.bytes;  // bytes of one copy
+    const std::uint32_t lead = staged ? flow_of(stream, false, bandwidth) : kNone;
+    const std::uint32_t data = flow_of(stream, true, bandwidth);
+    const double copies = staged ? 1 + std::ceil(work.bytes / chunk_) : 1;
+    const double each = as_ns(setup_->transfer.of(work.route).each.at(basis_));
+    if (const double ns = take_opening() + copies * each; ns > 0) add_time(stream, ns);
+    if (staged) steps_[step_count_++] = {.amount = first, .stream = stream, .flow = lead};
+    steps_[step_count_++] = {.amount = work.bytes, .stream = stream, .flow = data, .data = true};
   }
   steps_[begin].first = true;
   steps_[step_count_ - 1].last = true;
-  if (merging_) return;  // merged, an engine has but one chain
+  if (!shares_engines_) return;  // an engine has but one chain
   for (const EngineId engine : work.engines) claim(chain, engine.value);
 }
 
-inline void BatchChains::add_kernel(std::uint32_t chain, std::uint32_t stream, Basis basis) {
+/// A kernel's launch is part of it, and so is what precedes host work.
+inline void BatchChains::add_kernel(std::uint32_t chain, std::uint32_t stream) {
   const StreamWork& work = work_[stream];
-  const double time = basis == Basis::Nominal ? work.kernel : work.kernel_worst;
-  steps_[step_count_++] = {.amount = time, .stream = stream, .kernel = true, .first = true, .last = true};
+  const double time = basis_ == Basis::Nominal ? work.kernel : work.kernel_worst;
+  const double launch = as_ns((work.gpu == kNone ? setup_->host : setup_->kernel).at(basis_));
+  steps_[step_count_++] = {
+      .amount = take_opening() + launch + time, .stream = stream, .kernel = true, .first = true, .last = true};
   if (work.gpu != kNone) claim(chain, engine_count_ + work.gpu);
 }
 

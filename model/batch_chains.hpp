@@ -35,8 +35,9 @@ struct alignas(64) Step {
 
 /// What a batch does: chains of steps, and the flows among them in a bandwidth model.
 ///
-/// Streams that share a copy engine are merged into one *chain*: their transfers back to back in the order of the file,
-/// then their kernels in that order. The memory is kept between loads.
+/// Streams whose copies one engine issues are merged into one *chain*: their transfers back to back in the order of the
+/// batch (`BatchOperation::order`), then their kernels in that order. The gate's cost precedes a chain's first command,
+/// and each command has its own (`SetupTimes`): times that pass. The memory is kept between loads.
 class BatchChains {
  public:
   struct Chain {
@@ -60,20 +61,24 @@ class BatchChains {
 
  private:
   void make_room_for(const Topology& machine, std::size_t streams);
-  void merge_streams(bool merging);
+  void merge_streams(const BatchOperation& batch);
   std::uint32_t owner_of(EngineId engine, std::uint32_t stream);
   std::uint32_t join_owners(std::array<EngineId, 2> engines, std::uint32_t stream);
   void add_transfer(std::uint32_t chain, std::uint32_t stream, BandwidthModel& bandwidth);
   void add_time(std::uint32_t stream, double ns);
-  void add_flow(std::uint32_t stream, double bytes, bool data, BandwidthModel& bandwidth);
-  void add_kernel(std::uint32_t chain, std::uint32_t stream, Basis basis);
+  [[nodiscard]] std::uint32_t flow_of(std::uint32_t stream, bool data, BandwidthModel& bandwidth) const;
+  void add_kernel(std::uint32_t chain, std::uint32_t stream);
+  [[nodiscard]] double take_opening();
   void claim(std::uint32_t chain, std::uint32_t lock);
   void next_epoch();
 
-  bool merging_ = true;
+  Merging merging_ = Merging::On;
+  bool shares_engines_ = false;
   bool contended_ = false;
-  double setup_ = 0;  // of a transfer, ns
-  double chunk_ = 0;  // of a staged copy, bytes
+  Basis basis_ = Basis::Nominal;
+  const SetupTimes* setup_ = nullptr;  // of the machine
+  double opening_ = 0;                 // ns from the gate to the first command of the chain that is being made
+  double chunk_ = 0;                   // of a staged copy, bytes
   std::uint32_t engine_count_ = 0;
   std::span<const StreamWork> work_;
   RateRule rule_ = RateRule::MaxMin;

@@ -20,7 +20,7 @@ double same_instant(double ns) { return ns * (1 + 1e-12); }
 
 void BatchSimulation::load(const Topology& machine, Basis basis, const BatchOperation& batch, RateRule rule) {
   TUTTI_EXPECTS(batch.machine() == machine, "a batch is asked about on the machine that it was made for");
-  batch_setup_ = as_ns(machine.setup().batch);
+  batch_setup_ = as_ns(machine.setup().batch.at(basis));
   spread_ = basis == Basis::Nominal ? machine.spread() : 0;
   batch_.load(machine, basis, batch, rule, bandwidth_);
   stream_count_ = batch.streams().size();

@@ -121,6 +121,12 @@ std::vector<CommandStream> read_streams(const Node& node, const Topology& machin
   return streams;
 }
 
+Merging read_merging(const Node* node) {
+  if (node == nullptr) return Merging::On;
+  if (node->kind == Node::Kind::Scalar && node->text == to_string(Merging::Transitive)) return Merging::Transitive;
+  return read_switch(*node) ? Merging::On : Merging::Off;
+}
+
 std::optional<Topology> read_named_machine(const Node* machine, const std::optional<std::string>& override_path) {
   if (override_path) return value_at(Place{}, load_machine(*override_path));
   if (machine == nullptr) return std::nullopt;
@@ -139,9 +145,8 @@ Expected<BatchFile> load_batch(const std::string& path, const std::optional<std:
       if (!machine) fail(document.place, "'machine' is missing; add it or give --machine");
       const Node* merging = fields.find("merging");
       auto streams = read_streams(fields.require("streams"), *machine, {});
-      auto batch =
-          value_at(fields.require("streams").place,
-                   BatchOperation::make(*machine, std::move(streams), merging == nullptr || read_switch(*merging)));
+      auto batch = value_at(fields.require("streams").place,
+                            BatchOperation::make(*machine, std::move(streams), read_merging(merging)));
       return BatchFile{*std::move(machine), std::move(batch)};
     });
   });

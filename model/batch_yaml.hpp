@@ -29,6 +29,10 @@ struct BatchFile {
 [[nodiscard]] std::vector<CommandStream> read_streams(const Node& node, const Topology& machine,
                                                       const Parameters& parameters);
 
+/// What a file says of `merging`: on, off or transitive; on where it says nothing. For readers, so it throws
+/// `InputError`.
+[[nodiscard]] Merging read_merging(const Node* node);
+
 /// The machine that a document names under `machine`, relative to itself, or the one at `override_path`; absent where
 /// neither is given. For readers, so it throws `InputError`.
 [[nodiscard]] std::optional<Topology> read_named_machine(const Node* machine,

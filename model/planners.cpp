@@ -49,7 +49,7 @@ std::vector<double> gates_of(const BatchSimulation& loaded, const Timeline& plan
   std::vector<double> gates;
   for (std::size_t c = 0; c < loaded.chain_count(); ++c) {
     const Duration gate = plan.streams[loaded.first_stream(c)].gate;
-    gates.push_back(std::max(0.0, as_ns(gate) - loaded.batch_setup_ns()));
+    gates.push_back(std::max(0.0, as_ns(gate - plan.setup)));
   }
   return gates;
 }

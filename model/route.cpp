@@ -45,10 +45,16 @@ RouteView find_route(const Topology& machine, const Transfer& transfer) {
       return route;
     }
     route.path = CopyPath::Peer;
-    route.engines = {machine.peer_engine_out(transfer.from), machine.peer_engine_in(transfer.to)};
+    route.engines.fill(machine.peer_engine_out(transfer.from));  // of the GPU that issues it
   }
   route.first = transfer.route.empty() ? machine.route(transfer.from, transfer.to) : transfer.route;
   return route;
+}
+
+RouteClass class_of(const Topology& machine, const Transfer& transfer, CopyPath path) {
+  if (path == CopyPath::Peer) return RouteClass::Peer;
+  if (path == CopyPath::Staged) return RouteClass::Staged;
+  return machine.vertex(transfer.to).kind == VertexKind::Gpu ? RouteClass::Up : RouteClass::Down;
 }
 
 std::pair<VertexId, VertexId> ends_of(const Topology& machine, HostStream stream) {

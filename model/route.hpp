@@ -25,7 +25,8 @@ struct RouteView {
   std::span<const LinkId> first;    ///< the whole way; of a staged copy, the way into the memory
   std::span<const LinkId> second;   ///< of a staged copy, the way out of the memory; otherwise empty
   VertexId via;                     ///< of a staged copy, that memory
-  std::array<EngineId, 2> engines;  ///< held during the copy; the same one twice where there is but one
+  std::array<EngineId, 2> engines;  ///< held during the copy, the issuing one first; the same one twice where there is
+                                    ///< but one, as in all copies but staged ones
   double weight = 1;                ///< sharing weight
 
   [[nodiscard]] bool found() const { return !first.empty(); }
@@ -39,6 +40,9 @@ struct RouteView {
 /// @pre    both ends are memories or GPUs, at least one of them a GPU, and they differ.
 /// @return a route that is not `found()` where there is no way.
 [[nodiscard]] RouteView find_route(const Topology& machine, const Transfer& transfer);
+
+/// The class of a transfer's costs. @param path  of its route
+[[nodiscard]] RouteClass class_of(const Topology& machine, const Transfer& transfer, CopyPath path);
 
 /// Whether two GPUs lie in one PCIe domain.
 [[nodiscard]] inline bool same_domain(const Topology& machine, VertexId a, VertexId b) {

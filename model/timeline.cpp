@@ -72,6 +72,7 @@ StreamTimeline make_stream(const Topology& machine, const CommandStream& stream,
 Timeline make_timeline(const Topology& machine, const BatchOperation& batch, const BatchSimulation& simulation) {
   Timeline timeline;
   timeline.latency = round_up_ns(simulation.latency_ns());
+  timeline.setup = round_up_ns(simulation.batch_setup_ns());
   const auto streams = batch.streams();
   for (std::size_t s = 0; s < streams.size(); ++s) {
     timeline.streams.push_back(make_stream(machine, streams[s], simulation.times()[s]));

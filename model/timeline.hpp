@@ -55,6 +55,7 @@ struct StreamTimeline {
 struct Timeline {
   Duration latency{};                   ///< to the last completion, set-up of the batch included
   std::vector<StreamTimeline> streams;  ///< in the order of the batch
+  Duration setup{};                     ///< of the batch, at its start: gates open behind it
 
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };

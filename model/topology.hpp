@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/command_costs.hpp"
 #include "model/error.hpp"
 #include "model/ids.hpp"
 #include "model/measured_table.hpp"
@@ -22,18 +23,6 @@ enum class VertexKind : std::uint8_t { Memory, Cpu, Hub, Switch, Gpu };
 
 /// "memory", "cpu", "hub", "switch", "gpu".
 [[nodiscard]] std::string_view to_string(VertexKind kind);
-
-/// Which figures a prediction uses: what the machine usually does, or what it never falls below.
-enum class Basis : std::uint8_t { Nominal, Guaranteed };
-
-/// An effective bandwidth. guaranteed <= nominal, both > 0.
-struct Bandwidth {
-  GBps nominal;
-  GBps guaranteed;
-
-  [[nodiscard]] GBps at(Basis basis) const { return basis == Basis::Nominal ? nominal : guaranteed; }
-  friend bool operator==(const Bandwidth&, const Bandwidth&) = default;
-};
 
 /// From so many copy engines on, copies between GPUs have engines of their own.
 inline constexpr int kPeerEngines = 3;
@@ -94,6 +83,7 @@ struct WayKind {
   Bandwidth alone;                ///< rate of a transfer with nothing else under way
   double weight = 1;              ///< sharing weight
   StreamSet streams = 0;          ///< the stream of the measured table that this is; none where it is none
+  bool capped = false;            ///< never faster than `alone`, also where the table says so: small copies
 
   friend bool operator==(const WayKind&, const WayKind&) = default;
 };
@@ -132,14 +122,6 @@ enum class GateKind : std::uint8_t {
 /// Every kind; the first is the default.
 inline constexpr std::array kGateKinds{GateKind::PollingKernel, GateKind::MemoryWait, GateKind::HostTimed,
                                        GateKind::DeviceTimer};
-
-/// Time that precedes every batch, and every copy on its engine. >= 0.
-struct SetupTimes {
-  Duration batch{};
-  Duration transfer{};
-
-  friend bool operator==(const SetupTimes&, const SetupTimes&) = default;
-};
 
 /// What a batch's predicted length grows by when it becomes a Wcet: length x (1 + relative) + absolute.
 struct Margin {
@@ -310,7 +292,7 @@ class TopologyBuilder {
   /// itself
   ///         or to nowhere, doubled links, a rate that is not above 0 and finite, a cost or weight outside 0.001 to
   ///         1000, guaranteed above nominal, a graph in two pieces, memory or engines of what is no GPU, more than 1024
-  ///         memories and GPUs.
+  ///         memories and GPUs; a set-up time that is negative, or guaranteed to be below its nominal one.
   [[nodiscard]] Expected<Topology> build() const;
 
  private:

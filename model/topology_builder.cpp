@@ -363,6 +363,27 @@ PeerAccess resolve_peers(const Topology::Parts& parts, const PeerAccessEntry& en
   return access;
 }
 
+void check_cost(const Cost& cost, std::string_view what) {
+  if (cost.nominal < Duration{0} || cost.guaranteed > kLongest)
+    fail({}, "a set-up time or margin is absurd; write 0 to 100 days");
+  if (cost.guaranteed < cost.nominal)
+    fail({}, fmt::format("the set-up time of {} is guaranteed to be at most {}, below its nominal {}; raise the first",
+                         what, to_string(cost.guaranteed), to_string(cost.nominal)));
+}
+
+void check_setup(const SetupTimes& setup) {
+  check_cost(setup.batch, "a batch");
+  check_cost(setup.kernel, "a kernel");
+  check_cost(setup.gate, "a gate");
+  check_cost(setup.host, "host work");
+  for (const RouteClass route : kRouteClasses) {
+    const CopyCost& cost = setup.transfer.of(route);
+    check_cost(cost.each, fmt::format("a copy ({})", to_string(route)));
+    if (cost.below.count < 0) fail({}, "the size below which copies are small is negative; write one like 256 KiB");
+    if (cost.small) check_bandwidth(*cost.small, {});
+  }
+}
+
 void check_scalars(const Topology::Parts& parts) {
   check_weight(parts.weights.h2d, {}, "the sharing weight h2d");
   check_weight(parts.weights.d2h, {}, "the sharing weight d2h");
@@ -374,9 +395,9 @@ void check_scalars(const Topology::Parts& parts) {
   if (!(parts.spread >= 0 && parts.spread <= kWidestSpread)) {
     fail({}, fmt::format("the spread of rates is {}; write a share from 0 to {}", parts.spread, kWidestSpread));
   }
-  for (const Duration time : {parts.setup.batch, parts.setup.transfer, parts.margin.absolute}) {
-    if (time < Duration{0} || time > kLongest) fail({}, "a set-up time or margin is absurd; write 0 to 100 days");
-  }
+  check_setup(parts.setup);
+  if (parts.margin.absolute < Duration{0} || parts.margin.absolute > kLongest)
+    fail({}, "a set-up time or margin is absurd; write 0 to 100 days");
   if (parts.staging_chunk.count < 0) fail({}, "the staging chunk is negative; write a size like 8 MiB");
 }
 

@@ -104,13 +104,45 @@ class Writer {
     const SharingWeights& weights = machine_.weights();
     line(fmt::format("  weights: {{h2d: {}, d2h: {}, peer: {}}}", weights.h2d, weights.d2h, weights.peer));
     line(fmt::format("  peer_access: {}", peer_access_text()));
-    line(fmt::format("  setup: {{batch: {}, transfer: {}}}", to_string(machine_.setup().batch),
-                     to_string(machine_.setup().transfer)));
+    add_setup(machine_.setup());
     line(fmt::format("  margin: {{relative: {}, absolute: {}}}", machine_.margin().relative,
                      to_string(machine_.margin().absolute)));
     if (machine_.spread() > 0) line(fmt::format("  spread: {}", machine_.spread()));
     line(fmt::format("  staging: {{chunk: {}}}", to_string(machine_.staging_chunk())));
     if (machine_.gate() != kGateKinds.front()) line(fmt::format("  gate: {}", to_string(machine_.gate())));
+  }
+
+  void add_setup(const SetupTimes& setup) {
+    const CopyCosts& copies = setup.transfer;
+    const bool same = std::all_of(copies.classes.begin(), copies.classes.end(),
+                                  [&](const CopyCost& cost) { return cost == copies.classes.front(); });
+    std::string rest;
+    for (const auto& [key, cost] : {std::pair("kernel", setup.kernel), {"gate", setup.gate}, {"host", setup.host}})
+      if (cost != Cost{}) rest += fmt::format(", {}: {}", key, cost_text(cost));
+    if (same) {
+      line(fmt::format("  setup: {{batch: {}, transfer: {}{}}}", cost_text(setup.batch),
+                       copy_cost_text(copies.classes.front()), rest));
+      return;
+    }
+    line("  setup:");
+    line(fmt::format("    batch: {}", cost_text(setup.batch)));
+    line("    transfer:");
+    for (const RouteClass route : kRouteClasses)
+      if (copies.of(route) != CopyCost{})
+        line(fmt::format("      {}: {}", to_string(route), copy_cost_text(copies.of(route))));
+    for (const auto& [key, cost] : {std::pair("kernel", setup.kernel), {"gate", setup.gate}, {"host", setup.host}})
+      if (cost != Cost{}) line(fmt::format("    {}: {}", key, cost_text(cost)));
+  }
+
+  [[nodiscard]] static std::string cost_text(const Cost& cost) {
+    if (cost.nominal == cost.guaranteed) return to_string(cost.nominal);
+    return fmt::format("{{nominal: {}, guaranteed: {}}}", to_string(cost.nominal), to_string(cost.guaranteed));
+  }
+
+  [[nodiscard]] static std::string copy_cost_text(const CopyCost& cost) {
+    if (!cost.small) return cost_text(cost.each);
+    return fmt::format("{{nominal: {}, guaranteed: {}, below: {}, bandwidth: {}}}", to_string(cost.each.nominal),
+                       to_string(cost.each.guaranteed), to_string(cost.below), bandwidth_text(*cost.small));
   }
 
   [[nodiscard]] std::string peer_access_text() const {

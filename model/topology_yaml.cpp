@@ -1,5 +1,6 @@
 #include "model/topology_yaml.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -126,11 +127,70 @@ PeerAccessEntry read_peer_access(const Node& node) {
   return entry;
 }
 
+/// The nominal and the guaranteed side of a cost, where a map has both.
+Cost read_cost(const Fields& fields) {
+  const Node& nominal = fields.require("nominal");
+  Cost cost(read_duration(nominal));
+  const Node* guaranteed = fields.find("guaranteed");
+  if (guaranteed == nullptr) return cost;
+  cost.guaranteed = read_duration(*guaranteed);
+  if (cost.guaranteed < cost.nominal) {
+    fail(guaranteed->place,
+         fmt::format("guaranteed {} is below nominal {}; guaranteed is what the machine never exceeds, so raise it",
+                     to_string(cost.guaranteed), to_string(cost.nominal)));
+  }
+  return cost;
+}
+
+/// "8.8 us", or {nominal: 8.8 us, guaranteed: 14 us}.
+Cost read_cost(const Node& node, const std::string& what) {
+  if (node.kind != Node::Kind::Map) return Cost(read_duration(node));
+  return read_cost(Fields(node, what, {"nominal", "guaranteed"}));
+}
+
+/// A cost; in a map also {below: 256 KiB, bandwidth: 12 GB/s}, together.
+CopyCost read_copy_cost(const Node& node, const std::string& what) {
+  if (node.kind != Node::Kind::Map) return {Cost(read_duration(node)), {}, {}};
+  const Fields fields(node, what, {"nominal", "guaranteed", "below", "bandwidth"});
+  CopyCost cost{read_cost(fields), {}, {}};
+  const Node* below = fields.find("below");
+  const Node* bandwidth = fields.find("bandwidth");
+  if ((below == nullptr) != (bandwidth == nullptr))
+    fail(below == nullptr ? bandwidth->place : below->place,
+         "'below' and 'bandwidth' go together: copies smaller than the one run at the other");
+  if (below != nullptr) {
+    cost.below = read_bytes(*below);
+    cost.small = read_bandwidth(*bandwidth);
+  }
+  return cost;
+}
+
+/// One cost for all copies, or a map with one for each route class; a class that is left out costs nothing.
+CopyCosts read_copy_costs(const Node& node) {
+  CopyCosts costs;
+  const auto is_class = [](const auto& key) {
+    return std::any_of(kRouteClasses.begin(), kRouteClasses.end(),
+                       [&](RouteClass route) { return to_string(route) == key.first; });
+  };
+  if (node.kind != Node::Kind::Map || std::none_of(node.keys.begin(), node.keys.end(), is_class)) {
+    costs.classes.fill(read_copy_cost(node, "'transfer'"));
+    return costs;
+  }
+  const Fields fields(node, "'transfer'", {"up", "down", "peer", "staged"});
+  for (const RouteClass route : kRouteClasses)
+    if (const Node* cost = fields.find(to_string(route)))
+      costs.of(route) = read_copy_cost(*cost, fmt::format("'{}'", to_string(route)));
+  return costs;
+}
+
 SetupTimes read_setup(const Node& node) {
-  const Fields fields(node, "'setup'", {"batch", "transfer"});
+  const Fields fields(node, "'setup'", {"batch", "transfer", "kernel", "gate", "host"});
   SetupTimes setup;
-  if (const Node* batch = fields.find("batch")) setup.batch = read_duration(*batch);
-  if (const Node* transfer = fields.find("transfer")) setup.transfer = read_duration(*transfer);
+  if (const Node* batch = fields.find("batch")) setup.batch = read_cost(*batch, "'batch'");
+  if (const Node* transfer = fields.find("transfer")) setup.transfer = read_copy_costs(*transfer);
+  if (const Node* kernel = fields.find("kernel")) setup.kernel = read_cost(*kernel, "'kernel'");
+  if (const Node* gate = fields.find("gate")) setup.gate = read_cost(*gate, "'gate'");
+  if (const Node* host = fields.find("host")) setup.host = read_cost(*host, "'host'");
   return setup;
 }
 

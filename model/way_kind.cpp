@@ -6,10 +6,11 @@
 namespace tutti {
 namespace {
 
-/// Whether only one copy engine can use a capacity: it is of a GPU's own link, and the GPU has no further engine for
-/// copies to and from other GPUs.
-bool is_private(const Topology& machine, CapacityId capacity) {
+/// Whether only one copy engine can use a capacity: it is of a GPU's own link, the GPU has no further engine for copies
+/// to and from other GPUs, and none of these comes over it.
+bool is_private(const Topology& machine, CapacityId capacity, std::span<const LinkId> met) {
   if (capacity.index() >= machine.links().size()) return false;  // a shared one
+  if (std::find(met.begin(), met.end(), LinkId{capacity.value}) != met.end()) return false;
   const Link& link = machine.links()[capacity.index()];
   const auto one_engine = [&](VertexId end) {
     const Vertex& vertex = machine.vertex(end);
@@ -28,7 +29,7 @@ GBps rate_alone(std::span<const CapacityUse> uses, std::span<const double> capac
 }  // namespace
 
 WayKind make_way_kind(const Topology& machine, std::span<const LinkId> first, std::span<const LinkId> second,
-                      double weight) {
+                      double weight, std::span<const LinkId> met) {
   WayKind kind;
   kind.weight = weight;
   for (const std::span<const LinkId> leg : {first, second}) {
@@ -46,7 +47,7 @@ WayKind make_way_kind(const Topology& machine, std::span<const LinkId> first, st
   }
   kind.alone = {rate_alone(kind.uses, machine.capacities(Basis::Nominal)),
                 rate_alone(kind.uses, machine.capacities(Basis::Guaranteed))};
-  std::erase_if(kind.uses, [&](const CapacityUse& use) { return is_private(machine, use.capacity); });
+  std::erase_if(kind.uses, [&](const CapacityUse& use) { return is_private(machine, use.capacity, met); });
   return kind;
 }
 

@@ -12,8 +12,9 @@ namespace tutti {
 /// limit a transfer alone and never two against each other.
 ///
 /// @param first,second  the links of the way, in two pieces; the second may be empty.
+/// @param met  links into GPUs over which copies from other GPUs, which these issue, come as well
 [[nodiscard]] WayKind make_way_kind(const Topology& machine, std::span<const LinkId> first,
-                                    std::span<const LinkId> second, double weight);
+                                    std::span<const LinkId> second, double weight, std::span<const LinkId> met = {});
 
 /// The numbers of a kind in a row, to find it again by.
 [[nodiscard]] std::vector<double> way_kind_key(const WayKind& kind);

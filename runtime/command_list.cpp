@@ -82,7 +82,8 @@ class Parts {
   }
 
   void add_pieces(Part part, const TransferInterval& planned, std::size_t pace) {
-    const Duration setup = batch_.batch.machine().setup().transfer;
+    const RouteClass route = batch_.batch.work()[part.stream].route;
+    const Duration setup = batch_.batch.machine().setup().transfer.of(route).each.nominal;
     const std::size_t size = part.bytes;
     while (part.offset < size) {
       part.bytes = std::min(pace, size - part.offset);
@@ -162,7 +163,7 @@ class Maker {
   }
 
   std::uint32_t add_gate(Duration planned) {
-    list_.gates.push_back(std::max(planned - machine_.setup().batch, Duration{0}));
+    list_.gates.push_back(std::max(planned - batch_.plan.setup, Duration{0}));
     return static_cast<std::uint32_t>(list_.gates.size() - 1);
   }
 

@@ -284,7 +284,7 @@ Expected<GateDelays> measure_gates(Executor& executor, Bytes up, Bytes down, int
     if (!measured) return tl::unexpected(measured.error());
     delays.end_us.push_back(as_us(measured->latency));
     for (std::size_t s = 0; s < measured->streams.size(); ++s) {
-      const Duration planned = prepared->batch.plan().streams[s].gate - machine.setup().batch;
+      const Duration planned = prepared->batch.plan().streams[s].gate - prepared->batch.plan().setup;
       delays.start_us.push_back(as_us(measured->streams[s].start() - planned));
     }
   }

@@ -159,7 +159,7 @@ int fit(const Measurements& measurements, const std::optional<Topology>& base, c
     fmt::print("from run to run rates vary by {}; completion-aligned gates open earlier for it\n", percent(spread));
   if (provenance.batches > 0)
     fmt::print("batches take {} before data moves, and run {} {} than steady rates\n",
-               to_string(calibration->machine.setup().batch), percent(std::abs(calibration->batch_speed)),
+               to_string(calibration->machine.setup().batch.nominal), percent(std::abs(calibration->batch_speed)),
                calibration->batch_speed < 0 ? "slower" : "faster");
   fmt::print("{}{}", list_text("What the measurements cannot tell", calibration->undetermined),
              list_text("Left out", calibration->left_out));

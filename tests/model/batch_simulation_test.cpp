@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "model/planner.hpp"
@@ -127,7 +128,8 @@ TEST(Merging, StreamsOfOneEngineRunBackToBackThenTheirKernels) {
 // Off: the second transfer waits for the engine only, its kernel for the GPU, and the first kernel starts at 2.
 TEST(Merging, OffLetsTheFirstKernelOverlapTheSecondTransfer) {
   const Topology machine = star(50);
-  expect_times("all_at_once", machine, make_batch(machine, kTwoOnOneGpu, false), 8, {{0, 2, 2, 7}, {2, 3, 7, 8}});
+  expect_times("all_at_once", machine, make_batch(machine, kTwoOnOneGpu, Merging::Off), 8,
+               {{0, 2, 2, 7}, {2, 3, 7, 8}});
 }
 
 constexpr std::string_view kInAndOut = R"(
@@ -141,32 +143,64 @@ TEST(Merging, OneEngineServesBothDirections) {
   expect_times("all_at_once", two, make_batch(two, kInAndOut), 2, {{0, 2, 0, 0}, {0, 1, 0, 0}});
   const Topology one = star(50, "", "{kind: gpu, copy_engines: 1}");
   expect_times("all_at_once", one, make_batch(one, kInAndOut), 3, {{0, 2, 0, 0}, {2, 3, 0, 0}});
-  expect_times("all_at_once", one, make_batch(one, kInAndOut, false), 3, {{0, 2, 0, 0}, {2, 3, 0, 0}});
+  expect_times("all_at_once", one, make_batch(one, kInAndOut, Merging::Off), 3, {{0, 2, 0, 0}, {2, 3, 0, 0}});
 }
 
-// a: into gpu1; b: gpu0 to gpu1, shares gpu1's way in; c: gpu0 to mem0, shares gpu0's way out with b. So a, b, c are
-// one, 1 ms each; d is alone.
-TEST(Merging, IsTransitive) {
-  const Topology machine = star(50);
-  const auto batch = make_batch(machine, R"(
+constexpr std::string_view kAcross = R"(
   - {name: a, from: mem0, to: gpu1, size: 6 MB}
   - {name: d, from: mem1, to: gpu2, size: 6 MB}
   - {name: b, from: gpu0, to: gpu1, size: 6 MB}
   - {name: c, from: gpu0, to: mem0, size: 6 MB}
-)");
+)";
+
+// b and c leave gpu0 by its way out: one chain. a comes into gpu1 by its own engine, and shares the link there with b:
+//   at once:  a and b at 3 each, 2 ms; then c, 2..3; d 0..1
+//   aligned:  c and a end together, 1..2, with no link in common; b has the link for itself before, 0..1
+TEST(Merging, JoinsWhatOneEngineIssues) {
+  const Topology machine = star(50);
+  const auto batch = make_batch(machine, kAcross);
+  expect_times("all_at_once", machine, batch, 3, {{0, 2, 0, 0}, {0, 1, 0, 0}, {0, 2, 0, 0}, {2, 3, 0, 0}});
+  expect_times("completion_aligned", machine, batch, 2, {{1, 2, 0, 0}, {1, 2, 0, 0}, {0, 1, 0, 0}, {1, 2, 0, 0}});
+}
+
+// Four GPUs, each to each of the others, 6 MB: three rounds of 1 ms, in which nobody meets anybody; three engines or
+// two.
+TEST(Merging, AllToAllTakesARoundForEachOther) {
+  for (const std::string engines : {"{kind: gpu}", "{kind: gpu, copy_engines: 3}"}) {
+    const Topology machine = star(50, "", engines);
+    std::string streams;
+    for (int from = 0; from < 4; ++from)
+      for (int to = 0; to < 4; ++to)
+        if (from != to) streams += fmt::format("  - {{from: gpu{}, to: gpu{}, size: 6 MB}}\n", from, to);
+    for (const char* planner : {"all_at_once", "completion_aligned"}) {
+      BatchSimulation simulation;
+      EXPECT_NEAR(
+          predict(*find_planner(planner), machine, make_batch(machine, streams), Basis::Nominal, simulation) / 1e6, 3,
+          1e-9);
+      EXPECT_EQ(simulation.chain_count(), 4U);
+    }
+  }
+}
+
+// The rule of before: a: into gpu1; b: gpu0 to gpu1, shares gpu1's way in; c: gpu0 to mem0, shares gpu0's way out with
+// b. So a, b, c are one, 1 ms each; d is alone.
+TEST(Merging, TransitiveJoinsOverEitherEnd) {
+  const Topology machine = star(50);
+  const auto batch = make_batch(machine, kAcross, Merging::Transitive);
   expect_times("all_at_once", machine, batch, 3, {{0, 1, 0, 0}, {0, 1, 0, 0}, {1, 2, 0, 0}, {2, 3, 0, 0}});
   expect_times("completion_aligned", machine, batch, 3, {{0, 1, 0, 0}, {2, 3, 0, 0}, {1, 2, 0, 0}, {2, 3, 0, 0}});
 }
 
 // Two chains that a third stream joins: c shares an engine with both, and all run in the order of the file.
-TEST(Merging, ALaterStreamJoinsTwoChains) {
+TEST(Merging, TransitiveALaterStreamJoinsTwoChains) {
   const Topology machine = star(50);
   const auto batch = make_batch(machine, R"(
   - {name: a, from: gpu0, to: mem0, size: 6 MB}
   - {name: b, from: mem1, to: gpu1, size: 12 MB}
   - {name: c, from: gpu0, to: gpu1, size: 6 MB}
   - {name: d, from: mem1, to: gpu1, size: 6 MB}
-)");
+)",
+                                Merging::Transitive);
   expect_times("all_at_once", machine, batch, 5, {{0, 1, 0, 0}, {1, 3, 0, 0}, {3, 4, 0, 0}, {4, 5, 0, 0}});
 }
 
@@ -177,7 +211,7 @@ TEST(Merging, ManyEmptyTransfersTakeNoTime) {
   stream.transfer = Transfer{*machine.find_vertex("mem0"), *machine.find_vertex("gpu0"), Bytes{0}, {}, {}};
   std::vector<CommandStream> streams(4096, stream);
   for (std::size_t i = 0; i < streams.size(); ++i) streams[i].name = std::to_string(i);
-  for (const bool merging : {true, false}) {
+  for (const Merging merging : {Merging::On, Merging::Off}) {
     const auto batch = BatchOperation::make(machine, streams, merging);
     for (const Planner& planner : planners()) EXPECT_EQ(plan(planner, machine, *batch).latency, Duration{0});
   }
@@ -305,7 +339,8 @@ TEST(StagedCopy, EveryChunkPaysTheSetUp) {
                {{0, 6.2, 0, 0}});
 }
 
-// It holds gpu0's way out and gpu1's way in; the d2h from gpu0 and the h2d to gpu1 come after it, one after the other.
+// It holds gpu0's way out and gpu1's way in: the d2h from gpu0 comes behind it in its chain, the h2d to gpu1 waits for
+// it in another. 4 MB / 4 = 1 ms each, over different links.
 TEST(StagedCopy, HoldsTheEnginesOfBothLegs) {
   const Topology machine = star(4, kStaged);
   const auto batch = make_batch(machine, R"(
@@ -313,7 +348,7 @@ TEST(StagedCopy, HoldsTheEnginesOfBothLegs) {
   - {from: gpu0, to: mem1, size: 4 MB}
   - {from: mem1, to: gpu1, size: 4 MB}
 )");
-  expect_times("all_at_once", machine, batch, 5.75, {{0, 3.75, 0, 0}, {3.75, 4.75, 0, 0}, {4.75, 5.75, 0, 0}});
+  expect_times("all_at_once", machine, batch, 4.75, {{0, 3.75, 0, 0}, {3.75, 4.75, 0, 0}, {3.75, 4.75, 0, 0}});
 }
 
 // Beside it an h2d from the same memory: the way out of mem0 (4 GB/s) is shared evenly, at 2, once the lead is over.
@@ -351,6 +386,43 @@ TEST(SetUp, OfTheBatchComesFirstOfTheTransferBeforeEachCopy) {
   expect_times("all_at_once", machine, batch, 3.9, {{0.5, 1.7, 0, 0}, {1.7, 2.9, 2.9, 3.9}, {0, 0, 0.5, 1.5}});
   expect_times("completion_aligned", machine, batch, 3.9, {{0.5, 1.7, 0, 0}, {1.7, 2.9, 2.9, 3.9}, {0, 0, 2.9, 3.9}});
   expect_times("time_division", machine, batch, 3.9, {{0.5, 1.7, 0, 0}, {1.7, 2.9, 2.9, 3.9}, {0, 0, 0.5, 1.5}});
+}
+
+// a: gate 0.1, copy 0.2, 6 MB / 6 = 1 ms: 1.3; b behind it: copy 0.2 and 1 ms: 2.5; its kernel's launch 0.05 and 1 ms.
+// A kernel alone has its gate before its launch: 0.1 + 0.05 + 1. Guaranteed, every cost is twice that.
+TEST(SetUp, GatesPrecedeChainsAndLaunchesKernels) {
+  const Topology machine = star(50,
+                                "  setup: {transfer: {nominal: 200 us, guaranteed: 400 us}, kernel: {nominal: 50 us, "
+                                "guaranteed: 100 us}, gate: {nominal: 100 us, guaranteed: 200 us}}\n");
+  const auto batch = make_batch(machine, R"(
+  - {from: mem0, to: gpu0, size: 6 MB}
+  - {from: mem0, to: gpu0, size: 6 MB, kernel: {time: 1 ms}}
+  - {kernel: {on: gpu1, time: 1 ms}}
+)");
+  expect_times("all_at_once", machine, batch, 3.55, {{0, 1.3, 0, 0}, {1.3, 2.5, 2.5, 3.55}, {0, 0, 0, 1.15}});
+  expect_times("completion_aligned", machine, batch, 3.55, {{0, 1.3, 0, 0}, {1.3, 2.5, 2.5, 3.55}, {0, 0, 2.4, 3.55}});
+  EXPECT_EQ(plan(planners()[0], machine, batch, Basis::Guaranteed).latency, Duration{4'100'000});
+}
+
+// Copies below 4 MB run at 2 GB/s at most: 3 MB take 1.5 ms in place of 0.5; 6 MB are not small.
+TEST(SetUp, SmallCopiesHaveARateOfTheirOwn) {
+  const Topology machine = star(50, "  setup: {transfer: {down: {nominal: 0, below: 4 MB, bandwidth: 2 GB/s}}}\n");
+  for (const auto& [size, ms] : {std::pair("3 MB", 1.5), {"6 MB", 1.0}})
+    expect_times("all_at_once", machine,
+                 make_batch(machine, fmt::format("  - {{from: gpu0, to: mem0, size: {}}}", size)), ms, {{0, ms, 0, 0}});
+  expect_times("all_at_once", machine, make_batch(machine, "  - {from: mem0, to: gpu0, size: 3 MB}"), 0.5,
+               {{0, 0.5, 0, 0}});
+}
+
+// Beside a large copy over the memory's 3 GB/s, 1.5 GB/s each: below the small ones' rate, which then costs nothing. So
+// 3 MB take 2 ms; the large one has moved 3 MB by then, and its other 6 MB take 2 ms at 3 GB/s.
+TEST(SetUp, TheRateOfSmallCopiesCountsOnlyWhereTheyWouldBeFaster) {
+  const Topology machine = star(3, "  setup: {transfer: {up: {nominal: 0, below: 4 MB, bandwidth: 2 GB/s}}}\n");
+  const auto batch = make_batch(machine, R"(
+  - {from: mem0, to: gpu0, size: 3 MB}
+  - {from: mem0, to: gpu1, size: 9 MB}
+)");
+  expect_times("all_at_once", machine, batch, 4, {{0, 2, 0, 0}, {0, 4, 0, 0}});
 }
 
 // While one sets up, the other has the link to itself: 0.2 ms set-up for both, so nothing changes but the start.

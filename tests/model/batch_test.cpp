@@ -149,7 +149,7 @@ TEST(Batch, ReadsAllThatAStreamCanSay) {
   EXPECT_EQ(streams[2].kernel->name, "spin");
   EXPECT_EQ(streams[3].transfer, std::nullopt);
   EXPECT_EQ(streams[3].name, "stream3");
-  EXPECT_TRUE(batch.merging());
+  EXPECT_EQ(batch.merging(), Merging::On);
 }
 
 // 40 % of 160 MB = 64 MB; a third of a byte more is a whole byte more.

@@ -44,13 +44,13 @@ TEST(Route, BetweenMemoryAndGpuItIsDirect) {
   EXPECT_EQ(out.weight, 3);
 }
 
-TEST(Route, WithPeerAccessItIsAPeerCopyThatHoldsBothEngines) {
+TEST(Route, WithPeerAccessItIsAPeerCopyThatHoldsTheEngineOfItsSource) {
   const Topology machine = machine_with("all");
   const RouteView route = find_route(machine, transfer(machine, "gpu0", "gpu1"));
   EXPECT_EQ(route.path, CopyPath::Peer);
   EXPECT_EQ(route.first.size(), 2U);
   EXPECT_EQ(route.engines,
-            (std::array{machine.engine_out(id(machine, "gpu0")), machine.engine_in(id(machine, "gpu1"))}));
+            (std::array{machine.engine_out(id(machine, "gpu0")), machine.engine_out(id(machine, "gpu0"))}));
   EXPECT_EQ(route.weight, 5);
 }
 

@@ -291,6 +291,8 @@ TEST(TopologyBuilder, RefusesWhatIsNoNumber) {
   EXPECT_EQ(refusal(small().margin({0, Duration{-1}})), "a set-up time or margin is absurd; write 0 to 100 days");
   EXPECT_EQ(refusal(small().setup({Duration{-1}, Duration{0}})),
             "a set-up time or margin is absurd; write 0 to 100 days");
+  EXPECT_EQ(refusal(small().setup({Cost{Duration{5}, Duration{4}}, Duration{0}})),
+            "the set-up time of a batch is guaranteed to be at most 4 ns, below its nominal 5 ns; raise the first");
   EXPECT_EQ(refusal(small().spread(nan)), "the spread of rates is nan; write a share from 0 to 0.5");
   EXPECT_EQ(refusal(small().spread(0.51)), "the spread of rates is 0.51; write a share from 0 to 0.5");
   EXPECT_EQ(refusal(small().staging_chunk(Bytes{-1})), "the staging chunk is negative; write a size like 8 MiB");

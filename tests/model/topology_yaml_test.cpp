@@ -5,8 +5,10 @@
 #include <sstream>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "model/document.hpp"
 #include "tests/support/yaml_text.hpp"
 
 namespace tutti {
@@ -82,6 +84,60 @@ TEST(TopologyYaml, ReadsAllThatAFileCanSay) {
   EXPECT_EQ(machine.margin(), (Margin{0.05, Duration{10'000}}));
   EXPECT_EQ(machine.spread(), 0.04);
   EXPECT_EQ(machine.staging_chunk(), Bytes{4 << 20});
+}
+
+/// A machine of one GPU with this set-up.
+Topology with_setup(const std::string& setup) {
+  return test::make_machine(
+      "  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}\n"
+      "  links: [{from: mem0, to: gpu0, bandwidth: 6 GB/s}]\n"
+      "  setup: " +
+      setup + "\n");
+}
+
+TEST(TopologyYaml, SetUpIsATimeOrBothItsSides) {
+  const SetupTimes setup =
+      with_setup(
+          "{batch: {nominal: 9 us, guaranteed: 14 us}, transfer: {nominal: 1 us, guaranteed: 2 us},"
+          " kernel: 3 us, gate: {nominal: 5 us, guaranteed: 22 us}, host: 12 us}")
+          .setup();
+  EXPECT_EQ(setup.batch, (Cost{Duration{9'000}, Duration{14'000}}));
+  EXPECT_EQ(setup.kernel, (Cost{Duration{3'000}, Duration{3'000}}));
+  EXPECT_EQ(setup.gate, (Cost{Duration{5'000}, Duration{22'000}}));
+  EXPECT_EQ(setup.host, Cost{Duration{12'000}});
+  for (const RouteClass route : kRouteClasses)
+    EXPECT_EQ(setup.transfer.of(route).each, (Cost{Duration{1'000}, Duration{2'000}}));
+}
+
+TEST(TopologyYaml, CopiesHaveCostsByRouteClass) {
+  const Topology machine = with_setup(
+      "{transfer: {up: {nominal: 100 ns, guaranteed: 300 ns, below: 256 KiB, bandwidth: {nominal: 40 GB/s, "
+      "guaranteed: 30 GB/s}}, peer: 2.5 us}}");
+  const CopyCosts& copies = machine.setup().transfer;
+  EXPECT_EQ(copies.of(RouteClass::Up),
+            (CopyCost{{Duration{100}, Duration{300}}, Bytes{256 << 10}, Bandwidth{GBps{40}, GBps{30}}}));
+  EXPECT_EQ(copies.of(RouteClass::Peer).each, Cost{Duration{2'500}});
+  EXPECT_EQ(copies.of(RouteClass::Down), CopyCost{});
+  // What is written is read again.
+  const auto again = parse_document(machine_yaml(machine), "again.yaml").and_then(machine_from);
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_EQ(again->setup(), machine.setup());
+}
+
+TEST(TopologyYaml, ContradictionsInSetUpAreTold) {
+  const auto error = [](const std::string& setup) {
+    return test::machine_error(
+        "version: 1\nmachine:\n  name: m\n  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}\n"
+        "  links: [{from: mem0, to: gpu0, bandwidth: 6 GB/s}]\n  setup: " +
+        setup + "\n");
+  };
+  EXPECT_THAT(error("{batch: {nominal: 9 us, guaranteed: 8 us}}"),
+              ::testing::EndsWith("6:46: guaranteed 8 us is below nominal 9 us; guaranteed is what the machine never "
+                                  "exceeds, so raise it"));
+  EXPECT_THAT(error("{transfer: {up: {nominal: 1 us, below: 1 MiB}}}"),
+              ::testing::EndsWith("'below' and 'bandwidth' go together: copies smaller than the one run at the other"));
+  EXPECT_THAT(error("{transfer: {up: 1 us, nominal: 2 us}}"), ::testing::HasSubstr("nominal"));
+  EXPECT_THAT(error("{kernel: {guaranteed: 2 us}}"), ::testing::HasSubstr("nominal"));
 }
 
 TEST(TopologyYaml, WhatIsLeftOutHasItsDefault) {

@@ -50,7 +50,7 @@ Lines lanes_of(const Topology& machine, const CommandList& list) {
 
 /// What a batch on the small machine becomes.
 struct Listed {
-  explicit Listed(std::string_view streams, std::string_view planner = "all_at_once", bool merging = true,
+  explicit Listed(std::string_view streams, std::string_view planner = "all_at_once", Merging merging = Merging::On,
                   const Topology& machine = test::small_machine())
       : batch(test::make_batch(machine, streams, merging)),
         list(commands_of(machine, batch, planner)),
@@ -425,7 +425,7 @@ class Checker {
   [[nodiscard]] std::vector<std::uint32_t> chains() const {
     std::vector<std::uint32_t> chain(batch_.streams().size());
     std::iota(chain.begin(), chain.end(), 0U);
-    if (!batch_.merging()) return chain;
+    if (batch_.merging() == Merging::Off) return chain;
     const auto engines_of = [&](std::size_t s) {
       std::set<EngineId> engines;
       if (const auto& transfer = batch_.streams()[s].transfer)

@@ -121,7 +121,7 @@ struct Pieces {
 // 64 streams of one direction, kept apart: more than any device has queues.
 TEST_F(Cuda, MoreStreamsThanQueues) {
   const Pieces pieces(station, 64, 4096);
-  const auto apart = BatchOperation::make(station.machine, pieces.streams, false);
+  const auto apart = BatchOperation::make(station.machine, pieces.streams, Merging::Off);
   ASSERT_TRUE(apart.has_value());
   auto batch = station.executor.prepare(*apart, pieces.bindings);
   ASSERT_TRUE(batch.has_value()) << batch.error().text();

@@ -93,10 +93,10 @@ tasks:
   EXPECT_EQ(there.streams()[0].kernel->time, Duration{40});  // 400 B at 10 byte/ns
   EXPECT_EQ(there.streams()[1].name, "stream1");
   EXPECT_EQ(there.streams()[1].transfer->size, Bytes{500});
-  EXPECT_TRUE(there.merging());
+  EXPECT_EQ(there.merging(), Merging::On);
   EXPECT_EQ(std::get<HostStep>(inspect.steps[1]).time, std::chrono::milliseconds(2));
   EXPECT_EQ(std::get<BatchOperation>(inspect.steps[2]).streams()[0].transfer->size, Bytes{125});
-  EXPECT_FALSE(std::get<BatchOperation>(inspect.steps[2]).merging());
+  EXPECT_EQ(std::get<BatchOperation>(inspect.steps[2]).merging(), Merging::Off);
 
   const Task& other = set->tasks[1];
   EXPECT_EQ(other.deadline, other.period) << "the period where none is given";

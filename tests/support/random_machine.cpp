@@ -21,8 +21,7 @@ class MachineMaker {
     share_links();
     builder_.weights({random_.real(0.4, 2.5), random_.real(0.4, 2.5), random_.real(0.4, 2.5)});
     builder_.peer_access({pick_mode(), {}, {}});
-    if (random_.one_in(2))
-      builder_.setup({scale_ * Duration{random_.between(0, 50'000)}, scale_ * Duration{random_.between(0, 20'000)}});
+    if (random_.one_in(2)) builder_.setup(make_setup());
     builder_.staging_chunk(Bytes{std::int64_t{scale_} * random_.between(1, 16) * 1'000'000});
     auto machine = builder_.build();
     TUTTI_EXPECTS(machine.has_value(), "the generator makes valid machines");
@@ -74,6 +73,22 @@ class MachineMaker {
       add(fmt::format("gpu{}", i), VertexKind::Gpu);
       connect(ports[random_.below(ports.size())], fmt::format("gpu{}", i), 3, 14);
     }
+  }
+
+  Cost make_cost(int most) {
+    const Duration nominal = scale_ * Duration{random_.between(0, most)};
+    return {nominal, nominal + scale_ * Duration{random_.between(0, most)}};
+  }
+
+  SetupTimes make_setup() {
+    SetupTimes setup;
+    setup.batch = make_cost(50'000);
+    for (CopyCost& copy : setup.transfer.classes) copy.each = make_cost(20'000);
+    if (random_.one_in(2)) return setup;
+    setup.kernel = make_cost(10'000);
+    setup.gate = make_cost(30'000);
+    setup.host = make_cost(20'000);
+    return setup;
   }
 
   void share_links() {
@@ -156,6 +171,15 @@ class StreamMaker {
 
 }  // namespace
 
+namespace {
+
+Merging pick_merging(Random& random, const BatchTraits& traits) {
+  if (!traits.may_unmerge || !random.one_in(4)) return Merging::On;
+  return random.one_in(4) ? Merging::Transitive : Merging::Off;
+}
+
+}  // namespace
+
 Topology random_machine(std::uint64_t seed, int scale) { return MachineMaker(seed, scale).make(); }
 
 BatchOperation random_batch(const Topology& machine, std::uint64_t seed, const BatchTraits& traits, int scale) {
@@ -164,13 +188,13 @@ BatchOperation random_batch(const Topology& machine, std::uint64_t seed, const B
   std::vector<CommandStream> streams;
   const int count = random.between(1, traits.most_streams);
   for (int i = 0; i < count; ++i) streams.push_back(maker.make(i));
-  auto batch = BatchOperation::make(machine, std::move(streams), !traits.may_unmerge || !random.one_in(4));
+  auto batch = BatchOperation::make(machine, std::move(streams), pick_merging(random, traits));
   TUTTI_EXPECTS(batch.has_value(), "the generator makes valid batches");
   return *std::move(batch);
 }
 
 std::string describe(const Topology& machine, const BatchOperation& batch) {
-  std::string text = batch.merging() ? "" : "merging off\n";
+  std::string text = fmt::format("merging {}\n", to_string(batch.merging()));
   for (const CommandStream& stream : batch.streams()) {
     text += stream.name;
     if (stream.transfer) {

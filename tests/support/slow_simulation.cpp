@@ -49,7 +49,7 @@ class SlowSimulation {
     if (rule_ == RateRule::Allocated) allocate();
     while (advance()) {
     }
-    const double setup = static_cast<double>(machine_.setup().batch.count());
+    const double setup = as_ns(machine_.setup().batch.at(basis_));
     run_.latency = now_ + setup;
     for (std::size_t i = 0; i < run_.times.size(); ++i) {
       StreamTimes& t = run_.times[i];
@@ -63,6 +63,7 @@ class SlowSimulation {
   [[nodiscard]] std::set<Lock> engines(const Transfer& transfer) const {
     std::set<Lock> locks;
     const bool peer = find_route(machine_, transfer).path == CopyPath::Peer;
+    const bool both_ends = !peer || batch_.merging() == Merging::Transitive;
     const auto add = [&](VertexId gpu, int direction) {
       const Vertex& vertex = machine_.vertex(gpu);
       if (vertex.kind != VertexKind::Gpu) return;
@@ -73,7 +74,17 @@ class SlowSimulation {
       }
     };
     add(transfer.from, 1);
-    add(transfer.to, 0);
+    if (both_ends) add(transfer.to, 0);
+    return locks;
+  }
+
+  /// The engines by which streams are merged: the issuing one, or all.
+  [[nodiscard]] std::set<Lock> merges_by(const Transfer& transfer) const {
+    std::set<Lock> locks = engines(transfer);
+    if (batch_.merging() == Merging::Off) return {};
+    if (batch_.merging() == Merging::Transitive || locks.size() == 1) return locks;
+    const std::size_t source = transfer.from.index();  // of a staged copy: the one of its first leg
+    std::erase_if(locks, [&](const Lock& lock) { return lock.first != source; });
     return locks;
   }
 
@@ -91,7 +102,7 @@ class SlowSimulation {
     for (std::size_t s = 0; s < batch_.streams().size(); ++s) {
       const auto& transfer = batch_.streams()[s].transfer;
       std::vector<std::size_t> group{s};
-      std::set<Lock> taken = transfer && batch_.merging() ? engines(*transfer) : std::set<Lock>{};
+      std::set<Lock> taken = transfer ? merges_by(*transfer) : std::set<Lock>{};
       for (std::size_t g = groups.size(); g-- > 0;) {
         const bool meets = std::any_of(taken.begin(), taken.end(), [&](const Lock& l) { return locks[g].contains(l); });
         if (!meets) continue;
@@ -119,14 +130,27 @@ class SlowSimulation {
     const SlowFlow lead{route.weight, slow_costs(machine_, links)};
     links.insert(links.end(), route.second.begin(), route.second.end());
     const double copies = bytes == 0 ? 0 : staged ? 1 + std::ceil(bytes / chunk) : 1;
-    chain.steps.push_back(
-        {s, false, true, false, copies * static_cast<double>(machine_.setup().transfer.count()), 0, {}});
+    const CopyCost& cost = machine_.setup().transfer.of(class_of(machine_, transfer, route.path));
+    chain.steps.push_back({s, false, true, false, copies * as_ns(cost.each.at(basis_)), 0, {}});
     if (staged && bytes > 0) chain.steps.push_back({s, false, false, false, 0, std::min(bytes, chunk), lead});
     chain.steps.push_back({s, false, false, true, 0, bytes, {route.weight, slow_costs(machine_, links)}});
   }
 
+  /// A group in the order of its batch.
+  [[nodiscard]] std::vector<std::size_t> ordered(std::vector<std::size_t> group) const {
+    std::vector<std::size_t> place(batch_.streams().size());
+    for (std::size_t i = 0; i < place.size(); ++i) place[batch_.order().empty() ? i : batch_.order()[i]] = i;
+    std::sort(group.begin(), group.end(), [&](std::size_t a, std::size_t b) { return place[a] < place[b]; });
+    return group;
+  }
+
   void make_chains(std::span<const double> gates) {
-    for (const auto& group : groups()) {
+    std::vector<std::vector<std::size_t>> all;
+    for (const auto& group : groups()) all.push_back(ordered(group));
+    std::vector<std::size_t> place(batch_.streams().size());
+    for (std::size_t i = 0; i < place.size(); ++i) place[batch_.order().empty() ? i : batch_.order()[i]] = i;
+    std::sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return place[a[0]] < place[b[0]]; });
+    for (const auto& group : all) {
       Chain chain;
       for (const std::size_t s : group)
         if (batch_.streams()[s].transfer) add_transfer(chain, s);
@@ -134,8 +158,11 @@ class SlowSimulation {
         if (!batch_.streams()[s].kernel) continue;
         const Kernel& kernel = *batch_.streams()[s].kernel;
         const Duration time = basis_ == Basis::Nominal ? kernel.time : kernel.worst;
-        chain.steps.push_back({s, true, true, true, static_cast<double>(time.count()), 0, {}});
+        const bool on_gpu = machine_.vertex(kernel.on).kind == VertexKind::Gpu;
+        const double launch = as_ns((on_gpu ? machine_.setup().kernel : machine_.setup().host).at(basis_));
+        chain.steps.push_back({s, true, true, true, launch + as_ns(time), 0, {}});
       }
+      chain.steps.front().time += as_ns(machine_.setup().gate.at(basis_));
       chain.gate = gates.empty() ? 0 : gates[group.front()];
       chains_.push_back(chain);
     }

@@ -14,7 +14,7 @@ Expected<Topology> read_machine(std::string_view file) {
   return parse_document(file, "m.yaml").and_then([](const Node& document) { return machine_from(document); });
 }
 
-Expected<BatchOperation> read_batch(const Topology& machine, std::string_view streams, bool merging) {
+Expected<BatchOperation> read_batch(const Topology& machine, std::string_view streams, Merging merging) {
   const std::string file = "version: 1\nstreams:\n" + std::string(streams);
   return parse_document(file, "b.yaml").and_then([&](const Node& document) {
     return reading([&] {
@@ -60,12 +60,12 @@ std::string machine_error(std::string_view file) {
   return machine ? "fine" : machine.error().text();
 }
 
-BatchOperation make_batch(const Topology& machine, std::string_view streams, bool merging) {
+BatchOperation make_batch(const Topology& machine, std::string_view streams, Merging merging) {
   return value_of(read_batch(machine, streams, merging));
 }
 
 std::string batch_error(const Topology& machine, std::string_view streams) {
-  const auto batch = read_batch(machine, streams, true);
+  const auto batch = read_batch(machine, streams, Merging::On);
   return batch ? "fine" : batch.error().text();
 }
 

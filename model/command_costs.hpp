@@ -1,0 +1,89 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "model/units.hpp"
+
+namespace tutti {
+
+/// Which figures a prediction uses: what the machine usually does, or what it never falls below.
+enum class Basis : std::uint8_t { Nominal, Guaranteed };
+
+/// An effective bandwidth. guaranteed <= nominal, both > 0.
+struct Bandwidth {
+  GBps nominal;
+  GBps guaranteed;
+
+  [[nodiscard]] GBps at(Basis basis) const { return basis == Basis::Nominal ? nominal : guaranteed; }
+  friend bool operator==(const Bandwidth&, const Bandwidth&) = default;
+};
+
+/// A time that a command takes beside its work: what it usually is, and what it never exceeds.
+/// 0 <= nominal <= guaranteed.
+struct Cost {
+  Duration nominal{};
+  Duration guaranteed{};
+
+  constexpr Cost() = default;
+  /// What is known is taken for both.
+  constexpr Cost(Duration both) : nominal(both), guaranteed(both) {}  // NOLINT: a time is a cost
+  constexpr Cost(Duration usual, Duration at_most) : nominal(usual), guaranteed(at_most) {}
+  [[nodiscard]] constexpr Duration at(Basis basis) const { return basis == Basis::Nominal ? nominal : guaranteed; }
+  friend constexpr bool operator==(const Cost&, const Cost&) = default;
+};
+
+/// What a copy takes of the machine, coarsely: the classes whose costs are told apart.
+enum class RouteClass : std::uint8_t {
+  Up,      ///< memory to GPU
+  Down,    ///< GPU to memory
+  Peer,    ///< GPU to GPU
+  Staged,  ///< one chunk's copy over one leg of a staged copy
+};
+inline constexpr std::array kRouteClasses{RouteClass::Up, RouteClass::Down, RouteClass::Peer, RouteClass::Staged};
+
+/// "up", "down", "peer", "staged".
+[[nodiscard]] constexpr std::string_view to_string(RouteClass route) {
+  constexpr std::array<std::string_view, kRouteClasses.size()> names{"up", "down", "peer", "staged"};
+  return names[static_cast<std::size_t>(route)];
+}
+
+/// What precedes the bytes of one copy on its engine.
+struct CopyCost {
+  Cost each;
+  Bytes below;                          ///< smaller copies have a rate of their own
+  std::optional<Bandwidth> small = {};  ///< which they never exceed; absent: they have none
+  friend bool operator==(const CopyCost&, const CopyCost&) = default;
+};
+
+/// The copies of every route class.
+struct CopyCosts {
+  std::array<CopyCost, kRouteClasses.size()> classes;
+
+  constexpr CopyCosts() = default;
+  /// All classes alike.
+  constexpr CopyCosts(Duration each) {  // NOLINT: a time is a cost
+    for (CopyCost& cost : classes) cost.each = each;
+  }
+  [[nodiscard]] constexpr const CopyCost& of(RouteClass route) const {
+    return classes[static_cast<std::size_t>(route)];
+  }
+  [[nodiscard]] constexpr CopyCost& of(RouteClass route) { return classes[static_cast<std::size_t>(route)]; }
+  friend bool operator==(const CopyCosts&, const CopyCosts&) = default;
+};
+
+/// What commands cost beside their bytes and their work: the `setup` of a machine file. Times are of the execution that
+/// the backends have: copies of one chain with the same ends go as one call, kernels follow each other without marks.
+struct SetupTimes {
+  Cost batch;  ///< precedes every batch: from its submission to its first gate, and from its last completion until
+               ///< the host has seen it
+  CopyCosts transfer;  ///< precedes every copy
+  Cost kernel{};       ///< precedes every kernel on a GPU
+  Cost gate{};         ///< from the instant of a chain's gate to the start of its first command
+  Cost host{};         ///< precedes every piece of host work
+
+  friend bool operator==(const SetupTimes&, const SetupTimes&) = default;
+};
+
+}  // namespace tutti
