@@ -1,9 +1,13 @@
 #include "apps/outcome.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <vector>
 
 #include <fmt/format.h>
+
+#include "model/joined.hpp"
 
 namespace tutti {
 
@@ -17,7 +21,26 @@ ExitCode exit_code_of(const RunRecord& record, bool simulated) {
   const auto any = [&](auto test) { return std::any_of(record.jobs.begin(), record.jobs.end(), test); };
   if (any([](const JobRecord& job) { return job.error.has_value(); })) return kTrouble;
   if (any([](const JobRecord& job) { return job.missed(); })) return simulated ? kTrouble : kNegative;
-  return kFine;
+  return any([](const JobRecord& job) { return job.broken.has_value(); }) ? kTrouble : kFine;
+}
+
+std::string broken_bounds_text(const RunRecord& record, const TaskSet& tasks) {
+  std::array<std::size_t, kBoundCauses> count{};
+  std::size_t all = 0;
+  const JobRecord* worst = nullptr;
+  for (const JobRecord& job : record.jobs) {
+    if (!job.broken) continue;
+    ++all;
+    ++count[static_cast<std::size_t>(job.broken->cause)];
+    if (worst == nullptr || job.broken->excess > worst->broken->excess) worst = &job;
+  }
+  if (worst == nullptr) return "";
+  std::vector<std::string> causes;
+  for (std::size_t cause = 0; cause < kBoundCauses; ++cause)
+    if (count[cause] > 0) causes.push_back(fmt::format("{} {}", to_string(static_cast<BoundCause>(cause)), count[cause]));
+  return fmt::format("{} of {} jobs over their bound: {}; the worst is job {} of task '{}', by {} ({})", all,
+                     record.jobs.size(), joined(causes), worst->index, tasks.tasks[worst->task.index()].name,
+                     to_string(worst->broken->excess), to_string(worst->broken->cause));
 }
 
 void print_remarks(const RunRecord& record, const TaskSet& tasks, std::span<const std::string> notes,
@@ -30,7 +53,9 @@ void print_remarks(const RunRecord& record, const TaskSet& tasks, std::span<cons
   }
   if (failed > 10) fmt::print(stderr, "and {} more failed jobs\n", failed - 10);
   if (record.interrupted) fmt::print(stderr, "interrupted; the report covers what had run\n");
-  if (exit_code == kTrouble && failed == 0)
+  if (const std::string broken = broken_bounds_text(record, tasks); !broken.empty()) fmt::print(stderr, "{}\n", broken);
+  const bool missed = std::ranges::any_of(record.jobs, [](const JobRecord& job) { return job.missed(); });
+  if (exit_code == kTrouble && failed == 0 && missed)
     fmt::print(stderr, "the host is too slow to play this machine in real time; use the virtual clock\n");
 }
 

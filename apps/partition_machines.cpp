@@ -26,8 +26,9 @@ RunPlace PartitionMachines::place() const {
   const OfOne& first = machines_.front();
   RunPlace place{std::string(first.backend->name()), std::string(first.clock->name()), machines_.size()};
   for (const OfOne& machine : machines_)
-    for (std::string& note : machine.backend->notes())
-      if (std::ranges::find(place.notes, note) == place.notes.end()) place.notes.push_back(std::move(note));
+    for (auto& notes : {machine.backend->notes(), machine.backend->foreign_load()})
+      for (const std::string& note : notes)
+        if (std::ranges::find(place.notes, note) == place.notes.end()) place.notes.push_back(note);
   return place;
 }
 

@@ -15,7 +15,7 @@ struct RunPlace {
   std::string backend;
   std::string clock;
   std::size_t partitions = 1;
-  std::vector<std::string> notes = {};  ///< what the host refused, each once
+  std::vector<std::string> notes = {};  ///< what the host refused, and who else used the devices; each once
 };
 
 /// What the partitions of a task set run on: each has a clock, a backend and an executor of its own, and on real GPUs

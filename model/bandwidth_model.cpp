@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -30,13 +31,14 @@ void BandwidthModel::reset(const Topology& machine, Basis basis, std::span<const
   make_room(capacities_, values_.size());
   make_room(kind_of_, ways_.size() + own_ways_.size());
   make_room(kinds_, most_flows + 1);
+  make_room(turns_, most_flows + 1);
   for (std::size_t n = inverse_of_.size(); n <= most_flows; ++n) inverse_of_.push_back(1 / static_cast<double>(n));
   if (++epoch_ == 0) {
     for (Capacity& capacity : capacities_) capacity.epoch = 0;
     std::fill(kind_of_.begin(), kind_of_.end(), 0);
     epoch_ = 1;
   }
-  kind_count_ = 0;
+  kind_count_ = turn_count_ = 0;
 }
 
 std::uint32_t BandwidthModel::add_fixed_flow(std::uint32_t way, double rate) {
@@ -74,23 +76,28 @@ void BandwidthModel::finish() {
 
 // ---- kinds -> groups
 
-/// Which capacities can bind. What an earlier batch left of them is cleared only now: machines are large, batches
-/// small.
+/// Which capacities can bind: a chain takes no more of one than its largest flow. What an earlier batch left of them is
+/// cleared only now: machines are large, batches small.
 inline void BandwidthModel::find_demand() {
   constexpr double kClearlyBelow = 1 - 1e-9;  // keeps rounding on the safe side
   touched_count_ = 0;
-  for (std::uint32_t k = 0; k < kind_count_; ++k) {
-    const double demand = kinds_[k].most * kinds_[k].flows;
+  for (std::uint32_t t = 0; t < turn_count_; ++t) {
+    const auto [k, chain] = turns_[t];
     for (const CapacityUse& use : kinds_[k].uses) {
       Capacity& capacity = capacities_[use.capacity.index()];
       if (capacity.epoch != epoch_) {
-        capacity = {epoch_, 0, 0, kNone, 0, kNone, false, false};
+        capacity = {epoch_, kNone, 0, 0, 0, kNone, 0, kNone, false, false};
         touched_[touched_count_++] = use.capacity.value;
       }
+      const bool same_chain = capacity.chain == chain && chain != kNone;
+      const double before = same_chain ? capacity.of_chain : 0;
+      const double most = std::max(before, kinds_[k].most * use.cost);
+      capacity.chain = chain;
+      capacity.chains += same_chain ? 0 : 1;
+      capacity.demand += most - before;
+      capacity.of_chain = most;
       capacity.of_table |= kinds_[k].streams != 0;
-      capacity.flows += kinds_[k].flows;
-      capacity.demand += demand * use.cost;
-      capacity.binds = capacity.flows > 1 && capacity.demand > values_[use.capacity.index()] * kClearlyBelow;
+      capacity.binds = capacity.chains > 1 && capacity.demand > values_[use.capacity.index()] * kClearlyBelow;
     }
   }
 }
@@ -120,8 +127,8 @@ inline std::uint32_t BandwidthModel::find_group(const Kind& kind, std::uint32_t 
   const bool competes =
       kind.streams == 0 && std::any_of(shares_.begin() + share_count_, shares_.begin() + end,
                                        [&](const Share& share) { return capacities_[share.capacity].of_table; });
-  groups_[group_count_] = {own, own,          kNoLimit, kind.weight, 1 / kind.weight, 0,        0,
-                           0,   share_count_, end,      newest,      kind.streams,    competes, kind.capped};
+  groups_[group_count_] = {own, own, kNoLimit, kind.weight, 1 / kind.weight, 0,       0, 0, share_count_,
+                           end, 0,   0,        newest,      kind.streams,    competes, kind.capped};
   newest = group_count_;
   for (; share_count_ < end; ++share_count_) ++capacities_[shares_[share_count_].capacity].groups;
   return group_count_++;
@@ -145,7 +152,7 @@ void BandwidthModel::make_table_groups() {
   share_count_ = row_count_ = 0;
   for (std::uint32_t k = 0; k < kind_count_; ++k) {
     const Rate own{kinds_[k].most, 1 / kinds_[k].most};
-    groups_[k] = {own, own, kNoLimit, 1, 1, 0, 0, 0, 0, 0, kNone, kinds_[k].streams, false, kinds_[k].capped};
+    groups_[k] = {own, own, kNoLimit, 1, 1, 0, 0, 0, 0, 0, 0, 0, kNone, kinds_[k].streams, false, kinds_[k].capped};
     kinds_[k].group = k;
   }
 }
@@ -161,16 +168,35 @@ inline void BandwidthModel::find_rows() {
     Capacity& capacity = capacities_[touched_[t]];
     if (capacity.groups < 2) continue;
     capacity.row = row_count_;
-    rows_[row_count_++] = {values_[touched_[t]], members, members, kInfinite, false, capacity.of_table};
+    rows_[row_count_++] = {.value = values_[touched_[t]],
+                           .begin = members,
+                           .end = members,
+                           .lambda = kInfinite,
+                           .of_table = capacity.of_table,
+                           .settled = false,
+                           .known = false,
+                           .place = kNone,
+                           .level = kNoLimit,
+                           .full = kNoLimit,
+                           .key = 0};
     members += capacity.groups;
   }
   make_room(caps_, 1 + group_count_);
   caps_[0] = kNoLimit;
+  if (row_count_ > 1) {
+    make_room(rows_of_, members);
+    make_room(lowest_, group_count_);
+    make_room(takers_, group_count_);
+    make_room(waiting_, row_count_);
+  }
+  rows_of_count_ = 0;
   for (std::uint32_t g = 0; g < group_count_; ++g) split_shares(g);
+  forget_levels();
 }
 
 /// A group's share of a capacity becomes its joint limit or makes it a member of a row.
 inline void BandwidthModel::split_shares(std::uint32_t g) {
+  groups_[g].row_begin = rows_of_count_;
   for (std::uint32_t i = groups_[g].share_begin; i < groups_[g].share_end; ++i) {
     const auto [capacity, load] = shares_[i];
     const std::uint32_t row = capacities_[capacity].row;
@@ -179,14 +205,17 @@ inline void BandwidthModel::split_shares(std::uint32_t g) {
     } else {
       members_[rows_[row].end++] = {g, load};
       groups_[g].cap = row_count_ == 1 ? 1 : 1 + g;
+      if (row_count_ > 1) rows_of_[rows_of_count_++] = row;
     }
   }
+  groups_[g].row_end = rows_of_count_;
 }
 
 // ---- max-min
 
 void BandwidthModel::restart() {
   for (std::uint32_t r = 0; r < row_count_; ++r) rows_[r].lambda = kInfinite;
+  forget_levels();
 }
 
 void BandwidthModel::solve() {
@@ -221,10 +250,11 @@ bool BandwidthModel::look_up() {
 inline void BandwidthModel::share_out(bool beside_table) {
   if (row_count_ == 1) {
     if (beside_table && rows_[0].of_table) return;
-    caps_[1] = full_at<false>(rows_[0]);
+    caps_[1] = full_at(rows_[0]);
     rows_[0].lambda = caps_[1].value;
   } else if (row_count_ > 1) {
-    fill_rows(beside_table);
+    // So many changes of levels as no start or stop on paper needs: rounding goes round in circles.
+    if (table_ != nullptr || !fill_rows(16 * row_count_ + 64, false)) fill_rows_anew(beside_table);
   }
 }
 
@@ -233,8 +263,6 @@ inline void BandwidthModel::share_out(bool beside_table) {
 /// Newton's method: what the groups take of the row grows with lambda, ever more slowly as one after the other stays
 /// behind at its own. So a step from anywhere ends at or below the solution, those that follow rise to it, and once
 /// nobody else stays behind it is exact. The solution before is a good start: mostly the same groups stay behind.
-/// @tparam capped  whether a group's own lambda is what other rows leave of it.
-template <bool capped>
 inline Rate BandwidthModel::full_at(const Row& row) const {
   const Group* const groups = groups_.data();
   const Member* const end = members_.data() + row.end;
@@ -246,9 +274,8 @@ inline Rate BandwidthModel::full_at(const Row& row) const {
     for (const Member* m = members_.data() + row.begin; m != end; ++m) {
       const Group& group = groups[m->group];
       const double load = group.demand * m->load;
-      const double own = capped ? std::min(group.own.value, caps_[group.cap].value) : group.own.value;
-      left -= load * std::min(own, level.value);
-      rising += own > level.value ? load : 0;
+      left -= load * std::min(group.own.value, level.value);
+      rising += group.own.value > level.value ? load : 0;
     }
     if (rising == risen) return level;
     if (rising == 0) {
@@ -263,29 +290,201 @@ inline Rate BandwidthModel::full_at(const Row& row) const {
   }
 }
 
-/// The textbook's filling: the row that is full first settles its groups, and so on with those that are left. As each
-/// group's own lambda is taken into account where a row fills, there are as many rounds as rows that get full.
-void BandwidthModel::fill_rows(bool beside_table) {
-  for (std::uint32_t g = 0; g < group_count_; ++g) caps_[1 + g] = kNoLimit;
-  for (std::uint32_t r = 0; r < row_count_; ++r) rows_[r].open = !(beside_table && rows_[r].of_table);
-  for (;;) {
-    Rate level = kNoLimit;
-    Row* first = nullptr;
-    for (std::uint32_t r = 0; r < row_count_; ++r) {
-      if (!rows_[r].open) continue;
-      const Rate full = full_at<true>(rows_[r]);
-      if (full.value >= level.value) continue;
-      level = full;
-      first = &rows_[r];
+// ---- several rows
+//
+// On paper, the levels of all rows are right where each is the one at which its row is full, given the levels of the
+// others: max-min rates are those that have a full row on their way in which nobody gets more. What a row is full at
+// depends on lower levels alone, so levels are made right from below, as in Dijkstra's algorithm: of the rows whose
+// level may be wrong, the one comes first of which the lower of both, level and full, is the lowest. So what a start or
+// a stop does not reach is not looked at.
+// @source [RR96]: changes of the input of a fixed point, those of a shortest path in the paper.
+
+void BandwidthModel::forget_levels() {
+  waiting_count_ = 0;
+  if (row_count_ < 2) return;
+  for (std::uint32_t r = 0; r < row_count_; ++r) {
+    rows_[r].place = kNone;
+    rows_[r].level = kNoLimit;
+    rows_[r].settled = false;
+  }
+  for (std::uint32_t g = 0; g < group_count_; ++g) {
+    caps_[1 + g] = kNoLimit;
+    lowest_[g] = {kNone, kInfinite};
+  }
+}
+
+/// The textbook's filling: the row that is full first settles its groups, and so on with those that are left.
+void BandwidthModel::fill_rows_anew(bool beside_table) {
+  forget_levels();
+  for (std::uint32_t r = 0; r < row_count_; ++r) {
+    rows_[r].settled = beside_table && rows_[r].of_table;
+    if (!rows_[r].settled) look_again(r, 0);
+  }
+  fill_rows(row_count_, true);
+  for (std::uint32_t r = 0; r < row_count_; ++r) rows_[r].settled = false;
+}
+
+/// Makes the levels of all rows that wait right, and of those that they reach.
+/// @param settle  whether a row whose level is set keeps it.
+/// @return false after so many changes of levels, some of which are wrong.
+bool BandwidthModel::fill_rows(std::uint32_t most_changes, bool settle) {
+  constexpr double kSame = 1e-13;  // relative, the rounding of sums
+  while (waiting_count_ > 0) {
+    const std::uint32_t r = waiting_[0];
+    Row& row = rows_[r];
+    if (!row.known) {
+      row.full = full_beside_others(r);
+      row.known = true;
+      const double lower = std::min(row.level.value, row.full.value);
+      if (row.level == row.full || std::abs(row.level.value - row.full.value) <= kSame * lower) {
+        take_off_first();
+        continue;
+      }
+      if (lower > row.key) {
+        row.key = lower;
+        sift_down(r, 0);
+        continue;
+      }
     }
-    if (first == nullptr) return;
-    first->lambda = level.value;
-    first->open = false;
-    for (std::uint32_t m = first->begin; m < first->end; ++m) {
-      Rate& cap = caps_[groups_[members_[m].group].cap];
-      cap = cap.at_most(level);
+    if (most_changes-- == 0) return false;
+    take_off_first();
+    set_level(r, row.full);
+    row.settled = settle;
+  }
+  return true;
+}
+
+/// Changes a row's level; what its groups take of others is looked at again.
+inline void BandwidthModel::set_level(std::uint32_t r, Rate level) {
+  rows_[r].level = level;
+  for (std::uint32_t m = rows_[r].begin; m < rows_[r].end; ++m) {
+    const std::uint32_t g = members_[m].group;
+    const Group& group = groups_[g];
+    const Lowest lowest = lowest_[g];
+    const double cap = caps_[1 + g].value;
+    find_lowest(g);
+    if (group.active == 0) continue;
+    for (std::uint32_t i = group.row_begin; i < group.row_end; ++i) {
+      const std::uint32_t other = rows_of_[i];
+      if (other == r) continue;
+      const double was = lowest.row == other ? lowest.others : cap;
+      touch(other, std::min(was, group.own.value), std::min(level_of_others(g, other), group.own.value));
     }
   }
+}
+
+/// What a group gets beside a row is another lambda: perhaps the row is full at another one.
+inline void BandwidthModel::touch(std::uint32_t r, double was, double is) {
+  const Row& row = rows_[r];
+  if (was == is || row.settled) return;
+  const bool falls = is < was;
+  if (!row.waits()) {
+    if (std::min(was, is) >= row.level.value) return;  // it gets the row's level before and after
+    if (falls && !row.is_full()) return;
+  }
+  look_again(r, falls ? row.level.value : std::min(was, row.level.value));
+}
+
+/// The lambda at which a row is full while other rows have the levels that they have; no limit where its groups cannot
+/// fill it. Newton's method as above, on the groups that are active.
+inline Rate BandwidthModel::full_beside_others(std::uint32_t r) {
+  constexpr double kFull = 1 + 1e-13;  // what others leave exactly is not less than that by rounding
+  Row& row = rows_[r];
+  Taker* const takers = takers_.data();
+  Taker* end = takers;
+  double most = 0;
+  for (std::uint32_t m = row.begin; m < row.end; ++m) {
+    const auto [g, load] = members_[m];
+    const Group& group = groups_[g];
+    *end = {std::min(group.own.value, level_of_others(g, r)), group.demand * load};
+    if (group.active == 0) continue;  // written all the same: no own without flows
+    most += end->own * end->load;
+    ++end;
+  }
+  if (most <= row.value * kFull) return kNoLimit;
+  double level = row.lambda;
+  double least = 0;
+  for (double risen = -1;;) {
+    double left = row.value;  // by those that stay behind
+    double rising = 0;        // load of the others
+    for (const Taker* t = takers; t != end; ++t) {
+      const bool rises = t->own > level;
+      left -= rises ? 0 : t->own * t->load;
+      rising += rises ? t->load : 0;
+    }
+    if (rising == risen) {
+      row.lambda = level;
+      return {level, rising / left};
+    }
+    if (rising == 0) {
+      if (risen >= 0) return kNoLimit;
+      level = 0;  // the start was too far off
+      continue;
+    }
+    risen = rising;
+    level = std::max(least, left / rising);
+    least = level;  // never back, or rounding could go round in circles
+  }
+}
+
+inline void BandwidthModel::find_lowest(std::uint32_t g) {
+  Rate cap = kNoLimit;
+  Lowest lowest{kNone, kInfinite};
+  for (std::uint32_t i = groups_[g].row_begin; i < groups_[g].row_end; ++i) {
+    const Rate& level = rows_[rows_of_[i]].level;
+    if (level.value < cap.value) {
+      lowest = {rows_of_[i], cap.value};
+      cap = level;
+    } else {
+      lowest.others = std::min(lowest.others, level.value);
+    }
+  }
+  caps_[1 + g] = cap;
+  lowest_[g] = lowest;
+}
+
+// ---- rows that wait to be looked at
+
+/// @param key  neither the row's level nor what it is full at now is below.
+void BandwidthModel::look_again(std::uint32_t r, double key) {
+  Row& row = rows_[r];
+  row.known = false;
+  if (!row.waits()) {
+    row.place = waiting_count_++;
+    row.key = key;
+  } else if (key < row.key) {
+    row.key = key;
+  } else {
+    return;
+  }
+  sift_up(r, row.place);
+}
+
+void BandwidthModel::take_off_first() {
+  rows_[waiting_[0]].place = kNone;
+  if (--waiting_count_ == 0) return;
+  sift_down(waiting_[waiting_count_], 0);
+}
+
+/// Moves a row up from a place that is free for it.
+void BandwidthModel::sift_up(std::uint32_t r, std::uint32_t place) {
+  while (place > 0) {
+    const std::uint32_t parent = (place - 1) / 2;
+    if (rows_[waiting_[parent]].key <= rows_[r].key) break;
+    put(waiting_[parent], place);
+    place = parent;
+  }
+  put(r, place);
+}
+
+/// The same, down.
+void BandwidthModel::sift_down(std::uint32_t r, std::uint32_t place) {
+  for (std::uint32_t child; (child = 2 * place + 1) < waiting_count_; place = child) {
+    if (child + 1 < waiting_count_ && rows_[waiting_[child + 1]].key < rows_[waiting_[child]].key) ++child;
+    if (rows_[r].key <= rows_[waiting_[child]].key) break;
+    put(waiting_[child], place);
+  }
+  put(r, place);
 }
 
 }  // namespace tutti

@@ -22,8 +22,9 @@ namespace tutti {
 ///  3. Kinds alike in weight, limit and capacities left are a *group*: its active flows have one rate at any time.
 ///  4. A capacity that one group crosses alone is a limit of that group, divided by its active flows.
 ///  5. What is left is a *row*: a capacity for which groups compete.
-/// On a machine whose links form a tree, what is left is mostly one row. The memory is kept between loads: after the
-/// first, nothing is allocated.
+/// On a machine whose links form a tree, what is left is mostly one row. Where several are left, rows keep the level at
+/// which they are full, and a start or stop changes those alone that it reaches. The memory is kept between loads:
+/// after the first, nothing is allocated.
 ///
 /// With nominal bandwidths a machine's measured table comes first: where it has the combination of streams between
 /// host and GPUs that is active, they run at its rates. While a transfer is active that could take bandwidth from them
@@ -38,9 +39,10 @@ class BandwidthModel {
 
   /// Adds a flow.
   /// @pre flows of one copy engine are never active together: the links at its GPU are not shared out among them.
-  /// @param way  its kind: a position among the machine's kinds and then the own ones.
+  /// @param way    its kind: a position among the machine's kinds and then the own ones.
+  /// @param chain  what runs one flow at a time; its flows come one after the other. None: a flow of its own.
   /// @return a number that flows of one kind have in common: its *kind* in the functions below.
-  std::uint32_t add_flow(std::uint32_t way) {
+  std::uint32_t add_flow(std::uint32_t way, std::uint32_t chain = kNone) {
     std::uint64_t& known = kind_of_[way];
     const bool is_new = known >> 32 != epoch_;
     write_kind(way);  // always written, kept where it is new: no branch
@@ -48,6 +50,9 @@ class BandwidthModel {
     kind_count_ += is_new ? 1 : 0;
     const auto kind = static_cast<std::uint32_t>(known);
     ++kinds_[kind].flows;
+    turns_[turn_count_] = {kind, chain};  // the same
+    turn_count_ += kinds_[kind].chain != chain || chain == kNone ? 1 : 0;
+    kinds_[kind].chain = chain;
     return kind;
   }
   /// Adds a flow that has this rate, byte/ns, whatever else is active.
@@ -64,10 +69,15 @@ class BandwidthModel {
   void start(std::uint32_t group) {
     streams_ |= groups_[group].streams;
     set_active(groups_[group], groups_[group].active + 1);
+    for (std::uint32_t i = groups_[group].row_begin; i < groups_[group].row_end; ++i) look_again(rows_of_[i], 0);
   }
   void stop(std::uint32_t group) {
     streams_ &= ~groups_[group].streams;
     set_active(groups_[group], groups_[group].active - 1);
+    for (std::uint32_t i = groups_[group].row_begin; i < groups_[group].row_end; ++i) {
+      const Row& row = rows_[rows_of_[i]];
+      if (row.is_full() || row.waits()) look_again(rows_of_[i], row.level.value);
+    }
   }
   /// Finds the rates of the active flows.
   void solve();
@@ -78,6 +88,8 @@ class BandwidthModel {
   [[nodiscard]] RateSource source() const { return source_; }
   [[nodiscard]] bool of_table(std::uint32_t group) const { return groups_[group].streams != 0; }
   [[nodiscard]] std::uint32_t group_count() const { return group_count_; }
+  /// Flows of a group that are active.
+  [[nodiscard]] std::uint32_t active(std::uint32_t group) const { return groups_[group].active; }
   [[nodiscard]] std::uint32_t group(std::uint32_t kind) const { return kinds_[kind].group; }
   /// Rate of each active flow of a group, byte/ns, and its inverse, found without a division.
   /// @pre one is active; solved since the last start and stop.
@@ -103,14 +115,22 @@ class BandwidthModel {
     double most;  // rate of a flow whatever else is active
     std::uint32_t flows;
     std::uint32_t group;
-    StreamSet streams;  // of the measured table: one, or none
-    bool capped;        // at `most`, also by the table
+    StreamSet streams;    // of the measured table: one, or none
+    bool capped;          // at `most`, also by the table
+    std::uint32_t chain;  // of the flow added last
+  };
+  /// A chain and a kind that flows of it have.
+  struct Turn {
+    std::uint32_t kind;
+    std::uint32_t chain;
   };
   /// A capacity of the machine as this batch sees it.
   struct Capacity {
     std::uint32_t epoch = 0;  // of the batch that the rest is about
-    std::uint32_t flows;      // that cross it
+    std::uint32_t chain;      // the last one that crosses it
+    std::uint32_t chains;     // that cross it
     double demand;            // the most that they can take of it together
+    double of_chain;          // what is that of the last one
     std::uint32_t newest;     // group whose last share is of it
     std::uint32_t groups;     // that cross it
     std::uint32_t row;        // where groups compete for it
@@ -132,10 +152,11 @@ class BandwidthModel {
     std::uint32_t active;  // flows
     std::uint32_t cap;     // where `caps_` says what rows allow
     std::uint32_t share_begin, share_end;
-    std::uint32_t older;  // group with the same last capacity
-    StreamSet streams;    // of its kind
-    bool competes;        // none of the table, and can take bandwidth from those that are
-    bool capped;          // at `limit`, also by the table
+    std::uint32_t row_begin, row_end;  // the rows that it is a member of, where there are several
+    std::uint32_t older;               // group with the same last capacity
+    StreamSet streams;                 // of its kind
+    bool competes;                     // none of the table, and can take bandwidth from those that are
+    bool capped;                       // at `limit`, also by the table
   };
   struct Member {
     std::uint32_t group;
@@ -145,8 +166,26 @@ class BandwidthModel {
     double value;
     std::uint32_t begin, end;  // its members
     double lambda;             // at which it was full when it was looked at last
-    bool open;                 // while rows fill
     bool of_table;             // streams of the table are among its members
+    // Where there are several rows.
+    bool settled;         // closed to the rest of a filling from scratch
+    bool known;           // `full` is what it would be now
+    std::uint32_t place;  // among those that wait to be looked at, kNone
+    Rate level;           // what its groups get at most; no limit: it is not full
+    Rate full;
+    double key;  // while it waits: neither `level` nor what `full` would be now is below
+
+    [[nodiscard]] bool is_full() const { return level.inverse > 0; }
+    [[nodiscard]] bool waits() const { return place != kNone; }
+  };
+  /// The lowest level among a group's rows is in `caps_`; this is whose it is, and the lowest of the others.
+  struct Lowest {
+    std::uint32_t row;
+    double others;
+  };
+  /// What the active flows of a group take of a row: this load at any lambda, up to that of their own.
+  struct Taker {
+    double own, load;
   };
 
   [[nodiscard]] const WayKind& way_kind(std::uint32_t way) const {
@@ -156,7 +195,7 @@ class BandwidthModel {
     TUTTI_EXPECTS(kind_count_ < kinds_.size(), "there is room for the flows that were announced");
     const WayKind& kind = way_kind(way);
     const double alone = kind.alone.at(basis_).value;
-    kinds_[kind_count_] = {kind.uses, kind.weight, alone, alone, 0, kNone, 0, kind.capped};
+    kinds_[kind_count_] = {kind.uses, kind.weight, alone, alone, 0, kNone, 0, kind.capped, kNone};
     if (table_ != nullptr) write_stream(kinds_[kind_count_], kind.streams);
   }
   void write_stream(Kind& kind, StreamSet streams) const;
@@ -174,9 +213,26 @@ class BandwidthModel {
   void share_out(bool beside_table);
   void find_rows();
   void split_shares(std::uint32_t group);
-  void fill_rows(bool beside_table);
-  template <bool capped>
   [[nodiscard]] Rate full_at(const Row& row) const;
+
+  void fill_rows_anew(bool beside_table);
+  bool fill_rows(std::uint32_t most_changes, bool settle);
+  void set_level(std::uint32_t row, Rate level);
+  void touch(std::uint32_t row, double was, double is);
+  [[nodiscard]] Rate full_beside_others(std::uint32_t row);
+  [[nodiscard]] double level_of_others(std::uint32_t group, std::uint32_t row) const {
+    return lowest_[group].row == row ? lowest_[group].others : caps_[1 + group].value;
+  }
+  void find_lowest(std::uint32_t group);
+  void forget_levels();
+  void look_again(std::uint32_t row, double key);
+  void take_off_first();
+  void sift_up(std::uint32_t row, std::uint32_t place);
+  void sift_down(std::uint32_t row, std::uint32_t place);
+  void put(std::uint32_t row, std::uint32_t place) {
+    waiting_[place] = row;
+    rows_[row].place = place;
+  }
 
   std::span<const double> values_;        // [machine capacities]
   const MeasuredTable* table_ = nullptr;  // where it counts
@@ -188,9 +244,12 @@ class BandwidthModel {
   std::uint32_t epoch_ = 0;
 
   // What the batch needs; the vectors are longer where an earlier batch needed more.
-  std::uint32_t kind_count_ = 0, touched_count_ = 0, group_count_ = 0, share_count_ = 0, row_count_ = 0;
+  std::uint32_t kind_count_ = 0, turn_count_ = 0, touched_count_ = 0, group_count_ = 0, share_count_ = 0,
+                row_count_ = 0;
+  std::uint32_t rows_of_count_ = 0, waiting_count_ = 0;
   std::uint32_t newest_free_ = kNone;  // group without shares
   std::vector<Kind> kinds_;
+  std::vector<Turn> turns_;
   std::vector<std::uint64_t> kind_of_;  // [ways] epoch << 32 | position in `kinds_`
   std::vector<Capacity> capacities_;    // [machine capacities]
   std::vector<std::uint32_t> touched_;  // capacities that flows use, in the order in which they were met
@@ -199,7 +258,11 @@ class BandwidthModel {
   std::vector<Rate> caps_;          // none; of the only row, or [groups] of each group from its rows
   std::vector<Share> shares_;       // of groups, one after the other
   std::vector<Row> rows_;
-  std::vector<Member> members_;  // of rows, one after the other
+  std::vector<Member> members_;         // of rows, one after the other
+  std::vector<std::uint32_t> rows_of_;  // of groups, one after the other, where there are several
+  std::vector<Lowest> lowest_;          // [groups]
+  std::vector<Taker> takers_;           // of the row that is looked at
+  std::vector<std::uint32_t> waiting_;  // a heap of rows, the lowest key first
 };
 
 }  // namespace tutti

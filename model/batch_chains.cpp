@@ -119,9 +119,10 @@ inline void BatchChains::add_time(std::uint32_t stream, double ns) {
 }
 
 /// The flow of a transfer, or of a staged copy's lead, in the bandwidth model.
-inline std::uint32_t BatchChains::flow_of(std::uint32_t stream, bool data, BandwidthModel& bandwidth) const {
+inline std::uint32_t BatchChains::flow_of(std::uint32_t chain, std::uint32_t stream, bool data,
+                                          BandwidthModel& bandwidth) const {
   const std::uint32_t way = data ? work_[stream].way : work_[stream].lead;
-  if (rule_ == RateRule::MaxMin) return bandwidth.add_flow(way);
+  if (rule_ == RateRule::MaxMin) return bandwidth.add_flow(way, chain);
   return bandwidth.add_fixed_flow(way, data ? shares_.rates(stream).data : shares_.rates(stream).lead);
 }
 
@@ -140,8 +141,8 @@ inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream,
   } else {
     const bool staged = work.lead != kNone;
     const double first = staged ? std::min(chunk_, work.bytes) : work.bytes;  // bytes of one copy
-    const std::uint32_t lead = staged ? flow_of(stream, false, bandwidth) : kNone;
-    const std::uint32_t data = flow_of(stream, true, bandwidth);
+    const std::uint32_t lead = staged ? flow_of(chain, stream, false, bandwidth) : kNone;
+    const std::uint32_t data = flow_of(chain, stream, true, bandwidth);
     const double copies = staged ? 1 + std::ceil(work.bytes / chunk_) : 1;
     const double each = as_ns(setup_->transfer.of(work.route).each.at(basis_));
     if (const double ns = take_opening() + copies * each; ns > 0) add_time(stream, ns);

@@ -56,6 +56,8 @@ class BatchChains {
   [[nodiscard]] std::array<std::uint32_t, 2> locks(const Step& step) const;
   /// Whether two chains may want one lock.
   [[nodiscard]] bool contended() const { return contended_; }
+  /// Whether one chain has all transfers of a copy engine.
+  [[nodiscard]] bool merges() const { return merging_; }
   /// Locks are numbered below this: engines, then vertices.
   [[nodiscard]] std::size_t lock_count() const { return owner_.size(); }
 
@@ -66,7 +68,8 @@ class BatchChains {
   std::uint32_t join_owners(std::array<EngineId, 2> engines, std::uint32_t stream);
   void add_transfer(std::uint32_t chain, std::uint32_t stream, BandwidthModel& bandwidth);
   void add_time(std::uint32_t stream, double ns);
-  [[nodiscard]] std::uint32_t flow_of(std::uint32_t stream, bool data, BandwidthModel& bandwidth) const;
+  [[nodiscard]] std::uint32_t flow_of(std::uint32_t chain, std::uint32_t stream, bool data,
+                                      BandwidthModel& bandwidth) const;
   void add_kernel(std::uint32_t chain, std::uint32_t stream);
   [[nodiscard]] double take_opening();
   void claim(std::uint32_t chain, std::uint32_t lock);

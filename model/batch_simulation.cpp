@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <utility>
 
 #include "model/expects.hpp"
 #include "model/room.hpp"
@@ -21,25 +22,25 @@ double same_instant(double ns) { return ns * (1 + 1e-12); }
 void BatchSimulation::load(const Topology& machine, Basis basis, const BatchOperation& batch, RateRule rule) {
   TUTTI_EXPECTS(batch.machine() == machine, "a batch is asked about on the machine that it was made for");
   batch_setup_ = as_ns(machine.setup().batch.at(basis));
+  basis_ = basis;
+  runs_ = 0;
   spread_ = basis == Basis::Nominal ? machine.spread() : 0;
   batch_.load(machine, basis, batch, rule, bandwidth_);
   stream_count_ = batch.streams().size();
   clock_ = bandwidth_.group_count();
   gate_ = clock_ + 1;
-  row_size_ = bandwidth_.rates_vary() ? clock_ : 0;
   make_room_for(stream_count_);
   make_room(busy_, batch_.lock_count());
   make_room(paces_, gate_ + 1);
-  const std::size_t events = batch_.step_count() + chain_count();  // ends of steps, and gates
-  make_room(instants_, events + 1);
-  make_room(sources_, events + 1);
-  make_room(rates_, events * row_size_ + clock_);
+  make_room(active_, clock_ + 1);
+  make_room(place_, clock_ + 1);
 }
 
 void BatchSimulation::make_room_for(std::size_t streams) {
   if (streams <= times_.size()) return;
   times_.resize(streams);
-  for (auto* of_chains : {&gates_, &room_gates_, &room_kept_}) of_chains->resize(streams);
+  for (auto* of_chains : {&gates_, &room_gates_, &room_kept_, &room_best_}) of_chains->resize(streams);
+  room_instants_.resize(4 * streams);
   pending_.resize(streams);
   waiting_.resize(streams);
   room_order_.resize(streams);
@@ -60,28 +61,57 @@ double BatchSimulation::alone_ns(std::size_t chain, bool kernels) const {
 }
 
 BatchSimulation::Room BatchSimulation::room() {
-  return {{room_order_.data(), chain_count()}, {room_gates_.data(), chain_count()}, {room_kept_.data(), chain_count()}};
+  return {{room_order_.data(), chain_count()},
+          {room_gates_.data(), chain_count()},
+          {room_kept_.data(), chain_count()},
+          {room_best_.data(), chain_count()},
+          {room_instants_.data(), 4 * stream_count_}};
 }
 
 // ---- runs
 
 void BatchSimulation::run_forward(std::span<const double> starts) {
+  set_gates(starts);
+  in_order_ = false;
+  run(true);
+}
+
+void BatchSimulation::run_in_order(std::span<const double> starts, std::span<const std::uint32_t> order) {
+  set_gates(starts);
+  if (batch_.contended()) take_turns(order);
+  in_order_ = batch_.contended();
+  run(true);
+}
+
+void BatchSimulation::set_gates(std::span<const double> starts) {
   TUTTI_EXPECTS(starts.empty() || starts.size() == chain_count(), "one start a chain, or none at all");
   if (starts.empty()) {
     std::fill_n(gates_.begin(), chain_count(), 0.0);
   } else {
     std::copy(starts.begin(), starts.end(), gates_.begin());
   }
-  run(true);
+}
+
+void BatchSimulation::take_turns(std::span<const std::uint32_t> order) {
+  make_room(turns_, batch_.step_count());
+  last_.assign(batch_.lock_count(), kNone);
+  for (const std::uint32_t command : order) {
+    turns_[command] = {{kNone, kNone}, false};
+    const auto locks = batch_.locks(batch_.step(command));
+    for (std::size_t l = 0; l < locks.size(); ++l)
+      if (locks[l] != kNone) turns_[command].after[l] = std::exchange(last_[locks[l]], command);
+  }
 }
 
 void BatchSimulation::rerun_forward() {
   for (std::size_t c = 0; c < chain_count(); ++c) gates_[c] = as_ns(round_down_ns(gates_[c]));
+  in_order_ = false;
   run(true);
 }
 
 void BatchSimulation::run_backward() {
   std::fill_n(gates_.begin(), chain_count(), 0.0);
+  in_order_ = false;
   run(false);
 }
 
@@ -89,6 +119,7 @@ void BatchSimulation::run(bool forward) {
   forward_ = forward;
   forth_ = forward ? 1 : ~std::uint32_t{0};
   waited_ = false;
+  ++runs_;
   start_over();
   open_gates();
   for (;;) {
@@ -106,9 +137,10 @@ inline void BatchSimulation::start_over() {
   bandwidth_.restart();
   std::fill_n(paces_.begin(), clock_, Pace{0, 0, 0});
   paces_[clock_] = paces_[gate_] = {0, 1, 1};
+  if (in_order_)
+    for (std::size_t i = 0; i < batch_.step_count(); ++i) turns_[i].over = false;
   now_ = since_ = 0;
-  instant_count_ = 0;
-  pending_count_ = waiting_count_ = 0;
+  pending_count_ = waiting_count_ = active_count_ = 0;
 }
 
 /// Puts chains before their gates, and lets those go whose gates are open from the start.
@@ -162,7 +194,15 @@ void BatchSimulation::end_others() {
 inline void BatchSimulation::end(std::uint32_t position) {
   const auto [target, group, step] = pending_[position];
   pending_[position] = pending_[--pending_count_];
-  if (group < clock_) bandwidth_.stop(group);
+  if (group < clock_) {
+    bandwidth_.stop(group);
+    if (bandwidth_.active(group) == 0) {
+      const std::uint32_t last = active_[--active_count_];
+      place_[last] = place_[group];
+      active_[place_[group]] = last;
+      paces_[group] = {0, 0, 0};
+    }
+  }
   if (group == gate_) {
     start(step);
   } else if (leave(step)) {
@@ -194,6 +234,9 @@ inline bool BatchSimulation::enter(std::uint32_t position) {
   if (step.flow != kNone) {
     group = bandwidth_.group(step.flow);
     bandwidth_.start(group);
+    place_[group] = bandwidth_.active(group) == 1 ? active_count_ : place_[group];
+    active_[active_count_] = group;  // kept where it is new
+    active_count_ += bandwidth_.active(group) == 1 ? 1 : 0;
   }
   const Pace& pace = paces_[group];
   pending_[pending_count_++] = {pace.progress + pace.rate * (now_ - since_) + step.amount, group, position};
@@ -204,24 +247,26 @@ inline bool BatchSimulation::enter(std::uint32_t position) {
 inline bool BatchSimulation::leave(std::uint32_t position) {
   Step& step = batch_.step(position);
   step.end = now_;
-  if (batch_.contended() && closes(step)) set_locks(step, 0);
+  if (batch_.contended() && closes(step)) {
+    set_locks(step, 0);
+    if (in_order_) turns_[first_of_command(position)].over = true;
+  }
   return !closes_chain(step);
 }
 
-/// Gives the groups their new rates, and writes them down.
+/// Gives the groups with flows under way their new rates.
 inline void BatchSimulation::update_rates() {
   bandwidth_.solve();
-  instants_[instant_count_] = now_;
-  sources_[instant_count_] = bandwidth_.source();
-  double* const rates = rates_.data() + instant_count_++ * row_size_;
   Pace* const paces = paces_.data();
   const double passed = now_ - since_;
-  for (std::uint32_t g = 0; g < clock_; ++g) {
-    const auto [rate, inverse] = bandwidth_.rate(g);
-    rates[g] = rate;
-    paces[g] = {paces[g].progress + paces[g].rate * passed, rate, inverse};
+  for (std::uint32_t i = 0; i < active_count_; ++i) {
+    Pace& pace = paces[active_[i]];
+    const auto [rate, inverse] = bandwidth_.rate(active_[i]);
+    pace = {pace.progress + pace.rate * passed, rate, inverse};
   }
   paces[clock_].progress = paces[gate_].progress = since_ = now_;
+  if (changes_ != nullptr) [[unlikely]]
+    write_changes();
 }
 
 // ---- chains that wait for a GPU or an engine
@@ -229,6 +274,18 @@ inline void BatchSimulation::update_rates() {
 inline void BatchSimulation::set_locks(const Step& step, char busy) {
   for (const std::uint32_t lock : batch_.locks(step))
     if (lock != kNone) busy_[lock] = busy;
+}
+
+std::uint32_t BatchSimulation::first_of_command(std::uint32_t step) const {
+  while (!batch_.step(step).first) --step;
+  return step;
+}
+
+bool BatchSimulation::may_enter(std::uint32_t step) const {
+  if (!in_order_) return locks_free(batch_.step(step));
+  const auto& after = turns_[step].after;
+  return std::all_of(after.begin(), after.end(),
+                     [&](std::uint32_t command) { return command == kNone || turns_[command].over; });
 }
 
 bool BatchSimulation::locks_free(const Step& step) const {
@@ -258,7 +315,7 @@ void BatchSimulation::serve_waiting() {
   for (;;) {
     std::uint32_t best = kNone;
     for (std::uint32_t w = 0; w < waiting_count_; ++w) {
-      if (!locks_free(batch_.step(waiting_[w].step))) continue;
+      if (!may_enter(waiting_[w].step)) continue;
       if (best == kNone || goes_before(waiting_[w], waiting_[best])) best = w;
     }
     if (best == kNone) return;
@@ -294,9 +351,31 @@ inline void BatchSimulation::write_times() {
   }
 }
 
+/// Writes down which groups have new rates.
+void BatchSimulation::write_changes() const {
+  for (std::uint32_t i = 0; i < active_count_; ++i) {
+    const std::uint32_t g = active_[i];
+    const RateChange change{now_, paces_[g].rate, bandwidth_.of_table(g) ? bandwidth_.source() : RateSource::Graph};
+    auto& of_group = (*changes_)[g];
+    if (of_group.empty() || of_group.back().rate != change.rate || of_group.back().source != change.source)
+      of_group.push_back(change);
+  }
+}
+
+/// What became of the rates in the last run. The run is made again for it, to the last bit the same: predictions need
+/// only its times, and would write down more than they calculate.
+BatchSimulation::RateChanges BatchSimulation::rate_changes() const {
+  RateChanges changes(clock_);
+  BatchSimulation again(*this);
+  again.changes_ = &changes;
+  if (!forward_) std::fill_n(again.gates_.begin(), chain_count(), 0.0);
+  again.run(forward_);
+  return changes;
+}
+
 std::vector<RatePiece> BatchSimulation::pieces() const {
   std::vector<RatePiece> pieces;
-  const auto instants_end = instants_.begin() + static_cast<std::ptrdiff_t>(instant_count_);
+  const RateChanges changes = rate_changes();
   for (std::size_t i = 0; i < batch_.step_count(); ++i) {
     const Step& step = batch_.step(i);
     if (step.kernel || step.amount == 0) continue;
@@ -309,16 +388,13 @@ std::vector<RatePiece> BatchSimulation::pieces() const {
       continue;
     }
     const auto first = static_cast<std::ptrdiff_t>(pieces.size());
-    const std::uint32_t group = bandwidth_.group(step.flow);
-    const auto since = std::upper_bound(instants_.begin(), instants_end, step.begin) - 1;
-    auto k = static_cast<std::size_t>(since - instants_.begin());
+    const std::vector<RateChange>& of_group = changes[bandwidth_.group(step.flow)];
+    auto change = std::upper_bound(of_group.begin(), of_group.end(), step.begin,
+                                   [](double at, const RateChange& other) { return at < other.instant; }) -
+                  1;
     for (double at = step.begin; at < step.end;) {
-      const double rate = rates_[k * row_size_ + group];
-      const RateSource source = bandwidth_.of_table(group) ? sources_[k] : RateSource::Graph;
-      while (++k < instant_count_ && instants_[k] < step.end && rates_[k * row_size_ + group] == rate &&
-             (sources_[k] == source || !bandwidth_.of_table(group))) {
-      }
-      const double end = k < instant_count_ ? std::min(instants_[k], step.end) : step.end;
+      const auto [instant, rate, source] = *change;
+      const double end = ++change == of_group.end() ? step.end : std::min(change->instant, step.end);
       add(at, end, rate, source);
       at = end;
     }

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -44,6 +45,12 @@ class BatchSimulation {
   /// Who waits for a GPU or an engine is served in the order of arrival, ties by the order of the file.
   void run_forward(std::span<const double> starts);
 
+  /// Runs a plan again: whoever comes first, GPUs and engines serve commands in the order that the plan found.
+  /// @param order  commands by their first steps (`service_order`); those of a chain in the chain's order. Not looked
+  /// at
+  ///               where chains do not wait for each other.
+  void run_in_order(std::span<const double> starts, std::span<const std::uint32_t> order);
+
   /// Runs forward from the gates that the last run left, as a plan has them: rounded down to whole nanoseconds.
   void rerun_forward();
 
@@ -59,6 +66,8 @@ class BatchSimulation {
   [[nodiscard]] std::vector<RatePiece> pieces() const;
   /// From the start of the batch to its last completion, ns.
   [[nodiscard]] double latency_ns() const { return latency_; }
+  /// How often the batch was run since it was loaded.
+  [[nodiscard]] std::uint64_t run_count() const { return runs_; }
   /// Whether some chain had to wait in the last run.
   [[nodiscard]] bool waited() const { return waited_; }
   /// Whether two chains may want the same GPU or engine, so that the order in which they come decides who waits.
@@ -67,7 +76,9 @@ class BatchSimulation {
   struct Room {
     std::span<std::uint32_t> order;
     std::span<double> gates;
-    std::span<double> kept;  ///< gates of a run before
+    std::span<double> kept;      ///< gates of a run before
+    std::span<double> best;      ///< gates that a search has found
+    std::span<double> instants;  ///< [4 x streams] at which something happens
   };
   [[nodiscard]] Room room();
   /// [chain_count] when each chain's gate opened in the last run, ns, without the set-up of the batch.
@@ -81,6 +92,8 @@ class BatchSimulation {
   /// All kernels of a chain.
   [[nodiscard]] double kernels_ns(std::size_t chain) const { return alone_ns(chain, true); }
   [[nodiscard]] double batch_setup_ns() const { return batch_setup_; }
+  /// Of the bandwidths and kernel times that were loaded.
+  [[nodiscard]] Basis basis() const { return basis_; }
   /// Of the machine's rates, relative; 0 of guaranteed ones, which runs exceed as a rule.
   [[nodiscard]] double spread() const { return spread_; }
   /// What was loaded.
@@ -110,7 +123,22 @@ class BatchSimulation {
     double begin, end;
   };
 
+  /// What a command waits for at its locks: the commands before it on them, by their first steps, and whether it is
+  /// over.
+  struct Turn {
+    std::array<std::uint32_t, 2> after;
+    bool over;
+  };
+  /// From an instant on the flows of a group have another rate.
+  struct RateChange {
+    double instant, rate;
+    RateSource source;
+  };
+  using RateChanges = std::vector<std::vector<RateChange>>;  // of each group, in order of time
+
   void make_room_for(std::size_t streams);
+  void set_gates(std::span<const double> starts);
+  void take_turns(std::span<const std::uint32_t> order);
   [[nodiscard]] double alone_ns(std::size_t chain, bool kernels) const;
   void run(bool forward);
   void start_over();
@@ -122,6 +150,8 @@ class BatchSimulation {
   bool enter(std::uint32_t position);
   bool leave(std::uint32_t position);
   void update_rates();
+  void write_changes() const;
+  [[nodiscard]] RateChanges rate_changes() const;
   [[nodiscard]] double left(const Pending& pending) const;
   [[nodiscard]] bool opens(const Step& step) const { return forward_ ? step.first : step.last; }
   [[nodiscard]] bool closes(const Step& step) const { return forward_ ? step.last : step.first; }
@@ -129,6 +159,8 @@ class BatchSimulation {
 
   void serve_waiting();
   void set_locks(const Step& step, char busy);
+  [[nodiscard]] std::uint32_t first_of_command(std::uint32_t step) const;
+  [[nodiscard]] bool may_enter(std::uint32_t step) const;
   [[nodiscard]] bool locks_free(const Step& step) const;
   [[nodiscard]] double alone_ns(const Step& step) const;
   [[nodiscard]] double work_after(std::uint32_t step) const;
@@ -141,6 +173,7 @@ class BatchSimulation {
   BandwidthModel bandwidth_;
   double batch_setup_ = 0;
   double spread_ = 0;
+  Basis basis_ = Basis::Nominal;
 
   bool forward_ = true;
   std::uint32_t forth_ = 1;  // from a step to the one after it in the run: 1 or -1
@@ -148,24 +181,27 @@ class BatchSimulation {
   double since_ = 0;  // the paces are of this instant
   bool waited_ = false;
   double latency_ = 0;
+  std::uint64_t runs_ = 0;
 
   // What the batch needs; the vectors are longer where an earlier batch needed more.
-  std::size_t stream_count_ = 0, instant_count_ = 0;
-  std::size_t row_size_ = 0;  // groups; 0 where rates never change, so that one row holds them
-  std::uint32_t pending_count_ = 0, waiting_count_ = 0;
+  std::size_t stream_count_ = 0;
+  std::uint32_t pending_count_ = 0, waiting_count_ = 0, active_count_ = 0;
   std::uint32_t clock_ = 0;  // group of steps that take time; those before it are the bandwidth model's
   std::uint32_t gate_ = 0;   // group of gates: a clock too
   std::vector<Pending> pending_;
   std::vector<Waiting> waiting_;
-  std::vector<Pace> paces_;          // [groups, clock and gate]
-  std::vector<double> instants_;     // at which rates were found
-  std::vector<double> rates_;        // [instants x row_size_] of each group
-  std::vector<RateSource> sources_;  // [instants] of the rates
-  std::vector<char> busy_;           // [locks]
+  std::vector<Pace> paces_;            // [groups, clock and gate]
+  std::vector<std::uint32_t> active_;  // groups with flows under way
+  std::vector<std::uint32_t> place_;   // [groups] among them
+  RateChanges* changes_ = nullptr;     // where a run writes them down
+  std::vector<char> busy_;             // [locks]
+  bool in_order_ = false;              // commands take turns on locks, in the last run
+  std::vector<Turn> turns_;            // [steps] of commands' first
+  std::vector<std::uint32_t> last_;    // [locks] command
   std::vector<StreamTimes> times_;
   std::vector<double> gates_;  // [chains] of the last run, without the set-up of the batch
   std::vector<std::uint32_t> room_order_;
-  std::vector<double> room_gates_, room_kept_;
+  std::vector<double> room_gates_, room_kept_, room_best_, room_instants_;
 };
 
 }  // namespace tutti

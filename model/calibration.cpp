@@ -11,6 +11,8 @@
 #include "model/rate_corrections.hpp"
 #include "model/steady_rates.hpp"
 #include "model/table_maker.hpp"
+#include "model/way_fit.hpp"
+#include "model/way_rates.hpp"
 
 namespace tutti {
 namespace {
@@ -83,6 +85,24 @@ std::optional<std::string> misfit(const Topology& machine, const CleanMeasuremen
   return std::nullopt;
 }
 
+/// Leaves out copies that the machine cannot do.
+void leave_out_strangers(const Topology& machine, CleanMeasurements& clean) {
+  for (auto* combinations : {&clean.ways, &clean.doubtful_ways})
+    std::erase_if(*combinations, [&](const WayCombination& combination) {
+      if (can_be_active(machine, combination.ways)) return false;
+      clean.left_out.push_back(fmt::format("[{}]: the machine '{}' has no such copies, or not together; name the machine "
+                                           "that was measured",
+                                           ways_text(combination.ways), machine.name()));
+      return true;
+    });
+}
+
+/// The machine with the copy engines that were seen at work.
+Expected<Topology> with_engines(const Topology& machine, const std::vector<int>& copy_engines) {
+  if (copy_engines.size() != machine.gpus().size()) return machine;
+  return TopologyBuilder(machine).copy_engines(copy_engines).build();
+}
+
 // ---- together
 
 /// The same measurements, the same word.
@@ -102,6 +122,13 @@ std::string fingerprint(const CleanMeasurements& clean) {
       add(stream.stream.position());
       add(stream.bytes);
       add(stream.finish_ns);
+    }
+  for (const auto& combinations : {clean.ways, clean.doubtful_ways})
+    for (const WayCombination& combination : combinations) {
+      for (const Way& way : combination.ways)
+        for (const WayEnd& end : {way.from, way.to}) add(2.0 * end.position + (end.gpu ? 1 : 0));
+      for (const double rate : combination.rates) add(rate);
+      for (const double rate : combination.lowest) add(rate);
     }
   return fmt::format("{:016x}", hash);
 }
@@ -129,8 +156,11 @@ Expected<Calibration> calibrate(const Measurements& measurements, const std::opt
   if (gpus > MeasuredTable::kMostGpus)
     return invalid_input(
         fmt::format("gpu {} was measured; a calibration serves {} GPUs at most", gpus - 1, MeasuredTable::kMostGpus));
-  const Topology blank = base ? *base : star(gpus);
+  auto engines_known = with_engines(base ? *base : star(gpus), measurements.copy_engines);
+  if (!engines_known) return tl::unexpected(std::move(engines_known.error()));
+  const Topology blank = *std::move(engines_known);
   leave_out_impossible(blank, clean_data);
+  leave_out_strangers(blank, clean_data);
   if (auto sentence = misfit(blank, clean_data, gpus)) {
     for (const std::string& left_out : clean_data.left_out) *sentence += "\n  left out: " + left_out;
     return invalid_input(*std::move(sentence));
@@ -145,7 +175,9 @@ Expected<Calibration> calibrate(const Measurements& measurements, const std::opt
         "GPUs are taken for alike whose rates differ more than the measurements scatter: the "
         "table would have too many rows otherwise");
 
-  TopologyBuilder builder(guarantee(fit.machine, clean_data, table));
+  const WayFit way_fit = fit_ways(fit.machine, clean_data.ways);
+  fit.undetermined.insert(fit.undetermined.end(), way_fit.undetermined.begin(), way_fit.undetermined.end());
+  TopologyBuilder builder(guarantee(way_fit.machine, clean_data, table));
   builder.provenance(provenance(measurements, clean_data));
   builder.spread(std::min(std::ceil(spread_of(measurements) * 1000) / 1000, kWidestSpread));
   if (!clean_data.batches.empty()) {

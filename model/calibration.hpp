@@ -21,13 +21,15 @@ struct Calibration {
 
 /// Finds the machine that measurements come from.
 ///
-/// The graph is fitted (`fit_graph`); bandwidths are guaranteed that no measured combination, no repetition of one and
+/// The graph is fitted (`fit_graph`), then links that only further memories and copies between GPUs cross (`fit_ways`);
+/// bandwidths are guaranteed that no measured combination, no repetition of one and
 /// no row of the table undercuts; all combinations get corrected rates (`RateCorrections`); GPUs whose exchange changes
 /// none of them are alike; each combination, up to such exchanges, becomes a row of the table. Same measurements, same
 /// machine.
 ///
 /// @param base  what is known already: vertices, links, domains; its bandwidths to and from the first memory are
-///              replaced. Absent: one memory and one processor, each GPU on a link of its own.
+///              replaced, and those of links that measured copies of other kinds cross. Absent: one memory and one
+///              processor, each GPU on a link of its own.
 /// @errors InvalidInput: nothing to use, a GPU that the machine does not have, a stream that is never measured, more
 ///         than 8 GPUs.
 [[nodiscard]] Expected<Calibration> calibrate(const Measurements& measurements, const std::optional<Topology>& base);

@@ -1,6 +1,7 @@
 #include "model/fixed_shares.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "model/route.hpp"
@@ -40,6 +41,39 @@ void FixedShares::load(const Topology& machine, Basis basis, const BatchOperatio
     for_uses(machine, route.second, limit);
     rates_[s].data = lambda * route.weight;
   });
+  if (basis == Basis::Nominal && machine.table() != nullptr) hold_to_table(machine, batch);
+}
+
+void FixedShares::hold_to_table(const Topology& machine, const BatchOperation& batch) {
+  const auto kinds = machine.way_kinds();
+  const auto streams_of = [&](std::size_t s) {
+    const StreamWork& work = batch.work()[s];
+    return work.bytes > 0 && work.way < kinds.size() ? kinds[work.way].streams : StreamSet{0};
+  };
+  StreamSet all = 0;
+  for (std::size_t s = 0; s < rates_.size(); ++s) all |= streams_of(s);
+  if (all == 0) return;
+  find_least(machine, all);
+  for (std::size_t s = 0; s < rates_.size(); ++s)
+    if (const StreamSet own = streams_of(s); own != 0)
+      rates_[s].data = std::min(rates_[s].data, least_[static_cast<std::size_t>(std::countr_zero(own))]);
+}
+
+void FixedShares::find_least(const Topology& machine, StreamSet all) {
+  const MeasuredTable& table = *machine.table();
+  if (of_machine_ && of_machine_->table() == &table && of_streams_ == all) return;
+  of_machine_ = machine;
+  of_streams_ = all;
+  least_.assign(2 * machine.gpus().size(), std::numeric_limits<double>::infinity());
+  const StreamSet one_way = waiting_streams(machine, all);
+  for (StreamSet streams = all; streams != 0; streams = (streams - 1) & all) {
+    const std::uint32_t row = table.row(streams);
+    if (row == MeasuredTable::kNoRow || (streams & streams >> 1 & one_way) != 0) continue;
+    for (StreamSet left = streams; left != 0; left &= left - 1) {
+      const auto position = static_cast<std::uint32_t>(std::countr_zero(left));
+      least_[position] = std::min(least_[position], table.rate(row, streams, position).value);
+    }
+  }
 }
 
 }  // namespace tutti

@@ -1,26 +1,90 @@
 #include "model/guarantee.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
+#include <span>
 
 #include "model/digits.hpp"
+#include "model/route.hpp"
 #include "model/steady_rates.hpp"
+#include "model/way_rates.hpp"
 
 namespace tutti {
 namespace {
 
 constexpr int kDigits = 4;  // finer than any measurement repeats
 
+using Links = std::span<const LinkId>;
+
+template <class Visit>
+void for_uses(const Topology& machine, Links links, Visit visit) {
+  for (const LinkId link : links)
+    for (const CapacityUse& use : machine.uses(link)) visit(use);
+}
+
+Links links_at(const Topology& machine, std::uint32_t position) {
+  const auto [from, to] = ends_of(machine, HostStream::at(position));
+  return machine.route(from, to);
+}
+
+/// The links of every copy that is active.
+std::vector<Links> links_of(const Topology& machine, StreamSet streams) {
+  std::vector<Links> links;
+  for (const std::uint32_t position : positions_of(streams)) links.push_back(links_at(machine, position));
+  return links;
+}
+
+/// What copies take of each capacity.
+std::vector<double> loads_of(const Topology& machine, std::span<const Links> links, std::span<const double> rates) {
+  std::vector<double> load(machine.capacities(Basis::Guaranteed).size(), 0);
+  for (std::size_t i = 0; i < links.size(); ++i)
+    for_uses(machine, links[i], [&](const CapacityUse& use) { load[use.capacity.index()] += use.cost * rates[i]; });
+  return load;
+}
+
+struct Step {
+  std::size_t capacity;
+  double value;
+};
+
+/// The capacity on a way that has to lose the least part to hold a copy back by so much, and what is left of it then.
+/// @param load  [capacities] of all copies that are active
+Step least_loss(const Topology& machine, Links links, std::span<const double> load, double too_much) {
+  const auto values = machine.capacities(Basis::Guaranteed);
+  double least = 1;  // part that a capacity must lose, to hold the stream back alone
+  Step chosen{0, values[0]};
+  for_uses(machine, links, [&](const CapacityUse& use) {
+    const std::size_t c = use.capacity.index();
+    const double value = load[c] - use.cost * too_much;
+    if (1 - value / values[c] >= least) return;
+    least = 1 - value / values[c];
+    chosen = {c, value};
+  });
+  return chosen;
+}
+
+/// The slowest link on a way, as fast as a copy over it may be at most: holds it back whatever else is active.
+Step hold_alone(const Topology& machine, Links links, double most) {
+  const auto values = machine.capacities(Basis::Guaranteed);
+  const LinkId slowest = *std::min_element(links.begin(), links.end(), [&](LinkId a, LinkId b) {
+    return values[a.index()] < values[b.index()];
+  });
+  return {slowest.index(), most};
+}
+
 /// Rates that must not be undercut.
 struct Floor {
-  StreamSet streams;
+  StreamSet streams;  // of the first memory; none: see `ways`
   std::vector<double> rates;
+  WaySet ways = {};
 };
 
 /// Lowers the guaranteed side of a machine's bandwidths until none of the floors is above what the graph says.
 ///
 /// Where a stream is too fast, that one of its capacities is lowered which has to lose the least part to hold it back,
 /// by what the stream alone has too much. Each round lowers something, and rates fall with the capacities in the end,
-/// though not always at once.
+/// though not always at once; where that takes too many rounds, streams are held back alone, which ends.
 class Guarantee {
  public:
   explicit Guarantee(const Topology& machine) : machine_(machine) {
@@ -28,11 +92,11 @@ class Guarantee {
   }
 
   Topology under(const std::vector<Floor>& floors) {
-    constexpr int kMostRounds = 1'000;
-    for (int round = 0; round < kMostRounds; ++round) {
+    constexpr int kGentleRounds = 1'000;
+    for (int round = 0;; ++round) {
       const Topology now = build(false);
       std::vector<double> lowered = values_;
-      for (const Floor& floor : floors) lower(now, floor, lowered);
+      for (const Floor& floor : floors) lower(now, floor, round < kGentleRounds, lowered);
       if (lowered == values_) break;
       values_ = lowered;
     }
@@ -53,48 +117,35 @@ class Guarantee {
     return TopologyBuilder(machine_).links(links).shared(shared).build().value();
   }
 
-  void lower(const Topology& now, const Floor& floor, std::vector<double>& lowered) {
+  void lower(const Topology& now, const Floor& floor, bool gently, std::vector<double>& lowered) {
     constexpr double kTolerance = 1e-7;
-    const auto rates = steady_.find(now, Basis::Guaranteed, floor.streams).rates;
-    std::vector<double> load(values_.size(), 0);
-    const auto positions = positions_of(floor.streams);
-    for (std::size_t i = 0; i < positions.size(); ++i)
-      for_uses(now, positions[i], [&](const CapacityUse& use) { load[use.capacity.index()] += use.cost * rates[i]; });
-    for (std::size_t i = 0; i < positions.size(); ++i) {
+    const auto rates = floor.ways.empty() ? steady_.find(now, Basis::Guaranteed, floor.streams).rates
+                                          : ways_.find(now, Basis::Guaranteed, floor.ways);
+    auto links = links_of(now, floor.streams);
+    for (const Way& way : floor.ways) links.push_back(tutti::links_of(now, way));
+    const auto load = loads_of(now, links, rates);
+    for (std::size_t i = 0; i < links.size(); ++i) {
       if (rates[i] <= floor.rates[i] * (1 + kTolerance)) continue;
-      double least = 1;  // part that a capacity must lose, to hold the stream back alone
-      std::size_t chosen = 0;
-      double enough = 0;
-      for_uses(now, positions[i], [&](const CapacityUse& use) {
-        const std::size_t c = use.capacity.index();
-        const double value = load[c] - use.cost * (rates[i] - floor.rates[i]);
-        if (1 - value / values_[c] >= least) return;
-        least = 1 - value / values_[c];
-        chosen = c;
-        enough = value;
-      });
-      lowered[chosen] = std::min(lowered[chosen], enough);
+      const Step step = gently ? least_loss(now, links[i], load, rates[i] - floor.rates[i])
+                               : hold_alone(now, links[i], floor.rates[i]);
+      lowered[step.capacity] = std::min(lowered[step.capacity], step.value);
     }
-  }
-
-  template <class Visit>
-  static void for_uses(const Topology& machine, std::uint32_t position, Visit visit) {
-    const auto [from, to] = ends_of(machine, HostStream::at(position));
-    for (const LinkId link : machine.route(from, to))
-      for (const CapacityUse& use : machine.uses(link)) visit(use);
   }
 
   const Topology& machine_;
   std::vector<double> values_;  // [capacities]
   SteadyRates steady_;
+  WayRates ways_;
 };
 
 /// The lowest that was measured of each combination, and the rows of the table: up to four GPUs for all GPUs that are
-/// alike, beyond that for those that stand in the row.
+/// alike, beyond that for those that stand in the row, and for the others when the table is built in.
 std::vector<Floor> floors(const CleanMeasurements& clean, const MeasuredTable& table, std::size_t gpus) {
   std::vector<Floor> floors;
   for (const auto& combinations : {clean.combinations, clean.doubtful})
     for (const Combination& combination : combinations) floors.push_back({combination.streams, combination.lowest});
+  for (const auto& combinations : {clean.ways, clean.doubtful_ways})
+    for (const WayCombination& combination : combinations) floors.push_back({0, combination.lowest, combination.ways});
   if (gpus > MeasuredTable::kMostEnumerated) {
     for (const StreamRates& row : table.entries()) floors.push_back({row.streams, row.rates});
     return floors;
@@ -112,6 +163,91 @@ std::vector<Floor> floors(const CleanMeasurements& clean, const MeasuredTable& t
 
 Topology guarantee(const Topology& fitted, const CleanMeasurements& measurements, const MeasuredTable& table) {
   return Guarantee(fitted).under(floors(measurements, table, fitted.gpus().size()));
+}
+
+// ---- below the table
+
+std::optional<std::vector<double>> BelowTable::lower_once(const Topology& machine, bool gently) {
+  load(machine);
+  const auto values = machine.capacities(Basis::Guaranteed);
+  reasons_.resize(values.size());
+  found_.clear();
+  fewest_ = std::numeric_limits<int>::max();
+  const MeasuredTable& table = *machine.table();
+  const StreamSet one_way = waiting_streams(machine, static_cast<StreamSet>(stream_sets(machine.gpus().size()) - 1));
+  StreamSet streams = 0;
+  const std::uint32_t end = std::uint32_t{1} << positions_.size();
+  for (std::uint32_t i = 1; i < end; ++i) {  // Gray's code: one stream starts or stops
+    const auto changed = static_cast<std::size_t>(std::countr_zero(i));
+    const std::uint32_t group = bandwidth_.group(kinds_[changed]);
+    streams ^= StreamSet{1} << positions_[changed];
+    (streams >> positions_[changed] & 1U) != 0 ? bandwidth_.start(group) : bandwidth_.stop(group);
+    const bool possible = (streams & streams >> 1 & one_way) == 0;
+    if (possible && table.row(streams) != MeasuredTable::kNoRow) look_at(machine, streams, gently);
+  }
+  if (found_.empty()) return std::nullopt;
+  std::vector<double> lowered(values.begin(), values.end());
+  for (const auto& [value, reason] : found_) {
+    double& place = lowered[reason.capacity.index()];
+    if (value >= place) continue;
+    place = value;
+    reasons_[reason.capacity.index()] = reason;
+  }
+  return lowered;
+}
+
+void BelowTable::load(const Topology& machine) {
+  positions_.clear();
+  kinds_.clear();
+  for (std::uint32_t position = 0; position < 2 * machine.gpus().size(); ++position)
+    if (has_ways(machine, StreamSet{1} << position)) positions_.push_back(position);
+  bandwidth_.reset(machine, Basis::Guaranteed, {}, positions_.size());
+  for (const std::uint32_t position : positions_) {
+    const auto [from, to] = ends_of(machine, HostStream::at(position));
+    kinds_.push_back(bandwidth_.add_flow(machine.way_kind(from, to)));
+  }
+  bandwidth_.finish();
+  bandwidth_.restart();
+}
+
+/// What holds fewer streams back is done first: it may be all that larger combinations need.
+void BelowTable::look_at(const Topology& machine, StreamSet streams, bool gently) {
+  constexpr double kTolerance = 1e-10;  // of sums that are added up in another order
+  const MeasuredTable& table = *machine.table();
+  const std::uint32_t row = table.row(streams);
+  const int count = std::popcount(streams);
+  if (count > fewest_) return;
+  bandwidth_.solve();
+  const auto graph = [&](std::size_t i) { return bandwidth_.rate(bandwidth_.group(kinds_[i])).value; };
+  const auto too_fast = [&](std::size_t i) {
+    return (streams >> positions_[i] & 1U) != 0 &&
+           graph(i) > table.rate(row, streams, positions_[i]).value * (1 + kTolerance);
+  };
+  std::size_t first = 0;
+  while (first < positions_.size() && !too_fast(first)) ++first;
+  if (first == positions_.size()) return;
+  if (count < fewest_) found_.clear();
+  fewest_ = count;
+  const auto links = links_of(machine, streams);
+  std::vector<double> rates;
+  for (std::size_t i = 0; i < positions_.size(); ++i)
+    if ((streams >> positions_[i] & 1U) != 0) rates.push_back(graph(i));
+  const auto load = loads_of(machine, links, rates);
+  for (std::size_t i = first; i < positions_.size(); ++i) {
+    if (!too_fast(i)) continue;
+    const double most = table.rate(row, streams, positions_[i]).value;
+    const Links route = links_at(machine, positions_[i]);
+    const Step step = gently ? least_loss(machine, route, load, graph(i) - most) : hold_alone(machine, route, most);
+    found_.emplace_back(down_to_digits(step.value, kDigits),
+                        Reason{CapacityId(step.capacity), streams, positions_[i], most, graph(i)});
+  }
+}
+
+std::vector<BelowTable::Reason> BelowTable::reasons() const {
+  std::vector<Reason> reasons;
+  for (const auto& reason : reasons_)
+    if (reason) reasons.push_back(*reason);
+  return reasons;
 }
 
 }  // namespace tutti

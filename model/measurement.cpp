@@ -28,6 +28,9 @@ class Cleaner {
     std::map<StreamSet, std::vector<const MeasuredRates*>> repetitions;
     for (const MeasuredRates& rates : measurements_.rates) repetitions[rates.streams].push_back(&rates);
     for (const auto& [streams, measured] : repetitions) put_together(streams, measured);
+    std::map<WaySet, std::vector<const MeasuredWays*>> of_ways;
+    for (const MeasuredWays& measured : measurements_.ways) of_ways[measured.ways].push_back(&measured);
+    for (const auto& [ways, measured] : of_ways) put_together(ways, measured);
     find_alone();
     doubt_slow_alone();
     std::erase_if(clean_.combinations, [&](const Combination& combination) { return too_fast(combination); });
@@ -46,25 +49,39 @@ class Cleaner {
  private:
   void put_together(StreamSet streams, const std::vector<const MeasuredRates*>& measured) {
     Combination combination{streams, {}, {}, static_cast<int>(measured.size())};
-    bool contradictory = false;
+    const bool sound = find_medians(measured, streams_text(streams), combination.rates, combination.lowest);
+    place_of_[streams] = measured.front()->place;
+    (sound ? clean_.combinations : clean_.doubtful).push_back(std::move(combination));
+  }
+
+  void put_together(const WaySet& ways, const std::vector<const MeasuredWays*>& measured) {
+    WayCombination combination{ways, {}, {}};
+    const bool sound = find_medians(measured, ways_text(ways), combination.rates, combination.lowest);
+    (sound ? clean_.ways : clean_.doubtful_ways).push_back(std::move(combination));
+  }
+
+  /// @return false where the repetitions contradict each other
+  template <class Measured>
+  bool find_medians(const std::vector<const Measured*>& measured, const std::string& name, std::vector<double>& rates,
+                    std::vector<double>& lowest) {
+    bool sound = true;
     for (std::size_t i = 0; i < measured.front()->rates.size(); ++i) {
       std::vector<double> values;
-      for (const MeasuredRates* rates : measured) values.push_back(rates->rates[i]);
+      for (const Measured* one : measured) values.push_back(one->rates[i]);
       const auto [low, high] = std::minmax_element(values.begin(), values.end());
       const double middle = median(values);
       const auto near = std::count_if(values.begin(), values.end(),
                                       [&](double value) { return std::abs(value - middle) <= kNear * middle; });
-      if (static_cast<double>(near) < kAgree * static_cast<double>(values.size()) && !contradictory) {
-        contradictory = true;
+      if (static_cast<double>(near) < kAgree * static_cast<double>(values.size()) && sound) {
+        sound = false;
         clean_.left_out.push_back(
             fmt::format("{}: {} was measured {} times, from {:.1f} to {:.1f} GB/s; measure it again",
-                        measured.back()->place, streams_text(streams), measured.size(), *low, *high));
+                        measured.back()->place, name, measured.size(), *low, *high));
       }
-      combination.rates.push_back(middle);
-      combination.lowest.push_back(*low);
+      rates.push_back(middle);
+      lowest.push_back(*low);
     }
-    place_of_[streams] = measured.front()->place;
-    (contradictory ? clean_.doubtful : clean_.combinations).push_back(std::move(combination));
+    return sound;
   }
 
   void find_alone() {
@@ -143,6 +160,10 @@ std::size_t Measurements::gpus() const {
   }
   for (const MeasuredBatch& batch : batches)
     for (const auto& stream : batch.streams) gpus = std::max(gpus, std::size_t{stream.stream.gpu} + 1);
+  for (const MeasuredWays& measured : ways)
+    for (const Way& way : measured.ways)
+      for (const WayEnd& end : {way.from, way.to})
+        if (end.gpu) gpus = std::max(gpus, std::size_t{end.position} + 1);
   return gpus;
 }
 
@@ -160,6 +181,15 @@ double spread_of(const Measurements& measurements) {
     for (const double total : of_one) deviations.push_back(std::abs(total / middle - 1));
   }
   return quantile(std::move(deviations), 0.8);
+}
+
+std::string to_string(const WayEnd& end) { return fmt::format("{}{}", end.gpu ? "gpu" : "memory", end.position); }
+
+std::string ways_text(const WaySet& ways) {
+  std::string text;
+  for (const Way& way : ways)
+    text += fmt::format("{}{} -> {}", text.empty() ? "" : ", ", to_string(way.from), to_string(way.to));
+  return text;
 }
 
 std::string streams_text(StreamSet streams) {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "model/measured_table.hpp"
+#include "model/way.hpp"
 
 namespace tutti {
 
@@ -24,6 +25,13 @@ struct MeasuredBatch {
   std::string place;
 };
 
+/// The steady rates of copies that are not all between the first memory and a GPU, measured once.
+struct MeasuredWays {
+  WaySet ways;
+  std::vector<double> rates;  ///< [ways] GB/s
+  std::string place;          ///< where it stands in its file
+};
+
 /// What was measured on one host.
 struct Measurements {
   std::string host;   ///< in the words of the file
@@ -31,6 +39,8 @@ struct Measurements {
   std::string sizes;  ///< in the words of the file; empty where it does not say
   std::vector<MeasuredRates> rates;
   std::vector<MeasuredBatch> batches;
+  std::vector<MeasuredWays> ways;     ///< further memories, and between GPUs
+  std::vector<int> copy_engines;      ///< [GPUs] how many were seen to work at once; empty: not measured
   std::vector<std::string> left_out;  ///< a sentence for everything in the file that could not be read
 
   /// One more than the highest GPU position.
@@ -45,12 +55,21 @@ struct Combination {
   int repetitions = 0;
 };
 
+/// The same of copies of all kinds.
+struct WayCombination {
+  WaySet ways;                 ///< rising
+  std::vector<double> rates;   ///< [ways] medians
+  std::vector<double> lowest;  ///< [ways] of all repetitions
+};
+
 /// Measurements that can be calculated with.
 struct CleanMeasurements {
   std::vector<Combination> combinations;  ///< in rising order of `streams`
   std::vector<Combination> doubtful;      ///< repetitions contradict each other: only `lowest` is worth something
   std::vector<MeasuredBatch> batches;
-  std::vector<std::string> left_out;  ///< a sentence for everything that could not be used
+  std::vector<WayCombination> ways;           ///< in rising order of `ways`
+  std::vector<WayCombination> doubtful_ways;  ///< as `doubtful`
+  std::vector<std::string> left_out;          ///< a sentence for everything that could not be used
 };
 
 /// Puts repetitions together and leaves out what cannot be true: a combination of which fewer than two thirds of the

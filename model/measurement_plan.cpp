@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "model/steady_rates.hpp"
+#include "model/way_rates.hpp"
 
 namespace tutti {
 namespace {
@@ -71,6 +72,93 @@ class Chooser {
   std::vector<StreamSet> chosen_;
 };
 
+/// Combinations of copies that have nothing to do with the table.
+class WayChooser {
+ public:
+  explicit WayChooser(const Topology& machine)
+      : machine_(machine), gpus_(static_cast<std::uint32_t>(machine.gpus().size())) {}
+
+  std::vector<WaySet> choose() {
+    for (std::uint32_t memory = 1; memory < machine_.memories().size(); ++memory) add_memory(memory);
+    add_peers();
+    return std::move(chosen_);
+  }
+
+ private:
+  static WayEnd gpu(std::uint32_t position) { return {true, position}; }
+  static Way up(std::uint32_t memory, std::uint32_t to) { return {{false, memory}, gpu(to)}; }
+  static Way down(std::uint32_t memory, std::uint32_t from) { return {gpu(from), {false, memory}}; }
+
+  void add(WaySet ways) {
+    std::sort(ways.begin(), ways.end());
+    if (!ways.empty() && can_be_active(machine_, ways) && known_.insert(ways).second) chosen_.push_back(ways);
+  }
+
+  /// Of every GPU one copy. @param copy  (GPU) -> way
+  template <class Copy>
+  [[nodiscard]] WaySet all(Copy copy) const {
+    WaySet ways;
+    for (std::uint32_t g = 0; g < gpus_; ++g) ways.push_back(copy(g));
+    return ways;
+  }
+  [[nodiscard]] static WaySet together(WaySet a, const WaySet& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  }
+
+  void add_memory(std::uint32_t memory) {
+    const auto ups = [&](std::uint32_t of) { return all([&](std::uint32_t g) { return up(of, g); }); };
+    const auto downs = [&](std::uint32_t of) { return all([&](std::uint32_t g) { return down(of, g); }); };
+    for (const auto& ways : {ups(memory), downs(memory)}) {
+      for (const Way& way : ways) add({way});
+      add(ways);
+    }
+    add(together(ups(memory), downs(memory)));
+    add(together(ups(memory), downs(0)));
+    add(together(ups(0), downs(memory)));
+    const auto half = [&](std::uint32_t g) { return g % 2 == 0 ? 0 : memory; };
+    const WaySet half_up = all([&](std::uint32_t g) { return up(half(g), g); });
+    const WaySet half_down = all([&](std::uint32_t g) { return down(half(g), g); });
+    add(half_up);
+    add(half_down);
+    add(together(half_up, half_down));
+  }
+
+  void add_peers() {
+    for (std::uint32_t a = 0; a < gpus_; ++a)
+      for (std::uint32_t b = 0; b < gpus_; ++b) {
+        if (a == b) continue;
+        add({{gpu(a), gpu(b)}});
+        if (a < b) add({{gpu(a), gpu(b)}, {gpu(b), gpu(a)}});
+      }
+    const auto ring = [&](std::uint32_t step) {
+      return all([&](std::uint32_t g) { return Way{gpu(g), gpu((g + step) % gpus_)}; });
+    };
+    for (std::uint32_t step = 1; step < gpus_; ++step) add(ring(step));
+    for (std::uint32_t b = 0; b < gpus_; ++b) {
+      WaySet into;
+      for (std::uint32_t a = 0; a < gpus_; ++a)
+        if (a != b) into.push_back({gpu(a), gpu(b)});
+      add(into);
+    }
+    if (gpus_ < 2) return;
+    for (std::uint32_t a = 0; a < gpus_; ++a) {
+      const std::uint32_t b = (a + 1) % gpus_;
+      for (const Way& beside : {up(0, a), down(0, a), up(0, b), down(0, b)}) add({{gpu(a), gpu(b)}, beside});
+    }
+    const WaySet ups = all([](std::uint32_t g) { return up(0, g); });
+    const WaySet downs = all([](std::uint32_t g) { return down(0, g); });
+    add(together(ring(1), ups));
+    add(together(ring(1), downs));
+    add(together(ring(1), together(ups, downs)));
+  }
+
+  const Topology& machine_;
+  std::uint32_t gpus_;
+  std::set<WaySet> known_;
+  std::vector<WaySet> chosen_;
+};
+
 }  // namespace
 
 Expected<MeasurementPlan> plan_measurements(const Topology& machine) {
@@ -92,7 +180,7 @@ Expected<MeasurementPlan> plan_measurements(const Topology& machine) {
   constexpr Duration kBudget = std::chrono::seconds(45), kLargeBudget = std::chrono::seconds(150);
   const Duration budget = gpus <= 4 ? kBudget : kLargeBudget;
   const auto most = static_cast<std::size_t>(budget / kEach / kRepetitions);
-  return MeasurementPlan{Chooser(gpus, one_engine).choose(most), kEach, kRepetitions};
+  return MeasurementPlan{Chooser(gpus, one_engine).choose(most), WayChooser(machine).choose(), kEach, kRepetitions};
 }
 
 }  // namespace tutti

@@ -5,6 +5,7 @@
 
 #include "model/batch.hpp"
 #include "model/batch_simulation.hpp"
+#include "model/effort.hpp"
 #include "model/timeline.hpp"
 #include "model/topology.hpp"
 
@@ -12,14 +13,15 @@ namespace tutti {
 
 /// A way to arrange the streams of a batch: a row of the table `planners()`.
 ///
-/// To add one: write `void plan_x(BatchSimulation&)` in a new file of `model/planners/`, which runs the loaded
+/// To add one: write `void plan_x(BatchSimulation&, Effort)` in a new file of `model/planners/`, which runs the loaded
 /// simulation forward from gates of its choice or backward, and add a row in `model/planners.cpp`. The conformance
 /// suite of the tests picks the row up.
 struct Planner {
   std::string_view name;     ///< as users write it
   std::string_view summary;  ///< one line for `--help` and tables
   RateRule rates;            ///< how transfers share the machine under it
-  void (*arrange)(BatchSimulation& loaded);
+  bool searches;           ///< simulates the batch many times: slow where hundreds of plans are asked
+  void (*arrange)(BatchSimulation& loaded, Effort effort);
 };
 
 /// Every planner; the first is the default.
@@ -31,15 +33,16 @@ struct Planner {
 /// The length of a batch and, left in the caller's workspace, when everything in it happens. The fast way to ask: no
 /// allocation once the workspace has seen a batch of this size.
 ///
+/// @param effort  of a planner that searches
 /// @return ns from the batch's start to its last completion, unrounded, set-up included, margin not.
 /// @pre    the batch was made for this machine.
 double predict(const Planner& planner, const Topology& machine, const BatchOperation& batch, Basis basis,
-               BatchSimulation& workspace);
+               BatchSimulation& workspace, Effort effort = {});
 
 /// The same as a value: gates at whole nanoseconds, and what follows from them, to the late side. It is a few
 /// nanoseconds at most from `predict`, whose gates are not rounded.
 [[nodiscard]] Timeline plan(const Planner& planner, const Topology& machine, const BatchOperation& batch,
-                            Basis basis = Basis::Nominal);
+                            Basis basis = Basis::Nominal, Effort effort = {});
 
 /// [chains] When the gates of a plan open, ns, without the set-up of the batch.
 /// @pre the plan was made for the loaded batch.

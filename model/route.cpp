@@ -63,6 +63,14 @@ std::pair<VertexId, VertexId> ends_of(const Topology& machine, HostStream stream
   return stream.direction == Direction::HostToDevice ? std::pair(memory, gpu) : std::pair(gpu, memory);
 }
 
+StreamSet waiting_streams(const Topology& machine, StreamSet streams) {
+  StreamSet waiting = 0;
+  for (std::uint32_t gpu = 0; gpu < machine.gpus().size(); ++gpu)
+    if (state_of(streams, gpu) == 3 && machine.vertex(machine.gpus()[gpu]).copy_engines == 1)
+      waiting |= StreamSet{1} << (2 * gpu);
+  return waiting;
+}
+
 bool has_ways(const Topology& machine, StreamSet streams) {
   for (const std::uint32_t position : positions_of(streams)) {
     const HostStream stream = HostStream::at(position);

@@ -1,9 +1,11 @@
 #include "model/safe_bound.hpp"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <utility>
+
+#include "model/room.hpp"
+#include "model/service_order.hpp"
 
 namespace tutti {
 namespace {
@@ -12,6 +14,13 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// Windows beyond these are not told apart: any selection is safe.
 constexpr std::size_t kMostWindows = 64;
+/// So many times a capacity's rivals are looked through for the sake of windows, about.
+constexpr std::size_t kMostLooks = 8'000'000;
+/// Steps of a group that may start after the one before it, and are told apart.
+constexpr std::uint32_t kMostAnchors = 8;
+/// Runs of several kinds of flow are put together anew for each step at their end up to this length, and beyond it for
+/// every so many-th.
+constexpr std::uint32_t kLongMixedRun = 256, kMixedRunStep = 64;
 
 /// Less than this is not worth another round.
 constexpr double kClearly = 1 - 1e-3;
@@ -24,278 +33,525 @@ double without(double sum, double part) { return sum - part + sum * 0x1p-50; }
 
 }  // namespace
 
-// ---- flows that share capacities
+// ---- steps that share capacities
 
-void SafeBound::find(std::span<const double> capacities, std::span<BoundedFlow> flows) {
-  constexpr int kRounds = 2;
-  if (flows.empty()) return;
-  list_rivals(capacities, flows);
-  for (BoundedFlow& flow : flows) flow.finish = kNever;
-  for (std::uint32_t f = 0; f < flows.size(); ++f) bound_at_once(flows, f);
-  by_start_.resize(flows.size());
-  std::iota(by_start_.begin(), by_start_.end(), 0U);
-  std::sort(by_start_.begin(), by_start_.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return std::pair(flows[a].earliest, a) < std::pair(flows[b].earliest, b);
-  });
+void SafeBound::find(std::span<const double> capacities, std::span<BoundedStep> steps) {
+  constexpr int kRounds = 3;
+  if (steps.empty()) return;
+  list_groups(steps);
+  list_shares(capacities, steps);
+  for (BoundedStep& step : steps) step.finish = kNever;
+  for (std::uint32_t s = 0; s < steps.size(); ++s) {
+    bound_at_once(steps, s);
+    narrow_shares(steps[s], s);
+  }
+  if (shares_.empty()) return;
   for (int round = 0; round < kRounds; ++round) {
-    make_windows(flows);
+    make_windows(steps.size());
     bool narrower = false;
-    for (const std::uint32_t f : by_start_) narrower |= bound_by_windows(flows, f);
+    followed_ = kNone;
+    for (std::uint32_t s = 0; s < steps.size(); ++s) {
+      narrower |= bound_by_windows(steps, s);
+      narrow_shares(steps[s], s);
+    }
     if (!narrower) break;
   }
 }
 
-void SafeBound::find_durations(std::span<const double> capacities, std::span<BoundedFlow> flows) {
-  list_rivals(capacities, flows);
-  for (BoundedFlow& flow : flows) flow.finish = kNever;
-  std::vector<double> durations;
-  for (std::uint32_t f = 0; f < flows.size(); ++f)
-    durations.push_back(slightly_later(slowest(flows, f, {0, kNever}, flows[f].bytes, kNever).time));
-  for (std::uint32_t f = 0; f < flows.size(); ++f) flows[f].finish = durations[f];
+/// Puts the steps of each group behind each other, and adds up what they do.
+void SafeBound::list_groups(std::span<const BoundedStep> steps) {
+  std::uint32_t count = 0;
+  for (const BoundedStep& step : steps)
+    if (step.group != kNone) count = std::max(count, step.group + 1);
+  groups_.assign(count, {});
+  for (const BoundedStep& step : steps)
+    if (step.group != kNone) ++groups_[step.group].end;
+  std::uint32_t next = 0;
+  for (Group& group : groups_) {
+    group.begin = next;
+    next += std::exchange(group.end, next);
+  }
+  make_room(members_, next);
+  make_room(volumes_, next);
+  make_room(times_, next);
+  make_room(place_, steps.size());
+  make_room(anchors_, std::size_t{count} * kMostAnchors);
+  for (std::uint32_t s = 0; s < steps.size(); ++s) {
+    const BoundedStep& step = steps[s];
+    if (step.group == kNone) continue;
+    Group& group = groups_[step.group];
+    const std::uint32_t at = group.end++;
+    const bool first = at == group.begin;
+    members_[at] = s;
+    place_[s] = at;
+    volumes_[at] = (first ? 0 : volumes_[at - 1]) + step.bytes / step.weight;
+    times_[at] = (first ? 0 : times_[at - 1]) + step.time;
+    if (step.bytes == 0) continue;
+    if (group.flow == kNone) group.flow = s;
+    group.one_kind &= steps[group.flow].kind == step.kind;
+  }
 }
 
-void SafeBound::list_rivals(std::span<const double> values, std::span<const BoundedFlow> flows) {
-  if (capacities_.size() < values.size()) capacities_.resize(values.size());
+void SafeBound::list_shares(std::span<const double> values, std::span<const BoundedStep> steps) {
+  make_room(capacities_, values.size());
   if (++epoch_ == 0) {
     for (Capacity& capacity : capacities_) capacity.epoch = 0;
     epoch_ = 1;
   }
-  used_ = 0;
-  by_limit_.resize(flows.size());
-  std::uint32_t uses = 0;
-  for (std::uint32_t f = 0; f < flows.size(); ++f) {
-    by_limit_[f] = {flows[f].bytes / flows[f].weight, f};
-    for (const CapacityUse& use : flows[f].uses) {
-      Capacity& capacity = capacities_[use.capacity.index()];
-      if (capacity.epoch != epoch_) capacity = {1 / values[use.capacity.index()], 0, 0, used_++, epoch_, false};
-      ++capacity.end;  // counts, at first
-      ++uses;
+  used_.clear();
+  found_.clear();
+  share_capacity_.clear();
+  pieces_.clear();
+  for (const Group& group : groups_)
+    for (std::uint32_t m = group.begin; m < group.end; ++m) {
+      const BoundedStep& step = steps[members_[m]];
+      if (step.bytes == 0) continue;
+      for (const CapacityUse& use : step.uses) add_share(step, members_[m], use, values[use.capacity.index()]);
     }
-  }
-  std::sort(by_limit_.begin(), by_limit_.end());
-  rivals_.resize(uses);
-  std::uint32_t next = 0;
-  for (const auto& [limit, f] : by_limit_) {
-    for (const CapacityUse& use : flows[f].uses) {
-      Capacity& capacity = capacities_[use.capacity.index()];
-      if (!capacity.placed) {
-        capacity.begin = next;
-        next += std::exchange(capacity.end, next);
-        capacity.placed = true;
-      }
-      rivals_[capacity.end++] = {f, flows[f].weight * use.cost, limit};
-    }
-  }
+  list_events();
 }
 
-/// Cuts time where flows may start or must be over, and adds up what they take of each capacity in between.
-void SafeBound::make_windows(std::span<const BoundedFlow> flows) {
+inline void SafeBound::add_share(const BoundedStep& step, std::uint32_t position, const CapacityUse& use,
+                                 double value) {
+  Capacity& capacity = capacities_[use.capacity.index()];
+  if (capacity.epoch != epoch_) {
+    capacity = {1 / value, 0, 0, 0, 0, epoch_, kNone, kNone};
+    used_.push_back(use.capacity.value);
+  }
+  if (capacity.newest == kNone || found_[capacity.newest].group != step.group) {
+    capacity.newest = static_cast<std::uint32_t>(found_.size());
+    found_.push_back({0, step.earliest, kNever, step.group, step.locks, position, kNone});
+    share_capacity_.push_back(use.capacity.value);
+    ++capacity.shares_end;  // counts, at first
+  }
+  Share& share = found_[capacity.newest];
+  const double load = step.weight * use.cost;
+  share.load = std::max(share.load, load);
+  share.earliest = std::min(share.earliest, step.earliest);
+  share.last = position;
+  for (std::uint32_t& lock : share.locks)
+    if (lock != step.locks[0] && lock != step.locks[1]) lock = kNone;
+  // Loads of a share from the largest on.
+  std::uint32_t* at = &share.pieces;
+  while (*at != kNone && pieces_[*at].load > load) at = &pieces_[*at].next;
+  if (*at != kNone && pieces_[*at].load == load) {
+    pieces_[*at].volume += step.bytes / step.weight;
+    return;
+  }
+  const auto piece = static_cast<std::uint32_t>(pieces_.size());
+  const std::uint32_t next = std::exchange(*at, piece);
+  pieces_.push_back({load, step.bytes / step.weight, next});
+  ++capacity.events_end;  // counts, at first
+}
+
+/// Puts shares and events of each capacity behind each other.
+void SafeBound::list_events() {
+  shares_.resize(found_.size());
+  events_.resize(pieces_.size());
+  std::uint32_t next_share = 0, next_event = 0;
+  for (const std::uint32_t c : used_) {
+    Capacity& capacity = capacities_[c];
+    capacity.shares_begin = next_share;
+    next_share += std::exchange(capacity.shares_end, next_share);
+    capacity.events_begin = next_event;
+    next_event += std::exchange(capacity.events_end, next_event);
+  }
+  for (std::size_t s = 0; s < found_.size(); ++s) {
+    Capacity& capacity = capacities_[share_capacity_[s]];
+    const std::uint32_t share = capacity.shares_end++;
+    shares_[share] = found_[s];
+    double limit = 0;
+    for (std::uint32_t p = found_[s].pieces; p != kNone; p = pieces_[p].next) {
+      limit += pieces_[p].volume;
+      const double below = pieces_[p].next == kNone ? 0 : pieces_[pieces_[p].next].load;
+      events_[capacity.events_end++] = {limit, pieces_[p].load - below, share};
+    }
+  }
+  for (const std::uint32_t c : used_)
+    std::sort(events_.begin() + capacities_[c].events_begin, events_.begin() + capacities_[c].events_end,
+              [](const Event& a, const Event& b) { return a.limit < b.limit; });
+}
+
+/// Cuts time where groups may start to use a capacity or must be done with it.
+void SafeBound::make_windows(std::size_t steps) {
   cuts_.clear();
-  for (const BoundedFlow& flow : flows) {
-    cuts_.push_back(flow.earliest);
-    cuts_.push_back(flow.finish);
+  for (const Share& share : shares_) {
+    cuts_.push_back(share.earliest);
+    cuts_.push_back(share.finish);
   }
   std::sort(cuts_.begin(), cuts_.end());
   cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
-  if (cuts_.size() > kMostWindows) {
+  const std::size_t looks = steps * shares_.size() / used_.size();
+  const std::size_t most = std::clamp(kMostLooks / std::max<std::size_t>(looks, 1), std::size_t{4}, kMostWindows);
+  if (cuts_.size() > most) {
     const std::size_t all = cuts_.size();
-    for (std::size_t i = 0; i < kMostWindows; ++i) cuts_[i] = cuts_[i * all / kMostWindows];
-    cuts_.resize(kMostWindows);
+    for (std::size_t i = 0; i < most; ++i) cuts_[i] = cuts_[i * all / most];
+    cuts_.resize(most);
   }
   if (cuts_.back() < kNever) cuts_.push_back(kNever);
-  const std::size_t windows = cuts_.size() - 1;
-  loads_.assign(windows * used_, 0);
-  for (const BoundedFlow& flow : flows) {
-    std::size_t w = 0;
-    while (cuts_[w + 1] <= flow.earliest) ++w;
-    for (; w < windows && cuts_[w] < flow.finish; ++w)
-      for (const CapacityUse& use : flow.uses)
-        loads_[w * used_ + capacities_[use.capacity.index()].place] += flow.weight * use.cost;
+}
+
+/// Who is over earlier is no rival any more after that.
+inline void SafeBound::narrow_shares(const BoundedStep& step, std::uint32_t position) {
+  if (step.bytes == 0) return;
+  for (const CapacityUse& use : step.uses) {
+    const Capacity& capacity = capacities_[use.capacity.index()];
+    for (std::uint32_t s = capacity.shares_begin; s < capacity.shares_end; ++s)
+      if (shares_[s].last == position) shares_[s].finish = std::min(shares_[s].finish, step.finish);
   }
 }
 
-// ---- one flow
+// ---- one step
 
-double SafeBound::start_of(std::span<const BoundedFlow> flows, const BoundedFlow& flow) const {
-  return flow.delay + (flow.after == kNone ? 0 : flows[flow.after].finish);
+double SafeBound::start_of(std::span<const BoundedStep> steps, const BoundedStep& step) {
+  double start = step.release;
+  for (const std::uint32_t before : step.after)
+    if (before != kNone) start = std::max(start, steps[before].finish);
+  return start;
 }
 
-/// All rivals that can ever meet it, each with all of its bytes.
-void SafeBound::bound_at_once(std::span<BoundedFlow> flows, std::uint32_t f) {
-  BoundedFlow& flow = flows[f];
-  const double start = start_of(flows, flow);
-  flow.finish = slightly_later(start + slowest(flows, f, {start, kNever}, flow.bytes, kNever).time);
+/// From when on nothing holds a step back but the one before it in its group.
+double SafeBound::released(std::span<const BoundedStep> steps, std::uint32_t s) const {
+  const BoundedStep& step = steps[s];
+  const std::uint32_t at = place_[s];
+  const std::uint32_t before = at == groups_[step.group].begin ? kNone : members_[at - 1];
+  double released = step.release;
+  for (const std::uint32_t other : step.after)
+    if (other != kNone && other != before) released = std::max(released, steps[other].finish);
+  return released;
 }
 
-/// From window to window. Where a window ends before some rival can have moved all of its bytes, all keep up and the
-/// slope of the fullest capacity tells; otherwise the bytes are handed out slope by slope.
+/// A step is over so long after the last of its group that had to wait for something else as the run from there takes,
+/// whichever that was; and so long after its own start as it takes itself.
+void SafeBound::bound_at_once(std::span<BoundedStep> steps, std::uint32_t s) {
+  BoundedStep& step = steps[s];
+  const double start = start_of(steps, step);
+  if (step.group == kNone) {
+    step.finish = slightly_later(start + step.time);
+    return;
+  }
+  Group& group = groups_[step.group];
+  Anchor* const anchors = anchors_.data() + std::size_t{step.group} * kMostAnchors;
+  const std::uint32_t at = place_[s];
+  const double here = released(steps, s);
+  if (group.anchors == 0 || here > anchors[group.anchors - 1].release) {
+    if (group.anchors == kMostAnchors) {  // two become one that starts as early as the first, as late as the second
+      anchors[0].release = anchors[1].release;
+      std::move(anchors + 2, anchors + kMostAnchors, anchors + 1);
+      --group.anchors;
+    }
+    anchors[group.anchors++] = {at, here};
+  }
+  const bool joint =
+      group.one_kind || at - anchors[0].member < kLongMixedRun || at % kMixedRunStep == 0 || at + 1 == group.end;
+  double finish = joint ? 0 : kNever;
+  if (joint)
+    for (std::uint32_t a = 0; a < group.anchors; ++a)
+      finish = std::max(finish, slightly_later(anchors[a].release + run_length(steps, anchors[a].member, at)));
+  if (step.bytes == 0) {
+    finish = std::min(finish, slightly_later(start + step.time));
+  } else if (!joint || group.anchors > 1) {
+    finish = std::min(finish, slightly_later(start + run_length(steps, at, at)));
+  }
+  step.finish = std::max(start, finish);
+}
+
+/// How long the steps of a group take from one to another at most, one behind the other.
+double SafeBound::run_length(std::span<const BoundedStep> steps, std::uint32_t from, std::uint32_t to) {
+  const BoundedStep& last = steps[members_[to]];
+  const Group& group = groups_[last.group];
+  const double time = times_[to] - (from == group.begin ? 0 : times_[from] - steps[members_[from]].time);
+  filter_ = {last.group, from == to ? last.locks : std::array{kNone, kNone}, -kNever, kNever};
+  if (!group.one_kind) {
+    const double volume = begin_run(steps, from, to, filter_);
+    return slightly_later(time) + (links_.empty() ? 0 : hand_out<true>(filter_, volume, kNever).time);
+  }
+  double volume = volumes_[to];
+  if (from > group.begin) volume = without(volume, volumes_[from] - steps[members_[from]].bytes / last.weight);
+  if (!(volume > 0)) return time;
+  begin_flow(steps[group.flow], filter_);
+  return slightly_later(time) + hand_out<false>(filter_, volume, kNever).time;
+}
+
+/// From window to window, the flow alone or on from where it was left by the one before it.
 /// @return whether the finish is clearly earlier than before.
-bool SafeBound::bound_by_windows(std::span<BoundedFlow> flows, std::uint32_t f) {
-  BoundedFlow& flow = flows[f];
-  double least_limit = flow.bytes / flow.weight;
-  for (const CapacityUse& use : flow.uses)
-    least_limit = std::min(least_limit, rivals_[capacities_[use.capacity.index()].begin].limit);
-  double at = start_of(flows, flow);
-  double left = flow.bytes;
-  const std::size_t windows = cuts_.size() - 1;
-  std::size_t w = 0;
-  while (w + 1 < windows && cuts_[w + 1] <= at) ++w;
-  for (; w < windows && at < flow.finish; ++w) {
-    const double time = cuts_[w + 1] - at;
-    const double moved = time / slope_in(flows, f, w) * flow.weight;
-    Progress progress{moved, time};
-    if (moved >= least_limit * flow.weight || moved >= left)
-      progress = slowest(flows, f, {at, cuts_[w + 1]}, left, time);
-    if (progress.bytes >= left) {
-      const double before = flow.finish;
-      flow.finish = std::min(before, slightly_later(at + progress.time));
-      leave_windows(flow, before);
-      return flow.finish < before * kClearly;
-    }
-    left -= progress.bytes;
-    at = cuts_[w + 1];
-  }
-  return false;
-}
-
-/// A flow that is over earlier than before makes room in the windows after its end.
-void SafeBound::leave_windows(const BoundedFlow& flow, double before) {
-  for (std::size_t w = cuts_.size() - 1; w-- > 0 && cuts_[w] >= flow.finish;)
-    if (cuts_[w] < before)
-      for (const CapacityUse& use : flow.uses) {
-        double& load = loads_[w * used_ + capacities_[use.capacity.index()].place];
-        load = without(load, flow.weight * use.cost);
+bool SafeBound::bound_by_windows(std::span<BoundedStep> steps, std::uint32_t s) {
+  BoundedStep& step = steps[s];
+  const double before = step.finish;
+  const double start = start_of(steps, step);
+  double at = start + step.time;
+  if (step.bytes > 0 && step.group != kNone) {
+    const std::size_t windows = cuts_.size() - 1;
+    double left = step.bytes / step.weight;
+    const bool goes_on = followed_ != kNone && steps[followed_].group == step.group &&
+                         steps[followed_].kind == step.kind && steps[followed_].locks == step.locks &&
+                         steps[followed_].finish == start && place_[followed_] + 1 == place_[s];
+    std::size_t w = goes_on ? window_ : 0;
+    bool begun = goes_on && at < cuts_[w + 1];
+    while (w + 1 < windows && cuts_[w + 1] <= at) ++w;
+    for (;; ++w) {
+      if (!begun) {
+        filter_ = {step.group, step.locks, std::max(at, cuts_[w]), cuts_[w + 1]};
+        begin_flow(step, filter_);
       }
-}
-
-/// ns for each byte per weight while all that may be active in a window keep up.
-double SafeBound::slope_in(std::span<const BoundedFlow> flows, std::uint32_t f, std::size_t window) const {
-  const BoundedFlow& flow = flows[f];
-  double slope = flow.weight / flow.alone;
-  for (const CapacityUse& use : flow.uses) {
-    const Capacity& capacity = capacities_[use.capacity.index()];
-    slope = std::max(slope, loads_[window * used_ + capacity.place] * capacity.inverse);
-  }
-  return slope;
-}
-
-/// The slowest that a flow can be against the rivals of a window: the time in which it moves so many bytes at least, or
-/// the bytes that it moves at least in so much time, whichever is reached first.
-SafeBound::Progress SafeBound::slowest(std::span<const BoundedFlow> flows, std::uint32_t f, Window window, double bytes,
-                                       double time) {
-  const BoundedFlow& flow = flows[f];
-  const auto counts = [&](const Rival& rival) {
-    const BoundedFlow& other = flows[rival.flow];
-    return other.chain != flow.chain && other.earliest < window.end && other.finish > window.begin;
-  };
-  links_.clear();
-  for (const CapacityUse& use : flow.uses) {
-    const Capacity& capacity = capacities_[use.capacity.index()];
-    const Rival* const begin = rivals_.data() + capacity.begin;
-    const Rival* const end = rivals_.data() + capacity.end;
-    double load = flow.weight * use.cost;
-    for (const Rival* rival = begin; rival != end; ++rival) load += counts(*rival) ? rival->load : 0;
-    links_.push_back({begin, end, capacity.inverse, load, 0});
-  }
-  links_.push_back({nullptr, nullptr, 1 / flow.alone, flow.weight, 0});
-  const double share = bytes / flow.weight;
-  double left = share;
-  double passed = 0;
-  for (;;) {
-    Link* slow = &links_.front();
-    for (Link& link : links_)
-      if (link.load * link.inverse > slow->load * slow->inverse) slow = &link;
-    const double slope = slow->load * slow->inverse;
-    while (slow->next != slow->end && !counts(*slow->next)) ++slow->next;
-    const double until = slow->next == slow->end ? kNever : std::max(0.0, slow->next->limit - slow->handed_out);
-    const double part = std::min({until, left, (time - passed) / slope});
-    if (part < until) {  // the bytes or the time are used up
-      if (part == left) return {bytes, passed + left * slope};
-      return {(share - left + part) * flow.weight, time};
+      begun = false;
+      const Progress progress = hand_out<false>(filter_, left, cuts_[w + 1] - at);
+      if (progress.volume >= left) {
+        at += progress.time;
+        break;
+      }
+      left -= progress.volume;
+      at = cuts_[w + 1];
+      if (at >= before) break;
     }
+    window_ = w;
+    followed_ = s;
+  }
+  step.finish = std::min(before, slightly_later(at));
+  if (step.finish < slightly_later(at)) followed_ = kNone;
+  return step.finish < before * kClearly;
+}
+
+// ---- handing out volume
+
+inline SafeBound::Link& SafeBound::link_of(CapacityId id, const Filter& filter) {
+  const Capacity& capacity = capacities_[id.index()];
+  double load = 0;
+  const Share* const end = shares_.data() + capacity.shares_end;
+  for (const Share* share = shares_.data() + capacity.shares_begin; share != end; ++share)
+    load += filter.counts(*share) ? share->load : 0;
+  return links_.emplace_back(Link{events_.data() + capacity.events_begin, events_.data() + capacity.events_end,
+                                  capacity.inverse, load, 0, 0, 0, kNone, 0});
+}
+
+/// A flow of one kind, however long.
+inline void SafeBound::begin_flow(const BoundedStep& step, const Filter& filter) {
+  links_.clear();
+  for (const CapacityUse& use : step.uses) {
+    Link& link = link_of(use.capacity, filter);
+    link.own = step.weight * use.cost;
+    link.own_left = kNever;
+  }
+  links_.push_back({nullptr, nullptr, 1 / step.alone, 0, step.weight, 0, kNever, kNone, 0});
+}
+
+/// Several steps of a group, one behind the other: on each capacity their loads are taken from the largest on.
+/// @return their volume
+double SafeBound::begin_run(std::span<const BoundedStep> steps, std::uint32_t from, std::uint32_t to,
+                            const Filter& filter) {
+  links_.clear();
+  own_.clear();
+  budgets_.fill(0);
+  std::array<std::uint32_t, kKinds> kinds;
+  std::uint32_t count = 0;
+  for (std::uint32_t m = from; m <= to; ++m) {
+    const BoundedStep& step = steps[members_[m]];
+    if (step.bytes == 0) continue;
+    std::uint32_t kind = 0;
+    while (kind < count && kinds[kind] != step.kind) ++kind;
+    if (kind == count && count < kKinds) {
+      kinds[count++] = step.kind;
+      links_.push_back({nullptr, nullptr, 1, 0, 0, 0, 0, kNone, 1U << kind});  // its own rate
+    }
+  }
+  for (std::uint32_t m = from; m <= to; ++m) {
+    const BoundedStep& step = steps[members_[m]];
+    if (step.bytes == 0) continue;
+    const double volume = step.bytes / step.weight;
+    std::uint32_t kind = 0;
+    while (kind + 1 < count && kinds[kind] != step.kind) ++kind;
+    for (std::uint32_t set = 0; set < budgets_.size(); ++set)
+      if ((set >> kind & 1U) != 0) budgets_[set] += volume;
+    add_own(links_[kind], step.weight / step.alone, volume);
+    for (const CapacityUse& use : step.uses) {
+      std::uint32_t& link = capacities_[use.capacity.index()].link;
+      if (link == kNone) {
+        link = static_cast<std::uint32_t>(links_.size());
+        link_of(use.capacity, filter);
+      }
+      links_[link].kinds |= 1U << kind;
+      add_own(links_[link], step.weight * use.cost, volume);
+    }
+  }
+  for (std::uint32_t m = from; m <= to; ++m)
+    for (const CapacityUse& use : steps[members_[m]].uses) capacities_[use.capacity.index()].link = kNone;
+  for (Link& link : links_) {
+    link.own = own_[link.piece].load;
+    link.own_left = own_[link.piece].volume;
+    link.piece = own_[link.piece].next;
+  }
+  return budgets_.back();
+}
+
+inline void SafeBound::add_own(Link& link, double load, double volume) {
+  std::uint32_t* at = &link.piece;
+  while (*at != kNone && own_[*at].load > load) at = &own_[*at].next;
+  if (*at != kNone && own_[*at].load == load) {
+    own_[*at].volume += volume;
+    return;
+  }
+  const auto piece = static_cast<std::uint32_t>(own_.size());
+  const std::uint32_t next = std::exchange(*at, piece);
+  own_.push_back({load, volume, next});
+}
+
+/// The slowest: where most time is needed for a volume, it goes first. Until so much volume is handed out, or so much
+/// time has passed.
+/// @tparam mixed  whether flows of several kinds share the volume.
+template <bool mixed>
+SafeBound::Progress SafeBound::hand_out(const Filter& filter, double volume, double time) {
+  double left = volume, passed = 0;
+  for (;;) {
+    Link* slow = nullptr;
+    double slope = 0;
+    for (Link& link : links_) {
+      const double own = (link.rivals + link.own) * link.inverse;
+      if (own <= slope) continue;
+      slope = own;
+      slow = &link;
+    }
+    if (slow == nullptr) return {volume, passed};
+    while (slow->next != slow->end && !filter.counts(shares_[slow->next->share])) ++slow->next;
+    const double rival = slow->next == slow->end ? kNever : std::max(0.0, slow->next->limit - slow->handed_out);
+    double most = std::min(left, std::max(0.0, time - passed) / slope);
+    if constexpr (mixed) {
+      most = slow->own_left;
+      for (std::uint32_t set = slow->kinds; set < budgets_.size(); ++set)
+        if ((set & slow->kinds) == slow->kinds) most = std::min(most, budgets_[set]);
+    }
+    const double part = std::min(rival, most);
     left -= part;
     passed += part * slope;
     slow->handed_out += part;
-    slow->load = without(slow->load, slow->next->load);
-    ++slow->next;
+    if constexpr (mixed) {
+      slow->own_left -= part;
+      bool closed = false;
+      for (std::uint32_t set = slow->kinds; set < budgets_.size(); ++set) {
+        if ((set & slow->kinds) != slow->kinds) continue;
+        budgets_[set] -= part;
+        closed |= budgets_[set] <= 0;
+      }
+      if (closed) {
+        slow->inverse = 0;
+      } else if (slow->own_left <= 0) {
+        if (slow->piece == kNone) {
+          slow->inverse = 0;
+          continue;
+        }
+        slow->own = own_[slow->piece].load;
+        slow->own_left = own_[slow->piece].volume;
+        slow->piece = own_[slow->piece].next;
+      }
+    } else if (part != rival) {
+      if (left <= 0) return {volume, passed};
+      return {volume - left, time};
+    }
+    if (part == rival) {
+      slow->rivals = without(slow->rivals, slow->next->drop);
+      ++slow->next;
+    }
   }
 }
 
 // ---- batches
 
 std::span<const double> BatchBound::find(const BatchSimulation& loaded, std::span<const double> gates,
-                                         double gate_jitter) {
-  const BatchChains& batch = loaded.batch();
-  const auto capacities = loaded.bandwidth().capacities();
-  waits_.assign(batch.step_count(), 0);
-  if (loaded.contended()) {
-    add_flows(loaded, gates, gate_jitter);
-    bound_.find_durations(capacities, flows_);
-    find_waits(batch);
+                                         double gate_jitter, std::span<const std::uint32_t> order) {
+  steps_.clear();
+  streams_.clear();
+  if (!loaded.contended()) {
+    add_chains(loaded, gates, gate_jitter);
+  } else if (order.empty()) {
+    service_order(loaded.batch(), order_);
+    add_commands(loaded, gates, gate_jitter, order_);
+  } else {
+    add_commands(loaded, gates, gate_jitter, order);
   }
-  add_flows(loaded, gates, gate_jitter);
-  bound_.find(capacities, flows_);
+  bound_.find(loaded.bandwidth().capacities(), steps_);
   finishes_.assign(loaded.times().size(), 0);
-  auto flow = flows_.begin();
-  for (std::size_t c = 0; c < loaded.chain_count(); ++c) {
-    const auto [begin, end] = batch.chains()[c];
-    double at = loaded.batch_setup_ns() + gates[c] + gate_jitter;
-    for (std::uint32_t i = begin; i < end; ++i) {
-      const Step& step = batch.step(i);
-      at = step.flow == kNone ? at + waits_[i] + step.amount : loaded.batch_setup_ns() + (flow++)->finish;
-      finishes_[step.stream] = std::max(finishes_[step.stream], at);
-    }
+  for (std::size_t s = 0; s < steps_.size(); ++s) {
+    double& finish = finishes_[streams_[s]];
+    finish = std::max(finish, loaded.batch_setup_ns() + steps_[s].finish);
   }
   return finishes_;
 }
 
-void BatchBound::add_flows(const BatchSimulation& loaded, std::span<const double> gates, double gate_jitter) {
+inline BoundedStep& BatchBound::add_step(const BatchSimulation& loaded, const Step& step) {
+  BoundedStep& bounded = steps_.emplace_back();
+  streams_.push_back(step.stream);
+  if (step.flow == kNone) {
+    bounded.time = step.amount;
+    return bounded;
+  }
   const BandwidthModel& bandwidth = loaded.bandwidth();
-  flows_.clear();
-  for (std::size_t c = 0; c < loaded.chain_count(); ++c) {
-    const auto [begin, end] = loaded.batch().chains()[c];
-    double delay = gates[c] + gate_jitter;
-    std::uint32_t after = kNone;
-    for (std::uint32_t i = begin; i < end; ++i) {
+  bounded.bytes = step.amount;
+  bounded.weight = bandwidth.weight(step.flow);
+  bounded.alone = bandwidth.most(step.flow);
+  bounded.uses = bandwidth.uses(step.flow);
+  bounded.kind = step.flow;
+  return bounded;
+}
+
+/// Chains that wait for nobody, those that start first in front.
+void BatchBound::add_chains(const BatchSimulation& loaded, std::span<const double> gates, double gate_jitter) {
+  const auto chains = loaded.batch().chains();
+  order_.resize(chains.size());
+  std::iota(order_.begin(), order_.end(), 0U);
+  std::sort(order_.begin(), order_.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return std::pair(gates[a], a) < std::pair(gates[b], b); });
+  for (const std::uint32_t c : order_) {
+    std::uint32_t before = kNone;
+    double time = 0;  // what comes before a flow may take no time at all
+    for (std::uint32_t i = chains[c].begin; i < chains[c].end; ++i) {
       const Step& step = loaded.batch().step(i);
-      delay += waits_[i];
-      if (step.flow == kNone) {
-        delay += step.amount;
+      if (step.flow == kNone && !step.last) {
+        time += step.amount;
         continue;
       }
-      BoundedFlow& flow = flows_.emplace_back();
-      flow.bytes = step.amount;
-      flow.weight = bandwidth.weight(step.flow);
-      flow.alone = bandwidth.most(step.flow);
-      flow.uses = bandwidth.uses(step.flow);
-      flow.chain = static_cast<std::uint32_t>(c);
-      flow.earliest = gates[c];  // what comes before it may take no time at all
-      flow.after = std::exchange(after, static_cast<std::uint32_t>(flows_.size() - 1));
-      flow.delay = std::exchange(delay, 0);
+      BoundedStep& bounded = add_step(loaded, step);
+      bounded.time += std::exchange(time, 0);
+      bounded.group = c;
+      bounded.earliest = gates[c];
+      bounded.release = before == kNone ? gates[c] + gate_jitter : 0;
+      bounded.after[0] = std::exchange(before, static_cast<std::uint32_t>(steps_.size() - 1));
     }
   }
 }
 
-/// A chain waits for a GPU or an engine, in all its commands together, no longer than others hold it. That is added
-/// where the chain wants it first.
-void BatchBound::find_waits(const BatchChains& batch) {
-  std::vector<double> held(batch.lock_count(), 0);
-  const auto for_locks = [&](std::uint32_t i, auto visit) {
-    for (const std::uint32_t lock : batch.locks(batch.step(i)))
-      if (lock != kNone) visit(lock);
-  };
-  std::vector<double> lengths;  // [steps] at most
-  auto flow = flows_.begin();
-  for (std::uint32_t i = 0; i < batch.step_count(); ++i) {
-    lengths.push_back(batch.step(i).flow == kNone ? batch.step(i).amount : (flow++)->finish);
-    for_locks(i, [&](std::uint32_t lock) { held[lock] += lengths[i]; });
-  }
-  for (const auto& [begin, end] : batch.chains()) {
-    std::map<std::uint32_t, double> by_others;  // locks of this chain
-    for (std::uint32_t i = begin; i < end; ++i)
-      for_locks(i, [&, i](std::uint32_t lock) { by_others.emplace(lock, held[lock]).first->second -= lengths[i]; });
-    for (std::uint32_t i = begin; i < end; ++i)
-      for_locks(i, [&, i](std::uint32_t lock) { waits_[i] += std::max(0.0, std::exchange(by_others[lock], 0)); });
+/// The same with waits: commands in the order in which they are served.
+void BatchBound::add_commands(const BatchSimulation& loaded, std::span<const double> gates, double gate_jitter,
+                              std::span<const std::uint32_t> order) {
+  const BatchChains& batch = loaded.batch();
+  const auto chains = batch.chains();
+  const auto chain_count = static_cast<std::uint32_t>(chains.size());
+  chain_of_.resize(batch.step_count());
+  for (std::uint32_t c = 0; c < chain_count; ++c)
+    std::fill(chain_of_.begin() + chains[c].begin, chain_of_.begin() + chains[c].end, c);
+  last_of_chain_.assign(chain_count, kNone);
+  last_of_lock_.assign(batch.lock_count(), kNone);
+  for (const std::uint32_t first : order) {
+    const std::uint32_t c = chain_of_[first];
+    const auto locks = batch.locks(batch.step(first));
+    double time = 0;
+    for (std::uint32_t i = first;; ++i) {
+      const Step& step = batch.step(i);
+      if (step.flow == kNone && !step.last) {
+        time += step.amount;
+        continue;
+      }
+      BoundedStep& bounded = add_step(loaded, step);
+      const auto position = static_cast<std::uint32_t>(steps_.size() - 1);
+      bounded.time += std::exchange(time, 0);
+      bounded.locks = locks;
+      bounded.earliest = gates[c];
+      bounded.release = last_of_chain_[c] == kNone ? gates[c] + gate_jitter : 0;
+      // Unmerged, the transfers of an engine are a group, which takes turns on it.
+      bounded.group = batch.merges() ? c : step.kernel ? kNone : chain_count + locks[0];
+      bounded.after[0] = std::exchange(last_of_chain_[c], position);
+      for (std::size_t l = 0; l < locks.size(); ++l)
+        if (locks[l] != kNone) bounded.after[1 + l] = std::exchange(last_of_lock_[locks[l]], position);
+      if (step.last) break;
+    }
   }
 }
 
@@ -303,9 +559,11 @@ LatestFinish latest_finish(const Planner& planner, const Topology& machine, cons
                            const Timeline& plan, Basis basis, Duration gate_jitter) {
   BatchSimulation loaded;
   loaded.load(machine, basis, batch, planner.rates);
+  std::vector<std::uint32_t> order;
+  if (loaded.contended()) service_order(loaded.batch(), plan, order);
   BatchBound bound;
   LatestFinish latest;
-  for (const double ns : bound.find(loaded, gates_of(loaded, plan), as_ns(gate_jitter))) {
+  for (const double ns : bound.find(loaded, gates_of(loaded, plan), as_ns(gate_jitter), order)) {
     const StreamTimeline& planned = plan.streams[latest.streams.size()];
     latest.streams.push_back(std::max(planned.end(), round_up_ns(ns)));
     latest.batch = std::max(latest.batch, latest.streams.back());

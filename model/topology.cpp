@@ -38,6 +38,7 @@ const SetupTimes& Topology::setup() const { return parts_->setup; }
 const Margin& Topology::margin() const { return parts_->margin; }
 double Topology::spread() const { return parts_->spread; }
 const MeasuredTable* Topology::table() const { return parts_->table ? &*parts_->table : nullptr; }
+std::span<const std::string> Topology::notes() const { return parts_->notes; }
 const std::optional<Provenance>& Topology::provenance() const { return parts_->provenance; }
 Bytes Topology::staging_chunk() const { return parts_->staging_chunk; }
 GateKind Topology::gate() const { return parts_->gate; }

@@ -165,8 +165,11 @@ class Topology {
   /// How far rates vary from run to run, relative, 0 to `kWidestSpread`.
   [[nodiscard]] double spread() const;
   /// Measured rates of streams between the first memory and the GPUs; null where there are none. They count with
-  /// nominal bandwidths: what is guaranteed stays with the graph.
+  /// nominal bandwidths: what is guaranteed stays with the graph, which guarantees no combination more than its row.
   [[nodiscard]] const MeasuredTable* table() const;
+  /// A sentence, with its place where known, for each guaranteed bandwidth that the builder lowered since a row of the
+  /// table is slower.
+  [[nodiscard]] std::span<const std::string> notes() const;
   /// Where the bandwidths come from; absent where the file does not say.
   [[nodiscard]] const std::optional<Provenance>& provenance() const;
   /// Size of one piece of a staged copy; 0: it is not cut, and its second leg waits for the whole of the first.
@@ -284,6 +287,8 @@ class TopologyBuilder {
   /// GPUs that may change places in the table.
   TopologyBuilder& alike(std::vector<std::string> gpus, Place place = {});
   TopologyBuilder& table(TableEntry entry);
+  /// [GPUs] Other numbers of copy engines, in the order of the vertices.
+  TopologyBuilder& copy_engines(const std::vector<int>& engines);
   /// Other figures for all links or shared capacities, in their order.
   TopologyBuilder& links(std::vector<LinkEntry> entries);
   TopologyBuilder& shared(std::vector<SharedEntry> entries);
@@ -293,6 +298,9 @@ class TopologyBuilder {
   ///         or to nowhere, doubled links, a rate that is not above 0 and finite, a cost or weight outside 0.001 to
   ///         1000, guaranteed above nominal, a graph in two pieces, memory or engines of what is no GPU, more than 1024
   ///         memories and GPUs; a set-up time that is negative, or guaranteed to be below its nominal one.
+  ///
+  /// Where the graph guarantees more than a row of the table gives, guaranteed bandwidths become lower, and `notes` says
+  /// so: no table makes a promise false.
   [[nodiscard]] Expected<Topology> build() const;
 
  private:

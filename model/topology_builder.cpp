@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "model/document.hpp"
+#include "model/guarantee.hpp"
 #include "model/route.hpp"
 #include "model/topology_parts.hpp"
 #include "model/way_kind.hpp"
@@ -265,6 +266,7 @@ void find_routes(Topology::Parts& parts) {
 /// The kinds of all routes between memories and GPUs.
 /// @param machine  looks into the same parts, complete but for what is found here.
 void find_way_kinds(const Topology& machine, Topology::Parts& parts) {
+  parts.way_kinds.clear();
   parts.way_kind_of.assign(parts.endpoint_count * parts.endpoint_count, kNone);
   std::map<std::vector<double>, std::uint32_t> known;
   const auto add = [&](VertexId from, VertexId to, double weight, HostStream stream) {
@@ -344,6 +346,58 @@ void add_table(const Topology& machine, Topology::Parts& parts,
   }
   const Place& first = alike.empty() ? entries.front().place : alike.front().second;
   parts.table = value_at(first, MeasuredTable::make(parts.gpus.size(), std::move(groups), std::move(rows), places));
+}
+
+/// "the link cpu0 -> gpu0", "the shared capacity chip".
+std::string capacity_name(const Topology::Parts& parts, CapacityId capacity) {
+  if (capacity.index() >= parts.links.size())
+    return "the shared capacity " + parts.shared[capacity.index() - parts.links.size()].name;
+  const Link& link = parts.links[capacity.index()];
+  return fmt::format("the link {} -> {}", parts.vertices[link.from.index()].name, parts.vertices[link.to.index()].name);
+}
+
+/// "h2d gpu0 gpu1, d2h gpu2".
+std::string names_of(const Topology::Parts& parts, StreamSet streams) {
+  std::string text;
+  for (const Direction direction : {Direction::HostToDevice, Direction::DeviceToHost}) {
+    std::string names;
+    for (const std::uint32_t position : positions_of(streams))
+      if (HostStream::at(position).direction == direction)
+        names += " " + parts.vertices[parts.gpus[position / 2].index()].name;
+    if (!names.empty()) text += fmt::format("{}{}{}", text.empty() ? "" : ", ", to_string(direction), names);
+  }
+  return text;
+}
+
+/// Lowers guaranteed bandwidths until no row of the table is below what the graph guarantees.
+/// @param machine  looks into the same parts, complete.
+void hold_below_table(const Topology& machine, Topology::Parts& parts, std::span<const TableEntry> entries) {
+  constexpr int kGentleRounds = 200;
+  if (!parts.table) return;
+  const std::vector<double> before = parts.guaranteed;
+  BelowTable below;
+  for (int round = 0;; ++round) {
+    auto lowered = below.lower_once(machine, round < kGentleRounds);
+    if (!lowered) break;
+    parts.guaranteed = *std::move(lowered);
+    find_way_kinds(machine, parts);
+  }
+  const auto bandwidth_of = [&](std::size_t capacity) -> Bandwidth& {
+    return capacity < parts.links.size() ? parts.links[capacity].bandwidth
+                                         : parts.shared[capacity - parts.links.size()].capacity;
+  };
+  for (const BelowTable::Reason& why : below.reasons()) {
+    const double now = parts.guaranteed[why.capacity.index()];
+    bandwidth_of(why.capacity.index()).guaranteed = {now};
+    const Error note{
+        ErrorCode::InvalidInput,
+        fmt::format("with [{}] active the table gives {} {:.4g} GB/s, and the links guarantee it {:.4g}; {} counts as "
+                    "guaranteed {:.4g} GB/s in place of {:.4g}; write that there, or measure the row again",
+                    names_of(parts, why.streams), names_of(parts, StreamSet{1} << why.position), why.table, why.graph,
+                    capacity_name(parts, why.capacity), now, before[why.capacity.index()]),
+        entries[parts.table->row(why.streams) - 1].place};
+    parts.notes.push_back(note.text());
+  }
 }
 
 PeerAccess resolve_peers(const Topology::Parts& parts, const PeerAccessEntry& entry) {
@@ -427,6 +481,7 @@ Expected<Topology> TopologyBuilder::build() const {
     Topology machine(parts);
     add_table(machine, *parts, alike_, table_);
     find_way_kinds(machine, *parts);
+    hold_below_table(machine, *parts, table_);
     return machine;
   });
 }

@@ -49,6 +49,12 @@ TopologyBuilder& TopologyBuilder::alike(std::vector<std::string> gpus, Place pla
   return alike_.emplace_back(std::move(gpus), std::move(place)), *this;
 }
 TopologyBuilder& TopologyBuilder::table(TableEntry entry) { return table_.push_back(std::move(entry)), *this; }
+TopologyBuilder& TopologyBuilder::copy_engines(const std::vector<int>& engines) {
+  auto next = engines.begin();
+  for (VertexEntry& entry : vertices_)
+    if (entry.vertex.kind == VertexKind::Gpu && next != engines.end()) entry.vertex.copy_engines = *next++;
+  return *this;
+}
 TopologyBuilder& TopologyBuilder::links(std::vector<LinkEntry> entries) { return links_ = std::move(entries), *this; }
 TopologyBuilder& TopologyBuilder::shared(std::vector<SharedEntry> entries) {
   return shared_ = std::move(entries), *this;

@@ -26,6 +26,7 @@ struct Topology::Parts {
   GateKind gate = kGateKinds.front();
   std::optional<Provenance> provenance;
   std::optional<MeasuredTable> table;
+  std::vector<std::string> notes;
 
   std::map<std::string, VertexId, std::less<>> vertex_by_name;
   std::map<std::pair<VertexId, VertexId>, LinkId> link_by_ends;

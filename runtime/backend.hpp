@@ -72,6 +72,9 @@ class BackendBatch {
   [[nodiscard]] virtual BatchResult result() const = 0;
   /// What happened when in the last run, measured. @pre it is finished.
   [[nodiscard]] virtual Timeline measured() const = 0;
+  /// The same into a timeline that is a copy of the plan, or was written here before. The dispatcher's loop asks, so
+  /// what can be written without taking memory is; the default takes some.
+  virtual void measure(Timeline& into) const { into = measured(); }
 };
 
 /// A machine that can really move bytes and run kernels.
@@ -89,6 +92,12 @@ class DeviceBackend {
   [[nodiscard]] virtual bool busy() const = 0;
   /// What a report on its runs must say: a sentence for everything that this host refused to it.
   [[nodiscard]] virtual std::vector<std::string> notes() const { return {}; }
+  /// So far behind its plans this backend may fall before that counts as a broken bound: nothing, unless the host only
+  /// plays the machine.
+  [[nodiscard]] virtual Duration tolerated_lag() const { return {}; }
+  /// Who else uses its devices now, or did since it was made: a sentence each. Slow copies are then put down to them.
+  /// Not for the real-time path; a run asks before its first job and after its last.
+  [[nodiscard]] virtual std::vector<std::string> foreign_load() const { return {}; }
   /// Memory in a memory module or a GPU, zeroed.
   /// @errors InvalidInput: no memory or GPU, a size below 0. Machine: not enough of it left, or a batch is armed.
   [[nodiscard]] virtual Expected<Buffer> allocate(VertexId where, Bytes size) = 0;

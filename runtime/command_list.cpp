@@ -83,7 +83,8 @@ class Parts {
 
   void add_pieces(Part part, const TransferInterval& planned, std::size_t pace) {
     const RouteClass route = batch_.batch.work()[part.stream].route;
-    const Duration setup = batch_.batch.machine().setup().transfer.of(route).each.nominal;
+    const SetupTimes& costs = batch_.batch.machine().setup();
+    const Duration setup = costs.gate.nominal + costs.transfer.of(route).each.nominal;  // each piece has a gate
     const std::size_t size = part.bytes;
     while (part.offset < size) {
       part.bytes = std::min(pace, size - part.offset);

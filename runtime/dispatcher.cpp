@@ -10,6 +10,7 @@
 #include "model/expects.hpp"
 #include "model/random.hpp"
 #include "runtime/task_state.hpp"
+#include "runtime/work_log.hpp"
 #include "sched/analyses/wide.hpp"
 #include "sched/ready_queue.hpp"
 
@@ -54,6 +55,9 @@ class Run final : public PreparedRun {
   Expected<void> prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs);
   /// In place of periodic jobs. @pre prepared for as many
   void follow(const Scenario& scenario);
+  /// Holds jobs against what they were promised.
+  /// @param bounds  [tasks] of responses, where there are any; empty: of batches alone
+  void hold_to(std::span<const std::optional<Duration>> bounds);
   /// Lets tasks come and go as requested, until `end`. @pre prepared for all tasks of the set
   void change_on_request(ChangingTaskSet& set, ChangeRequests& requests, Duration end);
   RunRecord run() override;
@@ -69,6 +73,7 @@ class Run final : public PreparedRun {
     Run& run;
     const ReadyJob& job;
     Duration start{};
+    Duration waited{};      ///< until then, with nothing before it
     Duration elsewhere{};   ///< for so long the job did not have the machine
     std::size_t parts = 0;  ///< done
     Duration had{};         ///< in a scenario: so long these have the machine
@@ -101,6 +106,14 @@ class Run final : public PreparedRun {
   /// or it is of a scenario, where jobs may be. Waiting changes no order: of one task they are served in turn.
   [[nodiscard]] bool waits_for_buffers(const TaskState& state, Duration now) const;
   void release(std::size_t task);
+  /// What a program does beside its job's steps.
+  /// @return when it was done.
+  template <class Work>
+  Duration beside(const Work& work);
+  /// Whether the job was over its bound, and why.
+  [[nodiscard]] std::optional<BrokenBound> judged(const Running& running, const Job& job, const JobRecord& record);
+  /// Where others used the devices, slow copies are theirs.
+  void blame_others();
   Job job_of(const ReadyJob& ready, JobObserver* observer = nullptr);
   void run_job(const ReadyJob& ready);
   Expected<void> run_more_urgent(Running& running);
@@ -118,6 +131,15 @@ class Run final : public PreparedRun {
   ChangingTaskSet* changing_ = nullptr;
   ChangeRequests* requests_ = nullptr;
   Duration end_ = kNever;  // nothing arrives from then on
+
+  bool promised_ = false;  // jobs are held against their bounds
+  std::vector<std::optional<Duration>> bounds_;  // [tasks] of responses; empty: none are known
+  WorkLog beside_;                               // of programs, beside what tasks declare
+  Duration free_since_{};                        // nothing kept the dispatcher from looking since then
+  // Since the run waited last with nothing to do:
+  Duration excess_{};         // so much longer than their Wcet jobs ran
+  Duration beside_before_{};  // of `beside_`, before that
+  bool foreign_ = false;      // others used the devices when the run was prepared
 };
 
 Expected<void> Run::prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs) {
@@ -133,7 +155,13 @@ Expected<void> Run::prepare(std::span<TaskProgram* const> programs, std::span<co
   }
   ready_ = ReadyQueue(set.policy, alive);
   record_.jobs.reserve(total);
+  foreign_ = !executor_.backend().foreign_load().empty();
   return executor_.backend().starts_cold() ? warm_up() : Expected<void>{};
+}
+
+void Run::hold_to(std::span<const std::optional<Duration>> bounds) {
+  promised_ = true;
+  bounds_.assign(bounds.begin(), bounds.end());
 }
 
 /// Every batch once, on what its buffers hold. That a kernel fails on it says nothing about jobs.
@@ -259,6 +287,7 @@ bool Run::waits_for_buffers(const TaskState& state, Duration now) const {
 
 void Run::release(std::size_t task) {
   TaskState& state = tasks_[task];
+  const Duration since_ready = executor_.clock().now() - std::max(state.next_ready, free_since_);
   const Duration arrival = epoch_ + state.arrival_of(state.released);
   const Duration deadline = arrival > kNever - state.timing.deadline ? kNever : arrival + state.timing.deadline;
   const ReadyJob ready{TaskId(task),          state.released,       arrival, deadline, state.timing.period,
@@ -270,11 +299,25 @@ void Run::release(std::size_t task) {
     record_.jobs.push_back(
         {ready.task, ready.index, arrival - epoch_, arrival - epoch_, std::nullopt, ready.deadline - epoch_,
          Error{ErrorCode::Machine, "no buffer set was free; the jobs before took longer than admitted", {}}});
+    Excesses excesses;
+    excesses.add(BoundCause::Blocking, excess_);
+    excesses.add(BoundCause::Host, beside_.total() - beside_before_);
+    if (promised_) record_.jobs.back().broken = BrokenBound{excesses.largest(), {}};
     return;
   }
   state.set_due[set] = deadline;
-  state.program->on_ready(job_of(ready));
+  free_since_ = beside([&] { state.program->on_ready(job_of(ready)); });
+  state.releases[set] = {since_ready, free_since_};
   ready_.push(ready);
+}
+
+template <class Work>
+Duration Run::beside(const Work& work) {
+  const Duration start = executor_.clock().now();
+  work();
+  const Duration end = executor_.clock().now();
+  beside_.add(start, end);
+  return end;
 }
 
 Job Run::job_of(const ReadyJob& ready, JobObserver* observer) {
@@ -295,20 +338,55 @@ void Run::run_job(const ReadyJob& ready) {
   Running running(*this, ready);
   Job job = job_of(ready, &running);
   const Duration start = running.start = clock.now();
+  running.waited = start - std::max(state.releases[job.buffer_set].done, free_since_);
   const auto result = state.program->run(job);
   if (job.takes) clock.wait_until(start + running.elsewhere + *job.takes);
   const Duration finish = clock.now();
+  const Duration programs = beside_.since(ready.arrival);
   // What was admitted under periodic arrivals relies on it: a job that leaves the machine early could make another
   // late.
   if (planned_.tasks.arrivals == Arrivals::Periodic && result)
     clock.wait_until(start + running.elsewhere + state.timing.best_case);
+  const Duration own = finish - start - running.elsewhere;
   JobRecord& record = record_.jobs.emplace_back();
   record = {ready.task,   ready.index, ready.arrival - epoch_, start - epoch_, finish - epoch_, ready.deadline - epoch_,
             std::nullopt, job.overruns};
+  record.programs = programs;
+  if (promised_) record.broken = judged(running, job, record);
+  excess_ += std::max(own - state.timing.wcet, Duration{0});
   if (!result) record.error = result.error();
   if (!result && result.error().code == ErrorCode::Machine) record_.fatal = result.error();
-  if (result) state.program->on_finished(job);
+  if (result) record.after = beside([&] { state.program->on_finished(job); }) - finish;
   state.set_due[job.buffer_set].reset();
+  free_since_ = clock.now();
+}
+
+std::optional<BrokenBound> Run::judged(const Running& running, const Job& job, const JobRecord& record) {
+  const auto bound = bounds_.empty() ? std::nullopt : bounds_[record.task.index()];
+  const Duration over = bound ? record.response() - *bound : Duration{0};
+  const bool late = over > executor_.backend().tolerated_lag();
+  if (!late && !job.times.broken) return std::nullopt;
+  const TaskState& state = tasks_[record.task.index()];
+  const Release& release = state.releases[job.buffer_set];
+  Duration declared = state.task->declared_wcet.value_or(Duration{0});
+  for (const JobStep& step : state.task->steps)
+    if (const auto* host = std::get_if<HostStep>(&step)) declared += host->time;
+  const Duration own = *record.finish - record.start - running.elsewhere;
+  Excesses excesses;
+  excesses.add(BoundCause::Release, release.late);
+  excesses.add(BoundCause::Blocking, excess_);
+  excesses.add(BoundCause::Host, own - job.times.in_batches - declared);
+  excesses.add(BoundCause::Host, beside_.total() - beside_before_ - record.programs);
+  excesses.add(BoundCause::Dispatch, running.waited);
+  excesses.add(BoundCause::Dispatch, job.times.in_batches - job.times.batches);
+  if (job.times.broken) excesses.add(job.times.broken->cause, job.times.broken->excess);
+  return BrokenBound{excesses.largest(), std::max(over, job.times.broken ? job.times.broken->excess : Duration{0})};
+}
+
+void Run::blame_others() {
+  if (!foreign_ && executor_.backend().foreign_load().empty()) return;
+  for (JobRecord& job : record_.jobs)
+    if (job.broken && job.broken->cause == BoundCause::Transfer) job.broken->cause = BoundCause::Foreign;
 }
 
 /// In a scenario a part has the machine for as long as it may, until the job's time is over.
@@ -324,7 +402,7 @@ void Run::finish_part(Running& running) {
 Expected<void> Run::run_more_urgent(Running& running) {
   if (!tasks_[running.job.task.index()].timing.parts) return {};
   finish_part(running);
-  const Duration start = executor_.clock().now();
+  const Duration start = free_since_ = executor_.clock().now();
   for (release_due(); ready_.has_more_urgent_than(running.job); release_due()) {
     run_job(ready_.pop());
     if (record_.fatal) return tl::unexpected(*record_.fatal);
@@ -353,9 +431,12 @@ RunRecord Run::run() {
     if (!next) break;
     arm_next();
     wait_for(*next);
+    excess_ = {};
+    beside_before_ = beside_.total();
   }
   if (changing_ != nullptr) refuse_requests();
   for (PreparedBatch& piece : all_pieces()) executor_.disarm(piece);
+  blame_others();
   return std::move(record_);
 }
 
@@ -380,7 +461,8 @@ PreparedOrError prepare(Executor& executor, const PlannedTaskSet& planned, std::
 
 PreparedOrError prepare_run(Executor& executor, const AdmittedTaskSet& admitted, std::span<TaskProgram* const> programs,
                             std::span<const std::uint64_t> jobs, const RunOptions& options) {
-  return prepare(executor, admitted.planned(), programs, jobs, options.seed, options.interrupted, [](Run&) {});
+  return prepare(executor, admitted.planned(), programs, jobs, options.seed, options.interrupted,
+                 [&](Run& run) { run.hold_to(admitted.worst_responses()); });
 }
 
 PreparedOrError prepare_run(Executor& executor, const PlannedTaskSet& planned, std::span<TaskProgram* const> programs,
@@ -414,7 +496,10 @@ Expected<RunRecord> run_changing_tasks(Executor& executor, ChangingTaskSet set, 
   return jobs_per_task(from_the_start, options)
       .and_then([&](const std::vector<std::uint64_t>& jobs) {
         return prepare(executor, set.planned(), programs, jobs, options.seed, options.interrupted,
-                       [&](Run& run) { run.change_on_request(set, requests, *options.arrivals_before); });
+                       [&](Run& run) {
+                         run.hold_to({});
+                         run.change_on_request(set, requests, *options.arrivals_before);
+                       });
       })
       .map([](const std::unique_ptr<PreparedRun>& run) { return run->run(); });
 }

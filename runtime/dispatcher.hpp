@@ -25,8 +25,18 @@ struct JobRecord {
   Duration deadline{};             ///< absolute
   std::optional<Error> error;      ///< its results are invalid
   int overruns = 0;                ///< kernels that took longer than their declared worst
+  /// Between arrival and finish the programs of the run, this job's and others', worked so long on the host beside what
+  /// their tasks declare: filled buffers, read results. No bound covers that.
+  Duration programs{};
+  Duration after{};                   ///< from the finish until the job's program had read its result
+  std::optional<BrokenBound> broken;  ///< the job was over its bound, or one of its batches over its latest finish
 
   [[nodiscard]] bool missed() const { return !finish || *finish > deadline; }
+  /// What a bound of responses is about: from the arrival to the finish, without what programs do beside it.
+  /// @pre it was run.
+  [[nodiscard]] Duration response() const { return *finish - arrival - programs; }
+  /// From the arrival until its result is read. @pre it was run.
+  [[nodiscard]] Duration end_to_end() const { return *finish - arrival + after; }
 };
 
 /// A request to a task set that ran, and what became of it.
@@ -72,6 +82,9 @@ class PreparedRun {
 /// Releases the jobs of an admitted task set and runs them in the order of its policy. A job gives up the machine only
 /// between two of its batches, and only where the task set allows it.
 ///
+/// Every job is held against its bound, and each of its batches against its latest finish; one that was over says why
+/// (`JobRecord::broken`).
+///
 /// Jobs arrive strictly periodically from their offsets and are ready after a jitter drawn from the seed. All buffers
 /// and records are there before the first release, and where a backend starts cold every batch has been run once; the
 /// loop allocates nothing but the error of a job that fails. While it waits, and while a batch is under way, the first
@@ -97,7 +110,8 @@ class PreparedRun {
                                                      std::span<TaskProgram* const> programs, ChangeRequests& requests,
                                                      const RunOptions& options);
 
-/// Runs a scenario, whether the task set keeps its deadlines or not: what can happen, and did. A job that is done
+/// Runs a scenario, whether the task set keeps its deadlines or not: what can happen, and did. Nothing was promised, so
+/// no job is over its bound. A job that is done
 /// before the time that the scenario gives it keeps the machine for the rest, and so does each of its parts.
 /// @param scenario  its tasks are those of the set.
 /// @errors as `run_tasks`.

@@ -51,6 +51,15 @@ Expected<BatchResult> Executor::synchronize(PreparedBatch& batch) {
   return result;
 }
 
+std::optional<BrokenBound> Executor::broken_bound(PreparedBatch& batch, const BatchResult& result) const {
+  if (!batch.promised_) return std::nullopt;
+  auto& [promise, measured] = *batch.promised_;
+  const Duration excess = result.finish - result.start - promise.latest().batch;
+  if (excess <= backend_->tolerated_lag()) return std::nullopt;
+  batch.batch_->measure(measured);
+  return BrokenBound{promise.cause_of(measured), excess};
+}
+
 Executor::AdmittedRun::AdmittedRun(Executor& executor) : executor_(&executor) {
   TUTTI_EXPECTS(executor.owner_ == 0, "one admitted run at a time");
   executor.owner_ = ++executor.runs_;
@@ -58,9 +67,14 @@ Executor::AdmittedRun::AdmittedRun(Executor& executor) : executor_(&executor) {
 
 Executor::AdmittedRun::~AdmittedRun() { executor_->owner_ = 0; }
 
-Expected<PreparedBatch> Executor::AdmittedRun::prepare(const BatchOperation& batch, const Timeline& plan,
-                                                       std::vector<StreamBinding> bindings, std::string name) {
-  return executor_->prepare(batch, plan, std::move(bindings), std::move(name), executor_->owner_, Marks::Needed);
+Expected<PreparedBatch> Executor::AdmittedRun::prepare(const PlannedBatch& planned, std::vector<StreamBinding> bindings,
+                                                       std::string name) {
+  return executor_
+      ->prepare(planned.operation, planned.plan, std::move(bindings), std::move(name), executor_->owner_, Marks::Needed)
+      .map([&](PreparedBatch&& batch) {
+        batch.promised_.emplace(BatchPromise(planned.operation, planned.plan, planned.latest), planned.plan);
+        return std::move(batch);
+      });
 }
 
 }  // namespace tutti

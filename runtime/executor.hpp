@@ -1,11 +1,15 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "model/planner.hpp"
 #include "runtime/backend.hpp"
+#include "runtime/broken_bound.hpp"
 #include "runtime/clock.hpp"
+#include "sched/wcet.hpp"
 
 namespace tutti {
 
@@ -19,12 +23,19 @@ class PreparedBatch {
   [[nodiscard]] Timeline measured() const { return batch_->measured(); }
 
  private:
+  /// What was promised of it, and the memory to see why it was not kept.
+  struct Promised {
+    BatchPromise promise;
+    Timeline measured;
+  };
+
   friend class Executor;
   PreparedBatch(std::unique_ptr<BackendBatch> batch, Timeline plan, std::uint64_t run)
       : batch_(std::move(batch)), plan_(std::move(plan)), run_(run) {}
 
   std::unique_ptr<BackendBatch> batch_;
   Timeline plan_;
+  std::optional<Promised> promised_;
   std::uint64_t run_;    // the admitted run that it belongs to; 0: none
   bool issued_ = false;  // ever
   bool under_way_ = false;
@@ -66,6 +77,10 @@ class Executor {
   /// @errors InvalidInput: it was never issued. Kernel: a kernel of it failed. Machine: the machine or the host did.
   [[nodiscard]] Expected<BatchResult> synchronize(PreparedBatch& batch);
 
+  /// Whether the last run of a batch took longer than its latest finish, and why. Nothing where none was promised.
+  /// @param result  of that run
+  [[nodiscard]] std::optional<BrokenBound> broken_bound(PreparedBatch& batch, const BatchResult& result) const;
+
   /// Whether something that was issued is still to finish.
   [[nodiscard]] bool busy() const { return backend_->busy(); }
   /// Undoes `arm`; nothing where the batch is not armed.
@@ -78,9 +93,9 @@ class Executor {
     AdmittedRun(const AdmittedRun&) = delete;  // there is one at a time
     AdmittedRun& operator=(const AdmittedRun&) = delete;
     ~AdmittedRun();
-    /// Prepares a batch with the plan that it was admitted with.
-    [[nodiscard]] Expected<PreparedBatch> prepare(const BatchOperation& batch, const Timeline& plan,
-                                                  std::vector<StreamBinding> bindings, std::string name = "a batch");
+    /// Prepares a batch with the plan that it was admitted with, and what was promised of it.
+    [[nodiscard]] Expected<PreparedBatch> prepare(const PlannedBatch& planned, std::vector<StreamBinding> bindings,
+                                                  std::string name = "a batch");
 
    private:
     Executor* executor_;

@@ -10,6 +10,7 @@
 #include "model/quantile.hpp"
 #include "model/random.hpp"
 #include "model/route.hpp"
+#include "model/way_rates.hpp"
 #include "runtime/tutti.hpp"
 #include "runtime/way_buffers.hpp"
 
@@ -46,6 +47,31 @@ Expected<BatchOperation> random_batch(const Topology& machine, StreamSet all, By
                                   fmt::to_string(position)));
   }
   return BatchOperation::make(machine, std::move(streams));
+}
+
+/// Streams of a combination of copies of all kinds: the faster, the more of them, so that all stay active about as long.
+struct WayBatch {
+  BatchOperation batch;
+  std::vector<std::size_t> copies;  // [ways]
+};
+
+Expected<WayBatch> steady_batch(const Topology& machine, const WaySet& ways, const MeasuringOptions& options) {
+  constexpr double kMostCopies = 96;
+  WayRates rates;
+  const auto expected = rates.find(machine, Basis::Nominal, ways);
+  const double slowest = *std::min_element(expected.begin(), expected.end());
+  std::vector<CommandStream> streams;
+  std::vector<std::size_t> copies;
+  for (std::size_t w = 0; w < ways.size(); ++w) {
+    const auto [from, to] = *ends_of(machine, ways[w]);
+    const double more = std::max(1.0, std::round(options.copies * expected[w] / slowest));
+    copies.push_back(static_cast<std::size_t>(std::min(more, std::max<double>(kMostCopies, options.copies))));
+    for (std::size_t i = 0; i < copies.back(); ++i)
+      streams.push_back({fmt::format("{}-{}", w, i), Transfer{from, to, options.copy, {}, {}}, {}, {}});
+  }
+  auto batch = BatchOperation::make(machine, std::move(streams));
+  if (!batch) return tl::unexpected(std::move(batch.error()));
+  return WayBatch{*std::move(batch), std::move(copies)};
 }
 
 StreamSet union_of(std::span<const StreamSet> sets) {
@@ -110,6 +136,12 @@ class Measuring {
       if (!batch) return tl::unexpected(std::move(batch.error()));
       operations_.push_back(*std::move(batch));
     }
+    for (const WaySet& ways : options_.ways) {
+      auto made = steady_batch(machine, ways, options_);
+      if (!made) return tl::unexpected(std::move(made.error()));
+      operations_.push_back(std::move(made->batch));
+      copies_.push_back(std::move(made->copies));
+    }
     Random random(options_.seed);
     for (int i = 0; i < options_.batches; ++i) {
       auto batch = random_batch(machine, union_of(options_.combinations),
@@ -123,7 +155,7 @@ class Measuring {
     auto prepared = prepare_all(executor_, operations_, options_.combinations.size(), buffers_);
     if (!prepared) return tl::unexpected(std::move(prepared.error()));
     prepared_ = *std::move(prepared);
-    totals_.resize(options_.combinations.size());
+    totals_.resize(options_.combinations.size() + options_.ways.size());
     batches_.resize(static_cast<std::size_t>(options_.batches));
     return {};
   }
@@ -161,13 +193,21 @@ class Measuring {
           measured_batch(executor_.machine(), operations_[position], measured));
       return;
     }
-    const StreamSet set = options_.combinations[position];
-    auto rates = steady_rates_of(measured, static_cast<std::size_t>(options_.copies), options_.copy);
-    if (!rates) return leave_out(streams_text(set) + ": its streams were not active together for long enough");
+    const bool plain = position < options_.combinations.size();
+    const std::size_t other = position - options_.combinations.size();
+    auto rates = plain ? steady_rates_of(measured, static_cast<std::size_t>(options_.copies), options_.copy)
+                       : steady_rates_of(measured, copies_[other], options_.copy);
+    if (!rates)
+      return leave_out((plain ? streams_text(options_.combinations[position]) : ways_text(options_.ways[other])) +
+                       ": its streams were not active together for long enough");
     double total = 0;
     for (const double rate : *rates) total += rate;
     totals_[position].push_back(total);
-    result_.rates.push_back({set, *std::move(rates), {}});
+    if (plain) {
+      result_.rates.push_back({options_.combinations[position], *std::move(rates), {}});
+    } else {
+      result_.ways.push_back({options_.ways[other], *std::move(rates), {}});
+    }
   }
 
   void leave_out(std::string sentence) {
@@ -177,10 +217,11 @@ class Measuring {
 
   Executor& executor_;
   const MeasuringOptions& options_;
-  std::vector<BatchOperation> operations_;  // combinations, then random batches
+  std::vector<BatchOperation> operations_;       // combinations, those of other copies, then random batches
+  std::vector<std::vector<std::size_t>> copies_;  // [combinations of other copies][ways]
   WayBuffers buffers_;
   std::vector<PreparedBatch> prepared_;
-  std::vector<std::vector<double>> totals_;          // [combinations][rounds]
+  std::vector<std::vector<double>> totals_;          // [combinations, of other copies too][rounds]
   std::vector<std::vector<MeasuredBatch>> batches_;  // [batches][rounds]
   Measurements result_;
 };
@@ -199,23 +240,30 @@ Expected<BatchResult> run_armed(Executor& executor, PreparedBatch& batch) {
 }
 
 std::optional<std::vector<double>> steady_rates_of(const Timeline& measured, std::size_t copies, Bytes copy) {
-  const std::size_t streams = measured.streams.size() / copies;
-  const auto end_of = [&](std::size_t stream, std::size_t i) { return measured.streams[stream * copies + i].end(); };
+  return steady_rates_of(measured, std::vector(measured.streams.size() / copies, copies), copy);
+}
+
+std::optional<std::vector<double>> steady_rates_of(const Timeline& measured, std::span<const std::size_t> copies,
+                                                   Bytes copy) {
+  std::vector<std::vector<Duration>> ends(copies.size());  // [streams][copies]
+  std::size_t row = 0;
+  for (std::size_t s = 0; s < copies.size(); ++s)
+    for (std::size_t i = 0; i < copies[s]; ++i) ends[s].push_back(measured.streams[row++].end());
   Duration all_active{};
   Duration first_finished = Duration::max();
-  for (std::size_t s = 0; s < streams; ++s) {
-    all_active = std::max(all_active, end_of(s, std::min(kWarmUp, copies) - 1));
-    first_finished = std::min(first_finished, end_of(s, copies - 1));
+  for (const auto& of_stream : ends) {
+    all_active = std::max(all_active, of_stream[std::min(kWarmUp, of_stream.size()) - 1]);
+    first_finished = std::min(first_finished, of_stream.back());
   }
   std::vector<double> rates;
-  for (std::size_t s = 0; s < streams; ++s) {
+  for (const auto& of_stream : ends) {
     std::size_t first = 0;
-    while (first < copies && end_of(s, first) < all_active) ++first;
-    std::size_t last = copies;
-    while (last > 0 && end_of(s, last - 1) > first_finished) --last;
+    while (first < of_stream.size() && of_stream[first] < all_active) ++first;
+    std::size_t last = of_stream.size();
+    while (last > 0 && of_stream[last - 1] > first_finished) --last;
     if (first + 1 >= last) return std::nullopt;
     const auto bytes = static_cast<double>(copy.count) * static_cast<double>(last - 1 - first);
-    rates.push_back(bytes / static_cast<double>((end_of(s, last - 1) - end_of(s, first)).count()));
+    rates.push_back(bytes / static_cast<double>((of_stream[last - 1] - of_stream[first]).count()));
   }
   return rates;
 }
@@ -241,30 +289,114 @@ Expected<Measurements> measure(Executor& executor, const MeasuringOptions& optio
   return measuring.take();
 }
 
-Expected<std::vector<PeerRate>> measure_peers(Executor& executor, Bytes size, int repetitions) {
-  const Topology& machine = executor.machine();
-  std::vector<PeerRate> rates;
-  for (const VertexId from : machine.gpus()) {
-    for (const VertexId to : machine.gpus()) {
-      if (from == to || !machine.has_peer_access(from, to)) continue;
-      const auto batch = BatchOperation::make(machine, {{"peer", Transfer{from, to, size, {}, {}}, {}, {}}});
-      if (!batch) continue;  // no way between them
-      auto buffers = WayBuffers::make(executor.backend(), std::span(&*batch, 1));
-      if (!buffers) return tl::unexpected(std::move(buffers.error()));
-      auto prepared = executor.prepare(*batch, buffers->bind(*batch));
-      if (!prepared) return tl::unexpected(std::move(prepared.error()));
-      std::vector<double> found;
-      for (int i = 0; i <= repetitions; ++i) {
-        const auto measured = measure_armed(executor, *prepared);
-        if (!measured) return tl::unexpected(measured.error());
-        if (i == 0) continue;  // the way wakes up
-        const StreamTimeline& line = measured->streams.front();
-        found.push_back(static_cast<double>(size.count) / static_cast<double>((line.end() - line.start()).count()));
+// ---- copy engines
+
+std::optional<bool> Overlap::overlaps() const {
+  constexpr double kAtOnce = 0.5, kInTurn = 1.0 / 7;  // of the shorter one
+  const double saved = (one + other - both) / std::min(one, other);
+  if (saved > kInTurn && saved < kAtOnce) return std::nullopt;
+  return saved >= kAtOnce;
+}
+
+int copy_engines_of(const GpuOverlaps& seen, int known) {
+  if (!seen.up_down.overlaps().value_or(known > 1)) return 1;
+  if (!seen.peer_up || !seen.peer_down) return std::max(known, 2);
+  const bool apart = seen.peer_up->overlaps().value_or(known >= kPeerEngines) &&
+                     seen.peer_down->overlaps().value_or(known >= kPeerEngines);
+  return apart ? std::max(known, kPeerEngines) : 2;
+}
+
+namespace {
+
+/// Times copies of one GPU.
+class OverlapMeasuring {
+ public:
+  OverlapMeasuring(Executor& executor, Bytes size, int repetitions)
+      : executor_(executor), size_(size), repetitions_(repetitions) {}
+
+  Expected<GpuOverlaps> of(std::uint32_t gpu) {
+    const Way up{{false, 0}, {true, gpu}}, down{{true, gpu}, {false, 0}};
+    GpuOverlaps seen;
+    return overlap(up, down).and_then([&](const Overlap& found) -> Expected<GpuOverlaps> {
+      seen.up_down = found;
+      const auto peer = any_peer(gpu);
+      if (!peer) return seen;
+      for (auto [beside, place] : {std::pair(up, &seen.peer_up), {down, &seen.peer_down}}) {
+        const auto timed = overlap(*peer, beside);
+        if (!timed) return tl::unexpected(timed.error());
+        *place = *timed;
       }
-      rates.push_back({from, to, median(found), *std::min_element(found.begin(), found.end())});
-    }
+      return seen;
+    });
   }
-  return rates;
+
+ private:
+  [[nodiscard]] std::optional<Way> any_peer(std::uint32_t gpu) const {
+    for (std::uint32_t other = 0; other < executor_.machine().gpus().size(); ++other)
+      if (const Way way{{true, gpu}, {true, other}}; ends_of(executor_.machine(), way)) return way;
+    return std::nullopt;
+  }
+
+  Expected<Overlap> overlap(const Way& one, const Way& other) {
+    Overlap found;
+    for (const auto& [ways, place] : {std::pair(WaySet{one}, &found.one), {WaySet{other}, &found.other},
+                                      {WaySet{one, other}, &found.both}}) {
+      const auto time = time_of(ways);
+      if (!time) return tl::unexpected(time.error());
+      *place = *time;
+    }
+    return found;
+  }
+
+  /// From the first start to the last end, ns, in the median; of a faster way so many more copies that all take about
+  /// as long.
+  Expected<double> time_of(const WaySet& ways) {
+    constexpr double kMost = 64;
+    const Topology& machine = executor_.machine();
+    WayRates rates;
+    const double host = rates.find(machine, Basis::Nominal, {{{false, 0}, {true, 0}}}).front();
+    std::vector<CommandStream> streams;
+    for (const Way& way : ways) {
+      const auto [from, to] = *ends_of(machine, way);
+      const double copies = std::clamp(std::round(rates.find(machine, Basis::Nominal, {way}).front() / host), 1.0, kMost);
+      for (int i = 0; i < static_cast<int>(copies); ++i)
+        streams.push_back({fmt::to_string(streams.size()), Transfer{from, to, size_, {}, {}}, {}, {}});
+    }
+    auto prepared = prepare_with_buffers(executor_, std::move(streams));
+    if (!prepared) return tl::unexpected(std::move(prepared.error()));
+    std::vector<double> times;
+    for (int i = 0; i <= repetitions_; ++i) {
+      const auto measured = measure_armed(executor_, prepared->batch);
+      if (!measured) return tl::unexpected(measured.error());
+      if (i == 0) continue;  // the way wakes up
+      Duration start = Duration::max(), end{};
+      for (const StreamTimeline& line : measured->streams) {
+        start = std::min(start, line.start());
+        end = std::max(end, line.end());
+      }
+      times.push_back(static_cast<double>((end - start).count()));
+    }
+    return median(times);
+  }
+
+  Executor& executor_;
+  Bytes size_;
+  int repetitions_;
+};
+
+}  // namespace
+
+Expected<std::vector<int>> measure_copy_engines(Executor& executor, Bytes size, int repetitions,
+                                                std::span<const int> known) {
+  const Topology& machine = executor.machine();
+  OverlapMeasuring measuring(executor, size, repetitions);
+  std::vector<int> engines;
+  for (std::uint32_t gpu = 0; gpu < machine.gpus().size(); ++gpu) {
+    const auto seen = measuring.of(gpu);
+    if (!seen) return tl::unexpected(seen.error());
+    engines.push_back(copy_engines_of(*seen, known[gpu]));
+  }
+  return engines;
 }
 
 Expected<GateDelays> measure_gates(Executor& executor, Bytes up, Bytes down, int runs) {

@@ -18,9 +18,10 @@ void rest(Executor& executor);
 
 /// How a machine is measured.
 struct MeasuringOptions {
-  std::vector<StreamSet> combinations;
+  std::vector<StreamSet> combinations;  ///< of the first memory
+  std::vector<WaySet> ways;             ///< with copies of further memories, or between GPUs
   Bytes copy{128LL << 20};     ///< of the copies that keep a stream active; noting that one ended takes 6 us
-  int copies = 12;             ///< of each stream
+  int copies = 12;             ///< of each stream; of copies that are faster than others beside them more
   int batches = 40;            ///< of random streams and sizes, all started at once
   Bytes largest{512LL << 20};  ///< of their transfers; the smallest is a 256th
   int least_rounds = 5;        ///< over everything
@@ -32,7 +33,7 @@ struct MeasuringOptions {
 };
 
 /// Measures a machine through its backend: steady rates of combinations of streams between the first memory and the
-/// GPUs, and random batches, in rounds over all of them, until the medians are known.
+/// GPUs, those of other copies, and random batches, in rounds over all of them, until the medians are known.
 ///
 /// A combination is one batch: every stream is a chain of copies; its rate is taken over the copies that end while all
 /// streams are active, the first two of each left out.
@@ -46,18 +47,41 @@ struct MeasuringOptions {
 [[nodiscard]] std::optional<std::vector<double>> steady_rates_of(const Timeline& measured, std::size_t copies,
                                                                  Bytes copy);
 
+/// The same where streams have different numbers of copies.
+/// @param copies  [streams]
+[[nodiscard]] std::optional<std::vector<double>> steady_rates_of(const Timeline& measured,
+                                                                 std::span<const std::size_t> copies, Bytes copy);
+
 /// How well the median of some numbers is known: 1.25 standard errors, as of a normal distribution, relative to it.
 [[nodiscard]] double uncertainty_of_median(std::span<const double> values);
 
-/// Alone, from GPU to GPU without a memory between.
-struct PeerRate {
-  VertexId from, to;
-  double gbps = 0;    ///< median
-  double lowest = 0;  ///< of all repetitions
+/// How long two kinds of copies of one GPU take, each alone and both together, ns.
+struct Overlap {
+  double one = 0, other = 0;  ///< alone
+  double both = 0;            ///< together
+
+  /// Whether they work at once: together they take less than one after the other by at least half of the shorter one;
+  /// by at most a seventh of it where they take turns. In between they may just share bandwidth: nobody knows.
+  [[nodiscard]] std::optional<bool> overlaps() const;
 };
-/// Measures every ordered pair of GPUs that reach each other.
+/// What was seen of one GPU.
+struct GpuOverlaps {
+  Overlap up_down;
+  std::optional<Overlap> peer_up, peer_down;  ///< a copy to another GPU beside one up or down; absent: it reaches none
+};
+/// How many copy engines a machine file should give such a GPU: 1 where up and down take turns; 3 where copies to other
+/// GPUs work beside both; otherwise 2.
+/// @param known  what the file says, which counts where times do not tell, or there is no other GPU to copy to.
+[[nodiscard]] int copy_engines_of(const GpuOverlaps& seen, int known);
+
+/// Times copies of every GPU beside each other.
+/// @param executor  whose machine gives every copy an engine of its own: otherwise its plans show what it says, not
+///                  what the hardware does. On a simulated machine that is the answer.
+/// @param known     [GPUs] as `copy_engines_of`
+/// @return [GPUs]
 /// @errors as `measure`.
-[[nodiscard]] Expected<std::vector<PeerRate>> measure_peers(Executor& executor, Bytes size, int repetitions);
+[[nodiscard]] Expected<std::vector<int>> measure_copy_engines(Executor& executor, Bytes size, int repetitions,
+                                                              std::span<const int> known);
 
 /// When the streams of a batch that was armed began and ended, against their planned instants.
 struct GateDelays {

@@ -28,29 +28,41 @@ Expected<void> Job::run_batch(std::size_t batch) {
 Expected<void> Job::run_piece(std::size_t piece) {
   if (piece > 0 && observer_ != nullptr)
     if (auto ok = observer_->run_more_urgent(); !ok) return ok;
-  return batchOpAsync(*executor_, pieces_[piece])
-      .and_then([&] {
-        if (piece + 1 < pieces_.size()) {
-          executor_->arm(pieces_[piece + 1]);
-        } else if (observer_ != nullptr) {
-          observer_->arm_next();
-        }
-        return batchOpSynchronize(*executor_, pieces_[piece]);
-      })
-      .map([&](const BatchResult& result) { overruns += result.overruns; });
+  const Duration before = executor_->clock().now();
+  auto result = batchOpAsync(*executor_, pieces_[piece]).and_then([&] {
+    if (piece + 1 < pieces_.size()) {
+      executor_->arm(pieces_[piece + 1]);
+    } else if (observer_ != nullptr) {
+      observer_->arm_next();
+    }
+    return batchOpSynchronize(*executor_, pieces_[piece]);
+  });
+  times.in_batches += executor_->clock().now() - before;
+  return std::move(result).map([&](const BatchResult& done) {
+    overruns += done.overruns;
+    times.batches += done.finish - done.start;
+    const auto broken = executor_->broken_bound(pieces_[piece], done);
+    if (broken && (!times.broken || broken->excess > times.broken->excess)) times.broken = broken;
+  });
+}
+
+Expected<void> TaskProgram::on_host_step(Job& job, std::size_t step) {
+  Clock& clock = job.executor().clock();
+  clock.wait_until(clock.now() + std::get<HostStep>(job.task().steps[step]).time);
+  return {};
 }
 
 Expected<void> TaskProgram::run(Job& job) {
   Clock& clock = job.executor().clock();
-  if (job.task().steps.empty())
+  const auto& steps = job.task().steps;
+  if (steps.empty())
     clock.wait_until(clock.now() + job.takes.value_or(job.task().declared_wcet.value_or(Duration{0})));
   std::size_t batch = 0;
-  for (const JobStep& step : job.task().steps) {
-    if (const auto* host = std::get_if<HostStep>(&step)) {
-      clock.wait_until(clock.now() + host->time);
-    } else if (auto ok = job.run_batch(batch++); !ok) {
-      return ok;
-    }
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    const auto* const host = std::get_if<HostStep>(&steps[step]);
+    const Duration start = clock.now();
+    if (auto ok = host ? on_host_step(job, step) : job.run_batch(batch++); !ok) return ok;
+    if (host && !clock.runs_by_itself()) clock.wait_until(start + host->time);
   }
   return {};
 }

@@ -22,6 +22,13 @@ class JobObserver {
   ~JobObserver() = default;
 };
 
+/// What a job did with its time while it owned the machine, as far as that was measured.
+struct JobTimes {
+  Duration in_batches{};  ///< from before each issue until its batch was known to be finished
+  Duration batches{};     ///< of that, between start and finish of the batches
+  std::optional<BrokenBound> broken;  ///< of the batch that was furthest over its latest finish
+};
+
 /// One job while it owns the machine.
 class Job {
  public:
@@ -38,6 +45,7 @@ class Job {
   std::size_t buffer_set = 0;     ///< which of the task's sets of buffers it works on
   std::optional<Duration> takes;  ///< in a scenario: how long it has the machine, where its batches take no longer
   int overruns = 0;  ///< kernels that took longer than their declared worst; who runs the batches adds them
+  JobTimes times;    ///< whoever runs the batches adds to it
 
   [[nodiscard]] const Task& task() const { return *task_; }
   [[nodiscard]] Executor& executor() const { return *executor_; }
@@ -68,10 +76,16 @@ class TaskProgram {
   [[nodiscard]] virtual Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend,
                                                                   const BatchOperation& operation, std::size_t batch,
                                                                   std::size_t buffer_set) = 0;
-  /// A job has become ready: its input is put into its buffer set.
+  /// A job has become ready: its input is put into its buffer set. Like `on_finished` that is in no bound: a run
+  /// measures it and takes it out of responses; work that a bound is to cover is a host step.
   virtual void on_ready(const Job&) {}
+  /// Does the work of one of the job's host steps. The default waits for its declared time. On a virtual clock work takes
+  /// no time, so there the declared time passes as well.
+  /// @param step  position among all steps of the task
+  /// @errors whatever it comes to; the job then counts as failed.
+  [[nodiscard]] virtual Expected<void> on_host_step(Job& job, std::size_t step);
   /// Runs the job; it owns the machine until this returns, but for more urgent jobs in `Job::run_batch`. The default
-  /// takes its steps in order, a host step as a wait of its declared time, a declared Wcet as a wait of all of it.
+  /// takes its steps in order, a declared Wcet as a wait of all of it.
   /// @errors whatever its batches return; the job then counts as failed, and the next one runs.
   [[nodiscard]] virtual Expected<void> run(Job& job);
   /// A job has been run without an error, and its finish is noted: what it left in its buffer set can be read. That is

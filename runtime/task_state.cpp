@@ -33,7 +33,7 @@ Expected<void> prepare_batch(Executor& executor, Executor::AdmittedRun& run, Tas
   const BatchOperation& whole = *batches_of(*state.task)[batch];
   const std::string name = fmt::format("batch {} of task '{}'", batch + 1, state.task->name);
   const auto prepare = [&](std::size_t piece, std::vector<StreamBinding> bindings, std::string piece_name) {
-    return run.prepare(pieces[piece].operation, pieces[piece].plan, std::move(bindings), std::move(piece_name))
+    return run.prepare(pieces[piece], std::move(bindings), std::move(piece_name))
         .map([&](PreparedBatch&& prepared) { state.pieces.back().push_back(std::move(prepared)); });
   };
   auto bindings = state.program->bind(executor.backend(), whole, batch, set);
@@ -64,6 +64,7 @@ Expected<TaskState> prepare_task(Executor& executor, Executor::AdmittedRun& run,
   const auto sets = static_cast<std::size_t>(
       std::min<std::uint64_t>(static_cast<std::uint64_t>(buffer_sets(state.timing)), std::max<std::uint64_t>(jobs, 1)));
   state.set_due.resize(sets);
+  state.releases.resize(sets);
   for (const auto& pieces : bound.batches) state.first_piece.push_back(state.first_piece.back() + pieces.size());
   for (std::size_t set = 0; set < sets; ++set) {
     state.pieces.emplace_back();

@@ -11,6 +11,12 @@
 
 namespace tutti {
 
+/// How a job became ready.
+struct Release {
+  Duration late{};  ///< seen so long after it was ready, without reason
+  Duration done{};  ///< its program had put its input into its buffer set
+};
+
 /// One task in a run: its next release, and the batches of each of its buffer sets.
 struct TaskState {
   const Task* task = nullptr;
@@ -25,6 +31,7 @@ struct TaskState {
   std::vector<std::vector<PreparedBatch>> pieces;  ///< [sets][pieces of all batches]
   std::vector<std::size_t> first_piece{0};         ///< [batches + 1]
   std::vector<std::optional<Duration>> set_due;    ///< [sets] when the job that has it is due; nothing: it is free
+  std::vector<Release> releases;                   ///< [sets] of the job that has it
 
   /// Of a job, from the start of the run.
   [[nodiscard]] Duration arrival_of(std::uint64_t index) const {

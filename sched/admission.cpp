@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "sched/analyses/wide.hpp"
+#include "sched/cut.hpp"
 #include "sched/utilization.hpp"
 
 namespace tutti {
@@ -130,12 +131,20 @@ std::int64_t buffer_sets(const TaskTiming& timing) {
   return static_cast<std::int64_t>(std::min(kMost, (alive + timing.period.count() - 1) / timing.period.count()));
 }
 
+Effort effort_of(const TaskSet& set) {
+  std::size_t plans = 0;
+  for (const Task& task : set.tasks)
+    for (const BatchOperation* batch : batches_of(task)) plans += pieces_of(*batch, cut_in_force(set));
+  return Effort::shared_by(plans);
+}
+
 PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
   PlannedTaskSet planned{set, planner_, {}, {}, partitions_of(set)};
   const bool preemptive = set.preemption == Preemption::BetweenBatches;
+  const Effort effort = effort_of(set);
   for (const Task& task : set.tasks) {
     const JobBound& bound =
-        planned.bounds.emplace_back(bound_job(task, set.machine, *planner_, preemptive ? set.cut : Bytes{0}));
+        planned.bounds.emplace_back(bound_job(task, set.machine, *planner_, cut_in_force(set), effort));
     TaskTiming& timing = planned.timings.emplace_back();
     timing = {bound.wcet.bound(),
               task.period,
@@ -186,6 +195,7 @@ Answer decide_partition(AdmissionVerdict& verdict, std::size_t number, Policy po
 AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
   AdmissionVerdict verdict;
   PlannedTaskSet planned = plan(set);
+  verdict.planner = planner_;
   verdict.timings = planned.timings;
   verdict.partitions = planned.partitions;
   verdict.worst_responses.resize(set.tasks.size());

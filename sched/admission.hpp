@@ -48,9 +48,13 @@ class AdmittedTaskSet {
   std::vector<std::optional<Duration>> worst_responses_;
 };
 
+/// What a planner may spend on each plan of a set: all batches, and the pieces into which they are cut, share it.
+[[nodiscard]] Effort effort_of(const TaskSet& set);
+
 /// The answer to "does this always meet its deadlines?", with reasons.
 struct AdmissionVerdict {
   Answer answer = Answer::Unknown;
+  const Planner* planner = nullptr;                      ///< whose plans were asked about
   std::vector<TaskTiming> timings;                       ///< [n]
   std::vector<std::optional<Duration>> worst_responses;  ///< [n]
   std::vector<Partition> partitions;                     ///< at least one

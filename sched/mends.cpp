@@ -24,6 +24,9 @@ constexpr std::array kChanges{1.0 / 128, 1.0 / 64, 1.0 / 32,  1.0 / 16, 1.0 / 8,
 /// What all questions together may cost; a batch, or a piece of one, takes so many times as long as a task without.
 constexpr std::int64_t kBudget = 800'000;
 constexpr std::int64_t kCostOfBatch = 20;
+/// Of a plan with whole effort, and how many of them a set has at most (`Effort::shared_by`).
+constexpr std::int64_t kCostOfSearch = 1'000;
+constexpr std::int64_t kSearches = 20;
 /// Of a question that no test could answer within its budget.
 constexpr std::int64_t kCostOfUnknown = 20'000;
 /// By the search for a cut.
@@ -31,14 +34,13 @@ constexpr std::int64_t kMostPiecesMade = 2 * kBudget / kCostOfBatch;
 /// Mends are found to this part of a quantity.
 constexpr std::int64_t kFineness = 1000;
 
-std::int64_t cost_of_question(const TaskSet& set) {
-  std::int64_t cost = 0;
-  for (const Task& task : set.tasks) {
-    ++cost;
+std::int64_t cost_of_question(const TaskSet& set, const Planner& planner) {
+  std::int64_t pieces = 0;
+  for (const Task& task : set.tasks)
     for (const BatchOperation* batch : batches_of(task))
-      cost += kCostOfBatch * static_cast<std::int64_t>(pieces_of(*batch, set.cut));
-  }
-  return cost;
+      pieces += static_cast<std::int64_t>(pieces_of(*batch, set.cut));
+  const std::int64_t searches = planner.searches ? kCostOfSearch * std::min(pieces, kSearches) : 0;
+  return std::ssize(set.tasks) + kCostOfBatch * pieces + searches;
 }
 
 /// More than any task's share of the time that need be told apart.
@@ -72,7 +74,11 @@ std::optional<std::int64_t> value_after(const Way& way, double change) {
 class MendFinder {
  public:
   MendFinder(const TaskFile& file, const Planner& planner, const AdmissionVerdict& refused)
-      : file_(&file), refused_(refused), controller_(planner), cost_(cost_of_question(file.tasks())), left_(kBudget) {}
+      : file_(&file),
+        refused_(refused),
+        controller_(planner),
+        cost_(cost_of_question(file.tasks(), planner)),
+        left_(kBudget) {}
 
   /// @param ways  the most promising first
   Mends search(std::vector<Way> ways) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/batch.hpp"
+#include "model/planner.hpp"
 #include "model/topology.hpp"
 #include "model/units.hpp"
 #include "sched/arrivals.hpp"
@@ -58,8 +59,14 @@ struct TaskSet {
   Arrivals arrivals = Arrivals::Sporadic;
   Preemption preemption = Preemption::None;
   Bytes cut{0};  ///< with preemption: longer transfers are cut into batches of at most so many bytes; 0: they are not
+  const Planner* planner = nullptr;  ///< that the file asks for; null: none
 
   friend bool operator==(const TaskSet&, const TaskSet&) = default;
 };
+
+/// The largest piece of a transfer; 0 where none is cut.
+[[nodiscard]] inline Bytes cut_in_force(const TaskSet& set) {
+  return set.preemption == Preemption::BetweenBatches ? set.cut : Bytes{0};
+}
 
 }  // namespace tutti

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "model/document.hpp"
+#include "model/joined.hpp"
 
 namespace tutti {
 namespace {
@@ -15,6 +16,14 @@ Policy read_policy(const Node& node) {
   const std::string& text = read_text(node);
   if (const auto policy = parse_policy(text)) return *policy;
   fail(node.place, fmt::format("'{:.80}' is no policy; write edf, rm, dm or given", text));
+}
+
+const Planner* read_planner(const Node& node) {
+  const std::string& text = read_text(node);
+  if (const Planner* planner = find_planner(text)) return planner;
+  std::vector<std::string> names;
+  for (const Planner& planner : planners()) names.emplace_back(planner.name);
+  fail(node.place, fmt::format("'{:.80}' is no planner; write one of {}", text, joined(names)));
 }
 
 Arrivals read_arrivals(const Node& node) {
@@ -135,8 +144,9 @@ std::vector<Task> read_task_list(const Node& list, const Environment& environmen
 }
 
 Fields fields_of(const Node& document) {
-  return {
-      document, "a task set", {"version", "machine", "policy", "arrivals", "preemption", "cut", "parameters", "tasks"}};
+  return {document,
+          "a task set",
+          {"version", "machine", "policy", "planner", "arrivals", "preemption", "cut", "parameters", "tasks"}};
 }
 
 Preemption read_preemption(const Node& node) {
@@ -163,6 +173,7 @@ TaskSet read_task_set(const Node& document, std::optional<Topology> machine, con
   const bool file_gives = set.policy == Policy::Given;
   if (overrides.policy) set.policy = *overrides.policy;
   const bool given = set.policy == Policy::Given;
+  if (const Node* planner = fields.find("planner")) set.planner = read_planner(*planner);
   if (const Node* arrivals = fields.find("arrivals")) set.arrivals = read_arrivals(*arrivals);
   if (const Node* preemption = fields.find("preemption")) set.preemption = read_preemption(*preemption);
   if (const Node* cut = fields.find("cut")) set.cut = read_cut(*cut, set.preemption);

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "model/expects.hpp"
-#include "model/safe_bound.hpp"
 #include "sched/cut.hpp"
 
 namespace tutti {
@@ -22,7 +21,8 @@ Wcet batch_wcet(Duration length, const Margin& margin) {
   return Wcet(add_saturating(Duration{static_cast<std::int64_t>(whole)}, margin.absolute));
 }
 
-JobBound bound_job(const Task& task, const std::optional<Topology>& machine, const Planner& planner, Bytes cut_above) {
+JobBound bound_job(const Task& task, const std::optional<Topology>& machine, const Planner& planner, Bytes cut_above,
+                   Effort effort) {
   JobBound bound;
   std::vector<Duration> parts;
   Duration before{};  // host steps in front of the first batch
@@ -38,11 +38,11 @@ JobBound bound_job(const Task& task, const std::optional<Topology>& machine, con
     TUTTI_EXPECTS(machine.has_value(), "a task with batches comes with its machine");
     auto& pieces = bound.batches.emplace_back();
     for (BatchOperation& piece : cut(std::get<BatchOperation>(step), cut_above)) {
-      Timeline planned = plan(planner, *machine, piece, Basis::Guaranteed);
-      const Duration latest = latest_finish(planner, *machine, piece, planned).batch;
+      Timeline planned = plan(planner, *machine, piece, Basis::Guaranteed, effort);
+      LatestFinish latest = latest_finish(planner, *machine, piece, planned);
       parts.push_back(std::exchange(before, Duration{0}));
-      add(batch_wcet(latest, machine->margin()).bound());
-      pieces.push_back({std::move(piece), std::move(planned)});
+      add(batch_wcet(latest.batch, machine->margin()).bound());
+      pieces.push_back({std::move(piece), std::move(planned), std::move(latest)});
     }
   }
   if (parts.empty()) parts.push_back(before);

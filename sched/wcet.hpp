@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/planner.hpp"
+#include "model/safe_bound.hpp"
 #include "model/timeline.hpp"
 #include "sched/task.hpp"
 
@@ -27,6 +28,7 @@ class Wcet {
 struct PlannedBatch {
   BatchOperation operation;
   Timeline plan;
+  LatestFinish latest;  ///< of the plan, without margin: what takes longer breaks the promise
 };
 
 /// What a job may take, and the plans by which it keeps to that.
@@ -49,7 +51,8 @@ struct JobBound {
 ///
 /// @pre a task with batches comes with the machine that they were made for.
 /// @param cut_above  batches are cut into pieces of at most so many bytes a stream; 0: they are not
+/// @param effort     of a planner that searches
 [[nodiscard]] JobBound bound_job(const Task& task, const std::optional<Topology>& machine, const Planner& planner,
-                                 Bytes cut_above = Bytes{0});
+                                 Bytes cut_above = Bytes{0}, Effort effort = {});
 
 }  // namespace tutti

@@ -264,18 +264,27 @@ int calibrate_plan(const CalibrateOptions& options) {
   if (options.json) {
     Json list = Json::array();
     for (const StreamSet streams : plan->combinations) list.push_back({{"streams", combination_json(streams)}});
+    Json others = Json::array();
+    for (const WaySet& ways : plan->ways) {
+      Json streams = Json::array();
+      for (const Way& way : ways) streams.push_back({{"from", to_string(way.from)}, {"to", to_string(way.to)}});
+      others.push_back({{"streams", streams}});
+    }
     const Json json{{"schema_version", 1},
                     {"machine", machine->name()},
                     {"each_ms", to_ms(plan->each)},
                     {"repetitions", plan->repetitions},
                     {"total_ms", to_ms(plan->total())},
-                    {"combinations", list}};
+                    {"combinations", list},
+                    {"ways", others}};
     fmt::print("{}\n", json.dump(2));
     return kFine;
   }
-  fmt::print("{} combinations of {}, {} times {} each: {:.0f} s\n", plan->combinations.size(), machine->name(),
+  fmt::print("{} combinations of {}, {} times {} each: {:.0f} s\n", plan->combinations.size() + plan->ways.size(),
+             machine->name(),
              plan->repetitions, to_string(plan->each), to_ms(plan->total()) / 1e3);
   for (const StreamSet streams : plan->combinations) fmt::print("  {}\n", streams_text(streams));
+  for (const WaySet& ways : plan->ways) fmt::print("  {}\n", ways_text(ways));
   return kFine;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
-#include <set>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -13,7 +12,6 @@
 #include "apps/tutti/files.hpp"
 #include "apps/tutti/measured_json.hpp"
 #include "apps/tutti/rig.hpp"
-#include "model/digits.hpp"
 #include "model/measurement_plan.hpp"
 #include "model/quantile.hpp"
 #include "model/route.hpp"
@@ -28,9 +26,7 @@ constexpr Bytes kGateLoad{64LL << 20};  // up; what goes down is an eighth less,
 constexpr int kGateRuns = 250;
 constexpr Bytes kVerified{16LL << 20};
 constexpr Bytes kLeastCopy{4096};
-constexpr Bytes kPeerCopy{256LL << 20};
-constexpr int kPeerRuns = 5;
-constexpr int kDigits = 5;                    // of a rate in a file
+constexpr Bytes kEngineCopy{64LL << 20};
 constexpr std::int64_t kLargestInCopies = 4;  // transfers of the random batches
 
 void say(const std::string& sentence) { fmt::print(stderr, "{}\n", sentence); }
@@ -79,43 +75,23 @@ Expected<Topology> with_gate(const Topology& machine, const BackendOptions& opti
   });
 }
 
-/// Links that copies to or from a memory cross too are measured by those.
-std::set<LinkId> links_of_memories(const Topology& machine) {
-  std::set<LinkId> links;
-  for (const VertexId memory : machine.memories()) {
-    for (const VertexId gpu : machine.gpus()) {
-      for (const auto& [from, to] : {std::pair(memory, gpu), {gpu, memory}}) {
-        const auto route = find_route(machine, {from, to, Bytes{1}, {}, {}});
-        links.insert(route.first.begin(), route.first.end());
-      }
-    }
-  }
-  return links;
-}
-
-/// A link is as fast as the fastest copy over it was alone, and never slower than the slowest one.
-Expected<Topology> with_peer_rates(const Topology& machine, const std::vector<PeerRate>& rates) {
-  const std::set<LinkId> others = links_of_memories(machine);
-  auto entries = link_entries(machine);
-  std::map<std::pair<std::string, std::string>, Bandwidth> found;
-  for (const PeerRate& rate : rates) {
-    for (const LinkId id : find_route(machine, {rate.from, rate.to, Bytes{1}, {}, {}}).first) {
-      if (others.contains(id)) continue;
-      const Link& link = machine.link(id);
-      const auto [place, added] =
-          found.try_emplace({machine.vertex(link.from).name, machine.vertex(link.to).name},
-                            Bandwidth{GBps{to_digits(rate.gbps, kDigits)}, GBps{down_to_digits(rate.lowest, kDigits)}});
-      if (added) continue;
-      place->second.nominal.value = std::max(place->second.nominal.value, to_digits(rate.gbps, kDigits));
-      place->second.guaranteed.value = std::min(place->second.guaranteed.value, down_to_digits(rate.lowest, kDigits));
-    }
-  }
-  for (LinkEntry& entry : entries) {
-    if (const auto there = found.find({entry.from, entry.to}); there != found.end()) entry.bandwidth = there->second;
-    if (const auto back = found.find({entry.to, entry.from}); back != found.end() && entry.back)
-      entry.back = back->second;
-  }
-  return TopologyBuilder(machine).links(std::move(entries)).build();
+/// The machine with as many copy engines as are seen at work; a simulated one has those that it says.
+Expected<Topology> with_engines(const Topology& machine, const LiveOptions& options, Bytes size) {
+  constexpr int kRuns = 5;
+  const std::vector<int> apart(machine.gpus().size(), kPeerEngines);  // nothing waits for an engine in the plans
+  const auto tried = options.backend.simulated() ? machine : TopologyBuilder(machine).copy_engines(apart).build();
+  if (!tried) return tl::unexpected(tried.error());
+  const auto rig = Rig::make(*tried, all_at_once(), options.backend);
+  if (!rig) return tl::unexpected(rig.error());
+  std::vector<int> known;
+  for (const VertexId gpu : machine.gpus()) known.push_back(machine.vertex(gpu).copy_engines);
+  const auto found = measure_copy_engines((*rig)->executor(), size, kRuns, known);
+  if (!found) return tl::unexpected(found.error());
+  for (std::size_t g = 0; g < known.size(); ++g)
+    if (found->at(g) != known[g])
+      say(fmt::format("{}: copies work at once as with copy_engines {}; the file said {}",
+                      machine.vertex(machine.gpus()[g]).name, found->at(g), known[g]));
+  return TopologyBuilder(machine).copy_engines(*found).build();
 }
 
 std::vector<StreamSet> every_combination(const Topology& machine) {
@@ -125,14 +101,10 @@ std::vector<StreamSet> every_combination(const Topology& machine) {
   return sets;
 }
 
-Expected<MeasuringOptions> measuring_options(const Topology& machine, const LiveOptions& options) {
+Expected<MeasuringOptions> measuring_options(const Topology& machine, Bytes copy, const LiveOptions& options) {
   MeasuringOptions measuring;
-  const auto copy = parse_bytes(options.copy);
-  if (!copy || *copy < kLeastCopy)
-    return invalid_input(fmt::format("--copy: '{}' is no size of {} or more; write it like 128MiB", options.copy,
-                                     to_string(kLeastCopy)));
-  measuring.copy = *copy;
-  measuring.largest = Bytes{copy->count * kLargestInCopies};
+  measuring.copy = copy;
+  measuring.largest = Bytes{copy.count * kLargestInCopies};
   measuring.most_rounds = options.rounds;
   measuring.least_rounds = std::min(measuring.least_rounds, options.rounds);
   measuring.interrupted = &watch_for_interrupt();
@@ -140,6 +112,7 @@ Expected<MeasuringOptions> measuring_options(const Topology& machine, const Live
   if (!plan) return tl::unexpected(plan.error());
   const bool every = options.all && machine.gpus().size() <= MeasuredTable::kMostEnumerated;
   measuring.combinations = every ? every_combination(machine) : plan->combinations;
+  measuring.ways = plan->ways;
   measuring.progress = [most = options.rounds](int round, double known) {
     say(round == 1 ? fmt::format("round 1 of at most {}", most)
                    : fmt::format("round {} of at most {}: 19 medians in 20 are known within {:.2f} %", round, most,
@@ -170,7 +143,8 @@ Expected<Measurements> measure_with(Executor& executor, const Topology& machine,
                                     const MeasuringOptions& measuring) {
   if (auto ok = verify_bytes(executor, std::min(kVerified, measuring.largest), measuring.seed); !ok)
     return tl::unexpected(std::move(ok.error()));
-  say(fmt::format("{} combinations and {} batches", measuring.combinations.size(), measuring.batches));
+  say(fmt::format("{} combinations and {} batches", measuring.combinations.size() + measuring.ways.size(),
+                  measuring.batches));
   auto found = measure(executor, measuring);
   if (!found) return found;
   found->host = host_words(machine, options.backend);
@@ -204,24 +178,27 @@ void add_live_options(CLI::App& command, LiveOptions& options) {
 }
 
 Expected<LiveMeasurements> measure_live(const Topology& known, const LiveOptions& options) {
-  const auto measuring = measuring_options(known, options);
+  const auto copy = parse_bytes(options.copy);
+  if (!copy || *copy < kLeastCopy)
+    return invalid_input(fmt::format("--copy: '{}' is no size of {} or more; write it like 128MiB", options.copy,
+                                     to_string(kLeastCopy)));
+  if (const auto plan = plan_measurements(known); !plan) return tl::unexpected(plan.error());
+  const auto machine = with_gate(options.backend.no_peer ? known.without_peer_access() : known, options.backend)
+                           .and_then([&](const Topology& gated) {
+                             return with_engines(gated, options, std::min(kEngineCopy, *copy));
+                           });
+  if (!machine) return tl::unexpected(machine.error());
+  const auto measuring = measuring_options(*machine, *copy, options);
   if (!measuring) return tl::unexpected(measuring.error());
-  const auto gated = with_gate(options.backend.no_peer ? known.without_peer_access() : known, options.backend);
-  if (!gated) return tl::unexpected(gated.error());
-  const Topology& machine = *gated;
-  const auto rig = Rig::make(machine, all_at_once(), options.backend);
+  const auto rig = Rig::make(*machine, all_at_once(), options.backend);
   if (!rig) return tl::unexpected(rig.error());
-  const Bytes peer_copy = std::min(kPeerCopy, measuring->largest);
-  const auto peers = measure_peers((*rig)->executor(), peer_copy, kPeerRuns);
-  if (!peers) return tl::unexpected(peers.error());
-  auto measurements = measure_with((*rig)->executor(), machine, options, *measuring);
+  auto measurements = measure_with((*rig)->executor(), *machine, options, *measuring);
   if (!measurements) return tl::unexpected(std::move(measurements.error()));
+  for (const VertexId gpu : machine->gpus()) measurements->copy_engines.push_back(machine->vertex(gpu).copy_engines);
   for (const std::string& note : (*rig)->backend().notes()) say("note: " + note);
   if (!options.measured.empty())
     if (auto error = write_file(options.measured, measured_json(*measurements))) return tl::unexpected(*error);
-  auto with_peers = with_peer_rates(machine, *peers);
-  if (!with_peers) return tl::unexpected(std::move(with_peers.error()));
-  return LiveMeasurements{*std::move(measurements), *std::move(with_peers)};
+  return LiveMeasurements{*std::move(measurements), *machine};
 }
 
 }  // namespace tutti

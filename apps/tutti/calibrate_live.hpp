@@ -25,11 +25,11 @@ void add_live_options(CLI::App& command, LiveOptions& options);
 /// What a live measurement found.
 struct LiveMeasurements {
   Measurements measurements;
-  Topology machine;  ///< what was known, with the best gate and the measured rates between GPUs
+  Topology machine;  ///< what was known, with the best gate and the copy engines that were seen
 };
 
-/// Measures a machine: which gate is best, whether bytes arrive unchanged, rates between GPUs, steady rates and
-/// batches. Says on standard error how far it is.
+/// Measures a machine: which gate is best, which copies of a GPU work at once, whether bytes arrive unchanged, steady
+/// rates and batches. Says on standard error how far it is.
 /// @errors as `make_backend` and `measure`; InvalidInput: an option.
 [[nodiscard]] Expected<LiveMeasurements> measure_live(const Topology& known, const LiveOptions& options);
 

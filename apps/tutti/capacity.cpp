@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -18,8 +19,10 @@ struct CapacityCommand {
   std::string task;
   std::string of;
   std::string svg;
-  int points = 50;
+  std::optional<int> points;  ///< of the curve; nothing: nobody asks for one, but a drawing has it
 };
+
+constexpr int kDrawnPoints = 50;
 
 struct Wanted {
   QuantityKind kind;
@@ -71,13 +74,15 @@ Expected<Quantity> find_of_task(const TaskFile& file, const CapacityCommand& com
                   command.task));
 }
 
-Expected<std::vector<const Planner*>> chosen_planners(const FileOptions& options) {
-  std::vector<const Planner*> chosen;
-  if (options.planner.empty()) {
-    for (const Planner& planner : planners()) chosen.push_back(&planner);
+/// That of --planner; or else all, but of those that search only the one that the set asks for.
+Expected<std::vector<const Planner*>> chosen_planners(const FileOptions& options, const TaskSet& set) {
+  return options.given_planner().map([&](const Planner* given) {
+    if (given != nullptr) return std::vector{given};
+    std::vector<const Planner*> chosen;
+    for (const Planner& planner : planners())
+      if (!planner.searches || &planner == set.planner) chosen.push_back(&planner);
     return chosen;
-  }
-  return options.chosen_planner().map([&](const Planner* planner) { return std::vector{planner}; });
+  });
 }
 
 AdmissionVerdict decide(const Planner& planner, const TaskSet& set) { return AdmissionController(planner).decide(set); }
@@ -172,10 +177,11 @@ std::optional<Error> without_effect(const TaskFile& file, const Quantity& quanti
 }
 
 Expected<CapacityAnswer> search(const CapacityCommand& command) {
-  const auto planners = chosen_planners(command.file);
-  if (!planners) return tl::unexpected(planners.error());
+  if (const auto given = command.file.given_planner(); !given) return tl::unexpected(given.error());
   const auto file = command.file.load_task_file();
   if (!file) return tl::unexpected(file.error());
+  const auto planners = chosen_planners(command.file, file->tasks());
+  if (!planners) return tl::unexpected(planners.error());
   CapacityAnswer answer;
   answer.tasks = file->tasks();
   Expected<Quantity> quantity = tl::unexpected(Error{});
@@ -190,17 +196,24 @@ Expected<CapacityAnswer> search(const CapacityCommand& command) {
   if (!quantity) return tl::unexpected(quantity.error());
   answer.quantity = *quantity;
   if (auto error = without_effect(*file, *quantity)) return tl::unexpected(*error);
+  const bool planners_differ = has_batches(file->tasks());
   for (const Planner* planner : *planners) {
-    answer.rows.push_back(has_batches(file->tasks()) || answer.rows.empty() ? find_row(*file, answer, *planner)
-                                                                            : answer.rows.front());
+    answer.rows.push_back(planners_differ || answer.rows.empty() ? find_row(*file, answer, *planner)
+                                                                 : answer.rows.front());
     answer.rows.back().planner = planner;
   }
   if (auto error = nothing_found(*file, answer)) return tl::unexpected(*error);
-  if (!command.file.json && command.svg.empty()) return answer;
-  const std::vector<std::int64_t> values = curve_values(answer, command.points);
-  for (CapacityRow& row : answer.rows)
+  const bool points_wanted = command.file.json && command.points;
+  if (!points_wanted && command.svg.empty()) return answer;
+  const std::vector<std::int64_t> values = curve_values(answer, command.points.value_or(kDrawnPoints));
+  for (CapacityRow& row : answer.rows) {
+    if (!planners_differ && &row != &answer.rows.front()) {
+      row.curve = answer.rows.front().curve;
+      continue;
+    }
     for (const std::int64_t value : values)
       if (auto point = point_at(*file, *quantity, *row.planner, value)) row.curve.push_back(*point);
+  }
   return answer;
 }
 
@@ -232,14 +245,17 @@ void add_capacity(CLI::App& parser, int& exit_code) {
   auto options = std::make_shared<CapacityCommand>();
   options->file.add_file(*command, "task set");
   options->file.add_task_options(*command);
-  command->add_option("--planner", options->file.planner, "one planner only; without it, each of them");
+  command->add_option(
+      "--planner", options->file.planner,
+      "one planner only; without it each of them, but gate_search only where the set asks for it: it takes long");
   command->add_option("--parameter", options->parameter, "the largest size of this parameter of the file");
   command->add_option("--task", options->task, "of this task:");
   command->add_option("--of", options->of, "its smallest period or deadline, or its largest wcet");
   command->add_option("--svg", options->svg, "draw utilisation and margin over the values into this file");
-  command->add_option("--points", options->points, "of the curve, in --json and --svg")
-      ->check(CLI::Range(2, 10'000))
-      ->capture_default_str();
+  command
+      ->add_option("--points", options->points,
+                   "of a curve of utilisation and margin in --json, and of the drawing, which has 50 without it")
+      ->check(CLI::Range(2, 10'000));
   command->callback([options, &exit_code] { exit_code = capacity(*options); });
 }
 

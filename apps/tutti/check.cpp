@@ -1,5 +1,8 @@
+#include <algorithm>
+#include <functional>
 #include <memory>
 #include <set>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -10,6 +13,7 @@
 #include "apps/tutti/mends_report.hpp"
 #include "apps/tutti/report.hpp"
 #include "sched/scenario_yaml.hpp"
+#include "sched/sooner_plans.hpp"
 
 namespace tutti {
 namespace {
@@ -24,6 +28,15 @@ void note_unknown_kernels(const TaskSet& set) {
         if (stream.kernel && kernels.find(stream.kernel->name) == nullptr) unknown.insert(stream.kernel->name);
   for (const std::string& name : unknown)
     fmt::print(stderr, "note: 'tutti run' knows no kernel '{}'; it would refuse this set\n", name);
+}
+
+/// Rows of a machine's table that are slower than its file guarantees.
+void note_lowered_guarantees(const TaskSet& set) {
+  std::set<std::string> told;
+  for (const Task& task : set.tasks)
+    for (const BatchOperation* batch : batches_of(task))
+      for (const std::string& note : batch->machine().notes())
+        if (told.insert(note).second) fmt::print(stderr, "note: {}\n", note);
 }
 
 struct CheckCommand {
@@ -41,30 +54,55 @@ std::optional<Error> write_counter_example(const std::string& path, const TaskSe
   return {};
 }
 
+/// Where another planner would be sooner: the tasks with the largest gains, and how many others.
+std::vector<std::string> notes_on(const TaskSet& set, const AdmissionVerdict& verdict) {
+  constexpr std::size_t kMostNamed = 5;
+  SoonerPlans found = find_sooner_plans(set, verdict);
+  std::ranges::stable_sort(found.plans, std::ranges::greater(), &SoonerPlan::gain);
+  std::vector<std::string> notes;
+  for (const SoonerPlan& plan : std::span(found.plans).first(std::min(kMostNamed, found.plans.size())))
+    notes.push_back(fmt::format("under {} the Wcet of '{}' is {} ms instead of {} ms (-{:.1f} %)", plan.planner->name,
+                                set.tasks[plan.task.index()].name, ms(plan.wcet),
+                                ms(verdict.timings[plan.task.index()].wcet), 100 * plan.gain));
+  if (found.plans.size() > kMostNamed)
+    notes.push_back(fmt::format("under {} the Wcets of {} more tasks are smaller by {:.0f} % or more",
+                                found.plans.front().planner->name, found.plans.size() - kMostNamed, 100 * kLeastGain));
+  if (found.not_asked > 0)
+    notes.push_back(fmt::format("whether another planner is sooner was not looked for in {} of {} tasks",
+                                found.not_asked, set.tasks.size()));
+  return notes;
+}
+
 int check(const CheckCommand& command) {
   if (command.file.path.empty())
     return report_error(
         {ErrorCode::InvalidInput, "there is nothing to check; give a task set, or a job set with --jobs", {}});
-  const auto planner = command.file.chosen_planner();
-  if (!planner) return report_error(planner.error());
+  if (const auto given = command.file.given_planner(); !given) return report_error(given.error());
   const auto file = command.file.load_task_file();
   if (!file) return report_error(file.error());
   const TaskSet& tasks = file->tasks();
+  const auto planner = command.file.chosen_planner(&tasks);
+  if (!planner) return report_error(planner.error());
   const AdmissionVerdict verdict = AdmissionController(**planner).decide(tasks);
   const std::optional<Scenario> misses = counter_example(verdict, tasks.policy);
   if (const auto error = write_counter_example(command.counter_example, tasks, misses)) return report_error(*error);
+  const std::vector<std::string> notes = notes_on(tasks, verdict);
   const Mends mends = find_mends(*file, **planner, verdict);
   if (command.file.json) {
     Json json = verdict_json(tasks, verdict, misses);
     json["mends"] = mends_json(mends);
     json["wcet_growth"] = growth_json(mends.wcet_growth);
     json["mends_left_out"] = mends.left_out.empty() ? Json(nullptr) : Json(mends.left_out);
+    json["notes"] = notes;
     fmt::print("{}\n", json.dump(2));
   } else {
     fmt::print("{}", verdict_text(tasks, verdict, misses));
     if (verdict.answer != Answer::Schedulable) fmt::print("\n{}", mends_text(mends));
+    if (!notes.empty()) fmt::print("\n");
+    for (const std::string& note : notes) fmt::print("note: {}\n", note);
   }
   note_unknown_kernels(tasks);
+  note_lowered_guarantees(tasks);
   return verdict.answer == Answer::Schedulable ? kFine : kNegative;
 }
 

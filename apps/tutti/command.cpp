@@ -15,8 +15,8 @@ void FileOptions::add_file(CLI::App& command, const std::string& what) {
 void FileOptions::add_planner(CLI::App& command) {
   std::string names;
   for (const Planner& row : planners()) names += fmt::format("\n    {:<22}{}", row.name, row.summary);
-  planner = planners().front().name;
-  command.add_option("--planner", planner, "how the streams of a batch are arranged:" + names)->capture_default_str();
+  command.add_option("--planner", planner, "how the streams of a batch are arranged:" + names)
+      ->default_str(std::string(planners().front().name));
 }
 
 void FileOptions::add_task_options(CLI::App& command) {
@@ -25,7 +25,15 @@ void FileOptions::add_task_options(CLI::App& command) {
       ->allow_extra_args(false);
 }
 
-Expected<const Planner*> FileOptions::chosen_planner() const {
+Expected<const Planner*> FileOptions::chosen_planner(const TaskSet* set) const {
+  return given_planner().map([&](const Planner* given) {
+    if (given != nullptr) return given;
+    return set != nullptr && set->planner != nullptr ? set->planner : &planners().front();
+  });
+}
+
+Expected<const Planner*> FileOptions::given_planner() const {
+  if (planner.empty()) return nullptr;
   if (const Planner* found = find_planner(planner)) return found;
   std::vector<std::string_view> names;
   for (const Planner& row : planners()) names.push_back(row.name);

@@ -34,7 +34,7 @@ void add_tasks(CLI::App& parser, int& exit_code);
 struct FileOptions {
   std::string path;
   std::optional<std::string> machine;
-  std::string planner;
+  std::string planner;  ///< empty: what a task set asks for, or the default
   std::string policy;
   std::vector<std::string> parameters;  ///< NAME=SIZE
   bool json = false;
@@ -45,7 +45,11 @@ struct FileOptions {
   /// Declares --policy and --set.
   void add_task_options(CLI::App& command);
 
-  [[nodiscard]] Expected<const Planner*> chosen_planner() const;
+  /// What --planner says, or else the task set, or else the default.
+  /// @errors InvalidInput: --planner names none.
+  [[nodiscard]] Expected<const Planner*> chosen_planner(const TaskSet* set = nullptr) const;
+  /// Nothing where --planner is left out.
+  [[nodiscard]] Expected<const Planner*> given_planner() const;
   /// The task file FILE, with what the options say in place of it.
   /// @param no_peer  for the machine without its peer access
   [[nodiscard]] Expected<TaskFile> load_task_file(bool no_peer = false) const;

@@ -52,9 +52,7 @@ int compare_tasks(const FileOptions& options) {
                                  fmt::format("{:.4f}", verdict.utilization)};
     for (const TaskTiming& timing : verdict.timings) row.push_back(fmt::format("{:.3f}", to_ms(timing.wcet)));
     table.add(std::move(row));
-    Json named{{"planner", planner.name}};
-    named.update(json);
-    rows.push_back(std::move(named));
+    rows.push_back(std::move(json));
   }
   if (options.json) {
     fmt::print("{}\n", Json{{"schema_version", 1}, {"planners", rows}}.dump(2));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <sstream>
 
@@ -19,6 +20,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::uintmax_t kLargest = 64U << 20;
+constexpr std::uint32_t kMostMemories = 64;
 constexpr double kSlowest = 1e-3, kFastest = 1e5;  // GB/s
 
 /// A number above 0, also in a string; nothing where the cell holds something else ("N/A", null, 0).
@@ -49,6 +51,15 @@ class Reader {
     each("steady_state", [&](const std::string& at, const Json& entry) { read_rates(at, entry); });
     if (document_.contains("batches_all_at_once"))
       each("batches_all_at_once", [&](const std::string& at, const Json& entry) { read_batch(at, entry); });
+    if (document_.contains("ways"))
+      each("ways", [&](const std::string& at, const Json& entry) { read_ways(at, entry); });
+    if (document_.contains("copy_engines"))
+      each("copy_engines", [&](const std::string& at, const Json& entry) {
+        constexpr int kMost = 64;
+        if (!entry.is_number_integer() || entry.get<std::int64_t>() < 1 || entry.get<std::int64_t>() > kMost)
+          refuse(at, fmt::format("{} is no number of copy engines; write 1 to {}", entry.dump(), kMost));
+        measurements_.copy_engines.push_back(entry.get<int>());
+      });
     return std::move(measurements_);
   }
 
@@ -129,6 +140,47 @@ class Reader {
     for (const auto& [position, rate] : rates) measured.rates.push_back(rate);
   }
 
+  /// "gpu0", "memory1".
+  [[nodiscard]] WayEnd read_end(const std::string& at, const Json& entry) const {
+    for (const bool gpu : {true, false}) {
+      const std::string_view kind = gpu ? "gpu" : "memory";
+      if (!entry.is_string()) break;
+      const auto& text = entry.get_ref<const std::string&>();
+      if (!text.starts_with(kind)) continue;
+      std::uint32_t position = 0;
+      const char* const end = text.data() + text.size();
+      const auto [stop, error] = std::from_chars(text.data() + kind.size(), end, position);
+      if (error == std::errc{} && stop == end && position < (gpu ? MeasuredTable::kMostGpus : kMostMemories))
+        return {gpu, position};
+    }
+    refuse(at, fmt::format("{} is no end of a copy; write \"gpu0\" to \"gpu{}\", or \"memory0\" to \"memory{}\"",
+                           entry.dump(), MeasuredTable::kMostGpus - 1, kMostMemories - 1));
+  }
+
+  void read_ways(const std::string& at, const Json& entry) {
+    const Json& streams = streams_of(at, entry);
+    const Json& cells = field(at, entry, "gbps");
+    if (!cells.is_array() || cells.size() != streams.size())
+      refuse(at, fmt::format("'gbps' has one rate for each of the {} streams", streams.size()));
+    std::map<Way, double> rates;
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      const Way way{read_end(at, field(at, streams[i], "from")), read_end(at, field(at, streams[i], "to"))};
+      if (way.from == way.to || (!way.from.gpu && !way.to.gpu))
+        refuse(at, fmt::format("[{}] is between a memory and a GPU, or between two GPUs", ways_text({way})));
+      const auto rate = positive(cells[i]);
+      if (!rate || *rate < kSlowest || *rate > kFastest)
+        return leave_out(at, fmt::format("[{}] has the rate {}, which is no number of GB/s above 0", ways_text({way}),
+                                         cells[i].dump()));
+      if (!rates.emplace(way, *rate).second) refuse(at, fmt::format("[{}] stands twice", ways_text({way})));
+    }
+    MeasuredWays& measured = measurements_.ways.emplace_back();
+    measured.place = at;
+    for (const auto& [way, rate] : rates) {
+      measured.ways.push_back(way);
+      measured.rates.push_back(rate);
+    }
+  }
+
   void read_batch(const std::string& at, const Json& entry) {
     MeasuredBatch batch{{}, at};
     StreamSet set = 0;
@@ -207,11 +259,17 @@ std::string measured_json(const Measurements& measurements) {
     }
     batches.push_back({{"streams", streams}});
   }
-  const Json document{{"machine", measurements.host},
+  Json document{{"machine", measurements.host},
                       {"date", measurements.date},
                       {"sizes", measurements.sizes},
                       {"steady_state", rates},
                       {"batches_all_at_once", batches}};
+  for (const MeasuredWays& measured : measurements.ways) {
+    Json streams = Json::array();
+    for (const Way& way : measured.ways) streams.push_back({{"from", to_string(way.from)}, {"to", to_string(way.to)}});
+    document["ways"].push_back({{"streams", streams}, {"gbps", measured.rates}});
+  }
+  if (!measurements.copy_engines.empty()) document["copy_engines"] = measurements.copy_engines;
   return document.dump() + "\n";
 }
 

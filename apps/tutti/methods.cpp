@@ -84,7 +84,7 @@ double MethodRuns::uncertainty_of_gain_over(std::size_t other) const {
 
 std::size_t MethodRuns::best_other() const {
   std::size_t best = 1;
-  for (std::size_t other = 2; other < ms.size(); ++other)
+  for (std::size_t other = 2; other < ms.size() - searching; ++other)
     if (median_ms(other) < median_ms(best)) best = other;
   return best;
 }
@@ -100,6 +100,7 @@ Expected<std::vector<MethodRuns>> compare_methods(std::span<Method> methods, std
   for (const Workload& workload : workloads) {
     auto runs = compare_on(methods, workload, *buffers, std::min(repeats, workload.most_runs));
     if (!runs) return tl::unexpected(std::move(runs.error()));
+    runs->searching = static_cast<std::size_t>(std::ranges::count_if(methods, &Method::searches));
     found.push_back(*std::move(runs));
   }
   return found;

@@ -12,18 +12,20 @@ namespace tutti {
 struct Method {
   std::string name;
   Executor executor;
+  bool searches = false;  ///< its planner does; such methods come last
 };
 
 /// What every method took for one workload. The first method is the one that the others are held against.
 struct MethodRuns {
   std::vector<std::vector<double>> ms;  ///< [methods][runs] from the first start to the last completion
+  std::size_t searching = 0;            ///< so many at the end, against which the first is not judged
 
   [[nodiscard]] double median_ms(std::size_t method) const;
   /// How much sooner the first method is done than another one, in the median, relative to the other; below 0: later.
   [[nodiscard]] double gain_over(std::size_t other) const;
   /// How well that is known: one standard error, for runs that vary as in a normal distribution; infinite from one run.
   [[nodiscard]] double uncertainty_of_gain_over(std::size_t other) const;
-  /// The fastest of the others. @pre there is another.
+  /// The fastest of the others that do not search. @pre there is one.
   [[nodiscard]] std::size_t best_other() const;
 };
 

@@ -287,6 +287,7 @@ Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std
   Json json{{"schema_version", 1},
             {"schedulable", verdict.answer == Answer::Schedulable},
             {"verdict", word(verdict.answer)},
+            {"planner", verdict.planner != nullptr ? Json(verdict.planner->name) : Json(nullptr)},
             {"policy", to_string(set.policy)},
             {"arrivals", to_string(set.arrivals)},
             {"preemption", to_string(set.preemption)},
@@ -303,7 +304,10 @@ Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std
 std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, const std::optional<Scenario>& misses) {
   std::string text;
   const bool apart = verdict.partitions.size() > 1;
-  text += fmt::format("{} ({}, utilization {:.4f})\n", sentence(verdict.answer), discipline(set), verdict.utilization);
+  const bool plans = verdict.planner != nullptr &&
+                     std::ranges::any_of(set.tasks, [](const Task& task) { return !batches_of(task).empty(); });
+  text += fmt::format("{} ({}{}, utilization {:.4f})\n", sentence(verdict.answer), discipline(set),
+                      plans ? fmt::format(", {}", verdict.planner->name) : "", verdict.utilization);
   if (apart) text += fmt::format("  {}\n", partitions_text(verdict));
   for (const std::string& reason : verdict.reasons) text += fmt::format("  {}\n", reason);
   if (misses) text += fmt::format("  {}\n", scenario_text(set, verdict, *misses));

@@ -113,13 +113,14 @@ int run_changing(const RunCommand& command, const AdmissionController& controlle
 }
 
 int run(const RunCommand& command) {
-  const auto planner = command.file.chosen_planner();
-  if (!planner) return report_error(planner.error());
+  if (const auto given = command.file.given_planner(); !given) return report_error(given.error());
   const auto options = run_options(command);
   if (!options) return report_error(options.error());
   if (const auto checked = make_clock(command.backend); !checked) return report_error(checked.error());
   const auto tasks = command.file.load_task_set(command.backend.no_peer);
   if (!tasks) return report_error(tasks.error());
+  const auto planner = command.file.chosen_planner(&*tasks);
+  if (!planner) return report_error(planner.error());
   const AdmissionController controller(**planner);
   if (!command.scenario.empty()) return replay(command, controller, *tasks);
   if (!command.changes.empty()) return run_changing(command, controller, *tasks, *options);
@@ -130,7 +131,12 @@ int run(const RunCommand& command) {
 
 void add_run(CLI::App& parser, int& exit_code) {
   CLI::App* command = parser.add_subcommand("run", "runs a task set whose deadlines are guaranteed");
-  command->footer("Example:\n  tutti run configs/tasks/wafer-inspection.yaml --jobs 100");
+  command->footer(
+      "Example:\n  tutti run configs/tasks/wafer-inspection.yaml --jobs 100\n"
+      "A job is over its bound when its response exceeds the bound that admission gave it, or a batch of it its latest\n"
+      "finish; --json names the cause of each: trigger, release, gate, blocking, transfer, kernel, host, dispatch,\n"
+      "foreign or unknown. The response leaves out what programs do beside their jobs' steps; end to end has it.\n"
+      "Exit code: 0 fine, 1 a deadline missed, 3 machine or host trouble or a job over its bound.");
   auto options = std::make_shared<RunCommand>();
   options->file.add_file(*command, "task set");
   options->file.add_planner(*command);

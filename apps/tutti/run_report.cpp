@@ -16,7 +16,9 @@ struct TaskSummary {
   std::uint64_t missed = 0;
   std::uint64_t failed = 0;
   std::int64_t overruns = 0;
+  std::uint64_t over_bound = 0;
   std::optional<Duration> worst_response;
+  std::optional<Duration> worst_end_to_end;
 };
 
 std::vector<TaskSummary> summarize(const TaskSet& set, const RunRecord& record) {
@@ -28,7 +30,10 @@ std::vector<TaskSummary> summarize(const TaskSet& set, const RunRecord& record) 
     if (job.missed()) ++row.missed;
     if (job.error) ++row.failed;
     row.overruns += job.overruns;
-    if (job.finish) row.worst_response = std::max(row.worst_response.value_or(Duration{0}), *job.finish - job.arrival);
+    if (job.broken) ++row.over_bound;
+    if (!job.finish) continue;
+    row.worst_response = std::max(row.worst_response.value_or(Duration{0}), job.response());
+    row.worst_end_to_end = std::max(row.worst_end_to_end.value_or(Duration{0}), job.end_to_end());
   }
   return summary;
 }
@@ -76,7 +81,11 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
                     {"finish_ms", json_ms(job.finish)},
                     {"deadline_ms", to_ms(job.deadline)},
                     {"missed", job.missed()},
-                    {"error", job.error ? Json(job.error->message) : Json(nullptr)}});
+                    {"error", job.error ? Json(job.error->message) : Json(nullptr)},
+                    {"response_ms", job.finish ? Json(to_ms(job.response())) : Json(nullptr)},
+                    {"end_to_end_ms", job.finish ? Json(to_ms(job.end_to_end())) : Json(nullptr)},
+                    {"cause", job.broken ? Json(to_string(job.broken->cause)) : Json(nullptr)},
+                    {"over_by_ms", job.broken ? Json(to_ms(job.broken->excess)) : Json(nullptr)}});
   }
   Json summary = Json::array();
   const auto rows = summarize(set, record);
@@ -88,7 +97,9 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
                        {"failed", rows[i].failed},
                        {"overruns", rows[i].overruns},
                        {"worst_response_ms", json_ms(rows[i].worst_response)},
-                       {"bound_ms", json_ms(bounds.empty() ? std::nullopt : bounds[i])}});
+                       {"bound_ms", json_ms(bounds.empty() ? std::nullopt : bounds[i])},
+                       {"over_bound", rows[i].over_bound},
+                       {"worst_end_to_end_ms", json_ms(rows[i].worst_end_to_end)}});
   }
   return {{"schema_version", 1},
           {"backend", place.backend},
@@ -102,8 +113,8 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
 std::string run_text(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record, const RunPlace& place) {
   const auto rows = summarize(set, record);
   const bool overran = std::any_of(rows.begin(), rows.end(), [](const TaskSummary& row) { return row.overruns > 0; });
-  std::vector<std::string> header{"task",     "jobs",       "completed", "missed", "failed", "worst response ms",
-                                  "bound ms", "deadline ms"};
+  std::vector<std::string> header{"task",     "jobs",       "completed",     "missed", "failed", "worst response ms",
+                                  "bound ms", "over bound", "end to end ms", "deadline ms"};
   if (overran) header.emplace_back("kernel overruns");
   Table table(std::move(header));
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -114,6 +125,8 @@ std::string run_text(const TaskSet& set, const WorstResponses& bounds, const Run
                                    fmt::to_string(rows[i].failed),
                                    ms(rows[i].worst_response),
                                    ms(bounds.empty() ? std::nullopt : bounds[i]),
+                                   fmt::to_string(rows[i].over_bound),
+                                   ms(rows[i].worst_end_to_end),
                                    ms(set.tasks[i].deadline)};
     if (overran) cells.push_back(fmt::to_string(rows[i].overruns));
     table.add(std::move(cells));

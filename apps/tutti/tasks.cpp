@@ -45,10 +45,11 @@ Expected<std::size_t> chosen_partition(const ExpandOptions& options, std::size_t
 }
 
 Expected<std::vector<JobTiming>> jobs_of(const ExpandOptions& options) {
-  const auto planner = options.file.chosen_planner();
-  if (!planner) return tl::unexpected(planner.error());
+  if (const auto given = options.file.given_planner(); !given) return tl::unexpected(given.error());
   const auto set = options.file.load_task_set();
   if (!set) return tl::unexpected(set.error());
+  const auto planner = options.file.chosen_planner(&*set);
+  if (!planner) return tl::unexpected(planner.error());
   if (set->arrivals != Arrivals::Periodic) {
     return invalid_input(
         "its arrivals are sporadic, so its jobs have no fixed releases; 'arrivals: periodic' gives "

@@ -170,8 +170,12 @@ Json verify_json(const VerifyCommand& command, const Workload& workload, const s
     groups[name] = {{"length_errors", summary_json(group.errors)},
                     {"repetition_errors", summary_json(group.repetitions)},
                     {"stream_end_errors", summary_json(group.stream_errors)}};
-  return {{"schema_version", 1},  {"machine", workload.machine.name()}, {"planner", command.file.planner},
-          {"seed", command.seed}, {"repeats", command.repeats},         {"groups", groups},
+  return {{"schema_version", 1},
+          {"machine", workload.machine.name()},
+          {"planner", command.file.chosen_planner().value()->name},
+          {"seed", command.seed},
+          {"repeats", command.repeats},
+          {"groups", groups},
           {"batches", batches}};
 }
 

@@ -49,7 +49,11 @@ Expected<InspectionProgram> InspectionProgram::make(const tutti::Task& task, con
   for (const auto& stream : batches[0]->streams()) declared.push_back(stream.transfer->size);
   auto parts = split_image(images.front().truth.grid, declared);
   if (!parts) return tutti::invalid_input(parts.error().message, task.place);
-  return InspectionProgram(images, *std::move(parts));
+  InspectionProgram program(images, *std::move(parts));
+  const auto is_host = [&](std::size_t step) { return std::holds_alternative<tutti::HostStep>(task.steps[step]); };
+  if (is_host(0)) program.camera_step_ = 0;
+  if (is_host(task.steps.size() - 1)) program.defects_step_ = task.steps.size() - 1;
+  return program;
 }
 
 Expected<std::vector<StreamBinding>> InspectionProgram::bind(DeviceBackend& backend, const BatchOperation& operation,
@@ -107,11 +111,30 @@ Expected<std::vector<StreamBinding>> InspectionProgram::bind_reports(DeviceBacke
 }
 
 void InspectionProgram::on_ready(const Job& job) {
+  if (!camera_step_) take_picture(job);
+}
+
+Expected<void> InspectionProgram::on_host_step(Job& job, std::size_t step) {
+  if (step == camera_step_) {
+    take_picture(job);
+  } else if (step == defects_step_) {
+    find_in_reports(job);
+  } else {
+    return TaskProgram::on_host_step(job, step);
+  }
+  return {};
+}
+
+void InspectionProgram::on_finished(const Job& job) {
+  if (!defects_step_) find_in_reports(job);
+}
+
+void InspectionProgram::take_picture(const Job& job) {
   const auto pixels = wafer_of(job).image.pixels();
   std::memcpy(sets_[job.buffer_set].image.view().data, pixels.data(), pixels.size());
 }
 
-void InspectionProgram::on_finished(const Job& job) {
+void InspectionProgram::find_in_reports(const Job& job) {
   const Wafer& wafer = wafer_of(job);
   report_.resize(wafer.image.pixels().size());
   for (std::size_t i = 0; i < parts_.size(); ++i) {

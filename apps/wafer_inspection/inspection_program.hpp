@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "apps/wafer_inspection/defects.hpp"
@@ -23,6 +24,10 @@ struct InspectionTally {
 /// The task's job has two batches: the parts, one stream a GPU out of one memory with the kernel behind it; then the
 /// reports, one stream for each part, in the same order, back into that memory. The declared sizes are upper bounds;
 /// the image is split at its die rows within them.
+///
+/// What the host does at both ends is no batch: the image is copied into its buffer in place of a camera, and defects are
+/// looked for in the reports. A `host:` step before the first batch, and one behind the last, declare that, and then it
+/// is done there and the bound covers it. Without them a run measures it beside the job.
 class InspectionProgram final : public tutti::TaskProgram {
  public:
   /// @errors InvalidInput: the task's job is not as above, or the image cannot be split within its sizes.
@@ -32,9 +37,10 @@ class InspectionProgram final : public tutti::TaskProgram {
                                                                         const tutti::BatchOperation& operation,
                                                                         std::size_t batch,
                                                                         std::size_t buffer_set) override;
-  /// The camera: puts the job's image into the buffer set.
+  /// The camera, where no step is declared for it.
   void on_ready(const tutti::Job& job) override;
-  /// Looks for defects in the reports, to compare them with the truth: that is no part of the job.
+  [[nodiscard]] tutti::Expected<void> on_host_step(tutti::Job& job, std::size_t step) override;
+  /// Looks for defects, where no step is declared for that.
   void on_finished(const tutti::Job& job) override;
 
   [[nodiscard]] const InspectionTally& tally() const { return tally_; }
@@ -49,6 +55,10 @@ class InspectionProgram final : public tutti::TaskProgram {
   };
 
   InspectionProgram(const ImageSet& images, std::vector<Part> parts) : images_(&images), parts_(std::move(parts)) {}
+  /// Puts the job's image into its buffer set.
+  void take_picture(const tutti::Job& job);
+  /// Looks for defects in the reports, and compares them with the truth.
+  void find_in_reports(const tutti::Job& job);
 
   tutti::Expected<std::vector<tutti::StreamBinding>> bind_parts(tutti::DeviceBackend& backend,
                                                                 const tutti::BatchOperation& operation, BufferSet& set);
@@ -61,6 +71,7 @@ class InspectionProgram final : public tutti::TaskProgram {
   std::vector<Part> parts_;
   std::vector<BufferSet> sets_;
   std::vector<std::uint8_t> report_;  // of the whole image
+  std::optional<std::size_t> camera_step_, defects_step_;  // of the task, where declared
   InspectionTally tally_;
 };
 

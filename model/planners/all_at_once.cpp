@@ -2,6 +2,6 @@
 
 namespace tutti {
 
-void plan_all_at_once(BatchSimulation& loaded) { loaded.run_forward({}); }
+void plan_all_at_once(BatchSimulation& loaded, Effort) { loaded.run_forward({}); }
 
 }  // namespace tutti

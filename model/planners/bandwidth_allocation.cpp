@@ -2,7 +2,7 @@
 
 namespace tutti {
 
-void plan_bandwidth_allocation(BatchSimulation& loaded) {
+void plan_bandwidth_allocation(BatchSimulation& loaded, Effort) {
   loaded.run_forward({});  // the shares come with the loaded rate rule
 }
 

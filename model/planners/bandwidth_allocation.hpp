@@ -1,5 +1,6 @@
 #pragma once
 #include "model/batch_simulation.hpp"
+#include "model/effort.hpp"
 
 namespace tutti {
 
@@ -8,6 +9,6 @@ namespace tutti {
 /// that take turns on an engine.
 ///
 /// @source [VMS14] section 2.4.
-void plan_bandwidth_allocation(BatchSimulation& loaded);
+void plan_bandwidth_allocation(BatchSimulation& loaded, Effort);
 
 }  // namespace tutti

@@ -49,7 +49,7 @@ void begin_earlier(BatchSimulation& aligned) {
 
 }  // namespace
 
-void plan_completion_aligned(BatchSimulation& loaded) {
+void plan_completion_aligned(BatchSimulation& loaded, Effort) {
   loaded.run_backward();
   if (loaded.contended()) loaded.rerun_forward();
   if (loaded.spread() > 0) begin_earlier(loaded);

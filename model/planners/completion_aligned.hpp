@@ -1,5 +1,6 @@
 #pragma once
 #include "model/batch_simulation.hpp"
+#include "model/effort.hpp"
 
 namespace tutti {
 
@@ -21,6 +22,6 @@ namespace tutti {
 ///
 /// @source [VMS14] Algorithm 1 with its special cases.
 /// @heuristic it is no optimum in general; the published evaluation compares it with the other planners.
-void plan_completion_aligned(BatchSimulation& loaded);
+void plan_completion_aligned(BatchSimulation& loaded, Effort);
 
 }  // namespace tutti

@@ -1,5 +1,6 @@
 #pragma once
 #include "model/batch_simulation.hpp"
+#include "model/effort.hpp"
 
 namespace tutti {
 
@@ -10,6 +11,6 @@ namespace tutti {
 /// makespan of one machine with delivery times); a heuristic elsewhere.
 ///
 /// @source [VMS14] section 2.4; [Jac55].
-void plan_time_division(BatchSimulation& loaded);
+void plan_time_division(BatchSimulation& loaded, Effort);
 
 }  // namespace tutti

@@ -8,6 +8,7 @@
 #include "model/expects.hpp"
 #include "model/joined.hpp"
 #include "runtime/cuda/cuda_batch.hpp"
+#include "runtime/cuda/device_watch.hpp"
 #include "runtime/cuda/discovery.hpp"
 
 namespace tutti {
@@ -105,8 +106,8 @@ class CudaMemory final : public BufferSource {
 
 class CudaBackend final : public DeviceBackend {
  public:
-  explicit CudaBackend(std::unique_ptr<Stage> stage)
-      : stage_(std::move(stage)), memory_(std::make_shared<CudaMemory>(*stage_)) {}
+  CudaBackend(std::unique_ptr<Stage> stage, DeviceWatch watch)
+      : stage_(std::move(stage)), memory_(std::make_shared<CudaMemory>(*stage_)), watch_(std::move(watch)) {}
   ~CudaBackend() override {
     TUTTI_EXPECTS(stage_->batches.empty(), "batches are gone before their backend");
     memory_->leave();
@@ -125,6 +126,7 @@ class CudaBackend final : public DeviceBackend {
                         pool.size()));
     return notes;
   }
+  [[nodiscard]] std::vector<std::string> foreign_load() const override { return watch_.look(); }
   [[nodiscard]] Stage& stage() { return *stage_; }
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override;
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(ExecutableBatch batch) override;
@@ -147,6 +149,7 @@ class CudaBackend final : public DeviceBackend {
 
   std::unique_ptr<Stage> stage_;
   std::shared_ptr<CudaMemory> memory_;
+  mutable DeviceWatch watch_;  // remembers what it saw
 };
 
 Expected<Buffer> CudaBackend::allocate(VertexId where, Bytes size) {
@@ -279,6 +282,14 @@ Expected<void> check_gate(const Stage& stage, const HostFacts& host) {
   return {};
 }
 
+DeviceWatch watch_devices(const Stage& stage, const HostFacts& host) {
+  DeviceWatch watch;
+  for (const VertexId gpu : stage.machine.gpus())
+    for (const DeviceFacts& device : host.devices)
+      if (device.ordinal == stage.device_of(gpu)) watch.add(stage.machine.vertex(gpu).name, device.bus_id);
+  return watch;
+}
+
 Expected<void> make_lanes(Stage& stage) {
   for (const int device : stage.ordinal) {
     if (device < 0 || stage.lanes.contains(device)) continue;
@@ -330,7 +341,8 @@ Expected<std::unique_ptr<DeviceBackend>> make_cuda_backend(const Topology& machi
   if (auto ok = cuda::make_lanes(*stage); !ok) return tl::unexpected(std::move(ok.error()));
   if (auto ok = cuda::enable_peers(*stage, *host); !ok) return tl::unexpected(std::move(ok.error()));
   if (auto ok = cuda::set_clocks(*stage); !ok) return tl::unexpected(std::move(ok.error()));
-  return std::make_unique<cuda::CudaBackend>(std::move(stage));
+  cuda::DeviceWatch watch = cuda::watch_devices(*stage, *host);
+  return std::make_unique<cuda::CudaBackend>(std::move(stage), std::move(watch));
 }
 
 }  // namespace tutti

@@ -1,5 +1,7 @@
 #include "runtime/cuda/nvml.hpp"
 
+#include <array>
+
 #include <dlfcn.h>
 
 namespace tutti::cuda {
@@ -10,6 +12,12 @@ constexpr int kSuccess = 0;
 constexpr int kPeerCapabilityNvlink = 2;
 struct Memory {
   unsigned long long total, free, used;
+};
+/// Of the second and third version of the call.
+struct Process {
+  unsigned id;
+  unsigned long long memory;
+  unsigned gpu_instance, compute_instance;
 };
 
 /// Calls a function of the library; its parameters have the types of nvml.h, enumerations as int.
@@ -68,6 +76,20 @@ bool Nvml::nvlink(const std::string& from, const std::string& to) const {
   return one != nullptr && other != nullptr &&
          call(library_.get(), "nvmlDeviceGetP2PStatus", one, other, kPeerCapabilityNvlink, &status) &&
          status == kSuccess;
+}
+
+std::vector<std::uint32_t> Nvml::processes(const std::string& bus_id) const {
+  void* const gpu = device(bus_id);
+  if (gpu == nullptr) return {};
+  std::array<Process, 256> list{};
+  unsigned count = list.size();
+  if (!call(library_.get(), "nvmlDeviceGetComputeRunningProcesses_v3", gpu, &count, list.data())) {
+    count = list.size();
+    if (!call(library_.get(), "nvmlDeviceGetComputeRunningProcesses_v2", gpu, &count, list.data())) return {};
+  }
+  std::vector<std::uint32_t> ids;
+  for (unsigned i = 0; i < count; ++i) ids.push_back(list[i].id);
+  return ids;
 }
 
 }  // namespace tutti::cuda

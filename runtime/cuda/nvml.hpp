@@ -1,7 +1,9 @@
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/cuda/sysfs.hpp"
 
@@ -19,6 +21,8 @@ class Nvml {
   [[nodiscard]] std::optional<PcieLink> link(const std::string& bus_id, LinkState state) const;
   /// Whether copies from one GPU to the other can go over NVLink.
   [[nodiscard]] bool nvlink(const std::string& from, const std::string& to) const;
+  /// The processes that compute on a GPU, by their numbers outside all containers.
+  [[nodiscard]] std::vector<std::uint32_t> processes(const std::string& bus_id) const;
 
  private:
   struct Close {

@@ -15,7 +15,7 @@ SimBatch::SimBatch(SimBackend& backend, ExecutableBatch batch) : backend_(&backe
   for (std::uint32_t s = 0; s < batch_.bindings.size(); ++s) add_events(s);
   // A stream's own events are in order; of what happens at one instant, the earlier stream comes first.
   std::stable_sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) { return a.at < b.at; });
-  events_.push_back({batch_.plan.latency, EventKind::BatchEnd, 0, 0, 0, {}});
+  events_.push_back({batch_.plan.latency, EventKind::BatchEnd, 0, 0, 0, 0, {}});
   next_ = events_.size();
 }
 
@@ -40,11 +40,12 @@ void SimBatch::add_events(std::uint32_t stream) {
   const StreamTimeline& line = batch_.plan.streams[stream];
   Duration data_there{};
   if (line.transfer) {
-    events_.push_back({line.transfer->start, EventKind::TransferStart, stream, 0, 0, {}});
+    events_.push_back({line.transfer->start, EventKind::TransferStart, stream, 0, 0, 0, {}});
     std::size_t offset = 0;
+    std::uint32_t number = 0;
     for (const Segment& segment : line.transfer->segments) {
       const auto bytes = static_cast<std::size_t>(segment.bytes.count);
-      events_.push_back({segment.end, EventKind::SegmentEnd, stream, offset, bytes, {}});
+      events_.push_back({segment.end, EventKind::SegmentEnd, stream, offset, bytes, number++, {}});
       offset += bytes;
     }
     data_there = line.transfer->end;
@@ -52,8 +53,8 @@ void SimBatch::add_events(std::uint32_t stream) {
   if (line.kernel) {
     // The plan rounds starts down and ends up: never start before the data is there.
     const Duration start = std::max(line.kernel->start, data_there);
-    events_.push_back({start, EventKind::KernelStart, stream, 0, 0, {}});
-    events_.push_back({std::max(line.kernel->end, start), EventKind::KernelEnd, stream, 0, 0, {}});
+    events_.push_back({start, EventKind::KernelStart, stream, 0, 0, 0, {}});
+    events_.push_back({std::max(line.kernel->end, start), EventKind::KernelEnd, stream, 0, 0, 0, {}});
   }
 }
 
@@ -133,15 +134,19 @@ void SimBatch::end_batch() {
 
 Timeline SimBatch::measured() const {
   Timeline timeline = batch_.plan;
-  timeline.latency = result_.finish - result_.start;
-  std::vector<std::size_t> segment(timeline.streams.size(), 0);
+  measure(timeline);
+  return timeline;
+}
+
+void SimBatch::measure(Timeline& into) const {
+  into.latency = result_.finish - result_.start;
   for (const Event& event : events_) {
-    StreamTimeline& line = timeline.streams[event.stream];
+    StreamTimeline& line = into.streams[event.stream];
     const Duration at = event.happened - result_.start;
     switch (event.kind) {
       case EventKind::TransferStart: line.transfer->start = line.transfer->end = at; break;
       case EventKind::SegmentEnd: {
-        Segment& done = line.transfer->segments[segment[event.stream]++];
+        Segment& done = line.transfer->segments[event.segment];
         done.start = line.transfer->end;
         done.end = line.transfer->end = at;
         break;
@@ -151,7 +156,6 @@ Timeline SimBatch::measured() const {
       case EventKind::BatchEnd: break;
     }
   }
-  return timeline;
 }
 
 }  // namespace tutti

@@ -21,6 +21,7 @@ class SimBatch final : public BackendBatch {
   void wait() override;
   BatchResult result() const override { return result_; }
   Timeline measured() const override;
+  void measure(Timeline& into) const override;
 
   [[nodiscard]] bool finished() const { return next_ == events_.size(); }
   [[nodiscard]] Duration next_event() const { return result_.start + events_[next_].at; }
@@ -35,6 +36,7 @@ class SimBatch final : public BackendBatch {
     std::uint32_t stream = 0;
     std::size_t offset = 0;  // of a segment's bytes
     std::size_t bytes = 0;
+    std::uint32_t segment = 0;  // of the transfer
     Duration happened{};  // on the clock, in the last run
   };
 

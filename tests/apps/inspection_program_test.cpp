@@ -92,6 +92,25 @@ TEST(InspectionProgram, FindsEveryDefectAndNoOther) {
   expect_all_found(inspection, 7, 7 * 12);
 }
 
+// What the host does is declared: 3 ms for the camera, 2 ms for the defects; on the virtual clock it takes that long.
+TEST(InspectionProgram, WorksInTheHostStepsThatAreDeclared) {
+  const ImageSet images = wafers(3);
+  TaskSet set = shipped(256 * 256);
+  Inspection plain(set, images);
+  const tutti::Duration own = *plain.run(1).jobs[0].finish;
+  auto& steps = set.tasks[0].steps;
+  steps.insert(steps.begin(), tutti::HostStep{std::chrono::milliseconds{3}});
+  steps.emplace_back(tutti::HostStep{std::chrono::milliseconds{2}});
+  Inspection inspection(set, images);
+  const tutti::RunRecord record = inspection.run(7);
+  expect_on_time(record, 7);
+  expect_all_found(inspection, 7, 7 * 12);
+  for (const tutti::JobRecord& job : record.jobs) {
+    EXPECT_EQ(job.response(), own + std::chrono::milliseconds{5});
+    EXPECT_FALSE(job.broken.has_value());
+  }
+}
+
 // 30 die rows of 8 x 256 bytes; 40 % of 65536 bytes are 26215, and hold 12 of them: 12 x 2048 = 24576.
 TEST(InspectionProgram, SplitsAtDieRowsWithinTheDeclaredSizes) {
   const ImageSet images = wafers(1);

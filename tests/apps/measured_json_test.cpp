@@ -59,10 +59,31 @@ TEST_F(MeasuredJson, ComesBackAsItWasWritten) {
   }
 }
 
+// Copies of further memories and between GPUs, and engines; a file without them has none.
+TEST_F(MeasuredJson, CarriesCopiesOfAllKinds) {
+  Measurements written;
+  written.ways = {{{{{false, 1}, {true, 3}}}, {31.25}, ""}, {{{{true, 0}, {true, 1}}, {{true, 1}, {false, 0}}}, {390, 54.5}, ""}};
+  written.copy_engines = {3, 2};
+  const auto read = read_again(written);
+  ASSERT_TRUE(read.has_value()) << read.error().text();
+  ASSERT_EQ(read->ways.size(), 2U);
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < 2; ++i)
+    for (std::size_t w = 0; w < written.ways[i].ways.size(); ++w)
+      for (std::size_t r = 0; r < read->ways[i].ways.size(); ++r)
+        if (read->ways[i].ways[r] == written.ways[i].ways[w]) {
+          EXPECT_EQ(read->ways[i].rates[r], written.ways[i].rates[w]);
+          ++found;
+        }
+  EXPECT_EQ(found, 3U);
+  EXPECT_EQ(read->copy_engines, written.copy_engines);
+  EXPECT_EQ(read->ways[1].place, "ways[1]");
+}
+
 TEST_F(MeasuredJson, MayHoldNothing) {
   const auto read = read_again({});
   ASSERT_TRUE(read.has_value()) << read.error().text();
-  EXPECT_TRUE(read->rates.empty() && read->batches.empty() && read->host.empty());
+  EXPECT_TRUE(read->rates.empty() && read->batches.empty() && read->ways.empty() && read->copy_engines.empty() && read->host.empty());
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 struct Planners {
   Planners() {
     for (const Planner& planner : planners())
-      methods.push_back({std::string(planner.name), Executor(machine, planner, backend, clock)});
+      methods.push_back({std::string(planner.name), Executor(machine, planner, backend, clock), planner.searches});
   }
   [[nodiscard]] std::vector<Workload> workloads(std::string_view only) const {
     return make_workloads(machine, {Bytes{320'000}, 1}, only).value();
@@ -41,6 +41,7 @@ TEST(CompareMethods, FindsThePublishedFiguresOnASimulatedMachine) {
     EXPECT_NEAR(1000 * found.median_ms(method), microseconds, 0.005) << rig.methods[method].name;
     EXPECT_EQ(found.ms[method].size(), 3U);
   }
+  EXPECT_NEAR(1000 * found.median_ms(4), 44.8, 0.005);  // the search finds nothing shorter
   EXPECT_EQ(found.best_other(), 1U);
   EXPECT_NEAR(found.gain_over(1), 1 - 44.8 / 52.8, 1e-4);
 }
@@ -80,6 +81,16 @@ TEST(MethodsRecord, IsJudgedByTheWorstAgainstTheBestOther) {
   record.tolerance = 0.01;
   EXPECT_FALSE(record.holds());
   EXPECT_EQ(worst_text(record), "at worst, on wafer, a is 1.0 % slower than b");
+}
+
+// What searches is shown, but the first is not judged against it: over b alone 1 - 10/12 = +16.7 %, and -1.01 %.
+TEST(MethodsRecord, IsNotJudgedAgainstMethodsThatSearch) {
+  MethodsRecord record = two_workloads();
+  for (MethodRuns& runs : record.runs) runs.searching = 1;
+  EXPECT_EQ(record.runs[0].best_other(), 1U);
+  record.runs[1].ms[2] = {5, 5, 5};
+  EXPECT_TRUE(record.holds());
+  EXPECT_NE(methods_text(record).find(" 5.000"), std::string::npos);
 }
 
 // Gains over b and c: 1 - 10/12 and 1 - 10/11 on the first workload, whose runs under a range from 9 to 13 ms:

@@ -19,6 +19,13 @@ JobRecord failed() {
   return job;
 }
 
+/// One that is over its bound, in time.
+JobRecord over_bound(BoundCause cause, std::int64_t by) {
+  JobRecord job = finished_at(9);
+  job.broken = BrokenBound{cause, Duration{by}};
+  return job;
+}
+
 RunRecord record_of(std::vector<JobRecord> jobs, bool interrupted = false) {
   return {std::move(jobs), interrupted, std::nullopt, {}};
 }
@@ -39,6 +46,15 @@ TEST(Outcome, OfAMissedDeadlineIsTheHostsTroubleOnlyInASimulation) {
 TEST(Outcome, OfAFailureIsTroubleAndOfAnInterruptThat) {
   EXPECT_EQ(exit_code_of(record_of({finished_at(11), failed()}), false), kTrouble);
   EXPECT_EQ(exit_code_of(record_of({finished_at(11), failed()}, true), false), kInterrupted);
+}
+
+// A deadline that was missed says more.
+TEST(Outcome, OfABrokenBoundIsTroubleWhereNoDeadlineWasMissed) {
+  const JobRecord late_gate = over_bound(BoundCause::Gate, 4);
+  for (const bool simulated : {false, true})
+    EXPECT_EQ(exit_code_of(record_of({finished_at(3), late_gate}), simulated), kTrouble);
+  EXPECT_EQ(exit_code_of(record_of({finished_at(11), late_gate}), false), kNegative);
+  EXPECT_EQ(exit_code_of(record_of({late_gate}, true), false), kInterrupted);
 }
 
 TEST(Outcome, OfAnErrorIsWhoseFaultItIs) {
@@ -65,6 +81,11 @@ TEST(Outcome, RemarksNameTheFailedJobsAndCountTheRest) {
       "run\n");
   EXPECT_EQ(remarks(record_of({finished_at(11)}), kTrouble),
             "note: no large pages\nthe host is too slow to play this machine in real time; use the virtual clock\n");
+  EXPECT_EQ(remarks(record_of({over_bound(BoundCause::Kernel, 4), finished_at(1), over_bound(BoundCause::Gate, 2000),
+                               over_bound(BoundCause::Kernel, 5)}),
+                    kTrouble),
+            "note: no large pages\n3 of 4 jobs over their bound: gate 1, kernel 2; the worst is job 0 of task 'inspect', "
+            "by 2 us (gate)\n");
   const std::string many = remarks(record_of(std::vector<JobRecord>(12, failed())), kTrouble);
   EXPECT_EQ(std::count(many.begin(), many.end(), '\n'), 12);
   EXPECT_TRUE(many.ends_with("and 2 more failed jobs\n"));

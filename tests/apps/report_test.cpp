@@ -60,5 +60,30 @@ TEST(RunReport, SaysSoWhereSeveralPartitionsRan) {
   EXPECT_EQ(reported.json()["notes"], Json::array({"no large pages"}));
 }
 
+// The jobs take 2 ms from their arrival at 0; of the second one's, programs had 0.5, and 0.25 come after it.
+TEST(RunReport, ShowsTheResponseThatTheBoundIsAboutAndTheOneEndToEnd) {
+  Reported reported;
+  JobRecord& job = reported.record.jobs[1];
+  job.programs = Duration{500'000};
+  job.after = Duration{250'000};
+  job.broken = BrokenBound{BoundCause::Gate, Duration{100'000}};
+  const Json json = reported.json();
+  EXPECT_EQ(json["summary"][0]["worst_response_ms"], 2.0);
+  EXPECT_EQ(json["summary"][0]["worst_end_to_end_ms"], 2.0);
+  EXPECT_EQ(json["summary"][0]["over_bound"], 0);
+  EXPECT_EQ(json["summary"][1]["worst_response_ms"], 1.5);
+  EXPECT_EQ(json["summary"][1]["worst_end_to_end_ms"], 2.25);
+  EXPECT_EQ(json["summary"][1]["over_bound"], 1);
+  EXPECT_EQ(json["jobs"][0]["cause"], nullptr);
+  EXPECT_EQ(json["jobs"][0]["over_by_ms"], nullptr);
+  EXPECT_EQ(json["jobs"][1]["cause"], "gate");
+  EXPECT_EQ(json["jobs"][1]["over_by_ms"], 0.1);
+  EXPECT_EQ(json["jobs"][1]["response_ms"], 1.5);
+  EXPECT_EQ(json["jobs"][1]["end_to_end_ms"], 2.25);
+  const std::string text = reported.text();
+  EXPECT_NE(text.find("worst response ms  bound ms  over bound  end to end ms  deadline ms\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("1.500         -           1          2.250       10.000\n"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace tutti

@@ -1,16 +1,15 @@
-// A prediction of eight streams beside SimGrid's, on machines of 4 to 512 GPUs.
+// A prediction of 8 to 1024 streams beside SimGrid's, on machines of 4 to 512 GPUs; the machines and batches are those
+// of tests/support/trees.
 //
-// Each row predicts the same 64 batches one after the other, warm. Before any timing, all finish times are compared.
-// The machines are one memory, one processor and switches with four GPUs each:
-//   mem0 - 48 GB/s - cpu0 - 16 GB/s - switchN - 12 GB/s - gpuN
-// On four GPUs four of the streams go the other way, so that no two share a copy engine: SimGrid knows nothing of them.
+// Each row predicts the same batches one after the other, warm. Before any timing, all finish times are compared.
+// Streams of one GPU and direction follow each other there as here: SimGrid's event loop starts a flow where another
+// ends. Its interface is asked about batches without such chains alone, those of 8 streams.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -20,6 +19,7 @@
 #include "model/planner.hpp"
 #include "tests/bench/rows.hpp"
 #include "tests/support/allocations.hpp"
+#include "tests/support/trees.hpp"
 #ifdef TUTTI_SIMGRID
 #include "tests/support/simgrid_peer.hpp"
 #endif
@@ -29,84 +29,60 @@ namespace {
 
 using namespace bench;
 
-constexpr std::size_t kStreams = 8;
-constexpr std::size_t kBatches = 64;
-constexpr std::size_t kMachines[] = {4, 16, 64, 512};
+constexpr std::size_t kGpus[] = {4, 16, 64, 512};
+constexpr std::size_t kFewStreams = 8;
 
-/// One machine, its batches, and a workspace that has seen them.
+/// So many streams, and as many batches of them as a processor does not learn by heart.
+struct Count {
+  std::size_t streams, batches;
+};
+constexpr Count kCounts[] = {{kFewStreams, 64}, {32, 64}, {128, 16}, {1024, 4}};
+
+/// Batches of one machine, and a workspace that has seen them.
 struct Case {
   std::string name;
-  std::size_t gpus;
   Topology machine;
+  std::size_t streams;
   std::vector<BatchOperation> batches;
   BatchSimulation workspace;
   std::size_t next = 0;
 
   double predict_next() {
-    next = (next + 1) % kBatches;
+    next = (next + 1) % batches.size();
     return predict(planners()[0], machine, batches[next], Basis::Nominal, workspace);
   }
 };
 
-Topology make_machine(std::size_t gpus) {
-  TopologyBuilder builder("bench");
-  const auto vertex = [&](std::string name, VertexKind kind) {
-    Vertex made;
-    made.name = std::move(name);
-    made.kind = kind;
-    builder.vertex({made});
-  };
-  const auto link = [&](std::string from, std::string to, double rate) {
-    const Bandwidth bandwidth{{rate}, {rate}};
-    builder.link({std::move(from), std::move(to), bandwidth, bandwidth});
-  };
-  vertex("mem0", VertexKind::Memory);
-  vertex("cpu0", VertexKind::Cpu);
-  link("mem0", "cpu0", 48);
-  for (std::size_t i = 0; i < gpus; ++i) {
-    const std::string upstream = fmt::format("switch{}", i / 4);
-    if (i % 4 == 0) {
-      vertex(upstream, VertexKind::Switch);
-      link("cpu0", upstream, 16);
+std::vector<Case> make_cases() {
+  std::vector<Case> cases;
+  for (const test::Tree tree : {test::Tree::Nested, test::Tree::Sockets}) {
+    for (const std::size_t gpus : kGpus) {
+      const Topology machine = test::make_tree(tree, gpus);
+      for (const auto& [streams, batches] : kCounts) {
+        for (const bool kernels : {false, true}) {
+          test::Random random(gpus);
+          Case made{fmt::format("{}, {} GPUs, {} streams{}", tree == test::Tree::Nested ? "nested" : "sockets", gpus,
+                                streams, kernels ? ", kernels" : ""),
+                    machine,
+                    streams,
+                    {},
+                    {}};
+          for (std::size_t i = 0; i < batches; ++i)
+            made.batches.push_back(test::make_tree_batch(machine, tree, streams, kernels, random));
+          cases.push_back(std::move(made));
+        }
+      }
     }
-    vertex(fmt::format("gpu{}", i), VertexKind::Gpu);
-    link(upstream, fmt::format("gpu{}", i), 12);
   }
-  return checked(builder.build());
-}
-
-/// Eight streams of 32 to 512 MB; with kernels, each has one of up to 20 ms: on its GPU, or on the processor after a
-/// copy out of a GPU.
-BatchOperation make_batch(const Topology& machine, bool kernels, std::mt19937& random) {
-  std::vector<VertexId> gpus(machine.gpus().begin(), machine.gpus().end());
-  std::shuffle(gpus.begin(), gpus.end(), random);
-  const VertexId memory = machine.memories()[0];
-  std::vector<CommandStream> streams;
-  for (std::size_t i = 0; i < kStreams; ++i) {
-    const VertexId gpu = gpus[i % gpus.size()];
-    const bool in = i < gpus.size();
-    const Bytes size{32'000'000 + static_cast<std::int64_t>(random() % 480'000'001)};
-    CommandStream stream{fmt::format("stream{}", i), Transfer{in ? memory : gpu, in ? gpu : memory, size, {}, {}}, {}};
-    const Duration time{1 + static_cast<std::int64_t>(random() % 20'000'000)};
-    if (kernels) stream.kernel = Kernel{in ? gpu : *machine.find_vertex("cpu0"), time, time, "spin"};
-    streams.push_back(std::move(stream));
-  }
-  return checked(BatchOperation::make(machine, std::move(streams)));
-}
-
-Case make_case(std::size_t gpus, bool kernels) {
-  std::mt19937 random(static_cast<std::uint32_t>(gpus));
-  Case made{fmt::format("{} GPUs{}", gpus, kernels ? ", kernels" : ""), gpus, make_machine(gpus), {}, {}};
-  for (std::size_t i = 0; i < kBatches; ++i) made.batches.push_back(make_batch(made.machine, kernels, random));
-  return made;
+  return cases;
 }
 
 /// Allocations of a prediction, once the workspace has seen all batches.
 double count_allocations(Case& of) {
-  for (std::size_t i = 0; i < kBatches; ++i) of.predict_next();
+  for (std::size_t i = 0; i < of.batches.size(); ++i) of.predict_next();
   const std::uint64_t before = test::allocations();
-  for (std::size_t i = 0; i < kBatches; ++i) of.predict_next();
-  return static_cast<double>(test::allocations() - before) / static_cast<double>(kBatches);
+  for (std::size_t i = 0; i < of.batches.size(); ++i) of.predict_next();
+  return static_cast<double>(test::allocations() - before) / static_cast<double>(of.batches.size());
 }
 
 void bench_tutti(benchmark::State& state, Case& of) {
@@ -115,32 +91,56 @@ void bench_tutti(benchmark::State& state, Case& of) {
 
 #ifdef TUTTI_SIMGRID
 
+/// Streams of one GPU and direction are a chain: their transfers in the order of the batch, then their kernels.
+std::vector<peer::PeerFlow> flows_of(const Topology& machine, const BatchOperation& batch, std::uint32_t offset) {
+  struct Chain {
+    std::uint32_t last;
+    double kernels;
+  };
+  std::map<std::pair<VertexId, bool>, Chain> chains;
+  std::vector<peer::PeerFlow> flows;
+  for (const CommandStream& stream : batch.streams()) {
+    const auto& [from, to, size, route, via] = *stream.transfer;
+    const auto position = static_cast<std::uint32_t>(flows.size());
+    peer::PeerFlow flow;
+    for (const LinkId link : machine.route(from, to)) flow.links.push_back(offset + link.value);
+    flow.bytes = static_cast<double>(size.count);
+    const bool in = machine.vertex(to).kind == VertexKind::Gpu;
+    const auto [chain, is_new] = chains.try_emplace({in ? to : from, in}, Chain{position, 0});
+    if (!is_new) flows[chain->second.last].after = position;
+    chain->second.last = position;
+    if (stream.kernel) chain->second.kernels += static_cast<double>(stream.kernel->time.count());
+    flows.push_back(std::move(flow));
+  }
+  for (const auto& [engine, chain] : chains) flows[chain.last].start_ns = chain.kernels;
+  return flows;
+}
+
 /// The cases as SimGrid sees them: all machines side by side in one network, since only a process's first engine is
-/// free of what earlier ones left behind; and each batch as flows of the reverse timeline, where a stream starts at the
-/// length of its kernel.
+/// free of what earlier ones left behind; and each batch as flows of the reverse timeline: the last transfer of a chain
+/// starts at the length of the chain's kernels, and each before it when that one ends.
 struct Peers {
   peer::PeerNetwork network;
+  std::vector<Topology> machines;                               // in the network
+  std::uint32_t offset = 0;                                     // of the last one's links
   std::vector<std::vector<std::vector<peer::PeerFlow>>> flows;  // [case][batch][stream]
   std::vector<std::vector<std::uint32_t>> routes;
   std::unique_ptr<peer::SimgridSolver> solver;
   std::unique_ptr<peer::SimgridInterface> interface;
 
   void add(const Case& of) {
-    const auto offset = static_cast<std::uint32_t>(network.capacities.size());
-    for (const Link& link : of.machine.links()) network.capacities.push_back(link.bandwidth.nominal.value);
+    if (machines.empty() || !(machines.back() == of.machine)) add(of.machine);
     flows.emplace_back();
-    for (const BatchOperation& batch : of.batches) {
-      flows.back().emplace_back();
-      for (const CommandStream& stream : batch.streams()) {
-        peer::PeerFlow flow;
-        for (const LinkId link : of.machine.route(stream.transfer->from, stream.transfer->to))
-          flow.links.push_back(offset + link.value);
-        flow.bytes = static_cast<double>(stream.transfer->size.count);
-        if (stream.kernel) flow.start_ns = static_cast<double>(stream.kernel->time.count());
-        routes.push_back(flow.links);
-        flows.back().back().push_back(std::move(flow));
-      }
-    }
+    for (const BatchOperation& batch : of.batches) flows.back().push_back(flows_of(of.machine, batch, offset));
+    if (of.streams > kFewStreams) return;
+    for (const auto& of_batch : flows.back())
+      for (const peer::PeerFlow& flow : of_batch) routes.push_back(flow.links);
+  }
+
+  void add(const Topology& machine) {
+    offset = static_cast<std::uint32_t>(network.capacities.size());
+    for (const Link& link : machine.links()) network.capacities.push_back(link.bandwidth.nominal.value);
+    machines.push_back(machine);
   }
 
   void build() {
@@ -153,11 +153,11 @@ struct Peers {
 template <class Predict>
 double find_difference(Case& of, const std::vector<std::vector<peer::PeerFlow>>& flows, Predict predict_flows) {
   double largest = 0;
-  std::vector<double> finish(kStreams);
-  for (std::size_t b = 0; b < kBatches; ++b) {
+  std::vector<double> finish(of.streams);
+  for (std::size_t b = 0; b < of.batches.size(); ++b) {
     const double latency = predict(planners()[0], of.machine, of.batches[b], Basis::Nominal, of.workspace);
     predict_flows(flows[b], finish);
-    for (std::size_t s = 0; s < kStreams; ++s) {
+    for (std::size_t s = 0; s < of.streams; ++s) {
       const double ours = latency - of.workspace.times()[s].transfer_start;
       largest = std::max(largest, std::abs(ours - finish[s]) / finish[s]);
     }
@@ -170,23 +170,26 @@ bool agree(std::vector<Case>& cases, Peers& peers) {
   const auto by_solver = [&](const auto& flows, auto& finish) { peers.solver->predict(flows, finish); };
   const auto by_interface = [&](const auto& flows, auto& finish) { peers.interface->predict(flows, finish); };
   double largest = 0;
+  std::size_t streams = 0;
   for (std::size_t c = 0; c < cases.size(); ++c) {
+    streams += cases[c].batches.size() * cases[c].streams;
     largest = std::max(largest, find_difference(cases[c], peers.flows[c], by_solver));
+    if (cases[c].streams > kFewStreams) continue;
     largest = std::max(largest, find_difference(cases[c], peers.flows[c], by_interface));
     peers.interface->inside_actor(
         [&] { largest = std::max(largest, find_difference(cases[c], peers.flows[c], by_interface)); });
   }
-  fmt::print("finish times of {} streams: largest relative difference from SimGrid {:.1e}, allowed {:.0e}\n",
-             cases.size() * kBatches * kStreams, largest, kTolerance);
+  fmt::print("finish times of {} streams: largest relative difference from SimGrid {:.1e}, allowed {:.0e}\n", streams,
+             largest, kTolerance);
   return largest <= kTolerance;
 }
 
 template <class Peer>
 void bench_peer(benchmark::State& state, Peer& peer, const std::vector<std::vector<peer::PeerFlow>>& flows) {
-  std::vector<double> finish(kStreams);
+  std::vector<double> finish(flows.front().size());
   std::size_t next = 0;
   for (auto _ : state) {
-    next = (next + 1) % kBatches;
+    next = (next + 1) % flows.size();
     peer.predict(flows[next], finish);
     benchmark::DoNotOptimize(finish.data());
   }
@@ -197,6 +200,7 @@ void register_peers(const std::vector<Case>& cases, Peers& peers) {
     const auto& flows = peers.flows[c];
     add_row(cases[c].name + "/SimGrid solver",
             [&](benchmark::State& state) { bench_peer(state, *peers.solver, flows); });
+    if (cases[c].streams > kFewStreams) continue;
     add_row(cases[c].name + "/SimGrid interface",
             [&](benchmark::State& state) { bench_peer(state, *peers.interface, flows); });
     add_row(cases[c].name + "/SimGrid interface, actor", [&](benchmark::State& state) {
@@ -208,7 +212,7 @@ void register_peers(const std::vector<Case>& cases, Peers& peers) {
 #endif
 
 void print_table(std::vector<Case>& cases, const Medians& medians) {
-  fmt::print("\nmedians of one prediction of {} streams, us\n\n", kStreams);
+  fmt::print("\nmedians of one prediction, us\n\n");
   fmt::print(
       "| machine | tutti | SimGrid solver | ratio | SimGrid interface | ratio | the same, one actor | ratio | "
       "allocations |\n");
@@ -230,9 +234,7 @@ void print_table(std::vector<Case>& cases, const Medians& medians) {
 
 int run(int argc, char** argv) {
   initialize(argc, argv);
-  std::vector<Case> cases;
-  for (const bool kernels : {false, true})
-    for (const std::size_t gpus : kMachines) cases.push_back(make_case(gpus, kernels));
+  std::vector<Case> cases = make_cases();
   for (Case& of : cases) add_row(of.name + "/tutti", [&](benchmark::State& state) { bench_tutti(state, of); });
 #ifdef TUTTI_SIMGRID
   Peers peers;

@@ -12,6 +12,7 @@
 #include "tests/support/random.hpp"
 #include "tests/support/random_machine.hpp"
 #include "tests/support/slow_max_min.hpp"
+#include "tests/support/trees.hpp"
 #include "tests/support/yaml_text.hpp"
 
 namespace tutti {
@@ -251,6 +252,170 @@ TEST(BandwidthModel, RandomNetworksAreFairByDefinitionAndLikeTheSlowSolver) {
       const auto slow = test::slow_max_min(capacities, flows);
       for (std::size_t i = 0; i < fast.size(); ++i) EXPECT_NEAR(fast[i], slow[i], 1e-9 * slow[i]) << "seed " << seed;
     }
+  }
+}
+
+// ---- many rows: what is kept from event to event, beside a solution from scratch
+
+/// All copies between memories and GPUs that a machine has, or some of them at random; of each engine one is active.
+struct Copies {
+  std::vector<WayKind> ways;
+  std::vector<test::SlowFlow> flows;
+  std::vector<EngineId> engines;
+};
+
+Copies random_copies(const Topology& machine, std::size_t count, test::Random& random) {
+  Copies copies;
+  for (std::size_t i = 0; i < count; ++i) {
+    const VertexId gpu = machine.gpus()[random.below(machine.gpus().size())];
+    const VertexId memory = machine.memories()[random.below(machine.memories().size())];
+    const bool in = random.one_in(2);
+    const auto route = in ? machine.route(memory, gpu) : machine.route(gpu, memory);
+    if (route.empty()) continue;
+    const double weight = random.one_in(2) ? 1 : random.real(0.3, 3);
+    copies.ways.push_back(make_way_kind(machine, route, {}, weight));
+    copies.flows.push_back({weight, test::slow_costs(machine, route)});
+    copies.engines.push_back(in ? machine.engine_in(gpu) : machine.engine_out(gpu));
+  }
+  return copies;
+}
+
+/// Starts and stops copies in random order, one or some at a time, and compares the rates after each with the slow
+/// solver's, and now and then with those of a fresh model.
+void expect_kept_levels_right(const Topology& machine, const Copies& copies, int events, test::Random& random) {
+  const auto capacities = test::slow_capacities(machine, Basis::Nominal);
+  Loaded loaded(machine, copies.ways);
+  loaded.model.restart();
+  std::vector<std::uint32_t> active;
+  std::set<EngineId> busy;
+  for (int event = 0; event < events; ++event) {
+    for (int changes = random.one_in(3) ? 3 : 1; changes > 0; --changes) {
+      const auto flow = static_cast<std::uint32_t>(random.below(copies.ways.size()));
+      const auto found = std::find(active.begin(), active.end(), flow);
+      const std::uint32_t group = loaded.model.group(loaded.kinds[flow]);
+      if (found != active.end()) {
+        loaded.model.stop(group);
+        active.erase(found);
+        busy.erase(copies.engines[flow]);
+      } else if (busy.insert(copies.engines[flow]).second) {
+        loaded.model.start(group);
+        active.push_back(flow);
+      }
+    }
+    loaded.model.solve();
+    std::vector<test::SlowFlow> flows;
+    for (const std::uint32_t flow : active) flows.push_back(copies.flows[flow]);
+    const auto slow = test::slow_max_min(capacities, flows);
+    std::vector<double> anew;
+    if (event % 16 == 0) {
+      Loaded fresh(machine, copies.ways);
+      anew = max_min(fresh, active);
+    }
+    for (std::size_t i = 0; i < active.size(); ++i) {
+      const auto [rate, inverse] = loaded.model.rate(loaded.model.group(loaded.kinds[active[i]]));
+      ASSERT_NEAR(rate, slow[i], 1e-9 * slow[i]) << "event " << event << " flow " << active[i];
+      ASSERT_NEAR(rate * inverse, 1, 1e-12);
+      if (!anew.empty()) ASSERT_NEAR(rate, anew[active[i]], 1e-10 * rate);
+    }
+  }
+}
+
+TEST(ManyRows, KeptLevelsAreThoseFromScratchBetweenSockets) {
+  test::Random random(11);
+  for (const std::size_t gpus : {4, 8, 16, 32})
+    for (int round = 0; round < 4; ++round) {
+      const Topology machine = test::make_tree(test::Tree::Sockets, gpus);
+      expect_kept_levels_right(machine, random_copies(machine, 6 * gpus, random), 300, random);
+    }
+}
+
+TEST(ManyRows, KeptLevelsAreThoseFromScratchOnRandomMachines) {
+  test::Random random(12);
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    const Topology machine = test::random_machine(seed);
+    const Copies copies = random_copies(machine, 24, random);
+    if (!copies.ways.empty()) expect_kept_levels_right(machine, copies, 60, random);
+  }
+}
+
+/// GPUs of one cpu each, whose ways to the memories cross capacities that random sets of links share: rows without any
+/// order, some of them with the same members, so that several fill at one level.
+Topology random_mesh(test::Random& random) {
+  const int cpus = random.between(3, 6);
+  std::string vertices, links, shared;
+  const auto rate = [&] {
+    return std::to_string(random.one_in(2) ? 4 + 4 * random.between(0, 2) : random.between(3, 20));
+  };
+  for (int i = 0; i < cpus; ++i) {
+    const std::string n = std::to_string(i);
+    vertices += "mem" + n + ": {kind: memory}, cpu" + n + ": {kind: cpu}, gpu" + n + ": {kind: gpu}, ";
+    links +=
+        "    - {from: mem" + n + ", to: cpu" + n + ", bandwidth: " + rate() + " GB/s, back: " + rate() + " GB/s}\n";
+    links += "    - {from: cpu" + n + ", to: hub0, bandwidth: " + rate() + " GB/s, back: " + rate() + " GB/s}\n";
+    links += "    - {from: hub0, to: gpu" + n + ", bandwidth: 12 GB/s, back: 12 GB/s}\n";
+  }
+  for (int s = 0; s < cpus; ++s) {
+    shared += "    - {name: s" + std::to_string(s) + ", capacity: " + rate() + " GB/s, members: [";
+    for (int i = 0, first = random.between(0, cpus - 2); i < 2; ++i)
+      shared += (i > 0 ? ", " : "") + ("{from: cpu" + std::to_string(first + i)) +
+                ", to: hub0, cost: " + (random.one_in(2) ? "1" : "1.5") + "}";
+    shared += "]}\n";
+  }
+  return test::make_machine("  vertices: {" + vertices + "hub0: {kind: hub}}\n  links:\n" + links + "  shared:\n" +
+                            shared);
+}
+
+TEST(ManyRows, KeptLevelsAreThoseFromScratchWhereRowsTie) {
+  test::Random random(13);
+  for (int round = 0; round < 150; ++round) {
+    SCOPED_TRACE(round);
+    const Topology machine = random_mesh(random);
+    expect_kept_levels_right(machine, random_copies(machine, 30, random), 80, random);
+  }
+}
+
+// The rates depend on starts and stops alone: after `restart` the same ones give the same bits.
+TEST(ManyRows, TheSameStartsHaveTheSameRatesToTheLastBit) {
+  test::Random random(14);
+  const Topology machine = test::make_tree(test::Tree::Sockets, 32);
+  const Copies copies = random_copies(machine, 200, random);
+  Loaded loaded(machine, copies.ways);
+  const auto run = [&] {
+    std::vector<double> rates;
+    loaded.model.restart();
+    std::set<std::uint32_t> started;
+    std::set<EngineId> busy;
+    for (std::uint32_t flow = 0; flow < copies.ways.size(); ++flow) {
+      if (!busy.insert(copies.engines[flow]).second) continue;
+      started.insert(flow);
+      loaded.model.start(loaded.model.group(loaded.kinds[flow]));
+      loaded.model.solve();
+      for (const std::uint32_t other : started)
+        rates.push_back(loaded.model.rate(loaded.model.group(loaded.kinds[other])).value);
+    }
+    for (const std::uint32_t flow : started) loaded.model.stop(loaded.model.group(loaded.kinds[flow]));
+    return rates;
+  };
+  EXPECT_EQ(run(), run());
+}
+
+// Two flows of one chain are never active together: 6 + 6 over a link of 8 would have to share, one of them does not.
+TEST(BandwidthModel, AChainTakesOfALinkWhatItsLargestFlowTakes) {
+  const Topology machine = star(8, {6, 6});
+  const auto ways = ways_of(machine, {{"mem0", "gpu0"}, {"mem0", "gpu1"}});
+  const auto own = static_cast<std::uint32_t>(machine.way_kinds().size());
+  for (const bool one_chain : {true, false}) {
+    BandwidthModel model;
+    model.reset(machine, Basis::Nominal, ways, 2);
+    const std::uint32_t a = model.add_flow(own, 0);
+    const std::uint32_t b = model.add_flow(own + 1, one_chain ? 0 : 1);
+    model.finish();
+    EXPECT_EQ(model.rates_vary(), !one_chain);
+    model.start(model.group(b));
+    model.solve();
+    EXPECT_DOUBLE_EQ(model.rate(model.group(b)).value, 6);
+    EXPECT_DOUBLE_EQ(model.alone(a), 6);
   }
 }
 

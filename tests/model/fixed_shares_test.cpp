@@ -84,6 +84,56 @@ TEST(FixedShares, AStagedCopyHasALeadOfItsFirstLeg) {
   EXPECT_DOUBLE_EQ(shares.rates(1).data, 3);
 }
 
+// ---- under a measured table
+
+// Two links of 50 behind 100: each has 50 by the graph. Together the table gives them 40 and 30, gpu1 alone 45.
+TEST(FixedShares, AreNoMoreThanTheTableGives) {
+  const Topology machine = star(100, {50, 50}, R"(  table:
+    - {h2d: {gpu0: 48 GB/s}}
+    - {h2d: {gpu1: 45 GB/s}}
+    - {h2d: {gpu0: 40 GB/s, gpu1: 30 GB/s}}
+)");
+  expect_rates(machine, "  - {from: mem0, to: gpu0, size: 1 MB}\n  - {from: mem0, to: gpu1, size: 1 MB}\n", {40, 30});
+  expect_rates(machine, "  - {from: mem0, to: gpu1, size: 1 MB}\n", {45});
+}
+
+// Company makes gpu0 faster, as measurements may say: what it has alone is what it can keep.
+TEST(FixedShares, AreTheLeastOfAllCompany) {
+  const Topology machine = star(100, {50, 50}, R"(  table:
+    - {h2d: {gpu0: 41 GB/s}}
+    - {h2d: {gpu1: 45 GB/s}}
+    - {h2d: {gpu0: 42 GB/s, gpu1: 30 GB/s}}
+)");
+  expect_rates(machine, "  - {from: mem0, to: gpu0, size: 1 MB}\n  - {from: mem0, to: gpu1, size: 1 MB}\n", {41, 30});
+}
+
+// Both directions of a GPU with one engine are never active together, whatever a row says of them.
+TEST(FixedShares, LeaveOutCompanyThatCannotBe) {
+  const Topology machine = test::make_machine(R"(  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu, copy_engines: 1}}
+  links: [{from: mem0, to: gpu0, bandwidth: 50 GB/s, back: 50 GB/s}]
+  table: [{h2d: {gpu0: 45 GB/s}}, {h2d: {gpu0: 20 GB/s}, d2h: {gpu0: 20 GB/s}}]
+)");
+  expect_rates(machine, "  - {from: mem0, to: gpu0, size: 1 MB}\n  - {from: gpu0, to: mem0, size: 1 MB}\n", {45, 50});
+}
+
+// One workspace, machine after machine and batch after batch: nothing of the one before is left.
+TEST(FixedShares, ForgetTheTableBefore) {
+  FixedShares shares;
+  const auto share = [&](const Topology& machine, std::string_view streams) {
+    shares.load(machine, Basis::Nominal, test::make_batch(machine, streams));
+    return shares.rates(0).data;
+  };
+  constexpr std::string_view kUp = "  - {from: mem0, to: gpu0, size: 1 MB}\n";
+  constexpr std::string_view kDown = "  - {from: gpu0, to: mem0, size: 1 MB}\n";
+  for (int round = 0; round < 3; ++round) {
+    const Topology one = star(100, {50}, "  table: [{h2d: {gpu0: 20 GB/s}}, {d2h: {gpu0: 22 GB/s}}]\n");
+    EXPECT_EQ(share(one, kUp), 20);
+    EXPECT_EQ(share(one, kDown), 22);
+    EXPECT_EQ(share(star(100, {50}, "  table: [{h2d: {gpu0: 30 GB/s}}]\n"), kUp), 30);
+    EXPECT_EQ(share(star(100, {50}), kUp), 50);
+  }
+}
+
 // All shares together never exceed a capacity.
 TEST(FixedShares, NeverExceedACapacityOfRandomMachines) {
   for (std::uint64_t seed = 0; seed < 600; ++seed) {

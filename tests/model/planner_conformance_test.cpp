@@ -1,6 +1,7 @@
 // What holds of every planner, on random machines and batches: a new row of `planners()` is picked up by itself.
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <set>
 #include <vector>
 
@@ -9,6 +10,7 @@
 
 #include "model/planner.hpp"
 #include "model/safe_bound.hpp"
+#include "model/service_order.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/random_machine.hpp"
 #include "tests/support/slow_max_min.hpp"
@@ -20,11 +22,6 @@ namespace {
 
 constexpr std::uint64_t kSeeds = 1500;
 
-class EveryPlanner : public testing::TestWithParam<Planner> {};
-
-INSTANTIATE_TEST_SUITE_P(Model, EveryPlanner, testing::ValuesIn(planners().begin(), planners().end()),
-                         [](const auto& row) { return std::string(row.param.name); });
-
 /// Calls `check` with many machines and batches; its failures come with the seed and the batch.
 template <class Check>
 void for_random_batches(const test::BatchTraits& traits, Check check, std::uint64_t seeds = kSeeds) {
@@ -35,6 +32,18 @@ void for_random_batches(const test::BatchTraits& traits, Check check, std::uint6
     check(machine, batch, seed);
   }
 }
+
+class EveryPlanner : public testing::TestWithParam<Planner> {
+ protected:
+  /// Fewer where each plan takes long.
+  template <class Check>
+  void for_random_batches(const test::BatchTraits& traits, Check check) const {
+    tutti::for_random_batches(traits, check, GetParam().searches ? kSeeds / 5 : kSeeds);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Model, EveryPlanner, testing::ValuesIn(planners().begin(), planners().end()),
+                         [](const auto& row) { return std::string(row.param.name); });
 
 TEST_P(EveryPlanner, KeepsTheRulesOfATimeline) {
   for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
@@ -123,16 +132,20 @@ TEST_P(EveryPlanner, IsTheSameBitForBitInAUsedWorkspace) {
   });
 }
 
-// Sizes, times and the staging chunk doubled, rates not.
+// Sizes, times and the staging chunk doubled, rates not. Gates are whole nanoseconds, so a search may take other turns:
+// then it is the same in the mean.
 TEST_P(EveryPlanner, TwiceTheWorkTakesTwiceAsLong) {
+  std::vector<double> ratios;
   for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t seed) {
     const Topology slow = test::random_machine(seed / 3, 2);
     BatchSimulation simulation;
     const double once = predict(GetParam(), machine, batch, Basis::Nominal, simulation);
     if (batch.shares_engines() && simulation.waited()) return;  // whole nanoseconds decide who came first
     const double twice = predict(GetParam(), slow, test::random_batch(slow, seed, {}, 2), Basis::Nominal, simulation);
-    EXPECT_NEAR(twice, 2 * once, 20 + 1e-9 * once);
+    ratios.push_back(once > 0 ? twice / (2 * once) : 1);
+    EXPECT_NEAR(twice, 2 * once, GetParam().searches ? 0.5 * once : 20 + 1e-9 * once);
   });
+  EXPECT_NEAR(std::accumulate(ratios.begin(), ratios.end(), 0.0) / static_cast<double>(ratios.size()), 1, 0.005);
 }
 
 const CopyCost& cost_of(const Topology& machine, const Transfer& transfer) {
@@ -280,7 +293,9 @@ TEST_P(EveryPlanner, IsOverAtTheLatestFinishWhateverHappensInTheDeclaredRanges) 
       std::vector<double> gates = gates_of(simulation, declared);
       const bool jitter = random.one_in(2);
       for (double& gate : gates) gate += jitter ? random.real(0, as_ns(kLate)) : 0;
-      simulation.run_forward(gates);
+      std::vector<std::uint32_t> order;
+      service_order(simulation.batch(), declared, order);
+      simulation.run_in_order(gates, order);
       const LatestFinish& latest = jitter ? late : in_time;
       for (std::size_t s = 0; s < other.streams().size(); ++s) {
         const StreamTimes& times = simulation.times()[s];

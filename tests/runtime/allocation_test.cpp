@@ -6,6 +6,7 @@
 
 #include "tests/runtime/task_runs.hpp"
 #include "tests/support/allocations.hpp"
+#include "tests/support/faulty_backend.hpp"
 
 namespace tutti {
 namespace {
@@ -101,6 +102,30 @@ TEST(Allocation, HappensNowhereInTheDispatchersLoop) {
     EXPECT_EQ(record->jobs.size(), 400U);
     EXPECT_EQ(batches.allocated(), 0U) << to_string(policy);
   }
+}
+
+// Every job's batch has a late gate, so each is judged and its cause found.
+TEST(Allocation, HappensNowhereWhereEveryJobIsOverItsBound) {
+  Station station;
+  test::FaultyBackend backend(*station.backend, *station.clock);
+  const test::Fault fault{.timeline = [](Timeline& run) {
+    for (StreamTimeline& line : run.streams) {
+      if (line.transfer) line.transfer->start += Duration{900}, line.transfer->end += Duration{900};
+      if (line.kernel) line.kernel->start += Duration{900}, line.kernel->end += Duration{900};
+    }
+  }};
+  backend.fault = [&](const std::string&, std::uint64_t) { return &fault; };
+  Executor executor(station.machine, planners().front(), backend, *station.clock);
+  CountingProgram program(station);
+  TaskSet set{station.machine, Policy::Dm, {test::task("batches", 0, 100'000)}};
+  set.tasks[0].declared_wcet.reset();
+  set.tasks[0].steps = {station.batch(program.paths().streams), HostStep{Duration{5}}};
+  const AdmittedTaskSet admitted = test::admit(set);
+  TaskProgram* const table[] = {&program};
+  const auto record = run_tasks(executor, admitted, table, test::first_jobs(50));
+  ASSERT_TRUE(record.has_value());
+  for (const JobRecord& job : record->jobs) EXPECT_EQ(job.broken->cause, BoundCause::Gate);
+  EXPECT_EQ(program.allocated(), 0U);
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ TEST(CommandList, OpensGatesByThePlanLessTheSetUpOfTheBatch) {
   const Listed it(R"(- {name: a, from: mem0, to: gpu0, size: 1 kB}
 - {name: b, from: mem0, to: gpu1, size: 3 kB}
 )",
-                  "completion_aligned", true, machine);
+                  "completion_aligned", Merging::On, machine);
   EXPECT_EQ(it.commands, (Lines{"copy b on 0 at 0", "copy a on 1 at 2000"}));
 }
 
@@ -142,7 +142,7 @@ TEST(CommandList, KeepsStreamsOfOneEngineApartWithoutMerging) {
 - {name: c, from: mem0, to: gpu1, size: 1 kB}
 - {name: peer, from: gpu1, to: gpu0, size: 1 kB}
 )",
-                  "all_at_once", false);
+                  "all_at_once", Merging::Off);
   EXPECT_EQ(it.lanes, (Lines{"gpu0", "gpu1", "gpu0", "gpu1"}));
   EXPECT_EQ(it.commands,
             (Lines{"copy a on 0 at 0", "copy c on 1 at 0", "copy b on 2 at 0 after 0", "copy peer on 3 at 0 after 2"}));
@@ -175,7 +175,7 @@ TEST(CommandList, KeepsTheOrderOfAChainWherePlansAreRounded) {
   const Listed it(R"(- {name: a, from: mem0, to: gpu0, size: 100 B}
 - {name: z, from: mem0, to: gpu0, size: 0, kernel: {time: 10 ns}}
 )",
-                  "all_at_once", true, machine);
+                  "all_at_once", Merging::On, machine);
   EXPECT_EQ(it.commands, (Lines{"copy a on 0 at 0", "nothing z on 0", "kernel z on 0"}));
 }
 
@@ -185,7 +185,7 @@ TEST(CommandList, KeepsTheOrderOfKernelsWithinOneNanosecond) {
   const Listed it(R"(- {name: a, from: mem0, to: gpu0, size: 100 B, kernel: {time: 1 us}}
 - {name: b, from: mem0, to: gpu1, size: 99 B, kernel: {on: gpu0, time: 0}}
 )",
-                  "all_at_once", true, machine);
+                  "all_at_once", Merging::On, machine);
   EXPECT_EQ(it.commands,
             (Lines{"copy b on 0 at 0", "copy a on 1 at 0", "kernel b on 2 after 0", "kernel a on 1 after 2"}));
 }
@@ -365,7 +365,7 @@ class Checker {
     for (std::uint32_t i = 0; i < list_.commands.size(); ++i) {
       const Command& command = list_.commands[i];
       Instant start = later(free[command.lane], free[command.last_lane]);
-      if (command.gate) start.at = std::max(start.at, list_.gates[*command.gate] + machine_.setup().batch);
+      if (command.gate) start.at = std::max(start.at, list_.gates[*command.gate] + plan_.setup);
       for (const std::uint32_t before : command.waits) start = later(start, ends[before]);
       const auto [planned, length] = planned_of(command);
       const Duration rounding{paced_ ? 2 : 1};
@@ -383,7 +383,7 @@ class Checker {
 
   /// When the gate of a piece opens and both set-ups are over, all bytes before it are there, as planned, and no more.
   void pieces_follow_the_plan() const {
-    const Duration setup = machine_.setup().batch + machine_.setup().transfer;
+    const Duration setup = plan_.setup + machine_.setup().gate.nominal + machine_.setup().transfer.classes[0].each.nominal;
     for (const Command& command : list_.commands) {
       if (command.kind != Command::Kind::Copy || (command.offset == 0 && opens_chain(command))) continue;
       const TransferInterval& planned = *plan_.streams[command.stream].transfer;
@@ -520,7 +520,8 @@ TEST(CommandListProperty, QueuesDoWhatWasPlannedWithinNanoseconds) {
   for (std::uint64_t seed = 0; seed < 600 && !HasFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     Random random(seed);
-    const SetupTimes setup{Duration{random.between(0, 3)}, Duration{random.between(0, 3)}};
+    const auto cost = [&] { return Cost{Duration{random.between(0, 3)}}; };
+    const SetupTimes setup{cost(), cost().nominal, cost(), cost(), cost()};
     const Topology machine = TopologyBuilder(test::small_machine(seed % 2 == 0 ? "8 GB/s" : "1.3 GB/s"))
                                  .setup(setup)
                                  .staging_chunk(Bytes{random.between(1, 30)})
@@ -529,7 +530,7 @@ TEST(CommandListProperty, QueuesDoWhatWasPlannedWithinNanoseconds) {
     std::vector<CommandStream> streams;
     for (int s = random.between(1, 6); s > 0; --s)
       streams.push_back(tiny_stream(machine, random, fmt::format("s{}", s)));
-    const BatchOperation batch = BatchOperation::make(machine, streams, !random.one_in(3)).value();
+    const BatchOperation batch = BatchOperation::make(machine, streams, random.one_in(3) ? Merging::Off : Merging::On).value();
     for (const Planner& planner : planners()) check(machine, batch, planner, Bytes{random.between(1, 20)});
   }
 }

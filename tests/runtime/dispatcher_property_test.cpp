@@ -49,6 +49,7 @@ void expect_promise_kept(const AdmittedTaskSet& admitted, const RunRecord& recor
   for (const JobRecord& job : record.jobs) {
     ASSERT_FALSE(job.error.has_value()) << job.error->message;
     ASSERT_FALSE(job.missed()) << "job " << job.index << " of task " << job.task.index();
+    ASSERT_FALSE(job.broken.has_value()) << "job " << job.index << " of task " << job.task.index();
     ASSERT_GE(job.start, job.arrival);
     const auto& bound = admitted.worst_responses()[job.task.index()];
     if (!bound) continue;

@@ -10,6 +10,14 @@ namespace {
 using test::kernel_stream;
 using test::Station;
 
+/// As admission plans it.
+PlannedBatch planned(const Station& station, const BatchOperation& operation) {
+  const Planner& planner = station.executor.planner();
+  Timeline timeline = plan(planner, station.machine, operation, Basis::Guaranteed);
+  LatestFinish latest = latest_finish(planner, station.machine, operation, timeline);
+  return {operation, std::move(timeline), std::move(latest)};
+}
+
 TEST(Executor, RefusesBatchesFromOutsideAnAdmittedRun) {
   Station station;
   auto outside = station.prepare({kernel_stream("s", station.at("gpu0"), "spin")}, {{}});
@@ -21,7 +29,7 @@ TEST(Executor, RefusesBatchesFromOutsideAnAdmittedRun) {
     EXPECT_NE(refused.error().message.find("an admitted run owns the machine"), std::string::npos);
 
     const BatchOperation operation = station.batch({kernel_stream("s", station.at("gpu0"), "spin")});
-    auto inside = run.prepare(operation, plan(station.executor.planner(), station.machine, operation), {{}});
+    auto inside = run.prepare(planned(station, operation), {{}});
     ASSERT_TRUE(inside.has_value());
     EXPECT_TRUE(station.executor.issue(*inside).has_value());
     EXPECT_TRUE(station.executor.synchronize(*inside).has_value());
@@ -41,8 +49,7 @@ TEST(Executor, DoesNotWaitForABatchThatWasNeverIssued) {
 TEST(Executor, RefusesBatchesOfAnEarlierAdmittedRun) {
   Station station;
   const BatchOperation operation = station.batch({kernel_stream("s", station.at("gpu0"), "spin")});
-  const Timeline timeline = plan(station.executor.planner(), station.machine, operation);
-  auto earlier = Executor::AdmittedRun(station.executor).prepare(operation, timeline, {{}});
+  auto earlier = Executor::AdmittedRun(station.executor).prepare(planned(station, operation), {{}});
   ASSERT_TRUE(earlier.has_value());
   const Executor::AdmittedRun later(station.executor);
   EXPECT_FALSE(station.executor.issue(*earlier).has_value());
@@ -55,8 +62,7 @@ TEST(Executor, RunsAnAdmittedBatchByItsOwnPlan) {
   stream.kernel->worst = Duration{25};
   const BatchOperation operation = station.batch({stream});
   Executor::AdmittedRun run(station.executor);
-  auto batch =
-      run.prepare(operation, plan(station.executor.planner(), station.machine, operation, Basis::Guaranteed), {{}});
+  auto batch = run.prepare(planned(station, operation), {{}});
   ASSERT_TRUE(batch.has_value());
   ASSERT_TRUE(station.executor.issue(*batch).has_value());
   EXPECT_EQ(station.executor.synchronize(*batch)->finish, Duration{25});

@@ -1,5 +1,6 @@
 #include "runtime/measuring.hpp"
 
+#include <array>
 #include <limits>
 #include <memory>
 #include <set>
@@ -52,6 +53,16 @@ TEST(SteadyRates, AreNotKnownOfTooFewCopies) {
   EXPECT_EQ(steady_rates_of(ends_of_copies({{1, 2, 3, 4}, {150, 300, 450, 600}}), 4, Bytes{1000}), std::nullopt);
   EXPECT_EQ(steady_rates_of(ends_of_copies({{100, 200}}), 2, Bytes{1000}), std::nullopt);
   EXPECT_EQ(steady_rates_of(ends_of_copies({{100}}), 1, Bytes{1000}), std::nullopt);
+}
+
+// One stream has twice as many copies of half the time: both are known over the stretch in which both are active,
+// 1000 B in 50 ns and in 100.
+TEST(SteadyRates, AreOfStreamsWithDifferentNumbersOfCopies) {
+  const std::array<std::size_t, 2> copies{8, 4};
+  const auto rates = steady_rates_of(
+      ends_of_copies({{50, 100, 150, 200, 250, 300, 350, 400}, {100, 200, 300, 400}}), copies, Bytes{1000});
+  ASSERT_TRUE(rates.has_value());
+  EXPECT_EQ(*rates, (std::vector<double>{20, 10}));
 }
 
 // 9, 10, 11: the variance is (1 + 0 + 1) / 2 = 1, the standard error 1 / sqrt(3), and 1.25 of those in 10 are 0.07217.
@@ -188,21 +199,67 @@ TEST(Measure, NeedsRoomForItsBuffers) {
   EXPECT_EQ(refused.error().code, ErrorCode::Machine);
 }
 
-// gpu2 is reached through memory only.
-TEST(MeasurePeers, MeasuresEveryPairThatReachesEachOther) {
+// A copy between GPUs, alone and beside one up of its own GPU: 1 byte/ns each, on links of their own.
+TEST(Measure, FindsTheRatesOfCopiesOfAllKinds) {
   MeasuredStation station;
-  const auto rates = measure_peers(station.at_once, Bytes{10'000}, 2);
-  ASSERT_TRUE(rates.has_value()) << rates.error().text();
-  ASSERT_EQ(rates->size(), 2U);
-  EXPECT_EQ(std::pair(rates->at(0).from, rates->at(0).to), std::pair(station.at("gpu0"), station.at("gpu1")));
-  EXPECT_EQ(std::pair(rates->at(1).from, rates->at(1).to), std::pair(station.at("gpu1"), station.at("gpu0")));
-  for (const PeerRate& rate : *rates) EXPECT_EQ(std::pair(rate.gbps, rate.lowest), std::pair(1.0, 1.0));
+  const Way peer{{true, 0}, {true, 1}}, down{{true, 1}, {false, 0}};
+  station.options.ways = {{peer}, {peer, down}};
+  const auto found = measure(station.at_once, station.options);
+  ASSERT_TRUE(found.has_value()) << found.error().text();
+  EXPECT_TRUE(found->left_out.empty());
+  ASSERT_EQ(found->ways.size(), 6U);
+  for (std::size_t i = 0; i < found->ways.size(); ++i) {
+    EXPECT_EQ(found->ways[i].ways, station.options.ways[i % 2]);
+    for (const double rate : found->ways[i].rates) EXPECT_NEAR(rate, 1, 1e-4);
+  }
+}
+
+// 10 us and 4 us: 10.5 together is at once, 14 is in turn, and 12.5 may be shared bandwidth.
+TEST(CopyEngines, AreToldByWhatIsSavedTogether) {
+  EXPECT_EQ((Overlap{10, 4, 10.5}.overlaps()), true);
+  EXPECT_EQ((Overlap{10, 4, 14}.overlaps()), false);
+  EXPECT_EQ((Overlap{10, 4, 14.3}.overlaps()), false);
+  EXPECT_EQ((Overlap{10, 4, 12.5}.overlaps()), std::nullopt);
+  const Overlap at_once{1, 1, 1}, in_turn{1, 1, 2}, unknown{1, 1, 1.7};
+  EXPECT_EQ(copy_engines_of({in_turn, {}, {}}, 2), 1);
+  EXPECT_EQ(copy_engines_of({at_once, {}, {}}, 1), 2);
+  EXPECT_EQ(copy_engines_of({at_once, {}, {}}, 3), 3);  // alone: nothing says otherwise
+  EXPECT_EQ(copy_engines_of({at_once, at_once, at_once}, 2), 3);
+  EXPECT_EQ(copy_engines_of({at_once, at_once, in_turn}, 3), 2);  // as an H200's driver says, and its copies do not
+  EXPECT_EQ(copy_engines_of({at_once, in_turn, at_once}, 3), 2);
+  EXPECT_EQ(copy_engines_of({unknown, unknown, at_once}, 2), 2);
+  EXPECT_EQ(copy_engines_of({unknown, unknown, at_once}, 3), 3);
+  EXPECT_EQ(copy_engines_of({unknown, {}, {}}, 1), 1);
+}
+
+// A simulated machine does what its file says: copies of two engines wait for each other, those of three do not. A copy
+// between GPUs needs links of its own to show that.
+TEST(CopyEngines, OfASimulatedMachineAreThoseOfItsFile) {
+  const Topology nvlinks = test::make_machine(R"(  vertices:
+    mem0: {kind: memory}
+    sw0: {kind: switch}
+    gpu0: {kind: gpu}
+    gpu1: {kind: gpu}
+  links:
+    - {from: gpu0, to: sw0, bandwidth: 2 GB/s, back: 2 GB/s}
+    - {from: gpu1, to: sw0, bandwidth: 2 GB/s, back: 2 GB/s}
+    - {from: mem0, to: gpu0, bandwidth: 1 GB/s, back: 1 GB/s}
+    - {from: mem0, to: gpu1, bandwidth: 1 GB/s, back: 1 GB/s}
+)");
+  for (const int engines : {1, 2, 3}) {
+    const std::vector<int> both{engines, engines};
+    MeasuredStation station(TopologyBuilder(nvlinks).copy_engines(both).build().value());
+    const auto found = measure_copy_engines(station.at_once, Bytes{10'000}, 2, std::vector<int>{7, 7});
+    ASSERT_TRUE(found.has_value()) << found.error().text();
+    if (engines < 3) EXPECT_EQ(*found, both);
+    if (engines == 3) EXPECT_EQ(*found, (std::vector<int>{7, 7}));
+  }
 }
 
 // Gates open at once, set-up takes 3 us and is all that a start is late by; then 4096 B take 4096 ns.
 TEST(MeasureGates, TellsStartsAndTheEndFromWhenGatesOpen) {
   MeasuredStation station(
-      TopologyBuilder(test::small_machine()).setup({std::chrono::microseconds{3}, Duration{0}}).build().value());
+      TopologyBuilder(test::small_machine()).setup({Duration{3000}, Duration{0}}).build().value());
   const auto delays = measure_gates(station.at_once, Bytes{4096}, Bytes{4096}, 5);
   ASSERT_TRUE(delays.has_value()) << delays.error().text();
   EXPECT_EQ(delays->start_us, std::vector<double>(30, 3.0)) << "both ways of three GPUs, five times";

@@ -303,6 +303,19 @@ TEST(TaskYaml, RefusesFilesThatAreNone) {
   EXPECT_EQ(missing.error().place.file, folder.path("missing.yaml"));
 }
 
+// Line 2, column 10.
+TEST(TaskYaml, ReadsThePlannerThatTheFileAsksFor) {
+  const Folder folder;
+  const std::string task = "tasks: [{name: a, period: 1 ms, wcet: 1 us}]\n";
+  const auto set = folder.load("version: 1\nplanner: gate_search\n" + task);
+  ASSERT_TRUE(set) << set.error().text();
+  EXPECT_EQ(set->planner, find_planner("gate_search"));
+  EXPECT_EQ(folder.load("version: 1\n" + task)->planner, nullptr);
+  EXPECT_EQ(folder.error("version: 1\nplanner: fastest\n" + task),
+            "t.yaml:2:10: 'fastest' is no planner; write one of completion_aligned, all_at_once, bandwidth_allocation, "
+            "time_division, gate_search");
+}
+
 TEST(TaskYaml, ReadsGivenPriorities) {
   const Folder folder;
   const std::string set =

@@ -113,10 +113,11 @@ std::optional<std::size_t> place_of_value() {
   return agrees ? place : std::nullopt;
 }
 
-/// The flows by their start, ties by index.
+/// The flows that start by the clock by their start, ties by index.
 void sort_by_start(std::span<const PeerFlow> flows, std::vector<std::uint32_t>& order) {
-  order.resize(flows.size());
-  for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  order.clear();
+  for (std::uint32_t i = 0; i < flows.size(); ++i)
+    if (flows[i].after == PeerFlow::kNobody) order.push_back(i);
   std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
     return flows[a].start_ns != flows[b].start_ns ? flows[a].start_ns < flows[b].start_ns : a < b;
   });
@@ -136,17 +137,31 @@ struct SimgridSolver::State {
   Solver solver;
   std::size_t value_place;
   std::vector<std::uint32_t> order;
+  std::vector<std::uint32_t> successor;  // [flows]
+  std::vector<std::uint32_t> ended;      // whose successors are to start
   std::vector<Active> active;
+
+  void find_order(std::span<const PeerFlow> flows) {
+    sort_by_start(flows, order);
+    successor.assign(flows.size(), PeerFlow::kNobody);
+    for (std::uint32_t i = 0; i < flows.size(); ++i)
+      if (flows[i].after != PeerFlow::kNobody) successor[flows[i].after] = i;
+  }
+
+  /// Starts a flow and, where it has no bytes, those after it.
+  void start(std::span<const PeerFlow> flows, std::uint32_t i, double now, std::span<double> finish_ns) {
+    for (; i != PeerFlow::kNobody; i = successor[i]) {
+      if (flows[i].bytes > 0) {
+        active.push_back({i, solver.add(flows[i]), flows[i].bytes, 0});
+        return;
+      }
+      finish_ns[i] = now + flows[i].tail_ns;
+    }
+  }
 
   /// Starts the flows that are due, from the one at `next` in `order` on; returns the first that is not.
   std::size_t start_due(std::span<const PeerFlow> flows, std::size_t next, double now, std::span<double> finish_ns) {
-    for (; next < order.size() && flows[order[next]].start_ns <= now; ++next) {
-      const PeerFlow& flow = flows[order[next]];
-      if (flow.bytes > 0)
-        active.push_back({order[next], solver.add(flow), flow.bytes, 0});
-      else
-        finish_ns[order[next]] = now + flow.tail_ns;
-    }
+    for (; next < order.size() && flows[order[next]].start_ns <= now; ++next) start(flows, order[next], now, finish_ns);
     return next;
   }
 
@@ -161,19 +176,22 @@ struct SimgridSolver::State {
     return step;
   }
 
-  /// Moves the active flows on by `step`, to `now`, and takes out those that have ended.
+  /// Moves the active flows on by `step`, to `now`; successors take the place of those that have ended.
   void advance(std::span<const PeerFlow> flows, double step, double now, std::span<double> finish_ns) {
     std::size_t kept = 0;
+    ended.clear();
     for (Active& a : active) {
       a.bytes_left -= a.rate * step;
       if (a.bytes_left <= flows[a.flow].bytes * kDone) {
         finish_ns[a.flow] = now + flows[a.flow].tail_ns;
         solver.system->variable_free(a.variable);
+        ended.push_back(a.flow);
       } else {
         active[kept++] = a;
       }
     }
     active.resize(kept);
+    for (const std::uint32_t flow : ended) start(flows, successor[flow], now, finish_ns);
   }
 };
 
@@ -190,20 +208,20 @@ Expected<SimgridSolver> SimgridSolver::build(const PeerNetwork& network) {
   if (!place)
     return machine_trouble(
         "this SimGrid keeps the values of its solver in another way than 3.32 does; build without libsimgrid-dev");
-  return SimgridSolver(std::make_unique<State>(State{Solver(network.capacities), *place, {}, {}}));
+  return SimgridSolver(std::make_unique<State>(State{Solver(network.capacities), *place, {}, {}, {}, {}}));
 }
 
 void SimgridSolver::predict(std::span<const PeerFlow> flows, std::span<double> finish_ns) {
   TUTTI_EXPECTS(finish_ns.size() == flows.size(), "one finish time per flow");
   State& s = *state_;
-  sort_by_start(flows, s.order);
+  s.find_order(flows);
   double now = 0;
-  for (std::size_t next = 0; next < flows.size() || !s.active.empty();) {
+  for (std::size_t next = 0; next < s.order.size() || !s.active.empty();) {
     if (s.active.empty()) now = flows[s.order[next]].start_ns;
     next = s.start_due(flows, next, now, finish_ns);
     if (s.active.empty()) continue;
     const double to_completion = s.solve();
-    const double next_start = next < flows.size() ? flows[s.order[next]].start_ns : kNever;
+    const double next_start = next < s.order.size() ? flows[s.order[next]].start_ns : kNever;
     const double step = std::min(to_completion, next_start - now);
     now = step < to_completion ? next_start : now + step;
     s.advance(flows, step, now, finish_ns);
@@ -261,7 +279,8 @@ struct SimgridInterface::State {
     const auto destination = destinations.find(flow.links);
     TUTTI_EXPECTS(destination != destinations.end(), "the route was not given at construction");
     TUTTI_EXPECTS(flow.bytes >= 0 && flow.bytes == std::floor(flow.bytes), "SimGrid sends whole bytes");
-    TUTTI_EXPECTS(flow.weight == 1 && flow.costs.empty(), "SimGrid's interface knows no sharing weights and no costs");
+    TUTTI_EXPECTS(flow.weight == 1 && flow.costs.empty() && flow.after == PeerFlow::kNobody,
+                  "SimGrid's interface knows no sharing weights, no costs and no successors");
     s4u::CommPtr comm = s4u::Comm::sendto_init(source, destination->second);
     comm->set_payload_size(static_cast<std::uint64_t>(flow.bytes));
     return comm;

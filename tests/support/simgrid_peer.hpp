@@ -23,12 +23,16 @@ struct PeerNetwork {
 ///
 /// A reverse timeline is this mirrored in time: there a stream starts at the length of its kernel, and has no tail.
 struct PeerFlow {
+  static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
+
   std::vector<std::uint32_t> links;  ///< each once; >= 1 link
   double bytes = 0;                  ///< >= 0; a flow of 0 bytes ends when it starts
   double start_ns = 0;               ///< >= 0
   double tail_ns = 0;                ///< >= 0
   double weight = 1;                 ///< sharing weight, > 0; the solver's peer only
   std::vector<double> costs = {};    ///< [links] capacity used per byte/ns, empty: 1 each; the solver's peer only
+  std::uint32_t after = kNobody;     ///< starts when this flow's bytes have arrived, not at `start_ns`; each flow has
+                                     ///< one successor at most; the solver's peer only
 };
 
 /// SimGrid's bare max-min solver under an event loop of ours: next start or completion, solve again, move on.

@@ -1,0 +1,189 @@
+#include "model/planners/gate_search.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "model/planners/all_at_once.hpp"
+#include "model/planners/completion_aligned.hpp"
+#include "model/planners/time_division.hpp"
+#include "model/random.hpp"
+#include "model/safe_bound.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t kSeed = 1;
+
+/// Of the rates of a machine that says nothing of them.
+constexpr double kUsualSpread = 0.035;
+/// How far a gate moves at most where it is only shifted, of the batch's length.
+constexpr double kShift = 0.1;
+/// What is less is clearly less, and no rounding noise.
+constexpr double kClearly = 1 - 1e-9;
+
+/// What a search may spend with whole effort, and what it spends, in nanoseconds of a usual processor.
+constexpr double kWork = 1'000'000;
+
+double cost_of_run(double events, double chains) { return 100 + events * (25 + 2 * chains); }
+
+double cost_of_bound(double steps) { return 500 + 100 * steps * (steps + 4); }
+
+class GateSearch {
+ public:
+  explicit GateSearch(BatchSimulation& loaded)
+      : simulation_(loaded),
+        room_(loaded.room()),
+        instants_(room_.instants.first(room_.instants.size() / 2)),
+        other_instants_(room_.instants.last(room_.instants.size() / 2)),
+        random_(kSeed) {
+    const auto steps = static_cast<double>(loaded.batch().step_count());
+    const auto chains = static_cast<double>(loaded.chain_count());
+    cost_of_run_ = cost_of_run(steps + chains, chains);
+    cost_of_bound_ = cost_of_bound(steps);
+    if (loaded.basis() == Basis::Guaranteed) {
+      bound_.emplace();
+    } else {
+      spread_ = std::max(loaded.spread(), kUsualSpread);
+    }
+  }
+
+  void search(Effort effort) {
+    start();
+    left_ = kWork * effort.share;  // what it starts from comes on top: every planner makes its plan
+    const double least = judged_at_least(longest_chain_ns()) / kClearly;
+    const double last = std::min(left_ / 4, static_cast<double>(room_.best.size()) * (cost_of_run_ + cost_of_bound_));
+    while (left_ > last && left_ > 0 && value_ > least) {
+      std::ranges::copy(room_.best, room_.gates.begin());
+      for (int moved = random_.between(1, 2); moved > 0; --moved) move_a_gate();
+      consider();
+    }
+    open_at_once();
+    simulation_.run_forward(room_.best);
+  }
+
+ private:
+  // ---- what a plan is judged by
+
+  /// What is to be short of a run from `room_.gates`: its length, or its latest finish. It may be anything above the
+  /// limit where it is above that.
+  double length() {
+    simulation_.run_forward(room_.gates);
+    left_ -= cost_of_run_;
+    const double length = simulation_.latency_ns();
+    if (!bound_ || length > limit_) return length;
+    const std::span<const double> finishes = bound_->find(simulation_, room_.gates, 0);
+    left_ -= cost_of_bound_;
+    note_instants(finishes);
+    return std::max(length, *std::ranges::max_element(finishes));
+  }
+
+  /// The mean of the length and that on a machine that is faster: there all happens in 1 / (1 + spread) of the time,
+  /// but the gates open when they do.
+  double judged(double length) {
+    if (bound_) return length;
+    note_instants({});
+    std::ranges::transform(room_.gates, room_.kept.begin(), [&](double gate) { return gate * (1 + spread_); });
+    simulation_.run_forward(room_.kept);
+    left_ -= cost_of_run_;
+    return (length + simulation_.latency_ns() / (1 + spread_)) / 2;
+  }
+
+  /// No batch is shorter on the faster machine than in proportion, but for anomalies.
+  [[nodiscard]] double judged_at_least(double length) const { return length * (1 + 1 / (1 + spread_)) / 2; }
+
+  /// Nothing is shorter.
+  [[nodiscard]] double longest_chain_ns() const {
+    double longest = 0;
+    for (std::size_t c = 0; c < simulation_.chain_count(); ++c)
+      longest = std::max(longest, simulation_.transfers_alone_ns(c) + simulation_.kernels_ns(c));
+    return longest + simulation_.batch_setup_ns();
+  }
+
+  // ---- plans
+
+  void start() {
+    for (const auto arrange : {plan_all_at_once, plan_completion_aligned, plan_time_division}) {
+      arrange(simulation_, {});
+      simulation_.rerun_forward();
+      std::ranges::copy(simulation_.gates(), room_.gates.begin());
+      const double found = length();
+      if (found >= limit_) continue;
+      limit_ = found;
+      keep(judged(found));
+    }
+  }
+
+  /// Takes the gates where they are no worse.
+  void consider() {
+    const double found = length();
+    if (found > limit_ || judged_at_least(found) > value_) return;
+    const double value = judged(found);
+    if (value > value_) return;
+    if (bound_) limit_ = value;
+    keep(value);
+  }
+
+  void keep(double value) {
+    value_ = value;
+    std::ranges::copy(room_.gates, room_.best.begin());
+    std::swap(instants_, other_instants_);
+  }
+
+  void move_a_gate() {
+    double& gate = room_.gates[below(room_.gates.size())];
+    switch (random_.between(0, 3)) {
+      case 0: gate = instants_[below(instants_.size())]; break;
+      case 1: gate = real(0, value_); break;
+      case 2: gate += real(-kShift, kShift) * value_; break;
+      default: gate = 0;
+    }
+    gate = as_ns(round_down_ns(std::max(gate, 0.0)));
+  }
+
+  /// Gates that need not wait do not.
+  void open_at_once() {
+    for (std::size_t c = 0; c < room_.best.size(); ++c) {
+      if (room_.best[c] == 0 || left_ <= 0) continue;
+      std::ranges::copy(room_.best, room_.gates.begin());
+      room_.gates[c] = 0;
+      consider();
+    }
+  }
+
+  /// When streams start and end in the last run, or are over at the latest; without the set-up of the batch.
+  void note_instants(std::span<const double> finishes) {
+    for (std::size_t s = 0; s < simulation_.times().size(); ++s) {
+      const StreamTimes& times = simulation_.times()[s];
+      other_instants_[2 * s] = times.transfer_end - simulation_.batch_setup_ns();
+      other_instants_[2 * s + 1] =
+          (finishes.empty() ? times.transfer_start : finishes[s]) - simulation_.batch_setup_ns();
+    }
+  }
+
+  // ---- random numbers
+
+  std::size_t below(std::size_t end) { return static_cast<std::size_t>(random_.between(0, static_cast<int>(end) - 1)); }
+  double real(double least, double most) {
+    return least + (most - least) * (static_cast<double>(random_.next() >> 11) * 0x1p-53);
+  }
+
+  BatchSimulation& simulation_;
+  BatchSimulation::Room room_;
+  std::span<double> instants_, other_instants_;  ///< of the best gates; of those that are looked at
+  std::optional<BatchBound> bound_;              ///< where plans are judged by it
+  double spread_ = 0;
+  double cost_of_run_, cost_of_bound_;
+  double left_ = 0;                                         ///< to spend
+  double limit_ = std::numeric_limits<double>::infinity();  ///< no plan is longer
+  double value_ = std::numeric_limits<double>::infinity();  ///< of the best gates
+  Random random_;
+};
+
+}  // namespace
+
+void plan_gate_search(BatchSimulation& loaded, Effort effort) { GateSearch(loaded).search(effort); }
+
+}  // namespace tutti

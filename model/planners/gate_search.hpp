@@ -1,0 +1,28 @@
+#pragma once
+#include "model/batch_simulation.hpp"
+#include "model/effort.hpp"
+
+namespace tutti {
+
+/// A local search over the gates, one a chain: from the best of the other plans, gates of one or two chains move at
+/// random, and a plan stays where it is no worse. Short copies come to wait while long ones fill the machine.
+///
+/// The others are `all_at_once`, `completion_aligned` and `time_division`, whose transfers share the machine as those
+/// of this planner do. `bandwidth_allocation` is left out: its transfers are held to fixed shares, which no gates can
+/// do, so its figures are those of another machine. Weighted max-min gives every transfer at least its fixed share;
+/// where the bound of a fixed share is the smaller one, that is what the bound overestimates.
+///
+/// What is best depends on the bandwidths that were loaded:
+///  - Guaranteed: the latest finish (`BatchBound`), which becomes a Wcet; never later than that of the others.
+///  - Nominal: the predicted length; never longer than that of the others. A real machine's rates vary, and a gate does
+///    not wait for the transfer that was to be over by then. So plans are told apart by the mean of two lengths: as
+///    predicted, and on a machine that is faster by its spread (3.5 % at least), where late gates are later than they
+///    need be.
+///
+/// Where two plans are as good, the one whose gates open at once stays. The search draws from a seeded generator and
+/// ends when so many events have been simulated, so a batch has the same plan everywhere.
+///
+/// @heuristic
+void plan_gate_search(BatchSimulation& loaded, Effort effort);
+
+}  // namespace tutti

@@ -1,0 +1,126 @@
+#include "model/way_fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "model/digits.hpp"
+#include "model/route.hpp"
+#include "model/way_rates.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr int kDigits = 5;          // of what is found: more than any measurement has
+constexpr double kLarge = 0.02;     // residuals beyond this count linearly
+constexpr double kDisturbed = 0.9;  // of the predicted rate: less is told
+
+std::set<LinkId> links_of_first_memory(const Topology& machine) {
+  std::set<LinkId> links;
+  for (std::uint32_t position = 0; position < 2 * machine.gpus().size(); ++position) {
+    const auto [from, to] = ends_of(machine, HostStream::at(position));
+    links.insert(machine.route(from, to).begin(), machine.route(from, to).end());
+  }
+  return links;
+}
+
+class Fit {
+ public:
+  Fit(const Topology& machine, const std::vector<WayCombination>& combinations)
+      : machine_(machine), combinations_(combinations) {
+    const std::set<LinkId> others = links_of_first_memory(machine);
+    for (const WayCombination& combination : combinations) {
+      std::map<LinkId, double> load;
+      for (std::size_t i = 0; i < combination.ways.size(); ++i)
+        for (const LinkId link : links_of(machine, combination.ways[i]))
+          if (!others.contains(link)) load[link] += combination.rates[i];
+      for (const auto& [link, rate] : load) {
+        double& most = values_[link];
+        most = std::max(most, rate);
+      }
+    }
+  }
+
+  WayFit run() {
+    improve();
+    for (auto& [link, value] : values_) value = to_digits(value, kDigits);
+    return {build(), find_disturbed()};
+  }
+
+ private:
+  [[nodiscard]] Topology build() const {
+    auto links = link_entries(machine_);
+    for (const auto& [link, value] : values_) links[link.index()].bandwidth = {{value}, {value}};
+    return TopologyBuilder(machine_).links(std::move(links)).build().value();
+  }
+
+  /// Of log(predicted / measured), over all rates.
+  [[nodiscard]] double loss() {
+    const Topology machine = build();
+    double loss = 0;
+    for (const WayCombination& combination : combinations_) {
+      const auto predicted = rates_.find(machine, Basis::Nominal, combination.ways);
+      for (std::size_t i = 0; i < predicted.size(); ++i) {
+        const double off = std::log(predicted[i] / combination.rates[i]) / kLarge;
+        loss += std::sqrt(off * off + 1) - 1;
+      }
+    }
+    return loss;
+  }
+
+  void improve() {
+    constexpr double kFirstStep = 0.05, kLastStep = 5e-4;
+    double least = loss();
+    for (double step = kFirstStep; step >= kLastStep;) {
+      bool better = false;
+      for (auto& [link, value] : values_) {
+        for (const double factor : {1 + step, 1 / (1 + step)}) {
+          const double before = value;
+          value *= factor;
+          const double now = loss();
+          if (now < least * (1 - 1e-6)) {
+            least = now;
+            better = true;
+            break;
+          }
+          value = before;
+        }
+      }
+      if (!better) step /= 2;
+    }
+  }
+
+  std::vector<std::string> find_disturbed() {
+    const Topology machine = build();
+    std::vector<std::string> sentences;
+    for (const WayCombination& combination : combinations_) {
+      const auto predicted = rates_.find(machine, Basis::Nominal, combination.ways);
+      for (std::size_t i = 0; i < predicted.size(); ++i) {
+        if (combination.rates[i] >= kDisturbed * predicted[i]) continue;
+        sentences.push_back(fmt::format(
+            "{} runs at {:.1f} GB/s in [{}], and at {:.1f} by the graph, which has nothing that slows it down; "
+            "guaranteed bandwidths allow for it, nominal ones do not",
+            ways_text({combination.ways[i]}), combination.rates[i], ways_text(combination.ways), predicted[i]));
+        break;  // one of each combination
+      }
+    }
+    return sentences;
+  }
+
+  const Topology& machine_;
+  const std::vector<WayCombination>& combinations_;
+  std::map<LinkId, double> values_;
+  WayRates rates_;
+};
+
+}  // namespace
+
+WayFit fit_ways(const Topology& fitted, const std::vector<WayCombination>& combinations) {
+  if (combinations.empty()) return {fitted, {}};
+  return Fit(fitted, combinations).run();
+}
+
+}  // namespace tutti

@@ -1,0 +1,195 @@
+// How good the plans of `gate_search` are, and what they cost, on the four H200s of configs/machines/h200x4.yaml.
+//
+// Random batches of 4 to 8 copies, one a GPU and direction, 8 to 512 MiB (log-uniform), without kernels or with one of
+// up to 2 ms behind half of the copies to GPUs. All lengths are predictions. "best sharing" is what no plan is shorter
+// than: the shortest mix of the measured combinations that moves all bytes, whatever the gates; with kernels nothing
+// like it is known, and a search that may spend 50 times as much stands in its place.
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "model/planner.hpp"
+#include "model/quantile.hpp"
+#include "model/route.hpp"
+#include "model/safe_bound.hpp"
+#include "model/steady_rates.hpp"
+#include "model/topology_yaml.hpp"
+#include "tests/bench/rows.hpp"
+#include "tests/support/random.hpp"
+
+namespace tutti {
+namespace {
+
+using namespace bench;
+
+constexpr int kBatches = 200;
+constexpr double kLongSearch = 50;
+
+double processor_us() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
+}
+
+/// A batch, and the bytes of each stream of the table.
+struct Copies {
+  BatchOperation batch;
+  StreamSet streams = 0;
+  std::vector<double> bytes;  ///< in the order of positions
+};
+
+Copies random_copies(const Topology& machine, bool kernels, test::Random& random) {
+  const auto gpus = machine.gpus();
+  std::vector<std::uint32_t> positions(2 * gpus.size());
+  std::iota(positions.begin(), positions.end(), 0U);
+  for (std::size_t i = positions.size(); i-- > 1;) std::swap(positions[i], positions[random.below(i + 1)]);
+  positions.resize(static_cast<std::size_t>(random.between(4, static_cast<int>(positions.size()))));
+  std::ranges::sort(positions);
+  std::vector<CommandStream> commands;
+  StreamSet streams = 0;
+  std::vector<double> bytes;
+  for (const std::uint32_t position : positions) {
+    const HostStream stream = HostStream::at(position);
+    const auto [from, to] = ends_of(machine, stream);
+    const Bytes size{static_cast<std::int64_t>(std::exp2(random.real(23, 29)))};
+    CommandStream& command = commands.emplace_back();
+    command.name = fmt::format("s{}", position);
+    command.transfer = Transfer{from, to, size, {}, {}};
+    const Duration time{random.between(1, 2'000'000)};
+    if (kernels && machine.vertex(to).kind == VertexKind::Gpu && random.one_in(2))
+      command.kernel = Kernel{to, time, time, "spin"};
+    streams |= StreamSet{1} << position;
+    bytes.push_back(static_cast<double>(size.count));
+  }
+  return {checked(BatchOperation::make(machine, std::move(commands))), streams, std::move(bytes)};
+}
+
+/// The shortest time in which combinations of streams, one after the other, move all bytes, ns: the linear program
+///   min sum_S t_S  such that  sum_S r_i(S) t_S >= b_i for each stream i,  t >= 0
+/// by its dual, max sum_i b_i y_i such that sum_i r_i(S) y_i <= 1 for each S: the simplex method from y = 0.
+double best_sharing_ns(const Topology& machine, const Copies& copies) {
+  const std::size_t n = copies.bytes.size();
+  const std::size_t rows = (std::size_t{1} << n) - 1;
+  const std::vector<std::uint32_t> positions = positions_of(copies.streams);
+  SteadyRates steady;
+  // [rows + 1][n + 1]: coefficients of what is not in the basis, and the right side; the last row is the aim.
+  std::vector<std::vector<double>> table;
+  for (std::size_t choice = 1; choice <= rows; ++choice) {
+    StreamSet active = 0;
+    for (std::size_t i = 0; i < n; ++i)
+      if ((choice >> i & 1) != 0) active |= StreamSet{1} << positions[i];
+    const StreamRates rates = steady.find(machine, Basis::Nominal, active);
+    std::vector<double>& row = table.emplace_back(n + 1, 0.0);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < n; ++i)
+      if ((choice >> i & 1) != 0) row[i] = rates.rates[next++];
+    row[n] = 1;
+  }
+  std::vector<double>& aim = table.emplace_back(n + 1, 0.0);
+  for (std::size_t i = 0; i < n; ++i) aim[i] = -copies.bytes[i];
+  for (;;) {
+    const auto column = static_cast<std::size_t>(
+        std::min_element(aim.begin(), aim.begin() + static_cast<std::ptrdiff_t>(n)) - aim.begin());
+    if (aim[column] > -1e-6) return aim[n];
+    std::size_t pivot = rows;
+    for (std::size_t r = 0; r < rows; ++r)
+      if (table[r][column] > 1e-12 &&
+          (pivot == rows || table[r][n] / table[r][column] < table[pivot][n] / table[pivot][column]))
+        pivot = r;
+    const double by = table[pivot][column];
+    for (double& value : table[pivot]) value /= by;
+    table[pivot][column] = 1 / by;
+    for (std::size_t r = 0; r <= rows; ++r) {
+      const double factor = table[r][column];
+      if (r == pivot || factor == 0) continue;
+      for (std::size_t c = 0; c <= n; ++c)
+        table[r][c] = c == column ? -factor * table[pivot][c] : table[r][c] - factor * table[pivot][c];
+    }
+  }
+}
+
+/// Values of all batches.
+struct Column {
+  std::vector<double> values;
+  [[nodiscard]] double mean() const {
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  }
+  [[nodiscard]] double worst() const { return quantile(values, 1); }
+};
+
+void compare_lengths(const Topology& machine, bool kernels) {
+  test::Random random(1);
+  const Planner& search = *find_planner("gate_search");
+  BatchSimulation workspace;
+  Column best_other, searched, aligned, at_once, planned_us;
+  for (int n = 0; n < kBatches; ++n) {
+    const Copies copies = random_copies(machine, kernels, random);
+    const auto length = [&](const char* name) {
+      return predict(*find_planner(name), machine, copies.batch, Basis::Nominal, workspace);
+    };
+    const double before = processor_us();
+    const double found = predict(search, machine, copies.batch, Basis::Nominal, workspace);
+    planned_us.values.push_back(processor_us() - before);
+    const double least = kernels ? predict(search, machine, copies.batch, Basis::Nominal, workspace, {kLongSearch})
+                                 : best_sharing_ns(machine, copies) + workspace.batch_setup_ns();
+    const double one = length("completion_aligned"), other = length("all_at_once");
+    best_other.values.push_back(std::min({one, other, length("time_division")}) / least);
+    searched.values.push_back(found / least);
+    aligned.values.push_back(1 - found / one);
+    at_once.values.push_back(1 - found / other);
+  }
+  fmt::print("| {} | {:.4f} | {:.4f} | {:.4f} | {:.4f} | {:.1f} | {:.1f} | {:.2f} |\n",
+             kernels ? "with kernels, against a long search" : "no kernels, against the best sharing",
+             best_other.mean(), best_other.worst(), searched.mean(), searched.worst(), 100 * aligned.mean(),
+             100 * at_once.mean(), planned_us.mean() / 1e3);
+}
+
+void compare_bounds(const Topology& machine, bool kernels, Effort effort) {
+  test::Random random(1);
+  Column gain, planned_us;
+  for (int n = 0; n < kBatches; ++n) {
+    const Copies copies = random_copies(machine, kernels, random);
+    const auto latest = [&](const Planner& planner) {
+      const Timeline planned = plan(planner, machine, copies.batch, Basis::Guaranteed, effort);
+      return to_ms(latest_finish(planner, machine, copies.batch, planned).batch);
+    };
+    double best = std::numeric_limits<double>::infinity();
+    for (const Planner& planner : planners())
+      if (!planner.searches) best = std::min(best, latest(planner));
+    const double before = processor_us();
+    const double found = latest(*find_planner("gate_search"));
+    planned_us.values.push_back(processor_us() - before);
+    gain.values.push_back(1 - found / best);
+  }
+  fmt::print("| {} | {:.2f} | {:.1f} | {:.1f} | {:.2f} | {:.2f} |\n", kernels ? "with kernels" : "no kernels",
+             effort.share, 100 * gain.mean(), 100 * quantile(gain.values, 0), planned_us.mean() / 1e3,
+             planned_us.worst() / 1e3);
+}
+
+int run() {
+  const Topology machine = checked(load_machine("configs/machines/h200x4.yaml"));
+  fmt::print("{} random batches of 4 to 8 copies, both ways, 8 to 512 MiB; predicted at nominal rates\n\n", kBatches);
+  fmt::print(
+      "| batches | best other / least | its worst | gate_search / least | its worst | % sooner than completion_aligned "
+      "| "
+      "% sooner than all_at_once | ms a plan |\n|---|---|---|---|---|---|---|---|\n");
+  for (const bool kernels : {false, true}) compare_lengths(machine, kernels);
+  fmt::print(
+      "\nlatest finish at guaranteed rates\n\n| batches | effort | % sooner than the best other | least | ms a plan "
+      "and its "
+      "bound | longest |\n|---|---|---|---|---|---|\n");
+  for (const bool kernels : {false, true})
+    for (const std::size_t plans : {std::size_t{1}, std::size_t{100}, std::size_t{1000}})
+      compare_bounds(machine, kernels, Effort::shared_by(plans));
+  return 0;
+}
+
+}  // namespace
+}  // namespace tutti
+
+int main() {  // takes no options, so that those of other benchmarks pass
+  return tutti::run();
+}
