@@ -38,4 +38,8 @@ struct BatchFile {
 [[nodiscard]] std::optional<Topology> read_named_machine(const Node* machine,
                                                          const std::optional<std::string>& override_path);
 
+/// A batch as the text of a batch file, which reads back as the same batch.
+/// @param machine_path  the file of its machine, as the batch's file shall name it
+[[nodiscard]] std::string batch_yaml(const BatchOperation& batch, const std::string& machine_path);
+
 }  // namespace tutti

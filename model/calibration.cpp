@@ -8,6 +8,7 @@
 
 #include "model/graph_fit.hpp"
 #include "model/guarantee.hpp"
+#include "model/quantile.hpp"
 #include "model/rate_corrections.hpp"
 #include "model/steady_rates.hpp"
 #include "model/table_maker.hpp"
@@ -106,7 +107,7 @@ Expected<Topology> with_engines(const Topology& machine, const std::vector<int>&
 // ---- together
 
 /// The same measurements, the same word.
-std::string fingerprint(const CleanMeasurements& clean) {
+std::string fingerprint(const CleanMeasurements& clean, const CostMeasurements& costs) {
   std::uint64_t hash = 0xcbf2'9ce4'8422'2325U;  // FNV-1a
   const auto add = [&](double value) {
     for (auto bits = std::bit_cast<std::uint64_t>(value); const int shift : {0, 8, 16, 24, 32, 40, 48, 56})
@@ -130,6 +131,10 @@ std::string fingerprint(const CleanMeasurements& clean) {
       for (const double rate : combination.rates) add(rate);
       for (const double rate : combination.lowest) add(rate);
     }
+  for (const CostSample& sample : costs.samples)
+    for (const double ns : sample.ns) add(ns);
+  for (const auto* starts : {&costs.gates, &costs.gates_busy, &costs.gates_loaded})
+    for (const double ns : *starts) add(ns);
   return fmt::format("{:016x}", hash);
 }
 
@@ -139,12 +144,15 @@ Provenance provenance(const Measurements& measurements, const CleanMeasurements&
   result.date = measurements.date.empty() ? "unknown" : measurements.date.substr(0, kLongest);
   result.host = measurements.host.substr(0, kLongest);
   result.sizes = measurements.sizes.empty() ? "unknown" : measurements.sizes.substr(0, kLongest);
-  result.fingerprint = fingerprint(clean);
+  result.fingerprint = fingerprint(clean, measurements.costs);
   result.combinations = static_cast<int>(clean.combinations.size());
   result.batches = static_cast<int>(clean.batches.size());
   result.repetitions = clean.combinations.front().repetitions;
   for (const Combination& combination : clean.combinations)
     result.repetitions = std::min(result.repetitions, combination.repetitions);
+  if (const auto& starts = measurements.costs.gates_loaded; !starts.empty())
+    result.sizes += fmt::format("; starts behind gates on a busy host: 99 % {:.1f} us late, 99.9 % {:.1f} us, worst {:.1f} us",
+                                quantile(starts, 0.99) / 1e3, quantile(starts, 0.999) / 1e3, quantile(starts, 1) / 1e3);
   return result;
 }
 
@@ -180,13 +188,7 @@ Expected<Calibration> calibrate(const Measurements& measurements, const std::opt
   TopologyBuilder builder(guarantee(way_fit.machine, clean_data, table));
   builder.provenance(provenance(measurements, clean_data));
   builder.spread(std::min(std::ceil(spread_of(measurements) * 1000) / 1000, kWidestSpread));
-  if (!clean_data.batches.empty()) {
-    SetupTimes setup = blank.setup();
-    setup.batch = round_up_ns(std::round(corrections.setup_ns() / 100) * 100);
-    builder.setup(setup);
-  }
-  const Topology by_graph = builder.build().value();
-  const auto gpu_name = [&](std::uint32_t gpu) { return by_graph.vertex(by_graph.gpus()[gpu]).name; };
+  const auto gpu_name = [&](std::uint32_t gpu) { return blank.vertex(blank.gpus()[gpu]).name; };
   for (const auto& group : table.alike()) {
     std::vector<std::string> names;
     for (const std::uint32_t gpu : group) names.push_back(gpu_name(gpu));
@@ -202,7 +204,15 @@ Expected<Calibration> calibrate(const Measurements& measurements, const std::opt
     }
     builder.table(std::move(entry));
   }
-  const Topology machine = builder.build().value();
+  SetupTimes setup = blank.setup();
+  if (!clean_data.batches.empty()) setup.batch = round_up_ns(std::round(corrections.setup_ns() / 100) * 100);
+  std::optional<CostFit> costs;
+  if (!measurements.costs.samples.empty()) {
+    costs = fit_costs(builder.setup({}).build().value(), measurements.costs);
+    setup = costs->setup;
+  }
+  const Topology machine = builder.setup(setup).build().value();
+  const Topology by_graph = TopologyBuilder(machine).build().value();
   return Calibration{machine,
                      compare_with(by_graph, clean_data),
                      compare_with(plain_model(by_graph), clean_data),
@@ -210,7 +220,8 @@ Expected<Calibration> calibrate(const Measurements& measurements, const std::opt
                      corrections.noise(),
                      corrections.batch_speed(),
                      std::move(clean_data.left_out),
-                     std::move(fit.undetermined)};
+                     std::move(fit.undetermined),
+                     std::move(costs)};
 }
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/comparison.hpp"
+#include "model/cost_fit.hpp"
 
 namespace tutti {
 
@@ -17,6 +18,7 @@ struct Calibration {
   double batch_speed = 0;                 ///< how much faster batches ran than steady rates, relative
   std::vector<std::string> left_out;      ///< measurements that could not be used
   std::vector<std::string> undetermined;  ///< what the measurements cannot tell
+  std::optional<CostFit> costs;           ///< of commands; absent where they were not measured
 };
 
 /// Finds the machine that measurements come from.
@@ -24,8 +26,8 @@ struct Calibration {
 /// The graph is fitted (`fit_graph`), then links that only further memories and copies between GPUs cross (`fit_ways`);
 /// bandwidths are guaranteed that no measured combination, no repetition of one and
 /// no row of the table undercuts; all combinations get corrected rates (`RateCorrections`); GPUs whose exchange changes
-/// none of them are alike; each combination, up to such exchanges, becomes a row of the table. Same measurements, same
-/// machine.
+/// none of them are alike; each combination, up to such exchanges, becomes a row of the table. What commands cost is
+/// fitted last (`fit_costs`). Same measurements, same machine.
 ///
 /// @param base  what is known already: vertices, links, domains; its bandwidths to and from the first memory are
 ///              replaced, and those of links that measured copies of other kinds cross. Absent: one memory and one

@@ -152,6 +152,12 @@ class Cleaner {
 
 }  // namespace
 
+std::string_view to_string(CostWork work) {
+  constexpr std::array<std::string_view, kCostWorks.size()> names{"up",     "down",   "peer",         "peer_turns",
+                                                                  "staged", "kernel", "lone_kernels", "host"};
+  return names[static_cast<std::size_t>(work)];
+}
+
 std::size_t Measurements::gpus() const {
   std::size_t gpus = 0;
   for (const MeasuredRates& measured : rates) {

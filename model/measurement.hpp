@@ -1,8 +1,12 @@
 #pragma once
+#include <array>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/measured_table.hpp"
+#include "model/units.hpp"
 #include "model/way.hpp"
 
 namespace tutti {
@@ -32,6 +36,48 @@ struct MeasuredWays {
   std::string place;          ///< where it stands in its file
 };
 
+/// What the commands of a sample of costs are.
+enum class CostWork : std::uint8_t {
+  Up,           ///< copies from the first memory to a GPU
+  Down,         ///< copies back
+  Peer,         ///< copies to one other GPU
+  PeerTurns,    ///< copies to the other GPUs in turn
+  Staged,       ///< copies to another GPU through the first memory
+  Kernel,       ///< kernels behind each other and behind as many copies to their GPU
+  LoneKernels,  ///< kernels without copies, each a stream of its own
+  Host,         ///< pieces of host work
+};
+inline constexpr std::array kCostWorks{CostWork::Up,     CostWork::Down,   CostWork::Peer,        CostWork::PeerTurns,
+                                       CostWork::Staged, CostWork::Kernel, CostWork::LoneKernels, CostWork::Host};
+
+/// "up", "down", "peer", "peer_turns", "staged", "kernel", "lone_kernels", "host".
+[[nodiscard]] std::string_view to_string(CostWork work);
+
+/// A batch that was run again and again to see what its commands cost: one chain of commands that are alike.
+struct CostSample {
+  CostWork work = CostWork::Up;
+  std::uint32_t gpu = 0;  ///< position; of copies between GPUs, the source
+  int count = 1;          ///< commands
+  Bytes bytes;            ///< of each copy
+  Duration time{};        ///< of each kernel or piece of host work
+  Bytes beside;           ///< of the copies that run on all other engines meanwhile; 0: none do
+  int in_a_row = 0;  ///< such batches follow each other in one job, and what was timed is from its start until the program
+                     ///< has seen its end; 0: one batch, from its start to the end of its chain
+  std::vector<double> ns = {};  ///< [repetitions]
+
+  friend bool operator==(const CostSample&, const CostSample&) = default;
+};
+
+/// What was measured of the costs of commands.
+struct CostMeasurements {
+  std::vector<CostSample> samples;
+  std::vector<double> gates;       ///< ns from a gate's planned instant to the start behind it, nothing else under way
+  std::vector<double> gates_busy;  ///< the same while large copies run both ways
+  std::vector<double> gates_loaded;  ///< the same with all cores of the host busy, too; empty: not measured
+
+  friend bool operator==(const CostMeasurements&, const CostMeasurements&) = default;
+};
+
 /// What was measured on one host.
 struct Measurements {
   std::string host;   ///< in the words of the file
@@ -41,6 +87,7 @@ struct Measurements {
   std::vector<MeasuredBatch> batches;
   std::vector<MeasuredWays> ways;     ///< further memories, and between GPUs
   std::vector<int> copy_engines;      ///< [GPUs] how many were seen to work at once; empty: not measured
+  CostMeasurements costs;
   std::vector<std::string> left_out;  ///< a sentence for everything in the file that could not be read
 
   /// One more than the highest GPU position.

@@ -28,8 +28,8 @@ struct JobRecord {
   /// Between arrival and finish the programs of the run, this job's and others', worked so long on the host beside what
   /// their tasks declare: filled buffers, read results. No bound covers that.
   Duration programs{};
-  Duration after{};                   ///< from the finish until the job's program had read its result
-  std::optional<BrokenBound> broken;  ///< the job was over its bound, or one of its batches over its latest finish
+  Duration after{};                     ///< from the finish until the job's program had read its result
+  std::optional<BrokenBound> broken{};  ///< the job was over its bound, or one of its batches over its latest finish
 
   [[nodiscard]] bool missed() const { return !finish || *finish > deadline; }
   /// What a bound of responses is about: from the arrival to the finish, without what programs do beside it.

@@ -1,3 +1,4 @@
+#include "apps/tutti/bench_copies.hpp"
 #include "apps/tutti/bench_machine.hpp"
 #include "apps/tutti/bench_methods.hpp"
 #include "apps/tutti/command.hpp"
@@ -12,6 +13,7 @@ void add_bench(CLI::App& parser, int& exit_code) {
       "  tutti bench machine --machine machine.yaml");
   add_bench_methods(*command, exit_code);
   add_bench_machine(*command, exit_code);
+  add_bench_copies(*command, exit_code);
 }
 
 }  // namespace tutti

@@ -6,6 +6,7 @@
 #include "apps/table.hpp"
 #include "apps/tutti/calibrate_live.hpp"
 #include "apps/tutti/command.hpp"
+#include "apps/tutti/costs_report.hpp"
 #include "apps/tutti/files.hpp"
 #include "apps/tutti/measured_json.hpp"
 #include "apps/tutti/report.hpp"
@@ -140,6 +141,7 @@ int fit(const Measurements& measurements, const std::optional<Topology>& base, c
                       {"graph", errors_json(calibration->by_graph)},
                       {"table", errors_json(calibration->by_table)}}},
                     {"residuals", residuals_json(calibration->by_graph)},
+                    {"costs", calibration->costs ? costs_json(*calibration->costs, measurements.costs) : Json(nullptr)},
                     {"undetermined", calibration->undetermined},
                     {"left_out", calibration->left_out}};
     fmt::print("{}\n", json.dump(2));
@@ -161,6 +163,8 @@ int fit(const Measurements& measurements, const std::optional<Topology>& base, c
     fmt::print("batches take {} before data moves, and run {} {} than steady rates\n",
                to_string(calibration->machine.setup().batch.nominal), percent(std::abs(calibration->batch_speed)),
                calibration->batch_speed < 0 ? "slower" : "faster");
+  if (calibration->costs)
+    fmt::print("\n{}", costs_text(calibration->machine.setup(), *calibration->costs, measurements.costs));
   fmt::print("{}{}", list_text("What the measurements cannot tell", calibration->undetermined),
              list_text("Left out", calibration->left_out));
   return kFine;

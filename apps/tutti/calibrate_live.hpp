@@ -14,8 +14,10 @@ struct LiveOptions {
   LiveOptions() { backend.backend = "cuda"; }
 
   BackendOptions backend;
-  bool all = false;  ///< every combination, not only those of the plan
-  int rounds = 9;    ///< at most
+  bool all = false;     ///< every combination, not only those of the plan
+  bool quick = false;   ///< fewer repetitions of everything
+  bool loaded = false;  ///< also how late gates open while all cores of the host are busy
+  int rounds = 9;       ///< at most
   std::string copy = "128 MiB";
   std::string measured;  ///< file for the measurements; empty: none
 };
@@ -29,7 +31,7 @@ struct LiveMeasurements {
 };
 
 /// Measures a machine: which gate is best, which copies of a GPU work at once, whether bytes arrive unchanged, steady
-/// rates and batches. Says on standard error how far it is.
+/// rates and batches, what commands cost. Says on standard error how far it is.
 /// @errors as `make_backend` and `measure`; InvalidInput: an option.
 [[nodiscard]] Expected<LiveMeasurements> measure_live(const Topology& known, const LiveOptions& options);
 

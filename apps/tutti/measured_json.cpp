@@ -1,6 +1,7 @@
 #include "apps/tutti/measured_json.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/document.hpp"
+#include "model/quantile.hpp"
 
 namespace tutti {
 namespace {
@@ -35,6 +37,13 @@ std::optional<double> positive(const Json& cell) {
   }
   if (!(value > 0) || !std::isfinite(value)) return std::nullopt;
   return value;
+}
+
+/// The starts behind gates, by their keys.
+template <class Costs>
+auto gate_lists(Costs& costs) {
+  return std::array{std::pair("gates_ns", &costs.gates), std::pair("gates_busy_ns", &costs.gates_busy),
+                    std::pair("gates_loaded_ns", &costs.gates_loaded)};
 }
 
 class Reader {
@@ -60,6 +69,7 @@ class Reader {
           refuse(at, fmt::format("{} is no number of copy engines; write 1 to {}", entry.dump(), kMost));
         measurements_.copy_engines.push_back(entry.get<int>());
       });
+    if (document_.contains("costs")) read_costs(document_.at("costs"));
     return std::move(measurements_);
   }
 
@@ -200,6 +210,59 @@ class Reader {
     measurements_.batches.push_back(std::move(batch));
   }
 
+  void read_costs(const Json& costs) {
+    if (!costs.is_object()) refuse("costs", "this is no object; write {\"samples\": [...]}");
+    for (const auto& [key, starts] : gate_lists(measurements_.costs))
+      if (costs.contains(key)) *starts = read_times(fmt::format("costs.{}", key), costs.at(key));
+    if (!costs.contains("samples")) return;
+    const Json& samples = costs.at("samples");
+    if (!samples.is_array()) refuse("costs.samples", "this is no list; write [...]");
+    for (std::size_t i = 0; i < samples.size(); ++i) read_sample(fmt::format("costs.samples[{}]", i), samples[i]);
+  }
+
+  /// Nanoseconds, 0 or more.
+  [[nodiscard]] std::vector<double> read_times(const std::string& at, const Json& list) const {
+    if (!list.is_array()) refuse(at, "this is no list of nanoseconds; write [1200, 1310]");
+    std::vector<double> times;
+    for (const Json& cell : list) {
+      constexpr double kMost = 9e15;
+      const double ns = cell.is_number() ? cell.get<double>() : -1;
+      if (!(ns >= 0) || ns > kMost) refuse(at, fmt::format("{} is no time of 0 ns or more", cell.dump()));
+      times.push_back(ns);
+    }
+    return times;
+  }
+
+  [[nodiscard]] std::int64_t whole(const std::string& at, const Json& entry, const char* key, std::int64_t low,
+                                   std::int64_t high) const {
+    const auto found = entry.find(key);
+    if (found == entry.end()) return low;
+    const std::int64_t value = found->is_number_integer() ? found->get<std::int64_t>() : low - 1;
+    if (value < low || value > high)
+      refuse(at, fmt::format("'{}' is {}; it is a whole number from {} to {}", key, found->dump(), low, high));
+    return value;
+  }
+
+  void read_sample(const std::string& at, const Json& entry) {
+    constexpr std::int64_t kMostBytes = 1LL << 40, kMostNs = 1'000'000'000, kMostCount = 1000;
+    CostSample sample;
+    const Json& work = field(at, entry, "class");
+    const auto known = std::find_if(kCostWorks.begin(), kCostWorks.end(),
+                                    [&](CostWork one) { return work == to_string(one); });
+    if (known == kCostWorks.end())
+      refuse(at, fmt::format("'class' is {}; it is up, down, peer, peer_turns, staged, kernel, lone_kernels or host",
+                             work.dump()));
+    sample.work = *known;
+    sample.gpu = static_cast<std::uint32_t>(whole(at, entry, "gpu", 0, 1023));
+    sample.count = static_cast<int>(whole(at, entry, "n", 1, kMostCount));
+    sample.bytes = {whole(at, entry, "bytes", 0, kMostBytes)};
+    sample.time = Duration{whole(at, entry, "time_ns", 0, kMostNs)};
+    sample.beside = {whole(at, entry, "beside_bytes", 0, kMostBytes)};
+    sample.in_a_row = static_cast<int>(whole(at, entry, "in_a_row", 0, kMostCount));
+    sample.ns = read_times(at + ".ns", field(at, entry, "ns"));
+    measurements_.costs.samples.push_back(std::move(sample));
+  }
+
   const std::string& path_;
   const Json& document_;
   Measurements measurements_;
@@ -237,6 +300,29 @@ Expected<Measurements> load_measurements(const std::string& path) {
   });
 }
 
+namespace {
+
+Json costs_json(const CostMeasurements& costs) {
+  Json samples = Json::array();
+  for (const CostSample& sample : costs.samples) {
+    Json json{{"class", to_string(sample.work)}, {"gpu", sample.gpu}, {"n", sample.count}, {"bytes", sample.bytes.count}};
+    if (sample.time.count() > 0) json["time_ns"] = sample.time.count();
+    if (sample.beside.count > 0) json["beside_bytes"] = sample.beside.count;
+    if (sample.in_a_row > 0) json["in_a_row"] = sample.in_a_row;
+    json["median_ns"] = quantile(sample.ns, 0.5);
+    json["p99_ns"] = quantile(sample.ns, 0.99);
+    json["worst_ns"] = quantile(sample.ns, 1);
+    json["ns"] = sample.ns;
+    samples.push_back(std::move(json));
+  }
+  Json json{{"samples", samples}};
+  for (const auto& [key, starts] : gate_lists(costs))
+    if (!starts->empty()) json[key] = *starts;
+  return json;
+}
+
+}  // namespace
+
 std::string measured_json(const Measurements& measurements) {
   const auto stream_json = [](HostStream stream) {
     return Json{{"gpu", stream.gpu}, {"direction", to_string(stream.direction)}};
@@ -270,6 +356,7 @@ std::string measured_json(const Measurements& measurements) {
     document["ways"].push_back({{"streams", streams}, {"gbps", measured.rates}});
   }
   if (!measurements.copy_engines.empty()) document["copy_engines"] = measurements.copy_engines;
+  if (measurements.costs != CostMeasurements{}) document["costs"] = costs_json(measurements.costs);
   return document.dump() + "\n";
 }
 

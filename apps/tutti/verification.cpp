@@ -1,47 +1,22 @@
 #include "apps/tutti/verification.hpp"
 
 #include <algorithm>
-#include <atomic>
+#include <array>
 #include <cmath>
+#include <optional>
 
-#include <fmt/format.h>
-
-#include "model/measurement.hpp"
 #include "model/quantile.hpp"
-#include "model/random.hpp"
-#include "model/route.hpp"
+#include "model/safe_bound.hpp"
 #include "runtime/measuring.hpp"
 #include "runtime/way_buffers.hpp"
 
 namespace tutti {
 namespace {
 
-constexpr std::int64_t kSteps = 128;  // sizes are 1/128 to 1 of the largest: 4 MiB to 512 MiB
-
-/// The streams that a machine has, and those of them that go up.
-struct Streams {
-  StreamSet all = 0, up = 0;
-};
-
-Streams streams_of(const Topology& machine) {
-  Streams streams;
-  for (std::uint32_t position = 0; position < 2 * machine.gpus().size(); ++position) {
-    const StreamSet stream = StreamSet{1} << position;
-    if (!has_ways(machine, stream)) continue;
-    streams.all |= stream;
-    if (HostStream::at(position).direction == Direction::HostToDevice) streams.up |= stream;
-  }
-  return streams;
-}
-
-/// Some of these; of both directions where it can be both. @pre some != 0
-StreamSet choose(StreamSet some, StreamSet up, Random& random) {
-  for (;;) {
-    const StreamSet chosen = static_cast<StreamSet>(random.next()) & some;
-    const bool both = (some & up) == 0 || (some & ~up) == 0 || ((chosen & up) != 0 && (chosen & ~up) != 0);
-    if (chosen != 0 && both) return chosen;
-  }
-}
+/// Batches that are prepared at once: what they have in the driver is bounded.
+constexpr std::size_t kAtOnce = 20;
+/// Batches that are issued without waiting.
+constexpr std::size_t kInARow = 4;
 
 double median_ms(std::span<const Duration> latencies) {
   std::vector<double> ms;
@@ -49,72 +24,145 @@ double median_ms(std::span<const Duration> latencies) {
   return median(ms);
 }
 
+/// Runs some of the batches.
+class Verifying {
+ public:
+  Verifying(Executor& executor, std::span<const VerifiedBatch> batches, std::span<Verification> results,
+            std::vector<double>& starts_us, const std::atomic<bool>* interrupted)
+      : executor_(executor), batches_(batches), results_(results), starts_us_(starts_us), interrupted_(interrupted) {}
+
+  Expected<void> run(const WayBuffers& buffers, int repeats) {
+    if (auto ok = prepare(buffers); !ok) return ok;
+    std::vector<std::vector<Timeline>> timelines(batches_.size());
+    for (int round = 0; round < 2 * repeats; ++round) {
+      for (std::size_t i = 0; i < batches_.size(); ++i) {
+        if (stops()) return invalid_input("interrupted; there is nothing to report yet");
+        const auto result = run_armed(executor_, prepared_[i]);
+        if (!result) return tl::unexpected(result.error());
+        const Timeline measured = prepared_[i].measured();
+        results_[i].latencies.push_back(result->finish - result->start);
+        note(i, *result, measured, false);
+        if (round < repeats) timelines[i].push_back(measured);
+      }
+    }
+    for (std::size_t i = 0; i < batches_.size(); ++i) {
+      const double middle = results_[i].measured_ms();
+      results_[i].measured = *std::min_element(timelines[i].begin(), timelines[i].end(), [&](auto& a, auto& b) {
+        return std::abs(to_ms(a.latency) - middle) < std::abs(to_ms(b.latency) - middle);
+      });
+    }
+    for (int round = 0; round < repeats; ++round)
+      if (auto ok = run_in_rows(static_cast<std::size_t>(round)); !ok) return ok;
+    return {};
+  }
+
+ private:
+  Expected<void> prepare(const WayBuffers& buffers) {
+    for (std::size_t i = 0; i < batches_.size(); ++i) {
+      const BatchOperation& batch = batches_[i].batch;
+      auto one = executor_.prepare(batch, buffers.bind(batch), batches_[i].name);
+      if (!one) return tl::unexpected(std::move(one.error()));
+      prepared_.push_back(*std::move(one));
+      results_[i].predicted = prepared_[i].plan();
+      results_[i].latest =
+          latest_finish(executor_.planner(), executor_.machine(), batch, prepared_[i].plan(), Basis::Guaranteed).batch;
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool stops() const { return interrupted_ != nullptr && *interrupted_; }
+
+  /// Different neighbours in every round.
+  Expected<void> run_in_rows(std::size_t round) {
+    for (std::size_t first = 0; first < batches_.size(); first += kInARow) {
+      if (stops()) return invalid_input("interrupted; there is nothing to report yet");
+      std::vector<std::size_t> row;
+      for (std::size_t i = 0; i < std::min(kInARow, batches_.size()); ++i) {
+        const std::size_t next = (first + i * (1 + 2 * round)) % batches_.size();
+        if (std::find(row.begin(), row.end(), next) == row.end()) row.push_back(next);
+      }
+      executor_.arm(prepared_[row.front()]);
+      rest(executor_);
+      for (const std::size_t i : row)
+        if (auto ok = executor_.issue(prepared_[i]); !ok) return ok;
+      for (const std::size_t i : row) {
+        const auto result = executor_.synchronize(prepared_[i]);
+        if (!result) return tl::unexpected(result.error());
+        results_[i].in_a_row.push_back(result->finish - result->start);
+        note(i, *result, prepared_[i].measured(), true);
+      }
+    }
+    return {};
+  }
+
+  void note(std::size_t i, const BatchResult& result, const Timeline& measured, bool in_a_row) {
+    Verification& batch = results_[i];
+    batch.overruns += result.overruns;
+    for (const double ns : starts_after_gates(batch.predicted, measured)) starts_us_.push_back(ns / 1e3);
+    const Duration took = result.finish - result.start;
+    if (took <= batch.latest) return;
+    const Duration gate = executor_.machine().setup().gate.guaranteed;
+    batch.late.push_back({took, cause_of(batch.predicted, measured, batch.latest, gate), in_a_row});
+  }
+
+  Executor& executor_;
+  std::span<const VerifiedBatch> batches_;
+  std::span<Verification> results_;
+  std::vector<double>& starts_us_;
+  const std::atomic<bool>* interrupted_;
+  std::vector<PreparedBatch> prepared_;
+};
+
 }  // namespace
+
+std::string_view to_string(LateCause cause) {
+  constexpr std::array<std::string_view, 3> names{"gate", "seen", "unknown"};
+  return names[static_cast<std::size_t>(cause)];
+}
 
 double Verification::predicted_ms() const { return to_ms(predicted.latency); }
 double Verification::measured_ms() const { return median_ms(std::span(latencies).first(latencies.size() / 2)); }
 double Verification::again_ms() const { return median_ms(std::span(latencies).subspan(latencies.size() / 2)); }
-
-Expected<std::vector<VerifiedBatch>> random_batches(const Topology& machine, int count, Bytes largest,
-                                                    std::uint64_t seed) {
-  const auto [all, up] = streams_of(machine);
-  if (up == 0 || all == up)
-    return invalid_input("random batches go between the first memory and the GPUs; this machine has no such ways");
-  Random random(seed);
-  std::vector<VerifiedBatch> batches;
-  for (int i = 0; i < count; ++i) {
-    const bool only_up = i % 4 == 1;
-    const bool only_down = i % 4 == 3;
-    const StreamSet chosen = choose(only_up ? up : only_down ? all & ~up : all, up, random);
-    std::vector<CommandStream> streams;
-    for (const std::uint32_t position : positions_of(chosen)) {
-      const auto [from, to] = ends_of(machine, HostStream::at(position));
-      const Bytes size{largest.count / kSteps * random.between(1, kSteps)};
-      streams.push_back({streams_text(StreamSet{1} << position), Transfer{from, to, size, {}, {}}, {}, {}});
-    }
-    auto batch = BatchOperation::make(machine, std::move(streams));
-    if (!batch) return tl::unexpected(std::move(batch.error()));
-    batches.push_back({fmt::format("random {}", i + 1),
-                       only_up     ? "h2d"
-                       : only_down ? "d2h"
-                                   : "both ways",
-                       *std::move(batch)});
-  }
-  return batches;
+double Verification::in_a_row_ms() const { return median_ms(in_a_row); }
+std::size_t Verification::by_host() const {
+  return static_cast<std::size_t>(
+      std::count_if(late.begin(), late.end(), [](const LateRun& run) { return run.cause != LateCause::Unknown; }));
 }
 
-Expected<std::vector<Verification>> verify_batches(Executor& executor, const std::vector<VerifiedBatch>& batches,
-                                                   int repeats, const std::atomic<bool>* interrupted) {
+std::vector<double> starts_after_gates(const Timeline& plan, const Timeline& measured) {
+  std::vector<double> starts;
+  for (std::size_t s = 0; s < plan.streams.size(); ++s) {
+    const StreamTimeline& planned = plan.streams[s];
+    if (planned.start() == planned.gate) starts.push_back(as_ns(measured.streams[s].start() - (planned.gate - plan.setup)));
+  }
+  return starts;
+}
+
+LateCause cause_of(const Timeline& plan, const Timeline& measured, Duration latest, Duration gate_allowed) {
+  Duration end{};
+  for (const StreamTimeline& line : measured.streams) end = std::max(end, line.end());
+  if (end <= latest) return LateCause::Seen;
+  double lateness = 0;
+  for (const double start : starts_after_gates(plan, measured)) lateness = std::max(lateness, start);
+  const double beyond = lateness - as_ns(gate_allowed);
+  return beyond > 0 && as_ns(measured.latency - latest) <= beyond ? LateCause::Gate : LateCause::Unknown;
+}
+
+Expected<VerifiedRuns> verify_batches(Executor& executor, const std::vector<VerifiedBatch>& batches, int repeats,
+                                      const std::atomic<bool>* interrupted) {
   std::vector<BatchOperation> operations;
   for (const VerifiedBatch& batch : batches) operations.push_back(batch.batch);
   auto buffers = WayBuffers::make(executor.backend(), operations);
   if (!buffers) return tl::unexpected(std::move(buffers.error()));
-  std::vector<PreparedBatch> prepared;
-  for (const VerifiedBatch& batch : batches) {
-    auto one = executor.prepare(batch.batch, buffers->bind(batch.batch), batch.name);
-    if (!one) return tl::unexpected(std::move(one.error()));
-    prepared.push_back(*std::move(one));
+  VerifiedRuns runs;
+  runs.batches.resize(batches.size());
+  for (std::size_t first = 0; first < batches.size(); first += kAtOnce) {
+    const std::size_t count = std::min(kAtOnce, batches.size() - first);
+    Verifying some(executor, std::span(batches).subspan(first, count), std::span(runs.batches).subspan(first, count),
+                   runs.starts_us, interrupted);
+    if (auto ok = some.run(*buffers, repeats); !ok) return tl::unexpected(std::move(ok.error()));
   }
-  std::vector<Verification> results(batches.size());
-  std::vector<std::vector<Timeline>> timelines(batches.size());
-  for (int run = 0; run < 2 * repeats; ++run) {
-    for (std::size_t i = 0; i < batches.size(); ++i) {
-      if (interrupted != nullptr && *interrupted) return invalid_input("interrupted; there is nothing to report yet");
-      const auto result = run_armed(executor, prepared[i]);
-      if (!result) return tl::unexpected(result.error());
-      results[i].latencies.push_back(result->finish - result->start);
-      results[i].overruns += result->overruns;
-      if (run < repeats) timelines[i].push_back(prepared[i].measured());
-    }
-  }
-  for (std::size_t i = 0; i < batches.size(); ++i) {
-    results[i].predicted = prepared[i].plan();
-    const double middle = results[i].measured_ms();
-    results[i].measured = *std::min_element(timelines[i].begin(), timelines[i].end(), [&](auto& a, auto& b) {
-      return std::abs(to_ms(a.latency) - middle) < std::abs(to_ms(b.latency) - middle);
-    });
-  }
-  return results;
+  return runs;
 }
 
 }  // namespace tutti

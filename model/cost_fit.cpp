@@ -1,0 +1,357 @@
+#include "model/cost_fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include <Eigen/Dense>
+#include <fmt/format.h>
+
+#include "model/bounded_least_squares.hpp"
+#include "model/digits.hpp"
+#include "model/expects.hpp"
+#include "model/quantile.hpp"
+#include "model/safe_bound.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr int kRateDigits = 4;
+constexpr double kDirt = 10;    // ns to which costs are written
+constexpr double kShort = 1e6;  // ns: longer chains tell of rates, whose guarantee is not made here
+
+// ---- the batch of a sample
+
+class BatchMaker {
+ public:
+  BatchMaker(const Topology& machine, const CostSample& sample) : machine_(machine), sample_(sample) {}
+
+  Expected<CostBatch> make() {
+    if (machine_.memories().empty() || sample_.gpu >= machine_.gpus().size())
+      return invalid_input(fmt::format("the machine has no memory, or no gpu {}", sample_.gpu));
+    if (is_between_gpus() && machine_.gpus().size() < 2)
+      return invalid_input("copies between GPUs need two of them");
+    if (sample_.work == CostWork::Host && !find_cpu()) return invalid_input("host work needs a cpu");
+    for (int i = 0; i < sample_.count; ++i) add_command(i);
+    const std::size_t timed = streams_.size();
+    if (sample_.beside.count > 0) add_copies_beside();
+    auto batch = BatchOperation::make(machine_, std::move(streams_));
+    if (!batch) return tl::unexpected(std::move(batch.error()));
+    return CostBatch{*std::move(batch), timed};
+  }
+
+ private:
+  [[nodiscard]] bool is_between_gpus() const {
+    return sample_.work == CostWork::Peer || sample_.work == CostWork::PeerTurns || sample_.work == CostWork::Staged;
+  }
+  [[nodiscard]] VertexId memory() const { return machine_.memories().front(); }
+  [[nodiscard]] VertexId gpu(std::size_t steps = 0) const {
+    return machine_.gpus()[(sample_.gpu + steps) % machine_.gpus().size()];
+  }
+  [[nodiscard]] std::optional<VertexId> find_cpu() const {
+    for (std::size_t v = 0; v < machine_.vertices().size(); ++v)
+      if (machine_.vertices()[v].kind == VertexKind::Cpu) return VertexId{v};
+    return std::nullopt;
+  }
+
+  void add(std::optional<Transfer> transfer, std::optional<Kernel> kernel) {
+    streams_.push_back({fmt::to_string(streams_.size()), std::move(transfer), std::move(kernel), {}});
+  }
+  void add_command(int i) {
+    const Bytes size = sample_.bytes;
+    const Kernel kernel{sample_.work == CostWork::Host ? *find_cpu() : gpu(), sample_.time, sample_.time, "spin"};
+    const std::size_t turn = 1 + static_cast<std::size_t>(i) % std::max<std::size_t>(machine_.gpus().size() - 1, 1);
+    switch (sample_.work) {
+      case CostWork::Up: return add(Transfer{memory(), gpu(), size, {}, {}}, {});
+      case CostWork::Down: return add(Transfer{gpu(), memory(), size, {}, {}}, {});
+      case CostWork::Peer: return add(Transfer{gpu(), gpu(1), size, {}, {}}, {});
+      case CostWork::PeerTurns: return add(Transfer{gpu(), gpu(turn), size, {}, {}}, {});
+      case CostWork::Staged: return add(Transfer{gpu(), gpu(1), size, {}, memory()}, {});
+      case CostWork::Kernel: return add(Transfer{memory(), gpu(), size, {}, {}}, kernel);
+      case CostWork::LoneKernels:
+      case CostWork::Host: return add({}, kernel);
+    }
+  }
+
+  /// Up to and down from every GPU, but on the engines of the chain.
+  void add_copies_beside() {
+    const bool up = sample_.work == CostWork::Up || sample_.work == CostWork::Kernel;
+    const bool down = !up && sample_.work != CostWork::Host && sample_.work != CostWork::LoneKernels;
+    for (std::size_t g = 0; g < machine_.gpus().size(); ++g) {
+      const bool taken_up = (g == 0 && up) || (g == 1 && sample_.work == CostWork::Staged);
+      if (!taken_up) add(Transfer{memory(), gpu(g), sample_.beside, {}, {}}, {});
+      if (!(g == 0 && down)) add(Transfer{gpu(g), memory(), sample_.beside, {}, {}}, {});
+    }
+  }
+
+  const Topology& machine_;
+  const CostSample& sample_;
+  std::vector<CommandStream> streams_;
+};
+
+// ---- what is to be explained
+
+RouteClass class_of(CostWork work) {
+  switch (work) {
+    case CostWork::Down: return RouteClass::Down;
+    case CostWork::Peer:
+    case CostWork::PeerTurns: return RouteClass::Peer;
+    case CostWork::Staged: return RouteClass::Staged;
+    default: return RouteClass::Up;
+  }
+}
+
+bool is_copies(CostWork work) { return work < CostWork::Kernel; }
+bool is_kernels(CostWork work) { return work == CostWork::Kernel || work == CostWork::LoneKernels; }
+
+/// A sample and what the machine without costs makes of it; ns.
+struct Row {
+  std::size_t sample = 0;
+  CostWork work{};
+  int in_a_row = 0;
+  bool beside = false;
+  double copies = 0;   ///< commands that cost as copies of its class do
+  double kernels = 0;  ///< kernels or pieces of host work that follow each other
+  double bytes = 0;    ///< of one copy
+  double alone = 0, alone_guaranteed = 0;  ///< rates of their way
+  double base = 0, bound = 0;              ///< without costs: predicted, and at most
+  double median = 0, worst = 0, allowed = 0;
+};
+
+Row row_of(const Topology& machine, const CostSample& sample, const CostBatch& batch, std::size_t position) {
+  Row row;
+  row.sample = position;
+  row.work = sample.work;
+  row.in_a_row = sample.in_a_row;
+  row.beside = sample.beside.count > 0;
+  const Planner& at_once = *find_planner("all_at_once");
+  const Timeline planned = plan(at_once, machine, batch.batch);
+  const LatestFinish latest = latest_finish(at_once, machine, batch.batch, planned);
+  for (std::size_t s = 0; s < batch.timed; ++s) {
+    row.base = std::max(row.base, as_ns(planned.streams[s].end()));
+    row.bound = std::max(row.bound, as_ns(latest.streams[s]));
+  }
+  const StreamWork& work = batch.batch.work().front();
+  if (work.way != kNone) {
+    const std::size_t own = machine.way_kinds().size();
+    const WayKind& way = work.way < own ? machine.way_kinds()[work.way] : batch.batch.own_ways()[work.way - own];
+    row.alone = way.alone.nominal.value;
+    row.alone_guaranteed = way.alone.guaranteed.value;
+    row.copies = sample.count;
+    row.bytes = static_cast<double>(sample.bytes.count);
+    if (sample.work == CostWork::Staged && sample.bytes.count > 0) {
+      const Bytes chunk = machine.staging_chunk().count > 0 ? machine.staging_chunk() : sample.bytes;
+      row.copies *= 1 + std::ceil(row.bytes / static_cast<double>(chunk.count));
+      row.bytes = std::min(row.bytes, static_cast<double>(chunk.count));
+    }
+  }
+  if (is_kernels(sample.work)) row.kernels = sample.count;
+  if (sample.work == CostWork::Host) row.kernels = 1;  // pieces of different streams overlap
+  row.median = quantile(sample.ns, 0.5);
+  row.worst = quantile(sample.ns, 1);
+  row.allowed = allowed(sample.ns);
+  return row;
+}
+
+// ---- nominal: least squares over medians
+
+/// An error of so much, and of this part of the whole, count the same.
+double weight_of(double measured) {
+  constexpr double kError = 2000, kPart = 0.02;
+  return 1 / (kError + kPart * measured);
+}
+
+/// What a class's copies cost: t = opening + copies x (each + slower x bytes, where they are small).
+struct CopyFit {
+  double opening = 0, each = 0, slower = 0;  ///< ns, ns, ns a byte
+  double below = 0;                          ///< bytes
+  double error = std::numeric_limits<double>::infinity();
+};
+
+/// @param below  copies of fewer bytes have a rate of their own; 0: none do
+CopyFit fit_copies(std::span<const Row* const> rows, double below) {
+  constexpr double kMost = 1e12;
+  Eigen::MatrixXd terms(rows.size(), 3);
+  Eigen::VectorXd values(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Row& row = *rows[i];
+    const double weight = weight_of(row.median);
+    const auto at = static_cast<Eigen::Index>(i);
+    terms.row(at) << weight, weight * row.copies, row.bytes < below ? weight * row.copies * row.bytes : 0;
+    values(at) = weight * (row.median - row.base);
+  }
+  Eigen::VectorXd scale = terms.colwise().norm();
+  for (double& value : scale) value = value > 0 ? value : 1;
+  for (Eigen::Index c = 0; c < 3; ++c) terms.col(c) /= scale(c);
+  const Eigen::MatrixXd square = terms.transpose() * terms + 1e-9 * Eigen::MatrixXd::Identity(3, 3);
+  const Eigen::VectorXd found = bounded_least_squares(square, terms.transpose() * values, Eigen::VectorXd::Zero(3),
+                                                      Eigen::VectorXd::Constant(3, kMost));
+  const double error = (terms * found - values).squaredNorm();
+  return {found(0) / scale(0), found(1) / scale(1), found(2) / scale(2), below, error};
+}
+
+/// A rate of their own for small copies only where it explains a good part of what is left.
+CopyFit fit_copies(std::span<const Row* const> rows) {
+  constexpr double kWorthIt = 0.7;
+  std::vector<double> sizes;
+  for (const Row* row : rows) sizes.push_back(row->bytes);
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  const CopyFit plain = fit_copies(rows, 0);
+  CopyFit best = plain;
+  constexpr double kNoise = 1e-3;  // of errors that count: there is nothing to explain
+  if (plain.error < kNoise * static_cast<double>(rows.size())) return plain;
+  for (std::size_t i = 2; i < sizes.size(); ++i) {
+    const CopyFit fit = fit_copies(rows, sizes[i]);
+    if (fit.error < best.error && fit.error < kWorthIt * plain.error) best = fit;
+  }
+  return best;
+}
+
+Cost written(double nominal, double guaranteed) {
+  const auto at = [](double ns) { return round_up_ns(std::ceil(std::max(ns, 0.0) / kDirt - 1e-6) * kDirt); };
+  return {round_up_ns(std::round(std::max(nominal, 0.0) / kDirt) * kDirt), std::max(at(guaranteed), at(nominal))};
+}
+
+/// What precedes a copy's bytes, and what it loses where small copies have a rate of their own.
+double copy_ns(const CopyCost& cost, Basis basis, double bytes, double alone) {
+  const double start = as_ns(cost.each.at(basis));
+  if (!cost.small || bytes >= static_cast<double>(cost.below.count)) return start;
+  return start + std::max(0.0, bytes / cost.small->at(basis).value - bytes / alone);
+}
+
+/// One fit under way.
+class Fitting {
+ public:
+  Fitting(const Topology& machine, const CostMeasurements& measured) : measured_(measured) {
+    for (std::size_t i = 0; i < measured.samples.size(); ++i) {
+      const CostSample& sample = measured.samples[i];
+      if (sample.ns.empty()) continue;
+      const auto batch = cost_batch(machine, sample);
+      if (batch) {
+        rows_.push_back(row_of(machine, sample, *batch, i));
+      } else {
+        fit_.left_out.push_back(fmt::format("costs of {}: {}", to_string(sample.work), batch.error().message));
+      }
+    }
+  }
+
+  CostFit fit() {
+    fit_nominal();
+    fit_guaranteed();
+    for (const Row& row : rows_)
+      fit_.residuals.push_back({row.sample, predicted(row), promised(row), row.median, row.worst});
+    return std::move(fit_);
+  }
+
+ private:
+  [[nodiscard]] SetupTimes& setup() { return fit_.setup; }
+  [[nodiscard]] const SetupTimes& setup() const { return fit_.setup; }
+
+  template <class Wanted>
+  [[nodiscard]] std::vector<const Row*> rows(Wanted wanted) const {
+    std::vector<const Row*> found;
+    for (const Row& row : rows_)
+      if (wanted(row)) found.push_back(&row);
+    return found;
+  }
+
+  void fit_nominal() {
+    std::vector<double> openings;
+    for (const RouteClass route : kRouteClasses) {
+      const auto of_class = rows([&](const Row& row) {
+        return is_copies(row.work) && class_of(row.work) == route && !row.beside && row.in_a_row == 0;
+      });
+      if (of_class.empty()) continue;
+      const CopyFit fit = fit_copies(of_class);
+      if (route == RouteClass::Up || route == RouteClass::Down) openings.push_back(fit.opening);
+      CopyCost& cost = setup().transfer.of(route);
+      cost.each = written(fit.each, fit.each);
+      if (fit.below == 0 || fit.slower <= 0 || route == RouteClass::Staged) continue;
+      const Row& row = *of_class.front();
+      cost.below = {static_cast<std::int64_t>(fit.below)};
+      const double rate = to_digits(1 / (fit.slower + 1 / row.alone), kRateDigits);
+      cost.small = Bandwidth{{rate}, {down_to_digits(rate * row.alone_guaranteed / row.alone, kRateDigits)}};
+    }
+    const double opening = median(openings);
+    const double gate = std::min(median(measured_.gates), opening);
+    setup().gate = written(gate, gate);
+    setup().batch = written(opening - as_ns(setup().gate.nominal), 0);
+    setup().kernel = nominal_of([](const Row& row) { return row.work == CostWork::Kernel; });
+    setup().host = nominal_of([](const Row& row) { return row.work == CostWork::Host; });
+  }
+
+  /// What each of a sample's kernels costs, where everything else is known.
+  template <class Wanted>
+  [[nodiscard]] Cost nominal_of(Wanted wanted) const {
+    double over = 0, under = 0;
+    for (const Row* row : rows([&](const Row& r) { return wanted(r) && !r.beside && r.in_a_row == 0; })) {
+      const double weight = weight_of(row->median) * weight_of(row->median);
+      over += weight * row->kernels * (row->median - predicted(*row));
+      under += weight * row->kernels * row->kernels;
+    }
+    const double each = under > 0 ? over / under : 0;
+    return written(each, each);
+  }
+
+  void fit_guaranteed() {
+    SetupTimes& costs = setup();
+    for (const std::vector<double>& starts : {measured_.gates, measured_.gates_busy})
+      if (!starts.empty()) raise(costs.gate, allowed(starts));
+    const auto alone = rows([](const Row& row) { return row.in_a_row == 0 && row.base <= kShort; });
+    for (const Row* row : alone)
+      if (row->copies + row->kernels <= 2) raise(costs.batch, *row, 1);
+    for (const Row* row : alone)
+      if (is_copies(row->work)) raise(costs.transfer.of(class_of(row->work)).each, *row, row->copies);
+    for (const Row* row : alone)
+      if (is_kernels(row->work)) raise(costs.kernel, *row, row->kernels);
+    for (const Row* row : alone)
+      if (row->work == CostWork::Host) raise(costs.host, *row, row->kernels);
+    for (const Row* row : rows([](const Row& r) { return r.in_a_row > 0; })) raise(costs.batch, *row, row->in_a_row);
+  }
+
+  /// A cost that a row has so many of, so that the row is not above what is promised.
+  void raise(Cost& cost, const Row& row, double count) const {
+    const double missing = row.allowed - promised(row);
+    if (missing > 0) raise(cost, as_ns(cost.guaranteed) + missing / count);
+  }
+  static void raise(Cost& cost, double guaranteed) {
+    cost.guaranteed = std::max(cost.guaranteed, written(0, guaranteed).guaranteed);
+  }
+
+  [[nodiscard]] double predicted(const Row& row) const { return with_costs(row, Basis::Nominal, row.base, row.alone); }
+  [[nodiscard]] double promised(const Row& row) const {
+    return with_costs(row, Basis::Guaranteed, row.bound, row.alone_guaranteed);
+  }
+  [[nodiscard]] double with_costs(const Row& row, Basis basis, double length, double alone) const {
+    const Cost& kernel = row.work == CostWork::Host ? setup().host : setup().kernel;
+    double ns = length + as_ns(setup().batch.at(basis)) + as_ns(setup().gate.at(basis)) +
+                row.kernels * as_ns(kernel.at(basis));
+    if (row.copies > 0) ns += row.copies * copy_ns(setup().transfer.of(class_of(row.work)), basis, row.bytes, alone);
+    return std::max(row.in_a_row, 1) * ns;
+  }
+
+  const CostMeasurements& measured_;
+  std::vector<Row> rows_;
+  CostFit fit_;
+};
+
+}  // namespace
+
+Expected<CostBatch> cost_batch(const Topology& machine, const CostSample& sample) {
+  return BatchMaker(machine, sample).make();
+}
+
+CostFit fit_costs(const Topology& machine, const CostMeasurements& measured) {
+  TUTTI_EXPECTS(machine.setup() == SetupTimes{}, "costs are found on a machine without any");
+  return Fitting(machine, measured).fit();
+}
+
+double allowed(std::vector<double> repetitions) {
+  std::sort(repetitions.begin(), repetitions.end());
+  const double worst = repetitions.empty() ? 0 : repetitions.back();
+  return 2 * worst - quantile(std::move(repetitions), 0.99);
+}
+
+}  // namespace tutti

@@ -1,0 +1,51 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/batch.hpp"
+#include "model/measurement.hpp"
+
+namespace tutti {
+
+/// The batch of a sample, as it was run: its chain is what was timed; large copies behind it keep other engines busy.
+struct CostBatch {
+  BatchOperation batch;
+  std::size_t timed = 0;  ///< the first so many streams are the chain
+};
+
+/// @errors InvalidInput: the machine has no such GPU, no way for it, no processor for host work.
+[[nodiscard]] Expected<CostBatch> cost_batch(const Topology& machine, const CostSample& sample);
+
+/// A sample beside what the costs make of it.
+struct CostResidual {
+  std::size_t sample = 0;  ///< its position among those that were measured
+  double predicted = 0;    ///< ns
+  double promised = 0;     ///< ns; of what takes less than 1 ms not below any repetition
+  double median = 0;       ///< ns, measured
+  double worst = 0;        ///< ns, measured
+};
+
+/// What commands cost by some measurements.
+struct CostFit {
+  SetupTimes setup;
+  std::vector<CostResidual> residuals;
+  std::vector<std::string> left_out;  ///< a sentence for every sample that could not be used
+};
+
+/// Finds the costs of a machine's commands.
+///
+/// A sample is explained by the machine's rates and kernels' own times (a prediction without costs), by the costs of a
+/// batch and a gate once, and by one of each of its commands. Nominal costs fit the medians, by least squares. Small
+/// copies get a rate of their own where that explains them better. Guaranteed costs are the least, in this order, that no
+/// repetition of a sample of less than 1 ms exceeds: of a batch with one command; of each further command; of batches that follow each
+/// other. Each worst repetition is taken to be as far behind its 99 % quantile again, as an allowance for what a longer
+/// observation would show. How batch and gate share what precedes the first byte shows in the starts of gates alone.
+/// @pre the machine has bandwidths and a table, and no costs yet: its `setup` is nothing
+[[nodiscard]] CostFit fit_costs(const Topology& machine, const CostMeasurements& measured);
+
+/// The worst of some repetitions and as far behind their 99 % quantile again.
+[[nodiscard]] double allowed(std::vector<double> repetitions);
+
+}  // namespace tutti
