@@ -250,7 +250,8 @@ GateKind read_gate(const Node& node) {
   const std::string& text = read_text(node);
   for (const GateKind kind : kGateKinds)
     if (to_string(kind) == text) return kind;
-  fail(node.place, fmt::format("there is no gate '{}'; write polling_kernel, memory_wait, host_timed or device_timer", text));
+  fail(node.place,
+       fmt::format("there is no gate '{}'; write polling_kernel, memory_wait, host_timed or device_timer", text));
 }
 
 void read_options(TopologyBuilder& builder, const Fields& machine) {
