@@ -20,7 +20,7 @@ struct Planner {
   std::string_view name;     ///< as users write it
   std::string_view summary;  ///< one line for `--help` and tables
   RateRule rates;            ///< how transfers share the machine under it
-  bool searches;           ///< simulates the batch many times: slow where hundreds of plans are asked
+  bool searches;             ///< simulates the batch many times: slow where hundreds of plans are asked
   void (*arrange)(BatchSimulation& loaded, Effort effort);
 };
 

@@ -41,7 +41,8 @@ double predict(const Planner& planner, const Topology& machine, const BatchOpera
   return workspace.latency_ns();
 }
 
-Timeline plan(const Planner& planner, const Topology& machine, const BatchOperation& batch, Basis basis, Effort effort) {
+Timeline plan(const Planner& planner, const Topology& machine, const BatchOperation& batch, Basis basis,
+              Effort effort) {
   BatchSimulation workspace;
   const Duration predicted = round_up_ns(predict(planner, machine, batch, basis, workspace, effort));
   workspace.rerun_forward();  // gates of a plan are whole nanoseconds: these are the times that follow from them
