@@ -14,13 +14,9 @@ constexpr std::array<std::string_view, kBoundCauses> kNames{"trigger", "release"
                                                             "kernel",  "host",    "dispatch", "foreign",  "unknown"};
 
 /// When a stream's transfer or kernel runs.
-struct Span {
-  Duration start{}, end{};
-};
-
-Span span_of(const Timeline& timeline, std::uint32_t stream, bool kernel) {
+Extent span_of(const Timeline& timeline, std::uint32_t stream, bool kernel) {
   const StreamTimeline& line = timeline.streams[stream];
-  return kernel ? Span{line.kernel->start, line.kernel->end} : Span{line.transfer->start, line.transfer->end};
+  return kernel ? Extent{line.kernel->start, line.kernel->end} : Extent{line.transfer->start, line.transfer->end};
 }
 
 }  // namespace
@@ -45,11 +41,12 @@ BatchPromise::BatchPromise(const BatchOperation& batch, const Timeline& plan, La
     : last_(plan.streams.size()), latest_(std::move(latest)) {
   find_commands(batch);
   paths_.resize(commands_.size());
+  extents_.resize(commands_.size());
   order_.resize(commands_.size());
   std::iota(order_.begin(), order_.end(), 0U);
   follow(plan, [&](std::uint32_t c, const Path& before) {
     Command& command = commands_[c];
-    const Span span = span_of(plan, command.stream, command.kernel);
+    const Extent span = span_of(plan, command.stream, command.kernel);
     const Duration gate = plan.streams[command.stream].gate;
     const Duration open = gate + gate_allowance(batch.machine());
     command.opens = before.end <= gate ? std::max(span.start, open) : open;
@@ -81,10 +78,13 @@ void BatchPromise::find_commands(const BatchOperation& batch) {
 
 template <class Visit>
 void BatchPromise::follow(const Timeline& timeline, const Visit& visit) {
-  std::ranges::sort(order_, {}, [&](std::uint32_t c) {
-    const Span span = span_of(timeline, commands_[c].stream, commands_[c].kernel);
-    return std::tuple(span.start, span.end, c);
-  });
+  // Starts are rounded down and ends up, so that a command may seem to start before the one that it follows in its chain.
+  for (std::uint32_t c = 0; c < commands_.size(); ++c) {
+    const auto [start, end] = span_of(timeline, commands_[c].stream, commands_[c].kernel);
+    const Extent before = commands_[c].opener ? Extent{} : extents_[c - 1];
+    extents_[c] = {std::max(start, before.start), std::max(end, before.end)};
+  }
+  std::ranges::sort(order_, {}, [&](std::uint32_t c) { return std::tuple(extents_[c].start, extents_[c].end, c); });
   std::ranges::fill(in_chain_, kNone);
   std::ranges::fill(on_lock_, kNone);
   for (const std::uint32_t c : order_) {
@@ -105,7 +105,7 @@ BoundCause BatchPromise::cause_of(const Timeline& measured) {
   Duration end{};
   follow(measured, [&](std::uint32_t c, const Path& before) {
     const Command& command = commands_[c];
-    const Span span = span_of(measured, command.stream, command.kernel);
+    const Extent span = span_of(measured, command.stream, command.kernel);
     Path path = before;
     Duration begin = path.end;
     if (command.opener) {

@@ -56,6 +56,11 @@ class Excesses {
 /// what is planned already, which is nothing.
 [[nodiscard]] constexpr Duration gate_allowance(const Topology&) { return Duration{0}; }
 
+/// When something runs.
+struct Extent {
+  Duration start{}, end{};
+};
+
 /// What was promised of a batch, in a form that a measured run can be held against without taking memory.
 ///
 /// Only a run that took longer than the latest finish is explained. Every command is followed from what it had to wait
@@ -105,6 +110,7 @@ class BatchPromise {
   LatestFinish latest_;
   // Of the run that is explained:
   std::vector<std::uint32_t> order_;     // of commands, by their start
+  std::vector<Extent> extents_;          // [commands] as far as they are ordered by them
   std::vector<Path> paths_;              // [commands]
   std::vector<std::uint32_t> in_chain_;  // [chains] the last command so far
   std::vector<std::uint32_t> on_lock_;   // [locks] the last command so far
