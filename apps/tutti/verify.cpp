@@ -176,7 +176,7 @@ std::string late_text(const std::vector<VerifiedBatch>& batches, const std::vect
     for (const LateRun& run : results[i].late) rows.push_back({i, &run, to_ms(run.took) / to_ms(results[i].latest)});
   if (rows.empty()) return "";
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.above > b.above; });
-  rows.resize(std::min(rows.size(), kShown));
+  rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(std::min(rows.size(), kShown)), rows.end());
   Table table({"above its latest", "predicted ms", "latest ms", "took ms", "cause", "in a row", "groups"});
   for (const std::size_t column : {4U, 5U, 6U}) table.align_left(column);
   for (const Row& row : rows)
