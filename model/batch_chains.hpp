@@ -57,7 +57,7 @@ class BatchChains {
   /// Whether two chains may want one lock.
   [[nodiscard]] bool contended() const { return contended_; }
   /// Whether one chain has all transfers of a copy engine.
-  [[nodiscard]] bool merges() const { return !shares_engines_; }
+  [[nodiscard]] bool merges() const { return merging_ != Merging::Off; }
   /// Locks are numbered below this: engines, then vertices.
   [[nodiscard]] std::size_t lock_count() const { return owner_.size(); }
 

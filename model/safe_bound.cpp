@@ -59,7 +59,7 @@ void SafeBound::find(std::span<const double> capacities, std::span<BoundedStep> 
 }
 
 /// Puts the steps of each group behind each other, and adds up what they do.
-void SafeBound::list_groups(std::span<const BoundedStep> steps) {
+void SafeBound::list_groups(std::span<BoundedStep> steps) {
   std::uint32_t count = 0;
   for (const BoundedStep& step : steps)
     if (step.group != kNone) count = std::max(count, step.group + 1);
@@ -75,6 +75,7 @@ void SafeBound::list_groups(std::span<const BoundedStep> steps) {
   make_room(volumes_, next);
   make_room(times_, next);
   make_room(place_, steps.size());
+  make_room(next_kind_, steps.size());
   make_room(anchors_, std::size_t{count} * kMostAnchors);
   for (std::uint32_t s = 0; s < steps.size(); ++s) {
     const BoundedStep& step = steps[s];
@@ -86,10 +87,25 @@ void SafeBound::list_groups(std::span<const BoundedStep> steps) {
     place_[s] = at;
     volumes_[at] = (first ? 0 : volumes_[at - 1]) + step.bytes / step.weight;
     times_[at] = (first ? 0 : times_[at - 1]) + step.time;
-    if (step.bytes == 0) continue;
-    if (group.flow == kNone) group.flow = s;
-    group.one_kind &= steps[group.flow].kind == step.kind;
+    if (step.bytes > 0) find_kind(steps, s);
   }
+}
+
+static bool flow_alike(const BoundedStep& a, const BoundedStep& b) {
+  if (a.weight != b.weight || a.alone != b.alone || a.uses.size() != b.uses.size()) return false;
+  return a.uses.data() == b.uses.data() || std::equal(a.uses.begin(), a.uses.end(), b.uses.begin());
+}
+
+inline void SafeBound::find_kind(std::span<BoundedStep> steps, std::uint32_t s) {
+  Group& group = groups_[steps[s].group];
+  std::uint32_t* kind = &group.flow;
+  while (*kind != kNone && !flow_alike(steps[*kind], steps[s])) kind = &next_kind_[*kind];
+  if (*kind == kNone) {
+    *kind = s;
+    next_kind_[s] = kNone;
+  }
+  steps[s].kind = *kind;
+  group.one_kind &= *kind == group.flow;
 }
 
 void SafeBound::list_shares(std::span<const double> values, std::span<const BoundedStep> steps) {
@@ -488,7 +504,6 @@ inline BoundedStep& BatchBound::add_step(const BatchSimulation& loaded, const St
   bounded.weight = bandwidth.weight(step.flow);
   bounded.alone = bandwidth.most(step.flow);
   bounded.uses = bandwidth.uses(step.flow);
-  bounded.kind = step.flow;
   return bounded;
 }
 

@@ -17,13 +17,13 @@ struct BoundedStep {
   double weight = 1;                  ///< sharing weight
   double alone = 0;                   ///< rate that nobody else can take from it; byte/ns
   std::span<const CapacityUse> uses;  ///< of capacities that it shares with others; each once
-  std::uint32_t kind = kNone;         ///< steps of one kind are alike in weight, alone and uses
   std::uint32_t group = 0;  ///< steps of one group run in their order, each after the one before; kNone: alone
   std::array<std::uint32_t, 2> locks{kNone, kNone};  ///< it never flows together with others that hold one of them
   double earliest = 0;                               ///< start, ns
   double release = 0;                                ///< ns: it starts at the latest at this, or
   std::array<std::uint32_t, 3> after{kNone, kNone, kNone};  ///< when these earlier steps are over; any of them
   double finish = std::numeric_limits<double>::infinity();  ///< result: the latest, ns
+  std::uint32_t kind = kNone;                               ///< result: the first of its group that flows like it
 };
 
 /// The latest finish of every step, whatever happens inside the declared ranges: bytes and times at most those
@@ -117,7 +117,7 @@ class SafeBound {
   };
   struct Group {
     std::uint32_t begin = 0, end = 0;  // its members
-    std::uint32_t flow = kNone;        // the first step that flows
+    std::uint32_t flow = kNone;        // the first of each kind of flow, the rest behind it
     bool one_kind = true;              // of flow
     std::uint32_t anchors = 0;
   };
@@ -127,7 +127,8 @@ class SafeBound {
     double release;
   };
 
-  void list_groups(std::span<const BoundedStep> steps);
+  void list_groups(std::span<BoundedStep> steps);
+  void find_kind(std::span<BoundedStep> steps, std::uint32_t step);
   void list_shares(std::span<const double> capacities, std::span<const BoundedStep> steps);
   void add_share(const BoundedStep& step, std::uint32_t position, const CapacityUse& use, double capacity);
   void list_events();
@@ -154,10 +155,11 @@ class SafeBound {
   std::vector<Piece> pieces_;
   std::vector<Event> events_;
   std::vector<Group> groups_;
-  std::vector<std::uint32_t> members_;   // steps, group by group
-  std::vector<std::uint32_t> place_;     // [steps] in `members_`
-  std::vector<double> volumes_, times_;  // [members] of all up to it
-  std::vector<Anchor> anchors_;          // of groups
+  std::vector<std::uint32_t> members_;    // steps, group by group
+  std::vector<std::uint32_t> next_kind_;  // [steps] that are the first of theirs
+  std::vector<std::uint32_t> place_;      // [steps] in `members_`
+  std::vector<double> volumes_, times_;   // [members] of all up to it
+  std::vector<Anchor> anchors_;           // of groups
   std::vector<Link> links_;
   std::vector<Piece> own_;
   std::array<double, 1U << kKinds> budgets_{};  // [sets of kinds] volume of their flows that is not handed out

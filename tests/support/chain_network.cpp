@@ -219,7 +219,6 @@ StepTimes bound(const ChainNetwork& network) {
       step.weight = kind.weight;
       step.alone = kind.alone;
       step.uses = kind.uses;
-      step.kind = from.kind;
     }
     step.locks = from.locks;
     step.group = !network.grouped_by_lock ? c : from.kind == kNone ? kNone : chain_count + from.locks[0];
