@@ -316,7 +316,8 @@ TEST(CommandMarksProperty, HoldForLongChains) {
       const Duration time{random.one_in(8) ? 700'000 : random.between(0, 50'000)};
       streams.back().kernel = Kernel{random.one_in(5) ? at("cpu0") : places[1 + random.below(3)], time, time, "spin"};
     }
-    const BatchOperation batch = BatchOperation::make(machine, streams, random.one_in(4) ? Merging::Off : Merging::On).value();
+    const BatchOperation batch =
+        BatchOperation::make(machine, streams, random.one_in(4) ? Merging::Off : Merging::On).value();
     check(machine, batch, Bytes{20'000});
     for (const auto& [begin, end] : commands_of(machine, batch, "all_at_once", Marks::Needed).runs)
       longest = std::max<std::size_t>(longest, end - begin);
