@@ -68,8 +68,7 @@ Executor::AdmittedRun::~AdmittedRun() { executor_->owner_ = 0; }
 
 Expected<PreparedBatch> Executor::AdmittedRun::prepare(const PlannedBatch& planned, std::vector<StreamBinding> bindings,
                                                        std::string name) {
-  return executor_
-      ->prepare(planned.operation, planned.plan, std::move(bindings), std::move(name), executor_->owner_)
+  return executor_->prepare(planned.operation, planned.plan, std::move(bindings), std::move(name), executor_->owner_)
       .map([&](PreparedBatch&& batch) {
         batch.promised_.emplace(BatchPromise(planned.operation, planned.plan, planned.latest), planned.plan);
         return std::move(batch);

@@ -155,8 +155,8 @@ TEST(OverBound, IsAJobWhoseGateIsLate) {
 }
 
 TEST(OverBound, IsAJobThatTheDispatcherHandlesLate) {
-  for (const Fault& fault : {Fault{.late_submit = Duration{40}}, Fault{.late_return = Duration{40}},
-                             Fault{.late_notice = Duration{40}}}) {
+  for (const Fault& fault :
+       {Fault{.late_submit = Duration{40}}, Fault{.late_return = Duration{40}}, Fault{.late_notice = Duration{40}}}) {
     FaultyRun run;
     run.go_wrong(fault);
     EXPECT_EQ(run.broken(), second_by(BoundCause::Dispatch, 40));
@@ -190,8 +190,8 @@ TEST(OverBound, IsAJobWhoseHostWorkTakesLongerThanDeclared) {
     EXPECT_EQ(job.broken, (BrokenBound{BoundCause::Host, Duration{80}}));
 }
 
-// long (100'100) has just started when t arrives at 1. In dense time t may wait for all but an instant of that, and take
-// 1100. Here it waits 1 less; long takes 50 more, so t is 49 over.
+// long (100'100) has just started when t arrives at 1. In dense time t may wait for all but an instant of that, and
+// take 1100. Here it waits 1 less; long takes 50 more, so t is 49 over.
 TEST(OverBound, IsAJobThatWaitsForOneThatTookTooLong) {
   FaultyRun run;
   run.go_wrong({.timeline = [](Timeline& line) { line.streams[0].kernel->end += Duration{50}; }}, "long", 0);
@@ -222,8 +222,7 @@ TEST(Response, LeavesOutWhatProgramsDoBesideTheirJobs) {
 // runs until 2700: 2600 from its arrival, of which programs had 200 + 200.
 TEST(Response, LeavesOutWhatProgramsOfOthersDoMeanwhile) {
   FaultyRun run;
-  const AdmittedTaskSet admitted =
-      run.make({run.copying("t", 1000, 100'000), run.copying("u", 1000, 100'001, 100)});
+  const AdmittedTaskSet admitted = run.make({run.copying("t", 1000, 100'000), run.copying("u", 1000, 100'001, 100)});
   run.programs[0]->filling = Duration{300};
   run.programs[0]->reading = Duration{200};
   const RunRecord record = run.run(admitted, 2);
@@ -277,7 +276,8 @@ TEST(OverBound, IsEveryJobThatBrokeAPromiseAndNoOther) {
     for (int i = 0; i < 3; ++i) {
       const auto bytes = static_cast<std::int64_t>(100 + random.below(3000));
       const auto period = static_cast<std::int64_t>(20'000 + random.below(20'000));
-      tasks.push_back(run.copying("t" + std::to_string(i), bytes, period, static_cast<std::int64_t>(random.below(5000))));
+      tasks.push_back(
+          run.copying("t" + std::to_string(i), bytes, period, static_cast<std::int64_t>(random.below(5000))));
       if (random.one_in(2)) tasks.back().steps.emplace_back(HostStep{Duration{50}});
       tasks.back().jitter = Duration{static_cast<std::int64_t>(random.below(500))};
     }
