@@ -37,7 +37,8 @@ std::string broken_bounds_text(const RunRecord& record, const TaskSet& tasks) {
   if (worst == nullptr) return "";
   std::vector<std::string> causes;
   for (std::size_t cause = 0; cause < kBoundCauses; ++cause)
-    if (count[cause] > 0) causes.push_back(fmt::format("{} {}", to_string(static_cast<BoundCause>(cause)), count[cause]));
+    if (count[cause] > 0)
+      causes.push_back(fmt::format("{} {}", to_string(static_cast<BoundCause>(cause)), count[cause]));
   return fmt::format("{} of {} jobs over their bound: {}; the worst is job {} of task '{}', by {} ({})", all,
                      record.jobs.size(), joined(causes), worst->index, tasks.tasks[worst->task.index()].name,
                      to_string(worst->broken->excess), to_string(worst->broken->cause));

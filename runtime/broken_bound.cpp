@@ -68,8 +68,12 @@ void BatchPromise::find_commands(const BatchOperation& batch) {
       if (!step.first) continue;
       const auto& kernel = batch.streams()[step.stream].kernel;
       const bool host = step.kernel && batch.machine().vertex(kernel->on).kind == VertexKind::Cpu;
-      commands_.push_back({.stream = step.stream, .kernel = step.kernel, .host = host, .opener = position == begin,
-                           .chain = chain, .locks = chains.locks(step)});
+      commands_.push_back({.stream = step.stream,
+                           .kernel = step.kernel,
+                           .host = host,
+                           .opener = position == begin,
+                           .chain = chain,
+                           .locks = chains.locks(step)});
     }
   }
   in_chain_.resize(chains.chains().size());
@@ -78,7 +82,8 @@ void BatchPromise::find_commands(const BatchOperation& batch) {
 
 template <class Visit>
 void BatchPromise::follow(const Timeline& timeline, const Visit& visit) {
-  // Starts are rounded down and ends up, so that a command may seem to start before the one that it follows in its chain.
+  // Starts are rounded down and ends up, so that a command may seem to start before the one that it follows in its
+  // chain.
   for (std::uint32_t c = 0; c < commands_.size(); ++c) {
     const auto [start, end] = span_of(timeline, commands_[c].stream, commands_[c].kernel);
     const Extent before = commands_[c].opener ? Extent{} : extents_[c - 1];

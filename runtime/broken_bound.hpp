@@ -76,8 +76,8 @@ class BatchPromise {
   [[nodiscard]] const LatestFinish& latest() const { return latest_; }
   /// What made a run late, by the cause with the largest excess. Allocates nothing.
   ///
-  /// Of the streams that end after the batch's latest finish each adds up excesses on the way to its end; a late gate, a
-  /// long kernel and long host work count wherever they are, since the latest finish of all streams rests on them. A
+  /// Of the streams that end after the batch's latest finish each adds up excesses on the way to its end; a late gate,
+  /// a long kernel and long host work count wherever they are, since the latest finish of all streams rests on them. A
   /// completion that the host saw late is the dispatcher's.
   /// @param measured  of the same shape as the plan
   [[nodiscard]] BoundCause cause_of(const Timeline& measured);
@@ -87,12 +87,12 @@ class BatchPromise {
   struct Command {
     std::uint32_t stream = 0;
     bool kernel = false;
-    bool host = false;                      ///< a kernel on a cpu
-    bool opener = false;                    ///< the first of its chain: it waits for a gate
+    bool host = false;    ///< a kernel on a cpu
+    bool opener = false;  ///< the first of its chain: it waits for a gate
     std::uint32_t chain = 0;
-    std::array<std::uint32_t, 2> locks{};   ///< engines or a GPU; kNone
-    Duration opens{};                       ///< of an opener: from when on its start is late
-    Duration planned{};                     ///< so long it takes; of others than openers from what they wait for last
+    std::array<std::uint32_t, 2> locks{};  ///< engines or a GPU; kNone
+    Duration opens{};                      ///< of an opener: from when on its start is late
+    Duration planned{};                    ///< so long it takes; of others than openers from what they wait for last
   };
   /// On the way to the end of a command, what took how much more than planned. Signed: a copy makes up for another.
   struct Path {

@@ -3,10 +3,9 @@
 #include <algorithm>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <fmt/format.h>
 
 namespace tutti {
 namespace {

@@ -132,7 +132,7 @@ class Run final : public PreparedRun {
   ChangeRequests* requests_ = nullptr;
   Duration end_ = kNever;  // nothing arrives from then on
 
-  bool promised_ = false;  // jobs are held against their bounds
+  bool promised_ = false;                        // jobs are held against their bounds
   std::vector<std::optional<Duration>> bounds_;  // [tasks] of responses; empty: none are known
   WorkLog beside_;                               // of programs, beside what tasks declare
   Duration free_since_{};                        // nothing kept the dispatcher from looking since then
@@ -495,11 +495,10 @@ Expected<RunRecord> run_changing_tasks(Executor& executor, ChangingTaskSet set, 
   for (Task& task : from_the_start.tasks) task.offset = {};
   return jobs_per_task(from_the_start, options)
       .and_then([&](const std::vector<std::uint64_t>& jobs) {
-        return prepare(executor, set.planned(), programs, jobs, options.seed, options.interrupted,
-                       [&](Run& run) {
-                         run.hold_to({});
-                         run.change_on_request(set, requests, *options.arrivals_before);
-                       });
+        return prepare(executor, set.planned(), programs, jobs, options.seed, options.interrupted, [&](Run& run) {
+          run.hold_to({});
+          run.change_on_request(set, requests, *options.arrivals_before);
+        });
       })
       .map([](const std::unique_ptr<PreparedRun>& run) { return run->run(); });
 }

@@ -55,8 +55,7 @@ Expected<void> TaskProgram::on_host_step(Job& job, std::size_t step) {
 Expected<void> TaskProgram::run(Job& job) {
   Clock& clock = job.executor().clock();
   const auto& steps = job.task().steps;
-  if (steps.empty())
-    clock.wait_until(clock.now() + job.takes.value_or(job.task().declared_wcet.value_or(Duration{0})));
+  if (steps.empty()) clock.wait_until(clock.now() + job.takes.value_or(job.task().declared_wcet.value_or(Duration{0})));
   std::size_t batch = 0;
   for (std::size_t step = 0; step < steps.size(); ++step) {
     const auto* const host = std::get_if<HostStep>(&steps[step]);

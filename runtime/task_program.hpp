@@ -24,8 +24,8 @@ class JobObserver {
 
 /// What a job did with its time while it owned the machine, as far as that was measured.
 struct JobTimes {
-  Duration in_batches{};  ///< from before each issue until its batch was known to be finished
-  Duration batches{};     ///< of that, between start and finish of the batches
+  Duration in_batches{};              ///< from before each issue until its batch was known to be finished
+  Duration batches{};                 ///< of that, between start and finish of the batches
   std::optional<BrokenBound> broken;  ///< of the batch that was furthest over its latest finish
 };
 
@@ -79,8 +79,8 @@ class TaskProgram {
   /// A job has become ready: its input is put into its buffer set. Like `on_finished` that is in no bound: a run
   /// measures it and takes it out of responses; work that a bound is to cover is a host step.
   virtual void on_ready(const Job&) {}
-  /// Does the work of one of the job's host steps. The default waits for its declared time. On a virtual clock work takes
-  /// no time, so there the declared time passes as well.
+  /// Does the work of one of the job's host steps. The default waits for its declared time. On a virtual clock work
+  /// takes no time, so there the declared time passes as well.
   /// @param step  position among all steps of the task
   /// @errors whatever it comes to; the job then counts as failed.
   [[nodiscard]] virtual Expected<void> on_host_step(Job& job, std::size_t step);

@@ -33,8 +33,9 @@ Expected<void> prepare_batch(Executor& executor, Executor::AdmittedRun& run, Tas
   const BatchOperation& whole = *batches_of(*state.task)[batch];
   const std::string name = fmt::format("batch {} of task '{}'", batch + 1, state.task->name);
   const auto prepare = [&](std::size_t piece, std::vector<StreamBinding> bindings, std::string piece_name) {
-    return run.prepare(pieces[piece], std::move(bindings), std::move(piece_name))
-        .map([&](PreparedBatch&& prepared) { state.pieces.back().push_back(std::move(prepared)); });
+    return run.prepare(pieces[piece], std::move(bindings), std::move(piece_name)).map([&](PreparedBatch&& prepared) {
+      state.pieces.back().push_back(std::move(prepared));
+    });
   };
   auto bindings = state.program->bind(executor.backend(), whole, batch, set);
   if (!bindings) return tl::unexpected(std::move(bindings.error()));

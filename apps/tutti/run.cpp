@@ -133,7 +133,8 @@ void add_run(CLI::App& parser, int& exit_code) {
   CLI::App* command = parser.add_subcommand("run", "runs a task set whose deadlines are guaranteed");
   command->footer(
       "Example:\n  tutti run configs/tasks/wafer-inspection.yaml --jobs 100\n"
-      "A job is over its bound when its response exceeds the bound that admission gave it, or a batch of it its latest\n"
+      "A job is over its bound when its response exceeds the bound that admission gave it, or a batch of it its "
+      "latest\n"
       "finish; --json names the cause of each: trigger, release, gate, blocking, transfer, kernel, host, dispatch,\n"
       "foreign or unknown. The response leaves out what programs do beside their jobs' steps; end to end has it.\n"
       "Exit code: 0 fine, 1 a deadline missed, 3 machine or host trouble or a job over its bound.");

@@ -113,8 +113,9 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
 std::string run_text(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record, const RunPlace& place) {
   const auto rows = summarize(set, record);
   const bool overran = std::any_of(rows.begin(), rows.end(), [](const TaskSummary& row) { return row.overruns > 0; });
-  std::vector<std::string> header{"task",     "jobs",       "completed",     "missed", "failed", "worst response ms",
-                                  "bound ms", "over bound", "end to end ms", "deadline ms"};
+  std::vector<std::string> header{
+      "task",     "jobs",       "completed",     "missed",     "failed", "worst response ms",
+      "bound ms", "over bound", "end to end ms", "deadline ms"};
   if (overran) header.emplace_back("kernel overruns");
   Table table(std::move(header));
   for (std::size_t i = 0; i < rows.size(); ++i) {

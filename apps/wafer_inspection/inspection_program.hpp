@@ -25,9 +25,9 @@ struct InspectionTally {
 /// reports, one stream for each part, in the same order, back into that memory. The declared sizes are upper bounds;
 /// the image is split at its die rows within them.
 ///
-/// What the host does at both ends is no batch: the image is copied into its buffer in place of a camera, and defects are
-/// looked for in the reports. A `host:` step before the first batch, and one behind the last, declare that, and then it
-/// is done there and the bound covers it. Without them a run measures it beside the job.
+/// What the host does at both ends is no batch: the image is copied into its buffer in place of a camera, and defects
+/// are looked for in the reports. A `host:` step before the first batch, and one behind the last, declare that, and
+/// then it is done there and the bound covers it. Without them a run measures it beside the job.
 class InspectionProgram final : public tutti::TaskProgram {
  public:
   /// @errors InvalidInput: the task's job is not as above, or the image cannot be split within its sizes.
@@ -70,7 +70,7 @@ class InspectionProgram final : public tutti::TaskProgram {
   const ImageSet* images_;
   std::vector<Part> parts_;
   std::vector<BufferSet> sets_;
-  std::vector<std::uint8_t> report_;  // of the whole image
+  std::vector<std::uint8_t> report_;                       // of the whole image
   std::optional<std::size_t> camera_step_, defects_step_;  // of the task, where declared
   InspectionTally tally_;
 };

@@ -156,7 +156,8 @@ int run_program(int argc, char** argv) {
       "Examples:\n  wafer_inspection generate --images wafers --size 1024 --count 4\n  wafer_inspection --images "
       "wafers --size 1024 --jobs 1000\n  wafer_inspection --machine this-host.yaml --backend cuda\n"
       "The response is what the bound is about. End to end adds what the host does in place of a camera, and to find\n"
-      "defects in the reports; a host step before the first batch, and one behind the last, make that part of the job.\n"
+      "defects in the reports; a host step before the first batch, and one behind the last, make that part of the "
+      "job.\n"
       "Exit code: 0 fine, 1 a deadline missed, 3 machine or host trouble or a job over its bound.");
   parser.add_option("--size", options.size, "side of an image in pixels")->capture_default_str();
   parser.add_option("--count", options.count, "how many images to generate")

@@ -37,7 +37,7 @@ class SimBatch final : public BackendBatch {
     std::size_t offset = 0;  // of a segment's bytes
     std::size_t bytes = 0;
     std::uint32_t segment = 0;  // of the transfer
-    Duration happened{};  // on the clock, in the last run
+    Duration happened{};        // on the clock, in the last run
   };
 
   void add_events(std::uint32_t stream);

@@ -81,11 +81,12 @@ TEST(Outcome, RemarksNameTheFailedJobsAndCountTheRest) {
       "run\n");
   EXPECT_EQ(remarks(record_of({finished_at(11)}), kTrouble),
             "note: no large pages\nthe host is too slow to play this machine in real time; use the virtual clock\n");
-  EXPECT_EQ(remarks(record_of({over_bound(BoundCause::Kernel, 4), finished_at(1), over_bound(BoundCause::Gate, 2000),
-                               over_bound(BoundCause::Kernel, 5)}),
-                    kTrouble),
-            "note: no large pages\n3 of 4 jobs over their bound: gate 1, kernel 2; the worst is job 0 of task 'inspect', "
-            "by 2 us (gate)\n");
+  EXPECT_EQ(
+      remarks(record_of({over_bound(BoundCause::Kernel, 4), finished_at(1), over_bound(BoundCause::Gate, 2000),
+                         over_bound(BoundCause::Kernel, 5)}),
+              kTrouble),
+      "note: no large pages\n3 of 4 jobs over their bound: gate 1, kernel 2; the worst is job 0 of task 'inspect', "
+      "by 2 us (gate)\n");
   const std::string many = remarks(record_of(std::vector<JobRecord>(12, failed())), kTrouble);
   EXPECT_EQ(std::count(many.begin(), many.end(), '\n'), 12);
   EXPECT_TRUE(many.ends_with("and 2 more failed jobs\n"));

@@ -81,7 +81,8 @@ TEST(RunReport, ShowsTheResponseThatTheBoundIsAboutAndTheOneEndToEnd) {
   EXPECT_EQ(json["jobs"][1]["response_ms"], 1.5);
   EXPECT_EQ(json["jobs"][1]["end_to_end_ms"], 2.25);
   const std::string text = reported.text();
-  EXPECT_NE(text.find("worst response ms  bound ms  over bound  end to end ms  deadline ms\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("worst response ms  bound ms  over bound  end to end ms  deadline ms\n"), std::string::npos)
+      << text;
   EXPECT_NE(text.find("1.500         -           1          2.250       10.000\n"), std::string::npos) << text;
 }
 

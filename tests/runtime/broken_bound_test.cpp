@@ -32,10 +32,9 @@ TEST(Excesses, NameTheCauseThatTookMost) {
 
 TEST(BoundCause, HasTheNamesOfTheContract) {
   std::vector<std::string_view> names;
-  for (std::size_t cause = 0; cause < kBoundCauses; ++cause)
-    names.push_back(to_string(static_cast<BoundCause>(cause)));
-  EXPECT_EQ(names, (std::vector<std::string_view>{"trigger", "release", "gate", "blocking", "transfer", "kernel", "host",
-                                                  "dispatch", "foreign", "unknown"}));
+  for (std::size_t cause = 0; cause < kBoundCauses; ++cause) names.push_back(to_string(static_cast<BoundCause>(cause)));
+  EXPECT_EQ(names, (std::vector<std::string_view>{"trigger", "release", "gate", "blocking", "transfer", "kernel",
+                                                  "host", "dispatch", "foreign", "unknown"}));
 }
 
 /// On the small machine: a copies 1000 bytes to gpu0 and has a kernel of 100, b copies 400 to gpu1, c is host work of
@@ -48,8 +47,8 @@ class PromisedBatch : public testing::Test {
     const CommandStream c{"c", {}, Kernel{at("cpu0"), Duration{200}, Duration{200}, "spin"}, {}};
     CommandStream e = copy_stream("e", at("mem0"), at("gpu2"), 300);
     e.kernel = Kernel{at("gpu2"), Duration{200}, Duration{200}, "spin"};
-    batch = BatchOperation::make(
-                machine, {a, copy_stream("b", at("mem0"), at("gpu1"), 400), c, copy_stream("d", at("mem0"), at("gpu2"), 500), e})
+    batch = BatchOperation::make(machine, {a, copy_stream("b", at("mem0"), at("gpu1"), 400), c,
+                                           copy_stream("d", at("mem0"), at("gpu2"), 500), e})
                 .value();
     planned = plan(planners().front(), machine, *batch, Basis::Guaranteed);
     latest = latest_finish(planners().front(), machine, *batch, planned);
@@ -250,7 +249,8 @@ TEST(BatchPromise, AlwaysFindsACause) {
       if (stream.transfer && random.one_in(3))
         stream.transfer->size = Bytes{stream.transfer->size.count * static_cast<std::int64_t>(1 + random.below(3))};
       if (stream.kernel && random.one_in(3))
-        stream.kernel->worst += Duration{static_cast<std::int64_t>(random.below(1 + static_cast<std::uint64_t>(replay.latest.batch.count())))};
+        stream.kernel->worst += Duration{
+            static_cast<std::int64_t>(random.below(1 + static_cast<std::uint64_t>(replay.latest.batch.count())))};
     }
     const auto cause = replay.cause_of(replay.run(streams, random.below(100), random.real(0, 1000)));
     if (!cause) return;

@@ -14,7 +14,8 @@ namespace {
 TEST(WorkLog, CountsWhatLiesBehindAnInstant) {
   WorkLog log;
   EXPECT_EQ(log.since(Duration{0}), Duration{0});
-  for (const auto& [from, to] : {std::pair(10, 20), {20, 25}, {30, 30}, {40, 50}}) log.add(Duration{from}, Duration{to});
+  for (const auto& [from, to] : {std::pair(10, 20), {20, 25}, {30, 30}, {40, 50}})
+    log.add(Duration{from}, Duration{to});
   EXPECT_EQ(log.total(), Duration{25});
   EXPECT_EQ(log.since(Duration{0}), Duration{25});
   EXPECT_EQ(log.since(Duration{15}), Duration{20});
@@ -40,7 +41,8 @@ TEST(WorkLog, AgreesWithASlowOne) {
     while (works.size() < 300) {
       const std::size_t pause = random.below(10), work = random.below(10);
       works.insert(works.end(), pause, 0);
-      log.add(Duration{static_cast<std::int64_t>(works.size())}, Duration{static_cast<std::int64_t>(works.size() + work)});
+      log.add(Duration{static_cast<std::int64_t>(works.size())},
+              Duration{static_cast<std::int64_t>(works.size() + work)});
       works.insert(works.end(), work, 1);
     }
     const std::size_t at = random.below(works.size());

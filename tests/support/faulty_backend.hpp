@@ -20,7 +20,8 @@ struct Fault {
   Duration late_notice{};  ///< the finish is seen so long after the last stream's end
 };
 
-/// Another backend on a virtual clock, with faults. A fault takes the time that it says, so that later jobs wait for it.
+/// Another backend on a virtual clock, with faults. A fault takes the time that it says, so that later jobs wait for
+/// it.
 class FaultyBackend final : public DeviceBackend {
  public:
   FaultyBackend(DeviceBackend& backend, Clock& clock) : backend_(backend), clock_(clock) {}
