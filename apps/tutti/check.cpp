@@ -39,6 +39,20 @@ void note_lowered_guarantees(const TaskSet& set) {
         if (told.insert(note).second) fmt::print(stderr, "note: {}\n", note);
 }
 
+/// Costs that were never seen above their usual value were hardly measured: a promise that rests on them may be broken.
+void note_costs_without_guarantee(const TaskSet& set) {
+  if (!set.machine || set.machine->setup() == SetupTimes{}) return;
+  const SetupTimes& setup = set.machine->setup();
+  const auto has_own = [](const Cost& cost) { return cost.guaranteed > cost.nominal; };
+  bool any = has_own(setup.batch) || has_own(setup.kernel) || has_own(setup.gate) || has_own(setup.host);
+  for (const CopyCost& cost : setup.transfer.classes) any = any || has_own(cost.each);
+  if (any) return;
+  fmt::print(stderr,
+             "note: the 'setup' of machine '{}' has no guaranteed times of its own, so its usual ones count as "
+             "guaranteed; 'tutti calibrate' measures both\n",
+             set.machine->name());
+}
+
 struct CheckCommand {
   FileOptions file;
   std::string jobs;             ///< a job set, in place of the task set

@@ -6,6 +6,7 @@ Arguments: the folder of the built programs, then patterns of case names. UPDATE
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -179,7 +180,7 @@ class Json(Programs):
 
 class Usage(Programs):
     def test_help_has_an_example_everywhere(self):
-        for words in ([], ["predict"], ["check"], ["compare"], ["run"], ["calibrate"], ["topology"], ["topology", "show"], ["topology", "detect"], ["bench"], ["bench", "methods"], ["capacity"], ["tasks"], ["tasks", "expand"]):
+        for words in ([], ["predict"], ["check"], ["compare"], ["run"], ["calibrate"], ["topology"], ["topology", "show"], ["topology", "detect"], ["bench"], ["bench", "methods"], ["bench", "copies"], ["verify"], ["capacity"], ["tasks"], ["tasks", "expand"]):
             run = self.tutti(*words, "--help")
             self.assertEqual(run.returncode, 0)
             self.assertIn("Example", run.stdout)
@@ -671,7 +672,52 @@ class Measure(Programs):
     def test_it_says_how_far_it_is(self):
         run = self.calibrate("--backend", "sim", "--copy", "4KiB", "--rounds", 2)
         self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertRegex(run.stderr, r"^\d+ combinations and 40 batches\nround 1 of at most 2\nround 2 of at most 2: 19 medians in 20 are known within 0.00 %\n$")
+        self.assertRegex(run.stderr, r"^gates and copy engines: [\d.]+ s\n\d+ combinations and 40 batches\nround 1 of at most 2\n"
+                                     r"round 2 of at most 2: 19 medians in 20 are known within 0.00 %\nrates: [\d.]+ s\ncosts of commands: [\d.]+ s\n$")
+        quick = self.calibrate("--backend", "sim", "--copy", "4KiB", "--quick", "--loaded")
+        self.assertEqual(quick.returncode, 0, quick.stderr)
+        self.assertIn("of at most 3", quick.stderr)
+        self.assertIn("gates open late by: median 0.0 us", quick.stderr)
+        self.assertIn("starts behind gates on a busy host", (self.folder / "out.yaml").read_text(encoding="utf-8"))
+
+    def test_costs_of_the_file_are_found_again(self):
+        costly = self.folder / "costly.yaml"
+        text = (ROOT / self.MACHINE).read_text(encoding="utf-8")
+        setup = "  setup: {batch: 7 us, gate: 2 us, transfer: 120 ns, kernel: 1.5 us}\n"
+        costly.write_text(re.sub(r"  setup: .*\n", "", text) + setup, encoding="utf-8")
+        out = self.folder / "out.yaml"
+        run = self.tutti("calibrate", "--machine", costly, "--out", out, "--backend", "sim", "--copy", "64KiB", "--rounds", "1")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertRegex(run.stdout, r"a batch +[89]\.\d\d")  # batch and gate: 9 us
+        self.assertRegex(run.stdout, r"a copy, up +0\.1[0-4]")
+        self.assertRegex(run.stdout, r"a kernel +1\.[45]")
+
+
+class Verify(Programs):
+    """Predicted beside measured, here on the simulated machine, which does what is planned."""
+
+    MACHINE = "configs/machines/inspection-example.yaml"
+
+    def test_the_simulated_machine_is_as_predicted(self):
+        out, worst = self.folder / "out.json", self.folder / "worst.yaml"
+        words = ["verify", "--machine", self.MACHINE, "--backend", "sim", "--random", "24", "--largest", "256KiB", "--repeats", "1"]
+        answer = self.object_of(0, *words, "--seed", "7", "--json", "--out", out, "--save-worst", worst)
+        self.assertEqual(answer["above_latest"], 0)
+        self.assertEqual(answer["seed"], 7)
+        self.assertEqual(answer["groups"]["all"]["runs"], 3 * 24)
+        self.assertEqual(answer["groups"]["all"]["length_errors"]["worst"], 0)
+        for group in ("both ways", "kernels", "staged", "in a row"):
+            self.assertIn(group, answer["groups"])
+        self.assertEqual(json.loads(out.read_text(encoding="utf-8"))["above_latest"], 0)
+        self.object_of(0, "predict", worst, "--json")
+        self.assertNotEqual(self.object_of(0, *words, "--seed", "clock", "--json")["seed"], self.object_of(0, *words, "--seed", "clock", "--json")["seed"])
+        self.assertIn("above latest", self.tutti(*words, "--loaded").stdout)
+
+    def test_mistakes_end_with_2(self):
+        for words in (["--random", "3"], ["--machine", self.MACHINE], ["--machine", self.MACHINE, "--random", "3", "--seed", "noon"],
+                      ["--machine", self.MACHINE, "--random", "3", "--largest", "1"]):
+            with self.subTest(words=words):
+                self.refuses(self.tutti("verify", "--backend", "sim", *words))
 
     def test_mistakes_are_told_before_anything_is_measured(self):
         out = self.folder / "out.yaml"

@@ -80,6 +80,19 @@ TEST_F(MeasuredJson, CarriesCopiesOfAllKinds) {
   EXPECT_EQ(read->ways[1].place, "ways[1]");
 }
 
+TEST_F(MeasuredJson, HasTheCostsOfCommands) {
+  Measurements written;
+  written.costs.gates = {1300, 1410};
+  written.costs.gates_busy = {5000};
+  written.costs.gates_loaded = {90000, 1200};
+  written.costs.samples = {{CostWork::Up, 0, 100, Bytes{65536}, {}, {}, 0, {124000, 125500}},
+                           {CostWork::Kernel, 3, 20, Bytes{4096}, Duration{20'000}, Bytes{32 << 20}, 0, {450000}},
+                           {CostWork::PeerTurns, 1, 2, Bytes{4}, {}, {}, 50, {}}};
+  const auto read = read_again(written);
+  ASSERT_TRUE(read.has_value()) << read.error().text();
+  EXPECT_EQ(read->costs, written.costs);
+}
+
 TEST_F(MeasuredJson, MayHoldNothing) {
   const auto read = read_again({});
   ASSERT_TRUE(read.has_value()) << read.error().text();
