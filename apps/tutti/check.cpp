@@ -117,6 +117,7 @@ int check(const CheckCommand& command) {
   }
   note_unknown_kernels(tasks);
   note_lowered_guarantees(tasks);
+  note_costs_without_guarantee(tasks);
   return verdict.answer == Answer::Schedulable ? kFine : kNegative;
 }
 

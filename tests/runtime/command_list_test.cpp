@@ -112,11 +112,11 @@ TEST(CommandList, StagesBehindWhatFillsItsGpuBefore) {
   const Listed it(R"(- {name: up, from: mem0, to: gpu2, size: 1 kB}
 - {name: s, from: gpu0, to: gpu2, size: 2 kB, kernel: {time: 50 ns}}
 )");
-  EXPECT_EQ(it.lanes, (Lines{"gpu2", "gpu0"}));
-  EXPECT_EQ(it.commands, (Lines{"copy up on 0 at 0", "staged s on 1 to 0 after 0", "kernel s on 0"}));
+  EXPECT_EQ(it.lanes, (Lines{"gpu2", "gpu0", "gpu2"}));
+  EXPECT_EQ(it.commands, (Lines{"copy up on 0 at 0", "staged s on 1 to 2 at 0 after 0", "kernel s on 2"}));
 }
 
-// The engines of a peer copy are two GPUs'; it runs where it starts.
+// The engine of a peer copy is its source's; it runs there.
 TEST(CommandList, CopiesBetweenPeersWhereTheyStart) {
   const Listed it(R"(- {name: p, from: gpu1, to: gpu0, size: 1 kB, kernel: {time: 50 ns}}
 )");
@@ -143,9 +143,9 @@ TEST(CommandList, KeepsStreamsOfOneEngineApartWithoutMerging) {
 - {name: peer, from: gpu1, to: gpu0, size: 1 kB}
 )",
                   "all_at_once", Merging::Off);
-  EXPECT_EQ(it.lanes, (Lines{"gpu0", "gpu1", "gpu0", "gpu1"}));
+  EXPECT_EQ(it.lanes, (Lines{"gpu1", "gpu0", "gpu1", "gpu0"}));
   EXPECT_EQ(it.commands,
-            (Lines{"copy a on 0 at 0", "copy c on 1 at 0", "copy b on 2 at 0 after 0", "copy peer on 3 at 0 after 2"}));
+            (Lines{"copy c on 0 at 0", "copy a on 1 at 0", "copy peer on 2 at 0", "copy b on 3 at 0 after 1"}));
 }
 
 TEST(CommandList, LeavesNothingToDoOfZeroBytes) {
@@ -421,17 +421,26 @@ class Checker {
 
   [[nodiscard]] bool opens_chain(const Command& command) const { return chain_of_[command.stream] == command.stream; }
 
-  /// [streams] the first stream of its chain: streams that share an engine, over others too.
+  /// [streams] the first stream of its chain: of those that one engine issues; merged transitively of those that share an
+  /// engine, over others too.
   [[nodiscard]] std::vector<std::uint32_t> chains() const {
     std::vector<std::uint32_t> chain(batch_.streams().size());
     std::iota(chain.begin(), chain.end(), 0U);
     if (batch_.merging() == Merging::Off) return chain;
     const auto engines_of = [&](std::size_t s) {
       std::set<EngineId> engines;
-      if (const auto& transfer = batch_.streams()[s].transfer)
-        for (const EngineId engine : find_route(machine_, *transfer).engines) engines.insert(engine);
+      if (batch_.streams()[s].transfer)
+        for (const EngineId engine : batch_.work()[s].engines) engines.insert(engine);
       return engines;
     };
+    if (batch_.merging() == Merging::On) {
+      std::map<EngineId, std::uint32_t> first;
+      for (std::uint32_t i = 0; i < chain.size(); ++i) {
+        const std::uint32_t s = batch_.order().empty() ? i : batch_.order()[i];
+        if (batch_.streams()[s].transfer) chain[s] = first.emplace(batch_.work()[s].engines[0], s).first->second;
+      }
+      return chain;
+    }
     for (std::size_t round = 0; round < chain.size(); ++round) {
       for (std::size_t a = 0; a < chain.size(); ++a) {
         for (std::size_t b = 0; b < chain.size(); ++b) {
