@@ -326,7 +326,9 @@ class Fitting {
   }
   [[nodiscard]] double with_costs(const Row& row, Basis basis, double length, double alone) const {
     const Cost& kernel = row.work == CostWork::Host ? setup().host : setup().kernel;
-    double ns = length + as_ns(setup().batch.at(basis)) + as_ns(setup().gate.at(basis)) +
+    // Kernels without copies are chains of their own: each has a gate, and keeps its GPU from the others meanwhile.
+    const double gates = row.work == CostWork::LoneKernels ? row.kernels : 1;
+    double ns = length + as_ns(setup().batch.at(basis)) + gates * as_ns(setup().gate.at(basis)) +
                 row.kernels * as_ns(kernel.at(basis));
     if (row.copies > 0) ns += row.copies * copy_ns(setup().transfer.of(class_of(row.work)), basis, row.bytes, alone);
     return std::max(row.in_a_row, 1) * ns;

@@ -51,11 +51,11 @@ class Planning {
   }
 
   void add_copies(CostWork work) {
-    for (const std::int64_t size : kSizes)
-      for (const int count : kCounts)
-        if (work != CostWork::PeerTurns || count > 1) add({work, 0, count, Bytes{size}, {}, {}}, true);
-    for (const std::int64_t size : kSizesBeside)
-      for (const int count : kCounts) add({work, 0, count, Bytes{size}, {}, options_.beside}, true);
+    for (const int count : kCounts) {
+      if (work == CostWork::PeerTurns && count == 1) continue;  // as Peer
+      for (const std::int64_t size : kSizes) add({work, 0, count, Bytes{size}, {}, {}}, true);
+      for (const std::int64_t size : kSizesBeside) add({work, 0, count, Bytes{size}, {}, options_.beside}, true);
+    }
   }
 
   [[nodiscard]] Bytes usual() const { return std::min(kUsual, options_.largest); }
