@@ -274,16 +274,17 @@ void SafeBound::bound_at_once(std::span<BoundedStep> steps, std::uint32_t s) {
 
 /// How long the steps of a group take from one to another at most, one behind the other.
 double SafeBound::run_length(std::span<const BoundedStep> steps, std::uint32_t from, std::uint32_t to) {
+  const BoundedStep& first = steps[members_[from]];
   const BoundedStep& last = steps[members_[to]];
   const Group& group = groups_[last.group];
-  const double time = times_[to] - (from == group.begin ? 0 : times_[from] - steps[members_[from]].time);
+  const double time = times_[to] - (from == group.begin ? 0 : times_[from] - first.time);
   filter_ = {last.group, from == to ? last.locks : std::array{kNone, kNone}, -kNever, kNever};
   if (!group.one_kind) {
     const double volume = begin_run(steps, from, to, filter_);
     return slightly_later(time) + (links_.empty() ? 0 : hand_out<true>(filter_, volume, kNever).time);
   }
   double volume = volumes_[to];
-  if (from > group.begin) volume = without(volume, volumes_[from] - steps[members_[from]].bytes / last.weight);
+  if (from > group.begin) volume = without(volume, volumes_[from] - first.bytes / first.weight);
   if (!(volume > 0)) return time;
   begin_flow(steps[group.flow], filter_);
   return slightly_later(time) + hand_out<false>(filter_, volume, kNever).time;

@@ -29,7 +29,8 @@ class SegmentMaker {
   /// The last piece takes what rounding left over, in time and in bytes.
   void finish() {
     if (transfer_.segments.empty()) {
-      if (size_.count > 0) append({transfer_.start, transfer_.end, size_});  // too short to show between two doubles
+      // Too short to show between two doubles; or a gate opens for it, and there are no bytes.
+      if (size_.count > 0 || transfer_.start < transfer_.end) append({transfer_.start, transfer_.end, size_});
       return;
     }
     transfer_.segments.back().end = transfer_.end;
@@ -59,7 +60,7 @@ StreamTimeline make_stream(const Topology& machine, const CommandStream& stream,
                                      round_down_ns(times.transfer_start),
                                      round_up_ns(times.transfer_end),
                                      {}};
-    if (stream.transfer->size.count == 0) line.transfer->start = line.transfer->end;
+    if (times.transfer_start == times.transfer_end) line.transfer->start = line.transfer->end;
   }
   if (stream.kernel) {
     line.kernel = KernelInterval{stream.kernel->on, round_down_ns(times.kernel_start), round_up_ns(times.kernel_end)};

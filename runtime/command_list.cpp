@@ -91,7 +91,7 @@ class Parts {
       part.end = planned_at(planned, part.offset + part.bytes);
       parts_.push_back(part);
       part.offset += part.bytes;
-      part.start = planned_at(planned, part.offset) - setup;
+      part.start = std::max(part.start, planned_at(planned, part.offset) - setup);
       part.opens_chain = false;
     }
   }

@@ -205,7 +205,7 @@ TEST(TableBelowTheGraph, FixedSharesAreNoFasterThanAllAtOnce) {
         if (stream.transfer) copies.push_back(stream);
       }
       const auto batch = BatchOperation::make(machine, copies);
-      if (!batch) continue;  // it had no transfer
+      if (!batch || batch->shares_engines()) continue;  // no transfer; or some that wait for each other
       const Timeline shared = plan(*find_planner("bandwidth_allocation"), machine, *batch);
       const Timeline at_once = plan(*find_planner("all_at_once"), machine, *batch);
       EXPECT_GE(shared.latency + Duration{2}, at_once.latency) << "seed " << seed << ", batch " << b;

