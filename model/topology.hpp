@@ -314,8 +314,8 @@ class TopologyBuilder {
   ///         1000, guaranteed above nominal, a graph in two pieces, memory or engines of what is no GPU, more than 1024
   ///         memories and GPUs.
   ///
-  /// Where the graph guarantees more than a row of the table gives, guaranteed bandwidths become lower, and `notes` says
-  /// so: no table makes a promise false.
+  /// Where the graph guarantees more than a row of the table gives, guaranteed bandwidths become lower, and `notes`
+  /// says so: no table makes a promise false.
   [[nodiscard]] Expected<Topology> build() const;
 
  private:

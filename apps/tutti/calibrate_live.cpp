@@ -183,10 +183,9 @@ Expected<LiveMeasurements> measure_live(const Topology& known, const LiveOptions
     return invalid_input(fmt::format("--copy: '{}' is no size of {} or more; write it like 128MiB", options.copy,
                                      to_string(kLeastCopy)));
   if (const auto plan = plan_measurements(known); !plan) return tl::unexpected(plan.error());
-  const auto machine = with_gate(options.backend.no_peer ? known.without_peer_access() : known, options.backend)
-                           .and_then([&](const Topology& gated) {
-                             return with_engines(gated, options, std::min(kEngineCopy, *copy));
-                           });
+  const auto machine =
+      with_gate(options.backend.no_peer ? known.without_peer_access() : known, options.backend)
+          .and_then([&](const Topology& gated) { return with_engines(gated, options, std::min(kEngineCopy, *copy)); });
   if (!machine) return tl::unexpected(machine.error());
   const auto measuring = measuring_options(*machine, *copy, options);
   if (!measuring) return tl::unexpected(measuring.error());

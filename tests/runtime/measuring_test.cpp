@@ -59,8 +59,8 @@ TEST(SteadyRates, AreNotKnownOfTooFewCopies) {
 // 1000 B in 50 ns and in 100.
 TEST(SteadyRates, AreOfStreamsWithDifferentNumbersOfCopies) {
   const std::array<std::size_t, 2> copies{8, 4};
-  const auto rates = steady_rates_of(
-      ends_of_copies({{50, 100, 150, 200, 250, 300, 350, 400}, {100, 200, 300, 400}}), copies, Bytes{1000});
+  const auto rates = steady_rates_of(ends_of_copies({{50, 100, 150, 200, 250, 300, 350, 400}, {100, 200, 300, 400}}),
+                                     copies, Bytes{1000});
   ASSERT_TRUE(rates.has_value());
   EXPECT_EQ(*rates, (std::vector<double>{20, 10}));
 }
@@ -251,8 +251,7 @@ TEST(CopyEngines, OfASimulatedMachineAreThoseOfItsFile) {
     MeasuredStation station(TopologyBuilder(nvlinks).copy_engines(both).build().value());
     const auto found = measure_copy_engines(station.at_once, Bytes{10'000}, 2, std::vector<int>{7, 7});
     ASSERT_TRUE(found.has_value()) << found.error().text();
-    if (engines < 3) EXPECT_EQ(*found, both);
-    if (engines == 3) EXPECT_EQ(*found, (std::vector<int>{7, 7}));
+    EXPECT_EQ(*found, engines < 3 ? both : std::vector<int>({7, 7}));
   }
 }
 
