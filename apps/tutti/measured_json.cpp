@@ -346,10 +346,10 @@ std::string measured_json(const Measurements& measurements) {
     batches.push_back({{"streams", streams}});
   }
   Json document{{"machine", measurements.host},
-                      {"date", measurements.date},
-                      {"sizes", measurements.sizes},
-                      {"steady_state", rates},
-                      {"batches_all_at_once", batches}};
+                {"date", measurements.date},
+                {"sizes", measurements.sizes},
+                {"steady_state", rates},
+                {"batches_all_at_once", batches}};
   for (const MeasuredWays& measured : measurements.ways) {
     Json streams = Json::array();
     for (const Way& way : measured.ways) streams.push_back({{"from", to_string(way.from)}, {"to", to_string(way.to)}});
