@@ -385,8 +385,9 @@ class Checker {
 
   /// When the gate of a piece opens and both set-ups are over, all bytes before it are there, as planned, and no more.
   void pieces_follow_the_plan() const {
-    const Duration setup = plan_.setup + machine_.setup().gate.nominal + machine_.setup().transfer.classes[0].each.nominal;
     for (const Command& command : list_.commands) {
+      const CopyCost& copy = machine_.setup().transfer.of(batch_.work()[command.stream].route);
+      const Duration setup = plan_.setup + machine_.setup().gate.nominal + copy.each.nominal;
       if (command.kind != Command::Kind::Copy || (command.offset == 0 && opens_chain(command))) continue;
       const TransferInterval& planned = *plan_.streams[command.stream].transfer;
       const Duration at = list_.gates[command.gate.value()] + setup;
