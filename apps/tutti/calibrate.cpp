@@ -285,8 +285,7 @@ int calibrate_plan(const CalibrateOptions& options) {
     return kFine;
   }
   fmt::print("{} combinations of {}, {} times {} each: {:.0f} s\n", plan->combinations.size() + plan->ways.size(),
-             machine->name(),
-             plan->repetitions, to_string(plan->each), to_ms(plan->total()) / 1e3);
+             machine->name(), plan->repetitions, to_string(plan->each), to_ms(plan->total()) / 1e3);
   for (const StreamSet streams : plan->combinations) fmt::print("  {}\n", streams_text(streams));
   for (const WaySet& ways : plan->ways) fmt::print("  {}\n", ways_text(ways));
   return kFine;

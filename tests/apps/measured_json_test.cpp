@@ -62,7 +62,8 @@ TEST_F(MeasuredJson, ComesBackAsItWasWritten) {
 // Copies of further memories and between GPUs, and engines; a file without them has none.
 TEST_F(MeasuredJson, CarriesCopiesOfAllKinds) {
   Measurements written;
-  written.ways = {{{{{false, 1}, {true, 3}}}, {31.25}, ""}, {{{{true, 0}, {true, 1}}, {{true, 1}, {false, 0}}}, {390, 54.5}, ""}};
+  written.ways = {{{{{false, 1}, {true, 3}}}, {31.25}, ""},
+                  {{{{true, 0}, {true, 1}}, {{true, 1}, {false, 0}}}, {390, 54.5}, ""}};
   written.copy_engines = {3, 2};
   const auto read = read_again(written);
   ASSERT_TRUE(read.has_value()) << read.error().text();
@@ -96,7 +97,8 @@ TEST_F(MeasuredJson, HasTheCostsOfCommands) {
 TEST_F(MeasuredJson, MayHoldNothing) {
   const auto read = read_again({});
   ASSERT_TRUE(read.has_value()) << read.error().text();
-  EXPECT_TRUE(read->rates.empty() && read->batches.empty() && read->ways.empty() && read->copy_engines.empty() && read->host.empty());
+  EXPECT_TRUE(read->rates.empty() && read->batches.empty() && read->ways.empty() && read->copy_engines.empty() &&
+              read->host.empty());
 }
 
 }  // namespace
