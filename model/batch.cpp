@@ -214,10 +214,10 @@ StreamWork BatchOperation::make_work(const CommandStream& stream, std::span<cons
   if (work.way == kNone) work.way = add_own(route.second);
   const CopyCost& cost = machine_.setup().transfer.of(work.route);
   if (cost.small && transfer.size < cost.below) {
-    const std::size_t of_machine = machine_.way_kinds().size();
-    own_ways_.push_back(work.way < of_machine ? machine_.way_kinds()[work.way] : own_ways_[work.way - of_machine]);
-    cap(own_ways_.back(), *cost.small);
-    work.way = static_cast<std::uint32_t>(of_machine + own_ways_.size() - 1);
+    WayKind small = way_kind(work.way);
+    cap(small, *cost.small);
+    own_ways_.push_back(std::move(small));
+    work.way = static_cast<std::uint32_t>(machine_.way_kinds().size() + own_ways_.size() - 1);
   }
   if (route.path == CopyPath::Staged) work.lead = add_own({});
   return work;

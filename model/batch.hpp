@@ -95,6 +95,11 @@ class BatchOperation {
   [[nodiscard]] std::span<const StreamWork> work() const { return work_; }
   /// Kinds of ways that are not among the machine's own: between GPUs, and those of the user.
   [[nodiscard]] std::span<const WayKind> own_ways() const { return own_ways_; }
+  /// The kind of a way: one of the machine's, or an own one. @pre not kNone
+  [[nodiscard]] const WayKind& way_kind(std::uint32_t way) const {
+    const auto of_machine = machine_.way_kinds();
+    return way < of_machine.size() ? of_machine[way] : own_ways_[way - of_machine.size()];
+  }
   /// [streams] the order in which chains take them: that of the file, but copies between GPUs in rounds; empty where
   /// that comes to the order of the file.
   [[nodiscard]] std::span<const std::uint32_t> order() const { return order_; }

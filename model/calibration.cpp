@@ -91,9 +91,10 @@ void leave_out_strangers(const Topology& machine, CleanMeasurements& clean) {
   for (auto* combinations : {&clean.ways, &clean.doubtful_ways})
     std::erase_if(*combinations, [&](const WayCombination& combination) {
       if (can_be_active(machine, combination.ways)) return false;
-      clean.left_out.push_back(fmt::format("[{}]: the machine '{}' has no such copies, or not together; name the machine "
-                                           "that was measured",
-                                           ways_text(combination.ways), machine.name()));
+      clean.left_out.push_back(
+          fmt::format("[{}]: the machine '{}' has no such copies, or not together; name the machine "
+                      "that was measured",
+                      ways_text(combination.ways), machine.name()));
       return true;
     });
 }

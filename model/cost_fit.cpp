@@ -133,8 +133,7 @@ Row row_of(const Topology& machine, const CostSample& sample, const CostBatch& b
   }
   const StreamWork& work = batch.batch.work().front();
   if (work.way != kNone) {
-    const std::size_t own = machine.way_kinds().size();
-    const WayKind& way = work.way < own ? machine.way_kinds()[work.way] : batch.batch.own_ways()[work.way - own];
+    const WayKind& way = batch.batch.way_kind(work.way);
     row.alone = way.alone.nominal.value;
     row.alone_guaranteed = way.alone.guaranteed.value;
     row.copies = sample.count;

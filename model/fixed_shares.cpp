@@ -40,15 +40,16 @@ void FixedShares::load(const Topology& machine, Basis basis, const BatchOperatio
     rates_[s].lead = lambda * route.weight;
     for_uses(machine, route.second, limit);
     rates_[s].data = lambda * route.weight;
+    const WayKind& way = batch.way_kind(batch.work()[s].way);
+    if (way.capped) rates_[s].data = std::min(rates_[s].data, way.alone.at(basis).value);
   });
   if (basis == Basis::Nominal && machine.table() != nullptr) hold_to_table(machine, batch);
 }
 
 void FixedShares::hold_to_table(const Topology& machine, const BatchOperation& batch) {
-  const auto kinds = machine.way_kinds();
   const auto streams_of = [&](std::size_t s) {
     const StreamWork& work = batch.work()[s];
-    return work.bytes > 0 && work.way < kinds.size() ? kinds[work.way].streams : StreamSet{0};
+    return work.bytes > 0 ? batch.way_kind(work.way).streams : StreamSet{0};
   };
   StreamSet all = 0;
   for (std::size_t s = 0; s < rates_.size(); ++s) all |= streams_of(s);

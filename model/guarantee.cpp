@@ -67,9 +67,8 @@ Step least_loss(const Topology& machine, Links links, std::span<const double> lo
 /// The slowest link on a way, as fast as a copy over it may be at most: holds it back whatever else is active.
 Step hold_alone(const Topology& machine, Links links, double most) {
   const auto values = machine.capacities(Basis::Guaranteed);
-  const LinkId slowest = *std::min_element(links.begin(), links.end(), [&](LinkId a, LinkId b) {
-    return values[a.index()] < values[b.index()];
-  });
+  const LinkId slowest = *std::min_element(links.begin(), links.end(),
+                                           [&](LinkId a, LinkId b) { return values[a.index()] < values[b.index()]; });
   return {slowest.index(), most};
 }
 
@@ -94,27 +93,32 @@ class Guarantee {
   Topology under(const std::vector<Floor>& floors) {
     constexpr int kGentleRounds = 1'000;
     for (int round = 0;; ++round) {
-      const Topology now = build(false);
+      const Topology now = build();
       std::vector<double> lowered = values_;
       for (const Floor& floor : floors) lower(now, floor, round < kGentleRounds, lowered);
-      if (lowered == values_) break;
+      if (lowered == values_) lowered = rounded();  // less of one capacity may be more of another stream: look again
+      if (lowered == values_) return now;
       values_ = lowered;
     }
-    return build(true);
   }
 
  private:
-  /// @param round  down, for the file.
-  [[nodiscard]] Topology build(bool round) const {
+  [[nodiscard]] Topology build() const {
     auto links = link_entries(machine_);
     auto shared = shared_entries(machine_);
-    const auto before = machine_.capacities(Basis::Guaranteed);
-    const auto write = [&](Bandwidth& bandwidth, std::size_t c) {
-      bandwidth.guaranteed = {round && values_[c] < before[c] ? down_to_digits(values_[c], kDigits) : values_[c]};
-    };
-    for (std::size_t i = 0; i < links.size(); ++i) write(links[i].bandwidth, i);
-    for (std::size_t i = 0; i < shared.size(); ++i) write(shared[i].capacity, links.size() + i);
+    for (std::size_t i = 0; i < links.size(); ++i) links[i].bandwidth.guaranteed = {values_[i]};
+    for (std::size_t i = 0; i < shared.size(); ++i) shared[i].capacity.guaranteed = {values_[links.size() + i]};
     return TopologyBuilder(machine_).links(links).shared(shared).build().value();
+  }
+
+  /// What was lowered, down to what a file has.
+  [[nodiscard]] std::vector<double> rounded() const {
+    const auto before = machine_.capacities(Basis::Guaranteed);
+    std::vector<double> rounded = values_;
+    for (std::size_t c = 0; c < rounded.size(); ++c)
+      if (rounded[c] < before[c] && rounded[c] != to_digits(rounded[c], kDigits))
+        rounded[c] = down_to_digits(rounded[c], kDigits);
+    return rounded;
   }
 
   void lower(const Topology& now, const Floor& floor, bool gently, std::vector<double>& lowered) {

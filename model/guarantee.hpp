@@ -53,8 +53,8 @@ class BelowTable {
   void look_at(const Topology& machine, StreamSet streams, bool gently);
 
   BandwidthModel bandwidth_;
-  std::vector<std::uint32_t> positions_;     // of streams that have a way
-  std::vector<std::uint32_t> kinds_;         // [positions]
+  std::vector<std::uint32_t> positions_;          // of streams that have a way
+  std::vector<std::uint32_t> kinds_;              // [positions]
   int fewest_ = 0;                                // streams of a combination that the graph gives too much
   std::vector<std::pair<double, Reason>> found_;  // what those combinations ask for
   std::vector<std::optional<Reason>> reasons_;    // [capacities]

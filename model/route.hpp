@@ -53,8 +53,8 @@ struct RouteView {
 /// @pre the machine has a memory and that GPU.
 [[nodiscard]] std::pair<VertexId, VertexId> ends_of(const Topology& machine, HostStream stream);
 
-/// Which of these streams wait for a copy engine that another of them has: of each GPU with one engine of which both are
-/// there, the one up. None where all can be active together.
+/// Which of these streams wait for a copy engine that another of them has: of each GPU with one engine of which both
+/// are there, the one up. None where all can be active together.
 [[nodiscard]] StreamSet waiting_streams(const Topology& machine, StreamSet streams);
 
 /// Whether each of these streams has its GPU, the memory and a way.

@@ -299,8 +299,8 @@ class TopologyBuilder {
   ///         1000, guaranteed above nominal, a graph in two pieces, memory or engines of what is no GPU, more than 1024
   ///         memories and GPUs; a set-up time that is negative, or guaranteed to be below its nominal one.
   ///
-  /// Where the graph guarantees more than a row of the table gives, guaranteed bandwidths become lower, and `notes` says
-  /// so: no table makes a promise false.
+  /// Where the graph guarantees more than a row of the table gives, guaranteed bandwidths become lower, and `notes`
+  /// says so: no table makes a promise false.
   [[nodiscard]] Expected<Topology> build() const;
 
  private:

@@ -373,6 +373,7 @@ std::string names_of(const Topology::Parts& parts, StreamSet streams) {
 /// @param machine  looks into the same parts, complete.
 void hold_below_table(const Topology& machine, Topology::Parts& parts, std::span<const TableEntry> entries) {
   constexpr int kGentleRounds = 200;
+  constexpr double kNotWorthAWord = 1 - 1e-3;  // of what it was; the last digit of a file is less
   if (!parts.table) return;
   const std::vector<double> before = parts.guaranteed;
   BelowTable below;
@@ -389,6 +390,7 @@ void hold_below_table(const Topology& machine, Topology::Parts& parts, std::span
   for (const BelowTable::Reason& why : below.reasons()) {
     const double now = parts.guaranteed[why.capacity.index()];
     bandwidth_of(why.capacity.index()).guaranteed = {now};
+    if (now > before[why.capacity.index()] * kNotWorthAWord) continue;
     const Error note{
         ErrorCode::InvalidInput,
         fmt::format("with [{}] active the table gives {} {:.4g} GB/s, and the links guarantee it {:.4g}; {} counts as "

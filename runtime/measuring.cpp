@@ -49,7 +49,8 @@ Expected<BatchOperation> random_batch(const Topology& machine, StreamSet all, By
   return BatchOperation::make(machine, std::move(streams));
 }
 
-/// Streams of a combination of copies of all kinds: the faster, the more of them, so that all stay active about as long.
+/// Streams of a combination of copies of all kinds: the faster, the more of them, so that all stay active about as
+/// long.
 struct WayBatch {
   BatchOperation batch;
   std::vector<std::size_t> copies;  // [ways]
@@ -217,7 +218,7 @@ class Measuring {
 
   Executor& executor_;
   const MeasuringOptions& options_;
-  std::vector<BatchOperation> operations_;       // combinations, those of other copies, then random batches
+  std::vector<BatchOperation> operations_;        // combinations, those of other copies, then random batches
   std::vector<std::vector<std::size_t>> copies_;  // [combinations of other copies][ways]
   WayBuffers buffers_;
   std::vector<PreparedBatch> prepared_;
@@ -339,8 +340,8 @@ class OverlapMeasuring {
 
   Expected<Overlap> overlap(const Way& one, const Way& other) {
     Overlap found;
-    for (const auto& [ways, place] : {std::pair(WaySet{one}, &found.one), {WaySet{other}, &found.other},
-                                      {WaySet{one, other}, &found.both}}) {
+    for (const auto& [ways, place] :
+         {std::pair(WaySet{one}, &found.one), {WaySet{other}, &found.other}, {WaySet{one, other}, &found.both}}) {
       const auto time = time_of(ways);
       if (!time) return tl::unexpected(time.error());
       *place = *time;
@@ -358,7 +359,8 @@ class OverlapMeasuring {
     std::vector<CommandStream> streams;
     for (const Way& way : ways) {
       const auto [from, to] = *ends_of(machine, way);
-      const double copies = std::clamp(std::round(rates.find(machine, Basis::Nominal, {way}).front() / host), 1.0, kMost);
+      const double copies =
+          std::clamp(std::round(rates.find(machine, Basis::Nominal, {way}).front() / host), 1.0, kMost);
       for (int i = 0; i < static_cast<int>(copies); ++i)
         streams.push_back({fmt::to_string(streams.size()), Transfer{from, to, size_, {}, {}}, {}, {}});
     }

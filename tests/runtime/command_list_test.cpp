@@ -330,9 +330,11 @@ class Checker {
   }
 
   void chains_keep_their_order() const {
+    std::vector<std::uint32_t> place(batch_.streams().size());
+    for (std::uint32_t i = 0; i < place.size(); ++i) place[batch_.order().empty() ? i : batch_.order()[i]] = i;
     std::map<std::uint32_t, std::pair<bool, std::uint32_t>> last;
     for (const Command& command : list_.commands) {
-      const std::pair here(command.is_kernel(), command.stream);
+      const std::pair here(command.is_kernel(), place[command.stream]);
       const auto [before, first] = last.try_emplace(chain_of_[command.stream], here);
       EXPECT_EQ(command.gate.has_value(), first || (paced_ && command.kind == Command::Kind::Copy));
       EXPECT_LE(before->second, here);

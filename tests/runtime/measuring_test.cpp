@@ -59,8 +59,8 @@ TEST(SteadyRates, AreNotKnownOfTooFewCopies) {
 // 1000 B in 50 ns and in 100.
 TEST(SteadyRates, AreOfStreamsWithDifferentNumbersOfCopies) {
   const std::array<std::size_t, 2> copies{8, 4};
-  const auto rates = steady_rates_of(
-      ends_of_copies({{50, 100, 150, 200, 250, 300, 350, 400}, {100, 200, 300, 400}}), copies, Bytes{1000});
+  const auto rates = steady_rates_of(ends_of_copies({{50, 100, 150, 200, 250, 300, 350, 400}, {100, 200, 300, 400}}),
+                                     copies, Bytes{1000});
   ASSERT_TRUE(rates.has_value());
   EXPECT_EQ(*rates, (std::vector<double>{20, 10}));
 }
