@@ -8,8 +8,8 @@ namespace {
 
 std::string transfer_text(const Topology& machine, const Transfer& transfer) {
   const auto name = [&](VertexId vertex) { return machine.vertex(vertex).name; };
-  std::string text = fmt::format("from: {}, to: {}, size: {}", name(transfer.from), name(transfer.to),
-                                 to_string(transfer.size));
+  std::string text =
+      fmt::format("from: {}, to: {}, size: {}", name(transfer.from), name(transfer.to), to_string(transfer.size));
   if (transfer.via) text += ", via: " + name(*transfer.via);
   if (!transfer.route.empty()) {
     std::vector<std::string> places{name(transfer.from)};
@@ -29,8 +29,8 @@ std::string kernel_text(const Topology& machine, const Kernel& kernel) {
 
 std::string batch_yaml(const BatchOperation& batch, const std::string& machine_path) {
   const Topology& machine = batch.machine();
-  std::string text = fmt::format("version: 1\nmachine: \"{}\"\nmerging: {}\nstreams:\n", machine_path,
-                                 to_string(batch.merging()));
+  std::string text =
+      fmt::format("version: 1\nmachine: \"{}\"\nmerging: {}\nstreams:\n", machine_path, to_string(batch.merging()));
   for (const CommandStream& stream : batch.streams()) {
     std::vector<std::string> parts{"name: " + stream.name};
     if (stream.transfer) parts.push_back(transfer_text(machine, *stream.transfer));

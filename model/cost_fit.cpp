@@ -30,8 +30,7 @@ class BatchMaker {
   Expected<CostBatch> make() {
     if (machine_.memories().empty() || sample_.gpu >= machine_.gpus().size())
       return invalid_input(fmt::format("the machine has no memory, or no gpu {}", sample_.gpu));
-    if (is_between_gpus() && machine_.gpus().size() < 2)
-      return invalid_input("copies between GPUs need two of them");
+    if (is_between_gpus() && machine_.gpus().size() < 2) return invalid_input("copies between GPUs need two of them");
     if (sample_.work == CostWork::Host && !find_cpu()) return invalid_input("host work needs a cpu");
     for (int i = 0; i < sample_.count; ++i) add_command(i);
     const std::size_t timed = streams_.size();
@@ -111,9 +110,9 @@ struct Row {
   CostWork work{};
   int in_a_row = 0;
   bool beside = false;
-  double copies = 0;   ///< commands that cost as copies of its class do
-  double kernels = 0;  ///< kernels or pieces of host work that follow each other
-  double bytes = 0;    ///< of one copy
+  double copies = 0;                       ///< commands that cost as copies of its class do
+  double kernels = 0;                      ///< kernels or pieces of host work that follow each other
+  double bytes = 0;                        ///< of one copy
   double alone = 0, alone_guaranteed = 0;  ///< rates of their way
   double base = 0, bound = 0;              ///< without costs: predicted, and at most
   double median = 0, worst = 0, allowed = 0;

@@ -5,8 +5,9 @@
 
 namespace tutti {
 
-/// Keeps all cores of the host busy while it lives: a thread of normal priority for each, which may run on any core that
-/// the thread that makes it may. Make it before a backend that takes a core for itself, so that it is kept off none.
+/// Keeps all cores of the host busy while it lives: a thread of normal priority for each, which may run on any core
+/// that the thread that makes it may. Make it before a backend that takes a core for itself, so that it is kept off
+/// none.
 class HostLoad {
  public:
   /// @param threads  0: as many as there are cores

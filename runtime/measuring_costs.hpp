@@ -10,11 +10,11 @@ namespace tutti {
 
 /// How the costs of commands are measured.
 struct CostOptions {
-  int repetitions = 150;           ///< of every sample
-  int repetitions_of_one = 1500;   ///< of samples of one short command on every engine: what is rare shows there
-  Bytes largest{64LL << 20};       ///< copy; the smallest has 4 bytes
-  Bytes most{64LL << 20};          ///< of one chain
-  Bytes beside{32LL << 20};        ///< of each large copy that keeps another engine busy
+  int repetitions = 150;          ///< of every sample
+  int repetitions_of_one = 1500;  ///< of samples of one short command on every engine: what is rare shows there
+  Bytes largest{64LL << 20};      ///< copy; the smallest has 4 bytes
+  Bytes most{64LL << 20};         ///< of one chain
+  Bytes beside{32LL << 20};       ///< of each large copy that keeps another engine busy
   Duration enough = std::chrono::seconds{60};  ///< no round begins later than this after the first
   const std::atomic<bool>* interrupted = nullptr;
 };
@@ -22,7 +22,8 @@ struct CostOptions {
 /// The samples that are worth measuring on a machine, without what they took.
 ///
 /// Copies of every class that the machine has, 1 to 100 of 4 bytes to `largest`, alone and beside large copies on all
-/// other engines; 1 to 100 kernels of 5 to 100 us, behind copies and alone; host work; batches in a row. GPUs take turns.
+/// other engines; 1 to 100 kernels of 5 to 100 us, behind copies and alone; host work; batches in a row. GPUs take
+/// turns.
 [[nodiscard]] std::vector<CostSample> plan_costs(const Topology& machine, const CostOptions& options);
 
 /// Measures them, interleaved: each once in a round.

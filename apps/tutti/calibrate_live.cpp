@@ -175,7 +175,8 @@ Expected<Measurements> measure_with(Executor& executor, const Topology& machine,
 
 // ---- what commands cost
 
-/// Nanoseconds. Hardware opens gates by the set-up of the batch before their instants; a simulated machine waits for it.
+/// Nanoseconds. Hardware opens gates by the set-up of the batch before their instants; a simulated machine waits for
+/// it.
 std::vector<double> lateness_ns(const GateDelays& delays, const Topology& machine, const LiveOptions& options) {
   const double waited = options.backend.simulated() ? as_ns(machine.setup().batch.nominal) : 0;
   std::vector<double> ns;
@@ -225,7 +226,8 @@ Expected<std::vector<double>> measure_loaded_gates(const Topology& machine, cons
     const std::vector<double> ns = lateness_ns(*delays, machine, options);
     starts.insert(starts.end(), ns.begin(), ns.end());
   }
-  say(fmt::format("with {} threads on all cores gates open late by: median {:.1f} us, 99 % {:.1f}, 99.9 % {:.1f}, "
+  say(
+      fmt::format("with {} threads on all cores gates open late by: median {:.1f} us, 99 % {:.1f}, 99.9 % {:.1f}, "
                   "worst {:.1f}",
                   busy.threads(), quantile(starts, 0.5) / 1e3, quantile(starts, 0.99) / 1e3,
                   quantile(starts, 0.999) / 1e3, quantile(starts, 1) / 1e3));
@@ -277,10 +279,9 @@ Expected<LiveMeasurements> measure_live(const Topology& known, const LiveOptions
                                      to_string(kLeastCopy)));
   if (const auto plan = plan_measurements(known); !plan) return tl::unexpected(plan.error());
   Stopwatch watch;
-  const auto machine = with_gate(options.backend.no_peer ? known.without_peer_access() : known, options)
-                           .and_then([&](const Topology& gated) {
-                             return with_engines(gated, options, std::min(kEngineCopy, *copy));
-                           });
+  const auto machine =
+      with_gate(options.backend.no_peer ? known.without_peer_access() : known, options)
+          .and_then([&](const Topology& gated) { return with_engines(gated, options, std::min(kEngineCopy, *copy)); });
   if (!machine) return tl::unexpected(machine.error());
   watch.lap("gates and copy engines");
   const auto measuring = measuring_options(*machine, *copy, options);

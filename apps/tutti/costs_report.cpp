@@ -63,7 +63,8 @@ std::string setup_text(const SetupTimes& setup) {
   for (const RouteClass route : kRouteClasses) {
     const CopyCost& cost = setup.transfer.of(route);
     table.add({fmt::format("a copy, {}", to_string(route)), us(cost.each.nominal), us(cost.each.guaranteed),
-               cost.small ? to_string(cost.below) : "", cost.small ? fmt::format("{:.2f}", cost.small->nominal.value) : ""});
+               cost.small ? to_string(cost.below) : "",
+               cost.small ? fmt::format("{:.2f}", cost.small->nominal.value) : ""});
   }
   add("a kernel", setup.kernel);
   add("host work", setup.host);
@@ -73,8 +74,9 @@ std::string setup_text(const SetupTimes& setup) {
 std::string gates_text(const CostMeasurements& measured) {
   Table table({"starts behind gates", "of", "median us", "99 %", "99.9 %", "worst"});
   table.align_left(0);
-  for (const auto& [name, starts] : {std::pair("idle", &measured.gates), std::pair("beside large copies", &measured.gates_busy),
-                                     std::pair("on a busy host", &measured.gates_loaded)}) {
+  for (const auto& [name, starts] :
+       {std::pair("idle", &measured.gates), std::pair("beside large copies", &measured.gates_busy),
+        std::pair("on a busy host", &measured.gates_loaded)}) {
     if (starts->empty()) continue;
     table.add({name, fmt::to_string(starts->size()), us(quantile(*starts, 0.5)), us(quantile(*starts, 0.99)),
                us(quantile(*starts, 0.999)), us(quantile(*starts, 1))});
@@ -105,8 +107,9 @@ std::string costs_text(const SetupTimes& setup, const CostFit& fit, const CostMe
   std::vector<double> errors;
   for (const CostResidual& residual : fit.residuals) errors.push_back(error_of(residual));
   std::string text = setup_text(setup) + gates_text(measured) + tail_text(measured);
-  text += fmt::format("costs explain {} samples within {:.1f} % in the median, {:.1f} % in 95 of 100 (below 5 us: 0)\n\n",
-                      errors.size(), 100 * quantile(errors, 0.5), 100 * quantile(errors, 0.95));
+  text +=
+      fmt::format("costs explain {} samples within {:.1f} % in the median, {:.1f} % in 95 of 100 (below 5 us: 0)\n\n",
+                  errors.size(), 100 * quantile(errors, 0.5), 100 * quantile(errors, 0.95));
   text += worst_text("predicted worst", fit, measured, 0, error_of);
   text += worst_text("promised too loosely", fit, measured, 1, looseness_of);
   text += worst_text("longer than promised", fit, measured, 1,

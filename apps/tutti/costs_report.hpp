@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-/// What commands cost, and how well that explains the samples: the largest errors, the loosest promises, what was longer
-/// than promised.
+/// What commands cost, and how well that explains the samples: the largest errors, the loosest promises, what was
+/// longer than promised.
 [[nodiscard]] std::string costs_text(const SetupTimes& setup, const CostFit& fit, const CostMeasurements& measured);
 
 /// Every sample with what was predicted, promised and measured.

@@ -247,8 +247,8 @@ class Reader {
     constexpr std::int64_t kMostBytes = 1LL << 40, kMostNs = 1'000'000'000, kMostCount = 1000;
     CostSample sample;
     const Json& work = field(at, entry, "class");
-    const auto known = std::find_if(kCostWorks.begin(), kCostWorks.end(),
-                                    [&](CostWork one) { return work == to_string(one); });
+    const auto known =
+        std::find_if(kCostWorks.begin(), kCostWorks.end(), [&](CostWork one) { return work == to_string(one); });
     if (known == kCostWorks.end())
       refuse(at, fmt::format("'class' is {}; it is up, down, peer, peer_turns, staged, kernel, lone_kernels or host",
                              work.dump()));
@@ -305,7 +305,8 @@ namespace {
 Json costs_json(const CostMeasurements& costs) {
   Json samples = Json::array();
   for (const CostSample& sample : costs.samples) {
-    Json json{{"class", to_string(sample.work)}, {"gpu", sample.gpu}, {"n", sample.count}, {"bytes", sample.bytes.count}};
+    Json json{
+        {"class", to_string(sample.work)}, {"gpu", sample.gpu}, {"n", sample.count}, {"bytes", sample.bytes.count}};
     if (sample.time.count() > 0) json["time_ns"] = sample.time.count();
     if (sample.beside.count > 0) json["beside_bytes"] = sample.beside.count;
     if (sample.in_a_row > 0) json["in_a_row"] = sample.in_a_row;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr Bytes kSmallest{4 << 10};
 constexpr std::int64_t kSmallestPart = 128;
-constexpr int kMostTransfers = 100;  // of an engine
+constexpr int kMostTransfers = 100;                             // of an engine
 constexpr double kShortestKernel = 5e3, kLongestKernel = 10e6;  // ns
 constexpr double kMostOfMean = 8;  // a batch is at most so many times as long as all shall be in the mean
 constexpr Bytes kSmallTotal{1 << 20}, kLargeTotal{64LL << 20}, kLargeTransfer{4LL << 20};
@@ -23,12 +23,16 @@ constexpr std::size_t kMany = 20;
 /// What a batch may have; one is drawn for each.
 struct Mix {
   bool up, down, peers, staged, kernels;
+  bool large = false;  ///< transfers of 4 MiB or more alone
 };
-constexpr std::array kMixes{
-    Mix{true, false, false, false, false}, Mix{false, true, false, false, false}, Mix{true, true, false, false, false},
-    Mix{true, true, false, false, true},   Mix{true, false, false, false, true},  Mix{false, false, true, false, false},
-    Mix{true, true, true, false, false},   Mix{true, true, true, false, true},    Mix{false, false, false, true, false},
-    Mix{true, true, false, true, false},   Mix{true, true, true, true, true},     Mix{false, false, false, false, true}};
+constexpr std::array kMixes{Mix{true, false, false, false, false},      Mix{false, true, false, false, false},
+                            Mix{true, true, false, false, false},       Mix{true, true, false, false, true},
+                            Mix{true, false, false, false, true},       Mix{false, false, true, false, false},
+                            Mix{true, true, true, false, false},        Mix{true, true, true, false, true},
+                            Mix{false, false, false, true, false},      Mix{true, true, false, true, false},
+                            Mix{true, true, true, true, true},          Mix{false, false, false, false, true},
+                            Mix{true, true, false, false, false, true}, Mix{true, false, false, false, false, true},
+                            Mix{false, true, false, false, false, true}};
 
 class Drawing {
  public:
@@ -91,12 +95,14 @@ class Drawing {
   }
 
   [[nodiscard]] double smallest() const {
-    return static_cast<double>(std::min(kSmallest.count, std::max<std::int64_t>(options_.largest.count / kSmallestPart, 1)));
+    return static_cast<double>(
+        std::min(kSmallest.count, std::max<std::int64_t>(options_.largest.count / kSmallestPart, 1)));
   }
 
   void draw_streams(double largest, double longest_kernel) {
     const Mix& mix = kMixes[static_cast<std::size_t>(random_.between(0, static_cast<int>(kMixes.size()) - 1))];
-    largest_ = log_uniform(smallest(), largest);
+    least_ = mix.large ? std::min(static_cast<double>(kLargeTransfer.count), largest) : smallest();
+    largest_ = log_uniform(least_, largest);
     longest_kernel_ = mix.kernels ? log_uniform(kShortestKernel, longest_kernel) : 0;
     for (const VertexId gpu : machine_.gpus()) {
       if (mix.up) draw_engine([&] { return from_or_to_memory(gpu, true); });
@@ -118,7 +124,7 @@ class Drawing {
     for (int i = 0; i < count; ++i) {
       std::optional<Transfer> transfer = draw_transfer();
       if (!transfer) return;
-      transfer->size = {static_cast<std::int64_t>(log_uniform(smallest(), largest_))};
+      transfer->size = {static_cast<std::int64_t>(std::ceil(log_uniform(least_, largest_)))};
       const RouteView route = find_route(machine_, *transfer);
       if (!route.found()) continue;
       if (std::any_of(route.engines.begin(), route.engines.end(),
@@ -170,7 +176,7 @@ class Drawing {
   BatchSimulation workspace_;
   std::vector<CommandStream> streams_;
   std::map<EngineId, Bytes> load_;
-  double largest_ = 0, longest_kernel_ = 0;
+  double least_ = 0, largest_ = 0, longest_kernel_ = 0;
 };
 
 }  // namespace

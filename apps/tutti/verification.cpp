@@ -72,15 +72,13 @@ class Verifying {
 
   [[nodiscard]] bool stops() const { return interrupted_ != nullptr && *interrupted_; }
 
-  /// Different neighbours in every round.
+  /// Each once; rows begin one batch later in every round.
   Expected<void> run_in_rows(std::size_t round) {
     for (std::size_t first = 0; first < batches_.size(); first += kInARow) {
       if (stops()) return invalid_input("interrupted; there is nothing to report yet");
       std::vector<std::size_t> row;
-      for (std::size_t i = 0; i < std::min(kInARow, batches_.size()); ++i) {
-        const std::size_t next = (first + i * (1 + 2 * round)) % batches_.size();
-        if (std::find(row.begin(), row.end(), next) == row.end()) row.push_back(next);
-      }
+      for (std::size_t i = first; i < std::min(first + kInARow, batches_.size()); ++i)
+        row.push_back((i + round) % batches_.size());
       executor_.arm(prepared_[row.front()]);
       rest(executor_);
       for (const std::size_t i : row)
@@ -133,7 +131,8 @@ std::vector<double> starts_after_gates(const Timeline& plan, const Timeline& mea
   std::vector<double> starts;
   for (std::size_t s = 0; s < plan.streams.size(); ++s) {
     const StreamTimeline& planned = plan.streams[s];
-    if (planned.start() == planned.gate) starts.push_back(as_ns(measured.streams[s].start() - (planned.gate - plan.setup)));
+    if (planned.start() == planned.gate)
+      starts.push_back(as_ns(measured.streams[s].start() - (planned.gate - plan.setup)));
   }
   return starts;
 }

@@ -58,15 +58,17 @@ struct VerifiedRuns {
   std::vector<double> starts_us;  ///< of every chain that starts with its gate, in every run: after its planned instant
 };
 
-/// Runs all batches over and over, some at a time and those interleaved: first `repeats` rounds, then as many again; then
-/// each as many times behind others of them, issued without waiting. They share scratch buffers, two for every way.
+/// Runs all batches over and over, some at a time and those interleaved: first `repeats` rounds, then as many again;
+/// then each as many times behind others of them, issued without waiting. They share scratch buffers, two for every
+/// way.
 /// @errors as `Executor::prepare` and `Executor::synchronize`. InvalidInput: interrupted.
 [[nodiscard]] Expected<VerifiedRuns> verify_batches(Executor& executor, const std::vector<VerifiedBatch>& batches,
                                                     int repeats, const std::atomic<bool>* interrupted);
 
 /// Why a run took longer than it may.
 /// @param gate_allowed  what is guaranteed of the lateness of gates
-[[nodiscard]] LateCause cause_of(const Timeline& plan, const Timeline& measured, Duration latest, Duration gate_allowed);
+[[nodiscard]] LateCause cause_of(const Timeline& plan, const Timeline& measured, Duration latest,
+                                 Duration gate_allowed);
 
 /// How long after their planned instants the chains that start with their gates started, ns.
 [[nodiscard]] std::vector<double> starts_after_gates(const Timeline& plan, const Timeline& measured);

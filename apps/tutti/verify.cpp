@@ -93,7 +93,7 @@ Expected<Workload> load(const VerifyCommand& command) {
 
 // ---- what is reported
 
-constexpr double kNoError = 5e-3;  // ms: nobody minds
+constexpr double kNoError = 5e-3;           // ms: nobody minds
 constexpr std::size_t kMostDetailed = 200;  // batches whose streams are all reported
 
 /// Relative to what was measured; 0 where the difference counts for nothing.
@@ -101,8 +101,8 @@ double error_of(double ms, double measured_ms) {
   return std::abs(ms - measured_ms) < kNoError ? 0 : std::abs(ms / measured_ms - 1);
 }
 
-/// Of each group: how far off lengths were, how far apart two medians of the same batch, how far off streams' ends; runs
-/// and those that took longer than their latest finish, and those of them whose cause is the host.
+/// Of each group: how far off lengths were, how far apart two medians of the same batch, how far off streams' ends;
+/// runs and those that took longer than their latest finish, and those of them whose cause is the host.
 struct Group {
   std::vector<double> errors, repetitions, stream_errors;
   std::size_t runs = 0, above_latest = 0, by_host = 0;
@@ -144,8 +144,8 @@ std::map<std::string, Group> results_by_group(const std::vector<VerifiedBatch>& 
 }
 
 std::string groups_text(const std::map<std::string, Group>& groups) {
-  Table table({"off by", "batches", "median", "95 %", "worst", "again: median", "95 %", "runs", "above latest",
-               "by host"});
+  Table table(
+      {"off by", "batches", "median", "95 %", "worst", "again: median", "95 %", "runs", "above latest", "by host"});
   for (const auto& [name, group] : groups)
     table.add({name, fmt::to_string(group.errors.size()), percent(quantile(group.errors, 0.5)),
                percent(quantile(group.errors, 0.95)), percent(quantile(group.errors, 1)),
@@ -182,7 +182,8 @@ std::string late_text(const std::vector<VerifiedBatch>& batches, const std::vect
   for (const Row& row : rows)
     table.add({batches[row.batch].name, fmt::format("{:.3f}", results[row.batch].predicted_ms()),
                fmt::format("{:.3f}", to_ms(results[row.batch].latest)), fmt::format("{:.3f}", to_ms(row.run->took)),
-               std::string(to_string(row.run->cause)), row.run->in_a_row ? "yes" : "", joined(batches[row.batch].groups)});
+               std::string(to_string(row.run->cause)), row.run->in_a_row ? "yes" : "",
+               joined(batches[row.batch].groups)});
   return table.text() + "\n";
 }
 
@@ -199,7 +200,8 @@ std::string worst_text(const std::vector<VerifiedBatch>& batches, const std::vec
   for (const std::size_t i : order)
     table.add({batches[i].name, fmt::to_string(batches[i].batch.streams().size()),
                fmt::format("{:.3f}", results[i].predicted_ms()), fmt::format("{:.3f}", to_ms(results[i].latest)),
-               fmt::format("{:.3f}", results[i].measured_ms()), percent(results[i].error()), joined(batches[i].groups)});
+               fmt::format("{:.3f}", results[i].measured_ms()), percent(results[i].error()),
+               joined(batches[i].groups)});
   return table.text() + "\n";
 }
 
@@ -207,7 +209,8 @@ std::string worst_text(const std::vector<VerifiedBatch>& batches, const std::vec
 std::string starts_text(const Topology& machine, const std::vector<double>& starts_us) {
   if (starts_us.empty()) return "";
   return fmt::format(
-      "{} starts behind gates, after their planned instants: median {:.1f} us, 99 % {:.1f}, 99.9 % {:.1f}, worst {:.1f}; "
+      "{} starts behind gates, after their planned instants: median {:.1f} us, 99 % {:.1f}, 99.9 % {:.1f}, worst "
+      "{:.1f}; "
       "guaranteed {:.1f}\n{}",
       starts_us.size(), quantile(starts_us, 0.5), quantile(starts_us, 0.99), quantile(starts_us, 0.999),
       quantile(starts_us, 1), as_ns(machine.setup().gate.guaranteed) / 1e3,
@@ -215,8 +218,8 @@ std::string starts_text(const Topology& machine, const std::vector<double>& star
 }
 
 std::string batches_text(const std::vector<VerifiedBatch>& batches, const std::vector<Verification>& results) {
-  Table table({"batch", "streams", "predicted ms", "latest ms", "measured ms", "off by", "again ms", "slowest / fastest",
-               "above latest"});
+  Table table({"batch", "streams", "predicted ms", "latest ms", "measured ms", "off by", "again ms",
+               "slowest / fastest", "above latest"});
   for (std::size_t i = 0; i < batches.size(); ++i) {
     const Verification& result = results[i];
     const auto [fastest, slowest] = std::minmax_element(result.latencies.begin(), result.latencies.end());
@@ -334,7 +337,8 @@ std::string saved_batch(const VerifyCommand& command, const VerifiedBatch& batch
     for (const Duration latency : *runs) took += fmt::format(" {:.3f}", to_ms(latency));
   return fmt::format("# {}, seed {}: predicted {:.3f} ms, latest {:.3f} ms, took{} ms\n", batch.name, command.seed,
                      result.predicted_ms(), to_ms(result.latest), took) +
-         batch_yaml(batch.batch, command.file.machine ? std::filesystem::absolute(*command.file.machine).string() : "machine.yaml");
+         batch_yaml(batch.batch,
+                    command.file.machine ? std::filesystem::absolute(*command.file.machine).string() : "machine.yaml");
 }
 
 int report(const VerifyCommand& command, const Workload& workload, const VerifiedRuns& runs) {
@@ -403,13 +407,17 @@ int verify(VerifyCommand command) {
 void add_verify(CLI::App& parser, int& exit_code) {
   CLI::App* command = parser.add_subcommand("verify", "run batches, and set what was measured beside the prediction");
   command->footer(
-      "Each batch runs 2 x --repeats times, interleaved with others; the median of the first half is compared with the\n"
-      "prediction, and with the median of the second half, which tells how well the machine repeats itself. Then it runs\n"
+      "Each batch runs 2 x --repeats times, interleaved with others; the median of the first half is compared with "
+      "the\n"
+      "prediction, and with the median of the second half, which tells how well the machine repeats itself. Then it "
+      "runs\n"
       "--repeats times behind other batches, issued without waiting. No run may take longer than its plan's latest "
       "finish.\nErrors below 5 us count as 0.\n"
-      "Random batches: 1 to 100 transfers an engine, up, down, both ways, between GPUs, through a memory, kernels of 5 us\n"
+      "Random batches: 1 to 100 transfers an engine, up, down, both ways, between GPUs, through a memory, kernels of 5 "
+      "us\n"
       "to 10 ms; sizes log-uniform; at most 2 GiB an engine, and 20 ms predicted in the mean.\n"
-      "Exit codes: 0 fine, 1 a length is further off than --max-error or a run took longer than its latest finish, 2 usage\n"
+      "Exit codes: 0 fine, 1 a length is further off than --max-error or a run took longer than its latest finish, 2 "
+      "usage\n"
       "or invalid input, 3 machine or driver trouble.\n"
       "Examples:\n"
       "  tutti verify --machine machine.yaml --random 100 --seed 7 --max-error 5\n"
@@ -420,7 +428,9 @@ void add_verify(CLI::App& parser, int& exit_code) {
   command->add_option("--machine", options->file.machine, "machine file to use in place of the one that a file names");
   command->add_option("--random", options->random, "so many random batches of all that the machine does")
       ->check(CLI::Range(0, 100000));
-  command->add_option("--largest", options->largest, "largest transfer of a random batch; the smallest is 4 KiB, or 1/128 of it where that is less")
+  command
+      ->add_option("--largest", options->largest,
+                   "largest transfer of a random batch; the smallest is 4 KiB, or 1/128 of it where that is less")
       ->capture_default_str();
   command->add_option("--seed", options->seed, "of the random batches; clock: another one each time")
       ->check([](const std::string& text) { return text == "clock" ? "" : check_seed(text); }, "UINT or clock")
@@ -430,8 +440,9 @@ void add_verify(CLI::App& parser, int& exit_code) {
       ->capture_default_str();
   command->add_option("--max-error", options->max_error, "percent that a length may be off by")
       ->check(CLI::NonNegativeNumber);
-  command->add_flag("--loaded", options->loaded,
-                    "keep all cores of the host busy meanwhile; runs that the host makes late then count for themselves");
+  command->add_flag(
+      "--loaded", options->loaded,
+      "keep all cores of the host busy meanwhile; runs that the host makes late then count for themselves");
   command->add_option("--save-worst", options->save_worst,
                       "batch file to write: the batch that was furthest above its latest finish, or else whose "
                       "prediction was furthest off");

@@ -26,8 +26,8 @@ RandomBatchOptions options_of(int count, std::uint64_t seed) {
   return options;
 }
 
-// What the regime promises: 1 to 100 transfers an engine of 4 KiB to 512 MiB, 2 GiB an engine, kernels of 5 us to 10 ms,
-// 20 ms in the mean; and every group has some.
+// What the regime promises: 1 to 100 transfers an engine of 4 KiB to 512 MiB, 2 GiB an engine, kernels of 5 us to 10
+// ms, 20 ms in the mean; and every group has some.
 TEST(RandomBatches, AreOfTheWholeRegime) {
   const Topology machine = h200x4();
   const auto batches = random_batches(machine, at_once(), options_of(60, 3));
@@ -59,13 +59,14 @@ TEST(RandomBatches, AreOfTheWholeRegime) {
   EXPECT_LE(predicted / 60, 20e6);
   EXPECT_GE(predicted / 60, 1e6);
   EXPECT_GE(most, 50U);
-  EXPECT_EQ(groups, (std::set<std::string>{"both ways", "d2h", "h2d", "kernels", "large", "large transfers", "many transfers",
-                                           "peers", "small", "staged"}));
+  EXPECT_EQ(groups, (std::set<std::string>{"both ways", "d2h", "h2d", "kernels", "large", "large transfers",
+                                           "many transfers", "peers", "small", "staged"}));
 }
 
 TEST(RandomBatches, AreTheSameForTheSameSeed) {
   const Topology machine = h200x4();
-  const auto a = random_batches(machine, at_once(), options_of(5, 7)), b = random_batches(machine, at_once(), options_of(5, 7)),
+  const auto a = random_batches(machine, at_once(), options_of(5, 7)),
+             b = random_batches(machine, at_once(), options_of(5, 7)),
              c = random_batches(machine, at_once(), options_of(5, 8));
   ASSERT_TRUE(a && b && c);
   for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(a->at(i).batch, b->at(i).batch);
@@ -81,8 +82,8 @@ TEST(BatchYaml, ReadsBackAsTheSameBatch) {
     const auto document = parse_document(batch_yaml(batch.batch, "machine.yaml"), "b.yaml");
     ASSERT_TRUE(document.has_value()) << document.error().text();
     const auto streams = reading([&] {
-      return read_streams(Fields(*document, "a batch", {"version", "machine", "merging", "streams"}).require("streams"), machine,
-                          {});
+      return read_streams(Fields(*document, "a batch", {"version", "machine", "merging", "streams"}).require("streams"),
+                          machine, {});
     });
     ASSERT_TRUE(streams.has_value()) << streams.error().text();
     const auto again = BatchOperation::make(machine, *streams, batch.batch.merging());
@@ -111,8 +112,8 @@ TEST(StartsAfterGates, AreCountedFromThePlannedInstantWithoutSetup) {
   EXPECT_TRUE(starts_after_gates(line(120, 200, 200), line(120, 200, 200)).empty()) << "waits for something else";
 }
 
-// At most 210 us, and 5 us for a gate. Over at 205 and seen at 250: the host saw it late. Started 45 us late, 40 more than
-// allowed, and 30 us over: the gate. Started in time: unknown.
+// At most 210 us, and 5 us for a gate. Over at 205 and seen at 250: the host saw it late. Started 45 us late, 40 more
+// than allowed, and 30 us over: the gate. Started in time: unknown.
 TEST(CauseOfALateRun, IsTheHostWhereThatExplainsAll) {
   const Timeline plan = line(110, 200, 200);
   const Duration latest{210'000}, gate{5'000};
@@ -122,7 +123,8 @@ TEST(CauseOfALateRun, IsTheHostWhereThatExplainsAll) {
   EXPECT_EQ(cause_of(plan, line(125, 238, 240), latest, gate), LateCause::Unknown) << "15 us of 30";
 }
 
-// The simulated machine does what is planned: nothing is late, in a row neither, and buffers that transfers share suffice.
+// The simulated machine does what is planned: nothing is late, in a row neither, and buffers that transfers share
+// suffice.
 TEST(VerifyBatches, FindNothingLateOnASimulatedMachine) {
   const Topology machine = load_machine(test::source_path("configs/machines/inspection-example.yaml")).value();
   RandomBatchOptions options = options_of(30, 1);

@@ -129,8 +129,8 @@ TEST(Allowed, GoesAsFarBehindTheWorstAgain) {
   EXPECT_DOUBLE_EQ(allowed({}), 0);
 }
 
-// Whatever repetitions are late by, no one of less than a millisecond is above what is promised, and costs are written so
-// that guaranteed is at or above nominal.
+// Whatever repetitions are late by, no one of less than a millisecond is above what is promised, and costs are written
+// so that guaranteed is at or above nominal.
 TEST(CostFit, NoRepetitionIsAboveWhatIsPromised) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     Random random(seed);
@@ -153,8 +153,8 @@ TEST(CostFit, NoRepetitionIsAboveWhatIsPromised) {
   }
 }
 
-// One run in a hundred is 20 us late, whatever it does. That is a batch's cost, and not each copy's: 100 copies of 64 KiB
-// take 8.3 + 100 x (1.311 + 0.06) = 145 us, 165 at worst; twice the 20 us are promised at most.
+// One run in a hundred is 20 us late, whatever it does. That is a batch's cost, and not each copy's: 100 copies of 64
+// KiB take 8.3 + 100 x (1.311 + 0.06) = 145 us, 165 at worst; twice the 20 us are promised at most.
 TEST(CostFit, APromiseIsNotMuchMoreThanTheWorst) {
   int run = 0;
   const auto samples = measured({}, 300, [&](const CostSample&) { return ++run % 100 == 0 ? 20'000.0 : 0.0; });

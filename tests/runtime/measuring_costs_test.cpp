@@ -48,8 +48,8 @@ struct CostStation : Station {
   Executor at_once{machine, *find_planner("all_at_once"), *backend, *clock};
 };
 
-// The simulated machine does what its file says, so its costs are found again, within the rounding of files and of starts
-// and ends. Only starts behind gates tell a batch and a gate apart, and here those are given.
+// The simulated machine does what its file says, so its costs are found again, within the rounding of files and of
+// starts and ends. Only starts behind gates tell a batch and a gate apart, and here those are given.
 TEST(MeasureCosts, OfASimulatedMachineAreThoseOfItsFile) {
   const SetupTimes costs = some_costs();
   CostStation station(costs);
@@ -143,8 +143,8 @@ TEST(MeasureCosts, OfAMachineThatIsLateCoverEveryRepetition) {
   EXPECT_GT(fit.setup.batch.guaranteed, fit.setup.batch.nominal + us(10));
 }
 
-// gpu0 and gpu1 reach each other, gpu2 nobody; there is one processor. Samples do not repeat, stay within their limits, and
-// their GPUs take turns.
+// gpu0 and gpu1 reach each other, gpu2 nobody; there is one processor. Samples do not repeat, stay within their limits,
+// and their GPUs take turns.
 TEST(PlanCosts, HasEveryClassOfTheMachine) {
   const auto samples = plan_costs(test::small_machine(), few());
   std::set<CostWork> works;
