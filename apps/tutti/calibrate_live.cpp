@@ -278,6 +278,7 @@ Expected<LiveMeasurements> measure_live(const Topology& known, const LiveOptions
     return invalid_input(fmt::format("--copy: '{}' is no size of {} or more; write it like 128MiB", options.copy,
                                      to_string(kLeastCopy)));
   if (const auto plan = plan_measurements(known); !plan) return tl::unexpected(plan.error());
+  static_cast<void>(watch_for_interrupt());  // from here on an interrupt ends between two batches
   Stopwatch watch;
   const auto machine =
       with_gate(options.backend.no_peer ? known.without_peer_access() : known, options)

@@ -692,33 +692,6 @@ class Measure(Programs):
         self.assertRegex(run.stdout, r"a copy, up +0\.1[0-4]")
         self.assertRegex(run.stdout, r"a kernel +1\.[45]")
 
-
-class Verify(Programs):
-    """Predicted beside measured, here on the simulated machine, which does what is planned."""
-
-    MACHINE = "configs/machines/inspection-example.yaml"
-
-    def test_the_simulated_machine_is_as_predicted(self):
-        out, worst = self.folder / "out.json", self.folder / "worst.yaml"
-        words = ["verify", "--machine", self.MACHINE, "--backend", "sim", "--random", "24", "--largest", "256KiB", "--repeats", "1"]
-        answer = self.object_of(0, *words, "--seed", "7", "--json", "--out", out, "--save-worst", worst)
-        self.assertEqual(answer["above_latest"], 0)
-        self.assertEqual(answer["seed"], 7)
-        self.assertEqual(answer["groups"]["all"]["runs"], 3 * 24)
-        self.assertEqual(answer["groups"]["all"]["length_errors"]["worst"], 0)
-        for group in ("both ways", "kernels", "staged", "in a row"):
-            self.assertIn(group, answer["groups"])
-        self.assertEqual(json.loads(out.read_text(encoding="utf-8"))["above_latest"], 0)
-        self.object_of(0, "predict", worst, "--json")
-        self.assertNotEqual(self.object_of(0, *words, "--seed", "clock", "--json")["seed"], self.object_of(0, *words, "--seed", "clock", "--json")["seed"])
-        self.assertIn("above latest", self.tutti(*words, "--loaded").stdout)
-
-    def test_mistakes_end_with_2(self):
-        for words in (["--random", "3"], ["--machine", self.MACHINE], ["--machine", self.MACHINE, "--random", "3", "--seed", "noon"],
-                      ["--machine", self.MACHINE, "--random", "3", "--largest", "1"]):
-            with self.subTest(words=words):
-                self.refuses(self.tutti("verify", "--backend", "sim", *words))
-
     def test_mistakes_are_told_before_anything_is_measured(self):
         out = self.folder / "out.yaml"
         for words, sentence in (
@@ -755,6 +728,33 @@ class Verify(Programs):
         self.assertEqual((process.returncode, out), (130, ""), err)
         self.assertIn("interrupted; nothing was written", err)
         self.assertEqual(list(self.folder.iterdir()), [])
+
+
+class Verify(Programs):
+    """Predicted beside measured, here on the simulated machine, which does what is planned."""
+
+    MACHINE = "configs/machines/inspection-example.yaml"
+
+    def test_the_simulated_machine_is_as_predicted(self):
+        out, worst = self.folder / "out.json", self.folder / "worst.yaml"
+        words = ["verify", "--machine", self.MACHINE, "--backend", "sim", "--random", "24", "--largest", "256KiB", "--repeats", "1"]
+        answer = self.object_of(0, *words, "--seed", "7", "--json", "--out", out, "--save-worst", worst)
+        self.assertEqual(answer["above_latest"], 0)
+        self.assertEqual(answer["seed"], 7)
+        self.assertEqual(answer["groups"]["all"]["runs"], 3 * 24)
+        self.assertEqual(answer["groups"]["all"]["length_errors"]["worst"], 0)
+        for group in ("both ways", "kernels", "staged", "in a row"):
+            self.assertIn(group, answer["groups"])
+        self.assertEqual(json.loads(out.read_text(encoding="utf-8"))["above_latest"], 0)
+        self.object_of(0, "predict", worst, "--json")
+        self.assertNotEqual(self.object_of(0, *words, "--seed", "clock", "--json")["seed"], self.object_of(0, *words, "--seed", "clock", "--json")["seed"])
+        self.assertIn("above latest", self.tutti(*words, "--loaded").stdout)
+
+    def test_mistakes_end_with_2(self):
+        for words in (["--random", "3"], ["--machine", self.MACHINE], ["--machine", self.MACHINE, "--random", "3", "--seed", "noon"],
+                      ["--machine", self.MACHINE, "--random", "3", "--largest", "1"]):
+            with self.subTest(words=words):
+                self.refuses(self.tutti("verify", "--backend", "sim", *words))
 
 
 class Detect(Programs):
