@@ -125,13 +125,13 @@ class Json(Programs):
         self.assertIn("(non-preemptive edf, completion_aligned, utilization 0.3750)", run.stdout)
         self.assertTrue(run.stdout.endswith(f"\nnote: {answer['notes'][0]}\n"), run.stdout)
         # The file may ask for a planner, and the command line for another.
-        asking = self.file(text.replace("tasks:", "planner: gate_search\ntasks:"))
+        asking = self.file(text.replace("tasks:", "planner: gate_search\ntasks:"), "asking.yaml")
         self.assertEqual(self.object_of(0, "check", asking, "--json")["tasks"], searched["tasks"])
         self.assertEqual(self.object_of(0, "check", asking, "--planner", "all_at_once", "--json")["planner"], "all_at_once")
         bound = self.object_of(0, "run", asking, "--jobs", 3, "--json")["summary"][0]["bound_ms"]
         self.assertEqual(bound, searched["tasks"][0]["worst_response_ms"])
         self.assertEqual(self.object_of(0, "run", path, "--jobs", 3, "--json")["summary"][0]["bound_ms"], 7.5)
-        unknown = self.file(text.replace("tasks:", "planner: fastest\ntasks:"))
+        unknown = self.file(text.replace("tasks:", "planner: fastest\ntasks:"), "unknown.yaml")
         for command in ("check", "run", "compare"):
             self.refuses(self.tutti(command, unknown), ":3:10: 'fastest' is no planner; write one of completion_aligned, all_at_once")
 
@@ -813,7 +813,7 @@ class Detect(Programs):
 
 class BenchMethods(Programs):
     MACHINE = "configs/machines/inspection-example.yaml"
-    PLANNERS = ["completion_aligned", "all_at_once", "bandwidth_allocation", "time_division"]
+    PLANNERS = ["completion_aligned", "all_at_once", "bandwidth_allocation", "time_division", "gate_search"]
 
     def methods(self, *words):
         return self.tutti("bench", "methods", "--machine", self.MACHINE, "--backend", "sim", *words)
@@ -829,7 +829,7 @@ class BenchMethods(Programs):
         self.assertAlmostEqual(rows[1]["gain_percent"], 100 * (1 - 44.8 / 52.8), delta=0.02)
 
     def test_every_workload_has_a_row(self):
-        run = self.methods("--size", "320kB", "--repeats", 1)
+        run = self.methods("--size", "320kB", "--repeats", 1, "--tolerance", 40)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("note: memcpy_batch is left out: ", run.stderr)
         rows = [line.split()[0] for line in run.stdout.split("\n") if line]
@@ -839,12 +839,12 @@ class BenchMethods(Programs):
         self.assertRegex(run.stdout.split("\n")[-2], "^at worst, on .*, completion_aligned is .* (faster|slower) than ")
 
     def test_a_method_that_is_faster_ends_with_1(self):
-        # Three copies into gpu3 share an engine, so one follows the other. Aligned, what could have run beside the first
-        # runs beside the second and makes it longer: 24.689 ms in place of 23.476.
+        # On a machine whose rates do not vary aligned streams start as late as they can, and leave free what others could
+        # have used before: 21.212 ms in place of 16.581.
         run = self.methods("--size", "64MiB", "--repeats", 1, "--only", "random-18")
         self.assertEqual(run.returncode, 1, run.stderr)
-        self.assertIn("completion_aligned is 5.2 % slower than all_at_once; --tolerance is 2 %", run.stderr)
-        self.assertEqual(self.methods("--size", "64MiB", "--repeats", 1, "--only", "random-18", "--tolerance", 6).returncode, 0)
+        self.assertIn("completion_aligned is 27.9 % slower than all_at_once; --tolerance is 2 %", run.stderr)
+        self.assertEqual(self.methods("--size", "64MiB", "--repeats", 1, "--only", "random-18", "--tolerance", 28).returncode, 0)
 
     def test_mistakes_end_with_2(self):
         for words, sentence in ((["--size", "3 B"], "--size: 3 B is no size of an image; give one from 512 B to 1024 GiB"),
@@ -974,7 +974,7 @@ class Wafer(Programs):
         self.assertEqual(made.returncode, 0, made.stderr)
         run = self.wafer("--images", self.folder / "w", "--size", 256, "--jobs", 10)
         self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertEqual(run.stdout.split("\n")[-2].split(), ["10", "0", "0.021", "60.000", "120", "120", "0"])
+        self.assertEqual(run.stdout.split("\n")[-2].split(), ["10", "0", "0.021", "0.021", "0", "0.021", "60.000", "120", "120", "0"])
 
     def test_another_size_or_no_picture_is_refused(self):
         self.wafer("generate", "--images", self.folder / "w", "--size", 256, "--count", 1)

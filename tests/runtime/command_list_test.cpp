@@ -387,7 +387,9 @@ class Checker {
   void pieces_follow_the_plan() const {
     for (const Command& command : list_.commands) {
       const CopyCost& copy = machine_.setup().transfer.of(batch_.work()[command.stream].route);
-      const Duration setup = plan_.setup + machine_.setup().gate.nominal + copy.each.nominal;
+      const Duration gate =
+          command.offset > 0 ? machine_.setup().gate.nominal : Duration{0};  // of a piece that follows
+      const Duration setup = plan_.setup + gate + copy.each.nominal;
       if (command.kind != Command::Kind::Copy || (command.offset == 0 && opens_chain(command))) continue;
       const TransferInterval& planned = *plan_.streams[command.stream].transfer;
       const Duration at = list_.gates[command.gate.value()] + setup;
@@ -424,8 +426,8 @@ class Checker {
 
   [[nodiscard]] bool opens_chain(const Command& command) const { return chain_of_[command.stream] == command.stream; }
 
-  /// [streams] the first stream of its chain: of those that one engine issues; merged transitively of those that share an
-  /// engine, over others too.
+  /// [streams] the first stream of its chain: of those that one engine issues; merged transitively of those that share
+  /// an engine, over others too.
   [[nodiscard]] std::vector<std::uint32_t> chains() const {
     std::vector<std::uint32_t> chain(batch_.streams().size());
     std::iota(chain.begin(), chain.end(), 0U);
@@ -542,7 +544,8 @@ TEST(CommandListProperty, QueuesDoWhatWasPlannedWithinNanoseconds) {
     std::vector<CommandStream> streams;
     for (int s = random.between(1, 6); s > 0; --s)
       streams.push_back(tiny_stream(machine, random, fmt::format("s{}", s)));
-    const BatchOperation batch = BatchOperation::make(machine, streams, random.one_in(3) ? Merging::Off : Merging::On).value();
+    const BatchOperation batch =
+        BatchOperation::make(machine, streams, random.one_in(3) ? Merging::Off : Merging::On).value();
     for (const Planner& planner : planners()) check(machine, batch, planner, Bytes{random.between(1, 20)});
   }
 }
