@@ -7,7 +7,6 @@
 
 #include "model/expects.hpp"
 #include "model/room.hpp"
-#include "model/service_order.hpp"
 
 namespace tutti {
 namespace {
@@ -106,11 +105,7 @@ void BatchSimulation::take_turns(std::span<const std::uint32_t> order) {
 
 void BatchSimulation::rerun_forward() {
   for (std::size_t c = 0; c < chain_count(); ++c) gates_[c] = as_ns(round_down_ns(gates_[c]));
-  in_order_ = batch_.contended();
-  if (in_order_) {
-    service_order(batch_, order_, forward_);
-    take_turns(order_);
-  }
+  in_order_ = false;
   run(true);
 }
 

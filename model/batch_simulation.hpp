@@ -52,8 +52,7 @@ class BatchSimulation {
   ///               where chains do not wait for each other.
   void run_in_order(std::span<const double> starts, std::span<const std::uint32_t> order);
 
-  /// Runs forward from the gates that the last run left, as a plan has them: rounded down to whole nanoseconds. GPUs
-  /// and engines serve in the order that the last run found.
+  /// Runs forward from the gates that the last run left, as a plan has them: rounded down to whole nanoseconds.
   void rerun_forward();
 
   /// Walks back in time from the instant at which all chains complete; the times come out mirrored, so that the
@@ -202,7 +201,6 @@ class BatchSimulation {
   bool in_order_ = false;              // commands take turns on locks, in the last run
   std::vector<Turn> turns_;            // [steps] of commands' first
   std::vector<std::uint32_t> last_;    // [locks] command
-  std::vector<std::uint32_t> order_;   // [commands] of the last run, where it is run again
   std::vector<StreamTimes> times_;
   std::vector<double> gates_;  // [chains] of the last run, without the set-up of the batch
   std::vector<std::uint32_t> room_order_;

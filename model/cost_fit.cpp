@@ -247,8 +247,6 @@ class Fitting {
   [[nodiscard]] SetupTimes& setup() { return fit_.setup; }
   [[nodiscard]] const SetupTimes& setup() const { return fit_.setup; }
 
-  [[nodiscard]] const CostSample& of(const Row& row) const { return measured_.samples[row.sample]; }
-
   template <class Wanted>
   [[nodiscard]] std::vector<const Row*> rows(Wanted wanted) const {
     std::vector<const Row*> found;
@@ -279,8 +277,7 @@ class Fitting {
     setup().gate = written(gate, gate);
     setup().batch = written(opening - as_ns(setup().gate.nominal), 0);
     setup().kernel = nominal_of([](const Row& row) { return row.work == CostWork::Kernel; });
-    // Pieces of several streams overlap in the model; a driver may run them one after the other.
-    setup().host = nominal_of([&](const Row& row) { return row.work == CostWork::Host && of(row).count == 1; });
+    setup().host = nominal_of([](const Row& row) { return row.work == CostWork::Host; });
   }
 
   /// What each of a sample's kernels costs, where everything else is known.
@@ -302,7 +299,7 @@ class Fitting {
       if (!starts.empty()) raise(costs.gate, allowed(starts));
     const auto alone = rows([](const Row& row) { return row.in_a_row == 0 && row.base <= kShort; });
     for (const Row* row : alone)
-      if (row->work != CostWork::Host && row->copies + row->kernels <= 2) raise(costs.batch, *row, 1);
+      if (row->copies + row->kernels <= 2) raise(costs.batch, *row, 1);
     for (const Row* row : alone)
       if (is_copies(row->work)) raise(costs.transfer.of(class_of(row->work)).each, *row, row->copies);
     for (const Row* row : alone)

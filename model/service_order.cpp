@@ -25,12 +25,10 @@ Duration planned_start(const TransferInterval& transfer) {
   return transfer.start < transfer.end ? transfer.start : transfer.end - Duration{1};
 }
 
-void service_order(const BatchChains& chains, std::vector<std::uint32_t>& order, bool forward) {
+void service_order(const BatchChains& chains, std::vector<std::uint32_t>& order) {
   list_commands(chains, order);
   const auto key = [&](std::uint32_t first) {
-    const std::uint32_t last = behind(chains, first) - 1;
-    return forward ? std::tuple(chains.step(first).begin, chains.step(last).end, first)
-                   : std::tuple(-chains.step(first).end, -chains.step(last).begin, first);
+    return std::tuple(chains.step(first).begin, chains.step(behind(chains, first) - 1).end, first);
   };
   std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
 }

@@ -11,8 +11,8 @@ namespace tutti {
 /// the order of the chains; commands of one chain keep theirs. A plan fixes this order, first come, first served;
 /// whatever runs later, a replay or hardware, serves in it.
 ///
-/// @pre the chains have been run, forward or, where that is said, backward.
-void service_order(const BatchChains& chains, std::vector<std::uint32_t>& order, bool forward = true);
+/// @pre the chains have been run, forward.
+void service_order(const BatchChains& chains, std::vector<std::uint32_t>& order);
 
 /// The order that a plan fixes, as `runtime/command_list` enqueues it.
 /// @pre the plan was made for the batch of these chains.

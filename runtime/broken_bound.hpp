@@ -52,8 +52,9 @@ class Excesses {
   std::array<Duration, kBoundCauses> of_{};
 };
 
-/// So much later than its instant a stream may start behind a gate without the gate being a cause.
-[[nodiscard]] inline Duration gate_allowance(const Topology& machine) { return machine.setup().gate.guaranteed; }
+/// So much later than its instant a gate may open without being a cause: what set-up times guarantee of gates beyond
+/// what is planned already, which is nothing.
+[[nodiscard]] constexpr Duration gate_allowance(const Topology&) { return Duration{0}; }
 
 /// When something runs.
 struct Extent {
