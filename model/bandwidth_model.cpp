@@ -127,7 +127,7 @@ inline std::uint32_t BandwidthModel::find_group(const Kind& kind, std::uint32_t 
   const bool competes =
       kind.streams == 0 && std::any_of(shares_.begin() + share_count_, shares_.begin() + end,
                                        [&](const Share& share) { return capacities_[share.capacity].of_table; });
-  groups_[group_count_] = {own, own, kNoLimit, kind.weight, 1 / kind.weight, 0,       0, 0, share_count_,
+  groups_[group_count_] = {own, own, kNoLimit, kind.weight, 1 / kind.weight, 0,        0,          0, share_count_,
                            end, 0,   0,        newest,      kind.streams,    competes, kind.capped};
   newest = group_count_;
   for (; share_count_ < end; ++share_count_) ++capacities_[shares_[share_count_].capacity].groups;

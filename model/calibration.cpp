@@ -152,8 +152,9 @@ Provenance provenance(const Measurements& measurements, const CleanMeasurements&
   for (const Combination& combination : clean.combinations)
     result.repetitions = std::min(result.repetitions, combination.repetitions);
   if (const auto& starts = measurements.costs.gates_loaded; !starts.empty())
-    result.sizes += fmt::format("; starts behind gates on a busy host: 99 % {:.1f} us late, 99.9 % {:.1f} us, worst {:.1f} us",
-                                quantile(starts, 0.99) / 1e3, quantile(starts, 0.999) / 1e3, quantile(starts, 1) / 1e3);
+    result.sizes +=
+        fmt::format("; starts behind gates on a busy host: 99 % {:.1f} us late, 99.9 % {:.1f} us, worst {:.1f} us",
+                    quantile(starts, 0.99) / 1e3, quantile(starts, 0.999) / 1e3, quantile(starts, 1) / 1e3);
   return result;
 }
 

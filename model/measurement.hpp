@@ -61,8 +61,8 @@ struct CostSample {
   Bytes bytes;            ///< of each copy
   Duration time{};        ///< of each kernel or piece of host work
   Bytes beside;           ///< of the copies that run on all other engines meanwhile; 0: none do
-  int in_a_row = 0;  ///< such batches follow each other in one job, and what was timed is from its start until the program
-                     ///< has seen its end; 0: one batch, from its start to the end of its chain
+  int in_a_row = 0;       ///< such batches follow each other in one job, and what was timed is from its start until the
+                     ///< program has seen its end; 0: one batch, from its start to the end of its chain
   std::vector<double> ns = {};  ///< [repetitions]
 
   friend bool operator==(const CostSample&, const CostSample&) = default;
@@ -85,8 +85,8 @@ struct Measurements {
   std::string sizes;  ///< in the words of the file; empty where it does not say
   std::vector<MeasuredRates> rates;
   std::vector<MeasuredBatch> batches;
-  std::vector<MeasuredWays> ways;     ///< further memories, and between GPUs
-  std::vector<int> copy_engines;      ///< [GPUs] how many were seen to work at once; empty: not measured
+  std::vector<MeasuredWays> ways;  ///< further memories, and between GPUs
+  std::vector<int> copy_engines;   ///< [GPUs] how many were seen to work at once; empty: not measured
   CostMeasurements costs;
   std::vector<std::string> left_out;  ///< a sentence for everything in the file that could not be read
 

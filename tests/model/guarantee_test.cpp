@@ -210,9 +210,8 @@ TEST(TableBelowTheGraph, FixedSharesAreNoFasterThanAllAtOnce) {
       if (!batch || batch->shares_engines()) continue;  // no transfer; or some that wait for each other
       const Timeline shared = plan(*find_planner("bandwidth_allocation"), machine, *batch);
       const Timeline at_once = plan(*find_planner("all_at_once"), machine, *batch);
-      EXPECT_GE(shared.latency + Duration{2}, at_once.latency)
-          << "seed " << seed << ", batch " << b << "\n"
-          << test::describe(machine, *batch);
+      EXPECT_GE(shared.latency + Duration{2}, at_once.latency) << "seed " << seed << ", batch " << b << "\n"
+                                                               << test::describe(machine, *batch);
       shorter += at_once.latency < shared.latency ? 1 : 0;
     }
   }

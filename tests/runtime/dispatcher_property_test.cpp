@@ -164,7 +164,8 @@ Duration planned_length(const AdmittedTaskSet& promise, TaskId task) {
   return length;
 }
 
-// Each job takes what was planned to the nanosecond, since it runs by the plan that it was admitted with: at most its Wcet.
+// Each job takes what was planned to the nanosecond, since it runs by the plan that it was admitted with: at most its
+// Wcet.
 TEST_P(EveryPolicy, BatchesKeepTheirPromise) {
   int admitted = 0;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {

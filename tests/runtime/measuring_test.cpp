@@ -257,8 +257,7 @@ TEST(CopyEngines, OfASimulatedMachineAreThoseOfItsFile) {
 
 // Gates open at once, set-up takes 3 us and is all that a start is late by; then 4096 B take 4096 ns.
 TEST(MeasureGates, TellsStartsAndTheEndFromWhenGatesOpen) {
-  MeasuredStation station(
-      TopologyBuilder(test::small_machine()).setup({Duration{3000}, Duration{0}}).build().value());
+  MeasuredStation station(TopologyBuilder(test::small_machine()).setup({Duration{3000}, Duration{0}}).build().value());
   const auto delays = measure_gates(station.at_once, Bytes{4096}, Bytes{4096}, 5);
   ASSERT_TRUE(delays.has_value()) << delays.error().text();
   EXPECT_EQ(delays->start_us, std::vector<double>(30, 3.0)) << "both ways of three GPUs, five times";
