@@ -62,7 +62,7 @@ struct CostSample {
   Duration time{};        ///< of each kernel or piece of host work
   Bytes beside;           ///< of the copies that run on all other engines meanwhile; 0: none do
   int in_a_row = 0;       ///< such batches follow each other in one job, and what was timed is from its start until the
-                     ///< program has seen its end; 0: one batch, from its start to the end of its chain
+                          ///< program has seen its end; 0: one batch, from its start to the end of its chain
   std::vector<double> ns = {};  ///< [repetitions]
 
   friend bool operator==(const CostSample&, const CostSample&) = default;
