@@ -103,6 +103,8 @@ std::vector<LinkId> last_links_of_peers(const Topology& machine, std::span<const
     const RouteView route = find_route(machine, *stream.transfer);
     if (route.path == CopyPath::Peer) links.push_back(route.first.back());
   }
+  std::sort(links.begin(), links.end());
+  links.erase(std::unique(links.begin(), links.end()), links.end());
   return links;
 }
 
@@ -183,7 +185,7 @@ BatchOperation::BatchOperation(const Topology& machine, std::vector<CommandStrea
   if (merging_ == Merging::On) order_ = order_of(streams_, work_);
 }
 
-/// @param met  last links of copies between GPUs
+/// @param met  last links of copies between GPUs, in rising order
 StreamWork BatchOperation::make_work(const CommandStream& stream, std::span<const LinkId> met) {
   StreamWork work;
   if (stream.kernel) {
@@ -204,7 +206,7 @@ StreamWork BatchOperation::make_work(const CommandStream& stream, std::span<cons
   work.route = class_of(machine_, transfer, route.path);
   if (merging_ == Merging::Transitive && route.path == CopyPath::Peer)
     work.engines = {machine_.peer_engine_out(transfer.from), machine_.peer_engine_in(transfer.to)};
-  const auto meets_peers = [&](LinkId link) { return std::find(met.begin(), met.end(), link) != met.end(); };
+  const auto meets_peers = [&](LinkId link) { return std::binary_search(met.begin(), met.end(), link); };
   work.way = transfer.route.empty() ? machine_.way_kind(transfer.from, transfer.to) : kNone;
   if (work.way != kNone && std::any_of(route.first.begin(), route.first.end(), meets_peers)) {
     const StreamSet streams = machine_.way_kinds()[work.way].streams;

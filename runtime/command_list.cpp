@@ -4,6 +4,7 @@
 #include <map>
 
 #include "model/batch_simulation.hpp"
+#include "model/service_order.hpp"
 #include "runtime/command_marks.hpp"
 
 namespace tutti {
@@ -33,11 +34,6 @@ Duration planned_at(const TransferInterval& transfer, std::size_t bytes) {
     left -= size;
   }
   return transfer.end;
-}
-
-/// Plans round starts down and ends up, but have a transfer of 0 bytes at its end: it may start up to 1 ns before.
-Duration start_of(const TransferInterval& transfer) {
-  return transfer.start < transfer.end ? transfer.start : transfer.end - Duration{1};
 }
 
 /// All that a batch does, in the order of planned starts.
@@ -71,7 +67,7 @@ class Parts {
       return;
     }
     part.bytes = static_cast<std::size_t>(batch_.batch.streams()[part.stream].transfer->size.count);
-    part.start = start_of(*line.transfer);
+    part.start = planned_start(*line.transfer);
     part.end = line.transfer->end;
     const auto pace = static_cast<std::size_t>(batch_.pace.count);
     if (pace == 0 || part.bytes <= pace || line.transfer->path == CopyPath::Staged) {

@@ -20,7 +20,7 @@ std::vector<std::vector<std::uint32_t>> lanes_of(const CommandList& list) {
 
 bool is_copy(const Command& command) { return command.kind == Kind::Copy || command.kind == Kind::Nothing; }
 
-/// what are to be known of: many operations, or those of the host, count as long.
+/// Staged copies and host work count as long, however little is planned for them: their own times are wanted.
 bool is_long(const Command& command) {
   return command.planned >= kLongCommand || command.kind == Kind::Staged || command.kind == Kind::HostWork;
 }

@@ -279,7 +279,6 @@ Expected<LiveMeasurements> measure_live(const Topology& known, const LiveOptions
                                      to_string(kLeastCopy)));
   if (const auto plan = plan_measurements(known); !plan) return tl::unexpected(plan.error());
   static_cast<void>(watch_for_interrupt());  // from here on an interrupt ends between two batches
-  static_cast<void>(watch_for_interrupt());  // from the start
   Stopwatch watch;
   const auto machine =
       with_gate(options.backend.no_peer ? known.without_peer_access() : known, options)
