@@ -747,7 +747,8 @@ class Verify(Programs):
             self.assertIn(group, answer["groups"])
         self.assertEqual(json.loads(out.read_text(encoding="utf-8"))["above_latest"], 0)
         self.object_of(0, "predict", worst, "--json")
-        self.assertNotEqual(self.object_of(0, *words, "--seed", "clock", "--json")["seed"], self.object_of(0, *words, "--seed", "clock", "--json")["seed"])
+        by_clock = ["verify", "--machine", self.MACHINE, "--backend", "sim", "--random", "1", "--repeats", "1", "--seed", "clock", "--json"]
+        self.assertNotEqual(self.object_of(0, *by_clock)["seed"], self.object_of(0, *by_clock)["seed"])
         self.assertIn("above latest", self.tutti(*words, "--loaded").stdout)
 
     def test_mistakes_end_with_2(self):
