@@ -21,13 +21,16 @@ void BatchChains::load(const Topology& machine, Basis basis, const BatchOperatio
   if (rule == RateRule::Allocated) shares_.load(machine, basis, batch);
   step_count_ = 0;
   contended_ = false;
+  handover_ = as_ns(setup_->handover.at(basis));
+  if (handover_ > 0) find_users();
   for (std::uint32_t c = 0; c < chain_count_; ++c) {
     chains_[c].begin = step_count_;
     opening_ = as_ns(setup_->gate.at(basis));
     for (std::uint32_t s = head_[c]; s != kNone; s = next_[s])
       if (work_[s].way != kNone) add_transfer(c, s, bandwidth);
+    bool first = true;
     for (std::uint32_t s = head_[c]; s != kNone; s = next_[s])
-      if (work_[s].has_kernel) add_kernel(c, s);
+      if (work_[s].has_kernel) add_kernel(c, s, work_[s].gpu != kNone && std::exchange(first, false));
     chains_[c].end = step_count_;
     steps_[chains_[c].begin].chain_first = true;
     steps_[step_count_ - 1].chain_last = true;
@@ -155,11 +158,28 @@ inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream,
   for (const EngineId engine : work.engines) claim(chain, engine.value);
 }
 
+void BatchChains::find_users() {
+  users_.assign(owner_.size() - engine_count_, {});
+  for (const StreamWork& work : work_)
+    if (work.has_kernel && work.gpu != kNone && work.way != kNone) users_[work.gpu].behind_copies = true;
+}
+
+/// Before a kernel on a GPU. GPUs pass from chain to chain at most twice for each kernel without copies: to it, and
+/// back.
+inline double BatchChains::take_handover(std::uint32_t stream, bool first) {
+  const StreamWork& work = work_[stream];
+  if (work.way != kNone) return first ? handover_ : 0;
+  Users& users = users_[work.gpu];
+  if (users.behind_copies) return basis_ == Basis::Guaranteed ? 2 * handover_ : handover_;
+  return std::exchange(users.lone, true) ? handover_ : 0;
+}
+
 /// A kernel's launch is part of it, and so is what precedes host work.
-inline void BatchChains::add_kernel(std::uint32_t chain, std::uint32_t stream) {
+inline void BatchChains::add_kernel(std::uint32_t chain, std::uint32_t stream, bool first) {
   const StreamWork& work = work_[stream];
   const double time = basis_ == Basis::Nominal ? work.kernel : work.kernel_worst;
-  const double launch = as_ns((work.gpu == kNone ? setup_->host : setup_->kernel).at(basis_));
+  double launch = as_ns((work.gpu == kNone ? setup_->host : setup_->kernel).at(basis_));
+  if (handover_ > 0 && work.gpu != kNone) launch += take_handover(stream, first);
   steps_[step_count_++] = {
       .amount = take_opening() + launch + time, .stream = stream, .kernel = true, .first = true, .last = true};
   if (work.gpu != kNone) claim(chain, engine_count_ + work.gpu);

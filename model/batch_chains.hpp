@@ -37,7 +37,9 @@ struct alignas(64) Step {
 ///
 /// Streams whose copies one engine issues are merged into one *chain*: their transfers back to back in the order of the
 /// batch (`BatchOperation::order`), then their kernels in that order. The gate's cost precedes a chain's first command,
-/// and each command has its own (`SetupTimes`): times that pass. The memory is kept between loads.
+/// and each command has its own (`SetupTimes`): times that pass. A handover precedes the kernels behind a chain's
+/// copies, and each kernel without copies on a GPU but the first; where others there have copies, each of them, and the
+/// way back to those is guaranteed with it. The memory is kept between loads.
 class BatchChains {
  public:
   struct Chain {
@@ -70,7 +72,9 @@ class BatchChains {
   void add_time(std::uint32_t stream, double ns);
   [[nodiscard]] std::uint32_t flow_of(std::uint32_t chain, std::uint32_t stream, bool data,
                                       BandwidthModel& bandwidth) const;
-  void add_kernel(std::uint32_t chain, std::uint32_t stream);
+  void add_kernel(std::uint32_t chain, std::uint32_t stream, bool first);
+  void find_users();
+  [[nodiscard]] double take_handover(std::uint32_t stream, bool first);
   [[nodiscard]] double take_opening();
   void claim(std::uint32_t chain, std::uint32_t lock);
   void next_epoch();
@@ -80,6 +84,7 @@ class BatchChains {
   bool contended_ = false;
   Basis basis_ = Basis::Nominal;
   const SetupTimes* setup_ = nullptr;  // of the machine
+  double handover_ = 0;                // ns
   double opening_ = 0;                 // ns from the gate to the first command of the chain that is being made
   double chunk_ = 0;                   // of a staged copy, bytes
   std::uint32_t engine_count_ = 0;
@@ -91,6 +96,12 @@ class BatchChains {
   std::uint32_t chain_count_ = 0, step_count_ = 0;
   std::vector<Chain> chains_;
   std::vector<Step> steps_;
+
+  /// Whose kernels a GPU has: a stream's without copies, so far; those behind copies.
+  struct Users {
+    bool lone = false, behind_copies = false;
+  };
+  std::vector<Users> users_;  // [vertices], where there are handovers
 
   std::uint32_t epoch_ = 0;
   std::vector<std::uint64_t> owner_;     // [locks] epoch << 32 | chain

@@ -76,14 +76,34 @@ struct CopyCosts {
 /// What commands cost beside their bytes and their work: the `setup` of a machine file. Times are of the execution that
 /// the backends have: copies of one chain with the same ends go as one call, kernels follow each other without marks.
 struct SetupTimes {
-  Cost batch;  ///< precedes every batch: from its submission to its first gate, and from its last completion until
-               ///< the host has seen it
+  Cost batch;          ///< precedes every batch: within its own time, what belongs to no command
   CopyCosts transfer;  ///< precedes every copy
   Cost kernel{};       ///< precedes every kernel on a GPU
   Cost gate{};         ///< from the instant of a chain's gate to the start of its first command
   Cost host{};         ///< precedes every piece of host work
+  Cost handover{};     ///< from one queue of a GPU to another: precedes the first kernel behind a chain's copies, and a
+                       ///< kernel without copies on a GPU that another stream had before
+  Cost dispatch{};     ///< around every batch of a job: from its submission to its start, and from its last completion
+                       ///< until the job goes on
+  Cost job{};          ///< once a job: for so long the host may be held up
 
   friend bool operator==(const SetupTimes&, const SetupTimes&) = default;
+};
+
+/// A cost that is one figure: its key in machine files, and what it is called in reports.
+struct NamedCost {
+  std::string_view key;
+  std::string_view what;
+  Cost SetupTimes::*cost;
+};
+/// All but those of a batch and of copies.
+inline constexpr std::array kFurtherCosts{
+    NamedCost{"kernel", "a kernel", &SetupTimes::kernel},
+    NamedCost{"gate", "a gate", &SetupTimes::gate},
+    NamedCost{"host", "host work", &SetupTimes::host},
+    NamedCost{"handover", "a handover between queues", &SetupTimes::handover},
+    NamedCost{"dispatch", "dispatching a batch", &SetupTimes::dispatch},
+    NamedCost{"job", "a job", &SetupTimes::job},
 };
 
 }  // namespace tutti

@@ -110,12 +110,13 @@ struct Row {
   CostWork work{};
   int in_a_row = 0;
   bool beside = false;
-  double copies = 0;                       ///< commands that cost as copies of its class do
-  double kernels = 0;                      ///< kernels or pieces of host work that follow each other
-  double bytes = 0;                        ///< of one copy
-  double alone = 0, alone_guaranteed = 0;  ///< rates of their way
-  double base = 0, bound = 0;              ///< without costs: predicted, and at most
-  double median = 0, worst = 0, allowed = 0;
+  double copies = 0;                                     ///< commands that cost as copies of its class do
+  double kernels = 0;                                    ///< kernels or pieces of host work that follow each other
+  double handovers = 0;                                  ///< of a GPU, between queues
+  double bytes = 0;                                      ///< of one copy
+  double alone = 0, alone_guaranteed = 0;                ///< rates of their way
+  double base = 0, bound = 0;                            ///< without costs: predicted, and at most
+  double median = 0, usual = 0, worst = 0, allowed = 0;  ///< usual: of 9 in 10
 };
 
 Row row_of(const Topology& machine, const CostSample& sample, const CostBatch& batch, std::size_t position) {
@@ -145,8 +146,11 @@ Row row_of(const Topology& machine, const CostSample& sample, const CostBatch& b
     }
   }
   if (is_kernels(sample.work)) row.kernels = sample.count;
+  if (sample.work == CostWork::Kernel) row.handovers = 1;
+  if (sample.work == CostWork::LoneKernels && sample.count > 1) row.handovers = sample.count - 1;
   if (sample.work == CostWork::Host) row.kernels = 1;  // pieces of different streams overlap
   row.median = quantile(sample.ns, 0.5);
+  row.usual = quantile(sample.ns, 0.9);
   row.worst = quantile(sample.ns, 1);
   row.allowed = allowed(sample.ns);
   return row;
@@ -159,6 +163,11 @@ double weight_of(double measured) {
   constexpr double kError = 2000, kPart = 0.02;
   return 1 / (kError + kPart * measured);
 }
+
+/// What commands cost that follow each other: t = once + count x each.
+struct Line {
+  double once = 0, each = 0;  ///< ns
+};
 
 /// What a class's copies cost: t = opening + copies x (each + slower x bytes, where they are small).
 struct CopyFit {
@@ -276,21 +285,38 @@ class Fitting {
     const double gate = std::min(median(measured_.gates), opening);
     setup().gate = written(gate, gate);
     setup().batch = written(opening - as_ns(setup().gate.nominal), 0);
-    setup().kernel = nominal_of([](const Row& row) { return row.work == CostWork::Kernel; });
-    setup().host = nominal_of([](const Row& row) { return row.work == CostWork::Host; });
+    const Line kernels = line_of([](const Row& row) { return row.work == CostWork::Kernel && is_plain(row); });
+    setup().kernel = written(kernels.each, 0);
+    setup().handover = written(kernels.once, 0);
+    // Host work of different streams overlaps: it costs once.
+    const Line host = line_of([](const Row& row) { return row.work == CostWork::Host && is_plain(row); });
+    setup().host = written(host.once + host.each, 0);
+    double batches = 0, missing = 0;
+    for (const Row* row : rows([](const Row& r) { return r.in_a_row > 0; })) {
+      const double weight = std::pow(weight_of(row->median), 2);
+      batches += weight * row->in_a_row * row->in_a_row;
+      missing += weight * row->in_a_row * (row->median - predicted(*row));
+    }
+    if (batches > 0) setup().dispatch = written(missing / batches, 0);
   }
 
-  /// What each of a sample's kernels costs, where everything else is known.
+  /// Alone, and not followed by others.
+  [[nodiscard]] static bool is_plain(const Row& row) { return !row.beside && row.in_a_row == 0; }
+
+  /// What kernels cost, where everything else is known.
   template <class Wanted>
-  [[nodiscard]] Cost nominal_of(Wanted wanted) const {
-    double over = 0, under = 0;
-    for (const Row* row : rows([&](const Row& r) { return wanted(r) && !r.beside && r.in_a_row == 0; })) {
-      const double weight = weight_of(row->median) * weight_of(row->median);
-      over += weight * row->kernels * (row->median - predicted(*row));
-      under += weight * row->kernels * row->kernels;
+  [[nodiscard]] Line line_of(Wanted wanted) const {
+    Eigen::Matrix2d square = 1e-12 * Eigen::Matrix2d::Identity();
+    Eigen::Vector2d values = Eigen::Vector2d::Zero();
+    for (const Row* row : rows(wanted)) {
+      const Eigen::Vector2d terms = weight_of(row->median) * Eigen::Vector2d(1, row->kernels);
+      square += terms * terms.transpose();
+      values += weight_of(row->median) * (row->median - predicted(*row)) * terms;
     }
-    const double each = under > 0 ? over / under : 0;
-    return written(each, each);
+    constexpr double kMost = 1e12;
+    const Eigen::VectorXd found =
+        bounded_least_squares(square, values, Eigen::Vector2d::Zero(), Eigen::Vector2d::Constant(kMost));
+    return {found(0), found(1)};
   }
 
   void fit_guaranteed() {
@@ -298,20 +324,45 @@ class Fitting {
     for (const std::vector<double>& starts : {measured_.gates, measured_.gates_busy})
       if (!starts.empty()) raise(costs.gate, allowed(starts));
     const auto alone = rows([](const Row& row) { return row.in_a_row == 0 && row.base <= kShort; });
-    for (const Row* row : alone)
-      if (row->copies + row->kernels <= 2) raise(costs.batch, *row, 1);
-    for (const Row* row : alone)
-      if (is_copies(row->work)) raise(costs.transfer.of(class_of(row->work)).each, *row, row->copies);
-    for (const Row* row : alone)
-      if (is_kernels(row->work)) raise(costs.kernel, *row, row->kernels);
-    for (const Row* row : alone)
-      if (row->work == CostWork::Host) raise(costs.host, *row, row->kernels);
-    for (const Row* row : rows([](const Row& r) { return r.in_a_row > 0; })) raise(costs.batch, *row, row->in_a_row);
+    const auto raise_by = [&](Cost& cost, auto wanted, auto count) {
+      for (const Row* row : alone)
+        if (wanted(*row)) raise(cost, *row, count(*row));
+    };
+    const auto once = [](const Row&) { return 1.0; };
+    const auto kernels = [](const Row& row) { return row.kernels; };
+    raise_by(
+        costs.batch, [](const Row& row) { return is_copies(row.work) && row.copies <= 2; }, once);
+    raise_by(
+        costs.batch, [](const Row& row) { return row.work == CostWork::LoneKernels && row.kernels == 1; }, once);
+    for (const RouteClass route : kRouteClasses)
+      raise_by(
+          costs.transfer.of(route).each,
+          [&](const Row& row) { return is_copies(row.work) && class_of(row.work) == route; },
+          [](const Row& row) { return row.copies; });
+    raise_by(
+        costs.handover, [](const Row& row) { return row.work == CostWork::Kernel && row.kernels <= 2; }, once);
+    raise_by(
+        costs.kernel, [](const Row& row) { return row.work == CostWork::Kernel; }, kernels);
+    raise_by(
+        costs.handover, [](const Row& row) { return row.work == CostWork::LoneKernels && row.handovers > 0; },
+        [](const Row& row) { return row.handovers; });
+    raise_by(
+        costs.host, [](const Row& row) { return row.work == CostWork::Host; }, once);
+    fit_jobs();
+  }
+
+  /// What 9 repetitions of 10 need is each batch's, the rest is the job's: the host is held up now and then, and not
+  /// before every batch.
+  void fit_jobs() {
+    const auto in_a_row = rows([](const Row& row) { return row.in_a_row > 0; });
+    for (const Row* row : in_a_row) raise(setup().dispatch, *row, row->in_a_row, row->usual);
+    for (const Row* row : in_a_row) raise(setup().job, *row, 1);
   }
 
   /// A cost that a row has so many of, so that the row is not above what is promised.
-  void raise(Cost& cost, const Row& row, double count) const {
-    const double missing = row.allowed - promised(row);
+  void raise(Cost& cost, const Row& row, double count) const { raise(cost, row, count, row.allowed); }
+  void raise(Cost& cost, const Row& row, double count, double wanted) const {
+    const double missing = wanted - promised(row);
     if (missing > 0) raise(cost, as_ns(cost.guaranteed) + missing / count);
   }
   static void raise(Cost& cost, double guaranteed) {
@@ -327,9 +378,10 @@ class Fitting {
     // Kernels without copies are chains of their own: each has a gate, and keeps its GPU from the others meanwhile.
     const double gates = row.work == CostWork::LoneKernels ? row.kernels : 1;
     double ns = length + as_ns(setup().batch.at(basis)) + gates * as_ns(setup().gate.at(basis)) +
-                row.kernels * as_ns(kernel.at(basis));
+                row.kernels * as_ns(kernel.at(basis)) + row.handovers * as_ns(setup().handover.at(basis));
     if (row.copies > 0) ns += row.copies * copy_ns(setup().transfer.of(class_of(row.work)), basis, row.bytes, alone);
-    return std::max(row.in_a_row, 1) * ns;
+    if (row.in_a_row == 0) return ns;
+    return row.in_a_row * (ns + as_ns(setup().dispatch.at(basis))) + as_ns(setup().job.at(basis));
   }
 
   const CostMeasurements& measured_;

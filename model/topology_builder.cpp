@@ -429,9 +429,7 @@ void check_cost(const Cost& cost, std::string_view what) {
 
 void check_setup(const SetupTimes& setup) {
   check_cost(setup.batch, "a batch");
-  check_cost(setup.kernel, "a kernel");
-  check_cost(setup.gate, "a gate");
-  check_cost(setup.host, "host work");
+  for (const NamedCost& named : kFurtherCosts) check_cost(setup.*named.cost, named.what);
   for (const RouteClass route : kRouteClasses) {
     const CopyCost& cost = setup.transfer.of(route);
     check_cost(cost.each, fmt::format("a copy ({})", to_string(route)));

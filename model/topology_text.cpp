@@ -117,8 +117,8 @@ class Writer {
     const bool same = std::all_of(copies.classes.begin(), copies.classes.end(),
                                   [&](const CopyCost& cost) { return cost == copies.classes.front(); });
     std::string rest;
-    for (const auto& [key, cost] : {std::pair("kernel", setup.kernel), {"gate", setup.gate}, {"host", setup.host}})
-      if (cost != Cost{}) rest += fmt::format(", {}: {}", key, cost_text(cost));
+    for (const NamedCost& named : kFurtherCosts)
+      if (setup.*named.cost != Cost{}) rest += fmt::format(", {}: {}", named.key, cost_text(setup.*named.cost));
     if (same) {
       line(fmt::format("  setup: {{batch: {}, transfer: {}{}}}", cost_text(setup.batch),
                        copy_cost_text(copies.classes.front()), rest));
@@ -130,8 +130,8 @@ class Writer {
     for (const RouteClass route : kRouteClasses)
       if (copies.of(route) != CopyCost{})
         line(fmt::format("      {}: {}", to_string(route), copy_cost_text(copies.of(route))));
-    for (const auto& [key, cost] : {std::pair("kernel", setup.kernel), {"gate", setup.gate}, {"host", setup.host}})
-      if (cost != Cost{}) line(fmt::format("    {}: {}", key, cost_text(cost)));
+    for (const NamedCost& named : kFurtherCosts)
+      if (setup.*named.cost != Cost{}) line(fmt::format("    {}: {}", named.key, cost_text(setup.*named.cost)));
   }
 
   [[nodiscard]] static std::string cost_text(const Cost& cost) {

@@ -184,13 +184,12 @@ CopyCosts read_copy_costs(const Node& node) {
 }
 
 SetupTimes read_setup(const Node& node) {
-  const Fields fields(node, "'setup'", {"batch", "transfer", "kernel", "gate", "host"});
+  const Fields fields(node, "'setup'", {"batch", "transfer", "kernel", "gate", "host", "handover", "dispatch", "job"});
   SetupTimes setup;
   if (const Node* batch = fields.find("batch")) setup.batch = read_cost(*batch, "'batch'");
   if (const Node* transfer = fields.find("transfer")) setup.transfer = read_copy_costs(*transfer);
-  if (const Node* kernel = fields.find("kernel")) setup.kernel = read_cost(*kernel, "'kernel'");
-  if (const Node* gate = fields.find("gate")) setup.gate = read_cost(*gate, "'gate'");
-  if (const Node* host = fields.find("host")) setup.host = read_cost(*host, "'host'");
+  for (const NamedCost& named : kFurtherCosts)
+    if (const Node* cost = fields.find(named.key)) setup.*named.cost = read_cost(*cost, fmt::format("'{}'", named.key));
   return setup;
 }
 

@@ -43,7 +43,8 @@ struct BatchResult {
   Duration start{};            ///< on the clock of the run
   Duration finish{};           ///< of the last stream
   std::optional<Error> error;  ///< what failed first; the data is then invalid
-  int overruns = 0;            ///< kernels, or kernels in a row, that took longer than their declared worst
+  int overruns = 0;            ///< kernels, or kernels in a row, that took longer than their declared worst; known once
+                               ///< the run was reviewed
 };
 
 /// A batch as a backend has prepared it: it can be submitted again and again, one run at a time.
@@ -70,7 +71,10 @@ class BackendBatch {
   virtual void wait() = 0;
   /// How the last run ended. @pre it is finished.
   [[nodiscard]] virtual BatchResult result() const = 0;
-  /// What happened when in the last run, measured. @pre it is finished.
+  /// Reads what the last run measured, for `result().overruns` and `measured()`: some microseconds that nobody needs
+  /// who only waits for the run. @pre it is finished, and not armed again.
+  virtual void review() {}
+  /// What happened when in the last run, measured. @pre it is finished and was reviewed.
   [[nodiscard]] virtual Timeline measured() const = 0;
   /// The same into a timeline that is a copy of the plan, or was written here before. The dispatcher's loop asks, so
   /// what can be written without taking memory is; the default takes some.

@@ -17,6 +17,10 @@ constexpr Duration kLongestBase = std::chrono::seconds{20};
 constexpr double kMostDrift = 500e-6;
 /// Known better than this it never is.
 constexpr double kLeastDriftError = 0.2e-6;
+/// By so much it may change between two observations.
+constexpr double kDriftChange = 10e-6;
+/// An exchange that is worse than the best by no more than this counts in full, ns.
+constexpr double kAsGood = 500;
 
 double ns(Duration duration) { return static_cast<double>(duration.count()); }
 
@@ -30,14 +34,19 @@ std::int64_t TimerLine::timer_at(Duration at) const {
 double TimerLine::host_at(std::int64_t at) const { return ns(host) + static_cast<double>(at - timer) / (1 + drift); }
 
 void ClockFit::add_exchange(Duration asked, Duration answered, std::int64_t timer) {
-  const Duration half = (answered - asked) / 2;
-  error_ = empty() ? ns(half) : std::min(error_, ns(half));
-  if (empty()) {
-    line_ = anchor_ = next_anchor_ = {asked + half, timer, 0};
-  } else {
-    set(asked + half, timer);
+  const Duration half = (answered - asked) / 2, middle = asked + half;
+  if (++exchanges_ == 1) {
+    error_ = ns(half);
+    line_ = anchor_ = next_anchor_ = {middle, timer, 0};
+    return;
   }
-  ++exchanges_;
+  error_ = std::min(error_, ns(half));
+  const double worse = ns(half) - error_;
+  if (worse <= kAsGood) return set(middle, timer);
+  // It shows no more than that the timer stood somewhere within its round trip.
+  const std::int64_t by_line = line_.timer_at(middle);
+  const double off = static_cast<double>(timer - by_line);
+  if (std::abs(off) > worse) set(middle, by_line + std::llround(off - std::copysign(worse, off)));
 }
 
 void ClockFit::add_seen(Duration stored, std::int64_t timer) {
@@ -48,7 +57,9 @@ void ClockFit::add_seen(Duration stored, std::int64_t timer) {
     least_at_ = stored;
   }
   if (++seen_ < kWindow) return;
-  set(least_at_, line_.timer_at(least_at_) + std::llround(least_));
+  // All of a window may have come late, and the timer cannot have gone further than its drift is unknown.
+  const double most = ns(uncertainty(least_at_)) + kDriftChange * std::abs(ns(least_at_ - line_.host));
+  set(least_at_, line_.timer_at(least_at_) + std::llround(std::min(least_, most)));
 }
 
 void ClockFit::set(Duration host, std::int64_t timer) {

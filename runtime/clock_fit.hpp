@@ -21,9 +21,10 @@ struct TimerLine {
 
 /// Follows the timer of a GPU against the host's clock.
 ///
-/// Two sorts of observations: an *exchange* between host and GPU, whose middle is known to within half its round trip;
+/// Two sorts of observations: an *exchange* between host and GPU, whose middle is known to within half its round trip,
+/// so that a slow one moves the line only where it contradicts it;
 /// and, from every run, when the GPU *saw* what the host had stored, which is later by the way over the bus at least.
-/// Of these the least late one of a window counts, as an exchange would.
+/// Of these the least late one of a window counts, as an exchange would, but for what drift cannot explain.
 class ClockFit {
  public:
   /// The host asked at one instant and had the answer at another; in between the timer stood there.

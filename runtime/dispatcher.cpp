@@ -68,7 +68,10 @@ class Run final : public PreparedRun {
   struct Running final : JobObserver {
     Running(Run& the_run, const ReadyJob& the_job) : run(the_run), job(the_job) {}
     Expected<void> run_more_urgent() override { return run.run_more_urgent(*this); }
-    void arm_next() override { run.arm_next(); }
+    void arm_next() override {
+      run.review();
+      run.arm_next();
+    }
 
     Run& run;
     const ReadyJob& job;
@@ -77,6 +80,16 @@ class Run final : public PreparedRun {
     Duration elsewhere{};   ///< for so long the job did not have the machine
     std::size_t parts = 0;  ///< done
     Duration had{};         ///< in a scenario: so long these have the machine
+  };
+
+  /// A job that is done, and whose batches' measured times are still to be read: that waits until something else runs,
+  /// or nothing does.
+  struct Unreviewed {
+    std::vector<PreparedBatch>* pieces;  // of its batches
+    std::size_t record;                  // its position
+    bool late;                           // over its bound
+    Duration over;                       // by so much
+    Excesses excesses;
   };
 
   /// Of all batches, of all buffer sets, of all tasks.
@@ -110,8 +123,10 @@ class Run final : public PreparedRun {
   /// @return when it was done.
   template <class Work>
   Duration beside(const Work& work);
-  /// Whether the job was over its bound, and why.
-  [[nodiscard]] std::optional<BrokenBound> judged(const Running& running, const Job& job, const JobRecord& record);
+  /// What took time from a job that is done.
+  [[nodiscard]] Excesses excesses_of(const Running& running, const Job& job, const JobRecord& record) const;
+  /// Of the last job: overruns, and whether it was over its bound, and why.
+  void review();
   /// Where others used the devices, slow copies are theirs.
   void blame_others();
   Job job_of(const ReadyJob& ready, JobObserver* observer = nullptr);
@@ -140,6 +155,7 @@ class Run final : public PreparedRun {
   Duration excess_{};         // so much longer than their Wcet jobs ran
   Duration beside_before_{};  // of `beside_`, before that
   bool foreign_ = false;      // others used the devices when the run was prepared
+  std::optional<Unreviewed> unreviewed_;
 };
 
 Expected<void> Run::prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs) {
@@ -337,6 +353,7 @@ void Run::run_job(const ReadyJob& ready) {
   Clock& clock = executor_.clock();
   Running running(*this, ready);
   Job job = job_of(ready, &running);
+  if (unreviewed_ && unreviewed_->pieces == &state.pieces_of(ready.index)) review();
   const Duration start = running.start = clock.now();
   running.waited = start - std::max(state.releases[job.buffer_set].done, free_since_);
   const auto result = state.program->run(job);
@@ -348,11 +365,15 @@ void Run::run_job(const ReadyJob& ready) {
   if (planned_.tasks.arrivals == Arrivals::Periodic && result)
     clock.wait_until(start + running.elsewhere + state.timing.best_case);
   const Duration own = finish - start - running.elsewhere;
+  review();
   JobRecord& record = record_.jobs.emplace_back();
-  record = {ready.task,   ready.index, ready.arrival - epoch_, start - epoch_, finish - epoch_, ready.deadline - epoch_,
-            std::nullopt, job.overruns};
+  record = {ready.task,  ready.index, ready.arrival - epoch_, start - epoch_, finish - epoch_, ready.deadline - epoch_,
+            std::nullopt};
   record.programs = programs;
-  if (promised_) record.broken = judged(running, job, record);
+  const auto bound = bounds_.empty() ? std::nullopt : bounds_[ready.task.index()];
+  const Duration over = bound ? record.response() - *bound : Duration{0};
+  unreviewed_ = {&state.pieces_of(ready.index), record_.jobs.size() - 1, over > executor_.backend().tolerated_lag(),
+                 over, excesses_of(running, job, record)};
   excess_ += std::max(own - state.timing.wcet, Duration{0});
   if (!result) record.error = result.error();
   if (!result && result.error().code == ErrorCode::Machine) record_.fatal = result.error();
@@ -361,13 +382,11 @@ void Run::run_job(const ReadyJob& ready) {
   free_since_ = clock.now();
 }
 
-std::optional<BrokenBound> Run::judged(const Running& running, const Job& job, const JobRecord& record) {
-  const auto bound = bounds_.empty() ? std::nullopt : bounds_[record.task.index()];
-  const Duration over = bound ? record.response() - *bound : Duration{0};
-  const bool late = over > executor_.backend().tolerated_lag();
-  if (!late && !job.times.broken) return std::nullopt;
+Excesses Run::excesses_of(const Running& running, const Job& job, const JobRecord& record) const {
   const TaskState& state = tasks_[record.task.index()];
   const Release& release = state.releases[job.buffer_set];
+  const SetupTimes& costs = executor_.machine().setup();
+  const Duration dispatching = static_cast<std::int64_t>(job.times.runs) * costs.dispatch.guaranteed;
   Duration declared = state.task->declared_wcet.value_or(Duration{0});
   for (const JobStep& step : state.task->steps)
     if (const auto* host = std::get_if<HostStep>(&step)) declared += host->time;
@@ -378,9 +397,24 @@ std::optional<BrokenBound> Run::judged(const Running& running, const Job& job, c
   excesses.add(BoundCause::Host, own - job.times.in_batches - declared);
   excesses.add(BoundCause::Host, beside_.total() - beside_before_ - record.programs);
   excesses.add(BoundCause::Dispatch, running.waited);
-  excesses.add(BoundCause::Dispatch, job.times.in_batches - job.times.batches);
-  if (job.times.broken) excesses.add(job.times.broken->cause, job.times.broken->excess);
-  return BrokenBound{excesses.largest(), std::max(over, job.times.broken ? job.times.broken->excess : Duration{0})};
+  excesses.add(BoundCause::Dispatch, job.times.in_batches - job.times.batches - dispatching);
+  return excesses;
+}
+
+void Run::review() {
+  if (!unreviewed_) return;
+  auto& [pieces, position, late, over, excesses] = *unreviewed_;
+  JobRecord& record = record_.jobs[position];
+  std::optional<BrokenBound> broken;  // of the batch that was furthest over its latest finish
+  for (PreparedBatch& piece : *pieces) {
+    const Executor::Review one = executor_.review(piece);
+    record.overruns += one.overruns;
+    if (one.broken && (!broken || one.broken->excess > broken->excess)) broken = one.broken;
+  }
+  if (broken) excesses.add(broken->cause, broken->excess);
+  if (promised_ && (late || broken))
+    record.broken = BrokenBound{excesses.largest(), std::max(over, broken ? broken->excess : Duration{0})};
+  unreviewed_.reset();
 }
 
 void Run::blame_others() {
@@ -429,11 +463,13 @@ RunRecord Run::run() {
     if (changing_ != nullptr) changing_->idle_at(now - epoch_);
     const auto next = next_instant();
     if (!next) break;
+    review();
     arm_next();
     wait_for(*next);
     excess_ = {};
     beside_before_ = beside_.total();
   }
+  review();
   if (changing_ != nullptr) refuse_requests();
   for (PreparedBatch& piece : all_pieces()) executor_.disarm(piece);
   blame_others();

@@ -1,5 +1,7 @@
 #include "runtime/executor.hpp"
 
+#include <utility>
+
 #include "model/expects.hpp"
 
 namespace tutti {
@@ -32,6 +34,7 @@ Expected<void> Executor::issue(PreparedBatch& batch) {
   }
   if (batch.under_way_) return invalid_input("the batch is still under way; synchronize it before it is issued again");
   batch.under_way_ = batch.issued_ = true;
+  batch.reviewed_ = false;
   batch.batch_->submit(clock_->now());
   return {};
 }
@@ -43,6 +46,13 @@ bool Executor::query(PreparedBatch& batch) {
 }
 
 Expected<BatchResult> Executor::synchronize(PreparedBatch& batch) {
+  return wait_for(batch).map([&](const BatchResult&) {
+    batch.batch_->review();
+    return batch.batch_->result();
+  });
+}
+
+Expected<BatchResult> Executor::wait_for(PreparedBatch& batch) {
   if (!batch.issued_) return invalid_input("the batch was never issued; there is nothing to wait for");
   batch.batch_->wait();
   batch.under_way_ = false;
@@ -51,13 +61,18 @@ Expected<BatchResult> Executor::synchronize(PreparedBatch& batch) {
   return result;
 }
 
-std::optional<BrokenBound> Executor::broken_bound(PreparedBatch& batch, const BatchResult& result) const {
-  if (!batch.promised_) return std::nullopt;
+Executor::Review Executor::review(PreparedBatch& batch) const {
+  if (std::exchange(batch.reviewed_, true)) return {};
+  batch.batch_->review();
+  const BatchResult result = batch.batch_->result();
+  Review review{result.overruns, {}};
+  if (result.error || !batch.promised_) return review;
   auto& [promise, measured] = *batch.promised_;
   const Duration excess = result.finish - result.start - promise.latest().batch;
-  if (excess <= backend_->tolerated_lag()) return std::nullopt;
+  if (excess <= backend_->tolerated_lag()) return review;
   batch.batch_->measure(measured);
-  return BrokenBound{promise.cause_of(measured), excess};
+  review.broken = BrokenBound{promise.cause_of(measured), excess};
+  return review;
 }
 
 Executor::AdmittedRun::AdmittedRun(Executor& executor) : executor_(&executor) {

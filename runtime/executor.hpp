@@ -39,6 +39,7 @@ class PreparedBatch {
   std::uint64_t run_;    // the admitted run that it belongs to; 0: none
   bool issued_ = false;  // ever
   bool under_way_ = false;
+  bool reviewed_ = true;  // the last run
 };
 
 /// Runs batches on one machine, one after the other in the order of issue, each atomically.
@@ -73,13 +74,20 @@ class Executor {
   [[nodiscard]] Expected<void> issue(PreparedBatch& batch);
   /// Whether the last run is finished; lets the backend work. How it ended, `synchronize` tells.
   [[nodiscard]] bool query(PreparedBatch& batch);
-  /// Waits for the last run.
+  /// Waits for the last run, and reviews it.
   /// @errors InvalidInput: it was never issued. Kernel: a kernel of it failed. Machine: the machine or the host did.
   [[nodiscard]] Expected<BatchResult> synchronize(PreparedBatch& batch);
+  /// The same without the review, which can be done while something else runs: overruns and measured times are not
+  /// known yet.
+  [[nodiscard]] Expected<BatchResult> wait_for(PreparedBatch& batch);
 
-  /// Whether the last run of a batch took longer than its latest finish, and why. Nothing where none was promised.
-  /// @param result  of that run
-  [[nodiscard]] std::optional<BrokenBound> broken_bound(PreparedBatch& batch, const BatchResult& result) const;
+  /// What a run showed beside its end.
+  struct Review {
+    int overruns = 0;
+    std::optional<BrokenBound> broken;  ///< it took longer than its latest finish; nothing where none was promised
+  };
+  /// Of the last run; nothing where that was reviewed before. @pre it was waited for, and the batch is not armed again.
+  [[nodiscard]] Review review(PreparedBatch& batch) const;
 
   /// Whether something that was issued is still to finish.
   [[nodiscard]] bool busy() const { return backend_->busy(); }

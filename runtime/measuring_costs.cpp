@@ -116,7 +116,7 @@ Expected<double> run_in_a_row(Executor& executor, const CostSample& sample, Prep
     PreparedBatch& batch = prepared.batches[static_cast<std::size_t>(i) % 2];
     if (auto ok = executor.issue(batch); !ok) return tl::unexpected(std::move(ok.error()));
     if (i + 1 < sample.in_a_row) executor.arm(prepared.batches[static_cast<std::size_t>(i + 1) % 2]);
-    if (const auto result = executor.synchronize(batch); !result) return tl::unexpected(result.error());
+    if (const auto result = executor.wait_for(batch); !result) return tl::unexpected(result.error());
   }
   return as_ns(executor.clock().now() - start);
 }

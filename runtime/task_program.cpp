@@ -35,15 +35,11 @@ Expected<void> Job::run_piece(std::size_t piece) {
     } else if (observer_ != nullptr) {
       observer_->arm_next();
     }
-    return batchOpSynchronize(*executor_, pieces_[piece]);
+    return executor_->wait_for(pieces_[piece]);
   });
+  ++times.runs;
   times.in_batches += executor_->clock().now() - before;
-  return std::move(result).map([&](const BatchResult& done) {
-    overruns += done.overruns;
-    times.batches += done.finish - done.start;
-    const auto broken = executor_->broken_bound(pieces_[piece], done);
-    if (broken && (!times.broken || broken->excess > times.broken->excess)) times.broken = broken;
-  });
+  return std::move(result).map([&](const BatchResult& done) { times.batches += done.finish - done.start; });
 }
 
 Expected<void> TaskProgram::on_host_step(Job& job, std::size_t step) {

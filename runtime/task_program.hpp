@@ -24,9 +24,9 @@ class JobObserver {
 
 /// What a job did with its time while it owned the machine, as far as that was measured.
 struct JobTimes {
-  Duration in_batches{};              ///< from before each issue until its batch was known to be finished
-  Duration batches{};                 ///< of that, between start and finish of the batches
-  std::optional<BrokenBound> broken;  ///< of the batch that was furthest over its latest finish
+  std::size_t runs = 0;   ///< of batches, or pieces of them
+  Duration in_batches{};  ///< from before each issue until its batch was known to be finished
+  Duration batches{};     ///< of that, between start and finish of the batches
 };
 
 /// One job while it owns the machine.
@@ -44,8 +44,7 @@ class Job {
   Duration deadline{};            ///< absolute
   std::size_t buffer_set = 0;     ///< which of the task's sets of buffers it works on
   std::optional<Duration> takes;  ///< in a scenario: how long it has the machine, where its batches take no longer
-  int overruns = 0;  ///< kernels that took longer than their declared worst; who runs the batches adds them
-  JobTimes times;    ///< whoever runs the batches adds to it
+  JobTimes times;                 ///< whoever runs the batches adds to it
 
   [[nodiscard]] const Task& task() const { return *task_; }
   [[nodiscard]] Executor& executor() const { return *executor_; }
@@ -56,10 +55,10 @@ class Job {
   [[nodiscard]] Expected<void> run_batch(std::size_t batch);
 
  private:
-  Executor* executor_;
-  const Task* task_;
   [[nodiscard]] Expected<void> run_piece(std::size_t piece);
 
+  Executor* executor_;
+  const Task* task_;
   std::span<PreparedBatch> pieces_;
   std::span<const std::size_t> first_piece_;
   JobObserver* observer_;

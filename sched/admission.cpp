@@ -145,16 +145,18 @@ PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
   for (const Task& task : set.tasks) {
     const JobBound& bound =
         planned.bounds.emplace_back(bound_job(task, set.machine, *planner_, cut_in_force(set), effort));
+    const bool in_parts = preemptive && bound.parts.size() > 1;
+    const Duration wcet = (in_parts ? bound.wcet_in_parts() : bound.wcet).bound();
     TaskTiming& timing = planned.timings.emplace_back();
-    timing = {bound.wcet.bound(),
+    timing = {wcet,
               task.period,
               task.deadline,
               task.jitter,
               task.priority,
               task.offset,
-              std::min(task.best_case, bound.wcet.bound()),
+              std::min(task.best_case, wcet),
               set.arrivals};
-    if (preemptive && bound.parts.size() > 1) timing.parts = JobParts::of(bound.parts);
+    if (in_parts) timing.parts = JobParts::of(bound.parts);
   }
   return planned;
 }

@@ -21,11 +21,16 @@ Wcet batch_wcet(Duration length, const Margin& margin) {
   return Wcet(add_saturating(Duration{static_cast<std::int64_t>(whole)}, margin.absolute));
 }
 
+Wcet JobBound::wcet_in_parts() const {
+  return Wcet(std::accumulate(parts.begin(), parts.end(), Duration{0}, add_saturating));
+}
+
 JobBound bound_job(const Task& task, const std::optional<Topology>& machine, const Planner& planner, Bytes cut_above,
                    Effort effort) {
   JobBound bound;
   std::vector<Duration> parts;
   Duration before{};  // host steps in front of the first batch
+  const SetupTimes costs = machine ? machine->setup() : SetupTimes{};
   const auto add = [&](Duration time) {
     Duration& part = parts.empty() ? before : parts.back();
     part = add_saturating(part, time);
@@ -42,12 +47,15 @@ JobBound bound_job(const Task& task, const std::optional<Topology>& machine, con
       LatestFinish latest = latest_finish(planner, *machine, piece, planned);
       parts.push_back(std::exchange(before, Duration{0}));
       add(batch_wcet(latest.batch, machine->margin()).bound());
+      add(costs.dispatch.guaranteed);
       pieces.push_back({std::move(piece), std::move(planned), std::move(latest)});
     }
   }
   if (parts.empty()) parts.push_back(before);
   if (task.declared_wcet) parts = {*task.declared_wcet};
-  bound.wcet = Wcet(std::accumulate(parts.begin(), parts.end(), Duration{0}, add_saturating));
+  const Duration held_up = bound.batches.empty() || task.declared_wcet ? Duration{0} : costs.job.guaranteed;
+  bound.wcet = Wcet(std::accumulate(parts.begin(), parts.end(), held_up, add_saturating));
+  for (Duration& part : parts) part = add_saturating(part, held_up);
   bound.parts = std::move(parts);
   return bound;
 }

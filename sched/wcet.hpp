@@ -33,10 +33,14 @@ struct PlannedBatch {
 
 /// What a job may take, and the plans by which it keeps to that.
 struct JobBound {
-  Wcet wcet{Duration{0}};
-  /// How the Wcet falls into parts: each piece of a batch begins one, and host steps go with the piece before them, or
-  /// with the first. A declared Wcet is one part.
+  Wcet wcet{Duration{0}};  ///< of a job that is not interrupted: it is held up once
+  /// The job in parts that each run through: each piece of a batch begins one, and host steps go with the piece before
+  /// them, or with the first. Each may be held up, so together they are longer than the Wcet. A declared Wcet is one
+  /// part.
   std::vector<Duration> parts;
+
+  /// Of a job that others interrupt between its parts.
+  [[nodiscard]] Wcet wcet_in_parts() const;
   std::vector<std::vector<PlannedBatch>> batches;  ///< [batches of the task][pieces]; one piece where it is not cut
 };
 
@@ -44,7 +48,7 @@ struct JobBound {
 [[nodiscard]] Wcet batch_wcet(Duration length, const Margin& margin);
 
 /// The bound of one task's jobs: its declared Wcet as it is, or else the sum of its batches' bounds, set-up and margin
-/// included, and of its host steps.
+/// included, of what dispatching each of them costs, of its host steps, and of what a job with batches costs once.
 ///
 /// A batch's bound is the latest finish of the plan for guaranteed bandwidths and worst kernel times: it holds for all
 /// sizes, kernel and set-up times of at most those declared and bandwidths of at least those guaranteed.

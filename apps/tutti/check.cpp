@@ -44,7 +44,8 @@ void note_costs_without_guarantee(const TaskSet& set) {
   if (!set.machine || set.machine->setup() == SetupTimes{}) return;
   const SetupTimes& setup = set.machine->setup();
   const auto has_own = [](const Cost& cost) { return cost.guaranteed > cost.nominal; };
-  bool any = has_own(setup.batch) || has_own(setup.kernel) || has_own(setup.gate) || has_own(setup.host);
+  bool any = has_own(setup.batch);
+  for (const NamedCost& named : kFurtherCosts) any = any || has_own(setup.*named.cost);
   for (const CopyCost& cost : setup.transfer.classes) any = any || has_own(cost.each);
   if (any) return;
   fmt::print(stderr,

@@ -59,15 +59,13 @@ std::string setup_text(const SetupTimes& setup) {
     table.add({std::string(what), us(cost.nominal), us(cost.guaranteed), "", ""});
   };
   add("a batch", setup.batch);
-  add("a gate", setup.gate);
   for (const RouteClass route : kRouteClasses) {
     const CopyCost& cost = setup.transfer.of(route);
     table.add({fmt::format("a copy, {}", to_string(route)), us(cost.each.nominal), us(cost.each.guaranteed),
                cost.small ? to_string(cost.below) : "",
                cost.small ? fmt::format("{:.2f}", cost.small->nominal.value) : ""});
   }
-  add("a kernel", setup.kernel);
-  add("host work", setup.host);
+  for (const NamedCost& named : kFurtherCosts) add(named.what, setup.*named.cost);
   return table.text() + "\n";
 }
 

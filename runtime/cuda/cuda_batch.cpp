@@ -239,7 +239,7 @@ void CudaBatch::submit(Duration earliest) {
 }
 
 void CudaBatch::arm_on(bool shared_lanes) {
-  settle();
+  review();
   if (!take_lanes(shared_lanes)) return;
   ++run_;
   result_ = {};
@@ -257,7 +257,7 @@ void CudaBatch::arm_on(bool shared_lanes) {
 }
 
 bool CudaBatch::take_lanes(bool shared_lanes) {
-  for (CudaBatch* batch : stage_->batches) batch->settle();
+  for (CudaBatch* batch : stage_->batches) batch->review();
   const auto enough = [&] {
     return std::all_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) {
       const auto same = [&](const Lane& other) { return other.device == lane.device; };
@@ -591,10 +591,9 @@ void CudaBatch::wait() {
       case Waiting::Block: state_.wait(state, std::memory_order_acquire); break;
     }
   }
-  settle();
 }
 
-void CudaBatch::settle() {
+void CudaBatch::review() {
   if (state_.load(std::memory_order_acquire) != State::Finished) return;
   state_ = State::Idle;
   give_lanes_back();

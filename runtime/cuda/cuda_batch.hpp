@@ -35,6 +35,7 @@ class CudaBatch final : public BackendBatch, private Performance {
   bool poll() override;
   void wait() override;
   BatchResult result() const override { return result_; }
+  void review() override;
   Timeline measured() const override;
 
  private:
@@ -136,7 +137,6 @@ class CudaBatch final : public BackendBatch, private Performance {
   bool is_lost(Duration now);
   [[nodiscard]] std::string first_unfinished() const;
 
-  void settle();
   void set_origins();
   void learn_timers();
   void count_overruns();

@@ -76,7 +76,8 @@ bool GpuClock::ask(Duration patience) {
 void GpuClock::refresh() {
   const Duration now = clock_->now();
   if (now < next_ || fit_.uncertainty(now + kAhead) <= kWrong) return;
-  if (!ask(kPatienceWhenArming)) next_ = now + kPause;
+  ask(kPatienceWhenArming);
+  next_ = now + kPause;
 }
 
 Duration GpuClock::doubt() const { return std::max(fit_.uncertainty(clock_->now()) - kWrong, Duration{0}); }

@@ -60,7 +60,7 @@ void SimBatch::add_events(std::uint32_t stream) {
 
 void SimBatch::submit(Duration earliest) {
   TUTTI_EXPECTS(finished(), "a batch is submitted again only after it is finished");
-  const Duration start = std::max(earliest, backend_->free_at_);
+  const Duration start = std::max(earliest + backend_->machine_.setup().dispatch.nominal, backend_->free_at_);
   backend_->free_at_ = start + batch_.plan.latency;
   result_ = {start, start, std::nullopt, 0};
   next_ = 0;

@@ -327,7 +327,7 @@ TEST(ManyRows, KeptLevelsAreThoseFromScratchBetweenSockets) {
   for (const std::size_t gpus : {4, 8, 16, 32})
     for (int round = 0; round < 4; ++round) {
       const Topology machine = test::make_tree(test::Tree::Sockets, gpus);
-      expect_kept_levels_right(machine, random_copies(machine, 6 * gpus, random), 300, random);
+      expect_kept_levels_right(machine, random_copies(machine, 6 * gpus, random), test::rounds(300), random);
     }
 }
 

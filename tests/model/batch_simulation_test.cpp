@@ -404,6 +404,28 @@ TEST(SetUp, GatesPrecedeChainsAndLaunchesKernels) {
   EXPECT_EQ(plan(planners()[0], machine, batch, Basis::Guaranteed).latency, Duration{4'100'000});
 }
 
+// From copies to kernels 0.1 ms once a chain: a and b copy until 2, then b's kernel 0.1 + 1, a's 1 more: 4.1. On gpu1
+// the first kernel without copies costs nothing, the second 0.1: 1 + 1.1. On gpu0 one comes between a chain's: 0.1 to
+// it, and guaranteed (0.2) the way back too: 2.2 + 1 + 1 + 0.4 + 1 = 5.6.
+TEST(SetUp, HandoversPrecedeKernelsBehindCopiesAndThoseOfOtherStreams) {
+  const Topology machine = star(50, "  setup: {handover: {nominal: 100 us, guaranteed: 200 us}}\n");
+  const std::string chain = R"(
+  - {from: mem0, to: gpu0, size: 6 MB, kernel: {time: 1 ms}}
+  - {from: mem0, to: gpu0, size: 6 MB, kernel: {time: 1 ms}}
+)";
+  const Planner& planner = planners()[0];
+  EXPECT_EQ(plan(planner, machine, make_batch(machine, chain)).latency, Duration{4'100'000});
+  const std::string lone = "  - {kernel: {on: gpu1, time: 1 ms}}\n";
+  EXPECT_EQ(plan(planner, machine, make_batch(machine, lone)).latency, Duration{1'000'000});
+  EXPECT_EQ(plan(planner, machine, make_batch(machine, lone + lone)).latency, Duration{2'100'000});
+  const auto mixed = make_batch(machine, chain + "  - {kernel: {on: gpu0, time: 1 ms}}\n");
+  // Nominal: the kernel alone runs while the chain copies, its 1.1 beside the 2.
+  EXPECT_EQ(plan(planner, machine, mixed).latency, Duration{4'100'000});
+  const Timeline guaranteed = plan(planner, machine, mixed, Basis::Guaranteed);
+  EXPECT_EQ(guaranteed.latency, Duration{4'200'000});
+  EXPECT_EQ(guaranteed.streams[2].kernel->end - guaranteed.streams[2].kernel->start, Duration{1'400'000});
+}
+
 // Copies below 4 MB run at 2 GB/s at most: 3 MB take 1.5 ms in place of 0.5; 6 MB are not small.
 TEST(SetUp, SmallCopiesHaveARateOfTheirOwn) {
   const Topology machine = star(50, "  setup: {transfer: {down: {nominal: 0, below: 4 MB, bandwidth: 2 GB/s}}}\n");

@@ -381,7 +381,7 @@ class BeyondFourGpus : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Model, BeyondFourGpus, testing::Values(6, 8));
 
 TEST_P(BeyondFourGpus, NoBatchEndsAfterItsLatestFinish) {
-  constexpr int kBatches = 300;  // 10,000 have been looked at
+  constexpr int kBatches = test::rounds(300);  // 10,000 have been looked at
   const Topology machine = calibrated(synthetic(1, GetParam()), 2);
   EXPECT_EQ(late_streams(machine, 3, kBatches), 0);
   EXPECT_LE(worst_excess(machine), 1e-9);

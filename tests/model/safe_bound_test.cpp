@@ -113,8 +113,8 @@ Topology two_and_one() {
 )");
 }
 
-// A chain of odd sizes walked back in time may be over a fraction of a nanosecond before the length that the walk found:
-// the length is rounded up before, the streams after. A plan's own run is never late.
+// A chain of odd sizes walked back in time may be over a fraction of a nanosecond before the length that the walk
+// found: the length is rounded up before, the streams after. A plan's own run is never late.
 TEST(SafeBound, IsNeverBeforeThePlansOwnLength) {
   const Topology machine = load_machine(test::source_path("configs/machines/inspection-example.yaml")).value();
   const Planner& planner = *find_planner("completion_aligned");
@@ -122,8 +122,8 @@ TEST(SafeBound, IsNeverBeforeThePlansOwnLength) {
   for (int b = 0; b < 200; ++b) {
     std::string streams;
     for (int s = 0; s < 18; ++s)
-      streams += fmt::format("  - {{name: s{}, from: gpu{}, to: mem0, size: {} B}}\n", s, s % 3,
-                             random.between(2049, 2122));
+      streams +=
+          fmt::format("  - {{name: s{}, from: gpu{}, to: mem0, size: {} B}}\n", s, s % 3, random.between(2049, 2122));
     const BatchOperation batch = test::make_batch(machine, streams);
     const Timeline planned = plan(planner, machine, batch, Basis::Guaranteed);
     EXPECT_GE(latest_finish(planner, machine, batch, planned).batch, planned.latency) << b;

@@ -98,12 +98,16 @@ TEST(TopologyYaml, SetUpIsATimeOrBothItsSides) {
   const SetupTimes setup =
       with_setup(
           "{batch: {nominal: 9 us, guaranteed: 14 us}, transfer: {nominal: 1 us, guaranteed: 2 us},"
-          " kernel: 3 us, gate: {nominal: 5 us, guaranteed: 22 us}, host: 12 us}")
+          " kernel: 3 us, gate: {nominal: 5 us, guaranteed: 22 us}, host: 12 us,"
+          " handover: 7 us, dispatch: {nominal: 8 us, guaranteed: 9 us}, job: {nominal: 0, guaranteed: 300 us}}")
           .setup();
   EXPECT_EQ(setup.batch, (Cost{Duration{9'000}, Duration{14'000}}));
   EXPECT_EQ(setup.kernel, (Cost{Duration{3'000}, Duration{3'000}}));
   EXPECT_EQ(setup.gate, (Cost{Duration{5'000}, Duration{22'000}}));
   EXPECT_EQ(setup.host, Cost{Duration{12'000}});
+  EXPECT_EQ(setup.handover, Cost{Duration{7'000}});
+  EXPECT_EQ(setup.dispatch, (Cost{Duration{8'000}, Duration{9'000}}));
+  EXPECT_EQ(setup.job, (Cost{Duration{0}, Duration{300'000}}));
   for (const RouteClass route : kRouteClasses)
     EXPECT_EQ(setup.transfer.of(route).each, (Cost{Duration{1'000}, Duration{2'000}}));
 }
@@ -111,7 +115,7 @@ TEST(TopologyYaml, SetUpIsATimeOrBothItsSides) {
 TEST(TopologyYaml, CopiesHaveCostsByRouteClass) {
   const Topology machine = with_setup(
       "{transfer: {up: {nominal: 100 ns, guaranteed: 300 ns, below: 256 KiB, bandwidth: {nominal: 40 GB/s, "
-      "guaranteed: 30 GB/s}}, peer: 2.5 us}}");
+      "guaranteed: 30 GB/s}}, peer: 2.5 us}, handover: 7 us, job: {nominal: 0, guaranteed: 300 us}}");
   const CopyCosts& copies = machine.setup().transfer;
   EXPECT_EQ(copies.of(RouteClass::Up),
             (CopyCost{{Duration{100}, Duration{300}}, Bytes{256 << 10}, Bandwidth{GBps{40}, GBps{30}}}));

@@ -67,9 +67,35 @@ TEST(ClockFit, TakesTheLeastLateOfAWindow) {
   const Timer timer{};
   ClockFit fit;
   timer.exchange(fit, {}, microseconds(1), microseconds(1));
-  for (int run = 0; run < 16; ++run)
+  for (int run = 1; run <= 16; ++run)
     fit.add_seen(milliseconds(run), timer.at(milliseconds(run)) + (run == 7 ? 1000 : 1000 + 400 * run) + 300);
   EXPECT_NEAR(timer.error(fit, milliseconds(7)), 300, 1);
+}
+
+// A round trip of 42 us, of which 40 were the way back, says that the timer stood 19 us before where it did. That is
+// within its doubt of 20 us more than the best one had. One of 300 us there and 2 back says 149 us behind: the timer
+// has jumped, or the line was wrong, if it is more than the 150.
+TEST(ClockFit, ASlowExchangeMovesNothingThatItDoesNotContradict) {
+  const Timer timer{};
+  ClockFit fit;
+  timer.exchange(fit, {}, microseconds(1), microseconds(1));
+  timer.exchange(fit, milliseconds(1), microseconds(2), microseconds(40));
+  timer.exchange(fit, milliseconds(2), microseconds(300), microseconds(2));
+  EXPECT_NEAR(timer.error(fit, milliseconds(2)), 0, 1);
+  EXPECT_GT(fit.uncertainty(milliseconds(2)), Duration{50});  // nothing was learnt: 50 ppm of 2 ms
+  const Timer jumped{0, 0, Duration::max()};
+  fit.add_exchange(milliseconds(3), milliseconds(3) + microseconds(42), jumped.at(milliseconds(3)) + 100'000);
+  // At 3.021 ms it stood 79 us ahead of the line, give or take 20 and the best's 1.
+  EXPECT_NEAR(timer.error(fit, milliseconds(4)), 59'000, 1);
+}
+
+// All 16 runs of a window saw their words 20 us late. The line is 1 us and a few ns old: nothing drifts that fast.
+TEST(ClockFit, AWindowThatWasLateMovesLittle) {
+  const Timer timer{};
+  ClockFit fit;
+  timer.exchange(fit, {}, microseconds(1), microseconds(1));
+  for (int run = 1; run <= 16; ++run) fit.add_seen(microseconds(100 * run), timer.at(microseconds(100 * run)) + 21'000);
+  EXPECT_LE(std::abs(timer.error(fit, milliseconds(2))), 100);
 }
 
 // What is not known of the drift is half a round trip at either end of what was measured: 2 us in 100 ms are 20 ppm.

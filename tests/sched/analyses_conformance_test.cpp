@@ -9,6 +9,7 @@
 
 #include "sched/analysis.hpp"
 #include "tests/support/np_adversary.hpp"
+#include "tests/support/random.hpp"
 #include "tests/support/task_timings.hpp"
 
 namespace tutti {
@@ -91,14 +92,14 @@ TEST_P(EveryAnalysis, AgreesWithTheAdversary) {
   int missed = 0;
   int open = 0;
   for (const auto& [ranges, rounds] : kFamilies) {
-    for_random_sets(42, ranges, rounds, [&](const Tasks& tasks, Policy policy) {
+    for_random_sets(42, ranges, test::rounds(rounds), [&](const Tasks& tasks, Policy policy) {
       const AdversaryOutcome truth = play_adversary(tasks, policy, {.most_states = 100'000});
       expect_agreement(decide(tasks, policy), truth);
       ++(truth.missed ? missed : truth.complete ? schedulable : open);
     });
   }
-  EXPECT_GE(schedulable, 100);
-  EXPECT_GE(missed, 100);
+  EXPECT_GE(schedulable, test::rounds(100));
+  EXPECT_GE(missed, test::rounds(100));
   EXPECT_LE(open, (schedulable + missed) / 20);
 }
 
@@ -134,7 +135,7 @@ TEST_P(EveryAnalysis, BoundsTheResponsesOfTheAdversary) {
   int asked = 0;
   int complete = 0;
   for (const auto& [ranges, rounds] : kFamilies) {
-    for_random_sets(44, ranges, rounds, [&](const Tasks& tasks, Policy policy) {
+    for_random_sets(44, ranges, test::rounds(rounds), [&](const Tasks& tasks, Policy policy) {
       const Verdict verdict = decide(tasks, policy);
       if (verdict.worst_response.empty()) return;
       ASSERT_EQ(verdict.worst_response.size(), tasks.size());
@@ -268,14 +269,14 @@ TEST_P(EveryAnalysis, IsNeverWrongNearTheLargestNumbers) {
 TEST_P(EveryAnalysis, EndsOnNumbersOfEveryMagnitude) {
   Dice dice(47);
   const auto any = [&](std::int64_t low) { return std::max(low, dice.roll(0, kLargest - 1) >> dice.roll(0, 62)); };
-  for (std::size_t round = 0; round < 40; ++round) {
+  for (int round = 0; round < test::rounds(40); ++round) {
     Tasks tasks(static_cast<std::size_t>(dice.roll(1, 6)));
     for (TaskTiming& task : tasks) {
       const std::int64_t period = any(1);
       task = round % 2 == 0 ? implicit(period / dice.roll(4, 9), period) : timing(any(0), period, any(1), any(0));
     }
     SCOPED_TRACE(::testing::PrintToString(tasks));
-    const Policy policy = kPolicies[round / 2 % std::size(kPolicies)];
+    const Policy policy = kPolicies[static_cast<std::size_t>(round) / 2 % std::size(kPolicies)];
     if (GetParam().applies(tasks, policy)) expect_well_formed(decide(tasks, policy), GetParam(), tasks);
     if (HasFatalFailure()) return;
   }

@@ -232,7 +232,7 @@ TaskSet alone(const TaskSet& set, const Partition& partition) {
 // admitted alone. A single partition is decided by the tests of all tasks.
 TEST(AdmissionByPartition, IsWhatEachGroupGetsAlone) {
   int admitted = 0, refused = 0, single = 0;
-  for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::rounds(1500); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const TaskSet set = random_set(test::random_machine(seed), seed);
     const AdmissionVerdict verdict = controller().decide(set);
@@ -272,9 +272,9 @@ TEST(AdmissionByPartition, IsWhatEachGroupGetsAlone) {
       EXPECT_EQ(std::ranges::count_if(verdict.partitions, same), 1);
     }
   }
-  EXPECT_GT(admitted, 50);
-  EXPECT_GT(refused, 20);
-  EXPECT_GT(single, 500);
+  EXPECT_GT(admitted, test::rounds(50));
+  EXPECT_GT(refused, test::rounds(20) / 2);
+  EXPECT_GT(single, test::rounds(500));
 }
 
 }  // namespace

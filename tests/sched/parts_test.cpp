@@ -9,6 +9,7 @@
 #include "sched/analyses/np_edf_response_time.hpp"
 #include "sched/analyses/np_fp_response_time.hpp"
 #include "tests/support/np_adversary.hpp"
+#include "tests/support/random.hpp"
 #include "tests/support/task_timings.hpp"
 
 namespace tutti {
@@ -88,7 +89,7 @@ Cut random_cut(Dice& dice) {
 TEST(Parts, AreJudgedAsTheAdversaryDoes) {
   Dice dice(11);
   int missed = 0, kept = 0;
-  for (int round = 0; round < 250; ++round) {
+  for (int round = 0; round < test::rounds(250); ++round) {
     const Cut cut = random_cut(dice);
     for (const Policy policy : {Policy::Edf, Policy::Rm, Policy::Dm}) {
       SCOPED_TRACE(std::string(to_string(policy)) + " " + ::testing::PrintToString(cut.tasks));
@@ -107,8 +108,8 @@ TEST(Parts, AreJudgedAsTheAdversaryDoes) {
       }
     }
   }
-  EXPECT_GT(missed, 100);
-  EXPECT_GT(kept, 100);
+  EXPECT_GT(missed, test::rounds(100));
+  EXPECT_GT(kept, test::rounds(100));
 }
 
 /// Two ns stand for one: a blocker's start a step early and an arrival a step late cost less than one ns together.
@@ -126,7 +127,7 @@ Cut in_half_ns(Cut cut) {
 TEST(Parts, RespondUnderEdfAsTheAdversaryFinds) {
   Dice dice(12);
   int compared = 0, in_parts = 0;
-  for (int round = 0; round < 1600; ++round) {
+  for (int round = 0; round < test::rounds(1600); ++round) {
     const Cut cut = random_cut(dice);
     SCOPED_TRACE(::testing::PrintToString(cut.tasks));
     const Verdict verdict = np_edf_response_time(cut.tasks, Policy::Edf);
@@ -147,8 +148,8 @@ TEST(Parts, RespondUnderEdfAsTheAdversaryFinds) {
     in_parts +=
         truth.complete && std::ranges::any_of(cut.tasks, [](const auto& task) { return task.parts.has_value(); });
   }
-  EXPECT_GT(compared, 500);
-  EXPECT_GT(in_parts, 400);
+  EXPECT_GT(compared, test::rounds(500));
+  EXPECT_GT(in_parts, test::rounds(400));
 }
 
 }  // namespace

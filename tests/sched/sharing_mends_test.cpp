@@ -7,6 +7,7 @@
 
 #include "sched/cut.hpp"
 #include "sched/mends.hpp"
+#include "tests/support/random.hpp"
 #include "tests/support/task_file.hpp"
 #include "tests/support/task_timings.hpp"
 #include "tests/support/yaml_text.hpp"
@@ -122,7 +123,7 @@ std::int64_t largest_transfer_of(const TaskSet& set) {
 // Against all sizes, one after the other: none is larger than the mend and holds, and there is one where any does.
 TEST(SharingMends, AreTheLargestOfAllSizes) {
   int mended = 0, without = 0;
-  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::rounds(400); ++seed) {
     oracle::Dice dice(seed);
     const std::string tasks = random_tasks(dice);
     const std::string setup = fmt::format("{} ns", dice.roll(0, 3));
@@ -143,8 +144,8 @@ TEST(SharingMends, AreTheLargestOfAllSizes) {
     EXPECT_EQ(cut(file), largest);
     ++(largest.empty() ? without : mended);
   }
-  EXPECT_GT(mended, 40);
-  EXPECT_GT(without, 40);
+  EXPECT_GT(mended, test::rounds(40));
+  EXPECT_GT(without, test::rounds(40));
 }
 
 }  // namespace

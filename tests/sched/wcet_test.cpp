@@ -49,13 +49,14 @@ TEST(BatchWcet, SaturatesAtTheLongestDuration) {
 }
 
 /// 500 bytes/ns usually, never below 250; 10 ns before every batch; 10 % and 3 ns of margin.
-Topology machine() {
+Topology machine(const std::string& further_costs = "") {
   return test::make_machine(R"(  vertices:
     mem0: {kind: memory}
     gpu0: {kind: gpu}
   links:
     - {from: mem0, to: gpu0, bandwidth: {nominal: 500 GB/s, guaranteed: 250 GB/s}, back: 100 GB/s}
-  setup: {batch: 10 ns}
+  setup: {batch: 10 ns)" + further_costs +
+                            R"(}
   margin: {relative: 0.1, absolute: 3 ns}
 )");
 }
@@ -110,6 +111,17 @@ TEST(JobBound, FallsIntoPartsThatBatchesBegin) {
   Task task = job_of({there(m), back(m)});
   task.declared_wcet = Duration{1234};
   EXPECT_EQ(bound_job(task, m, planners().front()).parts, (Parts{Duration{1234}}));
+}
+
+// 553 and 234 as above, and twice 8 for dispatching: 803. The job is held up once, by 100: 903. Where others may come
+// between its parts each of them may be held up: 661 + 342 = 1003. A job without batches is not.
+TEST(JobBound, AddsWhatDispatchingCostsAndWhatHoldsAJobUp) {
+  const Topology m = machine(", dispatch: {nominal: 5 ns, guaranteed: 8 ns}, job: {nominal: 0, guaranteed: 100 ns}");
+  const JobBound bound = bound_job(job_of({there(m), back(m)}), m, planners().front());
+  EXPECT_EQ(bound.wcet.bound(), Duration{903});
+  EXPECT_EQ(bound.parts, (std::vector<Duration>{Duration{661}, Duration{342}}));
+  EXPECT_EQ(bound.wcet_in_parts().bound(), Duration{1003});
+  EXPECT_EQ(bound_job(job_of({HostStep{Duration{37}}}), m, planners().front()).wcet.bound(), Duration{37});
 }
 
 TEST(JobBound, TakesADeclaredWcetAsItIs) {

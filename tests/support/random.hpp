@@ -5,6 +5,16 @@
 
 namespace tutti::test {
 
+/// How many of so many random rounds a test makes: all, or an eighth in a build with sanitizers, which look at the code
+/// that runs and not at the numbers.
+[[nodiscard]] constexpr int rounds(int all) {
+#ifdef __SANITIZE_ADDRESS__
+  return (all + 7) / 8;
+#else
+  return all;
+#endif
+}
+
 /// A seeded source of numbers that are the same on every machine, with what tests draw from it.
 class Random : public tutti::Random {
  public:
