@@ -11,6 +11,7 @@ namespace tutti {
 void BatchChains::load(const Topology& machine, Basis basis, const BatchOperation& batch, RateRule rule,
                        BandwidthModel& bandwidth) {
   work_ = batch.work();
+  streams_ = batch.streams();
   rule_ = rule;
   basis_ = basis;
   setup_ = &machine.setup();
@@ -22,10 +23,13 @@ void BatchChains::load(const Topology& machine, Basis basis, const BatchOperatio
   step_count_ = 0;
   contended_ = false;
   handover_ = as_ns(setup_->handover.at(basis));
+  turn_ = as_ns(setup_->turn.at(basis));
   if (handover_ > 0) find_users();
   for (std::uint32_t c = 0; c < chain_count_; ++c) {
     chains_[c].begin = step_count_;
     opening_ = as_ns(setup_->gate.at(basis));
+    last_copy_ = kNone;
+    classes_ = 0;
     for (std::uint32_t s = head_[c]; s != kNone; s = next_[s])
       if (work_[s].way != kNone) add_transfer(c, s, bandwidth);
     bool first = true;
@@ -132,6 +136,21 @@ inline std::uint32_t BatchChains::flow_of(std::uint32_t chain, std::uint32_t str
 /// The gate's cost, once a chain.
 inline double BatchChains::take_opening() { return std::exchange(opening_, 0); }
 
+/// Once a chain for every class.
+inline double BatchChains::take_first(RouteClass route) {
+  const unsigned bit = 1U << static_cast<unsigned>(route);
+  if (std::exchange(classes_, classes_ | bit) & bit) return 0;
+  return as_ns(setup_->transfer.of(route).first.at(basis_));
+}
+
+/// Before a copy that does not go on from the one before it in its chain.
+inline double BatchChains::take_turn(std::uint32_t stream) {
+  const std::uint32_t last = std::exchange(last_copy_, stream);
+  if (turn_ == 0 || last == kNone) return 0;
+  const Transfer &before = *streams_[last].transfer, &transfer = *streams_[stream].transfer;
+  return before.from == transfer.from && before.to == transfer.to ? 0 : turn_;
+}
+
 /// A staged copy is one flow over the links of both legs, at the rate of the slower, after a lead in which its first
 /// chunk crosses the first leg; that chunk's copy pays the set-up, and so does every chunk's copy over the second leg.
 /// (The published method has two flows with rates of their own: the faster first leg would run ahead without limit,
@@ -148,7 +167,8 @@ inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream,
     const std::uint32_t data = flow_of(chain, stream, true, bandwidth);
     const double copies = staged ? 1 + std::ceil(work.bytes / chunk_) : 1;
     const double each = as_ns(setup_->transfer.of(work.route).each.at(basis_));
-    if (const double ns = take_opening() + copies * each; ns > 0) add_time(stream, ns);
+    const double ns = take_opening() + take_first(work.route) + copies * each + take_turn(stream);
+    if (ns > 0) add_time(stream, ns);
     if (staged) steps_[step_count_++] = {.amount = first, .stream = stream, .flow = lead};
     steps_[step_count_++] = {.amount = work.bytes, .stream = stream, .flow = data, .data = true};
   }

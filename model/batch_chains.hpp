@@ -76,6 +76,8 @@ class BatchChains {
   void find_users();
   [[nodiscard]] double take_handover(std::uint32_t stream, bool first);
   [[nodiscard]] double take_opening();
+  [[nodiscard]] double take_first(RouteClass route);
+  [[nodiscard]] double take_turn(std::uint32_t stream);
   void claim(std::uint32_t chain, std::uint32_t lock);
   void next_epoch();
 
@@ -84,11 +86,14 @@ class BatchChains {
   bool contended_ = false;
   Basis basis_ = Basis::Nominal;
   const SetupTimes* setup_ = nullptr;  // of the machine
-  double handover_ = 0;                // ns
+  double handover_ = 0, turn_ = 0;     // ns
+  unsigned classes_ = 0;               // of copies of the chain that is being made, a bit each
+  std::uint32_t last_copy_ = kNone;    // stream of the chain that is being made, so far
   double opening_ = 0;                 // ns from the gate to the first command of the chain that is being made
   double chunk_ = 0;                   // of a staged copy, bytes
   std::uint32_t engine_count_ = 0;
   std::span<const StreamWork> work_;
+  std::span<const CommandStream> streams_;
   RateRule rule_ = RateRule::MaxMin;
   FixedShares shares_;
 

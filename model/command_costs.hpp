@@ -54,6 +54,7 @@ struct CopyCost {
   Cost each;
   Bytes below;                          ///< smaller copies have a rate of their own
   std::optional<Bandwidth> small = {};  ///< which they never exceed; absent: they have none
+  Cost first = {};                      ///< again before the first of its class in a chain: links between GPUs sleep
   friend bool operator==(const CopyCost&, const CopyCost&) = default;
 };
 
@@ -83,6 +84,7 @@ struct SetupTimes {
   Cost host{};         ///< precedes every piece of host work
   Cost handover{};     ///< from one queue of a GPU to another: precedes the first kernel behind a chain's copies, and a
                        ///< kernel without copies on a GPU that another stream had before
+  Cost turn{};         ///< precedes a copy with other ends than the copy before it in its chain
   Cost dispatch{};     ///< around every batch of a job: from its submission to its start, and from its last completion
                        ///< until the job goes on
   Cost job{};          ///< once a job: for so long the host may be held up
@@ -92,9 +94,11 @@ struct SetupTimes {
 
 /// A cost that is one figure: its key in machine files, and what it is called in reports.
 struct NamedCost {
+  using Member = Cost SetupTimes::*;
+
   std::string_view key;
   std::string_view what;
-  Cost SetupTimes::*cost;
+  Member cost;
 };
 /// All but those of a batch and of copies.
 inline constexpr std::array kFurtherCosts{
@@ -102,6 +106,7 @@ inline constexpr std::array kFurtherCosts{
     NamedCost{"gate", "a gate", &SetupTimes::gate},
     NamedCost{"host", "host work", &SetupTimes::host},
     NamedCost{"handover", "a handover between queues", &SetupTimes::handover},
+    NamedCost{"turn", "a turn to other ends", &SetupTimes::turn},
     NamedCost{"dispatch", "dispatching a batch", &SetupTimes::dispatch},
     NamedCost{"job", "a job", &SetupTimes::job},
 };

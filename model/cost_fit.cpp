@@ -110,9 +110,11 @@ struct Row {
   CostWork work{};
   int in_a_row = 0;
   bool beside = false;
+  bool few = false;                                      ///< one or two copies
   double copies = 0;                                     ///< commands that cost as copies of its class do
   double kernels = 0;                                    ///< kernels or pieces of host work that follow each other
   double handovers = 0;                                  ///< of a GPU, between queues
+  double turns = 0;                                      ///< copies with other ends than the one before
   double bytes = 0;                                      ///< of one copy
   double alone = 0, alone_guaranteed = 0;                ///< rates of their way
   double base = 0, bound = 0;                            ///< without costs: predicted, and at most
@@ -125,6 +127,7 @@ Row row_of(const Topology& machine, const CostSample& sample, const CostBatch& b
   row.work = sample.work;
   row.in_a_row = sample.in_a_row;
   row.beside = sample.beside.count > 0;
+  row.few = sample.count <= 2;
   const Planner& at_once = *find_planner("all_at_once");
   const Timeline planned = plan(at_once, machine, batch.batch);
   const LatestFinish latest = latest_finish(at_once, machine, batch.batch, planned);
@@ -146,6 +149,7 @@ Row row_of(const Topology& machine, const CostSample& sample, const CostBatch& b
     }
   }
   if (is_kernels(sample.work)) row.kernels = sample.count;
+  if (sample.work == CostWork::PeerTurns && machine.gpus().size() > 2) row.turns = sample.count - 1;
   if (sample.work == CostWork::Kernel) row.handovers = 1;
   if (sample.work == CostWork::LoneKernels && sample.count > 1) row.handovers = sample.count - 1;
   if (sample.work == CostWork::Host) row.kernels = 1;  // pieces of different streams overlap
@@ -265,14 +269,16 @@ class Fitting {
   }
 
   void fit_nominal() {
-    std::vector<double> openings;
+    std::array<double, kRouteClasses.size()> openings{};
+    double opening = std::numeric_limits<double>::infinity();  // the least: of every batch
     for (const RouteClass route : kRouteClasses) {
       const auto of_class = rows([&](const Row& row) {
-        return is_copies(row.work) && class_of(row.work) == route && !row.beside && row.in_a_row == 0;
+        return is_copies(row.work) && class_of(row.work) == route && row.turns == 0 && is_plain(row);
       });
       if (of_class.empty()) continue;
       const CopyFit fit = fit_copies(of_class);
-      if (route == RouteClass::Up || route == RouteClass::Down) openings.push_back(fit.opening);
+      openings[static_cast<std::size_t>(route)] = fit.opening;
+      opening = std::min(opening, fit.opening);
       CopyCost& cost = setup().transfer.of(route);
       cost.each = written(fit.each, fit.each);
       if (fit.below == 0 || fit.slower <= 0 || route == RouteClass::Staged) continue;
@@ -281,27 +287,38 @@ class Fitting {
       const double rate = to_digits(1 / (fit.slower + 1 / row.alone), kRateDigits);
       cost.small = Bandwidth{{rate}, {down_to_digits(rate * row.alone_guaranteed / row.alone, kRateDigits)}};
     }
-    const double opening = median(openings);
+    if (!std::isfinite(opening)) opening = 0;
+    for (const RouteClass route : kRouteClasses)
+      setup().transfer.of(route).first = written(openings[static_cast<std::size_t>(route)] - opening, 0);
     const double gate = std::min(median(measured_.gates), opening);
     setup().gate = written(gate, gate);
     setup().batch = written(opening - as_ns(setup().gate.nominal), 0);
+    const auto turns = [](const Row& row) { return row.turns; };
+    setup().turn = written(each_of([](const Row& row) { return row.turns > 0 && is_plain(row); }, turns), 0);
     const Line kernels = line_of([](const Row& row) { return row.work == CostWork::Kernel && is_plain(row); });
     setup().kernel = written(kernels.each, 0);
     setup().handover = written(kernels.once, 0);
     // Host work of different streams overlaps: it costs once.
     const Line host = line_of([](const Row& row) { return row.work == CostWork::Host && is_plain(row); });
     setup().host = written(host.once + host.each, 0);
-    double batches = 0, missing = 0;
-    for (const Row* row : rows([](const Row& r) { return r.in_a_row > 0; })) {
-      const double weight = std::pow(weight_of(row->median), 2);
-      batches += weight * row->in_a_row * row->in_a_row;
-      missing += weight * row->in_a_row * (row->median - predicted(*row));
-    }
-    if (batches > 0) setup().dispatch = written(missing / batches, 0);
+    const auto batches = [](const Row& row) { return static_cast<double>(row.in_a_row); };
+    setup().dispatch = written(each_of([](const Row& row) { return row.in_a_row > 0; }, batches), 0);
   }
 
   /// Alone, and not followed by others.
   [[nodiscard]] static bool is_plain(const Row& row) { return !row.beside && row.in_a_row == 0; }
+
+  /// What one of the things costs that a row has so many of, where everything else is known.
+  template <class Wanted, class Count>
+  [[nodiscard]] double each_of(Wanted wanted, Count count) const {
+    double counts = 0, missing = 0;
+    for (const Row* row : rows(wanted)) {
+      const double weight = std::pow(weight_of(row->median), 2) * count(*row);
+      counts += weight * count(*row);
+      missing += weight * (row->median - predicted(*row));
+    }
+    return counts > 0 ? missing / counts : 0;
+  }
 
   /// What kernels cost, where everything else is known.
   template <class Wanted>
@@ -331,14 +348,20 @@ class Fitting {
     const auto once = [](const Row&) { return 1.0; };
     const auto kernels = [](const Row& row) { return row.kernels; };
     raise_by(
-        costs.batch, [](const Row& row) { return is_copies(row.work) && row.copies <= 2; }, once);
+        costs.batch, [](const Row& row) { return row.work <= CostWork::Down && row.few; }, once);
     raise_by(
         costs.batch, [](const Row& row) { return row.work == CostWork::LoneKernels && row.kernels == 1; }, once);
     for (const RouteClass route : kRouteClasses)
       raise_by(
+          costs.transfer.of(route).first,
+          [&](const Row& row) { return is_copies(row.work) && class_of(row.work) == route && row.few; }, once);
+    for (const RouteClass route : kRouteClasses)
+      raise_by(
           costs.transfer.of(route).each,
-          [&](const Row& row) { return is_copies(row.work) && class_of(row.work) == route; },
+          [&](const Row& row) { return is_copies(row.work) && class_of(row.work) == route && row.turns == 0; },
           [](const Row& row) { return row.copies; });
+    raise_by(
+        costs.turn, [](const Row& row) { return row.turns > 0; }, [](const Row& row) { return row.turns; });
     raise_by(
         costs.handover, [](const Row& row) { return row.work == CostWork::Kernel && row.kernels <= 2; }, once);
     raise_by(
@@ -378,8 +401,12 @@ class Fitting {
     // Kernels without copies are chains of their own: each has a gate, and keeps its GPU from the others meanwhile.
     const double gates = row.work == CostWork::LoneKernels ? row.kernels : 1;
     double ns = length + as_ns(setup().batch.at(basis)) + gates * as_ns(setup().gate.at(basis)) +
-                row.kernels * as_ns(kernel.at(basis)) + row.handovers * as_ns(setup().handover.at(basis));
-    if (row.copies > 0) ns += row.copies * copy_ns(setup().transfer.of(class_of(row.work)), basis, row.bytes, alone);
+                row.kernels * as_ns(kernel.at(basis)) + row.handovers * as_ns(setup().handover.at(basis)) +
+                row.turns * as_ns(setup().turn.at(basis));
+    if (row.copies > 0) {
+      const CopyCost& cost = setup().transfer.of(class_of(row.work));
+      ns += as_ns(cost.first.at(basis)) + row.copies * copy_ns(cost, basis, row.bytes, alone);
+    }
     if (row.in_a_row == 0) return ns;
     return row.in_a_row * (ns + as_ns(setup().dispatch.at(basis))) + as_ns(setup().job.at(basis));
   }

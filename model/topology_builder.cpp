@@ -433,6 +433,7 @@ void check_setup(const SetupTimes& setup) {
   for (const RouteClass route : kRouteClasses) {
     const CopyCost& cost = setup.transfer.of(route);
     check_cost(cost.each, fmt::format("a copy ({})", to_string(route)));
+    check_cost(cost.first, fmt::format("a chain's first copy ({})", to_string(route)));
     if (cost.below.count < 0) fail({}, "the size below which copies are small is negative; write one like 256 KiB");
     if (cost.small) check_bandwidth(*cost.small, {});
   }

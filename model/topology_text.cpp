@@ -140,9 +140,13 @@ class Writer {
   }
 
   [[nodiscard]] static std::string copy_cost_text(const CopyCost& cost) {
-    if (!cost.small) return cost_text(cost.each);
-    return fmt::format("{{nominal: {}, guaranteed: {}, below: {}, bandwidth: {}}}", to_string(cost.each.nominal),
-                       to_string(cost.each.guaranteed), to_string(cost.below), bandwidth_text(*cost.small));
+    if (!cost.small && cost.first == Cost{}) return cost_text(cost.each);
+    std::string text =
+        fmt::format("nominal: {}, guaranteed: {}", to_string(cost.each.nominal), to_string(cost.each.guaranteed));
+    if (cost.first != Cost{}) text += fmt::format(", first: {}", cost_text(cost.first));
+    if (cost.small)
+      text += fmt::format(", below: {}, bandwidth: {}", to_string(cost.below), bandwidth_text(*cost.small));
+    return fmt::format("{{{}}}", text);
   }
 
   [[nodiscard]] std::string peer_access_text() const {

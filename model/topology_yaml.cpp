@@ -148,11 +148,12 @@ Cost read_cost(const Node& node, const std::string& what) {
   return read_cost(Fields(node, what, {"nominal", "guaranteed"}));
 }
 
-/// A cost; in a map also {below: 256 KiB, bandwidth: 12 GB/s}, together.
+/// A cost; in a map also a `first`, and {below: 256 KiB, bandwidth: 12 GB/s}, together.
 CopyCost read_copy_cost(const Node& node, const std::string& what) {
   if (node.kind != Node::Kind::Map) return {Cost(read_duration(node)), {}, {}};
-  const Fields fields(node, what, {"nominal", "guaranteed", "below", "bandwidth"});
+  const Fields fields(node, what, {"nominal", "guaranteed", "first", "below", "bandwidth"});
   CopyCost cost{read_cost(fields), {}, {}};
+  if (const Node* first = fields.find("first")) cost.first = read_cost(*first, "'first'");
   const Node* below = fields.find("below");
   const Node* bandwidth = fields.find("bandwidth");
   if ((below == nullptr) != (bandwidth == nullptr))
@@ -184,7 +185,8 @@ CopyCosts read_copy_costs(const Node& node) {
 }
 
 SetupTimes read_setup(const Node& node) {
-  const Fields fields(node, "'setup'", {"batch", "transfer", "kernel", "gate", "host", "handover", "dispatch", "job"});
+  const Fields fields(node, "'setup'",
+                      {"batch", "transfer", "kernel", "gate", "host", "handover", "turn", "dispatch", "job"});
   SetupTimes setup;
   if (const Node* batch = fields.find("batch")) setup.batch = read_cost(*batch, "'batch'");
   if (const Node* transfer = fields.find("transfer")) setup.transfer = read_copy_costs(*transfer);

@@ -46,7 +46,7 @@ void note_costs_without_guarantee(const TaskSet& set) {
   const auto has_own = [](const Cost& cost) { return cost.guaranteed > cost.nominal; };
   bool any = has_own(setup.batch);
   for (const NamedCost& named : kFurtherCosts) any = any || has_own(setup.*named.cost);
-  for (const CopyCost& cost : setup.transfer.classes) any = any || has_own(cost.each);
+  for (const CopyCost& cost : setup.transfer.classes) any = any || has_own(cost.each) || has_own(cost.first);
   if (any) return;
   fmt::print(stderr,
              "note: the 'setup' of machine '{}' has no guaranteed times of its own, so its usual ones count as "

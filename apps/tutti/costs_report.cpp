@@ -65,6 +65,8 @@ std::string setup_text(const SetupTimes& setup) {
                cost.small ? to_string(cost.below) : "",
                cost.small ? fmt::format("{:.2f}", cost.small->nominal.value) : ""});
   }
+  for (const RouteClass route : kRouteClasses)
+    add(fmt::format("a chain's first copy, {}", to_string(route)), setup.transfer.of(route).first);
   for (const NamedCost& named : kFurtherCosts) add(named.what, setup.*named.cost);
   return table.text() + "\n";
 }

@@ -51,8 +51,11 @@ CudaBatch::~CudaBatch() {
   std::erase(stage_->batches, this);
   if (!stage_->keeps_all()) return;
   board_.release();  // what hangs may still write to it, and giving it back would wait for that
-  for (const auto& ring : rings_)
-    if (ring) ring->memory.release();
+  for (const auto& ring : rings_) {
+    if (!ring) continue;
+    ring->memory.release();
+    ring->words.release();
+  }
 }
 
 // ---- preparing
@@ -168,6 +171,9 @@ Expected<void> CudaBatch::make_ring(std::uint32_t position) {
                                    stage_->numa_node_of(find_route(stage_->machine, transfer).via));
   if (!memory) return tl::unexpected(std::move(memory.error()));
   ring->memory = *std::move(memory);
+  auto words = PinnedMemory::make(2 * kCacheLine);
+  if (!words) return tl::unexpected(std::move(words.error()));
+  ring->words = *std::move(words);
   for (std::size_t i = 0; i < Ring::kChunks; ++i) {
     for (auto [events, lane] : {std::pair(&ring->filled, command.lane), {&ring->drained, command.last_lane}}) {
       auto event = make_event(lanes_[lane].device, cudaEventDisableTiming);
@@ -201,7 +207,7 @@ Expected<void> CudaBatch::bind_kernel(std::uint32_t position) {
 
 void CudaBatch::arm() {
   TUTTI_EXPECTS(state_ != State::Submitted, "a batch is armed again only after it is finished");
-  if (state_ == State::Armed) return;
+  if (state_ == State::Armed) return refresh_timers();
   arm_on(false);
   if (state_ != State::Armed) return;
   ++stage_->closed;
@@ -248,12 +254,19 @@ void CudaBatch::arm_on(bool shared_lanes) {
   enqueued_ = 0;
   for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane)
     lanes_[lane].base = word(progress_word(lane)).load(std::memory_order_relaxed);
-  for (std::uint32_t place = 0; place < devices_.size(); ++place) {
+  for (std::uint32_t place = 0; place < devices_.size(); ++place)
     timer_start(place).store(0, std::memory_order_relaxed);
-    if (devices_[place].timer != nullptr) devices_[place].timer->refresh();
-  }
+  refresh_timers();
   state_ = State::Armed;
   if (!timed_by_host()) enqueue_to(ahead_);
+}
+
+/// Not while something runs: asking a GPU that is busy takes hundreds of microseconds, and what is under way might be
+/// waited for. Runs themselves show where timers stand.
+void CudaBatch::refresh_timers() {
+  if (stage_->conductor.busy()) return;
+  for (Device& device : devices_)
+    if (device.timer != nullptr) device.timer->refresh();
 }
 
 bool CudaBatch::take_lanes(bool shared_lanes) {
@@ -389,11 +402,9 @@ void CudaBatch::copy(std::uint32_t run) {
   const Command& command = list_.commands[list_.runs[run].begin];
   const cudaStream_t stream = lanes_[command.lane].stream;
   Copies& copies = copies_[run];
-  if (stage_->batches_copies && copies.count() > 1) {
-    note(copies.enqueue(stream), "cudaMemcpyBatchAsync", command);
-  } else {
-    note(copies.enqueue_each(stream, 0, copies.count()), "cudaMemcpyAsync", command);
-  }
+  const cudaError_t status =
+      stage_->batches_copies ? copies.enqueue(stream) : copies.enqueue_each(stream, 0, copies.count());
+  note(status, "cudaMemcpyAsync", command);
 }
 
 /// Chunk by chunk through a ring in host memory: the first leg fills, the second drains, each waiting for the other
@@ -401,27 +412,50 @@ void CudaBatch::copy(std::uint32_t run) {
 void CudaBatch::copy_staged(std::uint32_t position) {
   const Command& command = list_.commands[position];
   const StreamBinding& binding = batch_.bindings[command.stream];
-  const Ring& ring = *rings_[position];
+  Ring& ring = *rings_[position];
   const Lane& in = lanes_[command.lane];
   const Lane& out = lanes_[command.last_lane];
-  for (std::size_t offset = 0, i = 0; offset < command.bytes; offset += ring.chunk, ++i) {
-    const std::size_t slot = i % Ring::kChunks;
+  std::uint32_t i = 0;
+  for (std::size_t offset = 0; offset < command.bytes; offset += ring.chunk, ++i) {
     const std::size_t bytes = std::min(ring.chunk, command.bytes - offset);
-    std::byte* chunk = ring.memory.data() + slot * ring.chunk;
+    std::byte* chunk = ring.memory.data() + i % Ring::kChunks * ring.chunk;
     note(cudaSetDevice(in.device), "cudaSetDevice", command);
-    if (i >= Ring::kChunks)
-      note(cudaStreamWaitEvent(in.stream, ring.drained[slot].get(), 0), "cudaStreamWaitEvent", command);
+    if (i >= Ring::kChunks) wait_for_chunk(command, in, ring, 1, i - Ring::kChunks);
     note(cudaMemcpyAsync(chunk, binding.source.data + offset, bytes, cudaMemcpyDeviceToHost, in.stream),
          "cudaMemcpyAsync", command);
-    note(cudaEventRecord(ring.filled[slot].get(), in.stream), "cudaEventRecord", command);
+    note_chunk(command, in, ring, 0, i);
     note(cudaSetDevice(out.device), "cudaSetDevice", command);
-    note(cudaStreamWaitEvent(out.stream, ring.filled[slot].get(), 0), "cudaStreamWaitEvent", command);
+    wait_for_chunk(command, out, ring, 0, i);
     note(cudaMemcpyAsync(binding.destination.data + offset, chunk, bytes, cudaMemcpyHostToDevice, out.stream),
          "cudaMemcpyAsync", command);
-    note(cudaEventRecord(ring.drained[slot].get(), out.stream), "cudaEventRecord", command);
+    note_chunk(command, out, ring, 1, i);
   }
+  ring.chunks += i;
   note(cudaSetDevice(in.device), "cudaSetDevice", command);
   note_point(work_[position].leg_end, command);
+}
+
+/// By a word, for the reason that `wait_for` has.
+void CudaBatch::note_chunk(const Command& command, const Lane& lane, Ring& ring, std::size_t leg, std::uint32_t chunk) {
+  if (timed_by_host()) {
+    Event& event = (leg == 0 ? ring.filled : ring.drained)[chunk % Ring::kChunks];
+    return note(cudaEventRecord(event.get(), lane.stream), "cudaEventRecord", command);
+  }
+  const auto word = reinterpret_cast<CUdeviceptr>(ring.words.data() + leg * kCacheLine);
+  const CUresult status =
+      stage_->driver.write_value(lane.stream, word, ring.chunks + chunk + 1, CU_STREAM_WRITE_VALUE_DEFAULT);
+  if (auto ok = check(status, "cuStreamWriteValue32"); !ok) note(std::move(ok.error()));
+}
+
+void CudaBatch::wait_for_chunk(const Command& command, const Lane& lane, Ring& ring, std::size_t leg,
+                               std::uint32_t chunk) {
+  if (timed_by_host()) {
+    const Event& event = (leg == 0 ? ring.filled : ring.drained)[chunk % Ring::kChunks];
+    return note(cudaStreamWaitEvent(lane.stream, event.get(), 0), "cudaStreamWaitEvent", command);
+  }
+  const auto* word = reinterpret_cast<const std::uint32_t*>(ring.words.data() + leg * kCacheLine);
+  launch_poll(lane.stream, word, ring.chunks + chunk + 1);
+  note(cudaGetLastError(), "launch_poll", command);
 }
 
 void CudaBatch::launch(std::uint32_t position) {

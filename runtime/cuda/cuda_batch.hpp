@@ -92,7 +92,9 @@ class CudaBatch final : public BackendBatch, private Performance {
     static constexpr std::size_t kChunks = 4;
     std::size_t chunk = 0;
     PinnedMemory memory;
-    std::array<Event, kChunks> filled, drained;
+    PinnedMemory words;                          // how many chunks were filled and drained so far, in all runs
+    std::uint32_t chunks = 0;                    // before this run
+    std::array<Event, kChunks> filled, drained;  // where streams wait for events
   };
 
   CudaBatch(Stage& stage, ExecutableBatch batch);
@@ -119,6 +121,8 @@ class CudaBatch final : public BackendBatch, private Performance {
   void do_work(std::uint32_t run);
   void copy(std::uint32_t run);
   void copy_staged(std::uint32_t position);
+  void note_chunk(const Command& command, const Lane& lane, Ring& ring, std::size_t leg, std::uint32_t chunk);
+  void wait_for_chunk(const Command& command, const Lane& lane, Ring& ring, std::size_t leg, std::uint32_t chunk);
   void launch(std::uint32_t position);
   void launch_host_work(std::uint32_t position);
   static void run_host_work(void* work);
@@ -137,6 +141,7 @@ class CudaBatch final : public BackendBatch, private Performance {
   bool is_lost(Duration now);
   [[nodiscard]] std::string first_unfinished() const;
 
+  void refresh_timers();
   void set_origins();
   void learn_timers();
   void count_overruns();

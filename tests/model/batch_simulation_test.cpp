@@ -426,6 +426,28 @@ TEST(SetUp, HandoversPrecedeKernelsBehindCopiesAndThoseOfOtherStreams) {
   EXPECT_EQ(guaranteed.streams[2].kernel->end - guaranteed.streams[2].kernel->start, Duration{1'400'000});
 }
 
+// gpu0 issues two copies of 1 ms each. To one GPU they go on from each other; to two, 0.1 ms lie between.
+TEST(SetUp, ATurnPrecedesACopyWithOtherEnds) {
+  const Topology machine = star(50, "  peer_access: all\n  setup: {turn: 100 us}\n");
+  const Planner& planner = planners()[0];
+  const std::string to_1 = "  - {from: gpu0, to: gpu1, size: 6 MB}\n",
+                    to_2 = "  - {from: gpu0, to: gpu2, size: 6 MB}\n";
+  EXPECT_EQ(plan(planner, machine, make_batch(machine, to_1 + to_1)).latency, Duration{2'000'000});
+  EXPECT_EQ(plan(planner, machine, make_batch(machine, to_1 + to_2)).latency, Duration{2'100'000});
+  const std::string up = "  - {from: mem0, to: gpu0, size: 6 MB}\n";
+  EXPECT_EQ(plan(planner, machine, make_batch(machine, up + up)).latency, Duration{2'000'000});
+}
+
+// Two copies of 1 ms on one engine: the first of them pays 0.1 ms, once; both ways, each chain does.
+TEST(SetUp, TheFirstCopyOfAClassPaysForItsChain) {
+  const Topology machine = star(50, "  setup: {transfer: {up: {nominal: 0, first: 100 us}}}\n");
+  const Planner& planner = planners()[0];
+  const std::string up = "  - {from: mem0, to: gpu0, size: 6 MB}\n";
+  EXPECT_EQ(plan(planner, machine, make_batch(machine, up + up)).latency, Duration{2'100'000});
+  const std::string down = "  - {from: gpu0, to: mem0, size: 6 MB}\n";
+  EXPECT_EQ(plan(planner, machine, make_batch(machine, down + down)).latency, Duration{2'000'000});
+}
+
 // Copies below 4 MB run at 2 GB/s at most: 3 MB take 1.5 ms in place of 0.5; 6 MB are not small.
 TEST(SetUp, SmallCopiesHaveARateOfTheirOwn) {
   const Topology machine = star(50, "  setup: {transfer: {down: {nominal: 0, below: 4 MB, bandwidth: 2 GB/s}}}\n");

@@ -36,11 +36,15 @@ struct TrueCosts {
   double opening = 8300;  // a batch and a gate
   double gate = 0;        // again for each kernel that is a chain of its own
   double up = 60, down = 110, kernel = 1500, host = 4000;
-  double handover = 0, dispatch = 0;
+  double handover = 0, dispatch = 0, turn = 0, peer = 0;
   double small_up = 50;  // byte/ns of copies below 64 KiB
 };
 
 double copies_ns(const TrueCosts& costs, const CostSample& sample) {
+  if (sample.work == CostWork::Peer || sample.work == CostWork::PeerTurns) {  // to the one other GPU, or to two in turn
+    const double turns = sample.work == CostWork::PeerTurns ? (sample.count - 1) * costs.turn : 0;
+    return sample.count * (costs.peer + static_cast<double>(sample.bytes.count) / 100) + turns;
+  }
   const double bytes = static_cast<double>(sample.bytes.count);
   const bool up = sample.work == CostWork::Up || sample.work == CostWork::Kernel;
   const double rate = up && sample.bytes < Bytes{64 << 10} ? costs.small_up : 50;
@@ -112,6 +116,36 @@ TEST(CostFit, FindsTheCostsThatSamplesWereMadeOf) {
     EXPECT_NEAR(residual.predicted / residual.median, 1, 0.02);
     EXPECT_GE(residual.promised * (1 + 1e-9), residual.worst);
   }
+}
+
+// Three GPUs behind one switch: copies to the two others in turn cost 2.4 us for each turn beside the copies' own 300
+// ns.
+TEST(CostFit, TurnsToOtherEndsAreFoundBesideCopies) {
+  const Topology three = test::make_machine(R"(  vertices:
+    mem0: {kind: memory}
+    switch0: {kind: switch}
+    gpu0: {kind: gpu}
+    gpu1: {kind: gpu}
+    gpu2: {kind: gpu}
+  links:
+    - {from: mem0, to: switch0, bandwidth: 50 GB/s, back: 50 GB/s}
+    - {from: gpu0, to: switch0, bandwidth: 100 GB/s, back: 100 GB/s}
+    - {from: gpu1, to: switch0, bandwidth: 100 GB/s, back: 100 GB/s}
+    - {from: gpu2, to: switch0, bandwidth: 100 GB/s, back: 100 GB/s}
+  peer_access: all
+)");
+  TrueCosts costs;
+  costs.turn = 2400;
+  costs.peer = 300;
+  CostMeasurements samples;
+  for (const CostWork work : {CostWork::Peer, CostWork::PeerTurns})
+    for (const std::int64_t bytes : {4LL, 4LL << 10, 64LL << 10, 1LL << 20})
+      for (const int count : {2, 5, 20, 100}) samples.samples.push_back({work, 0, count, Bytes{bytes}, {}, {}});
+  for (CostSample& sample : samples.samples) sample.ns.assign(3, true_ns(costs, sample));
+  const CostFit fit = fit_costs(three, samples);
+  EXPECT_NEAR(as_ns(fit.setup.transfer.of(RouteClass::Peer).each.nominal), 300, 20);
+  EXPECT_NEAR(as_ns(fit.setup.turn.nominal), 2400, 40);
+  for (const CostResidual& residual : fit.residuals) EXPECT_GE(residual.promised * (1 + 1e-9), residual.worst);
 }
 
 // Copies of less than 64 KiB go at 10 byte/ns, where their way has 50: sizes of 4 B, 4 KiB and 16 KiB show that.

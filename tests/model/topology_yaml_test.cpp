@@ -115,12 +115,14 @@ TEST(TopologyYaml, SetUpIsATimeOrBothItsSides) {
 TEST(TopologyYaml, CopiesHaveCostsByRouteClass) {
   const Topology machine = with_setup(
       "{transfer: {up: {nominal: 100 ns, guaranteed: 300 ns, below: 256 KiB, bandwidth: {nominal: 40 GB/s, "
-      "guaranteed: 30 GB/s}}, peer: 2.5 us}, handover: 7 us, job: {nominal: 0, guaranteed: 300 us}}");
+      "guaranteed: 30 GB/s}}, down: {nominal: 0, first: {nominal: 1 us, guaranteed: 170 us}}, peer: 2.5 us}, handover: "
+      "7 us, job: {nominal: 0, guaranteed: 300 us}}");
   const CopyCosts& copies = machine.setup().transfer;
   EXPECT_EQ(copies.of(RouteClass::Up),
             (CopyCost{{Duration{100}, Duration{300}}, Bytes{256 << 10}, Bandwidth{GBps{40}, GBps{30}}}));
   EXPECT_EQ(copies.of(RouteClass::Peer).each, Cost{Duration{2'500}});
-  EXPECT_EQ(copies.of(RouteClass::Down), CopyCost{});
+  EXPECT_EQ(copies.of(RouteClass::Down).first, (Cost{Duration{1'000}, Duration{170'000}}));
+  EXPECT_EQ(copies.of(RouteClass::Staged), CopyCost{});
   // What is written is read again.
   const auto again = parse_document(machine_yaml(machine), "again.yaml").and_then(machine_from);
   ASSERT_TRUE(again) << again.error().text();

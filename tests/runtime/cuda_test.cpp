@@ -444,6 +444,7 @@ TEST_P(EveryGate, EveryCopyIsNotedWhereThatIsAsked) {
     (*prepared)->submit(station.clock->now());
     (*prepared)->wait();
   }
+  (*prepared)->review();
   const Timeline measured = (*prepared)->measured();
   EXPECT_EQ(find_violation(station.machine, batch, measured), std::nullopt);
   const auto length = [&](std::size_t s) { return measured.streams[s].end() - measured.streams[s].start(); };
