@@ -140,13 +140,11 @@ Effort effort_of(const TaskSet& set) {
 
 PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
   PlannedTaskSet planned{set, planner_, {}, {}, partitions_of(set)};
-  const bool preemptive = set.preemption == Preemption::BetweenBatches;
   const Effort effort = effort_of(set);
   for (const Task& task : set.tasks) {
     const JobBound& bound =
         planned.bounds.emplace_back(bound_job(task, set.machine, *planner_, cut_in_force(set), effort));
-    const bool in_parts = preemptive && bound.parts.size() > 1;
-    const Duration wcet = (in_parts ? bound.wcet_in_parts() : bound.wcet).bound();
+    const Duration wcet = wcet_of(bound, set.preemption).bound();
     TaskTiming& timing = planned.timings.emplace_back();
     timing = {wcet,
               task.period,
@@ -156,7 +154,7 @@ PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
               task.offset,
               std::min(task.best_case, wcet),
               set.arrivals};
-    if (in_parts) timing.parts = JobParts::of(bound.parts);
+    if (runs_in_parts(bound, set.preemption)) timing.parts = JobParts::of(bound.parts);
   }
   return planned;
 }

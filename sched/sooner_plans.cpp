@@ -40,7 +40,8 @@ SoonerPlans find_sooner_plans(const TaskSet& set, const AdmissionVerdict& asked)
     if (work > left) ++found.not_asked;
     if (work == 0 || work > left) continue;
     left -= work;
-    const Duration wcet = bound_job(task, set.machine, *searching, cut, effort).wcet.bound();
+    const JobBound bound = bound_job(task, set.machine, *searching, cut, effort);
+    const Duration wcet = wcet_of(bound, set.preemption).bound();
     const double gain = 1 - static_cast<double>(wcet.count()) / static_cast<double>(asked.timings[i].wcet.count());
     if (gain >= kLeastGain) found.plans.push_back({TaskId{i}, &*searching, wcet, gain});
   }

@@ -21,8 +21,13 @@ Wcet batch_wcet(Duration length, const Margin& margin) {
   return Wcet(add_saturating(Duration{static_cast<std::int64_t>(whole)}, margin.absolute));
 }
 
-Wcet JobBound::wcet_in_parts() const {
-  return Wcet(std::accumulate(parts.begin(), parts.end(), Duration{0}, add_saturating));
+bool runs_in_parts(const JobBound& bound, Preemption preemption) {
+  return preemption == Preemption::BetweenBatches && bound.parts.size() > 1;
+}
+
+Wcet wcet_of(const JobBound& bound, Preemption preemption) {
+  if (!runs_in_parts(bound, preemption)) return bound.wcet;
+  return Wcet(std::accumulate(bound.parts.begin(), bound.parts.end(), Duration{0}, add_saturating));
 }
 
 JobBound bound_job(const Task& task, const std::optional<Topology>& machine, const Planner& planner, Bytes cut_above,

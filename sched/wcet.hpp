@@ -38,11 +38,13 @@ struct JobBound {
   /// them, or with the first. Each may be held up, so together they are longer than the Wcet. A declared Wcet is one
   /// part.
   std::vector<Duration> parts;
-
-  /// Of a job that others interrupt between its parts.
-  [[nodiscard]] Wcet wcet_in_parts() const;
   std::vector<std::vector<PlannedBatch>> batches;  ///< [batches of the task][pieces]; one piece where it is not cut
 };
+
+/// Whether others may come between the parts of a job.
+[[nodiscard]] bool runs_in_parts(const JobBound& bound, Preemption preemption);
+/// What a job takes of the machine: where it runs in parts, that of all parts.
+[[nodiscard]] Wcet wcet_of(const JobBound& bound, Preemption preemption);
 
 /// A batch's bound: its length x (1 + relative) + absolute, rounded up; saturates at the longest Duration.
 [[nodiscard]] Wcet batch_wcet(Duration length, const Margin& margin);

@@ -89,7 +89,7 @@ class CudaBatch final : public BackendBatch, private Performance {
   };
   /// The pinned chunks that a staged copy goes through, and the events that keep its legs apart.
   struct Ring {
-    static constexpr std::size_t kChunks = 4;
+    static constexpr std::uint32_t kChunks = 4;
     std::size_t chunk = 0;
     PinnedMemory memory;
     PinnedMemory words;                          // how many chunks were filled and drained so far, in all runs

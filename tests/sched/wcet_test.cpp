@@ -120,7 +120,8 @@ TEST(JobBound, AddsWhatDispatchingCostsAndWhatHoldsAJobUp) {
   const JobBound bound = bound_job(job_of({there(m), back(m)}), m, planners().front());
   EXPECT_EQ(bound.wcet.bound(), Duration{903});
   EXPECT_EQ(bound.parts, (std::vector<Duration>{Duration{661}, Duration{342}}));
-  EXPECT_EQ(bound.wcet_in_parts().bound(), Duration{1003});
+  EXPECT_EQ(wcet_of(bound, Preemption::None), bound.wcet);
+  EXPECT_EQ(wcet_of(bound, Preemption::BetweenBatches).bound(), Duration{1003});
   EXPECT_EQ(bound_job(job_of({HostStep{Duration{37}}}), m, planners().front()).wcet.bound(), Duration{37});
 }
 
