@@ -48,6 +48,7 @@ bool Executor::query(PreparedBatch& batch) {
 Expected<BatchResult> Executor::synchronize(PreparedBatch& batch) {
   return wait_for(batch).map([&](const BatchResult&) {
     batch.batch_->review();
+    batch.reviewed_ = true;
     return batch.batch_->result();
   });
 }

@@ -54,7 +54,7 @@ CudaBatch::~CudaBatch() {
   for (const auto& ring : rings_) {
     if (!ring) continue;
     ring->memory.release();
-    ring->words.release();
+    ring->first_filled.release();
   }
 }
 
@@ -171,9 +171,9 @@ Expected<void> CudaBatch::make_ring(std::uint32_t position) {
                                    stage_->numa_node_of(find_route(stage_->machine, transfer).via));
   if (!memory) return tl::unexpected(std::move(memory.error()));
   ring->memory = *std::move(memory);
-  auto words = PinnedMemory::make(2 * kCacheLine);
-  if (!words) return tl::unexpected(std::move(words.error()));
-  ring->words = *std::move(words);
+  auto word = PinnedMemory::make(kCacheLine);
+  if (!word) return tl::unexpected(std::move(word.error()));
+  ring->first_filled = *std::move(word);
   for (std::size_t i = 0; i < Ring::kChunks; ++i) {
     for (auto [events, lane] : {std::pair(&ring->filled, command.lane), {&ring->drained, command.last_lane}}) {
       auto event = make_event(lanes_[lane].device, cudaEventDisableTiming);
@@ -408,54 +408,48 @@ void CudaBatch::copy(std::uint32_t run) {
 }
 
 /// Chunk by chunk through a ring in host memory: the first leg fills, the second drains, each waiting for the other
-/// only where the ring is full or empty.
+/// only where the ring is full or empty. For the first chunk the second leg looks at a word, for the reason that
+/// `wait_for` has; for those behind it, where a word would cost 11 us each, at events.
 void CudaBatch::copy_staged(std::uint32_t position) {
   const Command& command = list_.commands[position];
   const StreamBinding& binding = batch_.bindings[command.stream];
-  Ring& ring = *rings_[position];
+  const Ring& ring = *rings_[position];
   const Lane& in = lanes_[command.lane];
   const Lane& out = lanes_[command.last_lane];
-  std::uint32_t i = 0;
-  for (std::size_t offset = 0; offset < command.bytes; offset += ring.chunk, ++i) {
+  for (std::size_t offset = 0, i = 0; offset < command.bytes; offset += ring.chunk, ++i) {
+    const std::size_t slot = i % Ring::kChunks;
     const std::size_t bytes = std::min(ring.chunk, command.bytes - offset);
-    std::byte* chunk = ring.memory.data() + i % Ring::kChunks * ring.chunk;
+    std::byte* chunk = ring.memory.data() + slot * ring.chunk;
+    const bool by_word = i == 0 && !timed_by_host();
     note(cudaSetDevice(in.device), "cudaSetDevice", command);
-    if (i >= Ring::kChunks) wait_for_chunk(command, in, ring, 1, i - Ring::kChunks);
+    if (i >= Ring::kChunks)
+      note(cudaStreamWaitEvent(in.stream, ring.drained[slot].get(), 0), "cudaStreamWaitEvent", command);
     note(cudaMemcpyAsync(chunk, binding.source.data + offset, bytes, cudaMemcpyDeviceToHost, in.stream),
          "cudaMemcpyAsync", command);
-    note_chunk(command, in, ring, 0, i);
+    if (by_word) {
+      announce(in, ring);
+    } else {
+      note(cudaEventRecord(ring.filled[slot].get(), in.stream), "cudaEventRecord", command);
+    }
     note(cudaSetDevice(out.device), "cudaSetDevice", command);
-    wait_for_chunk(command, out, ring, 0, i);
+    if (by_word) {
+      launch_poll(out.stream, reinterpret_cast<const std::uint32_t*>(ring.first_filled.data()), run_);
+      note(cudaGetLastError(), "launch_poll", command);
+    } else {
+      note(cudaStreamWaitEvent(out.stream, ring.filled[slot].get(), 0), "cudaStreamWaitEvent", command);
+    }
     note(cudaMemcpyAsync(binding.destination.data + offset, chunk, bytes, cudaMemcpyHostToDevice, out.stream),
          "cudaMemcpyAsync", command);
-    note_chunk(command, out, ring, 1, i);
+    note(cudaEventRecord(ring.drained[slot].get(), out.stream), "cudaEventRecord", command);
   }
-  ring.chunks += i;
   note(cudaSetDevice(in.device), "cudaSetDevice", command);
   note_point(work_[position].leg_end, command);
 }
 
-/// By a word, for the reason that `wait_for` has.
-void CudaBatch::note_chunk(const Command& command, const Lane& lane, Ring& ring, std::size_t leg, std::uint32_t chunk) {
-  if (timed_by_host()) {
-    Event& event = (leg == 0 ? ring.filled : ring.drained)[chunk % Ring::kChunks];
-    return note(cudaEventRecord(event.get(), lane.stream), "cudaEventRecord", command);
-  }
-  const auto word = reinterpret_cast<CUdeviceptr>(ring.words.data() + leg * kCacheLine);
-  const CUresult status =
-      stage_->driver.write_value(lane.stream, word, ring.chunks + chunk + 1, CU_STREAM_WRITE_VALUE_DEFAULT);
+void CudaBatch::announce(const Lane& lane, const Ring& ring) {
+  const auto word = reinterpret_cast<CUdeviceptr>(ring.first_filled.data());
+  const CUresult status = stage_->driver.write_value(lane.stream, word, run_, CU_STREAM_WRITE_VALUE_DEFAULT);
   if (auto ok = check(status, "cuStreamWriteValue32"); !ok) note(std::move(ok.error()));
-}
-
-void CudaBatch::wait_for_chunk(const Command& command, const Lane& lane, Ring& ring, std::size_t leg,
-                               std::uint32_t chunk) {
-  if (timed_by_host()) {
-    const Event& event = (leg == 0 ? ring.filled : ring.drained)[chunk % Ring::kChunks];
-    return note(cudaStreamWaitEvent(lane.stream, event.get(), 0), "cudaStreamWaitEvent", command);
-  }
-  const auto* word = reinterpret_cast<const std::uint32_t*>(ring.words.data() + leg * kCacheLine);
-  launch_poll(lane.stream, word, ring.chunks + chunk + 1);
-  note(cudaGetLastError(), "launch_poll", command);
 }
 
 void CudaBatch::launch(std::uint32_t position) {

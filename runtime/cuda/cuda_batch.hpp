@@ -89,12 +89,11 @@ class CudaBatch final : public BackendBatch, private Performance {
   };
   /// The pinned chunks that a staged copy goes through, and the events that keep its legs apart.
   struct Ring {
-    static constexpr std::uint32_t kChunks = 4;
+    static constexpr std::size_t kChunks = 4;
     std::size_t chunk = 0;
     PinnedMemory memory;
-    PinnedMemory words;                          // how many chunks were filled and drained so far, in all runs
-    std::uint32_t chunks = 0;                    // before this run
-    std::array<Event, kChunks> filled, drained;  // where streams wait for events
+    PinnedMemory first_filled;  // a word: the last run whose first chunk is there
+    std::array<Event, kChunks> filled, drained;
   };
 
   CudaBatch(Stage& stage, ExecutableBatch batch);
@@ -121,8 +120,7 @@ class CudaBatch final : public BackendBatch, private Performance {
   void do_work(std::uint32_t run);
   void copy(std::uint32_t run);
   void copy_staged(std::uint32_t position);
-  void note_chunk(const Command& command, const Lane& lane, Ring& ring, std::size_t leg, std::uint32_t chunk);
-  void wait_for_chunk(const Command& command, const Lane& lane, Ring& ring, std::size_t leg, std::uint32_t chunk);
+  void announce(const Lane& lane, const Ring& ring);
   void launch(std::uint32_t position);
   void launch_host_work(std::uint32_t position);
   static void run_host_work(void* work);
