@@ -270,7 +270,7 @@ TEST(H200x4, IsExplainedFarBetterThanByLinksAndTotals) {
 TEST(H200x4, BatchesThatItHasNotSeenAreAsLongAsItSays) {
   constexpr std::size_t kParts = 4;
   std::vector<double> errors;
-  for (std::size_t part = 0; part < kParts; ++part) {
+  for (std::size_t part = 0; part < test::rounds(kParts); ++part) {
     Measurements seen = h200x4();
     CleanMeasurements unseen;
     seen.batches.clear();

@@ -156,7 +156,7 @@ TEST_P(EveryAnalysis, BoundsTheResponsesOfTheAdversary) {
       }
     });
   }
-  EXPECT_TRUE(asked == 0 || complete >= 300) << complete << " of " << asked;
+  EXPECT_TRUE(asked == 0 || complete >= test::rounds(300)) << complete << " of " << asked;
 }
 
 void expect_well_formed(const Verdict& verdict, const Analysis& analysis, const Tasks& tasks) {
