@@ -30,11 +30,11 @@ void BatchChains::load(const Topology& machine, Basis basis, const BatchOperatio
     opening_ = as_ns(setup_->gate.at(basis));
     last_copy_ = kNone;
     classes_ = 0;
+    handed_over_ = false;
     for (std::uint32_t s = head_[c]; s != kNone; s = next_[s])
       if (work_[s].way != kNone) add_transfer(c, s, bandwidth);
-    bool first = true;
     for (std::uint32_t s = head_[c]; s != kNone; s = next_[s])
-      if (work_[s].has_kernel) add_kernel(c, s, work_[s].gpu != kNone && std::exchange(first, false));
+      if (work_[s].has_kernel) add_kernel(c, s);
     chains_[c].end = step_count_;
     steps_[chains_[c].begin].chain_first = true;
     steps_[step_count_ - 1].chain_last = true;
@@ -186,20 +186,20 @@ void BatchChains::find_users() {
 
 /// Before a kernel on a GPU. GPUs pass from chain to chain at most twice for each kernel without copies: to it, and
 /// back.
-inline double BatchChains::take_handover(std::uint32_t stream, bool first) {
+inline double BatchChains::take_handover(std::uint32_t stream) {
   const StreamWork& work = work_[stream];
-  if (work.way != kNone) return first ? handover_ : 0;
+  if (work.way != kNone) return std::exchange(handed_over_, true) ? 0 : handover_;
   Users& users = users_[work.gpu];
   if (users.behind_copies) return basis_ == Basis::Guaranteed ? 2 * handover_ : handover_;
   return std::exchange(users.lone, true) ? handover_ : 0;
 }
 
 /// A kernel's launch is part of it, and so is what precedes host work.
-inline void BatchChains::add_kernel(std::uint32_t chain, std::uint32_t stream, bool first) {
+inline void BatchChains::add_kernel(std::uint32_t chain, std::uint32_t stream) {
   const StreamWork& work = work_[stream];
   const double time = basis_ == Basis::Nominal ? work.kernel : work.kernel_worst;
   double launch = as_ns((work.gpu == kNone ? setup_->host : setup_->kernel).at(basis_));
-  if (handover_ > 0 && work.gpu != kNone) launch += take_handover(stream, first);
+  if (handover_ > 0 && work.gpu != kNone) launch += take_handover(stream);
   steps_[step_count_++] = {
       .amount = take_opening() + launch + time, .stream = stream, .kernel = true, .first = true, .last = true};
   if (work.gpu != kNone) claim(chain, engine_count_ + work.gpu);

@@ -72,9 +72,9 @@ class BatchChains {
   void add_time(std::uint32_t stream, double ns);
   [[nodiscard]] std::uint32_t flow_of(std::uint32_t chain, std::uint32_t stream, bool data,
                                       BandwidthModel& bandwidth) const;
-  void add_kernel(std::uint32_t chain, std::uint32_t stream, bool first);
+  void add_kernel(std::uint32_t chain, std::uint32_t stream);
   void find_users();
-  [[nodiscard]] double take_handover(std::uint32_t stream, bool first);
+  [[nodiscard]] double take_handover(std::uint32_t stream);
   [[nodiscard]] double take_opening();
   [[nodiscard]] double take_first(RouteClass route);
   [[nodiscard]] double take_turn(std::uint32_t stream);
@@ -88,6 +88,7 @@ class BatchChains {
   const SetupTimes* setup_ = nullptr;  // of the machine
   double handover_ = 0, turn_ = 0;     // ns
   unsigned classes_ = 0;               // of copies of the chain that is being made, a bit each
+  bool handed_over_ = false;           // from its copies to its kernels
   std::uint32_t last_copy_ = kNone;    // stream of the chain that is being made, so far
   double opening_ = 0;                 // ns from the gate to the first command of the chain that is being made
   double chunk_ = 0;                   // of a staged copy, bytes

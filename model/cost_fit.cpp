@@ -151,7 +151,7 @@ Row row_of(const Topology& machine, const CostSample& sample, const CostBatch& b
   if (is_kernels(sample.work)) row.kernels = sample.count;
   if (sample.work == CostWork::PeerTurns && machine.gpus().size() > 2) row.turns = sample.count - 1;
   if (sample.work == CostWork::Kernel) row.handovers = 1;
-  if (sample.work == CostWork::LoneKernels && sample.count > 1) row.handovers = sample.count - 1;
+  if (sample.work == CostWork::LoneKernels) row.handovers = sample.count - 1;
   if (sample.work == CostWork::Host) row.kernels = 1;  // pieces of different streams overlap
   row.median = quantile(sample.ns, 0.5);
   row.usual = quantile(sample.ns, 0.9);
@@ -167,11 +167,6 @@ double weight_of(double measured) {
   constexpr double kError = 2000, kPart = 0.02;
   return 1 / (kError + kPart * measured);
 }
-
-/// What commands cost that follow each other: t = once + count x each.
-struct Line {
-  double once = 0, each = 0;  ///< ns
-};
 
 /// What a class's copies cost: t = opening + copies x (each + slower x bytes, where they are small).
 struct CopyFit {
@@ -295,12 +290,10 @@ class Fitting {
     setup().batch = written(opening - as_ns(setup().gate.nominal), 0);
     const auto turns = [](const Row& row) { return row.turns; };
     setup().turn = written(each_of([](const Row& row) { return row.turns > 0 && is_plain(row); }, turns), 0);
-    const Line kernels = line_of([](const Row& row) { return row.work == CostWork::Kernel && is_plain(row); });
-    setup().kernel = written(kernels.each, 0);
-    setup().handover = written(kernels.once, 0);
-    // Host work of different streams overlaps: it costs once.
-    const Line host = line_of([](const Row& row) { return row.work == CostWork::Host && is_plain(row); });
-    setup().host = written(host.once + host.each, 0);
+    fit_kernels();
+    const auto kernels = [](const Row& row) { return row.kernels; };
+    setup().host =
+        written(each_of([](const Row& row) { return row.work == CostWork::Host && is_plain(row); }, kernels), 0);
     const auto batches = [](const Row& row) { return static_cast<double>(row.in_a_row); };
     setup().dispatch = written(each_of([](const Row& row) { return row.in_a_row > 0; }, batches), 0);
   }
@@ -320,12 +313,11 @@ class Fitting {
     return counts > 0 ? missing / counts : 0;
   }
 
-  /// What kernels cost, where everything else is known.
-  template <class Wanted>
-  [[nodiscard]] Line line_of(Wanted wanted) const {
+  /// Of kernels behind copies t = handover + count x kernel, where everything else is known.
+  void fit_kernels() {
     Eigen::Matrix2d square = 1e-12 * Eigen::Matrix2d::Identity();
     Eigen::Vector2d values = Eigen::Vector2d::Zero();
-    for (const Row* row : rows(wanted)) {
+    for (const Row* row : rows([](const Row& r) { return r.work == CostWork::Kernel && is_plain(r); })) {
       const Eigen::Vector2d terms = weight_of(row->median) * Eigen::Vector2d(1, row->kernels);
       square += terms * terms.transpose();
       values += weight_of(row->median) * (row->median - predicted(*row)) * terms;
@@ -333,7 +325,8 @@ class Fitting {
     constexpr double kMost = 1e12;
     const Eigen::VectorXd found =
         bounded_least_squares(square, values, Eigen::Vector2d::Zero(), Eigen::Vector2d::Constant(kMost));
-    return {found(0), found(1)};
+    setup().handover = written(found(0), 0);
+    setup().kernel = written(found(1), 0);
   }
 
   void fit_guaranteed() {
@@ -351,15 +344,15 @@ class Fitting {
         costs.batch, [](const Row& row) { return row.work <= CostWork::Down && row.few; }, once);
     raise_by(
         costs.batch, [](const Row& row) { return row.work == CostWork::LoneKernels && row.kernels == 1; }, once);
-    for (const RouteClass route : kRouteClasses)
+    for (const RouteClass route : kRouteClasses) {
+      CopyCost& cost = costs.transfer.of(route);
+      const auto is_of_class = [&](const Row& row) { return is_copies(row.work) && class_of(row.work) == route; };
       raise_by(
-          costs.transfer.of(route).first,
-          [&](const Row& row) { return is_copies(row.work) && class_of(row.work) == route && row.few; }, once);
-    for (const RouteClass route : kRouteClasses)
+          cost.first, [&](const Row& row) { return is_of_class(row) && row.few; }, once);
       raise_by(
-          costs.transfer.of(route).each,
-          [&](const Row& row) { return is_copies(row.work) && class_of(row.work) == route && row.turns == 0; },
+          cost.each, [&](const Row& row) { return is_of_class(row) && row.turns == 0; },
           [](const Row& row) { return row.copies; });
+    }
     raise_by(
         costs.turn, [](const Row& row) { return row.turns > 0; }, [](const Row& row) { return row.turns; });
     raise_by(

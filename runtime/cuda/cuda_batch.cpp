@@ -380,9 +380,7 @@ void CudaBatch::note_point(const Point& point, const Command& command) {
   const Lane& lane = lanes_[point.lane];
   if (command.lane != command.last_lane) note(cudaSetDevice(lane.device), "cudaSetDevice", command);
   if (point.step != 0) {  // first: somebody waits for it, and the event delays it by 3 us
-    const CUresult status = stage_->driver.write_value(lane.stream, word_address(progress_word(point.lane)),
-                                                       lane.base + point.step, CU_STREAM_WRITE_VALUE_DEFAULT);
-    if (auto ok = check(status, "cuStreamWriteValue32"); !ok) note(std::move(ok.error()));
+    write_word(lane, word_address(progress_word(point.lane)), lane.base + point.step);
   }
   note(cudaEventRecord(point.event.get(), lane.stream), "cudaEventRecord", command);
 }
@@ -427,7 +425,7 @@ void CudaBatch::copy_staged(std::uint32_t position) {
     note(cudaMemcpyAsync(chunk, binding.source.data + offset, bytes, cudaMemcpyDeviceToHost, in.stream),
          "cudaMemcpyAsync", command);
     if (by_word) {
-      announce(in, ring);
+      write_word(in, reinterpret_cast<CUdeviceptr>(ring.first_filled.data()), run_);
     } else {
       note(cudaEventRecord(ring.filled[slot].get(), in.stream), "cudaEventRecord", command);
     }
@@ -446,9 +444,8 @@ void CudaBatch::copy_staged(std::uint32_t position) {
   note_point(work_[position].leg_end, command);
 }
 
-void CudaBatch::announce(const Lane& lane, const Ring& ring) {
-  const auto word = reinterpret_cast<CUdeviceptr>(ring.first_filled.data());
-  const CUresult status = stage_->driver.write_value(lane.stream, word, run_, CU_STREAM_WRITE_VALUE_DEFAULT);
+void CudaBatch::write_word(const Lane& lane, CUdeviceptr word, std::uint32_t value) {
+  const CUresult status = stage_->driver.write_value(lane.stream, word, value, CU_STREAM_WRITE_VALUE_DEFAULT);
   if (auto ok = check(status, "cuStreamWriteValue32"); !ok) note(std::move(ok.error()));
 }
 

@@ -120,7 +120,7 @@ class CudaBatch final : public BackendBatch, private Performance {
   void do_work(std::uint32_t run);
   void copy(std::uint32_t run);
   void copy_staged(std::uint32_t position);
-  void announce(const Lane& lane, const Ring& ring);
+  void write_word(const Lane& lane, CUdeviceptr word, std::uint32_t value);
   void launch(std::uint32_t position);
   void launch_host_work(std::uint32_t position);
   static void run_host_work(void* work);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/random.hpp"
@@ -14,22 +15,20 @@ namespace {
 
 using test::Random;
 
-/// Two GPUs behind 50 byte/ns, which share nothing that is ever full, and reach each other at 100 byte/ns.
-Topology two_gpus() {
-  return test::make_machine(R"(  vertices:
-    mem0: {kind: memory}
-    cpu0: {kind: cpu}
-    switch0: {kind: switch}
-    gpu0: {kind: gpu}
-    gpu1: {kind: gpu}
-  links:
-    - {from: mem0, to: cpu0, bandwidth: 400 GB/s, back: 400 GB/s}
-    - {from: cpu0, to: gpu0, bandwidth: 50 GB/s, back: 50 GB/s}
-    - {from: cpu0, to: gpu1, bandwidth: 50 GB/s, back: 50 GB/s}
-    - {from: gpu0, to: switch0, bandwidth: 100 GB/s, back: 100 GB/s}
-    - {from: gpu1, to: switch0, bandwidth: 100 GB/s, back: 100 GB/s}
-)");
+/// GPUs behind 50 byte/ns each, which share nothing that is ever full, and reach each other at 100 byte/ns.
+Topology gpus(int count) {
+  std::string vertices = "  vertices: {mem0: {kind: memory}, cpu0: {kind: cpu}, switch0: {kind: switch}";
+  std::string links = "  links:\n    - {from: mem0, to: cpu0, bandwidth: 400 GB/s, back: 400 GB/s}\n";
+  for (int gpu = 0; gpu < count; ++gpu) {
+    vertices += fmt::format(", gpu{}: {{kind: gpu}}", gpu);
+    links += fmt::format(
+        "    - {{from: gpu{0}, to: switch0, bandwidth: 100 GB/s, back: 100 GB/s}}\n"
+        "    - {{from: cpu0, to: gpu{0}, bandwidth: 50 GB/s, back: 50 GB/s}}\n",
+        gpu);
+  }
+  return test::make_machine(vertices + "}\n" + links);
 }
+Topology two_gpus() { return gpus(2); }
 
 /// Nanoseconds.
 struct TrueCosts {
@@ -118,22 +117,8 @@ TEST(CostFit, FindsTheCostsThatSamplesWereMadeOf) {
   }
 }
 
-// Three GPUs behind one switch: copies to the two others in turn cost 2.4 us for each turn beside the copies' own 300
-// ns.
+// Copies from one of three GPUs to the two others in turn: 2.4 us for each turn beside the copies' own 300 ns.
 TEST(CostFit, TurnsToOtherEndsAreFoundBesideCopies) {
-  const Topology three = test::make_machine(R"(  vertices:
-    mem0: {kind: memory}
-    switch0: {kind: switch}
-    gpu0: {kind: gpu}
-    gpu1: {kind: gpu}
-    gpu2: {kind: gpu}
-  links:
-    - {from: mem0, to: switch0, bandwidth: 50 GB/s, back: 50 GB/s}
-    - {from: gpu0, to: switch0, bandwidth: 100 GB/s, back: 100 GB/s}
-    - {from: gpu1, to: switch0, bandwidth: 100 GB/s, back: 100 GB/s}
-    - {from: gpu2, to: switch0, bandwidth: 100 GB/s, back: 100 GB/s}
-  peer_access: all
-)");
   TrueCosts costs;
   costs.turn = 2400;
   costs.peer = 300;
@@ -142,7 +127,7 @@ TEST(CostFit, TurnsToOtherEndsAreFoundBesideCopies) {
     for (const std::int64_t bytes : {4LL, 4LL << 10, 64LL << 10, 1LL << 20})
       for (const int count : {2, 5, 20, 100}) samples.samples.push_back({work, 0, count, Bytes{bytes}, {}, {}});
   for (CostSample& sample : samples.samples) sample.ns.assign(3, true_ns(costs, sample));
-  const CostFit fit = fit_costs(three, samples);
+  const CostFit fit = fit_costs(gpus(3), samples);
   EXPECT_NEAR(as_ns(fit.setup.transfer.of(RouteClass::Peer).each.nominal), 300, 20);
   EXPECT_NEAR(as_ns(fit.setup.turn.nominal), 2400, 40);
   for (const CostResidual& residual : fit.residuals) EXPECT_GE(residual.promised * (1 + 1e-9), residual.worst);
