@@ -62,10 +62,7 @@ class CudaMemory final : public BufferSource {
     if (bytes > free) return refuse();
     auto memory = make_device_memory(device, bytes);
     if (!memory) return refuse();
-    const cudaStream_t stream = stage_->lanes.at(device).shared(0);
-    if (auto ok = check(cudaMemsetAsync(memory->get(), 0, bytes, stream), "cudaMemsetAsync"); !ok)
-      return tl::unexpected(std::move(ok.error()));
-    if (auto ok = check(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); !ok)
+    if (auto ok = zero(device, *memory, bytes, stage_->lanes.at(device).shared(0)); !ok)
       return tl::unexpected(std::move(ok.error()));
     std::byte* data = memory->get();
     device_.emplace(data, *std::move(memory));
@@ -262,12 +259,13 @@ Expected<void> enable_peers(Stage& stage, const HostFacts& host) {
                         machine.vertex(from).name, machine.vertex(to).name, machine.name()));
       const DeviceGuard guard(a);
       const cudaError_t status = cudaDeviceEnablePeerAccess(b, 0);
-      if (status == cudaErrorPeerAccessAlreadyEnabled) {
-        static_cast<void>(cudaGetLastError());  // by the program itself, which keeps it
-        continue;
+      const bool known = status == cudaErrorPeerAccessAlreadyEnabled;  // by the program itself, which keeps it
+      if (known) {
+        static_cast<void>(cudaGetLastError());
+      } else if (auto ok = check(status, "cudaDeviceEnablePeerAccess"); !ok) {
+        return ok;
       }
-      if (auto ok = check(status, "cudaDeviceEnablePeerAccess"); !ok) return ok;
-      stage.peers.insert({a, b});
+      stage.peers.emplace(std::pair(a, b), !known);
     }
   }
   return {};
@@ -308,6 +306,9 @@ Expected<void> set_clocks(Stage& stage) {
     auto timer = GpuClock::make(device, stage.clock);
     if (!timer) return tl::unexpected(std::move(timer.error()));
     stage.clocks.emplace(device, *std::move(timer));
+    auto bell = Doorbell::make(device, stage.lanes.at(device).lend());
+    if (!bell) return tl::unexpected(std::move(bell.error()));
+    stage.bells.emplace(device, *std::move(bell));
   }
   stage.clock.wait_until(stage.clock.now() + kBetween);
   for (auto& [device, timer] : stage.clocks) timer.refresh();

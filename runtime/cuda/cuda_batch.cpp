@@ -51,6 +51,10 @@ CudaBatch::~CudaBatch() {
   std::erase(stage_->batches, this);
   if (!stage_->keeps_all()) return;
   board_.release();  // what hangs may still write to it, and giving it back would wait for that
+  for (Device& device : devices_) {
+    if (device.start) device.start->release();
+    static_cast<void>(device.progress.release());
+  }
   for (const auto& ring : rings_) {
     if (!ring) continue;
     ring->memory.release();
@@ -75,6 +79,9 @@ Expected<void> CudaBatch::prepare() {
     if (auto ok = bind_kernel(position); !ok) return ok;
   }
   if (auto ok = make_board(); !ok) return ok;
+  for (Device& device : devices_)
+    if (auto ok = make_device(device); !ok) return ok;
+  for (std::uint32_t position = 0; position < work_.size(); ++position) find_watchers(position);
   for (std::uint32_t run = 0; run < copies_.size(); ++run) bind_copies(run);
   for (const KernelRun& run : list_.kernels)
     before_.push_back(list_.commands[run.first].is_released() ? kNone : before_in_lane(run.first));
@@ -91,13 +98,38 @@ std::uint32_t CudaBatch::place_of(int device) {
       std::find_if(devices_.begin(), devices_.end(), [&](const Device& d) { return d.device == device; });
   if (found != devices_.end()) return static_cast<std::uint32_t>(found - devices_.begin());
   const auto timer = stage_->clocks.find(device);
-  devices_.push_back({device, timer == stage_->clocks.end() ? nullptr : &timer->second, {}, {}, nullptr, 0});
+  devices_.push_back({device, timer == stage_->clocks.end() ? nullptr : &timer->second, {}, {}, {}, {}, nullptr, 0});
   return static_cast<std::uint32_t>(devices_.size() - 1);
 }
 
 Expected<void> CudaBatch::make_board() {
-  const std::size_t words = list_.gates.size() + lanes_.size() + devices_.size() + stamps_;
+  const std::size_t words = list_.gates.size() + lanes_.size() + stamps_;
   return PinnedMemory::make(words * kCacheLine).map([&](PinnedMemory&& board) { board_ = std::move(board); });
+}
+
+Expected<void> CudaBatch::make_device(Device& device) {
+  if (timed_by_gpus()) {
+    auto start = StartWord::make(stage_->bells.at(device.device), stage_->lanes.at(device.device).shared(0));
+    if (!start) return tl::unexpected(std::move(start.error()));
+    device.start = *std::move(start);
+  }
+  auto progress =
+      make_zeroed_memory(device.device, lanes_.size() * kCacheLine, stage_->lanes.at(device.device).shared(0));
+  if (!progress) return tl::unexpected(std::move(progress.error()));
+  device.progress = *std::move(progress);
+  return {};
+}
+
+/// A lane looks at the memory of its own GPU where the other lane's reaches that.
+void CudaBatch::find_watchers(std::uint32_t position) {
+  if (timed_by_host() || stage_->gate == GateKind::MemoryWait) return;
+  const Command& command = list_.commands[position];
+  const Lane& lane = lanes_[command.lane];
+  for (const std::uint32_t before : command.waits) {
+    Point& point = work_[before].end;
+    const bool known = std::find(point.watchers.begin(), point.watchers.end(), lane.place) != point.watchers.end();
+    if (!known && stage_->reaches(lanes_[point.lane].device, lane.device)) point.watchers.push_back(lane.place);
+  }
 }
 
 Expected<void> CudaBatch::make_point(Point& point, Mark mark, std::uint32_t lane) {
@@ -219,7 +251,6 @@ void CudaBatch::disarm() {
   if (state_ != State::Armed) return;
   if (stage_->lost) {  // the conductor opens no more gates
     for (std::size_t gate = 0; gate < list_.gates.size(); ++gate) word(gate).store(run_, std::memory_order_release);
-    for (std::uint32_t place = 0; place < devices_.size(); ++place) timer_start(place).store(1);
   }
   submit({});
   wait();
@@ -254,9 +285,9 @@ void CudaBatch::arm_on(bool shared_lanes) {
   enqueued_ = 0;
   for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane)
     lanes_[lane].base = word(progress_word(lane)).load(std::memory_order_relaxed);
-  for (std::uint32_t place = 0; place < devices_.size(); ++place)
-    timer_start(place).store(0, std::memory_order_relaxed);
   refresh_timers();
+  for (Device& device : devices_)
+    if (device.start) note(device.start->close(), "launch_doorbell", list_.commands.front());
   state_ = State::Armed;
   if (!timed_by_host()) enqueue_to(ahead_);
 }
@@ -314,21 +345,20 @@ void CudaBatch::release(std::uint32_t position) {
   if (stage_->gate == GateKind::MemoryWait && (command.gate ? 1 : 0) + command.waits.size() > 1) {
     hold_by_memory(command);
   } else {
-    if (command.gate) hold_at_gate(command, stamp_of(position));
-    for (const std::uint32_t before : command.waits) wait_for(work_[before].end, command, stamp_of(position));
+    if (command.gate) hold_at_gate(position);
+    for (const std::uint32_t before : command.waits) wait_for(work_[before].end, position);
   }
   const Event& start = work_[position].start;
   if (start) note(cudaEventRecord(start.get(), lanes_[command.lane].stream), "cudaEventRecord", command);
 }
 
-void CudaBatch::hold_at_gate(const Command& command, ReleaseStamp* stamp) {
+void CudaBatch::hold_at_gate(std::uint32_t position) {
+  const Command& command = list_.commands[position];
   const Lane& lane = lanes_[command.lane];
-  if (timed_by_gpus()) {
-    const auto* start = reinterpret_cast<const std::uint64_t*>(word_address(start_word(lane.place)));
-    launch_timer_gate(lane.stream, start, static_cast<std::uint64_t>(list_.gates[*command.gate].count()),
-                      static_cast<std::uint64_t>((kLead + kMostWrong).count()), stamp);
-    note(cudaGetLastError(), "launch_timer_gate", command);
-    return;
+  const auto& start = devices_[lane.place].start;
+  if (start) {
+    const cudaError_t status = start->hold(lane.stream, list_.gates[*command.gate], released_at(position));
+    return note(status, "launch_timer_gate", command);
   }
   const auto* address = reinterpret_cast<const std::uint32_t*>(word_address(*command.gate));
   if (auto ok = hold_stream(stage_->driver, stage_->gate, lane.stream, address, run_); !ok) note(std::move(ok.error()));
@@ -361,14 +391,17 @@ void CudaBatch::hold_by_memory(const Command& command) {
 
 /// Until another lane has come so far. A stream may see an event only when other copies of its GPU are over, so where
 /// it can look at a word it looks at the other lane's progress.
-void CudaBatch::wait_for(const Point& point, const Command& command, ReleaseStamp* stamp) {
+void CudaBatch::wait_for(const Point& point, std::uint32_t position) {
+  const Command& command = list_.commands[position];
   const Lane& lane = lanes_[command.lane];
-  const auto* address = reinterpret_cast<const std::uint32_t*>(word_address(progress_word(point.lane)));
+  const bool watches = std::find(point.watchers.begin(), point.watchers.end(), lane.place) != point.watchers.end();
+  const CUdeviceptr word = watches ? progress_on(lane.place, point.lane) : word_address(progress_word(point.lane));
+  const auto* address = reinterpret_cast<const std::uint32_t*>(word);
   const std::uint32_t value = lanes_[point.lane].base + point.step;
   if (timed_by_host()) {
     note(cudaStreamWaitEvent(lane.stream, point.event.get(), 0), "cudaStreamWaitEvent", command);
   } else if (timed_by_gpus()) {
-    launch_poll(lane.stream, address, value, stamp);
+    launch_poll(lane.stream, address, value, released_at(position));
     note(cudaGetLastError(), "launch_poll", command);
   } else if (auto ok = hold_stream(stage_->driver, stage_->gate, lane.stream, address, value); !ok) {
     note(std::move(ok.error()));
@@ -380,6 +413,8 @@ void CudaBatch::note_point(const Point& point, const Command& command) {
   const Lane& lane = lanes_[point.lane];
   if (command.lane != command.last_lane) note(cudaSetDevice(lane.device), "cudaSetDevice", command);
   if (point.step != 0) {  // first: somebody waits for it, and the event delays it by 3 us
+    for (const std::uint32_t place : point.watchers)
+      write_word(lane, progress_on(place, point.lane), lane.base + point.step);
     write_word(lane, word_address(progress_word(point.lane)), lane.base + point.step);
   }
   note(cudaEventRecord(point.event.get(), lane.stream), "cudaEventRecord", command);
@@ -507,11 +542,9 @@ void CudaBatch::begin(Duration now) {
     lane.seen = 0;
     unseen_ += static_cast<std::uint32_t>(lane.points.size());
   }
-  for (std::uint32_t place = 0; place < devices_.size() && timed_by_gpus(); ++place) {
-    const Device& device = devices_[place];
-    const std::int64_t start = device.line.timer_at(now + kLead) + device.doubt.count();
-    timer_start(place).store(static_cast<std::uint64_t>(start), std::memory_order_release);
-  }
+  for (Device& device : devices_)
+    if (device.start)
+      device.start->open(static_cast<std::uint64_t>(device.line.timer_at(now + kLead) + device.doubt.count()));
   next_look_ = now + batch_.plan.latency + kLookAfter;
 }
 
@@ -649,15 +682,10 @@ void CudaBatch::set_origins() {
   }
 }
 
-/// Every gate that was there when the run started says when its GPU saw that.
 void CudaBatch::learn_timers() {
-  for (std::uint32_t place = 0; place < devices_.size(); ++place) {
-    std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
-    for (std::uint32_t i = 0; i < work_.size(); ++i) {
-      if (work_[i].stamp == kNone || lanes_[list_.commands[i].lane].place != place) continue;
-      if (const std::uint64_t seen = stamp_of(i)->seen; seen != 0) first = std::min(first, seen);
-    }
-    if (first != std::numeric_limits<std::uint64_t>::max()) devices_[place].timer->add_seen(result_.start, first);
+  for (Device& device : devices_) {
+    const std::uint64_t seen = device.start ? device.start->seen() : 0;
+    if (seen != 0) device.timer->add_seen(result_.start, seen);
   }
 }
 
@@ -680,7 +708,7 @@ double CudaBatch::start_of(std::uint32_t position) const {
   const Work& work = work_[position];
   const std::uint32_t lane = list_.commands[position].lane;
   if (work.start) return instant(work.start, lane);
-  return devices_[lanes_[lane].place].line.host_at(static_cast<std::int64_t>(stamp_of(position)->released));
+  return devices_[lanes_[lane].place].line.host_at(static_cast<std::int64_t>(*released_at(position)));
 }
 
 double CudaBatch::end_of(std::uint32_t position) const {
@@ -732,15 +760,14 @@ CUdeviceptr CudaBatch::word_address(std::size_t index) const {
   return reinterpret_cast<CUdeviceptr>(board_.data() + index * kCacheLine);
 }
 
-std::atomic_ref<std::uint64_t> CudaBatch::timer_start(std::uint32_t place) const {
-  return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(board_.data() + start_word(place) * kCacheLine));
+CUdeviceptr CudaBatch::progress_on(std::uint32_t place, std::uint32_t lane) const {
+  return reinterpret_cast<CUdeviceptr>(devices_[place].progress.get() + lane * kCacheLine);
 }
 
-ReleaseStamp* CudaBatch::stamp_of(std::uint32_t position) const {
+std::uint64_t* CudaBatch::released_at(std::uint32_t position) const {
   const std::uint32_t stamp = work_[position].stamp;
   if (stamp == kNone) return nullptr;
-  return reinterpret_cast<ReleaseStamp*>(
-      board_.data() + (start_word(static_cast<std::uint32_t>(devices_.size())) + stamp) * kCacheLine);
+  return reinterpret_cast<std::uint64_t*>(board_.data() + (list_.gates.size() + lanes_.size() + stamp) * kCacheLine);
 }
 
 }  // namespace tutti::cuda

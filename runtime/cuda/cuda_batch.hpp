@@ -7,7 +7,7 @@
 #include "runtime/clock_fit.hpp"
 #include "runtime/command_marks.hpp"
 #include "runtime/cuda/copies.hpp"
-#include "runtime/cuda/kernels.hpp"
+#include "runtime/cuda/doorbell.hpp"
 #include "runtime/cuda/pinned_memory.hpp"
 #include "runtime/cuda/stage.hpp"
 
@@ -16,11 +16,11 @@ namespace tutti::cuda {
 /// One batch on the GPUs of this host.
 ///
 /// Armed, its commands lie in the streams of its lanes, held at gates: words of pinned memory that the conductor stores
-/// to. Where the command list has a mark the stream notes the time (an event), and where somebody waits it writes its
-/// progress into another word, which the conductor sees, and streams that wait for it.
-/// Words tell that something is finished; events, right behind them, tell when, on the clock of their GPU, which is set
-/// to the host's by the word that was seen soonest after its event. Starts are events too, or what the gate wrote
-/// (`ReleaseStamp`) where the GPU's timer is set to the host's clock.
+/// to, or of device memory that a `Doorbell` stores to. Where the command list has a mark the stream notes the time (an
+/// event), and where somebody waits it writes its progress into other words: one that the conductor sees, and one in
+/// the memory of every GPU of which a lane waits for it. Words tell that something is finished; events, right behind
+/// them, tell when, on the clock of their GPU, which is set to the host's by the word that was seen soonest after its
+/// event. Starts are events too, or what the gate wrote where the GPU's timer is set to the host's clock.
 class CudaBatch final : public BackendBatch, private Performance {
  public:
   /// @errors as `DeviceBackend::prepare`. @pre the bindings fit.
@@ -47,6 +47,7 @@ class CudaBatch final : public BackendBatch, private Performance {
     std::uint32_t lane = 0;
     std::uint32_t step = 0;  ///< of the lane's progress, from 1; 0: no word
     Duration seen{};
+    std::vector<std::uint32_t> watchers{};  ///< GPUs whose memory has the word too: lanes there wait for the point
   };
   /// One queue while the batch has it.
   struct Lane {
@@ -61,11 +62,13 @@ class CudaBatch final : public BackendBatch, private Performance {
   /// A GPU of the batch, and how its clocks stand in this run.
   struct Device {
     int device = 0;
-    GpuClock* timer = nullptr;      ///< where gates wait for it
-    TimerLine line;                 ///< its timer
-    Duration doubt{};               ///< about it
-    const Event* origin = nullptr;  ///< its events are measured from this one
-    double origin_at = 0;           ///< which the host's clock has there, ns
+    GpuClock* timer = nullptr;       ///< where gates wait for it
+    std::optional<StartWord> start;  ///< the same
+    DeviceMemory progress;           ///< a word a lane: what lanes here see of lanes that they wait for
+    TimerLine line;                  ///< its timer
+    Duration doubt{};                ///< about it
+    const Event* origin = nullptr;   ///< its events are measured from this one
+    double origin_at = 0;            ///< which the host's clock has there, ns
   };
   /// What a command needs beside its description.
   struct Work {
@@ -101,6 +104,8 @@ class CudaBatch final : public BackendBatch, private Performance {
   Expected<void> make_work(std::uint32_t position);
   Expected<void> make_point(Point& point, Mark mark, std::uint32_t lane);
   std::uint32_t place_of(int device);
+  Expected<void> make_device(Device& device);
+  void find_watchers(std::uint32_t position);
   Expected<void> make_board();
   void bind_copies(std::uint32_t run);
   void find_who_tells();
@@ -113,9 +118,9 @@ class CudaBatch final : public BackendBatch, private Performance {
   void enqueue(std::uint32_t run);
   void enqueue_to(std::size_t end);
   void release(std::uint32_t position);
-  void hold_at_gate(const Command& command, ReleaseStamp* stamp);
+  void hold_at_gate(std::uint32_t position);
   void hold_by_memory(const Command& command);
-  void wait_for(const Point& point, const Command& command, ReleaseStamp* stamp);
+  void wait_for(const Point& point, std::uint32_t position);
   void note_point(const Point& point, const Command& command);
   void do_work(std::uint32_t run);
   void copy(std::uint32_t run);
@@ -151,10 +156,10 @@ class CudaBatch final : public BackendBatch, private Performance {
   [[nodiscard]] std::atomic_ref<std::uint32_t> word(std::size_t index) const;
   [[nodiscard]] CUdeviceptr word_address(std::size_t index) const;
   [[nodiscard]] std::size_t progress_word(std::uint32_t lane) const { return list_.gates.size() + lane; }
-  [[nodiscard]] std::size_t start_word(std::uint32_t place) const { return list_.gates.size() + lanes_.size() + place; }
-  /// Where the GPU's timer is when the run starts; 0 until then.
-  [[nodiscard]] std::atomic_ref<std::uint64_t> timer_start(std::uint32_t place) const;
-  [[nodiscard]] ReleaseStamp* stamp_of(std::uint32_t position) const;
+  /// The progress of a lane in the memory of a GPU.
+  [[nodiscard]] CUdeviceptr progress_on(std::uint32_t place, std::uint32_t lane) const;
+  /// When a command was released, on the timer of its GPU; null: its gate does not say.
+  [[nodiscard]] std::uint64_t* released_at(std::uint32_t position) const;
   [[nodiscard]] const CommandStream& stream_of(const Command& command) const {
     return batch_.batch.streams()[command.stream];
   }
@@ -172,7 +177,7 @@ class CudaBatch final : public BackendBatch, private Performance {
   std::vector<Opening> openings_;             // [gates] in order of time
   std::vector<std::unique_ptr<Ring>> rings_;  // [commands] of staged copies
   std::vector<HostWork> host_work_;           // [commands]
-  PinnedMemory board_;                        // a word a gate, a lane, a device, then stamps: a cache line each
+  PinnedMemory board_;                        // a word a gate, a lane, a stamp: a cache line each
   std::uint32_t stamps_ = 0;                  // of them
   std::size_t ahead_ = 0;                     // runs that the hardware queues have room for
   Duration limit_{};                          // after which a run is given up

@@ -7,8 +7,8 @@
 namespace tutti::cuda {
 
 /// From the store that starts a run until its first gates open, where GPUs keep time: by then all of them have seen it.
-inline constexpr Duration kLead = std::chrono::microseconds{2};
-/// What a GPU's timer may be wrong by: see `launch_timer_gate`.
+inline constexpr Duration kLead = std::chrono::microseconds{3};
+/// What a GPU's timer may be wrong by: see `launch_doorbell`.
 inline constexpr Duration kMostWrong = std::chrono::microseconds{3};
 
 /// The timer of a GPU, set to the host's clock: kernels read it, and gates wait for it.

@@ -9,29 +9,38 @@ __device__ std::uint64_t global_time() {
   return now;
 }
 
-__global__ void poll(const volatile std::uint32_t* word, std::uint32_t value, volatile ReleaseStamp* stamp) {
-  while (static_cast<std::int32_t>(*word - value) < 0) {
-  }
-  if (stamp == nullptr) return;
-  stamp->seen = 0;
-  stamp->released = global_time();
-}
-
-__global__ void timer_gate(const volatile std::uint64_t* start, std::uint64_t offset, std::uint64_t most,
-                           volatile ReleaseStamp* stamp) {
-  std::uint64_t at = *start;
-  std::uint64_t seen = 0;
-  if (at == 0) {
-    while ((at = *start) == 0) {
+__global__ void doorbell(StartOrder* order, std::uint64_t most) {
+  std::uint64_t value = 0, word = 0, seen = 0;
+  const auto look = [&] {
+    asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(value), "=l"(word) : "l"(order) : "memory");
+    return value != 0;
+  };
+  if (!look()) {
+    while (!look()) {
     }
     seen = global_time();
-    if (static_cast<std::int64_t>(at - seen) > static_cast<std::int64_t>(most)) at = seen + most;
+    if (static_cast<std::int64_t>(value - seen) > static_cast<std::int64_t>(most))
+      value = (seen + most) & ~std::uint64_t{1} | value & 1;
   }
+  *reinterpret_cast<volatile std::uint64_t*>(word) = value;
+  *const_cast<volatile std::uint64_t*>(&order->seen) = seen;
+  *const_cast<volatile std::uint64_t*>(&order->value) = 0;
+}
+
+__global__ void poll(const volatile std::uint32_t* word, std::uint32_t value, volatile std::uint64_t* released) {
+  while (static_cast<std::int32_t>(*word - value) < 0) {
+  }
+  if (released != nullptr) *released = global_time();
+}
+
+__global__ void timer_gate(const volatile std::uint64_t* start, std::uint64_t parity, std::uint64_t offset,
+                           volatile std::uint64_t* released) {
+  std::uint64_t at = *start;
+  while ((at & 1) != parity) at = *start;
   at += offset;
   std::uint64_t now = global_time();
   while (static_cast<std::int64_t>(at - now) > 0) now = global_time();
-  stamp->seen = seen;
-  stamp->released = now;
+  *released = now;
 }
 
 __global__ void echo(const volatile std::uint32_t* asked, volatile std::uint64_t* answers, std::uint32_t rounds) {
@@ -77,13 +86,17 @@ __global__ void checksum(const std::uint8_t* input, std::size_t size, std::uint8
 
 }  // namespace
 
-void launch_poll(cudaStream_t stream, const std::uint32_t* word, std::uint32_t value, ReleaseStamp* stamp) {
-  poll<<<1, 1, 0, stream>>>(word, value, stamp);
+void launch_doorbell(cudaStream_t stream, StartOrder* order, std::uint64_t most) {
+  doorbell<<<1, 1, 0, stream>>>(order, most);
 }
 
-void launch_timer_gate(cudaStream_t stream, const std::uint64_t* start, std::uint64_t offset, std::uint64_t most,
-                       ReleaseStamp* stamp) {
-  timer_gate<<<1, 1, 0, stream>>>(start, offset, most, stamp);
+void launch_poll(cudaStream_t stream, const std::uint32_t* word, std::uint32_t value, std::uint64_t* released) {
+  poll<<<1, 1, 0, stream>>>(word, value, released);
+}
+
+void launch_timer_gate(cudaStream_t stream, const std::uint64_t* start, std::uint64_t parity, std::uint64_t offset,
+                       std::uint64_t* released) {
+  timer_gate<<<1, 1, 0, stream>>>(start, parity, offset, released);
 }
 
 void launch_echo(cudaStream_t stream, const std::uint32_t* asked, std::uint64_t* answers, std::uint32_t rounds) {

@@ -6,22 +6,29 @@
 
 namespace tutti::cuda {
 
-/// When a gate let its stream go, on the timer of its GPU, ns: in pinned memory, written by the gate.
-struct ReleaseStamp {
-  std::uint64_t seen = 0;  ///< what the gate waited for first; 0: that was there already
-  std::uint64_t released = 0;
+/// The host's word to a GPU that a run starts, in pinned memory. The first two are read at once.
+struct alignas(16) StartOrder {
+  std::uint64_t value = 0;        ///< for the word; 0: not yet
+  std::uint64_t* word = nullptr;  ///< in device memory
+  std::uint64_t seen = 0;         ///< by the kernel, on the GPU's timer, ns; 0: the value was there before the kernel
 };
 
-/// Holds a stream until a word of host memory has come to a value, counted round: one thread that polls.
-/// @param stamp  may be null
-void launch_poll(cudaStream_t stream, const std::uint32_t* word, std::uint32_t value, ReleaseStamp* stamp = nullptr);
+/// Passes an order on to its word, once it is there, and takes it away: one thread that polls host memory.
+/// @param most  the order's value is an instant of the timer, which may be so much behind the instant at which the
+///              thread sees it; beyond that the clocks were wrong, and it is cut. The last bit stays
+void launch_doorbell(cudaStream_t stream, StartOrder* order, std::uint64_t most);
 
-/// Holds a stream until an instant of its GPU's timer: one thread that polls a word of host memory until it is not 0,
-/// and then the timer until it is at the word's value and `offset` more.
-/// @param most  by which the word's value may be after the instant at which the thread sees it; beyond that the clocks
-///              were wrong, and it is cut
-void launch_timer_gate(cudaStream_t stream, const std::uint64_t* start, std::uint64_t offset, std::uint64_t most,
-                       ReleaseStamp* stamp);
+/// Holds a stream until a word has come to a value, counted round: one thread that polls.
+/// @param word      in device memory, or, which slows down all that runs beside it, in host memory
+/// @param released  written then: what the GPU's timer says, ns; in pinned memory; may be null
+void launch_poll(cudaStream_t stream, const std::uint32_t* word, std::uint32_t value,
+                 std::uint64_t* released = nullptr);
+
+/// Holds a stream until an instant of its GPU's timer: one thread that polls a word of device memory until its last bit
+/// is `parity`, and then the timer until it is at the word's value and `offset` more.
+/// @param released  written then: what the timer says; in pinned memory
+void launch_timer_gate(cudaStream_t stream, const std::uint64_t* start, std::uint64_t parity, std::uint64_t offset,
+                       std::uint64_t* released);
 
 /// Answers the host a number of times: writes the GPU's timer into `answers[i]` when `asked` has come to i + 1.
 void launch_echo(cudaStream_t stream, const std::uint32_t* asked, std::uint64_t* answers, std::uint32_t rounds);

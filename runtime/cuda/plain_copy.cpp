@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -44,6 +45,11 @@ class CudaPlainChain final : public PlainChain {
       if (!one) return tl::unexpected(std::move(one.error()));
       *event = *std::move(one);
     }
+    if (stage.gate == GateKind::DeviceTimer) {
+      auto word = cuda::StartWord::make(stage.bells.at(*device), stage.lanes.at(*device).shared(0));
+      if (!word) return tl::unexpected(std::move(word.error()));
+      made->word_ = *std::move(word);
+    }
     return made;
   }
   CudaPlainChain(const CudaPlainChain&) = delete;  // it has a stream
@@ -59,7 +65,7 @@ class CudaPlainChain final : public PlainChain {
 
  private:
   static constexpr std::size_t kCacheLine = 64;
-  enum Line : std::size_t { kGate, kDone, kStart, kStamp, kLines };
+  enum Line : std::size_t { kGate, kDone, kReleased, kLines };
 
   CudaPlainChain(cuda::Stage& stage, int device, std::vector<PlainStep> steps)
       : stage_(&stage), device_(device), steps_(std::move(steps)), stream_(stage.lanes.at(device).lend()) {
@@ -74,11 +80,8 @@ class CudaPlainChain final : public PlainChain {
   [[nodiscard]] std::uint32_t& word(Line line) const {
     return *reinterpret_cast<std::uint32_t*>(board_.data() + line * kCacheLine);
   }
-  [[nodiscard]] std::uint64_t& start() const {
-    return *reinterpret_cast<std::uint64_t*>(board_.data() + kStart * kCacheLine);
-  }
-  [[nodiscard]] cuda::ReleaseStamp& stamp() const {
-    return *reinterpret_cast<cuda::ReleaseStamp*>(board_.data() + kStamp * kCacheLine);
+  [[nodiscard]] std::uint64_t& released() const {
+    return *reinterpret_cast<std::uint64_t*>(board_.data() + kReleased * kCacheLine);
   }
   [[nodiscard]] cuda::GpuClock* timer() const {
     return stage_->gate == GateKind::DeviceTimer ? &stage_->clocks.at(device_) : nullptr;
@@ -88,7 +91,6 @@ class CudaPlainChain final : public PlainChain {
     const cuda::DeviceGuard guard(device_);
     const bool events = noted && timer() == nullptr;
     ++run_;
-    std::atomic_ref(start()).store(0);
     if (timer() != nullptr) timer()->refresh();
     if (auto ok = hold(); !ok) return ok;
     if (events)
@@ -98,8 +100,7 @@ class CudaPlainChain final : public PlainChain {
     const TimerLine line = timer() == nullptr ? TimerLine{} : timer()->line();
     const Duration begun = stage_->clock.now();
     std::atomic_ref(word(kGate)).store(run_, std::memory_order_release);
-    std::atomic_ref(start()).store(static_cast<std::uint64_t>(line.timer_at(begun + cuda::kLead)),
-                                   std::memory_order_release);
+    if (word_) word_->open(static_cast<std::uint64_t>(line.timer_at(begun + cuda::kLead)));
     if (auto ok = enqueue(ahead_, steps_.size(), events); !ok) return ok;
     Duration now = begun;
     while (std::atomic_ref(word(kDone)).load(std::memory_order_acquire) != run_ && now - begun < kPatience)
@@ -114,17 +115,17 @@ class CudaPlainChain final : public PlainChain {
       if (!taken) return tl::unexpected(taken.error());
       times.on_the_gpu = Duration{std::llround(*taken)};
     } else {
-      times.on_the_gpu = now - Duration{std::llround(line.host_at(static_cast<std::int64_t>(stamp().released)))};
-      timer()->add_seen(begun, stamp().seen);
+      times.on_the_gpu = now - Duration{std::llround(line.host_at(static_cast<std::int64_t>(released())))};
+      if (word_->seen() != 0) timer()->add_seen(begun, word_->seen());
     }
     return {};
   }
 
   Expected<void> hold() {
-    if (timer() == nullptr) return cuda::hold_stream(stage_->driver, stage_->gate, stream_, &word(kGate), run_);
-    cuda::launch_timer_gate(stream_, &start(), 0, static_cast<std::uint64_t>((cuda::kLead + cuda::kMostWrong).count()),
-                            &stamp());
-    return cuda::check(cudaGetLastError(), "launch_timer_gate");
+    if (!word_) return cuda::hold_stream(stage_->driver, stage_->gate, stream_, &word(kGate), run_);
+    return cuda::check(word_->close(), "launch_doorbell").and_then([&] {
+      return cuda::check(word_->hold(stream_, Duration{0}, &released()), "launch_timer_gate");
+    });
   }
 
   /// Some of the steps; behind the last one the end.
@@ -153,6 +154,7 @@ class CudaPlainChain final : public PlainChain {
   bool kernels_ = false;
   std::size_t ahead_ = 0;  // steps behind the closed gate
   cuda::PinnedMemory board_;
+  std::optional<cuda::StartWord> word_;  // where gates wait for the GPU's timer
   cuda::Event start_, end_;
   std::uint32_t run_ = 0;
 };

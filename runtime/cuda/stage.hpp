@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "runtime/cuda/conductor.hpp"
 #include "runtime/cuda/copies.hpp"
 #include "runtime/cuda/cuda_backend.hpp"
+#include "runtime/cuda/doorbell.hpp"
 #include "runtime/cuda/gpu_clock.hpp"
 #include "runtime/cuda/lane_pool.hpp"
 
@@ -29,12 +29,13 @@ struct Stage {
   Stage(const Stage&) = delete;  // batches know it by its address
   Stage& operator=(const Stage&) = delete;
   ~Stage() {
-    for (const auto& [from, to] : peers) {
-      const DeviceGuard guard(from);
-      if (!keeps_all()) static_cast<void>(cudaDeviceDisablePeerAccess(to));
+    for (const auto& [pair, mine] : peers) {
+      const DeviceGuard guard(pair.first);
+      if (mine && !keeps_all()) static_cast<void>(cudaDeviceDisablePeerAccess(pair.second));
     }
-    for (auto& [device, timer] : clocks)
-      if (keeps_all()) timer.release();
+    if (!keeps_all()) return;
+    for (auto& [device, timer] : clocks) timer.release();
+    for (auto& [device, bell] : bells) bell.release();
   }
 
   Topology machine;
@@ -47,8 +48,9 @@ struct Stage {
   std::vector<int> ordinal;             ///< [vertices] of GPUs that are open, as CUDA counts; below 0 of the others
   std::map<int, LanePool> lanes;        ///< by ordinal
   std::map<int, GpuClock> clocks;       ///< by ordinal; where gates wait for the GPUs' timers
+  std::map<int, Doorbell> bells;        ///< the same
   bool batches_copies = has_batches();  ///< several copies go in one call
-  std::set<std::pair<int, int>> peers;  ///< from and to: access that this stage has enabled
+  std::map<std::pair<int, int>, bool> peers;  ///< from and to that have access: whether this stage has enabled it
   std::vector<CudaBatch*> batches;
   std::atomic<bool> lost{false};  ///< a GPU is broken or hangs: nothing of it can be waited for or given back
   std::shared_ptr<std::atomic<bool>> hangs;  ///< perhaps another backend's: to give memory back would wait for it
@@ -60,6 +62,8 @@ struct Stage {
   [[nodiscard]] int device_of_lane(VertexId gpu) const {
     return device_of(gpu) < 0 ? lanes.begin()->first : device_of(gpu);
   }
+  /// Whether a GPU can write into another's memory, or its own.
+  [[nodiscard]] bool reaches(int from, int to) const { return from == to || peers.contains({from, to}); }
   /// Nothing is given back any more.
   [[nodiscard]] bool keeps_all() const { return lost || *hangs; }
   /// Memories are the host's NUMA nodes, in their order; below 0 where the host has but one.
