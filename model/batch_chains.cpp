@@ -7,6 +7,11 @@
 #include "model/room.hpp"
 
 namespace tutti {
+namespace {
+
+constexpr std::uint32_t kMany = kNone - 1;
+
+}  // namespace
 
 void BatchChains::load(const Topology& machine, Basis basis, const BatchOperation& batch, RateRule rule,
                        BandwidthModel& bandwidth) {
@@ -167,7 +172,8 @@ inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream,
     const std::uint32_t data = flow_of(chain, stream, true, bandwidth);
     const double copies = staged ? 1 + std::ceil(work.bytes / chunk_) : 1;
     const double each = as_ns(setup_->transfer.of(work.route).each.at(basis_));
-    const double ns = take_opening() + take_first(work.route) + copies * each + take_turn(stream);
+    const double ns =
+        take_opening() + take_first(work.route) + copies * each + take_turn(stream) + take_engine_handovers(stream);
     if (ns > 0) add_time(stream, ns);
     if (staged) steps_[step_count_++] = {.amount = first, .stream = stream, .flow = lead};
     steps_[step_count_++] = {.amount = work.bytes, .stream = stream, .flow = data, .data = true};
@@ -180,8 +186,22 @@ inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream,
 
 void BatchChains::find_users() {
   users_.assign(owner_.size() - engine_count_, {});
-  for (const StreamWork& work : work_)
-    if (work.has_kernel && work.gpu != kNone && work.way != kNone) users_[work.gpu].behind_copies = true;
+  engine_chains_.assign(engine_count_, kNone);
+  for (std::uint32_t s = 0; s < work_.size(); ++s) {
+    const StreamWork& work = work_[s];
+    if (work.way == kNone) continue;
+    if (work.has_kernel && work.gpu != kNone) users_[work.gpu].behind_copies = true;
+    for (const EngineId engine : work.engines) {
+      std::uint32_t& chain = engine_chains_[engine.index()];
+      chain = chain == kNone || chain == chain_of_[s] ? chain_of_[s] : kMany;
+    }
+  }
+}
+
+/// A staged copy's second engine passes from another chain to it, and back.
+inline double BatchChains::take_engine_handovers(std::uint32_t stream) const {
+  const auto [one, other] = work_[stream].engines;
+  return handover_ > 0 && one != other && engine_chains_[other.index()] == kMany ? 2 * handover_ : 0;
 }
 
 /// Before a kernel on a GPU. GPUs pass from chain to chain at most twice for each kernel without copies: to it, and

@@ -75,6 +75,7 @@ class BatchChains {
   void add_kernel(std::uint32_t chain, std::uint32_t stream);
   void find_users();
   [[nodiscard]] double take_handover(std::uint32_t stream);
+  [[nodiscard]] double take_engine_handovers(std::uint32_t stream) const;
   [[nodiscard]] double take_opening();
   [[nodiscard]] double take_first(RouteClass route);
   [[nodiscard]] double take_turn(std::uint32_t stream);
@@ -107,7 +108,8 @@ class BatchChains {
   struct Users {
     bool lone = false, behind_copies = false;
   };
-  std::vector<Users> users_;  // [vertices], where there are handovers
+  std::vector<Users> users_;                  // [vertices], where there are handovers
+  std::vector<std::uint32_t> engine_chains_;  // [engines] the same: the chain that uses it; `kMany` where two do
 
   std::uint32_t epoch_ = 0;
   std::vector<std::uint64_t> owner_;     // [locks] epoch << 32 | chain

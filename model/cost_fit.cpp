@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <optional>
 
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "model/bounded_least_squares.hpp"
+#include "model/cheapest_cover.hpp"
 #include "model/digits.hpp"
 #include "model/expects.hpp"
 #include "model/quantile.hpp"
@@ -110,7 +112,7 @@ struct Row {
   CostWork work{};
   int in_a_row = 0;
   bool beside = false;
-  bool few = false;                                      ///< one or two copies
+  bool idle = false;                                     ///< before
   double copies = 0;                                     ///< commands that cost as copies of its class do
   double kernels = 0;                                    ///< kernels or pieces of host work that follow each other
   double handovers = 0;                                  ///< of a GPU, between queues
@@ -127,7 +129,7 @@ Row row_of(const Topology& machine, const CostSample& sample, const CostBatch& b
   row.work = sample.work;
   row.in_a_row = sample.in_a_row;
   row.beside = sample.beside.count > 0;
-  row.few = sample.count <= 2;
+  row.idle = sample.idle.count() > 0;
   const Planner& at_once = *find_planner("all_at_once");
   const Timeline planned = plan(at_once, machine, batch.batch);
   const LatestFinish latest = latest_finish(at_once, machine, batch.batch, planned);
@@ -175,9 +177,12 @@ struct CopyFit {
   double error = std::numeric_limits<double>::infinity();
 };
 
+/// By weighted least squares; a row that is off by more than 1 counts in proportion to that, not to its square (Huber):
+/// a few that are of another kind, such as 4 bytes or links that slept, do not bend the rest.
 /// @param below  copies of fewer bytes have a rate of their own; 0: none do
 CopyFit fit_copies(std::span<const Row* const> rows, double below) {
   constexpr double kMost = 1e12;
+  constexpr int kRounds = 20;
   Eigen::MatrixXd terms(rows.size(), 3);
   Eigen::VectorXd values(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -190,10 +195,17 @@ CopyFit fit_copies(std::span<const Row* const> rows, double below) {
   Eigen::VectorXd scale = terms.colwise().norm();
   for (double& value : scale) value = value > 0 ? value : 1;
   for (Eigen::Index c = 0; c < 3; ++c) terms.col(c) /= scale(c);
-  const Eigen::MatrixXd square = terms.transpose() * terms + 1e-9 * Eigen::MatrixXd::Identity(3, 3);
-  const Eigen::VectorXd found = bounded_least_squares(square, terms.transpose() * values, Eigen::VectorXd::Zero(3),
-                                                      Eigen::VectorXd::Constant(3, kMost));
-  const double error = (terms * found - values).squaredNorm();
+  Eigen::VectorXd counts = Eigen::VectorXd::Ones(values.size());
+  Eigen::VectorXd found, off;
+  for (int round = 0; round < kRounds; ++round) {
+    const Eigen::MatrixXd counted = counts.asDiagonal() * terms;
+    const Eigen::MatrixXd square = terms.transpose() * counted + 1e-9 * Eigen::MatrixXd::Identity(3, 3);
+    found = bounded_least_squares(square, counted.transpose() * values, Eigen::VectorXd::Zero(3),
+                                  Eigen::VectorXd::Constant(3, kMost));
+    off = (terms * found - values).cwiseAbs();
+    counts = off.cwiseMax(1).cwiseInverse();
+  }
+  const double error = (off.array() <= 1).select(off.array().square(), 2 * off.array() - 1).sum();
   return {found(0) / scale(0), found(1) / scale(1), found(2) / scale(2), below, error};
 }
 
@@ -265,7 +277,6 @@ class Fitting {
 
   void fit_nominal() {
     std::array<double, kRouteClasses.size()> openings{};
-    double opening = std::numeric_limits<double>::infinity();  // the least: of every batch
     for (const RouteClass route : kRouteClasses) {
       const auto of_class = rows([&](const Row& row) {
         return is_copies(row.work) && class_of(row.work) == route && row.turns == 0 && is_plain(row);
@@ -273,7 +284,6 @@ class Fitting {
       if (of_class.empty()) continue;
       const CopyFit fit = fit_copies(of_class);
       openings[static_cast<std::size_t>(route)] = fit.opening;
-      opening = std::min(opening, fit.opening);
       CopyCost& cost = setup().transfer.of(route);
       cost.each = written(fit.each, fit.each);
       if (fit.below == 0 || fit.slower <= 0 || route == RouteClass::Staged) continue;
@@ -282,15 +292,11 @@ class Fitting {
       const double rate = to_digits(1 / (fit.slower + 1 / row.alone), kRateDigits);
       cost.small = Bandwidth{{rate}, {down_to_digits(rate * row.alone_guaranteed / row.alone, kRateDigits)}};
     }
-    if (!std::isfinite(opening)) opening = 0;
-    for (const RouteClass route : kRouteClasses)
-      setup().transfer.of(route).first = written(openings[static_cast<std::size_t>(route)] - opening, 0);
-    const double gate = std::min(median(measured_.gates), opening);
-    setup().gate = written(gate, gate);
-    setup().batch = written(opening - as_ns(setup().gate.nominal), 0);
+    write_openings(openings, 0);
     const auto turns = [](const Row& row) { return row.turns; };
     setup().turn = written(each_of([](const Row& row) { return row.turns > 0 && is_plain(row); }, turns), 0);
     fit_kernels();
+    write_openings(openings, opening_of(openings));
     const auto kernels = [](const Row& row) { return row.kernels; };
     setup().host =
         written(each_of([](const Row& row) { return row.work == CostWork::Host && is_plain(row); }, kernels), 0);
@@ -298,8 +304,32 @@ class Fitting {
     setup().dispatch = written(each_of([](const Row& row) { return row.in_a_row > 0; }, batches), 0);
   }
 
-  /// Alone, and not followed by others.
-  [[nodiscard]] static bool is_plain(const Row& row) { return !row.beside && row.in_a_row == 0; }
+  /// What every batch has before its first command: the least of those that were found. Staged copies are no good
+  /// witnesses, since one takes so long.
+  [[nodiscard]] double opening_of(const std::array<double, kRouteClasses.size()>& openings) const {
+    std::vector<double> found, staged;
+    for (const Row* row : rows([](const Row& r) { return is_plain(r); })) {
+      const bool lone_kernel = row->work == CostWork::LoneKernels && row->kernels == 1;
+      if (lone_kernel) found.push_back(std::max(row->median - row->base - as_ns(setup().kernel.nominal), 0.0));
+      if (!is_copies(row->work)) continue;
+      (row->work == CostWork::Staged ? staged : found)
+          .push_back(openings[static_cast<std::size_t>(class_of(row->work))]);
+    }
+    if (found.empty()) found = std::move(staged);
+    return found.empty() ? 0 : *std::min_element(found.begin(), found.end());
+  }
+
+  /// What the classes' chains have before their first copy, shared out: to the gate, to every batch, to the class.
+  void write_openings(const std::array<double, kRouteClasses.size()>& openings, double opening) {
+    for (const RouteClass route : kRouteClasses)
+      setup().transfer.of(route).first = written(openings[static_cast<std::size_t>(route)] - opening, 0);
+    const double gate = std::min(median(measured_.gates), opening);
+    setup().gate = written(gate, gate);
+    setup().batch = written(opening - as_ns(setup().gate.nominal), 0);
+  }
+
+  /// Alone, awake, and not followed by others.
+  [[nodiscard]] static bool is_plain(const Row& row) { return !row.beside && !row.idle && row.in_a_row == 0; }
 
   /// What one of the things costs that a row has so many of, where everything else is known.
   template <class Wanted, class Count>
@@ -329,54 +359,85 @@ class Fitting {
     setup().kernel = written(found(1), 0);
   }
 
-  void fit_guaranteed() {
-    SetupTimes& costs = setup();
-    for (const std::vector<double>& starts : {measured_.gates, measured_.gates_busy})
-      if (!starts.empty()) raise(costs.gate, allowed(starts));
-    const auto alone = rows([](const Row& row) { return row.in_a_row == 0 && row.base <= kShort; });
-    const auto raise_by = [&](Cost& cost, auto wanted, auto count) {
-      for (const Row* row : alone)
-        if (wanted(*row)) raise(cost, *row, count(*row));
-    };
-    const auto once = [](const Row&) { return 1.0; };
-    const auto kernels = [](const Row& row) { return row.kernels; };
-    raise_by(
-        costs.batch, [](const Row& row) { return row.work <= CostWork::Down && row.few; }, once);
-    raise_by(
-        costs.batch, [](const Row& row) { return row.work == CostWork::LoneKernels && row.kernels == 1; }, once);
-    for (const RouteClass route : kRouteClasses) {
-      CopyCost& cost = costs.transfer.of(route);
-      const auto is_of_class = [&](const Row& row) { return is_copies(row.work) && class_of(row.work) == route; };
-      raise_by(
-          cost.first, [&](const Row& row) { return is_of_class(row) && row.few; }, once);
-      raise_by(
-          cost.each, [&](const Row& row) { return is_of_class(row) && row.turns == 0; },
-          [](const Row& row) { return row.copies; });
-    }
-    raise_by(
-        costs.turn, [](const Row& row) { return row.turns > 0; }, [](const Row& row) { return row.turns; });
-    raise_by(
-        costs.handover, [](const Row& row) { return row.work == CostWork::Kernel && row.kernels <= 2; }, once);
-    raise_by(
-        costs.kernel, [](const Row& row) { return row.work == CostWork::Kernel; }, kernels);
-    raise_by(
-        costs.handover, [](const Row& row) { return row.work == CostWork::LoneKernels && row.handovers > 0; },
-        [](const Row& row) { return row.handovers; });
-    raise_by(
-        costs.host, [](const Row& row) { return row.work == CostWork::Host; }, once);
-    fit_jobs();
-  }
+  /// A guaranteed cost: how many of it a row has, and what raises it.
+  struct Raisable {
+    std::function<double(const Row&)> count;
+    std::function<void(double ns)> raise;
+  };
 
-  /// What 9 repetitions of 10 need is each batch's, the rest is the job's: the host is held up now and then, and not
-  /// before every batch.
-  void fit_jobs() {
+  /// Costs are raised until 9 repetitions of 10 are within what is promised, so that the promises of all rows together
+  /// grow by the least, each in parts of what it allows. What the tenth takes beyond that is no command's: the machine
+  /// or the host is held up now and then, whatever runs, and not before every command.
+  void fit_guaranteed() {
+    for (const std::vector<double>& starts : {measured_.gates, measured_.gates_busy})
+      if (!starts.empty()) raise(setup().gate, allowed(starts));
+    const auto alone = rows([](const Row& row) { return row.in_a_row == 0 && row.base <= kShort; });
+    const std::vector<Raisable> costs = raisable(alone);
+    Eigen::MatrixXd counts(alone.size(), costs.size());
+    Eigen::VectorXd missing(alone.size()), price = Eigen::VectorXd::Constant(counts.cols(), 1e-12);
+    for (Eigen::Index r = 0; r < counts.rows(); ++r) {
+      const Row& row = *alone[static_cast<std::size_t>(r)];
+      missing(r) = row.usual - promised(row);
+      for (Eigen::Index c = 0; c < counts.cols(); ++c)
+        price(c) += (counts(r, c) = costs[static_cast<std::size_t>(c)].count(row)) / row.usual;
+    }
+    const Eigen::VectorXd more = cheapest_cover(counts, missing, price);
+    for (Eigen::Index c = 0; c < counts.cols(); ++c)
+      if (more(c) > 0) costs[static_cast<std::size_t>(c)].raise(more(c));
     const auto in_a_row = rows([](const Row& row) { return row.in_a_row > 0; });
     for (const Row* row : in_a_row) raise(setup().dispatch, *row, row->in_a_row, row->usual);
-    for (const Row* row : in_a_row) raise(setup().job, *row, 1);
+    const auto is_host = [](const Row* row) { return row->work == CostWork::Host; };
+    for (const auto& some : {alone, in_a_row})
+      for (const Row* row : some)
+        if (!is_host(row)) raise(setup().job, *row, 1, row->allowed);
+    for (const Row* row : alone)  // the system's schedule holds up host work, which nothing else waits for
+      if (is_host(row)) raise(setup().host, *row, row->kernels, row->allowed);
   }
 
-  /// A cost that a row has so many of, so that the row is not above what is promised.
-  void raise(Cost& cost, const Row& row, double count) const { raise(cost, row, count, row.allowed); }
+  [[nodiscard]] std::vector<Raisable> raisable(const std::vector<const Row*>& alone) {
+    SetupTimes& costs = setup();
+    std::vector<Raisable> found;
+    const auto add = [&](Cost& cost, std::function<double(const Row&)> count) {
+      found.push_back({std::move(count), [&cost](double ns) { raise(cost, as_ns(cost.guaranteed) + ns); }});
+    };
+    add(costs.batch, [](const Row&) { return 1; });
+    add(costs.kernel, [](const Row& row) { return is_kernels(row.work) ? row.kernels : 0; });
+    add(costs.host, [](const Row& row) { return row.work == CostWork::Host ? row.kernels : 0; });
+    add(costs.handover, [](const Row& row) { return row.handovers; });
+    add(costs.turn, [](const Row& row) { return row.turns; });
+    for (const RouteClass route : kRouteClasses) {
+      const auto is_of_class = [route](const Row& row) { return row.copies > 0 && class_of(row.work) == route; };
+      CopyCost& cost = costs.transfer.of(route);
+      add(cost.first, [=](const Row& row) { return is_of_class(row) ? 1 : 0; });
+      add(cost.each, [=](const Row& row) { return is_of_class(row) ? row.copies : 0; });
+      add_small(cost, route, alone, found);
+    }
+    return found;
+  }
+
+  /// The guaranteed rate of small copies: of all up to the longest that are fitted, where no others are known. What
+  /// shares its way with others has that rate anyway.
+  void add_small(CopyCost& cost, RouteClass route, const std::vector<const Row*>& alone, std::vector<Raisable>& found) {
+    const auto is_of_class = [route](const Row& row) {
+      return !row.beside && is_copies(row.work) && class_of(row.work) == route;
+    };
+    const auto first = std::find_if(alone.begin(), alone.end(), [&](const Row* row) { return is_of_class(*row); });
+    if (first == alone.end() || route == RouteClass::Staged) return;
+    double below = static_cast<double>(cost.below.count);
+    for (const Row* row : alone)
+      if (!cost.small && is_of_class(*row)) below = std::max(below, 4 * row->bytes);
+    const double rate = (*first)->alone, least = (*first)->alone_guaranteed;
+    found.push_back({[=](const Row& row) { return is_of_class(row) && row.bytes < below ? row.copies * row.bytes : 0; },
+                     [=, &cost](double slower) {
+                       if (!cost.small) cost.small = Bandwidth{{rate}, {least}};
+                       cost.below = {static_cast<std::int64_t>(below)};
+                       const double before = cost.small->guaranteed.value;
+                       cost.small->guaranteed = {
+                           down_to_digits(1 / (1 / std::min(before, least) + slower), kRateDigits)};
+                     }});
+  }
+
+  /// A cost that a row has so many of, so that the row is promised what is wanted.
   void raise(Cost& cost, const Row& row, double count, double wanted) const {
     const double missing = wanted - promised(row);
     if (missing > 0) raise(cost, as_ns(cost.guaranteed) + missing / count);
@@ -400,8 +461,8 @@ class Fitting {
       const CopyCost& cost = setup().transfer.of(class_of(row.work));
       ns += as_ns(cost.first.at(basis)) + row.copies * copy_ns(cost, basis, row.bytes, alone);
     }
-    if (row.in_a_row == 0) return ns;
-    return row.in_a_row * (ns + as_ns(setup().dispatch.at(basis))) + as_ns(setup().job.at(basis));
+    if (row.in_a_row > 0) ns = row.in_a_row * (ns + as_ns(setup().dispatch.at(basis)));
+    return ns + as_ns(setup().job.at(basis));
   }
 
   const CostMeasurements& measured_;

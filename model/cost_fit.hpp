@@ -37,14 +37,13 @@ struct CostFit {
 /// Finds the costs of a machine's commands.
 ///
 /// A sample is explained by the machine's rates and kernels' own times (a prediction without costs), by the costs of a
-/// batch and a gate once, and by one of each of its commands. Nominal costs fit the medians, by least squares. Small
-/// copies get a rate of their own where that explains them better. Guaranteed costs are the least, in this order, that
-/// no repetition of a sample of less than 1 ms exceeds: of a batch with one command; of a chain's first copy of its
-/// class, of each further copy, of turns, of
-/// kernels and of handovers; and of jobs of any length, of which 9 in 10 are to be explained by what each of their
-/// batches costs, and the rest by what a job costs once. Each worst repetition is taken to be as far behind its 99 %
-/// quantile again, as an allowance for what a longer observation would show. How batch and gate share what precedes the
-/// first byte shows in the starts of gates alone.
+/// batch and a gate once, and by one of each of its commands. Nominal costs fit the medians, by least squares in which
+/// rows of another kind count little. Small copies get a rate of their own where that explains them better. Guaranteed
+/// costs, and rates of small copies, are those that 9 repetitions of 10 of a sample of less than 1 ms do not exceed and
+/// that promise the least in all beyond that (a linear program). What a sample may take beyond that is once a job's, or
+/// a batch's that runs by itself: each worst repetition is taken to be as far behind its 99 % quantile again, as an
+/// allowance for what a longer observation would show. How batch and gate share what precedes the first byte shows in
+/// the starts of gates alone.
 /// @pre the machine has bandwidths and a table, and no costs yet: its `setup` is nothing
 [[nodiscard]] CostFit fit_costs(const Topology& machine, const CostMeasurements& measured);
 

@@ -64,6 +64,7 @@ struct CostSample {
   int in_a_row = 0;       ///< such batches follow each other in one job, and what was timed is from its start until the
                           ///< program has seen its end; 0: one batch, from its start to the end of its chain
   std::vector<double> ns = {};  ///< [repetitions]
+  Duration idle{};              ///< for so long nothing ran before: links sleep then; 0: a moment
 
   friend bool operator==(const CostSample&, const CostSample&) = default;
 };

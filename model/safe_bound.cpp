@@ -578,7 +578,7 @@ LatestFinish latest_finish(const Planner& planner, const Topology& machine, cons
   std::vector<std::uint32_t> order;
   if (loaded.contended()) service_order(loaded.batch(), plan, order);
   BatchBound bound;
-  LatestFinish latest{{}, plan.latency};
+  LatestFinish latest{{}, plan.latency, machine.setup().job.at(basis)};
   for (const double ns : bound.find(loaded, gates_of(loaded, plan), as_ns(gate_jitter), order)) {
     const StreamTimeline& planned = plan.streams[latest.streams.size()];
     latest.streams.push_back(std::max(planned.end(), round_up_ns(ns)));

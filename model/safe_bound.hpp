@@ -203,6 +203,10 @@ class BatchBound {
 struct LatestFinish {
   std::vector<Duration> streams;  ///< in the order of the batch, from its start
   Duration batch{};
+  Duration held_up{};  ///< once a job: the guaranteed cost `job` of the machine
+
+  /// Of a batch that runs by itself.
+  [[nodiscard]] Duration alone() const { return add_saturating(batch, held_up); }
 };
 
 /// The latest finish of a plan: of every batch with the same streams, sizes and kernels at most as declared (kernels at

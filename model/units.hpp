@@ -29,6 +29,11 @@ struct GBps {
 /// Time at every interface: whole nanoseconds.
 using Duration = std::chrono::nanoseconds;
 
+/// The sum, or the longest Duration where that is longer. @pre a, b >= 0
+[[nodiscard]] constexpr Duration add_saturating(Duration a, Duration b) {
+  return a > Duration::max() - b ? Duration::max() : a + b;
+}
+
 /// Where a decimal that is no whole number of bytes or nanoseconds goes. Sizes and durations of work go up; periods
 /// and deadlines go down: either way the answer gets later or stricter, never better than the truth.
 enum class Rounding : std::uint8_t { Up, Down };

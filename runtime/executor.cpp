@@ -69,7 +69,7 @@ Executor::Review Executor::review(PreparedBatch& batch) const {
   Review review{result.overruns, {}};
   if (result.error || !batch.promised_) return review;
   auto& [promise, measured] = *batch.promised_;
-  const Duration excess = result.finish - result.start - promise.latest().batch;
+  const Duration excess = result.finish - result.start - promise.latest().alone();
   if (excess <= backend_->tolerated_lag()) return review;
   batch.batch_->measure(measured);
   review.broken = BrokenBound{promise.cause_of(measured), excess};

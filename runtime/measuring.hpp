@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-/// Lets the machine come to rest, so that every run that is measured starts from the same.
+/// Lets the machine come to rest: for 100 us and up to 20 more, as the clock's last digits say.
 void rest(Executor& executor);
 /// Arms a batch, lets the machine come to rest, runs it.
 /// @errors as `Executor::issue` and `Executor::synchronize`.

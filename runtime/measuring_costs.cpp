@@ -18,6 +18,8 @@ constexpr std::array kTimes{Duration{5'000}, Duration{20'000}, Duration{100'000}
 constexpr Duration kLongest = std::chrono::milliseconds{2};  // of the kernels of a chain
 constexpr Bytes kUsual{64 << 10};                            // copies with kernels behind them, and in a row
 constexpr std::array kInARow{1, 2, 5, 20, 50};
+constexpr Duration kIdle = std::chrono::milliseconds{150};  // links between GPUs sleep after 30 to 100
+constexpr int kIdleEvery = 8;                               // rounds: it takes its time
 
 class Planning {
  public:
@@ -31,6 +33,7 @@ class Planning {
     }
     add_kernels();
     add_in_a_row();
+    add_idle();
     return std::move(samples_);
   }
 
@@ -79,6 +82,13 @@ class Planning {
       add({CostWork::Up, 0, 100, usual(), {}, {}, batches}, true);
       add({CostWork::Kernel, 0, 16, usual(), kTimes[1], {}, batches}, true);
     }
+  }
+
+  void add_idle() {
+    for (std::uint32_t gpu = 0; gpu < machine_.gpus().size(); ++gpu)
+      add({CostWork::Peer, gpu, 1, Bytes{kSizesBeside.front()}, {}, {}, 0, {}, kIdle});
+    for (const CostWork work : {CostWork::Up, CostWork::Down})
+      add({work, 0, 1, Bytes{kSizesBeside.front()}, {}, {}, 0, {}, kIdle}, true);
   }
 
   const Topology& machine_;
@@ -152,6 +162,7 @@ class Measuring {
   Expected<void> run(std::size_t i, bool counts) {
     if (options_.interrupted != nullptr && *options_.interrupted)
       return invalid_input("interrupted; nothing was written");
+    if (samples_[i].idle.count() > 0) executor_.clock().wait_until(executor_.clock().now() + samples_[i].idle);
     const auto ns = samples_[i].in_a_row > 0 ? run_in_a_row(executor_, samples_[i], prepared_[i])
                                              : run_alone(executor_, samples_[i], prepared_[i]);
     if (!ns) return tl::unexpected(ns.error());
@@ -162,6 +173,7 @@ class Measuring {
   Expected<void> run_round(int round) {
     const int more = std::max(1, options_.repetitions_of_one / std::max(1, options_.repetitions));
     for (std::size_t i = 0; i < samples_.size(); ++i) {
+      if (samples_[i].idle.count() > 0 && round % kIdleEvery != 1) continue;
       const bool is_one = samples_[i].count == 1 && samples_[i].bytes.count == kSizes.front() &&
                           samples_[i].beside.count == 0 && samples_[i].in_a_row == 0;
       for (int run_of_it = is_one ? more : 1; run_of_it > 0; --run_of_it)

@@ -22,8 +22,8 @@ struct CostOptions {
 /// The samples that are worth measuring on a machine, without what they took.
 ///
 /// Copies of every class that the machine has, 1 to 100 of 4 bytes to `largest`, alone and beside large copies on all
-/// other engines; 1 to 100 kernels of 5 to 100 us, behind copies and alone; host work; batches in a row. GPUs take
-/// turns.
+/// other engines; 1 to 100 kernels of 5 to 100 us, behind copies and alone; host work; batches in a row; copies behind
+/// an idle time in which links fall asleep, in one round of eight. GPUs take turns.
 [[nodiscard]] std::vector<CostSample> plan_costs(const Topology& machine, const CostOptions& options);
 
 /// Measures them, interleaved: each once in a round.

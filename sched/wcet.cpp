@@ -7,11 +7,6 @@
 #include "sched/cut.hpp"
 
 namespace tutti {
-namespace {
-
-Duration add_saturating(Duration a, Duration b) { return a > Duration::max() - b ? Duration::max() : a + b; }
-
-}  // namespace
 
 Wcet batch_wcet(Duration length, const Margin& margin) {
   const long double stretched =

@@ -26,7 +26,7 @@ int compare_batch(const FileOptions& options) {
     rows.push_back(timeline_json(planner, file->machine, timeline, latest));
     table.add({std::string(planner.name), fmt::format("{:.3f}", to_ms(timeline.latency)),
                first > 0 ? fmt::format("{:.3f}", to_ms(timeline.latency) / first) : "-",
-               fmt::format("{:.3f}", to_ms(latest.batch))});
+               fmt::format("{:.3f}", to_ms(latest.alone()))});
   }
   if (options.json) {
     fmt::print("{}\n", Json{{"schema_version", 1}, {"planners", rows}}.dump(2));

@@ -22,6 +22,7 @@ std::string sample_text(const CostSample& sample) {
   if (sample.bytes.count > 0) text += " " + to_string(sample.bytes);
   if (sample.time.count() > 0) text += " " + to_string(sample.time);
   if (sample.beside.count > 0) text += ", others busy";
+  if (sample.idle.count() > 0) text += fmt::format(", {} idle", to_string(sample.idle));
   if (sample.in_a_row > 0) text += fmt::format(", {} in a row", sample.in_a_row);
   return text;
 }
@@ -91,7 +92,7 @@ std::string tail_text(const CostMeasurements& measured) {
   for (const CostSample& sample : measured.samples) {
     runs += sample.ns.size();
     if (sample.count > 1 || sample.bytes.count > 4 || sample.bytes.count == 0 || sample.beside.count > 0 ||
-        sample.in_a_row > 0 || sample.work > CostWork::Down)
+        sample.in_a_row > 0 || sample.idle.count() > 0 || sample.work > CostWork::Down)
       continue;
     all.insert(all.end(), sample.ns.begin(), sample.ns.end());
   }
@@ -129,6 +130,7 @@ Json costs_json(const CostFit& fit, const CostMeasurements& measured) {
                     {"time_ns", sample.time.count()},
                     {"beside_bytes", sample.beside.count},
                     {"in_a_row", sample.in_a_row},
+                    {"idle_ns", sample.idle.count()},
                     {"predicted_ns", residual.predicted},
                     {"promised_ns", residual.promised},
                     {"median_ns", residual.median},

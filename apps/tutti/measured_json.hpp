@@ -13,7 +13,7 @@ namespace tutti {
 ///    "batches_all_at_once": [{"streams": [{"gpu": 0, "direction": "d2h", "bytes": 1, "finish_us": 1.0}, ...]}, ...],
 ///    "costs": {"samples": [{"class": "up", "gpu": 0, "n": 5, "bytes": 4096, "ns": [9120, 9180]}, ...],
 ///              "gates_ns": [1300, ...], "gates_busy_ns": [...], "gates_loaded_ns": [...]}}
-/// A sample (`CostSample`) may also have `time_ns`, `beside_bytes` and `in_a_row`.
+/// A sample (`CostSample`) may also have `time_ns`, `beside_bytes`, `in_a_row` and `idle_ns`.
 /// Only `steady_state` must be there. The same combination may stand several times: repetitions. Numbers may be
 /// written as strings; a combination with a cell that is no number above 0 is left out.
 /// @errors InvalidInput with the place: unreadable, above 64 MiB, no JSON, another form, a direction or GPU that cannot

@@ -211,7 +211,7 @@ Json streams_json(const Topology& machine, const Timeline& timeline, const Lates
                 {"end_ms", to_ms(line.kernel->end)}};
     }
     Json stream{{"name", line.name}};
-    if (latest != nullptr) stream["latest_ms"] = to_ms(latest->streams[streams.size()]);
+    if (latest != nullptr) stream["latest_ms"] = to_ms(latest->streams[streams.size()] + latest->held_up);
     stream["transfer"] = transfer;
     stream["kernel"] = kernel;
     streams.push_back(stream);
@@ -223,7 +223,7 @@ Json timeline_json(const Planner& planner, const Topology& machine, const Timeli
                    const LatestFinish& latest) {
   return {{"planner", planner.name},
           {"latency_ms", to_ms(timeline.latency)},
-          {"latest_ms", to_ms(latest.batch)},
+          {"latest_ms", to_ms(latest.alone())},
           {"streams", streams_json(machine, timeline, &latest)}};
 }
 
@@ -250,7 +250,7 @@ std::string timeline_text(const Planner& planner, const Topology& machine, const
     table.add(std::move(row));
   }
   return fmt::format("{} on {}: {} ms, at the latest {} ms\n\n{}", planner.name, machine.name(), ms(timeline.latency),
-                     ms(latest.batch), table.text());
+                     ms(latest.alone()), table.text());
 }
 
 std::string assumption(Arrivals arrivals) {

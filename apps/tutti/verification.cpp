@@ -65,7 +65,8 @@ class Verifying {
       prepared_.push_back(*std::move(one));
       results_[i].predicted = prepared_[i].plan();
       results_[i].latest =
-          latest_finish(executor_.planner(), executor_.machine(), batch, prepared_[i].plan(), Basis::Guaranteed).batch;
+          latest_finish(executor_.planner(), executor_.machine(), batch, prepared_[i].plan(), Basis::Guaranteed)
+              .alone();
     }
     return {};
   }

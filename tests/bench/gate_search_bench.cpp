@@ -11,6 +11,7 @@
 #include <numeric>
 #include <vector>
 
+#include "model/cheapest_cover.hpp"
 #include "model/planner.hpp"
 #include "model/quantile.hpp"
 #include "model/route.hpp"
@@ -68,47 +69,24 @@ Copies random_copies(const Topology& machine, bool kernels, test::Random& random
 }
 
 /// The shortest time in which combinations of streams, one after the other, move all bytes, ns: the linear program
-///   min sum_S t_S  such that  sum_S r_i(S) t_S >= b_i for each stream i,  t >= 0
-/// by its dual, max sum_i b_i y_i such that sum_i r_i(S) y_i <= 1 for each S: the simplex method from y = 0.
+///   min sum_S t_S  such that  sum_S r_i(S) t_S >= b_i for each stream i,  t >= 0.
 double best_sharing_ns(const Topology& machine, const Copies& copies) {
-  const std::size_t n = copies.bytes.size();
-  const std::size_t rows = (std::size_t{1} << n) - 1;
+  const auto n = static_cast<Eigen::Index>(copies.bytes.size());
+  const Eigen::Index choices = (Eigen::Index{1} << n) - 1;
   const std::vector<std::uint32_t> positions = positions_of(copies.streams);
   SteadyRates steady;
-  // [rows + 1][n + 1]: coefficients of what is not in the basis, and the right side; the last row is the aim.
-  std::vector<std::vector<double>> table;
-  for (std::size_t choice = 1; choice <= rows; ++choice) {
+  Eigen::MatrixXd rates = Eigen::MatrixXd::Zero(n, choices);
+  for (Eigen::Index choice = 1; choice <= choices; ++choice) {
     StreamSet active = 0;
-    for (std::size_t i = 0; i < n; ++i)
-      if ((choice >> i & 1) != 0) active |= StreamSet{1} << positions[i];
-    const StreamRates rates = steady.find(machine, Basis::Nominal, active);
-    std::vector<double>& row = table.emplace_back(n + 1, 0.0);
+    for (Eigen::Index i = 0; i < n; ++i)
+      if ((choice >> i & 1) != 0) active |= StreamSet{1} << positions[static_cast<std::size_t>(i)];
+    const StreamRates found = steady.find(machine, Basis::Nominal, active);
     std::size_t next = 0;
-    for (std::size_t i = 0; i < n; ++i)
-      if ((choice >> i & 1) != 0) row[i] = rates.rates[next++];
-    row[n] = 1;
+    for (Eigen::Index i = 0; i < n; ++i)
+      if ((choice >> i & 1) != 0) rates(i, choice - 1) = found.rates[next++];
   }
-  std::vector<double>& aim = table.emplace_back(n + 1, 0.0);
-  for (std::size_t i = 0; i < n; ++i) aim[i] = -copies.bytes[i];
-  for (;;) {
-    const auto column = static_cast<std::size_t>(
-        std::min_element(aim.begin(), aim.begin() + static_cast<std::ptrdiff_t>(n)) - aim.begin());
-    if (aim[column] > -1e-6) return aim[n];
-    std::size_t pivot = rows;
-    for (std::size_t r = 0; r < rows; ++r)
-      if (table[r][column] > 1e-12 &&
-          (pivot == rows || table[r][n] / table[r][column] < table[pivot][n] / table[pivot][column]))
-        pivot = r;
-    const double by = table[pivot][column];
-    for (double& value : table[pivot]) value /= by;
-    table[pivot][column] = 1 / by;
-    for (std::size_t r = 0; r <= rows; ++r) {
-      const double factor = table[r][column];
-      if (r == pivot || factor == 0) continue;
-      for (std::size_t c = 0; c <= n; ++c)
-        table[r][c] = c == column ? -factor * table[pivot][c] : table[r][c] - factor * table[pivot][c];
-    }
-  }
+  const Eigen::Map<const Eigen::VectorXd> bytes(copies.bytes.data(), n);
+  return cheapest_cover(rates, bytes, Eigen::VectorXd::Ones(choices)).sum();
 }
 
 /// Values of all batches.

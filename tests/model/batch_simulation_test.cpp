@@ -438,6 +438,20 @@ TEST(SetUp, ATurnPrecedesACopyWithOtherEnds) {
   EXPECT_EQ(plan(planner, machine, make_batch(machine, up + up)).latency, Duration{2'000'000});
 }
 
+// A staged copy to gpu1 alone, and beside a copy to gpu1, which uses its second engine: that passes to it and back, 0.3
+// ms each.
+TEST(SetUp, AnEnginePassesToAStagedCopyAndBack) {
+  const std::string staged = "  - {from: gpu0, to: gpu1, size: 6 MB, via: mem0}\n",
+                    up = "  - {from: mem0, to: gpu1, size: 6 MB}\n";
+  const auto latency = [](const std::string& setup, const std::string& batch) {
+    const Topology machine = star(50, setup);
+    return plan(planners()[0], machine, make_batch(machine, batch)).latency;
+  };
+  const std::string cost = "  setup: {handover: 300 us}\n";
+  EXPECT_EQ(latency(cost, staged), latency("", staged));
+  EXPECT_EQ(latency(cost, staged + up), latency("", staged + up) + Duration{600'000});
+}
+
 // Two copies of 1 ms on one engine: the first of them pays 0.1 ms, once; both ways, each chain does.
 TEST(SetUp, TheFirstCopyOfAClassPaysForItsChain) {
   const Topology machine = star(50, "  setup: {transfer: {up: {nominal: 0, first: 100 us}}}\n");
