@@ -38,6 +38,7 @@ void BatchChains::load(const Topology& machine, Basis basis, const BatchOperatio
     handed_over_ = false;
     for (std::uint32_t s = head_[c]; s != kNone; s = next_[s])
       if (work_[s].way != kNone) add_transfer(c, s, bandwidth);
+    if (handover_ > 0) find_users_of(c);
     for (std::uint32_t s = head_[c]; s != kNone; s = next_[s])
       if (work_[s].has_kernel) add_kernel(c, s);
     chains_[c].end = step_count_;
@@ -190,12 +191,21 @@ void BatchChains::find_users() {
   for (std::uint32_t s = 0; s < work_.size(); ++s) {
     const StreamWork& work = work_[s];
     if (work.way == kNone) continue;
-    if (work.has_kernel && work.gpu != kNone) users_[work.gpu].behind_copies = true;
+    if (work.has_kernel && work.gpu != kNone) ++users_[work.gpu].behind_copies;
     for (const EngineId engine : work.engines) {
       std::uint32_t& chain = engine_chains_[engine.index()];
       chain = chain == kNone || chain == chain_of_[s] ? chain_of_[s] : kMany;
     }
   }
+}
+
+void BatchChains::find_users_of(std::uint32_t chain) {
+  const auto each = [&](auto change) {
+    for (std::uint32_t s = head_[chain]; s != kNone; s = next_[s])
+      if (work_[s].has_kernel && work_[s].gpu != kNone && work_[s].way != kNone) change(users_[work_[s].gpu].of_chain);
+  };
+  each([](std::uint32_t& kernels) { kernels = 0; });
+  each([](std::uint32_t& kernels) { ++kernels; });
 }
 
 /// A staged copy's second engine passes from another chain to it, and back.
@@ -204,13 +214,19 @@ inline double BatchChains::take_engine_handovers(std::uint32_t stream) const {
   return handover_ > 0 && one != other && engine_chains_[other.index()] == kMany ? 2 * handover_ : 0;
 }
 
-/// Before a kernel on a GPU. GPUs pass from chain to chain at most twice for each kernel without copies: to it, and
-/// back.
+/// Before a kernel on a GPU. A chain's first kernel follows its copies. Where several chains have kernels behind copies
+/// on a GPU they take turns, and each kernel may follow another chain's: that takes half as long (H200). GPUs pass from
+/// chain to chain at most twice for each kernel without copies: to it, and back.
 inline double BatchChains::take_handover(std::uint32_t stream) {
   const StreamWork& work = work_[stream];
-  if (work.way != kNone) return std::exchange(handed_over_, true) ? 0 : handover_;
   Users& users = users_[work.gpu];
-  if (users.behind_copies) return basis_ == Basis::Guaranteed ? 2 * handover_ : handover_;
+  if (work.way != kNone) {
+    if (!std::exchange(handed_over_, true)) return handover_;
+    const double own = users.of_chain, others = users.behind_copies - users.of_chain;
+    if (others == 0 || basis_ == Basis::Guaranteed) return others == 0 ? 0 : handover_;
+    return handover_ / 2 * std::min(1.0, others / own);
+  }
+  if (users.behind_copies > 0) return basis_ == Basis::Guaranteed ? 2 * handover_ : handover_;
   return std::exchange(users.lone, true) ? handover_ : 0;
 }
 

@@ -74,6 +74,7 @@ class BatchChains {
                                       BandwidthModel& bandwidth) const;
   void add_kernel(std::uint32_t chain, std::uint32_t stream);
   void find_users();
+  void find_users_of(std::uint32_t chain);
   [[nodiscard]] double take_handover(std::uint32_t stream);
   [[nodiscard]] double take_engine_handovers(std::uint32_t stream) const;
   [[nodiscard]] double take_opening();
@@ -104,9 +105,11 @@ class BatchChains {
   std::vector<Chain> chains_;
   std::vector<Step> steps_;
 
-  /// Whose kernels a GPU has: a stream's without copies, so far; those behind copies.
+  /// Whose kernels a GPU has: a stream's without copies, so far; how many behind copies, and behind those of the chain
+  /// that is being made.
   struct Users {
-    bool lone = false, behind_copies = false;
+    bool lone = false;
+    std::uint32_t behind_copies = 0, of_chain = 0;
   };
   std::vector<Users> users_;                  // [vertices], where there are handovers
   std::vector<std::uint32_t> engine_chains_;  // [engines] the same: the chain that uses it; `kMany` where two do

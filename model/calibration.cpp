@@ -134,8 +134,8 @@ std::string fingerprint(const CleanMeasurements& clean, const CostMeasurements& 
     }
   for (const CostSample& sample : costs.samples)
     for (const double ns : sample.ns) add(ns);
-  for (const auto* starts : {&costs.gates, &costs.gates_busy, &costs.gates_loaded})
-    for (const double ns : *starts) add(ns);
+  for (const auto* times : {&costs.gates, &costs.gates_busy, &costs.gates_loaded, &costs.pauses})
+    for (const double ns : *times) add(ns);
   return fmt::format("{:016x}", hash);
 }
 

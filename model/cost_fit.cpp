@@ -386,6 +386,7 @@ class Fitting {
       if (more(c) > 0) costs[static_cast<std::size_t>(c)].raise(more(c));
     const auto in_a_row = rows([](const Row& row) { return row.in_a_row > 0; });
     for (const Row* row : in_a_row) raise(setup().dispatch, *row, row->in_a_row, row->usual);
+    if (!measured_.pauses.empty()) raise(setup().job, quantile(measured_.pauses, 1));
     const auto is_host = [](const Row* row) { return row->work == CostWork::Host; };
     for (const auto& some : {alone, in_a_row})
       for (const Row* row : some)

@@ -42,8 +42,8 @@ struct CostFit {
 /// costs, and rates of small copies, are those that 9 repetitions of 10 of a sample of less than 1 ms do not exceed and
 /// that promise the least in all beyond that (a linear program). What a sample may take beyond that is once a job's, or
 /// a batch's that runs by itself: each worst repetition is taken to be as far behind its 99 % quantile again, as an
-/// allowance for what a longer observation would show. How batch and gate share what precedes the first byte shows in
-/// the starts of gates alone.
+/// allowance for what a longer observation would show. And no pause of the host is longer. How batch and gate share
+/// what precedes the first byte shows in the starts of gates alone.
 /// @pre the machine has bandwidths and a table, and no costs yet: its `setup` is nothing
 [[nodiscard]] CostFit fit_costs(const Topology& machine, const CostMeasurements& measured);
 

@@ -75,6 +75,7 @@ struct CostMeasurements {
   std::vector<double> gates;       ///< ns from a gate's planned instant to the start behind it, nothing else under way
   std::vector<double> gates_busy;  ///< the same while large copies run both ways
   std::vector<double> gates_loaded;  ///< the same with all cores of the host busy, too; empty: not measured
+  std::vector<double> pauses;        ///< ns for which the host took the processor from a thread
 
   friend bool operator==(const CostMeasurements&, const CostMeasurements&) = default;
 };

@@ -43,6 +43,8 @@ struct BatchResult {
   Duration start{};            ///< on the clock of the run
   Duration finish{};           ///< of the last stream
   std::optional<Error> error;  ///< what failed first; the data is then invalid
+  Duration held_up{};          ///< in all, in pauses in which the host did not look at the run: it saw the end so much
+                               ///< later, or less
   int overruns = 0;            ///< kernels, or kernels in a row, that took longer than their declared worst; known once
                                ///< the run was reviewed
 };

@@ -72,7 +72,8 @@ Executor::Review Executor::review(PreparedBatch& batch) const {
   const Duration excess = result.finish - result.start - promise.latest().alone();
   if (excess <= backend_->tolerated_lag()) return review;
   batch.batch_->measure(measured);
-  review.broken = BrokenBound{promise.cause_of(measured), excess};
+  const bool seen_late = excess <= result.held_up;
+  review.broken = BrokenBound{seen_late ? BoundCause::Dispatch : promise.cause_of(measured), excess};
   return review;
 }
 

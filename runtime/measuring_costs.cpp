@@ -198,6 +198,22 @@ std::vector<CostSample> plan_costs(const Topology& machine, const CostOptions& o
   return Planning(machine, options).plan();
 }
 
+std::vector<double> measure_pauses(Clock& clock, Duration time) {
+  constexpr Duration kPause = std::chrono::microseconds{10}, kSleep = std::chrono::milliseconds{3};
+  std::vector<double> pauses;
+  if (!clock.runs_by_itself()) return pauses;
+  const auto add = [&](Duration pause) {
+    if (pause > kPause) pauses.push_back(as_ns(pause));
+  };
+  const Duration begin = clock.now();
+  for (Duration last = begin, now = begin; now < begin + time / 2; last = now) add((now = clock.now()) - last);
+  for (Duration at = clock.now(); at < begin + time; at = clock.now()) {
+    clock.wait_until(at + kSleep);
+    add(clock.now() - at - kSleep);
+  }
+  return pauses;
+}
+
 Expected<std::vector<CostSample>> measure_costs(Executor& executor, std::vector<CostSample> samples,
                                                 const CostOptions& options) {
   Measuring measuring(executor, std::move(samples), options);

@@ -26,6 +26,10 @@ struct CostOptions {
 /// an idle time in which links fall asleep, in one round of eight. GPUs take turns.
 [[nodiscard]] std::vector<CostSample> plan_costs(const Topology& machine, const CostOptions& options);
 
+/// How long the host takes the processor from a thread: every pause of more than 10 us in a time in which it spins, one
+/// half, and waits for instants, the other. Empty where time does not pass by itself.
+[[nodiscard]] std::vector<double> measure_pauses(Clock& clock, Duration time);
+
 /// Measures them, interleaved: each once in a round.
 /// @param executor  whose planner starts all streams at once
 /// @errors Machine: the buffers do not fit, a run failed. InvalidInput: interrupted.

@@ -82,7 +82,11 @@ std::string gates_text(const CostMeasurements& measured) {
     table.add({name, fmt::to_string(starts->size()), us(quantile(*starts, 0.5)), us(quantile(*starts, 0.99)),
                us(quantile(*starts, 0.999)), us(quantile(*starts, 1))});
   }
-  return table.text() + "\n";
+  std::string text = table.text() + "\n";
+  if (measured.pauses.empty()) return text;
+  return text + fmt::format("{} pauses of the host of more than 10 us: median {} us, worst {}\n\n",
+                            measured.pauses.size(), us(quantile(measured.pauses, 0.5)),
+                            us(quantile(measured.pauses, 1)));
 }
 
 /// One short command: what is rare shows there.

@@ -39,11 +39,11 @@ std::optional<double> positive(const Json& cell) {
   return value;
 }
 
-/// The starts behind gates, by their keys.
+/// The starts behind gates and the host's pauses, by their keys.
 template <class Costs>
 auto gate_lists(Costs& costs) {
   return std::array{std::pair("gates_ns", &costs.gates), std::pair("gates_busy_ns", &costs.gates_busy),
-                    std::pair("gates_loaded_ns", &costs.gates_loaded)};
+                    std::pair("gates_loaded_ns", &costs.gates_loaded), std::pair("pauses_ns", &costs.pauses)};
 }
 
 class Reader {

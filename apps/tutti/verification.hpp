@@ -35,6 +35,7 @@ struct Verification {
   std::vector<Duration> latencies;  ///< [runs] in order, of the batch alone
   std::vector<Duration> in_a_row;   ///< [runs] issued behind other batches, without waiting for them
   std::vector<LateRun> late;        ///< of all of these
+  std::size_t runs = 0;             ///< in all, those that wake links too
   int overruns = 0;                 ///< kernels that took longer than their declared worst, in all runs
 
   /// Lengths in ms: as predicted; the median of the first half of the runs, and of the second.
@@ -67,8 +68,9 @@ struct VerifiedRuns {
 
 /// Why a run took longer than it may.
 /// @param gate_allowed  what is guaranteed of the lateness of gates
-[[nodiscard]] LateCause cause_of(const Timeline& plan, const Timeline& measured, Duration latest,
-                                 Duration gate_allowed);
+/// @param held_up       how long the host did not look at the run
+[[nodiscard]] LateCause cause_of(const Timeline& plan, const Timeline& measured, Duration latest, Duration gate_allowed,
+                                 Duration held_up = {});
 
 /// How long after their planned instants the chains that start with their gates started, ns.
 [[nodiscard]] std::vector<double> starts_after_gates(const Timeline& plan, const Timeline& measured);

@@ -125,7 +125,7 @@ std::map<std::string, Group> results_by_group(const std::vector<VerifiedBatch>& 
         group.stream_errors.push_back(std::abs(difference) < kNoError ? 0
                                                                       : std::abs(difference) / result.measured_ms());
       }
-      group.runs += result.latencies.size() + result.in_a_row.size();
+      group.runs += result.runs;
       group.above_latest += result.above_latest();
       group.by_host += result.by_host();
     }
@@ -412,7 +412,9 @@ void add_verify(CLI::App& parser, int& exit_code) {
       "prediction, and with the median of the second half, which tells how well the machine repeats itself. Then it "
       "runs\n"
       "--repeats times behind other batches, issued without waiting. No run may take longer than its plan's latest "
-      "finish.\nErrors below 5 us count as 0.\n"
+      "finish.\nErrors below 5 us count as 0. Links between GPUs sleep after some 50 ms: a batch that uses them runs "
+      "once\n"
+      "more before each run that is compared, which may not be late either.\n"
       "Random batches: 1 to 100 transfers an engine, up, down, both ways, between GPUs, through a memory, kernels of 5 "
       "us\n"
       "to 10 ms; sizes log-uniform; at most 2 GiB an engine, and 20 ms predicted in the mean.\n"

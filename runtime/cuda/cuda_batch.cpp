@@ -19,6 +19,8 @@ constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t kQueueRoom = 900;
 /// How long a run may be behind its plan before the driver is asked whether something is wrong, and how often.
 constexpr Duration kLookAfter = std::chrono::milliseconds{20};
+/// The host looks at a run every microsecond or so; where it comes to this it was held up.
+constexpr Duration kGlance = std::chrono::microseconds{10};
 /// A run is given up after so many times its planned length, and some time for the host.
 constexpr int kLimitFactor = 10;
 constexpr Duration kLimitSlack = std::chrono::seconds{2};
@@ -535,7 +537,7 @@ void CudaBatch::note(cudaError_t status, const char* call, const Command& comman
 // ---- the conductor's side
 
 void CudaBatch::begin(Duration now) {
-  result_.start = result_.finish = now;
+  result_.start = result_.finish = looked_ = now;
   next_opening_ = 0;
   unseen_ = 0;
   for (Lane& lane : lanes_) {
@@ -553,6 +555,8 @@ bool CudaBatch::advance(Duration now) {
     note({ErrorCode::Machine, batch_.name + " was not run: a GPU was lost before", {}});
     return true;
   }
+  if (now - looked_ > kGlance) result_.held_up += now - looked_;
+  looked_ = now;
   open_gates(now);
   see_progress(now);
   if (unseen_ == 0) return true;

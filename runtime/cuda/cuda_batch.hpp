@@ -188,6 +188,7 @@ class CudaBatch final : public BackendBatch, private Performance {
   Duration earliest_{};
   std::size_t next_opening_ = 0;
   std::uint32_t unseen_ = 0;         // words of all lanes
+  Duration looked_{};                // at the words, last
   Duration next_look_{};             // at what the driver says
   std::atomic<bool> failed_{false};  // this run's error is being written, or was
   std::atomic<bool> broken_{false};  // some command of this run is not in its queue

@@ -62,7 +62,7 @@ void SimBatch::submit(Duration earliest) {
   TUTTI_EXPECTS(finished(), "a batch is submitted again only after it is finished");
   const Duration start = std::max(earliest + backend_->machine_.setup().dispatch.nominal, backend_->free_at_);
   backend_->free_at_ = start + batch_.plan.latency;
-  result_ = {start, start, std::nullopt, 0};
+  result_ = {start, start, std::nullopt};
   next_ = 0;
   backend_->submitted_.push_back(this);
 }

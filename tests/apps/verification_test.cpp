@@ -121,6 +121,8 @@ TEST(CauseOfALateRun, IsTheHostWhereThatExplainsAll) {
   EXPECT_EQ(cause_of(plan, line(145, 238, 240), latest, gate), LateCause::Gate);
   EXPECT_EQ(cause_of(plan, line(103, 238, 240), latest, gate), LateCause::Unknown);
   EXPECT_EQ(cause_of(plan, line(125, 238, 240), latest, gate), LateCause::Unknown) << "15 us of 30";
+  EXPECT_EQ(cause_of(plan, line(103, 238, 240), latest, gate, Duration{30'000}), LateCause::Seen);
+  EXPECT_EQ(cause_of(plan, line(103, 238, 240), latest, gate, Duration{29'000}), LateCause::Unknown);
 }
 
 // The simulated machine does what is planned: nothing is late, in a row neither, and buffers that transfers share

@@ -438,6 +438,22 @@ TEST(SetUp, ATurnPrecedesACopyWithOtherEnds) {
   EXPECT_EQ(plan(planner, machine, make_batch(machine, up + up)).latency, Duration{2'000'000});
 }
 
+// Two chains, from memory and from gpu1, have two kernels each on gpu0, 10 ms long, behind copies of 1 ms. The GPU
+// passes to and fro: 0.1 ms before each chain's first kernel, at most as much before the second, and half of it as a
+// rule.
+TEST(SetUp, ChainsThatShareAGpuHandItOverForEveryKernel) {
+  const std::string up = "  - {from: mem0, to: gpu0, size: 6 MB, kernel: {time: 10 ms}}\n",
+                    peer = "  - {from: gpu1, to: gpu0, size: 6 MB, kernel: {time: 10 ms}}\n";
+  const auto latency = [](const std::string& setup, const std::string& batch, Basis basis) {
+    const Topology machine = star(50, "  peer_access: all\n" + setup, "{kind: gpu, copy_engines: 3}");
+    return plan(planners()[0], machine, make_batch(machine, batch), basis).latency;
+  };
+  const std::string cost = "  setup: {handover: 100 us}\n", both = up + up + peer + peer;
+  EXPECT_EQ(latency(cost, both, Basis::Nominal), latency("", both, Basis::Nominal) + Duration{300'000});
+  EXPECT_EQ(latency(cost, both, Basis::Guaranteed), latency("", both, Basis::Guaranteed) + Duration{400'000});
+  EXPECT_EQ(latency(cost, up + up, Basis::Guaranteed), latency("", up + up, Basis::Guaranteed) + Duration{100'000});
+}
+
 // A staged copy to gpu1 alone, and beside a copy to gpu1, which uses its second engine: that passes to it and back, 0.3
 // ms each.
 TEST(SetUp, AnEnginePassesToAStagedCopyAndBack) {

@@ -470,8 +470,9 @@ TEST_P(EveryGate, NothingStartsBeforeItsInstant) {
     ASSERT_TRUE(result.has_value()) << result.error().text();
     EXPECT_GE(started, result->start + planned) << run;
     EXPECT_LE(started, result->finish) << run;
-    // By the GPU's timer, or by an event that is set to the host's clock by a word that comes just before it.
-    EXPECT_GE(batch.measured().streams[1].start(), planned - microseconds(5)) << run;
+    // By the GPU's timer, or by an event that is set to the host's clock by a word that comes before it: just before,
+    // or one look of the queue (7 us).
+    EXPECT_GE(batch.measured().streams[1].start(), planned - microseconds(10)) << run;
   }
 }
 
