@@ -741,7 +741,8 @@ class Verify(Programs):
         answer = self.object_of(0, *words, "--seed", "7", "--json", "--out", out, "--save-worst", worst)
         self.assertEqual(answer["above_latest"], 0)
         self.assertEqual(answer["seed"], 7)
-        self.assertEqual(answer["groups"]["all"]["runs"], 3 * 24)
+        peers = answer["groups"]["peers"]["runs"]  # 5 of each such batch: two wake links
+        self.assertEqual(answer["groups"]["all"]["runs"], 3 * 24 + peers // 5 * 2)
         self.assertEqual(answer["groups"]["all"]["length_errors"]["worst"], 0)
         for group in ("both ways", "kernels", "staged", "in a row"):
             self.assertIn(group, answer["groups"])
