@@ -55,7 +55,7 @@ TEST(MeasureCosts, OfASimulatedMachineAreThoseOfItsFile) {
   CostStation station(costs);
   const auto samples = measure_costs(station.at_once, plan_costs(station.machine, few()), few());
   ASSERT_TRUE(samples.has_value()) << samples.error().text();
-  const CostFit fit = fit_costs(with({}), {*samples, {2000, 2000}, {}, {}});
+  const CostFit fit = fit_costs(with({}), {*samples, {2000, 2000}, {}, {}, {}});
   for (const Basis basis : {Basis::Nominal, Basis::Guaranteed}) {
     EXPECT_EQ(fit.setup.gate.at(basis), us(2));
     EXPECT_NEAR(as_ns(fit.setup.batch.at(basis)), 7000, 30);
@@ -132,7 +132,7 @@ TEST(MeasureCosts, OfAMachineThatIsLateCoverEveryRepetition) {
   options.repetitions = 10;
   const auto samples = measure_costs(executor, plan_costs(station.machine, options), options);
   ASSERT_TRUE(samples.has_value()) << samples.error().text();
-  const CostFit fit = fit_costs(with({}), {*samples, {}, {}, {}});
+  const CostFit fit = fit_costs(with({}), {*samples, {}, {}, {}, {}});
   std::size_t checked = 0;
   for (const CostResidual& residual : fit.residuals) {
     if (residual.worst > 1e6) continue;
