@@ -223,8 +223,8 @@ inline double BatchChains::take_handover(std::uint32_t stream) {
   if (work.way != kNone) {
     if (!std::exchange(handed_over_, true)) return handover_;
     const double own = users.of_chain, others = users.behind_copies - users.of_chain;
-    if (others == 0 || basis_ == Basis::Guaranteed) return others == 0 ? 0 : handover_;
-    return handover_ / 2 * std::min(1.0, others / own);
+    if (others == 0) return 0;
+    return basis_ == Basis::Guaranteed ? handover_ : handover_ / 2 * std::min(1.0, others / own);
   }
   if (users.behind_copies > 0) return basis_ == Basis::Guaranteed ? 2 * handover_ : handover_;
   return std::exchange(users.lone, true) ? handover_ : 0;

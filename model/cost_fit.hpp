@@ -1,22 +1,11 @@
 #pragma once
-#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "model/batch.hpp"
 #include "model/measurement.hpp"
+#include "model/topology.hpp"
 
 namespace tutti {
-
-/// The batch of a sample, as it was run: its chain is what was timed; large copies behind it keep other engines busy.
-struct CostBatch {
-  BatchOperation batch;
-  std::size_t timed = 0;  ///< the first so many streams are the chain
-};
-
-/// @errors InvalidInput: the machine has no such GPU, no way for it, no processor for host work.
-[[nodiscard]] Expected<CostBatch> cost_batch(const Topology& machine, const CostSample& sample);
 
 /// A sample beside what the costs make of it.
 struct CostResidual {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "model/cost_fit.hpp"
+#include "model/cost_batch.hpp"
 #include "runtime/measuring.hpp"
 #include "runtime/way_buffers.hpp"
 

@@ -41,7 +41,7 @@ std::optional<double> positive(const Json& cell) {
 
 /// The starts behind gates and the host's pauses, by their keys.
 template <class Costs>
-auto gate_lists(Costs& costs) {
+auto lists_of_times(Costs& costs) {
   return std::array{std::pair("gates_ns", &costs.gates), std::pair("gates_busy_ns", &costs.gates_busy),
                     std::pair("gates_loaded_ns", &costs.gates_loaded), std::pair("pauses_ns", &costs.pauses)};
 }
@@ -212,7 +212,7 @@ class Reader {
 
   void read_costs(const Json& costs) {
     if (!costs.is_object()) refuse("costs", "this is no object; write {\"samples\": [...]}");
-    for (const auto& [key, starts] : gate_lists(measurements_.costs))
+    for (const auto& [key, starts] : lists_of_times(measurements_.costs))
       if (costs.contains(key)) *starts = read_times(fmt::format("costs.{}", key), costs.at(key));
     if (!costs.contains("samples")) return;
     const Json& samples = costs.at("samples");
@@ -319,7 +319,7 @@ Json costs_json(const CostMeasurements& costs) {
     samples.push_back(std::move(json));
   }
   Json json{{"samples", samples}};
-  for (const auto& [key, starts] : gate_lists(costs))
+  for (const auto& [key, starts] : lists_of_times(costs))
     if (!starts->empty()) json[key] = *starts;
   return json;
 }

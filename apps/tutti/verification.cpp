@@ -38,12 +38,10 @@ class Verifying {
       for (std::size_t i = 0; i < batches_.size(); ++i) {
         if (stops()) return invalid_input("interrupted; there is nothing to report yet");
         if (auto ok = wake(i); !ok) return ok;
-        const auto result = run_armed(executor_, prepared_[i]);
-        if (!result) return tl::unexpected(result.error());
-        const Timeline measured = prepared_[i].measured();
-        results_[i].latencies.push_back(result->finish - result->start);
-        note(i, *result, measured, false);
-        if (round < repeats) timelines[i].push_back(measured);
+        const auto latency = run_alone(i);
+        if (!latency) return tl::unexpected(latency.error());
+        results_[i].latencies.push_back(*latency);
+        if (round < repeats) timelines[i].push_back(prepared_[i].measured());
       }
     }
     for (std::size_t i = 0; i < batches_.size(); ++i) {
@@ -77,10 +75,15 @@ class Verifying {
   Expected<void> wake(std::size_t i) {
     const auto uses_links = [](const StreamWork& work) { return work.way != kNone && work.route == RouteClass::Peer; };
     if (std::ranges::none_of(batches_[i].batch.work(), uses_links)) return {};
+    return run_alone(i).map([](Duration) {});
+  }
+
+  /// @return  how long it took
+  Expected<Duration> run_alone(std::size_t i) {
     const auto result = run_armed(executor_, prepared_[i]);
     if (!result) return tl::unexpected(result.error());
-    note(i, *result, prepared_[i].measured(), false);
-    return {};
+    note(i, *result, false);
+    return result->finish - result->start;
   }
 
   [[nodiscard]] bool stops() const { return interrupted_ != nullptr && *interrupted_; }
@@ -100,13 +103,14 @@ class Verifying {
         const auto result = executor_.synchronize(prepared_[i]);
         if (!result) return tl::unexpected(result.error());
         results_[i].in_a_row.push_back(result->finish - result->start);
-        note(i, *result, prepared_[i].measured(), true);
+        note(i, *result, true);
       }
     }
     return {};
   }
 
-  void note(std::size_t i, const BatchResult& result, const Timeline& measured, bool in_a_row) {
+  void note(std::size_t i, const BatchResult& result, bool in_a_row) {
+    const Timeline measured = prepared_[i].measured();
     Verification& batch = results_[i];
     ++batch.runs;
     batch.overruns += result.overruns;

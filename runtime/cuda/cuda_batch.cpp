@@ -129,8 +129,8 @@ void CudaBatch::find_watchers(std::uint32_t position) {
   const Lane& lane = lanes_[command.lane];
   for (const std::uint32_t before : command.waits) {
     Point& point = work_[before].end;
-    const bool known = std::find(point.watchers.begin(), point.watchers.end(), lane.place) != point.watchers.end();
-    if (!known && stage_->reaches(lanes_[point.lane].device, lane.device)) point.watchers.push_back(lane.place);
+    if (!point.is_watched_on(lane.place) && stage_->reaches(lanes_[point.lane].device, lane.device))
+      point.watchers.push_back(lane.place);
   }
 }
 
@@ -396,8 +396,8 @@ void CudaBatch::hold_by_memory(const Command& command) {
 void CudaBatch::wait_for(const Point& point, std::uint32_t position) {
   const Command& command = list_.commands[position];
   const Lane& lane = lanes_[command.lane];
-  const bool watches = std::find(point.watchers.begin(), point.watchers.end(), lane.place) != point.watchers.end();
-  const CUdeviceptr word = watches ? progress_on(lane.place, point.lane) : word_address(progress_word(point.lane));
+  const CUdeviceptr word =
+      point.is_watched_on(lane.place) ? progress_on(lane.place, point.lane) : word_address(progress_word(point.lane));
   const auto* address = reinterpret_cast<const std::uint32_t*>(word);
   const std::uint32_t value = lanes_[point.lane].base + point.step;
   if (timed_by_host()) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -48,6 +49,10 @@ class CudaBatch final : public BackendBatch, private Performance {
     std::uint32_t step = 0;  ///< of the lane's progress, from 1; 0: no word
     Duration seen{};
     std::vector<std::uint32_t> watchers{};  ///< GPUs whose memory has the word too: lanes there wait for the point
+
+    [[nodiscard]] bool is_watched_on(std::uint32_t place) const {
+      return std::find(watchers.begin(), watchers.end(), place) != watchers.end();
+    }
   };
   /// One queue while the batch has it.
   struct Lane {

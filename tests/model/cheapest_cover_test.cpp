@@ -7,21 +7,23 @@
 namespace tutti {
 namespace {
 
-// One unit of x0 covers 1 of both needs, one of x1 covers 10 of the second. Needs 3 and 40: x0 = 3 for the first leaves
-// 37, which 3.7 of x1 cover at 1 each; 37 more of x0 would cost 37.
-TEST(CheapestCover, TakesOfEachWhatIsCheapest) {
+// One unit of x0 covers 1 of both needs, one of x1 covers 10 of the second. The needs are 3 and 40.
+Eigen::VectorXd cover_at(double price0, double price1) {
   Eigen::MatrixXd A(2, 2);
   A << 1, 0, 1, 10;
-  const Eigen::VectorXd x = cheapest_cover(A, Eigen::Vector2d(3, 40), Eigen::Vector2d(1, 1));
+  return cheapest_cover(A, Eigen::Vector2d(3, 40), Eigen::Vector2d(price0, price1));
+}
+
+// x0 = 3 for the first need leaves 37 of the second, which 3.7 of x1 cover at 1 each; 37 more of x0 would cost 37.
+TEST(CheapestCover, TakesOfEachWhatIsCheapest) {
+  const Eigen::VectorXd x = cover_at(1, 1);
   EXPECT_NEAR(x(0), 3, 1e-9);
   EXPECT_NEAR(x(1), 3.7, 1e-9);
 }
 
 // At a price of 50 for x1 it is cheaper to take 40 of x0.
 TEST(CheapestCover, LeavesWhatIsDear) {
-  Eigen::MatrixXd A(2, 2);
-  A << 1, 0, 1, 10;
-  const Eigen::VectorXd x = cheapest_cover(A, Eigen::Vector2d(3, 40), Eigen::Vector2d(1, 50));
+  const Eigen::VectorXd x = cover_at(1, 50);
   EXPECT_NEAR(x(0), 40, 1e-9);
   EXPECT_NEAR(x(1), 0, 1e-9);
 }

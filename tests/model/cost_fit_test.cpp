@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "model/cost_batch.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/yaml_text.hpp"
 

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/cost_batch.hpp"
 #include "model/cost_fit.hpp"
 #include "tests/runtime/small_machine.hpp"
 #include "tests/support/random.hpp"
