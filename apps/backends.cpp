@@ -102,27 +102,25 @@ Expected<Choice> choice_of(const BackendOptions& options) {
 
 }  // namespace
 
-void add_backend_options(CLI::App& command, BackendOptions& options) {
+void add_backend_options(CommandLine& command, BackendOptions& options) {
   command
-      .add_option("--backend", options.backend,
-                  "sim: a simulated machine that moves real bytes; cuda: the GPUs of this host")
-      ->capture_default_str();
-  command.add_option("--clock", options.clock,
-                     "virtual: as fast as possible, the default of sim; real: in real time, the default of cuda");
+      .add("--backend", &options.backend, "sim: a simulated machine that moves real bytes; cuda: the GPUs of this host")
+      .shows_default();
+  command.add("--clock", &options.clock,
+              "virtual: as fast as possible, the default of sim; real: in real time, the default of cuda");
   command
-      .add_option("--bind", options.bind,
-                  "GPU=BUSID: the GPU of the host, by bus id or UUID, that a GPU of the machine is; may be repeated")
-      ->allow_extra_args(false);
-  command.add_option(
-      "--gate", options.gate,
-      "what holds streams on GPUs until their planned instants, in place of the machine's: polling_kernel, "
-      "memory_wait, host_timed or device_timer");
+      .add("--bind", &options.bind,
+           "GPU=BUSID: the GPU of the host, by bus id or UUID, that a GPU of the machine is; may be repeated")
+      .one_at_a_time();
+  command.add("--gate", &options.gate,
+              "what holds streams on GPUs until their planned instants, in place of the machine's: polling_kernel, "
+              "memory_wait, host_timed or device_timer");
   command
-      .add_option("--wait", options.waiting,
-                  "how the host waits for GPUs: spin (quickest, keeps a core busy), yield or block")
-      ->capture_default_str();
-  command.add_flag("--no-peer", options.no_peer,
-                   "the machine without its peer access: copies from GPU to GPU go through a memory");
+      .add("--wait", &options.waiting,
+           "how the host waits for GPUs: spin (quickest, keeps a core busy), yield or block")
+      .shows_default();
+  command.add("--no-peer", &options.no_peer,
+              "the machine without its peer access: copies from GPU to GPU go through a memory");
 }
 
 Expected<std::unique_ptr<Clock>> make_clock(const BackendOptions& options) {

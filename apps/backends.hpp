@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "apps/command_line.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/kernel_registry.hpp"
@@ -26,7 +25,7 @@ struct BackendOptions {
 };
 
 /// Declares --backend, --clock, --bind, --gate, --wait and --no-peer.
-void add_backend_options(CLI::App& command, BackendOptions& options);
+void add_backend_options(CommandLine& command, BackendOptions& options);
 
 /// The clock of a run. Call it before anything is loaded: it checks all the options.
 /// @errors InvalidInput: an unknown word, a --bind without '=', options that do not go together.

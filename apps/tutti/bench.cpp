@@ -5,15 +5,15 @@
 
 namespace tutti {
 
-void add_bench(CLI::App& parser, int& exit_code) {
-  CLI::App* command = parser.add_subcommand("bench", "what is gained and what it costs, measured");
-  command->require_subcommand(1);
-  command->footer(
+void add_bench(CommandLine& program) {
+  CommandLine command = program.command("bench", "what is gained and what it costs, measured");
+  command.needs_command();
+  command.footer(
       "Examples:\n  tutti bench methods --machine machine.yaml\n"
       "  tutti bench machine --machine machine.yaml");
-  add_bench_methods(*command, exit_code);
-  add_bench_machine(*command, exit_code);
-  add_bench_copies(*command, exit_code);
+  add_bench_methods(command);
+  add_bench_machine(command);
+  add_bench_copies(command);
 }
 
 }  // namespace tutti

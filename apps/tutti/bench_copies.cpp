@@ -69,16 +69,16 @@ int bench_copies(const CopiesOptions& options) {
 
 }  // namespace
 
-void add_bench_copies(CLI::App& bench, int& exit_code) {
-  CLI::App* command = bench.add_subcommand(
+void add_bench_copies(CommandLine& bench) {
+  CommandLine command = bench.command(
       "copies", "plain copies up to and down from every GPU, over and over: a neighbour that knows nothing of batches");
-  command->footer("Example:\n  tutti bench copies --machine machine.yaml --for 30s");
+  command.footer("Example:\n  tutti bench copies --machine machine.yaml --for 30s");
   auto options = std::make_shared<CopiesOptions>();
-  command->add_option("--machine", options->machine, "machine file")->required();
-  command->add_option("--size", options->size, "of each copy")->capture_default_str();
-  command->add_option("--for", options->time, "how long")->capture_default_str();
-  add_backend_options(*command, options->backend);
-  command->callback([options, &exit_code] { exit_code = bench_copies(*options); });
+  command.add("--machine", &options->machine, "machine file").required();
+  command.add("--size", &options->size, "of each copy").shows_default();
+  command.add("--for", &options->time, "how long").shows_default();
+  add_backend_options(command, options->backend);
+  command.runs([options] { return bench_copies(*options); });
 }
 
 }  // namespace tutti

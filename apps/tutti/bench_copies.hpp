@@ -1,9 +1,9 @@
 #pragma once
-#include <CLI/CLI.hpp>
+#include "apps/command_line.hpp"
 
 namespace tutti {
 
 /// Declares `bench copies`.
-void add_bench_copies(CLI::App& bench, int& exit_code);
+void add_bench_copies(CommandLine& bench);
 
 }  // namespace tutti

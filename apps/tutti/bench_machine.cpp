@@ -282,22 +282,20 @@ int bench_machine(const BenchOptions& options) {
 
 }  // namespace
 
-void add_bench_machine(CLI::App& bench, int& exit_code) {
-  CLI::App* command = bench.add_subcommand(
-      "machine", "how exactly streams start, how soon batches follow each other, how fast copies are");
-  command->footer("Example:\n  tutti bench machine --machine machine.yaml");
+void add_bench_machine(CommandLine& bench) {
+  CommandLine command =
+      bench.command("machine", "how exactly streams start, how soon batches follow each other, how fast copies are");
+  command.footer("Example:\n  tutti bench machine --machine machine.yaml");
   auto options = std::make_shared<BenchOptions>();
-  command->add_option("--machine", options->machine, "machine file")->required();
-  command->add_option("--runs", options->runs, "of what takes microseconds")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
-  command->add_option("--copies", options->copies, "of each size, interleaved with what it is compared with")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  command->add_option("--staged", options->staged, "size of the copy through host memory")->capture_default_str();
-  command->add_flag("--json", options->json, "print one JSON object");
-  add_backend_options(*command, options->backend);
-  command->callback([options, &exit_code] { exit_code = bench_machine(*options); });
+  command.add("--machine", &options->machine, "machine file").required();
+  command.add("--runs", &options->runs, "of what takes microseconds").between(1, 1000000).shows_default();
+  command.add("--copies", &options->copies, "of each size, interleaved with what it is compared with")
+      .between(1, 100000)
+      .shows_default();
+  command.add("--staged", &options->staged, "size of the copy through host memory").shows_default();
+  command.add("--json", &options->json, "print one JSON object");
+  add_backend_options(command, options->backend);
+  command.runs([options] { return bench_machine(*options); });
 }
 
 }  // namespace tutti

@@ -1,9 +1,9 @@
 #pragma once
-#include <CLI/CLI.hpp>
+#include "apps/command_line.hpp"
 
 namespace tutti {
 
 /// `bench machine`: what the runtime itself costs on a machine.
-void add_bench_machine(CLI::App& bench, int& exit_code);
+void add_bench_machine(CommandLine& bench);
 
 }  // namespace tutti

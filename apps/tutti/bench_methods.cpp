@@ -117,10 +117,10 @@ int bench_methods(const MethodsCommand& command) {
 
 }  // namespace
 
-void add_bench_methods(CLI::App& bench, int& exit_code) {
-  CLI::App* command = bench.add_subcommand(
-      "methods", "the planners, and one cudaMemcpyBatchAsync a GPU, on the same workloads and data");
-  command->footer(
+void add_bench_methods(CommandLine& bench) {
+  CommandLine command =
+      bench.command("methods", "the planners, and one cudaMemcpyBatchAsync a GPU, on the same workloads and data");
+  command.footer(
       "All methods run each workload in turn, --repeats times (the domain decomposition 3 times at most); medians are\n"
       "compared. --size is that of an image, and of the largest random transfer; the domain keeps its published "
       "proportion to\nit, 3.69 GB beside 512 MiB.\n"
@@ -129,19 +129,19 @@ void add_bench_methods(CLI::App& bench, int& exit_code) {
       "invalid\ninput, 3 machine or driver trouble.\n"
       "Example:\n  tutti bench methods --machine machine.yaml --json");
   auto options = std::make_shared<MethodsCommand>();
-  command->add_option("--machine", options->machine, "machine file")->required();
-  command->add_option("--repeats", options->repeats, "runs of every method on every workload")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
-  command->add_option("--seed", options->seed, "of the random batches")->check(check_seed)->capture_default_str();
-  command->add_option("--size", options->size, "of an image")->capture_default_str();
-  command->add_option("--only", options->only, "a kind of workload, or one, like random-7:" + workload_list());
-  command->add_option("--tolerance", options->tolerance, "percent that completion_aligned may be slower than another")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "print one JSON object");
-  add_backend_options(*command, options->backend);
-  command->callback([options, &exit_code] { exit_code = bench_methods(*options); });
+  command.add("--machine", &options->machine, "machine file").required();
+  command.add("--repeats", &options->repeats, "runs of every method on every workload")
+      .between(1, 10000)
+      .shows_default();
+  command.add("--seed", &options->seed, "of the random batches").check(check_seed).shows_default();
+  command.add("--size", &options->size, "of an image").shows_default();
+  command.add("--only", &options->only, "a kind of workload, or one, like random-7:" + workload_list());
+  command.add("--tolerance", &options->tolerance, "percent that completion_aligned may be slower than another")
+      .not_negative()
+      .shows_default();
+  command.add("--json", &options->json, "print one JSON object");
+  add_backend_options(command, options->backend);
+  command.runs([options] { return bench_methods(*options); });
 }
 
 }  // namespace tutti

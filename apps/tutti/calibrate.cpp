@@ -307,11 +307,11 @@ int run_calibrate(const CalibrateOptions& options) {
 
 }  // namespace
 
-void add_calibrate(CLI::App& parser, int& exit_code) {
-  CLI::App* command = parser.add_subcommand(
+void add_calibrate(CommandLine& program) {
+  CommandLine command = program.command(
       "calibrate",
       "find a machine's bandwidths, by measuring this host or from measured rates, and whether they still hold");
-  command->footer(
+  command.footer(
       "Exit codes: 0 fine, 2 usage or invalid input, 3 machine or driver trouble, 4 the calibration does not hold any "
       "more, 130 interrupted.\n"
       "Examples:\n"
@@ -321,19 +321,18 @@ void add_calibrate(CLI::App& parser, int& exit_code) {
       "  tutti calibrate --check measured.json --machine machine.yaml     # does an earlier calibration still hold?\n"
       "  tutti calibrate --plan machine.yaml                              # for other tools: what is worth measuring");
   auto options = std::make_shared<CalibrateOptions>();
-  command->add_option("--machine", options->machine,
-                      "machine file: its GPUs, on this host, are measured, unless --from, --check or --plan is given; "
-                      "with --from: what is known of the machine; with --check: the calibrated machine");
-  command->add_option("--out", options->out, "machine file to write, with the bandwidths that were found");
-  command->add_option("--from", options->from,
-                      "measured rates, JSON, of --measured or of another tool: fit a machine to them, measure nothing");
-  command->add_option("--check", options->check, "measured rates, JSON: does the calibration of --machine still hold?");
-  command->add_option("--plan", options->plan,
-                      "machine file: list the combinations of copies that are worth measuring");
-  command->add_flag("--json", options->json, "print one JSON object");
-  command->option_defaults()->group("Options of measuring");
-  add_live_options(*command, options->live);
-  command->callback([options, &exit_code] { exit_code = run_calibrate(*options); });
+  command.add("--machine", &options->machine,
+              "machine file: its GPUs, on this host, are measured, unless --from, --check or --plan is given; "
+              "with --from: what is known of the machine; with --check: the calibrated machine");
+  command.add("--out", &options->out, "machine file to write, with the bandwidths that were found");
+  command.add("--from", &options->from,
+              "measured rates, JSON, of --measured or of another tool: fit a machine to them, measure nothing");
+  command.add("--check", &options->check, "measured rates, JSON: does the calibration of --machine still hold?");
+  command.add("--plan", &options->plan, "machine file: list the combinations of copies that are worth measuring");
+  command.add("--json", &options->json, "print one JSON object");
+  command.group("Options of measuring");
+  add_live_options(command, options->live);
+  command.runs([options] { return run_calibrate(*options); });
 }
 
 }  // namespace tutti

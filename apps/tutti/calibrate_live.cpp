@@ -251,27 +251,27 @@ class Stopwatch {
 
 }  // namespace
 
-void add_live_options(CLI::App& command, LiveOptions& options) {
+void add_live_options(CommandLine& command, LiveOptions& options) {
   add_backend_options(command, options.backend);
-  command.get_option("--gate")->description(
+  command.option("--gate").describe(
       "what holds streams on GPUs until their planned instants: polling_kernel, memory_wait, host_timed or "
       "device_timer; if left out, all are tried, and the machine gets the best");
-  command.add_flag("--quick", options.quick, "repeat everything less; 90 seconds at most on four GPUs");
-  command.add_flag("--loaded", options.loaded,
-                   "also measure how late gates open with all cores of the host busy; it is noted in the file, and no "
-                   "promise rests on it");
-  command.add_flag("--all", options.all, "measure every combination of streams (up to 4 GPUs), not a choice of them");
+  command.add("--quick", &options.quick, "repeat everything less; 90 seconds at most on four GPUs");
+  command.add("--loaded", &options.loaded,
+              "also measure how late gates open with all cores of the host busy; it is noted in the file, and no "
+              "promise rests on it");
+  command.add("--all", &options.all, "measure every combination of streams (up to 4 GPUs), not a choice of them");
   command
-      .add_option("--rounds", options.rounds,
-                  "at most so many rounds over all combinations and batches; fewer where the medians are known before")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+      .add("--rounds", &options.rounds,
+           "at most so many rounds over all combinations and batches; fewer where the medians are known before")
+      .between(1, 1000)
+      .shows_default();
   command
-      .add_option("--copy", options.copy,
-                  "size of the copies that keep a stream active; the largest transfers of the batches are 4 of them")
-      ->capture_default_str();
-  command.add_option("--measured", options.measured,
-                     "file for the measurements themselves, JSON, as --from and --check take it");
+      .add("--copy", &options.copy,
+           "size of the copies that keep a stream active; the largest transfers of the batches are 4 of them")
+      .shows_default();
+  command.add("--measured", &options.measured,
+              "file for the measurements themselves, JSON, as --from and --check take it");
 }
 
 Expected<LiveMeasurements> measure_live(const Topology& known, const LiveOptions& options) {

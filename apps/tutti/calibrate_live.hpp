@@ -1,9 +1,8 @@
 #pragma once
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "apps/backends.hpp"
+#include "apps/command_line.hpp"
 #include "model/measurement.hpp"
 #include "model/topology.hpp"
 
@@ -22,7 +21,7 @@ struct LiveOptions {
   std::string measured;  ///< file for the measurements; empty: none
 };
 
-void add_live_options(CLI::App& command, LiveOptions& options);
+void add_live_options(CommandLine& command, LiveOptions& options);
 
 /// What a live measurement found.
 struct LiveMeasurements {

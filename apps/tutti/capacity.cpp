@@ -238,25 +238,25 @@ int capacity(const CapacityCommand& command) {
 
 }  // namespace
 
-void add_capacity(CLI::App& parser, int& exit_code) {
-  CLI::App* command =
-      parser.add_subcommand("capacity", "how far a size, period or deadline can go with every deadline guaranteed");
-  command->footer("Example:\n  tutti capacity configs/tasks/wafer-inspection.yaml --parameter image --svg image.svg");
+void add_capacity(CommandLine& program) {
+  CommandLine command =
+      program.command("capacity", "how far a size, period or deadline can go with every deadline guaranteed");
+  command.footer("Example:\n  tutti capacity configs/tasks/wafer-inspection.yaml --parameter image --svg image.svg");
   auto options = std::make_shared<CapacityCommand>();
-  options->file.add_file(*command, "task set");
-  options->file.add_task_options(*command);
-  command->add_option(
-      "--planner", options->file.planner,
+  options->file.add_file(command, "task set");
+  options->file.add_task_options(command);
+  command.add(
+      "--planner", &options->file.planner,
       "one planner only; without it each of them, but gate_search only where the set asks for it: it takes long");
-  command->add_option("--parameter", options->parameter, "the largest size of this parameter of the file");
-  command->add_option("--task", options->task, "of this task:");
-  command->add_option("--of", options->of, "its smallest period or deadline, or its largest wcet");
-  command->add_option("--svg", options->svg, "draw utilisation and margin over the values into this file");
+  command.add("--parameter", &options->parameter, "the largest size of this parameter of the file");
+  command.add("--task", &options->task, "of this task:");
+  command.add("--of", &options->of, "its smallest period or deadline, or its largest wcet");
+  command.add("--svg", &options->svg, "draw utilisation and margin over the values into this file");
   command
-      ->add_option("--points", options->points,
-                   "of a curve of utilisation and margin in --json, and of the drawing, which has 50 without it")
-      ->check(CLI::Range(2, 10'000));
-  command->callback([options, &exit_code] { exit_code = capacity(*options); });
+      .add("--points", &options->points,
+           "of a curve of utilisation and margin in --json, and of the drawing, which has 50 without it")
+      .between(2, 10'000);
+  command.runs([options] { return capacity(*options); });
 }
 
 }  // namespace tutti

@@ -124,26 +124,25 @@ int check(const CheckCommand& command) {
 
 }  // namespace
 
-void add_check(CLI::App& parser, int& exit_code) {
-  CLI::App* command = parser.add_subcommand("check", "whether a task set always meets its deadlines, and why");
-  command->footer(
+void add_check(CommandLine& program) {
+  CommandLine command = program.command("check", "whether a task set always meets its deadlines, and why");
+  command.footer(
       "Example:\n  tutti check configs/tasks/wafer-inspection.yaml --set image=200MB\n"
       "  tutti tasks expand configs/tasks/periodic-offsets.yaml --out jobs.csv && tutti check --jobs jobs.csv");
   auto options = std::make_shared<CheckCommand>();
-  options->file.add_file(*command, "task set");
-  CLI::Option* const file = command->get_option("file")->required(false);
-  CLI::Option* const jobs = command->add_option(
-      "--jobs", options->jobs, "a job set (CSV of np-schedulability-analysis, in ns) in place of a task set");
-  options->file.add_planner(*command);
-  options->file.add_task_options(*command);
-  command->add_option("--counter-example", options->counter_example,
-                      "write a run that misses a deadline to this file, for 'tutti run --scenario'");
-  jobs->excludes(file);
+  options->file.add_file(command, "task set");
+  Option file = command.option("file").required(false);
+  Option jobs = command.add("--jobs", &options->jobs,
+                            "a job set (CSV of np-schedulability-analysis, in ns) in place of a task set");
+  options->file.add_planner(command);
+  options->file.add_task_options(command);
+  command.add("--counter-example", &options->counter_example,
+              "write a run that misses a deadline to this file, for 'tutti run --scenario'");
+  jobs.excludes(file);
   for (const char* of_task_sets : {"--machine", "--planner", "--policy", "--set", "--counter-example"})
-    jobs->excludes(command->get_option(of_task_sets));
-  command->callback([options, &exit_code] {
-    exit_code = options->jobs.empty() ? check(*options) : check_jobs(options->jobs, options->file.json);
-  });
+    jobs.excludes(command.option(of_task_sets));
+  command.runs(
+      [options] { return options->jobs.empty() ? check(*options) : check_jobs(options->jobs, options->file.json); });
 }
 
 }  // namespace tutti

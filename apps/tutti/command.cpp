@@ -6,23 +6,22 @@
 
 namespace tutti {
 
-void FileOptions::add_file(CLI::App& command, const std::string& what) {
-  command.add_option("file", path, what)->required();
-  command.add_option("--machine", machine, "machine file to use in place of the one that the file names");
-  command.add_flag("--json", json, "print one JSON object");
+void FileOptions::add_file(CommandLine& command, const std::string& what) {
+  command.add("file", &path, what).required();
+  command.add("--machine", &machine, "machine file to use in place of the one that the file names");
+  command.add("--json", &json, "print one JSON object");
 }
 
-void FileOptions::add_planner(CLI::App& command) {
+void FileOptions::add_planner(CommandLine& command) {
   std::string names;
   for (const Planner& row : planners()) names += fmt::format("\n    {:<22}{}", row.name, row.summary);
-  command.add_option("--planner", planner, "how the streams of a batch are arranged:" + names)
-      ->default_str(std::string(planners().front().name));
+  command.add("--planner", &planner, "how the streams of a batch are arranged:" + names)
+      .shows_default(std::string(planners().front().name));
 }
 
-void FileOptions::add_task_options(CLI::App& command) {
-  command.add_option("--policy", policy, "edf, rm, dm or given, in place of the file's");
-  command.add_option("--set", parameters, "NAME=SIZE: another value for a parameter of the file")
-      ->allow_extra_args(false);
+void FileOptions::add_task_options(CommandLine& command) {
+  command.add("--policy", &policy, "edf, rm, dm or given, in place of the file's");
+  command.add("--set", &parameters, "NAME=SIZE: another value for a parameter of the file").one_at_a_time();
 }
 
 Expected<const Planner*> FileOptions::chosen_planner(const TaskSet* set) const {

@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "apps/command_line.hpp"
 #include "apps/outcome.hpp"
 #include "model/planner.hpp"
 #include "sched/task_yaml.hpp"
@@ -15,20 +14,20 @@ namespace tutti {
 /// One subcommand: a row of the table in `main.cpp`. To add one, write its file with a function like these and add a
 /// row.
 struct Command {
-  /// Declares the subcommand's options on the parser; when it is chosen, its callback leaves the exit code.
-  void (*add)(CLI::App& parser, int& exit_code);
+  /// Adds the command with its options.
+  void (*add)(CommandLine& program);
 };
 
-void add_predict(CLI::App& parser, int& exit_code);
-void add_check(CLI::App& parser, int& exit_code);
-void add_compare(CLI::App& parser, int& exit_code);
-void add_run(CLI::App& parser, int& exit_code);
-void add_calibrate(CLI::App& parser, int& exit_code);
-void add_verify(CLI::App& parser, int& exit_code);
-void add_bench(CLI::App& parser, int& exit_code);
-void add_capacity(CLI::App& parser, int& exit_code);
-void add_topology(CLI::App& parser, int& exit_code);
-void add_tasks(CLI::App& parser, int& exit_code);
+void add_predict(CommandLine& program);
+void add_check(CommandLine& program);
+void add_compare(CommandLine& program);
+void add_run(CommandLine& program);
+void add_calibrate(CommandLine& program);
+void add_verify(CommandLine& program);
+void add_bench(CommandLine& program);
+void add_capacity(CommandLine& program);
+void add_topology(CommandLine& program);
+void add_tasks(CommandLine& program);
 
 /// What the subcommands that read a file have in common.
 struct FileOptions {
@@ -40,10 +39,10 @@ struct FileOptions {
   bool json = false;
 
   /// Declares FILE, --machine and --json.
-  void add_file(CLI::App& command, const std::string& what);
-  void add_planner(CLI::App& command);
+  void add_file(CommandLine& command, const std::string& what);
+  void add_planner(CommandLine& command);
   /// Declares --policy and --set.
-  void add_task_options(CLI::App& command);
+  void add_task_options(CommandLine& command);
 
   /// What --planner says, or else the task set, or else the default.
   /// @errors InvalidInput: --planner names none.

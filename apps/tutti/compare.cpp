@@ -72,13 +72,13 @@ int compare(const FileOptions& options) {
 
 }  // namespace
 
-void add_compare(CLI::App& parser, int& exit_code) {
-  CLI::App* command = parser.add_subcommand("compare", "a batch or a task set under every planner");
-  command->footer("Example:\n  tutti compare configs/batches/inspection-example.yaml");
+void add_compare(CommandLine& program) {
+  CommandLine command = program.command("compare", "a batch or a task set under every planner");
+  command.footer("Example:\n  tutti compare configs/batches/inspection-example.yaml");
   auto options = std::make_shared<FileOptions>();
-  options->add_file(*command, "batch file or task set");
-  options->add_task_options(*command);
-  command->callback([options, &exit_code] { exit_code = compare(*options); });
+  options->add_file(command, "batch file or task set");
+  options->add_task_options(command);
+  command.runs([options] { return compare(*options); });
 }
 
 }  // namespace tutti

@@ -29,13 +29,13 @@ int predict(const FileOptions& options) {
 
 }  // namespace
 
-void add_predict(CLI::App& parser, int& exit_code) {
-  CLI::App* command = parser.add_subcommand("predict", "how long a batch takes, and when each stream runs");
-  command->footer("Example:\n  tutti predict configs/batches/inspection-example.yaml --planner time_division");
+void add_predict(CommandLine& program) {
+  CommandLine command = program.command("predict", "how long a batch takes, and when each stream runs");
+  command.footer("Example:\n  tutti predict configs/batches/inspection-example.yaml --planner time_division");
   auto options = std::make_shared<FileOptions>();
-  options->add_file(*command, "batch file");
-  options->add_planner(*command);
-  command->callback([options, &exit_code] { exit_code = predict(*options); });
+  options->add_file(command, "batch file");
+  options->add_planner(command);
+  command.runs([options] { return predict(*options); });
 }
 
 }  // namespace tutti

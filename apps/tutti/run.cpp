@@ -129,9 +129,9 @@ int run(const RunCommand& command) {
 
 }  // namespace
 
-void add_run(CLI::App& parser, int& exit_code) {
-  CLI::App* command = parser.add_subcommand("run", "runs a task set whose deadlines are guaranteed");
-  command->footer(
+void add_run(CommandLine& program) {
+  CommandLine command = program.command("run", "runs a task set whose deadlines are guaranteed");
+  command.footer(
       "Example:\n  tutti run configs/tasks/wafer-inspection.yaml --jobs 100\n"
       "A job is over its bound when its response exceeds the bound that admission gave it, or a batch of it its "
       "latest\n"
@@ -139,29 +139,27 @@ void add_run(CLI::App& parser, int& exit_code) {
       "foreign or unknown. The response leaves out what programs do beside their jobs' steps; end to end has it.\n"
       "Exit code: 0 fine, 1 a deadline missed, 3 machine or host trouble or a job over its bound.");
   auto options = std::make_shared<RunCommand>();
-  options->file.add_file(*command, "task set");
-  options->file.add_planner(*command);
-  options->file.add_task_options(*command);
-  CLI::Option* jobs =
-      command->add_option("--jobs", options->jobs, "so many jobs in all (default: one hyperperiod, at most 1000 jobs)")
-          ->check(CLI::Range(std::int64_t{1}, static_cast<std::int64_t>(kMostJobs)));
-  CLI::Option* duration =
-      command->add_option("--for", options->duration, "all jobs that arrive in this time, like 10s")->excludes(jobs);
+  options->file.add_file(command, "task set");
+  options->file.add_planner(command);
+  options->file.add_task_options(command);
+  Option jobs =
+      command.add("--jobs", &options->jobs, "so many jobs in all (default: one hyperperiod, at most 1000 jobs)")
+          .between(1, kMostJobs);
+  Option duration =
+      command.add("--for", &options->duration, "all jobs that arrive in this time, like 10s").excludes(jobs);
   command
-      ->add_option("--scenario", options->scenario,
-                   "these jobs, guaranteed or not: a file like the one that 'check --counter-example' writes")
-      ->excludes(jobs)
-      ->excludes(duration);
+      .add("--scenario", &options->scenario,
+           "these jobs, guaranteed or not: a file like the one that 'check --counter-example' writes")
+      .excludes(jobs)
+      .excludes(duration);
   command
-      ->add_option("--changes", options->changes,
-                   "tasks come and go while it runs: a file with the tasks that start, and what is asked when")
-      ->excludes(jobs)
-      ->needs(duration);
-  add_backend_options(*command, options->backend);
-  command->add_option("--seed", options->seed, "of the release jitter and the data")
-      ->check(check_seed)
-      ->capture_default_str();
-  command->callback([options, &exit_code] { exit_code = run(*options); });
+      .add("--changes", &options->changes,
+           "tasks come and go while it runs: a file with the tasks that start, and what is asked when")
+      .excludes(jobs)
+      .needs(duration);
+  add_backend_options(command, options->backend);
+  command.add("--seed", &options->seed, "of the release jitter and the data").check(check_seed).shows_default();
+  command.runs([options] { return run(*options); });
 }
 
 }  // namespace tutti

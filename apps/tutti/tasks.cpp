@@ -85,28 +85,26 @@ int expand_tasks(const ExpandOptions& options) {
 
 }  // namespace
 
-void add_tasks(CLI::App& parser, int& exit_code) {
-  CLI::App* command = parser.add_subcommand("tasks", "other forms of a task set");
-  command->require_subcommand(1);
-  command->footer("Example:\n  tutti tasks expand configs/tasks/periodic-offsets.yaml --out jobs.csv");
-  CLI::App* expand = command->add_subcommand(
+void add_tasks(CommandLine& program) {
+  CommandLine command = program.command("tasks", "other forms of a task set");
+  command.needs_command();
+  command.footer("Example:\n  tutti tasks expand configs/tasks/periodic-offsets.yaml --out jobs.csv");
+  CommandLine expand = command.command(
       "expand", "the jobs of a strictly periodic task set, as the CSV file of np-schedulability-analysis");
-  expand->footer(
+  expand.footer(
       "Example:\n  tutti tasks expand configs/tasks/periodic-offsets.yaml --out jobs.csv && tutti check --jobs "
       "jobs.csv");
   const auto options = std::make_shared<ExpandOptions>();
-  expand->add_option("file", options->file.path, "task set")->required();
-  expand->add_option("--machine", options->file.machine, "machine file to use in place of the one that the file names");
-  options->file.add_planner(*expand);
-  options->file.add_task_options(*expand);
-  expand->add_option("--out", options->out, "the file to write; without it, standard output");
-  expand
-      ->add_option("--jobs", options->jobs,
-                   "how many jobs, in the order of their arrivals; without it, until they repeat")
-      ->check(CLI::Range(std::size_t{1}, std::size_t{10'000'000}));
-  expand->add_option("--partition", options->partition,
-                     "whose jobs, by number as 'tutti check' gives it; for sets that fall into several");
-  expand->callback([options, &exit_code] { exit_code = expand_tasks(*options); });
+  expand.add("file", &options->file.path, "task set").required();
+  expand.add("--machine", &options->file.machine, "machine file to use in place of the one that the file names");
+  options->file.add_planner(expand);
+  options->file.add_task_options(expand);
+  expand.add("--out", &options->out, "the file to write; without it, standard output");
+  expand.add("--jobs", &options->jobs, "how many jobs, in the order of their arrivals; without it, until they repeat")
+      .between(1, 10'000'000);
+  expand.add("--partition", &options->partition,
+             "whose jobs, by number as 'tutti check' gives it; for sets that fall into several");
+  expand.runs([options] { return expand_tasks(*options); });
 }
 
 }  // namespace tutti

@@ -141,21 +141,21 @@ int show(const std::string& path, bool json) {
 
 }  // namespace
 
-void add_topology(CLI::App& parser, int& exit_code) {
-  CLI::App* command = parser.add_subcommand("topology", "what a machine consists of");
-  command->require_subcommand(1);
-  CLI::App* show_command = command->add_subcommand(
-      "show", "links and shared capacities with their bandwidths, and where the graph is furthest off");
-  command->footer(
+void add_topology(CommandLine& program) {
+  CommandLine command = program.command("topology", "what a machine consists of");
+  command.needs_command();
+  CommandLine show_command =
+      command.command("show", "links and shared capacities with their bandwidths, and where the graph is furthest off");
+  command.footer(
       "Examples:\n  tutti topology show configs/machines/h200x4.yaml\n"
       "  tutti topology detect --out machine.yaml");
-  show_command->footer("Example:\n  tutti topology show configs/machines/h200x4.yaml");
+  show_command.footer("Example:\n  tutti topology show configs/machines/h200x4.yaml");
   const auto path = std::make_shared<std::string>();
   const auto json = std::make_shared<bool>(false);
-  show_command->add_option("file", *path, "machine file")->required();
-  show_command->add_flag("--json", *json, "print one JSON object");
-  show_command->callback([path, json, &exit_code] { exit_code = show(*path, *json); });
-  add_topology_detect(*command, exit_code);
+  show_command.add("file", path.get(), "machine file").required();
+  show_command.add("--json", json.get(), "print one JSON object");
+  show_command.runs([path, json] { return show(*path, *json); });
+  add_topology_detect(command);
 }
 
 }  // namespace tutti

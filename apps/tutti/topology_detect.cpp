@@ -54,17 +54,17 @@ int detect(const DetectOptions& options) {
 
 }  // namespace
 
-void add_topology_detect(CLI::App& topology, int& exit_code) {
-  CLI::App* command = topology.add_subcommand(
+void add_topology_detect(CommandLine& topology) {
+  CommandLine command = topology.command(
       "detect", "what the GPUs of this host are and can do, and how they hang together; a first machine file");
-  command->footer(
+  command.footer(
       "Exit codes: 0 fine, 2 usage or a file that cannot be written, 3 no driver, one that is too old, or no GPU.\n"
       "Example:\n  tutti topology detect --out machine.yaml");
   const auto options = std::make_shared<DetectOptions>();
-  command->add_option("--out", options->out, "machine file to write; bandwidths are guesses until they are measured");
-  command->add_option("--name", options->name, "name of that machine")->capture_default_str();
-  command->add_flag("--json", options->json, "print one JSON object");
-  command->callback([options, &exit_code] { exit_code = detect(*options); });
+  command.add("--out", &options->out, "machine file to write; bandwidths are guesses until they are measured");
+  command.add("--name", &options->name, "name of that machine").shows_default();
+  command.add("--json", &options->json, "print one JSON object");
+  command.runs([options] { return detect(*options); });
 }
 
 }  // namespace tutti

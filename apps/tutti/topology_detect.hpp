@@ -1,9 +1,9 @@
 #pragma once
-#include <CLI/CLI.hpp>
+#include "apps/command_line.hpp"
 
 namespace tutti {
 
 /// Declares `topology detect`; when it is chosen, its callback leaves the exit code.
-void add_topology_detect(CLI::App& topology, int& exit_code);
+void add_topology_detect(CommandLine& topology);
 
 }  // namespace tutti

@@ -404,9 +404,9 @@ int verify(VerifyCommand command) {
 
 }  // namespace
 
-void add_verify(CLI::App& parser, int& exit_code) {
-  CLI::App* command = parser.add_subcommand("verify", "run batches, and set what was measured beside the prediction");
-  command->footer(
+void add_verify(CommandLine& program) {
+  CommandLine command = program.command("verify", "run batches, and set what was measured beside the prediction");
+  command.footer(
       "Each batch runs 2 x --repeats times, interleaved with others; the median of the first half is compared with "
       "the\n"
       "prediction, and with the median of the second half, which tells how well the machine repeats itself. Then it "
@@ -426,33 +426,28 @@ void add_verify(CLI::App& parser, int& exit_code) {
       "  tutti verify --machine machine.yaml --random 1000 --seed clock --save-worst worst.yaml\n"
       "  tutti verify batch.yaml --out timelines.json");
   auto options = std::make_shared<VerifyCommand>();
-  command->add_option("files", options->files, "batch files, all for one machine");
-  command->add_option("--machine", options->file.machine, "machine file to use in place of the one that a file names");
-  command->add_option("--random", options->random, "so many random batches of all that the machine does")
-      ->check(CLI::Range(0, 100000));
+  command.add("files", &options->files, "batch files, all for one machine");
+  command.add("--machine", &options->file.machine, "machine file to use in place of the one that a file names");
+  command.add("--random", &options->random, "so many random batches of all that the machine does").between(0, 100000);
   command
-      ->add_option("--largest", options->largest,
-                   "largest transfer of a random batch; the smallest is 4 KiB, or 1/128 of it where that is less")
-      ->capture_default_str();
-  command->add_option("--seed", options->seed, "of the random batches; clock: another one each time")
-      ->check([](const std::string& text) { return text == "clock" ? "" : check_seed(text); }, "UINT or clock")
-      ->capture_default_str();
-  command->add_option("--repeats", options->repeats, "runs of each batch in each half")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
-  command->add_option("--max-error", options->max_error, "percent that a length may be off by")
-      ->check(CLI::NonNegativeNumber);
-  command->add_flag(
-      "--loaded", options->loaded,
-      "keep all cores of the host busy meanwhile; runs that the host makes late then count for themselves");
-  command->add_option("--save-worst", options->save_worst,
-                      "batch file to write: the batch that was furthest above its latest finish, or else whose "
-                      "prediction was furthest off");
-  command->add_option("--out", options->out, "file for all runs and both timelines of every batch, JSON");
-  command->add_flag("--json", options->file.json, "print one JSON object");
-  options->file.add_planner(*command);
-  add_backend_options(*command, options->backend);
-  command->callback([options, &exit_code] { exit_code = verify(*options); });
+      .add("--largest", &options->largest,
+           "largest transfer of a random batch; the smallest is 4 KiB, or 1/128 of it where that is less")
+      .shows_default();
+  command.add("--seed", &options->seed, "of the random batches; clock: another one each time")
+      .check([](const std::string& text) { return text == "clock" ? "" : check_seed(text); }, "UINT or clock")
+      .shows_default();
+  command.add("--repeats", &options->repeats, "runs of each batch in each half").between(1, 10000).shows_default();
+  command.add("--max-error", &options->max_error, "percent that a length may be off by").not_negative();
+  command.add("--loaded", &options->loaded,
+              "keep all cores of the host busy meanwhile; runs that the host makes late then count for themselves");
+  command.add("--save-worst", &options->save_worst,
+              "batch file to write: the batch that was furthest above its latest finish, or else whose "
+              "prediction was furthest off");
+  command.add("--out", &options->out, "file for all runs and both timelines of every batch, JSON");
+  command.add("--json", &options->file.json, "print one JSON object");
+  options->file.add_planner(command);
+  add_backend_options(command, options->backend);
+  command.runs([options] { return verify(*options); });
 }
 
 }  // namespace tutti

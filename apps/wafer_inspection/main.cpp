@@ -1,7 +1,7 @@
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "apps/backends.hpp"
+#include "apps/command_line.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/outcome.hpp"
 #include "apps/partition_machines.hpp"
@@ -33,6 +33,8 @@ tutti::Expected<ImageSet> make_images(const Options& options) {
 }
 
 int generate(const Options& options) {
+  if (options.images.empty())
+    return report_error(tutti::invalid_input("--images is required: the folder to write to").value());
   const auto written =
       make_images(options).and_then([&](const ImageSet& images) { return write_images(options.images, images); });
   if (!written) return report_error(written.error());
@@ -150,8 +152,8 @@ int inspect(const Options& options) {
 
 int run_program(int argc, char** argv) {
   Options options;
-  CLI::App parser("inspects wafers on several GPUs, each image within its deadline");
-  parser.footer(
+  tutti::CommandLine program("wafer_inspection", "inspects wafers on several GPUs, each image within its deadline");
+  program.footer(
       "Without a command it inspects, on the machine that the task set names.\n"
       "Examples:\n  wafer_inspection generate --images wafers --size 1024 --count 4\n  wafer_inspection --images "
       "wafers --size 1024 --jobs 1000\n  wafer_inspection --machine this-host.yaml --backend cuda\n"
@@ -159,34 +161,24 @@ int run_program(int argc, char** argv) {
       "defects in the reports; a host step before the first batch, and one behind the last, make that part of the "
       "job.\n"
       "Exit code: 0 fine, 1 a deadline missed, 3 machine or host trouble or a job over its bound.");
-  parser.add_option("--size", options.size, "side of an image in pixels")->capture_default_str();
-  parser.add_option("--count", options.count, "how many images to generate")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
-  parser.add_option("--defects", options.defects, "planted in each generated image")->capture_default_str();
-  parser.add_option("--seed", options.seed, "of the generated images")->check(tutti::check_seed)->capture_default_str();
-  CLI::Option* images = parser.add_option(
-      "--images", options.images,
-      "folder of pictures (8-bit grayscale PNG, the truth as JSON beside each); without it some are generated");
-  parser.add_option("--tasks", options.tasks, "task set with the inspection as its one task")->capture_default_str();
-  parser.add_option("--jobs", options.jobs, "images to inspect; the pictures are taken in turn")
-      ->check(CLI::Range(std::int64_t{1}, static_cast<std::int64_t>(tutti::kMostJobs)))
-      ->capture_default_str();
-  parser.add_option("--machine", options.machine, "machine file to use in place of the one that the task set names");
-  add_backend_options(parser, options.backend);
-  const CLI::App* generating =
-      parser.add_subcommand("generate", "write wafers with planted defects into the folder --images")->fallthrough();
-  parser.require_subcommand(0, 1);
-  try {
-    parser.parse(argc, argv);
-    if (generating->parsed() && images->count() == 0) throw CLI::RequiredError("--images");
-  } catch (const CLI::CallForHelp& help) {
-    return parser.exit(help);
-  } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "{}; 'wafer_inspection --help' tells how it goes\n", error.what());
-    return tutti::kUsage;
-  }
-  return generating->parsed() ? generate(options) : inspect(options);
+  program.add("--size", &options.size, "side of an image in pixels").shows_default();
+  program.add("--count", &options.count, "how many images to generate").between(1, 10000).shows_default();
+  program.add("--defects", &options.defects, "planted in each generated image").shows_default();
+  program.add("--seed", &options.seed, "of the generated images").check(tutti::check_seed).shows_default();
+  program.add("--images", &options.images,
+              "folder of pictures (8-bit grayscale PNG, the truth as JSON beside each); without it some are generated");
+  program.add("--tasks", &options.tasks, "task set with the inspection as its one task").shows_default();
+  program.add("--jobs", &options.jobs, "images to inspect; the pictures are taken in turn")
+      .between(1, tutti::kMostJobs)
+      .shows_default();
+  program.add("--machine", &options.machine, "machine file to use in place of the one that the task set names");
+  add_backend_options(program, options.backend);
+  tutti::CommandLine generating =
+      program.command("generate", "write wafers with planted defects into the folder --images");
+  generating.takes_options_of_program();
+  generating.runs([&] { return generate(options); });
+  program.runs([&] { return inspect(options); });
+  return program.run(argc, argv);
 }
 
 }  // namespace
