@@ -47,7 +47,7 @@ BatchOperation batch_of(const Topology& machine, const MeasuredBatch& measured) 
   std::vector<CommandStream> streams;
   for (const auto& [stream, bytes, finish] : measured.streams) {
     CommandStream& command = streams.emplace_back();
-    command.name = "s" + std::to_string(stream.position());
+    command.name = fmt::format("s{}", stream.position());
     const auto [from, to] = ends_of(machine, stream);
     command.transfer = Transfer{from, to, {static_cast<std::int64_t>(bytes)}, {}, {}};
   }

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "model/planner.hpp"
+#include "tests/support/random.hpp"
 #include "tests/support/yaml_text.hpp"
 
 namespace tutti {
@@ -209,7 +210,7 @@ TEST(Merging, ManyEmptyTransfersTakeNoTime) {
   const Topology machine = star(50);
   CommandStream stream;
   stream.transfer = Transfer{*machine.find_vertex("mem0"), *machine.find_vertex("gpu0"), Bytes{0}, {}, {}};
-  std::vector<CommandStream> streams(4096, stream);
+  std::vector<CommandStream> streams(test::rounds<std::size_t>(4096), stream);
   for (std::size_t i = 0; i < streams.size(); ++i) streams[i].name = std::to_string(i);
   for (const Merging merging : {Merging::On, Merging::Off}) {
     const auto batch = BatchOperation::make(machine, streams, merging);

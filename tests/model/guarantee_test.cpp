@@ -182,7 +182,7 @@ int late_streams(const Topology& machine, std::uint64_t seed, int batches) {
 
 TEST(TableBelowTheGraph, NoBatchOfARandomTableEndsAfterItsLatestFinish) {
   test::Random random(11);
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(100U); ++seed) {
     const Topology plain = test::random_machine(seed);
     if (plain.gpus().size() > 4) continue;
     EXPECT_EQ(late_streams(with_random_table(plain, random), 1000 * seed, 20), 0) << "seed " << seed;
@@ -378,7 +378,7 @@ Topology calibrated(const Topology& truth, std::uint64_t seed) {
 }
 
 class BeyondFourGpus : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Model, BeyondFourGpus, testing::Values(6, 8));
+INSTANTIATE_TEST_SUITE_P(Model, BeyondFourGpus, test::kSanitized ? testing::Values(4, 5) : testing::Values(6, 8));
 
 TEST_P(BeyondFourGpus, NoBatchEndsAfterItsLatestFinish) {
   constexpr int kBatches = test::rounds(300);  // 10,000 have been looked at

@@ -286,7 +286,7 @@ double search_worst(const test::ChainNetwork& declared, std::size_t chain, std::
 TEST(SafeBound, IsNotFarAboveTheWorstThatASearchFinds) {
   test::Random random(5);
   std::vector<double> ratios;
-  for (int n = 0; n < 100 && !HasFatalFailure(); ++n) {
+  for (int n = 0; n < test::rounds(100) && !HasFatalFailure(); ++n) {
     SCOPED_TRACE("network " + std::to_string(n));
     const auto network = test::random_network(random, {.plain = n % 2 == 0});
     const auto latest = test::bound(network);

@@ -13,6 +13,7 @@
 #include "model/planner.hpp"
 #include "model/route.hpp"
 #include "tests/runtime/small_machine.hpp"
+#include "tests/support/random.hpp"
 #include "tests/support/random_machine.hpp"
 
 namespace tutti {
@@ -506,7 +507,7 @@ void check(const Topology& machine, const BatchOperation& batch, const Planner& 
 }
 
 TEST(CommandListProperty, QueuesDoWhatWasPlannedOnRandomMachines) {
-  for (std::uint64_t seed = 0; seed < 150 && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(150U) && !HasFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     const Topology machine = test::random_machine(seed);
     const BatchOperation batch = test::random_batch(machine, seed + 1000);
@@ -531,7 +532,7 @@ CommandStream tiny_stream(const Topology& machine, Random& random, std::string n
 }
 
 TEST(CommandListProperty, QueuesDoWhatWasPlannedWithinNanoseconds) {
-  for (std::uint64_t seed = 0; seed < 600 && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(600U) && !HasFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     Random random(seed);
     const auto cost = [&] { return Cost{Duration{random.between(0, 3)}}; };

@@ -10,6 +10,7 @@
 
 #include "model/planner.hpp"
 #include "tests/runtime/small_machine.hpp"
+#include "tests/support/random.hpp"
 #include "tests/support/random_machine.hpp"
 
 namespace tutti {
@@ -290,7 +291,7 @@ void check(const Topology& machine, const BatchOperation& batch, Bytes some_pace
 }
 
 TEST(CommandMarksProperty, HoldOnRandomMachines) {
-  for (std::uint64_t seed = 0; seed < 100 && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(100U) && !HasFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     const Topology machine = test::random_machine(seed);
     check(machine, test::random_batch(machine, seed + 5000), Bytes{1'000'000});
@@ -301,7 +302,7 @@ TEST(CommandMarksProperty, HoldOnRandomMachines) {
 TEST(CommandMarksProperty, HoldForLongChains) {
   const Topology machine = test::small_machine();
   std::size_t longest = 0;
-  for (std::uint64_t seed = 0; seed < 200 && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(200U) && !HasFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     test::Random random(seed);
     const auto at = [&](const char* place) { return machine.find_vertex(place).value(); };

@@ -9,6 +9,7 @@
 
 #include "sched/wcet.hpp"
 #include "tests/runtime/task_runs.hpp"
+#include "tests/support/random.hpp"
 #include "tests/support/task_timings.hpp"
 
 namespace tutti {
@@ -84,7 +85,7 @@ TEST_P(EveryPolicy, AdmittedSetsKeepTheirPromise) {
   oracle::Dice dice(17);
   Random random(23);
   int admitted = 0;
-  for (int round = 0; round < 1500; ++round) {
+  for (int round = 0; round < test::rounds(1500); ++round) {
     const TaskSet set = random_set(dice, GetParam());
     if (!is_admitted(set)) continue;
     ++admitted;
@@ -95,7 +96,7 @@ TEST_P(EveryPolicy, AdmittedSetsKeepTheirPromise) {
     expect_promise_kept(run.admitted, run.run(first_jobs(300, static_cast<std::uint64_t>(round))));
     if (HasFatalFailure()) return;
   }
-  EXPECT_GT(admitted, 200) << "the ranges make too few sets that can be run";
+  EXPECT_GT(admitted, test::rounds(200)) << "the ranges make too few sets that can be run";
 }
 
 /// A job of a batch of copies with kernels, a host step, and a batch back.

@@ -9,6 +9,7 @@
 
 #include "tests/support/every_schedule.hpp"
 #include "tests/support/job_timings.hpp"
+#include "tests/support/random.hpp"
 
 namespace tutti {
 namespace {
@@ -277,7 +278,7 @@ TEST(Exploration, AgreesWithEveryScheduleOfPeriodicTasks) {
   Dice dice(9);
   int in_time = 0;
   int late = 0;
-  for (int round = 0; round < 250; ++round) {
+  for (int round = 0; round < test::rounds(250); ++round) {
     const Tasks tasks = random_tasks(dice, round % 3 == 0);
     for (const Policy policy : kPolicies) {
       SCOPED_TRACE(std::string(to_string(policy)) + " " + ::testing::PrintToString(tasks));
@@ -285,8 +286,8 @@ TEST(Exploration, AgreesWithEveryScheduleOfPeriodicTasks) {
       if (HasFatalFailure()) return;
     }
   }
-  EXPECT_GE(in_time, 100);
-  EXPECT_GE(late, 100);
+  EXPECT_GE(in_time, test::rounds(100));
+  EXPECT_GE(late, test::rounds(100));
 }
 
 // (2, 4) from 0 and (2, 4) from 3 fill all of the time; the first alone leaves the machine idle from 2 to 3, once.

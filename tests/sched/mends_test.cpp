@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/random.hpp"
 #include "tests/support/task_file.hpp"
 #include "tests/support/task_timings.hpp"
 #include "tests/support/yaml_text.hpp"
@@ -183,7 +184,7 @@ double smallest_change(const TaskFile& file) {
 // finds (it may be smaller: trying everything goes in one direction here).
 TEST(Mends, HoldOnRandomSets) {
   int mended = 0;
-  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::rounds(150U); ++seed) {
     oracle::Dice dice(seed);
     const auto timings = oracle::random_timings(dice, {.wcet_min = 1,
                                                        .wcet_max = 9,
@@ -218,7 +219,7 @@ TEST(Mends, HoldOnRandomSets) {
       }
     }
   }
-  EXPECT_GT(mended, 200);
+  EXPECT_GT(mended, test::rounds(200));
 }
 
 }  // namespace

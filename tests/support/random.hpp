@@ -5,14 +5,17 @@
 
 namespace tutti::test {
 
-/// How many of so many random rounds a test makes: all, or an eighth in a build with sanitizers, which look at the code
-/// that runs and not at the numbers.
-[[nodiscard]] constexpr int rounds(int all) {
+/// Whether this build has sanitizers, which look at the code that runs and not at the numbers: less will do.
 #ifdef __SANITIZE_ADDRESS__
-  return (all + 7) / 8;
+inline constexpr bool kSanitized = true;
 #else
-  return all;
+inline constexpr bool kSanitized = false;
 #endif
+
+/// How many of so many random rounds a test makes: all, or an eighth in a build with sanitizers.
+template <class Count>
+[[nodiscard]] constexpr Count rounds(Count all) {
+  return kSanitized ? (all + 7) / 8 : all;
 }
 
 /// A seeded source of numbers that are the same on every machine, with what tests draw from it.
