@@ -1,0 +1,4 @@
+// Precompiled once for the commands.
+#include <nlohmann/json.hpp>
+
+#include "model/pch/standard.hpp"
