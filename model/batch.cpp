@@ -1,6 +1,7 @@
 #include "model/batch.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -115,6 +116,18 @@ void cap(WayKind& way, const Bandwidth& rate) {
   way.capped = true;
 }
 
+/// Whether a copy between GPUs fills the last link of its way by itself: with another one beside it, both would be over
+/// at about the time at which one after the other are, but when depends on when the other comes. Not where it is so
+/// short that waiting for another GPU's word would take a good part of it.
+bool takes_turns(const Topology& machine, const RouteView& route, const StreamWork& work, const WayKind& way) {
+  constexpr double kFills = 1.1;  // what two at once may win
+  constexpr double kShort = 20;   // in handovers: a wait takes as long as one
+  if (work.route != RouteClass::Peer || work.bytes == 0) return false;
+  const double alone = way.alone.nominal.value;
+  return machine.link(route.first.back()).bandwidth.nominal.value <= kFills * alone &&
+         work.bytes / alone >= kShort * as_ns(machine.setup().handover.nominal);
+}
+
 /// The streams whose copies one engine issues, copies between GPUs among them in rounds, so that GPUs meet in pairs.
 /// Each engine's other copies keep their places.
 std::vector<std::uint32_t> order_of(std::span<const CommandStream> streams, std::span<const StreamWork> work) {
@@ -166,10 +179,14 @@ Expected<BatchOperation> BatchOperation::make(const Topology& machine, std::vect
   });
 }
 
-Expected<BatchOperation> BatchOperation::with_sizes_of(std::vector<CommandStream> streams) const {
+Expected<BatchOperation> BatchOperation::with_sizes_of(const Topology& machine,
+                                                       std::vector<CommandStream> streams) const {
   TUTTI_EXPECTS(streams.size() == streams_.size(), "the streams are those of the batch");
-  auto other = make(machine_, std::move(streams), merging_);
-  if (other) other->order_ = order_;
+  auto other = make(machine, std::move(streams), merging_);
+  if (!other) return other;
+  other->order_ = order_;
+  other->shares_engines_ = shares_engines_;
+  for (std::size_t s = 0; s < work_.size(); ++s) other->work_[s].landing = work_[s].landing;
   return other;
 }
 
@@ -178,11 +195,20 @@ BatchOperation::BatchOperation(const Topology& machine, std::vector<CommandStrea
   const std::vector<LinkId> met = last_links_of_peers(machine_, streams_);
   work_.reserve(streams_.size());
   for (const CommandStream& stream : streams_) work_.push_back(make_work(stream, met));
-  const bool two_engines = std::any_of(work_.begin(), work_.end(), [](const StreamWork& work) {
-    return work.way != kNone && work.engines[0] != work.engines[1];
+  drop_lone_landings();
+  const bool two_locks = std::any_of(work_.begin(), work_.end(), [](const StreamWork& work) {
+    return work.way != kNone && (work.engines[0] != work.engines[1] || work.landing != kNone);
   });
-  shares_engines_ = merging_ == Merging::Off || (merging_ == Merging::On && two_engines);
+  shares_engines_ = merging_ == Merging::Off || (merging_ == Merging::On && two_locks);
   if (merging_ == Merging::On) order_ = order_of(streams_, work_);
+}
+
+/// Copies that one engine issues take turns anyway.
+void BatchOperation::drop_lone_landings() {
+  std::map<std::uint32_t, std::set<EngineId>> issuers;
+  for (const StreamWork& work : work_) issuers[work.landing].insert(work.engines[0]);
+  for (StreamWork& work : work_)
+    if (issuers[work.landing].size() == 1) work.landing = kNone;
 }
 
 /// @param met  last links of copies between GPUs, in rising order
@@ -222,6 +248,8 @@ StreamWork BatchOperation::make_work(const CommandStream& stream, std::span<cons
     work.way = static_cast<std::uint32_t>(machine_.way_kinds().size() + own_ways_.size() - 1);
   }
   if (route.path == CopyPath::Staged) work.lead = add_own({});
+  if (merging_ != Merging::Transitive && takes_turns(machine_, route, work, way_kind(work.way)))
+    work.landing = transfer.to.value;
   return work;
 }
 

@@ -60,6 +60,7 @@ struct StreamWork {
   std::uint32_t lead = kNone;         ///< the same of a staged copy's first leg; otherwise kNone
   std::array<EngineId, 2> engines{};  ///< held during the copy, the issuing one first; the same one twice where there
                                       ///< is but one
+  std::uint32_t landing = kNone;      ///< vertex of the GPU that takes no other copy from a GPU meanwhile; kNone: any
   RouteClass route = RouteClass::Up;  ///< of its transfer
   double kernel = 0;                  ///< ns, what it usually takes
   double kernel_worst = 0;            ///< ns
@@ -81,11 +82,13 @@ class BatchOperation {
   [[nodiscard]] static Expected<BatchOperation> make(const Topology& machine, std::vector<CommandStream> streams,
                                                      Merging merging = Merging::On);
 
-  /// What runs in place of what was planned: the same streams with other sizes and kernel times, in the same chains and
-  /// the same order.
+  /// What runs in place of what was planned: the same streams with other sizes and kernel times, in the same chains,
+  /// the same order and the same turns.
+  /// @param machine  that it runs on: the batch's, with other bandwidths and costs.
   /// @pre    the streams have the names, ends and routes of this batch's.
   /// @errors as `make`.
-  [[nodiscard]] Expected<BatchOperation> with_sizes_of(std::vector<CommandStream> streams) const;
+  [[nodiscard]] Expected<BatchOperation> with_sizes_of(const Topology& machine,
+                                                       std::vector<CommandStream> streams) const;
 
   /// The machine it was made for.
   [[nodiscard]] const Topology& machine() const { return machine_; }
@@ -111,6 +114,7 @@ class BatchOperation {
  private:
   BatchOperation(const Topology& machine, std::vector<CommandStream> streams, Merging merging);
   StreamWork make_work(const CommandStream& stream, std::span<const LinkId> met);
+  void drop_lone_landings();
 
   Topology machine_;
   std::vector<CommandStream> streams_;

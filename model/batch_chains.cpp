@@ -54,7 +54,8 @@ inline void BatchChains::make_room_for(const Topology& machine, std::size_t stre
   const auto chunk = static_cast<double>(machine.staging_chunk().count);
   chunk_ = chunk > 0 ? chunk : kWhole;
   engine_count_ = static_cast<std::uint32_t>(machine.engine_count());
-  make_room(owner_, engine_count_ + machine.vertices().size());
+  vertex_count_ = static_cast<std::uint32_t>(machine.vertices().size());
+  make_room(owner_, engine_count_ + 2 * std::size_t{vertex_count_});
   if (streams <= chains_.size()) return;
   chains_.resize(streams);
   steps_.resize(kMostSteps * streams);
@@ -174,7 +175,7 @@ inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream,
     const double copies = staged ? 1 + std::ceil(work.bytes / chunk_) : 1;
     const double each = as_ns(setup_->transfer.of(work.route).each.at(basis_));
     const double ns =
-        take_opening() + take_first(work.route) + copies * each + take_turn(stream) + take_engine_handovers(stream);
+        take_opening() + take_first(work.route) + copies * each + take_turn(stream) + take_lock_handovers(stream);
     if (ns > 0) add_time(stream, ns);
     if (staged) steps_[step_count_++] = {.amount = first, .stream = stream, .flow = lead};
     steps_[step_count_++] = {.amount = work.bytes, .stream = stream, .flow = data, .data = true};
@@ -182,18 +183,20 @@ inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream,
   steps_[begin].first = true;
   steps_[step_count_ - 1].last = true;
   if (!shares_engines_) return;  // an engine has but one chain
-  for (const EngineId engine : work.engines) claim(chain, engine.value);
+  for (const std::uint32_t lock : locks(work))
+    if (lock != kNone) claim(chain, lock);
 }
 
 void BatchChains::find_users() {
-  users_.assign(owner_.size() - engine_count_, {});
-  engine_chains_.assign(engine_count_, kNone);
+  users_.assign(vertex_count_, {});
+  lock_chains_.assign(lock_count(), kNone);
   for (std::uint32_t s = 0; s < work_.size(); ++s) {
     const StreamWork& work = work_[s];
     if (work.way == kNone) continue;
     if (work.has_kernel && work.gpu != kNone) ++users_[work.gpu].behind_copies;
-    for (const EngineId engine : work.engines) {
-      std::uint32_t& chain = engine_chains_[engine.index()];
+    for (const std::uint32_t lock : locks(work)) {
+      if (lock == kNone) continue;
+      std::uint32_t& chain = lock_chains_[lock];
       chain = chain == kNone || chain == chain_of_[s] ? chain_of_[s] : kMany;
     }
   }
@@ -208,10 +211,11 @@ void BatchChains::find_users_of(std::uint32_t chain) {
   each([](std::uint32_t& kernels) { ++kernels; });
 }
 
-/// A staged copy's second engine passes from another chain to it, and back.
-inline double BatchChains::take_engine_handovers(std::uint32_t stream) const {
-  const auto [one, other] = work_[stream].engines;
-  return handover_ > 0 && one != other && engine_chains_[other.index()] == kMany ? 2 * handover_ : 0;
+/// A staged copy's second engine passes from another chain to it, and back; a landing to it.
+inline double BatchChains::take_lock_handovers(std::uint32_t stream) const {
+  const std::uint32_t second = locks(work_[stream])[1];
+  if (handover_ == 0 || second == kNone || lock_chains_[second] != kMany) return 0;
+  return work_[stream].landing == kNone ? 2 * handover_ : handover_;
 }
 
 /// Before a kernel on a GPU. A chain's first kernel follows its copies. Where several chains have kernels behind copies
@@ -251,7 +255,12 @@ inline void BatchChains::claim(std::uint32_t chain, std::uint32_t lock) {
 std::array<std::uint32_t, 2> BatchChains::locks(const Step& step) const {
   const StreamWork& work = work_[step.stream];
   if (step.kernel) return {work.gpu == kNone ? kNone : engine_count_ + work.gpu, kNone};
-  const auto [one, other] = work.engines;
+  return locks(work);
+}
+
+std::array<std::uint32_t, 2> BatchChains::locks(const StreamWork& copy) const {
+  const auto [one, other] = copy.engines;
+  if (copy.landing != kNone) return {one.value, engine_count_ + vertex_count_ + copy.landing};
   return {one.value, one == other ? kNone : other.value};
 }
 

@@ -54,13 +54,13 @@ class BatchChains {
   [[nodiscard]] std::size_t step_count() const { return step_count_; }
   [[nodiscard]] const Step& step(std::size_t position) const { return steps_[position]; }
   [[nodiscard]] Step& step(std::size_t position) { return steps_[position]; }
-  /// What the command of a step holds while it runs: its engines, or its GPU; kNone.
+  /// What the command of a step holds while it runs: its engine, and another one or the landing; or its GPU; kNone.
   [[nodiscard]] std::array<std::uint32_t, 2> locks(const Step& step) const;
   /// Whether two chains may want one lock.
   [[nodiscard]] bool contended() const { return contended_; }
   /// Whether one chain has all transfers of a copy engine.
   [[nodiscard]] bool merges() const { return merging_ != Merging::Off; }
-  /// Locks are numbered below this: engines, then vertices.
+  /// Locks are numbered below this: engines, then GPUs and landings, by vertex.
   [[nodiscard]] std::size_t lock_count() const { return owner_.size(); }
 
  private:
@@ -76,7 +76,8 @@ class BatchChains {
   void find_users();
   void find_users_of(std::uint32_t chain);
   [[nodiscard]] double take_handover(std::uint32_t stream);
-  [[nodiscard]] double take_engine_handovers(std::uint32_t stream) const;
+  [[nodiscard]] double take_lock_handovers(std::uint32_t stream) const;
+  [[nodiscard]] std::array<std::uint32_t, 2> locks(const StreamWork& copy) const;
   [[nodiscard]] double take_opening();
   [[nodiscard]] double take_first(RouteClass route);
   [[nodiscard]] double take_turn(std::uint32_t stream);
@@ -94,7 +95,7 @@ class BatchChains {
   std::uint32_t last_copy_ = kNone;    // stream of the chain that is being made, so far
   double opening_ = 0;                 // ns from the gate to the first command of the chain that is being made
   double chunk_ = 0;                   // of a staged copy, bytes
-  std::uint32_t engine_count_ = 0;
+  std::uint32_t engine_count_ = 0, vertex_count_ = 0;
   std::span<const StreamWork> work_;
   std::span<const CommandStream> streams_;
   RateRule rule_ = RateRule::MaxMin;
@@ -111,8 +112,8 @@ class BatchChains {
     bool lone = false;
     std::uint32_t behind_copies = 0, of_chain = 0;
   };
-  std::vector<Users> users_;                  // [vertices], where there are handovers
-  std::vector<std::uint32_t> engine_chains_;  // [engines] the same: the chain that uses it; `kMany` where two do
+  std::vector<Users> users_;                // [vertices], where there are handovers
+  std::vector<std::uint32_t> lock_chains_;  // [locks] the same: the chain whose copies use it; `kMany` where two do
 
   std::uint32_t epoch_ = 0;
   std::vector<std::uint64_t> owner_;     // [locks] epoch << 32 | chain

@@ -32,7 +32,8 @@ struct RatePiece {
 /// The event simulation of one batch, forward or backward in time, and the memory it needs.
 ///
 /// Chains run their commands one after the other, and wait for each other only where two of them want the same GPU for
-/// a kernel (or, with merging off, the same engine). Everything else that happens between them is bandwidth.
+/// a kernel or for a copy that lands there, the second engine of a staged copy (or, with merging off, the same engine).
+/// Everything else that happens between them is bandwidth.
 ///
 /// Between loads the memory is kept: after the first batch of a size nothing is allocated.
 class BatchSimulation {

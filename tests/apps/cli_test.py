@@ -842,11 +842,12 @@ class BenchMethods(Programs):
 
     def test_a_method_that_is_faster_ends_with_1(self):
         # On a machine whose rates do not vary aligned streams start as late as they can, and leave free what others could
-        # have used before: 21.212 ms in place of 16.581.
-        run = self.methods("--size", "64MiB", "--repeats", 1, "--only", "random-18")
+        # have used before: 24.816 ms in place of 19.155.
+        slower = ("--size", "64MiB", "--repeats", 1, "--only", "random-1", "--seed", 3)
+        run = self.methods(*slower)
         self.assertEqual(run.returncode, 1, run.stderr)
-        self.assertIn("completion_aligned is 27.9 % slower than all_at_once; --tolerance is 2 %", run.stderr)
-        self.assertEqual(self.methods("--size", "64MiB", "--repeats", 1, "--only", "random-18", "--tolerance", 28).returncode, 0)
+        self.assertIn("completion_aligned is 29.6 % slower than all_at_once; --tolerance is 2 %", run.stderr)
+        self.assertEqual(self.methods(*slower, "--tolerance", 30).returncode, 0)
 
     def test_mistakes_end_with_2(self):
         for words, sentence in ((["--size", "3 B"], "--size: 3 B is no size of an image; give one from 512 B to 1024 GiB"),

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "model/planner.hpp"
+#include "model/safe_bound.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/yaml_text.hpp"
 
@@ -181,6 +182,63 @@ TEST(Merging, AllToAllTakesARoundForEachOther) {
       EXPECT_EQ(simulation.chain_count(), 4U);
     }
   }
+}
+
+// 6 MB into gpu2 from each of two GPUs, over a link that either fills: one after the other, 1 ms each. Where a handover
+// takes 60 us that is short: they share the link, and both are over at 2.
+TEST(Landing, TakesOneCopyAfterTheOther) {
+  constexpr std::string_view kTwo = "  - {from: gpu0, to: gpu2, size: 6 MB}\n  - {from: gpu1, to: gpu2, size: 6 MB}\n";
+  const Topology machine = star(50), slow = star(50, "  setup: {handover: 60 us}\n");
+  for (const Merging merging : {Merging::On, Merging::Off}) {
+    expect_times("all_at_once", machine, make_batch(machine, kTwo, merging), 2, {{0, 1, 0, 0}, {1, 2, 0, 0}});
+    expect_times("all_at_once", slow, make_batch(slow, kTwo, merging), 2, {{0, 2, 0, 0}, {0, 2, 0, 0}});
+  }
+}
+
+// 30 MB with that handover: 5 ms, and the second one waits 60 us for the word of the first.
+TEST(Landing, IsHandedOver) {
+  const Topology machine = star(50, "  setup: {handover: 60 us}\n");
+  const auto batch =
+      make_batch(machine, "  - {from: gpu0, to: gpu2, size: 30 MB}\n  - {from: gpu1, to: gpu2, size: 30 MB}\n");
+  expect_times("all_at_once", machine, batch, 10.12, {{0, 5.06, 0, 0}, {5.06, 10.12, 0, 0}});
+}
+
+// From every GPU to every other, as much as asked and any other order of arrivals: nothing is later than predicted.
+TEST(Landing, OfAllToAllIsBoundAsPredicted) {
+  const Topology machine = star(50);
+  std::string streams;
+  for (int from = 0; from < 4; ++from)
+    for (int to = 0; to < 4; ++to)
+      if (from != to) streams += fmt::format("  - {{from: gpu{}, to: gpu{}, size: 6 MB}}\n", from, to);
+  for (const Merging merging : {Merging::On, Merging::Off}) {
+    const auto batch = make_batch(machine, streams, merging);
+    for (const Planner& planner : planners()) {
+      const Timeline planned = plan(planner, machine, batch, Basis::Guaranteed);
+      EXPECT_LE(as_ns(latest_finish(planner, machine, batch, planned).batch), 1.2 * as_ns(planned.latency))
+          << planner.name;
+    }
+  }
+}
+
+// Copies of one GPU take turns anyway, and one that fills its last link by half leaves room for another.
+TEST(Landing, IsHeldOnlyWhereTwoWouldFillIt) {
+  const auto landings = [](const Topology& machine, std::string_view streams) {
+    return std::ranges::count_if(make_batch(machine, streams).work(),
+                                 [](const StreamWork& work) { return work.landing != kNone; });
+  };
+  constexpr std::string_view kTwo = "  - {from: gpu0, to: gpu2, size: 6 MB}\n  - {from: gpu1, to: gpu2, size: 6 MB}\n";
+  EXPECT_EQ(landings(star(50), kTwo), 2);
+  EXPECT_EQ(landings(star(50), "  - {from: gpu0, to: gpu2, size: 6 MB}\n  - {from: gpu0, to: gpu2, size: 7 MB}\n"), 0);
+  EXPECT_EQ(landings(star(50), "  - {from: gpu0, to: gpu2, size: 6 MB}\n  - {from: gpu1, to: gpu2, size: 0 B}\n"), 0);
+  const Topology wide = test::make_machine(
+      R"(  vertices: {mem0: {kind: memory}, hub0: {kind: hub}, gpu0: {kind: gpu}, gpu1: {kind: gpu}, gpu2: {kind: gpu}}
+  links:
+    - {from: mem0, to: hub0, bandwidth: 50 GB/s}
+    - {from: hub0, to: gpu0, bandwidth: 6 GB/s, back: 6 GB/s}
+    - {from: hub0, to: gpu1, bandwidth: 6 GB/s, back: 6 GB/s}
+    - {from: hub0, to: gpu2, bandwidth: 12 GB/s, back: 12 GB/s}
+)");
+  EXPECT_EQ(landings(wide, kTwo), 0);
 }
 
 // The rule of before: a: into gpu1; b: gpu0 to gpu1, shares gpu1's way in; c: gpu0 to mem0, shares gpu0's way out with

@@ -264,7 +264,7 @@ TEST(BatchSimulation, RunsFromGatesLikeTheSlowOne) {
 // ---- the safe bound
 
 /// The same streams with sizes and kernels of at most what is declared.
-BatchOperation smaller(const BatchOperation& batch, test::Random& random) {
+BatchOperation smaller(const Topology& machine, const BatchOperation& batch, test::Random& random) {
   std::vector<CommandStream> streams(batch.streams().begin(), batch.streams().end());
   for (CommandStream& stream : streams) {
     if (stream.transfer && !random.one_in(3))
@@ -276,7 +276,7 @@ BatchOperation smaller(const BatchOperation& batch, test::Random& random) {
       stream.kernel->time = std::min(stream.kernel->time, stream.kernel->worst);
     }
   }
-  return batch.with_sizes_of(std::move(streams)).value();
+  return batch.with_sizes_of(machine, std::move(streams)).value();
 }
 
 // Smaller sizes, shorter kernels, nominal in place of guaranteed rates, and gates up to 1 ms late.
@@ -294,7 +294,7 @@ TEST_P(EveryPlanner, IsOverAtTheLatestFinishWhateverHappensInTheDeclaredRanges) 
       ASSERT_LE(in_time.streams[s], in_time.batch);
     }
     for (int p = 0; p < 4; ++p) {
-      const BatchOperation other = smaller(batch, random);
+      const BatchOperation other = smaller(machine, batch, random);
       BatchSimulation simulation;
       simulation.load(machine, random.one_in(2) ? Basis::Nominal : Basis::Guaranteed, other, planner.rates);
       std::vector<double> gates = gates_of(simulation, declared);

@@ -25,7 +25,7 @@ struct Step {
   SlowFlow flow;
 };
 
-/// An engine (GPU, 0 in or 1 out; 3 in or 4 out of copies between GPUs) or a GPU's cores (2).
+/// An engine (GPU, 0 in or 1 out; 3 in or 4 out of copies between GPUs), a GPU's cores (2), or its landing (5).
 using Lock = std::pair<std::size_t, int>;
 
 struct Chain {
@@ -75,7 +75,18 @@ class SlowSimulation {
     };
     add(transfer.from, 1);
     if (both_ends) add(transfer.to, 0);
+    if (peer && batch_.merging() != Merging::Transitive && transfer.size.count > 0 && fills_its_last_link(transfer))
+      locks.insert({transfer.to.index(), 5});
     return locks;
+  }
+
+  /// Alone, of a copy between GPUs.
+  [[nodiscard]] bool fills_its_last_link(const Transfer& transfer) const {
+    const RouteView route = find_route(machine_, transfer);
+    const std::vector<LinkId> links(route.first.begin(), route.first.end());
+    const SlowFlow flow{route.weight, slow_costs(machine_, links)};
+    const double rate = slow_max_min(slow_capacities(machine_, Basis::Nominal), {&flow, 1}).front();
+    return machine_.link(links.back()).bandwidth.nominal.value <= 1.1 * rate;
   }
 
   /// The engines by which streams are merged: the issuing one, or all.
