@@ -116,16 +116,17 @@ void cap(WayKind& way, const Bandwidth& rate) {
   way.capped = true;
 }
 
-/// Whether a copy between GPUs fills the last link of its way by itself: with another one beside it, both would be over
-/// at about the time at which one after the other are, but when depends on when the other comes. Not where it is so
-/// short that waiting for another GPU's word would take a good part of it.
+/// Whether a copy between GPUs goes over the last link of its way alone. It fills that link, where nothing slows it
+/// down before: two copies at once are over when the second of two in turn is, and when each is over depends on when
+/// the other comes. Short copies do not wait, since the word of another GPU takes its time.
 bool takes_turns(const Topology& machine, const RouteView& route, const StreamWork& work, const WayKind& way) {
-  constexpr double kFills = 1.1;  // what two at once may win
-  constexpr double kShort = 20;   // in handovers: a wait takes as long as one
+  constexpr double kFills = 1.1;          // what two at once may win
+  constexpr double kShort = 20;           // in waits, each of which takes as long as a handover,
+  constexpr double kLeastHandover = 4e3;  // ns, or this where nobody has measured one
   if (work.route != RouteClass::Peer || work.bytes == 0) return false;
   const double alone = way.alone.nominal.value;
   return machine.link(route.first.back()).bandwidth.nominal.value <= kFills * alone &&
-         work.bytes / alone >= kShort * as_ns(machine.setup().handover.nominal);
+         work.bytes / alone >= kShort * std::max(as_ns(machine.setup().handover.nominal), kLeastHandover);
 }
 
 /// The streams whose copies one engine issues, copies between GPUs among them in rounds, so that GPUs meet in pairs.
@@ -185,8 +186,8 @@ Expected<BatchOperation> BatchOperation::with_sizes_of(const Topology& machine,
   auto other = make(machine, std::move(streams), merging_);
   if (!other) return other;
   other->order_ = order_;
-  other->shares_engines_ = shares_engines_;
   for (std::size_t s = 0; s < work_.size(); ++s) other->work_[s].landing = work_[s].landing;
+  other->shares_engines_ = other->finds_shared_engines();
   return other;
 }
 
@@ -196,19 +197,31 @@ BatchOperation::BatchOperation(const Topology& machine, std::vector<CommandStrea
   work_.reserve(streams_.size());
   for (const CommandStream& stream : streams_) work_.push_back(make_work(stream, met));
   drop_lone_landings();
-  const bool two_locks = std::any_of(work_.begin(), work_.end(), [](const StreamWork& work) {
+  shares_engines_ = finds_shared_engines();
+  if (merging_ == Merging::On) order_ = order_of(streams_, work_);
+}
+
+bool BatchOperation::finds_shared_engines() const {
+  if (merging_ != Merging::On) return merging_ == Merging::Off;
+  return std::ranges::any_of(work_, [](const StreamWork& work) {
     return work.way != kNone && (work.engines[0] != work.engines[1] || work.landing != kNone);
   });
-  shares_engines_ = merging_ == Merging::Off || (merging_ == Merging::On && two_locks);
-  if (merging_ == Merging::On) order_ = order_of(streams_, work_);
+}
+
+BatchOperation BatchOperation::without_turns() const {
+  BatchOperation other = *this;
+  for (StreamWork& work : other.work_) work.landing = kNone;
+  other.shares_engines_ = other.finds_shared_engines();
+  return other;
 }
 
 /// Copies that one engine issues take turns anyway.
 void BatchOperation::drop_lone_landings() {
   std::map<std::uint32_t, std::set<EngineId>> issuers;
-  for (const StreamWork& work : work_) issuers[work.landing].insert(work.engines[0]);
+  for (const StreamWork& work : work_)
+    if (work.landing != kNone) issuers[work.landing].insert(work.engines[0]);
   for (StreamWork& work : work_)
-    if (issuers[work.landing].size() == 1) work.landing = kNone;
+    if (work.landing != kNone && issuers[work.landing].size() == 1) work.landing = kNone;
 }
 
 /// @param met  last links of copies between GPUs, in rising order
@@ -249,7 +262,7 @@ StreamWork BatchOperation::make_work(const CommandStream& stream, std::span<cons
   }
   if (route.path == CopyPath::Staged) work.lead = add_own({});
   if (merging_ != Merging::Transitive && takes_turns(machine_, route, work, way_kind(work.way)))
-    work.landing = transfer.to.value;
+    work.landing = route.first.back().value;
   return work;
 }
 

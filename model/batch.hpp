@@ -60,7 +60,7 @@ struct StreamWork {
   std::uint32_t lead = kNone;         ///< the same of a staged copy's first leg; otherwise kNone
   std::array<EngineId, 2> engines{};  ///< held during the copy, the issuing one first; the same one twice where there
                                       ///< is but one
-  std::uint32_t landing = kNone;      ///< vertex of the GPU that takes no other copy from a GPU meanwhile; kNone: any
+  std::uint32_t landing = kNone;  ///< last link of its way, over which copies that have one go one at a time; or kNone
   RouteClass route = RouteClass::Up;  ///< of its transfer
   double kernel = 0;                  ///< ns, what it usually takes
   double kernel_worst = 0;            ///< ns
@@ -89,6 +89,8 @@ class BatchOperation {
   /// @errors as `make`.
   [[nodiscard]] Expected<BatchOperation> with_sizes_of(const Topology& machine,
                                                        std::vector<CommandStream> streams) const;
+  /// The same, but no copy waits for one of another engine: to measure what links carry.
+  [[nodiscard]] BatchOperation without_turns() const;
 
   /// The machine it was made for.
   [[nodiscard]] const Topology& machine() const { return machine_; }
@@ -106,7 +108,7 @@ class BatchOperation {
   /// [streams] the order in which chains take them: that of the file, but copies between GPUs in rounds; empty where
   /// that comes to the order of the file.
   [[nodiscard]] std::span<const std::uint32_t> order() const { return order_; }
-  /// Whether two chains may want one copy engine.
+  /// Whether two chains may want one copy engine, or one landing.
   [[nodiscard]] bool shares_engines() const { return shares_engines_; }
 
   friend bool operator==(const BatchOperation&, const BatchOperation&) = default;
@@ -115,6 +117,7 @@ class BatchOperation {
   BatchOperation(const Topology& machine, std::vector<CommandStream> streams, Merging merging);
   StreamWork make_work(const CommandStream& stream, std::span<const LinkId> met);
   void drop_lone_landings();
+  [[nodiscard]] bool finds_shared_engines() const;
 
   Topology machine_;
   std::vector<CommandStream> streams_;

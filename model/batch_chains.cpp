@@ -55,7 +55,7 @@ inline void BatchChains::make_room_for(const Topology& machine, std::size_t stre
   chunk_ = chunk > 0 ? chunk : kWhole;
   engine_count_ = static_cast<std::uint32_t>(machine.engine_count());
   vertex_count_ = static_cast<std::uint32_t>(machine.vertices().size());
-  make_room(owner_, engine_count_ + 2 * std::size_t{vertex_count_});
+  make_room(owner_, engine_count_ + vertex_count_ + machine.links().size());
   if (streams <= chains_.size()) return;
   chains_.resize(streams);
   steps_.resize(kMostSteps * streams);
@@ -174,8 +174,8 @@ inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream,
     const std::uint32_t data = flow_of(chain, stream, true, bandwidth);
     const double copies = staged ? 1 + std::ceil(work.bytes / chunk_) : 1;
     const double each = as_ns(setup_->transfer.of(work.route).each.at(basis_));
-    const double ns =
-        take_opening() + take_first(work.route) + copies * each + take_turn(stream) + take_lock_handovers(stream);
+    const double handovers = take_lock_handovers(stream);
+    const double ns = take_opening() + take_first(work.route) + copies * each + take_turn(stream) + handovers;
     if (ns > 0) add_time(stream, ns);
     if (staged) steps_[step_count_++] = {.amount = first, .stream = stream, .flow = lead};
     steps_[step_count_++] = {.amount = work.bytes, .stream = stream, .flow = data, .data = true};
@@ -211,11 +211,14 @@ void BatchChains::find_users_of(std::uint32_t chain) {
   each([](std::uint32_t& kernels) { ++kernels; });
 }
 
-/// A staged copy's second engine passes from another chain to it, and back; a landing to it.
+/// A staged copy's second engine passes from another chain to it, and back. A landing passes to it: from another chain,
+/// unless the copy before it in its own chain is likely to be the one before it there.
 inline double BatchChains::take_lock_handovers(std::uint32_t stream) const {
   const std::uint32_t second = locks(work_[stream])[1];
   if (handover_ == 0 || second == kNone || lock_chains_[second] != kMany) return 0;
-  return work_[stream].landing == kNone ? 2 * handover_ : handover_;
+  if (work_[stream].landing == kNone) return 2 * handover_;
+  const bool goes_on = last_copy_ != kNone && work_[last_copy_].landing == work_[stream].landing;
+  return goes_on && basis_ == Basis::Nominal ? 0 : handover_;
 }
 
 /// Before a kernel on a GPU. A chain's first kernel follows its copies. Where several chains have kernels behind copies

@@ -39,7 +39,8 @@ struct alignas(64) Step {
 /// batch (`BatchOperation::order`), then their kernels in that order. The gate's cost precedes a chain's first command,
 /// and each command has its own (`SetupTimes`): times that pass. A handover precedes the kernels behind a chain's
 /// copies, and each kernel without copies on a GPU but the first; where others there have copies, each of them, and the
-/// way back to those is guaranteed with it. The memory is kept between loads.
+/// way back to those is guaranteed with it. One precedes each copy that lands where copies of other chains do. The
+/// memory is kept between loads.
 class BatchChains {
  public:
   struct Chain {
@@ -60,7 +61,7 @@ class BatchChains {
   [[nodiscard]] bool contended() const { return contended_; }
   /// Whether one chain has all transfers of a copy engine.
   [[nodiscard]] bool merges() const { return merging_ != Merging::Off; }
-  /// Locks are numbered below this: engines, then GPUs and landings, by vertex.
+  /// Locks are numbered below this: engines, then GPUs by vertex, then landings by link.
   [[nodiscard]] std::size_t lock_count() const { return owner_.size(); }
 
  private:

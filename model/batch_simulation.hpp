@@ -31,9 +31,9 @@ struct RatePiece {
 
 /// The event simulation of one batch, forward or backward in time, and the memory it needs.
 ///
-/// Chains run their commands one after the other, and wait for each other only where two of them want the same GPU for
-/// a kernel or for a copy that lands there, the second engine of a staged copy (or, with merging off, the same engine).
-/// Everything else that happens between them is bandwidth.
+/// Chains run their commands one after the other. They wait for each other only where two of them want the same GPU for
+/// kernels, the same link for copies that land, or the same engine: the second one of a staged copy or, with merging
+/// off, any. Everything else that happens between them is bandwidth.
 ///
 /// Between loads the memory is kept: after the first batch of a size nothing is allocated.
 class BatchSimulation {
@@ -72,7 +72,8 @@ class BatchSimulation {
   [[nodiscard]] std::uint64_t run_count() const { return runs_; }
   /// Whether some chain had to wait in the last run.
   [[nodiscard]] bool waited() const { return waited_; }
-  /// Whether two chains may want the same GPU or engine, so that the order in which they come decides who waits.
+  /// Whether two chains may want the same GPU, engine or landing, so that the order in which they come decides who
+  /// waits.
   [[nodiscard]] bool contended() const { return batch_.contended(); }
   /// [chain_count] each, not initialised: room for what a planner sorts out, so that it need not allocate.
   struct Room {
@@ -118,7 +119,7 @@ class BatchSimulation {
     std::uint32_t group;
     std::uint32_t step;
   };
-  /// A command that has not got its GPU or engine yet.
+  /// A command that has not got its locks yet.
   struct Waiting {
     std::uint32_t step;
     double since;

@@ -84,11 +84,12 @@ struct SetupTimes {
   Cost host{};         ///< precedes every piece of host work
   Cost handover{};     ///< from one queue to another: precedes the first kernel behind a chain's copies, and a kernel
                        ///< without copies on a GPU that another stream had before; further kernels where several chains
-                       ///< have some on a GPU; twice a staged copy whose second engine another chain uses too
-  Cost turn{};         ///< precedes a copy with other ends than the copy before it in its chain
-  Cost dispatch{};     ///< around every batch of a job: from its submission to its start, and from its last completion
-                       ///< until the job goes on
-  Cost job{};          ///< once a job, or a batch that runs by itself: for so long machine and host may be held up
+                    ///< have some on a GPU; twice a staged copy whose second engine another chain uses too; a copy that
+                    ///< lands where those of another chain do
+  Cost turn{};      ///< precedes a copy with other ends than the copy before it in its chain
+  Cost dispatch{};  ///< around every batch of a job: from its submission to its start, and from its last completion
+                    ///< until the job goes on
+  Cost job{};       ///< once a job, or a batch that runs by itself: for so long machine and host may be held up
 
   friend bool operator==(const SetupTimes&, const SetupTimes&) = default;
 };

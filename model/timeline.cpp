@@ -150,6 +150,7 @@ std::optional<std::string> find_violation(const Topology& machine, const BatchOp
   if (timeline.streams.size() != streams.size()) return "the timeline has not one row a stream";
   std::map<EngineId, std::vector<Occupied>> engines;
   std::map<VertexId, std::vector<Occupied>> gpus;
+  std::map<std::uint32_t, std::vector<Occupied>> landings;
   for (std::size_t s = 0; s < streams.size(); ++s) {
     const StreamTimeline& line = timeline.streams[s];
     if (auto violation = find_violation(streams[s], line, timeline.latency)) return violation;
@@ -160,12 +161,17 @@ std::optional<std::string> find_violation(const Topology& machine, const BatchOp
         engines[route.engines[1]].push_back({line.transfer->start, line.transfer->end, line.name});
       }
     }
+    if (line.transfer && batch.work()[s].landing != kNone)
+      landings[batch.work()[s].landing].push_back({line.transfer->start, line.transfer->end, line.name});
     if (line.kernel && machine.vertex(line.kernel->on).kind == VertexKind::Gpu) {
       gpus[line.kernel->on].push_back({line.kernel->start, line.kernel->end, line.name});
     }
   }
   for (const auto& [engine, intervals] : engines) {
     if (auto overlap = find_overlap(intervals, fmt::format("copy engine {}", engine.value))) return overlap;
+  }
+  for (const auto& [landing, intervals] : landings) {
+    if (auto overlap = find_overlap(intervals, fmt::format("the last link {}", landing))) return overlap;
   }
   for (const auto& [gpu, intervals] : gpus) {
     if (auto overlap = find_overlap(intervals, machine.vertex(gpu).name)) return overlap;

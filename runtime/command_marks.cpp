@@ -110,9 +110,13 @@ void find_kernel_runs(const BatchOperation& batch, CommandList& list) {
 
 std::size_t runs_with_room(const CommandList& list, std::size_t room, Bytes chunk) {
   const auto of_mark = [](Mark mark) { return static_cast<std::size_t>(mark); };  // an event; an event and a word
+  std::vector<std::size_t> waiting(list.commands.size(), 0);  // for each: at most so many GPUs get a word of their own
+  for (const Command& command : list.commands)
+    for (const std::uint32_t before : command.waits) ++waiting[before];
   const auto operations_of = [&](const Command& command) {
     const std::size_t around = (command.gate ? 1 : 0) + command.waits.size() + (command.notes_start() ? 1 : 0) +
-                               of_mark(command.mark) + of_mark(command.leg_mark);
+                               of_mark(command.mark) + of_mark(command.leg_mark) +
+                               waiting[static_cast<std::size_t>(&command - list.commands.data())];
     if (command.kind == Kind::Nothing) return around;
     if (command.kind != Kind::Staged) return around + 1;
     const std::size_t size =

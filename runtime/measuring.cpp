@@ -72,7 +72,7 @@ Expected<WayBatch> steady_batch(const Topology& machine, const WaySet& ways, con
   }
   auto batch = BatchOperation::make(machine, std::move(streams));
   if (!batch) return tl::unexpected(std::move(batch.error()));
-  return WayBatch{*std::move(batch), std::move(copies)};
+  return WayBatch{batch->without_turns(), std::move(copies)};
 }
 
 StreamSet union_of(std::span<const StreamSet> sets) {

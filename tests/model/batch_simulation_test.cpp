@@ -195,7 +195,7 @@ TEST(Landing, TakesOneCopyAfterTheOther) {
   }
 }
 
-// 30 MB with that handover: 5 ms, and the second one waits 60 us for the word of the first.
+// 30 MB with that handover: 5 ms each, and 60 us before each, since either may find the other there: 2 x 5.06.
 TEST(Landing, IsHandedOver) {
   const Topology machine = star(50, "  setup: {handover: 60 us}\n");
   const auto batch =
@@ -203,7 +203,8 @@ TEST(Landing, IsHandedOver) {
   expect_times("all_at_once", machine, batch, 10.12, {{0, 5.06, 0, 0}, {5.06, 10.12, 0, 0}});
 }
 
-// From every GPU to every other, as much as asked and any other order of arrivals: nothing is later than predicted.
+// From every GPU to every other: in its turn, no copy shares a link with another one, so it is over when predicted,
+// whatever the others do; 1 ns is for rounding.
 TEST(Landing, OfAllToAllIsBoundAsPredicted) {
   const Topology machine = star(50);
   std::string streams;
@@ -214,13 +215,13 @@ TEST(Landing, OfAllToAllIsBoundAsPredicted) {
     const auto batch = make_batch(machine, streams, merging);
     for (const Planner& planner : planners()) {
       const Timeline planned = plan(planner, machine, batch, Basis::Guaranteed);
-      EXPECT_LE(as_ns(latest_finish(planner, machine, batch, planned).batch), 1.2 * as_ns(planned.latency))
-          << planner.name;
+      EXPECT_LE(latest_finish(planner, machine, batch, planned).batch, planned.latency + Duration{1}) << planner.name;
     }
   }
 }
 
-// Copies of one GPU take turns anyway, and one that fills its last link by half leaves room for another.
+// Copies of one GPU take turns anyway; one that fills its last link by half leaves room for another; 0.1 MB take 17 us,
+// less than 20 x 4 us; and links of their own are not shared.
 TEST(Landing, IsHeldOnlyWhereTwoWouldFillIt) {
   const auto landings = [](const Topology& machine, std::string_view streams) {
     return std::ranges::count_if(make_batch(machine, streams).work(),
@@ -239,6 +240,16 @@ TEST(Landing, IsHeldOnlyWhereTwoWouldFillIt) {
     - {from: hub0, to: gpu2, bandwidth: 12 GB/s, back: 12 GB/s}
 )");
   EXPECT_EQ(landings(wide, kTwo), 0);
+  EXPECT_EQ(landings(star(50), "  - {from: gpu0, to: gpu2, size: 0.1 MB}\n  - {from: gpu1, to: gpu2, size: 6 MB}\n"),
+            0);
+  const Topology direct =
+      test::make_machine(R"(  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}, gpu1: {kind: gpu}, gpu2: {kind: gpu}}
+  links:
+    - {from: mem0, to: gpu0, bandwidth: 6 GB/s, back: 6 GB/s}
+    - {from: gpu0, to: gpu2, bandwidth: 6 GB/s, back: 6 GB/s}
+    - {from: gpu1, to: gpu2, bandwidth: 6 GB/s, back: 6 GB/s}
+)");
+  EXPECT_EQ(landings(direct, kTwo), 0);
 }
 
 // The rule of before: a: into gpu1; b: gpu0 to gpu1, shares gpu1's way in; c: gpu0 to mem0, shares gpu0's way out with

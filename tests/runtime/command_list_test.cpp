@@ -422,7 +422,10 @@ class Checker {
     if (command.kind == Command::Kind::HostWork) return {};
     if (command.is_kernel()) return {machine_.vertex(stream.kernel->on).name};
     const auto engines = find_route(machine_, *stream.transfer).engines;
-    return {fmt::format("engine {}", engines[0].value), fmt::format("engine {}", engines[1].value)};
+    const std::uint32_t landing = batch_.work()[command.stream].landing;
+    std::set<std::string> locks{fmt::format("engine {}", engines[0].value), fmt::format("engine {}", engines[1].value)};
+    if (landing != kNone) locks.insert(fmt::format("landing {}", landing));
+    return locks;
   }
 
   [[nodiscard]] bool opens_chain(const Command& command) const { return chain_of_[command.stream] == command.stream; }

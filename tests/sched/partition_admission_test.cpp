@@ -232,7 +232,7 @@ TaskSet alone(const TaskSet& set, const Partition& partition) {
 // admitted alone. A single partition is decided by the tests of all tasks.
 TEST(AdmissionByPartition, IsWhatEachGroupGetsAlone) {
   int admitted = 0, refused = 0, single = 0;
-  for (std::uint64_t seed = 1; seed <= test::rounds(1500); ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::rounds(1500U); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const TaskSet set = random_set(test::random_machine(seed), seed);
     const AdmissionVerdict verdict = controller().decide(set);

@@ -123,7 +123,7 @@ std::int64_t largest_transfer_of(const TaskSet& set) {
 // Against all sizes, one after the other: none is larger than the mend and holds, and there is one where any does.
 TEST(SharingMends, AreTheLargestOfAllSizes) {
   int mended = 0, without = 0;
-  for (std::uint64_t seed = 1; seed <= test::rounds(400); ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::rounds(400U); ++seed) {
     oracle::Dice dice(seed);
     const std::string tasks = random_tasks(dice);
     const std::string setup = fmt::format("{} ns", dice.roll(0, 3));

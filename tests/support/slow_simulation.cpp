@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "model/route.hpp"
@@ -25,7 +26,8 @@ struct Step {
   SlowFlow flow;
 };
 
-/// An engine (GPU, 0 in or 1 out; 3 in or 4 out of copies between GPUs), a GPU's cores (2), or its landing (5).
+/// An engine (GPU, 0 in or 1 out; 3 in or 4 out of copies between GPUs), a GPU's cores (2), or a link (5) where copies
+/// land.
 using Lock = std::pair<std::size_t, int>;
 
 struct Chain {
@@ -75,18 +77,29 @@ class SlowSimulation {
     };
     add(transfer.from, 1);
     if (both_ends) add(transfer.to, 0);
-    if (peer && batch_.merging() != Merging::Transitive && transfer.size.count > 0 && fills_its_last_link(transfer))
-      locks.insert({transfer.to.index(), 5});
+    if (const auto link = landing(transfer)) locks.insert({link->index(), 5});
     return locks;
   }
 
-  /// Alone, of a copy between GPUs.
-  [[nodiscard]] bool fills_its_last_link(const Transfer& transfer) const {
+  /// The last link of a copy between GPUs that fills it and takes long enough, where another GPU has such a copy, too.
+  [[nodiscard]] std::optional<LinkId> landing(const Transfer& transfer) const {
+    const auto link = long_landing(transfer);
+    const auto shares = [&](const CommandStream& other) {
+      return other.transfer && other.transfer->from != transfer.from && long_landing(*other.transfer) == link;
+    };
+    return link && std::ranges::any_of(batch_.streams(), shares) ? link : std::nullopt;
+  }
+
+  [[nodiscard]] std::optional<LinkId> long_landing(const Transfer& transfer) const {
     const RouteView route = find_route(machine_, transfer);
+    if (route.path != CopyPath::Peer || batch_.merging() == Merging::Transitive) return std::nullopt;
     const std::vector<LinkId> links(route.first.begin(), route.first.end());
     const SlowFlow flow{route.weight, slow_costs(machine_, links)};
     const double rate = slow_max_min(slow_capacities(machine_, Basis::Nominal), {&flow, 1}).front();
-    return machine_.link(links.back()).bandwidth.nominal.value <= 1.1 * rate;
+    const double bytes = static_cast<double>(transfer.size.count);
+    const bool is_long = bytes > 0 && bytes / rate >= 80'000;
+    const bool fills = machine_.link(links.back()).bandwidth.nominal.value <= 1.1 * rate;
+    return is_long && fills ? std::optional(links.back()) : std::nullopt;
   }
 
   /// The engines by which streams are merged: the issuing one, or all.
@@ -95,7 +108,7 @@ class SlowSimulation {
     if (batch_.merging() == Merging::Off) return {};
     if (batch_.merging() == Merging::Transitive || locks.size() == 1) return locks;
     const std::size_t source = transfer.from.index();  // of a staged copy: the one of its first leg
-    std::erase_if(locks, [&](const Lock& lock) { return lock.first != source; });
+    std::erase_if(locks, [&](const Lock& lock) { return lock.second == 5 || lock.first != source; });
     return locks;
   }
 
@@ -182,12 +195,19 @@ class SlowSimulation {
   /// Each capacity split over the streams that cross it, by the larger of what lead and data ask of it.
   void allocate() {
     shares_.assign(capacities_.size(), 0);
+    std::map<std::pair<std::size_t, std::size_t>, double>
+        landing_loads;  // of copies that land one at a time, the largest
     for (const Chain& chain : chains_)
       for (std::size_t c = 0; c < capacities_.size(); ++c) {
         std::map<std::size_t, double> most;  // of each stream
         for (const Step& step : chain.steps)
           if (step.bytes > 0) most[step.stream] = std::max(most[step.stream], step.flow.weight * step.flow.cost[c]);
-        for (const auto& [stream, load] : most) shares_[c] += load;
+        for (const auto& [stream, load] : most) {
+          const auto link = landing(*batch_.streams()[stream].transfer);
+          double& largest = landing_loads[{c, link ? link->index() : capacities_.size() + stream}];
+          shares_[c] += std::max(0.0, load - largest);
+          largest = std::max(largest, load);
+        }
       }
   }
 
