@@ -84,8 +84,8 @@ struct SetupTimes {
   Cost host{};         ///< precedes every piece of host work
   Cost handover{};     ///< from one queue to another: precedes the first kernel behind a chain's copies, and a kernel
                        ///< without copies on a GPU that another stream had before; further kernels where several chains
-                    ///< have some on a GPU; twice a staged copy whose second engine another chain uses too; a copy that
-                    ///< lands where those of another chain do
+  ///< have some on a GPU; twice a staged copy whose second engine another chain uses too; a copy that
+  ///< lands where those of another chain do
   Cost turn{};      ///< precedes a copy with other ends than the copy before it in its chain
   Cost dispatch{};  ///< around every batch of a job: from its submission to its start, and from its last completion
                     ///< until the job goes on
