@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
-#include <map>
-#include <utility>
 
 #include "model/route.hpp"
 
@@ -27,19 +25,8 @@ void FixedShares::load(const Topology& machine, Basis basis, const BatchOperatio
       if (batch.work()[s].bytes > 0) visit(s, find_route(machine, *batch.streams()[s].transfer));
   };
   load_.assign(capacities.size(), 0);
-  std::map<std::pair<std::size_t, std::uint32_t>, double> landing_loads;  // [capacity, landing] the largest
-  for_transfers([&](std::size_t s, const RouteView& route) {
-    const std::uint32_t landing = batch.work()[s].landing;
-    const auto add = [&](std::size_t capacity, double cost) {
-      const double load = route.weight * cost;
-      if (landing == kNone) {
-        load_[capacity] += load;
-      } else {
-        double& largest = landing_loads[{capacity, landing}];
-        load_[capacity] += std::max(0.0, load - largest);
-        largest = std::max(largest, load);
-      }
-    };
+  for_transfers([&](std::size_t, const RouteView& route) {
+    const auto add = [&](std::size_t capacity, double cost) { load_[capacity] += route.weight * cost; };
     for_uses(machine, route.first, add);
     for_uses(machine, route.second, add);
   });

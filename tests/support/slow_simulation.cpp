@@ -195,19 +195,12 @@ class SlowSimulation {
   /// Each capacity split over the streams that cross it, by the larger of what lead and data ask of it.
   void allocate() {
     shares_.assign(capacities_.size(), 0);
-    std::map<std::pair<std::size_t, std::size_t>, double>
-        landing_loads;  // of copies that land one at a time, the largest
     for (const Chain& chain : chains_)
       for (std::size_t c = 0; c < capacities_.size(); ++c) {
         std::map<std::size_t, double> most;  // of each stream
         for (const Step& step : chain.steps)
           if (step.bytes > 0) most[step.stream] = std::max(most[step.stream], step.flow.weight * step.flow.cost[c]);
-        for (const auto& [stream, load] : most) {
-          const auto link = landing(*batch_.streams()[stream].transfer);
-          double& largest = landing_loads[{c, link ? link->index() : capacities_.size() + stream}];
-          shares_[c] += std::max(0.0, load - largest);
-          largest = std::max(largest, load);
-        }
+        for (const auto& [stream, load] : most) shares_[c] += load;
       }
   }
 
