@@ -95,9 +95,12 @@ class Maker {
     for (const VertexId gpu : gpus()) ways.push_back({gpu, memory(), false});
     for (const VertexId from : gpus())
       for (const VertexId to : gpus())
-        if (from != to && machine_.has_peer_access(from, to) && !machine_.route(from, to).empty())
-          ways.push_back({from, to, false});
+        if (reaches(from, to)) ways.push_back({from, to, false});
     return ways;
+  }
+  /// Without a memory between them.
+  [[nodiscard]] bool reaches(VertexId from, VertexId to) const {
+    return from != to && machine_.has_peer_access(from, to) && !machine_.route(from, to).empty();
   }
   [[nodiscard]] CommandStream copy(VertexId from, VertexId to, Bytes size) const {
     return {name(machine_.vertex(from).name, to), Transfer{from, to, size, {}, {}}, {}, {}};
@@ -163,6 +166,39 @@ std::vector<Workload> make_domain(const Maker& make) {
   return {make.workload("domain", std::move(batches), std::move(order), kDomainRuns)};
 }
 
+/// GPU i sends to GPU i + step, for each of these steps; between those alone that reach each other. Empty where none
+/// does.
+std::vector<Workload> make_exchange(const Maker& make, std::string name, std::span<const std::size_t> steps,
+                                    Bytes all) {
+  const auto gpus = make.gpus();
+  std::vector<CommandStream> streams;
+  for (const std::size_t step : steps)
+    for (std::size_t i = 0; i < gpus.size(); ++i)
+      if (const VertexId to = gpus[(i + step) % gpus.size()]; make.reaches(gpus[i], to))
+        streams.push_back(make.copy(gpus[i], to, Bytes{0}));
+  if (streams.empty()) return {};
+  const auto parts = split(all, kEqualParts, streams.size());
+  for (std::size_t i = 0; i < streams.size(); ++i) streams[i].transfer->size = parts[i];
+  return {make.workload(std::move(name), {std::move(streams)})};
+}
+
+std::vector<Workload> make_all_to_all(const Maker& make) {
+  std::vector<std::size_t> steps;
+  for (std::size_t step = 1; step < make.gpus().size(); ++step) steps.push_back(step);
+  return make_exchange(make, "all-to-all", steps, make.options().image);
+}
+
+std::vector<Workload> make_ring(const Maker& make) {
+  return make_exchange(make, "ring", std::array<std::size_t, 1>{1}, make.options().image);
+}
+
+/// To both neighbours; two GPUs have one each.
+std::vector<Workload> make_halo(const Maker& make) {
+  std::vector<std::size_t> steps{1};
+  if (make.gpus().size() > 2) steps.push_back(make.gpus().size() - 1);
+  return make_exchange(make, "halo", steps, make.scaled(kBoundaryBytes));
+}
+
 /// On 2 to 8 different ways, one of them up and one down. One kernel for every two that go up.
 std::vector<CommandStream> random_streams(const Maker& make, Random& random) {
   auto ways = make.ways();
@@ -203,6 +239,9 @@ constexpr std::array kKinds{
     Kind{"wafer", "an image up, 4 : 1 : 1 : 4, with kernels, while the reports of the last one come down", make_wafer},
     Kind{"domain", "scatter, 100 x (compute boundaries, then exchange them beside the inner points), gather",
          make_domain},
+    Kind{"all-to-all", "an image's bytes, from every GPU to every other, where GPUs reach each other", make_all_to_all},
+    Kind{"ring", "an image's bytes, from every GPU to the next one", make_ring},
+    Kind{"halo", "boundaries as large as those of domain, from every GPU to both neighbours", make_halo},
     Kind{"random", "20 batches of 2 to 8 streams, up, down and between GPUs, kernels behind some", make_random},
 };
 
@@ -228,7 +267,7 @@ Bytes Workload::moved() const {
 
 std::string workload_list() {
   std::string list;
-  for (const Kind& kind : kKinds) list += fmt::format("\n    {:<10}{}", kind.name, kind.summary);
+  for (const Kind& kind : kKinds) list += fmt::format("\n    {:<12}{}", kind.name, kind.summary);
   return list;
 }
 
@@ -246,6 +285,9 @@ Expected<std::vector<Workload>> make_workloads(const Topology& machine, const Wo
       }
     }
     if (chosen.empty()) {
+      if (std::ranges::find(names, only) != names.end())
+        fail({},
+             fmt::format("--only: '{}' needs GPUs that reach each other; those of '{}' do not", only, machine.name()));
       const std::string guess = suggestion(only, names);
       fail({},
            fmt::format("--only: there is no workload '{:.80}';{}", only, guess.empty() ? " --help lists them" : guess));

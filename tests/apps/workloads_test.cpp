@@ -119,6 +119,36 @@ TEST(Workloads, SizesAreInProportionToTheImage) {
   EXPECT_EQ(sizes_of(workloads(published_machine(), "domain", {half, 1})[0].batches[0])[0], 461'250'000);
 }
 
+std::set<std::pair<std::string, std::string>> ends_of(const Topology& machine, const Workload& workload) {
+  std::set<std::pair<std::string, std::string>> ends;
+  for (const CommandStream& stream : workload.batches.at(0).streams())
+    ends.emplace(machine.vertex(stream.transfer->from).name, machine.vertex(stream.transfer->to).name);
+  return ends;
+}
+
+// Of four GPUs each has three others, one next and two neighbours: 12 and 4 copies of 960 B in all, 8 of the published
+// boundaries, 295.2 MB.
+TEST(Workloads, GpusExchangeWithAllTheNextOrBothNeighbours) {
+  const Topology machine = load_machine(test::source_path("configs/machines/h200x4.yaml")).value();
+  const auto exchange = [&](std::string_view kind) { return workloads(machine, kind, {Bytes{960}, 1}).at(0); };
+  EXPECT_EQ(sizes_of(exchange("all-to-all").batches[0]), std::vector<std::int64_t>(12, 80));
+  EXPECT_EQ(ends_of(machine, exchange("all-to-all")).size(), 12U);
+  EXPECT_EQ(sizes_of(exchange("ring").batches[0]), std::vector<std::int64_t>(4, 240));
+  EXPECT_EQ(ends_of(machine, exchange("ring")),
+            (std::set<std::pair<std::string, std::string>>{
+                {"gpu0", "gpu1"}, {"gpu1", "gpu2"}, {"gpu2", "gpu3"}, {"gpu3", "gpu0"}}));
+  const Workload halo = workloads(machine, "halo").at(0);
+  EXPECT_EQ(sizes_of(halo.batches[0]), std::vector<std::int64_t>(8, 36'900'000));
+  EXPECT_EQ(ends_of(machine, halo), (std::set<std::pair<std::string, std::string>>{{"gpu0", "gpu1"},
+                                                                                   {"gpu1", "gpu0"},
+                                                                                   {"gpu1", "gpu2"},
+                                                                                   {"gpu2", "gpu1"},
+                                                                                   {"gpu2", "gpu3"},
+                                                                                   {"gpu3", "gpu2"},
+                                                                                   {"gpu3", "gpu0"},
+                                                                                   {"gpu0", "gpu3"}}));
+}
+
 TEST(Workloads, RandomBatchesAreWithinTheirBounds) {
   const Topology machine = published_machine();
   int up = 0, kernels = 0, between_gpus = 0;
@@ -168,12 +198,17 @@ TEST(Workloads, NothingGoesBetweenGpusThatDoNotReachEachOther) {
                   machine.vertex(stream.transfer->to).name == "mem0");
 }
 
-// One GPU has two ways, up and down.
+TEST(Workloads, ExchangesNeedGpusThatReachEachOther) {
+  EXPECT_EQ(error_of(published_machine().without_peer_access(), "ring"),
+            "--only: 'ring' needs GPUs that reach each other; those of 'inspection-example' do not");
+}
+
+// One GPU has two ways, up and down, and nobody to exchange with.
 TEST(Workloads, OneGpuIsEnough) { EXPECT_EQ(workloads(test::star(8, {6}), "").size(), 23U); }
 
 TEST(Workloads, NamesChooseAKindOrOneOfIt) {
   const Topology machine = published_machine();
-  EXPECT_EQ(workloads(machine, "").size(), 23U);  // 3 and 20
+  EXPECT_EQ(workloads(machine, "").size(), 26U);  // 6 and 20
   ASSERT_EQ(workloads(machine, "random-7").size(), 1U);
   EXPECT_EQ(workloads(machine, "random-7")[0].kind, "random");
   EXPECT_EQ(error_of(machine, "wafers"), "--only: there is no workload 'wafers'; did you mean 'wafer'?");
