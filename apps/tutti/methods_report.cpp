@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <span>
-#include <tuple>
 
 #include <fmt/format.h>
 
@@ -72,20 +71,6 @@ std::string gains_text(const MethodsRecord& record) {
   for (const auto& [kind, runs] : kinds)
     if (runs.size() > 1) table.add(gains_row(fmt::format("{}: median of {}", kind, runs.size()), runs, ""));
   return table.text();
-}
-
-Json batch_json(const BatchOperation& batch) {
-  const auto name = [&](VertexId vertex) { return Json(batch.machine().vertex(vertex).name); };
-  Json streams = Json::array();
-  for (const CommandStream& stream : batch.streams()) {
-    const auto& [transfer, kernel] = std::tie(stream.transfer, stream.kernel);
-    streams.push_back({{"name", stream.name},
-                       {"from", transfer ? name(transfer->from) : Json(nullptr)},
-                       {"to", transfer ? name(transfer->to) : Json(nullptr)},
-                       {"bytes", transfer ? transfer->size.count : 0},
-                       {"kernel_ms", kernel ? Json(to_ms(kernel->time)) : Json(nullptr)}});
-  }
-  return streams;
 }
 
 Json workload_json(const MethodsRecord& record, const Workload& workload, const MethodRuns& runs) {

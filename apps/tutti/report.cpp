@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -192,6 +193,20 @@ std::string_view sentence(Answer answer) {
     case Answer::Unknown: break;
   }
   return "unknown: no proof either way";
+}
+
+Json batch_json(const BatchOperation& batch) {
+  const auto name = [&](VertexId vertex) { return Json(batch.machine().vertex(vertex).name); };
+  Json streams = Json::array();
+  for (const CommandStream& stream : batch.streams()) {
+    const auto& [transfer, kernel] = std::tie(stream.transfer, stream.kernel);
+    streams.push_back({{"name", stream.name},
+                       {"from", transfer ? name(transfer->from) : Json(nullptr)},
+                       {"to", transfer ? name(transfer->to) : Json(nullptr)},
+                       {"bytes", transfer ? transfer->size.count : 0},
+                       {"kernel_ms", kernel ? Json(to_ms(kernel->time)) : Json(nullptr)}});
+  }
+  return streams;
 }
 
 Json streams_json(const Topology& machine, const Timeline& timeline, const LatestFinish* latest) {

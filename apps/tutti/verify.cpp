@@ -270,22 +270,20 @@ Json verify_json(const VerifyCommand& command, const Workload& workload, const V
       for (const Duration latency : latencies) list.push_back(to_ms(latency));
       return list;
     };
-    Json streams = Json::array();
-    for (const CommandStream& stream : workload.batches[i].batch.streams())
-      streams.push_back({{"name", stream.name}, {"bytes", stream.transfer ? stream.transfer->size.count : 0}});
-    batches.push_back({{"name", workload.batches[i].name},
-                       {"groups", workload.batches[i].groups},
-                       {"streams", detailed ? streams : Json(streams.size())},
-                       {"predicted_ms", result.predicted_ms()},
-                       {"latest_ms", to_ms(result.latest)},
-                       {"measured_ms", result.measured_ms()},
-                       {"again_ms", result.again_ms()},
-                       {"error", result.error()},
-                       {"runs_ms", lengths(result.latencies)},
-                       {"runs_in_a_row_ms", lengths(result.in_a_row)},
-                       {"above_latest", result.above_latest()},
-                       {"late_runs", late_json(result.late)},
-                       {"overruns", result.overruns}});
+    batches.push_back(
+        {{"name", workload.batches[i].name},
+         {"groups", workload.batches[i].groups},
+         {"streams", detailed ? batch_json(workload.batches[i].batch) : Json(result.predicted.streams.size())},
+         {"predicted_ms", result.predicted_ms()},
+         {"latest_ms", to_ms(result.latest)},
+         {"measured_ms", result.measured_ms()},
+         {"again_ms", result.again_ms()},
+         {"error", result.error()},
+         {"runs_ms", lengths(result.latencies)},
+         {"runs_in_a_row_ms", lengths(result.in_a_row)},
+         {"above_latest", result.above_latest()},
+         {"late_runs", late_json(result.late)},
+         {"overruns", result.overruns}});
     if (!detailed) continue;
     batches.back()["predicted"] = streams_json(workload.machine, result.predicted);
     batches.back()["measured"] = streams_json(workload.machine, result.measured);
