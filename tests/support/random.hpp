@@ -12,10 +12,10 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-/// How many of so many random rounds a test makes: all, or an eighth in a build with sanitizers.
+/// How many of so many random rounds a test makes: all, or a sixteenth in a build with sanitizers.
 template <class Count>
 [[nodiscard]] constexpr Count rounds(Count all) {
-  return kSanitized ? (all + 7) / 8 : all;
+  return kSanitized ? (all + 15) / 16 : all;
 }
 
 /// A seeded source of numbers that are the same on every machine, with what tests draw from it.
