@@ -7,12 +7,6 @@
 #include "model/room.hpp"
 
 namespace tutti {
-namespace {
-
-constexpr std::uint32_t kMany = kNone - 1;
-
-}  // namespace
-
 void BatchChains::load(const Topology& machine, Basis basis, const BatchOperation& batch, RateRule rule,
                        BandwidthModel& bandwidth) {
   work_ = batch.work();
@@ -29,16 +23,16 @@ void BatchChains::load(const Topology& machine, Basis basis, const BatchOperatio
   contended_ = false;
   handover_ = as_ns(setup_->handover.at(basis));
   turn_ = as_ns(setup_->turn.at(basis));
-  if (handover_ > 0) find_users();
+  if (handover_ > 0) find_lock_users();
   for (std::uint32_t c = 0; c < chain_count_; ++c) {
     chains_[c].begin = step_count_;
     opening_ = as_ns(setup_->gate.at(basis));
     last_copy_ = kNone;
     classes_ = 0;
     handed_over_ = false;
+    if (handover_ > 0) find_lock_users_of(c);
     for (std::uint32_t s = head_[c]; s != kNone; s = next_[s])
       if (work_[s].way != kNone) add_transfer(c, s, bandwidth);
-    if (handover_ > 0) find_users_of(c);
     for (std::uint32_t s = head_[c]; s != kNone; s = next_[s])
       if (work_[s].has_kernel) add_kernel(c, s);
     chains_[c].end = step_count_;
@@ -150,10 +144,14 @@ inline double BatchChains::take_first(RouteClass route) {
   return as_ns(setup_->transfer.of(route).first.at(basis_));
 }
 
-/// Before a copy that does not go on from the one before it in its chain.
+/// Before a copy that does not go on from the one before it in its chain. A staged copy ends in another queue, from
+/// which what follows takes over, and what it follows passes on to it.
 inline double BatchChains::take_turn(std::uint32_t stream) {
   const std::uint32_t last = std::exchange(last_copy_, stream);
-  if (turn_ == 0 || last == kNone) return 0;
+  if (last == kNone) return 0;
+  const bool staged = work_[stream].route == RouteClass::Staged;
+  if (staged != (work_[last].route == RouteClass::Staged)) return handover_;
+  if (turn_ == 0) return 0;
   const Transfer &before = *streams_[last].transfer, &transfer = *streams_[stream].transfer;
   return before.from == transfer.from && before.to == transfer.to ? 0 : turn_;
 }
@@ -187,54 +185,46 @@ inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream,
     if (lock != kNone) claim(chain, lock);
 }
 
-void BatchChains::find_users() {
-  users_.assign(vertex_count_, {});
-  lock_chains_.assign(lock_count(), kNone);
-  for (std::uint32_t s = 0; s < work_.size(); ++s) {
-    const StreamWork& work = work_[s];
-    if (work.way == kNone) continue;
-    if (work.has_kernel && work.gpu != kNone) ++users_[work.gpu].behind_copies;
-    for (const std::uint32_t lock : locks(work)) {
-      if (lock == kNone) continue;
-      std::uint32_t& chain = lock_chains_[lock];
-      chain = chain == kNone || chain == chain_of_[s] ? chain_of_[s] : kMany;
-    }
-  }
+void BatchChains::find_lock_users() {
+  lock_users_.assign(lock_count(), {});
+  for (const StreamWork& work : work_) each_use(work, [&](LockUsers& users) { ++users.all; });
 }
 
-void BatchChains::find_users_of(std::uint32_t chain) {
-  const auto each = [&](auto change) {
-    for (std::uint32_t s = head_[chain]; s != kNone; s = next_[s])
-      if (work_[s].has_kernel && work_[s].gpu != kNone && work_[s].way != kNone) change(users_[work_[s].gpu].of_chain);
-  };
-  each([](std::uint32_t& kernels) { kernels = 0; });
-  each([](std::uint32_t& kernels) { ++kernels; });
+void BatchChains::find_lock_users_of(std::uint32_t chain) {
+  for (std::uint32_t s = head_[chain]; s != kNone; s = next_[s])
+    each_use(work_[s], [](LockUsers& users) { users.of_chain = 0; });
+  for (std::uint32_t s = head_[chain]; s != kNone; s = next_[s])
+    each_use(work_[s], [](LockUsers& users) { ++users.of_chain; });
 }
 
-/// A staged copy's second engine passes from another chain to it, and back. A landing passes to it: from another chain,
-/// unless the copy before it in its own chain is likely to be the one before it there.
+template <class Do>
+void BatchChains::each_use(const StreamWork& work, Do what) {
+  if (work.way != kNone)
+    for (const std::uint32_t lock : locks(work))
+      if (lock != kNone) what(lock_users_[lock]);
+  if (work.has_kernel && work.gpu != kNone) what(lock_users_[engine_count_ + work.gpu]);
+}
+
+/// A staged copy's second engine passes from another chain to it, as often as others use it at most; that it passes
+/// back may take as long. A landing passes to it: from another chain, unless the copy before it in its own chain is
+/// likely to be the one before it there.
 inline double BatchChains::take_lock_handovers(std::uint32_t stream) const {
   const std::uint32_t second = locks(work_[stream])[1];
-  if (handover_ == 0 || second == kNone || lock_chains_[second] != kMany) return 0;
-  if (work_[stream].landing == kNone) return 2 * handover_;
+  if (handover_ == 0 || second == kNone) return 0;
+  const double own = lock_users_[second].of_chain, others = lock_users_[second].all - lock_users_[second].of_chain;
+  if (others == 0) return 0;
+  if (work_[stream].landing == kNone) return handover_ * (basis_ == Basis::Nominal ? std::min(1.0, others / own) : 2);
   const bool goes_on = last_copy_ != kNone && work_[last_copy_].landing == work_[stream].landing;
   return goes_on && basis_ == Basis::Nominal ? 0 : handover_;
 }
 
-/// Before a kernel on a GPU. A chain's first kernel follows its copies. Where several chains have kernels behind copies
-/// on a GPU they take turns, and each kernel may follow another chain's: that takes half as long (H200). GPUs pass from
-/// chain to chain at most twice for each kernel without copies: to it, and back.
-inline double BatchChains::take_handover(std::uint32_t stream) {
-  const StreamWork& work = work_[stream];
-  Users& users = users_[work.gpu];
-  if (work.way != kNone) {
-    if (!std::exchange(handed_over_, true)) return handover_;
-    const double own = users.of_chain, others = users.behind_copies - users.of_chain;
-    if (others == 0) return 0;
-    return basis_ == Basis::Guaranteed ? handover_ : handover_ / 2 * std::min(1.0, others / own);
-  }
-  if (users.behind_copies > 0) return basis_ == Basis::Guaranteed ? 2 * handover_ : handover_;
-  return std::exchange(users.lone, true) ? handover_ : 0;
+/// Before a kernel on a GPU. A chain's first kernel takes over from its copies. Where others use the GPU too, a kernel
+/// without copies has its gate in their queue: that takes half as long (H200).
+inline double BatchChains::take_handover(const StreamWork& work) {
+  if (work.way != kNone) return std::exchange(handed_over_, true) ? 0 : handover_;
+  const LockUsers& users = lock_users_[engine_count_ + work.gpu];
+  if (users.all == users.of_chain) return 0;
+  return basis_ == Basis::Nominal ? handover_ / 2 : handover_;
 }
 
 /// A kernel's launch is part of it, and so is what precedes host work.
@@ -242,7 +232,7 @@ inline void BatchChains::add_kernel(std::uint32_t chain, std::uint32_t stream) {
   const StreamWork& work = work_[stream];
   const double time = basis_ == Basis::Nominal ? work.kernel : work.kernel_worst;
   double launch = as_ns((work.gpu == kNone ? setup_->host : setup_->kernel).at(basis_));
-  if (handover_ > 0 && work.gpu != kNone) launch += take_handover(stream);
+  if (handover_ > 0 && work.gpu != kNone) launch += take_handover(work);
   steps_[step_count_++] = {
       .amount = take_opening() + launch + time, .stream = stream, .kernel = true, .first = true, .last = true};
   if (work.gpu != kNone) claim(chain, engine_count_ + work.gpu);

@@ -38,8 +38,8 @@ struct alignas(64) Step {
 /// Streams whose copies one engine issues are merged into one *chain*: their transfers back to back in the order of the
 /// batch (`BatchOperation::order`), then their kernels in that order. The gate's cost precedes a chain's first command,
 /// and each command has its own (`SetupTimes`): times that pass. A handover precedes the kernels behind a chain's
-/// copies, and each kernel without copies on a GPU but the first; where others there have copies, each of them, and the
-/// way back to those is guaranteed with it. One precedes each copy that lands where copies of other chains do. The
+/// copies, a kernel without copies on a GPU that others use, a staged copy next to others and those next to it, a
+/// staged copy to an engine that other chains use too, and each copy that lands where copies of other chains do. The
 /// memory is kept between loads.
 class BatchChains {
  public:
@@ -74,9 +74,11 @@ class BatchChains {
   [[nodiscard]] std::uint32_t flow_of(std::uint32_t chain, std::uint32_t stream, bool data,
                                       BandwidthModel& bandwidth) const;
   void add_kernel(std::uint32_t chain, std::uint32_t stream);
-  void find_users();
-  void find_users_of(std::uint32_t chain);
-  [[nodiscard]] double take_handover(std::uint32_t stream);
+  void find_lock_users();
+  void find_lock_users_of(std::uint32_t chain);
+  template <class Do>
+  void each_use(const StreamWork& work, Do what);
+  [[nodiscard]] double take_handover(const StreamWork& work);
   [[nodiscard]] double take_lock_handovers(std::uint32_t stream) const;
   [[nodiscard]] std::array<std::uint32_t, 2> locks(const StreamWork& copy) const;
   [[nodiscard]] double take_opening();
@@ -107,14 +109,11 @@ class BatchChains {
   std::vector<Chain> chains_;
   std::vector<Step> steps_;
 
-  /// Whose kernels a GPU has: a stream's without copies, so far; how many behind copies, and behind those of the chain
-  /// that is being made.
-  struct Users {
-    bool lone = false;
-    std::uint32_t behind_copies = 0, of_chain = 0;
+  /// How many copies or kernels use a lock: all, and those of the chain that is being made.
+  struct LockUsers {
+    std::uint32_t all = 0, of_chain = 0;
   };
-  std::vector<Users> users_;                // [vertices], where there are handovers
-  std::vector<std::uint32_t> lock_chains_;  // [locks] the same: the chain whose copies use it; `kMany` where two do
+  std::vector<LockUsers> lock_users_;  // [locks], where there are handovers
 
   std::uint32_t epoch_ = 0;
   std::vector<std::uint64_t> owner_;     // [locks] epoch << 32 | chain

@@ -82,10 +82,11 @@ struct SetupTimes {
   Cost kernel{};       ///< precedes every kernel on a GPU
   Cost gate{};         ///< from the instant of a chain's gate to the start of its first command
   Cost host{};         ///< precedes every piece of host work
-  Cost handover{};     ///< from one queue to another: precedes the first kernel behind a chain's copies, and a kernel
-                       ///< without copies on a GPU that another stream had before; further kernels where several chains
-  ///< have some on a GPU; twice a staged copy whose second engine another chain uses too; a copy that
-  ///< lands where those of another chain do
+  /// From one queue to another: precedes the first kernel behind a chain's copies; a kernel without copies on a GPU
+  /// that others use (half of it in predictions); a staged copy next to others in its chain, and those next to it; a
+  /// staged copy whose second engine another chain uses too, for which two are guaranteed; a copy that lands where
+  /// those of another chain do.
+  Cost handover{};
   Cost turn{};      ///< precedes a copy with other ends than the copy before it in its chain
   Cost dispatch{};  ///< around every batch of a job: from its submission to its start, and from its last completion
                     ///< until the job goes on

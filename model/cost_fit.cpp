@@ -86,7 +86,7 @@ Row row_of(const Topology& machine, const CostSample& sample, const CostBatch& b
   if (is_kernels(sample.work)) row.kernels = sample.count;
   if (sample.work == CostWork::PeerTurns && machine.gpus().size() > 2) row.turns = sample.count - 1;
   if (sample.work == CostWork::Kernel) row.handovers = 1;
-  if (sample.work == CostWork::LoneKernels) row.handovers = sample.count - 1;
+  if (sample.work == CostWork::LoneKernels && sample.count > 1) row.handovers = sample.count;
   if (sample.work == CostWork::Host) row.kernels = 1;  // pieces of different streams overlap
   row.median = quantile(sample.ns, 0.5);
   row.usual = quantile(sample.ns, 0.9);
@@ -387,9 +387,10 @@ class Fitting {
   [[nodiscard]] double with_costs(const Row& row, Basis basis, double length, double alone) const {
     const Cost& kernel = row.work == CostWork::Host ? setup().host : setup().kernel;
     // Kernels without copies are chains of their own: each has a gate, and keeps its GPU from the others meanwhile.
-    const double gates = row.work == CostWork::LoneKernels ? row.kernels : 1;
+    const bool lone = row.work == CostWork::LoneKernels;
+    const double gates = lone ? row.kernels : 1, part = lone && basis == Basis::Nominal ? 0.5 : 1;
     double ns = length + as_ns(setup().batch.at(basis)) + gates * as_ns(setup().gate.at(basis)) +
-                row.kernels * as_ns(kernel.at(basis)) + row.handovers * as_ns(setup().handover.at(basis)) +
+                row.kernels * as_ns(kernel.at(basis)) + part * row.handovers * as_ns(setup().handover.at(basis)) +
                 row.turns * as_ns(setup().turn.at(basis));
     if (row.copies > 0) {
       const CopyCost& cost = setup().transfer.of(class_of(row.work));

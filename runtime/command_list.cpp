@@ -98,17 +98,31 @@ class Parts {
 
 class Maker {
  public:
-  Maker(const Topology& machine, const ExecutableBatch& batch, std::size_t chains, std::size_t locks)
-      : machine_(machine), batch_(batch), last_of_chain_(chains), last_of_lock_(locks) {}
+  Maker(const Topology& machine, const ExecutableBatch& batch, const BatchChains& chains)
+      : machine_(machine),
+        batch_(batch),
+        merges_(chains.merges()),
+        users_(chains.lock_count()),
+        last_of_chain_(chains.chains().size()),
+        last_of_lock_(chains.lock_count()) {}
 
+  CommandList make(std::span<const Part> parts) {
+    for (const Part& part : parts)
+      for (const std::uint32_t lock : part.locks)
+        if (lock != kNone) users_[lock] = users_[lock].value_or(part.chain) == part.chain ? part.chain : kNone;
+    for (const Part& part : parts) add(part);
+    return std::move(list_);
+  }
+
+ private:
   void add(const Part& part) {
     const CommandStream& stream = batch_.batch.streams()[part.stream];
     Command command;
     command.kind = kind_of(part);
     command.stream = part.stream;
     command.planned = part.end - part.start;
-    command.lane = command.last_lane = lane_of(part.chain, place_of(stream, part.kernel));
-    if (command.kind == Command::Kind::Staged) command.last_lane = lane_of(part.chain, stream.transfer->to);
+    command.lane = command.last_lane = lane_of(part, part.locks[0], place_of(stream, part.kernel));
+    if (command.kind == Command::Kind::Staged) command.last_lane = lane_of(part, part.locks[1], stream.transfer->to);
     command.gate = gate_of(part, command.kind);
     wait_for(last_of_chain_[part.chain], command);
     for (const std::uint32_t lock : part.locks)
@@ -126,9 +140,6 @@ class Maker {
       if (lock != kNone) last_of_lock_[lock] = position;
   }
 
-  [[nodiscard]] CommandList take() { return std::move(list_); }
-
- private:
   [[nodiscard]] bool on_gpu(VertexId place) const { return machine_.vertex(place).kind == VertexKind::Gpu; }
 
   /// The GPU whose queue does it: that of a kernel, the only or the first one of a transfer. Host work has none of its
@@ -139,8 +150,12 @@ class Maker {
     return on_gpu(stream.transfer->from) ? stream.transfer->from : stream.transfer->to;
   }
 
-  std::uint32_t lane_of(std::uint32_t chain, VertexId gpu) {
-    const auto [found, added] = lanes_.try_emplace({chain, gpu}, static_cast<std::uint32_t>(list_.lanes.size()));
+  /// An engine that several merged chains use, and a GPU whose kernels several have, has a lane; what is one chain's
+  /// has the chain's.
+  std::uint32_t lane_of(const Part& part, std::uint32_t lock, VertexId gpu) {
+    const bool shared = (merges_ || part.kernel) && lock != kNone && users_[lock] == kNone;
+    const auto owner = shared ? static_cast<std::uint32_t>(last_of_chain_.size()) + lock : part.chain;
+    const auto [found, added] = lanes_.try_emplace({owner, gpu}, static_cast<std::uint32_t>(list_.lanes.size()));
     if (added) list_.lanes.push_back(gpu);
     return found->second;
   }
@@ -173,9 +188,11 @@ class Maker {
   const Topology& machine_;
   const ExecutableBatch& batch_;
   CommandList list_;
-  std::map<std::pair<std::uint32_t, VertexId>, std::uint32_t> lanes_;
-  std::vector<std::optional<std::uint32_t>> last_of_chain_;  // [chains] the command that ended last
-  std::vector<std::optional<std::uint32_t>> last_of_lock_;   // [engines, GPUs]
+  bool merges_;
+  std::vector<std::optional<std::uint32_t>> users_;                    // [locks] the chain; kNone: several
+  std::map<std::pair<std::uint32_t, VertexId>, std::uint32_t> lanes_;  // of chains, then of locks
+  std::vector<std::optional<std::uint32_t>> last_of_chain_;            // [chains] the command that ended last
+  std::vector<std::optional<std::uint32_t>> last_of_lock_;             // [engines, GPUs]
 };
 
 }  // namespace
@@ -184,9 +201,7 @@ CommandList make_commands(const Topology& machine, const ExecutableBatch& batch)
   BatchSimulation loaded;
   loaded.load(machine, Basis::Nominal, batch.batch, RateRule::MaxMin);
   const BatchChains& chains = loaded.batch();
-  Maker maker(machine, batch, chains.chains().size(), chains.lock_count());
-  for (const Part& part : Parts(chains, batch).sorted()) maker.add(part);
-  CommandList list = maker.take();
+  CommandList list = Maker(machine, batch, chains).make(Parts(chains, batch).sorted());
   place_marks(batch.marks, list);
   form_runs(batch.batch, batch.marks, list);
   find_kernel_runs(batch.batch, list);

@@ -57,11 +57,8 @@ CudaBatch::~CudaBatch() {
     if (device.start) device.start->release();
     static_cast<void>(device.progress.release());
   }
-  for (const auto& ring : rings_) {
-    if (!ring) continue;
-    ring->memory.release();
-    ring->first_filled.release();
-  }
+  for (const auto& ring : rings_)
+    if (ring) ring->memory.release();
 }
 
 // ---- preparing
@@ -105,7 +102,7 @@ std::uint32_t CudaBatch::place_of(int device) {
 }
 
 Expected<void> CudaBatch::make_board() {
-  const std::size_t words = list_.gates.size() + lanes_.size() + stamps_;
+  const std::size_t words = list_.gates.size() + lanes_.size() + stamps_ + staged_;
   return PinnedMemory::make(words * kCacheLine).map([&](PinnedMemory&& board) { board_ = std::move(board); });
 }
 
@@ -122,15 +119,18 @@ Expected<void> CudaBatch::make_device(Device& device) {
   return {};
 }
 
-/// A lane looks at the memory of its own GPU where the other lane's reaches that.
+/// A lane looks at the memory of its own GPU where the other lane's reaches that. Not for staged copies: links between
+/// GPUs that carry nothing but words fall asleep, and each word may take 100 us then.
 void CudaBatch::find_watchers(std::uint32_t position) {
   if (timed_by_host() || stage_->gate == GateKind::MemoryWait) return;
   const Command& command = list_.commands[position];
   const Lane& lane = lanes_[command.lane];
   for (const std::uint32_t before : command.waits) {
     Point& point = work_[before].end;
-    if (!point.is_watched_on(lane.place) && stage_->reaches(lanes_[point.lane].device, lane.device))
-      point.watchers.push_back(lane.place);
+    const int device = lanes_[point.lane].device;
+    const bool staged = command.kind == Command::Kind::Staged || list_.commands[before].kind == Command::Kind::Staged;
+    const bool reaches = staged ? device == lane.device : stage_->reaches(device, lane.device);
+    if (reaches && !point.is_watched_on(lane.place)) point.watchers.push_back(lane.place);
   }
 }
 
@@ -205,9 +205,7 @@ Expected<void> CudaBatch::make_ring(std::uint32_t position) {
                                    stage_->numa_node_of(find_route(stage_->machine, transfer).via));
   if (!memory) return tl::unexpected(std::move(memory.error()));
   ring->memory = *std::move(memory);
-  auto word = PinnedMemory::make(kCacheLine);
-  if (!word) return tl::unexpected(std::move(word.error()));
-  ring->first_filled = *std::move(word);
+  ring->word = staged_++;
   for (std::size_t i = 0; i < Ring::kChunks; ++i) {
     for (auto [events, lane] : {std::pair(&ring->filled, command.lane), {&ring->drained, command.last_lane}}) {
       auto event = make_event(lanes_[lane].device, cudaEventDisableTiming);
@@ -444,7 +442,8 @@ void CudaBatch::copy(std::uint32_t run) {
 
 /// Chunk by chunk through a ring in host memory: the first leg fills, the second drains, each waiting for the other
 /// only where the ring is full or empty. For the first chunk the second leg looks at a word, for the reason that
-/// `wait_for` has; for those behind it, where a word would cost 11 us each, at events.
+/// `wait_for` has; for those behind it, where a word would cost 11 us each, at events. An event costs 3 us, so there is
+/// none that nobody waits for.
 void CudaBatch::copy_staged(std::uint32_t position) {
   const Command& command = list_.commands[position];
   const StreamBinding& binding = batch_.bindings[command.stream];
@@ -462,20 +461,21 @@ void CudaBatch::copy_staged(std::uint32_t position) {
     note(cudaMemcpyAsync(chunk, binding.source.data + offset, bytes, cudaMemcpyDeviceToHost, in.stream),
          "cudaMemcpyAsync", command);
     if (by_word) {
-      write_word(in, reinterpret_cast<CUdeviceptr>(ring.first_filled.data()), run_);
+      write_word(in, first_filled(ring), run_);
     } else {
       note(cudaEventRecord(ring.filled[slot].get(), in.stream), "cudaEventRecord", command);
     }
     note(cudaSetDevice(out.device), "cudaSetDevice", command);
     if (by_word) {
-      launch_poll(out.stream, reinterpret_cast<const std::uint32_t*>(ring.first_filled.data()), run_);
+      launch_poll(out.stream, reinterpret_cast<const std::uint32_t*>(first_filled(ring)), run_);
       note(cudaGetLastError(), "launch_poll", command);
     } else {
       note(cudaStreamWaitEvent(out.stream, ring.filled[slot].get(), 0), "cudaStreamWaitEvent", command);
     }
     note(cudaMemcpyAsync(binding.destination.data + offset, chunk, bytes, cudaMemcpyHostToDevice, out.stream),
          "cudaMemcpyAsync", command);
-    note(cudaEventRecord(ring.drained[slot].get(), out.stream), "cudaEventRecord", command);
+    if (offset + Ring::kChunks * ring.chunk < command.bytes)
+      note(cudaEventRecord(ring.drained[slot].get(), out.stream), "cudaEventRecord", command);
   }
   note(cudaSetDevice(in.device), "cudaSetDevice", command);
   note_point(work_[position].leg_end, command);
@@ -766,6 +766,10 @@ CUdeviceptr CudaBatch::word_address(std::size_t index) const {
 
 CUdeviceptr CudaBatch::progress_on(std::uint32_t place, std::uint32_t lane) const {
   return reinterpret_cast<CUdeviceptr>(devices_[place].progress.get() + lane * kCacheLine);
+}
+
+CUdeviceptr CudaBatch::first_filled(const Ring& ring) const {
+  return word_address(list_.gates.size() + lanes_.size() + stamps_ + ring.word);
 }
 
 std::uint64_t* CudaBatch::released_at(std::uint32_t position) const {

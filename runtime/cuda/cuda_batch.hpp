@@ -100,7 +100,7 @@ class CudaBatch final : public BackendBatch, private Performance {
     static constexpr std::size_t kChunks = 4;
     std::size_t chunk = 0;
     PinnedMemory memory;
-    PinnedMemory first_filled;  // a word: the last run whose first chunk is there
+    std::uint32_t word = 0;  // which one says of what run the first chunk is there
     std::array<Event, kChunks> filled, drained;
   };
 
@@ -163,6 +163,8 @@ class CudaBatch final : public BackendBatch, private Performance {
   [[nodiscard]] std::size_t progress_word(std::uint32_t lane) const { return list_.gates.size() + lane; }
   /// The progress of a lane in the memory of a GPU.
   [[nodiscard]] CUdeviceptr progress_on(std::uint32_t place, std::uint32_t lane) const;
+  /// Says of which run the first chunk of a staged copy is there.
+  [[nodiscard]] CUdeviceptr first_filled(const Ring& ring) const;
   /// When a command was released, on the timer of its GPU; null: its gate does not say.
   [[nodiscard]] std::uint64_t* released_at(std::uint32_t position) const;
   [[nodiscard]] const CommandStream& stream_of(const Command& command) const {
@@ -182,8 +184,8 @@ class CudaBatch final : public BackendBatch, private Performance {
   std::vector<Opening> openings_;             // [gates] in order of time
   std::vector<std::unique_ptr<Ring>> rings_;  // [commands] of staged copies
   std::vector<HostWork> host_work_;           // [commands]
-  PinnedMemory board_;                        // a word a gate, a lane, a stamp: a cache line each
-  std::uint32_t stamps_ = 0;                  // of them
+  PinnedMemory board_;                        // a word a gate, a lane, a stamp, a staged copy: a cache line each
+  std::uint32_t stamps_ = 0, staged_ = 0;     // of them
   std::size_t ahead_ = 0;                     // runs that the hardware queues have room for
   Duration limit_{};                          // after which a run is given up
 

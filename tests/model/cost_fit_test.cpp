@@ -58,7 +58,8 @@ double true_ns(const TrueCosts& costs, const CostSample& sample) {
   switch (sample.work) {
     case CostWork::Host: ns += costs.host + time; break;
     case CostWork::LoneKernels:
-      ns += sample.count * (costs.kernel + time) + (sample.count - 1) * (costs.gate + costs.handover);
+      ns += sample.count * (costs.kernel + time) + (sample.count - 1) * costs.gate;
+      if (sample.count > 1) ns += sample.count * costs.handover / 2;
       break;
     case CostWork::Kernel: ns += costs.handover + sample.count * (costs.kernel + time); [[fallthrough]];
     default: ns += copies_ns(costs, sample);
