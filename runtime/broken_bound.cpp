@@ -48,8 +48,7 @@ BatchPromise::BatchPromise(const BatchOperation& batch, const Timeline& plan, La
     Command& command = commands_[c];
     const Extent span = span_of(plan, command.stream, command.kernel);
     const Duration gate = plan.streams[command.stream].gate;
-    const Duration open = gate + gate_allowance(batch.machine());
-    command.opens = before.end <= gate ? std::max(span.start, open) : open;
+    command.opens = before.end <= gate ? std::max(span.start, gate) : gate;
     command.planned = span.end - (command.opener ? span.start : std::min(before.end, span.start));
     last_[command.stream] = c;
     paths_[c].end = span.end;

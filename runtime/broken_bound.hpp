@@ -52,10 +52,6 @@ class Excesses {
   std::array<Duration, kBoundCauses> of_{};
 };
 
-/// So much later than its instant a gate may open without being a cause: what set-up times guarantee of gates beyond
-/// what is planned already, which is nothing.
-[[nodiscard]] constexpr Duration gate_allowance(const Topology&) { return Duration{0}; }
-
 /// When something runs.
 struct Extent {
   Duration start{}, end{};
@@ -91,8 +87,8 @@ class BatchPromise {
     bool opener = false;  ///< the first of its chain: it waits for a gate
     std::uint32_t chain = 0;
     std::array<std::uint32_t, 2> locks{};  ///< engines or a GPU; kNone
-    Duration opens{};                      ///< of an opener: from when on its start is late
-    Duration planned{};                    ///< so long it takes; of others than openers from what they wait for last
+    Duration opens{};    ///< of an opener: from when on its start is late; what a gate costs is planned
+    Duration planned{};  ///< so long it takes; of others than openers from what they wait for last
   };
   /// On the way to the end of a command, what took how much more than planned. Signed: a copy makes up for another.
   struct Path {

@@ -88,6 +88,8 @@ class MachineMaker {
     setup.kernel = make_cost(10'000);
     setup.gate = make_cost(30'000);
     setup.host = make_cost(20'000);
+    setup.handover = make_cost(15'000);
+    setup.turn = make_cost(5'000);
     return setup;
   }
 

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "model/route.hpp"
 #include "tests/support/slow_max_min.hpp"
@@ -97,7 +99,7 @@ class SlowSimulation {
     const SlowFlow flow{route.weight, slow_costs(machine_, links)};
     const double rate = slow_max_min(slow_capacities(machine_, Basis::Nominal), {&flow, 1}).front();
     const double bytes = static_cast<double>(transfer.size.count);
-    const bool is_long = bytes > 0 && bytes / rate >= 80'000;
+    const bool is_long = bytes > 0 && bytes / rate >= 20 * std::max(4'000.0, as_ns(machine_.setup().handover.nominal));
     const bool fills = machine_.link(links.back()).bandwidth.nominal.value <= 1.1 * rate;
     return is_long && fills ? std::optional(links.back()) : std::nullopt;
   }
@@ -144,7 +146,73 @@ class SlowSimulation {
     return groups;
   }
 
-  void add_transfer(Chain& chain, std::size_t s) {
+  [[nodiscard]] bool is_staged(std::size_t s) const {
+    return find_route(machine_, *batch_.streams()[s].transfer).path == CopyPath::Staged;
+  }
+
+  /// How many of these streams' copies hold a lock.
+  [[nodiscard]] double users(const Lock& lock, std::span<const std::size_t> streams) const {
+    return static_cast<double>(std::ranges::count_if(streams, [&](std::size_t s) {
+      const auto& transfer = batch_.streams()[s].transfer;
+      return transfer && engines(*transfer).contains(lock);
+    }));
+  }
+  [[nodiscard]] double users(const Lock& lock) const {
+    std::vector<std::size_t> all(batch_.streams().size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    return users(lock, all);
+  }
+
+  /// What comes before a copy because of the copy before it in its group, and of those of other groups.
+  [[nodiscard]] double passing(std::span<const std::size_t> group, std::size_t s,
+                               std::optional<std::size_t> before) const {
+    const Transfer& transfer = *batch_.streams()[s].transfer;
+    const bool guaranteed = basis_ == Basis::Guaranteed;
+    const double handover = as_ns(machine_.setup().handover.at(basis_));
+    double ns = 0;
+    if (before) {
+      const Transfer& last = *batch_.streams()[*before].transfer;
+      if (is_staged(s) != is_staged(*before)) {
+        ns += handover;
+      } else if (last.from != transfer.from || last.to != transfer.to) {
+        ns += as_ns(machine_.setup().turn.at(basis_));
+      }
+    }
+    for (const Lock& lock : engines(transfer)) {
+      const double own = users(lock, group), others = users(lock) - own;
+      if (others == 0) continue;
+      if (lock.second == 5) {
+        const bool same = before && landing(*batch_.streams()[*before].transfer) == landing(transfer);
+        ns += same && !guaranteed ? 0 : handover;
+      } else if (is_staged(s) && lock.first == transfer.to.index()) {
+        ns += guaranteed ? 2 * handover : handover * std::min(1.0, others / own);
+      }
+    }
+    return ns;
+  }
+
+  /// What comes before a kernel on a GPU: the first one behind copies, or one without copies that is not alone there.
+  [[nodiscard]] double taking_over(std::span<const std::size_t> group, std::size_t s) const {
+    const auto streams = batch_.streams();
+    const auto is_on_gpu = [&](std::size_t k) {
+      return streams[k].kernel && machine_.vertex(streams[k].kernel->on).kind == VertexKind::Gpu;
+    };
+    if (!is_on_gpu(s)) return 0;
+    const double handover = as_ns(machine_.setup().handover.at(basis_));
+    if (streams[s].transfer) {
+      const auto first =
+          std::ranges::find_if(group, [&](std::size_t k) { return streams[k].transfer && is_on_gpu(k); });
+      return *first == s ? handover : 0;
+    }
+    const bool alone = std::ranges::none_of(streams, [&](const CommandStream& k) {
+      return &k != &streams[s] && k.kernel && k.kernel->on == streams[s].kernel->on;
+    });
+    if (alone) return 0;
+    return basis_ == Basis::Nominal ? handover / 2 : handover;
+  }
+
+  /// @param passing  ns before it
+  void add_transfer(Chain& chain, std::size_t s, double passing) {
     const Transfer& transfer = *batch_.streams()[s].transfer;
     const RouteView route = find_route(machine_, transfer);
     const double bytes = static_cast<double>(transfer.size.count);
@@ -155,7 +223,7 @@ class SlowSimulation {
     links.insert(links.end(), route.second.begin(), route.second.end());
     const double copies = bytes == 0 ? 0 : staged ? 1 + std::ceil(bytes / chunk) : 1;
     const CopyCost& cost = machine_.setup().transfer.of(class_of(machine_, transfer, route.path));
-    chain.steps.push_back({s, false, true, false, copies * as_ns(cost.each.at(basis_)), 0, {}});
+    chain.steps.push_back({s, false, true, false, copies * as_ns(cost.each.at(basis_)) + passing, 0, {}});
     if (staged && bytes > 0) chain.steps.push_back({s, false, false, false, 0, std::min(bytes, chunk), lead});
     chain.steps.push_back({s, false, false, true, 0, bytes, {route.weight, slow_costs(machine_, links)}});
   }
@@ -176,15 +244,21 @@ class SlowSimulation {
     std::sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return place[a[0]] < place[b[0]]; });
     for (const auto& group : all) {
       Chain chain;
-      for (const std::size_t s : group)
-        if (batch_.streams()[s].transfer) add_transfer(chain, s);
+      std::optional<std::size_t> before;
+      for (const std::size_t s : group) {
+        const auto& transfer = batch_.streams()[s].transfer;
+        if (!transfer) continue;
+        const bool empty = transfer->size.count == 0;
+        add_transfer(chain, s, empty ? 0 : passing(group, s, before));
+        if (!empty) before = s;
+      }
       for (const std::size_t s : group) {
         if (!batch_.streams()[s].kernel) continue;
         const Kernel& kernel = *batch_.streams()[s].kernel;
         const Duration time = basis_ == Basis::Nominal ? kernel.time : kernel.worst;
         const bool on_gpu = machine_.vertex(kernel.on).kind == VertexKind::Gpu;
         const double launch = as_ns((on_gpu ? machine_.setup().kernel : machine_.setup().host).at(basis_));
-        chain.steps.push_back({s, true, true, true, launch + as_ns(time), 0, {}});
+        chain.steps.push_back({s, true, true, true, launch + taking_over(group, s) + as_ns(time), 0, {}});
       }
       chain.steps.front().time += as_ns(machine_.setup().gate.at(basis_));
       chain.gate = gates.empty() ? 0 : gates[group.front()];
