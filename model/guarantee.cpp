@@ -13,12 +13,12 @@
 namespace tutti {
 namespace {
 
-constexpr int kDigits = 4;  // finer than any measurement repeats
+constexpr int kFloorDigits = 4;  // finer than any measurement repeats
 
 using Links = std::span<const LinkId>;
 
 template <class Visit>
-void for_uses(const Topology& machine, Links links, Visit visit) {
+void each_use_of(const Topology& machine, Links links, Visit visit) {
   for (const LinkId link : links)
     for (const CapacityUse& use : machine.uses(link)) visit(use);
 }
@@ -39,22 +39,22 @@ std::vector<Links> links_of(const Topology& machine, StreamSet streams) {
 std::vector<double> loads_of(const Topology& machine, std::span<const Links> links, std::span<const double> rates) {
   std::vector<double> load(machine.capacities(Basis::Guaranteed).size(), 0);
   for (std::size_t i = 0; i < links.size(); ++i)
-    for_uses(machine, links[i], [&](const CapacityUse& use) { load[use.capacity.index()] += use.cost * rates[i]; });
+    each_use_of(machine, links[i], [&](const CapacityUse& use) { load[use.capacity.index()] += use.cost * rates[i]; });
   return load;
 }
 
-struct Step {
+struct LowerCapacity {
   std::size_t capacity;
   double value;
 };
 
 /// The capacity on a way that has to lose the least part to hold a copy back by so much, and what is left of it then.
 /// @param load  [capacities] of all copies that are active
-Step least_loss(const Topology& machine, Links links, std::span<const double> load, double too_much) {
+LowerCapacity least_loss(const Topology& machine, Links links, std::span<const double> load, double too_much) {
   const auto values = machine.capacities(Basis::Guaranteed);
   double least = 1;  // part that a capacity must lose, to hold the stream back alone
-  Step chosen{0, values[0]};
-  for_uses(machine, links, [&](const CapacityUse& use) {
+  LowerCapacity chosen{0, values[0]};
+  each_use_of(machine, links, [&](const CapacityUse& use) {
     const std::size_t c = use.capacity.index();
     const double value = load[c] - use.cost * too_much;
     if (1 - value / values[c] >= least) return;
@@ -65,7 +65,7 @@ Step least_loss(const Topology& machine, Links links, std::span<const double> lo
 }
 
 /// The slowest link on a way, as fast as a copy over it may be at most: holds it back whatever else is active.
-Step hold_alone(const Topology& machine, Links links, double most) {
+LowerCapacity hold_alone(const Topology& machine, Links links, double most) {
   const auto values = machine.capacities(Basis::Guaranteed);
   const LinkId slowest = *std::min_element(links.begin(), links.end(),
                                            [&](LinkId a, LinkId b) { return values[a.index()] < values[b.index()]; });
@@ -116,8 +116,8 @@ class Guarantee {
     const auto before = machine_.capacities(Basis::Guaranteed);
     std::vector<double> rounded = values_;
     for (std::size_t c = 0; c < rounded.size(); ++c)
-      if (rounded[c] < before[c] && rounded[c] != to_digits(rounded[c], kDigits))
-        rounded[c] = down_to_digits(rounded[c], kDigits);
+      if (rounded[c] < before[c] && rounded[c] != to_digits(rounded[c], kFloorDigits))
+        rounded[c] = down_to_digits(rounded[c], kFloorDigits);
     return rounded;
   }
 
@@ -130,8 +130,8 @@ class Guarantee {
     const auto load = loads_of(now, links, rates);
     for (std::size_t i = 0; i < links.size(); ++i) {
       if (rates[i] <= floor.rates[i] * (1 + kTolerance)) continue;
-      const Step step = gently ? least_loss(now, links[i], load, rates[i] - floor.rates[i])
-                               : hold_alone(now, links[i], floor.rates[i]);
+      const LowerCapacity step = gently ? least_loss(now, links[i], load, rates[i] - floor.rates[i])
+                                        : hold_alone(now, links[i], floor.rates[i]);
       lowered[step.capacity] = std::min(lowered[step.capacity], step.value);
     }
   }
@@ -241,8 +241,9 @@ void BelowTable::look_at(const Topology& machine, StreamSet streams, bool gently
     if (!too_fast(i)) continue;
     const double most = table.rate(row, streams, positions_[i]).value;
     const Links route = links_at(machine, positions_[i]);
-    const Step step = gently ? least_loss(machine, route, load, graph(i) - most) : hold_alone(machine, route, most);
-    found_.emplace_back(down_to_digits(step.value, kDigits),
+    const LowerCapacity step =
+        gently ? least_loss(machine, route, load, graph(i) - most) : hold_alone(machine, route, most);
+    found_.emplace_back(down_to_digits(step.value, kFloorDigits),
                         Reason{CapacityId(step.capacity), streams, positions_[i], most, graph(i)});
   }
 }

@@ -42,9 +42,10 @@ Duration drawn_jitter(Duration jitter, std::uint64_t seed, std::size_t task, std
   return Duration{static_cast<std::int64_t>((static_cast<UnsignedWide>(x) * range) >> 64)};
 }
 
-class Run final : public PreparedRun {
+class DispatchedRun final : public PreparedRun {
  public:
-  Run(Executor& executor, const PlannedTaskSet& planned, std::uint64_t seed, const std::atomic<bool>* interrupted)
+  DispatchedRun(Executor& executor, const PlannedTaskSet& planned, std::uint64_t seed,
+                const std::atomic<bool>* interrupted)
       : executor_(executor),
         owned_(executor),
         planned_(planned),
@@ -66,14 +67,14 @@ class Run final : public PreparedRun {
   /// A job that runs: between two of its batches others that are more urgent run, and run to their end, before it goes
   /// on.
   struct Running final : JobObserver {
-    Running(Run& the_run, const ReadyJob& the_job) : run(the_run), job(the_job) {}
+    Running(DispatchedRun& the_run, const ReadyJob& the_job) : run(the_run), job(the_job) {}
     Expected<void> run_more_urgent() override { return run.run_more_urgent(*this); }
     void arm_next() override {
       run.review();
       run.arm_next();
     }
 
-    Run& run;
+    DispatchedRun& run;
     const ReadyJob& job;
     Duration start{};
     Duration waited{};      ///< until then, with nothing before it
@@ -158,7 +159,7 @@ class Run final : public PreparedRun {
   std::optional<Unreviewed> unreviewed_;
 };
 
-Expected<void> Run::prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs) {
+Expected<void> DispatchedRun::prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs) {
   const TaskSet& set = planned_.tasks;
   std::size_t alive = 0;
   std::uint64_t total = 0;
@@ -175,13 +176,13 @@ Expected<void> Run::prepare(std::span<TaskProgram* const> programs, std::span<co
   return executor_.backend().starts_cold() ? warm_up() : Expected<void>{};
 }
 
-void Run::hold_to(std::span<const std::optional<Duration>> bounds) {
+void DispatchedRun::hold_to(std::span<const std::optional<Duration>> bounds) {
   promised_ = true;
   bounds_.assign(bounds.begin(), bounds.end());
 }
 
 /// Every batch once, on what its buffers hold. That a kernel fails on it says nothing about jobs.
-Expected<void> Run::warm_up() {
+Expected<void> DispatchedRun::warm_up() {
   for (PreparedBatch& piece : all_pieces()) {
     auto result = executor_.issue(piece).and_then([&] { return executor_.synchronize(piece); });
     if (!result && result.error().code != ErrorCode::Kernel) return tl::unexpected(std::move(result.error()));
@@ -189,23 +190,23 @@ Expected<void> Run::warm_up() {
   return {};
 }
 
-void Run::change_on_request(ChangingTaskSet& set, ChangeRequests& requests, Duration end) {
+void DispatchedRun::change_on_request(ChangingTaskSet& set, ChangeRequests& requests, Duration end) {
   changing_ = &set;
   requests_ = &requests;
   end_ = end;
   for (std::size_t i = 0; i < tasks_.size(); ++i) tasks_[i].jobs = set.runs(TaskId{i}) ? kUntilItLeaves : 0;
 }
 
-void Run::follow(const Scenario& scenario) {
+void DispatchedRun::follow(const Scenario& scenario) {
   for (const ScenarioJob& job : scenario.jobs) tasks_[job.task.index()].script.push_back(job);
 }
 
-Duration Run::delay_of(const TaskState& state, std::uint64_t index) const {
+Duration DispatchedRun::delay_of(const TaskState& state, std::uint64_t index) const {
   if (!state.script.empty()) return state.script[index].ready - state.script[index].arrival;
   return drawn_jitter(state.timing.jitter, seed_, static_cast<std::size_t>(&state - tasks_.data()), index);
 }
 
-void Run::schedule_next(std::size_t task) {
+void DispatchedRun::schedule_next(std::size_t task) {
   TaskState& state = tasks_[task];
   state.next_ready = kNever;
   if (state.released == state.jobs) return;
@@ -219,12 +220,12 @@ void Run::schedule_next(std::size_t task) {
   state.next_ready = epoch_ + arrival + std::min(delay_of(state, state.released), time_left);
 }
 
-void Run::wait_for(Duration instant) {
+void DispatchedRun::wait_for(Duration instant) {
   Clock& clock = executor_.clock();
   clock.wait_until(clock.runs_by_itself() ? std::min(instant, clock.now() + kLongestSleep) : instant);
 }
 
-std::optional<Duration> Run::next_instant() {
+std::optional<Duration> DispatchedRun::next_instant() {
   const TaskState* const next = next_to_release();
   Duration instant = next == nullptr ? kNever : next->next_ready;
   if (changing_ != nullptr && executor_.clock().now() - epoch_ < end_) {
@@ -235,20 +236,20 @@ std::optional<Duration> Run::next_instant() {
   return instant == kNever ? std::nullopt : std::optional(instant);
 }
 
-void Run::answer_request() {
+void DispatchedRun::answer_request() {
   const Duration now = executor_.clock().now() - epoch_;
   if (now >= end_) return;
   if (const auto change = requests_->take_due(now)) record_.changes.push_back({*change, now, answer(*change, now)});
 }
 
-void Run::refuse_requests() {
+void DispatchedRun::refuse_requests() {
   const Duration now = executor_.clock().now() - epoch_;
   while (const auto change = requests_->take_due(kNever))
     record_.changes.push_back({*change, now, {Answer::Unknown, "the run ended before"}});
 }
 
 /// A task that leaves releases the job that has arrived, and no more; one that comes has its first arrival now.
-ChangeAnswer Run::answer(const TaskChange& change, Duration now) {
+ChangeAnswer DispatchedRun::answer(const TaskChange& change, Duration now) {
   TaskState* const leaves = change.leaves ? &tasks_[change.leaves->index()] : nullptr;
   TaskState* const comes = change.comes ? &tasks_[change.comes->index()] : nullptr;
   if (comes != nullptr && !changing_->runs(*change.comes) && comes->is_alive())
@@ -269,13 +270,13 @@ ChangeAnswer Run::answer(const TaskChange& change, Duration now) {
   return answered;
 }
 
-TaskState* Run::next_to_release() {
+TaskState* DispatchedRun::next_to_release() {
   const auto next = std::min_element(
       tasks_.begin(), tasks_.end(), [](const TaskState& a, const TaskState& b) { return a.next_ready < b.next_ready; });
   return next == tasks_.end() || next->next_ready == kNever ? nullptr : &*next;
 }
 
-void Run::arm_next() {
+void DispatchedRun::arm_next() {
   if (!ready_.empty()) {
     arm_job(tasks_[ready_.next().task.index()], ready_.next().index);
   } else if (TaskState* const next = next_to_release()) {
@@ -283,12 +284,12 @@ void Run::arm_next() {
   }
 }
 
-void Run::arm_job(TaskState& state, std::uint64_t index) {
+void DispatchedRun::arm_job(TaskState& state, std::uint64_t index) {
   auto& pieces = state.pieces_of(index);
   if (!pieces.empty()) executor_.arm(pieces.front());
 }
 
-Duration Run::release_due() {
+Duration DispatchedRun::release_due() {
   const Duration now = executor_.clock().now();
   for (std::size_t i = 0; i < tasks_.size(); ++i)
     while (tasks_[i].next_ready <= now && tasks_[i].next_ready != kNever && !waits_for_buffers(tasks_[i], now))
@@ -296,12 +297,12 @@ Duration Run::release_due() {
   return now;
 }
 
-bool Run::waits_for_buffers(const TaskState& state, Duration now) const {
+bool DispatchedRun::waits_for_buffers(const TaskState& state, Duration now) const {
   const std::size_t set = state.released % state.pieces.size();
   return state.set_due[set] && (!state.script.empty() || now <= *state.set_due[set]);
 }
 
-void Run::release(std::size_t task) {
+void DispatchedRun::release(std::size_t task) {
   TaskState& state = tasks_[task];
   const Duration since_ready = executor_.clock().now() - std::max(state.next_ready, free_since_);
   const Duration arrival = epoch_ + state.arrival_of(state.released);
@@ -328,7 +329,7 @@ void Run::release(std::size_t task) {
 }
 
 template <class Work>
-Duration Run::beside(const Work& work) {
+Duration DispatchedRun::beside(const Work& work) {
   const Duration start = executor_.clock().now();
   work();
   const Duration end = executor_.clock().now();
@@ -336,7 +337,7 @@ Duration Run::beside(const Work& work) {
   return end;
 }
 
-Job Run::job_of(const ReadyJob& ready, JobObserver* observer) {
+Job DispatchedRun::job_of(const ReadyJob& ready, JobObserver* observer) {
   TaskState& state = tasks_[ready.task.index()];
   const std::size_t set = ready.index % state.pieces.size();
   Job job(executor_, *state.task, state.pieces[set], state.first_piece, observer);
@@ -348,7 +349,7 @@ Job Run::job_of(const ReadyJob& ready, JobObserver* observer) {
   return job;
 }
 
-void Run::run_job(const ReadyJob& ready) {
+void DispatchedRun::run_job(const ReadyJob& ready) {
   TaskState& state = tasks_[ready.task.index()];
   Clock& clock = executor_.clock();
   Running running(*this, ready);
@@ -382,7 +383,7 @@ void Run::run_job(const ReadyJob& ready) {
   free_since_ = clock.now();
 }
 
-Excesses Run::excesses_of(const Running& running, const Job& job, const JobRecord& record) const {
+Excesses DispatchedRun::excesses_of(const Running& running, const Job& job, const JobRecord& record) const {
   const TaskState& state = tasks_[record.task.index()];
   const Release& release = state.releases[job.buffer_set];
   const SetupTimes& costs = executor_.machine().setup();
@@ -401,7 +402,7 @@ Excesses Run::excesses_of(const Running& running, const Job& job, const JobRecor
   return excesses;
 }
 
-void Run::review() {
+void DispatchedRun::review() {
   if (!unreviewed_) return;
   auto& [pieces, position, late, over, excesses] = *unreviewed_;
   JobRecord& record = record_.jobs[position];
@@ -417,14 +418,14 @@ void Run::review() {
   unreviewed_.reset();
 }
 
-void Run::blame_others() {
+void DispatchedRun::blame_others() {
   if (!foreign_ && executor_.backend().foreign_load().empty()) return;
   for (JobRecord& job : record_.jobs)
     if (job.broken && job.broken->cause == BoundCause::Transfer) job.broken->cause = BoundCause::Foreign;
 }
 
 /// In a scenario a part has the machine for as long as it may, until the job's time is over.
-void Run::finish_part(Running& running) {
+void DispatchedRun::finish_part(Running& running) {
   const TaskState& state = tasks_[running.job.task.index()];
   const std::vector<Duration>& parts = state.timing.parts->each;
   if (state.script.empty() || running.parts == parts.size()) return;
@@ -433,7 +434,7 @@ void Run::finish_part(Running& running) {
   executor_.clock().wait_until(running.start + running.elsewhere + running.had);
 }
 
-Expected<void> Run::run_more_urgent(Running& running) {
+Expected<void> DispatchedRun::run_more_urgent(Running& running) {
   if (!tasks_[running.job.task.index()].timing.parts) return {};
   finish_part(running);
   const Duration start = free_since_ = executor_.clock().now();
@@ -445,7 +446,7 @@ Expected<void> Run::run_more_urgent(Running& running) {
   return {};
 }
 
-RunRecord Run::run() {
+RunRecord DispatchedRun::run() {
   epoch_ = executor_.clock().now();
   for (std::size_t i = 0; i < tasks_.size(); ++i) schedule_next(i);
   for (;;) {
@@ -487,7 +488,7 @@ PreparedOrError prepare(Executor& executor, const PlannedTaskSet& planned, std::
   TUTTI_EXPECTS(planned.partitions.size() == 1, "an executor runs one partition");
   if (executor.busy())
     return invalid_input("a batch that was issued before is still under way; synchronize it before the run");
-  auto run = std::make_unique<Run>(executor, planned, seed, interrupted);
+  auto run = std::make_unique<DispatchedRun>(executor, planned, seed, interrupted);
   if (auto ok = run->prepare(programs, jobs); !ok) return tl::unexpected(std::move(ok.error()));
   then(*run);
   return run;
@@ -498,14 +499,14 @@ PreparedOrError prepare(Executor& executor, const PlannedTaskSet& planned, std::
 PreparedOrError prepare_run(Executor& executor, const AdmittedTaskSet& admitted, std::span<TaskProgram* const> programs,
                             std::span<const std::uint64_t> jobs, const RunOptions& options) {
   return prepare(executor, admitted.planned(), programs, jobs, options.seed, options.interrupted,
-                 [&](Run& run) { run.hold_to(admitted.worst_responses()); });
+                 [&](DispatchedRun& run) { run.hold_to(admitted.worst_responses()); });
 }
 
 PreparedOrError prepare_run(Executor& executor, const PlannedTaskSet& planned, std::span<TaskProgram* const> programs,
                             const Scenario& scenario, const std::atomic<bool>* interrupted) {
   std::vector<std::uint64_t> jobs(planned.tasks.tasks.size(), 0);
   for (const ScenarioJob& job : scenario.jobs) ++jobs[job.task.index()];
-  return prepare(executor, planned, programs, jobs, 0, interrupted, [&](Run& run) { run.follow(scenario); });
+  return prepare(executor, planned, programs, jobs, 0, interrupted, [&](DispatchedRun& run) { run.follow(scenario); });
 }
 
 Expected<RunRecord> run_tasks(Executor& executor, const AdmittedTaskSet& admitted,
@@ -531,10 +532,11 @@ Expected<RunRecord> run_changing_tasks(Executor& executor, ChangingTaskSet set, 
   for (Task& task : from_the_start.tasks) task.offset = {};
   return jobs_per_task(from_the_start, options)
       .and_then([&](const std::vector<std::uint64_t>& jobs) {
-        return prepare(executor, set.planned(), programs, jobs, options.seed, options.interrupted, [&](Run& run) {
-          run.hold_to({});
-          run.change_on_request(set, requests, *options.arrivals_before);
-        });
+        return prepare(executor, set.planned(), programs, jobs, options.seed, options.interrupted,
+                       [&](DispatchedRun& run) {
+                         run.hold_to({});
+                         run.change_on_request(set, requests, *options.arrivals_before);
+                       });
       })
       .map([](const std::unique_ptr<PreparedRun>& run) { return run->run(); });
 }

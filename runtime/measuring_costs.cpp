@@ -131,9 +131,9 @@ Expected<double> run_in_a_row(Executor& executor, const CostSample& sample, Prep
   return as_ns(executor.clock().now() - start);
 }
 
-class Measuring {
+class MeasuringCosts {
  public:
-  Measuring(Executor& executor, std::vector<CostSample> samples, const CostOptions& options)
+  MeasuringCosts(Executor& executor, std::vector<CostSample> samples, const CostOptions& options)
       : executor_(executor), samples_(std::move(samples)), options_(options) {}
 
   Expected<void> prepare() {
@@ -216,7 +216,7 @@ std::vector<double> measure_pauses(Clock& clock, Duration time) {
 
 Expected<std::vector<CostSample>> measure_costs(Executor& executor, std::vector<CostSample> samples,
                                                 const CostOptions& options) {
-  Measuring measuring(executor, std::move(samples), options);
+  MeasuringCosts measuring(executor, std::move(samples), options);
   if (auto ok = measuring.prepare(); !ok) return tl::unexpected(std::move(ok.error()));
   const Duration last = executor.clock().now() + options.enough;
   for (int round = 0; round <= options.repetitions && (round <= 1 || executor.clock().now() < last); ++round)

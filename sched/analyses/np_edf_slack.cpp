@@ -6,7 +6,7 @@
 namespace tutti {
 namespace {
 
-constexpr UnsignedWide kOne = UnsignedWide{1} << 64;
+constexpr UnsignedWide kFullUse = UnsignedWide{1} << 64;
 constexpr unsigned kBitsPerOctave = 2;
 constexpr std::int64_t kPerOctave = std::int64_t{1} << kBitsPerOctave;
 /// Lengths up to 2^60.
@@ -53,9 +53,9 @@ std::optional<bool> SlackBuckets::admits(const TaskTiming& task) {
   admitted_.reset();
   if (odd_ > 0 || !is_plain(task)) return std::nullopt;
   const Step candidate = step_of(task);
-  if (least_use_ + least_share(candidate) > kOne) return false;
+  if (least_use_ + least_share(candidate) > kFullUse) return false;
   const UnsignedWide most_use = most_use_ + most_share(candidate);
-  if (most_use >= kOne) return std::nullopt;
+  if (most_use >= kFullUse) return std::nullopt;
   const std::optional<std::size_t> end = end_with(candidate, most_use);
   if (!end) return std::nullopt;
   cover(bucket_of(std::min(candidate.first, first_point_)), *end);
@@ -72,7 +72,7 @@ std::optional<std::size_t> SlackBuckets::end_with(const Step& candidate, Unsigne
   const Wide offset = offset_ + utilization_offset(candidate);
   if (offset <= 0) return end;
   if ((offset >> 60) != 0) return std::nullopt;
-  const UnsignedWide length = (static_cast<UnsignedWide>(offset) << 64) / (kOne - most_use) + 1;
+  const UnsignedWide length = (static_cast<UnsignedWide>(offset) << 64) / (kFullUse - most_use) + 1;
   if ((length >> 60) != 0) return std::nullopt;
   return std::max(end, bucket_of(static_cast<std::int64_t>(length)) + 1);
 }

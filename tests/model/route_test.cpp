@@ -24,10 +24,10 @@ Topology machine_with(std::string_view peer_access) {
       std::string(peer_access) + "\n");
 }
 
-VertexId id(const Topology& machine, std::string_view name) { return *machine.find_vertex(name); }
+VertexId vertex_id(const Topology& machine, std::string_view name) { return *machine.find_vertex(name); }
 
 Transfer transfer(const Topology& machine, std::string_view from, std::string_view to) {
-  return {id(machine, from), id(machine, to), Bytes{1}, {}, {}};
+  return {vertex_id(machine, from), vertex_id(machine, to), Bytes{1}, {}, {}};
 }
 
 TEST(Route, BetweenMemoryAndGpuItIsDirect) {
@@ -36,11 +36,12 @@ TEST(Route, BetweenMemoryAndGpuItIsDirect) {
   EXPECT_EQ(in.path, CopyPath::Direct);
   EXPECT_EQ(in.first.size(), 3U);
   EXPECT_TRUE(in.second.empty());
-  EXPECT_EQ(in.engines, (std::array{machine.engine_in(id(machine, "gpu0")), machine.engine_in(id(machine, "gpu0"))}));
+  EXPECT_EQ(in.engines,
+            (std::array{machine.engine_in(vertex_id(machine, "gpu0")), machine.engine_in(vertex_id(machine, "gpu0"))}));
   EXPECT_EQ(in.weight, 2);
   const RouteView out = find_route(machine, transfer(machine, "gpu0", "mem1"));
-  EXPECT_EQ(out.engines,
-            (std::array{machine.engine_out(id(machine, "gpu0")), machine.engine_out(id(machine, "gpu0"))}));
+  EXPECT_EQ(out.engines, (std::array{machine.engine_out(vertex_id(machine, "gpu0")),
+                                     machine.engine_out(vertex_id(machine, "gpu0"))}));
   EXPECT_EQ(out.weight, 3);
 }
 
@@ -49,8 +50,8 @@ TEST(Route, WithPeerAccessItIsAPeerCopyThatHoldsTheEngineOfItsSource) {
   const RouteView route = find_route(machine, transfer(machine, "gpu0", "gpu1"));
   EXPECT_EQ(route.path, CopyPath::Peer);
   EXPECT_EQ(route.first.size(), 2U);
-  EXPECT_EQ(route.engines,
-            (std::array{machine.engine_out(id(machine, "gpu0")), machine.engine_out(id(machine, "gpu0"))}));
+  EXPECT_EQ(route.engines, (std::array{machine.engine_out(vertex_id(machine, "gpu0")),
+                                       machine.engine_out(vertex_id(machine, "gpu0"))}));
   EXPECT_EQ(route.weight, 5);
 }
 
@@ -62,15 +63,15 @@ TEST(Route, WithoutPeerAccessItIsStagedThroughTheNearestMemory) {
   EXPECT_EQ(machine.vertex(route.via).name, "mem1");
   EXPECT_EQ(route.first.size(), 2U);
   EXPECT_EQ(route.second.size(), 2U);
-  EXPECT_EQ(route.engines,
-            (std::array{machine.engine_out(id(machine, "gpu0")), machine.engine_in(id(machine, "gpu1"))}));
+  EXPECT_EQ(route.engines, (std::array{machine.engine_out(vertex_id(machine, "gpu0")),
+                                       machine.engine_in(vertex_id(machine, "gpu1"))}));
 }
 
 TEST(Route, ViaChoosesTheMemoryAndStagesEvenWithPeerAccess) {
   for (const auto* access : {"none", "all"}) {
     const Topology machine = machine_with(access);
     Transfer copy = transfer(machine, "gpu0", "gpu1");
-    copy.via = id(machine, "mem0");
+    copy.via = vertex_id(machine, "mem0");
     const RouteView route = find_route(machine, copy);
     EXPECT_EQ(route.path, CopyPath::Staged);
     EXPECT_EQ(machine.vertex(route.via).name, "mem0");

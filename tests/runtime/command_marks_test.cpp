@@ -24,8 +24,8 @@ CommandList commands_of(const Topology& machine, const BatchOperation& batch, st
 }
 
 /// What a batch on the small machine becomes: n bytes take n ns.
-struct Listed {
-  explicit Listed(std::string_view streams, Marks marks = Marks::Needed,
+struct Marked {
+  explicit Marked(std::string_view streams, Marks marks = Marks::Needed,
                   const Topology& machine = test::small_machine())
       : batch(test::make_batch(machine, streams)), list(commands_of(machine, batch, "all_at_once", marks)) {}
 
@@ -56,7 +56,7 @@ std::string ups(int count) {
 
 // Copies, then kernels: one instant between them, and the end, for which the host waits.
 TEST(CommandMarks, StandBetweenCopiesAndKernelsAndAtTheEnd) {
-  const Listed it(R"(- {name: a, from: mem0, to: gpu0, size: 1 kB, kernel: {time: 50 ns, worst: 60 ns}}
+  const Marked it(R"(- {name: a, from: mem0, to: gpu0, size: 1 kB, kernel: {time: 50 ns, worst: 60 ns}}
 - {name: b, from: mem0, to: gpu0, size: 1 kB, kernel: {time: 20 ns}}
 - {name: c, from: mem0, to: gpu0, size: 2 kB}
 )");
@@ -66,7 +66,7 @@ TEST(CommandMarks, StandBetweenCopiesAndKernelsAndAtTheEnd) {
 
 // 500 kB take 500 us: where they begin is known too.
 TEST(CommandMarks, StandAtBothEndsOfLongCommands) {
-  const Listed it(R"(- {name: a, from: mem0, to: gpu0, size: 1 kB}
+  const Marked it(R"(- {name: a, from: mem0, to: gpu0, size: 1 kB}
 - {name: b, from: mem0, to: gpu0, size: 1 kB}
 - {name: long, from: mem0, to: gpu0, size: 500 kB, kernel: {time: 1 us}}
 - {name: d, from: mem0, to: gpu0, size: 499 kB, kernel: {time: 1 ms}}
@@ -79,7 +79,7 @@ TEST(CommandMarks, StandAtBothEndsOfLongCommands) {
 
 // a's kernel, on gpu1, waits for the copies: its lane begins there, and theirs ends.
 TEST(CommandMarks, AreWordsWhereAnotherLaneWaits) {
-  const Listed it(R"(- {name: a, from: mem0, to: gpu0, size: 1 kB, kernel: {on: gpu1, time: 50 ns}}
+  const Marked it(R"(- {name: a, from: mem0, to: gpu0, size: 1 kB, kernel: {on: gpu1, time: 50 ns}}
 - {name: b, from: mem0, to: gpu0, size: 1 kB, kernel: {time: 20 ns}}
 )");
   EXPECT_EQ(it.runs(), (Lines{"copy a b, word", "kernel a, word", "kernel b, word"}));
@@ -87,19 +87,19 @@ TEST(CommandMarks, AreWordsWhereAnotherLaneWaits) {
 
 // The first leg of the staged copy ends its lane, and the second one too.
 TEST(CommandMarks, EndBothLanesOfAStagedCopy) {
-  const Listed it("- {name: s, from: gpu0, to: gpu2, size: 2 kB}\n");
+  const Marked it("- {name: s, from: gpu0, to: gpu2, size: 2 kB}\n");
   EXPECT_EQ(it.list.commands[0].mark, Mark::Word);
   EXPECT_EQ(it.list.commands[0].leg_mark, Mark::Word);
 }
 
 TEST(CommandMarks, StandAtEveryCommandToMeasureIt) {
-  const Listed it(ups(3), Marks::Each);
+  const Marked it(ups(3), Marks::Each);
   EXPECT_EQ(it.runs(), (Lines{"copy s0, time", "copy s1, time", "copy s2, word"}));
 }
 
 // One lane, the engine out of gpu0: down, then across. Nobody asks when the one sort ends.
 TEST(Runs, EndWhereTheEndsOfCopiesChange) {
-  const Listed it(R"(- {name: a, from: gpu0, to: mem0, size: 1 kB}
+  const Marked it(R"(- {name: a, from: gpu0, to: mem0, size: 1 kB}
 - {name: b, from: gpu0, to: mem0, size: 1 kB}
 - {name: c, from: gpu0, to: gpu1, size: 1 kB}
 )");
@@ -109,7 +109,7 @@ TEST(Runs, EndWhereTheEndsOfCopiesChange) {
 
 // z, of 0 bytes, is in the call, where it does nothing.
 TEST(Runs, GoOnOverNothing) {
-  const Listed it(R"(- {name: a, from: mem0, to: gpu0, size: 1 kB}
+  const Marked it(R"(- {name: a, from: mem0, to: gpu0, size: 1 kB}
 - {name: z, from: mem0, to: gpu0, size: 0}
 - {name: b, from: mem0, to: gpu0, size: 1 kB}
 )");
@@ -118,7 +118,7 @@ TEST(Runs, GoOnOverNothing) {
 
 // a and b are in one lane, c in another and planned between them: the run stands where its first copy does.
 TEST(Runs, ComeTogetherWhereOtherLanesArePlannedBetween) {
-  const Listed it(R"(- {name: a, from: mem0, to: gpu0, size: 1 kB}
+  const Marked it(R"(- {name: a, from: mem0, to: gpu0, size: 1 kB}
 - {name: b, from: mem0, to: gpu0, size: 3 kB}
 - {name: c, from: mem0, to: gpu1, size: 2 kB}
 - {name: d, from: mem0, to: gpu1, size: 1 kB}
@@ -129,7 +129,7 @@ TEST(Runs, ComeTogetherWhereOtherLanesArePlannedBetween) {
 
 // 1000 copies: 440 + 440 + 120. Gate, start and two calls are 882 operations; the third brings a mark of two.
 TEST(Runs, AreNoLongerThanAQueueTakes) {
-  const Listed it(ups(1000));
+  const Marked it(ups(1000));
   EXPECT_EQ(it.list.runs, (std::vector<tutti::Run>{{0, 440}, {440, 880}, {880, 1000}}));
   EXPECT_EQ(runs_with_room(it.list, 1004, {}), 3U);
   EXPECT_EQ(runs_with_room(it.list, 1003, {}), 2U);
@@ -140,7 +140,7 @@ TEST(Runs, AreNoLongerThanAQueueTakes) {
 
 // In chunks of 1000 bytes: three operations for each of two, gate, start, and a mark of two for either leg.
 TEST(Runs, OfStagedCopiesNeedRoomForEveryChunk) {
-  const Listed it("- {name: s, from: gpu0, to: gpu2, size: 2 kB}\n");
+  const Marked it("- {name: s, from: gpu0, to: gpu2, size: 2 kB}\n");
   EXPECT_EQ(runs_with_room(it.list, 12, Bytes{1000}), 1U);
   EXPECT_EQ(runs_with_room(it.list, 11, Bytes{1000}), 0U);
   EXPECT_EQ(runs_with_room(it.list, 9, {}), 1U);
@@ -148,7 +148,7 @@ TEST(Runs, OfStagedCopiesNeedRoomForEveryChunk) {
 
 // 1 + 2 + 1 parts of 8000 ns from 100 on; then two kernels of no planned time, which share 1000 ns.
 TEST(ShareOut, DividesWhatLiesBetweenMarksByPlannedLengths) {
-  const Listed it(R"(- {name: a, from: mem0, to: gpu0, size: 1 kB, kernel: {time: 0}}
+  const Marked it(R"(- {name: a, from: mem0, to: gpu0, size: 1 kB, kernel: {time: 0}}
 - {name: b, from: mem0, to: gpu0, size: 2 kB, kernel: {time: 0}}
 - {name: c, from: mem0, to: gpu0, size: 1 kB}
 )");

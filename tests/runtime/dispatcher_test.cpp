@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <limits>
 #include <set>
 #include <thread>
 #include <vector>
@@ -11,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/runtime/task_runs.hpp"
+#include "tests/support/largest.hpp"
 
 namespace tutti {
 namespace {
@@ -25,7 +25,7 @@ using test::with_offset;
 
 using Rows = std::vector<Row>;
 
-constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+using test::kLargest;
 
 // A hyperperiod of 18: x arrives at 0, 6, 12; y at 0, 9; z at 0. Shorter periods are due earlier, so EDF and RM agree.
 //   0 x0 2 y0 5 z0 9; now x1 (since 6) and y1 (since 9) are ready: 9 x1 11 y1 14; x2 (since 12): 14 x2 16

@@ -1,9 +1,9 @@
-#include <limits>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "tests/runtime/task_runs.hpp"
+#include "tests/support/largest.hpp"
 
 namespace tutti {
 namespace {
@@ -15,7 +15,7 @@ using test::with_offset;
 
 using Counts = std::vector<std::uint64_t>;
 
-constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+using test::kLargest;
 
 Counts jobs(const std::vector<Task>& tasks, const RunOptions& options = {}) {
   return jobs_per_task({{}, Policy::Edf, tasks}, options).value();

@@ -1,18 +1,18 @@
 #include "sched/admission.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "tests/support/largest.hpp"
 #include "tests/support/yaml_text.hpp"
 
 namespace tutti {
 namespace {
 
-constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+using test::kLargest;
 
 Task task(std::string name, std::int64_t wcet, std::int64_t period, std::int64_t deadline) {
   Task task;

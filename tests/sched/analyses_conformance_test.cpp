@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -8,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "sched/analysis.hpp"
+#include "tests/support/largest.hpp"
 #include "tests/support/np_adversary.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/task_timings.hpp"
@@ -28,8 +28,8 @@ using oracle::timing;
 using oracle::TimingRanges;
 using Tasks = std::vector<TaskTiming>;
 
-constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
-constexpr Policy kPolicies[] = {Policy::Edf, Policy::Rm, Policy::Dm, Policy::Given};
+using test::kLargest;
+constexpr Policy kEveryPolicy[] = {Policy::Edf, Policy::Rm, Policy::Dm, Policy::Given};
 
 /// Every row of the table; a new one is held to the same as the others.
 class EveryAnalysis : public ::testing::TestWithParam<Analysis> {
@@ -40,7 +40,7 @@ class EveryAnalysis : public ::testing::TestWithParam<Analysis> {
     Dice dice(seed);
     for (int round = 0; round < rounds; ++round) {
       const Tasks tasks = oracle::random_timings(dice, ranges);
-      for (const Policy policy : kPolicies) {
+      for (const Policy policy : kEveryPolicy) {
         if (!GetParam().applies(tasks, policy)) continue;
         SCOPED_TRACE(std::string(to_string(policy)) + " " + ::testing::PrintToString(tasks));
         visit(tasks, policy);
@@ -233,7 +233,7 @@ TEST_P(EveryAnalysis, GivesTheSameVerdictTwice) {
 }
 
 TEST_P(EveryAnalysis, FindsNothingWrongWithAnEmptySet) {
-  for (const Policy policy : kPolicies) {
+  for (const Policy policy : kEveryPolicy) {
     if (!GetParam().applies({}, policy)) continue;
     const Answer proof = GetParam().exactness == Exactness::Necessary ? Answer::Unknown : Answer::Schedulable;
     EXPECT_EQ(decide({}, policy).answer, proof);
@@ -250,7 +250,7 @@ TEST_P(EveryAnalysis, IsNeverWrongNearTheLargestNumbers) {
   const std::vector<Tasks> overloads{Tasks(3, implicit(kLargest / 2, kLargest)), Tasks(50, implicit(kLargest, 1)),
                                      Tasks(4, timing(kLargest, kLargest, kLargest, kLargest)),
                                      Tasks(2, timing(kLargest, kLargest - 1, 1, kLargest))};
-  for (const Policy policy : kPolicies) {
+  for (const Policy policy : kEveryPolicy) {
     if (GetParam().applies(fits, policy)) {
       const Verdict verdict = decide(fits, policy);
       expect_well_formed(verdict, GetParam(), fits);
@@ -276,7 +276,7 @@ TEST_P(EveryAnalysis, EndsOnNumbersOfEveryMagnitude) {
       task = round % 2 == 0 ? implicit(period / dice.roll(4, 9), period) : timing(any(0), period, any(1), any(0));
     }
     SCOPED_TRACE(::testing::PrintToString(tasks));
-    const Policy policy = kPolicies[static_cast<std::size_t>(round) / 2 % std::size(kPolicies)];
+    const Policy policy = kEveryPolicy[static_cast<std::size_t>(round) / 2 % std::size(kEveryPolicy)];
     if (GetParam().applies(tasks, policy)) expect_well_formed(decide(tasks, policy), GetParam(), tasks);
     if (HasFatalFailure()) return;
   }
@@ -308,7 +308,7 @@ TEST(Analyses, AskForTheUtilizationFirst) {
 // Each policy has a test that can prove a set schedulable.
 TEST(Analyses, HaveAProofForEveryPolicy) {
   const Tasks tasks{timing(1, 10, 8, 1), implicit(1, 20)};
-  for (const Policy policy : kPolicies)
+  for (const Policy policy : kEveryPolicy)
     EXPECT_TRUE(std::ranges::any_of(analyses(), [&](const Analysis& analysis) {
       return analysis.applies(tasks, policy) && analysis.decide(tasks, policy).answer == Answer::Schedulable;
     }));

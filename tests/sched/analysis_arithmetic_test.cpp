@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -8,12 +7,13 @@
 #include "sched/analyses/divisor.hpp"
 #include "sched/analyses/step_budget.hpp"
 #include "sched/analyses/wide.hpp"
+#include "tests/support/largest.hpp"
 #include "tests/support/task_timings.hpp"
 
 namespace tutti {
 namespace {
 
-constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+using test::kLargest;
 
 // 7 / 3: 2 and 3; 6 / 3: 2 and 2; 0: 0 and 0.
 TEST(WideArithmetic, DividesDownAndUp) {

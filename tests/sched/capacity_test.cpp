@@ -1,13 +1,13 @@
 #include "sched/capacity.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include <gtest/gtest.h>
 
 #include "sched/admission.hpp"
 #include "sched/quantity.hpp"
+#include "tests/support/largest.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/task_file.hpp"
 #include "tests/support/task_timings.hpp"
@@ -16,7 +16,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+using test::kLargest;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 53;
 
 template <class Holds>

@@ -1,4 +1,3 @@
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -6,6 +5,7 @@
 
 #include "sched/exploration/exploration.hpp"
 #include "tests/support/job_timings.hpp"
+#include "tests/support/largest.hpp"
 
 namespace tutti {
 namespace {
@@ -15,7 +15,7 @@ using oracle::periodic;
 using Jobs = std::vector<JobTiming>;
 using Tasks = std::vector<TaskTiming>;
 
-constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+using test::kLargest;
 
 TEST(ExplorationLimits, RefusesNumbersOutOfReachInWords) {
   const Duration far{kLargest};

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <set>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "sched/analyses/np_edf_demand.hpp"
 #include "sched/analyses/np_edf_jeffay.hpp"
 #include "sched/utilization.hpp"
+#include "tests/support/largest.hpp"
 #include "tests/support/task_timings.hpp"
 
 namespace tutti {
@@ -20,7 +20,7 @@ using oracle::implicit;
 using oracle::timing;
 using Tasks = std::vector<TaskTiming>;
 
-constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+using test::kLargest;
 
 Answer demand_answer(const Tasks& tasks) { return np_edf_demand(tasks, Policy::Edf).answer; }
 Answer jeffay_answer(const Tasks& tasks) { return np_edf_jeffay(tasks, Policy::Edf).answer; }

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include "sched/analyses/np_edf_demand.hpp"
 #include "sched/analyses/np_edf_response_time.hpp"
 #include "sched/utilization.hpp"
+#include "tests/support/largest.hpp"
 #include "tests/support/task_timings.hpp"
 
 namespace tutti {
@@ -20,7 +20,7 @@ using oracle::timing;
 using Tasks = std::vector<TaskTiming>;
 using Responses = std::vector<std::optional<Duration>>;
 
-constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+using test::kLargest;
 
 Responses responses(const std::vector<std::int64_t>& ns) {
   Responses result;

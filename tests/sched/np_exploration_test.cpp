@@ -14,7 +14,7 @@ namespace {
 using Tasks = std::vector<TaskTiming>;
 using oracle::Dice;
 
-constexpr Policy kPolicies[] = {Policy::Edf, Policy::Rm, Policy::Dm};
+constexpr Policy kExploredPolicies[] = {Policy::Edf, Policy::Rm, Policy::Dm};
 
 TaskTiming strictly(TaskTiming task, std::int64_t offset, std::int64_t best_case) {
   task.offset = Duration{offset};
@@ -58,7 +58,7 @@ TEST(NpExploration, AppliesToStrictlyPeriodicSetsAlone) {
 // (5, 10) and (5, 10) half a period apart, D = 5: sporadic arrivals could meet, these never do.
 TEST(NpExploration, DecidesWhereTheTestsForSporadicArrivalsCannot) {
   const Tasks tasks{strictly(oracle::timing(5, 10, 5), 0, 5), strictly(oracle::timing(5, 10, 5), 5, 5)};
-  for (const Policy policy : kPolicies) {
+  for (const Policy policy : kExploredPolicies) {
     for (const Analysis& analysis : analyses()) {
       if (!analysis.applies(tasks, policy)) continue;
       const Verdict verdict = ask(analysis, tasks, policy);
@@ -79,7 +79,7 @@ TEST(NpExploration, NeverContradictsTheTestsForSporadicArrivals) {
   for (int round = 0; round < 300; ++round) {
     Tasks tasks = oracle::random_timings(dice, {.tasks_max = 4, .deadline_max = 16, .jitter_max = 2});
     for (TaskTiming& task : tasks) task = strictly(task, dice.roll(0, 12), dice.roll(0, task.wcet.count()));
-    for (const Policy policy : kPolicies) {
+    for (const Policy policy : kExploredPolicies) {
       SCOPED_TRACE(std::string(to_string(policy)) + " " + ::testing::PrintToString(tasks));
       const Verdict verdict = np_exploration(tasks, policy);
       for (const Analysis& analysis : analyses()) {

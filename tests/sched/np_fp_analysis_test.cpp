@@ -1,12 +1,12 @@
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "sched/analyses/np_fp_response_time.hpp"
+#include "tests/support/largest.hpp"
 #include "tests/support/task_timings.hpp"
 
 namespace tutti {
@@ -18,7 +18,7 @@ using oracle::timing;
 using Tasks = std::vector<TaskTiming>;
 using Responses = std::vector<std::optional<Duration>>;
 
-constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+using test::kLargest;
 constexpr std::int64_t kNone = -1;  ///< no worst response
 
 Responses responses(const std::vector<std::int64_t>& ns) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 
 #include "sched/analyses/np_edf_demand.hpp"
 #include "sched/analyses/np_fp_response_time.hpp"
+#include "tests/support/largest.hpp"
 #include "tests/support/task_timings.hpp"
 
 namespace tutti {
@@ -22,7 +22,7 @@ using oracle::implicit;
 using oracle::timing;
 using Tasks = std::vector<TaskTiming>;
 
-constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+using test::kLargest;
 
 Answer full_test(const Tasks& tasks, Policy policy) {
   return (policy == Policy::Edf ? np_edf_demand : np_fp_response_time)(tasks, policy).answer;

@@ -18,12 +18,12 @@
 namespace tutti {
 namespace {
 
+using test::kUp0;
+using test::kUp1;
+using test::kUp2;
 using test::tasks_of;
 using test::two_sides;
 
-constexpr const char* kUp0 = "from: mem0, to: gpu0, size: 6 kB";
-constexpr const char* kUp1 = "from: mem0, to: gpu1, size: 6 kB";
-constexpr const char* kUp2 = "from: mem1, to: gpu2, size: 6 kB";
 /// What both links can carry at once, at full rate; now they share it.
 constexpr const char* kShared =
     "  shared: [{name: memory, capacity: 2 GB/s, members: [{from: mem0, to: gpu0}, {from: mem0, to: gpu1}]}]\n";

@@ -12,6 +12,9 @@
 namespace tutti {
 namespace {
 
+using test::kUp0;
+using test::kUp1;
+using test::kUp2;
 using test::tasks_of;
 using test::two_sides;
 
@@ -25,10 +28,6 @@ Numbers groups(const TaskSet& set) {
   }
   return numbers;
 }
-
-constexpr const char* kUp0 = "from: mem0, to: gpu0, size: 6 kB";
-constexpr const char* kUp1 = "from: mem0, to: gpu1, size: 6 kB";
-constexpr const char* kUp2 = "from: mem1, to: gpu2, size: 6 kB";
 
 // Both begin in mem0, but on links of their own.
 TEST(Partitions, AreApartWhereNothingIsShared) {

@@ -15,7 +15,7 @@ using oracle::implicit;
 using oracle::timing;
 using Tasks = std::vector<TaskTiming>;
 
-constexpr Policy kPolicies[] = {Policy::Edf, Policy::Rm, Policy::Dm, Policy::Given};
+constexpr Policy kAllPolicies[] = {Policy::Edf, Policy::Rm, Policy::Dm, Policy::Given};
 
 ScenarioJob job(std::size_t task, std::int64_t arrival, std::int64_t ready, std::int64_t takes) {
   return {TaskId{task}, Duration{arrival}, Duration{ready}, Duration{takes}};
@@ -58,7 +58,7 @@ TEST(Scenario, ShowsWhatTheWitnessSays) {
 // J = 3 > D = 2: arrived at 0, ready at 3, too late already.
 TEST(Scenario, ShowsAJobThatIsReadyAfterItsDeadline) {
   const Tasks tasks{timing(1, 10, 2, 3)};
-  for (const Policy policy : kPolicies) {
+  for (const Policy policy : kAllPolicies) {
     const auto shown = counter_example(tasks, policy, verdicts(tasks, policy));
     EXPECT_EQ(shown, (Scenario{{job(0, 0, 3, 1)}})) << to_string(policy);
   }
@@ -185,7 +185,7 @@ TEST(Scenario, ShowsEveryRefusalOfRandomSets) {
     for (TaskTiming& task : tasks)
       for (Duration* time : {&task.wcet, &task.period, &task.deadline, &task.jitter}) *time *= 10;
     if (round % 2 == 1) cut_at_random(tasks, dice);
-    for (const Policy policy : kPolicies) {
+    for (const Policy policy : kAllPolicies) {
       const auto said = verdicts(tasks, policy);
       const auto shown = counter_example(tasks, policy, said);
       ASSERT_EQ(shown.has_value(), is_refused(said)) << ::testing::PrintToString(tasks) << to_string(policy);

@@ -2,11 +2,11 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "tests/support/largest.hpp"
 #include "tests/support/task_timings.hpp"
 
 namespace tutti {
@@ -14,7 +14,7 @@ namespace {
 
 using oracle::implicit;
 
-constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+using test::kLargest;
 
 std::strong_ordering against_one(const std::vector<TaskTiming>& tasks) {
   return utilization_sum(tasks).compare_with_one();

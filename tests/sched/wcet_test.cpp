@@ -1,15 +1,14 @@
 #include "sched/wcet.hpp"
 
-#include <limits>
-
 #include <gtest/gtest.h>
 
+#include "tests/support/largest.hpp"
 #include "tests/support/yaml_text.hpp"
 
 namespace tutti {
 namespace {
 
-constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+using test::kLargest;
 
 std::int64_t bound(std::int64_t length, double relative, std::int64_t absolute) {
   return batch_wcet(Duration{length}, {relative, Duration{absolute}}).bound().count();

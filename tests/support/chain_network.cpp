@@ -9,7 +9,7 @@
 namespace tutti::test {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// The textbook's filling: lambda rises until a capacity is full or a flow at its own rate.
 class Filling {
@@ -23,7 +23,7 @@ class Filling {
     left_ = network_.capacities;
     for (std::size_t open = kinds.size(); open > 0;) {
       load_.assign(left_.size(), 0);
-      double lambda = kNever;
+      double lambda = kInfinity;
       for (std::size_t i = 0; i < kinds.size(); ++i) {
         if (fixed_[i]) continue;
         const auto& kind = network_.kinds[kinds[i]];
@@ -63,8 +63,8 @@ class Run {
  public:
   explicit Run(const ChainNetwork& network) : network_(network), filling_(network), state_(network.chains.size()) {
     for (const auto& chain : network.chains) {
-      run_.starts.emplace_back(chain.steps.size(), kNever);
-      run_.ends.emplace_back(chain.steps.size(), kNever);
+      run_.starts.emplace_back(chain.steps.size(), kInfinity);
+      run_.ends.emplace_back(chain.steps.size(), kInfinity);
     }
     busy_.assign(network.lock_count, 0);
     queues_.resize(network.lock_count);
@@ -139,7 +139,7 @@ class Run {
     settle();
     flows_.clear();
     kinds_.clear();
-    double after = kNever;
+    double after = kInfinity;
     for (std::uint32_t c = 0; c < state_.size(); ++c) {
       const State& state = state_[c];
       if (!state.running) {
@@ -154,7 +154,7 @@ class Run {
     }
     const auto& rates = filling_.rates(kinds_);
     for (std::size_t i = 0; i < flows_.size(); ++i) after = std::min(after, state_[flows_[i]].bytes / rates[i]);
-    if (after == kNever) return false;
+    if (after == kInfinity) return false;
     now_ += after;
     const double noise = 1e-12 * now_;
     for (std::size_t i = 0; i < flows_.size(); ++i) {

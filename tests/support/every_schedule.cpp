@@ -15,11 +15,11 @@ std::tuple<std::int64_t, std::int64_t, std::int64_t> rank(const JobTiming& job) 
 enum class Stage : std::uint8_t { Unreleased, Ready, Done };
 
 /// The time, then how far each job is.
-struct State {
+struct ScheduleState {
   HalfNs time = 0;
   std::vector<Stage> stages;
 
-  friend auto operator<=>(const State&, const State&) = default;
+  friend auto operator<=>(const ScheduleState&, const ScheduleState&) = default;
 };
 
 class Player {
@@ -31,10 +31,10 @@ class Player {
   }
 
   EverySchedule play() {
-    const State start{0, std::vector<Stage>(jobs_.size(), Stage::Unreleased)};
+    const ScheduleState start{0, std::vector<Stage>(jobs_.size(), Stage::Unreleased)};
     release(start, -1, 0);
     while (!open_.empty() && outcome_.complete) {
-      const State state = open_.back();
+      const ScheduleState state = open_.back();
       open_.pop_back();
       follow(state);
     }
@@ -43,7 +43,7 @@ class Player {
 
  private:
   /// Tries every choice of what of the jobs from `i` on is released after `before` and by the time of the state.
-  void release(State state, HalfNs before, std::size_t i) {
+  void release(ScheduleState state, HalfNs before, std::size_t i) {
     for (; i < jobs_.size(); ++i) {
       if (state.stages[i] != Stage::Unreleased || 2 * jobs_[i].earliest.count() > state.time) continue;
       if (before == state.time) continue;  // no time passed
@@ -54,7 +54,7 @@ class Player {
     outcome_.complete = outcome_.complete && seen_.size() <= most_states_;
   }
 
-  void follow(State state) {
+  void follow(ScheduleState state) {
     if (state.time > until_) return;
     std::optional<std::size_t> next;
     bool all_done = true;
@@ -83,8 +83,8 @@ class Player {
   std::span<const JobTiming> jobs_;
   HalfNs until_;
   std::size_t most_states_;
-  std::set<State> seen_;
-  std::vector<State> open_;
+  std::set<ScheduleState> seen_;
+  std::vector<ScheduleState> open_;
   EverySchedule outcome_;
 };
 

@@ -7,6 +7,11 @@
 
 namespace tutti::test {
 
+/// Copies to a GPU of each: gpu0 and gpu1 are on the first side, gpu2 on the second.
+inline constexpr const char* kUp0 = "from: mem0, to: gpu0, size: 6 kB";
+inline constexpr const char* kUp1 = "from: mem0, to: gpu1, size: 6 kB";
+inline constexpr const char* kUp2 = "from: mem1, to: gpu2, size: 6 kB";
+
 /// Two sides, each with a memory, a cpu and GPUs (two, and one) on links of their own at 1 byte/ns; a link between the
 /// cpus.
 inline Topology two_sides(const std::string& rest = "") {
