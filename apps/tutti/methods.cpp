@@ -76,10 +76,13 @@ Expected<MethodRuns> compare_on(std::span<Method> methods, const Workload& workl
 
 double MethodRuns::median_ms(std::size_t method) const { return median(ms[method]); }
 
-double MethodRuns::gain_over(std::size_t other) const { return 1 - median_ms(0) / median_ms(other); }
+double MethodRuns::gain_over(std::size_t other, std::size_t method) const {
+  return 1 - median_ms(method) / median_ms(other);
+}
 
-double MethodRuns::uncertainty_of_gain_over(std::size_t other) const {
-  return (1 - gain_over(other)) * std::hypot(uncertainty_of_median(ms[0]), uncertainty_of_median(ms[other]));
+double MethodRuns::uncertainty_of_gain_over(std::size_t other, std::size_t method) const {
+  return (1 - gain_over(other, method)) *
+         std::hypot(uncertainty_of_median(ms[method]), uncertainty_of_median(ms[other]));
 }
 
 std::size_t MethodRuns::best_other() const {

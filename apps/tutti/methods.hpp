@@ -21,10 +21,11 @@ struct MethodRuns {
   std::size_t searching = 0;            ///< so many at the end, against which the first is not judged
 
   [[nodiscard]] double median_ms(std::size_t method) const;
-  /// How much sooner the first method is done than another one, in the median, relative to the other; below 0: later.
-  [[nodiscard]] double gain_over(std::size_t other) const;
+  /// How much sooner a method, the first if none is named, is done than another one, in the median, relative to the
+  /// other; below 0: later.
+  [[nodiscard]] double gain_over(std::size_t other, std::size_t method = 0) const;
   /// How well that is known: one standard error, for runs that vary as in a normal distribution; infinite from one run.
-  [[nodiscard]] double uncertainty_of_gain_over(std::size_t other) const;
+  [[nodiscard]] double uncertainty_of_gain_over(std::size_t other, std::size_t method = 0) const;
   /// The fastest of the others that do not search. @pre there is one.
   [[nodiscard]] std::size_t best_other() const;
 };

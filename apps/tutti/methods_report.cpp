@@ -56,21 +56,62 @@ std::vector<std::string> gains_row(std::string name, std::span<const MethodRuns*
   return row;
 }
 
+/// Kinds of which there are several.
+std::map<std::string, std::vector<const MethodRuns*>> runs_by_kind(const MethodsRecord& record) {
+  std::map<std::string, std::vector<const MethodRuns*>> kinds;
+  for (std::size_t w = 0; w < record.workloads.size(); ++w) kinds[record.workloads[w].kind].push_back(&record.runs[w]);
+  std::erase_if(kinds, [](const auto& kind) { return kind.second.size() == 1; });
+  return kinds;
+}
+
 std::string gains_text(const MethodsRecord& record) {
   std::vector<std::string> header{fmt::format("% that {} is sooner than", record.methods[0])};
   header.insert(header.end(), record.methods.begin() + 1, record.methods.end());
   header.insert(header.end(), {"the best of them", "+-", "which is"});
   Table table(header);
   table.align_left(header.size() - 1);
-  std::map<std::string, std::vector<const MethodRuns*>> kinds;
   for (std::size_t w = 0; w < record.workloads.size(); ++w) {
     const MethodRuns* runs = &record.runs[w];
     table.add(gains_row(record.workloads[w].name, std::span(&runs, 1), record.methods[runs->best_other()]));
-    kinds[record.workloads[w].kind].push_back(runs);
   }
-  for (const auto& [kind, runs] : kinds)
-    if (runs.size() > 1) table.add(gains_row(fmt::format("{}: median of {}", kind, runs.size()), runs, ""));
+  for (const auto& [kind, runs] : runs_by_kind(record))
+    table.add(gains_row(fmt::format("{}: median of {}", kind, runs.size()), runs, ""));
   return table.text();
+}
+
+/// What a method that searches gains over each that does not, over the workloads of one kind: a row of means, and one
+/// of what it gains, and how well that is known, where it gains least.
+void add_search_rows(Table& table, const MethodsRecord& record, std::size_t search, std::string_view kind,
+                     std::span<const MethodRuns* const> workloads) {
+  const std::size_t others = record.methods.size() - workloads.front()->searching;
+  std::vector<std::string> mean{fmt::format("{}, {}: mean of {}", record.methods[search], kind, workloads.size())};
+  std::vector<std::string> least{"least"}, known{"+-"};
+  for (std::size_t other = 0; other < others; ++other) {
+    double sum = 0;
+    const MethodRuns* worst = workloads.front();
+    for (const MethodRuns* runs : workloads) {
+      sum += runs->gain_over(other, search);
+      if (runs->gain_over(other, search) < worst->gain_over(other, search)) worst = runs;
+    }
+    mean.push_back(percent(sum / static_cast<double>(workloads.size())));
+    least.push_back(percent(worst->gain_over(other, search)));
+    const double uncertainty = worst->uncertainty_of_gain_over(other, search);
+    known.push_back(std::isfinite(uncertainty) ? fmt::format("{:.1f}", 100 * uncertainty) : "");
+  }
+  for (auto* row : {&mean, &least, &known}) table.add(std::move(*row));
+}
+
+/// Empty where no method searches, or no kind has several workloads.
+std::string searches_text(const MethodsRecord& record) {
+  const auto kinds = runs_by_kind(record);
+  const std::size_t others = record.methods.size() - record.runs.front().searching;
+  if (kinds.empty() || others == record.methods.size()) return "";
+  std::vector<std::string> header{"% sooner than"};
+  header.insert(header.end(), record.methods.begin(), record.methods.begin() + static_cast<std::ptrdiff_t>(others));
+  Table table(std::move(header));
+  for (std::size_t search = others; search < record.methods.size(); ++search)
+    for (const auto& [kind, runs] : kinds) add_search_rows(table, record, search, kind, runs);
+  return table.text() + "\n";
 }
 
 Json workload_json(const MethodsRecord& record, const Workload& workload, const MethodRuns& runs) {
@@ -124,9 +165,9 @@ std::string worst_text(const MethodsRecord& record) {
 }
 
 std::string methods_text(const MethodsRecord& record) {
-  return fmt::format("methods on {}: {} backend, {} clock, images of {}\n\n{}\n{}\n{}\n", record.machine,
-                     record.backend, record.clock, to_string(record.options.image), medians_text(record),
-                     gains_text(record), worst_text(record));
+  return fmt::format("methods on {}: {} backend, {} clock, images of {}, seed {}\n\n{}\n{}\n{}{}\n", record.machine,
+                     record.backend, record.clock, to_string(record.options.image), record.options.seed,
+                     medians_text(record), gains_text(record), searches_text(record), worst_text(record));
 }
 
 }  // namespace tutti

@@ -32,6 +32,11 @@ constexpr int kDomainRuns = 3;
 constexpr int kRandomBatches = 20;
 constexpr int kMostStreams = 8;
 
+/// Batches of copies both ways, as many as streams that a search for plans is measured on.
+constexpr int kFewestCopies = 4;
+constexpr double kDoublings = 6;  ///< from the smallest of these copies to an image
+constexpr Duration kLongestWork = std::chrono::milliseconds{2};
+
 /// A whole in as many parts as there are GPUs, in these proportions over and over. The parts add up.
 std::vector<Bytes> split(Bytes whole, std::span<const int> proportions, std::size_t count) {
   std::int64_t all = 0;
@@ -227,10 +232,45 @@ std::vector<Workload> make_random(const Maker& make) {
   return made;
 }
 
+/// From 4 to 8 copies up and down, on different ways while there are any, of a 64th of an image to a whole one,
+/// log-uniform; with kernels behind half of those that go up, or with none.
+std::vector<CommandStream> copies_both_ways(const Maker& make, bool kernels, Random& random) {
+  std::vector<Way> ways = make.ways();
+  ways.resize(2 * make.gpus().size());
+  for (std::size_t i = ways.size(); i-- > 1;)
+    std::swap(ways[i], ways[static_cast<std::size_t>(random.between(0, static_cast<int>(i)))]);
+  std::vector<CommandStream> streams;
+  const int count = random.between(kFewestCopies, kMostStreams);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    const Way& way = ways[i % ways.size()];
+    const double doublings = kDoublings * (random.between(0, 1'000'000) / 1e6 - 1);
+    const Bytes size{std::llround(static_cast<double>(make.options().image.count) * std::exp2(doublings))};
+    CommandStream& stream = streams.emplace_back(make.copy(way.from, way.to, size));
+    stream.name += fmt::format("-{}", i + 1);  // with fewer ways than copies some are taken again
+    if (kernels && way.is_up && random.one_in(2))
+      stream.kernel = make.spin(way.to, kLongestWork * random.between(1, 1000) / 1000);
+  }
+  return streams;
+}
+
+std::vector<Workload> make_both_ways(const Maker& make, std::string_view name, bool kernels) {
+  Random random(make.options().seed);
+  std::vector<Workload> made;
+  for (int i = 1; i <= kRandomBatches; ++i)
+    made.push_back(make.workload(fmt::format("{}-{}", name, i), {copies_both_ways(make, kernels, random)}));
+  return made;
+}
+
+std::vector<Workload> make_copies(const Maker& make) { return make_both_ways(make, "copies", false); }
+std::vector<Workload> make_copies_and_kernels(const Maker& make) {
+  return make_both_ways(make, "copies-and-kernels", true);
+}
+
 struct Kind {
   std::string_view name;
   std::string_view summary;
   std::vector<Workload> (*make)(const Maker& make);
+  bool when_asked = false;  ///< not among those that are run when none is named
 };
 
 constexpr std::array kKinds{
@@ -243,6 +283,10 @@ constexpr std::array kKinds{
     Kind{"ring", "an image's bytes, from every GPU to the next one", make_ring},
     Kind{"halo", "boundaries as large as those of domain, from every GPU to both neighbours", make_halo},
     Kind{"random", "20 batches of 2 to 8 streams, up, down and between GPUs, kernels behind some", make_random},
+    Kind{"copies", "when asked for: 20 batches of 4 to 8 copies up and down, a 64th of an image to a whole one",
+         make_copies, true},
+    Kind{"copies-and-kernels", "when asked for: the same, with kernels of up to 2 ms behind half of what goes up",
+         make_copies_and_kernels, true},
 };
 
 void check_machine(const Topology& machine) {
@@ -267,7 +311,7 @@ Bytes Workload::moved() const {
 
 std::string workload_list() {
   std::string list;
-  for (const Kind& kind : kKinds) list += fmt::format("\n    {:<12}{}", kind.name, kind.summary);
+  for (const Kind& kind : kKinds) list += fmt::format("\n    {:<20}{}", kind.name, kind.summary);
   return list;
 }
 
@@ -281,7 +325,8 @@ Expected<std::vector<Workload>> make_workloads(const Topology& machine, const Wo
       names.push_back(kind.name);
       for (Workload& workload : kind.make(Maker(machine, options))) {
         workload.kind = kind.name;
-        if (only.empty() || only == kind.name || only == workload.name) chosen.push_back(std::move(workload));
+        if ((only.empty() && !kind.when_asked) || only == kind.name || only == workload.name)
+          chosen.push_back(std::move(workload));
       }
     }
     if (chosen.empty()) {

@@ -36,7 +36,7 @@ struct WorkloadOptions {
 
 /// The workloads of a machine: the published example and applications scaled to it, and random batches. All copy
 /// between the first memory and the GPUs; kernels are `spin`.
-/// @param only  a kind, or one workload of a kind; empty: all.
+/// @param only  a kind, or one workload of a kind; empty: all but what `workload_list` calls "when asked for".
 /// @errors InvalidInput: nothing bears that name; the machine has no memory, no GPU, or one without a way up and down.
 /// @source [VMS14] section 2.4 (example), Table 1 (wafer inspection, domain decomposition).
 [[nodiscard]] Expected<std::vector<Workload>> make_workloads(const Topology& machine, const WorkloadOptions& options,

@@ -104,6 +104,18 @@ TEST(MethodsRecord, IsATableOfMediansAndOneOfGains) {
   EXPECT_NE(text.find("example                  +16.7   +9.1              +9.1  12.8  c\n"), std::string::npos) << text;
 }
 
+// c searches. On two workloads of a kind it is sooner than a by 1 - 11/10 = -10 % and 1 - 20/10 = -100 %, in the mean
+// -55 %, and than b by 1 - 11/12 = 8.3 % and 1 - 20/9.9 = -102 %, -46.8 %.
+TEST(MethodsRecord, SaysWhatASearchGainsInTheMeanAndAtLeast) {
+  MethodsRecord record = two_workloads();
+  for (MethodRuns& runs : record.runs) runs.searching = 1;
+  EXPECT_EQ(methods_text(record).find("mean of"), std::string::npos);  // of two kinds
+  for (Workload& workload : record.workloads) workload.kind = "some";
+  const std::string text = methods_text(record);
+  EXPECT_NE(text.find("c, some: mean of 2   -55.0   -46.8\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\nleast               -100.0  -102.0\n"), std::string::npos) << text;
+}
+
 TEST(MethodsRecord, HasAllRunsAndSizesInJson) {
   const Json json = methods_json(two_workloads());
   EXPECT_EQ(json["worst"], "wafer");

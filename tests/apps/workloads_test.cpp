@@ -190,6 +190,37 @@ TEST(Workloads, RandomBatchesFollowTheSeed) {
   EXPECT_NE(batches(1), batches(2));
 }
 
+// On four GPUs there are eight ways, so no two of at most 8 copies share one. Sizes are log-uniform: half are below
+// 2^-3 of an image.
+TEST(Workloads, CopiesGoBothWaysAndHaveKernelsWhereThatIsAsked) {
+  const Topology machine = published_machine();
+  const Bytes image = WorkloadOptions::kUsualImage;
+  int copies = 0, small = 0, up = 0, kernels = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed)
+    for (const std::string_view kind : {"copies", "copies-and-kernels"})
+      for (const Workload& workload : workloads(machine, kind, {image, seed})) {
+        const auto streams = workload.batches[0].streams();
+        EXPECT_GE(streams.size(), 4U);
+        EXPECT_LE(streams.size(), 8U);
+        std::set<std::pair<VertexId, VertexId>> ways;
+        for (const CommandStream& stream : streams) {
+          ++copies;
+          EXPECT_TRUE(ways.insert({stream.transfer->from, stream.transfer->to}).second);
+          EXPECT_GE(stream.transfer->size.count, image.count / 64);
+          EXPECT_LE(stream.transfer->size.count, image.count);
+          small += stream.transfer->size.count < image.count / 8 ? 1 : 0;
+          const bool goes_up = machine.vertex(stream.transfer->from).kind == VertexKind::Memory;
+          up += goes_up && kind == "copies-and-kernels" ? 1 : 0;
+          if (!stream.kernel) continue;
+          ++kernels;
+          EXPECT_TRUE(goes_up && kind == "copies-and-kernels");
+          EXPECT_LE(stream.kernel->time, std::chrono::milliseconds{2});
+        }
+      }
+  EXPECT_NEAR(static_cast<double>(small) / copies, 0.5, 0.05);
+  EXPECT_NEAR(static_cast<double>(kernels) / up, 0.5, 0.05);
+}
+
 TEST(Workloads, NothingGoesBetweenGpusThatDoNotReachEachOther) {
   const Topology machine = published_machine().without_peer_access();
   for (const Workload& workload : workloads(machine, "random"))
@@ -208,7 +239,9 @@ TEST(Workloads, OneGpuIsEnough) { EXPECT_EQ(workloads(test::star(8, {6}), "").si
 
 TEST(Workloads, NamesChooseAKindOrOneOfIt) {
   const Topology machine = published_machine();
-  EXPECT_EQ(workloads(machine, "").size(), 26U);  // 6 and 20
+  EXPECT_EQ(workloads(machine, "").size(), 26U);  // 6 and 20; copies are when asked for
+  EXPECT_EQ(workloads(machine, "copies").size(), 20U);
+  EXPECT_EQ(workloads(machine, "copies-and-kernels-3").size(), 1U);
   ASSERT_EQ(workloads(machine, "random-7").size(), 1U);
   EXPECT_EQ(workloads(machine, "random-7")[0].kind, "random");
   EXPECT_EQ(error_of(machine, "wafers"), "--only: there is no workload 'wafers'; did you mean 'wafer'?");
