@@ -121,12 +121,12 @@ void cap(WayKind& way, const Bandwidth& rate) {
 /// the other comes. Short copies do not wait, since the word of another GPU takes its time.
 bool takes_turns(const Topology& machine, const RouteView& route, const StreamWork& work, const WayKind& way) {
   constexpr double kFills = 1.1;          // what two at once may win
-  constexpr double kShort = 20;           // in waits, each of which takes as long as a handover,
+  constexpr double kShortest = 20;        // in waits, each of which takes as long as a handover,
   constexpr double kLeastHandover = 4e3;  // ns, or this where nobody has measured one
   if (work.route != RouteClass::Peer || work.bytes == 0) return false;
   const double alone = way.alone.nominal.value;
   return machine.link(route.first.back()).bandwidth.nominal.value <= kFills * alone &&
-         work.bytes / alone >= kShort * std::max(as_ns(machine.setup().handover.nominal), kLeastHandover);
+         work.bytes / alone >= kShortest * std::max(as_ns(machine.setup().handover.nominal), kLeastHandover);
 }
 
 /// The streams whose copies one engine issues, copies between GPUs among them in rounds, so that GPUs meet in pairs.

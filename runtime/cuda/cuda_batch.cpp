@@ -14,7 +14,6 @@
 namespace tutti::cuda {
 namespace {
 
-constexpr std::size_t kCacheLine = 64;
 /// Operations that go into a hardware queue ahead of its gate; at 1020 the driver blocks.
 constexpr std::size_t kQueueRoom = 900;
 /// How long a run may be behind its plan before the driver is asked whether something is wrong, and how often.

@@ -10,10 +10,9 @@
 namespace tutti::cuda {
 namespace {
 
-constexpr std::size_t kCacheLine = 64;
 constexpr std::uint32_t kRounds = 12;
 /// For all rounds; a GPU answers within 3 us, the kernel is there after 10, unless others fill the GPU.
-constexpr Duration kPatience = std::chrono::milliseconds{20};
+constexpr Duration kAnswerPatience = std::chrono::milliseconds{20};
 constexpr Duration kPatienceWhenArming = std::chrono::microseconds{300};
 constexpr Duration kPause = std::chrono::milliseconds{20};
 /// What a timer may be wrong by, beyond what it was when it was last asked, and for how long that shall hold.
@@ -29,14 +28,14 @@ Expected<GpuClock> GpuClock::make(int device, const Clock& clock) {
   if (!board) return tl::unexpected(std::move(board.error()));
   GpuClock made(device, clock, *std::move(stream), *std::move(board));
   for (int attempt = 0; attempt < 5; ++attempt) {  // the first one loads the kernel
-    const bool answered = made.ask(kPatience);
+    const bool answered = made.ask(kAnswerPatience);
     if (auto ok = check(cudaStreamSynchronize(made.stream_.get()), "cudaStreamSynchronize"); !ok)
       return tl::unexpected(std::move(ok.error()));
     if (answered) return made;
   }
   return machine_trouble(fmt::format(
       "GPU {} does not answer a word of the host within {}, so its timer cannot be set; give --gate polling_kernel",
-      device, to_string(kPatience)));
+      device, to_string(kAnswerPatience)));
 }
 
 bool GpuClock::ask(Duration patience) {

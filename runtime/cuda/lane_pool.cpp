@@ -11,9 +11,8 @@
 namespace tutti::cuda {
 namespace {
 
-constexpr std::size_t kCacheLine = 64;
 /// A lane that nothing holds up is through in some 50 us.
-constexpr auto kPatience = std::chrono::milliseconds{20};
+constexpr auto kLanePatience = std::chrono::milliseconds{20};
 
 /// All lanes of a device at once behind gates of their own, to see which come through while the others' are closed.
 class Trial {
@@ -50,7 +49,7 @@ class Trial {
   }
 
   [[nodiscard]] bool comes_through(std::size_t lane, std::uint32_t round) const {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
+    const auto end = std::chrono::steady_clock::now() + kLanePatience;
     while (std::atomic_ref(word(lane, 1)).load(std::memory_order_acquire) != round)
       if (std::chrono::steady_clock::now() > end) return false;
     return true;

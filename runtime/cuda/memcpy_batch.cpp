@@ -17,7 +17,6 @@ namespace tutti {
 namespace cuda {
 namespace {
 
-constexpr std::size_t kCacheLine = 64;
 /// How long a run may be behind its plan before the driver is asked whether something is wrong, and how often.
 constexpr Duration kLookAfter = std::chrono::milliseconds{20};
 /// A stream of a GPU, and the event by which others wait for all of it.

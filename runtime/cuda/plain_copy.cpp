@@ -27,7 +27,7 @@ Expected<int> device_of(const BufferView& from, const BufferView& to) {
 /// Operations that go into a queue ahead of a closed gate.
 constexpr std::size_t kRoom = 900;
 constexpr Duration kRest = std::chrono::microseconds{100};
-constexpr Duration kPatience = std::chrono::seconds{2};
+constexpr Duration kCopyPatience = std::chrono::seconds{2};
 
 class CudaPlainChain final : public PlainChain {
  public:
@@ -37,7 +37,7 @@ class CudaPlainChain final : public PlainChain {
     if (!stage.lanes.contains(*device) || stage.lanes.at(*device).free() == 0)
       return machine_trouble(fmt::format("no stream of GPU {} is free", *device));
     std::unique_ptr<CudaPlainChain> made(new CudaPlainChain(stage, *device, std::move(steps)));
-    auto board = cuda::PinnedMemory::make(kLines * kCacheLine);
+    auto board = cuda::PinnedMemory::make(kLines * cuda::kCacheLine);
     if (!board) return tl::unexpected(std::move(board.error()));
     made->board_ = *std::move(board);
     for (cuda::Event* event : {&made->start_, &made->end_}) {
@@ -64,7 +64,6 @@ class CudaPlainChain final : public PlainChain {
   }
 
  private:
-  static constexpr std::size_t kCacheLine = 64;
   enum Line : std::size_t { kGate, kDone, kReleased, kLines };
 
   CudaPlainChain(cuda::Stage& stage, int device, std::vector<PlainStep> steps)
@@ -78,10 +77,10 @@ class CudaPlainChain final : public PlainChain {
   }
 
   [[nodiscard]] std::uint32_t& word(Line line) const {
-    return *reinterpret_cast<std::uint32_t*>(board_.data() + line * kCacheLine);
+    return *reinterpret_cast<std::uint32_t*>(board_.data() + line * cuda::kCacheLine);
   }
   [[nodiscard]] std::uint64_t& released() const {
-    return *reinterpret_cast<std::uint64_t*>(board_.data() + kReleased * kCacheLine);
+    return *reinterpret_cast<std::uint64_t*>(board_.data() + kReleased * cuda::kCacheLine);
   }
   [[nodiscard]] cuda::GpuClock* timer() const {
     return stage_->gate == GateKind::DeviceTimer ? &stage_->clocks.at(device_) : nullptr;
@@ -103,9 +102,9 @@ class CudaPlainChain final : public PlainChain {
     if (word_) word_->open(static_cast<std::uint64_t>(line.timer_at(begun + cuda::kLead)));
     if (auto ok = enqueue(ahead_, steps_.size(), events); !ok) return ok;
     Duration now = begun;
-    while (std::atomic_ref(word(kDone)).load(std::memory_order_acquire) != run_ && now - begun < kPatience)
+    while (std::atomic_ref(word(kDone)).load(std::memory_order_acquire) != run_ && now - begun < kCopyPatience)
       now = stage_->clock.now();
-    if (now - begun >= kPatience) return machine_trouble("copies that were enqueued by hand do not end");
+    if (now - begun >= kCopyPatience) return machine_trouble("copies that were enqueued by hand do not end");
     now = stage_->clock.now();
     if (!noted) {
       times.on_the_host = now - begun;

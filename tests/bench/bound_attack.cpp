@@ -232,10 +232,17 @@ int run(long runs, std::uint64_t seed) {
 int main(int argc, char** argv) {
   long runs = 300'000;
   std::uint64_t seed = 1;
-  for (int i = 1; i + 1 < argc; i += 2) {
+  for (int i = 1; i < argc; i += 2) {
     const std::string_view option = argv[i];
-    if (option == "--runs") runs = std::atol(argv[i + 1]);
-    if (option == "--seed") seed = std::strtoull(argv[i + 1], nullptr, 10);
+    const bool has_value = i + 1 < argc;
+    if (option == "--runs" && has_value) {
+      runs = std::atol(argv[i + 1]);
+    } else if (option == "--seed" && has_value) {
+      seed = std::strtoull(argv[i + 1], nullptr, 10);
+    } else {
+      fmt::print("usage: bound_attack [--runs N] [--seed S]\n");
+      return option == "--help" || option == "-h" ? 0 : 2;
+    }
   }
   return tutti::run(runs, seed);
 }

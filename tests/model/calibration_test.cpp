@@ -157,7 +157,7 @@ TEST(Calibration, ServesMoreGpusInGroups) {
   EXPECT_EQ(machine.table()->entries().size(), 199U);
   EXPECT_TRUE(machine.table()->complete());
   SteadyRates steady;
-  for (StreamSet streams = 1; streams < 1024; ++streams) {
+  for (StreamSet streams = 1; streams < 1024; streams += test::kSanitized ? 31 : 1) {
     const auto is = steady.find(truth, Basis::Nominal, streams).rates;
     const auto told = steady.find(machine, Basis::Nominal, streams).rates;
     for (std::size_t i = 0; i < is.size(); ++i) EXPECT_NEAR(told[i] / is[i], 1, 0.02) << streams_text(streams);

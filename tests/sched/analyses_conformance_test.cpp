@@ -34,11 +34,12 @@ constexpr Policy kEveryPolicy[] = {Policy::Edf, Policy::Rm, Policy::Dm, Policy::
 /// Every row of the table; a new one is held to the same as the others.
 class EveryAnalysis : public ::testing::TestWithParam<Analysis> {
  protected:
-  /// Calls `visit(tasks, policy)` for `rounds` random small sets to which the test applies, for each policy it knows.
+  /// Calls `visit(tasks, policy)` for `rounds` random small sets (fewer under sanitizers) to which the test applies,
+  /// for each policy it knows.
   template <class Visit>
   void for_random_sets(std::uint64_t seed, const TimingRanges& ranges, int rounds, Visit visit) const {
     Dice dice(seed);
-    for (int round = 0; round < rounds; ++round) {
+    for (int round = 0; round < test::rounds(rounds); ++round) {
       const Tasks tasks = oracle::random_timings(dice, ranges);
       for (const Policy policy : kEveryPolicy) {
         if (!GetParam().applies(tasks, policy)) continue;
@@ -92,7 +93,7 @@ TEST_P(EveryAnalysis, AgreesWithTheAdversary) {
   int missed = 0;
   int open = 0;
   for (const auto& [ranges, rounds] : kFamilies) {
-    for_random_sets(42, ranges, test::rounds(rounds), [&](const Tasks& tasks, Policy policy) {
+    for_random_sets(42, ranges, rounds, [&](const Tasks& tasks, Policy policy) {
       const AdversaryOutcome truth = play_adversary(tasks, policy, {.most_states = 100'000});
       expect_agreement(decide(tasks, policy), truth);
       ++(truth.missed ? missed : truth.complete ? schedulable : open);
@@ -135,7 +136,7 @@ TEST_P(EveryAnalysis, BoundsTheResponsesOfTheAdversary) {
   int asked = 0;
   int complete = 0;
   for (const auto& [ranges, rounds] : kFamilies) {
-    for_random_sets(44, ranges, test::rounds(rounds), [&](const Tasks& tasks, Policy policy) {
+    for_random_sets(44, ranges, rounds, [&](const Tasks& tasks, Policy policy) {
       const Verdict verdict = decide(tasks, policy);
       if (verdict.worst_response.empty()) return;
       ASSERT_EQ(verdict.worst_response.size(), tasks.size());
