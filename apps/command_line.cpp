@@ -158,7 +158,7 @@ int CommandLine::run(int argc, const char* const* argv) {
                wrong_word.empty() ? fmt::format("{};", error.what()) : wrong_word, program_->name);
     return kUsage;
   }
-  return program_->chosen ? program_->chosen() : kFine;
+  return program_->chosen ? program_->chosen() : kOk;
 }
 
 }  // namespace tutti

@@ -13,15 +13,15 @@ namespace tutti {
 
 int report_error(const Error& error) {
   fmt::print(stderr, "{}\n", error.text());
-  return error.code == ErrorCode::InvalidInput ? kUsage : kTrouble;
+  return error.code == ErrorCode::InvalidInput ? kUsage : kMachineError;
 }
 
 ExitCode exit_code_of(const RunRecord& record, bool simulated) {
   if (record.interrupted) return kInterrupted;
   const auto any = [&](auto test) { return std::any_of(record.jobs.begin(), record.jobs.end(), test); };
-  if (any([](const JobRecord& job) { return job.error.has_value(); })) return kTrouble;
-  if (any([](const JobRecord& job) { return job.missed(); })) return simulated ? kTrouble : kNegative;
-  return any([](const JobRecord& job) { return job.broken.has_value(); }) ? kTrouble : kFine;
+  if (any([](const JobRecord& job) { return job.error.has_value(); })) return kMachineError;
+  if (any([](const JobRecord& job) { return job.missed(); })) return simulated ? kMachineError : kRefused;
+  return any([](const JobRecord& job) { return job.broken.has_value(); }) ? kMachineError : kOk;
 }
 
 std::string broken_bounds_text(const RunRecord& record, const TaskSet& tasks) {
@@ -56,7 +56,7 @@ void print_remarks(const RunRecord& record, const TaskSet& tasks, std::span<cons
   if (record.interrupted) fmt::print(stderr, "interrupted; the report covers what had run\n");
   if (const std::string broken = broken_bounds_text(record, tasks); !broken.empty()) fmt::print(stderr, "{}\n", broken);
   const bool missed = std::ranges::any_of(record.jobs, [](const JobRecord& job) { return job.missed(); });
-  if (exit_code == kTrouble && failed == 0 && missed)
+  if (exit_code == kMachineError && failed == 0 && missed)
     fmt::print(stderr, "the host is too slow to play this machine in real time; use the virtual clock\n");
 }
 

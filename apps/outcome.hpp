@@ -9,11 +9,11 @@ namespace tutti {
 
 /// The exit codes that scripts rely on.
 enum ExitCode : int {
-  kFine = 0,
-  kNegative = 1,  ///< not schedulable, a deadline missed
-  kUsage = 2,     ///< usage or invalid input
-  kTrouble = 3,   ///< machine, driver, host or a user's kernel; a job over its bound
-  kDrifted = 4,   ///< the calibration does not hold any more
+  kOk = 0,
+  kRefused = 1,       ///< not schedulable, a deadline missed
+  kUsage = 2,         ///< usage or invalid input
+  kMachineError = 3,  ///< machine, driver, host or a user's kernel; a job over its bound
+  kDrifted = 4,       ///< the calibration does not hold any more
   kInterrupted = 130,
 };
 

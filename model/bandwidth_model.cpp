@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "model/expects.hpp"
-#include "model/room.hpp"
+#include "model/grow_to.hpp"
 
 namespace tutti {
 namespace {
@@ -19,19 +19,19 @@ constexpr Rate kNoLimit{kInfinite, 0};
 
 // ---- flows -> kinds
 
-void BandwidthModel::reset(const Topology& machine, Basis basis, std::span<const WayKind> own_ways,
+void BandwidthModel::reset(const Topology& machine, Basis basis, std::span<const RouteClass> own_classes,
                            std::size_t most_flows) {
   values_ = machine.capacities(basis);
-  ways_ = machine.way_kinds();
-  own_ways_ = own_ways;
+  classes_ = machine.route_classes();
+  own_classes_ = own_classes;
   basis_ = basis;
   table_ = basis == Basis::Nominal ? machine.table() : nullptr;
   streams_ = 0;
   source_ = RateSource::Graph;
-  make_room(capacities_, values_.size());
-  make_room(kind_of_, ways_.size() + own_ways_.size());
-  make_room(kinds_, most_flows + 1);
-  make_room(turns_, most_flows + 1);
+  grow_to(capacities_, values_.size());
+  grow_to(kind_of_, classes_.size() + own_classes_.size());
+  grow_to(kinds_, most_flows + 1);
+  grow_to(turns_, most_flows + 1);
   for (std::size_t n = inverse_of_.size(); n <= most_flows; ++n) inverse_of_.push_back(1 / static_cast<double>(n));
   if (++epoch_ == 0) {
     for (Capacity& capacity : capacities_) capacity.epoch = 0;
@@ -41,8 +41,8 @@ void BandwidthModel::reset(const Topology& machine, Basis basis, std::span<const
   kind_count_ = turn_count_ = 0;
 }
 
-std::uint32_t BandwidthModel::add_fixed_flow(std::uint32_t way, double rate) {
-  write_kind(way);
+std::uint32_t BandwidthModel::add_fixed_flow(std::uint32_t index, double rate) {
+  write_kind(index);
   kinds_[kind_count_].uses = {};
   kinds_[kind_count_].streams = 0;
   kinds_[kind_count_].most = rate;
@@ -50,7 +50,7 @@ std::uint32_t BandwidthModel::add_fixed_flow(std::uint32_t way, double rate) {
 }
 
 /// What the measured table says of a stream: which one it is, and how fast it is alone.
-void BandwidthModel::write_stream(Kind& kind, StreamSet streams) const {
+void BandwidthModel::write_stream(Kind& kind, PortSet streams) const {
   kind.streams = streams;
   const std::uint32_t row = table_->row(streams);
   if (row == MeasuredTable::kNoRow) return;
@@ -66,9 +66,9 @@ void BandwidthModel::finish() {
   if (table_only_) return make_table_groups();
   std::size_t uses = 0;
   for (std::uint32_t k = 0; k < kind_count_; ++k) uses += kinds_[k].uses.size();
-  make_room(touched_, uses);
-  make_room(shares_, uses + 1);
-  make_room(groups_, kind_count_);
+  grow_to(touched_, uses);
+  grow_to(shares_, uses + 1);
+  grow_to(groups_, kind_count_);
   find_demand();
   find_groups();
   find_rows();
@@ -122,7 +122,7 @@ inline std::uint32_t BandwidthModel::find_group(const Kind& kind, std::uint32_t 
   const double limit = kind.most / kind.weight;
   std::uint32_t& newest = end > share_count_ ? capacities_[shares_[end - 1].capacity].newest : newest_free_;
   for (std::uint32_t g = newest; g != kNone; g = groups_[g].older)
-    if (alike(groups_[g], kind, limit, end)) return g;
+    if (belongs_to(groups_[g], kind, limit, end)) return g;
   const Rate own{limit, 1 / limit};
   const bool competes =
       kind.streams == 0 && std::any_of(shares_.begin() + share_count_, shares_.begin() + end,
@@ -134,7 +134,7 @@ inline std::uint32_t BandwidthModel::find_group(const Kind& kind, std::uint32_t 
   return group_count_++;
 }
 
-inline bool BandwidthModel::alike(const Group& group, const Kind& kind, double limit, std::uint32_t end) const {
+inline bool BandwidthModel::belongs_to(const Group& group, const Kind& kind, double limit, std::uint32_t end) const {
   if (group.weight != kind.weight || group.limit.value != limit || group.streams != kind.streams ||
       group.capped != kind.capped || group.share_end - group.share_begin != end - share_count_)
     return false;
@@ -145,8 +145,8 @@ inline bool BandwidthModel::alike(const Group& group, const Kind& kind, double l
 
 /// Groups of a batch that needs the table alone: they share nothing, and get their rates by looking up.
 void BandwidthModel::make_table_groups() {
-  make_room(groups_, kind_count_);
-  make_room(caps_, 1);
+  grow_to(groups_, kind_count_);
+  grow_to(caps_, 1);
   caps_[0] = kNoLimit;
   group_count_ = kind_count_;
   share_count_ = row_count_ = 0;
@@ -160,8 +160,8 @@ void BandwidthModel::make_table_groups() {
 // ---- groups -> rows
 
 inline void BandwidthModel::find_rows() {
-  make_room(rows_, touched_count_);
-  make_room(members_, share_count_);
+  grow_to(rows_, touched_count_);
+  grow_to(members_, share_count_);
   row_count_ = 0;
   std::uint32_t members = 0;
   for (std::size_t t = 0; t < touched_count_; ++t) {
@@ -181,13 +181,13 @@ inline void BandwidthModel::find_rows() {
                            .key = 0};
     members += capacity.groups;
   }
-  make_room(caps_, 1 + group_count_);
+  grow_to(caps_, 1 + group_count_);
   caps_[0] = kNoLimit;
   if (row_count_ > 1) {
-    make_room(rows_of_, members);
-    make_room(lowest_, group_count_);
-    make_room(takers_, group_count_);
-    make_room(waiting_, row_count_);
+    grow_to(rows_of_, members);
+    grow_to(lowest_, group_count_);
+    grow_to(takers_, group_count_);
+    grow_to(waiting_, row_count_);
   }
   rows_of_count_ = 0;
   for (std::uint32_t g = 0; g < group_count_; ++g) split_shares(g);

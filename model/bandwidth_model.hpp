@@ -35,17 +35,17 @@ class BandwidthModel {
   /// Forgets all flows.
   /// @param own_ways    kinds of ways besides the machine's; they and the machine outlive the use of this model.
   /// @param most_flows  so many flows will be added at most.
-  void reset(const Topology& machine, Basis basis, std::span<const WayKind> own_ways, std::size_t most_flows);
+  void reset(const Topology& machine, Basis basis, std::span<const RouteClass> own_classes, std::size_t most_flows);
 
   /// Adds a flow.
   /// @pre flows of one copy engine are never active together: the links at its GPU are not shared out among them.
   /// @param way    its kind: a position among the machine's kinds and then the own ones.
   /// @param chain  what runs one flow at a time; its flows come one after the other. None: a flow of its own.
   /// @return a number that flows of one kind have in common: its *kind* in the functions below.
-  std::uint32_t add_flow(std::uint32_t way, std::uint32_t chain = kNone) {
-    std::uint64_t& known = kind_of_[way];
+  std::uint32_t add_flow(std::uint32_t index, std::uint32_t chain = kNone) {
+    std::uint64_t& known = kind_of_[index];
     const bool is_new = known >> 32 != epoch_;
-    write_kind(way);  // always written, kept where it is new: no branch
+    write_kind(index);  // always written, kept where it is new: no branch
     known = is_new ? std::uint64_t{epoch_} << 32 | kind_count_ : known;
     kind_count_ += is_new ? 1 : 0;
     const auto kind = static_cast<std::uint32_t>(known);
@@ -56,7 +56,7 @@ class BandwidthModel {
     return kind;
   }
   /// Adds a flow that has this rate, byte/ns, whatever else is active.
-  std::uint32_t add_fixed_flow(std::uint32_t way, double rate);
+  std::uint32_t add_fixed_flow(std::uint32_t index, double rate);
 
   /// Ends the loading; no flow is active.
   void finish();
@@ -115,7 +115,7 @@ class BandwidthModel {
     double most;  // rate of a flow whatever else is active
     std::uint32_t flows;
     std::uint32_t group;
-    StreamSet streams;    // of the measured table: one, or none
+    PortSet streams;      // of the measured table: one, or none
     bool capped;          // at `most`, also by the table
     std::uint32_t chain;  // of the flow added last
   };
@@ -154,7 +154,7 @@ class BandwidthModel {
     std::uint32_t share_begin, share_end;
     std::uint32_t row_begin, row_end;  // the rows that it is a member of, where there are several
     std::uint32_t older;               // group with the same last capacity
-    StreamSet streams;                 // of its kind
+    PortSet streams;                   // of its kind
     bool competes;                     // none of the table, and can take bandwidth from those that are
     bool capped;                       // at `limit`, also by the table
   };
@@ -188,17 +188,17 @@ class BandwidthModel {
     double own, load;
   };
 
-  [[nodiscard]] const WayKind& way_kind(std::uint32_t way) const {
-    return way < ways_.size() ? ways_[way] : own_ways_[way - ways_.size()];
+  [[nodiscard]] const RouteClass& route_class(std::uint32_t index) const {
+    return index < classes_.size() ? classes_[index] : own_classes_[index - classes_.size()];
   }
-  void write_kind(std::uint32_t way) {
+  void write_kind(std::uint32_t index) {
     TUTTI_EXPECTS(kind_count_ < kinds_.size(), "there is room for the flows that were announced");
-    const WayKind& kind = way_kind(way);
+    const RouteClass& kind = route_class(index);
     const double alone = kind.alone.at(basis_).value;
     kinds_[kind_count_] = {kind.uses, kind.weight, alone, alone, 0, kNone, 0, kind.capped, kNone};
     if (table_ != nullptr) write_stream(kinds_[kind_count_], kind.streams);
   }
-  void write_stream(Kind& kind, StreamSet streams) const;
+  void write_stream(Kind& kind, PortSet streams) const;
   void set_active(Group& group, std::uint32_t flows) {
     group.active = flows;
     group.demand = flows;
@@ -207,7 +207,7 @@ class BandwidthModel {
   void find_demand();
   void find_groups();
   std::uint32_t find_group(const Kind& kind, std::uint32_t end);
-  [[nodiscard]] bool alike(const Group& group, const Kind& kind, double limit, std::uint32_t end) const;
+  [[nodiscard]] bool belongs_to(const Group& group, const Kind& kind, double limit, std::uint32_t end) const;
   void make_table_groups();
   bool look_up();
   void share_out(bool beside_table);
@@ -237,9 +237,9 @@ class BandwidthModel {
   std::span<const double> values_;        // [machine capacities]
   const MeasuredTable* table_ = nullptr;  // where it counts
   bool table_only_ = false;               // it has the answer whatever is active
-  StreamSet streams_ = 0;                 // of the table, active
+  PortSet streams_ = 0;                   // of the table, active
   RateSource source_ = RateSource::Graph;
-  std::span<const WayKind> ways_, own_ways_;
+  std::span<const RouteClass> classes_, own_classes_;
   Basis basis_ = Basis::Nominal;
   std::uint32_t epoch_ = 0;
 

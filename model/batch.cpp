@@ -10,7 +10,7 @@
 #include "model/expects.hpp"
 #include "model/peer_rounds.hpp"
 #include "model/route.hpp"
-#include "model/way_kind.hpp"
+#include "model/route_class.hpp"
 
 namespace tutti {
 namespace {
@@ -110,21 +110,22 @@ std::vector<LinkId> last_links_of_peers(const Topology& machine, std::span<const
 }
 
 /// Small copies have a rate that they never exceed.
-void cap(WayKind& way, const Bandwidth& rate) {
-  way.alone.nominal = std::min(way.alone.nominal, rate.nominal);
-  way.alone.guaranteed = std::min(way.alone.guaranteed, rate.guaranteed);
-  way.capped = true;
+void cap(RouteClass& route_class, const Bandwidth& rate) {
+  route_class.alone.nominal = std::min(route_class.alone.nominal, rate.nominal);
+  route_class.alone.guaranteed = std::min(route_class.alone.guaranteed, rate.guaranteed);
+  route_class.capped = true;
 }
 
 /// Whether a copy between GPUs goes over the last link of its way alone. It fills that link, where nothing slows it
 /// down before: two copies at once are over when the second of two in turn is, and when each is over depends on when
 /// the other comes. Short copies do not wait, since the word of another GPU takes its time.
-bool takes_turns(const Topology& machine, const RouteView& route, const StreamWork& work, const WayKind& way) {
+bool takes_turns(const Topology& machine, const RouteView& route, const StreamWork& work,
+                 const RouteClass& route_class) {
   constexpr double kFills = 1.1;          // what two at once may win
   constexpr double kShortest = 20;        // in waits, each of which takes as long as a handover,
   constexpr double kLeastHandover = 4e3;  // ns, or this where nobody has measured one
-  if (work.route != RouteClass::Peer || work.bytes == 0) return false;
-  const double alone = way.alone.nominal.value;
+  if (work.route != CopyKind::Peer || work.bytes == 0) return false;
+  const double alone = route_class.alone.nominal.value;
   return machine.link(route.first.back()).bandwidth.nominal.value <= kFills * alone &&
          work.bytes / alone >= kShortest * std::max(as_ns(machine.setup().handover.nominal), kLeastHandover);
 }
@@ -135,7 +136,7 @@ std::vector<std::uint32_t> order_of(std::span<const CommandStream> streams, std:
   std::vector<PeerCopy> copies;
   std::vector<std::uint32_t> places;  // [copies] the stream
   for (std::uint32_t s = 0; s < streams.size(); ++s) {
-    if (work[s].way == kNone || work[s].route != RouteClass::Peer) continue;
+    if (work[s].route_class == kNone || work[s].route != CopyKind::Peer) continue;
     copies.push_back({work[s].engines[0].value, streams[s].transfer->to.value, work[s].bytes});
     places.push_back(s);
   }
@@ -158,8 +159,7 @@ std::string_view to_string(Merging merging) {
   return "";
 }
 
-Expected<BatchOperation> BatchOperation::make(const Topology& machine, std::vector<CommandStream> streams,
-                                              Merging merging) {
+Expected<Batch> Batch::make(const Topology& machine, std::vector<CommandStream> streams, Merging merging) {
   return reading([&] {
     if (streams.empty()) fail({}, "the batch has no streams; it needs at least one");
     if (streams.size() > kMostStreams) {
@@ -176,12 +176,11 @@ Expected<BatchOperation> BatchOperation::make(const Topology& machine, std::vect
       if (stream.transfer) check_transfer(machine, *stream.transfer, stream.place);
       if (stream.kernel) check_kernel(machine, *stream.kernel, stream.place);
     }
-    return BatchOperation(machine, std::move(streams), merging);
+    return Batch(machine, std::move(streams), merging);
   });
 }
 
-Expected<BatchOperation> BatchOperation::with_sizes_of(const Topology& machine,
-                                                       std::vector<CommandStream> streams) const {
+Expected<Batch> Batch::with_sizes_of(const Topology& machine, std::vector<CommandStream> streams) const {
   TUTTI_EXPECTS(streams.size() == streams_.size(), "the streams are those of the batch");
   auto other = make(machine, std::move(streams), merging_);
   if (!other) return other;
@@ -191,7 +190,7 @@ Expected<BatchOperation> BatchOperation::with_sizes_of(const Topology& machine,
   return other;
 }
 
-BatchOperation::BatchOperation(const Topology& machine, std::vector<CommandStream> streams, Merging merging)
+Batch::Batch(const Topology& machine, std::vector<CommandStream> streams, Merging merging)
     : machine_(machine), streams_(std::move(streams)), merging_(merging) {
   const std::vector<LinkId> met = last_links_of_peers(machine_, streams_);
   work_.reserve(streams_.size());
@@ -201,22 +200,22 @@ BatchOperation::BatchOperation(const Topology& machine, std::vector<CommandStrea
   if (merging_ == Merging::On) order_ = order_of(streams_, work_);
 }
 
-bool BatchOperation::finds_shared_engines() const {
+bool Batch::finds_shared_engines() const {
   if (merging_ != Merging::On) return merging_ == Merging::Off;
   return std::ranges::any_of(work_, [](const StreamWork& work) {
-    return work.way != kNone && (work.engines[0] != work.engines[1] || work.landing != kNone);
+    return work.route_class != kNone && (work.engines[0] != work.engines[1] || work.landing != kNone);
   });
 }
 
-BatchOperation BatchOperation::without_turns() const {
-  BatchOperation other = *this;
+Batch Batch::without_turns() const {
+  Batch other = *this;
   for (StreamWork& work : other.work_) work.landing = kNone;
   other.shares_engines_ = other.finds_shared_engines();
   return other;
 }
 
 /// Copies that one engine issues take turns anyway.
-void BatchOperation::drop_lone_landings() {
+void Batch::drop_lone_landings() {
   std::map<std::uint32_t, std::set<EngineId>> issuers;
   for (const StreamWork& work : work_)
     if (work.landing != kNone) issuers[work.landing].insert(work.engines[0]);
@@ -225,7 +224,7 @@ void BatchOperation::drop_lone_landings() {
 }
 
 /// @param met  last links of copies between GPUs, in rising order
-StreamWork BatchOperation::make_work(const CommandStream& stream, std::span<const LinkId> met) {
+StreamWork Batch::make_work(const CommandStream& stream, std::span<const LinkId> met) {
   StreamWork work;
   if (stream.kernel) {
     work.has_kernel = true;
@@ -237,8 +236,8 @@ StreamWork BatchOperation::make_work(const CommandStream& stream, std::span<cons
   const Transfer& transfer = *stream.transfer;
   const RouteView route = find_route(machine_, transfer);
   const auto add_own = [&](std::span<const LinkId> second) {
-    own_ways_.push_back(make_way_kind(machine_, route.first, second, route.weight, met));
-    return static_cast<std::uint32_t>(machine_.way_kinds().size() + own_ways_.size() - 1);
+    own_classes_.push_back(make_route_class(machine_, route.first, second, route.weight, met));
+    return static_cast<std::uint32_t>(machine_.route_classes().size() + own_classes_.size() - 1);
   };
   work.bytes = static_cast<double>(transfer.size.count);
   work.engines = route.engines;
@@ -246,22 +245,22 @@ StreamWork BatchOperation::make_work(const CommandStream& stream, std::span<cons
   if (merging_ == Merging::Transitive && route.path == CopyPath::Peer)
     work.engines = {machine_.peer_engine_out(transfer.from), machine_.peer_engine_in(transfer.to)};
   const auto meets_peers = [&](LinkId link) { return std::binary_search(met.begin(), met.end(), link); };
-  work.way = transfer.route.empty() ? machine_.way_kind(transfer.from, transfer.to) : kNone;
-  if (work.way != kNone && std::any_of(route.first.begin(), route.first.end(), meets_peers)) {
-    const StreamSet streams = machine_.way_kinds()[work.way].streams;
-    work.way = add_own(route.second);
-    own_ways_.back().streams = streams;
+  work.route_class = transfer.route.empty() ? machine_.route_class(transfer.from, transfer.to) : kNone;
+  if (work.route_class != kNone && std::any_of(route.first.begin(), route.first.end(), meets_peers)) {
+    const PortSet streams = machine_.route_classes()[work.route_class].streams;
+    work.route_class = add_own(route.second);
+    own_classes_.back().streams = streams;
   }
-  if (work.way == kNone) work.way = add_own(route.second);
+  if (work.route_class == kNone) work.route_class = add_own(route.second);
   const CopyCost& cost = machine_.setup().transfer.of(work.route);
   if (cost.small && transfer.size < cost.below) {
-    WayKind small = way_kind(work.way);
+    RouteClass small = route_class(work.route_class);
     cap(small, *cost.small);
-    own_ways_.push_back(std::move(small));
-    work.way = static_cast<std::uint32_t>(machine_.way_kinds().size() + own_ways_.size() - 1);
+    own_classes_.push_back(std::move(small));
+    work.route_class = static_cast<std::uint32_t>(machine_.route_classes().size() + own_classes_.size() - 1);
   }
   if (route.path == CopyPath::Staged) work.lead = add_own({});
-  if (merging_ != Merging::Transitive && takes_turns(machine_, route, work, way_kind(work.way)))
+  if (merging_ != Merging::Transitive && takes_turns(machine_, route, work, route_class(work.route_class)))
     work.landing = route.first.back().value;
   return work;
 }

@@ -56,14 +56,14 @@ enum class Merging : std::uint8_t {
 /// A stream as a prediction asks for it: figures and positions alone, its way found.
 struct StreamWork {
   double bytes = 0;
-  std::uint32_t way = kNone;          ///< kind of its way: the machine's, then the batch's own; kNone: no transfer
+  std::uint32_t route_class = kNone;  ///< kind of its way: the machine's, then the batch's own; kNone: no transfer
   std::uint32_t lead = kNone;         ///< the same of a staged copy's first leg; otherwise kNone
   std::array<EngineId, 2> engines{};  ///< held during the copy, the issuing one first; the same one twice where there
                                       ///< is but one
   std::uint32_t landing = kNone;  ///< last link of its way, over which copies that have one go one at a time; or kNone
-  RouteClass route = RouteClass::Up;  ///< of its transfer
-  double kernel = 0;                  ///< ns, what it usually takes
-  double kernel_worst = 0;            ///< ns
+  CopyKind route = CopyKind::Up;  ///< of its transfer
+  double kernel = 0;              ///< ns, what it usually takes
+  double kernel_worst = 0;        ///< ns
   bool has_kernel = false;
   std::uint32_t gpu = kNone;  ///< vertex of the kernel's GPU; kNone on a cpu
 
@@ -71,7 +71,7 @@ struct StreamWork {
 };
 
 /// Streams that may run in parallel, with one completion. A value that fits the machine it was made for.
-class BatchOperation {
+class Batch {
  public:
   static constexpr std::size_t kMostStreams = 4096;
 
@@ -79,18 +79,17 @@ class BatchOperation {
   ///         that are no memory or GPU, a GPU to itself, memory to memory, no way from one end to the other, a route
   ///         that does not fit its ends or comes to one place twice; a kernel elsewhere than on a GPU or cpu, a time
   ///         below 0 or above 2^53 ns, worst below time.
-  [[nodiscard]] static Expected<BatchOperation> make(const Topology& machine, std::vector<CommandStream> streams,
-                                                     Merging merging = Merging::On);
+  [[nodiscard]] static Expected<Batch> make(const Topology& machine, std::vector<CommandStream> streams,
+                                            Merging merging = Merging::On);
 
   /// What runs in place of what was planned: the same streams with other sizes and kernel times, in the same chains,
   /// the same order and the same turns.
   /// @param machine  that it runs on: the batch's, with other bandwidths and costs.
   /// @pre    the streams have the names, ends and routes of this batch's.
   /// @errors as `make`.
-  [[nodiscard]] Expected<BatchOperation> with_sizes_of(const Topology& machine,
-                                                       std::vector<CommandStream> streams) const;
+  [[nodiscard]] Expected<Batch> with_sizes_of(const Topology& machine, std::vector<CommandStream> streams) const;
   /// The same, but no copy waits for one of another engine: to measure what links carry.
-  [[nodiscard]] BatchOperation without_turns() const;
+  [[nodiscard]] Batch without_turns() const;
 
   /// The machine it was made for.
   [[nodiscard]] const Topology& machine() const { return machine_; }
@@ -99,11 +98,11 @@ class BatchOperation {
   /// [streams]
   [[nodiscard]] std::span<const StreamWork> work() const { return work_; }
   /// Kinds of ways that are not among the machine's own: between GPUs, and those of the user.
-  [[nodiscard]] std::span<const WayKind> own_ways() const { return own_ways_; }
+  [[nodiscard]] std::span<const RouteClass> own_classes() const { return own_classes_; }
   /// The kind of a way: one of the machine's, or an own one. @pre not kNone
-  [[nodiscard]] const WayKind& way_kind(std::uint32_t way) const {
-    const auto of_machine = machine_.way_kinds();
-    return way < of_machine.size() ? of_machine[way] : own_ways_[way - of_machine.size()];
+  [[nodiscard]] const RouteClass& route_class(std::uint32_t route_class) const {
+    const auto of_machine = machine_.route_classes();
+    return route_class < of_machine.size() ? of_machine[route_class] : own_classes_[route_class - of_machine.size()];
   }
   /// [streams] the order in which chains take them: that of the file, but copies between GPUs in rounds; empty where
   /// that comes to the order of the file.
@@ -111,10 +110,10 @@ class BatchOperation {
   /// Whether two chains may want one copy engine, or one landing.
   [[nodiscard]] bool shares_engines() const { return shares_engines_; }
 
-  friend bool operator==(const BatchOperation&, const BatchOperation&) = default;
+  friend bool operator==(const Batch&, const Batch&) = default;
 
  private:
-  BatchOperation(const Topology& machine, std::vector<CommandStream> streams, Merging merging);
+  Batch(const Topology& machine, std::vector<CommandStream> streams, Merging merging);
   StreamWork make_work(const CommandStream& stream, std::span<const LinkId> met);
   void drop_lone_landings();
   [[nodiscard]] bool finds_shared_engines() const;
@@ -124,7 +123,7 @@ class BatchOperation {
   Merging merging_;
   bool shares_engines_ = false;
   std::vector<StreamWork> work_;
-  std::vector<WayKind> own_ways_;
+  std::vector<RouteClass> own_classes_;
   std::vector<std::uint32_t> order_;
 };
 

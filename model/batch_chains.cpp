@@ -4,20 +4,20 @@
 #include <cmath>
 #include <utility>
 
-#include "model/room.hpp"
+#include "model/grow_to.hpp"
 
 namespace tutti {
-void BatchChains::load(const Topology& machine, Basis basis, const BatchOperation& batch, RateRule rule,
+void BatchChains::load(const Topology& machine, Basis basis, const Batch& batch, RateRule rule,
                        BandwidthModel& bandwidth) {
   work_ = batch.work();
   streams_ = batch.streams();
   rule_ = rule;
   basis_ = basis;
   setup_ = &machine.setup();
-  make_room_for(machine, work_.size());
+  grow_for(machine, work_.size());
   merge_streams(batch);
   constexpr std::size_t kMostFlows = 2;  // lead and data of a staged copy
-  bandwidth.reset(machine, basis, batch.own_ways(), kMostFlows * work_.size());
+  bandwidth.reset(machine, basis, batch.own_classes(), kMostFlows * work_.size());
   if (rule == RateRule::Allocated) shares_.load(machine, basis, batch);
   step_count_ = 0;
   contended_ = false;
@@ -32,7 +32,7 @@ void BatchChains::load(const Topology& machine, Basis basis, const BatchOperatio
     handed_over_ = false;
     if (handover_ > 0) find_lock_users_of(c);
     for (std::uint32_t s = head_[c]; s != kNone; s = next_[s])
-      if (work_[s].way != kNone) add_transfer(c, s, bandwidth);
+      if (work_[s].route_class != kNone) add_transfer(c, s, bandwidth);
     for (std::uint32_t s = head_[c]; s != kNone; s = next_[s])
       if (work_[s].has_kernel) add_kernel(c, s);
     chains_[c].end = step_count_;
@@ -42,14 +42,14 @@ void BatchChains::load(const Topology& machine, Basis basis, const BatchOperatio
   bandwidth.finish();
 }
 
-inline void BatchChains::make_room_for(const Topology& machine, std::size_t streams) {
+inline void BatchChains::grow_for(const Topology& machine, std::size_t streams) {
   constexpr std::size_t kMostSteps = 4;  // set-up, lead and data of a transfer, and a kernel
   constexpr double kWhole = 0x1p53;      // no transfer is larger
   const auto chunk = static_cast<double>(machine.staging_chunk().count);
   chunk_ = chunk > 0 ? chunk : kWhole;
   engine_count_ = static_cast<std::uint32_t>(machine.engine_count());
   vertex_count_ = static_cast<std::uint32_t>(machine.vertices().size());
-  make_room(owner_, engine_count_ + vertex_count_ + machine.links().size());
+  grow_to(owner_, engine_count_ + vertex_count_ + machine.links().size());
   if (streams <= chains_.size()) return;
   chains_.resize(streams);
   steps_.resize(kMostSteps * streams);
@@ -70,7 +70,7 @@ inline void BatchChains::next_epoch() {
 // ---- streams -> chains
 
 /// A chain bears the number of its first stream.
-inline void BatchChains::merge_streams(const BatchOperation& batch) {
+inline void BatchChains::merge_streams(const Batch& batch) {
   const auto count = static_cast<std::uint32_t>(work_.size());
   const std::span<const std::uint32_t> order = batch.order();
   const auto at = [&](std::uint32_t i) { return order.empty() ? i : order[i]; };
@@ -80,7 +80,7 @@ inline void BatchChains::merge_streams(const BatchOperation& batch) {
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t s = at(i);
     chain_of_[s] = s;
-    if (merging_ == Merging::Off || work_[s].way == kNone) continue;
+    if (merging_ == Merging::Off || work_[s].route_class == kNone) continue;
     const auto [one, other] = work_[s].engines;
     const bool joins = merging_ == Merging::Transitive && one != other;
     chain_of_[s] = joins ? join_owners(work_[s].engines, s) : owner_of(one, s);
@@ -129,16 +129,16 @@ inline void BatchChains::add_time(std::uint32_t stream, double ns) {
 /// The flow of a transfer, or of a staged copy's lead, in the bandwidth model.
 inline std::uint32_t BatchChains::flow_of(std::uint32_t chain, std::uint32_t stream, bool data,
                                           BandwidthModel& bandwidth) const {
-  const std::uint32_t way = data ? work_[stream].way : work_[stream].lead;
-  if (rule_ == RateRule::MaxMin) return bandwidth.add_flow(way, chain);
-  return bandwidth.add_fixed_flow(way, data ? shares_.rates(stream).data : shares_.rates(stream).lead);
+  const std::uint32_t route_class = data ? work_[stream].route_class : work_[stream].lead;
+  if (rule_ == RateRule::MaxMin) return bandwidth.add_flow(route_class, chain);
+  return bandwidth.add_fixed_flow(route_class, data ? shares_.rates(stream).data : shares_.rates(stream).lead);
 }
 
 /// The gate's cost, once a chain.
 inline double BatchChains::take_opening() { return std::exchange(opening_, 0); }
 
 /// Once a chain for every class.
-inline double BatchChains::take_first(RouteClass route) {
+inline double BatchChains::take_first(CopyKind route) {
   const unsigned bit = 1U << static_cast<unsigned>(route);
   if (std::exchange(classes_, classes_ | bit) & bit) return 0;
   return as_ns(setup_->transfer.of(route).first.at(basis_));
@@ -149,8 +149,8 @@ inline double BatchChains::take_first(RouteClass route) {
 inline double BatchChains::take_turn(std::uint32_t stream) {
   const std::uint32_t last = std::exchange(last_copy_, stream);
   if (last == kNone) return 0;
-  const bool staged = work_[stream].route == RouteClass::Staged;
-  if (staged != (work_[last].route == RouteClass::Staged)) return handover_;
+  const bool staged = work_[stream].route == CopyKind::Staged;
+  if (staged != (work_[last].route == CopyKind::Staged)) return handover_;
   if (turn_ == 0) return 0;
   const Transfer &before = *streams_[last].transfer, &transfer = *streams_[stream].transfer;
   return before.from == transfer.from && before.to == transfer.to ? 0 : turn_;
@@ -199,7 +199,7 @@ void BatchChains::find_lock_users_of(std::uint32_t chain) {
 
 template <class Do>
 void BatchChains::each_use(const StreamWork& work, Do what) {
-  if (work.way != kNone)
+  if (work.route_class != kNone)
     for (const std::uint32_t lock : locks(work))
       if (lock != kNone) what(lock_users_[lock]);
   if (work.has_kernel && work.gpu != kNone) what(lock_users_[engine_count_ + work.gpu]);
@@ -221,7 +221,7 @@ inline double BatchChains::take_lock_handovers(std::uint32_t stream) const {
 /// Before a kernel on a GPU. A chain's first kernel takes over from its copies. Where others use the GPU too, a kernel
 /// without copies has its gate in their queue: that takes half as long (H200).
 inline double BatchChains::take_handover(const StreamWork& work) {
-  if (work.way != kNone) return std::exchange(handed_over_, true) ? 0 : handover_;
+  if (work.route_class != kNone) return std::exchange(handed_over_, true) ? 0 : handover_;
   const LockUsers& users = lock_users_[engine_count_ + work.gpu];
   if (users.all == users.of_chain) return 0;
   return basis_ == Basis::Nominal ? handover_ / 2 : handover_;

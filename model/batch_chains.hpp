@@ -36,7 +36,7 @@ struct alignas(64) Step {
 /// What a batch does: chains of steps, and the flows among them in a bandwidth model.
 ///
 /// Streams whose copies one engine issues are merged into one *chain*: their transfers back to back in the order of the
-/// batch (`BatchOperation::order`), then their kernels in that order. The gate's cost precedes a chain's first command,
+/// batch (`Batch::order`), then their kernels in that order. The gate's cost precedes a chain's first command,
 /// and each command has its own (`SetupTimes`): times that pass. A handover precedes the kernels behind a chain's
 /// copies, a kernel without copies on a GPU that others use, a staged copy next to others and those next to it, a
 /// staged copy to an engine that other chains use too, and each copy that lands where copies of other chains do. The
@@ -48,8 +48,7 @@ class BatchChains {
   };
 
   /// @pre the batch was made for this machine.
-  void load(const Topology& machine, Basis basis, const BatchOperation& batch, RateRule rule,
-            BandwidthModel& bandwidth);
+  void load(const Topology& machine, Basis basis, const Batch& batch, RateRule rule, BandwidthModel& bandwidth);
 
   [[nodiscard]] std::span<const Chain> chains() const { return {chains_.data(), chain_count_}; }
   [[nodiscard]] std::size_t step_count() const { return step_count_; }
@@ -65,8 +64,8 @@ class BatchChains {
   [[nodiscard]] std::size_t lock_count() const { return owner_.size(); }
 
  private:
-  void make_room_for(const Topology& machine, std::size_t streams);
-  void merge_streams(const BatchOperation& batch);
+  void grow_for(const Topology& machine, std::size_t streams);
+  void merge_streams(const Batch& batch);
   std::uint32_t owner_of(EngineId engine, std::uint32_t stream);
   std::uint32_t join_owners(std::array<EngineId, 2> engines, std::uint32_t stream);
   void add_transfer(std::uint32_t chain, std::uint32_t stream, BandwidthModel& bandwidth);
@@ -82,7 +81,7 @@ class BatchChains {
   [[nodiscard]] double take_lock_handovers(std::uint32_t stream) const;
   [[nodiscard]] std::array<std::uint32_t, 2> locks(const StreamWork& copy) const;
   [[nodiscard]] double take_opening();
-  [[nodiscard]] double take_first(RouteClass route);
+  [[nodiscard]] double take_first(CopyKind route);
   [[nodiscard]] double take_turn(std::uint32_t stream);
   void claim(std::uint32_t chain, std::uint32_t lock);
   void next_epoch();

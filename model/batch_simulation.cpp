@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "model/expects.hpp"
-#include "model/room.hpp"
+#include "model/grow_to.hpp"
 
 namespace tutti {
 namespace {
@@ -19,7 +19,7 @@ double same_instant(double ns) { return ns * (1 + 1e-12); }
 
 }  // namespace
 
-void BatchSimulation::load(const Topology& machine, Basis basis, const BatchOperation& batch, RateRule rule) {
+void BatchSimulation::load(const Topology& machine, Basis basis, const Batch& batch, RateRule rule) {
   TUTTI_EXPECTS(batch.machine() == machine, "a batch is asked about on the machine that it was made for");
   batch_setup_ = as_ns(machine.setup().batch.at(basis));
   basis_ = basis;
@@ -29,21 +29,22 @@ void BatchSimulation::load(const Topology& machine, Basis basis, const BatchOper
   stream_count_ = batch.streams().size();
   clock_ = bandwidth_.group_count();
   gate_ = clock_ + 1;
-  make_room_for(stream_count_);
-  make_room(busy_, batch_.lock_count());
-  make_room(paces_, gate_ + 1);
-  make_room(active_, clock_ + 1);
-  make_room(place_, clock_ + 1);
+  grow_for(stream_count_);
+  grow_to(busy_, batch_.lock_count());
+  grow_to(paces_, gate_ + 1);
+  grow_to(active_, clock_ + 1);
+  grow_to(place_, clock_ + 1);
 }
 
-void BatchSimulation::make_room_for(std::size_t streams) {
+void BatchSimulation::grow_for(std::size_t streams) {
   if (streams <= times_.size()) return;
   times_.resize(streams);
-  for (auto* of_chains : {&gates_, &room_gates_, &room_kept_, &room_best_}) of_chains->resize(streams);
-  room_instants_.resize(4 * streams);
+  for (auto* of_chains : {&gates_, &workspace_gates_, &workspace_previous_, &workspace_best_})
+    of_chains->resize(streams);
+  workspace_instants_.resize(4 * streams);
   pending_.resize(streams);
   waiting_.resize(streams);
-  room_order_.resize(streams);
+  workspace_order_.resize(streams);
 }
 
 // ---- what planners ask
@@ -60,12 +61,12 @@ double BatchSimulation::alone_ns(std::size_t chain, bool kernels) const {
   return total;
 }
 
-BatchSimulation::Room BatchSimulation::room() {
-  return {{room_order_.data(), chain_count()},
-          {room_gates_.data(), chain_count()},
-          {room_kept_.data(), chain_count()},
-          {room_best_.data(), chain_count()},
-          {room_instants_.data(), 4 * stream_count_}};
+BatchSimulation::Workspace BatchSimulation::room() {
+  return {{workspace_order_.data(), chain_count()},
+          {workspace_gates_.data(), chain_count()},
+          {workspace_previous_.data(), chain_count()},
+          {workspace_best_.data(), chain_count()},
+          {workspace_instants_.data(), 4 * stream_count_}};
 }
 
 // ---- runs
@@ -93,7 +94,7 @@ void BatchSimulation::set_gates(std::span<const double> starts) {
 }
 
 void BatchSimulation::take_turns(std::span<const std::uint32_t> order) {
-  make_room(turns_, batch_.step_count());
+  grow_to(turns_, batch_.step_count());
   last_.assign(batch_.lock_count(), kNone);
   for (const std::uint32_t command : order) {
     turns_[command] = {{kNone, kNone}, false};
@@ -373,8 +374,8 @@ BatchSimulation::RateChanges BatchSimulation::rate_changes() const {
   return changes;
 }
 
-std::vector<RatePiece> BatchSimulation::pieces() const {
-  std::vector<RatePiece> pieces;
+std::vector<RateSegment> BatchSimulation::pieces() const {
+  std::vector<RateSegment> pieces;
   const RateChanges changes = rate_changes();
   for (std::size_t i = 0; i < batch_.step_count(); ++i) {
     const Step& step = batch_.step(i);

@@ -21,7 +21,7 @@ struct StreamTimes {
 };
 
 /// A stretch of constant rate of one stream's transfer; set-up and the lead of a staged copy have rate 0.
-struct RatePiece {
+struct RateSegment {
   std::uint32_t stream = 0;
   double start = 0;                       ///< ns
   double end = 0;                         ///< ns
@@ -40,7 +40,7 @@ class BatchSimulation {
  public:
   /// Takes a batch: makes its chains and finds what its transfers share.
   /// @pre the batch was made for this machine.
-  void load(const Topology& machine, Basis basis, const BatchOperation& batch, RateRule rule);
+  void load(const Topology& machine, Basis basis, const Batch& batch, RateRule rule);
 
   /// Runs the batch from gates that open at given times.
   /// @param starts  [chain_count] ns, >= 0, when each chain may start; empty: all at 0.
@@ -65,7 +65,7 @@ class BatchSimulation {
   /// [n] of every stream, in the order of the batch, set-up of the batch included.
   [[nodiscard]] std::span<const StreamTimes> times() const { return {times_.data(), stream_count_}; }
   /// Of each stream in order of time; streams mixed.
-  [[nodiscard]] std::vector<RatePiece> pieces() const;
+  [[nodiscard]] std::vector<RateSegment> pieces() const;
   /// From the start of the batch to its last completion, ns.
   [[nodiscard]] double latency_ns() const { return latency_; }
   /// How often the batch was run since it was loaded.
@@ -76,14 +76,14 @@ class BatchSimulation {
   /// waits.
   [[nodiscard]] bool contended() const { return batch_.contended(); }
   /// [chain_count] each, not initialised: room for what a planner sorts out, so that it need not allocate.
-  struct Room {
+  struct Workspace {
     std::span<std::uint32_t> order;
     std::span<double> gates;
-    std::span<double> kept;      ///< gates of a run before
+    std::span<double> previous;  ///< gates of a run before
     std::span<double> best;      ///< gates that a search has found
     std::span<double> instants;  ///< [4 x streams] at which something happens
   };
-  [[nodiscard]] Room room();
+  [[nodiscard]] Workspace room();
   /// [chain_count] when each chain's gate opened in the last run, ns, without the set-up of the batch.
   [[nodiscard]] std::span<const double> gates() const { return {gates_.data(), chain_count()}; }
   /// [chain_count] the stream that opens each chain.
@@ -141,7 +141,7 @@ class BatchSimulation {
   };
   using RateChanges = std::vector<std::vector<RateChange>>;  // of each group, in order of time
 
-  void make_room_for(std::size_t streams);
+  void grow_for(std::size_t streams);
   void set_gates(std::span<const double> starts);
   void take_turns(std::span<const std::uint32_t> order);
   [[nodiscard]] double alone_ns(std::size_t chain, bool kernels) const;
@@ -205,8 +205,8 @@ class BatchSimulation {
   std::vector<std::uint32_t> last_;    // [locks] command
   std::vector<StreamTimes> times_;
   std::vector<double> gates_;  // [chains] of the last run, without the set-up of the batch
-  std::vector<std::uint32_t> room_order_;
-  std::vector<double> room_gates_, room_kept_, room_best_, room_instants_;
+  std::vector<std::uint32_t> workspace_order_;
+  std::vector<double> workspace_gates_, workspace_previous_, workspace_best_, workspace_instants_;
 };
 
 }  // namespace tutti

@@ -27,7 +27,7 @@ std::string kernel_text(const Topology& machine, const Kernel& kernel) {
 
 }  // namespace
 
-std::string batch_yaml(const BatchOperation& batch, const std::string& machine_path) {
+std::string batch_yaml(const Batch& batch, const std::string& machine_path) {
   const Topology& machine = batch.machine();
   std::string text =
       fmt::format("version: 1\nmachine: \"{}\"\nmerging: {}\nstreams:\n", machine_path, to_string(batch.merging()));

@@ -145,8 +145,8 @@ Expected<BatchFile> load_batch(const std::string& path, const std::optional<std:
       if (!machine) fail(document.place, "'machine' is missing; add it or give --machine");
       const Node* merging = fields.find("merging");
       auto streams = read_streams(fields.require("streams"), *machine, {});
-      auto batch = value_at(fields.require("streams").place,
-                            BatchOperation::make(*machine, std::move(streams), read_merging(merging)));
+      auto batch =
+          value_at(fields.require("streams").place, Batch::make(*machine, std::move(streams), read_merging(merging)));
       return BatchFile{*std::move(machine), std::move(batch)};
     });
   });

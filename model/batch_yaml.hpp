@@ -16,7 +16,7 @@ using Parameters = std::map<std::string, Bytes, std::less<>>;
 /// A batch with the machine it was written for.
 struct BatchFile {
   Topology machine;
-  BatchOperation batch;
+  Batch batch;
 };
 
 /// Reads a batch file and its machine.
@@ -40,6 +40,6 @@ struct BatchFile {
 
 /// A batch as the text of a batch file, which reads back as the same batch.
 /// @param machine_path  the file of its machine, as the batch's file shall name it
-[[nodiscard]] std::string batch_yaml(const BatchOperation& batch, const std::string& machine_path);
+[[nodiscard]] std::string batch_yaml(const Batch& batch, const std::string& machine_path);
 
 }  // namespace tutti

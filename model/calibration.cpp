@@ -10,10 +10,10 @@
 #include "model/guarantee.hpp"
 #include "model/quantile.hpp"
 #include "model/rate_corrections.hpp"
+#include "model/route_fit.hpp"
+#include "model/route_rates.hpp"
 #include "model/steady_rates.hpp"
 #include "model/table_maker.hpp"
-#include "model/way_fit.hpp"
-#include "model/way_rates.hpp"
 
 namespace tutti {
 namespace {
@@ -42,18 +42,18 @@ Topology star(std::size_t gpus) {
 void leave_out_impossible(const Topology& machine, CleanMeasurements& clean) {
   constexpr double kSlack = 1.02;
   const auto exceeded = [&](const Combination& combination) {
-    if (!has_ways(machine, combination.streams)) return false;
+    if (!has_routes(machine, combination.streams)) return false;
     std::vector<double> load(machine.links().size(), 0);
     const auto positions = positions_of(combination.streams);
     for (std::size_t i = 0; i < positions.size(); ++i) {
-      const auto [from, to] = ends_of(machine, HostStream::at(positions[i]));
+      const auto [from, to] = ends_of(machine, CopyPort::at(positions[i]));
       for (const LinkId link : machine.route(from, to)) load[link.index()] += combination.rates[i];
     }
     for (std::size_t l = 0; l < load.size(); ++l) {
       const Link& link = machine.links()[l];
       if (!link.theoretical || load[l] <= kSlack * link.theoretical->value) continue;
       clean.left_out.push_back(fmt::format("{} moves {:.1f} GB/s over {} -> {}, which carries {} at most",
-                                           streams_text(combination.streams), load[l], machine.vertex(link.from).name,
+                                           ports_text(combination.streams), load[l], machine.vertex(link.from).name,
                                            machine.vertex(link.to).name, to_string(*link.theoretical)));
       return true;
     }
@@ -73,28 +73,28 @@ std::optional<std::string> misfit(const Topology& machine, const CleanMeasuremen
   if (machine.gpus().size() > MeasuredTable::kMostGpus) {
     return fmt::format("{} GPUs; a calibration serves {} at most", machine.gpus().size(), MeasuredTable::kMostGpus);
   }
-  StreamSet measured = 0;
+  PortSet measured = 0;
   for (const Combination& combination : clean.combinations) measured |= combination.streams;
   for (std::uint32_t position = 0; position < 2 * machine.gpus().size(); ++position) {
-    if (!has_ways(machine, StreamSet{1} << position))
+    if (!has_routes(machine, PortSet{1} << position))
       return fmt::format("the machine '{}' has no way for {}; add the missing links", machine.name(),
-                         streams_text(StreamSet{1} << position));
+                         ports_text(PortSet{1} << position));
     if ((measured >> position & 1U) == 0)
       return fmt::format("{} was never measured; measure every stream at least once, best alone",
-                         streams_text(StreamSet{1} << position));
+                         ports_text(PortSet{1} << position));
   }
   return std::nullopt;
 }
 
 /// Leaves out copies that the machine cannot do.
 void leave_out_strangers(const Topology& machine, CleanMeasurements& clean) {
-  for (auto* combinations : {&clean.ways, &clean.doubtful_ways})
-    std::erase_if(*combinations, [&](const WayCombination& combination) {
-      if (can_be_active(machine, combination.ways)) return false;
+  for (auto* combinations : {&clean.copy_routes, &clean.doubtful_routes})
+    std::erase_if(*combinations, [&](const RouteCombination& combination) {
+      if (can_be_active(machine, combination.copy_routes)) return false;
       clean.left_out.push_back(
           fmt::format("[{}]: the machine '{}' has no such copies, or not together; name the machine "
                       "that was measured",
-                      ways_text(combination.ways), machine.name()));
+                      routes_text(combination.copy_routes), machine.name()));
       return true;
     });
 }
@@ -125,10 +125,10 @@ std::string fingerprint(const CleanMeasurements& clean, const CostMeasurements& 
       add(stream.bytes);
       add(stream.finish_ns);
     }
-  for (const auto& combinations : {clean.ways, clean.doubtful_ways})
-    for (const WayCombination& combination : combinations) {
-      for (const Way& way : combination.ways)
-        for (const WayEnd& end : {way.from, way.to}) add(2.0 * end.position + (end.gpu ? 1 : 0));
+  for (const auto& combinations : {clean.copy_routes, clean.doubtful_routes})
+    for (const RouteCombination& combination : combinations) {
+      for (const CopyRoute& copy_route : combination.copy_routes)
+        for (const RouteEnd& end : {copy_route.from, copy_route.to}) add(2.0 * end.position + (end.gpu ? 1 : 0));
       for (const double rate : combination.rates) add(rate);
       for (const double rate : combination.lowest) add(rate);
     }
@@ -177,31 +177,31 @@ Expected<Calibration> calibrate(const Measurements& measurements, const std::opt
   }
   GraphFit fit = fit_graph(blank, clean_data.combinations);
   SteadyRates steady;
-  const auto graph = [&](StreamSet streams) { return steady.find(fit.machine, Basis::Nominal, streams).rates; };
+  const auto graph = [&](PortSet streams) { return steady.find(fit.machine, Basis::Nominal, streams).rates; };
   const RateCorrections corrections(blank.gpus().size(), graph, clean_data.combinations, clean_data.batches);
   const auto [table, strained] = make_table(blank.gpus().size(), clean_data.combinations, corrections);
   if (strained)
     fit.undetermined.push_back(
-        "GPUs are taken for alike whose rates differ more than the measurements scatter: the "
+        "GPUs are taken for symmetric whose rates differ more than the measurements scatter: the "
         "table would have too many rows otherwise");
 
-  const WayFit way_fit = fit_ways(fit.machine, clean_data.ways);
-  fit.undetermined.insert(fit.undetermined.end(), way_fit.undetermined.begin(), way_fit.undetermined.end());
-  TopologyBuilder builder(guarantee(way_fit.machine, clean_data, table));
+  const RouteFit route_fit = fit_routes(fit.machine, clean_data.copy_routes);
+  fit.undetermined.insert(fit.undetermined.end(), route_fit.undetermined.begin(), route_fit.undetermined.end());
+  TopologyBuilder builder(guarantee(route_fit.machine, clean_data, table));
   builder.provenance(provenance(measurements, clean_data));
   builder.spread(std::min(std::ceil(spread_of(measurements) * 1000) / 1000, kWidestSpread));
   const auto gpu_name = [&](std::uint32_t gpu) { return blank.vertex(blank.gpus()[gpu]).name; };
-  for (const auto& group : table.alike()) {
+  for (const auto& group : table.symmetric()) {
     std::vector<std::string> names;
     for (const std::uint32_t gpu : group) names.push_back(gpu_name(gpu));
-    builder.alike(std::move(names));
+    builder.symmetric(std::move(names));
   }
-  for (const StreamRates& row : table.entries()) {
+  for (const PortRates& row : table.entries()) {
     TableEntry entry;
     entry.source = row.source;
     const auto positions = positions_of(row.streams);
     for (std::size_t i = 0; i < positions.size(); ++i) {
-      const auto [gpu, direction] = HostStream::at(positions[i]);
+      const auto [gpu, direction] = CopyPort::at(positions[i]);
       (direction == Direction::HostToDevice ? entry.h2d : entry.d2h).emplace_back(gpu_name(gpu), row.rates[i]);
     }
     builder.table(std::move(entry));

@@ -23,11 +23,11 @@ struct Calibration {
 
 /// Finds the machine that measurements come from.
 ///
-/// The graph is fitted (`fit_graph`), then links that only further memories and copies between GPUs cross (`fit_ways`);
-/// bandwidths are guaranteed that no measured combination, no repetition of one and
-/// no row of the table undercuts; all combinations get corrected rates (`RateCorrections`); GPUs whose exchange changes
-/// none of them are alike; each combination, up to such exchanges, becomes a row of the table. What commands cost is
-/// fitted last (`fit_costs`). Same measurements, same machine.
+/// The graph is fitted (`fit_graph`), then links that only further memories and copies between GPUs cross
+/// (`fit_routes`); bandwidths are guaranteed that no measured combination, no repetition of one and no row of the table
+/// undercuts; all combinations get corrected rates (`RateCorrections`); GPUs whose exchange changes none of them are
+/// symmetric; each combination, up to such exchanges, becomes a row of the table. What commands cost is fitted last
+/// (`fit_costs`). Same measurements, same machine.
 ///
 /// @param base  what is known already: vertices, links, domains; its bandwidths to and from the first memory are
 ///              replaced, and those of links that measured copies of other kinds cross. Absent: one memory and one

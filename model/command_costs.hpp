@@ -35,17 +35,17 @@ struct Cost {
 };
 
 /// What a copy takes of the machine, coarsely: the classes whose costs are told apart.
-enum class RouteClass : std::uint8_t {
+enum class CopyKind : std::uint8_t {
   Up,      ///< memory to GPU
   Down,    ///< GPU to memory
   Peer,    ///< GPU to GPU
   Staged,  ///< one chunk's copy over one leg of a staged copy
 };
-inline constexpr std::array kRouteClasses{RouteClass::Up, RouteClass::Down, RouteClass::Peer, RouteClass::Staged};
+inline constexpr std::array kCopyKinds{CopyKind::Up, CopyKind::Down, CopyKind::Peer, CopyKind::Staged};
 
 /// "up", "down", "peer", "staged".
-[[nodiscard]] constexpr std::string_view to_string(RouteClass route) {
-  constexpr std::array<std::string_view, kRouteClasses.size()> names{"up", "down", "peer", "staged"};
+[[nodiscard]] constexpr std::string_view to_string(CopyKind route) {
+  constexpr std::array<std::string_view, kCopyKinds.size()> names{"up", "down", "peer", "staged"};
   return names[static_cast<std::size_t>(route)];
 }
 
@@ -60,17 +60,15 @@ struct CopyCost {
 
 /// The copies of every route class.
 struct CopyCosts {
-  std::array<CopyCost, kRouteClasses.size()> classes;
+  std::array<CopyCost, kCopyKinds.size()> classes;
 
   constexpr CopyCosts() = default;
   /// All classes alike.
   constexpr CopyCosts(Duration each) {  // NOLINT: a time is a cost
     for (CopyCost& cost : classes) cost.each = each;
   }
-  [[nodiscard]] constexpr const CopyCost& of(RouteClass route) const {
-    return classes[static_cast<std::size_t>(route)];
-  }
-  [[nodiscard]] constexpr CopyCost& of(RouteClass route) { return classes[static_cast<std::size_t>(route)]; }
+  [[nodiscard]] constexpr const CopyCost& of(CopyKind route) const { return classes[static_cast<std::size_t>(route)]; }
+  [[nodiscard]] constexpr CopyCost& of(CopyKind route) { return classes[static_cast<std::size_t>(route)]; }
   friend bool operator==(const CopyCosts&, const CopyCosts&) = default;
 };
 

@@ -43,7 +43,7 @@ class Drift {
 
 }  // namespace
 
-BatchOperation batch_of(const Topology& machine, const MeasuredBatch& measured) {
+Batch batch_of(const Topology& machine, const MeasuredBatch& measured) {
   std::vector<CommandStream> streams;
   for (const auto& [stream, bytes, finish] : measured.streams) {
     CommandStream& command = streams.emplace_back();
@@ -51,7 +51,7 @@ BatchOperation batch_of(const Topology& machine, const MeasuredBatch& measured) 
     const auto [from, to] = ends_of(machine, stream);
     command.transfer = Transfer{from, to, {static_cast<std::int64_t>(bytes)}, {}, {}};
   }
-  return BatchOperation::make(machine, std::move(streams)).value();
+  return Batch::make(machine, std::move(streams)).value();
 }
 
 double Residual::worst() const {
@@ -87,7 +87,7 @@ Comparison compare_with(const Topology& machine, const CleanMeasurements& measur
   Comparison comparison;
   SteadyRates steady;
   for (const Combination& combination : measurements.combinations) {
-    StreamRates predicted = steady.find(machine, Basis::Nominal, combination.streams);
+    PortRates predicted = steady.find(machine, Basis::Nominal, combination.streams);
     comparison.rates.push_back({combination.streams, combination.rates, std::move(predicted.rates), predicted.source});
   }
   BatchSimulation workspace;
@@ -97,9 +97,9 @@ Comparison compare_with(const Topology& machine, const CleanMeasurements& measur
 }
 
 Topology plain_model(const Topology& machine) {
-  SharingWeights alike;
-  alike.d2h = alike.peer = alike.h2d;
-  return TopologyBuilder(machine).shared(std::vector<SharedEntry>{}).weights(alike).build().value();
+  SharingWeights equal;
+  equal.d2h = equal.peer = equal.h2d;
+  return TopologyBuilder(machine).shared(std::vector<SharedEntry>{}).weights(equal).build().value();
 }
 
 std::vector<Moved> find_drift(const Comparison& now) {
@@ -118,14 +118,14 @@ std::vector<Moved> find_drift(const Comparison& now) {
     }
     const bool alone = positions.size() == 1;
     const bool known = residual.source == RateSource::Table;
-    drift.look_at(streams_text(residual.streams) + (alone ? " alone" : " together"), before, measured,
+    drift.look_at(ports_text(residual.streams) + (alone ? " alone" : " together"), before, measured,
                   alone   ? kTolerance
                   : known ? kCombination
                           : kInterpolated);
   }
   for (std::uint32_t position = 0; position < of_stream.size(); ++position) {
     if (of_stream[position].empty()) continue;
-    drift.look_at(streams_text(StreamSet{1} << position) + ", median of all its combinations, of 1", 1,
+    drift.look_at(ports_text(PortSet{1} << position) + ", median of all its combinations, of 1", 1,
                   median(of_stream[position]), kTolerance);
   }
   if (!of_all.empty()) drift.look_at("all rates, median, of 1", 1, median(of_all), kTolerance);

@@ -11,7 +11,7 @@ namespace tutti {
 
 /// A combination as it was measured, and what a machine says of it.
 struct Residual {
-  StreamSet streams = 0;
+  PortSet streams = 0;
   std::vector<double> measured;   ///< GB/s, in the order of positions
   std::vector<double> predicted;  ///< GB/s
   RateSource source = RateSource::Graph;
@@ -24,8 +24,8 @@ struct Residual {
 [[nodiscard]] std::vector<Residual> worst_first(std::vector<Residual> residuals);
 
 /// A measured batch as one for this machine.
-/// @pre every stream has a way (`has_ways`).
-[[nodiscard]] BatchOperation batch_of(const Topology& machine, const MeasuredBatch& measured);
+/// @pre every stream has a way (`has_routes`).
+[[nodiscard]] Batch batch_of(const Topology& machine, const MeasuredBatch& measured);
 
 /// How long a batch took, all streams started at once, and what a machine says of it.
 struct BatchResidual {

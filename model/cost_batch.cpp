@@ -21,7 +21,7 @@ class BatchMaker {
     for (int i = 0; i < sample_.count; ++i) add_command(i);
     const std::size_t timed = streams_.size();
     if (sample_.beside.count > 0) add_copies_beside();
-    auto batch = BatchOperation::make(machine_, std::move(streams_));
+    auto batch = Batch::make(machine_, std::move(streams_));
     if (!batch) return tl::unexpected(std::move(batch.error()));
     return CostBatch{*std::move(batch), timed};
   }

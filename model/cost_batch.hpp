@@ -8,7 +8,7 @@ namespace tutti {
 
 /// The batch of a sample, as it was run: its chain is what was timed; large copies behind it keep other engines busy.
 struct CostBatch {
-  BatchOperation batch;
+  Batch batch;
   std::size_t timed = 0;  ///< the first so many streams are the chain
 };
 

@@ -26,13 +26,13 @@ constexpr double kShort = 1e6;  // ns: longer chains tell of rates, whose guaran
 
 // ---- what is to be explained
 
-RouteClass class_of(CostWork work) {
+CopyKind class_of(CostWork work) {
   switch (work) {
-    case CostWork::Down: return RouteClass::Down;
+    case CostWork::Down: return CopyKind::Down;
     case CostWork::Peer:
-    case CostWork::PeerTurns: return RouteClass::Peer;
-    case CostWork::Staged: return RouteClass::Staged;
-    default: return RouteClass::Up;
+    case CostWork::PeerTurns: return CopyKind::Peer;
+    case CostWork::Staged: return CopyKind::Staged;
+    default: return CopyKind::Up;
   }
 }
 
@@ -71,10 +71,10 @@ Row row_of(const Topology& machine, const CostSample& sample, const CostBatch& b
     row.bound = std::max(row.bound, as_ns(latest.streams[s]));
   }
   const StreamWork& work = batch.batch.work().front();
-  if (work.way != kNone) {
-    const WayKind& way = batch.batch.way_kind(work.way);
-    row.alone = way.alone.nominal.value;
-    row.alone_guaranteed = way.alone.guaranteed.value;
+  if (work.route_class != kNone) {
+    const RouteClass& route_class = batch.batch.route_class(work.route_class);
+    row.alone = route_class.alone.nominal.value;
+    row.alone_guaranteed = route_class.alone.guaranteed.value;
     row.copies = sample.count;
     row.bytes = static_cast<double>(sample.bytes.count);
     if (sample.work == CostWork::Staged && sample.bytes.count > 0) {
@@ -209,8 +209,8 @@ class Fitting {
   }
 
   void fit_nominal() {
-    std::array<double, kRouteClasses.size()> openings{};
-    for (const RouteClass route : kRouteClasses) {
+    std::array<double, kCopyKinds.size()> openings{};
+    for (const CopyKind route : kCopyKinds) {
       const auto of_class = rows([&](const Row& row) {
         return is_copies(row.work) && class_of(row.work) == route && row.turns == 0 && is_plain(row);
       });
@@ -219,7 +219,7 @@ class Fitting {
       openings[static_cast<std::size_t>(route)] = fit.opening;
       CopyCost& cost = setup().transfer.of(route);
       cost.each = written(fit.each, fit.each);
-      if (fit.below == 0 || fit.slower <= 0 || route == RouteClass::Staged) continue;
+      if (fit.below == 0 || fit.slower <= 0 || route == CopyKind::Staged) continue;
       const Row& row = *of_class.front();
       cost.below = {static_cast<std::int64_t>(fit.below)};
       const double rate = to_digits(1 / (fit.slower + 1 / row.alone), kRateDigits);
@@ -239,7 +239,7 @@ class Fitting {
 
   /// What every batch has before its first command: the least of those that were found. Staged copies are no good
   /// witnesses, since one takes so long.
-  [[nodiscard]] double opening_of(const std::array<double, kRouteClasses.size()>& openings) const {
+  [[nodiscard]] double opening_of(const std::array<double, kCopyKinds.size()>& openings) const {
     std::vector<double> found, staged;
     for (const Row* row : rows([](const Row& r) { return is_plain(r); })) {
       const bool lone_kernel = row->work == CostWork::LoneKernels && row->kernels == 1;
@@ -253,8 +253,8 @@ class Fitting {
   }
 
   /// What the classes' chains have before their first copy, shared out: to the gate, to every batch, to the class.
-  void write_openings(const std::array<double, kRouteClasses.size()>& openings, double opening) {
-    for (const RouteClass route : kRouteClasses)
+  void write_openings(const std::array<double, kCopyKinds.size()>& openings, double opening) {
+    for (const CopyKind route : kCopyKinds)
       setup().transfer.of(route).first = written(openings[static_cast<std::size_t>(route)] - opening, 0);
     const double gate = std::min(median(measured_.gates), opening);
     setup().gate = written(gate, gate);
@@ -339,7 +339,7 @@ class Fitting {
     add(costs.host, [](const Row& row) { return row.work == CostWork::Host ? row.kernels : 0; });
     add(costs.handover, [](const Row& row) { return row.handovers; });
     add(costs.turn, [](const Row& row) { return row.turns; });
-    for (const RouteClass route : kRouteClasses) {
+    for (const CopyKind route : kCopyKinds) {
       const auto is_of_class = [route](const Row& row) { return row.copies > 0 && class_of(row.work) == route; };
       CopyCost& cost = costs.transfer.of(route);
       add(cost.first, [=](const Row& row) { return is_of_class(row) ? 1 : 0; });
@@ -351,12 +351,12 @@ class Fitting {
 
   /// The guaranteed rate of small copies: of all up to the longest that are fitted, where no others are known. What
   /// shares its way with others has that rate anyway.
-  void add_small(CopyCost& cost, RouteClass route, const std::vector<const Row*>& alone, std::vector<Raisable>& found) {
+  void add_small(CopyCost& cost, CopyKind route, const std::vector<const Row*>& alone, std::vector<Raisable>& found) {
     const auto is_of_class = [route](const Row& row) {
       return !row.beside && is_copies(row.work) && class_of(row.work) == route;
     };
     const auto first = std::find_if(alone.begin(), alone.end(), [&](const Row* row) { return is_of_class(*row); });
-    if (first == alone.end() || route == RouteClass::Staged) return;
+    if (first == alone.end() || route == CopyKind::Staged) return;
     double below = static_cast<double>(cost.below.count);
     for (const Row* row : alone)
       if (!cost.small && is_of_class(*row)) below = std::max(below, 4 * row->bytes);

@@ -18,7 +18,7 @@ struct Place {
 
 /// Whose fault it is, which decides the exit code of a program.
 enum class ErrorCode : std::uint8_t {
-  InvalidInput,  ///< a file, an argument or a value that the user can mend: exit code 2
+  InvalidInput,  ///< a file, an argument or a value that the user can remedy: exit code 2
   Machine,       ///< the machine, the driver or the host said no: exit code 3
   Kernel,        ///< a user's kernel failed; its batch is lost and the next one runs: exit code 3
 };
@@ -46,7 +46,7 @@ using Expected = tl::expected<T, Error>;
 }
 
 /// The error branch of an `Expected`, for trouble with the machine or the host.
-[[nodiscard]] inline tl::unexpected<Error> machine_trouble(std::string message) {
+[[nodiscard]] inline tl::unexpected<Error> machine_error(std::string message) {
   return tl::unexpected(Error{ErrorCode::Machine, std::move(message), {}});
 }
 

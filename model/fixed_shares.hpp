@@ -23,20 +23,20 @@ class FixedShares {
   };
 
   /// Finds the rates of all transfers with bytes. The memory is kept between loads.
-  void load(const Topology& machine, Basis basis, const BatchOperation& batch);
+  void load(const Topology& machine, Basis basis, const Batch& batch);
 
   [[nodiscard]] const Rates& rates(std::size_t stream) const { return rates_[stream]; }
 
  private:
-  void hold_to_table(const Topology& machine, const BatchOperation& batch);
-  void find_least(const Topology& machine, StreamSet all);
+  void hold_to_table(const Topology& machine, const Batch& batch);
+  void find_least(const Topology& machine, PortSet all);
 
   std::vector<double> load_;  // [machine capacities] weight x cost of all streams
   std::vector<Rates> rates_;  // [streams]
 
   // Of the table, kept while machine and streams are the same: there are 2^streams combinations.
   std::optional<Topology> of_machine_;
-  StreamSet of_streams_ = 0;
+  PortSet of_streams_ = 0;
   std::vector<double> least_;  // [positions] rate of a stream in the slowest combination of `of_streams_`
 };
 

@@ -52,7 +52,7 @@ void set_bandwidth(Bandwidth& bandwidth, double value) { bandwidth = {{value}, {
 /// A link of the routes between the memory and the GPUs.
 struct RouteLink {
   LinkId link;
-  StreamSet streams = 0;  // that cross it
+  PortSet streams = 0;  // that cross it
 };
 
 class Fit {
@@ -83,12 +83,12 @@ class Fit {
 
   void find_route_links() {
     const Topology& machine = draft_.base;
-    std::map<LinkId, StreamSet> streams_of;
-    StreamSet measured = 0;
+    std::map<LinkId, PortSet> streams_of;
+    PortSet measured = 0;
     for (const Combination& combination : *combinations_) measured |= combination.streams;
     for (const std::uint32_t position : positions_of(measured)) {
-      const auto [from, to] = ends_of(machine, HostStream::at(position));
-      for (const LinkId link : machine.route(from, to)) streams_of[link] |= StreamSet{1} << position;
+      const auto [from, to] = ends_of(machine, CopyPort::at(position));
+      for (const LinkId link : machine.route(from, to)) streams_of[link] |= PortSet{1} << position;
     }
     for (const auto& [link, streams] : streams_of) route_links_.push_back({link, streams});
   }
@@ -167,10 +167,10 @@ class Fit {
     bool by_link = false;  // each part is as large as its link
     struct Part {
       std::string name;
-      LinkId link;        // at cost 1
-      StreamSet streams;  // of that link
-      LinkId costly;      // at the unknown cost
-      StreamSet costly_streams;
+      LinkId link;      // at cost 1
+      PortSet streams;  // of that link
+      LinkId costly;    // at the unknown cost
+      PortSet costly_streams;
     };
     std::vector<Part> parts;
   };
@@ -414,7 +414,7 @@ class Fit {
 
   std::vector<std::string> find_undetermined() {
     std::vector<std::string> sentences;
-    constexpr double kNothing = 1e-6, kAlike = 1e-5;
+    constexpr double kNothing = 1e-6, kSymmetric = 1e-5;
     const Eigen::MatrixXd J = slopes();
     std::vector<Eigen::Index> seen;
     for (Eigen::Index u = 0; u < J.cols(); ++u) {
@@ -432,7 +432,7 @@ class Fit {
       normal.col(static_cast<Eigen::Index>(i)) = J.col(seen[i]).normalized();
     const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(normal.transpose() * normal);
     for (Eigen::Index e = 0; e < solver.eigenvalues().size(); ++e) {
-      if (solver.eigenvalues()(e) > kAlike) break;
+      if (solver.eigenvalues()(e) > kSymmetric) break;
       std::vector<std::string> names;
       for (std::size_t i = 0; i < seen.size(); ++i)
         if (std::abs(solver.eigenvectors()(static_cast<Eigen::Index>(i), e)) > 0.2)

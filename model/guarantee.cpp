@@ -7,8 +7,8 @@
 
 #include "model/digits.hpp"
 #include "model/route.hpp"
+#include "model/route_rates.hpp"
 #include "model/steady_rates.hpp"
-#include "model/way_rates.hpp"
 
 namespace tutti {
 namespace {
@@ -24,12 +24,12 @@ void each_use_of(const Topology& machine, Links links, Visit visit) {
 }
 
 Links links_at(const Topology& machine, std::uint32_t position) {
-  const auto [from, to] = ends_of(machine, HostStream::at(position));
+  const auto [from, to] = ends_of(machine, CopyPort::at(position));
   return machine.route(from, to);
 }
 
 /// The links of every copy that is active.
-std::vector<Links> links_of(const Topology& machine, StreamSet streams) {
+std::vector<Links> links_of(const Topology& machine, PortSet streams) {
   std::vector<Links> links;
   for (const std::uint32_t position : positions_of(streams)) links.push_back(links_at(machine, position));
   return links;
@@ -74,9 +74,9 @@ LowerCapacity hold_alone(const Topology& machine, Links links, double most) {
 
 /// Rates that must not be undercut.
 struct Floor {
-  StreamSet streams;  // of the first memory; none: see `ways`
+  PortSet streams;  // of the first memory; none: see `ways`
   std::vector<double> rates;
-  WaySet ways = {};
+  CopyRouteSet copy_routes = {};
 };
 
 /// Lowers the guaranteed side of a machine's bandwidths until none of the floors is above what the graph says.
@@ -123,10 +123,10 @@ class Guarantee {
 
   void lower(const Topology& now, const Floor& floor, bool gently, std::vector<double>& lowered) {
     constexpr double kTolerance = 1e-7;
-    const auto rates = floor.ways.empty() ? steady_.find(now, Basis::Guaranteed, floor.streams).rates
-                                          : ways_.find(now, Basis::Guaranteed, floor.ways);
+    const auto rates = floor.copy_routes.empty() ? steady_.find(now, Basis::Guaranteed, floor.streams).rates
+                                                 : ways_.find(now, Basis::Guaranteed, floor.copy_routes);
     auto links = links_of(now, floor.streams);
-    for (const Way& way : floor.ways) links.push_back(tutti::links_of(now, way));
+    for (const CopyRoute& copy_route : floor.copy_routes) links.push_back(tutti::links_of(now, copy_route));
     const auto load = loads_of(now, links, rates);
     for (std::size_t i = 0; i < links.size(); ++i) {
       if (rates[i] <= floor.rates[i] * (1 + kTolerance)) continue;
@@ -139,7 +139,7 @@ class Guarantee {
   const Topology& machine_;
   std::vector<double> values_;  // [capacities]
   SteadyRates steady_;
-  WayRates ways_;
+  RouteRates ways_;
 };
 
 /// The lowest that was measured of each combination, and the rows of the table: up to four GPUs for all GPUs that are
@@ -148,13 +148,14 @@ std::vector<Floor> floors(const CleanMeasurements& clean, const MeasuredTable& t
   std::vector<Floor> floors;
   for (const auto& combinations : {clean.combinations, clean.doubtful})
     for (const Combination& combination : combinations) floors.push_back({combination.streams, combination.lowest});
-  for (const auto& combinations : {clean.ways, clean.doubtful_ways})
-    for (const WayCombination& combination : combinations) floors.push_back({0, combination.lowest, combination.ways});
+  for (const auto& combinations : {clean.copy_routes, clean.doubtful_routes})
+    for (const RouteCombination& combination : combinations)
+      floors.push_back({0, combination.lowest, combination.copy_routes});
   if (gpus > MeasuredTable::kMostEnumerated) {
-    for (const StreamRates& row : table.entries()) floors.push_back({row.streams, row.rates});
+    for (const PortRates& row : table.entries()) floors.push_back({row.streams, row.rates});
     return floors;
   }
-  for (StreamSet streams = 1; streams < stream_sets(gpus); ++streams) {
+  for (PortSet streams = 1; streams < stream_sets(gpus); ++streams) {
     if (table.row(streams) == MeasuredTable::kNoRow) continue;
     floors.push_back({streams, {}});
     for (const std::uint32_t position : positions_of(streams))
@@ -178,13 +179,13 @@ std::optional<std::vector<double>> BelowTable::lower_once(const Topology& machin
   found_.clear();
   fewest_ = std::numeric_limits<int>::max();
   const MeasuredTable& table = *machine.table();
-  const StreamSet one_way = waiting_streams(machine, static_cast<StreamSet>(stream_sets(machine.gpus().size()) - 1));
-  StreamSet streams = 0;
+  const PortSet one_way = waiting_streams(machine, static_cast<PortSet>(stream_sets(machine.gpus().size()) - 1));
+  PortSet streams = 0;
   const std::uint32_t end = std::uint32_t{1} << positions_.size();
   for (std::uint32_t i = 1; i < end; ++i) {  // Gray's code: one stream starts or stops
     const auto changed = static_cast<std::size_t>(std::countr_zero(i));
     const std::uint32_t group = bandwidth_.group(kinds_[changed]);
-    streams ^= StreamSet{1} << positions_[changed];
+    streams ^= PortSet{1} << positions_[changed];
     (streams >> positions_[changed] & 1U) != 0 ? bandwidth_.start(group) : bandwidth_.stop(group);
     const bool possible = (streams & streams >> 1 & one_way) == 0;
     if (possible && table.row(streams) != MeasuredTable::kNoRow) look_at(machine, streams, gently);
@@ -204,18 +205,18 @@ void BelowTable::load(const Topology& machine) {
   positions_.clear();
   kinds_.clear();
   for (std::uint32_t position = 0; position < 2 * machine.gpus().size(); ++position)
-    if (has_ways(machine, StreamSet{1} << position)) positions_.push_back(position);
+    if (has_routes(machine, PortSet{1} << position)) positions_.push_back(position);
   bandwidth_.reset(machine, Basis::Guaranteed, {}, positions_.size());
   for (const std::uint32_t position : positions_) {
-    const auto [from, to] = ends_of(machine, HostStream::at(position));
-    kinds_.push_back(bandwidth_.add_flow(machine.way_kind(from, to)));
+    const auto [from, to] = ends_of(machine, CopyPort::at(position));
+    kinds_.push_back(bandwidth_.add_flow(machine.route_class(from, to)));
   }
   bandwidth_.finish();
   bandwidth_.restart();
 }
 
 /// What holds fewer streams back is done first: it may be all that larger combinations need.
-void BelowTable::look_at(const Topology& machine, StreamSet streams, bool gently) {
+void BelowTable::look_at(const Topology& machine, PortSet streams, bool gently) {
   constexpr double kTolerance = 1e-10;  // of sums that are added up in another order
   const MeasuredTable& table = *machine.table();
   const std::uint32_t row = table.row(streams);

@@ -12,10 +12,10 @@ namespace tutti {
 /// A fitted machine with guaranteed bandwidths so low that the graph says of no measured combination, no repetition of
 /// one and no row of the table more than what was measured or stands there.
 ///
-/// Rows hold for all GPUs that are alike: on machines of up to MeasuredTable::kMostEnumerated GPUs here, beyond that
+/// Rows hold for all symmetric GPUs: on machines of up to MeasuredTable::kMostEnumerated GPUs here, beyond that
 /// once the table is built into the machine (`BelowTable`).
 /// Copies of further memories and between GPUs are not in the table: the graph guarantees what was measured of them.
-/// @pre every stream of a combination has a way (`has_ways`); copies that were measured together can be active
+/// @pre every stream of a combination has a way (`has_routes`); copies that were measured together can be active
 /// together (`can_be_active`).
 [[nodiscard]] Topology guarantee(const Topology& fitted, const CleanMeasurements& measurements,
                                  const MeasuredTable& table);
@@ -27,13 +27,13 @@ namespace tutti {
 /// rates is a run of the guaranteed graph with smaller transfers, since the same streams are active at the same times,
 /// each with no fewer bytes moved. A bound holds for all transfers of at most the declared size.
 ///
-/// All combinations that the table answers are looked at, those by exchange of GPUs that are alike among them.
+/// All combinations that the table answers are looked at, those by exchange of symmetric GPUs among them.
 class BelowTable {
  public:
   /// Why a bandwidth had to become lower.
   struct Reason {
     CapacityId capacity;
-    StreamSet streams = 0;       ///< the combination that asked for the lowest
+    PortSet streams = 0;         ///< the combination that asked for the lowest
     std::uint32_t position = 0;  ///< of the stream that was too fast in it
     double table = 0;            ///< what the table gives it, GB/s
     double graph = 0;            ///< what the guaranteed graph gave it, GB/s
@@ -50,7 +50,7 @@ class BelowTable {
 
  private:
   void load(const Topology& machine);
-  void look_at(const Topology& machine, StreamSet streams, bool gently);
+  void look_at(const Topology& machine, PortSet streams, bool gently);
 
   BandwidthModel bandwidth_;
   std::vector<std::uint32_t> positions_;          // of streams that have a way

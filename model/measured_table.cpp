@@ -14,31 +14,31 @@ Error invalid(std::string sentence) { return {ErrorCode::InvalidInput, std::move
 
 }  // namespace
 
-std::vector<std::uint32_t> positions_of(StreamSet streams) {
+std::vector<std::uint32_t> positions_of(PortSet streams) {
   std::vector<std::uint32_t> positions;
   for (; streams != 0; streams &= streams - 1)
     positions.push_back(static_cast<std::uint32_t>(std::countr_zero(streams)));
   return positions;
 }
 
-StreamSet canonical(StreamSet streams, std::span<const std::vector<std::uint32_t>> alike) {
-  for (const auto& group : alike) {
+PortSet canonical(PortSet streams, std::span<const std::vector<std::uint32_t>> symmetric) {
+  for (const auto& group : symmetric) {
     std::array<std::size_t, 4> gpus_in{};  // by state
     for (const std::uint32_t gpu : group) ++gpus_in[state_of(streams, gpu)];
     std::uint32_t state = 3;
     for (const std::uint32_t gpu : group) {
       while (gpus_in[state] == 0) --state;
       --gpus_in[state];
-      streams = (streams & ~(StreamSet{3} << (2 * gpu))) | state << (2 * gpu);
+      streams = (streams & ~(PortSet{3} << (2 * gpu))) | state << (2 * gpu);
     }
   }
   return streams;
 }
 
-Expected<MeasuredTable> MeasuredTable::make(std::size_t gpus, std::vector<std::vector<std::uint32_t>> alike,
-                                            std::vector<StreamRates> entries, std::span<const Place> places) {
+Expected<MeasuredTable> MeasuredTable::make(std::size_t gpus, std::vector<std::vector<std::uint32_t>> symmetric,
+                                            std::vector<PortRates> entries, std::span<const Place> places) {
   MeasuredTable table;
-  table.alike_ = std::move(alike);
+  table.symmetric_ = std::move(symmetric);
   table.entries_ = std::move(entries);
   if (auto error = table.group_gpus(gpus)) return tl::unexpected(*std::move(error));
   table.row_of_.assign(stream_sets(gpus), kNoRow);
@@ -48,8 +48,8 @@ Expected<MeasuredTable> MeasuredTable::make(std::size_t gpus, std::vector<std::v
       if (!places.empty()) error->place = places[row - 1];
       return tl::unexpected(*std::move(error));
     }
-  for (StreamSet streams = 1; streams < table.row_of_.size(); ++streams)
-    table.row_of_[streams] = table.row_of_[canonical(streams, table.alike_)];
+  for (PortSet streams = 1; streams < table.row_of_.size(); ++streams)
+    table.row_of_[streams] = table.row_of_[canonical(streams, table.symmetric_)];
   table.complete_ = std::count(table.row_of_.begin(), table.row_of_.end(), kNoRow) == 1;
   return table;
 }
@@ -57,11 +57,11 @@ Expected<MeasuredTable> MeasuredTable::make(std::size_t gpus, std::vector<std::v
 std::optional<Error> MeasuredTable::group_gpus(std::size_t gpus) {
   if (gpus > kMostGpus) return invalid(fmt::format("a table of {} GPUs; it holds {} at most", gpus, kMostGpus));
   std::vector<bool> grouped(gpus, false);
-  auto groups = alike_;  // and every other GPU as a group of its own
+  auto groups = symmetric_;  // and every other GPU as a group of its own
   for (const auto& group : groups) {
     for (const std::uint32_t gpu : group) {
       if (gpu >= gpus) return invalid(fmt::format("there is no GPU {}", gpu));
-      if (grouped[gpu]) return invalid("a GPU stands twice among those that are alike; name it once");
+      if (grouped[gpu]) return invalid("a GPU stands twice in the symmetric groups; name it once");
       grouped[gpu] = true;
     }
   }
@@ -76,10 +76,10 @@ std::optional<Error> MeasuredTable::group_gpus(std::size_t gpus) {
 }
 
 std::optional<Error> MeasuredTable::add_row(std::uint32_t row) {
-  const StreamRates& entry = entries_[row - 1];
+  const PortRates& entry = entries_[row - 1];
   if (entry.streams == 0 || entry.streams >= row_of_.size()) return invalid("a combination without streams");
-  std::uint32_t& known = row_of_[canonical(entry.streams, alike_)];
-  if (known != kNoRow) return invalid("the same combination stands twice, up to GPUs that are alike; keep one");
+  std::uint32_t& known = row_of_[canonical(entry.streams, symmetric_)];
+  if (known != kNoRow) return invalid("the same combination stands twice, up to exchanges of symmetric GPUs; keep one");
   known = row;
   const auto streams = positions_of(entry.streams);
   if (streams.size() != entry.rates.size()) return invalid("a combination has one rate for each of its streams");
@@ -89,7 +89,7 @@ std::optional<Error> MeasuredTable::add_row(std::uint32_t row) {
     const std::uint32_t both = state_of(entry.streams, streams[i] / 2) == 3 ? 2 : 0;
     Rate& place = rates_[row * row_size_ + first_[streams[i]] + both];
     if (place.value != 0 && place.value != value)
-      return invalid("GPUs that are alike do the same at different rates; give them one rate");
+      return invalid("symmetric GPUs do the same at different rates; give them one rate");
     place = {value, 1 / value};
   }
   return std::nullopt;

@@ -21,50 +21,48 @@ enum class Direction : std::uint8_t { HostToDevice, DeviceToHost };
 }
 
 /// The stream of one GPU and direction. There is one of each at a time, since each has one copy engine.
-struct HostStream {
+struct CopyPort {
   std::uint32_t gpu = 0;  ///< position among the machine's GPUs
   Direction direction = Direction::HostToDevice;
 
   [[nodiscard]] std::uint32_t position() const { return 2 * gpu + static_cast<std::uint32_t>(direction); }
-  [[nodiscard]] static HostStream at(std::uint32_t position) { return {position / 2, Direction{position % 2 == 1}}; }
-  friend auto operator<=>(const HostStream&, const HostStream&) = default;
+  [[nodiscard]] static CopyPort at(std::uint32_t position) { return {position / 2, Direction{position % 2 == 1}}; }
+  friend auto operator<=>(const CopyPort&, const CopyPort&) = default;
 };
 
 /// A set of streams that are active together: bit `position()` for each.
-using StreamSet = std::uint32_t;
+using PortSet = std::uint32_t;
 
 /// The first of the combinations that come from one another by exchanging GPUs of one group: within each, the busiest
 /// come first.
-[[nodiscard]] StreamSet canonical(StreamSet streams, std::span<const std::vector<std::uint32_t>> alike);
+[[nodiscard]] PortSet canonical(PortSet streams, std::span<const std::vector<std::uint32_t>> symmetric);
 
 /// Streams active together and the steady rate of each.
-struct StreamRates {
-  StreamSet streams = 0;
+struct PortRates {
+  PortSet streams = 0;
   std::vector<double> rates;  ///< GB/s, in the order of the streams' positions
   RateSource source = RateSource::Table;
 
-  friend bool operator==(const StreamRates&, const StreamRates&) = default;
+  friend bool operator==(const PortRates&, const PortRates&) = default;
 };
 
 /// How many sets there are of the streams of so many GPUs, the empty one included.
 [[nodiscard]] constexpr std::size_t stream_sets(std::size_t gpus) { return std::size_t{1} << (2 * gpus); }
 
 /// What one GPU does: bit 0 h2d, bit 1 d2h.
-[[nodiscard]] constexpr std::uint32_t state_of(StreamSet streams, std::uint32_t gpu) {
-  return streams >> (2 * gpu) & 3U;
-}
+[[nodiscard]] constexpr std::uint32_t state_of(PortSet streams, std::uint32_t gpu) { return streams >> (2 * gpu) & 3U; }
 
 /// How many streams of a set stand before a position: where its rate is.
-[[nodiscard]] constexpr std::size_t place_in(StreamSet streams, std::uint32_t position) {
-  return static_cast<std::size_t>(std::popcount(streams & ((StreamSet{1} << position) - 1)));
+[[nodiscard]] constexpr std::size_t place_in(PortSet streams, std::uint32_t position) {
+  return static_cast<std::size_t>(std::popcount(streams & ((PortSet{1} << position) - 1)));
 }
 
 /// The positions of a set's streams, rising.
-[[nodiscard]] std::vector<std::uint32_t> positions_of(StreamSet streams);
+[[nodiscard]] std::vector<std::uint32_t> positions_of(PortSet streams);
 
 /// The rates of combinations of streams between one host memory and the GPUs, as they were measured or interpolated.
 ///
-/// GPUs that are *alike* may change places: a combination stands for all that come from it by such changes. An
+/// *symmetric* GPUs may change places: a combination stands for all that come from it by such changes. An
 /// immutable value.
 class MeasuredTable {
  public:
@@ -74,39 +72,39 @@ class MeasuredTable {
   static constexpr std::size_t kMostEnumerated = 4;
   static constexpr std::uint32_t kNoRow = 0;
 
-  /// @param alike    GPUs that may change places, in groups; who is in none is like no other.
+  /// @param symmetric GPUs that may change places, in groups; who is in none is like no other.
   /// @param entries  combinations; no two of them the same up to such changes.
   /// @param places   [entries] what errors point at; empty: at nothing.
   /// @errors InvalidInput: more than kMostGpus GPUs, a GPU beyond them or in two groups, an empty combination, a
-  ///         combination twice, a rate that is not above 0 and finite, GPUs alike that do the same at different rates.
-  [[nodiscard]] static Expected<MeasuredTable> make(std::size_t gpus, std::vector<std::vector<std::uint32_t>> alike,
-                                                    std::vector<StreamRates> entries,
-                                                    std::span<const Place> places = {});
+  ///         combination twice, a rate that is not above 0 and finite, symmetric GPUs that do the same at different
+  ///         rates.
+  [[nodiscard]] static Expected<MeasuredTable> make(std::size_t gpus, std::vector<std::vector<std::uint32_t>> symmetric,
+                                                    std::vector<PortRates> entries, std::span<const Place> places = {});
 
   /// The row of a combination; kNoRow where there is none.
-  [[nodiscard]] std::uint32_t row(StreamSet streams) const { return row_of_[streams]; }
+  [[nodiscard]] std::uint32_t row(PortSet streams) const { return row_of_[streams]; }
   [[nodiscard]] RateSource source(std::uint32_t row) const { return entries_[row - 1].source; }
   /// The rate of one of the streams of a row's combination.
-  [[nodiscard]] const Rate& rate(std::uint32_t row, StreamSet streams, std::uint32_t stream) const {
+  [[nodiscard]] const Rate& rate(std::uint32_t row, PortSet streams, std::uint32_t stream) const {
     const std::uint32_t both = streams >> (stream & ~1U) & streams >> (stream | 1U) & 1U;
     return rates_[row * row_size_ + first_[stream] + 2 * both];
   }
   /// Whether every combination has a row.
   [[nodiscard]] bool complete() const { return complete_; }
 
-  [[nodiscard]] std::span<const std::vector<std::uint32_t>> alike() const { return alike_; }
-  [[nodiscard]] std::span<const StreamRates> entries() const { return entries_; }
+  [[nodiscard]] std::span<const std::vector<std::uint32_t>> symmetric() const { return symmetric_; }
+  [[nodiscard]] std::span<const PortRates> entries() const { return entries_; }
 
   friend bool operator==(const MeasuredTable& a, const MeasuredTable& b) {
-    return a.alike_ == b.alike_ && a.entries_ == b.entries_;
+    return a.symmetric_ == b.symmetric_ && a.entries_ == b.entries_;
   }
 
  private:
   [[nodiscard]] std::optional<Error> group_gpus(std::size_t gpus);
   [[nodiscard]] std::optional<Error> add_row(std::uint32_t row);
 
-  std::vector<std::vector<std::uint32_t>> alike_;
-  std::vector<StreamRates> entries_;
+  std::vector<std::vector<std::uint32_t>> symmetric_;
+  std::vector<PortRates> entries_;
   std::vector<std::uint32_t> row_of_;  // [4^gpus]
   std::vector<std::uint32_t> first_;   // [2 x gpus] where a stream's rate stands in a row
   std::size_t row_size_ = 0;

@@ -25,19 +25,20 @@ class Cleaner {
 
   CleanMeasurements result() {
     clean_.left_out = measurements_.left_out;
-    std::map<StreamSet, std::vector<const MeasuredRates*>> repetitions;
+    std::map<PortSet, std::vector<const MeasuredRates*>> repetitions;
     for (const MeasuredRates& rates : measurements_.rates) repetitions[rates.streams].push_back(&rates);
     for (const auto& [streams, measured] : repetitions) put_together(streams, measured);
-    std::map<WaySet, std::vector<const MeasuredWays*>> of_ways;
-    for (const MeasuredWays& measured : measurements_.ways) of_ways[measured.ways].push_back(&measured);
-    for (const auto& [ways, measured] : of_ways) put_together(ways, measured);
+    std::map<CopyRouteSet, std::vector<const MeasuredRoutes*>> of_routes;
+    for (const MeasuredRoutes& measured : measurements_.copy_routes)
+      of_routes[measured.copy_routes].push_back(&measured);
+    for (const auto& [copy_routes, measured] : of_routes) put_together(copy_routes, measured);
     find_alone();
     doubt_slow_alone();
     std::erase_if(clean_.combinations, [&](const Combination& combination) { return too_fast(combination); });
     for (const Combination& combination : clean_.combinations) {
       for (const std::uint32_t position : positions_of(combination.streams)) {
         const double rate = combination.rates[place_in(combination.streams, position)];
-        auto& slowest = slowest_.emplace(StreamSet{1} << position, rate).first->second;
+        auto& slowest = slowest_.emplace(PortSet{1} << position, rate).first->second;
         slowest = std::min(slowest, rate);
       }
     }
@@ -47,17 +48,17 @@ class Cleaner {
   }
 
  private:
-  void put_together(StreamSet streams, const std::vector<const MeasuredRates*>& measured) {
+  void put_together(PortSet streams, const std::vector<const MeasuredRates*>& measured) {
     Combination combination{streams, {}, {}, static_cast<int>(measured.size())};
-    const bool sound = find_medians(measured, streams_text(streams), combination.rates, combination.lowest);
+    const bool sound = find_medians(measured, ports_text(streams), combination.rates, combination.lowest);
     place_of_[streams] = measured.front()->place;
     (sound ? clean_.combinations : clean_.doubtful).push_back(std::move(combination));
   }
 
-  void put_together(const WaySet& ways, const std::vector<const MeasuredWays*>& measured) {
-    WayCombination combination{ways, {}, {}};
-    const bool sound = find_medians(measured, ways_text(ways), combination.rates, combination.lowest);
-    (sound ? clean_.ways : clean_.doubtful_ways).push_back(std::move(combination));
+  void put_together(const CopyRouteSet& copy_routes, const std::vector<const MeasuredRoutes*>& measured) {
+    RouteCombination combination{copy_routes, {}, {}};
+    const bool sound = find_medians(measured, routes_text(copy_routes), combination.rates, combination.lowest);
+    (sound ? clean_.copy_routes : clean_.doubtful_routes).push_back(std::move(combination));
   }
 
   /// @return false where the repetitions contradict each other
@@ -105,7 +106,7 @@ class Cleaner {
       }
       clean_.left_out.push_back(
           fmt::format("{}: {} runs at {:.1f} GB/s alone and faster in most combinations; measure it again",
-                      place_of_[alone->first], streams_text(alone->first), alone->second));
+                      place_of_[alone->first], ports_text(alone->first), alone->second));
       std::erase_if(clean_.combinations, [&](const Combination& c) { return c.streams == alone->first; });
       alone = alone_.erase(alone);
     }
@@ -114,12 +115,12 @@ class Cleaner {
   [[nodiscard]] bool too_fast(const Combination& combination) {
     const auto positions = positions_of(combination.streams);
     for (std::size_t i = 0; i < positions.size(); ++i) {
-      const auto alone = alone_.find(StreamSet{1} << positions[i]);
+      const auto alone = alone_.find(PortSet{1} << positions[i]);
       if (alone == alone_.end() || combination.rates[i] <= kTooFast * alone->second) continue;
       clean_.left_out.push_back(
           fmt::format("{}: {} runs at {:.1f} GB/s in {}, more than its link carries alone ({:.1f}); measure it again",
-                      place_of_[combination.streams], streams_text(StreamSet{1} << positions[i]), combination.rates[i],
-                      streams_text(combination.streams), alone->second));
+                      place_of_[combination.streams], ports_text(PortSet{1} << positions[i]), combination.rates[i],
+                      ports_text(combination.streams), alone->second));
       return true;
     }
     return false;
@@ -127,17 +128,17 @@ class Cleaner {
 
   [[nodiscard]] bool impossible(const MeasuredBatch& batch) {
     for (const auto& [stream, bytes, finish] : batch.streams) {
-      const StreamSet streams = StreamSet{1} << stream.position();
+      const PortSet streams = PortSet{1} << stream.position();
       if (const auto slowest = slowest_.find(streams);
           slowest != slowest_.end() && finish > kTooSlow * bytes / slowest->second) {
         clean_.left_out.push_back(fmt::format("{}: {} is over after {:.1f} us, far slower than in any combination",
-                                              batch.place, streams_text(streams), finish / 1e3));
+                                              batch.place, ports_text(streams), finish / 1e3));
         return true;
       }
       const auto alone = alone_.find(streams);
       if (alone == alone_.end() || finish >= kBatchSlack * bytes / alone->second) continue;
       clean_.left_out.push_back(fmt::format("{}: {} is over after {:.1f} us, faster than its link carries it alone",
-                                            batch.place, streams_text(streams), finish / 1e3));
+                                            batch.place, ports_text(streams), finish / 1e3));
       return true;
     }
     return false;
@@ -145,9 +146,9 @@ class Cleaner {
 
   const Measurements& measurements_;
   CleanMeasurements clean_;
-  std::map<StreamSet, std::string> place_of_;
-  std::map<StreamSet, double> alone_;
-  std::map<StreamSet, double> slowest_;  // rate of a stream in any combination
+  std::map<PortSet, std::string> place_of_;
+  std::map<PortSet, double> alone_;
+  std::map<PortSet, double> slowest_;  // rate of a stream in any combination
 };
 
 }  // namespace
@@ -166,9 +167,9 @@ std::size_t Measurements::gpus() const {
   }
   for (const MeasuredBatch& batch : batches)
     for (const auto& stream : batch.streams) gpus = std::max(gpus, std::size_t{stream.stream.gpu} + 1);
-  for (const MeasuredWays& measured : ways)
-    for (const Way& way : measured.ways)
-      for (const WayEnd& end : {way.from, way.to})
+  for (const MeasuredRoutes& measured : copy_routes)
+    for (const CopyRoute& copy_route : measured.copy_routes)
+      for (const RouteEnd& end : {copy_route.from, copy_route.to})
         if (end.gpu) gpus = std::max(gpus, std::size_t{end.position} + 1);
   return gpus;
 }
@@ -177,7 +178,7 @@ CleanMeasurements clean(const Measurements& measurements) { return Cleaner(measu
 
 double spread_of(const Measurements& measurements) {
   constexpr std::size_t kLeast = 3;
-  std::map<StreamSet, std::vector<double>> totals;
+  std::map<PortSet, std::vector<double>> totals;
   for (const MeasuredRates& measured : measurements.rates)
     totals[measured.streams].push_back(std::accumulate(measured.rates.begin(), measured.rates.end(), 0.0));
   std::vector<double> deviations;
@@ -189,27 +190,27 @@ double spread_of(const Measurements& measurements) {
   return quantile(std::move(deviations), 0.8);
 }
 
-std::string to_string(const WayEnd& end) { return fmt::format("{}{}", end.gpu ? "gpu" : "memory", end.position); }
+std::string to_string(const RouteEnd& end) { return fmt::format("{}{}", end.gpu ? "gpu" : "memory", end.position); }
 
-std::string ways_text(const WaySet& ways) {
+std::string routes_text(const CopyRouteSet& copy_routes) {
   std::string text;
-  for (const Way& way : ways)
-    text += fmt::format("{}{} -> {}", text.empty() ? "" : ", ", to_string(way.from), to_string(way.to));
+  for (const CopyRoute& copy_route : copy_routes)
+    text += fmt::format("{}{} -> {}", text.empty() ? "" : ", ", to_string(copy_route.from), to_string(copy_route.to));
   return text;
 }
 
-std::string streams_text(StreamSet streams) {
+std::string ports_text(PortSet streams) {
   std::string text;
   for (const Direction direction : {Direction::HostToDevice, Direction::DeviceToHost}) {
     std::string gpus;
     for (const std::uint32_t position : positions_of(streams))
-      if (HostStream::at(position).direction == direction) gpus += fmt::format(" {}", position / 2);
+      if (CopyPort::at(position).direction == direction) gpus += fmt::format(" {}", position / 2);
     if (!gpus.empty()) text += fmt::format("{}{}{}", text.empty() ? "" : ", ", to_string(direction), gpus);
   }
   return text;
 }
 
-std::string rates_text(StreamSet streams, const std::vector<double>& rates) {
+std::string rates_text(PortSet streams, const std::vector<double>& rates) {
   std::string of_direction[2];
   const auto positions = positions_of(streams);
   for (std::size_t i = 0; i < positions.size(); ++i) {

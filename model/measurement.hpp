@@ -5,15 +5,15 @@
 #include <string_view>
 #include <vector>
 
+#include "model/copy_route.hpp"
 #include "model/measured_table.hpp"
 #include "model/units.hpp"
-#include "model/way.hpp"
 
 namespace tutti {
 
 /// The steady rates of one combination of streams, measured once.
 struct MeasuredRates {
-  StreamSet streams = 0;
+  PortSet streams = 0;
   std::vector<double> rates;  ///< GB/s, in the order of the streams' positions
   std::string place;          ///< where it stands in its file
 };
@@ -21,7 +21,7 @@ struct MeasuredRates {
 /// One batch whose streams all started at once.
 struct MeasuredBatch {
   struct Stream {
-    HostStream stream;
+    CopyPort stream;
     double bytes = 0;      ///< > 0
     double finish_ns = 0;  ///< from the common start; > 0
   };
@@ -30,8 +30,8 @@ struct MeasuredBatch {
 };
 
 /// The steady rates of copies that are not all between the first memory and a GPU, measured once.
-struct MeasuredWays {
-  WaySet ways;
+struct MeasuredRoutes {
+  CopyRouteSet copy_routes;
   std::vector<double> rates;  ///< [ways] GB/s
   std::string place;          ///< where it stands in its file
 };
@@ -87,8 +87,8 @@ struct Measurements {
   std::string sizes;  ///< in the words of the file; empty where it does not say
   std::vector<MeasuredRates> rates;
   std::vector<MeasuredBatch> batches;
-  std::vector<MeasuredWays> ways;  ///< further memories, and between GPUs
-  std::vector<int> copy_engines;   ///< [GPUs] how many were seen to work at once; empty: not measured
+  std::vector<MeasuredRoutes> copy_routes;  ///< further memories, and between GPUs
+  std::vector<int> copy_engines;            ///< [GPUs] how many were seen to work at once; empty: not measured
   CostMeasurements costs;
   std::vector<std::string> left_out;  ///< a sentence for everything in the file that could not be read
 
@@ -98,15 +98,15 @@ struct Measurements {
 
 /// The measurements of one combination, put together.
 struct Combination {
-  StreamSet streams = 0;
+  PortSet streams = 0;
   std::vector<double> rates;   ///< medians
   std::vector<double> lowest;  ///< of all repetitions
   int repetitions = 0;
 };
 
 /// The same of copies of all kinds.
-struct WayCombination {
-  WaySet ways;                 ///< rising
+struct RouteCombination {
+  CopyRouteSet copy_routes;    ///< rising
   std::vector<double> rates;   ///< [ways] medians
   std::vector<double> lowest;  ///< [ways] of all repetitions
 };
@@ -116,9 +116,9 @@ struct CleanMeasurements {
   std::vector<Combination> combinations;  ///< in rising order of `streams`
   std::vector<Combination> doubtful;      ///< repetitions contradict each other: only `lowest` is worth something
   std::vector<MeasuredBatch> batches;
-  std::vector<WayCombination> ways;           ///< in rising order of `ways`
-  std::vector<WayCombination> doubtful_ways;  ///< as `doubtful`
-  std::vector<std::string> left_out;          ///< a sentence for everything that could not be used
+  std::vector<RouteCombination> copy_routes;      ///< in rising order of `ways`
+  std::vector<RouteCombination> doubtful_routes;  ///< as `doubtful`
+  std::vector<std::string> left_out;              ///< a sentence for everything that could not be used
 };
 
 /// Puts repetitions together and leaves out what cannot be true: a combination of which fewer than two thirds of the
@@ -131,8 +131,8 @@ struct CleanMeasurements {
 [[nodiscard]] double spread_of(const Measurements& measurements);
 
 /// "h2d 0 1, d2h 2": GPUs by position.
-[[nodiscard]] std::string streams_text(StreamSet streams);
+[[nodiscard]] std::string ports_text(PortSet streams);
 /// The rates of a combination in the order of that text, GB/s: "55.3 55.3, 54.8".
-[[nodiscard]] std::string rates_text(StreamSet streams, const std::vector<double>& rates);
+[[nodiscard]] std::string rates_text(PortSet streams, const std::vector<double>& rates);
 
 }  // namespace tutti

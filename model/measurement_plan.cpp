@@ -6,23 +6,23 @@
 
 #include <fmt/format.h>
 
+#include "model/route_rates.hpp"
 #include "model/steady_rates.hpp"
-#include "model/way_rates.hpp"
 
 namespace tutti {
 namespace {
 
 using Class = std::array<std::size_t, 4>;  // GPUs that do nothing, go up, go down, do both
 
-Class class_of(StreamSet streams, std::size_t gpus) {
+Class class_of(PortSet streams, std::size_t gpus) {
   Class result{};
   for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) ++result[streams >> (2 * gpu) & 3U];
   return result;
 }
 
 /// The GPUs of a class in one row, the row turned by so many places.
-StreamSet member_of(const Class& numbers, std::size_t gpus, std::size_t turn) {
-  StreamSet streams = 0;
+PortSet member_of(const Class& numbers, std::size_t gpus, std::size_t turn) {
+  PortSet streams = 0;
   std::size_t place = 0;
   for (const std::uint32_t state : {3U, 2U, 1U})
     for (std::size_t i = 0; i < numbers[state]; ++i, ++place) streams |= state << (2 * ((place + turn) % gpus));
@@ -32,20 +32,20 @@ StreamSet member_of(const Class& numbers, std::size_t gpus, std::size_t turn) {
 class Chooser {
  public:
   /// @param never  of a GPU, both directions together; bit 0 of each.
-  Chooser(std::size_t gpus, StreamSet never) : gpus_(gpus), never_(never) {}
+  Chooser(std::size_t gpus, PortSet never) : gpus_(gpus), never_(never) {}
 
-  void add(StreamSet streams) {
+  void add(PortSet streams) {
     if ((streams & streams >> 1 & never_) != 0) return;
     if (known_.insert(streams).second) chosen_.push_back(streams);
   }
 
-  std::vector<StreamSet> choose(std::size_t most) {
+  std::vector<PortSet> choose(std::size_t most) {
     const auto streams = static_cast<std::uint32_t>(2 * gpus_);
-    for (std::uint32_t a = 0; a < streams; ++a) add(StreamSet{1} << a);
+    for (std::uint32_t a = 0; a < streams; ++a) add(PortSet{1} << a);
     for (std::uint32_t a = 0; a < streams; ++a)
-      for (std::uint32_t b = a + 1; b < streams; ++b) add(StreamSet{1} << a | StreamSet{1} << b);
+      for (std::uint32_t b = a + 1; b < streams; ++b) add(PortSet{1} << a | PortSet{1} << b);
     std::set<Class> classes;
-    for (const StreamSet chosen : chosen_) classes.insert(class_of(chosen, gpus_));
+    for (const PortSet chosen : chosen_) classes.insert(class_of(chosen, gpus_));
     std::vector<Class> all;
     for (std::size_t up = 0; up <= gpus_; ++up)
       for (std::size_t down = 0; up + down <= gpus_; ++down)
@@ -67,41 +67,42 @@ class Chooser {
   }
 
   std::size_t gpus_;
-  StreamSet never_;
-  std::set<StreamSet> known_;
-  std::vector<StreamSet> chosen_;
+  PortSet never_;
+  std::set<PortSet> known_;
+  std::vector<PortSet> chosen_;
 };
 
 /// Combinations of copies that have nothing to do with the table.
-class WayChooser {
+class RouteChooser {
  public:
-  explicit WayChooser(const Topology& machine)
+  explicit RouteChooser(const Topology& machine)
       : machine_(machine), gpus_(static_cast<std::uint32_t>(machine.gpus().size())) {}
 
-  std::vector<WaySet> choose() {
+  std::vector<CopyRouteSet> choose() {
     for (std::uint32_t memory = 1; memory < machine_.memories().size(); ++memory) add_memory(memory);
     add_peers();
     return std::move(chosen_);
   }
 
  private:
-  static WayEnd gpu(std::uint32_t position) { return {true, position}; }
-  static Way up(std::uint32_t memory, std::uint32_t to) { return {{false, memory}, gpu(to)}; }
-  static Way down(std::uint32_t memory, std::uint32_t from) { return {gpu(from), {false, memory}}; }
+  static RouteEnd gpu(std::uint32_t position) { return {true, position}; }
+  static CopyRoute up(std::uint32_t memory, std::uint32_t to) { return {{false, memory}, gpu(to)}; }
+  static CopyRoute down(std::uint32_t memory, std::uint32_t from) { return {gpu(from), {false, memory}}; }
 
-  void add(WaySet ways) {
-    std::sort(ways.begin(), ways.end());
-    if (!ways.empty() && can_be_active(machine_, ways) && known_.insert(ways).second) chosen_.push_back(ways);
+  void add(CopyRouteSet copy_routes) {
+    std::sort(copy_routes.begin(), copy_routes.end());
+    if (!copy_routes.empty() && can_be_active(machine_, copy_routes) && known_.insert(copy_routes).second)
+      chosen_.push_back(copy_routes);
   }
 
   /// Of every GPU one copy. @param copy  (GPU) -> way
   template <class Copy>
-  [[nodiscard]] WaySet all(Copy copy) const {
-    WaySet ways;
-    for (std::uint32_t g = 0; g < gpus_; ++g) ways.push_back(copy(g));
-    return ways;
+  [[nodiscard]] CopyRouteSet all(Copy copy) const {
+    CopyRouteSet copy_routes;
+    for (std::uint32_t g = 0; g < gpus_; ++g) copy_routes.push_back(copy(g));
+    return copy_routes;
   }
-  [[nodiscard]] static WaySet together(WaySet a, const WaySet& b) {
+  [[nodiscard]] static CopyRouteSet together(CopyRouteSet a, const CopyRouteSet& b) {
     a.insert(a.end(), b.begin(), b.end());
     return a;
   }
@@ -109,16 +110,16 @@ class WayChooser {
   void add_memory(std::uint32_t memory) {
     const auto ups = [&](std::uint32_t of) { return all([&](std::uint32_t g) { return up(of, g); }); };
     const auto downs = [&](std::uint32_t of) { return all([&](std::uint32_t g) { return down(of, g); }); };
-    for (const auto& ways : {ups(memory), downs(memory)}) {
-      for (const Way& way : ways) add({way});
-      add(ways);
+    for (const auto& copy_routes : {ups(memory), downs(memory)}) {
+      for (const CopyRoute& copy_route : copy_routes) add({copy_route});
+      add(copy_routes);
     }
     add(together(ups(memory), downs(memory)));
     add(together(ups(memory), downs(0)));
     add(together(ups(0), downs(memory)));
     const auto half = [&](std::uint32_t g) { return g % 2 == 0 ? 0 : memory; };
-    const WaySet half_up = all([&](std::uint32_t g) { return up(half(g), g); });
-    const WaySet half_down = all([&](std::uint32_t g) { return down(half(g), g); });
+    const CopyRouteSet half_up = all([&](std::uint32_t g) { return up(half(g), g); });
+    const CopyRouteSet half_down = all([&](std::uint32_t g) { return down(half(g), g); });
     add(half_up);
     add(half_down);
     add(together(half_up, half_down));
@@ -132,11 +133,11 @@ class WayChooser {
         if (a < b) add({{gpu(a), gpu(b)}, {gpu(b), gpu(a)}});
       }
     const auto ring = [&](std::uint32_t step) {
-      return all([&](std::uint32_t g) { return Way{gpu(g), gpu((g + step) % gpus_)}; });
+      return all([&](std::uint32_t g) { return CopyRoute{gpu(g), gpu((g + step) % gpus_)}; });
     };
     for (std::uint32_t step = 1; step < gpus_; ++step) add(ring(step));
     for (std::uint32_t b = 0; b < gpus_; ++b) {
-      WaySet into;
+      CopyRouteSet into;
       for (std::uint32_t a = 0; a < gpus_; ++a)
         if (a != b) into.push_back({gpu(a), gpu(b)});
       add(into);
@@ -144,10 +145,10 @@ class WayChooser {
     if (gpus_ < 2) return;
     for (std::uint32_t a = 0; a < gpus_; ++a) {
       const std::uint32_t b = (a + 1) % gpus_;
-      for (const Way& beside : {up(0, a), down(0, a), up(0, b), down(0, b)}) add({{gpu(a), gpu(b)}, beside});
+      for (const CopyRoute& beside : {up(0, a), down(0, a), up(0, b), down(0, b)}) add({{gpu(a), gpu(b)}, beside});
     }
-    const WaySet ups = all([](std::uint32_t g) { return up(0, g); });
-    const WaySet downs = all([](std::uint32_t g) { return down(0, g); });
+    const CopyRouteSet ups = all([](std::uint32_t g) { return up(0, g); });
+    const CopyRouteSet downs = all([](std::uint32_t g) { return down(0, g); });
     add(together(ring(1), ups));
     add(together(ring(1), downs));
     add(together(ring(1), together(ups, downs)));
@@ -155,8 +156,8 @@ class WayChooser {
 
   const Topology& machine_;
   std::uint32_t gpus_;
-  std::set<WaySet> known_;
-  std::vector<WaySet> chosen_;
+  std::set<CopyRouteSet> known_;
+  std::vector<CopyRouteSet> chosen_;
 };
 
 }  // namespace
@@ -164,23 +165,23 @@ class WayChooser {
 Expected<MeasurementPlan> plan_measurements(const Topology& machine) {
   const std::size_t gpus = machine.gpus().size();
   if (gpus == 0) return invalid_input("the machine has no GPU; there is nothing to measure");
-  StreamSet one_engine = 0;  // GPUs whose only copy engine serves one direction at a time
+  PortSet one_engine = 0;  // GPUs whose only copy engine serves one direction at a time
   if (machine.memories().empty()) return invalid_input("the machine has no memory; add a vertex of kind memory");
   if (gpus > MeasuredTable::kMostGpus)
     return invalid_input(fmt::format("{} GPUs; a calibration serves {} at most", gpus, MeasuredTable::kMostGpus));
   for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) {
-    const StreamSet both = StreamSet{3} << (2 * gpu);
+    const PortSet both = PortSet{3} << (2 * gpu);
     const Vertex& vertex = machine.vertex(machine.gpus()[gpu]);
-    if (!has_ways(machine, both))
+    if (!has_routes(machine, both))
       return invalid_input(fmt::format("'{}' has no way from or to the memory; add the missing links", vertex.name));
-    if (vertex.copy_engines == 1) one_engine |= StreamSet{1} << (2 * gpu);
+    if (vertex.copy_engines == 1) one_engine |= PortSet{1} << (2 * gpu);
   }
   constexpr Duration kEach = std::chrono::milliseconds(100);
   constexpr int kRepetitions = 3;
   constexpr Duration kBudget = std::chrono::seconds(45), kLargeBudget = std::chrono::seconds(150);
   const Duration budget = gpus <= 4 ? kBudget : kLargeBudget;
   const auto most = static_cast<std::size_t>(budget / kEach / kRepetitions);
-  return MeasurementPlan{Chooser(gpus, one_engine).choose(most), WayChooser(machine).choose(), kEach, kRepetitions};
+  return MeasurementPlan{Chooser(gpus, one_engine).choose(most), RouteChooser(machine).choose(), kEach, kRepetitions};
 }
 
 }  // namespace tutti

@@ -1,20 +1,20 @@
 #pragma once
 #include <vector>
 
+#include "model/copy_route.hpp"
 #include "model/topology.hpp"
-#include "model/way.hpp"
 
 namespace tutti {
 
 /// The combinations that are worth measuring on a machine.
 struct MeasurementPlan {
-  std::vector<StreamSet> combinations;  ///< of the first memory
-  std::vector<WaySet> ways;             ///< with copies of further memories, or between GPUs
-  Duration each{};                      ///< warm-up and steady window of one combination
+  std::vector<PortSet> combinations;      ///< of the first memory
+  std::vector<CopyRouteSet> copy_routes;  ///< with copies of further memories, or between GPUs
+  Duration each{};                        ///< warm-up and steady window of one combination
   int repetitions = 1;
 
   [[nodiscard]] Duration total() const {
-    return each * static_cast<std::int64_t>(combinations.size() + ways.size()) * repetitions;
+    return each * static_cast<std::int64_t>(combinations.size() + copy_routes.size()) * repetitions;
   }
 };
 

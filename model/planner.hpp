@@ -36,12 +36,12 @@ struct Planner {
 /// @param effort  of a planner that searches
 /// @return ns from the batch's start to its last completion, unrounded, set-up included, margin not.
 /// @pre    the batch was made for this machine.
-double predict(const Planner& planner, const Topology& machine, const BatchOperation& batch, Basis basis,
+double predict(const Planner& planner, const Topology& machine, const Batch& batch, Basis basis,
                BatchSimulation& workspace, Effort effort = {});
 
 /// The same as a value: gates at whole nanoseconds, and what follows from them, to the late side. It is a few
 /// nanoseconds at most from `predict`, whose gates are not rounded.
-[[nodiscard]] Timeline plan(const Planner& planner, const Topology& machine, const BatchOperation& batch,
+[[nodiscard]] Timeline plan(const Planner& planner, const Topology& machine, const Batch& batch,
                             Basis basis = Basis::Nominal, Effort effort = {});
 
 /// [chains] When the gates of a plan open, ns, without the set-up of the batch.
@@ -52,7 +52,7 @@ double predict(const Planner& planner, const Topology& machine, const BatchOpera
 ///
 /// With the plan's basis the times are the plan's own; with another basis this tells what becomes
 /// of the plan on a machine that is faster or slower than it was made for.
-[[nodiscard]] Timeline replay(const Planner& planner, const Topology& machine, const BatchOperation& batch,
-                              const Timeline& plan, Basis basis = Basis::Nominal);
+[[nodiscard]] Timeline replay(const Planner& planner, const Topology& machine, const Batch& batch, const Timeline& plan,
+                              Basis basis = Basis::Nominal);
 
 }  // namespace tutti

@@ -34,15 +34,14 @@ const Planner* find_planner(std::string_view name) {
   return found == kPlanners.end() ? nullptr : &*found;
 }
 
-double predict(const Planner& planner, const Topology& machine, const BatchOperation& batch, Basis basis,
+double predict(const Planner& planner, const Topology& machine, const Batch& batch, Basis basis,
                BatchSimulation& workspace, Effort effort) {
   workspace.load(machine, basis, batch, planner.rates);
   planner.arrange(workspace, effort);
   return workspace.latency_ns();
 }
 
-Timeline plan(const Planner& planner, const Topology& machine, const BatchOperation& batch, Basis basis,
-              Effort effort) {
+Timeline plan(const Planner& planner, const Topology& machine, const Batch& batch, Basis basis, Effort effort) {
   BatchSimulation workspace;
   const Duration predicted = round_up_ns(predict(planner, machine, batch, basis, workspace, effort));
   workspace.rerun_forward();  // gates of a plan are whole nanoseconds: these are the times that follow from them
@@ -60,7 +59,7 @@ std::vector<double> gates_of(const BatchSimulation& loaded, const Timeline& plan
   return gates;
 }
 
-Timeline replay(const Planner& planner, const Topology& machine, const BatchOperation& batch, const Timeline& plan,
+Timeline replay(const Planner& planner, const Topology& machine, const Batch& batch, const Timeline& plan,
                 Basis basis) {
   TUTTI_EXPECTS(plan.streams.size() == batch.streams().size(), "the plan has one row for each stream of the batch");
   BatchSimulation workspace;

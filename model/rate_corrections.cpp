@@ -36,20 +36,20 @@ RateCorrections::RateCorrections(std::size_t gpus, GraphRates graph, const std::
   graph_rates_.clear();
 }
 
-const std::vector<double>& RateCorrections::graph_rates(StreamSet streams) {
+const std::vector<double>& RateCorrections::graph_rates(PortSet streams) {
   auto& rates = graph_rates_[streams];
   if (rates.empty()) rates = graph_(streams);
   return rates;
 }
 
-RateCorrections::Entry RateCorrections::make_entry(StreamSet streams, std::uint32_t position, double graph) const {
+RateCorrections::Entry RateCorrections::make_entry(PortSet streams, std::uint32_t position, double graph) const {
   Entry entry{streams, position, graph, state_of(streams, position / 2), {}};
   for (std::uint32_t gpu = 0; gpu < gpus_; ++gpu)
     if (gpu != position / 2) ++entry.others[state_of(streams, gpu)];
   return entry;
 }
 
-std::size_t RateCorrections::entry(StreamSet streams, std::uint32_t position) {
+std::size_t RateCorrections::entry(PortSet streams, std::uint32_t position) {
   const auto [known, is_new] = entry_of_.emplace(std::pair(streams, position), entries_.size());
   if (is_new) {
     entries_.push_back(make_entry(streams, position, graph_rates(streams)[place_in(streams, position)]));
@@ -70,14 +70,14 @@ void RateCorrections::observe(const MeasuredBatch& batch) {
   auto streams = batch.streams;
   std::stable_sort(streams.begin(), streams.end(),
                    [](const auto& a, const auto& b) { return a.finish_ns < b.finish_ns; });
-  StreamSet active = 0;
-  for (const auto& stream : streams) active |= StreamSet{1} << stream.stream.position();
-  std::vector<std::pair<StreamSet, double>> stretches;  // what is active, for how long
+  PortSet active = 0;
+  for (const auto& stream : streams) active |= PortSet{1} << stream.stream.position();
+  std::vector<std::pair<PortSet, double>> stretches;  // what is active, for how long
   double at = 0;
   for (const auto& [stream, bytes, finish] : streams) {
     if (finish > at) stretches.emplace_back(active, finish - at);
     at = std::max(at, finish);
-    active &= ~(StreamSet{1} << stream.position());
+    active &= ~(PortSet{1} << stream.position());
     Observation observation{{}, measurements_, 0, 1, 1, kClockNs / finish};
     for (const auto& [together, time] : stretches) {
       const std::size_t e = entry(together, stream.position());
@@ -95,7 +95,7 @@ RateCorrections::Nearness RateCorrections::nearness(const Entry& a, const Entry&
   if (a.position % 2 != b.position % 2) return {0, 0};
   int numbers = a.own != b.own ? 1 : 0;
   for (std::size_t state = 1; state < 4; ++state) numbers += std::abs(a.others[state] - b.others[state]);
-  const StreamSet differs = a.streams ^ b.streams;
+  const PortSet differs = a.streams ^ b.streams;
   const int gpus = std::popcount((differs | differs >> 1) & 0x5555'5555U) + (a.position / 2 != b.position / 2 ? 1 : 0);
   const double same_combination = differs == 0 ? square(kSameCombination) : 0;
   const double same_stream =
@@ -202,7 +202,7 @@ void RateCorrections::learn() {
   }
 }
 
-std::vector<double> RateCorrections::rates(StreamSet streams) const {
+std::vector<double> RateCorrections::rates(PortSet streams) const {
   const auto positions = positions_of(streams);
   std::vector<double> rates = graph_(streams);
   for (std::size_t i = 0; i < positions.size(); ++i) {

@@ -26,7 +26,7 @@ namespace tutti {
 /// @heuristic  there is no bound on the error; what is guaranteed stays with the graph.
 class RateCorrections {
  public:
-  using GraphRates = std::function<std::vector<double>(StreamSet)>;
+  using GraphRates = std::function<std::vector<double>(PortSet)>;
 
   /// @param gpus   of the machine.
   /// @param graph  rates of a combination by the graph, GB/s, in the order of positions.
@@ -34,7 +34,7 @@ class RateCorrections {
                   const std::vector<MeasuredBatch>& batches);
 
   /// The corrected rates of a combination, GB/s, in the order of positions.
-  [[nodiscard]] std::vector<double> rates(StreamSet streams) const;
+  [[nodiscard]] std::vector<double> rates(PortSet streams) const;
 
   /// Relative spread of a measured rate around the truth, as chosen.
   [[nodiscard]] double noise() const { return choice_.noise; }
@@ -46,7 +46,7 @@ class RateCorrections {
  private:
   /// A stream within a combination, and what nearness is about.
   struct Entry {
-    StreamSet streams = 0;
+    PortSet streams = 0;
     std::uint32_t position = 0;
     double graph = 0;             // rate
     std::uint32_t own = 0;        // what its GPU does: 1 up, 2 down, 3 both
@@ -72,8 +72,8 @@ class RateCorrections {
     double by_number, by_gpu;
   };
 
-  [[nodiscard]] Entry make_entry(StreamSet streams, std::uint32_t position, double graph) const;
-  std::size_t entry(StreamSet streams, std::uint32_t position);
+  [[nodiscard]] Entry make_entry(PortSet streams, std::uint32_t position, double graph) const;
+  std::size_t entry(PortSet streams, std::uint32_t position);
   void observe(const Combination& combination);
   void observe(const MeasuredBatch& batch);
   struct Equations;
@@ -83,13 +83,13 @@ class RateCorrections {
   [[nodiscard]] std::vector<Eigen::Index> sample() const;
   void learn();
   [[nodiscard]] Nearness nearness(const Entry& a, const Entry& b) const;
-  [[nodiscard]] const std::vector<double>& graph_rates(StreamSet streams);
+  [[nodiscard]] const std::vector<double>& graph_rates(PortSet streams);
 
   std::size_t gpus_;
   GraphRates graph_;
-  std::map<StreamSet, std::vector<double>> graph_rates_;
+  std::map<PortSet, std::vector<double>> graph_rates_;
   std::vector<Entry> entries_;
-  std::map<std::pair<StreamSet, std::uint32_t>, std::size_t> entry_of_;
+  std::map<std::pair<PortSet, std::uint32_t>, std::size_t> entry_of_;
   std::vector<Observation> observations_;
   std::size_t measurements_ = 0;
   Choice choice_;

@@ -51,29 +51,29 @@ RouteView find_route(const Topology& machine, const Transfer& transfer) {
   return route;
 }
 
-RouteClass class_of(const Topology& machine, const Transfer& transfer, CopyPath path) {
-  if (path == CopyPath::Peer) return RouteClass::Peer;
-  if (path == CopyPath::Staged) return RouteClass::Staged;
-  return machine.vertex(transfer.to).kind == VertexKind::Gpu ? RouteClass::Up : RouteClass::Down;
+CopyKind class_of(const Topology& machine, const Transfer& transfer, CopyPath path) {
+  if (path == CopyPath::Peer) return CopyKind::Peer;
+  if (path == CopyPath::Staged) return CopyKind::Staged;
+  return machine.vertex(transfer.to).kind == VertexKind::Gpu ? CopyKind::Up : CopyKind::Down;
 }
 
-std::pair<VertexId, VertexId> ends_of(const Topology& machine, HostStream stream) {
+std::pair<VertexId, VertexId> ends_of(const Topology& machine, CopyPort stream) {
   const VertexId memory = machine.memories().front();
   const VertexId gpu = machine.gpus()[stream.gpu];
   return stream.direction == Direction::HostToDevice ? std::pair(memory, gpu) : std::pair(gpu, memory);
 }
 
-StreamSet waiting_streams(const Topology& machine, StreamSet streams) {
-  StreamSet waiting = 0;
+PortSet waiting_streams(const Topology& machine, PortSet streams) {
+  PortSet waiting = 0;
   for (std::uint32_t gpu = 0; gpu < machine.gpus().size(); ++gpu)
     if (state_of(streams, gpu) == 3 && machine.vertex(machine.gpus()[gpu]).copy_engines == 1)
-      waiting |= StreamSet{1} << (2 * gpu);
+      waiting |= PortSet{1} << (2 * gpu);
   return waiting;
 }
 
-bool has_ways(const Topology& machine, StreamSet streams) {
+bool has_routes(const Topology& machine, PortSet streams) {
   for (const std::uint32_t position : positions_of(streams)) {
-    const HostStream stream = HostStream::at(position);
+    const CopyPort stream = CopyPort::at(position);
     if (machine.memories().empty() || stream.gpu >= machine.gpus().size()) return false;
     const auto [from, to] = ends_of(machine, stream);
     if (machine.route(from, to).empty()) return false;

@@ -42,7 +42,7 @@ struct RouteView {
 [[nodiscard]] RouteView find_route(const Topology& machine, const Transfer& transfer);
 
 /// The class of a transfer's costs. @param path  of its route
-[[nodiscard]] RouteClass class_of(const Topology& machine, const Transfer& transfer, CopyPath path);
+[[nodiscard]] CopyKind class_of(const Topology& machine, const Transfer& transfer, CopyPath path);
 
 /// Whether two GPUs lie in one PCIe domain.
 [[nodiscard]] inline bool same_domain(const Topology& machine, VertexId a, VertexId b) {
@@ -51,13 +51,13 @@ struct RouteView {
 
 /// From where to where a stream between the first memory and a GPU goes.
 /// @pre the machine has a memory and that GPU.
-[[nodiscard]] std::pair<VertexId, VertexId> ends_of(const Topology& machine, HostStream stream);
+[[nodiscard]] std::pair<VertexId, VertexId> ends_of(const Topology& machine, CopyPort stream);
 
 /// Which of these streams wait for a copy engine that another of them has: of each GPU with one engine of which both
 /// are there, the one up. None where all can be active together.
-[[nodiscard]] StreamSet waiting_streams(const Topology& machine, StreamSet streams);
+[[nodiscard]] PortSet waiting_streams(const Topology& machine, PortSet streams);
 
 /// Whether each of these streams has its GPU, the memory and a way.
-[[nodiscard]] bool has_ways(const Topology& machine, StreamSet streams);
+[[nodiscard]] bool has_routes(const Topology& machine, PortSet streams);
 
 }  // namespace tutti

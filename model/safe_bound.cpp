@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "model/room.hpp"
+#include "model/grow_to.hpp"
 #include "model/service_order.hpp"
 
 namespace tutti {
@@ -71,12 +71,12 @@ void SafeBound::list_groups(std::span<BoundedStep> steps) {
     group.begin = next;
     next += std::exchange(group.end, next);
   }
-  make_room(members_, next);
-  make_room(volumes_, next);
-  make_room(times_, next);
-  make_room(place_, steps.size());
-  make_room(next_kind_, steps.size());
-  make_room(anchors_, std::size_t{count} * kMostAnchors);
+  grow_to(members_, next);
+  grow_to(volumes_, next);
+  grow_to(times_, next);
+  grow_to(place_, steps.size());
+  grow_to(next_kind_, steps.size());
+  grow_to(anchors_, std::size_t{count} * kMostAnchors);
   for (std::uint32_t s = 0; s < steps.size(); ++s) {
     const BoundedStep& step = steps[s];
     if (step.group == kNone) continue;
@@ -109,7 +109,7 @@ inline void SafeBound::find_kind(std::span<BoundedStep> steps, std::uint32_t s) 
 }
 
 void SafeBound::list_shares(std::span<const double> values, std::span<const BoundedStep> steps) {
-  make_room(capacities_, values.size());
+  grow_to(capacities_, values.size());
   if (++epoch_ == 0) {
     for (Capacity& capacity : capacities_) capacity.epoch = 0;
     epoch_ = 1;
@@ -571,8 +571,8 @@ void BatchBound::add_commands(const BatchSimulation& loaded, std::span<const dou
   }
 }
 
-LatestFinish latest_finish(const Planner& planner, const Topology& machine, const BatchOperation& batch,
-                           const Timeline& plan, Basis basis, Duration gate_jitter) {
+LatestFinish latest_finish(const Planner& planner, const Topology& machine, const Batch& batch, const Timeline& plan,
+                           Basis basis, Duration gate_jitter) {
   BatchSimulation loaded;
   loaded.load(machine, basis, batch, planner.rates);
   std::vector<std::uint32_t> order;

@@ -215,7 +215,7 @@ struct LatestFinish {
 /// own rate rule, and is never before the plan's own end: a measured table has no such theory and may be slower than
 /// the graph. Rounded up.
 /// @pre the plan was made for this machine and batch.
-[[nodiscard]] LatestFinish latest_finish(const Planner& planner, const Topology& machine, const BatchOperation& batch,
+[[nodiscard]] LatestFinish latest_finish(const Planner& planner, const Topology& machine, const Batch& batch,
                                          const Timeline& plan, Basis basis = Basis::Guaranteed,
                                          Duration gate_jitter = {});
 

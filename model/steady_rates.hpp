@@ -8,8 +8,8 @@ namespace tutti {
 class SteadyRates {
  public:
   /// @return [streams] GB/s in the order of positions, and where they come from.
-  /// @pre every stream has a way (`has_ways`).
-  [[nodiscard]] StreamRates find(const Topology& machine, Basis basis, StreamSet streams);
+  /// @pre every stream has a way (`has_routes`).
+  [[nodiscard]] PortRates find(const Topology& machine, Basis basis, PortSet streams);
 
  private:
   BandwidthModel bandwidth_;

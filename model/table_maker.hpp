@@ -8,11 +8,11 @@ namespace tutti {
 
 struct MadeTable {
   MeasuredTable table;
-  bool strained = false;  ///< GPUs are taken for alike that are less so than the measurements scatter
+  bool strained = false;  ///< GPUs are taken for symmetric that are less so than the measurements scatter
 };
 
-/// The table of a calibrated machine: GPUs whose exchange changes no corrected rate are alike; each combination up to
-/// such exchanges is a row, with what was measured of it or else its corrected rates.
+/// The table of a calibrated machine: GPUs whose exchange changes no corrected rate are symmetric; each combination up
+/// to such exchanges is a row, with what was measured of it or else its corrected rates.
 /// @pre at most MeasuredTable::kMostGpus GPUs.
 [[nodiscard]] MadeTable make_table(std::size_t gpus, const std::vector<Combination>& combinations,
                                    const RateCorrections& corrections);

@@ -15,7 +15,7 @@ class SegmentMaker {
  public:
   SegmentMaker(TransferInterval& transfer, Bytes size) : transfer_(transfer), size_(size) {}
 
-  void add(const RatePiece& piece) {
+  void add(const RateSegment& piece) {
     arrived_ += piece.rate * (piece.end - piece.start);
     const Duration end = std::clamp(round_down_ns(piece.end + 0.5), at_, transfer_.end);
     const std::int64_t total = std::min(size_.count, static_cast<std::int64_t>(std::llround(arrived_)));
@@ -70,7 +70,7 @@ StreamTimeline make_stream(const Topology& machine, const CommandStream& stream,
 
 }  // namespace
 
-Timeline make_timeline(const Topology& machine, const BatchOperation& batch, const BatchSimulation& simulation) {
+Timeline make_timeline(const Topology& machine, const Batch& batch, const BatchSimulation& simulation) {
   Timeline timeline;
   timeline.latency = round_up_ns(simulation.latency_ns());
   timeline.setup = round_up_ns(simulation.batch_setup_ns());
@@ -86,7 +86,7 @@ Timeline make_timeline(const Topology& machine, const BatchOperation& batch, con
     makers.emplace_back(*timeline.streams[s].transfer, streams[s].transfer->size);
     makers.back().start(timeline.streams[s].transfer->start);
   }
-  for (const RatePiece& piece : simulation.pieces()) makers[maker_of[piece.stream]].add(piece);
+  for (const RateSegment& piece : simulation.pieces()) makers[maker_of[piece.stream]].add(piece);
   for (SegmentMaker& maker : makers) maker.finish();
   return timeline;
 }
@@ -144,8 +144,7 @@ std::optional<std::string> find_violation(const CommandStream& stream, const Str
 
 }  // namespace
 
-std::optional<std::string> find_violation(const Topology& machine, const BatchOperation& batch,
-                                          const Timeline& timeline) {
+std::optional<std::string> find_violation(const Topology& machine, const Batch& batch, const Timeline& timeline) {
   const auto streams = batch.streams();
   if (timeline.streams.size() != streams.size()) return "the timeline has not one row a stream";
   std::map<EngineId, std::vector<Occupied>> engines;

@@ -62,14 +62,13 @@ struct Timeline {
 
 /// The simulation's last run in whole nanoseconds: starts rounded down, ends and the latency up.
 /// @pre the simulation was loaded with this machine and batch, and has run.
-[[nodiscard]] Timeline make_timeline(const Topology& machine, const BatchOperation& batch,
-                                     const BatchSimulation& simulation);
+[[nodiscard]] Timeline make_timeline(const Topology& machine, const Batch& batch, const BatchSimulation& simulation);
 
 /// The first sentence that is not true of a timeline and should be: segments abut and add up to the sizes, a kernel
 /// follows its transfer, kernels on a GPU and copies on an engine exclude each other (up to 1 ns of rounding), nothing
 /// ends after `latency`.
 /// @return nothing where all is well.
-[[nodiscard]] std::optional<std::string> find_violation(const Topology& machine, const BatchOperation& batch,
+[[nodiscard]] std::optional<std::string> find_violation(const Topology& machine, const Batch& batch,
                                                         const Timeline& timeline);
 
 }  // namespace tutti

@@ -44,7 +44,7 @@ Bytes Topology::staging_chunk() const { return parts_->staging_chunk; }
 GateKind Topology::gate() const { return parts_->gate; }
 std::span<const VertexId> Topology::memories() const { return parts_->memories; }
 std::span<const VertexId> Topology::gpus() const { return parts_->gpus; }
-std::span<const WayKind> Topology::way_kinds() const { return parts_->way_kinds; }
+std::span<const RouteClass> Topology::route_classes() const { return parts_->route_classes; }
 std::size_t Topology::engine_count() const { return parts_->engine_count; }
 
 std::optional<VertexId> Topology::find_vertex(std::string_view name) const {
@@ -77,9 +77,9 @@ std::span<const LinkId> Topology::route(VertexId from, VertexId to) const {
   return std::span<const LinkId>(parts_->route_links).subspan(begin, end - begin);
 }
 
-std::uint32_t Topology::way_kind(VertexId from, VertexId to) const {
+std::uint32_t Topology::route_class(VertexId from, VertexId to) const {
   const auto pair = parts_->pair_of(from, to);
-  return pair ? parts_->way_kind_of[*pair] : kNone;
+  return pair ? parts_->route_class_of[*pair] : kNone;
 }
 
 DomainId Topology::domain(VertexId vertex) const {

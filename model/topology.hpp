@@ -78,14 +78,14 @@ struct CapacityUse {
 };
 
 /// What a prediction asks of a transfer's way. Ways that are alike in it are of one kind: a large machine has few.
-struct WayKind {
+struct RouteClass {
   std::vector<CapacityUse> uses;  ///< of capacities that transfers of other copy engines can cross too; each once
   Bandwidth alone;                ///< rate of a transfer with nothing else under way
   double weight = 1;              ///< sharing weight
-  StreamSet streams = 0;          ///< the stream of the measured table that this is; none where it is none
+  PortSet streams = 0;            ///< the stream of the measured table that this is; none where it is none
   bool capped = false;            ///< never faster than `alone`, also where the table says so: small copies
 
-  friend bool operator==(const WayKind&, const WayKind&) = default;
+  friend bool operator==(const RouteClass&, const RouteClass&) = default;
 };
 
 /// How much of a contended capacity a transfer gets against the others, by what it copies. > 0.
@@ -194,10 +194,10 @@ class Topology {
   /// and GPUs are not passed through. Empty where there is no way, and from a vertex to itself.
   [[nodiscard]] std::span<const LinkId> route(VertexId from, VertexId to) const;
   /// The kinds of all routes between memories and GPUs, ready for predictions.
-  [[nodiscard]] std::span<const WayKind> way_kinds() const;
+  [[nodiscard]] std::span<const RouteClass> route_classes() const;
   /// The position among them of a route's kind; kNone where there is no way, or not a memory at one end and a GPU at
   /// the other.
-  [[nodiscard]] std::uint32_t way_kind(VertexId from, VertexId to) const;
+  [[nodiscard]] std::uint32_t route_class(VertexId from, VertexId to) const;
 
   /// What stays connected when memories, cpus and the links between cpus are taken away; or what the file says.
   /// @pre a hub, a switch or a GPU.
@@ -285,7 +285,7 @@ class TopologyBuilder {
   TopologyBuilder& gate(GateKind kind);
   TopologyBuilder& provenance(Provenance provenance);
   /// GPUs that may change places in the table.
-  TopologyBuilder& alike(std::vector<std::string> gpus, Place place = {});
+  TopologyBuilder& symmetric(std::vector<std::string> gpus, Place place = {});
   TopologyBuilder& table(TableEntry entry);
   /// [GPUs] Other numbers of copy engines, in the order of the vertices.
   TopologyBuilder& copy_engines(const std::vector<int>& engines);
@@ -316,7 +316,7 @@ class TopologyBuilder {
   Bytes staging_chunk_{8LL << 20};
   GateKind gate_ = kGateKinds.front();
   std::optional<Provenance> provenance_;
-  std::vector<std::pair<std::vector<std::string>, Place>> alike_;
+  std::vector<std::pair<std::vector<std::string>, Place>> symmetric_;
   std::vector<TableEntry> table_;
 };
 

@@ -9,8 +9,8 @@
 #include "model/document.hpp"
 #include "model/guarantee.hpp"
 #include "model/route.hpp"
+#include "model/route_class.hpp"
 #include "model/topology_parts.hpp"
-#include "model/way_kind.hpp"
 
 namespace tutti {
 namespace {
@@ -265,19 +265,19 @@ void find_routes(Topology::Parts& parts) {
 
 /// The kinds of all routes between memories and GPUs.
 /// @param machine  looks into the same parts, complete but for what is found here.
-void find_way_kinds(const Topology& machine, Topology::Parts& parts) {
-  parts.way_kinds.clear();
-  parts.way_kind_of.assign(parts.endpoint_count * parts.endpoint_count, kNone);
+void find_route_classes(const Topology& machine, Topology::Parts& parts) {
+  parts.route_classes.clear();
+  parts.route_class_of.assign(parts.endpoint_count * parts.endpoint_count, kNone);
   std::map<std::vector<double>, std::uint32_t> known;
-  const auto add = [&](VertexId from, VertexId to, double weight, HostStream stream) {
+  const auto add = [&](VertexId from, VertexId to, double weight, CopyPort stream) {
     const auto route = machine.route(from, to);
     if (route.empty()) return;
-    WayKind kind = make_way_kind(machine, route, {}, weight);
+    RouteClass kind = make_route_class(machine, route, {}, weight);
     if (parts.table && (from == parts.memories.front() || to == parts.memories.front()))
-      kind.streams = StreamSet{1} << stream.position();
-    const auto [entry, is_new] = known.emplace(way_kind_key(kind), static_cast<std::uint32_t>(known.size()));
-    if (is_new) parts.way_kinds.push_back(std::move(kind));
-    parts.way_kind_of[*parts.pair_of(from, to)] = entry->second;
+      kind.streams = PortSet{1} << stream.position();
+    const auto [entry, is_new] = known.emplace(route_class_key(kind), static_cast<std::uint32_t>(known.size()));
+    if (is_new) parts.route_classes.push_back(std::move(kind));
+    parts.route_class_of[*parts.pair_of(from, to)] = entry->second;
   };
   for (const VertexId memory : parts.memories) {
     for (std::uint32_t g = 0; g < parts.gpus.size(); ++g) {
@@ -294,27 +294,27 @@ std::uint32_t resolve_gpu(const Topology::Parts& parts, const std::string& name,
   return static_cast<std::uint32_t>(gpu - parts.gpus.begin());
 }
 
-StreamRates resolve_entry(const Topology::Parts& parts, const TableEntry& entry) {
+PortRates resolve_entry(const Topology::Parts& parts, const TableEntry& entry) {
   std::map<std::uint32_t, double> rates;
   const auto add = [&](const auto& of_gpus, Direction direction) {
     for (const auto& [name, rate] : of_gpus) {
-      const HostStream stream{resolve_gpu(parts, name, entry.place), direction};
+      const CopyPort stream{resolve_gpu(parts, name, entry.place), direction};
       if (!rates.emplace(stream.position(), rate).second)
         fail(entry.place, fmt::format("'{}' stands twice under {}; give it one rate", name, to_string(direction)));
     }
   };
   add(entry.h2d, Direction::HostToDevice);
   add(entry.d2h, Direction::DeviceToHost);
-  StreamRates result{0, {}, entry.source};
+  PortRates result{0, {}, entry.source};
   for (const auto& [position, rate] : rates) {
-    result.streams |= StreamSet{1} << position;
+    result.streams |= PortSet{1} << position;
     result.rates.push_back(rate);
   }
   return result;
 }
 
-void check_way(const Topology& machine, std::uint32_t position, const Place& place) {
-  const HostStream stream = HostStream::at(position);
+void check_route(const Topology& machine, std::uint32_t position, const Place& place) {
+  const CopyPort stream = CopyPort::at(position);
   const auto [from, to] = ends_of(machine, stream);
   if (!machine.route(from, to).empty()) return;
   const bool in = stream.direction == Direction::HostToDevice;
@@ -325,9 +325,10 @@ void check_way(const Topology& machine, std::uint32_t position, const Place& pla
 
 /// @param machine  looks into the same parts, complete but for the table and what follows from it.
 void add_table(const Topology& machine, Topology::Parts& parts,
-               std::span<const std::pair<std::vector<std::string>, Place>> alike, std::span<const TableEntry> entries) {
+               std::span<const std::pair<std::vector<std::string>, Place>> symmetric,
+               std::span<const TableEntry> entries) {
   std::vector<std::vector<std::uint32_t>> groups;
-  for (const auto& [names, place] : alike) {
+  for (const auto& [names, place] : symmetric) {
     groups.emplace_back();
     for (const std::string& name : names) groups.back().push_back(resolve_gpu(parts, name, place));
   }
@@ -337,14 +338,14 @@ void add_table(const Topology& machine, Topology::Parts& parts,
          fmt::format("a measured table serves {} GPUs at most; leave it out", MeasuredTable::kMostGpus));
   }
   if (parts.memories.empty()) fail(entries.front().place, "a measured table needs a host memory; add a vertex");
-  std::vector<StreamRates> rows;
+  std::vector<PortRates> rows;
   std::vector<Place> places;
   for (const TableEntry& entry : entries) {
     rows.push_back(resolve_entry(parts, entry));
     places.push_back(entry.place);
-    for (const std::uint32_t position : positions_of(rows.back().streams)) check_way(machine, position, entry.place);
+    for (const std::uint32_t position : positions_of(rows.back().streams)) check_route(machine, position, entry.place);
   }
-  const Place& first = alike.empty() ? entries.front().place : alike.front().second;
+  const Place& first = symmetric.empty() ? entries.front().place : symmetric.front().second;
   parts.table = value_at(first, MeasuredTable::make(parts.gpus.size(), std::move(groups), std::move(rows), places));
 }
 
@@ -357,12 +358,12 @@ std::string capacity_name(const Topology::Parts& parts, CapacityId capacity) {
 }
 
 /// "h2d gpu0 gpu1, d2h gpu2".
-std::string names_of(const Topology::Parts& parts, StreamSet streams) {
+std::string names_of(const Topology::Parts& parts, PortSet streams) {
   std::string text;
   for (const Direction direction : {Direction::HostToDevice, Direction::DeviceToHost}) {
     std::string names;
     for (const std::uint32_t position : positions_of(streams))
-      if (HostStream::at(position).direction == direction)
+      if (CopyPort::at(position).direction == direction)
         names += " " + parts.vertices[parts.gpus[position / 2].index()].name;
     if (!names.empty()) text += fmt::format("{}{}{}", text.empty() ? "" : ", ", to_string(direction), names);
   }
@@ -381,7 +382,7 @@ void hold_below_table(const Topology& machine, Topology::Parts& parts, std::span
     auto lowered = below.lower_once(machine, round < kGentleRounds);
     if (!lowered) break;
     parts.guaranteed = *std::move(lowered);
-    find_way_kinds(machine, parts);
+    find_route_classes(machine, parts);
   }
   const auto bandwidth_of = [&](std::size_t capacity) -> Bandwidth& {
     return capacity < parts.links.size() ? parts.links[capacity].bandwidth
@@ -395,7 +396,7 @@ void hold_below_table(const Topology& machine, Topology::Parts& parts, std::span
         ErrorCode::InvalidInput,
         fmt::format("with [{}] active the table gives {} {:.4g} GB/s, and the links guarantee it {:.4g}; {} counts as "
                     "guaranteed {:.4g} GB/s in place of {:.4g}; write that there, or measure the row again",
-                    names_of(parts, why.streams), names_of(parts, StreamSet{1} << why.position), why.table, why.graph,
+                    names_of(parts, why.streams), names_of(parts, PortSet{1} << why.position), why.table, why.graph,
                     capacity_name(parts, why.capacity), now, before[why.capacity.index()]),
         entries[parts.table->row(why.streams) - 1].place};
     parts.notes.push_back(note.text());
@@ -430,7 +431,7 @@ void check_cost(const Cost& cost, std::string_view what) {
 void check_setup(const SetupTimes& setup) {
   check_cost(setup.batch, "a batch");
   for (const NamedCost& named : kFurtherCosts) check_cost(setup.*named.cost, named.what);
-  for (const RouteClass route : kRouteClasses) {
+  for (const CopyKind route : kCopyKinds) {
     const CopyCost& cost = setup.transfer.of(route);
     check_cost(cost.each, fmt::format("a copy ({})", to_string(route)));
     check_cost(cost.first, fmt::format("a chain's first copy ({})", to_string(route)));
@@ -480,8 +481,8 @@ Expected<Topology> TopologyBuilder::build() const {
     find_routes(*parts);
     parts->provenance = provenance_;
     Topology machine(parts);
-    add_table(machine, *parts, alike_, table_);
-    find_way_kinds(machine, *parts);
+    add_table(machine, *parts, symmetric_, table_);
+    find_route_classes(machine, *parts);
     hold_below_table(machine, *parts, table_);
     return machine;
   });

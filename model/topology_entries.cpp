@@ -45,8 +45,8 @@ TopologyBuilder::TopologyBuilder(const Topology& machine)
 TopologyBuilder& TopologyBuilder::provenance(Provenance provenance) {
   return provenance_ = std::move(provenance), *this;
 }
-TopologyBuilder& TopologyBuilder::alike(std::vector<std::string> gpus, Place place) {
-  return alike_.emplace_back(std::move(gpus), std::move(place)), *this;
+TopologyBuilder& TopologyBuilder::symmetric(std::vector<std::string> gpus, Place place) {
+  return symmetric_.emplace_back(std::move(gpus), std::move(place)), *this;
 }
 TopologyBuilder& TopologyBuilder::table(TableEntry entry) { return table_.push_back(std::move(entry)), *this; }
 TopologyBuilder& TopologyBuilder::copy_engines(const std::vector<int>& engines) {

@@ -40,8 +40,8 @@ struct Topology::Parts {
   std::vector<std::uint32_t> endpoint;     // [vertices] row in the table of routes; past its end for others
   std::vector<std::uint32_t> route_begin;  // [endpoint_count^2 + 1] into `route_links`, row by row
   std::vector<LinkId> route_links;
-  std::vector<WayKind> way_kinds;
-  std::vector<std::uint32_t> way_kind_of;       // [endpoint_count^2] into `way_kinds`, row by row
+  std::vector<RouteClass> route_classes;
+  std::vector<std::uint32_t> route_class_of;    // [endpoint_count^2] into `route_classes`, row by row
   std::vector<std::optional<DomainId>> domain;  // [vertices]
   std::vector<EngineId> engine_in;              // [vertices], of GPUs
   std::vector<EngineId> engine_out;             // [vertices], of GPUs

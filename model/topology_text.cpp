@@ -127,7 +127,7 @@ class Writer {
     line("  setup:");
     line(fmt::format("    batch: {}", cost_text(setup.batch)));
     line("    transfer:");
-    for (const RouteClass route : kRouteClasses)
+    for (const CopyKind route : kCopyKinds)
       if (copies.of(route) != CopyCost{})
         line(fmt::format("      {}: {}", to_string(route), copy_cost_text(copies.of(route))));
     for (const NamedCost& named : kFurtherCosts)
@@ -163,14 +163,14 @@ class Writer {
   }
 
   void add_table(const MeasuredTable& table) {
-    if (!table.alike().empty()) line("  alike:");
-    for (const auto& group : table.alike()) {
+    if (!table.symmetric().empty()) line("  symmetric:");
+    for (const auto& group : table.symmetric()) {
       std::vector<std::string> names;
       for (const std::uint32_t position : group) names.push_back(gpu(position));
       line(fmt::format("    - [{}]", joined(names)));
     }
     line("  table:");
-    for (const StreamRates& entry : table.entries()) {
+    for (const PortRates& entry : table.entries()) {
       std::vector<std::string> fields;
       for (const Direction direction : {Direction::HostToDevice, Direction::DeviceToHost})
         if (const std::string rates = rates_text(entry, direction); !rates.empty())
@@ -180,11 +180,11 @@ class Writer {
     }
   }
 
-  [[nodiscard]] std::string rates_text(const StreamRates& entry, Direction direction) const {
+  [[nodiscard]] std::string rates_text(const PortRates& entry, Direction direction) const {
     std::vector<std::string> rates;
     const auto positions = positions_of(entry.streams);
     for (std::size_t i = 0; i < positions.size(); ++i) {
-      const HostStream stream = HostStream::at(positions[i]);
+      const CopyPort stream = CopyPort::at(positions[i]);
       if (stream.direction == direction)
         rates.push_back(fmt::format("{}: {}", gpu(stream.gpu), to_string(GBps{entry.rates[i]})));
     }

@@ -170,15 +170,15 @@ CopyCost read_copy_cost(const Node& node, const std::string& what) {
 CopyCosts read_copy_costs(const Node& node) {
   CopyCosts costs;
   const auto is_class = [](const auto& key) {
-    return std::any_of(kRouteClasses.begin(), kRouteClasses.end(),
-                       [&](RouteClass route) { return to_string(route) == key.first; });
+    return std::any_of(kCopyKinds.begin(), kCopyKinds.end(),
+                       [&](CopyKind route) { return to_string(route) == key.first; });
   };
   if (node.kind != Node::Kind::Map || std::none_of(node.keys.begin(), node.keys.end(), is_class)) {
     costs.classes.fill(read_copy_cost(node, "'transfer'"));
     return costs;
   }
   const Fields fields(node, "'transfer'", {"up", "down", "peer", "staged"});
-  for (const RouteClass route : kRouteClasses)
+  for (const CopyKind route : kCopyKinds)
     if (const Node* cost = fields.find(to_string(route)))
       costs.of(route) = read_copy_cost(*cost, fmt::format("'{}'", to_string(route)));
   return costs;
@@ -264,11 +264,16 @@ void read_options(TopologyBuilder& builder, const Fields& machine) {
   if (const Node* staging = machine.find("staging")) builder.staging_chunk(read_chunk(*staging));
   if (const Node* gate = machine.find("gate")) builder.gate(read_gate(*gate));
   if (const Node* provenance = machine.find("provenance")) builder.provenance(read_provenance(*provenance));
-  if (const Node* alike = machine.find("alike")) {
-    for (const Node& group : read_sequence(*alike, "'alike'")) {
+  const Node* symmetric = machine.find("symmetric");
+  if (const Node* old_name = machine.find("alike")) {
+    if (symmetric != nullptr) fail(old_name->place, "'alike' is an older name of 'symmetric'; write one of them");
+    symmetric = old_name;
+  }
+  if (symmetric != nullptr) {
+    for (const Node& group : read_sequence(*symmetric, "'symmetric'")) {
       std::vector<std::string> gpus;
-      for (const Node& gpu : read_sequence(group, "a group of GPUs that are alike")) gpus.push_back(read_id(gpu));
-      builder.alike(std::move(gpus), group.place);
+      for (const Node& gpu : read_sequence(group, "a group of symmetric GPUs")) gpus.push_back(read_id(gpu));
+      builder.symmetric(std::move(gpus), group.place);
     }
   }
   if (const Node* table = machine.find("table"))
@@ -279,7 +284,7 @@ Topology read_machine(const Node& document) {
   const Fields top(document, "a machine file", {"version", "machine"});
   const Fields machine(top.require("machine"), "the machine",
                        {"name", "vertices", "links", "shared", "weights", "peer_access", "setup", "margin", "spread",
-                        "staging", "gate", "provenance", "alike", "table"});
+                        "staging", "gate", "provenance", "symmetric", "alike", "table"});
   TopologyBuilder builder(read_id(machine.require("name")));
   read_vertices(builder, machine.require("vertices"));
   for (const Node& link : read_sequence(machine.require("links"), "'links'")) builder.link(read_link(link));

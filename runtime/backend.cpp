@@ -59,8 +59,8 @@ Error kernel_failed(const CommandStream& stream, std::string_view what) {
 }
 
 tl::unexpected<Error> does_not_fit(Bytes size, std::string_view place, Bytes used, Bytes total) {
-  return machine_trouble(fmt::format("{} more do not fit on {}: {} of {} are in use", to_string(size), place,
-                                     to_string(used), to_string(total)));
+  return machine_error(fmt::format("{} more do not fit on {}: {} of {} are in use", to_string(size), place,
+                                   to_string(used), to_string(total)));
 }
 
 Expected<void> check_bindings(const Topology& machine, const ExecutableBatch& batch) {

@@ -29,10 +29,10 @@ enum class Marks : std::uint8_t {
 
 /// A batch with all that running it takes: what, when and on which data.
 struct ExecutableBatch {
-  BatchOperation batch;
+  Batch batch;
   Timeline plan;     ///< whose start offsets the streams keep
   std::string name;  ///< in messages: "batch 1 of task 'inspect'"
-  Bytes pace;        ///< transfers are cut into pieces of this size, each at its planned instant; 0:
+  Bytes pace;        ///< transfers are cut into chunks of this size, each at its planned instant; 0:
                      ///< only the start of a stream is timed. A simulated machine keeps to its plan anyway
   std::vector<StreamBinding> bindings;  ///< [streams]
   Marks marks = Marks::Needed;

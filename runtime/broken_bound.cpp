@@ -37,7 +37,7 @@ BoundCause Excesses::largest() const {
   return *most > Duration{0} ? static_cast<BoundCause>(most - of_.begin()) : BoundCause::Unknown;
 }
 
-BatchPromise::BatchPromise(const BatchOperation& batch, const Timeline& plan, LatestFinish latest)
+BatchPromise::BatchPromise(const Batch& batch, const Timeline& plan, LatestFinish latest)
     : last_(plan.streams.size()), latest_(std::move(latest)) {
   find_commands(batch);
   paths_.resize(commands_.size());
@@ -56,7 +56,7 @@ BatchPromise::BatchPromise(const BatchOperation& batch, const Timeline& plan, La
 }
 
 /// Chains and what their commands hold, as the simulation of batches has them.
-void BatchPromise::find_commands(const BatchOperation& batch) {
+void BatchPromise::find_commands(const Batch& batch) {
   BatchSimulation loaded;
   loaded.load(batch.machine(), Basis::Guaranteed, batch, RateRule::MaxMin);
   const BatchChains& chains = loaded.batch();

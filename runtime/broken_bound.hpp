@@ -67,7 +67,7 @@ class BatchPromise {
  public:
   /// @param plan    of the batch at guaranteed bandwidths and worst kernel times
   /// @param latest  of that plan
-  BatchPromise(const BatchOperation& batch, const Timeline& plan, LatestFinish latest);
+  BatchPromise(const Batch& batch, const Timeline& plan, LatestFinish latest);
 
   [[nodiscard]] const LatestFinish& latest() const { return latest_; }
   /// What made a run late, by the cause with the largest excess. Allocates nothing.
@@ -96,7 +96,7 @@ class BatchPromise {
     Duration end{};  ///< of the command
   };
 
-  void find_commands(const BatchOperation& batch);
+  void find_commands(const Batch& batch);
   /// Calls visit(command, end of what it waited for last and the path there) in the order of a timeline.
   template <class Visit>
   void follow(const Timeline& timeline, const Visit& visit);

@@ -78,7 +78,7 @@ class Parts {
   }
 
   void add_pieces(Part part, const TransferInterval& planned, std::size_t pace) {
-    const RouteClass route = batch_.batch.work()[part.stream].route;
+    const CopyKind route = batch_.batch.work()[part.stream].route;
     const SetupTimes& costs = batch_.batch.machine().setup();
     const Duration setup = costs.gate.nominal + costs.transfer.of(route).each.nominal;  // each piece has a gate
     const std::size_t size = part.bytes;

@@ -10,8 +10,8 @@ namespace tutti {
 /// What is noted where a command ends. It delays what comes behind it, so it stands only where somebody asks for it.
 enum class Mark : std::uint8_t {
   None,
-  Time,  ///< when it ended: an event
-  Word,  ///< and a word for those who wait: the host at the end of a lane, another lane
+  Time,    ///< when it ended: an event
+  Signal,  ///< and a signal for those who wait: the host at the end of a lane, another lane
 };
 
 /// A piece of work that hardware does without a break: one entry of a hardware queue.

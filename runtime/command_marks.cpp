@@ -37,14 +37,14 @@ void raise(Mark& mark, Mark to) { mark = std::max(mark, to); }
 
 void place_marks(Marks marks, CommandList& list) {
   for (const Command& command : list.commands)
-    for (const std::uint32_t before : command.waits) list.commands[before].mark = Mark::Word;
+    for (const std::uint32_t before : command.waits) list.commands[before].mark = Mark::Signal;
   const auto lanes = lanes_of(list);
   for (std::uint32_t lane = 0; lane < lanes.size(); ++lane) {
     for (std::size_t i = 0; i < lanes[lane].size(); ++i) {
       Command& command = list.commands[lanes[lane][i]];
       Mark& mark = command.last_lane == lane ? command.mark : command.leg_mark;
       if (i + 1 == lanes[lane].size()) {
-        mark = Mark::Word;
+        mark = Mark::Signal;
       } else if (command.last_lane == lane && is_of_interest(command, list.commands[lanes[lane][i + 1]])) {
         raise(mark, Mark::Time);
       }
@@ -55,7 +55,7 @@ void place_marks(Marks marks, CommandList& list) {
     if (command.closes) raise(command.mark, Mark::Time);
 }
 
-void form_runs(const BatchOperation& batch, Marks marks, CommandList& list) {
+void form_runs(const Batch& batch, Marks marks, CommandList& list) {
   const auto goes_on = [&](const Command& before, const Command& command) {
     if (!is_copy(before) || !is_copy(command) || before.mark != Mark::None || command.is_released()) return false;
     const Transfer& a = *batch.streams()[before.stream].transfer;
@@ -92,7 +92,7 @@ void form_runs(const BatchOperation& batch, Marks marks, CommandList& list) {
   list.commands = std::move(commands);
 }
 
-void find_kernel_runs(const BatchOperation& batch, CommandList& list) {
+void find_kernel_runs(const Batch& batch, CommandList& list) {
   std::vector<std::optional<KernelRun>> open(list.lanes.size());
   for (std::uint32_t i = 0; i < list.commands.size(); ++i) {
     const Command& command = list.commands[i];
@@ -108,9 +108,10 @@ void find_kernel_runs(const BatchOperation& batch, CommandList& list) {
   }
 }
 
-std::size_t runs_with_room(const CommandList& list, std::size_t room, Bytes chunk) {
-  const auto of_mark = [](Mark mark) { return static_cast<std::size_t>(mark); };  // an event; an event and a word
-  std::vector<std::size_t> waiting(list.commands.size(), 0);  // for each: at most so many GPUs get a word of their own
+std::size_t runs_that_fit(const CommandList& list, std::size_t room, Bytes chunk) {
+  const auto of_mark = [](Mark mark) { return static_cast<std::size_t>(mark); };  // an event; an event and a signal
+  std::vector<std::size_t> waiting(list.commands.size(),
+                                   0);  // for each: at most so many GPUs get a signal of their own
   for (const Command& command : list.commands)
     for (const std::uint32_t before : command.waits) ++waiting[before];
   const auto operations_of = [&](const Command& command) {

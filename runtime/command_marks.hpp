@@ -12,20 +12,20 @@ inline constexpr std::uint32_t kMostCopies = 440;
 
 // The steps of `make_commands` behind the commands themselves, in this order.
 
-/// Puts a word where a lane ends and where another lane waits; a time at long commands, before them, where copies
+/// Puts a signal where a lane ends and where another lane waits; a time at long commands, before them, where copies
 /// change to kernels or back, and before what is released at an instant of its own.
 void place_marks(Marks marks, CommandList& list);
 
 /// Brings copies together that go in one call: behind each other in a lane, with the same ends, none but the first
 /// released, none but the last marked. With `Marks::Each` every command is alone.
-void form_runs(const BatchOperation& batch, Marks marks, CommandList& list);
+void form_runs(const Batch& batch, Marks marks, CommandList& list);
 
-void find_kernel_runs(const BatchOperation& batch, CommandList& list);
+void find_kernel_runs(const Batch& batch, CommandList& list);
 
 /// How many runs, in order, all hardware queues together take ahead of their gates.
 /// @param room   operations that a queue takes
 /// @param chunk  of a staged copy; 0: it is one
-[[nodiscard]] std::size_t runs_with_room(const CommandList& list, std::size_t room, Bytes chunk);
+[[nodiscard]] std::size_t runs_that_fit(const CommandList& list, std::size_t room, Bytes chunk);
 
 /// When a command started and ended, ns on some clock.
 struct CommandTimes {

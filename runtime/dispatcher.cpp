@@ -77,16 +77,16 @@ class DispatchedRun final : public PreparedRun {
     DispatchedRun& run;
     const ReadyJob& job;
     Duration start{};
-    Duration waited{};      ///< until then, with nothing before it
-    Duration elsewhere{};   ///< for so long the job did not have the machine
-    std::size_t parts = 0;  ///< done
-    Duration had{};         ///< in a scenario: so long these have the machine
+    Duration waited{};        ///< until then, with nothing before it
+    Duration elsewhere{};     ///< for so long the job did not have the machine
+    std::size_t regions = 0;  ///< done
+    Duration had{};           ///< in a scenario: so long these have the machine
   };
 
   /// A job that is done, and whose batches' measured times are still to be read: that waits until something else runs,
   /// or nothing does.
   struct Unreviewed {
-    std::vector<PreparedBatch>* pieces;  // of its batches
+    std::vector<PreparedBatch>* chunks;  // of its batches
     std::size_t record;                  // its position
     bool late;                           // over its bound
     Duration over;                       // by so much
@@ -94,7 +94,7 @@ class DispatchedRun final : public PreparedRun {
   };
 
   /// Of all batches, of all buffer sets, of all tasks.
-  auto all_pieces() { return tasks_ | std::views::transform(&TaskState::pieces) | std::views::join | std::views::join; }
+  auto all_chunks() { return tasks_ | std::views::transform(&TaskState::chunks) | std::views::join | std::views::join; }
   Expected<void> warm_up();
   /// From the arrival until it is ready.
   [[nodiscard]] Duration delay_of(const TaskState& state, std::uint64_t index) const;
@@ -167,7 +167,7 @@ Expected<void> DispatchedRun::prepare(std::span<TaskProgram* const> programs, st
     auto state = prepare_task(executor_, owned_, planned_, TaskId{i}, *programs[i], jobs[i]);
     if (!state) return tl::unexpected(std::move(state.error()));
     tasks_.push_back(*std::move(state));
-    alive += tasks_.back().pieces.size();
+    alive += tasks_.back().chunks.size();
     total += jobs[i];
   }
   ready_ = ReadyQueue(set.policy, alive);
@@ -183,8 +183,8 @@ void DispatchedRun::hold_to(std::span<const std::optional<Duration>> bounds) {
 
 /// Every batch once, on what its buffers hold. That a kernel fails on it says nothing about jobs.
 Expected<void> DispatchedRun::warm_up() {
-  for (PreparedBatch& piece : all_pieces()) {
-    auto result = executor_.issue(piece).and_then([&] { return executor_.synchronize(piece); });
+  for (PreparedBatch& chunk : all_chunks()) {
+    auto result = executor_.issue(chunk).and_then([&] { return executor_.synchronize(chunk); });
     if (!result && result.error().code != ErrorCode::Kernel) return tl::unexpected(std::move(result.error()));
   }
   return {};
@@ -285,8 +285,8 @@ void DispatchedRun::arm_next() {
 }
 
 void DispatchedRun::arm_job(TaskState& state, std::uint64_t index) {
-  auto& pieces = state.pieces_of(index);
-  if (!pieces.empty()) executor_.arm(pieces.front());
+  auto& chunks = state.chunks_of(index);
+  if (!chunks.empty()) executor_.arm(chunks.front());
 }
 
 Duration DispatchedRun::release_due() {
@@ -298,7 +298,7 @@ Duration DispatchedRun::release_due() {
 }
 
 bool DispatchedRun::waits_for_buffers(const TaskState& state, Duration now) const {
-  const std::size_t set = state.released % state.pieces.size();
+  const std::size_t set = state.released % state.chunks.size();
   return state.set_due[set] && (!state.script.empty() || now <= *state.set_due[set]);
 }
 
@@ -311,7 +311,7 @@ void DispatchedRun::release(std::size_t task) {
                        state.timing.deadline, state.timing.priority};
   ++state.released;
   schedule_next(task);
-  const std::size_t set = ready.index % state.pieces.size();
+  const std::size_t set = ready.index % state.chunks.size();
   if (state.set_due[set]) {  // only where jobs take longer than admitted: real time, or a broken machine
     record_.jobs.push_back(
         {ready.task, ready.index, arrival - epoch_, arrival - epoch_, std::nullopt, ready.deadline - epoch_,
@@ -339,8 +339,8 @@ Duration DispatchedRun::beside(const Work& work) {
 
 Job DispatchedRun::job_of(const ReadyJob& ready, JobObserver* observer) {
   TaskState& state = tasks_[ready.task.index()];
-  const std::size_t set = ready.index % state.pieces.size();
-  Job job(executor_, *state.task, state.pieces[set], state.first_piece, observer);
+  const std::size_t set = ready.index % state.chunks.size();
+  Job job(executor_, *state.task, state.chunks[set], state.first_chunk, observer);
   job.index = ready.index;
   job.arrival = ready.arrival;
   job.deadline = ready.deadline;
@@ -354,7 +354,7 @@ void DispatchedRun::run_job(const ReadyJob& ready) {
   Clock& clock = executor_.clock();
   Running running(*this, ready);
   Job job = job_of(ready, &running);
-  if (unreviewed_ && unreviewed_->pieces == &state.pieces_of(ready.index)) review();
+  if (unreviewed_ && unreviewed_->chunks == &state.chunks_of(ready.index)) review();
   const Duration start = running.start = clock.now();
   running.waited = start - std::max(state.releases[job.buffer_set].done, free_since_);
   const auto result = state.program->run(job);
@@ -373,7 +373,7 @@ void DispatchedRun::run_job(const ReadyJob& ready) {
   record.programs = programs;
   const auto bound = bounds_.empty() ? std::nullopt : bounds_[ready.task.index()];
   const Duration over = bound ? record.response() - *bound : Duration{0};
-  unreviewed_ = {&state.pieces_of(ready.index), record_.jobs.size() - 1, over > executor_.backend().tolerated_lag(),
+  unreviewed_ = {&state.chunks_of(ready.index), record_.jobs.size() - 1, over > executor_.backend().tolerated_lag(),
                  over, excesses_of(running, job, record)};
   excess_ += std::max(own - state.timing.wcet, Duration{0});
   if (!result) record.error = result.error();
@@ -404,11 +404,11 @@ Excesses DispatchedRun::excesses_of(const Running& running, const Job& job, cons
 
 void DispatchedRun::review() {
   if (!unreviewed_) return;
-  auto& [pieces, position, late, over, excesses] = *unreviewed_;
+  auto& [chunks, position, late, over, excesses] = *unreviewed_;
   JobRecord& record = record_.jobs[position];
   std::optional<BrokenBound> broken;  // of the batch that was furthest over its latest finish
-  for (PreparedBatch& piece : *pieces) {
-    const Executor::Review one = executor_.review(piece);
+  for (PreparedBatch& chunk : *chunks) {
+    const Executor::Review one = executor_.review(chunk);
     record.overruns += one.overruns;
     if (one.broken && (!broken || one.broken->excess > broken->excess)) broken = one.broken;
   }
@@ -424,18 +424,18 @@ void DispatchedRun::blame_others() {
     if (job.broken && job.broken->cause == BoundCause::Transfer) job.broken->cause = BoundCause::Foreign;
 }
 
-/// In a scenario a part has the machine for as long as it may, until the job's time is over.
+/// In a scenario a region has the machine for as long as it may, until the job's time is over.
 void DispatchedRun::finish_part(Running& running) {
   const TaskState& state = tasks_[running.job.task.index()];
-  const std::vector<Duration>& parts = state.timing.parts->each;
-  if (state.script.empty() || running.parts == parts.size()) return;
+  const std::vector<Duration>& regions = state.timing.regions->each;
+  if (state.script.empty() || running.regions == regions.size()) return;
   const Duration rest = state.script[running.job.index].takes - running.had;
-  running.had += std::min(parts[running.parts++], rest);
+  running.had += std::min(regions[running.regions++], rest);
   executor_.clock().wait_until(running.start + running.elsewhere + running.had);
 }
 
 Expected<void> DispatchedRun::run_more_urgent(Running& running) {
-  if (!tasks_[running.job.task.index()].timing.parts) return {};
+  if (!tasks_[running.job.task.index()].timing.regions) return {};
   finish_part(running);
   const Duration start = free_since_ = executor_.clock().now();
   for (release_due(); ready_.has_more_urgent_than(running.job); release_due()) {
@@ -472,7 +472,7 @@ RunRecord DispatchedRun::run() {
   }
   review();
   if (changing_ != nullptr) refuse_requests();
-  for (PreparedBatch& piece : all_pieces()) executor_.disarm(piece);
+  for (PreparedBatch& chunk : all_chunks()) executor_.disarm(chunk);
   blame_others();
   return std::move(record_);
 }

@@ -112,7 +112,7 @@ class PreparedRun {
 
 /// Runs a scenario, whether the task set keeps its deadlines or not: what can happen, and did. Nothing was promised, so
 /// no job is over its bound. A job that is done
-/// before the time that the scenario gives it keeps the machine for the rest, and so does each of its parts.
+/// before the time that the scenario gives it keeps the machine for the rest, and so does each of its regions.
 /// @param scenario  its tasks are those of the set.
 /// @errors as `run_tasks`.
 [[nodiscard]] Expected<RunRecord> run_scenario(Executor& executor, const PlannedTaskSet& planned,

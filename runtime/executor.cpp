@@ -6,14 +6,13 @@
 
 namespace tutti {
 
-Expected<PreparedBatch> Executor::prepare(const BatchOperation& batch, std::vector<StreamBinding> bindings,
-                                          std::string name, Marks marks) {
+Expected<PreparedBatch> Executor::prepare(const Batch& batch, std::vector<StreamBinding> bindings, std::string name,
+                                          Marks marks) {
   return prepare(batch, plan(*planner_, *machine_, batch), std::move(bindings), std::move(name), 0, marks);
 }
 
-Expected<PreparedBatch> Executor::prepare(const BatchOperation& batch, Timeline plan,
-                                          std::vector<StreamBinding> bindings, std::string name, std::uint64_t run,
-                                          Marks marks) {
+Expected<PreparedBatch> Executor::prepare(const Batch& batch, Timeline plan, std::vector<StreamBinding> bindings,
+                                          std::string name, std::uint64_t run, Marks marks) {
   const Bytes pace = planner_->rates == RateRule::Allocated ? machine_->staging_chunk() : Bytes{0};
   auto prepared = backend_->prepare({batch, plan, std::move(name), pace, std::move(bindings), marks});
   if (!prepared) return tl::unexpected(std::move(prepared.error()));

@@ -60,7 +60,7 @@ class Executor {
   /// @param bindings  [streams]
   /// @param name      of the batch in messages
   /// @errors as `DeviceBackend::prepare`.
-  [[nodiscard]] Expected<PreparedBatch> prepare(const BatchOperation& batch, std::vector<StreamBinding> bindings,
+  [[nodiscard]] Expected<PreparedBatch> prepare(const Batch& batch, std::vector<StreamBinding> bindings,
                                                 std::string name = "a batch", Marks marks = Marks::Needed);
 
   /// Gets the next run of a batch ready ahead of its issue, which is then a store to memory: see `BackendBatch::arm`.
@@ -110,9 +110,8 @@ class Executor {
   };
 
  private:
-  [[nodiscard]] Expected<PreparedBatch> prepare(const BatchOperation& batch, Timeline plan,
-                                                std::vector<StreamBinding> bindings, std::string name,
-                                                std::uint64_t run, Marks marks);
+  [[nodiscard]] Expected<PreparedBatch> prepare(const Batch& batch, Timeline plan, std::vector<StreamBinding> bindings,
+                                                std::string name, std::uint64_t run, Marks marks);
   const Topology* machine_;
   const Planner* planner_;
   DeviceBackend* backend_;

@@ -10,9 +10,9 @@
 #include "model/quantile.hpp"
 #include "model/random.hpp"
 #include "model/route.hpp"
-#include "model/way_rates.hpp"
+#include "model/route_rates.hpp"
+#include "runtime/scratch_buffers.hpp"
 #include "runtime/tutti.hpp"
-#include "runtime/way_buffers.hpp"
 
 namespace tutti {
 namespace {
@@ -24,68 +24,68 @@ constexpr std::size_t kWarmUp = 2;
 constexpr std::int64_t kSteps = 16;
 constexpr int kHalvings = 5;
 
-CommandStream copy_stream(const Topology& machine, HostStream stream, Bytes size, std::string name) {
+CommandStream copy_stream(const Topology& machine, CopyPort stream, Bytes size, std::string name) {
   const auto [from, to] = ends_of(machine, stream);
   return {std::move(name), Transfer{from, to, size, {}, {}}, {}, {}};
 }
 
-Expected<BatchOperation> steady_batch(const Topology& machine, StreamSet set, const MeasuringOptions& options) {
+Expected<Batch> steady_batch(const Topology& machine, PortSet set, const MeasuringOptions& options) {
   std::vector<CommandStream> streams;
   for (const std::uint32_t position : positions_of(set))
     for (int i = 0; i < options.copies; ++i)
-      streams.push_back(
-          copy_stream(machine, HostStream::at(position), options.copy, fmt::format("{}-{}", position, i)));
-  return BatchOperation::make(machine, std::move(streams));
+      streams.push_back(copy_stream(machine, CopyPort::at(position), options.copy, fmt::format("{}-{}", position, i)));
+  return Batch::make(machine, std::move(streams));
 }
 
-Expected<BatchOperation> random_batch(const Topology& machine, StreamSet all, Bytes largest, Random& random) {
+Expected<Batch> random_batch(const Topology& machine, PortSet all, Bytes largest, Random& random) {
   std::vector<CommandStream> streams;
-  const StreamSet chosen = static_cast<StreamSet>(random.next()) & all;
+  const PortSet chosen = static_cast<PortSet>(random.next()) & all;
   for (const std::uint32_t position : positions_of(chosen == 0 ? all : chosen)) {
     const auto steps = 1 + static_cast<std::int64_t>(random.next() % kSteps);
-    streams.push_back(copy_stream(machine, HostStream::at(position), Bytes{largest.count / kSteps * steps},
-                                  fmt::to_string(position)));
+    streams.push_back(
+        copy_stream(machine, CopyPort::at(position), Bytes{largest.count / kSteps * steps}, fmt::to_string(position)));
   }
-  return BatchOperation::make(machine, std::move(streams));
+  return Batch::make(machine, std::move(streams));
 }
 
 /// Streams of a combination of copies of all kinds: the faster, the more of them, so that all stay active about as
 /// long.
-struct WayBatch {
-  BatchOperation batch;
+struct RouteBatch {
+  Batch batch;
   std::vector<std::size_t> copies;  // [ways]
 };
 
-Expected<WayBatch> steady_batch(const Topology& machine, const WaySet& ways, const MeasuringOptions& options) {
+Expected<RouteBatch> steady_batch(const Topology& machine, const CopyRouteSet& copy_routes,
+                                  const MeasuringOptions& options) {
   constexpr double kMostCopies = 96;
-  WayRates rates;
-  const auto expected = rates.find(machine, Basis::Nominal, ways);
+  RouteRates rates;
+  const auto expected = rates.find(machine, Basis::Nominal, copy_routes);
   const double slowest = *std::min_element(expected.begin(), expected.end());
   std::vector<CommandStream> streams;
   std::vector<std::size_t> copies;
-  for (std::size_t w = 0; w < ways.size(); ++w) {
-    const auto [from, to] = *ends_of(machine, ways[w]);
+  for (std::size_t w = 0; w < copy_routes.size(); ++w) {
+    const auto [from, to] = *ends_of(machine, copy_routes[w]);
     const double more = std::max(1.0, std::round(options.copies * expected[w] / slowest));
     copies.push_back(static_cast<std::size_t>(std::min(more, std::max<double>(kMostCopies, options.copies))));
     for (std::size_t i = 0; i < copies.back(); ++i)
       streams.push_back({fmt::format("{}-{}", w, i), Transfer{from, to, options.copy, {}, {}}, {}, {}});
   }
-  auto batch = BatchOperation::make(machine, std::move(streams));
+  auto batch = Batch::make(machine, std::move(streams));
   if (!batch) return tl::unexpected(std::move(batch.error()));
-  return WayBatch{batch->without_turns(), std::move(copies)};
+  return RouteBatch{batch->without_turns(), std::move(copies)};
 }
 
-StreamSet union_of(std::span<const StreamSet> sets) {
-  StreamSet all = 0;
-  for (const StreamSet set : sets) all |= set;
+PortSet union_of(std::span<const PortSet> sets) {
+  PortSet all = 0;
+  for (const PortSet set : sets) all |= set;
   return all;
 }
 
 /// The first so many are steady: the end of each of their copies is noted.
-Expected<std::vector<PreparedBatch>> prepare_all(Executor& executor, std::span<const BatchOperation> batches,
-                                                 std::size_t steady, const WayBuffers& buffers) {
+Expected<std::vector<PreparedBatch>> prepare_all(Executor& executor, std::span<const Batch> batches, std::size_t steady,
+                                                 const ScratchBuffers& buffers) {
   std::vector<PreparedBatch> prepared;
-  for (const BatchOperation& batch : batches) {
+  for (const Batch& batch : batches) {
     const Marks marks = prepared.size() < steady ? Marks::Each : Marks::Needed;
     auto one = executor.prepare(batch, buffers.bind(batch), "a batch of the measurement", marks);
     if (!one) return tl::unexpected(std::move(one.error()));
@@ -99,7 +99,7 @@ Expected<Timeline> measure_armed(Executor& executor, PreparedBatch& batch) {
   return run_armed(executor, batch).map([&](const BatchResult&) { return batch.measured(); });
 }
 
-MeasuredBatch measured_batch(const Topology& machine, const BatchOperation& batch, const Timeline& measured) {
+MeasuredBatch measured_batch(const Topology& machine, const Batch& batch, const Timeline& measured) {
   MeasuredBatch result;
   for (std::size_t s = 0; s < batch.streams().size(); ++s) {
     const Transfer& transfer = *batch.streams()[s].transfer;
@@ -132,13 +132,13 @@ class Measuring {
 
   Expected<void> prepare() {
     const Topology& machine = executor_.machine();
-    for (const StreamSet set : options_.combinations) {
+    for (const PortSet set : options_.combinations) {
       auto batch = steady_batch(machine, set, options_);
       if (!batch) return tl::unexpected(std::move(batch.error()));
       operations_.push_back(*std::move(batch));
     }
-    for (const WaySet& ways : options_.ways) {
-      auto made = steady_batch(machine, ways, options_);
+    for (const CopyRouteSet& copy_routes : options_.copy_routes) {
+      auto made = steady_batch(machine, copy_routes, options_);
       if (!made) return tl::unexpected(std::move(made.error()));
       operations_.push_back(std::move(made->batch));
       copies_.push_back(std::move(made->copies));
@@ -150,13 +150,13 @@ class Measuring {
       if (!batch) return tl::unexpected(std::move(batch.error()));
       operations_.push_back(*std::move(batch));
     }
-    auto buffers = WayBuffers::make(executor_.backend(), operations_);
+    auto buffers = ScratchBuffers::make(executor_.backend(), operations_);
     if (!buffers) return tl::unexpected(std::move(buffers.error()));
     buffers_ = *std::move(buffers);
     auto prepared = prepare_all(executor_, operations_, options_.combinations.size(), buffers_);
     if (!prepared) return tl::unexpected(std::move(prepared.error()));
     prepared_ = *std::move(prepared);
-    totals_.resize(options_.combinations.size() + options_.ways.size());
+    totals_.resize(options_.combinations.size() + options_.copy_routes.size());
     batches_.resize(static_cast<std::size_t>(options_.batches));
     return {};
   }
@@ -199,28 +199,30 @@ class Measuring {
     auto rates = plain ? steady_rates_of(measured, static_cast<std::size_t>(options_.copies), options_.copy)
                        : steady_rates_of(measured, copies_[other], options_.copy);
     if (!rates)
-      return leave_out((plain ? streams_text(options_.combinations[position]) : ways_text(options_.ways[other])) +
-                       ": its streams were not active together for long enough");
+      return leave_out(
+          (plain ? ports_text(options_.combinations[position]) : routes_text(options_.copy_routes[other])) +
+          ": its streams were not active together for long enough");
     double total = 0;
     for (const double rate : *rates) total += rate;
     totals_[position].push_back(total);
     if (plain) {
       result_.rates.push_back({options_.combinations[position], *std::move(rates), {}});
     } else {
-      result_.ways.push_back({options_.ways[other], *std::move(rates), {}});
+      result_.copy_routes.push_back({options_.copy_routes[other], *std::move(rates), {}});
     }
   }
 
   void leave_out(std::string sentence) {
-    auto& told = result_.left_out;  // of all rounds once
-    if (std::find(told.begin(), told.end(), sentence) == told.end()) told.push_back(std::move(sentence));
+    auto& reported = result_.left_out;  // of all rounds once
+    if (std::find(reported.begin(), reported.end(), sentence) == reported.end())
+      reported.push_back(std::move(sentence));
   }
 
   Executor& executor_;
   const MeasuringOptions& options_;
-  std::vector<BatchOperation> operations_;        // combinations, those of other copies, then random batches
+  std::vector<Batch> operations_;                 // combinations, those of other copies, then random batches
   std::vector<std::vector<std::size_t>> copies_;  // [combinations of other copies][ways]
-  WayBuffers buffers_;
+  ScratchBuffers buffers_;
   std::vector<PreparedBatch> prepared_;
   std::vector<std::vector<double>> totals_;          // [combinations, of other copies too][rounds]
   std::vector<std::vector<MeasuredBatch>> batches_;  // [batches][rounds]
@@ -320,7 +322,7 @@ class OverlapMeasuring {
       : executor_(executor), size_(size), repetitions_(repetitions) {}
 
   Expected<GpuOverlaps> of(std::uint32_t gpu) {
-    const Way up{{false, 0}, {true, gpu}}, down{{true, gpu}, {false, 0}};
+    const CopyRoute up{{false, 0}, {true, gpu}}, down{{true, gpu}, {false, 0}};
     GpuOverlaps seen;
     return overlap(up, down).and_then([&](const Overlap& found) -> Expected<GpuOverlaps> {
       seen.up_down = found;
@@ -336,17 +338,19 @@ class OverlapMeasuring {
   }
 
  private:
-  [[nodiscard]] std::optional<Way> any_peer(std::uint32_t gpu) const {
+  [[nodiscard]] std::optional<CopyRoute> any_peer(std::uint32_t gpu) const {
     for (std::uint32_t other = 0; other < executor_.machine().gpus().size(); ++other)
-      if (const Way way{{true, gpu}, {true, other}}; ends_of(executor_.machine(), way)) return way;
+      if (const CopyRoute copy_route{{true, gpu}, {true, other}}; ends_of(executor_.machine(), copy_route))
+        return copy_route;
     return std::nullopt;
   }
 
-  Expected<Overlap> overlap(const Way& one, const Way& other) {
+  Expected<Overlap> overlap(const CopyRoute& one, const CopyRoute& other) {
     Overlap found;
-    for (const auto& [ways, place] :
-         {std::pair(WaySet{one}, &found.one), {WaySet{other}, &found.other}, {WaySet{one, other}, &found.both}}) {
-      const auto time = time_of(ways);
+    for (const auto& [copy_routes, place] : {std::pair(CopyRouteSet{one}, &found.one),
+                                             {CopyRouteSet{other}, &found.other},
+                                             {CopyRouteSet{one, other}, &found.both}}) {
+      const auto time = time_of(copy_routes);
       if (!time) return tl::unexpected(time.error());
       *place = *time;
     }
@@ -355,16 +359,16 @@ class OverlapMeasuring {
 
   /// From the first start to the last end, ns, in the median; of a faster way so many more copies that all take about
   /// as long.
-  Expected<double> time_of(const WaySet& ways) {
+  Expected<double> time_of(const CopyRouteSet& copy_routes) {
     constexpr double kMost = 64;
     const Topology& machine = executor_.machine();
-    WayRates rates;
+    RouteRates rates;
     const double host = rates.find(machine, Basis::Nominal, {{{false, 0}, {true, 0}}}).front();
     std::vector<CommandStream> streams;
-    for (const Way& way : ways) {
-      const auto [from, to] = *ends_of(machine, way);
+    for (const CopyRoute& copy_route : copy_routes) {
+      const auto [from, to] = *ends_of(machine, copy_route);
       const double copies =
-          std::clamp(std::round(rates.find(machine, Basis::Nominal, {way}).front() / host), 1.0, kMost);
+          std::clamp(std::round(rates.find(machine, Basis::Nominal, {copy_route}).front() / host), 1.0, kMost);
       for (int i = 0; i < static_cast<int>(copies); ++i)
         streams.push_back({fmt::to_string(streams.size()), Transfer{from, to, size_, {}, {}}, {}, {}});
     }
@@ -409,7 +413,7 @@ Expected<GateDelays> measure_gates(Executor& executor, Bytes up, Bytes down, int
   const Topology& machine = executor.machine();
   std::vector<CommandStream> streams;
   for (std::uint32_t position = 0; position < 2 * machine.gpus().size(); ++position) {
-    const HostStream stream = HostStream::at(position);
+    const CopyPort stream = CopyPort::at(position);
     const Bytes size = stream.direction == Direction::HostToDevice ? up : down;
     streams.push_back(copy_stream(machine, stream, size, fmt::to_string(position)));
   }
@@ -442,14 +446,14 @@ Expected<void> verify_bytes(Executor& executor, Bytes size, std::uint64_t seed) 
     Random random(seed + gpu.index());
     for (std::byte& byte : sent->view().bytes()) byte = static_cast<std::byte>(random.next());
     for (const auto& [from, to] : {std::pair(&*sent, &*there), {&*there, &*back}}) {
-      const auto batch = BatchOperation::make(
-          machine, {{"copy", Transfer{from->view().where, to->view().where, size, {}, {}}, {}, {}}});
+      const auto batch =
+          Batch::make(machine, {{"copy", Transfer{from->view().where, to->view().where, size, {}, {}}, {}, {}}});
       if (!batch) return tl::unexpected(batch.error());
       const auto result = batchOp(executor, *batch, {{from->view(), to->view(), {}, {}, {}}});
       if (!result) return tl::unexpected(result.error());
     }
     if (std::memcmp(sent->view().data, back->view().data, static_cast<std::size_t>(size.count)) != 0)
-      return machine_trouble(
+      return machine_error(
           fmt::format("bytes that went up to '{}' and down again came back changed; this machine "
                       "cannot be trusted with data",
                       machine.vertex(gpu).name));

@@ -18,13 +18,13 @@ void rest(Executor& executor);
 
 /// How a machine is measured.
 struct MeasuringOptions {
-  std::vector<StreamSet> combinations;  ///< of the first memory
-  std::vector<WaySet> ways;             ///< with copies of further memories, or between GPUs
-  Bytes copy{128LL << 20};              ///< of the copies that keep a stream active; noting that one ended takes 6 us
-  int copies = 12;                      ///< of each stream; of copies that are faster than others beside them more
-  int batches = 40;                     ///< of random streams and sizes, all started at once
-  Bytes largest{512LL << 20};           ///< of their transfers; the smallest is a 256th
-  int least_rounds = 5;                 ///< over everything
+  std::vector<PortSet> combinations;      ///< of the first memory
+  std::vector<CopyRouteSet> copy_routes;  ///< with copies of further memories, or between GPUs
+  Bytes copy{128LL << 20};                ///< of the copies that keep a stream active; noting that one ended takes 6 us
+  int copies = 12;                        ///< of each stream; of copies that are faster than others beside them more
+  int batches = 40;                       ///< of random streams and sizes, all started at once
+  Bytes largest{512LL << 20};             ///< of their transfers; the smallest is a 256th
+  int least_rounds = 5;                   ///< over everything
   int most_rounds = 15;
   double enough = 0.01;    ///< rounds end when the medians of 19 combinations in 20 are known this well, relative
   std::uint64_t seed = 1;  ///< of the batches

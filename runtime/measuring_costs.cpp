@@ -5,7 +5,7 @@
 
 #include "model/cost_batch.hpp"
 #include "runtime/measuring.hpp"
-#include "runtime/way_buffers.hpp"
+#include "runtime/scratch_buffers.hpp"
 
 namespace tutti {
 namespace {
@@ -49,7 +49,7 @@ class Planning {
     // Copies between GPUs without access to each other are staged ones, whatever the sample says.
     const bool peers = sample.work == CostWork::Peer || sample.work == CostWork::PeerTurns;
     for (std::size_t s = 0; peers && s < batch->timed; ++s)
-      if (batch->batch.work()[s].route != RouteClass::Peer) return;
+      if (batch->batch.work()[s].route != CopyKind::Peer) return;
     samples_.push_back(std::move(sample));
   }
 
@@ -137,14 +137,14 @@ class MeasuringCosts {
       : executor_(executor), samples_(std::move(samples)), options_(options) {}
 
   Expected<void> prepare() {
-    std::vector<BatchOperation> operations;
+    std::vector<Batch> operations;
     for (const CostSample& sample : samples_) {
       auto batch = cost_batch(executor_.machine(), sample);
       if (!batch) return tl::unexpected(std::move(batch.error()));
       operations.push_back(batch->batch);
       prepared_.push_back({*std::move(batch), {}});
     }
-    auto buffers = WayBuffers::make(executor_.backend(), operations);
+    auto buffers = ScratchBuffers::make(executor_.backend(), operations);
     if (!buffers) return tl::unexpected(std::move(buffers.error()));
     buffers_ = *std::move(buffers);
     for (std::size_t i = 0; i < samples_.size(); ++i) {
@@ -188,7 +188,7 @@ class MeasuringCosts {
   Executor& executor_;
   std::vector<CostSample> samples_;
   const CostOptions& options_;
-  WayBuffers buffers_;
+  ScratchBuffers buffers_;
   std::vector<Prepared> prepared_;  // [samples]
 };
 

@@ -51,7 +51,7 @@ Expected<std::vector<RunRecord>> run_at_once(const PreparedRuns& runs) {
           std::async(std::launch::async, [&run, started] { return started.get() ? run->run() : RunRecord{}; }));
   } catch (const std::system_error& error) {
     start.set_value(false);
-    return machine_trouble(
+    return machine_error(
         fmt::format("the host has no thread for each of the {} partitions: {}", runs.size(), error.what()));
   }
   start.set_value(true);

@@ -20,22 +20,22 @@ void fill(std::span<std::byte> bytes, std::uint64_t seed) {
 }  // namespace
 
 Expected<void> Job::run_batch(std::size_t batch) {
-  for (std::size_t piece = first_piece_[batch]; piece < first_piece_[batch + 1]; ++piece)
-    if (auto ok = run_piece(piece); !ok) return ok;
+  for (std::size_t chunk = first_chunk_[batch]; chunk < first_chunk_[batch + 1]; ++chunk)
+    if (auto ok = run_chunk(chunk); !ok) return ok;
   return {};
 }
 
-Expected<void> Job::run_piece(std::size_t piece) {
-  if (piece > 0 && observer_ != nullptr)
+Expected<void> Job::run_chunk(std::size_t chunk) {
+  if (chunk > 0 && observer_ != nullptr)
     if (auto ok = observer_->run_more_urgent(); !ok) return ok;
   const Duration before = executor_->clock().now();
-  auto result = batchOpAsync(*executor_, pieces_[piece]).and_then([&] {
-    if (piece + 1 < pieces_.size()) {
-      executor_->arm(pieces_[piece + 1]);
+  auto result = batchOpAsync(*executor_, chunks_[chunk]).and_then([&] {
+    if (chunk + 1 < chunks_.size()) {
+      executor_->arm(chunks_[chunk + 1]);
     } else if (observer_ != nullptr) {
       observer_->arm_next();
     }
-    return executor_->wait_for(pieces_[piece]);
+    return executor_->wait_for(chunks_[chunk]);
   });
   ++times.runs;
   times.in_batches += executor_->clock().now() - before;
@@ -99,7 +99,7 @@ bool PatternProgram::is_brought_back(const Pending& output, std::size_t batch) c
   return wanted > 0;
 }
 
-Expected<std::vector<StreamBinding>> PatternProgram::bind(DeviceBackend& backend, const BatchOperation& operation,
+Expected<std::vector<StreamBinding>> PatternProgram::bind(DeviceBackend& backend, const Batch& operation,
                                                           std::size_t batch, std::size_t buffer_set) {
   if (batch == 0 && buffer_set == 0) {  // a new run
     buffers_.clear();

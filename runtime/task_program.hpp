@@ -24,7 +24,7 @@ class JobObserver {
 
 /// What a job did with its time while it owned the machine, as far as that was measured.
 struct JobTimes {
-  std::size_t runs = 0;   ///< of batches, or pieces of them
+  std::size_t runs = 0;   ///< of batches, or chunks of them
   Duration in_batches{};  ///< from before each issue until its batch was known to be finished
   Duration batches{};     ///< of that, between start and finish of the batches
 };
@@ -32,12 +32,12 @@ struct JobTimes {
 /// One job while it owns the machine.
 class Job {
  public:
-  /// @param pieces           of its batches, in order, bound to its buffer set
-  /// @param first_piece      [batches + 1] of each batch, and the end
+  /// @param chunks           of its batches, in order, bound to its buffer set
+  /// @param first_chunk      [batches + 1] of each batch, and the end
   /// @param observer         null: nobody takes the machine from it
-  Job(Executor& executor, const Task& task, std::span<PreparedBatch> pieces, std::span<const std::size_t> first_piece,
+  Job(Executor& executor, const Task& task, std::span<PreparedBatch> chunks, std::span<const std::size_t> first_chunk,
       JobObserver* observer = nullptr)
-      : executor_(&executor), task_(&task), pieces_(pieces), first_piece_(first_piece), observer_(observer) {}
+      : executor_(&executor), task_(&task), chunks_(chunks), first_chunk_(first_chunk), observer_(observer) {}
 
   std::uint64_t index = 0;        ///< of the task's jobs, from 0
   Duration arrival{};             ///< on the clock of the run
@@ -50,17 +50,17 @@ class Job {
   [[nodiscard]] Executor& executor() const { return *executor_; }
 
   /// Runs one of its batches, with the next one armed behind it. Where the task set allows that, more urgent jobs go
-  /// before any batch, or piece of one that was cut, but the job's first.
+  /// before any batch, or chunk of one that was cut, but the job's first.
   /// @errors as `batchOp`; Machine: the run cannot go on.
   [[nodiscard]] Expected<void> run_batch(std::size_t batch);
 
  private:
-  [[nodiscard]] Expected<void> run_piece(std::size_t piece);
+  [[nodiscard]] Expected<void> run_chunk(std::size_t chunk);
 
   Executor* executor_;
   const Task* task_;
-  std::span<PreparedBatch> pieces_;
-  std::span<const std::size_t> first_piece_;
+  std::span<PreparedBatch> chunks_;
+  std::span<const std::size_t> first_chunk_;
   JobObserver* observer_;
 };
 
@@ -72,9 +72,8 @@ class TaskProgram {
   /// Makes or finds the buffers of one batch in one buffer set; called for each before the run starts. They outlive the
   /// run.
   /// @param batch  position among the batches of the task's job.
-  [[nodiscard]] virtual Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend,
-                                                                  const BatchOperation& operation, std::size_t batch,
-                                                                  std::size_t buffer_set) = 0;
+  [[nodiscard]] virtual Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation,
+                                                                  std::size_t batch, std::size_t buffer_set) = 0;
   /// A job has become ready: its input is put into its buffer set. Like `on_finished` that is in no bound: a run
   /// measures it and takes it out of responses; work that a bound is to cover is a host step.
   virtual void on_ready(const Job&) {}
@@ -102,7 +101,7 @@ class PatternProgram final : public TaskProgram {
   PatternProgram(const Topology& machine, const Task& task, std::uint64_t seed)
       : machine_(machine), task_(&task), seed_(seed) {}
 
-  [[nodiscard]] Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const BatchOperation& operation,
+  [[nodiscard]] Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation,
                                                           std::size_t batch, std::size_t buffer_set) override;
 
  private:

@@ -9,43 +9,43 @@
 namespace tutti {
 namespace {
 
-/// The bindings of a piece of a batch that was cut. Kernels, all in the last piece, work on what all pieces bring.
-std::vector<StreamBinding> piece_of(const BatchOperation& whole, std::span<const StreamBinding> bindings,
-                                    std::size_t piece, std::size_t pieces) {
+/// The bindings of a chunk of a batch that was cut. Kernels, all in the last chunk, work on what all chunks bring.
+std::vector<StreamBinding> chunk_of(const Batch& whole, std::span<const StreamBinding> bindings, std::size_t chunk,
+                                    std::size_t chunks) {
   std::vector<StreamBinding> cut;
   for (std::size_t s = 0; s < bindings.size(); ++s) {
     const std::optional<Transfer>& transfer = whole.streams()[s].transfer;
-    const bool is_last = piece + 1 == pieces;
+    const bool is_last = chunk + 1 == chunks;
     if (!transfer && !is_last) continue;  // a kernel alone
     StreamBinding& binding = cut.emplace_back(is_last ? bindings[s] : StreamBinding{});
     if (!transfer) continue;
-    const Bytes start = piece_start(transfer->size, piece, pieces);
-    const Bytes size = piece_start(transfer->size, piece + 1, pieces) - start;
+    const Bytes start = chunk_start(transfer->size, chunk, chunks);
+    const Bytes size = chunk_start(transfer->size, chunk + 1, chunks) - start;
     binding.source = bindings[s].source.part(start, size);
     binding.destination = bindings[s].destination.part(start, size);
   }
   return cut;
 }
 
-/// All pieces of a batch, bound to one buffer set.
+/// All chunks of a batch, bound to one buffer set.
 Expected<void> prepare_batch(Executor& executor, Executor::AdmittedRun& run, TaskState& state,
-                             const std::vector<PlannedBatch>& pieces, std::size_t batch, std::size_t set) {
-  const BatchOperation& whole = *batches_of(*state.task)[batch];
+                             const std::vector<PlannedBatch>& chunks, std::size_t batch, std::size_t set) {
+  const Batch& whole = *batches_of(*state.task)[batch];
   const std::string name = fmt::format("batch {} of task '{}'", batch + 1, state.task->name);
-  const auto prepare = [&](std::size_t piece, std::vector<StreamBinding> bindings, std::string piece_name) {
-    return run.prepare(pieces[piece], std::move(bindings), std::move(piece_name)).map([&](PreparedBatch&& prepared) {
-      state.pieces.back().push_back(std::move(prepared));
+  const auto prepare = [&](std::size_t chunk, std::vector<StreamBinding> bindings, std::string chunk_name) {
+    return run.prepare(chunks[chunk], std::move(bindings), std::move(chunk_name)).map([&](PreparedBatch&& prepared) {
+      state.chunks.back().push_back(std::move(prepared));
     });
   };
   auto bindings = state.program->bind(executor.backend(), whole, batch, set);
   if (!bindings) return tl::unexpected(std::move(bindings.error()));
-  if (pieces.size() == 1) return prepare(0, *std::move(bindings), name);
+  if (chunks.size() == 1) return prepare(0, *std::move(bindings), name);
   ExecutableBatch all{whole, {}, name, {}, *std::move(bindings)};
   if (auto ok = check_bindings(executor.machine(), all); !ok) return ok;
   fill_kernel_inputs(executor.machine(), all);
-  for (std::size_t piece = 0; piece < pieces.size(); ++piece)
-    if (auto ok = prepare(piece, piece_of(whole, all.bindings, piece, pieces.size()),
-                          fmt::format("piece {} of {}", piece + 1, name));
+  for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk)
+    if (auto ok = prepare(chunk, chunk_of(whole, all.bindings, chunk, chunks.size()),
+                          fmt::format("piece {} of {}", chunk + 1, name));
         !ok)
       return ok;
   return {};
@@ -66,9 +66,9 @@ Expected<TaskState> prepare_task(Executor& executor, Executor::AdmittedRun& run,
       std::min<std::uint64_t>(static_cast<std::uint64_t>(buffer_sets(state.timing)), std::max<std::uint64_t>(jobs, 1)));
   state.set_due.resize(sets);
   state.releases.resize(sets);
-  for (const auto& pieces : bound.batches) state.first_piece.push_back(state.first_piece.back() + pieces.size());
+  for (const auto& chunks : bound.batches) state.first_chunk.push_back(state.first_chunk.back() + chunks.size());
   for (std::size_t set = 0; set < sets; ++set) {
-    state.pieces.emplace_back();
+    state.chunks.emplace_back();
     for (std::size_t batch = 0; batch < bound.batches.size(); ++batch)
       if (auto ok = prepare_batch(executor, run, state, bound.batches[batch], batch, set); !ok)
         return tl::unexpected(std::move(ok.error()));

@@ -28,8 +28,8 @@ struct TaskState {
   std::uint64_t first_index = 0;                   ///< of the job that arrives at `first_arrival`
   Duration first_arrival{};                        ///< since it runs
   Duration next_ready{};                           ///< of job `released`
-  std::vector<std::vector<PreparedBatch>> pieces;  ///< [sets][pieces of all batches]
-  std::vector<std::size_t> first_piece{0};         ///< [batches + 1]
+  std::vector<std::vector<PreparedBatch>> chunks;  ///< [sets][chunks of all batches]
+  std::vector<std::size_t> first_chunk{0};         ///< [batches + 1]
   std::vector<std::optional<Duration>> set_due;    ///< [sets] when the job that has it is due; nothing: it is free
   std::vector<Release> releases;                   ///< [sets] of the job that has it
 
@@ -42,8 +42,8 @@ struct TaskState {
   [[nodiscard]] bool is_alive() const {
     return released != jobs || std::ranges::any_of(set_due, [](const auto& due) { return due.has_value(); });
   }
-  /// The batches of a job, cut into pieces, in order.
-  [[nodiscard]] std::vector<PreparedBatch>& pieces_of(std::uint64_t index) { return pieces[index % pieces.size()]; }
+  /// The batches of a job, cut into chunks, in order.
+  [[nodiscard]] std::vector<PreparedBatch>& chunks_of(std::uint64_t index) { return chunks[index % chunks.size()]; }
 };
 
 /// Gets everything ready that the jobs of a task need: as many buffer sets as jobs of it can be alive, and every batch

@@ -6,7 +6,7 @@ Expected<BatchResult> batchOp(Executor& executor, PreparedBatch& batch) {
   return executor.issue(batch).and_then([&] { return executor.synchronize(batch); });
 }
 
-Expected<BatchResult> batchOp(Executor& executor, const BatchOperation& batch, std::vector<StreamBinding> bindings) {
+Expected<BatchResult> batchOp(Executor& executor, const Batch& batch, std::vector<StreamBinding> bindings) {
   return executor.prepare(batch, std::move(bindings)).and_then([&](PreparedBatch&& prepared) {
     return batchOp(executor, prepared);
   });
@@ -20,7 +20,7 @@ Expected<BatchResult> batchOpSynchronize(Executor& executor, PreparedBatch& batc
   return executor.synchronize(batch);
 }
 
-Duration predictBatchLatency(const Executor& executor, const BatchOperation& batch) {
+Duration predictBatchLatency(const Executor& executor, const Batch& batch) {
   return plan(executor.planner(), executor.machine(), batch).latency;
 }
 

@@ -10,7 +10,7 @@ namespace tutti {
 ///     auto batch = executor.prepare(operation, bindings);   // may allocate; once
 ///     batchOp(executor, *batch);                            // may not; as often as needed
 ///
-/// Execution takes buffers (`StreamBinding`), prediction takes memory modules and GPUs (`BatchOperation`).
+/// Execution takes buffers (`StreamBinding`), prediction takes memory modules and GPUs (`Batch`).
 /// @source [VMS14] section 3: batchOp, batchOpAsync, batchOpQuery, batchOpSynchronize, predictBatchLatency.
 
 /// Runs a batch and returns when all its streams are finished.
@@ -19,7 +19,7 @@ namespace tutti {
 
 /// Prepares and runs a batch that is needed once.
 /// @errors as `Executor::prepare` and above.
-[[nodiscard]] Expected<BatchResult> batchOp(Executor& executor, const BatchOperation& batch,
+[[nodiscard]] Expected<BatchResult> batchOp(Executor& executor, const Batch& batch,
                                             std::vector<StreamBinding> bindings);
 
 /// Issues a batch and returns at once; it starts when everything issued before is finished.
@@ -34,6 +34,6 @@ namespace tutti {
 [[nodiscard]] Expected<BatchResult> batchOpSynchronize(Executor& executor, PreparedBatch& batch);
 
 /// How long a batch will take, before it runs: from its start to its last completion, set-up included, margin not.
-[[nodiscard]] Duration predictBatchLatency(const Executor& executor, const BatchOperation& batch);
+[[nodiscard]] Duration predictBatchLatency(const Executor& executor, const Batch& batch);
 
 }  // namespace tutti

@@ -21,7 +21,7 @@ constexpr Wide kManyBytes = Wide{1} << 100;
 /// What the buffers of one job take on each GPU: one for each end of a stream that lies there.
 std::map<VertexId, Wide> device_bytes(const Task& task) {
   std::map<VertexId, Wide> bytes;
-  for (const BatchOperation* batch : batches_of(task)) {
+  for (const Batch* batch : batches_of(task)) {
     for (const CommandStream& stream : batch->streams()) {
       if (!stream.transfer) continue;
       bytes[stream.transfer->from] += stream.transfer->size.count;
@@ -85,13 +85,13 @@ Answer both(Answer a, Answer b) {
 std::vector<std::string> reasons_of(const AdmissionVerdict& verdict, const TaskSet& set,
                                     std::span<const Answer> answers) {
   std::vector<std::string> reasons;
-  std::vector<Witness> told;
+  std::vector<Witness> reported;
   for (const Verdict& test : verdict.tests) {
     if (verdict.answer == Answer::Schedulable || test.answer != verdict.answer) continue;
     if (verdict.answer == Answer::Unknown && test.exactness == Exactness::Necessary) continue;
     if (test.partition && answers[*test.partition] != verdict.answer) continue;
-    if (test.witness && std::find(told.begin(), told.end(), *test.witness) != told.end()) continue;
-    if (test.witness) told.push_back(*test.witness);
+    if (test.witness && std::find(reported.begin(), reported.end(), *test.witness) != reported.end()) continue;
+    if (test.witness) reported.push_back(*test.witness);
     const bool says_partition = test.partition && answers.size() > 1;
     reasons.push_back(says_partition ? fmt::format("partition {}: {}", *test.partition, describe(test, set))
                                      : describe(test, set));
@@ -134,7 +134,7 @@ std::int64_t buffer_sets(const TaskTiming& timing) {
 Effort effort_of(const TaskSet& set) {
   std::size_t plans = 0;
   for (const Task& task : set.tasks)
-    for (const BatchOperation* batch : batches_of(task)) plans += pieces_of(*batch, cut_in_force(set));
+    for (const Batch* batch : batches_of(task)) plans += chunks_of(*batch, cut_in_force(set));
   return Effort::shared_by(plans);
 }
 
@@ -154,7 +154,7 @@ PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
               task.offset,
               std::min(task.best_case, wcet),
               set.arrivals};
-    if (runs_in_parts(bound, set.preemption)) timing.parts = JobParts::of(bound.parts);
+    if (runs_in_regions(bound, set.preemption)) timing.regions = JobRegions::of(bound.regions);
   }
   return planned;
 }

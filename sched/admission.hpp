@@ -48,7 +48,7 @@ class AdmittedTaskSet {
   std::vector<std::optional<Duration>> worst_responses_;
 };
 
-/// What a planner may spend on each plan of a set: all batches, and the pieces into which they are cut, share it.
+/// What a planner may spend on each plan of a set: all batches, and the chunks into which they are cut, share it.
 [[nodiscard]] Effort effort_of(const TaskSet& set);
 
 /// The answer to "does this always meet its deadlines?", with reasons.

@@ -18,17 +18,17 @@
 
 namespace tutti {
 
-/// The pieces of a job between which more urgent jobs may take the machine.
-struct JobParts {
+/// The non-preemptive regions of a job: more urgent jobs may take the machine between them.
+struct JobRegions {
   Duration longest{};               ///< the longest one
   Duration last{};                  ///< the last one, behind which there is no such place
   std::vector<Duration> each = {};  ///< all of them in order, where they are known: runs are made of these, no answers
 
   /// @pre  `each` is not empty.
-  [[nodiscard]] static JobParts of(std::vector<Duration> each) {
+  [[nodiscard]] static JobRegions of(std::vector<Duration> each) {
     return {*std::max_element(each.begin(), each.end()), each.back(), std::move(each)};
   }
-  friend bool operator==(const JobParts&, const JobParts&) = default;
+  friend bool operator==(const JobRegions&, const JobRegions&) = default;
 };
 
 /// All that a schedulability test may look at, in plain nanoseconds. One entry a task, in the order of the file.
@@ -41,12 +41,12 @@ struct TaskTiming {
   Duration offset{};     ///< >= 0, first arrival; counts where arrivals are periodic
   Duration best_case{};  ///< 0 <= best case <= wcet; counts where arrivals are periodic
   Arrivals arrivals = Arrivals::Sporadic;  ///< of the whole set
-  std::optional<JobParts> parts = {};      ///< absent: nobody takes the machine from its jobs
+  std::optional<JobRegions> regions = {};  ///< absent: nobody takes the machine from its jobs
 
   /// For so long a job of the task can keep the machine from a more urgent one.
-  [[nodiscard]] Duration longest_part() const { return parts ? parts->longest : wcet; }
+  [[nodiscard]] Duration longest_region() const { return regions ? regions->longest : wcet; }
   /// At its end a job has the machine for itself for so long.
-  [[nodiscard]] Duration last_part() const { return parts ? parts->last : wcet; }
+  [[nodiscard]] Duration last_region() const { return regions ? regions->last : wcet; }
 
   friend bool operator==(const TaskTiming&, const TaskTiming&) = default;
 };
@@ -75,7 +75,7 @@ struct Witness {
   Duration load{};                ///< all that must be done in it, blocking included
   Duration blocking{};            ///< of that: the job that had started before
   std::optional<TaskId> blocker;  ///< whose job that is
-  std::vector<TaskLoad> by_task;  ///< demand, tasks with none left out; without the blocker's part
+  std::vector<TaskLoad> by_task;  ///< demand, tasks with none left out; without the blocker's share
 
   friend bool operator==(const Witness&, const Witness&) = default;
 };

@@ -141,16 +141,16 @@ class CapacityFinder {
 };
 
 /// After all times have grown; what is longer than any time stays so.
-std::vector<TaskTiming> grown(std::span<const TaskTiming> timings, std::int64_t growth) {
+std::vector<TaskTiming> grown(std::span<const TaskTiming> timings, std::int64_t scaling) {
   const auto grow = [&](Duration time) {
-    const Wide longer = (Wide{time.count()} * growth + kGrowthOne - 1) / kGrowthOne;
+    const Wide longer = (Wide{time.count()} * scaling + kScalingOne - 1) / kScalingOne;
     return Duration{static_cast<std::int64_t>(std::min<Wide>(longer, kLargest))};
   };
   std::vector<TaskTiming> result(timings.begin(), timings.end());
   for (TaskTiming& timing : result) {
     timing.wcet = grow(timing.wcet);
     timing.best_case = std::min(timing.best_case, timing.wcet);
-    if (timing.parts) timing.parts = JobParts{grow(timing.parts->longest), grow(timing.parts->last)};
+    if (timing.regions) timing.regions = JobRegions{grow(timing.regions->longest), grow(timing.regions->last)};
   }
   return result;
 }
@@ -177,13 +177,13 @@ Capacity find_capacity(const std::function<bool(std::int64_t)>& holds, const Cap
   return CapacityFinder(holds, question).find();
 }
 
-std::optional<std::int64_t> wcet_growth(std::span<const TaskTiming> timings, Policy policy) {
-  constexpr std::int64_t kMost = 1'000'000 * kGrowthOne;
-  const auto holds = [&](std::int64_t growth) {
-    return answer_of(grown(timings, growth), policy) == Answer::Schedulable;
+std::optional<std::int64_t> critical_scaling_factor(std::span<const TaskTiming> timings, Policy policy) {
+  constexpr std::int64_t kMost = 1'000'000 * kScalingOne;
+  const auto holds = [&](std::int64_t scaling) {
+    return answer_of(grown(timings, scaling), policy) == Answer::Schedulable;
   };
   std::int64_t low = 0;
-  std::int64_t high = kGrowthOne;
+  std::int64_t high = kScalingOne;
   while (holds(high)) {
     if (high == kMost) return std::nullopt;
     low = high;
@@ -196,11 +196,11 @@ std::optional<std::int64_t> wcet_growth(std::span<const TaskTiming> timings, Pol
   return low;
 }
 
-std::optional<std::int64_t> wcet_growth(const AdmissionVerdict& verdict, Policy policy) {
+std::optional<std::int64_t> critical_scaling_factor(const AdmissionVerdict& verdict, Policy policy) {
   std::optional<std::int64_t> least;
   for (const Partition& partition : verdict.partitions) {
-    const auto growth = wcet_growth(timings_of(partition, verdict.timings), policy);
-    if (growth && (!least || *growth < *least)) least = growth;
+    const auto scaling = critical_scaling_factor(timings_of(partition, verdict.timings), policy);
+    if (scaling && (!least || *scaling < *least)) least = scaling;
   }
   return least;
 }

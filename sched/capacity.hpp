@@ -63,7 +63,7 @@ struct Capacity {
 [[nodiscard]] Capacity find_capacity(const std::function<bool(std::int64_t)>& holds, const CapacityQuestion& question);
 
 /// A factor of 1, as `wcet_growth` counts: in ten-thousandths.
-inline constexpr std::int64_t kGrowthOne = 10'000;
+inline constexpr std::int64_t kScalingOne = 10'000;
 
 /// The largest factor by which all worst-case times could grow at once and every deadline still be proven, in
 /// ten-thousandths, rounded down: below one they would have to shrink. What it leaves is the margin of a set.
@@ -73,8 +73,8 @@ inline constexpr std::int64_t kGrowthOne = 10'000;
 ///
 /// @param timings  [n] of the tasks, as the controller found them
 /// @return  nothing where no time grows beyond all measure: above a factor of a million, or where no task takes time.
-[[nodiscard]] std::optional<std::int64_t> wcet_growth(std::span<const TaskTiming> timings, Policy policy);
+[[nodiscard]] std::optional<std::int64_t> critical_scaling_factor(std::span<const TaskTiming> timings, Policy policy);
 /// The same for all partitions of a set.
-[[nodiscard]] std::optional<std::int64_t> wcet_growth(const AdmissionVerdict& verdict, Policy policy);
+[[nodiscard]] std::optional<std::int64_t> critical_scaling_factor(const AdmissionVerdict& verdict, Policy policy);
 
 }  // namespace tutti

@@ -38,7 +38,7 @@ OnlineAdmission::Outcome OnlineAdmission::add(const TaskTiming& timing, Duration
   const std::uint64_t order = std::uint64_t{position} << kComingBits | (arrivals_ + 1);
   const Answer answer = test_with(timing, order);
   if (answer != Answer::Schedulable) return {answer, std::nullopt};
-  return {answer, take_in(timing, order)};
+  return {answer, insert(timing, order)};
 }
 
 void OnlineAdmission::remove(TaskId task, Duration now, std::optional<Duration> last_arrival) {
@@ -123,7 +123,7 @@ Answer OnlineAdmission::test_with(const TaskTiming& timing, std::uint64_t order)
   return (policy_ == Policy::Edf ? np_edf_demand : np_fp_response_time)(tasks, policy_).answer;
 }
 
-TaskId OnlineAdmission::take_in(const TaskTiming& timing, std::uint64_t order) {
+TaskId OnlineAdmission::insert(const TaskTiming& timing, std::uint64_t order) {
   std::size_t slot = entries_.size();
   if (free_.empty()) {
     entries_.emplace_back();

@@ -68,7 +68,7 @@ class OnlineAdmission {
   void let_go(Duration now);
   [[nodiscard]] Answer test_with(const TaskTiming& timing, std::uint64_t order);
   [[nodiscard]] std::vector<TaskTiming> all_tasks() const;
-  TaskId take_in(const TaskTiming& timing, std::uint64_t order);
+  TaskId insert(const TaskTiming& timing, std::uint64_t order);
   void take_out(std::size_t slot);
   void insert(std::size_t slot);
 

@@ -32,7 +32,7 @@ class ResourceList {
         if (machine_->vertices()[i].kind == VertexKind::Cpu) list_.push_back({Resource::Kind::Processor, i});
       return;
     }
-    for (const CommandStream& stream : std::get<BatchOperation>(step).streams()) {
+    for (const CommandStream& stream : std::get<Batch>(step).streams()) {
       if (stream.transfer) add(*stream.transfer);
       if (stream.kernel) add(stream.kernel->on);
     }
@@ -125,7 +125,7 @@ std::vector<VertexId> gpus_of(const TaskSet& set, const Partition& partition) {
     if (set.machine->vertex(vertex).kind == VertexKind::Gpu) gpus.insert(vertex);
   };
   for (const TaskId task : partition.tasks) {
-    for (const BatchOperation* batch : batches_of(set.tasks[task.index()])) {
+    for (const Batch* batch : batches_of(set.tasks[task.index()])) {
       for (const CommandStream& stream : batch->streams()) {
         if (stream.transfer) add(stream.transfer->from);
         if (stream.transfer) add(stream.transfer->to);

@@ -20,35 +20,35 @@ std::vector<std::size_t> order_of_readiness(const Scenario& scenario) {
   return order;
 }
 
-/// What a job does part by part: at one go where its task says nothing of parts.
-std::span<const Duration> parts_of(const TaskTiming& task) {
-  return task.parts ? std::span<const Duration>(task.parts->each) : std::span<const Duration>();
+/// What a job does region by region: at one go where its task says nothing of regions.
+std::span<const Duration> regions_of(const TaskTiming& task) {
+  return task.regions ? std::span<const Duration>(task.regions->each) : std::span<const Duration>();
 }
 
 /// How far a job of a scenario has come.
 struct Progress {
-  std::size_t parts = 0;  ///< done
-  Duration had{};         ///< of the machine
+  std::size_t regions = 0;  ///< done
+  Duration had{};           ///< of the machine
 
-  /// Takes the next part of the job.
+  /// Takes the next region of the job.
   /// @return  how long it has the machine for that
   Duration advance(const TaskTiming& task, Duration takes) {
-    const std::span<const Duration> all = parts_of(task);
+    const std::span<const Duration> all = regions_of(task);
     const Duration rest = takes - had;
-    const Duration part = parts + 1 < all.size() ? std::min(all[parts], rest) : rest;
-    ++parts;
-    had += part;
-    return part;
+    const Duration region = regions + 1 < all.size() ? std::min(all[regions], rest) : rest;
+    ++regions;
+    had += region;
+    return region;
   }
-  [[nodiscard]] bool is_done(const TaskTiming& task) const { return parts >= parts_of(task).size(); }
+  [[nodiscard]] bool is_done(const TaskTiming& task) const { return regions >= regions_of(task).size(); }
 };
 
-/// How long the parts in front of the longest take; 0 where that is the first.
+/// How long the regions in front of the longest take; 0 where that is the first.
 Wide before_longest(const TaskTiming& task) {
   Wide before = 0;
-  for (const Duration part : parts_of(task)) {
-    if (part == task.parts->longest) break;
-    before += part.count();
+  for (const Duration region : regions_of(task)) {
+    if (region == task.regions->longest) break;
+    before += region.count();
   }
   return before;
 }
@@ -153,9 +153,9 @@ std::optional<Miss> first_miss(std::span<const TaskTiming> tasks, Policy policy,
     }
     const ReadyJob job = ready.pop();
     const TaskTiming& task = tasks[job.task.index()];
-    const Duration part = progress[job.index].advance(task, scenario.jobs[job.index].takes);
-    if (part > Duration::max() - now) return std::nullopt;  // beyond all time
-    now += part;
+    const Duration region = progress[job.index].advance(task, scenario.jobs[job.index].takes);
+    if (region > Duration::max() - now) return std::nullopt;  // beyond all time
+    now += region;
     if (!progress[job.index].is_done(task)) ready.push(job);
     if (!progress[job.index].is_done(task) || now <= job.deadline) continue;
     const auto before = std::ranges::count(std::span(scenario.jobs).first(job.index), job.task, &ScenarioJob::task);
@@ -167,7 +167,7 @@ std::optional<Miss> first_miss(std::span<const TaskTiming> tasks, Policy policy,
 namespace {
 
 /// The scenario, if it misses indeed.
-std::optional<Scenario> shown(std::span<const TaskTiming> tasks, Policy policy, std::optional<Scenario> scenario) {
+std::optional<Scenario> verified(std::span<const TaskTiming> tasks, Policy policy, std::optional<Scenario> scenario) {
   if (!scenario || !first_miss(tasks, policy, *scenario)) return std::nullopt;
   return scenario;
 }
@@ -175,8 +175,8 @@ std::optional<Scenario> shown(std::span<const TaskTiming> tasks, Policy policy, 
 }  // namespace
 
 std::optional<Scenario> counter_example(std::span<const TaskTiming> tasks, Policy policy, const Verdict& verdict) {
-  if (!verdict.late_run.empty()) return shown(tasks, policy, scenario_of(verdict.late_run, tasks));
-  const auto unknown = [](const TaskTiming& task) { return task.parts && task.parts->each.empty(); };
+  if (!verdict.late_run.empty()) return verified(tasks, policy, scenario_of(verdict.late_run, tasks));
+  const auto unknown = [](const TaskTiming& task) { return task.regions && task.regions->each.empty(); };
   if (!verdict.witness || std::ranges::any_of(tasks, unknown)) return std::nullopt;
   Pattern pattern(tasks, *verdict.witness);
   if (policy == Policy::Edf) {
@@ -185,7 +185,7 @@ std::optional<Scenario> counter_example(std::span<const TaskTiming> tasks, Polic
     TUTTI_EXPECTS(verdict.witness->task.has_value(), "under fixed priorities a witness names the task that is late");
     add_busy_period(pattern, tasks, policy);
   }
-  return shown(tasks, policy, std::move(pattern).scenario());
+  return verified(tasks, policy, std::move(pattern).scenario());
 }
 
 std::optional<Scenario> counter_example(std::span<const TaskTiming> tasks, Policy policy,

@@ -15,7 +15,7 @@ struct ScenarioJob {
   TaskId task;
   Duration arrival{};  ///< >= 0
   Duration ready{};    ///< >= arrival
-  /// >= 0; how long it has the machine. Of several parts each takes all that it may, in their order, until that is
+  /// >= 0; how long it has the machine. Of several regions each takes all that it may, in their order, until that is
   /// over.
   Duration takes{};
 
@@ -43,21 +43,21 @@ struct Miss {
 };
 
 /// The first job to end late when the machine serves the scenario in the order of the policy, each job at one go, or
-/// part by part where its task says what they are.
+/// region by region where its task says what they are.
 [[nodiscard]] std::optional<Miss> first_miss(std::span<const TaskTiming> tasks, Policy policy,
                                              const Scenario& scenario);
 
 /// A scenario in which some deadline is missed, made from the witness of a refusal: the blocker starts, or comes to its
-/// longest part, 1 ns before all jobs of the failing interval become ready together, each as late after its arrival as
-/// its jitter allows; every further one arrives as soon as it may, and all take their Wcet.
+/// longest region, 1 ns before all jobs of the failing interval become ready together, each as late after its arrival
+/// as its jitter allows; every further one arrives as soon as it may, and all take their Wcet.
 ///
-/// A blocker whose longest part is not its first came earlier by the parts in front of it, with the machine for itself.
-/// Under EDF it may then be due within the interval; so what it has left behind that part must be done in it as well,
-/// and the miss remains.
+/// A blocker whose longest region is not its first came earlier by the regions in front of it, with the machine for
+/// itself. Under EDF it may then be due within the interval; so what it has left behind that region must be done in it
+/// as well, and the miss remains.
 ///
 /// Where the verdict has a run of its own (of strictly periodic tasks), that one.
 ///
-/// @return  nothing where the verdict has no witness, where only the longest and the last of a job's parts are known,
+/// @return  nothing where the verdict has no witness, where only the longest and the last of a job's regions are known,
 ///          where only a blocker that starts less than 1 ns before would do, or where it would have more than
 ///          `kMostScenarioJobs` jobs.
 /// @source [GRS96] and [DBBL07]: the patterns that make their conditions necessary.

@@ -13,8 +13,8 @@ constexpr std::size_t kMostWork = 50'000;
 
 std::size_t work_of(const Task& task, Bytes cut) {
   std::size_t work = 0;
-  for (const BatchOperation* batch : batches_of(task))
-    work += pieces_of(*batch, cut) * batch->streams().size() * (batch->streams().size() + 8);
+  for (const Batch* batch : batches_of(task))
+    work += chunks_of(*batch, cut) * batch->streams().size() * (batch->streams().size() + 8);
   return work;
 }
 

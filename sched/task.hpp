@@ -21,7 +21,7 @@ struct HostStep {
 };
 
 /// One thing that a job does; a job's steps run one after the other.
-using JobStep = std::variant<BatchOperation, HostStep>;
+using JobStep = std::variant<Batch, HostStep>;
 
 /// A recurring job in the words of Liu and Layland.
 ///
@@ -44,10 +44,10 @@ struct Task {
 };
 
 /// The batches of a task's job, in order; host steps may stand between them.
-[[nodiscard]] inline std::vector<const BatchOperation*> batches_of(const Task& task) {
-  std::vector<const BatchOperation*> batches;
+[[nodiscard]] inline std::vector<const Batch*> batches_of(const Task& task) {
+  std::vector<const Batch*> batches;
   for (const JobStep& step : task.steps)
-    if (const auto* batch = std::get_if<BatchOperation>(&step)) batches.push_back(batch);
+    if (const auto* batch = std::get_if<Batch>(&step)) batches.push_back(batch);
   return batches;
 }
 
@@ -64,7 +64,7 @@ struct TaskSet {
   friend bool operator==(const TaskSet&, const TaskSet&) = default;
 };
 
-/// The largest piece of a transfer; 0 where none is cut.
+/// The largest chunk of a transfer; 0 where none is cut.
 [[nodiscard]] inline Bytes cut_in_force(const TaskSet& set) {
   return set.preemption == Preemption::BetweenBatches ? set.cut : Bytes{0};
 }

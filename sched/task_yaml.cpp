@@ -70,7 +70,7 @@ JobStep read_step(const Node& node, const Environment& environment) {
   if (host != nullptr) return HostStep{read_duration(*host)};
   if (!environment.machine) fail(batch->place, "a batch needs a machine; add 'machine' or give --machine");
   auto streams = read_streams(*batch, *environment.machine, environment.parameters);
-  return value_at(batch->place, BatchOperation::make(*environment.machine, std::move(streams), read_merging(merging)));
+  return value_at(batch->place, Batch::make(*environment.machine, std::move(streams), read_merging(merging)));
 }
 
 /// Above zero, rounded to the strict side.

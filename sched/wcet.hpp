@@ -23,10 +23,10 @@ class Wcet {
   Duration bound_;
 };
 
-/// A batch, or a piece of one, with the plan that was made for it from guaranteed bandwidths and worst kernel times.
+/// A batch, or a chunk of one, with the plan that was made for it from guaranteed bandwidths and worst kernel times.
 /// The executor starts each stream at this plan's offset, so that what was admitted is what runs.
 struct PlannedBatch {
-  BatchOperation operation;
+  Batch operation;
   Timeline plan;
   LatestFinish latest;  ///< of the plan, without margin: what takes longer breaks the promise
 };
@@ -34,16 +34,16 @@ struct PlannedBatch {
 /// What a job may take, and the plans by which it keeps to that.
 struct JobBound {
   Wcet wcet{Duration{0}};  ///< of a job that is not interrupted: it is held up once
-  /// The job in parts that each run through: each piece of a batch begins one, and host steps go with the piece before
-  /// them, or with the first. Each may be held up, so together they are longer than the Wcet. A declared Wcet is one
-  /// part.
-  std::vector<Duration> parts;
-  std::vector<std::vector<PlannedBatch>> batches;  ///< [batches of the task][pieces]; one piece where it is not cut
+  /// The job in regions that each run through: each chunk of a batch begins one, and host steps go with the chunk
+  /// before them, or with the first. Each may be held up, so together they are longer than the Wcet. A declared Wcet is
+  /// one region.
+  std::vector<Duration> regions;
+  std::vector<std::vector<PlannedBatch>> batches;  ///< [batches of the task][chunks]; one chunk where it is not cut
 };
 
-/// Whether others may come between the parts of a job.
-[[nodiscard]] bool runs_in_parts(const JobBound& bound, Preemption preemption);
-/// What a job takes of the machine: where it runs in parts, that of all parts.
+/// Whether others may come between the regions of a job.
+[[nodiscard]] bool runs_in_regions(const JobBound& bound, Preemption preemption);
+/// What a job takes of the machine: where it runs in regions, that of all regions.
 [[nodiscard]] Wcet wcet_of(const JobBound& bound, Preemption preemption);
 
 /// A batch's bound: its length x (1 + relative) + absolute, rounded up; saturates at the longest Duration.
@@ -56,7 +56,7 @@ struct JobBound {
 /// sizes, kernel and set-up times of at most those declared and bandwidths of at least those guaranteed.
 ///
 /// @pre a task with batches comes with the machine that they were made for.
-/// @param cut_above  batches are cut into pieces of at most so many bytes a stream; 0: they are not
+/// @param cut_above  batches are cut into chunks of at most so many bytes a stream; 0: they are not
 /// @param effort     of a planner that searches
 [[nodiscard]] JobBound bound_job(const Task& task, const std::optional<Topology>& machine, const Planner& planner,
                                  Bytes cut_above = Bytes{0}, Effort effort = {});

@@ -46,7 +46,7 @@ int bench_copies(const CopiesOptions& options) {
   if (!rig) return report_error(rig.error());
   std::vector<Buffer> buffers;
   for (std::uint32_t position = 0; position < 2 * machine->gpus().size(); ++position) {
-    const auto [from, to] = ends_of(*machine, HostStream::at(position));
+    const auto [from, to] = ends_of(*machine, CopyPort::at(position));
     for (const VertexId end : {from, to}) {
       auto buffer = (*rig)->backend().allocate(end, *size);
       if (!buffer) return report_error(buffer.error());
@@ -64,7 +64,7 @@ int bench_copies(const CopiesOptions& options) {
     threads.emplace_back([&, i] { copies += copy_until(buffers[i].view(), buffers[i + 1].view(), end, interrupted); });
   for (std::thread& thread : threads) thread.join();
   fmt::print("{} copies of {}, up to and down from {} GPUs\n", copies.load(), to_string(*size), machine->gpus().size());
-  return interrupted ? kInterrupted : kFine;
+  return interrupted ? kInterrupted : kOk;
 }
 
 }  // namespace

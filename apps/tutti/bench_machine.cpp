@@ -14,8 +14,8 @@
 #include "model/topology_yaml.hpp"
 #include "runtime/cuda/plain_copy.hpp"
 #include "runtime/measuring.hpp"
+#include "runtime/scratch_buffers.hpp"
 #include "runtime/tutti.hpp"
-#include "runtime/way_buffers.hpp"
 
 namespace tutti {
 namespace {
@@ -103,7 +103,7 @@ Expected<std::vector<Row>> direct(Rig& rig, int copies) {
   std::vector<Row> rows;
   for (const Bytes size : kDirect) {
     for (const std::uint32_t position : {0U, 1U}) {
-      const auto [from, to] = ends_of(rig.machine(), HostStream::at(position));
+      const auto [from, to] = ends_of(rig.machine(), CopyPort::at(position));
       auto prepared = prepare_with_buffers(rig.executor(), {copy_stream(from, to, size)});
       if (!prepared) return tl::unexpected(std::move(prepared.error()));
       const auto source = rig.executor().backend().allocate(from, size);
@@ -126,7 +126,7 @@ Expected<std::vector<Row>> direct(Rig& rig, int copies) {
       }
       for (const auto& [where, times] : {std::pair("on the GPU", on_the_gpu), {"as the host sees it", on_the_host}})
         rows.push_back({fmt::format("{} of {}, {}: speed against a plain cudaMemcpyAsync",
-                                    to_string(HostStream::at(position).direction), to_string(size), where),
+                                    to_string(CopyPort::at(position).direction), to_string(size), where),
                         "%",
                         {100 * median(times.plain) / median(times.ours)}});
     }
@@ -167,7 +167,7 @@ Expected<std::vector<Row>> chain(Rig& rig, const Chain& what) {
         {source->view().part(offset, what.size), destination->view().part(offset, what.size), {}, {}, {}});
     steps.push_back({bindings.back().source, bindings.back().destination, what.kernel});
   }
-  const auto batch = BatchOperation::make(rig.machine(), std::move(streams));
+  const auto batch = Batch::make(rig.machine(), std::move(streams));
   if (!batch) return tl::unexpected(batch.error());
   auto prepared = rig.executor().prepare(*batch, std::move(bindings));
   if (!prepared) return tl::unexpected(std::move(prepared.error()));
@@ -277,7 +277,7 @@ int bench_machine(const BenchOptions& options) {
   } else {
     fmt::print("{}", table.text());
   }
-  return kFine;
+  return kOk;
 }
 
 }  // namespace

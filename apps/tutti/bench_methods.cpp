@@ -110,9 +110,9 @@ int bench_methods(const MethodsCommand& command) {
     fmt::print("{}", methods_text(*record));
   }
   for (const std::string& note : record->notes) fmt::print(stderr, "note: {}\n", note);
-  if (record->holds()) return kFine;
+  if (record->holds()) return kOk;
   fmt::print(stderr, "{}; --tolerance is {} %\n", worst_text(*record), command.tolerance);
-  return kNegative;
+  return kRefused;
 }
 
 }  // namespace

@@ -40,10 +40,10 @@ Json errors_json(const Comparison& comparison) {
   return {{"rates", summary(comparison.rate_errors())}, {"batch_lengths", summary(comparison.length_errors())}};
 }
 
-Json combination_json(StreamSet streams) {
+Json combination_json(PortSet streams) {
   Json list = Json::array();
   for (const std::uint32_t position : positions_of(streams)) {
-    const auto [gpu, direction] = HostStream::at(position);
+    const auto [gpu, direction] = CopyPort::at(position);
     list.push_back({{"gpu", gpu}, {"direction", to_string(direction)}});
   }
   return list;
@@ -93,7 +93,7 @@ std::string worst_text(const Comparison& comparison, std::size_t most) {
   Table table({"combination", "measured GB/s", "predicted GB/s", "rates from", "off by"});
   for (const std::size_t column : {1U, 2U, 3U}) table.align_left(column);
   for (const Residual& residual : worst)
-    table.add({streams_text(residual.streams), rates_text(residual.streams, residual.measured),
+    table.add({ports_text(residual.streams), rates_text(residual.streams, residual.measured),
                rates_text(residual.streams, residual.predicted), to_string(residual.source),
                percent(residual.worst())});
   return table.text();
@@ -145,7 +145,7 @@ int fit(const Measurements& measurements, const std::optional<Topology>& base, c
                     {"undetermined", calibration->undetermined},
                     {"left_out", calibration->left_out}};
     fmt::print("{}\n", json.dump(2));
-    return kFine;
+    return kOk;
   }
   fmt::print(
       "{}: {} from {} combinations and {} batches of {} (fingerprint {})\n\n{}\n"
@@ -167,7 +167,7 @@ int fit(const Measurements& measurements, const std::optional<Topology>& base, c
     fmt::print("\n{}", costs_text(calibration->machine.setup(), *calibration->costs, measurements.costs));
   fmt::print("{}{}", list_text("What the measurements cannot tell", calibration->undetermined),
              list_text("Left out", calibration->left_out));
-  return kFine;
+  return kOk;
 }
 
 int calibrate_from(const CalibrateOptions& options) {
@@ -194,13 +194,13 @@ int calibrate_live(const CalibrateOptions& options) {
 }
 
 /// A measured stream that the machine cannot have.
-std::optional<StreamSet> stranger(const Topology& machine, const Measurements& measurements) {
-  StreamSet all = 0;
+std::optional<PortSet> stranger(const Topology& machine, const Measurements& measurements) {
+  PortSet all = 0;
   for (const MeasuredRates& rates : measurements.rates) all |= rates.streams;
   for (const MeasuredBatch& batch : measurements.batches)
-    for (const auto& stream : batch.streams) all |= StreamSet{1} << stream.stream.position();
+    for (const auto& stream : batch.streams) all |= PortSet{1} << stream.stream.position();
   for (const std::uint32_t position : positions_of(all))
-    if (const StreamSet stream = StreamSet{1} << position; !has_ways(machine, stream)) return stream;
+    if (const PortSet stream = PortSet{1} << position; !has_routes(machine, stream)) return stream;
   return std::nullopt;
 }
 
@@ -223,7 +223,7 @@ int calibrate_check(const CalibrateOptions& options) {
     return refuse(
         fmt::format("{}: {} was measured, and the machine '{}' has no such GPU or no way for it; name "
                     "the machine that was measured",
-                    options.check, streams_text(*stream), machine->name()));
+                    options.check, ports_text(*stream), machine->name()));
   const CleanMeasurements measured = clean(*file);
   if (measured.combinations.empty() && measured.batches.empty())
     return refuse(options.check + ": there is nothing to compare; measure some rates");
@@ -257,7 +257,7 @@ int calibrate_check(const CalibrateOptions& options) {
     }
     fmt::print("{}", list_text("Left out", measured.left_out));
   }
-  return moved.empty() ? kFine : kDrifted;
+  return moved.empty() ? kOk : kDrifted;
 }
 
 int calibrate_plan(const CalibrateOptions& options) {
@@ -267,11 +267,12 @@ int calibrate_plan(const CalibrateOptions& options) {
   if (!plan) return report_error({plan.error().code, options.plan + ": " + plan.error().message, {}});
   if (options.json) {
     Json list = Json::array();
-    for (const StreamSet streams : plan->combinations) list.push_back({{"streams", combination_json(streams)}});
+    for (const PortSet streams : plan->combinations) list.push_back({{"streams", combination_json(streams)}});
     Json others = Json::array();
-    for (const WaySet& ways : plan->ways) {
+    for (const CopyRouteSet& copy_routes : plan->copy_routes) {
       Json streams = Json::array();
-      for (const Way& way : ways) streams.push_back({{"from", to_string(way.from)}, {"to", to_string(way.to)}});
+      for (const CopyRoute& copy_route : copy_routes)
+        streams.push_back({{"from", to_string(copy_route.from)}, {"to", to_string(copy_route.to)}});
       others.push_back({{"streams", streams}});
     }
     const Json json{{"schema_version", 1},
@@ -282,13 +283,14 @@ int calibrate_plan(const CalibrateOptions& options) {
                     {"combinations", list},
                     {"ways", others}};
     fmt::print("{}\n", json.dump(2));
-    return kFine;
+    return kOk;
   }
-  fmt::print("{} combinations of {}, {} times {} each: {:.0f} s\n", plan->combinations.size() + plan->ways.size(),
-             machine->name(), plan->repetitions, to_string(plan->each), to_ms(plan->total()) / 1e3);
-  for (const StreamSet streams : plan->combinations) fmt::print("  {}\n", streams_text(streams));
-  for (const WaySet& ways : plan->ways) fmt::print("  {}\n", ways_text(ways));
-  return kFine;
+  fmt::print("{} combinations of {}, {} times {} each: {:.0f} s\n",
+             plan->combinations.size() + plan->copy_routes.size(), machine->name(), plan->repetitions,
+             to_string(plan->each), to_ms(plan->total()) / 1e3);
+  for (const PortSet streams : plan->combinations) fmt::print("  {}\n", ports_text(streams));
+  for (const CopyRouteSet& copy_routes : plan->copy_routes) fmt::print("  {}\n", routes_text(copy_routes));
+  return kOk;
 }
 
 int run_calibrate(const CalibrateOptions& options) {

@@ -112,10 +112,10 @@ Expected<Topology> with_engines(const Topology& machine, const LiveOptions& opti
   return TopologyBuilder(machine).copy_engines(*found).build();
 }
 
-std::vector<StreamSet> every_combination(const Topology& machine) {
-  std::vector<StreamSet> sets;
-  for (StreamSet set = 1; set < stream_sets(machine.gpus().size()); ++set)
-    if (has_ways(machine, set)) sets.push_back(set);
+std::vector<PortSet> every_combination(const Topology& machine) {
+  std::vector<PortSet> sets;
+  for (PortSet set = 1; set < stream_sets(machine.gpus().size()); ++set)
+    if (has_routes(machine, set)) sets.push_back(set);
   return sets;
 }
 
@@ -130,7 +130,7 @@ Expected<MeasuringOptions> measuring_options(const Topology& machine, Bytes copy
   if (!plan) return tl::unexpected(plan.error());
   const bool every = options.all && machine.gpus().size() <= MeasuredTable::kMostEnumerated;
   measuring.combinations = every ? every_combination(machine) : plan->combinations;
-  measuring.ways = plan->ways;
+  measuring.copy_routes = plan->copy_routes;
   measuring.progress = [most = measuring.most_rounds](int round, double known) {
     say(round == 1 ? fmt::format("round 1 of at most {}", most)
                    : fmt::format("round {} of at most {}: 19 medians in 20 are known within {:.2f} %", round, most,
@@ -161,7 +161,7 @@ Expected<Measurements> measure_with(Executor& executor, const Topology& machine,
                                     const MeasuringOptions& measuring) {
   if (auto ok = verify_bytes(executor, std::min(kVerified, measuring.largest), measuring.seed); !ok)
     return tl::unexpected(std::move(ok.error()));
-  say(fmt::format("{} combinations and {} batches", measuring.combinations.size() + measuring.ways.size(),
+  say(fmt::format("{} combinations and {} batches", measuring.combinations.size() + measuring.copy_routes.size(),
                   measuring.batches));
   auto found = measure(executor, measuring);
   if (!found) return found;

@@ -25,23 +25,23 @@ struct CapacityCommand {
 constexpr int kDrawnPoints = 50;
 
 struct Wanted {
-  QuantityKind kind;
+  TunableKind kind;
   Extreme extreme;
 };
 
 /// What `--of` may say.
-constexpr std::array kOfTasks{Wanted{QuantityKind::Period, Extreme::Smallest},
-                              Wanted{QuantityKind::Deadline, Extreme::Smallest},
-                              Wanted{QuantityKind::Wcet, Extreme::Largest}};
+constexpr std::array kOfTasks{Wanted{TunableKind::Period, Extreme::Smallest},
+                              Wanted{TunableKind::Deadline, Extreme::Smallest},
+                              Wanted{TunableKind::Wcet, Extreme::Largest}};
 
 std::string or_else(std::string guess, std::string_view otherwise) {
   return guess.empty() ? " " + std::string(otherwise) : guess;
 }
 
-Expected<Quantity> find_parameter(const TaskFile& file, const CapacityCommand& command) {
+Expected<TunableParameter> find_parameter(const TaskFile& file, const CapacityCommand& command) {
   std::vector<std::string_view> names;
   for (const auto& [name, size] : file.parameters()) {
-    if (name == command.parameter) return Quantity{QuantityKind::Parameter, "", name, size.count, {}};
+    if (name == command.parameter) return TunableParameter{TunableKind::Parameter, "", name, size.count, {}};
     names.push_back(name);
   }
   return invalid_input(fmt::format("--parameter: {} defines no parameter '{}';{}", command.file.path, command.parameter,
@@ -59,15 +59,15 @@ Expected<Wanted> find_wanted(const std::string& of) {
       fmt::format("--of: a task has no '{}';{}", of, or_else(suggestion(of, words), "give period, deadline or wcet")));
 }
 
-Expected<Quantity> find_of_task(const TaskFile& file, const CapacityCommand& command, QuantityKind kind) {
+Expected<TunableParameter> find_of_task(const TaskFile& file, const CapacityCommand& command, TunableKind kind) {
   std::vector<std::string_view> names;
   for (const Task& task : file.tasks().tasks) names.push_back(task.name);
   if (std::ranges::find(names, command.task) == names.end()) {
     return invalid_input(fmt::format("--task: {} has no task '{}';{}", command.file.path, command.task,
                                      or_else(suggestion(command.task, names), "give the name of one of its tasks")));
   }
-  for (const Quantity& quantity : quantities(file))
-    if (quantity.kind == kind && quantity.task == command.task) return quantity;
+  for (const TunableParameter& tunable : tunables(file))
+    if (tunable.kind == kind && tunable.task == command.task) return tunable;
   return invalid_input(
       fmt::format("--of: task '{}' declares no wcet, its job says what it takes; search for a "
                   "--parameter of its sizes",
@@ -88,12 +88,12 @@ Expected<std::vector<const Planner*>> chosen_planners(const FileOptions& options
 AdmissionVerdict decide(const Planner& planner, const TaskSet& set) { return AdmissionController(planner).decide(set); }
 
 /// Nothing where the file cannot have this value.
-std::optional<CapacityPoint> point_at(const TaskFile& file, const Quantity& quantity, const Planner& planner,
+std::optional<CapacityPoint> point_at(const TaskFile& file, const TunableParameter& tunable, const Planner& planner,
                                       std::int64_t value) {
-  const auto set = with_value(file, quantity, value);
+  const auto set = with_value(file, tunable, value);
   if (!set) return std::nullopt;
   const AdmissionVerdict verdict = decide(planner, *set);
-  return CapacityPoint{value, verdict.answer, verdict.utilization, wcet_growth(verdict, set->policy)};
+  return CapacityPoint{value, verdict.answer, verdict.utilization, critical_scaling_factor(verdict, set->policy)};
 }
 
 /// Without any, all planners say the same.
@@ -102,16 +102,16 @@ bool has_batches(const TaskSet& set) {
 }
 
 CapacityRow find_row(const TaskFile& file, const CapacityAnswer& answer, const Planner& planner) {
-  const Quantity& quantity = answer.quantity;
+  const TunableParameter& tunable = answer.tunable;
   const auto holds = [&](std::int64_t value) {
-    const auto set = with_value(file, quantity, value);
+    const auto set = with_value(file, tunable, value);
     return set && AdmissionController(planner).answer(*set) == Answer::Schedulable;
   };
   CapacityRow row;
   row.planner = &planner;
   row.capacity =
-      find_capacity(holds, {answer.wanted, quantity.value, least_value(quantity.kind), most_value(quantity.kind)});
-  if (row.capacity.value) row.there = point_at(file, quantity, planner, *row.capacity.value);
+      find_capacity(holds, {answer.wanted, tunable.value, least_value(tunable.kind), most_value(tunable.kind)});
+  if (row.capacity.value) row.there = point_at(file, tunable, planner, *row.capacity.value);
   return row;
 }
 
@@ -126,12 +126,12 @@ std::vector<std::int64_t> curve_values(const CapacityAnswer& answer, int points)
     high = std::max(high, *row.capacity.value);
   }
   if (answer.wanted == Extreme::Largest) {
-    low = least_value(answer.quantity.kind);
+    low = least_value(answer.tunable.kind);
   } else {
-    low = std::max(least_value(answer.quantity.kind), low - low / 5);
-    high = std::max(high, answer.quantity.value);
+    low = std::max(least_value(answer.tunable.kind), low - low / 5);
+    high = std::max(high, answer.tunable.value);
   }
-  const std::int64_t most = most_value(answer.quantity.kind);
+  const std::int64_t most = most_value(answer.tunable.kind);
   high = std::max(low, high < most - most / 5 ? high + high / 4 : most);
   std::vector<std::int64_t> values;
   for (int i = 0; i < points; ++i)
@@ -141,38 +141,38 @@ std::vector<std::int64_t> curve_values(const CapacityAnswer& answer, int points)
 
 /// Whether no row says how far one can go, and why.
 std::optional<Error> nothing_found(const TaskFile& file, const CapacityAnswer& answer) {
-  const Quantity& quantity = answer.quantity;
-  const auto text = [&](std::int64_t value) { return value_text(quantity.kind, value); };
+  const TunableParameter& tunable = answer.tunable;
+  const auto text = [&](std::int64_t value) { return value_text(tunable.kind, value); };
   const auto refused = [&](std::string sentence) { return Error{ErrorCode::InvalidInput, std::move(sentence), {}}; };
   const bool nowhere =
       std::ranges::none_of(answer.rows, [](const CapacityRow& row) { return row.capacity.value.has_value(); });
   if (nowhere) {
-    const std::int64_t mild = answer.wanted == Extreme::Largest ? least_value(quantity.kind) : quantity.value;
-    const auto set = with_value(file, quantity, mild);
+    const std::int64_t mild = answer.wanted == Extreme::Largest ? least_value(tunable.kind) : tunable.value;
+    const auto set = with_value(file, tunable, mild);
     const std::vector<std::string> reasons =
         set ? decide(*answer.rows.front().planner, *set).reasons : std::vector<std::string>{};
     return refused(fmt::format(
         "with no value of {} that was tried is every deadline guaranteed{}; change something else first, 'tutti check' "
         "says what",
-        name_of(quantity), reasons.empty() ? "" : fmt::format(" (at {}: {})", text(mild), reasons.front())));
+        name_of(tunable), reasons.empty() ? "" : fmt::format(" (at {}: {})", text(mild), reasons.front())));
   }
   for (const CapacityRow& row : answer.rows) {
     const Capacity& found = row.capacity;
-    if (!found.value || (found.beyond && with_value(file, quantity, *found.beyond))) return std::nullopt;
+    if (!found.value || (found.beyond && with_value(file, tunable, *found.beyond))) return std::nullopt;
   }
   const std::int64_t limit = *answer.rows.front().capacity.value;
   return refused(fmt::format("every {} {} the limit of {} is schedulable; there is nothing to search for",
-                             name_of(quantity), answer.wanted == Extreme::Largest ? "up to" : "down to", text(limit)));
+                             name_of(tunable), answer.wanted == Extreme::Largest ? "up to" : "down to", text(limit)));
 }
 
 /// A search for what nothing depends on would find a limit that is none.
-std::optional<Error> without_effect(const TaskFile& file, const Quantity& quantity) {
-  if (quantity.kind != QuantityKind::Parameter) return std::nullopt;
-  const auto small = with_value(file, quantity, 0);
-  const auto large = with_value(file, quantity, std::max<std::int64_t>(quantity.value, 1'000'000'000));
+std::optional<Error> without_effect(const TaskFile& file, const TunableParameter& tunable) {
+  if (tunable.kind != TunableKind::Parameter) return std::nullopt;
+  const auto small = with_value(file, tunable, 0);
+  const auto large = with_value(file, tunable, std::max<std::int64_t>(tunable.value, 1'000'000'000));
   if (!small || !large || *small != *large) return std::nullopt;
   return Error{ErrorCode::InvalidInput,
-               fmt::format("--parameter: no size depends on '{0}'; write one like '40% of {0}'", quantity.name),
+               fmt::format("--parameter: no size depends on '{0}'; write one like '40% of {0}'", tunable.name),
                {}};
 }
 
@@ -184,18 +184,18 @@ Expected<CapacityAnswer> search(const CapacityCommand& command) {
   if (!planners) return tl::unexpected(planners.error());
   CapacityAnswer answer;
   answer.tasks = file->tasks();
-  Expected<Quantity> quantity = tl::unexpected(Error{});
+  Expected<TunableParameter> tunable = tl::unexpected(Error{});
   if (command.of.empty()) {
-    quantity = find_parameter(*file, command);
+    tunable = find_parameter(*file, command);
   } else {
     const auto wanted = find_wanted(command.of);
     if (!wanted) return tl::unexpected(wanted.error());
     answer.wanted = wanted->extreme;
-    quantity = find_of_task(*file, command, wanted->kind);
+    tunable = find_of_task(*file, command, wanted->kind);
   }
-  if (!quantity) return tl::unexpected(quantity.error());
-  answer.quantity = *quantity;
-  if (auto error = without_effect(*file, *quantity)) return tl::unexpected(*error);
+  if (!tunable) return tl::unexpected(tunable.error());
+  answer.tunable = *tunable;
+  if (auto error = without_effect(*file, *tunable)) return tl::unexpected(*error);
   const bool planners_differ = has_batches(file->tasks());
   for (const Planner* planner : *planners) {
     answer.rows.push_back(planners_differ || answer.rows.empty() ? find_row(*file, answer, *planner)
@@ -212,7 +212,7 @@ Expected<CapacityAnswer> search(const CapacityCommand& command) {
       continue;
     }
     for (const std::int64_t value : values)
-      if (auto point = point_at(*file, *quantity, *row.planner, value)) row.curve.push_back(*point);
+      if (auto point = point_at(*file, *tunable, *row.planner, value)) row.curve.push_back(*point);
   }
   return answer;
 }
@@ -233,7 +233,7 @@ int capacity(const CapacityCommand& command) {
   } else {
     fmt::print("{}", capacity_text(*answer));
   }
-  return kFine;
+  return kOk;
 }
 
 }  // namespace

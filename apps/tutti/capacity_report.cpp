@@ -13,10 +13,10 @@ Json curve_json(const CapacityAnswer& answer, const CapacityRow& row) {
   Json curve = Json::array();
   for (const CapacityPoint& point : row.curve) {
     Json json;
-    put_value(json, answer.quantity.kind, "value", point.value);
+    put_value(json, answer.tunable.kind, "value", point.value);
     json["schedulable"] = point.answer == Answer::Schedulable;
     json["utilization"] = point.utilization;
-    json["wcet_growth"] = growth_json(point.growth);
+    json["wcet_growth"] = scaling_json(point.scaling);
     curve.push_back(std::move(json));
   }
   return curve;
@@ -24,15 +24,15 @@ Json curve_json(const CapacityAnswer& answer, const CapacityRow& row) {
 
 Json row_json(const CapacityAnswer& answer, const CapacityRow& row) {
   Json json{{"planner", row.planner->name}};
-  put_value(json, answer.quantity.kind, "value", row.capacity.value);
-  put_value(json, answer.quantity.kind, "beyond", row.capacity.beyond);
+  put_value(json, answer.tunable.kind, "value", row.capacity.value);
+  put_value(json, answer.tunable.kind, "beyond", row.capacity.beyond);
   json["utilization"] = row.there ? Json(row.there->utilization) : Json(nullptr);
-  json["wcet_growth"] = row.there ? growth_json(row.there->growth) : Json(nullptr);
+  json["wcet_growth"] = row.there ? scaling_json(row.there->scaling) : Json(nullptr);
   Json holes = Json::array();
   for (const Hole& hole : row.capacity.holes) {
     Json entry = Json::object();
-    put_value(entry, answer.quantity.kind, "from", hole.from);
-    put_value(entry, answer.quantity.kind, "to", hole.to);
+    put_value(entry, answer.tunable.kind, "from", hole.from);
+    put_value(entry, answer.tunable.kind, "to", hole.to);
     holes.push_back(std::move(entry));
   }
   json["holes"] = std::move(holes);
@@ -45,14 +45,14 @@ Json row_json(const CapacityAnswer& answer, const CapacityRow& row) {
 
 Json capacity_json(const CapacityAnswer& answer) {
   Json json{{"schema_version", 1},
-            {"quantity", to_string(answer.quantity.kind)},
-            {"name", answer.quantity.name.empty() ? Json(nullptr) : Json(answer.quantity.name)},
-            {"task", answer.quantity.task.empty() ? Json(nullptr) : Json(answer.quantity.task)},
+            {"quantity", to_string(answer.tunable.kind)},
+            {"name", answer.tunable.name.empty() ? Json(nullptr) : Json(answer.tunable.name)},
+            {"task", answer.tunable.task.empty() ? Json(nullptr) : Json(answer.tunable.task)},
             {"wanted", word(answer.wanted)},
             {"policy", to_string(answer.tasks.policy)},
             {"preemption", to_string(answer.tasks.preemption)},
             {"arrivals", to_string(answer.tasks.arrivals)}};
-  put_value(json, answer.quantity.kind, "now", answer.quantity.value);
+  put_value(json, answer.tunable.kind, "now", answer.tunable.value);
   json["planners"] = Json::array();
   for (const CapacityRow& row : answer.rows) json["planners"].push_back(row_json(answer, row));
   json["assumption"] = assumption();
@@ -60,7 +60,7 @@ Json capacity_json(const CapacityAnswer& answer) {
 }
 
 std::string capacity_text(const CapacityAnswer& answer) {
-  const auto text_of = [&](std::int64_t value) { return value_text(answer.quantity.kind, value); };
+  const auto text_of = [&](std::int64_t value) { return value_text(answer.tunable.kind, value); };
   Table table({"planner", std::string(word(answer.wanted)), "no more at", "utilization", "tried"});
   std::string notes;
   for (const CapacityRow& row : answer.rows) {
@@ -76,7 +76,7 @@ std::string capacity_text(const CapacityAnswer& answer) {
     }
   }
   return fmt::format("{} {} with which every deadline is guaranteed ({}; now {})\n\n{}{}{}\n{}\n", word(answer.wanted),
-                     name_of(answer.quantity), discipline(answer.tasks), text_of(answer.quantity.value), table.text(),
+                     name_of(answer.tunable), discipline(answer.tasks), text_of(answer.tunable.value), table.text(),
                      notes.empty() ? "" : "\n", notes, assumption());
 }
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "apps/tutti/mends_report.hpp"
+#include "apps/tutti/remedies_report.hpp"
 #include "sched/capacity.hpp"
-#include "sched/quantity.hpp"
+#include "sched/tunable_parameter.hpp"
 
 namespace tutti {
 
@@ -14,7 +14,7 @@ struct CapacityPoint {
   std::int64_t value = 0;
   Answer answer = Answer::Unknown;
   double utilization = 0;
-  std::optional<std::int64_t> growth;  ///< `wcet_growth`
+  std::optional<std::int64_t> scaling;  ///< `wcet_growth`
 };
 
 /// How far one can go under one planner.
@@ -27,7 +27,7 @@ struct CapacityRow {
 
 /// The answer of `capacity`.
 struct CapacityAnswer {
-  Quantity quantity;  ///< as the file has it
+  TunableParameter tunable;  ///< as the file has it
   Extreme wanted = Extreme::Largest;
   TaskSet tasks;  ///< of the file
   std::vector<CapacityRow> rows;

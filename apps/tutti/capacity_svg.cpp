@@ -23,10 +23,10 @@ struct AxisUnit {
   double size;
 };
 
-AxisUnit axis_unit(QuantityKind kind, double most) {
+AxisUnit axis_unit(TunableKind kind, double most) {
   constexpr std::array kBytes{AxisUnit{"GB", 1e9}, AxisUnit{"MB", 1e6}, AxisUnit{"kB", 1e3}, AxisUnit{"B", 1}};
   constexpr std::array kTimes{AxisUnit{"s", 1e9}, AxisUnit{"ms", 1e6}, AxisUnit{"us", 1e3}, AxisUnit{"ns", 1}};
-  for (const AxisUnit& unit : unit_of(kind) == QuantityUnit::Nanoseconds ? kTimes : kBytes)
+  for (const AxisUnit& unit : unit_of(kind) == TunableUnit::Nanoseconds ? kTimes : kBytes)
     if (most >= 2 * unit.size || unit.size == 1) return unit;
   return kBytes.back();
 }
@@ -51,7 +51,7 @@ class Drawing {
       }
     }
     if (high_ <= low_) high_ = low_ + 1;
-    unit_ = axis_unit(answer.quantity.kind, high_);
+    unit_ = axis_unit(answer.tunable.kind, high_);
   }
 
   std::string text() {
@@ -83,8 +83,8 @@ class Drawing {
         "font-family='sans-serif' font-size='12'>\n<rect width='{0}' height='{1}' fill='white'/>\n",
         kWidth, kHeight);
     words(kLeft, 22, "start",
-          fmt::format("How far {}{} can go, {}", answer_->quantity.task.empty() ? "" : "the ",
-                      xml(name_of(answer_->quantity)), discipline(answer_->tasks)),
+          fmt::format("How far {}{} can go, {}", answer_->tunable.task.empty() ? "" : "the ",
+                      xml(name_of(answer_->tunable)), discipline(answer_->tasks)),
           "font-size='15'");
     line(kLeft, y(0), kWidth - kRight, y(0), "stroke='black'");
     line(kLeft, y(0), kLeft, kTop, "stroke='black'");
@@ -105,7 +105,7 @@ class Drawing {
       words(kLeft - 8, at + 4, "end", fmt::format("{} %", percent));
     }
     words((kLeft + kWidth - kRight) / 2, kHeight - 14, "middle",
-          fmt::format("{} in {}", xml(name_of(answer_->quantity)), unit_.name));
+          fmt::format("{} in {}", xml(name_of(answer_->tunable)), unit_.name));
     words(0, 0, "middle", "share of what is possible",
           fmt::format("transform='translate(18 {:.1f}) rotate(-90)'", (kTop + y(0)) / 2));
   }
@@ -129,8 +129,8 @@ class Drawing {
     const CapacityRow& row = answer_->rows[index];
     const std::string stroke = fmt::format("stroke='{}' stroke-width='2'", colour(index));
     curve(row, stroke, [](const CapacityPoint& point) {
-      if (!point.growth) return 0.0;
-      return *point.growth == 0 ? -1.0 : static_cast<double>(kGrowthOne) / static_cast<double>(*point.growth);
+      if (!point.scaling) return 0.0;
+      return *point.scaling == 0 ? -1.0 : static_cast<double>(kScalingOne) / static_cast<double>(*point.scaling);
     });
     curve(row, stroke + " stroke-opacity='0.6' stroke-dasharray='5 4'",
           [](const CapacityPoint& point) { return point.utilization; });
@@ -154,7 +154,7 @@ class Drawing {
       const auto& found = answer_->rows[row].capacity;
       words(at + 26, height, "start",
             fmt::format("{}: {}", answer_->rows[row].planner->name,
-                        found.value ? value_text(answer_->quantity.kind, *found.value) : "none"));
+                        found.value ? value_text(answer_->tunable.kind, *found.value) : "none"));
     }
   }
 

@@ -10,7 +10,7 @@
 #include "apps/tutti/command.hpp"
 #include "apps/tutti/files.hpp"
 #include "apps/tutti/kernels.hpp"
-#include "apps/tutti/mends_report.hpp"
+#include "apps/tutti/remedies_report.hpp"
 #include "apps/tutti/report.hpp"
 #include "sched/scenario_yaml.hpp"
 #include "sched/sooner_plans.hpp"
@@ -23,7 +23,7 @@ void note_unknown_kernels(const TaskSet& set) {
   const KernelRegistry kernels = kernels_of_this_program();
   std::set<std::string> unknown;
   for (const Task& task : set.tasks)
-    for (const BatchOperation* batch : batches_of(task))
+    for (const Batch* batch : batches_of(task))
       for (const CommandStream& stream : batch->streams())
         if (stream.kernel && kernels.find(stream.kernel->name) == nullptr) unknown.insert(stream.kernel->name);
   for (const std::string& name : unknown)
@@ -32,11 +32,11 @@ void note_unknown_kernels(const TaskSet& set) {
 
 /// Rows of a machine's table that are slower than its file guarantees.
 void note_lowered_guarantees(const TaskSet& set) {
-  std::set<std::string> told;
+  std::set<std::string> reported;
   for (const Task& task : set.tasks)
-    for (const BatchOperation* batch : batches_of(task))
+    for (const Batch* batch : batches_of(task))
       for (const std::string& note : batch->machine().notes())
-        if (told.insert(note).second) fmt::print(stderr, "note: {}\n", note);
+        if (reported.insert(note).second) fmt::print(stderr, "note: {}\n", note);
 }
 
 /// Costs that were never seen above their usual value were hardly measured: a promise that rests on them may be broken.
@@ -102,24 +102,24 @@ int check(const CheckCommand& command) {
   const std::optional<Scenario> misses = counter_example(verdict, tasks.policy);
   if (const auto error = write_counter_example(command.counter_example, tasks, misses)) return report_error(*error);
   const std::vector<std::string> notes = notes_on(tasks, verdict);
-  const Mends mends = find_mends(*file, **planner, verdict);
+  const Remedies remedies = find_remedies(*file, **planner, verdict);
   if (command.file.json) {
     Json json = verdict_json(tasks, verdict, misses);
-    json["mends"] = mends_json(mends);
-    json["wcet_growth"] = growth_json(mends.wcet_growth);
-    json["mends_left_out"] = mends.left_out.empty() ? Json(nullptr) : Json(mends.left_out);
+    json["mends"] = remedies_json(remedies);
+    json["wcet_growth"] = scaling_json(remedies.critical_scaling_factor);
+    json["mends_left_out"] = remedies.left_out.empty() ? Json(nullptr) : Json(remedies.left_out);
     json["notes"] = notes;
     fmt::print("{}\n", json.dump(2));
   } else {
     fmt::print("{}", verdict_text(tasks, verdict, misses));
-    if (verdict.answer != Answer::Schedulable) fmt::print("\n{}", mends_text(mends));
+    if (verdict.answer != Answer::Schedulable) fmt::print("\n{}", remedies_text(remedies));
     if (!notes.empty()) fmt::print("\n");
     for (const std::string& note : notes) fmt::print("note: {}\n", note);
   }
   note_unknown_kernels(tasks);
   note_lowered_guarantees(tasks);
   note_costs_without_guarantee(tasks);
-  return verdict.answer == Answer::Schedulable ? kFine : kNegative;
+  return verdict.answer == Answer::Schedulable ? kOk : kRefused;
 }
 
 }  // namespace

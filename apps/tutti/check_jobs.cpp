@@ -111,7 +111,7 @@ int check_jobs(const std::string& path, bool json) {
   } else {
     fmt::print("{}", answer_text(*jobs, found, sentence(found.answer), reason));
   }
-  return found.answer == Answer::Schedulable ? kFine : kNegative;
+  return found.answer == Answer::Schedulable ? kOk : kRefused;
 }
 
 }  // namespace tutti

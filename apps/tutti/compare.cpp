@@ -33,7 +33,7 @@ int compare_batch(const FileOptions& options) {
   } else {
     fmt::print("{}", table.text());
   }
-  return kFine;
+  return kOk;
 }
 
 int compare_tasks(const FileOptions& options) {
@@ -59,7 +59,7 @@ int compare_tasks(const FileOptions& options) {
   } else {
     fmt::print("{}", table.text());
   }
-  return kFine;
+  return kOk;
 }
 
 int compare(const FileOptions& options) {

@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kShown = 8;
+constexpr std::size_t kMostRows = 8;
 constexpr double kSmallError = 5000;  // ns: nobody minds
 
 std::string us(double ns) { return fmt::format("{:.2f}", ns / 1e3); }
@@ -45,7 +45,7 @@ std::string worst_text(const std::string& title, const CostFit& fit, const CostM
   table.align_left(0);
   std::size_t rows = 0;
   for (const CostResidual& residual : residuals) {
-    if (rows == kShown || measure(residual) <= least) break;
+    if (rows == kMostRows || measure(residual) <= least) break;
     table.add({sample_text(measured.samples[residual.sample]), us(residual.predicted), us(residual.median),
                us(residual.worst), us(residual.promised), fmt::format("{:.2f}", measure(residual))});
     ++rows;
@@ -60,13 +60,13 @@ std::string setup_text(const SetupTimes& setup) {
     table.add({std::string(what), us(cost.nominal), us(cost.guaranteed), "", ""});
   };
   add("a batch", setup.batch);
-  for (const RouteClass route : kRouteClasses) {
+  for (const CopyKind route : kCopyKinds) {
     const CopyCost& cost = setup.transfer.of(route);
     table.add({fmt::format("a copy, {}", to_string(route)), us(cost.each.nominal), us(cost.each.guaranteed),
                cost.small ? to_string(cost.below) : "",
                cost.small ? fmt::format("{:.2f}", cost.small->nominal.value) : ""});
   }
-  for (const RouteClass route : kRouteClasses)
+  for (const CopyKind route : kCopyKinds)
     add(fmt::format("a chain's first copy, {}", to_string(route)), setup.transfer.of(route).first);
   for (const NamedCost& named : kFurtherCosts) add(named.what, setup.*named.cost);
   return table.text() + "\n";

@@ -61,7 +61,7 @@ class Reader {
     if (document_.contains("batches_all_at_once"))
       each("batches_all_at_once", [&](const std::string& at, const Json& entry) { read_batch(at, entry); });
     if (document_.contains("ways"))
-      each("ways", [&](const std::string& at, const Json& entry) { read_ways(at, entry); });
+      each("ways", [&](const std::string& at, const Json& entry) { read_routes(at, entry); });
     if (document_.contains("copy_engines"))
       each("copy_engines", [&](const std::string& at, const Json& entry) {
         constexpr int kMost = 64;
@@ -110,7 +110,7 @@ class Reader {
     return streams;
   }
 
-  [[nodiscard]] HostStream read_stream(const std::string& at, const Json& entry) const {
+  [[nodiscard]] CopyPort read_stream(const std::string& at, const Json& entry) const {
     const Json& gpu = field(at, entry, "gpu");
     const std::int64_t position = gpu.is_number_integer() ? gpu.get<std::int64_t>() : -1;
     if (position < 0 || position >= static_cast<std::int64_t>(MeasuredTable::kMostGpus))
@@ -127,18 +127,17 @@ class Reader {
     if (!cells.is_array() || cells.size() != streams.size())
       refuse(at, fmt::format("'gbps' has one rate for each of the {} streams", streams.size()));
     std::vector<std::pair<std::uint32_t, double>> rates;
-    StreamSet set = 0;
+    PortSet set = 0;
     bool usable = true;
     for (std::size_t i = 0; i < streams.size(); ++i) {
       const std::uint32_t position = read_stream(at, streams[i]).position();
-      if ((set >> position & 1U) != 0)
-        refuse(at, fmt::format("{} stands twice", streams_text(StreamSet{1} << position)));
-      set |= StreamSet{1} << position;
+      if ((set >> position & 1U) != 0) refuse(at, fmt::format("{} stands twice", ports_text(PortSet{1} << position)));
+      set |= PortSet{1} << position;
       const auto rate = positive(cells[i]);
       const bool fits = rate && *rate >= kSlowest && *rate <= kFastest;
       if (!fits)
         leave_out(at, fmt::format("{} has the rate {}, which is no number of GB/s above 0",
-                                  streams_text(StreamSet{1} << position), cells[i].dump()));
+                                  ports_text(PortSet{1} << position), cells[i].dump()));
       usable = usable && fits;
       rates.emplace_back(position, rate.value_or(0));
     }
@@ -151,7 +150,7 @@ class Reader {
   }
 
   /// "gpu0", "memory1".
-  [[nodiscard]] WayEnd read_end(const std::string& at, const Json& entry) const {
+  [[nodiscard]] RouteEnd read_end(const std::string& at, const Json& entry) const {
     for (const bool gpu : {true, false}) {
       const std::string_view kind = gpu ? "gpu" : "memory";
       if (!entry.is_string()) break;
@@ -167,44 +166,46 @@ class Reader {
                            entry.dump(), MeasuredTable::kMostGpus - 1, kMostMemories - 1));
   }
 
-  void read_ways(const std::string& at, const Json& entry) {
+  void read_routes(const std::string& at, const Json& entry) {
     const Json& streams = streams_of(at, entry);
     const Json& cells = field(at, entry, "gbps");
     if (!cells.is_array() || cells.size() != streams.size())
       refuse(at, fmt::format("'gbps' has one rate for each of the {} streams", streams.size()));
-    std::map<Way, double> rates;
+    std::map<CopyRoute, double> rates;
     for (std::size_t i = 0; i < streams.size(); ++i) {
-      const Way way{read_end(at, field(at, streams[i], "from")), read_end(at, field(at, streams[i], "to"))};
-      if (way.from == way.to || (!way.from.gpu && !way.to.gpu))
-        refuse(at, fmt::format("[{}] is between a memory and a GPU, or between two GPUs", ways_text({way})));
+      const CopyRoute copy_route{read_end(at, field(at, streams[i], "from")),
+                                 read_end(at, field(at, streams[i], "to"))};
+      if (copy_route.from == copy_route.to || (!copy_route.from.gpu && !copy_route.to.gpu))
+        refuse(at, fmt::format("[{}] is between a memory and a GPU, or between two GPUs", routes_text({copy_route})));
       const auto rate = positive(cells[i]);
       if (!rate || *rate < kSlowest || *rate > kFastest)
-        return leave_out(at, fmt::format("[{}] has the rate {}, which is no number of GB/s above 0", ways_text({way}),
-                                         cells[i].dump()));
-      if (!rates.emplace(way, *rate).second) refuse(at, fmt::format("[{}] stands twice", ways_text({way})));
+        return leave_out(at, fmt::format("[{}] has the rate {}, which is no number of GB/s above 0",
+                                         routes_text({copy_route}), cells[i].dump()));
+      if (!rates.emplace(copy_route, *rate).second)
+        refuse(at, fmt::format("[{}] stands twice", routes_text({copy_route})));
     }
-    MeasuredWays& measured = measurements_.ways.emplace_back();
+    MeasuredRoutes& measured = measurements_.copy_routes.emplace_back();
     measured.place = at;
-    for (const auto& [way, rate] : rates) {
-      measured.ways.push_back(way);
+    for (const auto& [copy_route, rate] : rates) {
+      measured.copy_routes.push_back(copy_route);
       measured.rates.push_back(rate);
     }
   }
 
   void read_batch(const std::string& at, const Json& entry) {
     MeasuredBatch batch{{}, at};
-    StreamSet set = 0;
+    PortSet set = 0;
     for (const Json& item : streams_of(at, entry)) {
-      const HostStream stream = read_stream(at, item);
-      const StreamSet bit = StreamSet{1} << stream.position();
-      if ((set & bit) != 0) refuse(at, fmt::format("{} stands twice", streams_text(bit)));
+      const CopyPort stream = read_stream(at, item);
+      const PortSet bit = PortSet{1} << stream.position();
+      if ((set & bit) != 0) refuse(at, fmt::format("{} stands twice", ports_text(bit)));
       set |= bit;
       const auto bytes = positive(field(at, item, "bytes"));
       const auto finish = positive(field(at, item, "finish_us"));
       constexpr double kMost = 9e15;
       if (!bytes || *bytes > kMost || *bytes != std::floor(*bytes) || !finish || *finish > kMost)
         return leave_out(at, fmt::format("{} has 'bytes' {} and 'finish_us' {}, which are no numbers above 0",
-                                         streams_text(bit), item.at("bytes").dump(), item.at("finish_us").dump()));
+                                         ports_text(bit), item.at("bytes").dump(), item.at("finish_us").dump()));
       batch.streams.push_back({stream, *bytes, *finish * 1e3});
     }
     measurements_.batches.push_back(std::move(batch));
@@ -327,14 +328,14 @@ Json costs_json(const CostMeasurements& costs) {
 }  // namespace
 
 std::string measured_json(const Measurements& measurements) {
-  const auto stream_json = [](HostStream stream) {
+  const auto stream_json = [](CopyPort stream) {
     return Json{{"gpu", stream.gpu}, {"direction", to_string(stream.direction)}};
   };
   Json rates = Json::array();
   for (const MeasuredRates& measured : measurements.rates) {
     Json streams = Json::array();
     for (const std::uint32_t position : positions_of(measured.streams))
-      streams.push_back(stream_json(HostStream::at(position)));
+      streams.push_back(stream_json(CopyPort::at(position)));
     rates.push_back({{"streams", streams}, {"gbps", measured.rates}});
   }
   Json batches = Json::array();
@@ -353,9 +354,10 @@ std::string measured_json(const Measurements& measurements) {
                 {"sizes", measurements.sizes},
                 {"steady_state", rates},
                 {"batches_all_at_once", batches}};
-  for (const MeasuredWays& measured : measurements.ways) {
+  for (const MeasuredRoutes& measured : measurements.copy_routes) {
     Json streams = Json::array();
-    for (const Way& way : measured.ways) streams.push_back({{"from", to_string(way.from)}, {"to", to_string(way.to)}});
+    for (const CopyRoute& copy_route : measured.copy_routes)
+      streams.push_back({{"from", to_string(copy_route.from)}, {"to", to_string(copy_route.to)}});
     document["ways"].push_back({{"streams", streams}, {"gbps", measured.rates}});
   }
   if (!measurements.copy_engines.empty()) document["copy_engines"] = measurements.copy_engines;

@@ -8,7 +8,7 @@
 
 #include "model/quantile.hpp"
 #include "runtime/measuring.hpp"
-#include "runtime/way_buffers.hpp"
+#include "runtime/scratch_buffers.hpp"
 
 namespace tutti {
 namespace {
@@ -19,10 +19,10 @@ struct Prepared {
   std::vector<PreparedBatch> batches;
 };
 
-Expected<Prepared> prepare(Method& method, const Workload& workload, const WayBuffers& buffers) {
+Expected<Prepared> prepare(Method& method, const Workload& workload, const ScratchBuffers& buffers) {
   Prepared prepared{&method.executor, {}};
   for (std::size_t i = 0; i < workload.batches.size(); ++i) {
-    const BatchOperation& batch = workload.batches[i];
+    const Batch& batch = workload.batches[i];
     auto one = method.executor.prepare(batch, buffers.bind(batch),
                                        fmt::format("batch {} of '{}' under {}", i + 1, workload.name, method.name));
     if (!one) return tl::unexpected(std::move(one.error()));
@@ -51,7 +51,7 @@ Expected<Duration> run(Prepared& prepared, std::span<const std::size_t> order) {
   return finish - start;
 }
 
-Expected<MethodRuns> compare_on(std::span<Method> methods, const Workload& workload, const WayBuffers& buffers,
+Expected<MethodRuns> compare_on(std::span<Method> methods, const Workload& workload, const ScratchBuffers& buffers,
                                 int runs) {
   std::vector<std::size_t> each_once(workload.batches.size());
   std::iota(each_once.begin(), each_once.end(), std::size_t{0});
@@ -94,10 +94,10 @@ std::size_t MethodRuns::best_other() const {
 
 Expected<std::vector<MethodRuns>> compare_methods(std::span<Method> methods, std::span<const Workload> workloads,
                                                   int repeats) {
-  std::vector<BatchOperation> operations;
+  std::vector<Batch> operations;
   for (const Workload& workload : workloads)
     operations.insert(operations.end(), workload.batches.begin(), workload.batches.end());
-  const auto buffers = WayBuffers::make(methods.front().executor.backend(), operations);
+  const auto buffers = ScratchBuffers::make(methods.front().executor.backend(), operations);
   if (!buffers) return tl::unexpected(buffers.error());
   std::vector<MethodRuns> found;
   for (const Workload& workload : workloads) {

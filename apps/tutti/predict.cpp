@@ -24,7 +24,7 @@ int predict(const FileOptions& options) {
   } else {
     fmt::print("{}", timeline_text(**planner, file->machine, timeline, latest));
   }
-  return kFine;
+  return kOk;
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ class Drawing {
   }
 
   /// Drawn until one is short enough; every other one has smaller transfers and kernels at most.
-  Expected<BatchOperation> draw_one(double longest, double& predicted) {
+  Expected<Batch> draw_one(double longest, double& predicted) {
     double largest = static_cast<double>(options_.largest.count);
     double longest_kernel = kLongestKernel;
     for (;;) {
@@ -82,7 +82,7 @@ class Drawing {
       load_.clear();
       draw_streams(largest, longest_kernel);
       if (streams_.empty()) continue;
-      auto batch = BatchOperation::make(machine_, streams_);
+      auto batch = Batch::make(machine_, streams_);
       if (!batch) return batch;
       const double ns = predict(planner_, machine_, *batch, Basis::Nominal, workspace_);
       if (ns <= longest || largest <= smallest()) {
@@ -186,7 +186,7 @@ Expected<std::vector<VerifiedBatch>> random_batches(const Topology& machine, con
   return Drawing(machine, planner, options).draw();
 }
 
-std::vector<std::string> groups_of(const BatchOperation& batch) {
+std::vector<std::string> groups_of(const Batch& batch) {
   std::map<EngineId, std::pair<Bytes, std::size_t>> engines;  // bytes and transfers
   bool up = false, down = false, peers = false, staged = false, kernels = false, all_large = true;
   for (std::size_t s = 0; s < batch.streams().size(); ++s) {
@@ -194,10 +194,10 @@ std::vector<std::string> groups_of(const BatchOperation& batch) {
     kernels = kernels || stream.kernel.has_value();
     if (!stream.transfer) continue;
     const StreamWork& work = batch.work()[s];
-    up = up || work.route == RouteClass::Up;
-    down = down || work.route == RouteClass::Down;
-    peers = peers || work.route == RouteClass::Peer;
-    staged = staged || work.route == RouteClass::Staged;
+    up = up || work.route == CopyKind::Up;
+    down = down || work.route == CopyKind::Down;
+    peers = peers || work.route == CopyKind::Peer;
+    staged = staged || work.route == CopyKind::Staged;
     all_large = all_large && stream.transfer->size >= kLargeTransfer;
     auto& [bytes, transfers] = engines[work.engines[0]];
     bytes += stream.transfer->size;

@@ -11,7 +11,7 @@ namespace tutti {
 struct VerifiedBatch {
   std::string name;
   std::vector<std::string> groups;
-  BatchOperation batch;
+  Batch batch;
 };
 
 /// What random batches are drawn from.
@@ -35,6 +35,6 @@ struct RandomBatchOptions {
 /// What is reported together: by direction, "small" and "large" by the bytes of its busiest engine (up to 1 MiB, from
 /// 64 MiB), "peers", "staged", "kernels", "many transfers" (more than 20 an engine), "large transfers" (each 4 MiB or
 /// more, up and down alone, no kernels).
-[[nodiscard]] std::vector<std::string> groups_of(const BatchOperation& batch);
+[[nodiscard]] std::vector<std::string> groups_of(const Batch& batch);
 
 }  // namespace tutti

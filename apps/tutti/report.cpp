@@ -195,7 +195,7 @@ std::string_view sentence(Answer answer) {
   return "unknown: no proof either way";
 }
 
-Json batch_json(const BatchOperation& batch) {
+Json batch_json(const Batch& batch) {
   const auto name = [&](VertexId vertex) { return Json(batch.machine().vertex(vertex).name); };
   Json streams = Json::array();
   for (const CommandStream& stream : batch.streams()) {

@@ -25,7 +25,7 @@ using Json = nlohmann::ordered_json;
 [[nodiscard]] std::string_view sentence(Answer answer);
 
 /// What the streams of a batch do: from, to, bytes, kernel_ms.
-[[nodiscard]] Json batch_json(const BatchOperation& batch);
+[[nodiscard]] Json batch_json(const Batch& batch);
 /// The streams of a timeline, with their transfers and kernels.
 /// @param latest  the safe bounds of its streams; null: left out.
 [[nodiscard]] Json streams_json(const Topology& machine, const Timeline& timeline,

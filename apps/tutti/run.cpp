@@ -73,7 +73,7 @@ int run_guaranteed(const RunCommand& command, const AdmissionController& control
   const AdmissionVerdict verdict = controller.decide(tasks);
   if (!verdict.admitted) {
     fmt::print(stderr, "not run, since its deadlines are not guaranteed:\n{}", verdict_text(tasks, verdict));
-    return kNegative;
+    return kRefused;
   }
   options.interrupted = &watch_for_interrupt();
   return run_and_report(command, verdict.admitted->planned(), verdict.admitted->worst_responses(), true,
@@ -101,7 +101,7 @@ int run_changing(const RunCommand& command, const AdmissionController& controlle
   if (!set && tasks.arrivals == Arrivals::Periodic) return report_error(set.error());
   if (!set) {
     fmt::print(stderr, "not run: {}\n", set.error().message);
-    return kNegative;
+    return kRefused;
   }
   ChangeRequests requests;
   for (const TaskChange& change : changes->changes) requests.post(change);

@@ -76,11 +76,11 @@ int expand_tasks(const ExpandOptions& options) {
   if (!jobs) return report_error(jobs.error());
   if (options.out.empty()) {
     fmt::print("{}", jobs_text(*jobs));
-    return kFine;
+    return kOk;
   }
   if (const auto error = write_file(options.out, jobs_text(*jobs))) return report_error(*error);
   fmt::print("{} jobs, times in ns: {}\n", jobs->size(), options.out);
-  return kFine;
+  return kOk;
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ std::vector<Residual> residuals_of(const Topology& machine) {
   if (machine.table() == nullptr) return residuals;
   const Topology graph = TopologyBuilder(machine).build().value();
   SteadyRates steady;
-  for (const StreamRates& row : machine.table()->entries()) {
+  for (const PortRates& row : machine.table()->entries()) {
     if (row.source != RateSource::Table) continue;
     residuals.push_back({row.streams, row.rates, steady.find(graph, Basis::Nominal, row.streams).rates, row.source});
   }
@@ -75,10 +75,10 @@ void show_text(const Topology& machine) {
              machine.weights().peer);
   if (machine.table() == nullptr) return;
   const MeasuredTable& measured = *machine.table();
-  for (const auto& group : measured.alike()) {
+  for (const auto& group : measured.symmetric()) {
     std::vector<std::string> names;
     for (const std::uint32_t gpu : group) names.push_back(machine.vertex(machine.gpus()[gpu]).name);
-    fmt::print("alike: {}\n", joined(names));
+    fmt::print("symmetric: {}\n", joined(names));
   }
   const auto residuals = residuals_of(machine);
   fmt::print("table: {} combinations measured, {} interpolated\n", residuals.size(),
@@ -87,7 +87,7 @@ void show_text(const Topology& machine) {
   Table worst({"where the graph alone is furthest off", "measured GB/s", "graph GB/s", "off by"});
   for (const std::size_t column : {1U, 2U}) worst.align_left(column);
   for (std::size_t i = 0; i < std::min(kWorstShown, residuals.size()); ++i)
-    worst.add({streams_text(residuals[i].streams), rates_text(residuals[i].streams, residuals[i].measured),
+    worst.add({ports_text(residuals[i].streams), rates_text(residuals[i].streams, residuals[i].measured),
                rates_text(residuals[i].streams, residuals[i].predicted),
                fmt::format("{:+.1f} %", 100 * residuals[i].worst())});
   fmt::print("\n{}", worst.text());
@@ -117,7 +117,7 @@ Json show_json(const Topology& machine) {
   }
   Json residuals = Json::array();
   for (const Residual& residual : residuals_of(machine))
-    residuals.push_back({{"streams", streams_text(residual.streams)},
+    residuals.push_back({{"streams", ports_text(residual.streams)},
                          {"measured_gbps", residual.measured},
                          {"graph_gbps", residual.predicted},
                          {"worst_deviation", residual.worst()}});
@@ -136,7 +136,7 @@ int show(const std::string& path, bool json) {
   } else {
     show_text(*machine);
   }
-  return kFine;
+  return kOk;
 }
 
 }  // namespace

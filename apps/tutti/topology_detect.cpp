@@ -44,12 +44,12 @@ int detect(const DetectOptions& options) {
     Json json = host_json(*host);
     json["out"] = options.out.empty() ? Json(nullptr) : Json(options.out);
     fmt::print("{}\n", json.dump(2));
-    return kFine;
+    return kOk;
   }
   fmt::print("{}", host_text(*host));
   if (!options.out.empty())
     fmt::print("\n{}: a first machine; its first lines say which of its bandwidths are guesses\n", options.out);
-  return kFine;
+  return kOk;
 }
 
 }  // namespace

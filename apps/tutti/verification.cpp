@@ -8,7 +8,7 @@
 #include "model/quantile.hpp"
 #include "model/safe_bound.hpp"
 #include "runtime/measuring.hpp"
-#include "runtime/way_buffers.hpp"
+#include "runtime/scratch_buffers.hpp"
 
 namespace tutti {
 namespace {
@@ -31,7 +31,7 @@ class Verifying {
             std::vector<double>& starts_us, const std::atomic<bool>* interrupted)
       : executor_(executor), batches_(batches), results_(results), starts_us_(starts_us), interrupted_(interrupted) {}
 
-  Expected<void> run(const WayBuffers& buffers, int repeats) {
+  Expected<void> run(const ScratchBuffers& buffers, int repeats) {
     if (auto ok = prepare(buffers); !ok) return ok;
     std::vector<std::vector<Timeline>> timelines(batches_.size());
     for (int round = 0; round < 2 * repeats; ++round) {
@@ -56,9 +56,9 @@ class Verifying {
   }
 
  private:
-  Expected<void> prepare(const WayBuffers& buffers) {
+  Expected<void> prepare(const ScratchBuffers& buffers) {
     for (std::size_t i = 0; i < batches_.size(); ++i) {
-      const BatchOperation& batch = batches_[i].batch;
+      const Batch& batch = batches_[i].batch;
       auto one = executor_.prepare(batch, buffers.bind(batch), batches_[i].name);
       if (!one) return tl::unexpected(std::move(one.error()));
       prepared_.push_back(*std::move(one));
@@ -73,7 +73,9 @@ class Verifying {
   /// Links between GPUs sleep after some 50 ms: a batch that uses them runs once before the run that is compared with
   /// its prediction. That run, too, may not be late.
   Expected<void> wake(std::size_t i) {
-    const auto uses_links = [](const StreamWork& work) { return work.way != kNone && work.route == RouteClass::Peer; };
+    const auto uses_links = [](const StreamWork& work) {
+      return work.route_class != kNone && work.route == CopyKind::Peer;
+    };
     if (std::ranges::none_of(batches_[i].batch.work(), uses_links)) return {};
     return run_alone(i).map([](Duration) {});
   }
@@ -168,9 +170,9 @@ LateCause cause_of(const Timeline& plan, const Timeline& measured, Duration late
 
 Expected<VerifiedRuns> verify_batches(Executor& executor, const std::vector<VerifiedBatch>& batches, int repeats,
                                       const std::atomic<bool>* interrupted) {
-  std::vector<BatchOperation> operations;
+  std::vector<Batch> operations;
   for (const VerifiedBatch& batch : batches) operations.push_back(batch.batch);
-  auto buffers = WayBuffers::make(executor.backend(), operations);
+  auto buffers = ScratchBuffers::make(executor.backend(), operations);
   if (!buffers) return tl::unexpected(std::move(buffers.error()));
   VerifiedRuns runs;
   runs.batches.resize(batches.size());

@@ -67,7 +67,7 @@ Expected<Workload> load(const VerifyCommand& command) {
       return invalid_input(path + ": this batch is for another machine than the one before; give --machine for all");
     if (!machine) machine = command.backend.no_peer ? file->machine.without_peer_access() : file->machine;
     const auto streams = file->batch.streams();
-    auto batch = BatchOperation::make(*machine, {streams.begin(), streams.end()}, file->batch.merging());
+    auto batch = Batch::make(*machine, {streams.begin(), streams.end()}, file->batch.merging());
     if (!batch) return tl::unexpected(std::move(batch.error()));
     auto groups = groups_of(*batch);
     batches.push_back({path, std::move(groups), *std::move(batch)});
@@ -165,7 +165,7 @@ std::string large_text(const std::map<std::string, Group>& groups) {
 
 /// The runs that were furthest above their latest finish.
 std::string late_text(const std::vector<VerifiedBatch>& batches, const std::vector<Verification>& results) {
-  constexpr std::size_t kShown = 12;
+  constexpr std::size_t kMostRows = 12;
   struct Row {
     std::size_t batch;
     const LateRun* run;
@@ -176,7 +176,7 @@ std::string late_text(const std::vector<VerifiedBatch>& batches, const std::vect
     for (const LateRun& run : results[i].late) rows.push_back({i, &run, to_ms(run.took) / to_ms(results[i].latest)});
   if (rows.empty()) return "";
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.above > b.above; });
-  rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(std::min(rows.size(), kShown)), rows.end());
+  rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(std::min(rows.size(), kMostRows)), rows.end());
   Table table({"above its latest", "predicted ms", "latest ms", "took ms", "cause", "in a row", "groups"});
   for (const std::size_t column : {4U, 5U, 6U}) table.align_left(column);
   for (const Row& row : rows)
@@ -189,12 +189,12 @@ std::string late_text(const std::vector<VerifiedBatch>& batches, const std::vect
 
 /// The batches whose predictions are furthest off.
 std::string worst_text(const std::vector<VerifiedBatch>& batches, const std::vector<Verification>& results) {
-  constexpr std::size_t kShown = 10;
+  constexpr std::size_t kMostRows = 10;
   std::vector<std::size_t> order(results.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto error = [&](std::size_t i) { return error_of(results[i].predicted_ms(), results[i].measured_ms()); };
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return error(a) > error(b); });
-  order.resize(std::min(order.size(), kShown));
+  order.resize(std::min(order.size(), kMostRows));
   Table table({"furthest off", "streams", "predicted ms", "latest ms", "measured ms", "off by", "groups"});
   table.align_left(6);
   for (const std::size_t i : order)
@@ -233,7 +233,7 @@ std::string batches_text(const std::vector<VerifiedBatch>& batches, const std::v
 }
 
 /// Per stream: planned and measured, for the few batches of files.
-std::string streams_text(const Verification& result) {
+std::string ports_text(const Verification& result) {
   Table table({"stream", "start ms: planned", "measured", "end ms: planned", "measured"});
   const auto ms = [](Duration time) { return fmt::format("{:.3f}", to_ms(time)); };
   for (std::size_t s = 0; s < result.predicted.streams.size(); ++s) {
@@ -356,22 +356,22 @@ int report(const VerifyCommand& command, const Workload& workload, const Verifie
     if (command.random > 0) fmt::print("seed {}\n", command.seed);
     if (results.size() <= kMostDetailed) fmt::print("{}\n", batches_text(workload.batches, results));
     for (std::size_t i = 0; i < command.files.size(); ++i)
-      fmt::print("{}\n{}\n", workload.batches[i].name, streams_text(results[i]));
+      fmt::print("{}\n{}\n", workload.batches[i].name, ports_text(results[i]));
     fmt::print("{}{}{}{}{}", worst_text(workload.batches, results), late_text(workload.batches, results),
                groups_text(groups), large_text(groups), starts_text(workload.machine, runs.starts_us));
   }
   const Group& all = groups.at("all");
-  int exit_code = kFine;
+  int exit_code = kOk;
   const double furthest = quantile(all.errors, 1);
   if (command.max_error >= 0 && furthest > command.max_error / 100) {
     fmt::print(stderr, "a length was off by {}, more than --max-error {} %\n", percent(furthest), command.max_error);
-    exit_code = kNegative;
+    exit_code = kRefused;
   }
   if (all.above_latest > 0)
     fmt::print(stderr, "{} of {} runs took longer than their plan's latest finish; the host is the cause of {}\n",
                all.above_latest, all.runs, all.by_host);
   // Of a host whose cores are all busy nothing is promised but that what it causes is noticed.
-  if (all.above_latest > (command.loaded ? all.by_host : 0)) exit_code = kNegative;
+  if (all.above_latest > (command.loaded ? all.by_host : 0)) exit_code = kRefused;
   return exit_code;
 }
 

@@ -53,7 +53,7 @@ std::vector<Bytes> split(Bytes whole, std::span<const int> proportions, std::siz
 }
 
 /// From where to where data can go.
-struct Way {
+struct Route {
   VertexId from, to;
   bool is_up;
 };
@@ -84,7 +84,7 @@ class Maker {
   /// A copy and a kernel on what it brings, as long as in the published example beside the copy alone.
   [[nodiscard]] CommandStream up_and_worked_on(std::string_view what, VertexId gpu, Bytes size) const {
     CommandStream stream = up(what, gpu, size);
-    const GBps link = machine_.way_kinds()[machine_.way_kind(memory(), gpu)].alone.nominal;
+    const GBps link = machine_.route_classes()[machine_.route_class(memory(), gpu)].alone.nominal;
     stream.kernel = spin(gpu, round_up_ns(static_cast<double>(size.count) / (link.value * kKernelPerLink)));
     return stream;
   }
@@ -94,14 +94,14 @@ class Maker {
   [[nodiscard]] static Kernel spin(VertexId gpu, Duration time) { return {gpu, time, time, "spin"}; }
 
   /// Up to every GPU, down from every GPU, then between those that reach each other.
-  [[nodiscard]] std::vector<Way> ways() const {
-    std::vector<Way> ways;
-    for (const VertexId gpu : gpus()) ways.push_back({memory(), gpu, true});
-    for (const VertexId gpu : gpus()) ways.push_back({gpu, memory(), false});
+  [[nodiscard]] std::vector<Route> routes() const {
+    std::vector<Route> routes;
+    for (const VertexId gpu : gpus()) routes.push_back({memory(), gpu, true});
+    for (const VertexId gpu : gpus()) routes.push_back({gpu, memory(), false});
     for (const VertexId from : gpus())
       for (const VertexId to : gpus())
-        if (reaches(from, to)) ways.push_back({from, to, false});
-    return ways;
+        if (reaches(from, to)) routes.push_back({from, to, false});
+    return routes;
   }
   /// Without a memory between them.
   [[nodiscard]] bool reaches(VertexId from, VertexId to) const {
@@ -115,8 +115,7 @@ class Maker {
                                   std::vector<std::size_t> order = {0},
                                   int most_runs = std::numeric_limits<int>::max()) const {
     Workload made{std::move(name), {}, {}, std::move(order), most_runs};
-    for (auto& streams : batches)
-      made.batches.push_back(value_at({}, BatchOperation::make(machine_, std::move(streams))));
+    for (auto& streams : batches) made.batches.push_back(value_at({}, Batch::make(machine_, std::move(streams))));
     return made;
   }
 
@@ -206,21 +205,21 @@ std::vector<Workload> make_halo(const Maker& make) {
 
 /// On 2 to 8 different ways, one of them up and one down. One kernel for every two that go up.
 std::vector<CommandStream> random_streams(const Maker& make, Random& random) {
-  auto ways = make.ways();
+  auto routes = make.routes();
   const std::size_t gpus = make.gpus().size();
   std::vector<CommandStream> streams;
   const auto add_one_of = [&](std::size_t first, std::size_t count) {
-    const auto way = ways.begin() + random.between(static_cast<int>(first), static_cast<int>(first + count - 1));
+    const auto route = routes.begin() + random.between(static_cast<int>(first), static_cast<int>(first + count - 1));
     const Bytes size{make.options().image.count * random.between(4, 512) / 512};
-    CommandStream& stream = streams.emplace_back(make.copy(way->from, way->to, size));
-    if (way->is_up && random.one_in(2))
-      stream.kernel = make.spin(way->to, std::chrono::microseconds{random.between(200, 5000)});
-    ways.erase(way);
+    CommandStream& stream = streams.emplace_back(make.copy(route->from, route->to, size));
+    if (route->is_up && random.one_in(2))
+      stream.kernel = make.spin(route->to, std::chrono::microseconds{random.between(200, 5000)});
+    routes.erase(route);
   };
   add_one_of(0, gpus);
   add_one_of(gpus - 1, gpus);  // one of the ways before these is gone
-  const int more = random.between(0, std::min(kMostStreams - 2, static_cast<int>(ways.size())));
-  for (int i = 0; i < more; ++i) add_one_of(0, ways.size());
+  const int more = random.between(0, std::min(kMostStreams - 2, static_cast<int>(routes.size())));
+  for (int i = 0; i < more; ++i) add_one_of(0, routes.size());
   return streams;
 }
 
@@ -235,20 +234,20 @@ std::vector<Workload> make_random(const Maker& make) {
 /// From 4 to 8 copies up and down, on different ways while there are any, of a 64th of an image to a whole one,
 /// log-uniform; with kernels behind half of those that go up, or with none.
 std::vector<CommandStream> copies_both_ways(const Maker& make, bool kernels, Random& random) {
-  std::vector<Way> ways = make.ways();
-  ways.resize(2 * make.gpus().size());
-  for (std::size_t i = ways.size(); i-- > 1;)
-    std::swap(ways[i], ways[static_cast<std::size_t>(random.between(0, static_cast<int>(i)))]);
+  std::vector<Route> routes = make.routes();
+  routes.resize(2 * make.gpus().size());
+  for (std::size_t i = routes.size(); i-- > 1;)
+    std::swap(routes[i], routes[static_cast<std::size_t>(random.between(0, static_cast<int>(i)))]);
   std::vector<CommandStream> streams;
   const int count = random.between(kFewestCopies, kMostStreams);
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-    const Way& way = ways[i % ways.size()];
+    const Route& route = routes[i % routes.size()];
     const double doublings = kDoublings * (random.between(0, 1'000'000) / 1e6 - 1);
     const Bytes size{std::llround(static_cast<double>(make.options().image.count) * std::exp2(doublings))};
-    CommandStream& stream = streams.emplace_back(make.copy(way.from, way.to, size));
+    CommandStream& stream = streams.emplace_back(make.copy(route.from, route.to, size));
     stream.name += fmt::format("-{}", i + 1);  // with fewer ways than copies some are taken again
-    if (kernels && way.is_up && random.one_in(2))
-      stream.kernel = make.spin(way.to, kLongestWork * random.between(1, 1000) / 1000);
+    if (kernels && route.is_up && random.one_in(2))
+      stream.kernel = make.spin(route.to, kLongestWork * random.between(1, 1000) / 1000);
   }
   return streams;
 }

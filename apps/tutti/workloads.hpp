@@ -12,7 +12,7 @@ namespace tutti {
 struct Workload {
   std::string name;  ///< "example", "random-7"
   std::string kind;  ///< "example", "random"
-  std::vector<BatchOperation> batches;
+  std::vector<Batch> batches;
   std::vector<std::size_t> order;  ///< positions in `batches` as they run, each issued while the one before runs: so no
                                    ///< two neighbours are the same
   int most_runs;                   ///< that it is worth: it is long

@@ -8,7 +8,7 @@
 
 namespace wafer {
 
-using tutti::BatchOperation;
+using tutti::Batch;
 using tutti::Bytes;
 using tutti::DeviceBackend;
 using tutti::Expected;
@@ -18,7 +18,7 @@ using tutti::StreamBinding;
 namespace {
 
 /// Whether the second batch brings back, from the GPU and in the size, what the first one sent out of one memory.
-bool is_inspection(const BatchOperation& parts, const BatchOperation& reports) {
+bool is_inspection(const Batch& parts, const Batch& reports) {
   if (parts.streams().size() != reports.streams().size()) return false;
   const auto& first = parts.streams().front().transfer;
   for (std::size_t i = 0; i < parts.streams().size(); ++i) {
@@ -56,7 +56,7 @@ Expected<InspectionProgram> InspectionProgram::make(const tutti::Task& task, con
   return program;
 }
 
-Expected<std::vector<StreamBinding>> InspectionProgram::bind(DeviceBackend& backend, const BatchOperation& operation,
+Expected<std::vector<StreamBinding>> InspectionProgram::bind(DeviceBackend& backend, const Batch& operation,
                                                              std::size_t batch, std::size_t buffer_set) {
   if (batch == 0 && buffer_set == 0) sets_.clear();  // a new run
   if (buffer_set == sets_.size()) sets_.emplace_back();
@@ -64,8 +64,8 @@ Expected<std::vector<StreamBinding>> InspectionProgram::bind(DeviceBackend& back
                     : bind_reports(backend, operation, sets_[buffer_set]);
 }
 
-Expected<std::vector<StreamBinding>> InspectionProgram::bind_parts(DeviceBackend& backend,
-                                                                   const BatchOperation& operation, BufferSet& set) {
+Expected<std::vector<StreamBinding>> InspectionProgram::bind_parts(DeviceBackend& backend, const Batch& operation,
+                                                                   BufferSet& set) {
   const auto streams = operation.streams();
   const GrayImage& image = images_->front().image;
   // Streams carry their declared sizes, so the last one may read a little past the image.
@@ -95,8 +95,8 @@ Expected<std::vector<StreamBinding>> InspectionProgram::bind_parts(DeviceBackend
   return bindings;
 }
 
-Expected<std::vector<StreamBinding>> InspectionProgram::bind_reports(DeviceBackend& backend,
-                                                                     const BatchOperation& operation, BufferSet& set) {
+Expected<std::vector<StreamBinding>> InspectionProgram::bind_reports(DeviceBackend& backend, const Batch& operation,
+                                                                     BufferSet& set) {
   std::vector<StreamBinding> bindings;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const tutti::Transfer& transfer = *operation.streams()[i].transfer;

@@ -34,7 +34,7 @@ class InspectionProgram final : public tutti::TaskProgram {
   [[nodiscard]] static tutti::Expected<InspectionProgram> make(const tutti::Task& task, const ImageSet& images);
 
   [[nodiscard]] tutti::Expected<std::vector<tutti::StreamBinding>> bind(tutti::DeviceBackend& backend,
-                                                                        const tutti::BatchOperation& operation,
+                                                                        const tutti::Batch& operation,
                                                                         std::size_t batch,
                                                                         std::size_t buffer_set) override;
   /// The camera, where no step is declared for it.
@@ -61,10 +61,9 @@ class InspectionProgram final : public tutti::TaskProgram {
   void find_in_reports(const tutti::Job& job);
 
   tutti::Expected<std::vector<tutti::StreamBinding>> bind_parts(tutti::DeviceBackend& backend,
-                                                                const tutti::BatchOperation& operation, BufferSet& set);
+                                                                const tutti::Batch& operation, BufferSet& set);
   tutti::Expected<std::vector<tutti::StreamBinding>> bind_reports(tutti::DeviceBackend& backend,
-                                                                  const tutti::BatchOperation& operation,
-                                                                  BufferSet& set);
+                                                                  const tutti::Batch& operation, BufferSet& set);
   [[nodiscard]] const Wafer& wafer_of(const tutti::Job& job) const { return (*images_)[job.index % images_->size()]; }
 
   const ImageSet* images_;

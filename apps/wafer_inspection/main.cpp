@@ -40,7 +40,7 @@ int generate(const Options& options) {
   if (!written) return report_error(written.error());
   fmt::print("{} wafers of {} x {} in {}, what is true about each beside it\n", options.count, options.size,
              options.size, options.images);
-  return tutti::kFine;
+  return tutti::kOk;
 }
 
 /// Everything that a run needs, in the order in which it is made.
@@ -112,7 +112,7 @@ int run_station(const Options& options, const Station& station, InspectionProgra
   print_remarks(*record, station.admitted.tasks(), place.notes, exit_code);
   const InspectionTally& tally = program.tally();
   const bool all_found = tally.found == tally.planted && tally.false_alarms == 0;
-  return exit_code == tutti::kFine && !all_found ? tutti::kNegative : exit_code;
+  return exit_code == tutti::kOk && !all_found ? tutti::kRefused : exit_code;
 }
 
 /// The task set, which has one task.
@@ -141,7 +141,7 @@ int inspect(const Options& options) {
   if (!tasks) return report_error(tasks.error());
   auto verdict =
       tutti::AdmissionController(tasks->planner ? *tasks->planner : tutti::planners().front()).decide(*tasks);
-  if (!verdict.admitted) return print_refusal(options, verdict), tutti::kNegative;
+  if (!verdict.admitted) return print_refusal(options, verdict), tutti::kRefused;
   auto images = options.images.empty() ? make_images(options) : read_images(options.images, options.size, options.size);
   if (!images) return report_error(images.error());
   const Station station{*std::move(images), *std::move(verdict.admitted)};

@@ -198,7 +198,7 @@ Expected<void> write_truth(const std::string& path, const Truth& truth) {
   std::ofstream file{path, std::ios::binary};
   if (!file) return invalid_input("cannot be written; give a path that may be", {.file = path});
   file << to_json(truth) << std::flush;
-  if (!file) return tutti::machine_trouble(path + ": cannot be written to its end; make room on the disk");
+  if (!file) return tutti::machine_error(path + ": cannot be written to its end; make room on the disk");
   return {};
 }
 

@@ -13,23 +13,23 @@ constexpr double kRoundingNs = 20;
 /// Gates that open earlier than aligned ones; for machines whose rates vary.
 class EarlierGates {
  public:
-  explicit EarlierGates(BatchSimulation& aligned) : simulation_(aligned), room_(aligned.room()) {
-    std::ranges::copy(aligned.gates(), room_.kept.begin());
+  explicit EarlierGates(BatchSimulation& aligned) : simulation_(aligned), workspace_(aligned.room()) {
+    std::ranges::copy(aligned.gates(), workspace_.previous.begin());
   }
 
   /// Runs the batch. @param earlier  (gate when aligned) -> gate, ns
   /// @return its length
   template <class Earlier>
   double run(const Earlier& earlier) {
-    std::ranges::transform(room_.kept, room_.gates.begin(),
+    std::ranges::transform(workspace_.previous, workspace_.gates.begin(),
                            [&](double gate) { return as_ns(round_down_ns(std::max(earlier(gate), 0.0))); });
-    simulation_.run_forward(room_.gates);
+    simulation_.run_forward(workspace_.gates);
     return simulation_.latency_ns();
   }
 
  private:
   BatchSimulation& simulation_;
-  BatchSimulation::Room room_;
+  BatchSimulation::Workspace workspace_;
 };
 
 /// Early enough for a stream that is slower by the spread beside others that are faster by it; where that takes away

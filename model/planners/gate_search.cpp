@@ -35,9 +35,9 @@ class GateSearch {
  public:
   explicit GateSearch(BatchSimulation& loaded)
       : simulation_(loaded),
-        room_(loaded.room()),
-        instants_(room_.instants.first(room_.instants.size() / 2)),
-        other_instants_(room_.instants.last(room_.instants.size() / 2)),
+        workspace_(loaded.room()),
+        instants_(workspace_.instants.first(workspace_.instants.size() / 2)),
+        other_instants_(workspace_.instants.last(workspace_.instants.size() / 2)),
         random_(kSeed) {
     const auto steps = static_cast<double>(loaded.batch().step_count());
     const auto chains = static_cast<double>(loaded.chain_count());
@@ -54,14 +54,15 @@ class GateSearch {
     start();
     left_ = kWork * effort.share;  // what it starts from comes on top: every planner makes its plan
     const double least = judged_at_least(longest_chain_ns()) / kClearly;
-    const double last = std::min(left_ / 4, static_cast<double>(room_.best.size()) * (cost_of_run_ + cost_of_bound_));
+    const double last =
+        std::min(left_ / 4, static_cast<double>(workspace_.best.size()) * (cost_of_run_ + cost_of_bound_));
     while (left_ > last && left_ > 0 && value_ > least) {
-      std::ranges::copy(room_.best, room_.gates.begin());
+      std::ranges::copy(workspace_.best, workspace_.gates.begin());
       for (int moved = random_.between(1, 2); moved > 0; --moved) move_a_gate();
       consider();
     }
     open_at_once();
-    simulation_.run_forward(room_.best);
+    simulation_.run_forward(workspace_.best);
   }
 
  private:
@@ -70,11 +71,11 @@ class GateSearch {
   /// What is to be short of a run from `room_.gates`: its length, or its latest finish. It may be anything above the
   /// limit where it is above that.
   double length() {
-    simulation_.run_forward(room_.gates);
+    simulation_.run_forward(workspace_.gates);
     left_ -= cost_of_run_;
     const double length = simulation_.latency_ns();
     if (!bound_ || length > limit_) return length;
-    const std::span<const double> finishes = bound_->find(simulation_, room_.gates, 0);
+    const std::span<const double> finishes = bound_->find(simulation_, workspace_.gates, 0);
     left_ -= cost_of_bound_;
     note_instants(finishes);
     return std::max(length, *std::ranges::max_element(finishes));
@@ -85,8 +86,9 @@ class GateSearch {
   double judged(double length) {
     if (bound_) return length;
     note_instants({});
-    std::ranges::transform(room_.gates, room_.kept.begin(), [&](double gate) { return gate * (1 + spread_); });
-    simulation_.run_forward(room_.kept);
+    std::ranges::transform(workspace_.gates, workspace_.previous.begin(),
+                           [&](double gate) { return gate * (1 + spread_); });
+    simulation_.run_forward(workspace_.previous);
     left_ -= cost_of_run_;
     return (length + simulation_.latency_ns() / (1 + spread_)) / 2;
   }
@@ -108,7 +110,7 @@ class GateSearch {
     for (const auto arrange : {plan_all_at_once, plan_completion_aligned, plan_time_division}) {
       arrange(simulation_, {});
       simulation_.rerun_forward();
-      std::ranges::copy(simulation_.gates(), room_.gates.begin());
+      std::ranges::copy(simulation_.gates(), workspace_.gates.begin());
       const double found = length();
       if (found >= limit_) continue;
       limit_ = found;
@@ -128,12 +130,12 @@ class GateSearch {
 
   void keep(double value) {
     value_ = value;
-    std::ranges::copy(room_.gates, room_.best.begin());
+    std::ranges::copy(workspace_.gates, workspace_.best.begin());
     std::swap(instants_, other_instants_);
   }
 
   void move_a_gate() {
-    double& gate = room_.gates[below(room_.gates.size())];
+    double& gate = workspace_.gates[below(workspace_.gates.size())];
     switch (random_.between(0, 3)) {
       case 0: gate = instants_[below(instants_.size())]; break;
       case 1: gate = real(0, value_); break;
@@ -145,10 +147,10 @@ class GateSearch {
 
   /// Gates that need not wait do not.
   void open_at_once() {
-    for (std::size_t c = 0; c < room_.best.size(); ++c) {
-      if (room_.best[c] == 0 || left_ <= 0) continue;
-      std::ranges::copy(room_.best, room_.gates.begin());
-      room_.gates[c] = 0;
+    for (std::size_t c = 0; c < workspace_.best.size(); ++c) {
+      if (workspace_.best[c] == 0 || left_ <= 0) continue;
+      std::ranges::copy(workspace_.best, workspace_.gates.begin());
+      workspace_.gates[c] = 0;
       consider();
     }
   }
@@ -171,7 +173,7 @@ class GateSearch {
   }
 
   BatchSimulation& simulation_;
-  BatchSimulation::Room room_;
+  BatchSimulation::Workspace workspace_;
   std::span<double> instants_, other_instants_;  ///< of the best gates; of those that are looked at
   std::optional<BatchBound> bound_;              ///< where plans are judged by it
   double spread_ = 0;

@@ -7,7 +7,7 @@
 namespace tutti {
 
 void plan_time_division(BatchSimulation& loaded, Effort) {
-  const auto [order, gates, kept, best, instants] = loaded.room();
+  const auto [order, gates, previous, best, instants] = loaded.room();
   std::iota(order.begin(), order.end(), std::uint32_t{0});
   std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     const double kernels_a = loaded.kernels_ns(a);

@@ -9,7 +9,7 @@ namespace tutti {
 namespace {
 
 tl::unexpected<Error> no_cuda() {
-  return machine_trouble("this build has no CUDA; install the CUDA toolkit (nvcc), then build again");
+  return machine_error("this build has no CUDA; install the CUDA toolkit (nvcc), then build again");
 }
 
 }  // namespace

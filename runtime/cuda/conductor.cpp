@@ -113,7 +113,7 @@ void Conductor::give_core_back() const {
   static_cast<void>(sched_setaffinity(0, sizeof allowed, &allowed));
 }
 
-void Conductor::submit(Performance& run) {
+void Conductor::submit(GatedRun& run) {
   const std::uint64_t place = submitted_.load(std::memory_order_relaxed);
   TUTTI_EXPECTS(place - finished_.load(std::memory_order_acquire) < kMostRuns, "4096 runs at most are under way");
   ring_[place % kMostRuns] = &run;
@@ -140,7 +140,7 @@ void Conductor::lead() {
   }
 }
 
-void Conductor::perform(Performance& run) {
+void Conductor::perform(GatedRun& run) {
   Duration now = clock_->now();
   while (now < run.earliest()) now = clock_->now();
   run.begin(now);

@@ -14,9 +14,9 @@
 namespace tutti::cuda {
 
 /// What the conductor leads: one run of one batch.
-class Performance {
+class GatedRun {
  public:
-  virtual ~Performance() = default;
+  virtual ~GatedRun() = default;
 
   /// Not before this instant.
   [[nodiscard]] virtual Duration earliest() const = 0;
@@ -44,7 +44,7 @@ class Conductor {
   static constexpr std::size_t kMostRuns = 4096;
 
   /// Puts a run behind all that were submitted. @pre there are fewer than `kMostRuns`.
-  void submit(Performance& run);
+  void submit(GatedRun& run);
   /// Something will be submitted soon, or will not be any more: until then it stays awake.
   void expect_one_more() {
     if (expected_.fetch_add(1) == 0) wake();
@@ -57,14 +57,14 @@ class Conductor {
 
  private:
   void lead();
-  void perform(Performance& run);
+  void perform(GatedRun& run);
   void wake();
   void ask_for_priority();
   void ask_for_core();
   void give_core_back() const;
 
   Clock* clock_;
-  std::array<Performance*, kMostRuns> ring_{};
+  std::array<GatedRun*, kMostRuns> ring_{};
   std::atomic<std::uint64_t> submitted_{0};
   std::atomic<std::uint64_t> finished_{0};
   std::atomic<int> expected_{0};

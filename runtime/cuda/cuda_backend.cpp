@@ -19,8 +19,8 @@ namespace {
 /// while gates are closed is kept until they are open.
 class CudaMemory final : public BufferSource {
  public:
-  explicit CudaMemory(const Stage& stage)
-      : stage_(&stage), ordinal_(stage.ordinal), used_(stage.machine.vertices().size()) {}
+  explicit CudaMemory(const BoundDevices& bound)
+      : devices_(&bound), ordinal_(bound.ordinal), used_(bound.machine.vertices().size()) {}
 
   Expected<std::byte*> take(const Vertex& vertex, VertexId where, Bytes size) {
     give_back_kept();
@@ -33,8 +33,8 @@ class CudaMemory final : public BufferSource {
 
   void give_back(const BufferView& memory) noexcept override {
     used_[memory.where.index()] = used_[memory.where.index()] - memory.size;
-    if (stage_ != nullptr && stage_->keeps_all()) return leak(memory.data);
-    if (stage_ != nullptr && stage_->closed > 0) {
+    if (devices_ != nullptr && devices_->keeps_all()) return leak(memory.data);
+    if (devices_ != nullptr && devices_->closed > 0) {
       kept_.push_back(memory.data);
     } else {
       free(memory.data);
@@ -43,8 +43,8 @@ class CudaMemory final : public BufferSource {
 
   /// The backend goes; buffers may stay.
   void leave() {
-    if (!stage_->keeps_all()) give_back_kept();
-    stage_ = nullptr;
+    if (!devices_->keeps_all()) give_back_kept();
+    devices_ = nullptr;
   }
 
  private:
@@ -62,7 +62,7 @@ class CudaMemory final : public BufferSource {
     if (bytes > free) return refuse();
     auto memory = make_device_memory(device, bytes);
     if (!memory) return refuse();
-    if (auto ok = zero(device, *memory, bytes, stage_->lanes.at(device).shared(0)); !ok)
+    if (auto ok = zero(device, *memory, bytes, devices_->lanes.at(device).shared(0)); !ok)
       return tl::unexpected(std::move(ok.error()));
     std::byte* data = memory->get();
     device_.emplace(data, *std::move(memory));
@@ -70,7 +70,7 @@ class CudaMemory final : public BufferSource {
   }
 
   Expected<std::byte*> take_host(VertexId where, Bytes size) {
-    auto memory = PinnedMemory::make(static_cast<std::size_t>(size.count), stage_->numa_node_of(where));
+    auto memory = PinnedMemory::make(static_cast<std::size_t>(size.count), devices_->numa_node_of(where));
     if (!memory) return tl::unexpected(std::move(memory.error()));
     std::byte* data = memory->data();
     host_.emplace(data, *std::move(memory));
@@ -93,7 +93,7 @@ class CudaMemory final : public BufferSource {
     for (std::byte* data : std::exchange(kept_, {})) free(data);
   }
 
-  const Stage* stage_;  // null: gone
+  const BoundDevices* devices_;  // null: gone
   std::vector<int> ordinal_;
   std::vector<Bytes> used_;  // [vertices]
   std::map<std::byte*, DeviceMemory> device_;
@@ -103,19 +103,19 @@ class CudaMemory final : public BufferSource {
 
 class CudaBackend final : public DeviceBackend {
  public:
-  CudaBackend(std::unique_ptr<Stage> stage, DeviceWatch watch)
-      : stage_(std::move(stage)), memory_(std::make_shared<CudaMemory>(*stage_)), watch_(std::move(watch)) {}
+  CudaBackend(std::unique_ptr<BoundDevices> bound, DeviceWatch watch)
+      : devices_(std::move(bound)), memory_(std::make_shared<CudaMemory>(*devices_)), watch_(std::move(watch)) {}
   ~CudaBackend() override {
-    TUTTI_EXPECTS(stage_->batches.empty(), "batches are gone before their backend");
+    TUTTI_EXPECTS(devices_->batches.empty(), "batches are gone before their backend");
     memory_->leave();
   }
 
   [[nodiscard]] std::string_view name() const override { return "cuda"; }
   [[nodiscard]] bool starts_cold() const override { return true; }
-  [[nodiscard]] bool busy() const override { return stage_->conductor.busy(); }
+  [[nodiscard]] bool busy() const override { return devices_->conductor.busy(); }
   [[nodiscard]] std::vector<std::string> notes() const override {
-    std::vector<std::string> notes = stage_->conductor.notes();
-    for (const auto& [device, pool] : stage_->lanes)
+    std::vector<std::string> notes = devices_->conductor.notes();
+    for (const auto& [device, pool] : devices_->lanes)
       if (pool.size() < LanePool::kMostLanes)
         notes.push_back(
             fmt::format("only {} streams of a GPU do not wait for each other: fewer batches can be armed ahead; leave "
@@ -124,33 +124,33 @@ class CudaBackend final : public DeviceBackend {
     return notes;
   }
   [[nodiscard]] std::vector<std::string> foreign_load() const override { return watch_.look(); }
-  [[nodiscard]] Stage& stage() { return *stage_; }
+  [[nodiscard]] BoundDevices& bound() { return *devices_; }
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override;
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(ExecutableBatch batch) override;
 
  private:
   /// The driver may wait for gates that are closed, and nobody would open them.
   [[nodiscard]] Expected<void> check_open() const {
-    if (stage_->closed == 0) return {};
-    return machine_trouble(
+    if (devices_->closed == 0) return {};
+    return machine_error(
         "a batch is armed, and the driver might wait for it: make buffers and batches before one is armed, or issue it "
         "first");
   }
 
   [[nodiscard]] Expected<void> check_is_mine(VertexId where) const {
-    const Vertex& vertex = stage_->machine.vertex(where);
-    if (vertex.kind != VertexKind::Gpu || stage_->device_of(where) >= 0) return {};
+    const Vertex& vertex = devices_->machine.vertex(where);
+    if (vertex.kind != VertexKind::Gpu || devices_->device_of(where) >= 0) return {};
     return invalid_input(
         fmt::format("'{}' is none of the GPUs that this backend opened; it belongs to another one", vertex.name));
   }
 
-  std::unique_ptr<Stage> stage_;
+  std::unique_ptr<BoundDevices> devices_;
   std::shared_ptr<CudaMemory> memory_;
   mutable DeviceWatch watch_;  // remembers what it saw
 };
 
 Expected<Buffer> CudaBackend::allocate(VertexId where, Bytes size) {
-  const Vertex& vertex = stage_->machine.vertex(where);
+  const Vertex& vertex = devices_->machine.vertex(where);
   if (auto ok = check_buffer_place(vertex, size); !ok) return tl::unexpected(std::move(ok.error()));
   if (auto ok = check_is_mine(where); !ok) return tl::unexpected(std::move(ok.error()));
   if (auto ok = check_open(); !ok) return tl::unexpected(std::move(ok.error()));
@@ -158,20 +158,20 @@ Expected<Buffer> CudaBackend::allocate(VertexId where, Bytes size) {
 }
 
 Expected<std::unique_ptr<BackendBatch>> CudaBackend::prepare(ExecutableBatch batch) {
-  if (auto ok = check_bindings(stage_->machine, batch); !ok) return tl::unexpected(std::move(ok.error()));
-  if (stage_->machine.gpus().empty()) return invalid_input("this machine has no GPU; the sim backend needs none");
-  if (stage_->lanes.empty())
+  if (auto ok = check_bindings(devices_->machine, batch); !ok) return tl::unexpected(std::move(ok.error()));
+  if (devices_->machine.gpus().empty()) return invalid_input("this machine has no GPU; the sim backend needs none");
+  if (devices_->lanes.empty())
     return invalid_input(
         "host work waits for its turn in the queue of a GPU, and nothing of its partition uses one; copy something to "
         "one in the same task, or take the sim backend");
   for (const CommandStream& stream : batch.batch.streams()) {
     if (!stream.kernel) continue;
-    if (auto known = stage_->kernels.find_for(stream); !known) return tl::unexpected(std::move(known.error()));
+    if (auto known = devices_->kernels.find_for(stream); !known) return tl::unexpected(std::move(known.error()));
     if (auto ok = check_is_mine(stream.kernel->on); !ok) return tl::unexpected(std::move(ok.error()));
   }
   if (auto ok = check_open(); !ok) return tl::unexpected(std::move(ok.error()));
-  fill_kernel_inputs(stage_->machine, batch);
-  auto made = CudaBatch::make(*stage_, std::move(batch));
+  fill_kernel_inputs(devices_->machine, batch);
+  auto made = CudaBatch::make(*devices_, std::move(batch));
   if (!made) return tl::unexpected(std::move(made.error()));
   return *std::move(made);
 }
@@ -212,8 +212,8 @@ Expected<std::vector<int>> bind_gpus(const Topology& machine, const HostFacts& h
   const std::vector<VertexId> all(machine.gpus().begin(), machine.gpus().end());
   const std::vector<VertexId>& wanted = options.gpus ? *options.gpus : all;
   if (wanted.size() > host.devices.size() && !options.may_share)
-    return machine_trouble(fmt::format("the machine '{}' has {} GPUs, this host {}: {}", machine.name(), wanted.size(),
-                                       host.devices.size(), devices_text(host)));
+    return machine_error(fmt::format("the machine '{}' has {} GPUs, this host {}: {}", machine.name(), wanted.size(),
+                                     host.devices.size(), devices_text(host)));
   std::vector<int> ordinal(machine.vertices().size(), -1);
   std::map<int, std::string> taken;
   for (const VertexId vertex : all) {  // also those of other backends: no two may have one GPU of the host
@@ -224,7 +224,7 @@ Expected<std::vector<int>> bind_gpus(const Topology& machine, const HostFacts& h
     const DeviceFacts* device = id ? find_device(host, *id) : nullptr;
     if (device == nullptr && !mine) continue;
     if (device == nullptr)
-      return machine_trouble(
+      return machine_error(
           fmt::format("'{}' is {}, which this host has not; it has {}", gpu.name, *id, devices_text(host)));
     const auto [other, free] = taken.try_emplace(device->ordinal, gpu.name);
     if (!free && !options.may_share)
@@ -246,14 +246,14 @@ bool host_has_access(const HostFacts& host, int from, int to) {
 }
 
 /// Lets GPUs reach each other where the machine says that they do, for as long as the stage lives.
-Expected<void> enable_peers(Stage& stage, const HostFacts& host) {
-  const Topology& machine = stage.machine;
+Expected<void> enable_peers(BoundDevices& bound, const HostFacts& host) {
+  const Topology& machine = bound.machine;
   for (const VertexId from : machine.gpus()) {
     for (const VertexId to : machine.gpus()) {
-      const int a = stage.device_of(from), b = stage.device_of(to);
-      if (a == b || a < 0 || b < 0 || !machine.has_peer_access(from, to) || stage.peers.contains({a, b})) continue;
+      const int a = bound.device_of(from), b = bound.device_of(to);
+      if (a == b || a < 0 || b < 0 || !machine.has_peer_access(from, to) || bound.peers.contains({a, b})) continue;
       if (!host_has_access(host, a, b))
-        return machine_trouble(
+        return machine_error(
             fmt::format("'{}' and '{}' reach each other in the machine '{}', but not on this host; "
                         "write peer_access as 'tutti topology detect' does, or give --no-peer",
                         machine.vertex(from).name, machine.vertex(to).name, machine.name()));
@@ -265,61 +265,61 @@ Expected<void> enable_peers(Stage& stage, const HostFacts& host) {
       } else if (auto ok = check(status, "cudaDeviceEnablePeerAccess"); !ok) {
         return ok;
       }
-      stage.peers.emplace(std::pair(a, b), !known);
+      bound.peers.emplace(std::pair(a, b), !known);
     }
   }
   return {};
 }
 
-Expected<void> check_gate(const Stage& stage, const HostFacts& host) {
+Expected<void> check_gate(const BoundDevices& bound, const HostFacts& host) {
   for (const DeviceFacts& device : host.devices)
-    if (stage.gate == GateKind::MemoryWait && !device.memory_operations &&
-        std::find(stage.ordinal.begin(), stage.ordinal.end(), device.ordinal) != stage.ordinal.end())
-      return machine_trouble(fmt::format("the streams of {} ({}) cannot wait for memory; give --gate polling_kernel",
-                                         device.bus_id, device.name));
+    if (bound.gate == GateKind::MemoryWait && !device.memory_operations &&
+        std::find(bound.ordinal.begin(), bound.ordinal.end(), device.ordinal) != bound.ordinal.end())
+      return machine_error(fmt::format("the streams of {} ({}) cannot wait for memory; give --gate polling_kernel",
+                                       device.bus_id, device.name));
   return {};
 }
 
-DeviceWatch watch_devices(const Stage& stage, const HostFacts& host) {
+DeviceWatch watch_devices(const BoundDevices& bound, const HostFacts& host) {
   DeviceWatch watch;
-  for (const VertexId gpu : stage.machine.gpus())
+  for (const VertexId gpu : bound.machine.gpus())
     for (const DeviceFacts& device : host.devices)
-      if (device.ordinal == stage.device_of(gpu)) watch.add(stage.machine.vertex(gpu).name, device.bus_id);
+      if (device.ordinal == bound.device_of(gpu)) watch.add(bound.machine.vertex(gpu).name, device.bus_id);
   return watch;
 }
 
-Expected<void> make_lanes(Stage& stage) {
-  for (const int device : stage.ordinal) {
-    if (device < 0 || stage.lanes.contains(device)) continue;
-    auto pool = LanePool::make(device, stage.driver, stage.gate);
+Expected<void> make_lanes(BoundDevices& bound) {
+  for (const int device : bound.ordinal) {
+    if (device < 0 || bound.lanes.contains(device)) continue;
+    auto pool = LanePool::make(device, bound.driver, bound.gate);
     if (!pool) return tl::unexpected(std::move(pool.error()));
-    stage.lanes.emplace(device, *std::move(pool));
+    bound.lanes.emplace(device, *std::move(pool));
   }
   return {};
 }
 
 /// Sets the GPUs' timers to the host's clock, twice: how they drift shows over some time.
-Expected<void> set_clocks(Stage& stage) {
+Expected<void> set_clocks(BoundDevices& bound) {
   constexpr Duration kBetween = std::chrono::milliseconds{60};
-  if (stage.gate != GateKind::DeviceTimer) return {};
-  for (const auto& [device, pool] : stage.lanes) {
-    auto timer = GpuClock::make(device, stage.clock);
+  if (bound.gate != GateKind::DeviceTimer) return {};
+  for (const auto& [device, pool] : bound.lanes) {
+    auto timer = GpuClock::make(device, bound.clock);
     if (!timer) return tl::unexpected(std::move(timer.error()));
-    stage.clocks.emplace(device, *std::move(timer));
-    auto bell = Doorbell::make(device, stage.lanes.at(device).lend());
+    bound.clocks.emplace(device, *std::move(timer));
+    auto bell = Doorbell::make(device, bound.lanes.at(device).lend());
     if (!bell) return tl::unexpected(std::move(bell.error()));
-    stage.bells.emplace(device, *std::move(bell));
+    bound.bells.emplace(device, *std::move(bell));
   }
-  stage.clock.wait_until(stage.clock.now() + kBetween);
-  for (auto& [device, timer] : stage.clocks) timer.refresh();
+  bound.clock.wait_until(bound.clock.now() + kBetween);
+  for (auto& [device, timer] : bound.clocks) timer.refresh();
   return {};
 }
 
 }  // namespace
 
-Stage* stage_of(DeviceBackend& backend) {
+BoundDevices* bound_of(DeviceBackend& backend) {
   auto* cuda = dynamic_cast<CudaBackend*>(&backend);
-  return cuda == nullptr ? nullptr : &cuda->stage();
+  return cuda == nullptr ? nullptr : &cuda->bound();
 }
 
 }  // namespace cuda
@@ -334,16 +334,16 @@ Expected<std::unique_ptr<DeviceBackend>> make_cuda_backend(const Topology& machi
   if (!ordinal) return tl::unexpected(std::move(ordinal.error()));
   const auto driver = cuda::find_driver();
   if (!driver) return tl::unexpected(driver.error());
-  auto stage = std::make_unique<cuda::Stage>(machine, kernels, clock, options);
-  stage->ordinal = *std::move(ordinal);
-  stage->driver = *driver;
-  stage->numa_nodes = host->numa_nodes;
-  if (auto ok = cuda::check_gate(*stage, *host); !ok) return tl::unexpected(std::move(ok.error()));
-  if (auto ok = cuda::make_lanes(*stage); !ok) return tl::unexpected(std::move(ok.error()));
-  if (auto ok = cuda::enable_peers(*stage, *host); !ok) return tl::unexpected(std::move(ok.error()));
-  if (auto ok = cuda::set_clocks(*stage); !ok) return tl::unexpected(std::move(ok.error()));
-  cuda::DeviceWatch watch = cuda::watch_devices(*stage, *host);
-  return std::make_unique<cuda::CudaBackend>(std::move(stage), std::move(watch));
+  auto bound = std::make_unique<cuda::BoundDevices>(machine, kernels, clock, options);
+  bound->ordinal = *std::move(ordinal);
+  bound->driver = *driver;
+  bound->numa_nodes = host->numa_nodes;
+  if (auto ok = cuda::check_gate(*bound, *host); !ok) return tl::unexpected(std::move(ok.error()));
+  if (auto ok = cuda::make_lanes(*bound); !ok) return tl::unexpected(std::move(ok.error()));
+  if (auto ok = cuda::enable_peers(*bound, *host); !ok) return tl::unexpected(std::move(ok.error()));
+  if (auto ok = cuda::set_clocks(*bound); !ok) return tl::unexpected(std::move(ok.error()));
+  cuda::DeviceWatch watch = cuda::watch_devices(*bound, *host);
+  return std::make_unique<cuda::CudaBackend>(std::move(bound), std::move(watch));
 }
 
 }  // namespace tutti

@@ -15,7 +15,7 @@ namespace tutti::cuda {
 namespace {
 
 /// Operations that go into a hardware queue ahead of its gate; at 1020 the driver blocks.
-constexpr std::size_t kQueueRoom = 900;
+constexpr std::size_t kQueueCapacity = 900;
 /// How long a run may be behind its plan before the driver is asked whether something is wrong, and how often.
 constexpr Duration kLookAfter = std::chrono::milliseconds{20};
 /// The host looks at a run every microsecond or so; where it comes to this it was held up.
@@ -34,23 +34,23 @@ double as_double(Duration duration) { return static_cast<double>(duration.count(
 
 }  // namespace
 
-Expected<std::unique_ptr<CudaBatch>> CudaBatch::make(Stage& stage, ExecutableBatch batch) {
-  std::unique_ptr<CudaBatch> made(new CudaBatch(stage, std::move(batch)));
+Expected<std::unique_ptr<CudaBatch>> CudaBatch::make(BoundDevices& bound, ExecutableBatch batch) {
+  std::unique_ptr<CudaBatch> made(new CudaBatch(bound, std::move(batch)));
   if (auto ok = made->prepare(); !ok) return tl::unexpected(std::move(ok.error()));
   return made;
 }
 
-CudaBatch::CudaBatch(Stage& stage, ExecutableBatch batch)
-    : stage_(&stage), batch_(std::move(batch)), list_(make_commands(stage.machine, batch_)) {
-  stage_->batches.push_back(this);
+CudaBatch::CudaBatch(BoundDevices& bound, ExecutableBatch batch)
+    : bound_(&bound), batch_(std::move(batch)), list_(make_commands(bound.machine, batch_)) {
+  bound_->batches.push_back(this);
 }
 
 CudaBatch::~CudaBatch() {
   disarm();
   wait();
   give_lanes_back();
-  std::erase(stage_->batches, this);
-  if (!stage_->keeps_all()) return;
+  std::erase(bound_->batches, this);
+  if (!bound_->keeps_all()) return;
   board_.release();  // what hangs may still write to it, and giving it back would wait for that
   for (Device& device : devices_) {
     if (device.start) device.start->release();
@@ -63,20 +63,20 @@ CudaBatch::~CudaBatch() {
 // ---- preparing
 
 Expected<void> CudaBatch::prepare() {
-  if (auto ok = check_pointers(*stage_, batch_); !ok) return ok;
+  if (auto ok = check_pointers(*bound_, batch_); !ok) return ok;
   work_.resize(list_.commands.size());
   rings_.resize(list_.commands.size());
   copies_.resize(list_.runs.size());
   for (std::uint32_t i = 0; i < work_.size(); ++i) host_work_.push_back({this, i});
   for (const VertexId gpu : list_.lanes) {
-    const int device = stage_->device_of_lane(gpu);
+    const int device = bound_->device_of_lane(gpu);
     lanes_.push_back({device, place_of(device), nullptr, false, 0, 0, {}});
   }
   for (std::uint32_t position = 0; position < work_.size(); ++position) {
     if (auto ok = make_work(position); !ok) return ok;
     if (auto ok = bind_kernel(position); !ok) return ok;
   }
-  if (auto ok = make_board(); !ok) return ok;
+  if (auto ok = make_signal_board(); !ok) return ok;
   for (Device& device : devices_)
     if (auto ok = make_device(device); !ok) return ok;
   for (std::uint32_t position = 0; position < work_.size(); ++position) find_watchers(position);
@@ -87,7 +87,7 @@ Expected<void> CudaBatch::prepare() {
   for (std::uint32_t gate = 0; gate < list_.gates.size(); ++gate) openings_.push_back({list_.gates[gate], gate});
   std::stable_sort(openings_.begin(), openings_.end(), [](const Opening& a, const Opening& b) { return a.at < b.at; });
   limit_ = kLimitFactor * batch_.plan.latency + kLimitSlack;
-  ahead_ = runs_with_room(list_, kQueueRoom, stage_->machine.staging_chunk());
+  ahead_ = runs_that_fit(list_, kQueueCapacity, bound_->machine.staging_chunk());
   return {};
 }
 
@@ -95,40 +95,40 @@ std::uint32_t CudaBatch::place_of(int device) {
   const auto found =
       std::find_if(devices_.begin(), devices_.end(), [&](const Device& d) { return d.device == device; });
   if (found != devices_.end()) return static_cast<std::uint32_t>(found - devices_.begin());
-  const auto timer = stage_->clocks.find(device);
-  devices_.push_back({device, timer == stage_->clocks.end() ? nullptr : &timer->second, {}, {}, {}, {}, nullptr, 0});
+  const auto timer = bound_->clocks.find(device);
+  devices_.push_back({device, timer == bound_->clocks.end() ? nullptr : &timer->second, {}, {}, {}, {}, nullptr, 0});
   return static_cast<std::uint32_t>(devices_.size() - 1);
 }
 
-Expected<void> CudaBatch::make_board() {
-  const std::size_t words = list_.gates.size() + lanes_.size() + stamps_ + staged_;
-  return PinnedMemory::make(words * kCacheLine).map([&](PinnedMemory&& board) { board_ = std::move(board); });
+Expected<void> CudaBatch::make_signal_board() {
+  const std::size_t signals = list_.gates.size() + lanes_.size() + stamps_ + staged_;
+  return PinnedMemory::make(signals * kCacheLine).map([&](PinnedMemory&& memory) { board_ = std::move(memory); });
 }
 
 Expected<void> CudaBatch::make_device(Device& device) {
   if (timed_by_gpus()) {
-    auto start = StartWord::make(stage_->bells.at(device.device), stage_->lanes.at(device.device).shared(0));
+    auto start = StartSignal::make(bound_->bells.at(device.device), bound_->lanes.at(device.device).shared(0));
     if (!start) return tl::unexpected(std::move(start.error()));
     device.start = *std::move(start);
   }
   auto progress =
-      make_zeroed_memory(device.device, lanes_.size() * kCacheLine, stage_->lanes.at(device.device).shared(0));
+      make_zeroed_memory(device.device, lanes_.size() * kCacheLine, bound_->lanes.at(device.device).shared(0));
   if (!progress) return tl::unexpected(std::move(progress.error()));
   device.progress = *std::move(progress);
   return {};
 }
 
 /// A lane looks at the memory of its own GPU where the other lane's reaches that. Not for staged copies: links between
-/// GPUs that carry nothing but words fall asleep, and each word may take 100 us then.
+/// GPUs that carry nothing but signals fall asleep, and each signal may take 100 us then.
 void CudaBatch::find_watchers(std::uint32_t position) {
-  if (timed_by_host() || stage_->gate == GateKind::MemoryWait) return;
+  if (timed_by_host() || bound_->gate == GateKind::MemoryWait) return;
   const Command& command = list_.commands[position];
   const Lane& lane = lanes_[command.lane];
   for (const std::uint32_t before : command.waits) {
     Point& point = work_[before].end;
     const int device = lanes_[point.lane].device;
     const bool staged = command.kind == Command::Kind::Staged || list_.commands[before].kind == Command::Kind::Staged;
-    const bool reaches = staged ? device == lane.device : stage_->reaches(device, lane.device);
+    const bool reaches = staged ? device == lane.device : bound_->reaches(device, lane.device);
     if (reaches && !point.is_watched_on(lane.place)) point.watchers.push_back(lane.place);
   }
 }
@@ -139,7 +139,7 @@ Expected<void> CudaBatch::make_point(Point& point, Mark mark, std::uint32_t lane
   if (!event) return tl::unexpected(std::move(event.error()));
   point.event = *std::move(event);
   point.lane = lane;
-  if (mark != Mark::Word) return {};
+  if (mark != Mark::Signal) return {};
   lanes_[lane].points.push_back(&point);
   point.step = static_cast<std::uint32_t>(lanes_[lane].points.size());
   return {};
@@ -177,7 +177,7 @@ void CudaBatch::bind_copies(std::uint32_t run) {
   }
 }
 
-/// For messages: of each command the next point of its last lane, and the next word.
+/// For messages: of each command the next point of its last lane, and the next signal.
 void CudaBatch::find_who_tells() {
   std::vector<const Point*> next(lanes_.size(), nullptr);
   std::vector<std::uint32_t> step(lanes_.size(), 0);
@@ -198,13 +198,13 @@ Expected<void> CudaBatch::make_ring(std::uint32_t position) {
   const Command& command = list_.commands[position];
   const Transfer& transfer = *stream_of(command).transfer;
   auto ring = std::make_unique<Ring>();
-  const auto declared = static_cast<std::size_t>(stage_->machine.staging_chunk().count);
+  const auto declared = static_cast<std::size_t>(bound_->machine.staging_chunk().count);
   ring->chunk = std::min(declared == 0 ? command.bytes : declared, command.bytes);
   auto memory = PinnedMemory::make(std::min(Ring::kChunks * ring->chunk, command.bytes),
-                                   stage_->numa_node_of(find_route(stage_->machine, transfer).via));
+                                   bound_->numa_node_of(find_route(bound_->machine, transfer).via));
   if (!memory) return tl::unexpected(std::move(memory.error()));
   ring->memory = *std::move(memory);
-  ring->word = staged_++;
+  ring->signal = staged_++;
   for (std::size_t i = 0; i < Ring::kChunks; ++i) {
     for (auto [events, lane] : {std::pair(&ring->filled, command.lane), {&ring->drained, command.last_lane}}) {
       auto event = make_event(lanes_[lane].device, cudaEventDisableTiming);
@@ -222,7 +222,7 @@ Expected<void> CudaBatch::bind_kernel(std::uint32_t position) {
   const CommandStream& stream = stream_of(command);
   const StreamBinding& binding = batch_.bindings[command.stream];
   Work& work = work_[position];
-  work.kernel = stage_->kernels.find(stream.kernel->name);
+  work.kernel = bound_->kernels.find(stream.kernel->name);
   work.launch = {binding.kernel_input.bytes(), binding.kernel_output.bytes(), binding.parameters, stream.kernel->time};
   if (command.kind == Command::Kind::HostWork) return {};
   if (!work.kernel->device)
@@ -241,15 +241,15 @@ void CudaBatch::arm() {
   if (state_ == State::Armed) return refresh_timers();
   arm_on(false);
   if (state_ != State::Armed) return;
-  ++stage_->closed;
-  stage_->conductor.expect_one_more();
+  ++bound_->closed;
+  bound_->conductor.expect_one_more();
 }
 
 /// By running it, so that the conductor sees where it does not come to an end.
 void CudaBatch::disarm() {
   if (state_ != State::Armed) return;
-  if (stage_->lost) {  // the conductor opens no more gates
-    for (std::size_t gate = 0; gate < list_.gates.size(); ++gate) word(gate).store(run_, std::memory_order_release);
+  if (bound_->lost) {  // the conductor opens no more gates
+    for (std::size_t gate = 0; gate < list_.gates.size(); ++gate) signal(gate).store(run_, std::memory_order_release);
   }
   submit({});
   wait();
@@ -266,10 +266,10 @@ void CudaBatch::submit(Duration earliest) {
     device.doubt = device.timer->doubt();
   }
   state_ = State::Submitted;
-  stage_->conductor.submit(*this);
+  bound_->conductor.submit(*this);
   if (armed) {
-    --stage_->closed;
-    stage_->conductor.expect_one_less();
+    --bound_->closed;
+    bound_->conductor.expect_one_less();
   }
   if (!timed_by_host()) enqueue_to(list_.runs.size());
 }
@@ -283,7 +283,7 @@ void CudaBatch::arm_on(bool shared_lanes) {
   failed_ = broken_ = false;
   enqueued_ = 0;
   for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane)
-    lanes_[lane].base = word(progress_word(lane)).load(std::memory_order_relaxed);
+    lanes_[lane].base = signal(progress_signal(lane)).load(std::memory_order_relaxed);
   refresh_timers();
   for (Device& device : devices_)
     if (device.start) note(device.start->close(), "launch_doorbell", list_.commands.front());
@@ -294,24 +294,24 @@ void CudaBatch::arm_on(bool shared_lanes) {
 /// Not while something runs: asking a GPU that is busy takes hundreds of microseconds, and what is under way might be
 /// waited for. Runs themselves show where timers stand.
 void CudaBatch::refresh_timers() {
-  if (stage_->conductor.busy()) return;
+  if (bound_->conductor.busy()) return;
   for (Device& device : devices_)
     if (device.timer != nullptr) device.timer->refresh();
 }
 
 bool CudaBatch::take_lanes(bool shared_lanes) {
-  for (CudaBatch* batch : stage_->batches) batch->review();
+  for (CudaBatch* batch : bound_->batches) batch->review();
   const auto enough = [&] {
     return std::all_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) {
       const auto same = [&](const Lane& other) { return other.device == lane.device; };
       const auto wanted = static_cast<std::size_t>(std::count_if(lanes_.begin(), lanes_.end(), same));
-      return stage_->lanes.at(lane.device).free() >= wanted;
+      return bound_->lanes.at(lane.device).free() >= wanted;
     });
   };
   const bool lent = enough();
   if (!lent && !shared_lanes) return false;
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
-    LanePool& pool = stage_->lanes.at(lanes_[i].device);
+    LanePool& pool = bound_->lanes.at(lanes_[i].device);
     lanes_[i].lent = lent;
     lanes_[i].stream = lent ? pool.lend() : pool.shared(i);
   }
@@ -320,13 +320,13 @@ bool CudaBatch::take_lanes(bool shared_lanes) {
 
 void CudaBatch::give_lanes_back() {
   for (Lane& lane : lanes_) {
-    if (lane.lent) stage_->lanes.at(lane.device).take_back(lane.stream);
+    if (lane.lent) bound_->lanes.at(lane.device).take_back(lane.stream);
     lane.lent = false;
   }
 }
 
 void CudaBatch::enqueue_to(std::size_t end) {
-  while (enqueued_ < end && !stage_->lost) enqueue(enqueued_++);
+  while (enqueued_ < end && !bound_->lost) enqueue(enqueued_++);
 }
 
 void CudaBatch::enqueue(std::uint32_t run) {
@@ -341,7 +341,7 @@ void CudaBatch::enqueue(std::uint32_t run) {
 /// Holds a command until its gate is open and what it waits for is there, and notes when that is.
 void CudaBatch::release(std::uint32_t position) {
   const Command& command = list_.commands[position];
-  if (stage_->gate == GateKind::MemoryWait && (command.gate ? 1 : 0) + command.waits.size() > 1) {
+  if (bound_->gate == GateKind::MemoryWait && (command.gate ? 1 : 0) + command.waits.size() > 1) {
     hold_by_memory(command);
   } else {
     if (command.gate) hold_at_gate(position);
@@ -359,50 +359,50 @@ void CudaBatch::hold_at_gate(std::uint32_t position) {
     const cudaError_t status = start->hold(lane.stream, list_.gates[*command.gate], released_at(position));
     return note(status, "launch_timer_gate", command);
   }
-  const auto* address = reinterpret_cast<const std::uint32_t*>(word_address(*command.gate));
-  if (auto ok = hold_stream(stage_->driver, stage_->gate, lane.stream, address, run_); !ok) note(std::move(ok.error()));
+  const auto* address = reinterpret_cast<const std::uint32_t*>(signal_address(*command.gate));
+  if (auto ok = hold_stream(bound_->driver, bound_->gate, lane.stream, address, run_); !ok) note(std::move(ok.error()));
 }
 
-/// The stream itself waits for all words, in one operation.
+/// The stream itself waits for all signals, in one operation.
 void CudaBatch::hold_by_memory(const Command& command) {
   std::array<CUstreamBatchMemOpParams, 8> waits{};
   unsigned count = 0;
   const auto call = [&] {
-    const CUresult status = stage_->driver.batch_operations(lanes_[command.lane].stream, count, waits.data(), 0);
+    const CUresult status = bound_->driver.batch_operations(lanes_[command.lane].stream, count, waits.data(), 0);
     if (auto ok = check(status, "cuStreamBatchMemOp"); !ok) note(std::move(ok.error()));
     count = 0;
   };
-  const auto add = [&](std::size_t word, std::uint32_t value) {
+  const auto add = [&](std::size_t signal, std::uint32_t value) {
     if (count == waits.size()) call();
     auto& wait = waits[count++].waitValue;
     wait.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
-    wait.address = word_address(word);
+    wait.address = signal_address(signal);
     wait.value = value;
     wait.flags = CU_STREAM_WAIT_VALUE_GEQ;
   };
   if (command.gate) add(*command.gate, run_);
   for (const std::uint32_t before : command.waits) {
     const Point& point = work_[before].end;
-    add(progress_word(point.lane), lanes_[point.lane].base + point.step);
+    add(progress_signal(point.lane), lanes_[point.lane].base + point.step);
   }
   call();
 }
 
 /// Until another lane has come so far. A stream may see an event only when other copies of its GPU are over, so where
-/// it can look at a word it looks at the other lane's progress.
+/// it can look at a signal it looks at the other lane's progress.
 void CudaBatch::wait_for(const Point& point, std::uint32_t position) {
   const Command& command = list_.commands[position];
   const Lane& lane = lanes_[command.lane];
-  const CUdeviceptr word =
-      point.is_watched_on(lane.place) ? progress_on(lane.place, point.lane) : word_address(progress_word(point.lane));
-  const auto* address = reinterpret_cast<const std::uint32_t*>(word);
+  const CUdeviceptr signal = point.is_watched_on(lane.place) ? progress_on(lane.place, point.lane)
+                                                             : signal_address(progress_signal(point.lane));
+  const auto* address = reinterpret_cast<const std::uint32_t*>(signal);
   const std::uint32_t value = lanes_[point.lane].base + point.step;
   if (timed_by_host()) {
     note(cudaStreamWaitEvent(lane.stream, point.event.get(), 0), "cudaStreamWaitEvent", command);
   } else if (timed_by_gpus()) {
     launch_poll(lane.stream, address, value, released_at(position));
     note(cudaGetLastError(), "launch_poll", command);
-  } else if (auto ok = hold_stream(stage_->driver, stage_->gate, lane.stream, address, value); !ok) {
+  } else if (auto ok = hold_stream(bound_->driver, bound_->gate, lane.stream, address, value); !ok) {
     note(std::move(ok.error()));
   }
 }
@@ -413,8 +413,8 @@ void CudaBatch::note_point(const Point& point, const Command& command) {
   if (command.lane != command.last_lane) note(cudaSetDevice(lane.device), "cudaSetDevice", command);
   if (point.step != 0) {  // first: somebody waits for it, and the event delays it by 3 us
     for (const std::uint32_t place : point.watchers)
-      write_word(lane, progress_on(place, point.lane), lane.base + point.step);
-    write_word(lane, word_address(progress_word(point.lane)), lane.base + point.step);
+      write_signal(lane, progress_on(place, point.lane), lane.base + point.step);
+    write_signal(lane, signal_address(progress_signal(point.lane)), lane.base + point.step);
   }
   note(cudaEventRecord(point.event.get(), lane.stream), "cudaEventRecord", command);
 }
@@ -435,14 +435,14 @@ void CudaBatch::copy(std::uint32_t run) {
   const cudaStream_t stream = lanes_[command.lane].stream;
   Copies& copies = copies_[run];
   const cudaError_t status =
-      stage_->batches_copies ? copies.enqueue(stream) : copies.enqueue_each(stream, 0, copies.count());
+      bound_->batches_copies ? copies.enqueue(stream) : copies.enqueue_each(stream, 0, copies.count());
   note(status, "cudaMemcpyAsync", command);
 }
 
 /// Chunk by chunk through a ring in host memory: the first leg fills, the second drains, each waiting for the other
-/// only where the ring is full or empty. For the first chunk the second leg looks at a word, for the reason that
-/// `wait_for` has; for those behind it, where a word would cost 11 us each, at events. An event costs 3 us, so there is
-/// none that nobody waits for.
+/// only where the ring is full or empty. For the first chunk the second leg looks at a signal, for the reason that
+/// `wait_for` has; for those behind it, where a signal would cost 11 us each, at events. An event costs 3 us, so there
+/// is none that nobody waits for.
 void CudaBatch::copy_staged(std::uint32_t position) {
   const Command& command = list_.commands[position];
   const StreamBinding& binding = batch_.bindings[command.stream];
@@ -453,19 +453,19 @@ void CudaBatch::copy_staged(std::uint32_t position) {
     const std::size_t slot = i % Ring::kChunks;
     const std::size_t bytes = std::min(ring.chunk, command.bytes - offset);
     std::byte* chunk = ring.memory.data() + slot * ring.chunk;
-    const bool by_word = i == 0 && !timed_by_host();
+    const bool by_signal = i == 0 && !timed_by_host();
     note(cudaSetDevice(in.device), "cudaSetDevice", command);
     if (i >= Ring::kChunks)
       note(cudaStreamWaitEvent(in.stream, ring.drained[slot].get(), 0), "cudaStreamWaitEvent", command);
     note(cudaMemcpyAsync(chunk, binding.source.data + offset, bytes, cudaMemcpyDeviceToHost, in.stream),
          "cudaMemcpyAsync", command);
-    if (by_word) {
-      write_word(in, first_filled(ring), run_);
+    if (by_signal) {
+      write_signal(in, first_filled(ring), run_);
     } else {
       note(cudaEventRecord(ring.filled[slot].get(), in.stream), "cudaEventRecord", command);
     }
     note(cudaSetDevice(out.device), "cudaSetDevice", command);
-    if (by_word) {
+    if (by_signal) {
       launch_poll(out.stream, reinterpret_cast<const std::uint32_t*>(first_filled(ring)), run_);
       note(cudaGetLastError(), "launch_poll", command);
     } else {
@@ -480,8 +480,8 @@ void CudaBatch::copy_staged(std::uint32_t position) {
   note_point(work_[position].leg_end, command);
 }
 
-void CudaBatch::write_word(const Lane& lane, CUdeviceptr word, std::uint32_t value) {
-  const CUresult status = stage_->driver.write_value(lane.stream, word, value, CU_STREAM_WRITE_VALUE_DEFAULT);
+void CudaBatch::write_signal(const Lane& lane, CUdeviceptr signal, std::uint32_t value) {
+  const CUresult status = bound_->driver.write_value(lane.stream, signal, value, CU_STREAM_WRITE_VALUE_DEFAULT);
   if (auto ok = check(status, "cuStreamWriteValue32"); !ok) note(std::move(ok.error()));
 }
 
@@ -550,7 +550,7 @@ void CudaBatch::begin(Duration now) {
 }
 
 bool CudaBatch::advance(Duration now) {
-  if (stage_->lost) {
+  if (bound_->lost) {
     note({ErrorCode::Machine, batch_.name + " was not run: a GPU was lost before", {}});
     return true;
   }
@@ -571,7 +571,7 @@ void CudaBatch::open_gates(Duration now) {
   if (timed_by_gpus()) return;  // they open their own
   const Duration since = now - result_.start;
   while (next_opening_ < openings_.size() && openings_[next_opening_].at <= since)
-    word(openings_[next_opening_++].gate).store(run_, std::memory_order_release);
+    signal(openings_[next_opening_++].gate).store(run_, std::memory_order_release);
   if (!timed_by_host()) return;
   while (enqueued_ < list_.runs.size()) {
     const auto gate = list_.commands[list_.runs[enqueued_].begin].gate;
@@ -583,7 +583,7 @@ void CudaBatch::open_gates(Duration now) {
 void CudaBatch::see_progress(Duration now) {
   for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = lanes_[i];
-    const std::uint32_t done = word(progress_word(i)).load(std::memory_order_acquire) - lane.base;
+    const std::uint32_t done = signal(progress_signal(i)).load(std::memory_order_acquire) - lane.base;
     for (; lane.seen < done; ++lane.seen, --unseen_) {
       lane.points[lane.seen]->seen = now;
       result_.finish = now;
@@ -599,7 +599,7 @@ bool CudaBatch::is_lost(Duration now) {
     const cudaError_t status = cudaStreamQuery(lane.stream);
     if (status != cudaSuccess) empty = false;
     if (status == cudaSuccess || status == cudaErrorNotReady) continue;
-    stage_->lost = true;
+    bound_->lost = true;
     note({ErrorCode::Machine,
           fmt::format("{}: {} has broken the GPU: {}, {}; nothing more can run on it", batch_.name, first_unfinished(),
                       cudaGetErrorName(status), cudaGetErrorString(status)),
@@ -608,7 +608,7 @@ bool CudaBatch::is_lost(Duration now) {
   }
   if (empty && broken_) return true;  // something could not be enqueued, and will never be seen
   if (now - result_.start < limit_) return false;
-  stage_->lost = *stage_->hangs = true;
+  bound_->lost = *bound_->hangs = true;
   note({ErrorCode::Machine,
         fmt::format("{}: {} has not returned within {}, where {} were planned; the run cannot go on", batch_.name,
                     first_unfinished(), to_string(limit_), to_string(batch_.plan.latency)),
@@ -646,7 +646,7 @@ bool CudaBatch::poll() { return state_.load(std::memory_order_acquire) != State:
 void CudaBatch::wait() {
   for (State state = state_.load(std::memory_order_acquire); state == State::Submitted;
        state = state_.load(std::memory_order_acquire)) {
-    switch (stage_->waiting) {
+    switch (bound_->waiting) {
       case Waiting::Spin: break;
       case Waiting::Yield: std::this_thread::yield(); break;
       case Waiting::Block: state_.wait(state, std::memory_order_acquire); break;
@@ -664,16 +664,16 @@ void CudaBatch::review() {
   if (!result_.error) count_overruns();
 }
 
-/// Sets the events of each GPU to the host's clock. An event follows its word, which is seen about then or later, so
+/// Sets the events of each GPU to the host's clock. An event follows its signal, which is seen about then or later, so
 /// the least difference is the nearest.
 void CudaBatch::set_origins() {
   constexpr Duration kPatience = std::chrono::milliseconds{1};
-  const Duration limit = stage_->clock.now() + kPatience;
+  const Duration limit = bound_->clock.now() + kPatience;
   for (Device& device : devices_) device.origin = nullptr;
   for (const Lane& lane : lanes_) {
     Device& device = devices_[lane.place];
     const cudaEvent_t last = lane.points.back()->event.get();
-    while (cudaEventQuery(last) == cudaErrorNotReady && stage_->clock.now() < limit) continue;  // 1 or 2 us
+    while (cudaEventQuery(last) == cudaErrorNotReady && bound_->clock.now() < limit) continue;  // 1 or 2 us
     for (const Point* point : lane.points) {
       if (device.origin == nullptr) {
         device.origin = &point->event;
@@ -755,11 +755,11 @@ Timeline CudaBatch::measured() const {
   return timeline;
 }
 
-std::atomic_ref<std::uint32_t> CudaBatch::word(std::size_t index) const {
+std::atomic_ref<std::uint32_t> CudaBatch::signal(std::size_t index) const {
   return std::atomic_ref(*reinterpret_cast<std::uint32_t*>(board_.data() + index * kCacheLine));
 }
 
-CUdeviceptr CudaBatch::word_address(std::size_t index) const {
+CUdeviceptr CudaBatch::signal_address(std::size_t index) const {
   return reinterpret_cast<CUdeviceptr>(board_.data() + index * kCacheLine);
 }
 
@@ -768,7 +768,7 @@ CUdeviceptr CudaBatch::progress_on(std::uint32_t place, std::uint32_t lane) cons
 }
 
 CUdeviceptr CudaBatch::first_filled(const Ring& ring) const {
-  return word_address(list_.gates.size() + lanes_.size() + stamps_ + ring.word);
+  return signal_address(list_.gates.size() + lanes_.size() + stamps_ + ring.signal);
 }
 
 std::uint64_t* CudaBatch::released_at(std::uint32_t position) const {

@@ -7,25 +7,26 @@
 
 #include "runtime/clock_fit.hpp"
 #include "runtime/command_marks.hpp"
+#include "runtime/cuda/bound_devices.hpp"
 #include "runtime/cuda/copies.hpp"
 #include "runtime/cuda/doorbell.hpp"
 #include "runtime/cuda/pinned_memory.hpp"
-#include "runtime/cuda/stage.hpp"
 
 namespace tutti::cuda {
 
 /// One batch on the GPUs of this host.
 ///
-/// Armed, its commands lie in the streams of its lanes, held at gates: words of pinned memory that the conductor stores
-/// to, or of device memory that a `Doorbell` stores to. Where the command list has a mark the stream notes the time (an
-/// event), and where somebody waits it writes its progress into other words: one that the conductor sees, and one in
-/// the memory of every GPU of which a lane waits for it. Words tell that something is finished; events, right behind
-/// them, tell when, on the clock of their GPU, which is set to the host's by the word that was seen soonest after its
-/// event. Starts are events too, or what the gate wrote where the GPU's timer is set to the host's clock.
-class CudaBatch final : public BackendBatch, private Performance {
+/// Armed, its commands lie in the streams of its lanes, held at gates: signals of pinned memory that the conductor
+/// stores to, or of device memory that a `Doorbell` stores to. Where the command list has a mark the stream notes the
+/// time (an event), and where somebody waits it writes its progress into other signals: one that the conductor sees,
+/// and one in the memory of every GPU of which a lane waits for it. Signals tell that something is finished; events,
+/// right behind them, tell when, on the clock of their GPU, which is set to the host's by the signal that was seen
+/// soonest after its event. Starts are events too, or what the gate wrote where the GPU's timer is set to the host's
+/// clock.
+class CudaBatch final : public BackendBatch, private GatedRun {
  public:
   /// @errors as `DeviceBackend::prepare`. @pre the bindings fit.
-  [[nodiscard]] static Expected<std::unique_ptr<CudaBatch>> make(Stage& stage, ExecutableBatch batch);
+  [[nodiscard]] static Expected<std::unique_ptr<CudaBatch>> make(BoundDevices& bound, ExecutableBatch batch);
   CudaBatch(const CudaBatch&) = delete;  // the stage knows it by its address
   CudaBatch& operator=(const CudaBatch&) = delete;
   ~CudaBatch() override;
@@ -41,14 +42,14 @@ class CudaBatch final : public BackendBatch, private Performance {
 
  private:
   enum class State : int { Idle, Armed, Submitted, Finished };
-  /// A point in a lane that the GPU notes, as an event, and perhaps the conductor too, when it sees the word that the
+  /// A point in a lane that the GPU notes, as an event, and perhaps the conductor too, when it sees the signal that the
   /// stream writes next.
   struct Point {
     Event event;  ///< none: nothing is noted
     std::uint32_t lane = 0;
-    std::uint32_t step = 0;  ///< of the lane's progress, from 1; 0: no word
+    std::uint32_t step = 0;  ///< of the lane's progress, from 1; 0: no signal
     Duration seen{};
-    std::vector<std::uint32_t> watchers{};  ///< GPUs whose memory has the word too: lanes there wait for the point
+    std::vector<std::uint32_t> watchers{};  ///< GPUs whose memory has the signal too: lanes there wait for the point
 
     [[nodiscard]] bool is_watched_on(std::uint32_t place) const {
       return std::find(watchers.begin(), watchers.end(), place) != watchers.end();
@@ -61,19 +62,19 @@ class CudaBatch final : public BackendBatch, private Performance {
     cudaStream_t stream = nullptr;
     bool lent = false;
     std::uint32_t base = 0;      ///< its progress before this run
-    std::uint32_t seen = 0;      ///< words of this run that the conductor has seen
-    std::vector<Point*> points;  ///< with words, in order
+    std::uint32_t seen = 0;      ///< signals of this run that the conductor has seen
+    std::vector<Point*> points;  ///< with signals, in order
   };
   /// A GPU of the batch, and how its clocks stand in this run.
   struct Device {
     int device = 0;
-    GpuClock* timer = nullptr;       ///< where gates wait for it
-    std::optional<StartWord> start;  ///< the same
-    DeviceMemory progress;           ///< a word a lane: what lanes here see of lanes that they wait for
-    TimerLine line;                  ///< its timer
-    Duration doubt{};                ///< about it
-    const Event* origin = nullptr;   ///< its events are measured from this one
-    double origin_at = 0;            ///< which the host's clock has there, ns
+    GpuClock* timer = nullptr;         ///< where gates wait for it
+    std::optional<StartSignal> start;  ///< the same
+    DeviceMemory progress;             ///< a signal a lane: what lanes here see of lanes that they wait for
+    TimerLine line;                    ///< its timer
+    Duration doubt{};                  ///< about it
+    const Event* origin = nullptr;     ///< its events are measured from this one
+    double origin_at = 0;              ///< which the host's clock has there, ns
   };
   /// What a command needs beside its description.
   struct Work {
@@ -82,7 +83,7 @@ class CudaBatch final : public BackendBatch, private Performance {
     Point end;
     Point leg_end;                 ///< of the first leg of a staged copy
     const Point* noted = nullptr;  ///< the next point of its last lane: it has ended by then
-    std::uint32_t step = 0;        ///< of that lane's progress, at the next word
+    std::uint32_t step = 0;        ///< of that lane's progress, at the next signal
     const KernelForms* kernel = nullptr;
     KernelLaunch launch;
   };
@@ -100,18 +101,18 @@ class CudaBatch final : public BackendBatch, private Performance {
     static constexpr std::size_t kChunks = 4;
     std::size_t chunk = 0;
     PinnedMemory memory;
-    std::uint32_t word = 0;  // which one says of what run the first chunk is there
+    std::uint32_t signal = 0;  // which one says of what run the first chunk is there
     std::array<Event, kChunks> filled, drained;
   };
 
-  CudaBatch(Stage& stage, ExecutableBatch batch);
+  CudaBatch(BoundDevices& bound, ExecutableBatch batch);
   Expected<void> prepare();
   Expected<void> make_work(std::uint32_t position);
   Expected<void> make_point(Point& point, Mark mark, std::uint32_t lane);
   std::uint32_t place_of(int device);
   Expected<void> make_device(Device& device);
   void find_watchers(std::uint32_t position);
-  Expected<void> make_board();
+  Expected<void> make_signal_board();
   void bind_copies(std::uint32_t run);
   void find_who_tells();
   [[nodiscard]] std::uint32_t before_in_lane(std::uint32_t position) const;
@@ -130,7 +131,7 @@ class CudaBatch final : public BackendBatch, private Performance {
   void do_work(std::uint32_t run);
   void copy(std::uint32_t run);
   void copy_staged(std::uint32_t position);
-  void write_word(const Lane& lane, CUdeviceptr word, std::uint32_t value);
+  void write_signal(const Lane& lane, CUdeviceptr signal, std::uint32_t value);
   void launch(std::uint32_t position);
   void launch_host_work(std::uint32_t position);
   static void run_host_work(void* work);
@@ -158,9 +159,9 @@ class CudaBatch final : public BackendBatch, private Performance {
   [[nodiscard]] double start_of(std::uint32_t position) const;
   [[nodiscard]] double end_of(std::uint32_t position) const;
   [[nodiscard]] std::vector<CommandTimes> times() const;
-  [[nodiscard]] std::atomic_ref<std::uint32_t> word(std::size_t index) const;
-  [[nodiscard]] CUdeviceptr word_address(std::size_t index) const;
-  [[nodiscard]] std::size_t progress_word(std::uint32_t lane) const { return list_.gates.size() + lane; }
+  [[nodiscard]] std::atomic_ref<std::uint32_t> signal(std::size_t index) const;
+  [[nodiscard]] CUdeviceptr signal_address(std::size_t index) const;
+  [[nodiscard]] std::size_t progress_signal(std::uint32_t lane) const { return list_.gates.size() + lane; }
   /// The progress of a lane in the memory of a GPU.
   [[nodiscard]] CUdeviceptr progress_on(std::uint32_t place, std::uint32_t lane) const;
   /// Says of which run the first chunk of a staged copy is there.
@@ -170,10 +171,10 @@ class CudaBatch final : public BackendBatch, private Performance {
   [[nodiscard]] const CommandStream& stream_of(const Command& command) const {
     return batch_.batch.streams()[command.stream];
   }
-  [[nodiscard]] bool timed_by_host() const { return stage_->gate == GateKind::HostTimed; }
-  [[nodiscard]] bool timed_by_gpus() const { return stage_->gate == GateKind::DeviceTimer; }
+  [[nodiscard]] bool timed_by_host() const { return bound_->gate == GateKind::HostTimed; }
+  [[nodiscard]] bool timed_by_gpus() const { return bound_->gate == GateKind::DeviceTimer; }
 
-  Stage* stage_;
+  BoundDevices* bound_;
   ExecutableBatch batch_;
   CommandList list_;
   std::vector<Work> work_;                    // [commands]
@@ -184,7 +185,7 @@ class CudaBatch final : public BackendBatch, private Performance {
   std::vector<Opening> openings_;             // [gates] in order of time
   std::vector<std::unique_ptr<Ring>> rings_;  // [commands] of staged copies
   std::vector<HostWork> host_work_;           // [commands]
-  PinnedMemory board_;                        // a word a gate, a lane, a stamp, a staged copy: a cache line each
+  PinnedMemory board_;                        // a signal a gate, a lane, a stamp, a staged copy: a cache line each
   std::uint32_t stamps_ = 0, staged_ = 0;     // of them
   std::size_t ahead_ = 0;                     // runs that the hardware queues have room for
   Duration limit_{};                          // after which a run is given up
@@ -194,8 +195,8 @@ class CudaBatch final : public BackendBatch, private Performance {
   std::uint32_t enqueued_ = 0;  // of the list's runs, so far
   Duration earliest_{};
   std::size_t next_opening_ = 0;
-  std::uint32_t unseen_ = 0;         // words of all lanes
-  Duration looked_{};                // at the words, last
+  std::uint32_t unseen_ = 0;         // signals of all lanes
+  Duration looked_{};                // at the signals, last
   Duration next_look_{};             // at what the driver says
   std::atomic<bool> failed_{false};  // this run's error is being written, or was
   std::atomic<bool> broken_{false};  // some command of this run is not in its queue

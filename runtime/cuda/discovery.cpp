@@ -22,7 +22,7 @@ Expected<int> driver_version() {
   if (auto ok = cuda::check(cudaDriverGetVersion(&version), "cudaDriverGetVersion"); !ok)
     return tl::unexpected(ok.error());
   if (version == 0)
-    return machine_trouble(
+    return machine_error(
         fmt::format("there is no GPU driver on this host; install NVIDIA's driver for CUDA {} or later",
                     version_text(CUDART_VERSION)));
   return version;
@@ -32,17 +32,16 @@ Expected<int> device_count(int driver) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaErrorInsufficientDriver)
-    return machine_trouble(
+    return machine_error(
         fmt::format("the GPU driver serves CUDA {} at most, and this program is built with CUDA {}; install a newer "
                     "driver, or build with an older CUDA toolkit",
                     version_text(driver), version_text(CUDART_VERSION)));
   if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0))
-    return machine_trouble(
+    return machine_error(
         "the GPU driver finds no GPU; look at nvidia-smi, and at CUDA_VISIBLE_DEVICES, which may hide them");
   if (status != cudaSuccess)
-    return machine_trouble(
-        fmt::format("the GPU driver does not start ({}: {}); look at nvidia-smi and the kernel's log",
-                    cudaGetErrorName(status), cudaGetErrorString(status)));
+    return machine_error(fmt::format("the GPU driver does not start ({}: {}); look at nvidia-smi and the kernel's log",
+                                     cudaGetErrorName(status), cudaGetErrorString(status)));
   return count;
 }
 

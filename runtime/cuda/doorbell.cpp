@@ -14,8 +14,8 @@ constexpr std::size_t kOrders = Conductor::kMostRuns;
 }  // namespace
 
 Expected<Doorbell> Doorbell::make(int device, cudaStream_t stream) {
-  return PinnedMemory::make(kOrders * sizeof(StartOrder)).map([&](PinnedMemory&& board) {
-    return Doorbell(device, stream, std::move(board));
+  return PinnedMemory::make(kOrders * sizeof(StartOrder)).map([&](PinnedMemory&& memory) {
+    return Doorbell(device, stream, std::move(memory));
   });
 }
 
@@ -29,9 +29,9 @@ cudaError_t Doorbell::expect() {
   return cudaGetLastError();
 }
 
-std::uint64_t Doorbell::ring(std::uint64_t* word, std::uint64_t value) {
+std::uint64_t Doorbell::ring(std::uint64_t* signal, std::uint64_t value) {
   StartOrder& next = order(rung_);
-  next.word = word;
+  next.signal = signal;
   std::atomic_ref(next.value).store(value, std::memory_order_release);
   return rung_++;
 }
@@ -40,26 +40,26 @@ std::uint64_t Doorbell::seen(std::uint64_t ring) const {
   return std::atomic_ref(order(ring).seen).load(std::memory_order_acquire);
 }
 
-Expected<StartWord> StartWord::make(Doorbell& bell, cudaStream_t stream) {
-  return make_zeroed_memory(bell.device(), sizeof(std::uint64_t), stream).map([&](DeviceMemory&& word) {
-    return StartWord(bell, std::move(word));
+Expected<StartSignal> StartSignal::make(Doorbell& bell, cudaStream_t stream) {
+  return make_zeroed_memory(bell.device(), sizeof(std::uint64_t), stream).map([&](DeviceMemory&& signal) {
+    return StartSignal(bell, std::move(signal));
   });
 }
 
-cudaError_t StartWord::close() {
+cudaError_t StartSignal::close() {
   ++run_;
   return bell_->expect();
 }
 
-cudaError_t StartWord::hold(cudaStream_t stream, Duration offset, std::uint64_t* released) const {
-  launch_timer_gate(stream, reinterpret_cast<const std::uint64_t*>(word_.get()), run_ % 2,
+cudaError_t StartSignal::hold(cudaStream_t stream, Duration offset, std::uint64_t* released) const {
+  launch_timer_gate(stream, reinterpret_cast<const std::uint64_t*>(signal_.get()), run_ % 2,
                     static_cast<std::uint64_t>(offset.count()), released);
   return cudaGetLastError();
 }
 
-/// The last bit says of which run, this one or the one before, the word is: it is never cleared.
-void StartWord::open(std::uint64_t start) {
-  ring_ = bell_->ring(reinterpret_cast<std::uint64_t*>(word_.get()), (start & ~std::uint64_t{1}) | run_ % 2);
+/// The last bit says of which run, this one or the one before, the signal is: it is never cleared.
+void StartSignal::open(std::uint64_t start) {
+  ring_ = bell_->ring(reinterpret_cast<std::uint64_t*>(signal_.get()), (start & ~std::uint64_t{1}) | run_ % 2);
 }
 
 }  // namespace tutti::cuda

@@ -10,8 +10,8 @@ namespace tutti::cuda {
 ///
 /// Kernels that poll host memory slow down whatever runs beside them: 100 copies of 64 KiB take 0.38 ms alone, 2.9 ms
 /// beside eight such kernels, 12 ms beside 24 (H200). Kernels that poll their own GPU's memory cost nothing. So gates
-/// look at a word in device memory (`StartWord`), and one kernel at a time passes the host's stores on to such words:
-/// run after run in the order of the stores, whichever run was armed first.
+/// look at a signal in device memory (`StartSignal`), and one kernel at a time passes the host's stores on to such
+/// signals: run after run in the order of the stores, whichever run was armed first.
 class Doorbell {
  public:
   /// @param stream  of its own.
@@ -20,17 +20,17 @@ class Doorbell {
   [[nodiscard]] int device() const { return device_; }
   /// Enqueues the kernel for one more run. For the thread that arms.
   [[nodiscard]] cudaError_t expect();
-  /// Stores a value, not 0, for a word in device memory. For the conductor.
+  /// Stores a value, not 0, for a signal in device memory. For the conductor.
   /// @return  which ring that was, for `seen`
-  std::uint64_t ring(std::uint64_t* word, std::uint64_t value);
+  std::uint64_t ring(std::uint64_t* signal, std::uint64_t value);
   /// Where the GPU's timer stood when the kernel saw a ring; 0: the ring was there before the kernel.
   [[nodiscard]] std::uint64_t seen(std::uint64_t ring) const;
   /// Gives nothing back: for a GPU that hangs.
   void release() { board_.release(); }
 
  private:
-  Doorbell(int device, cudaStream_t stream, PinnedMemory board)
-      : device_(device), stream_(stream), board_(std::move(board)) {}
+  Doorbell(int device, cudaStream_t stream, PinnedMemory signals)
+      : device_(device), stream_(stream), board_(std::move(signals)) {}
   [[nodiscard]] StartOrder& order(std::uint64_t ring) const;
 
   int device_;
@@ -40,10 +40,10 @@ class Doorbell {
 };
 
 /// What the gates of a batch wait for on one GPU: the instant of its timer at which a run starts.
-class StartWord {
+class StartSignal {
  public:
   /// @param stream  of the same GPU, in which nothing waits for a gate
-  [[nodiscard]] static Expected<StartWord> make(Doorbell& bell, cudaStream_t stream);
+  [[nodiscard]] static Expected<StartSignal> make(Doorbell& bell, cudaStream_t stream);
 
   /// Closes the gates of the next run. @pre the run before is over
   [[nodiscard]] cudaError_t close();
@@ -55,13 +55,13 @@ class StartWord {
   /// Where the timer stood when the GPU saw that; 0: nobody knows.
   [[nodiscard]] std::uint64_t seen() const { return bell_->seen(ring_); }
   /// Gives nothing back: for a GPU that hangs.
-  void release() { static_cast<void>(word_.release()); }
+  void release() { static_cast<void>(signal_.release()); }
 
  private:
-  StartWord(Doorbell& bell, DeviceMemory word) : bell_(&bell), word_(std::move(word)) {}
+  StartSignal(Doorbell& bell, DeviceMemory signal) : bell_(&bell), signal_(std::move(signal)) {}
 
   Doorbell* bell_;
-  DeviceMemory word_;
+  DeviceMemory signal_;
   std::uint64_t run_ = 0, ring_ = 0;
 };
 

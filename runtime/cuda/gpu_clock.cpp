@@ -24,16 +24,16 @@ constexpr Duration kAhead = std::chrono::milliseconds{20};
 Expected<GpuClock> GpuClock::make(int device, const Clock& clock) {
   auto stream = make_stream(device);
   if (!stream) return tl::unexpected(std::move(stream.error()));
-  auto board = PinnedMemory::make(kCacheLine + kRounds * sizeof(std::uint64_t));
-  if (!board) return tl::unexpected(std::move(board.error()));
-  GpuClock made(device, clock, *std::move(stream), *std::move(board));
+  auto signals = PinnedMemory::make(kCacheLine + kRounds * sizeof(std::uint64_t));
+  if (!signals) return tl::unexpected(std::move(signals.error()));
+  GpuClock made(device, clock, *std::move(stream), *std::move(signals));
   for (int attempt = 0; attempt < 5; ++attempt) {  // the first one loads the kernel
     const bool answered = made.ask(kAnswerPatience);
     if (auto ok = check(cudaStreamSynchronize(made.stream_.get()), "cudaStreamSynchronize"); !ok)
       return tl::unexpected(std::move(ok.error()));
     if (answered) return made;
   }
-  return machine_trouble(fmt::format(
+  return machine_error(fmt::format(
       "GPU {} does not answer a word of the host within {}, so its timer cannot be set; give --gate polling_kernel",
       device, to_string(kAnswerPatience)));
 }

@@ -34,8 +34,8 @@ class GpuClock {
   void release() { board_.release(); }
 
  private:
-  GpuClock(int device, const Clock& clock, Stream stream, PinnedMemory board)
-      : device_(device), clock_(&clock), stream_(std::move(stream)), board_(std::move(board)) {}
+  GpuClock(int device, const Clock& clock, Stream stream, PinnedMemory signals)
+      : device_(device), clock_(&clock), stream_(std::move(stream)), board_(std::move(signals)) {}
 
   int device_;
   const Clock* clock_;

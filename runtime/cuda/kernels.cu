@@ -10,9 +10,9 @@ __device__ std::uint64_t global_time() {
 }
 
 __global__ void doorbell(StartOrder* order, std::uint64_t most) {
-  std::uint64_t value = 0, word = 0, seen = 0;
+  std::uint64_t value = 0, signal = 0, seen = 0;
   const auto look = [&] {
-    asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(value), "=l"(word) : "l"(order) : "memory");
+    asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(value), "=l"(signal) : "l"(order) : "memory");
     return value != 0;
   };
   if (!look()) {
@@ -22,13 +22,13 @@ __global__ void doorbell(StartOrder* order, std::uint64_t most) {
     if (static_cast<std::int64_t>(value - seen) > static_cast<std::int64_t>(most))
       value = (seen + most) & ~std::uint64_t{1} | value & 1;
   }
-  *reinterpret_cast<volatile std::uint64_t*>(word) = value;
+  *reinterpret_cast<volatile std::uint64_t*>(signal) = value;
   *const_cast<volatile std::uint64_t*>(&order->seen) = seen;
   *const_cast<volatile std::uint64_t*>(&order->value) = 0;
 }
 
-__global__ void poll(const volatile std::uint32_t* word, std::uint32_t value, volatile std::uint64_t* released) {
-  while (static_cast<std::int32_t>(*word - value) < 0) {
+__global__ void poll(const volatile std::uint32_t* signal, std::uint32_t value, volatile std::uint64_t* released) {
+  while (static_cast<std::int32_t>(*signal - value) < 0) {
   }
   if (released != nullptr) *released = global_time();
 }
@@ -90,8 +90,8 @@ void launch_doorbell(cudaStream_t stream, StartOrder* order, std::uint64_t most)
   doorbell<<<1, 1, 0, stream>>>(order, most);
 }
 
-void launch_poll(cudaStream_t stream, const std::uint32_t* word, std::uint32_t value, std::uint64_t* released) {
-  poll<<<1, 1, 0, stream>>>(word, value, released);
+void launch_poll(cudaStream_t stream, const std::uint32_t* signal, std::uint32_t value, std::uint64_t* released) {
+  poll<<<1, 1, 0, stream>>>(signal, value, released);
 }
 
 void launch_timer_gate(cudaStream_t stream, const std::uint64_t* start, std::uint64_t parity, std::uint64_t offset,

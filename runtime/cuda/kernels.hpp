@@ -6,26 +6,26 @@
 
 namespace tutti::cuda {
 
-/// The host's word to a GPU that a run starts, in pinned memory. The first two are read at once.
+/// The host's signal to a GPU that a run starts, in pinned memory. The first two are read at once.
 struct alignas(16) StartOrder {
-  std::uint64_t value = 0;        ///< for the word; 0: not yet
-  std::uint64_t* word = nullptr;  ///< in device memory
-  std::uint64_t seen = 0;         ///< by the kernel, on the GPU's timer, ns; 0: the value was there before the kernel
+  std::uint64_t value = 0;          ///< for the signal; 0: not yet
+  std::uint64_t* signal = nullptr;  ///< in device memory
+  std::uint64_t seen = 0;           ///< by the kernel, on the GPU's timer, ns; 0: the value was there before the kernel
 };
 
-/// Passes an order on to its word, once it is there, and takes it away: one thread that polls host memory.
+/// Passes an order on to its signal, once it is there, and takes it away: one thread that polls host memory.
 /// @param most  the order's value is an instant of the timer, which may be so much behind the instant at which the
 ///              thread sees it; beyond that the clocks were wrong, and it is cut. The last bit stays
 void launch_doorbell(cudaStream_t stream, StartOrder* order, std::uint64_t most);
 
-/// Holds a stream until a word has come to a value, counted round: one thread that polls.
-/// @param word      in device memory, or, which slows down all that runs beside it, in host memory
+/// Holds a stream until a signal has come to a value, counted round: one thread that polls.
+/// @param signal      in device memory, or, which slows down all that runs beside it, in host memory
 /// @param released  written then: what the GPU's timer says, ns; in pinned memory; may be null
-void launch_poll(cudaStream_t stream, const std::uint32_t* word, std::uint32_t value,
+void launch_poll(cudaStream_t stream, const std::uint32_t* signal, std::uint32_t value,
                  std::uint64_t* released = nullptr);
 
-/// Holds a stream until an instant of its GPU's timer: one thread that polls a word of device memory until its last bit
-/// is `parity`, and then the timer until it is at the word's value and `offset` more.
+/// Holds a stream until an instant of its GPU's timer: one thread that polls a signal of device memory until its last
+/// bit is `parity`, and then the timer until it is at the signal's value and `offset` more.
 /// @param released  written then: what the timer says; in pinned memory
 void launch_timer_gate(cudaStream_t stream, const std::uint64_t* start, std::uint64_t parity, std::uint64_t offset,
                        std::uint64_t* released);

@@ -17,55 +17,55 @@ constexpr auto kLanePatience = std::chrono::milliseconds{20};
 /// All lanes of a device at once behind gates of their own, to see which come through while the others' are closed.
 class Trial {
  public:
-  Trial(const Driver& driver, GateKind gate, PinnedMemory words, DeviceMemory device)
+  Trial(const Driver& driver, GateKind gate, PinnedMemory signals, DeviceMemory device)
       : driver_(driver),
         gate_(gate == GateKind::MemoryWait ? gate : GateKind::PollingKernel),
-        words_(std::move(words)),
+        signals_(std::move(signals)),
         device_(std::move(device)) {}
 
   static Expected<Trial> make(int device, const Driver& driver, GateKind gate) {
-    auto words = PinnedMemory::make(3 * LanePool::kMostLanes * kCacheLine);
-    if (!words) return tl::unexpected(std::move(words.error()));
+    auto signals = PinnedMemory::make(3 * LanePool::kMostLanes * kCacheLine);
+    if (!signals) return tl::unexpected(std::move(signals.error()));
     auto memory = make_device_memory(device, LanePool::kMostLanes * kCacheLine);
     if (!memory) return tl::unexpected(std::move(memory.error()));
-    return Trial(driver, gate, *std::move(words), *std::move(memory));
+    return Trial(driver, gate, *std::move(signals), *std::move(memory));
   }
 
-  /// Everything that a batch does: copies both ways, a kernel, a word at the end.
+  /// Everything that a batch does: copies both ways, a kernel, a signal at the end.
   Expected<void> enqueue(std::size_t lane, cudaStream_t stream, std::uint32_t round) const {
     std::byte* host = at(lane, 2);
     std::byte* device = device_.get() + lane * kCacheLine;
-    if (auto ok = hold_stream(driver_, gate_, stream, &word(lane, 0), round); !ok) return ok;
+    if (auto ok = hold_stream(driver_, gate_, stream, &signal(lane, 0), round); !ok) return ok;
     for (const auto& [to, from] : {std::pair(device, host), {host, device}})
       if (auto ok = check(cudaMemcpyAsync(to, from, kCacheLine, cudaMemcpyDefault, stream), "cudaMemcpyAsync"); !ok)
         return ok;
-    launch_poll(stream, &word(lane, 0), round);
+    launch_poll(stream, &signal(lane, 0), round);
     const auto done = reinterpret_cast<CUdeviceptr>(at(lane, 1));
     return check(driver_.write_value(stream, done, round, CU_STREAM_WRITE_VALUE_DEFAULT), "cuStreamWriteValue32");
   }
 
   void open(std::size_t lane, std::uint32_t round) const {
-    std::atomic_ref(word(lane, 0)).store(round, std::memory_order_release);
+    std::atomic_ref(signal(lane, 0)).store(round, std::memory_order_release);
   }
 
   [[nodiscard]] bool comes_through(std::size_t lane, std::uint32_t round) const {
     const auto end = std::chrono::steady_clock::now() + kLanePatience;
-    while (std::atomic_ref(word(lane, 1)).load(std::memory_order_acquire) != round)
+    while (std::atomic_ref(signal(lane, 1)).load(std::memory_order_acquire) != round)
       if (std::chrono::steady_clock::now() > end) return false;
     return true;
   }
 
  private:
   [[nodiscard]] std::byte* at(std::size_t lane, std::size_t row) const {
-    return words_.data() + (row * LanePool::kMostLanes + lane) * kCacheLine;
+    return signals_.data() + (row * LanePool::kMostLanes + lane) * kCacheLine;
   }
-  [[nodiscard]] std::uint32_t& word(std::size_t lane, std::size_t row) const {
+  [[nodiscard]] std::uint32_t& signal(std::size_t lane, std::size_t row) const {
     return *reinterpret_cast<std::uint32_t*>(at(lane, row));
   }
 
   Driver driver_;
   GateKind gate_;
-  PinnedMemory words_;
+  PinnedMemory signals_;
   DeviceMemory device_;
 };
 
@@ -98,13 +98,13 @@ Expected<std::vector<Stream>> keep_free_ones(std::vector<Stream> lanes, const Tr
 
 }  // namespace
 
-Expected<void> hold_stream(const Driver& driver, GateKind kind, cudaStream_t stream, const std::uint32_t* word,
+Expected<void> hold_stream(const Driver& driver, GateKind kind, cudaStream_t stream, const std::uint32_t* signal,
                            std::uint32_t value) {
   if (kind == GateKind::MemoryWait)
-    return check(driver.wait_value(stream, reinterpret_cast<CUdeviceptr>(word), value, CU_STREAM_WAIT_VALUE_GEQ),
+    return check(driver.wait_value(stream, reinterpret_cast<CUdeviceptr>(signal), value, CU_STREAM_WAIT_VALUE_GEQ),
                  "cuStreamWaitValue32");
   if (kind == GateKind::HostTimed) return {};
-  launch_poll(stream, word, value);
+  launch_poll(stream, signal, value);
   return check(cudaGetLastError(), "launch_poll");
 }
 

@@ -6,10 +6,10 @@
 
 namespace tutti::cuda {
 
-/// Holds a stream until a word of pinned memory has come to a value, counted round. Nothing where the host keeps time;
-/// where GPUs do, a kernel that polls: only gates have an instant.
+/// Holds a stream until a signal of pinned memory has come to a value, counted round. Nothing where the host keeps
+/// time; where GPUs do, a kernel that polls: only gates have an instant.
 [[nodiscard]] Expected<void> hold_stream(const Driver& driver, GateKind kind, cudaStream_t stream,
-                                         const std::uint32_t* word, std::uint32_t value);
+                                         const std::uint32_t* signal, std::uint32_t value);
 
 /// The streams of one device that carry gated work.
 ///

@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 
 #include "model/expects.hpp"
+#include "runtime/cuda/bound_devices.hpp"
 #include "runtime/cuda/copies.hpp"
 #include "runtime/cuda/handles.hpp"
 #include "runtime/cuda/pinned_memory.hpp"
-#include "runtime/cuda/stage.hpp"
 
 namespace tutti {
 namespace cuda {
@@ -57,11 +57,11 @@ class MemcpyBatch;
 
 class MemcpyBackend final : public DeviceBackend {
  public:
-  static Expected<std::unique_ptr<MemcpyBackend>> make(DeviceBackend& cuda, Stage& stage) {
-    auto made = std::unique_ptr<MemcpyBackend>(new MemcpyBackend(cuda, stage));
-    for (const VertexId gpu : stage.machine.gpus()) {
+  static Expected<std::unique_ptr<MemcpyBackend>> make(DeviceBackend& cuda, BoundDevices& bound) {
+    auto made = std::unique_ptr<MemcpyBackend>(new MemcpyBackend(cuda, bound));
+    for (const VertexId gpu : bound.machine.gpus()) {
       for (Queue& queue : made->queues_[gpu]) {
-        auto one = Queue::make(stage.device_of(gpu));
+        auto one = Queue::make(bound.device_of(gpu));
         if (!one) return tl::unexpected(std::move(one.error()));
         queue = *std::move(one);
       }
@@ -78,12 +78,12 @@ class MemcpyBackend final : public DeviceBackend {
  private:
   friend class MemcpyBatch;
 
-  MemcpyBackend(DeviceBackend& cuda, Stage& stage) : cuda_(&cuda), stage_(&stage) {}
+  MemcpyBackend(DeviceBackend& cuda, BoundDevices& bound) : cuda_(&cuda), devices_(&bound) {}
   /// Sees what has ended, in the order of submission.
   void look();
 
   DeviceBackend* cuda_;
-  Stage* stage_;
+  BoundDevices* devices_;
   std::map<VertexId, Queues> queues_;
   std::vector<MemcpyBatch*> under_way_;  // oldest first; room for every prepared batch
   std::size_t prepared_ = 0;
@@ -102,7 +102,7 @@ class MemcpyBatch final : public BackendBatch {
   ~MemcpyBatch() override {
     wait();
     --backend_->prepared_;
-    if (stage().lost) board_.release();  // giving it back would wait for what hangs
+    if (bound().lost) board_.release();  // giving it back would wait for what hangs
   }
 
   void submit(Duration earliest) override;
@@ -131,7 +131,7 @@ class MemcpyBatch final : public BackendBatch {
   void enqueue_copies();
   void enqueue_kernels();
   void launch(const Work& work, cudaStream_t stream);
-  void enqueue_words();
+  void enqueue_signals();
   void note(Error error) {
     if (!result_.error) result_.error = std::move(error);  // the first one is told
   }
@@ -141,9 +141,9 @@ class MemcpyBatch final : public BackendBatch {
 
   bool has_ended();
   bool is_broken();
-  [[nodiscard]] Stage& stage() const { return *backend_->stage_; }
+  [[nodiscard]] BoundDevices& bound() const { return *backend_->devices_; }
   [[nodiscard]] const CommandStream& stream_of(std::uint32_t stream) const { return batch_.batch.streams()[stream]; }
-  [[nodiscard]] std::uint32_t* word(std::size_t part) const {
+  [[nodiscard]] std::uint32_t* signal(std::size_t part) const {
     return reinterpret_cast<std::uint32_t*>(board_.data() + part * kCacheLine);
   }
 
@@ -151,7 +151,7 @@ class MemcpyBatch final : public BackendBatch {
   ExecutableBatch batch_;
   std::vector<Part> parts_;
   std::map<std::pair<VertexId, Role>, std::size_t> positions_;  // in `parts_`
-  PinnedMemory board_;                                          // [parts] a word each: the last run that it ended
+  PinnedMemory board_;                                          // [parts] a signal each: the last run that it ended
   std::uint32_t run_ = 0;
   std::size_t seen_ = 0;  // parts that have ended, the first so many
   bool finished_ = true;
@@ -164,7 +164,7 @@ class MemcpyBatch final : public BackendBatch {
 Expected<std::unique_ptr<BackendBatch>> MemcpyBackend::prepare(ExecutableBatch batch) {
   // It checks all that there is to be checked, and loads the kernels.
   if (auto ok = cuda_->prepare(batch); !ok) return tl::unexpected(std::move(ok.error()));
-  fill_kernel_inputs(stage_->machine, batch);
+  fill_kernel_inputs(devices_->machine, batch);
   auto made = MemcpyBatch::make(*this, std::move(batch));
   if (!made) return tl::unexpected(std::move(made.error()));
   return *std::move(made);
@@ -173,9 +173,9 @@ Expected<std::unique_ptr<BackendBatch>> MemcpyBackend::prepare(ExecutableBatch b
 Expected<void> MemcpyBatch::prepare() {
   for (std::uint32_t stream = 0; stream < batch_.bindings.size(); ++stream)
     if (auto ok = add(stream); !ok) return ok;
-  auto board = PinnedMemory::make(parts_.size() * kCacheLine);
-  if (!board) return tl::unexpected(std::move(board.error()));
-  board_ = *std::move(board);
+  auto signals = PinnedMemory::make(parts_.size() * kCacheLine);
+  if (!signals) return tl::unexpected(std::move(signals.error()));
+  board_ = *std::move(signals);
   return {};
 }
 
@@ -184,18 +184,18 @@ Expected<void> MemcpyBatch::add(std::uint32_t stream) {
   const StreamBinding& binding = batch_.bindings[stream];
   std::optional<std::size_t> copied;
   if (transfer) {
-    const bool from_gpu = stage().machine.vertex(transfer->from).kind == VertexKind::Gpu;
+    const bool from_gpu = bound().machine.vertex(transfer->from).kind == VertexKind::Gpu;
     copied = part_of(from_gpu ? transfer->from : transfer->to, kCopies);
     Copies& copies = parts_[*copied].copies;
     if (transfer->size.count > 0)
       copies.add(binding.destination.data, binding.source.data, static_cast<std::size_t>(transfer->size.count));
   }
   if (!kernel) return {};
-  if (stage().machine.vertex(kernel->on).kind != VertexKind::Gpu)
+  if (bound().machine.vertex(kernel->on).kind != VertexKind::Gpu)
     return invalid_input(fmt::format("stream '{}' is host work, which is not compared", name), place);
   const std::size_t part = part_of(kernel->on, transfer ? kCopies : kBeside);
   Work work{stream,
-            stage().kernels.find(kernel->name),
+            bound().kernels.find(kernel->name),
             {binding.kernel_input.bytes(), binding.kernel_output.bytes(), binding.parameters, kernel->time},
             {}};
   if (copied && *copied != part) {
@@ -223,15 +223,15 @@ void MemcpyBatch::submit(Duration) {
   seen_ = 0;
   finished_ = false;
   result_ = {};
-  result_.start = stage().clock.now();
+  result_.start = bound().clock.now();
   next_look_ = result_.start + batch_.plan.latency + kLookAfter;
-  if (stage().lost) {
+  if (bound().lost) {
     note({ErrorCode::Machine, batch_.name + " was not run: a GPU was lost before", {}});
   } else {
     if (backend_->busy()) wait_for(*backend_->under_way_.back());
     enqueue_copies();
     enqueue_kernels();
-    enqueue_words();
+    enqueue_signals();
   }
   backend_->under_way_.push_back(this);
 }
@@ -280,9 +280,9 @@ void MemcpyBatch::launch(const Work& work, cudaStream_t stream) {
   if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) fail(cudaGetErrorString(status));
 }
 
-void MemcpyBatch::enqueue_words() {
+void MemcpyBatch::enqueue_signals() {
   for (std::size_t part = 0; part < parts_.size(); ++part)
-    note(check(stage().driver.write_value(parts_[part].queue->stream.get(), reinterpret_cast<CUdeviceptr>(word(part)),
+    note(check(bound().driver.write_value(parts_[part].queue->stream.get(), reinterpret_cast<CUdeviceptr>(signal(part)),
                                           run_, CU_STREAM_WRITE_VALUE_DEFAULT),
                "cuStreamWriteValue32"));
 }
@@ -293,7 +293,7 @@ void MemcpyBackend::look() {
   while (!under_way_.empty() && under_way_.front()->has_ended()) {
     MemcpyBatch& batch = *under_way_.front();
     batch.result_.start = std::max(batch.result_.start, free_at_);
-    batch.result_.finish = free_at_ = std::max(stage_->clock.now(), batch.result_.start);
+    batch.result_.finish = free_at_ = std::max(devices_->clock.now(), batch.result_.start);
     batch.finished_ = true;
     under_way_.erase(under_way_.begin());
   }
@@ -301,22 +301,22 @@ void MemcpyBackend::look() {
 
 bool MemcpyBatch::has_ended() {
   const auto ended = [&](std::size_t part) {
-    return std::atomic_ref(*word(part)).load(std::memory_order_acquire) == run_;
+    return std::atomic_ref(*signal(part)).load(std::memory_order_acquire) == run_;
   };
   while (seen_ < parts_.size() && ended(seen_)) ++seen_;
-  return seen_ == parts_.size() || stage().lost || is_broken();
+  return seen_ == parts_.size() || bound().lost || is_broken();
 }
 
-/// Behind its plan: whether a queue reports a fault, or all of them are done and a word is missing.
+/// Behind its plan: whether a queue reports a fault, or all of them are done and a signal is missing.
 bool MemcpyBatch::is_broken() {
-  const Duration now = stage().clock.now();
+  const Duration now = bound().clock.now();
   if (now < next_look_) return false;
   next_look_ = now + kLookAfter;
   for (const Part& part : parts_) {
     const cudaError_t status = cudaStreamQuery(part.queue->stream.get());
     if (status == cudaErrorNotReady) return false;
     if (status == cudaSuccess) continue;
-    stage().lost = true;
+    bound().lost = true;
     note(check(status, batch_.name + ", cudaStreamQuery"));
     return true;
   }
@@ -343,15 +343,15 @@ Timeline MemcpyBatch::measured() const {
 
 Expected<std::unique_ptr<DeviceBackend>> make_memcpy_batch_backend(DeviceBackend& backend) {
   if (CUDART_VERSION < cuda::kFirstWithBatches)
-    return machine_trouble(
+    return machine_error(
         fmt::format("cudaMemcpyBatchAsync is there from CUDA 12.8 on, and this program is built with {}.{}; build it "
                     "with a newer toolkit",
                     CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10));
-  cuda::Stage* stage = cuda::stage_of(backend);
-  if (stage == nullptr)
+  cuda::BoundDevices* bound = cuda::bound_of(backend);
+  if (bound == nullptr)
     return invalid_input(fmt::format(
         "cudaMemcpyBatchAsync needs GPUs, and the {} backend has none; give --backend cuda", backend.name()));
-  auto made = cuda::MemcpyBackend::make(backend, *stage);
+  auto made = cuda::MemcpyBackend::make(backend, *bound);
   if (!made) return tl::unexpected(std::move(made.error()));
   return *std::move(made);
 }

@@ -11,8 +11,8 @@ namespace tutti {
 /// A transfer between GPUs is in the call of its source. Kernels of streams without a transfer have a queue of their
 /// own, since nothing makes them wait for the copies. A batch starts when the one before it has ended on all GPUs,
 /// which the GPUs sort out among themselves. A run begins before the first call and ends when whoever waits sees the
-/// words that the queues write last; what happened between is not known: `measured` gives each transfer and kernel the
-/// whole run, and kernels that take too long are not counted.
+/// signals that the queues write last; what happened between is not known: `measured` gives each transfer and kernel
+/// the whole run, and kernels that take too long are not counted.
 ///
 /// @param backend  made by `make_cuda_backend`; its memory is used. It outlives this one, and has no batch armed or
 ///                 under way while one of this one is prepared or runs.

@@ -51,7 +51,7 @@ void PciTree::Destroy::operator()(hwloc_topology* topology) const { hwloc_topolo
 
 Expected<PciTree> PciTree::read() {
   hwloc_topology_t made = nullptr;
-  if (hwloc_topology_init(&made) != 0) return machine_trouble("hwloc does not start; free some memory");
+  if (hwloc_topology_init(&made) != 0) return machine_error("hwloc does not start; free some memory");
   Handle topology(made);
   hwloc_topology_set_io_types_filter(made, HWLOC_TYPE_FILTER_KEEP_ALL);
   hwloc_topology_set_type_filter(made, HWLOC_OBJ_OS_DEVICE, HWLOC_TYPE_FILTER_KEEP_NONE);
@@ -60,7 +60,7 @@ Expected<PciTree> PciTree::read() {
   // A GPU may be near to a node that this process is kept off.
   hwloc_topology_set_flags(made, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
   if (hwloc_topology_load(made) != 0)
-    return machine_trouble(fmt::format("hwloc cannot look at this host ({}); mount /sys", std::strerror(errno)));
+    return machine_error(fmt::format("hwloc cannot look at this host ({}); mount /sys", std::strerror(errno)));
   return PciTree(std::move(topology));
 }
 

@@ -43,7 +43,7 @@ Expected<PinnedMemory> PinnedMemory::make(std::size_t size, int numa_node) {
   const std::size_t mapped = (std::max<std::size_t>(size, 1) + page - 1) / page * page;
   void* data = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED)
-    return machine_trouble(
+    return machine_error(
         fmt::format("the host has no {} left for a buffer", to_string(Bytes{static_cast<std::int64_t>(size)})));
   PinnedMemory memory;
   memory.data_ = static_cast<std::byte*>(data);

@@ -6,7 +6,7 @@
 
 namespace tutti::cuda {
 
-/// Words that different threads or devices write stand so far apart, bytes.
+/// Signals that different threads or devices write stand so far apart, bytes.
 inline constexpr std::size_t kCacheLine = 64;
 
 /// Host memory that never moves, that every GPU reaches at the same address, in huge pages where the host has them: its

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/cuda/bound_devices.hpp"
 #include "runtime/cuda/kernels.hpp"
-#include "runtime/cuda/stage.hpp"
 
 namespace tutti {
 namespace {
@@ -21,7 +21,7 @@ Expected<int> device_of(const BufferView& from, const BufferView& to) {
       return tl::unexpected(std::move(ok.error()));
     if (attributes.type == cudaMemoryTypeDevice) return attributes.device;
   }
-  return machine_trouble("neither end of the copy is on a GPU");
+  return machine_error("neither end of the copy is on a GPU");
 }
 
 /// Operations that go into a queue ahead of a closed gate.
@@ -31,30 +31,30 @@ constexpr Duration kCopyPatience = std::chrono::seconds{2};
 
 class CudaPlainChain final : public PlainChain {
  public:
-  static Expected<std::unique_ptr<CudaPlainChain>> make(cuda::Stage& stage, std::vector<PlainStep> steps) {
+  static Expected<std::unique_ptr<CudaPlainChain>> make(cuda::BoundDevices& bound, std::vector<PlainStep> steps) {
     const auto device = device_of(steps.front().from, steps.front().to);
     if (!device) return tl::unexpected(device.error());
-    if (!stage.lanes.contains(*device) || stage.lanes.at(*device).free() == 0)
-      return machine_trouble(fmt::format("no stream of GPU {} is free", *device));
-    std::unique_ptr<CudaPlainChain> made(new CudaPlainChain(stage, *device, std::move(steps)));
-    auto board = cuda::PinnedMemory::make(kLines * cuda::kCacheLine);
-    if (!board) return tl::unexpected(std::move(board.error()));
-    made->board_ = *std::move(board);
+    if (!bound.lanes.contains(*device) || bound.lanes.at(*device).free() == 0)
+      return machine_error(fmt::format("no stream of GPU {} is free", *device));
+    std::unique_ptr<CudaPlainChain> made(new CudaPlainChain(bound, *device, std::move(steps)));
+    auto signals = cuda::PinnedMemory::make(kLines * cuda::kCacheLine);
+    if (!signals) return tl::unexpected(std::move(signals.error()));
+    made->board_ = *std::move(signals);
     for (cuda::Event* event : {&made->start_, &made->end_}) {
       auto one = cuda::make_event(*device, cudaEventDefault);
       if (!one) return tl::unexpected(std::move(one.error()));
       *event = *std::move(one);
     }
-    if (stage.gate == GateKind::DeviceTimer) {
-      auto word = cuda::StartWord::make(stage.bells.at(*device), stage.lanes.at(*device).shared(0));
-      if (!word) return tl::unexpected(std::move(word.error()));
-      made->word_ = *std::move(word);
+    if (bound.gate == GateKind::DeviceTimer) {
+      auto signal = cuda::StartSignal::make(bound.bells.at(*device), bound.lanes.at(*device).shared(0));
+      if (!signal) return tl::unexpected(std::move(signal.error()));
+      made->signal_ = *std::move(signal);
     }
     return made;
   }
   CudaPlainChain(const CudaPlainChain&) = delete;  // it has a stream
   CudaPlainChain& operator=(const CudaPlainChain&) = delete;
-  ~CudaPlainChain() override { stage_->lanes.at(device_).take_back(stream_); }
+  ~CudaPlainChain() override { devices_->lanes.at(device_).take_back(stream_); }
 
   Expected<CopyTimes> run() override {
     CopyTimes times;
@@ -66,24 +66,24 @@ class CudaPlainChain final : public PlainChain {
  private:
   enum Line : std::size_t { kGate, kDone, kReleased, kLines };
 
-  CudaPlainChain(cuda::Stage& stage, int device, std::vector<PlainStep> steps)
-      : stage_(&stage), device_(device), steps_(std::move(steps)), stream_(stage.lanes.at(device).lend()) {
+  CudaPlainChain(cuda::BoundDevices& bound, int device, std::vector<PlainStep> steps)
+      : devices_(&bound), device_(device), steps_(std::move(steps)), stream_(bound.lanes.at(device).lend()) {
     for (const PlainStep& step : steps_) {
       copies_.add(step.to.data, step.from.data, static_cast<std::size_t>(step.to.size.count));
       kernels_ |= step.kernel.count() > 0;
     }
-    const bool host_timed = stage.gate == GateKind::HostTimed;
+    const bool host_timed = bound.gate == GateKind::HostTimed;
     ahead_ = host_timed ? 0 : std::min(steps_.size(), kRoom / (kernels_ ? 2 : 1));
   }
 
-  [[nodiscard]] std::uint32_t& word(Line line) const {
+  [[nodiscard]] std::uint32_t& signal(Line line) const {
     return *reinterpret_cast<std::uint32_t*>(board_.data() + line * cuda::kCacheLine);
   }
   [[nodiscard]] std::uint64_t& released() const {
     return *reinterpret_cast<std::uint64_t*>(board_.data() + kReleased * cuda::kCacheLine);
   }
   [[nodiscard]] cuda::GpuClock* timer() const {
-    return stage_->gate == GateKind::DeviceTimer ? &stage_->clocks.at(device_) : nullptr;
+    return devices_->gate == GateKind::DeviceTimer ? &devices_->clocks.at(device_) : nullptr;
   }
 
   Expected<void> run(bool noted, CopyTimes& times) {
@@ -95,17 +95,17 @@ class CudaPlainChain final : public PlainChain {
     if (events)
       if (auto ok = cuda::check(cudaEventRecord(start_.get(), stream_), "cudaEventRecord"); !ok) return ok;
     if (auto ok = enqueue(0, ahead_, events); !ok) return ok;
-    stage_->clock.wait_until(stage_->clock.now() + kRest);
+    devices_->clock.wait_until(devices_->clock.now() + kRest);
     const TimerLine line = timer() == nullptr ? TimerLine{} : timer()->line();
-    const Duration begun = stage_->clock.now();
-    std::atomic_ref(word(kGate)).store(run_, std::memory_order_release);
-    if (word_) word_->open(static_cast<std::uint64_t>(line.timer_at(begun + cuda::kLead)));
+    const Duration begun = devices_->clock.now();
+    std::atomic_ref(signal(kGate)).store(run_, std::memory_order_release);
+    if (signal_) signal_->open(static_cast<std::uint64_t>(line.timer_at(begun + cuda::kLead)));
     if (auto ok = enqueue(ahead_, steps_.size(), events); !ok) return ok;
     Duration now = begun;
-    while (std::atomic_ref(word(kDone)).load(std::memory_order_acquire) != run_ && now - begun < kCopyPatience)
-      now = stage_->clock.now();
-    if (now - begun >= kCopyPatience) return machine_trouble("copies that were enqueued by hand do not end");
-    now = stage_->clock.now();
+    while (std::atomic_ref(signal(kDone)).load(std::memory_order_acquire) != run_ && now - begun < kCopyPatience)
+      now = devices_->clock.now();
+    if (now - begun >= kCopyPatience) return machine_error("copies that were enqueued by hand do not end");
+    now = devices_->clock.now();
     if (!noted) {
       times.on_the_host = now - begun;
     } else if (events) {
@@ -115,15 +115,15 @@ class CudaPlainChain final : public PlainChain {
       times.on_the_gpu = Duration{std::llround(*taken)};
     } else {
       times.on_the_gpu = now - Duration{std::llround(line.host_at(static_cast<std::int64_t>(released())))};
-      if (word_->seen() != 0) timer()->add_seen(begun, word_->seen());
+      if (signal_->seen() != 0) timer()->add_seen(begun, signal_->seen());
     }
     return {};
   }
 
   Expected<void> hold() {
-    if (!word_) return cuda::hold_stream(stage_->driver, stage_->gate, stream_, &word(kGate), run_);
-    return cuda::check(word_->close(), "launch_doorbell").and_then([&] {
-      return cuda::check(word_->hold(stream_, Duration{0}, &released()), "launch_timer_gate");
+    if (!signal_) return cuda::hold_stream(devices_->driver, devices_->gate, stream_, &signal(kGate), run_);
+    return cuda::check(signal_->close(), "launch_doorbell").and_then([&] {
+      return cuda::check(signal_->hold(stream_, Duration{0}, &released()), "launch_timer_gate");
     });
   }
 
@@ -139,13 +139,13 @@ class CudaPlainChain final : public PlainChain {
     }
     if (first == end || end < steps_.size()) return {};
     // In the order of our own marks.
-    const auto written = stage_->driver.write_value(stream_, reinterpret_cast<CUdeviceptr>(&word(kDone)), run_,
-                                                    CU_STREAM_WRITE_VALUE_DEFAULT);
+    const auto written = devices_->driver.write_value(stream_, reinterpret_cast<CUdeviceptr>(&signal(kDone)), run_,
+                                                      CU_STREAM_WRITE_VALUE_DEFAULT);
     if (auto ok = cuda::check(written, "cuStreamWriteValue32"); !ok || !events) return ok;
     return cuda::check(cudaEventRecord(end_.get(), stream_), "cudaEventRecord");
   }
 
-  cuda::Stage* stage_;
+  cuda::BoundDevices* devices_;
   int device_;
   std::vector<PlainStep> steps_;
   cudaStream_t stream_;
@@ -153,7 +153,7 @@ class CudaPlainChain final : public PlainChain {
   bool kernels_ = false;
   std::size_t ahead_ = 0;  // steps behind the closed gate
   cuda::PinnedMemory board_;
-  std::optional<cuda::StartWord> word_;  // where gates wait for the GPU's timer
+  std::optional<cuda::StartSignal> signal_;  // where gates wait for the GPU's timer
   cuda::Event start_, end_;
   std::uint32_t run_ = 0;
 };
@@ -189,9 +189,9 @@ Expected<CopyTimes> time_plain_copy(const BufferView& from, const BufferView& to
 }
 
 Expected<std::unique_ptr<PlainChain>> make_plain_chain(DeviceBackend& backend, std::vector<PlainStep> steps) {
-  cuda::Stage* stage = cuda::stage_of(backend);
-  if (stage == nullptr || steps.empty()) return invalid_input("a plain chain has a step, and the cuda backend");
-  auto made = CudaPlainChain::make(*stage, std::move(steps));
+  cuda::BoundDevices* bound = cuda::bound_of(backend);
+  if (bound == nullptr || steps.empty()) return invalid_input("a plain chain has a step, and the cuda backend");
+  auto made = CudaPlainChain::make(*bound, std::move(steps));
   if (!made) return tl::unexpected(std::move(made.error()));
   return *std::move(made);
 }

@@ -9,7 +9,7 @@ namespace tutti {
 /// What a copy takes.
 struct CopyTimes {
   Duration on_the_gpu{};   ///< from a mark before it to one behind it
-  Duration on_the_host{};  ///< from the host's word for it until the host knows of its end
+  Duration on_the_host{};  ///< from the host's signal for it until the host knows of its end
 };
 
 /// A single `cudaMemcpyAsync` on a stream of its own, between two events, and another one from the call until
@@ -30,8 +30,8 @@ struct PlainStep {
 class PlainChain {
  public:
   virtual ~PlainChain() = default;
-  /// Two runs: one with the first start and the last end noted on the GPU, one without, from the start word to the
-  /// completion word.
+  /// Two runs: one with the first start and the last end noted on the GPU, one without, from the start signal to the
+  /// completion signal.
   /// @errors Machine: the driver's refusal, or it does not end.
   [[nodiscard]] virtual Expected<CopyTimes> run() = 0;
 };

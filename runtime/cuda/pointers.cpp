@@ -15,20 +15,20 @@ std::string text_of(const cudaPointerAttributes& found) {
   }
 }
 
-Expected<void> check_pointer(const Stage& stage, const CommandStream& stream, const BufferView& buffer, Bytes size,
-                             std::string_view role) {
+Expected<void> check_pointer(const BoundDevices& bound, const CommandStream& stream, const BufferView& buffer,
+                             Bytes size, std::string_view role) {
   if (size.count <= 0) return {};
-  const Vertex& vertex = stage.machine.vertex(buffer.where);
+  const Vertex& vertex = bound.machine.vertex(buffer.where);
   const bool on_gpu = vertex.kind == VertexKind::Gpu;
   for (const std::byte* address : {buffer.data, buffer.data + size.count - 1}) {
     cudaPointerAttributes found{};
     if (auto ok = check(cudaPointerGetAttributes(&found, address), "cudaPointerGetAttributes"); !ok) return ok;
-    const bool right = on_gpu ? found.type == cudaMemoryTypeDevice && found.device == stage.device_of(buffer.where)
+    const bool right = on_gpu ? found.type == cudaMemoryTypeDevice && found.device == bound.device_of(buffer.where)
                               : found.type == cudaMemoryTypeHost;
     if (right) continue;
     const std::string remedy =
         on_gpu ? fmt::format("allocate it through the backend, or by cudaMalloc on GPU {}, which is '{}'",
-                             stage.device_of(buffer.where), vertex.name)
+                             bound.device_of(buffer.where), vertex.name)
                : "allocate it through the backend, or pin all of it with cudaHostRegister";
     return invalid_input(fmt::format("the {} buffer of stream '{}' is {}{}; {}", role, stream.name,
                                      address == buffer.data ? "" : "in part ", text_of(found), remedy),
@@ -39,7 +39,7 @@ Expected<void> check_pointer(const Stage& stage, const CommandStream& stream, co
 
 }  // namespace
 
-Expected<void> check_pointers(const Stage& stage, const ExecutableBatch& batch) {
+Expected<void> check_pointers(const BoundDevices& bound, const ExecutableBatch& batch) {
   const auto streams = batch.batch.streams();
   for (std::size_t s = 0; s < streams.size(); ++s) {
     const auto& [name, transfer, kernel, place] = streams[s];
@@ -47,12 +47,12 @@ Expected<void> check_pointers(const Stage& stage, const ExecutableBatch& batch) 
     if (transfer) {
       for (const auto& [buffer, role] :
            {std::pair(&binding.source, "source"), std::pair(&binding.destination, "destination")})
-        if (auto ok = check_pointer(stage, streams[s], *buffer, transfer->size, role); !ok) return ok;
+        if (auto ok = check_pointer(bound, streams[s], *buffer, transfer->size, role); !ok) return ok;
     }
-    if (!kernel || stage.machine.vertex(kernel->on).kind != VertexKind::Gpu) continue;
+    if (!kernel || bound.machine.vertex(kernel->on).kind != VertexKind::Gpu) continue;
     for (const auto& [buffer, role] :
          {std::pair(&binding.kernel_input, "kernel input"), std::pair(&binding.kernel_output, "kernel output")})
-      if (auto ok = check_pointer(stage, streams[s], *buffer, buffer->size, role); !ok) return ok;
+      if (auto ok = check_pointer(bound, streams[s], *buffer, buffer->size, role); !ok) return ok;
   }
   return {};
 }

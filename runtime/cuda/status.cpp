@@ -30,7 +30,7 @@ Expected<void> look_up(const char* name, Function& function) {
   if (auto ok = check(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result), name); !ok)
     return ok;
   if (result != cudaDriverEntryPointSuccess || found == nullptr)
-    return machine_trouble(
+    return machine_error(
         fmt::format("the GPU driver has no {}; install a driver that is made for CUDA 12 or later", name));
   function = reinterpret_cast<Function>(found);
   return {};

@@ -55,7 +55,7 @@ Expected<Buffer> SimBackend::allocate(VertexId where, Bytes size) {
     return does_not_fit(size, vertex.name, used, *vertex.memory);
   }
   std::byte* data = memory_->take(where, size);
-  if (data == nullptr) return machine_trouble(fmt::format("the host has no {} left for a buffer", to_string(size)));
+  if (data == nullptr) return machine_error(fmt::format("the host has no {} left for a buffer", to_string(size)));
   return Buffer({where, data, size}, memory_);
 }
 

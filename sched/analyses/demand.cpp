@@ -25,12 +25,12 @@ std::optional<TaskId> task_due_at(std::span<const TaskTiming> tasks, Wide t) {
 template <class Int>
 struct RisingSteps {
   std::vector<DemandStep<Int>> steps;
-  std::vector<std::int64_t> blocking_from;  ///< [n + 1] the longest part from there on; the last is 0
+  std::vector<std::int64_t> blocking_from;  ///< [n + 1] the longest region from there on; the last is 0
 
   explicit RisingSteps(std::span<const DemandStep<Int>> of) : steps(of.begin(), of.end()) {
     std::ranges::sort(steps, {}, &DemandStep<Int>::first);
     blocking_from.assign(steps.size() + 1, 0);
-    for (std::size_t i = steps.size(); i-- > 0;) blocking_from[i] = std::max(blocking_from[i + 1], steps[i].part);
+    for (std::size_t i = steps.size(); i-- > 0;) blocking_from[i] = std::max(blocking_from[i + 1], steps[i].region);
   }
 };
 
@@ -52,7 +52,7 @@ DemandCurve<Int>::DemandCurve(std::span<const TaskTiming> tasks) {
     first_point_ = std::min(first_point_, first);
     if (task.wcet.count() == 0) continue;
     unblocked_from_ = steps_.empty() ? first : std::max(unblocked_from_, first);
-    steps_.push_back({first, Divisor<Int>(task.period.count()), task.wcet.count(), task.longest_part().count()});
+    steps_.push_back({first, Divisor<Int>(task.period.count()), task.wcet.count(), task.longest_region().count()});
   }
   if (steps_.empty()) unblocked_from_ = first_point_;
 }
@@ -67,7 +67,7 @@ Int DemandCurve<Int>::load(Int t) const {
     const Int blocks = past < 0 ? -1 : 0;  // all bits or none
     const Int work = work_of(step.period.floor(past & ~blocks) + 1, step.cost);
     demand = capped_sum(demand, work & ~blocks);
-    blocking = std::max<Int>(blocking, step.part & blocks);
+    blocking = std::max<Int>(blocking, step.region & blocks);
   }
   return capped_sum(demand, blocking);
 }
@@ -141,15 +141,15 @@ std::optional<Witness> demand_witness(std::span<const TaskTiming> tasks, Wide t)
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const std::int64_t cost = tasks[i].wcet.count();
     const DemandStep<Wide> step{tasks[i].deadline.count() - Wide{tasks[i].jitter.count()},
-                                Divisor<Wide>(tasks[i].period.count()), cost, tasks[i].longest_part().count()};
+                                Divisor<Wide>(tasks[i].period.count()), cost, tasks[i].longest_region().count()};
     const Wide work = work_of(step.jobs_within(t), cost);
     sum = capped_sum(sum, work);
     if (work > 0) {
       const std::optional<Duration> load = to_duration(work);
       if (!load) return std::nullopt;
       witness.by_task.push_back({TaskId{i}, *load});
-    } else if (step.first > t && step.part > witness.blocking.count()) {
-      witness.blocking = Duration{step.part};
+    } else if (step.first > t && step.region > witness.blocking.count()) {
+      witness.blocking = Duration{step.region};
       witness.blocker = TaskId{i};
     }
   }
@@ -176,9 +176,9 @@ void expect_valid_timing(std::span<const TaskTiming> tasks) {
     TUTTI_EXPECTS(task.period.count() > 0, "a period is positive");
     TUTTI_EXPECTS(task.deadline.count() > 0, "a deadline is positive");
     TUTTI_EXPECTS(task.jitter.count() >= 0, "a jitter is never negative");
-    TUTTI_EXPECTS(
-        task.longest_part() <= task.wcet && task.last_part() <= task.longest_part() && task.last_part().count() >= 0,
-        "parts lie within the job");
+    TUTTI_EXPECTS(task.longest_region() <= task.wcet && task.last_region() <= task.longest_region() &&
+                      task.last_region().count() >= 0,
+                  "parts lie within the job");
   }
 }
 

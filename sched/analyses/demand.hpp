@@ -16,10 +16,10 @@ namespace tutti {
 /// One task as processor demand sees it: its k-th job (from 0) is wholly inside every interval of `first + k period`.
 template <class Int>
 struct DemandStep {
-  Int first = 0;          ///< D - J; negative where a job can be ready only after its deadline
-  Divisor<Int> period;    ///< > 0
-  std::int64_t cost = 0;  ///< C > 0
-  std::int64_t part = 0;  ///< the longest part of its jobs, with which it can block; at most C
+  Int first = 0;            ///< D - J; negative where a job can be ready only after its deadline
+  Divisor<Int> period;      ///< > 0
+  std::int64_t cost = 0;    ///< C > 0
+  std::int64_t region = 0;  ///< the longest region of its jobs, with which it can block; at most C
 
   /// Jobs wholly inside an interval of length t.
   [[nodiscard]] Int jobs_within(Int t) const { return t < first ? Int{0} : period.floor(t - first) + 1; }
@@ -36,9 +36,9 @@ template <class Int>
 
 /// How much work EDF may have to do inside an interval of length t, as a staircase over t.
 ///
-/// The demand h(t) of all jobs ready and due inside, plus the blocking b(t): the longest job, or part of one that can
-/// be preempted between its parts, with a later deadline that may have started just before. A task is demand or
-/// blocker, never both, so b(t) is the longest part among the tasks with D - J > t: of a task with D > t >= D - J at
+/// The demand h(t) of all jobs ready and due inside, plus the blocking b(t): the longest job, or region of one that can
+/// be preempted between its regions, with a later deadline that may have started just before. A task is demand or
+/// blocker, never both, so b(t) is the longest region among the tasks with D - J > t: of a task with D > t >= D - J at
 /// least one job counts as demand, which blocking cannot exceed. Where a task leaves b(t), its C enters h(t), so the
 /// sum never falls as t grows. Its jobs become ready in the order in which they arrive.
 ///

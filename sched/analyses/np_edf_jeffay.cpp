@@ -25,7 +25,7 @@ WalkEnd walk(std::span<const TaskTiming> tasks) {
 
 bool np_edf_jeffay_applies(std::span<const TaskTiming> tasks, Policy policy) {
   return policy == Policy::Edf && std::ranges::all_of(tasks, [](const TaskTiming& task) {
-           return task.deadline == task.period && task.jitter == Duration::zero() && !task.parts;
+           return task.deadline == task.period && task.jitter == Duration::zero() && !task.regions;
          });
 }
 

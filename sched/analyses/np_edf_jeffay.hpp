@@ -5,7 +5,7 @@ namespace tutti {
 
 inline constexpr std::string_view kNpEdfJeffay = "np_edf_jeffay";
 
-/// Whether every deadline is its period, nothing is released late and no job has several parts, which is all that the
+/// Whether every deadline is its period, nothing is released late and no job has several regions, which is all that the
 /// theorem covers.
 [[nodiscard]] bool np_edf_jeffay_applies(std::span<const TaskTiming> tasks, Policy policy);
 

@@ -28,7 +28,7 @@ class Delays {
       const TaskTiming& task = tasks[i];
       if (task.wcet.count() > 0)
         others_.push_back(
-            {{first_of(i), Divisor<Int>(task.period.count()), task.wcet.count(), task.longest_part().count()},
+            {{first_of(i), Divisor<Int>(task.period.count()), task.wcet.count(), task.longest_region().count()},
              task.jitter.count(),
              i,
              0});
@@ -69,15 +69,15 @@ class Delays {
     return common;
   }
 
-  /// Turns to the last part of the job of `task` that is due at d.
+  /// Turns to the last region of the job of `task` that is due at d.
   void turn_to(std::size_t task, Int d) {
     blocking_ = 0;
     own_ = 0;
     for (Other<Int>& other : others_) {
       other.due = other.step.jobs_within(d);
-      if (other.due == 0) blocking_ = std::max(blocking_, other.step.part);
+      if (other.due == 0) blocking_ = std::max(blocking_, other.step.region);
       if (other.task != task) continue;
-      const std::int64_t before_last = other.step.cost - tasks_[task].last_part().count();
+      const std::int64_t before_last = other.step.cost - tasks_[task].last_region().count();
       own_ = capped_sum(work_of(other.due - 1, other.step.cost), Int{before_last});
       other.due = 0;
     }
@@ -128,8 +128,8 @@ template <class Int>
 std::optional<Int> worst_response(Delays<Int>& delays, std::span<const TaskTiming> tasks, std::size_t task, Int end,
                                   StepBudget& budget) {
   const Int first = delays.first_of(task);
-  // A job due at d responds the start of its last part + `after` - d.
-  const Int after = Int{tasks[task].last_part().count()} + tasks[task].deadline.count();
+  // A job due at d responds the start of its last region + `after` - d.
+  const Int after = Int{tasks[task].last_region().count()} + tasks[task].deadline.count();
   delays.turn_to(task, first);
   const std::optional<Int> soonest = start_of(delays, Int{0}, budget);
   if (!soonest) return std::nullopt;

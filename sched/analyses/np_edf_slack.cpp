@@ -31,7 +31,7 @@ std::int64_t begin_of(std::size_t bucket) {
   return (kPerOctave + index % kPerOctave) << (index / kPerOctave - 1);
 }
 
-bool is_plain(const TaskTiming& task) { return task.wcet.count() > 0 && !task.parts && fits_64_bits({&task, 1}); }
+bool is_plain(const TaskTiming& task) { return task.wcet.count() > 0 && !task.regions && fits_64_bits({&task, 1}); }
 
 DemandStep<std::int64_t> step_of(const TaskTiming& task) {
   return {(task.deadline - task.jitter).count(), Divisor<std::int64_t>(task.period.count()), task.wcet.count()};
@@ -51,7 +51,7 @@ SlackBuckets::SlackBuckets() : buckets_(kBuckets), after_(kBuckets) {}
 
 std::optional<bool> SlackBuckets::admits(const TaskTiming& task) {
   admitted_.reset();
-  if (odd_ > 0 || !is_plain(task)) return std::nullopt;
+  if (not_plain_ > 0 || !is_plain(task)) return std::nullopt;
   const Step candidate = step_of(task);
   if (least_use_ + least_share(candidate) > kFullUse) return false;
   const UnsignedWide most_use = most_use_ + most_share(candidate);
@@ -103,7 +103,7 @@ SlackBuckets::Load SlackBuckets::load_at(std::int64_t t) const {
 
 /// What a task changes in a bucket.
 /// @param later  the largest C of the tasks whose D - J lies in a later bucket: at most what blocks in this one.
-void SlackBuckets::take_in(Bucket& bucket, std::size_t index, std::int64_t later, const Step& candidate) const {
+void SlackBuckets::add(Bucket& bucket, std::size_t index, std::int64_t later, const Step& candidate) const {
   const std::int64_t begin = begin_of(index);
   const std::int64_t last = begin_of(index + 1) - 1;
   std::int64_t rise = candidate.jobs_within(last) * candidate.cost;
@@ -122,7 +122,7 @@ std::optional<bool> SlackBuckets::check(std::size_t end, const Step& candidate) 
   std::int64_t later = 0;
   for (std::size_t index = end_; index-- > begin_;) {
     Bucket& bucket = after_[index];
-    take_in(bucket, index, later, candidate);
+    add(bucket, index, later, candidate);
     if (bucket.slack < 0 && index >= begin && index < end) {
       const std::int64_t blocking = std::max(later, bucket.point < candidate.first ? candidate.cost : 0);
       if (bucket.demand > 0 && bucket.demand + blocking > bucket.point) return false;
@@ -165,7 +165,7 @@ std::optional<bool> SlackBuckets::walk(std::size_t index, std::int64_t from, con
 
 void SlackBuckets::insert(std::size_t slot, const TaskTiming& task) {
   if (!is_plain(task)) {
-    ++odd_;
+    ++not_plain_;
     return;
   }
   const Step step = step_of(task);
@@ -175,7 +175,7 @@ void SlackBuckets::insert(std::size_t slot, const TaskTiming& task) {
   } else {
     std::int64_t later = 0;
     for (std::size_t index = end_; index-- > begin_;) {
-      take_in(buckets_[index], index, later, step);
+      add(buckets_[index], index, later, step);
       later = std::max(later, buckets_[index].longest);
     }
   }
@@ -193,7 +193,7 @@ void SlackBuckets::insert(std::size_t slot, const TaskTiming& task) {
 void SlackBuckets::erase(std::size_t slot, const TaskTiming& task) {
   admitted_.reset();
   if (!is_plain(task)) {
-    --odd_;
+    --not_plain_;
     return;
   }
   const Step step = steps_[slot];

@@ -16,7 +16,7 @@ namespace tutti {
 /// end, or its C as a blocker: where the slack allows that, the bucket is done; where the one t fails, the task is
 /// refused; else this bucket alone is walked. A task that goes only adds slack, so the bounds stay valid.
 ///
-/// It tells nothing where its numbers do not: U too near to 1 for reciprocals, a task with C = 0 or several parts,
+/// It tells nothing where its numbers do not: U too near to 1 for reciprocals, a task with C = 0 or several regions,
 /// numbers beyond `fits_64_bits`, intervals too long or walks too many. The full test decides then.
 class SlackBuckets {
  public:
@@ -48,7 +48,7 @@ class SlackBuckets {
   [[nodiscard]] Load load_at(std::int64_t t) const;
   [[nodiscard]] std::optional<std::size_t> end_with(const Step& candidate, UnsignedWide most_use) const;
   void cover(std::size_t begin, std::size_t end);
-  void take_in(Bucket& bucket, std::size_t index, std::int64_t later, const Step& candidate) const;
+  void add(Bucket& bucket, std::size_t index, std::int64_t later, const Step& candidate) const;
   [[nodiscard]] std::optional<bool> check(std::size_t end, const Step& candidate);
   [[nodiscard]] std::optional<bool> walk(std::size_t index, std::int64_t from, const Step& candidate);
 
@@ -59,7 +59,7 @@ class SlackBuckets {
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::int64_t first_point_ = kEndOf<std::int64_t>;
-  std::size_t odd_ = 0;         ///< tasks with C = 0, several parts or large numbers
+  std::size_t not_plain_ = 0;   ///< tasks with C = 0, several regions or large numbers
   UnsignedWide least_use_ = 0;  ///< U from below and above, in 2^-64
   UnsignedWide most_use_ = 0;
   Wide offset_ = 0;  ///< X of the bound from the utilisation, rounded up

@@ -16,7 +16,7 @@ constexpr ExplorationLimits kLimits{.visits = kVisitsPerWalk};
 
 bool np_exploration_applies(std::span<const TaskTiming> tasks, Policy) {
   return !tasks.empty() && std::ranges::all_of(tasks, [](const TaskTiming& task) {
-    return task.arrivals == Arrivals::Periodic && task.jitter <= task.period && !task.parts;
+    return task.arrivals == Arrivals::Periodic && task.jitter <= task.period && !task.regions;
   });
 }
 

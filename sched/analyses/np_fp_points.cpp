@@ -10,7 +10,7 @@ namespace {
 
 constexpr UnsignedWide kOne = UnsignedWide{1} << 64;
 
-bool fits(const TaskTiming& task) { return !task.parts && fits_64_bits({&task, 1}); }
+bool fits(const TaskTiming& task) { return !task.regions && fits_64_bits({&task, 1}); }
 
 UnsignedWide least_share(const TaskTiming& task) {
   return static_cast<UnsignedWide>(Divisor<std::int64_t>(task.period.count()).reciprocal()) *
@@ -63,7 +63,7 @@ void PriorityPoints::count_anew(Level& level, std::size_t at) const {
 }
 
 std::optional<bool> PriorityPoints::admits(std::uint64_t order, const TaskTiming& task) const {
-  if (odd_ > 0 || !fits(task)) return std::nullopt;
+  if (not_plain_ > 0 || !fits(task)) return std::nullopt;
   if (least_use_ + least_share(task) > kOne) return false;
   if (most_use_ + most_share(task) >= kOne) return std::nullopt;
   Level own = level_of(order, task);
@@ -121,7 +121,7 @@ void PriorityPoints::block_anew() {
 
 void PriorityPoints::insert(std::uint64_t order, const TaskTiming& task) {
   if (!fits(task)) {
-    ++odd_;
+    ++not_plain_;
     return;
   }
   Level own = level_of(order, task);
@@ -139,7 +139,7 @@ void PriorityPoints::insert(std::uint64_t order, const TaskTiming& task) {
 
 void PriorityPoints::erase(std::uint64_t order, const TaskTiming& task) {
   if (!fits(task)) {
-    --odd_;
+    --not_plain_;
     return;
   }
   const Level own = level_of(order, task);

@@ -18,7 +18,7 @@ namespace tutti {
 /// need no more; the others are analysed anew, each alone.
 ///
 /// It tells nothing where U is too near to 1 for reciprocals, for numbers beyond `fits_64_bits` or jobs of several
-/// parts, and where a level cannot be decided. The full test decides then.
+/// regions, and where a level cannot be decided. The full test decides then.
 class PriorityPoints {
  public:
   explicit PriorityPoints(Policy policy) : policy_(policy) {}
@@ -58,7 +58,7 @@ class PriorityPoints {
 
   Policy policy_;
   std::vector<Level> levels_;   ///< from the highest priority to the lowest
-  std::size_t odd_ = 0;         ///< tasks with large numbers or several parts
+  std::size_t not_plain_ = 0;   ///< tasks with large numbers or several regions
   UnsignedWide least_use_ = 0;  ///< U from below and above, in 2^-64
   UnsignedWide most_use_ = 0;
 };

@@ -28,7 +28,7 @@ struct Interference {
 template <class Int>
 struct Level {
   std::int64_t cost = 0;
-  std::int64_t last = 0;  ///< of the cost, the last part: nobody takes the machine from it
+  std::int64_t last = 0;  ///< of the cost, the last region: nobody takes the machine from it
   std::int64_t period = 1;
   std::int64_t deadline = 0;
   std::int64_t jitter = 0;
@@ -144,7 +144,7 @@ LevelOutcome<Int> look_at(const Level<Int>& level, StepBudget& budget) {
   return outcome;
 }
 
-/// Its last part cannot start in time, so all that goes before a start then must fit as well, and does not.
+/// Its last region cannot start in time, so all that goes before a start then must fit as well, and does not.
 template <class Int>
 std::optional<Witness> witness_of(const Level<Int>& level, Int q) {
   const Wide due = work_of(Wide{q}, level.period) - level.jitter + level.deadline;
@@ -169,21 +169,21 @@ std::optional<Witness> witness_of(const Level<Int>& level, Int q) {
   }
   take(level.task, Wide{q} + 1, level.cost);
   const std::optional<Duration> whole = to_duration(load);
-  if (!whole) return std::nullopt;  // and so all its parts fit where it does
+  if (!whole) return std::nullopt;  // and so all its regions fit where it does
   witness.load = *whole;
   std::ranges::sort(witness.by_task, {}, &TaskLoad::task);
   return witness;
 }
 
-/// For each position in `order`, the task below it with the longest part > 0; of equal ones the highest.
+/// For each position in `order`, the task below it with the longest region > 0; of equal ones the highest.
 std::vector<std::optional<std::size_t>> longest_below(std::span<const TaskTiming> tasks,
                                                       std::span<const std::size_t> order) {
   std::vector<std::optional<std::size_t>> longest(order.size());
   for (std::size_t at = order.size(); at-- > 1;) {
     const std::size_t task = order[at];
     longest[at - 1] = longest[at];
-    const Duration part = tasks[task].longest_part();
-    if (part.count() > 0 && (!longest[at] || part >= tasks[*longest[at]].longest_part())) longest[at - 1] = task;
+    const Duration region = tasks[task].longest_region();
+    if (region.count() > 0 && (!longest[at] || region >= tasks[*longest[at]].longest_region())) longest[at - 1] = task;
   }
   return longest;
 }
@@ -192,13 +192,13 @@ template <class Int>
 Level<Int> level_of(std::span<const TaskTiming> tasks, std::size_t task, std::optional<std::size_t> blocker) {
   Level<Int> level;
   level.cost = tasks[task].wcet.count();
-  level.last = tasks[task].last_part().count();
+  level.last = tasks[task].last_region().count();
   level.period = tasks[task].period.count();
   level.deadline = tasks[task].deadline.count();
   level.jitter = tasks[task].jitter.count();
   level.task = TaskId{task};
   if (blocker) {
-    level.blocking = tasks[*blocker].longest_part().count();
+    level.blocking = tasks[*blocker].longest_region().count();
     level.blocker = TaskId{*blocker};
   }
   return level;

@@ -27,8 +27,8 @@ inline constexpr std::string_view kNpFpResponseTime = "np_fp_response_time";
 /// blocker must start before the others become ready, so all of them are one moment early: a job that becomes ready at
 /// w comes too late. Without a blocker it comes in time. The first instance alone is optimistic.
 ///
-/// Of a job in parts, between which those above may take the machine, `w` is when its last part starts: the parts
-/// before it are added to the work in front of it, and R counts the last part. B is the longest part below.
+/// Of a job in regions, between which those above may take the machine, `w` is when its last region starts: the regions
+/// before it are added to the work in front of it, and R counts the last region. B is the longest region below.
 ///
 /// Jobs of one task become ready in the order of their arrivals. A task with C = 0 waits its turn like any other and
 /// then takes no time.
@@ -40,7 +40,7 @@ inline constexpr std::string_view kNpFpResponseTime = "np_fp_response_time";
 ///          become ready no later than the last moment at which it could start. The interval is negative where a job
 ///          can be ready only after its deadline (J > D).
 /// @source [DBBL07] the revised analysis (why every instance counts, the recurrences); [GRS96] (no blocker for the
-///         lowest level); [BLV09], [DB12] (the last part).
+///         lowest level); [BLV09], [DB12] (the last region).
 /// @exact  in both directions, in dense time and for sporadic arrivals: no pattern responds later, and some pattern
 ///         comes arbitrarily near (with a blocker) or equals it (without one).
 [[nodiscard]] Verdict np_fp_response_time(std::span<const TaskTiming> tasks, Policy policy);

@@ -110,7 +110,7 @@ void StateLevel::grow_table() {
 
 void StateLevel::absorb(std::uint32_t head, std::uint32_t index) {
   GraphState& state = states_[index];
-  for (std::uint32_t at = head; at != kNone; at = states_[at].next_alike) {
+  for (std::uint32_t at = head; at != kNone; at = states_[at].next_symmetric) {
     GraphState& other = states_[at];
     if (at == index || other.became != kNone || !touch(other, state)) continue;
     state.from = std::min(state.from, other.from);
@@ -133,7 +133,7 @@ std::size_t StateLevel::add(const GraphState& state, const FinishedJobs& finishe
   }
   store_.resize(next.words_at);
   next.words_at = states_[head].words_at;
-  for (std::uint32_t at = head; at != kNone; at = states_[at].next_alike) {
+  for (std::uint32_t at = head; at != kNone; at = states_[at].next_symmetric) {
     GraphState& other = states_[at];
     if (other.became != kNone || !touch(other, next)) continue;
     const bool grows = from < other.from || until > other.until;
@@ -142,8 +142,8 @@ std::size_t StateLevel::add(const GraphState& state, const FinishedJobs& finishe
     if (grows) absorb(head, at);
     return at;
   }
-  next.next_alike = states_[head].next_alike;
-  states_[head].next_alike = index;
+  next.next_symmetric = states_[head].next_symmetric;
+  states_[head].next_symmetric = index;
   states_.push_back(next);
   return index;
 }

@@ -24,7 +24,7 @@ struct GraphState {
   std::uint64_t hash = 0;  ///< of the finished jobs
   std::uint32_t first = 0;
   std::uint32_t words_at = 0, words = 0;  ///< in the level's store
-  std::uint32_t next_alike = kNone;       ///< another interval with the same jobs finished
+  std::uint32_t next_symmetric = kNone;   ///< another interval with the same jobs finished
   std::uint32_t became = kNone;           ///< the state that took this one in
 };
 

@@ -264,18 +264,18 @@ class Usage(Programs):
         replayed = self.object_of(1, "run", path, *sizes, "--scenario", shown, "--json")
         late = [job for job in replayed["jobs"] if job["missed"]]
         self.assertEqual([(job["task"], job["index"], job["finish_ms"]) for job in late], [(miss["task"], miss["index"], miss["finish_ms"])])
-        mend = answer["mends"][0]
-        self.assertEqual((mend["quantity"], mend["from_bytes"], mend["relative"]), ("cut", None, None))
+        remedy = answer["mends"][0]
+        self.assertEqual((remedy["quantity"], remedy["from_bytes"], remedy["relative"]), ("cut", None, None))
         for more, code in (0, 0), (10_000_000, 1):  # half of the 26 MB of a copy; more than half is the whole
-            cut = self.file(batches.replace("policy: edf", f"policy: edf\ncut: {mend['to_bytes'] + more} B"), "cut.yaml")
+            cut = self.file(batches.replace("policy: edf", f"policy: edf\ncut: {remedy['to_bytes'] + more} B"), "cut.yaml")
             self.object_of(code, "check", cut, *sizes, "--json")
         self.assertIn("it would hold with: cut 25.99 MB instead of none\n", self.tutti("check", path, *sizes).stdout)
 
     def test_passing_between_batches_can_be_the_mend(self):
         text = (ROOT / WAFER).read_text(encoding="utf-8").replace("../machines", str(ROOT / "configs/machines"))
         path = self.file(text + "  - {name: quick, period: 4 ms, wcet: 1 ms}\n")
-        mend = self.object_of(1, "check", path, "--set", "image=60MB", "--json")["mends"][0]
-        self.assertEqual((mend["quantity"], mend["from"], mend["to"], mend["relative"]), ("preemption", "none", "between_batches", None))
+        remedy = self.object_of(1, "check", path, "--set", "image=60MB", "--json")["mends"][0]
+        self.assertEqual((remedy["quantity"], remedy["from"], remedy["to"], remedy["relative"]), ("preemption", "none", "between_batches", None))
 
     def test_a_counter_example_needs_a_refusal(self):
         shown = self.folder / "misses.yaml"
@@ -501,7 +501,7 @@ class Partitions(Programs):
         self.assertEqual(responses["left"], self.object_of(0, "check", TWO_LINES, "--json")["tasks"][0]["worst_response_ms"])
         self.assertIsNone(responses["right"])
         self.assertTrue(answer["mends"])
-        self.assertTrue(all(mend["task"] in self.NAMES[1] or mend["name"] == "right" for mend in answer["mends"]), answer["mends"])
+        self.assertTrue(all(remedy["task"] in self.NAMES[1] or remedy["name"] == "right" for remedy in answer["mends"]), answer["mends"])
         self.assertNotIn("left", scenario.read_text(encoding="utf-8"))
         replayed = self.object_of(1, "run", *words, "--scenario", scenario, "--json")
         missed = [(job["task"], job["index"]) for job in replayed["jobs"] if job["missed"]]

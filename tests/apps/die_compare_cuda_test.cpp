@@ -15,7 +15,7 @@
 namespace wafer {
 namespace {
 
-using tutti::BatchOperation;
+using tutti::Batch;
 using tutti::Buffer;
 using tutti::BufferView;
 using tutti::Bytes;
@@ -112,8 +112,7 @@ class Gpu {
     return {"copy", tutti::Transfer{from, to, Bytes{static_cast<std::int64_t>(size)}, {}, {}}, {}, {}};
   }
   void run(std::vector<CommandStream> streams, std::vector<StreamBinding> bindings) {
-    const auto result =
-        batchOp(executor_, BatchOperation::make(machine_, std::move(streams)).value(), std::move(bindings));
+    const auto result = batchOp(executor_, Batch::make(machine_, std::move(streams)).value(), std::move(bindings));
     if (!result) ADD_FAILURE() << result.error().text();
   }
 

@@ -15,7 +15,7 @@
 namespace wafer {
 namespace {
 
-using tutti::BatchOperation;
+using tutti::Batch;
 using tutti::Bytes;
 using tutti::CommandStream;
 using tutti::TaskSet;
@@ -77,10 +77,10 @@ void expect_on_time(const tutti::RunRecord& record, std::uint64_t jobs) {
 tutti::Task changed(const TaskSet& set, std::size_t step,
                     const std::function<void(std::vector<CommandStream>&)>& change) {
   tutti::Task task = set.tasks[0];
-  const auto streams = std::get<BatchOperation>(task.steps[step]).streams();
+  const auto streams = std::get<Batch>(task.steps[step]).streams();
   std::vector<CommandStream> copy(streams.begin(), streams.end());
   change(copy);
-  task.steps[step] = BatchOperation::make(*set.machine, copy).value();
+  task.steps[step] = Batch::make(*set.machine, copy).value();
   return task;
 }
 

@@ -10,8 +10,8 @@
 namespace tutti {
 namespace {
 
-constexpr HostStream up(std::uint32_t gpu) { return {gpu, Direction::HostToDevice}; }
-constexpr HostStream down(std::uint32_t gpu) { return {gpu, Direction::DeviceToHost}; }
+constexpr CopyPort up(std::uint32_t gpu) { return {gpu, Direction::HostToDevice}; }
+constexpr CopyPort down(std::uint32_t gpu) { return {gpu, Direction::DeviceToHost}; }
 
 class MeasuredJson : public testing::Test {
  protected:
@@ -32,7 +32,7 @@ TEST_F(MeasuredJson, ComesBackAsItWasWritten) {
   written.host = "4 x \"H200\"\n, driver 580";
   written.date = "2026-11-20";
   written.sizes = "steady: copies of 128 MiB";
-  const StreamSet pair = StreamSet{1} << up(0).position() | StreamSet{1} << down(7).position();
+  const PortSet pair = PortSet{1} << up(0).position() | PortSet{1} << down(7).position();
   written.rates = {{pair, {55.1 / 3, 1e-3}, ""}, {pair, {55.3, 54.123456789012345}, ""}};
   written.batches = {{{{down(1), 1, 7096.0 / 3}, {up(0), 8999999999999999.0, 123456789}}, ""}};
 
@@ -62,23 +62,23 @@ TEST_F(MeasuredJson, ComesBackAsItWasWritten) {
 // Copies of further memories and between GPUs, and engines; a file without them has none.
 TEST_F(MeasuredJson, CarriesCopiesOfAllKinds) {
   Measurements written;
-  written.ways = {{{{{false, 1}, {true, 3}}}, {31.25}, ""},
-                  {{{{true, 0}, {true, 1}}, {{true, 1}, {false, 0}}}, {390, 54.5}, ""}};
+  written.copy_routes = {{{{{false, 1}, {true, 3}}}, {31.25}, ""},
+                         {{{{true, 0}, {true, 1}}, {{true, 1}, {false, 0}}}, {390, 54.5}, ""}};
   written.copy_engines = {3, 2};
   const auto read = read_again(written);
   ASSERT_TRUE(read.has_value()) << read.error().text();
-  ASSERT_EQ(read->ways.size(), 2U);
+  ASSERT_EQ(read->copy_routes.size(), 2U);
   std::size_t found = 0;
   for (std::size_t i = 0; i < 2; ++i)
-    for (std::size_t w = 0; w < written.ways[i].ways.size(); ++w)
-      for (std::size_t r = 0; r < read->ways[i].ways.size(); ++r)
-        if (read->ways[i].ways[r] == written.ways[i].ways[w]) {
-          EXPECT_EQ(read->ways[i].rates[r], written.ways[i].rates[w]);
+    for (std::size_t w = 0; w < written.copy_routes[i].copy_routes.size(); ++w)
+      for (std::size_t r = 0; r < read->copy_routes[i].copy_routes.size(); ++r)
+        if (read->copy_routes[i].copy_routes[r] == written.copy_routes[i].copy_routes[w]) {
+          EXPECT_EQ(read->copy_routes[i].rates[r], written.copy_routes[i].rates[w]);
           ++found;
         }
   EXPECT_EQ(found, 3U);
   EXPECT_EQ(read->copy_engines, written.copy_engines);
-  EXPECT_EQ(read->ways[1].place, "ways[1]");
+  EXPECT_EQ(read->copy_routes[1].place, "ways[1]");
 }
 
 TEST_F(MeasuredJson, HasTheCostsOfCommands) {
@@ -97,7 +97,7 @@ TEST_F(MeasuredJson, HasTheCostsOfCommands) {
 TEST_F(MeasuredJson, MayHoldNothing) {
   const auto read = read_again({});
   ASSERT_TRUE(read.has_value()) << read.error().text();
-  EXPECT_TRUE(read->rates.empty() && read->batches.empty() && read->ways.empty() && read->copy_engines.empty() &&
+  EXPECT_TRUE(read->rates.empty() && read->batches.empty() && read->copy_routes.empty() && read->copy_engines.empty() &&
               read->host.empty());
 }
 

@@ -31,20 +31,20 @@ RunRecord record_of(std::vector<JobRecord> jobs, bool interrupted = false) {
 }
 
 TEST(Outcome, IsFineWhereAllJobsAreInTime) {
-  EXPECT_EQ(exit_code_of(record_of({}), true), kFine);
-  EXPECT_EQ(exit_code_of(record_of({finished_at(10)}), false), kFine);
+  EXPECT_EQ(exit_code_of(record_of({}), true), kOk);
+  EXPECT_EQ(exit_code_of(record_of({finished_at(10)}), false), kOk);
 }
 
 // A GPU that is late breaks a promise; a simulated machine is late only because the host is.
 TEST(Outcome, OfAMissedDeadlineIsTheHostsTroubleOnlyInASimulation) {
   const RunRecord record = record_of({finished_at(3), finished_at(11)});
-  EXPECT_EQ(exit_code_of(record, true), kTrouble);
-  EXPECT_EQ(exit_code_of(record, false), kNegative);
-  EXPECT_EQ(exit_code_of(record_of({JobRecord{}}), false), kNegative) << "it was never run";
+  EXPECT_EQ(exit_code_of(record, true), kMachineError);
+  EXPECT_EQ(exit_code_of(record, false), kRefused);
+  EXPECT_EQ(exit_code_of(record_of({JobRecord{}}), false), kRefused) << "it was never run";
 }
 
 TEST(Outcome, OfAFailureIsTroubleAndOfAnInterruptThat) {
-  EXPECT_EQ(exit_code_of(record_of({finished_at(11), failed()}), false), kTrouble);
+  EXPECT_EQ(exit_code_of(record_of({finished_at(11), failed()}), false), kMachineError);
   EXPECT_EQ(exit_code_of(record_of({finished_at(11), failed()}, true), false), kInterrupted);
 }
 
@@ -52,16 +52,16 @@ TEST(Outcome, OfAFailureIsTroubleAndOfAnInterruptThat) {
 TEST(Outcome, OfABrokenBoundIsTroubleWhereNoDeadlineWasMissed) {
   const JobRecord late_gate = over_bound(BoundCause::Gate, 4);
   for (const bool simulated : {false, true})
-    EXPECT_EQ(exit_code_of(record_of({finished_at(3), late_gate}), simulated), kTrouble);
-  EXPECT_EQ(exit_code_of(record_of({finished_at(11), late_gate}), false), kNegative);
+    EXPECT_EQ(exit_code_of(record_of({finished_at(3), late_gate}), simulated), kMachineError);
+  EXPECT_EQ(exit_code_of(record_of({finished_at(11), late_gate}), false), kRefused);
   EXPECT_EQ(exit_code_of(record_of({late_gate}, true), false), kInterrupted);
 }
 
 TEST(Outcome, OfAnErrorIsWhoseFaultItIs) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(report_error({ErrorCode::InvalidInput, "no such wafer", {"a.yaml", 3, 4}}), kUsage);
-  EXPECT_EQ(report_error({ErrorCode::Machine, "smoke", {}}), kTrouble);
-  EXPECT_EQ(report_error({ErrorCode::Kernel, "fire", {}}), kTrouble);
+  EXPECT_EQ(report_error({ErrorCode::Machine, "smoke", {}}), kMachineError);
+  EXPECT_EQ(report_error({ErrorCode::Kernel, "fire", {}}), kMachineError);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "a.yaml:3:4: no such wafer\nsmoke\nfire\n");
 }
 
@@ -74,20 +74,20 @@ std::string remarks(const RunRecord& record, ExitCode exit_code) {
 }
 
 TEST(Outcome, RemarksNameTheFailedJobsAndCountTheRest) {
-  EXPECT_EQ(remarks(record_of({finished_at(1)}), kFine), "note: no large pages\n");
+  EXPECT_EQ(remarks(record_of({finished_at(1)}), kOk), "note: no large pages\n");
   EXPECT_EQ(
       remarks(record_of({failed()}, true), kInterrupted),
       "note: no large pages\njob 0 of task 'inspect': the wafer fell off\ninterrupted; the report covers what had "
       "run\n");
-  EXPECT_EQ(remarks(record_of({finished_at(11)}), kTrouble),
+  EXPECT_EQ(remarks(record_of({finished_at(11)}), kMachineError),
             "note: no large pages\nthe host is too slow to play this machine in real time; use the virtual clock\n");
   EXPECT_EQ(
       remarks(record_of({over_bound(BoundCause::Kernel, 4), finished_at(1), over_bound(BoundCause::Gate, 2000),
                          over_bound(BoundCause::Kernel, 5)}),
-              kTrouble),
+              kMachineError),
       "note: no large pages\n3 of 4 jobs over their bound: gate 1, kernel 2; the worst is job 0 of task 'inspect', "
       "by 2 us (gate)\n");
-  const std::string many = remarks(record_of(std::vector<JobRecord>(12, failed())), kTrouble);
+  const std::string many = remarks(record_of(std::vector<JobRecord>(12, failed())), kMachineError);
   EXPECT_EQ(std::count(many.begin(), many.end(), '\n'), 12);
   EXPECT_TRUE(many.ends_with("and 2 more failed jobs\n"));
 }

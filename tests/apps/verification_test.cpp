@@ -86,7 +86,7 @@ TEST(BatchYaml, ReadsBackAsTheSameBatch) {
                           machine, {});
     });
     ASSERT_TRUE(streams.has_value()) << streams.error().text();
-    const auto again = BatchOperation::make(machine, *streams, batch.batch.merging());
+    const auto again = Batch::make(machine, *streams, batch.batch.merging());
     ASSERT_TRUE(again.has_value());
     ASSERT_EQ(again->streams().size(), batch.batch.streams().size());
     for (std::size_t s = 0; s < streams->size(); ++s) {

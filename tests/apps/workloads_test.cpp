@@ -22,7 +22,7 @@ std::vector<Workload> workloads(const Topology& machine, std::string_view only, 
   return make_workloads(machine, options, only).value();
 }
 
-std::vector<std::int64_t> sizes_of(const BatchOperation& batch) {
+std::vector<std::int64_t> sizes_of(const Batch& batch) {
   std::vector<std::int64_t> sizes;
   for (const CommandStream& stream : batch.streams())
     if (stream.transfer) sizes.push_back(stream.transfer->size.count);
@@ -41,7 +41,7 @@ TEST(Workloads, ExampleIsThePublishedOneOnItsMachine) {
   const Topology machine = published_machine();
   const auto made = workloads(machine, "example", {Bytes{320 * kMegabyte.count}, 1});
   ASSERT_EQ(made.size(), 1U);
-  const BatchOperation& batch = made[0].batches.at(0);
+  const Batch& batch = made[0].batches.at(0);
   EXPECT_EQ(sizes_of(batch), (std::vector<std::int64_t>{32'000'000, 128'000'000, 128'000'000, 32'000'000}));
   EXPECT_EQ(batch.streams()[0].kernel->time, Duration{3'200'000});
   EXPECT_EQ(batch.streams()[1].kernel->time, Duration{12'800'000});
@@ -60,7 +60,7 @@ TEST(Workloads, PartsAddUp) {
 // 100 MB in parts of 40, 10, 10, 40 percent, each up with its kernel and down without one.
 TEST(Workloads, WaferGoesBothWays) {
   const Topology machine = published_machine();
-  const BatchOperation batch = workloads(machine, "wafer", {Bytes{100 * kMegabyte.count}, 1})[0].batches.at(0);
+  const Batch batch = workloads(machine, "wafer", {Bytes{100 * kMegabyte.count}, 1})[0].batches.at(0);
   EXPECT_EQ(sizes_of(batch), (std::vector<std::int64_t>{40'000'000, 40'000'000, 10'000'000, 10'000'000, 10'000'000,
                                                         10'000'000, 40'000'000, 40'000'000}));
   for (std::size_t s = 0; s < batch.streams().size(); ++s) {
@@ -159,9 +159,9 @@ TEST(Workloads, RandomBatchesAreWithinTheirBounds) {
       const auto streams = workload.batches.at(0).streams();
       EXPECT_GE(streams.size(), 2U);
       EXPECT_LE(streams.size(), 8U);
-      std::set<std::pair<VertexId, VertexId>> ways;
+      std::set<std::pair<VertexId, VertexId>> routes;
       for (const CommandStream& stream : streams) {
-        EXPECT_TRUE(ways.emplace(stream.transfer->from, stream.transfer->to).second);  // a copy must not meet another
+        EXPECT_TRUE(routes.emplace(stream.transfer->from, stream.transfer->to).second);  // a copy must not meet another
         EXPECT_GE(stream.transfer->size, Bytes{4LL << 20});
         EXPECT_LE(stream.transfer->size, Bytes{512LL << 20});
         const bool goes_up = machine.vertex(stream.transfer->from).name == "mem0";
@@ -202,10 +202,10 @@ TEST(Workloads, CopiesGoBothWaysAndHaveKernelsWhereThatIsAsked) {
         const auto streams = workload.batches[0].streams();
         EXPECT_GE(streams.size(), 4U);
         EXPECT_LE(streams.size(), 8U);
-        std::set<std::pair<VertexId, VertexId>> ways;
+        std::set<std::pair<VertexId, VertexId>> routes;
         for (const CommandStream& stream : streams) {
           ++copies;
-          EXPECT_TRUE(ways.insert({stream.transfer->from, stream.transfer->to}).second);
+          EXPECT_TRUE(routes.insert({stream.transfer->from, stream.transfer->to}).second);
           EXPECT_GE(stream.transfer->size.count, image.count / 64);
           EXPECT_LE(stream.transfer->size.count, image.count);
           small += stream.transfer->size.count < image.count / 8 ? 1 : 0;

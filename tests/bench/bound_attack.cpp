@@ -135,7 +135,7 @@ Topology faster(const Topology& machine, Draw& random) {
 }
 
 /// The same streams with sizes and kernels of at most what is declared.
-BatchOperation smaller(const Topology& machine, const BatchOperation& batch, Draw& random) {
+Batch smaller(const Topology& machine, const Batch& batch, Draw& random) {
   std::vector<CommandStream> streams(batch.streams().begin(), batch.streams().end());
   const auto dropped = static_cast<std::uint64_t>(random.between(2, 8));
   const auto share = [&](std::int64_t most) {
@@ -164,7 +164,7 @@ void attack_batches(long runs, std::uint64_t seed, Draw& random, std::vector<Sco
   traits.most_streams = 48;
   for (std::uint64_t n = 0; score.runs < runs; ++n) {
     const Topology machine = test::random_machine(seed + n);
-    const BatchOperation batch = test::random_batch(machine, seed + n, traits);
+    const Batch batch = test::random_batch(machine, seed + n, traits);
     std::vector<Topology> machines{machine};
     for (int m = 0; m < 3; ++m) machines.push_back(faster(machine, random));
     for (std::size_t p = 0; p < planners().size(); ++p) {
@@ -185,7 +185,7 @@ void attack_batches(long runs, std::uint64_t seed, Draw& random, std::vector<Sco
       if (jitter == 0) found[p].add(latest, declared);
       for (int r = 0; r < 6; ++r) {
         const Topology& other = machines[random.below(machines.size())];
-        const BatchOperation less = smaller(other, batch, random);
+        const Batch less = smaller(other, batch, random);
         simulation.load(other, Basis::Guaranteed, less, planner.rates);
         std::vector<double> late = gates;
         for (double& gate : late) gate += random.one_in(3) ? 0 : random.real(0, jitter);

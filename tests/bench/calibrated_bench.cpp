@@ -20,7 +20,7 @@ using namespace bench;
 
 constexpr std::size_t kBatches = 64;
 
-BatchOperation make_batch(const Topology& machine, bool kernels, std::mt19937& random) {
+Batch make_batch(const Topology& machine, bool kernels, std::mt19937& random) {
   const VertexId memory = machine.memories()[0];
   std::vector<CommandStream> streams;
   for (const VertexId gpu : machine.gpus()) {
@@ -33,7 +33,7 @@ BatchOperation make_batch(const Topology& machine, bool kernels, std::mt19937& r
       if (kernels && in) stream.kernel = Kernel{gpu, time, time, "spin"};
     }
   }
-  return checked(BatchOperation::make(machine, std::move(streams)));
+  return checked(Batch::make(machine, std::move(streams)));
 }
 
 /// The same batches on one machine.
@@ -41,7 +41,7 @@ struct Case {
   std::string name;
   Topology machine;
   Basis basis;
-  std::vector<BatchOperation> batches;
+  std::vector<Batch> batches;
   BatchSimulation workspace;
   BatchBound bound;
   std::size_t next = 0;

@@ -37,8 +37,8 @@ double processor_us() {
 
 /// A batch, and the bytes of each stream of the table.
 struct Copies {
-  BatchOperation batch;
-  StreamSet streams = 0;
+  Batch batch;
+  PortSet streams = 0;
   std::vector<double> bytes;  ///< in the order of positions
 };
 
@@ -50,10 +50,10 @@ Copies random_copies(const Topology& machine, bool kernels, test::Random& random
   positions.resize(static_cast<std::size_t>(random.between(4, static_cast<int>(positions.size()))));
   std::ranges::sort(positions);
   std::vector<CommandStream> commands;
-  StreamSet streams = 0;
+  PortSet streams = 0;
   std::vector<double> bytes;
   for (const std::uint32_t position : positions) {
-    const HostStream stream = HostStream::at(position);
+    const CopyPort stream = CopyPort::at(position);
     const auto [from, to] = ends_of(machine, stream);
     const Bytes size{static_cast<std::int64_t>(std::exp2(random.real(23, 29)))};
     CommandStream& command = commands.emplace_back();
@@ -62,10 +62,10 @@ Copies random_copies(const Topology& machine, bool kernels, test::Random& random
     const Duration time{random.between(1, 2'000'000)};
     if (kernels && machine.vertex(to).kind == VertexKind::Gpu && random.one_in(2))
       command.kernel = Kernel{to, time, time, "spin"};
-    streams |= StreamSet{1} << position;
+    streams |= PortSet{1} << position;
     bytes.push_back(static_cast<double>(size.count));
   }
-  return {checked(BatchOperation::make(machine, std::move(commands))), streams, std::move(bytes)};
+  return {checked(Batch::make(machine, std::move(commands))), streams, std::move(bytes)};
 }
 
 /// The shortest time in which combinations of streams, one after the other, move all bytes, ns: the linear program
@@ -77,10 +77,10 @@ double best_sharing_ns(const Topology& machine, const Copies& copies) {
   SteadyRates steady;
   Eigen::MatrixXd rates = Eigen::MatrixXd::Zero(n, choices);
   for (Eigen::Index choice = 1; choice <= choices; ++choice) {
-    StreamSet active = 0;
+    PortSet active = 0;
     for (Eigen::Index i = 0; i < n; ++i)
-      if ((choice >> i & 1) != 0) active |= StreamSet{1} << positions[static_cast<std::size_t>(i)];
-    const StreamRates found = steady.find(machine, Basis::Nominal, active);
+      if ((choice >> i & 1) != 0) active |= PortSet{1} << positions[static_cast<std::size_t>(i)];
+    const PortRates found = steady.find(machine, Basis::Nominal, active);
     std::size_t next = 0;
     for (Eigen::Index i = 0; i < n; ++i)
       if ((choice >> i & 1) != 0) rates(i, choice - 1) = found.rates[next++];

@@ -43,7 +43,7 @@ struct Case {
   std::string name;
   Topology machine;
   std::size_t streams;
-  std::vector<BatchOperation> batches;
+  std::vector<Batch> batches;
   BatchSimulation workspace;
   std::size_t next = 0;
 
@@ -92,7 +92,7 @@ void bench_tutti(benchmark::State& state, Case& of) {
 #ifdef TUTTI_SIMGRID
 
 /// Streams of one GPU and direction are a chain: their transfers in the order of the batch, then their kernels.
-std::vector<peer::PeerFlow> flows_of(const Topology& machine, const BatchOperation& batch, std::uint32_t offset) {
+std::vector<peer::PeerFlow> flows_of(const Topology& machine, const Batch& batch, std::uint32_t offset) {
   struct Chain {
     std::uint32_t last;
     double kernels;
@@ -131,7 +131,7 @@ struct Peers {
   void add(const Case& of) {
     if (machines.empty() || !(machines.back() == of.machine)) add(of.machine);
     flows.emplace_back();
-    for (const BatchOperation& batch : of.batches) flows.back().push_back(flows_of(of.machine, batch, offset));
+    for (const Batch& batch : of.batches) flows.back().push_back(flows_of(of.machine, batch, offset));
     if (of.streams > kFewStreams) return;
     for (const auto& of_batch : flows.back())
       for (const peer::PeerFlow& flow : of_batch) routes.push_back(flow.links);

@@ -110,12 +110,12 @@ TEST(YamlMutation, OfMachinesEndsWithAMachineOrAnErrorWithAPlace) {
 }
 
 /// The streams of a batch file, on the machine it was written for.
-Expected<BatchOperation> read_batch(const Topology& machine, const std::string& text) {
+Expected<Batch> read_batch(const Topology& machine, const std::string& text) {
   return parse_document(text, "f.yaml").and_then([&](const Node& document) {
     return reading([&] {
       const Fields fields(document, "a batch file", {"version", "machine", "merging", "streams"});
       const Node& streams = fields.require("streams");
-      return value_at(streams.place, BatchOperation::make(machine, read_streams(streams, machine, {})));
+      return value_at(streams.place, Batch::make(machine, read_streams(streams, machine, {})));
     });
   });
 }

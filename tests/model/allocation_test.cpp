@@ -12,7 +12,7 @@ namespace {
 TEST(Predict, AllocatesNothingAfterTheFirstCall) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     const Topology machine = test::random_machine(seed);
-    const BatchOperation batch = test::random_batch(machine, seed);
+    const Batch batch = test::random_batch(machine, seed);
     for (const Planner& planner : planners()) {
       BatchSimulation workspace;
       predict(planner, machine, batch, Basis::Nominal, workspace);

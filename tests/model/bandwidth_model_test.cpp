@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/way_kind.hpp"
+#include "model/route_class.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/random_machine.hpp"
 #include "tests/support/slow_max_min.hpp"
@@ -27,25 +27,26 @@ struct Flow {
 
 /// A loaded model and what it looks into; flows are numbered as they were added.
 struct Loaded {
-  std::vector<WayKind> ways;
+  std::vector<RouteClass> route_classes;
   BandwidthModel model;
   std::vector<std::uint32_t> kinds;  ///< [flows]
 
-  Loaded(const Topology& machine, std::vector<WayKind> of, Basis basis = Basis::Nominal) : ways(std::move(of)) {
-    model.reset(machine, basis, ways, ways.size());
-    for (std::size_t i = 0; i < ways.size(); ++i)
-      kinds.push_back(model.add_flow(static_cast<std::uint32_t>(machine.way_kinds().size() + i)));
+  Loaded(const Topology& machine, std::vector<RouteClass> of, Basis basis = Basis::Nominal)
+      : route_classes(std::move(of)) {
+    model.reset(machine, basis, route_classes, route_classes.size());
+    for (std::size_t i = 0; i < route_classes.size(); ++i)
+      kinds.push_back(model.add_flow(static_cast<std::uint32_t>(machine.route_classes().size() + i)));
     model.finish();
   }
 };
 
-std::vector<WayKind> ways_of(const Topology& machine, const std::vector<Flow>& flows) {
-  std::vector<WayKind> ways;
+std::vector<RouteClass> routes_of(const Topology& machine, const std::vector<Flow>& flows) {
+  std::vector<RouteClass> route_classes;
   for (const Flow& flow : flows) {
     const auto route = machine.route(*machine.find_vertex(flow.from), *machine.find_vertex(flow.to));
-    ways.push_back(make_way_kind(machine, route, {}, flow.weight));
+    route_classes.push_back(make_route_class(machine, route, {}, flow.weight));
   }
-  return ways;
+  return route_classes;
 }
 
 /// The rates of the flows that are active, -1 of the others.
@@ -64,7 +65,7 @@ std::vector<double> max_min(Loaded& loaded, const std::vector<std::uint32_t>& ac
 }
 
 std::vector<double> max_min(const Topology& machine, const std::vector<Flow>& flows) {
-  Loaded loaded(machine, ways_of(machine, flows));
+  Loaded loaded(machine, routes_of(machine, flows));
   std::vector<std::uint32_t> all;
   for (std::uint32_t i = 0; i < flows.size(); ++i) all.push_back(i);
   return max_min(loaded, all);
@@ -127,8 +128,8 @@ TEST(BandwidthModel, AWayMayCrossACapacityTwice) {
   const auto route = [&](std::string_view from, std::string_view to) {
     return machine.route(*machine.find_vertex(from), *machine.find_vertex(to));
   };
-  Loaded loaded(machine, {make_way_kind(machine, route("gpu0", "mem0"), route("mem0", "gpu1"), 1),
-                          make_way_kind(machine, route("mem0", "gpu2"), {}, 1)});
+  Loaded loaded(machine, {make_route_class(machine, route("gpu0", "mem0"), route("mem0", "gpu1"), 1),
+                          make_route_class(machine, route("mem0", "gpu2"), {}, 1)});
   EXPECT_DOUBLE_EQ(loaded.model.alone(0), 10);
   expect_rates(max_min(loaded, {0, 1}), {23 / 3.3, 23 / 3.3});
 }
@@ -136,7 +137,7 @@ TEST(BandwidthModel, AWayMayCrossACapacityTwice) {
 // Only the active ones count: with one of three gone, 9 is split in two.
 TEST(BandwidthModel, OnlyActiveFlowsShare) {
   const Topology machine = star(9, {6, 6, 6});
-  Loaded loaded(machine, ways_of(machine, {{"mem0", "gpu0"}, {"mem0", "gpu1"}, {"mem0", "gpu2"}}));
+  Loaded loaded(machine, routes_of(machine, {{"mem0", "gpu0"}, {"mem0", "gpu1"}, {"mem0", "gpu2"}}));
   expect_rates(max_min(loaded, {2, 0}), {4.5, -1, 4.5});
   expect_rates(max_min(loaded, {1}), {-1, 6, -1});
   expect_rates(max_min(loaded, {}), {-1, -1, -1});
@@ -147,7 +148,7 @@ TEST(BandwidthModel, GuaranteedRatesAreTheOtherBasis) {
       "  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}\n  links: [{from: mem0, "
       "to: gpu0, bandwidth: {nominal: 8 GB/s, guaranteed: 7 GB/s}}]\n");
   for (const auto& [basis, rate] : {std::pair(Basis::Nominal, 8.0), std::pair(Basis::Guaranteed, 7.0)}) {
-    EXPECT_EQ(Loaded(machine, ways_of(machine, {{"mem0", "gpu0"}}), basis).model.alone(0), rate);
+    EXPECT_EQ(Loaded(machine, routes_of(machine, {{"mem0", "gpu0"}}), basis).model.alone(0), rate);
   }
 }
 
@@ -162,10 +163,11 @@ TEST(BandwidthModel, WeightsFarApartLoseNothing) {
 // A flow with a rate of its own keeps it, and takes nothing from the others: 9 over two links of 6 is 4.5 each.
 TEST(BandwidthModel, AFixedFlowKeepsItsRate) {
   const Topology machine = star(9, {6, 6, 6});
-  const std::vector<WayKind> ways = ways_of(machine, {{"mem0", "gpu0"}, {"mem0", "gpu1"}, {"mem0", "gpu2"}});
-  const auto own = static_cast<std::uint32_t>(machine.way_kinds().size());
+  const std::vector<RouteClass> route_classes =
+      routes_of(machine, {{"mem0", "gpu0"}, {"mem0", "gpu1"}, {"mem0", "gpu2"}});
+  const auto own = static_cast<std::uint32_t>(machine.route_classes().size());
   BandwidthModel model;
-  model.reset(machine, Basis::Nominal, ways, 3);
+  model.reset(machine, Basis::Nominal, route_classes, 3);
   const std::uint32_t kinds[] = {model.add_flow(own), model.add_fixed_flow(own + 1, 0.25), model.add_flow(own + 2)};
   model.finish();
   for (const std::uint32_t kind : kinds) model.start(model.group(kind));
@@ -176,7 +178,7 @@ TEST(BandwidthModel, AFixedFlowKeepsItsRate) {
 }
 
 // The machine's own kinds are the same as those made from its routes.
-TEST(WayKind, OfTheMachineIsThatOfItsRoute) {
+TEST(RouteClass, OfTheMachineIsThatOfItsRoute) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     const Topology machine = test::random_machine(seed);
     for (const VertexId memory : machine.memories()) {
@@ -184,12 +186,12 @@ TEST(WayKind, OfTheMachineIsThatOfItsRoute) {
         for (const auto& [from, to, weight] :
              {std::tuple(memory, gpu, machine.weights().h2d), std::tuple(gpu, memory, machine.weights().d2h)}) {
           const auto route = machine.route(from, to);
-          const std::uint32_t kind = machine.way_kind(from, to);
+          const std::uint32_t kind = machine.route_class(from, to);
           ASSERT_EQ(kind == kNone, route.empty());
           if (route.empty()) continue;
-          EXPECT_EQ(machine.way_kinds()[kind], make_way_kind(machine, route, {}, weight));
+          EXPECT_EQ(machine.route_classes()[kind], make_route_class(machine, route, {}, weight));
         }
-        EXPECT_EQ(machine.way_kind(gpu, gpu), kNone);
+        EXPECT_EQ(machine.route_class(gpu, gpu), kNone);
       }
     }
   }
@@ -206,7 +208,7 @@ struct Network {
 /// Up to twelve flows over random ways, some through a memory; of those that leave or reach one GPU by the same engine
 /// one is active, as the model asks for.
 Network random_network(const Topology& machine, test::Random& random) {
-  std::vector<WayKind> ways;
+  std::vector<RouteClass> route_classes;
   std::vector<test::SlowFlow> flows;
   std::vector<std::uint32_t> active;
   std::set<EngineId> busy;
@@ -221,7 +223,7 @@ Network random_network(const Topology& machine, test::Random& random) {
     if (first.empty()) std::swap(first, second);
     if (first.empty()) continue;
     const double weight = random.real(0.3, 3);
-    ways.push_back(make_way_kind(machine, first, second, weight));
+    route_classes.push_back(make_route_class(machine, first, second, weight));
     std::vector<LinkId> links(first.begin(), first.end());
     links.insert(links.end(), second.begin(), second.end());
     flows.push_back({weight, test::slow_costs(machine, links)});
@@ -231,7 +233,7 @@ Network random_network(const Topology& machine, test::Random& random) {
     active.push_back(static_cast<std::uint32_t>(flows.size() - 1));
   }
   for (std::size_t i = active.size(); i > 1; --i) std::swap(active[i - 1], active[random.below(i)]);
-  return {Loaded(machine, ways), flows, active};
+  return {Loaded(machine, route_classes), flows, active};
 }
 
 TEST(BandwidthModel, RandomNetworksAreFairByDefinitionAndLikeTheSlowSolver) {
@@ -259,7 +261,7 @@ TEST(BandwidthModel, RandomNetworksAreFairByDefinitionAndLikeTheSlowSolver) {
 
 /// All copies between memories and GPUs that a machine has, or some of them at random; of each engine one is active.
 struct Copies {
-  std::vector<WayKind> ways;
+  std::vector<RouteClass> route_classes;
   std::vector<test::SlowFlow> flows;
   std::vector<EngineId> engines;
 };
@@ -273,7 +275,7 @@ Copies random_copies(const Topology& machine, std::size_t count, test::Random& r
     const auto route = in ? machine.route(memory, gpu) : machine.route(gpu, memory);
     if (route.empty()) continue;
     const double weight = random.one_in(2) ? 1 : random.real(0.3, 3);
-    copies.ways.push_back(make_way_kind(machine, route, {}, weight));
+    copies.route_classes.push_back(make_route_class(machine, route, {}, weight));
     copies.flows.push_back({weight, test::slow_costs(machine, route)});
     copies.engines.push_back(in ? machine.engine_in(gpu) : machine.engine_out(gpu));
   }
@@ -284,13 +286,13 @@ Copies random_copies(const Topology& machine, std::size_t count, test::Random& r
 /// solver's, and now and then with those of a fresh model.
 void expect_kept_levels_right(const Topology& machine, const Copies& copies, int events, test::Random& random) {
   const auto capacities = test::slow_capacities(machine, Basis::Nominal);
-  Loaded loaded(machine, copies.ways);
+  Loaded loaded(machine, copies.route_classes);
   loaded.model.restart();
   std::vector<std::uint32_t> active;
   std::set<EngineId> busy;
   for (int event = 0; event < events; ++event) {
     for (int changes = random.one_in(3) ? 3 : 1; changes > 0; --changes) {
-      const auto flow = static_cast<std::uint32_t>(random.below(copies.ways.size()));
+      const auto flow = static_cast<std::uint32_t>(random.below(copies.route_classes.size()));
       const auto found = std::find(active.begin(), active.end(), flow);
       const std::uint32_t group = loaded.model.group(loaded.kinds[flow]);
       if (found != active.end()) {
@@ -308,7 +310,7 @@ void expect_kept_levels_right(const Topology& machine, const Copies& copies, int
     const auto slow = test::slow_max_min(capacities, flows);
     std::vector<double> anew;
     if (event % 16 == 0) {
-      Loaded fresh(machine, copies.ways);
+      Loaded fresh(machine, copies.route_classes);
       anew = max_min(fresh, active);
     }
     for (std::size_t i = 0; i < active.size(); ++i) {
@@ -337,7 +339,7 @@ TEST(ManyRows, KeptLevelsAreThoseFromScratchOnRandomMachines) {
     SCOPED_TRACE(seed);
     const Topology machine = test::random_machine(seed);
     const Copies copies = random_copies(machine, 24, random);
-    if (!copies.ways.empty()) expect_kept_levels_right(machine, copies, 60, random);
+    if (!copies.route_classes.empty()) expect_kept_levels_right(machine, copies, 60, random);
   }
 }
 
@@ -382,13 +384,13 @@ TEST(ManyRows, TheSameStartsHaveTheSameRatesToTheLastBit) {
   test::Random random(14);
   const Topology machine = test::make_tree(test::Tree::Sockets, 32);
   const Copies copies = random_copies(machine, 200, random);
-  Loaded loaded(machine, copies.ways);
+  Loaded loaded(machine, copies.route_classes);
   const auto run = [&] {
     std::vector<double> rates;
     loaded.model.restart();
     std::set<std::uint32_t> started;
     std::set<EngineId> busy;
-    for (std::uint32_t flow = 0; flow < copies.ways.size(); ++flow) {
+    for (std::uint32_t flow = 0; flow < copies.route_classes.size(); ++flow) {
       if (!busy.insert(copies.engines[flow]).second) continue;
       started.insert(flow);
       loaded.model.start(loaded.model.group(loaded.kinds[flow]));
@@ -405,11 +407,11 @@ TEST(ManyRows, TheSameStartsHaveTheSameRatesToTheLastBit) {
 // Two flows of one chain are never active together: 6 + 6 over a link of 8 would have to share, one of them does not.
 TEST(BandwidthModel, AChainTakesOfALinkWhatItsLargestFlowTakes) {
   const Topology machine = star(8, {6, 6});
-  const auto ways = ways_of(machine, {{"mem0", "gpu0"}, {"mem0", "gpu1"}});
-  const auto own = static_cast<std::uint32_t>(machine.way_kinds().size());
+  const auto route_classes = routes_of(machine, {{"mem0", "gpu0"}, {"mem0", "gpu1"}});
+  const auto own = static_cast<std::uint32_t>(machine.route_classes().size());
   for (const bool one_chain : {true, false}) {
     BandwidthModel model;
-    model.reset(machine, Basis::Nominal, ways, 2);
+    model.reset(machine, Basis::Nominal, route_classes, 2);
     const std::uint32_t a = model.add_flow(own, 0);
     const std::uint32_t b = model.add_flow(own + 1, one_chain ? 0 : 1);
     model.finish();

@@ -39,7 +39,7 @@ struct Times {
 };
 
 /// What a planner makes of a batch, in ms.
-void expect_times(std::string_view planner, const Topology& machine, const BatchOperation& batch, double latency,
+void expect_times(std::string_view planner, const Topology& machine, const Batch& batch, double latency,
                   const std::vector<Times>& expected) {
   BatchSimulation simulation;
   EXPECT_NEAR(predict(*find_planner(planner), machine, batch, Basis::Nominal, simulation) / 1e6, latency, 1e-9);
@@ -282,7 +282,7 @@ TEST(Merging, ManyEmptyTransfersTakeNoTime) {
   std::vector<CommandStream> streams(test::rounds<std::size_t>(4096), stream);
   for (std::size_t i = 0; i < streams.size(); ++i) streams[i].name = std::to_string(i);
   for (const Merging merging : {Merging::On, Merging::Off}) {
-    const auto batch = BatchOperation::make(machine, streams, merging);
+    const auto batch = Batch::make(machine, streams, merging);
     for (const Planner& planner : planners()) EXPECT_EQ(plan(planner, machine, *batch).latency, Duration{0});
   }
 }

@@ -128,7 +128,7 @@ TEST(Batch, RefusesEveryMistakeAtItsPlace) {
 // 8 MB at 3 GB/s = 2,666,666.67 ns, to the late side.
 TEST(Batch, ReadsAllThatAStreamCanSay) {
   const Topology m = machine();
-  const BatchOperation batch = make_batch(m, R"(
+  const Batch batch = make_batch(m, R"(
   - {from: mem0, to: gpu0, size: 8 MB, kernel: {throughput: 3 GB/s, worst: 4 ms, on: cpu0, name: checksum}}
   - {name: copy, from: gpu0, to: gpu1, size: 1 MiB, via: mem1}
   - {from: mem0, to: gpu1, size: 0, route: [mem0, cpu0, hub0, gpu1], kernel: {time: 5 ms}}
@@ -184,11 +184,11 @@ TEST(Batch, HoldsAtMost4096Streams) {
   stream.transfer = Transfer{*m.find_vertex("mem0"), *m.find_vertex("gpu0"), Bytes{0}, {}, {}};
   std::vector<CommandStream> streams(4097, stream);
   for (std::size_t i = 0; i < streams.size(); ++i) streams[i].name = "s" + std::to_string(i);
-  const auto refused = BatchOperation::make(m, streams);
+  const auto refused = Batch::make(m, streams);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().text(), "more than 4096 streams in one batch; cut it into several");
   streams.pop_back();
-  EXPECT_TRUE(BatchOperation::make(m, streams));
+  EXPECT_TRUE(Batch::make(m, streams));
 }
 
 TEST(Batch, RefusesNumbersThatNoFileHas) {
@@ -196,13 +196,12 @@ TEST(Batch, RefusesNumbersThatNoFileHas) {
   CommandStream stream;
   stream.name = "a";
   stream.transfer = Transfer{*m.find_vertex("mem0"), *m.find_vertex("gpu0"), Bytes{-1}, {}, {}};
-  EXPECT_EQ(BatchOperation::make(m, {stream}).error().text(),
-            "a transfer of -1 bytes is not possible; write 0 to 2^53 bytes");
+  EXPECT_EQ(Batch::make(m, {stream}).error().text(), "a transfer of -1 bytes is not possible; write 0 to 2^53 bytes");
   stream.transfer->size = Bytes{std::numeric_limits<std::int64_t>::max()};
-  EXPECT_FALSE(BatchOperation::make(m, {stream}));
+  EXPECT_FALSE(Batch::make(m, {stream}));
   stream.transfer.reset();
   stream.kernel = Kernel{*m.find_vertex("gpu0"), Duration{-1}, Duration{0}, "spin"};
-  EXPECT_EQ(BatchOperation::make(m, {stream}).error().text(), "a kernel's time is absurd; write 0 to 100 days");
+  EXPECT_EQ(Batch::make(m, {stream}).error().text(), "a kernel's time is absurd; write 0 to 100 days");
 }
 
 TEST(BatchFile, ReadsItsMachineBesideIt) {

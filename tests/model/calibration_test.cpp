@@ -63,7 +63,7 @@ Measurements measure(const Topology& machine, double noise = 0) {
   Measurements measurements;
   measurements.host = "hidden";
   const MeasurementPlan plan = plan_measurements(machine).value();
-  for (const StreamSet streams : plan.combinations) {
+  for (const PortSet streams : plan.combinations) {
     auto rates = steady.find(machine, Basis::Nominal, streams).rates;
     for (double& rate : rates) rate *= 1 + random.real(-noise, noise);
     measurements.rates.push_back({streams, std::move(rates), "plan"});
@@ -75,10 +75,10 @@ Measurements measure(const Topology& machine, double noise = 0) {
 double worst_rate(const Topology& found, const Topology& truth) {
   SteadyRates steady;
   double worst = 0;
-  for (StreamSet streams = 1; streams < 256; ++streams) {
+  for (PortSet streams = 1; streams < 256; ++streams) {
     const auto is = steady.find(truth, Basis::Nominal, streams).rates;
-    const auto told = steady.find(found, Basis::Nominal, streams).rates;
-    for (std::size_t i = 0; i < is.size(); ++i) worst = std::max(worst, std::abs(told[i] / is[i] - 1));
+    const auto fitted = steady.find(found, Basis::Nominal, streams).rates;
+    for (std::size_t i = 0; i < is.size(); ++i) worst = std::max(worst, std::abs(fitted[i] / is[i] - 1));
   }
   return worst;
 }
@@ -132,13 +132,13 @@ TEST(GraphFit, FindsCapacityCostAndWeight) {
 
 // Three GPUs alike and a slow one: what the measurements of the machine say, not its file.
 TEST(Calibration, FindsWhichGpusAreAlike) {
-  const auto alike_of = [](const std::string& rest) {
+  const auto symmetric_to = [](const std::string& rest) {
     const Topology& machine = found(rest).machine;
-    return std::vector(machine.table()->alike().begin(), machine.table()->alike().end());
+    return std::vector(machine.table()->symmetric().begin(), machine.table()->symmetric().end());
   };
   using Groups = std::vector<std::vector<std::uint32_t>>;
-  EXPECT_EQ(alike_of(std::string(kFourth) + kBothWays), (Groups{{0, 1, 2, 3}}));
-  EXPECT_EQ(alike_of(std::string(kSlowFourth) + kBothWays), (Groups{{0, 1, 2}}));
+  EXPECT_EQ(symmetric_to(std::string(kFourth) + kBothWays), (Groups{{0, 1, 2, 3}}));
+  EXPECT_EQ(symmetric_to(std::string(kSlowFourth) + kBothWays), (Groups{{0, 1, 2}}));
 }
 
 // Four streams up and four down are C(7, 3) - 1 = 34 classes when all four GPUs are alike.
@@ -153,14 +153,15 @@ TEST(Calibration, ServesMoreGpusInGroups) {
   const Topology truth = test::star(160, {50, 50, 50, 30, 30});
   const Topology machine = calibrate(measure(truth, 0.002), std::nullopt).value().machine;
   using Groups = std::vector<std::vector<std::uint32_t>>;
-  EXPECT_EQ(Groups(machine.table()->alike().begin(), machine.table()->alike().end()), (Groups{{0, 1, 2}, {3, 4}}));
+  EXPECT_EQ(Groups(machine.table()->symmetric().begin(), machine.table()->symmetric().end()),
+            (Groups{{0, 1, 2}, {3, 4}}));
   EXPECT_EQ(machine.table()->entries().size(), 199U);
   EXPECT_TRUE(machine.table()->complete());
   SteadyRates steady;
-  for (StreamSet streams = 1; streams < 1024; streams += test::kSanitized ? 31 : 1) {
+  for (PortSet streams = 1; streams < 1024; streams += test::kSanitized ? 31 : 1) {
     const auto is = steady.find(truth, Basis::Nominal, streams).rates;
-    const auto told = steady.find(machine, Basis::Nominal, streams).rates;
-    for (std::size_t i = 0; i < is.size(); ++i) EXPECT_NEAR(told[i] / is[i], 1, 0.02) << streams_text(streams);
+    const auto fitted = steady.find(machine, Basis::Nominal, streams).rates;
+    for (std::size_t i = 0; i < is.size(); ++i) EXPECT_NEAR(fitted[i] / is[i], 1, 0.02) << ports_text(streams);
   }
 }
 
@@ -240,7 +241,7 @@ TEST(H200x4, NoMeasuredRateFallsBelowTheGuaranteedOne) {
   for (const Combination& combination : measured.combinations) {
     const auto rates = steady.find(h200x4_calibration().machine, Basis::Guaranteed, combination.streams).rates;
     for (std::size_t i = 0; i < rates.size(); ++i)
-      EXPECT_LE(rates[i], combination.lowest[i]) << streams_text(combination.streams);
+      EXPECT_LE(rates[i], combination.lowest[i]) << ports_text(combination.streams);
   }
 }
 
@@ -249,7 +250,7 @@ TEST(H200x4, NoMeasuredBatchEndsAfterItsLatestFinish) {
   const Topology& machine = h200x4_calibration().machine;
   const Planner& planner = *find_planner("all_at_once");
   for (const MeasuredBatch& measured : clean(h200x4()).batches) {
-    const BatchOperation batch = batch_of(machine, measured);
+    const Batch batch = batch_of(machine, measured);
     const auto latest = latest_finish(planner, machine, batch, plan(planner, machine, batch, Basis::Guaranteed));
     for (std::size_t s = 0; s < measured.streams.size(); ++s)
       EXPECT_LE(measured.streams[s].finish_ns, as_ns(latest.streams[s])) << measured.place;

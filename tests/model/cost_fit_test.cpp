@@ -105,14 +105,14 @@ TEST(CostFit, FindsTheCostsThatSamplesWereMadeOf) {
   for (const Basis basis : {Basis::Nominal, Basis::Guaranteed}) {
     EXPECT_EQ(fit.setup.gate.at(basis), Duration{1300});
     EXPECT_NEAR(both(fit.setup, basis), 8300, 40);
-    EXPECT_NEAR(as_ns(fit.setup.transfer.of(RouteClass::Up).each.at(basis)), 60, 20);
-    EXPECT_NEAR(as_ns(fit.setup.transfer.of(RouteClass::Down).each.at(basis)), 110, 20);
+    EXPECT_NEAR(as_ns(fit.setup.transfer.of(CopyKind::Up).each.at(basis)), 60, 20);
+    EXPECT_NEAR(as_ns(fit.setup.transfer.of(CopyKind::Down).each.at(basis)), 110, 20);
     EXPECT_NEAR(as_ns(fit.setup.kernel.at(basis)), 1500, 40);
     EXPECT_NEAR(as_ns(fit.setup.host.at(basis)), 4000, 40);
     EXPECT_NEAR(as_ns(fit.setup.handover.at(basis)), 7000, 60);
     EXPECT_NEAR(as_ns(fit.setup.dispatch.at(basis)), 6500, 60);
   }
-  EXPECT_FALSE(fit.setup.transfer.of(RouteClass::Up).small.has_value());
+  EXPECT_FALSE(fit.setup.transfer.of(CopyKind::Up).small.has_value());
   for (const CostResidual& residual : fit.residuals) {
     EXPECT_NEAR(residual.predicted / residual.median, 1, 0.02);
     EXPECT_GE(residual.promised * (1 + 1e-9), residual.worst);
@@ -130,7 +130,7 @@ TEST(CostFit, TurnsToOtherEndsAreFoundBesideCopies) {
       for (const int count : {2, 5, 20, 100}) samples.samples.push_back({work, 0, count, Bytes{bytes}, {}, {}});
   for (CostSample& sample : samples.samples) sample.ns.assign(3, true_ns(costs, sample));
   const CostFit fit = fit_costs(gpus(3), samples);
-  EXPECT_NEAR(as_ns(fit.setup.transfer.of(RouteClass::Peer).each.nominal), 300, 20);
+  EXPECT_NEAR(as_ns(fit.setup.transfer.of(CopyKind::Peer).each.nominal), 300, 20);
   EXPECT_NEAR(as_ns(fit.setup.turn.nominal), 2400, 40);
   for (const CostResidual& residual : fit.residuals) EXPECT_GE(residual.promised * (1 + 1e-9), residual.worst);
 }
@@ -140,12 +140,12 @@ TEST(CostFit, SmallCopiesGetARateOfTheirOwn) {
   TrueCosts costs;
   costs.small_up = 10;
   const CostFit fit = fit_costs(two_gpus(), measured(costs, 3, [](const CostSample&) { return 0.0; }));
-  const CopyCost& up = fit.setup.transfer.of(RouteClass::Up);
+  const CopyCost& up = fit.setup.transfer.of(CopyKind::Up);
   ASSERT_TRUE(up.small.has_value());
   EXPECT_EQ(up.below, Bytes{64 << 10});
   EXPECT_NEAR(up.small->nominal.value, 10, 0.2);
   EXPECT_NEAR(as_ns(up.each.nominal), 60, 40);
-  EXPECT_FALSE(fit.setup.transfer.of(RouteClass::Down).small.has_value());
+  EXPECT_FALSE(fit.setup.transfer.of(CopyKind::Down).small.has_value());
 }
 
 // 1, 2, ..., 100: the 99 % quantile is 99.01, the worst 100: 100 + 0.99. One value is its own quantile.
@@ -205,7 +205,7 @@ TEST(CostFit, APromiseIsNotMuchMoreThanTheWorst) {
   const CostFit fit = fit_costs(two_gpus(), samples);
   EXPECT_LE(both(fit.setup, Basis::Guaranteed), 8300 + 100);
   EXPECT_LE(as_ns(fit.setup.job.guaranteed), 2 * 20'000 + 100);
-  EXPECT_LE(as_ns(fit.setup.transfer.of(RouteClass::Up).each.guaranteed), 80);
+  EXPECT_LE(as_ns(fit.setup.transfer.of(CopyKind::Up).each.guaranteed), 80);
   for (const CostResidual& residual : fit.residuals) {
     if (samples.samples[residual.sample].in_a_row == 0) {
       EXPECT_LE(residual.promised, residual.worst + 21'000) << residual.sample;

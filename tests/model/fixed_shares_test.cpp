@@ -17,7 +17,7 @@ using test::star;
 
 /// What each stream's data get, GB/s.
 void expect_rates(const Topology& machine, std::string_view streams, const std::vector<double>& expected) {
-  const BatchOperation batch = test::make_batch(machine, streams);
+  const Batch batch = test::make_batch(machine, streams);
   FixedShares shares;
   shares.load(machine, Basis::Nominal, batch);
   ASSERT_EQ(batch.streams().size(), expected.size());
@@ -73,7 +73,7 @@ TEST(FixedShares, CountsTurnsOnAnEngineAndNoEmptyCopies) {
 // A staged copy counts once on each link: up 6 / 1 for its lead, down 6 / 2 beside a copy of its own direction.
 TEST(FixedShares, AStagedCopyHasALeadOfItsFirstLeg) {
   const Topology machine = star(6, {50, 50, 50}, "  peer_access: none\n");
-  const BatchOperation batch = test::make_batch(machine, R"(
+  const Batch batch = test::make_batch(machine, R"(
   - {from: gpu0, to: gpu1, size: 1 MB}
   - {from: mem0, to: gpu2, size: 1 MB}
 )");
@@ -138,7 +138,7 @@ TEST(FixedShares, ForgetTheTableBefore) {
 TEST(FixedShares, NeverExceedACapacityOfRandomMachines) {
   for (std::uint64_t seed = 0; seed < 600; ++seed) {
     const Topology machine = test::random_machine(seed / 3);
-    const BatchOperation batch = test::random_batch(machine, seed);
+    const Batch batch = test::random_batch(machine, seed);
     FixedShares shares;
     shares.load(machine, Basis::Guaranteed, batch);
     const auto capacities = test::slow_capacities(machine, Basis::Guaranteed);

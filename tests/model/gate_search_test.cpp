@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 
 const Planner& gate_search() { return *find_planner("gate_search"); }
 
-Duration latest(const Planner& planner, const BatchOperation& batch, Effort effort = {}) {
+Duration latest(const Planner& planner, const Batch& batch, Effort effort = {}) {
   const Timeline planned = plan(planner, batch.machine(), batch, Basis::Guaranteed, effort);
   return latest_finish(planner, batch.machine(), batch, planned).batch;
 }
@@ -33,14 +33,14 @@ Topology three_gpus() {
       "    - {from: cpu0, to: gpu2, bandwidth: 1 GB/s}\n");
 }
 
-BatchOperation copies(const Topology& machine, std::initializer_list<std::int64_t> megabytes) {
+Batch copies(const Topology& machine, std::initializer_list<std::int64_t> megabytes) {
   std::vector<CommandStream> streams;
   for (const std::int64_t size : megabytes) {
     const VertexId gpu = machine.gpus()[streams.size()];
     streams.push_back(
         {machine.vertex(gpu).name, Transfer{machine.memories()[0], gpu, {size * 1'000'000}, {}, {}}, {}, {}});
   }
-  return BatchOperation::make(machine, std::move(streams)).value();
+  return Batch::make(machine, std::move(streams)).value();
 }
 
 // 6, 3 and 3 MB. All at once each has 2/3 GB/s of the host: the short ones are over at 4.5 ms, when 3 MB of the long
@@ -48,7 +48,7 @@ BatchOperation copies(const Topology& machine, std::initializer_list<std::int64_
 // other, two links of 1 GB/s are busy all the time: 12 MB / 2 = 6 ms, and no plan is shorter.
 TEST(GateSearch, LetsShortCopiesWaitWhileALongOneFillsTheHost) {
   const Topology machine = three_gpus();
-  const BatchOperation batch = copies(machine, {6, 3, 3});
+  const Batch batch = copies(machine, {6, 3, 3});
   for (const char* other : {"all_at_once", "completion_aligned"})
     EXPECT_NEAR(to_ms(latest(*find_planner(other), batch)), 7.5, 1e-4) << other;
   EXPECT_EQ(latest(*find_planner("time_division"), batch), milliseconds(12));
@@ -87,7 +87,7 @@ TEST(GateSearch, IsGuaranteedNoLaterThanTheOthersWithItsRateRule) {
   constexpr std::uint64_t kSeeds = 700;
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     const Topology machine = test::random_machine(seed / 3);
-    const BatchOperation batch = test::random_batch(machine, seed);
+    const Batch batch = test::random_batch(machine, seed);
     const Effort effort{random.one_in(3) ? 0 : random.real(0, 0.3)};
     const Duration searched = latest(gate_search(), batch, effort);
     Duration best = Duration::max();
@@ -102,7 +102,7 @@ TEST(GateSearch, IsGuaranteedNoLaterThanTheOthersWithItsRateRule) {
 TEST(GateSearch, IsPredictedNoLongerThanThePlansItStartsFrom) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     const Topology machine = test::random_machine(seed / 3);
-    const BatchOperation batch = test::random_batch(machine, seed);
+    const Batch batch = test::random_batch(machine, seed);
     const Duration searched = plan(gate_search(), machine, batch, Basis::Nominal, {0.1}).latency;
     for (const char* other : {"all_at_once", "completion_aligned", "time_division"})
       ASSERT_LE(searched, plan(*find_planner(other), machine, batch).latency) << other << ", seed " << seed;
@@ -136,7 +136,7 @@ TEST(GateSearch, StaysSoonerThanAllAtOnceWhereRatesVary) {
   for (int n = 0; n < 40; ++n) {
     const std::vector<CommandStream> streams = random_copies(machine, random);
     if (streams.size() < 4) continue;
-    const Timeline planned = plan(gate_search(), machine, BatchOperation::make(machine, streams).value());
+    const Timeline planned = plan(gate_search(), machine, Batch::make(machine, streams).value());
     for (int k = 0; k < 10; ++k) {
       std::vector<CommandStream> off = streams;
       const double all = random.real(0.965, 1.035);
@@ -144,7 +144,7 @@ TEST(GateSearch, StaysSoonerThanAllAtOnceWhereRatesVary) {
         auto& bytes = stream.transfer->size.count;
         bytes = static_cast<std::int64_t>(static_cast<double>(bytes) * all * random.real(0.965, 1.035));
       }
-      const BatchOperation real = BatchOperation::make(machine, std::move(off)).value();
+      const Batch real = Batch::make(machine, std::move(off)).value();
       const double searched = to_ms(replay(gate_search(), machine, real, planned).latency);
       const double at_once = to_ms(plan(*find_planner("all_at_once"), machine, real).latency);
       gains += 1 - searched / at_once;
@@ -170,8 +170,8 @@ TEST(GateSearch, SimulatesSoManyEventsAndNoMore) {
           {"s" + std::to_string(i), Transfer{i % 2 ? gpu : memory, i % 2 ? memory : gpu, size, {}, {}}, {}, {}});
     }
     BatchSimulation workspace;
-    predict(gate_search(), machine, BatchOperation::make(machine, std::move(streams)).value(), Basis::Nominal,
-            workspace, effort);
+    predict(gate_search(), machine, Batch::make(machine, std::move(streams)).value(), Basis::Nominal, workspace,
+            effort);
     return workspace.run_count();
   };
   EXPECT_GT(runs(1, {}), 300U);

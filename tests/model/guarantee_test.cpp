@@ -15,10 +15,10 @@
 #include "model/measurement_plan.hpp"
 #include "model/planner.hpp"
 #include "model/route.hpp"
+#include "model/route_rates.hpp"
 #include "model/safe_bound.hpp"
 #include "model/steady_rates.hpp"
 #include "model/topology_yaml.hpp"
-#include "model/way_rates.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/random_machine.hpp"
 #include "tests/support/slow_max_min.hpp"
@@ -36,7 +36,7 @@ TEST(TableBelowTheGraph, LowersWhatIsGuaranteed) {
   const Topology machine = test::star(100, {50}, "  table:\n    - {h2d: {gpu0: 20 GB/s}}\n");
   const LinkId link = *machine.find_link(*machine.find_vertex("hub0"), *machine.find_vertex("gpu0"));
   EXPECT_EQ(machine.link(link).bandwidth, (Bandwidth{{50}, {20}}));
-  const BatchOperation batch = test::make_batch(machine, "  - {from: mem0, to: gpu0, size: 400 MB}\n");
+  const Batch batch = test::make_batch(machine, "  - {from: mem0, to: gpu0, size: 400 MB}\n");
   for (const Planner& planner : planners()) {
     EXPECT_EQ(plan(planner, machine, batch).latency, milliseconds(20)) << planner.name;
     EXPECT_EQ(plan(planner, machine, batch, Basis::Guaranteed).latency, milliseconds(20)) << planner.name;
@@ -78,36 +78,36 @@ TEST(TableBelowTheGraph, IsWrittenAsItCounts) {
 /// A machine with a table of random rows: rates of the graph, more or less.
 Topology with_random_table(const Topology& machine, test::Random& random) {
   const std::size_t gpus = machine.gpus().size();
-  std::vector<std::vector<std::uint32_t>> alike;
+  std::vector<std::vector<std::uint32_t>> symmetric;
   if (gpus > 1 && random.one_in(2)) {
-    alike.emplace_back();
+    symmetric.emplace_back();
     for (std::uint32_t gpu = 0; gpu < gpus; ++gpu)
-      if (!random.one_in(4)) alike.back().push_back(gpu);
+      if (!random.one_in(4)) symmetric.back().push_back(gpu);
   }
   SteadyRates steady;
   const bool complete = random.one_in(2);
   const double least = random.real(0.3, 1);
   TopologyBuilder builder(machine);
   const auto name = [&](std::uint32_t gpu) { return machine.vertex(machine.gpus()[gpu]).name; };
-  for (const auto& group : alike) {
+  for (const auto& group : symmetric) {
     std::vector<std::string> names;
     for (const std::uint32_t gpu : group) names.push_back(name(gpu));
-    builder.alike(std::move(names));
+    builder.symmetric(std::move(names));
   }
   const auto group_of = [&](std::uint32_t gpu) {
-    for (std::size_t g = 0; g < alike.size(); ++g)
-      if (std::find(alike[g].begin(), alike[g].end(), gpu) != alike[g].end())
+    for (std::size_t g = 0; g < symmetric.size(); ++g)
+      if (std::find(symmetric[g].begin(), symmetric[g].end(), gpu) != symmetric[g].end())
         return static_cast<std::uint32_t>(100 + g);
     return gpu;
   };
-  for (StreamSet streams = 1; streams < stream_sets(gpus); ++streams) {
-    if (canonical(streams, alike) != streams || (!complete && random.one_in(3))) continue;
+  for (PortSet streams = 1; streams < stream_sets(gpus); ++streams) {
+    if (canonical(streams, symmetric) != streams || (!complete && random.one_in(3))) continue;
     const auto positions = positions_of(streams);
     const auto rates = steady.find(machine, Basis::Nominal, streams).rates;
     std::map<std::pair<std::uint32_t, std::uint32_t>, double> of_role;
     TableEntry entry;
     for (std::size_t i = 0; i < positions.size(); ++i) {
-      const auto [gpu, direction] = HostStream::at(positions[i]);
+      const auto [gpu, direction] = CopyPort::at(positions[i]);
       const std::uint32_t role = 4 * (state_of(streams, gpu) == 3) + positions[i] % 2;
       const double rate =
           of_role.emplace(std::pair(group_of(gpu), role), rates[i] * random.real(least, 1.1)).first->second;
@@ -126,7 +126,7 @@ double worst_excess(const Topology& machine) {
   const auto capacities = test::slow_capacities(machine, Basis::Guaranteed);
   double worst = -1;
   if (machine.table() == nullptr) return worst;
-  for (StreamSet streams = 1; streams < stream_sets(machine.gpus().size()); ++streams) {
+  for (PortSet streams = 1; streams < stream_sets(machine.gpus().size()); ++streams) {
     const std::uint32_t row = machine.table()->row(streams);
     if (row == MeasuredTable::kNoRow) continue;
     bool possible = true;
@@ -136,7 +136,7 @@ double worst_excess(const Topology& machine) {
     std::vector<test::SlowFlow> flows;
     const auto positions = positions_of(streams);
     for (const std::uint32_t position : positions) {
-      const auto [from, to] = ends_of(machine, HostStream::at(position));
+      const auto [from, to] = ends_of(machine, CopyPort::at(position));
       const auto route = machine.route(from, to);
       flows.push_back(
           {position % 2 == 0 ? machine.weights().h2d : machine.weights().d2h, test::slow_costs(machine, route)});
@@ -169,7 +169,7 @@ TEST(TableBelowTheGraph, NothingIsGuaranteedThatATableDoesNotGive) {
 int late_streams(const Topology& machine, std::uint64_t seed, int batches) {
   int late = 0;
   for (int b = 0; b < batches; ++b) {
-    const BatchOperation batch = test::random_batch(machine, seed + static_cast<std::uint64_t>(b));
+    const Batch batch = test::random_batch(machine, seed + static_cast<std::uint64_t>(b));
     for (const Planner& planner : planners()) {
       const Timeline planned = plan(planner, machine, batch, Basis::Guaranteed);
       const LatestFinish latest = latest_finish(planner, machine, batch, planned);
@@ -201,12 +201,12 @@ TEST(TableBelowTheGraph, FixedSharesAreNoFasterThanAllAtOnce) {
     const Topology machine = with_random_table(plain, random);
     for (std::uint64_t b = 0; b < 10; ++b) {
       std::vector<CommandStream> copies;
-      const BatchOperation made = test::random_batch(machine, 10 * seed + b);
+      const Batch made = test::random_batch(machine, 10 * seed + b);
       for (CommandStream stream : made.streams()) {
         stream.kernel.reset();
         if (stream.transfer) copies.push_back(stream);
       }
-      const auto batch = BatchOperation::make(machine, copies);
+      const auto batch = Batch::make(machine, copies);
       if (!batch || batch->shares_engines()) continue;  // no transfer; or some that wait for each other
       const Timeline shared = plan(*find_planner("bandwidth_allocation"), machine, *batch);
       const Timeline at_once = plan(*find_planner("all_at_once"), machine, *batch);
@@ -260,18 +260,18 @@ Topology unknown(const Topology& truth) {
 Measurements measure_all(const Topology& truth, double noise, std::uint64_t seed) {
   test::Random random(seed);
   SteadyRates steady;
-  WayRates of_ways;
+  RouteRates of_routes;
   Measurements measurements;
   const MeasurementPlan planned = plan_measurements(truth).value();
   for (int repetition = 0; repetition < 2; ++repetition) {
-    for (const StreamSet streams : planned.combinations)
+    for (const PortSet streams : planned.combinations)
       measurements.rates.push_back({streams, steady.find(truth, Basis::Nominal, streams).rates, ""});
-    for (const WaySet& ways : planned.ways)
-      measurements.ways.push_back({ways, of_ways.find(truth, Basis::Nominal, ways), ""});
+    for (const CopyRouteSet& copy_routes : planned.copy_routes)
+      measurements.copy_routes.push_back({copy_routes, of_routes.find(truth, Basis::Nominal, copy_routes), ""});
   }
   for (MeasuredRates& measured : measurements.rates)
     for (double& rate : measured.rates) rate *= 1 + random.real(-noise, noise);
-  for (MeasuredWays& measured : measurements.ways)
+  for (MeasuredRoutes& measured : measurements.copy_routes)
     for (double& rate : measured.rates) rate *= 1 + random.real(-noise, noise);
   return measurements;
 }
@@ -283,15 +283,15 @@ TEST(FurtherWays, AreFittedAndGuaranteed) {
   const Measurements measured = measure_all(truth, 0.01, 1);
   const Calibration found = calibrate(measured, unknown(truth)).value();
   EXPECT_TRUE(found.undetermined.empty() || found.undetermined.front().find("runs at") == std::string::npos);
-  WayRates rates;
-  for (const MeasuredWays& one : measured.ways) {
-    const auto is = rates.find(truth, Basis::Nominal, one.ways);
-    const auto told = rates.find(found.machine, Basis::Nominal, one.ways);
-    const auto guaranteed = rates.find(found.machine, Basis::Guaranteed, one.ways);
+  RouteRates rates;
+  for (const MeasuredRoutes& one : measured.copy_routes) {
+    const auto is = rates.find(truth, Basis::Nominal, one.copy_routes);
+    const auto fitted = rates.find(found.machine, Basis::Nominal, one.copy_routes);
+    const auto guaranteed = rates.find(found.machine, Basis::Guaranteed, one.copy_routes);
     for (std::size_t i = 0; i < is.size(); ++i) {
-      EXPECT_NEAR(told[i] / is[i], 1, 0.03) << ways_text(one.ways);
-      EXPECT_LE(guaranteed[i], one.rates[i] * (1 + 1e-6)) << ways_text(one.ways);
-      EXPECT_GE(guaranteed[i], 0.85 * is[i]) << ways_text(one.ways);
+      EXPECT_NEAR(fitted[i] / is[i], 1, 0.03) << routes_text(one.copy_routes);
+      EXPECT_LE(guaranteed[i], one.rates[i] * (1 + 1e-6)) << routes_text(one.copy_routes);
+      EXPECT_GE(guaranteed[i], 0.85 * is[i]) << routes_text(one.copy_routes);
     }
   }
 }
@@ -301,11 +301,11 @@ TEST(FurtherWays, AreFittedAndGuaranteed) {
 TEST(FurtherWays, WhatDisturbsOthersIsGuaranteedAndTold) {
   const Topology truth = two_memories();
   Measurements measured = measure_all(truth, 0, 1);
-  const WaySet pair{{{false, 0}, {true, 0}}, {{true, 0}, {true, 1}}};
-  for (MeasuredWays& one : measured.ways)
-    if (one.ways == pair) one.rates[0] /= 2;
+  const CopyRouteSet pair{{{false, 0}, {true, 0}}, {{true, 0}, {true, 1}}};
+  for (MeasuredRoutes& one : measured.copy_routes)
+    if (one.copy_routes == pair) one.rates[0] /= 2;
   const Calibration found = calibrate(measured, unknown(truth)).value();
-  EXPECT_LE(WayRates().find(found.machine, Basis::Guaranteed, pair)[0], 27.5);
+  EXPECT_LE(RouteRates().find(found.machine, Basis::Guaranteed, pair)[0], 27.5);
   EXPECT_TRUE(std::any_of(found.undetermined.begin(), found.undetermined.end(), [](const std::string& sentence) {
     return sentence.starts_with("memory0 -> gpu0 runs at 27.5 GB/s in [memory0 -> gpu0, gpu0 -> gpu1]");
   }));
@@ -315,9 +315,10 @@ TEST(FurtherWays, WhatDisturbsOthersIsGuaranteedAndTold) {
 TEST(FurtherWays, ArePlannedWithoutTwoOnOneEngine) {
   const Topology machine = two_memories();
   const MeasurementPlan planned = plan_measurements(machine).value();
-  for (const WaySet& ways : planned.ways) EXPECT_TRUE(can_be_active(machine, ways)) << ways_text(ways);
-  const auto has = [&](const WaySet& ways) {
-    return std::find(planned.ways.begin(), planned.ways.end(), ways) != planned.ways.end();
+  for (const CopyRouteSet& copy_routes : planned.copy_routes)
+    EXPECT_TRUE(can_be_active(machine, copy_routes)) << routes_text(copy_routes);
+  const auto has = [&](const CopyRouteSet& copy_routes) {
+    return std::find(planned.copy_routes.begin(), planned.copy_routes.end(), copy_routes) != planned.copy_routes.end();
   };
   EXPECT_TRUE(has({{{false, 1}, {true, 2}}}));
   EXPECT_TRUE(has({{{true, 0}, {true, 1}}, {{true, 1}, {true, 0}}}));
@@ -369,7 +370,7 @@ Topology calibrated(const Topology& truth, std::uint64_t seed) {
   Measurements measurements;
   measurements.host = "synthetic";
   const MeasurementPlan planned = plan_measurements(truth).value();
-  for (const StreamSet streams : planned.combinations) {
+  for (const PortSet streams : planned.combinations) {
     auto rates = steady.find(truth, Basis::Nominal, streams).rates;
     for (double& rate : rates) rate *= 1 + random.real(-0.03, 0.03);
     measurements.rates.push_back({streams, std::move(rates), ""});

@@ -17,7 +17,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 // Streams by position: gpu0 h2d 1, gpu0 d2h 2, gpu1 h2d 4, gpu1 d2h 8.
-constexpr StreamSet kUp0 = 1, kDown0 = 2, kUp1 = 4, kDown1 = 8;
+constexpr PortSet kUp0 = 1, kDown0 = 2, kUp1 = 4, kDown1 = 8;
 
 TEST(MeasuredTable, FindsWhatStandsInIt) {
   const auto table = MeasuredTable::make(2, {}, {{kUp0, {40}}, {kUp0 | kDown1, {30, 20}}}).value();
@@ -32,8 +32,8 @@ TEST(MeasuredTable, FindsWhatStandsInIt) {
 
 // gpu0 up while gpu1 goes both ways is the mirror image of gpu1 up while gpu0 goes both ways.
 TEST(MeasuredTable, GpusThatAreAlikeChangePlaces) {
-  const StreamSet both0 = kUp0 | kDown0 | kUp1;
-  const StreamSet both1 = kUp1 | kDown1 | kUp0;
+  const PortSet both0 = kUp0 | kDown0 | kUp1;
+  const PortSet both1 = kUp1 | kDown1 | kUp0;
   const auto table = MeasuredTable::make(2, {{0, 1}}, {{both0, {26, 40, 34}}}).value();
   const std::uint32_t row = table.row(both1);
   ASSERT_EQ(row, table.row(both0));
@@ -42,15 +42,14 @@ TEST(MeasuredTable, GpusThatAreAlikeChangePlaces) {
   EXPECT_EQ(table.rate(row, both1, 0).value, 34);  // up alone
 }
 
-// Up, down or both for each of two GPUs that are alike: 3 combinations of one GPU, and 6 of two.
+// Up, down or both for each of two symmetric GPUs: 3 combinations of one GPU, and 6 of two.
 TEST(MeasuredTable, IsCompleteWhenNoCombinationIsMissing) {
-  std::vector<StreamRates> rows;
-  const auto add = [&](StreamSet streams) {
+  std::vector<PortRates> rows;
+  const auto add = [&](PortSet streams) {
     rows.push_back({streams, std::vector<double>(positions_of(streams).size(), 10)});
   };
-  for (const StreamSet one : {kUp0, kDown0, kUp0 | kDown0}) add(one);
-  for (const StreamSet two :
-       {kUp0 | kUp1, kUp0 | kDown1, kDown0 | kDown1, kUp0 | kDown0 | kUp1, kUp0 | kDown0 | kDown1})
+  for (const PortSet one : {kUp0, kDown0, kUp0 | kDown0}) add(one);
+  for (const PortSet two : {kUp0 | kUp1, kUp0 | kDown1, kDown0 | kDown1, kUp0 | kDown0 | kUp1, kUp0 | kDown0 | kDown1})
     add(two);
   EXPECT_FALSE(MeasuredTable::make(2, {{0, 1}}, rows).value().complete());
   add(kUp0 | kDown0 | kUp1 | kDown1);
@@ -58,16 +57,16 @@ TEST(MeasuredTable, IsCompleteWhenNoCombinationIsMissing) {
 }
 
 TEST(MeasuredTable, RefusesWhatCannotBe) {
-  const auto refusal = [](std::vector<std::vector<std::uint32_t>> alike, std::vector<StreamRates> rows) {
-    return MeasuredTable::make(2, std::move(alike), std::move(rows)).error().message;
+  const auto refusal = [](std::vector<std::vector<std::uint32_t>> symmetric, std::vector<PortRates> rows) {
+    return MeasuredTable::make(2, std::move(symmetric), std::move(rows)).error().message;
   };
   EXPECT_EQ(refusal({{0, 1}}, {{kUp0, {40}}, {kUp1, {40}}}),
-            "the same combination stands twice, up to GPUs that are alike; keep one");
+            "the same combination stands twice, up to exchanges of symmetric GPUs; keep one");
   EXPECT_EQ(refusal({{0, 1}}, {{kUp0 | kUp1, {40, 41}}}),
-            "GPUs that are alike do the same at different rates; give them one rate");
+            "symmetric GPUs do the same at different rates; give them one rate");
   EXPECT_EQ(refusal({}, {{kUp0, {0}}}), "a rate is not above 0; leave the stream out");
   EXPECT_EQ(refusal({}, {{kUp0 | kUp1, {40}}}), "a combination has one rate for each of its streams");
-  EXPECT_EQ(refusal({{0, 0}}, {{kUp0, {40}}}), "a GPU stands twice among those that are alike; name it once");
+  EXPECT_EQ(refusal({{0, 0}}, {{kUp0, {40}}}), "a GPU stands twice in the symmetric groups; name it once");
   EXPECT_EQ(MeasuredTable::make(9, {}, {}).error().message, "a table of 9 GPUs; it holds 8 at most");
 }
 
@@ -83,7 +82,7 @@ constexpr const char* kTwoGpus = R"(
 
 Topology two_gpus(const std::string& rest) { return test::make_machine(kTwoGpus + rest); }
 
-constexpr const char* kTable = R"(  alike: [[gpu0, gpu1]]
+constexpr const char* kTable = R"(  symmetric: [[gpu0, gpu1]]
   table:
     - {h2d: {gpu0: 40 GB/s}}
     - {h2d: {gpu0: 20 GB/s, gpu1: 20 GB/s}, source: interpolated}
@@ -123,7 +122,7 @@ TEST(MeasuredTable, LeavesUnknownCombinationsToTheGraph) {
 // The graph would guarantee 30 GB/s each, and the table has 20: no more than that is guaranteed. 200 MB / 20 = 10 ms.
 TEST(MeasuredTable, LowersWhatIsGuaranteed) {
   const Topology machine = two_gpus(kTable);
-  const BatchOperation batch = test::make_batch(machine, kCopies);
+  const Batch batch = test::make_batch(machine, kCopies);
   const Timeline timeline = plan(*find_planner("all_at_once"), machine, batch, Basis::Guaranteed);
   EXPECT_EQ(timeline.streams[0].end(), Duration{10'000'000});
 }
@@ -131,7 +130,7 @@ TEST(MeasuredTable, LowersWhatIsGuaranteed) {
 // A prediction by a table slower than the graph: the bound is not before it.
 TEST(MeasuredTable, IsNeverLaterThanTheLatestFinish) {
   const Topology machine = two_gpus(kTable);
-  const BatchOperation batch = test::make_batch(machine, kCopies);
+  const Batch batch = test::make_batch(machine, kCopies);
   const Planner& planner = *find_planner("all_at_once");
   EXPECT_EQ(latest_finish(planner, machine, batch, plan(planner, machine, batch)).batch, milliseconds(15));
 }
@@ -202,7 +201,7 @@ TEST(MeasuredTable, EveryPlannerKeepsItsPlan) {
   const Topology machine = load_machine(test::source_path("configs/machines/h200x4.yaml")).value();
   for (const Planner& planner : planners()) {
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
-      const BatchOperation batch = test::random_batch(machine, seed);
+      const Batch batch = test::random_batch(machine, seed);
       const Timeline planned = plan(planner, machine, batch);
       EXPECT_EQ(find_violation(machine, batch, planned), std::nullopt) << planner.name << " " << seed;
       EXPECT_EQ(replay(planner, machine, batch, planned).latency, planned.latency) << planner.name << " " << seed;
@@ -216,7 +215,7 @@ TEST(MeasuredTable, RunsPlansWithinTheirLatestFinish) {
   const Topology machine = load_machine(test::source_path("configs/machines/h200x4.yaml")).value();
   for (const Planner& planner : planners()) {
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
-      const BatchOperation batch = test::random_batch(machine, seed);
+      const Batch batch = test::random_batch(machine, seed);
       const Timeline promised = plan(planner, machine, batch, Basis::Guaranteed);
       const LatestFinish latest = latest_finish(planner, machine, batch, promised);
       const Timeline run = replay(planner, machine, batch, promised);
@@ -229,13 +228,13 @@ TEST(MeasuredTable, RunsPlansWithinTheirLatestFinish) {
 TEST(SteadyRates, TellWhereTheyComeFrom) {
   const Topology machine = two_gpus(kTable);
   SteadyRates steady;
-  EXPECT_EQ(steady.find(machine, Basis::Nominal, kUp1), (StreamRates{kUp1, {40}, RateSource::Table}));
+  EXPECT_EQ(steady.find(machine, Basis::Nominal, kUp1), (PortRates{kUp1, {40}, RateSource::Table}));
   EXPECT_EQ(steady.find(machine, Basis::Nominal, kUp0 | kUp1),
-            (StreamRates{kUp0 | kUp1, {20, 20}, RateSource::Interpolated}));
+            (PortRates{kUp0 | kUp1, {20, 20}, RateSource::Interpolated}));
   EXPECT_EQ(steady.find(machine, Basis::Nominal, kDown0 | kDown1),
-            (StreamRates{kDown0 | kDown1, {30, 30}, RateSource::Graph}));
+            (PortRates{kDown0 | kDown1, {30, 30}, RateSource::Graph}));
   EXPECT_EQ(steady.find(machine, Basis::Guaranteed, kUp0 | kUp1),
-            (StreamRates{kUp0 | kUp1, {20, 20}, RateSource::Graph}));
+            (PortRates{kUp0 | kUp1, {20, 20}, RateSource::Graph}));
 }
 
 // ---- in files
@@ -264,7 +263,7 @@ TEST(TopologyYaml, RefusesTablesThatCannotBe) {
   EXPECT_EQ(refusal("  table: [{h2d: {gpu0: 0 GB/s}}]\n"), "m.yaml:10:24: '0 GB/s' is zero; a rate must be above 0");
   EXPECT_EQ(refusal("  table: [{}]\n"), "m.yaml:10:11: a combination without streams");
   EXPECT_EQ(refusal("  alike: [[gpu0, gpu1]]\n  table: [{h2d: {gpu0: 4 GB/s}}, {h2d: {gpu1: 4 GB/s}}]\n"),
-            "m.yaml:11:34: the same combination stands twice, up to GPUs that are alike; keep one");
+            "m.yaml:11:34: the same combination stands twice, up to exchanges of symmetric GPUs; keep one");
   EXPECT_EQ(refusal("  table: [{h2d: {gpu0: 4 GB/s}, source: guess}]\n"),
             "m.yaml:10:41: 'guess' is no source of rates; write table or interpolated");
 }

@@ -91,7 +91,7 @@ TEST(Measurement, CountsGpus) {
 }
 
 TEST(Measurement, NamesStreamsByDirection) {
-  EXPECT_EQ(streams_text(1 | 2 | 8 | 64), "h2d 0 3, d2h 0 1");
+  EXPECT_EQ(ports_text(1 | 2 | 8 | 64), "h2d 0 3, d2h 0 1");
   EXPECT_EQ(rates_text(1 | 2 | 8 | 64, {1, 2, 3, 4}), "1.0 4.0, 2.0 3.0");
   EXPECT_EQ(rates_text(2, {2}), "2.0");
 }
@@ -111,8 +111,8 @@ TEST(MeasurementPlan, HasEveryStreamEveryPairAndEveryClass) {
     const auto plan = plan_measurements(gpus(n)).value();
     std::size_t small = 0;
     std::set<std::vector<int>> classes;
-    std::set<StreamSet> different;
-    for (const StreamSet streams : plan.combinations) {
+    std::set<PortSet> different;
+    for (const PortSet streams : plan.combinations) {
       small += positions_of(streams).size() <= 2 ? 1 : 0;
       std::vector<int> numbers(4);
       for (int gpu = 0; gpu < n; ++gpu) ++numbers[streams >> (2 * gpu) & 3U];

@@ -27,7 +27,7 @@ template <class Check>
 void for_random_batches(const test::BatchTraits& traits, Check check, std::uint64_t seeds = kSeeds) {
   for (std::uint64_t seed = 0; seed < seeds && !testing::Test::HasFailure(); ++seed) {
     const Topology machine = test::random_machine(seed / 3);
-    const BatchOperation batch = test::random_batch(machine, seed, traits);
+    const Batch batch = test::random_batch(machine, seed, traits);
     SCOPED_TRACE(fmt::format("seed {}: {}", seed, test::describe(machine, batch)));
     check(machine, batch, seed);
   }
@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(Model, EveryPlanner, testing::ValuesIn(planners().begin
                          [](const auto& row) { return std::string(row.param.name); });
 
 TEST_P(EveryPlanner, KeepsTheRulesOfATimeline) {
-  for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+  for_random_batches({}, [&](const Topology& machine, const Batch& batch, std::uint64_t) {
     for (const Basis basis : {Basis::Nominal, Basis::Guaranteed}) {
       EXPECT_EQ(find_violation(machine, batch, plan(GetParam(), machine, batch, basis)).value_or("none"), "none");
     }
@@ -62,7 +62,7 @@ std::vector<LinkId> links_of(const Topology& machine, const Transfer& transfer) 
 }
 
 TEST_P(EveryPlanner, ExceedsNoCapacityAtAnyInstant) {
-  for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+  for_random_batches({}, [&](const Topology& machine, const Batch& batch, std::uint64_t) {
     BatchSimulation simulation;
     predict(GetParam(), machine, batch, Basis::Nominal, simulation);
     const auto capacities = test::slow_capacities(machine, Basis::Nominal);
@@ -71,10 +71,10 @@ TEST_P(EveryPlanner, ExceedsNoCapacityAtAnyInstant) {
       costs.push_back(stream.transfer ? test::slow_costs(machine, links_of(machine, *stream.transfer))
                                       : std::vector<double>{});
     }
-    for (const RatePiece& at : simulation.pieces()) {
+    for (const RateSegment& at : simulation.pieces()) {
       const double instant = (at.start + at.end) / 2;
       std::vector<double> used(capacities.size(), 0);
-      for (const RatePiece& piece : simulation.pieces()) {
+      for (const RateSegment& piece : simulation.pieces()) {
         if (piece.start > instant || piece.end <= instant) continue;
         for (std::size_t c = 0; c < used.size(); ++c) used[c] += piece.rate * costs[piece.stream][c];
       }
@@ -84,11 +84,11 @@ TEST_P(EveryPlanner, ExceedsNoCapacityAtAnyInstant) {
 }
 
 TEST_P(EveryPlanner, MovesEveryByte) {
-  for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+  for_random_batches({}, [&](const Topology& machine, const Batch& batch, std::uint64_t) {
     BatchSimulation simulation;
     predict(GetParam(), machine, batch, Basis::Nominal, simulation);
     std::vector<double> moved(batch.streams().size(), 0);
-    for (const RatePiece& piece : simulation.pieces()) moved[piece.stream] += piece.rate * (piece.end - piece.start);
+    for (const RateSegment& piece : simulation.pieces()) moved[piece.stream] += piece.rate * (piece.end - piece.start);
     for (std::size_t s = 0; s < moved.size(); ++s) {
       const auto& transfer = batch.streams()[s].transfer;
       const double size = transfer ? static_cast<double>(transfer->size.count) : 0;
@@ -99,7 +99,7 @@ TEST_P(EveryPlanner, MovesEveryByte) {
 
 // To the nanosecond; where chains wait for each other's engines, up to the one by which a plan rounds who came first.
 TEST_P(EveryPlanner, ReplayedForwardGivesTheSameEnds) {
-  for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+  for_random_batches({}, [&](const Topology& machine, const Batch& batch, std::uint64_t) {
     const Timeline planned = plan(GetParam(), machine, batch);
     const Timeline again = replay(GetParam(), machine, batch, planned);
     if (!batch.shares_engines()) {
@@ -113,7 +113,7 @@ TEST_P(EveryPlanner, ReplayedForwardGivesTheSameEnds) {
 
 // The fast answer has no rounded gates; what follows from rounding them are some nanoseconds.
 TEST_P(EveryPlanner, PlansWhatItPredicts) {
-  for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+  for_random_batches({}, [&](const Topology& machine, const Batch& batch, std::uint64_t) {
     BatchSimulation simulation;
     const double latency = predict(GetParam(), machine, batch, Basis::Nominal, simulation);
     const Timeline planned = plan(GetParam(), machine, batch);
@@ -129,7 +129,7 @@ TEST_P(EveryPlanner, PlansWhatItPredicts) {
 
 TEST_P(EveryPlanner, IsTheSameBitForBitInAUsedWorkspace) {
   BatchSimulation used;
-  for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+  for_random_batches({}, [&](const Topology& machine, const Batch& batch, std::uint64_t) {
     BatchSimulation fresh;
     const double once = predict(GetParam(), machine, batch, Basis::Nominal, fresh);
     const double again = predict(GetParam(), machine, batch, Basis::Nominal, used);
@@ -143,7 +143,7 @@ TEST_P(EveryPlanner, IsTheSameBitForBitInAUsedWorkspace) {
 // then it is the same in the mean.
 TEST_P(EveryPlanner, TwiceTheWorkTakesTwiceAsLong) {
   std::vector<double> ratios;
-  for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t seed) {
+  for_random_batches({}, [&](const Topology& machine, const Batch& batch, std::uint64_t seed) {
     const Topology slow = test::random_machine(seed / 3, 2);
     BatchSimulation simulation;
     const double once = predict(GetParam(), machine, batch, Basis::Nominal, simulation);
@@ -160,7 +160,7 @@ const CopyCost& cost_of(const Topology& machine, const Transfer& transfer) {
 }
 
 /// No planner is faster than the busiest capacity, than any stream alone, or than the kernels of one GPU.
-double lower_bound_ns(const Topology& machine, const BatchOperation& batch) {
+double lower_bound_ns(const Topology& machine, const Batch& batch) {
   const auto capacities = test::slow_capacities(machine, Basis::Nominal);
   std::vector<double> busy(capacities.size(), 0);
   std::vector<double> kernels(machine.vertices().size(), 0);
@@ -190,7 +190,7 @@ double lower_bound_ns(const Topology& machine, const BatchOperation& batch) {
 }
 
 TEST_P(EveryPlanner, IsNoFasterThanTheBusiestCapacity) {
-  for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+  for_random_batches({}, [&](const Topology& machine, const Batch& batch, std::uint64_t) {
     BatchSimulation simulation;
     const double latency = predict(GetParam(), machine, batch, Basis::Nominal, simulation);
     EXPECT_GE(latency, lower_bound_ns(machine, batch) * (1 - 1e-9));
@@ -201,7 +201,7 @@ TEST_P(EveryPlanner, IsNoFasterThanTheBusiestCapacity) {
 TEST_P(EveryPlanner, GuaranteesAreNoFasterThanNominalFigures) {
   test::BatchTraits traits;
   traits.kernels_share = traits.may_unmerge = false;
-  for_random_batches(traits, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+  for_random_batches(traits, [&](const Topology& machine, const Batch& batch, std::uint64_t) {
     if (batch.streams().size() != 1) return;
     EXPECT_GE(plan(GetParam(), machine, batch, Basis::Guaranteed).latency, plan(GetParam(), machine, batch).latency);
   });
@@ -232,7 +232,7 @@ TEST(BatchSimulation, RunsForwardLikeTheSlowOne) {
   for (const RateRule rule : {RateRule::MaxMin, RateRule::Allocated}) {
     for_random_batches(
         {},
-        [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+        [&](const Topology& machine, const Batch& batch, std::uint64_t) {
           for (const Basis basis : {Basis::Nominal, Basis::Guaranteed}) {
             BatchSimulation fast;
             fast.load(machine, basis, batch, rule);
@@ -248,7 +248,7 @@ TEST(BatchSimulation, RunsForwardLikeTheSlowOne) {
 TEST(BatchSimulation, RunsFromGatesLikeTheSlowOne) {
   for_random_batches(
       {},
-      [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+      [&](const Topology& machine, const Batch& batch, std::uint64_t) {
         const Timeline planned = plan(planners()[0], machine, batch);
         const auto gates = gates_of(planned);
         BatchSimulation fast;
@@ -264,7 +264,7 @@ TEST(BatchSimulation, RunsFromGatesLikeTheSlowOne) {
 // ---- the safe bound
 
 /// The same streams with sizes and kernels of at most what is declared.
-BatchOperation smaller(const Topology& machine, const BatchOperation& batch, test::Random& random) {
+Batch smaller(const Topology& machine, const Batch& batch, test::Random& random) {
   std::vector<CommandStream> streams(batch.streams().begin(), batch.streams().end());
   for (CommandStream& stream : streams) {
     if (stream.transfer && !random.one_in(3))
@@ -284,7 +284,7 @@ TEST_P(EveryPlanner, IsOverAtTheLatestFinishWhateverHappensInTheDeclaredRanges) 
   const Planner& planner = GetParam();
   constexpr Duration kLate = std::chrono::milliseconds(1);
   test::Random random(5);
-  for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+  for_random_batches({}, [&](const Topology& machine, const Batch& batch, std::uint64_t) {
     const Timeline declared = plan(planner, machine, batch, Basis::Guaranteed);
     const LatestFinish in_time = latest_finish(planner, machine, batch, declared);
     const LatestFinish late = latest_finish(planner, machine, batch, declared, Basis::Guaranteed, kLate);
@@ -294,7 +294,7 @@ TEST_P(EveryPlanner, IsOverAtTheLatestFinishWhateverHappensInTheDeclaredRanges) 
       ASSERT_LE(in_time.streams[s], in_time.batch);
     }
     for (int p = 0; p < 4; ++p) {
-      const BatchOperation other = smaller(machine, batch, random);
+      const Batch other = smaller(machine, batch, random);
       BatchSimulation simulation;
       simulation.load(machine, random.one_in(2) ? Basis::Nominal : Basis::Guaranteed, other, planner.rates);
       std::vector<double> gates = gates_of(simulation, declared);
@@ -318,7 +318,7 @@ TEST_P(EveryPlanner, IsOverAtTheLatestFinishWhateverHappensInTheDeclaredRanges) 
 // Up to the nanoseconds that follow from whole gates.
 TEST(CompletionAligned, AllChainsEndTogetherWhereNothingWaits) {
   std::size_t checked = 0;
-  for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+  for_random_batches({}, [&](const Topology& machine, const Batch& batch, std::uint64_t) {
     BatchSimulation simulation;
     simulation.load(machine, Basis::Nominal, batch, RateRule::MaxMin);
     simulation.run_backward();
@@ -351,8 +351,7 @@ CommandStream copy_to(const Topology& machine, const char* gpu, std::int64_t byt
 }
 
 Timeline aligned(const Topology& machine, std::vector<CommandStream> streams, Basis basis = Basis::Nominal) {
-  return plan(*find_planner("completion_aligned"), machine, BatchOperation::make(machine, std::move(streams)).value(),
-              basis);
+  return plan(*find_planner("completion_aligned"), machine, Batch::make(machine, std::move(streams)).value(), basis);
 }
 
 // 10 MB and 4 MB at 1 GB/s each: 10 and 4 ms, so that the second may start at 6, and by two tenths of 10 earlier: at 4.
@@ -391,7 +390,7 @@ TEST(CompletionAligned, GatesOpenLessEarlyWhereTheBatchWouldBeLonger) {
 /// Random machines whose rates vary by 6 %, and batches for them.
 template <class Check>
 void for_random_batches_on_varying_machines(Check check) {
-  for_random_batches({}, [&](const Topology& machine, const BatchOperation& batch, std::uint64_t seed) {
+  for_random_batches({}, [&](const Topology& machine, const Batch& batch, std::uint64_t seed) {
     const Topology varying = TopologyBuilder(machine).spread(0.06).build().value();
     check(machine, batch, varying, test::random_batch(varying, seed));
   });
@@ -399,8 +398,8 @@ void for_random_batches_on_varying_machines(Check check) {
 
 TEST(CompletionAligned, AllGatesOpenAtOnceWhereThatIsShorterThanAligned) {
   std::size_t shorter = 0;
-  for_random_batches_on_varying_machines([&](const Topology& machine, const BatchOperation& batch,
-                                             const Topology& varying, const BatchOperation& same) {
+  for_random_batches_on_varying_machines([&](const Topology& machine, const Batch& batch, const Topology& varying,
+                                             const Batch& same) {
     BatchSimulation simulation;
     const double aligned = predict(*find_planner("completion_aligned"), machine, batch, Basis::Nominal, simulation);
     const double at_once = predict(*find_planner("all_at_once"), machine, batch, Basis::Nominal, simulation);
@@ -414,7 +413,7 @@ TEST(CompletionAligned, AllGatesOpenAtOnceWhereThatIsShorterThanAligned) {
 // But for what whole nanoseconds make of it. No gate opens later than without a spread.
 TEST(CompletionAligned, IsNeverLongerThanAllAtOnceWhereRatesVary) {
   for_random_batches_on_varying_machines(
-      [&](const Topology& machine, const BatchOperation& batch, const Topology& varying, const BatchOperation& same) {
+      [&](const Topology& machine, const Batch& batch, const Topology& varying, const Batch& same) {
         const Planner& planner = *find_planner("completion_aligned");
         const Timeline early = plan(planner, varying, same);
         EXPECT_EQ(find_violation(varying, same, early).value_or("none"), "none");
@@ -433,7 +432,7 @@ TEST(TimeDivision, IsTheBestSerialOrderWhereNoKernelsShareAGpu) {
   traits.kernels_share = traits.may_unmerge = false;
   for_random_batches(
       traits,
-      [&](const Topology& machine, const BatchOperation& batch, std::uint64_t) {
+      [&](const Topology& machine, const Batch& batch, std::uint64_t) {
         if (batch.shares_engines()) return;  // turns are of chains that do not wait for each other
         BatchSimulation simulation;
         const double latency = predict(*find_planner("time_division"), machine, batch, Basis::Nominal, simulation);

@@ -34,7 +34,7 @@ Topology triangle() {
 )");
 }
 
-BatchOperation three(const Topology& machine, std::string_view size_of_b) {
+Batch three(const Topology& machine, std::string_view size_of_b) {
   return test::make_batch(machine,
                           "  - {name: a, from: mem0, to: gpu0, size: 18 MB}\n"
                           "  - {name: b, from: mem0, to: gpu2, size: " +
@@ -124,7 +124,7 @@ TEST(SafeBound, IsNeverBeforeThePlansOwnLength) {
     for (int s = 0; s < 18; ++s)
       streams +=
           fmt::format("  - {{name: s{}, from: gpu{}, to: mem0, size: {} B}}\n", s, s % 3, random.between(2049, 2122));
-    const BatchOperation batch = test::make_batch(machine, streams);
+    const Batch batch = test::make_batch(machine, streams);
     const Timeline planned = plan(planner, machine, batch, Basis::Guaranteed);
     EXPECT_GE(latest_finish(planner, machine, batch, planned).batch, planned.latency) << b;
   }

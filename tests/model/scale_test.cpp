@@ -19,7 +19,7 @@ constexpr Size kSizes[] = {{test::Tree::Nested, 4, 120},  {test::Tree::Nested, 3
                            {test::Tree::Sockets, 8, 100}, {test::Tree::Sockets, 16, 80}, {test::Tree::Sockets, 32, 80}};
 
 /// From the gates that a planner chose, the slow simulation has all streams start and end when ours does.
-void expect_like_slow(const Planner& planner, const Topology& machine, const BatchOperation& batch) {
+void expect_like_slow(const Planner& planner, const Topology& machine, const Batch& batch) {
   BatchSimulation simulation;
   const double latency = predict(planner, machine, batch, Basis::Nominal, simulation);
   std::vector<double> gates;
@@ -40,7 +40,7 @@ TEST(ManyStreams, AreLikeTheSlowSimulation) {
     for (const bool kernels : {false, true}) {
       SCOPED_TRACE(testing::Message() << gpus << " GPUs, " << streams << " streams");
       const Topology machine = test::make_tree(tree, gpus);
-      const BatchOperation batch = test::make_tree_batch(machine, tree, streams, kernels, random);
+      const Batch batch = test::make_tree_batch(machine, tree, streams, kernels, random);
       for (const char* planner : {"completion_aligned", "all_at_once"})
         expect_like_slow(*find_planner(planner), machine, batch);
     }
@@ -53,7 +53,7 @@ TEST(ManyStreams, AsManyAsABatchHoldsKeepTheRulesAndRepeatToTheLastBit) {
   test::Random random(22);
   for (const test::Tree tree : {test::Tree::Nested, test::Tree::Sockets}) {
     const Topology machine = test::make_tree(tree, 64);
-    const auto batch = test::make_tree_batch(machine, tree, BatchOperation::kMostStreams, true, random);
+    const auto batch = test::make_tree_batch(machine, tree, Batch::kMostStreams, true, random);
     const auto few = test::make_tree_batch(machine, tree, 8, true, random);
     const Planner& planner = planners().front();
     EXPECT_EQ(find_violation(machine, batch, plan(planner, machine, batch)).value_or("none"), "none");

@@ -27,7 +27,7 @@ Topology star() {
 )");
 }
 
-Timeline plan_at_once(const Topology& machine, const BatchOperation& batch) {
+Timeline plan_at_once(const Topology& machine, const Batch& batch) {
   return plan(*find_planner("all_at_once"), machine, batch);
 }
 
@@ -104,7 +104,7 @@ class PlantedFault : public testing::Test {
 
   Topology machine_ = star();
   // into gpu2 and out of it over one engine: merged, 0..1000 and 1000..2000; then their kernels
-  BatchOperation batch_ = make_batch(machine_, R"(
+  Batch batch_ = make_batch(machine_, R"(
   - {name: a, from: mem0, to: gpu2, size: 6 kB, kernel: {time: 500 ns}}
   - {name: b, from: gpu2, to: mem1, size: 6 kB, kernel: {on: gpu0, time: 500 ns}}
   - {name: c, from: mem1, to: gpu0, size: 12 kB}

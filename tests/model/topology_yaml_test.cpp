@@ -108,7 +108,7 @@ TEST(TopologyYaml, SetUpIsATimeOrBothItsSides) {
   EXPECT_EQ(setup.handover, Cost{Duration{7'000}});
   EXPECT_EQ(setup.dispatch, (Cost{Duration{8'000}, Duration{9'000}}));
   EXPECT_EQ(setup.job, (Cost{Duration{0}, Duration{300'000}}));
-  for (const RouteClass route : kRouteClasses)
+  for (const CopyKind route : kCopyKinds)
     EXPECT_EQ(setup.transfer.of(route).each, (Cost{Duration{1'000}, Duration{2'000}}));
 }
 
@@ -118,11 +118,11 @@ TEST(TopologyYaml, CopiesHaveCostsByRouteClass) {
       "guaranteed: 30 GB/s}}, down: {nominal: 0, first: {nominal: 1 us, guaranteed: 170 us}}, peer: 2.5 us}, handover: "
       "7 us, job: {nominal: 0, guaranteed: 300 us}}");
   const CopyCosts& copies = machine.setup().transfer;
-  EXPECT_EQ(copies.of(RouteClass::Up),
+  EXPECT_EQ(copies.of(CopyKind::Up),
             (CopyCost{{Duration{100}, Duration{300}}, Bytes{256 << 10}, Bandwidth{GBps{40}, GBps{30}}}));
-  EXPECT_EQ(copies.of(RouteClass::Peer).each, Cost{Duration{2'500}});
-  EXPECT_EQ(copies.of(RouteClass::Down).first, (Cost{Duration{1'000}, Duration{170'000}}));
-  EXPECT_EQ(copies.of(RouteClass::Staged), CopyCost{});
+  EXPECT_EQ(copies.of(CopyKind::Peer).each, Cost{Duration{2'500}});
+  EXPECT_EQ(copies.of(CopyKind::Down).first, (Cost{Duration{1'000}, Duration{170'000}}));
+  EXPECT_EQ(copies.of(CopyKind::Staged), CopyCost{});
   // What is written is read again.
   const auto again = parse_document(machine_yaml(machine), "again.yaml").and_then(machine_from);
   ASSERT_TRUE(again) << again.error().text();

@@ -64,7 +64,7 @@ class CountingProgram final : public TaskProgram {
  public:
   explicit CountingProgram(Station& station) : paths_(station) {}
 
-  Expected<std::vector<StreamBinding>> bind(DeviceBackend&, const BatchOperation&, std::size_t, std::size_t) override {
+  Expected<std::vector<StreamBinding>> bind(DeviceBackend&, const Batch&, std::size_t, std::size_t) override {
     return paths_.bindings;
   }
   void on_ready(const Job& job) override {

@@ -68,13 +68,13 @@ class EveryBackend : public testing::TestWithParam<BackendRow> {
     add("invert", invert, device.invert);
     add("mark", mark, device.mark);
     add("fail", fail, on_gpus() ? [](const KernelLaunch& launch, DeviceStream) { fail(launch); } : DeviceKernel());
-    add("fail_oddly", fail_oddly,
-        on_gpus() ? [](const KernelLaunch& launch, DeviceStream) { fail_oddly(launch); } : DeviceKernel());
+    add("fail_unusually", fail_unusually,
+        on_gpus() ? [](const KernelLaunch& launch, DeviceStream) { fail_unusually(launch); } : DeviceKernel());
   }
 
   static bool on_gpus() { return GetParam().device_forms != nullptr; }
   static void fail(const KernelLaunch&) { throw std::runtime_error("the wafer fell off"); }
-  static void fail_oddly(const KernelLaunch&) { throw 7; }
+  static void fail_unusually(const KernelLaunch&) { throw 7; }
 
   void add(std::string name, HostKernel host, DeviceKernel device) {
     ASSERT_TRUE(station.kernels.add(std::move(name), std::move(host), std::move(device)).has_value());
@@ -227,9 +227,9 @@ TEST_P(EveryBackend, AKernelThatThrowsFailsItsBatchAndNoOther) {
   const Buffer destination = station.allocate(station.at("gpu0"), 100);
   auto fine = station.copying(source.view(), destination.view());
   for (const auto& [kernel, what] :
-       {std::pair("fail", "the wafer fell off"), {"fail_oddly", "it threw something that is no std::exception"}}) {
+       {std::pair("fail", "the wafer fell off"), {"fail_unusually", "it threw something that is no std::exception"}}) {
     auto failing = station.prepare({kernel_stream("first", station.at("gpu0"), kernel),
-                                    kernel_stream("second", station.at("gpu1"), "fail_oddly", 20)},
+                                    kernel_stream("second", station.at("gpu1"), "fail_unusually", 20)},
                                    {{}, {}});
     ASSERT_TRUE(batchOpAsync(station.executor, failing).has_value());
     ASSERT_TRUE(batchOpAsync(station.executor, fine).has_value());
@@ -237,7 +237,7 @@ TEST_P(EveryBackend, AKernelThatThrowsFailsItsBatchAndNoOther) {
     ASSERT_FALSE(result.has_value());
     EXPECT_EQ(result.error().code, ErrorCode::Kernel);
     // Both streams are to end together: the second kernel, of 20 ns, starts first and is the one that is told.
-    EXPECT_NE(result.error().message.find("kernel 'fail_oddly' of stream 'second' failed"), std::string::npos)
+    EXPECT_NE(result.error().message.find("kernel 'fail_unusually' of stream 'second' failed"), std::string::npos)
         << result.error().message;
     station.expect_fine(batchOpSynchronize(station.executor, fine));
 

@@ -47,8 +47,8 @@ class PromisedBatch : public testing::Test {
     const CommandStream c{"c", {}, Kernel{at("cpu0"), Duration{200}, Duration{200}, "spin"}, {}};
     CommandStream e = copy_stream("e", at("mem0"), at("gpu2"), 300);
     e.kernel = Kernel{at("gpu2"), Duration{200}, Duration{200}, "spin"};
-    batch = BatchOperation::make(machine, {a, copy_stream("b", at("mem0"), at("gpu1"), 400), c,
-                                           copy_stream("d", at("mem0"), at("gpu2"), 500), e})
+    batch = Batch::make(machine, {a, copy_stream("b", at("mem0"), at("gpu1"), 400), c,
+                                  copy_stream("d", at("mem0"), at("gpu2"), 500), e})
                 .value();
     planned = plan(planners().front(), machine, *batch, Basis::Guaranteed);
     latest = latest_finish(planners().front(), machine, *batch, planned);
@@ -75,7 +75,7 @@ class PromisedBatch : public testing::Test {
   }
 
   Topology machine = test::small_machine();
-  std::optional<BatchOperation> batch;
+  std::optional<Batch> batch;
   Timeline planned;
   LatestFinish latest;
 };
@@ -152,7 +152,7 @@ TEST_F(PromisedBatch, IsBrokenByWhatTookMost) {
 
 /// A plan, run again with one thing changed.
 struct Replay {
-  Replay(const Planner& the_planner, const Topology& the_machine, const BatchOperation& the_batch)
+  Replay(const Planner& the_planner, const Topology& the_machine, const Batch& the_batch)
       : planner(the_planner),
         machine(the_machine),
         batch(the_batch),
@@ -161,7 +161,7 @@ struct Replay {
 
   /// @param late  the gate of this chain opens so much later
   Timeline run(const std::vector<CommandStream>& streams, std::size_t chain = 0, double late = 0) const {
-    const BatchOperation other = BatchOperation::make(machine, streams, batch.merging()).value();
+    const Batch other = Batch::make(machine, streams, batch.merging()).value();
     BatchSimulation simulation;
     simulation.load(machine, Basis::Guaranteed, other, planner.rates);
     std::vector<double> gates = gates_of(simulation, planned);
@@ -178,7 +178,7 @@ struct Replay {
 
   const Planner& planner;
   const Topology& machine;
-  const BatchOperation& batch;
+  const Batch& batch;
   Timeline planned;
   LatestFinish latest;
 };
@@ -190,7 +190,7 @@ void attack_random_batches(const test::BatchTraits& traits, const Attack& attack
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     SCOPED_TRACE(seed);
     const Topology machine = test::random_machine(seed);
-    const BatchOperation batch = test::random_batch(machine, seed, traits);
+    const Batch batch = test::random_batch(machine, seed, traits);
     test::Random random(seed);
     const auto streams = batch.streams();
     attack(Replay(planners()[seed % 2], machine, batch), {streams.begin(), streams.end()}, random);

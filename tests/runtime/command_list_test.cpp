@@ -23,13 +23,12 @@ using test::Random;
 using Lines = std::vector<std::string>;
 
 /// Streams as a file has them, arranged by a planner, as hardware queues take them.
-CommandList commands_of(const Topology& machine, const BatchOperation& batch, std::string_view planner,
-                        Bytes pace = {}) {
+CommandList commands_of(const Topology& machine, const Batch& batch, std::string_view planner, Bytes pace = {}) {
   return make_commands(machine, {batch, plan(*find_planner(planner), machine, batch), "a batch", pace, {}});
 }
 
 /// Of each command what it does, its lanes, when its gate opens and which commands, by position, it waits for.
-Lines text_of(const BatchOperation& batch, const CommandList& list) {
+Lines text_of(const Batch& batch, const CommandList& list) {
   constexpr std::string_view kKinds[] = {"copy", "staged", "kernel", "host work", "nothing"};
   Lines lines;
   for (const Command& command : list.commands) {
@@ -58,7 +57,7 @@ struct Listed {
         commands(text_of(batch, list)),
         lanes(lanes_of(machine, list)) {}
 
-  BatchOperation batch;
+  Batch batch;
   CommandList list;
   Lines commands, lanes;
 };
@@ -192,38 +191,38 @@ TEST(CommandList, KeepsTheOrderOfKernelsWithinOneNanosecond) {
             (Lines{"copy b on 0 at 0", "copy a on 1 at 0", "kernel b on 2 after 0", "kernel a on 2 after 1"}));
 }
 
-// ---- in pieces
+// ---- in chunks
 
-struct Piece {
+struct Chunk {
   std::string stream;
   std::int64_t gate = 0;
   std::size_t offset = 0, bytes = 0;
   bool opens = false, closes = false;
 
-  friend bool operator==(const Piece&, const Piece&) = default;
+  friend bool operator==(const Chunk&, const Chunk&) = default;
 };
 
-void PrintTo(const Piece& piece, std::ostream* out) {
-  *out << fmt::format("{}: {} B from {} at {} ns{}{}", piece.stream, piece.bytes, piece.offset, piece.gate,
-                      piece.opens ? ", opens" : "", piece.closes ? ", closes" : "");
+void PrintTo(const Chunk& chunk, std::ostream* out) {
+  *out << fmt::format("{}: {} B from {} at {} ns{}{}", chunk.stream, chunk.bytes, chunk.offset, chunk.gate,
+                      chunk.opens ? ", opens" : "", chunk.closes ? ", closes" : "");
 }
 
-std::vector<Piece> pieces_of(const BatchOperation& batch, const CommandList& list) {
-  std::vector<Piece> pieces;
+std::vector<Chunk> chunks_of(const Batch& batch, const CommandList& list) {
+  std::vector<Chunk> chunks;
   for (const Command& command : list.commands)
-    pieces.push_back({batch.streams()[command.stream].name, list.gates[command.gate.value()].count(), command.offset,
+    chunks.push_back({batch.streams()[command.stream].name, list.gates[command.gate.value()].count(), command.offset,
                       command.bytes, command.opens, command.closes});
-  return pieces;
+  return chunks;
 }
 
 // Each keeps half of the link, 0.5 byte/ns: a runs from 0 to 5000, b from 5000 to 7000.
 TEST(PacedCommandList, CutsTransfersAtTheirPlannedInstants) {
   const Topology machine = test::small_machine();
-  const BatchOperation batch = test::make_batch(machine, R"(- {name: a, from: mem0, to: gpu0, size: 2500 B}
+  const Batch batch = test::make_batch(machine, R"(- {name: a, from: mem0, to: gpu0, size: 2500 B}
 - {name: b, from: mem0, to: gpu0, size: 1 kB}
 )");
   const CommandList list = commands_of(machine, batch, "bandwidth_allocation", Bytes{1000});
-  EXPECT_EQ(pieces_of(batch, list), (std::vector<Piece>{{"a", 0, 0, 1000, true, false},
+  EXPECT_EQ(chunks_of(batch, list), (std::vector<Chunk>{{"a", 0, 0, 1000, true, false},
                                                         {"a", 2000, 1000, 1000, false, false},
                                                         {"a", 4000, 2000, 500, false, true},
                                                         {"b", 5000, 0, 1000, true, true}}));
@@ -231,15 +230,15 @@ TEST(PacedCommandList, CutsTransfersAtTheirPlannedInstants) {
 }
 
 // The same behind 200 ns for the batch, which opening a gate takes, and 100 ns for each transfer, which starting a copy
-// takes: a's data flows from 300 to 5300, b's from 5400 to 7400. Byte 1000 of a is due at 2300, so its piece is let go
+// takes: a's data flows from 300 to 5300, b's from 5400 to 7400. Byte 1000 of a is due at 2300, so its chunk is let go
 // 300 ns earlier.
 TEST(PacedCommandList, LetsPiecesGoAheadOfTheirDataByBothSetUps) {
   const Topology machine = TopologyBuilder(test::small_machine()).setup({Duration{200}, Duration{100}}).build().value();
-  const BatchOperation batch = test::make_batch(machine, R"(- {name: a, from: mem0, to: gpu0, size: 2500 B}
+  const Batch batch = test::make_batch(machine, R"(- {name: a, from: mem0, to: gpu0, size: 2500 B}
 - {name: b, from: mem0, to: gpu0, size: 1 kB}
 )");
-  EXPECT_EQ(pieces_of(batch, commands_of(machine, batch, "bandwidth_allocation", Bytes{1000})),
-            (std::vector<Piece>{{"a", 0, 0, 1000, true, false},
+  EXPECT_EQ(chunks_of(batch, commands_of(machine, batch, "bandwidth_allocation", Bytes{1000})),
+            (std::vector<Chunk>{{"a", 0, 0, 1000, true, false},
                                 {"a", 2000, 1000, 1000, false, false},
                                 {"a", 4000, 2000, 500, false, true},
                                 {"b", 5100, 0, 1000, true, true}}));
@@ -249,15 +248,15 @@ TEST(PacedCommandList, LetsPiecesGoAheadOfTheirDataByBothSetUps) {
 // second segment.
 TEST(PacedCommandList, FollowsThePlanThroughItsSegments) {
   const Topology machine = test::small_machine();
-  const BatchOperation batch = test::make_batch(machine, "- {name: a, from: mem0, to: gpu0, size: 2 kB}\n");
+  const Batch batch = test::make_batch(machine, "- {name: a, from: mem0, to: gpu0, size: 2 kB}\n");
   Timeline timeline = plan(*find_planner("bandwidth_allocation"), machine, batch);
   timeline.latency = timeline.streams[0].transfer->end = Duration{2000};
   timeline.streams[0].transfer->segments = {{Duration{0}, Duration{1000}, Bytes{500}},
                                             {Duration{1000}, Duration{2000}, Bytes{1500}}};
   const auto gates = [&](std::int64_t pace) {
     std::vector<std::int64_t> found;
-    for (const Piece& piece : pieces_of(batch, make_commands(machine, {batch, timeline, "a batch", Bytes{pace}, {}})))
-      found.push_back(piece.gate);
+    for (const Chunk& chunk : chunks_of(batch, make_commands(machine, {batch, timeline, "a batch", Bytes{pace}, {}})))
+      found.push_back(chunk.gate);
     return found;
   };
   EXPECT_EQ(gates(1000), (std::vector<std::int64_t>{0, 1333}));
@@ -267,7 +266,7 @@ TEST(PacedCommandList, FollowsThePlanThroughItsSegments) {
 
 TEST(PacedCommandList, LeavesStagedCopiesAndKernelsWhole) {
   const Topology machine = test::small_machine();
-  const BatchOperation batch = test::make_batch(machine, R"(- {name: s, from: gpu0, to: gpu2, size: 2 kB}
+  const Batch batch = test::make_batch(machine, R"(- {name: s, from: gpu0, to: gpu2, size: 2 kB}
 - {name: k, from: mem0, to: gpu1, size: 1500 B, kernel: {time: 1 us}}
 )");
   EXPECT_EQ(text_of(batch, commands_of(machine, batch, "bandwidth_allocation", Bytes{1000})),
@@ -277,7 +276,7 @@ TEST(PacedCommandList, LeavesStagedCopiesAndKernelsWhole) {
 // Whoever opens gates by enqueueing goes through the list in its order.
 TEST(PacedCommandList, HasPiecesOfAllLanesInTheOrderOfTime) {
   const Topology machine = test::small_machine();
-  const BatchOperation batch = test::make_batch(machine, R"(- {name: a, from: mem0, to: gpu0, size: 2 kB}
+  const Batch batch = test::make_batch(machine, R"(- {name: a, from: mem0, to: gpu0, size: 2 kB}
 - {name: b, from: mem0, to: gpu1, size: 2500 B}
 )");
   EXPECT_EQ(text_of(batch, commands_of(machine, batch, "bandwidth_allocation", Bytes{1000})),
@@ -290,7 +289,7 @@ TEST(PacedCommandList, HasPiecesOfAllLanesInTheOrderOfTime) {
 /// What is true of every list, checked on one batch and plan.
 class Checker {
  public:
-  Checker(const Topology& machine, const BatchOperation& batch, const Timeline& plan, Bytes pace)
+  Checker(const Topology& machine, const Batch& batch, const Timeline& plan, Bytes pace)
       : machine_(machine),
         batch_(batch),
         plan_(plan),
@@ -357,7 +356,7 @@ class Checker {
   }
 
   /// Lets queues that know nothing of the plan but the times that things take run the list: what must not overlap does
-  /// not, and everything starts when it was planned. The plan's times are up to 1 ns too long, those of pieces 2 ns, so
+  /// not, and everything starts when it was planned. The plan's times are up to 1 ns too long, those of chunks 2 ns, so
   /// whatever comes behind others may be late by as much for each of them.
   void queues_run_it_as_planned() const {
     struct Instant {
@@ -385,12 +384,12 @@ class Checker {
     }
   }
 
-  /// When the gate of a piece opens and both set-ups are over, all bytes before it are there, as planned, and no more.
-  void pieces_follow_the_plan() const {
+  /// When the gate of a chunk opens and both set-ups are over, all bytes before it are there, as planned, and no more.
+  void chunks_follow_the_plan() const {
     for (const Command& command : list_.commands) {
       const CopyCost& copy = machine_.setup().transfer.of(batch_.work()[command.stream].route);
       const Duration gate =
-          command.offset > 0 ? machine_.setup().gate.nominal : Duration{0};  // of a piece that follows
+          command.offset > 0 ? machine_.setup().gate.nominal : Duration{0};  // of a chunk that follows
       const Duration setup = plan_.setup + gate + copy.each.nominal;
       if (command.kind != Command::Kind::Copy || (command.offset == 0 && opens_chain(command))) continue;
       const TransferInterval& planned = *plan_.streams[command.stream].transfer;
@@ -489,24 +488,24 @@ class Checker {
   }
 
   const Topology& machine_;
-  const BatchOperation& batch_;
+  const Batch& batch_;
   const Timeline& plan_;
   bool paced_;
   CommandList list_;
   std::vector<std::uint32_t> chain_of_;
 };
 
-void check(const Topology& machine, const BatchOperation& batch, const Planner& planner, Bytes pace) {
+void check(const Topology& machine, const Batch& batch, const Planner& planner, Bytes pace) {
   const Timeline timeline = plan(planner, machine, batch);
-  for (const Bytes piece : {Bytes{0}, pace}) {
-    SCOPED_TRACE(fmt::format("{}, pieces of {}\n{}", planner.name, piece.count, test::describe(machine, batch)));
-    const Checker checker(machine, batch, timeline, piece);
+  for (const Bytes chunk : {Bytes{0}, pace}) {
+    SCOPED_TRACE(fmt::format("{}, pieces of {}\n{}", planner.name, chunk.count, test::describe(machine, batch)));
+    const Checker checker(machine, batch, timeline, chunk);
     checker.waits_are_for_earlier_commands_in_other_lanes();
     checker.every_byte_and_kernel_comes_once();
     checker.chains_keep_their_order();
     checker.gates_of_a_lane_open_in_its_order();
     checker.queues_run_it_as_planned();
-    if (piece.count > 0) checker.pieces_follow_the_plan();
+    if (chunk.count > 0) checker.chunks_follow_the_plan();
   }
 }
 
@@ -514,7 +513,7 @@ TEST(CommandListProperty, QueuesDoWhatWasPlannedOnRandomMachines) {
   for (std::uint64_t seed = 0; seed < test::rounds(150U) && !HasFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     const Topology machine = test::random_machine(seed);
-    const BatchOperation batch = test::random_batch(machine, seed + 1000);
+    const Batch batch = test::random_batch(machine, seed + 1000);
     for (const Planner& planner : planners()) check(machine, batch, planner, Bytes{1'000'000});
   }
 }
@@ -549,8 +548,7 @@ TEST(CommandListProperty, QueuesDoWhatWasPlannedWithinNanoseconds) {
     std::vector<CommandStream> streams;
     for (int s = random.between(1, 6); s > 0; --s)
       streams.push_back(tiny_stream(machine, random, fmt::format("s{}", s)));
-    const BatchOperation batch =
-        BatchOperation::make(machine, streams, random.one_in(3) ? Merging::Off : Merging::On).value();
+    const Batch batch = Batch::make(machine, streams, random.one_in(3) ? Merging::Off : Merging::On).value();
     for (const Planner& planner : planners()) check(machine, batch, planner, Bytes{random.between(1, 20)});
   }
 }

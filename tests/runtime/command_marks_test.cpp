@@ -18,7 +18,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-CommandList commands_of(const Topology& machine, const BatchOperation& batch, std::string_view planner, Marks marks,
+CommandList commands_of(const Topology& machine, const Batch& batch, std::string_view planner, Marks marks,
                         Bytes pace = {}) {
   return make_commands(machine, {batch, plan(*find_planner(planner), machine, batch), "a batch", pace, {}, marks});
 }
@@ -41,7 +41,7 @@ struct Marked {
     return lines;
   }
 
-  BatchOperation batch;
+  Batch batch;
   CommandList list;
 };
 
@@ -78,7 +78,7 @@ TEST(CommandMarks, StandAtBothEndsOfLongCommands) {
 }
 
 // a's kernel, on gpu1, waits for the copies: its lane begins there, and theirs ends.
-TEST(CommandMarks, AreWordsWhereAnotherLaneWaits) {
+TEST(CommandMarks, AreSignalsWhereAnotherLaneWaits) {
   const Marked it(R"(- {name: a, from: mem0, to: gpu0, size: 1 kB, kernel: {on: gpu1, time: 50 ns}}
 - {name: b, from: mem0, to: gpu0, size: 1 kB, kernel: {time: 20 ns}}
 )");
@@ -88,8 +88,8 @@ TEST(CommandMarks, AreWordsWhereAnotherLaneWaits) {
 // The first leg of the staged copy ends its lane, and the second one too.
 TEST(CommandMarks, EndBothLanesOfAStagedCopy) {
   const Marked it("- {name: s, from: gpu0, to: gpu2, size: 2 kB}\n");
-  EXPECT_EQ(it.list.commands[0].mark, Mark::Word);
-  EXPECT_EQ(it.list.commands[0].leg_mark, Mark::Word);
+  EXPECT_EQ(it.list.commands[0].mark, Mark::Signal);
+  EXPECT_EQ(it.list.commands[0].leg_mark, Mark::Signal);
 }
 
 TEST(CommandMarks, StandAtEveryCommandToMeasureIt) {
@@ -131,19 +131,19 @@ TEST(Runs, ComeTogetherWhereOtherLanesArePlannedBetween) {
 TEST(Runs, AreNoLongerThanAQueueTakes) {
   const Marked it(ups(1000));
   EXPECT_EQ(it.list.runs, (std::vector<tutti::Run>{{0, 440}, {440, 880}, {880, 1000}}));
-  EXPECT_EQ(runs_with_room(it.list, 1004, {}), 3U);
-  EXPECT_EQ(runs_with_room(it.list, 1003, {}), 2U);
-  EXPECT_EQ(runs_with_room(it.list, 882, {}), 2U);
-  EXPECT_EQ(runs_with_room(it.list, 881, {}), 1U);
-  EXPECT_EQ(runs_with_room(it.list, 441, {}), 0U);
+  EXPECT_EQ(runs_that_fit(it.list, 1004, {}), 3U);
+  EXPECT_EQ(runs_that_fit(it.list, 1003, {}), 2U);
+  EXPECT_EQ(runs_that_fit(it.list, 882, {}), 2U);
+  EXPECT_EQ(runs_that_fit(it.list, 881, {}), 1U);
+  EXPECT_EQ(runs_that_fit(it.list, 441, {}), 0U);
 }
 
 // In chunks of 1000 bytes: three operations for each of two, gate, start, and a mark of two for either leg.
 TEST(Runs, OfStagedCopiesNeedRoomForEveryChunk) {
   const Marked it("- {name: s, from: gpu0, to: gpu2, size: 2 kB}\n");
-  EXPECT_EQ(runs_with_room(it.list, 12, Bytes{1000}), 1U);
-  EXPECT_EQ(runs_with_room(it.list, 11, Bytes{1000}), 0U);
-  EXPECT_EQ(runs_with_room(it.list, 9, {}), 1U);
+  EXPECT_EQ(runs_that_fit(it.list, 12, Bytes{1000}), 1U);
+  EXPECT_EQ(runs_that_fit(it.list, 11, Bytes{1000}), 0U);
+  EXPECT_EQ(runs_that_fit(it.list, 9, {}), 1U);
 }
 
 // 1 + 2 + 1 parts of 8000 ns from 100 on; then two kernels of no planned time, which share 1000 ns.
@@ -178,15 +178,15 @@ std::vector<std::vector<std::uint32_t>> lanes_of(const CommandList& list) {
 
 void marks_stand_where_somebody_waits(const CommandList& list) {
   for (const Command& command : list.commands)
-    for (const std::uint32_t before : command.waits) EXPECT_EQ(list.commands[before].mark, Mark::Word);
+    for (const std::uint32_t before : command.waits) EXPECT_EQ(list.commands[before].mark, Mark::Signal);
   for (std::uint32_t lane = 0; const auto& positions : lanes_of(list)) {
     const Command& last = list.commands[positions.back()];
-    EXPECT_EQ(last.last_lane == lane ? last.mark : last.leg_mark, Mark::Word);
+    EXPECT_EQ(last.last_lane == lane ? last.mark : last.leg_mark, Mark::Signal);
     ++lane;
   }
 }
 
-void runs_are_of_like_copies(const BatchOperation& batch, const CommandList& list) {
+void runs_are_of_like_copies(const Batch& batch, const CommandList& list) {
   std::uint32_t next = 0;
   for (const auto& [begin, end] : list.runs) {
     EXPECT_EQ(begin, next);
@@ -209,7 +209,7 @@ void runs_are_of_like_copies(const BatchOperation& batch, const CommandList& lis
 }
 
 /// No two runs could be one: nothing is called twice that one call would do.
-void runs_are_as_long_as_can_be(const BatchOperation& batch, const CommandList& list) {
+void runs_are_as_long_as_can_be(const Batch& batch, const CommandList& list) {
   std::vector<std::optional<Run>> last(list.lanes.size());
   for (const Run& run : list.runs) {
     const Command& first = list.commands[run.begin];
@@ -274,7 +274,7 @@ void shared_out_times_follow_each_other(const CommandList& list) {
   }
 }
 
-void check(const Topology& machine, const BatchOperation& batch, Bytes some_pace) {
+void check(const Topology& machine, const Batch& batch, Bytes some_pace) {
   for (const Planner& planner : planners()) {
     for (const Marks marks : {Marks::Needed, Marks::Each}) {
       for (const Bytes pace : {Bytes{0}, some_pace}) {
@@ -317,8 +317,7 @@ TEST(CommandMarksProperty, HoldForLongChains) {
       const Duration time{random.one_in(8) ? 700'000 : random.between(0, 50'000)};
       streams.back().kernel = Kernel{random.one_in(5) ? at("cpu0") : places[1 + random.below(3)], time, time, "spin"};
     }
-    const BatchOperation batch =
-        BatchOperation::make(machine, streams, random.one_in(4) ? Merging::Off : Merging::On).value();
+    const Batch batch = Batch::make(machine, streams, random.one_in(4) ? Merging::Off : Merging::On).value();
     check(machine, batch, Bytes{20'000});
     for (const auto& [begin, end] : commands_of(machine, batch, "all_at_once", Marks::Needed).runs)
       longest = std::max<std::size_t>(longest, end - begin);

@@ -99,8 +99,8 @@ TEST_F(Cuda, HostWorkDoesNotWaitForOtherGates) {
 }
 
 /// Bytes that go up to gpu0 as streams of their own, one behind the other in both buffers.
-struct Pieces {
-  Pieces(Station& station, std::int64_t count, std::int64_t size)
+struct Chunks {
+  Chunks(Station& station, std::int64_t count, std::int64_t size)
       : sent(pattern(static_cast<std::size_t>(count * size), 5)),
         source(station.allocate(station.at("mem0"), sent.size())),
         destination(station.allocate(station.at("gpu0"), sent.size())) {
@@ -120,24 +120,24 @@ struct Pieces {
 
 // 64 streams of one direction, kept apart: more than any device has queues.
 TEST_F(Cuda, MoreStreamsThanQueues) {
-  const Pieces pieces(station, 64, 4096);
-  const auto apart = BatchOperation::make(station.machine, pieces.streams, Merging::Off);
+  const Chunks chunks(station, 64, 4096);
+  const auto apart = Batch::make(station.machine, chunks.streams, Merging::Off);
   ASSERT_TRUE(apart.has_value());
-  auto batch = station.executor.prepare(*apart, pieces.bindings);
+  auto batch = station.executor.prepare(*apart, chunks.bindings);
   ASSERT_TRUE(batch.has_value()) << batch.error().text();
   for (int run = 0; run < 3; ++run) station.run(*batch);
-  EXPECT_EQ(station.read(pieces.destination.view()), pieces.sent);
+  EXPECT_EQ(station.read(chunks.destination.view()), chunks.sent);
 }
 
 // 400 transfers of one chain are more operations than a queue takes ahead: the rest follows while the batch runs.
 TEST_F(Cuda, LongChainsAreEnqueuedWhileTheyRun) {
-  const Pieces pieces(station, 400, 512);
-  auto batch = station.prepare(pieces.streams, pieces.bindings);
+  const Chunks chunks(station, 400, 512);
+  auto batch = station.prepare(chunks.streams, chunks.bindings);
   for (int run = 0; run < 3; ++run) {
     station.executor.arm(batch);
     station.run(batch);
   }
-  EXPECT_EQ(station.read(pieces.destination.view()), pieces.sent);
+  EXPECT_EQ(station.read(chunks.destination.view()), chunks.sent);
 }
 
 TEST_F(Cuda, ArmedBatchesMoveNothingUntilTheyAreIssued) {
@@ -301,11 +301,11 @@ TEST_F(Cuda, HostKernelsWithoutAFormForGpusAreRefused) {
 TEST_F(Cuda, KernelsInARowAreJudgedTogether) {
   add("slow", test::device_slow());
   for (const auto& [kernel, overruns] : {std::pair("spin", 0), {"slow", 1}}) {
-    const Pieces pieces(station, 5, 4096);
-    auto streams = pieces.streams;
+    const Chunks chunks(station, 5, 4096);
+    auto streams = chunks.streams;
     for (CommandStream& stream : streams)
       stream.kernel = Kernel{station.at("gpu0"), microseconds(100), microseconds(110), kernel};
-    auto batch = station.prepare(streams, pieces.bindings);
+    auto batch = station.prepare(streams, chunks.bindings);
     station.run(batch);
     const auto result = batchOp(station.executor, batch);
     ASSERT_TRUE(result.has_value());
@@ -316,12 +316,12 @@ TEST_F(Cuda, KernelsInARowAreJudgedTogether) {
 // A long kernel is judged by itself: the four others' time does not hide that it took 1500 us where 500 are declared.
 TEST_F(Cuda, LongKernelsAreJudgedAlone) {
   add("slow", test::device_slow());
-  const Pieces pieces(station, 5, 4096);
-  auto streams = pieces.streams;
+  const Chunks chunks(station, 5, 4096);
+  auto streams = chunks.streams;
   for (CommandStream& stream : streams)
     stream.kernel = Kernel{station.at("gpu0"), microseconds(50), milliseconds(5), "spin"};
   streams[2].kernel = Kernel{station.at("gpu0"), microseconds(500), microseconds(500), "slow"};
-  auto batch = station.prepare(streams, pieces.bindings);
+  auto batch = station.prepare(streams, chunks.bindings);
   const auto result = batchOp(station.executor, batch);
   ASSERT_TRUE(result.has_value());
   EXPECT_EQ(result->overruns, 1);
@@ -338,9 +338,9 @@ void run_broken(DeviceKernel kernel) {
     static_cast<void>(station.kernels.add(
         "broken", [](const KernelLaunch&) {}, std::move(kernel)));
     const Buffer input = station.allocate(station.at("gpu0"), 64);
-    const Pieces pieces(station, 2, 4096);
-    auto streams = pieces.streams;
-    auto bindings = pieces.bindings;
+    const Chunks chunks(station, 2, 4096);
+    auto streams = chunks.streams;
+    auto bindings = chunks.bindings;
     streams[1].name = "s";
     streams[1].kernel = Kernel{station.at("gpu0"), Duration{10}, Duration{10}, "broken"};
     bindings[1].kernel_input = input.view();
@@ -398,24 +398,24 @@ INSTANTIATE_TEST_SUITE_P(Table, EveryGate,
 
 // 1000 copies of 4 KiB are three calls, of which two lie ahead of the gate.
 TEST_P(EveryGate, RunsOfCopiesMoveEveryByte) {
-  const Pieces pieces(station, 1000, 4096);
-  auto batch = station.prepare(pieces.streams, pieces.bindings);
+  const Chunks chunks(station, 1000, 4096);
+  auto batch = station.prepare(chunks.streams, chunks.bindings);
   for (int run = 0; run < 3; ++run) {
-    station.write(pieces.source.view(), pattern(pieces.sent.size(), static_cast<std::uint64_t>(run)));
+    station.write(chunks.source.view(), pattern(chunks.sent.size(), static_cast<std::uint64_t>(run)));
     station.executor.arm(batch);
     station.run(batch);
-    EXPECT_EQ(station.read(pieces.destination.view()), pattern(pieces.sent.size(), static_cast<std::uint64_t>(run)));
+    EXPECT_EQ(station.read(chunks.destination.view()), pattern(chunks.sent.size(), static_cast<std::uint64_t>(run)));
   }
 }
 
 // Of 20 copies and kernels two instants within are noted; the rest is shared out, so that nothing overlaps, all lies in
 // the batch, and equal copies take the same time.
 TEST_P(EveryGate, TimesThatWereNotNotedAreSharedOut) {
-  const Pieces pieces(station, 20, 65536);
-  auto streams = pieces.streams;
+  const Chunks chunks(station, 20, 65536);
+  auto streams = chunks.streams;
   for (CommandStream& stream : streams)
     stream.kernel = Kernel{station.at("gpu0"), microseconds(20), milliseconds(1), "spin"};
-  auto batch = station.prepare(streams, pieces.bindings);
+  auto batch = station.prepare(streams, chunks.bindings);
   for (int run = 0; run < 3; ++run) station.run(batch);
   const Timeline measured = batch.measured();
   EXPECT_EQ(find_violation(station.machine, station.batch(streams), measured), std::nullopt);
@@ -431,13 +431,13 @@ TEST_P(EveryGate, TimesThatWereNotNotedAreSharedOut) {
 
 // To measure them every copy is noted: two of twenty times the size show.
 TEST_P(EveryGate, EveryCopyIsNotedWhereThatIsAsked) {
-  const Pieces pieces(station, 12, 4 << 20);
-  auto streams = pieces.streams;
+  const Chunks chunks(station, 12, 4 << 20);
+  auto streams = chunks.streams;
   for (std::size_t s = 0; s < streams.size(); ++s)
     if (s != 3 && s != 7) streams[s].transfer->size = Bytes{65536};
-  const BatchOperation batch = station.batch(streams);
+  const Batch batch = station.batch(streams);
   auto prepared = station.backend->prepare(
-      {batch, plan(planners().front(), station.machine, batch), "a batch", {}, pieces.bindings, Marks::Each});
+      {batch, plan(planners().front(), station.machine, batch), "a batch", {}, chunks.bindings, Marks::Each});
   ASSERT_TRUE(prepared.has_value()) << prepared.error().text();
   for (int run = 0; run < 3; ++run) {
     (*prepared)->arm();
@@ -478,9 +478,9 @@ TEST_P(EveryGate, NothingStartsBeforeItsInstant) {
 
 // The kernel of one lane waits for the copies of another, and its overrun is its own.
 TEST_P(EveryGate, LanesWaitForRunsOfOthers) {
-  const Pieces pieces(station, 30, 65536);
-  auto streams = pieces.streams;
-  auto bindings = pieces.bindings;
+  const Chunks chunks(station, 30, 65536);
+  auto streams = chunks.streams;
+  auto bindings = chunks.bindings;
   streams[4].kernel = Kernel{station.at("gpu1"), microseconds(100), milliseconds(1), "spin"};
   streams[9].kernel = Kernel{station.at("gpu0"), microseconds(100), milliseconds(1), "spin"};
   auto batch = station.prepare(streams, bindings);
@@ -492,15 +492,15 @@ TEST_P(EveryGate, LanesWaitForRunsOfOthers) {
     const Timeline measured = batch.measured();
     EXPECT_GE(measured.streams[4].kernel->start + milliseconds(1), measured.streams[29].transfer->end);
   }
-  EXPECT_EQ(station.read(pieces.destination.view()), pieces.sent);
+  EXPECT_EQ(station.read(chunks.destination.view()), chunks.sent);
 }
 
 // What our chains are compared with moves the same bytes.
 TEST_P(EveryGate, PlainChainsMoveEveryByte) {
   for (const auto& [count, kernel] : {std::pair(1000, 0), {50, 1000}}) {
-    const Pieces pieces(station, count, 512);
+    const Chunks chunks(station, count, 512);
     std::vector<PlainStep> steps;
-    for (const StreamBinding& binding : pieces.bindings)
+    for (const StreamBinding& binding : chunks.bindings)
       steps.push_back({binding.source, binding.destination, Duration{kernel}});
     auto chain = make_plain_chain(*station.backend, std::move(steps));
     ASSERT_TRUE(chain.has_value()) << chain.error().text();
@@ -510,7 +510,7 @@ TEST_P(EveryGate, PlainChainsMoveEveryByte) {
       EXPECT_GT(times->on_the_gpu, Duration{0});
       EXPECT_GT(times->on_the_host, Duration{0});
     }
-    EXPECT_EQ(station.read(pieces.destination.view()), pieces.sent);
+    EXPECT_EQ(station.read(chunks.destination.view()), chunks.sent);
   }
 }
 
@@ -609,7 +609,7 @@ TEST(CudaPart, HasOnlyTheGpusThatItOpens) {
   RealClock clock;
   const VertexId gpu0 = *machine.find_vertex("gpu0"), gpu1 = *machine.find_vertex("gpu1");
   const auto refusal = [&](Executor& executor, CommandStream stream) {
-    const auto prepared = executor.prepare(BatchOperation::make(machine, {std::move(stream)}).value(), {{}});
+    const auto prepared = executor.prepare(Batch::make(machine, {std::move(stream)}).value(), {{}});
     return prepared ? std::string() : prepared.error().message;
   };
   {
@@ -622,8 +622,7 @@ TEST(CudaPart, HasOnlyTheGpusThatItOpens) {
               "'gpu0' is none of the GPUs that this backend opened; it belongs to another one");
     EXPECT_EQ(refusal(executor, kernel_stream("s", gpu0, "spin", 1000)), refused.error().message);
     auto work = executor.prepare(
-        BatchOperation::make(machine, {kernel_stream("s", *machine.find_vertex("cpu0"), "checksum", 1000)}).value(),
-        {{}});
+        Batch::make(machine, {kernel_stream("s", *machine.find_vertex("cpu0"), "checksum", 1000)}).value(), {{}});
     ASSERT_TRUE(work.has_value()) << work.error().text();
     EXPECT_TRUE(batchOp(executor, *work).has_value());
   }
@@ -647,8 +646,8 @@ TEST(CudaPart, PartitionsRunSideBySide) {
     Task& task = set.tasks.emplace_back();
     task.name = gpu;
     task.period = task.deadline = milliseconds{50};
-    task.steps = {BatchOperation::make(machine, {up}).value(),
-                  BatchOperation::make(machine, {copy_stream("down", device, mem, 2'000'000)}).value()};
+    task.steps = {Batch::make(machine, {up}).value(),
+                  Batch::make(machine, {copy_stream("down", device, mem, 2'000'000)}).value()};
   }
   const AdmissionVerdict verdict = AdmissionController(planners().front()).decide(set);
   ASSERT_TRUE(verdict.admitted.has_value());

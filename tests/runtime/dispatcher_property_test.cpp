@@ -158,8 +158,8 @@ RunRecord run_patterns(test::Station& station, const AdmittedTaskSet& promise, s
 /// What a job takes by the plans that it was admitted with.
 Duration planned_length(const AdmittedTaskSet& promise, TaskId task) {
   Duration length{};
-  for (const auto& pieces : promise.planned().bounds[task.index()].batches)
-    for (const PlannedBatch& piece : pieces) length += piece.plan.latency;
+  for (const auto& chunks : promise.planned().bounds[task.index()].batches)
+    for (const PlannedBatch& chunk : chunks) length += chunk.plan.latency;
   for (const JobStep& step : promise.tasks().tasks[task.index()].steps)
     if (const auto* host = std::get_if<HostStep>(&step)) length += host->time;
   return length;
@@ -240,7 +240,7 @@ TaskSet random_tight_set(const test::Station& station, Random& random, Policy po
 // A refused set misses where its counter-example says so, to the nanosecond, although batches take less than bound for.
 // All refusals are shown but those that ask for a blocker less than 1 ns before.
 TEST_P(EveryPolicy, RefusedSetsMissInTheirScenario) {
-  int refused = 0, shown = 0, in_parts = 0, late_in_parts = 0;
+  int refused = 0, shown = 0, in_regions = 0, late_in_regions = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
@@ -263,15 +263,15 @@ TEST_P(EveryPolicy, RefusedSetsMissInTheirScenario) {
     ASSERT_NE(late, record.jobs.end());
     EXPECT_EQ((Miss{late->task, late->index, late->finish.value(), late->deadline}), *miss);
     ++shown;
-    in_parts += set.preemption == Preemption::BetweenBatches ? 1 : 0;
+    in_regions += set.preemption == Preemption::BetweenBatches ? 1 : 0;
     const auto& witness = std::ranges::find_if(verdict.tests, [](const Verdict& v) { return v.witness.has_value(); });
     const auto& blocker = witness == verdict.tests.end() ? std::nullopt : witness->witness->blocker;
-    const auto& parts = blocker ? verdict.timings[blocker->index()].parts : std::nullopt;
-    late_in_parts += parts && parts->each.front() < parts->longest ? 1 : 0;
+    const auto& regions = blocker ? verdict.timings[blocker->index()].regions : std::nullopt;
+    late_in_regions += regions && regions->each.front() < regions->longest ? 1 : 0;
   }
   EXPECT_EQ(shown, refused);
-  EXPECT_GT(in_parts, 50);
-  EXPECT_GT(late_in_parts, 5) << "blockers whose longest part is not their first";
+  EXPECT_GT(in_regions, 50);
+  EXPECT_GT(late_in_regions, 5) << "blockers whose longest region is not their first";
 }
 
 }  // namespace

@@ -207,7 +207,7 @@ TEST(Dispatcher, GoesOnBehindAFailedJob) {
 TEST(Dispatcher, EndsEarlyWhenTheMachineFails) {
   VirtualRun run({{}, Policy::Edf, {task("a", 3, 10)}});
   run.programs[0].instead = [](Job& job) -> Expected<void> {
-    if (job.index == 1) return machine_trouble("smoke");
+    if (job.index == 1) return machine_error("smoke");
     return {};
   };
   const RunRecord record = run.run(first_jobs(5));

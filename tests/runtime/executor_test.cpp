@@ -11,7 +11,7 @@ using test::kernel_stream;
 using test::Station;
 
 /// As admission plans it.
-PlannedBatch planned(const Station& station, const BatchOperation& operation) {
+PlannedBatch planned(const Station& station, const Batch& operation) {
   const Planner& planner = station.executor.planner();
   Timeline timeline = plan(planner, station.machine, operation, Basis::Guaranteed);
   LatestFinish latest = latest_finish(planner, station.machine, operation, timeline);
@@ -28,7 +28,7 @@ TEST(Executor, RefusesBatchesFromOutsideAnAdmittedRun) {
     EXPECT_EQ(refused.error().code, ErrorCode::InvalidInput);
     EXPECT_NE(refused.error().message.find("an admitted run owns the machine"), std::string::npos);
 
-    const BatchOperation operation = station.batch({kernel_stream("s", station.at("gpu0"), "spin")});
+    const Batch operation = station.batch({kernel_stream("s", station.at("gpu0"), "spin")});
     auto inside = run.prepare(planned(station, operation), {{}});
     ASSERT_TRUE(inside.has_value());
     EXPECT_TRUE(station.executor.issue(*inside).has_value());
@@ -48,7 +48,7 @@ TEST(Executor, DoesNotWaitForABatchThatWasNeverIssued) {
 
 TEST(Executor, RefusesBatchesOfAnEarlierAdmittedRun) {
   Station station;
-  const BatchOperation operation = station.batch({kernel_stream("s", station.at("gpu0"), "spin")});
+  const Batch operation = station.batch({kernel_stream("s", station.at("gpu0"), "spin")});
   auto earlier = Executor::AdmittedRun(station.executor).prepare(planned(station, operation), {{}});
   ASSERT_TRUE(earlier.has_value());
   const Executor::AdmittedRun later(station.executor);
@@ -60,7 +60,7 @@ TEST(Executor, RunsAnAdmittedBatchByItsOwnPlan) {
   Station station;
   auto stream = kernel_stream("s", station.at("gpu0"), "spin", 10);
   stream.kernel->worst = Duration{25};
-  const BatchOperation operation = station.batch({stream});
+  const Batch operation = station.batch({stream});
   Executor::AdmittedRun run(station.executor);
   auto batch = run.prepare(planned(station, operation), {{}});
   ASSERT_TRUE(batch.has_value());

@@ -32,10 +32,10 @@ SetupTimes some_costs() {
   SetupTimes setup;
   setup.batch = us(7);
   setup.gate = us(2);
-  setup.transfer.of(RouteClass::Up).each = Duration{120};
-  setup.transfer.of(RouteClass::Down).each = Duration{250};
-  setup.transfer.of(RouteClass::Peer).each = Duration{900};
-  setup.transfer.of(RouteClass::Staged).each = Duration{1500};
+  setup.transfer.of(CopyKind::Up).each = Duration{120};
+  setup.transfer.of(CopyKind::Down).each = Duration{250};
+  setup.transfer.of(CopyKind::Peer).each = Duration{900};
+  setup.transfer.of(CopyKind::Staged).each = Duration{1500};
   setup.kernel = Duration{1700};
   setup.host = us(5);
   return setup;
@@ -60,7 +60,7 @@ TEST(MeasureCosts, OfASimulatedMachineAreThoseOfItsFile) {
   for (const Basis basis : {Basis::Nominal, Basis::Guaranteed}) {
     EXPECT_EQ(fit.setup.gate.at(basis), us(2));
     EXPECT_NEAR(as_ns(fit.setup.batch.at(basis)), 7000, 30);
-    for (const RouteClass route : kRouteClasses)
+    for (const CopyKind route : kCopyKinds)
       EXPECT_NEAR(as_ns(fit.setup.transfer.of(route).each.at(basis)), as_ns(costs.transfer.of(route).each.nominal), 20)
           << to_string(route);
     EXPECT_NEAR(as_ns(fit.setup.kernel.at(basis)), 1700, 30);

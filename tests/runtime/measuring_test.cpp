@@ -73,8 +73,8 @@ TEST(UncertaintyOfMedian, IsOfStandardErrors) {
   EXPECT_EQ(uncertainty_of_median({}), std::numeric_limits<double>::infinity());
 }
 
-StreamSet up(std::uint32_t gpu) { return StreamSet{1} << HostStream{gpu, Direction::HostToDevice}.position(); }
-StreamSet down(std::uint32_t gpu) { return StreamSet{1} << HostStream{gpu, Direction::DeviceToHost}.position(); }
+PortSet up(std::uint32_t gpu) { return PortSet{1} << CopyPort{gpu, Direction::HostToDevice}.position(); }
+PortSet down(std::uint32_t gpu) { return PortSet{1} << CopyPort{gpu, Direction::DeviceToHost}.position(); }
 
 /// The small machine, whose memory lets 1.3 byte/ns through in each direction, where all streams start at once.
 struct MeasuredStation : Station {
@@ -107,7 +107,7 @@ TEST(Measure, FindsTheRatesOfTheMachine) {
     EXPECT_EQ(measured.streams, station.options.combinations[i % rates.size()]);
     ASSERT_EQ(measured.rates.size(), rates[i % rates.size()].size());
     for (std::size_t s = 0; s < measured.rates.size(); ++s)
-      EXPECT_NEAR(measured.rates[s] / rates[i % rates.size()][s], 1, 1e-4) << streams_text(measured.streams);
+      EXPECT_NEAR(measured.rates[s] / rates[i % rates.size()][s], 1, 1e-4) << ports_text(measured.streams);
   }
   EXPECT_TRUE(found->left_out.empty());
 }
@@ -123,7 +123,7 @@ TEST(Measure, RunsRandomBatches) {
   for (const MeasuredBatch& measured : found->batches) {
     std::vector<CommandStream> streams;
     for (const MeasuredBatch::Stream& stream : measured.streams) {
-      EXPECT_NE(StreamSet{1} << stream.stream.position() & (up(0) | up(1) | up(2) | down(0) | down(1)), 0U);
+      EXPECT_NE(PortSet{1} << stream.stream.position() & (up(0) | up(1) | up(2) | down(0) | down(1)), 0U);
       const auto size = static_cast<std::int64_t>(stream.bytes);
       EXPECT_EQ(size % 128, 0);
       EXPECT_GT(size, 0);
@@ -202,15 +202,15 @@ TEST(Measure, NeedsRoomForItsBuffers) {
 // A copy between GPUs, alone and beside one up of its own GPU: 1 byte/ns each, on links of their own.
 TEST(Measure, FindsTheRatesOfCopiesOfAllKinds) {
   MeasuredStation station;
-  const Way peer{{true, 0}, {true, 1}}, down{{true, 1}, {false, 0}};
-  station.options.ways = {{peer}, {peer, down}};
+  const CopyRoute peer{{true, 0}, {true, 1}}, down{{true, 1}, {false, 0}};
+  station.options.copy_routes = {{peer}, {peer, down}};
   const auto found = measure(station.at_once, station.options);
   ASSERT_TRUE(found.has_value()) << found.error().text();
   EXPECT_TRUE(found->left_out.empty());
-  ASSERT_EQ(found->ways.size(), 6U);
-  for (std::size_t i = 0; i < found->ways.size(); ++i) {
-    EXPECT_EQ(found->ways[i].ways, station.options.ways[i % 2]);
-    for (const double rate : found->ways[i].rates) EXPECT_NEAR(rate, 1, 1e-4);
+  ASSERT_EQ(found->copy_routes.size(), 6U);
+  for (std::size_t i = 0; i < found->copy_routes.size(); ++i) {
+    EXPECT_EQ(found->copy_routes[i].copy_routes, station.options.copy_routes[i % 2]);
+    for (const double rate : found->copy_routes[i].rates) EXPECT_NEAR(rate, 1, 1e-4);
   }
 }
 

@@ -39,7 +39,7 @@ class BusyProgram final : public TaskProgram {
  public:
   BusyProgram(const Topology& machine, const Task& task, Clock& clock) : buffers_(machine, task, 1), clock_(clock) {}
 
-  Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const BatchOperation& operation, std::size_t batch,
+  Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation, std::size_t batch,
                                             std::size_t set) override {
     return buffers_.bind(backend, operation, batch, set);
   }

@@ -59,7 +59,7 @@ struct PartitionedRun {
 class LookedAt final : public TaskProgram {
  public:
   explicit LookedAt(TaskProgram& program) : program_(&program) {}
-  Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const BatchOperation& operation, std::size_t batch,
+  Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation, std::size_t batch,
                                             std::size_t buffer_set) override {
     return program_->bind(backend, operation, batch, buffer_set);
   }
@@ -150,7 +150,7 @@ std::vector<JobStep> random_steps(const Topology& machine, test::Random& random)
     CommandStream up = test::copy_stream("up", mem, end, random.between(0, 3000));
     if (random.one_in(2)) up.kernel = Kernel{end, Duration{200}, Duration{400}, "checksum"};
     CommandStream down = test::copy_stream("down", end, mem, random.between(0, 3000));
-    steps.emplace_back(BatchOperation::make(machine, {up, down}).value());
+    steps.emplace_back(Batch::make(machine, {up, down}).value());
   }
   if (random.one_in(6)) steps.emplace_back(HostStep{Duration{random.between(0, 500)}});
   return steps;
@@ -309,7 +309,7 @@ TEST(PartitionedRun, EndsAllPartitionsAtAnInterrupt) {
 TEST(PartitionedRun, GoesOnWhereAnotherPartitionsMachineBreaks) {
   for (const auto make_clock : {PartitionedRun::make<VirtualClock>, PartitionedRun::make<RealClock>}) {
     LookedAtRun run(slow_set(), make_clock);
-    run.first.instead = [](Job&) -> Expected<void> { return machine_trouble("the link is gone"); };
+    run.first.instead = [](Job&) -> Expected<void> { return machine_error("the link is gone"); };
     const RunRecord record = run.run(first_jobs(8));
     ASSERT_TRUE(record.fatal.has_value());
     EXPECT_EQ(record.fatal->message, "the link is gone");
@@ -324,8 +324,7 @@ TEST(PartitionedRun, RunsNothingWhereAPartitionCannotBePrepared) {
   LookedAtRun run(slow_set());
   class NoBuffers final : public TaskProgram {
    public:
-    Expected<std::vector<StreamBinding>> bind(DeviceBackend&, const BatchOperation&, std::size_t,
-                                              std::size_t) override {
+    Expected<std::vector<StreamBinding>> bind(DeviceBackend&, const Batch&, std::size_t, std::size_t) override {
       return invalid_input("no buffers today");
     }
   } none;

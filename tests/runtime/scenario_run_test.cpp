@@ -113,7 +113,7 @@ TEST(ScenarioRun, PadsByTheOwnTime) {
 }
 
 // With a margin of 5 % a batch of 1000 ns may take 1050: long keeps the machine for the other 50 before short passes,
-// and at its end: 3150 and 200. Of 2500 in all, 400 would be left for the last part, whose batch takes its 1000: from
+// and at its end: 3150 and 200. Of 2500 in all, 400 would be left for the last region, whose batch takes its 1000: from
 // 2300.
 TEST(ScenarioRun, PadsEachPart) {
   TopologyBuilder builder(test::small_machine());
@@ -138,8 +138,7 @@ class ThereAndBack final : public TaskProgram {
     std::ranges::copy(bytes, up_.view().bytes().begin());
   }
 
-  Expected<std::vector<StreamBinding>> bind(DeviceBackend&, const BatchOperation&, std::size_t batch,
-                                            std::size_t) override {
+  Expected<std::vector<StreamBinding>> bind(DeviceBackend&, const Batch&, std::size_t batch, std::size_t) override {
     return std::vector<StreamBinding>{batch == 0 ? test::bound(up_.view(), there_.view())
                                                  : test::bound(there_.view(), back_.view())};
   }
@@ -151,7 +150,7 @@ class ThereAndBack final : public TaskProgram {
   Buffer up_, there_, back_;
 };
 
-// 2500 bytes in pieces of 1000: three batches of 833, 833 and 834 ns each way, one kernel of 50 ns that sees all bytes.
+// 2500 bytes in chunks of 1000: three batches of 833, 833 and 834 ns each way, one kernel of 50 ns that sees all bytes.
 // short, ready at 100, goes at 833 instead of 2550.
 TEST(CutBatches, MoveEveryByteAndLetOthersPass) {
   Station station;
@@ -167,10 +166,10 @@ TEST(CutBatches, MoveEveryByteAndLetOthersPass) {
       station.machine, Policy::Edf, {large, task("short", 100, 2000)}, Arrivals::Sporadic, Preemption::BetweenBatches,
       Bytes{1000}};
   const PlannedTaskSet planned = AdmissionController(planners().front()).plan(set);
-  EXPECT_EQ(planned.bounds[0].parts.size(), 6U);
+  EXPECT_EQ(planned.bounds[0].regions.size(), 6U);
   EXPECT_EQ(planned.timings[0].wcet, Duration{5050});
-  EXPECT_EQ(planned.timings[0].parts,
-            JobParts::of({Duration{833}, Duration{833}, Duration{884}, Duration{833}, Duration{833}, Duration{834}}));
+  EXPECT_EQ(planned.timings[0].regions,
+            JobRegions::of({Duration{833}, Duration{833}, Duration{884}, Duration{833}, Duration{833}, Duration{834}}));
   ThereAndBack program(station);
   PatternProgram other(station.machine, set.tasks[1], 1);
   TaskProgram* const table[] = {&program, &other};

@@ -97,8 +97,7 @@ TEST(SimBackend, StartsNoKernelBeforeItsData) {
   std::memset(source.view().data, 1, 100);
   CommandStream stream = copy_stream("s", mem0, gpu0, 100);
   stream.kernel = Kernel{gpu0, Duration{10}, Duration{10}, "look"};
-  auto batch =
-      executor.prepare(BatchOperation::make(machine, {stream}).value(), {bound(source.view(), destination.view())});
+  auto batch = executor.prepare(Batch::make(machine, {stream}).value(), {bound(source.view(), destination.view())});
   ASSERT_TRUE(batchOp(executor, batch.value()).has_value());
   EXPECT_EQ(batch->plan().streams[0].kernel->start, Duration{33});
   EXPECT_EQ(batch->measured().streams[0].kernel->start, Duration{34});
@@ -151,7 +150,7 @@ TEST(SimBackendDeath, BatchesThatOutliveItAreABug) {
   EXPECT_DEATH(
       {
         auto backend = Station::make_sim(station.machine, station.kernels, *station.clock);
-        const BatchOperation operation = station.batch({test::kernel_stream("s", station.at("gpu0"), "spin")});
+        const Batch operation = station.batch({test::kernel_stream("s", station.at("gpu0"), "spin")});
         const Timeline timeline = plan(planners().front(), station.machine, operation);
         auto batch = backend->prepare({operation, timeline, "a batch", {}, {{}}});
         backend.reset();

@@ -117,8 +117,8 @@ class Station {
 
   [[nodiscard]] VertexId at(std::string_view name) const { return machine.find_vertex(name).value(); }
 
-  [[nodiscard]] BatchOperation batch(std::vector<CommandStream> streams) const {
-    return BatchOperation::make(machine, std::move(streams)).value();
+  [[nodiscard]] Batch batch(std::vector<CommandStream> streams) const {
+    return Batch::make(machine, std::move(streams)).value();
   }
 
   Buffer allocate(VertexId where, std::size_t size) {

@@ -70,7 +70,7 @@ TEST(TaskProgram, LeavesTheRestOfAJobWhenABatchFails) {
 
 std::vector<StreamBinding> bind(PatternProgram& program, Station& station, const Task& task, std::size_t step,
                                 std::size_t set) {
-  return program.bind(*station.backend, std::get<BatchOperation>(task.steps[step]), step, set).value();
+  return program.bind(*station.backend, std::get<Batch>(task.steps[step]), step, set).value();
 }
 
 TEST(PatternProgram, FillsWhatItSendsFromTheSeed) {
@@ -95,8 +95,7 @@ TEST(PatternProgram, FillsWhatItSendsFromTheSeed) {
 // there is a second report of that size.
 TEST(PatternProgram, BringsBackWhatTheKernelsWrote) {
   Station station;
-  const BatchOperation there =
-      station.batch({inspected(station, "a", "gpu0", 500), inspected(station, "b", "gpu0", 500)});
+  const Batch there = station.batch({inspected(station, "a", "gpu0", 500), inspected(station, "b", "gpu0", 500)});
   for (const bool both : {false, true}) {
     std::vector<CommandStream> reports{report(station, "a", "gpu0", 500)};
     if (both) reports.push_back(report(station, "b", "gpu0", 500));

@@ -63,7 +63,7 @@ inline std::vector<Row> rows_of(const TaskSet& set, const RunRecord& record) {
 /// A program that keeps to the declared Wcet and lets a test look on.
 class WatchedProgram : public TaskProgram {
  public:
-  Expected<std::vector<StreamBinding>> bind(DeviceBackend&, const BatchOperation&, std::size_t, std::size_t) override {
+  Expected<std::vector<StreamBinding>> bind(DeviceBackend&, const Batch&, std::size_t, std::size_t) override {
     return std::vector<StreamBinding>{};
   }
   void on_ready(const Job& job) override {

@@ -178,17 +178,17 @@ void expect_well_formed(const Verdict& verdict, const Analysis& analysis, const 
   }
   ASSERT_GT(witness.load, witness.interval);
   Duration sum = witness.blocking;
-  for (const TaskLoad& part : witness.by_task) {
-    ASSERT_GT(part.load, Duration::zero());
-    ASSERT_EQ(part.load % tasks.at(part.task.index()).wcet, Duration::zero());
-    ASSERT_NE(part.task, witness.blocker);
-    sum += part.load;
+  for (const TaskLoad& share : witness.by_task) {
+    ASSERT_GT(share.load, Duration::zero());
+    ASSERT_EQ(share.load % tasks.at(share.task.index()).wcet, Duration::zero());
+    ASSERT_NE(share.task, witness.blocker);
+    sum += share.load;
   }
   ASSERT_EQ(sum, witness.load);
   ASSERT_TRUE(std::ranges::is_sorted(witness.by_task, {}, &TaskLoad::task));
 }
 
-// A witness shows its own arithmetic: blocking and the tasks' parts add up to a load that exceeds the interval.
+// A witness shows its own arithmetic: blocking and the tasks' shares add up to a load that exceeds the interval.
 TEST_P(EveryAnalysis, GivesWellFormedVerdicts) {
   for (const auto& [ranges, rounds] : kFamilies)
     for_random_sets(45, ranges, 3 * rounds, [&](const Tasks& tasks, Policy policy) {

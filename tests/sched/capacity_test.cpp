@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "sched/admission.hpp"
-#include "sched/quantity.hpp"
+#include "sched/tunable_parameter.hpp"
 #include "tests/support/largest.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/task_file.hpp"
@@ -139,45 +139,45 @@ TEST(FindCapacity, KeepsItsPromiseOnRandomSets) {
   }
 }
 
-std::optional<std::int64_t> growth(const std::vector<TaskTiming>& timings, Policy policy) {
-  const auto found = wcet_growth(timings, policy);
-  EXPECT_EQ(!found || *found >= kGrowthOne, answer_of(timings, policy) == Answer::Schedulable);
+std::optional<std::int64_t> scaling(const std::vector<TaskTiming>& timings, Policy policy) {
+  const auto found = critical_scaling_factor(timings, policy);
+  EXPECT_EQ(!found || *found >= kScalingOne, answer_of(timings, policy) == Answer::Schedulable);
   return found;
 }
 
 // One task of 2 ms every 10 ms can grow to 10 ms: five times. At 25 ms of 10 it would have to shrink to 0.4.
-TEST(WcetGrowth, IsTheRoomOfOneTask) {
-  EXPECT_EQ(growth({oracle::implicit(2'000'000, 10'000'000)}, Policy::Edf), 50'000);
-  EXPECT_EQ(growth({oracle::implicit(25'000'000, 10'000'000)}, Policy::Rm), 4'000);
+TEST(CriticalScaling, IsTheRoomOfOneTask) {
+  EXPECT_EQ(scaling({oracle::implicit(2'000'000, 10'000'000)}, Policy::Edf), 50'000);
+  EXPECT_EQ(scaling({oracle::implicit(25'000'000, 10'000'000)}, Policy::Rm), 4'000);
 }
 
 // EDF, C = 2, 3 and T = D = 6, 9 ms: the shortest interval is 6 with one job of the first behind one of the second:
 // 5 s <= 6, so s = 1.2; utilisation alone would allow 1.5.
-TEST(WcetGrowth, CountsBlocking) {
-  EXPECT_EQ(growth({oracle::implicit(2'000'000, 6'000'000), oracle::implicit(3'000'000, 9'000'000)}, Policy::Edf),
+TEST(CriticalScaling, CountsBlocking) {
+  EXPECT_EQ(scaling({oracle::implicit(2'000'000, 6'000'000), oracle::implicit(3'000'000, 9'000'000)}, Policy::Edf),
             12'000);
 }
 
-// The same with the second in parts of 1 ms and 2: 4 s <= 6 allows 1.5, and U = 1 at 1.5 allows no more.
-TEST(WcetGrowth, GrowsPartsToo) {
+// The same with the second in regions of 1 ms and 2: 4 s <= 6 allows 1.5, and U = 1 at 1.5 allows no more.
+TEST(CriticalScaling, GrowsPartsToo) {
   TaskTiming cut = oracle::implicit(3'000'000, 9'000'000);
-  cut.parts = JobParts{Duration{2'000'000}, Duration{1'000'000}};
-  EXPECT_EQ(growth({oracle::implicit(2'000'000, 6'000'000), cut}, Policy::Edf), 15'000);
+  cut.regions = JobRegions{Duration{2'000'000}, Duration{1'000'000}};
+  EXPECT_EQ(scaling({oracle::implicit(2'000'000, 6'000'000), cut}, Policy::Edf), 15'000);
 }
 
-TEST(WcetGrowth, HasNoLimitWithoutWork) {
-  EXPECT_EQ(growth({oracle::implicit(0, 10)}, Policy::Edf), std::nullopt);
-  EXPECT_EQ(growth({}, Policy::Edf), std::nullopt);
-  EXPECT_EQ(growth({oracle::implicit(kLargest, 1)}, Policy::Edf), 0);
+TEST(CriticalScaling, HasNoLimitWithoutWork) {
+  EXPECT_EQ(scaling({oracle::implicit(0, 10)}, Policy::Edf), std::nullopt);
+  EXPECT_EQ(scaling({}, Policy::Edf), std::nullopt);
+  EXPECT_EQ(scaling({oracle::implicit(kLargest, 1)}, Policy::Edf), 0);
 }
 
 // Exactly what holds grows by a factor of one or more.
-TEST(WcetGrowth, IsAtLeastOneForWhatIsSchedulable) {
+TEST(CriticalScaling, IsAtLeastOneForWhatIsSchedulable) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     oracle::Dice dice(seed);
     const std::vector<TaskTiming> tasks =
         oracle::random_timings(dice, {.wcet_min = 1, .period_max = 15, .deadline_max = 20, .jitter_max = 2});
-    for (const Policy policy : {Policy::Edf, Policy::Rm, Policy::Dm}) EXPECT_TRUE(growth(tasks, policy)) << seed;
+    for (const Policy policy : {Policy::Edf, Policy::Rm, Policy::Dm}) EXPECT_TRUE(scaling(tasks, policy)) << seed;
   }
 }
 
@@ -190,8 +190,8 @@ TEST(FindCapacity, TellsTheHoleOfBuffersThatDoNotFit) {
       test::machine_file(
           "  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu, memory: 100 kB}}\n  links: [{from: mem0, "
           "to: gpu0, bandwidth: 1 GB/s, back: 1 GB/s}]\n"));
-  const Quantity deadline = quantities(file).back();
-  ASSERT_EQ(deadline.kind, QuantityKind::Deadline);
+  const TunableParameter deadline = tunables(file).back();
+  ASSERT_EQ(deadline.kind, TunableKind::Deadline);
   const auto holds = [&](std::int64_t value) {
     return AdmissionController(planners().front()).decide(*with_value(file, deadline, value)).answer ==
            Answer::Schedulable;

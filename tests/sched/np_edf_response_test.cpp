@@ -85,11 +85,11 @@ TEST(NpEdfResponseTime, DoesNotWrapNearTheLargestNumbers) {
 }
 
 // h (2, 5), l (8 = 6 + 2, 20): l due at 20 after 6 of its own: w = 6 + 2 min(floor(w/5) + 1, 4): 6, 10, 12: R = 12 + 2.
-// h due at 5 behind a part of 6: w = 6, R = 8. Whole, l starts at 2 and ends at 10; h waits for 8.
+// h due at 5 behind a region of 6: w = 6, R = 8. Whole, l starts at 2 and ends at 10; h waits for 8.
 TEST(NpEdfResponseTime, LetsOthersGoBetweenTheParts) {
   Tasks tasks{implicit(2, 5), implicit(8, 20)};
   EXPECT_EQ(np_edf_response_time(tasks, Policy::Edf).worst_response, responses({10, 10}));
-  tasks[1].parts = JobParts{Duration{6}, Duration{2}};
+  tasks[1].regions = JobRegions{Duration{6}, Duration{2}};
   EXPECT_EQ(np_edf_response_time(tasks, Policy::Edf).worst_response, responses({8, 14}));
 }
 
@@ -97,7 +97,7 @@ TEST(NpEdfResponseTime, LetsOthersGoBetweenTheParts) {
 // = 7: R = 10. A third h comes at 10.
 TEST(NpEdfResponseTime, LetsNobodyPassWhoIsDueLater) {
   Tasks tasks{implicit(2, 5), timing(6, 30, 10)};
-  tasks[1].parts = JobParts{Duration{3}, Duration{3}};
+  tasks[1].regions = JobRegions{Duration{3}, Duration{3}};
   EXPECT_EQ(np_edf_response_time(tasks, Policy::Edf).worst_response, responses({5, 10}));
 }
 
@@ -112,8 +112,8 @@ struct SlowResponses {
   static std::int64_t start(const Tasks& tasks, std::size_t of, std::int64_t d) {
     std::int64_t blocking = 0;
     for (const TaskTiming& task : tasks)
-      if (first(task) > d) blocking = std::max(blocking, task.longest_part().count());
-    const std::int64_t own = due(tasks[of], d) * tasks[of].wcet.count() - tasks[of].last_part().count();
+      if (first(task) > d) blocking = std::max(blocking, task.longest_region().count());
+    const std::int64_t own = due(tasks[of], d) * tasks[of].wcet.count() - tasks[of].last_region().count();
     for (std::int64_t w = 0;;) {
       std::int64_t work = blocking + own;
       for (std::size_t k = 0; k < tasks.size(); ++k) {
@@ -147,17 +147,17 @@ struct SlowResponses {
     for (const TaskTiming& task : tasks)
       for (std::int64_t d = first(task); d <= end(tasks); d += task.period.count())
         if (d >= first(tasks[of]))
-          worst = std::max(worst, start(tasks, of, d) + (tasks[of].last_part() + tasks[of].deadline).count() - d);
+          worst = std::max(worst, start(tasks, of, d) + (tasks[of].last_region() + tasks[of].deadline).count() - d);
     return worst;
   }
 };
 
-/// Longest and last part of what such jobs can fall into.
+/// Longest and last region of what such jobs can fall into.
 void cut_at_random(Tasks& tasks, Dice& dice) {
   for (TaskTiming& task : tasks) {
     const std::int64_t last = dice.roll(1, task.wcet.count());
     const std::int64_t rest = task.wcet.count() - last;
-    if (rest > 0) task.parts = JobParts{Duration{std::max(last, dice.roll((rest + 2) / 3, rest))}, Duration{last}};
+    if (rest > 0) task.regions = JobRegions{Duration{std::max(last, dice.roll((rest + 2) / 3, rest))}, Duration{last}};
   }
 }
 
@@ -165,12 +165,12 @@ void cut_at_random(Tasks& tasks, Dice& dice) {
 Tasks scaled(Tasks tasks, std::int64_t factor) {
   for (TaskTiming& task : tasks) {
     for (Duration* time : {&task.wcet, &task.period, &task.deadline, &task.jitter}) *time *= factor;
-    if (task.parts) task.parts = JobParts{task.parts->longest * factor, task.parts->last * factor};
+    if (task.regions) task.regions = JobRegions{task.regions->longest * factor, task.regions->last * factor};
   }
   return tasks;
 }
 
-// In a unit 2^38 times as short the numbers of jobs in parts need 128 bits inside, and the responses are the same.
+// In a unit 2^38 times as short the numbers of jobs in regions need 128 bits inside, and the responses are the same.
 TEST(NpEdfResponseTime, AnswersAlikeForPartsWith64And128Bits) {
   constexpr std::int64_t kUnit = std::int64_t{1} << 38;
   Dice dice(38);
@@ -187,7 +187,7 @@ TEST(NpEdfResponseTime, AnswersAlikeForPartsWith64And128Bits) {
   }
 }
 
-// Every other set in parts.
+// Every other set in regions.
 TEST(NpEdfResponseTime, AgreesWithTheSlowRecurrenceAndTheDemandTest) {
   Dice dice(1996);
   int schedulable = 0;

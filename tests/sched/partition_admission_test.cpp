@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "sched/capacity.hpp"
-#include "sched/mends.hpp"
+#include "sched/remedies.hpp"
 #include "sched/scenario.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/random_machine.hpp"
@@ -142,7 +142,7 @@ TEST(AdmissionByPartition, KeepsTheArrivals) {
 TEST(AdmissionByPartition, KeepsPreemptionAndCut) {
   const Topology m = two_sides();
   TaskSet set = tasks_of(m, {kUp0, kUp1, "from: mem0, to: gpu1, size: 1 kB"});
-  const BatchOperation half = test::make_batch(m, "  - {from: mem0, to: gpu1, size: 3 kB}\n");
+  const Batch half = test::make_batch(m, "  - {from: mem0, to: gpu1, size: 3 kB}\n");
   set.tasks[1].steps = {half, half};
   set.tasks[2].deadline = Duration{3000};
   EXPECT_EQ(controller().decide(set).answer, Answer::NotSchedulable);
@@ -162,12 +162,12 @@ TEST(AdmissionByPartition, KeepsPreemptionAndCut) {
 TEST(AdmissionByPartition, GrowsAsFarAsTheFullestPartition) {
   const AdmissionVerdict verdict = controller().decide(
       tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 3 kB", "from: mem0, to: gpu1, size: 9900 B"}));
-  EXPECT_EQ(wcet_growth(verdict, Policy::Edf), 10'101);  // 10,000 / 9900 = 1.0101...
+  EXPECT_EQ(critical_scaling_factor(verdict, Policy::Edf), 10'101);  // 10,000 / 9900 = 1.0101...
   EXPECT_DOUBLE_EQ(verdict.utilization, 0.99);
 }
 
-// Three tasks with 0.9 of all time on gpu0, gpu1 and gpu2, and one more with 0.2 on gpu2: what mends it belongs to the
-// last two. Were the time of all four counted together, 2.9, no change of one of them would do.
+// Three tasks with 0.9 of all time on gpu0, gpu1 and gpu2, and one more with 0.2 on gpu2: what remedies it belongs to
+// the last two. Were the time of all four counted together, 2.9, no change of one of them would do.
 TEST(AdmissionByPartition, IsMendedWhereItFails) {
   const std::string machine = R"(version: 1
 machine:
@@ -192,13 +192,13 @@ machine:
                            machine);
   const AdmissionVerdict refused = controller().decide(file.tasks());
   ASSERT_EQ(refused.answer, Answer::NotSchedulable);
-  const Mends mends = find_mends(file, planners().front(), refused);
+  const Remedies remedies = find_remedies(file, planners().front(), refused);
   std::vector<std::string> tasks;
-  for (const Mend& mend : mends.mends) tasks.push_back(mend.quantity.task);
+  for (const Remedy& remedy : remedies.remedies) tasks.push_back(remedy.tunable.task);
   ASSERT_FALSE(tasks.empty());
   EXPECT_TRUE(std::ranges::all_of(tasks, [](const std::string& name) { return name == "c" || name == "d"; }))
       << ::testing::PrintToString(tasks);
-  EXPECT_EQ(mends.wcet_growth, 9090);  // 10/11
+  EXPECT_EQ(remedies.critical_scaling_factor, 9090);  // 10/11
 }
 
 /// A set of random batches with periods of 0.5 to 3 times the work of all.

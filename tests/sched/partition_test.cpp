@@ -99,14 +99,14 @@ TEST(Partitions, ShareNoBandwidthOnRandomMachines) {
     double longest = 0;
     BatchSimulation workspace;
     for (const std::size_t group : {std::size_t{0}, std::size_t{1}}) {
-      const BatchOperation& batch = *batches_of(set.tasks[partitions[group].tasks[0].index()])[0];
+      const Batch& batch = *batches_of(set.tasks[partitions[group].tasks[0].index()])[0];
       for (CommandStream stream : batch.streams()) {
         stream.name += std::to_string(group);
         both.push_back(std::move(stream));
       }
       longest = std::max(longest, predict(*find_planner("all_at_once"), m, batch, Basis::Guaranteed, workspace));
     }
-    const auto together = BatchOperation::make(m, both);
+    const auto together = Batch::make(m, both);
     ASSERT_TRUE(together) << together.error().text();
     EXPECT_NEAR(predict(*find_planner("all_at_once"), m, *together, Basis::Guaranteed, workspace), longest,
                 1e-6 * longest)

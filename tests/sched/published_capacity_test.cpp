@@ -7,7 +7,7 @@
 #include "model/topology_yaml.hpp"
 #include "sched/admission.hpp"
 #include "sched/capacity.hpp"
-#include "sched/quantity.hpp"
+#include "sched/tunable_parameter.hpp"
 #include "tests/support/task_file.hpp"
 #include "tests/support/yaml_text.hpp"
 
@@ -35,7 +35,7 @@ TaskFile wafer_inspection(std::string_view machine) {
 }
 
 std::int64_t largest_image(const TaskFile& file, std::string_view planner) {
-  const Quantity image = quantities(file).front();
+  const TunableParameter image = tunables(file).front();
   const auto holds = [&](std::int64_t value) {
     const auto set = with_value(file, image, value);
     return set && AdmissionController(*find_planner(planner)).decide(*set).answer == Answer::Schedulable;

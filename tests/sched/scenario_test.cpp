@@ -71,18 +71,18 @@ TEST(Scenario, IsNotThereWhereOnlyAFractionOfATickWouldDo) {
   EXPECT_FALSE(counter_example(tasks, Policy::Edf, verdicts(tasks, Policy::Edf)).has_value());
 }
 
-TaskTiming in_parts(TaskTiming task, const std::vector<std::int64_t>& parts) {
+TaskTiming in_regions(TaskTiming task, const std::vector<std::int64_t>& regions) {
   std::vector<Duration> each;
-  for (const std::int64_t part : parts) each.emplace_back(part);
-  task.parts = JobParts::of(std::move(each));
+  for (const std::int64_t region : regions) each.emplace_back(region);
+  task.regions = JobRegions::of(std::move(each));
   return task;
 }
 
-// l (2 + 4 + 1, 20) was ready at 0; h (2, 5) at 3, when its second part has just begun, until 6: 6 to 8, due at 8, in
-// time. With a second part of 5 it ends at 9; had l come with h, h would go before it.
+// l (2 + 4 + 1, 20) was ready at 0; h (2, 5) at 3, when its second region has just begun, until 6: 6 to 8, due at 8, in
+// time. With a second region of 5 it ends at 9; had l come with h, h would go before it.
 TEST(Scenario, CountsTheTimeUntilTheNextPart) {
-  const Tasks tasks{implicit(2, 5), in_parts(implicit(7, 20), {2, 4, 1})};
-  const Tasks longer{implicit(2, 5), in_parts(implicit(8, 20), {2, 5, 1})};
+  const Tasks tasks{implicit(2, 5), in_regions(implicit(7, 20), {2, 4, 1})};
+  const Tasks longer{implicit(2, 5), in_regions(implicit(8, 20), {2, 5, 1})};
   for (const Policy policy : {Policy::Edf, Policy::Rm}) {
     EXPECT_FALSE(first_miss(tasks, policy, {{job(1, 0, 0, 7), job(0, 3, 3, 2)}}).has_value());
     EXPECT_EQ(first_miss(longer, policy, {{job(1, 0, 0, 8), job(0, 3, 3, 2)}}),
@@ -91,18 +91,18 @@ TEST(Scenario, CountsTheTimeUntilTheNextPart) {
   }
 }
 
-// Of l's 2 + 3 + 1, 4 are over in its second part: h, ready at 3, goes before the third, which takes nothing: 4 to 5,
+// Of l's 2 + 3 + 1, 4 are over in its second region: h, ready at 3, goes before the third, which takes nothing: 4 to 5,
 // due at 5. When 5 are over, h ends at 6.
 TEST(Scenario, EndsAJobOfPartsWhenItsTimeIsOver) {
-  const Tasks tasks{implicit(1, 2), in_parts(timing(6, 20, 5), {2, 3, 1})};
+  const Tasks tasks{implicit(1, 2), in_regions(timing(6, 20, 5), {2, 3, 1})};
   EXPECT_FALSE(first_miss(tasks, Policy::Rm, {{job(1, 0, 0, 4), job(0, 3, 3, 1)}}).has_value());
   EXPECT_EQ(first_miss(tasks, Policy::Rm, {{job(1, 0, 0, 5), job(0, 3, 3, 1)}}),
             (Miss{TaskId{0u}, 0, Duration{6}, Duration{5}}));
 }
 
-// The longest part, of 6, is the second; l comes 2 before it begins, which is 1 before h (2, 5): 8 to 10, due at 8.
+// The longest region, of 6, is the second; l comes 2 before it begins, which is 1 before h (2, 5): 8 to 10, due at 8.
 TEST(Scenario, LetsTheBlockerComeToItsLongestPart) {
-  const Tasks tasks{implicit(2, 5), in_parts(implicit(9, 30), {2, 6, 1})};
+  const Tasks tasks{implicit(2, 5), in_regions(implicit(9, 30), {2, 6, 1})};
   for (const Policy policy : {Policy::Edf, Policy::Rm}) {
     const auto shown = counter_example(tasks, policy, verdicts(tasks, policy));
     EXPECT_EQ(shown, (Scenario{{job(1, 0, 0, 9), job(0, 3, 3, 2)}}));
@@ -113,18 +113,19 @@ TEST(Scenario, LetsTheBlockerComeToItsLongestPart) {
 // h (30, D = 35) cannot wait for the 20 of l (9 + 20 + 9, D = 40). To be there, l comes 10 before h and is due at 40,
 // before h, which is due at 45: so h waits for the last 9, too: 38 to 68.
 TEST(Scenario, MissesAlsoWhereTheBlockerIsDueFirst) {
-  const Tasks tasks{timing(30, 100, 35), in_parts(timing(38, 100, 40), {9, 20, 9})};
+  const Tasks tasks{timing(30, 100, 35), in_regions(timing(38, 100, 40), {9, 20, 9})};
   const auto shown = counter_example(tasks, Policy::Edf, verdicts(tasks, Policy::Edf));
   EXPECT_EQ(shown, (Scenario{{job(1, 0, 0, 38), job(0, 10, 10, 30)}}));
   EXPECT_EQ(first_miss(tasks, Policy::Edf, *shown), (Miss{TaskId{0u}, 0, Duration{68}, Duration{45}}));
 }
 
-// h (1, 5) waits for a part of 2^62, behind one of 2^61. A part of 2^63 - 2 behind one of 1 would end beyond all time.
+// h (1, 5) waits for a region of 2^62, behind one of 2^61. A region of 2^63 - 2 behind one of 1 would end beyond all
+// time.
 TEST(Scenario, DoesNotWrapNearTheLargestNumbers) {
   constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
   constexpr std::int64_t kPart = std::int64_t{1} << 61;
-  const Tasks tasks{implicit(1, 5), in_parts(implicit(3 * kPart + 9, kLargest), {kPart, 2 * kPart, 9})};
-  const Tasks longer{implicit(1, 5), in_parts(implicit(kLargest, kLargest), {1, kLargest - 1})};
+  const Tasks tasks{implicit(1, 5), in_regions(implicit(3 * kPart + 9, kLargest), {kPart, 2 * kPart, 9})};
+  const Tasks longer{implicit(1, 5), in_regions(implicit(kLargest, kLargest), {1, kLargest - 1})};
   for (const Policy policy : {Policy::Edf, Policy::Rm}) {
     const auto shown = counter_example(tasks, policy, verdicts(tasks, policy));
     EXPECT_EQ(shown, (Scenario{{job(1, 0, 0, 3 * kPart + 9), job(0, kPart + 1, kPart + 1, 1)}}));
@@ -133,10 +134,10 @@ TEST(Scenario, DoesNotWrapNearTheLargestNumbers) {
   }
 }
 
-// Nobody knows where in the job the longest part is.
+// Nobody knows where in the job the longest region is.
 TEST(Scenario, IsNotThereWhereThePartsAreNotKnown) {
   Tasks tasks{implicit(2, 5), implicit(9, 30)};
-  tasks[1].parts = JobParts{Duration{6}, Duration{1}};
+  tasks[1].regions = JobRegions{Duration{6}, Duration{1}};
   EXPECT_TRUE(is_refused(verdicts(tasks, Policy::Edf)));
   EXPECT_FALSE(counter_example(tasks, Policy::Edf, verdicts(tasks, Policy::Edf)).has_value());
 }
@@ -162,22 +163,22 @@ void expect_allowed(const Tasks& tasks, const Scenario& scenario) {
   }
 }
 
-/// Up to four parts for most tasks, of whole tens.
+/// Up to four regions for most tasks, of whole tens.
 void cut_at_random(Tasks& tasks, Dice& dice) {
   for (TaskTiming& task : tasks) {
-    std::vector<std::int64_t> parts;
-    for (std::int64_t rest = task.wcet.count() / 10; rest > 0; rest -= parts.back() / 10)
-      parts.push_back(10 * (parts.size() == 3 ? rest : dice.roll(1, rest)));
-    if (parts.size() > 1) task = in_parts(task, parts);
+    std::vector<std::int64_t> regions;
+    for (std::int64_t rest = task.wcet.count() / 10; rest > 0; rest -= regions.back() / 10)
+      regions.push_back(10 * (regions.size() == 3 ? rest : dice.roll(1, rest)));
+    if (regions.size() > 1) task = in_regions(task, regions);
   }
 }
 
 // Times in tens, so that a blocker that starts 1 ns before costs no whole unit: every refusal is shown. In every other
-// set jobs fall into parts.
+// set jobs fall into regions.
 TEST(Scenario, ShowsEveryRefusalOfRandomSets) {
   Dice dice(5);
   int refused = 0;
-  int in_parts = 0;
+  int in_regions = 0;
   for (int round = 0; round < 1200; ++round) {
     Tasks tasks = oracle::random_timings(
         dice,
@@ -191,13 +192,13 @@ TEST(Scenario, ShowsEveryRefusalOfRandomSets) {
       ASSERT_EQ(shown.has_value(), is_refused(said)) << ::testing::PrintToString(tasks) << to_string(policy);
       if (!shown) continue;
       ++refused;
-      in_parts += std::ranges::any_of(tasks, [](const TaskTiming& task) { return task.parts.has_value(); });
+      in_regions += std::ranges::any_of(tasks, [](const TaskTiming& task) { return task.regions.has_value(); });
       expect_allowed(tasks, *shown);
       EXPECT_TRUE(first_miss(tasks, policy, *shown).has_value());
     }
   }
   EXPECT_GT(refused, 400);
-  EXPECT_GT(in_parts, 200);
+  EXPECT_GT(in_regions, 200);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ Task task_of(const Topology& machine, std::string name, Duration period,
   Task task;
   task.name = std::move(name);
   task.period = task.deadline = period;
-  task.steps.emplace_back(BatchOperation::make(machine, std::move(streams)).value());
+  task.steps.emplace_back(Batch::make(machine, std::move(streams)).value());
   return task;
 }
 
@@ -74,14 +74,14 @@ TEST(SoonerPlans, AreLookedForInSoMuchWorkAsFitsIntoTheBudget) {
                        {},
                        {}});
   Task task = task_of(*set.machine, "", milliseconds(5000), {1});
-  task.steps = {BatchOperation::make(*set.machine, streams).value()};
+  task.steps = {Batch::make(*set.machine, streams).value()};
   set.tasks.assign(10, task);
   for (std::size_t i = 0; i < set.tasks.size(); ++i) set.tasks[i].name = "t" + std::to_string(i);
   EXPECT_EQ(sooner(set, "all_at_once").not_asked, 6U);
 }
 
-// One batch in four pieces, and one of a task that declares its Wcet none: 5 plans share nothing; 1000 copies of the
-// first, 4000 pieces, 20 / 4000 of the effort each.
+// One batch in four chunks, and one of a task that declares its Wcet none: 5 plans share nothing; 1000 copies of the
+// first, 4000 chunks, 20 / 4000 of the effort each.
 TEST(EffortOfASet, IsSharedByAllPiecesOfItsBatches) {
   TaskSet set;
   set.machine = three_gpus();

@@ -88,15 +88,15 @@ tasks:
   EXPECT_EQ(inspect.place, (Place{folder.path("t.yaml"), 6, 5}));
   EXPECT_FALSE(inspect.declared_wcet.has_value());
   ASSERT_EQ(inspect.steps.size(), 3U);
-  const auto& there = std::get<BatchOperation>(inspect.steps[0]);
+  const auto& there = std::get<Batch>(inspect.steps[0]);
   EXPECT_EQ(there.streams()[0].transfer->size, Bytes{400});
   EXPECT_EQ(there.streams()[0].kernel->time, Duration{40});  // 400 B at 10 byte/ns
   EXPECT_EQ(there.streams()[1].name, "stream1");
   EXPECT_EQ(there.streams()[1].transfer->size, Bytes{500});
   EXPECT_EQ(there.merging(), Merging::On);
   EXPECT_EQ(std::get<HostStep>(inspect.steps[1]).time, std::chrono::milliseconds(2));
-  EXPECT_EQ(std::get<BatchOperation>(inspect.steps[2]).streams()[0].transfer->size, Bytes{125});
-  EXPECT_EQ(std::get<BatchOperation>(inspect.steps[2]).merging(), Merging::Off);
+  EXPECT_EQ(std::get<Batch>(inspect.steps[2]).streams()[0].transfer->size, Bytes{125});
+  EXPECT_EQ(std::get<Batch>(inspect.steps[2]).merging(), Merging::Off);
 
   const Task& other = set->tasks[1];
   EXPECT_EQ(other.deadline, other.period) << "the period where none is given";
@@ -138,7 +138,7 @@ TEST(TaskYaml, RoundsSharesUpToAByte) {
     const auto set = folder.load(file(
         std::string("  - {name: a, period: 1 ms, job: [{batch: [{from: mem0, to: gpu0, size: ") + size + "}]}]}\n"));
     ASSERT_TRUE(set.has_value()) << set.error().text();
-    EXPECT_EQ(std::get<BatchOperation>(set->tasks[0].steps[0]).streams()[0].transfer->size, Bytes{bytes}) << size;
+    EXPECT_EQ(std::get<Batch>(set->tasks[0].steps[0]).streams()[0].transfer->size, Bytes{bytes}) << size;
   }
 }
 
@@ -155,7 +155,7 @@ TEST(TaskYaml, TheCommandLineWins) {
   ASSERT_TRUE(set.has_value()) << set.error().text();
   EXPECT_EQ(set->policy, Policy::Dm);
   EXPECT_DOUBLE_EQ(set->machine->links()[0].bandwidth.nominal.value, 2);
-  EXPECT_EQ(std::get<BatchOperation>(set->tasks[0].steps[0]).streams()[0].transfer->size, Bytes{32});
+  EXPECT_EQ(std::get<Batch>(set->tasks[0].steps[0]).streams()[0].transfer->size, Bytes{32});
 
   overrides.parameters["picture"] = Bytes{1};
   EXPECT_EQ(folder.error(text, overrides),
@@ -182,7 +182,7 @@ TEST(TaskYaml, PlansWithoutPeerAccessWhereToldSo) {
     overrides.no_peer = no_peer;
     const auto set = folder.load(text, overrides);
     ASSERT_TRUE(set.has_value()) << set.error().text();
-    const Timeline timeline = plan(planners().front(), *set->machine, std::get<BatchOperation>(set->tasks[0].steps[0]));
+    const Timeline timeline = plan(planners().front(), *set->machine, std::get<Batch>(set->tasks[0].steps[0]));
     EXPECT_EQ(timeline.streams[0].transfer->path, no_peer ? CopyPath::Staged : CopyPath::Peer);
   }
   TaskFileOverrides overrides;
@@ -345,7 +345,7 @@ TEST(TaskYaml, ShippedTaskSetsAreFine) {
   ASSERT_TRUE(set.has_value()) << set.error().text();
   // 40 + 10 + 10 + 40 % of 160 MB.
   std::int64_t sent = 0;
-  for (const CommandStream& stream : std::get<BatchOperation>(set->tasks[0].steps[0]).streams())
+  for (const CommandStream& stream : std::get<Batch>(set->tasks[0].steps[0]).streams())
     sent += stream.transfer->size.count;
   EXPECT_EQ(sent, 160'000'000);
 }

@@ -60,13 +60,11 @@ Topology machine(const std::string& further_costs = "") {
 )");
 }
 
-BatchOperation there(const Topology& machine) {
+Batch there(const Topology& machine) {
   return test::make_batch(machine, "  - {from: mem0, to: gpu0, size: 100 kB, kernel: {time: 20 ns, worst: 90 ns}}\n");
 }
 
-BatchOperation back(const Topology& machine) {
-  return test::make_batch(machine, "  - {from: gpu0, to: mem0, size: 20 kB}\n");
-}
+Batch back(const Topology& machine) { return test::make_batch(machine, "  - {from: gpu0, to: mem0, size: 20 kB}\n"); }
 
 Task job_of(std::vector<JobStep> steps) {
   Task task;
@@ -99,26 +97,26 @@ TEST(JobBound, AddsBatchesAndHostSteps) {
 // 553 and 234 as above. Host steps in front go with the first batch, those behind one with that.
 TEST(JobBound, FallsIntoPartsThatBatchesBegin) {
   const Topology m = machine();
-  const auto parts = [&](std::vector<JobStep> steps) {
-    return bound_job(job_of(std::move(steps)), m, planners().front()).parts;
+  const auto regions = [&](std::vector<JobStep> steps) {
+    return bound_job(job_of(std::move(steps)), m, planners().front()).regions;
   };
-  using Parts = std::vector<Duration>;
+  using Regions = std::vector<Duration>;
   const HostStep host{Duration{37}};
-  EXPECT_EQ(parts({there(m), host, back(m)}), (Parts{Duration{590}, Duration{234}}));
-  EXPECT_EQ(parts({host, there(m), back(m), host, host}), (Parts{Duration{590}, Duration{308}}));
-  EXPECT_EQ(parts({host, host}), (Parts{Duration{74}}));
+  EXPECT_EQ(regions({there(m), host, back(m)}), (Regions{Duration{590}, Duration{234}}));
+  EXPECT_EQ(regions({host, there(m), back(m), host, host}), (Regions{Duration{590}, Duration{308}}));
+  EXPECT_EQ(regions({host, host}), (Regions{Duration{74}}));
   Task task = job_of({there(m), back(m)});
   task.declared_wcet = Duration{1234};
-  EXPECT_EQ(bound_job(task, m, planners().front()).parts, (Parts{Duration{1234}}));
+  EXPECT_EQ(bound_job(task, m, planners().front()).regions, (Regions{Duration{1234}}));
 }
 
 // 553 and 234 as above, and twice 8 for dispatching: 803. The job is held up once, by 100: 903. Where others may come
-// between its parts each of them may be held up: 661 + 342 = 1003. A job without batches is not.
+// between its regions each of them may be held up: 661 + 342 = 1003. A job without batches is not.
 TEST(JobBound, AddsWhatDispatchingCostsAndWhatHoldsAJobUp) {
   const Topology m = machine(", dispatch: {nominal: 5 ns, guaranteed: 8 ns}, job: {nominal: 0, guaranteed: 100 ns}");
   const JobBound bound = bound_job(job_of({there(m), back(m)}), m, planners().front());
   EXPECT_EQ(bound.wcet.bound(), Duration{903});
-  EXPECT_EQ(bound.parts, (std::vector<Duration>{Duration{661}, Duration{342}}));
+  EXPECT_EQ(bound.regions, (std::vector<Duration>{Duration{661}, Duration{342}}));
   EXPECT_EQ(wcet_of(bound, Preemption::None), bound.wcet);
   EXPECT_EQ(wcet_of(bound, Preemption::BetweenBatches).bound(), Duration{1003});
   EXPECT_EQ(bound_job(job_of({HostStep{Duration{37}}}), m, planners().front()).wcet.bound(), Duration{37});

@@ -21,15 +21,15 @@ struct TaskState {
   std::uint8_t since_arrival = 0;  ///< stops at T
   std::uint8_t pending = 0;        ///< jobs not started
   std::uint8_t unready = 0;        ///< of those, the youngest
-  std::uint8_t progress = 0;       ///< parts done of the oldest; a job is pending until its last one starts
+  std::uint8_t progress = 0;       ///< regions done of the oldest; a job is pending until its last one starts
   std::array<std::uint8_t, kMostPending> age{};  ///< oldest first; 0 where there is none
 };
 struct State {
   std::array<TaskState, kMostTasks> task{};
   std::uint8_t running = kNobody;
-  std::uint8_t is_last = 0;  ///< of its job, the running part
-  std::uint8_t age = 0;      ///< of the running job, in its last part
-  std::uint8_t left = 0;     ///< of the running part
+  std::uint8_t is_last = 0;  ///< of its job, the running region
+  std::uint8_t age = 0;      ///< of the running job, in its last region
+  std::uint8_t left = 0;     ///< of the running region
 };
 constexpr std::size_t kStateBytes = kMostTasks * (4 + kMostPending) + 4;
 static_assert(sizeof(State) == kStateBytes, "no padding, so that bytes can be compared");
@@ -63,12 +63,12 @@ class Adversary {
                         task.priority});
     }
     for (std::size_t i = 0; i < tasks.size(); ++i) {
-      auto& parts = parts_.emplace_back();
-      if (i >= rules.parts.size() || rules.parts[i].empty()) {
-        parts.push_back(tasks_[i].wcet);
+      auto& regions = parts_.emplace_back();
+      if (i >= rules.regions.size() || rules.regions[i].empty()) {
+        regions.push_back(tasks_[i].wcet);
         continue;
       }
-      for (const Duration part : rules.parts[i]) parts.push_back(static_cast<int>(2 * part.count()));
+      for (const Duration region : rules.regions[i]) regions.push_back(static_cast<int>(2 * region.count()));
     }
     outcome_.worst_half_ns.assign(tasks.size(), -1);
   }
@@ -168,10 +168,10 @@ class Adversary {
         if (state.task[i].pending > state.task[i].unready && (!next || rank(state, i) < rank(state, *next))) next = i;
       if (!next) break;
       TaskState& task = state.task[*next];
-      const std::vector<int>& parts = parts_[*next];
-      if (task.progress + 1U < parts.size()) {
+      const std::vector<int>& regions = parts_[*next];
+      if (task.progress + 1U < regions.size()) {
         state.running = static_cast<std::uint8_t>(*next);
-        state.left = static_cast<std::uint8_t>(parts[task.progress]);
+        state.left = static_cast<std::uint8_t>(regions[task.progress]);
         break;
       }
       const std::uint8_t age = task.age[0];
@@ -185,7 +185,7 @@ class Adversary {
       state.running = static_cast<std::uint8_t>(*next);
       state.is_last = 1;
       state.age = age;
-      state.left = static_cast<std::uint8_t>(parts.back());
+      state.left = static_cast<std::uint8_t>(regions.back());
     }
     advance(state);
   }

@@ -14,8 +14,8 @@ struct AdversaryRules {
   bool stop_at_miss = true;           ///< false: look for the worst responses, beyond misses
   bool may_finish_early = false;      ///< jobs may take any time up to C
   std::size_t most_states = 400'000;  ///< gives up beyond
-  /// [tasks] parts > 0 of each job, between which more urgent ones go first; empty: one part of C.
-  std::vector<std::vector<Duration>> parts = {};
+  /// [tasks] regions > 0 of each job, between which more urgent ones go first; empty: one region of C.
+  std::vector<std::vector<Duration>> regions = {};
 };
 
 struct AdversaryOutcome {
@@ -25,8 +25,8 @@ struct AdversaryOutcome {
   std::vector<std::int64_t> worst_half_ns;
 };
 
-/// Plays all patterns of a small set against a scheduler that preempts nobody, or only between parts: sporadic arrivals
-/// at least T apart, each job ready up to J after its arrival, jobs of one task in order.
+/// Plays all patterns of a small set against a scheduler that preempts nobody, or only between regions: sporadic
+/// arrivals at least T apart, each job ready up to J after its arrival, jobs of one task in order.
 ///
 /// The oracle beside the analyses, and slow: it visits every state that the scheduler can be brought into. Time goes
 /// in halves of a ns, so that with whole parameters a blocker can start just before the others become ready; dense time

@@ -184,18 +184,18 @@ Merging pick_merging(Random& random, const BatchTraits& traits) {
 
 Topology random_machine(std::uint64_t seed, int scale) { return MachineMaker(seed, scale).make(); }
 
-BatchOperation random_batch(const Topology& machine, std::uint64_t seed, const BatchTraits& traits, int scale) {
+Batch random_batch(const Topology& machine, std::uint64_t seed, const BatchTraits& traits, int scale) {
   Random random(seed);
   StreamMaker maker(machine, random, traits, scale);
   std::vector<CommandStream> streams;
   const int count = random.between(1, traits.most_streams);
   for (int i = 0; i < count; ++i) streams.push_back(maker.make(i));
-  auto batch = BatchOperation::make(machine, std::move(streams), pick_merging(random, traits));
+  auto batch = Batch::make(machine, std::move(streams), pick_merging(random, traits));
   TUTTI_EXPECTS(batch.has_value(), "the generator makes valid batches");
   return *std::move(batch);
 }
 
-std::string describe(const Topology& machine, const BatchOperation& batch) {
+std::string describe(const Topology& machine, const Batch& batch) {
   std::string text = fmt::format("merging {}\n", to_string(batch.merging()));
   for (const CommandStream& stream : batch.streams()) {
     text += stream.name;

@@ -23,10 +23,10 @@ struct BatchTraits {
 /// A batch for a machine: copies in both directions and between GPUs, kernels on GPUs and cpus; the same for the same
 /// seed.
 /// @param scale  what all sizes and times are multiplied by.
-[[nodiscard]] BatchOperation random_batch(const Topology& machine, std::uint64_t seed, const BatchTraits& traits = {},
-                                          int scale = 1);
+[[nodiscard]] Batch random_batch(const Topology& machine, std::uint64_t seed, const BatchTraits& traits = {},
+                                 int scale = 1);
 
 /// A batch in words, for the message of a failed assertion.
-[[nodiscard]] std::string describe(const Topology& machine, const BatchOperation& batch);
+[[nodiscard]] std::string describe(const Topology& machine, const Batch& batch);
 
 }  // namespace tutti::test

@@ -206,7 +206,7 @@ Expected<SimgridSolver> SimgridSolver::build(const PeerNetwork& network) {
   xbt_mallocator_initialization_is_done(0);
   const std::optional<std::size_t> place = place_of_value();
   if (!place)
-    return machine_trouble(
+    return machine_error(
         "this SimGrid keeps the values of its solver in another way than 3.32 does; build without libsimgrid-dev");
   return SimgridSolver(std::make_unique<State>(State{Solver(network.capacities), *place, {}, {}, {}, {}}));
 }

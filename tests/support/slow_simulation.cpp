@@ -44,7 +44,7 @@ struct Chain {
 
 class SlowSimulation {
  public:
-  SlowSimulation(const Topology& machine, Basis basis, const BatchOperation& batch, RateRule rule)
+  SlowSimulation(const Topology& machine, Basis basis, const Batch& batch, RateRule rule)
       : machine_(machine), basis_(basis), batch_(batch), rule_(rule), capacities_(slow_capacities(machine, basis)) {}
 
   SlowRun run(std::span<const double> gates) {
@@ -370,7 +370,7 @@ class SlowSimulation {
 
   const Topology& machine_;
   Basis basis_;
-  const BatchOperation& batch_;
+  const Batch& batch_;
   RateRule rule_;
   std::vector<double> capacities_;
   std::vector<double> shares_;
@@ -382,7 +382,7 @@ class SlowSimulation {
 
 }  // namespace
 
-SlowRun slow_forward(const Topology& machine, Basis basis, const BatchOperation& batch, RateRule rule,
+SlowRun slow_forward(const Topology& machine, Basis basis, const Batch& batch, RateRule rule,
                      std::span<const double> gates) {
   return SlowSimulation(machine, basis, batch, rule).run(gates);
 }

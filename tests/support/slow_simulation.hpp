@@ -14,7 +14,7 @@ struct SlowRun {
 
 /// A batch run forward as the contract words it, with every step spelled out: all capacities, all streams, no caches.
 /// @param gates  [streams] ns without the set-up of the batch; of merged streams the first one's counts.
-[[nodiscard]] SlowRun slow_forward(const Topology& machine, Basis basis, const BatchOperation& batch, RateRule rule,
+[[nodiscard]] SlowRun slow_forward(const Topology& machine, Basis basis, const Batch& batch, RateRule rule,
                                    std::span<const double> gates);
 
 }  // namespace tutti::test

@@ -122,7 +122,7 @@ Topology make_tree(Tree tree, std::size_t gpus) {
   return tree == Tree::Nested ? make_nested(gpus) : make_sockets(gpus);
 }
 
-BatchOperation make_tree_batch(const Topology& machine, Tree tree, std::size_t streams, bool kernels, Random& random) {
+Batch make_tree_batch(const Topology& machine, Tree tree, std::size_t streams, bool kernels, Random& random) {
   const std::size_t gpus = machine.gpus().size();
   const auto [least, most] = tree == Tree::Nested ? std::pair(32'000'000, 512'000'000) : std::pair(1 << 20, 256 << 20);
   std::vector<CommandStream> made;
@@ -137,7 +137,7 @@ BatchOperation make_tree_batch(const Topology& machine, Tree tree, std::size_t s
     if (kernels) stream.kernel = Kernel{in ? gpu : *machine.find_vertex(fmt::format("cpu{}", own)), time, time, "spin"};
     made.push_back(std::move(stream));
   }
-  auto batch = BatchOperation::make(machine, std::move(made));
+  auto batch = Batch::make(machine, std::move(made));
   TUTTI_EXPECTS(batch.has_value(), "copies between memories and GPUs are a valid batch");
   return *std::move(batch);
 }

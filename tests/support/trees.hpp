@@ -25,7 +25,7 @@ enum class Tree {
 /// of them between a GPU and the memory of another processor.
 /// @param kernels  each stream has one of up to 20 ms: on its GPU, or on the GPU's processor after a copy out of it, so
 ///                 that no two chains want one GPU.
-[[nodiscard]] BatchOperation make_tree_batch(const Topology& machine, Tree tree, std::size_t streams, bool kernels,
-                                             Random& random);
+[[nodiscard]] Batch make_tree_batch(const Topology& machine, Tree tree, std::size_t streams, bool kernels,
+                                    Random& random);
 
 }  // namespace tutti::test

@@ -14,13 +14,13 @@ Expected<Topology> read_machine(std::string_view file) {
   return parse_document(file, "m.yaml").and_then([](const Node& document) { return machine_from(document); });
 }
 
-Expected<BatchOperation> read_batch(const Topology& machine, std::string_view streams, Merging merging) {
+Expected<Batch> read_batch(const Topology& machine, std::string_view streams, Merging merging) {
   const std::string file = "version: 1\nstreams:\n" + std::string(streams);
   return parse_document(file, "b.yaml").and_then([&](const Node& document) {
     return reading([&] {
       const Fields fields(document, "a batch", {"version", "streams"});
       const Node& list = fields.require("streams");
-      return value_at(list.place, BatchOperation::make(machine, read_streams(list, machine, {}), merging));
+      return value_at(list.place, Batch::make(machine, read_streams(list, machine, {}), merging));
     });
   });
 }
@@ -60,7 +60,7 @@ std::string machine_error(std::string_view file) {
   return machine ? "fine" : machine.error().text();
 }
 
-BatchOperation make_batch(const Topology& machine, std::string_view streams, Merging merging) {
+Batch make_batch(const Topology& machine, std::string_view streams, Merging merging) {
   return value_of(read_batch(machine, streams, merging));
 }
 

@@ -25,8 +25,7 @@ namespace tutti::test {
 [[nodiscard]] std::string machine_error(std::string_view file);
 
 /// A batch from the items of its `streams:`. A refusal ends the test program.
-[[nodiscard]] BatchOperation make_batch(const Topology& machine, std::string_view streams,
-                                        Merging merging = Merging::On);
+[[nodiscard]] Batch make_batch(const Topology& machine, std::string_view streams, Merging merging = Merging::On);
 
 /// What the items of `streams:` are refused with, place first; "fine" where they are not. The first item is line 3.
 [[nodiscard]] std::string batch_error(const Topology& machine, std::string_view streams);

@@ -1,4 +1,4 @@
-// Jobs of several parts, between which more urgent ones may take the machine; times in ns.
+// Jobs of several regions, between which more urgent ones may take the machine; times in ns.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -19,31 +19,31 @@ using oracle::Dice;
 using oracle::implicit;
 using oracle::timing;
 using Tasks = std::vector<TaskTiming>;
-using Parts = std::vector<Duration>;
+using Regions = std::vector<Duration>;
 
-TaskTiming in_parts(TaskTiming task, std::int64_t longest, std::int64_t last) {
-  task.parts = JobParts{Duration{longest}, Duration{last}};
+TaskTiming in_regions(TaskTiming task, std::int64_t longest, std::int64_t last) {
+  task.regions = JobRegions{Duration{longest}, Duration{last}};
   return task;
 }
 
 // 2 of the short one and at most 3 of the long one fit into 5; all of the long one's 8 do not.
-TEST(Parts, BlockByTheLongestAlone) {
+TEST(Regions, BlockByTheLongestAlone) {
   const Tasks whole{implicit(2, 5), implicit(8, 20)};
-  const Tasks parts{implicit(2, 5), in_parts(implicit(8, 20), 3, 2)};
-  const Tasks longer{implicit(2, 5), in_parts(implicit(8, 20), 4, 2)};
+  const Tasks regions{implicit(2, 5), in_regions(implicit(8, 20), 3, 2)};
+  const Tasks longer{implicit(2, 5), in_regions(implicit(8, 20), 4, 2)};
   for (const Policy policy : {Policy::Edf, Policy::Rm}) {
     const auto answer = [&](const Tasks& tasks) {
       return (policy == Policy::Edf ? np_edf_demand : np_fp_response_time)(tasks, policy).answer;
     };
     EXPECT_EQ(answer(whole), Answer::NotSchedulable);
-    EXPECT_EQ(answer(parts), Answer::Schedulable);
+    EXPECT_EQ(answer(regions), Answer::Schedulable);
     EXPECT_EQ(answer(longer), Answer::NotSchedulable);
   }
 }
 
-// Interval 5: 2 of its own and the part of 4.
-TEST(Parts, AreWhatTheWitnessNames) {
-  const Verdict verdict = np_edf_demand(Tasks{implicit(2, 5), in_parts(implicit(8, 20), 4, 2)}, Policy::Edf);
+// Interval 5: 2 of its own and the region of 4.
+TEST(Regions, AreWhatTheWitnessNames) {
+  const Verdict verdict = np_edf_demand(Tasks{implicit(2, 5), in_regions(implicit(8, 20), 4, 2)}, Policy::Edf);
   const Witness expected{.task = TaskId{0u},
                          .interval = Duration{5},
                          .load = Duration{6},
@@ -53,40 +53,41 @@ TEST(Parts, AreWhatTheWitnessNames) {
   EXPECT_EQ(verdict.witness, expected);
 }
 
-// h (2, 5) above l (8 = 6 + 2, 20). Whole, l starts at 2 and ends at 10. In parts its last one starts at the smallest w
-// with w = 6 + (floor(w / 5) + 1) 2: 12 = 6 + 3 x 2, so it ends at 14. And h: 6 + 2 = 8 > 5 blocked by the part.
-TEST(Parts, MakeTheJobItselfLater) {
+// h (2, 5) above l (8 = 6 + 2, 20). Whole, l starts at 2 and ends at 10. In regions its last one starts at the smallest
+// w with w = 6 + (floor(w / 5) + 1) 2: 12 = 6 + 3 x 2, so it ends at 14. And h: 6 + 2 = 8 > 5 blocked by the region.
+TEST(Regions, MakeTheJobItselfLater) {
   const Verdict whole = np_fp_response_time(Tasks{implicit(2, 5), implicit(8, 20)}, Policy::Rm);
-  const Verdict parts = np_fp_response_time(Tasks{implicit(2, 5), in_parts(implicit(8, 20), 6, 2)}, Policy::Rm);
+  const Verdict regions = np_fp_response_time(Tasks{implicit(2, 5), in_regions(implicit(8, 20), 6, 2)}, Policy::Rm);
   EXPECT_EQ(whole.worst_response[1], Duration{10});
-  EXPECT_EQ(parts.worst_response[1], Duration{14});
-  EXPECT_EQ(parts.worst_response[0], Duration{8});
+  EXPECT_EQ(regions.worst_response[1], Duration{14});
+  EXPECT_EQ(regions.worst_response[0], Duration{8});
 }
 
-/// A random set with the parts that its jobs fall into.
+/// A random set with the regions that its jobs fall into.
 struct Cut {
   Tasks tasks;
-  std::vector<Parts> parts;
+  std::vector<Regions> regions;
 };
 
 Cut random_cut(Dice& dice) {
   Cut made;
   const auto count = static_cast<std::size_t>(dice.roll(2, 3));
   for (std::size_t i = 0; i < count; ++i) {
-    Parts& parts = made.parts.emplace_back(static_cast<std::size_t>(dice.roll(1, 3)));
-    for (Duration& part : parts) part = Duration{dice.roll(1, 2)};
+    Regions& regions = made.regions.emplace_back(static_cast<std::size_t>(dice.roll(1, 3)));
+    for (Duration& region : regions) region = Duration{dice.roll(1, 2)};
     const std::int64_t period = dice.roll(4, 11);
     TaskTiming& task = made.tasks.emplace_back(
         timing(0, period, dice.roll(0, 1) == 0 ? period : dice.roll(3, 14), dice.roll(0, 1) * dice.roll(0, 2)));
-    task.wcet = std::accumulate(parts.begin(), parts.end(), Duration{0});
-    if (parts.size() > 1) task.parts = JobParts{*std::max_element(parts.begin(), parts.end()), parts.back()};
+    task.wcet = std::accumulate(regions.begin(), regions.end(), Duration{0});
+    if (regions.size() > 1)
+      task.regions = JobRegions{*std::max_element(regions.begin(), regions.end()), regions.back()};
   }
   return made;
 }
 
-// Exact under EDF and fixed priorities: the adversary, who may end parts early, finds a miss if and only if there is
+// Exact under EDF and fixed priorities: the adversary, who may end regions early, finds a miss if and only if there is
 // one, and no later response than the bound.
-TEST(Parts, AreJudgedAsTheAdversaryDoes) {
+TEST(Regions, AreJudgedAsTheAdversaryDoes) {
   Dice dice(11);
   int missed = 0, kept = 0;
   for (int round = 0; round < test::rounds(250); ++round) {
@@ -94,7 +95,7 @@ TEST(Parts, AreJudgedAsTheAdversaryDoes) {
     for (const Policy policy : {Policy::Edf, Policy::Rm, Policy::Dm}) {
       SCOPED_TRACE(std::string(to_string(policy)) + " " + ::testing::PrintToString(cut.tasks));
       oracle::AdversaryRules rules{.may_finish_early = true, .most_states = 60'000};
-      rules.parts = cut.parts;
+      rules.regions = cut.regions;
       const auto truth = oracle::play_adversary(cut.tasks, policy, rules);
       const Verdict verdict = (policy == Policy::Edf ? np_edf_demand : np_fp_response_time)(cut.tasks, policy);
       if (truth.missed) {
@@ -116,17 +117,17 @@ TEST(Parts, AreJudgedAsTheAdversaryDoes) {
 Cut in_half_ns(Cut cut) {
   for (TaskTiming& task : cut.tasks) {
     for (Duration* time : {&task.wcet, &task.period, &task.deadline, &task.jitter}) *time *= 2;
-    if (task.parts) task.parts = JobParts{2 * task.parts->longest, 2 * task.parts->last};
+    if (task.regions) task.regions = JobRegions{2 * task.regions->longest, 2 * task.regions->last};
   }
-  for (Parts& parts : cut.parts)
-    for (Duration& part : parts) part *= 2;
+  for (Regions& regions : cut.regions)
+    for (Duration& region : regions) region *= 2;
   return cut;
 }
 
 // Under EDF, too, he finds exactly these responses, also beyond deadlines.
-TEST(Parts, RespondUnderEdfAsTheAdversaryFinds) {
+TEST(Regions, RespondUnderEdfAsTheAdversaryFinds) {
   Dice dice(12);
-  int compared = 0, in_parts = 0;
+  int compared = 0, in_regions = 0;
   for (int round = 0; round < test::rounds(1600); ++round) {
     const Cut cut = random_cut(dice);
     SCOPED_TRACE(::testing::PrintToString(cut.tasks));
@@ -135,7 +136,7 @@ TEST(Parts, RespondUnderEdfAsTheAdversaryFinds) {
     if (!std::ranges::all_of(verdict.worst_response, [](const auto& time) { return time.has_value(); })) continue;
     oracle::AdversaryRules rules{.stop_at_miss = false, .may_finish_early = true, .most_states = 20'000};
     const Cut fine = in_half_ns(cut);
-    rules.parts = fine.parts;
+    rules.regions = fine.regions;
     const auto truth = oracle::play_adversary(fine.tasks, Policy::Edf, rules);
     for (std::size_t i = 0; i < cut.tasks.size(); ++i) {
       const Duration worst{(truth.worst_half_ns[i] + 3) / 4};
@@ -145,11 +146,11 @@ TEST(Parts, RespondUnderEdfAsTheAdversaryFinds) {
       }
     }
     compared += truth.complete ? 1 : 0;
-    in_parts +=
-        truth.complete && std::ranges::any_of(cut.tasks, [](const auto& task) { return task.parts.has_value(); });
+    in_regions +=
+        truth.complete && std::ranges::any_of(cut.tasks, [](const auto& task) { return task.regions.has_value(); });
   }
   EXPECT_GT(compared, test::rounds(500));
-  EXPECT_GT(in_parts, test::rounds(400));
+  EXPECT_GT(in_regions, test::rounds(400));
 }
 
 }  // namespace

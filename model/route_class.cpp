@@ -1,4 +1,4 @@
-#include "model/way_kind.hpp"
+#include "model/route_class.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -28,9 +28,9 @@ GBps rate_alone(std::span<const CapacityUse> uses, std::span<const double> capac
 
 }  // namespace
 
-WayKind make_way_kind(const Topology& machine, std::span<const LinkId> first, std::span<const LinkId> second,
-                      double weight, std::span<const LinkId> met) {
-  WayKind kind;
+RouteClass make_route_class(const Topology& machine, std::span<const LinkId> first, std::span<const LinkId> second,
+                            double weight, std::span<const LinkId> met) {
+  RouteClass kind;
   kind.weight = weight;
   for (const std::span<const LinkId> leg : {first, second}) {
     for (const LinkId link : leg) {
@@ -51,7 +51,7 @@ WayKind make_way_kind(const Topology& machine, std::span<const LinkId> first, st
   return kind;
 }
 
-std::vector<double> way_kind_key(const WayKind& kind) {
+std::vector<double> route_class_key(const RouteClass& kind) {
   std::vector<double> key{kind.alone.nominal.value, kind.alone.guaranteed.value, kind.weight,
                           static_cast<double>(kind.streams)};
   for (const CapacityUse& use : kind.uses) key.insert(key.end(), {static_cast<double>(use.capacity.value), use.cost});

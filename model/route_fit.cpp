@@ -1,4 +1,4 @@
-#include "model/way_fit.hpp"
+#include "model/route_fit.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 
 #include "model/digits.hpp"
 #include "model/route.hpp"
-#include "model/way_rates.hpp"
+#include "model/route_rates.hpp"
 
 namespace tutti {
 namespace {
@@ -21,7 +21,7 @@ constexpr double kDisturbed = 0.9;  // of the predicted rate: less is told
 std::set<LinkId> links_of_first_memory(const Topology& machine) {
   std::set<LinkId> links;
   for (std::uint32_t position = 0; position < 2 * machine.gpus().size(); ++position) {
-    const auto [from, to] = ends_of(machine, HostStream::at(position));
+    const auto [from, to] = ends_of(machine, CopyPort::at(position));
     links.insert(machine.route(from, to).begin(), machine.route(from, to).end());
   }
   return links;
@@ -29,13 +29,13 @@ std::set<LinkId> links_of_first_memory(const Topology& machine) {
 
 class Fit {
  public:
-  Fit(const Topology& machine, const std::vector<WayCombination>& combinations)
+  Fit(const Topology& machine, const std::vector<RouteCombination>& combinations)
       : machine_(machine), combinations_(combinations) {
     const std::set<LinkId> others = links_of_first_memory(machine);
-    for (const WayCombination& combination : combinations) {
+    for (const RouteCombination& combination : combinations) {
       std::map<LinkId, double> load;
-      for (std::size_t i = 0; i < combination.ways.size(); ++i)
-        for (const LinkId link : links_of(machine, combination.ways[i]))
+      for (std::size_t i = 0; i < combination.copy_routes.size(); ++i)
+        for (const LinkId link : links_of(machine, combination.copy_routes[i]))
           if (!others.contains(link)) load[link] += combination.rates[i];
       for (const auto& [link, rate] : load) {
         double& most = values_[link];
@@ -44,7 +44,7 @@ class Fit {
     }
   }
 
-  WayFit run() {
+  RouteFit run() {
     improve();
     for (auto& [link, value] : values_) value = to_digits(value, kDigits);
     return {build(), find_disturbed()};
@@ -61,8 +61,8 @@ class Fit {
   [[nodiscard]] double loss() {
     const Topology machine = build();
     double loss = 0;
-    for (const WayCombination& combination : combinations_) {
-      const auto predicted = rates_.find(machine, Basis::Nominal, combination.ways);
+    for (const RouteCombination& combination : combinations_) {
+      const auto predicted = rates_.find(machine, Basis::Nominal, combination.copy_routes);
       for (std::size_t i = 0; i < predicted.size(); ++i) {
         const double off = std::log(predicted[i] / combination.rates[i]) / kLarge;
         loss += std::sqrt(off * off + 1) - 1;
@@ -96,14 +96,15 @@ class Fit {
   std::vector<std::string> find_disturbed() {
     const Topology machine = build();
     std::vector<std::string> sentences;
-    for (const WayCombination& combination : combinations_) {
-      const auto predicted = rates_.find(machine, Basis::Nominal, combination.ways);
+    for (const RouteCombination& combination : combinations_) {
+      const auto predicted = rates_.find(machine, Basis::Nominal, combination.copy_routes);
       for (std::size_t i = 0; i < predicted.size(); ++i) {
         if (combination.rates[i] >= kDisturbed * predicted[i]) continue;
         sentences.push_back(fmt::format(
             "{} runs at {:.1f} GB/s in [{}], and at {:.1f} by the graph, which has nothing that slows it down; "
             "guaranteed bandwidths allow for it, nominal ones do not",
-            ways_text({combination.ways[i]}), combination.rates[i], ways_text(combination.ways), predicted[i]));
+            routes_text({combination.copy_routes[i]}), combination.rates[i], routes_text(combination.copy_routes),
+            predicted[i]));
         break;  // one of each combination
       }
     }
@@ -111,14 +112,14 @@ class Fit {
   }
 
   const Topology& machine_;
-  const std::vector<WayCombination>& combinations_;
+  const std::vector<RouteCombination>& combinations_;
   std::map<LinkId, double> values_;
-  WayRates rates_;
+  RouteRates rates_;
 };
 
 }  // namespace
 
-WayFit fit_ways(const Topology& fitted, const std::vector<WayCombination>& combinations) {
+RouteFit fit_routes(const Topology& fitted, const std::vector<RouteCombination>& combinations) {
   if (combinations.empty()) return {fitted, {}};
   return Fit(fitted, combinations).run();
 }

@@ -8,7 +8,7 @@
 namespace tutti {
 
 /// What copies from and to further memories and between GPUs say of a machine.
-struct WayFit {
+struct RouteFit {
   Topology machine;                       ///< of what was fitted guaranteed is nominal
   std::vector<std::string> undetermined;  ///< a sentence for what the graph cannot say
 };
@@ -24,6 +24,6 @@ struct WayFit {
 ///
 /// @param fitted  what `fit_graph` found.
 /// @pre every combination can be active on the machine (`can_be_active`).
-[[nodiscard]] WayFit fit_ways(const Topology& fitted, const std::vector<WayCombination>& combinations);
+[[nodiscard]] RouteFit fit_routes(const Topology& fitted, const std::vector<RouteCombination>& combinations);
 
 }  // namespace tutti

@@ -1,30 +1,30 @@
-#include "runtime/way_buffers.hpp"
+#include "runtime/scratch_buffers.hpp"
 
 #include <algorithm>
 
 namespace tutti {
 
-Expected<WayBuffers> WayBuffers::make(DeviceBackend& backend, std::span<const BatchOperation> batches) {
+Expected<ScratchBuffers> ScratchBuffers::make(DeviceBackend& backend, std::span<const Batch> batches) {
   std::map<std::pair<VertexId, VertexId>, Bytes> largest;
-  for (const BatchOperation& batch : batches) {
+  for (const Batch& batch : batches) {
     for (const CommandStream& stream : batch.streams()) {
       if (!stream.transfer) continue;
       Bytes& size = largest[{stream.transfer->from, stream.transfer->to}];
       size = std::max(size, stream.transfer->size);
     }
   }
-  WayBuffers made;
-  for (const auto& [way, size] : largest) {
-    auto source = backend.allocate(way.first, size);
+  ScratchBuffers made;
+  for (const auto& [copy_route, size] : largest) {
+    auto source = backend.allocate(copy_route.first, size);
     if (!source) return tl::unexpected(std::move(source.error()));
-    auto destination = backend.allocate(way.second, size);
+    auto destination = backend.allocate(copy_route.second, size);
     if (!destination) return tl::unexpected(std::move(destination.error()));
-    made.ends_.emplace(way, Ends{*std::move(source), *std::move(destination)});
+    made.ends_.emplace(copy_route, Ends{*std::move(source), *std::move(destination)});
   }
   return made;
 }
 
-std::vector<StreamBinding> WayBuffers::bind(const BatchOperation& batch) const {
+std::vector<StreamBinding> ScratchBuffers::bind(const Batch& batch) const {
   std::vector<StreamBinding> bindings(batch.streams().size());
   for (std::size_t s = 0; s < bindings.size(); ++s) {
     const auto& transfer = batch.streams()[s].transfer;
@@ -37,9 +37,9 @@ std::vector<StreamBinding> WayBuffers::bind(const BatchOperation& batch) const {
 }
 
 Expected<BatchWithBuffers> prepare_with_buffers(Executor& executor, std::vector<CommandStream> streams) {
-  const auto batch = BatchOperation::make(executor.machine(), std::move(streams));
+  const auto batch = Batch::make(executor.machine(), std::move(streams));
   if (!batch) return tl::unexpected(batch.error());
-  auto buffers = WayBuffers::make(executor.backend(), std::span(&*batch, 1));
+  auto buffers = ScratchBuffers::make(executor.backend(), std::span(&*batch, 1));
   if (!buffers) return tl::unexpected(std::move(buffers.error()));
   auto prepared = executor.prepare(*batch, buffers->bind(*batch));
   if (!prepared) return tl::unexpected(std::move(prepared.error()));

@@ -13,10 +13,11 @@ namespace tutti {
 ///
 /// @param first,second  the links of the way, in two pieces; the second may be empty.
 /// @param met  links into GPUs over which copies from other GPUs, which these issue, come as well
-[[nodiscard]] WayKind make_way_kind(const Topology& machine, std::span<const LinkId> first,
-                                    std::span<const LinkId> second, double weight, std::span<const LinkId> met = {});
+[[nodiscard]] RouteClass make_route_class(const Topology& machine, std::span<const LinkId> first,
+                                          std::span<const LinkId> second, double weight,
+                                          std::span<const LinkId> met = {});
 
 /// The numbers of a kind in a row, to find it again by.
-[[nodiscard]] std::vector<double> way_kind_key(const WayKind& kind);
+[[nodiscard]] std::vector<double> route_class_key(const RouteClass& kind);
 
 }  // namespace tutti

@@ -17,8 +17,9 @@ namespace tutti::cuda {
 class CudaBatch;
 
 /// What the batches of a backend share: the machine as it is bound to this host's GPUs.
-struct Stage {
-  Stage(const Topology& the_machine, const KernelRegistry& the_kernels, Clock& the_clock, const CudaOptions& options)
+struct BoundDevices {
+  BoundDevices(const Topology& the_machine, const KernelRegistry& the_kernels, Clock& the_clock,
+               const CudaOptions& options)
       : machine(the_machine),
         kernels(the_kernels),
         clock(the_clock),
@@ -26,9 +27,9 @@ struct Stage {
         waiting(options.waiting),
         hangs(options.hangs),
         conductor(the_clock) {}
-  Stage(const Stage&) = delete;  // batches know it by its address
-  Stage& operator=(const Stage&) = delete;
-  ~Stage() {
+  BoundDevices(const BoundDevices&) = delete;  // batches know it by its address
+  BoundDevices& operator=(const BoundDevices&) = delete;
+  ~BoundDevices() {
     for (const auto& [pair, mine] : peers) {
       const DeviceGuard guard(pair.first);
       if (mine && !keeps_all()) static_cast<void>(cudaDeviceDisablePeerAccess(pair.second));
@@ -75,6 +76,6 @@ struct Stage {
 };
 
 /// What the batches of a backend made by `make_cuda_backend` share; null of any other backend.
-[[nodiscard]] Stage* stage_of(DeviceBackend& backend);
+[[nodiscard]] BoundDevices* bound_of(DeviceBackend& backend);
 
 }  // namespace tutti::cuda

@@ -10,7 +10,7 @@ namespace tutti {
 /// Whoever uses it counts what is written: one check for many elements, where `push_back` would cost more than the
 /// element.
 template <class T>
-inline void make_room(std::vector<T>& elements, std::size_t count) {
+inline void grow_to(std::vector<T>& elements, std::size_t count) {
   if (elements.size() < count) [[unlikely]]
     elements.resize(std::max(count, 2 * elements.size()));
 }

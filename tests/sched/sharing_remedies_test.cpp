@@ -1,4 +1,4 @@
-// Mends that change how jobs share the machine and nothing of the work: preemption and cut. Copies move 1 byte/ns.
+// Remedies that change how jobs share the machine and nothing of the work: preemption and cut. Copies move 1 byte/ns.
 #include <optional>
 #include <string>
 
@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "sched/cut.hpp"
-#include "sched/mends.hpp"
+#include "sched/remedies.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/task_file.hpp"
 #include "tests/support/task_timings.hpp"
@@ -25,27 +25,27 @@ TaskFile file_of(const std::string& text, const std::string& setup = "0") {
                                                  setup + "}\n"));
 }
 
-bool schedulable(const TaskFile& file, const Quantity& quantity, std::int64_t value) {
-  const auto set = with_value(file, quantity, value);
+bool schedulable(const TaskFile& file, const TunableParameter& tunable, std::int64_t value) {
+  const auto set = with_value(file, tunable, value);
   return set && AdmissionController(planner()).decide(*set).answer == Answer::Schedulable;
 }
 
-Mends mends_of(const TaskFile& file) {
-  return find_mends(file, planner(), AdmissionController(planner()).decide(file.tasks()));
+Remedies remedies_of(const TaskFile& file) {
+  return find_remedies(file, planner(), AdmissionController(planner()).decide(file.tasks()));
 }
 
-/// "from -> to" of the mend of this kind, which holds; empty where there is none.
-std::string mend(QuantityKind kind, const TaskFile& file) {
-  for (const Mend& mend : mends_of(file).mends) {
-    if (mend.quantity.kind != kind) continue;
-    EXPECT_TRUE(schedulable(file, mend.quantity, mend.to));
-    return value_text(kind, mend.quantity.value) + " -> " + value_text(kind, mend.to);
+/// "from -> to" of the remedy of this kind, which holds; empty where there is none.
+std::string remedy(TunableKind kind, const TaskFile& file) {
+  for (const Remedy& remedy : remedies_of(file).remedies) {
+    if (remedy.tunable.kind != kind) continue;
+    EXPECT_TRUE(schedulable(file, remedy.tunable, remedy.to));
+    return value_text(kind, remedy.tunable.value) + " -> " + value_text(kind, remedy.to);
   }
   return "";
 }
 
-std::string preemption(const TaskFile& file) { return mend(QuantityKind::Preemption, file); }
-std::string cut(const TaskFile& file) { return mend(QuantityKind::Cut, file); }
+std::string preemption(const TaskFile& file) { return remedy(TunableKind::Preemption, file); }
+std::string cut(const TaskFile& file) { return remedy(TunableKind::Cut, file); }
 
 const std::string kQuick = "  - {name: quick, period: 10 ms, wcet: 4 ms}\n";
 const std::string kThere = "{batch: [{from: mem0, to: gpu0, size: 5 MB}]}";
@@ -55,16 +55,16 @@ const std::string kOneBatch =
 const std::string kBetween = "preemption: between_batches\n";
 
 // quick (4 ms) cannot wait 10 ms for both batches of long, but for one of 5.
-TEST(SharingMends, LetQuickTasksPassBetweenBatches) {
+TEST(SharingRemedies, LetQuickTasksPassBetweenBatches) {
   const TaskFile file = file_of("tasks:\n" + kQuick + kLong);
   EXPECT_EQ(preemption(file), "none -> between_batches");
-  EXPECT_EQ(mends_of(file).mends.front().quantity.kind, QuantityKind::Preemption);
-  EXPECT_EQ(mends_of(file).mends.front().relative, std::nullopt);
+  EXPECT_EQ(remedies_of(file).remedies.front().tunable.kind, TunableKind::Preemption);
+  EXPECT_EQ(remedies_of(file).remedies.front().relative, std::nullopt);
   EXPECT_EQ(cut(file), "");
 }
 
 // One batch has nowhere to pass. 7 ms of quick's 10 leave 3 for a batch of 5.
-TEST(SharingMends, AreNoneWherePassingBetweenBatchesDoesNotHelp) {
+TEST(SharingRemedies, AreNoneWherePassingBetweenBatchesDoesNotHelp) {
   EXPECT_EQ(preemption(file_of("tasks:\n" + kQuick + kOneBatch)), "");
   EXPECT_EQ(preemption(file_of("tasks:\n  - {name: quick, period: 10 ms, wcet: 7 ms}\n" + kLong)), "");
   EXPECT_EQ(preemption(file_of("tasks: []\n")), "");
@@ -72,7 +72,7 @@ TEST(SharingMends, AreNoneWherePassingBetweenBatchesDoesNotHelp) {
 
 // Not interrupted, l (3 + 3) above which is h (2, 5) waits for one h: 2 + 6 = 8. Between its batches a second h would
 // go: 3 + 2 + 2 + 3 = 10. h can wait for all 6 of l: 6 + 2 = 8.
-TEST(SharingMends, MayForbidToPass) {
+TEST(SharingRemedies, MayForbidToPass) {
   const std::string batch = "{batch: [{from: mem0, to: gpu0, size: 3 B}]}";
   const std::string tasks =
       "policy: rm\ntasks:\n  - {name: h, period: 5 ns, deadline: 8 ns, wcet: 2 ns}\n"
@@ -82,9 +82,9 @@ TEST(SharingMends, MayForbidToPass) {
   EXPECT_EQ(preemption(file_of(kBetween + "cut: 2 B\n" + tasks)), "");
 }
 
-// The 10 MB of long in two pieces, which any size from 5 MB to below 10 makes; and if it is there: 1 ms for each piece.
+// The 10 MB of long in two chunks, which any size from 5 MB to below 10 makes; and if it is there: 1 ms for each chunk.
 // 20 of 0.5 MB take 30 of every 40 ms, beside the 40 % of quick.
-TEST(SharingMends, FindTheLargestPieces) {
+TEST(SharingRemedies, FindTheLargestPieces) {
   const std::string tasks = "tasks:\n" + kQuick + kOneBatch;
   EXPECT_EQ(cut(file_of(tasks)), "");
   EXPECT_EQ(cut(file_of(kBetween + tasks)), "none -> 9.999 MB");
@@ -95,8 +95,8 @@ TEST(SharingMends, FindTheLargestPieces) {
   EXPECT_EQ(cut(file_of(kBetween + tasks, "6 ms")), "");
 }
 
-// Now in pieces that cost too much; uncut 10 + 1 ms hold beside 1 of every 40.
-TEST(SharingMends, MayLeaveBatchesWhole) {
+// Now in chunks that cost too much; uncut 10 + 1 ms hold beside 1 of every 40.
+TEST(SharingRemedies, MayLeaveBatchesWhole) {
   const std::string tasks = "tasks:\n  - {name: quick, period: 40 ms, wcet: 1 ms}\n" + kOneBatch;
   EXPECT_EQ(cut(file_of(kBetween + "cut: 100 kB\n" + tasks, "1 ms")), "100 kB -> 10 MB");
 }
@@ -116,13 +116,13 @@ std::string random_tasks(oracle::Dice& dice) {
 std::int64_t largest_transfer_of(const TaskSet& set) {
   Bytes largest{0};
   for (const Task& task : set.tasks)
-    for (const BatchOperation* batch : batches_of(task)) largest = std::max(largest, largest_transfer(*batch));
+    for (const Batch* batch : batches_of(task)) largest = std::max(largest, largest_transfer(*batch));
   return largest.count;
 }
 
-// Against all sizes, one after the other: none is larger than the mend and holds, and there is one where any does.
-TEST(SharingMends, AreTheLargestOfAllSizes) {
-  int mended = 0, without = 0;
+// Against all sizes, one after the other: none is larger than the remedy and holds, and there is one where any does.
+TEST(SharingRemedies, AreTheLargestOfAllSizes) {
+  int remedied = 0, without = 0;
   for (std::uint64_t seed = 1; seed <= test::rounds(400U); ++seed) {
     oracle::Dice dice(seed);
     const std::string tasks = random_tasks(dice);
@@ -136,15 +136,15 @@ TEST(SharingMends, AreTheLargestOfAllSizes) {
       EXPECT_EQ(cut(file) + preemption(file), "");
       continue;
     }
-    const Quantity quantity{QuantityKind::Cut, "", "", now, {}};
+    const TunableParameter tunable{TunableKind::Cut, "", "", now, {}};
     std::string largest;
     for (std::int64_t size = 1; size <= largest_transfer_of(file.tasks()); ++size) {
-      if (schedulable(file, quantity, size)) largest = fmt::format("{} -> {} B", value_text(quantity.kind, now), size);
+      if (schedulable(file, tunable, size)) largest = fmt::format("{} -> {} B", value_text(tunable.kind, now), size);
     }
     EXPECT_EQ(cut(file), largest);
-    ++(largest.empty() ? without : mended);
+    ++(largest.empty() ? without : remedied);
   }
-  EXPECT_GT(mended, test::rounds(40));
+  EXPECT_GT(remedied, test::rounds(40));
   EXPECT_GT(without, test::rounds(40));
 }
 

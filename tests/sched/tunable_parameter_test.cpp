@@ -1,4 +1,4 @@
-#include "sched/quantity.hpp"
+#include "sched/tunable_parameter.hpp"
 
 #include <algorithm>
 #include <string>
@@ -40,33 +40,34 @@ tasks:
 )";
 
 /// "kind task name value".
-std::vector<std::string> words(const std::vector<Quantity>& list) {
+std::vector<std::string> words(const std::vector<TunableParameter>& list) {
   std::vector<std::string> lines;
-  for (const Quantity& quantity : list)
-    lines.push_back(std::string(to_string(quantity.kind)) + " " + quantity.task + " " + quantity.name + " " +
-                    value_text(quantity.kind, quantity.value));
+  for (const TunableParameter& tunable : list)
+    lines.push_back(std::string(to_string(tunable.kind)) + " " + tunable.task + " " + tunable.name + " " +
+                    value_text(tunable.kind, tunable.value));
   return lines;
 }
 
-const Quantity& find(const std::vector<Quantity>& list, QuantityKind kind, const std::string& task) {
-  const auto found = std::ranges::find_if(list, [&](const Quantity& q) { return q.kind == kind && q.task == task; });
+const TunableParameter& find(const std::vector<TunableParameter>& list, TunableKind kind, const std::string& task) {
+  const auto found =
+      std::ranges::find_if(list, [&](const TunableParameter& q) { return q.kind == kind && q.task == task; });
   EXPECT_NE(found, list.end());
   return *found;
 }
 
-TEST(Quantities, AreAllNumbersThatCanBeChanged) {
-  EXPECT_EQ(words(quantities(test::make_task_file(kTasks, machine()))),
+TEST(TunableParameters, AreAllNumbersThatCanBeChanged) {
+  EXPECT_EQ(words(tunables(test::make_task_file(kTasks, machine()))),
             (std::vector<std::string>{"parameter  image 10 MB", "size a x 4 MB", "period a  25 ms", "deadline a  25 ms",
                                       "wcet b  2 ms", "period b  10 ms", "deadline b  8 ms"}));
 }
 
-TEST(Quantities, CountTheMachineSWhereItHasThem) {
+TEST(TunableParameters, CountTheMachineSWhereItHasThem) {
   const std::string staged =
       "version: 1\nmachine: m.yaml\ntasks:\n- {name: a, period: 1 ms, job: [{batch: [{from: "
       "gpu0, to: gpu1, size: 1 kB}]}]}\n";
   const auto file =
       test::make_task_file(staged, machine("  margin: {relative: 0.05, absolute: 3 us}\n  staging: {chunk: 1 MB}\n"));
-  const std::vector<std::string> lines = words(quantities(file));
+  const std::vector<std::string> lines = words(tunables(file));
   EXPECT_EQ((std::vector<std::string>(lines.end() - 3, lines.end())),
             (std::vector<std::string>{"chunk   1 MB", "relative_margin   0.05", "absolute_margin   3 us"}));
 }
@@ -74,17 +75,17 @@ TEST(Quantities, CountTheMachineSWhereItHasThem) {
 // A deadline that the file leaves out is the period and goes along with it; changed itself, it parts from it.
 TEST(WithValue, ChangesTheFileAndNothingElse) {
   const TaskFile file = test::make_task_file(kTasks, machine());
-  const std::vector<Quantity> list = quantities(file);
-  const auto longer = with_value(file, find(list, QuantityKind::Period, "a"), 30'000'000);
+  const std::vector<TunableParameter> list = tunables(file);
+  const auto longer = with_value(file, find(list, TunableKind::Period, "a"), 30'000'000);
   ASSERT_TRUE(longer);
   TaskSet expected = file.tasks();
   expected.tasks[0].period = expected.tasks[0].deadline = Duration{30'000'000};
   EXPECT_EQ(*longer, expected);
-  const auto later = with_value(file, find(list, QuantityKind::Deadline, "a"), 30'000'000);
+  const auto later = with_value(file, find(list, TunableKind::Deadline, "a"), 30'000'000);
   ASSERT_TRUE(later);
   expected.tasks[0].period = Duration{25'000'000};
   EXPECT_EQ(*later, expected);
-  const auto quick = with_value(file, find(list, QuantityKind::Wcet, "b"), 7);
+  const auto quick = with_value(file, find(list, TunableKind::Wcet, "b"), 7);
   ASSERT_TRUE(quick);
   expected = file.tasks();
   expected.tasks[1].declared_wcet = Duration{7};
@@ -96,7 +97,7 @@ Bytes size_of(const TaskSet& set) { return batches_of(set.tasks[0])[0]->streams(
 // 40 % of 20 MB; then the transfer's own 3 B in place of it.
 TEST(WithValue, ChangesSizes) {
   const TaskFile file = test::make_task_file(kTasks, machine());
-  const std::vector<Quantity> list = quantities(file);
+  const std::vector<TunableParameter> list = tunables(file);
   EXPECT_EQ(size_of(*with_value(file, list[0], 20'000'000)), Bytes{8'000'000});
   EXPECT_EQ(size_of(*with_value(file, list[1], 3)), Bytes{3});
   EXPECT_EQ(size_of(file.tasks()), Bytes{4'000'000});
@@ -105,9 +106,9 @@ TEST(WithValue, ChangesSizes) {
 // What --set says is what the file has now, and what a search changes.
 TEST(WithValue, GoesOverTheCommandLine) {
   const TaskFile file = test::make_task_file(kTasks, machine(), {{}, Policy::Rm, {{"image", Bytes{50}}}, false});
-  EXPECT_EQ(quantities(file)[0].value, 50);
+  EXPECT_EQ(tunables(file)[0].value, 50);
   EXPECT_EQ(size_of(file.tasks()), Bytes{20});
-  const auto changed = with_value(file, quantities(file)[0], 100);
+  const auto changed = with_value(file, tunables(file)[0], 100);
   EXPECT_EQ(size_of(*changed), Bytes{40});
   EXPECT_EQ(changed->policy, Policy::Rm);
 }
@@ -119,7 +120,7 @@ TEST(WithValue, ChangesAnAliasWithWhatItStandsFor) {
       "- {name: a, period: 10 ms, job: [{batch: [&copy {from: mem0, to: gpu0, size: 5 B}]}]}\n"
       "- {name: b, period: 10 ms, job: [{batch: [*copy]}]}\n",
       machine());
-  const auto changed = with_value(file, find(quantities(file), QuantityKind::Size, "a"), 9);
+  const auto changed = with_value(file, find(tunables(file), TunableKind::Size, "a"), 9);
   ASSERT_TRUE(changed);
   for (const Task& task : changed->tasks) EXPECT_EQ(batches_of(task)[0]->streams()[0].transfer->size, Bytes{9});
 }
@@ -130,7 +131,7 @@ TEST(WithValue, RefusesWhatTheFileCouldNotSay) {
       "version: 1\nmachine: m.yaml\nparameters: {image: 1 B}\ntasks:\n- {name: a, period: 10 ms, job: [{batch: [{from: "
       "mem0, to: gpu0, size: 1000% of image}]}]}\n",
       machine());
-  const auto changed = with_value(file, quantities(file)[0], most_value(QuantityKind::Parameter));
+  const auto changed = with_value(file, tunables(file)[0], most_value(TunableKind::Parameter));
   ASSERT_FALSE(changed);
   EXPECT_NE(changed.error().text().find("absurdly large"), std::string::npos);
 }
@@ -145,7 +146,7 @@ TEST(WithValue, ChangesTheMachine) {
     return AdmissionController(planners().front()).decide(set).timings[0].wcet;
   };
   EXPECT_EQ(wcet(file.tasks()), Duration{1507});
-  const std::vector<Quantity> list = quantities(file);
+  const std::vector<TunableParameter> list = tunables(file);
   EXPECT_EQ(wcet(*with_value(file, list[list.size() - 2], 1'000'000)), Duration{2007});
   EXPECT_EQ(wcet(*with_value(file, list.back(), 0)), Duration{1500});
 }

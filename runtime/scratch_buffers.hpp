@@ -10,13 +10,13 @@ namespace tutti {
 
 /// Buffers for batches that run one after the other and whose data matters to nobody: one at either end of every way,
 /// as large as the largest transfer on it.
-class WayBuffers {
+class ScratchBuffers {
  public:
   /// @errors as `DeviceBackend::allocate`.
-  [[nodiscard]] static Expected<WayBuffers> make(DeviceBackend& backend, std::span<const BatchOperation> batches);
+  [[nodiscard]] static Expected<ScratchBuffers> make(DeviceBackend& backend, std::span<const Batch> batches);
 
   /// [streams] of one of these batches.
-  [[nodiscard]] std::vector<StreamBinding> bind(const BatchOperation& batch) const;
+  [[nodiscard]] std::vector<StreamBinding> bind(const Batch& batch) const;
 
  private:
   struct Ends {
@@ -28,11 +28,11 @@ class WayBuffers {
 
 /// A batch that is ready to run, with buffers of its own.
 struct BatchWithBuffers {
-  WayBuffers buffers;
+  ScratchBuffers buffers;
   PreparedBatch batch;
 };
 
-/// @errors as `BatchOperation::make`, `WayBuffers::make` and `Executor::prepare`.
+/// @errors as `Batch::make`, `ScratchBuffers::make` and `Executor::prepare`.
 [[nodiscard]] Expected<BatchWithBuffers> prepare_with_buffers(Executor& executor, std::vector<CommandStream> streams);
 
 }  // namespace tutti
