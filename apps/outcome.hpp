@@ -3,7 +3,7 @@
 #include <string>
 
 #include "model/error.hpp"
-#include "runtime/dispatcher.hpp"
+#include "runtime/dispatch/dispatcher.hpp"
 
 namespace tutti {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "apps/backends.hpp"
-#include "runtime/executor.hpp"
-#include "sched/admission.hpp"
+#include "runtime/core/executor.hpp"
+#include "sched/admission/admission.hpp"
 
 namespace tutti {
 

@@ -14,7 +14,7 @@ namespace tutti {
 /// @pre the chains have been run, forward.
 void service_order(const BatchChains& chains, std::vector<std::uint32_t>& order);
 
-/// The order that a plan fixes, as `runtime/command_list` enqueues it.
+/// The order that a plan fixes, as `runtime/core/command_list` enqueues it.
 /// @pre the plan was made for the batch of these chains.
 void service_order(const BatchChains& chains, const Timeline& plan, std::vector<std::uint32_t>& order);
 

@@ -1,7 +1,7 @@
 #include <array>
 #include <cstdio>
 
-#include "apps/tutti/command.hpp"
+#include "apps/tutti/commands/command.hpp"
 
 namespace tutti {
 namespace {

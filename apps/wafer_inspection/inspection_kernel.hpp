@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "apps/wafer_inspection/die_compare.hpp"
-#include "runtime/kernel_registry.hpp"
+#include "runtime/core/kernel_registry.hpp"
 
 namespace wafer {
 

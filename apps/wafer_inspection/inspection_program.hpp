@@ -6,7 +6,7 @@
 #include "apps/wafer_inspection/defects.hpp"
 #include "apps/wafer_inspection/image_set.hpp"
 #include "apps/wafer_inspection/inspection_kernel.hpp"
-#include "runtime/task_program.hpp"
+#include "runtime/dispatch/task_program.hpp"
 
 namespace wafer {
 

@@ -8,8 +8,8 @@
 #include "apps/seed.hpp"
 #include "apps/table.hpp"
 #include "apps/wafer_inspection/inspection_program.hpp"
-#include "runtime/partitioned_run.hpp"
-#include "sched/task_yaml.hpp"
+#include "runtime/dispatch/partitioned_run.hpp"
+#include "sched/tasks/task_yaml.hpp"
 
 namespace wafer {
 namespace {

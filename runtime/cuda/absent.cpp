@@ -1,5 +1,4 @@
 // What stands in for this folder in a build without CUDA.
-#include "runtime/cuda/builtin_kernels.hpp"
 #include "runtime/cuda/cuda_backend.hpp"
 #include "runtime/cuda/discovery.hpp"
 #include "runtime/cuda/memcpy_batch.hpp"
@@ -23,9 +22,6 @@ Expected<std::unique_ptr<DeviceBackend>> make_cuda_backend(const Topology&, cons
 }
 
 Expected<std::unique_ptr<DeviceBackend>> make_memcpy_batch_backend(DeviceBackend&) { return no_cuda(); }
-
-DeviceKernel cuda_spin() { return {}; }
-DeviceKernel cuda_checksum() { return {}; }
 
 Expected<CopyTimes> time_plain_copy(const BufferView&, const BufferView&) { return no_cuda(); }
 Expected<std::unique_ptr<PlainChain>> make_plain_chain(DeviceBackend&, std::vector<PlainStep>) { return no_cuda(); }

@@ -1,10 +1,12 @@
 #pragma once
-#include "runtime/kernel_registry.hpp"
+#include <string_view>
 
-namespace tutti {
+#include "runtime/core/kernel_registry.hpp"
 
-/// The CUDA forms of the built-in kernels; empty functions in a build without CUDA.
-[[nodiscard]] DeviceKernel cuda_spin();
-[[nodiscard]] DeviceKernel cuda_checksum();
+namespace tutti::cuda {
 
-}  // namespace tutti
+/// The form of a registered kernel that GPUs run: its own, or this backend's where the kernel is built in.
+/// @return null where GPUs cannot run it
+[[nodiscard]] const DeviceKernel* device_form(std::string_view name, const KernelForms& forms);
+
+}  // namespace tutti::cuda

@@ -9,7 +9,7 @@
 
 #include <unistd.h>
 
-#include "runtime/clock.hpp"
+#include "runtime/core/clock.hpp"
 
 namespace tutti::cuda {
 

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/backend.hpp"
-#include "runtime/clock.hpp"
-#include "runtime/kernel_registry.hpp"
+#include "runtime/core/backend.hpp"
+#include "runtime/core/clock.hpp"
+#include "runtime/core/kernel_registry.hpp"
 
 namespace tutti {
 

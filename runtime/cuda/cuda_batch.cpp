@@ -8,6 +8,7 @@
 
 #include "model/expects.hpp"
 #include "model/route.hpp"
+#include "runtime/cuda/builtin_kernels.hpp"
 #include "runtime/cuda/dry_run.hpp"
 #include "runtime/cuda/pointers.hpp"
 
@@ -225,13 +226,14 @@ Expected<void> CudaBatch::bind_kernel(std::uint32_t position) {
   work.kernel = bound_->kernels.find(stream.kernel->name);
   work.launch = {binding.kernel_input.bytes(), binding.kernel_output.bytes(), binding.parameters, stream.kernel->time};
   if (command.kind == Command::Kind::HostWork) return {};
-  if (!work.kernel->device)
+  work.on_gpu = device_form(stream.kernel->name, *work.kernel);
+  if (work.on_gpu == nullptr)
     return invalid_input(
         fmt::format("kernel '{}' of stream '{}' has no form for GPUs; add one to the kernel, or let it "
                     "run on a cpu",
                     stream.kernel->name, stream.name),
         stream.place);
-  return try_kernel(lanes_[command.lane].device, stream.kernel->name, stream.name, work.kernel->device, work.launch);
+  return try_kernel(lanes_[command.lane].device, stream.kernel->name, stream.name, *work.on_gpu, work.launch);
 }
 
 // ---- arming and submitting
@@ -489,7 +491,7 @@ void CudaBatch::launch(std::uint32_t position) {
   const Command& command = list_.commands[position];
   const Work& work = work_[position];
   try {
-    work.kernel->device(work.launch, lanes_[command.lane].stream);
+    (*work.on_gpu)(work.launch, lanes_[command.lane].stream);
   } catch (const std::exception& exception) {
     kernel_failed(command.stream, exception.what());
   } catch (...) {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/clock_fit.hpp"
-#include "runtime/command_marks.hpp"
+#include "runtime/core/clock_fit.hpp"
+#include "runtime/core/command_marks.hpp"
 #include "runtime/cuda/bound_devices.hpp"
 #include "runtime/cuda/copies.hpp"
 #include "runtime/cuda/doorbell.hpp"
@@ -85,6 +85,7 @@ class CudaBatch final : public BackendBatch, private GatedRun {
     const Point* noted = nullptr;  ///< the next point of its last lane: it has ended by then
     std::uint32_t step = 0;        ///< of that lane's progress, at the next signal
     const KernelForms* kernel = nullptr;
+    const DeviceKernel* on_gpu = nullptr;
     KernelLaunch launch;
   };
   /// What the driver hands to host work.

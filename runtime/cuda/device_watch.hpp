@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runtime/cuda/nvml.hpp"
-#include "runtime/device_users.hpp"
+#include "runtime/host/device_users.hpp"
 
 namespace tutti::cuda {
 

@@ -1,8 +1,8 @@
 #pragma once
 #include <string_view>
 
+#include "runtime/core/kernel_registry.hpp"
 #include "runtime/cuda/status.hpp"
-#include "runtime/kernel_registry.hpp"
 
 namespace tutti::cuda {
 

@@ -1,6 +1,6 @@
 #pragma once
-#include "runtime/clock.hpp"
-#include "runtime/clock_fit.hpp"
+#include "runtime/core/clock.hpp"
+#include "runtime/core/clock_fit.hpp"
 #include "runtime/cuda/handles.hpp"
 #include "runtime/cuda/pinned_memory.hpp"
 

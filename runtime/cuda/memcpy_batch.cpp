@@ -9,6 +9,7 @@
 
 #include "model/expects.hpp"
 #include "runtime/cuda/bound_devices.hpp"
+#include "runtime/cuda/builtin_kernels.hpp"
 #include "runtime/cuda/copies.hpp"
 #include "runtime/cuda/handles.hpp"
 #include "runtime/cuda/pinned_memory.hpp"
@@ -40,7 +41,7 @@ enum Role : std::size_t { kCopies, kBeside };
 /// A kernel behind the copies of its own part of the batch, or of another one too.
 struct Work {
   std::uint32_t stream = 0;
-  const KernelForms* kernel = nullptr;
+  const DeviceKernel* kernel = nullptr;
   KernelLaunch launch;
   std::optional<std::size_t> behind;
 };
@@ -195,7 +196,7 @@ Expected<void> MemcpyBatch::add(std::uint32_t stream) {
     return invalid_input(fmt::format("stream '{}' is host work, which is not compared", name), place);
   const std::size_t part = part_of(kernel->on, transfer ? kCopies : kBeside);
   Work work{stream,
-            bound().kernels.find(kernel->name),
+            device_form(kernel->name, *bound().kernels.find(kernel->name)),
             {binding.kernel_input.bytes(), binding.kernel_output.bytes(), binding.parameters, kernel->time},
             {}};
   if (copied && *copied != part) {
@@ -271,7 +272,7 @@ void MemcpyBatch::enqueue_kernels() {
 void MemcpyBatch::launch(const Work& work, cudaStream_t stream) {
   const auto fail = [&](std::string_view what) { note(kernel_failed(stream_of(work.stream), what)); };
   try {
-    work.kernel->device(work.launch, stream);
+    (*work.kernel)(work.launch, stream);
   } catch (const std::exception& exception) {
     fail(exception.what());
   } catch (...) {

@@ -1,7 +1,7 @@
 #pragma once
 #include <memory>
 
-#include "runtime/backend.hpp"
+#include "runtime/core/backend.hpp"
 
 namespace tutti {
 

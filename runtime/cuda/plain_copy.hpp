@@ -2,7 +2,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/backend.hpp"
+#include "runtime/core/backend.hpp"
 
 namespace tutti {
 

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "model/topology.hpp"
-#include "runtime/backend.hpp"
-#include "runtime/clock.hpp"
-#include "runtime/kernel_registry.hpp"
+#include "runtime/core/backend.hpp"
+#include "runtime/core/clock.hpp"
+#include "runtime/core/kernel_registry.hpp"
 
 namespace tutti {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "runtime/sim/sim_backend.hpp"
-#include "runtime/staging.hpp"
+#include "runtime/sim/staging.hpp"
 
 namespace tutti {
 

@@ -6,10 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "model/step_budget.hpp"
+#include "model/wide.hpp"
+#include "sched/analyses/analysis.hpp"
 #include "sched/analyses/divisor.hpp"
-#include "sched/analyses/step_budget.hpp"
-#include "sched/analyses/wide.hpp"
-#include "sched/analysis.hpp"
 
 namespace tutti {
 

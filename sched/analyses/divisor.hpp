@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <span>
 
-#include "sched/analyses/wide.hpp"
-#include "sched/analysis.hpp"
+#include "model/wide.hpp"
+#include "sched/analyses/analysis.hpp"
 
 namespace tutti {
 

@@ -4,7 +4,7 @@
 
 #include "model/expects.hpp"
 #include "sched/analyses/demand.hpp"
-#include "sched/utilization.hpp"
+#include "sched/analyses/utilization.hpp"
 
 namespace tutti {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "sched/analyses/analysis.hpp"
 #include "sched/analyses/demand.hpp"
-#include "sched/analysis.hpp"
 
 namespace tutti {
 

@@ -1,5 +1,5 @@
 #pragma once
-#include "sched/analysis.hpp"
+#include "sched/analyses/analysis.hpp"
 
 namespace tutti {
 

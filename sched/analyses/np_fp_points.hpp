@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
+#include "sched/analyses/analysis.hpp"
 #include "sched/analyses/divisor.hpp"
-#include "sched/analysis.hpp"
-#include "sched/policy.hpp"
+#include "sched/tasks/policy.hpp"
 
 namespace tutti {
 

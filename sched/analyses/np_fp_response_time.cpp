@@ -8,7 +8,7 @@
 #include "model/expects.hpp"
 #include "sched/analyses/demand.hpp"
 #include "sched/analyses/divisor.hpp"
-#include "sched/utilization.hpp"
+#include "sched/analyses/utilization.hpp"
 
 namespace tutti {
 namespace {
@@ -298,20 +298,6 @@ Answer np_fp_level(std::span<const TaskTiming> from_highest, std::size_t at) {
     if (!outcome.too_far) return outcome.answer;
   }
   return look_at_one<Wide>(from_highest, at).answer;
-}
-
-std::int64_t priority_rank(const TaskTiming& task, Policy policy) {
-  TUTTI_EXPECTS(policy != Policy::Edf, "EDF gives no fixed priorities");
-  if (policy == Policy::Given) return task.priority;
-  return (policy == Policy::Rm ? task.period : task.deadline).count();
-}
-
-std::vector<std::size_t> priority_order(std::span<const TaskTiming> tasks, Policy policy) {
-  TUTTI_EXPECTS(policy != Policy::Edf, "EDF gives no fixed priorities");
-  std::vector<std::size_t> order(tasks.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return priority_rank(tasks[i], policy); });
-  return order;
 }
 
 Verdict np_fp_response_time(std::span<const TaskTiming> tasks, Policy policy) {

@@ -2,20 +2,12 @@
 #include <cstddef>
 #include <vector>
 
-#include "sched/analysis.hpp"
+#include "sched/analyses/analysis.hpp"
+#include "sched/tasks/priority.hpp"
 
 namespace tutti {
 
 inline constexpr std::string_view kNpFpResponseTime = "np_fp_response_time";
-
-/// Where a task stands under a policy of fixed priorities: smaller is more urgent.
-/// @pre  policy is not Edf.
-[[nodiscard]] std::int64_t priority_rank(const TaskTiming& task, Policy policy);
-
-/// Positions of the tasks from the highest priority to the lowest: by period (RM), deadline (DM) or as given; of two
-/// equal ones the earlier in the file is higher.
-/// @pre  policy is not Edf.
-[[nodiscard]] std::vector<std::size_t> priority_order(std::span<const TaskTiming> tasks, Policy policy);
 
 /// Non-preemptive fixed priorities (RM, DM, given), any deadlines and jitter: the worst response of every task, over
 /// all instances q = 0, 1, ... of its level-i busy period.

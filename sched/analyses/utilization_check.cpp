@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "sched/analyses/demand.hpp"
-#include "sched/utilization.hpp"
+#include "sched/analyses/utilization.hpp"
 
 namespace tutti {
 

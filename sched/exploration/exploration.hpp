@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "sched/analyses/step_budget.hpp"
-#include "sched/executed_job.hpp"
-#include "sched/job_set.hpp"
+#include "model/step_budget.hpp"
+#include "sched/exploration/job_set.hpp"
+#include "sched/tasks/executed_job.hpp"
 
 namespace tutti {
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "sched/analyses/wide.hpp"
-#include "sched/executed_job.hpp"
-#include "sched/job_set.hpp"
+#include "model/wide.hpp"
+#include "sched/exploration/job_set.hpp"
+#include "sched/tasks/executed_job.hpp"
 
 namespace tutti {
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "model/expects.hpp"
+#include "model/ids.hpp"
 #include "sched/exploration/schedule_search.hpp"
 #include "sched/exploration/state_level.hpp"
 

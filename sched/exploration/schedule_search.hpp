@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "sched/analyses/step_budget.hpp"
+#include "model/step_budget.hpp"
 #include "sched/exploration/job_sequence.hpp"
 
 namespace tutti {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <random>
 
-#include "apps/tutti/measured_json.hpp"
+#include "apps/tutti/formats/measured_json.hpp"
 #include "model/calibration.hpp"
 #include "model/planner.hpp"
 #include "model/safe_bound.hpp"

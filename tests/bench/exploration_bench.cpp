@@ -12,9 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "apps/tutti/job_csv.hpp"
+#include "apps/tutti/formats/job_csv.hpp"
+#include "sched/analyses/utilization.hpp"
 #include "sched/exploration/exploration.hpp"
-#include "sched/utilization.hpp"
 #include "tests/bench/rows.hpp"
 #include "tests/support/random.hpp"
 

@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "sched/admission/online_admission.hpp"
 #include "sched/analyses/np_edf_demand.hpp"
 #include "sched/analyses/np_edf_response_time.hpp"
 #include "sched/analyses/np_fp_response_time.hpp"
-#include "sched/online_admission.hpp"
-#include "sched/utilization.hpp"
+#include "sched/analyses/utilization.hpp"
 #include "tests/bench/rows.hpp"
 #include "tests/support/random.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/tutti/measured_json.hpp"
+#include "apps/tutti/formats/measured_json.hpp"
 #include "model/graph_fit.hpp"
 #include "model/measurement_plan.hpp"
 #include "model/planner.hpp"

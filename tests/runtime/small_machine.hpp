@@ -9,10 +9,10 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/core/tutti.hpp"
 #include "runtime/cuda/cuda_backend.hpp"
 #include "runtime/cuda/discovery.hpp"
 #include "runtime/sim/sim_backend.hpp"
-#include "runtime/tutti.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/yaml_text.hpp"
 

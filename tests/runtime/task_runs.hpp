@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/dispatcher.hpp"
+#include "runtime/dispatch/dispatcher.hpp"
 #include "tests/runtime/small_machine.hpp"
 
 namespace tutti::test {

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "sched/executed_job.hpp"
-#include "sched/job_set.hpp"
+#include "sched/exploration/job_set.hpp"
+#include "sched/tasks/executed_job.hpp"
 
 namespace tutti::oracle {
 

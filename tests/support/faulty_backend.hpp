@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/backend.hpp"
-#include "runtime/clock.hpp"
+#include "runtime/core/backend.hpp"
+#include "runtime/core/clock.hpp"
 
 namespace tutti::test {
 

@@ -3,7 +3,7 @@
 #include <ostream>
 #include <utility>
 
-#include "sched/job_set.hpp"
+#include "sched/exploration/job_set.hpp"
 #include "tests/support/task_timings.hpp"
 
 namespace tutti {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "sched/analysis.hpp"
+#include "sched/analyses/analysis.hpp"
 
 namespace tutti::oracle {
 

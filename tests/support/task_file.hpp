@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sched/task_yaml.hpp"
+#include "sched/tasks/task_yaml.hpp"
 #include "tests/apps/temporary_folder.hpp"
 
 namespace tutti::test {

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "sched/analysis.hpp"
+#include "sched/analyses/analysis.hpp"
 
 namespace tutti {
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "sched/task.hpp"
+#include "sched/tasks/task.hpp"
 #include "tests/support/yaml_text.hpp"
 
 namespace tutti::test {

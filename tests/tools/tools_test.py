@@ -48,7 +48,7 @@ class Tree(unittest.TestCase):
 
 class CheckLayers(Tree):
     def test_accepts_folders_to_the_left(self):
-        self.write("apps/tutti/main.cpp", '#include <vector>\n#include "model/a.hpp"\n#include "runtime/b.hpp"\n')
+        self.write("apps/tutti/main.cpp", '#include <vector>\n#include "model/a.hpp"\n#include "runtime/core/b.hpp"\n')
         self.write("model/a_yaml.cpp", '#include "model/a.hpp"\n#include <yaml-cpp/yaml.h>\n')
         self.write("runtime/cuda/stream.hpp", "#include <cuda_runtime.h>\n")
         self.accepts("check-layers")
@@ -65,6 +65,19 @@ class CheckLayers(Tree):
                     self.write(f"{layers[left]}/x.cpp", f'# include "{layers[right]}/y.hpp"\n')
                     self.refuses("check-layers", f"{layers[left]}/x.cpp:1: ")
             shutil.rmtree(self.root / layers[left], ignore_errors=True)
+
+    def test_sub_folders_have_an_order_too(self):
+        self.write("sched/analyses/a.cpp", '#include "sched/tasks/task.hpp"\n#include "sched/analyses/b.hpp"\n')
+        self.write("apps/tutti/main.cpp", '#include "apps/tutti/commands/command.hpp"\n')
+        self.accepts("check-layers")
+        self.write("sched/tasks/a.cpp", '#include <vector>\n#include "sched/whatif/capacity.hpp"\n')
+        self.refuses("check-layers", "sched/tasks/a.cpp:2: sched/tasks/ includes", "whatif")
+        self.write("sched/tasks/a.cpp", "")
+        self.write("apps/tutti/lab/a.cpp", '#include "apps/tutti/commands/command.hpp"\n')
+        self.refuses("check-layers", "apps/tutti/lab/a.cpp:1: apps/tutti/lab/ includes")
+        self.write("apps/tutti/lab/a.cpp", "")
+        self.write("runtime/a.cpp", '#include "runtime/core/clock.hpp"\n')
+        self.refuses("check-layers", "runtime/a.cpp:1: sources of runtime/ stand in one of")
 
     def test_refuses_an_include_not_written_from_the_root(self):
         for line in ('"topology.hpp"', '"../sched/task.hpp"', '"model/../sched/task.hpp"', "<model/topology.hpp>"):

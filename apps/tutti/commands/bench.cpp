@@ -1,0 +1,19 @@
+#include "apps/tutti/commands/bench_copies.hpp"
+#include "apps/tutti/commands/bench_machine.hpp"
+#include "apps/tutti/commands/bench_methods.hpp"
+#include "apps/tutti/commands/command.hpp"
+
+namespace tutti {
+
+void add_bench(CommandLine& program) {
+  CommandLine command = program.command("bench", "what is gained and what it costs, measured");
+  command.needs_command();
+  command.footer(
+      "Examples:\n  tutti bench methods --machine machine.yaml\n"
+      "  tutti bench machine --machine machine.yaml");
+  add_bench_methods(command);
+  add_bench_machine(command);
+  add_bench_copies(command);
+}
+
+}  // namespace tutti

@@ -1,0 +1,301 @@
+#include "apps/tutti/commands/bench_machine.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "apps/table.hpp"
+#include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/rig.hpp"
+#include "apps/tutti/lab/measuring.hpp"
+#include "apps/tutti/reports/report.hpp"
+#include "model/quantile.hpp"
+#include "model/route.hpp"
+#include "model/topology_yaml.hpp"
+#include "runtime/core/scratch_buffers.hpp"
+#include "runtime/core/tutti.hpp"
+#include "runtime/cuda/plain_copy.hpp"
+
+namespace tutti {
+namespace {
+
+struct BenchOptions {
+  BenchOptions() { backend.backend = "cuda"; }
+
+  std::string machine;
+  BackendOptions backend;
+  int runs = 1000;
+  int copies = 15;
+  std::string staged = "512 MiB";
+  bool json = false;
+};
+
+constexpr Bytes kSmall{64 << 10};
+constexpr Bytes kBefore{1 << 20};
+/// Chains of copies up to the first GPU, perhaps with a kernel behind each.
+struct Chain {
+  int count;
+  Bytes size;
+  Duration kernel;
+};
+constexpr std::array kChains{Chain{100, Bytes{64 << 10}, {}}, Chain{64, Bytes{16 << 10}, {}},
+                             Chain{1000, Bytes{4 << 10}, {}},
+                             Chain{50, Bytes{64 << 10}, std::chrono::microseconds{20}}};
+constexpr int kChainRuns = 101;
+constexpr std::array kDirect{Bytes{16 << 20}, Bytes{64 << 20}, Bytes{256 << 20}};
+
+double us(Duration duration) { return static_cast<double>(duration.count()) / 1e3; }
+
+/// What was found, a row each: of some values the median and what 99 of 100 stay below.
+struct Row {
+  std::string what;
+  std::string unit;
+  std::vector<double> values;
+};
+
+CommandStream copy_stream(VertexId from, VertexId to, Bytes size) {
+  return {"copy", Transfer{from, to, size, {}, {}}, {}, {}};
+}
+
+/// Each stream's start, a copy up and one down of each GPU, against its planned instant.
+Expected<Row> release(Rig& rig, int runs) {
+  return measure_gates(rig.executor(), kSmall, Bytes{kSmall.count / 8 * 9}, runs).map([&](GateDelays delays) {
+    return Row{fmt::format("start of {} streams after their planned instants", 2 * rig.machine().gpus().size()), "us",
+               std::move(delays.start_us)};
+  });
+}
+
+/// From one batch's last completion to the next prepared one's first byte.
+Expected<Row> handover(Rig& rig, int runs) {
+  const VertexId memory = rig.machine().memories().front();
+  const VertexId gpu = rig.machine().gpus().front();
+  auto first = prepare_with_buffers(rig.executor(), {copy_stream(memory, gpu, kBefore)});
+  auto second = prepare_with_buffers(rig.executor(), {copy_stream(memory, gpu, kBefore)});
+  if (!first) return tl::unexpected(std::move(first.error()));
+  if (!second) return tl::unexpected(std::move(second.error()));
+  Row row{"last completion to the next batch's first byte", "us", {}};
+  for (int run = 0; run < runs; ++run) {
+    for (auto* prepared : {&*first, &*second}) rig.executor().arm(prepared->batch);
+    rest(rig.executor());
+    for (auto* prepared : {&*first, &*second})
+      if (auto ok = batchOpAsync(rig.executor(), prepared->batch); !ok) return tl::unexpected(std::move(ok.error()));
+    const auto before = batchOpSynchronize(rig.executor(), first->batch);
+    const auto after = batchOpSynchronize(rig.executor(), second->batch);
+    if (!before) return tl::unexpected(before.error());
+    if (!after) return tl::unexpected(after.error());
+    row.values.push_back(us(after->start + second->batch.measured().streams.front().start() - before->finish));
+  }
+  return row;
+}
+
+/// The time of a batch's only transfer: start mark to completion mark, start word to completion word.
+Expected<CopyTimes> time_our_copy(Rig& rig, PreparedBatch& batch) {
+  return run_armed(rig.executor(), batch).map([&](const BatchResult& result) {
+    const StreamTimeline line = batch.measured().streams.front();
+    return CopyTimes{line.end() - line.start(), result.finish - result.start};
+  });
+}
+
+/// Our copies against plain ones, interleaved: the plain one's time in percent of ours; on the GPU from mark to mark,
+/// and as the host sees it, from the start word to the completion word.
+Expected<std::vector<Row>> direct(Rig& rig, int copies) {
+  std::vector<Row> rows;
+  for (const Bytes size : kDirect) {
+    for (const std::uint32_t position : {0U, 1U}) {
+      const auto [from, to] = ends_of(rig.machine(), CopyPort::at(position));
+      auto prepared = prepare_with_buffers(rig.executor(), {copy_stream(from, to, size)});
+      if (!prepared) return tl::unexpected(std::move(prepared.error()));
+      const auto source = rig.executor().backend().allocate(from, size);
+      const auto destination = rig.executor().backend().allocate(to, size);
+      if (!source) return tl::unexpected(source.error());
+      if (!destination) return tl::unexpected(destination.error());
+      struct Times {
+        std::vector<double> ours, plain;
+      };
+      Times on_the_gpu, on_the_host;
+      for (int i = 0; i < copies; ++i) {
+        const auto mine = time_our_copy(rig, prepared->batch);
+        if (!mine) return tl::unexpected(mine.error());
+        const auto theirs = time_plain_copy(source->view(), destination->view());
+        if (!theirs) return tl::unexpected(theirs.error());
+        on_the_gpu.ours.push_back(us(mine->on_the_gpu));
+        on_the_gpu.plain.push_back(us(theirs->on_the_gpu));
+        on_the_host.ours.push_back(us(mine->on_the_host));
+        on_the_host.plain.push_back(us(theirs->on_the_host));
+      }
+      for (const auto& [where, times] : {std::pair("on the GPU", on_the_gpu), {"as the host sees it", on_the_host}})
+        rows.push_back({fmt::format("{} of {}, {}: speed against a plain cudaMemcpyAsync",
+                                    to_string(CopyPort::at(position).direction), to_string(size), where),
+                        "%",
+                        {100 * median(times.plain) / median(times.ours)}});
+    }
+  }
+  return rows;
+}
+
+/// First start to last end, start word to completion word.
+Expected<CopyTimes> time_our_chain(Rig& rig, PreparedBatch& batch) {
+  return run_armed(rig.executor(), batch).map([&](const BatchResult& result) {
+    const Timeline measured = batch.measured();
+    Duration start = Duration::max(), end{};
+    for (const StreamTimeline& line : measured.streams) {
+      start = std::min(start, line.start());
+      end = std::max(end, line.end());
+    }
+    return CopyTimes{end - start, result.finish - result.start};
+  });
+}
+
+/// A chain of ours against the same commands enqueued by hand behind the same gate, interleaved: our time in percent.
+Expected<std::vector<Row>> chain(Rig& rig, const Chain& what) {
+  const VertexId from = rig.machine().memories().front(), to = rig.machine().gpus().front();
+  const Bytes all{what.count * what.size.count};
+  const auto source = rig.executor().backend().allocate(from, all);
+  const auto destination = rig.executor().backend().allocate(to, all);
+  if (!source) return tl::unexpected(source.error());
+  if (!destination) return tl::unexpected(destination.error());
+  std::vector<CommandStream> streams;
+  std::vector<StreamBinding> bindings;
+  std::vector<PlainStep> steps;
+  for (int i = 0; i < what.count; ++i) {
+    const Bytes offset{i * what.size.count};
+    streams.push_back(copy_stream(from, to, what.size));
+    streams.back().name = fmt::to_string(i);
+    if (what.kernel.count() > 0) streams.back().kernel = Kernel{to, what.kernel, what.kernel, "spin"};
+    bindings.push_back(
+        {source->view().part(offset, what.size), destination->view().part(offset, what.size), {}, {}, {}});
+    steps.push_back({bindings.back().source, bindings.back().destination, what.kernel});
+  }
+  const auto batch = Batch::make(rig.machine(), std::move(streams));
+  if (!batch) return tl::unexpected(batch.error());
+  auto prepared = rig.executor().prepare(*batch, std::move(bindings));
+  if (!prepared) return tl::unexpected(std::move(prepared.error()));
+  auto plain = make_plain_chain(rig.executor().backend(), std::move(steps));
+  if (!plain) return tl::unexpected(std::move(plain.error()));
+  struct Times {
+    std::vector<double> ours, plain;
+  };
+  Times on_the_gpu, on_the_host;
+  for (int run = 0; run < kChainRuns; ++run) {
+    const auto mine = time_our_chain(rig, *prepared);
+    if (!mine) return tl::unexpected(mine.error());
+    const auto theirs = (*plain)->run();
+    if (!theirs) return tl::unexpected(theirs.error());
+    on_the_gpu.ours.push_back(us(mine->on_the_gpu));
+    on_the_gpu.plain.push_back(us(theirs->on_the_gpu));
+    on_the_host.ours.push_back(us(mine->on_the_host));
+    on_the_host.plain.push_back(us(theirs->on_the_host));
+  }
+  const std::string name = fmt::format("{} x {}{}", what.count, to_string(what.size),
+                                       what.kernel.count() > 0 ? " and a kernel of " + to_string(what.kernel) : "");
+  const char* by_hand = what.kernel.count() > 0 ? "the same by hand" : "one cudaMemcpyBatchAsync";
+  std::vector<Row> rows;
+  for (auto& [where, times] : {std::pair("on the GPU", on_the_gpu), {"as the host sees it", on_the_host}}) {
+    rows.push_back({fmt::format("{}, {}", name, where), "us", times.ours});
+    rows.push_back({fmt::format("{}, {}: time against {}", name, where, by_hand),
+                    "%",
+                    {100 * median(times.ours) / median(times.plain)}});
+  }
+  return rows;
+}
+
+/// A staged copy against the slower of its legs alone.
+Expected<Row> staged(Rig& rig, Bytes size, int copies) {
+  const VertexId memory = rig.machine().memories().front();
+  const VertexId a = rig.machine().gpus()[0], b = rig.machine().gpus()[1];
+  std::vector<BatchWithBuffers> prepared;
+  for (const auto& [from, to] : {std::pair(a, memory), {memory, b}, {a, b}}) {
+    auto one = prepare_with_buffers(rig.executor(), {copy_stream(from, to, size)});
+    if (!one) return tl::unexpected(std::move(one.error()));
+    prepared.push_back(*std::move(one));
+  }
+  std::array<std::vector<double>, 3> times;
+  for (int i = 0; i < copies; ++i) {
+    for (std::size_t leg = 0; leg < times.size(); ++leg) {
+      const auto time = time_our_copy(rig, prepared[leg].batch);
+      if (!time) return tl::unexpected(time.error());
+      times[leg].push_back(us(time->on_the_gpu));
+    }
+  }
+  const double slower = std::max(median(times[0]), median(times[1]));
+  return Row{fmt::format("staged copy of {}: speed against its slower leg", to_string(size)),
+             "%",
+             {100 * slower / median(times[2])}};
+}
+
+Expected<std::vector<Row>> find_rows(const Topology& machine, const BenchOptions& options, Bytes staged_size) {
+  std::vector<Row> rows;
+  {
+    auto rig = Rig::make(machine, planners().front(), options.backend);
+    if (!rig) return tl::unexpected(std::move(rig.error()));
+    for (auto* find : {&release, &handover}) {
+      auto row = (*find)(**rig, options.runs);
+      if (!row) return tl::unexpected(std::move(row.error()));
+      rows.push_back(*std::move(row));
+    }
+    if (!options.backend.simulated()) {
+      auto found = direct(**rig, options.copies);
+      if (!found) return found;
+      std::move(found->begin(), found->end(), std::back_inserter(rows));
+      for (const Chain& what : kChains) {
+        auto chains = chain(**rig, what);
+        if (!chains) return chains;
+        std::move(chains->begin(), chains->end(), std::back_inserter(rows));
+      }
+    }
+  }
+  if (machine.gpus().size() < 2) return rows;
+  auto rig = Rig::make(machine.without_peer_access(), planners().front(), options.backend);
+  if (!rig) return tl::unexpected(std::move(rig.error()));
+  auto row = staged(**rig, staged_size, options.copies);
+  if (!row) return tl::unexpected(std::move(row.error()));
+  rows.push_back(*std::move(row));
+  return rows;
+}
+
+int bench_machine(const BenchOptions& options) {
+  const auto machine = load_machine(options.machine);
+  if (!machine) return report_error(machine.error());
+  const auto size = parse_bytes(options.staged);
+  if (!size || size->count < 1)
+    return report_error({ErrorCode::InvalidInput,
+                         fmt::format("--staged: '{}' is no size of a copy; write one like 512MiB", options.staged),
+                         {}});
+  const auto rows = find_rows(*machine, options, *size);
+  if (!rows) return report_error(rows.error());
+  Json json = Json::array();
+  Table table({"what", "unit", "of", "median", "99 %"});
+  table.align_left(1);
+  for (const auto& [what, unit, values] : *rows) {
+    const double middle = median(values), tail = quantile(values, 0.99);
+    json.push_back({{"what", what}, {"unit", unit}, {"count", values.size()}, {"median", middle}, {"p99", tail}});
+    table.add({what, unit, fmt::to_string(values.size()), fmt::format("{:.1f}", middle), fmt::format("{:.1f}", tail)});
+  }
+  if (options.json) {
+    fmt::print("{}\n", Json{{"schema_version", 1}, {"machine", machine->name()}, {"rows", json}}.dump(2));
+  } else {
+    fmt::print("{}", table.text());
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_bench_machine(CommandLine& bench) {
+  CommandLine command =
+      bench.command("machine", "how exactly streams start, how soon batches follow each other, how fast copies are");
+  command.footer("Example:\n  tutti bench machine --machine machine.yaml");
+  auto options = std::make_shared<BenchOptions>();
+  command.add("--machine", &options->machine, "machine file").required();
+  command.add("--runs", &options->runs, "of what takes microseconds").between(1, 1000000).shows_default();
+  command.add("--copies", &options->copies, "of each size, interleaved with what it is compared with")
+      .between(1, 100000)
+      .shows_default();
+  command.add("--staged", &options->staged, "size of the copy through host memory").shows_default();
+  command.add("--json", &options->json, "print one JSON object");
+  add_backend_options(command, options->backend);
+  command.runs([options] { return bench_machine(*options); });
+}
+
+}  // namespace tutti

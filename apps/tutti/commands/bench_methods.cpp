@@ -1,0 +1,147 @@
+#include "apps/tutti/commands/bench_methods.hpp"
+
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "apps/backends.hpp"
+#include "apps/outcome.hpp"
+#include "apps/seed.hpp"
+#include "apps/tutti/commands/kernels.hpp"
+#include "apps/tutti/reports/methods_report.hpp"
+#include "model/topology_yaml.hpp"
+#include "runtime/cuda/memcpy_batch.hpp"
+
+namespace tutti {
+namespace {
+
+struct MethodsCommand {
+  MethodsCommand() { backend.backend = "cuda"; }
+
+  std::string machine;
+  BackendOptions backend;
+  int repeats = 15;
+  std::uint64_t seed = WorkloadOptions{}.seed;
+  std::string size = to_string(WorkloadOptions::kUsualImage);
+  std::string only;
+  double tolerance = 2;  // percent
+  bool json = false;
+};
+
+Expected<WorkloadOptions> workload_options(const MethodsCommand& command) {
+  const auto size = parse_bytes(command.size);
+  if (!size) return invalid_input("--size: " + size.error().message);
+  if (*size < WorkloadOptions::kSmallestImage || *size > WorkloadOptions::kLargestImage)
+    return invalid_input(fmt::format("--size: {} is no size of an image; give one from {} to {}", command.size,
+                                     to_string(WorkloadOptions::kSmallestImage),
+                                     to_string(WorkloadOptions::kLargestImage)));
+  return WorkloadOptions{*size, command.seed};
+}
+
+Expected<Topology> machine_of(const MethodsCommand& command) {
+  return load_machine(command.machine).map([&](const Topology& machine) {
+    return command.backend.no_peer ? machine.without_peer_access() : machine;
+  });
+}
+
+/// Every planner on one backend, the default first, and what the driver offers for the same, where it offers something.
+class Methods {
+ public:
+  std::unique_ptr<DeviceBackend> memcpy_batch;
+  std::vector<Method> methods;
+  std::vector<std::string> notes;
+
+  Methods(const Topology& machine, DeviceBackend& backend, Clock& clock) {
+    add_planners(false, machine, backend, clock);
+    if (auto made = make_memcpy_batch_backend(backend)) {
+      memcpy_batch = *std::move(made);
+      methods.push_back(
+          {std::string(memcpy_batch->name()), Executor(machine, *find_planner("all_at_once"), *memcpy_batch, clock)});
+    } else {
+      notes.push_back("memcpy_batch is left out: " + made.error().message);
+    }
+    add_planners(true, machine, backend, clock);
+  }
+
+ private:
+  void add_planners(bool searching, const Topology& machine, DeviceBackend& backend, Clock& clock) {
+    for (const Planner& planner : planners())
+      if (planner.searches == searching)
+        methods.push_back({std::string(planner.name), Executor(machine, planner, backend, clock), searching});
+  }
+};
+
+Expected<MethodsRecord> compare(const MethodsCommand& command, const WorkloadOptions& options, const Topology& machine,
+                                Clock& clock) {
+  auto workloads = make_workloads(machine, options, command.only);
+  if (!workloads) return tl::unexpected(std::move(workloads.error()));
+  const KernelRegistry kernels = kernels_of_this_program();
+  const auto backend = make_backend(command.backend, machine, kernels, clock);
+  if (!backend) return tl::unexpected(backend.error());
+  Methods methods(machine, **backend, clock);
+  auto runs = compare_methods(methods.methods, *workloads, command.repeats);
+  if (!runs) return tl::unexpected(std::move(runs.error()));
+  MethodsRecord record;
+  record.machine = machine.name();
+  record.backend = (*backend)->name();
+  record.clock = clock.name();
+  record.notes = (*backend)->notes();
+  record.notes.insert(record.notes.end(), methods.notes.begin(), methods.notes.end());
+  for (const Method& method : methods.methods) record.methods.push_back(method.name);
+  record.workloads = *std::move(workloads);
+  record.runs = *std::move(runs);
+  record.options = options;
+  record.tolerance = command.tolerance / 100;
+  return record;
+}
+
+int bench_methods(const MethodsCommand& command) {
+  const auto options = workload_options(command);
+  if (!options) return report_error(options.error());
+  const auto clock = make_clock(command.backend);
+  if (!clock) return report_error(clock.error());
+  const auto machine = machine_of(command);
+  if (!machine) return report_error(machine.error());
+  const auto record = compare(command, *options, *machine, **clock);
+  if (!record) return report_error(record.error());
+  if (command.json) {
+    fmt::print("{}\n", methods_json(*record).dump(2));
+  } else {
+    fmt::print("{}", methods_text(*record));
+  }
+  for (const std::string& note : record->notes) fmt::print(stderr, "note: {}\n", note);
+  if (record->holds()) return kOk;
+  fmt::print(stderr, "{}; --tolerance is {} %\n", worst_text(*record), command.tolerance);
+  return kRefused;
+}
+
+}  // namespace
+
+void add_bench_methods(CommandLine& bench) {
+  CommandLine command =
+      bench.command("methods", "the planners, and one cudaMemcpyBatchAsync a GPU, on the same workloads and data");
+  command.footer(
+      "All methods run each workload in turn, --repeats times (the domain decomposition 3 times at most); medians are\n"
+      "compared. --size is that of an image, and of the largest random transfer; the domain keeps its published "
+      "proportion to\nit, 3.69 GB beside 512 MiB.\n"
+      "gate_search is shown, not judged against: it looks for better plans for longer.\n"
+      "Exit codes: 0 fine, 1 completion_aligned is slower than another method by more than --tolerance, 2 usage or "
+      "invalid\ninput, 3 machine or driver trouble.\n"
+      "Example:\n  tutti bench methods --machine machine.yaml --json");
+  auto options = std::make_shared<MethodsCommand>();
+  command.add("--machine", &options->machine, "machine file").required();
+  command.add("--repeats", &options->repeats, "runs of every method on every workload")
+      .between(1, 10000)
+      .shows_default();
+  command.add("--seed", &options->seed, "of the random batches").check(check_seed).shows_default();
+  command.add("--size", &options->size, "of an image").shows_default();
+  command.add("--only", &options->only, "a kind of workload, or one, like random-7:" + workload_list());
+  command.add("--tolerance", &options->tolerance, "percent that completion_aligned may be slower than another")
+      .not_negative()
+      .shows_default();
+  command.add("--json", &options->json, "print one JSON object");
+  add_backend_options(command, options->backend);
+  command.runs([options] { return bench_methods(*options); });
+}
+
+}  // namespace tutti

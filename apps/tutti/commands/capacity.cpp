@@ -1,0 +1,262 @@
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/files.hpp"
+#include "apps/tutti/reports/capacity_report.hpp"
+#include "model/document.hpp"
+#include "model/wide.hpp"
+
+namespace tutti {
+namespace {
+
+struct CapacityCommand {
+  FileOptions file;
+  std::string parameter;
+  std::string task;
+  std::string of;
+  std::string svg;
+  std::optional<int> points;  ///< of the curve; nothing: nobody asks for one, but a drawing has it
+};
+
+constexpr int kDrawnPoints = 50;
+
+struct Wanted {
+  TunableKind kind;
+  Extreme extreme;
+};
+
+/// What `--of` may say.
+constexpr std::array kOfTasks{Wanted{TunableKind::Period, Extreme::Smallest},
+                              Wanted{TunableKind::Deadline, Extreme::Smallest},
+                              Wanted{TunableKind::Wcet, Extreme::Largest}};
+
+std::string or_else(std::string guess, std::string_view otherwise) {
+  return guess.empty() ? " " + std::string(otherwise) : guess;
+}
+
+Expected<TunableParameter> find_parameter(const TaskFile& file, const CapacityCommand& command) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, size] : file.parameters()) {
+    if (name == command.parameter) return TunableParameter{TunableKind::Parameter, "", name, size.count, {}};
+    names.push_back(name);
+  }
+  return invalid_input(fmt::format("--parameter: {} defines no parameter '{}';{}", command.file.path, command.parameter,
+                                   or_else(suggestion(command.parameter, names),
+                                           "write 'parameters: {image: 160 MB}' and sizes like '40% of image'")));
+}
+
+Expected<Wanted> find_wanted(const std::string& of) {
+  std::vector<std::string_view> words;
+  for (const Wanted& wanted : kOfTasks) {
+    if (to_string(wanted.kind) == of) return wanted;
+    words.push_back(to_string(wanted.kind));
+  }
+  return invalid_input(
+      fmt::format("--of: a task has no '{}';{}", of, or_else(suggestion(of, words), "give period, deadline or wcet")));
+}
+
+Expected<TunableParameter> find_of_task(const TaskFile& file, const CapacityCommand& command, TunableKind kind) {
+  std::vector<std::string_view> names;
+  for (const Task& task : file.tasks().tasks) names.push_back(task.name);
+  if (std::ranges::find(names, command.task) == names.end()) {
+    return invalid_input(fmt::format("--task: {} has no task '{}';{}", command.file.path, command.task,
+                                     or_else(suggestion(command.task, names), "give the name of one of its tasks")));
+  }
+  for (const TunableParameter& tunable : tunables(file))
+    if (tunable.kind == kind && tunable.task == command.task) return tunable;
+  return invalid_input(
+      fmt::format("--of: task '{}' declares no wcet, its job says what it takes; search for a "
+                  "--parameter of its sizes",
+                  command.task));
+}
+
+/// That of --planner; or else all, but of those that search only the one that the set asks for.
+Expected<std::vector<const Planner*>> chosen_planners(const FileOptions& options, const TaskSet& set) {
+  return options.given_planner().map([&](const Planner* given) {
+    if (given != nullptr) return std::vector{given};
+    std::vector<const Planner*> chosen;
+    for (const Planner& planner : planners())
+      if (!planner.searches || &planner == set.planner) chosen.push_back(&planner);
+    return chosen;
+  });
+}
+
+AdmissionVerdict decide(const Planner& planner, const TaskSet& set) { return AdmissionController(planner).decide(set); }
+
+/// Nothing where the file cannot have this value.
+std::optional<CapacityPoint> point_at(const TaskFile& file, const TunableParameter& tunable, const Planner& planner,
+                                      std::int64_t value) {
+  const auto set = with_value(file, tunable, value);
+  if (!set) return std::nullopt;
+  const AdmissionVerdict verdict = decide(planner, *set);
+  return CapacityPoint{value, verdict.answer, verdict.utilization, critical_scaling_factor(verdict, set->policy)};
+}
+
+/// Without any, all planners say the same.
+bool has_batches(const TaskSet& set) {
+  return std::ranges::any_of(set.tasks, [](const Task& task) { return !batches_of(task).empty(); });
+}
+
+CapacityRow find_row(const TaskFile& file, const CapacityAnswer& answer, const Planner& planner) {
+  const TunableParameter& tunable = answer.tunable;
+  const auto holds = [&](std::int64_t value) {
+    const auto set = with_value(file, tunable, value);
+    return set && AdmissionController(planner).answer(*set) == Answer::Schedulable;
+  };
+  CapacityRow row;
+  row.planner = &planner;
+  row.capacity =
+      find_capacity(holds, {answer.wanted, tunable.value, least_value(tunable.kind), most_value(tunable.kind)});
+  if (row.capacity.value) row.there = point_at(file, tunable, planner, *row.capacity.value);
+  return row;
+}
+
+/// Evenly from 0 to a quarter beyond the largest capacity; for the smallest, from a fifth below it to a quarter beyond
+/// what the user has now.
+std::vector<std::int64_t> curve_values(const CapacityAnswer& answer, int points) {
+  std::int64_t low = std::numeric_limits<std::int64_t>::max();
+  std::int64_t high = 0;
+  for (const CapacityRow& row : answer.rows) {
+    if (!row.capacity.value) continue;
+    low = std::min(low, *row.capacity.value);
+    high = std::max(high, *row.capacity.value);
+  }
+  if (answer.wanted == Extreme::Largest) {
+    low = least_value(answer.tunable.kind);
+  } else {
+    low = std::max(least_value(answer.tunable.kind), low - low / 5);
+    high = std::max(high, answer.tunable.value);
+  }
+  const std::int64_t most = most_value(answer.tunable.kind);
+  high = std::max(low, high < most - most / 5 ? high + high / 4 : most);
+  std::vector<std::int64_t> values;
+  for (int i = 0; i < points; ++i)
+    values.push_back(low + static_cast<std::int64_t>(Wide{high - low} * i / (points - 1)));
+  return values;
+}
+
+/// Whether no row says how far one can go, and why.
+std::optional<Error> nothing_found(const TaskFile& file, const CapacityAnswer& answer) {
+  const TunableParameter& tunable = answer.tunable;
+  const auto text = [&](std::int64_t value) { return value_text(tunable.kind, value); };
+  const auto refused = [&](std::string sentence) { return Error{ErrorCode::InvalidInput, std::move(sentence), {}}; };
+  const bool nowhere =
+      std::ranges::none_of(answer.rows, [](const CapacityRow& row) { return row.capacity.value.has_value(); });
+  if (nowhere) {
+    const std::int64_t mild = answer.wanted == Extreme::Largest ? least_value(tunable.kind) : tunable.value;
+    const auto set = with_value(file, tunable, mild);
+    const std::vector<std::string> reasons =
+        set ? decide(*answer.rows.front().planner, *set).reasons : std::vector<std::string>{};
+    return refused(fmt::format(
+        "with no value of {} that was tried is every deadline guaranteed{}; change something else first, 'tutti check' "
+        "says what",
+        name_of(tunable), reasons.empty() ? "" : fmt::format(" (at {}: {})", text(mild), reasons.front())));
+  }
+  for (const CapacityRow& row : answer.rows) {
+    const Capacity& found = row.capacity;
+    if (!found.value || (found.beyond && with_value(file, tunable, *found.beyond))) return std::nullopt;
+  }
+  const std::int64_t limit = *answer.rows.front().capacity.value;
+  return refused(fmt::format("every {} {} the limit of {} is schedulable; there is nothing to search for",
+                             name_of(tunable), answer.wanted == Extreme::Largest ? "up to" : "down to", text(limit)));
+}
+
+/// A search for what nothing depends on would find a limit that is none.
+std::optional<Error> without_effect(const TaskFile& file, const TunableParameter& tunable) {
+  if (tunable.kind != TunableKind::Parameter) return std::nullopt;
+  const auto small = with_value(file, tunable, 0);
+  const auto large = with_value(file, tunable, std::max<std::int64_t>(tunable.value, 1'000'000'000));
+  if (!small || !large || *small != *large) return std::nullopt;
+  return Error{ErrorCode::InvalidInput,
+               fmt::format("--parameter: no size depends on '{0}'; write one like '40% of {0}'", tunable.name),
+               {}};
+}
+
+Expected<CapacityAnswer> search(const CapacityCommand& command) {
+  if (const auto given = command.file.given_planner(); !given) return tl::unexpected(given.error());
+  const auto file = command.file.load_task_file();
+  if (!file) return tl::unexpected(file.error());
+  const auto planners = chosen_planners(command.file, file->tasks());
+  if (!planners) return tl::unexpected(planners.error());
+  CapacityAnswer answer;
+  answer.tasks = file->tasks();
+  Expected<TunableParameter> tunable = tl::unexpected(Error{});
+  if (command.of.empty()) {
+    tunable = find_parameter(*file, command);
+  } else {
+    const auto wanted = find_wanted(command.of);
+    if (!wanted) return tl::unexpected(wanted.error());
+    answer.wanted = wanted->extreme;
+    tunable = find_of_task(*file, command, wanted->kind);
+  }
+  if (!tunable) return tl::unexpected(tunable.error());
+  answer.tunable = *tunable;
+  if (auto error = without_effect(*file, *tunable)) return tl::unexpected(*error);
+  const bool planners_differ = has_batches(file->tasks());
+  for (const Planner* planner : *planners) {
+    answer.rows.push_back(planners_differ || answer.rows.empty() ? find_row(*file, answer, *planner)
+                                                                 : answer.rows.front());
+    answer.rows.back().planner = planner;
+  }
+  if (auto error = nothing_found(*file, answer)) return tl::unexpected(*error);
+  const bool points_wanted = command.file.json && command.points;
+  if (!points_wanted && command.svg.empty()) return answer;
+  const std::vector<std::int64_t> values = curve_values(answer, command.points.value_or(kDrawnPoints));
+  for (CapacityRow& row : answer.rows) {
+    if (!planners_differ && &row != &answer.rows.front()) {
+      row.curve = answer.rows.front().curve;
+      continue;
+    }
+    for (const std::int64_t value : values)
+      if (auto point = point_at(*file, *tunable, *row.planner, value)) row.curve.push_back(*point);
+  }
+  return answer;
+}
+
+int capacity(const CapacityCommand& command) {
+  const bool of_task = !command.task.empty() && !command.of.empty();
+  if (command.parameter.empty() ? !of_task : !(command.task.empty() && command.of.empty()))
+    return report_error(
+        {ErrorCode::InvalidInput, "give either --parameter NAME, or --task NAME with --of period|deadline|wcet", {}});
+  if (!command.svg.empty())
+    if (const auto error = check_writable(command.svg)) return report_error(*error);
+  const auto answer = search(command);
+  if (!answer) return report_error(answer.error());
+  if (!command.svg.empty())
+    if (const auto error = write_file(command.svg, capacity_svg(*answer))) return report_error(*error);
+  if (command.file.json) {
+    fmt::print("{}\n", capacity_json(*answer).dump(2));
+  } else {
+    fmt::print("{}", capacity_text(*answer));
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_capacity(CommandLine& program) {
+  CommandLine command =
+      program.command("capacity", "how far a size, period or deadline can go with every deadline guaranteed");
+  command.footer("Example:\n  tutti capacity configs/tasks/wafer-inspection.yaml --parameter image --svg image.svg");
+  auto options = std::make_shared<CapacityCommand>();
+  options->file.add_file(command, "task set");
+  options->file.add_task_options(command);
+  command.add(
+      "--planner", &options->file.planner,
+      "one planner only; without it each of them, but gate_search only where the set asks for it: it takes long");
+  command.add("--parameter", &options->parameter, "the largest size of this parameter of the file");
+  command.add("--task", &options->task, "of this task:");
+  command.add("--of", &options->of, "its smallest period or deadline, or its largest wcet");
+  command.add("--svg", &options->svg, "draw utilisation and margin over the values into this file");
+  command
+      .add("--points", &options->points,
+           "of a curve of utilisation and margin in --json, and of the drawing, which has 50 without it")
+      .between(2, 10'000);
+  command.runs([options] { return capacity(*options); });
+}
+
+}  // namespace tutti

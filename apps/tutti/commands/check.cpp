@@ -1,0 +1,148 @@
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <set>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "apps/tutti/commands/check_jobs.hpp"
+#include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/files.hpp"
+#include "apps/tutti/commands/kernels.hpp"
+#include "apps/tutti/reports/remedies_report.hpp"
+#include "apps/tutti/reports/report.hpp"
+#include "sched/admission/sooner_plans.hpp"
+#include "sched/whatif/scenario_yaml.hpp"
+
+namespace tutti {
+namespace {
+
+/// A kernel's name is known only to the program that runs it, which need not be this one.
+void note_unknown_kernels(const TaskSet& set) {
+  const KernelRegistry kernels = kernels_of_this_program();
+  std::set<std::string> unknown;
+  for (const Task& task : set.tasks)
+    for (const Batch* batch : batches_of(task))
+      for (const CommandStream& stream : batch->streams())
+        if (stream.kernel && kernels.find(stream.kernel->name) == nullptr) unknown.insert(stream.kernel->name);
+  for (const std::string& name : unknown)
+    fmt::print(stderr, "note: 'tutti run' knows no kernel '{}'; it would refuse this set\n", name);
+}
+
+/// Rows of a machine's table that are slower than its file guarantees.
+void note_lowered_guarantees(const TaskSet& set) {
+  std::set<std::string> reported;
+  for (const Task& task : set.tasks)
+    for (const Batch* batch : batches_of(task))
+      for (const std::string& note : batch->machine().notes())
+        if (reported.insert(note).second) fmt::print(stderr, "note: {}\n", note);
+}
+
+/// Costs that were never seen above their usual value were hardly measured: a promise that rests on them may be broken.
+void note_costs_without_guarantee(const TaskSet& set) {
+  if (!set.machine || set.machine->setup() == SetupTimes{}) return;
+  const SetupTimes& setup = set.machine->setup();
+  const auto has_own = [](const Cost& cost) { return cost.guaranteed > cost.nominal; };
+  bool any = has_own(setup.batch);
+  for (const NamedCost& named : kFurtherCosts) any = any || has_own(setup.*named.cost);
+  for (const CopyCost& cost : setup.transfer.classes) any = any || has_own(cost.each) || has_own(cost.first);
+  if (any) return;
+  fmt::print(stderr,
+             "note: the 'setup' of machine '{}' has no guaranteed times of its own, so its usual ones count as "
+             "guaranteed; 'tutti calibrate' measures both\n",
+             set.machine->name());
+}
+
+struct CheckCommand {
+  FileOptions file;
+  std::string jobs;             ///< a job set, in place of the task set
+  std::string counter_example;  ///< where to write it
+};
+
+/// Writes the run that shows why not, if there is one.
+std::optional<Error> write_counter_example(const std::string& path, const TaskSet& tasks,
+                                           const std::optional<Scenario>& misses) {
+  if (path.empty()) return {};
+  if (misses) return write_file(path, to_yaml(*misses, tasks));
+  fmt::print(stderr, "note: there is no run to write to '{}'\n", path);
+  return {};
+}
+
+/// Where another planner would be sooner: the tasks with the largest gains, and how many others.
+std::vector<std::string> notes_on(const TaskSet& set, const AdmissionVerdict& verdict) {
+  constexpr std::size_t kMostNamed = 5;
+  SoonerPlans found = find_sooner_plans(set, verdict);
+  std::ranges::stable_sort(found.plans, std::ranges::greater(), &SoonerPlan::gain);
+  std::vector<std::string> notes;
+  for (const SoonerPlan& plan : std::span(found.plans).first(std::min(kMostNamed, found.plans.size())))
+    notes.push_back(fmt::format("under {} the Wcet of '{}' is {} ms instead of {} ms (-{:.1f} %)", plan.planner->name,
+                                set.tasks[plan.task.index()].name, ms(plan.wcet),
+                                ms(verdict.timings[plan.task.index()].wcet), 100 * plan.gain));
+  if (found.plans.size() > kMostNamed)
+    notes.push_back(fmt::format("under {} the Wcets of {} more tasks are smaller by {:.0f} % or more",
+                                found.plans.front().planner->name, found.plans.size() - kMostNamed, 100 * kLeastGain));
+  if (found.not_asked > 0)
+    notes.push_back(fmt::format("whether another planner is sooner was not looked for in {} of {} tasks",
+                                found.not_asked, set.tasks.size()));
+  return notes;
+}
+
+int check(const CheckCommand& command) {
+  if (command.file.path.empty())
+    return report_error(
+        {ErrorCode::InvalidInput, "there is nothing to check; give a task set, or a job set with --jobs", {}});
+  if (const auto given = command.file.given_planner(); !given) return report_error(given.error());
+  const auto file = command.file.load_task_file();
+  if (!file) return report_error(file.error());
+  const TaskSet& tasks = file->tasks();
+  const auto planner = command.file.chosen_planner(&tasks);
+  if (!planner) return report_error(planner.error());
+  const AdmissionVerdict verdict = AdmissionController(**planner).decide(tasks);
+  const std::optional<Scenario> misses = counter_example(verdict, tasks.policy);
+  if (const auto error = write_counter_example(command.counter_example, tasks, misses)) return report_error(*error);
+  const std::vector<std::string> notes = notes_on(tasks, verdict);
+  const Remedies remedies = find_remedies(*file, **planner, verdict);
+  if (command.file.json) {
+    Json json = verdict_json(tasks, verdict, misses);
+    json["mends"] = remedies_json(remedies);
+    json["wcet_growth"] = scaling_json(remedies.critical_scaling_factor);
+    json["mends_left_out"] = remedies.left_out.empty() ? Json(nullptr) : Json(remedies.left_out);
+    json["notes"] = notes;
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    fmt::print("{}", verdict_text(tasks, verdict, misses));
+    if (verdict.answer != Answer::Schedulable) fmt::print("\n{}", remedies_text(remedies));
+    if (!notes.empty()) fmt::print("\n");
+    for (const std::string& note : notes) fmt::print("note: {}\n", note);
+  }
+  note_unknown_kernels(tasks);
+  note_lowered_guarantees(tasks);
+  note_costs_without_guarantee(tasks);
+  return verdict.answer == Answer::Schedulable ? kOk : kRefused;
+}
+
+}  // namespace
+
+void add_check(CommandLine& program) {
+  CommandLine command = program.command("check", "whether a task set always meets its deadlines, and why");
+  command.footer(
+      "Example:\n  tutti check configs/tasks/wafer-inspection.yaml --set image=200MB\n"
+      "  tutti tasks expand configs/tasks/periodic-offsets.yaml --out jobs.csv && tutti check --jobs jobs.csv");
+  auto options = std::make_shared<CheckCommand>();
+  options->file.add_file(command, "task set");
+  Option file = command.option("file").required(false);
+  Option jobs = command.add("--jobs", &options->jobs,
+                            "a job set (CSV of np-schedulability-analysis, in ns) in place of a task set");
+  options->file.add_planner(command);
+  options->file.add_task_options(command);
+  command.add("--counter-example", &options->counter_example,
+              "write a run that misses a deadline to this file, for 'tutti run --scenario'");
+  jobs.excludes(file);
+  for (const char* of_task_sets : {"--machine", "--planner", "--policy", "--set", "--counter-example"})
+    jobs.excludes(command.option(of_task_sets));
+  command.runs(
+      [options] { return options->jobs.empty() ? check(*options) : check_jobs(options->jobs, options->file.json); });
+}
+
+}  // namespace tutti

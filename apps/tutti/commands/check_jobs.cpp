@@ -1,0 +1,117 @@
+#include "apps/tutti/commands/check_jobs.hpp"
+
+#include <map>
+
+#include <fmt/format.h>
+
+#include "apps/outcome.hpp"
+#include "apps/table.hpp"
+#include "apps/tutti/formats/job_csv.hpp"
+#include "apps/tutti/reports/report.hpp"
+#include "sched/exploration/exploration.hpp"
+
+namespace tutti {
+namespace {
+
+using Jobs = std::vector<JobTiming>;
+
+/// All jobs of one task.
+struct TaskRow {
+  std::size_t jobs = 0;
+  Duration best = Duration::max();
+  Duration worst{-1};
+  Duration slack = Duration::max();
+};
+
+/// By the id of the task; responses only where the exploration has them.
+std::map<std::int64_t, TaskRow> rows_of(const Jobs& jobs, const Exploration& found) {
+  std::map<std::int64_t, TaskRow> rows;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    TaskRow& row = rows[jobs[i].task];
+    ++row.jobs;
+    if (found.responses.empty()) continue;
+    const ResponseRange& response = found.responses[i];
+    row.best = std::min(row.best, response.best);
+    row.worst = std::max(row.worst, response.worst);
+    row.slack = std::min(row.slack, jobs[i].deadline - jobs[i].earliest - response.worst);
+  }
+  return rows;
+}
+
+Json json_ns(HalfNs time) {
+  if (time == kNotYetRun) return nullptr;
+  return time % 2 == 0 ? Json(time / 2) : Json(static_cast<double>(time) / 2);
+}
+
+Json run_json(const Jobs& jobs, const Exploration& found) {
+  Json run = Json::array();
+  for (const ExecutedJob& job : found.late_run) {
+    run.push_back({{"task", jobs[job.source].task},
+                   {"job", jobs[job.source].id},
+                   {"release_ns", json_ns(job.release)},
+                   {"start_ns", json_ns(job.start)},
+                   {"finish_ns", json_ns(job.finish)},
+                   {"deadline_ns", json_ns(job.due)}});
+  }
+  return run;
+}
+
+Json answer_json(const Jobs& jobs, const Exploration& found, std::string_view verdict, const std::string& reason) {
+  const auto ns = [&](Duration time) { return found.responses.empty() ? Json(nullptr) : Json(time.count()); };
+  Json tasks = Json::array();
+  for (const auto& [task, row] : rows_of(jobs, found)) {
+    tasks.push_back({{"task", task},
+                     {"jobs", row.jobs},
+                     {"best_response_ns", ns(row.best)},
+                     {"worst_response_ns", ns(row.worst)},
+                     {"slack_ns", ns(row.slack)}});
+  }
+  Json rows = Json::array();
+  for (std::size_t i = 0; i < found.responses.size(); ++i) {
+    rows.push_back({{"task", jobs[i].task},
+                    {"job", jobs[i].id},
+                    {"best_response_ns", found.responses[i].best.count()},
+                    {"worst_response_ns", found.responses[i].worst.count()}});
+  }
+  return {{"schema_version", 1},
+          {"schedulable", found.answer == Answer::Schedulable},
+          {"verdict", verdict},
+          {"states", found.states},
+          {"tasks", tasks},
+          {"jobs", rows},
+          {"late_run", found.late_run.empty() ? Json(nullptr) : run_json(jobs, found)},
+          {"reason", reason.empty() ? Json(nullptr) : Json(reason)}};
+}
+
+std::string answer_text(const Jobs& jobs, const Exploration& found, std::string_view answer,
+                        const std::string& reason) {
+  std::string text = fmt::format("{} ({} jobs, non-preemptive, {} states)\n", answer, jobs.size(), found.states);
+  if (!reason.empty()) text += fmt::format("  {}\n", reason);
+  if (jobs.empty()) return text + "  the job set is empty\n";
+  Table table({"task", "jobs", "best response ns", "worst response ns", "slack ns"});
+  for (const auto& [task, row] : rows_of(jobs, found)) {
+    const auto ns = [&](Duration time) { return found.responses.empty() ? "-" : fmt::to_string(time.count()); };
+    table.add({fmt::to_string(task), fmt::to_string(row.jobs), ns(row.best), ns(row.worst), ns(row.slack)});
+  }
+  return fmt::format("{}\n{}", text, table.text());
+}
+
+}  // namespace
+
+int check_jobs(const std::string& path, bool json) {
+  const auto jobs = load_jobs(path);
+  if (!jobs) return report_error(jobs.error());
+  const Exploration found = explore(*jobs);
+  const auto name = [&](const ExecutedJob& job) {
+    return fmt::format("job {} of task {}", (*jobs)[job.source].id, (*jobs)[job.source].task);
+  };
+  const std::string reason = found.late_run.empty() ? found.reason : describe_late_run(found.late_run, name);
+  if (json) {
+    fmt::print("{}\n", answer_json(*jobs, found, word(found.answer), reason).dump(2));
+  } else {
+    fmt::print("{}", answer_text(*jobs, found, sentence(found.answer), reason));
+  }
+  return found.answer == Answer::Schedulable ? kOk : kRefused;
+}
+
+}  // namespace tutti

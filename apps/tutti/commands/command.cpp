@@ -1,0 +1,67 @@
+#include "apps/tutti/commands/command.hpp"
+
+#include <fmt/format.h>
+
+#include "model/document.hpp"
+
+namespace tutti {
+
+void FileOptions::add_file(CommandLine& command, const std::string& what) {
+  command.add("file", &path, what).required();
+  command.add("--machine", &machine, "machine file to use in place of the one that the file names");
+  command.add("--json", &json, "print one JSON object");
+}
+
+void FileOptions::add_planner(CommandLine& command) {
+  std::string names;
+  for (const Planner& row : planners()) names += fmt::format("\n    {:<22}{}", row.name, row.summary);
+  command.add("--planner", &planner, "how the streams of a batch are arranged:" + names)
+      .shows_default(std::string(planners().front().name));
+}
+
+void FileOptions::add_task_options(CommandLine& command) {
+  command.add("--policy", &policy, "edf, rm, dm or given, in place of the file's");
+  command.add("--set", &parameters, "NAME=SIZE: another value for a parameter of the file").one_at_a_time();
+}
+
+Expected<const Planner*> FileOptions::chosen_planner(const TaskSet* set) const {
+  return given_planner().map([&](const Planner* given) {
+    if (given != nullptr) return given;
+    return set != nullptr && set->planner != nullptr ? set->planner : &planners().front();
+  });
+}
+
+Expected<const Planner*> FileOptions::given_planner() const {
+  if (planner.empty()) return nullptr;
+  if (const Planner* found = find_planner(planner)) return found;
+  std::vector<std::string_view> names;
+  for (const Planner& row : planners()) names.push_back(row.name);
+  const std::string guess = suggestion(planner, names);
+  return invalid_input(
+      fmt::format("--planner: there is no planner '{}';{}", planner, guess.empty() ? " --help lists them" : guess));
+}
+
+Expected<TaskFile> FileOptions::load_task_file(bool no_peer) const {
+  TaskFileOverrides overrides{machine, std::nullopt, {}, no_peer};
+  if (!policy.empty()) {
+    overrides.policy = parse_policy(policy);
+    if (!overrides.policy)
+      return invalid_input(fmt::format("--policy: there is no policy '{}'; give edf, rm, dm or given", policy));
+  }
+  for (const std::string& text : parameters) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return invalid_input(fmt::format("--set: '{}' is no NAME=SIZE; write it like image=160MB", text));
+    }
+    const auto size = parse_bytes(std::string_view(text).substr(equals + 1));
+    if (!size) return invalid_input("--set: " + size.error().message);
+    overrides.parameters[text.substr(0, equals)] = *size;
+  }
+  return TaskFile::load(path, overrides);
+}
+
+Expected<TaskSet> FileOptions::load_task_set(bool no_peer) const {
+  return load_task_file(no_peer).map([](const TaskFile& file) { return file.tasks(); });
+}
+
+}  // namespace tutti

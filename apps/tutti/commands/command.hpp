@@ -1,0 +1,59 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "apps/command_line.hpp"
+#include "apps/outcome.hpp"
+#include "model/planner.hpp"
+#include "sched/tasks/task_yaml.hpp"
+
+namespace tutti {
+
+/// One subcommand: a row of the table in `main.cpp`. To add one, write its file with a function like these and add a
+/// row.
+struct Command {
+  /// Adds the command with its options.
+  void (*add)(CommandLine& program);
+};
+
+void add_predict(CommandLine& program);
+void add_check(CommandLine& program);
+void add_compare(CommandLine& program);
+void add_run(CommandLine& program);
+void add_calibrate(CommandLine& program);
+void add_verify(CommandLine& program);
+void add_bench(CommandLine& program);
+void add_capacity(CommandLine& program);
+void add_topology(CommandLine& program);
+void add_tasks(CommandLine& program);
+
+/// What the subcommands that read a file have in common.
+struct FileOptions {
+  std::string path;
+  std::optional<std::string> machine;
+  std::string planner;  ///< empty: what a task set asks for, or the default
+  std::string policy;
+  std::vector<std::string> parameters;  ///< NAME=SIZE
+  bool json = false;
+
+  /// Declares FILE, --machine and --json.
+  void add_file(CommandLine& command, const std::string& what);
+  void add_planner(CommandLine& command);
+  /// Declares --policy and --set.
+  void add_task_options(CommandLine& command);
+
+  /// What --planner says, or else the task set, or else the default.
+  /// @errors InvalidInput: --planner names none.
+  [[nodiscard]] Expected<const Planner*> chosen_planner(const TaskSet* set = nullptr) const;
+  /// Nothing where --planner is left out.
+  [[nodiscard]] Expected<const Planner*> given_planner() const;
+  /// The task file FILE, with what the options say in place of it.
+  /// @param no_peer  for the machine without its peer access
+  [[nodiscard]] Expected<TaskFile> load_task_file(bool no_peer = false) const;
+  /// Its task set.
+  [[nodiscard]] Expected<TaskSet> load_task_set(bool no_peer = false) const;
+};
+
+}  // namespace tutti

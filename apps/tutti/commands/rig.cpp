@@ -1,0 +1,18 @@
+#include "apps/tutti/commands/rig.hpp"
+
+namespace tutti {
+
+Expected<std::unique_ptr<Rig>> Rig::make(const Topology& machine, const Planner& planner,
+                                         const BackendOptions& options) {
+  auto rig = std::unique_ptr<Rig>(new Rig(machine));
+  auto clock = make_clock(options);
+  if (!clock) return tl::unexpected(std::move(clock.error()));
+  rig->clock_ = *std::move(clock);
+  auto backend = make_backend(options, rig->machine_, rig->kernels_, *rig->clock_);
+  if (!backend) return tl::unexpected(std::move(backend.error()));
+  rig->backend_ = *std::move(backend);
+  rig->executor_.emplace(rig->machine_, planner, *rig->backend_, *rig->clock_);
+  return rig;
+}
+
+}  // namespace tutti

@@ -1,0 +1,165 @@
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "apps/backends.hpp"
+#include "apps/interrupt.hpp"
+#include "apps/seed.hpp"
+#include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/kernels.hpp"
+#include "apps/tutti/reports/run_report.hpp"
+#include "runtime/dispatch/partitioned_run.hpp"
+#include "sched/admission/task_changes_yaml.hpp"
+#include "sched/whatif/scenario_yaml.hpp"
+
+namespace tutti {
+namespace {
+
+struct RunCommand {
+  FileOptions file;
+  std::optional<std::int64_t> jobs;
+  std::string duration;
+  std::string scenario;
+  std::string changes;
+  BackendOptions backend;
+  std::uint64_t seed = 1;
+};
+
+Expected<RunOptions> run_options(const RunCommand& command) {
+  RunOptions options;
+  if (command.jobs) options.jobs = static_cast<std::uint64_t>(*command.jobs);
+  options.seed = command.seed;
+  if (command.duration.empty()) return options;
+  const auto duration = parse_duration(command.duration);
+  if (!duration) return invalid_input("--for: " + duration.error().message);
+  options.arrivals_before = *duration;
+  return options;
+}
+
+/// Runs something on the backends of its partitions and reports it.
+/// @param bounds      of responses, where they are known
+/// @param guaranteed  whether every deadline is; if not, one that is missed is no fault of the host's
+/// @param execute (executors, programs) -> Expected<RunRecord>
+template <class Execute>
+int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, const WorstResponses& bounds,
+                   bool guaranteed, const Execute& execute) {
+  const KernelRegistry kernels = kernels_of_this_program();
+  // A set whose tasks only declare their Wcet needs no machine; any will do for the time to pass on.
+  const auto machine = planned.tasks.machine ? Expected<Topology>(*planned.tasks.machine) : idle_machine();
+  if (!machine) return report_error(machine.error());
+  const auto machines = PartitionMachines::make(command.backend, planned, *machine, kernels);
+  if (!machines) return report_error(machines.error());
+  std::vector<std::unique_ptr<PatternProgram>> programs;
+  std::vector<TaskProgram*> rows;
+  for (const Task& task : planned.tasks.tasks) {
+    programs.push_back(std::make_unique<PatternProgram>(*machine, task, command.seed));
+    rows.push_back(programs.back().get());
+  }
+  const Expected<RunRecord> record = execute(machines->executors(), rows);
+  if (!record) return report_error(record.error());
+  const RunPlace place = machines->place();
+  if (command.file.json) {
+    fmt::print("{}\n", run_json(planned.tasks, bounds, *record, place).dump(2));
+  } else {
+    fmt::print("{}", run_text(planned.tasks, bounds, *record, place));
+  }
+  const ExitCode exit_code = exit_code_of(*record, command.backend.simulated() && guaranteed);
+  print_remarks(*record, planned.tasks, place.notes, exit_code);
+  return exit_code;
+}
+
+int run_guaranteed(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks,
+                   RunOptions options) {
+  const AdmissionVerdict verdict = controller.decide(tasks);
+  if (!verdict.admitted) {
+    fmt::print(stderr, "not run, since its deadlines are not guaranteed:\n{}", verdict_text(tasks, verdict));
+    return kRefused;
+  }
+  options.interrupted = &watch_for_interrupt();
+  return run_and_report(command, verdict.admitted->planned(), verdict.admitted->worst_responses(), true,
+                        [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs) {
+                          return run_tasks(executors, *verdict.admitted, programs, options);
+                        });
+}
+
+int replay(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks) {
+  const auto scenario = load_scenario(command.scenario, tasks);
+  if (!scenario) return report_error(scenario.error());
+  const PlannedTaskSet planned = controller.plan(tasks);
+  const auto& interrupted = watch_for_interrupt();
+  return run_and_report(command, planned, {}, false,
+                        [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs) {
+                          return run_scenario(executors, planned, programs, *scenario, &interrupted);
+                        });
+}
+
+int run_changing(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks,
+                 RunOptions options) {
+  const auto changes = load_task_changes(command.changes, tasks);
+  if (!changes) return report_error(changes.error());
+  auto set = ChangingTaskSet::make(controller, tasks, changes->running);
+  if (!set && tasks.arrivals == Arrivals::Periodic) return report_error(set.error());
+  if (!set) {
+    fmt::print(stderr, "not run: {}\n", set.error().message);
+    return kRefused;
+  }
+  ChangeRequests requests;
+  for (const TaskChange& change : changes->changes) requests.post(change);
+  options.interrupted = &watch_for_interrupt();
+  return run_and_report(command, set->planned(), {}, true,
+                        [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs) {
+                          return run_changing_tasks(*executors.front(), *set, programs, requests, options);
+                        });
+}
+
+int run(const RunCommand& command) {
+  if (const auto given = command.file.given_planner(); !given) return report_error(given.error());
+  const auto options = run_options(command);
+  if (!options) return report_error(options.error());
+  if (const auto checked = make_clock(command.backend); !checked) return report_error(checked.error());
+  const auto tasks = command.file.load_task_set(command.backend.no_peer);
+  if (!tasks) return report_error(tasks.error());
+  const auto planner = command.file.chosen_planner(&*tasks);
+  if (!planner) return report_error(planner.error());
+  const AdmissionController controller(**planner);
+  if (!command.scenario.empty()) return replay(command, controller, *tasks);
+  if (!command.changes.empty()) return run_changing(command, controller, *tasks, *options);
+  return run_guaranteed(command, controller, *tasks, *options);
+}
+
+}  // namespace
+
+void add_run(CommandLine& program) {
+  CommandLine command = program.command("run", "runs a task set whose deadlines are guaranteed");
+  command.footer(
+      "Example:\n  tutti run configs/tasks/wafer-inspection.yaml --jobs 100\n"
+      "A job is over its bound when its response exceeds the bound that admission gave it, or a batch of it its "
+      "latest\n"
+      "finish; --json names the cause of each: trigger, release, gate, blocking, transfer, kernel, host, dispatch,\n"
+      "foreign or unknown. The response leaves out what programs do beside their jobs' steps; end to end has it.\n"
+      "Exit code: 0 fine, 1 a deadline missed, 3 machine or host trouble or a job over its bound.");
+  auto options = std::make_shared<RunCommand>();
+  options->file.add_file(command, "task set");
+  options->file.add_planner(command);
+  options->file.add_task_options(command);
+  Option jobs =
+      command.add("--jobs", &options->jobs, "so many jobs in all (default: one hyperperiod, at most 1000 jobs)")
+          .between(1, kMostJobs);
+  Option duration =
+      command.add("--for", &options->duration, "all jobs that arrive in this time, like 10s").excludes(jobs);
+  command
+      .add("--scenario", &options->scenario,
+           "these jobs, guaranteed or not: a file like the one that 'check --counter-example' writes")
+      .excludes(jobs)
+      .excludes(duration);
+  command
+      .add("--changes", &options->changes,
+           "tasks come and go while it runs: a file with the tasks that start, and what is asked when")
+      .excludes(jobs)
+      .needs(duration);
+  add_backend_options(command, options->backend);
+  command.add("--seed", &options->seed, "of the release jitter and the data").check(check_seed).shows_default();
+  command.runs([options] { return run(*options); });
+}
+
+}  // namespace tutti

@@ -1,0 +1,161 @@
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "apps/table.hpp"
+#include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/topology_detect.hpp"
+#include "apps/tutti/reports/report.hpp"
+#include "model/comparison.hpp"
+#include "model/joined.hpp"
+#include "model/steady_rates.hpp"
+#include "model/topology_yaml.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kWorstShown = 10;
+
+std::string rate_text(const std::optional<GBps>& rate) { return rate ? fmt::format("{:.2f}", rate->value) : "-"; }
+Json rate_json(const std::optional<GBps>& rate) { return rate ? Json(rate->value) : Json(nullptr); }
+
+std::string link_name(const Topology& machine, LinkId id) {
+  const Link& link = machine.link(id);
+  return machine.vertex(link.from).name + " -> " + machine.vertex(link.to).name;
+}
+
+std::string members_text(const Topology& machine, const SharedCapacity& shared) {
+  std::vector<std::string> members;
+  for (const CapacityMember& member : shared.members) {
+    const std::string name = link_name(machine, member.link);
+    members.push_back(member.cost == 1 ? name : fmt::format("{} x {}", name, member.cost));
+  }
+  return joined(members);
+}
+
+/// The measured rows of the table beside what the graph alone says, the furthest off first.
+std::vector<Residual> residuals_of(const Topology& machine) {
+  std::vector<Residual> residuals;
+  if (machine.table() == nullptr) return residuals;
+  const Topology graph = TopologyBuilder(machine).build().value();
+  SteadyRates steady;
+  for (const PortRates& row : machine.table()->entries()) {
+    if (row.source != RateSource::Table) continue;
+    residuals.push_back({row.streams, row.rates, steady.find(graph, Basis::Nominal, row.streams).rates, row.source});
+  }
+  std::stable_sort(residuals.begin(), residuals.end(),
+                   [](const Residual& a, const Residual& b) { return std::abs(a.worst()) > std::abs(b.worst()); });
+  return residuals;
+}
+
+void show_text(const Topology& machine) {
+  fmt::print("{}: {} vertices, {} links, {} shared capacities\n", machine.name(), machine.vertices().size(),
+             machine.links().size(), machine.shared().size());
+  if (const auto& from = machine.provenance())
+    fmt::print("calibrated from {} combinations and {} batches of {}, date {}, fingerprint {}\n", from->combinations,
+               from->batches, from->host.empty() ? "an unnamed host" : from->host, from->date, from->fingerprint);
+  Table links({"link", "theoretical GB/s", "nominal GB/s", "guaranteed GB/s"});
+  for (std::size_t i = 0; i < machine.links().size(); ++i) {
+    const Link& link = machine.links()[i];
+    links.add({link_name(machine, LinkId(i)), rate_text(link.theoretical), rate_text(link.bandwidth.nominal),
+               rate_text(link.bandwidth.guaranteed)});
+  }
+  fmt::print("\n{}", links.text());
+  if (!machine.shared().empty()) {
+    Table shared({"shared capacity", "nominal GB/s", "guaranteed GB/s", "links x cost"});
+    shared.align_left(3);
+    for (const SharedCapacity& capacity : machine.shared())
+      shared.add({capacity.name, rate_text(capacity.capacity.nominal), rate_text(capacity.capacity.guaranteed),
+                  members_text(machine, capacity)});
+    fmt::print("\n{}", shared.text());
+  }
+  fmt::print("\nweights: h2d {}, d2h {}, peer {}\n", machine.weights().h2d, machine.weights().d2h,
+             machine.weights().peer);
+  if (machine.table() == nullptr) return;
+  const MeasuredTable& measured = *machine.table();
+  for (const auto& group : measured.symmetric()) {
+    std::vector<std::string> names;
+    for (const std::uint32_t gpu : group) names.push_back(machine.vertex(machine.gpus()[gpu]).name);
+    fmt::print("symmetric: {}\n", joined(names));
+  }
+  const auto residuals = residuals_of(machine);
+  fmt::print("table: {} combinations measured, {} interpolated\n", residuals.size(),
+             measured.entries().size() - residuals.size());
+  if (residuals.empty()) return;
+  Table worst({"where the graph alone is furthest off", "measured GB/s", "graph GB/s", "off by"});
+  for (const std::size_t column : {1U, 2U}) worst.align_left(column);
+  for (std::size_t i = 0; i < std::min(kWorstShown, residuals.size()); ++i)
+    worst.add({ports_text(residuals[i].streams), rates_text(residuals[i].streams, residuals[i].measured),
+               rates_text(residuals[i].streams, residuals[i].predicted),
+               fmt::format("{:+.1f} %", 100 * residuals[i].worst())});
+  fmt::print("\n{}", worst.text());
+}
+
+Json show_json(const Topology& machine) {
+  Json links = Json::array();
+  for (std::size_t i = 0; i < machine.links().size(); ++i) {
+    const Link& link = machine.links()[i];
+    links.push_back({{"from", machine.vertex(link.from).name},
+                     {"to", machine.vertex(link.to).name},
+                     {"theoretical_gbps", rate_json(link.theoretical)},
+                     {"nominal_gbps", link.bandwidth.nominal.value},
+                     {"guaranteed_gbps", link.bandwidth.guaranteed.value}});
+  }
+  Json shared = Json::array();
+  for (const SharedCapacity& capacity : machine.shared()) {
+    Json members = Json::array();
+    for (const CapacityMember& member : capacity.members)
+      members.push_back({{"from", machine.vertex(machine.link(member.link).from).name},
+                         {"to", machine.vertex(machine.link(member.link).to).name},
+                         {"cost", member.cost}});
+    shared.push_back({{"name", capacity.name},
+                      {"nominal_gbps", capacity.capacity.nominal.value},
+                      {"guaranteed_gbps", capacity.capacity.guaranteed.value},
+                      {"members", members}});
+  }
+  Json residuals = Json::array();
+  for (const Residual& residual : residuals_of(machine))
+    residuals.push_back({{"streams", ports_text(residual.streams)},
+                         {"measured_gbps", residual.measured},
+                         {"graph_gbps", residual.predicted},
+                         {"worst_deviation", residual.worst()}});
+  return {{"schema_version", 1},
+          {"machine", machine.name()},
+          {"links", links},
+          {"shared", shared},
+          {"residuals", residuals}};
+}
+
+int show(const std::string& path, bool json) {
+  const auto machine = load_machine(path);
+  if (!machine) return report_error(machine.error());
+  if (json) {
+    fmt::print("{}\n", show_json(*machine).dump(2));
+  } else {
+    show_text(*machine);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_topology(CommandLine& program) {
+  CommandLine command = program.command("topology", "what a machine consists of");
+  command.needs_command();
+  CommandLine show_command =
+      command.command("show", "links and shared capacities with their bandwidths, and where the graph is furthest off");
+  command.footer(
+      "Examples:\n  tutti topology show configs/machines/h200x4.yaml\n"
+      "  tutti topology detect --out machine.yaml");
+  show_command.footer("Example:\n  tutti topology show configs/machines/h200x4.yaml");
+  const auto path = std::make_shared<std::string>();
+  const auto json = std::make_shared<bool>(false);
+  show_command.add("file", path.get(), "machine file").required();
+  show_command.add("--json", json.get(), "print one JSON object");
+  show_command.runs([path, json] { return show(*path, *json); });
+  add_topology_detect(command);
+}
+
+}  // namespace tutti

@@ -1,0 +1,70 @@
+#include "apps/tutti/commands/topology_detect.hpp"
+
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/files.hpp"
+#include "apps/tutti/lab/detected_machine.hpp"
+#include "apps/tutti/reports/host_report.hpp"
+#include "model/document.hpp"
+#include "model/topology_yaml.hpp"
+
+namespace tutti {
+namespace {
+
+struct DetectOptions {
+  std::string out;
+  std::string name = "detected";
+  bool json = false;
+};
+
+Expected<std::string> checked_name(const std::string& name) {
+  Node node;
+  node.kind = Node::Kind::Scalar;
+  node.text = name;
+  node.place.file = "--name";
+  return reading([&] { return read_id(node); });
+}
+
+std::optional<Error> write_machine(const HostFacts& host, const DetectOptions& options) {
+  const auto machine = detected_machine(host, options.name);
+  if (!machine) return machine.error();
+  return write_file(options.out, detected_yaml(host, *machine));
+}
+
+int detect(const DetectOptions& options) {
+  if (const auto name = checked_name(options.name); !name) return report_error(name.error());
+  const auto host = discover_host();
+  if (!host) return report_error(host.error());
+  if (!options.out.empty())
+    if (const auto error = write_machine(*host, options)) return report_error(*error);
+  if (options.json) {
+    Json json = host_json(*host);
+    json["out"] = options.out.empty() ? Json(nullptr) : Json(options.out);
+    fmt::print("{}\n", json.dump(2));
+    return kOk;
+  }
+  fmt::print("{}", host_text(*host));
+  if (!options.out.empty())
+    fmt::print("\n{}: a first machine; its first lines say which of its bandwidths are guesses\n", options.out);
+  return kOk;
+}
+
+}  // namespace
+
+void add_topology_detect(CommandLine& topology) {
+  CommandLine command = topology.command(
+      "detect", "what the GPUs of this host are and can do, and how they hang together; a first machine file");
+  command.footer(
+      "Exit codes: 0 fine, 2 usage or a file that cannot be written, 3 no driver, one that is too old, or no GPU.\n"
+      "Example:\n  tutti topology detect --out machine.yaml");
+  const auto options = std::make_shared<DetectOptions>();
+  command.add("--out", &options->out, "machine file to write; bandwidths are guesses until they are measured");
+  command.add("--name", &options->name, "name of that machine").shows_default();
+  command.add("--json", &options->json, "print one JSON object");
+  command.runs([options] { return detect(*options); });
+}
+
+}  // namespace tutti

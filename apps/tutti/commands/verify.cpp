@@ -1,0 +1,451 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "apps/backends.hpp"
+#include "apps/interrupt.hpp"
+#include "apps/seed.hpp"
+#include "apps/table.hpp"
+#include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/files.hpp"
+#include "apps/tutti/commands/kernels.hpp"
+#include "apps/tutti/lab/verification.hpp"
+#include "apps/tutti/reports/report.hpp"
+#include "model/batch_yaml.hpp"
+#include "model/joined.hpp"
+#include "model/quantile.hpp"
+#include "model/topology_yaml.hpp"
+#include "runtime/host/host_load.hpp"
+
+namespace tutti {
+namespace {
+
+struct VerifyCommand {
+  VerifyCommand() { backend.backend = "cuda"; }
+
+  std::vector<std::string> files;
+  FileOptions file;  // --machine, --planner, --json
+  BackendOptions backend;
+  int random = 0;
+  std::string largest = "512 MiB";
+  int repeats = 5;
+  std::string seed = "1";  // or "clock"
+  double max_error = -1;   // percent; below 0: none
+  bool loaded = false;
+  std::string out, save_worst;
+
+  /// The seed, once it was drawn where it shall be.
+  [[nodiscard]] std::uint64_t seed_number() const { return std::stoull(seed); }
+};
+
+std::string percent(double value) { return fmt::format("{:.2f} %", 100 * value); }
+
+/// The machine of all batches, and the batches.
+struct Workload {
+  Topology machine;
+  std::vector<VerifiedBatch> batches;
+};
+
+Expected<Workload> load(const VerifyCommand& command) {
+  std::optional<Topology> machine;
+  if (command.file.machine) {
+    auto loaded = load_machine(*command.file.machine);
+    if (!loaded) return tl::unexpected(std::move(loaded.error()));
+    machine = command.backend.no_peer ? loaded->without_peer_access() : *std::move(loaded);
+  }
+  std::vector<VerifiedBatch> batches;
+  for (const std::string& path : command.files) {
+    auto file = load_batch(path, command.file.machine);
+    if (!file) return tl::unexpected(std::move(file.error()));
+    if (machine && file->machine != *machine && !command.file.machine)
+      return invalid_input(path + ": this batch is for another machine than the one before; give --machine for all");
+    if (!machine) machine = command.backend.no_peer ? file->machine.without_peer_access() : file->machine;
+    const auto streams = file->batch.streams();
+    auto batch = Batch::make(*machine, {streams.begin(), streams.end()}, file->batch.merging());
+    if (!batch) return tl::unexpected(std::move(batch.error()));
+    auto groups = groups_of(*batch);
+    batches.push_back({path, std::move(groups), *std::move(batch)});
+  }
+  if (!machine) return invalid_input("--random needs --machine MACHINE.yaml");
+  const auto largest = parse_bytes(command.largest);
+  if (!largest || largest->count < 128)
+    return invalid_input(
+        fmt::format("--largest: '{}' is no size of 128 B or more; write one like 512MiB", command.largest));
+  if (command.random > 0) {
+    const auto planner = command.file.chosen_planner();
+    if (!planner) return tl::unexpected(planner.error());
+    RandomBatchOptions options;
+    options.count = command.random;
+    options.seed = command.seed_number();
+    options.largest = *largest;
+    auto random = random_batches(*machine, **planner, options);
+    if (!random) return tl::unexpected(std::move(random.error()));
+    std::move(random->begin(), random->end(), std::back_inserter(batches));
+  }
+  return Workload{*std::move(machine), std::move(batches)};
+}
+
+// ---- what is reported
+
+constexpr double kNoError = 5e-3;           // ms: nobody minds
+constexpr std::size_t kMostDetailed = 200;  // batches whose streams are all reported
+
+/// Relative to what was measured; 0 where the difference counts for nothing.
+double error_of(double ms, double measured_ms) {
+  return std::abs(ms - measured_ms) < kNoError ? 0 : std::abs(ms / measured_ms - 1);
+}
+
+/// Of each group: how far off lengths were, how far apart two medians of the same batch, how far off streams' ends;
+/// runs and those that took longer than their latest finish, and those of them whose cause is the host.
+struct Group {
+  std::vector<double> errors, repetitions, stream_errors;
+  std::size_t runs = 0, above_latest = 0, by_host = 0;
+};
+
+/// A batch may count in several; all count in "all".
+std::map<std::string, Group> results_by_group(const std::vector<VerifiedBatch>& batches,
+                                              const std::vector<Verification>& results) {
+  std::map<std::string, Group> groups;
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    const Verification& result = results[i];
+    std::vector<std::string> names = batches[i].groups;
+    names.emplace_back("all");
+    for (const std::string& name : names) {
+      Group& group = groups[name];
+      group.errors.push_back(error_of(result.predicted_ms(), result.measured_ms()));
+      group.repetitions.push_back(error_of(result.again_ms(), result.measured_ms()));
+      for (std::size_t s = 0; s < result.predicted.streams.size(); ++s) {
+        const double difference = to_ms(result.predicted.streams[s].end() - result.measured.streams[s].end());
+        group.stream_errors.push_back(std::abs(difference) < kNoError ? 0
+                                                                      : std::abs(difference) / result.measured_ms());
+      }
+      group.runs += result.runs;
+      group.above_latest += result.above_latest();
+      group.by_host += result.by_host();
+    }
+    if (result.in_a_row.empty()) continue;
+    Group& rows = groups["in a row"];
+    rows.errors.push_back(error_of(result.predicted_ms(), result.in_a_row_ms()));
+    rows.repetitions.push_back(error_of(result.in_a_row_ms(), result.measured_ms()));
+    rows.runs += result.in_a_row.size();
+    for (const LateRun& late : result.late) {
+      if (!late.in_a_row) continue;
+      ++rows.above_latest;
+      rows.by_host += late.cause == LateCause::Unknown ? 0 : 1;
+    }
+  }
+  return groups;
+}
+
+std::string groups_text(const std::map<std::string, Group>& groups) {
+  Table table(
+      {"off by", "batches", "median", "95 %", "worst", "again: median", "95 %", "runs", "above latest", "by host"});
+  for (const auto& [name, group] : groups)
+    table.add({name, fmt::to_string(group.errors.size()), percent(quantile(group.errors, 0.5)),
+               percent(quantile(group.errors, 0.95)), percent(quantile(group.errors, 1)),
+               percent(quantile(group.repetitions, 0.5)), percent(quantile(group.repetitions, 0.95)),
+               fmt::to_string(group.runs), fmt::to_string(group.above_latest), fmt::to_string(group.by_host)});
+  return table.text();
+}
+
+/// What large transfers may be off by: 1.25 times their repetition and 0.3 points.
+std::string large_text(const std::map<std::string, Group>& groups) {
+  const auto found = groups.find("large transfers");
+  if (found == groups.end()) return "";
+  const auto allowed = [&](double q) { return percent(1.25 * quantile(found->second.repetitions, q) + 0.003); };
+  return fmt::format("large transfers, 1.25 x the same batch again + 0.3 points: median {}, 95 % {}\n", allowed(0.5),
+                     allowed(0.95));
+}
+
+/// The runs that were furthest above their latest finish.
+std::string late_text(const std::vector<VerifiedBatch>& batches, const std::vector<Verification>& results) {
+  constexpr std::size_t kMostRows = 12;
+  struct Row {
+    std::size_t batch;
+    const LateRun* run;
+    double above;
+  };
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < results.size(); ++i)
+    for (const LateRun& run : results[i].late) rows.push_back({i, &run, to_ms(run.took) / to_ms(results[i].latest)});
+  if (rows.empty()) return "";
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.above > b.above; });
+  rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(std::min(rows.size(), kMostRows)), rows.end());
+  Table table({"above its latest", "predicted ms", "latest ms", "took ms", "cause", "in a row", "groups"});
+  for (const std::size_t column : {4U, 5U, 6U}) table.align_left(column);
+  for (const Row& row : rows)
+    table.add({batches[row.batch].name, fmt::format("{:.3f}", results[row.batch].predicted_ms()),
+               fmt::format("{:.3f}", to_ms(results[row.batch].latest)), fmt::format("{:.3f}", to_ms(row.run->took)),
+               std::string(to_string(row.run->cause)), row.run->in_a_row ? "yes" : "",
+               joined(batches[row.batch].groups)});
+  return table.text() + "\n";
+}
+
+/// The batches whose predictions are furthest off.
+std::string worst_text(const std::vector<VerifiedBatch>& batches, const std::vector<Verification>& results) {
+  constexpr std::size_t kMostRows = 10;
+  std::vector<std::size_t> order(results.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto error = [&](std::size_t i) { return error_of(results[i].predicted_ms(), results[i].measured_ms()); };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return error(a) > error(b); });
+  order.resize(std::min(order.size(), kMostRows));
+  Table table({"furthest off", "streams", "predicted ms", "latest ms", "measured ms", "off by", "groups"});
+  table.align_left(6);
+  for (const std::size_t i : order)
+    table.add({batches[i].name, fmt::to_string(batches[i].batch.streams().size()),
+               fmt::format("{:.3f}", results[i].predicted_ms()), fmt::format("{:.3f}", to_ms(results[i].latest)),
+               fmt::format("{:.3f}", results[i].measured_ms()), percent(results[i].error()),
+               joined(batches[i].groups)});
+  return table.text() + "\n";
+}
+
+/// Late starts behind gates, beside what the machine's file knows of them.
+std::string starts_text(const Topology& machine, const std::vector<double>& starts_us) {
+  if (starts_us.empty()) return "";
+  return fmt::format(
+      "{} starts behind gates, after their planned instants: median {:.1f} us, 99 % {:.1f}, 99.9 % {:.1f}, worst "
+      "{:.1f}; "
+      "guaranteed {:.1f}\n{}",
+      starts_us.size(), quantile(starts_us, 0.5), quantile(starts_us, 0.99), quantile(starts_us, 0.999),
+      quantile(starts_us, 1), as_ns(machine.setup().gate.guaranteed) / 1e3,
+      machine.provenance() ? "calibrated: " + machine.provenance()->sizes + "\n" : "");
+}
+
+std::string batches_text(const std::vector<VerifiedBatch>& batches, const std::vector<Verification>& results) {
+  Table table({"batch", "streams", "predicted ms", "latest ms", "measured ms", "off by", "again ms",
+               "slowest / fastest", "above latest"});
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    const Verification& result = results[i];
+    const auto [fastest, slowest] = std::minmax_element(result.latencies.begin(), result.latencies.end());
+    table.add({batches[i].name, fmt::to_string(result.predicted.streams.size()),
+               fmt::format("{:.3f}", result.predicted_ms()), fmt::format("{:.3f}", to_ms(result.latest)),
+               fmt::format("{:.3f}", result.measured_ms()), percent(result.error()),
+               fmt::format("{:.3f}", result.again_ms()), fmt::format("{:.3f}", to_ms(*slowest) / to_ms(*fastest)),
+               fmt::to_string(result.above_latest())});
+  }
+  return table.text();
+}
+
+/// Per stream: planned and measured, for the few batches of files.
+std::string ports_text(const Verification& result) {
+  Table table({"stream", "start ms: planned", "measured", "end ms: planned", "measured"});
+  const auto ms = [](Duration time) { return fmt::format("{:.3f}", to_ms(time)); };
+  for (std::size_t s = 0; s < result.predicted.streams.size(); ++s) {
+    const StreamTimeline& planned = result.predicted.streams[s];
+    const StreamTimeline& measured = result.measured.streams[s];
+    table.add({planned.name, ms(planned.start()), ms(measured.start()), ms(planned.end()), ms(measured.end())});
+  }
+  return table.text();
+}
+
+Json summary_json(const std::vector<double>& values) {
+  return {{"count", values.size()},
+          {"median", quantile(values, 0.5)},
+          {"p90", quantile(values, 0.9)},
+          {"p95", quantile(values, 0.95)},
+          {"worst", quantile(values, 1)}};
+}
+
+Json late_json(const std::vector<LateRun>& late) {
+  Json list = Json::array();
+  for (const LateRun& run : late)
+    list.push_back({{"took_ms", to_ms(run.took)}, {"cause", to_string(run.cause)}, {"in_a_row", run.in_a_row}});
+  return list;
+}
+
+Json verify_json(const VerifyCommand& command, const Workload& workload, const VerifiedRuns& runs) {
+  const std::vector<Verification>& results = runs.batches;
+  const bool detailed = results.size() <= kMostDetailed;
+  Json batches = Json::array();
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const Verification& result = results[i];
+    const auto lengths = [](const std::vector<Duration>& latencies) {
+      Json list = Json::array();
+      for (const Duration latency : latencies) list.push_back(to_ms(latency));
+      return list;
+    };
+    batches.push_back(
+        {{"name", workload.batches[i].name},
+         {"groups", workload.batches[i].groups},
+         {"streams", detailed ? batch_json(workload.batches[i].batch) : Json(result.predicted.streams.size())},
+         {"predicted_ms", result.predicted_ms()},
+         {"latest_ms", to_ms(result.latest)},
+         {"measured_ms", result.measured_ms()},
+         {"again_ms", result.again_ms()},
+         {"error", result.error()},
+         {"runs_ms", lengths(result.latencies)},
+         {"runs_in_a_row_ms", lengths(result.in_a_row)},
+         {"above_latest", result.above_latest()},
+         {"late_runs", late_json(result.late)},
+         {"overruns", result.overruns}});
+    if (!detailed) continue;
+    batches.back()["predicted"] = streams_json(workload.machine, result.predicted);
+    batches.back()["measured"] = streams_json(workload.machine, result.measured);
+  }
+  Json groups = Json::object();
+  const auto by_group = results_by_group(workload.batches, results);
+  for (const auto& [name, group] : by_group)
+    groups[name] = {{"length_errors", summary_json(group.errors)},
+                    {"repetition_errors", summary_json(group.repetitions)},
+                    {"stream_end_errors", summary_json(group.stream_errors)},
+                    {"runs", group.runs},
+                    {"above_latest", group.above_latest},
+                    {"above_latest_by_host", group.by_host}};
+  const Group& all = by_group.at("all");
+  return {{"schema_version", 1},
+          {"machine", workload.machine.name()},
+          {"planner", command.file.chosen_planner().value()->name},
+          {"seed", command.seed_number()},
+          {"repeats", command.repeats},
+          {"loaded", command.loaded},
+          {"above_latest", all.above_latest},
+          {"above_latest_by_host", all.by_host},
+          {"starts_us",
+           {{"count", runs.starts_us.size()},
+            {"median", quantile(runs.starts_us, 0.5)},
+            {"p99", quantile(runs.starts_us, 0.99)},
+            {"p999", quantile(runs.starts_us, 0.999)},
+            {"worst", quantile(runs.starts_us, 1)}}},
+          {"groups", groups},
+          {"batches", batches}};
+}
+
+/// The batch that was furthest above its latest finish, or else whose prediction was furthest off.
+std::size_t worst_batch(const std::vector<Verification>& results) {
+  const auto badness = [](const Verification& result) {
+    double above = 0;
+    for (const LateRun& run : result.late) above = std::max(above, to_ms(run.took) / to_ms(result.latest));
+    return std::pair(above, error_of(result.predicted_ms(), result.measured_ms()));
+  };
+  return static_cast<std::size_t>(
+      std::max_element(results.begin(), results.end(),
+                       [&](const Verification& a, const Verification& b) { return badness(a) < badness(b); }) -
+      results.begin());
+}
+
+std::string saved_batch(const VerifyCommand& command, const VerifiedBatch& batch, const Verification& result) {
+  std::string took;
+  for (const auto* runs : {&result.latencies, &result.in_a_row})
+    for (const Duration latency : *runs) took += fmt::format(" {:.3f}", to_ms(latency));
+  return fmt::format("# {}, seed {}: predicted {:.3f} ms, latest {:.3f} ms, took{} ms\n", batch.name, command.seed,
+                     result.predicted_ms(), to_ms(result.latest), took) +
+         batch_yaml(batch.batch,
+                    command.file.machine ? std::filesystem::absolute(*command.file.machine).string() : "machine.yaml");
+}
+
+int report(const VerifyCommand& command, const Workload& workload, const VerifiedRuns& runs) {
+  const std::vector<Verification>& results = runs.batches;
+  const Json json = verify_json(command, workload, runs);
+  if (!command.out.empty())
+    if (const auto error = write_file(command.out, json.dump() + "\n")) return report_error(*error);
+  const std::size_t worst = worst_batch(results);
+  if (!command.save_worst.empty())
+    if (const auto error =
+            write_file(command.save_worst, saved_batch(command, workload.batches[worst], results[worst])))
+      return report_error(*error);
+  const auto groups = results_by_group(workload.batches, results);
+  if (command.file.json) {
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    if (command.random > 0) fmt::print("seed {}\n", command.seed);
+    if (results.size() <= kMostDetailed) fmt::print("{}\n", batches_text(workload.batches, results));
+    for (std::size_t i = 0; i < command.files.size(); ++i)
+      fmt::print("{}\n{}\n", workload.batches[i].name, ports_text(results[i]));
+    fmt::print("{}{}{}{}{}", worst_text(workload.batches, results), late_text(workload.batches, results),
+               groups_text(groups), large_text(groups), starts_text(workload.machine, runs.starts_us));
+  }
+  const Group& all = groups.at("all");
+  int exit_code = kOk;
+  const double furthest = quantile(all.errors, 1);
+  if (command.max_error >= 0 && furthest > command.max_error / 100) {
+    fmt::print(stderr, "a length was off by {}, more than --max-error {} %\n", percent(furthest), command.max_error);
+    exit_code = kRefused;
+  }
+  if (all.above_latest > 0)
+    fmt::print(stderr, "{} of {} runs took longer than their plan's latest finish; the host is the cause of {}\n",
+               all.above_latest, all.runs, all.by_host);
+  // Of a host whose cores are all busy nothing is promised but that what it causes is noticed.
+  if (all.above_latest > (command.loaded ? all.by_host : 0)) exit_code = kRefused;
+  return exit_code;
+}
+
+int verify(VerifyCommand command) {
+  if (command.seed == "clock")
+    command.seed = fmt::to_string(std::chrono::steady_clock::now().time_since_epoch().count());
+  if (command.files.empty() && command.random == 0)
+    return report_error(
+        {ErrorCode::InvalidInput, "there is nothing to verify; name batch files, or give --random N", {}});
+  const auto planner = command.file.chosen_planner();
+  if (!planner) return report_error(planner.error());
+  const auto clock = make_clock(command.backend);
+  if (!clock) return report_error(clock.error());
+  const auto workload = load(command);
+  if (!workload) return report_error(workload.error());
+  std::optional<HostLoad> load;  // before the backend: then no core is kept from it
+  if (command.loaded) load.emplace();
+  const KernelRegistry kernels = kernels_of_this_program();
+  const auto backend = make_backend(command.backend, workload->machine, kernels, **clock);
+  if (!backend) return report_error(backend.error());
+  Executor executor(workload->machine, **planner, **backend, **clock);
+  const auto runs = verify_batches(executor, workload->batches, command.repeats, &watch_for_interrupt());
+  if (!runs) return report_error(runs.error());
+  load.reset();
+  for (const std::string& note : (*backend)->notes()) fmt::print(stderr, "note: {}\n", note);
+  return report(command, *workload, *runs);
+}
+
+}  // namespace
+
+void add_verify(CommandLine& program) {
+  CommandLine command = program.command("verify", "run batches, and set what was measured beside the prediction");
+  command.footer(
+      "Each batch runs 2 x --repeats times, interleaved with others; the median of the first half is compared with "
+      "the\n"
+      "prediction, and with the median of the second half, which tells how well the machine repeats itself. Then it "
+      "runs\n"
+      "--repeats times behind other batches, issued without waiting. No run may take longer than its plan's latest "
+      "finish.\nErrors below 5 us count as 0. Links between GPUs sleep after some 50 ms: a batch that uses them runs "
+      "once\n"
+      "more before each run that is compared, which may not be late either.\n"
+      "Random batches: 1 to 100 transfers an engine, up, down, both ways, between GPUs, through a memory, kernels of 5 "
+      "us\n"
+      "to 10 ms; sizes log-uniform; at most 2 GiB an engine, and 20 ms predicted in the mean.\n"
+      "Exit codes: 0 fine, 1 a length is further off than --max-error or a run took longer than its latest finish, 2 "
+      "usage\n"
+      "or invalid input, 3 machine or driver trouble.\n"
+      "Examples:\n"
+      "  tutti verify --machine machine.yaml --random 100 --seed 7 --max-error 5\n"
+      "  tutti verify --machine machine.yaml --random 1000 --seed clock --save-worst worst.yaml\n"
+      "  tutti verify batch.yaml --out timelines.json");
+  auto options = std::make_shared<VerifyCommand>();
+  command.add("files", &options->files, "batch files, all for one machine");
+  command.add("--machine", &options->file.machine, "machine file to use in place of the one that a file names");
+  command.add("--random", &options->random, "so many random batches of all that the machine does").between(0, 100000);
+  command
+      .add("--largest", &options->largest,
+           "largest transfer of a random batch; the smallest is 4 KiB, or 1/128 of it where that is less")
+      .shows_default();
+  command.add("--seed", &options->seed, "of the random batches; clock: another one each time")
+      .check([](const std::string& text) { return text == "clock" ? "" : check_seed(text); }, "UINT or clock")
+      .shows_default();
+  command.add("--repeats", &options->repeats, "runs of each batch in each half").between(1, 10000).shows_default();
+  command.add("--max-error", &options->max_error, "percent that a length may be off by").not_negative();
+  command.add("--loaded", &options->loaded,
+              "keep all cores of the host busy meanwhile; runs that the host makes late then count for themselves");
+  command.add("--save-worst", &options->save_worst,
+              "batch file to write: the batch that was furthest above its latest finish, or else whose "
+              "prediction was furthest off");
+  command.add("--out", &options->out, "file for all runs and both timelines of every batch, JSON");
+  command.add("--json", &options->file.json, "print one JSON object");
+  options->file.add_planner(command);
+  add_backend_options(command, options->backend);
+  command.runs([options] { return verify(*options); });
+}
+
+}  // namespace tutti

@@ -1,0 +1,256 @@
+#include "apps/tutti/lab/detected_machine.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "model/joined.hpp"
+#include "model/topology_yaml.hpp"
+
+namespace tutti {
+namespace {
+
+// What hosts of the last years do, roughly and rather less.
+constexpr double kShareOfTheoretical = 0.85;
+constexpr GBps kUnknownPcie{12};
+constexpr GBps kMemory{100};
+constexpr GBps kBetweenCpus{20};
+constexpr GBps kNvlink{100};
+
+/// Positions of GPUs, ascending.
+using Gpus = std::vector<std::size_t>;
+
+/// To what a person would write down.
+GBps rounded(double rate) { return {std::round(rate * 100) / 100}; }
+
+bool mutually(const std::vector<DeviceFacts>& devices, std::vector<bool> DeviceFacts::*has, std::size_t a,
+              std::size_t b) {
+  return (devices[a].*has)[b] && (devices[b].*has)[a];
+}
+
+/// A GPU and those that it has NVLink to.
+Gpus nvlink_neighbours(const std::vector<DeviceFacts>& devices, std::size_t gpu) {
+  Gpus neighbours;
+  for (std::size_t other = 0; other < devices.size(); ++other)
+    if (other == gpu || mutually(devices, &DeviceFacts::nvlink, gpu, other)) neighbours.push_back(other);
+  return neighbours;
+}
+
+/// The groups of two GPUs or more that all have NVLink to each other and to no one else. What is linked otherwise makes
+/// no group: a switch would promise ways that are not there.
+std::vector<Gpus> nvlink_groups(const std::vector<DeviceFacts>& devices) {
+  std::vector<Gpus> groups;
+  for (std::size_t gpu = 0; gpu < devices.size(); ++gpu) {
+    Gpus group = nvlink_neighbours(devices, gpu);
+    if (group.size() > 1 && group.front() == gpu && std::all_of(group.begin(), group.end(), [&](std::size_t member) {
+          return nvlink_neighbours(devices, member) == group;
+        }))
+      groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+PeerAccessEntry peer_access_of(const std::vector<DeviceFacts>& devices) {
+  PeerAccessEntry entry;
+  for (std::size_t a = 0; a < devices.size(); ++a)
+    for (std::size_t b = a + 1; b < devices.size(); ++b)
+      if (mutually(devices, &DeviceFacts::peer_access, a, b)) entry.pairs.emplace_back(gpu_name(a), gpu_name(b));
+  const std::size_t all = devices.size() * (devices.size() - 1) / 2;
+  entry.mode = entry.pairs.empty()         ? PeerAccess::Mode::None
+               : entry.pairs.size() == all ? PeerAccess::Mode::All
+                                           : PeerAccess::Mode::Pairs;
+  if (entry.mode != PeerAccess::Mode::Pairs) entry.pairs.clear();
+  return entry;
+}
+
+/// The NUMA node that a GPU is nearest to; nothing where that is not told, or is none with processors.
+std::optional<int> node_of(const HostFacts& host, const DeviceFacts& device) {
+  const auto& nodes = host.numa_nodes;
+  if (std::find(nodes.begin(), nodes.end(), device.numa_node) == nodes.end()) return std::nullopt;
+  return device.numa_node;
+}
+
+std::string cpu_of(const HostFacts& host, std::size_t gpu) {
+  return fmt::format("cpu{}", node_of(host, host.devices[gpu]).value_or(host.numa_nodes.front()));
+}
+
+/// What hangs below a cpu: a hub or a GPU, and its link upwards.
+struct Branch {
+  std::string name;
+  std::string above;             // a cpu or a hub
+  std::optional<PcieLink> link;  // to it, where known
+  bool is_hub = false;
+};
+
+/// The bridges that several GPUs share, seen from those GPUs.
+class SharedBridges {
+ public:
+  explicit SharedBridges(const HostFacts& host) {
+    for (std::size_t gpu = 0; gpu < host.devices.size(); ++gpu) {
+      on_cpu_[cpu_of(host, gpu)].push_back(gpu);
+      for (const PciBridge& bridge : host.devices[gpu].pci_path) below_[bridge.id].push_back(gpu);
+    }
+    for (const DeviceFacts& device : host.devices) {
+      for (const PciBridge& bridge : device.pci_path) {
+        auto& link = links_[below(bridge)];
+        link = narrower(link, bridge.link_at_best);
+      }
+    }
+  }
+
+  [[nodiscard]] const Gpus& below(const PciBridge& bridge) const { return below_.at(bridge.id); }
+  /// Upwards, of all bridges that have the same GPUs below them: these stand in one line.
+  [[nodiscard]] const std::optional<PcieLink>& link(const Gpus& gpus) const { return links_.at(gpus); }
+  /// Whether they make a hub. A host bridge has no link of its own; with all GPUs of a cpu below it, no measurement
+  /// could tell it from that cpu.
+  [[nodiscard]] bool make_hub(const Gpus& gpus, const std::string& cpu) const {
+    return gpus.size() > 1 && (link(gpus) || gpus != on_cpu_.at(cpu));
+  }
+
+ private:
+  std::map<std::string, Gpus> on_cpu_;
+  std::map<std::string, Gpus> below_;
+  std::map<Gpus, std::optional<PcieLink>> links_;
+};
+
+/// Hubs before what hangs below them.
+std::vector<Branch> branches_of(const HostFacts& host) {
+  const SharedBridges bridges(host);
+  std::vector<Branch> branches;
+  std::map<Gpus, std::string> hubs;
+  for (std::size_t gpu = 0; gpu < host.devices.size(); ++gpu) {
+    const DeviceFacts& device = host.devices[gpu];
+    const std::string cpu = cpu_of(host, gpu);
+    std::string above = cpu;
+    for (const PciBridge& bridge : device.pci_path) {
+      const Gpus& gpus = bridges.below(bridge);
+      if (!bridges.make_hub(gpus, cpu)) continue;
+      const auto [hub, is_new] = hubs.emplace(gpus, fmt::format("hub{}", hubs.size()));
+      if (is_new) branches.push_back({hub->second, above, bridges.link(gpus), true});
+      above = hub->second;
+    }
+    branches.push_back({gpu_name(gpu), above, device.link_at_best ? device.link_at_best : device.link});
+  }
+  return branches;
+}
+
+/// A guess for a branch's link: a share of what is theoretical; of a hub whose link is not known, as a host bridge has
+/// none, what hangs below it.
+GBps guess(const Branch& branch, const std::vector<Branch>& all) {
+  if (branch.link) return rounded(kShareOfTheoretical * branch.link->theoretical().value);
+  if (!branch.is_hub) return kUnknownPcie;
+  double sum = 0;
+  for (const Branch& other : all)
+    if (other.above == branch.name) sum += guess(other, all).value;
+  return rounded(sum);
+}
+
+LinkEntry both_ways(std::string from, std::string to, GBps rate, std::optional<GBps> theoretical = std::nullopt) {
+  const Bandwidth bandwidth{rate, rate};
+  return {std::move(from), std::move(to), bandwidth, bandwidth, {}, theoretical, theoretical};
+}
+
+VertexEntry vertex(std::string name, VertexKind kind) {
+  VertexEntry entry;
+  entry.vertex.name = std::move(name);
+  entry.vertex.kind = kind;
+  return entry;
+}
+
+VertexEntry gpu_vertex(const DeviceFacts& device, std::size_t position) {
+  VertexEntry entry = vertex(gpu_name(position), VertexKind::Gpu);
+  entry.vertex.copy_engines = std::max(1, device.copy_engines);
+  constexpr std::int64_t kMegabyte = 1'000'000;
+  entry.vertex.memory = Bytes{device.memory.count / kMegabyte * kMegabyte};
+  entry.vertex.bus_id = device.bus_id;
+  entry.vertex.uuid = device.uuid;
+  return entry;
+}
+
+/// NVLink comes first: where two ways have as many links, that of the first ones is taken.
+void add_nvlink(TopologyBuilder& builder, const std::vector<DeviceFacts>& devices) {
+  const auto groups = nvlink_groups(devices);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const std::string name = fmt::format("nvlink{}", g);
+    builder.vertex(vertex(name, VertexKind::Switch));
+    for (const std::size_t gpu : groups[g]) builder.link(both_ways(gpu_name(gpu), name, kNvlink));
+  }
+}
+
+void add_nodes(TopologyBuilder& builder, const std::vector<int>& nodes) {
+  for (const int node : nodes) {
+    const std::string cpu = fmt::format("cpu{}", node);
+    const std::string memory = fmt::format("mem{}", node);
+    builder.vertex(vertex(memory, VertexKind::Memory)).vertex(vertex(cpu, VertexKind::Cpu));
+    builder.link(both_ways(memory, cpu, kMemory));
+    for (const int other : nodes)
+      if (other < node) builder.link(both_ways(fmt::format("cpu{}", other), cpu, kBetweenCpus));
+  }
+}
+
+void add_branches(TopologyBuilder& builder, const std::vector<Branch>& branches) {
+  for (const Branch& branch : branches) {
+    if (branch.is_hub) builder.vertex(vertex(branch.name, VertexKind::Hub));
+    std::optional<GBps> theoretical;
+    if (branch.link) theoretical = rounded(branch.link->theoretical().value);
+    builder.link(both_ways(branch.above, branch.name, guess(branch, branches), theoretical));
+  }
+}
+
+/// The names of the GPUs of which something holds.
+template <class Holds>
+std::string names_of(const HostFacts& host, Holds holds) {
+  std::vector<std::string> names;
+  for (std::size_t gpu = 0; gpu < host.devices.size(); ++gpu)
+    if (holds(host.devices[gpu])) names.push_back(gpu_name(gpu));
+  return joined(names);
+}
+
+/// What of this host in particular is a guess, or is left out; a line each.
+std::string odd_text(const HostFacts& host) {
+  std::string text;
+  const std::string no_link = names_of(host, [](const DeviceFacts& d) { return !d.link_at_best && !d.link; });
+  if (!no_link.empty()) text += fmt::format("# The host does not tell the PCIe link of {}.\n", no_link);
+  const std::string no_node = names_of(host, [&](const DeviceFacts& d) { return !node_of(host, d); });
+  if (!no_node.empty() && host.numa_nodes.size() > 1)
+    text += fmt::format("# The host does not tell the NUMA node of {}: taken to be {}.\n", no_node,
+                        host.numa_nodes.front());
+  for (std::size_t a = 0; a < host.devices.size(); ++a)
+    for (std::size_t b = 0; b < host.devices.size(); ++b)
+      if (host.devices[a].peer_access[b] && !host.devices[b].peer_access[a])
+        text += fmt::format("# {} has access to {}, not the other way: taken as none.\n", gpu_name(a), gpu_name(b));
+  return text;
+}
+
+}  // namespace
+
+std::string gpu_name(std::size_t position) { return fmt::format("gpu{}", position); }
+
+Expected<Topology> detected_machine(const HostFacts& host, std::string name) {
+  TopologyBuilder builder(std::move(name));
+  add_nvlink(builder, host.devices);
+  add_nodes(builder, host.numa_nodes);
+  add_branches(builder, branches_of(host));
+  for (std::size_t gpu = 0; gpu < host.devices.size(); ++gpu) builder.vertex(gpu_vertex(host.devices[gpu], gpu));
+  builder.peer_access(peer_access_of(host.devices));
+  return builder.build();
+}
+
+std::string detected_yaml(const HostFacts& host, const Topology& machine) {
+  return fmt::format(
+             "# Written by 'tutti topology detect'. Found: the GPUs and what they can do, PCI bridges, NUMA nodes, "
+             "peer "
+             "access, theoretical bandwidths.\n"
+             "# Guessed, and no ground for a guarantee until 'tutti calibrate --machine FILE --out FILE' has measured "
+             "them: all other bandwidths.\n"
+             "# PCIe links {:.0f} % of theoretical, {} where that is unknown; host bridges the sum of "
+             "what is below them;\n"
+             "# memories {}; between cpus {}; NVLink {}.\n",
+             100 * kShareOfTheoretical, to_string(kUnknownPcie), to_string(kMemory), to_string(kBetweenCpus),
+             to_string(kNvlink)) +
+         odd_text(host) + machine_yaml(machine);
+}
+
+}  // namespace tutti

@@ -1,0 +1,112 @@
+#include "apps/tutti/lab/methods.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "apps/tutti/lab/measuring.hpp"
+#include "model/quantile.hpp"
+#include "runtime/core/scratch_buffers.hpp"
+
+namespace tutti {
+namespace {
+
+/// The batches of one workload as one method runs them.
+struct Prepared {
+  Executor* executor;
+  std::vector<PreparedBatch> batches;
+};
+
+Expected<Prepared> prepare(Method& method, const Workload& workload, const ScratchBuffers& buffers) {
+  Prepared prepared{&method.executor, {}};
+  for (std::size_t i = 0; i < workload.batches.size(); ++i) {
+    const Batch& batch = workload.batches[i];
+    auto one = method.executor.prepare(batch, buffers.bind(batch),
+                                       fmt::format("batch {} of '{}' under {}", i + 1, workload.name, method.name));
+    if (!one) return tl::unexpected(std::move(one.error()));
+    prepared.batches.push_back(*std::move(one));
+  }
+  return prepared;
+}
+
+/// Each batch is issued while the one before runs, so that none waits for the host; the first one is armed, and the
+/// machine at rest.
+/// @return from the first start to the last completion.
+Expected<Duration> run(Prepared& prepared, std::span<const std::size_t> order) {
+  auto& [executor, batches] = prepared;
+  executor->arm(batches[order.front()]);
+  rest(*executor);
+  if (auto ok = executor->issue(batches[order.front()]); !ok) return tl::unexpected(std::move(ok.error()));
+  Duration start{}, finish{};
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (i + 1 < order.size())
+      if (auto ok = executor->issue(batches[order[i + 1]]); !ok) return tl::unexpected(std::move(ok.error()));
+    const auto result = executor->synchronize(batches[order[i]]);
+    if (!result) return tl::unexpected(result.error());
+    if (i == 0) start = result->start;
+    finish = result->finish;
+  }
+  return finish - start;
+}
+
+Expected<MethodRuns> compare_on(std::span<Method> methods, const Workload& workload, const ScratchBuffers& buffers,
+                                int runs) {
+  std::vector<std::size_t> each_once(workload.batches.size());
+  std::iota(each_once.begin(), each_once.end(), std::size_t{0});
+  std::vector<Prepared> prepared;
+  for (Method& method : methods) {
+    auto one = prepare(method, workload, buffers);
+    if (!one) return tl::unexpected(std::move(one.error()));
+    prepared.push_back(*std::move(one));
+    if (auto ok = run(prepared.back(), each_once); !ok) return tl::unexpected(std::move(ok.error()));
+  }
+  MethodRuns found{std::vector<std::vector<double>>(methods.size())};
+  for (std::size_t i = 0; i < static_cast<std::size_t>(runs) * methods.size(); ++i) {
+    const std::size_t method = (i + i / methods.size()) % methods.size();  // none is always behind the same one
+    const auto time = run(prepared[method], workload.order);
+    if (!time) return tl::unexpected(time.error());
+    found.ms[method].push_back(to_ms(*time));
+  }
+  return found;
+}
+
+}  // namespace
+
+double MethodRuns::median_ms(std::size_t method) const { return median(ms[method]); }
+
+double MethodRuns::gain_over(std::size_t other, std::size_t method) const {
+  return 1 - median_ms(method) / median_ms(other);
+}
+
+double MethodRuns::uncertainty_of_gain_over(std::size_t other, std::size_t method) const {
+  return (1 - gain_over(other, method)) *
+         std::hypot(uncertainty_of_median(ms[method]), uncertainty_of_median(ms[other]));
+}
+
+std::size_t MethodRuns::best_other() const {
+  std::size_t best = 1;
+  for (std::size_t other = 2; other < ms.size() - searching; ++other)
+    if (median_ms(other) < median_ms(best)) best = other;
+  return best;
+}
+
+Expected<std::vector<MethodRuns>> compare_methods(std::span<Method> methods, std::span<const Workload> workloads,
+                                                  int repeats) {
+  std::vector<Batch> operations;
+  for (const Workload& workload : workloads)
+    operations.insert(operations.end(), workload.batches.begin(), workload.batches.end());
+  const auto buffers = ScratchBuffers::make(methods.front().executor.backend(), operations);
+  if (!buffers) return tl::unexpected(buffers.error());
+  std::vector<MethodRuns> found;
+  for (const Workload& workload : workloads) {
+    auto runs = compare_on(methods, workload, *buffers, std::min(repeats, workload.most_runs));
+    if (!runs) return tl::unexpected(std::move(runs.error()));
+    runs->searching = static_cast<std::size_t>(std::ranges::count_if(methods, &Method::searches));
+    found.push_back(*std::move(runs));
+  }
+  return found;
+}
+
+}  // namespace tutti

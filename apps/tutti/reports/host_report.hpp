@@ -1,0 +1,14 @@
+#pragma once
+#include <string>
+
+#include "apps/tutti/reports/report.hpp"
+#include "runtime/cuda/discovery.hpp"
+
+namespace tutti {
+
+/// A host as `topology detect` prints it: its GPUs, who has access to whom, the PCI tree above them.
+[[nodiscard]] std::string host_text(const HostFacts& host);
+/// The same for scripts; GPUs refer to each other by bus id.
+[[nodiscard]] Json host_json(const HostFacts& host);
+
+}  // namespace tutti

@@ -1,0 +1,173 @@
+#include "apps/tutti/reports/methods_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "apps/table.hpp"
+#include "model/quantile.hpp"
+
+namespace tutti {
+namespace {
+
+std::string ms(double value) { return fmt::format("{:.3f}", value); }
+std::string percent(double share) { return fmt::format("{:+.1f}", 100 * share); }
+
+double gain_over_best(const MethodRuns& runs) { return runs.gain_over(runs.best_other()); }
+double uncertainty_over_best(const MethodRuns& runs) { return runs.uncertainty_of_gain_over(runs.best_other()); }
+
+std::string medians_text(const MethodsRecord& record) {
+  std::vector<std::string> header{"median ms", "MB moved", "runs"};
+  header.insert(header.end(), record.methods.begin(), record.methods.end());
+  header.insert(header.begin() + 4, {"its fastest", "its slowest"});
+  Table table(std::move(header));
+  for (std::size_t w = 0; w < record.workloads.size(); ++w) {
+    const MethodRuns& runs = record.runs[w];
+    const auto [fastest, slowest] = std::minmax_element(runs.ms[0].begin(), runs.ms[0].end());
+    std::vector<std::string> row{record.workloads[w].name,
+                                 fmt::format("{:.1f}", static_cast<double>(record.workloads[w].moved().count) / 1e6),
+                                 fmt::to_string(runs.ms[0].size()),
+                                 ms(runs.median_ms(0)),
+                                 ms(*fastest),
+                                 ms(*slowest)};
+    for (std::size_t other = 1; other < runs.ms.size(); ++other) row.push_back(ms(runs.median_ms(other)));
+    table.add(std::move(row));
+  }
+  return table.text();
+}
+
+/// Of one workload, or the medians of several.
+std::vector<std::string> gains_row(std::string name, std::span<const MethodRuns* const> workloads, std::string best) {
+  const auto median_of = [&](auto gain) {
+    std::vector<double> gains;
+    for (const MethodRuns* runs : workloads) gains.push_back(gain(*runs));
+    return percent(median(gains));
+  };
+  std::vector<std::string> row{std::move(name)};
+  for (std::size_t other = 1; other < workloads.front()->ms.size(); ++other)
+    row.push_back(median_of([&](const MethodRuns& runs) { return runs.gain_over(other); }));
+  row.push_back(median_of(gain_over_best));
+  const double uncertainty = 100 * uncertainty_over_best(*workloads.front());
+  row.push_back(workloads.size() == 1 && std::isfinite(uncertainty) ? fmt::format("{:.1f}", uncertainty) : "");
+  row.push_back(std::move(best));
+  return row;
+}
+
+/// Kinds of which there are several.
+std::map<std::string, std::vector<const MethodRuns*>> runs_by_kind(const MethodsRecord& record) {
+  std::map<std::string, std::vector<const MethodRuns*>> kinds;
+  for (std::size_t w = 0; w < record.workloads.size(); ++w) kinds[record.workloads[w].kind].push_back(&record.runs[w]);
+  std::erase_if(kinds, [](const auto& kind) { return kind.second.size() == 1; });
+  return kinds;
+}
+
+std::string gains_text(const MethodsRecord& record) {
+  std::vector<std::string> header{fmt::format("% that {} is sooner than", record.methods[0])};
+  header.insert(header.end(), record.methods.begin() + 1, record.methods.end());
+  header.insert(header.end(), {"the best of them", "+-", "which is"});
+  Table table(header);
+  table.align_left(header.size() - 1);
+  for (std::size_t w = 0; w < record.workloads.size(); ++w) {
+    const MethodRuns* runs = &record.runs[w];
+    table.add(gains_row(record.workloads[w].name, std::span(&runs, 1), record.methods[runs->best_other()]));
+  }
+  for (const auto& [kind, runs] : runs_by_kind(record))
+    table.add(gains_row(fmt::format("{}: median of {}", kind, runs.size()), runs, ""));
+  return table.text();
+}
+
+/// What a method that searches gains over each that does not, over the workloads of one kind: a row of means, and one
+/// of what it gains, and how well that is known, where it gains least.
+void add_search_rows(Table& table, const MethodsRecord& record, std::size_t search, std::string_view kind,
+                     std::span<const MethodRuns* const> workloads) {
+  const std::size_t others = record.methods.size() - workloads.front()->searching;
+  std::vector<std::string> mean{fmt::format("{}, {}: mean of {}", record.methods[search], kind, workloads.size())};
+  std::vector<std::string> least{"least"}, known{"+-"};
+  for (std::size_t other = 0; other < others; ++other) {
+    double sum = 0;
+    const MethodRuns* worst = workloads.front();
+    for (const MethodRuns* runs : workloads) {
+      sum += runs->gain_over(other, search);
+      if (runs->gain_over(other, search) < worst->gain_over(other, search)) worst = runs;
+    }
+    mean.push_back(percent(sum / static_cast<double>(workloads.size())));
+    least.push_back(percent(worst->gain_over(other, search)));
+    const double uncertainty = worst->uncertainty_of_gain_over(other, search);
+    known.push_back(std::isfinite(uncertainty) ? fmt::format("{:.1f}", 100 * uncertainty) : "");
+  }
+  for (auto* row : {&mean, &least, &known}) table.add(std::move(*row));
+}
+
+/// Empty where no method searches, or no kind has several workloads.
+std::string searches_text(const MethodsRecord& record) {
+  const auto kinds = runs_by_kind(record);
+  const std::size_t others = record.methods.size() - record.runs.front().searching;
+  if (kinds.empty() || others == record.methods.size()) return "";
+  std::vector<std::string> header{"% sooner than"};
+  header.insert(header.end(), record.methods.begin(), record.methods.begin() + static_cast<std::ptrdiff_t>(others));
+  Table table(std::move(header));
+  for (std::size_t search = others; search < record.methods.size(); ++search)
+    for (const auto& [kind, runs] : kinds) add_search_rows(table, record, search, kind, runs);
+  return table.text() + "\n";
+}
+
+Json workload_json(const MethodsRecord& record, const Workload& workload, const MethodRuns& runs) {
+  Json batches = Json::array();
+  for (std::size_t b = 0; b < workload.batches.size(); ++b)
+    batches.push_back({{"times", std::count(workload.order.begin(), workload.order.end(), b)},
+                       {"streams", batch_json(workload.batches[b])}});
+  Json methods = Json::array();
+  for (std::size_t m = 0; m < runs.ms.size(); ++m)
+    methods.push_back({{"name", record.methods[m]},
+                       {"median_ms", runs.median_ms(m)},
+                       {"gain_percent", m == 0 ? Json(nullptr) : Json(100 * runs.gain_over(m))},
+                       {"runs_ms", runs.ms[m]}});
+  return {{"name", workload.name},
+          {"best_other", record.methods[runs.best_other()]},
+          {"gain_percent", 100 * gain_over_best(runs)},
+          {"gain_uncertainty_percent", 100 * uncertainty_over_best(runs)},
+          {"methods", methods},
+          {"batches", batches}};
+}
+
+}  // namespace
+
+std::size_t MethodsRecord::worst() const {
+  const auto least = std::min_element(runs.begin(), runs.end(), [](const MethodRuns& a, const MethodRuns& b) {
+    return gain_over_best(a) < gain_over_best(b);
+  });
+  return static_cast<std::size_t>(least - runs.begin());
+}
+
+bool MethodsRecord::holds() const { return gain_over_best(runs[worst()]) >= -tolerance; }
+
+Json methods_json(const MethodsRecord& record) {
+  Json workloads = Json::array();
+  for (std::size_t w = 0; w < record.workloads.size(); ++w)
+    workloads.push_back(workload_json(record, record.workloads[w], record.runs[w]));
+  return {{"schema_version", 1},         {"machine", record.machine},
+          {"backend", record.backend},   {"clock", record.clock},
+          {"notes", record.notes},       {"image_bytes", record.options.image.count},
+          {"seed", record.options.seed}, {"tolerance_percent", 100 * record.tolerance},
+          {"holds", record.holds()},     {"worst", record.workloads[record.worst()].name},
+          {"methods", record.methods},   {"workloads", workloads}};
+}
+
+std::string worst_text(const MethodsRecord& record) {
+  const MethodRuns& runs = record.runs[record.worst()];
+  const double gain = gain_over_best(runs);
+  return fmt::format("at worst, on {}, {} is {:.1f} % {} than {}", record.workloads[record.worst()].name,
+                     record.methods[0], 100 * std::abs(gain), gain < 0 ? "slower" : "faster",
+                     record.methods[runs.best_other()]);
+}
+
+std::string methods_text(const MethodsRecord& record) {
+  return fmt::format("methods on {}: {} backend, {} clock, images of {}, seed {}\n\n{}\n{}\n{}{}\n", record.machine,
+                     record.backend, record.clock, to_string(record.options.image), record.options.seed,
+                     medians_text(record), gains_text(record), searches_text(record), worst_text(record));
+}
+
+}  // namespace tutti

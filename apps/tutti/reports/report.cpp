@@ -1,0 +1,335 @@
+#include "apps/tutti/reports/report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "apps/table.hpp"
+#include "model/joined.hpp"
+#include "sched/analyses/utilization.hpp"
+
+namespace tutti {
+namespace {
+
+std::string_view word(Exactness exactness) {
+  switch (exactness) {
+    case Exactness::Exact: return "exact";
+    case Exactness::Sufficient: return "sufficient";
+    case Exactness::Necessary: return "necessary";
+  }
+  return "";
+}
+
+/// Columns [start, end) of a bar `width` wide; what takes any time is at least one column.
+void fill_bar(std::string& bar, Duration start, Duration end, Duration whole, char mark) {
+  if (whole <= Duration{0} || end <= start) return;
+  const auto column = [&](Duration at) {
+    return static_cast<std::size_t>(std::lround(to_ms(at) / to_ms(whole) * static_cast<double>(bar.size())));
+  };
+  const std::size_t first = std::min(column(start), bar.size() - 1);
+  const std::size_t last = std::clamp(column(end), first + 1, bar.size());
+  std::fill(bar.begin() + static_cast<std::ptrdiff_t>(first), bar.begin() + static_cast<std::ptrdiff_t>(last), mark);
+}
+
+Json witness_json(const TaskSet& tasks, const Witness& witness) {
+  Json by_task = Json::array();
+  for (const TaskLoad& load : witness.by_task) {
+    by_task.push_back({{"name", tasks.tasks[load.task.index()].name}, {"load_ms", to_ms(load.load)}});
+  }
+  const auto name = [&](const std::optional<TaskId>& task) {
+    return task ? Json(tasks.tasks[task->index()].name) : Json(nullptr);
+  };
+  return {{"interval_ms", to_ms(witness.interval)},
+          {"load_ms", to_ms(witness.load)},
+          {"blocking_ms", to_ms(witness.blocking)},
+          {"blocker", name(witness.blocker)},
+          {"task", name(witness.task)},
+          {"by_task", by_task}};
+}
+
+/// A run that a test found, job by job in the order of their execution; null where it found none.
+Json late_run_json(const TaskSet& set, std::span<const ExecutedJob> run) {
+  if (run.empty()) return nullptr;
+  const auto json_ms = [](HalfNs time) { return Json(static_cast<double>(time) / 2e6); };
+  Json jobs = Json::array();
+  for (const ExecutedJob& job : run) {
+    const bool has_run = job.finish != kNotYetRun;
+    jobs.push_back({{"task", set.tasks[job.source].name},
+                    {"index", job.number},
+                    {"arrival_ms", json_ms(job.arrival)},
+                    {"ready_ms", json_ms(job.release)},
+                    {"start_ms", has_run ? json_ms(job.start) : Json(nullptr)},
+                    {"finish_ms", has_run ? json_ms(job.finish) : Json(nullptr)},
+                    {"deadline_ms", json_ms(job.due)}});
+  }
+  return jobs;
+}
+
+/// How much of its time each partition uses.
+std::string partitions_text(const AdmissionVerdict& verdict) {
+  std::string text =
+      fmt::format("{} partitions share nothing of the machine and run independently:", verdict.partitions.size());
+  for (std::size_t i = 0; i < verdict.partitions.size(); ++i) {
+    const auto timings = timings_of(verdict.partitions[i], verdict.timings);
+    text += fmt::format("{} {} with {} task{}, utilization {:.4f}", i == 0 ? "" : ",", i, timings.size(),
+                        timings.size() == 1 ? "" : "s", utilization(timings));
+  }
+  return text;
+}
+
+/// Names by partition.
+Json partitions_json(const TaskSet& set, const AdmissionVerdict& verdict) {
+  Json list = Json::array();
+  for (const Partition& partition : verdict.partitions) {
+    Json names = Json::array();
+    for (const TaskId task : partition.tasks) names.push_back(set.tasks[task.index()].name);
+    list.push_back(std::move(names));
+  }
+  return list;
+}
+
+/// Where the rates of a transfer come from: every source once, in the order of `RateSource`.
+std::vector<std::string> sources_of(const TransferInterval& transfer) {
+  std::vector<std::string> sources;
+  for (const RateSource source : {RateSource::Graph, RateSource::Table, RateSource::Interpolated}) {
+    const auto has_it = [&](const Segment& segment) { return segment.bytes.count > 0 && segment.source == source; };
+    if (std::any_of(transfer.segments.begin(), transfer.segments.end(), has_it))
+      sources.emplace_back(to_string(source));
+  }
+  return sources;
+}
+
+Json scenario_json(const TaskSet& set, const AdmissionVerdict& verdict, const Scenario& scenario) {
+  const std::optional<Miss> miss = first_miss(verdict.timings, set.policy, scenario);
+  Json misses = nullptr;
+  if (miss)
+    misses = {{"task", set.tasks[miss->task.index()].name},
+              {"index", miss->index},
+              {"finish_ms", to_ms(miss->finish)},
+              {"deadline_ms", to_ms(miss->deadline)}};
+  return {{"jobs", scenario.jobs.size()}, {"misses", misses}};
+}
+
+std::string scenario_text(const TaskSet& set, const AdmissionVerdict& verdict, const Scenario& scenario) {
+  const std::optional<Miss> miss = first_miss(verdict.timings, set.policy, scenario);
+  if (!miss) return "";
+  return fmt::format(
+      "a run of {} job{} that misses: job {} of '{}' ends at {}, due at {}; --counter-example FILE writes it, "
+      "'tutti run --scenario FILE' replays it",
+      scenario.jobs.size(), scenario.jobs.size() == 1 ? "" : "s", miss->index, set.tasks[miss->task.index()].name,
+      to_string(miss->finish), to_string(miss->deadline));
+}
+
+Table tasks_table(const TaskSet& set, const AdmissionVerdict& verdict) {
+  std::vector<std::string> header{"task",      "wcet ms",           "period ms", "deadline ms",
+                                  "jitter ms", "worst response ms", "slack ms"};
+  const bool apart = verdict.partitions.size() > 1;
+  if (apart) header.emplace_back("partition");
+  Table table(std::move(header));
+  std::vector<std::size_t> partition_of(set.tasks.size());
+  for (std::size_t i = 0; i < verdict.partitions.size(); ++i)
+    for (const TaskId task : verdict.partitions[i].tasks) partition_of[task.index()] = i;
+  for (std::size_t i = 0; i < set.tasks.size(); ++i) {
+    const TaskTiming& timing = verdict.timings[i];
+    const auto& response = verdict.worst_responses[i];
+    std::vector<std::string> row{set.tasks[i].name,
+                                 ms(timing.wcet),
+                                 ms(timing.period),
+                                 ms(timing.deadline),
+                                 ms(timing.jitter),
+                                 ms(response),
+                                 response ? ms(timing.deadline - *response) : "-"};
+    if (apart) row.push_back(fmt::to_string(partition_of[i]));
+    table.add(std::move(row));
+  }
+  return table;
+}
+
+Table tests_table(const AdmissionVerdict& verdict) {
+  const bool apart = verdict.partitions.size() > 1;
+  std::vector<std::string> header{"test", "exactness", "verdict"};
+  if (apart) header.emplace_back("partition");
+  Table table(std::move(header));
+  table.align_left(1);
+  table.align_left(2);
+  for (const Verdict& test : verdict.tests) {
+    const bool passed = test.exactness == Exactness::Necessary && test.answer == Answer::Unknown;
+    std::vector<std::string> row{std::string(test.test), std::string(word(test.exactness)),
+                                 std::string(passed ? "holds" : word(test.answer))};
+    if (apart) row.push_back(test.partition ? fmt::to_string(*test.partition) : "all");
+    table.add(std::move(row));
+  }
+  return table;
+}
+
+}  // namespace
+
+std::string ms(const std::optional<Duration>& time) { return time ? fmt::format("{:.3f}", to_ms(*time)) : "-"; }
+
+Json json_ms(const std::optional<Duration>& time) { return time ? Json(to_ms(*time)) : Json(nullptr); }
+
+std::string discipline(const TaskSet& set) {
+  const bool preemptive = set.preemption == Preemption::BetweenBatches;
+  return fmt::format("{}{}{}{}", preemptive ? "" : "non-preemptive ", to_string(set.policy),
+                     preemptive ? ", preemptive between batches" : "",
+                     set.arrivals == Arrivals::Periodic ? ", strictly periodic" : "");
+}
+
+std::string_view word(Answer answer) {
+  switch (answer) {
+    case Answer::Schedulable: return "schedulable";
+    case Answer::NotSchedulable: return "not_schedulable";
+    case Answer::Unknown: return "unknown";
+  }
+  return "";
+}
+
+std::string_view sentence(Answer answer) {
+  switch (answer) {
+    case Answer::Schedulable: return "schedulable: every deadline is guaranteed";
+    case Answer::NotSchedulable: return "NOT schedulable";
+    case Answer::Unknown: break;
+  }
+  return "unknown: no proof either way";
+}
+
+Json batch_json(const Batch& batch) {
+  const auto name = [&](VertexId vertex) { return Json(batch.machine().vertex(vertex).name); };
+  Json streams = Json::array();
+  for (const CommandStream& stream : batch.streams()) {
+    const auto& [transfer, kernel] = std::tie(stream.transfer, stream.kernel);
+    streams.push_back({{"name", stream.name},
+                       {"from", transfer ? name(transfer->from) : Json(nullptr)},
+                       {"to", transfer ? name(transfer->to) : Json(nullptr)},
+                       {"bytes", transfer ? transfer->size.count : 0},
+                       {"kernel_ms", kernel ? Json(to_ms(kernel->time)) : Json(nullptr)}});
+  }
+  return streams;
+}
+
+Json streams_json(const Topology& machine, const Timeline& timeline, const LatestFinish* latest) {
+  Json streams = Json::array();
+  for (const StreamTimeline& line : timeline.streams) {
+    Json transfer = nullptr;
+    Json kernel = nullptr;
+    if (line.transfer) {
+      transfer = {{"path", to_string(line.transfer->path)},
+                  {"start_ms", to_ms(line.transfer->start)},
+                  {"end_ms", to_ms(line.transfer->end)},
+                  {"rates_from", sources_of(*line.transfer)}};
+    }
+    if (line.kernel) {
+      kernel = {{"on", machine.vertex(line.kernel->on).name},
+                {"start_ms", to_ms(line.kernel->start)},
+                {"end_ms", to_ms(line.kernel->end)}};
+    }
+    Json stream{{"name", line.name}};
+    if (latest != nullptr) stream["latest_ms"] = to_ms(latest->streams[streams.size()] + latest->held_up);
+    stream["transfer"] = transfer;
+    stream["kernel"] = kernel;
+    streams.push_back(stream);
+  }
+  return streams;
+}
+
+Json timeline_json(const Planner& planner, const Topology& machine, const Timeline& timeline,
+                   const LatestFinish& latest) {
+  return {{"planner", planner.name},
+          {"latency_ms", to_ms(timeline.latency)},
+          {"latest_ms", to_ms(latest.alone())},
+          {"streams", streams_json(machine, timeline, &latest)}};
+}
+
+std::string timeline_text(const Planner& planner, const Topology& machine, const Timeline& timeline,
+                          const LatestFinish& latest) {
+  constexpr std::size_t kBarWidth = 40;
+  Table table({"stream", "path", "transfer ms", "", "kernel ms", "", "on", "0 .. " + ms(timeline.latency) + " ms"});
+  for (const std::size_t column : {std::size_t{1}, std::size_t{6}, std::size_t{7}}) table.align_left(column);
+  for (const StreamTimeline& line : timeline.streams) {
+    std::vector<std::string> row{line.name, "-", "-", "", "-", "", "-", std::string(kBarWidth, '.')};
+    if (line.transfer) {
+      row[1] = to_string(line.transfer->path);
+      row[2] = ms(line.transfer->start);
+      row[3] = ms(line.transfer->end);
+      fill_bar(row[7], line.transfer->start, line.transfer->end, timeline.latency, '=');
+      if (machine.table() != nullptr) row[1] += fmt::format(" ({})", joined(sources_of(*line.transfer)));
+    }
+    if (line.kernel) {
+      row[4] = ms(line.kernel->start);
+      row[5] = ms(line.kernel->end);
+      row[6] = machine.vertex(line.kernel->on).name;
+      fill_bar(row[7], line.kernel->start, line.kernel->end, timeline.latency, '#');
+    }
+    table.add(std::move(row));
+  }
+  return fmt::format("{} on {}: {} ms, at the latest {} ms\n\n{}", planner.name, machine.name(), ms(timeline.latency),
+                     ms(latest.alone()), table.text());
+}
+
+std::string assumption(Arrivals arrivals) {
+  const std::string sizes =
+      "holds for sizes, kernel and set-up times of at most those declared and bandwidths of at least those guaranteed";
+  if (arrivals == Arrivals::Sporadic) return sizes;
+  return sizes + ", for arrivals exactly at the offsets and periods and jobs that take no less than their best case";
+}
+
+Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std::optional<Scenario>& misses) {
+  Json tasks = Json::array();
+  for (std::size_t i = 0; i < set.tasks.size(); ++i) {
+    const TaskTiming& timing = verdict.timings[i];
+    const auto& response = verdict.worst_responses[i];
+    tasks.push_back({{"name", set.tasks[i].name},
+                     {"wcet_ms", to_ms(timing.wcet)},
+                     {"period_ms", to_ms(timing.period)},
+                     {"deadline_ms", to_ms(timing.deadline)},
+                     {"jitter_ms", to_ms(timing.jitter)},
+                     {"worst_response_ms", json_ms(response)},
+                     {"slack_ms", response ? Json(to_ms(timing.deadline - *response)) : Json(nullptr)}});
+  }
+  const bool apart = verdict.partitions.size() > 1;
+  Json tests = Json::array();
+  for (const Verdict& test : verdict.tests) {
+    tests.push_back({{"name", test.test},
+                     {"exactness", word(test.exactness)},
+                     {"verdict", word(test.answer)},
+                     {"witness", test.witness ? witness_json(set, *test.witness) : Json(nullptr)},
+                     {"late_run", late_run_json(set, test.late_run)},
+                     {"reason", test.reason.empty() ? Json(nullptr) : Json(test.reason)}});
+    if (apart) tests.back()["partition"] = test.partition ? Json(*test.partition) : Json(nullptr);
+  }
+  Json json{{"schema_version", 1},
+            {"schedulable", verdict.answer == Answer::Schedulable},
+            {"verdict", word(verdict.answer)},
+            {"planner", verdict.planner != nullptr ? Json(verdict.planner->name) : Json(nullptr)},
+            {"policy", to_string(set.policy)},
+            {"arrivals", to_string(set.arrivals)},
+            {"preemption", to_string(set.preemption)},
+            {"utilization", verdict.utilization},
+            {"tasks", tasks},
+            {"tests", tests},
+            {"reasons", verdict.reasons},
+            {"counter_example", misses ? scenario_json(set, verdict, *misses) : Json(nullptr)},
+            {"assumption", assumption(set.arrivals)}};
+  if (apart) json["partitions"] = partitions_json(set, verdict);
+  return json;
+}
+
+std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, const std::optional<Scenario>& misses) {
+  std::string text;
+  const bool apart = verdict.partitions.size() > 1;
+  const bool plans = verdict.planner != nullptr &&
+                     std::ranges::any_of(set.tasks, [](const Task& task) { return !batches_of(task).empty(); });
+  text += fmt::format("{} ({}{}, utilization {:.4f})\n", sentence(verdict.answer), discipline(set),
+                      plans ? fmt::format(", {}", verdict.planner->name) : "", verdict.utilization);
+  if (apart) text += fmt::format("  {}\n", partitions_text(verdict));
+  for (const std::string& reason : verdict.reasons) text += fmt::format("  {}\n", reason);
+  if (misses) text += fmt::format("  {}\n", scenario_text(set, verdict, *misses));
+  if (set.tasks.empty()) text += "  the task set is empty\n";
+  text += fmt::format("\n{}\n{}", tasks_table(set, verdict).text(), tests_table(verdict).text());
+  if (verdict.answer == Answer::Schedulable) text += fmt::format("\n{}\n", assumption(set.arrivals));
+  return text;
+}
+
+}  // namespace tutti

@@ -1,0 +1,140 @@
+#include "apps/tutti/reports/run_report.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "apps/table.hpp"
+
+namespace tutti {
+namespace {
+
+struct TaskSummary {
+  std::uint64_t released = 0;
+  std::uint64_t completed = 0;
+  std::uint64_t missed = 0;
+  std::uint64_t failed = 0;
+  std::int64_t overruns = 0;
+  std::uint64_t over_bound = 0;
+  std::optional<Duration> worst_response;
+  std::optional<Duration> worst_end_to_end;
+};
+
+std::vector<TaskSummary> summarize(const TaskSet& set, const RunRecord& record) {
+  std::vector<TaskSummary> summary(set.tasks.size());
+  for (const JobRecord& job : record.jobs) {
+    TaskSummary& row = summary[job.task.index()];
+    ++row.released;
+    if (job.finish && !job.error) ++row.completed;
+    if (job.missed()) ++row.missed;
+    if (job.error) ++row.failed;
+    row.overruns += job.overruns;
+    if (job.broken) ++row.over_bound;
+    if (!job.finish) continue;
+    row.worst_response = std::max(row.worst_response.value_or(Duration{0}), job.response());
+    row.worst_end_to_end = std::max(row.worst_end_to_end.value_or(Duration{0}), job.end_to_end());
+  }
+  return summary;
+}
+
+/// How many groups run independently, where there are several.
+std::string in_partitions(std::size_t partitions) {
+  return partitions > 1 ? fmt::format(" in {} partitions", partitions) : "";
+}
+
+Json changes_json(const TaskSet& set, const RunRecord& record) {
+  const auto name = [&](std::optional<TaskId> task) {
+    return task ? Json(set.tasks[task->index()].name) : Json(nullptr);
+  };
+  Json changes = Json::array();
+  for (const auto& [change, answered, answer] : record.changes)
+    changes.push_back({{"at_ms", to_ms(change.at)},
+                       {"remove", name(change.leaves)},
+                       {"add", name(change.comes)},
+                       {"answered_ms", to_ms(answered)},
+                       {"granted", answer.answer == Answer::Schedulable},
+                       {"reason", answer.reason.empty() ? Json(nullptr) : Json(answer.reason)}});
+  return changes;
+}
+
+std::string changes_text(const TaskSet& set, const RunRecord& record) {
+  if (record.changes.empty()) return "";
+  const auto name = [&](std::optional<TaskId> task) { return task ? set.tasks[task->index()].name : "-"; };
+  Table table({"asked at ms", "answered ms", "remove", "add", "answer"});
+  for (const std::size_t column : {2, 3, 4}) table.align_left(column);
+  for (const auto& [change, answered, answer] : record.changes)
+    table.add({ms(change.at), ms(answered), name(change.leaves), name(change.comes),
+               answer.reason.empty() ? "granted" : "refused: " + answer.reason});
+  return "\n" + table.text();
+}
+
+}  // namespace
+
+Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record, const RunPlace& place) {
+  Json jobs = Json::array();
+  for (const JobRecord& job : record.jobs) {
+    jobs.push_back({{"task", set.tasks[job.task.index()].name},
+                    {"index", job.index},
+                    {"release_ms", to_ms(job.arrival)},
+                    {"start_ms", job.finish ? Json(to_ms(job.start)) : Json(nullptr)},
+                    {"finish_ms", json_ms(job.finish)},
+                    {"deadline_ms", to_ms(job.deadline)},
+                    {"missed", job.missed()},
+                    {"error", job.error ? Json(job.error->message) : Json(nullptr)},
+                    {"response_ms", job.finish ? Json(to_ms(job.response())) : Json(nullptr)},
+                    {"end_to_end_ms", job.finish ? Json(to_ms(job.end_to_end())) : Json(nullptr)},
+                    {"cause", job.broken ? Json(to_string(job.broken->cause)) : Json(nullptr)},
+                    {"over_by_ms", job.broken ? Json(to_ms(job.broken->excess)) : Json(nullptr)}});
+  }
+  Json summary = Json::array();
+  const auto rows = summarize(set, record);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    summary.push_back({{"task", set.tasks[i].name},
+                       {"released", rows[i].released},
+                       {"completed", rows[i].completed},
+                       {"missed", rows[i].missed},
+                       {"failed", rows[i].failed},
+                       {"overruns", rows[i].overruns},
+                       {"worst_response_ms", json_ms(rows[i].worst_response)},
+                       {"bound_ms", json_ms(bounds.empty() ? std::nullopt : bounds[i])},
+                       {"over_bound", rows[i].over_bound},
+                       {"worst_end_to_end_ms", json_ms(rows[i].worst_end_to_end)}});
+  }
+  return {{"schema_version", 1},
+          {"backend", place.backend},
+          {"clock", place.clock},
+          {"notes", place.notes},
+          {"jobs", jobs},
+          {"summary", summary},
+          {"changes", changes_json(set, record)}};
+}
+
+std::string run_text(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record, const RunPlace& place) {
+  const auto rows = summarize(set, record);
+  const bool overran = std::any_of(rows.begin(), rows.end(), [](const TaskSummary& row) { return row.overruns > 0; });
+  std::vector<std::string> header{
+      "task",     "jobs",       "completed",     "missed",     "failed", "worst response ms",
+      "bound ms", "over bound", "end to end ms", "deadline ms"};
+  if (overran) header.emplace_back("kernel overruns");
+  Table table(std::move(header));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::vector<std::string> cells{set.tasks[i].name,
+                                   fmt::to_string(rows[i].released),
+                                   fmt::to_string(rows[i].completed),
+                                   fmt::to_string(rows[i].missed),
+                                   fmt::to_string(rows[i].failed),
+                                   ms(rows[i].worst_response),
+                                   ms(bounds.empty() ? std::nullopt : bounds[i]),
+                                   fmt::to_string(rows[i].over_bound),
+                                   ms(rows[i].worst_end_to_end),
+                                   ms(set.tasks[i].deadline)};
+    if (overran) cells.push_back(fmt::to_string(rows[i].overruns));
+    table.add(std::move(cells));
+  }
+  return fmt::format("{} jobs on the {} backend, {} clock, {}{}\n\n{}{}", record.jobs.size(), place.backend,
+                     place.clock, discipline(set), in_partitions(place.partitions), table.text(),
+                     changes_text(set, record));
+}
+
+}  // namespace tutti

@@ -1,0 +1,21 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+
+#include "apps/partition_machines.hpp"
+#include "apps/tutti/reports/report.hpp"
+#include "runtime/dispatch/dispatcher.hpp"
+
+namespace tutti {
+
+/// [tasks] what was guaranteed, where a test gives it; empty where nothing was.
+using WorstResponses = std::span<const std::optional<Duration>>;
+
+/// The report of `run`.
+[[nodiscard]] Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record,
+                            const RunPlace& place);
+[[nodiscard]] std::string run_text(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record,
+                                   const RunPlace& place);
+
+}  // namespace tutti

@@ -1,0 +1,95 @@
+#include "runtime/core/backend.hpp"
+
+#include <tuple>
+
+#include <fmt/format.h>
+
+namespace tutti {
+namespace {
+
+Expected<void> check_buffer(const Topology& machine, const BufferView& buffer, VertexId where, Bytes least,
+                            std::string_view stream, std::string_view role) {
+  if (least.count == 0 && buffer.size.count == 0) return {};
+  const bool host_work = machine.vertex(where).kind == VertexKind::Cpu;
+  const bool in_place = host_work ? machine.vertex(buffer.where).kind == VertexKind::Memory : buffer.where == where;
+  if (!in_place) {
+    return invalid_input(fmt::format("the {} buffer of stream '{}' lies in '{}'; it belongs into {}", role, stream,
+                                     machine.vertex(buffer.where).name,
+                                     host_work ? "a memory" : fmt::format("'{}'", machine.vertex(where).name)));
+  }
+  if (buffer.size < least || buffer.data == nullptr) {
+    return invalid_input(fmt::format("the {} buffer of stream '{}' has {}; it needs {}", role, stream,
+                                     to_string(buffer.size), to_string(least)));
+  }
+  return {};
+}
+
+/// Whether what lies in a place is at hand for a kernel.
+bool reaches(const Topology& machine, const Kernel& kernel, VertexId place) {
+  return kernel.on == place ||
+         (machine.vertex(kernel.on).kind == VertexKind::Cpu && machine.vertex(place).kind == VertexKind::Memory);
+}
+
+}  // namespace
+
+void fill_kernel_inputs(const Topology& machine, ExecutableBatch& batch) {
+  const auto streams = batch.batch.streams();
+  for (std::size_t s = 0; s < streams.size(); ++s) {
+    const auto& [kernel, transfer] = std::tie(streams[s].kernel, streams[s].transfer);
+    StreamBinding& binding = batch.bindings[s];
+    if (kernel && transfer && binding.kernel_input.data == nullptr && reaches(machine, *kernel, transfer->to))
+      binding.kernel_input = binding.destination.first(transfer->size);
+  }
+}
+
+Expected<void> check_buffer_place(const Vertex& vertex, Bytes size) {
+  if (vertex.kind != VertexKind::Memory && vertex.kind != VertexKind::Gpu) {
+    return invalid_input(
+        fmt::format("'{}' is a {}; buffers lie in a memory or a gpu", vertex.name, to_string(vertex.kind)));
+  }
+  if (size.count < 0) return invalid_input("a buffer has 0 bytes or more");
+  return {};
+}
+
+Error kernel_failed(const CommandStream& stream, std::string_view what) {
+  return {ErrorCode::Kernel,
+          fmt::format("kernel '{}' of stream '{}' failed: {}; its batch's results are invalid", stream.kernel->name,
+                      stream.name, what),
+          {}};
+}
+
+tl::unexpected<Error> does_not_fit(Bytes size, std::string_view place, Bytes used, Bytes total) {
+  return machine_error(fmt::format("{} more do not fit on {}: {} of {} are in use", to_string(size), place,
+                                   to_string(used), to_string(total)));
+}
+
+Expected<void> check_bindings(const Topology& machine, const ExecutableBatch& batch) {
+  const auto streams = batch.batch.streams();
+  if (batch.bindings.size() != streams.size()) {
+    return invalid_input(fmt::format("the batch has {} streams and {} bindings; bind each stream", streams.size(),
+                                     batch.bindings.size()));
+  }
+  for (std::size_t s = 0; s < streams.size(); ++s) {
+    const CommandStream& stream = streams[s];
+    const StreamBinding& binding = batch.bindings[s];
+    if (stream.transfer) {
+      const Transfer& transfer = *stream.transfer;
+      if (auto ok = check_buffer(machine, binding.source, transfer.from, transfer.size, stream.name, "source"); !ok)
+        return ok;
+      if (auto ok = check_buffer(machine, binding.destination, transfer.to, transfer.size, stream.name, "destination");
+          !ok) {
+        return ok;
+      }
+    }
+    if (stream.kernel) {
+      for (const auto& [buffer, role] :
+           {std::pair(&binding.kernel_input, "kernel input"), std::pair(&binding.kernel_output, "kernel output")}) {
+        if (buffer->data == nullptr && buffer->size.count == 0) continue;
+        if (auto ok = check_buffer(machine, *buffer, stream.kernel->on, Bytes{0}, stream.name, role); !ok) return ok;
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace tutti

@@ -1,0 +1,86 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "runtime/core/backend.hpp"
+
+namespace tutti {
+
+/// What is noted where a command ends. It delays what comes behind it, so it stands only where somebody asks for it.
+enum class Mark : std::uint8_t {
+  None,
+  Time,    ///< when it ended: an event
+  Signal,  ///< and a signal for those who wait: the host at the end of a lane, another lane
+};
+
+/// A piece of work that hardware does without a break: one entry of a hardware queue.
+struct Command {
+  enum class Kind : std::uint8_t {
+    Copy,    ///< `bytes` from `offset` on, direct or peer
+    Staged,  ///< a whole transfer through host memory, over two lanes
+    Kernel,  ///< on a GPU
+    HostWork,
+    Nothing,  ///< a transfer of 0 bytes
+  };
+
+  Kind kind = Kind::Nothing;
+  std::uint32_t stream = 0;
+  std::uint32_t lane = 0;             ///< where it runs; of a staged copy, its first leg
+  std::uint32_t last_lane = 0;        ///< where it ends: another one of a staged copy
+  std::optional<std::uint32_t> gate;  ///< that holds it
+  std::vector<std::uint32_t> waits;   ///< commands in other lanes whose end it waits for
+  std::size_t offset = 0;             ///< of a copy's bytes in its transfer
+  std::size_t bytes = 0;
+  bool opens = true;   ///< the first of its transfer or kernel
+  bool closes = true;  ///< the last of it
+  Duration planned{};  ///< how long it takes, as planned
+  Mark mark = Mark::None;
+  Mark leg_mark = Mark::None;  ///< of a staged copy, at the end of its first leg
+
+  [[nodiscard]] bool is_kernel() const { return kind == Kind::Kernel || kind == Kind::HostWork; }
+  /// Whether something lets it go, so that its start is an instant of its own; else it starts where the one before it
+  /// in its lane ends.
+  [[nodiscard]] bool is_released() const { return gate.has_value() || !waits.empty(); }
+  /// Whether that instant is noted: nobody asks for those of further pieces of a transfer.
+  [[nodiscard]] bool notes_start() const { return is_released() && opens; }
+};
+
+/// Commands that are enqueued together: copies of one lane with the same ends in one call, or a single command.
+/// Copies of one call have no order among themselves.
+struct Run {
+  std::uint32_t begin = 0, end = 0;  ///< positions of its commands
+
+  friend bool operator==(const Run&, const Run&) = default;
+};
+
+/// Kernels of one lane, one behind the other, of which only the first one's start and the last one's end are known.
+struct KernelRun {
+  std::uint32_t first = 0, last = 0;  ///< positions; others may be between them
+  std::uint32_t count = 0;
+  Duration worst{};  ///< of all of them, declared
+
+  friend bool operator==(const KernelRun&, const KernelRun&) = default;
+};
+
+/// A batch as hardware queues take it.
+///
+/// A *lane* is a queue of one GPU: its commands run in order. Streams of one chain (those that share a copy engine)
+/// have a lane on each GPU that they use. An engine that several merged chains use, and a GPU whose kernels they have,
+/// have a lane of their own, for nothing passes from queue to queue as fast as within one (H200: 2 us in place of 12),
+/// and a second queue whose copies wait for an engine slows the first one down. Whatever the plan orders beyond that,
+/// over lanes, is a wait. *Gates* hold commands until their planned instant.
+struct CommandList {
+  std::vector<VertexId> lanes;    ///< the GPU of each
+  std::vector<Duration> gates;    ///< when each opens, from the batch's start; set-up of the batch left out, since that
+                                  ///< is what opening takes. What it holds begins with the set-up of its transfer
+  std::vector<Command> commands;  ///< in the order of their planned starts, but those of a run together where its first
+                                  ///< one is: each after all that it waits for
+  std::vector<Run> runs;          ///< every command is in one, in their order
+  std::vector<KernelRun> kernels;
+};
+
+/// @pre the bindings fit, the plan was made for the batch, and the machine has a GPU.
+[[nodiscard]] CommandList make_commands(const Topology& machine, const ExecutableBatch& batch);
+
+}  // namespace tutti

@@ -1,0 +1,96 @@
+#include "runtime/core/executor.hpp"
+
+#include <utility>
+
+#include "model/expects.hpp"
+
+namespace tutti {
+
+Expected<PreparedBatch> Executor::prepare(const Batch& batch, std::vector<StreamBinding> bindings, std::string name,
+                                          Marks marks) {
+  return prepare(batch, plan(*planner_, *machine_, batch), std::move(bindings), std::move(name), 0, marks);
+}
+
+Expected<PreparedBatch> Executor::prepare(const Batch& batch, Timeline plan, std::vector<StreamBinding> bindings,
+                                          std::string name, std::uint64_t run, Marks marks) {
+  const Bytes pace = planner_->rates == RateRule::Allocated ? machine_->staging_chunk() : Bytes{0};
+  auto prepared = backend_->prepare({batch, plan, std::move(name), pace, std::move(bindings), marks});
+  if (!prepared) return tl::unexpected(std::move(prepared.error()));
+  return PreparedBatch(*std::move(prepared), std::move(plan), run);
+}
+
+void Executor::arm(PreparedBatch& batch) {
+  if (!batch.under_way_) batch.batch_->arm();
+}
+
+void Executor::disarm(PreparedBatch& batch) {
+  if (!batch.under_way_) batch.batch_->disarm();
+}
+
+Expected<void> Executor::issue(PreparedBatch& batch) {
+  if (owner_ != 0 && batch.run_ != owner_) {
+    return invalid_input("an admitted run owns the machine; issue this batch before or after it, or make it a task");
+  }
+  if (batch.under_way_) return invalid_input("the batch is still under way; synchronize it before it is issued again");
+  batch.under_way_ = batch.issued_ = true;
+  batch.reviewed_ = false;
+  batch.batch_->submit(clock_->now());
+  return {};
+}
+
+bool Executor::query(PreparedBatch& batch) {
+  const bool finished = batch.batch_->poll();
+  if (finished) batch.under_way_ = false;
+  return finished;
+}
+
+Expected<BatchResult> Executor::synchronize(PreparedBatch& batch) {
+  return wait_for(batch).map([&](const BatchResult&) {
+    batch.batch_->review();
+    batch.reviewed_ = true;
+    return batch.batch_->result();
+  });
+}
+
+Expected<BatchResult> Executor::wait_for(PreparedBatch& batch) {
+  if (!batch.issued_) return invalid_input("the batch was never issued; there is nothing to wait for");
+  batch.batch_->wait();
+  batch.under_way_ = false;
+  BatchResult result = batch.batch_->result();
+  if (result.error) return tl::unexpected(*std::move(result.error));
+  return result;
+}
+
+Executor::Review Executor::review(PreparedBatch& batch) const {
+  if (std::exchange(batch.reviewed_, true)) return {};
+  batch.batch_->review();
+  const BatchResult result = batch.batch_->result();
+  Review review{result.overruns, {}};
+  if (result.error || !batch.promised_) return review;
+  auto& [promise, measured] = *batch.promised_;
+  const Duration excess = result.finish - result.start - promise.latest().alone();
+  if (excess <= backend_->tolerated_lag()) return review;
+  batch.batch_->measure(measured);
+  const bool seen_late = excess <= result.held_up;
+  review.broken = BrokenBound{seen_late ? BoundCause::Dispatch : promise.cause_of(measured), excess};
+  return review;
+}
+
+Executor::AdmittedRun::AdmittedRun(Executor& executor) : executor_(&executor) {
+  TUTTI_EXPECTS(executor.owner_ == 0, "one admitted run at a time");
+  executor.owner_ = ++executor.runs_;
+}
+
+Executor::AdmittedRun::~AdmittedRun() { executor_->owner_ = 0; }
+
+Expected<PreparedBatch> Executor::AdmittedRun::prepare(const PlannedBatch& planned, std::vector<StreamBinding> bindings,
+                                                       std::string name) {
+  return executor_
+      ->prepare(planned.operation, planned.plan, std::move(bindings), std::move(name), executor_->owner_, Marks::Needed)
+      .map([&](PreparedBatch&& batch) {
+        batch.promised_.emplace(BatchPromise(planned.operation, planned.plan, planned.latest), planned.plan);
+        return std::move(batch);
+      });
+}
+
+}  // namespace tutti

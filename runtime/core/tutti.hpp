@@ -1,0 +1,39 @@
+#pragma once
+#include <vector>
+
+#include "runtime/core/executor.hpp"
+
+namespace tutti {
+
+/// The published interface, five functions over an `Executor`.
+///
+///     auto batch = executor.prepare(operation, bindings);   // may allocate; once
+///     batchOp(executor, *batch);                            // may not; as often as needed
+///
+/// Execution takes buffers (`StreamBinding`), prediction takes memory modules and GPUs (`Batch`).
+/// @source [VMS14] section 3: batchOp, batchOpAsync, batchOpQuery, batchOpSynchronize, predictBatchLatency.
+
+/// Runs a batch and returns when all its streams are finished.
+/// @errors as `Executor::issue` and `Executor::synchronize`.
+[[nodiscard]] Expected<BatchResult> batchOp(Executor& executor, PreparedBatch& batch);
+
+/// Prepares and runs a batch that is needed once.
+/// @errors as `Executor::prepare` and above.
+[[nodiscard]] Expected<BatchResult> batchOp(Executor& executor, const Batch& batch,
+                                            std::vector<StreamBinding> bindings);
+
+/// Issues a batch and returns at once; it starts when everything issued before is finished.
+/// @errors as `Executor::issue`.
+[[nodiscard]] Expected<void> batchOpAsync(Executor& executor, PreparedBatch& batch);
+
+/// Whether a batch that was issued is finished.
+[[nodiscard]] bool batchOpQuery(Executor& executor, PreparedBatch& batch);
+
+/// Waits until a batch that was issued is finished.
+/// @errors as `Executor::synchronize`.
+[[nodiscard]] Expected<BatchResult> batchOpSynchronize(Executor& executor, PreparedBatch& batch);
+
+/// How long a batch will take, before it runs: from its start to its last completion, set-up included, margin not.
+[[nodiscard]] Duration predictBatchLatency(const Executor& executor, const Batch& batch);
+
+}  // namespace tutti

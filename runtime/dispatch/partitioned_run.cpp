@@ -1,0 +1,138 @@
+#include "runtime/dispatch/partitioned_run.hpp"
+
+#include <algorithm>
+#include <future>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "model/expects.hpp"
+
+namespace tutti {
+namespace {
+
+using PreparedRuns = std::vector<std::unique_ptr<PreparedRun>>;
+
+/// What belongs to a partition's tasks.
+template <class T>
+std::vector<T> of(const Partition& partition, std::span<const T> all) {
+  std::vector<T> own;
+  for (const TaskId task : partition.tasks) own.push_back(all[task.index()]);
+  return own;
+}
+
+/// A scenario's jobs of a partition, with the ids that its tasks have there.
+Scenario of(const Partition& partition, const Scenario& whole) {
+  Scenario own;
+  for (ScenarioJob job : whole.jobs) {
+    const auto place = std::ranges::lower_bound(partition.tasks, job.task);
+    if (place == partition.tasks.end() || *place != job.task) continue;
+    job.task = TaskId{static_cast<std::size_t>(place - partition.tasks.begin())};
+    own.jobs.push_back(job);
+  }
+  return own;
+}
+
+std::vector<RunRecord> run_one_by_one(const PreparedRuns& runs) {
+  std::vector<RunRecord> records;
+  for (const auto& run : runs) records.push_back(run->run());
+  return records;
+}
+
+/// All at once, each in a thread of its own; none where there is no thread for one of them.
+Expected<std::vector<RunRecord>> run_at_once(const PreparedRuns& runs) {
+  std::promise<bool> start;
+  const std::shared_future<bool> started(start.get_future());
+  std::vector<std::future<RunRecord>> under_way;
+  try {
+    for (const auto& run : runs)
+      under_way.push_back(
+          std::async(std::launch::async, [&run, started] { return started.get() ? run->run() : RunRecord{}; }));
+  } catch (const std::system_error& error) {
+    start.set_value(false);
+    return machine_error(
+        fmt::format("the host has no thread for each of the {} partitions: {}", runs.size(), error.what()));
+  }
+  start.set_value(true);
+  std::vector<RunRecord> records;
+  for (std::future<RunRecord>& run : under_way) records.push_back(run.get());
+  return records;
+}
+
+Expected<std::vector<RunRecord>> run_all(std::span<Executor* const> executors, const PreparedRuns& runs) {
+  const auto runs_by_itself = [](const Executor* executor) { return executor->clock().runs_by_itself(); };
+  const bool at_once = std::ranges::any_of(executors, runs_by_itself);
+  TUTTI_EXPECTS(at_once == std::ranges::all_of(executors, runs_by_itself), "partitions have clocks of one kind");
+  if (at_once && runs.size() > 1) return run_at_once(runs);
+  return run_one_by_one(runs);
+}
+
+/// A job where it stands among those of all partitions.
+struct Ended {
+  Duration at{};  ///< or, of one that was never run, the end of the one before it
+  JobRecord job;
+};
+
+RunRecord merged(std::span<const Partition> partitions, std::vector<RunRecord> records) {
+  RunRecord whole;
+  std::vector<Ended> ended;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    whole.interrupted = whole.interrupted || records[i].interrupted;
+    if (!whole.fatal) whole.fatal = std::move(records[i].fatal);
+    Duration at{};
+    for (JobRecord& job : records[i].jobs) {
+      at = std::max(at, job.finish.value_or(at));
+      job.task = partitions[i].tasks[job.task.index()];
+      ended.push_back({at, std::move(job)});
+    }
+  }
+  std::ranges::stable_sort(ended, {}, &Ended::at);
+  whole.jobs.reserve(ended.size());
+  for (Ended& each : ended) whole.jobs.push_back(std::move(each.job));
+  return whole;
+}
+
+/// @param prepare  (partition) -> Expected<std::unique_ptr<PreparedRun>>
+template <class Prepare>
+Expected<RunRecord> run(std::span<Executor* const> executors, const PlannedTaskSet& planned,
+                        std::span<TaskProgram* const> programs, const Prepare& prepare) {
+  TUTTI_EXPECTS(executors.size() == planned.partitions.size(), "each partition has its executor");
+  TUTTI_EXPECTS(programs.size() == planned.tasks.tasks.size(), "each task has its program");
+  PreparedRuns runs;
+  for (std::size_t i = 0; i < executors.size(); ++i) {
+    auto prepared = prepare(i);
+    if (!prepared) return tl::unexpected(std::move(prepared.error()));
+    runs.push_back(*std::move(prepared));
+  }
+  return run_all(executors, runs).map([&](std::vector<RunRecord>&& records) {
+    return merged(planned.partitions, std::move(records));
+  });
+}
+
+}  // namespace
+
+Expected<RunRecord> run_tasks(std::span<Executor* const> executors, const AdmittedTaskSet& admitted,
+                              std::span<TaskProgram* const> programs, const RunOptions& options) {
+  const auto jobs = jobs_per_task(admitted.tasks(), options);
+  if (!jobs) return tl::unexpected(jobs.error());
+  std::vector<AdmittedTaskSet> parts;
+  for (std::size_t i = 0; i < admitted.partitions().size(); ++i) parts.push_back(admitted.part(i));
+  return run(executors, admitted.planned(), programs, [&](std::size_t i) {
+    const Partition& partition = admitted.partitions()[i];
+    return prepare_run(*executors[i], parts[i], of(partition, programs), of(partition, std::span(*jobs)), options);
+  });
+}
+
+Expected<RunRecord> run_scenario(std::span<Executor* const> executors, const PlannedTaskSet& planned,
+                                 std::span<TaskProgram* const> programs, const Scenario& scenario,
+                                 const std::atomic<bool>* interrupted) {
+  std::vector<PlannedTaskSet> parts;
+  for (std::size_t i = 0; i < planned.partitions.size(); ++i) parts.push_back(part_of(planned, i));
+  return run(executors, planned, programs, [&](std::size_t i) {
+    const Partition& partition = planned.partitions[i];
+    return prepare_run(*executors[i], parts[i], of(partition, programs), of(partition, scenario), interrupted);
+  });
+}
+
+}  // namespace tutti

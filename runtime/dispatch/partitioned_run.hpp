@@ -1,0 +1,36 @@
+#pragma once
+#include <atomic>
+#include <span>
+
+#include "runtime/dispatch/dispatcher.hpp"
+
+namespace tutti {
+
+/// Runs an admitted task set each of whose partitions has a machine for itself: an executor, and with it a backend, a
+/// clock and a queue of ready jobs.
+///
+/// Where time passes by itself all run at once, each in a thread of its own; on virtual clocks one after the other,
+/// each from the start of its own time. Either way a partition does what it would do alone. Everything is prepared in
+/// the caller's thread before the first job of any is released, and given back when all have ended.
+///
+/// An interrupt ends all. A fault of the machine ends the partition that met it, and the others go on to their end:
+/// nothing that was promised to them rests on what failed.
+///
+/// @param executors  [partitions of the set] of which no two share a backend or a clock; all their clocks run by
+///                   themselves, or none
+/// @param programs   [tasks] a program is called in the thread of its task's partition; what it shares with those of
+///                   other partitions, kernels included, must stand that
+/// @return  the jobs of all, in the order in which they ended; times are from the start of their partition's run. The
+///          `fatal` error is that of the first partition that has one.
+/// @errors as the `run_tasks` of one partition; Machine: the host has no thread left.
+[[nodiscard]] Expected<RunRecord> run_tasks(std::span<Executor* const> executors, const AdmittedTaskSet& admitted,
+                                            std::span<TaskProgram* const> programs, const RunOptions& options);
+
+/// Runs a scenario in the same way: each partition its own jobs of it.
+/// @param scenario  its tasks are those of the set.
+/// @errors as above.
+[[nodiscard]] Expected<RunRecord> run_scenario(std::span<Executor* const> executors, const PlannedTaskSet& planned,
+                                               std::span<TaskProgram* const> programs, const Scenario& scenario,
+                                               const std::atomic<bool>* interrupted = nullptr);
+
+}  // namespace tutti

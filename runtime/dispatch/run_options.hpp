@@ -1,0 +1,30 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "model/error.hpp"
+#include "sched/tasks/task.hpp"
+
+namespace tutti {
+
+/// How much of a periodic run to do.
+struct RunOptions {
+  std::optional<std::uint64_t> jobs;               ///< so many arrivals, all tasks together
+  std::optional<Duration> arrivals_before;         ///< arrivals before this instant
+  std::uint64_t seed = 1;                          ///< of the release jitter
+  const std::atomic<bool>* interrupted = nullptr;  ///< set from outside: the job under way is the last one
+};
+
+/// Where neither is given: one hyperperiod behind the last offset, at most this many jobs.
+inline constexpr std::uint64_t kDefaultJobs = 1000;
+/// More are refused, since every job's record is kept.
+inline constexpr std::uint64_t kMostJobs = 10'000'000;
+
+/// How many jobs of each task a run releases, by arrival, ties by the order of the file. A run ends before the first
+/// job whose deadline lies beyond the longest Duration (292 years).
+/// @errors InvalidInput: more than `kMostJobs`; such a job is among those that are asked for.
+[[nodiscard]] Expected<std::vector<std::uint64_t>> jobs_per_task(const TaskSet& tasks, const RunOptions& options);
+
+}  // namespace tutti

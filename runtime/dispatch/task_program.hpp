@@ -1,0 +1,129 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "runtime/core/tutti.hpp"
+#include "sched/tasks/task.hpp"
+
+namespace tutti {
+
+/// What a job lets others do while it runs.
+class JobObserver {
+ public:
+  /// Between two batches: runs whatever is more urgent by now, where the task set allows that.
+  /// @errors Machine: the run cannot go on.
+  [[nodiscard]] virtual Expected<void> run_more_urgent() = 0;
+  /// The last batch of the job is under way: what comes after the job can be armed.
+  virtual void arm_next() = 0;
+
+ protected:
+  ~JobObserver() = default;
+};
+
+/// What a job did with its time while it owned the machine, as far as that was measured.
+struct JobTimes {
+  std::size_t runs = 0;   ///< of batches, or chunks of them
+  Duration in_batches{};  ///< from before each issue until its batch was known to be finished
+  Duration batches{};     ///< of that, between start and finish of the batches
+};
+
+/// One job while it owns the machine.
+class Job {
+ public:
+  /// @param chunks           of its batches, in order, bound to its buffer set
+  /// @param first_chunk      [batches + 1] of each batch, and the end
+  /// @param observer         null: nobody takes the machine from it
+  Job(Executor& executor, const Task& task, std::span<PreparedBatch> chunks, std::span<const std::size_t> first_chunk,
+      JobObserver* observer = nullptr)
+      : executor_(&executor), task_(&task), chunks_(chunks), first_chunk_(first_chunk), observer_(observer) {}
+
+  std::uint64_t index = 0;        ///< of the task's jobs, from 0
+  Duration arrival{};             ///< on the clock of the run
+  Duration deadline{};            ///< absolute
+  std::size_t buffer_set = 0;     ///< which of the task's sets of buffers it works on
+  std::optional<Duration> takes;  ///< in a scenario: how long it has the machine, where its batches take no longer
+  JobTimes times;                 ///< whoever runs the batches adds to it
+
+  [[nodiscard]] const Task& task() const { return *task_; }
+  [[nodiscard]] Executor& executor() const { return *executor_; }
+
+  /// Runs one of its batches, with the next one armed behind it. Where the task set allows that, more urgent jobs go
+  /// before any batch, or chunk of one that was cut, but the job's first.
+  /// @errors as `batchOp`; Machine: the run cannot go on.
+  [[nodiscard]] Expected<void> run_batch(std::size_t batch);
+
+ private:
+  [[nodiscard]] Expected<void> run_chunk(std::size_t chunk);
+
+  Executor* executor_;
+  const Task* task_;
+  std::span<PreparedBatch> chunks_;
+  std::span<const std::size_t> first_chunk_;
+  JobObserver* observer_;
+};
+
+/// What one task does with its data: the user's side of a run.
+class TaskProgram {
+ public:
+  virtual ~TaskProgram() = default;
+
+  /// Makes or finds the buffers of one batch in one buffer set; called for each before the run starts. They outlive the
+  /// run.
+  /// @param batch  position among the batches of the task's job.
+  [[nodiscard]] virtual Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation,
+                                                                  std::size_t batch, std::size_t buffer_set) = 0;
+  /// A job has become ready: its input is put into its buffer set. Like `on_finished` that is in no bound: a run
+  /// measures it and takes it out of responses; work that a bound is to cover is a host step.
+  virtual void on_ready(const Job&) {}
+  /// Does the work of one of the job's host steps. The default waits for its declared time. On a virtual clock work
+  /// takes no time, so there the declared time passes as well.
+  /// @param step  position among all steps of the task
+  /// @errors whatever it comes to; the job then counts as failed.
+  [[nodiscard]] virtual Expected<void> on_host_step(Job& job, std::size_t step);
+  /// Runs the job; it owns the machine until this returns, but for more urgent jobs in `Job::run_batch`. The default
+  /// takes its steps in order, a declared Wcet as a wait of all of it.
+  /// @errors whatever its batches return; the job then counts as failed, and the next one runs.
+  [[nodiscard]] virtual Expected<void> run(Job& job);
+  /// A job has been run without an error, and its finish is noted: what it left in its buffer set can be read. That is
+  /// no part of the job, yet the next one waits for it; work that belongs to the job is a host step.
+  virtual void on_finished(const Job&) {}
+};
+
+/// A program for a task of which only the file is known: its own buffers for both ends of every transfer; what is sent
+/// from main memory is a seeded pattern; a kernel writes what a later batch of the job brings back from its GPU, where
+/// sizes agree.
+///
+/// It takes exactly the device memory that admission counts: one buffer for each end of a transfer.
+class PatternProgram final : public TaskProgram {
+ public:
+  PatternProgram(const Topology& machine, const Task& task, std::uint64_t seed)
+      : machine_(machine), task_(&task), seed_(seed) {}
+
+  [[nodiscard]] Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation,
+                                                          std::size_t batch, std::size_t buffer_set) override;
+
+ private:
+  struct Pending {
+    std::size_t buffer_set;
+    VertexId gpu;
+    BufferView output;
+  };
+
+  Expected<BufferView> make_buffer(DeviceBackend& backend, VertexId where, Bytes size);
+  [[nodiscard]] Expected<BufferView> source_of(DeviceBackend& backend, const Transfer& transfer,
+                                               std::size_t buffer_set);
+  [[nodiscard]] bool is_brought_back(const Pending& output, std::size_t batch) const;
+  [[nodiscard]] static bool is_same(const Pending& output, std::size_t buffer_set, VertexId gpu, Bytes size) {
+    return output.buffer_set == buffer_set && output.gpu == gpu && output.output.size == size;
+  }
+
+  Topology machine_;
+  const Task* task_;
+  std::uint64_t seed_;
+  std::vector<Buffer> buffers_;
+  std::vector<Pending> outputs_;  // written by a kernel, not yet brought back
+};
+
+}  // namespace tutti

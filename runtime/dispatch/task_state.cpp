@@ -1,0 +1,79 @@
+#include "runtime/dispatch/task_state.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sched/tasks/cut.hpp"
+
+namespace tutti {
+namespace {
+
+/// The bindings of a chunk of a batch that was cut. Kernels, all in the last chunk, work on what all chunks bring.
+std::vector<StreamBinding> chunk_of(const Batch& whole, std::span<const StreamBinding> bindings, std::size_t chunk,
+                                    std::size_t chunks) {
+  std::vector<StreamBinding> cut;
+  for (std::size_t s = 0; s < bindings.size(); ++s) {
+    const std::optional<Transfer>& transfer = whole.streams()[s].transfer;
+    const bool is_last = chunk + 1 == chunks;
+    if (!transfer && !is_last) continue;  // a kernel alone
+    StreamBinding& binding = cut.emplace_back(is_last ? bindings[s] : StreamBinding{});
+    if (!transfer) continue;
+    const Bytes start = chunk_start(transfer->size, chunk, chunks);
+    const Bytes size = chunk_start(transfer->size, chunk + 1, chunks) - start;
+    binding.source = bindings[s].source.part(start, size);
+    binding.destination = bindings[s].destination.part(start, size);
+  }
+  return cut;
+}
+
+/// All chunks of a batch, bound to one buffer set.
+Expected<void> prepare_batch(Executor& executor, Executor::AdmittedRun& run, TaskState& state,
+                             const std::vector<PlannedBatch>& chunks, std::size_t batch, std::size_t set) {
+  const Batch& whole = *batches_of(*state.task)[batch];
+  const std::string name = fmt::format("batch {} of task '{}'", batch + 1, state.task->name);
+  const auto prepare = [&](std::size_t chunk, std::vector<StreamBinding> bindings, std::string chunk_name) {
+    return run.prepare(chunks[chunk], std::move(bindings), std::move(chunk_name)).map([&](PreparedBatch&& prepared) {
+      state.chunks.back().push_back(std::move(prepared));
+    });
+  };
+  auto bindings = state.program->bind(executor.backend(), whole, batch, set);
+  if (!bindings) return tl::unexpected(std::move(bindings.error()));
+  if (chunks.size() == 1) return prepare(0, *std::move(bindings), name);
+  ExecutableBatch all{whole, {}, name, {}, *std::move(bindings)};
+  if (auto ok = check_bindings(executor.machine(), all); !ok) return ok;
+  fill_kernel_inputs(executor.machine(), all);
+  for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk)
+    if (auto ok = prepare(chunk, chunk_of(whole, all.bindings, chunk, chunks.size()),
+                          fmt::format("piece {} of {}", chunk + 1, name));
+        !ok)
+      return ok;
+  return {};
+}
+
+}  // namespace
+
+Expected<TaskState> prepare_task(Executor& executor, Executor::AdmittedRun& run, const PlannedTaskSet& planned,
+                                 TaskId task, TaskProgram& program, std::uint64_t jobs) {
+  TaskState state;
+  state.task = &planned.tasks.tasks[task.index()];
+  state.timing = planned.timings[task.index()];
+  state.program = &program;
+  state.jobs = jobs;
+  state.first_arrival = state.task->offset;
+  const JobBound& bound = planned.bounds[task.index()];
+  const auto sets = static_cast<std::size_t>(
+      std::min<std::uint64_t>(static_cast<std::uint64_t>(buffer_sets(state.timing)), std::max<std::uint64_t>(jobs, 1)));
+  state.set_due.resize(sets);
+  state.releases.resize(sets);
+  for (const auto& chunks : bound.batches) state.first_chunk.push_back(state.first_chunk.back() + chunks.size());
+  for (std::size_t set = 0; set < sets; ++set) {
+    state.chunks.emplace_back();
+    for (std::size_t batch = 0; batch < bound.batches.size(); ++batch)
+      if (auto ok = prepare_batch(executor, run, state, bound.batches[batch], batch, set); !ok)
+        return tl::unexpected(std::move(ok.error()));
+  }
+  return state;
+}
+
+}  // namespace tutti

@@ -1,0 +1,242 @@
+#include "sched/admission/admission.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "model/wide.hpp"
+#include "sched/analyses/partition_verdict.hpp"
+#include "sched/analyses/utilization.hpp"
+#include "sched/tasks/cut.hpp"
+
+namespace tutti {
+namespace {
+
+/// More tasks of an interval are counted together in a sentence.
+constexpr std::size_t kMostNamed = 10;
+/// More than any memory, and still far from overflow when a whole file of tasks asks for it.
+constexpr Wide kManyBytes = Wide{1} << 100;
+
+/// What the buffers of one job take on each GPU: one for each end of a stream that lies there.
+std::map<VertexId, Wide> device_bytes(const Task& task) {
+  std::map<VertexId, Wide> bytes;
+  for (const Batch* batch : batches_of(task)) {
+    for (const CommandStream& stream : batch->streams()) {
+      if (!stream.transfer) continue;
+      bytes[stream.transfer->from] += stream.transfer->size.count;
+      bytes[stream.transfer->to] += stream.transfer->size.count;
+    }
+  }
+  return bytes;
+}
+
+std::string in_bytes(Wide bytes) {
+  constexpr Wide kMost = std::numeric_limits<std::int64_t>::max();
+  return bytes > kMost ? "more than 9 EB" : to_string(Bytes{static_cast<std::int64_t>(bytes)});
+}
+
+std::string describe(const Verdict& verdict, const TaskSet& set) {
+  if (!verdict.late_run.empty()) {
+    return fmt::format("{}: {}", verdict.test, describe_late_run(verdict.late_run, [&](const ExecutedJob& job) {
+                         return fmt::format("job {} of '{}'", job.number, set.tasks[job.source].name);
+                       }));
+  }
+  if (!verdict.witness) return fmt::format("{}: {}", verdict.test, verdict.reason);
+  const Witness& witness = *verdict.witness;
+  const auto name = [&](TaskId task) { return set.tasks[task.index()].name; };
+  std::string text = fmt::format("{}: ", verdict.test);
+  if (witness.task) text += fmt::format("task '{}' can miss its deadline: ", name(*witness.task));
+  if (witness.interval <= Duration{0})
+    return text + "after its jitter there is no time left before it; lower one or raise the other";
+  text += fmt::format("in an interval of {} there is {} of work", to_string(witness.interval), to_string(witness.load));
+  std::string parts;
+  Duration others{};
+  const std::size_t named = witness.by_task.size() > kMostNamed ? kMostNamed - 1 : witness.by_task.size();
+  for (const TaskLoad& load : std::span(witness.by_task).first(named))
+    parts += fmt::format("{}{} of '{}'", parts.empty() ? "" : ", ", to_string(load.load), name(load.task));
+  for (const TaskLoad& load : std::span(witness.by_task).subspan(named)) others += load.load;
+  if (others > Duration{0})
+    parts += fmt::format(", {} of {} other tasks", to_string(others), witness.by_task.size() - named);
+  if (witness.blocker) {
+    parts += fmt::format("{}{} of '{}', which had just started", parts.empty() ? "" : ", ", to_string(witness.blocking),
+                         name(*witness.blocker));
+  }
+  return parts.empty() ? text : fmt::format("{} ({})", text, parts);
+}
+
+/// What the tests of one partition come to.
+Answer combine(std::span<const Verdict> tests) {
+  const auto any = [&](Answer answer) {
+    return std::any_of(tests.begin(), tests.end(), [&](const Verdict& test) { return test.answer == answer; });
+  };
+  if (any(Answer::NotSchedulable)) return Answer::NotSchedulable;
+  return any(Answer::Schedulable) ? Answer::Schedulable : Answer::Unknown;
+}
+
+/// What two answers about different things come to, of which both must hold.
+Answer both(Answer a, Answer b) {
+  if (a == Answer::Schedulable || b == Answer::NotSchedulable) return b;
+  return a;
+}
+
+/// What the tests that refused have to say, or those that could not tell; what two of them say alike only once.
+/// @param answers  [partitions]
+std::vector<std::string> reasons_of(const AdmissionVerdict& verdict, const TaskSet& set,
+                                    std::span<const Answer> answers) {
+  std::vector<std::string> reasons;
+  std::vector<Witness> reported;
+  for (const Verdict& test : verdict.tests) {
+    if (verdict.answer == Answer::Schedulable || test.answer != verdict.answer) continue;
+    if (verdict.answer == Answer::Unknown && test.exactness == Exactness::Necessary) continue;
+    if (test.partition && answers[*test.partition] != verdict.answer) continue;
+    if (test.witness && std::find(reported.begin(), reported.end(), *test.witness) != reported.end()) continue;
+    if (test.witness) reported.push_back(*test.witness);
+    const bool says_partition = test.partition && answers.size() > 1;
+    reasons.push_back(says_partition ? fmt::format("partition {}: {}", *test.partition, describe(test, set))
+                                     : describe(test, set));
+  }
+  return reasons;
+}
+
+}  // namespace
+
+Verdict check_device_memory(const TaskSet& set, std::span<const TaskTiming> timings) {
+  Verdict verdict;
+  verdict.test = "device_memory";
+  verdict.exactness = Exactness::Necessary;
+  std::map<VertexId, Wide> needed;
+  for (std::size_t i = 0; i < set.tasks.size(); ++i) {
+    const Wide sets = buffer_sets(timings[i]);
+    for (const auto& [vertex, bytes] : device_bytes(set.tasks[i])) {
+      needed[vertex] += bytes > kManyBytes / sets ? kManyBytes : bytes * sets;
+    }
+  }
+  for (const VertexId gpu : set.machine->gpus()) {
+    const Vertex& vertex = set.machine->vertex(gpu);
+    if (!vertex.memory || needed[gpu] <= vertex.memory->count) continue;
+    verdict.answer = Answer::NotSchedulable;
+    verdict.reason += fmt::format("{}the buffers of all tasks need {} on {}, which has {}: {} too much",
+                                  verdict.reason.empty() ? "" : "; ", in_bytes(needed[gpu]), vertex.name,
+                                  to_string(*vertex.memory), in_bytes(needed[gpu] - vertex.memory->count));
+  }
+  if (verdict.answer == Answer::Unknown) verdict.reason = "the buffers fit, which says nothing about time";
+  return verdict;
+}
+
+std::int64_t buffer_sets(const TaskTiming& timing) {
+  if (timing.deadline <= timing.period) return 1;
+  constexpr Wide kMost = std::numeric_limits<std::int64_t>::max();
+  const Wide alive = Wide{timing.deadline.count()} + timing.jitter.count();
+  return static_cast<std::int64_t>(std::min(kMost, (alive + timing.period.count() - 1) / timing.period.count()));
+}
+
+Effort effort_of(const TaskSet& set) {
+  std::size_t plans = 0;
+  for (const Task& task : set.tasks)
+    for (const Batch* batch : batches_of(task)) plans += chunks_of(*batch, cut_in_force(set));
+  return Effort::shared_by(plans);
+}
+
+PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
+  PlannedTaskSet planned{set, planner_, {}, {}, partitions_of(set)};
+  const Effort effort = effort_of(set);
+  for (const Task& task : set.tasks) {
+    const JobBound& bound =
+        planned.bounds.emplace_back(bound_job(task, set.machine, *planner_, cut_in_force(set), effort));
+    const Duration wcet = wcet_of(bound, set.preemption).bound();
+    TaskTiming& timing = planned.timings.emplace_back();
+    timing = {wcet,
+              task.period,
+              task.deadline,
+              task.jitter,
+              task.priority,
+              task.offset,
+              std::min(task.best_case, wcet),
+              set.arrivals};
+    if (runs_in_regions(bound, set.preemption)) timing.regions = JobRegions::of(bound.regions);
+  }
+  return planned;
+}
+
+Answer AdmissionController::answer(const TaskSet& set) const {
+  const PlannedTaskSet planned = plan(set);
+  if (set.machine && check_device_memory(set, planned.timings).answer == Answer::NotSchedulable)
+    return Answer::NotSchedulable;
+  Answer answer = Answer::Schedulable;
+  for (const Partition& partition : planned.partitions) {
+    answer = both(answer, answer_of(timings_of(partition, planned.timings), set.policy));
+    if (answer == Answer::NotSchedulable) break;
+  }
+  return answer;
+}
+
+namespace {
+
+/// Asks every test about one partition and notes what it says.
+Answer decide_partition(AdmissionVerdict& verdict, std::size_t number, Policy policy) {
+  const Partition& partition = verdict.partitions[number];
+  const std::vector<TaskTiming> timings = timings_of(partition, verdict.timings);
+  const std::size_t first = verdict.tests.size();
+  for (const Analysis& analysis : analyses()) {
+    if (!analysis.applies(timings, policy)) continue;
+    verdict.tests.push_back(in_whole_set(ask(analysis, timings, policy), partition, verdict.timings.size()));
+    Verdict& test = verdict.tests.back();
+    test.partition = number;
+    if (test.worst_response.empty()) continue;
+    for (const TaskId task : partition.tasks) verdict.worst_responses[task.index()] = test.worst_response[task.index()];
+  }
+  verdict.utilization = std::max(verdict.utilization, utilization(timings));
+  return combine(std::span(verdict.tests).subspan(first));
+}
+
+}  // namespace
+
+AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
+  AdmissionVerdict verdict;
+  PlannedTaskSet planned = plan(set);
+  verdict.planner = planner_;
+  verdict.timings = planned.timings;
+  verdict.partitions = planned.partitions;
+  verdict.worst_responses.resize(set.tasks.size());
+  verdict.answer = Answer::Schedulable;
+  if (set.machine) {
+    verdict.tests.push_back(check_device_memory(set, verdict.timings));
+    if (verdict.tests.back().answer == Answer::NotSchedulable) verdict.answer = Answer::NotSchedulable;
+  }
+  std::vector<Answer> answers;
+  for (std::size_t i = 0; i < planned.partitions.size(); ++i) {
+    answers.push_back(decide_partition(verdict, i, set.policy));
+    verdict.answer = both(verdict.answer, answers.back());
+  }
+  verdict.reasons = reasons_of(verdict, set, answers);
+  if (verdict.answer == Answer::Schedulable) {
+    verdict.admitted = AdmittedTaskSet();
+    verdict.admitted->planned_ = std::move(planned);
+    verdict.admitted->worst_responses_ = verdict.worst_responses;
+  }
+  return verdict;
+}
+
+PlannedTaskSet part_of(const PlannedTaskSet& planned, std::size_t partition) {
+  PlannedTaskSet part{planned.tasks, planned.planner, {}, {}, {Partition{}}};
+  part.tasks.tasks.clear();
+  for (const TaskId task : planned.partitions[partition].tasks) {
+    part.partitions[0].tasks.emplace_back(part.tasks.tasks.size());
+    part.tasks.tasks.push_back(planned.tasks.tasks[task.index()]);
+    part.timings.push_back(planned.timings[task.index()]);
+    part.bounds.push_back(planned.bounds[task.index()]);
+  }
+  return part;
+}
+
+AdmittedTaskSet AdmittedTaskSet::part(std::size_t partition) const {
+  AdmittedTaskSet part;
+  part.planned_ = part_of(planned_, partition);
+  for (const TaskId task : planned_.partitions[partition].tasks)
+    part.worst_responses_.push_back(worst_responses_[task.index()]);
+  return part;
+}
+
+}  // namespace tutti

@@ -1,0 +1,99 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/planner.hpp"
+#include "sched/analyses/analysis.hpp"
+#include "sched/tasks/partition.hpp"
+#include "sched/tasks/task.hpp"
+#include "sched/tasks/wcet.hpp"
+
+namespace tutti {
+
+/// A task set with the plans by which its jobs run, whether it keeps its deadlines or not.
+struct PlannedTaskSet {
+  TaskSet tasks;
+  const Planner* planner = nullptr;
+  std::vector<TaskTiming> timings;  ///< [n] what analyses are asked about
+  std::vector<JobBound> bounds;     ///< [n] the plans of each task's batches
+  /// Groups that run independently of each other, at least one. Inside one, jobs run one at a time.
+  std::vector<Partition> partitions;
+};
+
+/// The tasks of one partition alone: a planned set of one.
+[[nodiscard]] PlannedTaskSet part_of(const PlannedTaskSet& planned, std::size_t partition);
+
+/// A task set whose every deadline is guaranteed, with the plans that keep the promise. Only `AdmissionController`
+/// makes one, and the dispatcher takes nothing else.
+class AdmittedTaskSet {
+ public:
+  [[nodiscard]] const PlannedTaskSet& planned() const { return planned_; }
+  [[nodiscard]] const TaskSet& tasks() const { return planned_.tasks; }
+  [[nodiscard]] const Planner& planner() const { return *planned_.planner; }
+  [[nodiscard]] std::span<const TaskTiming> timings() const { return planned_.timings; }
+  /// At least one. The promise holds where each runs independently of the others.
+  [[nodiscard]] std::span<const Partition> partitions() const { return planned_.partitions; }
+  /// [n] worst response from the arrival, where a test gives one.
+  [[nodiscard]] std::span<const std::optional<Duration>> worst_responses() const { return worst_responses_; }
+  /// What was promised to the tasks of one partition: a set of one.
+  [[nodiscard]] AdmittedTaskSet part(std::size_t partition) const;
+
+ private:
+  friend class AdmissionController;
+  AdmittedTaskSet() = default;
+
+  PlannedTaskSet planned_;
+  std::vector<std::optional<Duration>> worst_responses_;
+};
+
+/// What a planner may spend on each plan of a set: all batches, and the chunks into which they are cut, share it.
+[[nodiscard]] Effort effort_of(const TaskSet& set);
+
+/// The answer to "does this always meet its deadlines?", with reasons.
+struct AdmissionVerdict {
+  Answer answer = Answer::Unknown;
+  const Planner* planner = nullptr;                      ///< whose plans were asked about
+  std::vector<TaskTiming> timings;                       ///< [n]
+  std::vector<std::optional<Duration>> worst_responses;  ///< [n]
+  std::vector<Partition> partitions;                     ///< at least one
+  /// Every test that was asked, partition by partition in the order of the table; tasks are those of the whole set.
+  std::vector<Verdict> tests;
+  double utilization = 0;                   ///< of the partition that has the most; for people to read
+  std::vector<std::string> reasons;         ///< why not; one sentence each; empty where schedulable
+  std::optional<AdmittedTaskSet> admitted;  ///< with Schedulable, and only then
+};
+
+/// Whether the buffers of all tasks fit into every GPU whose memory is known.
+/// @param timings  [n] of the tasks
+/// @necessary
+[[nodiscard]] Verdict check_device_memory(const TaskSet& set, std::span<const TaskTiming> timings);
+
+/// How many jobs of a task can be alive at once, hence how many sets of buffers it needs: ceil((D + J) / T) where D >
+/// T, else one.
+[[nodiscard]] std::int64_t buffer_sets(const TaskTiming& timing);
+
+/// Decides whether a task set may run, by every analysis that says something about it.
+///
+/// Partitions of the machine that share nothing are judged each for itself, as they run: the set is schedulable where
+/// all are. Only the memory of GPUs is counted for the whole set, which comes to the same.
+class AdmissionController {
+ public:
+  explicit AdmissionController(const Planner& planner) : planner_(&planner) {}
+
+  /// Any proof that a deadline can be missed refuses; otherwise any proof of the contrary admits. Device memory is a
+  /// condition like time: all buffers of all tasks must fit.
+  [[nodiscard]] AdmissionVerdict decide(const TaskSet& tasks) const;
+
+  /// The answer of `decide` alone, which takes far less time.
+  [[nodiscard]] Answer answer(const TaskSet& tasks) const;
+
+  /// The plans and Wcets that the decision rests on.
+  [[nodiscard]] PlannedTaskSet plan(const TaskSet& tasks) const;
+
+ private:
+  const Planner* planner_;
+};
+
+}  // namespace tutti

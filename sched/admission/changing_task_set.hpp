@@ -1,0 +1,63 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sched/admission/admission.hpp"
+#include "sched/admission/online_admission.hpp"
+
+namespace tutti {
+
+/// A request to a task set that runs: one task leaves, one comes, or one takes the place of another.
+struct TaskChange {
+  Duration at{};  ///< from the start of the run; it is answered then or soon after
+  std::optional<TaskId> leaves, comes;
+
+  friend bool operator==(const TaskChange&, const TaskChange&) = default;
+};
+
+/// What became of a request.
+struct ChangeAnswer {
+  Answer answer = Answer::Unknown;  ///< only `Schedulable` changed something
+  std::string reason;               ///< why not, in a sentence
+};
+
+/// An admitted task set that changes while it runs: all tasks that may ever run, with their plans, and which of them
+/// run. Every deadline is guaranteed at every moment, whatever is asked.
+///
+/// Plans are made beforehand, so that nothing is prepared while deadlines run. Arrivals are sporadic. The whole machine
+/// is one partition, since a task that comes may join others.
+class ChangingTaskSet {
+ public:
+  /// @param running  the tasks that run from the start, ascending
+  /// @errors InvalidInput: these are not schedulable, the buffers of all do not fit, arrivals are strictly periodic.
+  [[nodiscard]] static Expected<ChangingTaskSet> make(const AdmissionController& controller, const TaskSet& all,
+                                                      std::span<const TaskId> running);
+
+  /// Of all tasks.
+  [[nodiscard]] const PlannedTaskSet& planned() const { return planned_; }
+  [[nodiscard]] bool runs(TaskId task) const { return entries_[task.index()].has_value(); }
+
+  /// Answers a request, as the full test of the policy answers it for all tasks that count, those included that have
+  /// left and whose work may still delay others (`OnlineAdmission`). A refusal leaves everything as it was.
+  /// @param now           the time, never earlier than in a call before
+  /// @param last_arrival  of the jobs of the task that leaves; nothing where none arrived
+  [[nodiscard]] ChangeAnswer ask(const TaskChange& change, Duration now, std::optional<Duration> last_arrival);
+
+  /// Says that at this moment no job was ready or running.
+  void idle_at(Duration moment) { online_.idle_at(moment); }
+
+ private:
+  ChangingTaskSet(PlannedTaskSet planned)
+      : planned_(std::move(planned)), online_(planned_.tasks.policy), entries_(planned_.tasks.tasks.size()) {}
+
+  [[nodiscard]] std::string refusal(const TaskChange& change) const;
+  OnlineAdmission::Outcome change(const TaskChange& change, Duration now, std::optional<Duration> last_arrival);
+
+  PlannedTaskSet planned_;
+  OnlineAdmission online_;
+  std::vector<std::optional<TaskId>> entries_;  ///< [tasks] the name that admission gave to what runs
+};
+
+}  // namespace tutti

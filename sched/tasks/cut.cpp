@@ -1,0 +1,58 @@
+#include "sched/tasks/cut.hpp"
+
+#include <algorithm>
+
+#include "model/expects.hpp"
+#include "model/wide.hpp"
+
+namespace tutti {
+namespace {
+
+std::vector<CommandStream> streams_of(const Batch& batch, std::size_t chunk, std::size_t chunks) {
+  std::vector<CommandStream> streams;
+  for (CommandStream stream : batch.streams()) {
+    const bool is_last = chunk + 1 == chunks;
+    if (!is_last) stream.kernel.reset();
+    if (stream.transfer) {
+      const Bytes size = stream.transfer->size;
+      stream.transfer->size = chunk_start(size, chunk + 1, chunks) - chunk_start(size, chunk, chunks);
+    }
+    if (stream.transfer || stream.kernel) streams.push_back(std::move(stream));
+  }
+  return streams;
+}
+
+}  // namespace
+
+std::size_t chunks_of(std::int64_t bytes, std::int64_t most) {
+  return static_cast<std::size_t>(std::clamp<Wide>(ceil_div(bytes, most), 1, kMostChunks));
+}
+
+Bytes largest_transfer(const Batch& batch) {
+  Bytes largest{0};
+  for (const CommandStream& stream : batch.streams())
+    if (stream.transfer) largest = std::max(largest, stream.transfer->size);
+  return largest;
+}
+
+std::size_t chunks_of(const Batch& batch, Bytes most) {
+  return most > Bytes{0} ? chunks_of(largest_transfer(batch).count, most.count) : 1;
+}
+
+Bytes chunk_start(Bytes size, std::size_t chunk, std::size_t chunks) {
+  return Bytes{static_cast<std::int64_t>(Wide{size.count} * static_cast<Wide>(chunk) / static_cast<Wide>(chunks))};
+}
+
+std::vector<Batch> cut(const Batch& batch, Bytes most) {
+  const std::size_t chunks = chunks_of(batch, most);
+  if (chunks == 1) return {batch};
+  std::vector<Batch> cut;
+  for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+    auto made = Batch::make(batch.machine(), streams_of(batch, chunk, chunks), batch.merging());
+    TUTTI_EXPECTS(made.has_value(), "a piece of a valid batch is one");
+    cut.push_back(*std::move(made));
+  }
+  return cut;
+}
+
+}  // namespace tutti

@@ -1,0 +1,72 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "model/batch.hpp"
+#include "model/planner.hpp"
+#include "model/topology.hpp"
+#include "model/units.hpp"
+#include "sched/tasks/arrivals.hpp"
+#include "sched/tasks/policy.hpp"
+
+namespace tutti {
+
+/// Work of the host between two batches of a job, with its worst-case time.
+struct HostStep {
+  Duration time{};
+
+  friend bool operator==(const HostStep&, const HostStep&) = default;
+};
+
+/// One thing that a job does; a job's steps run one after the other.
+using JobStep = std::variant<Batch, HostStep>;
+
+/// A recurring job in the words of Liu and Layland.
+///
+/// Jobs arrive at least `period` apart, are ready at most `jitter` after they arrived and must be finished `deadline`
+/// after they arrived. A job owns the machine, or the partition of it that its task is in, from its first to its last
+/// step.
+struct Task {
+  std::string name;
+  Duration period{};                      ///< > 0; minimal distance of two arrivals
+  Duration deadline{};                    ///< > 0; from the arrival; may exceed the period
+  Duration jitter{};                      ///< >= 0
+  Duration offset{};                      ///< >= 0; first arrival; counts where arrivals are periodic
+  std::vector<JobStep> steps;             ///< empty where `declared_wcet` says it all
+  std::optional<Duration> declared_wcet;  ///< taken as it is, no margin
+  Place place = {};                       ///< where the user's file declares it
+  int priority = 0;                       ///< under `given`: smaller is more urgent
+  Duration best_case{};                   ///< >= 0; a job takes no less; above the Wcet it counts as that
+
+  friend bool operator==(const Task&, const Task&) = default;
+};
+
+/// The batches of a task's job, in order; host steps may stand between them.
+[[nodiscard]] inline std::vector<const Batch*> batches_of(const Task& task) {
+  std::vector<const Batch*> batches;
+  for (const JobStep& step : task.steps)
+    if (const auto* batch = std::get_if<Batch>(&step)) batches.push_back(batch);
+  return batches;
+}
+
+/// Tasks that share one machine; the order decides between equal priorities (earlier is higher).
+struct TaskSet {
+  std::optional<Topology> machine;  ///< absent where every task declares its Wcet
+  Policy policy = Policy::Edf;
+  std::vector<Task> tasks;
+  Arrivals arrivals = Arrivals::Sporadic;
+  Preemption preemption = Preemption::None;
+  Bytes cut{0};  ///< with preemption: longer transfers are cut into batches of at most so many bytes; 0: they are not
+  const Planner* planner = nullptr;  ///< that the file asks for; null: none
+
+  friend bool operator==(const TaskSet&, const TaskSet&) = default;
+};
+
+/// The largest chunk of a transfer; 0 where none is cut.
+[[nodiscard]] inline Bytes cut_in_force(const TaskSet& set) {
+  return set.preemption == Preemption::BetweenBatches ? set.cut : Bytes{0};
+}
+
+}  // namespace tutti

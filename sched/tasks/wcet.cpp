@@ -1,0 +1,63 @@
+#include "sched/tasks/wcet.hpp"
+
+#include <cmath>
+#include <numeric>
+
+#include "model/expects.hpp"
+#include "sched/tasks/cut.hpp"
+
+namespace tutti {
+
+Wcet batch_wcet(Duration length, const Margin& margin) {
+  const long double stretched =
+      static_cast<long double>(length.count()) * (1.0L + static_cast<long double>(margin.relative));
+  const long double whole = std::ceil(stretched - 1e-6L);
+  if (whole >= 0x1p63L) return Wcet(Duration::max());
+  return Wcet(add_saturating(Duration{static_cast<std::int64_t>(whole)}, margin.absolute));
+}
+
+bool runs_in_regions(const JobBound& bound, Preemption preemption) {
+  return preemption == Preemption::BetweenBatches && bound.regions.size() > 1;
+}
+
+Wcet wcet_of(const JobBound& bound, Preemption preemption) {
+  if (!runs_in_regions(bound, preemption)) return bound.wcet;
+  return Wcet(std::accumulate(bound.regions.begin(), bound.regions.end(), Duration{0}, add_saturating));
+}
+
+JobBound bound_job(const Task& task, const std::optional<Topology>& machine, const Planner& planner, Bytes cut_above,
+                   Effort effort) {
+  JobBound bound;
+  std::vector<Duration> regions;
+  Duration before{};  // host steps in front of the first batch
+  const SetupTimes costs = machine ? machine->setup() : SetupTimes{};
+  const auto add = [&](Duration time) {
+    Duration& region = regions.empty() ? before : regions.back();
+    region = add_saturating(region, time);
+  };
+  for (const JobStep& step : task.steps) {
+    if (const auto* host = std::get_if<HostStep>(&step)) {
+      add(host->time);
+      continue;
+    }
+    TUTTI_EXPECTS(machine.has_value(), "a task with batches comes with its machine");
+    auto& chunks = bound.batches.emplace_back();
+    for (Batch& chunk : cut(std::get<Batch>(step), cut_above)) {
+      Timeline planned = plan(planner, *machine, chunk, Basis::Guaranteed, effort);
+      LatestFinish latest = latest_finish(planner, *machine, chunk, planned);
+      regions.push_back(std::exchange(before, Duration{0}));
+      add(batch_wcet(latest.batch, machine->margin()).bound());
+      add(costs.dispatch.guaranteed);
+      chunks.push_back({std::move(chunk), std::move(planned), std::move(latest)});
+    }
+  }
+  if (regions.empty()) regions.push_back(before);
+  if (task.declared_wcet) regions = {*task.declared_wcet};
+  const Duration held_up = bound.batches.empty() || task.declared_wcet ? Duration{0} : costs.job.guaranteed;
+  bound.wcet = Wcet(std::accumulate(regions.begin(), regions.end(), held_up, add_saturating));
+  for (Duration& region : regions) region = add_saturating(region, held_up);
+  bound.regions = std::move(regions);
+  return bound;
+}
+
+}  // namespace tutti

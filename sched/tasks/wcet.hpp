@@ -1,0 +1,64 @@
+#pragma once
+#include <compare>
+#include <optional>
+#include <vector>
+
+#include "model/planner.hpp"
+#include "model/safe_bound.hpp"
+#include "model/timeline.hpp"
+#include "sched/tasks/task.hpp"
+
+namespace tutti {
+
+/// A worst-case execution time: a Duration that was made a bound in one visible place.
+///
+/// A plain Duration does not convert, so that no prediction slips into an analysis unnoticed.
+class Wcet {
+ public:
+  constexpr explicit Wcet(Duration bound) : bound_(bound) {}
+  [[nodiscard]] constexpr Duration bound() const { return bound_; }
+  friend constexpr auto operator<=>(Wcet, Wcet) = default;
+
+ private:
+  Duration bound_;
+};
+
+/// A batch, or a chunk of one, with the plan that was made for it from guaranteed bandwidths and worst kernel times.
+/// The executor starts each stream at this plan's offset, so that what was admitted is what runs.
+struct PlannedBatch {
+  Batch operation;
+  Timeline plan;
+  LatestFinish latest;  ///< of the plan, without margin: what takes longer breaks the promise
+};
+
+/// What a job may take, and the plans by which it keeps to that.
+struct JobBound {
+  Wcet wcet{Duration{0}};  ///< of a job that is not interrupted: it is held up once
+  /// The job in regions that each run through: each chunk of a batch begins one, and host steps go with the chunk
+  /// before them, or with the first. Each may be held up, so together they are longer than the Wcet. A declared Wcet is
+  /// one region.
+  std::vector<Duration> regions;
+  std::vector<std::vector<PlannedBatch>> batches;  ///< [batches of the task][chunks]; one chunk where it is not cut
+};
+
+/// Whether others may come between the regions of a job.
+[[nodiscard]] bool runs_in_regions(const JobBound& bound, Preemption preemption);
+/// What a job takes of the machine: where it runs in regions, that of all regions.
+[[nodiscard]] Wcet wcet_of(const JobBound& bound, Preemption preemption);
+
+/// A batch's bound: its length x (1 + relative) + absolute, rounded up; saturates at the longest Duration.
+[[nodiscard]] Wcet batch_wcet(Duration length, const Margin& margin);
+
+/// The bound of one task's jobs: its declared Wcet as it is, or else the sum of its batches' bounds, set-up and margin
+/// included, of what dispatching each of them costs, of its host steps, and of what a job with batches costs once.
+///
+/// A batch's bound is the latest finish of the plan for guaranteed bandwidths and worst kernel times: it holds for all
+/// sizes, kernel and set-up times of at most those declared and bandwidths of at least those guaranteed.
+///
+/// @pre a task with batches comes with the machine that they were made for.
+/// @param cut_above  batches are cut into chunks of at most so many bytes a stream; 0: they are not
+/// @param effort     of a planner that searches
+[[nodiscard]] JobBound bound_job(const Task& task, const std::optional<Topology>& machine, const Planner& planner,
+                                 Bytes cut_above = Bytes{0}, Effort effort = {});
+
+}  // namespace tutti

@@ -1,0 +1,251 @@
+#include "sched/whatif/remedies.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "sched/analyses/utilization.hpp"
+#include "sched/tasks/cut.hpp"
+#include "sched/whatif/capacity.hpp"
+#include "sched/whatif/cut_search.hpp"
+
+namespace tutti {
+namespace {
+
+/// Relative changes, smallest first; from 1 on only upwards.
+constexpr std::array kChanges{1.0 / 128, 1.0 / 64, 1.0 / 32,  1.0 / 16, 1.0 / 8, 1.0 / 4, 1.0 / 2,
+                              3.0 / 4,   7.0 / 8,  31.0 / 32, 0.99,     1.0,     2.0,     4.0,
+                              8.0,       16.0,     32.0,      64.0,     99.0};
+
+/// What all questions together may cost; a batch, or a chunk of one, takes so many times as long as a task without.
+constexpr std::int64_t kBudget = 800'000;
+constexpr std::int64_t kCostOfBatch = 20;
+/// Of a plan with whole effort, and how many of them a set has at most (`Effort::shared_by`).
+constexpr std::int64_t kCostOfSearch = 1'000;
+constexpr std::int64_t kSearches = 20;
+/// Of a question that no test could answer within its budget.
+constexpr std::int64_t kCostOfUnknown = 20'000;
+/// By the search for a cut.
+constexpr std::int64_t kMostChunksMade = 2 * kBudget / kCostOfBatch;
+/// Remedies are found to this part of a quantity.
+constexpr std::int64_t kFineness = 1000;
+
+std::int64_t cost_of_question(const TaskSet& set, const Planner& planner) {
+  std::int64_t chunks = 0;
+  for (const Task& task : set.tasks)
+    for (const Batch* batch : batches_of(task)) chunks += static_cast<std::int64_t>(chunks_of(*batch, set.cut));
+  const std::int64_t searches = planner.searches ? kCostOfSearch * std::min(chunks, kSearches) : 0;
+  return std::ssize(set.tasks) + kCostOfBatch * chunks + searches;
+}
+
+/// More than any task's share of the time that need be told apart.
+constexpr double kNamed = 1e12;
+
+/// One quantity in one direction.
+struct Way {
+  const TunableParameter* tunable;
+  int direction;        ///< -1, +1
+  std::int64_t failed;  ///< the last value that was tried
+  bool open = true;
+};
+
+bool may_grow(TunableKind kind) {
+  return kind == TunableKind::Period || kind == TunableKind::Deadline || kind == TunableKind::Chunk;
+}
+
+/// The value after a change, to the far side; nothing where the change is none or the value impossible.
+std::optional<std::int64_t> value_after(const Way& way, double change) {
+  const TunableParameter& tunable = *way.tunable;
+  if (way.direction < 0 && change >= 1) return std::nullopt;
+  const long double step = std::ceil(static_cast<long double>(tunable.value) * static_cast<long double>(change));
+  const long double value = static_cast<long double>(tunable.value) + way.direction * step;
+  if (value < static_cast<long double>(least_value(tunable.kind)) || value > 0x1p62L ||
+      value > static_cast<long double>(most_value(tunable.kind)))
+    return std::nullopt;
+  return static_cast<std::int64_t>(value);
+}
+
+/// Asks the controller about ways and keeps the best.
+class RemedyFinder {
+ public:
+  RemedyFinder(const TaskFile& file, const Planner& planner, const AdmissionVerdict& refused)
+      : file_(&file),
+        refused_(refused),
+        controller_(planner),
+        cost_(cost_of_question(file.tasks(), planner)),
+        left_(kBudget) {}
+
+  /// @param ways  the most promising first
+  Remedies search(std::vector<Way> ways) {
+    const auto most = static_cast<std::size_t>(std::max<std::int64_t>(1, kBudget / 2 / cost_));
+    if (ways.size() > most) {
+      found_.left_out = fmt::format("only the {} most promising of {} changes were tried", most, ways.size());
+      ways.resize(most);
+    }
+    if (std::ssize(ways) * std::ssize(kChanges) * cost_ > kBudget)
+      std::erase_if(ways, [&](const Way& way) { return !may_help(way); });
+    for (const double change : kChanges) {
+      for (Way& way : ways) look(way, change);
+      if (found_.remedies.size() >= kMostRemedies) break;
+      if (left_ > 0) continue;
+      found_.left_out = fmt::format("changes beyond {:.2g} % were not all tried", 100 * change);
+      break;
+    }
+    return std::move(found_);
+  }
+
+ private:
+  bool holds(const TunableParameter& tunable, std::int64_t value) {
+    left_ -= cost_;
+    const auto set = with_value(*file_, tunable, value);
+    if (!set || overloaded(*set)) return false;
+    const Answer answer = controller_.answer(*set);
+    if (answer == Answer::Unknown) left_ -= kCostOfUnknown;
+    return answer == Answer::Schedulable;
+  }
+
+  /// Whether those tasks whose times are known ask for too much already: most questions end here, and soon.
+  [[nodiscard]] bool overloaded(const TaskSet& set) const {
+    return std::ranges::any_of(refused_.partitions, [&](const Partition& partition) {
+      UtilizationSum sum;
+      for (const TaskId id : partition.tasks) {
+        const Task& task = set.tasks[id.index()];
+        const bool known = task.declared_wcet || task.steps == file_->tasks().tasks[id.index()].steps;
+        if (known) sum.add(task.declared_wcet.value_or(refused_.timings[id.index()].wcet), task.period);
+      }
+      return sum.compare_with_one() > 0;
+    });
+  }
+
+  /// Whether it helps to go as far as can be.
+  bool may_help(const Way& way) {
+    for (auto change = kChanges.rbegin(); change != kChanges.rend(); ++change)
+      if (const auto value = value_after(way, *change)) return holds(*way.tunable, *value);
+    return false;
+  }
+
+  void look(Way& way, double change) {
+    if (!way.open || left_ <= 0) return;
+    const std::optional<std::int64_t> value = value_after(way, change);
+    if (!value || *value == way.failed) return;
+    way.open = !holds(*way.tunable, *value);
+    if (way.open) {
+      way.failed = *value;
+    } else {
+      look_closely(way, *value);
+    }
+  }
+
+  /// Between the last value that fails and one that holds; given up where even the fifth best known is a smaller
+  /// change.
+  void look_closely(const Way& way, std::int64_t holding) {
+    const TunableParameter& tunable = *way.tunable;
+    if (found_.remedies.size() >= kMostRemedies) {
+      const std::optional<std::int64_t> known = value_after(way, std::abs(*found_.remedies.back().relative));
+      const bool between = known && std::min(way.failed, holding) < *known && *known < std::max(way.failed, holding);
+      if (between && !holds(tunable, *known)) return;
+      if (between) holding = *known;
+    }
+    const auto asking = [&](std::int64_t value) { return holds(tunable, value); };
+    holding = find_boundary(asking, {holding, way.failed}, kFineness).holding;
+    const double relative = static_cast<double>(holding - tunable.value) / static_cast<double>(tunable.value);
+    const auto at = std::ranges::find_if(
+        found_.remedies, [&](const Remedy& remedy) { return std::abs(relative) < std::abs(*remedy.relative); });
+    found_.remedies.insert(at, {tunable, holding, relative});
+    if (found_.remedies.size() > kMostRemedies) found_.remedies.pop_back();
+  }
+
+  const TaskFile* file_;
+  const AdmissionVerdict& refused_;  ///< of the file as it is; no change of a quantity changes the partitions
+  AdmissionController controller_;
+  std::int64_t cost_;  ///< of a question
+  std::int64_t left_;
+  Remedies found_;
+};
+
+/// How much a task's quantities promise, by its name: those that the refusal names above all others, then by the share
+/// of the time that they take.
+std::map<std::string, double> promise_of_tasks(const TaskSet& set, const AdmissionVerdict& refused) {
+  std::map<std::string, double> promise;
+  for (std::size_t i = 0; i < set.tasks.size(); ++i) promise[set.tasks[i].name] = utilization({&refused.timings[i], 1});
+  const auto name = [&](TaskId task) {
+    double& share = promise[set.tasks[task.index()].name];
+    if (share < kNamed) share += kNamed;
+  };
+  for (const Verdict& test : refused.tests) {
+    if (!test.witness) continue;
+    for (const TaskLoad& load : test.witness->by_task) name(load.task);
+    if (test.witness->task) name(*test.witness->task);
+    if (test.witness->blocker) name(*test.witness->blocker);
+  }
+  return promise;
+}
+
+/// The other preemption, where that alone helps.
+std::optional<Remedy> other_preemption(const TaskFile& file, const AdmissionController& controller) {
+  const TaskSet& set = file.tasks();
+  const auto in_several = [](const Task& task) { return batches_of(task).size() > 1; };
+  if (set.cut > Bytes{0} || std::ranges::none_of(set.tasks, in_several)) return std::nullopt;
+  const auto other = set.preemption == Preemption::None ? Preemption::BetweenBatches : Preemption::None;
+  const TunableParameter preemption{TunableKind::Preemption, "", "", static_cast<std::int64_t>(set.preemption), {}};
+  const auto changed = with_value(file, preemption, static_cast<std::int64_t>(other));
+  if (!changed || controller.answer(*changed) != Answer::Schedulable) return std::nullopt;
+  return Remedy{preemption, static_cast<std::int64_t>(other), {}};
+}
+
+/// The largest size of chunks that helps.
+/// @param left_out  gets a sentence where not all were tried
+std::optional<Remedy> other_cut(const TaskFile& file, const AdmissionController& controller, std::string& left_out) {
+  const TaskSet& set = file.tasks();
+  std::vector<std::int64_t> largest;
+  for (const Task& task : set.tasks)
+    for (const Batch* batch : batches_of(task))
+      if (const Bytes bytes = largest_transfer(*batch); bytes > Bytes{0}) largest.push_back(bytes.count);
+  if (set.preemption == Preemption::None || largest.empty()) return std::nullopt;
+  const TunableParameter cut{TunableKind::Cut, "", "", set.cut.count, {}};
+  const auto holds = [&](std::int64_t value) {
+    const auto changed = with_value(file, cut, value);
+    return changed && controller.answer(*changed) == Answer::Schedulable;
+  };
+  const CutFound found = find_cut(holds, largest, cut.value, kMostChunksMade);
+  if (!found.all_tried) left_out += fmt::format("{}not all sizes of pieces were tried", left_out.empty() ? "" : "; ");
+  if (!found.size) return std::nullopt;
+  if (cut.value == 0) return Remedy{cut, *found.size, {}};
+  return Remedy{cut, *found.size, static_cast<double>(*found.size - cut.value) / static_cast<double>(cut.value)};
+}
+
+}  // namespace
+
+Remedies find_remedies(const TaskFile& file, const Planner& planner, const AdmissionVerdict& refused) {
+  if (refused.answer == Answer::Schedulable) return {};
+  const TaskSet& set = file.tasks();
+  if (set.tasks.size() > kMostTasksToRemedy)
+    return {{},
+            {},
+            fmt::format("what would remedy it is not looked for in sets of more than {} tasks", kMostTasksToRemedy)};
+  std::vector<TunableParameter> list = tunables(file);
+  std::erase_if(list, [](const TunableParameter& tunable) { return tunable.value == 0; });
+  std::map<std::string, double> promise = promise_of_tasks(set, refused);
+  promise[""] = 2 * kNamed;  // what belongs to no task helps many
+  std::ranges::stable_sort(list, std::greater<>(),
+                           [&](const TunableParameter& tunable) { return promise[tunable.task]; });
+  std::vector<Way> ways;
+  for (const TunableParameter& tunable : list) {
+    ways.push_back({&tunable, -1, tunable.value});
+    if (may_grow(tunable.kind)) ways.push_back({&tunable, 1, tunable.value});
+  }
+  Remedies remedies = RemedyFinder(file, planner, refused).search(std::move(ways));
+  remedies.critical_scaling_factor = critical_scaling_factor(refused, set.policy);
+  if (remedies.critical_scaling_factor >= kScalingOne || remedies.critical_scaling_factor == 0)
+    remedies.critical_scaling_factor.reset();  // time is not what is short
+  const AdmissionController controller(planner);
+  for (const auto& sharing : {other_cut(file, controller, remedies.left_out), other_preemption(file, controller)})
+    if (sharing) remedies.remedies.insert(remedies.remedies.begin(), *sharing);
+  return remedies;
+}
+
+}  // namespace tutti

@@ -1,0 +1,60 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sched/tasks/task_yaml.hpp"
+
+namespace tutti {
+
+/// What kind of number of a task file or its machine a user can change.
+enum class TunableKind : std::uint8_t {
+  Parameter,       ///< a size that the file names
+  Size,            ///< of one transfer
+  Period,          ///< of a task; its deadline goes along where the file gives none
+  Deadline,        ///< of a task
+  Wcet,            ///< that a task declares
+  Chunk,           ///< of the machine's staged copies
+  RelativeMargin,  ///< of the machine's bandwidths, in millionths
+  AbsoluteMargin,  ///< of the machine, on every batch
+  Cut,             ///< the set's largest size of a chunk; 0: batches are not cut
+  Preemption,      ///< the set's: the number of the `Preemption`
+};
+
+/// "parameter", "size", "period", "deadline", "wcet", "chunk", "relative_margin", "absolute_margin", "cut",
+/// "preemption".
+[[nodiscard]] std::string_view to_string(TunableKind kind);
+
+/// What a quantity's number counts.
+enum class TunableUnit : std::uint8_t { Bytes, Nanoseconds, Millionths, Word };
+
+[[nodiscard]] TunableUnit unit_of(TunableKind kind);
+
+/// One number that a user can change: searches ask what would be with another one.
+struct TunableParameter {
+  TunableKind kind = TunableKind::Parameter;
+  std::string task = {};   ///< of a size, period, deadline or wcet
+  std::string name = {};   ///< of a parameter; of a size's stream
+  std::int64_t value = 0;  ///< bytes, ns, millionths, or which word; >= 0
+  Place place = {};        ///< of the task or stream; none for what belongs to no task
+
+  friend bool operator==(const TunableParameter&, const TunableParameter&) = default;
+};
+
+/// Every quantity of a file: its parameters, then task by task, then its machine's. Sizes of 0, and what the machine
+/// has none of, are left out; so is how jobs share the machine (cut and preemption).
+[[nodiscard]] std::vector<TunableParameter> tunables(const TaskFile& file);
+
+/// The smallest and the largest value that a file can give it.
+[[nodiscard]] std::int64_t least_value(TunableKind kind);
+[[nodiscard]] std::int64_t most_value(TunableKind kind);
+
+/// "160 MB", "25 ms", "0.05", "between_batches".
+[[nodiscard]] std::string value_text(TunableKind kind, std::int64_t value);
+
+/// The tasks of the file with another value.
+/// @errors as `TaskFile::changed`.
+[[nodiscard]] Expected<TaskSet> with_value(const TaskFile& file, const TunableParameter& tunable, std::int64_t value);
+
+}  // namespace tutti

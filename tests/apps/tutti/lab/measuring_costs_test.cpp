@@ -1,0 +1,177 @@
+#include "apps/tutti/lab/measuring_costs.hpp"
+
+#include <memory>
+#include <set>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "model/cost_batch.hpp"
+#include "model/cost_fit.hpp"
+#include "tests/runtime/small_machine.hpp"
+#include "tests/support/random.hpp"
+
+namespace tutti {
+namespace {
+
+using test::Random;
+using test::Station;
+
+constexpr Duration us(int count) { return std::chrono::microseconds{count}; }
+
+CostOptions few() {
+  CostOptions options;
+  options.repetitions = options.repetitions_of_one = 2;
+  options.largest = Bytes{4 << 10};  // gpu2 has 100 kB for all of its ways
+  options.most = Bytes{256 << 10};
+  options.beside = Bytes{4 << 10};
+  return options;
+}
+
+SetupTimes some_costs() {
+  SetupTimes setup;
+  setup.batch = us(7);
+  setup.gate = us(2);
+  setup.transfer.of(CopyKind::Up).each = Duration{120};
+  setup.transfer.of(CopyKind::Down).each = Duration{250};
+  setup.transfer.of(CopyKind::Peer).each = Duration{900};
+  setup.transfer.of(CopyKind::Staged).each = Duration{1500};
+  setup.kernel = Duration{1700};
+  setup.host = us(5);
+  return setup;
+}
+
+Topology with(const SetupTimes& setup) { return TopologyBuilder(test::small_machine()).setup(setup).build().value(); }
+
+struct CostStation : Station {
+  explicit CostStation(const SetupTimes& setup) : Station(std::make_unique<VirtualClock>(), make_sim, with(setup)) {}
+
+  Executor at_once{machine, *find_planner("all_at_once"), *backend, *clock};
+};
+
+// The simulated machine does what its file says, so its costs are found again, within the rounding of files and of
+// starts and ends. Only starts behind gates tell a batch and a gate apart, and here those are given.
+TEST(MeasureCosts, OfASimulatedMachineAreThoseOfItsFile) {
+  const SetupTimes costs = some_costs();
+  CostStation station(costs);
+  const auto samples = measure_costs(station.at_once, plan_costs(station.machine, few()), few());
+  ASSERT_TRUE(samples.has_value()) << samples.error().text();
+  const CostFit fit = fit_costs(with({}), {*samples, {2000, 2000}, {}, {}, {}});
+  for (const Basis basis : {Basis::Nominal, Basis::Guaranteed}) {
+    EXPECT_EQ(fit.setup.gate.at(basis), us(2));
+    EXPECT_NEAR(as_ns(fit.setup.batch.at(basis)), 7000, 30);
+    for (const CopyKind route : kCopyKinds)
+      EXPECT_NEAR(as_ns(fit.setup.transfer.of(route).each.at(basis)), as_ns(costs.transfer.of(route).each.nominal), 20)
+          << to_string(route);
+    EXPECT_NEAR(as_ns(fit.setup.kernel.at(basis)), 1700, 30);
+    EXPECT_NEAR(as_ns(fit.setup.host.at(basis)), 5000, 30);
+  }
+  EXPECT_TRUE(fit.left_out.empty());
+}
+
+/// A batch that is over later than it says, by something else each time.
+class LateBatch final : public BackendBatch {
+ public:
+  LateBatch(std::unique_ptr<BackendBatch> batch, Clock& clock, Random& random)
+      : batch_(std::move(batch)), clock_(clock), random_(random) {}
+
+  void submit(Duration earliest) override {
+    late_ = Duration{random_.between(0, 30'000)};
+    batch_->submit(earliest);
+  }
+  bool poll() override { return batch_->poll(); }
+  void wait() override {
+    batch_->wait();
+    clock_.wait_until(clock_.now() + late_);
+  }
+  [[nodiscard]] BatchResult result() const override {
+    BatchResult result = batch_->result();
+    result.finish += late_;
+    return result;
+  }
+  [[nodiscard]] Timeline measured() const override {
+    Timeline measured = batch_->measured();
+    measured.latency += late_;
+    for (StreamTimeline& line : measured.streams) (line.kernel ? line.kernel->end : line.transfer->end) += late_;
+    return measured;
+  }
+
+ private:
+  std::unique_ptr<BackendBatch> batch_;
+  Clock& clock_;
+  Random& random_;
+  Duration late_{};
+};
+
+class LateBackend final : public DeviceBackend {
+ public:
+  LateBackend(DeviceBackend& backend, Clock& clock) : backend_(backend), clock_(clock) {}
+
+  [[nodiscard]] std::string_view name() const override { return "late"; }
+  [[nodiscard]] bool busy() const override { return backend_.busy(); }
+  [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
+    return backend_.allocate(where, size);
+  }
+  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(ExecutableBatch batch) override {
+    return backend_.prepare(std::move(batch)).map([&](std::unique_ptr<BackendBatch> prepared) {
+      return std::unique_ptr<BackendBatch>(std::make_unique<LateBatch>(std::move(prepared), clock_, random_));
+    });
+  }
+
+ private:
+  DeviceBackend& backend_;
+  Clock& clock_;
+  Random random_{7};
+};
+
+// Every run is up to 30 us late: no repetition is above what is promised, and predictions are in between.
+TEST(MeasureCosts, OfAMachineThatIsLateCoverEveryRepetition) {
+  CostStation station(some_costs());
+  LateBackend late(*station.backend, *station.clock);
+  Executor executor(station.machine, station.at_once.planner(), late, *station.clock);
+  CostOptions options = few();
+  options.repetitions = 10;
+  const auto samples = measure_costs(executor, plan_costs(station.machine, options), options);
+  ASSERT_TRUE(samples.has_value()) << samples.error().text();
+  const CostFit fit = fit_costs(with({}), {*samples, {}, {}, {}, {}});
+  std::size_t checked = 0;
+  for (const CostResidual& residual : fit.residuals) {
+    if (residual.worst > 1e6) continue;
+    ++checked;
+    EXPECT_GE(residual.promised, residual.worst) << residual.sample;
+  }
+  EXPECT_GT(checked, 50U);
+  EXPECT_GT(fit.setup.batch.guaranteed, fit.setup.batch.nominal + us(10));
+}
+
+// gpu0 and gpu1 reach each other, gpu2 nobody; there is one processor. Samples do not repeat, stay within their limits,
+// and their GPUs take turns.
+TEST(PlanCosts, HasEveryClassOfTheMachine) {
+  const auto samples = plan_costs(test::small_machine(), few());
+  std::set<CostWork> works;
+  std::set<std::uint32_t> gpus;
+  for (const CostSample& sample : samples) {
+    works.insert(sample.work);
+    gpus.insert(sample.gpu);
+    EXPECT_LE(sample.bytes, Bytes{4 << 10});
+    EXPECT_TRUE(sample.ns.empty());
+    EXPECT_TRUE(cost_batch(test::small_machine(), sample).has_value());
+  }
+  EXPECT_EQ(works, (std::set<CostWork>{CostWork::Up, CostWork::Down, CostWork::Peer, CostWork::Staged, CostWork::Kernel,
+                                       CostWork::LoneKernels, CostWork::Host}))
+      << "nobody has two peers to turn to";
+  EXPECT_EQ(gpus.size(), 3U);
+}
+
+TEST(MeasureCosts, StopsWhenInterrupted) {
+  CostStation station({});
+  const std::atomic<bool> interrupted = true;
+  CostOptions options = few();
+  options.interrupted = &interrupted;
+  const auto refused = measure_costs(station.at_once, plan_costs(station.machine, options), options);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().message, "interrupted; nothing was written");
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,90 @@
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "apps/tutti/reports/run_report.hpp"
+
+namespace tutti {
+namespace {
+
+/// Two tasks that only declare their Wcet, and the record of a job of each.
+struct Reported {
+  Reported() {
+    for (const char* name : {"first", "second"}) {
+      Task& task = set.tasks.emplace_back();
+      task.name = name;
+      task.period = task.deadline = Duration{10'000'000};
+      task.declared_wcet = Duration{1'000'000};
+      JobRecord& job = record.jobs.emplace_back();
+      job.task = TaskId(record.jobs.size() - 1);
+      job.finish = Duration{2'000'000};
+      job.deadline = task.deadline;
+    }
+  }
+
+  [[nodiscard]] std::string text() const { return run_text(set, {}, record, place); }
+  [[nodiscard]] Json json() const { return run_json(set, {}, record, place); }
+
+  TaskSet set;
+  RunRecord record;
+  RunPlace place{"sim", "virtual"};
+};
+
+TEST(RunReport, HasAColumnForOverrunsOnlyWhereThereAreAny) {
+  Reported reported;
+  EXPECT_EQ(reported.text().find("overruns"), std::string::npos);
+  reported.record.jobs[1].overruns = 3;
+  const std::string text = reported.text();
+  EXPECT_NE(text.find("deadline ms  kernel overruns\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("10.000                0\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("10.000                3\n"), std::string::npos) << text;
+}
+
+TEST(RunReport, AddsUpTheOverrunsOfEachTask) {
+  Reported reported;
+  reported.record.jobs[1].overruns = 3;
+  reported.record.jobs.push_back(reported.record.jobs[1]);
+  const Json json = reported.json();
+  EXPECT_EQ(json["summary"][0]["overruns"], 0);
+  EXPECT_EQ(json["summary"][1]["overruns"], 6);
+  EXPECT_EQ(json["notes"], Json::array());
+}
+
+TEST(RunReport, SaysSoWhereSeveralPartitionsRan) {
+  Reported reported;
+  EXPECT_EQ(reported.text().find("2 jobs on the sim backend, virtual clock, non-preemptive edf\n"), 0U);
+  reported.place.partitions = 2;
+  reported.place.notes = {"no large pages"};
+  EXPECT_EQ(reported.text().find("2 jobs on the sim backend, virtual clock, non-preemptive edf in 2 partitions\n"), 0U);
+  EXPECT_EQ(reported.json()["notes"], Json::array({"no large pages"}));
+}
+
+// The jobs take 2 ms from their arrival at 0; of the second one's, programs had 0.5, and 0.25 come after it.
+TEST(RunReport, ShowsTheResponseThatTheBoundIsAboutAndTheOneEndToEnd) {
+  Reported reported;
+  JobRecord& job = reported.record.jobs[1];
+  job.programs = Duration{500'000};
+  job.after = Duration{250'000};
+  job.broken = BrokenBound{BoundCause::Gate, Duration{100'000}};
+  const Json json = reported.json();
+  EXPECT_EQ(json["summary"][0]["worst_response_ms"], 2.0);
+  EXPECT_EQ(json["summary"][0]["worst_end_to_end_ms"], 2.0);
+  EXPECT_EQ(json["summary"][0]["over_bound"], 0);
+  EXPECT_EQ(json["summary"][1]["worst_response_ms"], 1.5);
+  EXPECT_EQ(json["summary"][1]["worst_end_to_end_ms"], 2.25);
+  EXPECT_EQ(json["summary"][1]["over_bound"], 1);
+  EXPECT_EQ(json["jobs"][0]["cause"], nullptr);
+  EXPECT_EQ(json["jobs"][0]["over_by_ms"], nullptr);
+  EXPECT_EQ(json["jobs"][1]["cause"], "gate");
+  EXPECT_EQ(json["jobs"][1]["over_by_ms"], 0.1);
+  EXPECT_EQ(json["jobs"][1]["response_ms"], 1.5);
+  EXPECT_EQ(json["jobs"][1]["end_to_end_ms"], 2.25);
+  const std::string text = reported.text();
+  EXPECT_NE(text.find("worst response ms  bound ms  over bound  end to end ms  deadline ms\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("1.500         -           1          2.250       10.000\n"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace tutti

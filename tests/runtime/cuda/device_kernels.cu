@@ -1,0 +1,110 @@
+#include <list>
+#include <mutex>
+
+#include "tests/runtime/cuda/device_kernels.hpp"
+
+namespace tutti::test {
+namespace {
+
+__global__ void invert(const unsigned char* input, unsigned char* output, std::size_t size) {
+  for (std::size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < size; i += gridDim.x * blockDim.x)
+    output[i] = static_cast<unsigned char>(~input[i]);
+}
+
+__global__ void slow(unsigned long long ns) {
+  unsigned long long start = 0, now = 0;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+  do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  while (now - start < ns);
+}
+
+__global__ void fault(volatile int* nowhere) { *nowhere = 1; }
+
+__global__ void hang(volatile int* word) {
+  while (*word == 0) {
+  }
+}
+
+struct Call {
+  HostKernel kernel;
+  KernelLaunch launch;
+};
+
+void call(void* raw) {
+  const auto* what = static_cast<const Call*>(raw);
+  what->kernel(what->launch);
+}
+
+/// Calls that the driver may still have to make; kept to the end of the program.
+Call* keep(Call call) {
+  static std::mutex mutex;
+  static std::list<Call> calls;
+  const std::lock_guard lock(mutex);
+  return &calls.emplace_back(std::move(call));
+}
+
+}  // namespace
+
+DeviceKernel device_invert() {
+  return [](const KernelLaunch& launch, DeviceStream stream) {
+    invert<<<4, 256, 0, stream>>>(reinterpret_cast<const unsigned char*>(launch.input.data()),
+                                  reinterpret_cast<unsigned char*>(launch.output.data()), launch.input.size());
+  };
+}
+
+DeviceKernel device_mark(HostKernel mark) {
+  return [mark](const KernelLaunch& launch, DeviceStream stream) {
+    cudaLaunchHostFunc(stream, call, keep({mark, launch}));
+  };
+}
+
+DeviceKernel device_slow() {
+  return [](const KernelLaunch& launch, DeviceStream stream) {
+    slow<<<1, 1, 0, stream>>>(3 * static_cast<unsigned long long>(launch.declared.count()));
+  };
+}
+
+DeviceKernel device_fault() {
+  return [](const KernelLaunch&, DeviceStream stream) { fault<<<1, 1, 0, stream>>>(reinterpret_cast<int*>(8)); };
+}
+
+DeviceKernel device_hang() {
+  return [](const KernelLaunch& launch, DeviceStream stream) {
+    hang<<<1, 1, 0, stream>>>(reinterpret_cast<volatile int*>(const_cast<std::byte*>(launch.input.data())));
+  };
+}
+
+DeviceKernel device_allocates() {
+  return [](const KernelLaunch&, DeviceStream) {
+    void* memory = nullptr;
+    if (cudaMalloc(&memory, 1 << 20) == cudaSuccess) cudaFree(memory);
+  };
+}
+
+DeviceKernel device_waits() {
+  return [](const KernelLaunch&, DeviceStream stream) { cudaStreamSynchronize(stream); };
+}
+
+DeviceKernel device_uses_default_stream() {
+  return [](const KernelLaunch&, DeviceStream) { slow<<<1, 1>>>(10); };
+}
+
+DeviceKernel device_pins() {
+  return [](const KernelLaunch&, DeviceStream) {
+    void* memory = nullptr;
+    if (cudaHostAlloc(&memory, 4096, cudaHostAllocDefault) == cudaSuccess) cudaFreeHost(memory);
+  };
+}
+
+DeviceKernel device_frees() {
+  return [](const KernelLaunch& launch, DeviceStream) { cudaFree(launch.output.data()); };
+}
+
+std::size_t free_device_memory() {
+  std::size_t free = 0, total = 0;
+  cudaSetDevice(0);
+  cudaMemGetInfo(&free, &total);
+  return free;
+}
+
+}  // namespace tutti::test

@@ -1,0 +1,228 @@
+#include "sched/whatif/remedies.hpp"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/random.hpp"
+#include "tests/support/task_file.hpp"
+#include "tests/support/task_timings.hpp"
+#include "tests/support/yaml_text.hpp"
+
+namespace tutti {
+namespace {
+
+const Planner& planner() { return planners().front(); }
+
+AdmissionVerdict decide(const TaskSet& set) { return AdmissionController(planner()).decide(set); }
+
+Remedies remedies_of(const TaskFile& file) { return find_remedies(file, planner(), decide(file.tasks())); }
+
+/// "kind task name: from -> to" of each, in their order.
+std::vector<std::string> words(const Remedies& remedies) {
+  std::vector<std::string> lines;
+  for (const Remedy& remedy : remedies.remedies) {
+    const TunableParameter& q = remedy.tunable;
+    lines.push_back(fmt::format("{} {}{}{}: {} -> {}", to_string(q.kind), q.task, q.name.empty() ? "" : " ", q.name,
+                                value_text(q.kind, q.value), value_text(q.kind, remedy.to)));
+  }
+  return lines;
+}
+
+std::vector<std::string> remedies(const std::string& tasks, const std::string& machine = "") {
+  return words(remedies_of(test::make_task_file("version: 1\n" + tasks, machine)));
+}
+
+using Words = std::vector<std::string>;
+
+TEST(Remedies, AreNoneForWhatIsSchedulable) {
+  EXPECT_EQ(remedies("tasks: [{name: a, period: 10 ms, wcet: 10 ms}]"), Words{});
+  EXPECT_EQ(remedies("tasks: []"), Words{});
+}
+
+// 11 ms of every 10: 10/11 of the work, -9.1 %, or 11/10 of the period, whose deadline goes along. A later deadline
+// alone leaves U at 1.1.
+TEST(Remedies, LowerTheWorkOrRaiseThePeriod) {
+  EXPECT_EQ(remedies("tasks: [{name: a, period: 10 ms, wcet: 11 ms}]"),
+            (Words{"wcet a: 11 ms -> 10 ms", "period a: 10 ms -> 11 ms"}));
+}
+
+// 7 ms of work are due after 5: -28.6 % or +40 %.
+TEST(Remedies, RaiseADeadlineThatNoJobCanMeet) {
+  EXPECT_EQ(remedies("tasks: [{name: a, period: 10 ms, deadline: 5 ms, wcet: 7 ms}]"),
+            (Words{"wcet a: 7 ms -> 5 ms", "deadline a: 5 ms -> 7 ms"}));
+}
+
+// EDF: b (5 ns) may just have started when a (2 ns, due after 6) arrives: 7 in 6. One more ns for a (+16.7 %), one less
+// of b (-20 %) or of a (-50 %).
+TEST(Remedies, CountTheBlocker) {
+  EXPECT_EQ(
+      remedies("tasks: [{name: a, period: 20 ns, deadline: 6 ns, wcet: 2 ns}, {name: b, period: 20 ns, wcet: 5 ns}]"),
+      (Words{"deadline a: 6 ns -> 7 ns", "wcet b: 5 ns -> 4 ns", "wcet a: 2 ns -> 1 ns"}));
+}
+
+// Whatever becomes of one, the other asks for three times the time that there is.
+TEST(Remedies, AreNoneWhereTwoTasksAreTooMuch) {
+  EXPECT_EQ(remedies("tasks: [{name: a, period: 10 ms, wcet: 30 ms}, {name: b, period: 10 ms, wcet: 30 ms}]"), Words{});
+}
+
+std::string machine(const std::string& gpu = "kind: gpu", const std::string& rest = "") {
+  return test::machine_file("  vertices: {mem0: {kind: memory}, gpu0: {" + gpu +
+                            "}}\n  links: [{from: mem0, to: gpu0, bandwidth: 1 GB/s, back: 1 GB/s}]\n" + rest);
+}
+
+// 20 MB at 1 byte/ns are 20 ms every 10: half the image, half the transfer, or twice the period.
+TEST(Remedies, ShrinkSizes) {
+  EXPECT_EQ(
+      remedies("machine: m.yaml\nparameters: {image: 20 MB}\ntasks: [{name: a, period: 10 ms, job: [{batch: [{name: "
+               "x, from: mem0, to: gpu0, size: image}]}]}]",
+               machine()),
+      (Words{"parameter  image: 20 MB -> 10 MB", "size a x: 20 MB -> 10 MB", "period a: 10 ms -> 20 ms"}));
+}
+
+// 8 MB take 8 ms, with a margin of 100 % 16. Every 10 ms there is room for 5 MB (-37.5 %), or for 8 with 25 % (-75 %);
+// or once in 16 (+60 %).
+TEST(Remedies, LowerTheMargin) {
+  EXPECT_EQ(remedies("machine: m.yaml\ntasks: [{name: a, period: 10 ms, job: [{batch: [{name: x, from: mem0, to: gpu0, "
+                     "size: 8 MB}]}]}]",
+                     machine("kind: gpu", "  margin: {relative: 1}\n")),
+            (Words{"size a x: 8 MB -> 5 MB", "period a: 10 ms -> 16 ms", "relative_margin : 1 -> 0.25"}));
+}
+
+// Three sets of 40 kB do not fit into 100. A deadline of two periods (-16.7 %) needs two sets, as does a period of 1.2
+// ms
+// (+20 %); with three each may have 33,333 B: -33 % for either copy.
+TEST(Remedies, MakeTheBuffersFit) {
+  EXPECT_EQ(
+      remedies("machine: m.yaml\ntasks: [{name: a, period: 1 ms, deadline: 2.4 ms, job: [{batch: [{name: x, from: "
+               "mem0, to: gpu0, size: 20 kB}]}, {batch: [{name: y, from: gpu0, to: mem0, size: 20 kB}]}]}]",
+               machine("kind: gpu, memory: 100 kB")),
+      (Words{"deadline a: 2.4 ms -> 2 ms", "period a: 1 ms -> 1.2 ms", "size a x: 20 kB -> 13.33 kB",
+             "size a y: 20 kB -> 13.33 kB"}));
+}
+
+// 30 and 30 ms of every 10: a sixth of both fits. Buffers that do not fit are no matter of time.
+TEST(Remedies, SayToWhatAllTimesWouldHaveToShrink) {
+  const auto scaling = [](const std::string& tasks, const std::string& m) {
+    return remedies_of(test::make_task_file("version: 1\n" + tasks, m)).critical_scaling_factor;
+  };
+  EXPECT_EQ(scaling("tasks: [{name: a, period: 10 ms, wcet: 30 ms}, {name: b, period: 10 ms, wcet: 30 ms}]", ""), 1666);
+  EXPECT_EQ(scaling("tasks: [{name: a, period: 10 ms, wcet: 10 ms}]", ""), std::nullopt);
+  EXPECT_EQ(
+      scaling("machine: m.yaml\ntasks: [{name: a, period: 1 s, job: [{batch: [{from: mem0, to: gpu0, size: 2 kB}]}]}]",
+              machine("kind: gpu, memory: 1 kB")),
+      std::nullopt);
+}
+
+// b may be ready 5 ms after its arrival and is due after 4: no work at all is too much.
+TEST(Remedies, DoNotShrinkTimesToNothing) {
+  const Remedies found = remedies_of(test::make_task_file(
+      "version: 1\ntasks: [{name: a, period: 4 ms, wcet: 1 ms}, {name: b, period: 4 ms, wcet: 1 ms, jitter: 5 ms}]",
+      ""));
+  EXPECT_EQ(found.critical_scaling_factor, std::nullopt);
+}
+
+// Both at full time always: a has the machine from 0 to 7, and b, which arrives at 5, is due at 8 and done at 9. With 6
+// ms for a, in the best case too, it is done at 8.
+TEST(Remedies, TakeTheBestCaseAlongWithTheWcet) {
+  EXPECT_EQ(remedies("arrivals: periodic\ntasks: [{name: a, period: 10 ms, wcet: 7 ms, best_case: 7 ms}, "
+                     "{name: b, period: 10 ms, offset: 5 ms, deadline: 3 ms, wcet: 2 ms, best_case: 2 ms}]"),
+            (Words{"wcet a: 7 ms -> 6 ms", "deadline b: 3 ms -> 4 ms", "wcet b: 2 ms -> 1 ms"}));
+}
+
+TEST(Remedies, AreNotLookedForAmongThousands) {
+  std::string text = "version: 1\ntasks:\n";
+  for (std::size_t i = 0; i <= kMostTasksToRemedy; ++i)
+    text += fmt::format("- {{name: t{}, period: 1 ms, wcet: 1 ms}}\n", i);
+  const Remedies remedies = remedies_of(test::make_task_file(text));
+  EXPECT_TRUE(remedies.remedies.empty());
+  EXPECT_NE(remedies.left_out.find("more than 2000 tasks"), std::string::npos);
+}
+
+// 600 tasks of 1 ms every second, one of 500: what is too much can be taken from that one alone, and it is among the
+// first to be tried.
+TEST(Remedies, TryWhatPromisesMostFirst) {
+  std::string text = "version: 1\ntasks:\n";
+  for (int i = 0; i < 600; ++i) text += fmt::format("- {{name: t{}, period: 1 s, wcet: 1 ms}}\n", i);
+  const Remedies remedies = remedies_of(test::make_task_file(text + "- {name: large, period: 1 s, wcet: 500 ms}\n"));
+  ASSERT_FALSE(remedies.remedies.empty());
+  EXPECT_EQ(words(remedies)[0], "wcet large: 500 ms -> 400 ms");
+  EXPECT_NE(remedies.left_out.find("most promising"), std::string::npos);
+}
+
+std::string yaml_of(const std::vector<TaskTiming>& timings, Policy policy) {
+  std::string text = fmt::format("version: 1\npolicy: {}\ntasks:\n", to_string(policy));
+  for (std::size_t i = 0; i < timings.size(); ++i) {
+    const TaskTiming& t = timings[i];
+    text += fmt::format("- {{name: t{}, period: {} ns, deadline: {} ns, jitter: {} ns, wcet: {} ns}}\n", i,
+                        t.period.count(), t.deadline.count(), t.jitter.count(), t.wcet.count());
+  }
+  return text;
+}
+
+bool schedulable(const TaskFile& file, const TunableParameter& tunable, std::int64_t value) {
+  const auto set = with_value(file, tunable, value);
+  return set && decide(*set).answer == Answer::Schedulable;
+}
+
+/// The smallest relative change of one Wcet down, one period or deadline up, found by trying every ns.
+double smallest_change(const TaskFile& file) {
+  double best = 1e9;
+  for (const TunableParameter& tunable : tunables(file)) {
+    const std::int64_t direction = tunable.kind == TunableKind::Wcet ? -1 : 1;
+    for (std::int64_t step = 1; step <= 60 && tunable.value + direction * step > 0; ++step) {
+      if (!schedulable(file, tunable, tunable.value + direction * step)) continue;
+      best = std::min(best, static_cast<double>(step) / static_cast<double>(tunable.value));
+      break;
+    }
+  }
+  return best;
+}
+
+// Each remedy makes the set schedulable, a ns less does not; the best is no larger than the best that trying everything
+// finds (it may be smaller: trying everything goes in one direction here).
+TEST(Remedies, HoldOnRandomSets) {
+  int remedied = 0;
+  for (std::uint64_t seed = 1; seed <= test::rounds(150U); ++seed) {
+    oracle::Dice dice(seed);
+    const auto timings = oracle::random_timings(dice, {.wcet_min = 1,
+                                                       .wcet_max = 9,
+                                                       .period_min = 5,
+                                                       .period_max = 25,
+                                                       .deadline_min = 4,
+                                                       .deadline_max = 30,
+                                                       .jitter_max = 3});
+    for (const Policy policy : {Policy::Edf, Policy::Rm, Policy::Dm}) {
+      const TaskFile file = test::make_task_file(yaml_of(timings, policy));
+      const AdmissionVerdict verdict = decide(file.tasks());
+      const Remedies remedies = find_remedies(file, planner(), verdict);
+      if (verdict.answer == Answer::Schedulable) {
+        EXPECT_TRUE(remedies.remedies.empty());
+        continue;
+      }
+      double last = 0;
+      for (const Remedy& remedy : remedies.remedies) {
+        const std::int64_t less = remedy.to + (remedy.to < remedy.tunable.value ? 1 : -1);
+        EXPECT_TRUE(schedulable(file, remedy.tunable, remedy.to)) << seed;
+        EXPECT_FALSE(schedulable(file, remedy.tunable, less)) << seed;
+        EXPECT_NEAR(remedy.relative.value() * static_cast<double>(remedy.tunable.value),
+                    static_cast<double>(remedy.to - remedy.tunable.value), 1e-9);
+        EXPECT_GE(std::abs(*remedy.relative), last);
+        last = std::abs(*remedy.relative);
+        ++remedied;
+      }
+      const double best = policy == Policy::Edf ? smallest_change(file) : 1e9;
+      if (best < 1e9) {
+        ASSERT_FALSE(remedies.remedies.empty()) << seed;
+        EXPECT_LE(std::abs(*remedies.remedies[0].relative), best + 1e-12) << seed;
+      }
+    }
+  }
+  EXPECT_GT(remedied, test::rounds(200) / 4);
+}
+
+}  // namespace
+}  // namespace tutti
