@@ -62,8 +62,8 @@ struct Verdict {
 ///
 /// To add one: write `Verdict f(std::span<const TaskTiming>, Policy)` in a new file of `sched/analyses/`, state its
 /// source and
-/// `@exact`, `@sufficient` or `@necessary`, and add a row in `sched/analyses/analyses.cpp`; the conformance suite of the
-/// tests picks the row up and holds it against a brute-force adversary.
+/// `@exact`, `@sufficient` or `@necessary`, and add a row in `sched/analyses/analyses.cpp`; the conformance suite of
+/// the tests picks the row up and holds it against a brute-force adversary.
 struct Analysis {
   std::string_view name;
   Exactness exactness;

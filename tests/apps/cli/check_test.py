@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""`tutti check`."""
+import sys
+
+from programs import ROOT, WAFER, Programs, main
+
+
+class Check(Programs):
+    def test_whole_outputs(self):
+        self.is_golden("check.txt", self.tutti("check", WAFER))
+        self.is_golden("check_refused.txt", self.tutti("check", WAFER, "--set", "image=1GB", "--planner", "time_division"), 1)
+
+    # 6, 3 and 3 MB through a host of 2 GB/s and links of 1: all at once or aligned they take 7.5 ms, and 6 where one short
+    # copy waits for the other: a fifth less. Nothing is to say where no planner is sooner, or none is used.
+    def test_check_names_the_planner_and_says_where_another_is_sooner(self):
+        links = ", ".join(f"{{from: cpu0, to: gpu{i}, bandwidth: 1 GB/s}}" for i in range(3))
+        gpus = ", ".join(f"gpu{i}: {{kind: gpu}}" for i in range(3))
+        self.file(f"version: 1\nmachine: {{name: m, vertices: {{mem0: {{kind: memory}}, cpu0: {{kind: cpu}}, {gpus}}}, "
+                  f"links: [{{from: mem0, to: cpu0, bandwidth: 2 GB/s}}, {links}]}}\n", "m.yaml")
+        copies = ", ".join(f"{{name: s{i}, from: mem0, to: gpu{i}, size: {size} MB}}" for i, size in enumerate((6, 3, 3)))
+        text = f"version: 1\nmachine: m.yaml\ntasks:\n- {{name: a, period: 20 ms, job: [{{batch: [{copies}]}}]}}\n"
+        path = self.file(text)
+        answer = self.object_of(0, "check", path, "--json")
+        self.assertEqual((answer["planner"], answer["tasks"][0]["wcet_ms"]), ("completion_aligned", 7.5))
+        searched = self.object_of(0, "check", path, "--planner", "gate_search", "--json")
+        wcet = searched["tasks"][0]["wcet_ms"]
+        self.assertEqual((searched["planner"], searched["notes"]), ("gate_search", []))
+        self.assertLess(abs(wcet - 6), 0.01)
+        self.assertEqual(answer["notes"], [f"under gate_search the Wcet of 'a' is {wcet:.3f} ms instead of 7.500 ms (-{100 - wcet / 0.075:.1f} %)"])
+        run = self.tutti("check", path)
+        self.assertIn("(non-preemptive edf, completion_aligned, utilization 0.3750)", run.stdout)
+        self.assertTrue(run.stdout.endswith(f"\nnote: {answer['notes'][0]}\n"), run.stdout)
+        # The file may ask for a planner, and the command line for another.
+        asking = self.file(text.replace("tasks:", "planner: gate_search\ntasks:"), "asking.yaml")
+        self.assertEqual(self.object_of(0, "check", asking, "--json")["tasks"], searched["tasks"])
+        self.assertEqual(self.object_of(0, "check", asking, "--planner", "all_at_once", "--json")["planner"], "all_at_once")
+        bound = self.object_of(0, "run", asking, "--jobs", 3, "--json")["summary"][0]["bound_ms"]
+        self.assertEqual(bound, searched["tasks"][0]["worst_response_ms"])
+        self.assertEqual(self.object_of(0, "run", path, "--jobs", 3, "--json")["summary"][0]["bound_ms"], 7.5)
+        unknown = self.file(text.replace("tasks:", "planner: fastest\ntasks:"), "unknown.yaml")
+        for command in ("check", "run", "compare"):
+            self.refuses(self.tutti(command, unknown), ":3:10: 'fastest' is no planner; write one of completion_aligned, all_at_once")
+
+    def test_check_says_schedulable_only_for_a_proof(self):
+        answer = self.object_of(0, "check", WAFER, "--json")
+        self.assertIs(answer["schedulable"], True)
+        self.assertEqual(answer["verdict"], "schedulable")
+        task = answer["tasks"][0]
+        self.assertEqual([task["period_ms"], task["deadline_ms"], task["jitter_ms"]], [25, 60, 0])
+        self.assertEqual(task["worst_response_ms"], task["wcet_ms"])  # alone, so nothing delays it
+
+    def test_check_names_interval_and_blocker(self):
+        # b (9 ms) has just started when a (3 ms) arrives: 12 ms of work in a's 10.
+        path = self.file("version: 1\npolicy: rm\ntasks:\n- {name: a, period: 10 ms, wcet: 3 ms}\n- {name: b, period: 100 ms, wcet: 9 ms}\n")
+        answer = self.object_of(1, "check", path, "--json")
+        self.assertEqual((answer["schedulable"], answer["verdict"]), (False, "not_schedulable"))
+        witness = next(test["witness"] for test in answer["tests"] if test["witness"])
+        self.assertEqual((witness["interval_ms"], witness["load_ms"], witness["blocking_ms"], witness["blocker"]), (10, 12, 9, "b"))
+        self.assertEqual(witness["by_task"], [{"name": "a", "load_ms": 3}])
+        # a waits for b's 9 ms and takes its own 3.
+        self.assertEqual((answer["tasks"][0]["worst_response_ms"], answer["tasks"][0]["slack_ms"]), (12, -2))
+
+    def test_too_much_work_and_too_long_a_job_are_answers(self):
+        for wcets in (("8 ms", "8 ms"), ("11 ms", "1 ms")):
+            path = self.file("version: 1\ntasks:\n" + "".join(f"- {{name: t{i}, period: 10 ms, wcet: {w}}}\n" for i, w in enumerate(wcets)))
+            self.assertEqual(self.object_of(1, "check", path, "--json")["verdict"], "not_schedulable")
+
+    def test_device_memory_is_refused_with_the_amount(self):
+        # 400 GB of image: 40 % in and 40 % out on gpu0, in ceil(60 / 25) = 3 sets, are 960 GB of its 141.
+        answer = self.object_of(1, "check", WAFER, "--set", "image=400GB", "--json")
+        memory = next(test for test in answer["tests"] if test["name"] == "device_memory")
+        self.assertEqual(memory["verdict"], "not_schedulable")
+        self.assertIn("960 GB on gpu0, which has 141 GB: 819 GB too much", memory["reason"])
+
+    def test_the_remedies_of_a_set_in_regions_hold_and_its_counter_example_misses(self):
+        text = (ROOT / WAFER).read_text(encoding="utf-8").replace("../machines", str(ROOT / "configs/machines"))
+        text += "  - {name: quick, period: 4 ms, wcet: 1 ms}\n"
+        batches = text.replace("policy: edf", "policy: edf\npreemption: between_batches")
+        shown = self.folder / "misses.yaml"
+        path = self.file(batches, "batches.yaml")
+        sizes = ("--set", "image=65MB")
+        answer = self.object_of(1, "check", path, *sizes, "--counter-example", shown, "--json")
+        miss = answer["counter_example"]["misses"]
+        replayed = self.object_of(1, "run", path, *sizes, "--scenario", shown, "--json")
+        late = [job for job in replayed["jobs"] if job["missed"]]
+        self.assertEqual([(job["task"], job["index"], job["finish_ms"]) for job in late], [(miss["task"], miss["index"], miss["finish_ms"])])
+        remedy = answer["mends"][0]
+        self.assertEqual((remedy["quantity"], remedy["from_bytes"], remedy["relative"]), ("cut", None, None))
+        for more, code in (0, 0), (10_000_000, 1):  # half of the 26 MB of a copy; more than half is the whole
+            cut = self.file(batches.replace("policy: edf", f"policy: edf\ncut: {remedy['to_bytes'] + more} B"), "cut.yaml")
+            self.object_of(code, "check", cut, *sizes, "--json")
+        self.assertIn("it would hold with: cut 25.99 MB instead of none\n", self.tutti("check", path, *sizes).stdout)
+
+    def test_passing_between_batches_can_be_the_remedy(self):
+        text = (ROOT / WAFER).read_text(encoding="utf-8").replace("../machines", str(ROOT / "configs/machines"))
+        path = self.file(text + "  - {name: quick, period: 4 ms, wcet: 1 ms}\n")
+        remedy = self.object_of(1, "check", path, "--set", "image=60MB", "--json")["mends"][0]
+        self.assertEqual((remedy["quantity"], remedy["from"], remedy["to"], remedy["relative"]), ("preemption", "none", "between_batches", None))
+
+    def test_a_counter_example_needs_a_refusal(self):
+        shown = self.folder / "misses.yaml"
+        run = self.tutti("check", WAFER, "--counter-example", shown)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("there is no run to write", run.stderr)
+        self.assertFalse(shown.exists())
+        refused = self.file("version: 1\ntasks: [{name: a, period: 10 ms, wcet: 11 ms}]\n")
+        self.refuses(self.tutti("check", refused, "--counter-example", self.folder / "none" / "misses.yaml"), "none")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

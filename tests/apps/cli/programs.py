@@ -1,0 +1,74 @@
+"""The programs as a user and as a script meet them: exit codes, whole outputs, JSON, and what they say to bad input.
+
+Each test file takes the folder of the built programs, then patterns of case names. UPDATE_GOLDEN=1 writes tests/golden
+anew.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TESTS = pathlib.Path(__file__).resolve().parent.parent.parent
+ROOT = TESTS.parent
+MEASURED = "tests/golden/h200x4-measured.json"
+SECOND_HOST = "tests/golden/h200x4-second-host.json"
+H200X4 = "configs/machines/h200x4.yaml"
+EXAMPLE = "configs/batches/inspection-example.yaml"
+WAFER = "configs/tasks/wafer-inspection.yaml"
+TWO_LINES = "configs/tasks/two-lines.yaml"
+ONE_GPU = (TESTS / "apps/cli/one_gpu.yaml").read_text(encoding="utf-8")
+
+
+class Programs(unittest.TestCase):
+    built = pathlib.Path()
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="tutti cli ")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def file(self, text, name="f.yaml"):
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    def run_program(self, program, *words, **options):
+        command = [str(self.built / program), *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False, **options)
+
+    def tutti(self, *words):
+        return self.run_program("tutti/tutti", *words)
+
+    def wafer(self, *words):
+        return self.run_program("wafer_inspection/wafer_inspection", *words)
+
+    def object_of(self, code, *words):
+        run = self.tutti(*words)
+        self.assertEqual(run.returncode, code, run.stderr)
+        return json.loads(run.stdout)
+
+    def refuses(self, run, *words, code=2):
+        self.assertEqual(run.returncode, code, run.stderr)
+        self.assertEqual(run.stdout, "")
+        self.assertEqual(run.stderr.count("\n"), 1, run.stderr)
+        for word in words:
+            self.assertIn(word, run.stderr)
+
+    def is_golden(self, name, run, code=0):
+        self.assertEqual(run.returncode, code, run.stderr)
+        path = TESTS / "golden" / name
+        if os.environ.get("UPDATE_GOLDEN"):
+            path.write_text(run.stdout, encoding="utf-8")
+        self.assertEqual(run.stdout, path.read_text(encoding="utf-8"))
+
+
+def main():
+    """Runs the tests of the file that is the main program."""
+    sys.path.insert(0, str(TESTS / "support"))
+    import tap
+
+    Programs.built = pathlib.Path(sys.argv[1]).resolve()
+    return tap.main(sys.argv[2:])

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""`tutti run`."""
+import json
+import signal
+import subprocess
+import sys
+import time
+
+from programs import ROOT, WAFER, Programs, main
+
+
+class Run(Programs):
+    def test_whole_outputs(self):
+        self.is_golden("run.txt", self.tutti("run", WAFER, "--jobs", 20, "--set", "image=4MB"))
+        self.is_golden("run.json", self.tutti("run", WAFER, "--jobs", 3, "--set", "image=4MB", "--json"))
+
+    def test_run_has_jobs_and_a_summary(self):
+        answer = self.object_of(0, "run", WAFER, "--set", "image=4MB", "--jobs", 4, "--json")
+        self.assertEqual((answer["backend"], answer["clock"], answer["notes"], len(answer["jobs"])), ("sim", "virtual", [], 4))
+        self.assertEqual([job["release_ms"] for job in answer["jobs"]], [0, 25, 50, 75])
+        self.assertEqual([job["deadline_ms"] for job in answer["jobs"]], [60, 85, 110, 135])
+        summary = answer["summary"][0]
+        self.assertEqual((summary["released"], summary["completed"], summary["missed"], summary["overruns"]), (4, 4, 0, 0))
+        self.assertGreaterEqual(summary["bound_ms"], summary["worst_response_ms"])
+        self.assertEqual((summary["over_bound"], summary["worst_end_to_end_ms"]), (0, summary["worst_response_ms"]))
+        self.assertEqual([(job["cause"], job["over_by_ms"]) for job in answer["jobs"]], [(None, None)] * 4)
+
+    def test_a_set_without_guarantee_is_not_run(self):
+        path = self.file("version: 1\ntasks: [{name: a, period: 10 ms, wcet: 11 ms}]\n")
+        run = self.tutti("run", path, "--json")
+        self.assertEqual((run.returncode, run.stdout), (1, ""))
+        self.assertIn("not run", run.stderr)
+
+    def test_a_counter_example_is_replayed_and_misses(self):
+        # With 400 MB of image a job takes 8 ms and more; quick waits for it: 1 + 8 > 4.
+        text = (ROOT / WAFER).read_text(encoding="utf-8").replace("../machines", str(ROOT / "configs/machines"))
+        path = self.file(text + "  - {name: quick, period: 4 ms, wcet: 1 ms}\n")
+        shown = self.folder / "misses.yaml"
+        answer = self.object_of(1, "check", path, "--set", "image=400MB", "--counter-example", shown, "--json")
+        miss = answer["counter_example"]["misses"]
+        self.assertEqual((miss["task"], miss["deadline_ms"]), ("quick", 4.000001))
+        replayed = self.object_of(1, "run", path, "--set", "image=400MB", "--scenario", shown, "--json")
+        late = [job for job in replayed["jobs"] if job["missed"]]
+        self.assertEqual([(job["task"], job["index"], job["finish_ms"]) for job in late], [("quick", miss["index"], miss["finish_ms"])])
+
+    def test_preemption_lets_a_quick_task_in(self):
+        # quick cannot wait 3.7 ms for a whole job, nor 3.1 for its first batch; for a piece with the kernels behind it, it can.
+        text = (ROOT / WAFER).read_text(encoding="utf-8").replace("../machines", str(ROOT / "configs/machines"))
+        text += "  - {name: quick, period: 4 ms, wcet: 1 ms}\n"
+        whole = self.file(text, "whole.yaml")
+        batches = self.file(text.replace("policy: edf", "policy: edf\npreemption: between_batches"), "batches.yaml")
+        pieces = self.file(text.replace("policy: edf", "policy: edf\npreemption: between_batches\ncut: 4 MB"), "pieces.yaml")
+        sizes = ("--set", "image=65MB")
+        self.assertEqual(self.object_of(1, "check", whole, *sizes, "--json")["verdict"], "not_schedulable")
+        self.assertEqual(self.object_of(1, "check", batches, *sizes, "--json")["verdict"], "not_schedulable")
+        answer = self.object_of(0, "check", pieces, *sizes, "--json")
+        self.assertEqual((answer["verdict"], answer["preemption"]), ("schedulable", "between_batches"))
+        run = self.object_of(0, "run", pieces, *sizes, "--for", "200ms", "--json")
+        self.assertEqual([row["missed"] for row in run["summary"]], [0, 0])
+        for row, task in zip(run["summary"], answer["tasks"]):
+            self.assertLessEqual(row["worst_response_ms"], task["worst_response_ms"])
+
+    # One request is answered behind each job: behind that of a, b would be late; when a counts no more, b comes.
+    def test_tasks_come_and_go_while_it_runs(self):
+        tasks = self.file("""version: 1
+policy: edf
+tasks:
+  - {name: x1, period: 20 ms, wcet: 4 ms}
+  - {name: x2, period: 20 ms, wcet: 4 ms}
+  - {name: a, period: 20 ms, wcet: 12 ms}
+  - {name: b, period: 7 ms, wcet: 3 ms}
+""", "four.yaml")
+        changes = self.file("""version: 1
+start: [x1, x2, a]
+changes:
+  - {at: 12 ms, remove: a, add: b}
+  - {at: 12 ms, remove: a}
+  - {at: 30 ms, add: b}
+""", "changes.yaml")
+        ran = self.object_of(0, "run", tasks, "--changes", changes, "--for", "60ms", "--json")
+        self.assertEqual([(c["answered_ms"], c["remove"], c["add"], c["granted"]) for c in ran["changes"]],
+                         [(20, "a", "b", False), (24, "a", None, True), (40, None, "b", True)])
+        self.assertFalse(any(job["missed"] for job in ran["jobs"]))
+        self.assertIn("refused: with 'b' a deadline", self.tutti("run", tasks, "--changes", changes, "--for", "60ms").stdout)
+
+    def test_changes_with_a_mistake_are_refused_with_their_place(self):
+        path = self.file("version: 1\nchanges:\n  - {at: 1 ms, add: inspct}\n", "c.yaml")
+        self.refuses(self.tutti("run", WAFER, "--changes", path, "--for", "1s"), "c.yaml:3:21:", "did you mean 'inspect'?")
+        self.refuses(self.tutti("run", WAFER, "--changes", path), "--for")
+        late = self.file("version: 1\nstart: []\nchanges: []\n", "l.yaml")
+        ran = self.object_of(0, "run", WAFER, "--changes", late, "--for", "1s", "--json")
+        self.assertEqual(ran["jobs"], [])
+
+    def test_a_scenario_with_a_mistake_is_refused_with_its_place(self):
+        path = self.file("version: 1\njobs: [{task: inspekt, arrival: 0, takes: 1 ms}]\n", "s.yaml")
+        self.refuses(self.tutti("run", WAFER, "--scenario", path), "s.yaml:2:15:", "did you mean 'inspect'?")
+        self.refuses(self.tutti("run", WAFER, "--scenario", path, "--jobs", 3), "--scenario")
+
+    def test_an_interrupt_drains_and_reports(self):
+        path = self.file("version: 1\ntasks: [{name: a, period: 20 ms, wcet: 1 ms}]\n")
+        process = subprocess.Popen([str(self.built / "tutti/tutti"), "run", path, "--clock", "real", "--for", "60s", "--json"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+        self.assertLess(len(json.loads(out)["jobs"]), 3000)
+
+    def test_no_gpu_is_trouble(self):
+        # Here there is no CUDA, or no driver; on a host with GPUs the machine file still has no bus ids.
+        for run in (self.tutti("run", WAFER, "--backend", "cuda"), self.wafer("--size", 256, "--backend", "cuda")):
+            self.refuses(run, code=run.returncode)
+            self.assertIn(run.returncode, (2, 3))
+
+    def test_without_peer_access_copies_go_through_memory(self):
+        # 100 MB at 100 GB/s from GPU to GPU take 1 ms; through mem0 10 ms at 10 GB/s, behind a chunk of 1 MB: 0.1 ms.
+        self.file("version: 1\nmachine:\n  name: m\n  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}, gpu1: {kind: gpu}}\n  links:\n"
+                  "    - {from: mem0, to: gpu0, bandwidth: 10 GB/s, back: 10 GB/s}\n    - {from: mem0, to: gpu1, bandwidth: 10 GB/s, back: 10 GB/s}\n"
+                  "    - {from: gpu0, to: gpu1, bandwidth: 100 GB/s}\n  staging: {chunk: 1 MB}\n", "m.yaml")
+        path = self.file("version: 1\nmachine: m.yaml\ntasks:\n- {name: a, period: 1 s, job: [{batch: [{from: gpu0, to: gpu1, size: 100 MB}]}]}\n")
+        for words, milliseconds in ([], 1), (["--no-peer"], 10.1):
+            answer = self.object_of(0, "run", path, "--json", *words)
+            self.assertEqual(answer["summary"][0]["worst_response_ms"], milliseconds)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

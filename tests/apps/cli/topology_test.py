@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""`tutti topology`."""
+import json
+import os
+import sys
+import unittest
+
+from programs import Programs, main
+
+
+class Detect(Programs):
+    """These hold on every host: with GPUs, and without any, where there is one sentence and exit code 3."""
+
+    def detect(self, *words):
+        run = self.tutti("topology", "detect", *words)
+        if run.returncode == 3:
+            self.refuses(run, code=3)
+            self.assertRegex(run.stderr, "; ")
+            return None
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return run.stdout
+
+    def test_gpus_have_ids(self):
+        answer, text = self.detect("--json"), self.detect()
+        if answer is None:
+            self.assertIsNone(text)
+            return
+        for gpu in json.loads(answer)["gpus"]:
+            self.assertRegex(gpu["bus_id"], "^[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}[.][0-9a-f]$")
+            self.assertRegex(gpu["uuid"], "^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+            self.assertIn(gpu["uuid"], text)
+
+    def test_the_file_that_it_writes_is_a_machine(self):
+        out = self.folder / "out.yaml"
+        answer = self.detect("--out", out, "--name", "this-host", "--json")
+        self.assertEqual(out.exists(), answer is not None)
+        if answer is not None:
+            self.assertEqual(json.loads(answer)["out"], str(out))
+            self.assertEqual(self.object_of(0, "topology", "show", out, "--json")["machine"], "this-host")
+
+    @unittest.skipUnless("TUTTI_FAKE_DRIVER" in os.environ, "this build has no CUDA")
+    def test_a_driver_that_does_not_work_is_told_apart(self):
+        for version, status, sentence in (
+            (0, 0, "there is no GPU driver on this host; install"),
+            (11000, 0, "the GPU driver serves CUDA 11.0 at most, and this program is built with CUDA "),
+            (99000, 100, "the GPU driver finds no GPU; "),
+            (99000, 803, "the GPU driver does not start (cudaErrorSystemDriverMismatch: "),
+        ):
+            with self.subTest(sentence=sentence):
+                environment = {**os.environ, "LD_LIBRARY_PATH": os.environ["TUTTI_FAKE_DRIVER"],
+                               "FAKE_CUDA_VERSION": str(version), "FAKE_CUDA_INIT": str(status)}
+                self.refuses(self.run_program("tutti/tutti", "topology", "detect", env=environment), sentence, code=3)
+
+    def test_a_file_that_cannot_be_written_is_refused(self):
+        run = self.tutti("topology", "detect", "--out", "/no/such/folder/x")
+        self.refuses(run, code=run.returncode)
+        self.assertIn(run.returncode, (2, 3))
+
+    def test_mistakes_end_with_2(self):
+        self.refuses(self.tutti("topology", "detect", "--name", "a b"), "--name: 'a b' is no name")
+        self.refuses(self.tutti("topology", "detect", "machine.yaml"))
+        self.refuses(self.tutti("topology", "detect", "--out"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
