@@ -111,7 +111,9 @@ struct CommandLine::Program {
 };
 
 CommandLine::CommandLine(const std::string& name, const std::string& description)
-    : program_(new Program{name, CLI::App(description), {}}), app_(&program_->app) {}
+    : program_(new Program{name, CLI::App(description), {}}), app_(&program_->app) {
+  app_->set_version_flag("--version", name + " " TUTTI_VERSION);
+}
 
 CommandLine CommandLine::command(const std::string& name, const std::string& description) {
   return {program_, app_->add_subcommand(name, description)};
@@ -152,6 +154,8 @@ int CommandLine::run(int argc, const char* const* argv) {
     return app_->exit(help);
   } catch (const CLI::CallForAllHelp& help) {
     return app_->exit(help);
+  } catch (const CLI::CallForVersion& version) {
+    return app_->exit(version);
   } catch (const CLI::ParseError& error) {
     const std::string wrong_word = unknown_command(*app_, argc > 1 ? argv[1] : "");
     fmt::print(stderr, "{} '{} --help' tells how it goes\n",

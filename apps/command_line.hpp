@@ -50,7 +50,7 @@ class Option {
 /// make up most of what is compiled of a command.
 class CommandLine {
  public:
-  /// That of a program.
+  /// That of a program, which has `--version`.
   CommandLine(const std::string& name, const std::string& description);
 
   /// Adds a command below this one. What its values point to lasts until the program ends.

@@ -24,6 +24,8 @@ ExitCode exit_code_of(const RunRecord& record, bool simulated) {
   return any([](const JobRecord& job) { return job.broken.has_value(); }) ? kMachineError : kOk;
 }
 
+std::string_view note_of_simulated(std::string_view backend) { return backend == "sim" ? "; times are predicted" : ""; }
+
 std::string broken_bounds_text(const RunRecord& record, const TaskSet& tasks) {
   std::array<std::size_t, kBoundCauses> count{};
   std::size_t all = 0;

@@ -1,6 +1,7 @@
 #pragma once
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "model/error.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
@@ -23,6 +24,10 @@ int report_error(const Error& error);
 /// What a run came to: a deadline that was missed counts before a job that was over its bound.
 /// @param simulated  a simulated machine keeps to its plan, so what is late there is the host's doing.
 [[nodiscard]] ExitCode exit_code_of(const RunRecord& record, bool simulated);
+
+/// What the first line of a run's report adds where the machine is simulated: its times are not measured.
+/// @param backend  its name
+[[nodiscard]] std::string_view note_of_simulated(std::string_view backend);
 
 /// A sentence about the jobs that were over their bound, with their causes; empty where none was.
 [[nodiscard]] std::string broken_bounds_text(const RunRecord& record, const TaskSet& tasks);

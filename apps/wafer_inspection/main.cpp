@@ -64,9 +64,9 @@ void print_report(const Options& options, const Station& station, const tutti::R
     overruns += job.overruns;
   }
   const InspectionTally& tally = program.tally();
-  fmt::print("wafer inspection on {}: {} backend, {} clock, non-preemptive {}\n",
+  fmt::print("wafer inspection on {}: {} backend, {} clock, non-preemptive {}{}\n",
              station.admitted.tasks().machine->name(), place.backend, place.clock,
-             to_string(station.admitted.tasks().policy));
+             to_string(station.admitted.tasks().policy), tutti::note_of_simulated(place.backend));
   fmt::print(
       "{} images of {} x {}, one every {}, split over {} GPUs; guaranteed beforehand: {} of work, {} of time\n\n",
       station.images.size(), options.size, options.size, tutti::to_string(timing.period), program.parts().size(),

@@ -11,7 +11,7 @@ namespace {
 /// About what a plan and its bound cost, in pairs of streams.
 constexpr std::size_t kMostWork = 50'000;
 
-std::size_t work_of(const Task& task, Bytes cut) {
+std::size_t work_of_planning(const Task& task, Bytes cut) {
   std::size_t work = 0;
   for (const Batch* batch : batches_of(task))
     work += chunks_of(*batch, cut) * batch->streams().size() * (batch->streams().size() + 8);
@@ -36,7 +36,7 @@ SoonerPlans find_sooner_plans(const TaskSet& set, const AdmissionVerdict& asked)
   std::size_t left = kMostWork;
   for (const std::size_t i : order) {
     const Task& task = set.tasks[i];
-    const std::size_t work = work_of(task, cut);
+    const std::size_t work = work_of_planning(task, cut);
     if (work > left) ++found.not_asked;
     if (work == 0 || work > left) continue;
     left -= work;

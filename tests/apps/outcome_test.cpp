@@ -92,5 +92,10 @@ TEST(Outcome, RemarksNameTheFailedJobsAndCountTheRest) {
   EXPECT_TRUE(many.ends_with("and 2 more failed jobs\n"));
 }
 
+TEST(NoteOfSimulated, IsForSimulatedMachinesAlone) {
+  EXPECT_EQ(note_of_simulated("sim"), "; times are predicted");
+  EXPECT_EQ(note_of_simulated("cuda"), "");
+}
+
 }  // namespace
 }  // namespace tutti

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/outcome.hpp"
 #include "apps/table.hpp"
 
 namespace tutti {
@@ -132,9 +133,9 @@ std::string run_text(const TaskSet& set, const WorstResponses& bounds, const Run
     if (overran) cells.push_back(fmt::to_string(rows[i].overruns));
     table.add(std::move(cells));
   }
-  return fmt::format("{} jobs on the {} backend, {} clock, {}{}\n\n{}{}", record.jobs.size(), place.backend,
-                     place.clock, discipline(set), in_partitions(place.partitions), table.text(),
-                     changes_text(set, record));
+  return fmt::format("{} jobs on the {} backend, {} clock, {}{}{}\n\n{}{}", record.jobs.size(), place.backend,
+                     place.clock, discipline(set), in_partitions(place.partitions), note_of_simulated(place.backend),
+                     table.text(), changes_text(set, record));
 }
 
 }  // namespace tutti

@@ -51,7 +51,7 @@ class Partitions(Programs):
         ends = [job["finish_ms"] for job in answer["jobs"]]
         self.assertEqual(ends, sorted(ends))
         text = self.tutti("run", TWO_LINES, "--set", "left=1280kB", "--set", "right=640kB", "--jobs", 12).stdout
-        self.assertTrue(text.startswith("12 jobs on the sim backend, virtual clock, non-preemptive edf in 2 partitions\n"), text)
+        self.assertTrue(text.startswith("12 jobs on the sim backend, virtual clock, non-preemptive edf in 2 partitions; times are predicted\n"), text)
 
     def test_an_interrupt_ends_all(self):
         words = ["run", TWO_LINES, "--set", "left=1280kB", "--set", "right=640kB", "--clock", "real", "--for", "60s"]

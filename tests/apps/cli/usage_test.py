@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What all commands have in common: help, typos, exit codes."""
+import re
 import sys
 
 from programs import EXAMPLE, ROOT, WAFER, Programs, main
@@ -40,6 +41,11 @@ class Usage(Programs):
     def test_a_typo_is_guessed(self):
         self.refuses(self.tutti("chek", WAFER), "did you mean 'check'?")
         self.refuses(self.tutti("predict", EXAMPLE, "--planner", "completion_alined"), "did you mean 'completion_aligned'?")
+
+    def test_the_version_is_that_of_the_project(self):
+        version = re.search(r"version: '([0-9.]+)'", (ROOT / "meson.build").read_text(encoding="utf-8"))[1]
+        for run, name in ((self.tutti("--version"), "tutti"), (self.wafer("--version"), "wafer_inspection")):
+            self.assertEqual((run.returncode, run.stdout, run.stderr), (0, f"{name} {version}\n", ""))
 
     def test_json_mode_prints_nothing_else(self):
         self.refuses(self.tutti("predict", "/no/such/file", "--json"))
