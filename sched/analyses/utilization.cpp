@@ -13,7 +13,7 @@ namespace {
 
 using boost::multiprecision::cpp_int;
 
-constexpr UnsignedWide kOne = UnsignedWide{1} << 64;
+constexpr UnsignedWide kFull = UnsignedWide{1} << 64;
 
 struct Fraction {
   cpp_int numerator;
@@ -46,7 +46,7 @@ void UtilizationSum::add(Duration wcet, Duration period) {
   TUTTI_EXPECTS(period.count() > 0, "a period is positive");
   if (wcet.count() == 0) return;
   shares_.push_back({wcet.count(), period.count()});
-  if (lower_ > kOne) return;  // decided, and the sums below stay within 128 bits
+  if (lower_ > kFull) return;  // decided, and the sums below stay within 128 bits
   // Below 2^63 * 2^64, so the shift loses nothing.
   const UnsignedWide scaled = static_cast<UnsignedWide>(wcet.count()) << 64;
   const auto divisor = static_cast<UnsignedWide>(period.count());
@@ -56,8 +56,8 @@ void UtilizationSum::add(Duration wcet, Duration period) {
 }
 
 std::strong_ordering UtilizationSum::compare_with_one() const {
-  if (lower_ > kOne) return std::strong_ordering::greater;
-  if (upper_ < kOne) return std::strong_ordering::less;
+  if (lower_ > kFull) return std::strong_ordering::greater;
+  if (upper_ < kFull) return std::strong_ordering::less;
   if (lower_ == upper_) return std::strong_ordering::equal;
 
   std::map<std::int64_t, cpp_int> wcet_by_period;  // tasks of one period are one fraction
@@ -73,9 +73,9 @@ std::strong_ordering UtilizationSum::compare_with_one() const {
   return order <=> 0;
 }
 
-UnsignedWide UtilizationSum::slack() const { return upper_ < kOne ? kOne - upper_ : 0; }
+UnsignedWide UtilizationSum::slack() const { return upper_ < kFull ? kFull - upper_ : 0; }
 
-UnsignedWide UtilizationSum::most_slack() const { return lower_ < kOne ? kOne - lower_ : 0; }
+UnsignedWide UtilizationSum::most_slack() const { return lower_ < kFull ? kFull - lower_ : 0; }
 
 UtilizationSum utilization_sum(std::span<const TaskTiming> tasks) {
   UtilizationSum sum;

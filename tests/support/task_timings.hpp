@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <ostream>
 #include <random>
 #include <vector>
@@ -28,6 +29,24 @@ namespace tutti::oracle {
 /// A task whose deadline is its period.
 [[nodiscard]] inline TaskTiming implicit(std::int64_t wcet, std::int64_t period) {
   return timing(wcet, period, period);
+}
+
+/// The same set in another unit.
+[[nodiscard]] inline std::vector<TaskTiming> scaled(std::vector<TaskTiming> tasks, std::int64_t factor) {
+  for (TaskTiming& task : tasks) {
+    for (Duration* time : {&task.wcet, &task.period, &task.deadline, &task.jitter}) *time *= factor;
+    if (task.regions) task.regions = JobRegions{task.regions->longest * factor, task.regions->last * factor};
+  }
+  return tasks;
+}
+
+using Responses = std::vector<std::optional<Duration>>;
+
+/// Worst responses in ns; below 0: none.
+[[nodiscard]] inline Responses responses(const std::vector<std::int64_t>& ns) {
+  Responses result;
+  for (const std::int64_t time : ns) result.push_back(time < 0 ? std::nullopt : std::optional(Duration{time}));
+  return result;
 }
 
 /// Whole numbers from `low` to `high`, the same on every machine (the standard distributions are not).

@@ -24,6 +24,7 @@ using oracle::AdversaryRules;
 using oracle::Dice;
 using oracle::implicit;
 using oracle::play_adversary;
+using oracle::scaled;
 using oracle::timing;
 using oracle::TimingRanges;
 using Tasks = std::vector<TaskTiming>;
@@ -120,13 +121,6 @@ TEST_P(EveryAnalysis, AnswersAloneAsItDecides) {
     for_random_sets(45, ranges, rounds, [&](const Tasks& tasks, Policy policy) {
       ASSERT_EQ(GetParam().answer(tasks, policy), decide(tasks, policy).answer);
     });
-}
-
-/// The same set with another unit.
-Tasks scaled(Tasks tasks, std::int64_t factor) {
-  for (TaskTiming& task : tasks)
-    for (Duration* time : {&task.wcet, &task.period, &task.deadline, &task.jitter}) *time *= factor;
-  return tasks;
 }
 
 // The adversary comes near a supremum, or reaches it: a blocker starts one of its steps early, and under EDF a job may

@@ -16,17 +16,13 @@ namespace {
 
 using oracle::Dice;
 using oracle::implicit;
+using oracle::Responses;
+using oracle::responses;
+using oracle::scaled;
 using oracle::timing;
 using Tasks = std::vector<TaskTiming>;
-using Responses = std::vector<std::optional<Duration>>;
 
 using test::kLargest;
-
-Responses responses(const std::vector<std::int64_t>& ns) {
-  Responses result;
-  for (const std::int64_t time : ns) result.emplace_back(Duration{time});
-  return result;
-}
 
 // x (2, 6), y (3, 9). x due at 6: y has just started: w = 3, R = 5.
 //   y due at 9: one x is due before: w = 2, R = 5;  at 12, so it comes at 3: two x are due, one ready: w = 2, R = 2
@@ -159,15 +155,6 @@ void cut_at_random(Tasks& tasks, Dice& dice) {
     const std::int64_t rest = task.wcet.count() - last;
     if (rest > 0) task.regions = JobRegions{Duration{std::max(last, dice.roll((rest + 2) / 3, rest))}, Duration{last}};
   }
-}
-
-/// The same set with another unit.
-Tasks scaled(Tasks tasks, std::int64_t factor) {
-  for (TaskTiming& task : tasks) {
-    for (Duration* time : {&task.wcet, &task.period, &task.deadline, &task.jitter}) *time *= factor;
-    if (task.regions) task.regions = JobRegions{task.regions->longest * factor, task.regions->last * factor};
-  }
-  return tasks;
 }
 
 // In a unit 2^38 times as short the numbers of jobs in regions need 128 bits inside, and the responses are the same.

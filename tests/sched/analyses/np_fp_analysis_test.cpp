@@ -14,18 +14,13 @@ namespace {
 
 using oracle::Dice;
 using oracle::implicit;
+using oracle::Responses;
+using oracle::responses;
 using oracle::timing;
 using Tasks = std::vector<TaskTiming>;
-using Responses = std::vector<std::optional<Duration>>;
 
 using test::kLargest;
 constexpr std::int64_t kNone = -1;  ///< no worst response
-
-Responses responses(const std::vector<std::int64_t>& ns) {
-  Responses result;
-  for (const std::int64_t time : ns) result.push_back(time == kNone ? std::nullopt : std::optional(Duration{time}));
-  return result;
-}
 
 Answer answer(const Tasks& tasks, Policy policy = Policy::Dm) { return np_fp_response_time(tasks, policy).answer; }
 

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/random.hpp"
+#include "tests/support/refused_set.hpp"
 #include "tests/support/task_file.hpp"
 #include "tests/support/task_timings.hpp"
 #include "tests/support/yaml_text.hpp"
@@ -15,11 +16,10 @@
 namespace tutti {
 namespace {
 
-const Planner& planner() { return planners().front(); }
-
-AdmissionVerdict decide(const TaskSet& set) { return AdmissionController(planner()).decide(set); }
-
-Remedies remedies_of(const TaskFile& file) { return find_remedies(file, planner(), decide(file.tasks())); }
+using test::decide;
+using test::planner;
+using test::remedies_of;
+using test::schedulable;
 
 /// "kind task name: from -> to" of each, in their order.
 std::vector<std::string> words(const Remedies& remedies) {
@@ -161,11 +161,6 @@ std::string yaml_of(const std::vector<TaskTiming>& timings, Policy policy) {
                         t.period.count(), t.deadline.count(), t.jitter.count(), t.wcet.count());
   }
   return text;
-}
-
-bool schedulable(const TaskFile& file, const TunableParameter& tunable, std::int64_t value) {
-  const auto set = with_value(file, tunable, value);
-  return set && decide(*set).answer == Answer::Schedulable;
 }
 
 /// The smallest relative change of one Wcet down, one period or deadline up, found by trying every ns.

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/largest.hpp"
 #include "tests/support/task_timings.hpp"
 
 namespace tutti {
@@ -122,7 +123,7 @@ TEST(Scenario, MissesAlsoWhereTheBlockerIsDueFirst) {
 // h (1, 5) waits for a region of 2^62, behind one of 2^61. A region of 2^63 - 2 behind one of 1 would end beyond all
 // time.
 TEST(Scenario, DoesNotWrapNearTheLargestNumbers) {
-  constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+  using test::kLargest;
   constexpr std::int64_t kPart = std::int64_t{1} << 61;
   const Tasks tasks{implicit(1, 5), in_regions(implicit(3 * kPart + 9, kLargest), {kPart, 2 * kPart, 9})};
   const Tasks longer{implicit(1, 5), in_regions(implicit(kLargest, kLargest), {1, kLargest - 1})};

@@ -8,6 +8,7 @@
 #include "sched/tasks/cut.hpp"
 #include "sched/whatif/remedies.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/refused_set.hpp"
 #include "tests/support/task_file.hpp"
 #include "tests/support/task_timings.hpp"
 #include "tests/support/yaml_text.hpp"
@@ -15,7 +16,9 @@
 namespace tutti {
 namespace {
 
-const Planner& planner() { return planners().front(); }
+using test::planner;
+using test::remedies_of;
+using test::schedulable;
 
 TaskFile file_of(const std::string& text, const std::string& setup = "0") {
   return test::make_task_file("version: 1\nmachine: m.yaml\n" + text,
@@ -23,15 +26,6 @@ TaskFile file_of(const std::string& text, const std::string& setup = "0") {
                                                  "[{from: mem0, to: gpu0, bandwidth: 1 GB/s, back: 1 GB/s}]\n  setup: "
                                                  "{batch: " +
                                                  setup + "}\n"));
-}
-
-bool schedulable(const TaskFile& file, const TunableParameter& tunable, std::int64_t value) {
-  const auto set = with_value(file, tunable, value);
-  return set && AdmissionController(planner()).decide(*set).answer == Answer::Schedulable;
-}
-
-Remedies remedies_of(const TaskFile& file) {
-  return find_remedies(file, planner(), AdmissionController(planner()).decide(file.tasks()));
 }
 
 /// "from -> to" of the remedy of this kind, which holds; empty where there is none.

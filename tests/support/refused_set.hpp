@@ -1,0 +1,19 @@
+#pragma once
+#include "sched/whatif/remedies.hpp"
+
+namespace tutti::test {
+
+/// The default planner.
+inline const Planner& planner() { return planners().front(); }
+
+inline AdmissionVerdict decide(const TaskSet& set) { return AdmissionController(planner()).decide(set); }
+
+/// Whether the set of a file is schedulable with another value.
+inline bool schedulable(const TaskFile& file, const TunableParameter& tunable, std::int64_t value) {
+  const auto set = with_value(file, tunable, value);
+  return set && decide(*set).answer == Answer::Schedulable;
+}
+
+inline Remedies remedies_of(const TaskFile& file) { return find_remedies(file, planner(), decide(file.tasks())); }
+
+}  // namespace tutti::test
