@@ -53,10 +53,13 @@ TEST(RunReport, AddsUpTheOverrunsOfEachTask) {
 
 TEST(RunReport, SaysSoWhereSeveralPartitionsRan) {
   Reported reported;
-  EXPECT_EQ(reported.text().find("2 jobs on the sim backend, virtual clock, non-preemptive edf\n"), 0U);
+  EXPECT_EQ(reported.text().find("2 jobs on the sim backend, virtual clock, non-preemptive edf; times are predicted\n"),
+            0U);
   reported.place.partitions = 2;
   reported.place.notes = {"no large pages"};
-  EXPECT_EQ(reported.text().find("2 jobs on the sim backend, virtual clock, non-preemptive edf in 2 partitions\n"), 0U);
+  EXPECT_EQ(reported.text().find(
+                "2 jobs on the sim backend, virtual clock, non-preemptive edf in 2 partitions; times are predicted\n"),
+            0U);
   EXPECT_EQ(reported.json()["notes"], Json::array({"no large pages"}));
 }
 
