@@ -26,7 +26,7 @@ MadeClock make() {
   return std::make_unique<SomeClock>();
 }
 
-/// A word that an option may be, and what it stands for.
+/// One allowed value of an option: its text and its meaning.
 template <class Meaning>
 struct Word {
   std::string_view text;
@@ -51,7 +51,7 @@ std::vector<Word<GateKind>> gates() {
   return words;
 }
 
-/// What the word of an option means.
+/// The meaning of an option's value; fails for an unknown value.
 template <class Words>
 auto meaning_of(std::string_view option, std::string_view text, const Words& words) {
   std::vector<std::string_view> known;
@@ -80,7 +80,7 @@ CudaOptions read_cuda_options(const BackendOptions& options) {
   return cuda;
 }
 
-/// All that the options say.
+/// The checked options.
 struct Choice {
   BackendRow backend;
   MadeClock (*make_clock)();

@@ -23,7 +23,7 @@ struct Inside<std::optional<T>> {
   using type = T;
 };
 
-/// What is wrong with a first word that is no command, "did you mean" included; empty where it is one or an option.
+/// The error for a first argument that is no command, with "did you mean"; empty for a command or an option.
 std::string unknown_command(const CLI::App& app, std::string_view word) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
@@ -141,7 +141,7 @@ Option CommandLine::option(const std::string& name) { return {app_->get_option(n
 void CommandLine::group(const std::string& title) { app_->option_defaults()->group(title); }
 
 void CommandLine::runs(std::function<int()> command) {
-  // CLI11 calls a command's callback before that of the program: the command stays.
+  // CLI11 calls a command's callback before that of the program: the command is kept.
   app_->callback([program = program_.get(), command = std::move(command)] {
     if (!program->chosen) program->chosen = command;
   });

@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-std::atomic<bool> interrupted{false};  // the one thing that a signal handler can reach
+std::atomic<bool> interrupted{false};  // global: a signal handler takes no context argument
 
 void on_interrupt(int) {
   interrupted = true;

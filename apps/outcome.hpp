@@ -21,19 +21,19 @@ enum ExitCode : int {
 /// Prints an error to standard error and returns its exit code.
 int report_error(const Error& error);
 
-/// What a run came to: a deadline that was missed counts before a job that was over its bound.
-/// @param simulated  a simulated machine keeps to its plan, so what is late there is the host's doing.
+/// The exit code of a run: a missed deadline takes precedence over a job above its bound.
+/// @param simulated  a simulated machine keeps to its plan, so a late job there is the host's fault.
 [[nodiscard]] ExitCode exit_code_of(const RunRecord& record, bool simulated);
 
-/// What the first line of a run's report adds where the machine is simulated: its times are not measured.
-/// @param backend  its name
+/// Addition to the first line of a run's report on a simulated machine: its times are not measured.
+/// @param backend  name of the backend
 [[nodiscard]] std::string_view note_of_simulated(std::string_view backend);
 
-/// A sentence about the jobs that were over their bound, with their causes; empty where none was.
+/// A sentence about the jobs above their bound, with their causes; empty where there are none.
 [[nodiscard]] std::string broken_bounds_text(const RunRecord& record, const TaskSet& tasks);
 
-/// Says on standard error what the report of a run has no place for: notes of the backends, what failed, which
-/// bounds were broken by what, an interrupt.
+/// Prints on standard error what the report of a run leaves out: notes of the backends, failures, broken bounds with
+/// their causes, an interrupt.
 void print_remarks(const RunRecord& record, const TaskSet& tasks, std::span<const std::string> notes,
                    ExitCode exit_code);
 

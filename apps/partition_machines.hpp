@@ -10,26 +10,26 @@
 
 namespace tutti {
 
-/// What a report says of the machines of a run.
+/// The machines of a run, for its report.
 struct RunPlace {
   std::string backend;
   std::string clock;
   std::size_t partitions = 1;
-  std::vector<std::string> notes = {};  ///< what the host refused, and who else used the devices; each once
+  std::vector<std::string> notes = {};  ///< requests that the host refused, other users of the devices; each once
 };
 
-/// What the partitions of a task set run on: each has a clock, a backend and an executor of its own, and on real GPUs
-/// only those that its tasks use, if there are several partitions.
+/// The partitions' machines: each partition of a task set has its own clock, backend and executor. With several
+/// partitions on real GPUs, each opens only the GPUs that its tasks use.
 class PartitionMachines {
  public:
-  /// @param machine  of the set, or any where it names none; it and the kernels outlive the result
+  /// @param machine  of the set, or any where the set names none; machine and kernels must outlive the result
   /// @errors as `make_clock` and `make_backend`.
   [[nodiscard]] static Expected<PartitionMachines> make(const BackendOptions& options, const PlannedTaskSet& planned,
                                                         const Topology& machine, const KernelRegistry& kernels);
 
   /// [partitions]
   [[nodiscard]] std::span<Executor* const> executors() const { return executors_; }
-  /// What there is to say by now.
+  /// Backend, clock and the notes so far.
   [[nodiscard]] RunPlace place() const;
 
  private:

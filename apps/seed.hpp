@@ -5,7 +5,7 @@
 
 namespace tutti {
 
-/// For options that are a seed: what is wrong with a text that is no whole number of 64 bits; empty where it is one.
+/// Check of a seed option: the error for a text that is no unsigned 64-bit number; empty for a valid one.
 inline std::string check_seed(const std::string& text) {
   std::uint64_t seed = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), seed);

@@ -26,6 +26,6 @@ int run_program(int argc, char** argv) {
 }  // namespace tutti
 
 int main(int argc, char** argv) {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // reports and remarks into one file stand in their order
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // keeps reports and remarks in order when both go to one file
   return tutti::run_program(argc, argv);
 }

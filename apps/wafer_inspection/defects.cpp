@@ -54,7 +54,7 @@ void append_runs(std::span<const std::uint8_t> row, int y, int gap, std::vector<
 }
 
 std::vector<Run> find_runs(std::span<const std::uint8_t> report, std::size_t width, int gap) {
-  // Some rows at a time: asking row by row would cost more than the bytes do.
+  // Several rows at a time: checking row by row would cost more than reading the bytes.
   constexpr std::size_t rows_at_a_time = 16;
   std::vector<Run> runs;
   const std::size_t rows = report.size() / width;
@@ -89,7 +89,7 @@ void join_rows(std::vector<Run>& runs, std::pair<std::size_t, std::size_t> upper
   auto [b, b_end] = lower;
   while (a < a_end && b < b_end) {
     if (runs[a].first - runs[b].last <= gap + 1 && runs[b].first - runs[a].last <= gap + 1) join(runs, a, b);
-    // The one that ends first can meet nothing further right.
+    // The run that ends first can touch no run further right.
     runs[a].last < runs[b].last ? ++a : ++b;
   }
 }

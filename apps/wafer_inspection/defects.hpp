@@ -17,20 +17,20 @@ struct FoundDefect {
   friend bool operator==(const FoundDefect&, const FoundDefect&) = default;
 };
 
-/// Up to this many pixels between two patches, and they are one: noise may tear a thin scratch.
+/// Patches with at most this many pixels between them are one: noise may tear a thin scratch.
 inline constexpr int default_gap = 1;
 
 /// The connected patches of a report, in the order of their first pixels.
 ///
 /// Two pixels belong together where at most `gap` others stand between them, diagonals included (0: 8-connected).
-/// A report is nearly always clean, so clean stretches are passed at memory speed, and nothing is allocated for them.
+/// A report is nearly always clean, so clean stretches are skipped at memory speed, without allocation.
 ///
 /// @param report  [rows * width]
 /// @pre     width >= 1 and divides the size of the report; gap >= 0.
 [[nodiscard]] std::vector<FoundDefect> find_defects(std::span<const std::uint8_t> report, int width,
                                                     int gap = default_gap);
 
-/// What an inspection was worth, as indices into the lists that were compared.
+/// The score of an inspection, as indices into the compared lists of planted and found defects.
 struct Score {
   std::vector<std::size_t> hit = {};           ///< of the planted ones
   std::vector<std::size_t> missed = {};        ///< of the planted ones
@@ -39,13 +39,14 @@ struct Score {
   friend bool operator==(const Score&, const Score&) = default;
 };
 
-/// A planted and a found box are the same defect where they share more than half of what they cover together.
+/// Whether a planted and a found box are the same defect: they share more than half of the area that they cover
+/// together.
 ///
-/// With that half, one find can answer for only one of several planted boxes that do not overlap, and one planted box
-/// for only one of several finds.
+/// With this limit, one find matches at most one of several planted boxes that do not overlap, and one planted box at
+/// most one of several finds.
 [[nodiscard]] bool is_same_defect(const Box& planted, const Box& found);
 
-/// Matches what was found with what was planted.
+/// Matches found with planted defects.
 [[nodiscard]] Score score(std::span<const Box> planted, std::span<const FoundDefect> found);
 
 }  // namespace wafer

@@ -6,11 +6,11 @@
 
 namespace wafer {
 
-/// What the comparison must know of a part beside its bytes.
+/// Parameters of the comparison of a part.
 struct DieComparison {
   int width = 0;               ///< of the image, px
   int die_height = 0;          ///< px
-  std::uint8_t threshold = 0;  ///< gray levels; up to here a difference is noise
+  std::uint8_t threshold = 0;  ///< gray levels; a difference up to this is noise
 
   [[nodiscard]] std::size_t die_row_bytes() const {
     return static_cast<std::size_t>(width) * static_cast<std::size_t>(die_height);
@@ -19,17 +19,17 @@ struct DieComparison {
   friend bool operator==(const DieComparison&, const DieComparison&) = default;
 };
 
-/// How many die rows away the farthest die stands that a die is compared with (at the edge of a part).
+/// The distance, in die rows, of the farthest die that a die is compared with (at the edge of a part).
 inline constexpr int comparison_reach = 2;
 
 /// The threshold that fits every generated wafer: above twice the strongest noise, below the weakest defect.
 inline constexpr std::uint8_t default_threshold = 24;
 
-/// How far a pixel lies from the median of itself and its two counterparts, less the threshold; 0 = fine.
+/// The distance of a pixel from the median of itself and its two counterparts, less the threshold; 0 = fine.
 ///
 /// The median decides which of two differing dies is at fault, so a defect shows in its own die and leaves no ghost in
-/// the neighbours. It is written as the distance to the span of the counterparts, which is the same number. Host and
-/// device share this function, and with it every byte of a report.
+/// the neighbours. The code computes the distance to the span of the counterparts, which is the same number. Host and
+/// device share this function, so their reports are equal in every byte.
 ///
 /// @tparam Pixels  one pixel, or several side by side: `min`, `max`, `-` and `|` of each; no difference is below 0.
 template <class Pixels>
@@ -45,7 +45,7 @@ template <class Pixels>
   return static_cast<Pixels>(max(distance, threshold) - threshold);
 }
 
-/// How far behind a pixel the two pixels stand that it is compared with, in bytes.
+/// Offsets, in bytes, from a pixel to the two pixels that it is compared with.
 struct Counterparts {
   std::ptrdiff_t one = 0;
   std::ptrdiff_t other = 0;
@@ -61,13 +61,13 @@ struct Counterparts {
   return {-row, row};
 }
 
-/// Can these many bytes be compared: whole die rows, three or more?
+/// Whether a part of this many bytes can be compared: it is three or more whole die rows.
 [[nodiscard]] bool is_comparable(std::size_t part_bytes, const DieComparison& comparison);
 
 /// Compares each die of a part with the dies above and below it: the kernel of the inspection.
 ///
-/// In the first and the last die row the two nearest dies stand on the same side. Vertical neighbours, since a die row
-/// is one run of bytes: the loop is free of columns, edges and gaps. No allocation, no state, integers only.
+/// In the first and the last die row the two nearest dies are on the same side. Neighbours are vertical because a die
+/// row is contiguous: the loop has no columns, edges or gaps. It needs no allocation and no state, only integers.
 ///
 /// @param part    [n] pixels of whole die rows over the full width of the image.
 /// @param report  [n] 0 where a pixel is fine, else the gray levels above the threshold; all n are written.

@@ -1,4 +1,4 @@
-// What stands in for die_compare_cuda.cu in a build without CUDA.
+// Replacement for die_compare_cuda.cu in a build without CUDA.
 #include "apps/wafer_inspection/die_compare_cuda.hpp"
 
 namespace wafer {

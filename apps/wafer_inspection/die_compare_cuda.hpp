@@ -8,7 +8,7 @@ struct CUstream_st;
 
 namespace wafer {
 
-/// `die_compare` as a GPU does it: enqueues it on a stream of the current device, in whose memory both spans lie.
+/// `die_compare` on a GPU: enqueues it on a stream of the current device, in whose memory both spans lie.
 using DeviceDieCompare = void (*)(std::span<const std::uint8_t> part, std::span<std::uint8_t> report,
                                   const DieComparison& comparison, CUstream_st* stream);
 

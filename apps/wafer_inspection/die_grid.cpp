@@ -23,7 +23,7 @@ namespace {
 
 constexpr int default_rows = 30;
 constexpr int default_columns = 20;
-constexpr int min_side = 240;  // dies of 12 x 8 pixels: below that a circuit and a defect cannot be told apart
+constexpr int min_side = 240;  // dies of 12 x 8 pixels: below that a circuit and a defect are indistinguishable
 
 /// The part that takes one more row at the least cost, or none where all are full.
 std::optional<std::size_t> next_taker(std::span<const int> rows, int die_rows, std::span<const std::int64_t> shares,

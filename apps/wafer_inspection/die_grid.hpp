@@ -8,10 +8,10 @@
 
 namespace wafer {
 
-/// Where the dies stand in an image: `rows` x `columns` equal ones, in a frame of bare wafer a few pixels wide.
+/// The positions of the dies in an image: `rows` x `columns` equal dies, in a frame of bare wafer a few pixels wide.
 ///
-/// The frame is what a camera sees beside the dies. It belongs to no die: it is neither sent nor inspected where it
-/// stands above or below them, and that is what lets whole die rows hold declared shares exactly.
+/// The frame belongs to no die. Above and below the dies it is neither sent nor inspected; this lets whole die rows
+/// hold declared shares exactly.
 struct DieGrid {
   int width = 0;   ///< of the image, px
   int height = 0;  ///< of the image, px
@@ -28,16 +28,16 @@ struct DieGrid {
   friend bool operator==(const DieGrid&, const DieGrid&) = default;
 };
 
-/// Sides, counts > 0 and all dies inside the image.
+/// Whether sides and counts are > 0 and all dies are inside the image.
 [[nodiscard]] bool is_consistent(const DieGrid& grid);
 
-/// A part has this many die rows at least: a die is judged by two others of its part.
+/// The least number of die rows of a part: a die is compared with two others of its part.
 inline constexpr int min_die_rows_per_part = 3;
 
 /// The grid of the generated wafers: 30 die rows and 20 columns, the frame evenly around them.
 ///
-/// 30, since 10 % of an image must be three whole die rows, and 12/3/3/12 rows then never take more than 40/10/10/40 %
-/// of the image's bytes, whatever its height: a die row is a thirtieth of it or, by the frame, less.
+/// The number is 30, since 10 % of an image must be three whole die rows. Then 12/3/3/12 rows never take more than
+/// 40/10/10/40 % of the image's bytes at any height: a die row is a thirtieth of the image or, due to the frame, less.
 ///
 /// @errors  InvalidInput: a side under 240 or over 16384 px.
 [[nodiscard]] tutti::Expected<DieGrid> default_die_grid(int width, int height);
@@ -55,7 +55,7 @@ inline constexpr int min_die_rows_per_part = 3;
 [[nodiscard]] tutti::Expected<std::vector<int>> split_at_die_rows(int die_rows, std::span<const std::int64_t> shares,
                                                                   std::span<const std::int64_t> at_most = {});
 
-/// What one GPU inspects: whole die rows, and so one run of the image's bytes.
+/// The part of an image that one GPU inspects: whole die rows, and so a contiguous range of the image's bytes.
 struct Part {
   int first_die_row = 0;
   int die_rows = 0;

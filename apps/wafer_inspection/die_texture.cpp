@@ -10,7 +10,7 @@ namespace wafer {
 
 namespace {
 
-/// Draws one die. Everything sits on tracks of one line width with one line width between them.
+/// Draws one die. Everything lies on tracks of one line width with one line width between them.
 class Draughtsman {
  public:
   Draughtsman(int width, int height, tutti::Random& random)
@@ -59,7 +59,7 @@ class Draughtsman {
     fill({track(track_across), track(from), line_, (to - from) * pitch() + line_}, Layer::Metal);
   }
 
-  /// Sparse, and only where a track crosses another and metal lies.
+  /// Draws sparse vias, only on metal where two tracks cross.
   void draw_vias() {
     for (int y = 0; y < tracks_down(); ++y)
       for (int x = 0; x < tracks_across(); ++x)
@@ -67,7 +67,7 @@ class Draughtsman {
           fill({track(x), track(y), line_, line_}, Layer::Via);
   }
 
-  /// A block of upright lines, as regular as memory is, with a rim of bare substrate.
+  /// Draws a memory block: regular upright lines with a rim of bare substrate.
   void draw_memory() {
     const int across = tracks_across() / 3;
     const int down = tracks_down() / 2;

@@ -7,7 +7,7 @@
 
 namespace wafer {
 
-/// What a pixel of a good die shows.
+/// The layer that a pixel of a good die shows.
 enum class Layer : std::uint8_t { Street, Substrate, Metal, Pad, Via };
 
 /// The gray level of a layer before noise.
@@ -36,7 +36,7 @@ struct DieTexture {
 };
 
 /// Draws a circuit: a street at the upper and left edge, wires on two sets of tracks with vias where they meet, and on
-/// larger dies a block of memory cells and pads along the edges. The same numbers give the same circuit.
+/// larger dies a block of memory cells and pads along the edges. Equal arguments give equal circuits.
 /// @pre  width and height >= 8.
 [[nodiscard]] DieTexture make_die_texture(int width, int height, tutti::Random& random);
 

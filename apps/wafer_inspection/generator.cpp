@@ -57,7 +57,7 @@ Shape rectangle(int width, int height) {
 
 Shape disc(int diameter) {
   Shape shape = rectangle(diameter, diameter);
-  // From the centre in half pixels, so that even diameters have one too.
+  // The distance from the centre in half pixels, so that even diameters have a centre too.
   const auto from_centre = [&](int x) { return 2 * x + 1 - diameter; };
   std::erase_if(shape, [&](const Pixel& pixel) {
     return from_centre(pixel.x) * from_centre(pixel.x) + from_centre(pixel.y) * from_centre(pixel.y) >
@@ -91,13 +91,13 @@ class Planter {
     Box in_die = {};
   };
 
-  /// One more defect, or none where many places in a row were refused.
+  /// Plants one more defect; false where many places in a row were refused.
   [[nodiscard]] bool plant() {
     constexpr std::array kinds{DefectKind::Particle, DefectKind::Scratch, DefectKind::MissingMaterial,
                                DefectKind::ExtraMaterial};
     DefectKind kind = kinds.front();
     for (int tries = 0; tries < max_tries_in_a_row; ++tries) {
-      // Material is hard to place, and on some circuits has no place at all: it gets many tries, not all of them.
+      // Material defects are hard to place, on some circuits impossible: a kind gets many tries, but not all of them.
       if (tries % max_tries_of_a_kind == 0) kind = kinds[static_cast<std::size_t>(random_.between(0, 3))];
       auto defect = propose(kind);
       if (!defect || !is_decidable(*defect)) continue;
@@ -150,7 +150,8 @@ class Planter {
     return defect;
   }
 
-  /// Clear of all others, and no other at its place in a die that it is compared with: two against one would win.
+  /// Whether a defect is clear of all others, with no other at its place in a die that it is compared with: two equal
+  /// defects would outvote the good die.
   [[nodiscard]] bool is_decidable(const Defect& defect) const {
     return std::ranges::none_of(defects_, [&](const Defect& other) {
       if (shared_area(with_rim(defect.truth.box, clearance), other.truth.box) > 0) return true;
@@ -218,7 +219,7 @@ Expected<Wafer> make_wafer(const WaferSpec& spec, const std::string& name) {
   const auto grid = default_die_grid(spec.width, spec.height);
   if (!grid) return tl::unexpected(grid.error());
 
-  // A stream for each, so that a wafer with other defects has the same circuit and the same noise.
+  // A random stream for each, so that a wafer with other defects has the same circuit and the same noise.
   tutti::Random seeds{spec.seed};
   tutti::Random circuit{seeds.next()};
   const tutti::Random places{seeds.next()};

@@ -8,10 +8,10 @@
 
 namespace wafer {
 
-/// The noise of a generated wafer deviates by no more, so that the default threshold tells it from every defect.
+/// The largest noise of a generated wafer: the default threshold separates it from every defect.
 inline constexpr int max_noise = 8;
 
-/// What to draw. Equal specs give equal wafers, byte for byte, on every machine.
+/// Specification of a wafer. Equal specs give equal wafers, byte for byte, on every machine.
 struct WaferSpec {
   int width = 2048;   ///< px
   int height = 2048;  ///< px
@@ -22,7 +22,7 @@ struct WaferSpec {
   friend bool operator==(const WaferSpec&, const WaferSpec&) = default;
 };
 
-/// A picture and what is true about it.
+/// A picture and its ground truth.
 struct Wafer {
   GrayImage image;
   Truth truth;

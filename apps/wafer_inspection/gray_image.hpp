@@ -8,7 +8,7 @@
 
 namespace wafer {
 
-/// An 8-bit grayscale picture, its rows one after the other without gaps: a part of it is a part of its bytes.
+/// An 8-bit grayscale picture. Its rows are contiguous, without gaps: whole rows are a range of its bytes.
 class GrayImage {
  public:
   GrayImage() = default;

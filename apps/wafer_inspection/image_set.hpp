@@ -6,7 +6,7 @@
 
 namespace wafer {
 
-/// Wafers with what is true about each, all of one size and grid.
+/// Wafers with their ground truth, all of one size and grid.
 using ImageSet = std::vector<Wafer>;
 
 /// Draws `count` wafers; the i-th from seed + i.

@@ -24,14 +24,14 @@ InspectionParameters parameters_of(const tutti::KernelLaunch& launch) {
   return parameters;
 }
 
-/// What a launch is to compare.
+/// Input and output of one launch.
 struct Comparison {
   std::span<const std::uint8_t> part;
   std::span<std::uint8_t> report;
   DieComparison dies;
 };
 
-/// Nothing where nobody wants the report.
+/// The comparison of a launch; nothing where the launch has no output.
 std::optional<Comparison> comparison_of(const tutti::KernelLaunch& launch) {
   const auto [dies, bytes] = parameters_of(launch);
   if (launch.output.empty()) return std::nullopt;

@@ -7,7 +7,7 @@
 
 namespace wafer {
 
-/// The name under which batches ask for it.
+/// The name of the inspection kernel in batches.
 inline constexpr std::string_view kInspectionKernel = "die_compare";
 
 /// Registers `die_compare` for host and GPU: the part of the image in, its report out.
@@ -17,7 +17,7 @@ inline constexpr std::string_view kInspectionKernel = "die_compare";
 /// @errors InvalidInput: the name is taken.
 [[nodiscard]] tutti::Expected<void> add_inspection_kernel(tutti::KernelRegistry& registry);
 
-/// What the kernel has to know beside the bytes.
+/// Parameters of the kernel.
 struct InspectionParameters {
   DieComparison comparison;
   std::size_t part_bytes = 0;  ///< of the input; the buffers have room for the declared size, which may be more

@@ -17,7 +17,8 @@ using tutti::StreamBinding;
 
 namespace {
 
-/// Whether the second batch brings back, from the GPU and in the size, what the first one sent out of one memory.
+/// Whether the second batch copies each part back from its GPU, in equal size, into the one memory that the first batch
+/// sent it from.
 bool is_inspection(const Batch& parts, const Batch& reports) {
   if (parts.streams().size() != reports.streams().size()) return false;
   const auto& first = parts.streams().front().transfer;

@@ -10,7 +10,7 @@
 
 namespace wafer {
 
-/// What all inspections of a run found, against what was planted.
+/// Counts of found and planted defects over all inspections of a run.
 struct InspectionTally {
   std::uint64_t images = 0;
   std::uint64_t planted = 0;
@@ -18,16 +18,16 @@ struct InspectionTally {
   std::uint64_t false_alarms = 0;
 };
 
-/// The inspection as a task: each job takes the next image, sends its parts to the GPUs, has them compared there,
-/// brings the reports back and looks for defects in them.
+/// The inspection as a task: each job takes the next image, sends its parts to the GPUs, compares the dies there,
+/// copies the reports back and searches them for defects.
 ///
 /// The task's job has two batches: the parts, one stream a GPU out of one memory with the kernel behind it; then the
 /// reports, one stream for each part, in the same order, back into that memory. The declared sizes are upper bounds;
 /// the image is split at its die rows within them.
 ///
-/// What the host does at both ends is no batch: the image is copied into its buffer in place of a camera, and defects
-/// are looked for in the reports. A `host:` step before the first batch, and one behind the last, declare that, and
-/// then it is done there and the bound covers it. Without them a run measures it beside the job.
+/// The host's work at both ends belongs to no batch: it copies the image into its buffer in place of a camera, and
+/// searches the reports for defects. A `host:` step before the first batch and one behind the last declare this work;
+/// the steps then do it, and the bound covers it. Without them a run measures it beside the job.
 class InspectionProgram final : public tutti::TaskProgram {
  public:
   /// @errors InvalidInput: the task's job is not as above, or the image cannot be split within its sizes.
@@ -37,10 +37,10 @@ class InspectionProgram final : public tutti::TaskProgram {
                                                                         const tutti::Batch& operation,
                                                                         std::size_t batch,
                                                                         std::size_t buffer_set) override;
-  /// The camera, where no step is declared for it.
+  /// Takes the picture, where no host step is declared for that.
   void on_ready(const tutti::Job& job) override;
   [[nodiscard]] tutti::Expected<void> on_host_step(tutti::Job& job, std::size_t step) override;
-  /// Looks for defects, where no step is declared for that.
+  /// Searches for defects, where no host step is declared for that.
   void on_finished(const tutti::Job& job) override;
 
   [[nodiscard]] const InspectionTally& tally() const { return tally_; }
@@ -57,7 +57,7 @@ class InspectionProgram final : public tutti::TaskProgram {
   InspectionProgram(const ImageSet& images, std::vector<Part> parts) : images_(&images), parts_(std::move(parts)) {}
   /// Puts the job's image into its buffer set.
   void take_picture(const tutti::Job& job);
-  /// Looks for defects in the reports, and compares them with the truth.
+  /// Searches the reports for defects, and compares them with the truth.
   void find_in_reports(const tutti::Job& job);
 
   tutti::Expected<std::vector<tutti::StreamBinding>> bind_parts(tutti::DeviceBackend& backend,

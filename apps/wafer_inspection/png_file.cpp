@@ -29,7 +29,7 @@ struct CloseFile {
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
-/// What libpng said before it jumped out; plain bytes, since a jump runs no destructor.
+/// The error message of libpng before its longjmp; plain bytes, since a jump runs no destructor.
 struct Complaint {
   std::array<char, 128> text{};
 };
@@ -80,8 +80,8 @@ class PngWriter {
   png_infop info_;
 };
 
-// The next three functions are jumped out of when libpng finds an error: they hold nothing that has a destructor, and
-// nothing they changed is read after the jump.
+// libpng jumps out of the next three functions on an error: they hold no object with a destructor, and no local that
+// they changed is read after the jump.
 
 bool read_header(png_structp png, png_infop info, std::FILE* file) {
   if (setjmp(png_jmpbuf(png)) != 0) return false;
@@ -98,7 +98,7 @@ bool read_rows(png_structp png, std::uint8_t* pixels, int width, int height) {
   png_start_read_image(png);
   for (int pass = 0; pass < passes; ++pass)
     for (std::ptrdiff_t y = 0; y < height; ++y) png_read_row(png, pixels + y * width, nullptr);
-  png_read_end(png, nullptr);  // a file cut off behind its last pixel is cut off all the same
+  png_read_end(png, nullptr);  // also rejects a file that is cut off behind its last pixel
   return true;
 }
 
@@ -131,7 +131,7 @@ std::string_view colour_name(int colour_type) {
   }
 }
 
-/// The header is as declared, or says what is not.
+/// Checks the header against the declared size and format; the error names the difference.
 Expected<void> check_header(const PngReader& reader, const std::string& path, int width, int height) {
   const auto has_width = png_get_image_width(reader.png(), reader.info());
   const auto has_height = png_get_image_height(reader.png(), reader.info());
@@ -149,7 +149,7 @@ Expected<void> check_header(const PngReader& reader, const std::string& path, in
 
 Expected<File> open_for_reading(const std::string& path) {
   std::error_code status;
-  // A pipe or a device would be read for ever.
+  // Reading a pipe or a device might never end.
   if (!std::filesystem::is_regular_file(path, status))
     return refused(path, "there is no such file; give the path of an 8-bit grayscale PNG");
   File file{std::fopen(path.c_str(), "rb")};
@@ -197,7 +197,7 @@ Expected<void> write_png(const std::string& path, const GrayImage& image) {
   if (!writer.ready()) return tutti::machine_error("libpng cannot be started; free some memory");
   const bool written =
       write_rows(writer.png(), writer.info(), file.get(), image.pixels().data(), image.width(), image.height());
-  // The last bytes leave at the closing, so a full disk may show only there.
+  // fclose writes the last bytes, so a full disk may show only there.
   const bool closed = std::fclose(file.release()) == 0;
   if (!written || !closed)
     return tutti::machine_error(fmt::format("{}: the picture cannot be written to its end ({}); make room on the disk",

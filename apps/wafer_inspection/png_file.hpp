@@ -6,7 +6,7 @@
 
 namespace wafer {
 
-/// No picture with a longer side is read or written: the header of a file is a claim, and memory follows it.
+/// The longest side of a picture that is read or written: it bounds the memory that a file's header can request.
 inline constexpr int max_image_side = 16384;
 
 /// Reads an 8-bit grayscale PNG of the declared size, pixel values as they stand in the file (no gamma applied).

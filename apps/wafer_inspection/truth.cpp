@@ -34,7 +34,7 @@ constexpr std::array<std::pair<DefectKind, std::string_view>, 4> kind_names{{
     {DefectKind::ExtraMaterial, "extra_material"},
 }};
 
-/// Reads members of one JSON object and remembers the first that is not as it should be.
+/// Reads members of one JSON object and remembers the first invalid one.
 class Members {
  public:
   Members(const ordered_json& object, std::string& complaint) : object_{&object}, complaint_{&complaint} {}
@@ -105,7 +105,7 @@ bool is_inside(const Box& box, const DieGrid& grid) {
          std::int64_t{box.y} + box.height <= grid.height;
 }
 
-/// The first thing in a truth that cannot be, or nothing.
+/// The first impossible value of a truth, or nothing.
 std::optional<std::string> impossible(const Truth& truth) {
   if (!is_consistent(truth.grid))
     return "the dies do not stand inside the image; die rows and columns that fit it are needed";
@@ -150,7 +150,7 @@ std::string to_json(const Truth& truth) {
                              {"seed", truth.seed},
                              {"noise_levels", truth.noise},
                              {"defects", std::move(defects)}};
-  // File names need not be UTF-8; what is not is replaced, as JSON knows nothing else.
+  // File names need not be UTF-8; invalid bytes are replaced, since JSON is UTF-8.
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

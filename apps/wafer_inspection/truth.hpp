@@ -20,7 +20,7 @@ enum class DefectKind : std::uint8_t {
 /// "particle", "scratch", "missing_material", "extra_material".
 [[nodiscard]] std::string_view to_string(DefectKind kind);
 
-/// A defect of which we know, since we made it.
+/// A defect that the generator planted.
 struct PlantedDefect {
   DefectKind kind = DefectKind::Particle;
   Box box = {};  ///< px of the image
@@ -29,7 +29,7 @@ struct PlantedDefect {
   friend bool operator==(const PlantedDefect&, const PlantedDefect&) = default;
 };
 
-/// What is true about a generated picture: how it was made, and where its defects are.
+/// The ground truth of a generated picture: its parameters and the positions of its defects.
 struct Truth {
   std::string image = {};  ///< file name of the picture, beside this file
   DieGrid grid = {};

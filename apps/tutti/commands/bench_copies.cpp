@@ -26,7 +26,7 @@ struct CopiesOptions {
   std::string time = "10s";
 };
 
-/// Copies over and over; how many.
+/// Copies without pause until `end` or an interrupt. @return the number of copies
 std::uint64_t copy_until(const BufferView& from, const BufferView& to, std::chrono::steady_clock::time_point end,
                          const std::atomic<bool>& interrupted) {
   std::uint64_t copies = 0;
@@ -53,7 +53,7 @@ int bench_copies(const CopiesOptions& options) {
       buffers.push_back(*std::move(buffer));
     }
   }
-  // One first, alone: a build or a host that cannot do it says so.
+  // One copy alone first: it reports a build or a host that cannot copy.
   if (const auto first = time_plain_copy(buffers[0].view(), buffers[1].view()); !first)
     return report_error(first.error());
   const auto& interrupted = watch_for_interrupt();

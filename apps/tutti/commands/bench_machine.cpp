@@ -47,7 +47,7 @@ constexpr std::array kDirect{Bytes{16 << 20}, Bytes{64 << 20}, Bytes{256 << 20}}
 
 double us(Duration duration) { return static_cast<double>(duration.count()) / 1e3; }
 
-/// What was found, a row each: of some values the median and what 99 of 100 stay below.
+/// One measured quantity: a row with the median and the 99th percentile of its values.
 struct Row {
   std::string what;
   std::string unit;
@@ -58,7 +58,7 @@ CommandStream copy_stream(VertexId from, VertexId to, Bytes size) {
   return {"copy", Transfer{from, to, size, {}, {}}, {}, {}};
 }
 
-/// Each stream's start, a copy up and one down of each GPU, against its planned instant.
+/// Start of each stream relative to its planned instant; the streams are one copy up and one down for each GPU.
 Expected<Row> release(Rig& rig, int runs) {
   return measure_gates(rig.executor(), kSmall, Bytes{kSmall.count / 8 * 9}, runs).map([&](GateDelays delays) {
     return Row{fmt::format("start of {} streams after their planned instants", 2 * rig.machine().gpus().size()), "us",
@@ -66,7 +66,7 @@ Expected<Row> release(Rig& rig, int runs) {
   });
 }
 
-/// From one batch's last completion to the next prepared one's first byte.
+/// The time from one batch's last completion to the first byte of the next prepared batch.
 Expected<Row> handover(Rig& rig, int runs) {
   const VertexId memory = rig.machine().memories().front();
   const VertexId gpu = rig.machine().gpus().front();
@@ -89,7 +89,8 @@ Expected<Row> handover(Rig& rig, int runs) {
   return row;
 }
 
-/// The time of a batch's only transfer: start mark to completion mark, start word to completion word.
+/// The time of a batch's only transfer: on the GPU from start mark to completion mark, on the host from start signal to
+/// completion signal.
 Expected<CopyTimes> time_our_copy(Rig& rig, PreparedBatch& batch) {
   return run_armed(rig.executor(), batch).map([&](const BatchResult& result) {
     const StreamTimeline line = batch.measured().streams.front();
@@ -97,8 +98,8 @@ Expected<CopyTimes> time_our_copy(Rig& rig, PreparedBatch& batch) {
   });
 }
 
-/// Our copies against plain ones, interleaved: the plain one's time in percent of ours; on the GPU from mark to mark,
-/// and as the host sees it, from the start word to the completion word.
+/// Our copies against plain ones, interleaved: the plain one's time in percent of ours, on the GPU from mark to mark
+/// and on the host from start signal to completion signal.
 Expected<std::vector<Row>> direct(Rig& rig, int copies) {
   std::vector<Row> rows;
   for (const Bytes size : kDirect) {
@@ -134,7 +135,7 @@ Expected<std::vector<Row>> direct(Rig& rig, int copies) {
   return rows;
 }
 
-/// First start to last end, start word to completion word.
+/// The time of a chain: on the GPU from first start to last end, on the host from start signal to completion signal.
 Expected<CopyTimes> time_our_chain(Rig& rig, PreparedBatch& batch) {
   return run_armed(rig.executor(), batch).map([&](const BatchResult& result) {
     const Timeline measured = batch.measured();
@@ -147,7 +148,7 @@ Expected<CopyTimes> time_our_chain(Rig& rig, PreparedBatch& batch) {
   });
 }
 
-/// A chain of ours against the same commands enqueued by hand behind the same gate, interleaved: our time in percent.
+/// Our chain against the same commands enqueued by hand behind the same gate, interleaved: our time in percent.
 Expected<std::vector<Row>> chain(Rig& rig, const Chain& what) {
   const VertexId from = rig.machine().memories().front(), to = rig.machine().gpus().front();
   const Bytes all{what.count * what.size.count};
@@ -200,7 +201,7 @@ Expected<std::vector<Row>> chain(Rig& rig, const Chain& what) {
   return rows;
 }
 
-/// A staged copy against the slower of its legs alone.
+/// A staged copy against the slower one of its two legs alone.
 Expected<Row> staged(Rig& rig, Bytes size, int copies) {
   const VertexId memory = rig.machine().memories().front();
   const VertexId a = rig.machine().gpus()[0], b = rig.machine().gpus()[1];

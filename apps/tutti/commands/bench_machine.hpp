@@ -3,7 +3,7 @@
 
 namespace tutti {
 
-/// `bench machine`: what the runtime itself costs on a machine.
+/// Declares `bench machine`: the overhead of the runtime on a machine.
 void add_bench_machine(CommandLine& bench);
 
 }  // namespace tutti

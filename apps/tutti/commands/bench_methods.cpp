@@ -44,7 +44,7 @@ Expected<Topology> machine_of(const MethodsCommand& command) {
   });
 }
 
-/// Every planner on one backend, the default first, and what the driver offers for the same, where it offers something.
+/// Every planner on one backend, the default first; and the driver's batched copies, where it has them.
 class Methods {
  public:
   std::unique_ptr<DeviceBackend> memcpy_batch;

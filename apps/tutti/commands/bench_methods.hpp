@@ -3,7 +3,7 @@
 
 namespace tutti {
 
-/// `bench methods`: what completion-aligned batches gain over other ways of running the same.
+/// Declares `bench methods`: the gain of completion-aligned batches over other methods of running them.
 void add_bench_methods(CommandLine& bench);
 
 }  // namespace tutti

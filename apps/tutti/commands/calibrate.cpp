@@ -193,7 +193,7 @@ int calibrate_live(const CalibrateOptions& options) {
   return fit(found->measurements, found->machine, "the measurements", options);
 }
 
-/// A measured stream that the machine cannot have.
+/// A measured stream that the machine has no route for; nothing where it has all.
 std::optional<PortSet> stranger(const Topology& machine, const Measurements& measurements) {
   PortSet all = 0;
   for (const MeasuredRates& rates : measurements.rates) all |= rates.streams;
@@ -204,7 +204,7 @@ std::optional<PortSet> stranger(const Topology& machine, const Measurements& mea
   return std::nullopt;
 }
 
-/// What the answer of a check rests on, where that is not the whole file or not the same host.
+/// Notes on the basis of a check: measurements left out, a host other than the calibrated one.
 std::string check_notes(const Topology& machine, const Measurements& measurements, std::size_t left_out) {
   std::string notes;
   if (left_out > 0) notes += fmt::format("{} measurements were left out, see below\n", left_out);

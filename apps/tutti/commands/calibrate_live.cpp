@@ -25,7 +25,7 @@ namespace tutti {
 namespace {
 
 constexpr Bytes kGateCopy{4096};
-constexpr Bytes kGateLoad{64LL << 20};  // up; what goes down is an eighth less, and so starts an eighth later
+constexpr Bytes kGateLoad{64LL << 20};  // up; the copies down are an eighth smaller, and so start an eighth later
 constexpr int kGateRuns = 250, kQuickGateRuns = 80;
 constexpr int kSimulatedRuns = 3;  // of a machine that does the same each time
 constexpr int kQuickRounds = 3, kQuickCosts = 40;
@@ -40,14 +40,14 @@ void say(const std::string& sentence) { fmt::print(stderr, "{}\n", sentence); }
 
 const Planner& all_at_once() { return *find_planner("all_at_once"); }
 
-/// Gates that open while large copies run both ways.
+/// Delays of gates that open while large copies run in both directions.
 Expected<GateDelays> measure_gates_busy(Rig& rig, int runs, Bytes load) {
   Executor aligned(rig.machine(), planners().front(), rig.backend(), rig.clock());
   return measure_gates(aligned, load, Bytes{std::max<std::int64_t>(load.count / 8 * 7, 1)}, runs);
 }
 
-/// Tries every gate and takes the one under which 99 of 100 starts are least late while other copies run: that is when
-/// gates open in a batch.
+/// Measures every gate and chooses the one with the lowest 99th percentile of start lateness while other copies run:
+/// gates in a batch open under that load.
 Expected<GateKind> find_best_gate(const Topology& machine, BackendOptions options, int runs) {
   std::vector<std::pair<GateKind, Error>> refused;
   Table table({"gate", "start us: median", "99 %", "under load us: median", "99 %", "small copies done us: median"});
@@ -93,7 +93,7 @@ Expected<Topology> with_gate(const Topology& machine, const LiveOptions& live) {
   });
 }
 
-/// The machine with as many copy engines as are seen at work; a simulated one has those that it says.
+/// The machine with as many copy engines as work at once; a simulated machine has those that it declares.
 Expected<Topology> with_engines(const Topology& machine, const LiveOptions& options, Bytes size) {
   constexpr int kRuns = 5;
   const std::vector<int> apart(machine.gpus().size(), kPeerEngines);  // nothing waits for an engine in the plans
@@ -139,7 +139,7 @@ Expected<MeasuringOptions> measuring_options(const Topology& machine, Bytes copy
   return measuring;
 }
 
-/// What the file shall say of the host, and how its links are trained under load.
+/// The host's description for the file: GPUs, PCIe links as trained under load, driver.
 std::string host_words(const Topology& machine, const BackendOptions& options) {
   if (options.simulated()) return "the simulated machine " + machine.name();
   const auto host = discover_host();
@@ -176,8 +176,8 @@ Expected<Measurements> measure_with(Executor& executor, const Topology& machine,
 
 // ---- what commands cost
 
-/// Nanoseconds. Hardware opens gates by the set-up of the batch before their instants; a simulated machine waits for
-/// it.
+/// Lateness of gates, in ns. Hardware opens gates before their instants, by the set-up time of the batch; a simulated
+/// machine waits for that time.
 std::vector<double> lateness_ns(const GateDelays& delays, const Topology& machine, const LiveOptions& options) {
   const double waited = options.backend.simulated() ? as_ns(machine.setup().batch.nominal) : 0;
   std::vector<double> ns;
@@ -185,7 +185,7 @@ std::vector<double> lateness_ns(const GateDelays& delays, const Topology& machin
   return ns;
 }
 
-/// How late gates open; idle, beside large copies, and, where asked for, beside those with all cores busy.
+/// Measures how late gates open, on an idle machine and beside large copies.
 Expected<void> measure_lateness(Rig& rig, const LiveOptions& options, Bytes load, CostMeasurements& found) {
   const int runs = gate_runs(options);
   const auto idle = measure_gates(rig.executor(), kGateCopy, kGateCopy, runs);
@@ -216,7 +216,7 @@ Expected<CostMeasurements> measure_costs_of(Rig& rig, const LiveOptions& options
   return found;
 }
 
-/// With threads of its own on all cores, which are there before the backend takes one for itself.
+/// Lateness of gates, in ns, while load threads run on all cores. They start before the backend reserves a core.
 Expected<std::vector<double>> measure_loaded_gates(const Topology& machine, const LiveOptions& options, Bytes load) {
   const HostLoad busy;
   const auto rig = Rig::make(machine, all_at_once(), options.backend);
@@ -236,7 +236,7 @@ Expected<std::vector<double>> measure_loaded_gates(const Topology& machine, cons
   return starts;
 }
 
-/// Says how long each part of a measurement took.
+/// Reports how long each part of a measurement took.
 class Stopwatch {
  public:
   void lap(std::string_view what) {

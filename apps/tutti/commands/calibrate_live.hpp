@@ -8,14 +8,14 @@
 
 namespace tutti {
 
-/// How `calibrate` measures a machine that is there.
+/// Options of `calibrate` for measuring the machine of this host.
 struct LiveOptions {
   LiveOptions() { backend.backend = "cuda"; }
 
   BackendOptions backend;
   bool all = false;     ///< every combination, not only those of the plan
   bool quick = false;   ///< fewer repetitions of everything
-  bool loaded = false;  ///< also how late gates open while all cores of the host are busy
+  bool loaded = false;  ///< also measure how late gates open while all cores of the host are busy
   int rounds = 9;       ///< at most
   std::string copy = "128 MiB";
   std::string measured;  ///< file for the measurements; empty: none
@@ -23,14 +23,14 @@ struct LiveOptions {
 
 void add_live_options(CommandLine& command, LiveOptions& options);
 
-/// What a live measurement found.
+/// Result of a live measurement.
 struct LiveMeasurements {
   Measurements measurements;
-  Topology machine;  ///< what was known, with the best gate and the copy engines that were seen
+  Topology machine;  ///< the known machine, with the best gate and the copy engines that were measured
 };
 
-/// Measures a machine: which gate is best, which copies of a GPU work at once, whether bytes arrive unchanged, steady
-/// rates and batches, what commands cost. Says on standard error how far it is.
+/// Measures a machine: the best gate, which copies of a GPU overlap, whether bytes arrive unchanged, steady rates and
+/// batches, the costs of commands. Reports its progress on standard error.
 /// @errors as `make_backend` and `measure`; InvalidInput: an option.
 [[nodiscard]] Expected<LiveMeasurements> measure_live(const Topology& known, const LiveOptions& options);
 

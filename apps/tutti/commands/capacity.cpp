@@ -19,7 +19,7 @@ struct CapacityCommand {
   std::string task;
   std::string of;
   std::string svg;
-  std::optional<int> points;  ///< of the curve; nothing: nobody asks for one, but a drawing has it
+  std::optional<int> points;  ///< of the curve; nothing: not requested, and a drawing uses its default
 };
 
 constexpr int kDrawnPoints = 50;
@@ -29,7 +29,7 @@ struct Wanted {
   Extreme extreme;
 };
 
-/// What `--of` may say.
+/// The values of `--of`.
 constexpr std::array kOfTasks{Wanted{TunableKind::Period, Extreme::Smallest},
                               Wanted{TunableKind::Deadline, Extreme::Smallest},
                               Wanted{TunableKind::Wcet, Extreme::Largest}};
@@ -74,7 +74,7 @@ Expected<TunableParameter> find_of_task(const TaskFile& file, const CapacityComm
                   command.task));
 }
 
-/// That of --planner; or else all, but of those that search only the one that the set asks for.
+/// The planner of --planner; without it all planners, but a searching one only where the set asks for it.
 Expected<std::vector<const Planner*>> chosen_planners(const FileOptions& options, const TaskSet& set) {
   return options.given_planner().map([&](const Planner* given) {
     if (given != nullptr) return std::vector{given};
@@ -87,7 +87,7 @@ Expected<std::vector<const Planner*>> chosen_planners(const FileOptions& options
 
 AdmissionVerdict decide(const Planner& planner, const TaskSet& set) { return AdmissionController(planner).decide(set); }
 
-/// Nothing where the file cannot have this value.
+/// The verdict for one value; nothing where the file cannot have this value.
 std::optional<CapacityPoint> point_at(const TaskFile& file, const TunableParameter& tunable, const Planner& planner,
                                       std::int64_t value) {
   const auto set = with_value(file, tunable, value);
@@ -96,7 +96,7 @@ std::optional<CapacityPoint> point_at(const TaskFile& file, const TunableParamet
   return CapacityPoint{value, verdict.answer, verdict.utilization, critical_scaling_factor(verdict, set->policy)};
 }
 
-/// Without any, all planners say the same.
+/// Whether the set has batches; without any, all planners give the same verdict.
 bool has_batches(const TaskSet& set) {
   return std::ranges::any_of(set.tasks, [](const Task& task) { return !batches_of(task).empty(); });
 }
@@ -115,8 +115,9 @@ CapacityRow find_row(const TaskFile& file, const CapacityAnswer& answer, const P
   return row;
 }
 
-/// Evenly from 0 to a quarter beyond the largest capacity; for the smallest, from a fifth below it to a quarter beyond
-/// what the user has now.
+/// Evenly spaced values of the curve. Searching for the largest value: from the least possible to a quarter beyond the
+/// largest capacity. For the smallest: from a fifth below the smallest capacity to a quarter beyond the largest
+/// capacity and the file's value.
 std::vector<std::int64_t> curve_values(const CapacityAnswer& answer, int points) {
   std::int64_t low = std::numeric_limits<std::int64_t>::max();
   std::int64_t high = 0;
@@ -139,7 +140,7 @@ std::vector<std::int64_t> curve_values(const CapacityAnswer& answer, int points)
   return values;
 }
 
-/// Whether no row says how far one can go, and why.
+/// The error where no row has a limit, with the reason; nothing where one has.
 std::optional<Error> nothing_found(const TaskFile& file, const CapacityAnswer& answer) {
   const TunableParameter& tunable = answer.tunable;
   const auto text = [&](std::int64_t value) { return value_text(tunable.kind, value); };
@@ -165,7 +166,7 @@ std::optional<Error> nothing_found(const TaskFile& file, const CapacityAnswer& a
                              name_of(tunable), answer.wanted == Extreme::Largest ? "up to" : "down to", text(limit)));
 }
 
-/// A search for what nothing depends on would find a limit that is none.
+/// The error for a parameter that no size depends on: a search over it would report a meaningless limit.
 std::optional<Error> without_effect(const TaskFile& file, const TunableParameter& tunable) {
   if (tunable.kind != TunableKind::Parameter) return std::nullopt;
   const auto small = with_value(file, tunable, 0);

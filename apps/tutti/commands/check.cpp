@@ -18,7 +18,7 @@
 namespace tutti {
 namespace {
 
-/// A kernel's name is known only to the program that runs it, which need not be this one.
+/// Notes kernel names that are not registered here: only the program that runs the set needs them.
 void note_unknown_kernels(const TaskSet& set) {
   const KernelRegistry kernels = kernels_of_this_program();
   std::set<std::string> unknown;
@@ -30,7 +30,7 @@ void note_unknown_kernels(const TaskSet& set) {
     fmt::print(stderr, "note: 'tutti run' knows no kernel '{}'; it would refuse this set\n", name);
 }
 
-/// Rows of a machine's table that are slower than its file guarantees.
+/// Notes rows of a machine's table that are slower than the guaranteed bandwidths of its file.
 void note_lowered_guarantees(const TaskSet& set) {
   std::set<std::string> reported;
   for (const Task& task : set.tasks)
@@ -39,7 +39,8 @@ void note_lowered_guarantees(const TaskSet& set) {
         if (reported.insert(note).second) fmt::print(stderr, "note: {}\n", note);
 }
 
-/// Costs that were never seen above their usual value were hardly measured: a promise that rests on them may be broken.
+/// Notes a machine whose guaranteed set-up costs are all no more than the nominal ones: they were hardly measured, so
+/// guarantees based on them may be broken.
 void note_costs_without_guarantee(const TaskSet& set) {
   if (!set.machine || set.machine->setup() == SetupTimes{}) return;
   const SetupTimes& setup = set.machine->setup();
@@ -69,7 +70,7 @@ std::optional<Error> write_counter_example(const std::string& path, const TaskSe
   return {};
 }
 
-/// Where another planner would be sooner: the tasks with the largest gains, and how many others.
+/// Notes on tasks that another planner would finish sooner: the largest gains, and the number of further tasks.
 std::vector<std::string> notes_on(const TaskSet& set, const AdmissionVerdict& verdict) {
   constexpr std::size_t kMostNamed = 5;
   SoonerPlans found = find_sooner_plans(set, verdict);

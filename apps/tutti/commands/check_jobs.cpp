@@ -23,7 +23,7 @@ struct TaskRow {
   Duration slack = Duration::max();
 };
 
-/// By the id of the task; responses only where the exploration has them.
+/// Rows keyed by the task's id; with responses only where the exploration has them.
 std::map<std::int64_t, TaskRow> rows_of(const Jobs& jobs, const Exploration& found) {
   std::map<std::int64_t, TaskRow> rows;
   for (std::size_t i = 0; i < jobs.size(); ++i) {

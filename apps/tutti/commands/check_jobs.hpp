@@ -3,7 +3,7 @@
 
 namespace tutti {
 
-/// Whether every job of a CSV file meets its deadline in every schedule: prints the answer.
+/// Prints whether every job of a CSV file meets its deadline in every schedule.
 /// @return  the exit code.
 int check_jobs(const std::string& path, bool json);
 

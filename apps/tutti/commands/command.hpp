@@ -29,11 +29,11 @@ void add_capacity(CommandLine& program);
 void add_topology(CommandLine& program);
 void add_tasks(CommandLine& program);
 
-/// What the subcommands that read a file have in common.
+/// The options that subcommands reading a file share.
 struct FileOptions {
   std::string path;
   std::optional<std::string> machine;
-  std::string planner;  ///< empty: what a task set asks for, or the default
+  std::string planner;  ///< empty: the planner of the task set, or the default
   std::string policy;
   std::vector<std::string> parameters;  ///< NAME=SIZE
   bool json = false;
@@ -44,15 +44,15 @@ struct FileOptions {
   /// Declares --policy and --set.
   void add_task_options(CommandLine& command);
 
-  /// What --planner says, or else the task set, or else the default.
+  /// The planner of --planner, else of the task set, else the default.
   /// @errors InvalidInput: --planner names none.
   [[nodiscard]] Expected<const Planner*> chosen_planner(const TaskSet* set = nullptr) const;
-  /// Nothing where --planner is left out.
+  /// The planner of --planner; null where it is left out.
   [[nodiscard]] Expected<const Planner*> given_planner() const;
-  /// The task file FILE, with what the options say in place of it.
+  /// The task file FILE, with the values that the options override.
   /// @param no_peer  for the machine without its peer access
   [[nodiscard]] Expected<TaskFile> load_task_file(bool no_peer = false) const;
-  /// Its task set.
+  /// The task set of FILE.
   [[nodiscard]] Expected<TaskSet> load_task_set(bool no_peer = false) const;
 };
 

@@ -13,7 +13,7 @@ Error refused(const std::string& path) {
 /// Where a file is written before it is moved to its place.
 std::string beside(const std::string& path) { return path + ".new"; }
 
-/// Whether it stands there now, all of it.
+/// Writes the text to the temporary file. @return whether all of it was written
 bool write_beside(const std::string& path, const std::string& text) {
   std::ofstream stream(beside(path), std::ios::binary);
   if (!stream) return false;

@@ -6,11 +6,11 @@
 
 namespace tutti {
 
-/// Writes a file beside its place and moves it there, so that there is never half a file.
+/// Writes a temporary file and renames it to `path`, so that a partial file never stands there.
 /// @return InvalidInput where it cannot be written.
 [[nodiscard]] std::optional<Error> write_file(const std::string& path, const std::string& text);
 
-/// Whether `write_file` can write there, before somebody takes long to find what to write. Leaves nothing behind.
+/// Checks that `write_file` can write to `path`, before a long computation of the text. Leaves no file behind.
 /// @return InvalidInput where it cannot.
 [[nodiscard]] std::optional<Error> check_writable(const std::string& path);
 

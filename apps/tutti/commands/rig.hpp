@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-/// A machine with its clock, backend and executor, for as long as something is measured on it. One at a time: two would
+/// A machine with its clock, backend and executor, for measurements. Only one rig may exist at a time: two would
 /// share the GPUs' queues.
 class Rig {
  public:

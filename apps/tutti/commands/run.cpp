@@ -36,15 +36,15 @@ Expected<RunOptions> run_options(const RunCommand& command) {
   return options;
 }
 
-/// Runs something on the backends of its partitions and reports it.
+/// Runs a task set on the backends of its partitions and prints the report.
 /// @param bounds      of responses, where they are known
-/// @param guaranteed  whether every deadline is; if not, one that is missed is no fault of the host's
+/// @param guaranteed  whether every deadline is guaranteed; if not, a missed one is not the host's fault
 /// @param execute (executors, programs) -> Expected<RunRecord>
 template <class Execute>
 int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, const WorstResponses& bounds,
                    bool guaranteed, const Execute& execute) {
   const KernelRegistry kernels = kernels_of_this_program();
-  // A set whose tasks only declare their Wcet needs no machine; any will do for the time to pass on.
+  // A set whose tasks only declare their Wcet needs no machine; any machine can let time pass.
   const auto machine = planned.tasks.machine ? Expected<Topology>(*planned.tasks.machine) : idle_machine();
   if (!machine) return report_error(machine.error());
   const auto machines = PartitionMachines::make(command.backend, planned, *machine, kernels);

@@ -18,8 +18,8 @@ struct ExpandOptions {
   std::optional<std::size_t> partition;
 };
 
-/// The jobs that show everything: up to the end of the hyperperiod behind which nothing new comes, and one more where
-/// jobs wait across that end.
+/// The number of jobs that covers the whole behaviour: up to the end of the hyperperiod after which the schedule
+/// repeats, and one more hyperperiod where jobs wait across that end.
 Expected<std::size_t> jobs_to_write(std::span<const TaskTiming> tasks, Policy policy) {
   const ExplorationLimits limits;
   const auto repetition = repetition_of(tasks, limits.jobs);
@@ -32,7 +32,7 @@ Expected<std::size_t> jobs_to_write(std::span<const TaskTiming> tasks, Policy po
   return repetition->startup + (rounds + (crosses ? 1 : 0)) * repetition->per_round;
 }
 
-/// A job set has one machine for all its jobs.
+/// The partition to write: a job set has one machine for all its jobs.
 Expected<std::size_t> chosen_partition(const ExpandOptions& options, std::size_t partitions) {
   const std::size_t chosen = options.partition.value_or(0);
   if (chosen < partitions && (options.partition || partitions == 1)) return chosen;

@@ -35,7 +35,7 @@ std::string members_text(const Topology& machine, const SharedCapacity& shared) 
   return joined(members);
 }
 
-/// The measured rows of the table beside what the graph alone says, the furthest off first.
+/// The measured rows of the table beside the rates of the graph alone, the largest deviation first.
 std::vector<Residual> residuals_of(const Topology& machine) {
   std::vector<Residual> residuals;
   if (machine.table() == nullptr) return residuals;

@@ -40,7 +40,7 @@ struct VerifyCommand {
   bool loaded = false;
   std::string out, save_worst;
 
-  /// The seed, once it was drawn where it shall be.
+  /// The seed as a number. @pre "clock" was replaced by a drawn seed
   [[nodiscard]] std::uint64_t seed_number() const { return std::stoull(seed); }
 };
 
@@ -93,22 +93,22 @@ Expected<Workload> load(const VerifyCommand& command) {
 
 // ---- what is reported
 
-constexpr double kNoError = 5e-3;           // ms: nobody minds
+constexpr double kNoError = 5e-3;           // ms: negligible
 constexpr std::size_t kMostDetailed = 200;  // batches whose streams are all reported
 
-/// Relative to what was measured; 0 where the difference counts for nothing.
+/// The error relative to the measured time; 0 where the difference is negligible.
 double error_of(double ms, double measured_ms) {
   return std::abs(ms - measured_ms) < kNoError ? 0 : std::abs(ms / measured_ms - 1);
 }
 
-/// Of each group: how far off lengths were, how far apart two medians of the same batch, how far off streams' ends;
-/// runs and those that took longer than their latest finish, and those of them whose cause is the host.
+/// The results of one group: errors of predicted lengths, differences between two medians of one batch, errors of the
+/// streams' ends; the number of runs, of those above their latest finish, and of those above it caused by the host.
 struct Group {
   std::vector<double> errors, repetitions, stream_errors;
   std::size_t runs = 0, above_latest = 0, by_host = 0;
 };
 
-/// A batch may count in several; all count in "all".
+/// The results of each group. A batch may belong to several groups; all belong to "all".
 std::map<std::string, Group> results_by_group(const std::vector<VerifiedBatch>& batches,
                                               const std::vector<Verification>& results) {
   std::map<std::string, Group> groups;
@@ -154,7 +154,7 @@ std::string groups_text(const std::map<std::string, Group>& groups) {
   return table.text();
 }
 
-/// What large transfers may be off by: 1.25 times their repetition and 0.3 points.
+/// The allowed error of large transfers: 1.25 times their repetition error plus 0.3 percentage points.
 std::string large_text(const std::map<std::string, Group>& groups) {
   const auto found = groups.find("large transfers");
   if (found == groups.end()) return "";
@@ -163,7 +163,7 @@ std::string large_text(const std::map<std::string, Group>& groups) {
                      allowed(0.95));
 }
 
-/// The runs that were furthest above their latest finish.
+/// The runs that exceeded their latest finish by most.
 std::string late_text(const std::vector<VerifiedBatch>& batches, const std::vector<Verification>& results) {
   constexpr std::size_t kMostRows = 12;
   struct Row {
@@ -187,7 +187,7 @@ std::string late_text(const std::vector<VerifiedBatch>& batches, const std::vect
   return table.text() + "\n";
 }
 
-/// The batches whose predictions are furthest off.
+/// The batches with the largest prediction errors.
 std::string worst_text(const std::vector<VerifiedBatch>& batches, const std::vector<Verification>& results) {
   constexpr std::size_t kMostRows = 10;
   std::vector<std::size_t> order(results.size());
@@ -205,7 +205,7 @@ std::string worst_text(const std::vector<VerifiedBatch>& batches, const std::vec
   return table.text() + "\n";
 }
 
-/// Late starts behind gates, beside what the machine's file knows of them.
+/// Late starts behind gates, beside the gate lateness in the machine's file.
 std::string starts_text(const Topology& machine, const std::vector<double>& starts_us) {
   if (starts_us.empty()) return "";
   return fmt::format(
@@ -316,7 +316,7 @@ Json verify_json(const VerifyCommand& command, const Workload& workload, const V
           {"batches", batches}};
 }
 
-/// The batch that was furthest above its latest finish, or else whose prediction was furthest off.
+/// The batch that exceeded its latest finish by most; where none did, the one with the largest prediction error.
 std::size_t worst_batch(const std::vector<Verification>& results) {
   const auto badness = [](const Verification& result) {
     double above = 0;
@@ -370,7 +370,7 @@ int report(const VerifyCommand& command, const Workload& workload, const Verifie
   if (all.above_latest > 0)
     fmt::print(stderr, "{} of {} runs took longer than their plan's latest finish; the host is the cause of {}\n",
                all.above_latest, all.runs, all.by_host);
-  // Of a host whose cores are all busy nothing is promised but that what it causes is noticed.
+  // With all cores of the host loaded, late runs are allowed where the host is found to be their cause.
   if (all.above_latest > (command.loaded ? all.by_host : 0)) exit_code = kRefused;
   return exit_code;
 }
@@ -387,7 +387,7 @@ int verify(VerifyCommand command) {
   if (!clock) return report_error(clock.error());
   const auto workload = load(command);
   if (!workload) return report_error(workload.error());
-  std::optional<HostLoad> load;  // before the backend: then no core is kept from it
+  std::optional<HostLoad> load;  // before the backend reserves a core, so that the load runs on all
   if (command.loaded) load.emplace();
   const KernelRegistry kernels = kernels_of_this_program();
   const auto backend = make_backend(command.backend, workload->machine, kernels, **clock);

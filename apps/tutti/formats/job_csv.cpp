@@ -27,12 +27,12 @@ constexpr std::uintmax_t kMostBytes = std::uintmax_t{1} << 30;
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
-/// Cuts a text into lines, and a line into fields, and knows where it is.
+/// Splits a text into lines and a line into fields, and tracks the position.
 class CsvText {
  public:
   CsvText(std::string_view text, const std::string& name) : at_(text.data()), end_(at_ + text.size()), name_(name) {}
 
-  /// Goes to the next line that is not empty; false at the end.
+  /// Moves to the next line that is not empty; false at the end.
   bool next_line() {
     while (rest_ != end_ || line_ == 0) {
       if (line_ > 0) at_ = rest_;
@@ -71,7 +71,7 @@ class CsvText {
   }
 
   [[nodiscard]] int line() const { return line_; }
-  /// Where the field that was read last begins.
+  /// The position of the last field read.
   [[nodiscard]] Place place() const { return {name_, line_, static_cast<int>(field_ - begin_) + 1}; }
 
  private:
@@ -114,7 +114,7 @@ void read_header(CsvText& text) {
   }
 }
 
-/// The numbers of two columns, of which the second is not smaller.
+/// The numbers of two columns; the second must not be smaller.
 std::pair<Duration, Duration> read_range(CsvText& text, std::size_t column) {
   const Duration from{text.number(kColumns[column])};
   const Duration to{text.number(kColumns[column + 1])};
@@ -140,7 +140,7 @@ JobTiming read_job(CsvText& text) {
   return job;
 }
 
-/// Whether the ids of each task rise down the file, as they mostly do.
+/// Whether the ids of each task ascend in file order, the usual case.
 bool ids_rise(std::span<const JobTiming> jobs) {
   std::unordered_map<std::int64_t, std::int64_t> last;
   return std::ranges::all_of(jobs, [&](const JobTiming& job) {
@@ -149,7 +149,7 @@ bool ids_rise(std::span<const JobTiming> jobs) {
   });
 }
 
-/// @param lines  [n] where each job stands
+/// @param lines  [n] line of each job
 void check_ids(std::span<const JobTiming> jobs, std::span<const int> lines, const std::string& name) {
   if (ids_rise(jobs)) return;
   std::vector<std::uint32_t> order(jobs.size());

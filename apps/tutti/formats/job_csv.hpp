@@ -9,16 +9,16 @@
 
 namespace tutti {
 
-/// Reads a job set in the form of np-schedulability-analysis: a line that names the columns (Task ID, Job ID, Arrival
-/// min, Arrival max, Cost min, Cost max, Deadline, Priority; "Release" may stand for "Arrival"), then a job a line.
-/// Numbers are whole and taken as ns; a smaller priority goes first. Further columns and empty lines are passed over.
+/// Reads a job set in the format of np-schedulability-analysis: a line that names the columns (Task ID, Job ID, Arrival
+/// min, Arrival max, Cost min, Cost max, Deadline, Priority; "Release" may replace "Arrival"), then one job a line.
+/// Numbers are whole, times in ns; a smaller priority is more urgent. Further columns and empty lines are ignored.
 ///
-/// @param name  what errors call the text.
-/// @errors InvalidInput with line and column: an empty text, a missing column or number, a number that is none, is
-///         negative or beyond 2^63 - 1, an inverted range, a deadline before the release, two jobs of one id.
+/// @param name  name of the text in errors.
+/// @errors InvalidInput with line and column: an empty text, a missing column or number, a number that is malformed,
+///         negative or above 2^63 - 1, an inverted range, a deadline before the release, two jobs with one id.
 [[nodiscard]] Expected<std::vector<JobTiming>> parse_jobs(std::string_view text, const std::string& name);
 
-/// The same from a file.
+/// `parse_jobs` on the text of a file.
 [[nodiscard]] Expected<std::vector<JobTiming>> load_jobs(const std::string& path);
 
 /// The text that `parse_jobs` reads back.

@@ -270,7 +270,7 @@ class Reader {
   Measurements measurements_;
 };
 
-/// The place of a byte in a text.
+/// Line and column of a byte in a text.
 Place place_of(const std::string& path, const std::string& text, std::size_t byte) {
   const std::string_view before = std::string_view(text).substr(0, byte == 0 ? 0 : byte - 1);
   const std::size_t line_begin = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;

@@ -15,13 +15,13 @@ namespace tutti {
 ///              "gates_ns": [1300, ...], "gates_busy_ns": [...], "gates_loaded_ns": [...],
 ///              "pauses_ns": [...]}}
 /// A sample (`CostSample`) may also have `time_ns`, `beside_bytes`, `in_a_row` and `idle_ns`.
-/// Only `steady_state` must be there. The same combination may stand several times: repetitions. Numbers may be
+/// Only `steady_state` is required. A combination may be listed several times: these are repetitions. Numbers may be
 /// written as strings; a combination with a cell that is no number above 0 is left out.
-/// @errors InvalidInput with the place: unreadable, above 64 MiB, no JSON, another form, a direction or GPU that cannot
-///         be, a stream twice in one combination.
+/// @errors InvalidInput with the place: unreadable, above 64 MiB, no JSON, another form, an impossible direction or
+///         GPU, a stream twice in one combination.
 [[nodiscard]] Expected<Measurements> load_measurements(const std::string& path);
 
-/// The same form, to be read again.
+/// The JSON that `load_measurements` reads.
 [[nodiscard]] std::string measured_json(const Measurements& measurements);
 
 }  // namespace tutti

@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-// What hosts of the last years do, roughly and rather less.
+// Rough, rather low values for recent hosts.
 constexpr double kShareOfTheoretical = 0.85;
 constexpr GBps kUnknownPcie{12};
 constexpr GBps kMemory{100};
@@ -22,7 +22,7 @@ constexpr GBps kNvlink{100};
 /// Positions of GPUs, ascending.
 using Gpus = std::vector<std::size_t>;
 
-/// To what a person would write down.
+/// The rate rounded to two decimals, in GB/s.
 GBps rounded(double rate) { return {std::round(rate * 100) / 100}; }
 
 bool mutually(const std::vector<DeviceFacts>& devices, std::vector<bool> DeviceFacts::*has, std::size_t a,
@@ -30,7 +30,7 @@ bool mutually(const std::vector<DeviceFacts>& devices, std::vector<bool> DeviceF
   return (devices[a].*has)[b] && (devices[b].*has)[a];
 }
 
-/// A GPU and those that it has NVLink to.
+/// A GPU and all GPUs with an NVLink to it.
 Gpus nvlink_neighbours(const std::vector<DeviceFacts>& devices, std::size_t gpu) {
   Gpus neighbours;
   for (std::size_t other = 0; other < devices.size(); ++other)
@@ -38,8 +38,8 @@ Gpus nvlink_neighbours(const std::vector<DeviceFacts>& devices, std::size_t gpu)
   return neighbours;
 }
 
-/// The groups of two GPUs or more that all have NVLink to each other and to no one else. What is linked otherwise makes
-/// no group: a switch would promise ways that are not there.
+/// The groups of two or more GPUs that all have NVLink to each other and to no other GPU. GPUs linked otherwise form no
+/// group: a switch would promise routes that do not exist.
 std::vector<Gpus> nvlink_groups(const std::vector<DeviceFacts>& devices) {
   std::vector<Gpus> groups;
   for (std::size_t gpu = 0; gpu < devices.size(); ++gpu) {
@@ -65,7 +65,7 @@ PeerAccessEntry peer_access_of(const std::vector<DeviceFacts>& devices) {
   return entry;
 }
 
-/// The NUMA node that a GPU is nearest to; nothing where that is not told, or is none with processors.
+/// The NUMA node nearest to a GPU; nothing where the host does not report it, or the node has no processors.
 std::optional<int> node_of(const HostFacts& host, const DeviceFacts& device) {
   const auto& nodes = host.numa_nodes;
   if (std::find(nodes.begin(), nodes.end(), device.numa_node) == nodes.end()) return std::nullopt;
@@ -76,7 +76,7 @@ std::string cpu_of(const HostFacts& host, std::size_t gpu) {
   return fmt::format("cpu{}", node_of(host, host.devices[gpu]).value_or(host.numa_nodes.front()));
 }
 
-/// What hangs below a cpu: a hub or a GPU, and its link upwards.
+/// A hub or a GPU below a cpu, with its link upwards.
 struct Branch {
   std::string name;
   std::string above;             // a cpu or a hub
@@ -84,7 +84,7 @@ struct Branch {
   bool is_hub = false;
 };
 
-/// The bridges that several GPUs share, seen from those GPUs.
+/// The bridges that several GPUs share, keyed by those GPUs.
 class SharedBridges {
  public:
   explicit SharedBridges(const HostFacts& host) {
@@ -101,10 +101,10 @@ class SharedBridges {
   }
 
   [[nodiscard]] const Gpus& below(const PciBridge& bridge) const { return below_.at(bridge.id); }
-  /// Upwards, of all bridges that have the same GPUs below them: these stand in one line.
+  /// The narrowest link upwards among all bridges with exactly these GPUs below them: such bridges form one path.
   [[nodiscard]] const std::optional<PcieLink>& link(const Gpus& gpus) const { return links_.at(gpus); }
-  /// Whether they make a hub. A host bridge has no link of its own; with all GPUs of a cpu below it, no measurement
-  /// could tell it from that cpu.
+  /// Whether the bridges above these GPUs make a hub. A host bridge has no link of its own; with all GPUs of a cpu
+  /// below it, no measurement could distinguish it from that cpu.
   [[nodiscard]] bool make_hub(const Gpus& gpus, const std::string& cpu) const {
     return gpus.size() > 1 && (link(gpus) || gpus != on_cpu_.at(cpu));
   }
@@ -115,7 +115,7 @@ class SharedBridges {
   std::map<Gpus, std::optional<PcieLink>> links_;
 };
 
-/// Hubs before what hangs below them.
+/// All branches; each hub precedes the branches below it.
 std::vector<Branch> branches_of(const HostFacts& host) {
   const SharedBridges bridges(host);
   std::vector<Branch> branches;
@@ -136,8 +136,8 @@ std::vector<Branch> branches_of(const HostFacts& host) {
   return branches;
 }
 
-/// A guess for a branch's link: a share of what is theoretical; of a hub whose link is not known, as a host bridge has
-/// none, what hangs below it.
+/// A guess for the rate of a branch's link: a share of its theoretical bandwidth; for a hub without a known link, such
+/// as a host bridge, the sum of the branches below it.
 GBps guess(const Branch& branch, const std::vector<Branch>& all) {
   if (branch.link) return rounded(kShareOfTheoretical * branch.link->theoretical().value);
   if (!branch.is_hub) return kUnknownPcie;
@@ -169,7 +169,7 @@ VertexEntry gpu_vertex(const DeviceFacts& device, std::size_t position) {
   return entry;
 }
 
-/// NVLink comes first: where two ways have as many links, that of the first ones is taken.
+/// Adds NVLinks. They are added before other links: of two routes with equally many links, the links added first win.
 void add_nvlink(TopologyBuilder& builder, const std::vector<DeviceFacts>& devices) {
   const auto groups = nvlink_groups(devices);
   for (std::size_t g = 0; g < groups.size(); ++g) {
@@ -199,7 +199,7 @@ void add_branches(TopologyBuilder& builder, const std::vector<Branch>& branches)
   }
 }
 
-/// The names of the GPUs of which something holds.
+/// The names of the GPUs that satisfy a predicate.
 template <class Holds>
 std::string names_of(const HostFacts& host, Holds holds) {
   std::vector<std::string> names;
@@ -208,7 +208,7 @@ std::string names_of(const HostFacts& host, Holds holds) {
   return joined(names);
 }
 
-/// What of this host in particular is a guess, or is left out; a line each.
+/// The guesses and omissions that concern this host in particular; a line each.
 std::string odd_text(const HostFacts& host) {
   std::string text;
   const std::string no_link = names_of(host, [](const DeviceFacts& d) { return !d.link_at_best && !d.link; });

@@ -17,10 +17,10 @@
 namespace tutti {
 namespace {
 
-/// Copies of a stream before its rate counts.
+/// The number of first copies of a stream that its rate leaves out.
 constexpr std::size_t kWarmUp = 2;
-/// Sizes of random batches: 1 to 16 sixteenths of the largest, and of a half, a quarter, ... of it in turn: what a
-/// batch takes before data moves shows in the small ones.
+/// Sizes of random batches: 1 to 16 sixteenths of the largest size, of its half, of its quarter, ... in turn. The small
+/// ones show the time that a batch takes before data moves.
 constexpr std::int64_t kSteps = 16;
 constexpr int kHalvings = 5;
 
@@ -48,11 +48,11 @@ Expected<Batch> random_batch(const Topology& machine, PortSet all, Bytes largest
   return Batch::make(machine, std::move(streams));
 }
 
-/// Streams of a combination of copies of all kinds: the faster, the more of them, so that all stay active about as
-/// long.
+/// The streams of a combination of copies of all kinds. A faster stream has more copies, so that all stay active for
+/// about the same time.
 struct RouteBatch {
   Batch batch;
-  std::vector<std::size_t> copies;  // [ways]
+  std::vector<std::size_t> copies;  // [routes]
 };
 
 Expected<RouteBatch> steady_batch(const Topology& machine, const CopyRouteSet& copy_routes,
@@ -81,7 +81,7 @@ PortSet union_of(std::span<const PortSet> sets) {
   return all;
 }
 
-/// The first so many are steady: the end of each of their copies is noted.
+/// @param steady  how many of the first batches are combinations, in which the end of every copy is noted
 Expected<std::vector<PreparedBatch>> prepare_all(Executor& executor, std::span<const Batch> batches, std::size_t steady,
                                                  const ScratchBuffers& buffers) {
   std::vector<PreparedBatch> prepared;
@@ -94,7 +94,7 @@ Expected<std::vector<PreparedBatch>> prepare_all(Executor& executor, std::span<c
   return prepared;
 }
 
-/// The same as `run_armed`, for what was measured.
+/// `run_armed`, but returns the measured timeline.
 Expected<Timeline> measure_armed(Executor& executor, PreparedBatch& batch) {
   return run_armed(executor, batch).map([&](const BatchResult&) { return batch.measured(); });
 }
@@ -114,7 +114,7 @@ MeasuredBatch measured_batch(const Topology& machine, const Batch& batch, const 
   return result;
 }
 
-/// Of a batch's finishes the medians over all rounds.
+/// A batch with the medians of its finishes over all rounds.
 MeasuredBatch median_of(const std::vector<MeasuredBatch>& rounds) {
   MeasuredBatch result = rounds.front();
   for (std::size_t s = 0; s < result.streams.size(); ++s) {
@@ -125,7 +125,7 @@ MeasuredBatch median_of(const std::vector<MeasuredBatch>& rounds) {
   return result;
 }
 
-/// One measurement under way: all its batches, and what they gave so far.
+/// A measurement in progress: all its batches, and their results so far.
 class Measuring {
  public:
   Measuring(Executor& executor, const MeasuringOptions& options) : executor_(executor), options_(options) {}
@@ -172,13 +172,13 @@ class Measuring {
     return {};
   }
 
-  /// How well 19 in 20 of the combinations' medians are known.
+  /// The uncertainty that 19 in 20 of the combinations' medians stay within.
   [[nodiscard]] double known() const {
     std::vector<double> all;
     for (const auto& totals : totals_)
       if (!totals.empty()) all.push_back(uncertainty_of_median(totals));
     std::sort(all.begin(), all.end());
-    return all.empty() ? 0 : all[(19 * all.size() - 1) / 20];  // no quantile: what is infinite has none between
+    return all.empty() ? 0 : all[(19 * all.size() - 1) / 20];  // no interpolated quantile: values may be infinite
   }
 
   [[nodiscard]] Measurements take() {
@@ -221,7 +221,7 @@ class Measuring {
   Executor& executor_;
   const MeasuringOptions& options_;
   std::vector<Batch> operations_;                 // combinations, those of other copies, then random batches
-  std::vector<std::vector<std::size_t>> copies_;  // [combinations of other copies][ways]
+  std::vector<std::vector<std::size_t>> copies_;  // [combinations of other copies][routes]
   ScratchBuffers buffers_;
   std::vector<PreparedBatch> prepared_;
   std::vector<std::vector<double>> totals_;          // [combinations, of other copies too][rounds]
@@ -231,8 +231,8 @@ class Measuring {
 
 }  // namespace
 
-/// Queues look for their work every few microseconds from the instant on at which it was enqueued: a copy behind a gate
-/// starts up to 7 us later (H200). Rests of one length would always meet the same point of that.
+/// Queues poll for work every few microseconds, counted from its enqueuing: a copy behind a gate starts up to 7 us
+/// later (H200). Rests of equal length would always hit the same phase of that polling.
 void rest(Executor& executor) {
   constexpr Duration kRest = std::chrono::microseconds{100};
   constexpr std::int64_t kSpread = 20'011;  // ns
@@ -357,8 +357,8 @@ class OverlapMeasuring {
     return found;
   }
 
-  /// From the first start to the last end, ns, in the median; of a faster way so many more copies that all take about
-  /// as long.
+  /// Median time from the first start to the last end, ns. A faster route gets more copies, so that all routes take
+  /// about the same time.
   Expected<double> time_of(const CopyRouteSet& copy_routes) {
     constexpr double kMost = 64;
     const Topology& machine = executor_.machine();
@@ -378,7 +378,7 @@ class OverlapMeasuring {
     for (int i = 0; i <= repetitions_; ++i) {
       const auto measured = measure_armed(executor_, prepared->batch);
       if (!measured) return tl::unexpected(measured.error());
-      if (i == 0) continue;  // the way wakes up
+      if (i == 0) continue;  // the links wake up
       Duration start = Duration::max(), end{};
       for (const StreamTimeline& line : measured->streams) {
         start = std::min(start, line.start());

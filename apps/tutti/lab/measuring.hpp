@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-/// Lets the machine come to rest: for 100 us and up to 20 more, as the clock's last digits say.
+/// Lets the machine come to rest for 100 to 120 us; the last digits of the clock choose the length.
 void rest(Executor& executor);
 /// Arms a batch, lets the machine come to rest, runs it.
 /// @errors as `Executor::issue` and `Executor::synchronize`.
@@ -19,10 +19,10 @@ void rest(Executor& executor);
 /// How a machine is measured.
 struct MeasuringOptions {
   std::vector<PortSet> combinations;      ///< of the first memory
-  std::vector<CopyRouteSet> copy_routes;  ///< with copies of further memories, or between GPUs
+  std::vector<CopyRouteSet> copy_routes;  ///< combinations with copies of further memories, or between GPUs
   Bytes copy{128LL << 20};                ///< of the copies that keep a stream active; noting that one ended takes 6 us
-  int copies = 12;                        ///< of each stream; of copies that are faster than others beside them more
-  int batches = 40;                       ///< of random streams and sizes, all started at once
+  int copies = 12;                        ///< of each stream; more for copies that are faster than those beside them
+  int batches = 40;                       ///< number of batches with random streams and sizes, all started at once
   Bytes largest{512LL << 20};             ///< of their transfers; the smallest is a 256th
   int least_rounds = 5;                   ///< over everything
   int most_rounds = 15;
@@ -33,26 +33,27 @@ struct MeasuringOptions {
 };
 
 /// Measures a machine through its backend: steady rates of combinations of streams between the first memory and the
-/// GPUs, those of other copies, and random batches, in rounds over all of them, until the medians are known.
+/// GPUs, rates of combinations with other copies, and random batches. Rounds over all of them repeat until the medians
+/// are known.
 ///
-/// A combination is one batch: every stream is a chain of copies; its rate is taken over the copies that end while all
-/// streams are active, the first two of each left out.
+/// A combination is one batch: every stream is a chain of copies. A stream's rate is taken over the copies that end
+/// while all streams are active, without the first two.
 /// @param executor  whose planner starts all streams at once
 /// @errors Machine: the buffers do not fit, a run failed. InvalidInput: interrupted.
 [[nodiscard]] Expected<Measurements> measure(Executor& executor, const MeasuringOptions& options);
 
-/// The steady rates in such a batch, GB/s, [streams of the set], in the order of positions; nothing where a stream has
-/// fewer than two copies that end while all are active.
+/// The steady rates in the batch of a combination, GB/s, [streams of the set], in the order of positions; nothing where
+/// a stream has fewer than two copies that end while all are active.
 /// @param copies  of each stream; the batch has them stream by stream.
 [[nodiscard]] std::optional<std::vector<double>> steady_rates_of(const Timeline& measured, std::size_t copies,
                                                                  Bytes copy);
 
-/// The same where streams have different numbers of copies.
+/// `steady_rates_of` for streams with different numbers of copies.
 /// @param copies  [streams]
 [[nodiscard]] std::optional<std::vector<double>> steady_rates_of(const Timeline& measured,
                                                                  std::span<const std::size_t> copies, Bytes copy);
 
-/// How well the median of some numbers is known: 1.25 standard errors, as of a normal distribution, relative to it.
+/// The relative uncertainty of a median: 1.25 standard errors of the mean, as for a normal distribution, over the mean.
 [[nodiscard]] double uncertainty_of_median(std::span<const double> values);
 
 /// How long two kinds of copies of one GPU take, each alone and both together, ns.
@@ -60,36 +61,36 @@ struct Overlap {
   double one = 0, other = 0;  ///< alone
   double both = 0;            ///< together
 
-  /// Whether they work at once: together they take less than one after the other by at least half of the shorter one;
-  /// by at most a seventh of it where they take turns. In between they may just share bandwidth: nobody knows.
+  /// Whether both work at once. They do where running together saves at least half of the shorter time. They take turns
+  /// where it saves at most a seventh of that time. In between they may only share bandwidth: the result is empty.
   [[nodiscard]] std::optional<bool> overlaps() const;
 };
-/// What was seen of one GPU.
+/// The measured overlaps of one GPU.
 struct GpuOverlaps {
   Overlap up_down;
-  std::optional<Overlap> peer_up, peer_down;  ///< a copy to another GPU beside one up or down; absent: it reaches none
+  std::optional<Overlap> peer_up, peer_down;  ///< a copy to another GPU beside one up or down; absent: no such GPU
 };
-/// How many copy engines a machine file should give such a GPU: 1 where up and down take turns; 3 where copies to other
-/// GPUs work beside both; otherwise 2.
-/// @param known  what the file says, which counts where times do not tell, or there is no other GPU to copy to.
+/// The number of copy engines for a machine file: 1 where copies up and down take turns; 3 where copies to other GPUs
+/// work beside both; otherwise 2.
+/// @param known  the file's number; used where the times are inconclusive or there is no other GPU to copy to.
 [[nodiscard]] int copy_engines_of(const GpuOverlaps& seen, int known);
 
-/// Times copies of every GPU beside each other.
-/// @param executor  whose machine gives every copy an engine of its own: otherwise its plans show what it says, not
-///                  what the hardware does. On a simulated machine that is the answer.
+/// Measures the copy engines of every GPU by timing its copies alone and beside each other.
+/// @param executor  its machine must give every copy its own engine: otherwise its plans would reproduce the file, not
+///                  the hardware. On a simulated machine the file is the answer.
 /// @param known     [GPUs] as `copy_engines_of`
 /// @return [GPUs]
 /// @errors as `measure`.
 [[nodiscard]] Expected<std::vector<int>> measure_copy_engines(Executor& executor, Bytes size, int repetitions,
                                                               std::span<const int> known);
 
-/// When the streams of a batch that was armed began and ended, against their planned instants.
+/// Starts and ends of the streams of an armed batch, relative to their planned instants.
 struct GateDelays {
   std::vector<double>
       start_us;  ///< of every stream in every run, after its planned instant (set-up of the batch left out)
   std::vector<double> end_us;  ///< of the batch's last completion as the host saw it, after its start
 };
-/// Releases copies, up and down each GPU, that were armed ahead.
+/// Releases armed copies up to and down from each GPU, and measures their delays.
 /// @errors as `measure`.
 [[nodiscard]] Expected<GateDelays> measure_gates(Executor& executor, Bytes up, Bytes down, int runs);
 

@@ -15,11 +15,11 @@ constexpr std::array<std::int64_t, 9> kSizes{4,       4 << 10, 16 << 10, 64 << 1
 constexpr std::array<std::int64_t, 3> kSizesBeside{4 << 10, 64 << 10, 1 << 20};
 constexpr std::array kCounts{1, 2, 5, 20, 100};
 constexpr std::array kTimes{Duration{5'000}, Duration{20'000}, Duration{100'000}};
-constexpr Duration kLongest = std::chrono::milliseconds{2};  // of the kernels of a chain
+constexpr Duration kLongest = std::chrono::milliseconds{2};  // total of a chain's kernels
 constexpr Bytes kUsual{64 << 10};                            // copies with kernels behind them, and in a row
 constexpr std::array kInARow{1, 2, 5, 20, 50};
 constexpr Duration kIdle = std::chrono::milliseconds{150};  // links between GPUs sleep after 30 to 100
-constexpr int kIdleEvery = 8;                               // rounds: it takes its time
+constexpr int kIdleEvery = 8;                               // rounds: idle samples take long
 
 class Planning {
  public:
@@ -38,7 +38,7 @@ class Planning {
   }
 
  private:
-  /// Where the machine has the way, each time from the next GPU.
+  /// Adds a sample where the machine has the route. With `take_turns`, each sample uses the next GPU.
   void add(CostSample sample, bool take_turns = false) {
     if (machine_.gpus().empty()) return;
     if (take_turns) sample.gpu = turn_++ % static_cast<std::uint32_t>(machine_.gpus().size());
@@ -97,7 +97,7 @@ class Planning {
   std::uint32_t turn_ = 0;
 };
 
-/// A sample with its batch; with two of it where batches follow each other, of which one is armed while the other runs.
+/// A sample with its prepared batch; batches in a row have it twice, so that one is armed while the other runs.
 struct Prepared {
   CostBatch operation;
   std::vector<PreparedBatch> batches;
@@ -117,7 +117,7 @@ Expected<double> run_alone(Executor& executor, const CostSample& sample, Prepare
   });
 }
 
-/// As a job does it: the next batch is armed while one runs.
+/// Runs batches in a row as a job does: the next batch is armed while one runs.
 Expected<double> run_in_a_row(Executor& executor, const CostSample& sample, Prepared& prepared) {
   executor.arm(prepared.batches.front());
   rest(executor);
@@ -158,7 +158,7 @@ class MeasuringCosts {
     return {};
   }
 
-  /// @param counts  otherwise the ways wake up
+  /// @param counts  whether the time is kept; otherwise the run only wakes up the links
   Expected<void> run(std::size_t i, bool counts) {
     if (options_.interrupted != nullptr && *options_.interrupted)
       return invalid_input("interrupted; nothing was written");

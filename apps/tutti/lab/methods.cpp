@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-/// The batches of one workload as one method runs them.
+/// The batches of one workload, prepared for one method.
 struct Prepared {
   Executor* executor;
   std::vector<PreparedBatch> batches;
@@ -31,9 +31,9 @@ Expected<Prepared> prepare(Method& method, const Workload& workload, const Scrat
   return prepared;
 }
 
-/// Each batch is issued while the one before runs, so that none waits for the host; the first one is armed, and the
-/// machine at rest.
-/// @return from the first start to the last completion.
+/// Runs batches in order. Each is issued while the one before runs, so that none waits for the host; the first one is
+/// armed, with the machine at rest.
+/// @return the time from the first start to the last completion.
 Expected<Duration> run(Prepared& prepared, std::span<const std::size_t> order) {
   auto& [executor, batches] = prepared;
   executor->arm(batches[order.front()]);
@@ -64,7 +64,7 @@ Expected<MethodRuns> compare_on(std::span<Method> methods, const Workload& workl
   }
   MethodRuns found{std::vector<std::vector<double>>(methods.size())};
   for (std::size_t i = 0; i < static_cast<std::size_t>(runs) * methods.size(); ++i) {
-    const std::size_t method = (i + i / methods.size()) % methods.size();  // none is always behind the same one
+    const std::size_t method = (i + i / methods.size()) % methods.size();  // no method always follows the same one
     const auto time = run(prepared[method], workload.order);
     if (!time) return tl::unexpected(time.error());
     found.ms[method].push_back(to_ms(*time));

@@ -8,32 +8,32 @@
 
 namespace tutti {
 
-/// A way of running batches: by a planner's plans, or as the driver does it.
+/// A method of running batches: with a planner's plans, or with the driver's batched copies.
 struct Method {
   std::string name;
   Executor executor;
-  bool searches = false;  ///< its planner does; such methods come last
+  bool searches = false;  ///< whether its planner searches; such methods come last
 };
 
-/// What every method took for one workload. The first method is the one that the others are held against.
+/// The times of every method for one workload. The first method is compared with the others.
 struct MethodRuns {
-  std::vector<std::vector<double>> ms;  ///< [methods][runs] from the first start to the last completion
-  std::size_t searching = 0;            ///< so many at the end, against which the first is not judged
+  std::vector<std::vector<double>> ms;  ///< [methods][runs] time from first start to last completion
+  std::size_t searching = 0;            ///< methods at the end, left out of the verdict
 
   [[nodiscard]] double median_ms(std::size_t method) const;
-  /// How much sooner a method, the first if none is named, is done than another one, in the median, relative to the
-  /// other; below 0: later.
+  /// The gain of a method, by default the first, over another: how much shorter its median is, relative to the other's;
+  /// below 0: longer.
   [[nodiscard]] double gain_over(std::size_t other, std::size_t method = 0) const;
-  /// How well that is known: one standard error, for runs that vary as in a normal distribution; infinite from one run.
+  /// The uncertainty of the gain: one standard error for normally distributed runs; infinite from one run.
   [[nodiscard]] double uncertainty_of_gain_over(std::size_t other, std::size_t method = 0) const;
-  /// The fastest of the others that do not search. @pre there is one.
+  /// The fastest method other than the first that does not search. @pre there is one.
   [[nodiscard]] std::size_t best_other() const;
 };
 
-/// Runs every workload under all methods: each batch once beforehand, uncounted, then all methods in turn, over and
-/// over, so that what changes on the host changes for all of them.
+/// Runs every workload under all methods: each batch once beforehand, uncounted, then all methods in turn, repeatedly,
+/// so that changes on the host affect all methods.
 /// @param methods  of one machine, whose backends use each other's memory; at least one
-/// @param repeats  of every method on every workload, as far as that is worth it; at least 1
+/// @param repeats  of every method on every workload, at most `Workload::most_runs`; at least 1
 /// @return [workloads]
 /// @errors as `Executor::prepare` and `Executor::synchronize`.
 [[nodiscard]] Expected<std::vector<MethodRuns>> compare_methods(std::span<Method> methods,

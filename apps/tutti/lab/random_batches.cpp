@@ -16,14 +16,14 @@ constexpr Bytes kSmallest{4 << 10};
 constexpr std::int64_t kSmallestPart = 128;
 constexpr int kMostTransfers = 100;                             // of an engine
 constexpr double kShortestKernel = 5e3, kLongestKernel = 10e6;  // ns
-constexpr double kMostOfMean = 8;  // a batch is at most so many times as long as all shall be in the mean
+constexpr double kMostOfMean = 8;                               // longest batch as a multiple of the wanted mean length
 constexpr Bytes kSmallTotal{1 << 20}, kLargeTotal{64LL << 20}, kLargeTransfer{4LL << 20};
 constexpr std::size_t kMany = 20;
 
-/// What a batch may have; one is drawn for each.
+/// The kinds of work that a batch may have; one mix is drawn for each batch.
 struct Mix {
   bool up, down, peers, staged, kernels;
-  bool large = false;  ///< transfers of 4 MiB or more alone
+  bool large = false;  ///< only transfers of 4 MiB or more
 };
 constexpr std::array kMixes{Mix{true, false, false, false, false},      Mix{false, true, false, false, false},
                             Mix{true, true, false, false, false},       Mix{true, true, false, false, true},
@@ -73,7 +73,7 @@ class Drawing {
     return up && down;
   }
 
-  /// Drawn until one is short enough; every other one has smaller transfers and kernels at most.
+  /// Draws batches until one is short enough; each rejection lowers the largest transfer and kernel of the next.
   Expected<Batch> draw_one(double longest, double& predicted) {
     double largest = static_cast<double>(options_.largest.count);
     double longest_kernel = kLongestKernel;
@@ -111,12 +111,12 @@ class Drawing {
       if (mix.staged) draw_engine([&] { return to_other_gpu(gpu, false); });
       if (mix.kernels) draw_lone_kernels(gpu);
     }
-    // In any order: a chain's transfers to different places come mixed.
+    // Shuffle, so that a chain's transfers to different places are mixed.
     for (std::size_t i = streams_.size(); i > 1; --i)
       std::swap(streams_[i - 1], streams_[static_cast<std::size_t>(random_.between(0, static_cast<int>(i) - 1))]);
   }
 
-  /// 1 to 100 transfers of one engine, on three of four.
+  /// Draws 1 to 100 transfers for one engine; three of four engines get some.
   template <class DrawTransfer>
   void draw_engine(DrawTransfer draw_transfer) {
     if (random_.one_in(4)) return;

@@ -13,9 +13,9 @@
 namespace tutti {
 namespace {
 
-/// Batches that are prepared at once: what they have in the driver is bounded.
+/// The number of batches prepared at once: it bounds their resources in the driver.
 constexpr std::size_t kAtOnce = 20;
-/// Batches that are issued without waiting.
+/// The number of batches issued in a row without waiting.
 constexpr std::size_t kInARow = 4;
 
 double median_ms(std::span<const Duration> latencies) {
@@ -24,7 +24,7 @@ double median_ms(std::span<const Duration> latencies) {
   return median(ms);
 }
 
-/// Runs some of the batches.
+/// Verifies the batches that are prepared at once.
 class Verifying {
  public:
   Verifying(Executor& executor, std::span<const VerifiedBatch> batches, std::span<Verification> results,
@@ -70,8 +70,8 @@ class Verifying {
     return {};
   }
 
-  /// Links between GPUs sleep after some 50 ms: a batch that uses them runs once before the run that is compared with
-  /// its prediction. That run, too, may not be late.
+  /// Wakes the links that a batch uses between GPUs: they sleep after some 50 ms. The batch runs once before the run
+  /// that is compared with its prediction; that extra run must not be late either.
   Expected<void> wake(std::size_t i) {
     const auto uses_links = [](const StreamWork& work) {
       return work.route_class != kNone && work.route == CopyKind::Peer;
@@ -90,7 +90,7 @@ class Verifying {
 
   [[nodiscard]] bool stops() const { return interrupted_ != nullptr && *interrupted_; }
 
-  /// Each once; rows begin one batch later in every round.
+  /// Runs each batch once, in rows issued without waiting; rows begin one batch later in every round.
   Expected<void> run_in_rows(std::size_t round) {
     for (std::size_t first = 0; first < batches_.size(); first += kInARow) {
       if (stops()) return invalid_input("interrupted; there is nothing to report yet");

@@ -14,14 +14,14 @@
 namespace tutti {
 namespace {
 
-/// Parts of the published image, 32 : 128 : 128 : 32 MB, and of the wafer's, 40 : 10 : 10 : 40 percent.
+/// Parts of the published image, 32 : 128 : 128 : 32 MB, and of the wafer image, 40 : 10 : 10 : 40 percent.
 constexpr std::array kExampleParts{1, 4, 4, 1};
 constexpr std::array kWaferParts{4, 1, 1, 4};
 constexpr std::array kEqualParts{1};
-/// In the published example kernels take in 10 GB/s, behind links of 6 GB/s.
+/// In the published example kernels process 10 GB/s, behind links of 6 GB/s.
 constexpr double kKernelPerLink = 10.0 / 6.0;
 
-/// The published domain decomposition, beside an image of the usual size.
+/// The published domain decomposition, for an image of the usual size.
 constexpr double kDomainBytes = 3.69e9;
 constexpr double kBoundaryBytes = 295.2e6;
 constexpr Duration kBoundaryPoints = std::chrono::milliseconds{1};
@@ -32,12 +32,12 @@ constexpr int kDomainRuns = 3;
 constexpr int kRandomBatches = 20;
 constexpr int kMostStreams = 8;
 
-/// Batches of copies both ways, as many as streams that a search for plans is measured on.
+/// Batches of copies in both directions, with as many streams as those on which a search for plans is measured.
 constexpr int kFewestCopies = 4;
 constexpr double kDoublings = 6;  ///< from the smallest of these copies to an image
 constexpr Duration kLongestWork = std::chrono::milliseconds{2};
 
-/// A whole in as many parts as there are GPUs, in these proportions over and over. The parts add up.
+/// Splits a whole into `count` parts in the given proportions, repeated cyclically. The parts add up to the whole.
 std::vector<Bytes> split(Bytes whole, std::span<const int> proportions, std::size_t count) {
   std::int64_t all = 0;
   for (std::size_t i = 0; i < count; ++i) all += proportions[i % proportions.size()];
@@ -52,7 +52,7 @@ std::vector<Bytes> split(Bytes whole, std::span<const int> proportions, std::siz
   return parts;
 }
 
-/// From where to where data can go.
+/// Both ends of a possible copy.
 struct Route {
   VertexId from, to;
   bool is_up;
@@ -68,7 +68,7 @@ class Maker {
   [[nodiscard]] std::vector<Bytes> parts(Bytes whole, std::span<const int> proportions) const {
     return split(whole, proportions, gpus().size());
   }
-  /// So many bytes beside an image of the usual size.
+  /// A size given for an image of the usual size, scaled to the image of the options.
   [[nodiscard]] Bytes scaled(double bytes) const {
     const double share =
         static_cast<double>(options_.image.count) / static_cast<double>(WorkloadOptions::kUsualImage.count);
@@ -81,7 +81,7 @@ class Maker {
   [[nodiscard]] CommandStream down(std::string_view what, VertexId gpu, Bytes size) const {
     return {name(what, gpu), Transfer{gpu, memory(), size, {}, {}}, {}, {}};
   }
-  /// A copy and a kernel on what it brings, as long as in the published example beside the copy alone.
+  /// A copy and a kernel on its data; kernel and copy alone take times in the proportion of the published example.
   [[nodiscard]] CommandStream up_and_worked_on(std::string_view what, VertexId gpu, Bytes size) const {
     CommandStream stream = up(what, gpu, size);
     const GBps link = machine_.route_classes()[machine_.route_class(memory(), gpu)].alone.nominal;
@@ -93,7 +93,7 @@ class Maker {
   }
   [[nodiscard]] static Kernel spin(VertexId gpu, Duration time) { return {gpu, time, time, "spin"}; }
 
-  /// Up to every GPU, down from every GPU, then between those that reach each other.
+  /// The routes up to every GPU, then down from every GPU, then between GPUs that reach each other.
   [[nodiscard]] std::vector<Route> routes() const {
     std::vector<Route> routes;
     for (const VertexId gpu : gpus()) routes.push_back({memory(), gpu, true});
@@ -103,7 +103,7 @@ class Maker {
         if (reaches(from, to)) routes.push_back({from, to, false});
     return routes;
   }
-  /// Without a memory between them.
+  /// Whether a copy between two GPUs needs no staging through a memory.
   [[nodiscard]] bool reaches(VertexId from, VertexId to) const {
     return from != to && machine_.has_peer_access(from, to) && !machine_.route(from, to).empty();
   }
@@ -170,8 +170,7 @@ std::vector<Workload> make_domain(const Maker& make) {
   return {make.workload("domain", std::move(batches), std::move(order), kDomainRuns)};
 }
 
-/// GPU i sends to GPU i + step, for each of these steps; between those alone that reach each other. Empty where none
-/// does.
+/// GPU i sends to GPU i + step, for each of these steps, where it reaches that GPU. Empty where no GPU reaches another.
 std::vector<Workload> make_exchange(const Maker& make, std::string name, std::span<const std::size_t> steps,
                                     Bytes all) {
   const auto gpus = make.gpus();
@@ -196,14 +195,14 @@ std::vector<Workload> make_ring(const Maker& make) {
   return make_exchange(make, "ring", std::array<std::size_t, 1>{1}, make.options().image);
 }
 
-/// To both neighbours; two GPUs have one each.
+/// Each GPU sends to both neighbours; of two GPUs, each has one.
 std::vector<Workload> make_halo(const Maker& make) {
   std::vector<std::size_t> steps{1};
   if (make.gpus().size() > 2) steps.push_back(make.gpus().size() - 1);
   return make_exchange(make, "halo", steps, make.scaled(kBoundaryBytes));
 }
 
-/// On 2 to 8 different ways, one of them up and one down. One kernel for every two that go up.
+/// Streams on 2 to 8 different routes, at least one up and one down. A copy up has a kernel with probability 1/2.
 std::vector<CommandStream> random_streams(const Maker& make, Random& random) {
   auto routes = make.routes();
   const std::size_t gpus = make.gpus().size();
@@ -217,7 +216,7 @@ std::vector<CommandStream> random_streams(const Maker& make, Random& random) {
     routes.erase(route);
   };
   add_one_of(0, gpus);
-  add_one_of(gpus - 1, gpus);  // one of the ways before these is gone
+  add_one_of(gpus - 1, gpus);  // one route up is used and erased
   const int more = random.between(0, std::min(kMostStreams - 2, static_cast<int>(routes.size())));
   for (int i = 0; i < more; ++i) add_one_of(0, routes.size());
   return streams;
@@ -231,8 +230,8 @@ std::vector<Workload> make_random(const Maker& make) {
   return made;
 }
 
-/// From 4 to 8 copies up and down, on different ways while there are any, of a 64th of an image to a whole one,
-/// log-uniform; with kernels behind half of those that go up, or with none.
+/// 4 to 8 copies up and down, on different routes as long as there are unused ones. Sizes are log-uniform from a 64th
+/// of an image to a whole one. Half of the copies up have a kernel behind them, or none has.
 std::vector<CommandStream> copies_both_ways(const Maker& make, bool kernels, Random& random) {
   std::vector<Route> routes = make.routes();
   routes.resize(2 * make.gpus().size());
@@ -245,7 +244,7 @@ std::vector<CommandStream> copies_both_ways(const Maker& make, bool kernels, Ran
     const double doublings = kDoublings * (random.between(0, 1'000'000) / 1e6 - 1);
     const Bytes size{std::llround(static_cast<double>(make.options().image.count) * std::exp2(doublings))};
     CommandStream& stream = streams.emplace_back(make.copy(route.from, route.to, size));
-    stream.name += fmt::format("-{}", i + 1);  // with fewer ways than copies some are taken again
+    stream.name += fmt::format("-{}", i + 1);  // with fewer routes than copies, routes repeat
     if (kernels && route.is_up && random.one_in(2))
       stream.kernel = make.spin(route.to, kLongestWork * random.between(1, 1000) / 1000);
   }
@@ -269,7 +268,7 @@ struct Kind {
   std::string_view name;
   std::string_view summary;
   std::vector<Workload> (*make)(const Maker& make);
-  bool when_asked = false;  ///< not among those that are run when none is named
+  bool when_asked = false;  ///< run only when it is named
 };
 
 constexpr std::array kKinds{

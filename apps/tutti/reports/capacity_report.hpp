@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-/// What one value of a quantity comes to under one planner.
+/// The verdict for one value of a quantity under one planner.
 struct CapacityPoint {
   std::int64_t value = 0;
   Answer answer = Answer::Unknown;
@@ -17,17 +17,17 @@ struct CapacityPoint {
   std::optional<std::int64_t> scaling;  ///< `wcet_growth`
 };
 
-/// How far one can go under one planner.
+/// The capacity under one planner, with its curve.
 struct CapacityRow {
   const Planner* planner = nullptr;
   Capacity capacity;
-  std::optional<CapacityPoint> there;  ///< at the capacity, where there is one
+  std::optional<CapacityPoint> there;  ///< the point at the capacity, where there is one
   std::vector<CapacityPoint> curve;    ///< ascending
 };
 
 /// The answer of `capacity`.
 struct CapacityAnswer {
-  TunableParameter tunable;  ///< as the file has it
+  TunableParameter tunable;  ///< the quantity, with the file's value
   Extreme wanted = Extreme::Largest;
   TaskSet tasks;  ///< of the file
   std::vector<CapacityRow> rows;
@@ -35,7 +35,7 @@ struct CapacityAnswer {
 
 [[nodiscard]] Json capacity_json(const CapacityAnswer& answer);
 [[nodiscard]] std::string capacity_text(const CapacityAnswer& answer);
-/// A drawing of the curves: what each planner makes of the machine's time over the quantity.
+/// A drawing of the curves: for each planner the load of the machine over the quantity.
 [[nodiscard]] std::string capacity_svg(const CapacityAnswer& answer);
 
 }  // namespace tutti

@@ -17,7 +17,7 @@ constexpr std::array kColours{"#1b6ca8", "#c8553d", "#2e8b57", "#8a5fbf", "#7a7a
 
 std::string_view colour(std::size_t row) { return kColours[row % kColours.size()]; }
 
-/// A unit in which the axis has few digits, and how many bytes or ns it is.
+/// A unit in which the axis has few digits, and its size in bytes or ns.
 struct AxisUnit {
   std::string_view name;
   double size;
@@ -110,7 +110,7 @@ class Drawing {
           fmt::format("transform='translate(18 {:.1f}) rotate(-90)'", (kTop + y(0)) / 2));
   }
 
-  /// A line through those points that have a share, broken where one has none.
+  /// A line through the points with a share inside the drawing, broken at the others.
   template <class Share>
   void curve(const CapacityRow& row, std::string_view style, Share share) {
     std::string path;
@@ -140,7 +140,7 @@ class Drawing {
     body_ += fmt::format("<circle cx='{:.1f}' cy='{:.1f}' r='4' fill='{}'/>\n", at, y(1), colour(index));
   }
 
-  /// In the corner where no curve is: they rise with what should be large, and fall with what should be small.
+  /// The legend, in the corner without curves: they rise with a quantity to maximise, and fall with one to minimise.
   void legend() {
     words(
         kLeft, 40, "start",
@@ -158,7 +158,7 @@ class Drawing {
     }
   }
 
-  /// Names hold letters, digits and "_.-" alone; the quotes around them would end an attribute.
+  /// Escapes quotes, which would end an attribute. Names hold letters, digits and "_.-" alone.
   static std::string xml(const std::string& text) {
     std::string out;
     for (const char c : text) out += c == '\'' ? std::string("&#39;") : std::string(1, c);

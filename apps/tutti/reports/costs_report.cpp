@@ -12,7 +12,7 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kMostRows = 8;
-constexpr double kSmallError = 5000;  // ns: nobody minds
+constexpr double kSmallError = 5000;  // ns: negligible
 
 std::string us(double ns) { return fmt::format("{:.2f}", ns / 1e3); }
 std::string us(Duration time) { return us(as_ns(time)); }
@@ -32,7 +32,7 @@ double error_of(const CostResidual& residual) {
   return error < kSmallError ? 0 : error / residual.median;
 }
 
-/// The promise against one and a half of the worst that was measured and 50 us.
+/// The ratio of the promise to 1.5 times the worst measured time plus 50 us.
 double looseness_of(const CostResidual& residual) { return residual.promised / (1.5 * residual.worst + 50e3); }
 
 template <class Measure>
@@ -89,7 +89,7 @@ std::string gates_text(const CostMeasurements& measured) {
                             us(quantile(measured.pauses, 1)));
 }
 
-/// One short command: what is rare shows there.
+/// The tail of the times of one short copy, where rare delays show.
 std::string tail_text(const CostMeasurements& measured) {
   std::vector<double> all;
   std::size_t runs = 0;

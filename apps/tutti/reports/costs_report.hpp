@@ -6,11 +6,11 @@
 
 namespace tutti {
 
-/// What commands cost, and how well that explains the samples: the largest errors, the loosest promises, what was
-/// longer than promised.
+/// The costs of commands, and how well they explain the samples: the largest errors, the loosest promises, the samples
+/// that took longer than promised.
 [[nodiscard]] std::string costs_text(const SetupTimes& setup, const CostFit& fit, const CostMeasurements& measured);
 
-/// Every sample with what was predicted, promised and measured.
+/// Every sample with its predicted, promised and measured times.
 [[nodiscard]] Json costs_json(const CostFit& fit, const CostMeasurements& measured);
 
 }  // namespace tutti

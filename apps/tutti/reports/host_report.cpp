@@ -35,7 +35,7 @@ std::string access_text(const DeviceFacts& from, std::size_t to) {
   return from.nvlink[to] ? "NVLink" : "yes";
 }
 
-/// A row for each GPU: whose memory it can read and write.
+/// A row for each GPU: the GPUs whose memory it can read and write.
 std::string peers_text(const HostFacts& host) {
   std::vector<std::string> header{"access from \\ to"};
   for (const DeviceFacts& device : host.devices) header.push_back(device.bus_id);
@@ -61,7 +61,7 @@ std::vector<std::string> tree_lines(const HostFacts& host, std::size_t gpu) {
   return lines;
 }
 
-/// Every bridge once, what hangs below it indented.
+/// Every bridge once, with the devices below it indented.
 std::string tree_text(const HostFacts& host) {
   std::vector<std::vector<std::string>> paths;
   for (std::size_t gpu = 0; gpu < host.devices.size(); ++gpu) paths.push_back(tree_lines(host, gpu));

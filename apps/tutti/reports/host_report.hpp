@@ -6,9 +6,9 @@
 
 namespace tutti {
 
-/// A host as `topology detect` prints it: its GPUs, who has access to whom, the PCI tree above them.
+/// A host as `topology detect` prints it: its GPUs, the peer access between them, the PCI tree above them.
 [[nodiscard]] std::string host_text(const HostFacts& host);
-/// The same for scripts; GPUs refer to each other by bus id.
+/// The report of `topology detect --json`; GPUs refer to each other by bus id.
 [[nodiscard]] Json host_json(const HostFacts& host);
 
 }  // namespace tutti

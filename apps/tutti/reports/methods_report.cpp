@@ -39,7 +39,7 @@ std::string medians_text(const MethodsRecord& record) {
   return table.text();
 }
 
-/// Of one workload, or the medians of several.
+/// The gains of one workload, or the medians of several.
 std::vector<std::string> gains_row(std::string name, std::span<const MethodRuns* const> workloads, std::string best) {
   const auto median_of = [&](auto gain) {
     std::vector<double> gains;
@@ -56,7 +56,7 @@ std::vector<std::string> gains_row(std::string name, std::span<const MethodRuns*
   return row;
 }
 
-/// Kinds of which there are several.
+/// The runs of each kind with several workloads.
 std::map<std::string, std::vector<const MethodRuns*>> runs_by_kind(const MethodsRecord& record) {
   std::map<std::string, std::vector<const MethodRuns*>> kinds;
   for (std::size_t w = 0; w < record.workloads.size(); ++w) kinds[record.workloads[w].kind].push_back(&record.runs[w]);
@@ -79,8 +79,8 @@ std::string gains_text(const MethodsRecord& record) {
   return table.text();
 }
 
-/// What a method that searches gains over each that does not, over the workloads of one kind: a row of means, and one
-/// of what it gains, and how well that is known, where it gains least.
+/// The gain of a searching method over each one that does not search, over the workloads of one kind: a row of means, a
+/// row of least gains, and a row with the uncertainty of the least gains.
 void add_search_rows(Table& table, const MethodsRecord& record, std::size_t search, std::string_view kind,
                      std::span<const MethodRuns* const> workloads) {
   const std::size_t others = record.methods.size() - workloads.front()->searching;
@@ -101,7 +101,7 @@ void add_search_rows(Table& table, const MethodsRecord& record, std::size_t sear
   for (auto* row : {&mean, &least, &known}) table.add(std::move(*row));
 }
 
-/// Empty where no method searches, or no kind has several workloads.
+/// The table of searching methods; empty where no method searches, or no kind has several workloads.
 std::string searches_text(const MethodsRecord& record) {
   const auto kinds = runs_by_kind(record);
   const std::size_t others = record.methods.size() - record.runs.front().searching;

@@ -7,15 +7,15 @@
 
 namespace tutti {
 
-/// What `bench methods` found.
+/// Result of `bench methods`.
 struct MethodsRecord {
   std::string machine, backend, clock;
-  std::vector<std::string> notes;    ///< what a reader must know of how it was found
-  std::vector<std::string> methods;  ///< the first one is judged
+  std::vector<std::string> notes;    ///< remarks on the measurement
+  std::vector<std::string> methods;  ///< the verdict is about the first one
   std::vector<Workload> workloads;
   std::vector<MethodRuns> runs;  ///< [workloads]
   WorkloadOptions options;
-  double tolerance = 0.02;  ///< by so much the first method may be slower than another, relative
+  double tolerance = 0.02;  ///< how much slower than another the first method may be, relative
 
   /// The workload with the least gain over the best other method.
   [[nodiscard]] std::size_t worst() const;
@@ -26,7 +26,7 @@ struct MethodsRecord {
 [[nodiscard]] Json methods_json(const MethodsRecord& record);
 /// A table of medians, one of gains, and the worst of these.
 [[nodiscard]] std::string methods_text(const MethodsRecord& record);
-/// The least gain over the best other method, in words.
+/// A sentence about the least gain over the best other method.
 [[nodiscard]] std::string worst_text(const MethodsRecord& record);
 
 }  // namespace tutti

@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-/// Writes a quantity's value under a key that ends with its unit: "from_bytes", "from_ms"; shares bear the key alone.
+/// Writes a quantity's value under a key that ends with its unit: "from_bytes", "from_ms"; for shares the key alone.
 void put_value(Json& json, TunableKind kind, const std::string& key, std::optional<std::int64_t> value);
 
 /// "'image'", "period of 'inspect'", "size of 'part0' in 'inspect'".
@@ -17,7 +17,7 @@ void put_value(Json& json, TunableKind kind, const std::string& key, std::option
 
 /// `remedies[]` of `check`.
 [[nodiscard]] Json remedies_json(const Remedies& remedies);
-/// The same for people: a line each.
+/// The remedies as text: a line each.
 [[nodiscard]] std::string remedies_text(const Remedies& remedies);
 
 }  // namespace tutti

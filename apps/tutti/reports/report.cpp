@@ -22,7 +22,7 @@ std::string_view word(Exactness exactness) {
   return "";
 }
 
-/// Columns [start, end) of a bar `width` wide; what takes any time is at least one column.
+/// Fills columns [start, end) of a bar; any duration above 0 takes at least one column.
 void fill_bar(std::string& bar, Duration start, Duration end, Duration whole, char mark) {
   if (whole <= Duration{0} || end <= start) return;
   const auto column = [&](Duration at) {
@@ -67,7 +67,7 @@ Json late_run_json(const TaskSet& set, std::span<const ExecutedJob> run) {
   return jobs;
 }
 
-/// How much of its time each partition uses.
+/// The utilisation of each partition.
 std::string partitions_text(const AdmissionVerdict& verdict) {
   std::string text =
       fmt::format("{} partitions share nothing of the machine and run independently:", verdict.partitions.size());

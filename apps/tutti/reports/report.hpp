@@ -16,15 +16,15 @@ using Json = nlohmann::ordered_json;
 
 /// Milliseconds: "25.000", or "-" where there is no time.
 [[nodiscard]] std::string ms(const std::optional<Duration>& time);
-/// The same as a number, or null.
+/// Milliseconds as a number, or null where there is no time.
 [[nodiscard]] Json json_ms(const std::optional<Duration>& time);
 
 /// "schedulable", "not_schedulable", "unknown".
 [[nodiscard]] std::string_view word(Answer answer);
-/// The same for people.
+/// The answer as a sentence.
 [[nodiscard]] std::string_view sentence(Answer answer);
 
-/// What the streams of a batch do: from, to, bytes, kernel_ms.
+/// The streams of a batch: from, to, bytes, kernel_ms.
 [[nodiscard]] Json batch_json(const Batch& batch);
 /// The streams of a timeline, with their transfers and kernels.
 /// @param latest  the safe bounds of its streams; null: left out.
@@ -34,18 +34,18 @@ using Json = nlohmann::ordered_json;
 /// @param latest  the safe bounds of its streams and its length.
 [[nodiscard]] Json timeline_json(const Planner& planner, const Topology& machine, const Timeline& timeline,
                                  const LatestFinish& latest);
-/// The same for people: a row a stream, with a bar for its transfer (=) and its kernel (#).
+/// A planned batch as text: a row a stream, with a bar for its transfer (=) and its kernel (#).
 [[nodiscard]] std::string timeline_text(const Planner& planner, const Topology& machine, const Timeline& timeline,
                                         const LatestFinish& latest);
 
 /// The answer of `check`.
-/// @param misses  a run that shows why not
+/// @param misses  a run with a missed deadline
 [[nodiscard]] Json verdict_json(const TaskSet& tasks, const AdmissionVerdict& verdict,
                                 const std::optional<Scenario>& misses = {});
 [[nodiscard]] std::string verdict_text(const TaskSet& tasks, const AdmissionVerdict& verdict,
                                        const std::optional<Scenario>& misses = {});
 
-/// What a verdict takes for granted; one sentence.
+/// The assumption of a verdict; one sentence.
 [[nodiscard]] std::string assumption(Arrivals arrivals = Arrivals::Sporadic);
 
 /// How the jobs of a set share the machine: "non-preemptive edf".

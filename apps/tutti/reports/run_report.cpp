@@ -39,7 +39,7 @@ std::vector<TaskSummary> summarize(const TaskSet& set, const RunRecord& record) 
   return summary;
 }
 
-/// How many groups run independently, where there are several.
+/// The number of partitions as text; empty where there is only one.
 std::string in_partitions(std::size_t partitions) {
   return partitions > 1 ? fmt::format(" in {} partitions", partitions) : "";
 }

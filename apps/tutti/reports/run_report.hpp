@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-/// [tasks] what was guaranteed, where a test gives it; empty where nothing was.
+/// [tasks] guaranteed worst-case responses, where a test gives them; empty where nothing is guaranteed.
 using WorstResponses = std::span<const std::optional<Duration>>;
 
 /// The report of `run`.
