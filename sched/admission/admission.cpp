@@ -14,12 +14,12 @@
 namespace tutti {
 namespace {
 
-/// More tasks of an interval are counted together in a sentence.
+/// Most entries in a reason's list of tasks; where there are more tasks, the last entry sums up the rest.
 constexpr std::size_t kMostNamed = 10;
-/// More than any memory, and still far from overflow when a whole file of tasks asks for it.
+/// Cap on the bytes of one task: above any memory, and far from overflow when summed over all tasks of a file.
 constexpr Wide kManyBytes = Wide{1} << 100;
 
-/// What the buffers of one job take on each GPU: one for each end of a stream that lies there.
+/// Buffer bytes of one job by vertex: each transfer has one buffer at its source and one at its destination.
 std::map<VertexId, Wide> device_bytes(const Task& task) {
   std::map<VertexId, Wide> bytes;
   for (const Batch* batch : batches_of(task)) {
@@ -66,7 +66,7 @@ std::string describe(const Verdict& verdict, const TaskSet& set) {
   return parts.empty() ? text : fmt::format("{} ({})", text, parts);
 }
 
-/// What the tests of one partition come to.
+/// Combined answer of all tests of one partition.
 Answer combine(std::span<const Verdict> tests) {
   const auto any = [&](Answer answer) {
     return std::any_of(tests.begin(), tests.end(), [&](const Verdict& test) { return test.answer == answer; });
@@ -75,13 +75,14 @@ Answer combine(std::span<const Verdict> tests) {
   return any(Answer::Schedulable) ? Answer::Schedulable : Answer::Unknown;
 }
 
-/// What two answers about different things come to, of which both must hold.
+/// Combined answer of two conditions that must both hold.
 Answer both(Answer a, Answer b) {
   if (a == Answer::Schedulable || b == Answer::NotSchedulable) return b;
   return a;
 }
 
-/// What the tests that refused have to say, or those that could not tell; what two of them say alike only once.
+/// Reasons of the tests that refused or, where the answer is unknown, of those that could not decide. A witness that
+/// several tests share is described once.
 /// @param answers  [partitions]
 std::vector<std::string> reasons_of(const AdmissionVerdict& verdict, const TaskSet& set,
                                     std::span<const Answer> answers) {
@@ -174,7 +175,7 @@ Answer AdmissionController::answer(const TaskSet& set) const {
 
 namespace {
 
-/// Asks every test about one partition and notes what it says.
+/// Runs every applicable test on one partition and records the verdicts.
 Answer decide_partition(AdmissionVerdict& verdict, std::size_t number, Policy policy) {
   const Partition& partition = verdict.partitions[number];
   const std::vector<TaskTiming> timings = timings_of(partition, verdict.timings);

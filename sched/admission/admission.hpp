@@ -16,28 +16,28 @@ namespace tutti {
 struct PlannedTaskSet {
   TaskSet tasks;
   const Planner* planner = nullptr;
-  std::vector<TaskTiming> timings;  ///< [n] what analyses are asked about
+  std::vector<TaskTiming> timings;  ///< [n] the input of the analyses
   std::vector<JobBound> bounds;     ///< [n] the plans of each task's batches
   /// Groups that run independently of each other, at least one. Inside one, jobs run one at a time.
   std::vector<Partition> partitions;
 };
 
-/// The tasks of one partition alone: a planned set of one.
+/// The planned set of one partition's tasks alone; it has one partition.
 [[nodiscard]] PlannedTaskSet part_of(const PlannedTaskSet& planned, std::size_t partition);
 
-/// A task set whose every deadline is guaranteed, with the plans that keep the promise. Only `AdmissionController`
-/// makes one, and the dispatcher takes nothing else.
+/// A task set whose every deadline is guaranteed, with the plans on which the guarantee rests. Only
+/// `AdmissionController` makes one, and the dispatcher takes nothing else.
 class AdmittedTaskSet {
  public:
   [[nodiscard]] const PlannedTaskSet& planned() const { return planned_; }
   [[nodiscard]] const TaskSet& tasks() const { return planned_.tasks; }
   [[nodiscard]] const Planner& planner() const { return *planned_.planner; }
   [[nodiscard]] std::span<const TaskTiming> timings() const { return planned_.timings; }
-  /// At least one. The promise holds where each runs independently of the others.
+  /// At least one partition. The guarantee holds where each runs independently of the others.
   [[nodiscard]] std::span<const Partition> partitions() const { return planned_.partitions; }
   /// [n] worst response from the arrival, where a test gives one.
   [[nodiscard]] std::span<const std::optional<Duration>> worst_responses() const { return worst_responses_; }
-  /// What was promised to the tasks of one partition: a set of one.
+  /// The admitted set of one partition's tasks alone; it has one partition.
   [[nodiscard]] AdmittedTaskSet part(std::size_t partition) const;
 
  private:
@@ -48,19 +48,19 @@ class AdmittedTaskSet {
   std::vector<std::optional<Duration>> worst_responses_;
 };
 
-/// What a planner may spend on each plan of a set: all batches, and the chunks into which they are cut, share it.
+/// Planner effort for each plan of a set; all batches, and the chunks into which they are cut, share the total.
 [[nodiscard]] Effort effort_of(const TaskSet& set);
 
 /// The answer to "does this always meet its deadlines?", with reasons.
 struct AdmissionVerdict {
   Answer answer = Answer::Unknown;
-  const Planner* planner = nullptr;                      ///< whose plans were asked about
+  const Planner* planner = nullptr;                      ///< the planner of the plans that were tested
   std::vector<TaskTiming> timings;                       ///< [n]
   std::vector<std::optional<Duration>> worst_responses;  ///< [n]
   std::vector<Partition> partitions;                     ///< at least one
-  /// Every test that was asked, partition by partition in the order of the table; tasks are those of the whole set.
+  /// Verdicts of all tests, by partition, then in the order of `analyses()`; task ids are those of the whole set.
   std::vector<Verdict> tests;
-  double utilization = 0;                   ///< of the partition that has the most; for people to read
+  double utilization = 0;                   ///< the largest of any partition; rounded, for display only
   std::vector<std::string> reasons;         ///< why not; one sentence each; empty where schedulable
   std::optional<AdmittedTaskSet> admitted;  ///< with Schedulable, and only then
 };
@@ -74,16 +74,16 @@ struct AdmissionVerdict {
 /// T, else one.
 [[nodiscard]] std::int64_t buffer_sets(const TaskTiming& timing);
 
-/// Decides whether a task set may run, by every analysis that says something about it.
+/// Decides whether a task set may run, by every analysis that applies to it.
 ///
-/// Partitions of the machine that share nothing are judged each for itself, as they run: the set is schedulable where
-/// all are. Only the memory of GPUs is counted for the whole set, which comes to the same.
+/// Partitions share nothing of the machine, so each is tested alone, as it runs; the set is schedulable where all are.
+/// GPU memory is counted for the whole set; each GPU belongs to one partition, so the result is the same.
 class AdmissionController {
  public:
   explicit AdmissionController(const Planner& planner) : planner_(&planner) {}
 
-  /// Any proof that a deadline can be missed refuses; otherwise any proof of the contrary admits. Device memory is a
-  /// condition like time: all buffers of all tasks must fit.
+  /// Refuses on any proof that a deadline can be missed; otherwise admits on any proof that none can. All buffers of
+  /// all tasks must also fit into device memory.
   [[nodiscard]] AdmissionVerdict decide(const TaskSet& tasks) const;
 
   /// The answer of `decide` alone, which takes far less time.

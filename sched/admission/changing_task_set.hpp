@@ -17,7 +17,7 @@ struct TaskChange {
   friend bool operator==(const TaskChange&, const TaskChange&) = default;
 };
 
-/// What became of a request.
+/// Answer to a request.
 struct ChangeAnswer {
   Answer answer = Answer::Unknown;  ///< only `Schedulable` changed something
   std::string reason;               ///< why not, in a sentence
@@ -35,17 +35,17 @@ class ChangingTaskSet {
   [[nodiscard]] static Expected<ChangingTaskSet> make(const AdmissionController& controller, const TaskSet& all,
                                                       std::span<const TaskId> running);
 
-  /// Of all tasks.
+  /// Plans of all tasks, running or not.
   [[nodiscard]] const PlannedTaskSet& planned() const { return planned_; }
   [[nodiscard]] bool runs(TaskId task) const { return entries_[task.index()].has_value(); }
 
-  /// Answers a request, as the full test of the policy answers it for all tasks that count, those included that have
-  /// left and whose work may still delay others (`OnlineAdmission`). A refusal leaves everything as it was.
+  /// Answers a request as the policy's full test does for all tasks that count: the running ones, and those that have
+  /// left but can still delay others (`OnlineAdmission`). A refusal changes nothing.
   /// @param now           the time, never earlier than in a call before
   /// @param last_arrival  of the jobs of the task that leaves; nothing where none arrived
   [[nodiscard]] ChangeAnswer ask(const TaskChange& change, Duration now, std::optional<Duration> last_arrival);
 
-  /// Says that at this moment no job was ready or running.
+  /// Records an idle moment: no job was ready or running then.
   void idle_at(Duration moment) { online_.idle_at(moment); }
 
  private:
@@ -57,7 +57,7 @@ class ChangingTaskSet {
 
   PlannedTaskSet planned_;
   OnlineAdmission online_;
-  std::vector<std::optional<TaskId>> entries_;  ///< [tasks] the name that admission gave to what runs
+  std::vector<std::optional<TaskId>> entries_;  ///< [tasks] id of a running task in `online_`
 };
 
 }  // namespace tutti

@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-/// How long the machine can be busy without a pause, all jobs late by their jitter; nothing where that is out of reach.
+/// Longest busy period, with every release delayed by its jitter; nothing where it is out of reach.
 /// @source [GRS96] the synchronous busy period.
 std::optional<Wide> longest_busy_period(std::span<const TaskTiming> tasks) {
   if (!utilization_at_most_one(tasks)) return std::nullopt;
@@ -109,7 +109,7 @@ void OnlineAdmission::let_go(Duration now) {
     }
     take_out(leaving_[i]);
     leaving_.erase(leaving_.begin() + static_cast<std::ptrdiff_t>(i));
-    i = 0;  // fewer tasks count, so that others may go sooner
+    i = 0;  // fewer tasks count, so others may stop counting sooner
   }
 }
 

@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-/// About what a plan and its bound cost, in pairs of streams.
+/// Budget of all plans, in pairs of streams: about the cost of a plan and its bound.
 constexpr std::size_t kMostWork = 50'000;
 
 std::size_t work_of_planning(const Task& task, Bytes cut) {

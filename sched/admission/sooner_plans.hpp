@@ -11,12 +11,12 @@ struct SoonerPlan {
   TaskId task;
   const Planner* planner = nullptr;
   Duration wcet{};  ///< under that planner
-  double gain = 0;  ///< of the Wcet as it is: how much smaller
+  double gain = 0;  ///< relative reduction of the present Wcet
 };
 
 struct SoonerPlans {
   std::vector<SoonerPlan> plans;  ///< in the order of the tasks
-  std::size_t not_asked = 0;      ///< tasks that were left out, so that large sets take no longer
+  std::size_t not_asked = 0;      ///< tasks left out to bound the planning time
 };
 
 /// A gain below this is not worth another planner.

@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-/// The tasks of a list, or all.
+/// The tasks that `start` lists, or all tasks where it is left out.
 std::vector<TaskId> read_start(const Node* node, const TaskSet& set) {
   std::vector<TaskId> running;
   if (node == nullptr) {

@@ -12,7 +12,7 @@ struct TaskChanges {
   std::vector<TaskChange> changes;  ///< by rising time
 };
 
-/// More are refused.
+/// Most changes of one file; more are refused.
 inline constexpr std::size_t kMostChanges = 20'000;
 
 /// Reads `version: 1`, `start`, a list of task names (left out: all), and `changes`, a list of {at, remove, add}, of

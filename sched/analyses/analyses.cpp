@@ -25,7 +25,7 @@ constexpr std::array kAnalyses{
     Analysis{kNpExploration, Exactness::Exact, np_exploration_applies, np_exploration, nullptr, Arrivals::Periodic},
 };
 
-/// Where it is exact for sporadic arrivals, and these are strictly periodic.
+/// Whether the test is exact for sporadic arrivals only and these tasks arrive strictly periodically.
 bool is_only_sufficient(const Analysis& analysis, std::span<const TaskTiming> tasks) {
   return analysis.exact_for == Arrivals::Sporadic &&
          std::ranges::any_of(tasks, [](const TaskTiming& task) { return task.arrivals == Arrivals::Periodic; });

@@ -33,17 +33,17 @@ struct TaskLoad {
 
 /// Why a set is not schedulable: an interval in which more must be done than there is time.
 struct Witness {
-  std::optional<TaskId> task;     ///< whose deadline ends the interval, where one task can be named
+  std::optional<TaskId> task;     ///< the deadline of this task ends the interval, where one task can be named
   Duration interval{};            ///< the smallest interval that fails; its length
   Duration load{};                ///< all that must be done in it, blocking included
-  Duration blocking{};            ///< of that: the job that had started before
-  std::optional<TaskId> blocker;  ///< whose job that is
+  Duration blocking{};            ///< blocking in `load`, by the job that had started before
+  std::optional<TaskId> blocker;  ///< the task of that job
   std::vector<TaskLoad> by_task;  ///< demand, tasks with none left out; without the blocker's share
 
   friend bool operator==(const Witness&, const Witness&) = default;
 };
 
-/// What one test says about one task set.
+/// Result of one test on one task set.
 struct Verdict {
   std::string_view test;  ///< the test's name, static
   Exactness exactness = Exactness::Exact;
@@ -54,33 +54,33 @@ struct Verdict {
   std::vector<std::optional<Duration>> worst_response;
   /// With NotSchedulable, where the test finds one: jobs in the order of their execution, the last one late.
   std::vector<ExecutedJob> late_run;
-  /// Of the set, that the controller asked about; nothing: all of it.
+  /// Partition that was tested; nothing: the whole set.
   std::optional<std::size_t> partition = {};
 };
 
 /// A schedulability test: a row of the table `analyses()`.
 ///
 /// To add one: write `Verdict f(std::span<const TaskTiming>, Policy)` in a new file of `sched/analyses/`, state its
-/// source and
-/// `@exact`, `@sufficient` or `@necessary`, and add a row in `sched/analyses/analyses.cpp`; the conformance suite of
-/// the tests picks the row up and holds it against a brute-force adversary.
+/// source and `@exact`, `@sufficient` or `@necessary`, and add a row in `sched/analyses/analyses.cpp`; the conformance
+/// suite of the tests picks the row up and holds it against a brute-force adversary.
 struct Analysis {
   std::string_view name;
   Exactness exactness;
-  /// Whether the test says anything about this set under this policy (say, only where D = T).
+  /// Whether the test applies to this set under this policy (for example, only where D = T).
   bool (*applies)(std::span<const TaskTiming>, Policy);
   Verdict (*decide)(std::span<const TaskTiming>, Policy);
-  /// What `decide` answers, where that alone takes far less; or null.
+  /// The answer of `decide` alone, where it takes far less time; or null.
   Answer (*answer)(std::span<const TaskTiming>, Policy) = nullptr;
-  /// What an exact test is exact for; of strictly periodic arrivals one for sporadic arrivals is only sufficient.
+  /// Arrivals for which an exact test is exact; one for sporadic arrivals is only sufficient for strictly periodic
+  /// ones.
   Arrivals exact_for = Arrivals::Sporadic;
 };
 
-/// What a test says about tasks to which it applies, with what it proves for their arrivals: a deadline that sporadic
+/// Verdict of a test on tasks to which it applies, with its exactness for their arrivals: a deadline that sporadic
 /// arrivals can miss may hold under strictly periodic ones.
 [[nodiscard]] Verdict ask(const Analysis& analysis, std::span<const TaskTiming> tasks, Policy policy);
 
-/// What the first test says that can tell: for searches, which ask often and want no responses.
+/// Answer of the first test that decides: for searches, which ask often and need no responses.
 [[nodiscard]] Answer answer_of(std::span<const TaskTiming> tasks, Policy policy);
 
 /// Every test, in the order in which they are asked and printed.

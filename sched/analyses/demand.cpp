@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-/// The task whose deadline ends an interval of length t; the first of the file, before those with C = 0.
+/// The task whose deadline ends an interval of length t; the first in the file, one with C = 0 last.
 std::optional<TaskId> task_due_at(std::span<const TaskTiming> tasks, Wide t) {
   std::optional<TaskId> due;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
@@ -21,7 +21,7 @@ std::optional<TaskId> task_due_at(std::span<const TaskTiming> tasks, Wide t) {
   return due;
 }
 
-/// From 0 upwards: the steps by rising `first`, and what can block before each.
+/// Steps by rising `first` with the blocking from each on: for a walk from 0 upwards.
 template <class Int>
 struct RisingSteps {
   std::vector<DemandStep<Int>> steps;
@@ -61,7 +61,7 @@ template <class Int>
 Int DemandCurve<Int>::load(Int t) const {
   Int demand = 0;
   Int blocking = 0;
-  // Without a branch: the tasks stand in no order, so which of them block could not be foretold.
+  // No branch: the tasks are in no order, so a branch on which of them block is unpredictable.
   for (const DemandStep<Int>& step : steps_) {
     const Int past = t - step.first;
     const Int blocks = past < 0 ? -1 : 0;  // all bits or none

@@ -13,7 +13,7 @@
 
 namespace tutti {
 
-/// One task as processor demand sees it: its k-th job (from 0) is wholly inside every interval of `first + k period`.
+/// One task in the processor demand: its k-th job (from 0) fits into every interval of at least `first + k period`.
 template <class Int>
 struct DemandStep {
   Int first = 0;            ///< D - J; negative where a job can be ready only after its deadline
@@ -34,13 +34,13 @@ template <class Int>
   return scaled > 0 ? ceil_div(scaled, period) : -floor_div(-scaled, period);
 }
 
-/// How much work EDF may have to do inside an interval of length t, as a staircase over t.
+/// Largest load of EDF in an interval of length t, as a step function of t.
 ///
-/// The demand h(t) of all jobs ready and due inside, plus the blocking b(t): the longest job, or region of one that can
-/// be preempted between its regions, with a later deadline that may have started just before. A task is demand or
-/// blocker, never both, so b(t) is the longest region among the tasks with D - J > t: of a task with D > t >= D - J at
-/// least one job counts as demand, which blocking cannot exceed. Where a task leaves b(t), its C enters h(t), so the
-/// sum never falls as t grows. Its jobs become ready in the order in which they arrive.
+/// The load is the demand h(t) of all jobs ready and due inside, plus the blocking b(t): the longest non-preemptive
+/// region of a job with a later deadline, which may have started just before. A task is demand or blocker, never both,
+/// so b(t) is the longest region among the tasks with D - J > t: a task with D > t >= D - J has at least one job in the
+/// demand, which its blocking cannot exceed. Where a task leaves b(t), its C enters h(t), so the sum never falls as t
+/// grows. Jobs of one task become ready in the order in which they arrive.
 ///
 /// @tparam Int  int64 where `fits_64_bits(tasks)`, else Wide. With int64, `load` is asked below `kEndOf` and only where
 ///              U <= 1.
@@ -51,15 +51,15 @@ class DemandCurve {
 
   /// h(t) + b(t).
   [[nodiscard]] Int load(Int t) const;
-  /// The last t' < t where the staircase rises, if there is one.
+  /// The last t' < t where the demand rises, if there is one.
   [[nodiscard]] std::optional<Int> previous_step(Int t) const;
-  /// The shortest interval with a deadline at its end; also of tasks with C = 0, which wait for a blocker as well.
+  /// The shortest interval that ends at a deadline. Tasks with C = 0 count, since a blocker delays them as well.
   [[nodiscard]] Int first_point() const { return first_point_; }
   /// No task blocks an interval this long or longer.
   [[nodiscard]] Int unblocked_from() const { return unblocked_from_; }
   /// Tasks with C > 0, in the order of the file.
   [[nodiscard]] std::span<const DemandStep<Int>> steps() const { return steps_; }
-  /// A lower bound on 1 - U, in units of 2^-64, from the reciprocals; 0 where they do not tell.
+  /// A lower bound on 1 - U, in units of 2^-64, from the reciprocals; 0 where they do not suffice.
   [[nodiscard]] UnsignedWide slack() const;
 
  private:
@@ -77,11 +77,11 @@ enum class WalkEnd : std::uint8_t { NoFailure, Failure, OutOfBudget };
 
 /// Quick processor-demand analysis: looks for a t below `end` where the load exceeds t, from the far end towards 0.
 ///
-/// Where the load at t is less than t, no step in between can fail, because the load never rises on the way down: the
-/// walk jumps there at once. That argument needs a load that never falls as t grows, and nothing else, so blocking
-/// may be part of it. A t that is no step fails only if the step before it does.
+/// Where load(t) < t, no step between load(t) and t can fail, because the load never falls as t grows: the walk jumps
+/// to load(t) at once. The argument needs nothing else, so the load may include blocking. A t that is no step fails
+/// only if the step before it does.
 ///
-/// @param end  below the first deadline nothing fails, but that one is looked at always.
+/// @param end  exclusive; the first deadline is always tested, and no t below it can fail.
 /// @source [ZB09] algorithm QPA.
 template <class Int>
 [[nodiscard]] WalkEnd walk_down(const DemandCurve<Int>& curve, Int end, StepBudget& budget) {
@@ -107,14 +107,14 @@ struct FirstFailure {
 template <class Int>
 [[nodiscard]] FirstFailure<Int> walk_up(const DemandCurve<Int>& curve, Int end, StepBudget& budget);
 
-/// What must be done in an interval of length t; nothing where 64 bits do not hold the numbers.
+/// Load of an interval of length t, by task; nothing where 64 bits do not hold the numbers.
 [[nodiscard]] std::optional<Witness> demand_witness(std::span<const TaskTiming> tasks, Wide t);
 
 /// Turns the verdict into a refusal, with the witness at the smallest failing t, or a sentence where that is out of
 /// reach.
 void refuse_by_demand(Verdict& verdict, std::span<const TaskTiming> tasks);
 
-/// Ends the program on a set that breaks what `TaskTiming` promises.
+/// Ends the program where a number is outside the range that `TaskTiming` states.
 void expect_valid_timing(std::span<const TaskTiming> tasks);
 
 }  // namespace tutti

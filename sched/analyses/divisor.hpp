@@ -7,12 +7,12 @@
 
 namespace tutti {
 
-/// Division by a number that stays: a walk divides by the same periods again and again. The two kinds of `Int` are the
-/// seam of the analyses: each is written once, for 64 bits where `fits_64_bits` and for 128 bits otherwise.
+/// Division by a constant: a walk divides by the same periods many times. Each analysis is written once as a template
+/// over `Int`: 64 bits where `fits_64_bits`, 128 bits otherwise.
 template <class Int>
 class Divisor;
 
-/// By multiplication with a reciprocal, corrected exactly: a third of the time that a division takes.
+/// Multiplies with a reciprocal and corrects the result exactly: a third of the time that a division takes.
 template <>
 class Divisor<std::int64_t> {
  public:
@@ -54,27 +54,27 @@ template <class Int>
   return dividend == 0 ? Int{0} : divisor.floor(dividend - 1) + 1;
 }
 
-/// Where walks end; what reaches it is "too far".
+/// End of every walk; a time that reaches it is "too far".
 template <class Int>
 inline constexpr Int kEndOf = kFar;
 template <>
 inline constexpr std::int64_t kEndOf<std::int64_t> = std::int64_t{1} << 61;
 
-/// Plain, because numbers that fit stay within 63 bits; the 128-bit ones stop at `kFar`.
+/// Plain arithmetic: numbers that fit stay within 63 bits. The 128-bit functions saturate at `kFar`.
 [[nodiscard]] constexpr std::int64_t work_of(std::int64_t count, std::int64_t cost) { return count * cost; }
 [[nodiscard]] constexpr std::int64_t capped_sum(std::int64_t a, std::int64_t b) { return a + b; }
 
-/// Below this a number of a task is small: 9 minutes in ns.
+/// Bound on the numbers of a task for 64-bit analyses: 9 minutes in ns.
 inline constexpr std::int64_t kSmall = std::int64_t{1} << 39;
 
-/// Whether 64 bits hold all that an analysis computes: every number is small, no task is ready only after its deadline
-/// and there are at most 2^20 of them, so that the costs add up to less than 2^59.
+/// Whether 64 bits hold all that an analysis computes: every number is below `kSmall`, no task is ready only after its
+/// deadline and there are at most 2^20 tasks, so that the costs add up to less than 2^59.
 ///
 /// With U <= 1 the work of an interval of length t below `kEndOf` is then at most t + jitter + costs < 2^62. A walk
 /// upwards reaches at most (visits + 1) 2^39 < `kEndOf`, because a visit passes one period.
 [[nodiscard]] inline bool fits_64_bits(std::span<const TaskTiming> tasks) {
   if (tasks.size() > (std::size_t{1} << 20)) return false;
-  std::int64_t together = 0;  // its bits are those of all numbers; its sign is that of any
+  std::int64_t together = 0;  // bitwise or of all numbers: negative where one is
   for (const TaskTiming& task : tasks)
     together |= task.wcet.count() | task.period.count() | task.deadline.count() | task.jitter.count() |
                 (task.deadline.count() - task.jitter.count());

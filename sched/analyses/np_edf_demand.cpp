@@ -9,9 +9,9 @@
 namespace tutti {
 namespace {
 
-/// Every t that fails is below this, from h(t) <= U t + X with X = sum of (T - (D - J)) C / T, which holds from
-/// t = max (D - J) on; there nothing blocks any more, so failure asks for t < X / (1 - U).
-/// X and 1 - U are rounded so that the bound only grows.
+/// Upper bound on every t that fails, from h(t) <= U t + X with X = sum of (T - (D - J)) C / T. This holds from
+/// t = max (D - J) on, where nothing blocks any more, so failure requires t < X / (1 - U). X and 1 - U are rounded so
+/// that the bound only grows.
 /// @source [GRS96] the bound from the utilisation.
 /// @pre     no `first` is negative.
 template <class Int>
@@ -25,8 +25,8 @@ std::optional<Wide> utilization_bound(const DemandCurve<Int>& curve, UnsignedWid
   return std::max<Wide>(curve.unblocked_from(), static_cast<Wide>(length));
 }
 
-/// If any t fails, one below this does: the end L of the busy period of jobs that all become ready together and then
-/// every T.
+/// Length L of the synchronous busy period: all tasks become ready together and then every T. If any t fails, one below
+/// L does.
 ///
 /// All jobs ready before L fill it exactly, and they include the first of every task, hence any blocker. So for t >= L
 /// the load at t is at most L + h(t - L), and where t fails, t - L has failed before. Jitter enters the load only
@@ -48,7 +48,7 @@ std::optional<Wide> busy_period_bound(const DemandCurve<Int>& curve, StepBudget&
   return std::nullopt;
 }
 
-/// The walk from a bound that is known at once, or from the end of the busy period, which takes a walk of its own.
+/// Walks down from the utilisation bound or, where it is missing or the walk too long, from the end of the busy period.
 /// @pre  U <= 1, no `first` is negative.
 template <class Int>
 WalkEnd search(const DemandCurve<Int>& curve, UnsignedWide slack) {
@@ -67,7 +67,7 @@ WalkEnd search(const DemandCurve<Int>& curve, UnsignedWide slack) {
     const WalkEnd end = walk_down(curve, static_cast<Int>(*bound), budget);
     if (end != WalkEnd::OutOfBudget) return end;
   }
-  // Failures are often short ones: look from the near end, too.
+  // Failing intervals are often short: walk up from 0, too.
   StepBudget budget(kVisitsPerWalk / 4);
   return walk_up(curve, static_cast<Int>(std::min<Wide>(bound.value_or(kFar), kEndOf<Int>)), budget).end;
 }

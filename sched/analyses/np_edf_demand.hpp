@@ -10,7 +10,7 @@ inline constexpr std::string_view kNpEdfDemand = "np_edf_demand";
 ///   h(t) = sum over D_i - J_i <= t of (floor((t - (D_i - J_i)) / T_i) + 1) C_i    jobs ready and due inside t
 ///   b(t) = max over D_j > t of C_j, less what task j itself has in h(t)            a job that started just before
 ///
-/// Of jobs in regions, between which others may take the machine, b(t) counts the longest region in place of C_j.
+/// For jobs with several non-preemptive regions, b(t) counts the longest region in place of C_j.
 ///
 /// A job counts from its arrival: it is ready at most J later and due D after it. Deadlines may exceed periods. Jobs of
 /// one task become ready in the order of their arrivals. A task with C = 0 waits its turn like any other and then
@@ -25,7 +25,7 @@ inline constexpr std::string_view kNpEdfDemand = "np_edf_demand";
 ///         blocker starting an arbitrarily short time before all others become ready together.
 [[nodiscard]] Verdict np_edf_demand(std::span<const TaskTiming> tasks, Policy policy);
 
-/// Its answer alone: without a search for the smallest interval.
+/// The answer of `np_edf_demand` alone, without a search for the smallest interval.
 [[nodiscard]] Answer np_edf_demand_answer(std::span<const TaskTiming> tasks, Policy policy);
 
 }  // namespace tutti

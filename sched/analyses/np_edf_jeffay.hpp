@@ -5,8 +5,7 @@ namespace tutti {
 
 inline constexpr std::string_view kNpEdfJeffay = "np_edf_jeffay";
 
-/// Whether every deadline is its period, nothing is released late and no job has several regions, which is all that the
-/// theorem covers.
+/// Whether the theorem covers the set: EDF, D = T, J = 0, and no job has several regions.
 [[nodiscard]] bool np_edf_jeffay_applies(std::span<const TaskTiming> tasks, Policy policy);
 
 /// Non-preemptive EDF where D = T and J = 0: U <= 1, and with the tasks sorted by period (ties: order of the file), for
@@ -23,7 +22,7 @@ inline constexpr std::string_view kNpEdfJeffay = "np_edf_jeffay";
 /// @pre    np_edf_jeffay_applies(tasks, policy).
 [[nodiscard]] Verdict np_edf_jeffay(std::span<const TaskTiming> tasks, Policy policy);
 
-/// Its answer alone: without a search for the smallest interval.
+/// The answer of `np_edf_jeffay` alone, without a search for the smallest interval.
 [[nodiscard]] Answer np_edf_jeffay_answer(std::span<const TaskTiming> tasks, Policy policy);
 
 }  // namespace tutti

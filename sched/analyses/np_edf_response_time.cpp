@@ -18,7 +18,7 @@ struct Other {
   Int due = 0;  ///< jobs due by d
 };
 
-/// The jobs that can delay one of task `task` that is due at d.
+/// The jobs that can delay a job of one task that is due at d.
 template <class Int>
 class Delays {
  public:
@@ -55,21 +55,21 @@ class Delays {
     return std::nullopt;
   }
 
-  /// Nothing of a higher first deadline blocks from here on.
+  /// The largest D - J: no task blocks a job that is due then or later.
   [[nodiscard]] Int unblocked_from() const {
     Int last = -kEndOf<Int>;
     for (const Other<Int>& other : others_) last = std::max(last, other.step.first);
     return last;
   }
 
-  /// After how long all periods come together again, at most `kFar`.
+  /// The least common multiple of the periods, at most `kFar`.
   [[nodiscard]] Wide hyperperiod() const {
     Wide common = 1;
     for (const Other<Int>& other : others_) common = common_multiple(common, other.step.period.number());
     return common;
   }
 
-  /// Turns to the last region of the job of `task` that is due at d.
+  /// Selects the last region of the job of `task` that is due at d.
   void turn_to(std::size_t task, Int d) {
     blocking_ = 0;
     own_ = 0;
@@ -83,7 +83,7 @@ class Delays {
     }
   }
 
-  /// All that goes before it when it could start at `w`.
+  /// Work before the selected region if it could start at `w`.
   [[nodiscard]] Int work_before(Int w) const {
     Int work = capped_sum(Int{blocking_}, own_);
     for (const Other<Int>& other : others_) {
@@ -94,7 +94,7 @@ class Delays {
     return work;
   }
 
-  /// The last d' <= d at which a job is due, of those that matter to `task`.
+  /// The last d' <= d at which some job is due, no earlier than the first deadline of `task`.
   /// @pre  d is no smaller than the first deadline of `task`.
   [[nodiscard]] Int last_due(std::size_t task, Int d) const {
     Int last = first_of(task);
@@ -112,7 +112,7 @@ class Delays {
   Int own_ = 0;
 };
 
-/// The smallest fixed point at or above `w`, which none may lie below.
+/// The smallest fixed point from `w` upwards; no fixed point may lie below `w`.
 template <class Int>
 std::optional<Int> start_of(const Delays<Int>& delays, Int w, StepBudget& budget) {
   while (budget.spend(delays.size())) {
@@ -160,7 +160,7 @@ void find_all(Verdict& verdict, std::span<const TaskTiming> tasks) {
   Delays<Int> delays(tasks);
   StepBudget for_bound(kVisitsPerWalk / 4);
   const std::optional<Int> busy = delays.busy_period(for_bound);
-  // A hyperperiod later, and beyond all blocking, as much goes before a job and as much more time has passed.
+  // Beyond all blocking, a job due a hyperperiod later starts at most a hyperperiod later, so it responds no later.
   const Wide hyperperiod = delays.hyperperiod();
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const Wide ends = busy ? std::max<Wide>(delays.unblocked_from(), Wide{*busy} + tasks[i].deadline.count()) : kFar;

@@ -12,13 +12,13 @@ inline constexpr std::string_view kNpEdfResponseTime = "np_edf_response_time";
 /// with
 ///   w = B + (jobs of its task due before it) C_i + C_i - l_i
 ///         + sum over the others of min(ready before w, due by d) C_k
-/// and responds w + l_i - (d - D_i) after its arrival. Up to w whatever is due earlier goes before it, or between its
-/// regions; its last region runs through. A job that nobody interrupts is one region: l_i = C_i. B is the longest
-/// region of a job of a task with D - J > d, which started an arbitrarily short time before; no other region of that
-/// job runs before w. All others become ready together, J after the first of them arrived, and then every T. `ready
-/// before w` is ceil((w + J_k) / T_k) behind a blocker and floor(...) + 1 without one, as for fixed priorities. Only
-/// the d at which some job is due matter, and w never falls as d grows, since what leaves B has all of its C in the
-/// sum: so the walk goes down from the longest busy period, and the best response so far tells how far it may jump.
+/// and responds w + l_i - (d - D_i) after its arrival. Up to w, jobs due earlier run before it or between its regions;
+/// its last region is not preempted. A non-preemptive job is one region: l_i = C_i. B is the longest region of a job of
+/// a task with D - J > d, which started an arbitrarily short time before; no other region of that job runs before w.
+/// All others become ready together, J after the first of them arrived, and then every T. `ready before w` is
+/// ceil((w + J_k) / T_k) behind a blocker and floor(...) + 1 without one, as for fixed priorities. Only the d at which
+/// some job is due matter, and w never falls as d grows, since what leaves B has all of its C in the sum: so the walk
+/// goes down from the longest busy period, and the largest response so far decides how far it may jump.
 ///
 /// It takes far longer than `np_edf_demand`, which says the same about schedulability; so it is asked where responses
 /// are wanted, not for each request on line.

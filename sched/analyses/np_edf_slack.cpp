@@ -9,14 +9,14 @@ namespace {
 constexpr UnsignedWide kFullUse = UnsignedWide{1} << 64;
 constexpr unsigned kBitsPerOctave = 2;
 constexpr std::int64_t kPerOctave = std::int64_t{1} << kBitsPerOctave;
-/// Lengths up to 2^60.
+/// Number of buckets, for lengths up to 2^60.
 constexpr std::size_t kBuckets = (62 - kBitsPerOctave) * kPerOctave;
 constexpr std::int64_t kUnknown = -kEndOf<std::int64_t>;
 constexpr int kStepsPerWalk = 64;
 
 bool is_known(std::int64_t slack) { return slack > kUnknown / 2; }
 
-/// The bucket of a length: the highest bit and those next to it.
+/// The bucket of a length: its highest bit and the `kBitsPerOctave` bits after it.
 /// @pre  0 <= t < 2^61.
 std::size_t bucket_of(std::int64_t t) {
   if (t < kPerOctave) return static_cast<std::size_t>(t);
@@ -101,7 +101,7 @@ SlackBuckets::Load SlackBuckets::load_at(std::int64_t t) const {
   return load;
 }
 
-/// What a task changes in a bucket.
+/// Adds the candidate to a bucket.
 /// @param later  the largest C of the tasks whose D - J lies in a later bucket: at most what blocks in this one.
 void SlackBuckets::add(Bucket& bucket, std::size_t index, std::int64_t later, const Step& candidate) const {
   const std::int64_t begin = begin_of(index);
@@ -109,7 +109,7 @@ void SlackBuckets::add(Bucket& bucket, std::size_t index, std::int64_t later, co
   std::int64_t rise = candidate.jobs_within(last) * candidate.cost;
   if (begin < candidate.first) rise = std::max(rise, candidate.cost - later);
   bucket.slack = is_known(bucket.slack) ? bucket.slack - rise : kUnknown;
-  // Below the first deadline so far no slack was asked for.
+  // No slack is known below the first deadline of the set so far.
   if (candidate.first < first_point_ && begin < first_point_) bucket.slack = kUnknown;
   bucket.demand += candidate.jobs_within(bucket.point) * candidate.cost;
 }
@@ -133,8 +133,8 @@ std::optional<bool> SlackBuckets::check(std::size_t end, const Step& candidate) 
   return true;
 }
 
-/// Quick processor-demand analysis inside one bucket, for a slack of half the smallest that it meets: a t' < t with
-/// less than that has t' < load(t) + it.
+/// Quick processor-demand analysis inside one bucket, for a slack s of half the smallest that it meets: a t' < t with
+/// less slack than s has t' < load(t) + s.
 /// @param from  the first deadline of the set with the candidate.
 std::optional<bool> SlackBuckets::walk(std::size_t index, std::int64_t from, const Step& candidate) {
   Bucket& bucket = after_[index];

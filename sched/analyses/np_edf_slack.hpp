@@ -12,24 +12,24 @@ namespace tutti {
 /// The demand test of non-preemptive EDF for a set that changes one task at a time.
 ///
 /// The lengths t of intervals are cut into buckets, several to an octave. Each keeps a lower bound on the slack
-/// t - load(t) of every t in it, and one t with its demand. A task that comes adds at most its demand at the bucket's
-/// end, or its C as a blocker: where the slack allows that, the bucket is done; where the one t fails, the task is
-/// refused; else this bucket alone is walked. A task that goes only adds slack, so the bounds stay valid.
+/// t - load(t) of every t in it, and one t with its demand. A new task adds at most its demand at the bucket's end, or
+/// its C as a blocker: where the slack allows that, the bucket is done; where the one t fails, the task is refused;
+/// else this bucket alone is walked. A removed task only adds slack, so the bounds stay valid.
 ///
-/// It tells nothing where its numbers do not: U too near to 1 for reciprocals, a task with C = 0 or several regions,
-/// numbers beyond `fits_64_bits`, intervals too long or walks too many. The full test decides then.
+/// The buckets cannot decide where U is too near to 1 for reciprocals, a task has C = 0 or several regions, numbers are
+/// beyond `fits_64_bits`, an interval is too long or a walk takes too many steps. The full test decides then.
 class SlackBuckets {
  public:
   SlackBuckets();
 
-  /// Whether the set with this task is schedulable, if that can be told.
+  /// Whether the set with this task is schedulable; nothing where the buckets cannot decide.
   /// @pre  the set without it is schedulable.
   [[nodiscard]] std::optional<bool> admits(const TaskTiming& task);
-  /// Takes it in; the work of `admits` is used where that has just said yes.
+  /// Adds the task; reuses the work of `admits` where that has just admitted it.
   /// @pre  the set with this task is schedulable; the slot is free.
   void insert(std::size_t slot, const TaskTiming& task);
-  /// Takes it out.
-  /// @pre  it was inserted there.
+  /// Removes the task.
+  /// @pre  it was inserted in this slot.
   void erase(std::size_t slot, const TaskTiming& task);
 
  private:
@@ -53,9 +53,9 @@ class SlackBuckets {
   [[nodiscard]] std::optional<bool> walk(std::size_t index, std::int64_t from, const Step& candidate);
 
   std::vector<Step> steps_;             ///< by slot; C = 0 where there is none
-  std::vector<Bucket> buckets_;         ///< `longest` of all, the rest of those from `begin_` to `end_`
-  std::vector<Bucket> after_;           ///< the same with the task last asked for
-  std::optional<TaskTiming> admitted_;  ///< whose `after_` it is
+  std::vector<Bucket> buckets_;         ///< `longest` is valid in all, the rest from `begin_` to `end_`
+  std::vector<Bucket> after_;           ///< `buckets_` with the task last asked about
+  std::optional<TaskTiming> admitted_;  ///< the task that `after_` includes
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::int64_t first_point_ = kEndOf<std::int64_t>;

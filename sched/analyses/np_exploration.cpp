@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-/// A fraction of a second.
+/// Budget of one exploration: a fraction of a second.
 constexpr ExplorationLimits kLimits{.visits = kVisitsPerWalk};
 
 }  // namespace

@@ -52,7 +52,7 @@ std::size_t PriorityPoints::position_of(const Level& level) const {
   return static_cast<std::size_t>(at - levels_.begin());
 }
 
-/// @param at  how many of the levels are above.
+/// @param at  number of levels above.
 void PriorityPoints::count_anew(Level& level, std::size_t at) const {
   level.before_start = 0;
   level.before_second = level.timing.wcet.count();
@@ -93,7 +93,7 @@ std::optional<bool> PriorityPoints::admits(std::uint64_t order, const TaskTiming
   return true;
 }
 
-/// One level with all others, the task at its position among them.
+/// Analyses level `at` of the set with the task inserted at `position`.
 std::optional<bool> PriorityPoints::analyse(std::size_t at, std::size_t position, const TaskTiming& task) const {
   std::vector<TaskTiming> tasks;
   tasks.reserve(levels_.size() + 1);
@@ -107,7 +107,8 @@ std::optional<bool> PriorityPoints::analyse(std::size_t at, std::size_t position
   return std::nullopt;
 }
 
-/// Finds who blocks whom; only a level that was blocked and is not any more, or the reverse, counts its work anew.
+/// Updates the blocking of every level. The work of a level is counted anew only where its blocking becomes zero or
+/// non-zero.
 void PriorityPoints::block_anew() {
   std::int64_t blocking = 0;
   for (std::size_t at = levels_.size(); at-- > 0;) {

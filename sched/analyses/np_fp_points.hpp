@@ -12,25 +12,26 @@ namespace tutti {
 
 /// The response-time test of fixed priorities for a set that changes one task at a time.
 ///
-/// A level keeps what must be done before two moments of its longest busy period: the last at which its first job can
-/// start in time, and the arrival of its second. Where the first fits, that job is in time; where the second fits, the
-/// busy period ends before there is another. Both change by one product for a task that comes or goes, so most levels
-/// need no more; the others are analysed anew, each alone.
+/// Each priority level keeps the work before two moments of its longest busy period: the latest start at which its
+/// first job meets its deadline, and the arrival of its second job. Where the work fits before the first moment, the
+/// first job is in time; where it fits before the second, the busy period ends before the second job. A task that is
+/// added or removed changes both by one product, so most levels need no more; each of the others is analysed anew,
+/// alone.
 ///
-/// It tells nothing where U is too near to 1 for reciprocals, for numbers beyond `fits_64_bits` or jobs of several
-/// regions, and where a level cannot be decided. The full test decides then.
+/// The points cannot decide where U is too near to 1 for reciprocals, numbers are beyond `fits_64_bits`, a job has
+/// several regions, or the analysis of a level is unknown. The full test decides then.
 class PriorityPoints {
  public:
   explicit PriorityPoints(Policy policy) : policy_(policy) {}
 
-  /// Whether the set with this task is schedulable, if that can be told.
-  /// @param order  of equal priorities the lower order is higher; that of no other task
+  /// Whether the set with this task is schedulable; nothing where the points cannot decide.
+  /// @param order  unique; of two equal priorities the one of lower order is higher
   /// @pre  the set without it is schedulable.
   [[nodiscard]] std::optional<bool> admits(std::uint64_t order, const TaskTiming& task) const;
-  /// Takes it in.
+  /// Adds the task.
   /// @param order  as in `admits`
   void insert(std::uint64_t order, const TaskTiming& task);
-  /// @pre  it was inserted with this order.
+  /// @pre  the task was inserted with this order.
   void erase(std::uint64_t order, const TaskTiming& task);
 
  private:
@@ -40,12 +41,12 @@ class PriorityPoints {
     std::uint64_t order = 0;
     Divisor<std::int64_t> period{1};
     std::int64_t blocking = 0;
-    std::int64_t start = 0;          ///< the last in time, from the start of the busy period
+    std::int64_t start = 0;          ///< latest start in time, from the start of the busy period
     std::int64_t before_start = 0;   ///< work that goes before a start then
     std::int64_t second = 0;         ///< arrival of the second job
     std::int64_t before_second = 0;  ///< work that goes before a start then, the first job included
 
-    /// What a task above adds to the work before a start at w.
+    /// Work of a task above before a start at w.
     [[nodiscard]] std::int64_t work_of(const Level& above, std::int64_t w) const;
     [[nodiscard]] bool surely_in_time() const;
   };

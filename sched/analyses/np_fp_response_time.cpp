@@ -23,12 +23,12 @@ struct Interference {
 
 /// One task with all that can delay it.
 ///
-/// @tparam Int  int64 where `fits_64_bits(tasks)`, else Wide. Below full use of the tasks above, the work before a
+/// @tparam Int  int64 where `fits_64_bits(tasks)`, else Wide. Where U < 1 for the tasks above, the work before a
 /// start below `kEndOf` stays within 63 bits, and `q C` and `q T` do while the busy period lasts.
 template <class Int>
 struct Level {
   std::int64_t cost = 0;
-  std::int64_t last = 0;  ///< of the cost, the last region: nobody takes the machine from it
+  std::int64_t last = 0;  ///< share of the last region in the cost
   std::int64_t period = 1;
   std::int64_t deadline = 0;
   std::int64_t jitter = 0;
@@ -39,15 +39,15 @@ struct Level {
   Int earliest = 0;                                              ///< no first instance starts earlier
   UnsignedWide higher_slack = 0;                                 ///< 1 - U of the tasks above, at most, in 2^-64
   std::strong_ordering higher_use = std::strong_ordering::less;  ///< U of the tasks above, against 1
-  std::strong_ordering total_use = std::strong_ordering::less;   ///< the same with this task
+  std::strong_ordering total_use = std::strong_ordering::less;   ///< U including this task, against 1
 
-  /// Jobs of a higher task that go first when this one could start at `w`.
+  /// Jobs of a higher task before a start at `w`.
   [[nodiscard]] Int jobs_before(const Interference<Int>& other, Int w) const {
     const Int span = w + other.jitter;
     return blocking > 0 ? ceil_div(span, other.period) : other.period.floor(span) + 1;
   }
 
-  /// All that goes before the end of its first `own` ns when what follows could start at `w`.
+  /// Work before a start at `w` that follows the first `own` ns of this task in the busy period.
   [[nodiscard]] Int work_before(Int own, Int w) const {
     Int work = capped_sum(Int{blocking}, own);
     for (const Interference<Int>& other : higher) work = capped_sum(work, work_of(jobs_before(other, w), other.cost));
@@ -66,7 +66,7 @@ struct Level {
   [[nodiscard]] Int arrival(Int q) const { return work_of(q, period) - jitter; }
 };
 
-/// What the instances of one level showed.
+/// Outcome of the instances of one level.
 template <class Int>
 struct LevelOutcome {
   std::optional<Int> response;       ///< nothing: unbounded, or not reached
@@ -76,8 +76,8 @@ struct LevelOutcome {
   bool too_far = false;  ///< a start lies beyond `kEndOf`
 };
 
-/// When what follows its first `own` ns starts: the smallest fixed point at or above `w`, which no fixed point may lie
-/// below; `kEndOf` where there is none before it, nothing once the budget is spent.
+/// Start of the work that follows the task's first `own` ns: the smallest fixed point from `w` upwards, while no fixed
+/// point may lie below `w`. The result is `kEndOf` where there is none before it, nothing once the budget is spent.
 template <class Int>
 std::optional<Int> start_of(const Level<Int>& level, Int own, Int w, StepBudget& budget) {
   while (w < kEndOf<Int>) {
@@ -89,8 +89,8 @@ std::optional<Int> start_of(const Level<Int>& level, Int own, Int w, StepBudget&
   return kEndOf<Int>;
 }
 
-/// How many instances show everything: where the level uses all of the time its busy period never ends, but repeats
-/// after a hyperperiod. Otherwise it ends by itself.
+/// Number of instances that suffice. Where the level uses all of the time, its busy period never ends but repeats after
+/// a hyperperiod; otherwise the busy period ends by itself.
 template <class Int>
 Wide instances_to_look_at(const Level<Int>& level) {
   if (level.cost == 0) return 1;  // the later ones start no later and have arrived later
@@ -100,7 +100,7 @@ Wide instances_to_look_at(const Level<Int>& level) {
   return hyperperiod < kFar ? hyperperiod / level.period : kFar;
 }
 
-/// Whether the busy period ends before instance q > 0 arrives, where one look tells: what must be done by then fits.
+/// Whether the busy period surely ends before instance q > 0 arrives: all work up to then fits. False decides nothing.
 template <class Int>
 bool ends_before(const Level<Int>& level, Int q) {
   const Int arrival = level.arrival(q);
@@ -144,7 +144,8 @@ LevelOutcome<Int> look_at(const Level<Int>& level, StepBudget& budget) {
   return outcome;
 }
 
-/// Its last region cannot start in time, so all that goes before a start then must fit as well, and does not.
+/// Witness of the late instance q: its last region cannot start in time. The load counts all work before the latest
+/// start in time, which does not fit.
 template <class Int>
 std::optional<Witness> witness_of(const Level<Int>& level, Int q) {
   const Wide due = work_of(Wide{q}, level.period) - level.jitter + level.deadline;
@@ -169,7 +170,7 @@ std::optional<Witness> witness_of(const Level<Int>& level, Int q) {
   }
   take(level.task, Wide{q} + 1, level.cost);
   const std::optional<Duration> whole = to_duration(load);
-  if (!whole) return std::nullopt;  // and so all its regions fit where it does
+  if (!whole) return std::nullopt;  // each share fits where the whole load does
   witness.load = *whole;
   std::ranges::sort(witness.by_task, {}, &TaskLoad::task);
   return witness;
@@ -215,8 +216,8 @@ void record(Verdict& verdict, const Level<Int>& level, const LevelOutcome<Int>& 
   if (outcome.answer == Answer::Unknown && verdict.answer == Answer::Schedulable) verdict.answer = Answer::Unknown;
 }
 
-/// Every level from the highest to the lowest. A level starts no earlier than the first job above ends, if the same B
-/// blocks both.
+/// Analyses every level from the highest to the lowest. A level's first instance starts no earlier than that of the
+/// level above ends, if B is equal for both.
 /// @param until_one_fails  the levels below the first one that fails are left out
 /// @return  the verdict; nothing where `Int` is too small for it.
 template <class Int>
@@ -231,7 +232,7 @@ std::optional<Verdict> look_at_all(std::span<const TaskTiming> tasks, std::span<
   std::vector<Interference<Int>> higher;
   higher.reserve(order.size());
   UtilizationSum use;
-  // One for all levels, so that the whole test ends; large sets need some visits for each pair of tasks.
+  // One budget for all levels, so that the whole test ends; large sets need some visits for each pair of tasks.
   const auto count = static_cast<std::int64_t>(std::min<std::size_t>(tasks.size(), 10'000));
   StepBudget budget(kVisitsPerWalk + 16 * count * count);
   std::int64_t blocking_above = -1;
@@ -255,7 +256,7 @@ std::optional<Verdict> look_at_all(std::span<const TaskTiming> tasks, std::span<
   return verdict;
 }
 
-/// The tasks above are those before it.
+/// Analyses the task at `at` alone; the tasks before it have higher priority.
 template <class Int>
 LevelOutcome<Int> look_at_one(std::span<const TaskTiming> from_highest, std::size_t at) {
   std::optional<std::size_t> blocker;

@@ -19,8 +19,8 @@ inline constexpr std::string_view kNpFpResponseTime = "np_fp_response_time";
 /// blocker must start before the others become ready, so all of them are one moment early: a job that becomes ready at
 /// w comes too late. Without a blocker it comes in time. The first instance alone is optimistic.
 ///
-/// Of a job in regions, between which those above may take the machine, `w` is when its last region starts: the regions
-/// before it are added to the work in front of it, and R counts the last region. B is the longest region below.
+/// For a job with several non-preemptive regions, `w` is the start of its last region: the regions before it are added
+/// to the work before `w`, and R counts the last region. B is the longest region of the tasks below.
 ///
 /// Jobs of one task become ready in the order of their arrivals. A task with C = 0 waits its turn like any other and
 /// then takes no time.
@@ -37,10 +37,10 @@ inline constexpr std::string_view kNpFpResponseTime = "np_fp_response_time";
 ///         comes arbitrarily near (with a blocker) or equals it (without one).
 [[nodiscard]] Verdict np_fp_response_time(std::span<const TaskTiming> tasks, Policy policy);
 
-/// Its answer alone: no task below the first one that fails is looked at.
+/// The answer of `np_fp_response_time` alone: no task below the first one that fails is analysed.
 [[nodiscard]] Answer np_fp_answer(std::span<const TaskTiming> tasks, Policy policy);
 
-/// What `np_fp_response_time` says about one task alone, with the tasks from the highest priority to the lowest.
+/// Answer of `np_fp_response_time` about the task at `at` alone; tasks stand from the highest priority to the lowest.
 [[nodiscard]] Answer np_fp_level(std::span<const TaskTiming> from_highest, std::size_t at);
 
 }  // namespace tutti

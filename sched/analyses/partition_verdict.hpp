@@ -6,11 +6,11 @@
 
 namespace tutti {
 
-/// What a test says of a partition's tasks as if there were no others, with the tasks' ids in the whole set.
-/// @param tasks  so many the set has
+/// Verdict of a test on one partition alone, with task ids changed to those in the whole set.
+/// @param tasks  number of tasks in the whole set
 [[nodiscard]] Verdict in_whole_set(Verdict verdict, const Partition& partition, std::size_t tasks);
 
-/// The other way round: the ids that the tasks have among those of their partition.
+/// Inverse of `in_whole_set`: task ids become positions among the tasks of the partition.
 [[nodiscard]] Verdict in_partition(Verdict verdict, const Partition& partition);
 
 }  // namespace tutti

@@ -41,7 +41,7 @@ class UtilizationSum {
 /// The sum over a whole set.
 [[nodiscard]] UtilizationSum utilization_sum(std::span<const TaskTiming> tasks);
 
-/// Whether the machine is asked for no more than all of its time, decided exactly.
+/// Whether U <= 1, decided exactly.
 [[nodiscard]] bool utilization_at_most_one(std::span<const TaskTiming> tasks);
 
 /// The utilisation for people to read; rounded, so no verdict may rest on it.

@@ -5,9 +5,10 @@ namespace tutti {
 
 inline constexpr std::string_view kUtilizationCheck = "utilization";
 
-/// Refuses sets that ask for more than all of the machine's time, under any policy.
+/// Refuses sets with U > 1, under any policy.
 ///
-/// It comes first because it is the plainest reason there is; "U <= 1" alone proves nothing, so it is then *unknown*.
+/// This test comes first because it is the plainest reason; U <= 1 alone proves nothing, so the answer is then
+/// *unknown*.
 ///
 /// @source [LL73] theorem 7.
 /// @necessary

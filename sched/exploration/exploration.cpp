@@ -10,7 +10,7 @@ namespace tutti {
 namespace {
 
 Duration rounded_down(HalfNs time) { return Duration{time / 2}; }
-/// Also the supremum of an open interval.
+/// Also exact for the supremum of an open interval.
 Duration rounded_up(HalfNs time) { return Duration{(time + 1) / 2}; }
 
 Answer answer_of(SearchEnd end) {
@@ -29,8 +29,8 @@ Exploration too_far() {
   return exploration;
 }
 
-/// @param count   of jobs of the set, or tasks.
-/// @param number  of a job among those of its task.
+/// @param count   number of jobs of the set, or of tasks.
+/// @param number  number of a job among the jobs of its task.
 template <class Number>
 Exploration explore(JobSequence& sequence, std::size_t count, const ExplorationLimits& limits, Number number) {
   if (!sequence.in_reach()) return too_far();

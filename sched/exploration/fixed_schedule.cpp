@@ -33,7 +33,7 @@ class FixedSchedule {
   }
 
  private:
-  /// The order of a heap whose top goes first.
+  /// The order of a heap that has the job to run first on top.
   auto goes_later() const {
     return [this](const Ready& a, const Ready& b) {
       return a.priority != b.priority ? a.priority > b.priority : jobs_.before(b.position, a.position);
@@ -49,7 +49,7 @@ class FixedSchedule {
     while (jobs_.has(next_) && jobs_[next_].earliest <= time_) push(next_++);
   }
 
-  /// The job to run now, after idling if none is ready; there is one.
+  /// The next job to run, after idling if none is ready; some job is left.
   std::size_t choose() {
     if (ready_.empty()) {
       const std::size_t only = next_++;
@@ -93,8 +93,8 @@ class FixedSchedule {
     return false;
   }
 
-  /// Whether the backlog is too large to go on, or has a job that should have ended already: one without a chance
-  /// against all others would never run.
+  /// Whether the backlog is too large for the budget, or has a job past its deadline. A job that starves never starts,
+  /// so no other check finds it.
   bool starves() {
     push_released();
     if (!budget_.spend(static_cast<std::int64_t>(ready_.size()))) return !end(SearchEnd::OutOfBudget);
@@ -106,7 +106,7 @@ class FixedSchedule {
     return !end(SearchEnd::Late);
   }
 
-  /// Whether the backlog, and when the machine goes on, was the same some hyperperiods ago.
+  /// Whether the backlog, and the time at which the machine continues, are equal to those some hyperperiods ago.
   bool repeats() {
     const Repetition& repetition = *jobs_.repetition();
     HalfNs free = time_;

@@ -24,26 +24,26 @@ struct SequencedJob {
 /// Jobs by their earliest release: those of a job set, or of periodic tasks, which are made as they are needed.
 class JobSequence {
  public:
-  /// @param jobs  stays where it is as long as the sequence does.
+  /// @param jobs  must outlive the sequence.
   /// @pre  fewer than 2^32 jobs, each as `JobTiming` says.
   explicit JobSequence(std::span<const JobTiming> jobs);
   /// @pre  at least one task, all in reach, with that repetition.
   JobSequence(std::span<const TaskTiming> tasks, Policy policy, const Repetition& repetition);
 
-  /// Whether every finish is in reach whatever happens; otherwise nothing may be explored.
+  /// Whether every finish is in reach in every schedule; otherwise nothing may be explored.
   [[nodiscard]] bool in_reach() const { return in_reach_; }
-  /// Whether no job has a choice of its release or its cost.
+  /// Whether every release and cost is fixed.
   [[nodiscard]] bool fixed() const { return fixed_; }
-  /// How the sequence goes on and on; nothing where it ends.
+  /// How the sequence repeats; nothing where it is finite.
   [[nodiscard]] const std::optional<Repetition>& repetition() const { return repetition_; }
 
   [[nodiscard]] std::size_t size() const { return jobs_.size(); }
   [[nodiscard]] const SequencedJob& operator[](std::size_t position) const { return jobs_[position]; }
 
-  /// Whether there is a job at this position; of periodic tasks it is made now.
+  /// Whether there is a job at this position; for periodic tasks it is made on demand.
   [[nodiscard]] bool has(std::size_t position) { return position < jobs_.size() || extend(); }
 
-  /// Whether the first goes first where both are ready.
+  /// Whether job `a` runs before job `b` where both are ready.
   [[nodiscard]] bool before(std::size_t a, std::size_t b) const {
     const SequencedJob& x = jobs_[a];
     const SequencedJob& y = jobs_[b];
@@ -51,7 +51,7 @@ class JobSequence {
   }
 
  private:
-  /// Of two jobs of equal priority the one of the smaller task, then the one with the smaller id.
+  /// Tie-break of two jobs of equal priority: the smaller task first, then the smaller id.
   [[nodiscard]] bool wins_tie(std::size_t a, std::size_t b) const;
   bool extend();
   void add(const JobTiming& job, std::size_t source);
@@ -60,7 +60,7 @@ class JobSequence {
   void count(const SequencedJob& job);
 
   std::vector<SequencedJob> jobs_;
-  std::span<const JobTiming> set_;  ///< empty of periodic tasks
+  std::span<const JobTiming> set_;  ///< empty for periodic tasks
   std::optional<Repetition> repetition_;
   Policy policy_ = Policy::Edf;
   Wide total_cost_ = 0;

@@ -12,10 +12,9 @@
 
 namespace tutti {
 
-/// One job of a job set, in plain nanoseconds from the start of all time.
+/// One job of a job set, in nanoseconds from time 0.
 ///
-/// Of two ready jobs the one with the smaller priority goes first; of two equal ones that of the smaller task, then the
-/// smaller id.
+/// Among ready jobs the smallest priority value runs first; ties go to the smaller task, then to the smaller id.
 struct JobTiming {
   Duration earliest{};  ///< >= 0; release, which is the arrival
   Duration latest{};    ///< >= earliest; release
@@ -29,24 +28,24 @@ struct JobTiming {
   friend bool operator==(const JobTiming&, const JobTiming&) = default;
 };
 
-/// Where times stop being in reach, 146 years: what is below can be doubled without wrapping.
+/// The largest time in reach, 146 years: times up to it can be doubled without overflow.
 inline constexpr Duration kTimeInReach{(std::int64_t{1} << 62) - 1};
 
-/// How often a strictly periodic set does the same again.
+/// How the arrivals of a strictly periodic set repeat.
 struct Repetition {
   std::size_t startup = 0;    ///< jobs that arrive before the largest offset
   std::size_t per_round = 0;  ///< jobs of a hyperperiod
   Duration hyperperiod{};
 };
 
-/// @return  a sentence where that is out of reach: the hyperperiod is above 2^62 ns, or has, or the start has, more
-///          than `most_jobs`.
+/// @return  an error where that is out of reach: the hyperperiod is above 2^62 ns, or the hyperperiod or the startup
+///          has more than `most_jobs` jobs.
 [[nodiscard]] Expected<Repetition> repetition_of(std::span<const TaskTiming> tasks, std::size_t most_jobs);
 
-/// The endless jobs of strictly periodic tasks, in the order of their arrivals, at the same time in that of the tasks.
+/// The infinite sequence of jobs of strictly periodic tasks, by arrival, then by task.
 ///
 /// Priorities are absolute deadlines (EDF), periods (RM) or relative deadlines (DM); `task` counts from 0 in the order
-/// of the file and `id` from 0 in the order of the arrivals, so that ties fall as everywhere else.
+/// of the file and `id` from 0 in the order of the arrivals, so that ties are broken as everywhere else.
 class PeriodicJobs {
  public:
   /// @pre  at least one task; every number is in reach (`kTimeInReach`).
@@ -65,7 +64,7 @@ class PeriodicJobs {
 
   std::vector<TaskTiming> tasks_;
   std::vector<std::int64_t> ids_;  ///< [n] of the next job
-  std::vector<Source> heap_;       ///< the soonest first
+  std::vector<Source> heap_;       ///< the earliest arrival on top
   Policy policy_;
 };
 

@@ -10,24 +10,23 @@
 namespace tutti {
 namespace {
 
-/// One job started in one state: what the graph has between two states.
+/// An edge between two states of the graph: one job started in the first of them.
 struct Edge {
   std::uint32_t parent = 0, child = 0;
   std::uint32_t position = 0;
   HalfNs start_from = 0, start_until = 0;
 };
 
-/// What is kept of a level so that a run can be followed back.
+/// Record of a level, from which a run is followed back.
 struct LevelRecord {
   std::vector<GraphState> states;
-  std::vector<Edge> edges;  ///< into the level behind
+  std::vector<Edge> edges;  ///< into the next level
 };
 
-/// More are not kept: the late job is then named without the run before it.
+/// Most edges that are kept; beyond these, the late job is named without the run before it.
 constexpr std::size_t kMostEdges = 4'000'000;
 
-/// As many states with equally many finished jobs are kept, and as many words of what they have finished: some hundred
-/// megabytes.
+/// Most states of one level, and most words for their sets of finished jobs: some hundred megabytes.
 constexpr std::size_t kMostStates = 1'000'000;
 constexpr std::size_t kMostWords = 16'000'000;
 
@@ -64,9 +63,9 @@ class ScheduleGraph {
 
   /// Finds the jobs that can be next in a state, and when the last of them starts at the latest.
   ///
-  /// No job waits for longer than until the machine is free and some job has surely been released. Of the jobs released
-  /// for certain before the machine is free only the first in priority can go next, and those before it in priority
-  /// that may be released.
+  /// The next job starts no later than when the machine is free and some job has surely been released. Among the jobs
+  /// that are surely released before the machine is free, only the first in priority can be next; jobs before it in
+  /// priority that may be released can be next as well.
   /// @return  that latest start; nothing once the budget is spent or times are too large.
   std::optional<HalfNs> find_candidates(const GraphState& state, const FinishedJobs& finished) {
     candidates_.clear();
@@ -96,7 +95,7 @@ class ScheduleGraph {
     return std::max(state.until, soonest);
   }
 
-  /// Adds the states behind a state to the next level.
+  /// Adds the successors of a state to the next level.
   /// @return  whether to go on.
   bool expand(std::uint32_t index) {
     const GraphState state = level_[index];
@@ -104,7 +103,7 @@ class ScheduleGraph {
     const std::optional<HalfNs> latest_start = find_candidates(state, finished);
     if (!latest_start) return false;
     if (next_.size() > kMostStates || next_.stored_words() > kMostWords) return end(SearchEnd::OutOfBudget);
-    HalfNs higher_released = std::numeric_limits<HalfNs>::max();  // some job before in priority surely is then
+    HalfNs higher_released = std::numeric_limits<HalfNs>::max();  // some job of higher priority is surely released then
     for (const std::uint32_t position : candidates_) {
       const SequencedJob& job = jobs_[position];
       const HalfNs from = std::max(state.from, job.earliest);
@@ -138,7 +137,7 @@ class ScheduleGraph {
     edges_.clear();
   }
 
-  /// Whether some job should have ended already: one without a chance against all others would never run.
+  /// Whether a pending job is past its deadline. A job that starves never starts, so no other check finds it.
   bool starves() {
     for (std::uint32_t i = 0; i < level_.size(); ++i) {
       const GraphState& state = level_[i];
@@ -158,8 +157,8 @@ class ScheduleGraph {
     return false;
   }
 
-  /// The interval of a state, with what no longer matters taken as the same: the machine does nothing before a job is
-  /// released, and something once one surely is.
+  /// The interval of a state, normalised so that equivalent states are equal: the machine idles until a job is
+  /// released, and starts one at the latest when one surely is.
   std::pair<HalfNs, HalfNs> free_interval(std::size_t index) {
     const GraphState& state = level_[index];
     const FinishedJobs finished = level_.finished(index);
@@ -173,8 +172,8 @@ class ScheduleGraph {
     return {from, std::max(state.until, soonest)};
   }
 
-  /// Whether each state at the end of this hyperperiod is part of one at the end of an earlier one. Then nothing new
-  /// comes any more.
+  /// Whether each state at the end of this hyperperiod lies in one at the end of an earlier one. Then no new state can
+  /// follow.
   bool repeats() {
     const Repetition& repetition = *jobs_.repetition();
     const auto round = static_cast<HalfNs>((result_.depth - repetition.startup) / repetition.per_round);
@@ -198,7 +197,7 @@ class ScheduleGraph {
     return fresh.empty();
   }
 
-  /// The run of a job that starts late at some time in [from, until] in a state of the present level.
+  /// Records the run of a job that starts too late, at some time in [from, until], in a state of the present level.
   void tell_late(std::uint32_t state, std::size_t position, HalfNs from, HalfNs until) {
     const SequencedJob& late = jobs_[position];
     HalfNs start = until;
@@ -209,7 +208,7 @@ class ScheduleGraph {
   void tell(std::size_t position, HalfNs start, HalfNs finish) {
     result_.late_run.push_back({position, std::min(jobs_[position].latest, start), start, finish});
   }
-  /// Puts the run up to a start in a state of the present level before what has been told, from the records.
+  /// Puts the run up to a start in a state of the present level before the reported jobs, from the records.
   void follow_back(std::uint32_t state, HalfNs start);
   /// A time in the state at which the machine becomes free for a start at `start`.
   static HalfNs free_before(const GraphState& state, HalfNs start);
@@ -272,7 +271,7 @@ void ScheduleGraph::follow_back(std::uint32_t state, HalfNs start) {
 SearchResult search_graph(JobSequence& jobs, StepBudget budget) {
   SearchResult found = ScheduleGraph(jobs, budget, false).run();
   if (found.end != SearchEnd::Late) return found;
-  return ScheduleGraph(jobs, budget, true).run();  // the same once more, to say how it comes to it
+  return ScheduleGraph(jobs, budget, true).run();  // once more, with records for the late run
 }
 
 }  // namespace tutti

@@ -33,23 +33,24 @@ enum class SearchEnd : std::uint8_t {
   OutOfReach,   ///< times grew too large, and no job was late so far
 };
 
-/// What all schedules of a job sequence come to.
+/// Result of a search over all schedules of a job sequence.
 struct SearchResult {
   SearchEnd end = SearchEnd::AllInTime;
   std::vector<FinishTimes> finishes;  ///< [size of the sequence] of the jobs that were reached
-  std::size_t depth = 0;              ///< jobs of a schedule that was followed
+  std::size_t depth = 0;              ///< number of jobs in the schedules that were followed
   bool settled = true;                ///< nothing but the first `depth` jobs of the sequence ran by then
   std::uint64_t states = 0;
   std::vector<SearchedRun> late_run;  ///< with Late: one schedule up to the job that is late
 };
 
-/// The one schedule of jobs without a choice: a plain simulation. Of periodic tasks until the backlog at the end of a
-/// hyperperiod is one that there was before.
+/// Simulates the one schedule of jobs with fixed releases and costs. For periodic tasks it ends once the backlog at the
+/// end of a hyperperiod is equal to an earlier one.
 /// @pre  the sequence is fixed and in reach.
 [[nodiscard]] SearchResult simulate(JobSequence& jobs, StepBudget budget);
 
-/// All schedules, by breadth: after k jobs there is one state for each set of finished jobs and each interval of times
-/// at which the machine can become free then. Of periodic tasks until no state at the end of a hyperperiod is new.
+/// Explores all schedules breadth-first: after k jobs there is one state for each set of finished jobs and each
+/// interval of times at which the machine can become free then. For periodic tasks it ends once no state at the end of
+/// a hyperperiod is new.
 /// @pre  the sequence is in reach.
 /// @source [NB17] schedule-abstraction graph: eligibility (its equations 1 to 4), merging of states whose intervals
 ///         touch.

@@ -7,10 +7,10 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kBits = 64;
-/// Fewer heads than this are looked at one by one.
+/// Up to this many heads are searched linearly.
 constexpr std::size_t kFewHeads = 12;
 
-/// A mark of one job, so that sets are told apart by the exclusive or of their jobs' marks.
+/// Hash of one job; the hash of a set is the exclusive or of its jobs' hashes.
 std::uint64_t mark_of(std::size_t position) {
   std::uint64_t z = (position + 1) * 0x9e3779b97f4a7c15;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;

@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-/// Which jobs have finished: all before `first`, not `first`, and behind it those whose bit is set; bit 0 is `first`.
+/// Set of finished jobs: all before `first`, not `first`, and after it those with their bit set; bit 0 is `first`.
 struct FinishedJobs {
   std::size_t first = 0;
   std::span<const std::uint64_t> bits;  ///< the last word is not 0
@@ -26,25 +26,25 @@ struct GraphState {
   std::uint32_t first = 0;
   std::uint32_t words_at = 0, words = 0;  ///< in the level's store
   std::uint32_t next_symmetric = kNone;   ///< another interval with the same jobs finished
-  std::uint32_t became = kNone;           ///< the state that took this one in
+  std::uint32_t became = kNone;           ///< the state into which this one was merged
 };
 
-/// The states of a graph with equally many finished jobs: no two of equal jobs and touching intervals.
+/// The states of a graph with equally many finished jobs: no two have equal finished jobs and touching intervals.
 class StateLevel {
  public:
   void clear();
   [[nodiscard]] std::size_t size() const { return states_.size(); }
-  /// Of the jobs that its states have finished.
+  /// Number of words that hold the finished jobs of its states.
   [[nodiscard]] std::size_t stored_words() const { return store_.size(); }
-  /// @return  one that `became` another stands for nothing any more.
+  /// @return  a state that `became` another is no longer valid.
   [[nodiscard]] const GraphState& operator[](std::size_t index) const { return states_[index]; }
   [[nodiscard]] FinishedJobs finished(std::size_t index) const;
   [[nodiscard]] const std::vector<GraphState>& states() const { return states_; }
 
   /// The state before any job.
   void add_root();
-  /// Adds what comes of a state of the level before when `position` is its next job.
-  /// @return  the index of the new state; the state that it became may be another.
+  /// Adds the successor of a state of the previous level with `position` as its next job.
+  /// @return  the index of the new state, or of the state into which it was merged.
   std::size_t add(const GraphState& state, const FinishedJobs& finished, std::size_t position, HalfNs from,
                   HalfNs until);
 
@@ -52,17 +52,17 @@ class StateLevel {
   /// Puts the finished jobs of a new state behind the store.
   void store_finished(GraphState& state, const FinishedJobs& before, std::size_t position);
   [[nodiscard]] bool same_jobs(const GraphState& a, const GraphState& b) const;
-  /// The first state of those with the same jobs; none where there is none.
+  /// The first state with equal finished jobs; `kNone` where there is none.
   [[nodiscard]] std::uint32_t find(const GraphState& state) const;
   void index_state(std::uint32_t index);
   void grow_table();
-  /// Takes in all states alike that a state's interval touches.
+  /// Merges into a state all states with equal finished jobs and an interval that touches its own.
   void absorb(std::uint32_t head, std::uint32_t index);
 
   std::vector<GraphState> states_;
   std::vector<std::uint64_t> store_;
   std::vector<std::uint32_t> heads_;  ///< one state for each set of finished jobs
-  std::vector<std::uint32_t> table_;  ///< of hashes; empty where a look at each head is quicker
+  std::vector<std::uint32_t> table_;  ///< hash table of the heads; empty where a linear search is quicker
 };
 
 }  // namespace tutti

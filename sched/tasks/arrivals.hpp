@@ -16,7 +16,7 @@ enum class Arrivals : std::uint8_t {
   return arrivals == Arrivals::Periodic ? "periodic" : "sporadic";
 }
 
-/// What `to_string` prints so; nothing for any other text.
+/// The arrivals that `to_string` prints so; nothing for any other text.
 [[nodiscard]] constexpr std::optional<Arrivals> parse_arrivals(std::string_view text) {
   for (const Arrivals arrivals : {Arrivals::Sporadic, Arrivals::Periodic})
     if (to_string(arrivals) == text) return arrivals;

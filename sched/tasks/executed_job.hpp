@@ -9,7 +9,7 @@
 namespace tutti {
 
 /// Times in halves of a ns. An even number is an instant in whole ns; an odd one stands for all of the open interval
-/// between two of them. With whole parameters nothing in dense time depends on more, so "before t" is "at most t - 1".
+/// between two of them. With whole parameters this is exact for dense time, so "before t" is "at most t - 1".
 using HalfNs = std::int64_t;
 
 /// The finish of a job that was still waiting when it was due.
@@ -29,12 +29,12 @@ struct ExecutedJob {
   friend bool operator==(const ExecutedJob&, const ExecutedJob&) = default;
 };
 
-/// A sentence of what a run does before its last job is late: the last jobs without a pause, at most six.
-/// @param name  what to call a job.
+/// One sentence about a run with a late last job: the jobs that run without a pause before it, at most six.
+/// @param name  gives the name of a job.
 /// @pre  not empty.
 [[nodiscard]] std::string describe_late_run(std::span<const ExecutedJob> run,
                                             const std::function<std::string(const ExecutedJob&)>& name);
-/// The same with the numbers of the tasks, where nobody knows their names.
+/// Describes the run with task numbers in place of names.
 [[nodiscard]] std::string describe_late_run(std::span<const ExecutedJob> run);
 
 }  // namespace tutti

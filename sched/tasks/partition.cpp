@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-/// Something of the machine that only one group can have.
+/// A resource of the machine that only one group can use.
 struct Resource {
   enum class Kind : std::uint8_t { Capacity, Engine, Processor };
 
@@ -61,12 +61,12 @@ class ResourceList {
   std::vector<Resource> list_;
 };
 
-/// Groups of positions that grow together.
+/// Disjoint groups of positions that can be joined.
 class Groups {
  public:
   explicit Groups(std::size_t count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), std::size_t{0}); }
 
-  /// The first of its group.
+  /// The smallest position of its group.
   std::size_t first(std::size_t at) {
     while (parent_[at] != at) at = parent_[at] = parent_[parent_[at]];
     return at;

@@ -18,17 +18,17 @@ struct Partition {
 /// engine, no GPU (kernels exclude each other there, and its memory has a limit), no cpu for kernels, not the host for
 /// host steps, which may run on any cpu.
 ///
-/// A memory alone does not connect: what it can carry is said by its links and by the shared capacities that they are
-/// members of, and copies that meet in none of them have the same rates together as alone. Nobody knows what a task
-/// with a declared Wcet and no steps uses, so one such task puts all into one group.
+/// A shared memory alone does not join two groups: its links, and the shared capacities that they are members of, limit
+/// it, and copies that meet in none of them have the same rates together as alone. The resources of a task with a
+/// declared Wcet and no steps are unknown, so one such task puts all tasks into one group.
 ///
-/// @return  in the order of their first tasks; every task is in one. An empty set is one empty group.
+/// @return  in the order of their first tasks; every task is in one group. An empty set is one empty group.
 [[nodiscard]] std::vector<Partition> partitions_of(const TaskSet& set);
 
-/// The GPUs that its tasks copy from or to or run kernels on, ascending.
+/// The GPUs that the partition's tasks copy from or to or run kernels on, ascending.
 [[nodiscard]] std::vector<VertexId> gpus_of(const TaskSet& set, const Partition& partition);
 
-/// Of its tasks, in their order.
+/// Timings of the partition's tasks, in their order.
 /// @param timings  [tasks of the set]
 [[nodiscard]] std::vector<TaskTiming> timings_of(const Partition& partition, std::span<const TaskTiming> timings);
 

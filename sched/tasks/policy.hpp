@@ -24,7 +24,7 @@ enum class Preemption : std::uint8_t {
   return preemption == Preemption::None ? "none" : "between_batches";
 }
 
-/// What `to_string` prints so; nothing for any other text.
+/// The preemption that `to_string` prints so; nothing for any other text.
 [[nodiscard]] constexpr std::optional<Preemption> parse_preemption(std::string_view text) {
   for (const Preemption preemption : {Preemption::None, Preemption::BetweenBatches})
     if (to_string(preemption) == text) return preemption;

@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-/// Where a task stands under a policy of fixed priorities: smaller is more urgent.
+/// Rank of a task under a policy of fixed priorities: smaller is more urgent.
 /// @pre  policy is not Edf.
 [[nodiscard]] std::int64_t priority_rank(const TaskTiming& task, Policy policy);
 

@@ -33,7 +33,7 @@ class ReadyQueue {
   [[nodiscard]] std::size_t size() const { return heap_.size(); }
   /// @pre fewer jobs than the capacity are in it.
   void push(const ReadyJob& job);
-  /// The one that `pop` would give. @pre not empty.
+  /// The job that `pop` would return. @pre not empty.
   [[nodiscard]] const ReadyJob& next() const { return heap_.front(); }
   /// @pre not empty.
   ReadyJob pop();

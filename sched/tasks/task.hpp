@@ -38,7 +38,7 @@ struct Task {
   std::optional<Duration> declared_wcet;  ///< taken as it is, no margin
   Place place = {};                       ///< where the user's file declares it
   int priority = 0;                       ///< under `given`: smaller is more urgent
-  Duration best_case{};                   ///< >= 0; a job takes no less; above the Wcet it counts as that
+  Duration best_case{};                   ///< >= 0; a job takes no less; capped at the Wcet
 
   friend bool operator==(const Task&, const Task&) = default;
 };
@@ -58,7 +58,7 @@ struct TaskSet {
   std::vector<Task> tasks;
   Arrivals arrivals = Arrivals::Sporadic;
   Preemption preemption = Preemption::None;
-  Bytes cut{0};  ///< with preemption: longer transfers are cut into batches of at most so many bytes; 0: they are not
+  Bytes cut{0};                      ///< with preemption: largest chunk of a transfer; 0: transfers are not cut
   const Planner* planner = nullptr;  ///< that the file asks for; null: none
 
   friend bool operator==(const TaskSet&, const TaskSet&) = default;

@@ -16,8 +16,8 @@ enum class Answer : std::uint8_t { Schedulable, NotSchedulable, Unknown };
 /// The non-preemptive regions of a job: more urgent jobs may take the machine between them.
 struct JobRegions {
   Duration longest{};               ///< the longest one
-  Duration last{};                  ///< the last one, behind which there is no such place
-  std::vector<Duration> each = {};  ///< all of them in order, where they are known: runs are made of these, no answers
+  Duration last{};                  ///< the last one; no preemption point follows it
+  std::vector<Duration> each = {};  ///< all of them in order, where known: for runs, not for answers
 
   /// @pre  `each` is not empty.
   [[nodiscard]] static JobRegions of(std::vector<Duration> each) {
@@ -26,21 +26,21 @@ struct JobRegions {
   friend bool operator==(const JobRegions&, const JobRegions&) = default;
 };
 
-/// All that a schedulability test may look at, in plain nanoseconds. One entry a task, in the order of the file.
+/// Parameters of one task for the schedulability tests, in nanoseconds; one entry per task, in the order of the file.
 struct TaskTiming {
   Duration wcet{};       ///< >= 0
   Duration period{};     ///< > 0
   Duration deadline{};   ///< > 0, from the arrival
-  Duration jitter{};     ///< >= 0, from the arrival to ready, at most
+  Duration jitter{};     ///< >= 0, longest time from the arrival until the job is ready
   int priority = 0;      ///< under `given`: smaller is more urgent, of equal ones the earlier in the file
   Duration offset{};     ///< >= 0, first arrival; counts where arrivals are periodic
   Duration best_case{};  ///< 0 <= best case <= wcet; counts where arrivals are periodic
   Arrivals arrivals = Arrivals::Sporadic;  ///< of the whole set
-  std::optional<JobRegions> regions = {};  ///< absent: nobody takes the machine from its jobs
+  std::optional<JobRegions> regions = {};  ///< absent: jobs are non-preemptive
 
-  /// For so long a job of the task can keep the machine from a more urgent one.
+  /// Longest non-preemptive region: the blocking that this task causes.
   [[nodiscard]] Duration longest_region() const { return regions ? regions->longest : wcet; }
-  /// At its end a job has the machine for itself for so long.
+  /// Last non-preemptive region: once it starts, the job runs to its end.
   [[nodiscard]] Duration last_region() const { return regions ? regions->last : wcet; }
 
   friend bool operator==(const TaskTiming&, const TaskTiming&) = default;

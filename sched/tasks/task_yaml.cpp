@@ -73,14 +73,14 @@ JobStep read_step(const Node& node, const Environment& environment) {
   return value_at(batch->place, Batch::make(*environment.machine, std::move(streams), read_merging(merging)));
 }
 
-/// Above zero, rounded to the strict side.
+/// Reads a time above zero, rounded down: the strict side.
 Duration read_positive(const Node& node, std::string_view what) {
   const Duration time = read_duration(node, Rounding::Down);
   if (time <= Duration{0}) fail(node.place, fmt::format("the {} must be at least 1 ns; write a time like 25 ms", what));
   return time;
 }
 
-/// What the user gave, where the file's policy or the one in its place asks for it.
+/// The priority that the file gives to a task; 0 where it gives none and the policy needs none.
 int read_priority(const Node& task, const Node* priority, const Environment& environment) {
   if (priority != nullptr && !environment.may_give_priorities)
     fail(priority->place, "'priority' is for 'policy: given'; write that policy or leave the priority out");
@@ -163,7 +163,7 @@ Bytes read_cut(const Node& node, Preemption preemption) {
   return most;
 }
 
-/// All but the machine and the parameters.
+/// Reads everything but the machine and the parameters.
 TaskSet read_task_set(const Node& document, std::optional<Topology> machine, const Parameters& parameters,
                       const TaskFileOverrides& overrides) {
   const Fields fields = fields_of(document);
@@ -181,8 +181,7 @@ TaskSet read_task_set(const Node& document, std::optional<Topology> machine, con
   return set;
 }
 
-/// Gives every map that stands at the key's place this text under its name: an alias is changed with what it stands
-/// for.
+/// Writes the key's text into every map at the key's place: an alias changes together with its anchor.
 void write_key(Node& node, const TaskFileChange::Key& key) {
   for (Node& item : node.items) write_key(item, key);
   if (node.kind != Node::Kind::Map || node.place != key.map) return;

@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-/// What the command line says over a task file.
+/// Values from the command line that override a task file.
 struct TaskFileOverrides {
   std::optional<std::string> machine_path;
   std::optional<Policy> policy;
@@ -16,9 +16,9 @@ struct TaskFileOverrides {
   bool no_peer = false;   ///< plan for the machine without its peer access
 };
 
-/// What is to be read in place of what a task file says.
+/// Values that replace those of a task file.
 struct TaskFileChange {
-  /// A key of a map, which need not have had it.
+  /// A key of a map; it is added where the map lacks it.
   struct Key {
     Place map;
     std::string name;
@@ -31,13 +31,13 @@ struct TaskFileChange {
   std::optional<Bytes> staging_chunk;  ///< of the machine
 };
 
-/// A task file and its machine in memory: read once, asked as often as a search likes.
+/// A task file and its machine in memory: read once, and evaluated by searches any number of times.
 class TaskFile {
  public:
   /// @errors InvalidInput with file, line and column, whatever is wrong with one of the files.
   [[nodiscard]] static Expected<TaskFile> load(const std::string& path, TaskFileOverrides overrides = {});
 
-  /// What it says, the overrides included.
+  /// The task set of the file, the overrides included.
   [[nodiscard]] const TaskSet& tasks() const { return tasks_; }
   [[nodiscard]] const Parameters& parameters() const { return parameters_; }
   [[nodiscard]] const Node& document() const { return document_; }

@@ -28,22 +28,22 @@ class Wcet {
 struct PlannedBatch {
   Batch operation;
   Timeline plan;
-  LatestFinish latest;  ///< of the plan, without margin: what takes longer breaks the promise
+  LatestFinish latest;  ///< of the plan, without margin: a longer run breaks the guarantee
 };
 
-/// What a job may take, and the plans by which it keeps to that.
+/// Execution-time bound of a job, and the plans by which the job keeps it.
 struct JobBound {
-  Wcet wcet{Duration{0}};  ///< of a job that is not interrupted: it is held up once
-  /// The job in regions that each run through: each chunk of a batch begins one, and host steps go with the chunk
-  /// before them, or with the first. Each may be held up, so together they are longer than the Wcet. A declared Wcet is
-  /// one region.
+  Wcet wcet{Duration{0}};  ///< of a job without preemption: it pays the cost per job once
+  /// Non-preemptive regions of the job: each chunk of a batch begins one, and host steps go with the chunk before them,
+  /// or with the first. Each region pays the cost per job, so together they are longer than the Wcet. A declared Wcet
+  /// is one region.
   std::vector<Duration> regions;
   std::vector<std::vector<PlannedBatch>> batches;  ///< [batches of the task][chunks]; one chunk where it is not cut
 };
 
-/// Whether others may come between the regions of a job.
+/// Whether other jobs may run between the regions of a job.
 [[nodiscard]] bool runs_in_regions(const JobBound& bound, Preemption preemption);
-/// What a job takes of the machine: where it runs in regions, that of all regions.
+/// Worst-case execution time of a job: the sum of its regions where it runs in regions.
 [[nodiscard]] Wcet wcet_of(const JobBound& bound, Preemption preemption);
 
 /// A batch's bound: its length x (1 + relative) + absolute, rounded up; saturates at the longest Duration.
@@ -56,7 +56,7 @@ struct JobBound {
 /// sizes, kernel and set-up times of at most those declared and bandwidths of at least those guaranteed.
 ///
 /// @pre a task with batches comes with the machine that they were made for.
-/// @param cut_above  batches are cut into chunks of at most so many bytes a stream; 0: they are not
+/// @param cut_above  largest chunk, in bytes of one stream; 0: batches are not cut
 /// @param effort     of a planner that searches
 [[nodiscard]] JobBound bound_job(const Task& task, const std::optional<Topology>& machine, const Planner& planner,
                                  Bytes cut_above = Bytes{0}, Effort effort = {});

@@ -14,15 +14,15 @@ namespace {
 constexpr std::int64_t kSteps = 64;
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
-/// The largest power of ten of which a value has so many: how finely it is looked for; at least 1.
+/// Step of a search near `value`: the largest power of ten of at most `value / fineness`; at least 1.
 std::int64_t round_unit(std::int64_t value, std::int64_t fineness = 10'000) {
   std::int64_t unit = 1;
   while (unit <= value / fineness / 10) unit *= 10;
   return unit;
 }
 
-/// Asks about values and remembers. Inside, values of a search for the smallest are negated, so that the larger of two
-/// is always the more extreme one.
+/// Tests values and caches the answers. Internally, values of a search for the smallest are negated, so that the larger
+/// of two is always the more extreme one.
 class CapacityFinder {
  public:
   CapacityFinder(const std::function<bool(std::int64_t)>& holds, const CapacityQuestion& question)
@@ -51,7 +51,7 @@ class CapacityFinder {
     return tried_[value] = (*holds_)(value);
   }
 
-  /// Both ends of the range and what lies doublings and halvings from the start, the nearer ones in eight steps;
+  /// Both ends of the range, and all doublings and halvings of the start in it, the nearer ones in eight steps;
   /// ascending.
   [[nodiscard]] std::vector<std::int64_t> rungs() const {
     std::vector<std::int64_t> values{question_.least, question_.most};
@@ -70,14 +70,14 @@ class CapacityFinder {
     return values;
   }
 
-  /// The most extreme of these that holds.
+  /// Index of the most extreme of these values that holds.
   std::optional<std::size_t> last_that_holds(const std::vector<std::int64_t>& values) {
     for (std::size_t i = values.size(); i-- > 0;)
       if (holds(values[i])) return i;
     return std::nullopt;
   }
 
-  /// Both ends and what lies evenly between them, ascending; each in between a multiple of `unit`.
+  /// Both ends and evenly spaced values between them, ascending; each value between is a multiple of `unit`.
   [[nodiscard]] static std::vector<std::int64_t> steps_between(std::int64_t low, std::int64_t high,
                                                                std::int64_t unit = 1) {
     std::vector<std::int64_t> values{low};
@@ -110,7 +110,7 @@ class CapacityFinder {
     return sign_ * found.holding;
   }
 
-  /// Tries what is more modest than the answer.
+  /// Tries values that are more modest than the answer.
   void look_behind(std::int64_t value) {
     const std::int64_t far = std::max(start_, value);
     const std::int64_t most = far <= kLargest / 4 ? std::min(4 * far, question_.most) : question_.most;
@@ -140,7 +140,7 @@ class CapacityFinder {
   std::map<std::int64_t, bool> tried_;
 };
 
-/// After all times have grown; what is longer than any time stays so.
+/// Timings with all Wcets and regions scaled; they saturate at the longest time.
 std::vector<TaskTiming> grown(std::span<const TaskTiming> timings, std::int64_t scaling) {
   const auto grow = [&](Duration time) {
     const Wide longer = (Wide{time.count()} * scaling + kScalingOne - 1) / kScalingOne;

@@ -17,7 +17,7 @@ std::int64_t ceil_of(std::int64_t dividend, std::int64_t divisor) {
   return static_cast<std::int64_t>(ceil_div(dividend, divisor));
 }
 
-/// The one of a range to tell: the largest that is a multiple of a power of ten of at most its 1000th.
+/// The size of a range to report: the largest multiple of a power of ten of at most its 1000th.
 std::int64_t representative(const CutRange& range) {
   if (range.most == kWhole) return range.least;
   std::int64_t unit = 1;
@@ -56,7 +56,7 @@ class CutFinder {
  private:
   [[nodiscard]] std::int64_t whole() const { return *std::max_element(largest_.begin(), largest_.end()); }
 
-  /// Nothing where the chunks do not suffice.
+  /// Whether a range holds; nothing where the budget of chunks is spent.
   std::optional<bool> ask(const CutRange& range) {
     if (range == now_) return false;
     for (const std::int64_t bytes : largest_)
@@ -65,7 +65,7 @@ class CutFinder {
     return (*holds_)(representative(range));
   }
 
-  /// Halves until no size lies between them.
+  /// Bisects until no size lies between the two ranges.
   CutFound between(CutRange failing, CutRange holding) {
     while (failing.least - 1 > holding.most) {
       const std::int64_t middle = holding.most + (failing.least - holding.most) / 2;
@@ -81,7 +81,7 @@ class CutFinder {
   std::span<const std::int64_t> largest_;
   CutRange now_;
   std::int64_t budget_;
-  std::int64_t left_;  ///< of it
+  std::int64_t left_;  ///< of `budget_`
 };
 
 }  // namespace
@@ -90,7 +90,7 @@ CutRange sizes_with_equal_cuts(std::span<const std::int64_t> largest, std::int64
   CutRange range{1, kWhole};
   for (const std::int64_t bytes : largest) {
     const auto chunks = static_cast<std::int64_t>(chunks_of(bytes, size));
-    // n chunks: bytes / n <= size < bytes / (n - 1). More than the most are made into the most.
+    // n chunks: bytes / n <= size < bytes / (n - 1). Larger counts are capped at `kMostChunks`.
     if (chunks < static_cast<std::int64_t>(kMostChunks)) range.least = std::max(range.least, ceil_of(bytes, chunks));
     if (chunks > 1) range.most = std::min(range.most, ceil_of(bytes, chunks - 1) - 1);
   }

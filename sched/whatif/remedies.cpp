@@ -21,17 +21,17 @@ constexpr std::array kChanges{1.0 / 128, 1.0 / 64, 1.0 / 32,  1.0 / 16, 1.0 / 8,
                               3.0 / 4,   7.0 / 8,  31.0 / 32, 0.99,     1.0,     2.0,     4.0,
                               8.0,       16.0,     32.0,      64.0,     99.0};
 
-/// What all questions together may cost; a batch, or a chunk of one, takes so many times as long as a task without.
+/// Budget of all questions, in the cost of a task without batches, and the cost of a batch or of a chunk of one.
 constexpr std::int64_t kBudget = 800'000;
 constexpr std::int64_t kCostOfBatch = 20;
-/// Of a plan with whole effort, and how many of them a set has at most (`Effort::shared_by`).
+/// Cost of a plan with full effort, and how many of them a set has at most (`Effort::shared_by`).
 constexpr std::int64_t kCostOfSearch = 1'000;
 constexpr std::int64_t kSearches = 20;
-/// Of a question that no test could answer within its budget.
+/// Cost of a question that no test could answer within its budget.
 constexpr std::int64_t kCostOfUnknown = 20'000;
-/// By the search for a cut.
+/// Budget of the search for a cut, in chunks.
 constexpr std::int64_t kMostChunksMade = 2 * kBudget / kCostOfBatch;
-/// Remedies are found to this part of a quantity.
+/// Remedies are found to 1/kFineness of a quantity.
 constexpr std::int64_t kFineness = 1000;
 
 std::int64_t cost_of_question(const TaskSet& set, const Planner& planner) {
@@ -42,7 +42,7 @@ std::int64_t cost_of_question(const TaskSet& set, const Planner& planner) {
   return std::ssize(set.tasks) + kCostOfBatch * chunks + searches;
 }
 
-/// More than any task's share of the time that need be told apart.
+/// Score of a task that the refusal names: above the utilisation of any task that must be distinguished.
 constexpr double kNamed = 1e12;
 
 /// One quantity in one direction.
@@ -57,7 +57,7 @@ bool may_grow(TunableKind kind) {
   return kind == TunableKind::Period || kind == TunableKind::Deadline || kind == TunableKind::Chunk;
 }
 
-/// The value after a change, to the far side; nothing where the change is none or the value impossible.
+/// The value after a change, rounded outwards; nothing where the change is none or the value impossible.
 std::optional<std::int64_t> value_after(const Way& way, double change) {
   const TunableParameter& tunable = *way.tunable;
   if (way.direction < 0 && change >= 1) return std::nullopt;
@@ -69,7 +69,7 @@ std::optional<std::int64_t> value_after(const Way& way, double change) {
   return static_cast<std::int64_t>(value);
 }
 
-/// Asks the controller about ways and keeps the best.
+/// Tests changes with the controller and keeps the smallest that hold.
 class RemedyFinder {
  public:
   RemedyFinder(const TaskFile& file, const Planner& planner, const AdmissionVerdict& refused)
@@ -108,7 +108,7 @@ class RemedyFinder {
     return answer == Answer::Schedulable;
   }
 
-  /// Whether those tasks whose times are known ask for too much already: most questions end here, and soon.
+  /// Whether the tasks with a known Wcet alone have U > 1 in some partition: most questions end here, and soon.
   [[nodiscard]] bool overloaded(const TaskSet& set) const {
     return std::ranges::any_of(refused_.partitions, [&](const Partition& partition) {
       UtilizationSum sum;
@@ -121,7 +121,7 @@ class RemedyFinder {
     });
   }
 
-  /// Whether it helps to go as far as can be.
+  /// Whether the most extreme possible change makes the set schedulable.
   bool may_help(const Way& way) {
     for (auto change = kChanges.rbegin(); change != kChanges.rend(); ++change)
       if (const auto value = value_after(way, *change)) return holds(*way.tunable, *value);
@@ -140,8 +140,8 @@ class RemedyFinder {
     }
   }
 
-  /// Between the last value that fails and one that holds; given up where even the fifth best known is a smaller
-  /// change.
+  /// Searches between the last value that fails and one that holds; gives up where the fifth best known remedy is
+  /// already a smaller change.
   void look_closely(const Way& way, std::int64_t holding) {
     const TunableParameter& tunable = *way.tunable;
     if (found_.remedies.size() >= kMostRemedies) {
@@ -167,8 +167,7 @@ class RemedyFinder {
   Remedies found_;
 };
 
-/// How much a task's quantities promise, by its name: those that the refusal names above all others, then by the share
-/// of the time that they take.
+/// Score of each task by name: tasks that the refusal names above all others, then by utilisation.
 std::map<std::string, double> promise_of_tasks(const TaskSet& set, const AdmissionVerdict& refused) {
   std::map<std::string, double> promise;
   for (std::size_t i = 0; i < set.tasks.size(); ++i) promise[set.tasks[i].name] = utilization({&refused.timings[i], 1});
@@ -197,7 +196,7 @@ std::optional<Remedy> other_preemption(const TaskFile& file, const AdmissionCont
   return Remedy{preemption, static_cast<std::int64_t>(other), {}};
 }
 
-/// The largest size of chunks that helps.
+/// The largest chunk size that holds.
 /// @param left_out  gets a sentence where not all were tried
 std::optional<Remedy> other_cut(const TaskFile& file, const AdmissionController& controller, std::string& left_out) {
   const TaskSet& set = file.tasks();
@@ -230,7 +229,7 @@ Remedies find_remedies(const TaskFile& file, const Planner& planner, const Admis
   std::vector<TunableParameter> list = tunables(file);
   std::erase_if(list, [](const TunableParameter& tunable) { return tunable.value == 0; });
   std::map<std::string, double> promise = promise_of_tasks(set, refused);
-  promise[""] = 2 * kNamed;  // what belongs to no task helps many
+  promise[""] = 2 * kNamed;  // a quantity of no task may help many
   std::ranges::stable_sort(list, std::greater<>(),
                            [&](const TunableParameter& tunable) { return promise[tunable.task]; });
   std::vector<Way> ways;

@@ -21,7 +21,7 @@ std::vector<std::size_t> order_of_readiness(const Scenario& scenario) {
   return order;
 }
 
-/// What a job does region by region: at one go where its task says nothing of regions.
+/// Non-preemptive regions of a job, in order; empty where the whole job is non-preemptive.
 std::span<const Duration> regions_of(const TaskTiming& task) {
   return task.regions ? std::span<const Duration>(task.regions->each) : std::span<const Duration>();
 }
@@ -29,10 +29,10 @@ std::span<const Duration> regions_of(const TaskTiming& task) {
 /// How far a job of a scenario has come.
 struct Progress {
   std::size_t regions = 0;  ///< done
-  Duration had{};           ///< of the machine
+  Duration had{};           ///< time on the machine so far
 
-  /// Takes the next region of the job.
-  /// @return  how long it has the machine for that
+  /// Runs the next region of the job.
+  /// @return  its execution time
   Duration advance(const TaskTiming& task, Duration takes) {
     const std::span<const Duration> all = regions_of(task);
     const Duration rest = takes - had;
@@ -74,7 +74,7 @@ class Pattern {
     if (complete_) add(*witness.blocker, critical_ - 1 - before, blocker.wcet);
   }
 
-  /// The jobs of a task that arrive, its jitter taken off, at 0, T, 2 T, ... up to `last` after that instant.
+  /// Adds the jobs of a task that arrive at k T - J after that instant, for k T up to `last`.
   void add_jobs(std::size_t task, Wide last) {
     if (last < 0) return;
     const TaskTiming& timing = tasks_[task];
@@ -107,13 +107,14 @@ class Pattern {
   Scenario scenario_;
 };
 
-/// All jobs that are ready and due inside the interval.
+/// Adds all jobs that are ready and due inside the interval.
 void add_demand(Pattern& pattern, std::span<const TaskTiming> tasks) {
   for (std::size_t i = 0; i < tasks.size(); ++i)
     pattern.add_jobs(i, Wide{pattern.witness().interval.count()} - (tasks[i].deadline - tasks[i].jitter).count());
 }
 
-/// The instances of the task that fails, up to the late one, and all jobs of those above that come before its deadline.
+/// Adds the instances of the task that fails, up to the late one, and all jobs of the tasks above that come before its
+/// deadline.
 void add_busy_period(Pattern& pattern, std::span<const TaskTiming> tasks, Policy policy) {
   const std::size_t late = pattern.witness().task->index();
   for (const std::size_t task : priority_order(tasks, policy)) {
@@ -123,8 +124,7 @@ void add_busy_period(Pattern& pattern, std::span<const TaskTiming> tasks, Policy
   }
 }
 
-/// A run of the exploration in whole ns, in which what happens within one happens at its beginning. That may not be the
-/// same run; then there is none.
+/// A run of the exploration, rounded down to whole ns. The rounded run may miss no deadline; then the caller drops it.
 std::optional<Scenario> scenario_of(std::span<const ExecutedJob> run, std::span<const TaskTiming> tasks) {
   Scenario scenario;
   for (const ExecutedJob& job : run) {
@@ -155,7 +155,7 @@ std::optional<Miss> first_miss(std::span<const TaskTiming> tasks, Policy policy,
     const ReadyJob job = ready.pop();
     const TaskTiming& task = tasks[job.task.index()];
     const Duration region = progress[job.index].advance(task, scenario.jobs[job.index].takes);
-    if (region > Duration::max() - now) return std::nullopt;  // beyond all time
+    if (region > Duration::max() - now) return std::nullopt;  // beyond the longest time
     now += region;
     if (!progress[job.index].is_done(task)) ready.push(job);
     if (!progress[job.index].is_done(task) || now <= job.deadline) continue;
@@ -167,7 +167,7 @@ std::optional<Miss> first_miss(std::span<const TaskTiming> tasks, Policy policy,
 
 namespace {
 
-/// The scenario, if it misses indeed.
+/// The scenario, if a deadline is missed in it.
 std::optional<Scenario> verified(std::span<const TaskTiming> tasks, Policy policy, std::optional<Scenario> scenario) {
   if (!scenario || !first_miss(tasks, policy, *scenario)) return std::nullopt;
   return scenario;

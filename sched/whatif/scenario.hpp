@@ -15,21 +15,20 @@ struct ScenarioJob {
   TaskId task;
   Duration arrival{};  ///< >= 0
   Duration ready{};    ///< >= arrival
-  /// >= 0; how long it has the machine. Of several regions each takes all that it may, in their order, until that is
-  /// over.
+  /// >= 0; execution time. With several regions, each in turn takes its longest time until this time is used up.
   Duration takes{};
 
   friend bool operator==(const ScenarioJob&, const ScenarioJob&) = default;
 };
 
-/// What arrives when, and how long each job takes: one of the many runs that a task set allows.
+/// Arrivals and execution times of jobs: one of the many runs that a task set allows.
 struct Scenario {
   std::vector<ScenarioJob> jobs;  ///< by rising arrival; of one task, no job is ready before the one before it
 
   friend bool operator==(const Scenario&, const Scenario&) = default;
 };
 
-/// Longer ones are neither made nor read.
+/// Most jobs of a scenario; longer ones are neither made nor read.
 inline constexpr std::size_t kMostScenarioJobs = 20'000;
 
 /// A job that ends after its deadline.
@@ -42,8 +41,8 @@ struct Miss {
   friend bool operator==(const Miss&, const Miss&) = default;
 };
 
-/// The first job to end late when the machine serves the scenario in the order of the policy, each job at one go, or
-/// region by region where its task says what they are.
+/// The first job to end late when the machine serves the scenario in the order of the policy, each job without
+/// preemption, or region by region where its task has regions.
 [[nodiscard]] std::optional<Miss> first_miss(std::span<const TaskTiming> tasks, Policy policy,
                                              const Scenario& scenario);
 
@@ -51,11 +50,11 @@ struct Miss {
 /// longest region, 1 ns before all jobs of the failing interval become ready together, each as late after its arrival
 /// as its jitter allows; every further one arrives as soon as it may, and all take their Wcet.
 ///
-/// A blocker whose longest region is not its first came earlier by the regions in front of it, with the machine for
-/// itself. Under EDF it may then be due within the interval; so what it has left behind that region must be done in it
-/// as well, and the miss remains.
+/// A blocker with a longest region that is not its first starts earlier by the regions before it. Under EDF it may then
+/// be due within the interval; its regions after the longest must then be done in the interval as well, so the miss
+/// remains.
 ///
-/// Where the verdict has a run of its own (of strictly periodic tasks), that one.
+/// A late run in the verdict itself (strictly periodic tasks) is taken instead.
 ///
 /// @return  nothing where the verdict has no witness, where only the longest and the last of a job's regions are known,
 ///          where only a blocker that starts less than 1 ns before would do, or where it would have more than
@@ -64,10 +63,10 @@ struct Miss {
 [[nodiscard]] std::optional<Scenario> counter_example(std::span<const TaskTiming> tasks, Policy policy,
                                                       const Verdict& verdict);
 
-/// The same for the first of the verdicts that gives one.
+/// Counter-example from the first of the verdicts that gives one.
 [[nodiscard]] std::optional<Scenario> counter_example(std::span<const TaskTiming> tasks, Policy policy,
                                                       std::span<const Verdict> verdicts);
-/// The same for the first of a refused set's partitions that gives one: a run of its tasks alone.
+/// Counter-example from the first partition of a refused set that gives one: a run of that partition's tasks alone.
 [[nodiscard]] std::optional<Scenario> counter_example(const AdmissionVerdict& refused, Policy policy);
 
 }  // namespace tutti

@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-/// What kind of number of a task file or its machine a user can change.
+/// Kinds of numbers of a task file or its machine that a user can change.
 enum class TunableKind : std::uint8_t {
   Parameter,       ///< a size that the file names
   Size,            ///< of one transfer
@@ -26,12 +26,12 @@ enum class TunableKind : std::uint8_t {
 /// "preemption".
 [[nodiscard]] std::string_view to_string(TunableKind kind);
 
-/// What a quantity's number counts.
+/// Unit of a quantity's number.
 enum class TunableUnit : std::uint8_t { Bytes, Nanoseconds, Millionths, Word };
 
 [[nodiscard]] TunableUnit unit_of(TunableKind kind);
 
-/// One number that a user can change: searches ask what would be with another one.
+/// One number that a user can change: searches test the set with other values of it.
 struct TunableParameter {
   TunableKind kind = TunableKind::Parameter;
   std::string task = {};   ///< of a size, period, deadline or wcet
