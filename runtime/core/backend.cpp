@@ -24,7 +24,7 @@ Expected<void> check_buffer(const Topology& machine, const BufferView& buffer, V
   return {};
 }
 
-/// Whether what lies in a place is at hand for a kernel.
+/// Whether a kernel can access data that lies in a place.
 bool reaches(const Topology& machine, const Kernel& kernel, VertexId place) {
   return kernel.on == place ||
          (machine.vertex(kernel.on).kind == VertexKind::Cpu && machine.vertex(place).kind == VertexKind::Memory);

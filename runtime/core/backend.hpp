@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-/// What one stream of a batch works on.
+/// Buffers and parameters of one stream of a batch.
 struct StreamBinding {
   BufferView source;        ///< of its transfer; at least its size
   BufferView destination;   ///< of its transfer; at least its size
@@ -21,16 +21,16 @@ struct StreamBinding {
   std::vector<std::byte> parameters;  ///< for its kernel; may be empty
 };
 
-/// At which commands of a batch it is noted when they end, on hardware: each note delays what comes behind it.
+/// Commands of a batch whose end hardware records. Each record delays the commands behind it.
 enum class Marks : std::uint8_t {
-  Needed,  ///< where somebody waits, at long commands, between copies and kernels; the times of others are interpolated
+  Needed,  ///< where the host or a lane waits, at long commands, between copies and kernels; others are interpolated
   Each,    ///< at every command, to measure it
 };
 
-/// A batch with all that running it takes: what, when and on which data.
+/// A batch with its plan and its data: everything that a backend needs to run it.
 struct ExecutableBatch {
   Batch batch;
-  Timeline plan;     ///< whose start offsets the streams keep
+  Timeline plan;     ///< the streams start at its offsets
   std::string name;  ///< in messages: "batch 1 of task 'inspect'"
   Bytes pace;        ///< transfers are cut into chunks of this size, each at its planned instant; 0:
                      ///< only the start of a stream is timed. A simulated machine keeps to its plan anyway
@@ -42,44 +42,44 @@ struct ExecutableBatch {
 struct BatchResult {
   Duration start{};            ///< on the clock of the run
   Duration finish{};           ///< of the last stream
-  std::optional<Error> error;  ///< what failed first; the data is then invalid
-  Duration held_up{};          ///< in all, in pauses in which the host did not look at the run: it saw the end so much
-                               ///< later, or less
+  std::optional<Error> error;  ///< the first failure; the data is then invalid
+  Duration held_up{};          ///< sum of the pauses in which the host did not poll the run: the most by which it
+                               ///< saw the end late
   int overruns = 0;            ///< kernels, or kernels in a row, that took longer than their declared worst; known once
                                ///< the run was reviewed
 };
 
-/// A batch as a backend has prepared it: it can be submitted again and again, one run at a time.
+/// A batch prepared by a backend. It can be submitted repeatedly, one run at a time.
 class BackendBatch {
  public:
   virtual ~BackendBatch() = default;
 
-  /// Gets the next run ready, so that `submit` only releases it: on hardware all its commands are enqueued, held at
-  /// gates. Until then the backend gives no memory. What is armed and never submitted runs through when the batch goes.
-  /// Allocates nothing.
+  /// Prepares the next run, so that `submit` only releases it: on hardware all its commands are enqueued, held at
+  /// gates. The backend allocates no memory until `submit`. A run that is armed and never submitted runs to its end
+  /// when the batch is destroyed. Allocates nothing.
   /// @pre its run before, if any, is finished.
   virtual void arm() {}
-  /// Undoes `arm`: what was enqueued runs through, and counts for nothing. Who has armed several batches disarms all
-  /// before one goes, since its memory could not be given back while the others' gates are closed.
+  /// Undoes `arm`: the enqueued commands run to their end, and the run does not count. A caller that has armed several
+  /// batches disarms all before it destroys one, since memory cannot be freed while the others' gates are closed.
   virtual void disarm() {}
-  /// Starts the batch's plan at an instant, or when what was submitted earlier is finished, whichever is later.
-  /// Allocates nothing, never blocks; arms what is not armed.
+  /// Starts the batch's plan at an instant, or when all runs submitted earlier are finished, whichever is later.
+  /// Allocates nothing, never blocks; arms the batch if it is not armed.
   /// @pre its run before, if any, is finished.
   virtual void submit(Duration earliest) = 0;
-  /// Whether its last run is finished. A poll lets the backend work: where time does not pass by itself, it moves on to
-  /// the next event.
+  /// Whether its last run is finished. A poll lets the backend work: where time does not pass by itself, the backend
+  /// moves on to the next event.
   [[nodiscard]] virtual bool poll() = 0;
   /// Returns when its last run is finished.
   virtual void wait() = 0;
   /// How the last run ended. @pre it is finished.
   [[nodiscard]] virtual BatchResult result() const = 0;
-  /// Reads what the last run measured, for `result().overruns` and `measured()`: some microseconds that nobody needs
-  /// who only waits for the run. @pre it is finished, and not armed again.
+  /// Reads the measurements of the last run, for `result().overruns` and `measured()`. This takes some microseconds, so
+  /// waiting for a run does not include it. @pre it is finished, and not armed again.
   virtual void review() {}
-  /// What happened when in the last run, measured. @pre it is finished and was reviewed.
+  /// Measured timeline of the last run. @pre it is finished and was reviewed.
   [[nodiscard]] virtual Timeline measured() const = 0;
-  /// The same into a timeline that is a copy of the plan, or was written here before. The dispatcher's loop asks, so
-  /// what can be written without taking memory is; the default takes some.
+  /// Writes `measured()` into a timeline that is a copy of the plan or was written here before. The dispatcher's loop
+  /// calls it, so a backend should allocate nothing here; the default allocates.
   virtual void measure(Timeline& into) const { into = measured(); }
 };
 
@@ -92,41 +92,41 @@ class DeviceBackend {
   virtual ~DeviceBackend() = default;
 
   [[nodiscard]] virtual std::string_view name() const = 0;
-  /// Whether the first run of a batch takes longer than those after it: before deadlines count it is run once.
+  /// Whether the first run of a batch takes longer than later runs: it is then run once before deadlines count.
   [[nodiscard]] virtual bool starts_cold() const { return false; }
   /// Whether something that was submitted is not finished.
   [[nodiscard]] virtual bool busy() const = 0;
-  /// What a report on its runs must say: a sentence for everything that this host refused to it.
+  /// Notes for a report on its runs: a sentence for everything that the host refused to this backend.
   [[nodiscard]] virtual std::vector<std::string> notes() const { return {}; }
-  /// So far behind its plans this backend may fall before that counts as a broken bound: nothing, unless the host only
-  /// plays the machine.
+  /// Largest lag behind a plan that does not count as a broken bound: 0, unless the host simulates the machine.
   [[nodiscard]] virtual Duration tolerated_lag() const { return {}; }
-  /// Who else uses its devices now, or did since it was made: a sentence each. Slow copies are then put down to them.
+  /// Other users of its devices, now or since it was made: a sentence each. Slow copies are then attributed to them.
   /// Not for the real-time path; a run asks before its first job and after its last.
   [[nodiscard]] virtual std::vector<std::string> foreign_load() const { return {}; }
-  /// Memory in a memory module or a GPU, zeroed.
+  /// Allocates zeroed memory in a memory module or a GPU.
   /// @errors InvalidInput: no memory or GPU, a size below 0. Machine: not enough of it left, or a batch is armed.
   [[nodiscard]] virtual Expected<Buffer> allocate(VertexId where, Bytes size) = 0;
-  /// Takes a batch in, so that `submit` needs nothing more. May allocate.
+  /// Prepares a batch, so that `submit` needs nothing more. May allocate.
   /// @errors InvalidInput: an unknown kernel, a buffer too small or in the wrong place. Kernel, Machine: a
   ///         kernel that does more than enqueue, the driver's refusal.
   [[nodiscard]] virtual Expected<std::unique_ptr<BackendBatch>> prepare(ExecutableBatch batch) = 0;
 };
 
-/// Gives every kernel without an input what its stream's transfer brings to where it runs. For backends.
+/// Sets each missing kernel input to the destination of its stream's transfer, where the kernel reaches that. For
+/// backends.
 void fill_kernel_inputs(const Topology& machine, ExecutableBatch& batch);
 
-/// Whether a buffer of that size can lie there. For backends.
+/// Checks whether a buffer of this size can lie at this vertex. For backends.
 [[nodiscard]] Expected<void> check_buffer_place(const Vertex& vertex, Bytes size);
 
-/// The sentence of memory that is not there. For backends.
+/// The error of an allocation that does not fit. For backends.
 /// @param place  "gpu0"
 [[nodiscard]] tl::unexpected<Error> does_not_fit(Bytes size, std::string_view place, Bytes used, Bytes total);
 
-/// The sentence of a stream whose kernel failed. For backends.
+/// The error of a stream whose kernel failed. For backends.
 [[nodiscard]] Error kernel_failed(const CommandStream& stream, std::string_view what);
 
-/// What is wrong with the bindings of a batch: count, places and sizes; nothing where all fit. For backends.
+/// Checks the bindings of a batch: count, places and sizes. For backends.
 [[nodiscard]] Expected<void> check_bindings(const Topology& machine, const ExecutableBatch& batch);
 
 }  // namespace tutti

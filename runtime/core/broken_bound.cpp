@@ -13,7 +13,7 @@ namespace {
 constexpr std::array<std::string_view, kBoundCauses> kNames{"trigger", "release", "gate",     "blocking", "transfer",
                                                             "kernel",  "host",    "dispatch", "foreign",  "unknown"};
 
-/// When a stream's transfer or kernel runs.
+/// Start and end of a stream's transfer or kernel.
 Extent span_of(const Timeline& timeline, std::uint32_t stream, bool kernel) {
   const StreamTimeline& line = timeline.streams[stream];
   return kernel ? Extent{line.kernel->start, line.kernel->end} : Extent{line.transfer->start, line.transfer->end};
@@ -55,7 +55,7 @@ BatchPromise::BatchPromise(const Batch& batch, const Timeline& plan, LatestFinis
   });
 }
 
-/// Chains and what their commands hold, as the simulation of batches has them.
+/// Takes the chains, and the locks that their commands hold, from the batch simulation.
 void BatchPromise::find_commands(const Batch& batch) {
   BatchSimulation loaded;
   loaded.load(batch.machine(), Basis::Guaranteed, batch, RateRule::MaxMin);
@@ -113,7 +113,7 @@ BoundCause BatchPromise::cause_of(const Timeline& measured) {
     Path path = before;
     Duration begin = path.end;
     if (command.opener) {
-      if (command.opens >= path.end) path = {};  // its own gate is what it waited for
+      if (command.opens >= path.end) path = {};  // it waited for its own gate last
       begin = std::max(path.end, command.opens);
       const Duration late = std::max(span.start - begin, Duration{0});
       path.gate += late;

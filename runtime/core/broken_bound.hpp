@@ -11,11 +11,11 @@
 
 namespace tutti {
 
-/// What made a job take longer than its bound. Of equal excesses the earlier one here is named.
+/// Cause of a job that took longer than its bound. Among equal excesses the cause listed first is named.
 enum class BoundCause : std::uint8_t {
   Trigger,   ///< an external release came late
   Release,   ///< the dispatcher was free, and yet saw late that the job was ready
-  Gate,      ///< a stream started later after its gate's instant than gates may
+  Gate,      ///< a stream started too late after its gate's instant
   Blocking,  ///< other jobs ran longer than their Wcet while it waited
   Transfer,  ///< a copy was slower than at guaranteed bandwidths
   Kernel,    ///< a kernel took longer than its worst
@@ -26,10 +26,10 @@ enum class BoundCause : std::uint8_t {
 };
 inline constexpr std::size_t kBoundCauses = 10;
 
-/// "trigger", "release", ...: as reports have it.
+/// Name of a cause in reports: "trigger", "release", ...
 [[nodiscard]] std::string_view to_string(BoundCause cause);
 
-/// That a job was over its bound, or a batch over its latest finish.
+/// A job that exceeded its bound, or a batch that exceeded its latest finish.
 struct BrokenBound {
   BoundCause cause = BoundCause::Unknown;
   Duration excess{};  ///< beyond the bound
@@ -40,29 +40,29 @@ struct BrokenBound {
 /// How much time each cause took from a job.
 class Excesses {
  public:
-  /// Nothing where it is not above 0.
+  /// Ignores an excess that is not above 0.
   void add(BoundCause cause, Duration excess);
-  /// At least so much for a cause.
+  /// Raises the excess of a cause to at least this.
   void raise(BoundCause cause, Duration excess);
   [[nodiscard]] Duration of(BoundCause cause) const { return of_[static_cast<std::size_t>(cause)]; }
-  /// The cause that took most; Unknown where none took any.
+  /// The cause with the largest excess; Unknown if there is none.
   [[nodiscard]] BoundCause largest() const;
 
  private:
   std::array<Duration, kBoundCauses> of_{};
 };
 
-/// When something runs.
+/// Start and end of a command.
 struct Extent {
   Duration start{}, end{};
 };
 
-/// What was promised of a batch, in a form that a measured run can be held against without taking memory.
+/// The guarantees of a batch, in a form that a measured run can be compared with without allocation.
 ///
-/// Only a run that took longer than the latest finish is explained. Every command is followed from what it had to wait
-/// for, as it was measured: its gate, the command before it in its chain, on its engine, on its GPU. Whatever it took
-/// beyond its planned time, which is that of guaranteed bandwidths and worst kernels, is the excess of a transfer, a
-/// kernel or host work; the time between its gate and its start is the gate's.
+/// Only a run that took longer than the latest finish is explained. Every command is followed from the measured end of
+/// its last wait: its gate, or the command before it in its chain, on its engine or on its GPU. Time beyond its planned
+/// time (guaranteed bandwidths, worst kernel times) is the excess of a transfer, a kernel or host work. Time between
+/// its gate and its start is the gate's excess.
 class BatchPromise {
  public:
   /// @param plan    of the batch at guaranteed bandwidths and worst kernel times
@@ -70,11 +70,11 @@ class BatchPromise {
   BatchPromise(const Batch& batch, const Timeline& plan, LatestFinish latest);
 
   [[nodiscard]] const LatestFinish& latest() const { return latest_; }
-  /// What made a run late, by the cause with the largest excess. Allocates nothing.
+  /// The cause with the largest excess in a late run. Allocates nothing.
   ///
-  /// Of the streams that end after the batch's latest finish each adds up excesses on the way to its end; a late gate,
-  /// a long kernel and long host work count wherever they are, since the latest finish of all streams rests on them. A
-  /// completion that the host saw late is the dispatcher's.
+  /// Each stream that ends after the batch's latest finish adds up the excesses on the path to its end. A late gate, a
+  /// long kernel and long host work count on any path, since the latest finish of all streams rests on them. A
+  /// completion that the host saw late counts as `Dispatch`.
   /// @param measured  of the same shape as the plan
   [[nodiscard]] BoundCause cause_of(const Timeline& measured);
 
@@ -87,24 +87,24 @@ class BatchPromise {
     bool opener = false;  ///< the first of its chain: it waits for a gate
     std::uint32_t chain = 0;
     std::array<std::uint32_t, 2> locks{};  ///< engines or a GPU; kNone
-    Duration opens{};    ///< of an opener: from when on its start is late; what a gate costs is planned
-    Duration planned{};  ///< so long it takes; of others than openers from what they wait for last
+    Duration opens{};                      ///< of an opener: a later start is late; the gate's cost is planned
+    Duration planned{};  ///< its length; from its start for an opener, else from the end of its last wait
   };
-  /// On the way to the end of a command, what took how much more than planned. Signed: a copy makes up for another.
+  /// Excesses on the path to the end of a command. Signed: a fast copy makes up for a slow one.
   struct Path {
     Duration gate{}, transfer{}, kernel{}, host{};
     Duration end{};  ///< of the command
   };
 
   void find_commands(const Batch& batch);
-  /// Calls visit(command, end of what it waited for last and the path there) in the order of a timeline.
+  /// Calls visit(command, path to the end of the command that it waited for last) in the order of a timeline.
   template <class Visit>
   void follow(const Timeline& timeline, const Visit& visit);
 
   std::vector<Command> commands_;    // chain by chain
   std::vector<std::uint32_t> last_;  // [streams] its last command
   LatestFinish latest_;
-  // Of the run that is explained:
+  // State of the run that is explained:
   std::vector<std::uint32_t> order_;     // of commands, by their start
   std::vector<Extent> extents_;          // [commands] as far as they are ordered by them
   std::vector<Path> paths_;              // [commands]

@@ -9,10 +9,10 @@
 
 namespace tutti {
 
-/// Some memory of the machine, looked at and not owned.
+/// A view of memory of the machine, without ownership.
 struct BufferView {
   VertexId where;             ///< the memory or GPU that it lies in
-  std::byte* data = nullptr;  ///< an address of that place; of a host memory the program may follow it
+  std::byte* data = nullptr;  ///< an address in that place; the program may access it only in host memory
   Bytes size;
 
   [[nodiscard]] std::span<std::byte> bytes() const { return {data, static_cast<std::size_t>(size.count)}; }
@@ -22,14 +22,14 @@ struct BufferView {
   [[nodiscard]] BufferView part(Bytes start, Bytes count) const { return {where, data + start.count, count}; }
 };
 
-/// Gives memory back to where it came from. Shared by a backend and its buffers, so that either may go first.
+/// Takes freed memory back. Shared by a backend and its buffers, so that either may be destroyed first.
 class BufferSource {
  public:
   virtual ~BufferSource() = default;
   virtual void give_back(const BufferView& memory) noexcept = 0;
 };
 
-/// The one owner of some memory of the machine.
+/// Sole owner of memory of the machine.
 class Buffer {
  public:
   Buffer() = default;

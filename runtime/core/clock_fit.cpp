@@ -7,17 +7,17 @@
 namespace tutti {
 namespace {
 
-/// Runs of which the least late one counts.
+/// Runs of a window, of which the least late one counts.
 constexpr int kWindow = 16;
-/// Drift is measured over at least this long, and over half of the longest to all of it in the long run: the host's
-/// clock is corrected in the course of minutes.
+/// Drift is measured over at least the least base, in the long run over half of the longest base to all of it: the
+/// host's clock is corrected in the course of minutes.
 constexpr Duration kLeastBase = std::chrono::milliseconds{20};
 constexpr Duration kLongestBase = std::chrono::seconds{20};
-/// Clocks are specified to 100 ppm each; what claims more was no observation of them.
+/// Clocks are specified to 100 ppm each; an observation of a larger drift is wrong.
 constexpr double kMostDrift = 500e-6;
-/// Known better than this it never is.
+/// Least uncertainty of the drift.
 constexpr double kLeastDriftError = 0.2e-6;
-/// By so much it may change between two observations.
+/// Largest change of the drift between two observations.
 constexpr double kDriftChange = 10e-6;
 /// An exchange that is worse than the best by no more than this counts in full, ns.
 constexpr double kAsGood = 500;
@@ -43,21 +43,21 @@ void ClockFit::add_exchange(Duration asked, Duration answered, std::int64_t time
   error_ = std::min(error_, ns(half));
   const double worse = ns(half) - error_;
   if (worse <= kAsGood) return set(middle, timer);
-  // It shows no more than that the timer stood somewhere within its round trip.
+  // A slow exchange shows only that the timer had this value within the round trip.
   const std::int64_t by_line = line_.timer_at(middle);
   const double off = static_cast<double>(timer - by_line);
   if (std::abs(off) > worse) set(middle, by_line + std::llround(off - std::copysign(worse, off)));
 }
 
 void ClockFit::add_seen(Duration stored, std::int64_t timer) {
-  // The way over the bus takes half a round trip at best.
+  // A store takes half a round trip over the bus at best.
   const double late = static_cast<double>(timer - line_.timer_at(stored)) - error_;
   if (late < least_) {
     least_ = late;
     least_at_ = stored;
   }
   if (++seen_ < kWindow) return;
-  // All of a window may have come late, and the timer cannot have gone further than its drift is unknown.
+  // All stores of a window may have been seen late; the timer's deviation is at most the drift's uncertainty.
   const double most = ns(uncertainty(least_at_)) + kDriftChange * std::abs(ns(least_at_ - line_.host));
   set(least_at_, line_.timer_at(least_at_) + std::llround(std::min(least_, most)));
 }

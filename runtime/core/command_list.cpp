@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-/// A transfer, a piece of one, or a kernel, and what it holds while it runs.
+/// A transfer, a piece of one, or a kernel, and the locks that it holds while it runs.
 struct Part {
   std::uint32_t chain = 0;
   std::uint32_t stream = 0;
@@ -22,7 +22,7 @@ struct Part {
   Duration start{}, end{};  // as planned, with the set-up of the transfer
 };
 
-/// When so many bytes of a transfer have arrived, as planned.
+/// Planned instant at which this many bytes of a transfer have arrived.
 Duration planned_at(const TransferInterval& transfer, std::size_t bytes) {
   auto left = static_cast<double>(bytes);
   for (const Segment& segment : transfer.segments) {
@@ -36,7 +36,7 @@ Duration planned_at(const TransferInterval& transfer, std::size_t bytes) {
   return transfer.end;
 }
 
-/// All that a batch does, in the order of planned starts.
+/// All parts of a batch, by planned start.
 class Parts {
  public:
   Parts(const BatchChains& chains, const ExecutableBatch& batch) : batch_(batch) {
@@ -49,7 +49,7 @@ class Parts {
     }
   }
 
-  /// What takes no time first; parts of one chain keep their order.
+  /// Parts that take no time come first; parts of one chain keep their order.
   [[nodiscard]] std::vector<Part> sorted() && {
     std::stable_sort(parts_.begin(), parts_.end(), [](const Part& a, const Part& b) {
       return std::pair(a.start, a.end) < std::pair(b.start, b.end);
@@ -142,16 +142,16 @@ class Maker {
 
   [[nodiscard]] bool on_gpu(VertexId place) const { return machine_.vertex(place).kind == VertexKind::Gpu; }
 
-  /// The GPU whose queue does it: that of a kernel, the only or the first one of a transfer. Host work has none of its
-  /// own and goes where its data came from.
+  /// The GPU whose queue runs the part: a kernel's GPU, or the only or first GPU of a transfer. Host work has no GPU
+  /// and takes the one that its data came from.
   [[nodiscard]] VertexId place_of(const CommandStream& stream, bool kernel) const {
     if (kernel && on_gpu(stream.kernel->on)) return stream.kernel->on;
     if (!stream.transfer) return machine_.gpus().front();
     return on_gpu(stream.transfer->from) ? stream.transfer->from : stream.transfer->to;
   }
 
-  /// An engine that several merged chains use, and a GPU whose kernels several have, has a lane; what is one chain's
-  /// has the chain's.
+  /// An engine used by several merged chains, or a GPU with kernels of several chains, has a lane of its own. Any other
+  /// part takes its chain's lane.
   std::uint32_t lane_of(const Part& part, std::uint32_t lock, VertexId gpu) {
     const bool shared = (merges_ || part.kernel) && lock != kNone && users_[lock] == kNone;
     const auto owner = shared ? static_cast<std::uint32_t>(last_of_chain_.size()) + lock : part.chain;

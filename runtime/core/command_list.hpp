@@ -7,11 +7,11 @@
 
 namespace tutti {
 
-/// What is noted where a command ends. It delays what comes behind it, so it stands only where somebody asks for it.
+/// Record made where a command ends. A mark delays the commands behind it, so it is set only where it is needed.
 enum class Mark : std::uint8_t {
   None,
   Time,    ///< when it ended: an event
-  Signal,  ///< and a signal for those who wait: the host at the end of a lane, another lane
+  Signal,  ///< and a signal that the host (at the end of a lane) or another lane waits for
 };
 
 /// A piece of work that hardware does without a break: one entry of a hardware queue.
@@ -39,10 +39,9 @@ struct Command {
   Mark leg_mark = Mark::None;  ///< of a staged copy, at the end of its first leg
 
   [[nodiscard]] bool is_kernel() const { return kind == Kind::Kernel || kind == Kind::HostWork; }
-  /// Whether something lets it go, so that its start is an instant of its own; else it starts where the one before it
-  /// in its lane ends.
+  /// Whether a gate or a wait releases it; else it starts when the command before it in its lane ends.
   [[nodiscard]] bool is_released() const { return gate.has_value() || !waits.empty(); }
-  /// Whether that instant is noted: nobody asks for those of further pieces of a transfer.
+  /// Whether its release is recorded: not needed for further pieces of a transfer.
   [[nodiscard]] bool notes_start() const { return is_released() && opens; }
 };
 
@@ -54,7 +53,7 @@ struct Run {
   friend bool operator==(const Run&, const Run&) = default;
 };
 
-/// Kernels of one lane, one behind the other, of which only the first one's start and the last one's end are known.
+/// Consecutive kernels of one lane. Only the first one's start and the last one's end are known.
 struct KernelRun {
   std::uint32_t first = 0, last = 0;  ///< positions; others may be between them
   std::uint32_t count = 0;
@@ -63,19 +62,19 @@ struct KernelRun {
   friend bool operator==(const KernelRun&, const KernelRun&) = default;
 };
 
-/// A batch as hardware queues take it.
+/// A batch as entries of hardware queues.
 ///
-/// A *lane* is a queue of one GPU: its commands run in order. Streams of one chain (those that share a copy engine)
-/// have a lane on each GPU that they use. An engine that several merged chains use, and a GPU whose kernels they have,
-/// have a lane of their own, for nothing passes from queue to queue as fast as within one (H200: 2 us in place of 12),
-/// and a second queue whose copies wait for an engine slows the first one down. Whatever the plan orders beyond that,
-/// over lanes, is a wait. *Gates* hold commands until their planned instant.
+/// A *lane* is a queue of one GPU: its commands run in order. Streams of one chain (streams that share a copy engine)
+/// have a lane on each GPU that they use. An engine used by several merged chains has a lane of its own, and so has a
+/// GPU that runs kernels of several chains. The reason: a command follows another sooner within a queue than across
+/// queues (H200: 2 us in place of 12), and a second queue whose copies wait for an engine slows the first one down. Any
+/// other order of the plan, across lanes, is a wait. *Gates* hold commands until their planned instant.
 struct CommandList {
   std::vector<VertexId> lanes;    ///< the GPU of each
-  std::vector<Duration> gates;    ///< when each opens, from the batch's start; set-up of the batch left out, since that
-                                  ///< is what opening takes. What it holds begins with the set-up of its transfer
-  std::vector<Command> commands;  ///< in the order of their planned starts, but those of a run together where its first
-                                  ///< one is: each after all that it waits for
+  std::vector<Duration> gates;    ///< when each opens, from the batch's start, without the batch's set-up, which is the
+                                  ///< time that opening takes. A held command begins with its transfer's set-up
+  std::vector<Command> commands;  ///< by planned start, but the commands of a run together at the place of its first
+                                  ///< one; each after all commands that it waits for
   std::vector<Run> runs;          ///< every command is in one, in their order
   std::vector<KernelRun> kernels;
 };

@@ -20,12 +20,12 @@ std::vector<std::vector<std::uint32_t>> lanes_of(const CommandList& list) {
 
 bool is_copy(const Command& command) { return command.kind == Kind::Copy || command.kind == Kind::Nothing; }
 
-/// Staged copies and host work count as long, however little is planned for them: their own times are wanted.
+/// Staged copies and host work count as long, whatever their planned length: their own times are needed.
 bool is_long(const Command& command) {
   return command.planned >= kLongCommand || command.kind == Kind::Staged || command.kind == Kind::HostWork;
 }
 
-/// Whether the instant between two commands of a lane is noted for its own sake.
+/// Whether the instant between two commands of a lane needs a time.
 bool is_of_interest(const Command& before, const Command& after) {
   if (after.is_released()) return before.closes;
   return is_long(before) || is_long(after) || is_copy(before) != is_copy(after);
@@ -111,7 +111,7 @@ void find_kernel_runs(const Batch& batch, CommandList& list) {
 std::size_t runs_that_fit(const CommandList& list, std::size_t room, Bytes chunk) {
   const auto of_mark = [](Mark mark) { return static_cast<std::size_t>(mark); };  // an event; an event and a signal
   std::vector<std::size_t> waiting(list.commands.size(),
-                                   0);  // for each: at most so many GPUs get a signal of their own
+                                   0);  // for each: at most this many GPUs get a signal of their own
   for (const Command& command : list.commands)
     for (const std::uint32_t before : command.waits) ++waiting[before];
   const auto operations_of = [&](const Command& command) {
@@ -140,7 +140,7 @@ void share_out(const CommandList& list, std::span<CommandTimes> times) {
   const auto between = [&](const std::vector<std::uint32_t>& some, double start, double end) {
     double planned = 0, passed = 0;
     for (const std::uint32_t i : some) planned += static_cast<double>(list.commands[i].planned.count());
-    // Where nothing takes time, all take the same.
+    // If no command takes time, all get equal shares.
     const auto weight = [&](std::uint32_t i) {
       return planned > 0 ? static_cast<double>(list.commands[i].planned.count()) / planned
                          : 1 / static_cast<double>(some.size());

@@ -5,19 +5,19 @@
 
 namespace tutti {
 
-/// From this planned length on a command is long: it has a mark of its own, and its start is known too.
+/// Planned length from which a command is long: it has a mark of its own, and its start is known too.
 inline constexpr Duration kLongCommand = std::chrono::microseconds{500};
-/// Copies of one call at most: two such calls and their marks have room in a queue ahead of its gate.
+/// Most copies of one call: two such calls and their marks have room in a queue ahead of its gate.
 inline constexpr std::uint32_t kMostCopies = 440;
 
 // The steps of `make_commands` behind the commands themselves, in this order.
 
-/// Puts a signal where a lane ends and where another lane waits; a time at long commands, before them, where copies
-/// change to kernels or back, and before what is released at an instant of its own.
+/// Puts a signal where a lane ends and where another lane waits. Puts a time at and before long commands, between
+/// copies and kernels, and before a command that a gate or a wait releases.
 void place_marks(Marks marks, CommandList& list);
 
-/// Brings copies together that go in one call: behind each other in a lane, with the same ends, none but the first
-/// released, none but the last marked. With `Marks::Each` every command is alone.
+/// Groups copies that go in one call: consecutive in a lane, with the same ends, only the first released, only the last
+/// marked. With `Marks::Each` every command is alone.
 void form_runs(const Batch& batch, Marks marks, CommandList& list);
 
 void find_kernel_runs(const Batch& batch, CommandList& list);
@@ -32,8 +32,8 @@ struct CommandTimes {
   double start = 0, end = 0;
 };
 
-/// Finds the starts and ends that were not noted: what lies between two known instants of a lane is shared out by the
-/// planned lengths of the commands in between.
+/// Estimates the starts and ends that were not recorded: the time between two known instants of a lane is divided in
+/// proportion to the planned lengths of the commands in between.
 /// @param times  [commands] with the starts that are noted and the ends of those that are marked
 void share_out(const CommandList& list, std::span<CommandTimes> times);
 

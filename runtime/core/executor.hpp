@@ -15,15 +15,15 @@ namespace tutti {
 
 class Executor;
 
-/// A batch that is ready to run, again and again. Move-only; when it goes, what it started has run through.
+/// A batch that is ready to run repeatedly. Move-only; its destructor waits for its run.
 class PreparedBatch {
  public:
   [[nodiscard]] const Timeline& plan() const { return plan_; }
-  /// What happened when in the last run. @pre it was synchronized.
+  /// Measured timeline of the last run. @pre it was synchronized.
   [[nodiscard]] Timeline measured() const { return batch_->measured(); }
 
  private:
-  /// What was promised of it, and the memory to see why it was not kept.
+  /// The guarantees of an admitted batch, and memory for the timeline of a run that broke them.
   struct Promised {
     BatchPromise promise;
     Timeline measured;
@@ -63,35 +63,35 @@ class Executor {
   [[nodiscard]] Expected<PreparedBatch> prepare(const Batch& batch, std::vector<StreamBinding> bindings,
                                                 std::string name = "a batch", Marks marks = Marks::Needed);
 
-  /// Gets the next run of a batch ready ahead of its issue, which is then a store to memory: see `BackendBatch::arm`.
-  /// Worth it for the batch or two that come next, since what waits at a gate slows down the others' start a little.
-  /// Nothing where it is under way.
+  /// Prepares the next run of a batch ahead of its issue, which is then a store to memory: see `BackendBatch::arm`.
+  /// Useful for the next one or two batches, since a batch held at a gate slightly delays the start of others. Does
+  /// nothing if the batch is under way.
   void arm(PreparedBatch& batch);
 
-  /// Puts a batch behind everything that was issued before; it starts when that is finished.
+  /// Queues a batch behind all batches issued before; it starts when they are finished.
   /// @errors InvalidInput: its last run is still under way; an admitted run owns the machine and the batch is none of
   /// its own.
   [[nodiscard]] Expected<void> issue(PreparedBatch& batch);
-  /// Whether the last run is finished; lets the backend work. How it ended, `synchronize` tells.
+  /// Whether the last run is finished; lets the backend work. `synchronize` returns how the run ended.
   [[nodiscard]] bool query(PreparedBatch& batch);
   /// Waits for the last run, and reviews it.
   /// @errors InvalidInput: it was never issued. Kernel: a kernel of it failed. Machine: the machine or the host did.
   [[nodiscard]] Expected<BatchResult> synchronize(PreparedBatch& batch);
-  /// The same without the review, which can be done while something else runs: overruns and measured times are not
-  /// known yet.
+  /// Like `synchronize`, without the review, which can be done while another batch runs: overruns and measured times
+  /// are not known yet.
   [[nodiscard]] Expected<BatchResult> wait_for(PreparedBatch& batch);
 
-  /// What a run showed beside its end.
+  /// Result of the review of a run.
   struct Review {
     int overruns = 0;
     std::optional<BrokenBound> broken;  ///< it took longer than its latest finish; nothing where none was promised
   };
-  /// Of the last run; nothing where that was reviewed before. @pre it was waited for, and the batch is not armed again.
+  /// Reviews the last run; empty if it was reviewed before. @pre it was waited for, and the batch is not armed again.
   [[nodiscard]] Review review(PreparedBatch& batch) const;
 
-  /// Whether something that was issued is still to finish.
+  /// Whether an issued batch is not finished.
   [[nodiscard]] bool busy() const { return backend_->busy(); }
-  /// Undoes `arm`; nothing where the batch is not armed.
+  /// Undoes `arm`; does nothing if the batch is not armed.
   void disarm(PreparedBatch& batch);
 
   /// While it lives, the machine belongs to an admitted run: only batches prepared through it are issued.
@@ -101,7 +101,7 @@ class Executor {
     AdmittedRun(const AdmittedRun&) = delete;  // there is one at a time
     AdmittedRun& operator=(const AdmittedRun&) = delete;
     ~AdmittedRun();
-    /// Prepares a batch with the plan that it was admitted with, and what was promised of it.
+    /// Prepares a batch with the plan and the guarantees that it was admitted with.
     [[nodiscard]] Expected<PreparedBatch> prepare(const PlannedBatch& planned, std::vector<StreamBinding> bindings,
                                                   std::string name = "a batch");
 

@@ -11,7 +11,7 @@ struct CUstream_st;
 
 namespace tutti {
 
-/// What a kernel is launched with.
+/// Arguments of a kernel launch.
 struct KernelLaunch {
   std::span<const std::byte> input;       ///< where its stream's transfer ended; empty without one
   std::span<std::byte> output;            ///< the user's; may be empty
@@ -19,23 +19,23 @@ struct KernelLaunch {
   Duration declared{};                    ///< the time that it was declared to take
 };
 
-/// A kernel as the host runs it. It may throw; that fails its batch and no other.
+/// The host function of a kernel. It may throw; then its batch fails and no other.
 using HostKernel = std::function<void(const KernelLaunch&)>;
 
 /// A stream of a GPU, as a type that needs no header of CUDA: a `cudaStream_t`.
 using DeviceStream = CUstream_st*;
 
-/// A kernel as a GPU runs it: enqueues its work on a stream of the current device and returns. It launches kernels and
-/// asynchronous copies and no more: whatever waits, allocates, frees, pins memory, loads a module or uses the default
-/// stream would wait for gates that are closed. All of the launch but `declared` and `parameters`, which are host
-/// memory and read before it returns, lies in the device's memory. It may throw; that fails its batch and no other.
+/// The GPU function of a kernel: enqueues its work on a stream of the current device and returns. It may only launch
+/// kernels and asynchronous copies: a call that waits, allocates, frees, pins memory, loads a module or uses the
+/// default stream would wait for closed gates. `input` and `output` lie in the device's memory; `parameters` lie in
+/// host memory and are read before it returns. It may throw; then its batch fails and no other.
 using DeviceKernel = std::function<void(const KernelLaunch&, DeviceStream)>;
 
 /// One kernel for host and GPU. Both compute the same.
 struct KernelForms {
   HostKernel host;
   DeviceKernel device;   ///< empty: GPUs cannot run it, unless it is built in
-  bool builtin = false;  ///< a backend of GPUs brings the form that they run
+  bool builtin = false;  ///< a backend of GPUs supplies its GPU function
 };
 
 /// Names of the built-in kernels.
@@ -53,8 +53,8 @@ class KernelRegistry {
   [[nodiscard]] Expected<void> add(std::string name, HostKernel host, DeviceKernel device = {});
   /// The kernel of that name, or null.
   [[nodiscard]] const KernelForms* find(std::string_view name) const;
-  /// The kernel that a stream wants.
-  /// @errors InvalidInput, with the stream's place: nobody knows it; the message names those that are known.
+  /// The kernel that a stream names.
+  /// @errors InvalidInput, with the stream's place: no such kernel; the message lists the known ones.
   [[nodiscard]] Expected<const KernelForms*> find_for(const CommandStream& stream) const;
 
  private:

@@ -8,14 +8,14 @@
 
 namespace tutti {
 
-/// Buffers for batches that run one after the other and whose data matters to nobody: one at either end of every way,
-/// as large as the largest transfer on it.
+/// Scratch buffers for batches that run one after the other: one at either end of every route, as large as the largest
+/// transfer on it.
 class ScratchBuffers {
  public:
   /// @errors as `DeviceBackend::allocate`.
   [[nodiscard]] static Expected<ScratchBuffers> make(DeviceBackend& backend, std::span<const Batch> batches);
 
-  /// [streams] of one of these batches.
+  /// Bindings [streams] of one of these batches.
   [[nodiscard]] std::vector<StreamBinding> bind(const Batch& batch) const;
 
  private:

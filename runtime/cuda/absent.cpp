@@ -1,4 +1,4 @@
-// What stands in for this folder in a build without CUDA.
+// Replacement for this folder in a build without CUDA.
 #include "runtime/cuda/cuda_backend.hpp"
 #include "runtime/cuda/discovery.hpp"
 #include "runtime/cuda/memcpy_batch.hpp"

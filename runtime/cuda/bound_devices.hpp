@@ -16,7 +16,7 @@ namespace tutti::cuda {
 
 class CudaBatch;
 
-/// What the batches of a backend share: the machine as it is bound to this host's GPUs.
+/// State that the batches of a backend share: the machine, bound to this host's GPUs.
 struct BoundDevices {
   BoundDevices(const Topology& the_machine, const KernelRegistry& the_kernels, Clock& the_clock,
                const CudaOptions& options)
@@ -49,23 +49,23 @@ struct BoundDevices {
   std::vector<int> ordinal;             ///< [vertices] of GPUs that are open, as CUDA counts; below 0 of the others
   std::map<int, LanePool> lanes;        ///< by ordinal
   std::map<int, GpuClock> clocks;       ///< by ordinal; where gates wait for the GPUs' timers
-  std::map<int, Doorbell> bells;        ///< the same
+  std::map<int, Doorbell> bells;        ///< by ordinal; where gates wait for the GPUs' timers
   bool batches_copies = has_batches();  ///< several copies go in one call
-  std::map<std::pair<int, int>, bool> peers;  ///< from and to that have access: whether this stage has enabled it
+  std::map<std::pair<int, int>, bool> peers;  ///< from and to with access: whether this object enabled it
   std::vector<CudaBatch*> batches;
   std::atomic<bool> lost{false};  ///< a GPU is broken or hangs: nothing of it can be waited for or given back
-  std::shared_ptr<std::atomic<bool>> hangs;  ///< perhaps another backend's: to give memory back would wait for it
+  std::shared_ptr<std::atomic<bool>> hangs;  ///< a GPU hangs, of any backend: freeing memory would wait for it
   int closed = 0;  ///< batches that are armed and not submitted: while there is one, the driver may wait for it
   Conductor conductor;
 
   [[nodiscard]] int device_of(VertexId gpu) const { return ordinal[gpu.index()]; }
-  /// Where a lane runs. One for host work alone may be of a GPU that is not open: the first that is does as well.
+  /// Device that runs a lane. A lane for host work alone may be of a GPU that is not open: the first open one runs it.
   [[nodiscard]] int device_of_lane(VertexId gpu) const {
     return device_of(gpu) < 0 ? lanes.begin()->first : device_of(gpu);
   }
   /// Whether a GPU can write into another's memory, or its own.
   [[nodiscard]] bool reaches(int from, int to) const { return from == to || peers.contains({from, to}); }
-  /// Nothing is given back any more.
+  /// Whether nothing is freed any more.
   [[nodiscard]] bool keeps_all() const { return lost || *hangs; }
   /// Memories are the host's NUMA nodes, in their order; below 0 where the host has but one.
   [[nodiscard]] int numa_node_of(VertexId memory) const {
@@ -75,7 +75,7 @@ struct BoundDevices {
   }
 };
 
-/// What the batches of a backend made by `make_cuda_backend` share; null of any other backend.
+/// Bound devices of a backend made by `make_cuda_backend`; null for any other backend.
 [[nodiscard]] BoundDevices* bound_of(DeviceBackend& backend);
 
 }  // namespace tutti::cuda

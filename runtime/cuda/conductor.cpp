@@ -14,16 +14,16 @@
 namespace tutti::cuda {
 namespace {
 
-/// Of the real-time range: above ordinary threads, below those of the kernel.
+/// Real-time priority: above ordinary threads, below threads of the operating system.
 constexpr int kPriority = 80;
-/// A conductor leaves as many to the rest of the program, and one more for each conductor before it, whose maker spins
+/// Cores that a conductor leaves to the rest of the program, and one more for each earlier conductor, whose maker spins
 /// too.
 constexpr int kCoresToLeave = 3;
 
-/// Those that conductors of this program have.
+/// Cores that conductors of this program have.
 class Cores {
  public:
-  /// The last one of those allowed; nothing where there are few.
+  /// Takes the last free core of those allowed; nothing where there are few.
   std::optional<int> take(const cpu_set_t& allowed) {
     const std::lock_guard lock(mutex_);
     cpu_set_t taken_here, free;
@@ -77,7 +77,7 @@ void Conductor::ask_for_priority() {
                     std::strerror(errno)));
 }
 
-/// Its maker spins as well: on one core they would take turns, a time slice each.
+/// The thread that makes a conductor spins as well: on one core the two would take turns, a time slice each.
 void Conductor::ask_for_core() {
   const auto refuse = [&](int error) {
     notes_.push_back(fmt::format("the thread that opens gates has no core of its own ({})", std::strerror(error)));
@@ -145,7 +145,7 @@ void Conductor::perform(GatedRun& run) {
   while (now < run.earliest()) now = clock_->now();
   run.begin(now);
   while (!run.advance(now)) now = clock_->now();
-  finished_.fetch_add(1, std::memory_order_release);  // first: who is told may submit again
+  finished_.fetch_add(1, std::memory_order_release);  // first: a notified thread may submit again
   run.finish();
 }
 

@@ -13,26 +13,26 @@
 
 namespace tutti::cuda {
 
-/// What the conductor leads: one run of one batch.
+/// One run of a batch behind gates, led by the conductor.
 class GatedRun {
  public:
   virtual ~GatedRun() = default;
 
-  /// Not before this instant.
+  /// Earliest start of the run.
   [[nodiscard]] virtual Duration earliest() const = 0;
-  /// The run's time begins.
+  /// Starts the run's time.
   virtual void begin(Duration now) = 0;
-  /// Does what is due: opens gates, notes completions. Whether the run is finished. Allocates nothing, never blocks.
+  /// Opens due gates and records completions; returns whether the run is finished. Allocates nothing, never blocks.
   [[nodiscard]] virtual bool advance(Duration now) = 0;
-  /// Says so to whoever waits; the last touch.
+  /// Notifies the waiting threads; the conductor's last access to the run.
   virtual void finish() = 0;
 };
 
-/// The thread that leads all runs of a backend, one after the other in the order of submission.
+/// The thread that leads all gated runs of a backend, one after the other in the order of submission.
 ///
-/// Spins on the clock while there is something to lead or to be expected, and sleeps otherwise. With real-time
-/// priority, a core of its own and locked memory, as far as the host allows. The thread that makes it keeps off that
-/// core until it destroys it; threads that are started by that one in the meantime keep off it for good.
+/// It spins on the clock while a run is under way or expected, and sleeps otherwise. It has real-time priority, a core
+/// of its own and locked memory, as far as the host allows. The thread that makes it stays off that core until it
+/// destroys it; threads started by that thread in the meantime stay off it for good.
 class Conductor {
  public:
   explicit Conductor(Clock& clock);
@@ -43,16 +43,16 @@ class Conductor {
   /// Runs that can be under way at once.
   static constexpr std::size_t kMostRuns = 4096;
 
-  /// Puts a run behind all that were submitted. @pre there are fewer than `kMostRuns`.
+  /// Queues a run behind all submitted runs. @pre there are fewer than `kMostRuns`.
   void submit(GatedRun& run);
-  /// Something will be submitted soon, or will not be any more: until then it stays awake.
+  /// Counts the runs that will be submitted soon: the thread stays awake while there are any.
   void expect_one_more() {
     if (expected_.fetch_add(1) == 0) wake();
   }
   void expect_one_less() { expected_.fetch_sub(1); }
   [[nodiscard]] bool busy() const { return finished_.load(std::memory_order_acquire) != submitted_.load(); }
 
-  /// What the host refused.
+  /// Requests that the host refused.
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
  private:

@@ -6,7 +6,7 @@
 
 namespace tutti::cuda {
 
-/// `cudaMemcpyBatchAsync` is new in this version of toolkit and driver; from 13.0 on it does not tell which copy
+/// `cudaMemcpyBatchAsync` is new in this version of toolkit and driver; from 13.0 on it does not report which copy
 /// failed.
 inline constexpr int kFirstWithBatches = 12080;
 
@@ -26,19 +26,19 @@ class Copies {
     sizes_.push_back(size);
   }
   [[nodiscard]] std::size_t count() const { return sizes_.size(); }
-  /// Whether they go sooner in one call: several do, and a small one. A copy of 4 KiB between GPUs that goes by itself
-  /// takes 170 us and 9 in such a call; a kernel behind 64 KiB that went by themselves starts 6 us later.
+  /// Whether one call is faster: for several copies, and for a small one. A copy of 4 KiB between GPUs takes 170 us by
+  /// `cudaMemcpyAsync` and 9 us in such a call; a kernel behind 64 KiB by `cudaMemcpyAsync` starts 6 us later.
   [[nodiscard]] bool go_together() const {
     constexpr std::size_t kLarge = 4 << 20;
     return count() > 1 || (count() == 1 && sizes_.front() < kLarge);
   }
 
-  /// All of them: in one call where they go sooner so.
+  /// Enqueues all copies, in one call where that is faster.
   [[nodiscard]] cudaError_t enqueue(cudaStream_t stream) {
     return go_together() ? enqueue(stream, 0, count()) : enqueue_each(stream, 0, count());
   }
 
-  /// `count` of them from the `first` on, in one call.
+  /// Enqueues `count` copies from the `first` on, in one call.
   [[nodiscard]] cudaError_t enqueue(cudaStream_t stream, std::size_t first, std::size_t count) {
     if (count == 0) return cudaSuccess;
 #if CUDART_VERSION >= 12080
@@ -58,7 +58,7 @@ class Copies {
 #endif
   }
 
-  /// In a call each.
+  /// Enqueues them in a call each.
   [[nodiscard]] cudaError_t enqueue_each(cudaStream_t stream, std::size_t first, std::size_t count) {
     for (std::size_t i = first; i < first + count; ++i) {
       const cudaError_t status = cudaMemcpyAsync(to_[i], from_[i], sizes_[i], cudaMemcpyDefault, stream);

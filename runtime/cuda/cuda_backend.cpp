@@ -15,7 +15,7 @@ namespace tutti {
 namespace cuda {
 namespace {
 
-/// Buffers on GPUs and in host memory. Giving memory back waits for everything that runs on the GPU, so what comes back
+/// Buffers on GPUs and in host memory. Freeing memory waits for everything that runs on the GPU, so memory returned
 /// while gates are closed is kept until they are open.
 class CudaMemory final : public BufferSource {
  public:
@@ -41,7 +41,7 @@ class CudaMemory final : public BufferSource {
     }
   }
 
-  /// The backend goes; buffers may stay.
+  /// Called when the backend is destroyed; buffers may outlive it.
   void leave() {
     if (!devices_->keeps_all()) give_back_kept();
     devices_ = nullptr;
@@ -82,7 +82,7 @@ class CudaMemory final : public BufferSource {
     host_.erase(data);
   }
 
-  /// To give it back would wait for what hangs.
+  /// Drops memory without freeing it, which would wait for a hanging GPU.
   void leak(std::byte* data) noexcept {
     if (const auto found = device_.find(data); found != device_.end()) static_cast<void>(found->second.release());
     if (const auto found = host_.find(data); found != host_.end()) found->second.release();
@@ -129,7 +129,7 @@ class CudaBackend final : public DeviceBackend {
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(ExecutableBatch batch) override;
 
  private:
-  /// The driver may wait for gates that are closed, and nobody would open them.
+  /// The driver may wait for closed gates, which would then never open.
   [[nodiscard]] Expected<void> check_open() const {
     if (devices_->closed == 0) return {};
     return machine_error(
@@ -245,7 +245,7 @@ bool host_has_access(const HostFacts& host, int from, int to) {
   return host.devices[place_of(from)].peer_access[place_of(to)];
 }
 
-/// Lets GPUs reach each other where the machine says that they do, for as long as the stage lives.
+/// Lets GPUs reach each other where the machine says that they do, for as long as the bound devices live.
 Expected<void> enable_peers(BoundDevices& bound, const HostFacts& host) {
   const Topology& machine = bound.machine;
   for (const VertexId from : machine.gpus()) {
@@ -298,7 +298,7 @@ Expected<void> make_lanes(BoundDevices& bound) {
   return {};
 }
 
-/// Sets the GPUs' timers to the host's clock, twice: how they drift shows over some time.
+/// Sets the GPUs' timers to the host's clock, twice: their drift shows only over some time.
 Expected<void> set_clocks(BoundDevices& bound) {
   constexpr Duration kBetween = std::chrono::milliseconds{60};
   if (bound.gate != GateKind::DeviceTimer) return {};

@@ -23,9 +23,10 @@ struct CudaOptions {
   std::vector<std::pair<std::string, std::string>> bind;  ///< GPU of the machine, bus id or UUID of the host
   std::optional<GateKind> gate;                           ///< absent: the machine's
   Waiting waiting = Waiting::Spin;
-  /// Those of the machine that it opens: a program may have several backends, but no two on one GPU. Absent: all.
+  /// GPUs of the machine that the backend opens: a program may have several backends, but no two on one GPU. Absent:
+  /// all.
   std::optional<std::vector<VertexId>> gpus;
-  /// One for all backends of the program: a GPU hangs, so none of them gives anything back, which would wait for that.
+  /// Shared by all backends of the program. Set when a GPU hangs: then none of them frees anything, which would wait.
   std::shared_ptr<std::atomic<bool>> hangs = std::make_shared<std::atomic<bool>>(false);
   bool may_share = false;  ///< whether several GPUs of the machine may be one of the host; for tests
 };
@@ -33,12 +34,12 @@ struct CudaOptions {
 /// The GPUs of this host as a backend. Real time only.
 ///
 /// A batch is enqueued ahead of its run, every stream held at a gate; a thread of the backend, the conductor, opens the
-/// gates at their planned instants and sees the completions, as words that the streams write into host memory.
+/// gates at their planned instants and sees the completions, as signals that the streams write into host memory.
 ///
-/// The conductor takes a core, off which the calling thread keeps until it destroys the backend, and threads that it
-/// starts meanwhile keep for good. Threads that are there before do not: make backends first.
+/// The conductor takes a core. The calling thread stays off it until it destroys the backend; threads that it starts
+/// meanwhile stay off it for good. Older threads do not: make backends first.
 ///
-/// What is passed in outlives it; it outlives its batches, and its buffers may outlive it.
+/// The arguments outlive the backend; it outlives its batches, and its buffers may outlive it.
 ///
 /// @errors InvalidInput: a GPU of the machine without bus id or UUID and without `bind`, one that `bind` names and the
 ///         machine has not, two that are the same, a virtual clock. Machine: this build has no CUDA, no driver or one

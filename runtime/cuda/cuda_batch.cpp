@@ -19,15 +19,15 @@ namespace {
 constexpr std::size_t kQueueCapacity = 900;
 /// How long a run may be behind its plan before the driver is asked whether something is wrong, and how often.
 constexpr Duration kLookAfter = std::chrono::milliseconds{20};
-/// The host looks at a run every microsecond or so; where it comes to this it was held up.
+/// The host polls a run every microsecond or so; from a pause of this length on it was held up.
 constexpr Duration kGlance = std::chrono::microseconds{10};
-/// A run is given up after so many times its planned length, and some time for the host.
+/// A run is given up after this many times its planned length, and some time for the host.
 constexpr int kLimitFactor = 10;
 constexpr Duration kLimitSlack = std::chrono::seconds{2};
-/// By so much a kernel may exceed its declared worst time before it counts: from a copy's end until the kernel behind
-/// it is noted as ended, 16 us go by that are not the kernel's.
+/// Most by which a kernel may exceed its declared worst time without counting as an overrun: from a copy's end until
+/// the recorded end of the kernel behind it, 16 us go by that are not the kernel's.
 constexpr double kOverrunSlackNs = 20000;
-/// And from a kernel's end until the one behind it runs.
+/// Time from a kernel's end until the kernel behind it runs.
 constexpr double kLaunchNs = 2000;
 
 Duration to_duration(double ns) { return Duration{static_cast<std::int64_t>(std::llround(ns))}; }
@@ -52,7 +52,7 @@ CudaBatch::~CudaBatch() {
   give_lanes_back();
   std::erase(bound_->batches, this);
   if (!bound_->keeps_all()) return;
-  board_.release();  // what hangs may still write to it, and giving it back would wait for that
+  board_.release();  // a hanging GPU may still write to it, and freeing it would wait
   for (Device& device : devices_) {
     if (device.start) device.start->release();
     static_cast<void>(device.progress.release());
@@ -119,8 +119,8 @@ Expected<void> CudaBatch::make_device(Device& device) {
   return {};
 }
 
-/// A lane looks at the memory of its own GPU where the other lane's reaches that. Not for staged copies: links between
-/// GPUs that carry nothing but signals fall asleep, and each signal may take 100 us then.
+/// A lane polls the memory of its own GPU where the other lane's GPU reaches that. Staged copies do not across GPUs:
+/// links that carry nothing but signals fall asleep, and each signal may take 100 us then.
 void CudaBatch::find_watchers(std::uint32_t position) {
   if (timed_by_host() || bound_->gate == GateKind::MemoryWait) return;
   const Command& command = list_.commands[position];
@@ -178,7 +178,7 @@ void CudaBatch::bind_copies(std::uint32_t run) {
   }
 }
 
-/// For messages: of each command the next point of its last lane, and the next signal.
+/// Finds the next point and the next signal in each command's last lane, for messages.
 void CudaBatch::find_who_tells() {
   std::vector<const Point*> next(lanes_.size(), nullptr);
   std::vector<std::uint32_t> step(lanes_.size(), 0);
@@ -247,7 +247,7 @@ void CudaBatch::arm() {
   bound_->conductor.expect_one_more();
 }
 
-/// By running it, so that the conductor sees where it does not come to an end.
+/// Runs the batch, so that the conductor detects a run that does not end.
 void CudaBatch::disarm() {
   if (state_ != State::Armed) return;
   if (bound_->lost) {  // the conductor opens no more gates
@@ -293,8 +293,8 @@ void CudaBatch::arm_on(bool shared_lanes) {
   if (!timed_by_host()) enqueue_to(ahead_);
 }
 
-/// Not while something runs: asking a GPU that is busy takes hundreds of microseconds, and what is under way might be
-/// waited for. Runs themselves show where timers stand.
+/// Does nothing while a run is under way: asking a busy GPU takes hundreds of microseconds, and might wait for that
+/// run. Runs themselves show the values of timers.
 void CudaBatch::refresh_timers() {
   if (bound_->conductor.busy()) return;
   for (Device& device : devices_)
@@ -340,7 +340,7 @@ void CudaBatch::enqueue(std::uint32_t run) {
   note_point(work_[end - 1].end, command);
 }
 
-/// Holds a command until its gate is open and what it waits for is there, and notes when that is.
+/// Holds a command until its gate is open and the commands that it waits for have ended, and records that instant.
 void CudaBatch::release(std::uint32_t position) {
   const Command& command = list_.commands[position];
   if (bound_->gate == GateKind::MemoryWait && (command.gate ? 1 : 0) + command.waits.size() > 1) {
@@ -390,8 +390,8 @@ void CudaBatch::hold_by_memory(const Command& command) {
   call();
 }
 
-/// Until another lane has come so far. A stream may see an event only when other copies of its GPU are over, so where
-/// it can look at a signal it looks at the other lane's progress.
+/// Holds a command until another lane has reached a point. A stream may see an event only when other copies of its GPU
+/// are over, so where possible it waits for the other lane's progress signal.
 void CudaBatch::wait_for(const Point& point, std::uint32_t position) {
   const Command& command = list_.commands[position];
   const Lane& lane = lanes_[command.lane];
@@ -413,7 +413,7 @@ void CudaBatch::note_point(const Point& point, const Command& command) {
   if (!point.event) return;
   const Lane& lane = lanes_[point.lane];
   if (command.lane != command.last_lane) note(cudaSetDevice(lane.device), "cudaSetDevice", command);
-  if (point.step != 0) {  // first: somebody waits for it, and the event delays it by 3 us
+  if (point.step != 0) {  // first: the host or a lane waits for it, and the event delays it by 3 us
     for (const std::uint32_t place : point.watchers)
       write_signal(lane, progress_on(place, point.lane), lane.base + point.step);
     write_signal(lane, signal_address(progress_signal(point.lane)), lane.base + point.step);
@@ -441,10 +441,10 @@ void CudaBatch::copy(std::uint32_t run) {
   note(status, "cudaMemcpyAsync", command);
 }
 
-/// Chunk by chunk through a ring in host memory: the first leg fills, the second drains, each waiting for the other
-/// only where the ring is full or empty. For the first chunk the second leg looks at a signal, for the reason that
-/// `wait_for` has; for those behind it, where a signal would cost 11 us each, at events. An event costs 3 us, so there
-/// is none that nobody waits for.
+/// Copies chunk by chunk through a ring in host memory: the first leg fills, the second drains, each waiting for the
+/// other only where the ring is full or empty. The second leg waits for the first chunk by a signal, for the reason
+/// given at `wait_for`, and for later chunks by events, since a signal would cost 11 us each. An event costs 3 us, so
+/// none is recorded without a leg that waits for it.
 void CudaBatch::copy_staged(std::uint32_t position) {
   const Command& command = list_.commands[position];
   const StreamBinding& binding = batch_.bindings[command.stream];
@@ -523,7 +523,7 @@ void CudaBatch::kernel_failed(std::uint32_t stream, std::string_view what) {
 
 void CudaBatch::note(Error error) {
   if (error.code == ErrorCode::Machine) broken_ = true;
-  if (!failed_.exchange(true)) result_.error = std::move(error);  // the first one is told
+  if (!failed_.exchange(true)) result_.error = std::move(error);  // the first one is reported
 }
 
 void CudaBatch::note(cudaError_t status, const char* call, const Command& command) {
@@ -570,7 +570,7 @@ void CudaBatch::finish() {
 }
 
 void CudaBatch::open_gates(Duration now) {
-  if (timed_by_gpus()) return;  // they open their own
+  if (timed_by_gpus()) return;  // GPUs open their own gates
   const Duration since = now - result_.start;
   while (next_opening_ < openings_.size() && openings_[next_opening_].at <= since)
     signal(openings_[next_opening_++].gate).store(run_, std::memory_order_release);
@@ -593,7 +593,7 @@ void CudaBatch::see_progress(Duration now) {
   }
 }
 
-/// Behind its plan: whether the driver reports a fault, or the time limit is over.
+/// Whether a run behind its plan is lost: the driver reports a fault, or the time limit is over.
 bool CudaBatch::is_lost(Duration now) {
   next_look_ = now + kLookAfter;
   bool empty = true;
@@ -608,7 +608,7 @@ bool CudaBatch::is_lost(Duration now) {
           {}});
     return true;
   }
-  if (empty && broken_) return true;  // something could not be enqueued, and will never be seen
+  if (empty && broken_) return true;  // a command could not be enqueued, and will never end
   if (now - result_.start < limit_) return false;
   bound_->lost = *bound_->hangs = true;
   note({ErrorCode::Machine,
@@ -618,7 +618,8 @@ bool CudaBatch::is_lost(Duration now) {
   return true;
 }
 
-/// A transfer breaks no GPU: where one is broken it is a kernel, if one was under way.
+/// Names the first unfinished command. A transfer breaks no GPU: on a broken one it names a kernel, if one was under
+/// way.
 std::string CudaBatch::first_unfinished() const {
   const Command* found = nullptr;
   for (std::uint32_t i = 0; i < work_.size(); ++i) {
@@ -666,8 +667,8 @@ void CudaBatch::review() {
   if (!result_.error) count_overruns();
 }
 
-/// Sets the events of each GPU to the host's clock. An event follows its signal, which is seen about then or later, so
-/// the least difference is the nearest.
+/// Sets the events of each GPU to the host's clock. An event follows its signal, which is seen at about that instant or
+/// later, so the least difference is the most accurate.
 void CudaBatch::set_origins() {
   constexpr Duration kPatience = std::chrono::milliseconds{1};
   const Duration limit = bound_->clock.now() + kPatience;

@@ -16,18 +16,18 @@ namespace tutti::cuda {
 
 /// One batch on the GPUs of this host.
 ///
-/// Armed, its commands lie in the streams of its lanes, held at gates: signals of pinned memory that the conductor
-/// stores to, or of device memory that a `Doorbell` stores to. Where the command list has a mark the stream notes the
-/// time (an event), and where somebody waits it writes its progress into other signals: one that the conductor sees,
-/// and one in the memory of every GPU of which a lane waits for it. Signals tell that something is finished; events,
-/// right behind them, tell when, on the clock of their GPU, which is set to the host's by the signal that was seen
-/// soonest after its event. Starts are events too, or what the gate wrote where the GPU's timer is set to the host's
-/// clock.
+/// The commands of an armed batch lie in the streams of its lanes, held at gates: signals in pinned memory that the
+/// conductor stores to, or in device memory that a `Doorbell` stores to. At a mark of the command list the stream
+/// records the time (an event). Where the host or a lane waits, it also writes its progress into other signals: one
+/// that the conductor sees, and one in the memory of every GPU of which a lane waits for it. A signal shows that a
+/// command is finished. The event right behind it shows when, on the clock of its GPU, which is set to the host's by
+/// the signal that was seen soonest after its event. Starts are events too, or timer values written by the gate where
+/// the GPU's timer is set to the host's clock.
 class CudaBatch final : public BackendBatch, private GatedRun {
  public:
   /// @errors as `DeviceBackend::prepare`. @pre the bindings fit.
   [[nodiscard]] static Expected<std::unique_ptr<CudaBatch>> make(BoundDevices& bound, ExecutableBatch batch);
-  CudaBatch(const CudaBatch&) = delete;  // the stage knows it by its address
+  CudaBatch(const CudaBatch&) = delete;  // the bound devices know it by its address
   CudaBatch& operator=(const CudaBatch&) = delete;
   ~CudaBatch() override;
 
@@ -42,8 +42,8 @@ class CudaBatch final : public BackendBatch, private GatedRun {
 
  private:
   enum class State : int { Idle, Armed, Submitted, Finished };
-  /// A point in a lane that the GPU notes, as an event, and perhaps the conductor too, when it sees the signal that the
-  /// stream writes next.
+  /// A point in a lane that the GPU records as an event. The conductor records it too where the stream also writes a
+  /// signal.
   struct Point {
     Event event;  ///< none: nothing is noted
     std::uint32_t lane = 0;
@@ -69,14 +69,14 @@ class CudaBatch final : public BackendBatch, private GatedRun {
   struct Device {
     int device = 0;
     GpuClock* timer = nullptr;         ///< where gates wait for it
-    std::optional<StartSignal> start;  ///< the same
-    DeviceMemory progress;             ///< a signal a lane: what lanes here see of lanes that they wait for
+    std::optional<StartSignal> start;  ///< where gates wait for the timer
+    DeviceMemory progress;             ///< a signal a lane: progress of the lanes that lanes here wait for
     TimerLine line;                    ///< its timer
-    Duration doubt{};                  ///< about it
+    Duration doubt{};                  ///< of `line`
     const Event* origin = nullptr;     ///< its events are measured from this one
-    double origin_at = 0;              ///< which the host's clock has there, ns
+    double origin_at = 0;              ///< host clock at `origin`, ns
   };
-  /// What a command needs beside its description.
+  /// State of a command beside its description.
   struct Work {
     Event start;                  ///< of a command that is released, where no gate notes it
     std::uint32_t stamp = kNone;  ///< its place on the board, where the gate notes it
@@ -88,7 +88,7 @@ class CudaBatch final : public BackendBatch, private GatedRun {
     const DeviceKernel* on_gpu = nullptr;
     KernelLaunch launch;
   };
-  /// What the driver hands to host work.
+  /// Argument of the host function that runs host work.
   struct HostWork {
     CudaBatch* batch;
     std::uint32_t position;
@@ -102,7 +102,7 @@ class CudaBatch final : public BackendBatch, private GatedRun {
     static constexpr std::size_t kChunks = 4;
     std::size_t chunk = 0;
     PinnedMemory memory;
-    std::uint32_t signal = 0;  // which one says of what run the first chunk is there
+    std::uint32_t signal = 0;  // index of the signal that holds the run whose first chunk is there
     std::array<Event, kChunks> filled, drained;
   };
 
@@ -138,10 +138,10 @@ class CudaBatch final : public BackendBatch, private GatedRun {
   static void run_host_work(void* work);
   void kernel_failed(std::uint32_t stream, std::string_view what);
   void note(Error error);
-  /// A call for a command went wrong.
+  /// Notes the failure of a call for a command.
   void note(cudaError_t status, const char* call, const Command& command);
 
-  // The conductor's.
+  // Called by the conductor.
   Duration earliest() const override { return earliest_; }
   void begin(Duration now) override;
   bool advance(Duration now) override;
@@ -165,9 +165,9 @@ class CudaBatch final : public BackendBatch, private GatedRun {
   [[nodiscard]] std::size_t progress_signal(std::uint32_t lane) const { return list_.gates.size() + lane; }
   /// The progress of a lane in the memory of a GPU.
   [[nodiscard]] CUdeviceptr progress_on(std::uint32_t place, std::uint32_t lane) const;
-  /// Says of which run the first chunk of a staged copy is there.
+  /// Signal that holds the run whose first chunk of a staged copy is there.
   [[nodiscard]] CUdeviceptr first_filled(const Ring& ring) const;
-  /// When a command was released, on the timer of its GPU; null: its gate does not say.
+  /// When a command was released, on the timer of its GPU; null: its gate does not record it.
   [[nodiscard]] std::uint64_t* released_at(std::uint32_t position) const;
   [[nodiscard]] const CommandStream& stream_of(const Command& command) const {
     return batch_.batch.streams()[command.stream];
@@ -186,13 +186,13 @@ class CudaBatch final : public BackendBatch, private GatedRun {
   std::vector<Opening> openings_;             // [gates] in order of time
   std::vector<std::unique_ptr<Ring>> rings_;  // [commands] of staged copies
   std::vector<HostWork> host_work_;           // [commands]
-  PinnedMemory board_;                        // a signal a gate, a lane, a stamp, a staged copy: a cache line each
+  PinnedMemory board_;                        // signal board: a cache line per gate, lane, stamp, staged copy
   std::uint32_t stamps_ = 0, staged_ = 0;     // of them
   std::size_t ahead_ = 0;                     // runs that the hardware queues have room for
   Duration limit_{};                          // after which a run is given up
 
   std::atomic<State> state_{State::Idle};
-  std::uint32_t run_ = 0;       // counts; what gates wait for
+  std::uint32_t run_ = 0;       // counter; gates wait for its value
   std::uint32_t enqueued_ = 0;  // of the list's runs, so far
   Duration earliest_{};
   std::size_t next_opening_ = 0;

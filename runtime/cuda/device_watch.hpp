@@ -8,8 +8,8 @@
 
 namespace tutti::cuda {
 
-/// Who else uses the GPUs of a backend: other runs of this project by their signs (`DeviceUser`), other programs by
-/// what the driver lists. Once seen, they stay.
+/// Other users of a backend's GPUs: other runs of this project by their signs (`DeviceUser`), other programs by the
+/// driver's list of processes. A user that was seen once stays reported.
 class DeviceWatch {
  public:
   /// Puts up a sign at a GPU that the backend opened.

@@ -54,7 +54,8 @@ std::string uuid_text(const cudaUUID_t& uuid) {
   return text;
 }
 
-/// Whether streams can wait for words in memory. CUDA tells it of 64-bit words only; where these work, ours of 32 do.
+/// Whether streams can wait for signals in memory. CUDA reports it for 64-bit values only; where these work, our 32-bit
+/// signals do.
 Expected<bool> has_memory_operations(int ordinal) {
   const auto driver = cuda::find_driver();
   if (!driver) return false;
@@ -66,7 +67,7 @@ Expected<bool> has_memory_operations(int ordinal) {
       .map([&] { return works != 0; });
 }
 
-/// What CUDA alone knows of a GPU.
+/// Properties of a GPU that CUDA reports.
 Expected<DeviceFacts> device_facts(int ordinal) {
   cudaDeviceProp found{};
   if (auto ok = cuda::check(cudaGetDeviceProperties(&found, ordinal), "cudaGetDeviceProperties"); !ok)
@@ -85,7 +86,7 @@ Expected<DeviceFacts> device_facts(int ordinal) {
   return facts;
 }
 
-/// In the order of their bus ids.
+/// All GPUs, by bus id.
 Expected<std::vector<DeviceFacts>> all_devices(int count) {
   std::vector<DeviceFacts> devices;
   for (int ordinal = 0; ordinal < count; ++ordinal) {

@@ -14,13 +14,13 @@ struct PcieLink {
   int generation = 0;  ///< 1 to 6
   int width = 0;       ///< lanes
 
-  /// What its standard promises in one direction, line code included.
+  /// Bandwidth by its standard in one direction, line code included.
   [[nodiscard]] GBps theoretical() const;
 
   friend bool operator==(const PcieLink&, const PcieLink&) = default;
 };
 
-/// What two parts of one way let through together; of a part that is not known, what the other one does.
+/// Combined limit of two parts of one route; the known part where the other is not known.
 [[nodiscard]] std::optional<PcieLink> narrower(const std::optional<PcieLink>& a, const std::optional<PcieLink>& b);
 
 /// A bridge above a GPU: a host bridge, a port of the root complex or of a switch.
@@ -31,21 +31,21 @@ struct PciBridge {
   friend bool operator==(const PciBridge&, const PciBridge&) = default;
 };
 
-/// What one GPU of the host is and can do.
+/// Properties of one GPU of the host.
 struct DeviceFacts {
-  int ordinal = 0;     ///< as CUDA counts in this process; nobody outside the backend names a GPU by it
+  int ordinal = 0;     ///< as CUDA counts in this process; only the backend names a GPU by it
   std::string name;    ///< "NVIDIA H200"
   std::string bus_id;  ///< "0000:06:00.0", in lower case
   std::string uuid;    ///< "GPU-...", the rest in lower case
   Bytes memory;        ///< in all
-  Bytes memory_free;   ///< all of it where nobody tells
+  Bytes memory_free;   ///< all memory where the free part is not known
   int copy_engines = 0;
-  bool memory_operations = false;        ///< a stream can wait for a word in memory, and write one
+  bool memory_operations = false;        ///< a stream can wait for a signal in memory, and write one
   int numa_node = -1;                    ///< that it is nearest to; -1: the host does not say
   std::optional<PcieLink> link;          ///< as it is trained now; idle links may be slow
   std::optional<PcieLink> link_at_best;  ///< as far as GPU and slot go
   std::vector<bool> peer_access;         ///< [devices] which of the others it can read and write
-  std::vector<bool> nvlink;              ///< [devices] which of the others it has a way to over NVLink, where told
+  std::vector<bool> nvlink;              ///< [devices] which of the others it reaches over NVLink, where known
   std::vector<PciBridge> pci_path;       ///< the bridges above it, from the host bridge down
 };
 

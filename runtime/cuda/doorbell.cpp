@@ -8,7 +8,7 @@
 namespace tutti::cuda {
 namespace {
 
-/// One run starts at a time, and what was seen is read before so many more have.
+/// Orders in use in turn. Runs start one at a time, and `seen` of an order is read before this many more have started.
 constexpr std::size_t kOrders = Conductor::kMostRuns;
 
 }  // namespace
@@ -57,7 +57,7 @@ cudaError_t StartSignal::hold(cudaStream_t stream, Duration offset, std::uint64_
   return cudaGetLastError();
 }
 
-/// The last bit says of which run, this one or the one before, the signal is: it is never cleared.
+/// The last bit distinguishes the signal of this run from that of the run before: the signal is never cleared.
 void StartSignal::open(std::uint64_t start) {
   ring_ = bell_->ring(reinterpret_cast<std::uint64_t*>(signal_.get()), (start & ~std::uint64_t{1}) | run_ % 2);
 }

@@ -23,9 +23,9 @@ class Doorbell {
   /// Stores a value, not 0, for a signal in device memory. For the conductor.
   /// @return  which ring that was, for `seen`
   std::uint64_t ring(std::uint64_t* signal, std::uint64_t value);
-  /// Where the GPU's timer stood when the kernel saw a ring; 0: the ring was there before the kernel.
+  /// Value of the GPU's timer when the kernel saw a ring; 0: the ring was there before the kernel.
   [[nodiscard]] std::uint64_t seen(std::uint64_t ring) const;
-  /// Gives nothing back: for a GPU that hangs.
+  /// Drops its memory without freeing it, for a GPU that hangs.
   void release() { board_.release(); }
 
  private:
@@ -39,7 +39,7 @@ class Doorbell {
   std::uint64_t expected_ = 0, rung_ = 0;
 };
 
-/// What the gates of a batch wait for on one GPU: the instant of its timer at which a run starts.
+/// Signal that the gates of a batch wait for on one GPU: the instant of its timer at which a run starts.
 class StartSignal {
  public:
   /// @param stream  of the same GPU, in which nothing waits for a gate
@@ -47,14 +47,14 @@ class StartSignal {
 
   /// Closes the gates of the next run. @pre the run before is over
   [[nodiscard]] cudaError_t close();
-  /// Holds a stream until the run has started and the timer is so far behind its start.
-  /// @param released  written when the stream goes on: what the timer says; in pinned memory
+  /// Holds a stream until the run has started and the timer is `offset` past its start.
+  /// @param released  set to the timer when the stream goes on; in pinned memory
   [[nodiscard]] cudaError_t hold(cudaStream_t stream, Duration offset, std::uint64_t* released) const;
   /// Starts the run at an instant of the timer.
   void open(std::uint64_t start);
-  /// Where the timer stood when the GPU saw that; 0: nobody knows.
+  /// Value of the timer when the GPU saw the start; 0: not known.
   [[nodiscard]] std::uint64_t seen() const { return bell_->seen(ring_); }
-  /// Gives nothing back: for a GPU that hangs.
+  /// Drops its memory without freeing it, for a GPU that hangs.
   void release() { static_cast<void>(signal_.release()); }
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 constexpr auto kTimeLimit = std::chrono::seconds{5};
 
-/// What is wrong with the callable; empty where nothing is.
+/// Calls the callable and returns its failure; empty where there is none.
 std::string call(const DeviceKernel& callable, const KernelLaunch& launch, cudaStream_t stream) {
   try {
     callable(launch, stream);
@@ -25,7 +25,7 @@ std::string call(const DeviceKernel& callable, const KernelLaunch& launch, cudaS
   return "";
 }
 
-/// The stream must not be apart from the default stream: only then is the use of that one found.
+/// The stream must synchronize with the default stream: only then is a use of the default stream detected.
 std::string record(int device, const DeviceKernel& callable, const KernelLaunch& launch) {
   const auto stream = make_stream(device, cudaStreamDefault);
   if (!stream) return stream.error().message;

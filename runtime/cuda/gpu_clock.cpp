@@ -11,11 +11,11 @@ namespace tutti::cuda {
 namespace {
 
 constexpr std::uint32_t kRounds = 12;
-/// For all rounds; a GPU answers within 3 us, the kernel is there after 10, unless others fill the GPU.
+/// Time limit for all rounds; a GPU answers within 3 us, the kernel starts after 10 us, unless others fill the GPU.
 constexpr Duration kAnswerPatience = std::chrono::milliseconds{20};
 constexpr Duration kPatienceWhenArming = std::chrono::microseconds{300};
 constexpr Duration kPause = std::chrono::milliseconds{20};
-/// What a timer may be wrong by, beyond what it was when it was last asked, and for how long that shall hold.
+/// Largest growth of the error of a timer since it was last asked, and for how long that shall hold.
 constexpr Duration kWrong = std::chrono::microseconds{1};
 constexpr Duration kAhead = std::chrono::milliseconds{20};
 

@@ -6,9 +6,10 @@
 
 namespace tutti::cuda {
 
-/// From the store that starts a run until its first gates open, where GPUs keep time: by then all of them have seen it.
+/// Time from the store that starts a run until its first gates open, where GPUs keep time: by then all GPUs have seen
+/// it.
 inline constexpr Duration kLead = std::chrono::microseconds{3};
-/// What a GPU's timer may be wrong by: see `launch_doorbell`.
+/// Largest expected error of a GPU's timer: see `launch_doorbell`.
 inline constexpr Duration kMostWrong = std::chrono::microseconds{3};
 
 /// The timer of a GPU, set to the host's clock: kernels read it, and gates wait for it.
@@ -19,18 +20,18 @@ class GpuClock {
   /// @errors Machine: the GPU does not answer.
   [[nodiscard]] static Expected<GpuClock> make(int device, const Clock& clock);
 
-  /// Asks the GPU for its timer, some 30 us; whether it answered in time, which it may not where its queue is taken.
-  /// Allocates nothing.
+  /// Asks the GPU for its timer, some 30 us; returns whether it answered in time. It may not where its queue is
+  /// occupied. Allocates nothing.
   bool ask(Duration patience);
-  /// Asks where the timer will not be known well enough a little later.
+  /// Asks if the timer will soon not be known well enough.
   void refresh();
 
-  /// The host stored something at that instant, and a thread of the GPU saw it when the timer stood there.
+  /// Adds an observation: a thread of the GPU saw at `timer` a store that the host made at `stored`.
   void add_seen(Duration stored, std::uint64_t timer) { fit_.add_seen(stored, static_cast<std::int64_t>(timer)); }
   [[nodiscard]] const TimerLine& line() const { return fit_.line(); }
-  /// By how much gates open late rather than early, since it was not asked for long: nothing starts before its instant.
+  /// Delay of gates while the timer was not asked for long: a gate may open late, never before its instant.
   [[nodiscard]] Duration doubt() const;
-  /// Gives nothing back: for a GPU that hangs.
+  /// Drops its memory without freeing it, for a GPU that hangs.
   void release() { board_.release(); }
 
  private:

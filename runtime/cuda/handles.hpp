@@ -6,7 +6,7 @@
 
 namespace tutti::cuda {
 
-/// Makes a device current, and the one before again when it goes.
+/// Makes a device current; the destructor restores the one before.
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device) {
@@ -21,7 +21,7 @@ class DeviceGuard {
   int before_ = 0;
 };
 
-/// The one owner of something of CUDA's; gives it back when it goes. Failures then have nowhere to go.
+/// Deleter of a CUDA object for its sole owner. Failures are ignored, since a destructor cannot report them.
 template <auto destroy>
 struct Destroy {
   template <class T>
@@ -36,7 +36,7 @@ using ExecutableGraph = std::unique_ptr<CUgraphExec_st, Destroy<cudaGraphExecDes
 using DeviceMemory = std::unique_ptr<std::byte, Destroy<cudaFree>>;
 
 /// A stream of a device.
-/// @param flags  cudaStreamNonBlocking: apart from the default stream.
+/// @param flags  cudaStreamNonBlocking: it does not synchronize with the default stream.
 [[nodiscard]] inline Expected<Stream> make_stream(int device, unsigned flags = cudaStreamNonBlocking) {
   const DeviceGuard guard(device);
   cudaStream_t stream = nullptr;
@@ -79,7 +79,7 @@ using DeviceMemory = std::unique_ptr<std::byte, Destroy<cudaFree>>;
   return zero(device, *memory, size, stream).map([&] { return *std::move(memory); });
 }
 
-/// Milliseconds are what CUDA says; the difference of two events of one device, which may be negative.
+/// Difference of two events of one device, which may be negative. CUDA returns milliseconds.
 [[nodiscard]] inline Expected<double> elapsed_ns(const Event& from, const Event& to) {
   float ms = 0;
   return check(cudaEventElapsedTime(&ms, from.get(), to.get()), "cudaEventElapsedTime").map([&] {

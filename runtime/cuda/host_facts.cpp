@@ -1,4 +1,4 @@
-// What follows from facts about a host, whoever found them.
+// Functions of facts about a host, whatever their origin.
 #include <algorithm>
 #include <array>
 #include <charconv>

@@ -58,8 +58,8 @@ __global__ void spin(std::uint64_t ns) {
   }
 }
 
-/// Sums of words w[0..n): low = sum w, high = sum (n - i) w[i], both modulo 2^32 - 1. That is what Fletcher's loop
-/// comes to, and it can be added up in any order.
+/// Sums of words w[0..n): low = sum w, high = sum (n - i) w[i], both modulo 2^32 - 1. This equals the result of
+/// Fletcher's loop and can be summed in any order.
 __global__ void checksum(const std::uint8_t* input, std::size_t size, std::uint8_t* result) {
   constexpr std::uint64_t kModulus = 0xffffffffU;
   __shared__ std::uint64_t low, high;

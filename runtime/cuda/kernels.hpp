@@ -6,34 +6,34 @@
 
 namespace tutti::cuda {
 
-/// The host's signal to a GPU that a run starts, in pinned memory. The first two are read at once.
+/// The host's signal to a GPU that a run starts, in pinned memory. The first two members are read by one load.
 struct alignas(16) StartOrder {
   std::uint64_t value = 0;          ///< for the signal; 0: not yet
   std::uint64_t* signal = nullptr;  ///< in device memory
   std::uint64_t seen = 0;           ///< by the kernel, on the GPU's timer, ns; 0: the value was there before the kernel
 };
 
-/// Passes an order on to its signal, once it is there, and takes it away: one thread that polls host memory.
-/// @param most  the order's value is an instant of the timer, which may be so much behind the instant at which the
-///              thread sees it; beyond that the clocks were wrong, and it is cut. The last bit stays
+/// Waits for an order, passes its value on to its signal and clears it: one thread that polls host memory.
+/// @param most  ns by which the order's value, an instant of the timer, may be later than the instant at which the
+///              thread sees it; beyond that the clocks were wrong, and the value is cut. The last bit stays
 void launch_doorbell(cudaStream_t stream, StartOrder* order, std::uint64_t most);
 
-/// Holds a stream until a signal has come to a value, counted round: one thread that polls.
-/// @param signal      in device memory, or, which slows down all that runs beside it, in host memory
-/// @param released  written then: what the GPU's timer says, ns; in pinned memory; may be null
+/// Holds a stream until a signal has reached a value, with wrap-around: one thread that polls.
+/// @param signal      in device memory, or in host memory, which slows down all that runs beside it
+/// @param released  set to the GPU's timer at that instant, ns; in pinned memory; may be null
 void launch_poll(cudaStream_t stream, const std::uint32_t* signal, std::uint32_t value,
                  std::uint64_t* released = nullptr);
 
 /// Holds a stream until an instant of its GPU's timer: one thread that polls a signal of device memory until its last
-/// bit is `parity`, and then the timer until it is at the signal's value and `offset` more.
-/// @param released  written then: what the timer says; in pinned memory
+/// bit is `parity`, and then the timer until it has reached the signal's value plus `offset`.
+/// @param released  set to the timer at that instant; in pinned memory
 void launch_timer_gate(cudaStream_t stream, const std::uint64_t* start, std::uint64_t parity, std::uint64_t offset,
                        std::uint64_t* released);
 
-/// Answers the host a number of times: writes the GPU's timer into `answers[i]` when `asked` has come to i + 1.
+/// Answers the host a number of times: writes the GPU's timer into `answers[i]` when `asked` has reached i + 1.
 void launch_echo(cudaStream_t stream, const std::uint32_t* asked, std::uint64_t* answers, std::uint32_t rounds);
 
-/// Takes a time, by the GPU's own clock.
+/// Runs for a time, by the GPU's own clock.
 void launch_spin(cudaStream_t stream, std::uint64_t ns);
 
 /// Fletcher's sum over 32-bit words, as the host's `checksum`.

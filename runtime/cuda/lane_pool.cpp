@@ -11,10 +11,10 @@
 namespace tutti::cuda {
 namespace {
 
-/// A lane that nothing holds up is through in some 50 us.
+/// Time limit for a lane in a trial; a free one ends in some 50 us.
 constexpr auto kLanePatience = std::chrono::milliseconds{20};
 
-/// All lanes of a device at once behind gates of their own, to see which come through while the others' are closed.
+/// Trial of all lanes of a device at once, each behind its own gate: which ones end while the others' gates are closed.
 class Trial {
  public:
   Trial(const Driver& driver, GateKind gate, PinnedMemory signals, DeviceMemory device)
@@ -31,7 +31,7 @@ class Trial {
     return Trial(driver, gate, *std::move(signals), *std::move(memory));
   }
 
-  /// Everything that a batch does: copies both ways, a kernel, a signal at the end.
+  /// Enqueues everything that a batch does: copies both ways, a kernel, a signal at the end.
   Expected<void> enqueue(std::size_t lane, cudaStream_t stream, std::uint32_t round) const {
     std::byte* host = at(lane, 2);
     std::byte* device = device_.get() + lane * kCacheLine;
@@ -69,8 +69,9 @@ class Trial {
   DeviceMemory device_;
 };
 
-/// The lanes that do not wait for each other's gates, tried in a first round with open gates, which also makes the
-/// driver do what it does only once, then from the last one to the first: who is held up is held up by one before it.
+/// Keeps the lanes that do not wait for each other's gates. The first round, with open gates, takes the driver's
+/// one-time work. The second round opens gates from the last lane to the first: a lane that is held up is held up by
+/// one before it.
 Expected<std::vector<Stream>> keep_free_ones(std::vector<Stream> lanes, const Trial& trial) {
   std::vector<bool> free(lanes.size(), true);
   for (const std::uint32_t round : {1U, 2U}) {

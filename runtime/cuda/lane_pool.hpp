@@ -6,22 +6,22 @@
 
 namespace tutti::cuda {
 
-/// Holds a stream until a signal of pinned memory has come to a value, counted round. Nothing where the host keeps
-/// time; where GPUs do, a kernel that polls: only gates have an instant.
+/// Holds a stream until a signal in pinned memory has reached a value, with wrap-around. Does nothing where the host
+/// keeps time. Uses a kernel that polls where GPUs keep time, since only gates have an instant.
 [[nodiscard]] Expected<void> hold_stream(const Driver& driver, GateKind kind, cudaStream_t stream,
                                          const std::uint32_t* signal, std::uint32_t value);
 
 /// The streams of one device that carry gated work.
 ///
 /// Streams that share a hardware queue wait for each other's gates, so all streams are made at once and tried, and only
-/// those are kept that do not. Most are *lent*: a batch that is armed ahead has them for itself, since nobody knows yet
-/// which batch goes first. The others are *shared* by batches that are submitted already: those run in order anyway.
+/// independent ones are kept. Most are *lent*: a batch that is armed ahead has them for itself, since the order of
+/// armed batches is not known yet. The others are *shared* by submitted batches, which run in order anyway.
 class LanePool {
  public:
-  /// With 32 queues all of these are free of each other, and 4 queues are left for the program's own streams.
+  /// With 32 queues all of these are independent, and 4 queues are left for the program's own streams.
   static constexpr std::size_t kMostLanes = 28;
 
-  /// Takes its time: every lane is warmed up and tried.
+  /// Makes the lanes; slow, since every lane is warmed up and tried.
   [[nodiscard]] static Expected<LanePool> make(int device, const Driver& driver, GateKind gate);
 
   /// Lanes in all.

@@ -34,7 +34,7 @@ struct Queue {
     });
   }
 };
-/// Of one GPU: for copies and what follows them, and for kernels that follow none.
+/// Queues of one GPU: for copies and the kernels behind them, and for kernels without a copy.
 using Queues = std::array<Queue, 2>;
 enum Role : std::size_t { kCopies, kBeside };
 
@@ -46,7 +46,7 @@ struct Work {
   std::optional<std::size_t> behind;
 };
 
-/// What one queue does in a batch.
+/// Work of one queue in a batch.
 struct Part {
   const Queue* queue;
   Copies copies;
@@ -80,7 +80,7 @@ class MemcpyBackend final : public DeviceBackend {
   friend class MemcpyBatch;
 
   MemcpyBackend(DeviceBackend& cuda, BoundDevices& bound) : cuda_(&cuda), devices_(&bound) {}
-  /// Sees what has ended, in the order of submission.
+  /// Finds the batches that have ended, in the order of submission.
   void look();
 
   DeviceBackend* cuda_;
@@ -88,7 +88,7 @@ class MemcpyBackend final : public DeviceBackend {
   std::map<VertexId, Queues> queues_;
   std::vector<MemcpyBatch*> under_way_;  // oldest first; room for every prepared batch
   std::size_t prepared_ = 0;
-  Duration free_at_{};  // when all that is known to be finished was
+  Duration free_at_{};  // end of the last batch that is known to be finished
 };
 
 class MemcpyBatch final : public BackendBatch {
@@ -103,7 +103,7 @@ class MemcpyBatch final : public BackendBatch {
   ~MemcpyBatch() override {
     wait();
     --backend_->prepared_;
-    if (bound().lost) board_.release();  // giving it back would wait for what hangs
+    if (bound().lost) board_.release();  // freeing it would wait for a hanging GPU
   }
 
   void submit(Duration earliest) override;
@@ -111,7 +111,7 @@ class MemcpyBatch final : public BackendBatch {
     backend_->look();
     return finished_;
   }
-  /// Spins: what is compared with shall not wait longer than it must.
+  /// Spins: a baseline shall not wait longer than it must.
   void wait() override {
     while (!poll()) continue;
   }
@@ -134,7 +134,7 @@ class MemcpyBatch final : public BackendBatch {
   void launch(const Work& work, cudaStream_t stream);
   void enqueue_signals();
   void note(Error error) {
-    if (!result_.error) result_.error = std::move(error);  // the first one is told
+    if (!result_.error) result_.error = std::move(error);  // the first one is reported
   }
   void note(const Expected<void>& called) {
     if (!called) note(called.error());
@@ -163,7 +163,7 @@ class MemcpyBatch final : public BackendBatch {
 // ---- preparing
 
 Expected<std::unique_ptr<BackendBatch>> MemcpyBackend::prepare(ExecutableBatch batch) {
-  // It checks all that there is to be checked, and loads the kernels.
+  // The CUDA backend makes all checks and loads the kernels.
   if (auto ok = cuda_->prepare(batch); !ok) return tl::unexpected(std::move(ok.error()));
   fill_kernel_inputs(devices_->machine, batch);
   auto made = MemcpyBatch::make(*this, std::move(batch));
@@ -288,7 +288,7 @@ void MemcpyBatch::enqueue_signals() {
                "cuStreamWriteValue32"));
 }
 
-// ---- what becomes of it
+// ---- completion
 
 void MemcpyBackend::look() {
   while (!under_way_.empty() && under_way_.front()->has_ended()) {
@@ -308,7 +308,7 @@ bool MemcpyBatch::has_ended() {
   return seen_ == parts_.size() || bound().lost || is_broken();
 }
 
-/// Behind its plan: whether a queue reports a fault, or all of them are done and a signal is missing.
+/// Whether a run behind its plan is broken: a queue reports a fault, or all are done and a signal is missing.
 bool MemcpyBatch::is_broken() {
   const Duration now = bound().clock.now();
   if (now < next_look_) return false;

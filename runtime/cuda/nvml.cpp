@@ -13,7 +13,7 @@ constexpr int kPeerCapabilityNvlink = 2;
 struct Memory {
   unsigned long long total, free, used;
 };
-/// Of the second and third version of the call.
+/// Entry of the process list, in the second and third version of the call.
 struct Process {
   unsigned id;
   unsigned long long memory;

@@ -13,10 +13,10 @@ namespace tutti::cuda {
 /// the library.
 class Nvml {
  public:
-  /// Nothing where the driver came without it, or it does not work.
+  /// Opens the library; nothing where it is missing or does not work.
   [[nodiscard]] static std::optional<Nvml> open();
 
-  /// What the following say is nothing, or false, where the library does not know the GPU or the question.
+  /// The functions below return nothing, or false, where the library does not know the GPU or the question.
   [[nodiscard]] std::optional<Bytes> free_memory(const std::string& bus_id) const;
   [[nodiscard]] std::optional<PcieLink> link(const std::string& bus_id, LinkState state) const;
   /// Whether copies from one GPU to the other can go over NVLink.

@@ -6,7 +6,7 @@
 
 namespace tutti::cuda {
 
-/// Signals that different threads or devices write stand so far apart, bytes.
+/// Distance of signals that different threads or devices write, bytes.
 inline constexpr std::size_t kCacheLine = 64;
 
 /// Host memory that never moves, that every GPU reaches at the same address, in huge pages where the host has them: its
@@ -29,7 +29,7 @@ class PinnedMemory {
   [[nodiscard]] static Expected<PinnedMemory> make(std::size_t size, int numa_node = -1);
 
   [[nodiscard]] std::byte* data() const { return data_; }
-  /// Lets go of the memory without giving it back: for a driver that hangs.
+  /// Drops the memory without freeing it, for a driver that hangs.
   std::byte* release() { return std::exchange(data_, nullptr); }
 
  private:

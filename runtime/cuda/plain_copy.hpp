@@ -6,19 +6,19 @@
 
 namespace tutti {
 
-/// What a copy takes.
+/// Measured times of a copy.
 struct CopyTimes {
   Duration on_the_gpu{};   ///< from a mark before it to one behind it
   Duration on_the_host{};  ///< from the host's signal for it until the host knows of its end
 };
 
-/// A single `cudaMemcpyAsync` on a stream of its own, between two events, and another one from the call until
-/// `cudaStreamSynchronize` returns: what our copies are measured by.
+/// Times a single `cudaMemcpyAsync` on a stream of its own, between two events, and another one from the call until
+/// `cudaStreamSynchronize` returns: the baseline of our copies.
 /// @param from, to  buffers of a backend made by `make_cuda_backend`, of one size, at least one of them on a GPU.
 /// @errors Machine: the driver's refusal, a build without CUDA.
 [[nodiscard]] Expected<CopyTimes> time_plain_copy(const BufferView& from, const BufferView& to);
 
-/// A copy, and a kernel behind it that takes a time; none where that is 0.
+/// A copy, and a kernel of a given length behind it; no kernel where that is 0.
 struct PlainStep {
   BufferView from, to;
   Duration kernel{};

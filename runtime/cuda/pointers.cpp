@@ -5,7 +5,7 @@
 namespace tutti::cuda {
 namespace {
 
-/// What the driver knows of an address, as the end of "... is".
+/// Kind of memory by the driver, as the end of "the buffer is ...".
 std::string text_of(const cudaPointerAttributes& found) {
   switch (found.type) {
     case cudaMemoryTypeHost: return "pinned host memory";

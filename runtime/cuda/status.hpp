@@ -9,7 +9,7 @@
 
 namespace tutti::cuda {
 
-/// The error that a failed call ends in: the call, the place in the sources, the device and the driver's own words.
+/// The error that a failed call ends in: the call, the place in the sources, the device and the driver's message.
 [[nodiscard]] Error failure(std::string_view call, std::string_view name, std::string_view words,
                             const std::source_location& place);
 
@@ -22,13 +22,12 @@ namespace tutti::cuda {
   return tl::unexpected(failure(call, cudaGetErrorName(status), cudaGetErrorString(status), place));
 }
 
-/// The same for the CUDA driver.
+/// A status of the CUDA driver as a value.
 [[nodiscard]] Expected<void> check(CUresult status, std::string_view call,
                                    std::source_location place = std::source_location::current());
 
-/// Sets what the driver reads from the environment before the first call: as many hardware queues as there
-/// can be, and kernels loaded at once, since loading them later would wait for closed gates. What the user has set
-/// stays.
+/// Sets the environment variables that the driver reads before the first call: the most hardware queues, and eager
+/// loading of kernels, since lazy loading would wait for closed gates. Variables set by the user stay.
 void set_environment();
 
 /// The functions of the driver that the runtime does not wrap. They are looked up in the driver that is installed, so

@@ -10,13 +10,13 @@ namespace tutti {
 /// Requests to change a task set while it runs. Any thread may post one; the dispatcher takes them.
 class ChangeRequests {
  public:
-  /// It is answered at its time, or as soon after as the run comes to it: behind the job that has the machine, and
-  /// within 50 ms where none has.
+  /// Posts a request. The run answers it at its time or soon after: behind the job that has the machine, or within 50
+  /// ms if no job has it.
   void post(const TaskChange& change);
 
-  /// When the next one is due.
+  /// When the next request is due.
   [[nodiscard]] std::optional<Duration> next() const;
-  /// The next one, if it is due by then.
+  /// The next request, if it is due by `now`.
   [[nodiscard]] std::optional<TaskChange> take_due(Duration now);
 
  private:

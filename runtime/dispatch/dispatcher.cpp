@@ -19,16 +19,16 @@ namespace {
 
 constexpr Duration kNever = Duration::max();
 constexpr std::uint64_t kUntilItLeaves = std::numeric_limits<std::uint64_t>::max();
-/// Where time passes by itself: an interrupt need not wait longer, however far away the next job is.
+/// Longest sleep where time passes by itself: an interrupt waits no longer, however far away the next job is.
 constexpr Duration kLongestSleep = std::chrono::milliseconds{50};
 
-/// How many of its jobs have arrived: those that were released, and one more that is not ready or waits for buffers.
+/// Number of a task's jobs that have arrived: the released ones, and one more that is not ready or waits for buffers.
 std::uint64_t arrived_by(const TaskState& state, Duration now) {
   const bool one_more = state.next_ready != kNever && state.arrival_of(state.released) <= now;
   return state.released + (one_more ? 1 : 0);
 }
 
-/// Of the jobs that have arrived since the task runs.
+/// Latest arrival among the jobs that have arrived since the task runs.
 std::optional<Duration> last_arrival(const TaskState& state, Duration now) {
   const std::uint64_t arrived = arrived_by(state, now);
   return arrived == state.first_index ? std::nullopt : std::optional(state.arrival_of(arrived - 1));
@@ -54,18 +54,17 @@ class DispatchedRun final : public PreparedRun {
         ready_(planned.tasks.policy, 0) {}
 
   Expected<void> prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs);
-  /// In place of periodic jobs. @pre prepared for as many
+  /// Releases the jobs of a scenario in place of periodic jobs. @pre prepared for as many
   void follow(const Scenario& scenario);
-  /// Holds jobs against what they were promised.
-  /// @param bounds  [tasks] of responses, where there are any; empty: of batches alone
+  /// Compares jobs and batches with their bounds.
+  /// @param bounds  [tasks] of responses, where there are any; empty: batches alone have bounds
   void hold_to(std::span<const std::optional<Duration>> bounds);
   /// Lets tasks come and go as requested, until `end`. @pre prepared for all tasks of the set
   void change_on_request(ChangingTaskSet& set, ChangeRequests& requests, Duration end);
   RunRecord run() override;
 
  private:
-  /// A job that runs: between two of its batches others that are more urgent run, and run to their end, before it goes
-  /// on.
+  /// A running job. More urgent jobs run between two of its batches, each to its end, before it goes on.
   struct Running final : JobObserver {
     Running(DispatchedRun& the_run, const ReadyJob& the_job) : run(the_run), job(the_job) {}
     Expected<void> run_more_urgent() override { return run.run_more_urgent(*this); }
@@ -77,58 +76,58 @@ class DispatchedRun final : public PreparedRun {
     DispatchedRun& run;
     const ReadyJob& job;
     Duration start{};
-    Duration waited{};        ///< until then, with nothing before it
-    Duration elsewhere{};     ///< for so long the job did not have the machine
+    Duration waited{};        ///< until `start`, with no job before it
+    Duration elsewhere{};     ///< time without the machine since `start`
     std::size_t regions = 0;  ///< done
-    Duration had{};           ///< in a scenario: so long these have the machine
+    Duration had{};           ///< in a scenario: time that these have the machine
   };
 
-  /// A job that is done, and whose batches' measured times are still to be read: that waits until something else runs,
-  /// or nothing does.
+  /// A finished job whose batches' measured times are not read yet. They are read while another job runs or the run is
+  /// idle.
   struct Unreviewed {
     std::vector<PreparedBatch>* chunks;  // of its batches
     std::size_t record;                  // its position
     bool late;                           // over its bound
-    Duration over;                       // by so much
+    Duration over;                       // excess over the bound
     Excesses excesses;
   };
 
-  /// Of all batches, of all buffer sets, of all tasks.
+  /// Chunks of all batches, of all buffer sets, of all tasks.
   auto all_chunks() { return tasks_ | std::views::transform(&TaskState::chunks) | std::views::join | std::views::join; }
   Expected<void> warm_up();
-  /// From the arrival until it is ready.
+  /// Time from a job's arrival until it is ready.
   [[nodiscard]] Duration delay_of(const TaskState& state, std::uint64_t index) const;
   void schedule_next(std::size_t task);
   /// The task whose next job is ready first; null where no more come.
   [[nodiscard]] TaskState* next_to_release();
-  /// Arms the first batch of the most urgent ready job, or else of the job that is ready next: that takes longer than
-  /// to start what is armed.
+  /// Arms the first batch of the most urgent ready job, or else of the job that is ready next: arming takes longer than
+  /// starting an armed batch.
   void arm_next();
   void arm_job(TaskState& state, std::uint64_t index);
-  /// Until then, or for some time of that.
+  /// Waits until an instant, or for part of that time.
   void wait_for(Duration instant);
-  /// When something is to be done next; nothing where the run is over.
+  /// Next instant at which the loop has work; nothing where the run is over.
   [[nodiscard]] std::optional<Duration> next_instant();
-  /// The next one that is due.
+  /// Answers the next request that is due.
   void answer_request();
-  /// Those that the run left open.
+  /// Refuses the requests that the run left open.
   void refuse_requests();
   ChangeAnswer answer(const TaskChange& change, Duration now);
   /// @return the instant until which jobs were released.
   Duration release_due();
-  /// Whether the next job needs the buffers of one that has not ended, and may wait for it: that one is not late yet,
-  /// or it is of a scenario, where jobs may be. Waiting changes no order: of one task they are served in turn.
+  /// Whether the next job needs the buffers of a job that has not ended and may wait for it: that job is not late yet,
+  /// or belongs to a scenario, where jobs may be late. Waiting changes no order: jobs of one task are served in turn.
   [[nodiscard]] bool waits_for_buffers(const TaskState& state, Duration now) const;
   void release(std::size_t task);
-  /// What a program does beside its job's steps.
+  /// Does and logs the work of a program beside its job's steps.
   /// @return when it was done.
   template <class Work>
   Duration beside(const Work& work);
-  /// What took time from a job that is done.
+  /// Excesses of a finished job, by cause.
   [[nodiscard]] Excesses excesses_of(const Running& running, const Job& job, const JobRecord& record) const;
-  /// Of the last job: overruns, and whether it was over its bound, and why.
+  /// Completes the record of the last job: overruns, and whether it exceeded its bound, and why.
   void review();
-  /// Where others used the devices, slow copies are theirs.
+  /// Attributes slow copies to other users of the devices, where there were any.
   void blame_others();
   Job job_of(const ReadyJob& ready, JobObserver* observer = nullptr);
   void run_job(const ReadyJob& ready);
@@ -150,11 +149,11 @@ class DispatchedRun final : public PreparedRun {
 
   bool promised_ = false;                        // jobs are held against their bounds
   std::vector<std::optional<Duration>> bounds_;  // [tasks] of responses; empty: none are known
-  WorkLog beside_;                               // of programs, beside what tasks declare
-  Duration free_since_{};                        // nothing kept the dispatcher from looking since then
-  // Since the run waited last with nothing to do:
-  Duration excess_{};         // so much longer than their Wcet jobs ran
-  Duration beside_before_{};  // of `beside_`, before that
+  WorkLog beside_;                               // work of programs, beside what tasks declare
+  Duration free_since_{};                        // the dispatcher is free since then
+  // Since the run was idle last:
+  Duration excess_{};         // time that jobs ran beyond their Wcet
+  Duration beside_before_{};  // total of `beside_` at that instant
   bool foreign_ = false;      // others used the devices when the run was prepared
   std::optional<Unreviewed> unreviewed_;
 };
@@ -181,7 +180,7 @@ void DispatchedRun::hold_to(std::span<const std::optional<Duration>> bounds) {
   bounds_.assign(bounds.begin(), bounds.end());
 }
 
-/// Every batch once, on what its buffers hold. That a kernel fails on it says nothing about jobs.
+/// Runs every batch once, on whatever its buffers hold. A kernel that fails on that says nothing about jobs.
 Expected<void> DispatchedRun::warm_up() {
   for (PreparedBatch& chunk : all_chunks()) {
     auto result = executor_.issue(chunk).and_then([&] { return executor_.synchronize(chunk); });
@@ -361,8 +360,7 @@ void DispatchedRun::run_job(const ReadyJob& ready) {
   if (job.takes) clock.wait_until(start + running.elsewhere + *job.takes);
   const Duration finish = clock.now();
   const Duration programs = beside_.since(ready.arrival);
-  // What was admitted under periodic arrivals relies on it: a job that leaves the machine early could make another
-  // late.
+  // Admission under periodic arrivals relies on this: a job that leaves the machine early could make another late.
   if (planned_.tasks.arrivals == Arrivals::Periodic && result)
     clock.wait_until(start + running.elsewhere + state.timing.best_case);
   const Duration own = finish - start - running.elsewhere;
@@ -424,7 +422,7 @@ void DispatchedRun::blame_others() {
     if (job.broken && job.broken->cause == BoundCause::Transfer) job.broken->cause = BoundCause::Foreign;
 }
 
-/// In a scenario a region has the machine for as long as it may, until the job's time is over.
+/// A region of a scenario's job has the machine for its full length, until the job's time is over.
 void DispatchedRun::finish_part(Running& running) {
   const TaskState& state = tasks_[running.job.task.index()];
   const std::vector<Duration>& regions = state.timing.regions->each;

@@ -14,7 +14,7 @@ namespace {
 
 using PreparedRuns = std::vector<std::unique_ptr<PreparedRun>>;
 
-/// What belongs to a partition's tasks.
+/// Elements [tasks] that belong to a partition's tasks.
 template <class T>
 std::vector<T> of(const Partition& partition, std::span<const T> all) {
   std::vector<T> own;
@@ -40,7 +40,7 @@ std::vector<RunRecord> run_one_by_one(const PreparedRuns& runs) {
   return records;
 }
 
-/// All at once, each in a thread of its own; none where there is no thread for one of them.
+/// Runs all at once, each in a thread of its own; runs none if the host has no thread for one of them.
 Expected<std::vector<RunRecord>> run_at_once(const PreparedRuns& runs) {
   std::promise<bool> start;
   const std::shared_future<bool> started(start.get_future());
@@ -68,9 +68,9 @@ Expected<std::vector<RunRecord>> run_all(std::span<Executor* const> executors, c
   return run_one_by_one(runs);
 }
 
-/// A job where it stands among those of all partitions.
+/// A job with its place among the jobs of all partitions.
 struct Ended {
-  Duration at{};  ///< or, of one that was never run, the end of the one before it
+  Duration at{};  ///< its finish; of a job that was never run, that of the job before it
   JobRecord job;
 };
 

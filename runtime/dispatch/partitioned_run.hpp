@@ -9,12 +9,12 @@ namespace tutti {
 /// Runs an admitted task set each of whose partitions has a machine for itself: an executor, and with it a backend, a
 /// clock and a queue of ready jobs.
 ///
-/// Where time passes by itself all run at once, each in a thread of its own; on virtual clocks one after the other,
-/// each from the start of its own time. Either way a partition does what it would do alone. Everything is prepared in
-/// the caller's thread before the first job of any is released, and given back when all have ended.
+/// Partitions on real clocks run at once, each in a thread of its own. Partitions on virtual clocks run one after the
+/// other, each from the start of its own time. Either way a partition runs as it would alone. Everything is prepared in
+/// the caller's thread before the first job is released, and freed when all partitions have ended.
 ///
-/// An interrupt ends all. A fault of the machine ends the partition that met it, and the others go on to their end:
-/// nothing that was promised to them rests on what failed.
+/// An interrupt ends all. A fault of the machine ends its partition, and the others run to their end: their guarantees
+/// do not rest on the part that failed.
 ///
 /// @param executors  [partitions of the set] of which no two share a backend or a clock; all their clocks run by
 ///                   themselves, or none

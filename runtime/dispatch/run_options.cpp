@@ -11,7 +11,7 @@ namespace {
 
 constexpr Duration kForever = Duration::max();
 
-/// The instant at which one hyperperiod behind the last offset is over; nothing where that is beyond all time.
+/// The instant at which one hyperperiod behind the last offset is over; nothing where that overflows a Duration.
 std::optional<Duration> end_of_hyperperiod(const TaskSet& set) {
   Wide hyperperiod = 1;
   Duration last_offset{};

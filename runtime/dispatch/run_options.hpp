@@ -9,17 +9,17 @@
 
 namespace tutti {
 
-/// How much of a periodic run to do.
+/// Length of a periodic run.
 struct RunOptions {
-  std::optional<std::uint64_t> jobs;               ///< so many arrivals, all tasks together
+  std::optional<std::uint64_t> jobs;               ///< number of arrivals, all tasks together
   std::optional<Duration> arrivals_before;         ///< arrivals before this instant
   std::uint64_t seed = 1;                          ///< of the release jitter
   const std::atomic<bool>* interrupted = nullptr;  ///< set from outside: the job under way is the last one
 };
 
-/// Where neither is given: one hyperperiod behind the last offset, at most this many jobs.
+/// Most jobs of a run with neither limit, which ends one hyperperiod behind the last offset.
 inline constexpr std::uint64_t kDefaultJobs = 1000;
-/// More are refused, since every job's record is kept.
+/// More jobs are refused, since every job's record is kept.
 inline constexpr std::uint64_t kMostJobs = 10'000'000;
 
 /// How many jobs of each task a run releases, by arrival, ties by the order of the file. A run ends before the first

@@ -83,7 +83,7 @@ Expected<BufferView> PatternProgram::source_of(DeviceBackend& backend, const Tra
   return buffer;
 }
 
-/// Whether a batch after this one copies so many bytes from the kernel's GPU, and no kernel has written them yet.
+/// Whether a batch after this one copies this many bytes from the kernel's GPU, and no kernel has written them yet.
 bool PatternProgram::is_brought_back(const Pending& output, std::size_t batch) const {
   const auto same = [&](const Pending& other) {
     return is_same(other, output.buffer_set, output.gpu, output.output.size);

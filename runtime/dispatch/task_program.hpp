@@ -9,20 +9,20 @@
 
 namespace tutti {
 
-/// What a job lets others do while it runs.
+/// Callbacks by which a running job lets other jobs run or be armed.
 class JobObserver {
  public:
-  /// Between two batches: runs whatever is more urgent by now, where the task set allows that.
+  /// Between two batches: runs the jobs that are more urgent by now, where the task set allows that.
   /// @errors Machine: the run cannot go on.
   [[nodiscard]] virtual Expected<void> run_more_urgent() = 0;
-  /// The last batch of the job is under way: what comes after the job can be armed.
+  /// The last batch of the job is under way: the next job can be armed.
   virtual void arm_next() = 0;
 
  protected:
   ~JobObserver() = default;
 };
 
-/// What a job did with its time while it owned the machine, as far as that was measured.
+/// Measured times of a job while it owned the machine.
 struct JobTimes {
   std::size_t runs = 0;   ///< of batches, or chunks of them
   Duration in_batches{};  ///< from before each issue until its batch was known to be finished
@@ -34,7 +34,7 @@ class Job {
  public:
   /// @param chunks           of its batches, in order, bound to its buffer set
   /// @param first_chunk      [batches + 1] of each batch, and the end
-  /// @param observer         null: nobody takes the machine from it
+  /// @param observer         null: no job takes the machine from it
   Job(Executor& executor, const Task& task, std::span<PreparedBatch> chunks, std::span<const std::size_t> first_chunk,
       JobObserver* observer = nullptr)
       : executor_(&executor), task_(&task), chunks_(chunks), first_chunk_(first_chunk), observer_(observer) {}
@@ -44,13 +44,13 @@ class Job {
   Duration deadline{};            ///< absolute
   std::size_t buffer_set = 0;     ///< which of the task's sets of buffers it works on
   std::optional<Duration> takes;  ///< in a scenario: how long it has the machine, where its batches take no longer
-  JobTimes times;                 ///< whoever runs the batches adds to it
+  JobTimes times;                 ///< updated by `run_batch`
 
   [[nodiscard]] const Task& task() const { return *task_; }
   [[nodiscard]] Executor& executor() const { return *executor_; }
 
-  /// Runs one of its batches, with the next one armed behind it. Where the task set allows that, more urgent jobs go
-  /// before any batch, or chunk of one that was cut, but the job's first.
+  /// Runs one of its batches, with the next one armed behind it. More urgent jobs, where the task set allows them, run
+  /// before any batch, or chunk of a batch, but the job's first.
   /// @errors as `batchOp`; Machine: the run cannot go on.
   [[nodiscard]] Expected<void> run_batch(std::size_t batch);
 
@@ -64,7 +64,7 @@ class Job {
   JobObserver* observer_;
 };
 
-/// What one task does with its data: the user's side of a run.
+/// The user's code of one task: fills its buffers, runs its jobs, reads their results.
 class TaskProgram {
  public:
   virtual ~TaskProgram() = default;
@@ -74,26 +74,26 @@ class TaskProgram {
   /// @param batch  position among the batches of the task's job.
   [[nodiscard]] virtual Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation,
                                                                   std::size_t batch, std::size_t buffer_set) = 0;
-  /// A job has become ready: its input is put into its buffer set. Like `on_finished` that is in no bound: a run
-  /// measures it and takes it out of responses; work that a bound is to cover is a host step.
+  /// A job has become ready: its input is put into its buffer set. No bound covers this or `on_finished`: a run
+  /// measures them and subtracts them from responses. Work that a bound shall cover is a host step.
   virtual void on_ready(const Job&) {}
   /// Does the work of one of the job's host steps. The default waits for its declared time. On a virtual clock work
   /// takes no time, so there the declared time passes as well.
   /// @param step  position among all steps of the task
-  /// @errors whatever it comes to; the job then counts as failed.
+  /// @errors any; the job then counts as failed.
   [[nodiscard]] virtual Expected<void> on_host_step(Job& job, std::size_t step);
   /// Runs the job; it owns the machine until this returns, but for more urgent jobs in `Job::run_batch`. The default
-  /// takes its steps in order, a declared Wcet as a wait of all of it.
+  /// runs its steps in order; for a task without steps it waits for the declared Wcet.
   /// @errors whatever its batches return; the job then counts as failed, and the next one runs.
   [[nodiscard]] virtual Expected<void> run(Job& job);
-  /// A job has been run without an error, and its finish is noted: what it left in its buffer set can be read. That is
-  /// no part of the job, yet the next one waits for it; work that belongs to the job is a host step.
+  /// A job has ended without an error and its finish is recorded: the results in its buffer set can be read. This is no
+  /// part of the job, yet the next job waits for it; work that belongs to the job is a host step.
   virtual void on_finished(const Job&) {}
 };
 
-/// A program for a task of which only the file is known: its own buffers for both ends of every transfer; what is sent
-/// from main memory is a seeded pattern; a kernel writes what a later batch of the job brings back from its GPU, where
-/// sizes agree.
+/// A program for a task without code of the user. It has its own buffers for both ends of every transfer. Data sent
+/// from main memory is a seeded pattern. A kernel writes the data that a later batch of the job brings back from its
+/// GPU, where sizes agree.
 ///
 /// It takes exactly the device memory that admission counts: one buffer for each end of a transfer.
 class PatternProgram final : public TaskProgram {

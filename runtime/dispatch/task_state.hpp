@@ -13,8 +13,8 @@ namespace tutti {
 
 /// How a job became ready.
 struct Release {
-  Duration late{};  ///< seen so long after it was ready, without reason
-  Duration done{};  ///< its program had put its input into its buffer set
+  Duration late{};  ///< delay until the dispatcher, though free, saw that it was ready
+  Duration done{};  ///< when its program had put its input into its buffer set
 };
 
 /// One task in a run: its next release, and the batches of each of its buffer sets.
@@ -33,7 +33,7 @@ struct TaskState {
   std::vector<std::optional<Duration>> set_due;    ///< [sets] when the job that has it is due; nothing: it is free
   std::vector<Release> releases;                   ///< [sets] of the job that has it
 
-  /// Of a job, from the start of the run.
+  /// Arrival of a job, from the start of the run.
   [[nodiscard]] Duration arrival_of(std::uint64_t index) const {
     if (!script.empty()) return script[index].arrival;
     return first_arrival + timing.period * static_cast<std::int64_t>(index - first_index);
@@ -46,9 +46,9 @@ struct TaskState {
   [[nodiscard]] std::vector<PreparedBatch>& chunks_of(std::uint64_t index) { return chunks[index % chunks.size()]; }
 };
 
-/// Gets everything ready that the jobs of a task need: as many buffer sets as jobs of it can be alive, and every batch
-/// of each, cut as it was planned.
-/// @param jobs  it will release no more
+/// Prepares everything that the jobs of a task need: as many buffer sets as jobs of it can be alive, and every batch of
+/// each set, cut as planned.
+/// @param jobs  most jobs that it will release
 /// @errors InvalidInput, Machine: as `TaskProgram::bind` and `Executor::prepare`.
 [[nodiscard]] Expected<TaskState> prepare_task(Executor& executor, Executor::AdmittedRun& run,
                                                const PlannedTaskSet& planned, TaskId task, TaskProgram& program,

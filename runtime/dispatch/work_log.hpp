@@ -6,9 +6,9 @@
 
 namespace tutti {
 
-/// When the programs of a run worked on the host beside what their tasks declare: how much of a stretch of time.
+/// Log of the host time that the programs of a run took beside what their tasks declare.
 ///
-/// Of fixed size: what lies too many stretches back is forgotten, and then counts as no work.
+/// The log has a fixed size: stretches too far back are dropped, and then count as no work.
 class WorkLog {
  public:
   static constexpr std::size_t kMost = 1024;
@@ -17,7 +17,7 @@ class WorkLog {
   void add(Duration from, Duration to);
   /// Work in [instant, now).
   [[nodiscard]] Duration since(Duration instant) const;
-  /// Of all that was added.
+  /// Sum of all work added.
   [[nodiscard]] Duration total() const { return total_; }
 
  private:

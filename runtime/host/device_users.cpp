@@ -24,7 +24,7 @@ struct flock lock_of(short kind, off_t byte) {
 constexpr off_t kDevice = 0;
 constexpr off_t kCounter = 1;
 
-/// Where somebody else made it, it must not be asked for again in a folder that everybody may write to.
+/// A file made by another user must not be opened with O_CREAT in a folder that all users may write to.
 int open_shared(const std::string& path) {
   constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
   if (const int file = ::open(path.c_str(), kFlags); file >= 0) return file;
@@ -43,7 +43,7 @@ std::uint64_t read_counter(int file) {
 std::optional<std::uint64_t> count_one_more(int file) {
   struct flock lock = lock_of(F_WRLCK, kCounter);
   for (int tries = 0; ::fcntl(file, F_OFD_SETLK, &lock) != 0; ++tries) {
-    if (tries == 100) return std::nullopt;  // who holds it for longer is none of ours
+    if (tries == 100) return std::nullopt;  // a program of this project never holds it longer
     ::usleep(1000);
   }
   const std::uint64_t count = read_counter(file) + 1;

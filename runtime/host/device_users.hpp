@@ -7,20 +7,20 @@
 
 namespace tutti {
 
-/// A sign at a device that this program uses it, which other programs of the project see, on the same host.
+/// A sign that this program uses a device. Other programs of the project on the same host see it.
 ///
 /// It is a shared lock on a file of the device. The kernel takes it back when the program ends, however it ends, so no
-/// stale sign is left. The file also counts those who came.
+/// stale sign is left. The file also counts all signs that were put up.
 class DeviceUser {
  public:
   /// @param folder  of such files, the same for all programs: `kFolder`
   /// @param device  "0000:06:00.0"
-  /// @return  nothing where the folder cannot be written to: then nobody sees anybody.
+  /// @return  nothing where the folder cannot be written to: then programs do not see each other.
   [[nodiscard]] static std::optional<DeviceUser> enter(const std::string& folder, const std::string& device);
 
   static constexpr const char* kFolder = "/tmp";
 
-  /// Whether another one has a sign there now, or put one there since this one came.
+  /// Whether another user has a sign there now, or has put one up since this one.
   [[nodiscard]] bool is_not_alone() const;
 
  private:

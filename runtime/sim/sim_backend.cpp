@@ -18,8 +18,8 @@ class SimMemory final : public BufferSource {
 
   [[nodiscard]] Bytes used(VertexId where) const { return used_[where.index()]; }
 
-  /// Null where the host has no more. On a virtual clock, pages that nobody touches cost nothing, however large the
-  /// simulated machine is.
+  /// Null where the host has no more. On a virtual clock, untouched pages cost nothing, however large the simulated
+  /// machine is.
   [[nodiscard]] std::byte* take(VertexId where, Bytes size) {
     const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(size.count, 1));
     auto* data = static_cast<std::byte*>(std::calloc(bytes, 1));

@@ -13,12 +13,12 @@ namespace tutti {
 class SimBatch;
 class SimMemory;
 
-/// A machine that is only described: its memories and GPUs are pieces of host memory, its copy engines copy real bytes
-/// over the planned intervals, its kernels are host functions.
+/// A simulated machine: its memories and GPUs are pieces of host memory, its copy engines copy real bytes over the
+/// planned intervals, its kernels are host functions.
 ///
 /// It works inside `poll` and `wait`, in the order in which batches were submitted. On a virtual clock everything
 /// happens at its planned instant. On a real clock the host may be too slow to play its part; a batch that ends more
-/// than `kHostLag` after its plan says so.
+/// than `kHostLag` after its plan reports that.
 class SimBackend final : public DeviceBackend {
  public:
   /// How far a batch may end behind its plan before the host counts as too slow.

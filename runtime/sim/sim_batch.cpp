@@ -20,7 +20,7 @@ SimBatch::SimBatch(SimBackend& backend, ExecutableBatch batch) : backend_(&backe
 }
 
 SimBatch::~SimBatch() {
-  wait();  // what was submitted runs through, into buffers that are still there
+  wait();  // a submitted run ends while its buffers still exist
   --backend_->prepared_;
 }
 
@@ -84,7 +84,7 @@ void SimBatch::run_next_event() {
   Event& event = events_[next_];
   if (event.kind == EventKind::SegmentEnd) copy(event);
   if (event.kind == EventKind::KernelStart) launch(event);
-  // Time that only passes when somebody waits may have passed this instant before anybody polled.
+  // A virtual clock may have passed this instant before the batch was polled.
   event.happened = backend_->clock_->runs_by_itself() ? backend_->clock_->now() : next_event();
   ++next_;
   if (event.kind == EventKind::BatchEnd) end_batch();
@@ -106,7 +106,7 @@ void SimBatch::launch(const Event& event) {
   const CommandStream& stream = batch_.batch.streams()[event.stream];
   const StreamBinding& binding = batch_.bindings[event.stream];
   const auto fail = [&](const char* what) {
-    if (!result_.error) result_.error = kernel_failed(stream, what);  // the first one is told
+    if (!result_.error) result_.error = kernel_failed(stream, what);  // the first one is reported
   };
   try {
     (*kernels_[event.stream])(
