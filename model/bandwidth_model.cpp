@@ -49,7 +49,7 @@ std::uint32_t BandwidthModel::add_fixed_flow(std::uint32_t index, double rate) {
   return kind_count_++;
 }
 
-/// What the measured table says of a stream: which one it is, and how fast it is alone.
+/// Sets a kind's stream in the measured table, and its rate alone.
 void BandwidthModel::write_stream(Kind& kind, PortSet streams) const {
   kind.streams = streams;
   const std::uint32_t row = table_->row(streams);
@@ -76,8 +76,8 @@ void BandwidthModel::finish() {
 
 // ---- kinds -> groups
 
-/// Which capacities can bind: a chain takes no more of one than its largest flow. What an earlier batch left of them is
-/// cleared only now: machines are large, batches small.
+/// Finds the capacities that can bind: a chain takes no more of one than its largest flow. Entries of an earlier batch
+/// are cleared only here, where used: machines are large, batches small.
 inline void BandwidthModel::find_demand() {
   constexpr double kClearlyBelow = 1 - 1e-9;  // keeps rounding on the safe side
   touched_count_ = 0;
@@ -116,8 +116,8 @@ inline void BandwidthModel::find_groups() {
   }
 }
 
-/// The group of a kind whose shares stand behind those of all groups; a new group keeps them. It is compared with
-/// groups that have the same last capacity: on a tree of switches those of one switch.
+/// The group of a kind, whose shares are stored behind those of all groups; a new group keeps them. The kind is
+/// compared with groups of the same last capacity: on a tree of switches, groups of one switch.
 inline std::uint32_t BandwidthModel::find_group(const Kind& kind, std::uint32_t end) {
   const double limit = kind.most / kind.weight;
   std::uint32_t& newest = end > share_count_ ? capacities_[shares_[end - 1].capacity].newest : newest_free_;
@@ -143,7 +143,7 @@ inline bool BandwidthModel::belongs_to(const Group& group, const Kind& kind, dou
   return true;
 }
 
-/// Groups of a batch that needs the table alone: they share nothing, and get their rates by looking up.
+/// Groups of a batch that needs the table alone: they share nothing, and their rates are looked up.
 void BandwidthModel::make_table_groups() {
   grow_to(groups_, kind_count_);
   grow_to(caps_, 1);
@@ -223,7 +223,7 @@ void BandwidthModel::solve() {
   share_out(looked_up);
 }
 
-/// Gives the streams of the table their rates; false where the table cannot tell.
+/// Looks up the rates of the table's streams; false where the table does not apply.
 bool BandwidthModel::look_up() {
   const auto end = groups_.begin() + group_count_;
   const auto competes = [](const Group& group) { return group.active > 0 && group.competes; };
@@ -232,7 +232,7 @@ bool BandwidthModel::look_up() {
   if (!table_only_) {
     const bool known = row != MeasuredTable::kNoRow && std::none_of(groups_.begin(), end, competes);
     for (std::uint32_t g = 0; g < group_count_; ++g) {
-      set_active(groups_[g], groups_[g].active);  // what an earlier look-up wrote is not the group's own
+      set_active(groups_[g], groups_[g].active);  // undoes an earlier look-up
       if (row_count_ > 0) caps_[groups_[g].cap] = kNoLimit;
     }
     if (!known) return source_ = RateSource::Graph, false;
@@ -246,23 +246,24 @@ bool BandwidthModel::look_up() {
   return true;
 }
 
-/// @param beside_table  whether what the table's streams share is looked up already.
+/// @param beside_table  whether the table's streams have looked-up rates already.
 inline void BandwidthModel::share_out(bool beside_table) {
   if (row_count_ == 1) {
     if (beside_table && rows_[0].of_table) return;
     caps_[1] = full_at(rows_[0]);
     rows_[0].lambda = caps_[1].value;
   } else if (row_count_ > 1) {
-    // So many changes of levels as no start or stop on paper needs: rounding goes round in circles.
+    // Above this number of changes, which exact arithmetic never needs, rounding goes round in circles.
     if (table_ != nullptr || !fill_rows(16 * row_count_ + 64, false)) fill_rows_anew(beside_table);
   }
 }
 
 /// The lambda at which a row is full; infinite where all of its groups at their own lambda cannot fill it.
 ///
-/// Newton's method: what the groups take of the row grows with lambda, ever more slowly as one after the other stays
-/// behind at its own. So a step from anywhere ends at or below the solution, those that follow rise to it, and once
-/// nobody else stays behind it is exact. The solution before is a good start: mostly the same groups stay behind.
+/// Newton's method: the groups' demand on the row is concave in lambda, as one group after the other reaches its own
+/// lambda. So a step from anywhere ends at or below the solution, later steps rise to it, and the result is exact once
+/// no further group reaches its own lambda. The previous solution is a good start: mostly the same groups are at their
+/// own.
 inline Rate BandwidthModel::full_at(const Row& row) const {
   const Group* const groups = groups_.data();
   const Member* const end = members_.data() + row.end;
@@ -270,7 +271,7 @@ inline Rate BandwidthModel::full_at(const Row& row) const {
   double least = 0;
   for (double risen = -1;;) {
     double left = row.value;
-    double rising = 0;  // load of the groups that do not stay behind
+    double rising = 0;  // load of the groups below their own lambda
     for (const Member* m = members_.data() + row.begin; m != end; ++m) {
       const Group& group = groups[m->group];
       const double load = group.demand * m->load;
@@ -284,7 +285,7 @@ inline Rate BandwidthModel::full_at(const Row& row) const {
       continue;
     }
     risen = rising;
-    left += rising * level.value;  // what those that stay behind leave over; below 0 only far above the solution
+    left += rising * level.value;  // left by the groups at their own lambda; below 0 only far above the solution
     level = {std::max(least, left / rising), rising / left};
     least = level.value;  // never back, or rounding could go round in circles
   }
@@ -292,11 +293,10 @@ inline Rate BandwidthModel::full_at(const Row& row) const {
 
 // ---- several rows
 //
-// On paper, the levels of all rows are right where each is the one at which its row is full, given the levels of the
-// others: max-min rates are those that have a full row on their way in which nobody gets more. What a row is full at
-// depends on lower levels alone, so levels are made right from below, as in Dijkstra's algorithm: of the rows whose
-// level may be wrong, the one comes first of which the lower of both, level and full, is the lowest. So what a start or
-// a stop does not reach is not looked at.
+// In exact arithmetic, the levels are right where each row is full at its level, given the levels of the others: a rate
+// is max-min where it crosses a full row in which no flow has more. The lambda at which a row is full depends on lower
+// levels alone, so levels are corrected from below, as in Dijkstra's algorithm: among the rows whose level may be
+// wrong, the one with the lowest min(level, full) is next. So rows that a start or stop does not reach are not visited.
 // @source [RR96]: changes of the input of a fixed point, those of a shortest path in the paper.
 
 void BandwidthModel::forget_levels() {
@@ -313,7 +313,7 @@ void BandwidthModel::forget_levels() {
   }
 }
 
-/// The textbook's filling: the row that is full first settles its groups, and so on with those that are left.
+/// Progressive filling: the row that is full first settles its groups, then the next row the remaining ones.
 void BandwidthModel::fill_rows_anew(bool beside_table) {
   forget_levels();
   for (std::uint32_t r = 0; r < row_count_; ++r) {
@@ -324,9 +324,9 @@ void BandwidthModel::fill_rows_anew(bool beside_table) {
   for (std::uint32_t r = 0; r < row_count_; ++r) rows_[r].settled = false;
 }
 
-/// Makes the levels of all rows that wait right, and of those that they reach.
-/// @param settle  whether a row whose level is set keeps it.
-/// @return false after so many changes of levels, some of which are wrong.
+/// Corrects the levels of all waiting rows, and of the rows that they reach.
+/// @param settle  whether a row keeps its level once set.
+/// @return false where some levels are still wrong after `most_changes` changes.
 bool BandwidthModel::fill_rows(std::uint32_t most_changes, bool settle) {
   constexpr double kSame = 1e-13;  // relative, the rounding of sums
   while (waiting_count_ > 0) {
@@ -354,7 +354,7 @@ bool BandwidthModel::fill_rows(std::uint32_t most_changes, bool settle) {
   return true;
 }
 
-/// Changes a row's level; what its groups take of others is looked at again.
+/// Changes a row's level; other rows of its groups are checked again.
 inline void BandwidthModel::set_level(std::uint32_t r, Rate level) {
   rows_[r].level = level;
   for (std::uint32_t m = rows_[r].begin; m < rows_[r].end; ++m) {
@@ -373,22 +373,22 @@ inline void BandwidthModel::set_level(std::uint32_t r, Rate level) {
   }
 }
 
-/// What a group gets beside a row is another lambda: perhaps the row is full at another one.
+/// A group's lambda without this row changes from `was` to `is`: the row may be full at another level.
 inline void BandwidthModel::touch(std::uint32_t r, double was, double is) {
   const Row& row = rows_[r];
   if (was == is || row.settled) return;
   const bool falls = is < was;
   if (!row.waits()) {
-    if (std::min(was, is) >= row.level.value) return;  // it gets the row's level before and after
+    if (std::min(was, is) >= row.level.value) return;  // the row's level limits it before and after
     if (falls && !row.is_full()) return;
   }
   look_again(r, falls ? row.level.value : std::min(was, row.level.value));
 }
 
-/// The lambda at which a row is full while other rows have the levels that they have; no limit where its groups cannot
-/// fill it. Newton's method as above, on the groups that are active.
+/// The lambda at which a row is full while other rows keep their levels; no limit where its groups cannot fill it.
+/// Newton's method as above, on the groups that are active.
 inline Rate BandwidthModel::full_beside_others(std::uint32_t r) {
-  constexpr double kFull = 1 + 1e-13;  // what others leave exactly is not less than that by rounding
+  constexpr double kFull = 1 + 1e-13;  // a demand within rounding of the capacity does not fill the row
   Row& row = rows_[r];
   Taker* const takers = takers_.data();
   Taker* end = takers;
@@ -397,7 +397,7 @@ inline Rate BandwidthModel::full_beside_others(std::uint32_t r) {
     const auto [g, load] = members_[m];
     const Group& group = groups_[g];
     *end = {std::min(group.own.value, level_of_others(g, r)), group.demand * load};
-    if (group.active == 0) continue;  // written all the same: no own without flows
+    if (group.active == 0) continue;  // the entry is dropped: without flows its lambda means nothing
     most += end->own * end->load;
     ++end;
   }
@@ -405,8 +405,8 @@ inline Rate BandwidthModel::full_beside_others(std::uint32_t r) {
   double level = row.lambda;
   double least = 0;
   for (double risen = -1;;) {
-    double left = row.value;  // by those that stay behind
-    double rising = 0;        // load of the others
+    double left = row.value;  // by the groups at their own lambda
+    double rising = 0;        // load of the other groups
     for (const Taker* t = takers; t != end; ++t) {
       const bool rises = t->own > level;
       left -= rises ? 0 : t->own * t->load;
@@ -445,7 +445,7 @@ inline void BandwidthModel::find_lowest(std::uint32_t g) {
 
 // ---- rows that wait to be looked at
 
-/// @param key  neither the row's level nor what it is full at now is below.
+/// @param key  lower bound on the row's level and on the lambda at which it is full now.
 void BandwidthModel::look_again(std::uint32_t r, double key) {
   Row& row = rows_[r];
   row.known = false;
@@ -477,7 +477,7 @@ void BandwidthModel::sift_up(std::uint32_t r, std::uint32_t place) {
   put(r, place);
 }
 
-/// The same, down.
+/// Moves a row down from a place that is free for it.
 void BandwidthModel::sift_down(std::uint32_t r, std::uint32_t place) {
   for (std::uint32_t child; (child = 2 * place + 1) < waiting_count_; place = child) {
     if (child + 1 < waiting_count_ && rows_[waiting_[child + 1]].key < rows_[waiting_[child]].key) ++child;

@@ -15,32 +15,32 @@ namespace tutti {
 /// together until a capacity is full, sum_i cost_ic * r_i = C_c; its flows stay there and the others go on (weighted
 /// max-min fairness).
 ///
-/// Loaded once a batch with every flow that may ever be active; then flows start and stop, and their rates are asked.
-/// Every start and stop is a new problem, so it is made small while loading:
-///  1. Flows are counted by the kind of their way.
+/// A model is loaded once per batch with every flow that may ever be active; then flows start and stop, and rates are
+/// read. Every start and stop is a new problem, so loading makes it small:
+///  1. Flows are counted by route class; flows of one class are of one *kind*.
 ///  2. A capacity that all flows together, each at its own limit, cannot fill is dropped.
-///  3. Kinds alike in weight, limit and capacities left are a *group*: its active flows have one rate at any time.
+///  3. Kinds equal in weight, limit and remaining capacities are a *group*: its active flows have one rate at any time.
 ///  4. A capacity that one group crosses alone is a limit of that group, divided by its active flows.
-///  5. What is left is a *row*: a capacity for which groups compete.
-/// On a machine whose links form a tree, what is left is mostly one row. Where several are left, rows keep the level at
-/// which they are full, and a start or stop changes those alone that it reaches. The memory is kept between loads:
-/// after the first, nothing is allocated.
+///  5. Each remaining capacity is a *row*: groups compete for it.
+/// On a machine whose links form a tree, mostly one row remains. Where several remain, each row keeps the level at
+/// which it is full, and a start or stop changes only the rows that it reaches. The memory is kept between loads: after
+/// the first, nothing is allocated.
 ///
-/// With nominal bandwidths a machine's measured table comes first: where it has the combination of streams between
-/// host and GPUs that is active, they run at its rates. While a transfer is active that could take bandwidth from them
-/// and is not of the table (a staged copy, a route of its own), all is max-min; what shares nothing with them, as
-/// copies between GPUs may, is max-min beside them. Each stream of a table is a group.
+/// With nominal bandwidths a machine's measured table has precedence: streams between host and GPUs run at its rates
+/// where it has their active combination. While another transfer (a staged copy, a route of its own) is active that
+/// could take bandwidth from them, all rates are max-min. Transfers that share nothing with them, as copies between
+/// GPUs may, have max-min rates beside them. Each stream of a table is a group.
 class BandwidthModel {
  public:
   /// Forgets all flows.
-  /// @param own_ways    kinds of ways besides the machine's; they and the machine outlive the use of this model.
-  /// @param most_flows  so many flows will be added at most.
+  /// @param own_classes  route classes besides the machine's; they and the machine outlive the use of this model.
+  /// @param most_flows   upper bound on the number of flows that will be added.
   void reset(const Topology& machine, Basis basis, std::span<const RouteClass> own_classes, std::size_t most_flows);
 
   /// Adds a flow.
   /// @pre flows of one copy engine are never active together: the links at its GPU are not shared out among them.
-  /// @param way    its kind: a position among the machine's kinds and then the own ones.
-  /// @param chain  what runs one flow at a time; its flows come one after the other. None: a flow of its own.
+  /// @param index  its route class: a position among the machine's classes and then the own ones.
+  /// @param chain  a chain runs one flow at a time; its flows are added in succession. kNone: a flow of its own.
   /// @return a number that flows of one kind have in common: its *kind* in the functions below.
   std::uint32_t add_flow(std::uint32_t index, std::uint32_t chain = kNone) {
     std::uint64_t& known = kind_of_[index];
@@ -50,7 +50,7 @@ class BandwidthModel {
     kind_count_ += is_new ? 1 : 0;
     const auto kind = static_cast<std::uint32_t>(known);
     ++kinds_[kind].flows;
-    turns_[turn_count_] = {kind, chain};  // the same
+    turns_[turn_count_] = {kind, chain};  // no branch, as above
     turn_count_ += kinds_[kind].chain != chain || chain == kNone ? 1 : 0;
     kinds_[kind].chain = chain;
     return kind;
@@ -60,8 +60,8 @@ class BandwidthModel {
 
   /// Ends the loading; no flow is active.
   void finish();
-  /// Forgets the solutions so far, from which the next ones start: so the same starts and stops have the same rates to
-  /// the last bit.
+  /// Forgets the solutions so far, from which the next ones start. Equal starts and stops then have equal rates to the
+  /// last bit.
   /// @pre no flow is active.
   void restart();
 
@@ -84,7 +84,7 @@ class BandwidthModel {
 
   /// Whether a flow's rate can depend on which others are active.
   [[nodiscard]] bool rates_vary() const { return share_count_ > 0 || table_ != nullptr; }
-  /// Where the rates of the last solution come from: those of the table's streams. All others have the graph's.
+  /// Source of the rates of the table's streams in the last solution. All other streams have the graph's rates.
   [[nodiscard]] RateSource source() const { return source_; }
   [[nodiscard]] bool of_table(std::uint32_t group) const { return groups_[group].streams != 0; }
   [[nodiscard]] std::uint32_t group_count() const { return group_count_; }
@@ -98,11 +98,11 @@ class BandwidthModel {
     const Rate lambda = of.own.at_most(caps_[of.cap]);
     return {lambda.value * of.weight, lambda.inverse * of.inverse_weight};
   }
-  /// The machine's limits at the bandwidths that count.
+  /// The machine's capacities on the loaded basis.
   [[nodiscard]] std::span<const double> capacities() const { return values_; }
-  /// Rate of a flow of a kind with nothing else under way, byte/ns.
+  /// Rate of a flow of a kind with nothing else active, byte/ns.
   [[nodiscard]] double alone(std::uint32_t kind) const { return kinds_[kind].alone; }
-  /// What is known of a kind's flows: the most that one moves at, what it shares with others, and its weight.
+  /// A kind's flows: highest rate of one, capacities that it shares with others, and its weight.
   [[nodiscard]] double most(std::uint32_t kind) const { return kinds_[kind].most; }
   [[nodiscard]] std::span<const CapacityUse> uses(std::uint32_t kind) const { return kinds_[kind].uses; }
   [[nodiscard]] double weight(std::uint32_t kind) const { return kinds_[kind].weight; }
@@ -112,32 +112,32 @@ class BandwidthModel {
     std::span<const CapacityUse> uses;
     double weight;
     double alone;
-    double most;  // rate of a flow whatever else is active
+    double most;  // upper bound on a flow's rate, whatever else is active
     std::uint32_t flows;
     std::uint32_t group;
     PortSet streams;      // of the measured table: one, or none
-    bool capped;          // at `most`, also by the table
+    bool capped;          // at `most`, also where the table has more
     std::uint32_t chain;  // of the flow added last
   };
-  /// A chain and a kind that flows of it have.
+  /// A chain and a kind of its flows.
   struct Turn {
     std::uint32_t kind;
     std::uint32_t chain;
   };
   /// A capacity of the machine as this batch sees it.
   struct Capacity {
-    std::uint32_t epoch = 0;  // of the batch that the rest is about
+    std::uint32_t epoch = 0;  // batch that the other fields belong to
     std::uint32_t chain;      // the last one that crosses it
     std::uint32_t chains;     // that cross it
     double demand;            // the most that they can take of it together
-    double of_chain;          // what is that of the last one
+    double of_chain;          // demand of the last chain
     std::uint32_t newest;     // group whose last share is of it
     std::uint32_t groups;     // that cross it
     std::uint32_t row;        // where groups compete for it
     bool binds;
     bool of_table;  // streams of the table cross it
   };
-  /// What a flow of a group takes of a capacity.
+  /// Load of a group's flow on a capacity.
   struct Share {
     std::uint32_t capacity;
     double load;  // weight x cost
@@ -146,7 +146,7 @@ class BandwidthModel {
   struct alignas(128) Group {  // two cache lines, and a shift finds it
     Rate own;                  // lambda that limit and joint allow
     Rate limit;                // lambda that a flow's own capacities allow
-    Rate joint;                // the same for all active flows together
+    Rate joint;                // limit on lambda x active flows
     double weight, inverse_weight;
     double demand;         // `active` to calculate with
     std::uint32_t active;  // flows
@@ -155,8 +155,8 @@ class BandwidthModel {
     std::uint32_t row_begin, row_end;  // the rows that it is a member of, where there are several
     std::uint32_t older;               // group with the same last capacity
     PortSet streams;                   // of its kind
-    bool competes;                     // none of the table, and can take bandwidth from those that are
-    bool capped;                       // at `limit`, also by the table
+    bool competes;                     // not of the table, and can take bandwidth from streams of the table
+    bool capped;                       // at `limit`, also where the table has more
   };
   struct Member {
     std::uint32_t group;
@@ -169,21 +169,21 @@ class BandwidthModel {
     bool of_table;             // streams of the table are among its members
     // Where there are several rows.
     bool settled;         // closed to the rest of a filling from scratch
-    bool known;           // `full` is what it would be now
+    bool known;           // `full` is up to date
     std::uint32_t place;  // among those that wait to be looked at, kNone
-    Rate level;           // what its groups get at most; no limit: it is not full
+    Rate level;           // upper bound on its groups' lambda; no limit: the row is not full
     Rate full;
-    double key;  // while it waits: neither `level` nor what `full` would be now is below
+    double key;  // while it waits: lower bound on `level` and on the current `full`
 
     [[nodiscard]] bool is_full() const { return level.inverse > 0; }
     [[nodiscard]] bool waits() const { return place != kNone; }
   };
-  /// The lowest level among a group's rows is in `caps_`; this is whose it is, and the lowest of the others.
+  /// The row with the lowest level of a group's rows (the level is in `caps_`), and the lowest level of the other rows.
   struct Lowest {
     std::uint32_t row;
     double others;
   };
-  /// What the active flows of a group take of a row: this load at any lambda, up to that of their own.
+  /// Demand of a group's active flows on a row: load x lambda, up to their own lambda.
   struct Taker {
     double own, load;
   };
@@ -235,27 +235,27 @@ class BandwidthModel {
   }
 
   std::span<const double> values_;        // [machine capacities]
-  const MeasuredTable* table_ = nullptr;  // where it counts
-  bool table_only_ = false;               // it has the answer whatever is active
+  const MeasuredTable* table_ = nullptr;  // null where it is not used
+  bool table_only_ = false;               // all rates come from the table
   PortSet streams_ = 0;                   // of the table, active
   RateSource source_ = RateSource::Graph;
   std::span<const RouteClass> classes_, own_classes_;
   Basis basis_ = Basis::Nominal;
   std::uint32_t epoch_ = 0;
 
-  // What the batch needs; the vectors are longer where an earlier batch needed more.
+  // Sized for the batch; the vectors are longer where an earlier batch needed more.
   std::uint32_t kind_count_ = 0, turn_count_ = 0, touched_count_ = 0, group_count_ = 0, share_count_ = 0,
                 row_count_ = 0;
   std::uint32_t rows_of_count_ = 0, waiting_count_ = 0;
   std::uint32_t newest_free_ = kNone;  // group without shares
   std::vector<Kind> kinds_;
   std::vector<Turn> turns_;
-  std::vector<std::uint64_t> kind_of_;  // [ways] epoch << 32 | position in `kinds_`
+  std::vector<std::uint64_t> kind_of_;  // [route classes] epoch << 32 | position in `kinds_`
   std::vector<Capacity> capacities_;    // [machine capacities]
   std::vector<std::uint32_t> touched_;  // capacities that flows use, in the order in which they were met
   std::vector<Group> groups_;
   std::vector<double> inverse_of_;  // [flows + 1] 1 / n; of 0: infinite
-  std::vector<Rate> caps_;          // none; of the only row, or [groups] of each group from its rows
+  std::vector<Rate> caps_;          // [0] no limit; then of the only row, or of each group from its rows
   std::vector<Share> shares_;       // of groups, one after the other
   std::vector<Row> rows_;
   std::vector<Member> members_;         // of rows, one after the other

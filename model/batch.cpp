@@ -96,7 +96,7 @@ void check_kernel(const Topology& machine, const Kernel& kernel, const Place& pl
   }
 }
 
-/// The last links of copies between GPUs: others into the same GPU meet them there, though each has its own engine.
+/// The last links of copies between GPUs: copies into one GPU share the last link, though each has its own engine.
 std::vector<LinkId> last_links_of_peers(const Topology& machine, std::span<const CommandStream> streams) {
   std::vector<LinkId> links;
   for (const CommandStream& stream : streams) {
@@ -109,29 +109,29 @@ std::vector<LinkId> last_links_of_peers(const Topology& machine, std::span<const
   return links;
 }
 
-/// Small copies have a rate that they never exceed.
+/// Caps the rate of a route class: small copies never exceed theirs.
 void cap(RouteClass& route_class, const Bandwidth& rate) {
   route_class.alone.nominal = std::min(route_class.alone.nominal, rate.nominal);
   route_class.alone.guaranteed = std::min(route_class.alone.guaranteed, rate.guaranteed);
   route_class.capped = true;
 }
 
-/// Whether a copy between GPUs goes over the last link of its way alone. It fills that link, where nothing slows it
-/// down before: two copies at once are over when the second of two in turn is, and when each is over depends on when
-/// the other comes. Short copies do not wait, since the word of another GPU takes its time.
+/// Whether a copy between GPUs goes over the last link of its route alone. It fills that link where nothing before
+/// slows it down: two copies at once end when the second of two in turn ends, and their finishes depend on each other's
+/// start. Short copies do not wait, since a signal from another GPU takes time.
 bool takes_turns(const Topology& machine, const RouteView& route, const StreamWork& work,
                  const RouteClass& route_class) {
-  constexpr double kFills = 1.1;          // what two at once may win
-  constexpr double kShortest = 20;        // in waits, each of which takes as long as a handover,
-  constexpr double kLeastHandover = 4e3;  // ns, or this where nobody has measured one
+  constexpr double kFills = 1.1;          // possible gain of two at once
+  constexpr double kShortest = 20;        // in waits, each as long as a handover,
+  constexpr double kLeastHandover = 4e3;  // ns, or this where no handover was measured
   if (work.route != CopyKind::Peer || work.bytes == 0) return false;
   const double alone = route_class.alone.nominal.value;
   return machine.link(route.first.back()).bandwidth.nominal.value <= kFills * alone &&
          work.bytes / alone >= kShortest * std::max(as_ns(machine.setup().handover.nominal), kLeastHandover);
 }
 
-/// The streams whose copies one engine issues, copies between GPUs among them in rounds, so that GPUs meet in pairs.
-/// Each engine's other copies keep their places.
+/// The order of the streams: copies between GPUs in rounds, so that GPUs meet in pairs; all others keep their places.
+/// Empty: the order of the file.
 std::vector<std::uint32_t> order_of(std::span<const CommandStream> streams, std::span<const StreamWork> work) {
   std::vector<PeerCopy> copies;
   std::vector<std::uint32_t> places;  // [copies] the stream
@@ -214,7 +214,7 @@ Batch Batch::without_turns() const {
   return other;
 }
 
-/// Copies that one engine issues take turns anyway.
+/// Drops a landing where one engine issues all of its copies: these take turns anyway.
 void Batch::drop_lone_landings() {
   std::map<std::uint32_t, std::set<EngineId>> issuers;
   for (const StreamWork& work : work_)

@@ -25,8 +25,8 @@ struct Transfer {
 /// Work on one GPU (where kernels exclude each other) or on one cpu (where they overlap).
 struct Kernel {
   VertexId on;
-  Duration time{};            ///< what it usually takes
-  Duration worst{};           ///< what it never exceeds; >= time
+  Duration time{};            ///< usual duration
+  Duration worst{};           ///< upper bound; >= time
   std::string name = "spin";  ///< a registered kernel
 
   friend bool operator==(const Kernel&, const Kernel&) = default;
@@ -44,25 +44,25 @@ struct CommandStream {
 
 /// Which streams of a batch become one chain.
 enum class Merging : std::uint8_t {
-  On,          ///< those whose copies are issued by one copy engine
+  On,          ///< streams whose copies are issued by one copy engine
   Off,         ///< none; for comparison
-  Transitive,  ///< those that use one copy engine at either end, directly or through others; a copy between GPUs holds
-               ///< an engine at both ends then. For comparison
+  Transitive,  ///< streams that use one copy engine at either end, directly or through others; a copy between GPUs then
+               ///< holds an engine at both ends. For comparison
 };
 
 /// "on", "off", "transitive".
 [[nodiscard]] std::string_view to_string(Merging merging);
 
-/// A stream as a prediction asks for it: figures and positions alone, its way found.
+/// A stream as predictions use it: numbers and positions only, its route resolved.
 struct StreamWork {
   double bytes = 0;
-  std::uint32_t route_class = kNone;  ///< kind of its way: the machine's, then the batch's own; kNone: no transfer
-  std::uint32_t lead = kNone;         ///< the same of a staged copy's first leg; otherwise kNone
+  std::uint32_t route_class = kNone;  ///< of its route: the machine's, then the batch's own; kNone: no transfer
+  std::uint32_t lead = kNone;         ///< route class of a staged copy's first leg; otherwise kNone
   std::array<EngineId, 2> engines{};  ///< held during the copy, the issuing one first; the same one twice where there
                                       ///< is but one
-  std::uint32_t landing = kNone;  ///< last link of its way, over which copies that have one go one at a time; or kNone
+  std::uint32_t landing = kNone;  ///< last link of its route, which copies with a landing cross one at a time; or kNone
   CopyKind route = CopyKind::Up;  ///< of its transfer
-  double kernel = 0;              ///< ns, what it usually takes
+  double kernel = 0;              ///< ns, usual duration
   double kernel_worst = 0;        ///< ns
   bool has_kernel = false;
   std::uint32_t gpu = kNone;  ///< vertex of the kernel's GPU; kNone on a cpu
@@ -76,19 +76,19 @@ class Batch {
   static constexpr std::size_t kMostStreams = 4096;
 
   /// @errors InvalidInput: no stream or more than 4096, a doubled name, a stream with neither transfer nor kernel; ends
-  ///         that are no memory or GPU, a GPU to itself, memory to memory, no way from one end to the other, a route
+  ///         that are no memory or GPU, a GPU to itself, memory to memory, no route from one end to the other, a route
   ///         that does not fit its ends or comes to one place twice; a kernel elsewhere than on a GPU or cpu, a time
   ///         below 0 or above 2^53 ns, worst below time.
   [[nodiscard]] static Expected<Batch> make(const Topology& machine, std::vector<CommandStream> streams,
                                             Merging merging = Merging::On);
 
-  /// What runs in place of what was planned: the same streams with other sizes and kernel times, in the same chains,
-  /// the same order and the same turns.
-  /// @param machine  that it runs on: the batch's, with other bandwidths and costs.
+  /// The batch that runs in place of this planned one: equal streams with other sizes and kernel times, in the same
+  /// chains, order and turns.
+  /// @param machine  the machine that it runs on: the batch's, with other bandwidths and costs.
   /// @pre    the streams have the names, ends and routes of this batch's.
   /// @errors as `make`.
   [[nodiscard]] Expected<Batch> with_sizes_of(const Topology& machine, std::vector<CommandStream> streams) const;
-  /// The same, but no copy waits for one of another engine: to measure what links carry.
+  /// This batch, but no copy waits for one of another engine: for measuring links.
   [[nodiscard]] Batch without_turns() const;
 
   /// The machine it was made for.
@@ -97,15 +97,15 @@ class Batch {
   [[nodiscard]] Merging merging() const { return merging_; }
   /// [streams]
   [[nodiscard]] std::span<const StreamWork> work() const { return work_; }
-  /// Kinds of ways that are not among the machine's own: between GPUs, and those of the user.
+  /// Route classes that the machine does not have: of copies between GPUs, and of the user's routes.
   [[nodiscard]] std::span<const RouteClass> own_classes() const { return own_classes_; }
-  /// The kind of a way: one of the machine's, or an own one. @pre not kNone
+  /// A route class by position: the machine's, then the batch's own. @pre not kNone
   [[nodiscard]] const RouteClass& route_class(std::uint32_t route_class) const {
     const auto of_machine = machine_.route_classes();
     return route_class < of_machine.size() ? of_machine[route_class] : own_classes_[route_class - of_machine.size()];
   }
   /// [streams] the order in which chains take them: that of the file, but copies between GPUs in rounds; empty where
-  /// that comes to the order of the file.
+  /// that is the order of the file.
   [[nodiscard]] std::span<const std::uint32_t> order() const { return order_; }
   /// Whether two chains may want one copy engine, or one landing.
   [[nodiscard]] bool shares_engines() const { return shares_engines_; }

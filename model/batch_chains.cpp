@@ -59,7 +59,7 @@ inline void BatchChains::grow_for(const Topology& machine, std::size_t streams) 
   tail_.resize(streams);
 }
 
-/// Forgets who owns the locks, without touching them all.
+/// Forgets the owners of all locks, without touching each.
 inline void BatchChains::next_epoch() {
   if (++epoch_ == 0) {
     std::fill(owner_.begin(), owner_.end(), 0);
@@ -107,7 +107,7 @@ inline std::uint32_t BatchChains::owner_of(EngineId engine, std::uint32_t stream
   return static_cast<std::uint32_t>(owner);
 }
 
-/// The same for two engines; makes one chain of two.
+/// The chain that owns two engines; merges the two owners.
 std::uint32_t BatchChains::join_owners(std::array<EngineId, 2> engines, std::uint32_t stream) {
   const auto [kept, gone] = std::minmax({owner_of(engines[0], stream), owner_of(engines[1], stream)});
   const std::uint64_t epoch = std::uint64_t{epoch_} << 32;
@@ -134,18 +134,18 @@ inline std::uint32_t BatchChains::flow_of(std::uint32_t chain, std::uint32_t str
   return bandwidth.add_fixed_flow(route_class, data ? shares_.rates(stream).data : shares_.rates(stream).lead);
 }
 
-/// The gate's cost, once a chain.
+/// The gate's cost, once per chain.
 inline double BatchChains::take_opening() { return std::exchange(opening_, 0); }
 
-/// Once a chain for every class.
+/// The cost `first` of a class of copies, once per chain.
 inline double BatchChains::take_first(CopyKind route) {
   const unsigned bit = 1U << static_cast<unsigned>(route);
   if (std::exchange(classes_, classes_ | bit) & bit) return 0;
   return as_ns(setup_->transfer.of(route).first.at(basis_));
 }
 
-/// Before a copy that does not go on from the one before it in its chain. A staged copy ends in another queue, from
-/// which what follows takes over, and what it follows passes on to it.
+/// Cost before a copy with other ends than the copy before it in its chain. A staged copy ends in another queue, so
+/// handovers precede it and the copy after it.
 inline double BatchChains::take_turn(std::uint32_t stream) {
   const std::uint32_t last = std::exchange(last_copy_, stream);
   if (last == kNone) return 0;
@@ -180,7 +180,7 @@ inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream,
   }
   steps_[begin].first = true;
   steps_[step_count_ - 1].last = true;
-  if (!shares_engines_) return;  // an engine has but one chain
+  if (!shares_engines_) return;  // each engine has one chain
   for (const std::uint32_t lock : locks(work))
     if (lock != kNone) claim(chain, lock);
 }
@@ -205,9 +205,9 @@ void BatchChains::each_use(const StreamWork& work, Do what) {
   if (work.has_kernel && work.gpu != kNone) what(lock_users_[engine_count_ + work.gpu]);
 }
 
-/// A staged copy's second engine passes from another chain to it, as often as others use it at most; that it passes
-/// back may take as long. A landing passes to it: from another chain, unless the copy before it in its own chain is
-/// likely to be the one before it there.
+/// Handovers of a copy's second lock from other chains. A staged copy's second engine is handed over at most as often
+/// as others use it; the return may take as long. A landing is handed over, unless the copy before it in its own chain
+/// is probably the one before it there.
 inline double BatchChains::take_lock_handovers(std::uint32_t stream) const {
   const std::uint32_t second = locks(work_[stream])[1];
   if (handover_ == 0 || second == kNone) return 0;
@@ -218,8 +218,8 @@ inline double BatchChains::take_lock_handovers(std::uint32_t stream) const {
   return goes_on && basis_ == Basis::Nominal ? 0 : handover_;
 }
 
-/// Before a kernel on a GPU. A chain's first kernel takes over from its copies. Where others use the GPU too, a kernel
-/// without copies has its gate in their queue: that takes half as long (H200).
+/// Handover before a kernel on a GPU. A chain's first kernel takes over from its copies. Where others use the GPU too,
+/// a kernel without copies has its gate in their queue: half a handover (H200).
 inline double BatchChains::take_handover(const StreamWork& work) {
   if (work.route_class != kNone) return std::exchange(handed_over_, true) ? 0 : handover_;
   const LockUsers& users = lock_users_[engine_count_ + work.gpu];
@@ -227,7 +227,7 @@ inline double BatchChains::take_handover(const StreamWork& work) {
   return basis_ == Basis::Nominal ? handover_ / 2 : handover_;
 }
 
-/// A kernel's launch is part of it, and so is what precedes host work.
+/// A kernel's step includes its launch; a step of host work includes the cost before it.
 inline void BatchChains::add_kernel(std::uint32_t chain, std::uint32_t stream) {
   const StreamWork& work = work_[stream];
   const double time = basis_ == Basis::Nominal ? work.kernel : work.kernel_worst;
@@ -238,7 +238,7 @@ inline void BatchChains::add_kernel(std::uint32_t chain, std::uint32_t stream) {
   if (work.gpu != kNone) claim(chain, engine_count_ + work.gpu);
 }
 
-/// Notes that a chain uses a lock, and whether another one does too.
+/// Notes that a chain uses a lock, and whether another chain does too.
 inline void BatchChains::claim(std::uint32_t chain, std::uint32_t lock) {
   const std::uint64_t mine = std::uint64_t{epoch_} << 32 | chain;
   contended_ |= owner_[lock] >> 32 == epoch_ && owner_[lock] != mine;

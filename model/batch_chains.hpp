@@ -33,7 +33,7 @@ struct alignas(64) Step {
   bool chain_last = false;
 };
 
-/// What a batch does: chains of steps, and the flows among them in a bandwidth model.
+/// A batch as chains of steps, with the flows among them in a bandwidth model.
 ///
 /// Streams whose copies one engine issues are merged into one *chain*: their transfers back to back in the order of the
 /// batch (`Batch::order`), then their kernels in that order. The gate's cost precedes a chain's first command,
@@ -54,7 +54,7 @@ class BatchChains {
   [[nodiscard]] std::size_t step_count() const { return step_count_; }
   [[nodiscard]] const Step& step(std::size_t position) const { return steps_[position]; }
   [[nodiscard]] Step& step(std::size_t position) { return steps_[position]; }
-  /// What the command of a step holds while it runs: its engine, and another one or the landing; or its GPU; kNone.
+  /// Locks of a step's command while it runs: its engine, and a second one or the landing; or its GPU; otherwise kNone.
   [[nodiscard]] std::array<std::uint32_t, 2> locks(const Step& step) const;
   /// Whether two chains may want one lock.
   [[nodiscard]] bool contended() const { return contended_; }
@@ -103,7 +103,7 @@ class BatchChains {
   RateRule rule_ = RateRule::MaxMin;
   FixedShares shares_;
 
-  // What the batch needs; the vectors are longer where an earlier batch needed more.
+  // Sized for the batch; the vectors are longer where an earlier batch needed more.
   std::uint32_t chain_count_ = 0, step_count_ = 0;
   std::vector<Chain> chains_;
   std::vector<Step> steps_;

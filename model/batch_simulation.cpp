@@ -13,8 +13,7 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-/// Events this close together are one where it matters which comes first: the rounding noise of what is the same
-/// instant on paper.
+/// Events this close together count as simultaneous where their order matters: the distance is rounding noise.
 double same_instant(double ns) { return ns * (1 + 1e-12); }
 
 }  // namespace
@@ -49,7 +48,7 @@ void BatchSimulation::grow_for(std::size_t streams) {
 
 // ---- what planners ask
 
-/// One step, nothing else under way.
+/// Length of one step with nothing else active.
 double BatchSimulation::alone_ns(const Step& step) const {
   return step.flow == kNone ? step.amount : step.amount / bandwidth_.alone(step.flow);
 }
@@ -144,7 +143,7 @@ inline void BatchSimulation::start_over() {
   pending_count_ = waiting_count_ = active_count_ = 0;
 }
 
-/// Puts chains before their gates, and lets those go whose gates are open from the start.
+/// Lets chains wait for their gates, and starts the chains whose gates are open from the beginning.
 inline void BatchSimulation::open_gates() {
   const auto chains = batch_.chains();
   for (std::uint32_t c = 0; c < chains.size(); ++c) {
@@ -157,14 +156,14 @@ inline void BatchSimulation::open_gates() {
   }
 }
 
-/// Until a step ends or a gate opens, ns from `since_` on.
+/// Time until a step ends or a gate opens, ns from `since_` on.
 inline double BatchSimulation::left(const Pending& pending) const {
   const Pace& pace = paces_[pending.group];
   return (pending.target - pace.progress) * pace.inverse;
 }
 
-/// Goes to the next event. Times that are left are compared as the integers that they look like: for doubles that are
-/// not negative the order is the same, and found in a quarter of the time.
+/// Goes to the next event. Remaining times are compared as integers with the same bits: non-negative doubles have the
+/// same order, found in a quarter of the time.
 inline void BatchSimulation::next_instant() {
   auto least = std::bit_cast<std::int64_t>(kNever);
   std::uint32_t position = 0;
@@ -178,7 +177,7 @@ inline void BatchSimulation::next_instant() {
   if (batch_.contended()) end_others();
 }
 
-/// Ends all that is over at this instant, before it is decided who waits; what starts in it may end in it too.
+/// Ends all steps that are over at this instant, before waiting chains are served; a step that starts now may end now.
 void BatchSimulation::end_others() {
   const double until = same_instant(now_) - since_;
   for (bool more = true; more;) {
@@ -213,7 +212,7 @@ inline void BatchSimulation::end(std::uint32_t position) {
 
 // ---- one chain
 
-/// Enters a step and, where it takes no time, those that follow. Without contention a command starts at once, otherwise
+/// Enters a step and, where it takes no time, the next ones. Without contention a command starts at once, otherwise
 /// `serve_waiting` decides.
 inline void BatchSimulation::start(std::uint32_t position) {
   for (;; position += forth_) {
@@ -255,7 +254,7 @@ inline bool BatchSimulation::leave(std::uint32_t position) {
   return !closes_chain(step);
 }
 
-/// Gives the groups with flows under way their new rates.
+/// Gives the groups with active flows their new rates.
 inline void BatchSimulation::update_rates() {
   bandwidth_.solve();
   Pace* const paces = paces_.data();
@@ -295,7 +294,7 @@ bool BatchSimulation::locks_free(const Step& step) const {
                       [&](std::uint32_t lock) { return lock != kNone && busy_[lock] != 0; });
 }
 
-/// What a chain still has to do after the command that a step belongs to, nothing else under way.
+/// Length of a chain's remaining steps after the command of a step, with nothing else active.
 double BatchSimulation::work_after(std::uint32_t step) const {
   while (!closes(batch_.step(step))) step += forth_;
   double total = 0;
@@ -303,7 +302,7 @@ double BatchSimulation::work_after(std::uint32_t step) const {
   return total;
 }
 
-/// Forward: first come, first served. Backward: the longest way still to go, so that it is done last in time and its
+/// Forward: first come, first served. Backward: the most remaining work first, so that it is last in time and its
 /// transfer gets the most room (Jackson's rule, mirrored). Ties by the order of the file.
 bool BatchSimulation::goes_before(const Waiting& a, const Waiting& b) const {
   if (forward_) return a.since != b.since ? a.since < b.since : a.step < b.step;
@@ -329,13 +328,13 @@ void BatchSimulation::serve_waiting() {
 
 // ---- from the run to the batch's times
 
-/// Of a backward run mirrored, with the set-up of the batch before everything.
+/// An interval in the batch's time: set-up first, a backward run mirrored.
 inline BatchSimulation::Interval BatchSimulation::in_batch_time(double begin, double end) const {
   if (forward_) return {batch_setup_ + begin, batch_setup_ + end};
   return {latency_ - end, latency_ - begin};
 }
 
-/// Writes down when everything happens.
+/// Writes down the times of every stream.
 inline void BatchSimulation::write_times() {
   std::fill_n(times_.begin(), stream_count_, StreamTimes{});
   for (std::uint32_t c = 0; c < chain_count(); ++c) {
@@ -363,8 +362,8 @@ void BatchSimulation::write_changes() const {
   }
 }
 
-/// What became of the rates in the last run. The run is made again for it, to the last bit the same: predictions need
-/// only its times, and would write down more than they calculate.
+/// Rate changes of the last run. The run is repeated for them, equal to the last bit: predictions need only times, and
+/// recording the changes would cost more than calculating them.
 BatchSimulation::RateChanges BatchSimulation::rate_changes() const {
   RateChanges changes(clock_);
   BatchSimulation again(*this);

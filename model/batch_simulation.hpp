@@ -11,13 +11,13 @@
 
 namespace tutti {
 
-/// When a stream's transfer and kernel run, ns from the start of the batch, unrounded. Zero for what a stream has not.
+/// When a stream's transfer and kernel run, ns from the start of the batch, unrounded. Zero where a stream lacks one.
 struct StreamTimes {
   double transfer_start = 0;  ///< of its set-up
   double transfer_end = 0;
   double kernel_start = 0;
   double kernel_end = 0;
-  double gate = 0;  ///< from when on its chain might start
+  double gate = 0;  ///< earliest start of its chain
 };
 
 /// A stretch of constant rate of one stream's transfer; set-up and the lead of a staged copy have rate 0.
@@ -38,18 +38,17 @@ struct RateSegment {
 /// Between loads the memory is kept: after the first batch of a size nothing is allocated.
 class BatchSimulation {
  public:
-  /// Takes a batch: makes its chains and finds what its transfers share.
+  /// Loads a batch: makes its chains and finds the capacities that its transfers share.
   /// @pre the batch was made for this machine.
   void load(const Topology& machine, Basis basis, const Batch& batch, RateRule rule);
 
   /// Runs the batch from gates that open at given times.
   /// @param starts  [chain_count] ns, >= 0, when each chain may start; empty: all at 0.
-  /// Who waits for a GPU or an engine is served in the order of arrival, ties by the order of the file.
+  /// Chains that wait for a GPU or an engine are served in the order of arrival, ties by the order of the file.
   void run_forward(std::span<const double> starts);
 
-  /// Runs a plan again: whoever comes first, GPUs and engines serve commands in the order that the plan found.
-  /// @param order  commands by their first steps (`service_order`); those of a chain in the chain's order. Not looked
-  /// at
+  /// Runs a plan again: GPUs and engines serve commands in the plan's order, not in the order of arrival.
+  /// @param order  commands by their first steps (`service_order`); those of a chain in the chain's order. Unused
   ///               where chains do not wait for each other.
   void run_in_order(std::span<const double> starts, std::span<const std::uint32_t> order);
 
@@ -62,9 +61,9 @@ class BatchSimulation {
   void run_backward();
 
   [[nodiscard]] std::size_t chain_count() const { return batch_.chains().size(); }
-  /// [n] of every stream, in the order of the batch, set-up of the batch included.
+  /// [streams] in the order of the batch, set-up of the batch included.
   [[nodiscard]] std::span<const StreamTimes> times() const { return {times_.data(), stream_count_}; }
-  /// Of each stream in order of time; streams mixed.
+  /// Stretches of constant rate: those of one stream in order of time; streams mixed.
   [[nodiscard]] std::vector<RateSegment> pieces() const;
   /// From the start of the batch to its last completion, ns.
   [[nodiscard]] double latency_ns() const { return latency_; }
@@ -72,10 +71,9 @@ class BatchSimulation {
   [[nodiscard]] std::uint64_t run_count() const { return runs_; }
   /// Whether some chain had to wait in the last run.
   [[nodiscard]] bool waited() const { return waited_; }
-  /// Whether two chains may want the same GPU, engine or landing, so that the order in which they come decides who
-  /// waits.
+  /// Whether two chains may want the same GPU, engine or landing, so that the order of arrival decides which one waits.
   [[nodiscard]] bool contended() const { return batch_.contended(); }
-  /// [chain_count] each, not initialised: room for what a planner sorts out, so that it need not allocate.
+  /// [chain_count] each, not initialised: scratch memory of a planner, so that it need not allocate.
   struct Workspace {
     std::span<std::uint32_t> order;
     std::span<double> gates;
@@ -90,28 +88,28 @@ class BatchSimulation {
   [[nodiscard]] std::uint32_t first_stream(std::size_t chain) const {
     return batch_.step(batch_.chains()[chain].begin).stream;
   }
-  /// All transfers of a chain, one after the other, nothing else under way; with set-up.
+  /// Length of all transfers of a chain, one after the other with nothing else active; with set-up.
   [[nodiscard]] double transfers_alone_ns(std::size_t chain) const { return alone_ns(chain, false); }
-  /// All kernels of a chain.
+  /// Length of all kernels of a chain.
   [[nodiscard]] double kernels_ns(std::size_t chain) const { return alone_ns(chain, true); }
   [[nodiscard]] double batch_setup_ns() const { return batch_setup_; }
-  /// Of the bandwidths and kernel times that were loaded.
+  /// Basis of the loaded bandwidths and kernel times.
   [[nodiscard]] Basis basis() const { return basis_; }
-  /// Of the machine's rates, relative; 0 of guaranteed ones, which runs exceed as a rule.
+  /// Relative spread of the machine's rates; 0 with guaranteed ones, which runs exceed as a rule.
   [[nodiscard]] double spread() const { return spread_; }
-  /// What was loaded.
+  /// The loaded batch, and its bandwidth model.
   [[nodiscard]] const BatchChains& batch() const { return batch_; }
   [[nodiscard]] const BandwidthModel& bandwidth() const { return bandwidth_; }
 
  private:
-  /// How far the flows of a group have come. All have one rate, so that is one number, and a flow ends when it has
-  /// grown by the flow's bytes. The clock is the group of all that just takes time: its rate is 1.
+  /// Progress of the flows of a group. All have one rate, so one number suffices: a flow ends when it has grown by the
+  /// flow's bytes. The clock is the group of all steps that only take time: its rate is 1.
   struct alignas(32) Pace {
     double progress;  // integral of the rate over time, at `since_`
     double rate;
     double inverse;  // of the rate
   };
-  /// Of a group before it has a rate: what starts there does not end in the instant in which it starts.
+  /// Pace of a group before it has a rate: a step that starts there does not end in the same instant.
   static constexpr Pace kNoPace{0, 0, std::numeric_limits<double>::infinity()};
   /// A step that ends, or a gate before it that opens, when the progress of its group has come to a target.
   struct Pending {
@@ -119,7 +117,7 @@ class BatchSimulation {
     std::uint32_t group;
     std::uint32_t step;
   };
-  /// A command that has not got its locks yet.
+  /// A command that waits for its locks.
   struct Waiting {
     std::uint32_t step;
     double since;
@@ -128,13 +126,12 @@ class BatchSimulation {
     double begin, end;
   };
 
-  /// What a command waits for at its locks: the commands before it on them, by their first steps, and whether it is
-  /// over.
+  /// Turn of a command at its locks: the commands before it on them, by their first steps, and whether it is over.
   struct Turn {
     std::array<std::uint32_t, 2> after;
     bool over;
   };
-  /// From an instant on the flows of a group have another rate.
+  /// A change of the rate of a group's flows.
   struct RateChange {
     double instant, rate;
     RateSource source;
@@ -183,12 +180,12 @@ class BatchSimulation {
   bool forward_ = true;
   std::uint32_t forth_ = 1;  // from a step to the one after it in the run: 1 or -1
   double now_ = 0;
-  double since_ = 0;  // the paces are of this instant
+  double since_ = 0;  // instant of the paces
   bool waited_ = false;
   double latency_ = 0;
   std::uint64_t runs_ = 0;
 
-  // What the batch needs; the vectors are longer where an earlier batch needed more.
+  // Sized for the batch; the vectors are longer where an earlier batch needed more.
   std::size_t stream_count_ = 0;
   std::uint32_t pending_count_ = 0, waiting_count_ = 0, active_count_ = 0;
   std::uint32_t clock_ = 0;  // group of steps that take time; those before it are the bandwidth model's
@@ -196,12 +193,12 @@ class BatchSimulation {
   std::vector<Pending> pending_;
   std::vector<Waiting> waiting_;
   std::vector<Pace> paces_;            // [groups, clock and gate]
-  std::vector<std::uint32_t> active_;  // groups with flows under way
-  std::vector<std::uint32_t> place_;   // [groups] among them
-  RateChanges* changes_ = nullptr;     // where a run writes them down
+  std::vector<std::uint32_t> active_;  // groups with active flows
+  std::vector<std::uint32_t> place_;   // [groups] in `active_`
+  RateChanges* changes_ = nullptr;     // records of a run; null: none
   std::vector<char> busy_;             // [locks]
   bool in_order_ = false;              // commands take turns on locks, in the last run
-  std::vector<Turn> turns_;            // [steps] of commands' first
+  std::vector<Turn> turns_;            // [steps] at each command's first
   std::vector<std::uint32_t> last_;    // [locks] command
   std::vector<StreamTimes> times_;
   std::vector<double> gates_;  // [chains] of the last run, without the set-up of the batch

@@ -40,7 +40,7 @@ Bytes read_size(const Node& node, const Parameters& parameters) {
   return word ? lookup(text) : read_bytes(node);
 }
 
-/// Vertices along the way, as links.
+/// A route, given by its vertices, as links.
 std::vector<LinkId> read_route(const Node& node, const Topology& machine) {
   const auto items = read_sequence(node, "'route'");
   if (items.size() < 2) fail(node.place, "a route has at least its two ends; write [mem0, cpu0, gpu0]");
@@ -131,7 +131,7 @@ std::optional<Topology> read_named_machine(const Node* machine, const std::optio
   if (override_path) return value_at(Place{}, load_machine(*override_path));
   if (machine == nullptr) return std::nullopt;
   auto loaded = load_machine(path_beside(machine->place.file, read_text(*machine)));
-  if (!loaded && loaded.error().place.line == 0) {  // the file as a whole: say who names it
+  if (!loaded && loaded.error().place.line == 0) {  // the whole file: point at its name
     fail(machine->place, fmt::format("{}: {}", loaded.error().place.file, loaded.error().message));
   }
   return value_at(machine->place, std::move(loaded));

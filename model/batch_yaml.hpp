@@ -29,8 +29,7 @@ struct BatchFile {
 [[nodiscard]] std::vector<CommandStream> read_streams(const Node& node, const Topology& machine,
                                                       const Parameters& parameters);
 
-/// What a file says of `merging`: on, off or transitive; on where it says nothing. For readers, so it throws
-/// `InputError`.
+/// The `merging` of a file: on, off or transitive; on where it is absent. For readers, so it throws `InputError`.
 [[nodiscard]] Merging read_merging(const Node* node);
 
 /// The machine that a document names under `machine`, relative to itself, or the one at `override_path`; absent where

@@ -62,7 +62,7 @@ void leave_out_impossible(const Topology& machine, CleanMeasurements& clean) {
   std::erase_if(clean.combinations, exceeded);
 }
 
-/// What keeps the measurements from being used with the machine.
+/// The reason why the measurements cannot be used with the machine; nothing where they can.
 std::optional<std::string> misfit(const Topology& machine, const CleanMeasurements& clean, std::size_t measured_gpus) {
   if (clean.combinations.empty()) return "there is no combination of streams that can be used; measure some rates";
   if (machine.memories().empty()) return "the machine has no memory; add a vertex of kind memory";
@@ -107,7 +107,7 @@ Expected<Topology> with_engines(const Topology& machine, const std::vector<int>&
 
 // ---- together
 
-/// The same measurements, the same word.
+/// A hash: equal measurements have equal fingerprints.
 std::string fingerprint(const CleanMeasurements& clean, const CostMeasurements& costs) {
   std::uint64_t hash = 0xcbf2'9ce4'8422'2325U;  // FNV-1a
   const auto add = [&](double value) {

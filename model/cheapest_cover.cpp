@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kZero = 1e-11;
 
-/// The dual of a cover: what each need is worth, with a slack for each price. Prices and needs are scaled to 1.
+/// The dual of a cover: a value for each need, with a slack for each price. Prices and needs are scaled to 1.
 class Tableau {
  public:
   Tableau(const Eigen::MatrixXd& A, const Eigen::VectorXd& need, const Eigen::VectorXd& price)
@@ -28,7 +28,7 @@ class Tableau {
     std::iota(inside_.begin(), inside_.end(), 0);
   }
 
-  /// The first column that helps, or -1. The first, by Bland's rule, so that the steps end.
+  /// The first column that improves the aim, or -1. Bland's rule (take the first) makes the steps end.
   [[nodiscard]] Eigen::Index entering() const {
     Eigen::Index entering = -1;
     for (Eigen::Index c = 0; c < needs_; ++c)
@@ -36,8 +36,7 @@ class Tableau {
     return entering;
   }
 
-  /// The nearest row, and of equally near ones that of the first variable; -1: only what rounding has left is in the
-  /// way.
+  /// The nearest row, and of equally near ones that of the first variable; -1: the column has only rounding noise.
   [[nodiscard]] Eigen::Index leaving(Eigen::Index column) const {
     Eigen::Index leaving = -1;
     double nearest = 0;
@@ -86,7 +85,7 @@ class Tableau {
 
 }  // namespace
 
-/// By the simplex method on the dual.
+/// Simplex method on the dual.
 Eigen::VectorXd cheapest_cover(const Eigen::MatrixXd& A, const Eigen::VectorXd& need, const Eigen::VectorXd& price) {
   Tableau tableau(A, need, price);
   for (Eigen::Index column; (column = tableau.entering()) >= 0;) {

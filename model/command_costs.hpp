@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-/// Which figures a prediction uses: what the machine usually does, or what it never falls below.
+/// The figures that a prediction uses: the usual ones, or those that the machine never falls below.
 enum class Basis : std::uint8_t { Nominal, Guaranteed };
 
 /// An effective bandwidth. guaranteed <= nominal, both > 0.
@@ -27,14 +27,14 @@ struct Cost {
   Duration guaranteed{};
 
   constexpr Cost() = default;
-  /// What is known is taken for both.
+  /// One time for both.
   constexpr Cost(Duration both) : nominal(both), guaranteed(both) {}  // NOLINT: a time is a cost
   constexpr Cost(Duration usual, Duration at_most) : nominal(usual), guaranteed(at_most) {}
   [[nodiscard]] constexpr Duration at(Basis basis) const { return basis == Basis::Nominal ? nominal : guaranteed; }
   friend constexpr bool operator==(const Cost&, const Cost&) = default;
 };
 
-/// What a copy takes of the machine, coarsely: the classes whose costs are told apart.
+/// Kind of a copy: each kind has its own costs.
 enum class CopyKind : std::uint8_t {
   Up,      ///< memory to GPU
   Down,    ///< GPU to memory
@@ -49,12 +49,12 @@ inline constexpr std::array kCopyKinds{CopyKind::Up, CopyKind::Down, CopyKind::P
   return names[static_cast<std::size_t>(route)];
 }
 
-/// What precedes the bytes of one copy on its engine.
+/// Cost of one copy on its engine, beside its bytes at the full rate.
 struct CopyCost {
   Cost each;
   Bytes below;                          ///< smaller copies have a rate of their own
-  std::optional<Bandwidth> small = {};  ///< which they never exceed; absent: they have none
-  Cost first = {};                      ///< again before the first of its class in a chain: links between GPUs sleep
+  std::optional<Bandwidth> small = {};  ///< that rate, which they never exceed; absent: none
+  Cost first = {};                      ///< extra before the first of its class in a chain: links between GPUs sleep
   friend bool operator==(const CopyCost&, const CopyCost&) = default;
 };
 
@@ -63,7 +63,7 @@ struct CopyCosts {
   std::array<CopyCost, kCopyKinds.size()> classes;
 
   constexpr CopyCosts() = default;
-  /// All classes alike.
+  /// One cost for all classes.
   constexpr CopyCosts(Duration each) {  // NOLINT: a time is a cost
     for (CopyCost& cost : classes) cost.each = each;
   }
@@ -72,10 +72,10 @@ struct CopyCosts {
   friend bool operator==(const CopyCosts&, const CopyCosts&) = default;
 };
 
-/// What commands cost beside their bytes and their work: the `setup` of a machine file. Times are of the execution that
-/// the backends have: copies of one chain with the same ends go as one call, kernels follow each other without marks.
+/// Costs of commands beside their bytes and their work: the `setup` of a machine file. They hold for execution by the
+/// backends: copies of one chain with the same ends go as one call, kernels follow each other without marks.
 struct SetupTimes {
-  Cost batch;          ///< precedes every batch: within its own time, what belongs to no command
+  Cost batch;          ///< precedes every batch: the part of its time that belongs to no command
   CopyCosts transfer;  ///< precedes every copy
   Cost kernel{};       ///< precedes every kernel on a GPU
   Cost gate{};         ///< from the instant of a chain's gate to the start of its first command
@@ -88,12 +88,12 @@ struct SetupTimes {
   Cost turn{};      ///< precedes a copy with other ends than the copy before it in its chain
   Cost dispatch{};  ///< around every batch of a job: from its submission to its start, and from its last completion
                     ///< until the job goes on
-  Cost job{};       ///< once a job, or a batch that runs by itself: for so long machine and host may be held up
+  Cost job{};       ///< once per job or batch that runs by itself: how long machine and host may be held up
 
   friend bool operator==(const SetupTimes&, const SetupTimes&) = default;
 };
 
-/// A cost that is one figure: its key in machine files, and what it is called in reports.
+/// A cost that is one figure: its key in machine files, and its name in reports.
 struct NamedCost {
   using Member = Cost SetupTimes::*;
 
@@ -101,7 +101,7 @@ struct NamedCost {
   std::string_view what;
   Member cost;
 };
-/// All but those of a batch and of copies.
+/// All costs but those of a batch and of copies.
 inline constexpr std::array kFurtherCosts{
     NamedCost{"kernel", "a kernel", &SetupTimes::kernel},
     NamedCost{"gate", "a gate", &SetupTimes::gate},

@@ -23,7 +23,7 @@ BatchResidual compare_batch(const Topology& machine, const MeasuredBatch& measur
   return result;
 }
 
-/// Collects what is further off than it may be.
+/// Collects the parts that are further off than they may be.
 class Drift {
  public:
   void look_at(std::string what, double before, double now, double tolerance) {

@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-/// A combination as it was measured, and what a machine says of it.
+/// A measured combination, and a machine's prediction of it.
 struct Residual {
   PortSet streams = 0;
   std::vector<double> measured;   ///< GB/s, in the order of positions
@@ -20,14 +20,14 @@ struct Residual {
   [[nodiscard]] double worst() const;
 };
 
-/// The furthest off first.
+/// Sorts residuals by deviation, the largest first.
 [[nodiscard]] std::vector<Residual> worst_first(std::vector<Residual> residuals);
 
 /// A measured batch as one for this machine.
-/// @pre every stream has a way (`has_routes`).
+/// @pre every stream has a route (`has_routes`).
 [[nodiscard]] Batch batch_of(const Topology& machine, const MeasuredBatch& measured);
 
-/// How long a batch took, all streams started at once, and what a machine says of it.
+/// Measured and predicted length of a batch whose streams all started at once.
 struct BatchResidual {
   std::string place;
   double measured_ms = 0;
@@ -37,7 +37,7 @@ struct BatchResidual {
   [[nodiscard]] double deviation() const { return predicted_ms / measured_ms - 1; }
 };
 
-/// A measurement set beside what a machine predicts.
+/// Measurements and a machine's predictions of them.
 struct Comparison {
   std::vector<Residual> rates;  ///< in rising order of `streams`
   std::vector<BatchResidual> batches;
@@ -47,28 +47,27 @@ struct Comparison {
   [[nodiscard]] std::vector<double> length_errors() const;
 };
 
-/// What a machine predicts of measurements, with nominal bandwidths.
-/// @pre the measurements name GPUs of the machine, and every stream has a way.
+/// Compares measurements with a machine's predictions, at nominal bandwidths.
+/// @pre the measurements name GPUs of the machine, and every stream has a route.
 [[nodiscard]] Comparison compare_with(const Topology& machine, const CleanMeasurements& measurements);
 
-/// The same machine as the published kind of model sees it: links and one total for each direction, plain max-min; no
-/// shared capacities, no weights, no table.
+/// A machine in the published kind of model: links and one total for each direction, plain max-min; no shared
+/// capacities, no weights, no table.
 /// @source [VMS14] section 3.
 [[nodiscard]] Topology plain_model(const Topology& machine);
 
-/// A part of a machine that does not do any more what its calibration says.
+/// A part of a machine that deviates from its calibration.
 struct Moved {
   std::string what;   ///< with its unit, where that is not GB/s
   double before = 0;  ///< as calibrated
   double now = 0;     ///< as measured
 };
 
-/// Whether a calibration still holds: what moved, the largest first; empty where it holds.
+/// The parts of a machine that moved since its calibration, the largest deviation first; empty where it still holds.
 ///
-/// Looked at are single streams and the median of all rates of a stream, which may be off by 5 %, and the totals of
-/// combinations, which may be off by 15 % where the machine's table has them measured and by 40 % elsewhere: so far off
-/// were single combinations on hosts whose calibration held. Lengths of batches may be off by 40 %, their median by 5
-/// %.
+/// Single streams and the median of all rates of a stream may be off by 5 %. Totals of combinations may be off by 15 %
+/// where the machine's table has them measured and by 40 % elsewhere: single combinations were that far off on hosts
+/// whose calibration held. Lengths of batches may be off by 40 %, their median by 5 %.
 [[nodiscard]] std::vector<Moved> find_drift(const Comparison& now);
 
 }  // namespace tutti

@@ -21,7 +21,7 @@ struct CopyRoute {
   friend auto operator<=>(const CopyRoute&, const CopyRoute&) = default;
 };
 
-/// Copies that are active together, each way at most once.
+/// Copies that are active together, each route at most once.
 using CopyRouteSet = std::vector<CopyRoute>;
 
 /// "memory1", "gpu0".

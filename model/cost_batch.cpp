@@ -59,7 +59,7 @@ class BatchMaker {
     }
   }
 
-  /// Up to and down from every GPU, but on the engines of the chain.
+  /// Adds copies up to and down from every GPU, except on the engines of the chain.
   void add_copies_beside() {
     const bool up = sample_.work == CostWork::Up || sample_.work == CostWork::Kernel;
     const bool down = !up && sample_.work != CostWork::Host && sample_.work != CostWork::LoneKernels;

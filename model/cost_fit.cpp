@@ -21,8 +21,8 @@ namespace tutti {
 namespace {
 
 constexpr int kRateDigits = 4;
-constexpr double kDirt = 10;    // ns to which costs are written
-constexpr double kShort = 1e6;  // ns: longer chains tell of rates, whose guarantee is not made here
+constexpr double kDirt = 10;    // ns: costs are written in multiples of it
+constexpr double kShort = 1e6;  // ns: longer chains show rates, which are guaranteed elsewhere
 
 // ---- what is to be explained
 
@@ -39,7 +39,7 @@ CopyKind class_of(CostWork work) {
 bool is_copies(CostWork work) { return work < CostWork::Kernel; }
 bool is_kernels(CostWork work) { return work == CostWork::Kernel || work == CostWork::LoneKernels; }
 
-/// A sample and what the machine without costs makes of it; ns.
+/// A sample, and its prediction by the machine without costs; ns.
 struct Row {
   std::size_t sample = 0;
   CostWork work{};
@@ -51,7 +51,7 @@ struct Row {
   double handovers = 0;                                  ///< of a GPU, between queues
   double turns = 0;                                      ///< copies with other ends than the one before
   double bytes = 0;                                      ///< of one copy
-  double alone = 0, alone_guaranteed = 0;                ///< rates of their way
+  double alone = 0, alone_guaranteed = 0;                ///< rates of their route
   double base = 0, bound = 0;                            ///< without costs: predicted, and at most
   double median = 0, usual = 0, worst = 0, allowed = 0;  ///< usual: of 9 in 10
 };
@@ -97,21 +97,21 @@ Row row_of(const Topology& machine, const CostSample& sample, const CostBatch& b
 
 // ---- nominal: least squares over medians
 
-/// An error of so much, and of this part of the whole, count the same.
+/// Inverse of the error that counts as 1: `kError` ns plus `kPart` of the measured time.
 double weight_of(double measured) {
   constexpr double kError = 2000, kPart = 0.02;
   return 1 / (kError + kPart * measured);
 }
 
-/// What a class's copies cost: t = opening + copies x (each + slower x bytes, where they are small).
+/// Cost of a class's copies: t = opening + copies x (each + slower x bytes, where they are small).
 struct CopyFit {
   double opening = 0, each = 0, slower = 0;  ///< ns, ns, ns a byte
   double below = 0;                          ///< bytes
   double error = std::numeric_limits<double>::infinity();
 };
 
-/// By weighted least squares; a row that is off by more than 1 counts in proportion to that, not to its square (Huber):
-/// a few that are of another kind, such as 4 bytes or links that slept, do not bend the rest.
+/// Weighted least squares; errors above 1 count linearly, not squared (Huber): a few outliers, such as copies of 4
+/// bytes or over links that slept, do not bend the fit.
 /// @param below  copies of fewer bytes have a rate of their own; 0: none do
 CopyFit fit_copies(std::span<const Row* const> rows, double below) {
   constexpr double kMost = 1e12;
@@ -142,7 +142,7 @@ CopyFit fit_copies(std::span<const Row* const> rows, double below) {
   return {found(0) / scale(0), found(1) / scale(1), found(2) / scale(2), below, error};
 }
 
-/// A rate of their own for small copies only where it explains a good part of what is left.
+/// Gives small copies a rate of their own only where it explains a good part of the error.
 CopyFit fit_copies(std::span<const Row* const> rows) {
   constexpr double kWorthIt = 0.7;
   std::vector<double> sizes;
@@ -151,7 +151,7 @@ CopyFit fit_copies(std::span<const Row* const> rows) {
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   const CopyFit plain = fit_copies(rows, 0);
   CopyFit best = plain;
-  constexpr double kNoise = 1e-3;  // of errors that count: there is nothing to explain
+  constexpr double kNoise = 1e-3;  // error per row below which there is nothing to explain
   if (plain.error < kNoise * static_cast<double>(rows.size())) return plain;
   for (std::size_t i = 2; i < sizes.size(); ++i) {
     const CopyFit fit = fit_copies(rows, sizes[i]);
@@ -165,14 +165,14 @@ Cost written(double nominal, double guaranteed) {
   return {round_up_ns(std::round(std::max(nominal, 0.0) / kDirt) * kDirt), std::max(at(guaranteed), at(nominal))};
 }
 
-/// What precedes a copy's bytes, and what it loses where small copies have a rate of their own.
+/// Cost of a copy beside its bytes at rate `alone`; includes the loss where small copies have a rate of their own.
 double copy_ns(const CopyCost& cost, Basis basis, double bytes, double alone) {
   const double start = as_ns(cost.each.at(basis));
   if (!cost.small || bytes >= static_cast<double>(cost.below.count)) return start;
   return start + std::max(0.0, bytes / cost.small->at(basis).value - bytes / alone);
 }
 
-/// One fit under way.
+/// State of one fit.
 class Fitting {
  public:
   Fitting(const Topology& machine, const CostMeasurements& measured) : measured_(measured) {
@@ -237,8 +237,8 @@ class Fitting {
     setup().dispatch = written(each_of([](const Row& row) { return row.in_a_row > 0; }, batches), 0);
   }
 
-  /// What every batch has before its first command: the least of those that were found. Staged copies are no good
-  /// witnesses, since one takes so long.
+  /// Time of every batch before its first command: the least that was found. Staged copies count only where nothing
+  /// else was found, since one takes so long.
   [[nodiscard]] double opening_of(const std::array<double, kCopyKinds.size()>& openings) const {
     std::vector<double> found, staged;
     for (const Row* row : rows([](const Row& r) { return is_plain(r); })) {
@@ -252,7 +252,7 @@ class Fitting {
     return found.empty() ? 0 : *std::min_element(found.begin(), found.end());
   }
 
-  /// What the classes' chains have before their first copy, shared out: to the gate, to every batch, to the class.
+  /// Splits the time before the first copy of the classes' chains into the costs of gate, batch and class.
   void write_openings(const std::array<double, kCopyKinds.size()>& openings, double opening) {
     for (const CopyKind route : kCopyKinds)
       setup().transfer.of(route).first = written(openings[static_cast<std::size_t>(route)] - opening, 0);
@@ -261,10 +261,10 @@ class Fitting {
     setup().batch = written(opening - as_ns(setup().gate.nominal), 0);
   }
 
-  /// Alone, awake, and not followed by others.
+  /// Whether a row's batch ran alone, with links awake, and not in a row.
   [[nodiscard]] static bool is_plain(const Row& row) { return !row.beside && !row.idle && row.in_a_row == 0; }
 
-  /// What one of the things costs that a row has so many of, where everything else is known.
+  /// Cost of one of the things that `count` counts in a row, all other costs known.
   template <class Wanted, class Count>
   [[nodiscard]] double each_of(Wanted wanted, Count count) const {
     double counts = 0, missing = 0;
@@ -276,7 +276,7 @@ class Fitting {
     return counts > 0 ? missing / counts : 0;
   }
 
-  /// Of kernels behind copies t = handover + count x kernel, where everything else is known.
+  /// Fits kernels behind copies, t = handover + count x kernel, all other costs known.
   void fit_kernels() {
     Eigen::Matrix2d square = 1e-12 * Eigen::Matrix2d::Identity();
     Eigen::Vector2d values = Eigen::Vector2d::Zero();
@@ -298,9 +298,9 @@ class Fitting {
     std::function<void(double ns)> raise;
   };
 
-  /// Costs are raised until 9 repetitions of 10 are within what is promised, so that the promises of all rows together
-  /// grow by the least, each in parts of what it allows. What the tenth takes beyond that is no command's: the machine
-  /// or the host is held up now and then, whatever runs, and not before every command.
+  /// Raises costs until 9 repetitions of 10 are within each row's bound, with the least growth of all bounds together,
+  /// each relative to its row's 90 % quantile. The excess of the tenth belongs to no command: the machine or the host
+  /// is held up now and then, whatever runs, and not before every command.
   void fit_guaranteed() {
     for (const std::vector<double>& starts : {measured_.gates, measured_.gates_busy})
       if (!starts.empty()) raise(setup().gate, allowed(starts));
@@ -324,7 +324,7 @@ class Fitting {
     for (const auto& some : {alone, in_a_row})
       for (const Row* row : some)
         if (!is_host(row)) raise(setup().job, *row, 1, row->allowed);
-    for (const Row* row : alone)  // the system's schedule holds up host work, which nothing else waits for
+    for (const Row* row : alone)  // the system's scheduler delays host work, for which nothing else waits
       if (is_host(row)) raise(setup().host, *row, row->kernels, row->allowed);
   }
 
@@ -349,8 +349,8 @@ class Fitting {
     return found;
   }
 
-  /// The guaranteed rate of small copies: of all up to the longest that are fitted, where no others are known. What
-  /// shares its way with others has that rate anyway.
+  /// The guaranteed rate of small copies: of all up to the longest that are fitted, where no others are known. A copy
+  /// that shares its route with others has that rate anyway.
   void add_small(CopyCost& cost, CopyKind route, const std::vector<const Row*>& alone, std::vector<Raisable>& found) {
     const auto is_of_class = [route](const Row& row) {
       return !row.beside && is_copies(row.work) && class_of(row.work) == route;
@@ -371,7 +371,7 @@ class Fitting {
                      }});
   }
 
-  /// A cost that a row has so many of, so that the row is promised what is wanted.
+  /// Raises a cost that a row has `count` times, until the row's bound is `wanted`.
   void raise(Cost& cost, const Row& row, double count, double wanted) const {
     const double missing = wanted - promised(row);
     if (missing > 0) raise(cost, as_ns(cost.guaranteed) + missing / count);

@@ -3,19 +3,19 @@
 
 namespace tutti {
 
-/// What a number is multiplied by so that so many of its digits stand before the point.
+/// The power of ten that scales a number to `digits` digits before the point.
 /// @pre value > 0.
 [[nodiscard]] inline double digit_scale(double value, int digits) {
   return std::pow(10, digits - 1) / std::pow(10, std::floor(std::log10(value)));
 }
 
-/// The nearest number of so many digits: short in a file.
+/// The nearest number of `digits` digits: short in a file.
 [[nodiscard]] inline double to_digits(double value, int digits) {
   const double scale = digit_scale(value, digits);
   return std::round(value * scale) / scale;
 }
 
-/// The next number of so many digits that is not above.
+/// The nearest number of `digits` digits that is not above `value`.
 [[nodiscard]] inline double down_to_digits(double value, int digits) {
   const double scale = digit_scale(value, digits);
   return std::floor(value * scale) / scale;

@@ -31,7 +31,7 @@ struct Node {
 ///         keys, an alias to an ancestor, more than one document, another version.
 [[nodiscard]] Expected<Node> read_document(const std::string& path);
 
-/// The same for a text in memory; `name` is what errors call it.
+/// Reads a text in memory like `read_document`; errors call it `name`.
 [[nodiscard]] Expected<Node> parse_document(std::string_view text, const std::string& name);
 
 /// The place of the file `relative` that the file `base` names: relative to the folder of `base`.

@@ -4,10 +4,10 @@
 
 namespace tutti {
 
-/// What a planner that searches may spend on one plan, as a share of what it may spend at most: work that is counted,
-/// no time that is measured, so that the plan is the same everywhere.
+/// Budget of a planner that searches, for one plan, as a share of its largest budget. It limits counted work, not
+/// measured time, so that the plan is the same everywhere.
 struct Effort {
-  /// So many plans share what they may spend: each of the first 20 all that one may, each of more a part.
+  /// The budget of each of `plans` plans: up to 20 plans have the whole budget each, more share that of 20.
   [[nodiscard]] static constexpr Effort shared_by(std::size_t plans) {
     return {std::min(1.0, 20.0 / static_cast<double>(std::max<std::size_t>(plans, 1)))};
   }

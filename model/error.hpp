@@ -16,14 +16,14 @@ struct Place {
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-/// Whose fault it is, which decides the exit code of a program.
+/// Cause of an error; it decides the exit code of a program.
 enum class ErrorCode : std::uint8_t {
   InvalidInput,  ///< a file, an argument or a value that the user can remedy: exit code 2
-  Machine,       ///< the machine, the driver or the host said no: exit code 3
+  Machine,       ///< the machine, the driver or the host failed: exit code 3
   Kernel,        ///< a user's kernel failed; its batch is lost and the next one runs: exit code 3
 };
 
-/// The world said no. A value, never thrown across an interface: functions return `Expected<T>`.
+/// An expected failure. A value, never thrown across an interface: functions return `Expected<T>`.
 ///
 /// `message` is one sentence in two halves: what is wrong; what would be right.
 struct Error {

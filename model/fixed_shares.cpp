@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-/// Calls `visit` with what a byte takes over each of the links of each capacity, one after the other.
+/// Calls `visit` with each capacity and the cost of a byte there, link by link.
 template <class Visit>
 void for_uses(const Topology& machine, std::span<const LinkId> links, Visit visit) {
   for (const LinkId link : links)

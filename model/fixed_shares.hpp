@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-/// Rates that do not depend on who else is active: each capacity is split over all streams of the batch that cross it,
-/// by weight and cost; streams that take turns on an engine count like any other.
+/// Rates that do not depend on the other active transfers: each capacity is split over all streams of the batch that
+/// cross it, by weight and cost; streams that take turns on an engine count like any other.
 ///
 /// With nominal bandwidths a stream of the machine's measured table has no larger share than the least that the table
 /// gives it while any of the batch's other streams are active: the machine can keep every share at every instant, so
@@ -16,7 +16,7 @@ namespace tutti {
 /// @source [VMS14] section 2.4, bandwidth allocation; the table is ours.
 class FixedShares {
  public:
-  /// The smallest share on a stream's way, byte/ns.
+  /// The smallest share on a stream's route, byte/ns.
   struct Rates {
     double lead = 0;  ///< of a staged copy: on its first leg
     double data = 0;
@@ -34,7 +34,7 @@ class FixedShares {
   std::vector<double> load_;  // [machine capacities] weight x cost of all streams
   std::vector<Rates> rates_;  // [streams]
 
-  // Of the table, kept while machine and streams are the same: there are 2^streams combinations.
+  // Cached from the table while machine and streams are the same: there are 2^streams combinations.
   std::optional<Topology> of_machine_;
   PortSet of_streams_ = 0;
   std::vector<double> least_;  // [positions] rate of a stream in the slowest combination of `of_streams_`

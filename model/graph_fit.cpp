@@ -21,7 +21,7 @@ constexpr double kPays = 0.95;      // a capacity is kept where the loss falls b
 constexpr double kPaysEach = 0.01;  // and by this for each rate: residuals of 0.2 % explain themselves
 constexpr double kStep = 1e-5;      // of the logarithm of an unknown, for slopes
 constexpr int kRounds = 60;
-constexpr int kDigits = 5;  // of what is found: more than any measurement has
+constexpr int kDigits = 5;  // of results: more than any measurement has
 
 /// A machine's numbers that can be changed, and the machine that they make.
 struct Draft {
@@ -38,13 +38,13 @@ struct Draft {
   }
 };
 
-/// One number to find; several places of the draft may hang on it.
+/// One number to find; it may set several places of the draft.
 struct Unknown {
   std::string name;
   double value;
   double low, high;
   std::function<void(Draft&, double)> write;
-  std::optional<double> otherwise = {};  // what it is where the measurements say nothing; absent: what was seen at most
+  std::optional<double> otherwise = {};  // value where no measurement decides it; absent: the most that was seen
 };
 
 void set_bandwidth(Bandwidth& bandwidth, double value) { bandwidth = {{value}, {value}}; }
@@ -79,7 +79,7 @@ class Fit {
   }
 
  private:
-  // ---- what is unknown
+  // ---- unknowns
 
   void find_route_links() {
     const Topology& machine = draft_.base;
@@ -125,7 +125,8 @@ class Fit {
     }
   }
 
-  /// What an earlier calibration added is found anew, so that calibrating twice changes nothing.
+  /// Removes shared capacities that an earlier calibration added: finding them anew makes a second calibration change
+  /// nothing.
   void forget_calibrated() {
     if (!draft_.base.provenance()) return;
     for (const auto& candidate : {&Fit::both_ways, &Fit::each_both_ways, &Fit::reads_behind_writes})
@@ -317,7 +318,7 @@ class Fit {
   }
   [[nodiscard]] Topology machine() const { return draft().build(); }
 
-  /// What several places share is rounded where it stands.
+  /// The machine, with each added shared capacity rounded by itself.
   [[nodiscard]] Topology rounded_machine() const {
     Draft draft = this->draft();
     for (std::size_t s = base_shared_; s < draft.shared.size(); ++s)
@@ -410,7 +411,7 @@ class Fit {
     return false;
   }
 
-  // ---- what the measurements cannot tell
+  // ---- figures that the measurements leave open
 
   std::vector<std::string> find_undetermined() {
     std::vector<std::string> sentences;

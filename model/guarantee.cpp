@@ -35,7 +35,7 @@ std::vector<Links> links_of(const Topology& machine, PortSet streams) {
   return links;
 }
 
-/// What copies take of each capacity.
+/// Load of the copies on each capacity.
 std::vector<double> loads_of(const Topology& machine, std::span<const Links> links, std::span<const double> rates) {
   std::vector<double> load(machine.capacities(Basis::Guaranteed).size(), 0);
   for (std::size_t i = 0; i < links.size(); ++i)
@@ -48,7 +48,7 @@ struct LowerCapacity {
   double value;
 };
 
-/// The capacity on a way that has to lose the least part to hold a copy back by so much, and what is left of it then.
+/// The capacity on a route that must lose the smallest part to hold a copy back by `too_much`, and its new value.
 /// @param load  [capacities] of all copies that are active
 LowerCapacity least_loss(const Topology& machine, Links links, std::span<const double> load, double too_much) {
   const auto values = machine.capacities(Basis::Guaranteed);
@@ -64,7 +64,7 @@ LowerCapacity least_loss(const Topology& machine, Links links, std::span<const d
   return chosen;
 }
 
-/// The slowest link on a way, as fast as a copy over it may be at most: holds it back whatever else is active.
+/// The slowest link on a route, lowered to `most`: it holds the copy back whatever else is active.
 LowerCapacity hold_alone(const Topology& machine, Links links, double most) {
   const auto values = machine.capacities(Basis::Guaranteed);
   const LinkId slowest = *std::min_element(links.begin(), links.end(),
@@ -72,18 +72,18 @@ LowerCapacity hold_alone(const Topology& machine, Links links, double most) {
   return {slowest.index(), most};
 }
 
-/// Rates that must not be undercut.
+/// Measured rates that the graph must not exceed.
 struct Floor {
-  PortSet streams;  // of the first memory; none: see `ways`
+  PortSet streams;  // of the first memory; none: see `copy_routes`
   std::vector<double> rates;
   CopyRouteSet copy_routes = {};
 };
 
-/// Lowers the guaranteed side of a machine's bandwidths until none of the floors is above what the graph says.
+/// Lowers the guaranteed side of a machine's bandwidths until the graph predicts no more than any of the floors.
 ///
-/// Where a stream is too fast, that one of its capacities is lowered which has to lose the least part to hold it back,
-/// by what the stream alone has too much. Each round lowers something, and rates fall with the capacities in the end,
-/// though not always at once; where that takes too many rounds, streams are held back alone, which ends.
+/// For a stream that is too fast, the capacity that must lose the smallest part is lowered, by the stream's own excess.
+/// Each round lowers something, and rates fall with the capacities in the end, though not always at once. After too
+/// many rounds, streams are held back by their slowest links alone, which terminates.
 class Guarantee {
  public:
   explicit Guarantee(const Topology& machine) : machine_(machine) {
@@ -111,7 +111,7 @@ class Guarantee {
     return TopologyBuilder(machine_).links(links).shared(shared).build().value();
   }
 
-  /// What was lowered, down to what a file has.
+  /// The capacities, with lowered ones rounded down to the digits of a file.
   [[nodiscard]] std::vector<double> rounded() const {
     const auto before = machine_.capacities(Basis::Guaranteed);
     std::vector<double> rounded = values_;
@@ -142,8 +142,8 @@ class Guarantee {
   RouteRates ways_;
 };
 
-/// The lowest that was measured of each combination, and the rows of the table: up to four GPUs for all GPUs that are
-/// alike, beyond that for those that stand in the row, and for the others when the table is built in.
+/// The lowest measured rates of each combination, and the rows of the table. Up to four GPUs, a row counts for all
+/// symmetric GPUs; beyond that for its own GPUs, and for the others when the table is built in.
 std::vector<Floor> floors(const CleanMeasurements& clean, const MeasuredTable& table, std::size_t gpus) {
   std::vector<Floor> floors;
   for (const auto& combinations : {clean.combinations, clean.doubtful})
@@ -215,7 +215,7 @@ void BelowTable::load(const Topology& machine) {
   bandwidth_.restart();
 }
 
-/// What holds fewer streams back is done first: it may be all that larger combinations need.
+/// Combinations of the fewest streams come first: their changes may suffice for larger ones.
 void BelowTable::look_at(const Topology& machine, PortSet streams, bool gently) {
   constexpr double kTolerance = 1e-10;  // of sums that are added up in another order
   const MeasuredTable& table = *machine.table();

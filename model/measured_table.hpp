@@ -12,7 +12,7 @@
 
 namespace tutti {
 
-/// Which way a transfer between host memory and a GPU goes.
+/// Direction of a transfer between host memory and a GPU.
 enum class Direction : std::uint8_t { HostToDevice, DeviceToHost };
 
 /// "h2d", "d2h".
@@ -33,8 +33,8 @@ struct CopyPort {
 /// A set of streams that are active together: bit `position()` for each.
 using PortSet = std::uint32_t;
 
-/// The first of the combinations that come from one another by exchanging GPUs of one group: within each, the busiest
-/// come first.
+/// The representative of the combinations that differ by exchanges of GPUs of one group: in each group, the busiest
+/// GPUs come first.
 [[nodiscard]] PortSet canonical(PortSet streams, std::span<const std::vector<std::uint32_t>> symmetric);
 
 /// Streams active together and the steady rate of each.
@@ -46,13 +46,13 @@ struct PortRates {
   friend bool operator==(const PortRates&, const PortRates&) = default;
 };
 
-/// How many sets there are of the streams of so many GPUs, the empty one included.
+/// Number of sets of the streams of `gpus` GPUs, the empty set included.
 [[nodiscard]] constexpr std::size_t stream_sets(std::size_t gpus) { return std::size_t{1} << (2 * gpus); }
 
-/// What one GPU does: bit 0 h2d, bit 1 d2h.
+/// Streams of one GPU in a set: bit 0 h2d, bit 1 d2h.
 [[nodiscard]] constexpr std::uint32_t state_of(PortSet streams, std::uint32_t gpu) { return streams >> (2 * gpu) & 3U; }
 
-/// How many streams of a set stand before a position: where its rate is.
+/// Number of streams of a set before a position: the index of its rate.
 [[nodiscard]] constexpr std::size_t place_in(PortSet streams, std::uint32_t position) {
   return static_cast<std::size_t>(std::popcount(streams & ((PortSet{1} << position) - 1)));
 }
@@ -68,11 +68,11 @@ class MeasuredTable {
  public:
   /// The look-up has 4^GPUs places.
   static constexpr std::size_t kMostGpus = 8;
-  /// Up to so many GPUs every combination is looked at where a table is made.
+  /// Up to this many GPUs, every combination is checked when a table is made.
   static constexpr std::size_t kMostEnumerated = 4;
   static constexpr std::uint32_t kNoRow = 0;
 
-  /// @param symmetric GPUs that may change places, in groups; who is in none is like no other.
+  /// @param symmetric  groups of GPUs that may change places; a GPU in no group is symmetric to no other.
   /// @param entries  combinations; no two of them the same up to such changes.
   /// @param places   [entries] what errors point at; empty: at nothing.
   /// @errors InvalidInput: more than kMostGpus GPUs, a GPU beyond them or in two groups, an empty combination, a

@@ -14,9 +14,9 @@ namespace tutti {
 namespace {
 
 constexpr double kNear = 0.125;      // a repetition, to the median of its combination
-constexpr double kAgree = 2.0 / 3;   // so many repetitions must be near
-constexpr double kTooSlow = 3;       // a batch's stream, against its slowest company
-constexpr double kTooFast = 1.15;    // a rate in company, against the same stream alone
+constexpr double kAgree = 2.0 / 3;   // share of repetitions that must be near
+constexpr double kTooSlow = 3;       // a batch's stream, against its slowest combination
+constexpr double kTooFast = 1.15;    // a rate beside others, against the same stream alone
 constexpr double kBatchSlack = 0.8;  // a finish, against its stream alone
 
 class Cleaner {
@@ -90,7 +90,7 @@ class Cleaner {
       if (std::has_single_bit(combination.streams)) alone_[combination.streams] = combination.rates.front();
   }
 
-  /// Where most of a stream's company is too fast for its rate alone, that rate is the one to doubt.
+  /// Leaves out a stream's rate alone where the stream is too fast for it in most combinations.
   void doubt_slow_alone() {
     for (auto alone = alone_.begin(); alone != alone_.end();) {
       std::size_t in_company = 0, faster = 0;

@@ -32,11 +32,11 @@ struct MeasuredBatch {
 /// The steady rates of copies that are not all between the first memory and a GPU, measured once.
 struct MeasuredRoutes {
   CopyRouteSet copy_routes;
-  std::vector<double> rates;  ///< [ways] GB/s
+  std::vector<double> rates;  ///< [copy_routes] GB/s
   std::string place;          ///< where it stands in its file
 };
 
-/// What the commands of a sample of costs are.
+/// Kind of the commands in a cost sample.
 enum class CostWork : std::uint8_t {
   Up,           ///< copies from the first memory to a GPU
   Down,         ///< copies back
@@ -53,7 +53,7 @@ inline constexpr std::array kCostWorks{CostWork::Up,     CostWork::Down,   CostW
 /// "up", "down", "peer", "peer_turns", "staged", "kernel", "lone_kernels", "host".
 [[nodiscard]] std::string_view to_string(CostWork work);
 
-/// A batch that was run again and again to see what its commands cost: one chain of commands that are alike.
+/// A batch that was run repeatedly to measure the costs of its commands: one chain of equal commands.
 struct CostSample {
   CostWork work = CostWork::Up;
   std::uint32_t gpu = 0;  ///< position; of copies between GPUs, the source
@@ -61,26 +61,26 @@ struct CostSample {
   Bytes bytes;            ///< of each copy
   Duration time{};        ///< of each kernel or piece of host work
   Bytes beside;           ///< of the copies that run on all other engines meanwhile; 0: none do
-  int in_a_row = 0;       ///< such batches follow each other in one job, and what was timed is from its start until the
-                          ///< program has seen its end; 0: one batch, from its start to the end of its chain
+  int in_a_row = 0;  ///< number of such batches in one job, timed from its start until the program has seen its end;
+                     ///< 0: one batch, timed from its start to the end of its chain
   std::vector<double> ns = {};  ///< [repetitions]
-  Duration idle{};              ///< for so long nothing ran before: links sleep then; 0: a moment
+  Duration idle{};              ///< time without work before: links sleep then; 0: a moment
 
   friend bool operator==(const CostSample&, const CostSample&) = default;
 };
 
-/// What was measured of the costs of commands.
+/// Measurements of the costs of commands.
 struct CostMeasurements {
   std::vector<CostSample> samples;
-  std::vector<double> gates;       ///< ns from a gate's planned instant to the start behind it, nothing else under way
-  std::vector<double> gates_busy;  ///< the same while large copies run both ways
-  std::vector<double> gates_loaded;  ///< the same with all cores of the host busy, too; empty: not measured
+  std::vector<double> gates;         ///< ns from a gate's planned instant to the start behind it, nothing else active
+  std::vector<double> gates_busy;    ///< as `gates`, while large copies run in both directions
+  std::vector<double> gates_loaded;  ///< as `gates_busy`, with all cores of the host busy too; empty: not measured
   std::vector<double> pauses;        ///< ns for which the host took the processor from a thread
 
   friend bool operator==(const CostMeasurements&, const CostMeasurements&) = default;
 };
 
-/// What was measured on one host.
+/// All measurements of one host.
 struct Measurements {
   std::string host;   ///< in the words of the file
   std::string date;   ///< in the words of the file; empty where it does not say
@@ -96,7 +96,7 @@ struct Measurements {
   [[nodiscard]] std::size_t gpus() const;
 };
 
-/// The measurements of one combination, put together.
+/// The measurements of one combination, merged.
 struct Combination {
   PortSet streams = 0;
   std::vector<double> rates;   ///< medians
@@ -104,26 +104,27 @@ struct Combination {
   int repetitions = 0;
 };
 
-/// The same of copies of all kinds.
+/// A `Combination` of copies of all kinds.
 struct RouteCombination {
   CopyRouteSet copy_routes;    ///< rising
-  std::vector<double> rates;   ///< [ways] medians
-  std::vector<double> lowest;  ///< [ways] of all repetitions
+  std::vector<double> rates;   ///< [copy_routes] medians
+  std::vector<double> lowest;  ///< [copy_routes] of all repetitions
 };
 
-/// Measurements that can be calculated with.
+/// Measurements that are fit for calculations.
 struct CleanMeasurements {
   std::vector<Combination> combinations;  ///< in rising order of `streams`
-  std::vector<Combination> doubtful;      ///< repetitions contradict each other: only `lowest` is worth something
+  std::vector<Combination> doubtful;      ///< repetitions contradict each other: only `lowest` is of use
   std::vector<MeasuredBatch> batches;
-  std::vector<RouteCombination> copy_routes;      ///< in rising order of `ways`
+  std::vector<RouteCombination> copy_routes;      ///< in rising order of `copy_routes`
   std::vector<RouteCombination> doubtful_routes;  ///< as `doubtful`
   std::vector<std::string> left_out;              ///< a sentence for everything that could not be used
 };
 
-/// Puts repetitions together and leaves out what cannot be true: a combination of which fewer than two thirds of the
-/// repetitions lie within an eighth of their median, a stream much faster in company than alone (or its rate alone,
-/// where most of its company says so), a batch much faster than its streams alone or slower than in any company.
+/// Merges repetitions and leaves out implausible measurements: a combination of which fewer than two thirds of the
+/// repetitions lie within an eighth of their median, a stream much faster beside others than alone (or its rate alone,
+/// where most of its combinations contradict it), a batch much faster than its streams alone or slower than in any
+/// combination.
 [[nodiscard]] CleanMeasurements clean(const Measurements& measurements);
 
 /// How far the total rate of a combination lies from its median, relative, in four of five repetitions; 0 where nothing

@@ -20,7 +20,7 @@ Class class_of(PortSet streams, std::size_t gpus) {
   return result;
 }
 
-/// The GPUs of a class in one row, the row turned by so many places.
+/// A combination of a class, its GPUs rotated by `turn` places.
 PortSet member_of(const Class& numbers, std::size_t gpus, std::size_t turn) {
   PortSet streams = 0;
   std::size_t place = 0;
@@ -31,7 +31,7 @@ PortSet member_of(const Class& numbers, std::size_t gpus, std::size_t turn) {
 
 class Chooser {
  public:
-  /// @param never  of a GPU, both directions together; bit 0 of each.
+  /// @param never  GPUs that never copy in both directions, as bit 0 of each.
   Chooser(std::size_t gpus, PortSet never) : gpus_(gpus), never_(never) {}
 
   void add(PortSet streams) {
@@ -72,7 +72,7 @@ class Chooser {
   std::vector<PortSet> chosen_;
 };
 
-/// Combinations of copies that have nothing to do with the table.
+/// Chooses combinations with copies that the table does not cover.
 class RouteChooser {
  public:
   explicit RouteChooser(const Topology& machine)
@@ -95,7 +95,7 @@ class RouteChooser {
       chosen_.push_back(copy_routes);
   }
 
-  /// Of every GPU one copy. @param copy  (GPU) -> way
+  /// One copy for every GPU. @param copy  (GPU) -> copy route
   template <class Copy>
   [[nodiscard]] CopyRouteSet all(Copy copy) const {
     CopyRouteSet copy_routes;

@@ -18,14 +18,15 @@ struct MeasurementPlan {
   }
 };
 
-/// Every stream alone and every pair, since they tell GPUs apart; then one combination of every class of the rest (how
-/// many GPUs go up, down, both ways), over different GPUs in turn; then more of every class,
-/// over further GPUs, as far as time allows. A GPU with one copy engine never goes both ways.
+/// The combinations worth measuring: every stream alone and every pair, since they distinguish GPUs; then one
+/// combination of every class of the rest (numbers of GPUs that copy up, down, in both directions), over different GPUs
+/// in turn; then more of every class, over further GPUs, as far as time allows. A GPU with one copy engine never copies
+/// in both directions.
 ///
-/// Of every further memory: every stream alone, all up, all down, all both ways, and half of the GPUs each from this
-/// and from the first memory. Between GPUs that reach each other: every copy alone, both ways, rings of every step, all
-/// into one GPU; then what copies between GPUs and copies of the first memory do to each other: each end of a copy
-/// beside it up and down, and a ring beside all up, all down and all both ways.
+/// For every further memory: every stream alone, all up, all down, all in both directions, and half of the GPUs each
+/// from this and from the first memory. Between GPUs that reach each other: every copy alone, in both directions, rings
+/// of every step, all into one GPU; then copies between GPUs beside copies of the first memory: each end of a copy
+/// beside it up and down, and a ring beside all up, all down and all in both directions.
 /// @errors InvalidInput: no GPU, no memory, more than 8 GPUs.
 [[nodiscard]] Expected<MeasurementPlan> plan_measurements(const Topology& machine);
 

@@ -53,7 +53,7 @@ class Rounds {
     return issuers;
   }
 
-  /// Kuhn's augmenting path: an engine that is matched stays matched, so the heaviest ones are.
+  /// Kuhn's augmenting path: an engine that is matched stays matched, so the heaviest ones are matched.
   bool match(std::uint32_t issuer, std::set<std::uint32_t>& tried) {
     std::vector<std::uint32_t> targets;
     for (const auto& entry : left_.at(issuer)) targets.push_back(entry.first);

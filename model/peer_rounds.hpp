@@ -13,8 +13,9 @@ struct PeerCopy {
 };
 
 /// An order in which the copies of each engine meet those of the others in pairs: in each round every engine has one
-/// copy at most, and every GPU receives one at most, as many as can (a maximum matching; what has most bytes left goes
-/// first). Of copies of one size from every GPU to every other that is the fewest rounds there are (König).
+/// copy at most, and every GPU receives one at most, as many as can (a maximum matching; engines and GPUs with most
+/// bytes left go first). For copies of one size from every GPU to every other, this is the least number of rounds
+/// (König).
 ///
 /// @return [copies] a permutation: the copy that takes the place of each, always one of the same engine.
 /// @heuristic where sizes differ, rounds drift apart.

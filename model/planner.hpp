@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-/// A way to arrange the streams of a batch: a row of the table `planners()`.
+/// A method to arrange the streams of a batch: a row of the table `planners()`.
 ///
 /// To add one: write `void plan_x(BatchSimulation&, Effort)` in a new file of `model/planners/`, which runs the loaded
 /// simulation forward from gates of its choice or backward, and add a row in `model/planners.cpp`. The conformance
@@ -30,8 +30,8 @@ struct Planner {
 /// The planner of that name, or null.
 [[nodiscard]] const Planner* find_planner(std::string_view name);
 
-/// The length of a batch and, left in the caller's workspace, when everything in it happens. The fast way to ask: no
-/// allocation once the workspace has seen a batch of this size.
+/// Predicts the length of a batch; the caller's workspace then holds the times of its streams. It allocates nothing
+/// once the workspace has seen a batch of this size.
 ///
 /// @param effort  of a planner that searches
 /// @return ns from the batch's start to its last completion, unrounded, set-up included, margin not.
@@ -39,8 +39,8 @@ struct Planner {
 double predict(const Planner& planner, const Topology& machine, const Batch& batch, Basis basis,
                BatchSimulation& workspace, Effort effort = {});
 
-/// The same as a value: gates at whole nanoseconds, and what follows from them, to the late side. It is a few
-/// nanoseconds at most from `predict`, whose gates are not rounded.
+/// The prediction as a value: gates are whole nanoseconds, and the times that follow from them are rounded to the late
+/// side. It differs by a few nanoseconds at most from `predict`, whose gates are not rounded.
 [[nodiscard]] Timeline plan(const Planner& planner, const Topology& machine, const Batch& batch,
                             Basis basis = Basis::Nominal, Effort effort = {});
 
@@ -50,8 +50,8 @@ double predict(const Planner& planner, const Topology& machine, const Batch& bat
 
 /// Runs a batch forward from the gates of a plan, under the planner's own rate rule.
 ///
-/// With the plan's basis the times are the plan's own; with another basis this tells what becomes
-/// of the plan on a machine that is faster or slower than it was made for.
+/// With the plan's basis the times are the plan's own; with another basis they are those of the plan on a machine that
+/// is faster or slower than it was made for.
 [[nodiscard]] Timeline replay(const Planner& planner, const Topology& machine, const Batch& batch, const Timeline& plan,
                               Basis basis = Basis::Nominal);
 

@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-/// A rate, byte/ns, with its inverse, so that nobody waits for a division.
+/// A rate, byte/ns, with its inverse, so that no calculation waits for a division.
 struct Rate {
   double value, inverse;
 

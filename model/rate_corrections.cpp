@@ -14,8 +14,8 @@ namespace {
 constexpr double kByNumber = 0.1, kByNumberLength = 1;
 constexpr double kSameNumbers = 0.04;
 constexpr double kByGpuNumberLength = 2, kByGpuLength = 1.5;
-constexpr double kSameCombination = 2;                    // how much more alike the streams of one combination deviate
-constexpr double kSameStream = 1, kSameStreamLength = 8;  // how much more alike one stream deviates in all combinations
+constexpr double kSameCombination = 2;                    // extra similarity of the streams of one combination
+constexpr double kSameStream = 1, kSameStreamLength = 8;  // extra similarity of one stream in all combinations
 constexpr std::array kByGpu{0.003, 0.015, 0.03, 0.06};
 constexpr std::array kNoise{0.004, 0.012, 0.03};
 constexpr double kBatchNoise = 0.004;  // more than that of steady rates
@@ -104,7 +104,7 @@ RateCorrections::Nearness RateCorrections::nearness(const Entry& a, const Entry&
           std::exp(-numbers / kByGpuNumberLength - gpus / kByGpuLength) + same_combination + same_stream};
 }
 
-/// The observations as a system of equations: what is covariant with what, and what was seen.
+/// The observations as a system of equations: their covariances, and the observed values.
 struct RateCorrections::Equations {
   Eigen::MatrixXd by_number, by_gpu;          // [observations, observations]
   Eigen::VectorXd value, late, speed, clock;  // [observations]
@@ -113,7 +113,7 @@ struct RateCorrections::Equations {
     return {by_number(rows, rows), by_gpu(rows, rows), value(rows), late(rows), speed(rows), clock(rows)};
   }
 
-  /// What pulls at each observation, and how likely all of them are; nothing where rounding makes it unsolvable.
+  /// The pull of each observation, and the log-likelihood of all; nothing where rounding makes it unsolvable.
   struct Solution {
     Eigen::VectorXd pulls;
     double likelihood;
@@ -142,7 +142,7 @@ RateCorrections::Equations RateCorrections::equations() const {
       by_gpu(i, j) = by_gpu(j, i) = near.by_gpu;
     }
   }
-  // A K A', K being what is covariant among the entries.
+  // A K A', K being the covariances of the entries.
   const auto between = [&](const Eigen::MatrixXd& K) {
     Eigen::MatrixXd KA = Eigen::MatrixXd::Zero(n, m);
     Eigen::MatrixXd S = Eigen::MatrixXd::Zero(m, m);
@@ -169,7 +169,7 @@ void RateCorrections::for_parts(Visit visit) const {
       visit(static_cast<Eigen::Index>(o), static_cast<Eigen::Index>(e), part);
 }
 
-/// Every so many combinations and batches, so that about enough observations are left.
+/// The observations of every n-th combination and batch, about `kEnough` in all.
 std::vector<Eigen::Index> RateCorrections::sample() const {
   constexpr std::size_t kEnough = 1000;
   const std::size_t step = (observations_.size() + kEnough - 1) / kEnough;
@@ -179,7 +179,7 @@ std::vector<Eigen::Index> RateCorrections::sample() const {
   return rows;
 }
 
-/// Chooses by the likelihood of a sample, and solves for all.
+/// Chooses the parameters by the likelihood of a sample, and solves for all observations.
 void RateCorrections::learn() {
   const Equations all = equations();
   const Equations some = all.some(sample());

@@ -10,16 +10,16 @@
 
 namespace tutti {
 
-/// What measurements say about the rates of all combinations, measured or not: how far each lies from the graph's.
+/// Corrections of the graph's rates, from measurements, for all combinations, measured or not.
 ///
-/// The relative deviation of a stream's rate from the graph's is taken for a random function of what the stream is and
-/// what it runs beside (Gaussian process regression, also known as kriging): combinations that differ little deviate
-/// alike. Two kinds of nearness count: by numbers (how many other GPUs go up, down, both ways; whichever they are), and
-/// by GPUs (which one does what). How much the second matters, and how noisy the measurements are, is chosen from a
-/// grid by the likelihood of the measurements: where GPUs are alike, it comes out as next to nothing.
+/// The relative deviation of a stream's rate from the graph's is modelled as a random function of the stream and of the
+/// streams beside it (Gaussian process regression, also known as kriging): similar combinations deviate similarly. Two
+/// kinds of nearness count: by numbers (of other GPUs that copy up, down, in both directions; whichever they are), and
+/// by GPUs (which one does what). The weight of the second and the noise of the measurements are chosen from a grid by
+/// the likelihood of the measurements: where GPUs are symmetric, that weight comes out as next to nothing.
 ///
 /// Batches count too: the bytes of a stream are the sum of its rates over the stretches between completions, so each
-/// finish is one linear equation. They may start later than told (a set-up time) and may all run a little faster or
+/// finish is one linear equation. They may start later than recorded (a set-up time) and may all run a little faster or
 /// slower than steady rates; both are estimated with the rest.
 ///
 /// @source [RW06] sections 2.2 and 5.4.1.
@@ -44,13 +44,13 @@ class RateCorrections {
   [[nodiscard]] double batch_speed() const { return batch_speed_; }
 
  private:
-  /// A stream within a combination, and what nearness is about.
+  /// A stream within a combination, and the features that nearness compares.
   struct Entry {
     PortSet streams = 0;
     std::uint32_t position = 0;
     double graph = 0;             // rate
     std::uint32_t own = 0;        // what its GPU does: 1 up, 2 down, 3 both
-    std::array<int, 4> others{};  // how many other GPUs do what
+    std::array<int, 4> others{};  // number of other GPUs in each state
     friend auto operator<=>(const Entry& a, const Entry& b) {
       return std::pair(a.streams, a.position) <=> std::pair(b.streams, b.position);
     }

@@ -19,11 +19,11 @@ enum class CopyPath : std::uint8_t {
 /// "direct", "peer", "staged".
 [[nodiscard]] std::string_view to_string(CopyPath path);
 
-/// The way of one transfer through one machine. Looks into both, so it lives no longer than they do.
+/// The route of one transfer through one machine. It refers to both, so it lives no longer than they do.
 struct RouteView {
   CopyPath path = CopyPath::Direct;
-  std::span<const LinkId> first;    ///< the whole way; of a staged copy, the way into the memory
-  std::span<const LinkId> second;   ///< of a staged copy, the way out of the memory; otherwise empty
+  std::span<const LinkId> first;    ///< the whole route; of a staged copy, the leg into the memory
+  std::span<const LinkId> second;   ///< of a staged copy, the leg out of the memory; otherwise empty
   VertexId via;                     ///< of a staged copy, that memory
   std::array<EngineId, 2> engines;  ///< held during the copy, the issuing one first; the same one twice where there is
                                     ///< but one, as in all copies but staged ones
@@ -38,7 +38,7 @@ struct RouteView {
 /// of the file, or through `via`.
 ///
 /// @pre    both ends are memories or GPUs, at least one of them a GPU, and they differ.
-/// @return a route that is not `found()` where there is no way.
+/// @return a route that is not `found()` where there is none.
 [[nodiscard]] RouteView find_route(const Topology& machine, const Transfer& transfer);
 
 /// The class of a transfer's costs. @param path  of its route
@@ -49,15 +49,15 @@ struct RouteView {
   return machine.domain(a) == machine.domain(b);
 }
 
-/// From where to where a stream between the first memory and a GPU goes.
+/// Source and destination of a stream between the first memory and a GPU.
 /// @pre the machine has a memory and that GPU.
 [[nodiscard]] std::pair<VertexId, VertexId> ends_of(const Topology& machine, CopyPort stream);
 
-/// Which of these streams wait for a copy engine that another of them has: of each GPU with one engine of which both
-/// are there, the one up. None where all can be active together.
+/// The streams that wait for a copy engine that another of them has: for each GPU with one engine and both streams in
+/// the set, the one up. Empty where all can be active together.
 [[nodiscard]] PortSet waiting_streams(const Topology& machine, PortSet streams);
 
-/// Whether each of these streams has its GPU, the memory and a way.
+/// Whether each of these streams has its GPU, the memory and a route.
 [[nodiscard]] bool has_routes(const Topology& machine, PortSet streams);
 
 }  // namespace tutti

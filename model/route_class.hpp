@@ -6,18 +6,18 @@
 
 namespace tutti {
 
-/// What a transfer over these links asks of the machine.
+/// The route class of a transfer over these links.
 ///
 /// Links at a GPU are left out of `uses` where only one copy engine moves data over them, one transfer at a time: they
 /// limit a transfer alone and never two against each other.
 ///
-/// @param first,second  the links of the way, in two pieces; the second may be empty.
-/// @param met  links into GPUs over which copies from other GPUs, which these issue, come as well
+/// @param first,second  the links of the route, in two legs; the second may be empty.
+/// @param met  links into GPUs over which copies that other GPUs issue come as well
 [[nodiscard]] RouteClass make_route_class(const Topology& machine, std::span<const LinkId> first,
                                           std::span<const LinkId> second, double weight,
                                           std::span<const LinkId> met = {});
 
-/// The numbers of a kind in a row, to find it again by.
+/// The numbers of a route class as a key for look-ups.
 [[nodiscard]] std::vector<double> route_class_key(const RouteClass& kind);
 
 }  // namespace tutti

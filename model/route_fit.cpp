@@ -14,9 +14,9 @@
 namespace tutti {
 namespace {
 
-constexpr int kDigits = 5;          // of what is found: more than any measurement has
+constexpr int kDigits = 5;          // of results: more than any measurement has
 constexpr double kLarge = 0.02;     // residuals beyond this count linearly
-constexpr double kDisturbed = 0.9;  // of the predicted rate: less is told
+constexpr double kDisturbed = 0.9;  // of the predicted rate: less is reported
 
 std::set<LinkId> links_of_first_memory(const Topology& machine) {
   std::set<LinkId> links;
@@ -57,7 +57,7 @@ class Fit {
     return TopologyBuilder(machine_).links(std::move(links)).build().value();
   }
 
-  /// Of log(predicted / measured), over all rates.
+  /// Sum of the loss of log(predicted / measured) over all rates.
   [[nodiscard]] double loss() {
     const Topology machine = build();
     double loss = 0;
@@ -105,7 +105,7 @@ class Fit {
             "guaranteed bandwidths allow for it, nominal ones do not",
             routes_text({combination.copy_routes[i]}), combination.rates[i], routes_text(combination.copy_routes),
             predicted[i]));
-        break;  // one of each combination
+        break;  // one sentence per combination
       }
     }
     return sentences;

@@ -12,23 +12,23 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-/// Windows beyond these are not told apart: any selection is safe.
+/// Limit on the number of windows: any selection is safe.
 constexpr std::size_t kMostWindows = 64;
-/// So many times a capacity's rivals are looked through for the sake of windows, about.
+/// Approximate limit on searches of a capacity's rivals for the sake of windows.
 constexpr std::size_t kMostLooks = 8'000'000;
-/// Steps of a group that may start after the one before it, and are told apart.
+/// Limit on distinguished steps of a group that may start later than the end of the one before.
 constexpr std::uint32_t kMostAnchors = 8;
-/// Runs of several kinds of flow are put together anew for each step at their end up to this length, and beyond it for
-/// every so many-th.
+/// A run of several kinds of flow is bounded as a whole at each step up to `kLongMixedRun`, and beyond that at every
+/// `kMixedRunStep`-th.
 constexpr std::uint32_t kLongMixedRun = 256, kMixedRunStep = 64;
 
-/// Less than this is not worth another round.
+/// A smaller gain is not worth another round.
 constexpr double kClearly = 1 - 1e-3;
 
 /// Keeps rounding on the safe side.
 double slightly_later(double ns) { return ns * (1 + 1e-14); }
 
-/// A sum without one of its parts, not below what is left of it: a small rest of large parts has their rounding in it.
+/// A sum without one of its parts, rounded up: a small rest of large parts contains their rounding.
 double without(double sum, double part) { return sum - part + sum * 0x1p-50; }
 
 }  // namespace
@@ -58,7 +58,7 @@ void SafeBound::find(std::span<const double> capacities, std::span<BoundedStep> 
   }
 }
 
-/// Puts the steps of each group behind each other, and adds up what they do.
+/// Puts the steps of each group behind each other, and sums up their volumes and times.
 void SafeBound::list_groups(std::span<BoundedStep> steps) {
   std::uint32_t count = 0;
   for (const BoundedStep& step : steps)
@@ -147,7 +147,7 @@ inline void SafeBound::add_share(const BoundedStep& step, std::uint32_t position
   share.last = position;
   for (std::uint32_t& lock : share.locks)
     if (lock != step.locks[0] && lock != step.locks[1]) lock = kNone;
-  // Loads of a share from the largest on.
+  // Sorted by load, the largest first.
   std::uint32_t* at = &share.pieces;
   while (*at != kNone && pieces_[*at].load > load) at = &pieces_[*at].next;
   if (*at != kNone && pieces_[*at].load == load) {
@@ -207,7 +207,7 @@ void SafeBound::make_windows(std::size_t steps) {
   if (cuts_.back() < kNever) cuts_.push_back(kNever);
 }
 
-/// Who is over earlier is no rival any more after that.
+/// Ends a share with the finish of its last step: it is no rival after that.
 inline void SafeBound::narrow_shares(const BoundedStep& step, std::uint32_t position) {
   if (step.bytes == 0) return;
   for (const CapacityUse& use : step.uses) {
@@ -226,7 +226,7 @@ double SafeBound::start_of(std::span<const BoundedStep> steps, const BoundedStep
   return start;
 }
 
-/// From when on nothing holds a step back but the one before it in its group.
+/// The instant from which on only the step before it in its group holds a step back.
 double SafeBound::released(std::span<const BoundedStep> steps, std::uint32_t s) const {
   const BoundedStep& step = steps[s];
   const std::uint32_t at = place_[s];
@@ -237,8 +237,8 @@ double SafeBound::released(std::span<const BoundedStep> steps, std::uint32_t s) 
   return released;
 }
 
-/// A step is over so long after the last of its group that had to wait for something else as the run from there takes,
-/// whichever that was; and so long after its own start as it takes itself.
+/// Bounds a step's finish without windows: by its own length after its own start, and by the length of the run from the
+/// last step of its group that had to wait for something else, whichever that was.
 void SafeBound::bound_at_once(std::span<BoundedStep> steps, std::uint32_t s) {
   BoundedStep& step = steps[s];
   const double start = start_of(steps, step);
@@ -251,7 +251,7 @@ void SafeBound::bound_at_once(std::span<BoundedStep> steps, std::uint32_t s) {
   const std::uint32_t at = place_[s];
   const double here = released(steps, s);
   if (group.anchors == 0 || here > anchors[group.anchors - 1].release) {
-    if (group.anchors == kMostAnchors) {  // two become one that starts as early as the first, as late as the second
+    if (group.anchors == kMostAnchors) {  // two become one: member of the first, release of the second
       anchors[0].release = anchors[1].release;
       std::move(anchors + 2, anchors + kMostAnchors, anchors + 1);
       --group.anchors;
@@ -272,7 +272,7 @@ void SafeBound::bound_at_once(std::span<BoundedStep> steps, std::uint32_t s) {
   step.finish = std::max(start, finish);
 }
 
-/// How long the steps of a group take from one to another at most, one behind the other.
+/// Longest duration of a group's steps `from` ... `to`, one behind the other.
 double SafeBound::run_length(std::span<const BoundedStep> steps, std::uint32_t from, std::uint32_t to) {
   const BoundedStep& first = steps[members_[from]];
   const BoundedStep& last = steps[members_[to]];
@@ -290,7 +290,7 @@ double SafeBound::run_length(std::span<const BoundedStep> steps, std::uint32_t f
   return slightly_later(time) + hand_out<false>(filter_, volume, kNever).time;
 }
 
-/// From window to window, the flow alone or on from where it was left by the one before it.
+/// Bounds a step's finish window by window: its flow alone, or continued from the step before it.
 /// @return whether the finish is clearly earlier than before.
 bool SafeBound::bound_by_windows(std::span<BoundedStep> steps, std::uint32_t s) {
   BoundedStep& step = steps[s];
@@ -341,7 +341,7 @@ inline SafeBound::Link& SafeBound::link_of(CapacityId id, const Filter& filter) 
                                   capacity.inverse, load, 0, 0, 0, kNone, 0});
 }
 
-/// A flow of one kind, however long.
+/// Begins a flow of one kind, of any volume.
 inline void SafeBound::begin_flow(const BoundedStep& step, const Filter& filter) {
   links_.clear();
   for (const CapacityUse& use : step.uses) {
@@ -352,7 +352,8 @@ inline void SafeBound::begin_flow(const BoundedStep& step, const Filter& filter)
   links_.push_back({nullptr, nullptr, 1 / step.alone, 0, step.weight, 0, kNever, kNone, 0});
 }
 
-/// Several steps of a group, one behind the other: on each capacity their loads are taken from the largest on.
+/// Begins a run of several steps of a group, one behind the other: on each capacity their loads are taken in turn, the
+/// largest first.
 /// @return their volume
 double SafeBound::begin_run(std::span<const BoundedStep> steps, std::uint32_t from, std::uint32_t to,
                             const Filter& filter) {
@@ -368,7 +369,7 @@ double SafeBound::begin_run(std::span<const BoundedStep> steps, std::uint32_t fr
     while (kind < count && kinds[kind] != step.kind) ++kind;
     if (kind == count && count < kKinds) {
       kinds[count++] = step.kind;
-      links_.push_back({nullptr, nullptr, 1, 0, 0, 0, 0, kNone, 1U << kind});  // its own rate
+      links_.push_back({nullptr, nullptr, 1, 0, 0, 0, 0, kNone, 1U << kind});  // rate of the kind alone
     }
   }
   for (std::uint32_t m = from; m <= to; ++m) {
@@ -412,8 +413,7 @@ inline void SafeBound::add_own(Link& link, double load, double volume) {
   own_.push_back({load, volume, next});
 }
 
-/// The slowest: where most time is needed for a volume, it goes first. Until so much volume is handed out, or so much
-/// time has passed.
+/// Hands out volume where it takes the most time, until `volume` is handed out or `time` has passed.
 /// @tparam mixed  whether flows of several kinds share the volume.
 template <bool mixed>
 SafeBound::Progress SafeBound::hand_out(const Filter& filter, double volume, double time) {
@@ -508,7 +508,7 @@ inline BoundedStep& BatchBound::add_step(const BatchSimulation& loaded, const St
   return bounded;
 }
 
-/// Chains that wait for nobody, those that start first in front.
+/// Adds chains that never wait for each other, in the order of their gates.
 void BatchBound::add_chains(const BatchSimulation& loaded, std::span<const double> gates, double gate_jitter) {
   const auto chains = loaded.batch().chains();
   order_.resize(chains.size());
@@ -517,7 +517,7 @@ void BatchBound::add_chains(const BatchSimulation& loaded, std::span<const doubl
             [&](std::uint32_t a, std::uint32_t b) { return std::pair(gates[a], a) < std::pair(gates[b], b); });
   for (const std::uint32_t c : order_) {
     std::uint32_t before = kNone;
-    double time = 0;  // what comes before a flow may take no time at all
+    double time = 0;  // before a flow; it may also be shorter, even 0
     for (std::uint32_t i = chains[c].begin; i < chains[c].end; ++i) {
       const Step& step = loaded.batch().step(i);
       if (step.flow == kNone && !step.last) {
@@ -534,7 +534,7 @@ void BatchBound::add_chains(const BatchSimulation& loaded, std::span<const doubl
   }
 }
 
-/// The same with waits: commands in the order in which they are served.
+/// Adds chains that may wait for each other: their commands in the order in which they are served.
 void BatchBound::add_commands(const BatchSimulation& loaded, std::span<const double> gates, double gate_jitter,
                               std::span<const std::uint32_t> order) {
   const BatchChains& batch = loaded.batch();

@@ -10,25 +10,25 @@
 
 namespace tutti {
 
-/// A piece of a batch as the bound sees it: time that passes, then bytes that flow.
+/// A step of a batch in the bound: time that passes, then bytes that flow.
 struct BoundedStep {
   double time = 0;                    ///< ns, at most
   double bytes = 0;                   ///< at most; 0: none
   double weight = 1;                  ///< sharing weight
-  double alone = 0;                   ///< rate that nobody else can take from it; byte/ns
+  double alone = 0;                   ///< its own rate limit, whatever else is active; byte/ns
   std::span<const CapacityUse> uses;  ///< of capacities that it shares with others; each once
   std::uint32_t group = 0;  ///< steps of one group run in their order, each after the one before; kNone: alone
   std::array<std::uint32_t, 2> locks{kNone, kNone};  ///< it never flows together with others that hold one of them
   double earliest = 0;                               ///< start, ns
-  double release = 0;                                ///< ns: it starts at the latest at this, or
-  std::array<std::uint32_t, 3> after{kNone, kNone, kNone};  ///< when these earlier steps are over; any of them
+  double release = 0;                                ///< ns: it starts at this at the latest,
+  std::array<std::uint32_t, 3> after{kNone, kNone, kNone};  ///< or when the last of these earlier steps is over
   double finish = std::numeric_limits<double>::infinity();  ///< result: the latest, ns
-  std::uint32_t kind = kNone;                               ///< result: the first of its group that flows like it
+  std::uint32_t kind = kNone;                               ///< result: the first step of its group with an equal flow
 };
 
 /// The latest finish of every step, whatever happens inside the declared ranges: bytes and times at most those
 /// declared, capacities at least those given, starts anywhere from the earliest on. Max-min sharing is not monotone, so
-/// no single simulation tells.
+/// no single simulation finds it.
 ///
 /// **Order.** A step starts when the last of its predecessors is over: the step before it in its chain, and those
 /// before it on its locks, whose order is fixed. So it is over at most its own time and flow after their latest
@@ -41,15 +41,15 @@ struct BoundedStep {
 ///   l_fc x + sum over groups K of use_Kc(x),   use_Kc(x) = max sum over g in K of l_gc y_g,
 /// in time at C_c: the loads of a group are used up in turn, the largest first. This is concave in x, so the worst
 /// split of f's volume over its capacities, of which its own rate is one (no others there), is found slope by slope.
-/// The same holds of a run of steps of one group, one behind the other: volumes add up, each rival's bytes count once
+/// This also holds for a run of steps of one group, one behind the other: volumes add up, each rival's bytes count once
 /// for the whole run, and their times are added. On each capacity the loads of the run too are taken in turn, the
 /// largest first; and capacities that none but some kinds of its flows cross are handed no more than these have (a
 /// polymatroid, on which going slope by slope is still the worst).
 ///
 /// **Time.** Only rivals count whose times can overlap. Time is cut into windows where some group may start to use a
-/// capacity or must be done with it, and steps are followed from window to window at their slowest. What is found for
-/// one step narrows the times of others, so that is done in up to three rounds. Each way to find a finish is safe; the
-/// earliest counts.
+/// capacity or must be done with it, and steps are followed from window to window at their slowest. An earlier finish
+/// of one step narrows the times of others, so this is done in up to three rounds. Each method to find a finish is
+/// safe; the earliest finish counts.
 class SafeBound {
  public:
   /// Fills in `finish`. The memory is kept between calls.
@@ -57,7 +57,7 @@ class SafeBound {
   void find(std::span<const double> capacities, std::span<BoundedStep> steps);
 
  private:
-  static constexpr std::uint32_t kKinds = 3;  // of a run that are told apart; further ones are as one with the last
+  static constexpr std::uint32_t kKinds = 3;  // distinguished in a run; further ones count with the last
 
   /// A group on a capacity.
   struct Share {
@@ -73,7 +73,7 @@ class SafeBound {
     double load, volume;
     std::uint32_t next;
   };
-  /// The load of a share falls, once so much volume is handed out on the capacity.
+  /// A share's load falls by `drop` once `limit` of volume is handed out on the capacity.
   struct Event {
     double limit, drop;
     std::uint32_t share;
@@ -83,7 +83,7 @@ class SafeBound {
     double inverse = 0;
     std::uint32_t shares_begin = 0, shares_end = 0;
     std::uint32_t events_begin = 0, events_end = 0;
-    std::uint32_t epoch = 0;       // of the batch that the rest is about
+    std::uint32_t epoch = 0;       // batch that the other fields belong to
     std::uint32_t newest = kNone;  // share
     std::uint32_t link = kNone;    // while a run is put together
   };
@@ -99,7 +99,7 @@ class SafeBound {
     std::uint32_t piece;  // of its own that comes next
     std::uint32_t kinds;  // of the run's flows that cross it, a bit each
   };
-  /// Which shares count: those of others that may flow between two instants.
+  /// The shares that count: rivals that may flow between two instants.
   struct Filter {
     std::uint32_t group;
     std::array<std::uint32_t, 2> locks;
@@ -158,7 +158,7 @@ class SafeBound {
   std::vector<std::uint32_t> members_;    // steps, group by group
   std::vector<std::uint32_t> next_kind_;  // [steps] that are the first of theirs
   std::vector<std::uint32_t> place_;      // [steps] in `members_`
-  std::vector<double> volumes_, times_;   // [members] of all up to it
+  std::vector<double> volumes_, times_;   // [members] sums up to it in its group
   std::vector<Anchor> anchors_;           // of groups
   std::vector<Link> links_;
   std::vector<Piece> own_;
@@ -175,10 +175,9 @@ class BatchBound {
  public:
   /// The batch loaded in a simulation, at the bandwidths and under the rate rule that it was loaded with.
   /// @param gates        [chains] ns, when each chain's gate opens, without the set-up of the batch.
-  /// @param gate_jitter  ns: a gate opens at most so much later.
-  /// @param order        commands by their first steps, in the order in which GPUs and engines serve them; empty: that
-  /// of
-  ///                     the simulation's last run, which went forward. Asked where chains may wait for each other.
+  /// @param gate_jitter  ns: a gate opens at most this much later.
+  /// @param order        commands by their first steps, in the order in which GPUs and engines serve them; empty: the
+  ///                     order of the last run, which went forward. Used where chains may wait for each other.
   /// @return [streams] ns from the start of the batch, set-up included; valid until the next call.
   std::span<const double> find(const BatchSimulation& loaded, std::span<const double> gates, double gate_jitter,
                                std::span<const std::uint32_t> order = {});
@@ -203,9 +202,9 @@ class BatchBound {
 struct LatestFinish {
   std::vector<Duration> streams;  ///< in the order of the batch, from its start
   Duration batch{};
-  Duration held_up{};  ///< once a job: the guaranteed cost `job` of the machine
+  Duration held_up{};  ///< once per job: the guaranteed cost `job` of the machine
 
-  /// Of a batch that runs by itself.
+  /// Latest finish of a batch that runs by itself.
   [[nodiscard]] Duration alone() const { return add_saturating(batch, held_up); }
 };
 

@@ -18,7 +18,7 @@ void service_order(const BatchChains& chains, std::vector<std::uint32_t>& order)
 /// @pre the plan was made for the batch of these chains.
 void service_order(const BatchChains& chains, const Timeline& plan, std::vector<std::uint32_t>& order);
 
-/// From when on a transfer is planned: rounded down, and of one that takes no time up to 1 ns before its end.
+/// The planned start of a transfer: rounded down; without any length, 1 ns before its end.
 [[nodiscard]] Duration planned_start(const TransferInterval& transfer);
 
 }  // namespace tutti

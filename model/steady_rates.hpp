@@ -8,7 +8,7 @@ namespace tutti {
 class SteadyRates {
  public:
   /// @return [streams] GB/s in the order of positions, and where they come from.
-  /// @pre every stream has a way (`has_routes`).
+  /// @pre every stream has a route (`has_routes`).
   [[nodiscard]] PortRates find(const Topology& machine, Basis basis, PortSet streams);
 
  private:

@@ -3,9 +3,9 @@
 
 namespace tutti {
 
-/// How much an analysis may still compute, counted in visits to a task: what makes every test end.
+/// Remaining budget of an analysis, in visits to a task: it makes every test end.
 ///
-/// The problems are pseudo-polynomial at best, so some sets would take years; those are answered *unknown*.
+/// The problems are pseudo-polynomial at best, so some sets would take years; the answer for them is *unknown*.
 class StepBudget {
  public:
   explicit constexpr StepBudget(std::int64_t visits) : left_(visits) {}
@@ -21,7 +21,7 @@ class StepBudget {
   std::int64_t left_;
 };
 
-/// The share of one walk: a fraction of a second.
+/// Budget of one walk, in visits: a fraction of a second.
 inline constexpr std::int64_t kVisitsPerWalk = 16'000'000;
 
 }  // namespace tutti

@@ -42,7 +42,7 @@ class TableMaker {
 
  private:
   /// GPUs whose exchange changes no rate, in groups of two and more. Where that leaves too many combinations to write
-  /// down, larger changes are let pass.
+  /// down, larger changes are tolerated.
   void find_symmetric() {
     for (;; tolerance_ *= 1.5) {
       symmetric_ = find_symmetric_now();
@@ -67,7 +67,8 @@ class TableMaker {
     return groups;
   }
 
-  /// Classes of combinations: of n symmetric GPUs so many may go up, down, both ways: C(n + 3, 3).
+  /// Number of classes of combinations: n symmetric GPUs have C(n + 3, 3), by the numbers that copy up, down, in both
+  /// directions.
   [[nodiscard]] std::size_t count_classes() const {
     std::size_t classes = 1, grouped = 0;
     for (const auto& group : symmetric_) {
@@ -77,7 +78,7 @@ class TableMaker {
     return classes * stream_sets(gpus_ - grouped) - 1;
   }
 
-  /// One row of every class of combinations: what was measured of it, or else the corrected rates.
+  /// One row of every class of combinations: its measured rates, or else the corrected ones.
   std::vector<PortRates> rows() {
     group_of_.assign(gpus_, 0);
     std::iota(group_of_.begin(), group_of_.end(), 0U);

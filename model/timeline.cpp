@@ -9,8 +9,8 @@
 namespace tutti {
 namespace {
 
-/// The pieces of one stream as segments whose bytes add up exactly: each boundary and each running total is rounded
-/// once.
+/// The stretches of constant rate of one stream as segments whose bytes add up exactly: each boundary and each running
+/// total is rounded once.
 class SegmentMaker {
  public:
   SegmentMaker(TransferInterval& transfer, Bytes size) : transfer_(transfer), size_(size) {}
@@ -26,7 +26,7 @@ class SegmentMaker {
 
   void start(Duration at) { at_ = at; }
 
-  /// The last piece takes what rounding left over, in time and in bytes.
+  /// The last segment takes the time and the bytes that rounding left over.
   void finish() {
     if (transfer_.segments.empty()) {
       // Too short to show between two doubles; or a gate opens for it, and there are no bytes.

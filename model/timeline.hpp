@@ -42,16 +42,15 @@ struct StreamTimeline {
   std::string name;
   std::optional<TransferInterval> transfer;
   std::optional<KernelInterval> kernel;
-  Duration gate{};  ///< from when on it may start; it starts later where it waits for a GPU or for the stream it is
-                    ///< merged to
+  Duration gate{};  ///< earliest start; it starts later where it waits for a GPU or for the stream it is merged to
 
-  /// Of the transfer, or of the kernel where there is no transfer.
+  /// Start of the transfer, or of the kernel where there is no transfer.
   [[nodiscard]] Duration start() const { return transfer ? transfer->start : kernel->start; }
   [[nodiscard]] Duration end() const { return kernel ? kernel->end : transfer->end; }
   friend bool operator==(const StreamTimeline&, const StreamTimeline&) = default;
 };
 
-/// What happens when in one batch, planned or measured; times from the batch's start.
+/// The times of all transfers and kernels of one batch, planned or measured, from the batch's start.
 struct Timeline {
   Duration latency{};                   ///< to the last completion, set-up of the batch included
   std::vector<StreamTimeline> streams;  ///< in the order of the batch
@@ -64,9 +63,9 @@ struct Timeline {
 /// @pre the simulation was loaded with this machine and batch, and has run.
 [[nodiscard]] Timeline make_timeline(const Topology& machine, const Batch& batch, const BatchSimulation& simulation);
 
-/// The first sentence that is not true of a timeline and should be: segments abut and add up to the sizes, a kernel
-/// follows its transfer, kernels on a GPU and copies on an engine exclude each other (up to 1 ns of rounding), nothing
-/// ends after `latency`.
+/// The first rule that a timeline breaks, as a sentence: segments abut and add up to the sizes, a kernel follows its
+/// transfer, kernels on a GPU and copies on an engine exclude each other (up to 1 ns of rounding), nothing ends after
+/// `latency`.
 /// @return nothing where all is well.
 [[nodiscard]] std::optional<std::string> find_violation(const Topology& machine, const Batch& batch,
                                                         const Timeline& timeline);

@@ -17,14 +17,14 @@
 
 namespace tutti {
 
-/// What a vertex of the machine's graph is. Memories and GPUs are where data lives: routes start and end there and
-/// never pass through.
+/// Kind of a vertex of the machine's graph. Memories and GPUs hold data: routes start and end there and never pass
+/// through.
 enum class VertexKind : std::uint8_t { Memory, Cpu, Hub, Switch, Gpu };
 
 /// "memory", "cpu", "hub", "switch", "gpu".
 [[nodiscard]] std::string_view to_string(VertexKind kind);
 
-/// From so many copy engines on, copies between GPUs have engines of their own.
+/// From this many copy engines on, copies between GPUs have engines of their own.
 inline constexpr int kPeerEngines = 3;
 
 /// A memory, a processor, a hub, a switch or a GPU.
@@ -69,7 +69,7 @@ struct SharedCapacity {
   friend bool operator==(const SharedCapacity&, const SharedCapacity&) = default;
 };
 
-/// What one link takes of one capacity.
+/// Use of one capacity by one link.
 struct CapacityUse {
   CapacityId capacity;
   double cost = 1;
@@ -77,18 +77,18 @@ struct CapacityUse {
   friend bool operator==(const CapacityUse&, const CapacityUse&) = default;
 };
 
-/// What a prediction asks of a transfer's way. Ways that are alike in it are of one kind: a large machine has few.
+/// Properties of a route that predictions need. Routes with equal properties are of one class: a large machine has few.
 struct RouteClass {
   std::vector<CapacityUse> uses;  ///< of capacities that transfers of other copy engines can cross too; each once
-  Bandwidth alone;                ///< rate of a transfer with nothing else under way
+  Bandwidth alone;                ///< rate of a transfer with nothing else active
   double weight = 1;              ///< sharing weight
-  PortSet streams = 0;            ///< the stream of the measured table that this is; none where it is none
-  bool capped = false;            ///< never faster than `alone`, also where the table says so: small copies
+  PortSet streams = 0;            ///< its stream of the measured table; empty where it has none
+  bool capped = false;            ///< never faster than `alone`, even where the table has more: small copies
 
   friend bool operator==(const RouteClass&, const RouteClass&) = default;
 };
 
-/// How much of a contended capacity a transfer gets against the others, by what it copies. > 0.
+/// Weights of transfers in the sharing of a contended capacity, by kind of copy. > 0.
 struct SharingWeights {
   double h2d = 1;   ///< memory to GPU
   double d2h = 1;   ///< GPU to memory
@@ -107,7 +107,7 @@ struct PeerAccess {
   friend bool operator==(const PeerAccess&, const PeerAccess&) = default;
 };
 
-/// What holds the streams of a batch until their planned instants, on hardware.
+/// Mechanism that holds the streams of a batch until their planned instants, on hardware.
 enum class GateKind : std::uint8_t {
   PollingKernel,  ///< a kernel of one thread looks at a word in memory until it is time
   MemoryWait,     ///< the stream itself waits for the word; on H200s it does not see it while another copy of its GPU
@@ -123,7 +123,7 @@ enum class GateKind : std::uint8_t {
 inline constexpr std::array kGateKinds{GateKind::PollingKernel, GateKind::MemoryWait, GateKind::HostTimed,
                                        GateKind::DeviceTimer};
 
-/// What a batch's predicted length grows by when it becomes a Wcet: length x (1 + relative) + absolute.
+/// Margin that makes a Wcet of a batch's predicted length: length x (1 + relative) + absolute.
 struct Margin {
   double relative = 0;  ///< >= 0; 0.05 is 5 %
   Duration absolute{};  ///< >= 0
@@ -131,14 +131,14 @@ struct Margin {
   friend bool operator==(const Margin&, const Margin&) = default;
 };
 
-/// Of a machine's rates, at most: more is no knowledge of them.
+/// Largest spread of a machine's rates: with more, they are not known.
 inline constexpr double kWidestSpread = 0.5;
 
 /// Where a machine's bandwidths come from: what a calibration knew of its measurements.
 struct Provenance {
   std::string date;         ///< of the measurements, as they give it
-  std::string host;         ///< what they were made on
-  std::string fingerprint;  ///< of the measurements: the same data, the same word
+  std::string host;         ///< host that they were made on
+  std::string fingerprint;  ///< of the measurements: equal data have equal fingerprints
   int combinations = 0;     ///< that were used
   int batches = 0;          ///< that were used
   int repetitions = 1;      ///< of each combination, at least
@@ -172,9 +172,9 @@ class Topology {
   [[nodiscard]] std::span<const std::string> notes() const;
   /// Where the bandwidths come from; absent where the file does not say.
   [[nodiscard]] const std::optional<Provenance>& provenance() const;
-  /// Size of one piece of a staged copy; 0: it is not cut, and its second leg waits for the whole of the first.
+  /// Size of one chunk of a staged copy; 0: the copy is one chunk, and its second leg waits for the whole of the first.
   [[nodiscard]] Bytes staging_chunk() const;
-  /// What holds streams on hardware.
+  /// Mechanism that holds streams on hardware.
   [[nodiscard]] GateKind gate() const;
 
   [[nodiscard]] const Vertex& vertex(VertexId id) const { return vertices()[id.index()]; }
@@ -187,30 +187,32 @@ class Topology {
 
   /// The limits on rates, in byte/ns: every link's own, then every shared capacity's.
   [[nodiscard]] std::span<const double> capacities(Basis basis) const;
-  /// What a byte over this link takes: of the link itself, then of each shared capacity that it is a member of.
+  /// Capacity uses of a byte over this link: the link itself, then each shared capacity that it is a member of.
   [[nodiscard]] std::span<const CapacityUse> uses(LinkId link) const;
 
   /// The links from one memory or GPU to another: fewest links, ties by the order of the links in the file; memories
-  /// and GPUs are not passed through. Empty where there is no way, and from a vertex to itself.
+  /// and GPUs are not passed through. Empty where there is none, and from a vertex to itself.
   [[nodiscard]] std::span<const LinkId> route(VertexId from, VertexId to) const;
-  /// The kinds of all routes between memories and GPUs, ready for predictions.
+  /// The classes of all routes between memories and GPUs, ready for predictions.
   [[nodiscard]] std::span<const RouteClass> route_classes() const;
-  /// The position among them of a route's kind; kNone where there is no way, or not a memory at one end and a GPU at
-  /// the other.
+  /// Position of a route's class in `route_classes()`; kNone where there is no route, or not a memory at one end and a
+  /// GPU at the other.
   [[nodiscard]] std::uint32_t route_class(VertexId from, VertexId to) const;
 
-  /// What stays connected when memories, cpus and the links between cpus are taken away; or what the file says.
+  /// PCIe domain: the vertices that stay connected without memories, cpus and the links between cpus; or the file's
+  /// own.
   /// @pre a hub, a switch or a GPU.
   [[nodiscard]] DomainId domain(VertexId vertex) const;
   /// Whether data may go from one GPU to the other without a detour through a memory.
   [[nodiscard]] bool has_peer_access(VertexId from, VertexId to) const;
-  /// The same machine, with its table, on which data goes from GPU to GPU through a memory alone.
+  /// This machine, with its table, but data goes from GPU to GPU through a memory alone.
   [[nodiscard]] Topology without_peer_access() const;
 
   /// The engine that moves data into this GPU, and the one that moves it out; the same one where the GPU has but one.
   [[nodiscard]] EngineId engine_in(VertexId gpu) const;
   [[nodiscard]] EngineId engine_out(VertexId gpu) const;
-  /// The same for copies between GPUs without a memory between: the same ones where the GPU has fewer than three.
+  /// Engines for copies between GPUs without a memory between: `engine_in` and `engine_out` where the GPU has fewer
+  /// than three.
   [[nodiscard]] EngineId peer_engine_in(VertexId gpu) const;
   [[nodiscard]] EngineId peer_engine_out(VertexId gpu) const;
   [[nodiscard]] std::size_t engine_count() const;
@@ -224,7 +226,7 @@ class Topology {
   std::shared_ptr<const Parts> parts_;
 };
 
-/// What a file says of a vertex, a link and a shared capacity; `place` is what errors point at.
+/// A file's entries for a vertex, a link and a shared capacity; errors point at `place`.
 struct VertexEntry {
   Vertex vertex;
   Place place = {};
@@ -233,7 +235,7 @@ struct LinkEntry {
   std::string from;
   std::string to;
   Bandwidth bandwidth;
-  std::optional<Bandwidth> back;  ///< absent: one way
+  std::optional<Bandwidth> back;  ///< absent: one direction only
   Place place = {};
   std::optional<GBps> theoretical = {};
   std::optional<GBps> back_theoretical = {};
@@ -266,7 +268,7 @@ struct PeerAccessEntry {
 [[nodiscard]] std::vector<LinkEntry> link_entries(const Topology& machine);
 [[nodiscard]] std::vector<SharedEntry> shared_entries(const Topology& machine);
 
-/// Collects the parts of a machine and checks them together; the only way to a `Topology`.
+/// Collects the parts of a machine and checks them together; the only maker of a `Topology`.
 class TopologyBuilder {
  public:
   explicit TopologyBuilder(std::string name) : name_(std::move(name)) {}

@@ -263,8 +263,8 @@ void find_routes(Topology::Parts& parts) {
   }
 }
 
-/// The kinds of all routes between memories and GPUs.
-/// @param machine  looks into the same parts, complete but for what is found here.
+/// Finds the classes of all routes between memories and GPUs.
+/// @param machine  looks into the same parts, complete but for the classes.
 void find_route_classes(const Topology& machine, Topology::Parts& parts) {
   parts.route_classes.clear();
   parts.route_class_of.assign(parts.endpoint_count * parts.endpoint_count, kNone);
@@ -323,7 +323,7 @@ void check_route(const Topology& machine, std::uint32_t position, const Place& p
                    machine.vertex(in ? from : to).name, in ? "to" : "from", machine.vertex(in ? to : from).name));
 }
 
-/// @param machine  looks into the same parts, complete but for the table and what follows from it.
+/// @param machine  looks into the same parts, complete but for the table and the data derived from it.
 void add_table(const Topology& machine, Topology::Parts& parts,
                std::span<const std::pair<std::vector<std::string>, Place>> symmetric,
                std::span<const TableEntry> entries) {
@@ -370,7 +370,7 @@ std::string names_of(const Topology::Parts& parts, PortSet streams) {
   return text;
 }
 
-/// Lowers guaranteed bandwidths until no row of the table is below what the graph guarantees.
+/// Lowers guaranteed bandwidths until the graph guarantees no more than any row of the table.
 /// @param machine  looks into the same parts, complete.
 void hold_below_table(const Topology& machine, Topology::Parts& parts, std::span<const TableEntry> entries) {
   constexpr int kGentleRounds = 200;

@@ -1,4 +1,4 @@
-// What a builder is told, before anything is checked.
+// The input of a builder, before anything is checked.
 #include <utility>
 
 #include "model/topology.hpp"

@@ -11,7 +11,8 @@
 
 namespace tutti {
 
-/// What a `Topology` holds: the description, then what the builder derives from it so that look-ups are loads.
+/// Contents of a `Topology`: the description, then the data that the builder derives from it so that look-ups are
+/// loads.
 struct Topology::Parts {
   std::string name;
   std::vector<Vertex> vertices;

@@ -22,7 +22,7 @@ VertexKind read_kind(const Node& node) {
 }
 
 /// "8 GB/s", or {nominal: 8 GB/s, guaranteed: 7.8 GB/s, theoretical: 8.5 GB/s}.
-/// @param theoretical  where that goes; null where there is no such thing.
+/// @param theoretical  where the theoretical rate goes; null where there is none.
 Bandwidth read_bandwidth(const Node& node, std::optional<GBps>* theoretical = nullptr) {
   if (node.kind != Node::Kind::Map) {
     const GBps rate = read_rate(node);

@@ -34,8 +34,8 @@ using Duration = std::chrono::nanoseconds;
   return a > Duration::max() - b ? Duration::max() : a + b;
 }
 
-/// Where a decimal that is no whole number of bytes or nanoseconds goes. Sizes and durations of work go up; periods
-/// and deadlines go down: either way the answer gets later or stricter, never better than the truth.
+/// Rounding of a decimal that is no whole number of bytes or nanoseconds. Sizes and durations of work go up; periods
+/// and deadlines go down: in both cases the answer gets later or stricter, never better than the truth.
 enum class Rounding : std::uint8_t { Up, Down };
 
 /// "64 MiB", "0.5 GB", "17 B", or "0" alone.

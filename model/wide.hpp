@@ -11,7 +11,7 @@ namespace tutti {
 
 /// Time and work inside an analysis, in ns: 128 bits, so that numbers near 2^63 ns add and multiply without wrapping.
 __extension__ typedef __int128 Wide;
-/// The same without a sign, for fixed-point shares.
+/// `Wide` without a sign, for fixed-point shares.
 __extension__ typedef unsigned __int128 UnsignedWide;
 
 /// Where sums and products stop growing; no walk goes that far, so whatever reaches it is "too far", never wrong.

@@ -5,9 +5,9 @@
 namespace tutti {
 namespace {
 
-/// How much longer a batch may become for it that its gates open earlier, of the spread.
+/// Largest growth of a batch by earlier gates, as a share of the spread.
 constexpr double kMostCost = 0.25;
-/// What whole nanoseconds of gates may make of a length.
+/// Largest effect of gates' rounding to whole nanoseconds on a length.
 constexpr double kRoundingNs = 20;
 
 /// Gates that open earlier than aligned ones; for machines whose rates vary.
@@ -32,9 +32,9 @@ class EarlierGates {
   BatchSimulation::Workspace workspace_;
 };
 
-/// Early enough for a stream that is slower by the spread beside others that are faster by it; where that takes away
-/// what starting late brings, only as if all that runs before were faster by the spread; and where starting late brings
-/// nothing but a longer batch, at once.
+/// Opens gates early enough for a stream that is slower by the spread beside others that are faster by it. Where that
+/// loses the gain of late starts, gates open as if everything before them were faster by the spread. Where late starts
+/// bring nothing but a longer batch, all gates open at once.
 void begin_earlier(BatchSimulation& aligned) {
   const double length = aligned.latency_ns(), spread = aligned.spread();
   const double lead = 2 * spread * (length - aligned.batch_setup_ns());

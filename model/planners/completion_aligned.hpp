@@ -11,12 +11,14 @@ namespace tutti {
 /// times from running them forward, since a chain that need not wait any more may do its work earlier than mirrored.
 ///
 /// Where the rates of the machine vary (`BatchSimulation::spread`: of nominal rates only), gates open earlier than
-/// that, and chains may complete earlier:
-///  - by twice the spread of the batch's length (its set-up left out): for a stream that is slower than predicted, and
-///    others that are faster. Where the batch would be longer for it by more than a quarter of the spread, or longer
-///    than with all gates open at once:
-///  - by the spread of their own time: a run that is faster throughout does not wait for them.
-///  - All of them at once, where the batch is shorter so than aligned, or than by the second way.
+/// that, and chains may complete earlier. The first of these that applies:
+///  1. All gates open at once, where the batch is then shorter than aligned.
+///  2. Gates open earlier by twice the spread of the batch's length (its set-up left out): a stream may be slower than
+///     predicted, and others faster. This applies unless the batch becomes longer by more than a quarter of the spread,
+///     or longer than with all gates open at once.
+///  3. Gates open earlier by the spread of their own time: a run that is faster throughout does not wait for them. This
+///     applies unless the batch becomes longer than with all gates open at once.
+///  4. All gates open at once.
 ///
 /// The shares were found by simulating `bench methods` on a machine of four H200s whose rates were varied by 3.5 %.
 ///

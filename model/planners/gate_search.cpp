@@ -17,14 +17,14 @@ namespace {
 
 constexpr std::uint64_t kSeed = 1;
 
-/// Of the rates of a machine that says nothing of them.
+/// Least spread of nominal rates that a search assumes.
 constexpr double kUsualSpread = 0.035;
-/// How far a gate moves at most where it is only shifted, of the batch's length.
+/// Largest shift of a gate, as a share of the batch's length.
 constexpr double kShift = 0.1;
-/// What is less is clearly less, and no rounding noise.
+/// Factor for a length that is clearly less, beyond rounding noise.
 constexpr double kClearly = 1 - 1e-9;
 
-/// What a search may spend with whole effort, and what it spends, in nanoseconds of a usual processor.
+/// Budget of a search with full effort, and its costs, in nanoseconds of a usual processor.
 constexpr double kWork = 1'000'000;
 
 double cost_of_run(double events, double chains) { return 100 + events * (25 + 2 * chains); }
@@ -52,7 +52,7 @@ class GateSearch {
 
   void search(Effort effort) {
     start();
-    left_ = kWork * effort.share;  // what it starts from comes on top: every planner makes its plan
+    left_ = kWork * effort.share;  // the plans to start from come on top: every planner makes its plan
     const double least = judged_at_least(longest_chain_ns()) / kClearly;
     const double last =
         std::min(left_ / 4, static_cast<double>(workspace_.best.size()) * (cost_of_run_ + cost_of_bound_));
@@ -66,10 +66,10 @@ class GateSearch {
   }
 
  private:
-  // ---- what a plan is judged by
+  // ---- objective
 
-  /// What is to be short of a run from `room_.gates`: its length, or its latest finish. It may be anything above the
-  /// limit where it is above that.
+  /// Objective of a run from `workspace_.gates`, to be short: its length, or its latest finish. Above the limit it may
+  /// be any value above the limit.
   double length() {
     simulation_.run_forward(workspace_.gates);
     left_ -= cost_of_run_;
@@ -81,8 +81,8 @@ class GateSearch {
     return std::max(length, *std::ranges::max_element(finishes));
   }
 
-  /// The mean of the length and that on a machine that is faster: there all happens in 1 / (1 + spread) of the time,
-  /// but the gates open when they do.
+  /// The mean of the length and that on a faster machine: there everything takes 1 / (1 + spread) of the time, but
+  /// gates open at their own times.
   double judged(double length) {
     if (bound_) return length;
     note_instants({});
@@ -93,10 +93,10 @@ class GateSearch {
     return (length + simulation_.latency_ns() / (1 + spread_)) / 2;
   }
 
-  /// No batch is shorter on the faster machine than in proportion, but for anomalies.
+  /// Lower bound of `judged`: no batch is shorter on the faster machine than in proportion, but for anomalies.
   [[nodiscard]] double judged_at_least(double length) const { return length * (1 + 1 / (1 + spread_)) / 2; }
 
-  /// Nothing is shorter.
+  /// Lower bound of a plan's length.
   [[nodiscard]] double longest_chain_ns() const {
     double longest = 0;
     for (std::size_t c = 0; c < simulation_.chain_count(); ++c)
@@ -118,7 +118,7 @@ class GateSearch {
     }
   }
 
-  /// Takes the gates where they are no worse.
+  /// Keeps the gates where they are no worse.
   void consider() {
     const double found = length();
     if (found > limit_ || judged_at_least(found) > value_) return;
@@ -145,7 +145,7 @@ class GateSearch {
     gate = as_ns(round_down_ns(std::max(gate, 0.0)));
   }
 
-  /// Gates that need not wait do not.
+  /// Opens each gate at once where the plan is no worse then.
   void open_at_once() {
     for (std::size_t c = 0; c < workspace_.best.size(); ++c) {
       if (workspace_.best[c] == 0 || left_ <= 0) continue;
@@ -155,7 +155,8 @@ class GateSearch {
     }
   }
 
-  /// When streams start and end in the last run, or are over at the latest; without the set-up of the batch.
+  /// Notes the instants of each stream in the last run: start (or latest finish) and end; without the set-up of the
+  /// batch.
   void note_instants(std::span<const double> finishes) {
     for (std::size_t s = 0; s < simulation_.times().size(); ++s) {
       const StreamTimes& times = simulation_.times()[s];
@@ -174,7 +175,7 @@ class GateSearch {
 
   BatchSimulation& simulation_;
   BatchSimulation::Workspace workspace_;
-  std::span<double> instants_, other_instants_;  ///< of the best gates; of those that are looked at
+  std::span<double> instants_, other_instants_;  ///< of the best gates; of the candidate
   std::optional<BatchBound> bound_;              ///< where plans are judged by it
   double spread_ = 0;
   double cost_of_run_, cost_of_bound_;

@@ -12,15 +12,15 @@ namespace tutti {
 /// do, so its figures are those of another machine. Weighted max-min gives every transfer at least its fixed share;
 /// where the bound of a fixed share is the smaller one, that is what the bound overestimates.
 ///
-/// What is best depends on the bandwidths that were loaded:
+/// The objective depends on the loaded bandwidths:
 ///  - Guaranteed: the latest finish (`BatchBound`), which becomes a Wcet; never later than that of the others.
 ///  - Nominal: the predicted length; never longer than that of the others. A real machine's rates vary, and a gate does
-///    not wait for the transfer that was to be over by then. So plans are told apart by the mean of two lengths: as
+///    not wait for the transfer that was to be over by then. So plans are compared by the mean of two lengths: as
 ///    predicted, and on a machine that is faster by its spread (3.5 % at least), where late gates are later than they
 ///    need be.
 ///
 /// Where two plans are as good, the one whose gates open at once stays. The search draws from a seeded generator and
-/// ends when so many events have been simulated, so a batch has the same plan everywhere.
+/// ends when its budget of simulated events is spent, so a batch has the same plan everywhere.
 ///
 /// @heuristic
 void plan_gate_search(BatchSimulation& loaded, Effort effort);
