@@ -11,7 +11,7 @@
 #include "runtime/cuda/cuda_backend.hpp"
 #include "runtime/sim/sim_backend.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using MadeBackend = Expected<std::unique_ptr<DeviceBackend>>;
@@ -137,4 +137,4 @@ Expected<std::unique_ptr<DeviceBackend>> make_backend(const BackendOptions& opti
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -10,7 +10,7 @@
 #include "runtime/core/clock.hpp"
 #include "runtime/core/kernel_registry.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The options for backend and clock, unchecked, as typed on the command line.
 struct BackendOptions {
@@ -45,4 +45,4 @@ struct BackendPart {
                                                                     const KernelRegistry& kernels, Clock& clock,
                                                                     const BackendPart& part = {});
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -11,7 +11,7 @@
 #include "model/document.hpp"
 #include "model/expects.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 template <class T>
@@ -165,4 +165,4 @@ int CommandLine::run(int argc, const char* const* argv) {
   return program_->chosen ? program_->chosen() : kOk;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -2,7 +2,7 @@
 
 #include <csignal>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 std::atomic<bool> interrupted{false};  // global: a signal handler takes no context argument
@@ -19,4 +19,4 @@ const std::atomic<bool>& watch_for_interrupt() {
   return interrupted;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

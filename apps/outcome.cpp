@@ -9,7 +9,7 @@
 
 #include "model/joined.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 int report_error(const Error& error) {
   fmt::print(stderr, "{}\n", error.text());
@@ -62,4 +62,4 @@ void print_remarks(const RunRecord& record, const TaskSet& tasks, std::span<cons
     fmt::print(stderr, "the host is too slow to play this machine in real time; use the virtual clock\n");
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

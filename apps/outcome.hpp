@@ -6,7 +6,7 @@
 #include "model/error.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The exit codes that scripts rely on.
 enum ExitCode : int {
@@ -37,4 +37,4 @@ int report_error(const Error& error);
 void print_remarks(const RunRecord& record, const TaskSet& tasks, std::span<const std::string> notes,
                    ExitCode exit_code);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tutti {
+namespace tutti::internal {
 
 Expected<PartitionMachines> PartitionMachines::make(const BackendOptions& options, const PlannedTaskSet& planned,
                                                     const Topology& machine, const KernelRegistry& kernels) {
@@ -32,4 +32,4 @@ RunPlace PartitionMachines::place() const {
   return place;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -8,7 +8,7 @@
 #include "runtime/core/executor.hpp"
 #include "sched/admission/admission.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The machines of a run, for its report.
 struct RunPlace {
@@ -45,4 +45,4 @@ class PartitionMachines {
   std::vector<Executor*> executors_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

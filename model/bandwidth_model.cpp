@@ -9,7 +9,7 @@
 #include "model/expects.hpp"
 #include "model/grow_to.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
@@ -487,4 +487,4 @@ void BandwidthModel::sift_down(std::uint32_t r, std::uint32_t place) {
   put(r, place);
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

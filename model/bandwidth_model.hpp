@@ -7,7 +7,7 @@
 #include "model/rate.hpp"
 #include "model/topology.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The rates of the transfers that are active together.
 ///
@@ -265,4 +265,4 @@ class BandwidthModel {
   std::vector<std::uint32_t> waiting_;  // a heap of rows, the lowest key first
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -12,7 +12,7 @@
 #include "model/route.hpp"
 #include "model/route_class.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// Above this a double no longer holds every nanosecond.
@@ -265,4 +265,4 @@ StreamWork Batch::make_work(const CommandStream& stream, std::span<const LinkId>
   return work;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

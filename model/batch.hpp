@@ -9,7 +9,7 @@
 #include "model/command_costs.hpp"
 #include "model/topology.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Bytes along a route between memories and GPUs.
 struct Transfer {
@@ -127,4 +127,4 @@ class Batch {
   std::vector<std::uint32_t> order_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -6,7 +6,7 @@
 
 #include "model/grow_to.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 void BatchChains::load(const Topology& machine, Basis basis, const Batch& batch, RateRule rule,
                        BandwidthModel& bandwidth) {
   work_ = batch.work();
@@ -257,4 +257,4 @@ std::array<std::uint32_t, 2> BatchChains::locks(const StreamWork& copy) const {
   return {one.value, one == other ? kNone : other.value};
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -8,7 +8,7 @@
 #include "model/batch.hpp"
 #include "model/fixed_shares.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// How the transfers that are active together share the machine.
 enum class RateRule : std::uint8_t {
@@ -122,4 +122,4 @@ class BatchChains {
   std::vector<std::uint32_t> tail_;      // [streams] of the chain that a stream heads
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -8,7 +8,7 @@
 #include "model/expects.hpp"
 #include "model/grow_to.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -403,4 +403,4 @@ std::vector<RateSegment> BatchSimulation::pieces() const {
   return pieces;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -9,7 +9,7 @@
 #include "model/batch.hpp"
 #include "model/batch_chains.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// When a stream's transfer and kernel run, ns from the start of the batch, unrounded. Zero where a stream lacks one.
 struct StreamTimes {
@@ -206,4 +206,4 @@ class BatchSimulation {
   std::vector<double> workspace_gates_, workspace_previous_, workspace_best_, workspace_instants_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -3,7 +3,7 @@
 #include "model/batch_yaml.hpp"
 #include "model/joined.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 std::string transfer_text(const Topology& machine, const Transfer& transfer) {
@@ -40,4 +40,4 @@ std::string batch_yaml(const Batch& batch, const std::string& machine_path) {
   return text;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

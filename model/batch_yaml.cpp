@@ -7,7 +7,7 @@
 #include "model/document.hpp"
 #include "model/topology_yaml.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 VertexId read_vertex(const Node& node, const Topology& machine) {
@@ -152,4 +152,4 @@ Expected<BatchFile> load_batch(const std::string& path, const std::optional<std:
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

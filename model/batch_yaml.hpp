@@ -6,7 +6,7 @@
 
 #include "model/batch.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 struct Node;
 
@@ -41,4 +41,4 @@ struct BatchFile {
 /// @param machine_path  the file of its machine, as the batch's file shall name it
 [[nodiscard]] std::string batch_yaml(const Batch& batch, const std::string& machine_path);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// The solution for the free variables, the others staying as they are in x.
@@ -67,4 +67,4 @@ Eigen::VectorXd bounded_least_squares(const Eigen::MatrixXd& A, const Eigen::Vec
   return x;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

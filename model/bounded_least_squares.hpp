@@ -1,7 +1,7 @@
 #pragma once
 #include <Eigen/Dense>
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The x inside [low, high] with the least x' A x / 2 - b' x.
 ///
@@ -12,4 +12,4 @@ namespace tutti {
 [[nodiscard]] Eigen::VectorXd bounded_least_squares(const Eigen::MatrixXd& A, const Eigen::VectorXd& b,
                                                     const Eigen::VectorXd& low, const Eigen::VectorXd& high);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -15,7 +15,7 @@
 #include "model/steady_rates.hpp"
 #include "model/table_maker.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 // ---- before the fit
@@ -226,4 +226,4 @@ Expected<Calibration> calibrate(const Measurements& measurements, const std::opt
                      std::move(costs)};
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -6,7 +6,7 @@
 #include "model/comparison.hpp"
 #include "model/cost_fit.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A calibrated machine, and how well it fits.
 struct Calibration {
@@ -36,4 +36,4 @@ struct Calibration {
 ///         than 8 GPUs.
 [[nodiscard]] Expected<Calibration> calibrate(const Measurements& measurements, const std::optional<Topology>& base);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -6,7 +6,7 @@
 
 #include "model/expects.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr double kZero = 1e-11;
@@ -96,4 +96,4 @@ Eigen::VectorXd cheapest_cover(const Eigen::MatrixXd& A, const Eigen::VectorXd& 
   return tableau.slack_costs().cwiseQuotient(price);
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -1,7 +1,7 @@
 #pragma once
 #include <Eigen/Dense>
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The x >= 0 with the least price' x such that A x >= need: a linear program, by the simplex method on its dual,
 /// max need' y such that A' y <= price, y >= 0, from y = 0.
@@ -12,4 +12,4 @@ namespace tutti {
 [[nodiscard]] Eigen::VectorXd cheapest_cover(const Eigen::MatrixXd& A, const Eigen::VectorXd& need,
                                              const Eigen::VectorXd& price);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -6,7 +6,7 @@
 
 #include "model/units.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The figures that a prediction uses: the usual ones, or those that the machine never falls below.
 enum class Basis : std::uint8_t { Nominal, Guaranteed };
@@ -112,4 +112,4 @@ inline constexpr std::array kFurtherCosts{
     NamedCost{"job", "a job", &SetupTimes::job},
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -8,7 +8,7 @@
 #include "model/planner.hpp"
 #include "model/steady_rates.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 BatchResidual compare_batch(const Topology& machine, const MeasuredBatch& measured, BatchSimulation& workspace) {
@@ -138,4 +138,4 @@ std::vector<Moved> find_drift(const Comparison& now) {
   return drift.result();
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

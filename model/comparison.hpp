@@ -7,7 +7,7 @@
 #include "model/quantile.hpp"
 #include "model/topology.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A measured combination, and a machine's prediction of it.
 struct Residual {
@@ -70,4 +70,4 @@ struct Moved {
 /// whose calibration held. Lengths of batches may be off by 40 %, their median by 5 %.
 [[nodiscard]] std::vector<Moved> find_drift(const Comparison& now);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace tutti {
+namespace tutti::internal {
 
 /// One end of a copy: a memory or a GPU, by its position among the machine's.
 struct RouteEnd {
@@ -29,4 +29,4 @@ using CopyRouteSet = std::vector<CopyRoute>;
 /// "memory1 -> gpu0, gpu0 -> gpu1".
 [[nodiscard]] std::string routes_text(const CopyRouteSet& copy_routes);
 
-}  // namespace tutti
+}  // namespace tutti::internal

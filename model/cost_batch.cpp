@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 class BatchMaker {
@@ -81,4 +81,4 @@ Expected<CostBatch> cost_batch(const Topology& machine, const CostSample& sample
   return BatchMaker(machine, sample).make();
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -4,7 +4,7 @@
 #include "model/batch.hpp"
 #include "model/measurement.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The batch of a sample, as it was run: first the timed chain, then large copies that keep other engines busy.
 struct CostBatch {
@@ -15,4 +15,4 @@ struct CostBatch {
 /// @errors InvalidInput: the machine has no such GPU, no route for it, no processor for host work.
 [[nodiscard]] Expected<CostBatch> cost_batch(const Topology& machine, const CostSample& sample);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -17,7 +17,7 @@
 #include "model/quantile.hpp"
 #include "model/safe_bound.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr int kRateDigits = 4;
@@ -418,4 +418,4 @@ double allowed(std::vector<double> repetitions) {
   return 2 * worst - quantile(std::move(repetitions), 0.99);
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -5,7 +5,7 @@
 #include "model/measurement.hpp"
 #include "model/topology.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A sample, and its prediction with the fitted costs.
 struct CostResidual {
@@ -38,4 +38,4 @@ struct CostFit {
 /// The worst repetition, plus its distance from the 99 % quantile.
 [[nodiscard]] double allowed(std::vector<double> repetitions);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -1,7 +1,7 @@
 #pragma once
 #include <cmath>
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The power of ten that scales a number to `digits` digits before the point.
 /// @pre value > 0.
@@ -21,4 +21,4 @@ namespace tutti {
   return std::floor(value * scale) / scale;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

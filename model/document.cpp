@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// Levenshtein's distance.
@@ -134,4 +134,4 @@ std::span<const Node> read_sequence(const Node& node, std::string_view what) {
   return node.items;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

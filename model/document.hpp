@@ -10,7 +10,7 @@
 #include "model/error.hpp"
 #include "model/units.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// One node of a YAML document as a plain value, with its place, so that readers know nothing of the YAML library.
 ///
@@ -101,4 +101,4 @@ class Fields {
 /// " did you mean 'x'?" for the nearest of the words, if one is near; otherwise empty.
 [[nodiscard]] std::string suggestion(std::string_view word, std::span<const std::string_view> known);
 
-}  // namespace tutti
+}  // namespace tutti::internal

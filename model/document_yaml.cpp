@@ -13,7 +13,7 @@
 
 #include "model/document.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = 4U << 20;
@@ -234,4 +234,4 @@ Expected<Node> read_document(const std::string& path) {
   return parse_document(text, path);
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Budget of a planner that searches, for one plan, as a share of its largest budget. It limits counted work, not
 /// measured time, so that the plan is the same everywhere.
@@ -15,4 +15,4 @@ struct Effort {
   double share = 1;  ///< 0 to 1
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -14,9 +14,13 @@ std::string Error::text() const {
   return place.file.empty() ? message : fmt::format("{}: {}", place.file, message);
 }
 
+}  // namespace tutti
+
+namespace tutti::internal {
+
 void detail::broken_precondition(const char* condition, const char* sentence, const char* file, int line) {
   std::fprintf(stderr, "%s:%d: broken precondition (%s): %s\n", file, line, condition, sentence);
   std::abort();
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -40,6 +40,10 @@ struct Error {
 template <class T>
 using Expected = tl::expected<T, Error>;
 
+}  // namespace tutti
+
+namespace tutti::internal {
+
 /// The error branch of an `Expected`, for bad input.
 [[nodiscard]] inline tl::unexpected<Error> invalid_input(std::string message, Place place = {}) {
   return tl::unexpected(Error{ErrorCode::InvalidInput, std::move(message), std::move(place)});
@@ -50,4 +54,4 @@ using Expected = tl::expected<T, Error>;
   return tl::unexpected(Error{ErrorCode::Machine, std::move(message), {}});
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

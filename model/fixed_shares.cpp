@@ -6,7 +6,7 @@
 
 #include "model/route.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// Calls `visit` with each capacity and the cost of a byte there, link by link.
@@ -77,4 +77,4 @@ void FixedShares::find_least(const Topology& machine, PortSet all) {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

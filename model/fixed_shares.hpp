@@ -5,7 +5,7 @@
 #include "model/batch.hpp"
 #include "model/topology.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Rates that do not depend on the other active transfers: each capacity is split over all streams of the batch that
 /// cross it, by weight and cost; streams that take turns on an engine count like any other.
@@ -40,4 +40,4 @@ class FixedShares {
   std::vector<double> least_;  // [positions] rate of a stream in the slowest combination of `of_streams_`
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

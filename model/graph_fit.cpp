@@ -13,7 +13,7 @@
 #include "model/joined.hpp"
 #include "model/steady_rates.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr double kLarge = 0.02;     // residuals beyond this count linearly
@@ -456,4 +456,4 @@ GraphFit fit_graph(const Topology& machine, const std::vector<Combination>& comb
   return Fit(machine, combinations).run();
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

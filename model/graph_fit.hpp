@@ -5,7 +5,7 @@
 #include "model/measurement.hpp"
 #include "model/topology.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A machine whose links, shared capacities, costs and weights were fitted to measured rates.
 struct GraphFit {
@@ -29,4 +29,4 @@ struct GraphFit {
 /// @pre every combination names GPUs of the machine, and every stream of a combination has a route.
 [[nodiscard]] GraphFit fit_graph(const Topology& machine, const std::vector<Combination>& combinations);
 
-}  // namespace tutti
+}  // namespace tutti::internal

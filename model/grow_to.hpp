@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Makes a vector that is kept between uses at least so long; it never shrinks.
 ///
@@ -15,4 +15,4 @@ inline void grow_to(std::vector<T>& elements, std::size_t count) {
     elements.resize(std::max(count, 2 * elements.size()));
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

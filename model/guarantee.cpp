@@ -10,7 +10,7 @@
 #include "model/route_rates.hpp"
 #include "model/steady_rates.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr int kFloorDigits = 4;  // finer than any measurement repeats
@@ -126,7 +126,7 @@ class Guarantee {
     const auto rates = floor.copy_routes.empty() ? steady_.find(now, Basis::Guaranteed, floor.streams).rates
                                                  : ways_.find(now, Basis::Guaranteed, floor.copy_routes);
     auto links = links_of(now, floor.streams);
-    for (const CopyRoute& copy_route : floor.copy_routes) links.push_back(tutti::links_of(now, copy_route));
+    for (const CopyRoute& copy_route : floor.copy_routes) links.push_back(tutti::internal::links_of(now, copy_route));
     const auto load = loads_of(now, links, rates);
     for (std::size_t i = 0; i < links.size(); ++i) {
       if (rates[i] <= floor.rates[i] * (1 + kTolerance)) continue;
@@ -256,4 +256,4 @@ std::vector<BelowTable::Reason> BelowTable::reasons() const {
   return reasons;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -7,7 +7,7 @@
 #include "model/measurement.hpp"
 #include "model/topology.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A fitted machine with guaranteed bandwidths so low that the graph predicts no more than any repetition of a measured
 /// combination, and no more than any row of the table.
@@ -60,4 +60,4 @@ class BelowTable {
   std::vector<std::optional<Reason>> reasons_;    // [capacities]
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

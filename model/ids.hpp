@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A dense index with a kind of its own: ids of two kinds do not compile together.
 template <class Tag>
@@ -26,4 +26,4 @@ using DomainId = Id<struct DomainTag>;      ///< one PCIe domain
 using EngineId = Id<struct EngineTag>;      ///< one copy engine of one GPU
 using TaskId = Id<struct TaskTag>;          ///< position in a `TaskSet`
 
-}  // namespace tutti
+}  // namespace tutti::internal

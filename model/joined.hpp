@@ -2,7 +2,7 @@
 #include <span>
 #include <string>
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The parts with ", " between them. (fmt's `join` does not compile without warnings on GCC 12.)
 [[nodiscard]] inline std::string joined(std::span<const std::string> parts) {
@@ -11,4 +11,4 @@ namespace tutti {
   return text;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 Error invalid(std::string sentence) { return {ErrorCode::InvalidInput, std::move(sentence), {}}; }
@@ -95,4 +95,4 @@ std::optional<Error> MeasuredTable::add_row(std::uint32_t row) {
   return std::nullopt;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

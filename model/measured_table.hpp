@@ -10,7 +10,7 @@
 #include "model/ids.hpp"
 #include "model/rate.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Direction of a transfer between host memory and a GPU.
 enum class Direction : std::uint8_t { HostToDevice, DeviceToHost };
@@ -112,4 +112,4 @@ class MeasuredTable {
   bool complete_ = false;
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

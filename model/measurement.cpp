@@ -10,7 +10,7 @@
 
 #include "model/quantile.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr double kNear = 0.125;      // a repetition, to the median of its combination
@@ -221,4 +221,4 @@ std::string rates_text(PortSet streams, const std::vector<double>& rates) {
   return of_direction[0] + (both ? ", " : "") + of_direction[1];
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

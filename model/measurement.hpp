@@ -9,7 +9,7 @@
 #include "model/measured_table.hpp"
 #include "model/units.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The steady rates of one combination of streams, measured once.
 struct MeasuredRates {
@@ -136,4 +136,4 @@ struct CleanMeasurements {
 /// The rates of a combination in the order of that text, GB/s: "55.3 55.3, 54.8".
 [[nodiscard]] std::string rates_text(PortSet streams, const std::vector<double>& rates);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -9,7 +9,7 @@
 #include "model/route_rates.hpp"
 #include "model/steady_rates.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using Class = std::array<std::size_t, 4>;  // GPUs that do nothing, go up, go down, do both
@@ -184,4 +184,4 @@ Expected<MeasurementPlan> plan_measurements(const Topology& machine) {
   return MeasurementPlan{Chooser(gpus, one_engine).choose(most), RouteChooser(machine).choose(), kEach, kRepetitions};
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -4,7 +4,7 @@
 #include "model/copy_route.hpp"
 #include "model/topology.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The combinations that are worth measuring on a machine.
 struct MeasurementPlan {
@@ -30,4 +30,4 @@ struct MeasurementPlan {
 /// @errors InvalidInput: no GPU, no memory, more than 8 GPUs.
 [[nodiscard]] Expected<MeasurementPlan> plan_measurements(const Topology& machine);
 
-}  // namespace tutti
+}  // namespace tutti::internal

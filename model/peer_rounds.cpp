@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// One round after the other, until no copy is left.
@@ -87,4 +87,4 @@ std::vector<std::uint32_t> in_rounds(std::span<const PeerCopy> copies) {
   return order;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A copy between two GPUs as its order sees it.
 struct PeerCopy {
@@ -21,4 +21,4 @@ struct PeerCopy {
 /// @heuristic where sizes differ, rounds drift apart.
 [[nodiscard]] std::vector<std::uint32_t> in_rounds(std::span<const PeerCopy> copies);
 
-}  // namespace tutti
+}  // namespace tutti::internal

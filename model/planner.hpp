@@ -9,7 +9,7 @@
 #include "model/timeline.hpp"
 #include "model/topology.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A method to arrange the streams of a batch: a row of the table `planners()`.
 ///
@@ -55,4 +55,4 @@ double predict(const Planner& planner, const Topology& machine, const Batch& bat
 [[nodiscard]] Timeline replay(const Planner& planner, const Topology& machine, const Batch& batch, const Timeline& plan,
                               Basis basis = Basis::Nominal);
 
-}  // namespace tutti
+}  // namespace tutti::internal

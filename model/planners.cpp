@@ -10,7 +10,7 @@
 #include "model/planners/time_division.hpp"
 #include "model/service_order.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr std::array kPlanners{
@@ -70,4 +70,4 @@ Timeline replay(const Planner& planner, const Topology& machine, const Batch& ba
   return make_timeline(machine, batch, workspace);
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

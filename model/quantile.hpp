@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The value that a share of the values stay below, 0 to 1; by linear interpolation. 0 of none.
 [[nodiscard]] inline double quantile(std::vector<double> values, double share) {
@@ -18,4 +18,4 @@ namespace tutti {
 
 [[nodiscard]] inline double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A seeded stream of numbers that is the same on every machine and with every compiler; not for secrets.
 /// @source  Steele, Lea, Flood: Fast splittable pseudorandom number generators (OOPSLA 2014), SplitMix64.
@@ -30,4 +30,4 @@ class Random {
   std::uint64_t state_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

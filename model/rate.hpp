@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A rate, byte/ns, with its inverse, so that no calculation waits for a division.
 struct Rate {
@@ -28,4 +28,4 @@ enum class RateSource : std::uint8_t { Graph, Table, Interpolated };
   return "";
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -6,7 +6,7 @@
 #include <limits>
 #include <optional>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 // Relative standard deviations and lengths of the random function. They were settled on measurements of three hosts
@@ -217,4 +217,4 @@ std::vector<double> RateCorrections::rates(PortSet streams) const {
   return rates;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

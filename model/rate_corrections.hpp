@@ -8,7 +8,7 @@
 
 #include "model/measurement.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Corrections of the graph's rates, from measurements, for all combinations, measured or not.
 ///
@@ -98,4 +98,4 @@ class RateCorrections {
   double batch_speed_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

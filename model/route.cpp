@@ -2,7 +2,7 @@
 
 #include <limits>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 void route_staged(const Topology& machine, const Transfer& transfer, RouteView& route) {
@@ -81,4 +81,4 @@ bool has_routes(const Topology& machine, PortSet streams) {
   return true;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

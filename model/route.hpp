@@ -7,7 +7,7 @@
 
 #include "model/batch.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// How data gets from one end of a transfer to the other.
 enum class CopyPath : std::uint8_t {
@@ -60,4 +60,4 @@ struct RouteView {
 /// Whether each of these streams has its GPU, the memory and a route.
 [[nodiscard]] bool has_routes(const Topology& machine, PortSet streams);
 
-}  // namespace tutti
+}  // namespace tutti::internal

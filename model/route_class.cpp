@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// Whether only one copy engine can use a capacity: it is of a GPU's own link, the GPU has no further engine for copies
@@ -58,4 +58,4 @@ std::vector<double> route_class_key(const RouteClass& kind) {
   return key;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

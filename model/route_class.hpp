@@ -4,7 +4,7 @@
 
 #include "model/topology.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The route class of a transfer over these links.
 ///
@@ -20,4 +20,4 @@ namespace tutti {
 /// The numbers of a route class as a key for look-ups.
 [[nodiscard]] std::vector<double> route_class_key(const RouteClass& kind);
 
-}  // namespace tutti
+}  // namespace tutti::internal

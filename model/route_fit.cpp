@@ -11,7 +11,7 @@
 #include "model/route.hpp"
 #include "model/route_rates.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr int kDigits = 5;          // of results: more than any measurement has
@@ -124,4 +124,4 @@ RouteFit fit_routes(const Topology& fitted, const std::vector<RouteCombination>&
   return Fit(fitted, combinations).run();
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -5,7 +5,7 @@
 #include "model/measurement.hpp"
 #include "model/topology.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A machine fitted to copies of further memories and between GPUs.
 struct RouteFit {
@@ -25,4 +25,4 @@ struct RouteFit {
 /// @pre every combination can be active on the machine (`can_be_active`).
 [[nodiscard]] RouteFit fit_routes(const Topology& fitted, const std::vector<RouteCombination>& combinations);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -5,7 +5,7 @@
 #include "model/route.hpp"
 #include "model/route_class.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 Transfer transfer_of(const Topology& machine, const CopyRoute& copy_route) {
@@ -64,4 +64,4 @@ std::vector<double> RouteRates::find(const Topology& machine, Basis basis, const
   return rates;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

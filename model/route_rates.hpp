@@ -7,7 +7,7 @@
 #include "model/bandwidth_model.hpp"
 #include "model/copy_route.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The end vertices of a copy route; nothing where the machine lacks one, or no data goes from the one to the other
 /// without a detour through a memory.
@@ -32,4 +32,4 @@ class RouteRates {
   BandwidthModel bandwidth_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

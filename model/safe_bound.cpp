@@ -7,7 +7,7 @@
 #include "model/grow_to.hpp"
 #include "model/service_order.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -587,4 +587,4 @@ LatestFinish latest_finish(const Planner& planner, const Topology& machine, cons
   return latest;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -8,7 +8,7 @@
 
 #include "model/planner.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A step of a batch in the bound: time that passes, then bytes that flow.
 struct BoundedStep {
@@ -218,4 +218,4 @@ struct LatestFinish {
                                          const Timeline& plan, Basis basis = Basis::Guaranteed,
                                          Duration gate_jitter = {});
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -4,7 +4,7 @@
 #include <tuple>
 #include <utility>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// The first step of the command after the one that begins at a step.
@@ -59,4 +59,4 @@ void service_order(const BatchChains& chains, const Timeline& plan, std::vector<
   for (const Planned& command : commands) order.push_back(command.first);
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -5,7 +5,7 @@
 #include "model/batch_chains.hpp"
 #include "model/timeline.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Commands by their first steps, in the order in which GPUs and copy engines serve them: by start, then end, ties in
 /// the order of the chains; commands of one chain keep theirs. A plan fixes this order, first come, first served;
@@ -21,4 +21,4 @@ void service_order(const BatchChains& chains, const Timeline& plan, std::vector<
 /// The planned start of a transfer: rounded down; without any length, 1 ns before its end.
 [[nodiscard]] Duration planned_start(const TransferInterval& transfer);
 
-}  // namespace tutti
+}  // namespace tutti::internal

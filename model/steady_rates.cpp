@@ -1,6 +1,6 @@
 #include "model/steady_rates.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 PortRates SteadyRates::find(const Topology& machine, Basis basis, PortSet streams) {
   const auto positions = positions_of(streams);
@@ -19,4 +19,4 @@ PortRates SteadyRates::find(const Topology& machine, Basis basis, PortSet stream
   return result;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -2,7 +2,7 @@
 #include "model/bandwidth_model.hpp"
 #include "model/route.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The rates of streams between the first memory and the GPUs, all active together.
 class SteadyRates {
@@ -15,4 +15,4 @@ class SteadyRates {
   BandwidthModel bandwidth_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

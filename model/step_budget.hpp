@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Remaining budget of an analysis, in visits to a task: it makes every test end.
 ///
@@ -24,4 +24,4 @@ class StepBudget {
 /// Budget of one walk, in visits: a fraction of a second.
 inline constexpr std::int64_t kVisitsPerWalk = 16'000'000;
 
-}  // namespace tutti
+}  // namespace tutti::internal

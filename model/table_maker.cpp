@@ -7,7 +7,7 @@
 
 #include "model/digits.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr std::size_t kMostRows = 2'000;
@@ -170,4 +170,4 @@ MadeTable make_table(std::size_t gpus, const std::vector<Combination>& combinati
   return TableMaker(gpus, combinations, corrections).make();
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -4,7 +4,7 @@
 #include "model/measurement.hpp"
 #include "model/rate_corrections.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 struct MadeTable {
   MeasuredTable table;
@@ -17,4 +17,4 @@ struct MadeTable {
 [[nodiscard]] MadeTable make_table(std::size_t gpus, const std::vector<Combination>& combinations,
                                    const RateCorrections& corrections);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// The stretches of constant rate of one stream as segments whose bytes add up exactly: each boundary and each running
@@ -178,4 +178,4 @@ std::optional<std::string> find_violation(const Topology& machine, const Batch& 
   return std::nullopt;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -8,7 +8,7 @@
 #include "model/batch_simulation.hpp"
 #include "model/route.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A stretch of constant rate of one transfer. Set-up and the lead of a staged copy are segments of 0 bytes.
 struct Segment {
@@ -70,4 +70,4 @@ struct Timeline {
 [[nodiscard]] std::optional<std::string> find_violation(const Topology& machine, const Batch& batch,
                                                         const Timeline& timeline);
 
-}  // namespace tutti
+}  // namespace tutti::internal

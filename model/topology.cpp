@@ -5,7 +5,7 @@
 #include "model/expects.hpp"
 #include "model/topology_parts.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 std::string_view to_string(GateKind kind) {
   switch (kind) {
@@ -114,4 +114,4 @@ bool operator==(const Topology& a, const Topology& b) {
   return a.parts_ == b.parts_ || a.parts_->described_like(*b.parts_);
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

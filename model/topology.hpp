@@ -15,7 +15,7 @@
 #include "model/measured_table.hpp"
 #include "model/units.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Kind of a vertex of the machine's graph. Memories and GPUs hold data: routes start and end there and never pass
 /// through.
@@ -322,4 +322,4 @@ class TopologyBuilder {
   std::vector<TableEntry> table_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

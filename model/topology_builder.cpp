@@ -12,7 +12,7 @@
 #include "model/route_class.hpp"
 #include "model/topology_parts.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr std::size_t kMaxEndpoints = 1024;
@@ -488,4 +488,4 @@ Expected<Topology> TopologyBuilder::build() const {
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -3,7 +3,7 @@
 
 #include "model/topology.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 std::vector<LinkEntry> link_entries(const Topology& machine) {
   const auto name = [&](VertexId id) { return machine.vertex(id).name; };
@@ -70,4 +70,4 @@ TopologyBuilder& TopologyBuilder::spread(double relative) { return spread_ = rel
 TopologyBuilder& TopologyBuilder::staging_chunk(Bytes chunk) { return staging_chunk_ = chunk, *this; }
 TopologyBuilder& TopologyBuilder::gate(GateKind kind) { return gate_ = kind, *this; }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -9,7 +9,7 @@
 
 #include "model/topology.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Contents of a `Topology`: the description, then the data that the builder derives from it so that look-ups are
 /// loads.
@@ -66,4 +66,4 @@ struct Topology::Parts {
   }
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -3,7 +3,7 @@
 #include "model/joined.hpp"
 #include "model/topology_yaml.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// A text in double quotes.
@@ -199,4 +199,4 @@ class Writer {
 
 std::string machine_yaml(const Topology& machine) { return Writer(machine).text(); }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -7,7 +7,7 @@
 
 #include "model/document.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 VertexKind read_kind(const Node& node) {
@@ -305,4 +305,4 @@ Expected<Topology> load_machine(const std::string& path) {
   return read_document(path).and_then([](const Node& document) { return machine_from(document); });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

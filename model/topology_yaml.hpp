@@ -3,7 +3,7 @@
 
 #include "model/topology.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 struct Node;
 
@@ -17,4 +17,4 @@ struct Node;
 /// A machine as the text of a machine file, which reads back as the same machine.
 [[nodiscard]] std::string machine_yaml(const Topology& machine);
 
-}  // namespace tutti
+}  // namespace tutti::internal

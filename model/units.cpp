@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 __extension__ typedef unsigned __int128 Wide;
@@ -230,4 +230,4 @@ std::string to_string(Duration time) {
 
 std::string to_string(GBps rate) { return fmt::format("{} GB/s", rate.value); }
 
-}  // namespace tutti
+}  // namespace tutti::internal

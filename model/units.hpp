@@ -1,33 +1,12 @@
 #pragma once
-#include <chrono>
-#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "model/error.hpp"
+#include "model/quantities.hpp"
 
-namespace tutti {
-
-/// An exact number of bytes.
-struct Bytes {
-  std::int64_t count = 0;
-
-  friend constexpr auto operator<=>(Bytes, Bytes) = default;
-  friend constexpr Bytes operator+(Bytes a, Bytes b) { return {a.count + b.count}; }
-  friend constexpr Bytes operator-(Bytes a, Bytes b) { return {a.count - b.count}; }
-  constexpr Bytes& operator+=(Bytes b) { return *this = *this + b; }
-};
-
-/// A rate in 1e9 byte/s, which is byte/ns.
-struct GBps {
-  double value = 0;
-
-  friend constexpr auto operator<=>(GBps, GBps) = default;
-};
-
-/// Time at every interface: whole nanoseconds.
-using Duration = std::chrono::nanoseconds;
+namespace tutti::internal {
 
 /// The sum, or the longest Duration where that is longer. @pre a, b >= 0
 [[nodiscard]] constexpr Duration add_saturating(Duration a, Duration b) {
@@ -74,4 +53,4 @@ enum class Rounding : std::uint8_t { Up, Down };
 /// "12.3 GB/s".
 [[nodiscard]] std::string to_string(GBps rate);
 
-}  // namespace tutti
+}  // namespace tutti::internal

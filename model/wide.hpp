@@ -7,7 +7,7 @@
 
 #include "model/units.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Time and work inside an analysis, in ns: 128 bits, so that numbers near 2^63 ns add and multiply without wrapping.
 __extension__ typedef __int128 Wide;
@@ -55,4 +55,4 @@ inline constexpr Wide kFar = Wide{1} << 120;
   return Duration{static_cast<std::int64_t>(ns)};
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -3,7 +3,7 @@
 
 #include "apps/tutti/commands/command.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr std::array kCommands{Command{add_predict},   Command{add_check},  Command{add_compare}, Command{add_run},
@@ -23,9 +23,9 @@ int run_program(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal
 
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // keeps reports and remarks in order when both go to one file
-  return tutti::run_program(argc, argv);
+  return tutti::internal::run_program(argc, argv);
 }

@@ -17,7 +17,7 @@ namespace wafer {
 
 using tutti::Bytes;
 using tutti::Expected;
-using tutti::invalid_input;
+using tutti::internal::invalid_input;
 
 namespace {
 

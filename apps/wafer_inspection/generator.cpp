@@ -22,7 +22,7 @@
 namespace wafer {
 
 using tutti::Expected;
-using tutti::invalid_input;
+using tutti::internal::invalid_input;
 
 namespace {
 
@@ -80,7 +80,7 @@ Shape line(int length, int climb, int thickness, bool upright) {
 /// Finds places for defects until a wafer has enough.
 class Planter {
  public:
-  Planter(const DieGrid& grid, const DieTexture& texture, tutti::Random random)
+  Planter(const DieGrid& grid, const DieTexture& texture, tutti::internal::Random random)
       : grid_{grid}, texture_{&texture}, random_{random} {}
 
   struct Defect {
@@ -162,7 +162,7 @@ class Planter {
 
   DieGrid grid_;
   const DieTexture* texture_;
-  tutti::Random random_;
+  tutti::internal::Random random_;
   std::vector<Defect> defects_;
 };
 
@@ -191,7 +191,7 @@ GrayImage draw_dies(const DieGrid& grid, const DieTexture& texture) {
 }
 
 /// Adds to each pixel the count of set bits among 2 x noise fair ones, less their mean: bell-shaped and bounded.
-void add_noise(GrayImage& image, int noise, tutti::Random random) {
+void add_noise(GrayImage& image, int noise, tutti::internal::Random random) {
   constexpr std::size_t pixels_per_draw = 4;
   const std::uint64_t mask = (std::uint64_t{1} << (2 * noise)) - 1;
   std::uint64_t draw = 0;
@@ -220,10 +220,10 @@ Expected<Wafer> make_wafer(const WaferSpec& spec, const std::string& name) {
   if (!grid) return tl::unexpected(grid.error());
 
   // A random stream for each, so that a wafer with other defects has the same circuit and the same noise.
-  tutti::Random seeds{spec.seed};
-  tutti::Random circuit{seeds.next()};
-  const tutti::Random places{seeds.next()};
-  const tutti::Random noise{seeds.next()};
+  tutti::internal::Random seeds{spec.seed};
+  tutti::internal::Random circuit{seeds.next()};
+  const tutti::internal::Random places{seeds.next()};
+  const tutti::internal::Random noise{seeds.next()};
 
   const DieTexture texture = make_die_texture(grid->die_width, grid->die_height, circuit);
   Planter planter{*grid, texture, places};

@@ -12,7 +12,7 @@
 namespace wafer {
 namespace {
 
-InspectionParameters parameters_of(const tutti::KernelLaunch& launch) {
+InspectionParameters parameters_of(const tutti::internal::KernelLaunch& launch) {
   InspectionParameters parameters;
   if (launch.parameters.size() == sizeof parameters) {
     std::memcpy(&parameters, launch.parameters.data(), sizeof parameters);
@@ -32,7 +32,7 @@ struct Comparison {
 };
 
 /// The comparison of a launch; nothing where the launch has no output.
-std::optional<Comparison> comparison_of(const tutti::KernelLaunch& launch) {
+std::optional<Comparison> comparison_of(const tutti::internal::KernelLaunch& launch) {
   const auto [dies, bytes] = parameters_of(launch);
   if (launch.output.empty()) return std::nullopt;
   if (bytes > launch.input.size() || bytes > launch.output.size()) {
@@ -46,14 +46,14 @@ std::optional<Comparison> comparison_of(const tutti::KernelLaunch& launch) {
                     dies};
 }
 
-void compare_on_host(const tutti::KernelLaunch& launch) {
+void compare_on_host(const tutti::internal::KernelLaunch& launch) {
   if (const auto wanted = comparison_of(launch)) die_compare(wanted->part, wanted->report, wanted->dies);
 }
 
-tutti::DeviceKernel device_form() {
+tutti::internal::DeviceKernel device_form() {
   const DeviceDieCompare compare = device_die_compare();
   if (compare == nullptr) return {};
-  return [compare](const tutti::KernelLaunch& launch, tutti::DeviceStream stream) {
+  return [compare](const tutti::internal::KernelLaunch& launch, tutti::internal::DeviceStream stream) {
     if (const auto wanted = comparison_of(launch)) compare(wanted->part, wanted->report, wanted->dies, stream);
   };
 }
@@ -66,7 +66,7 @@ std::vector<std::byte> to_bytes(const InspectionParameters& parameters) {
   return bytes;
 }
 
-tutti::Expected<void> add_inspection_kernel(tutti::KernelRegistry& registry) {
+tutti::Expected<void> add_inspection_kernel(tutti::internal::KernelRegistry& registry) {
   return registry.add(std::string(kInspectionKernel), compare_on_host, device_form());
 }
 

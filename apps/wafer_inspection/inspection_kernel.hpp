@@ -15,7 +15,7 @@ inline constexpr std::string_view kInspectionKernel = "die_compare";
 /// Parameters are one `InspectionParameters`; without any, the input is taken as three die rows of one pixel each. A
 /// launch throws std::invalid_argument where the part is not three or more whole die rows, or does not fit.
 /// @errors InvalidInput: the name is taken.
-[[nodiscard]] tutti::Expected<void> add_inspection_kernel(tutti::KernelRegistry& registry);
+[[nodiscard]] tutti::Expected<void> add_inspection_kernel(tutti::internal::KernelRegistry& registry);
 
 /// Parameters of the kernel.
 struct InspectionParameters {

@@ -8,12 +8,12 @@
 
 namespace wafer {
 
-using tutti::Batch;
 using tutti::Bytes;
-using tutti::DeviceBackend;
 using tutti::Expected;
-using tutti::Job;
-using tutti::StreamBinding;
+using tutti::internal::Batch;
+using tutti::internal::DeviceBackend;
+using tutti::internal::Job;
+using tutti::internal::StreamBinding;
 
 namespace {
 
@@ -36,11 +36,11 @@ bool is_inspection(const Batch& parts, const Batch& reports) {
 
 }  // namespace
 
-Expected<InspectionProgram> InspectionProgram::make(const tutti::Task& task, const ImageSet& images) {
+Expected<InspectionProgram> InspectionProgram::make(const tutti::internal::Task& task, const ImageSet& images) {
   TUTTI_EXPECTS(!images.empty(), "there is an image to inspect");
-  const auto batches = tutti::batches_of(task);
+  const auto batches = tutti::internal::batches_of(task);
   if (batches.size() != 2 || !is_inspection(*batches[0], *batches[1])) {
-    return tutti::invalid_input(
+    return tutti::internal::invalid_input(
         fmt::format("the job of '{}' is no inspection; it has a batch that sends parts from one memory to GPUs with "
                     "the kernel '{}' behind each, and one that brings as much back from each",
                     task.name, kInspectionKernel),
@@ -49,9 +49,11 @@ Expected<InspectionProgram> InspectionProgram::make(const tutti::Task& task, con
   std::vector<Bytes> declared;
   for (const auto& stream : batches[0]->streams()) declared.push_back(stream.transfer->size);
   auto parts = split_image(images.front().truth.grid, declared);
-  if (!parts) return tutti::invalid_input(parts.error().message, task.place);
+  if (!parts) return tutti::internal::invalid_input(parts.error().message, task.place);
   InspectionProgram program(images, *std::move(parts));
-  const auto is_host = [&](std::size_t step) { return std::holds_alternative<tutti::HostStep>(task.steps[step]); };
+  const auto is_host = [&](std::size_t step) {
+    return std::holds_alternative<tutti::internal::HostStep>(task.steps[step]);
+  };
   if (is_host(0)) program.camera_step_ = 0;
   if (is_host(task.steps.size() - 1)) program.defects_step_ = task.steps.size() - 1;
   return program;
@@ -80,7 +82,7 @@ Expected<std::vector<StreamBinding>> InspectionProgram::bind_parts(DeviceBackend
   std::vector<StreamBinding> bindings;
   const DieGrid& grid = images_->front().truth.grid;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const tutti::Transfer& transfer = *streams[i].transfer;
+    const tutti::internal::Transfer& transfer = *streams[i].transfer;
     for (auto* buffers : {&set.parts, &set.compared}) {
       auto buffer = backend.allocate(transfer.to, transfer.size);
       if (!buffer) return tl::unexpected(std::move(buffer.error()));
@@ -100,7 +102,7 @@ Expected<std::vector<StreamBinding>> InspectionProgram::bind_reports(DeviceBacke
                                                                      BufferSet& set) {
   std::vector<StreamBinding> bindings;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const tutti::Transfer& transfer = *operation.streams()[i].transfer;
+    const tutti::internal::Transfer& transfer = *operation.streams()[i].transfer;
     auto report = backend.allocate(transfer.to, transfer.size);
     if (!report) return tl::unexpected(std::move(report.error()));
     set.reports.push_back(*std::move(report));

@@ -28,43 +28,47 @@ struct InspectionTally {
 /// The host's work at both ends belongs to no batch: it copies the image into its buffer in place of a camera, and
 /// searches the reports for defects. A `host:` step before the first batch and one behind the last declare this work;
 /// the steps then do it, and the bound covers it. Without them a run measures it beside the job.
-class InspectionProgram final : public tutti::TaskProgram {
+class InspectionProgram final : public tutti::internal::TaskProgram {
  public:
   /// @errors InvalidInput: the task's job is not as above, or the image cannot be split within its sizes.
-  [[nodiscard]] static tutti::Expected<InspectionProgram> make(const tutti::Task& task, const ImageSet& images);
+  [[nodiscard]] static tutti::Expected<InspectionProgram> make(const tutti::internal::Task& task,
+                                                               const ImageSet& images);
 
-  [[nodiscard]] tutti::Expected<std::vector<tutti::StreamBinding>> bind(tutti::DeviceBackend& backend,
-                                                                        const tutti::Batch& operation,
-                                                                        std::size_t batch,
-                                                                        std::size_t buffer_set) override;
+  [[nodiscard]] tutti::Expected<std::vector<tutti::internal::StreamBinding>> bind(
+      tutti::internal::DeviceBackend& backend, const tutti::internal::Batch& operation, std::size_t batch,
+      std::size_t buffer_set) override;
   /// Takes the picture, where no host step is declared for that.
-  void on_ready(const tutti::Job& job) override;
-  [[nodiscard]] tutti::Expected<void> on_host_step(tutti::Job& job, std::size_t step) override;
+  void on_ready(const tutti::internal::Job& job) override;
+  [[nodiscard]] tutti::Expected<void> on_host_step(tutti::internal::Job& job, std::size_t step) override;
   /// Searches for defects, where no host step is declared for that.
-  void on_finished(const tutti::Job& job) override;
+  void on_finished(const tutti::internal::Job& job) override;
 
   [[nodiscard]] const InspectionTally& tally() const { return tally_; }
   [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
 
  private:
   struct BufferSet {
-    tutti::Buffer image;                  // in main memory
-    std::vector<tutti::Buffer> parts;     // [parts] on the GPUs
-    std::vector<tutti::Buffer> compared;  // [parts] on the GPUs
-    std::vector<tutti::Buffer> reports;   // [parts] in main memory
+    tutti::internal::Buffer image;                  // in main memory
+    std::vector<tutti::internal::Buffer> parts;     // [parts] on the GPUs
+    std::vector<tutti::internal::Buffer> compared;  // [parts] on the GPUs
+    std::vector<tutti::internal::Buffer> reports;   // [parts] in main memory
   };
 
   InspectionProgram(const ImageSet& images, std::vector<Part> parts) : images_(&images), parts_(std::move(parts)) {}
   /// Puts the job's image into its buffer set.
-  void take_picture(const tutti::Job& job);
+  void take_picture(const tutti::internal::Job& job);
   /// Searches the reports for defects, and compares them with the truth.
-  void find_in_reports(const tutti::Job& job);
+  void find_in_reports(const tutti::internal::Job& job);
 
-  tutti::Expected<std::vector<tutti::StreamBinding>> bind_parts(tutti::DeviceBackend& backend,
-                                                                const tutti::Batch& operation, BufferSet& set);
-  tutti::Expected<std::vector<tutti::StreamBinding>> bind_reports(tutti::DeviceBackend& backend,
-                                                                  const tutti::Batch& operation, BufferSet& set);
-  [[nodiscard]] const Wafer& wafer_of(const tutti::Job& job) const { return (*images_)[job.index % images_->size()]; }
+  tutti::Expected<std::vector<tutti::internal::StreamBinding>> bind_parts(tutti::internal::DeviceBackend& backend,
+                                                                          const tutti::internal::Batch& operation,
+                                                                          BufferSet& set);
+  tutti::Expected<std::vector<tutti::internal::StreamBinding>> bind_reports(tutti::internal::DeviceBackend& backend,
+                                                                            const tutti::internal::Batch& operation,
+                                                                            BufferSet& set);
+  [[nodiscard]] const Wafer& wafer_of(const tutti::internal::Job& job) const {
+    return (*images_)[job.index % images_->size()];
+  }
 
   const ImageSet* images_;
   std::vector<Part> parts_;

@@ -14,7 +14,7 @@
 namespace wafer {
 namespace {
 
-using tutti::report_error;
+using tutti::internal::report_error;
 
 struct Options {
   std::string tasks = "configs/tasks/wafer-inspection.yaml";
@@ -25,7 +25,7 @@ struct Options {
   std::uint64_t seed = 1;
   std::int64_t jobs = 200;
   std::optional<std::string> machine;
-  tutti::BackendOptions backend;
+  tutti::internal::BackendOptions backend;
 };
 
 tutti::Expected<ImageSet> make_images(const Options& options) {
@@ -34,29 +34,29 @@ tutti::Expected<ImageSet> make_images(const Options& options) {
 
 int generate(const Options& options) {
   if (options.images.empty())
-    return report_error(tutti::invalid_input("--images is required: the folder to write to").value());
+    return report_error(tutti::internal::invalid_input("--images is required: the folder to write to").value());
   const auto written =
       make_images(options).and_then([&](const ImageSet& images) { return write_images(options.images, images); });
   if (!written) return report_error(written.error());
   fmt::print("{} wafers of {} x {} in {}, what is true about each beside it\n", options.count, options.size,
              options.size, options.images);
-  return tutti::kOk;
+  return tutti::internal::kOk;
 }
 
 /// Everything that a run needs, in the order in which it is made.
 struct Station {
   ImageSet images;
-  tutti::AdmittedTaskSet admitted;
+  tutti::internal::AdmittedTaskSet admitted;
 };
 
-void print_report(const Options& options, const Station& station, const tutti::RunRecord& record,
-                  const InspectionProgram& program, const tutti::RunPlace& place) {
-  const tutti::TaskTiming& timing = station.admitted.timings().front();
+void print_report(const Options& options, const Station& station, const tutti::internal::RunRecord& record,
+                  const InspectionProgram& program, const tutti::internal::RunPlace& place) {
+  const tutti::internal::TaskTiming& timing = station.admitted.timings().front();
   tutti::Duration worst{}, worst_end_to_end{};
   std::uint64_t missed = 0;
   std::uint64_t over_bound = 0;
   std::int64_t overruns = 0;
-  for (const tutti::JobRecord& job : record.jobs) {
+  for (const tutti::internal::JobRecord& job : record.jobs) {
     if (job.finish) worst = std::max(worst, job.response());
     if (job.finish) worst_end_to_end = std::max(worst_end_to_end, job.end_to_end());
     over_bound += job.broken ? 1 : 0;
@@ -66,21 +66,21 @@ void print_report(const Options& options, const Station& station, const tutti::R
   const InspectionTally& tally = program.tally();
   fmt::print("wafer inspection on {}: {} backend, {} clock, non-preemptive {}{}\n",
              station.admitted.tasks().machine->name(), place.backend, place.clock,
-             to_string(station.admitted.tasks().policy), tutti::note_of_simulated(place.backend));
+             to_string(station.admitted.tasks().policy), tutti::internal::note_of_simulated(place.backend));
   fmt::print(
       "{} images of {} x {}, one every {}, split over {} GPUs; guaranteed beforehand: {} of work, {} of time\n\n",
-      station.images.size(), options.size, options.size, tutti::to_string(timing.period), program.parts().size(),
-      tutti::to_string(timing.wcet), tutti::to_string(timing.deadline));
+      station.images.size(), options.size, options.size, tutti::internal::to_string(timing.period),
+      program.parts().size(), tutti::internal::to_string(timing.wcet), tutti::internal::to_string(timing.deadline));
   const auto bound = station.admitted.worst_responses().front();
   std::vector<std::string> header{"jobs",          "missed deadlines", "worst response ms", "bound ms", "over bound",
                                   "end to end ms", "deadline ms",      "defects planted",   "found",    "false alarms"};
   std::vector<std::string> row{fmt::to_string(record.jobs.size()),
                                fmt::to_string(missed),
-                               fmt::format("{:.3f}", tutti::to_ms(worst)),
-                               bound ? fmt::format("{:.3f}", tutti::to_ms(*bound)) : "-",
+                               fmt::format("{:.3f}", tutti::internal::to_ms(worst)),
+                               bound ? fmt::format("{:.3f}", tutti::internal::to_ms(*bound)) : "-",
                                fmt::to_string(over_bound),
-                               fmt::format("{:.3f}", tutti::to_ms(worst_end_to_end)),
-                               fmt::format("{:.3f}", tutti::to_ms(timing.deadline)),
+                               fmt::format("{:.3f}", tutti::internal::to_ms(worst_end_to_end)),
+                               fmt::format("{:.3f}", tutti::internal::to_ms(timing.deadline)),
                                fmt::to_string(tally.planted),
                                fmt::to_string(tally.found),
                                fmt::to_string(tally.false_alarms)};
@@ -88,47 +88,47 @@ void print_report(const Options& options, const Station& station, const tutti::R
     header.emplace_back("kernel overruns");
     row.push_back(fmt::to_string(overruns));
   }
-  tutti::Table table(std::move(header));
+  tutti::internal::Table table(std::move(header));
   table.add(std::move(row));
   fmt::print("{}", table.text());
 }
 
 int run_station(const Options& options, const Station& station, InspectionProgram& program) {
-  tutti::KernelRegistry kernels = tutti::KernelRegistry::with_builtins();
+  tutti::internal::KernelRegistry kernels = tutti::internal::KernelRegistry::with_builtins();
   if (auto added = add_inspection_kernel(kernels); !added) return report_error(added.error());
-  const auto machines = tutti::PartitionMachines::make(options.backend, station.admitted.planned(),
-                                                       *station.admitted.tasks().machine, kernels);
+  const auto machines = tutti::internal::PartitionMachines::make(options.backend, station.admitted.planned(),
+                                                                 *station.admitted.tasks().machine, kernels);
   if (!machines) return report_error(machines.error());
-  tutti::RunOptions run;
+  tutti::internal::RunOptions run;
   run.jobs = static_cast<std::uint64_t>(options.jobs);
-  run.interrupted = &tutti::watch_for_interrupt();
-  tutti::TaskProgram* programs[] = {&program};
-  const auto record = tutti::run_tasks(machines->executors(), station.admitted, programs, run);
+  run.interrupted = &tutti::internal::watch_for_interrupt();
+  tutti::internal::TaskProgram* programs[] = {&program};
+  const auto record = tutti::internal::run_tasks(machines->executors(), station.admitted, programs, run);
   if (!record) return report_error(record.error());
-  const tutti::RunPlace place = machines->place();
+  const tutti::internal::RunPlace place = machines->place();
   print_report(options, station, *record, program, place);
 
-  const tutti::ExitCode exit_code = exit_code_of(*record, options.backend.simulated());
+  const tutti::internal::ExitCode exit_code = exit_code_of(*record, options.backend.simulated());
   print_remarks(*record, station.admitted.tasks(), place.notes, exit_code);
   const InspectionTally& tally = program.tally();
   const bool all_found = tally.found == tally.planted && tally.false_alarms == 0;
-  return exit_code == tutti::kOk && !all_found ? tutti::kRefused : exit_code;
+  return exit_code == tutti::internal::kOk && !all_found ? tutti::internal::kRefused : exit_code;
 }
 
 /// The task set, which has one task.
-tutti::Expected<tutti::TaskSet> load_inspection(const Options& options) {
-  tutti::TaskFileOverrides overrides;
+tutti::Expected<tutti::internal::TaskSet> load_inspection(const Options& options) {
+  tutti::internal::TaskFileOverrides overrides;
   overrides.machine_path = options.machine;
   overrides.no_peer = options.backend.no_peer;
   overrides.parameters["image"] = tutti::Bytes{std::int64_t{options.size} * options.size};
-  auto tasks = tutti::load_tasks(options.tasks, overrides);
+  auto tasks = tutti::internal::load_tasks(options.tasks, overrides);
   if (tasks && tasks->tasks.size() != 1)
-    return tutti::invalid_input("this program runs one task, the inspection; leave the others out",
-                                {options.tasks, 0, 0});
+    return tutti::internal::invalid_input("this program runs one task, the inspection; leave the others out",
+                                          {options.tasks, 0, 0});
   return tasks;
 }
 
-void print_refusal(const Options& options, const tutti::AdmissionVerdict& verdict) {
+void print_refusal(const Options& options, const tutti::internal::AdmissionVerdict& verdict) {
   fmt::print(stderr, "the deadlines cannot be guaranteed; 'tutti check {} --set image={}B{}' tells more\n",
              options.tasks, std::int64_t{options.size} * options.size,
              options.machine ? " --machine " + *options.machine : "");
@@ -140,8 +140,9 @@ int inspect(const Options& options) {
   const auto tasks = load_inspection(options);
   if (!tasks) return report_error(tasks.error());
   auto verdict =
-      tutti::AdmissionController(tasks->planner ? *tasks->planner : tutti::planners().front()).decide(*tasks);
-  if (!verdict.admitted) return print_refusal(options, verdict), tutti::kRefused;
+      tutti::internal::AdmissionController(tasks->planner ? *tasks->planner : tutti::internal::planners().front())
+          .decide(*tasks);
+  if (!verdict.admitted) return print_refusal(options, verdict), tutti::internal::kRefused;
   auto images = options.images.empty() ? make_images(options) : read_images(options.images, options.size, options.size);
   if (!images) return report_error(images.error());
   const Station station{*std::move(images), *std::move(verdict.admitted)};
@@ -152,7 +153,8 @@ int inspect(const Options& options) {
 
 int run_program(int argc, char** argv) {
   Options options;
-  tutti::CommandLine program("wafer_inspection", "inspects wafers on several GPUs, each image within its deadline");
+  tutti::internal::CommandLine program("wafer_inspection",
+                                       "inspects wafers on several GPUs, each image within its deadline");
   program.footer(
       "Without a command it inspects, on the machine that the task set names.\n"
       "Examples:\n  wafer_inspection generate --images wafers --size 1024 --count 4\n  wafer_inspection --images "
@@ -164,16 +166,16 @@ int run_program(int argc, char** argv) {
   program.add("--size", &options.size, "side of an image in pixels").shows_default();
   program.add("--count", &options.count, "how many images to generate").between(1, 10000).shows_default();
   program.add("--defects", &options.defects, "planted in each generated image").shows_default();
-  program.add("--seed", &options.seed, "of the generated images").check(tutti::check_seed).shows_default();
+  program.add("--seed", &options.seed, "of the generated images").check(tutti::internal::check_seed).shows_default();
   program.add("--images", &options.images,
               "folder of pictures (8-bit grayscale PNG, the truth as JSON beside each); without it some are generated");
   program.add("--tasks", &options.tasks, "task set with the inspection as its one task").shows_default();
   program.add("--jobs", &options.jobs, "images to inspect; the pictures are taken in turn")
-      .between(1, tutti::kMostJobs)
+      .between(1, tutti::internal::kMostJobs)
       .shows_default();
   program.add("--machine", &options.machine, "machine file to use in place of the one that the task set names");
   add_backend_options(program, options.backend);
-  tutti::CommandLine generating =
+  tutti::internal::CommandLine generating =
       program.command("generate", "write wafers with planted defects into the folder --images");
   generating.takes_options_of_program();
   generating.runs([&] { return generate(options); });

@@ -20,7 +20,7 @@
 namespace wafer {
 
 using tutti::Expected;
-using tutti::invalid_input;
+using tutti::internal::invalid_input;
 
 namespace {
 
@@ -176,7 +176,7 @@ Expected<GrayImage> read_png(const std::string& path, int width, int height) {
 
   Complaint complaint;
   const PngReader reader{complaint};
-  if (!reader.ready()) return tutti::machine_error("libpng cannot be started; free some memory");
+  if (!reader.ready()) return tutti::internal::machine_error("libpng cannot be started; free some memory");
   if (!read_header(reader.png(), reader.info(), file->get())) return damaged(path, complaint);
   if (const auto fine = check_header(reader, path, width, height); !fine) return tl::unexpected(fine.error());
 
@@ -194,14 +194,15 @@ Expected<void> write_png(const std::string& path, const GrayImage& image) {
 
   Complaint complaint;
   const PngWriter writer{complaint};
-  if (!writer.ready()) return tutti::machine_error("libpng cannot be started; free some memory");
+  if (!writer.ready()) return tutti::internal::machine_error("libpng cannot be started; free some memory");
   const bool written =
       write_rows(writer.png(), writer.info(), file.get(), image.pixels().data(), image.width(), image.height());
   // fclose writes the last bytes, so a full disk may show only there.
   const bool closed = std::fclose(file.release()) == 0;
   if (!written || !closed)
-    return tutti::machine_error(fmt::format("{}: the picture cannot be written to its end ({}); make room on the disk",
-                                            path, written ? "write error" : complaint.text.data()));
+    return tutti::internal::machine_error(
+        fmt::format("{}: the picture cannot be written to its end ({}); make room on the disk", path,
+                    written ? "write error" : complaint.text.data()));
   return {};
 }
 

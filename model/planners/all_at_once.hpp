@@ -2,9 +2,9 @@
 #include "model/batch_simulation.hpp"
 #include "model/effort.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Every chain starts at 0 and shares the bandwidth: the behaviour of a program that just enqueues everything.
 void plan_all_at_once(BatchSimulation& loaded, Effort);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -2,7 +2,7 @@
 #include "model/batch_simulation.hpp"
 #include "model/effort.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Every chain starts at 0 and each transfer keeps, for its whole length, the smallest share on its route; bandwidth
 /// that another stream leaves unused stays unused. Every stream of the batch counts on each capacity that it crosses,
@@ -11,4 +11,4 @@ namespace tutti {
 /// @source [VMS14] section 2.4.
 void plan_bandwidth_allocation(BatchSimulation& loaded, Effort);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// Largest growth of a batch by earlier gates, as a share of the spread.
@@ -55,4 +55,4 @@ void plan_completion_aligned(BatchSimulation& loaded, Effort) {
   if (loaded.spread() > 0) begin_earlier(loaded);
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

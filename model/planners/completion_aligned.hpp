@@ -2,7 +2,7 @@
 #include "model/batch_simulation.hpp"
 #include "model/effort.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// All chains complete at the same instant, each started as late as that allows: the timeline is built backward from
 /// the common completion, so that late in the batch, when every stream is active, no bandwidth is left over.
@@ -26,4 +26,4 @@ namespace tutti {
 /// @heuristic it is no optimum in general; the published evaluation compares it with the other planners.
 void plan_completion_aligned(BatchSimulation& loaded, Effort);
 
-}  // namespace tutti
+}  // namespace tutti::internal

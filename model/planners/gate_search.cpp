@@ -12,7 +12,7 @@
 #include "model/random.hpp"
 #include "model/safe_bound.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr std::uint64_t kSeed = 1;
@@ -189,4 +189,4 @@ class GateSearch {
 
 void plan_gate_search(BatchSimulation& loaded, Effort effort) { GateSearch(loaded).search(effort); }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -2,7 +2,7 @@
 #include "model/batch_simulation.hpp"
 #include "model/effort.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A local search over the gates, one a chain: from the best of the other plans, gates of one or two chains move at
 /// random, and a plan stays where it is no worse. Short copies come to wait while long ones fill the machine.
@@ -25,4 +25,4 @@ namespace tutti {
 /// @heuristic
 void plan_gate_search(BatchSimulation& loaded, Effort effort);
 
-}  // namespace tutti
+}  // namespace tutti::internal

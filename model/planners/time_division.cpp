@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace tutti {
+namespace tutti::internal {
 
 void plan_time_division(BatchSimulation& loaded, Effort) {
   const auto [order, gates, previous, best, instants] = loaded.room();
@@ -23,4 +23,4 @@ void plan_time_division(BatchSimulation& loaded, Effort) {
   loaded.run_forward(gates);
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -2,7 +2,7 @@
 #include "model/batch_simulation.hpp"
 #include "model/effort.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// One chain's transfers at a time at the full rate of their route; kernels overlap with the transfers of later
 /// chains; longest kernel first, ties by the order of the file.
@@ -13,4 +13,4 @@ namespace tutti {
 /// @source [VMS14] section 2.4; [Jac55].
 void plan_time_division(BatchSimulation& loaded, Effort);
 
-}  // namespace tutti
+}  // namespace tutti::internal

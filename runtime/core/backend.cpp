@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 Expected<void> check_buffer(const Topology& machine, const BufferView& buffer, VertexId where, Bytes least,
@@ -92,4 +92,4 @@ Expected<void> check_bindings(const Topology& machine, const ExecutableBatch& ba
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

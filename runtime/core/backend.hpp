@@ -9,7 +9,7 @@
 #include "model/timeline.hpp"
 #include "runtime/core/buffer.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Buffers and parameters of one stream of a batch.
 struct StreamBinding {
@@ -129,4 +129,4 @@ void fill_kernel_inputs(const Topology& machine, ExecutableBatch& batch);
 /// Checks the bindings of a batch: count, places and sizes. For backends.
 [[nodiscard]] Expected<void> check_bindings(const Topology& machine, const ExecutableBatch& batch);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -7,7 +7,7 @@
 
 #include "model/batch_simulation.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr std::array<std::string_view, kBoundCauses> kNames{"trigger", "release", "gate",     "blocking", "transfer",
@@ -139,4 +139,4 @@ BoundCause BatchPromise::cause_of(const Timeline& measured) {
   return excesses.largest();
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

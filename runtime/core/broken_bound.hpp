@@ -9,7 +9,7 @@
 #include "model/safe_bound.hpp"
 #include "model/timeline.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Cause of a job that took longer than its bound. Among equal excesses the cause listed first is named.
 enum class BoundCause : std::uint8_t {
@@ -112,4 +112,4 @@ class BatchPromise {
   std::vector<std::uint32_t> on_lock_;   // [locks] the last command so far
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

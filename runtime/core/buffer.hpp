@@ -7,7 +7,7 @@
 #include "model/ids.hpp"
 #include "model/units.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A view of memory of the machine, without ownership.
 struct BufferView {
@@ -53,4 +53,4 @@ class Buffer {
   std::shared_ptr<BufferSource> source_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -2,7 +2,7 @@
 
 #include <thread>
 
-namespace tutti {
+namespace tutti::internal {
 
 void RealClock::wait_until(Duration at) {
   constexpr Duration kSpin = std::chrono::microseconds{200};
@@ -10,4 +10,4 @@ void RealClock::wait_until(Duration at) {
   while (now() < at) std::this_thread::yield();
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -4,7 +4,7 @@
 
 #include "model/units.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The time of a run, from its start. The one notion of time that executor, dispatcher and backends share.
 class Clock {
@@ -44,4 +44,4 @@ class RealClock final : public Clock {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

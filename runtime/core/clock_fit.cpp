@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// Runs of a window, of which the least late one counts.
@@ -82,4 +82,4 @@ Duration ClockFit::uncertainty(Duration at) const {
   return Duration{std::llround(drift * std::abs(ns(at - line_.host)))};
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -4,7 +4,7 @@
 
 #include "model/units.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Value of a GPU's timer as a linear function of the host's clock.
 struct TimerLine {
@@ -51,4 +51,4 @@ class ClockFit {
   Duration least_at_{};
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -7,7 +7,7 @@
 #include "model/service_order.hpp"
 #include "runtime/core/command_marks.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// A transfer, a piece of one, or a kernel, and the locks that it holds while it runs.
@@ -208,4 +208,4 @@ CommandList make_commands(const Topology& machine, const ExecutableBatch& batch)
   return list;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

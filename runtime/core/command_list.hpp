@@ -5,7 +5,7 @@
 
 #include "runtime/core/backend.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Record made where a command ends. A mark delays the commands behind it, so it is set only where it is needed.
 enum class Mark : std::uint8_t {
@@ -82,4 +82,4 @@ struct CommandList {
 /// @pre the bindings fit, the plan was made for the batch, and the machine has a GPU.
 [[nodiscard]] CommandList make_commands(const Topology& machine, const ExecutableBatch& batch);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using Kind = Command::Kind;
@@ -173,4 +173,4 @@ void share_out(const CommandList& list, std::span<CommandTimes> times) {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

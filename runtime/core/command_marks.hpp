@@ -3,7 +3,7 @@
 
 #include "runtime/core/command_list.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Planned length from which a command is long: it has a mark of its own, and its start is known too.
 inline constexpr Duration kLongCommand = std::chrono::microseconds{500};
@@ -37,4 +37,4 @@ struct CommandTimes {
 /// @param times  [commands] with the starts that are noted and the ends of those that are marked
 void share_out(const CommandList& list, std::span<CommandTimes> times);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -4,7 +4,7 @@
 
 #include "model/expects.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 Expected<PreparedBatch> Executor::prepare(const Batch& batch, std::vector<StreamBinding> bindings, std::string name,
                                           Marks marks) {
@@ -93,4 +93,4 @@ Expected<PreparedBatch> Executor::AdmittedRun::prepare(const PlannedBatch& plann
       });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -11,7 +11,7 @@
 #include "runtime/core/clock.hpp"
 #include "sched/tasks/wcet.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 class Executor;
 
@@ -120,4 +120,4 @@ class Executor {
   std::uint64_t owner_ = 0;  // the admitted run that owns the machine; 0: none
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 void spin(const KernelLaunch&) {}
@@ -56,4 +56,4 @@ Expected<const KernelForms*> KernelRegistry::find_for(const CommandStream& strea
                        stream.place);
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -9,7 +9,7 @@
 
 struct CUstream_st;
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Arguments of a kernel launch.
 struct KernelLaunch {
@@ -61,4 +61,4 @@ class KernelRegistry {
   std::map<std::string, KernelForms, std::less<>> kernels_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::internal {
 
 Expected<ScratchBuffers> ScratchBuffers::make(DeviceBackend& backend, std::span<const Batch> batches) {
   std::map<std::pair<VertexId, VertexId>, Bytes> largest;
@@ -46,4 +46,4 @@ Expected<BatchWithBuffers> prepare_with_buffers(Executor& executor, std::vector<
   return BatchWithBuffers{*std::move(buffers), *std::move(prepared)};
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

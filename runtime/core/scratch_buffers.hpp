@@ -6,7 +6,7 @@
 
 #include "runtime/core/executor.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Scratch buffers for batches that run one after the other: one at either end of every route, as large as the largest
 /// transfer on it.
@@ -35,4 +35,4 @@ struct BatchWithBuffers {
 /// @errors as `Batch::make`, `ScratchBuffers::make` and `Executor::prepare`.
 [[nodiscard]] Expected<BatchWithBuffers> prepare_with_buffers(Executor& executor, std::vector<CommandStream> streams);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -1,6 +1,6 @@
 #include "runtime/core/tutti.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 Expected<BatchResult> batchOp(Executor& executor, PreparedBatch& batch) {
   return executor.issue(batch).and_then([&] { return executor.synchronize(batch); });
@@ -24,4 +24,4 @@ Duration predictBatchLatency(const Executor& executor, const Batch& batch) {
   return plan(executor.planner(), executor.machine(), batch).latency;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -3,7 +3,7 @@
 
 #include "runtime/core/executor.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The published interface, five functions over an `Executor`.
 ///
@@ -36,4 +36,4 @@ namespace tutti {
 /// How long a batch will take, before it runs: from its start to its last completion, set-up included, margin not.
 [[nodiscard]] Duration predictBatchLatency(const Executor& executor, const Batch& batch);
 
-}  // namespace tutti
+}  // namespace tutti::internal

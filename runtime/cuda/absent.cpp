@@ -4,7 +4,7 @@
 #include "runtime/cuda/memcpy_batch.hpp"
 #include "runtime/cuda/plain_copy.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 tl::unexpected<Error> no_cuda() {
@@ -26,4 +26,4 @@ Expected<std::unique_ptr<DeviceBackend>> make_memcpy_batch_backend(DeviceBackend
 Expected<CopyTimes> time_plain_copy(const BufferView&, const BufferView&) { return no_cuda(); }
 Expected<std::unique_ptr<PlainChain>> make_plain_chain(DeviceBackend&, std::vector<PlainStep>) { return no_cuda(); }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -12,7 +12,7 @@
 #include "runtime/cuda/gpu_clock.hpp"
 #include "runtime/cuda/lane_pool.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 
 class CudaBatch;
 
@@ -78,4 +78,4 @@ struct BoundDevices {
 /// Bound devices of a backend made by `make_cuda_backend`; null for any other backend.
 [[nodiscard]] BoundDevices* bound_of(DeviceBackend& backend);
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

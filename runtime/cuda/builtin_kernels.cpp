@@ -2,7 +2,7 @@
 
 #include "runtime/cuda/kernels.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 namespace {
 
 void spin(const KernelLaunch& launch, DeviceStream stream) {
@@ -23,4 +23,4 @@ const DeviceKernel* device_form(std::string_view name, const KernelForms& forms)
   return name == kSpinKernel ? &on_gpu_spin : name == kChecksumKernel ? &on_gpu_checksum : nullptr;
 }
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

@@ -11,7 +11,7 @@
 
 #include "model/expects.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 namespace {
 
 /// Real-time priority: above ordinary threads, below threads of the operating system.
@@ -149,4 +149,4 @@ void Conductor::perform(GatedRun& run) {
   run.finish();
 }
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

@@ -11,7 +11,7 @@
 
 #include "runtime/core/clock.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 
 /// One run of a batch behind gates, led by the conductor.
 class GatedRun {
@@ -76,4 +76,4 @@ class Conductor {
   std::thread thread_;
 };
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

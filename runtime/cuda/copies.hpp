@@ -4,7 +4,7 @@
 
 #include "runtime/cuda/status.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 
 /// `cudaMemcpyBatchAsync` is new in this version of toolkit and driver; from 13.0 on it does not report which copy
 /// failed.
@@ -72,4 +72,4 @@ class Copies {
   std::vector<std::size_t> sizes_;
 };
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

@@ -11,7 +11,7 @@
 #include "runtime/cuda/device_watch.hpp"
 #include "runtime/cuda/discovery.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace cuda {
 namespace {
 
@@ -346,4 +346,4 @@ Expected<std::unique_ptr<DeviceBackend>> make_cuda_backend(const Topology& machi
   return std::make_unique<cuda::CudaBackend>(std::move(bound), std::move(watch));
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

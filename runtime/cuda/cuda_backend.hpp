@@ -10,7 +10,7 @@
 #include "runtime/core/clock.hpp"
 #include "runtime/core/kernel_registry.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// How a caller waits for a batch.
 enum class Waiting : std::uint8_t {
@@ -49,4 +49,4 @@ struct CudaOptions {
                                                                          const KernelRegistry& kernels, Clock& clock,
                                                                          const CudaOptions& options);
 
-}  // namespace tutti
+}  // namespace tutti::internal

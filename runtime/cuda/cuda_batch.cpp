@@ -12,7 +12,7 @@
 #include "runtime/cuda/dry_run.hpp"
 #include "runtime/cuda/pointers.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 namespace {
 
 /// Operations that go into a hardware queue ahead of its gate; at 1020 the driver blocks.
@@ -518,7 +518,7 @@ void CudaBatch::run_host_work(void* work) {
 }
 
 void CudaBatch::kernel_failed(std::uint32_t stream, std::string_view what) {
-  note(tutti::kernel_failed(batch_.batch.streams()[stream], what));
+  note(tutti::internal::kernel_failed(batch_.batch.streams()[stream], what));
 }
 
 void CudaBatch::note(Error error) {
@@ -780,4 +780,4 @@ std::uint64_t* CudaBatch::released_at(std::uint32_t position) const {
   return reinterpret_cast<std::uint64_t*>(board_.data() + (list_.gates.size() + lanes_.size() + stamp) * kCacheLine);
 }
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

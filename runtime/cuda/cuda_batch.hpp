@@ -12,7 +12,7 @@
 #include "runtime/cuda/doorbell.hpp"
 #include "runtime/cuda/pinned_memory.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 
 /// One batch on the GPUs of this host.
 ///
@@ -204,4 +204,4 @@ class CudaBatch final : public BackendBatch, private GatedRun {
   BatchResult result_;
 };
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 
 void DeviceWatch::add(const std::string& name, const std::string& bus_id) {
   if (std::ranges::find(devices_, bus_id, &Device::bus_id) != devices_.end()) return;
@@ -35,4 +35,4 @@ std::vector<std::string> DeviceWatch::look() {
   return sentences;
 }
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

@@ -6,7 +6,7 @@
 #include "runtime/cuda/nvml.hpp"
 #include "runtime/host/device_users.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 
 /// Other users of a backend's GPUs: other runs of this project by their signs (`DeviceUser`), other programs by the
 /// driver's list of processes. A user that was seen once stays reported.
@@ -31,4 +31,4 @@ class DeviceWatch {
   std::optional<Nvml> nvml_ = Nvml::open();
 };
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

@@ -8,7 +8,7 @@
 #include "runtime/cuda/pci_tree.hpp"
 #include "runtime/cuda/status.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using cuda::LinkState;
@@ -158,4 +158,4 @@ std::optional<PcieLink> current_link(const std::string& bus_id) {
   return nvml ? nvml->link(bus_id, LinkState::Now) : std::nullopt;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

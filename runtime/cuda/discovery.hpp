@@ -7,7 +7,7 @@
 #include "model/error.hpp"
 #include "model/units.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A PCIe link, as it is trained or could be.
 struct PcieLink {
@@ -70,4 +70,4 @@ struct HostFacts {
 /// @return  nothing where the host does not say.
 [[nodiscard]] std::optional<PcieLink> current_link(const std::string& bus_id);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -5,7 +5,7 @@
 #include "runtime/cuda/conductor.hpp"
 #include "runtime/cuda/gpu_clock.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 namespace {
 
 /// Orders in use in turn. Runs start one at a time, and `seen` of an order is read before this many more have started.
@@ -62,4 +62,4 @@ void StartSignal::open(std::uint64_t start) {
   ring_ = bell_->ring(reinterpret_cast<std::uint64_t*>(signal_.get()), (start & ~std::uint64_t{1}) | run_ % 2);
 }
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

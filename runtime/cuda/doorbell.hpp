@@ -4,7 +4,7 @@
 #include "runtime/cuda/kernels.hpp"
 #include "runtime/cuda/pinned_memory.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 
 /// The only kernel of a GPU that polls host memory for the start of a run.
 ///
@@ -65,4 +65,4 @@ class StartSignal {
   std::uint64_t run_ = 0, ring_ = 0;
 };
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

@@ -8,7 +8,7 @@
 
 #include "runtime/cuda/handles.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 namespace {
 
 constexpr auto kTimeLimit = std::chrono::seconds{5};
@@ -73,4 +73,4 @@ Expected<void> try_kernel(int device, std::string_view kernel, std::string_view 
       Error{ErrorCode::Kernel, fmt::format("kernel '{}' of stream '{}' {}", kernel, stream, wrong), {}});
 }
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

@@ -4,7 +4,7 @@
 #include "runtime/core/kernel_registry.hpp"
 #include "runtime/cuda/status.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 
 /// Finds out, before gates are closed, whether a user's callable only enqueues: it is called on a stream that records
 /// and does not run, in a thread of its own with a time limit. What it launches is loaded onto the device.
@@ -13,4 +13,4 @@ namespace tutti::cuda {
 [[nodiscard]] Expected<void> try_kernel(int device, std::string_view kernel, std::string_view stream,
                                         const DeviceKernel& callable, const KernelLaunch& launch);
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

@@ -7,7 +7,7 @@
 
 #include "runtime/cuda/kernels.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 namespace {
 
 constexpr std::uint32_t kRounds = 12;
@@ -81,4 +81,4 @@ void GpuClock::refresh() {
 
 Duration GpuClock::doubt() const { return std::max(fit_.uncertainty(clock_->now()) - kWrong, Duration{0}); }
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

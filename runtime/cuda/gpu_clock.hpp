@@ -4,7 +4,7 @@
 #include "runtime/cuda/handles.hpp"
 #include "runtime/cuda/pinned_memory.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 
 /// Time from the store that starts a run until its first gates open, where GPUs keep time: by then all GPUs have seen
 /// it.
@@ -46,4 +46,4 @@ class GpuClock {
   Duration next_{};  // when it may be asked again
 };
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

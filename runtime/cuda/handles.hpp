@@ -4,7 +4,7 @@
 
 #include "runtime/cuda/status.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 
 /// Makes a device current; the destructor restores the one before.
 class DeviceGuard {
@@ -87,4 +87,4 @@ using DeviceMemory = std::unique_ptr<std::byte, Destroy<cudaFree>>;
   });
 }
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

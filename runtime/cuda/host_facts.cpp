@@ -6,7 +6,7 @@
 #include "model/expects.hpp"
 #include "runtime/cuda/discovery.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 // One lane, one direction, GB/s: transfers per second, times the line code, 8 bits a byte.
@@ -82,4 +82,4 @@ const DeviceFacts* find_device(const HostFacts& host, std::string_view id) {
   return found;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

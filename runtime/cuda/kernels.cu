@@ -1,6 +1,6 @@
 #include "runtime/cuda/kernels.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 namespace {
 
 __device__ std::uint64_t global_time() {
@@ -110,4 +110,4 @@ void launch_checksum(cudaStream_t stream, const std::byte* input, std::size_t si
                                    reinterpret_cast<std::uint8_t*>(sum));
 }
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

@@ -4,7 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 
 /// The host's signal to a GPU that a run starts, in pinned memory. The first two members are read by one load.
 struct alignas(16) StartOrder {
@@ -40,4 +40,4 @@ void launch_spin(cudaStream_t stream, std::uint64_t ns);
 /// @param sum  8 bytes in device memory
 void launch_checksum(cudaStream_t stream, const std::byte* input, std::size_t size, std::byte* sum);
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

@@ -8,7 +8,7 @@
 #include "runtime/cuda/kernels.hpp"
 #include "runtime/cuda/pinned_memory.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 namespace {
 
 /// Time limit for a lane in a trial; a free one ends in some 50 us.
@@ -136,4 +136,4 @@ cudaStream_t LanePool::lend() {
   return stream;
 }
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

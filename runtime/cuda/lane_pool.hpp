@@ -4,7 +4,7 @@
 #include "model/topology.hpp"
 #include "runtime/cuda/handles.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 
 /// Holds a stream until a signal in pinned memory has reached a value, with wrap-around. Does nothing where the host
 /// keeps time. Uses a kernel that polls where GPUs keep time, since only gates have an instant.
@@ -42,4 +42,4 @@ class LanePool {
   std::vector<cudaStream_t> free_;  // of the others; room for all
 };
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

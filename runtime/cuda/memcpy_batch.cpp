@@ -14,7 +14,7 @@
 #include "runtime/cuda/handles.hpp"
 #include "runtime/cuda/pinned_memory.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace cuda {
 namespace {
 
@@ -357,4 +357,4 @@ Expected<std::unique_ptr<DeviceBackend>> make_memcpy_batch_backend(DeviceBackend
   return *std::move(made);
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

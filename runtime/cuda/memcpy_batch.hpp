@@ -3,7 +3,7 @@
 
 #include "runtime/core/backend.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A baseline on the GPUs of a CUDA backend: a batch is one `cudaMemcpyBatchAsync` a GPU with all its transfers, and
 /// its kernels behind them. It has no plan and no gates, and enqueues nothing ahead of its submission.
@@ -20,4 +20,4 @@ namespace tutti {
 ///         `prepare` as that of `backend`, and InvalidInput: host work.
 [[nodiscard]] Expected<std::unique_ptr<DeviceBackend>> make_memcpy_batch_backend(DeviceBackend& backend);
 
-}  // namespace tutti
+}  // namespace tutti::internal

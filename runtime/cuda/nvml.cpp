@@ -4,7 +4,7 @@
 
 #include <dlfcn.h>
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 namespace {
 
 // As in nvml.h.
@@ -92,4 +92,4 @@ std::vector<std::uint32_t> Nvml::processes(const std::string& bus_id) const {
   return ids;
 }
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

@@ -7,7 +7,7 @@
 
 #include "runtime/cuda/sysfs.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 
 /// The management library that comes with the driver. It is opened at run time: the toolkit has neither its header nor
 /// the library.
@@ -36,4 +36,4 @@ class Nvml {
   std::unique_ptr<void, Close> library_;
 };
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <hwloc.h>
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 namespace {
 
 /// The name that `PciBridge` has for a bridge.
@@ -85,4 +85,4 @@ std::vector<PciBridge> PciTree::bridges_above(const std::string& bus_id) const {
   return bridges;
 }
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

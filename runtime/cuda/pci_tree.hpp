@@ -7,7 +7,7 @@
 
 struct hwloc_topology;
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 
 /// The host's memories and PCI bridges, as hwloc finds them.
 class PciTree {
@@ -34,4 +34,4 @@ class PciTree {
   Handle topology_;
 };
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

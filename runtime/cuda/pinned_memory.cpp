@@ -9,7 +9,7 @@
 
 #include "model/units.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 namespace {
 
 constexpr std::size_t kPage = 4096;
@@ -65,4 +65,4 @@ PinnedMemory::~PinnedMemory() {
   munmap(data_, size_);
 }
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

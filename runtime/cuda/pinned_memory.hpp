@@ -4,7 +4,7 @@
 
 #include "runtime/cuda/status.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 
 /// Distance of signals that different threads or devices write, bytes.
 inline constexpr std::size_t kCacheLine = 64;
@@ -37,4 +37,4 @@ class PinnedMemory {
   std::size_t size_ = 0;  // as mapped
 };
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

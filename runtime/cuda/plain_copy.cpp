@@ -11,7 +11,7 @@
 #include "runtime/cuda/bound_devices.hpp"
 #include "runtime/cuda/kernels.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 Expected<int> device_of(const BufferView& from, const BufferView& to) {
@@ -196,4 +196,4 @@ Expected<std::unique_ptr<PlainChain>> make_plain_chain(DeviceBackend& backend, s
   return *std::move(made);
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

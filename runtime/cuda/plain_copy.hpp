@@ -4,7 +4,7 @@
 
 #include "runtime/core/backend.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Measured times of a copy.
 struct CopyTimes {
@@ -42,4 +42,4 @@ class PlainChain {
 [[nodiscard]] Expected<std::unique_ptr<PlainChain>> make_plain_chain(DeviceBackend& backend,
                                                                      std::vector<PlainStep> steps);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 namespace {
 
 /// Kind of memory by the driver, as the end of "the buffer is ...".
@@ -57,4 +57,4 @@ Expected<void> check_pointers(const BoundDevices& bound, const ExecutableBatch& 
   return {};
 }
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 namespace {
 
 /// The path from the root of the project: compilers are given others.
@@ -72,4 +72,4 @@ Expected<Driver> find_driver() {
   return driver;
 }
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

@@ -7,7 +7,7 @@
 
 #include "model/error.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 
 /// The error that a failed call ends in: the call, the place in the sources, the device and the driver's message.
 [[nodiscard]] Error failure(std::string_view call, std::string_view name, std::string_view words,
@@ -43,4 +43,4 @@ struct Driver {
 /// @errors Machine: no driver, or one that is older than these functions.
 [[nodiscard]] Expected<Driver> find_driver();
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <fstream>
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 namespace {
 
 /// The number that a file begins with; 0 where there is none, as in "Unknown".
@@ -33,4 +33,4 @@ std::optional<PcieLink> sysfs_link(const std::filesystem::path& device, LinkStat
   return PcieLink{generation, static_cast<int>(width)};
 }
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

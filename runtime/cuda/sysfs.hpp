@@ -4,7 +4,7 @@
 
 #include "runtime/cuda/discovery.hpp"
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 
 /// Which of a link's two states is asked for.
 enum class LinkState : std::uint8_t {
@@ -20,4 +20,4 @@ enum class LinkState : std::uint8_t {
   return std::filesystem::path("/sys/bus/pci/devices") / bus_id;
 }
 
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

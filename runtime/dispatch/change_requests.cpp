@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::internal {
 
 void ChangeRequests::post(const TaskChange& change) {
   const std::lock_guard lock(mutex_);
@@ -22,4 +22,4 @@ std::optional<TaskChange> ChangeRequests::take_due(Duration now) {
   return change;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

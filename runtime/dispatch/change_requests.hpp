@@ -5,7 +5,7 @@
 
 #include "sched/admission/changing_task_set.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Requests to change a task set while it runs. Any thread may post one; the dispatcher takes them.
 class ChangeRequests {
@@ -24,4 +24,4 @@ class ChangeRequests {
   std::vector<TaskChange> open_;  ///< by rising time, in the order of posting
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -14,7 +14,7 @@
 #include "runtime/dispatch/work_log.hpp"
 #include "sched/tasks/ready_queue.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr Duration kNever = Duration::max();
@@ -539,4 +539,4 @@ Expected<RunRecord> run_changing_tasks(Executor& executor, ChangingTaskSet set, 
       .map([](const std::unique_ptr<PreparedRun>& run) { return run->run(); });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -13,7 +13,7 @@
 #include "sched/admission/admission.hpp"
 #include "sched/whatif/scenario.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Record of one job. Times are from the start of the run.
 struct JobRecord {
@@ -119,4 +119,4 @@ class PreparedRun {
                                                std::span<TaskProgram* const> programs, const Scenario& scenario,
                                                const std::atomic<bool>* interrupted = nullptr);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -9,7 +9,7 @@
 
 #include "model/expects.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using PreparedRuns = std::vector<std::unique_ptr<PreparedRun>>;
@@ -135,4 +135,4 @@ Expected<RunRecord> run_scenario(std::span<Executor* const> executors, const Pla
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -4,7 +4,7 @@
 
 #include "runtime/dispatch/dispatcher.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Runs an admitted task set each of whose partitions has a machine for itself: an executor, and with it a backend, a
 /// clock and a queue of ready jobs.
@@ -33,4 +33,4 @@ namespace tutti {
                                                std::span<TaskProgram* const> programs, const Scenario& scenario,
                                                const std::atomic<bool>* interrupted = nullptr);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -6,7 +6,7 @@
 
 #include "model/wide.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr Duration kForever = Duration::max();
@@ -57,4 +57,4 @@ Expected<std::vector<std::uint64_t>> jobs_per_task(const TaskSet& set, const Run
   return jobs;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

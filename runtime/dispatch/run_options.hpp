@@ -7,7 +7,7 @@
 #include "model/error.hpp"
 #include "sched/tasks/task.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Length of a periodic run.
 struct RunOptions {
@@ -27,4 +27,4 @@ inline constexpr std::uint64_t kMostJobs = 10'000'000;
 /// @errors InvalidInput: more than `kMostJobs`; such a job is among those that are asked for.
 [[nodiscard]] Expected<std::vector<std::uint64_t>> jobs_per_task(const TaskSet& tasks, const RunOptions& options);
 
-}  // namespace tutti
+}  // namespace tutti::internal

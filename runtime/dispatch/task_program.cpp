@@ -5,7 +5,7 @@
 
 #include "model/random.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// Bytes that are the same for the same seed.
@@ -129,4 +129,4 @@ Expected<std::vector<StreamBinding>> PatternProgram::bind(DeviceBackend& backend
   return bindings;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

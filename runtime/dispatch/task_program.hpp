@@ -7,7 +7,7 @@
 #include "runtime/core/tutti.hpp"
 #include "sched/tasks/task.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Callbacks by which a running job lets other jobs run or be armed.
 class JobObserver {
@@ -126,4 +126,4 @@ class PatternProgram final : public TaskProgram {
   std::vector<Pending> outputs_;  // written by a kernel, not yet brought back
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

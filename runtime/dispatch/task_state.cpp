@@ -6,7 +6,7 @@
 
 #include "sched/tasks/cut.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// The bindings of a chunk of a batch that was cut. Kernels, all in the last chunk, work on what all chunks bring.
@@ -76,4 +76,4 @@ Expected<TaskState> prepare_task(Executor& executor, Executor::AdmittedRun& run,
   return state;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -9,7 +9,7 @@
 #include "sched/admission/admission.hpp"
 #include "sched/whatif/scenario.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// How a job became ready.
 struct Release {
@@ -54,4 +54,4 @@ struct TaskState {
                                                const PlannedTaskSet& planned, TaskId task, TaskProgram& program,
                                                std::uint64_t jobs);
 
-}  // namespace tutti
+}  // namespace tutti::internal

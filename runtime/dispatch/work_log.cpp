@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::internal {
 
 void WorkLog::add(Duration from, Duration to) {
   if (to <= from) return;
@@ -20,4 +20,4 @@ Duration WorkLog::since(Duration instant) const {
   return work;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

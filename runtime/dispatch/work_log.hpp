@@ -4,7 +4,7 @@
 
 #include "model/units.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Log of the host time that the programs of a run took beside what their tasks declare.
 ///
@@ -29,4 +29,4 @@ class WorkLog {
   Duration total_{};
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// One byte of the file stands for the device, the next for its counter. Locks belong to an open file, not to a
@@ -82,4 +82,4 @@ std::size_t other_processes(std::span<const std::uint32_t> processes, std::uint3
   return processes.size() - std::max<std::size_t>(mine, 1);
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

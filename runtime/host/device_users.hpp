@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A sign that this program uses a device. Other programs of the project on the same host see it.
 ///
@@ -40,4 +40,4 @@ class DeviceUser {
 /// @param processes  listed while this process uses the device
 [[nodiscard]] std::size_t other_processes(std::span<const std::uint32_t> processes, std::uint32_t own);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace tutti {
+namespace tutti::internal {
 
 HostLoad::HostLoad(unsigned threads) {
   if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
@@ -20,4 +20,4 @@ HostLoad::~HostLoad() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -3,7 +3,7 @@
 #include <thread>
 #include <vector>
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Keeps all cores of the host busy while it lives: a thread of normal priority for each, which may run on any core
 /// that the thread that makes it may. Make it before a backend that takes a core for itself, so that it is kept off
@@ -23,4 +23,4 @@ class HostLoad {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

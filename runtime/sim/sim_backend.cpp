@@ -8,7 +8,7 @@
 #include "model/expects.hpp"
 #include "runtime/sim/sim_batch.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The memories and GPUs of the machine, as pieces of host memory.
 class SimMemory final : public BufferSource {
@@ -81,4 +81,4 @@ bool SimBackend::next_event_is_due() const {
   return !submitted_.empty() && submitted_.front()->next_event() <= clock_->now();
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

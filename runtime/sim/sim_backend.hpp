@@ -8,7 +8,7 @@
 #include "runtime/core/clock.hpp"
 #include "runtime/core/kernel_registry.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 class SimBatch;
 class SimMemory;
@@ -50,4 +50,4 @@ class SimBackend final : public DeviceBackend {
   Duration free_at_{};  // when all that was submitted is finished, as planned
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

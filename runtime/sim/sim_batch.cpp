@@ -8,7 +8,7 @@
 
 #include "model/expects.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 SimBatch::SimBatch(SimBackend& backend, ExecutableBatch batch) : backend_(&backend), batch_(std::move(batch)) {
   find_kernels_and_staging();
@@ -158,4 +158,4 @@ void SimBatch::measure(Timeline& into) const {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -5,7 +5,7 @@
 #include "runtime/sim/sim_backend.hpp"
 #include "runtime/sim/staging.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// One batch on the simulated machine: its plan as a list of events in order of time.
 class SimBatch final : public BackendBatch {
@@ -55,4 +55,4 @@ class SimBatch final : public BackendBatch {
   BatchResult result_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

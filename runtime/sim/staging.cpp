@@ -5,7 +5,7 @@
 
 #include "model/expects.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 void StagedCopy::reserve(Bytes size) {
   const std::size_t needed = std::min(chunk_, static_cast<std::size_t>(size.count));
@@ -24,4 +24,4 @@ void StagedCopy::move(std::span<const std::byte> source, std::span<std::byte> de
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -5,7 +5,7 @@
 
 #include "model/units.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Moves bytes from GPU to GPU through host memory, in chunks and two buffers, as copy engines do it: while one chunk
 /// leaves the host, the next one enters it.
@@ -29,4 +29,4 @@ class StagedCopy {
   std::vector<std::byte> buffers_[2];
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

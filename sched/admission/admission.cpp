@@ -11,7 +11,7 @@
 #include "sched/analyses/utilization.hpp"
 #include "sched/tasks/cut.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// Most entries in a reason's list of tasks; where there are more tasks, the last entry sums up the rest.
@@ -240,4 +240,4 @@ AdmittedTaskSet AdmittedTaskSet::part(std::size_t partition) const {
   return part;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -10,7 +10,7 @@
 #include "sched/tasks/task.hpp"
 #include "sched/tasks/wcet.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A task set with the plans by which its jobs run, whether it keeps its deadlines or not.
 struct PlannedTaskSet {
@@ -96,4 +96,4 @@ class AdmissionController {
   const Planner* planner_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace tutti {
+namespace tutti::internal {
 
 Expected<ChangingTaskSet> ChangingTaskSet::make(const AdmissionController& controller, const TaskSet& all,
                                                 std::span<const TaskId> running) {
@@ -61,4 +61,4 @@ OnlineAdmission::Outcome ChangingTaskSet::change(const TaskChange& change, Durat
                        : online_.add(timing, now, position);
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -7,7 +7,7 @@
 #include "sched/admission/admission.hpp"
 #include "sched/admission/online_admission.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A request to a task set that runs: one task leaves, one comes, or one takes the place of another.
 struct TaskChange {
@@ -60,4 +60,4 @@ class ChangingTaskSet {
   std::vector<std::optional<TaskId>> entries_;  ///< [tasks] id of a running task in `online_`
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -7,7 +7,7 @@
 #include "sched/analyses/np_fp_response_time.hpp"
 #include "sched/analyses/utilization.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// Longest busy period, with every release delayed by its jitter; nothing where it is out of reach.
@@ -157,4 +157,4 @@ void OnlineAdmission::take_out(std::size_t slot) {
   busy_period_.reset();
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -11,7 +11,7 @@
 #include "sched/analyses/np_fp_points.hpp"
 #include "sched/tasks/policy.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A set of tasks that changes one task at a time while it runs, and is schedulable at every moment.
 ///
@@ -83,4 +83,4 @@ class OnlineAdmission {
   PriorityPoints points_;                           ///< under fixed priorities
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -5,7 +5,7 @@
 
 #include "sched/tasks/cut.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// Budget of all plans, in pairs of streams: about the cost of a plan and its bound.
@@ -49,4 +49,4 @@ SoonerPlans find_sooner_plans(const TaskSet& set, const AdmissionVerdict& asked)
   return found;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

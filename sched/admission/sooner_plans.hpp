@@ -4,7 +4,7 @@
 
 #include "sched/admission/admission.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A task whose jobs would have a smaller Wcet under another planner.
 struct SoonerPlan {
@@ -32,4 +32,4 @@ inline constexpr double kLeastGain = 0.02;
 /// @heuristic
 [[nodiscard]] SoonerPlans find_sooner_plans(const TaskSet& set, const AdmissionVerdict& asked);
 
-}  // namespace tutti
+}  // namespace tutti::internal

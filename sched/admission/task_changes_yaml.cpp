@@ -6,7 +6,7 @@
 
 #include "sched/tasks/task_yaml.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// The tasks that `start` lists, or all tasks where it is left out.
@@ -60,4 +60,4 @@ Expected<TaskChanges> load_task_changes(const std::string& path, const TaskSet& 
       [&](const Node& document) { return reading([&] { return read_task_changes(document, tasks); }); });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -4,7 +4,7 @@
 
 #include "sched/admission/changing_task_set.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// How a task set changes in a run.
 struct TaskChanges {
@@ -21,4 +21,4 @@ inline constexpr std::size_t kMostChanges = 20'000;
 ///         time before the one above it.
 [[nodiscard]] Expected<TaskChanges> load_task_changes(const std::string& path, const TaskSet& tasks);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -9,7 +9,7 @@
 #include "sched/analyses/np_fp_response_time.hpp"
 #include "sched/analyses/utilization_check.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 bool always(std::span<const TaskTiming>, Policy) { return true; }
@@ -58,4 +58,4 @@ Verdict ask(const Analysis& analysis, std::span<const TaskTiming> tasks, Policy 
   return verdict;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -14,7 +14,7 @@
 #include "sched/tasks/policy.hpp"
 #include "sched/tasks/task_timing.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// How an answer relates to the truth.
 enum class Exactness : std::uint8_t {
@@ -86,4 +86,4 @@ struct Analysis {
 /// Every test, in the order in which they are asked and printed.
 [[nodiscard]] std::span<const Analysis> analyses();
 
-}  // namespace tutti
+}  // namespace tutti::internal

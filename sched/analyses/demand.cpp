@@ -6,7 +6,7 @@
 
 #include "model/expects.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// The task whose deadline ends an interval of length t; the first in the file, one with C = 0 last.
@@ -182,4 +182,4 @@ void expect_valid_timing(std::span<const TaskTiming> tasks) {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

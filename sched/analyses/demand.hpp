@@ -11,7 +11,7 @@
 #include "sched/analyses/analysis.hpp"
 #include "sched/analyses/divisor.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// One task in the processor demand: its k-th job (from 0) fits into every interval of at least `first + k period`.
 template <class Int>
@@ -117,4 +117,4 @@ void refuse_by_demand(Verdict& verdict, std::span<const TaskTiming> tasks);
 /// Ends the program where a number is outside the range that `TaskTiming` states.
 void expect_valid_timing(std::span<const TaskTiming> tasks);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -5,7 +5,7 @@
 #include "model/wide.hpp"
 #include "sched/analyses/analysis.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Division by a constant: a walk divides by the same periods many times. Each analysis is written once as a template
 /// over `Int`: 64 bits where `fits_64_bits`, 128 bits otherwise.
@@ -81,4 +81,4 @@ inline constexpr std::int64_t kSmall = std::int64_t{1} << 39;
   return together >= 0 && together < kSmall;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -6,7 +6,7 @@
 #include "sched/analyses/demand.hpp"
 #include "sched/analyses/utilization.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// Upper bound on every t that fails, from h(t) <= U t + X with X = sum of (T - (D - J)) C / T. This holds from
@@ -106,4 +106,4 @@ Verdict np_edf_demand(std::span<const TaskTiming> tasks, Policy policy) {
   return verdict;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

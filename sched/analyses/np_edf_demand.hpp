@@ -1,7 +1,7 @@
 #pragma once
 #include "sched/analyses/analysis.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 inline constexpr std::string_view kNpEdfDemand = "np_edf_demand";
 
@@ -28,4 +28,4 @@ inline constexpr std::string_view kNpEdfDemand = "np_edf_demand";
 /// The answer of `np_edf_demand` alone, without a search for the smallest interval.
 [[nodiscard]] Answer np_edf_demand_answer(std::span<const TaskTiming> tasks, Policy policy);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -6,7 +6,7 @@
 #include "sched/analyses/demand.hpp"
 #include "sched/analyses/utilization.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// The right-hand side of the theorem, largest over i, is the load of the interval L.
@@ -47,4 +47,4 @@ Verdict np_edf_jeffay(std::span<const TaskTiming> tasks, Policy policy) {
   return verdict;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

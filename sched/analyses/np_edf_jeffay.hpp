@@ -1,7 +1,7 @@
 #pragma once
 #include "sched/analyses/analysis.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 inline constexpr std::string_view kNpEdfJeffay = "np_edf_jeffay";
 
@@ -25,4 +25,4 @@ inline constexpr std::string_view kNpEdfJeffay = "np_edf_jeffay";
 /// The answer of `np_edf_jeffay` alone, without a search for the smallest interval.
 [[nodiscard]] Answer np_edf_jeffay_answer(std::span<const TaskTiming> tasks, Policy policy);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -7,7 +7,7 @@
 #include "sched/analyses/demand.hpp"
 #include "sched/analyses/utilization.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 template <class Int>
@@ -205,4 +205,4 @@ Verdict np_edf_response_time(std::span<const TaskTiming> tasks, Policy policy) {
   return verdict;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

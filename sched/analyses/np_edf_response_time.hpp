@@ -1,7 +1,7 @@
 #pragma once
 #include "sched/analyses/analysis.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 inline constexpr std::string_view kNpEdfResponseTime = "np_edf_response_time";
 
@@ -32,4 +32,4 @@ inline constexpr std::string_view kNpEdfResponseTime = "np_edf_response_time";
 ///         than one that is due with it.
 [[nodiscard]] Verdict np_edf_response_time(std::span<const TaskTiming> tasks, Policy policy);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr UnsignedWide kFullUse = UnsignedWide{1} << 64;
@@ -217,4 +217,4 @@ void SlackBuckets::erase(std::size_t slot, const TaskTiming& task) {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

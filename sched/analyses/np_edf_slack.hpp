@@ -7,7 +7,7 @@
 #include "sched/analyses/analysis.hpp"
 #include "sched/analyses/demand.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The demand test of non-preemptive EDF for a set that changes one task at a time.
 ///
@@ -65,4 +65,4 @@ class SlackBuckets {
   Wide offset_ = 0;  ///< X of the bound from the utilisation, rounded up
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

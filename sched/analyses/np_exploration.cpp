@@ -6,7 +6,7 @@
 #include "sched/analyses/demand.hpp"
 #include "sched/exploration/exploration.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// Budget of one exploration: a fraction of a second.
@@ -40,4 +40,4 @@ Verdict np_exploration(std::span<const TaskTiming> tasks, Policy policy) {
   return verdict;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

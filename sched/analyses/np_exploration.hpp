@@ -1,7 +1,7 @@
 #pragma once
 #include "sched/analyses/analysis.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 inline constexpr std::string_view kNpExploration = "np_exploration";
 
@@ -19,4 +19,4 @@ inline constexpr std::string_view kNpExploration = "np_exploration";
 /// @exact  in both directions, in dense time, also the responses.
 [[nodiscard]] Verdict np_exploration(std::span<const TaskTiming> tasks, Policy policy);
 
-}  // namespace tutti
+}  // namespace tutti::internal

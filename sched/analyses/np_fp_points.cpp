@@ -5,7 +5,7 @@
 
 #include "sched/analyses/np_fp_response_time.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr UnsignedWide kOne = UnsignedWide{1} << 64;
@@ -155,4 +155,4 @@ void PriorityPoints::erase(std::uint64_t order, const TaskTiming& task) {
   block_anew();
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

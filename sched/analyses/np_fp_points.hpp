@@ -8,7 +8,7 @@
 #include "sched/analyses/divisor.hpp"
 #include "sched/tasks/policy.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The response-time test of fixed priorities for a set that changes one task at a time.
 ///
@@ -64,4 +64,4 @@ class PriorityPoints {
   UnsignedWide most_use_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

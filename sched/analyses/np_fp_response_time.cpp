@@ -10,7 +10,7 @@
 #include "sched/analyses/divisor.hpp"
 #include "sched/analyses/utilization.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 template <class Int>
@@ -313,4 +313,4 @@ Verdict np_fp_response_time(std::span<const TaskTiming> tasks, Policy policy) {
 
 Answer np_fp_answer(std::span<const TaskTiming> tasks, Policy policy) { return look(tasks, policy, true).answer; }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -5,7 +5,7 @@
 #include "sched/analyses/analysis.hpp"
 #include "sched/tasks/priority.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 inline constexpr std::string_view kNpFpResponseTime = "np_fp_response_time";
 
@@ -43,4 +43,4 @@ inline constexpr std::string_view kNpFpResponseTime = "np_fp_response_time";
 /// Answer of `np_fp_response_time` about the task at `at` alone; tasks stand from the highest priority to the lowest.
 [[nodiscard]] Answer np_fp_level(std::span<const TaskTiming> from_highest, std::size_t at);
 
-}  // namespace tutti
+}  // namespace tutti::internal

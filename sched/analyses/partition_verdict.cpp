@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// Gives the tasks that a verdict names other ids.
@@ -46,4 +46,4 @@ Verdict in_partition(Verdict verdict, const Partition& partition) {
   return verdict;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -4,7 +4,7 @@
 #include "sched/analyses/analysis.hpp"
 #include "sched/tasks/partition.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Verdict of a test on one partition alone, with task ids changed to those in the whole set.
 /// @param tasks  number of tasks in the whole set
@@ -13,4 +13,4 @@ namespace tutti {
 /// Inverse of `in_whole_set`: task ids become positions among the tasks of the partition.
 [[nodiscard]] Verdict in_partition(Verdict verdict, const Partition& partition);
 
-}  // namespace tutti
+}  // namespace tutti::internal

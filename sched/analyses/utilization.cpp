@@ -8,7 +8,7 @@
 
 #include "model/expects.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using boost::multiprecision::cpp_int;
@@ -94,4 +94,4 @@ double utilization(std::span<const TaskTiming> tasks) {
   return sum;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

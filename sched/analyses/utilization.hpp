@@ -7,7 +7,7 @@
 #include "model/wide.hpp"
 #include "sched/analyses/analysis.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The sum of C/T, compared with 1 without a rounding error.
 ///
@@ -47,4 +47,4 @@ class UtilizationSum {
 /// The utilisation for people to read; rounded, so no verdict may rest on it.
 [[nodiscard]] double utilization(std::span<const TaskTiming> tasks);
 
-}  // namespace tutti
+}  // namespace tutti::internal

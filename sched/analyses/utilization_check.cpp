@@ -5,7 +5,7 @@
 #include "sched/analyses/demand.hpp"
 #include "sched/analyses/utilization.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 Verdict utilization_check(std::span<const TaskTiming> tasks, Policy) {
   expect_valid_timing(tasks);
@@ -24,4 +24,4 @@ Verdict utilization_check(std::span<const TaskTiming> tasks, Policy) {
   return verdict;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -1,7 +1,7 @@
 #pragma once
 #include "sched/analyses/analysis.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 inline constexpr std::string_view kUtilizationCheck = "utilization";
 
@@ -14,4 +14,4 @@ inline constexpr std::string_view kUtilizationCheck = "utilization";
 /// @necessary
 [[nodiscard]] Verdict utilization_check(std::span<const TaskTiming> tasks, Policy policy);
 
-}  // namespace tutti
+}  // namespace tutti::internal

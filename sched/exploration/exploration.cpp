@@ -6,7 +6,7 @@
 
 #include "sched/exploration/schedule_search.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 Duration rounded_down(HalfNs time) { return Duration{time / 2}; }
@@ -90,4 +90,4 @@ Exploration explore(std::span<const TaskTiming> tasks, Policy policy, const Expl
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

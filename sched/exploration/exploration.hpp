@@ -9,7 +9,7 @@
 #include "sched/exploration/job_set.hpp"
 #include "sched/tasks/executed_job.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Range of response times; both ends are reached, or approached arbitrarily closely.
 struct ResponseRange {
@@ -53,4 +53,4 @@ struct ExplorationLimits {
 [[nodiscard]] Exploration explore(std::span<const TaskTiming> tasks, Policy policy,
                                   const ExplorationLimits& limits = {});
 
-}  // namespace tutti
+}  // namespace tutti::internal

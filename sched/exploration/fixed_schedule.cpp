@@ -3,7 +3,7 @@
 
 #include "sched/exploration/schedule_search.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// A job that is ready.
@@ -135,4 +135,4 @@ class FixedSchedule {
 
 SearchResult simulate(JobSequence& jobs, StepBudget budget) { return FixedSchedule(jobs, budget).run(); }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -5,7 +5,7 @@
 
 #include "model/expects.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 HalfNs halves(Duration time) { return 2 * std::min(time, kTimeInReach).count(); }
@@ -84,4 +84,4 @@ void JobSequence::repeat_last_round() {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

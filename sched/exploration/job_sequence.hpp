@@ -10,7 +10,7 @@
 #include "sched/exploration/job_set.hpp"
 #include "sched/tasks/executed_job.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A job as the exploration reads it.
 struct SequencedJob {
@@ -69,4 +69,4 @@ class JobSequence {
   bool fixed_ = true;
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -8,7 +8,7 @@
 #include "model/wide.hpp"
 #include "sched/tasks/priority.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// The least common multiple; nothing where it is out of reach.
@@ -116,4 +116,4 @@ std::vector<JobTiming> expand(std::span<const TaskTiming> tasks, Policy policy, 
   return jobs;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

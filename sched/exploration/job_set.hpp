@@ -10,7 +10,7 @@
 #include "sched/tasks/policy.hpp"
 #include "sched/tasks/task_timing.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// One job of a job set, in nanoseconds from time 0.
 ///
@@ -76,4 +76,4 @@ class PeriodicJobs {
 /// @pre     every number is in reach.
 [[nodiscard]] std::vector<JobTiming> expand(std::span<const TaskTiming> tasks, Policy policy, std::size_t count);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -7,7 +7,7 @@
 #include "sched/exploration/schedule_search.hpp"
 #include "sched/exploration/state_level.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// An edge between two states of the graph: one job started in the first of them.
@@ -274,4 +274,4 @@ SearchResult search_graph(JobSequence& jobs, StepBudget budget) {
   return ScheduleGraph(jobs, budget, true).run();  // once more, with records for the late run
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

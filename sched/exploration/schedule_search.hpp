@@ -7,7 +7,7 @@
 #include "model/step_budget.hpp"
 #include "sched/exploration/job_sequence.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// When a job can finish.
 struct FinishTimes {
@@ -56,4 +56,4 @@ struct SearchResult {
 ///         touch.
 [[nodiscard]] SearchResult search_graph(JobSequence& jobs, StepBudget budget);
 
-}  // namespace tutti
+}  // namespace tutti::internal

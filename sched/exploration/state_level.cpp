@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr std::size_t kBits = 64;
@@ -148,4 +148,4 @@ std::size_t StateLevel::add(const GraphState& state, const FinishedJobs& finishe
   return index;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -7,7 +7,7 @@
 #include "model/ids.hpp"
 #include "sched/exploration/job_sequence.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Set of finished jobs: all before `first`, not `first`, and after it those with their bit set; bit 0 is `first`.
 struct FinishedJobs {
@@ -65,4 +65,4 @@ class StateLevel {
   std::vector<std::uint32_t> table_;  ///< hash table of the heads; empty where a linear search is quicker
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

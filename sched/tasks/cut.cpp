@@ -5,7 +5,7 @@
 #include "model/expects.hpp"
 #include "model/wide.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 std::vector<CommandStream> streams_of(const Batch& batch, std::size_t chunk, std::size_t chunks) {
@@ -55,4 +55,4 @@ std::vector<Batch> cut(const Batch& batch, Bytes most) {
   return cut;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -5,7 +5,7 @@
 
 #include "model/batch.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Number of chunks, each of at most `most` bytes, of a batch with a largest transfer of `bytes`; at most
 /// `kMostChunks`.
@@ -32,4 +32,4 @@ namespace tutti {
 /// Most chunks of a batch; more plans would take too long to make.
 inline constexpr std::size_t kMostChunks = 1000;
 
-}  // namespace tutti
+}  // namespace tutti::internal

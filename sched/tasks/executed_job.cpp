@@ -5,7 +5,7 @@
 #include "model/expects.hpp"
 #include "model/units.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 std::string in_ns(HalfNs time) {
@@ -41,4 +41,4 @@ std::string describe_late_run(std::span<const ExecutedJob> run) {
       run, [](const ExecutedJob& job) { return fmt::format("job {} of task {}", job.number, job.source); });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Times in halves of a ns. An even number is an instant in whole ns; an odd one stands for all of the open interval
 /// between two of them. With whole parameters this is exact for dense time, so "before t" is "at most t - 1".
@@ -37,4 +37,4 @@ struct ExecutedJob {
 /// Describes the run with task numbers in place of names.
 [[nodiscard]] std::string describe_late_run(std::span<const ExecutedJob> run);
 
-}  // namespace tutti
+}  // namespace tutti::internal

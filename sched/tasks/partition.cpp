@@ -8,7 +8,7 @@
 
 #include "model/route.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// A resource of the machine that only one group can use.
@@ -128,4 +128,4 @@ std::vector<TaskTiming> timings_of(const Partition& partition, std::span<const T
   return own;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -5,7 +5,7 @@
 #include "sched/tasks/task.hpp"
 #include "sched/tasks/task_timing.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The tasks that share a part of the machine, directly or through others.
 struct Partition {
@@ -32,4 +32,4 @@ struct Partition {
 /// @param timings  [tasks of the set]
 [[nodiscard]] std::vector<TaskTiming> timings_of(const Partition& partition, std::span<const TaskTiming> timings);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -5,7 +5,7 @@
 
 #include "model/expects.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 std::int64_t priority_rank(const TaskTiming& task, Policy policy) {
   TUTTI_EXPECTS(policy != Policy::Edf, "EDF gives no fixed priorities");
@@ -21,4 +21,4 @@ std::vector<std::size_t> priority_order(std::span<const TaskTiming> tasks, Polic
   return order;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -7,7 +7,7 @@
 #include "sched/tasks/policy.hpp"
 #include "sched/tasks/task_timing.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Rank of a task under a policy of fixed priorities: smaller is more urgent.
 /// @pre  policy is not Edf.
@@ -18,4 +18,4 @@ namespace tutti {
 /// @pre  policy is not Edf.
 [[nodiscard]] std::vector<std::size_t> priority_order(std::span<const TaskTiming> tasks, Policy policy);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -5,7 +5,7 @@
 
 #include "model/expects.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// Smaller is served first.
@@ -50,4 +50,4 @@ bool ReadyQueue::has_more_urgent_than(const ReadyJob& job) const {
   return !heap_.empty() && less_urgent(policy_)(job, heap_.front());
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

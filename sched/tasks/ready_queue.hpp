@@ -6,7 +6,7 @@
 #include "model/units.hpp"
 #include "sched/tasks/policy.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A job that waits for the machine.
 struct ReadyJob {
@@ -46,4 +46,4 @@ class ReadyQueue {
   std::vector<ReadyJob> heap_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -11,7 +11,7 @@
 #include "sched/tasks/arrivals.hpp"
 #include "sched/tasks/policy.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Work of the host between two batches of a job, with its worst-case time.
 struct HostStep {
@@ -69,4 +69,4 @@ struct TaskSet {
   return set.preemption == Preemption::BetweenBatches ? set.cut : Bytes{0};
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

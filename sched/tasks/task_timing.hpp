@@ -8,7 +8,7 @@
 #include "model/units.hpp"
 #include "sched/tasks/arrivals.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Whether every job meets its deadline; `Unknown` where a test cannot say.
 enum class Answer : std::uint8_t { Schedulable, NotSchedulable, Unknown };
@@ -46,4 +46,4 @@ struct TaskTiming {
   friend bool operator==(const TaskTiming&, const TaskTiming&) = default;
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

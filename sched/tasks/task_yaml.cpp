@@ -9,7 +9,7 @@
 #include "model/document.hpp"
 #include "model/joined.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 Policy read_policy(const Node& node) {
@@ -249,4 +249,4 @@ Expected<TaskSet> load_tasks(const std::string& path, const TaskFileOverrides& o
   return TaskFile::load(path, overrides).map([](const TaskFile& file) { return file.tasks(); });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -6,7 +6,7 @@
 #include "model/document.hpp"
 #include "sched/tasks/task.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Values from the command line that override a task file.
 struct TaskFileOverrides {
@@ -63,4 +63,4 @@ class TaskFile {
 /// @errors as `TaskFile::load`.
 [[nodiscard]] Expected<TaskSet> load_tasks(const std::string& path, const TaskFileOverrides& overrides = {});
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -6,7 +6,7 @@
 #include "model/expects.hpp"
 #include "sched/tasks/cut.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 Wcet batch_wcet(Duration length, const Margin& margin) {
   const long double stretched =
@@ -60,4 +60,4 @@ JobBound bound_job(const Task& task, const std::optional<Topology>& machine, con
   return bound;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -8,7 +8,7 @@
 #include "model/timeline.hpp"
 #include "sched/tasks/task.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A worst-case execution time: a Duration that was made a bound in one visible place.
 ///
@@ -61,4 +61,4 @@ struct JobBound {
 [[nodiscard]] JobBound bound_job(const Task& task, const std::optional<Topology>& machine, const Planner& planner,
                                  Bytes cut_above = Bytes{0}, Effort effort = {});
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -8,7 +8,7 @@
 #include "model/wide.hpp"
 #include "sched/admission/admission.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr std::int64_t kSteps = 64;
@@ -205,4 +205,4 @@ std::optional<std::int64_t> critical_scaling_factor(const AdmissionVerdict& verd
   return least;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

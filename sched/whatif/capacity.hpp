@@ -7,7 +7,7 @@
 #include "sched/admission/admission.hpp"
 #include "sched/tasks/task.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Which end of a range of values is looked for.
 enum class Extreme : std::uint8_t { Largest, Smallest };
@@ -77,4 +77,4 @@ inline constexpr std::int64_t kScalingOne = 10'000;
 /// The smallest factor of all partitions of a set.
 [[nodiscard]] std::optional<std::int64_t> critical_scaling_factor(const AdmissionVerdict& verdict, Policy policy);
 
-}  // namespace tutti
+}  // namespace tutti::internal

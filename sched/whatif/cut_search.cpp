@@ -7,7 +7,7 @@
 #include "model/wide.hpp"
 #include "sched/tasks/cut.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr std::int64_t kWhole = std::numeric_limits<std::int64_t>::max();
@@ -103,4 +103,4 @@ CutFound find_cut(const std::function<bool(std::int64_t)>& holds, std::span<cons
   return CutFinder(holds, largest, now, chunks).find();
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -4,7 +4,7 @@
 #include <optional>
 #include <span>
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Range of chunk sizes that cut every batch into equally many chunks.
 struct CutRange {
@@ -41,4 +41,4 @@ struct CutFound {
 [[nodiscard]] CutFound find_cut(const std::function<bool(std::int64_t)>& holds, std::span<const std::int64_t> largest,
                                 std::int64_t now, std::int64_t chunks);
 
-}  // namespace tutti
+}  // namespace tutti::internal

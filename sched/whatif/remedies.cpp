@@ -13,7 +13,7 @@
 #include "sched/whatif/capacity.hpp"
 #include "sched/whatif/cut_search.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// Relative changes, smallest first; from 1 on only upwards.
@@ -247,4 +247,4 @@ Remedies find_remedies(const TaskFile& file, const Planner& planner, const Admis
   return remedies;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -7,7 +7,7 @@
 #include "sched/admission/admission.hpp"
 #include "sched/whatif/tunable_parameter.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// One change that makes a refused set schedulable.
 struct Remedy {
@@ -48,4 +48,4 @@ inline constexpr std::size_t kMostTasksToRemedy = 2000;
 /// @return  no remedies where the set is schedulable already, or where no single change makes it so.
 [[nodiscard]] Remedies find_remedies(const TaskFile& file, const Planner& planner, const AdmissionVerdict& refused);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -10,7 +10,7 @@
 #include "sched/tasks/priority.hpp"
 #include "sched/tasks/ready_queue.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// Positions in the order in which jobs become ready.
@@ -210,4 +210,4 @@ std::optional<Scenario> counter_example(const AdmissionVerdict& refused, Policy 
   return std::nullopt;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -8,7 +8,7 @@
 #include "sched/admission/admission.hpp"
 #include "sched/tasks/task.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// One job of a scenario; times from its start.
 struct ScenarioJob {
@@ -69,4 +69,4 @@ struct Miss {
 /// Counter-example from the first partition of a refused set that gives one: a run of that partition's tasks alone.
 [[nodiscard]] std::optional<Scenario> counter_example(const AdmissionVerdict& refused, Policy policy);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -7,7 +7,7 @@
 #include "model/document.hpp"
 #include "sched/tasks/task_yaml.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 ScenarioJob read_job(const Node& node, const TaskSet& set) {
@@ -64,4 +64,4 @@ std::string to_yaml(const Scenario& scenario, const TaskSet& tasks) {
   return scenario.jobs.empty() ? "version: 1\njobs: []\n" : text;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -3,7 +3,7 @@
 
 #include "sched/whatif/scenario.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Reads a scenario for a task set: `version: 1`, then `jobs`, a list of {task, arrival, ready, takes}; `ready` is the
 /// arrival where it is left out.
@@ -14,4 +14,4 @@ namespace tutti {
 /// A file that `load_scenario` reads back as it was.
 [[nodiscard]] std::string to_yaml(const Scenario& scenario, const TaskSet& tasks);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr double kMillion = 1e6;
@@ -150,4 +150,4 @@ Expected<TaskSet> with_value(const TaskFile& file, const TunableParameter& tunab
   return file.changed(change_of(file, tunable, value));
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

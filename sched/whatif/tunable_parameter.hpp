@@ -6,7 +6,7 @@
 
 #include "sched/tasks/task_yaml.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Kinds of numbers of a task file or its machine that a user can change.
 enum class TunableKind : std::uint8_t {
@@ -57,4 +57,4 @@ struct TunableParameter {
 /// @errors as `TaskFile::changed`.
 [[nodiscard]] Expected<TaskSet> with_value(const TaskFile& file, const TunableParameter& tunable, std::int64_t value);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -6,7 +6,7 @@
 
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// What options are refused with; the name of their clock where they are not.
@@ -89,4 +89,4 @@ TEST(BackendOptions, SayWhyThereIsNoGpu) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -5,7 +5,7 @@
 
 #include "runtime/cuda/discovery.hpp"
 
-namespace tutti::test {
+namespace tutti::internal::test {
 
 inline constexpr PcieLink kGen4x16{4, 16};
 inline constexpr PcieLink kGen5x16{5, 16};
@@ -88,4 +88,4 @@ inline HostFacts one_old_gpu() {
   return made_up_host({0}, {std::move(gpu)});
 }
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

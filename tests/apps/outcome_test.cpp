@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// A job that is due at 10 and was finished then or later.
@@ -98,4 +98,4 @@ TEST(NoteOfSimulated, IsForSimulatedMachinesAlone) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -4,7 +4,7 @@
 
 #include "tests/support/two_sides.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr const char* kUp0 = "from: mem0, to: gpu0, size: 6 kB";
@@ -54,4 +54,4 @@ TEST(PartitionMachines, AreNoneWhereABackendCannotBeMade) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

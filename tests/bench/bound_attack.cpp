@@ -21,7 +21,7 @@
 #include "tests/support/chain_network.hpp"
 #include "tests/support/random_machine.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using Draw = test::Random;
@@ -227,7 +227,7 @@ int run(long runs, std::uint64_t seed) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal
 
 int main(int argc, char** argv) {
   long runs = 300'000;
@@ -244,5 +244,5 @@ int main(int argc, char** argv) {
       return option == "--help" || option == "-h" ? 0 : 2;
     }
   }
-  return tutti::run(runs, seed);
+  return tutti::internal::run(runs, seed);
 }

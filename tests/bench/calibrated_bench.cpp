@@ -13,7 +13,7 @@
 #include "model/safe_bound.hpp"
 #include "tests/bench/rows.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using namespace bench;
@@ -103,6 +103,6 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal
 
-int main(int argc, char** argv) { return tutti::run(argc, argv); }
+int main(int argc, char** argv) { return tutti::internal::run(argc, argv); }

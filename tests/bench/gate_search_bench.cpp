@@ -21,7 +21,7 @@
 #include "tests/bench/rows.hpp"
 #include "tests/support/random.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using namespace bench;
@@ -166,8 +166,8 @@ int run() {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal
 
 int main() {  // takes no options, so that those of other benchmarks pass
-  return tutti::run();
+  return tutti::internal::run();
 }

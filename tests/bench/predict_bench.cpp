@@ -24,7 +24,7 @@
 #include "tests/support/simgrid_peer.hpp"
 #endif
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using namespace bench;
@@ -252,6 +252,6 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal
 
-int main(int argc, char** argv) { return tutti::run(argc, argv); }
+int main(int argc, char** argv) { return tutti::internal::run(argc, argv); }

@@ -12,7 +12,7 @@
 
 #include "model/error.hpp"
 
-namespace tutti::bench {
+namespace tutti::internal::bench {
 
 /// A value that must be there, or the end of the program.
 template <class T>
@@ -59,4 +59,4 @@ inline void initialize(int argc, char** argv) {
   if (benchmark::ReportUnrecognizedArguments(count, pointers.data())) std::exit(2);
 }
 
-}  // namespace tutti::bench
+}  // namespace tutti::internal::bench

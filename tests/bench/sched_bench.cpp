@@ -16,7 +16,7 @@
 #include "tests/bench/rows.hpp"
 #include "tests/support/random.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using namespace bench;
@@ -185,6 +185,6 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal
 
-int main(int argc, char** argv) { return tutti::run(argc, argv); }
+int main(int argc, char** argv) { return tutti::internal::run(argc, argv); }

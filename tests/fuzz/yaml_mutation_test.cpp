@@ -15,7 +15,7 @@
 #include "tests/support/random.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr std::size_t kMutations = 1000;
@@ -160,4 +160,4 @@ TEST(YamlMutation, OfMachinesUnderABatchEndsWithAPlanOrAnError) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

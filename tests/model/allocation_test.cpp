@@ -6,7 +6,7 @@
 #include "tests/support/allocations.hpp"
 #include "tests/support/random_machine.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 TEST(Predict, AllocatesNothingAfterTheFirstCall) {
@@ -24,4 +24,4 @@ TEST(Predict, AllocatesNothingAfterTheFirstCall) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

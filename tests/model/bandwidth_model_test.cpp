@@ -15,7 +15,7 @@
 #include "tests/support/trees.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::star;
@@ -424,4 +424,4 @@ TEST(BandwidthModel, AChainTakesOfALinkWhatItsLargestFlowTakes) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

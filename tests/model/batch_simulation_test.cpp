@@ -11,7 +11,7 @@
 #include "tests/support/random.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::make_batch;
@@ -668,4 +668,4 @@ TEST(BatchSimulation, AbsurdLengthsEndAtTheLongestTime) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

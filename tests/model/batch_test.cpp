@@ -9,7 +9,7 @@
 #include "model/document.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::batch_error;
@@ -222,4 +222,4 @@ TEST(BatchFile, AnotherMachineMayTakeThePlaceOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -4,7 +4,7 @@
 
 #include "tests/support/random.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 // x^2 - 2x + y^2 - 6y is least at (1, 3); with y <= 2 at (1, 2).
@@ -50,4 +50,4 @@ TEST(BoundedLeastSquares, NoAllowedStepLeadsFurtherDown) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

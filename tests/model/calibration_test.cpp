@@ -16,7 +16,7 @@
 #include "tests/support/random.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 // ---- a hidden machine is found back
@@ -392,4 +392,4 @@ TEST(Drift, ASlowerMemoryIsNoticed) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

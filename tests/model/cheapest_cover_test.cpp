@@ -4,7 +4,7 @@
 
 #include "tests/support/random.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 // One unit of x0 covers 1 of both needs, one of x1 covers 10 of the second. The needs are 3 and 40.
@@ -65,4 +65,4 @@ TEST(CheapestCover, CoversAtTheLeastPrice) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -11,7 +11,7 @@
 #include "tests/support/random.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::Random;
@@ -234,4 +234,4 @@ TEST(CostBatch, LargeCopiesKeepTheOtherEnginesBusy) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 std::string error_of(std::string_view text) {
@@ -245,4 +245,4 @@ TEST(Fields, GuessesOnlyWhatIsNear) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

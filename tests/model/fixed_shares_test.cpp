@@ -10,7 +10,7 @@
 #include "tests/support/slow_max_min.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::star;
@@ -156,4 +156,4 @@ TEST(FixedShares, NeverExceedACapacityOfRandomMachines) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -12,7 +12,7 @@
 #include "tests/support/random_machine.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using std::chrono::milliseconds;
@@ -190,4 +190,4 @@ TEST(Effort, IsSharedByThePlansOfASet) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -24,7 +24,7 @@
 #include "tests/support/slow_max_min.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using std::chrono::milliseconds;
@@ -389,4 +389,4 @@ TEST_P(BeyondFourGpus, NoBatchEndsAfterItsLatestFinish) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -10,7 +10,7 @@
 #include "tests/support/random_machine.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using std::chrono::microseconds;
@@ -269,4 +269,4 @@ TEST(TopologyYaml, RefusesTablesThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -8,7 +8,7 @@
 #include "model/topology_yaml.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 // Streams by position: gpu0 h2d 1, gpu0 d2h 2, gpu1 h2d 4, gpu1 d2h 8.
@@ -130,4 +130,4 @@ TEST(MeasurementPlan, RefusesMachinesThatItCannotServe) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -8,7 +8,7 @@
 
 #include "tests/support/random.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// [issuer] the targets of its copies in the order in which they go.
@@ -68,4 +68,4 @@ TEST(PeerRounds, IsAPermutationWithinEachEngine) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

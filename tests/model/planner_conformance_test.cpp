@@ -17,7 +17,7 @@
 #include "tests/support/slow_simulation.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr std::uint64_t kSeeds = 1500;
@@ -38,7 +38,7 @@ class EveryPlanner : public testing::TestWithParam<Planner> {
   /// Fewer where each plan takes long.
   template <class Check>
   void for_random_batches(const test::BatchTraits& traits, Check check) const {
-    tutti::for_random_batches(traits, check, GetParam().searches ? kSeeds / 5 : kSeeds);
+    tutti::internal::for_random_batches(traits, check, GetParam().searches ? kSeeds / 5 : kSeeds);
   }
 };
 
@@ -452,4 +452,4 @@ TEST(TimeDivision, IsTheBestSerialOrderWhereNoKernelsShareAGpu) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -8,7 +8,7 @@
 #include "model/planner.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 Timeline plan_file(std::string_view planner, std::string_view batch) {
@@ -68,4 +68,4 @@ TEST(Published, TheBatchMethodIsShortestOnTheExample) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

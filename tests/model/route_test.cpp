@@ -4,7 +4,7 @@
 
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// Three memories: mem0 three links from each GPU, mem1 and mem2 two.
@@ -103,4 +103,4 @@ TEST(Route, PathsHaveNames) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

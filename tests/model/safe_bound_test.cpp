@@ -15,7 +15,7 @@
 #include "tests/support/slow_max_min.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using std::chrono::milliseconds;
@@ -299,4 +299,4 @@ TEST(SafeBound, IsNotFarAboveTheWorstThatASearchFinds) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -8,7 +8,7 @@
 #include "tests/support/slow_simulation.hpp"
 #include "tests/support/trees.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 struct Size {
@@ -69,4 +69,4 @@ TEST(ManyStreams, AsManyAsABatchHoldsKeepTheRulesAndRepeatToTheLastBit) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

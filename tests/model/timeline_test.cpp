@@ -8,7 +8,7 @@
 #include "model/planner.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::make_batch;
@@ -183,4 +183,4 @@ TEST(Timeline, OneNanosecondOfRoundingIsNoOverlap) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -13,7 +13,7 @@
 #include "tests/support/random_machine.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// Two sockets; on each a hub, on the first hub a switch with two of the four GPUs.
@@ -337,4 +337,4 @@ TEST(TopologyBuilder, RefusesMachinesWhoseRoutesWouldFillTheMemory) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

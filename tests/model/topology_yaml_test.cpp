@@ -10,7 +10,7 @@
 #include "model/document.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::machine_error;
@@ -173,4 +173,4 @@ TEST(TopologyYaml, AMissingFileIsNamed) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

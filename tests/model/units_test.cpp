@@ -7,7 +7,7 @@
 
 #include "tests/support/random.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 std::int64_t bytes(std::string_view text) {
@@ -229,4 +229,4 @@ TEST(Units, RoundingNeverLosesWholeNanoseconds) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

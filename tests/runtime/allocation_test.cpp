@@ -8,7 +8,7 @@
 #include "tests/support/allocations.hpp"
 #include "tests/support/faulty_backend.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::bound;
@@ -129,4 +129,4 @@ TEST(Allocation, HappensNowhereWhereEveryJobIsOverItsBound) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -16,7 +16,7 @@
 #include "tests/support/random.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti::test {
+namespace tutti::internal::test {
 
 /// Three GPUs behind links of 1 byte/ns, so that n bytes take n ns; what they share is never full. gpu0 and gpu1 reach
 /// each other; to and from gpu2, which has 100 kB, a copy goes through mem0 in chunks of 1000 bytes: its data starts
@@ -183,4 +183,4 @@ class Station {
   Executor executor;
 };
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

@@ -12,7 +12,7 @@
 #include "runtime/dispatch/dispatcher.hpp"
 #include "tests/runtime/small_machine.hpp"
 
-namespace tutti::test {
+namespace tutti::internal::test {
 
 /// A task in whole ns whose Wcet is declared; the deadline is its period.
 inline Task task(std::string name, std::int64_t wcet, std::int64_t period) {
@@ -106,4 +106,4 @@ inline RunOptions first_jobs(std::uint64_t jobs, std::uint64_t seed = 1) {
   return options;
 }
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

@@ -47,8 +47,8 @@ void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memo
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
-namespace tutti::test {
+namespace tutti::internal::test {
 
 std::uint64_t allocations() { return count.load(std::memory_order_relaxed); }
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

@@ -6,7 +6,7 @@
 #include "model/expects.hpp"
 #include "model/safe_bound.hpp"
 
-namespace tutti::test {
+namespace tutti::internal::test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -356,4 +356,4 @@ ChainNetwork changed(const ChainNetwork& declared, ChainNetwork from, Random& ra
   return from;
 }
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

@@ -8,7 +8,7 @@
 #include "model/topology.hpp"
 #include "tests/support/random.hpp"
 
-namespace tutti::test {
+namespace tutti::internal::test {
 
 /// Links with rates in units a unit of time, and chains of steps that flow over them: what a batch is, without machine
 /// and units. Everything in it may be changed and run again.
@@ -73,4 +73,4 @@ struct NetworkTraits {
 /// One thing changed, within what is declared.
 [[nodiscard]] ChainNetwork changed(const ChainNetwork& declared, ChainNetwork from, Random& random);
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-namespace tutti::oracle {
+namespace tutti::internal::oracle {
 namespace {
 
 std::tuple<std::int64_t, std::int64_t, std::int64_t> rank(const JobTiming& job) {
@@ -112,4 +112,4 @@ std::vector<HalfNs> naive_schedule(std::span<const JobTiming> jobs, std::span<co
   return finishes;
 }
 
-}  // namespace tutti::oracle
+}  // namespace tutti::internal::oracle

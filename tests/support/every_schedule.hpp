@@ -8,7 +8,7 @@
 #include "sched/exploration/job_set.hpp"
 #include "sched/tasks/executed_job.hpp"
 
-namespace tutti::oracle {
+namespace tutti::internal::oracle {
 
 /// What all schedules of a small job set came to.
 struct EverySchedule {
@@ -35,4 +35,4 @@ struct EverySchedule {
 [[nodiscard]] std::vector<HalfNs> naive_schedule(std::span<const JobTiming> jobs, std::span<const HalfNs> releases,
                                                  std::span<const HalfNs> costs);
 
-}  // namespace tutti::oracle
+}  // namespace tutti::internal::oracle

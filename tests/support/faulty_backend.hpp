@@ -9,7 +9,7 @@
 #include "runtime/core/backend.hpp"
 #include "runtime/core/clock.hpp"
 
-namespace tutti::test {
+namespace tutti::internal::test {
 
 /// What goes wrong in one run of a batch.
 struct Fault {
@@ -103,4 +103,4 @@ class FaultyBackend final : public DeviceBackend {
   Clock& clock_;
 };
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

@@ -6,7 +6,7 @@
 #include "sched/exploration/job_set.hpp"
 #include "tests/support/task_timings.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Shown by GoogleTest beside a failed expectation.
 inline void PrintTo(const JobTiming& job, std::ostream* out) {
@@ -15,9 +15,9 @@ inline void PrintTo(const JobTiming& job, std::ostream* out) {
        << "}";
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal
 
-namespace tutti::oracle {
+namespace tutti::internal::oracle {
 
 /// A job; release and cost as [from, to].
 [[nodiscard]] inline JobTiming job(std::int64_t task, std::int64_t id, std::pair<int, int> release,
@@ -39,4 +39,4 @@ namespace tutti::oracle {
           Duration{offset}, Duration{best_case}, Arrivals::Periodic};
 }
 
-}  // namespace tutti::oracle
+}  // namespace tutti::internal::oracle

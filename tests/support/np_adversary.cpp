@@ -8,7 +8,7 @@
 
 #include "model/expects.hpp"
 
-namespace tutti::oracle {
+namespace tutti::internal::oracle {
 namespace {
 
 constexpr std::size_t kMostTasks = 4;
@@ -224,4 +224,4 @@ AdversaryOutcome play_adversary(std::span<const TaskTiming> tasks, Policy policy
   return Adversary(tasks, policy, rules).play();
 }
 
-}  // namespace tutti::oracle
+}  // namespace tutti::internal::oracle

@@ -7,7 +7,7 @@
 
 #include "sched/analyses/analysis.hpp"
 
-namespace tutti::oracle {
+namespace tutti::internal::oracle {
 
 /// How an adversary plays.
 struct AdversaryRules {
@@ -36,4 +36,4 @@ struct AdversaryOutcome {
 [[nodiscard]] AdversaryOutcome play_adversary(std::span<const TaskTiming> tasks, Policy policy,
                                               const AdversaryRules& rules = {});
 
-}  // namespace tutti::oracle
+}  // namespace tutti::internal::oracle

@@ -3,7 +3,7 @@
 
 #include "model/random.hpp"
 
-namespace tutti::test {
+namespace tutti::internal::test {
 
 /// Whether this build has sanitizers, which look at the code that runs and not at the numbers: less will do.
 #ifdef __SANITIZE_ADDRESS__
@@ -19,9 +19,9 @@ template <class Count>
 }
 
 /// A seeded source of numbers that are the same on every machine, with what tests draw from it.
-class Random : public tutti::Random {
+class Random : public tutti::internal::Random {
  public:
-  using tutti::Random::Random;
+  using tutti::internal::Random::Random;
 
   /// From 0 to count - 1.
   std::uint64_t below(std::uint64_t count) { return next() % count; }
@@ -33,4 +33,4 @@ class Random : public tutti::Random {
   bool one_in(std::uint64_t times) { return below(times) == 0; }
 };
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

@@ -9,7 +9,7 @@
 #include "model/route.hpp"
 #include "tests/support/random.hpp"
 
-namespace tutti::test {
+namespace tutti::internal::test {
 namespace {
 
 class MachineMaker {
@@ -212,4 +212,4 @@ std::string describe(const Topology& machine, const Batch& batch) {
   return text;
 }
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

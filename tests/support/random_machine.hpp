@@ -5,7 +5,7 @@
 #include "model/batch.hpp"
 #include "model/topology.hpp"
 
-namespace tutti::test {
+namespace tutti::internal::test {
 
 /// A machine of 1 to 8 GPUs behind cpus, hubs and switches, with shared capacities, weights, one-engine GPUs and set-up
 /// times; the same for the same seed. Every memory reaches every GPU and back.
@@ -29,4 +29,4 @@ struct BatchTraits {
 /// A batch in words, for the message of a failed assertion.
 [[nodiscard]] std::string describe(const Topology& machine, const Batch& batch);
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

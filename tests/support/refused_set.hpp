@@ -1,7 +1,7 @@
 #pragma once
 #include "sched/whatif/remedies.hpp"
 
-namespace tutti::test {
+namespace tutti::internal::test {
 
 /// The default planner.
 inline const Planner& planner() { return planners().front(); }
@@ -16,4 +16,4 @@ inline bool schedulable(const TaskFile& file, const TunableParameter& tunable, s
 
 inline Remedies remedies_of(const TaskFile& file) { return find_remedies(file, planner(), decide(file.tasks())); }
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

@@ -45,7 +45,7 @@ class System {
 
 }  // namespace simgrid::kernel::lmm
 
-namespace tutti::peer {
+namespace tutti::internal::peer {
 namespace {
 
 namespace lmm = simgrid::kernel::lmm;
@@ -336,4 +336,4 @@ void SimgridInterface::inside_actor(const std::function<void()>& body) {
   state_->engine.run();
 }
 
-}  // namespace tutti::peer
+}  // namespace tutti::internal::peer

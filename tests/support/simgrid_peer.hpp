@@ -12,7 +12,7 @@
 ///
 /// It takes a plain description of a network and its flows, so that it shares no code, and no mistake, with the
 /// planners. Built only where SimGrid is installed; single-threaded, as SimGrid is.
-namespace tutti::peer {
+namespace tutti::internal::peer {
 
 /// The links that flows share. A link is named by its index.
 struct PeerNetwork {
@@ -105,4 +105,4 @@ class SimgridInterface {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace tutti::peer
+}  // namespace tutti::internal::peer

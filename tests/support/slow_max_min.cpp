@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace tutti::test {
+namespace tutti::internal::test {
 
 std::vector<double> slow_capacities(const Topology& machine, Basis basis) {
   std::vector<double> capacities;
@@ -78,4 +78,4 @@ std::optional<std::string> find_unfairness(std::span<const double> capacities, s
   return std::nullopt;
 }
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

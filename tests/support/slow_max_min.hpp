@@ -6,7 +6,7 @@
 
 #include "model/topology.hpp"
 
-namespace tutti::test {
+namespace tutti::internal::test {
 
 /// A flow over capacities, with all numbers written out: nothing is left out, merged or cached.
 struct SlowFlow {
@@ -29,4 +29,4 @@ struct SlowFlow {
                                                          std::span<const SlowFlow> flows, std::span<const double> rates,
                                                          double tolerance = 1e-9);
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

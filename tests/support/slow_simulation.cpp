@@ -12,7 +12,7 @@
 #include "model/route.hpp"
 #include "tests/support/slow_max_min.hpp"
 
-namespace tutti::test {
+namespace tutti::internal::test {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -387,4 +387,4 @@ SlowRun slow_forward(const Topology& machine, Basis basis, const Batch& batch, R
   return SlowSimulation(machine, basis, batch, rule).run(gates);
 }
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

@@ -4,7 +4,7 @@
 
 #include "model/batch_simulation.hpp"
 
-namespace tutti::test {
+namespace tutti::internal::test {
 
 /// What the slow simulation says of a batch.
 struct SlowRun {
@@ -17,4 +17,4 @@ struct SlowRun {
 [[nodiscard]] SlowRun slow_forward(const Topology& machine, Basis basis, const Batch& batch, RateRule rule,
                                    std::span<const double> gates);
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

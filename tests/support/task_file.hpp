@@ -7,7 +7,7 @@
 #include "sched/tasks/task_yaml.hpp"
 #include "tests/apps/temporary_folder.hpp"
 
-namespace tutti::test {
+namespace tutti::internal::test {
 
 /// A task file from its text, in a folder that is gone afterwards. A refusal ends the test program.
 /// @param machine  the text of `m.yaml` beside it; empty: there is none
@@ -24,4 +24,4 @@ inline TaskFile make_task_file(const std::string& text, const std::string& machi
   return *std::move(file);
 }
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

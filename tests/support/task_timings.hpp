@@ -8,7 +8,7 @@
 
 #include "sched/analyses/analysis.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Shown by GoogleTest beside a failed expectation.
 inline void PrintTo(const TaskTiming& task, std::ostream* out) {
@@ -16,9 +16,9 @@ inline void PrintTo(const TaskTiming& task, std::ostream* out) {
        << task.jitter.count() << ", P " << task.priority << "}";
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal
 
-namespace tutti::oracle {
+namespace tutti::internal::oracle {
 
 /// A task in whole ns; the numbers stand for any unit.
 [[nodiscard]] inline TaskTiming timing(std::int64_t wcet, std::int64_t period, std::int64_t deadline,
@@ -87,4 +87,4 @@ struct TimingRanges {
   return tasks;
 }
 
-}  // namespace tutti::oracle
+}  // namespace tutti::internal::oracle

@@ -9,7 +9,7 @@
 
 #include "model/expects.hpp"
 
-namespace tutti::test {
+namespace tutti::internal::test {
 namespace {
 
 /// What grows on it link by link.
@@ -142,4 +142,4 @@ Batch make_tree_batch(const Topology& machine, Tree tree, std::size_t streams, b
   return *std::move(batch);
 }
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

@@ -5,7 +5,7 @@
 #include "model/topology.hpp"
 #include "tests/support/random.hpp"
 
-namespace tutti::test {
+namespace tutti::internal::test {
 
 /// Machines of any size, and batches for them: what benchmarks and tests of large counts predict. Each GPU has two copy
 /// engines, so that streams of one GPU and direction are merged.
@@ -28,4 +28,4 @@ enum class Tree {
 [[nodiscard]] Batch make_tree_batch(const Topology& machine, Tree tree, std::size_t streams, bool kernels,
                                     Random& random);
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

@@ -5,7 +5,7 @@
 #include "sched/tasks/task.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti::test {
+namespace tutti::internal::test {
 
 /// Copies to a GPU of each: gpu0 and gpu1 are on the first side, gpu2 on the second.
 inline constexpr const char* kUp0 = "from: mem0, to: gpu0, size: 6 kB";
@@ -53,4 +53,4 @@ inline TaskSet tasks_of(const Topology& machine, const std::vector<std::string>&
   return set;
 }
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

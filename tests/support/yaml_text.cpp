@@ -7,7 +7,7 @@
 #include "model/expects.hpp"
 #include "model/topology_yaml.hpp"
 
-namespace tutti::test {
+namespace tutti::internal::test {
 namespace {
 
 Expected<Topology> read_machine(std::string_view file) {
@@ -69,4 +69,4 @@ std::string batch_error(const Topology& machine, std::string_view streams) {
   return batch ? "fine" : batch.error().text();
 }
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

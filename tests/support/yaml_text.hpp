@@ -6,7 +6,7 @@
 #include "model/batch.hpp"
 #include "model/topology.hpp"
 
-namespace tutti::test {
+namespace tutti::internal::test {
 
 /// The path of a file of this repository, wherever the test runs.
 [[nodiscard]] std::string source_path(std::string_view relative);
@@ -30,4 +30,4 @@ namespace tutti::test {
 /// What the items of `streams:` are refused with, place first; "fine" where they are not. The first item is line 3.
 [[nodiscard]] std::string batch_error(const Topology& machine, std::string_view streams);
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

@@ -3,7 +3,7 @@
 #include "apps/tutti/commands/bench_methods.hpp"
 #include "apps/tutti/commands/command.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 void add_bench(CommandLine& program) {
   CommandLine command = program.command("bench", "what is gained and what it costs, measured");
@@ -16,4 +16,4 @@ void add_bench(CommandLine& program) {
   add_bench_copies(command);
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -14,7 +14,7 @@
 #include "model/topology_yaml.hpp"
 #include "runtime/cuda/plain_copy.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 struct CopiesOptions {
@@ -81,4 +81,4 @@ void add_bench_copies(CommandLine& bench) {
   command.runs([options] { return bench_copies(*options); });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -1,9 +1,9 @@
 #pragma once
 #include "apps/command_line.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Declares `bench copies`.
 void add_bench_copies(CommandLine& bench);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -17,7 +17,7 @@
 #include "runtime/core/tutti.hpp"
 #include "runtime/cuda/plain_copy.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 struct BenchOptions {
@@ -299,4 +299,4 @@ void add_bench_machine(CommandLine& bench) {
   command.runs([options] { return bench_machine(*options); });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

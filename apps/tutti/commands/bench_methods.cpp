@@ -12,7 +12,7 @@
 #include "model/topology_yaml.hpp"
 #include "runtime/cuda/memcpy_batch.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 struct MethodsCommand {
@@ -144,4 +144,4 @@ void add_bench_methods(CommandLine& bench) {
   command.runs([options] { return bench_methods(*options); });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

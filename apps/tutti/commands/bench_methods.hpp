@@ -1,9 +1,9 @@
 #pragma once
 #include "apps/command_line.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Declares `bench methods`: the gain of completion-aligned batches over other methods of running them.
 void add_bench_methods(CommandLine& bench);
 
-}  // namespace tutti
+}  // namespace tutti::internal

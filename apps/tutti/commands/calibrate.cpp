@@ -16,7 +16,7 @@
 #include "model/steady_rates.hpp"
 #include "model/topology_yaml.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 struct CalibrateOptions {
@@ -337,4 +337,4 @@ void add_calibrate(CommandLine& program) {
   command.runs([options] { return run_calibrate(*options); });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -21,7 +21,7 @@
 #include "runtime/cuda/discovery.hpp"
 #include "runtime/host/host_load.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr Bytes kGateCopy{4096};
@@ -312,4 +312,4 @@ Expected<LiveMeasurements> measure_live(const Topology& known, const LiveOptions
   return LiveMeasurements{*std::move(measurements), *machine};
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

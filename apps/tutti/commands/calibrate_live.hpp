@@ -6,7 +6,7 @@
 #include "model/measurement.hpp"
 #include "model/topology.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Options of `calibrate` for measuring the machine of this host.
 struct LiveOptions {
@@ -34,4 +34,4 @@ struct LiveMeasurements {
 /// @errors as `make_backend` and `measure`; InvalidInput: an option.
 [[nodiscard]] Expected<LiveMeasurements> measure_live(const Topology& known, const LiveOptions& options);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -10,7 +10,7 @@
 #include "model/document.hpp"
 #include "model/wide.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 struct CapacityCommand {
@@ -260,4 +260,4 @@ void add_capacity(CommandLine& program) {
   command.runs([options] { return capacity(*options); });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -15,7 +15,7 @@
 #include "sched/admission/sooner_plans.hpp"
 #include "sched/whatif/scenario_yaml.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// Notes kernel names that are not registered here: only the program that runs the set needs them.
@@ -146,4 +146,4 @@ void add_check(CommandLine& program) {
       [options] { return options->jobs.empty() ? check(*options) : check_jobs(options->jobs, options->file.json); });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

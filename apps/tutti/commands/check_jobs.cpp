@@ -10,7 +10,7 @@
 #include "apps/tutti/reports/report.hpp"
 #include "sched/exploration/exploration.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using Jobs = std::vector<JobTiming>;
@@ -114,4 +114,4 @@ int check_jobs(const std::string& path, bool json) {
   return found.answer == Answer::Schedulable ? kOk : kRefused;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -4,7 +4,7 @@
 
 #include "model/document.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 void FileOptions::add_file(CommandLine& command, const std::string& what) {
   command.add("file", &path, what).required();
@@ -64,4 +64,4 @@ Expected<TaskSet> FileOptions::load_task_set(bool no_peer) const {
   return load_task_file(no_peer).map([](const TaskFile& file) { return file.tasks(); });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

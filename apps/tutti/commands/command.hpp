@@ -9,7 +9,7 @@
 #include "model/planner.hpp"
 #include "sched/tasks/task_yaml.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// One subcommand: a row of the table in `main.cpp`. To add one, write its file with a function like these and add a
 /// row.
@@ -56,4 +56,4 @@ struct FileOptions {
   [[nodiscard]] Expected<TaskSet> load_task_set(bool no_peer = false) const;
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -10,7 +10,7 @@
 #include "model/document.hpp"
 #include "model/safe_bound.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 int compare_batch(const FileOptions& options) {
@@ -81,4 +81,4 @@ void add_compare(CommandLine& program) {
   command.runs([options] { return compare(*options); });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 Error refused(const std::string& path) {
@@ -42,4 +42,4 @@ std::optional<Error> check_writable(const std::string& path) {
   return std::nullopt;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

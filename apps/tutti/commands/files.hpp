@@ -4,7 +4,7 @@
 
 #include "model/error.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Writes a temporary file and renames it to `path`, so that a partial file never stands there.
 /// @return InvalidInput where it cannot be written.
@@ -14,4 +14,4 @@ namespace tutti {
 /// @return InvalidInput where it cannot.
 [[nodiscard]] std::optional<Error> check_writable(const std::string& path);
 
-}  // namespace tutti
+}  // namespace tutti::internal

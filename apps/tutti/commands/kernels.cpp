@@ -3,7 +3,7 @@
 #include "apps/wafer_inspection/inspection_kernel.hpp"
 #include "model/expects.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 KernelRegistry kernels_of_this_program() {
   KernelRegistry registry = KernelRegistry::with_builtins();
@@ -19,4 +19,4 @@ Expected<Topology> idle_machine() {
   return TopologyBuilder("idle").vertex({memory}).build();
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

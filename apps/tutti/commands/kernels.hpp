@@ -2,7 +2,7 @@
 #include "model/topology.hpp"
 #include "runtime/core/kernel_registry.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// `spin`, `checksum` and the wafer inspection's `die_compare`.
 [[nodiscard]] KernelRegistry kernels_of_this_program();
@@ -10,4 +10,4 @@ namespace tutti {
 /// A machine with a memory and a GPU, for task sets that name none.
 [[nodiscard]] Expected<Topology> idle_machine();
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -7,7 +7,7 @@
 #include "model/batch_yaml.hpp"
 #include "model/safe_bound.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 int predict(const FileOptions& options) {
@@ -38,4 +38,4 @@ void add_predict(CommandLine& program) {
   command.runs([options] { return predict(*options); });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -1,6 +1,6 @@
 #include "apps/tutti/commands/rig.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 Expected<std::unique_ptr<Rig>> Rig::make(const Topology& machine, const Planner& planner,
                                          const BackendOptions& options) {
@@ -15,4 +15,4 @@ Expected<std::unique_ptr<Rig>> Rig::make(const Topology& machine, const Planner&
   return rig;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

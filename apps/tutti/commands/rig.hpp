@@ -6,7 +6,7 @@
 #include "apps/tutti/commands/kernels.hpp"
 #include "runtime/core/executor.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A machine with its clock, backend and executor, for measurements. Only one rig may exist at a time: two would
 /// share the GPUs' queues.
@@ -33,4 +33,4 @@ class Rig {
   std::optional<Executor> executor_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -12,7 +12,7 @@
 #include "sched/admission/task_changes_yaml.hpp"
 #include "sched/whatif/scenario_yaml.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 struct RunCommand {
@@ -162,4 +162,4 @@ void add_run(CommandLine& program) {
   command.runs([options] { return run(*options); });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -8,7 +8,7 @@
 #include "sched/admission/admission.hpp"
 #include "sched/exploration/exploration.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 struct ExpandOptions {
@@ -107,4 +107,4 @@ void add_tasks(CommandLine& program) {
   expand.runs([options] { return expand_tasks(*options); });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

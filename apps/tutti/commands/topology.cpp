@@ -13,7 +13,7 @@
 #include "model/steady_rates.hpp"
 #include "model/topology_yaml.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr std::size_t kWorstShown = 10;
@@ -158,4 +158,4 @@ void add_topology(CommandLine& program) {
   add_topology_detect(command);
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -11,7 +11,7 @@
 #include "model/document.hpp"
 #include "model/topology_yaml.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 struct DetectOptions {
@@ -67,4 +67,4 @@ void add_topology_detect(CommandLine& topology) {
   command.runs([options] { return detect(*options); });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

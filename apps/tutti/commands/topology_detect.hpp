@@ -1,9 +1,9 @@
 #pragma once
 #include "apps/command_line.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Declares `topology detect`; when it is chosen, its callback leaves the exit code.
 void add_topology_detect(CommandLine& topology);
 
-}  // namespace tutti
+}  // namespace tutti::internal

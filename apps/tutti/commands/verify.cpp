@@ -23,7 +23,7 @@
 #include "model/topology_yaml.hpp"
 #include "runtime/host/host_load.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 struct VerifyCommand {
@@ -448,4 +448,4 @@ void add_verify(CommandLine& program) {
   command.runs([options] { return verify(*options); });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -15,7 +15,7 @@
 
 #include "model/document.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr std::array<std::string_view, 8> kColumns{"Task ID",  "Job ID",   "Arrival min", "Arrival max",
@@ -210,4 +210,4 @@ std::string jobs_text(std::span<const JobTiming> jobs) {
   return fmt::to_string(text);
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

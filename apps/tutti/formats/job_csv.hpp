@@ -7,7 +7,7 @@
 #include "model/error.hpp"
 #include "sched/exploration/job_set.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Reads a job set in the format of np-schedulability-analysis: a line that names the columns (Task ID, Job ID, Arrival
 /// min, Arrival max, Cost min, Cost max, Deadline, Priority; "Release" may replace "Arrival"), then one job a line.
@@ -24,4 +24,4 @@ namespace tutti {
 /// The text that `parse_jobs` reads back.
 [[nodiscard]] std::string jobs_text(std::span<const JobTiming> jobs);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -16,7 +16,7 @@
 #include "model/document.hpp"
 #include "model/quantile.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using Json = nlohmann::json;
@@ -365,4 +365,4 @@ std::string measured_json(const Measurements& measurements) {
   return document.dump() + "\n";
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -5,7 +5,7 @@
 #include "model/error.hpp"
 #include "model/measurement.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Reads measured rates in JSON:
 ///   {"machine": "...", "date": "...", "sizes": "...",
@@ -24,4 +24,4 @@ namespace tutti {
 /// The JSON that `load_measurements` reads.
 [[nodiscard]] std::string measured_json(const Measurements& measurements);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -9,7 +9,7 @@
 #include "model/joined.hpp"
 #include "model/topology_yaml.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 // Rough, rather low values for recent hosts.
@@ -253,4 +253,4 @@ std::string detected_yaml(const HostFacts& host, const Topology& machine) {
          odd_text(host) + machine_yaml(machine);
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

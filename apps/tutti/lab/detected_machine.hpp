@@ -4,7 +4,7 @@
 #include "model/topology.hpp"
 #include "runtime/cuda/discovery.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A first machine description of a host: its detected structure, with guesses for all bandwidths, which no host
 /// reports.
@@ -28,4 +28,4 @@ namespace tutti {
 /// @param position  in `HostFacts::devices`
 [[nodiscard]] std::string gpu_name(std::size_t position);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -14,7 +14,7 @@
 #include "runtime/core/scratch_buffers.hpp"
 #include "runtime/core/tutti.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// The number of first copies of a stream that its rate leaves out.
@@ -461,4 +461,4 @@ Expected<void> verify_bytes(Executor& executor, Bytes size, std::uint64_t seed) 
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

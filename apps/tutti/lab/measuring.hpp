@@ -8,7 +8,7 @@
 #include "model/measurement.hpp"
 #include "runtime/core/executor.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Lets the machine come to rest for 100 to 120 us; the last digits of the clock choose the length.
 void rest(Executor& executor);
@@ -98,4 +98,4 @@ struct GateDelays {
 /// @errors as `measure`. Machine: a byte came back changed.
 [[nodiscard]] Expected<void> verify_bytes(Executor& executor, Bytes size, std::uint64_t seed);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -7,7 +7,7 @@
 #include "model/cost_batch.hpp"
 #include "runtime/core/scratch_buffers.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr std::array<std::int64_t, 9> kSizes{4,       4 << 10, 16 << 10, 64 << 10, 256 << 10,
@@ -224,4 +224,4 @@ Expected<std::vector<CostSample>> measure_costs(Executor& executor, std::vector<
   return measuring.take();
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

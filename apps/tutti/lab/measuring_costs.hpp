@@ -6,7 +6,7 @@
 #include "model/measurement.hpp"
 #include "runtime/core/executor.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Options for measuring the costs of commands.
 struct CostOptions {
@@ -36,4 +36,4 @@ struct CostOptions {
 [[nodiscard]] Expected<std::vector<CostSample>> measure_costs(Executor& executor, std::vector<CostSample> samples,
                                                               const CostOptions& options);
 
-}  // namespace tutti
+}  // namespace tutti::internal

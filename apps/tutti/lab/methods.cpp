@@ -10,7 +10,7 @@
 #include "model/quantile.hpp"
 #include "runtime/core/scratch_buffers.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// The batches of one workload, prepared for one method.
@@ -109,4 +109,4 @@ Expected<std::vector<MethodRuns>> compare_methods(std::span<Method> methods, std
   return found;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -6,7 +6,7 @@
 #include "apps/tutti/lab/workloads.hpp"
 #include "runtime/core/executor.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A method of running batches: with a planner's plans, or with the driver's batched copies.
 struct Method {
@@ -39,4 +39,4 @@ struct MethodRuns {
 [[nodiscard]] Expected<std::vector<MethodRuns>> compare_methods(std::span<Method> methods,
                                                                 std::span<const Workload> workloads, int repeats);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -9,7 +9,7 @@
 #include "model/random.hpp"
 #include "model/route.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr Bytes kSmallest{4 << 10};
@@ -226,4 +226,4 @@ std::vector<std::string> groups_of(const Batch& batch) {
   return groups;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

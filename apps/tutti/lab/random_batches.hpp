@@ -5,7 +5,7 @@
 
 #include "model/planner.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A batch to verify, and its groups in the report.
 struct VerifiedBatch {
@@ -37,4 +37,4 @@ struct RandomBatchOptions {
 /// (each 4 MiB or more, only up and down, no kernels).
 [[nodiscard]] std::vector<std::string> groups_of(const Batch& batch);
 
-}  // namespace tutti
+}  // namespace tutti::internal

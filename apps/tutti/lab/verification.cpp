@@ -10,7 +10,7 @@
 #include "model/safe_bound.hpp"
 #include "runtime/core/scratch_buffers.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// The number of batches prepared at once: it bounds their resources in the driver.
@@ -185,4 +185,4 @@ Expected<VerifiedRuns> verify_batches(Executor& executor, const std::vector<Veri
   return runs;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

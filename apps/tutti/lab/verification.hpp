@@ -8,7 +8,7 @@
 #include "apps/tutti/lab/random_batches.hpp"
 #include "runtime/core/executor.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The cause of a run that exceeded its latest finish.
 enum class LateCause : std::uint8_t {
@@ -75,4 +75,4 @@ struct VerifiedRuns {
 /// Start lateness of the chains that start with their gates: ns after the planned instant.
 [[nodiscard]] std::vector<double> starts_after_gates(const Timeline& plan, const Timeline& measured);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -11,7 +11,7 @@
 #include "model/random.hpp"
 #include "model/route.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// Parts of the published image, 32 : 128 : 128 : 32 MB, and of the wafer image, 40 : 10 : 10 : 40 percent.
@@ -339,4 +339,4 @@ Expected<std::vector<Workload>> make_workloads(const Topology& machine, const Wo
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

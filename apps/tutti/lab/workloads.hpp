@@ -6,7 +6,7 @@
 
 #include "model/batch.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Work on which methods of running batches are compared.
 struct Workload {
@@ -42,4 +42,4 @@ struct WorkloadOptions {
 [[nodiscard]] Expected<std::vector<Workload>> make_workloads(const Topology& machine, const WorkloadOptions& options,
                                                              std::string_view only = "");
 
-}  // namespace tutti
+}  // namespace tutti::internal

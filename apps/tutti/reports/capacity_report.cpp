@@ -4,7 +4,7 @@
 
 #include "apps/table.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 std::string_view word(Extreme extreme) { return extreme == Extreme::Largest ? "largest" : "smallest"; }
@@ -80,4 +80,4 @@ std::string capacity_text(const CapacityAnswer& answer) {
                      notes.empty() ? "" : "\n", notes, assumption());
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

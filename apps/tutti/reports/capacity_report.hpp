@@ -7,7 +7,7 @@
 #include "sched/whatif/capacity.hpp"
 #include "sched/whatif/tunable_parameter.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The verdict for one value of a quantity under one planner.
 struct CapacityPoint {
@@ -38,4 +38,4 @@ struct CapacityAnswer {
 /// A drawing of the curves: for each planner the load of the machine over the quantity.
 [[nodiscard]] std::string capacity_svg(const CapacityAnswer& answer);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -6,7 +6,7 @@
 
 #include "apps/tutti/reports/capacity_report.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr double kWidth = 760, kHeight = 480;
@@ -176,4 +176,4 @@ class Drawing {
 
 std::string capacity_svg(const CapacityAnswer& answer) { return Drawing(answer).text(); }
 
-}  // namespace tutti
+}  // namespace tutti::internal

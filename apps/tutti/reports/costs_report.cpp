@@ -8,7 +8,7 @@
 #include "apps/table.hpp"
 #include "model/quantile.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr std::size_t kMostRows = 8;
@@ -143,4 +143,4 @@ Json costs_json(const CostFit& fit, const CostMeasurements& measured) {
   return list;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

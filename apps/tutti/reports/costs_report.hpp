@@ -4,7 +4,7 @@
 #include "apps/tutti/reports/report.hpp"
 #include "model/cost_fit.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// The costs of commands, and how well they explain the samples: the largest errors, the loosest promises, the samples
 /// that took longer than promised.
@@ -13,4 +13,4 @@ namespace tutti {
 /// Every sample with its predicted, promised and measured times.
 [[nodiscard]] Json costs_json(const CostFit& fit, const CostMeasurements& measured);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -8,7 +8,7 @@
 #include "apps/tutti/lab/detected_machine.hpp"
 #include "model/joined.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 std::string link_text(const std::optional<PcieLink>& link) {
@@ -127,4 +127,4 @@ Json host_json(const HostFacts& host) {
           {"gpus", gpus}};
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -4,11 +4,11 @@
 #include "apps/tutti/reports/report.hpp"
 #include "runtime/cuda/discovery.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// A host as `topology detect` prints it: its GPUs, the peer access between them, the PCI tree above them.
 [[nodiscard]] std::string host_text(const HostFacts& host);
 /// The report of `topology detect --json`; GPUs refer to each other by bus id.
 [[nodiscard]] Json host_json(const HostFacts& host);
 
-}  // namespace tutti
+}  // namespace tutti::internal

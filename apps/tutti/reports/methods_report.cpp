@@ -10,7 +10,7 @@
 #include "apps/table.hpp"
 #include "model/quantile.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 std::string ms(double value) { return fmt::format("{:.3f}", value); }
@@ -170,4 +170,4 @@ std::string methods_text(const MethodsRecord& record) {
                      medians_text(record), gains_text(record), searches_text(record), worst_text(record));
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

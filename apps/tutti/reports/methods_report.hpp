@@ -5,7 +5,7 @@
 #include "apps/tutti/lab/methods.hpp"
 #include "apps/tutti/reports/report.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Result of `bench methods`.
 struct MethodsRecord {
@@ -29,4 +29,4 @@ struct MethodsRecord {
 /// A sentence about the least gain over the best other method.
 [[nodiscard]] std::string worst_text(const MethodsRecord& record);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -4,7 +4,7 @@
 
 #include "sched/whatif/capacity.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 Json word_or_null(const std::string& word) { return word.empty() ? Json(nullptr) : Json(word); }
@@ -72,4 +72,4 @@ std::string remedies_text(const Remedies& remedies) {
   return text;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -4,7 +4,7 @@
 #include "apps/tutti/reports/report.hpp"
 #include "sched/whatif/remedies.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Writes a quantity's value under a key that ends with its unit: "from_bytes", "from_ms"; for shares the key alone.
 void put_value(Json& json, TunableKind kind, const std::string& key, std::optional<std::int64_t> value);
@@ -20,4 +20,4 @@ void put_value(Json& json, TunableKind kind, const std::string& key, std::option
 /// The remedies as text: a line each.
 [[nodiscard]] std::string remedies_text(const Remedies& remedies);
 
-}  // namespace tutti
+}  // namespace tutti::internal

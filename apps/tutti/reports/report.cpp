@@ -10,7 +10,7 @@
 #include "model/joined.hpp"
 #include "sched/analyses/utilization.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 std::string_view word(Exactness exactness) {
@@ -332,4 +332,4 @@ std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, co
   return text;
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

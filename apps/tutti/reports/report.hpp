@@ -10,7 +10,7 @@
 #include "sched/admission/admission.hpp"
 #include "sched/whatif/scenario.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 using Json = nlohmann::ordered_json;
 
@@ -51,4 +51,4 @@ using Json = nlohmann::ordered_json;
 /// How the jobs of a set share the machine: "non-preemptive edf".
 [[nodiscard]] std::string discipline(const TaskSet& set);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -8,7 +8,7 @@
 #include "apps/outcome.hpp"
 #include "apps/table.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 struct TaskSummary {
@@ -138,4 +138,4 @@ std::string run_text(const TaskSet& set, const WorstResponses& bounds, const Run
                      table.text(), changes_text(set, record));
 }
 
-}  // namespace tutti
+}  // namespace tutti::internal

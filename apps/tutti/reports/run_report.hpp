@@ -7,7 +7,7 @@
 #include "apps/tutti/reports/report.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// [tasks] guaranteed worst-case responses, where a test gives them; empty where nothing is guaranteed.
 using WorstResponses = std::span<const std::optional<Duration>>;
@@ -18,4 +18,4 @@ using WorstResponses = std::span<const std::optional<Duration>>;
 [[nodiscard]] std::string run_text(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record,
                                    const RunPlace& place);
 
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -114,7 +114,7 @@ std::vector<FoundDefect> slowly_found_in(const GrayImage& report, int gap) {
 }
 
 TEST(FindDefects, AgreesWithGrowingPatchesPixelByPixel) {
-  tutti::Random random{5};
+  tutti::internal::Random random{5};
   for (int round = 0; round < 400; ++round) {
     GrayImage report{random.between(1, 60), random.between(1, 60)};
     const int one_in = random.between(2, 60);

@@ -15,26 +15,26 @@
 namespace wafer {
 namespace {
 
-using tutti::Batch;
-using tutti::Buffer;
-using tutti::BufferView;
 using tutti::Bytes;
-using tutti::CommandStream;
-using tutti::StreamBinding;
-using tutti::VertexId;
+using tutti::internal::Batch;
+using tutti::internal::Buffer;
+using tutti::internal::BufferView;
+using tutti::internal::CommandStream;
+using tutti::internal::StreamBinding;
+using tutti::internal::VertexId;
 using Pixels = std::vector<std::uint8_t>;
 
 /// A memory, and the first GPU of this host.
-tutti::Topology machine_with(const tutti::DeviceFacts& device) {
-  tutti::Vertex memory;
+tutti::internal::Topology machine_with(const tutti::internal::DeviceFacts& device) {
+  tutti::internal::Vertex memory;
   memory.name = "mem0";
-  memory.kind = tutti::VertexKind::Memory;
-  tutti::Vertex gpu;
+  memory.kind = tutti::internal::VertexKind::Memory;
+  tutti::internal::Vertex gpu;
   gpu.name = "gpu0";
-  gpu.kind = tutti::VertexKind::Gpu;
+  gpu.kind = tutti::internal::VertexKind::Gpu;
   gpu.bus_id = device.bus_id;
-  const tutti::Bandwidth bandwidth{{10}, {10}};
-  return tutti::TopologyBuilder("this-host")
+  const tutti::internal::Bandwidth bandwidth{{10}, {10}};
+  return tutti::internal::TopologyBuilder("this-host")
       .vertex({memory})
       .vertex({gpu})
       .link({"mem0", "gpu0", bandwidth, bandwidth})
@@ -43,7 +43,7 @@ tutti::Topology machine_with(const tutti::DeviceFacts& device) {
 }
 
 Pixels random_pixels(std::size_t count, std::uint64_t seed) {
-  tutti::Random random(seed);
+  tutti::internal::Random random(seed);
   Pixels pixels(count);
   for (std::uint8_t& pixel : pixels) pixel = static_cast<std::uint8_t>(random.next());
   return pixels;
@@ -62,7 +62,7 @@ class Gpu {
   static constexpr std::size_t kRoom = kMost + 64;
   static constexpr std::uint8_t kUntouched = 77;
 
-  explicit Gpu(const tutti::DeviceFacts& device) : machine_(machine_with(device)) {
+  explicit Gpu(const tutti::internal::DeviceFacts& device) : machine_(machine_with(device)) {
     for (Buffer* buffer : {&sent_, &blank_, &back_}) *buffer = allocate(memory());
     for (Buffer* buffer : {&part_, &report_}) *buffer = allocate(gpu());
     std::ranges::fill(blank_.view().bytes(), std::byte{kUntouched});
@@ -82,8 +82,8 @@ class Gpu {
                    to_bytes({comparison, part.size()})};
     CommandStream compared = copy(memory(), gpu(), part.size());
     compared.name = "compared";
-    compared.kernel = tutti::Kernel{gpu(), std::chrono::milliseconds{1}, std::chrono::milliseconds{1},
-                                    std::string(kInspectionKernel)};
+    compared.kernel = tutti::internal::Kernel{gpu(), std::chrono::milliseconds{1}, std::chrono::milliseconds{1},
+                                              std::string(kInspectionKernel)};
     run({copy(memory(), gpu(), whole), compared}, bindings);
     run({copy(gpu(), memory(), whole)}, {{view(report_, 0, whole), view(back_, 0, whole), {}, {}, {}}});
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(back_.view().data);
@@ -91,13 +91,13 @@ class Gpu {
   }
 
  private:
-  static tutti::KernelRegistry registered() {
-    tutti::KernelRegistry kernels;
+  static tutti::internal::KernelRegistry registered() {
+    tutti::internal::KernelRegistry kernels;
     EXPECT_TRUE(add_inspection_kernel(kernels).has_value());
     return kernels;
   }
-  std::unique_ptr<tutti::DeviceBackend> make_backend() {
-    auto made = tutti::make_cuda_backend(machine_, kernels_, clock_, {});
+  std::unique_ptr<tutti::internal::DeviceBackend> make_backend() {
+    auto made = tutti::internal::make_cuda_backend(machine_, kernels_, clock_, {});
     if (!made) ADD_FAILURE() << made.error().text();
     return std::move(made).value();
   }
@@ -109,18 +109,18 @@ class Gpu {
     return {buffer.view().where, buffer.view().data + offset, Bytes{static_cast<std::int64_t>(size)}};
   }
   static CommandStream copy(VertexId from, VertexId to, std::size_t size) {
-    return {"copy", tutti::Transfer{from, to, Bytes{static_cast<std::int64_t>(size)}, {}, {}}, {}, {}};
+    return {"copy", tutti::internal::Transfer{from, to, Bytes{static_cast<std::int64_t>(size)}, {}, {}}, {}, {}};
   }
   void run(std::vector<CommandStream> streams, std::vector<StreamBinding> bindings) {
     const auto result = batchOp(executor_, Batch::make(machine_, std::move(streams)).value(), std::move(bindings));
     if (!result) ADD_FAILURE() << result.error().text();
   }
 
-  tutti::Topology machine_;
-  tutti::KernelRegistry kernels_ = registered();
-  tutti::RealClock clock_;
-  std::unique_ptr<tutti::DeviceBackend> backend_ = make_backend();
-  tutti::Executor executor_{machine_, tutti::planners().front(), *backend_, clock_};
+  tutti::internal::Topology machine_;
+  tutti::internal::KernelRegistry kernels_ = registered();
+  tutti::internal::RealClock clock_;
+  std::unique_ptr<tutti::internal::DeviceBackend> backend_ = make_backend();
+  tutti::internal::Executor executor_{machine_, tutti::internal::planners().front(), *backend_, clock_};
   Buffer sent_, blank_, back_, part_, report_;
 };
 
@@ -134,7 +134,7 @@ Pixels expected_report(const Pixels& part, const Offsets& at, const DieCompariso
 class DieCompareOnAGpu : public testing::Test {
  protected:
   void SetUp() override {
-    const auto host = tutti::discover_host();
+    const auto host = tutti::internal::discover_host();
     if (!host) GTEST_SKIP() << "skipped: no device: " << host.error().message;
     gpu_ = std::make_unique<Gpu>(host->devices.front());
   }

@@ -89,7 +89,7 @@ TEST(DieCompare, FindsADefectInEveryDieRow) {
 
 // Twice the strongest noise is the threshold: |(l + a) - (l - a)| = 2a.
 TEST(DieCompare, IsSilentAboutNoiseUpToHalfTheThreshold) {
-  tutti::Random random{3};
+  tutti::internal::Random random{3};
   Pixels part(40 * 50);
   for (auto& pixel : part) pixel = static_cast<std::uint8_t>(100 + random.between(-12, 12));
   EXPECT_EQ(compared(part, {.width = 10, .die_height = 4, .threshold = 24}), Pixels(part.size(), 0));
@@ -117,7 +117,7 @@ Pixels slowly_compared(const Pixels& part, const DieComparison& comparison) {
 }
 
 TEST(DieCompare, AgreesWithTheDefinitionOnRandomParts) {
-  tutti::Random random{11};
+  tutti::internal::Random random{11};
   for (int round = 0; round < 200; ++round) {
     const DieComparison comparison{.width = random.between(1, 70),
                                    .die_height = random.between(1, 9),

@@ -12,13 +12,13 @@ namespace {
 
 using Pixels = std::vector<std::uint8_t>;
 
-tutti::KernelForms forms() {
-  tutti::KernelRegistry registry;
+tutti::internal::KernelForms forms() {
+  tutti::internal::KernelRegistry registry;
   EXPECT_TRUE(add_inspection_kernel(registry).has_value());
   return *registry.find(kInspectionKernel);
 }
 
-tutti::KernelLaunch launch(const Pixels& part, Pixels& report, const std::vector<std::byte>& parameters) {
+tutti::internal::KernelLaunch launch(const Pixels& part, Pixels& report, const std::vector<std::byte>& parameters) {
   return {std::as_bytes(std::span(part)), std::as_writable_bytes(std::span(report)), parameters, {}};
 }
 
@@ -77,7 +77,7 @@ TEST(InspectionKernel, ThrowsWhereThePartIsNoThreeDieRows) {
 
 // A GPU is asked for only behind the checks.
 TEST(InspectionKernel, ChecksLaunchesOnAGpuAsOnTheHost) {
-  const tutti::DeviceKernel kernel = forms().device;
+  const tutti::internal::DeviceKernel kernel = forms().device;
   if (!kernel) GTEST_SKIP() << "skipped: this build has no CUDA";
   Pixels report(6);
   EXPECT_THROW(kernel(launch(kPart, report, parameters(2, 1, 8)), nullptr), std::invalid_argument);
@@ -87,7 +87,7 @@ TEST(InspectionKernel, ChecksLaunchesOnAGpuAsOnTheHost) {
 }
 
 TEST(InspectionKernel, IsRegisteredOnce) {
-  tutti::KernelRegistry registry;
+  tutti::internal::KernelRegistry registry;
   EXPECT_TRUE(add_inspection_kernel(registry).has_value());
   EXPECT_FALSE(add_inspection_kernel(registry).has_value());
 }

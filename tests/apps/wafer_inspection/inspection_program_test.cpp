@@ -15,16 +15,18 @@
 namespace wafer {
 namespace {
 
-using tutti::Batch;
 using tutti::Bytes;
-using tutti::CommandStream;
-using tutti::TaskSet;
+using tutti::internal::Batch;
+using tutti::internal::CommandStream;
+using tutti::internal::TaskSet;
 
 /// The shipped task set with images of so many bytes.
 TaskSet shipped(std::int64_t image_bytes) {
-  tutti::TaskFileOverrides overrides;
+  tutti::internal::TaskFileOverrides overrides;
   overrides.parameters["image"] = Bytes{image_bytes};
-  return tutti::load_tasks(tutti::test::source_path("configs/tasks/wafer-inspection.yaml"), overrides).value();
+  return tutti::internal::load_tasks(tutti::internal::test::source_path("configs/tasks/wafer-inspection.yaml"),
+                                     overrides)
+      .value();
 }
 
 ImageSet wafers(int count, int side = 256) {
@@ -35,27 +37,28 @@ ImageSet wafers(int count, int side = 256) {
 struct Inspection {
   Inspection(TaskSet the_set, const ImageSet& images)
       : set(std::move(the_set)),
-        admitted(tutti::AdmissionController(tutti::planners().front()).decide(set).admitted.value()),
+        admitted(
+            tutti::internal::AdmissionController(tutti::internal::planners().front()).decide(set).admitted.value()),
         program(InspectionProgram::make(set.tasks.front(), images).value()),
         backend(*set.machine, kernels, clock),
         executor(*set.machine, admitted.planner(), backend, clock) {
     EXPECT_TRUE(add_inspection_kernel(kernels).has_value());
   }
 
-  tutti::RunRecord run(std::uint64_t jobs) {
-    tutti::RunOptions options;
+  tutti::internal::RunRecord run(std::uint64_t jobs) {
+    tutti::internal::RunOptions options;
     options.jobs = jobs;
-    tutti::TaskProgram* const table[] = {&program};
+    tutti::internal::TaskProgram* const table[] = {&program};
     return run_tasks(executor, admitted, table, options).value();
   }
 
   TaskSet set;
-  tutti::AdmittedTaskSet admitted;
+  tutti::internal::AdmittedTaskSet admitted;
   InspectionProgram program;
-  tutti::KernelRegistry kernels = tutti::KernelRegistry::with_builtins();
-  tutti::VirtualClock clock;
-  tutti::SimBackend backend;
-  tutti::Executor executor;
+  tutti::internal::KernelRegistry kernels = tutti::internal::KernelRegistry::with_builtins();
+  tutti::internal::VirtualClock clock;
+  tutti::internal::SimBackend backend;
+  tutti::internal::Executor executor;
 };
 
 void expect_all_found(const Inspection& inspection, std::uint64_t images, std::uint64_t planted) {
@@ -65,18 +68,18 @@ void expect_all_found(const Inspection& inspection, std::uint64_t images, std::u
   EXPECT_EQ(inspection.program.tally().false_alarms, 0U);
 }
 
-void expect_on_time(const tutti::RunRecord& record, std::uint64_t jobs) {
+void expect_on_time(const tutti::internal::RunRecord& record, std::uint64_t jobs) {
   EXPECT_EQ(record.jobs.size(), jobs);
-  for (const tutti::JobRecord& job : record.jobs) {
+  for (const tutti::internal::JobRecord& job : record.jobs) {
     EXPECT_FALSE(job.error.has_value());
     EXPECT_FALSE(job.missed());
   }
 }
 
 /// The shipped task with one of its batches changed.
-tutti::Task changed(const TaskSet& set, std::size_t step,
-                    const std::function<void(std::vector<CommandStream>&)>& change) {
-  tutti::Task task = set.tasks[0];
+tutti::internal::Task changed(const TaskSet& set, std::size_t step,
+                              const std::function<void(std::vector<CommandStream>&)>& change) {
+  tutti::internal::Task task = set.tasks[0];
   const auto streams = std::get<Batch>(task.steps[step]).streams();
   std::vector<CommandStream> copy(streams.begin(), streams.end());
   change(copy);
@@ -99,13 +102,13 @@ TEST(InspectionProgram, WorksInTheHostStepsThatAreDeclared) {
   Inspection plain(set, images);
   const tutti::Duration own = *plain.run(1).jobs[0].finish;
   auto& steps = set.tasks[0].steps;
-  steps.insert(steps.begin(), tutti::HostStep{std::chrono::milliseconds{3}});
-  steps.emplace_back(tutti::HostStep{std::chrono::milliseconds{2}});
+  steps.insert(steps.begin(), tutti::internal::HostStep{std::chrono::milliseconds{3}});
+  steps.emplace_back(tutti::internal::HostStep{std::chrono::milliseconds{2}});
   Inspection inspection(set, images);
-  const tutti::RunRecord record = inspection.run(7);
+  const tutti::internal::RunRecord record = inspection.run(7);
   expect_on_time(record, 7);
   expect_all_found(inspection, 7, 7 * 12);
-  for (const tutti::JobRecord& job : record.jobs) {
+  for (const tutti::internal::JobRecord& job : record.jobs) {
     EXPECT_EQ(job.response(), own + std::chrono::milliseconds{5});
     EXPECT_FALSE(job.broken.has_value());
   }
@@ -134,13 +137,13 @@ TEST(InspectionProgram, WorksWithDeclaredSizesFarAboveTheParts) {
 // Other shares than the shipped ones: two GPUs, 50 % each, and a deadline of its own.
 TEST(InspectionProgram, TakesAnySplitThatTheJobDeclares) {
   TaskSet set = shipped(0);
-  const tutti::Topology& machine = *set.machine;
+  const tutti::internal::Topology& machine = *set.machine;
   set.tasks[0].steps = {
-      tutti::test::make_batch(
+      tutti::internal::test::make_batch(
           machine,
           "  - {name: a, from: mem0, to: gpu1, size: 33 kB, kernel: {name: die_compare, time: 1 ms}}\n"
           "  - {name: b, from: mem0, to: gpu3, size: 33 kB, kernel: {name: die_compare, time: 1 ms}}\n"),
-      tutti::test::make_batch(
+      tutti::internal::test::make_batch(
           machine,
           "  - {name: a, from: gpu1, to: mem0, size: 33 kB}\n  - {name: b, from: gpu3, to: mem0, size: 33 kB}\n")};
   const ImageSet images = wafers(2);
@@ -159,7 +162,7 @@ TEST(InspectionProgram, KeepsJobsApartThatAreAliveTogether) {
   });
   set.tasks[0].jitter = std::chrono::milliseconds(20);
   Inspection inspection(set, images);
-  const tutti::RunRecord record = inspection.run(40);
+  const tutti::internal::RunRecord record = inspection.run(40);
   expect_on_time(record, 40);
   expect_all_found(inspection, 40, 40 * 12);
   int met = 0;
@@ -190,7 +193,7 @@ TEST(InspectionProgram, CountsWhatItMissesAndWhatIsNotThere) {
 }
 
 /// Why a task is refused; "fine" where it is not.
-std::string refusal(const tutti::Task& task, const ImageSet& images) {
+std::string refusal(const tutti::internal::Task& task, const ImageSet& images) {
   const auto program = InspectionProgram::make(task, images);
   if (program) return "fine";
   EXPECT_EQ(program.error().code, tutti::ErrorCode::InvalidInput);
@@ -201,17 +204,17 @@ std::string refusal(const tutti::Task& task, const ImageSet& images) {
 TEST(InspectionProgram, RefusesJobsOfAnotherShape) {
   const ImageSet images = wafers(1);
   const TaskSet set = shipped(256 * 256);
-  const tutti::VertexId gpu1 = *set.machine->find_vertex("gpu1");
+  const tutti::internal::VertexId gpu1 = *set.machine->find_vertex("gpu1");
   EXPECT_EQ(refusal(set.tasks[0], images), "fine");
 
-  tutti::Task task = set.tasks[0];
+  tutti::internal::Task task = set.tasks[0];
   task.steps.pop_back();
   EXPECT_NE(refusal(task, images).find("the job of 'inspect' is no inspection"), std::string::npos) << "no reports";
   task = set.tasks[0];
   task.steps.push_back(task.steps.back());
   EXPECT_NE(refusal(task, images), "fine") << "a third batch";
   task = set.tasks[0];
-  task.steps.insert(task.steps.begin() + 1, tutti::HostStep{tutti::Duration{5}});
+  task.steps.insert(task.steps.begin() + 1, tutti::internal::HostStep{tutti::Duration{5}});
   EXPECT_EQ(refusal(task, images), "fine") << "a host step between the two";
   task.steps.clear();
   EXPECT_NE(refusal(task, images), "fine") << "a declared Wcet";

@@ -21,7 +21,7 @@ namespace {
 
 GrayImage random_image(int width, int height) {
   GrayImage image{width, height};
-  tutti::Random random{42};
+  tutti::internal::Random random{42};
   for (auto& pixel : image.pixels()) pixel = static_cast<std::uint8_t>(random.between(0, 255));
   return image;
 }

@@ -10,7 +10,7 @@
 
 #include "tests/runtime/task_runs.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::first_jobs;
@@ -181,4 +181,4 @@ TEST(Overruns, OfAJobAreThoseOfItsBatches) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

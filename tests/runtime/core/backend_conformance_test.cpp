@@ -13,7 +13,7 @@
 
 #include "tests/runtime/small_machine.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// One backend on one clock.
 struct BackendRow {
@@ -426,4 +426,4 @@ TEST_P(EveryBackend, MeasuresEveryByte) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -10,7 +10,7 @@
 #include "tests/runtime/small_machine.hpp"
 #include "tests/support/random_machine.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::copy_stream;
@@ -269,4 +269,4 @@ TEST(BatchPromise, IsKeptByItsPlan) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -8,7 +8,7 @@
 
 #include "tests/support/random.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using std::chrono::microseconds;
@@ -145,4 +145,4 @@ TEST(ClockFitProperty, FollowsATimerThroughItsRuns) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 TEST(VirtualClock, JumpsToWhatIsWaitedFor) {
@@ -46,4 +46,4 @@ TEST(Clocks, SayTheirNames) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -16,7 +16,7 @@
 #include "tests/support/random.hpp"
 #include "tests/support/random_machine.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::Random;
@@ -554,4 +554,4 @@ TEST(CommandListProperty, QueuesDoWhatWasPlannedWithinNanoseconds) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

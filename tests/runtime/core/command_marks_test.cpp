@@ -13,7 +13,7 @@
 #include "tests/support/random.hpp"
 #include "tests/support/random_machine.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -124,13 +124,13 @@ TEST(Runs, ComeTogetherWhereOtherLanesArePlannedBetween) {
 - {name: d, from: mem0, to: gpu1, size: 1 kB}
 )");
   EXPECT_EQ(it.runs(), (Lines{"copy a b, word", "copy c d, word"}));
-  EXPECT_EQ(it.list.runs, (std::vector<tutti::Run>{{0, 2}, {2, 4}}));
+  EXPECT_EQ(it.list.runs, (std::vector<tutti::internal::Run>{{0, 2}, {2, 4}}));
 }
 
 // 1000 copies: 440 + 440 + 120. Gate, start and two calls are 882 operations; the third brings a mark of two.
 TEST(Runs, AreNoLongerThanAQueueTakes) {
   const Marked it(ups(1000));
-  EXPECT_EQ(it.list.runs, (std::vector<tutti::Run>{{0, 440}, {440, 880}, {880, 1000}}));
+  EXPECT_EQ(it.list.runs, (std::vector<tutti::internal::Run>{{0, 440}, {440, 880}, {880, 1000}}));
   EXPECT_EQ(runs_that_fit(it.list, 1004, {}), 3U);
   EXPECT_EQ(runs_that_fit(it.list, 1003, {}), 2U);
   EXPECT_EQ(runs_that_fit(it.list, 882, {}), 2U);
@@ -326,4 +326,4 @@ TEST(CommandMarksProperty, HoldForLongChains) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -4,7 +4,7 @@
 
 #include "tests/runtime/small_machine.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::kernel_stream;
@@ -95,4 +95,4 @@ TEST(BufferOwner, MovesAndGivesBackOnce) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

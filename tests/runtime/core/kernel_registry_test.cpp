@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 std::uint64_t checksum_of(std::string_view text) {
@@ -69,4 +69,4 @@ TEST(Checksum, WritesOnlyWhereThereIsRoom) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -7,7 +7,7 @@
 
 #include "tests/runtime/small_machine.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::bound;
@@ -160,4 +160,4 @@ TEST(PredictBatchLatency, TakesNoTimeAndNoBuffers) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

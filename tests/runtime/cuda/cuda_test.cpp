@@ -13,7 +13,7 @@
 #include "tests/runtime/small_machine.hpp"
 #include "tests/support/two_sides.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using std::chrono::microseconds;
@@ -713,4 +713,4 @@ TEST_F(Cuda, TenThousandBatchesLeaveNothingBehind) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

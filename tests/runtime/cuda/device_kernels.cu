@@ -3,7 +3,7 @@
 
 #include "tests/runtime/cuda/device_kernels.hpp"
 
-namespace tutti::test {
+namespace tutti::internal::test {
 namespace {
 
 __global__ void invert(const unsigned char* input, unsigned char* output, std::size_t size) {
@@ -107,4 +107,4 @@ std::size_t free_device_memory() {
   return free;
 }
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

@@ -4,7 +4,7 @@
 
 #include "runtime/core/kernel_registry.hpp"
 
-namespace tutti::test {
+namespace tutti::internal::test {
 
 /// Output byte i is input byte i with all bits turned.
 DeviceKernel device_invert();
@@ -27,4 +27,4 @@ DeviceKernel device_frees();
 /// Free memory of the first GPU.
 std::size_t free_device_memory();
 
-}  // namespace tutti::test
+}  // namespace tutti::internal::test

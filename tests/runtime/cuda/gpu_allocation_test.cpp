@@ -4,7 +4,7 @@
 #include "tests/runtime/small_machine.hpp"
 #include "tests/support/allocations.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::bound;
@@ -51,4 +51,4 @@ TEST_P(GpuAllocation, HappensNowhereBetweenArmingAndCompletion) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -5,7 +5,7 @@
 #include "tests/runtime/cuda/device_kernels.hpp"
 #include "tests/runtime/small_machine.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 test::DeviceForms test::device_forms(const HostKernel& mark) { return {device_invert(), device_mark(mark)}; }
 
@@ -16,10 +16,10 @@ TEST(Gpu, IsThere) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  if (!tutti::discover_host()) GTEST_FLAG_SET(filter, "Gpu.IsThere");
+  if (!tutti::internal::discover_host()) GTEST_FLAG_SET(filter, "Gpu.IsThere");
   return RUN_ALL_TESTS();
 }

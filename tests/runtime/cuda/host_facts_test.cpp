@@ -7,7 +7,7 @@
 #include "runtime/cuda/discovery.hpp"
 #include "runtime/cuda/sysfs.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 // Published rates of 16 lanes in one direction: 4, 8, 15.75, 31.5, 63 and 121 GB/s.
@@ -93,4 +93,4 @@ TEST_F(Sysfs, SaysNothingOfALinkThatIsNone) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-namespace tutti::cuda {
+namespace tutti::internal::cuda {
 namespace {
 
 // Two sockets and a node of memory alone; on the first a GPU right below the host bridge, on the second one behind a
@@ -83,4 +83,4 @@ TEST(PciTree, ReadsTheHostThatItRunsOn) {
 }
 
 }  // namespace
-}  // namespace tutti::cuda
+}  // namespace tutti::internal::cuda

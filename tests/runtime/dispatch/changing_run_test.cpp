@@ -8,7 +8,7 @@
 #include "model/random.hpp"
 #include "tests/runtime/task_runs.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::Row;
@@ -172,4 +172,4 @@ TEST(ChangingRun, AnswersRequestsOfOtherThreads) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -12,7 +12,7 @@
 #include "tests/support/random.hpp"
 #include "tests/support/task_timings.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::first_jobs;
@@ -275,4 +275,4 @@ TEST_P(EveryPolicy, RefusedSetsMissInTheirScenario) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

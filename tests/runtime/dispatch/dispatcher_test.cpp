@@ -12,7 +12,7 @@
 #include "tests/runtime/task_runs.hpp"
 #include "tests/support/largest.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::first_jobs;
@@ -274,4 +274,4 @@ TEST(Dispatcher, SurvivesTasksAsLongAsTimeItself) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

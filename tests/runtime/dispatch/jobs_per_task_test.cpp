@@ -5,7 +5,7 @@
 #include "tests/runtime/task_runs.hpp"
 #include "tests/support/largest.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::first_jobs;
@@ -111,4 +111,4 @@ TEST(JobsPerTask, RefusesJobsThatAreDueBeyondAllTime) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -12,7 +12,7 @@
 #include "tests/runtime/task_runs.hpp"
 #include "tests/support/faulty_backend.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::Fault;
@@ -307,4 +307,4 @@ TEST(OverBound, IsEveryJobThatBrokeAPromiseAndNoOther) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -14,7 +14,7 @@
 #include "tests/runtime/task_runs.hpp"
 #include "tests/support/two_sides.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::first_jobs;
@@ -358,4 +358,4 @@ TEST(PartitionedRunDeath, TwoPartitionsWantTwoExecutors) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -8,7 +8,7 @@
 
 #include "tests/runtime/task_runs.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::copy_stream;
@@ -181,4 +181,4 @@ TEST(CutBatches, MoveEveryByteAndLetOthersPass) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

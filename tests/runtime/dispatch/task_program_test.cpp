@@ -8,7 +8,7 @@
 
 #include "tests/runtime/task_runs.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::copy_stream;
@@ -176,4 +176,4 @@ TEST(PatternProgram, SaysWhatItCouldNotAllocate) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -7,7 +7,7 @@
 
 #include "tests/support/random.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 // Work in [10, 20), [20, 25) and [40, 50): 25 in all; since 15: 5 + 5 + 10, since 45: 5.
@@ -53,4 +53,4 @@ TEST(WorkLog, AgreesWithASlowOne) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 struct Folder {
@@ -96,4 +96,4 @@ TEST(OtherProcesses, AreAllButThisOne) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

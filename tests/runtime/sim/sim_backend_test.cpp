@@ -10,7 +10,7 @@
 
 #include "tests/runtime/small_machine.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::bound;
@@ -159,4 +159,4 @@ TEST(SimBackendDeath, BatchesThatOutliveItAreABug) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -6,7 +6,7 @@
 
 #include "tests/runtime/small_machine.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using Byteses = std::vector<std::byte>;
@@ -61,4 +61,4 @@ TEST(StagedCopyDeath, TwoSizesAreABug) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

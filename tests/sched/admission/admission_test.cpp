@@ -9,7 +9,7 @@
 #include "tests/support/largest.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::kLargest;
@@ -242,4 +242,4 @@ TEST(AdmissionVerdict, CountsManyTasksTogether) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

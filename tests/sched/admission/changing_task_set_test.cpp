@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 Task task(std::string name, std::int64_t wcet, std::int64_t period) {
@@ -80,4 +80,4 @@ TEST(ChangingTaskSet, OfEqualPrioritiesTheFirstInTheFileIsHigher) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

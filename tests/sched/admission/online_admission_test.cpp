@@ -14,7 +14,7 @@
 #include "tests/support/largest.hpp"
 #include "tests/support/task_timings.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using oracle::Dice;
@@ -299,4 +299,4 @@ TEST(OnlineAdmission, BreaksNoPromiseWhileTheMachineRuns) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -15,7 +15,7 @@
 #include "tests/support/task_timings.hpp"
 #include "tests/support/two_sides.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::kUp0;
@@ -278,4 +278,4 @@ TEST(AdmissionByPartition, IsWhatEachGroupGetsAlone) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

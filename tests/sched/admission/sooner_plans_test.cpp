@@ -5,7 +5,7 @@
 #include "sched/tasks/wcet.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using std::chrono::milliseconds;
@@ -96,4 +96,4 @@ TEST(EffortOfASet, IsSharedByAllPiecesOfItsBatches) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

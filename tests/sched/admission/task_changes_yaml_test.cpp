@@ -7,7 +7,7 @@
 
 #include "tests/apps/temporary_folder.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 class TaskChangesYaml : public ::testing::Test {
@@ -69,4 +69,4 @@ TEST_F(TaskChangesYaml, SaysWhatIsWrongAndWhere) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

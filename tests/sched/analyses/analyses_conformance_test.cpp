@@ -12,7 +12,7 @@
 #include "tests/support/random.hpp"
 #include "tests/support/task_timings.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 
 /// Shown by GoogleTest as the parameter of a test.
 inline void PrintTo(const Analysis& analysis, std::ostream* out) { *out << analysis.name; }
@@ -310,4 +310,4 @@ TEST(Analyses, HaveAProofForEveryPolicy) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -10,7 +10,7 @@
 #include "tests/support/largest.hpp"
 #include "tests/support/task_timings.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::kLargest;
@@ -80,4 +80,4 @@ TEST(StepBudget, SpendsWhatItHasAndNoMore) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -12,7 +12,7 @@
 #include "tests/support/largest.hpp"
 #include "tests/support/task_timings.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using oracle::Dice;
@@ -399,4 +399,4 @@ TEST(NpEdfDemand, NeverGetsBetterWithMoreWorkOrWorseWithMoreTime) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

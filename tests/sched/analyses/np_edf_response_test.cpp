@@ -11,7 +11,7 @@
 #include "tests/support/largest.hpp"
 #include "tests/support/task_timings.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using oracle::Dice;
@@ -204,4 +204,4 @@ TEST(NpEdfResponseTime, AgreesWithTheSlowRecurrenceAndTheDemandTest) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -8,7 +8,7 @@
 #include "sched/admission/admission.hpp"
 #include "tests/support/task_timings.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using Tasks = std::vector<TaskTiming>;
@@ -141,4 +141,4 @@ TEST(NpExploration, DecidesAdmission) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

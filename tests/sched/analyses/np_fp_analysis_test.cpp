@@ -9,7 +9,7 @@
 #include "tests/support/largest.hpp"
 #include "tests/support/task_timings.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using oracle::Dice;
@@ -281,4 +281,4 @@ TEST(NpFpResponseTime, NeverGetsShorterWithMoreWork) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -12,7 +12,7 @@
 #include "tests/support/random.hpp"
 #include "tests/support/task_timings.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using oracle::Dice;
@@ -154,4 +154,4 @@ TEST(Regions, RespondUnderEdfAsTheAdversaryFinds) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -9,7 +9,7 @@
 #include "tests/support/largest.hpp"
 #include "tests/support/task_timings.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using oracle::implicit;
@@ -89,4 +89,4 @@ TEST(Utilization, IsPrintedAsADouble) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -7,7 +7,7 @@
 #include "tests/support/job_timings.hpp"
 #include "tests/support/largest.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using oracle::job;
@@ -62,4 +62,4 @@ TEST(ExplorationLimits, SaysWhenItsBudgetIsSpent) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -11,7 +11,7 @@
 #include "tests/support/job_timings.hpp"
 #include "tests/support/random.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using oracle::Dice;
@@ -342,4 +342,4 @@ TEST(Exploration, KeepsLongWindowsOfFinishedJobs) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

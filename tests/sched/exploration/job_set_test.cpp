@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 TaskTiming task_at(std::int64_t wcet, std::int64_t period, std::int64_t deadline, std::int64_t offset = 0,
@@ -60,4 +60,4 @@ TEST(JobSet, EndsWhereTimesLeaveWhatIsInReach) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

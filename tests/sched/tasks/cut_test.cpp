@@ -8,7 +8,7 @@
 #include "tests/support/random.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 Batch batch_on(const Topology& machine) {
@@ -72,4 +72,4 @@ TEST(Cut, LosesNoByte) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

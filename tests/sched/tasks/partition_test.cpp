@@ -9,7 +9,7 @@
 #include "tests/support/random_machine.hpp"
 #include "tests/support/two_sides.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::kUp0;
@@ -116,4 +116,4 @@ TEST(Partitions, ShareNoBandwidthOnRandomMachines) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

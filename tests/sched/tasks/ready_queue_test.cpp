@@ -8,7 +8,7 @@
 
 #include "tests/support/task_timings.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 ReadyJob job(std::size_t task, std::uint64_t index, std::int64_t deadline, std::int64_t period, std::int64_t relative) {
@@ -87,4 +87,4 @@ TEST(ReadyQueueDeath, TooManyJobsAndTooFewAreBugs) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

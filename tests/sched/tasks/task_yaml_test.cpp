@@ -10,7 +10,7 @@
 #include "tests/apps/temporary_folder.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// A task file, and the machine m.yaml beside it: mem0 and gpu0 at 1 byte/ns.
@@ -395,4 +395,4 @@ TEST(TaskYaml, ReadsPreemptionAndCut) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

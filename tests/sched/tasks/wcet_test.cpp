@@ -5,7 +5,7 @@
 #include "tests/support/largest.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::kLargest;
@@ -142,4 +142,4 @@ TEST(JobBoundDeath, BatchesWithoutAMachineAreABug) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -13,7 +13,7 @@
 #include "tests/support/task_timings.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::kLargest;
@@ -206,4 +206,4 @@ TEST(FindCapacity, TellsTheHoleOfBuffersThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -9,7 +9,7 @@
 #include "sched/tasks/cut.hpp"
 #include "tests/support/task_timings.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using oracle::Dice;
@@ -113,4 +113,4 @@ TEST(FindCut, AgreesWithTryingEverySize) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -11,7 +11,7 @@
 #include "tests/support/task_file.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// The wafer inspection of [VMS14] section 5 for a machine: an image every 25 ms, 40, 10, 10 and 40 % of it to the GPUs
@@ -64,4 +64,4 @@ TEST(PublishedCapacity, TheExampleMachineTakes94Point3MB) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -13,7 +13,7 @@
 #include "tests/support/task_timings.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::decide;
@@ -220,4 +220,4 @@ TEST(Remedies, HoldOnRandomSets) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -8,7 +8,7 @@
 #include "tests/support/largest.hpp"
 #include "tests/support/task_timings.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using oracle::Dice;
@@ -203,4 +203,4 @@ TEST(Scenario, ShowsEveryRefusalOfRandomSets) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -7,7 +7,7 @@
 
 #include "tests/apps/temporary_folder.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 class ScenarioYaml : public ::testing::Test {
@@ -76,4 +76,4 @@ TEST_F(ScenarioYaml, RefusesMoreJobsThanItCanShow) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -13,7 +13,7 @@
 #include "tests/support/task_timings.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::planner;
@@ -143,4 +143,4 @@ TEST(SharingRemedies, AreTheLargestOfAllSizes) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

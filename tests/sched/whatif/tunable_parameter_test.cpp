@@ -10,7 +10,7 @@
 #include "tests/support/task_file.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 std::string two_gpus(const std::string& rest = "") {
@@ -152,4 +152,4 @@ TEST(WithValue, ChangesTheMachine) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

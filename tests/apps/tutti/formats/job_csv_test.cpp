@@ -7,7 +7,7 @@
 
 #include "tests/support/random.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 const std::string kHeader = "Task ID, Job ID, Arrival min, Arrival max, Cost min, Cost max, Deadline, Priority\n";
@@ -101,4 +101,4 @@ TEST(JobCsv, RefusesWhatIsNoFile) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

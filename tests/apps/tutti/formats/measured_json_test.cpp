@@ -7,7 +7,7 @@
 
 #include "tests/apps/temporary_folder.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr CopyPort up(std::uint32_t gpu) { return {gpu, Direction::HostToDevice}; }
@@ -102,4 +102,4 @@ TEST_F(MeasuredJson, MayHoldNothing) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

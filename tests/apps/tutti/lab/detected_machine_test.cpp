@@ -7,7 +7,7 @@
 #include "model/topology_yaml.hpp"
 #include "tests/apps/made_up_hosts.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 Topology machine_of(const HostFacts& host) {
@@ -194,4 +194,4 @@ TEST(DetectedMachine, AnIdleLinkIsTakenAtItsBest) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -11,7 +11,7 @@
 #include "tests/runtime/small_machine.hpp"
 #include "tests/support/random.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::Random;
@@ -174,4 +174,4 @@ TEST(MeasureCosts, StopsWhenInterrupted) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

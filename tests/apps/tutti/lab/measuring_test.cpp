@@ -11,7 +11,7 @@
 
 #include "tests/runtime/small_machine.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 using test::Station;
@@ -319,4 +319,4 @@ TEST(VerifyBytes, FindsOneThatHasChanged) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

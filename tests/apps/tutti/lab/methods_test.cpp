@@ -8,7 +8,7 @@
 #include "runtime/sim/sim_backend.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// The planners on the simulated machine of the published example.
@@ -127,4 +127,4 @@ TEST(MethodsRecord, HasAllRunsAndSizesInJson) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -12,7 +12,7 @@
 #include "runtime/sim/sim_backend.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 Topology h200x4() { return load_machine(test::source_path("configs/machines/h200x4.yaml")).value(); }
@@ -149,4 +149,4 @@ TEST(VerifyBatches, FindNothingLateOnASimulatedMachine) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -9,7 +9,7 @@
 #include "model/topology_yaml.hpp"
 #include "tests/support/yaml_text.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 constexpr Bytes kMegabyte{1'000'000};
@@ -256,4 +256,4 @@ TEST(Workloads, NeedAMemoryAndGpusWithAWayUpAndDown) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

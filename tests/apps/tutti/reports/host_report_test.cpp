@@ -4,7 +4,7 @@
 
 #include "tests/apps/made_up_hosts.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 TEST(HostReport, ShowsGpusPeersAndTheTree) {
@@ -63,4 +63,4 @@ TEST(HostReport, JsonNamesPeersByBusId) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

@@ -5,7 +5,7 @@
 
 #include "apps/tutti/reports/run_report.hpp"
 
-namespace tutti {
+namespace tutti::internal {
 namespace {
 
 /// Two tasks that only declare their Wcet, and the record of a job of each.
@@ -90,4 +90,4 @@ TEST(RunReport, ShowsTheResponseThatTheBoundIsAboutAndTheOneEndToEnd) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::internal

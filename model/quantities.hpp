@@ -1,0 +1,28 @@
+#pragma once
+#include <chrono>
+#include <compare>
+#include <cstdint>
+
+namespace tutti {
+
+/// An exact number of bytes.
+struct Bytes {
+  std::int64_t count = 0;
+
+  friend constexpr auto operator<=>(Bytes, Bytes) = default;
+  friend constexpr Bytes operator+(Bytes a, Bytes b) { return {a.count + b.count}; }
+  friend constexpr Bytes operator-(Bytes a, Bytes b) { return {a.count - b.count}; }
+  constexpr Bytes& operator+=(Bytes b) { return *this = *this + b; }
+};
+
+/// A rate in 1e9 byte/s, which is byte/ns.
+struct GBps {
+  double value = 0;
+
+  friend constexpr auto operator<=>(GBps, GBps) = default;
+};
+
+/// Time at every interface: whole nanoseconds.
+using Duration = std::chrono::nanoseconds;
+
+}  // namespace tutti
