@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "model/batch.hpp"
+#include "model/batch/batch.hpp"
 
 struct CUstream_st;
 

@@ -23,7 +23,7 @@ struct BoundDevices {
       : machine(the_machine),
         kernels(the_kernels),
         clock(the_clock),
-        gate(options.gate.value_or(the_machine.gate())),
+        gate(options.gate.value_or(the_machine.spec().gate)),
         waiting(options.waiting),
         hangs(options.hangs),
         conductor(the_clock) {}

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "model/expects.hpp"
-#include "model/route.hpp"
+#include "model/base/expects.hpp"
+#include "model/machine/route.hpp"
 #include "runtime/cuda/builtin_kernels.hpp"
 #include "runtime/cuda/dry_run.hpp"
 #include "runtime/cuda/pointers.hpp"

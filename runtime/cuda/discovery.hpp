@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/error.hpp"
-#include "model/units.hpp"
+#include "model/base/error.hpp"
+#include "model/base/units.hpp"
 
 namespace tutti::internal {
 

@@ -1,5 +1,5 @@
 #pragma once
-#include "model/units.hpp"
+#include "model/base/units.hpp"
 #include "runtime/cuda/handles.hpp"
 #include "runtime/cuda/kernels.hpp"
 #include "runtime/cuda/pinned_memory.hpp"

@@ -3,7 +3,7 @@
 #include <array>
 #include <charconv>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 #include "runtime/cuda/discovery.hpp"
 
 namespace tutti::internal {

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <chrono>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 #include "runtime/cuda/kernels.hpp"
 #include "runtime/cuda/pinned_memory.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "model/document.hpp"
+#include "model/base/document.hpp"
 
 namespace tutti::internal {
 
@@ -41,7 +41,7 @@ Expected<const Planner*> FileOptions::given_planner() const {
       fmt::format("--planner: there is no planner '{}';{}", planner, guess.empty() ? " --help lists them" : guess));
 }
 
-Expected<TaskFile> FileOptions::load_task_file(bool no_peer) const {
+Expected<TaskStudy> FileOptions::load_study(bool no_peer) const {
   TaskFileOverrides overrides{machine, std::nullopt, {}, no_peer};
   if (!policy.empty()) {
     overrides.policy = parse_policy(policy);
@@ -57,11 +57,11 @@ Expected<TaskFile> FileOptions::load_task_file(bool no_peer) const {
     if (!size) return invalid_input("--set: " + size.error().message);
     overrides.parameters[text.substr(0, equals)] = *size;
   }
-  return TaskFile::load(path, overrides);
+  return internal::load_study(path, overrides);
 }
 
 Expected<TaskSet> FileOptions::load_task_set(bool no_peer) const {
-  return load_task_file(no_peer).map([](const TaskFile& file) { return file.tasks(); });
+  return load_study(no_peer).map([](TaskStudy study) { return std::move(study.tasks); });
 }
 
 }  // namespace tutti::internal

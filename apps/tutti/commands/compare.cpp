@@ -6,24 +6,24 @@
 #include "apps/table.hpp"
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/reports/report.hpp"
-#include "model/batch_yaml.hpp"
-#include "model/document.hpp"
-#include "model/safe_bound.hpp"
+#include "model/base/document.hpp"
+#include "model/batch/batch_yaml.hpp"
+#include "model/batch/safe_bound.hpp"
 
 namespace tutti::internal {
 namespace {
 
 int compare_batch(const FileOptions& options) {
-  const auto file = load_batch(options.path, options.machine);
-  if (!file) return report_error(file.error());
+  const auto batch = load_batch(options.path, options.machine);
+  if (!batch) return report_error(batch.error());
   Json rows = Json::array();
   Table table({"planner", "batch ms", "against the first", "at the latest ms"});
   double first = 0;
   for (const Planner& planner : planners()) {
-    const Timeline timeline = plan(planner, file->machine, file->batch);
-    const LatestFinish latest = latest_finish(planner, file->machine, file->batch, timeline);
+    const Timeline timeline = plan(planner, batch->machine(), *batch);
+    const LatestFinish latest = latest_finish(planner.rates, batch->machine(), *batch, timeline);
     if (rows.empty()) first = to_ms(timeline.latency);
-    rows.push_back(timeline_json(planner, file->machine, timeline, latest));
+    rows.push_back(timeline_json(planner, batch->machine(), timeline, latest));
     table.add({std::string(planner.name), fmt::format("{:.3f}", to_ms(timeline.latency)),
                first > 0 ? fmt::format("{:.3f}", to_ms(timeline.latency) / first) : "-",
                fmt::format("{:.3f}", to_ms(latest.alone()))});

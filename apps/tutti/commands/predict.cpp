@@ -4,8 +4,8 @@
 
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/reports/report.hpp"
-#include "model/batch_yaml.hpp"
-#include "model/safe_bound.hpp"
+#include "model/batch/batch_yaml.hpp"
+#include "model/batch/safe_bound.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -13,16 +13,16 @@ namespace {
 int predict(const FileOptions& options) {
   const auto planner = options.chosen_planner();
   if (!planner) return report_error(planner.error());
-  const auto file = load_batch(options.path, options.machine);
-  if (!file) return report_error(file.error());
-  const Timeline timeline = plan(**planner, file->machine, file->batch);
-  const LatestFinish latest = latest_finish(**planner, file->machine, file->batch, timeline);
+  const auto batch = load_batch(options.path, options.machine);
+  if (!batch) return report_error(batch.error());
+  const Timeline timeline = plan(**planner, batch->machine(), *batch);
+  const LatestFinish latest = latest_finish((*planner)->rates, batch->machine(), *batch, timeline);
   if (options.json) {
-    Json json = timeline_json(**planner, file->machine, timeline, latest);
+    Json json = timeline_json(**planner, batch->machine(), timeline, latest);
     json["schema_version"] = 1;
     fmt::print("{}\n", json.dump(2));
   } else {
-    fmt::print("{}", timeline_text(**planner, file->machine, timeline, latest));
+    fmt::print("{}", timeline_text(**planner, batch->machine(), timeline, latest));
   }
   return kOk;
 }
