@@ -207,23 +207,26 @@ class TimelinePicture {
 
   /// @return where the next panel begins
   double draw_panel(const Panel& panel, const Prediction& prediction, double top) {
-    svg_.text(kMargin, top + 16,
-              fmt::format("{}: {} ms, at the latest {} ms{}", prediction.planner->name, ms(prediction.timeline.latency),
-                          ms(prediction.latest.alone()),
-                          beyond_axis(prediction.timeline.latency) ? " (cut off where the axis ends)" : ""),
-              "font-weight='bold'");
+    const auto& [planner, timeline, latest] = prediction;
+    const std::string_view note = beyond_axis(timeline.latency) ? " (cut off where the axis ends)"
+                                  : beyond_axis(latest.alone()) ? " (beyond the axis)"
+                                                                : "";
+    svg_.text(
+        kMargin, top + 16,
+        fmt::format("{}: {} ms, at the latest {} ms{}", planner->name, ms(timeline.latency), ms(latest.alone()), note),
+        "font-weight='bold'");
     std::vector<double> tops{top + kPanelHead};  // of lanes, and the end of the last
     for (std::size_t lane = 0; lane < panel.rows.size(); ++lane) tops.push_back(tops[lane] + panel.lane_height(lane));
     draw_lanes(panel, tops);
     draw_axis(tops.front(), tops.back());
-    if (prediction.timeline.setup > Duration{0})
-      svg_.rect(left_, tops.front(), x(prediction.timeline.setup) - left_, tops.back() - tops.front(), "class='setup'",
+    if (timeline.setup > Duration{0})
+      svg_.rect(left_, tops.front(), x(timeline.setup) - left_, tops.back() - tops.front(), "class='setup'",
                 "set-up of the batch");
     for (const Bar& bar : panel.bars) draw_bar(bar, panel.bar_height(bar.lane), tops[bar.lane]);
     for (const auto& [lane, gate] : panel.gates)
       if (!beyond_axis(gate)) svg_.path(fmt::format("M{:.2f} {:.2f}l8 5l-8 5z", x(gate), tops[lane]), "class='mark'");
-    draw_end(prediction.latest.alone(), tops, "stroke-dasharray='4 3'");
-    draw_end(prediction.timeline.latency, tops, "stroke-width='2'");
+    draw_end(latest.alone(), tops, "stroke-dasharray='4 3'");
+    draw_end(timeline.latency, tops, "stroke-width='2'");
     return tops.back() + kPanelFoot;
   }
 
