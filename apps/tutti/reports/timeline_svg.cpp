@@ -1,8 +1,10 @@
 #include "apps/tutti/reports/timeline_svg.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <cstdint>
 #include <set>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,7 +19,7 @@ namespace {
 constexpr double kPageWidth = 960, kMargin = 16, kRight = kPageWidth - kMargin - 8;
 constexpr double kBar = 16, kLeastBar = 3, kLaneGap = 3;  // heights
 constexpr double kPanelHead = 24, kPanelFoot = 34;
-constexpr double kFont = 12, kSmallFont = 10;
+constexpr double kTitleFont = 15, kFont = 12, kSmallFont = 10;
 constexpr double kWidestLabel = 180;
 constexpr std::size_t kNamedStreams = 14;  // in the legend
 constexpr double kLongestAxis = 3;         // times the shortest batch: longer ones are cut off
@@ -98,11 +100,6 @@ struct Panel {
   [[nodiscard]] double lane_height(std::size_t lane) const {
     return bar_height(lane) * static_cast<double>(rows[lane]) + kLaneGap;
   }
-  [[nodiscard]] double lanes_height() const {
-    double height = 0;
-    for (std::size_t lane = 0; lane < rows.size(); ++lane) height += lane_height(lane);
-    return height;
-  }
 };
 
 /// End of the segments without bytes at the start of a transfer: its set-up, and the first chunk of a staged copy.
@@ -181,15 +178,15 @@ class TimelinePicture {
   }
 
  private:
-  /// The last completion or latest finish, but not too far for the shortest batch; ns.
+  /// The last completion, and the last of the latest finishes that are not too far for the shortest batch; ns.
   [[nodiscard]] double end_of_axis() const {
-    double shortest = std::numeric_limits<double>::max();
-    double last = 1;
-    for (const auto& [planner, timeline, latest] : predictions_) {
-      shortest = std::min(shortest, as_ns(timeline.latency));
-      last = std::max({last, as_ns(timeline.latency), as_ns(latest.alone())});
-    }
-    return std::min(last, std::max(1.0, kLongestAxis * shortest));
+    const auto length = [](const Prediction& prediction) { return as_ns(prediction.timeline.latency); };
+    const auto [shortest, longest] = std::ranges::minmax_element(predictions_, {}, length);
+    const double most = std::max(1.0, kLongestAxis * length(*shortest));
+    double end = std::clamp(length(*longest), 1.0, most);
+    for (const Prediction& prediction : predictions_)
+      if (const double latest = as_ns(prediction.latest.alone()); latest <= most) end = std::max(end, latest);
+    return end;
   }
   [[nodiscard]] double x(double ns) const { return left_ + ns / end_ * (kRight - left_); }
   [[nodiscard]] double x(Duration time) const { return x(std::min(as_ns(time), end_)); }
@@ -197,8 +194,8 @@ class TimelinePicture {
 
   void title() {
     const std::size_t count = batch_->streams().size();
-    svg_.text(kMargin, 24, fmt::format("{} stream{} on {}", count, count == 1 ? "" : "s", batch_->machine().name()),
-              "font-size='15'");
+    const std::string words = fmt::format("{} stream{} on {}", count, count == 1 ? "" : "s", batch_->machine().name());
+    svg_.text(kMargin, 24, shortened(words, kTitleFont, kRight - kMargin), "font-size='15'");
     svg_.text(kMargin, 42,
               "grey or pale: set-up, and the first chunk of a staged copy; triangle: a gate opens; line: the batch is "
               "complete; dashed line: its latest finish",

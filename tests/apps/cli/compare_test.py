@@ -88,6 +88,14 @@ class Compare(Programs):
         words = self.words_in(self.picture("compare", path))
         self.assertEqual([word.split(":")[0] for word in words if word.endswith("(cut off where the axis ends)")], ["bandwidth_allocation"])
 
+    def test_a_latest_finish_far_behind_the_batch_does_not_stretch_the_axis(self):
+        # 10 MB at 10 byte/ns take 1 ms, and the host may hold a job up for 10 ms more.
+        machine = (ROOT / "tests/apps/cli/two_gpus.yaml").read_text(encoding="utf-8").replace("setup: {batch: 300 us, transfer: 200 us, gate: 100 us}", "setup: {job: 10 ms}")
+        self.file(machine, "m.yaml")
+        words = self.words_in(self.picture("predict", self.file("version: 1\nmachine: m.yaml\nstreams:\n- {name: s, from: mem0, to: gpu0, size: 10 MB}\n")))
+        self.assertIn("completion_aligned: 1.000 ms, at the latest 11.000 ms (beyond the axis)", words)
+        self.assertEqual(words[-3:], ["1000", "s", "s"])  # the last tick, in us; the bar; the legend
+
     def test_a_batch_without_length_can_be_drawn(self):
         path = self.file(f'version: 1\nmachine: "{ROOT}/configs/machines/inspection-example.yaml"\nstreams:\n- {{name: s, from: mem0, to: gpu0, size: 0}}\n')
         self.assertIn("all_at_once: 0.000 ms, at the latest 0.000 ms", self.words_in(self.picture("compare", path)))
