@@ -12,10 +12,14 @@ void FileOptions::add_file(CommandLine& command, const std::string& what) {
   command.add("--json", &json, "print one JSON object");
 }
 
-void FileOptions::add_planner(CommandLine& command) {
+std::string list_of_planners() {
   std::string names;
   for (const Planner& row : planners()) names += fmt::format("\n    {:<22}{}", row.name, row.summary);
-  command.add("--planner", &planner, "how the streams of a batch are arranged:" + names)
+  return names;
+}
+
+void FileOptions::add_planner(CommandLine& command) {
+  command.add("--planner", &planner, "how the streams of a batch are arranged:" + list_of_planners())
       .shows_default(std::string(planners().front().name));
 }
 
@@ -33,12 +37,16 @@ Expected<const Planner*> FileOptions::chosen_planner(const TaskSet* set) const {
 
 Expected<const Planner*> FileOptions::given_planner() const {
   if (planner.empty()) return nullptr;
-  if (const Planner* found = find_planner(planner)) return found;
+  return named_planner(planner);
+}
+
+Expected<const Planner*> named_planner(const std::string& name) {
+  if (const Planner* found = find_planner(name)) return found;
   std::vector<std::string_view> names;
   for (const Planner& row : planners()) names.push_back(row.name);
-  const std::string guess = suggestion(planner, names);
+  const std::string guess = suggestion(name, names);
   return invalid_input(
-      fmt::format("--planner: there is no planner '{}';{}", planner, guess.empty() ? " --help lists them" : guess));
+      fmt::format("--planner: there is no planner '{}';{}", name, guess.empty() ? " --help lists them" : guess));
 }
 
 Expected<TaskStudy> FileOptions::load_study(bool no_peer) const {

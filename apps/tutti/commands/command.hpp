@@ -48,6 +48,7 @@ struct FileOptions {
   /// @errors InvalidInput: --planner names none.
   [[nodiscard]] Expected<const Planner*> chosen_planner(const TaskSet* set = nullptr) const;
   /// The planner of --planner; null where it is left out.
+  /// @errors as `named_planner`.
   [[nodiscard]] Expected<const Planner*> given_planner() const;
   /// The task set of FILE with its spec, with the values that the options override.
   /// @param no_peer  for the machine without its peer access
@@ -55,5 +56,11 @@ struct FileOptions {
   /// The task set of FILE.
   [[nodiscard]] Expected<TaskSet> load_task_set(bool no_peer = false) const;
 };
+
+/// All planners for --help: a line each.
+[[nodiscard]] std::string list_of_planners();
+/// The planner that a value of --planner names.
+/// @errors InvalidInput: it names none.
+[[nodiscard]] Expected<const Planner*> named_planner(const std::string& name);
 
 }  // namespace tutti::internal
