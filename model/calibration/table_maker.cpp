@@ -11,7 +11,7 @@ namespace tutti::internal {
 namespace {
 
 constexpr std::size_t kMostRows = 2'000;
-constexpr int kDigits = 4;  // finer than any measurement repeats
+constexpr int kTableDigits = 4;  // finer than any measurement repeats
 
 /// A combination with the parts of two GPUs exchanged.
 PortSet exchanged(PortSet streams, std::uint32_t a, std::uint32_t b) {
@@ -102,7 +102,7 @@ class TableMaker {
       rows.push_back({streams, {}, row.source});
       for (const std::uint32_t position : positions_of(streams)) {
         const auto& [sum, count] = row.sums.at(role(streams, position));
-        rows.back().rates.push_back(to_digits(sum / count, kDigits));
+        rows.back().rates.push_back(to_digits(sum / count, kTableDigits));
       }
     }
     return rows;
