@@ -87,7 +87,7 @@ Expected<GrayImage> read_picture(const std::string& file) {
   if (!stream) return not_inspected(file, "cannot be opened; give a file that may be read");
   stream.read(start.data(), start.size());
   const std::string_view first(start.data(), static_cast<std::size_t>(stream.gcount()));
-  if (first.substr(1, 3) == "PNG") return read_png(file);
+  if (first.ends_with("PNG")) return read_png(file);
   if (first.starts_with("II") || first.starts_with("MM")) return read_tiff(file);
   return not_inspected(file, first.empty() ? "the file is empty; a grayscale PNG or TIFF is needed"
                                            : "is neither PNG nor TIFF; a grayscale picture in one of them is needed");
