@@ -137,11 +137,11 @@ Pixels bytes_of(const std::vector<std::uint16_t>& levels) {
 }
 
 // Three dies of two pixels, 16 bits, threshold 100. Column 0: 1000, 1100, 1301 has the medians 1100, 1100, 1100; 100 is
-// noise, and 1301 is 201 off, 101 above the threshold. Column 1: 65535 between 0 and 200 is 65335 off. In 8 bits, the
+// noise, and 1301 is 201 off, 101 above the threshold. Column 1: 65535 between 0 and 100 is 65435 off. In 8 bits, the
 // high bytes 3, 4, 5 would differ by one level.
 TEST(DieCompare, KeepsSixteenBits) {
-  const Pixels part = bytes_of({1000, 0, 1100, 65'535, 1301, 200});
-  const Pixels expected = bytes_of({0, 0, 0, 65'235, 101, 0});
+  const Pixels part = bytes_of({1000, 0, 1100, 65'535, 1301, 100});
+  const Pixels expected = bytes_of({0, 0, 0, 65'335, 101, 0});
   EXPECT_EQ(compared(part, {.width = 2, .die_height = 1, .threshold = 100, .bits = 16}), expected);
 }
 

@@ -149,8 +149,7 @@ TEST(TiffFile, SaysWhatItDoesNotRead) {
   expect_not_read(path, "several pages");
 }
 
-// Fields of a file without compression in which the first word, 8 bytes in, is the offset of the directory's entries:
-// a header alone can claim any size.
+// A header alone can claim any size.
 TEST(TiffFile, DoesNotBelieveAHeaderThatClaimsMoreThanTheFileHas) {
   const TemporaryFolder folder;
   const auto path = folder.file("claim.tif");
@@ -162,12 +161,8 @@ TEST(TiffFile, DoesNotBelieveAHeaderThatClaimsMoreThanTheFileHas) {
   };
   claim(65'536, 4);
   expect_not_read(path, "1 to 65535 a side");
-  claim(4, 2'000'000'000);
-  expect_not_read(path, "1 to 65535 a side");
   claim(65'535, 65'535);
   expect_not_read(path, "at most 1024 MiB");
-  claim(4, 60'000);
-  expect_not_read(path, "cut off or damaged");
 }
 
 TEST(TiffFile, RefusesWhatIsNoTiff) {
