@@ -20,50 +20,51 @@ struct Run {
   int first = 0;
   int last = 0;
   int area = 0;
-  std::uint8_t peak = 0;
+  std::uint16_t peak = 0;
   std::size_t parent = 0;  ///< of the union-find forest; a root is its own parent and the first of its tree
 };
 
-bool is_clean(std::span<const std::uint8_t> pixels) {
+bool is_clean(std::span<const std::uint8_t> bytes) {
   std::uint8_t any = 0;
-  for (const std::uint8_t pixel : pixels) any = static_cast<std::uint8_t>(any | pixel);
+  for (const std::uint8_t byte : bytes) any = static_cast<std::uint8_t>(any | byte);
   return any == 0;
 }
 
-/// The first pixel from `x` on that is not zero, or the width of the row; eight zeros are passed in one step.
-std::size_t next_dirty(std::span<const std::uint8_t> row, std::size_t x) {
-  for (std::uint64_t word = 0; x + sizeof word <= row.size(); x += sizeof word) {
-    std::memcpy(&word, row.data() + x, sizeof word);
+/// The first byte from `at` on that is not zero, or the length of the row; eight zeros are passed in one step.
+std::size_t next_dirty(std::span<const std::uint8_t> row, std::size_t at) {
+  for (std::uint64_t word = 0; at + sizeof word <= row.size(); at += sizeof word) {
+    std::memcpy(&word, row.data() + at, sizeof word);
     if (word != 0) break;
   }
-  while (x < row.size() && row[x] == 0) ++x;
-  return x;
+  while (at < row.size() && row[at] == 0) ++at;
+  return at;
 }
 
-void append_runs(std::span<const std::uint8_t> row, int y, int gap, std::vector<Run>& runs) {
+void append_runs(const GrayImage& report, int y, int gap, std::vector<Run>& runs) {
   const std::size_t before = runs.size();
-  for (std::size_t at = next_dirty(row, 0); at < row.size(); at = next_dirty(row, at + 1)) {
-    const int x = static_cast<int>(at);
+  const auto row = report.row(y);
+  const auto step = static_cast<std::size_t>(report.bytes_per_pixel());
+  for (std::size_t at = next_dirty(row, 0); at < row.size(); at = next_dirty(row, (at / step + 1) * step)) {
+    const int x = static_cast<int>(at / step);
     if (runs.size() == before || x - runs.back().last > gap + 1)
       runs.push_back({.y = y, .first = x, .last = x, .area = 0, .peak = 0, .parent = runs.size()});
     Run& run = runs.back();
     run.last = x;
     ++run.area;
-    run.peak = std::max(run.peak, row[at]);
+    run.peak = std::max(run.peak, static_cast<std::uint16_t>(report.at(x, y)));
   }
 }
 
-std::vector<Run> find_runs(std::span<const std::uint8_t> report, std::size_t width, int gap) {
+std::vector<Run> find_runs(const GrayImage& report, int gap) {
   // Several rows at a time: checking row by row would cost more than reading the bytes.
-  constexpr std::size_t rows_at_a_time = 16;
+  constexpr int rows_at_a_time = 16;
   std::vector<Run> runs;
-  const std::size_t rows = report.size() / width;
-  for (std::size_t top = 0; top < rows; top += rows_at_a_time) {
-    const std::size_t bottom = std::min(top + rows_at_a_time, rows);
-    if (is_clean(report.subspan(top * width, (bottom - top) * width))) continue;
-    for (std::size_t y = top; y < bottom; ++y)
-      if (const auto row = report.subspan(y * width, width); !is_clean(row))
-        append_runs(row, static_cast<int>(y), gap, runs);
+  for (int top = 0; top < report.height(); top += rows_at_a_time) {
+    const int bottom = std::min(top + rows_at_a_time, report.height());
+    const auto rows = static_cast<std::size_t>(bottom - top);
+    if (is_clean({report.row(top).data(), rows * report.row_bytes()})) continue;
+    for (int y = top; y < bottom; ++y)
+      if (!is_clean(report.row(y))) append_runs(report, y, gap, runs);
   }
   return runs;
 }
@@ -115,10 +116,9 @@ Box around(const Box& box, const Run& run) {
 
 }  // namespace
 
-std::vector<FoundDefect> find_defects(std::span<const std::uint8_t> report, int width, int gap) {
-  TUTTI_EXPECTS(width >= 1 && report.size() % static_cast<std::size_t>(width) == 0, "a report has whole rows");
+std::vector<FoundDefect> find_defects(const GrayImage& report, int gap) {
   TUTTI_EXPECTS(gap >= 0, "a gap is no negative number");
-  std::vector<Run> runs = find_runs(report, static_cast<std::size_t>(width), gap);
+  std::vector<Run> runs = find_runs(report, gap);
   if (runs.empty()) return {};
   join_neighbours(runs, gap);
 

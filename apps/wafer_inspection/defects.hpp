@@ -5,14 +5,15 @@
 #include <vector>
 
 #include "apps/wafer_inspection/box.hpp"
+#include "apps/wafer_inspection/gray_image.hpp"
 
 namespace wafer {
 
 /// One connected patch of a report.
 struct FoundDefect {
   Box box = {};
-  std::int64_t area = 0;  ///< px that are not zero
-  std::uint8_t peak = 0;  ///< the strongest of them, gray levels above the threshold
+  std::int64_t area = 0;   ///< px that are not zero
+  std::uint16_t peak = 0;  ///< the strongest of them, gray levels above the threshold
 
   friend bool operator==(const FoundDefect&, const FoundDefect&) = default;
 };
@@ -25,10 +26,8 @@ inline constexpr int default_gap = 1;
 /// Two pixels belong together where at most `gap` others stand between them, diagonals included (0: 8-connected).
 /// A report is nearly always clean, so clean stretches are skipped at memory speed, without allocation.
 ///
-/// @param report  [rows * width]
-/// @pre     width >= 1 and divides the size of the report; gap >= 0.
-[[nodiscard]] std::vector<FoundDefect> find_defects(std::span<const std::uint8_t> report, int width,
-                                                    int gap = default_gap);
+/// @pre  gap >= 0.
+[[nodiscard]] std::vector<FoundDefect> find_defects(const GrayImage& report, int gap = default_gap);
 
 /// The score of an inspection, as indices into the compared lists of planted and found defects.
 struct Score {

@@ -8,12 +8,13 @@ namespace wafer {
 
 /// Parameters of the comparison of a part.
 struct DieComparison {
-  int width = 0;               ///< of the image, px
-  int die_height = 0;          ///< px
-  std::uint8_t threshold = 0;  ///< gray levels; a difference up to this is noise
+  int width = 0;                ///< of the image, px
+  int die_height = 0;           ///< px
+  std::uint16_t threshold = 0;  ///< gray levels; a difference up to this is noise
+  int bits = 8;                 ///< of a pixel, 8 or 16
 
   [[nodiscard]] std::size_t die_row_bytes() const {
-    return static_cast<std::size_t>(width) * static_cast<std::size_t>(die_height);
+    return static_cast<std::size_t>(width) * static_cast<std::size_t>(die_height) * static_cast<std::size_t>(bits / 8);
   }
 
   friend bool operator==(const DieComparison&, const DieComparison&) = default;
@@ -23,7 +24,7 @@ struct DieComparison {
 inline constexpr int comparison_reach = 2;
 
 /// The threshold that fits every generated wafer: above twice the strongest noise, below the weakest defect.
-inline constexpr std::uint8_t default_threshold = 24;
+inline constexpr std::uint16_t default_threshold = 24;
 
 /// The distance of a pixel from the median of itself and its two counterparts, less the threshold; 0 = fine.
 ///
@@ -61,7 +62,8 @@ struct Counterparts {
   return {-row, row};
 }
 
-/// Whether a part of this many bytes can be compared: it is three or more whole die rows.
+/// Whether a part of this many bytes can be compared: it is three or more whole die rows, and the threshold is a gray
+/// level of the pixels.
 [[nodiscard]] bool is_comparable(std::size_t part_bytes, const DieComparison& comparison);
 
 /// Compares each die of a part with the dies above and below it: the kernel of the inspection.
@@ -69,9 +71,10 @@ struct Counterparts {
 /// In the first and the last die row the two nearest dies are on the same side. Neighbours are vertical because a die
 /// row is contiguous: the loop has no columns, edges or gaps. It needs no allocation and no state, only integers.
 ///
-/// @param part    [n] pixels of whole die rows over the full width of the image.
-/// @param report  [n] 0 where a pixel is fine, else the gray levels above the threshold; all n are written.
-/// @pre     `is_comparable(n, comparison)`; the spans do not overlap.
+/// @param part    [n] bytes of whole die rows over the full width of the image.
+/// @param report  [n] a pixel of the picture's depth for each one: 0 where it is fine, else the gray levels above the
+///                threshold; all n bytes are written.
+/// @pre     `is_comparable(n, comparison)`; the spans do not overlap, and begin at multiples of a pixel's bytes.
 void die_compare(std::span<const std::uint8_t> part, std::span<std::uint8_t> report, const DieComparison& comparison);
 
 }  // namespace wafer

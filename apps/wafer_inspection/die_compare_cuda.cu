@@ -7,7 +7,7 @@
 namespace wafer {
 namespace {
 
-/// Four pixels side by side in a word: one at a time, arithmetic would take longer than memory does.
+/// Four pixels of 8 bits side by side in a word: one at a time, arithmetic would take longer than memory does.
 struct Quad {
   std::uint32_t word;
 };
@@ -16,6 +16,16 @@ __device__ Quad max(Quad a, Quad b) { return {__vmaxu4(a.word, b.word)}; }
 /// @pre no pixel of `b` is above that of `a`, which would borrow from its neighbour.
 __device__ Quad operator-(Quad a, Quad b) { return {a.word - b.word}; }
 __device__ Quad operator|(Quad a, Quad b) { return {a.word | b.word}; }
+
+/// Two pixels of 16 bits side by side in a word.
+struct Pair {
+  std::uint32_t word;
+};
+__device__ Pair min(Pair a, Pair b) { return {__vminu2(a.word, b.word)}; }
+__device__ Pair max(Pair a, Pair b) { return {__vmaxu2(a.word, b.word)}; }
+/// @pre as for a `Quad`.
+__device__ Pair operator-(Pair a, Pair b) { return {a.word - b.word}; }
+__device__ Pair operator|(Pair a, Pair b) { return {a.word | b.word}; }
 
 /// What a thread loads and stores at once.
 template <class Pixels, int count>
@@ -54,18 +64,30 @@ void launch(std::span<const std::uint8_t> part, std::span<std::uint8_t> report, 
       <<<blocks, kThreads, 0, stream>>>(part.data(), report.data(), part.size(), die_row_bytes, threshold);
 }
 
+/// Compares in pieces of 16 bytes, of words or of single pixels: the largest for which all pieces are aligned.
+/// @param words  the threshold, in every pixel of a word
+template <class Words, class Pixel>
+void compare_pieces(std::span<const std::uint8_t> part, std::span<std::uint8_t> report, std::size_t die_row_bytes,
+                    Words words, Pixel threshold, cudaStream_t stream) {
+  const auto all =
+      reinterpret_cast<std::uintptr_t>(part.data()) | reinterpret_cast<std::uintptr_t>(report.data()) | die_row_bytes;
+  if (all % 16 == 0) {
+    launch<Words, 4>(part, report, die_row_bytes, words, stream);
+  } else if (all % sizeof(Words) == 0) {
+    launch<Words, 1>(part, report, die_row_bytes, words, stream);
+  } else {
+    launch<Pixel, 1>(part, report, die_row_bytes, threshold, stream);
+  }
+}
+
 void die_compare_cuda(std::span<const std::uint8_t> part, std::span<std::uint8_t> report,
                       const DieComparison& comparison, cudaStream_t stream) {
   const std::size_t row = comparison.die_row_bytes();
-  const Quad threshold{comparison.threshold * 0x01010101U};
-  const auto all =
-      reinterpret_cast<std::uintptr_t>(part.data()) | reinterpret_cast<std::uintptr_t>(report.data()) | row;
-  if (all % 16 == 0) {
-    launch<Quad, 4>(part, report, row, threshold, stream);
-  } else if (all % 4 == 0) {
-    launch<Quad, 1>(part, report, row, threshold, stream);
+  const std::uint16_t threshold = comparison.threshold;
+  if (comparison.bits == 8) {
+    compare_pieces(part, report, row, Quad{threshold * 0x01010101U}, static_cast<std::uint8_t>(threshold), stream);
   } else {
-    launch<std::uint8_t, 1>(part, report, row, comparison.threshold, stream);
+    compare_pieces(part, report, row, Pair{threshold * 0x00010001U}, threshold, stream);
   }
 }
 

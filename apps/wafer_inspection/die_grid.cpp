@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "apps/wafer_inspection/png_file.hpp"
+#include "apps/wafer_inspection/gray_image.hpp"
 #include "model/base/expects.hpp"
 
 namespace wafer {
@@ -24,6 +24,8 @@ namespace {
 constexpr int default_rows = 30;
 constexpr int default_columns = 20;
 constexpr int min_side = 240;  // dies of 12 x 8 pixels: below that a circuit and a defect are indistinguishable
+constexpr int max_side = 16'384;
+constexpr int most_growth = 64;  // of a declared size over the image's own
 
 /// The part that takes one more row at the least cost, or none where all are full.
 std::optional<std::size_t> next_taker(std::span<const int> rows, int die_rows, std::span<const std::int64_t> shares,
@@ -51,10 +53,37 @@ bool is_consistent(const DieGrid& grid) {
          grid.top + std::int64_t{grid.rows} * grid.die_height <= grid.height;
 }
 
+std::optional<DiePosition> die_at(const DieGrid& grid, int x, int y) {
+  if (x < grid.left || y < grid.top) return std::nullopt;
+  const DiePosition die{(x - grid.left) / grid.die_width, (y - grid.top) / grid.die_height};
+  if (die.column >= grid.columns || die.row >= grid.rows) return std::nullopt;
+  return die;
+}
+
+Expected<DieGrid> grid_of_whole_dies(int width, int height, const Box& first) {
+  const bool inside = first.width > 0 && first.height > 0 && first.x >= 0 && first.y >= 0 &&
+                      std::int64_t{first.x} + first.width <= width && std::int64_t{first.y} + first.height <= height;
+  if (!inside)
+    return invalid_input(
+        fmt::format("a die of {} x {} pixels at {},{} does not stand inside pictures of {} x {}; give "
+                    "one that does",
+                    first.width, first.height, first.x, first.y, width, height));
+  return DieGrid{.width = width,
+                 .height = height,
+                 .left = first.x,
+                 .top = first.y,
+                 .die_width = first.width,
+                 .die_height = first.height,
+                 .columns = (width - first.x) / first.width,
+                 .rows = (height - first.y) / first.height};
+}
+
 Expected<DieGrid> default_die_grid(int width, int height) {
-  if (std::min(width, height) < min_side || std::max(width, height) > max_image_side)
-    return invalid_input(fmt::format("an image of {} x {} pixels holds no {} rows of dies; each side is {} to {}",
-                                     width, height, default_rows, min_side, max_image_side));
+  if (std::min(width, height) < min_side || std::max(width, height) > max_side)
+    return invalid_input(
+        fmt::format("an image of {} x {} pixels is not generated with {} rows of dies; each side is "
+                    "{} to {}",
+                    width, height, default_rows, min_side, max_side));
   DieGrid grid{.width = width, .height = height, .columns = default_columns, .rows = default_rows};
   grid.die_width = width / default_columns;
   grid.die_height = height / default_rows;
@@ -91,16 +120,17 @@ Expected<std::vector<int>> split_at_die_rows(int die_rows, std::span<const std::
   return rows;
 }
 
-Expected<std::vector<Part>> split_image(const DieGrid& grid, std::span<const Bytes> declared) {
+Expected<std::vector<Part>> split_image(const DieGrid& grid, std::span<const Bytes> declared, int bytes_per_pixel) {
   TUTTI_EXPECTS(is_consistent(grid), "the dies stand inside the image");
   // No part is larger than the image, and so no sum of sensible sizes overflows.
-  const Bytes image{std::int64_t{grid.width} * grid.height};
+  const Bytes image{std::int64_t{grid.width} * grid.height * bytes_per_pixel};
+  const std::int64_t die_row_bytes = grid.die_row_pixels() * bytes_per_pixel;
   std::vector<std::int64_t> shares;
   std::vector<std::int64_t> at_most;
   for (const Bytes size : declared) {
     if (size.count <= 0) return invalid_input("a declared size of a part is 0; declare what its die rows take");
     shares.push_back(std::min(size, image).count);
-    at_most.push_back(shares.back() / grid.die_row_bytes());
+    at_most.push_back(shares.back() / die_row_bytes);
   }
   const auto rows = split_at_die_rows(grid.rows, shares, at_most);
   if (!rows) return tl::unexpected(rows.error());
@@ -109,10 +139,31 @@ Expected<std::vector<Part>> split_image(const DieGrid& grid, std::span<const Byt
   int first = 0;
   for (const int count : *rows) {
     const std::int64_t top = grid.top + std::int64_t{first} * grid.die_height;
-    parts.push_back({first, count, top * grid.width, count * grid.die_row_bytes()});
+    parts.push_back({first, count, top * grid.width * bytes_per_pixel, count * die_row_bytes});
     first += count;
   }
   return parts;
+}
+
+Bytes size_to_declare(const DieGrid& grid, std::span<const Bytes> declared, int bytes_per_pixel) {
+  const std::int64_t image = std::int64_t{grid.width} * grid.height * bytes_per_pixel;
+  const std::int64_t die_row = grid.die_row_pixels() * bytes_per_pixel;
+  // Whether the parts hold all die rows where the declared size is that of so many.
+  const auto holds_all = [&](std::int64_t rows) {
+    std::int64_t held = 0;
+    for (const Bytes part : declared) {
+      const std::int64_t share = std::min(part.count, image);
+      const std::int64_t of_part = rows * die_row <= image ? share / die_row : share * rows / image;
+      if (of_part < min_die_rows_per_part) return false;
+      held += of_part;
+    }
+    return held >= grid.rows;
+  };
+  // Sizes that no share of the image explains do not grow with it: the split then reports them.
+  const std::int64_t most = std::int64_t{grid.rows} * most_growth;
+  std::int64_t rows = grid.rows;
+  while (rows < most && !holds_all(rows)) ++rows;
+  return {rows < most ? std::max(image, rows * die_row) : image};
 }
 
 }  // namespace wafer

@@ -1,12 +1,22 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "apps/wafer_inspection/box.hpp"
 #include "model/base/error.hpp"
 #include "model/base/units.hpp"
 
 namespace wafer {
+
+/// Which die of an image: both count from 0, from the left and from the top.
+struct DiePosition {
+  int column = 0;
+  int row = 0;
+
+  friend bool operator==(const DiePosition&, const DiePosition&) = default;
+};
 
 /// The positions of the dies in an image: `rows` x `columns` equal dies, in a frame of bare wafer a few pixels wide.
 ///
@@ -23,13 +33,21 @@ struct DieGrid {
   int rows = 0;
 
   /// One die row over the whole width of the image, frame included: the unit in which images are split.
-  [[nodiscard]] std::int64_t die_row_bytes() const { return std::int64_t{die_height} * width; }
+  [[nodiscard]] std::int64_t die_row_pixels() const { return std::int64_t{die_height} * width; }
 
   friend bool operator==(const DieGrid&, const DieGrid&) = default;
 };
 
 /// Whether sides and counts are > 0 and all dies are inside the image.
 [[nodiscard]] bool is_consistent(const DieGrid& grid);
+
+/// The die that a pixel belongs to; none in the frame.
+[[nodiscard]] std::optional<DiePosition> die_at(const DieGrid& grid, int x, int y);
+
+/// The grid of as many whole dies as stand in an image from a first one on.
+/// @param first  the first die of the grid.
+/// @errors  InvalidInput: a die without pixels, or one that is not inside the image.
+[[nodiscard]] tutti::Expected<DieGrid> grid_of_whole_dies(int width, int height, const Box& first);
 
 /// The least number of die rows of a part: a die is compared with two others of its part.
 inline constexpr int min_die_rows_per_part = 3;
@@ -70,10 +88,20 @@ struct Part {
 /// The parts cover all die rows, without overlap and in order. A schedule is proved for the declared sizes, so they are
 /// upper bounds; `bytes` is what is really sent.
 ///
-/// @param declared  [n] size of each stream, > 0; for instance 40, 10, 10 and 40 % of the image.
+/// @param declared         [n] size of each stream, > 0; for instance 40, 10, 10 and 40 % of the image.
+/// @param bytes_per_pixel  1 or 2.
 /// @errors  InvalidInput: as `split_at_die_rows`; a declared size of 0.
 /// @pre     n >= 1, `grid` is consistent.
 [[nodiscard]] tutti::Expected<std::vector<Part>> split_image(const DieGrid& grid,
-                                                             std::span<const tutti::Bytes> declared);
+                                                             std::span<const tutti::Bytes> declared,
+                                                             int bytes_per_pixel = 1);
+
+/// The size to declare for an image whose parts have fixed shares of it, so that all die rows find a place: its own
+/// size, or more where a share would hold no whole number of die rows, or fewer than a part needs.
+///
+/// @param declared  [n] sizes of the parts where the image's own size is declared, each > 0.
+/// @pre     n >= 1, `grid` is consistent.
+[[nodiscard]] tutti::Bytes size_to_declare(const DieGrid& grid, std::span<const tutti::Bytes> declared,
+                                           int bytes_per_pixel);
 
 }  // namespace wafer

@@ -181,7 +181,8 @@ GrayImage draw_dies(const DieGrid& grid, const DieTexture& texture) {
   for (const Layer layer : texture.layers) levels.push_back(level_of(layer));
   const auto die_width = static_cast<std::size_t>(grid.die_width);
 
-  GrayImage image{grid.width, grid.height, level_of(Layer::Street)};
+  GrayImage image{grid.width, grid.height};
+  std::ranges::fill(image.bytes(), level_of(Layer::Street));
   for (int y = 0; y < grid.rows * grid.die_height; ++y) {
     const auto line = std::span{levels}.subspan(static_cast<std::size_t>(y % grid.die_height) * die_width, die_width);
     auto out = image.row(grid.top + y).begin() + grid.left;
@@ -195,7 +196,7 @@ void add_noise(GrayImage& image, int noise, tutti::internal::Random random) {
   constexpr std::size_t pixels_per_draw = 4;
   const std::uint64_t mask = (std::uint64_t{1} << (2 * noise)) - 1;
   std::uint64_t draw = 0;
-  const auto pixels = image.pixels();
+  const auto pixels = image.bytes();
   for (std::size_t i = 0; i < pixels.size(); ++i) {
     draw = i % pixels_per_draw == 0 ? random.next() : draw >> 16;
     // Levels lie between 15 and 235, so nothing is clipped.
@@ -234,7 +235,7 @@ Expected<Wafer> make_wafer(const WaferSpec& spec, const std::string& name) {
 
   Wafer wafer{draw_dies(*grid, texture), {name, *grid, spec.seed, spec.noise, {}}};
   for (const auto& defect : planter.defects()) {
-    for (const Pixel& pixel : defect.pixels) wafer.image.at(pixel.x, pixel.y) = level_of(defect.truth.kind);
+    for (const Pixel& pixel : defect.pixels) wafer.image.set(pixel.x, pixel.y, level_of(defect.truth.kind));
     wafer.truth.defects.push_back(defect.truth);
   }
   add_noise(wafer.image, spec.noise, noise);

@@ -40,7 +40,12 @@ std::optional<Comparison> comparison_of(const tutti::internal::KernelLaunch& lau
                                             bytes, launch.input.size(), launch.output.size()));
   }
   if (!is_comparable(bytes, dies))
-    throw std::invalid_argument(fmt::format("{} bytes are not three or more whole die rows", bytes));
+    throw std::invalid_argument(
+        fmt::format("{} bytes with a threshold of {} are not three or more whole die rows of {}-bit pixels", bytes,
+                    dies.threshold, dies.bits));
+  const auto starts =
+      reinterpret_cast<std::uintptr_t>(launch.input.data()) | reinterpret_cast<std::uintptr_t>(launch.output.data());
+  if (dies.bits == 16 && starts % 2 != 0) throw std::invalid_argument("16-bit pixels at an odd address");
   return Comparison{{reinterpret_cast<const std::uint8_t*>(launch.input.data()), bytes},
                     {reinterpret_cast<std::uint8_t*>(launch.output.data()), bytes},
                     dies};

@@ -36,8 +36,7 @@ bool is_inspection(const Batch& parts, const Batch& reports) {
 
 }  // namespace
 
-Expected<InspectionProgram> InspectionProgram::make(const tutti::internal::Task& task, const ImageSet& images) {
-  TUTTI_EXPECTS(!images.empty(), "there is an image to inspect");
+Expected<std::vector<Bytes>> declared_parts(const tutti::internal::Task& task) {
   const auto batches = tutti::internal::batches_of(task);
   if (batches.size() != 2 || !is_inspection(*batches[0], *batches[1])) {
     return tutti::internal::invalid_input(
@@ -48,9 +47,25 @@ Expected<InspectionProgram> InspectionProgram::make(const tutti::internal::Task&
   }
   std::vector<Bytes> declared;
   for (const auto& stream : batches[0]->streams()) declared.push_back(stream.transfer->size);
-  auto parts = split_image(images.front().truth.grid, declared);
+  return declared;
+}
+
+InspectionProgram::InspectionProgram(const ImageSet& images, std::vector<Part> parts, std::uint16_t threshold)
+    : images_(&images),
+      parts_(std::move(parts)),
+      comparison_{images.grid.width, images.grid.die_height, threshold, images.first().bits()},
+      report_(images.grid.width, images.grid.height, images.first().bits()) {
+  for (const Picture& picture : images.pictures) results_.push_back({.name = name_of(picture)});
+}
+
+Expected<InspectionProgram> InspectionProgram::make(const tutti::internal::Task& task, const ImageSet& images,
+                                                    std::uint16_t threshold) {
+  TUTTI_EXPECTS(!images.pictures.empty(), "there is an image to inspect");
+  const auto declared = declared_parts(task);
+  if (!declared) return tl::unexpected(declared.error());
+  auto parts = split_image(images.grid, *declared, images.first().bytes_per_pixel());
   if (!parts) return tutti::internal::invalid_input(parts.error().message, task.place);
-  InspectionProgram program(images, *std::move(parts));
+  InspectionProgram program(images, *std::move(parts), threshold);
   const auto is_host = [&](std::size_t step) {
     return std::holds_alternative<tutti::internal::HostStep>(task.steps[step]);
   };
@@ -70,9 +85,8 @@ Expected<std::vector<StreamBinding>> InspectionProgram::bind(DeviceBackend& back
 Expected<std::vector<StreamBinding>> InspectionProgram::bind_parts(DeviceBackend& backend, const Batch& operation,
                                                                    BufferSet& set) {
   const auto streams = operation.streams();
-  const GrayImage& image = images_->front().image;
   // Streams carry their declared sizes, so the last one may read a little past the image.
-  Bytes end{static_cast<std::int64_t>(image.pixels().size())};
+  Bytes end{images_->image_bytes()};
   for (std::size_t i = 0; i < parts_.size(); ++i)
     end = std::max(end, Bytes{parts_[i].offset} + streams[i].transfer->size);
   auto whole = backend.allocate(streams[0].transfer->from, end);
@@ -80,7 +94,6 @@ Expected<std::vector<StreamBinding>> InspectionProgram::bind_parts(DeviceBackend
   set.image = *std::move(whole);
 
   std::vector<StreamBinding> bindings;
-  const DieGrid& grid = images_->front().truth.grid;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const tutti::internal::Transfer& transfer = *streams[i].transfer;
     for (auto* buffers : {&set.parts, &set.compared}) {
@@ -92,8 +105,7 @@ Expected<std::vector<StreamBinding>> InspectionProgram::bind_parts(DeviceBackend
     binding.source = {transfer.from, set.image.view().data + parts_[i].offset, transfer.size};
     binding.destination = set.parts[i].view();
     binding.kernel_output = set.compared[i].view();
-    binding.parameters =
-        to_bytes({{grid.width, grid.die_height, default_threshold}, static_cast<std::size_t>(parts_[i].bytes)});
+    binding.parameters = to_bytes({comparison_, static_cast<std::size_t>(parts_[i].bytes)});
   }
   return bindings;
 }
@@ -133,24 +145,28 @@ void InspectionProgram::on_finished(const Job& job) {
 }
 
 void InspectionProgram::take_picture(const Job& job) {
-  const auto pixels = wafer_of(job).image.pixels();
-  std::memcpy(sets_[job.buffer_set].image.view().data, pixels.data(), pixels.size());
+  const auto bytes = images_->pictures[picture_of(job)].image.bytes();
+  std::memcpy(sets_[job.buffer_set].image.view().data, bytes.data(), bytes.size());
 }
 
 void InspectionProgram::find_in_reports(const Job& job) {
-  const Wafer& wafer = wafer_of(job);
-  report_.resize(wafer.image.pixels().size());
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const BufferSet& set = sets_[job.buffer_set];
-    std::memcpy(report_.data() + parts_[i].offset, set.reports[i].view().data,
+  const BufferSet& set = sets_[job.buffer_set];
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    std::memcpy(report_.bytes().data() + parts_[i].offset, set.reports[i].view().data,
                 static_cast<std::size_t>(parts_[i].bytes));
-  }
-  const auto defects = find_defects(report_, wafer.truth.grid.width);
-  const Score result = score(boxes_of(wafer.truth), defects);
+  const auto found = find_defects(report_);
+  const Picture& picture = images_->pictures[picture_of(job)];
   ++tally_.images;
-  tally_.planted += wafer.truth.defects.size();
-  tally_.found += result.hit.size();
-  tally_.false_alarms += result.false_alarms.size();
+  if (picture.truth) {
+    const Score result = score(boxes_of(*picture.truth), found);
+    tally_.planted += picture.truth->defects.size();
+    tally_.found += result.hit.size();
+    tally_.false_alarms += result.false_alarms.size();
+  }
+  InspectedPicture& result = results_[picture_of(job)];
+  if (result.inspected) return;
+  result.inspected = true;
+  result.defects = describe_defects(found, picture.image, report_, images_->grid, parts_, comparison_.threshold);
 }
 
 }  // namespace wafer

@@ -3,20 +3,24 @@
 #include <optional>
 #include <vector>
 
-#include "apps/wafer_inspection/defects.hpp"
+#include "apps/wafer_inspection/defect_list.hpp"
 #include "apps/wafer_inspection/image_set.hpp"
 #include "apps/wafer_inspection/inspection_kernel.hpp"
 #include "runtime/dispatch/task_program.hpp"
 
 namespace wafer {
 
-/// Counts of found and planted defects over all inspections of a run.
+/// Counts of found and planted defects over all inspections of a run whose pictures have a truth.
 struct InspectionTally {
   std::uint64_t images = 0;
   std::uint64_t planted = 0;
   std::uint64_t found = 0;
   std::uint64_t false_alarms = 0;
 };
+
+/// The sizes that a task declares for the parts of an image.
+/// @errors InvalidInput: the task's job is no inspection, as `InspectionProgram` describes it.
+[[nodiscard]] tutti::Expected<std::vector<tutti::Bytes>> declared_parts(const tutti::internal::Task& task);
 
 /// The inspection as a task: each job takes the next image, sends its parts to the GPUs, compares the dies there,
 /// copies the reports back and searches them for defects.
@@ -30,9 +34,10 @@ struct InspectionTally {
 /// the steps then do it, and the bound covers it. Without them a run measures it beside the job.
 class InspectionProgram final : public tutti::internal::TaskProgram {
  public:
+  /// @param threshold  of the comparison, gray levels.
   /// @errors InvalidInput: the task's job is not as above, or the image cannot be split within its sizes.
   [[nodiscard]] static tutti::Expected<InspectionProgram> make(const tutti::internal::Task& task,
-                                                               const ImageSet& images);
+                                                               const ImageSet& images, std::uint16_t threshold);
 
   [[nodiscard]] tutti::Expected<std::vector<tutti::internal::StreamBinding>> bind(
       tutti::internal::DeviceBackend& backend, const tutti::internal::Batch& operation, std::size_t batch,
@@ -44,6 +49,9 @@ class InspectionProgram final : public tutti::internal::TaskProgram {
   void on_finished(const tutti::internal::Job& job) override;
 
   [[nodiscard]] const InspectionTally& tally() const { return tally_; }
+  [[nodiscard]] const DieComparison& comparison() const { return comparison_; }
+  /// The result of each picture's first inspection.
+  [[nodiscard]] const std::vector<InspectedPicture>& results() const { return results_; }
   [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
 
  private:
@@ -54,10 +62,10 @@ class InspectionProgram final : public tutti::internal::TaskProgram {
     std::vector<tutti::internal::Buffer> reports;   // [parts] in main memory
   };
 
-  InspectionProgram(const ImageSet& images, std::vector<Part> parts) : images_(&images), parts_(std::move(parts)) {}
+  InspectionProgram(const ImageSet& images, std::vector<Part> parts, std::uint16_t threshold);
   /// Puts the job's image into its buffer set.
   void take_picture(const tutti::internal::Job& job);
-  /// Searches the reports for defects, and compares them with the truth.
+  /// Searches the reports for defects, and compares them with the truth where it is known.
   void find_in_reports(const tutti::internal::Job& job);
 
   tutti::Expected<std::vector<tutti::internal::StreamBinding>> bind_parts(tutti::internal::DeviceBackend& backend,
@@ -66,16 +74,18 @@ class InspectionProgram final : public tutti::internal::TaskProgram {
   tutti::Expected<std::vector<tutti::internal::StreamBinding>> bind_reports(tutti::internal::DeviceBackend& backend,
                                                                             const tutti::internal::Batch& operation,
                                                                             BufferSet& set);
-  [[nodiscard]] const Wafer& wafer_of(const tutti::internal::Job& job) const {
-    return (*images_)[job.index % images_->size()];
+  [[nodiscard]] std::size_t picture_of(const tutti::internal::Job& job) const {
+    return job.index % images_->pictures.size();
   }
 
   const ImageSet* images_;
   std::vector<Part> parts_;
+  DieComparison comparison_;
   std::vector<BufferSet> sets_;
-  std::vector<std::uint8_t> report_;                       // of the whole image
+  GrayImage report_;                                       // of the whole image
   std::optional<std::size_t> camera_step_, defects_step_;  // of the task, where declared
   InspectionTally tally_;
+  std::vector<InspectedPicture> results_;  // [pictures]
 };
 
 }  // namespace wafer

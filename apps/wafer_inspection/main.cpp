@@ -1,3 +1,6 @@
+#include <charconv>
+#include <filesystem>
+
 #include <fmt/format.h>
 
 #include "apps/backends.hpp"
@@ -6,149 +9,284 @@
 #include "apps/outcome.hpp"
 #include "apps/partition_machines.hpp"
 #include "apps/seed.hpp"
-#include "apps/table.hpp"
 #include "apps/wafer_inspection/inspection_program.hpp"
+#include "apps/wafer_inspection/inspection_report.hpp"
+#include "apps/wafer_inspection/marked_picture.hpp"
+#include "apps/wafer_inspection/output_file.hpp"
+#include "apps/wafer_inspection/png_file.hpp"
+#include "apps/wafer_inspection/wafer_map.hpp"
 #include "runtime/dispatch/partitioned_run.hpp"
 #include "sched/tasks/task_yaml.hpp"
 
 namespace wafer {
 namespace {
 
+using tutti::Expected;
+using tutti::internal::invalid_input;
 using tutti::internal::report_error;
+
+constexpr std::int64_t usual_jobs = 200;
 
 struct Options {
   std::string tasks = "configs/tasks/wafer-inspection.yaml";
-  std::string images;
-  int size = 2048;
-  int count = 8;
-  int defects = 12;
-  std::uint64_t seed = 1;
-  std::int64_t jobs = 200;
+  std::vector<std::string> images;
+  std::string die;
+  std::string origin;
+  std::optional<int> threshold;
+  // Of generated images.
+  std::optional<int> size;
+  std::optional<int> count;
+  std::optional<int> defects;
+  std::optional<std::uint64_t> seed;
+
+  std::optional<std::int64_t> jobs;
   std::optional<std::string> machine;
   tutti::internal::BackendOptions backend;
+  std::string csv;
+  std::string marked;
+  std::string map;
+  bool json = false;
 };
 
-tutti::Expected<ImageSet> make_images(const Options& options) {
-  return generate_images({options.size, options.size, options.seed, 4, options.defects}, options.count);
+Expected<ImageSet> make_images(const Options& options) {
+  const int side = options.size.value_or(2048);
+  return generate_images({side, side, options.seed.value_or(1), 4, options.defects.value_or(12)},
+                         options.count.value_or(8));
+}
+
+/// Two numbers from 0 with a sign between them, as in 64x48.
+Expected<std::pair<int, int>> parse_two(const std::string& option, const std::string& text, char between) {
+  std::pair<int, int> two;
+  const char* end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, two.first);
+  if (first.ec == std::errc{} && first.ptr != end && *first.ptr == between) {
+    const auto second = std::from_chars(first.ptr + 1, end, two.second);
+    if (second.ec == std::errc{} && second.ptr == end && two.first >= 0 && two.second >= 0) return two;
+  }
+  return invalid_input(
+      fmt::format("{}: '{}' is not two numbers from 0, in pixels; write it like 64{}48", option, text, between));
+}
+
+/// What the command line says about the dies.
+Expected<DieOptions> die_options(const Options& options) {
+  DieOptions dies;
+  if (options.threshold) dies.threshold = static_cast<std::uint16_t>(*options.threshold);
+  if (options.die.empty() && !options.origin.empty())
+    return invalid_input("--origin is the place of the first die; give its size with --die, too");
+  if (options.die.empty()) return dies;
+  const auto size = parse_two("--die", options.die, 'x');
+  if (!size) return tl::unexpected(size.error());
+  const auto place = parse_two("--origin", options.origin.empty() ? "0,0" : options.origin, ',');
+  if (!place) return tl::unexpected(place.error());
+  dies.first_die = Box{place->first, place->second, size->first, size->second};
+  return dies;
+}
+
+Expected<ImageSet> load_images(const Options& options) {
+  const auto dies = die_options(options);
+  if (!dies) return tl::unexpected(dies.error());
+  if (options.images.empty()) {
+    if (dies->first_die) return invalid_input("--die is about pictures of yours; name them with --images");
+    return make_images(options);
+  }
+  if (options.size || options.count || options.defects || options.seed)
+    return invalid_input("--size, --count, --defects and --seed are for generated images; leave them out here");
+  return read_images(options.images, *dies);
 }
 
 int generate(const Options& options) {
-  if (options.images.empty())
-    return report_error(tutti::internal::invalid_input("--images is required: the folder to write to").value());
-  const auto written =
-      make_images(options).and_then([&](const ImageSet& images) { return write_images(options.images, images); });
-  if (!written) return report_error(written.error());
-  fmt::print("{} wafers of {} x {} in {}, what is true about each beside it\n", options.count, options.size,
-             options.size, options.images);
+  if (options.images.size() != 1)
+    return report_error(invalid_input("--images is required: the folder to write to").value());
+  const auto images = make_images(options);
+  if (!images) return report_error(images.error());
+  if (const auto written = write_images(options.images.front(), *images); !written)
+    return report_error(written.error());
+  fmt::print("{} wafers of {} x {} in {}, what is true about each beside it\n", images->pictures.size(),
+             images->grid.width, images->grid.height, options.images.front());
   return tutti::internal::kOk;
+}
+
+/// Checks that every output can be written, before a run whose results belong there.
+Expected<void> check_outputs(const Options& options, const ImageSet& images) {
+  for (const std::string& path : {options.csv, options.map})
+    if (!path.empty())
+      if (auto fine = check_writable(path); !fine) return fine;
+  if (options.marked.empty()) return {};
+  if (auto made = make_folder(options.marked); !made) return made;
+  std::error_code status;
+  for (const Picture& picture : images.pictures)
+    if (std::filesystem::equivalent(std::filesystem::absolute(picture.file).parent_path(), options.marked, status))
+      return invalid_input("--marked: marked pictures would replace the pictures in this folder; name another one",
+                           {options.marked, 0, 0});
+  return {};
+}
+
+Expected<void> write_marked(const Options& options, const ImageSet& images, const InspectionProgram& program) {
+  const int bits = used_bits(images);
+  for (std::size_t i = 0; i < images.pictures.size(); ++i) {
+    const Picture& picture = images.pictures[i];
+    const InspectedPicture& result = program.results()[i];
+    if (!result.inspected) continue;
+    const auto rgb = marked_picture(picture.image, bits, result.defects);
+    const auto path = std::filesystem::path(options.marked) / name_of(picture);
+    auto written = write_aside(std::filesystem::path(path).replace_extension(".png").string(),
+                               [&](const std::string& file) { return write_rgb_png(file, rgb, images.grid.width); });
+    if (!written) return written;
+  }
+  return {};
+}
+
+Expected<void> write_outputs(const Options& options, const ImageSet& images, const InspectionProgram& program) {
+  if (!options.csv.empty())
+    if (auto written = write_text(options.csv, to_csv(images.grid, program.results())); !written) return written;
+  if (!options.map.empty())
+    if (auto written = write_text(options.map, wafer_map_svg(images.grid, program.results())); !written) return written;
+  return options.marked.empty() ? Expected<void>{} : write_marked(options, images, program);
+}
+
+RunTimes times_of(const tutti::internal::AdmittedTaskSet& admitted, const tutti::internal::RunRecord& record,
+                  const tutti::internal::RunPlace& place) {
+  const tutti::internal::TaskSet& tasks = admitted.tasks();
+  const tutti::internal::TaskTiming& timing = admitted.timings().front();
+  RunTimes times{.machine = tasks.machine->name(),
+                 .backend = place.backend,
+                 .clock = place.clock,
+                 .period = timing.period,
+                 .deadline = timing.deadline,
+                 .wcet = timing.wcet,
+                 .bound = admitted.worst_responses().front(),
+                 .jobs = record.jobs.size()};
+  times.place = fmt::format("{}: {} backend, {} clock, non-preemptive {}{}", times.machine, place.backend, place.clock,
+                            to_string(tasks.policy), tutti::internal::note_of_simulated(place.backend));
+  for (const tutti::internal::JobRecord& job : record.jobs) {
+    if (job.finish) times.worst_response = std::max(times.worst_response, job.response());
+    if (job.finish) times.worst_end_to_end = std::max(times.worst_end_to_end, job.end_to_end());
+    times.over_bound += job.broken ? 1 : 0;
+    times.missed += job.missed() ? 1 : 0;
+    times.overruns += job.overruns;
+  }
+  return times;
 }
 
 /// Everything that a run needs, in the order in which it is made.
 struct Station {
   ImageSet images;
+  tutti::Bytes declared;  ///< size of an image for the task set
   tutti::internal::AdmittedTaskSet admitted;
 };
-
-void print_report(const Options& options, const Station& station, const tutti::internal::RunRecord& record,
-                  const InspectionProgram& program, const tutti::internal::RunPlace& place) {
-  const tutti::internal::TaskTiming& timing = station.admitted.timings().front();
-  tutti::Duration worst{}, worst_end_to_end{};
-  std::uint64_t missed = 0;
-  std::uint64_t over_bound = 0;
-  std::int64_t overruns = 0;
-  for (const tutti::internal::JobRecord& job : record.jobs) {
-    if (job.finish) worst = std::max(worst, job.response());
-    if (job.finish) worst_end_to_end = std::max(worst_end_to_end, job.end_to_end());
-    over_bound += job.broken ? 1 : 0;
-    missed += job.missed() ? 1 : 0;
-    overruns += job.overruns;
-  }
-  const InspectionTally& tally = program.tally();
-  fmt::print("wafer inspection on {}: {} backend, {} clock, non-preemptive {}{}\n",
-             station.admitted.tasks().machine->name(), place.backend, place.clock,
-             to_string(station.admitted.tasks().policy), tutti::internal::note_of_simulated(place.backend));
-  fmt::print(
-      "{} images of {} x {}, one every {}, split over {} GPUs; guaranteed beforehand: {} of work, {} of time\n\n",
-      station.images.size(), options.size, options.size, tutti::internal::to_string(timing.period),
-      program.parts().size(), tutti::internal::to_string(timing.wcet), tutti::internal::to_string(timing.deadline));
-  const auto bound = station.admitted.worst_responses().front();
-  std::vector<std::string> header{"jobs",          "missed deadlines", "worst response ms", "bound ms", "over bound",
-                                  "end to end ms", "deadline ms",      "defects planted",   "found",    "false alarms"};
-  std::vector<std::string> row{fmt::to_string(record.jobs.size()),
-                               fmt::to_string(missed),
-                               fmt::format("{:.3f}", tutti::internal::to_ms(worst)),
-                               bound ? fmt::format("{:.3f}", tutti::internal::to_ms(*bound)) : "-",
-                               fmt::to_string(over_bound),
-                               fmt::format("{:.3f}", tutti::internal::to_ms(worst_end_to_end)),
-                               fmt::format("{:.3f}", tutti::internal::to_ms(timing.deadline)),
-                               fmt::to_string(tally.planted),
-                               fmt::to_string(tally.found),
-                               fmt::to_string(tally.false_alarms)};
-  if (overruns > 0) {
-    header.emplace_back("kernel overruns");
-    row.push_back(fmt::to_string(overruns));
-  }
-  tutti::internal::Table table(std::move(header));
-  table.add(std::move(row));
-  fmt::print("{}", table.text());
-}
 
 int run_station(const Options& options, const Station& station, InspectionProgram& program) {
   tutti::internal::KernelRegistry kernels = tutti::internal::KernelRegistry::with_builtins();
   if (auto added = add_inspection_kernel(kernels); !added) return report_error(added.error());
-  const auto machines = tutti::internal::PartitionMachines::make(options.backend, station.admitted.planned(),
-                                                                 *station.admitted.tasks().machine, kernels);
+  const tutti::internal::TaskSet& tasks = station.admitted.tasks();
+  const auto machines =
+      tutti::internal::PartitionMachines::make(options.backend, station.admitted.planned(), *tasks.machine, kernels);
   if (!machines) return report_error(machines.error());
+  const auto pictures = static_cast<std::int64_t>(station.images.pictures.size());
   tutti::internal::RunOptions run;
-  run.jobs = static_cast<std::uint64_t>(options.jobs);
+  run.jobs = static_cast<std::uint64_t>(options.jobs.value_or(std::max(usual_jobs, pictures)));
   run.interrupted = &tutti::internal::watch_for_interrupt();
   tutti::internal::TaskProgram* programs[] = {&program};
   const auto record = tutti::internal::run_tasks(machines->executors(), station.admitted, programs, run);
   if (!record) return report_error(record.error());
-  const tutti::internal::RunPlace place = machines->place();
-  print_report(options, station, *record, program, place);
 
+  const tutti::internal::RunPlace place = machines->place();
+  const InspectionReport report{&station.images, &program, station.declared,
+                                times_of(station.admitted, *record, place)};
+  fmt::print("{}", options.json ? report_json(report) : report_text(report));
   const tutti::internal::ExitCode exit_code = exit_code_of(*record, options.backend.simulated());
-  print_remarks(*record, station.admitted.tasks(), place.notes, exit_code);
+  print_remarks(*record, tasks, place.notes, exit_code);
+  if (const auto left = std::ranges::count(program.results(), false, &InspectedPicture::inspected); left > 0)
+    fmt::print(stderr, "{} of {} pictures were not inspected; --jobs {} takes each once\n", left, pictures, pictures);
+  if (const auto written = write_outputs(options, station.images, program); !written)
+    return report_error(written.error());
   const InspectionTally& tally = program.tally();
   const bool all_found = tally.found == tally.planted && tally.false_alarms == 0;
   return exit_code == tutti::internal::kOk && !all_found ? tutti::internal::kRefused : exit_code;
 }
 
-/// The task set, which has one task.
-tutti::Expected<tutti::internal::TaskSet> load_inspection(const Options& options) {
+/// The task set, which has one task, for images of this size.
+Expected<tutti::internal::TaskSet> load_inspection(const Options& options, tutti::Bytes image) {
   tutti::internal::TaskFileOverrides overrides;
   overrides.machine_path = options.machine;
   overrides.no_peer = options.backend.no_peer;
-  overrides.parameters["image"] = tutti::Bytes{std::int64_t{options.size} * options.size};
+  overrides.parameters["image"] = image;
   auto tasks = tutti::internal::load_tasks(options.tasks, overrides);
   if (tasks && tasks->tasks.size() != 1)
-    return tutti::internal::invalid_input("this program runs one task, the inspection; leave the others out",
-                                          {options.tasks, 0, 0});
+    return invalid_input("this program runs one task, the inspection; leave the others out", {options.tasks, 0, 0});
   return tasks;
 }
 
-void print_refusal(const Options& options, const tutti::internal::AdmissionVerdict& verdict) {
+/// The size of an image for the task set: its own, or more where the shares of the task set need that.
+Expected<tutti::Bytes> size_for_tasks(const Options& options, const ImageSet& images) {
+  const auto tasks = load_inspection(options, {images.image_bytes()});
+  if (!tasks) return tl::unexpected(tasks.error());
+  return declared_parts(tasks->tasks.front()).map([&](const std::vector<tutti::Bytes>& parts) {
+    return size_to_declare(images.grid, parts, images.first().bytes_per_pixel());
+  });
+}
+
+void print_refusal(const Options& options, tutti::Bytes image, const tutti::internal::AdmissionVerdict& verdict) {
   fmt::print(stderr, "the deadlines cannot be guaranteed; 'tutti check {} --set image={}B{}' tells more\n",
-             options.tasks, std::int64_t{options.size} * options.size,
-             options.machine ? " --machine " + *options.machine : "");
+             options.tasks, image.count, options.machine ? " --machine " + *options.machine : "");
   for (const std::string& reason : verdict.reasons) fmt::print(stderr, "  {}\n", reason);
 }
 
 int inspect(const Options& options) {
   if (const auto checked = make_clock(options.backend); !checked) return report_error(checked.error());
-  const auto tasks = load_inspection(options);
+  auto images = load_images(options);
+  if (!images) return report_error(images.error());
+  const int most = (1 << images->first().bits()) - 1;
+  const int threshold = options.threshold.value_or(threshold_for(*images));
+  if (threshold > most)
+    return report_error(invalid_input(fmt::format("--threshold: {} is above the levels of these pictures; give 0 to {}",
+                                                  threshold, most))
+                            .value());
+  if (const auto fine = check_outputs(options, *images); !fine) return report_error(fine.error());
+
+  const auto declared = size_for_tasks(options, *images);
+  if (!declared) return report_error(declared.error());
+  const auto tasks = load_inspection(options, *declared);
   if (!tasks) return report_error(tasks.error());
   auto verdict =
       tutti::internal::AdmissionController(tasks->planner ? *tasks->planner : tutti::internal::planners().front())
           .decide(*tasks);
-  if (!verdict.admitted) return print_refusal(options, verdict), tutti::internal::kRefused;
-  auto images = options.images.empty() ? make_images(options) : read_images(options.images, options.size, options.size);
-  if (!images) return report_error(images.error());
-  const Station station{*std::move(images), *std::move(verdict.admitted)};
-  auto program = InspectionProgram::make(tasks->tasks.front(), station.images);
+  if (!verdict.admitted) return print_refusal(options, *declared, verdict), tutti::internal::kRefused;
+  const Station station{*std::move(images), *declared, *std::move(verdict.admitted)};
+  auto program = InspectionProgram::make(tasks->tasks.front(), station.images, static_cast<std::uint16_t>(threshold));
   if (!program) return report_error(program.error());
   return run_station(options, station, *program);
+}
+
+void add_generating_options(tutti::internal::CommandLine& program, Options& options) {
+  program.group("Generated images");
+  program.add("--size", &options.size, "side of an image in pixels").shows_default("2048");
+  program.add("--count", &options.count, "how many images to generate").between(1, 10000).shows_default("8");
+  program.add("--defects", &options.defects, "planted in each generated image").shows_default("12");
+  program.add("--seed", &options.seed, "of the generated images").check(tutti::internal::check_seed).shows_default("1");
+}
+
+void add_picture_options(tutti::internal::CommandLine& program, Options& options) {
+  program.group("Images of yours");
+  program.add(
+      "--images", &options.images,
+      "pictures, or folders of them: grayscale PNG or TIFF of 8 or 16 bits, all of one size; where the truth is "
+      "known, it is X.json beside X.png. Without this option some are generated");
+  program.add(
+      "--die", &options.die,
+      "WIDTHxHEIGHT of a die in pixels, its street included; without it the dies are found by their repetition");
+  program.add("--origin", &options.origin, "X,Y of the first whole die in pixels").shows_default("0,0");
+  program.add("--threshold", &options.threshold, "gray levels; a difference up to this is noise")
+      .between(0, 65'535)
+      .shows_default("24 of 256, of the range that the pictures use");
+}
+
+void add_output_options(tutti::internal::CommandLine& program, Options& options) {
+  program.group("Results");
+  program.add("--csv", &options.csv, "FILE for the list of defects, a line each; the README says what its columns are");
+  program.add("--marked", &options.marked, "FOLDER for the pictures with their defects framed, as PNG");
+  program.add("--map", &options.map, "FILE for the wafer map: defects of each die over all pictures, as SVG");
+  program.add("--json", &options.json, "print the report as one JSON object, with the defects of each picture");
 }
 
 int run_program(int argc, char** argv) {
@@ -158,22 +296,22 @@ int run_program(int argc, char** argv) {
   program.footer(
       "Without a command it inspects, on the machine that the task set names.\n"
       "Examples:\n  wafer_inspection generate --images wafers --size 1024 --count 4\n  wafer_inspection --images "
-      "wafers --size 1024 --jobs 1000\n  wafer_inspection --machine this-host.yaml --backend cuda\n"
+      "wafers --csv defects.csv --map map.svg --marked marked\n  wafer_inspection --images scan.tif --die 640x480 "
+      "--origin 12,30\n  wafer_inspection --machine this-host.yaml --backend cuda\n"
       "The response is what the bound is about. End to end adds what the host does in place of a camera, and to find\n"
       "defects in the reports; a host step before the first batch, and one behind the last, make that part of the "
       "job.\n"
-      "Exit code: 0 fine, 1 a deadline missed, 3 machine or host trouble or a job over its bound.");
-  program.add("--size", &options.size, "side of an image in pixels").shows_default();
-  program.add("--count", &options.count, "how many images to generate").between(1, 10000).shows_default();
-  program.add("--defects", &options.defects, "planted in each generated image").shows_default();
-  program.add("--seed", &options.seed, "of the generated images").check(tutti::internal::check_seed).shows_default();
-  program.add("--images", &options.images,
-              "folder of pictures (8-bit grayscale PNG, the truth as JSON beside each); without it some are generated");
+      "Exit code: 0 fine, 1 a deadline missed, or known defects missed; 2 usage or a picture that cannot be "
+      "inspected,\n"
+      "3 machine or host trouble or a job over its bound.");
   program.add("--tasks", &options.tasks, "task set with the inspection as its one task").shows_default();
   program.add("--jobs", &options.jobs, "images to inspect; the pictures are taken in turn")
       .between(1, tutti::internal::kMostJobs)
-      .shows_default();
+      .shows_default("200, or each picture once");
   program.add("--machine", &options.machine, "machine file to use in place of the one that the task set names");
+  add_picture_options(program, options);
+  add_generating_options(program, options);
+  add_output_options(program, options);
   add_backend_options(program, options.backend);
   tutti::internal::CommandLine generating =
       program.command("generate", "write wafers with planted defects into the folder --images");

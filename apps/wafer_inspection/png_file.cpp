@@ -1,6 +1,7 @@
 #include "apps/wafer_inspection/png_file.hpp"
 
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <csetjmp>
 #include <cstddef>
@@ -16,6 +17,8 @@
 
 #include <fmt/format.h>
 #include <png.h>
+
+#include "model/base/expects.hpp"
 
 namespace wafer {
 
@@ -92,26 +95,39 @@ bool read_header(png_structp png, png_infop info, std::FILE* file) {
   return true;
 }
 
-bool read_rows(png_structp png, std::uint8_t* pixels, int width, int height) {
+bool read_rows(png_structp png, std::uint8_t* pixels, std::size_t row_bytes, int height, int bits) {
   if (setjmp(png_jmpbuf(png)) != 0) return false;
+  if (bits == 16 && std::endian::native == std::endian::little) png_set_swap(png);
   const int passes = png_set_interlace_handling(png);
   png_start_read_image(png);
   for (int pass = 0; pass < passes; ++pass)
-    for (std::ptrdiff_t y = 0; y < height; ++y) png_read_row(png, pixels + y * width, nullptr);
+    for (int y = 0; y < height; ++y) png_read_row(png, pixels + static_cast<std::size_t>(y) * row_bytes, nullptr);
   png_read_end(png, nullptr);  // also rejects a file that is cut off behind its last pixel
   return true;
 }
 
-bool write_rows(png_structp png, png_infop info, std::FILE* file, const std::uint8_t* pixels, int width, int height) {
+/// Pixels to write, as libpng wants them described.
+struct Raster {
+  const std::uint8_t* pixels;
+  std::size_t row_bytes;
+  int width;
+  int height;
+  int bits;
+  int colour;
+};
+
+bool write_rows(png_structp png, png_infop info, std::FILE* file, const Raster& raster) {
   if (setjmp(png_jmpbuf(png)) != 0) return false;
   png_init_io(png, file);
   // Noise hardly compresses, so the fastest level without a filter is enough.
   png_set_compression_level(png, 1);
   png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
-  png_set_IHDR(png, info, static_cast<png_uint_32>(width), static_cast<png_uint_32>(height), 8, PNG_COLOR_TYPE_GRAY,
-               PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  png_set_IHDR(png, info, static_cast<png_uint_32>(raster.width), static_cast<png_uint_32>(raster.height), raster.bits,
+               raster.colour, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
   png_write_info(png, info);
-  for (std::ptrdiff_t y = 0; y < height; ++y) png_write_row(png, pixels + y * width);
+  if (raster.bits == 16 && std::endian::native == std::endian::little) png_set_swap(png);
+  for (int y = 0; y < raster.height; ++y)
+    png_write_row(png, raster.pixels + static_cast<std::size_t>(y) * raster.row_bytes);
   png_write_end(png, nullptr);
   return true;
 }
@@ -131,27 +147,28 @@ std::string_view colour_name(int colour_type) {
   }
 }
 
-/// Checks the header against the declared size and format; the error names the difference.
-Expected<void> check_header(const PngReader& reader, const std::string& path, int width, int height) {
-  const auto has_width = png_get_image_width(reader.png(), reader.info());
-  const auto has_height = png_get_image_height(reader.png(), reader.info());
-  const int depth = png_get_bit_depth(reader.png(), reader.info());
+/// An empty picture of the size and depth that the header declares; the error names what is not read.
+Expected<GrayImage> image_of_header(const PngReader& reader, const std::string& path) {
+  const auto width = png_get_image_width(reader.png(), reader.info());
+  const auto height = png_get_image_height(reader.png(), reader.info());
+  const int bits = png_get_bit_depth(reader.png(), reader.info());
   const int colour = png_get_color_type(reader.png(), reader.info());
-  if (depth != 8 || colour != PNG_COLOR_TYPE_GRAY)
-    return refused(path, fmt::format("the picture is {}-bit {}; 8-bit gray is needed", depth, colour_name(colour)));
+  if ((bits != 8 && bits != 16) || colour != PNG_COLOR_TYPE_GRAY)
+    return refused(path,
+                   fmt::format("the picture is {}-bit {}; 8- or 16-bit gray is needed", bits, colour_name(colour)));
   if (png_get_valid(reader.png(), reader.info(), PNG_INFO_tRNS) != 0)
-    return refused(path, "the picture declares a transparent gray; 8-bit gray without transparency is needed");
-  if (std::cmp_not_equal(has_width, width) || std::cmp_not_equal(has_height, height))
-    return refused(path, fmt::format("the picture has {} x {} pixels; {} x {} are declared", has_width, has_height,
-                                     width, height));
-  return {};
+    return refused(path, "the picture declares a transparent gray; gray without transparency is needed");
+  if (std::int64_t{width} * height * bits / 8 > max_image_bytes)
+    return refused(path, fmt::format("the picture has {} x {} pixels of {} bits; at most {} MiB are read", width,
+                                     height, bits, max_image_bytes >> 20));
+  return GrayImage{static_cast<int>(width), static_cast<int>(height), bits};
 }
 
 Expected<File> open_for_reading(const std::string& path) {
   std::error_code status;
   // Reading a pipe or a device might never end.
   if (!std::filesystem::is_regular_file(path, status))
-    return refused(path, "there is no such file; give the path of an 8-bit grayscale PNG");
+    return refused(path, "there is no such file; give the path of a grayscale PNG");
   File file{std::fopen(path.c_str(), "rb")};
   if (!file)
     return refused(path, fmt::format("cannot be opened ({}); give a file that may be read", std::strerror(errno)));
@@ -160,43 +177,22 @@ Expected<File> open_for_reading(const std::string& path) {
 
 tl::unexpected<tutti::Error> damaged(const std::string& path, const Complaint& complaint) {
   return refused(path,
-                 fmt::format("is no PNG, or a cut off or damaged one (libpng: {}); a whole 8-bit grayscale PNG of "
-                             "at most {} x {} pixels is needed",
-                             complaint.text.data(), max_image_side, max_image_side));
+                 fmt::format("is no PNG, or a cut off or damaged one (libpng: {}); a whole grayscale PNG of at most {} "
+                             "pixels a side is needed",
+                             complaint.text.data(), max_image_side));
 }
 
-}  // namespace
-
-Expected<GrayImage> read_png(const std::string& path, int width, int height) {
-  if (width < 1 || height < 1 || width > max_image_side || height > max_image_side)
-    return refused(path,
-                   fmt::format("declared as {} x {} pixels; each side is 1 to {}", width, height, max_image_side));
-  const auto file = open_for_reading(path);
-  if (!file) return tl::unexpected(file.error());
-
-  Complaint complaint;
-  const PngReader reader{complaint};
-  if (!reader.ready()) return tutti::internal::machine_error("libpng cannot be started; free some memory");
-  if (!read_header(reader.png(), reader.info(), file->get())) return damaged(path, complaint);
-  if (const auto fine = check_header(reader, path, width, height); !fine) return tl::unexpected(fine.error());
-
-  GrayImage image{width, height};
-  if (!read_rows(reader.png(), image.pixels().data(), width, height)) return damaged(path, complaint);
-  return image;
-}
-
-Expected<void> write_png(const std::string& path, const GrayImage& image) {
-  if (image.width() < 1 || image.height() < 1 || image.width() > max_image_side || image.height() > max_image_side)
-    return refused(path, fmt::format("an image of {} x {} pixels is not written; each side is 1 to {}", image.width(),
-                                     image.height(), max_image_side));
+Expected<void> write(const std::string& path, const Raster& raster) {
+  if (raster.width < 1 || raster.height < 1 || raster.width > max_image_side || raster.height > max_image_side)
+    return refused(path, fmt::format("an image of {} x {} pixels is not written; each side is 1 to {}", raster.width,
+                                     raster.height, max_image_side));
   File file{std::fopen(path.c_str(), "wb")};
   if (!file) return refused(path, fmt::format("cannot be written ({}); give a path that may be", std::strerror(errno)));
 
   Complaint complaint;
   const PngWriter writer{complaint};
   if (!writer.ready()) return tutti::internal::machine_error("libpng cannot be started; free some memory");
-  const bool written =
-      write_rows(writer.png(), writer.info(), file.get(), image.pixels().data(), image.width(), image.height());
+  const bool written = write_rows(writer.png(), writer.info(), file.get(), raster);
   // fclose writes the last bytes, so a full disk may show only there.
   const bool closed = std::fclose(file.release()) == 0;
   if (!written || !closed)
@@ -204,6 +200,34 @@ Expected<void> write_png(const std::string& path, const GrayImage& image) {
         fmt::format("{}: the picture cannot be written to its end ({}); make room on the disk", path,
                     written ? "write error" : complaint.text.data()));
   return {};
+}
+
+}  // namespace
+
+Expected<GrayImage> read_png(const std::string& path) {
+  const auto file = open_for_reading(path);
+  if (!file) return tl::unexpected(file.error());
+
+  Complaint complaint;
+  const PngReader reader{complaint};
+  if (!reader.ready()) return tutti::internal::machine_error("libpng cannot be started; free some memory");
+  if (!read_header(reader.png(), reader.info(), file->get())) return damaged(path, complaint);
+  auto image = image_of_header(reader, path);
+  if (!image) return image;
+  if (!read_rows(reader.png(), image->bytes().data(), image->row_bytes(), image->height(), image->bits()))
+    return damaged(path, complaint);
+  return image;
+}
+
+Expected<void> write_png(const std::string& path, const GrayImage& image) {
+  return write(path, {image.bytes().data(), image.row_bytes(), image.width(), image.height(), image.bits(),
+                      PNG_COLOR_TYPE_GRAY});
+}
+
+Expected<void> write_rgb_png(const std::string& path, std::span<const std::uint8_t> rgb, int width) {
+  TUTTI_EXPECTS(width >= 1 && rgb.size() % (3 * static_cast<std::size_t>(width)) == 0, "a picture has whole rows");
+  const std::size_t row_bytes = 3 * static_cast<std::size_t>(width);
+  return write(path, {rgb.data(), row_bytes, width, static_cast<int>(rgb.size() / row_bytes), 8, PNG_COLOR_TYPE_RGB});
 }
 
 }  // namespace wafer

@@ -28,13 +28,11 @@ GrayImage drawn(std::initializer_list<std::string_view> rows) {
   return report;
 }
 
-std::vector<FoundDefect> found_in(const GrayImage& report, int gap) {
-  return find_defects(report.pixels(), report.width(), gap);
-}
+std::vector<FoundDefect> found_in(const GrayImage& report, int gap) { return find_defects(report, gap); }
 
 TEST(FindDefects, FindsNothingInACleanReport) {
   EXPECT_TRUE(found_in(GrayImage{256, 256}, 1).empty());
-  EXPECT_TRUE(find_defects({}, 5).empty());
+  EXPECT_TRUE(find_defects(GrayImage{}).empty());
 }
 
 TEST(FindDefects, MeasuresBoxAreaAndPeak) {
@@ -60,6 +58,15 @@ TEST(FindDefects, JoinsArmsThatMeetFurtherDown) {
                              ".111....."});
   EXPECT_EQ(found_in(report, 0), (std::vector<FoundDefect>{{.box = {0, 0, 5, 3}, .area = 7, .peak = 1},
                                                            {.box = {8, 0, 1, 1}, .area = 1, .peak = 7}}));
+}
+
+// Levels of 256 and 1 have a byte of 0 each; both are one pixel, and 300 is the peak.
+TEST(FindDefects, TakesBothBytesOfAPixel) {
+  GrayImage report{5, 1, 16};
+  report.set(1, 0, 256);
+  report.set(2, 0, 300);
+  report.set(3, 0, 1);
+  EXPECT_EQ(found_in(report, 0), (std::vector<FoundDefect>{{.box = {1, 0, 3, 1}, .area = 3, .peak = 300}}));
 }
 
 // One pixel between the upper pair, two between either of them and the lower one.
@@ -88,8 +95,8 @@ std::vector<FoundDefect> slowly_found_in(const GrayImage& report, int gap) {
     for (int x = 0; x < report.width(); ++x) {
       if (left.at(x, y) == 0) continue;
       std::vector<std::array<int, 2>> patch{{x, y}};
-      std::uint8_t peak = left.at(x, y);
-      left.at(x, y) = 0;
+      int peak = left.at(x, y);
+      left.set(x, y, 0);
       int right = x;
       int leftmost = x;
       int bottom = y;
@@ -99,7 +106,7 @@ std::vector<FoundDefect> slowly_found_in(const GrayImage& report, int gap) {
           for (int nx = std::max(px - gap - 1, 0); nx <= std::min(px + gap + 1, report.width() - 1); ++nx) {
             if (left.at(nx, ny) == 0) continue;
             peak = std::max(peak, left.at(nx, ny));
-            left.at(nx, ny) = 0;
+            left.set(nx, ny, 0);
             patch.push_back({nx, ny});
             right = std::max(right, nx);
             leftmost = std::min(leftmost, nx);
@@ -108,7 +115,7 @@ std::vector<FoundDefect> slowly_found_in(const GrayImage& report, int gap) {
       }
       found.push_back({.box = {leftmost, y, right - leftmost + 1, bottom - y + 1},
                        .area = static_cast<std::int64_t>(patch.size()),
-                       .peak = peak});
+                       .peak = static_cast<std::uint16_t>(peak)});
     }
   return found;
 }
@@ -116,17 +123,20 @@ std::vector<FoundDefect> slowly_found_in(const GrayImage& report, int gap) {
 TEST(FindDefects, AgreesWithGrowingPatchesPixelByPixel) {
   tutti::internal::Random random{5};
   for (int round = 0; round < 400; ++round) {
-    GrayImage report{random.between(1, 60), random.between(1, 60)};
+    GrayImage report{random.between(1, 60), random.between(1, 60), random.one_in(2) ? 8 : 16};
     const int one_in = random.between(2, 60);
-    for (auto& pixel : report.pixels())
-      if (random.one_in(one_in)) pixel = static_cast<std::uint8_t>(random.between(1, 255));
+    const int most = report.bits() == 8 ? 255 : 65'535;
+    for (int y = 0; y < report.height(); ++y)
+      for (int x = 0; x < report.width(); ++x)
+        if (random.one_in(one_in)) report.set(x, y, random.between(1, most));
     const int gap = random.between(0, 3);
     ASSERT_EQ(found_in(report, gap), slowly_found_in(report, gap)) << "round " << round;
   }
 }
 
 TEST(FindDefects, TakesAReportThatIsAllDefect) {
-  const GrayImage report{512, 512, 255};
+  GrayImage report{512, 512};
+  std::ranges::fill(report.bytes(), 255);
   EXPECT_EQ(found_in(report, 1), (std::vector<FoundDefect>{{.box = {0, 0, 512, 512}, .area = 512 * 512, .peak = 255}}));
 }
 

@@ -158,9 +158,21 @@ TEST_F(DieCompareOnAGpu, WritesWhatTheHostWrites) {
         for (const Offsets& at : offsets) expect_same(at, {width, die_height, default_threshold}, rows);
 }
 
+// Pixels of 16 bits in pieces of 16 bytes, of words and of single pixels; with offsets that are multiples of a pixel.
+TEST_F(DieCompareOnAGpu, WritesWhatTheHostWritesInSixteenBits) {
+  constexpr std::array offsets{Offsets{0, 0},  Offsets{16, 32}, Offsets{4, 8},
+                               Offsets{0, 12}, Offsets{2, 0},   Offsets{6, 14}};
+  for (const int width : {1, 2, 3, 8, 17, 250, 1024})
+    for (const int die_height : {1, 2, 5})
+      for (const std::size_t rows : {3U, 4U, 9U})
+        for (const Offsets& at : offsets) expect_same(at, {width, die_height, 6144, 16}, rows);
+}
+
 TEST_F(DieCompareOnAGpu, TakesEveryThreshold) {
   for (const int threshold : {0, 1, 127, 128, 254, 255})
-    for (const int width : {16, 4, 1}) expect_same({}, {width, 7, static_cast<std::uint8_t>(threshold)}, 40);
+    for (const int width : {16, 4, 1}) expect_same({}, {width, 7, static_cast<std::uint16_t>(threshold)}, 40);
+  for (const int threshold : {0, 1, 255, 256, 32'767, 32'768, 65'534, 65'535})
+    for (const int width : {8, 2, 1}) expect_same({}, {width, 7, static_cast<std::uint16_t>(threshold), 16}, 40);
 }
 
 // More pieces than the grid has threads: 2^13 blocks of 256 take 32 MiB at once in pieces of 16, 2 MiB byte by byte.

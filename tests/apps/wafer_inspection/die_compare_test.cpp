@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -121,10 +122,41 @@ TEST(DieCompare, AgreesWithTheDefinitionOnRandomParts) {
   for (int round = 0; round < 200; ++round) {
     const DieComparison comparison{.width = random.between(1, 70),
                                    .die_height = random.between(1, 9),
-                                   .threshold = static_cast<std::uint8_t>(random.between(0, 80))};
+                                   .threshold = static_cast<std::uint16_t>(random.between(0, 80))};
     Pixels part(comparison.die_row_bytes() * static_cast<std::size_t>(random.between(3, 8)));
     for (auto& pixel : part) pixel = static_cast<std::uint8_t>(random.between(0, 255));
     ASSERT_EQ(compared(part, comparison), slowly_compared(part, comparison));
+  }
+}
+
+/// The bytes of pixels of 16 bits, in this machine's order.
+Pixels bytes_of(const std::vector<std::uint16_t>& levels) {
+  Pixels bytes(2 * levels.size());
+  std::memcpy(bytes.data(), levels.data(), bytes.size());
+  return bytes;
+}
+
+// Three dies of two pixels, 16 bits, threshold 100. Column 0: 1000, 1100, 1301 has the medians 1100, 1100, 1100; 100 is
+// noise, and 1301 is 201 off, 101 above the threshold. Column 1: 65535 between 0 and 100 is 65435 off. In 8 bits, the
+// high bytes 3, 4, 5 would differ by one level.
+TEST(DieCompare, KeepsSixteenBits) {
+  const Pixels part = bytes_of({1000, 0, 1100, 65'535, 1301, 100});
+  const Pixels expected = bytes_of({0, 0, 0, 65'335, 101, 0});
+  EXPECT_EQ(compared(part, {.width = 2, .die_height = 1, .threshold = 100, .bits = 16}), expected);
+}
+
+// A 16-bit picture whose levels are those of an 8-bit one has the same report, pixel for pixel.
+TEST(DieCompare, AgreesBetweenTheDepths) {
+  tutti::internal::Random random{12};
+  for (int round = 0; round < 100; ++round) {
+    DieComparison comparison{.width = random.between(1, 40),
+                             .die_height = random.between(1, 9),
+                             .threshold = static_cast<std::uint16_t>(random.between(0, 80))};
+    Pixels part(comparison.die_row_bytes() * static_cast<std::size_t>(random.between(3, 8)));
+    for (auto& pixel : part) pixel = static_cast<std::uint8_t>(random.between(0, 255));
+    const Pixels report = compared(part, comparison);
+    comparison.bits = 16;
+    EXPECT_EQ(compared(bytes_of({part.begin(), part.end()}), comparison), bytes_of({report.begin(), report.end()}));
   }
 }
 
@@ -137,6 +169,10 @@ TEST(DieCompare, TakesWholeDieRowsOnly) {
   EXPECT_FALSE(is_comparable(0, comparison));
   EXPECT_FALSE(is_comparable(24, {.width = 0, .die_height = 2}));
   EXPECT_FALSE(is_comparable(24, {.width = 4, .die_height = -2}));
+  EXPECT_FALSE(is_comparable(24, {.width = 4, .die_height = 2, .bits = 16})) << "one row and a half";
+  EXPECT_TRUE(is_comparable(48, {.width = 4, .die_height = 2, .threshold = 256, .bits = 16}));
+  EXPECT_FALSE(is_comparable(24, {.width = 4, .die_height = 2, .threshold = 256})) << "no level of 8 bits";
+  EXPECT_FALSE(is_comparable(48, {.width = 4, .die_height = 2, .bits = 12}));
 }
 
 TEST(DieCompareDeathTest, NeedsWholeDieRowsAndAReportOfTheirSize) {

@@ -149,9 +149,63 @@ TEST(SplitImage, FitsTheInspectionSharesAtEveryHeight) {
   }
 }
 
+// Two bytes a pixel: the parts of the 8-bit image, with twice the offsets and sizes.
+TEST(SplitImage, CountsTheBytesOfAPixel) {
+  const auto grid = default_die_grid(256, 256).value();
+  auto sizes = inspection_sizes(grid);
+  for (Bytes& size : sizes) size.count *= 2;
+  const auto parts = split_image(grid, sizes, 2).value();
+  EXPECT_EQ(parts[1], (Part{12, 3, 2 * (2048 + 24576), 2 * 6144}));
+}
+
+// 12 rows of 10 x 100 bytes without a frame. 40/10/10/40 % of 12000 hold 4/1/1/4 rows. A tenth holds three rows where
+// 30 are declared: 30 * 1000 bytes.
+TEST(SizeToDeclare, GrowsUntilTheSmallestShareHoldsThreeDieRows) {
+  const auto grid = grid_of_whole_dies(100, 120, {0, 0, 20, 10}).value();
+  const std::array shares{Bytes{4800}, Bytes{1200}, Bytes{1200}, Bytes{4800}};
+  EXPECT_EQ(size_to_declare(grid, shares, 1), Bytes{30'000});
+  const std::array sized{Bytes{12'000}, Bytes{3000}, Bytes{3000}, Bytes{12'000}};
+  EXPECT_TRUE(split_image(grid, sized));
+}
+
+// 31 rows of 1000 bytes in halves of 15500: 15 rows each, one is left over. 32 declared rows hold 16 in each half.
+TEST(SizeToDeclare, GrowsUntilAllDieRowsFindAPlace) {
+  const auto grid = grid_of_whole_dies(100, 310, {0, 0, 20, 10}).value();
+  EXPECT_EQ(size_to_declare(grid, std::array{Bytes{15'500}, Bytes{15'500}}, 1), Bytes{32'000});
+}
+
+TEST(SizeToDeclare, IsTheImageWhereItsSharesSuffice) {
+  const auto grid = default_die_grid(256, 256).value();
+  EXPECT_EQ(size_to_declare(grid, inspection_sizes(grid), 1), Bytes{65'536});
+}
+
+// A fixed size grows with nothing: the split says what is wrong.
+TEST(SizeToDeclare, GivesUpOnASizeThatIsNoShare) {
+  const auto grid = default_die_grid(256, 256).value();
+  EXPECT_EQ(size_to_declare(grid, std::array{Bytes{1}, Bytes{65'536}}, 1), Bytes{65'536});
+}
+
+// 100 px from 7 on hold four dies of 20 px, and 13 px are left; 50 px from 5 on hold four of 11.
+TEST(GridOfWholeDies, TakesAsManyAsFit) {
+  const DieGrid expected{
+      .width = 100, .height = 50, .left = 7, .top = 5, .die_width = 20, .die_height = 11, .columns = 4, .rows = 4};
+  EXPECT_EQ(grid_of_whole_dies(100, 50, {7, 5, 20, 11}).value(), expected);
+  for (const Box& die : {Box{0, 0, 0, 8}, {0, 0, 8, 0}, {-1, 0, 8, 8}, {93, 0, 8, 8}, {0, 43, 8, 8}, {0, 0, 101, 8}})
+    EXPECT_FALSE(grid_of_whole_dies(100, 50, die));
+}
+
+// Dies of 20 x 11 px from 7,5: the pixel 47,16 is the first of column 2, row 1.
+TEST(DieAt, IsTheDieOfAPixelOrNone) {
+  const auto grid = grid_of_whole_dies(100, 50, {7, 5, 20, 11}).value();
+  EXPECT_EQ(die_at(grid, 47, 16), (DiePosition{2, 1}));
+  EXPECT_EQ(die_at(grid, 46, 15), (DiePosition{1, 0}));
+  EXPECT_EQ(die_at(grid, 86, 48), (DiePosition{3, 3}));
+  for (const auto& [x, y] : {std::pair{6, 5}, {7, 4}, {87, 5}, {7, 49}}) EXPECT_FALSE(die_at(grid, x, y));
+}
+
 TEST(SplitImage, RefusesDeclaredSizesThatCannotHoldTheImage) {
   const auto grid = default_die_grid(256, 256).value();
-  const auto row = Bytes{grid.die_row_bytes()};
+  const auto row = Bytes{grid.die_row_pixels()};
   const auto refused = split_image(grid, std::array{Bytes{row.count * 15}, Bytes{row.count * 15 - 1}});
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().text().find("hold 29 whole die rows of 30"), std::string::npos) << refused.error().text();

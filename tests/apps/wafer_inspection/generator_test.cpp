@@ -20,7 +20,7 @@ Wafer made(const WaferSpec& spec) { return make_wafer(spec, "wafer.png").value()
 /// FNV-1a, to write a whole picture down as one number.
 std::uint64_t fingerprint(const GrayImage& image) {
   std::uint64_t hash = 0xcbf29ce484222325;
-  for (const std::uint8_t pixel : image.pixels()) hash = (hash ^ pixel) * 0x100000001b3;
+  for (const std::uint8_t pixel : image.bytes()) hash = (hash ^ pixel) * 0x100000001b3;
   return hash;
 }
 
@@ -62,8 +62,8 @@ TEST(MakeWafer, KeepsItsNoiseWithinTheAmplitude) {
     const Wafer noisy = made({.width = 256, .height = 256, .seed = 2, .noise = noise, .defects = 0});
     int lowest = 0;
     int highest = 0;
-    for (std::size_t i = 0; i < still.image.pixels().size(); ++i) {
-      const int deviation = noisy.image.pixels()[i] - still.image.pixels()[i];
+    for (std::size_t i = 0; i < still.image.bytes().size(); ++i) {
+      const int deviation = noisy.image.bytes()[i] - still.image.bytes()[i];
       lowest = std::min(lowest, deviation);
       highest = std::max(highest, deviation);
     }
@@ -80,12 +80,12 @@ TEST(MakeWafer, PlantsWhatItsTruthSays) {
     const Wafer clean = made({.width = 256, .height = 256, .seed = seed, .defects = 0});
     const Wafer wafer = made({.width = 256, .height = 256, .seed = seed, .defects = 15});
     GrayImage changed{256, 256};
-    for (std::size_t i = 0; i < changed.pixels().size(); ++i) {
-      const int difference = std::abs(clean.image.pixels()[i] - wafer.image.pixels()[i]);
+    for (std::size_t i = 0; i < changed.bytes().size(); ++i) {
+      const int difference = std::abs(clean.image.bytes()[i] - wafer.image.bytes()[i]);
       EXPECT_TRUE(difference == 0 || difference >= 45);
-      changed.pixels()[i] = difference != 0;
+      changed.bytes()[i] = difference != 0;
     }
-    auto found = find_defects(changed.pixels(), 256, 0);
+    auto found = find_defects(changed, 0);
     ASSERT_EQ(found.size(), wafer.truth.defects.size());
     for (const PlantedDefect& defect : wafer.truth.defects)
       EXPECT_EQ(std::ranges::count(found, FoundDefect{defect.box, defect.area, 1}), 1);

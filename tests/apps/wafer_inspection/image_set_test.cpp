@@ -1,5 +1,6 @@
 #include "apps/wafer_inspection/image_set.hpp"
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -18,6 +19,10 @@ ImageSet wafers(int count) {
   return generate_images({.width = 256, .height = 240, .seed = 5, .defects = 4}, count).value();
 }
 
+tutti::Expected<ImageSet> read_folder(const std::string& path, const DieOptions& options = {}) {
+  return read_images(std::array{path}, options);
+}
+
 /// A folder with wafer000.png, wafer001.png and what is true about them.
 class TwoWafers {
  public:
@@ -26,9 +31,13 @@ class TwoWafers {
   [[nodiscard]] std::string path() const { return folder_.file("w"); }
   [[nodiscard]] std::string file(const std::string& name) const { return path() + "/" + name; }
 
+  void forget_truth() const {
+    for (const char* name : {"wafer000.json", "wafer001.json"}) std::filesystem::remove(file(name));
+  }
+
   /// What reading it is refused with; "fine" where it is not.
-  [[nodiscard]] std::string error(int width = 256, int height = 240) const {
-    const auto images = read_images(path(), width, height);
+  [[nodiscard]] std::string error(const DieOptions& options = {}) const {
+    const auto images = read_folder(path(), options);
     if (images) return "fine";
     EXPECT_EQ(images.error().code, tutti::ErrorCode::InvalidInput);
     return images.error().text();
@@ -45,50 +54,123 @@ class TwoWafers {
 
 TEST(ImageSet, DrawsEachWaferFromASeedOfItsOwn) {
   const ImageSet images = wafers(3);
-  ASSERT_EQ(images.size(), 3U);
-  for (std::size_t i = 0; i < images.size(); ++i) {
-    EXPECT_EQ(images[i].truth.seed, 5 + i);
-    EXPECT_EQ(images[i].truth.image, "wafer00" + std::to_string(i) + ".png");
-    EXPECT_EQ(images[i],
-              make_wafer({.width = 256, .height = 240, .seed = 5 + i, .defects = 4}, images[i].truth.image).value());
+  ASSERT_EQ(images.pictures.size(), 3U);
+  for (std::size_t i = 0; i < images.pictures.size(); ++i) {
+    const Picture& picture = images.pictures[i];
+    EXPECT_EQ(picture.truth->seed, 5 + i);
+    EXPECT_EQ(picture.file, "wafer00" + std::to_string(i) + ".png");
+    const Wafer drawn = make_wafer({.width = 256, .height = 240, .seed = 5 + i, .defects = 4}, picture.file).value();
+    EXPECT_EQ(picture.image, drawn.image);
+    EXPECT_EQ(*picture.truth, drawn.truth);
   }
-  EXPECT_TRUE(wafers(0).empty());
   EXPECT_FALSE(generate_images({.width = 10, .height = 10}, 1).has_value());
 }
 
 TEST(ImageSet, ReadsWhatItWrote) {
   const TwoWafers folder;
-  EXPECT_EQ(read_images(folder.path(), 256, 240).value(), wafers(2));
+  ImageSet expected = wafers(2);
+  for (Picture& picture : expected.pictures) picture.file = folder.file(picture.file);
+  EXPECT_EQ(read_folder(folder.path()).value(), expected);
   EXPECT_TRUE(write_images(folder.path(), wafers(2)).has_value()) << "over what is there";
+}
+
+TEST(ImageSet, ReadsFilesInTheGivenOrder) {
+  const TwoWafers folder;
+  const std::array paths{folder.file("wafer001.png"), folder.file("wafer000.png")};
+  const ImageSet images = read_images(paths, {}).value();
+  EXPECT_EQ(name_of(images.pictures[0]), "wafer001.png");
+  EXPECT_EQ(name_of(images.pictures[1]), "wafer000.png");
+}
+
+TEST(ImageSet, FindsTheDiesWhereNoTruthIsKnown) {
+  const TwoWafers folder;
+  folder.forget_truth();
+  const ImageSet images = read_folder(folder.path()).value();
+  EXPECT_EQ(images.source, GridSource::Found);
+  EXPECT_EQ(images.grid, wafers(1).grid);
+  EXPECT_FALSE(images.pictures[0].truth.has_value());
+}
+
+// A die of 20 x 30 px from 6,0 in 256 x 240: (256 - 6) / 20 = 12 columns, 240 / 30 = 8 rows.
+TEST(ImageSet, TakesTheDiesThatAreGiven) {
+  const TwoWafers folder;
+  EXPECT_NE(folder.error({.first_die = Box{6, 0, 20, 30}}).find("leave --die out"), std::string::npos);
+  folder.forget_truth();
+  const ImageSet images = read_folder(folder.path(), {.first_die = Box{6, 0, 20, 30}}).value();
+  EXPECT_EQ(images.source, GridSource::Given);
+  EXPECT_EQ(images.grid.columns, 12);
+  EXPECT_EQ(images.grid.rows, 8);
+  EXPECT_EQ(folder.error({.first_die = Box{6, 0, 251, 30}}).rfind(folder.file("wafer000.png"), 0), 0U);
+}
+
+TEST(ImageSet, SaysWhereNoDieRepeats) {
+  const TwoWafers folder;
+  folder.forget_truth();
+  ASSERT_TRUE(write_png(folder.file("wafer000.png"), GrayImage(256, 240)).has_value());
+  folder.expect_error(folder.file("wafer000.png"), "give the size of a die with --die");
+}
+
+// 4095 needs 12 bits, so the threshold is 24 * 2^4; 8-bit pictures keep 24, dark ones too.
+TEST(ImageSet, ScalesTheThresholdToTheLevelsThatAreUsed) {
+  ImageSet images = wafers(1);
+  images.pictures[0].image = GrayImage(4, 4);
+  EXPECT_EQ(threshold_for(images), 24);
+  images.pictures[0].image = GrayImage(4, 4, 16);
+  EXPECT_EQ(threshold_for(images), 24);
+  images.pictures[0].image.set(3, 3, 4095);
+  EXPECT_EQ(threshold_for(images), 384);
+  images.pictures[0].image.set(0, 0, 65'535);
+  EXPECT_EQ(threshold_for(images), 6144);
 }
 
 TEST(ImageSet, LeavesOtherFilesAlone) {
   const TwoWafers folder;
   std::ofstream(folder.file("notes.txt")) << "not a picture";
-  EXPECT_EQ(read_images(folder.path(), 256, 240).value().size(), 2U);
+  EXPECT_EQ(read_folder(folder.path()).value().pictures.size(), 2U);
 }
 
 TEST(ImageSet, RefusesFoldersThatAreNone) {
   const TemporaryFolder folder;
   for (const std::string& path : {folder.file("missing"), folder.file("")}) {
-    const auto images = read_images(path, 256, 240);
+    const auto images = read_folder(path);
     ASSERT_FALSE(images.has_value());
     EXPECT_EQ(images.error().code, tutti::ErrorCode::InvalidInput);
     EXPECT_EQ(images.error().place.file, path);
   }
   std::ofstream(folder.file("file")) << "x";
-  EXPECT_FALSE(read_images(folder.file("file"), 256, 240).has_value());
+  EXPECT_FALSE(read_folder(folder.file("file")).has_value());
   const auto written = write_images(folder.file("file") + "/below", wafers(1));
   ASSERT_FALSE(written.has_value());
   EXPECT_EQ(written.error().code, tutti::ErrorCode::InvalidInput);
 }
 
-TEST(ImageSet, RefusesPicturesOfAnotherSize) {
+// The sentence names both files.
+TEST(ImageSet, RefusesPicturesOfTwoSizesOrDepths) {
   const TwoWafers folder;
-  EXPECT_NE(folder.error(240, 256), "fine");
-  EXPECT_NE(folder.error(512, 240).find("wafer000.png"), std::string::npos);
+  folder.forget_truth();
   ASSERT_TRUE(write_png(folder.file("wafer001.png"), GrayImage(256, 256)).has_value());
-  folder.expect_error(folder.file("wafer001.png"), "256 x 256");
+  folder.expect_error(folder.file("wafer001.png"),
+                      "has 256 x 256 pixels, and " + folder.file("wafer000.png") + " has 256 x 240");
+  ASSERT_TRUE(write_png(folder.file("wafer001.png"), GrayImage(256, 240, 16)).has_value());
+  folder.expect_error(folder.file("wafer001.png"),
+                      "has 16 bits a pixel, and " + folder.file("wafer000.png") + " has 8");
+}
+
+// Results are named after pictures: wafer000.png and wafer000.tif would have one name.
+TEST(ImageSet, RefusesTwoPicturesOfOneName) {
+  const TwoWafers folder;
+  std::filesystem::copy_file(folder.file("wafer000.png"), folder.file("wafer000.TIF"));
+  EXPECT_NE(folder.error().find("rename one of them"), std::string::npos) << folder.error();
+  const std::array twice{folder.path(), folder.file("wafer001.png")};
+  EXPECT_FALSE(read_images(twice, {}).has_value());
+}
+
+// The first bytes say what a file is, not its name.
+TEST(ImageSet, ReadsAPngOfAnotherName) {
+  const TwoWafers folder;
+  folder.forget_truth();
+  std::filesystem::rename(folder.file("wafer000.png"), folder.file("wafer000.tiff"));
+  EXPECT_EQ(read_folder(folder.path()).value().pictures[0].image, wafers(1).pictures[0].image);
 }
 
 /// A picture of the declared size in another format.
@@ -110,10 +192,8 @@ void write_picture(const std::string& path, int depth, int colour) {
 
 TEST(ImageSet, RefusesPicturesOfAnotherDepth) {
   const TwoWafers folder;
-  for (const auto& [depth, colour] : {std::pair(16, PNG_COLOR_TYPE_GRAY),
-                                      {1, PNG_COLOR_TYPE_GRAY},
-                                      {8, PNG_COLOR_TYPE_RGB},
-                                      {8, PNG_COLOR_TYPE_GRAY_ALPHA}}) {
+  for (const auto& [depth, colour] :
+       {std::pair(1, PNG_COLOR_TYPE_GRAY), {8, PNG_COLOR_TYPE_RGB}, {8, PNG_COLOR_TYPE_GRAY_ALPHA}}) {
     write_picture(folder.file("wafer000.png"), depth, colour);
     EXPECT_EQ(folder.error().rfind(folder.file("wafer000.png"), 0), 0U) << folder.error();
   }
@@ -124,13 +204,16 @@ TEST(ImageSet, RefusesDamagedPictures) {
   std::filesystem::resize_file(folder.file("wafer001.png"), 100);
   folder.expect_error(folder.file("wafer001.png"), "; ");
   std::ofstream(folder.file("wafer001.png")) << "GIF89a";
-  folder.expect_error(folder.file("wafer001.png"), "; ");
+  folder.expect_error(folder.file("wafer001.png"), "neither PNG nor TIFF; ");
+  std::ofstream(folder.file("wafer001.png")) << "";
+  folder.expect_error(folder.file("wafer001.png"), "is empty; ");
 }
 
 TEST(ImageSet, RefusesPicturesWithoutTheirTruth) {
   const TwoWafers folder;
   std::filesystem::remove(folder.file("wafer001.json"));
-  folder.expect_error(folder.file("wafer001.json"), "; ");
+  folder.expect_error(folder.file("wafer001.png"),
+                      "has no truth (.json) beside it, and " + folder.file("wafer000.png"));
   std::ofstream(folder.file("wafer001.json")) << "{}";
   folder.expect_error(folder.file("wafer001.json"), "; ");
 }
@@ -153,11 +236,11 @@ TEST(ImageSet, RefusesTheTruthAboutAnotherSize) {
 
 TEST(ImageSet, RefusesTwoLayoutsInOneRun) {
   const TwoWafers folder;
-  Truth truth = wafers(2)[1].truth;
+  Truth truth = *wafers(2).pictures[1].truth;
   truth.grid.rows -= 1;
   truth.defects.clear();
   ASSERT_TRUE(write_truth(folder.file("wafer001.json"), truth).has_value());
-  folder.expect_error(folder.file("wafer001.json"), "laid out otherwise than in the first picture");
+  folder.expect_error(folder.file("wafer001.png"), "laid out otherwise than in " + folder.file("wafer000.png"));
 }
 
 }  // namespace

@@ -57,6 +57,22 @@ TEST(InspectionKernel, TakesThreeRowsWithoutParameters) {
   EXPECT_EQ(report_of(part, 7, {}), (Pixels{0, 0, 0, 46, 0, 0, 77}));
 }
 
+// Pixels of 16 bits, their bytes as x86 and ARM have them: 20, 20, 20, 20 + 1 * 256, 20, 20 with a threshold of 10. The
+// fourth is 256 off, 246 above the threshold.
+TEST(InspectionKernel, ComparesSixteenBits) {
+  const Pixels part{20, 0, 20, 0, 20, 0, 20, 1, 20, 0, 20, 0};
+  const Pixels report{0, 0, 0, 0, 0, 0, 246, 0, 0, 0, 0, 0};
+  EXPECT_EQ(report_of(part, 12, to_bytes({{2, 1, 10, 16}, 12})), report);
+  Pixels shifted(13);
+  EXPECT_THROW(forms().host({std::as_bytes(std::span(shifted)).subspan(1),
+                             std::as_writable_bytes(std::span(shifted)).subspan(1),
+                             to_bytes({{2, 1, 10, 16}, 12}),
+                             {}}),
+               std::invalid_argument)
+      << "an odd address";
+  EXPECT_THROW(report_of(part, 12, to_bytes({{2, 1, 256, 8}, 12})), std::invalid_argument) << "no level of 8 bits";
+}
+
 TEST(InspectionKernel, DoesNothingWithoutAReport) { EXPECT_EQ(report_of(kPart, 0, parameters(2, 1, 6)), Pixels{}); }
 
 TEST(InspectionKernel, ThrowsWhereThePartDoesNotFit) {

@@ -39,7 +39,7 @@ struct Inspection {
       : set(std::move(the_set)),
         admitted(
             tutti::internal::AdmissionController(tutti::internal::planners().front()).decide(set).admitted.value()),
-        program(InspectionProgram::make(set.tasks.front(), images).value()),
+        program(InspectionProgram::make(set.tasks.front(), images, threshold_for(images)).value()),
         backend(*set.machine, kernels, clock),
         executor(*set.machine, admitted.planner(), backend, clock) {
     EXPECT_TRUE(add_inspection_kernel(kernels).has_value());
@@ -182,9 +182,10 @@ TEST(InspectionProgram, RunsAgainInTheSameMemory) {
 // A truth that tells of 11 of the 12 defects, and of one that is not there: 12 planted, 11 found, and one found beside.
 TEST(InspectionProgram, CountsWhatItMissesAndWhatIsNotThere) {
   ImageSet images = wafers(1);
-  const DieGrid& grid = images[0].truth.grid;
-  images[0].truth.defects.resize(11);
-  images[0].truth.defects.push_back({DefectKind::Scratch, {grid.left, grid.top, 3, 3}, 9});
+  const DieGrid& grid = images.grid;
+  Truth& truth = *images.pictures[0].truth;
+  truth.defects.resize(11);
+  truth.defects.push_back({DefectKind::Scratch, {grid.left, grid.top, 3, 3}, 9});
   Inspection inspection(shipped(256 * 256), images);
   expect_on_time(inspection.run(1), 1);
   EXPECT_EQ(inspection.program.tally().planted, 12U);
@@ -192,9 +193,68 @@ TEST(InspectionProgram, CountsWhatItMissesAndWhatIsNotThere) {
   EXPECT_EQ(inspection.program.tally().false_alarms, 1U);
 }
 
+/// The images in 16 bits, each level 16 times as high: those of a camera of 12 bits.
+ImageSet in_twelve_bits(const ImageSet& images) {
+  ImageSet deep = images;
+  for (Picture& picture : deep.pictures) {
+    GrayImage image{picture.image.width(), picture.image.height(), 16};
+    for (int y = 0; y < image.height(); ++y)
+      for (int x = 0; x < image.width(); ++x) image.set(x, y, 16 * picture.image.at(x, y));
+    picture.image = image;
+  }
+  return deep;
+}
+
+// 12 of 16 bits are used, so the threshold is 24 * 16 = 384; an image of 256 x 256 has 131072 bytes.
+TEST(InspectionProgram, InspectsSixteenBits) {
+  const ImageSet images = in_twelve_bits(wafers(2));
+  EXPECT_EQ(used_bits(images), 12);
+  Inspection inspection(shipped(2 * 256 * 256), images);
+  expect_on_time(inspection.run(4), 4);
+  expect_all_found(inspection, 4, 4 * 12);
+  EXPECT_EQ(inspection.program.parts()[0].bytes, 2 * 24'576);
+  EXPECT_EQ(inspection.program.comparison(), (DieComparison{256, 8, 384, 16}));
+}
+
+// Levels around 30000 and a defect of four pixels that is 200 levels brighter: less than one level of 8 bits (257), and
+// above a threshold of 100.
+TEST(InspectionProgram, FindsWhatEightBitsCannotShow) {
+  ImageSet images = wafers(1);
+  Picture& picture = images.pictures[0];
+  picture.truth.reset();
+  picture.image = GrayImage{256, 256, 16};
+  for (int y = 0; y < 256; ++y)
+    for (int x = 0; x < 256; ++x) picture.image.set(x, y, 30'000 + x % 12);
+  for (const int x : {100, 101})
+    for (const int y : {60, 61}) picture.image.set(x, y, picture.image.at(x, y) + 200);
+  const TaskSet set = shipped(2 * 256 * 256);
+  auto program = InspectionProgram::make(set.tasks.front(), images, 100).value();
+  Inspection inspection(set, images);
+  inspection.program = std::move(program);
+  expect_on_time(inspection.run(1), 1);
+  // The grid begins at 8,8 with dies of 12 x 8: the die of 101,61 is column 7, row 6.
+  const std::vector<Defect> expected{{{100, 60, 2, 2}, 4, 200, DiePosition{7, 6}}};
+  EXPECT_EQ(inspection.program.results()[0].defects, expected);
+  EXPECT_EQ(inspection.program.tally().planted, 0U) << "no truth is known";
+}
+
+// Two pictures and one job: the second picture was not inspected.
+TEST(InspectionProgram, KeepsTheResultOfEachPicture) {
+  const ImageSet images = wafers(2);
+  Inspection inspection(shipped(256 * 256), images);
+  expect_on_time(inspection.run(1), 1);
+  const auto& results = inspection.program.results();
+  ASSERT_EQ(results.size(), 2U);
+  EXPECT_EQ(results[0].name, "wafer000.png");
+  EXPECT_TRUE(results[0].inspected);
+  EXPECT_EQ(results[0].defects.size(), 12U);
+  EXPECT_FALSE(results[1].inspected);
+  EXPECT_TRUE(results[1].defects.empty());
+}
+
 /// Why a task is refused; "fine" where it is not.
 std::string refusal(const tutti::internal::Task& task, const ImageSet& images) {
-  const auto program = InspectionProgram::make(task, images);
+  const auto program = InspectionProgram::make(task, images, default_threshold);
   if (program) return "fine";
   EXPECT_EQ(program.error().code, tutti::ErrorCode::InvalidInput);
   EXPECT_EQ(program.error().place, task.place);

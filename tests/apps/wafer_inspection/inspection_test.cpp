@@ -28,9 +28,9 @@ GrayImage report_of(const Wafer& wafer, std::span<const int> percent) {
   for (const Part& part : parts) {
     const auto offset = static_cast<std::size_t>(part.offset);
     const auto bytes = static_cast<std::size_t>(part.bytes);
-    const std::vector<std::uint8_t> sent(wafer.image.pixels().begin() + part.offset,
-                                         wafer.image.pixels().begin() + part.offset + part.bytes);
-    die_compare(sent, report.pixels().subspan(offset, bytes), {grid.width, grid.die_height, default_threshold});
+    const std::vector<std::uint8_t> sent(wafer.image.bytes().begin() + part.offset,
+                                         wafer.image.bytes().begin() + part.offset + part.bytes);
+    die_compare(sent, report.bytes().subspan(offset, bytes), {grid.width, grid.die_height, default_threshold});
   }
   return report;
 }
@@ -40,7 +40,7 @@ void expect_exact(const WaferSpec& spec, std::span<const int> percent) {
   SCOPED_TRACE(testing::Message() << spec.width << " px, seed " << spec.seed << ", noise " << spec.noise);
   const Wafer wafer = make_wafer(spec, "wafer.png").value();
   const GrayImage report = report_of(wafer, percent);
-  const auto found = find_defects(report.pixels(), spec.width);
+  const auto found = find_defects(report);
   const Score result = score(boxes_of(wafer.truth), found);
   EXPECT_EQ(result.hit.size(), wafer.truth.defects.size());
   EXPECT_TRUE(result.missed.empty());

@@ -98,17 +98,17 @@ TEST(Measurement, NamesStreamsByDirection) {
 
 // ---- what to measure
 
-Topology gpus(int count) { return test::star(200, std::vector<double>(static_cast<std::size_t>(count), 50)); }
+Topology machine_of(int count) { return test::star(200, std::vector<double>(static_cast<std::size_t>(count), 50)); }
 
 TEST(MeasurementPlan, StaysInItsTime) {
-  EXPECT_LT(plan_measurements(gpus(4)).value().total(), std::chrono::seconds(60));
-  EXPECT_LT(plan_measurements(gpus(8)).value().total(), std::chrono::minutes(4));
+  EXPECT_LT(plan_measurements(machine_of(4)).value().total(), std::chrono::seconds(60));
+  EXPECT_LT(plan_measurements(machine_of(8)).value().total(), std::chrono::minutes(4));
 }
 
 // 2n streams alone and n(2n - 1) pairs; and how many GPUs go up, down and both ways: C(n + 3, 3) - 1 classes.
 TEST(MeasurementPlan, HasEveryStreamEveryPairAndEveryClass) {
   for (const int n : {1, 2, 4, 8}) {
-    const auto plan = plan_measurements(gpus(n)).value();
+    const auto plan = plan_measurements(machine_of(n)).value();
     std::size_t small = 0;
     std::set<std::vector<int>> classes;
     std::set<PortSet> different;
@@ -126,7 +126,7 @@ TEST(MeasurementPlan, HasEveryStreamEveryPairAndEveryClass) {
 }
 
 TEST(MeasurementPlan, RefusesMachinesThatItCannotServe) {
-  EXPECT_EQ(plan_measurements(gpus(9)).error().message, "9 GPUs; a calibration serves 8 at most");
+  EXPECT_EQ(plan_measurements(machine_of(9)).error().message, "9 GPUs; a calibration serves 8 at most");
 }
 
 }  // namespace
