@@ -47,13 +47,18 @@ std::string path_beside(const std::string& base, const std::string& relative) {
   return (std::filesystem::path(base).parent_path() / relative).lexically_normal().string();
 }
 
-std::string suggestion(std::string_view word, std::span<const std::string_view> known) {
-  if (word.size() > 64) return "";
+std::optional<std::string_view> nearest_word(std::string_view word, std::span<const std::string_view> known) {
+  if (word.size() > 64) return std::nullopt;
   const auto distance = [&](std::string_view other) { return edit_distance(word, other); };
   const auto nearest = std::min_element(
       known.begin(), known.end(), [&](std::string_view a, std::string_view b) { return distance(a) < distance(b); });
-  if (nearest == known.end() || distance(*nearest) > std::max<std::size_t>(1, word.size() / 3)) return "";
-  return fmt::format(" did you mean '{}'?", *nearest);
+  if (nearest == known.end() || distance(*nearest) > std::max<std::size_t>(1, word.size() / 3)) return std::nullopt;
+  return *nearest;
+}
+
+std::string suggestion(std::string_view word, std::span<const std::string_view> known) {
+  const auto nearest = nearest_word(word, known);
+  return nearest ? fmt::format(" did you mean '{}'?", *nearest) : "";
 }
 
 Fields::Fields(const Node& map, std::string what, std::initializer_list<std::string_view> known)

@@ -1,5 +1,6 @@
 #include "model/base/error.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -21,8 +22,10 @@ std::string line_of(const Error& error) {
 }  // namespace
 
 std::string Error::text() const {
+  constexpr std::size_t kMostLines = 20;
   std::string lines = line_of(*this);
-  for (const Error& error : more) lines += "\n" + error.text();
+  for (std::size_t i = 0; i < std::min(more.size(), kMostLines - 1); ++i) lines += "\n" + more[i].text();
+  if (more.size() >= kMostLines) lines += fmt::format("\nand {} more", more.size() - (kMostLines - 1));
   return lines;
 }
 

@@ -35,7 +35,7 @@ struct Error {
   std::vector<Error> more = {};  ///< further faults of the same input
 
   /// `file:line:column: message`, or `field: message` where no place is known, or the message alone; a line for each
-  /// fault.
+  /// of the first 20 faults.
   [[nodiscard]] std::string text() const;
 
   friend bool operator==(const Error&, const Error&) = default;

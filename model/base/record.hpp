@@ -115,8 +115,11 @@ class Reader {
 };
 
 /// Refuses keys of a map that are not known, and what is no map.
-void refuse_unknown_keys(Reader& reader, const Node& map, std::string_view what,
-                         std::span<const std::string_view> known);
+/// @param aliases  older keys, which are read and not offered
+/// @return  keys that unknown ones are a misspelling of.
+std::vector<std::string> refuse_unknown_keys(Reader& reader, const Node& map, std::string_view what,
+                                             std::span<const std::string_view> known,
+                                             std::span<const std::string_view> aliases = {});
 /// A sentence about a word that is none of an enumeration's.
 [[noreturn]] void fail_for_word(const Node& node, std::string_view what, std::span<const std::string_view> words);
 /// A fault for a number outside its range, and for a word that is no name.
@@ -136,11 +139,12 @@ template <class T>
 void read_fields(Reader& reader, const Node& map, std::string_view what, T& value) {
   std::vector<std::string_view> known;
   if constexpr (requires { Record<T>::is_file; }) known.emplace_back("version");
-  for_each_field<T>([&](const auto& row) { known.push_back(row.key); });
+  std::vector<std::string_view> aliases;
   for_each_field<T>([&](const auto& row) {
-    if (!row.alias.empty()) known.push_back(row.alias);
+    known.push_back(row.key);
+    if (!row.alias.empty()) aliases.push_back(row.alias);
   });
-  refuse_unknown_keys(reader, map, what, known);
+  const std::vector<std::string> meant = refuse_unknown_keys(reader, map, what, known, aliases);
   for_each_field<T>([&](const auto& row) {
     const Node* node = map.find(row.key);
     if (const Node* old = row.alias.empty() ? nullptr : map.find(row.alias)) {
@@ -151,7 +155,7 @@ void read_fields(Reader& reader, const Node& map, std::string_view what, T& valu
       node = old;
     }
     if (node == nullptr) {
-      if (row.rules.required)
+      if (row.rules.required && std::find(meant.begin(), meant.end(), row.key) == meant.end())
         reader.attempt([&] { fail(map.place, fmt::format("'{}' is missing in {}; add it", row.key, what)); });
       return;
     }

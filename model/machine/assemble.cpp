@@ -444,6 +444,7 @@ Expected<Topology> Topology::assemble(MachineSpec spec) {
   Faults faults;
   check_scalars(parts->spec, faults);
   add_vertices(*parts, faults);
+  if (parts->spec.vertices.size() > kMaxVertices) return tl::unexpected(faults.error());
   for (std::size_t i = 0; i < parts->spec.links.size(); ++i)
     add_link(*parts, parts->spec.links[i], faults, path_of("links", i));
   add_shared(*parts, faults);

@@ -86,13 +86,15 @@ class Mutator {
   test::Random random_;
 };
 
+/// A place and a sentence in one line, for each fault.
 void expect_a_place(const Error& error, const std::string& text) {
   EXPECT_EQ(error.code, ErrorCode::InvalidInput);
   EXPECT_EQ(error.place.file, "f.yaml") << error.text() << "\n" << text;
   EXPECT_GT(error.place.line, 0) << error.text() << "\n" << text;
   EXPECT_GT(error.place.column, 0) << error.text() << "\n" << text;
   EXPECT_FALSE(error.message.empty());
-  EXPECT_EQ(error.text().find('\n'), std::string::npos) << error.text();
+  EXPECT_EQ(error.message.find('\n'), std::string::npos) << error.text();
+  for (const Error& further : error.more) expect_a_place(further, text);
 }
 
 TEST(YamlMutation, OfMachinesEndsWithAMachineOrAnErrorWithAPlace) {

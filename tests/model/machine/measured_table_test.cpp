@@ -258,14 +258,14 @@ TEST(TopologyText, ReadsBackAsTheSameMachine) {
 TEST(TopologyYaml, RefusesTablesThatCannotBe) {
   const auto refusal = [](const std::string& rest) { return test::machine_error(test::machine_file(kTwoGpus + rest)); };
   EXPECT_EQ(refusal("  table: [{h2d: {gpu2: 40 GB/s}}]\n"),
-            "m.yaml:10:11: there is no vertex 'gpu2'; did you mean 'gpu0'?");
-  EXPECT_EQ(refusal("  table: [{h2d: {cpu0: 40 GB/s}}]\n"), "m.yaml:10:11: 'cpu0' is no GPU; the table has GPUs alone");
+            "m.yaml:10:24: there is no vertex 'gpu2'; did you mean 'gpu0'?");
+  EXPECT_EQ(refusal("  table: [{h2d: {cpu0: 40 GB/s}}]\n"), "m.yaml:10:24: 'cpu0' is no GPU; the table has GPUs alone");
   EXPECT_EQ(refusal("  table: [{h2d: {gpu0: 0 GB/s}}]\n"), "m.yaml:10:24: '0 GB/s' is zero; a rate must be above 0");
   EXPECT_EQ(refusal("  table: [{}]\n"), "m.yaml:10:11: a combination without streams");
   EXPECT_EQ(refusal("  alike: [[gpu0, gpu1]]\n  table: [{h2d: {gpu0: 4 GB/s}}, {h2d: {gpu1: 4 GB/s}}]\n"),
             "m.yaml:11:34: the same combination stands twice, up to exchanges of symmetric GPUs; keep one");
   EXPECT_EQ(refusal("  table: [{h2d: {gpu0: 4 GB/s}, source: guess}]\n"),
-            "m.yaml:10:41: 'guess' is no source of rates; write table or interpolated");
+            "m.yaml:10:41: 'guess' is no source of rates; write one of table, interpolated");
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ struct Refusal {
   std::string error;
 };
 
-/// Files between lines of "====", each with its error on a last line that starts with "# ".
+/// Files between lines of "====", each with its faults on last lines that start with "# ".
 std::vector<Refusal> read_refusals(const std::string& path) {
   std::ifstream stream(path);
   std::vector<Refusal> refusals(1);
@@ -28,7 +28,7 @@ std::vector<Refusal> read_refusals(const std::string& path) {
     if (line == "====") {
       refusals.emplace_back();
     } else if (line.starts_with("# ")) {
-      refusals.back().error = line.substr(2);
+      refusals.back().error += (refusals.back().error.empty() ? "" : "\n") + line.substr(2);
     } else {
       refusals.back().file += line + "\n";
     }

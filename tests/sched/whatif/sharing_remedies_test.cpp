@@ -50,7 +50,7 @@ const std::string kBetween = "preemption: between_batches\n";
 
 // quick (4 ms) cannot wait 10 ms for both batches of long, but for one of 5.
 TEST(SharingRemedies, LetQuickTasksPassBetweenBatches) {
-  const TaskStudy study = file_of("tasks:\n" + kQuick + kLong);
+  const TaskStudy study = study_of("tasks:\n" + kQuick + kLong);
   EXPECT_EQ(preemption(study), "none -> between_batches");
   EXPECT_EQ(remedies_of(study).remedies.front().tunable.kind, TunableKind::Preemption);
   EXPECT_EQ(remedies_of(study).remedies.front().relative, std::nullopt);
@@ -59,9 +59,9 @@ TEST(SharingRemedies, LetQuickTasksPassBetweenBatches) {
 
 // One batch has nowhere to pass. 7 ms of quick's 10 leave 3 for a batch of 5.
 TEST(SharingRemedies, AreNoneWherePassingBetweenBatchesDoesNotHelp) {
-  EXPECT_EQ(preemption(file_of("tasks:\n" + kQuick + kOneBatch)), "");
-  EXPECT_EQ(preemption(file_of("tasks:\n  - {name: quick, period: 10 ms, wcet: 7 ms}\n" + kLong)), "");
-  EXPECT_EQ(preemption(file_of("tasks: []\n")), "");
+  EXPECT_EQ(preemption(study_of("tasks:\n" + kQuick + kOneBatch)), "");
+  EXPECT_EQ(preemption(study_of("tasks:\n  - {name: quick, period: 10 ms, wcet: 7 ms}\n" + kLong)), "");
+  EXPECT_EQ(preemption(study_of("tasks: []\n")), "");
 }
 
 // Not interrupted, l (3 + 3) above which is h (2, 5) waits for one h: 2 + 6 = 8. Between its batches a second h would
@@ -72,27 +72,27 @@ TEST(SharingRemedies, MayForbidToPass) {
       "policy: rm\ntasks:\n  - {name: h, period: 5 ns, deadline: 8 ns, wcet: 2 ns}\n"
       "  - {name: l, period: 20 ns, deadline: 8 ns, job: [" +
       batch + ", " + batch + "]}\n";
-  EXPECT_EQ(preemption(file_of(kBetween + tasks)), "between_batches -> none");
-  EXPECT_EQ(preemption(file_of(kBetween + "cut: 2 B\n" + tasks)), "");
+  EXPECT_EQ(preemption(study_of(kBetween + tasks)), "between_batches -> none");
+  EXPECT_EQ(preemption(study_of(kBetween + "cut: 2 B\n" + tasks)), "");
 }
 
 // The 10 MB of long in two chunks, which any size from 5 MB to below 10 makes; and if it is there: 1 ms for each chunk.
 // 20 of 0.5 MB take 30 of every 40 ms, beside the 40 % of quick.
 TEST(SharingRemedies, FindTheLargestPieces) {
   const std::string tasks = "tasks:\n" + kQuick + kOneBatch;
-  EXPECT_EQ(cut(file_of(tasks)), "");
-  EXPECT_EQ(cut(file_of(kBetween + tasks)), "none -> 9.999 MB");
-  EXPECT_EQ(cut(file_of(kBetween + "cut: 20 MB\n" + tasks)), "20 MB -> 9.999 MB");
-  EXPECT_EQ(cut(file_of(kBetween + tasks, "1 ms")), "none -> 9.999 MB");
-  EXPECT_EQ(cut(file_of(kBetween + "cut: 0.5 MB\n" + tasks, "1 ms")), "500 kB -> 9.999 MB");
-  EXPECT_EQ(cut(file_of(kBetween + tasks, "2 ms")), "none -> 4.999 MB");
-  EXPECT_EQ(cut(file_of(kBetween + tasks, "6 ms")), "");
+  EXPECT_EQ(cut(study_of(tasks)), "");
+  EXPECT_EQ(cut(study_of(kBetween + tasks)), "none -> 9.999 MB");
+  EXPECT_EQ(cut(study_of(kBetween + "cut: 20 MB\n" + tasks)), "20 MB -> 9.999 MB");
+  EXPECT_EQ(cut(study_of(kBetween + tasks, "1 ms")), "none -> 9.999 MB");
+  EXPECT_EQ(cut(study_of(kBetween + "cut: 0.5 MB\n" + tasks, "1 ms")), "500 kB -> 9.999 MB");
+  EXPECT_EQ(cut(study_of(kBetween + tasks, "2 ms")), "none -> 4.999 MB");
+  EXPECT_EQ(cut(study_of(kBetween + tasks, "6 ms")), "");
 }
 
 // Now in chunks that cost too much; uncut 10 + 1 ms hold beside 1 of every 40.
 TEST(SharingRemedies, MayLeaveBatchesWhole) {
   const std::string tasks = "tasks:\n  - {name: quick, period: 40 ms, wcet: 1 ms}\n" + kOneBatch;
-  EXPECT_EQ(cut(file_of(kBetween + "cut: 100 kB\n" + tasks, "1 ms")), "100 kB -> 10 MB");
+  EXPECT_EQ(cut(study_of(kBetween + "cut: 100 kB\n" + tasks, "1 ms")), "100 kB -> 10 MB");
 }
 
 std::string random_tasks(oracle::Dice& dice) {
@@ -125,7 +125,7 @@ TEST(SharingRemedies, AreTheLargestOfAllSizes) {
     const std::string policy = dice.roll(0, 1) == 0 ? "policy: edf\n" : "policy: dm\n";
     const std::string sharing = kBetween + (now > 0 ? fmt::format("cut: {} B\n", now) : "");
     SCOPED_TRACE(sharing + policy + tasks);
-    const TaskStudy study = file_of(sharing + policy + tasks, setup);
+    const TaskStudy study = study_of(sharing + policy + tasks, setup);
     if (AdmissionController(planner()).decide(study.tasks).answer == Answer::Schedulable) {
       EXPECT_EQ(cut(study) + preemption(study), "");
       continue;

@@ -65,7 +65,7 @@ TEST(TunableParameters, CountTheMachineSWhereItHasThem) {
   const std::string staged =
       "version: 1\nmachine: m.yaml\ntasks:\n- {name: a, period: 1 ms, job: [{batch: [{from: "
       "gpu0, to: gpu1, size: 1 kB}]}]}\n";
-  const auto file =
+  const TaskStudy study =
       test::make_study(staged, two_gpus("  margin: {relative: 0.05, absolute: 3 us}\n  staging: {chunk: 1 MB}\n"));
   const std::vector<std::string> lines = lines_of(tunables(study));
   EXPECT_EQ((std::vector<std::string>(lines.end() - 3, lines.end())),
