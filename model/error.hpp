@@ -32,7 +32,11 @@ struct Error {
   Place place = {};
 
   /// `file:line:column: message`, or the message alone where no place is known.
-  [[nodiscard]] std::string text() const;
+  [[nodiscard]] std::string text() const {
+    if (place.file.empty() && place.line == 0) return message;
+    const std::string at = place.line > 0 ? ":" + std::to_string(place.line) + ":" + std::to_string(place.column) : "";
+    return place.file + at + ": " + message;
+  }
 
   friend bool operator==(const Error&, const Error&) = default;
 };
