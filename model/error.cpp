@@ -3,7 +3,18 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include <fmt/format.h>
+
 #include "model/expects.hpp"
+
+namespace tutti {
+
+std::string Error::text() const {
+  if (place.line > 0) return fmt::format("{}:{}:{}: {}", place.file, place.line, place.column, message);
+  return place.file.empty() ? message : fmt::format("{}: {}", place.file, message);
+}
+
+}  // namespace tutti
 
 namespace tutti::internal {
 

@@ -5,6 +5,8 @@
 
 #include <tl/expected.hpp>
 
+#include "model/base/export.hpp"
+
 namespace tutti {
 
 /// Where in a user's file something stands; line and column count from 1, line 0 means "no place known".
@@ -32,11 +34,7 @@ struct Error {
   Place place = {};
 
   /// `file:line:column: message`, or the message alone where no place is known.
-  [[nodiscard]] std::string text() const {
-    if (place.file.empty() && place.line == 0) return message;
-    const std::string at = place.line > 0 ? ":" + std::to_string(place.line) + ":" + std::to_string(place.column) : "";
-    return place.file + at + ": " + message;
-  }
+  [[nodiscard]] TUTTI_API std::string text() const;
 
   friend bool operator==(const Error&, const Error&) = default;
 };
