@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/cuda/cuda_backend.hpp"
+#include "runtime/host/cuda_library.hpp"
 #include "runtime/sim/sim_backend.hpp"
 
 namespace tutti::internal {
@@ -26,6 +26,15 @@ Waiting waiting_of(WaitKind kind) {
   return Waiting::Spin;
 }
 
+/// The GPUs of this host, by the library that is opened for them.
+MadeBackend make_cuda(const Topology& machine, const KernelRegistry& kernels, Clock& clock,
+                      const CudaOptions& options) {
+  if (!clock.runs_by_itself())
+    return invalid_input("GPUs run in real time; take the real clock, or leave the clock to the backend");
+  return open_cuda_library().and_then(
+      [&](const CudaFunctions* cuda) { return cuda->make_backend(machine, kernels, clock, options); });
+}
+
 }  // namespace
 
 Expected<BackendStack> BackendStack::make(const tutti::BackendOptions& options, const Topology& machine,
@@ -41,7 +50,7 @@ Expected<BackendStack> BackendStack::make(const tutti::BackendOptions& options, 
     cuda.waiting = waiting_of(options.waiting);
     cuda.gpus = std::move(gpus);
     if (hangs) cuda.hangs = std::move(hangs);
-    return make_cuda_backend(machine, kernels, *stack.clock_, cuda);
+    return make_cuda(machine, kernels, *stack.clock_, cuda);
   };
   return backend().map([&](std::unique_ptr<DeviceBackend>&& made) {
     stack.backend_ = std::move(made);

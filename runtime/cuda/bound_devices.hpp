@@ -16,6 +16,11 @@ namespace tutti::internal::cuda {
 
 class CudaBatch;
 
+/// How streams are held: the caller's choice, else the machine's. The only place that asks the machine.
+[[nodiscard]] inline GateKind gate_of(const Topology& machine, const CudaOptions& options) {
+  return options.gate.value_or(machine.gate());
+}
+
 /// State that the batches of a backend share: the machine, bound to this host's GPUs.
 struct BoundDevices {
   BoundDevices(const Topology& the_machine, const KernelRegistry& the_kernels, Clock& the_clock,
@@ -23,7 +28,7 @@ struct BoundDevices {
       : machine(the_machine),
         kernels(the_kernels),
         clock(the_clock),
-        gate(options.gate.value_or(the_machine.gate())),
+        gate(gate_of(the_machine, options)),
         waiting(options.waiting),
         hangs(options.hangs),
         conductor(the_clock) {}
@@ -58,6 +63,10 @@ struct BoundDevices {
   int closed = 0;  ///< batches that are armed and not submitted: while there is one, the driver may wait for it
   Conductor conductor;
 
+  /// Whether nothing holds a stream: the conductor enqueues each command when it is due.
+  [[nodiscard]] bool timed_by_host() const { return gate == GateKind::HostTimed; }
+  /// Whether gates wait for the timers of their GPUs.
+  [[nodiscard]] bool timed_by_gpus() const { return gate == GateKind::DeviceTimer; }
   [[nodiscard]] int device_of(VertexId gpu) const { return ordinal[gpu.index()]; }
   /// Device that runs a lane. A lane for host work alone may be of a GPU that is not open: the first open one runs it.
   [[nodiscard]] int device_of_lane(VertexId gpu) const {

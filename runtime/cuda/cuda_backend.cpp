@@ -301,7 +301,7 @@ Expected<void> make_lanes(BoundDevices& bound) {
 /// Sets the GPUs' timers to the host's clock, twice: their drift shows only over some time.
 Expected<void> set_clocks(BoundDevices& bound) {
   constexpr Duration kBetween = std::chrono::milliseconds{60};
-  if (bound.gate != GateKind::DeviceTimer) return {};
+  if (!bound.timed_by_gpus()) return {};
   for (const auto& [device, pool] : bound.lanes) {
     auto timer = GpuClock::make(device, bound.clock);
     if (!timer) return tl::unexpected(std::move(timer.error()));

@@ -1,35 +1,12 @@
 #pragma once
-#include <atomic>
 #include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "runtime/core/backend.hpp"
 #include "runtime/core/clock.hpp"
 #include "runtime/core/kernel_registry.hpp"
+#include "runtime/host/cuda_options.hpp"
 
 namespace tutti::internal {
-
-/// How a caller waits for a batch.
-enum class Waiting : std::uint8_t {
-  Spin,   ///< looks again at once: the quickest answer, one core busy
-  Yield,  ///< lets others run between two looks
-  Block,  ///< sleeps until it is woken
-};
-
-struct CudaOptions {
-  std::vector<std::pair<std::string, std::string>> bind;  ///< GPU of the machine, bus id or UUID of the host
-  std::optional<GateKind> gate;                           ///< absent: the machine's
-  Waiting waiting = Waiting::Spin;
-  /// GPUs of the machine that the backend opens: a program may have several backends, but no two on one GPU. Absent:
-  /// all.
-  std::optional<std::vector<VertexId>> gpus;
-  /// Shared by all backends of the program. Set when a GPU hangs: then none of them frees anything, which would wait.
-  std::shared_ptr<std::atomic<bool>> hangs = std::make_shared<std::atomic<bool>>(false);
-  bool may_share = false;  ///< whether several GPUs of the machine may be one of the host; for tests
-};
 
 /// The GPUs of this host as a backend. Real time only.
 ///

@@ -1,7 +1,5 @@
 #include "runtime/cuda/doorbell.hpp"
 
-#include <atomic>
-
 #include "runtime/cuda/conductor.hpp"
 #include "runtime/cuda/gpu_clock.hpp"
 
@@ -14,14 +12,14 @@ constexpr std::size_t kOrders = Conductor::kMostRuns;
 }  // namespace
 
 Expected<Doorbell> Doorbell::make(int device, cudaStream_t stream) {
-  return PinnedMemory::make(kOrders * sizeof(StartOrder)).map([&](PinnedMemory&& memory) {
-    return Doorbell(device, stream, std::move(memory));
-  });
+  return make_signal_board(kOrders).map(
+      [&](SignalBoard&& board) { return Doorbell(device, stream, std::move(board)); });
 }
 
-StartOrder& Doorbell::order(std::uint64_t ring) const {
-  return reinterpret_cast<StartOrder*>(board_.data())[ring % kOrders];
-}
+Doorbell::Doorbell(int device, cudaStream_t stream, SignalBoard board)
+    : device_(device), stream_(stream), board_(std::move(board)), orders_(board_.take_lines<StartOrder>(kOrders)) {}
+
+StartOrder& Doorbell::order(std::uint64_t ring) const { return orders_[ring % kOrders]; }
 
 cudaError_t Doorbell::expect() {
   const DeviceGuard guard(device_);
@@ -29,20 +27,18 @@ cudaError_t Doorbell::expect() {
   return cudaGetLastError();
 }
 
-std::uint64_t Doorbell::ring(std::uint64_t* signal, std::uint64_t value) {
+std::uint64_t Doorbell::ring(Signal<TimerValue> target, TimerValue value) {
   StartOrder& next = order(rung_);
-  next.signal = signal;
-  std::atomic_ref(next.value).store(value, std::memory_order_release);
+  next.target = target.on_gpu();
+  HostSignal<TimerValue>(&next.value).set(value);
   return rung_++;
 }
 
-std::uint64_t Doorbell::seen(std::uint64_t ring) const {
-  return std::atomic_ref(order(ring).seen).load(std::memory_order_acquire);
-}
+TimerValue Doorbell::seen(std::uint64_t ring) const { return HostSignal<TimerValue>(&order(ring).seen).value(); }
 
 Expected<StartSignal> StartSignal::make(Doorbell& bell, cudaStream_t stream) {
-  return make_zeroed_memory(bell.device(), sizeof(std::uint64_t), stream).map([&](DeviceMemory&& signal) {
-    return StartSignal(bell, std::move(signal));
+  return make_device_signal_board(bell.device(), 1, stream).map([&](DeviceSignalBoard&& board) {
+    return StartSignal(bell, std::move(board));
   });
 }
 
@@ -51,15 +47,12 @@ cudaError_t StartSignal::close() {
   return bell_->expect();
 }
 
-cudaError_t StartSignal::hold(cudaStream_t stream, Duration offset, std::uint64_t* released) const {
-  launch_timer_gate(stream, reinterpret_cast<const std::uint64_t*>(signal_.get()), run_ % 2,
-                    static_cast<std::uint64_t>(offset.count()), released);
+cudaError_t StartSignal::hold(cudaStream_t stream, Duration offset, HostSignal<TimerValue> released) const {
+  launch_timer_gate(stream, start_.on_gpu(), run_ % 2, static_cast<std::uint64_t>(offset.count()), released.on_gpu());
   return cudaGetLastError();
 }
 
 /// The last bit distinguishes the signal of this run from that of the run before: the signal is never cleared.
-void StartSignal::open(std::uint64_t start) {
-  ring_ = bell_->ring(reinterpret_cast<std::uint64_t*>(signal_.get()), (start & ~std::uint64_t{1}) | run_ % 2);
-}
+void StartSignal::open(TimerValue start) { ring_ = bell_->ring(start_, (start & ~TimerValue{1}) | run_ % 2); }
 
 }  // namespace tutti::internal::cuda

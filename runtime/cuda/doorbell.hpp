@@ -1,8 +1,6 @@
 #pragma once
 #include "model/units.hpp"
-#include "runtime/cuda/handles.hpp"
-#include "runtime/cuda/kernels.hpp"
-#include "runtime/cuda/pinned_memory.hpp"
+#include "runtime/cuda/signal.hpp"
 
 namespace tutti::internal::cuda {
 
@@ -20,22 +18,22 @@ class Doorbell {
   [[nodiscard]] int device() const { return device_; }
   /// Enqueues the kernel for one more run. For the thread that arms.
   [[nodiscard]] cudaError_t expect();
-  /// Stores a value, not 0, for a signal in device memory. For the conductor.
+  /// Sets a signal in device memory, by the kernel, to a value that is not 0. For the conductor.
   /// @return  which ring that was, for `seen`
-  std::uint64_t ring(std::uint64_t* signal, std::uint64_t value);
+  std::uint64_t ring(Signal<TimerValue> target, TimerValue value);
   /// Value of the GPU's timer when the kernel saw a ring; 0: the ring was there before the kernel.
-  [[nodiscard]] std::uint64_t seen(std::uint64_t ring) const;
+  [[nodiscard]] TimerValue seen(std::uint64_t ring) const;
   /// Drops its memory without freeing it, for a GPU that hangs.
   void release() { board_.release(); }
 
  private:
-  Doorbell(int device, cudaStream_t stream, PinnedMemory signals)
-      : device_(device), stream_(stream), board_(std::move(signals)) {}
+  Doorbell(int device, cudaStream_t stream, SignalBoard board);
   [[nodiscard]] StartOrder& order(std::uint64_t ring) const;
 
   int device_;
   cudaStream_t stream_;
-  PinnedMemory board_;  // [kOrders] used in turn
+  SignalBoard board_;
+  std::span<StartOrder> orders_;  // of the board, used in turn
   std::uint64_t expected_ = 0, rung_ = 0;
 };
 
@@ -48,20 +46,22 @@ class StartSignal {
   /// Closes the gates of the next run. @pre the run before is over
   [[nodiscard]] cudaError_t close();
   /// Holds a stream until the run has started and the timer is `offset` past its start.
-  /// @param released  set to the timer when the stream goes on; in pinned memory
-  [[nodiscard]] cudaError_t hold(cudaStream_t stream, Duration offset, std::uint64_t* released) const;
-  /// Starts the run at an instant of the timer.
-  void open(std::uint64_t start);
+  /// @param released  set to the timer when the stream goes on
+  [[nodiscard]] cudaError_t hold(cudaStream_t stream, Duration offset, HostSignal<TimerValue> released) const;
+  /// Starts the run at an instant of the timer. For the conductor.
+  void open(TimerValue start);
   /// Value of the timer when the GPU saw the start; 0: not known.
-  [[nodiscard]] std::uint64_t seen() const { return bell_->seen(ring_); }
+  [[nodiscard]] TimerValue seen() const { return bell_->seen(ring_); }
   /// Drops its memory without freeing it, for a GPU that hangs.
-  void release() { static_cast<void>(signal_.release()); }
+  void release() { board_.release(); }
 
  private:
-  StartSignal(Doorbell& bell, DeviceMemory signal) : bell_(&bell), signal_(std::move(signal)) {}
+  StartSignal(Doorbell& bell, DeviceSignalBoard board)
+      : bell_(&bell), board_(std::move(board)), start_(board_.take<TimerValue>()) {}
 
   Doorbell* bell_;
-  DeviceMemory signal_;
+  DeviceSignalBoard board_;
+  Signal<TimerValue> start_;  // set by the doorbell's kernel
   std::uint64_t run_ = 0, ring_ = 0;
 };
 

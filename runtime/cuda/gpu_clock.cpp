@@ -1,7 +1,6 @@
 #include "runtime/cuda/gpu_clock.hpp"
 
 #include <algorithm>
-#include <atomic>
 
 #include <fmt/format.h>
 
@@ -24,9 +23,9 @@ constexpr Duration kAhead = std::chrono::milliseconds{20};
 Expected<GpuClock> GpuClock::make(int device, const Clock& clock) {
   auto stream = make_stream(device);
   if (!stream) return tl::unexpected(std::move(stream.error()));
-  auto signals = PinnedMemory::make(kCacheLine + kRounds * sizeof(std::uint64_t));
-  if (!signals) return tl::unexpected(std::move(signals.error()));
-  GpuClock made(device, clock, *std::move(stream), *std::move(signals));
+  auto board = make_signal_board(1 + kRounds);
+  if (!board) return tl::unexpected(std::move(board.error()));
+  GpuClock made(device, clock, *std::move(stream), *std::move(board));
   for (int attempt = 0; attempt < 5; ++attempt) {  // the first one loads the kernel
     const bool answered = made.ask(kAnswerPatience);
     if (auto ok = check(cudaStreamSynchronize(made.stream_.get()), "cudaStreamSynchronize"); !ok)
@@ -38,31 +37,36 @@ Expected<GpuClock> GpuClock::make(int device, const Clock& clock) {
       device, to_string(kAnswerPatience)));
 }
 
+GpuClock::GpuClock(int device, const Clock& clock, Stream stream, SignalBoard board)
+    : device_(device),
+      clock_(&clock),
+      stream_(std::move(stream)),
+      board_(std::move(board)),
+      asked_(board_.take<Count>()),
+      answers_(board_.take_lines<SignalLine<TimerValue>>(kRounds)) {}
+
 bool GpuClock::ask(Duration patience) {
   if (cudaStreamQuery(stream_.get()) != cudaSuccess) return false;  // the last one is still waiting
   const DeviceGuard guard(device_);
-  auto* asked = reinterpret_cast<std::uint32_t*>(board_.data());
-  auto* answers = reinterpret_cast<std::uint64_t*>(board_.data() + kCacheLine);
-  const std::atomic_ref question(*asked);
-  question.store(0, std::memory_order_relaxed);
-  for (std::uint32_t round = 0; round < kRounds; ++round)
-    std::atomic_ref(answers[round]).store(0, std::memory_order_release);
-  launch_echo(stream_.get(), asked, answers, kRounds);
+  const auto answer = [&](std::uint32_t round) { return HostSignal<TimerValue>(&answers_[round].word); };
+  asked_.set(0);
+  for (std::uint32_t round = 0; round < kRounds; ++round) answer(round).set(0);
+  launch_echo(stream_.get(), asked_.on_gpu(), answers_.data(), kRounds);
   if (!check(cudaGetLastError(), "launch_echo")) return false;
   const Duration limit = clock_->now() + patience;
   struct {
     Duration asked{}, answered = Duration::max();
-    std::uint64_t timer = 0;
+    TimerValue timer = 0;
   } best;
   for (std::uint32_t round = 0; round < kRounds; ++round) {
     const Duration before = clock_->now();
-    question.store(round + 1, std::memory_order_release);
+    asked_.set(round + 1);
     Duration after = before;
-    std::uint64_t timer = 0;
-    while ((timer = std::atomic_ref(answers[round]).load(std::memory_order_acquire)) == 0) {
+    TimerValue timer = 0;
+    while ((timer = answer(round).value()) == 0) {
       after = clock_->now();
       if (after <= limit) continue;
-      question.store(kRounds, std::memory_order_release);  // lets it run out
+      asked_.set(kRounds);  // lets it run out
       return false;
     }
     after = clock_->now();

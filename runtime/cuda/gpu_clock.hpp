@@ -1,8 +1,7 @@
 #pragma once
 #include "runtime/core/clock.hpp"
 #include "runtime/core/clock_fit.hpp"
-#include "runtime/cuda/handles.hpp"
-#include "runtime/cuda/pinned_memory.hpp"
+#include "runtime/cuda/signal.hpp"
 
 namespace tutti::internal::cuda {
 
@@ -27,7 +26,7 @@ class GpuClock {
   void refresh();
 
   /// Adds an observation: a thread of the GPU saw at `timer` a store that the host made at `stored`.
-  void add_seen(Duration stored, std::uint64_t timer) { fit_.add_seen(stored, static_cast<std::int64_t>(timer)); }
+  void add_seen(Duration stored, TimerValue timer) { fit_.add_seen(stored, static_cast<std::int64_t>(timer)); }
   [[nodiscard]] const TimerLine& line() const { return fit_.line(); }
   /// Delay of gates while the timer was not asked for long: a gate may open late, never before its instant.
   [[nodiscard]] Duration doubt() const;
@@ -35,13 +34,14 @@ class GpuClock {
   void release() { board_.release(); }
 
  private:
-  GpuClock(int device, const Clock& clock, Stream stream, PinnedMemory signals)
-      : device_(device), clock_(&clock), stream_(std::move(stream)), board_(std::move(signals)) {}
+  GpuClock(int device, const Clock& clock, Stream stream, SignalBoard board);
 
   int device_;
   const Clock* clock_;
   Stream stream_;
-  PinnedMemory board_;  // how many answers were asked for, then the answers
+  SignalBoard board_;
+  HostSignal<Count> asked_;                    // how many answers the host has asked for
+  std::span<SignalLine<TimerValue>> answers_;  // set by the kernel; 0: not yet
   ClockFit fit_;
   Duration next_{};  // when it may be asked again
 };

@@ -10,9 +10,9 @@ __device__ std::uint64_t global_time() {
 }
 
 __global__ void doorbell(StartOrder* order, std::uint64_t most) {
-  std::uint64_t value = 0, signal = 0, seen = 0;
+  std::uint64_t value = 0, target = 0, seen = 0;
   const auto look = [&] {
-    asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(value), "=l"(signal) : "l"(order) : "memory");
+    asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(value), "=l"(target) : "l"(order) : "memory");
     return value != 0;
   };
   if (!look()) {
@@ -22,7 +22,7 @@ __global__ void doorbell(StartOrder* order, std::uint64_t most) {
     if (static_cast<std::int64_t>(value - seen) > static_cast<std::int64_t>(most))
       value = (seen + most) & ~std::uint64_t{1} | value & 1;
   }
-  *reinterpret_cast<volatile std::uint64_t*>(signal) = value;
+  *reinterpret_cast<volatile std::uint64_t*>(target) = value;
   *const_cast<volatile std::uint64_t*>(&order->seen) = seen;
   *const_cast<volatile std::uint64_t*>(&order->value) = 0;
 }
@@ -43,11 +43,11 @@ __global__ void timer_gate(const volatile std::uint64_t* start, std::uint64_t pa
   *released = now;
 }
 
-__global__ void echo(const volatile std::uint32_t* asked, volatile std::uint64_t* answers, std::uint32_t rounds) {
+__global__ void echo(const volatile std::uint32_t* asked, SignalLine<std::uint64_t>* answers, std::uint32_t rounds) {
   for (std::uint32_t round = 0; round < rounds; ++round) {
     while (*asked <= round) {
     }
-    answers[round] = global_time();
+    *const_cast<volatile std::uint64_t*>(&answers[round].word) = global_time();
     __threadfence_system();
   }
 }
@@ -99,7 +99,8 @@ void launch_timer_gate(cudaStream_t stream, const std::uint64_t* start, std::uin
   timer_gate<<<1, 1, 0, stream>>>(start, parity, offset, released);
 }
 
-void launch_echo(cudaStream_t stream, const std::uint32_t* asked, std::uint64_t* answers, std::uint32_t rounds) {
+void launch_echo(cudaStream_t stream, const std::uint32_t* asked, SignalLine<std::uint64_t>* answers,
+                 std::uint32_t rounds) {
   echo<<<1, 1, 0, stream>>>(asked, answers, rounds);
 }
 

@@ -6,14 +6,23 @@
 
 namespace tutti::internal::cuda {
 
-/// The host's signal to a GPU that a run starts, in pinned memory. The first two members are read by one load.
-struct alignas(16) StartOrder {
-  std::uint64_t value = 0;          ///< for the signal; 0: not yet
-  std::uint64_t* signal = nullptr;  ///< in device memory
-  std::uint64_t seen = 0;           ///< by the kernel, on the GPU's timer, ns; 0: the value was there before the kernel
+/// Distance of words that different threads or devices write, bytes.
+inline constexpr std::size_t kCacheLine = 64;
+
+/// A signal as it lies in memory: see `runtime/cuda/signal.hpp`.
+template <class Word>
+struct alignas(kCacheLine) SignalLine {
+  Word word;
 };
 
-/// Waits for an order, passes its value on to its signal and clears it: one thread that polls host memory.
+/// The start of a run, from the host to a kernel of a GPU: signals in pinned memory. One load reads the first two.
+struct alignas(kCacheLine) StartOrder {
+  std::uint64_t value;    ///< for the target; the host sets it last, and the kernel clears it; 0: not yet
+  std::uint64_t* target;  ///< the signal in device memory that gets the value
+  std::uint64_t seen;     ///< timer at which the kernel saw the value, which it sets; 0: the value was there before it
+};
+
+/// Waits for an order, passes its value on to its target and clears it: one thread that polls host memory.
 /// @param most  ns by which the order's value, an instant of the timer, may be later than the instant at which the
 ///              thread sees it; beyond that the clocks were wrong, and the value is cut. The last bit stays
 void launch_doorbell(cudaStream_t stream, StartOrder* order, std::uint64_t most);
@@ -30,8 +39,9 @@ void launch_poll(cudaStream_t stream, const std::uint32_t* signal, std::uint32_t
 void launch_timer_gate(cudaStream_t stream, const std::uint64_t* start, std::uint64_t parity, std::uint64_t offset,
                        std::uint64_t* released);
 
-/// Answers the host a number of times: writes the GPU's timer into `answers[i]` when `asked` has reached i + 1.
-void launch_echo(cudaStream_t stream, const std::uint32_t* asked, std::uint64_t* answers, std::uint32_t rounds);
+/// Answers the host a number of times: sets `answers[i]` to the GPU's timer when `asked` has reached i + 1.
+void launch_echo(cudaStream_t stream, const std::uint32_t* asked, SignalLine<std::uint64_t>* answers,
+                 std::uint32_t rounds);
 
 /// Runs for a time, by the GPU's own clock.
 void launch_spin(cudaStream_t stream, std::uint64_t ns);

@@ -1,12 +1,11 @@
 #include "runtime/cuda/lane_pool.hpp"
 
 #include <algorithm>
-#include <atomic>
+#include <array>
 #include <chrono>
 
 #include "model/expects.hpp"
-#include "runtime/cuda/kernels.hpp"
-#include "runtime/cuda/pinned_memory.hpp"
+#include "runtime/cuda/signal.hpp"
 
 namespace tutti::internal::cuda {
 namespace {
@@ -17,55 +16,58 @@ constexpr auto kLanePatience = std::chrono::milliseconds{20};
 /// Trial of all lanes of a device at once, each behind its own gate: which ones end while the others' gates are closed.
 class Trial {
  public:
-  Trial(const Driver& driver, GateKind gate, PinnedMemory signals, DeviceMemory device)
-      : driver_(driver),
-        gate_(gate == GateKind::MemoryWait ? gate : GateKind::PollingKernel),
-        signals_(std::move(signals)),
-        device_(std::move(device)) {}
-
   static Expected<Trial> make(int device, const Driver& driver, GateKind gate) {
-    auto signals = PinnedMemory::make(3 * LanePool::kMostLanes * kCacheLine);
-    if (!signals) return tl::unexpected(std::move(signals.error()));
-    auto memory = make_device_memory(device, LanePool::kMostLanes * kCacheLine);
+    auto board = make_signal_board(2 * LanePool::kMostLanes);
+    if (!board) return tl::unexpected(std::move(board.error()));
+    auto host = PinnedMemory::make(LanePool::kMostLanes * kData);
+    if (!host) return tl::unexpected(std::move(host.error()));
+    auto memory = make_device_memory(device, LanePool::kMostLanes * kData);
     if (!memory) return tl::unexpected(std::move(memory.error()));
-    return Trial(driver, gate, *std::move(signals), *std::move(memory));
+    return Trial(driver, gate, *std::move(board), *std::move(host), *std::move(memory));
   }
 
   /// Enqueues everything that a batch does: copies both ways, a kernel, a signal at the end.
-  Expected<void> enqueue(std::size_t lane, cudaStream_t stream, std::uint32_t round) const {
-    std::byte* host = at(lane, 2);
-    std::byte* device = device_.get() + lane * kCacheLine;
-    if (auto ok = hold_stream(driver_, gate_, stream, &signal(lane, 0), round); !ok) return ok;
+  Expected<void> enqueue(std::size_t lane, cudaStream_t stream, Count round) const {
+    std::byte* host = host_.data() + lane * kData;
+    std::byte* device = device_.get() + lane * kData;
+    if (auto ok = hold_stream(driver_, gate_, stream, signals_[lane].gate, round); !ok) return ok;
     for (const auto& [to, from] : {std::pair(device, host), {host, device}})
-      if (auto ok = check(cudaMemcpyAsync(to, from, kCacheLine, cudaMemcpyDefault, stream), "cudaMemcpyAsync"); !ok)
+      if (auto ok = check(cudaMemcpyAsync(to, from, kData, cudaMemcpyDefault, stream), "cudaMemcpyAsync"); !ok)
         return ok;
-    launch_poll(stream, &signal(lane, 0), round);
-    const auto done = reinterpret_cast<CUdeviceptr>(at(lane, 1));
-    return check(driver_.write_value(stream, done, round, CU_STREAM_WRITE_VALUE_DEFAULT), "cuStreamWriteValue32");
+    if (auto ok = hold_by_kernel(stream, signals_[lane].gate, round); !ok) return ok;
+    return set_in_stream(driver_, stream, signals_[lane].done, round);
   }
 
-  void open(std::size_t lane, std::uint32_t round) const {
-    std::atomic_ref(signal(lane, 0)).store(round, std::memory_order_release);
-  }
+  void open(std::size_t lane, Count round) const { signals_[lane].gate.set(round); }
 
-  [[nodiscard]] bool comes_through(std::size_t lane, std::uint32_t round) const {
+  [[nodiscard]] bool comes_through(std::size_t lane, Count round) const {
     const auto end = std::chrono::steady_clock::now() + kLanePatience;
-    while (std::atomic_ref(signal(lane, 1)).load(std::memory_order_acquire) != round)
+    while (signals_[lane].done.value() != round)
       if (std::chrono::steady_clock::now() > end) return false;
     return true;
   }
 
  private:
-  [[nodiscard]] std::byte* at(std::size_t lane, std::size_t row) const {
-    return signals_.data() + (row * LanePool::kMostLanes + lane) * kCacheLine;
-  }
-  [[nodiscard]] std::uint32_t& signal(std::size_t lane, std::size_t row) const {
-    return *reinterpret_cast<std::uint32_t*>(at(lane, row));
+  static constexpr std::size_t kData = kCacheLine;  // bytes that a lane copies
+  struct LaneSignals {
+    HostSignal<Count> gate;  // set by the host
+    HostSignal<Count> done;  // set by the lane
+  };
+
+  Trial(const Driver& driver, GateKind gate, SignalBoard board, PinnedMemory host, DeviceMemory device)
+      : driver_(driver),
+        gate_(gate == GateKind::MemoryWait ? gate : GateKind::PollingKernel),
+        board_(std::move(board)),
+        host_(std::move(host)),
+        device_(std::move(device)) {
+    for (LaneSignals& lane : signals_) lane = {board_.take<Count>(), board_.take<Count>()};
   }
 
   Driver driver_;
   GateKind gate_;
-  PinnedMemory signals_;
+  SignalBoard board_;
+  std::array<LaneSignals, LanePool::kMostLanes> signals_;
+  PinnedMemory host_;
   DeviceMemory device_;
 };
 
@@ -74,7 +76,7 @@ class Trial {
 /// one before it.
 Expected<std::vector<Stream>> keep_free_ones(std::vector<Stream> lanes, const Trial& trial) {
   std::vector<bool> free(lanes.size(), true);
-  for (const std::uint32_t round : {1U, 2U}) {
+  for (const Count round : {1U, 2U}) {
     const bool open_first = round == 1;
     for (std::size_t i = 0; i < lanes.size(); ++i) {
       if (open_first) trial.open(i, round);
@@ -98,16 +100,6 @@ Expected<std::vector<Stream>> keep_free_ones(std::vector<Stream> lanes, const Tr
 }
 
 }  // namespace
-
-Expected<void> hold_stream(const Driver& driver, GateKind kind, cudaStream_t stream, const std::uint32_t* signal,
-                           std::uint32_t value) {
-  if (kind == GateKind::MemoryWait)
-    return check(driver.wait_value(stream, reinterpret_cast<CUdeviceptr>(signal), value, CU_STREAM_WAIT_VALUE_GEQ),
-                 "cuStreamWaitValue32");
-  if (kind == GateKind::HostTimed) return {};
-  launch_poll(stream, signal, value);
-  return check(cudaGetLastError(), "launch_poll");
-}
 
 Expected<LanePool> LanePool::make(int device, const Driver& driver, GateKind gate) {
   const DeviceGuard guard(device);

@@ -6,11 +6,6 @@
 
 namespace tutti::internal::cuda {
 
-/// Holds a stream until a signal in pinned memory has reached a value, with wrap-around. Does nothing where the host
-/// keeps time. Uses a kernel that polls where GPUs keep time, since only gates have an instant.
-[[nodiscard]] Expected<void> hold_stream(const Driver& driver, GateKind kind, cudaStream_t stream,
-                                         const std::uint32_t* signal, std::uint32_t value);
-
 /// The streams of one device that carry gated work.
 ///
 /// Streams that share a hardware queue wait for each other's gates, so all streams are made at once and tried, and only

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <map>
 
 #include <fmt/format.h>
@@ -11,8 +10,7 @@
 #include "runtime/cuda/bound_devices.hpp"
 #include "runtime/cuda/builtin_kernels.hpp"
 #include "runtime/cuda/copies.hpp"
-#include "runtime/cuda/handles.hpp"
-#include "runtime/cuda/pinned_memory.hpp"
+#include "runtime/cuda/signal.hpp"
 
 namespace tutti::internal {
 namespace cuda {
@@ -52,6 +50,7 @@ struct Part {
   Copies copies;
   Event copied;  ///< where another part waits for them
   std::vector<Work> kernels;
+  HostSignal<Count> ended;  ///< the last run that it ended, set by its queue
 };
 
 class MemcpyBatch;
@@ -144,16 +143,13 @@ class MemcpyBatch final : public BackendBatch {
   bool is_broken();
   [[nodiscard]] BoundDevices& bound() const { return *backend_->devices_; }
   [[nodiscard]] const CommandStream& stream_of(std::uint32_t stream) const { return batch_.batch.streams()[stream]; }
-  [[nodiscard]] std::uint32_t* signal(std::size_t part) const {
-    return reinterpret_cast<std::uint32_t*>(board_.data() + part * kCacheLine);
-  }
 
   MemcpyBackend* backend_;
   ExecutableBatch batch_;
   std::vector<Part> parts_;
   std::map<std::pair<VertexId, Role>, std::size_t> positions_;  // in `parts_`
-  PinnedMemory board_;                                          // [parts] a signal each: the last run that it ended
-  std::uint32_t run_ = 0;
+  SignalBoard board_;
+  Count run_ = 0;
   std::size_t seen_ = 0;  // parts that have ended, the first so many
   bool finished_ = true;
   Duration next_look_{};  // at what the driver says
@@ -174,9 +170,10 @@ Expected<std::unique_ptr<BackendBatch>> MemcpyBackend::prepare(ExecutableBatch b
 Expected<void> MemcpyBatch::prepare() {
   for (std::uint32_t stream = 0; stream < batch_.bindings.size(); ++stream)
     if (auto ok = add(stream); !ok) return ok;
-  auto signals = PinnedMemory::make(parts_.size() * kCacheLine);
-  if (!signals) return tl::unexpected(std::move(signals.error()));
-  board_ = *std::move(signals);
+  auto board = make_signal_board(parts_.size());
+  if (!board) return tl::unexpected(std::move(board.error()));
+  board_ = *std::move(board);
+  for (Part& part : parts_) part.ended = board_.take<Count>();
   return {};
 }
 
@@ -211,7 +208,7 @@ Expected<void> MemcpyBatch::add(std::uint32_t stream) {
 
 std::size_t MemcpyBatch::part_of(VertexId gpu, Role role) {
   const auto [found, added] = positions_.try_emplace({gpu, role}, parts_.size());
-  if (added) parts_.push_back({&backend_->queues_.at(gpu)[role], {}, {}, {}});
+  if (added) parts_.push_back({&backend_->queues_.at(gpu)[role], {}, {}, {}, {}});
   return found->second;
 }
 
@@ -282,10 +279,7 @@ void MemcpyBatch::launch(const Work& work, cudaStream_t stream) {
 }
 
 void MemcpyBatch::enqueue_signals() {
-  for (std::size_t part = 0; part < parts_.size(); ++part)
-    note(check(bound().driver.write_value(parts_[part].queue->stream.get(), reinterpret_cast<CUdeviceptr>(signal(part)),
-                                          run_, CU_STREAM_WRITE_VALUE_DEFAULT),
-               "cuStreamWriteValue32"));
+  for (const Part& part : parts_) note(set_in_stream(bound().driver, part.queue->stream.get(), part.ended, run_));
 }
 
 // ---- completion
@@ -301,10 +295,7 @@ void MemcpyBackend::look() {
 }
 
 bool MemcpyBatch::has_ended() {
-  const auto ended = [&](std::size_t part) {
-    return std::atomic_ref(*signal(part)).load(std::memory_order_acquire) == run_;
-  };
-  while (seen_ < parts_.size() && ended(seen_)) ++seen_;
+  while (seen_ < parts_.size() && parts_[seen_].ended.value() == run_) ++seen_;
   return seen_ == parts_.size() || bound().lost || is_broken();
 }
 

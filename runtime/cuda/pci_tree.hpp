@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cuda/discovery.hpp"
+#include "runtime/host/host_facts.hpp"
 
 struct hwloc_topology;
 

@@ -6,9 +6,6 @@
 
 namespace tutti::internal::cuda {
 
-/// Distance of signals that different threads or devices write, bytes.
-inline constexpr std::size_t kCacheLine = 64;
-
 /// Host memory that never moves, that every GPU reaches at the same address, in huge pages where the host has them: its
 /// pinning then takes half the time. Zeroed. Move-only; unpins and frees when it goes.
 class PinnedMemory {

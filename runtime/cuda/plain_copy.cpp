@@ -1,7 +1,6 @@
 #include "runtime/cuda/plain_copy.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <optional>
@@ -10,6 +9,7 @@
 
 #include "runtime/cuda/bound_devices.hpp"
 #include "runtime/cuda/kernels.hpp"
+#include "runtime/cuda/signal.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -37,18 +37,21 @@ class CudaPlainChain final : public PlainChain {
     if (!bound.lanes.contains(*device) || bound.lanes.at(*device).free() == 0)
       return machine_error(fmt::format("no stream of GPU {} is free", *device));
     std::unique_ptr<CudaPlainChain> made(new CudaPlainChain(bound, *device, std::move(steps)));
-    auto signals = cuda::PinnedMemory::make(kLines * cuda::kCacheLine);
-    if (!signals) return tl::unexpected(std::move(signals.error()));
-    made->board_ = *std::move(signals);
+    auto board = cuda::make_signal_board(3);
+    if (!board) return tl::unexpected(std::move(board.error()));
+    made->board_ = *std::move(board);
+    made->gate_ = made->board_.take<cuda::Count>();
+    made->done_ = made->board_.take<cuda::Count>();
+    made->released_ = made->board_.take<cuda::TimerValue>();
     for (cuda::Event* event : {&made->start_, &made->end_}) {
       auto one = cuda::make_event(*device, cudaEventDefault);
       if (!one) return tl::unexpected(std::move(one.error()));
       *event = *std::move(one);
     }
-    if (bound.gate == GateKind::DeviceTimer) {
+    if (bound.timed_by_gpus()) {
       auto signal = cuda::StartSignal::make(bound.bells.at(*device), bound.lanes.at(*device).shared(0));
       if (!signal) return tl::unexpected(std::move(signal.error()));
-      made->signal_ = *std::move(signal);
+      made->start_signal_ = *std::move(signal);
     }
     return made;
   }
@@ -64,26 +67,17 @@ class CudaPlainChain final : public PlainChain {
   }
 
  private:
-  enum Line : std::size_t { kGate, kDone, kReleased, kLines };
-
   CudaPlainChain(cuda::BoundDevices& bound, int device, std::vector<PlainStep> steps)
       : devices_(&bound), device_(device), steps_(std::move(steps)), stream_(bound.lanes.at(device).lend()) {
     for (const PlainStep& step : steps_) {
       copies_.add(step.to.data, step.from.data, static_cast<std::size_t>(step.to.size.count));
       kernels_ |= step.kernel.count() > 0;
     }
-    const bool host_timed = bound.gate == GateKind::HostTimed;
-    ahead_ = host_timed ? 0 : std::min(steps_.size(), kRoom / (kernels_ ? 2 : 1));
+    ahead_ = bound.timed_by_host() ? 0 : std::min(steps_.size(), kRoom / (kernels_ ? 2 : 1));
   }
 
-  [[nodiscard]] std::uint32_t& signal(Line line) const {
-    return *reinterpret_cast<std::uint32_t*>(board_.data() + line * cuda::kCacheLine);
-  }
-  [[nodiscard]] std::uint64_t& released() const {
-    return *reinterpret_cast<std::uint64_t*>(board_.data() + kReleased * cuda::kCacheLine);
-  }
   [[nodiscard]] cuda::GpuClock* timer() const {
-    return devices_->gate == GateKind::DeviceTimer ? &devices_->clocks.at(device_) : nullptr;
+    return devices_->timed_by_gpus() ? &devices_->clocks.at(device_) : nullptr;
   }
 
   Expected<void> run(bool noted, CopyTimes& times) {
@@ -98,12 +92,11 @@ class CudaPlainChain final : public PlainChain {
     devices_->clock.wait_until(devices_->clock.now() + kRest);
     const TimerLine line = timer() == nullptr ? TimerLine{} : timer()->line();
     const Duration begun = devices_->clock.now();
-    std::atomic_ref(signal(kGate)).store(run_, std::memory_order_release);
-    if (signal_) signal_->open(static_cast<std::uint64_t>(line.timer_at(begun + cuda::kLead)));
+    gate_.set(run_);
+    if (start_signal_) start_signal_->open(static_cast<cuda::TimerValue>(line.timer_at(begun + cuda::kLead)));
     if (auto ok = enqueue(ahead_, steps_.size(), events); !ok) return ok;
     Duration now = begun;
-    while (std::atomic_ref(signal(kDone)).load(std::memory_order_acquire) != run_ && now - begun < kCopyPatience)
-      now = devices_->clock.now();
+    while (done_.value() != run_ && now - begun < kCopyPatience) now = devices_->clock.now();
     if (now - begun >= kCopyPatience) return machine_error("copies that were enqueued by hand do not end");
     now = devices_->clock.now();
     if (!noted) {
@@ -114,16 +107,16 @@ class CudaPlainChain final : public PlainChain {
       if (!taken) return tl::unexpected(taken.error());
       times.on_the_gpu = Duration{std::llround(*taken)};
     } else {
-      times.on_the_gpu = now - Duration{std::llround(line.host_at(static_cast<std::int64_t>(released())))};
-      if (signal_->seen() != 0) timer()->add_seen(begun, signal_->seen());
+      times.on_the_gpu = now - Duration{std::llround(line.host_at(static_cast<std::int64_t>(released_.value())))};
+      if (start_signal_->seen() != 0) timer()->add_seen(begun, start_signal_->seen());
     }
     return {};
   }
 
   Expected<void> hold() {
-    if (!signal_) return cuda::hold_stream(devices_->driver, devices_->gate, stream_, &signal(kGate), run_);
-    return cuda::check(signal_->close(), "launch_doorbell").and_then([&] {
-      return cuda::check(signal_->hold(stream_, Duration{0}, &released()), "launch_timer_gate");
+    if (!start_signal_) return cuda::hold_stream(devices_->driver, devices_->gate, stream_, gate_, run_);
+    return cuda::check(start_signal_->close(), "launch_doorbell").and_then([&] {
+      return cuda::check(start_signal_->hold(stream_, Duration{0}, released_), "launch_timer_gate");
     });
   }
 
@@ -139,9 +132,7 @@ class CudaPlainChain final : public PlainChain {
     }
     if (first == end || end < steps_.size()) return {};
     // In the order of our own marks.
-    const auto written = devices_->driver.write_value(stream_, reinterpret_cast<CUdeviceptr>(&signal(kDone)), run_,
-                                                      CU_STREAM_WRITE_VALUE_DEFAULT);
-    if (auto ok = cuda::check(written, "cuStreamWriteValue32"); !ok || !events) return ok;
+    if (auto ok = cuda::set_in_stream(devices_->driver, stream_, done_, run_); !ok || !events) return ok;
     return cuda::check(cudaEventRecord(end_.get(), stream_), "cudaEventRecord");
   }
 
@@ -152,10 +143,13 @@ class CudaPlainChain final : public PlainChain {
   cuda::Copies copies_;
   bool kernels_ = false;
   std::size_t ahead_ = 0;  // steps behind the closed gate
-  cuda::PinnedMemory board_;
-  std::optional<cuda::StartSignal> signal_;  // where gates wait for the GPU's timer
+  cuda::SignalBoard board_;
+  cuda::HostSignal<cuda::Count> gate_;             // set by the host
+  cuda::HostSignal<cuda::Count> done_;             // set by the stream
+  cuda::HostSignal<cuda::TimerValue> released_;    // set by the gate where it waits for the GPU's timer
+  std::optional<cuda::StartSignal> start_signal_;  // where gates wait for the GPU's timer
   cuda::Event start_, end_;
-  std::uint32_t run_ = 0;
+  cuda::Count run_ = 0;
 };
 
 }  // namespace

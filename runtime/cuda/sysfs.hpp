@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "runtime/cuda/discovery.hpp"
+#include "runtime/host/host_facts.hpp"
 
 namespace tutti::internal::cuda {
 

@@ -181,7 +181,7 @@ TEST(ApiMisuse, AVirtualClockForGpus) {
   tutti::BackendOptions options;
   options.kind = tutti::BackendKind::Cuda;
   options.clock = tutti::ClockKind::Virtual;
-  EXPECT_FALSE(Runtime::open(doubled().machine().value(), {}, options));
+  expect_refused(Runtime::open(doubled().machine().value(), {}, options), "real time");
 }
 
 TEST(ApiMisuse, HandlesThatWereMovedFrom) {

@@ -1,10 +1,10 @@
-// Functions of facts about a host, whatever their origin.
+#include "runtime/host/host_facts.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 
 #include "model/expects.hpp"
-#include "runtime/cuda/discovery.hpp"
 
 namespace tutti::internal {
 namespace {

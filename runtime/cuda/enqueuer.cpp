@@ -1,0 +1,316 @@
+#include "runtime/cuda/enqueuer.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "model/route.hpp"
+#include "runtime/core/command_marks.hpp"
+#include "runtime/cuda/builtin_kernels.hpp"
+#include "runtime/cuda/dry_run.hpp"
+
+namespace tutti::internal::cuda {
+namespace {
+
+/// Operations that go into a hardware queue ahead of its gate; at 1020 the driver blocks.
+constexpr std::size_t kQueueCapacity = 900;
+
+}  // namespace
+
+// ---- preparing
+
+Expected<std::unique_ptr<Enqueuer>> Enqueuer::make(BoundBatch& batch) {
+  std::unique_ptr<Enqueuer> made(new Enqueuer(batch));
+  if (auto ok = made->prepare(); !ok) return tl::unexpected(std::move(ok.error()));
+  return made;
+}
+
+Expected<void> Enqueuer::prepare() {
+  const CommandList& list = batch_.list;
+  copies_.resize(list.runs.size());
+  rings_.resize(list.commands.size());
+  kernels_.resize(list.commands.size());
+  for (std::uint32_t run = 0; run < copies_.size(); ++run) bind_copies(run);
+  for (std::uint32_t position = 0; position < list.commands.size(); ++position) {
+    host_work_.push_back({this, position});
+    if (list.commands[position].kind == Command::Kind::Staged)
+      if (auto ok = make_ring(position); !ok) return ok;
+    if (list.commands[position].is_kernel())
+      if (auto ok = bind_kernel(position); !ok) return ok;
+  }
+  ahead_ = runs_that_fit(list, kQueueCapacity, batch_.backend.machine.staging_chunk());
+  return {};
+}
+
+void Enqueuer::bind_copies(std::uint32_t run) {
+  const auto [begin, end] = batch_.list.runs[run];
+  for (std::uint32_t i = begin; i < end; ++i) {
+    const Command& command = batch_.list.commands[i];
+    if (command.kind != Command::Kind::Copy) continue;
+    const StreamBinding& binding = batch_.batch.bindings[command.stream];
+    copies_[run].add(binding.destination.data + command.offset, binding.source.data + command.offset, command.bytes);
+  }
+}
+
+Expected<void> Enqueuer::make_ring(std::uint32_t position) {
+  const Topology& machine = batch_.backend.machine;
+  const Command& command = batch_.list.commands[position];
+  auto ring = std::make_unique<Ring>();
+  const auto declared = static_cast<std::size_t>(machine.staging_chunk().count);
+  ring->chunk = std::min(declared == 0 ? command.bytes : declared, command.bytes);
+  const VertexId via = find_route(machine, *batch_.stream_of(command).transfer).via;
+  auto memory =
+      PinnedMemory::make(std::min(Ring::kChunks * ring->chunk, command.bytes), batch_.backend.numa_node_of(via));
+  if (!memory) return tl::unexpected(std::move(memory.error()));
+  ring->memory = *std::move(memory);
+  ring->first_filled = batch_.board.take<Count>();
+  for (std::size_t i = 0; i < Ring::kChunks; ++i) {
+    for (auto [events, lane] : {std::pair(&ring->filled, command.lane), {&ring->drained, command.last_lane}}) {
+      auto event = make_event(batch_.lanes[lane].device, cudaEventDisableTiming);
+      if (!event) return tl::unexpected(std::move(event.error()));
+      (*events)[i] = *std::move(event);
+    }
+  }
+  rings_[position] = std::move(ring);
+  return {};
+}
+
+Expected<void> Enqueuer::bind_kernel(std::uint32_t position) {
+  const Command& command = batch_.list.commands[position];
+  const CommandStream& stream = batch_.stream_of(command);
+  const StreamBinding& binding = batch_.batch.bindings[command.stream];
+  BoundKernel& kernel = kernels_[position];
+  kernel.forms = batch_.backend.kernels.find(stream.kernel->name);
+  kernel.launch = {binding.kernel_input.bytes(), binding.kernel_output.bytes(), binding.parameters,
+                   stream.kernel->time};
+  if (command.kind == Command::Kind::HostWork) return {};
+  kernel.on_gpu = device_form(stream.kernel->name, *kernel.forms);
+  if (kernel.on_gpu == nullptr)
+    return invalid_input(
+        fmt::format("kernel '{}' of stream '{}' has no form for GPUs; add one to the kernel, or let it "
+                    "run on a cpu",
+                    stream.kernel->name, stream.name),
+        stream.place);
+  return try_kernel(batch_.lanes[command.lane].device, stream.kernel->name, stream.name, *kernel.on_gpu, kernel.launch);
+}
+
+// ---- a run
+
+void Enqueuer::arm() {
+  enqueued_ = 0;
+  for (BatchDevice& device : batch_.devices)
+    if (device.start) batch_.note(device.start->close(), "launch_doorbell", batch_.list.commands.front());
+  if (!batch_.backend.timed_by_host()) enqueue_to(ahead_);
+}
+
+void Enqueuer::enqueue_rest() {
+  if (!batch_.backend.timed_by_host()) enqueue_to(batch_.list.runs.size());
+}
+
+void Enqueuer::enqueue_due(Duration since) {
+  while (enqueued_ < batch_.list.runs.size()) {
+    const auto gate = batch_.list.commands[batch_.list.runs[enqueued_].begin].gate;
+    if (gate && batch_.list.gates[*gate] > since) return;
+    enqueue(enqueued_++);
+  }
+}
+
+void Enqueuer::enqueue_to(std::size_t end) {
+  while (enqueued_ < end && !batch_.backend.lost) enqueue(enqueued_++);
+}
+
+void Enqueuer::enqueue(std::uint32_t run) {
+  const auto [begin, end] = batch_.list.runs[run];
+  const Command& command = batch_.list.commands[begin];
+  batch_.note(cudaSetDevice(batch_.lanes[command.lane].device), "cudaSetDevice", command);
+  release_command(begin);
+  do_work(run);
+  note_point(batch_.points[end - 1].end, command);
+}
+
+/// Holds a command until its gate is open and the commands that it waits for have ended, and records that instant.
+void Enqueuer::release_command(std::uint32_t position) {
+  const Command& command = batch_.list.commands[position];
+  if (batch_.backend.gate == GateKind::MemoryWait && (command.gate ? 1 : 0) + command.waits.size() > 1) {
+    hold_by_memory(command);
+  } else {
+    if (command.gate) hold_at_gate(position);
+    for (const std::uint32_t before : command.waits) wait_for(batch_.points[before].end, position);
+  }
+  const Event& start = batch_.points[position].start;
+  if (start) batch_.note(cudaEventRecord(start.get(), batch_.lanes[command.lane].stream), "cudaEventRecord", command);
+}
+
+/// The stream itself waits for all signals, in as few operations as it can.
+void Enqueuer::hold_by_memory(const Command& command) {
+  std::array<Awaited, kMostAwaited> signals;
+  std::size_t count = 0;
+  const auto wait = [&] {
+    batch_.note(cuda::hold_by_memory(batch_.backend.driver, batch_.lanes[command.lane].stream,
+                                     std::span(signals).first(count)));
+    count = 0;
+  };
+  const auto add = [&](Signal<Count> signal, Count value) {
+    if (count == signals.size()) wait();
+    signals[count++] = {signal, value};
+  };
+  if (command.gate) add(batch_.gates[*command.gate], batch_.run);
+  for (const std::uint32_t before : command.waits) {
+    const Point& point = batch_.points[before].end;
+    add(batch_.lanes[point.lane].progress, batch_.lanes[point.lane].base + point.step);
+  }
+  wait();
+}
+
+void Enqueuer::hold_at_gate(std::uint32_t position) {
+  const Command& command = batch_.list.commands[position];
+  const Lane& lane = batch_.lanes[command.lane];
+  const auto& start = batch_.devices[lane.place].start;
+  if (!start)
+    return batch_.note(
+        hold_stream(batch_.backend.driver, batch_.backend.gate, lane.stream, batch_.gates[*command.gate], batch_.run));
+  const Duration offset = batch_.list.gates[*command.gate];
+  batch_.note(start->hold(lane.stream, offset, batch_.points[position].released), "launch_timer_gate", command);
+}
+
+/// Holds a command until another lane has reached a point. A stream may see an event only when other copies of its GPU
+/// are over, so where possible it waits for the other lane's progress signal.
+void Enqueuer::wait_for(const Point& point, std::uint32_t position) {
+  const Command& command = batch_.list.commands[position];
+  const Lane& lane = batch_.lanes[command.lane];
+  const Lane& other = batch_.lanes[point.lane];
+  Signal<Count> signal = other.progress;
+  if (point.is_watched_on(lane.place)) signal = batch_.devices[lane.place].progress[point.lane];
+  const Count value = other.base + point.step;
+  if (batch_.backend.timed_by_host()) {
+    batch_.note(cudaStreamWaitEvent(lane.stream, point.event.get(), 0), "cudaStreamWaitEvent", command);
+  } else if (batch_.backend.timed_by_gpus()) {
+    batch_.note(hold_by_kernel(lane.stream, signal, value, batch_.points[position].released));
+  } else {
+    batch_.note(hold_stream(batch_.backend.driver, batch_.backend.gate, lane.stream, signal, value));
+  }
+}
+
+void Enqueuer::note_point(const Point& point, const Command& command) {
+  if (!point.event) return;
+  const Lane& lane = batch_.lanes[point.lane];
+  if (command.lane != command.last_lane) batch_.note(cudaSetDevice(lane.device), "cudaSetDevice", command);
+  if (point.step != 0) {  // first: the host or a lane waits for it, and the event delays it by 3 us
+    const auto set = [&](Signal<Count> signal) {
+      batch_.note(set_in_stream(batch_.backend.driver, lane.stream, signal, lane.base + point.step));
+    };
+    for (const std::uint32_t place : point.watchers) set(batch_.devices[place].progress[point.lane]);
+    set(lane.progress);
+  }
+  batch_.note(cudaEventRecord(point.event.get(), lane.stream), "cudaEventRecord", command);
+}
+
+// ---- commands
+
+void Enqueuer::do_work(std::uint32_t run) {
+  const std::uint32_t position = batch_.list.runs[run].begin;
+  const Command& command = batch_.list.commands[position];
+  switch (command.kind) {
+    case Command::Kind::Copy:
+    case Command::Kind::Nothing: return copy(run);
+    case Command::Kind::Staged: return copy_staged(position);
+    case Command::Kind::Kernel: return launch(position);
+    case Command::Kind::HostWork:
+      return batch_.note(cudaLaunchHostFunc(batch_.lanes[command.lane].stream, run_host_work, &host_work_[position]),
+                         "cudaLaunchHostFunc", command);
+  }
+}
+
+void Enqueuer::copy(std::uint32_t run) {
+  const Command& command = batch_.list.commands[batch_.list.runs[run].begin];
+  const cudaStream_t stream = batch_.lanes[command.lane].stream;
+  Copies& copies = copies_[run];
+  const cudaError_t status =
+      batch_.backend.batches_copies ? copies.enqueue(stream) : copies.enqueue_each(stream, 0, copies.count());
+  batch_.note(status, "cudaMemcpyAsync", command);
+}
+
+/// Copies chunk by chunk through a ring in host memory: the first leg fills, the second drains, each waiting for the
+/// other only where the ring is full or empty. The second leg waits for the first chunk by a signal, for the reason
+/// given at `wait_for`, and for later chunks by events, since a signal would cost 11 us each. An event costs 3 us, so
+/// none is recorded without a leg that waits for it.
+void Enqueuer::copy_staged(std::uint32_t position) {
+  const Command& command = batch_.list.commands[position];
+  const Ring& ring = *rings_[position];
+  for (std::size_t offset = 0, i = 0; offset < command.bytes; offset += ring.chunk, ++i) {
+    const Chunk chunk{i, offset, std::min(ring.chunk, command.bytes - offset),
+                      ring.memory.data() + i % Ring::kChunks * ring.chunk};
+    fill(command, ring, chunk);
+    drain(command, ring, chunk);
+  }
+  batch_.note(cudaSetDevice(batch_.lanes[command.lane].device), "cudaSetDevice", command);
+  note_point(batch_.points[position].leg_end, command);
+}
+
+void Enqueuer::fill(const Command& command, const Ring& ring, const Chunk& chunk) {
+  const Lane& lane = batch_.lanes[command.lane];
+  const std::byte* const source = batch_.batch.bindings[command.stream].source.data + chunk.offset;
+  const std::size_t slot = chunk.index % Ring::kChunks;
+  batch_.note(cudaSetDevice(lane.device), "cudaSetDevice", command);
+  if (chunk.index >= Ring::kChunks)
+    batch_.note(cudaStreamWaitEvent(lane.stream, ring.drained[slot].get(), 0), "cudaStreamWaitEvent", command);
+  batch_.note(cudaMemcpyAsync(chunk.data, source, chunk.bytes, cudaMemcpyDeviceToHost, lane.stream), "cudaMemcpyAsync",
+              command);
+  if (by_signal(chunk)) {
+    batch_.note(set_in_stream(batch_.backend.driver, lane.stream, ring.first_filled, batch_.run));
+  } else {
+    batch_.note(cudaEventRecord(ring.filled[slot].get(), lane.stream), "cudaEventRecord", command);
+  }
+}
+
+void Enqueuer::drain(const Command& command, const Ring& ring, const Chunk& chunk) {
+  const Lane& lane = batch_.lanes[command.last_lane];
+  std::byte* const destination = batch_.batch.bindings[command.stream].destination.data + chunk.offset;
+  const std::size_t slot = chunk.index % Ring::kChunks;
+  batch_.note(cudaSetDevice(lane.device), "cudaSetDevice", command);
+  if (by_signal(chunk)) {
+    batch_.note(hold_by_kernel(lane.stream, ring.first_filled, batch_.run));
+  } else {
+    batch_.note(cudaStreamWaitEvent(lane.stream, ring.filled[slot].get(), 0), "cudaStreamWaitEvent", command);
+  }
+  batch_.note(cudaMemcpyAsync(destination, chunk.data, chunk.bytes, cudaMemcpyHostToDevice, lane.stream),
+              "cudaMemcpyAsync", command);
+  if (chunk.offset + Ring::kChunks * ring.chunk < command.bytes)
+    batch_.note(cudaEventRecord(ring.drained[slot].get(), lane.stream), "cudaEventRecord", command);
+}
+
+template <class Call>
+void Enqueuer::call_kernel(std::uint32_t position, const Call& call) {
+  const Command& command = batch_.list.commands[position];
+  try {
+    call(kernels_[position]);
+  } catch (const std::exception& exception) {
+    kernel_failed(command, exception.what());
+  } catch (...) {
+    kernel_failed(command, "it threw something that is no std::exception");
+  }
+}
+
+void Enqueuer::launch(std::uint32_t position) {
+  const Command& command = batch_.list.commands[position];
+  const cudaStream_t stream = batch_.lanes[command.lane].stream;
+  call_kernel(position, [&](const BoundKernel& kernel) { (*kernel.on_gpu)(kernel.launch, stream); });
+  if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess)
+    kernel_failed(command, cudaGetErrorString(status));
+}
+
+void Enqueuer::run_host_work(void* work) {
+  const auto [enqueuer, position] = *static_cast<const HostWork*>(work);
+  enqueuer->call_kernel(position, [](const BoundKernel& kernel) { kernel.forms->host(kernel.launch); });
+}
+
+void Enqueuer::kernel_failed(const Command& command, std::string_view what) {
+  batch_.note(tutti::internal::kernel_failed(batch_.stream_of(command), what));
+}
+
+void Enqueuer::release() {
+  for (const auto& ring : rings_)
+    if (ring) ring->memory.release();
+}
+
+}  // namespace tutti::internal::cuda

@@ -1,0 +1,101 @@
+#pragma once
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "runtime/cuda/bound_batch.hpp"
+#include "runtime/cuda/copies.hpp"
+
+namespace tutti::internal::cuda {
+
+/// Enqueues the commands of a batch into the streams of its lanes, behind closed gates.
+///
+/// At a mark of the command list the stream records an event. Where the host or a lane waits it also sets signals: one
+/// that the conductor sees, and one in the memory of every GPU of which a lane waits for it.
+///
+/// Threads: the caller's thread calls everything but `enqueue_due`, which the conductor calls where the host keeps
+/// time. Then the caller enqueues nothing, so no two threads enqueue commands of one run. Kernels are launched by the
+/// thread that enqueues; host work runs in the driver's thread, which reads its own command and notes failures. Nothing
+/// here allocates after `make`, failures aside.
+class Enqueuer {
+ public:
+  /// @param batch  outlives it
+  /// @errors as `DeviceBackend::prepare`
+  [[nodiscard]] static Expected<std::unique_ptr<Enqueuer>> make(BoundBatch& batch);
+  Enqueuer(const Enqueuer&) = delete;  // host work knows it by its address
+  Enqueuer& operator=(const Enqueuer&) = delete;
+
+  /// Closes the gates of a run and enqueues as many commands as the hardware queues take ahead of them; none where the
+  /// host keeps time. @pre `BoundBatch::begin_run`, and all lanes have streams
+  void arm();
+  /// Enqueues the rest of a run that the conductor leads; nothing where the host keeps time.
+  void enqueue_rest();
+  /// Enqueues what is due, where the host keeps time. For the conductor.
+  /// @param since  the start of the run
+  void enqueue_due(Duration since);
+
+  /// Drops memory that a hanging GPU may still write to.
+  void release();
+
+ private:
+  /// The kernel of a command.
+  struct BoundKernel {
+    const KernelForms* forms = nullptr;
+    const DeviceKernel* on_gpu = nullptr;  ///< none: host work
+    KernelLaunch launch;
+  };
+  /// Argument of the host function that runs host work.
+  struct HostWork {
+    Enqueuer* enqueuer;
+    std::uint32_t position;
+  };
+  /// The pinned chunks that a staged copy goes through, and the events that keep its legs apart.
+  struct Ring {
+    static constexpr std::size_t kChunks = 4;
+    std::size_t chunk = 0;
+    PinnedMemory memory;
+    HostSignal<Count> first_filled;  // the run whose first chunk is there, set by the first leg
+    std::array<Event, kChunks> filled, drained;
+  };
+  /// A part of a staged copy.
+  struct Chunk {
+    std::size_t index, offset, bytes;
+    std::byte* data;  ///< in the ring
+  };
+
+  explicit Enqueuer(BoundBatch& batch) : batch_(batch) {}
+  Expected<void> prepare();
+  void bind_copies(std::uint32_t run);
+  Expected<void> make_ring(std::uint32_t position);
+  Expected<void> bind_kernel(std::uint32_t position);
+
+  void enqueue_to(std::size_t end);
+  void enqueue(std::uint32_t run);
+  void release_command(std::uint32_t position);
+  void hold_by_memory(const Command& command);
+  void hold_at_gate(std::uint32_t position);
+  void wait_for(const Point& point, std::uint32_t position);
+  void do_work(std::uint32_t run);
+  void note_point(const Point& point, const Command& command);
+  void copy(std::uint32_t run);
+  void copy_staged(std::uint32_t position);
+  void fill(const Command& command, const Ring& ring, const Chunk& chunk);
+  void drain(const Command& command, const Ring& ring, const Chunk& chunk);
+  void launch(std::uint32_t position);
+  static void run_host_work(void* work);
+  void kernel_failed(const Command& command, std::string_view what);
+  template <class Call>
+  void call_kernel(std::uint32_t position, const Call& call);
+  /// Whether a staged copy's second leg waits for this chunk by a signal.
+  [[nodiscard]] bool by_signal(const Chunk& chunk) const { return chunk.index == 0 && !batch_.backend.timed_by_host(); }
+
+  BoundBatch& batch_;
+  std::vector<Copies> copies_;                // [runs of commands] of several copies
+  std::vector<std::unique_ptr<Ring>> rings_;  // [commands] of staged copies
+  std::vector<BoundKernel> kernels_;          // [commands]
+  std::vector<HostWork> host_work_;           // [commands]
+  std::size_t ahead_ = 0;                     // runs of commands that the hardware queues have room for
+  std::uint32_t enqueued_ = 0;                // of them, in this run of the batch
+};
+
+}  // namespace tutti::internal::cuda

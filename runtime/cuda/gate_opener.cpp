@@ -1,0 +1,177 @@
+#include "runtime/cuda/gate_opener.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include <fmt/format.h>
+
+namespace tutti::internal::cuda {
+namespace {
+
+/// How long a run may be behind its plan before the driver is asked whether something is wrong, and how often.
+constexpr Duration kAskAfter = std::chrono::milliseconds{20};
+/// The host polls a run every microsecond or so; from a pause of this length on it was held up.
+constexpr Duration kGlance = std::chrono::microseconds{10};
+/// A run is given up after this many times its planned length, and some time for the host.
+constexpr int kLimitFactor = 10;
+constexpr Duration kLimitSlack = std::chrono::seconds{2};
+
+}  // namespace
+
+GateOpener::GateOpener(BoundBatch& batch, Enqueuer& enqueuer)
+    : batch_(batch),
+      enqueuer_(enqueuer),
+      next_(batch.points.size()),
+      limit_(kLimitFactor * batch.batch.plan.latency + kLimitSlack),
+      seen_(batch.lanes.size()) {
+  for (std::uint32_t gate = 0; gate < batch.list.gates.size(); ++gate)
+    openings_.push_back({batch.list.gates[gate], gate});
+  std::stable_sort(openings_.begin(), openings_.end(), [](const Opening& a, const Opening& b) { return a.at < b.at; });
+  find_next();
+}
+
+void GateOpener::find_next() {
+  std::vector<Next> of_lane(batch_.lanes.size());
+  const auto pass = [&](const Point& point) {
+    if (!point.event) return;
+    of_lane[point.lane].point = &point;
+    if (point.step != 0) of_lane[point.lane].step = point.step;
+  };
+  for (std::size_t i = next_.size(); i-- > 0;) {
+    pass(batch_.points[i].end);
+    pass(batch_.points[i].leg_end);
+    next_[i] = of_lane[batch_.list.commands[i].last_lane];
+  }
+}
+
+// ---- the caller's side
+
+void GateOpener::submit(Duration earliest) {
+  earliest_ = earliest;
+  finished_.store(false, std::memory_order_relaxed);
+  batch_.backend.conductor.submit(*this);
+}
+
+void GateOpener::wait(Waiting waiting) const {
+  while (!finished()) {
+    switch (waiting) {
+      case Waiting::Spin: break;
+      case Waiting::Yield: std::this_thread::yield(); break;
+      case Waiting::Block: finished_.wait(false, std::memory_order_acquire); break;
+    }
+  }
+}
+
+void GateOpener::open_all() const {
+  for (const HostSignal<Count>& gate : batch_.gates) gate.set(batch_.run);
+}
+
+// ---- the conductor's side
+
+void GateOpener::begin(Duration now) {
+  batch_.result.start = batch_.result.finish = looked_ = now;
+  next_opening_ = 0;
+  unseen_ = 0;
+  std::fill(seen_.begin(), seen_.end(), Count{0});
+  for (const Lane& lane : batch_.lanes) unseen_ += lane.points.size();
+  for (BatchDevice& device : batch_.devices)
+    if (device.start)
+      device.start->open(static_cast<TimerValue>(device.line.timer_at(now + kLead) + device.doubt.count()));
+  next_look_ = now + batch_.batch.plan.latency + kAskAfter;
+}
+
+bool GateOpener::advance(Duration now) {
+  if (batch_.backend.lost) {
+    batch_.note(Error{ErrorCode::Machine, batch_.batch.name + " was not run: a GPU was lost before", {}});
+    return true;
+  }
+  if (now - looked_ > kGlance) batch_.result.held_up += now - looked_;
+  looked_ = now;
+  open_gates(now);
+  see_progress(now);
+  if (unseen_ == 0) return true;
+  return now >= next_look_ && is_lost(now);
+}
+
+void GateOpener::finish() {
+  finished_.store(true, std::memory_order_release);
+  finished_.notify_all();
+}
+
+void GateOpener::open_gates(Duration now) {
+  if (batch_.backend.timed_by_gpus()) return;  // GPUs open their own gates
+  const Duration since = now - batch_.result.start;
+  while (next_opening_ < openings_.size() && openings_[next_opening_].at <= since)
+    batch_.gates[openings_[next_opening_++].gate].set(batch_.run);
+  if (batch_.backend.timed_by_host()) enqueuer_.enqueue_due(since);
+}
+
+void GateOpener::see_progress(Duration now) {
+  for (std::size_t i = 0; i < seen_.size(); ++i) {
+    const Lane& lane = batch_.lanes[i];
+    const Count done = lane.progress.value() - lane.base;
+    for (; seen_[i] < done; ++seen_[i], --unseen_) {
+      lane.points[seen_[i]]->seen = now;
+      batch_.result.finish = now;
+    }
+  }
+}
+
+/// Whether a run behind its plan is lost: the driver reports a fault, or the time limit is over.
+bool GateOpener::is_lost(Duration now) {
+  next_look_ = now + kAskAfter;
+  const auto [empty, fault] = ask_driver();
+  if (fault != cudaSuccess) {
+    batch_.backend.lost = true;
+    batch_.note(Error{ErrorCode::Machine,
+                      fmt::format("{}: {} has broken the GPU: {}, {}; nothing more can run on it", batch_.batch.name,
+                                  first_unfinished(), cudaGetErrorName(fault), cudaGetErrorString(fault)),
+                      {}});
+    return true;
+  }
+  if (empty && batch_.is_broken()) return true;  // a command could not be enqueued, and will never end
+  if (now - batch_.result.start < limit_) return false;
+  batch_.backend.lost = *batch_.backend.hangs = true;
+  batch_.note(
+      Error{ErrorCode::Machine,
+            fmt::format("{}: {} has not returned within {}, where {} were planned; the run cannot go on",
+                        batch_.batch.name, first_unfinished(), to_string(limit_), to_string(batch_.batch.plan.latency)),
+            {}});
+  return true;
+}
+
+GateOpener::Streams GateOpener::ask_driver() const {
+  Streams streams;
+  for (const Lane& lane : batch_.lanes) {
+    const cudaError_t status = cudaStreamQuery(lane.stream);
+    if (status != cudaSuccess) streams.empty = false;
+    if (status != cudaSuccess && status != cudaErrorNotReady) return {false, status};
+  }
+  return streams;
+}
+
+/// Names the first unfinished command. A transfer breaks no GPU: on a broken one it names a kernel, if one was under
+/// way.
+std::string GateOpener::first_unfinished() const {
+  const Command* found = nullptr;
+  for (std::uint32_t i = 0; i < next_.size(); ++i) {
+    const auto& [point, step] = next_[i];
+    const Command& command = batch_.list.commands[i];
+    if (seen_[command.last_lane] >= step) continue;
+    const cudaError_t status = point == nullptr ? cudaErrorNotReady : cudaEventQuery(point->event.get());
+    if (status == cudaSuccess) continue;
+    if (found == nullptr) found = &command;
+    const bool broken = status != cudaErrorNotReady;
+    if (!broken) break;
+    if (!command.is_kernel()) continue;
+    found = &command;
+    break;
+  }
+  if (found == nullptr) return "nothing";
+  const CommandStream& stream = batch_.stream_of(*found);
+  return found->is_kernel() ? fmt::format("kernel '{}' of stream '{}'{}", stream.kernel->name, stream.name,
+                                          found->mark == Mark::None ? ", or one behind it," : "")
+                            : fmt::format("the transfer of stream '{}'", stream.name);
+}
+
+}  // namespace tutti::internal::cuda

@@ -1,0 +1,78 @@
+#pragma once
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/enqueuer.hpp"
+
+namespace tutti::internal::cuda {
+
+/// Opens the gates of a batch at their planned instants, and sees its lanes' progress until the run is finished or
+/// lost.
+///
+/// Threads: the caller's thread submits and waits; the conductor does the rest, through `GatedRun`. `submit` passes the
+/// run to the conductor (`Conductor::submit`: release, acquire), and `finished_` passes it back.
+class GateOpener final : private GatedRun {
+ public:
+  /// @param batch, enqueuer  outlive it
+  GateOpener(BoundBatch& batch, Enqueuer& enqueuer);
+  GateOpener(const GateOpener&) = delete;  // the conductor knows it by its address
+  GateOpener& operator=(const GateOpener&) = delete;
+
+  // For the caller's thread.
+
+  /// Hands the armed run to the conductor, for its start at `earliest` or later. @pre no run is under way
+  void submit(Duration earliest);
+  /// Whether no run is under way; all that the conductor wrote can then be read.
+  [[nodiscard]] bool finished() const { return finished_.load(std::memory_order_acquire); }
+  /// Returns when no run is under way.
+  void wait(Waiting waiting) const;
+  /// Opens the gates of a run that the conductor will not lead, since a GPU is lost.
+  void open_all() const;
+
+ private:
+  /// The next point and the next signal behind a command in its last lane, for messages.
+  struct Next {
+    const Point* point = nullptr;  ///< the command has ended by then
+    Count step = 0;
+  };
+  /// The streams of the lanes, as the driver sees them.
+  struct Streams {
+    bool empty = true;
+    cudaError_t fault = cudaSuccess;
+  };
+  struct Opening {
+    Duration at{};
+    std::uint32_t gate = 0;
+  };
+
+  [[nodiscard]] Duration earliest() const override { return earliest_; }
+  void begin(Duration now) override;
+  [[nodiscard]] bool advance(Duration now) override;
+  void finish() override;
+
+  void open_gates(Duration now);
+  void see_progress(Duration now);
+  [[nodiscard]] bool is_lost(Duration now);
+  [[nodiscard]] Streams ask_driver() const;
+  [[nodiscard]] std::string first_unfinished() const;
+  void find_next();
+
+  BoundBatch& batch_;
+  Enqueuer& enqueuer_;
+  std::vector<Opening> openings_;  // [gates] in order of time
+  std::vector<Next> next_;         // [commands]
+  Duration limit_{};               // after which a run is given up
+  Duration earliest_{};            // set by the caller before it submits
+
+  // The conductor's, from `begin` to `finish`.
+  std::size_t next_opening_ = 0;
+  std::vector<Count> seen_;  // [lanes] signals of this run that it has seen
+  std::size_t unseen_ = 0;   // signals of all lanes
+  Duration looked_{};        // at the signals, last
+  Duration next_look_{};     // at what the driver says
+
+  std::atomic<bool> finished_{true};  // cleared by the caller, set by the conductor
+};
+
+}  // namespace tutti::internal::cuda

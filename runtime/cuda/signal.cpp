@@ -1,0 +1,58 @@
+#include "runtime/cuda/signal.hpp"
+
+#include <array>
+
+namespace tutti::internal::cuda {
+namespace {
+
+/// An address as the driver's functions take it.
+CUdeviceptr address_of(Signal<Count> signal) { return reinterpret_cast<CUdeviceptr>(signal.on_gpu()); }
+
+}  // namespace
+
+Expected<SignalBoard> make_signal_board(std::size_t signals) {
+  return PinnedMemory::make(signals * kCacheLine).map([&](PinnedMemory&& memory) {
+    std::byte* const first = memory.data();
+    return SignalBoard(std::move(memory), first, signals);
+  });
+}
+
+Expected<DeviceSignalBoard> make_device_signal_board(int device, std::size_t signals, cudaStream_t stream) {
+  return make_zeroed_memory(device, signals * kCacheLine, stream).map([&](DeviceMemory&& memory) {
+    std::byte* const first = memory.get();
+    return DeviceSignalBoard(std::move(memory), first, signals);
+  });
+}
+
+Expected<void> set_in_stream(const Driver& driver, cudaStream_t stream, Signal<Count> signal, Count value) {
+  return check(driver.write_value(stream, address_of(signal), value, CU_STREAM_WRITE_VALUE_DEFAULT),
+               "cuStreamWriteValue32");
+}
+
+Expected<void> hold_by_kernel(cudaStream_t stream, Signal<Count> signal, Count value, Signal<TimerValue> released) {
+  launch_poll(stream, signal.on_gpu(), value, released.on_gpu());
+  return check(cudaGetLastError(), "launch_poll");
+}
+
+Expected<void> hold_stream(const Driver& driver, GateKind kind, cudaStream_t stream, Signal<Count> signal,
+                           Count value) {
+  if (kind == GateKind::HostTimed) return {};
+  if (kind != GateKind::MemoryWait) return hold_by_kernel(stream, signal, value);
+  return check(driver.wait_value(stream, address_of(signal), value, CU_STREAM_WAIT_VALUE_GEQ), "cuStreamWaitValue32");
+}
+
+Expected<void> hold_by_memory(const Driver& driver, cudaStream_t stream, std::span<const Awaited> signals) {
+  TUTTI_EXPECTS(signals.size() <= kMostAwaited, "an operation waits for eight signals at most");
+  std::array<CUstreamBatchMemOpParams, kMostAwaited> waits{};
+  for (std::size_t i = 0; i < signals.size(); ++i) {
+    auto& wait = waits[i].waitValue;
+    wait.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+    wait.address = address_of(signals[i].signal);
+    wait.value = signals[i].value;
+    wait.flags = CU_STREAM_WAIT_VALUE_GEQ;
+  }
+  return check(driver.batch_operations(stream, static_cast<unsigned>(signals.size()), waits.data(), 0),
+               "cuStreamBatchMemOp");
+}
+
+}  // namespace tutti::internal::cuda

@@ -1,0 +1,59 @@
+#include "runtime/host/cuda_library.hpp"
+
+#include <string_view>
+#include <system_error>
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+namespace tutti::internal {
+namespace {
+
+constexpr const char* kCudaLibrary = "libtutti_cuda.so";
+
+/// The folder of the library, or of the program, that this function is part of.
+std::filesystem::path own_folder() {
+  Dl_info found{};
+  if (dladdr(reinterpret_cast<const void*>(&own_folder), &found) == 0 || found.dli_fname == nullptr) return {};
+  std::error_code unknown;
+  return std::filesystem::absolute(found.dli_fname, unknown).parent_path();
+}
+
+/// A path where one of the folders has the library, else its name, which the loader looks for.
+std::string file_in(const std::vector<std::filesystem::path>& folders) {
+  for (const std::filesystem::path& folder : folders) {
+    std::error_code unreadable;
+    if (std::filesystem::exists(folder / kCudaLibrary, unreadable)) return folder / kCudaLibrary;
+  }
+  return kCudaLibrary;
+}
+
+}  // namespace
+
+std::vector<std::filesystem::path> cuda_library_folders() {
+  std::error_code unknown;
+  return {std::filesystem::read_symlink("/proc/self/exe", unknown).parent_path(), own_folder()};
+}
+
+Expected<const CudaFunctions*> open_cuda_library(const std::vector<std::filesystem::path>& folders) {
+  const std::string file = file_in(folders);
+  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (library == nullptr)
+    return machine_error(fmt::format(
+        "the CUDA backend does not load ({}); install {} beside the tutti library, and the CUDA runtime that it needs, "
+        "or use the sim backend",
+        dlerror(), kCudaLibrary));
+  const auto entry = reinterpret_cast<CudaEntry>(dlsym(library, kCudaEntry));
+  if (entry == nullptr)
+    return machine_error(
+        fmt::format("{} has no function {}, so it belongs to another version; install that of tutti {}", file,
+                    kCudaEntry, TUTTI_VERSION));
+  const CudaFunctions* const functions = entry();
+  if (functions->version != std::string_view(TUTTI_VERSION))
+    return machine_error(
+        fmt::format("{} belongs to tutti {}, and this program to tutti {}; install both from one version", file,
+                    functions->version, TUTTI_VERSION));
+  return functions;
+}
+
+}  // namespace tutti::internal
