@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "model/document.hpp"
-#include "model/joined.hpp"
+#include "model/base/document.hpp"
+#include "model/base/joined.hpp"
 #include "runtime/cuda/cuda_backend.hpp"
 #include "runtime/sim/sim_backend.hpp"
 

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "apps/outcome.hpp"
-#include "model/document.hpp"
-#include "model/expects.hpp"
+#include "model/base/document.hpp"
+#include "model/base/expects.hpp"
 
 namespace tutti::internal {
 namespace {

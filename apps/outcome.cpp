@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "model/joined.hpp"
+#include "model/base/joined.hpp"
 
 namespace tutti::internal {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "model/error.hpp"
+#include "model/base/error.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
 
 namespace tutti::internal {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 
 namespace wafer {
 

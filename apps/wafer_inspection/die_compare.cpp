@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 
 namespace wafer {
 

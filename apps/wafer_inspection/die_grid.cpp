@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "apps/wafer_inspection/png_file.hpp"
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 
 namespace wafer {
 

@@ -3,8 +3,8 @@
 #include <span>
 #include <vector>
 
-#include "model/error.hpp"
-#include "model/units.hpp"
+#include "model/base/error.hpp"
+#include "model/base/units.hpp"
 
 namespace wafer {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "apps/wafer_inspection/box.hpp"
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 
 namespace wafer {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/random.hpp"
+#include "model/base/random.hpp"
 
 namespace wafer {
 

@@ -16,8 +16,8 @@
 
 #include "apps/wafer_inspection/die_compare.hpp"
 #include "apps/wafer_inspection/die_texture.hpp"
-#include "model/expects.hpp"
-#include "model/random.hpp"
+#include "model/base/expects.hpp"
+#include "model/base/random.hpp"
 
 namespace wafer {
 

@@ -4,7 +4,7 @@
 
 #include "apps/wafer_inspection/gray_image.hpp"
 #include "apps/wafer_inspection/truth.hpp"
-#include "model/error.hpp"
+#include "model/base/error.hpp"
 
 namespace wafer {
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 
 namespace wafer {
 

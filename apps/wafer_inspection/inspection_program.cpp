@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 
 namespace wafer {
 

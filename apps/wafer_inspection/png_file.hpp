@@ -2,7 +2,7 @@
 #include <string>
 
 #include "apps/wafer_inspection/gray_image.hpp"
-#include "model/error.hpp"
+#include "model/base/error.hpp"
 
 namespace wafer {
 

@@ -6,7 +6,7 @@
 
 #include "apps/wafer_inspection/box.hpp"
 #include "apps/wafer_inspection/die_grid.hpp"
-#include "model/error.hpp"
+#include "model/base/error.hpp"
 
 namespace wafer {
 

@@ -1,6 +1,6 @@
 #pragma once
-#include "model/batch_simulation.hpp"
-#include "model/effort.hpp"
+#include "model/batch/batch_simulation.hpp"
+#include "model/planners/effort.hpp"
 
 namespace tutti::internal {
 

@@ -6,11 +6,11 @@
 #include <optional>
 #include <utility>
 
+#include "model/base/random.hpp"
+#include "model/batch/safe_bound.hpp"
 #include "model/planners/all_at_once.hpp"
 #include "model/planners/completion_aligned.hpp"
 #include "model/planners/time_division.hpp"
-#include "model/random.hpp"
-#include "model/safe_bound.hpp"
 
 namespace tutti::internal {
 namespace {

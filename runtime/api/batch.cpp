@@ -1,7 +1,8 @@
 #include "runtime/api/batch.hpp"
 
-#include "model/batch_yaml.hpp"
-#include "model/safe_bound.hpp"
+#include "model/batch/batch_yaml.hpp"
+#include "model/batch/compile_batch.hpp"
+#include "model/batch/safe_bound.hpp"
 #include "runtime/api/handles.hpp"
 
 namespace tutti {
@@ -14,7 +15,7 @@ struct Planned {
   internal::Timeline timeline;
 
   [[nodiscard]] internal::LatestFinish latest() const {
-    return latest_finish(*planner, batch->machine(), *batch, timeline);
+    return latest_finish(planner->rates, batch->machine(), *batch, timeline);
   }
 };
 
@@ -37,7 +38,15 @@ StreamPrediction prediction_of(const internal::StreamTimeline& times, Duration l
 
 Expected<Batch> Batch::load(const std::string& path) {
   return internal::load_batch(path).map(
-      [](internal::BatchFile&& file) { return Batch(std::make_shared<State>(std::move(file.batch))); });
+      [](internal::Batch&& batch) { return Batch(std::make_shared<State>(std::move(batch))); });
+}
+
+Expected<Batch> Batch::make(const Machine& machine, const BatchSpec& spec, const Parameters& parameters) {
+  const auto& topology = internal::Handles::state(machine);
+  if (!topology) return internal::empty_handle("machine");
+  return internal::compile(spec, *topology, parameters).map([](internal::Batch&& batch) {
+    return Batch(std::make_shared<State>(std::move(batch)));
+  });
 }
 
 Expected<Machine> Batch::machine() const {

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/batch/batch_spec.hpp"
 #include "runtime/api/machine.hpp"
 
 namespace tutti {
@@ -18,6 +19,11 @@ class TUTTI_API Batch {
   /// Reads a batch file and the machine that it names.
   /// @errors InvalidInput with file, line and column, whatever is wrong with one of the files.
   [[nodiscard]] static Expected<Batch> load(const std::string& path);
+  /// Makes a batch of plain fields; `spec.machine` is not read.
+  /// @param parameters  sizes that the spec names
+  /// @errors InvalidInput: all faults, each with the path of its field; an empty handle.
+  [[nodiscard]] static Expected<Batch> make(const Machine& machine, const BatchSpec& spec,
+                                            const Parameters& parameters = {});
 
   /// Machine that the batch was made for.
   [[nodiscard]] Expected<Machine> machine() const;

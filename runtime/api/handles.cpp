@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "model/joined.hpp"
+#include "model/base/joined.hpp"
 #include "runtime/api/batch.hpp"
 
 namespace tutti::internal {

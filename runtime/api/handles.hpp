@@ -3,8 +3,8 @@
 #include <string_view>
 #include <utility>
 
-#include "model/error.hpp"
-#include "model/planner.hpp"
+#include "model/base/error.hpp"
+#include "model/planners/planner.hpp"
 
 namespace tutti::internal {
 

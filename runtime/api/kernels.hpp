@@ -2,8 +2,8 @@
 #include <memory>
 #include <string>
 
+#include "model/base/error.hpp"
 #include "model/base/export.hpp"
-#include "model/error.hpp"
 #include "runtime/core/kernel.hpp"
 
 namespace tutti {

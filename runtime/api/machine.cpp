@@ -1,6 +1,6 @@
 #include "runtime/api/machine.hpp"
 
-#include "model/topology_yaml.hpp"
+#include "model/sharing/compile_machine.hpp"
 #include "runtime/api/handles.hpp"
 
 namespace tutti {
@@ -16,6 +16,11 @@ std::vector<std::string> names_of(const internal::Topology& machine, std::span<c
 
 Expected<Machine> Machine::load(const std::string& path) {
   return internal::load_machine(path).map(
+      [](internal::Topology&& topology) { return Machine(std::make_shared<State>(std::move(topology))); });
+}
+
+Expected<Machine> Machine::make(const MachineSpec& spec) {
+  return internal::compile(spec).map(
       [](internal::Topology&& topology) { return Machine(std::make_shared<State>(std::move(topology))); });
 }
 

@@ -3,9 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "model/base/error.hpp"
 #include "model/base/export.hpp"
-#include "model/error.hpp"
-#include "model/quantities.hpp"
+#include "model/base/quantities.hpp"
+#include "model/machine/machine_spec.hpp"
 
 namespace tutti {
 
@@ -23,6 +24,9 @@ class TUTTI_API Machine {
   /// Reads a machine file.
   /// @errors InvalidInput with file, line and column.
   [[nodiscard]] static Expected<Machine> load(const std::string& path);
+  /// Makes a machine of plain fields.
+  /// @errors InvalidInput: all faults, each with the path of its field.
+  [[nodiscard]] static Expected<Machine> make(const MachineSpec& spec);
 
   [[nodiscard]] std::string name() const;
   /// Names of the memories, in the order of the file.

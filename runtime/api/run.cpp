@@ -5,20 +5,20 @@
 
 #include "runtime/api/backends.hpp"
 #include "runtime/api/handles.hpp"
-#include "runtime/api/task_set_state.hpp"
 #include "runtime/api/user_program.hpp"
 #include "runtime/dispatch/partitioned_run.hpp"
+#include "sched/tasks/compile_tasks.hpp"
 
 namespace tutti {
 
 struct internal::ChangeRequestsState {
-  std::shared_ptr<const TaskSetState> set;
+  std::shared_ptr<const TaskStudy> set;
   ChangeRequests requests;
   std::atomic<bool> taken = false;  // by a run
 
   /// @errors InvalidInput: there is no such task.
   [[nodiscard]] Expected<TaskId> find(std::string_view name) const {
-    const auto& tasks = set->tasks().tasks;
+    const auto& tasks = set->tasks.tasks;
     const auto found = std::ranges::find(tasks, name, &Task::name);
     if (found == tasks.end())
       return invalid_input(fmt::format("the set has no task '{:.80}'; name one of its tasks", name));
@@ -198,7 +198,7 @@ Expected<RunRecord> run_changing(const ChangeRequests& requests, const std::vect
   std::ranges::sort(from_start);
   if (std::ranges::adjacent_find(from_start) != from_start.end())
     return internal::invalid_input("a task is named twice among those that run from the start; name each once");
-  const internal::TaskSet& tasks = state->set->tasks();
+  const internal::TaskSet& tasks = state->set->tasks;
   const auto chosen = internal::planner_of(planner, tasks.planner);
   if (!chosen) return tl::unexpected(chosen.error());
   const auto changing = internal::ChangingTaskSet::make(internal::AdmissionController(**chosen), tasks, from_start);

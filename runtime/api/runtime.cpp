@@ -93,7 +93,7 @@ std::string Buffer::place() const { return state_ ? state_->place().name : ""; }
 std::byte* Buffer::data() const { return state_ ? state_->memory.view().data + offset_.count : nullptr; }
 
 std::span<std::byte> Buffer::bytes() const {
-  if (!state_ || state_->place().kind != internal::VertexKind::Memory) return {};
+  if (!state_ || state_->place().kind != VertexKind::Memory) return {};
   return {data(), static_cast<std::size_t>(size_.count)};
 }
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "runtime/api/handles.hpp"
-#include "runtime/api/task_set_state.hpp"
+#include "sched/tasks/task_yaml.hpp"
 #include "sched/whatif/capacity.hpp"
 #include "sched/whatif/remedies.hpp"
 #include "sched/whatif/scenario.hpp"
@@ -13,10 +13,10 @@ namespace {
 
 /// A task set with the planner that it is asked for.
 struct Question {
-  const internal::TaskSetState* state;
+  const internal::TaskStudy* state;
   const internal::Planner* planner;
 
-  [[nodiscard]] const internal::TaskSet& tasks() const { return state->tasks(); }
+  [[nodiscard]] const internal::TaskSet& tasks() const { return state->tasks; }
   [[nodiscard]] const std::string& name_of(internal::TaskId task) const { return tasks().tasks[task.index()].name; }
   [[nodiscard]] internal::AdmissionVerdict decide() const {
     return internal::AdmissionController(*planner).decide(tasks());
@@ -26,7 +26,7 @@ struct Question {
 Expected<Question> question_of(const TaskSet& set, std::string_view planner) {
   const auto& state = internal::Handles::state(set);
   if (!state) return internal::empty_handle("task set");
-  return internal::planner_of(planner, state->tasks().planner).map([&](const internal::Planner* chosen) {
+  return internal::planner_of(planner, state->tasks.planner).map([&](const internal::Planner* chosen) {
     return Question{state.get(), chosen};
   });
 }
@@ -88,7 +88,7 @@ Wanted wanted_of(Tunable tunable) {
 Expected<internal::TunableParameter> find_tunable(const Question& question, internal::TunableKind kind,
                                                   std::string_view name) {
   const bool is_parameter = kind == internal::TunableKind::Parameter;
-  for (internal::TunableParameter& tunable : internal::tunables(question.state->file))
+  for (internal::TunableParameter& tunable : internal::tunables(*question.state))
     if (tunable.kind == kind && (is_parameter ? tunable.name : tunable.task) == name) return std::move(tunable);
   return internal::invalid_input(
       is_parameter ? fmt::format("the set has no parameter '{:.80}'; name one that its sizes depend on", name)
@@ -99,23 +99,22 @@ Expected<internal::TunableParameter> find_tunable(const Question& question, inte
 }  // namespace
 
 Expected<TaskSet> TaskSet::load(const std::string& path, const TaskSetOptions& options) {
-  internal::TaskFileOverrides overrides{options.machine, {}, {}, false};
-  if (options.policy) {
-    overrides.policy = internal::parse_policy(*options.policy);
-    if (!overrides.policy)
-      return internal::invalid_input(
-          fmt::format("there is no policy '{:.80}'; give edf, rm, dm or given", *options.policy));
-  }
-  for (const auto& [name, size] : options.parameters) overrides.parameters[name] = size;
-  return internal::TaskFile::load(path, overrides).map([](internal::TaskFile&& file) {
-    return TaskSet(std::make_shared<State>(State{std::move(file)}));
+  return internal::load_study(path, {options.machine, options.policy, options.parameters, false})
+      .map([](internal::TaskStudy&& study) { return TaskSet(std::make_shared<State>(std::move(study))); });
+}
+
+Expected<TaskSet> TaskSet::make(const Machine& machine, const TaskSetSpec& spec) {
+  const auto& topology = internal::Handles::state(machine);
+  if (!topology) return internal::empty_handle("machine");
+  return internal::TaskStudy::make(spec, *topology).map([](internal::TaskStudy&& study) {
+    return TaskSet(std::make_shared<State>(std::move(study)));
   });
 }
 
 std::vector<std::string> TaskSet::tasks() const {
   std::vector<std::string> names;
   if (!state_) return names;
-  for (const internal::Task& task : state_->tasks().tasks) names.push_back(task.name);
+  for (const internal::Task& task : state_->tasks.tasks) names.push_back(task.name);
   return names;
 }
 
@@ -140,7 +139,7 @@ Expected<Verdict> check(const TaskSet& set, std::string_view planner) {
 Expected<std::vector<Remedy>> remedies(const TaskSet& set, std::string_view planner) {
   return question_of(set, planner).map([](const Question& question) {
     std::vector<Remedy> list;
-    const auto found = internal::find_remedies(question.state->file, *question.planner, question.decide());
+    const auto found = internal::find_remedies(*question.state, *question.planner, question.decide());
     for (const internal::Remedy& remedy : found.remedies)
       list.push_back({name_of(remedy.tunable), value_text(remedy.tunable.kind, remedy.tunable.value),
                       value_text(remedy.tunable.kind, remedy.to)});
@@ -154,7 +153,7 @@ Expected<Capacity> capacity(const TaskSet& set, Tunable tunable, std::string_vie
   const Wanted wanted = wanted_of(tunable);
   return find_tunable(*question, wanted.kind, name).map([&](const internal::TunableParameter& number) {
     const auto holds = [&](std::int64_t value) {
-      const auto changed = internal::with_value(question->state->file, number, value);
+      const auto changed = internal::with_value(*question->state, number, value);
       return changed &&
              internal::AdmissionController(*question->planner).answer(*changed) == internal::Answer::Schedulable;
     };

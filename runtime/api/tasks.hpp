@@ -8,19 +8,20 @@
 #include <vector>
 
 #include "runtime/api/machine.hpp"
+#include "sched/tasks/task_set_spec.hpp"
 
 namespace tutti {
 
 namespace internal {
 class AdmittedTaskSet;
-struct TaskSetState;
+struct TaskStudy;
 }  // namespace internal
 
 /// Values that take the place of those of a task file.
 struct TaskSetOptions {
-  std::optional<std::string> machine = {};       ///< path of the machine file
-  std::optional<std::string> policy = {};        ///< edf, rm, dm or given
-  std::map<std::string, Bytes> parameters = {};  ///< each must be defined in the file
+  std::optional<std::string> machine = {};  ///< path of the machine file
+  std::optional<Policy> policy = {};
+  Parameters parameters = {};  ///< each must be defined in the file
 };
 
 /// Periodic tasks on one machine. An immutable value, cheap to copy.
@@ -29,13 +30,16 @@ class TUTTI_API TaskSet {
   /// Reads a task file and the machine that it names.
   /// @errors InvalidInput with file, line and column, whatever is wrong with one of the files.
   [[nodiscard]] static Expected<TaskSet> load(const std::string& path, const TaskSetOptions& options = {});
+  /// Makes a task set of plain fields; `spec.machine` is not read.
+  /// @errors InvalidInput: all faults, each with the path of its field; an empty handle.
+  [[nodiscard]] static Expected<TaskSet> make(const Machine& machine, const TaskSetSpec& spec);
 
   /// Names of the tasks, in the order of the file.
   [[nodiscard]] std::vector<std::string> tasks() const;
 
  private:
   friend struct internal::Handles;
-  using State = const internal::TaskSetState;
+  using State = const internal::TaskStudy;
   explicit TaskSet(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
   std::shared_ptr<State> state_;

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/batch.hpp"
-#include "model/timeline.hpp"
+#include "model/batch/batch.hpp"
+#include "model/batch/timeline.hpp"
 #include "runtime/core/buffer.hpp"
 
 namespace tutti::internal {

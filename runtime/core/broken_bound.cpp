@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "model/batch_simulation.hpp"
+#include "model/batch/batch_simulation.hpp"
 
 namespace tutti::internal {
 namespace {

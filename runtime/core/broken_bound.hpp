@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "model/batch.hpp"
-#include "model/safe_bound.hpp"
-#include "model/timeline.hpp"
+#include "model/batch/batch.hpp"
+#include "model/batch/safe_bound.hpp"
+#include "model/batch/timeline.hpp"
 
 namespace tutti::internal {
 

@@ -2,7 +2,7 @@
 #include <chrono>
 #include <string_view>
 
-#include "model/units.hpp"
+#include "model/base/units.hpp"
 
 namespace tutti::internal {
 

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "model/units.hpp"
+#include "model/base/units.hpp"
 
 namespace tutti::internal {
 

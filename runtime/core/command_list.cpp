@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "model/batch_simulation.hpp"
-#include "model/service_order.hpp"
+#include "model/batch/batch_simulation.hpp"
+#include "model/batch/service_order.hpp"
 #include "runtime/core/command_marks.hpp"
 
 namespace tutti::internal {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 
 namespace tutti::internal {
 

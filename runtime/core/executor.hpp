@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "model/planner.hpp"
+#include "model/planners/planner.hpp"
 #include "runtime/core/backend.hpp"
 #include "runtime/core/broken_bound.hpp"
 #include "runtime/core/clock.hpp"

@@ -3,7 +3,7 @@
 #include <functional>
 #include <span>
 
-#include "model/quantities.hpp"
+#include "model/base/quantities.hpp"
 
 struct CUstream_st;
 

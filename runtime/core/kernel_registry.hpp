@@ -2,7 +2,7 @@
 #include <map>
 #include <string>
 
-#include "model/batch.hpp"
+#include "model/batch/batch.hpp"
 #include "runtime/core/kernel.hpp"
 
 namespace tutti::internal {

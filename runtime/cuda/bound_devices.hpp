@@ -18,7 +18,7 @@ class CudaBatch;
 
 /// How streams are held: the caller's choice, else the machine's. The only place that asks the machine.
 [[nodiscard]] inline GateKind gate_of(const Topology& machine, const CudaOptions& options) {
-  return options.gate.value_or(machine.gate());
+  return options.gate.value_or(machine.spec().gate);
 }
 
 /// State that the batches of a backend share: the machine, bound to this host's GPUs.

@@ -9,7 +9,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 
 namespace tutti::internal::cuda {
 namespace {

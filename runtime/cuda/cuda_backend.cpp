@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "model/expects.hpp"
-#include "model/joined.hpp"
+#include "model/base/expects.hpp"
+#include "model/base/joined.hpp"
 #include "runtime/cuda/cuda_batch.hpp"
 #include "runtime/cuda/device_watch.hpp"
 #include "runtime/cuda/discovery.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 #include "runtime/cuda/pointers.hpp"
 
 namespace tutti::internal::cuda {

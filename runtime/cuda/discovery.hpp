@@ -2,7 +2,7 @@
 #include <optional>
 #include <string>
 
-#include "model/error.hpp"
+#include "model/base/error.hpp"
 #include "runtime/host/host_facts.hpp"
 
 namespace tutti::internal {

@@ -1,5 +1,5 @@
 #pragma once
-#include "model/units.hpp"
+#include "model/base/units.hpp"
 #include "runtime/cuda/signal.hpp"
 
 namespace tutti::internal::cuda {

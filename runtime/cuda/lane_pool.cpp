@@ -4,7 +4,7 @@
 #include <array>
 #include <chrono>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 #include "runtime/cuda/signal.hpp"
 
 namespace tutti::internal::cuda {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 #include "runtime/cuda/bound_devices.hpp"
 #include "runtime/cuda/builtin_kernels.hpp"
 #include "runtime/cuda/copies.hpp"

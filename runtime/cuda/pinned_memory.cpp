@@ -7,7 +7,7 @@
 #include <hwloc.h>
 #include <sys/mman.h>
 
-#include "model/units.hpp"
+#include "model/base/units.hpp"
 
 namespace tutti::internal::cuda {
 namespace {

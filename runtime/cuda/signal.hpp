@@ -5,8 +5,8 @@
 #include <span>
 #include <utility>
 
-#include "model/expects.hpp"
-#include "model/topology.hpp"
+#include "model/base/expects.hpp"
+#include "model/machine/topology.hpp"
 #include "runtime/cuda/handles.hpp"
 #include "runtime/cuda/kernels.hpp"
 #include "runtime/cuda/pinned_memory.hpp"

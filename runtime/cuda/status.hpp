@@ -5,7 +5,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-#include "model/error.hpp"
+#include "model/base/error.hpp"
 
 namespace tutti::internal::cuda {
 

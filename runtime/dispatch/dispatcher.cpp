@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "model/expects.hpp"
-#include "model/random.hpp"
-#include "model/wide.hpp"
+#include "model/base/expects.hpp"
+#include "model/base/random.hpp"
+#include "model/base/wide.hpp"
 #include "runtime/dispatch/task_state.hpp"
 #include "runtime/dispatch/work_log.hpp"
 #include "sched/tasks/ready_queue.hpp"

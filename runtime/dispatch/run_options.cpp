@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "model/wide.hpp"
+#include "model/base/wide.hpp"
 
 namespace tutti::internal {
 namespace {

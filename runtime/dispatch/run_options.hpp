@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "model/error.hpp"
+#include "model/base/error.hpp"
 #include "sched/tasks/task.hpp"
 
 namespace tutti::internal {

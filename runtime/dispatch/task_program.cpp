@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "model/random.hpp"
+#include "model/base/random.hpp"
 
 namespace tutti::internal {
 namespace {

@@ -2,7 +2,7 @@
 #include <array>
 #include <cstdint>
 
-#include "model/units.hpp"
+#include "model/base/units.hpp"
 
 namespace tutti::internal {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/topology.hpp"
+#include "model/machine/topology.hpp"
 
 namespace tutti::internal {
 

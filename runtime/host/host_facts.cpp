@@ -4,7 +4,7 @@
 #include <array>
 #include <charconv>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 
 namespace tutti::internal {
 namespace {

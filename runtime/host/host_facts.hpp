@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/units.hpp"
+#include "model/base/units.hpp"
 
 namespace tutti::internal {
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 #include "runtime/sim/sim_batch.hpp"
 
 namespace tutti::internal {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "model/topology.hpp"
+#include "model/machine/topology.hpp"
 #include "runtime/core/backend.hpp"
 #include "runtime/core/clock.hpp"
 #include "runtime/core/kernel_registry.hpp"

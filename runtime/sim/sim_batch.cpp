@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 
 namespace tutti::internal {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 
 namespace tutti::internal {
 

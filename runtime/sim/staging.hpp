@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "model/units.hpp"
+#include "model/base/units.hpp"
 
 namespace tutti::internal {
 

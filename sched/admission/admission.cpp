@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "model/wide.hpp"
+#include "model/base/wide.hpp"
 #include "sched/analyses/partition_verdict.hpp"
 #include "sched/analyses/utilization.hpp"
 #include "sched/tasks/cut.hpp"

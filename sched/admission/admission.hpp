@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "model/planner.hpp"
+#include "model/planners/planner.hpp"
 #include "sched/analyses/analysis.hpp"
 #include "sched/tasks/partition.hpp"
 #include "sched/tasks/task.hpp"

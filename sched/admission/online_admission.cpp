@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 #include "sched/analyses/np_edf_demand.hpp"
 #include "sched/analyses/np_fp_response_time.hpp"
 #include "sched/analyses/utilization.hpp"

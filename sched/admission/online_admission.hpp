@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "model/ids.hpp"
-#include "model/units.hpp"
+#include "model/base/ids.hpp"
+#include "model/base/units.hpp"
 #include "sched/analyses/analysis.hpp"
 #include "sched/analyses/np_edf_slack.hpp"
 #include "sched/analyses/np_fp_points.hpp"

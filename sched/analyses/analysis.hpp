@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/ids.hpp"
-#include "model/units.hpp"
+#include "model/base/ids.hpp"
+#include "model/base/units.hpp"
 #include "sched/tasks/arrivals.hpp"
 #include "sched/tasks/executed_job.hpp"
 #include "sched/tasks/policy.hpp"

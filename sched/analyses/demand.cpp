@@ -4,7 +4,7 @@
 #include <queue>
 #include <utility>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 
 namespace tutti::internal {
 namespace {

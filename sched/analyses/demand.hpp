@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "model/step_budget.hpp"
-#include "model/wide.hpp"
+#include "model/base/step_budget.hpp"
+#include "model/base/wide.hpp"
 #include "sched/analyses/analysis.hpp"
 #include "sched/analyses/divisor.hpp"
 

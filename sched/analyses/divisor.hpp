@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <span>
 
-#include "model/wide.hpp"
+#include "model/base/wide.hpp"
 #include "sched/analyses/analysis.hpp"
 
 namespace tutti::internal {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 #include "sched/analyses/demand.hpp"
 #include "sched/analyses/utilization.hpp"
 

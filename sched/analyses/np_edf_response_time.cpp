@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 #include "sched/analyses/demand.hpp"
 #include "sched/analyses/utilization.hpp"
 

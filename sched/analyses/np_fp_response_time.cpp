@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 #include "sched/analyses/demand.hpp"
 #include "sched/analyses/divisor.hpp"
 #include "sched/analyses/utilization.hpp"

@@ -6,7 +6,7 @@
 
 #include <boost/multiprecision/cpp_int.hpp>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 
 namespace tutti::internal {
 namespace {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "model/wide.hpp"
+#include "model/base/wide.hpp"
 #include "sched/analyses/analysis.hpp"
 
 namespace tutti::internal {

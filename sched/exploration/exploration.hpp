@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "model/step_budget.hpp"
+#include "model/base/step_budget.hpp"
 #include "sched/exploration/job_set.hpp"
 #include "sched/tasks/executed_job.hpp"
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "model/wide.hpp"
+#include "model/base/wide.hpp"
 #include "sched/exploration/job_set.hpp"
 #include "sched/tasks/executed_job.hpp"
 

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "model/expects.hpp"
-#include "model/wide.hpp"
+#include "model/base/expects.hpp"
+#include "model/base/wide.hpp"
 #include "sched/tasks/priority.hpp"
 
 namespace tutti::internal {

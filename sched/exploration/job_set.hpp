@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "model/error.hpp"
+#include "model/base/error.hpp"
 #include "sched/tasks/policy.hpp"
 #include "sched/tasks/task_timing.hpp"
 

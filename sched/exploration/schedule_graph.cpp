@@ -2,8 +2,8 @@
 #include <map>
 #include <utility>
 
-#include "model/expects.hpp"
-#include "model/ids.hpp"
+#include "model/base/expects.hpp"
+#include "model/base/ids.hpp"
 #include "sched/exploration/schedule_search.hpp"
 #include "sched/exploration/state_level.hpp"
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "model/step_budget.hpp"
+#include "model/base/step_budget.hpp"
 #include "sched/exploration/job_sequence.hpp"
 
 namespace tutti::internal {

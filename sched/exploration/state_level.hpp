@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "model/ids.hpp"
+#include "model/base/ids.hpp"
 #include "sched/exploration/job_sequence.hpp"
 
 namespace tutti::internal {

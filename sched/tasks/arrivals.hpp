@@ -3,7 +3,7 @@
 #include <optional>
 #include <string_view>
 
-namespace tutti::internal {
+namespace tutti {
 
 /// When the jobs of a task set arrive.
 enum class Arrivals : std::uint8_t {
@@ -23,4 +23,4 @@ enum class Arrivals : std::uint8_t {
   return std::nullopt;
 }
 
-}  // namespace tutti::internal
+}  // namespace tutti

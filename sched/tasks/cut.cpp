@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "model/expects.hpp"
-#include "model/wide.hpp"
+#include "model/base/expects.hpp"
+#include "model/base/wide.hpp"
 
 namespace tutti::internal {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/batch.hpp"
+#include "model/batch/batch.hpp"
 
 namespace tutti::internal {
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "model/expects.hpp"
-#include "model/units.hpp"
+#include "model/base/expects.hpp"
+#include "model/base/units.hpp"
 
 namespace tutti::internal {
 namespace {

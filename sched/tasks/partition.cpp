@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "model/route.hpp"
+#include "model/machine/route.hpp"
 
 namespace tutti::internal {
 namespace {

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string_view>
 
-namespace tutti::internal {
+namespace tutti {
 
 /// The order in which ready jobs are served.
 enum class Policy : std::uint8_t {
@@ -49,4 +49,4 @@ enum class Preemption : std::uint8_t {
   return std::nullopt;
 }
 
-}  // namespace tutti::internal
+}  // namespace tutti

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 
 namespace tutti::internal {
 namespace {

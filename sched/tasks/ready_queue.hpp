@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/ids.hpp"
-#include "model/units.hpp"
+#include "model/base/ids.hpp"
+#include "model/base/units.hpp"
 #include "sched/tasks/policy.hpp"
 
 namespace tutti::internal {

@@ -4,10 +4,10 @@
 #include <variant>
 #include <vector>
 
-#include "model/batch.hpp"
-#include "model/planner.hpp"
-#include "model/topology.hpp"
-#include "model/units.hpp"
+#include "model/base/units.hpp"
+#include "model/batch/batch.hpp"
+#include "model/machine/topology.hpp"
+#include "model/planners/planner.hpp"
 #include "sched/tasks/arrivals.hpp"
 #include "sched/tasks/policy.hpp"
 

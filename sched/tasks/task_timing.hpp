@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/units.hpp"
+#include "model/base/units.hpp"
 #include "sched/tasks/arrivals.hpp"
 
 namespace tutti::internal {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 #include "sched/tasks/cut.hpp"
 
 namespace tutti::internal {
@@ -44,7 +44,7 @@ JobBound bound_job(const Task& task, const std::optional<Topology>& machine, con
     auto& chunks = bound.batches.emplace_back();
     for (Batch& chunk : cut(std::get<Batch>(step), cut_above)) {
       Timeline planned = plan(planner, *machine, chunk, Basis::Guaranteed, effort);
-      LatestFinish latest = latest_finish(planner, *machine, chunk, planned);
+      LatestFinish latest = latest_finish(planner.rates, *machine, chunk, planned);
       regions.push_back(std::exchange(before, Duration{0}));
       add(batch_wcet(latest.batch, machine->margin()).bound());
       add(costs.dispatch.guaranteed);

@@ -3,9 +3,9 @@
 #include <optional>
 #include <vector>
 
-#include "model/planner.hpp"
-#include "model/safe_bound.hpp"
-#include "model/timeline.hpp"
+#include "model/batch/safe_bound.hpp"
+#include "model/batch/timeline.hpp"
+#include "model/planners/planner.hpp"
 #include "sched/tasks/task.hpp"
 
 namespace tutti::internal {

@@ -4,8 +4,8 @@
 #include <limits>
 #include <map>
 
-#include "model/expects.hpp"
-#include "model/wide.hpp"
+#include "model/base/expects.hpp"
+#include "model/base/wide.hpp"
 #include "sched/admission/admission.hpp"
 
 namespace tutti::internal {

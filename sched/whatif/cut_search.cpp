@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "model/expects.hpp"
-#include "model/wide.hpp"
+#include "model/base/expects.hpp"
+#include "model/base/wide.hpp"
 #include "sched/tasks/cut.hpp"
 
 namespace tutti::internal {

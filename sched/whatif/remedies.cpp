@@ -72,11 +72,11 @@ std::optional<std::int64_t> value_after(const Way& way, double change) {
 /// Tests changes with the controller and keeps the smallest that hold.
 class RemedyFinder {
  public:
-  RemedyFinder(const TaskFile& file, const Planner& planner, const AdmissionVerdict& refused)
-      : file_(&file),
+  RemedyFinder(const TaskStudy& study, const Planner& planner, const AdmissionVerdict& refused)
+      : study_(&study),
         refused_(refused),
         controller_(planner),
-        cost_(cost_of_question(file.tasks(), planner)),
+        cost_(cost_of_question(study.tasks, planner)),
         left_(kBudget) {}
 
   /// @param ways  the most promising first
@@ -101,7 +101,7 @@ class RemedyFinder {
  private:
   bool holds(const TunableParameter& tunable, std::int64_t value) {
     left_ -= cost_;
-    const auto set = with_value(*file_, tunable, value);
+    const auto set = with_value(*study_, tunable, value);
     if (!set || overloaded(*set)) return false;
     const Answer answer = controller_.answer(*set);
     if (answer == Answer::Unknown) left_ -= kCostOfUnknown;
@@ -114,7 +114,7 @@ class RemedyFinder {
       UtilizationSum sum;
       for (const TaskId id : partition.tasks) {
         const Task& task = set.tasks[id.index()];
-        const bool known = task.declared_wcet || task.steps == file_->tasks().tasks[id.index()].steps;
+        const bool known = task.declared_wcet || task.steps == study_->tasks.tasks[id.index()].steps;
         if (known) sum.add(task.declared_wcet.value_or(refused_.timings[id.index()].wcet), task.period);
       }
       return sum.compare_with_one() > 0;
@@ -159,7 +159,7 @@ class RemedyFinder {
     if (found_.remedies.size() > kMostRemedies) found_.remedies.pop_back();
   }
 
-  const TaskFile* file_;
+  const TaskStudy* study_;
   const AdmissionVerdict& refused_;  ///< of the file as it is; no change of a quantity changes the partitions
   AdmissionController controller_;
   std::int64_t cost_;  ///< of a question
@@ -185,33 +185,34 @@ std::map<std::string, double> promise_of_tasks(const TaskSet& set, const Admissi
 }
 
 /// The other preemption, where that alone helps.
-std::optional<Remedy> other_preemption(const TaskFile& file, const AdmissionController& controller) {
-  const TaskSet& set = file.tasks();
+std::optional<Remedy> other_preemption(const TaskStudy& study, const AdmissionController& controller) {
+  const TaskSet& set = study.tasks;
   const auto in_several = [](const Task& task) { return batches_of(task).size() > 1; };
   if (set.cut > Bytes{0} || std::ranges::none_of(set.tasks, in_several)) return std::nullopt;
   const auto other = set.preemption == Preemption::None ? Preemption::BetweenBatches : Preemption::None;
-  const TunableParameter preemption{TunableKind::Preemption, "", "", static_cast<std::int64_t>(set.preemption), {}};
-  const auto changed = with_value(file, preemption, static_cast<std::int64_t>(other));
+  const TunableParameter preemption{.kind = TunableKind::Preemption,
+                                    .value = static_cast<std::int64_t>(set.preemption)};
+  const auto changed = with_value(study, preemption, static_cast<std::int64_t>(other));
   if (!changed || controller.answer(*changed) != Answer::Schedulable) return std::nullopt;
   return Remedy{preemption, static_cast<std::int64_t>(other), {}};
 }
 
 /// The largest chunk size that holds.
 /// @param left_out  gets a sentence where not all were tried
-std::optional<Remedy> other_cut(const TaskFile& file, const AdmissionController& controller, std::string& left_out) {
-  const TaskSet& set = file.tasks();
+std::optional<Remedy> other_cut(const TaskStudy& study, const AdmissionController& controller, std::string& left_out) {
+  const TaskSet& set = study.tasks;
   std::vector<std::int64_t> largest;
   for (const Task& task : set.tasks)
     for (const Batch* batch : batches_of(task))
       if (const Bytes bytes = largest_transfer(*batch); bytes > Bytes{0}) largest.push_back(bytes.count);
   if (set.preemption == Preemption::None || largest.empty()) return std::nullopt;
-  const TunableParameter cut{TunableKind::Cut, "", "", set.cut.count, {}};
+  const TunableParameter cut{.kind = TunableKind::Cut, .value = set.cut.count};
   const auto holds = [&](std::int64_t value) {
-    const auto changed = with_value(file, cut, value);
+    const auto changed = with_value(study, cut, value);
     return changed && controller.answer(*changed) == Answer::Schedulable;
   };
   const CutFound found = find_cut(holds, largest, cut.value, kMostChunksMade);
-  if (!found.all_tried) left_out += fmt::format("{}not all sizes of pieces were tried", left_out.empty() ? "" : "; ");
+  if (!found.all_tried) left_out += fmt::format("{}not all sizes of chunks were tried", left_out.empty() ? "" : "; ");
   if (!found.size) return std::nullopt;
   if (cut.value == 0) return Remedy{cut, *found.size, {}};
   return Remedy{cut, *found.size, static_cast<double>(*found.size - cut.value) / static_cast<double>(cut.value)};
@@ -219,14 +220,14 @@ std::optional<Remedy> other_cut(const TaskFile& file, const AdmissionController&
 
 }  // namespace
 
-Remedies find_remedies(const TaskFile& file, const Planner& planner, const AdmissionVerdict& refused) {
+Remedies find_remedies(const TaskStudy& study, const Planner& planner, const AdmissionVerdict& refused) {
   if (refused.answer == Answer::Schedulable) return {};
-  const TaskSet& set = file.tasks();
+  const TaskSet& set = study.tasks;
   if (set.tasks.size() > kMostTasksToRemedy)
     return {{},
             {},
             fmt::format("what would remedy it is not looked for in sets of more than {} tasks", kMostTasksToRemedy)};
-  std::vector<TunableParameter> list = tunables(file);
+  std::vector<TunableParameter> list = tunables(study);
   std::erase_if(list, [](const TunableParameter& tunable) { return tunable.value == 0; });
   std::map<std::string, double> promise = promise_of_tasks(set, refused);
   promise[""] = 2 * kNamed;  // a quantity of no task may help many
@@ -237,12 +238,12 @@ Remedies find_remedies(const TaskFile& file, const Planner& planner, const Admis
     ways.push_back({&tunable, -1, tunable.value});
     if (may_grow(tunable.kind)) ways.push_back({&tunable, 1, tunable.value});
   }
-  Remedies remedies = RemedyFinder(file, planner, refused).search(std::move(ways));
+  Remedies remedies = RemedyFinder(study, planner, refused).search(std::move(ways));
   remedies.critical_scaling_factor = critical_scaling_factor(refused, set.policy);
   if (remedies.critical_scaling_factor >= kScalingOne || remedies.critical_scaling_factor == 0)
     remedies.critical_scaling_factor.reset();  // time is not what is short
   const AdmissionController controller(planner);
-  for (const auto& sharing : {other_cut(file, controller, remedies.left_out), other_preemption(file, controller)})
+  for (const auto& sharing : {other_cut(study, controller, remedies.left_out), other_preemption(study, controller)})
     if (sharing) remedies.remedies.insert(remedies.remedies.begin(), *sharing);
   return remedies;
 }

@@ -44,8 +44,8 @@ inline constexpr std::size_t kMostTasksToRemedy = 2000;
 /// Where jobs have several batches and are not cut, the other `preemption` is tried; with `preemption: between_batches`
 /// the largest `cut` that holds is looked for, as `find_cut` says.
 ///
-/// @param refused  the verdict of the controller on the file as it is.
+/// @param refused  the verdict of the controller on the set as it is.
 /// @return  no remedies where the set is schedulable already, or where no single change makes it so.
-[[nodiscard]] Remedies find_remedies(const TaskFile& file, const Planner& planner, const AdmissionVerdict& refused);
+[[nodiscard]] Remedies find_remedies(const TaskStudy& study, const Planner& planner, const AdmissionVerdict& refused);
 
 }  // namespace tutti::internal

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <utility>
 
-#include "model/expects.hpp"
-#include "model/wide.hpp"
+#include "model/base/expects.hpp"
+#include "model/base/wide.hpp"
 #include "sched/analyses/partition_verdict.hpp"
 #include "sched/tasks/priority.hpp"
 #include "sched/tasks/ready_queue.hpp"

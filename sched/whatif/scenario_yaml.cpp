@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "model/document.hpp"
+#include "model/base/document.hpp"
 #include "sched/tasks/task_yaml.hpp"
 
 namespace tutti::internal {

@@ -6,24 +6,31 @@
 
 #include <fmt/format.h>
 
+#include "model/sharing/compile_machine.hpp"
+
 namespace tutti::internal {
 namespace {
 
 constexpr double kMillion = 1e6;
 
-void add_task(std::vector<TunableParameter>& list, const Task& task) {
-  const auto add = [&](TunableKind kind, std::string name, std::int64_t value, const Place& place) {
-    list.push_back({kind, task.name, std::move(name), value, place});
+void add_task(std::vector<TunableParameter>& list, const TaskStudy& study, std::size_t t) {
+  const TaskSpec& spec = study.spec.tasks[t];
+  const Task& task = study.tasks.tasks[t];
+  const auto add = [&](TunableKind kind, std::int64_t value) {
+    list.push_back({.kind = kind, .task = task.name, .value = value, .place = spec.place, .at_task = t});
   };
-  for (const Batch* batch : batches_of(task)) {
-    for (const CommandStream& stream : batch->streams()) {
-      if (stream.transfer && stream.transfer->size.count > 0)
-        add(TunableKind::Size, stream.name, stream.transfer->size.count, stream.place);
+  for (std::size_t step = 0; step < task.steps.size(); ++step) {
+    const auto* batch = std::get_if<Batch>(&task.steps[step]);
+    for (std::size_t s = 0; batch != nullptr && s < batch->streams().size(); ++s) {
+      const CommandStream& stream = batch->streams()[s];
+      if (!stream.transfer || stream.transfer->size == Bytes{0}) continue;
+      list.push_back(
+          {TunableKind::Size, task.name, stream.name, stream.transfer->size.count, stream.place, t, step, s});
     }
   }
-  if (task.declared_wcet) add(TunableKind::Wcet, "", task.declared_wcet->count(), task.place);
-  add(TunableKind::Period, "", task.period.count(), task.place);
-  add(TunableKind::Deadline, "", task.deadline.count(), task.place);
+  if (task.declared_wcet) add(TunableKind::Wcet, task.declared_wcet->count());
+  add(TunableKind::Period, task.period.count());
+  add(TunableKind::Deadline, task.deadline.count());
 }
 
 bool has_staged_copy(const TaskSet& set) {
@@ -36,42 +43,47 @@ bool has_staged_copy(const TaskSet& set) {
 
 void add_machine(std::vector<TunableParameter>& list, const TaskSet& set) {
   const Margin& margin = set.machine->margin();
+  const auto add = [&](TunableKind kind, std::int64_t value) { list.push_back({.kind = kind, .value = value}); };
   if (has_staged_copy(set) && set.machine->staging_chunk().count > 0)
-    list.push_back({TunableKind::Chunk, "", "", set.machine->staging_chunk().count, {}});
-  if (margin.relative > 0)
-    list.push_back(
-        {TunableKind::RelativeMargin, "", "", std::llround(std::ceil(margin.relative * kMillion - 1e-6)), {}});
-  if (margin.absolute > Duration{0}) list.push_back({TunableKind::AbsoluteMargin, "", "", margin.absolute.count(), {}});
+    add(TunableKind::Chunk, set.machine->staging_chunk().count);
+  if (margin.relative > 0) add(TunableKind::RelativeMargin, std::llround(std::ceil(margin.relative * kMillion - 1e-6)));
+  if (margin.absolute > Duration{0}) add(TunableKind::AbsoluteMargin, margin.absolute.count());
 }
 
-Duration best_case_of(const TaskFile& file, const std::string& task) {
-  const auto found = std::ranges::find(file.tasks().tasks, task, &Task::name);
-  return found == file.tasks().tasks.end() ? Duration{} : found->best_case;
+/// Whether what stands in a spec is the tunable one: it is at its position, or an alias in a file stands for both.
+bool is_same(const Place& place, const TunableParameter& tunable, bool at_its_position) {
+  return at_its_position || (place.line > 0 && place == tunable.place);
 }
 
-TaskFileChange change_of(const TaskFile& file, const TunableParameter& tunable, std::int64_t value) {
-  const std::string text = value_text(tunable.kind, value);
-  TaskFileChange change;
-  switch (tunable.kind) {
-    case TunableKind::Parameter: change.parameters[tunable.name] = Bytes{value}; break;
-    case TunableKind::Size: change.keys = {{tunable.place, "size", text}}; break;
-    case TunableKind::Period: change.keys = {{tunable.place, "period", text}}; break;
-    case TunableKind::Deadline: change.keys = {{tunable.place, "deadline", text}}; break;
-    case TunableKind::Wcet:
-      change.keys = {{tunable.place, "wcet", text}};
-      if (best_case_of(file, tunable.task) > Duration{value}) change.keys.push_back({tunable.place, "best_case", text});
-      break;
-    case TunableKind::Chunk: change.staging_chunk = Bytes{value}; break;
-    case TunableKind::RelativeMargin:
-      change.margin = Margin{static_cast<double>(value) / kMillion, file.tasks().machine->margin().absolute};
-      break;
-    case TunableKind::AbsoluteMargin:
-      change.margin = Margin{file.tasks().machine->margin().relative, Duration{value}};
-      break;
-    case TunableKind::Cut: change.keys = {{file.document().place, "cut", text}}; break;
-    case TunableKind::Preemption: change.keys = {{file.document().place, "preemption", text}}; break;
+void set_size(TaskSetSpec& spec, const TunableParameter& tunable, Bytes size) {
+  for (std::size_t t = 0; t < spec.tasks.size(); ++t) {
+    if (!spec.tasks[t].job) continue;
+    for (std::size_t step = 0; step < spec.tasks[t].job->size(); ++step) {
+      auto& batch = (*spec.tasks[t].job)[step].batch;
+      for (std::size_t s = 0; batch && s < batch->size(); ++s) {
+        const bool there = t == tunable.at_task && step == tunable.at_step && s == tunable.at_stream;
+        if (is_same((*batch)[s].place, tunable, there)) (*batch)[s].size = size;
+      }
+    }
   }
-  return change;
+}
+
+/// @param change  of the `TaskSpec&`
+template <class Change>
+void set_of_task(TaskSetSpec& spec, const TunableParameter& tunable, Change change) {
+  for (std::size_t t = 0; t < spec.tasks.size(); ++t)
+    if (is_same(spec.tasks[t].place, tunable, t == tunable.at_task)) change(spec.tasks[t]);
+}
+
+/// The task set on its machine with other figures.
+/// @param change  of the `MachineSpec&`
+template <class Change>
+Expected<TaskSet> on_changed_machine(const TaskStudy& study, Change change) {
+  MachineSpec machine = graph_of(*study.tasks.machine);
+  change(machine);
+  return compile(std::move(machine)).and_then([&](Topology changed) {
+    return compile(study.spec, std::move(changed));
+  });
 }
 
 }  // namespace
@@ -108,11 +120,12 @@ TunableUnit unit_of(TunableKind kind) {
   return TunableUnit::Bytes;
 }
 
-std::vector<TunableParameter> tunables(const TaskFile& file) {
+std::vector<TunableParameter> tunables(const TaskStudy& study) {
   std::vector<TunableParameter> list;
-  for (const auto& [name, size] : file.parameters()) list.push_back({TunableKind::Parameter, "", name, size.count, {}});
-  for (const Task& task : file.tasks().tasks) add_task(list, task);
-  if (file.tasks().machine) add_machine(list, file.tasks());
+  for (const auto& [name, size] : study.spec.parameters)
+    list.push_back({.kind = TunableKind::Parameter, .name = name, .value = size.count});
+  for (std::size_t t = 0; t < study.tasks.tasks.size(); ++t) add_task(list, study, t);
+  if (study.tasks.machine) add_machine(list, study.tasks);
   return list;
 }
 
@@ -146,8 +159,32 @@ std::string value_text(TunableKind kind, std::int64_t value) {
   return "";
 }
 
-Expected<TaskSet> with_value(const TaskFile& file, const TunableParameter& tunable, std::int64_t value) {
-  return file.changed(change_of(file, tunable, value));
+Expected<TaskSet> with_value(const TaskStudy& study, const TunableParameter& tunable, std::int64_t value) {
+  TaskSetSpec spec = study.spec;
+  switch (tunable.kind) {
+    case TunableKind::Parameter: spec.parameters[tunable.name] = Bytes{value}; break;
+    case TunableKind::Size: set_size(spec, tunable, Bytes{value}); break;
+    case TunableKind::Period: set_of_task(spec, tunable, [&](TaskSpec& task) { task.period = Duration{value}; }); break;
+    case TunableKind::Deadline:
+      set_of_task(spec, tunable, [&](TaskSpec& task) { task.deadline = Duration{value}; });
+      break;
+    case TunableKind::Wcet:
+      set_of_task(spec, tunable, [&](TaskSpec& task) {
+        task.wcet = Duration{value};
+        task.best_case = std::min(task.best_case, *task.wcet);
+      });
+      break;
+    case TunableKind::Cut: spec.cut = Bytes{value}; break;
+    case TunableKind::Preemption: spec.preemption = static_cast<Preemption>(value); break;
+    case TunableKind::Chunk:
+      return on_changed_machine(study, [&](MachineSpec& machine) { machine.staging.chunk = Bytes{value}; });
+    case TunableKind::RelativeMargin:
+      return on_changed_machine(
+          study, [&](MachineSpec& machine) { machine.margin.relative = static_cast<double>(value) / kMillion; });
+    case TunableKind::AbsoluteMargin:
+      return on_changed_machine(study, [&](MachineSpec& machine) { machine.margin.absolute = Duration{value}; });
+  }
+  return compile(spec, study.tasks.machine);
 }
 
 }  // namespace tutti::internal

@@ -4,15 +4,15 @@
 #include <string_view>
 #include <vector>
 
-#include "sched/tasks/task_yaml.hpp"
+#include "sched/tasks/compile_tasks.hpp"
 
 namespace tutti::internal {
 
-/// Kinds of numbers of a task file or its machine that a user can change.
+/// Kinds of numbers of a task set or its machine that a user can change.
 enum class TunableKind : std::uint8_t {
-  Parameter,       ///< a size that the file names
+  Parameter,       ///< a size that has a name
   Size,            ///< of one transfer
-  Period,          ///< of a task; its deadline goes along where the file gives none
+  Period,          ///< of a task; its deadline goes along where none is given
   Deadline,        ///< of a task
   Wcet,            ///< that a task declares
   Chunk,           ///< of the machine's staged copies
@@ -37,24 +37,26 @@ struct TunableParameter {
   std::string task = {};   ///< of a size, period, deadline or wcet
   std::string name = {};   ///< of a parameter; of a size's stream
   std::int64_t value = 0;  ///< bytes, ns, millionths, or which word; >= 0
-  Place place = {};        ///< of the task or stream; none for what belongs to no task
+  Place place = {};        ///< of the task or stream in its file; streams and tasks of one place change together
+  std::size_t at_task = 0, at_step = 0, at_stream = 0;  ///< where it stands in the spec
 
   friend bool operator==(const TunableParameter&, const TunableParameter&) = default;
 };
 
-/// Every quantity of a file: its parameters, then task by task, then its machine's. Sizes of 0, and what the machine
-/// has none of, are left out; so is how jobs share the machine (cut and preemption).
-[[nodiscard]] std::vector<TunableParameter> tunables(const TaskFile& file);
+/// Every quantity of a task set: its parameters, then task by task, then its machine's. Sizes of 0, and what the
+/// machine has none of, are left out; so is how jobs share the machine (cut and preemption).
+[[nodiscard]] std::vector<TunableParameter> tunables(const TaskStudy& study);
 
-/// The smallest and the largest value that a file can give it.
+/// The smallest and the largest value that a spec can give it.
 [[nodiscard]] std::int64_t least_value(TunableKind kind);
 [[nodiscard]] std::int64_t most_value(TunableKind kind);
 
 /// "160 MB", "25 ms", "0.05", "between_batches".
 [[nodiscard]] std::string value_text(TunableKind kind, std::int64_t value);
 
-/// The tasks of the file with another value.
-/// @errors as `TaskFile::changed`.
-[[nodiscard]] Expected<TaskSet> with_value(const TaskFile& file, const TunableParameter& tunable, std::int64_t value);
+/// The task set with another value. The machine comes without its measured table, on which no guarantee rests, where it
+/// is the machine's value.
+/// @errors as `compile` of the changed spec.
+[[nodiscard]] Expected<TaskSet> with_value(const TaskStudy& study, const TunableParameter& tunable, std::int64_t value);
 
 }  // namespace tutti::internal

@@ -15,9 +15,10 @@
 
 #include <fmt/format.h>
 
-#include "model/planner.hpp"
-#include "model/safe_bound.hpp"
-#include "model/service_order.hpp"
+#include "model/batch/safe_bound.hpp"
+#include "model/batch/service_order.hpp"
+#include "model/planners/planner.hpp"
+#include "model/sharing/compile_machine.hpp"
 #include "tests/support/chain_network.hpp"
 #include "tests/support/random_machine.hpp"
 
@@ -123,15 +124,16 @@ void attack_networks(long runs, Draw& random, std::vector<Score>& scores, std::v
 Topology faster(const Topology& machine, Draw& random) {
   const auto rise = [&](Bandwidth& bandwidth, bool rises) {
     const GBps value{bandwidth.guaranteed.value * (rises ? random.real(1, 3) : 1)};
-    bandwidth = {value, value};
+    bandwidth.nominal = bandwidth.guaranteed = value;
   };
-  auto links = link_entries(machine);
-  auto shared = shared_entries(machine);
+  MachineSpec spec = graph_of(machine);
+  auto& links = spec.links;
+  auto& shared = spec.shared;
   const bool all = random.one_in(3);
   const std::size_t single = random.below(links.size() + shared.size());
   for (std::size_t l = 0; l < links.size(); ++l) rise(links[l].bandwidth, all || l == single);
   for (std::size_t s = 0; s < shared.size(); ++s) rise(shared[s].capacity, all || links.size() + s == single);
-  return TopologyBuilder(machine).links(std::move(links)).shared(std::move(shared)).build().value();
+  return compile(spec).value();
 }
 
 /// The same streams with sizes and kernels of at most what is declared.

@@ -8,9 +8,10 @@
 #include <random>
 
 #include "apps/tutti/formats/measured_json.hpp"
-#include "model/calibration.hpp"
-#include "model/planner.hpp"
-#include "model/safe_bound.hpp"
+#include "model/batch/safe_bound.hpp"
+#include "model/calibration/calibration.hpp"
+#include "model/planners/planner.hpp"
+#include "model/sharing/compile_machine.hpp"
 #include "tests/bench/rows.hpp"
 
 namespace tutti::internal {
@@ -69,7 +70,7 @@ int run(int argc, char** argv) {
   const Topology table = checked(calibrate(measured, std::nullopt)).machine;
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   fmt::print("a fit of 4 GPUs from 64 combinations and 40 batches: {:.2f} s\n", took.count());
-  const Topology graph = TopologyBuilder(table).build().value();
+  const Topology graph = compile(graph_of(table)).value();
   const Topology links = plain_model(table);
 
   std::vector<std::unique_ptr<Case>> cases;

@@ -11,13 +11,13 @@
 #include <numeric>
 #include <vector>
 
-#include "model/cheapest_cover.hpp"
-#include "model/planner.hpp"
-#include "model/quantile.hpp"
-#include "model/route.hpp"
-#include "model/safe_bound.hpp"
-#include "model/steady_rates.hpp"
-#include "model/topology_yaml.hpp"
+#include "model/base/quantile.hpp"
+#include "model/batch/safe_bound.hpp"
+#include "model/calibration/cheapest_cover.hpp"
+#include "model/machine/route.hpp"
+#include "model/planners/planner.hpp"
+#include "model/sharing/compile_machine.hpp"
+#include "model/sharing/steady_rates.hpp"
 #include "tests/bench/rows.hpp"
 #include "tests/support/random.hpp"
 
@@ -132,7 +132,7 @@ void compare_bounds(const Topology& machine, bool kernels, Effort effort) {
     const Copies copies = random_copies(machine, kernels, random);
     const auto latest = [&](const Planner& planner) {
       const Timeline planned = plan(planner, machine, copies.batch, Basis::Guaranteed, effort);
-      return to_ms(latest_finish(planner, machine, copies.batch, planned).batch);
+      return to_ms(latest_finish(planner.rates, machine, copies.batch, planned).batch);
     };
     double best = std::numeric_limits<double>::infinity();
     for (const Planner& planner : planners())

@@ -16,7 +16,7 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include "model/planner.hpp"
+#include "model/planners/planner.hpp"
 #include "tests/bench/rows.hpp"
 #include "tests/support/allocations.hpp"
 #include "tests/support/trees.hpp"

@@ -10,7 +10,7 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include "model/error.hpp"
+#include "model/base/error.hpp"
 
 namespace tutti::internal::bench {
 

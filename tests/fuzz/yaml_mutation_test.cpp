@@ -8,10 +8,10 @@
 
 #include <gtest/gtest.h>
 
-#include "model/batch_yaml.hpp"
-#include "model/document.hpp"
-#include "model/planner.hpp"
-#include "model/topology_yaml.hpp"
+#include "model/base/document.hpp"
+#include "model/batch/batch_yaml.hpp"
+#include "model/planners/planner.hpp"
+#include "model/sharing/compile_machine.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/yaml_text.hpp"
 
@@ -111,13 +111,7 @@ TEST(YamlMutation, OfMachinesEndsWithAMachineOrAnErrorWithAPlace) {
 
 /// The streams of a batch file, on the machine it was written for.
 Expected<Batch> read_batch(const Topology& machine, const std::string& text) {
-  return parse_document(text, "f.yaml").and_then([&](const Node& document) {
-    return reading([&] {
-      const Fields fields(document, "a batch file", {"version", "machine", "merging", "streams"});
-      const Node& streams = fields.require("streams");
-      return value_at(streams.place, Batch::make(machine, read_streams(streams, machine, {})));
-    });
-  });
+  return parse_document(text, "f.yaml").and_then([&](const Node& document) { return batch_from(document, machine); });
 }
 
 TEST(YamlMutation, OfBatchesEndsWithAPlanOrAnErrorWithAPlace) {
@@ -128,14 +122,15 @@ TEST(YamlMutation, OfBatchesEndsWithAPlanOrAnErrorWithAPlace) {
     const std::string original = read_text(path);
     for (std::size_t seed = 0; seed < kMutations; ++seed) {
       const std::string text = Mutator(seed).mutate(original);
-      const auto batch = read_batch(file->machine, text);
+      const auto batch = read_batch(file->machine(), text);
       if (!batch) {
         expect_a_place(batch.error(), text);
         continue;
       }
       ++read;
       for (const Planner& planner : planners()) {
-        EXPECT_EQ(find_violation(file->machine, *batch, plan(planner, file->machine, *batch)), std::nullopt) << text;
+        EXPECT_EQ(find_violation(file->machine(), *batch, plan(planner, file->machine(), *batch)), std::nullopt)
+            << text;
       }
     }
   }

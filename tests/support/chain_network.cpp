@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "model/expects.hpp"
-#include "model/safe_bound.hpp"
+#include "model/base/expects.hpp"
+#include "model/batch/safe_bound.hpp"
 
 namespace tutti::internal::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/topology.hpp"
+#include "model/machine/topology.hpp"
 #include "tests/support/random.hpp"
 
 namespace tutti::internal::test {

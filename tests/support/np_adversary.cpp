@@ -6,7 +6,7 @@
 #include <tuple>
 #include <unordered_set>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 
 namespace tutti::internal::oracle {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "model/random.hpp"
+#include "model/base/random.hpp"
 
 namespace tutti::internal::test {
 

@@ -5,8 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "model/expects.hpp"
-#include "model/route.hpp"
+#include "model/base/expects.hpp"
+#include "model/machine/route.hpp"
+#include "model/sharing/compile_machine.hpp"
 #include "tests/support/random.hpp"
 
 namespace tutti::internal::test {
@@ -19,11 +20,11 @@ class MachineMaker {
   Topology make() {
     place_vertices();
     share_links();
-    builder_.weights({random_.real(0.4, 2.5), random_.real(0.4, 2.5), random_.real(0.4, 2.5)});
-    builder_.peer_access({pick_mode(), {}, {}});
-    if (random_.one_in(2)) builder_.setup(make_setup());
-    builder_.staging_chunk(Bytes{std::int64_t{scale_} * random_.between(1, 16) * 1'000'000});
-    auto machine = builder_.build();
+    spec_.weights = {random_.real(0.4, 2.5), random_.real(0.4, 2.5), random_.real(0.4, 2.5)};
+    spec_.peer_access.mode = pick_mode();
+    if (random_.one_in(2)) spec_.setup = make_setup();
+    spec_.staging.chunk = Bytes{std::int64_t{scale_} * random_.between(1, 16) * 1'000'000};
+    auto machine = compile(spec_);
     TUTTI_EXPECTS(machine.has_value(), "the generator makes valid machines");
     return *std::move(machine);
   }
@@ -35,7 +36,7 @@ class MachineMaker {
     vertex.kind = kind;
     const int engines = random_.one_in(3) ? 1 : 2 + name.back() % 2;  // of every second GPU three
     if (vertex.kind == VertexKind::Gpu) vertex.copy_engines = engines;
-    builder_.vertex({vertex, {}});
+    spec_.vertices.push_back(vertex);
   }
 
   Bandwidth bandwidth(double low, double high) {
@@ -44,7 +45,8 @@ class MachineMaker {
   }
 
   void connect(const std::string& a, const std::string& b, double low, double high) {
-    builder_.link({a, b, bandwidth(low, high), bandwidth(low, high), {}});
+    const Bandwidth there = bandwidth(low, high);
+    spec_.links.push_back({a, b, there, bandwidth(low, high)});
     links_.emplace_back(a, b);
     links_.emplace_back(b, a);
   }
@@ -95,24 +97,24 @@ class MachineMaker {
 
   void share_links() {
     for (int i = random_.between(0, 3); i > 0; --i) {
-      SharedEntry shared{fmt::format("shared{}", i), bandwidth(8, 40), {}, {}};
+      SharedSpec shared{fmt::format("shared{}", i), bandwidth(8, 40), {}};
       std::set<std::size_t> members;
       for (int m = random_.between(1, 4); m > 0; --m) members.insert(random_.below(links_.size()));
       for (const std::size_t m : members) {
-        shared.members.push_back({links_[m].first, links_[m].second, random_.real(0.5, 2), {}});
+        shared.members.push_back({links_[m].first, links_[m].second, random_.real(0.5, 2)});
       }
-      builder_.shared(shared);
+      spec_.shared.push_back(shared);
     }
   }
 
-  PeerAccess::Mode pick_mode() {
-    constexpr PeerAccess::Mode modes[] = {PeerAccess::Mode::All, PeerAccess::Mode::None, PeerAccess::Mode::SameDomain};
+  PeerMode pick_mode() {
+    constexpr PeerMode modes[] = {PeerMode::All, PeerMode::None, PeerMode::SameDomain};
     return modes[random_.below(3)];
   }
 
   Random random_;
   int scale_;
-  TopologyBuilder builder_{"random"};
+  MachineSpec spec_{.name = "random"};
   std::vector<std::pair<std::string, std::string>> links_;
 };
 

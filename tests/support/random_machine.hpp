@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <string>
 
-#include "model/batch.hpp"
-#include "model/topology.hpp"
+#include "model/batch/batch.hpp"
+#include "model/machine/topology.hpp"
 
 namespace tutti::internal::test {
 

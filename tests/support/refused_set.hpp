@@ -9,11 +9,11 @@ inline const Planner& planner() { return planners().front(); }
 inline AdmissionVerdict decide(const TaskSet& set) { return AdmissionController(planner()).decide(set); }
 
 /// Whether the set of a file is schedulable with another value.
-inline bool schedulable(const TaskFile& file, const TunableParameter& tunable, std::int64_t value) {
-  const auto set = with_value(file, tunable, value);
+inline bool schedulable(const TaskStudy& study, const TunableParameter& tunable, std::int64_t value) {
+  const auto set = with_value(study, tunable, value);
   return set && decide(*set).answer == Answer::Schedulable;
 }
 
-inline Remedies remedies_of(const TaskFile& file) { return find_remedies(file, planner(), decide(file.tasks())); }
+inline Remedies remedies_of(const TaskStudy& study) { return find_remedies(study, planner(), decide(study.tasks)); }
 
 }  // namespace tutti::internal::test

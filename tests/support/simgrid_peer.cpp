@@ -18,7 +18,7 @@
 #include <xbt/log.h>
 #include <xbt/mallocator.h>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
 
 // What SimGrid 3.32 exports of its solver, declared as far as we call it; its own header stays private to SimGrid.
 extern double sg_maxmin_precision;

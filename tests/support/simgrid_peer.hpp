@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "model/error.hpp"
+#include "model/base/error.hpp"
 
 /// SimGrid as a peer: the same prediction made by SimGrid, as an oracle for tests and as the other side of a benchmark.
 ///

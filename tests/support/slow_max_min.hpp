@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "model/topology.hpp"
+#include "model/machine/topology.hpp"
 
 namespace tutti::internal::test {
 

@@ -9,7 +9,7 @@
 #include <set>
 #include <span>
 
-#include "model/route.hpp"
+#include "model/machine/route.hpp"
 #include "tests/support/slow_max_min.hpp"
 
 namespace tutti::internal::test {

@@ -2,7 +2,7 @@
 #include <span>
 #include <vector>
 
-#include "model/batch_simulation.hpp"
+#include "model/batch/batch_simulation.hpp"
 
 namespace tutti::internal::test {
 

@@ -11,12 +11,12 @@ namespace tutti::internal::test {
 
 /// A task file from its text, in a folder that is gone afterwards. A refusal ends the test program.
 /// @param machine  the text of `m.yaml` beside it; empty: there is none
-inline TaskFile make_task_file(const std::string& text, const std::string& machine = "",
-                               const TaskFileOverrides& overrides = {}) {
+inline TaskStudy make_study(const std::string& text, const std::string& machine = "",
+                            const TaskFileOverrides& overrides = {}) {
   const wafer::TemporaryFolder folder;
   if (!machine.empty()) std::ofstream(folder.file("m.yaml")) << machine;
   std::ofstream(folder.file("t.yaml")) << text;
-  auto file = TaskFile::load(folder.file("t.yaml"), overrides);
+  auto file = load_study(folder.file("t.yaml"), overrides);
   if (!file) {
     ADD_FAILURE() << file.error().text();
     std::abort();

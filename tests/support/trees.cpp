@@ -7,7 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
+#include "model/sharing/compile_machine.hpp"
 
 namespace tutti::internal::test {
 namespace {
@@ -15,23 +16,18 @@ namespace {
 /// What grows on it link by link.
 class TreeMaker {
  public:
-  void vertex(std::string name, VertexKind kind) {
-    Vertex made;
-    made.name = std::move(name);
-    made.kind = kind;
-    builder_.vertex({made});
-  }
+  void vertex(std::string name, VertexKind kind) { spec_.vertices.push_back({.name = std::move(name), .kind = kind}); }
   void link(std::string from, std::string to, double rate, double back) {
-    builder_.link({std::move(from), std::move(to), {{rate}, {rate}}, Bandwidth{{back}, {back}}});
+    spec_.links.push_back({std::move(from), std::move(to), GBps{rate}, GBps{back}});
   }
   Topology build() {
-    auto made = builder_.build();
+    auto made = compile(spec_);
     TUTTI_EXPECTS(made.has_value(), "a tree is a valid machine");
     return *std::move(made);
   }
 
  private:
-  TopologyBuilder builder_{"tree"};
+  MachineSpec spec_{.name = "tree"};
 };
 
 Topology make_nested(std::size_t gpus) {

@@ -1,8 +1,8 @@
 #pragma once
 #include <cstddef>
 
-#include "model/batch.hpp"
-#include "model/topology.hpp"
+#include "model/batch/batch.hpp"
+#include "model/machine/topology.hpp"
 #include "tests/support/random.hpp"
 
 namespace tutti::internal::test {

@@ -2,10 +2,10 @@
 
 #include <string>
 
-#include "model/batch_yaml.hpp"
-#include "model/document.hpp"
-#include "model/expects.hpp"
-#include "model/topology_yaml.hpp"
+#include "model/base/document.hpp"
+#include "model/base/expects.hpp"
+#include "model/batch/batch_yaml.hpp"
+#include "model/sharing/compile_machine.hpp"
 
 namespace tutti::internal::test {
 namespace {
@@ -16,13 +16,11 @@ Expected<Topology> read_machine(std::string_view file) {
 
 Expected<Batch> read_batch(const Topology& machine, std::string_view streams, Merging merging) {
   const std::string file = "version: 1\nstreams:\n" + std::string(streams);
-  return parse_document(file, "b.yaml").and_then([&](const Node& document) {
-    return reading([&] {
-      const Fields fields(document, "a batch", {"version", "streams"});
-      const Node& list = fields.require("streams");
-      return value_at(list.place, Batch::make(machine, read_streams(list, machine, {}), merging));
-    });
-  });
+  return parse_document(file, "b.yaml")
+      .and_then([&](const Node& document) { return batch_from(document, machine); })
+      .and_then([&](const Batch& batch) {
+        return Batch::make(machine, {batch.streams().begin(), batch.streams().end()}, merging);
+      });
 }
 
 template <class T>

@@ -3,8 +3,9 @@
 #include <string_view>
 #include <vector>
 
-#include "model/batch.hpp"
-#include "model/topology.hpp"
+#include "model/batch/batch.hpp"
+#include "model/machine/topology.hpp"
+#include "model/sharing/compile_machine.hpp"
 
 namespace tutti::internal::test {
 
@@ -29,5 +30,14 @@ namespace tutti::internal::test {
 
 /// What the items of `streams:` are refused with, place first; "fine" where they are not. The first item is line 3.
 [[nodiscard]] std::string batch_error(const Topology& machine, std::string_view streams);
+
+/// A machine with other properties, without its measured table.
+/// @param change  of its `MachineSpec&`
+template <class Change>
+[[nodiscard]] Topology changed(const Topology& machine, Change change) {
+  MachineSpec spec = graph_of(machine);
+  change(spec);
+  return compile(std::move(spec)).value();
+}
 
 }  // namespace tutti::internal::test

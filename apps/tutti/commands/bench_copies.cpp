@@ -10,8 +10,8 @@
 #include "apps/interrupt.hpp"
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/rig.hpp"
-#include "model/route.hpp"
-#include "model/topology_yaml.hpp"
+#include "model/machine/route.hpp"
+#include "model/sharing/compile_machine.hpp"
 #include "runtime/cuda/plain_copy.hpp"
 
 namespace tutti::internal {

@@ -9,7 +9,7 @@
 #include "apps/seed.hpp"
 #include "apps/tutti/commands/kernels.hpp"
 #include "apps/tutti/reports/methods_report.hpp"
-#include "model/topology_yaml.hpp"
+#include "model/sharing/compile_machine.hpp"
 #include "runtime/cuda/memcpy_batch.hpp"
 
 namespace tutti::internal {

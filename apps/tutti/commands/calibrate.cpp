@@ -10,11 +10,11 @@
 #include "apps/tutti/formats/measured_json.hpp"
 #include "apps/tutti/reports/costs_report.hpp"
 #include "apps/tutti/reports/report.hpp"
-#include "model/calibration.hpp"
-#include "model/document.hpp"
-#include "model/measurement_plan.hpp"
-#include "model/steady_rates.hpp"
-#include "model/topology_yaml.hpp"
+#include "model/base/document.hpp"
+#include "model/calibration/calibration.hpp"
+#include "model/calibration/measurement_plan.hpp"
+#include "model/sharing/compile_machine.hpp"
+#include "model/sharing/steady_rates.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -94,7 +94,7 @@ std::string worst_text(const Comparison& comparison, std::size_t most) {
   for (const std::size_t column : {1U, 2U, 3U}) table.align_left(column);
   for (const Residual& residual : worst)
     table.add({ports_text(residual.streams), rates_text(residual.streams, residual.measured),
-               rates_text(residual.streams, residual.predicted), to_string(residual.source),
+               rates_text(residual.streams, residual.predicted), std::string(to_string(residual.source)),
                percent(residual.worst())});
   return table.text();
 }
@@ -128,7 +128,7 @@ int fit(const Measurements& measurements, const std::optional<Topology>& base, c
   if (const auto again = parse_document(text, options.out).and_then(machine_from); !again)
     return report_error(again.error());
   if (const auto error = write_file(options.out, text)) return report_error(*error);
-  const Provenance& provenance = *calibration->machine.provenance();
+  const Provenance& provenance = *calibration->machine.spec().provenance;
   if (options.json) {
     const Json json{{"schema_version", 1},
                     {"machine", calibration->machine.name()},
@@ -208,7 +208,7 @@ std::optional<PortSet> stranger(const Topology& machine, const Measurements& mea
 std::string check_notes(const Topology& machine, const Measurements& measurements, std::size_t left_out) {
   std::string notes;
   if (left_out > 0) notes += fmt::format("{} measurements were left out, see below\n", left_out);
-  if (const auto& from = machine.provenance(); from && from->host != measurements.host)
+  if (const auto& from = machine.spec().provenance; from && from->host != measurements.host)
     notes += fmt::format("calibrated on: {}\nmeasured on:   {}\n", from->host, measurements.host);
   return notes;
 }

@@ -15,9 +15,10 @@
 #include "apps/tutti/formats/measured_json.hpp"
 #include "apps/tutti/lab/measuring.hpp"
 #include "apps/tutti/lab/measuring_costs.hpp"
-#include "model/measurement_plan.hpp"
-#include "model/quantile.hpp"
-#include "model/route.hpp"
+#include "model/base/quantile.hpp"
+#include "model/calibration/measurement_plan.hpp"
+#include "model/machine/route.hpp"
+#include "model/sharing/compile_machine.hpp"
 #include "runtime/cuda/discovery.hpp"
 #include "runtime/host/host_load.hpp"
 
@@ -82,14 +83,20 @@ int gate_runs(const LiveOptions& options) {
   return options.quick ? kQuickGateRuns : kGateRuns;
 }
 
+Expected<Topology> with_gate(const Topology& machine, GateKind gate) {
+  MachineSpec spec = graph_of(machine);
+  spec.gate = gate;
+  return compile(std::move(spec));
+}
+
 /// The machine with the gate that was asked for, or with the best one.
 Expected<Topology> with_gate(const Topology& machine, const LiveOptions& live) {
   const BackendOptions& options = live.backend;
   for (const GateKind kind : kGateKinds)
-    if (options.gate == to_string(kind)) return TopologyBuilder(machine).gate(kind).build();
+    if (options.gate == to_string(kind)) return with_gate(machine, kind);
   if (options.simulated() || !options.gate.empty()) return machine;
   return find_best_gate(machine, options, gate_runs(live)).and_then([&](GateKind best) {
-    return TopologyBuilder(machine).gate(best).build();
+    return with_gate(machine, best);
   });
 }
 
@@ -97,7 +104,7 @@ Expected<Topology> with_gate(const Topology& machine, const LiveOptions& live) {
 Expected<Topology> with_engines(const Topology& machine, const LiveOptions& options, Bytes size) {
   constexpr int kRuns = 5;
   const std::vector<int> apart(machine.gpus().size(), kPeerEngines);  // nothing waits for an engine in the plans
-  const auto tried = options.backend.simulated() ? machine : TopologyBuilder(machine).copy_engines(apart).build();
+  const auto tried = options.backend.simulated() ? machine : compile(with_copy_engines(graph_of(machine), apart));
   if (!tried) return tl::unexpected(tried.error());
   const auto rig = Rig::make(*tried, all_at_once(), options.backend);
   if (!rig) return tl::unexpected(rig.error());
@@ -109,7 +116,7 @@ Expected<Topology> with_engines(const Topology& machine, const LiveOptions& opti
     if (found->at(g) != known[g])
       say(fmt::format("{}: copies work at once as with copy_engines {}; the file said {}",
                       machine.vertex(machine.gpus()[g]).name, found->at(g), known[g]));
-  return TopologyBuilder(machine).copy_engines(*found).build();
+  return compile(with_copy_engines(graph_of(machine), *found));
 }
 
 std::vector<PortSet> every_combination(const Topology& machine) {

@@ -3,8 +3,8 @@
 
 #include "apps/backends.hpp"
 #include "apps/command_line.hpp"
-#include "model/measurement.hpp"
-#include "model/topology.hpp"
+#include "model/calibration/measurement.hpp"
+#include "model/machine/topology.hpp"
 
 namespace tutti::internal {
 

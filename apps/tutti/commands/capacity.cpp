@@ -7,8 +7,8 @@
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/files.hpp"
 #include "apps/tutti/reports/capacity_report.hpp"
-#include "model/document.hpp"
-#include "model/wide.hpp"
+#include "model/base/document.hpp"
+#include "model/base/wide.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -38,10 +38,11 @@ std::string or_else(std::string guess, std::string_view otherwise) {
   return guess.empty() ? " " + std::string(otherwise) : guess;
 }
 
-Expected<TunableParameter> find_parameter(const TaskFile& file, const CapacityCommand& command) {
+Expected<TunableParameter> find_parameter(const TaskStudy& study, const CapacityCommand& command) {
   std::vector<std::string_view> names;
-  for (const auto& [name, size] : file.parameters()) {
-    if (name == command.parameter) return TunableParameter{TunableKind::Parameter, "", name, size.count, {}};
+  for (const auto& [name, size] : study.spec.parameters) {
+    if (name == command.parameter)
+      return TunableParameter{.kind = TunableKind::Parameter, .name = name, .value = size.count};
     names.push_back(name);
   }
   return invalid_input(fmt::format("--parameter: {} defines no parameter '{}';{}", command.file.path, command.parameter,
@@ -59,14 +60,14 @@ Expected<Wanted> find_wanted(const std::string& of) {
       fmt::format("--of: a task has no '{}';{}", of, or_else(suggestion(of, words), "give period, deadline or wcet")));
 }
 
-Expected<TunableParameter> find_of_task(const TaskFile& file, const CapacityCommand& command, TunableKind kind) {
+Expected<TunableParameter> find_of_task(const TaskStudy& study, const CapacityCommand& command, TunableKind kind) {
   std::vector<std::string_view> names;
-  for (const Task& task : file.tasks().tasks) names.push_back(task.name);
+  for (const Task& task : study.tasks.tasks) names.push_back(task.name);
   if (std::ranges::find(names, command.task) == names.end()) {
     return invalid_input(fmt::format("--task: {} has no task '{}';{}", command.file.path, command.task,
                                      or_else(suggestion(command.task, names), "give the name of one of its tasks")));
   }
-  for (const TunableParameter& tunable : tunables(file))
+  for (const TunableParameter& tunable : tunables(study))
     if (tunable.kind == kind && tunable.task == command.task) return tunable;
   return invalid_input(
       fmt::format("--of: task '{}' declares no wcet, its job says what it takes; search for a "
@@ -88,9 +89,9 @@ Expected<std::vector<const Planner*>> chosen_planners(const FileOptions& options
 AdmissionVerdict decide(const Planner& planner, const TaskSet& set) { return AdmissionController(planner).decide(set); }
 
 /// The verdict for one value; nothing where the file cannot have this value.
-std::optional<CapacityPoint> point_at(const TaskFile& file, const TunableParameter& tunable, const Planner& planner,
+std::optional<CapacityPoint> point_at(const TaskStudy& study, const TunableParameter& tunable, const Planner& planner,
                                       std::int64_t value) {
-  const auto set = with_value(file, tunable, value);
+  const auto set = with_value(study, tunable, value);
   if (!set) return std::nullopt;
   const AdmissionVerdict verdict = decide(planner, *set);
   return CapacityPoint{value, verdict.answer, verdict.utilization, critical_scaling_factor(verdict, set->policy)};
@@ -101,17 +102,17 @@ bool has_batches(const TaskSet& set) {
   return std::ranges::any_of(set.tasks, [](const Task& task) { return !batches_of(task).empty(); });
 }
 
-CapacityRow find_row(const TaskFile& file, const CapacityAnswer& answer, const Planner& planner) {
+CapacityRow find_row(const TaskStudy& study, const CapacityAnswer& answer, const Planner& planner) {
   const TunableParameter& tunable = answer.tunable;
   const auto holds = [&](std::int64_t value) {
-    const auto set = with_value(file, tunable, value);
+    const auto set = with_value(study, tunable, value);
     return set && AdmissionController(planner).answer(*set) == Answer::Schedulable;
   };
   CapacityRow row;
   row.planner = &planner;
   row.capacity =
       find_capacity(holds, {answer.wanted, tunable.value, least_value(tunable.kind), most_value(tunable.kind)});
-  if (row.capacity.value) row.there = point_at(file, tunable, planner, *row.capacity.value);
+  if (row.capacity.value) row.there = point_at(study, tunable, planner, *row.capacity.value);
   return row;
 }
 
@@ -141,7 +142,7 @@ std::vector<std::int64_t> curve_values(const CapacityAnswer& answer, int points)
 }
 
 /// The error where no row has a limit, with the reason; nothing where one has.
-std::optional<Error> nothing_found(const TaskFile& file, const CapacityAnswer& answer) {
+std::optional<Error> nothing_found(const TaskStudy& study, const CapacityAnswer& answer) {
   const TunableParameter& tunable = answer.tunable;
   const auto text = [&](std::int64_t value) { return value_text(tunable.kind, value); };
   const auto refused = [&](std::string sentence) { return Error{ErrorCode::InvalidInput, std::move(sentence), {}}; };
@@ -149,7 +150,7 @@ std::optional<Error> nothing_found(const TaskFile& file, const CapacityAnswer& a
       std::ranges::none_of(answer.rows, [](const CapacityRow& row) { return row.capacity.value.has_value(); });
   if (nowhere) {
     const std::int64_t mild = answer.wanted == Extreme::Largest ? least_value(tunable.kind) : tunable.value;
-    const auto set = with_value(file, tunable, mild);
+    const auto set = with_value(study, tunable, mild);
     const std::vector<std::string> reasons =
         set ? decide(*answer.rows.front().planner, *set).reasons : std::vector<std::string>{};
     return refused(fmt::format(
@@ -159,7 +160,7 @@ std::optional<Error> nothing_found(const TaskFile& file, const CapacityAnswer& a
   }
   for (const CapacityRow& row : answer.rows) {
     const Capacity& found = row.capacity;
-    if (!found.value || (found.beyond && with_value(file, tunable, *found.beyond))) return std::nullopt;
+    if (!found.value || (found.beyond && with_value(study, tunable, *found.beyond))) return std::nullopt;
   }
   const std::int64_t limit = *answer.rows.front().capacity.value;
   return refused(fmt::format("every {} {} the limit of {} is schedulable; there is nothing to search for",
@@ -167,10 +168,10 @@ std::optional<Error> nothing_found(const TaskFile& file, const CapacityAnswer& a
 }
 
 /// The error for a parameter that no size depends on: a search over it would report a meaningless limit.
-std::optional<Error> without_effect(const TaskFile& file, const TunableParameter& tunable) {
+std::optional<Error> without_effect(const TaskStudy& study, const TunableParameter& tunable) {
   if (tunable.kind != TunableKind::Parameter) return std::nullopt;
-  const auto small = with_value(file, tunable, 0);
-  const auto large = with_value(file, tunable, std::max<std::int64_t>(tunable.value, 1'000'000'000));
+  const auto small = with_value(study, tunable, 0);
+  const auto large = with_value(study, tunable, std::max<std::int64_t>(tunable.value, 1'000'000'000));
   if (!small || !large || *small != *large) return std::nullopt;
   return Error{ErrorCode::InvalidInput,
                fmt::format("--parameter: no size depends on '{0}'; write one like '40% of {0}'", tunable.name),
@@ -179,31 +180,31 @@ std::optional<Error> without_effect(const TaskFile& file, const TunableParameter
 
 Expected<CapacityAnswer> search(const CapacityCommand& command) {
   if (const auto given = command.file.given_planner(); !given) return tl::unexpected(given.error());
-  const auto file = command.file.load_task_file();
-  if (!file) return tl::unexpected(file.error());
-  const auto planners = chosen_planners(command.file, file->tasks());
+  const auto study = command.file.load_study();
+  if (!study) return tl::unexpected(study.error());
+  const auto planners = chosen_planners(command.file, study->tasks);
   if (!planners) return tl::unexpected(planners.error());
   CapacityAnswer answer;
-  answer.tasks = file->tasks();
+  answer.tasks = study->tasks;
   Expected<TunableParameter> tunable = tl::unexpected(Error{});
   if (command.of.empty()) {
-    tunable = find_parameter(*file, command);
+    tunable = find_parameter(*study, command);
   } else {
     const auto wanted = find_wanted(command.of);
     if (!wanted) return tl::unexpected(wanted.error());
     answer.wanted = wanted->extreme;
-    tunable = find_of_task(*file, command, wanted->kind);
+    tunable = find_of_task(*study, command, wanted->kind);
   }
   if (!tunable) return tl::unexpected(tunable.error());
   answer.tunable = *tunable;
-  if (auto error = without_effect(*file, *tunable)) return tl::unexpected(*error);
-  const bool planners_differ = has_batches(file->tasks());
+  if (auto error = without_effect(*study, *tunable)) return tl::unexpected(*error);
+  const bool planners_differ = has_batches(study->tasks);
   for (const Planner* planner : *planners) {
-    answer.rows.push_back(planners_differ || answer.rows.empty() ? find_row(*file, answer, *planner)
+    answer.rows.push_back(planners_differ || answer.rows.empty() ? find_row(*study, answer, *planner)
                                                                  : answer.rows.front());
     answer.rows.back().planner = planner;
   }
-  if (auto error = nothing_found(*file, answer)) return tl::unexpected(*error);
+  if (auto error = nothing_found(*study, answer)) return tl::unexpected(*error);
   const bool points_wanted = command.file.json && command.points;
   if (!points_wanted && command.svg.empty()) return answer;
   const std::vector<std::int64_t> values = curve_values(answer, command.points.value_or(kDrawnPoints));
@@ -213,7 +214,7 @@ Expected<CapacityAnswer> search(const CapacityCommand& command) {
       continue;
     }
     for (const std::int64_t value : values)
-      if (auto point = point_at(*file, *tunable, *row.planner, value)) row.curve.push_back(*point);
+      if (auto point = point_at(*study, *tunable, *row.planner, value)) row.curve.push_back(*point);
   }
   return answer;
 }

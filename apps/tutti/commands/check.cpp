@@ -35,8 +35,8 @@ void note_lowered_guarantees(const TaskSet& set) {
   std::set<std::string> reported;
   for (const Task& task : set.tasks)
     for (const Batch* batch : batches_of(task))
-      for (const std::string& note : batch->machine().notes())
-        if (reported.insert(note).second) fmt::print(stderr, "note: {}\n", note);
+      for (const Error& note : batch->machine().notes())
+        if (reported.insert(note.text()).second) fmt::print(stderr, "note: {}\n", note.text());
 }
 
 /// Notes a machine whose guaranteed set-up costs are all no more than the nominal ones: they were hardly measured, so
@@ -94,16 +94,16 @@ int check(const CheckCommand& command) {
     return report_error(
         {ErrorCode::InvalidInput, "there is nothing to check; give a task set, or a job set with --jobs", {}});
   if (const auto given = command.file.given_planner(); !given) return report_error(given.error());
-  const auto file = command.file.load_task_file();
-  if (!file) return report_error(file.error());
-  const TaskSet& tasks = file->tasks();
+  const auto study = command.file.load_study();
+  if (!study) return report_error(study.error());
+  const TaskSet& tasks = study->tasks;
   const auto planner = command.file.chosen_planner(&tasks);
   if (!planner) return report_error(planner.error());
   const AdmissionVerdict verdict = AdmissionController(**planner).decide(tasks);
   const std::optional<Scenario> misses = counter_example(verdict, tasks.policy);
   if (const auto error = write_counter_example(command.counter_example, tasks, misses)) return report_error(*error);
   const std::vector<std::string> notes = notes_on(tasks, verdict);
-  const Remedies remedies = find_remedies(*file, **planner, verdict);
+  const Remedies remedies = find_remedies(*study, **planner, verdict);
   if (command.file.json) {
     Json json = verdict_json(tasks, verdict, misses);
     json["mends"] = remedies_json(remedies);

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "model/document.hpp"
+#include "model/base/document.hpp"
 
 namespace tutti::internal {
 
@@ -12,10 +12,14 @@ void FileOptions::add_file(CommandLine& command, const std::string& what) {
   command.add("--json", &json, "print one JSON object");
 }
 
-void FileOptions::add_planner(CommandLine& command) {
+std::string list_of_planners() {
   std::string names;
   for (const Planner& row : planners()) names += fmt::format("\n    {:<22}{}", row.name, row.summary);
-  command.add("--planner", &planner, "how the streams of a batch are arranged:" + names)
+  return names;
+}
+
+void FileOptions::add_planner(CommandLine& command) {
+  command.add("--planner", &planner, "how the streams of a batch are arranged:" + list_of_planners())
       .shows_default(std::string(planners().front().name));
 }
 
@@ -33,15 +37,19 @@ Expected<const Planner*> FileOptions::chosen_planner(const TaskSet* set) const {
 
 Expected<const Planner*> FileOptions::given_planner() const {
   if (planner.empty()) return nullptr;
-  if (const Planner* found = find_planner(planner)) return found;
-  std::vector<std::string_view> names;
-  for (const Planner& row : planners()) names.push_back(row.name);
-  const std::string guess = suggestion(planner, names);
-  return invalid_input(
-      fmt::format("--planner: there is no planner '{}';{}", planner, guess.empty() ? " --help lists them" : guess));
+  return named_planner(planner);
 }
 
-Expected<TaskFile> FileOptions::load_task_file(bool no_peer) const {
+Expected<const Planner*> named_planner(const std::string& name) {
+  if (const Planner* found = find_planner(name)) return found;
+  std::vector<std::string_view> names;
+  for (const Planner& row : planners()) names.push_back(row.name);
+  const std::string guess = suggestion(name, names);
+  return invalid_input(
+      fmt::format("--planner: there is no planner '{}';{}", name, guess.empty() ? " --help lists them" : guess));
+}
+
+Expected<TaskStudy> FileOptions::load_study(bool no_peer) const {
   TaskFileOverrides overrides{machine, std::nullopt, {}, no_peer};
   if (!policy.empty()) {
     overrides.policy = parse_policy(policy);
@@ -57,11 +65,11 @@ Expected<TaskFile> FileOptions::load_task_file(bool no_peer) const {
     if (!size) return invalid_input("--set: " + size.error().message);
     overrides.parameters[text.substr(0, equals)] = *size;
   }
-  return TaskFile::load(path, overrides);
+  return internal::load_study(path, overrides);
 }
 
 Expected<TaskSet> FileOptions::load_task_set(bool no_peer) const {
-  return load_task_file(no_peer).map([](const TaskFile& file) { return file.tasks(); });
+  return load_study(no_peer).map([](TaskStudy study) { return std::move(study.tasks); });
 }
 
 }  // namespace tutti::internal

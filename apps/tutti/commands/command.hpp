@@ -6,7 +6,7 @@
 
 #include "apps/command_line.hpp"
 #include "apps/outcome.hpp"
-#include "model/planner.hpp"
+#include "model/planners/planner.hpp"
 #include "sched/tasks/task_yaml.hpp"
 
 namespace tutti::internal {
@@ -48,12 +48,19 @@ struct FileOptions {
   /// @errors InvalidInput: --planner names none.
   [[nodiscard]] Expected<const Planner*> chosen_planner(const TaskSet* set = nullptr) const;
   /// The planner of --planner; null where it is left out.
+  /// @errors as `named_planner`.
   [[nodiscard]] Expected<const Planner*> given_planner() const;
-  /// The task file FILE, with the values that the options override.
+  /// The task set of FILE with its spec, with the values that the options override.
   /// @param no_peer  for the machine without its peer access
-  [[nodiscard]] Expected<TaskFile> load_task_file(bool no_peer = false) const;
+  [[nodiscard]] Expected<TaskStudy> load_study(bool no_peer = false) const;
   /// The task set of FILE.
   [[nodiscard]] Expected<TaskSet> load_task_set(bool no_peer = false) const;
 };
+
+/// All planners for --help: a line each.
+[[nodiscard]] std::string list_of_planners();
+/// The planner that a value of --planner names.
+/// @errors InvalidInput: it names none.
+[[nodiscard]] Expected<const Planner*> named_planner(const std::string& name);
 
 }  // namespace tutti::internal

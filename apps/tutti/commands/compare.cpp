@@ -5,30 +5,52 @@
 
 #include "apps/table.hpp"
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/files.hpp"
 #include "apps/tutti/reports/report.hpp"
-#include "model/batch_yaml.hpp"
-#include "model/document.hpp"
-#include "model/safe_bound.hpp"
+#include "apps/tutti/reports/timeline_svg.hpp"
+#include "model/batch/batch_yaml.hpp"
+#include "model/base/document.hpp"
 
 namespace tutti::internal {
 namespace {
 
-int compare_batch(const FileOptions& options) {
-  const auto file = load_batch(options.path, options.machine);
-  if (!file) return report_error(file.error());
+struct CompareCommand {
+  FileOptions file;
+  std::vector<std::string> planners;  ///< names; none: all planners
+  std::string svg;
+};
+
+/// The planners to compare, in the order in which they were named.
+Expected<std::vector<const Planner*>> planners_to_compare(const CompareCommand& command) {
+  std::vector<const Planner*> chosen;
+  for (const std::string& name : command.planners) {
+    const auto planner = named_planner(name);
+    if (!planner) return tl::unexpected(planner.error());
+    chosen.push_back(*planner);
+  }
+  if (chosen.empty())
+    for (const Planner& planner : planners()) chosen.push_back(&planner);
+  return chosen;
+}
+
+int compare_batch(const CompareCommand& command, std::span<const Planner* const> chosen) {
+  const auto batch = load_batch(command.file.path, command.file.machine);
+  if (!batch) return report_error(batch.error());
+  std::vector<Prediction> predictions;
+  for (const Planner* planner : chosen) predictions.push_back(predict_under(*planner, batch->machine(), *batch));
+  if (!command.svg.empty())
+    if (const auto error = write_file(command.svg, timelines_svg(*batch, predictions)))
+      return report_error(*error);
+  const double first = to_ms(predictions.front().timeline.latency);
   Json rows = Json::array();
   Table table({"planner", "batch ms", "against the first", "at the latest ms"});
-  double first = 0;
-  for (const Planner& planner : planners()) {
-    const Timeline timeline = plan(planner, file->machine, file->batch);
-    const LatestFinish latest = latest_finish(planner, file->machine, file->batch, timeline);
-    if (rows.empty()) first = to_ms(timeline.latency);
-    rows.push_back(timeline_json(planner, file->machine, timeline, latest));
-    table.add({std::string(planner.name), fmt::format("{:.3f}", to_ms(timeline.latency)),
+  for (const auto& [planner, timeline, latest] : predictions) {
+    rows.push_back(timeline_json(*planner, batch->machine(), timeline, latest));
+    table.add({std::string(planner->name), fmt::format("{:.3f}", to_ms(timeline.latency)),
                first > 0 ? fmt::format("{:.3f}", to_ms(timeline.latency) / first) : "-",
                fmt::format("{:.3f}", to_ms(latest.alone()))});
   }
-  if (options.json) {
+  if (command.file.json) {
     fmt::print("{}\n", Json{{"schema_version", 1}, {"planners", rows}}.dump(2));
   } else {
     fmt::print("{}", table.text());
@@ -36,7 +58,7 @@ int compare_batch(const FileOptions& options) {
   return kOk;
 }
 
-int compare_tasks(const FileOptions& options) {
+int compare_tasks(const FileOptions& options, std::span<const Planner* const> chosen) {
   const auto tasks = options.load_task_set();
   if (!tasks) return report_error(tasks.error());
   Json rows = Json::array();
@@ -44,11 +66,11 @@ int compare_tasks(const FileOptions& options) {
   for (const Task& task : tasks->tasks) header.push_back(task.name + " wcet ms");
   Table table(std::move(header));
   table.align_left(1);
-  for (const Planner& planner : planners()) {
-    const AdmissionVerdict verdict = AdmissionController(planner).decide(*tasks);
+  for (const Planner* planner : chosen) {
+    const AdmissionVerdict verdict = AdmissionController(*planner).decide(*tasks);
     Json json = verdict_json(*tasks, verdict);
     json.erase("schema_version");
-    std::vector<std::string> row{std::string(planner.name), json["verdict"],
+    std::vector<std::string> row{std::string(planner->name), json["verdict"],
                                  fmt::format("{:.4f}", verdict.utilization)};
     for (const TaskTiming& timing : verdict.timings) row.push_back(fmt::format("{:.3f}", to_ms(timing.wcet)));
     table.add(std::move(row));
@@ -62,12 +84,17 @@ int compare_tasks(const FileOptions& options) {
   return kOk;
 }
 
-int compare(const FileOptions& options) {
-  const auto document = read_document(options.path);
+int compare(const CompareCommand& command) {
+  const auto chosen = planners_to_compare(command);
+  if (!chosen) return report_error(chosen.error());
+  const auto document = read_document(command.file.path);
   if (!document) return report_error(document.error());
   const auto is_tasks = [](const auto& key) { return key.first == "tasks"; };
-  const bool tasks = std::any_of(document->keys.begin(), document->keys.end(), is_tasks);
-  return tasks ? compare_tasks(options) : compare_batch(options);
+  if (!std::any_of(document->keys.begin(), document->keys.end(), is_tasks)) return compare_batch(command, *chosen);
+  if (command.svg.empty()) return compare_tasks(command.file, *chosen);
+  return report_error({ErrorCode::InvalidInput,
+                       fmt::format("--svg draws one batch, and {} is a task set; name a batch file", command.file.path),
+                       {}});
 }
 
 }  // namespace
@@ -75,9 +102,12 @@ int compare(const FileOptions& options) {
 void add_compare(CommandLine& program) {
   CommandLine command = program.command("compare", "a batch or a task set under every planner");
   command.footer("Example:\n  tutti compare configs/batches/inspection-example.yaml");
-  auto options = std::make_shared<FileOptions>();
-  options->add_file(command, "batch file or task set");
-  options->add_task_options(command);
+  auto options = std::make_shared<CompareCommand>();
+  options->file.add_file(command, "batch file or task set");
+  options->file.add_task_options(command);
+  command.add("--planner", &options->planners, "one of the planners to compare; without it all:" + list_of_planners())
+      .one_at_a_time();
+  command.add("--svg", &options->svg, "draw a batch under all these planners into this file");
   command.runs([options] { return compare(*options); });
 }
 

@@ -13,6 +13,13 @@ Error refused(const std::string& path) {
 /// Where a file is written before it is moved to its place.
 std::string beside(const std::string& path) { return path + ".new"; }
 
+/// Whether something stands at the path that no file may replace: a folder, a device, a pipe.
+bool is_taken(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::file_status there = std::filesystem::status(path, error);
+  return std::filesystem::exists(there) && !std::filesystem::is_regular_file(there);
+}
+
 /// Writes the text to the temporary file. @return whether all of it was written
 bool write_beside(const std::string& path, const std::string& text) {
   std::ofstream stream(beside(path), std::ios::binary);
@@ -27,7 +34,7 @@ bool write_beside(const std::string& path, const std::string& text) {
 }  // namespace
 
 std::optional<Error> write_file(const std::string& path, const std::string& text) {
-  if (!write_beside(path, text)) return refused(path);
+  if (is_taken(path) || !write_beside(path, text)) return refused(path);
   std::error_code error;
   std::filesystem::rename(beside(path), path, error);
   if (!error) return std::nullopt;
@@ -36,8 +43,8 @@ std::optional<Error> write_file(const std::string& path, const std::string& text
 }
 
 std::optional<Error> check_writable(const std::string& path) {
+  if (is_taken(path) || !write_beside(path, "")) return refused(path);
   std::error_code error;
-  if (std::filesystem::is_directory(path, error) || !write_beside(path, "")) return refused(path);
   std::filesystem::remove(beside(path), error);
   return std::nullopt;
 }

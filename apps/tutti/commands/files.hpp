@@ -2,7 +2,7 @@
 #include <optional>
 #include <string>
 
-#include "model/error.hpp"
+#include "model/base/error.hpp"
 
 namespace tutti::internal {
 

@@ -1,7 +1,8 @@
 #include "apps/tutti/commands/kernels.hpp"
 
 #include "apps/wafer_inspection/inspection_kernel.hpp"
-#include "model/expects.hpp"
+#include "model/base/expects.hpp"
+#include "model/sharing/compile_machine.hpp"
 
 namespace tutti::internal {
 
@@ -13,10 +14,7 @@ KernelRegistry kernels_of_this_program() {
 }
 
 Expected<Topology> idle_machine() {
-  Vertex memory;
-  memory.name = "mem0";
-  memory.kind = VertexKind::Memory;
-  return TopologyBuilder("idle").vertex({memory}).build();
+  return compile({.name = "idle", .vertices = {{.name = "mem0", .kind = VertexKind::Memory}}});
 }
 
 }  // namespace tutti::internal

@@ -1,5 +1,5 @@
 #pragma once
-#include "model/topology.hpp"
+#include "model/machine/topology.hpp"
 #include "runtime/core/kernel_registry.hpp"
 
 namespace tutti::internal {

@@ -3,26 +3,34 @@
 #include <fmt/format.h>
 
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/files.hpp"
 #include "apps/tutti/reports/report.hpp"
-#include "model/batch_yaml.hpp"
-#include "model/safe_bound.hpp"
+#include "apps/tutti/reports/timeline_svg.hpp"
+#include "model/batch/batch_yaml.hpp"
 
 namespace tutti::internal {
 namespace {
 
-int predict(const FileOptions& options) {
-  const auto planner = options.chosen_planner();
+struct PredictCommand {
+  FileOptions file;
+  std::string svg;
+};
+
+int predict(const PredictCommand& command) {
+  const auto planner = command.file.chosen_planner();
   if (!planner) return report_error(planner.error());
-  const auto file = load_batch(options.path, options.machine);
-  if (!file) return report_error(file.error());
-  const Timeline timeline = plan(**planner, file->machine, file->batch);
-  const LatestFinish latest = latest_finish(**planner, file->machine, file->batch, timeline);
-  if (options.json) {
-    Json json = timeline_json(**planner, file->machine, timeline, latest);
+  const auto batch = load_batch(command.file.path, command.file.machine);
+  if (!batch) return report_error(batch.error());
+  const Prediction prediction = predict_under(**planner, batch->machine(), *batch);
+  if (!command.svg.empty())
+    if (const auto error = write_file(command.svg, timelines_svg(*batch, {&prediction, 1})))
+      return report_error(*error);
+  if (command.file.json) {
+    Json json = timeline_json(**planner, batch->machine(), prediction.timeline, prediction.latest);
     json["schema_version"] = 1;
     fmt::print("{}\n", json.dump(2));
   } else {
-    fmt::print("{}", timeline_text(**planner, file->machine, timeline, latest));
+    fmt::print("{}", timeline_text(**planner, batch->machine(), prediction.timeline, prediction.latest));
   }
   return kOk;
 }
@@ -32,9 +40,10 @@ int predict(const FileOptions& options) {
 void add_predict(CommandLine& program) {
   CommandLine command = program.command("predict", "how long a batch takes, and when each stream runs");
   command.footer("Example:\n  tutti predict configs/batches/inspection-example.yaml --planner time_division");
-  auto options = std::make_shared<FileOptions>();
-  options->add_file(command, "batch file");
-  options->add_planner(command);
+  auto options = std::make_shared<PredictCommand>();
+  options->file.add_file(command, "batch file");
+  options->file.add_planner(command);
+  command.add("--svg", &options->svg, "draw the times of all streams into this file");
   command.runs([options] { return predict(*options); });
 }
 

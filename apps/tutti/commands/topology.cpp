@@ -8,10 +8,10 @@
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/topology_detect.hpp"
 #include "apps/tutti/reports/report.hpp"
-#include "model/comparison.hpp"
-#include "model/joined.hpp"
-#include "model/steady_rates.hpp"
-#include "model/topology_yaml.hpp"
+#include "model/base/joined.hpp"
+#include "model/calibration/comparison.hpp"
+#include "model/sharing/compile_machine.hpp"
+#include "model/sharing/steady_rates.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -39,7 +39,7 @@ std::string members_text(const Topology& machine, const SharedCapacity& shared) 
 std::vector<Residual> residuals_of(const Topology& machine) {
   std::vector<Residual> residuals;
   if (machine.table() == nullptr) return residuals;
-  const Topology graph = TopologyBuilder(machine).build().value();
+  const Topology graph = compile(graph_of(machine)).value();
   SteadyRates steady;
   for (const PortRates& row : machine.table()->entries()) {
     if (row.source != RateSource::Table) continue;
@@ -53,13 +53,13 @@ std::vector<Residual> residuals_of(const Topology& machine) {
 void show_text(const Topology& machine) {
   fmt::print("{}: {} vertices, {} links, {} shared capacities\n", machine.name(), machine.vertices().size(),
              machine.links().size(), machine.shared().size());
-  if (const auto& from = machine.provenance())
+  if (const auto& from = machine.spec().provenance)
     fmt::print("calibrated from {} combinations and {} batches of {}, date {}, fingerprint {}\n", from->combinations,
                from->batches, from->host.empty() ? "an unnamed host" : from->host, from->date, from->fingerprint);
   Table links({"link", "theoretical GB/s", "nominal GB/s", "guaranteed GB/s"});
   for (std::size_t i = 0; i < machine.links().size(); ++i) {
     const Link& link = machine.links()[i];
-    links.add({link_name(machine, LinkId(i)), rate_text(link.theoretical), rate_text(link.bandwidth.nominal),
+    links.add({link_name(machine, LinkId(i)), rate_text(link.bandwidth.theoretical), rate_text(link.bandwidth.nominal),
                rate_text(link.bandwidth.guaranteed)});
   }
   fmt::print("\n{}", links.text());
@@ -99,7 +99,7 @@ Json show_json(const Topology& machine) {
     const Link& link = machine.links()[i];
     links.push_back({{"from", machine.vertex(link.from).name},
                      {"to", machine.vertex(link.to).name},
-                     {"theoretical_gbps", rate_json(link.theoretical)},
+                     {"theoretical_gbps", rate_json(link.bandwidth.theoretical)},
                      {"nominal_gbps", link.bandwidth.nominal.value},
                      {"guaranteed_gbps", link.bandwidth.guaranteed.value}});
   }

@@ -8,8 +8,8 @@
 #include "apps/tutti/commands/files.hpp"
 #include "apps/tutti/lab/detected_machine.hpp"
 #include "apps/tutti/reports/host_report.hpp"
-#include "model/document.hpp"
-#include "model/topology_yaml.hpp"
+#include "model/base/document.hpp"
+#include "model/sharing/compile_machine.hpp"
 
 namespace tutti::internal {
 namespace {

@@ -17,10 +17,10 @@
 #include "apps/tutti/commands/kernels.hpp"
 #include "apps/tutti/lab/verification.hpp"
 #include "apps/tutti/reports/report.hpp"
-#include "model/batch_yaml.hpp"
-#include "model/joined.hpp"
-#include "model/quantile.hpp"
-#include "model/topology_yaml.hpp"
+#include "model/base/joined.hpp"
+#include "model/base/quantile.hpp"
+#include "model/batch/batch_yaml.hpp"
+#include "model/sharing/compile_machine.hpp"
 #include "runtime/host/host_load.hpp"
 
 namespace tutti::internal {
@@ -63,11 +63,11 @@ Expected<Workload> load(const VerifyCommand& command) {
   for (const std::string& path : command.files) {
     auto file = load_batch(path, command.file.machine);
     if (!file) return tl::unexpected(std::move(file.error()));
-    if (machine && file->machine != *machine && !command.file.machine)
+    if (machine && file->machine() != *machine && !command.file.machine)
       return invalid_input(path + ": this batch is for another machine than the one before; give --machine for all");
-    if (!machine) machine = command.backend.no_peer ? file->machine.without_peer_access() : file->machine;
-    const auto streams = file->batch.streams();
-    auto batch = Batch::make(*machine, {streams.begin(), streams.end()}, file->batch.merging());
+    if (!machine) machine = command.backend.no_peer ? file->machine().without_peer_access() : file->machine();
+    const auto streams = file->streams();
+    auto batch = Batch::make(*machine, {streams.begin(), streams.end()}, file->merging());
     if (!batch) return tl::unexpected(std::move(batch.error()));
     auto groups = groups_of(*batch);
     batches.push_back({path, std::move(groups), *std::move(batch)});
@@ -214,7 +214,7 @@ std::string starts_text(const Topology& machine, const std::vector<double>& star
       "guaranteed {:.1f}\n{}",
       starts_us.size(), quantile(starts_us, 0.5), quantile(starts_us, 0.99), quantile(starts_us, 0.999),
       quantile(starts_us, 1), as_ns(machine.setup().gate.guaranteed) / 1e3,
-      machine.provenance() ? "calibrated: " + machine.provenance()->sizes + "\n" : "");
+      machine.spec().provenance ? "calibrated: " + machine.spec().provenance->sizes + "\n" : "");
 }
 
 std::string batches_text(const std::vector<VerifiedBatch>& batches, const std::vector<Verification>& results) {

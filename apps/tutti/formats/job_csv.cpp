@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "model/document.hpp"
+#include "model/base/document.hpp"
 
 namespace tutti::internal {
 namespace {

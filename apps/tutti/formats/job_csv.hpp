@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/error.hpp"
+#include "model/base/error.hpp"
 #include "sched/exploration/job_set.hpp"
 
 namespace tutti::internal {

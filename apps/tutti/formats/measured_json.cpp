@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "model/document.hpp"
-#include "model/quantile.hpp"
+#include "model/base/document.hpp"
+#include "model/base/quantile.hpp"
 
 namespace tutti::internal {
 namespace {

@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "model/error.hpp"
-#include "model/measurement.hpp"
+#include "model/base/error.hpp"
+#include "model/calibration/measurement.hpp"
 
 namespace tutti::internal {
 

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "model/joined.hpp"
-#include "model/topology_yaml.hpp"
+#include "model/base/joined.hpp"
+#include "model/sharing/compile_machine.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -52,16 +52,14 @@ std::vector<Gpus> nvlink_groups(const std::vector<DeviceFacts>& devices) {
   return groups;
 }
 
-PeerAccessEntry peer_access_of(const std::vector<DeviceFacts>& devices) {
-  PeerAccessEntry entry;
+PeerSpec peer_access_of(const std::vector<DeviceFacts>& devices) {
+  PeerSpec entry;
   for (std::size_t a = 0; a < devices.size(); ++a)
     for (std::size_t b = a + 1; b < devices.size(); ++b)
       if (mutually(devices, &DeviceFacts::peer_access, a, b)) entry.pairs.emplace_back(gpu_name(a), gpu_name(b));
   const std::size_t all = devices.size() * (devices.size() - 1) / 2;
-  entry.mode = entry.pairs.empty()         ? PeerAccess::Mode::None
-               : entry.pairs.size() == all ? PeerAccess::Mode::All
-                                           : PeerAccess::Mode::Pairs;
-  if (entry.mode != PeerAccess::Mode::Pairs) entry.pairs.clear();
+  entry.mode = entry.pairs.empty() ? PeerMode::None : entry.pairs.size() == all ? PeerMode::All : PeerMode::Pairs;
+  if (entry.mode != PeerMode::Pairs) entry.pairs.clear();
   return entry;
 }
 
@@ -147,55 +145,49 @@ GBps guess(const Branch& branch, const std::vector<Branch>& all) {
   return rounded(sum);
 }
 
-LinkEntry both_ways(std::string from, std::string to, GBps rate, std::optional<GBps> theoretical = std::nullopt) {
-  const Bandwidth bandwidth{rate, rate};
-  return {std::move(from), std::move(to), bandwidth, bandwidth, {}, theoretical, theoretical};
+LinkSpec both_ways(std::string from, std::string to, GBps rate, std::optional<GBps> theoretical = std::nullopt) {
+  const LinkBandwidth bandwidth(rate, theoretical);
+  return {std::move(from), std::move(to), bandwidth, bandwidth};
 }
 
-VertexEntry vertex(std::string name, VertexKind kind) {
-  VertexEntry entry;
-  entry.vertex.name = std::move(name);
-  entry.vertex.kind = kind;
-  return entry;
-}
-
-VertexEntry gpu_vertex(const DeviceFacts& device, std::size_t position) {
-  VertexEntry entry = vertex(gpu_name(position), VertexKind::Gpu);
-  entry.vertex.copy_engines = std::max(1, device.copy_engines);
+Vertex gpu_vertex(const DeviceFacts& device, std::size_t position) {
   constexpr std::int64_t kMegabyte = 1'000'000;
-  entry.vertex.memory = Bytes{device.memory.count / kMegabyte * kMegabyte};
-  entry.vertex.bus_id = device.bus_id;
-  entry.vertex.uuid = device.uuid;
-  return entry;
+  return {.name = gpu_name(position),
+          .kind = VertexKind::Gpu,
+          .copy_engines = std::max(1, device.copy_engines),
+          .memory = Bytes{device.memory.count / kMegabyte * kMegabyte},
+          .bus_id = device.bus_id,
+          .uuid = device.uuid};
 }
 
 /// Adds NVLinks. They are added before other links: of two routes with equally many links, the links added first win.
-void add_nvlink(TopologyBuilder& builder, const std::vector<DeviceFacts>& devices) {
+void add_nvlink(MachineSpec& spec, const std::vector<DeviceFacts>& devices) {
   const auto groups = nvlink_groups(devices);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const std::string name = fmt::format("nvlink{}", g);
-    builder.vertex(vertex(name, VertexKind::Switch));
-    for (const std::size_t gpu : groups[g]) builder.link(both_ways(gpu_name(gpu), name, kNvlink));
+    spec.vertices.push_back({.name = name, .kind = VertexKind::Switch});
+    for (const std::size_t gpu : groups[g]) spec.links.push_back(both_ways(gpu_name(gpu), name, kNvlink));
   }
 }
 
-void add_nodes(TopologyBuilder& builder, const std::vector<int>& nodes) {
+void add_nodes(MachineSpec& spec, const std::vector<int>& nodes) {
   for (const int node : nodes) {
     const std::string cpu = fmt::format("cpu{}", node);
     const std::string memory = fmt::format("mem{}", node);
-    builder.vertex(vertex(memory, VertexKind::Memory)).vertex(vertex(cpu, VertexKind::Cpu));
-    builder.link(both_ways(memory, cpu, kMemory));
+    spec.vertices.push_back({.name = memory, .kind = VertexKind::Memory});
+    spec.vertices.push_back({.name = cpu, .kind = VertexKind::Cpu});
+    spec.links.push_back(both_ways(memory, cpu, kMemory));
     for (const int other : nodes)
-      if (other < node) builder.link(both_ways(fmt::format("cpu{}", other), cpu, kBetweenCpus));
+      if (other < node) spec.links.push_back(both_ways(fmt::format("cpu{}", other), cpu, kBetweenCpus));
   }
 }
 
-void add_branches(TopologyBuilder& builder, const std::vector<Branch>& branches) {
+void add_branches(MachineSpec& spec, const std::vector<Branch>& branches) {
   for (const Branch& branch : branches) {
-    if (branch.is_hub) builder.vertex(vertex(branch.name, VertexKind::Hub));
+    if (branch.is_hub) spec.vertices.push_back({.name = branch.name, .kind = VertexKind::Hub});
     std::optional<GBps> theoretical;
     if (branch.link) theoretical = rounded(branch.link->theoretical().value);
-    builder.link(both_ways(branch.above, branch.name, guess(branch, branches), theoretical));
+    spec.links.push_back(both_ways(branch.above, branch.name, guess(branch, branches), theoretical));
   }
 }
 
@@ -229,13 +221,14 @@ std::string odd_text(const HostFacts& host) {
 std::string gpu_name(std::size_t position) { return fmt::format("gpu{}", position); }
 
 Expected<Topology> detected_machine(const HostFacts& host, std::string name) {
-  TopologyBuilder builder(std::move(name));
-  add_nvlink(builder, host.devices);
-  add_nodes(builder, host.numa_nodes);
-  add_branches(builder, branches_of(host));
-  for (std::size_t gpu = 0; gpu < host.devices.size(); ++gpu) builder.vertex(gpu_vertex(host.devices[gpu], gpu));
-  builder.peer_access(peer_access_of(host.devices));
-  return builder.build();
+  MachineSpec spec{.name = std::move(name)};
+  add_nvlink(spec, host.devices);
+  add_nodes(spec, host.numa_nodes);
+  add_branches(spec, branches_of(host));
+  for (std::size_t gpu = 0; gpu < host.devices.size(); ++gpu)
+    spec.vertices.push_back(gpu_vertex(host.devices[gpu], gpu));
+  spec.peer_access = peer_access_of(host.devices);
+  return compile(std::move(spec));
 }
 
 std::string detected_yaml(const HostFacts& host, const Topology& machine) {

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "model/topology.hpp"
+#include "model/machine/topology.hpp"
 #include "runtime/cuda/discovery.hpp"
 
 namespace tutti::internal {
@@ -18,7 +18,7 @@ namespace tutti::internal {
 ///
 /// @param name  letters, digits, `_ . -`
 /// @pre  `peer_access` and `nvlink` of every GPU have an entry for each GPU.
-/// @errors InvalidInput: as `TopologyBuilder::build`, such as more than 1024 GPUs and memories.
+/// @errors InvalidInput: as `compile`, such as more than 1024 GPUs and memories.
 [[nodiscard]] Expected<Topology> detected_machine(const HostFacts& host, std::string name);
 
 /// The machine file of a detected machine; it begins with a list of the guesses.

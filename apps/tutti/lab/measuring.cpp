@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "model/quantile.hpp"
-#include "model/random.hpp"
-#include "model/route.hpp"
-#include "model/route_rates.hpp"
+#include "model/base/quantile.hpp"
+#include "model/base/random.hpp"
+#include "model/machine/route.hpp"
+#include "model/sharing/route_rates.hpp"
 #include "runtime/core/scratch_buffers.hpp"
 #include "runtime/core/tutti.hpp"
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "model/measurement.hpp"
+#include "model/calibration/measurement.hpp"
 #include "runtime/core/executor.hpp"
 
 namespace tutti::internal {

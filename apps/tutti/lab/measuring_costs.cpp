@@ -4,7 +4,7 @@
 #include <array>
 
 #include "apps/tutti/lab/measuring.hpp"
-#include "model/cost_batch.hpp"
+#include "model/calibration/cost_batch.hpp"
 #include "runtime/core/scratch_buffers.hpp"
 
 namespace tutti::internal {

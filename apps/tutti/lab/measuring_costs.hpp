@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "model/measurement.hpp"
+#include "model/calibration/measurement.hpp"
 #include "runtime/core/executor.hpp"
 
 namespace tutti::internal {

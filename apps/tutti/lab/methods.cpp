@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "apps/tutti/lab/measuring.hpp"
-#include "model/quantile.hpp"
+#include "model/base/quantile.hpp"
 #include "runtime/core/scratch_buffers.hpp"
 
 namespace tutti::internal {

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "model/random.hpp"
-#include "model/route.hpp"
+#include "model/base/random.hpp"
+#include "model/machine/route.hpp"
 
 namespace tutti::internal {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "model/planner.hpp"
+#include "model/planners/planner.hpp"
 
 namespace tutti::internal {
 

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "apps/tutti/lab/measuring.hpp"
-#include "model/quantile.hpp"
-#include "model/safe_bound.hpp"
+#include "model/base/quantile.hpp"
+#include "model/batch/safe_bound.hpp"
 #include "runtime/core/scratch_buffers.hpp"
 
 namespace tutti::internal {
@@ -64,7 +64,7 @@ class Verifying {
       prepared_.push_back(*std::move(one));
       results_[i].predicted = prepared_[i].plan();
       results_[i].latest =
-          latest_finish(executor_.planner(), executor_.machine(), batch, prepared_[i].plan(), Basis::Guaranteed)
+          latest_finish(executor_.planner().rates, executor_.machine(), batch, prepared_[i].plan(), Basis::Guaranteed)
               .alone();
     }
     return {};

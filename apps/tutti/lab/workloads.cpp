@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "model/document.hpp"
-#include "model/random.hpp"
-#include "model/route.hpp"
+#include "model/base/document.hpp"
+#include "model/base/random.hpp"
+#include "model/machine/route.hpp"
 
 namespace tutti::internal {
 namespace {

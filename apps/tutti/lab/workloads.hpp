@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/batch.hpp"
+#include "model/batch/batch.hpp"
 
 namespace tutti::internal {
 

@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <array>
-#include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
+#include "apps/tutti/formats/svg.hpp"
 #include "apps/tutti/reports/capacity_report.hpp"
 
 namespace tutti::internal {
@@ -13,32 +13,11 @@ constexpr double kWidth = 760, kHeight = 480;
 constexpr double kLeft = 70, kRight = 20, kTop = 52, kBottom = 56;
 constexpr double kMostLoad = 1.25;  // shares above it are not drawn
 
-constexpr std::array kColours{"#1b6ca8", "#c8553d", "#2e8b57", "#8a5fbf", "#7a7a7a"};
-
-std::string_view colour(std::size_t row) { return kColours[row % kColours.size()]; }
-
-/// A unit in which the axis has few digits, and its size in bytes or ns.
-struct AxisUnit {
-  std::string_view name;
-  double size;
-};
-
 AxisUnit axis_unit(TunableKind kind, double most) {
-  constexpr std::array kBytes{AxisUnit{"GB", 1e9}, AxisUnit{"MB", 1e6}, AxisUnit{"kB", 1e3}, AxisUnit{"B", 1}};
-  constexpr std::array kTimes{AxisUnit{"s", 1e9}, AxisUnit{"ms", 1e6}, AxisUnit{"us", 1e3}, AxisUnit{"ns", 1}};
-  for (const AxisUnit& unit : unit_of(kind) == TunableUnit::Nanoseconds ? kTimes : kBytes)
-    if (most >= 2 * unit.size || unit.size == 1) return unit;
-  return kBytes.back();
+  return unit_of(kind) == TunableUnit::Nanoseconds ? time_unit(most) : byte_unit(most);
 }
 
-/// 1, 2 or 5 times a power of ten: the distance of about `count` ticks over a length.
-double tick_distance(double length, int count) {
-  const double rough = length / count;
-  const double power = std::pow(10, std::floor(std::log10(rough)));
-  for (const double step : {1.0, 2.0, 5.0})
-    if (rough <= step * power) return step * power;
-  return 10 * power;
-}
+std::string_view colour(std::size_t row) { return series_colour(row).fill; }
 
 class Drawing {
  public:
@@ -59,7 +38,7 @@ class Drawing {
     axes();
     for (std::size_t row = 0; row < answer_->rows.size(); ++row) curves(row);
     legend();
-    return body_ + "</svg>\n";
+    return svg_.file(kWidth, kHeight);
   }
 
  private:
@@ -70,44 +49,31 @@ class Drawing {
     return kHeight - kBottom - share / kMostLoad * (kHeight - kTop - kBottom);
   }
 
-  void line(double x1, double y1, double x2, double y2, std::string_view style) {
-    body_ += fmt::format("<line x1='{:.1f}' y1='{:.1f}' x2='{:.1f}' y2='{:.1f}' {}/>\n", x1, y1, x2, y2, style);
-  }
-  void words(double at_x, double at_y, std::string_view anchor, std::string_view text, std::string_view more = "") {
-    body_ += fmt::format("<text x='{:.1f}' y='{:.1f}' text-anchor='{}' {}>{}</text>\n", at_x, at_y, anchor, more, text);
-  }
-
   void frame() {
-    body_ = fmt::format(
-        "<svg xmlns='http://www.w3.org/2000/svg' width='{0}' height='{1}' viewBox='0 0 {0} {1}' "
-        "font-family='sans-serif' font-size='12'>\n<rect width='{0}' height='{1}' fill='white'/>\n",
-        kWidth, kHeight);
-    words(kLeft, 22, "start",
-          fmt::format("How far {}{} can go, {}", answer_->tunable.task.empty() ? "" : "the ",
-                      xml(name_of(answer_->tunable)), discipline(answer_->tasks)),
-          "font-size='15'");
-    line(kLeft, y(0), kWidth - kRight, y(0), "stroke='black'");
-    line(kLeft, y(0), kLeft, kTop, "stroke='black'");
+    svg_.text(kLeft, 22,
+              fmt::format("How far {}{} can go, {}", answer_->tunable.task.empty() ? "" : "the ",
+                          name_of(answer_->tunable), discipline(answer_->tasks)),
+              "font-size='15'");
+    svg_.line(kLeft, y(0), kWidth - kRight, y(0), "class='axis'");
+    svg_.line(kLeft, y(0), kLeft, kTop, "class='axis'");
   }
 
   void axes() {
-    const double distance = tick_distance((high_ - low_) / unit_.size, 8);
-    for (double tick = std::ceil(low_ / unit_.size / distance) * distance; tick * unit_.size <= high_ * 1.0001;
-         tick += distance) {
+    for (const double tick : ticks(low_ / unit_.size, high_ / unit_.size, 8)) {
       const double at = x(tick * unit_.size);
-      line(at, y(0), at, y(0) + 5, "stroke='black'");
-      words(at, y(0) + 19, "middle", fmt::format("{:.6g}", tick));
+      svg_.line(at, y(0), at, y(0) + 5, "class='axis'");
+      svg_.text(at, y(0) + 19, fmt::format("{:.6g}", tick), "text-anchor='middle'");
     }
     for (int percent = 0; percent <= 125; percent += 25) {
       const double at = y(percent / 100.0);
-      line(kLeft, at, kWidth - kRight, at,
-           percent == 100 ? "stroke='black' stroke-dasharray='2 3'" : "stroke='#e3e3e3'");
-      words(kLeft - 8, at + 4, "end", fmt::format("{} %", percent));
+      svg_.line(kLeft, at, kWidth - kRight, at,
+                percent == 100 ? "class='axis' stroke-dasharray='2 3'" : "class='grid'");
+      svg_.text(kLeft - 8, at + 4, fmt::format("{} %", percent), "text-anchor='end'");
     }
-    words((kLeft + kWidth - kRight) / 2, kHeight - 14, "middle",
-          fmt::format("{} in {}", xml(name_of(answer_->tunable)), unit_.name));
-    words(0, 0, "middle", "share of what is possible",
-          fmt::format("transform='translate(18 {:.1f}) rotate(-90)'", (kTop + y(0)) / 2));
+    svg_.text((kLeft + kWidth - kRight) / 2, kHeight - 14,
+              fmt::format("{} in {}", name_of(answer_->tunable), unit_.name), "text-anchor='middle'");
+    svg_.text(0, 0, "share of what is possible",
+              fmt::format("text-anchor='middle' transform='translate(18 {:.1f}) rotate(-90)'", (kTop + y(0)) / 2));
   }
 
   /// A line through the points with a share inside the drawing, broken at the others.
@@ -122,7 +88,7 @@ class Drawing {
         path += fmt::format("{}{:.1f} {:.1f} ", drawn ? "L" : "M", x(static_cast<double>(point.value)), y(height));
       drawn = inside;
     }
-    if (!path.empty()) body_ += fmt::format("<path d='{}' fill='none' {}/>\n", path, style);
+    if (!path.empty()) svg_.path(path, fmt::format("fill='none' {}", style));
   }
 
   void curves(std::size_t index) {
@@ -136,40 +102,33 @@ class Drawing {
           [](const CapacityPoint& point) { return point.utilization; });
     if (!row.capacity.value) return;
     const double at = x(static_cast<double>(*row.capacity.value));
-    line(at, y(0), at, y(1), fmt::format("stroke='{}' stroke-dasharray='1 3'", colour(index)));
-    body_ += fmt::format("<circle cx='{:.1f}' cy='{:.1f}' r='4' fill='{}'/>\n", at, y(1), colour(index));
+    svg_.line(at, y(0), at, y(1), fmt::format("stroke='{}' stroke-dasharray='1 3'", colour(index)));
+    svg_.rect(at - 4, y(1) - 4, 8, 8, fmt::format("rx='4' fill='{}'", colour(index)));
   }
 
   /// The legend, in the corner without curves: they rise with a quantity to maximise, and fall with one to minimise.
   void legend() {
-    words(
-        kLeft, 40, "start",
+    svg_.text(
+        kLeft, 40,
         "solid: worst-case times as a share of the longest with which every deadline is met; dashed: utilisation; dot: "
         "the last value that holds",
-        "font-size='10' fill='#444'");
+        "font-size='10' class='muted'");
     const double at = answer_->wanted == Extreme::Largest ? kLeft + 14 : kWidth - kRight - 230;
     for (std::size_t row = 0; row < answer_->rows.size(); ++row) {
       const double height = kTop + 18 + 17 * static_cast<double>(row);
-      line(at, height - 4, at + 20, height - 4, fmt::format("stroke='{}' stroke-width='3'", colour(row)));
+      svg_.line(at, height - 4, at + 20, height - 4, fmt::format("stroke='{}' stroke-width='3'", colour(row)));
       const auto& found = answer_->rows[row].capacity;
-      words(at + 26, height, "start",
-            fmt::format("{}: {}", answer_->rows[row].planner->name,
-                        found.value ? value_text(answer_->tunable.kind, *found.value) : "none"));
+      svg_.text(at + 26, height,
+                fmt::format("{}: {}", answer_->rows[row].planner->name,
+                            found.value ? value_text(answer_->tunable.kind, *found.value) : "none"));
     }
-  }
-
-  /// Escapes quotes, which would end an attribute. Names hold letters, digits and "_.-" alone.
-  static std::string xml(const std::string& text) {
-    std::string out;
-    for (const char c : text) out += c == '\'' ? std::string("&#39;") : std::string(1, c);
-    return out;
   }
 
   const CapacityAnswer* answer_;
   double low_ = 0;
   double high_ = 0;
-  AxisUnit unit_{};
-  std::string body_;
+  AxisUnit unit_;
+  Svg svg_;
 };
 
 }  // namespace

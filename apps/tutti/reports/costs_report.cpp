@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "apps/table.hpp"
-#include "model/quantile.hpp"
+#include "model/base/quantile.hpp"
 
 namespace tutti::internal {
 namespace {

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "apps/tutti/reports/report.hpp"
-#include "model/cost_fit.hpp"
+#include "model/calibration/cost_fit.hpp"
 
 namespace tutti::internal {
 

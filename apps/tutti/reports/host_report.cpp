@@ -6,7 +6,7 @@
 
 #include "apps/table.hpp"
 #include "apps/tutti/lab/detected_machine.hpp"
-#include "model/joined.hpp"
+#include "model/base/joined.hpp"
 
 namespace tutti::internal {
 namespace {

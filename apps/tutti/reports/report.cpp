@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "apps/table.hpp"
-#include "model/joined.hpp"
+#include "model/base/joined.hpp"
 #include "sched/analyses/utilization.hpp"
 
 namespace tutti::internal {

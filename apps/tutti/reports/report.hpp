@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "model/planner.hpp"
-#include "model/safe_bound.hpp"
+#include "model/batch/safe_bound.hpp"
+#include "model/planners/planner.hpp"
 #include "sched/admission/admission.hpp"
 #include "sched/whatif/scenario.hpp"
 

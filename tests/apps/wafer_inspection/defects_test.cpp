@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "apps/wafer_inspection/gray_image.hpp"
-#include "model/random.hpp"
+#include "model/base/random.hpp"
 
 namespace wafer {
 namespace {

@@ -7,7 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "apps/wafer_inspection/inspection_kernel.hpp"
-#include "model/random.hpp"
+#include "model/base/random.hpp"
+#include "model/sharing/compile_machine.hpp"
 #include "runtime/core/tutti.hpp"
 #include "runtime/cuda/cuda_backend.hpp"
 #include "runtime/cuda/discovery.hpp"
@@ -33,12 +34,9 @@ tutti::internal::Topology machine_with(const tutti::internal::DeviceFacts& devic
   gpu.name = "gpu0";
   gpu.kind = tutti::internal::VertexKind::Gpu;
   gpu.bus_id = device.bus_id;
-  const tutti::internal::Bandwidth bandwidth{{10}, {10}};
-  return tutti::internal::TopologyBuilder("this-host")
-      .vertex({memory})
-      .vertex({gpu})
-      .link({"mem0", "gpu0", bandwidth, bandwidth})
-      .build()
+  return tutti::internal::compile({.name = "this-host",
+                                   .vertices = {memory, gpu},
+                                   .links = {{"mem0", "gpu0", tutti::GBps{10}, tutti::GBps{10}}}})
       .value();
 }
 

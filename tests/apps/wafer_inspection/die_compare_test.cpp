@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/random.hpp"
+#include "model/base/random.hpp"
 
 namespace wafer {
 namespace {

@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/random.hpp"
+#include "model/base/random.hpp"
 
 namespace wafer {
 namespace {

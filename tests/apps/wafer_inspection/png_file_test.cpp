@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 #include <png.h>
 
-#include "model/random.hpp"
+#include "model/base/random.hpp"
 #include "tests/apps/temporary_folder.hpp"
 
 namespace wafer {

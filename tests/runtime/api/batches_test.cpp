@@ -59,6 +59,45 @@ TEST(ApiMachine, NamesItsParts) {
   expect_refused(tutti::Machine::load("nowhere.yaml"), "");
 }
 
+// The machine of apps/examples/one_gpu.yaml and the batch of doubled.yaml, field by field: 64 B at 12 GB/s, up, and 1
+// us.
+tutti::MachineSpec one_gpu() {
+  using tutti::GBps;
+  using tutti::VertexKind;
+  return {.name = "one-gpu",
+          .vertices = {{.name = "mem0", .kind = VertexKind::Memory},
+                       {.name = "cpu0", .kind = VertexKind::Cpu},
+                       {.name = "gpu0", .kind = VertexKind::Gpu, .memory = Bytes{16'000'000'000}}},
+          .links = {{.from = "mem0", .to = "cpu0", .bandwidth = GBps{40}, .back = GBps{40}},
+                    {.from = "cpu0", .to = "gpu0", .bandwidth = GBps{12}, .back = GBps{12}}}};
+}
+
+tutti::BatchSpec doubled_spec() {
+  tutti::KernelSpec kernel;
+  kernel.time = microseconds(1);
+  kernel.name = "double";
+  return {.streams = {{.name = "up", .from = "mem0", .to = "gpu0", .size = Bytes{64}, .kernel = kernel}}};
+}
+
+TEST(ApiSpec, MakesWhatAFileMakes) {
+  const auto machine = tutti::Machine::make(one_gpu()).value();
+  const auto batch = Batch::make(machine, doubled_spec()).value();
+  EXPECT_EQ(tutti::predictBatchLatency(batch).value(), Duration{1006});
+  Runtime runtime = open(doubled());
+  EXPECT_TRUE(runtime.prepare(batch, runtime.allocate_for(batch).value())) << "equal machines are one machine";
+}
+
+TEST(ApiSpec, NamesTheFieldsAtFault) {
+  auto machine = one_gpu();
+  machine.links[1].bandwidth = tutti::GBps{0};
+  const auto refused = tutti::Machine::make(machine);
+  expect_refused(refused, "");
+  EXPECT_EQ(refused.error().field, "links[1].bandwidth");
+  auto batch = doubled_spec();
+  batch.streams[0].to = "gpu7";
+  expect_refused(Batch::make(tutti::Machine::make(one_gpu()).value(), batch), "gpu7");
+}
+
 // [VMS14] section 3: the batch takes 44.8 ms when all streams complete together, 52.8 ms all at once.
 TEST(ApiPrediction, IsThePublishedOne) {
   const auto batch = Batch::load(kPublished).value();
@@ -199,6 +238,7 @@ TEST(ApiMisuse, HandlesThatWereMovedFrom) {
   EXPECT_EQ(machine.name(), "");
   EXPECT_TRUE(machine.gpus().empty() && batch.streams().empty());
   expect_refused(batch.machine(), "empty");
+  expect_refused(Batch::make(machine, doubled_spec()), "empty");
   expect_refused(tutti::predictBatchLatency(batch), "empty");
   expect_refused(tutti::predictWorstBatchLatency(batch), "empty");
   expect_refused(Runtime::open(machine), "empty");

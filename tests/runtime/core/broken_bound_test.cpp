@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/planner.hpp"
+#include "model/planners/planner.hpp"
 #include "tests/runtime/small_machine.hpp"
 #include "tests/support/random_machine.hpp"
 
@@ -51,7 +51,7 @@ class PromisedBatch : public testing::Test {
                                   copy_stream("d", at("mem0"), at("gpu2"), 500), e})
                 .value();
     planned = plan(planners().front(), machine, *batch, Basis::Guaranteed);
-    latest = latest_finish(planners().front(), machine, *batch, planned);
+    latest = latest_finish(planners().front().rates, machine, *batch, planned);
   }
 
   [[nodiscard]] VertexId at(std::string_view name) const { return machine.find_vertex(name).value(); }
@@ -157,7 +157,7 @@ struct Replay {
         machine(the_machine),
         batch(the_batch),
         planned(plan(planner, machine, batch, Basis::Guaranteed)),
-        latest(latest_finish(planner, machine, batch, planned)) {}
+        latest(latest_finish(planner.rates, machine, batch, planned)) {}
 
   /// @param late  the gate of this chain opens so much later
   Timeline run(const std::vector<CommandStream>& streams, std::size_t chain = 0, double late = 0) const {

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "model/planner.hpp"
-#include "model/route.hpp"
+#include "model/machine/route.hpp"
+#include "model/planners/planner.hpp"
 #include "tests/runtime/small_machine.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/random_machine.hpp"
@@ -84,7 +84,8 @@ TEST(CommandList, PutsMergedStreamsInOneLaneTransfersFirst) {
 
 // Both are to end together, b after 3000 ns: a starts 2000 ns after b. Set-up of the batch is before both, 200 ns.
 TEST(CommandList, OpensGatesByThePlanLessTheSetUpOfTheBatch) {
-  const Topology machine = TopologyBuilder(test::small_machine()).setup({Duration{200}, Duration{0}}).build().value();
+  const Topology machine =
+      test::changed(test::small_machine(), [](MachineSpec& spec) { spec.setup.batch = Duration{200}; });
   const Listed it(R"(- {name: a, from: mem0, to: gpu0, size: 1 kB}
 - {name: b, from: mem0, to: gpu1, size: 3 kB}
 )",
@@ -233,7 +234,9 @@ TEST(PacedCommandList, CutsTransfersAtTheirPlannedInstants) {
 // takes: a's data flows from 300 to 5300, b's from 5400 to 7400. Byte 1000 of a is due at 2300, so its chunk is let go
 // 300 ns earlier.
 TEST(PacedCommandList, LetsPiecesGoAheadOfTheirDataByBothSetUps) {
-  const Topology machine = TopologyBuilder(test::small_machine()).setup({Duration{200}, Duration{100}}).build().value();
+  const Topology machine = test::changed(test::small_machine(), [](MachineSpec& spec) {
+    spec.setup = {Duration{200}, Duration{100}};
+  });
   const Batch batch = test::make_batch(machine, R"(- {name: a, from: mem0, to: gpu0, size: 2500 B}
 - {name: b, from: mem0, to: gpu0, size: 1 kB}
 )");
@@ -540,11 +543,11 @@ TEST(CommandListProperty, QueuesDoWhatWasPlannedWithinNanoseconds) {
     Random random(seed);
     const auto cost = [&] { return Cost{Duration{random.between(0, 3)}}; };
     const SetupTimes setup{cost(), cost().nominal, cost(), cost(), cost()};
-    const Topology machine = TopologyBuilder(test::small_machine(seed % 2 == 0 ? "8 GB/s" : "1.3 GB/s"))
-                                 .setup(setup)
-                                 .staging_chunk(Bytes{random.between(1, 30)})
-                                 .build()
-                                 .value();
+    const Topology machine =
+        test::changed(test::small_machine(seed % 2 == 0 ? "8 GB/s" : "1.3 GB/s"), [&](MachineSpec& spec) {
+          spec.setup = setup;
+          spec.staging.chunk = Bytes{random.between(1, 30)};
+        });
     std::vector<CommandStream> streams;
     for (int s = random.between(1, 6); s > 0; --s)
       streams.push_back(tiny_stream(machine, random, fmt::format("s{}", s)));

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "model/planner.hpp"
+#include "model/planners/planner.hpp"
 #include "tests/runtime/small_machine.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/random_machine.hpp"

@@ -14,7 +14,7 @@ using test::Station;
 PlannedBatch planned(const Station& station, const Batch& operation) {
   const Planner& planner = station.executor.planner();
   Timeline timeline = plan(planner, station.machine, operation, Basis::Guaranteed);
-  LatestFinish latest = latest_finish(planner, station.machine, operation, timeline);
+  LatestFinish latest = latest_finish(planner.rates, station.machine, operation, timeline);
   return {operation, std::move(timeline), std::move(latest)};
 }
 

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/random.hpp"
+#include "model/base/random.hpp"
 #include "tests/runtime/task_runs.hpp"
 
 namespace tutti::internal {

@@ -222,9 +222,7 @@ TEST_P(EveryPolicy, BatchesThatLetOthersPassKeepTheirPromise) {
 
 /// Small, with a margin: batches take less than what they are bound for.
 Topology machine_with_margin(double relative) {
-  TopologyBuilder builder(test::small_machine());
-  builder.margin({relative, Duration{7}});
-  return builder.build().value();
+  return test::changed(test::small_machine(), [&](MachineSpec& spec) { spec.margin = {relative, Duration{7}}; });
 }
 
 /// Shorter deadlines; half of the sets give up the machine between batches, half of those have theirs cut.

@@ -116,9 +116,8 @@ TEST(ScenarioRun, PadsByTheOwnTime) {
 // and at its end: 3150 and 200. Of 2500 in all, 400 would be left for the last region, whose batch takes its 1000: from
 // 2300.
 TEST(ScenarioRun, PadsEachPart) {
-  TopologyBuilder builder(test::small_machine());
-  builder.margin({0.05, Duration{0}});
-  ScenarioRun run{Station(std::make_unique<VirtualClock>(), Station::make_sim, builder.build().value())};
+  const Topology machine = test::changed(test::small_machine(), [](MachineSpec& spec) { spec.margin.relative = 0.05; });
+  ScenarioRun run{Station(std::make_unique<VirtualClock>(), Station::make_sim, machine)};
   const std::vector<Task> tasks{run.of_batches("long", 3, 10'000), task("short", 200, 2000)};
   const auto rows = [&](std::int64_t takes) {
     return run.rows(tasks, {{job(0, 0, 0, takes), job(1, 500, 500, 200)}}, Preemption::BetweenBatches);

@@ -186,13 +186,13 @@ machine:
     return "  - {name: " + name + ", period: 10 ms, job: [{batch: [{from: mem0, to: " + gpu + ", size: " + size +
            "}]}]}\n";
   };
-  const TaskFile file =
-      test::make_task_file("version: 1\nmachine: m.yaml\ntasks:\n" + task("a", "gpu0", "9 MB") +
-                               task("b", "gpu1", "9 MB") + task("c", "gpu2", "9 MB") + task("d", "gpu2", "2 MB"),
-                           machine);
-  const AdmissionVerdict refused = controller().decide(file.tasks());
+  const TaskStudy study =
+      test::make_study("version: 1\nmachine: m.yaml\ntasks:\n" + task("a", "gpu0", "9 MB") + task("b", "gpu1", "9 MB") +
+                           task("c", "gpu2", "9 MB") + task("d", "gpu2", "2 MB"),
+                       machine);
+  const AdmissionVerdict refused = controller().decide(study.tasks);
   ASSERT_EQ(refused.answer, Answer::NotSchedulable);
-  const Remedies remedies = find_remedies(file, planners().front(), refused);
+  const Remedies remedies = find_remedies(study, planners().front(), refused);
   std::vector<std::string> tasks;
   for (const Remedy& remedy : remedies.remedies) tasks.push_back(remedy.tunable.task);
   ASSERT_FALSE(tasks.empty());

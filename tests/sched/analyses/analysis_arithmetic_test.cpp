@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "model/step_budget.hpp"
-#include "model/wide.hpp"
+#include "model/base/step_budget.hpp"
+#include "model/base/wide.hpp"
 #include "sched/analyses/divisor.hpp"
 #include "tests/support/largest.hpp"
 #include "tests/support/task_timings.hpp"

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/planner.hpp"
+#include "model/planners/planner.hpp"
 #include "tests/apps/temporary_folder.hpp"
 #include "tests/support/yaml_text.hpp"
 

@@ -184,16 +184,16 @@ TEST(CriticalScaling, IsAtLeastOneForWhatIsSchedulable) {
 // Two copies of 20 kB, a buffer each: 40 us of work. With a deadline of up to 2 periods of 1 ms two sets of buffers fit
 // into 100 kB; beyond, three do not, which is a hole up to where the search looks, 4 times the 2.4 ms of the file.
 TEST(FindCapacity, TellsTheHoleOfBuffersThatDoNotFit) {
-  const TaskFile file = test::make_task_file(
+  const TaskStudy study = test::make_study(
       "version: 1\nmachine: m.yaml\ntasks: [{name: a, period: 1 ms, deadline: 2.4 ms, job: [{batch: [{from: mem0, to: "
       "gpu0, size: 20 kB}]}, {batch: [{from: gpu0, to: mem0, size: 20 kB}]}]}]\n",
       test::machine_file(
           "  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu, memory: 100 kB}}\n  links: [{from: mem0, "
           "to: gpu0, bandwidth: 1 GB/s, back: 1 GB/s}]\n"));
-  const TunableParameter deadline = tunables(file).back();
+  const TunableParameter deadline = tunables(study).back();
   ASSERT_EQ(deadline.kind, TunableKind::Deadline);
   const auto holds = [&](std::int64_t value) {
-    return AdmissionController(planners().front()).decide(*with_value(file, deadline, value)).answer ==
+    return AdmissionController(planners().front()).decide(*with_value(study, deadline, value)).answer ==
            Answer::Schedulable;
   };
   const Capacity found = find_capacity(holds, {Extreme::Smallest, deadline.value, 1, kLargest});

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "model/topology_yaml.hpp"
+#include "model/sharing/compile_machine.hpp"
 #include "sched/admission/admission.hpp"
 #include "sched/whatif/capacity.hpp"
 #include "sched/whatif/tunable_parameter.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 /// The wafer inspection of [VMS14] section 5 for a machine: an image every 25 ms, 40, 10, 10 and 40 % of it to the GPUs
 /// in turn, kernels at 10 GB/s, a report of the image's size back within 60 ms, non-preemptive EDF.
-TaskFile wafer_inspection(std::string_view machine) {
+TaskStudy wafer_inspection(std::string_view machine) {
   const std::string path = test::source_path(fmt::format("configs/machines/{}.yaml", machine));
   const auto topology = load_machine(path);
   const std::size_t gpus = topology->gpus().size();
@@ -28,16 +28,16 @@ TaskFile wafer_inspection(std::string_view machine) {
                          percent);
     back += fmt::format("      - {{from: {}, to: mem0, size: {}% of image}}\n", gpu, percent);
   }
-  return test::make_task_file(
+  return test::make_study(
       fmt::format("version: 1\nmachine: {}\npolicy: edf\nparameters: {{image: 100 MB}}\ntasks:\n- name: "
                   "inspect\n  period: 25 ms\n  deadline: 60 ms\n  job:\n    - batch:\n{}    - batch:\n{}",
                   path, there, back));
 }
 
-std::int64_t largest_image(const TaskFile& file, std::string_view planner) {
-  const TunableParameter image = tunables(file).front();
+std::int64_t largest_image(const TaskStudy& study, std::string_view planner) {
+  const TunableParameter image = tunables(study).front();
   const auto holds = [&](std::int64_t value) {
-    const auto set = with_value(file, image, value);
+    const auto set = with_value(study, image, value);
     return set && AdmissionController(*find_planner(planner)).decide(*set).answer == Answer::Schedulable;
   };
   return find_capacity(holds, {Extreme::Largest, image.value, 0, most_value(image.kind)}).value.value_or(0);
@@ -48,10 +48,10 @@ std::int64_t largest_image(const TaskFile& file, std::string_view planner) {
 // take two parts each here), so only their first place is asserted, on every machine that is shipped.
 TEST(PublishedCapacity, TheBatchMethodTakesTheLargestImage) {
   for (const char* machine : {"nehalem-c2050", "sandy-bridge-k10", "inspection-example", "h200x4"}) {
-    const TaskFile file = wafer_inspection(machine);
-    const std::int64_t batches = largest_image(file, "completion_aligned");
-    EXPECT_GT(batches, largest_image(file, "bandwidth_allocation")) << machine;
-    EXPECT_GT(batches, largest_image(file, "time_division")) << machine;
+    const TaskStudy study = wafer_inspection(machine);
+    const std::int64_t batches = largest_image(study, "completion_aligned");
+    EXPECT_GT(batches, largest_image(study, "bandwidth_allocation")) << machine;
+    EXPECT_GT(batches, largest_image(study, "time_division")) << machine;
   }
 }
 

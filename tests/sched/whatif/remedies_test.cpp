@@ -33,7 +33,7 @@ std::vector<std::string> words(const Remedies& remedies) {
 }
 
 std::vector<std::string> remedies(const std::string& tasks, const std::string& machine = "") {
-  return words(remedies_of(test::make_task_file("version: 1\n" + tasks, machine)));
+  return words(remedies_of(test::make_study("version: 1\n" + tasks, machine)));
 }
 
 using Words = std::vector<std::string>;
@@ -107,7 +107,7 @@ TEST(Remedies, MakeTheBuffersFit) {
 // 30 and 30 ms of every 10: a sixth of both fits. Buffers that do not fit are no matter of time.
 TEST(Remedies, SayToWhatAllTimesWouldHaveToShrink) {
   const auto scaling = [](const std::string& tasks, const std::string& m) {
-    return remedies_of(test::make_task_file("version: 1\n" + tasks, m)).critical_scaling_factor;
+    return remedies_of(test::make_study("version: 1\n" + tasks, m)).critical_scaling_factor;
   };
   EXPECT_EQ(scaling("tasks: [{name: a, period: 10 ms, wcet: 30 ms}, {name: b, period: 10 ms, wcet: 30 ms}]", ""), 1666);
   EXPECT_EQ(scaling("tasks: [{name: a, period: 10 ms, wcet: 10 ms}]", ""), std::nullopt);
@@ -119,7 +119,7 @@ TEST(Remedies, SayToWhatAllTimesWouldHaveToShrink) {
 
 // b may be ready 5 ms after its arrival and is due after 4: no work at all is too much.
 TEST(Remedies, DoNotShrinkTimesToNothing) {
-  const Remedies found = remedies_of(test::make_task_file(
+  const Remedies found = remedies_of(test::make_study(
       "version: 1\ntasks: [{name: a, period: 4 ms, wcet: 1 ms}, {name: b, period: 4 ms, wcet: 1 ms, jitter: 5 ms}]",
       ""));
   EXPECT_EQ(found.critical_scaling_factor, std::nullopt);
@@ -137,7 +137,7 @@ TEST(Remedies, AreNotLookedForAmongThousands) {
   std::string text = "version: 1\ntasks:\n";
   for (std::size_t i = 0; i <= kMostTasksToRemedy; ++i)
     text += fmt::format("- {{name: t{}, period: 1 ms, wcet: 1 ms}}\n", i);
-  const Remedies remedies = remedies_of(test::make_task_file(text));
+  const Remedies remedies = remedies_of(test::make_study(text));
   EXPECT_TRUE(remedies.remedies.empty());
   EXPECT_NE(remedies.left_out.find("more than 2000 tasks"), std::string::npos);
 }
@@ -147,7 +147,7 @@ TEST(Remedies, AreNotLookedForAmongThousands) {
 TEST(Remedies, TryWhatPromisesMostFirst) {
   std::string text = "version: 1\ntasks:\n";
   for (int i = 0; i < 600; ++i) text += fmt::format("- {{name: t{}, period: 1 s, wcet: 1 ms}}\n", i);
-  const Remedies remedies = remedies_of(test::make_task_file(text + "- {name: large, period: 1 s, wcet: 500 ms}\n"));
+  const Remedies remedies = remedies_of(test::make_study(text + "- {name: large, period: 1 s, wcet: 500 ms}\n"));
   ASSERT_FALSE(remedies.remedies.empty());
   EXPECT_EQ(words(remedies)[0], "wcet large: 500 ms -> 400 ms");
   EXPECT_NE(remedies.left_out.find("most promising"), std::string::npos);
@@ -164,12 +164,12 @@ std::string yaml_of(const std::vector<TaskTiming>& timings, Policy policy) {
 }
 
 /// The smallest relative change of one Wcet down, one period or deadline up, found by trying every ns.
-double smallest_change(const TaskFile& file) {
+double smallest_change(const TaskStudy& study) {
   double best = 1e9;
-  for (const TunableParameter& tunable : tunables(file)) {
+  for (const TunableParameter& tunable : tunables(study)) {
     const std::int64_t direction = tunable.kind == TunableKind::Wcet ? -1 : 1;
     for (std::int64_t step = 1; step <= 60 && tunable.value + direction * step > 0; ++step) {
-      if (!schedulable(file, tunable, tunable.value + direction * step)) continue;
+      if (!schedulable(study, tunable, tunable.value + direction * step)) continue;
       best = std::min(best, static_cast<double>(step) / static_cast<double>(tunable.value));
       break;
     }
@@ -191,9 +191,9 @@ TEST(Remedies, HoldOnRandomSets) {
                                                        .deadline_max = 30,
                                                        .jitter_max = 3});
     for (const Policy policy : {Policy::Edf, Policy::Rm, Policy::Dm}) {
-      const TaskFile file = test::make_task_file(yaml_of(timings, policy));
-      const AdmissionVerdict verdict = decide(file.tasks());
-      const Remedies remedies = find_remedies(file, planner(), verdict);
+      const TaskStudy study = test::make_study(yaml_of(timings, policy));
+      const AdmissionVerdict verdict = decide(study.tasks);
+      const Remedies remedies = find_remedies(study, planner(), verdict);
       if (verdict.answer == Answer::Schedulable) {
         EXPECT_TRUE(remedies.remedies.empty());
         continue;
@@ -201,15 +201,15 @@ TEST(Remedies, HoldOnRandomSets) {
       double last = 0;
       for (const Remedy& remedy : remedies.remedies) {
         const std::int64_t less = remedy.to + (remedy.to < remedy.tunable.value ? 1 : -1);
-        EXPECT_TRUE(schedulable(file, remedy.tunable, remedy.to)) << seed;
-        EXPECT_FALSE(schedulable(file, remedy.tunable, less)) << seed;
+        EXPECT_TRUE(schedulable(study, remedy.tunable, remedy.to)) << seed;
+        EXPECT_FALSE(schedulable(study, remedy.tunable, less)) << seed;
         EXPECT_NEAR(remedy.relative.value() * static_cast<double>(remedy.tunable.value),
                     static_cast<double>(remedy.to - remedy.tunable.value), 1e-9);
         EXPECT_GE(std::abs(*remedy.relative), last);
         last = std::abs(*remedy.relative);
         ++remedied;
       }
-      const double best = policy == Policy::Edf ? smallest_change(file) : 1e9;
+      const double best = policy == Policy::Edf ? smallest_change(study) : 1e9;
       if (best < 1e9) {
         ASSERT_FALSE(remedies.remedies.empty()) << seed;
         EXPECT_LE(std::abs(*remedies.remedies[0].relative), best + 1e-12) << seed;

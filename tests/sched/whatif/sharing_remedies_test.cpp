@@ -20,26 +20,26 @@ using test::planner;
 using test::remedies_of;
 using test::schedulable;
 
-TaskFile file_of(const std::string& text, const std::string& setup = "0") {
-  return test::make_task_file("version: 1\nmachine: m.yaml\n" + text,
-                              test::machine_file("  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}\n  links: "
-                                                 "[{from: mem0, to: gpu0, bandwidth: 1 GB/s, back: 1 GB/s}]\n  setup: "
-                                                 "{batch: " +
-                                                 setup + "}\n"));
+TaskStudy study_of(const std::string& text, const std::string& setup = "0") {
+  return test::make_study("version: 1\nmachine: m.yaml\n" + text,
+                          test::machine_file("  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}\n  links: "
+                                             "[{from: mem0, to: gpu0, bandwidth: 1 GB/s, back: 1 GB/s}]\n  setup: "
+                                             "{batch: " +
+                                             setup + "}\n"));
 }
 
 /// "from -> to" of the remedy of this kind, which holds; empty where there is none.
-std::string remedy(TunableKind kind, const TaskFile& file) {
-  for (const Remedy& remedy : remedies_of(file).remedies) {
+std::string remedy(TunableKind kind, const TaskStudy& study) {
+  for (const Remedy& remedy : remedies_of(study).remedies) {
     if (remedy.tunable.kind != kind) continue;
-    EXPECT_TRUE(schedulable(file, remedy.tunable, remedy.to));
+    EXPECT_TRUE(schedulable(study, remedy.tunable, remedy.to));
     return value_text(kind, remedy.tunable.value) + " -> " + value_text(kind, remedy.to);
   }
   return "";
 }
 
-std::string preemption(const TaskFile& file) { return remedy(TunableKind::Preemption, file); }
-std::string cut(const TaskFile& file) { return remedy(TunableKind::Cut, file); }
+std::string preemption(const TaskStudy& study) { return remedy(TunableKind::Preemption, study); }
+std::string cut(const TaskStudy& study) { return remedy(TunableKind::Cut, study); }
 
 const std::string kQuick = "  - {name: quick, period: 10 ms, wcet: 4 ms}\n";
 const std::string kThere = "{batch: [{from: mem0, to: gpu0, size: 5 MB}]}";
@@ -50,11 +50,11 @@ const std::string kBetween = "preemption: between_batches\n";
 
 // quick (4 ms) cannot wait 10 ms for both batches of long, but for one of 5.
 TEST(SharingRemedies, LetQuickTasksPassBetweenBatches) {
-  const TaskFile file = file_of("tasks:\n" + kQuick + kLong);
-  EXPECT_EQ(preemption(file), "none -> between_batches");
-  EXPECT_EQ(remedies_of(file).remedies.front().tunable.kind, TunableKind::Preemption);
-  EXPECT_EQ(remedies_of(file).remedies.front().relative, std::nullopt);
-  EXPECT_EQ(cut(file), "");
+  const TaskStudy study = file_of("tasks:\n" + kQuick + kLong);
+  EXPECT_EQ(preemption(study), "none -> between_batches");
+  EXPECT_EQ(remedies_of(study).remedies.front().tunable.kind, TunableKind::Preemption);
+  EXPECT_EQ(remedies_of(study).remedies.front().relative, std::nullopt);
+  EXPECT_EQ(cut(study), "");
 }
 
 // One batch has nowhere to pass. 7 ms of quick's 10 leave 3 for a batch of 5.
@@ -125,17 +125,17 @@ TEST(SharingRemedies, AreTheLargestOfAllSizes) {
     const std::string policy = dice.roll(0, 1) == 0 ? "policy: edf\n" : "policy: dm\n";
     const std::string sharing = kBetween + (now > 0 ? fmt::format("cut: {} B\n", now) : "");
     SCOPED_TRACE(sharing + policy + tasks);
-    const TaskFile file = file_of(sharing + policy + tasks, setup);
-    if (AdmissionController(planner()).decide(file.tasks()).answer == Answer::Schedulable) {
-      EXPECT_EQ(cut(file) + preemption(file), "");
+    const TaskStudy study = file_of(sharing + policy + tasks, setup);
+    if (AdmissionController(planner()).decide(study.tasks).answer == Answer::Schedulable) {
+      EXPECT_EQ(cut(study) + preemption(study), "");
       continue;
     }
     const TunableParameter tunable{TunableKind::Cut, "", "", now, {}};
     std::string largest;
-    for (std::int64_t size = 1; size <= largest_transfer_of(file.tasks()); ++size) {
-      if (schedulable(file, tunable, size)) largest = fmt::format("{} -> {} B", value_text(tunable.kind, now), size);
+    for (std::int64_t size = 1; size <= largest_transfer_of(study.tasks); ++size) {
+      if (schedulable(study, tunable, size)) largest = fmt::format("{} -> {} B", value_text(tunable.kind, now), size);
     }
-    EXPECT_EQ(cut(file), largest);
+    EXPECT_EQ(cut(study), largest);
     ++(largest.empty() ? without : remedied);
   }
   EXPECT_GT(remedied, test::rounds(40));

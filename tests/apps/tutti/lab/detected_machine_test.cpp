@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "model/document.hpp"
-#include "model/route.hpp"
-#include "model/topology_yaml.hpp"
+#include "model/base/document.hpp"
+#include "model/machine/route.hpp"
+#include "model/sharing/compile_machine.hpp"
 #include "tests/apps/made_up_hosts.hpp"
 
 namespace tutti::internal {
@@ -62,7 +62,7 @@ TEST(DetectedMachine, GpusKeepTheirIdsAndWhatTheyCanDo) {
   EXPECT_EQ(gpu.copy_engines, 3);
   // Whole megabytes, never more than there are: 150109880320 B are 150109.88 of them.
   EXPECT_EQ(gpu.memory, Bytes{150'109'000'000});
-  EXPECT_EQ(machine.gate(), GateKind::PollingKernel);
+  EXPECT_EQ(machine.spec().gate, GateKind::PollingKernel);
 }
 
 // PCIe 5.0 x16: 32 GT/s x 128/130 x 16 lanes / 8 bits = 63.015 GB/s, of which 85 % are 53.56. All GPUs of the cpu lie
@@ -73,9 +73,9 @@ TEST(DetectedMachine, FourH200sHangOnTheirCpuAndAnNvlinkSwitch) {
   EXPECT_EQ(way(machine, "gpu3", "mem0"), "direct gpu3 cpu0 mem0");
   EXPECT_EQ(way(machine, "gpu0", "gpu3"), "peer gpu0 nvlink0 gpu3");
   EXPECT_EQ(way(machine, "gpu3", "gpu0"), "peer gpu3 nvlink0 gpu0");
-  EXPECT_EQ(machine.peer_access().mode, PeerAccess::Mode::All);
+  EXPECT_EQ(machine.peer_access().mode, PeerMode::All);
   EXPECT_DOUBLE_EQ(nominal(machine, "cpu0", "gpu0"), 53.56);
-  EXPECT_DOUBLE_EQ(link_between(machine, "cpu0", "gpu0").theoretical.value().value, 63.02);
+  EXPECT_DOUBLE_EQ(link_between(machine, "cpu0", "gpu0").bandwidth.theoretical.value().value, 63.02);
   EXPECT_DOUBLE_EQ(nominal(machine, "gpu0", "nvlink0"), 100);
   EXPECT_EQ(machine.vertices().size(), 2U + 1 + 4);
 }
@@ -88,7 +88,7 @@ TEST(DetectedMachine, AHostBridgeOfSomeIsAHub) {
   EXPECT_EQ(way(machine, "mem0", "gpu1"), "direct mem0 cpu0 hub0 gpu1");
   EXPECT_EQ(way(machine, "mem0", "gpu3"), "direct mem0 cpu0 hub1 gpu3");
   EXPECT_DOUBLE_EQ(nominal(machine, "cpu0", "hub1"), 107.12);
-  EXPECT_EQ(link_between(machine, "cpu0", "hub1").theoretical, std::nullopt);
+  EXPECT_EQ(link_between(machine, "cpu0", "hub1").bandwidth.theoretical, std::nullopt);
 }
 
 // A switch with four GPUs, of which two hang on a switch below it: one hub above the other.
@@ -113,13 +113,13 @@ TEST(DetectedMachine, SwitchesOfTwoSocketsAreHubsOnTheirCpus) {
   EXPECT_EQ(way(machine, "mem1", "gpu1"), "direct mem1 cpu1 cpu0 hub0 gpu1");
   EXPECT_EQ(way(machine, "mem1", "gpu2"), "direct mem1 cpu1 hub1 gpu2");
   EXPECT_DOUBLE_EQ(nominal(machine, "cpu1", "hub1"), 26.78);
-  EXPECT_DOUBLE_EQ(link_between(machine, "cpu1", "hub1").theoretical.value().value, 31.51);
+  EXPECT_DOUBLE_EQ(link_between(machine, "cpu1", "hub1").bandwidth.theoretical.value().value, 31.51);
   EXPECT_EQ(machine.vertices().size(), 4U + 2 + 4);
 }
 
 TEST(DetectedMachine, CopiesWithoutPeerAccessAreStaged) {
   const Topology machine = machine_of(test::two_sockets());
-  EXPECT_EQ(machine.peer_access().mode, PeerAccess::Mode::Pairs);
+  EXPECT_EQ(machine.peer_access().mode, PeerMode::Pairs);
   EXPECT_EQ(way(machine, "gpu0", "gpu1"), "peer gpu0 hub0 gpu1");
   EXPECT_EQ(way(machine, "gpu3", "gpu2"), "peer gpu3 hub1 gpu2");
   for (const char* const to : {"gpu2", "gpu3"}) {
@@ -164,10 +164,10 @@ TEST(DetectedMachine, WhatIsNotToldIsGuessedAndSaid) {
   const Topology machine = machine_of(host);
   EXPECT_EQ(way(machine, "mem0", "gpu0"), "direct mem0 cpu0 gpu0");
   EXPECT_DOUBLE_EQ(nominal(machine, "cpu0", "gpu0"), 12);
-  EXPECT_EQ(link_between(machine, "cpu0", "gpu0").theoretical, std::nullopt);
+  EXPECT_EQ(link_between(machine, "cpu0", "gpu0").bandwidth.theoretical, std::nullopt);
   EXPECT_EQ(machine.engine_in(machine.gpus()[0]), machine.engine_out(machine.gpus()[0]));
-  EXPECT_EQ(machine.gate(), GateKind::PollingKernel);
-  EXPECT_EQ(machine.peer_access().mode, PeerAccess::Mode::None);
+  EXPECT_EQ(machine.spec().gate, GateKind::PollingKernel);
+  EXPECT_EQ(machine.peer_access().mode, PeerMode::None);
   EXPECT_NE(detected_yaml(host, machine).find("# The host does not tell the PCIe link of gpu0.\n"), std::string::npos);
 }
 

@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "model/cost_batch.hpp"
-#include "model/cost_fit.hpp"
+#include "model/calibration/cost_batch.hpp"
+#include "model/calibration/cost_fit.hpp"
 #include "tests/runtime/small_machine.hpp"
 #include "tests/support/random.hpp"
 
@@ -41,7 +41,9 @@ SetupTimes some_costs() {
   return setup;
 }
 
-Topology with(const SetupTimes& setup) { return TopologyBuilder(test::small_machine()).setup(setup).build().value(); }
+Topology with(const SetupTimes& setup) {
+  return test::changed(test::small_machine(), [&](MachineSpec& spec) { spec.setup = setup; });
+}
 
 struct CostStation : Station {
   explicit CostStation(const SetupTimes& setup) : Station(std::make_unique<VirtualClock>(), make_sim, with(setup)) {}

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/sharing/compile_machine.hpp"
 #include "tests/runtime/small_machine.hpp"
 
 namespace tutti::internal {
@@ -248,7 +249,7 @@ TEST(CopyEngines, OfASimulatedMachineAreThoseOfItsFile) {
 )");
   for (const int engines : {1, 2, 3}) {
     const std::vector<int> both{engines, engines};
-    MeasuredStation station(TopologyBuilder(nvlinks).copy_engines(both).build().value());
+    MeasuredStation station(compile(with_copy_engines(graph_of(nvlinks), both)).value());
     const auto found = measure_copy_engines(station.at_once, Bytes{10'000}, 2, std::vector<int>{7, 7});
     ASSERT_TRUE(found.has_value()) << found.error().text();
     EXPECT_EQ(*found, engines < 3 ? both : std::vector<int>(2, 7));
@@ -257,7 +258,8 @@ TEST(CopyEngines, OfASimulatedMachineAreThoseOfItsFile) {
 
 // Gates open at once, set-up takes 3 us and is all that a start is late by; then 4096 B take 4096 ns.
 TEST(MeasureGates, TellsStartsAndTheEndFromWhenGatesOpen) {
-  MeasuredStation station(TopologyBuilder(test::small_machine()).setup({Duration{3000}, Duration{0}}).build().value());
+  MeasuredStation station(
+      test::changed(test::small_machine(), [](MachineSpec& spec) { spec.setup.batch = Duration{3000}; }));
   const auto delays = measure_gates(station.at_once, Bytes{4096}, Bytes{4096}, 5);
   ASSERT_TRUE(delays.has_value()) << delays.error().text();
   EXPECT_EQ(delays->start_us, std::vector<double>(30, 3.0)) << "both ways of three GPUs, five times";

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "apps/tutti/reports/methods_report.hpp"
-#include "model/topology_yaml.hpp"
+#include "model/sharing/compile_machine.hpp"
 #include "runtime/cuda/memcpy_batch.hpp"
 #include "runtime/sim/sim_backend.hpp"
 #include "tests/support/yaml_text.hpp"

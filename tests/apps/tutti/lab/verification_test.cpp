@@ -6,9 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include "model/batch_yaml.hpp"
-#include "model/document.hpp"
-#include "model/topology_yaml.hpp"
+#include "model/base/document.hpp"
+#include "model/batch/batch_yaml.hpp"
+#include "model/sharing/compile_machine.hpp"
 #include "runtime/sim/sim_backend.hpp"
 #include "tests/support/yaml_text.hpp"
 

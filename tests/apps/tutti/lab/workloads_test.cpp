@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "model/planner.hpp"
-#include "model/topology_yaml.hpp"
+#include "model/planners/planner.hpp"
+#include "model/sharing/compile_machine.hpp"
 #include "tests/support/yaml_text.hpp"
 
 namespace tutti::internal {

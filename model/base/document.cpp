@@ -1,0 +1,153 @@
+#include "model/base/document.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+namespace tutti::internal {
+namespace {
+
+/// Levenshtein's distance.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string join(std::span<const std::string_view> words) {
+  std::string list;
+  for (const std::string_view word : words) list += (list.empty() ? "" : ", ") + std::string(word);
+  return list;
+}
+
+const std::string& scalar(const Node& node, std::string_view expected) {
+  if (node.kind != Node::Kind::Scalar)
+    fail(node.place, fmt::format("a single value is expected here; write {}", expected));
+  return node.text;
+}
+
+}  // namespace
+
+void fail(const Place& place, std::string message) {
+  throw InputError{{ErrorCode::InvalidInput, std::move(message), place}};
+}
+
+std::string path_beside(const std::string& base, const std::string& relative) {
+  return (std::filesystem::path(base).parent_path() / relative).lexically_normal().string();
+}
+
+std::string suggestion(std::string_view word, std::span<const std::string_view> known) {
+  if (word.size() > 64) return "";
+  const auto distance = [&](std::string_view other) { return edit_distance(word, other); };
+  const auto nearest = std::min_element(
+      known.begin(), known.end(), [&](std::string_view a, std::string_view b) { return distance(a) < distance(b); });
+  if (nearest == known.end() || distance(*nearest) > std::max<std::size_t>(1, word.size() / 3)) return "";
+  return fmt::format(" did you mean '{}'?", *nearest);
+}
+
+Fields::Fields(const Node& map, std::string what, std::initializer_list<std::string_view> known)
+    : map_(&map), what_(std::move(what)) {
+  const std::span<const std::string_view> words(known.begin(), known.size());
+  if (map.kind != Node::Kind::Map) fail(map.place, fmt::format("{} is a map with the keys {}", what_, join(words)));
+  for (const auto& [key, place] : map.keys) {
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    const std::string guess = suggestion(key, words);
+    fail(place, fmt::format("unknown key '{}' in {};{}", key, what_,
+                            guess.empty() ? fmt::format(" the keys here are {}", join(words)) : guess));
+  }
+}
+
+const Node* Node::find(std::string_view key) const {
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    if (keys[i].first == key) return &items[i];
+  return nullptr;
+}
+
+Node Node::key(std::size_t position) const {
+  return {Kind::Scalar, keys[position].second, keys[position].first, {}, {}};
+}
+
+void Node::add(std::string_view key, Node value) {
+  keys.emplace_back(key, Place{});
+  items.push_back(std::move(value));
+}
+
+const Node* Fields::find(std::string_view key) const { return map_->find(key); }
+
+const Node& Fields::require(std::string_view key) const {
+  const Node* node = find(key);
+  if (node == nullptr) fail(map_->place, fmt::format("'{}' is missing in {}; add it", key, what_));
+  return *node;
+}
+
+std::string read_id(const Node& node) {
+  const std::string& text = scalar(node, "a name");
+  if (!is_name(text)) fail(node.place, name_sentence(text));
+  return text;
+}
+
+bool is_name(std::string_view text) {
+  return !text.empty() && text.size() <= 128 && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+           c == '-';
+  });
+}
+
+std::string name_sentence(std::string_view text) {
+  return fmt::format("'{:.80}' is no name; a name has 1 to 128 letters, digits, '_', '.' or '-'", text);
+}
+
+const std::string& read_text(const Node& node) { return scalar(node, "a word"); }
+
+Bytes read_bytes(const Node& node) { return value_at(node.place, parse_bytes(scalar(node, "a size like 64 MiB"))); }
+
+Duration read_duration(const Node& node, Rounding rounding) {
+  return value_at(node.place, parse_duration(scalar(node, "a time like 25 ms"), rounding));
+}
+
+GBps read_rate(const Node& node) { return value_at(node.place, parse_rate(scalar(node, "a rate like 12.3 GB/s"))); }
+
+double read_number(const Node& node, double low, double high) {
+  const std::string& text = scalar(node, "a number");
+  double value = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status != std::errc{} || end != text.data() + text.size() || !(value >= low && value <= high)) {
+    fail(node.place, fmt::format("'{:.80}' is not possible here; write a number from {:g} to {:g}", text, low, high));
+  }
+  return value;
+}
+
+int read_whole(const Node& node, int low, int high) {
+  const std::string& text = scalar(node, "a whole number");
+  int value = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status != std::errc{} || end != text.data() + text.size() || value < low || value > high) {
+    fail(node.place, fmt::format("'{:.80}' is not possible here; write a whole number from {} to {}", text, low, high));
+  }
+  return value;
+}
+
+bool read_switch(const Node& node) {
+  const std::string& text = scalar(node, "on or off");
+  if (text == "on" || text == "true") return true;
+  if (text == "off" || text == "false") return false;
+  fail(node.place, fmt::format("'{:.80}' is neither on nor off; write one of the two", text));
+}
+
+std::span<const Node> read_sequence(const Node& node, std::string_view what) {
+  if (node.kind != Node::Kind::Sequence) fail(node.place, fmt::format("{} is a list; write '- ...' or [...]", what));
+  return node.items;
+}
+
+}  // namespace tutti::internal

@@ -1,0 +1,270 @@
+#include "model/batch/batch.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "model/base/expects.hpp"
+#include "model/base/faults.hpp"
+#include "model/base/units.hpp"
+#include "model/batch/peer_rounds.hpp"
+#include "model/machine/route.hpp"
+#include "model/machine/route_class.hpp"
+
+namespace tutti::internal {
+namespace {
+
+/// Above this a double no longer holds every nanosecond.
+constexpr Duration kLongestKernel{1LL << 53};
+
+/// The faults of one stream.
+class StreamFaults {
+ public:
+  StreamFaults(Faults& faults, const CommandStream& stream, std::string path)
+      : faults_(faults), stream_(stream), path_(std::move(path)) {}
+
+  void add(std::string message) {
+    faults_.add(Error{ErrorCode::InvalidInput, std::move(message), stream_.place, path_});
+  }
+
+ private:
+  Faults& faults_;
+  const CommandStream& stream_;
+  std::string path_;
+};
+
+/// Whether a transfer can start or end there.
+bool check_end(const Topology& machine, VertexId end, StreamFaults& faults) {
+  const Vertex& vertex = machine.vertex(end);
+  if (vertex.kind == VertexKind::Memory || vertex.kind == VertexKind::Gpu) return true;
+  faults.add(fmt::format("'{}' is a {}; a transfer starts and ends at a memory or a gpu", vertex.name,
+                         to_string(vertex.kind)));
+  return false;
+}
+
+void check_own_route(const Topology& machine, const Transfer& transfer, StreamFaults& faults) {
+  VertexId at = transfer.from;
+  std::set<VertexId> passed{at};
+  for (const LinkId link : transfer.route) {
+    if (machine.link(link).from != at) {
+      return faults.add(fmt::format("the route breaks at '{}'; each link starts where the one before ended",
+                                    machine.vertex(at).name));
+    }
+    at = machine.link(link).to;
+    if (!passed.insert(at).second)
+      return faults.add(fmt::format("the route comes to '{}' twice; leave the loop out", machine.vertex(at).name));
+    const VertexKind kind = machine.vertex(at).kind;
+    if (at != transfer.to && (kind == VertexKind::Memory || kind == VertexKind::Gpu)) {
+      return faults.add(fmt::format("the route passes through '{}'; memories and GPUs are never passed through",
+                                    machine.vertex(at).name));
+    }
+  }
+  if (at != transfer.to) {
+    faults.add(fmt::format("the route ends at '{}', the transfer at '{}'; make them agree", machine.vertex(at).name,
+                           machine.vertex(transfer.to).name));
+  }
+}
+
+void check_transfer(const Topology& machine, const Transfer& transfer, StreamFaults& faults) {
+  if (!check_end(machine, transfer.from, faults) || !check_end(machine, transfer.to, faults)) return;
+  const std::string& from = machine.vertex(transfer.from).name;
+  const std::string& to = machine.vertex(transfer.to).name;
+  if (transfer.from == transfer.to)
+    return faults.add(fmt::format("the transfer goes from '{}' to itself; name two places", from));
+  const bool from_gpu = machine.vertex(transfer.from).kind == VertexKind::Gpu;
+  const bool to_gpu = machine.vertex(transfer.to).kind == VertexKind::Gpu;
+  if (!from_gpu && !to_gpu)
+    return faults.add(fmt::format("'{}' and '{}' are both memories; a copy engine needs a gpu at one end", from, to));
+  if (transfer.size.count < 0 || transfer.size.count > (1LL << 53))
+    faults.add(fmt::format("a transfer of {} bytes is not possible; write 0 to 2^53 bytes", transfer.size.count));
+  if (transfer.via && (!from_gpu || !to_gpu))
+    return faults.add("'via' is for copies from gpu to gpu; leave it out here");
+  if (transfer.via && machine.vertex(*transfer.via).kind != VertexKind::Memory)
+    return faults.add(
+        fmt::format("'{}' is no memory; a staged copy goes via a memory", machine.vertex(*transfer.via).name));
+  const RouteView route = find_route(machine, transfer);
+  if (!transfer.route.empty() && route.path == CopyPath::Staged)
+    return faults.add(fmt::format(
+        "'{}' has no peer access to '{}', so the copy is staged; name its memory with 'via' in place of a route", from,
+        to));
+  if (!transfer.route.empty()) return check_own_route(machine, transfer, faults);
+  if (!route.found())
+    faults.add(fmt::format("no way leads from '{}' to '{}'; add the missing links or peer access", from, to));
+}
+
+void check_kernel(const Topology& machine, const Kernel& kernel, StreamFaults& faults) {
+  const Vertex& vertex = machine.vertex(kernel.on);
+  if (vertex.kind != VertexKind::Gpu && vertex.kind != VertexKind::Cpu)
+    faults.add(fmt::format("a kernel cannot run on '{}', a {}; say 'on' with a gpu or a cpu", vertex.name,
+                           to_string(vertex.kind)));
+  if (kernel.time < Duration{0} || kernel.worst > kLongestKernel)
+    return faults.add("a kernel's time is absurd; write 0 to 100 days");
+  if (kernel.worst < kernel.time)
+    faults.add(fmt::format("the kernel's worst time {} is below its usual {}; raise 'worst'", to_string(kernel.worst),
+                           to_string(kernel.time)));
+}
+
+/// The last links of copies between GPUs: copies into one GPU share the last link, though each has its own engine.
+std::vector<LinkId> last_links_of_peers(const Topology& machine, std::span<const CommandStream> streams) {
+  std::vector<LinkId> links;
+  for (const CommandStream& stream : streams) {
+    if (!stream.transfer) continue;
+    const RouteView route = find_route(machine, *stream.transfer);
+    if (route.path == CopyPath::Peer) links.push_back(route.first.back());
+  }
+  std::sort(links.begin(), links.end());
+  links.erase(std::unique(links.begin(), links.end()), links.end());
+  return links;
+}
+
+/// Caps the rate of a route class: small copies never exceed theirs.
+void cap(RouteClass& route_class, const Bandwidth& rate) {
+  route_class.alone.nominal = std::min(route_class.alone.nominal, rate.nominal);
+  route_class.alone.guaranteed = std::min(route_class.alone.guaranteed, rate.guaranteed);
+  route_class.capped = true;
+}
+
+/// Whether a copy between GPUs goes over the last link of its route alone. It fills that link where nothing before
+/// slows it down: two copies at once end when the second of two in turn ends, and their finishes depend on each other's
+/// start. Short copies do not wait, since a signal from another GPU takes time.
+bool takes_turns(const Topology& machine, const RouteView& route, const StreamWork& work,
+                 const RouteClass& route_class) {
+  constexpr double kFills = 1.1;          // possible gain of two at once
+  constexpr double kShortest = 20;        // in waits, each as long as a handover,
+  constexpr double kLeastHandover = 4e3;  // ns, or this where no handover was measured
+  if (work.route != CopyKind::Peer || work.bytes == 0) return false;
+  const double alone = route_class.alone.nominal.value;
+  return machine.link(route.first.back()).bandwidth.nominal.value <= kFills * alone &&
+         work.bytes / alone >= kShortest * std::max(as_ns(machine.setup().handover.nominal), kLeastHandover);
+}
+
+/// The order of the streams: copies between GPUs in rounds, so that GPUs meet in pairs; all others keep their places.
+/// Empty: the order of the file.
+std::vector<std::uint32_t> order_of(std::span<const CommandStream> streams, std::span<const StreamWork> work) {
+  std::vector<PeerCopy> copies;
+  std::vector<std::uint32_t> places;  // [copies] the stream
+  for (std::uint32_t s = 0; s < streams.size(); ++s) {
+    if (work[s].route_class == kNone || work[s].route != CopyKind::Peer) continue;
+    copies.push_back({work[s].engines[0].value, streams[s].transfer->to.value, work[s].bytes});
+    places.push_back(s);
+  }
+  if (copies.empty()) return {};
+  std::vector<std::uint32_t> order(streams.size());
+  for (std::uint32_t s = 0; s < order.size(); ++s) order[s] = s;
+  const std::vector<std::uint32_t> rounds = in_rounds(copies);
+  for (std::size_t i = 0; i < copies.size(); ++i) order[places[i]] = places[rounds[i]];
+  return std::is_sorted(order.begin(), order.end()) ? std::vector<std::uint32_t>{} : order;
+}
+
+}  // namespace
+
+Expected<Batch> Batch::make(const Topology& machine, std::vector<CommandStream> streams, Merging merging,
+                            const std::string& list) {
+  Faults faults;
+  if (streams.empty()) faults.add(list, "the batch has no streams; it needs at least one");
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i < std::min(streams.size(), kMostStreams); ++i) {
+    const CommandStream& stream = streams[i];
+    StreamFaults of_stream(faults, stream, path_of(list, i));
+    if (!names.insert(stream.name).second)
+      of_stream.add(fmt::format("there are two streams '{}'; names are unique", stream.name));
+    if (!stream.transfer && !stream.kernel)
+      of_stream.add(fmt::format("stream '{}' has neither transfer nor kernel; give it one", stream.name));
+    if (stream.transfer) check_transfer(machine, *stream.transfer, of_stream);
+    if (stream.kernel) check_kernel(machine, *stream.kernel, of_stream);
+  }
+  if (streams.size() > kMostStreams)
+    StreamFaults(faults, streams[kMostStreams], path_of(list, kMostStreams))
+        .add("more than 4096 streams in one batch; cut it into several");
+  if (!faults.none()) return tl::unexpected(faults.error());
+  return Batch(machine, std::move(streams), merging);
+}
+
+Expected<Batch> Batch::with_sizes_of(const Topology& machine, std::vector<CommandStream> streams) const {
+  TUTTI_EXPECTS(streams.size() == streams_.size(), "the streams are those of the batch");
+  auto other = make(machine, std::move(streams), merging_);
+  if (!other) return other;
+  other->order_ = order_;
+  for (std::size_t s = 0; s < work_.size(); ++s) other->work_[s].landing = work_[s].landing;
+  other->shares_engines_ = other->finds_shared_engines();
+  return other;
+}
+
+Batch::Batch(const Topology& machine, std::vector<CommandStream> streams, Merging merging)
+    : machine_(machine), streams_(std::move(streams)), merging_(merging) {
+  const std::vector<LinkId> met = last_links_of_peers(machine_, streams_);
+  work_.reserve(streams_.size());
+  for (const CommandStream& stream : streams_) work_.push_back(make_work(stream, met));
+  drop_lone_landings();
+  shares_engines_ = finds_shared_engines();
+  if (merging_ == Merging::On) order_ = order_of(streams_, work_);
+}
+
+bool Batch::finds_shared_engines() const {
+  if (merging_ != Merging::On) return merging_ == Merging::Off;
+  return std::ranges::any_of(work_, [](const StreamWork& work) {
+    return work.route_class != kNone && (work.engines[0] != work.engines[1] || work.landing != kNone);
+  });
+}
+
+Batch Batch::without_turns() const {
+  Batch other = *this;
+  for (StreamWork& work : other.work_) work.landing = kNone;
+  other.shares_engines_ = other.finds_shared_engines();
+  return other;
+}
+
+/// Drops a landing where one engine issues all of its copies: these take turns anyway.
+void Batch::drop_lone_landings() {
+  std::map<std::uint32_t, std::set<EngineId>> issuers;
+  for (const StreamWork& work : work_)
+    if (work.landing != kNone) issuers[work.landing].insert(work.engines[0]);
+  for (StreamWork& work : work_)
+    if (work.landing != kNone && issuers[work.landing].size() == 1) work.landing = kNone;
+}
+
+/// @param met  last links of copies between GPUs, in rising order
+StreamWork Batch::make_work(const CommandStream& stream, std::span<const LinkId> met) {
+  StreamWork work;
+  if (stream.kernel) {
+    work.has_kernel = true;
+    work.kernel = as_ns(stream.kernel->time);
+    work.kernel_worst = as_ns(stream.kernel->worst);
+    if (machine_.vertex(stream.kernel->on).kind == VertexKind::Gpu) work.gpu = stream.kernel->on.value;
+  }
+  if (!stream.transfer) return work;
+  const Transfer& transfer = *stream.transfer;
+  const RouteView route = find_route(machine_, transfer);
+  const auto add_own = [&](std::span<const LinkId> second) {
+    own_classes_.push_back(make_route_class(machine_, route.first, second, route.weight, met));
+    return static_cast<std::uint32_t>(machine_.route_classes().size() + own_classes_.size() - 1);
+  };
+  work.bytes = static_cast<double>(transfer.size.count);
+  work.engines = route.engines;
+  work.route = class_of(machine_, transfer, route.path);
+  if (merging_ == Merging::Transitive && route.path == CopyPath::Peer)
+    work.engines = {machine_.peer_engine_out(transfer.from), machine_.peer_engine_in(transfer.to)};
+  const auto meets_peers = [&](LinkId link) { return std::binary_search(met.begin(), met.end(), link); };
+  work.route_class = transfer.route.empty() ? machine_.route_class(transfer.from, transfer.to) : kNone;
+  if (work.route_class != kNone && std::any_of(route.first.begin(), route.first.end(), meets_peers)) {
+    const PortSet streams = machine_.route_classes()[work.route_class].streams;
+    work.route_class = add_own(route.second);
+    own_classes_.back().streams = streams;
+  }
+  if (work.route_class == kNone) work.route_class = add_own(route.second);
+  const CopyCost& cost = machine_.setup().transfer.of(work.route);
+  if (cost.small && transfer.size < cost.below) {
+    RouteClass small = route_class(work.route_class);
+    cap(small, *cost.small);
+    own_classes_.push_back(std::move(small));
+    work.route_class = static_cast<std::uint32_t>(machine_.route_classes().size() + own_classes_.size() - 1);
+  }
+  if (route.path == CopyPath::Staged) work.lead = add_own({});
+  if (merging_ != Merging::Transitive && takes_turns(machine_, route, work, route_class(work.route_class)))
+    work.landing = route.first.back().value;
+  return work;
+}
+
+}  // namespace tutti::internal

@@ -1,0 +1,260 @@
+#include "model/batch/batch_chains.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "model/base/grow_to.hpp"
+
+namespace tutti::internal {
+void BatchChains::load(const Topology& machine, Basis basis, const Batch& batch, RateRule rule,
+                       BandwidthModel& bandwidth) {
+  work_ = batch.work();
+  streams_ = batch.streams();
+  rule_ = rule;
+  basis_ = basis;
+  setup_ = &machine.setup();
+  grow_for(machine, work_.size());
+  merge_streams(batch);
+  constexpr std::size_t kMostFlows = 2;  // lead and data of a staged copy
+  bandwidth.reset(machine, basis, batch.own_classes(), kMostFlows * work_.size());
+  if (rule == RateRule::Allocated) shares_.load(machine, basis, batch);
+  step_count_ = 0;
+  contended_ = false;
+  handover_ = as_ns(setup_->handover.at(basis));
+  turn_ = as_ns(setup_->turn.at(basis));
+  if (handover_ > 0) find_lock_users();
+  for (std::uint32_t c = 0; c < chain_count_; ++c) {
+    chains_[c].begin = step_count_;
+    opening_ = as_ns(setup_->gate.at(basis));
+    last_copy_ = kNone;
+    classes_ = 0;
+    handed_over_ = false;
+    if (handover_ > 0) find_lock_users_of(c);
+    for (std::uint32_t s = head_[c]; s != kNone; s = next_[s])
+      if (work_[s].route_class != kNone) add_transfer(c, s, bandwidth);
+    for (std::uint32_t s = head_[c]; s != kNone; s = next_[s])
+      if (work_[s].has_kernel) add_kernel(c, s);
+    chains_[c].end = step_count_;
+    steps_[chains_[c].begin].chain_first = true;
+    steps_[step_count_ - 1].chain_last = true;
+  }
+  bandwidth.finish();
+}
+
+inline void BatchChains::grow_for(const Topology& machine, std::size_t streams) {
+  constexpr std::size_t kMostSteps = 4;  // set-up, lead and data of a transfer, and a kernel
+  constexpr double kWhole = 0x1p53;      // no transfer is larger
+  const auto chunk = static_cast<double>(machine.staging_chunk().count);
+  chunk_ = chunk > 0 ? chunk : kWhole;
+  engine_count_ = static_cast<std::uint32_t>(machine.engine_count());
+  vertex_count_ = static_cast<std::uint32_t>(machine.vertices().size());
+  grow_to(owner_, engine_count_ + vertex_count_ + machine.links().size());
+  if (streams <= chains_.size()) return;
+  chains_.resize(streams);
+  steps_.resize(kMostSteps * streams);
+  chain_of_.resize(streams);
+  next_.resize(streams);
+  head_.resize(streams);
+  tail_.resize(streams);
+}
+
+/// Forgets the owners of all locks, without touching each.
+inline void BatchChains::next_epoch() {
+  if (++epoch_ == 0) {
+    std::fill(owner_.begin(), owner_.end(), 0);
+    epoch_ = 1;
+  }
+}
+
+// ---- streams -> chains
+
+/// A chain bears the number of its first stream.
+inline void BatchChains::merge_streams(const Batch& batch) {
+  const auto count = static_cast<std::uint32_t>(work_.size());
+  const std::span<const std::uint32_t> order = batch.order();
+  const auto at = [&](std::uint32_t i) { return order.empty() ? i : order[i]; };
+  merging_ = batch.merging();
+  shares_engines_ = batch.shares_engines();
+  next_epoch();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t s = at(i);
+    chain_of_[s] = s;
+    if (merging_ == Merging::Off || work_[s].route_class == kNone) continue;
+    const auto [one, other] = work_[s].engines;
+    const bool joins = merging_ == Merging::Transitive && one != other;
+    chain_of_[s] = joins ? join_owners(work_[s].engines, s) : owner_of(one, s);
+  }
+  if (shares_engines_) next_epoch();  // owners of locks are chains from here on
+  chain_count_ = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t s = at(i);
+    const std::uint32_t chain = chain_of_[s];
+    if (chain == s) {
+      head_[chain_count_++] = s;
+    } else {
+      next_[tail_[chain]] = s;
+    }
+    tail_[chain] = s;
+    next_[s] = kNone;
+  }
+}
+
+/// The chain that owns an engine; the stream's own if that is the first to use it.
+inline std::uint32_t BatchChains::owner_of(EngineId engine, std::uint32_t stream) {
+  std::uint64_t& owner = owner_[engine.index()];
+  if (owner >> 32 != epoch_) owner = std::uint64_t{epoch_} << 32 | stream;
+  return static_cast<std::uint32_t>(owner);
+}
+
+/// The chain that owns two engines; merges the two owners.
+std::uint32_t BatchChains::join_owners(std::array<EngineId, 2> engines, std::uint32_t stream) {
+  const auto [kept, gone] = std::minmax({owner_of(engines[0], stream), owner_of(engines[1], stream)});
+  const std::uint64_t epoch = std::uint64_t{epoch_} << 32;
+  for (const EngineId engine : engines) owner_[engine.index()] = epoch | kept;
+  if (gone == kept || gone == stream) return kept;
+  for (std::uint32_t s = 0; s < stream; ++s)
+    if (chain_of_[s] == gone) chain_of_[s] = kept;
+  for (std::size_t e = 0; e < engine_count_; ++e)
+    if (owner_[e] == (epoch | gone)) owner_[e] = epoch | kept;
+  return kept;
+}
+
+// ---- chains -> steps
+
+inline void BatchChains::add_time(std::uint32_t stream, double ns) {
+  steps_[step_count_++] = {.amount = ns, .stream = stream};
+}
+
+/// The flow of a transfer, or of a staged copy's lead, in the bandwidth model.
+inline std::uint32_t BatchChains::flow_of(std::uint32_t chain, std::uint32_t stream, bool data,
+                                          BandwidthModel& bandwidth) const {
+  const std::uint32_t route_class = data ? work_[stream].route_class : work_[stream].lead;
+  if (rule_ == RateRule::MaxMin) return bandwidth.add_flow(route_class, chain);
+  return bandwidth.add_fixed_flow(route_class, data ? shares_.rates(stream).data : shares_.rates(stream).lead);
+}
+
+/// The gate's cost, once per chain.
+inline double BatchChains::take_opening() { return std::exchange(opening_, 0); }
+
+/// The cost `first` of a class of copies, once per chain.
+inline double BatchChains::take_first(CopyKind route) {
+  const unsigned bit = 1U << static_cast<unsigned>(route);
+  if (std::exchange(classes_, classes_ | bit) & bit) return 0;
+  return as_ns(setup_->transfer.of(route).first.at(basis_));
+}
+
+/// Cost before a copy with other ends than the copy before it in its chain. A staged copy ends in another queue, so
+/// handovers precede it and the copy after it.
+inline double BatchChains::take_turn(std::uint32_t stream) {
+  const std::uint32_t last = std::exchange(last_copy_, stream);
+  if (last == kNone) return 0;
+  const bool staged = work_[stream].route == CopyKind::Staged;
+  if (staged != (work_[last].route == CopyKind::Staged)) return handover_;
+  if (turn_ == 0) return 0;
+  const Transfer &before = *streams_[last].transfer, &transfer = *streams_[stream].transfer;
+  return before.from == transfer.from && before.to == transfer.to ? 0 : turn_;
+}
+
+/// A staged copy is one flow over the links of both legs, at the rate of the slower, after a lead in which its first
+/// chunk crosses the first leg; that chunk's copy pays the set-up, and so does every chunk's copy over the second leg.
+/// (The published method has two flows with rates of their own: the faster first leg would run ahead without limit,
+/// which a bounded buffer cannot execute.)
+inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream, BandwidthModel& bandwidth) {
+  const StreamWork& work = work_[stream];
+  const std::uint32_t begin = step_count_;
+  if (work.bytes == 0) {
+    add_time(stream, take_opening());
+  } else {
+    const bool staged = work.lead != kNone;
+    const double first = staged ? std::min(chunk_, work.bytes) : work.bytes;  // bytes of one copy
+    const std::uint32_t lead = staged ? flow_of(chain, stream, false, bandwidth) : kNone;
+    const std::uint32_t data = flow_of(chain, stream, true, bandwidth);
+    const double copies = staged ? 1 + std::ceil(work.bytes / chunk_) : 1;
+    const double each = as_ns(setup_->transfer.of(work.route).each.at(basis_));
+    const double handovers = take_lock_handovers(stream);
+    const double ns = take_opening() + take_first(work.route) + copies * each + take_turn(stream) + handovers;
+    if (ns > 0) add_time(stream, ns);
+    if (staged) steps_[step_count_++] = {.amount = first, .stream = stream, .flow = lead};
+    steps_[step_count_++] = {.amount = work.bytes, .stream = stream, .flow = data, .data = true};
+  }
+  steps_[begin].first = true;
+  steps_[step_count_ - 1].last = true;
+  if (!shares_engines_) return;  // each engine has one chain
+  for (const std::uint32_t lock : locks(work))
+    if (lock != kNone) claim(chain, lock);
+}
+
+void BatchChains::find_lock_users() {
+  lock_users_.assign(lock_count(), {});
+  for (const StreamWork& work : work_) each_use(work, [&](LockUsers& users) { ++users.all; });
+}
+
+void BatchChains::find_lock_users_of(std::uint32_t chain) {
+  for (std::uint32_t s = head_[chain]; s != kNone; s = next_[s])
+    each_use(work_[s], [](LockUsers& users) { users.of_chain = 0; });
+  for (std::uint32_t s = head_[chain]; s != kNone; s = next_[s])
+    each_use(work_[s], [](LockUsers& users) { ++users.of_chain; });
+}
+
+template <class Do>
+void BatchChains::each_use(const StreamWork& work, Do what) {
+  if (work.route_class != kNone)
+    for (const std::uint32_t lock : locks(work))
+      if (lock != kNone) what(lock_users_[lock]);
+  if (work.has_kernel && work.gpu != kNone) what(lock_users_[engine_count_ + work.gpu]);
+}
+
+/// Handovers of a copy's second lock from other chains. A staged copy's second engine is handed over at most as often
+/// as others use it; the return may take as long. A landing is handed over, unless the copy before it in its own chain
+/// is probably the one before it there.
+inline double BatchChains::take_lock_handovers(std::uint32_t stream) const {
+  const std::uint32_t second = locks(work_[stream])[1];
+  if (handover_ == 0 || second == kNone) return 0;
+  const double own = lock_users_[second].of_chain, others = lock_users_[second].all - lock_users_[second].of_chain;
+  if (others == 0) return 0;
+  if (work_[stream].landing == kNone) return handover_ * (basis_ == Basis::Nominal ? std::min(1.0, others / own) : 2);
+  const bool goes_on = last_copy_ != kNone && work_[last_copy_].landing == work_[stream].landing;
+  return goes_on && basis_ == Basis::Nominal ? 0 : handover_;
+}
+
+/// Handover before a kernel on a GPU. A chain's first kernel takes over from its copies. Where others use the GPU too,
+/// a kernel without copies has its gate in their queue: half a handover (H200).
+inline double BatchChains::take_handover(const StreamWork& work) {
+  if (work.route_class != kNone) return std::exchange(handed_over_, true) ? 0 : handover_;
+  const LockUsers& users = lock_users_[engine_count_ + work.gpu];
+  if (users.all == users.of_chain) return 0;
+  return basis_ == Basis::Nominal ? handover_ / 2 : handover_;
+}
+
+/// A kernel's step includes its launch; a step of host work includes the cost before it.
+inline void BatchChains::add_kernel(std::uint32_t chain, std::uint32_t stream) {
+  const StreamWork& work = work_[stream];
+  const double time = basis_ == Basis::Nominal ? work.kernel : work.kernel_worst;
+  double launch = as_ns((work.gpu == kNone ? setup_->host : setup_->kernel).at(basis_));
+  if (handover_ > 0 && work.gpu != kNone) launch += take_handover(work);
+  steps_[step_count_++] = {
+      .amount = take_opening() + launch + time, .stream = stream, .kernel = true, .first = true, .last = true};
+  if (work.gpu != kNone) claim(chain, engine_count_ + work.gpu);
+}
+
+/// Notes that a chain uses a lock, and whether another chain does too.
+inline void BatchChains::claim(std::uint32_t chain, std::uint32_t lock) {
+  const std::uint64_t mine = std::uint64_t{epoch_} << 32 | chain;
+  contended_ |= owner_[lock] >> 32 == epoch_ && owner_[lock] != mine;
+  owner_[lock] = mine;
+}
+
+std::array<std::uint32_t, 2> BatchChains::locks(const Step& step) const {
+  const StreamWork& work = work_[step.stream];
+  if (step.kernel) return {work.gpu == kNone ? kNone : engine_count_ + work.gpu, kNone};
+  return locks(work);
+}
+
+std::array<std::uint32_t, 2> BatchChains::locks(const StreamWork& copy) const {
+  const auto [one, other] = copy.engines;
+  if (copy.landing != kNone) return {one.value, engine_count_ + vertex_count_ + copy.landing};
+  return {one.value, one == other ? kNone : other.value};
+}
+
+}  // namespace tutti::internal

@@ -1,0 +1,27 @@
+#include "model/batch/batch_fields.hpp"
+
+#include <cctype>
+
+namespace tutti::internal {
+
+SizeSpec Form<SizeSpec>::read(Reader&, const Node& node, const FieldRules&) {
+  const std::string& text = read_text(node);
+  if (const std::size_t of = text.find("% of "); of != std::string::npos)
+    return {text.substr(of + 5), text.substr(0, of)};
+  const bool is_word = !text.empty() && (std::isalpha(static_cast<unsigned char>(text[0])) != 0 || text[0] == '_');
+  return is_word ? SizeSpec(text, "") : SizeSpec(read_bytes(node));
+}
+
+Node Form<SizeSpec>::write(const SizeSpec& size) {
+  if (size.parameter.empty()) return scalar_node(to_string(size.bytes));
+  return scalar_node(size.percent.empty() ? size.parameter : size.percent + "% of " + size.parameter);
+}
+
+Merging Form<Merging>::read(Reader&, const Node& node, const FieldRules&) {
+  if (node.kind == Node::Kind::Scalar && node.text == to_string(Merging::Transitive)) return Merging::Transitive;
+  return read_switch(node) ? Merging::On : Merging::Off;
+}
+
+Node Form<Merging>::write(Merging merging) { return scalar_node(std::string(to_string(merging))); }
+
+}  // namespace tutti::internal

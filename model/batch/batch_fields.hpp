@@ -1,0 +1,45 @@
+#pragma once
+#include "model/base/record.hpp"
+#include "model/batch/batch_spec.hpp"
+
+/// The field tables of a batch: what a file may say, and where it goes.
+namespace tutti::internal {
+
+/// "32 MB", "image", or "40% of image".
+template <>
+struct Form<SizeSpec> : Unchecked {
+  static SizeSpec read(Reader& reader, const Node& node, const FieldRules& rules);
+  static Node write(const SizeSpec& size);
+};
+/// "on", "off", "true", "false", "transitive".
+template <>
+struct Form<Merging> : Unchecked {
+  static Merging read(Reader& reader, const Node& node, const FieldRules& rules);
+  static Node write(Merging merging);
+};
+
+template <>
+struct Record<KernelSpec> {
+  static constexpr std::string_view what = "a kernel";
+  static constexpr std::tuple fields{Field{"on", &KernelSpec::on}, Field{"time", &KernelSpec::time},
+                                     Field{"throughput", &KernelSpec::throughput}, Field{"worst", &KernelSpec::worst},
+                                     Field{"name", &KernelSpec::name}};
+};
+template <>
+struct Record<StreamSpec> {
+  static constexpr std::string_view what = "a stream";
+  static constexpr std::tuple fields{Field{"name", &StreamSpec::name},    Field{"from", &StreamSpec::from},
+                                     Field{"to", &StreamSpec::to},        Field{"size", &StreamSpec::size},
+                                     Field{"route", &StreamSpec::route},  Field{"via", &StreamSpec::via},
+                                     Field{"kernel", &StreamSpec::kernel}};
+};
+template <>
+struct Record<BatchSpec> {
+  static constexpr std::string_view what = "a batch file";
+  static constexpr bool is_file = true;
+  static constexpr std::tuple fields{Field{"machine", &BatchSpec::machine}.any_text(),
+                                     Field{"merging", &BatchSpec::merging},
+                                     Field{"streams", &BatchSpec::streams}.required()};
+};
+
+}  // namespace tutti::internal

@@ -1,0 +1,82 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/base/error.hpp"
+#include "model/base/quantities.hpp"
+
+/// A batch as a user says it: plain fields with their defaults. Made by a batch file or in C++; `compile` turns it into
+/// a `Batch` for a machine, or into a list of its faults.
+///
+///     BatchSpec spec{.streams = {{.name = "up", .from = "mem0", .to = "gpu0", .size = Bytes{32'000'000},
+///                                 .kernel = KernelSpec{.throughput = GBps{10}}}}};
+namespace tutti {
+
+/// Sizes that have a name, so that streams can be a share of one.
+using Parameters = std::map<std::string, Bytes, std::less<>>;
+
+/// Size of a transfer: a number of bytes, or a share of a parameter.
+struct SizeSpec {
+  Bytes bytes{};               ///< where no parameter is named
+  std::string parameter = {};  ///< a name of `Parameters`
+  std::string percent = {};    ///< of the parameter, an exact decimal such as "12.5"; empty: all of it
+
+  SizeSpec() = default;
+  SizeSpec(Bytes exactly) : bytes(exactly) {}  // NOLINT: a number of bytes is a size
+  SizeSpec(std::string of, std::string share) : parameter(std::move(of)), percent(std::move(share)) {}
+  friend bool operator==(const SizeSpec&, const SizeSpec&) = default;
+};
+
+/// Work of a stream behind its transfer; either `time` or `throughput` is set.
+struct KernelSpec {
+  std::string on = {};                  ///< a gpu or a cpu; empty: the transfer's destination
+  std::optional<Duration> time = {};    ///< usual duration
+  std::optional<GBps> throughput = {};  ///< over the transfer's bytes
+  std::optional<Duration> worst = {};   ///< upper bound of the duration; absent: the usual one
+  std::string name = "spin";            ///< a registered kernel
+
+  friend bool operator==(const KernelSpec&, const KernelSpec&) = default;
+};
+
+/// An optional transfer, then an optional kernel.
+struct StreamSpec {
+  std::string name = {};  ///< empty: "stream" and its position
+  std::string from = {};  ///< a memory or a GPU; a transfer has `from`, `to` and `size`
+  std::string to = {};
+  std::optional<SizeSpec> size = {};
+  std::vector<std::string> route = {};  ///< vertices from end to end; empty: the machine's route
+  std::string via = {};                 ///< the memory of a staged copy; empty: the nearest
+  std::optional<KernelSpec> kernel = {};
+  Place place = {};  ///< where a file says it
+
+  friend bool operator==(const StreamSpec&, const StreamSpec&) = default;
+};
+
+/// Which streams of a batch become one chain.
+enum class Merging : std::uint8_t {
+  On,          ///< streams whose copies are issued by one copy engine
+  Off,         ///< none; for comparison
+  Transitive,  ///< streams that use one copy engine at either end, directly or through others; a copy between GPUs then
+               ///< holds an engine at both ends. For comparison
+};
+
+/// "on", "off", "transitive".
+[[nodiscard]] constexpr std::string_view to_string(Merging merging) {
+  constexpr std::array<std::string_view, 3> names{"on", "off", "transitive"};
+  return names[static_cast<std::size_t>(merging)];
+}
+
+struct BatchSpec {
+  std::string machine = {};  ///< the file of its machine, relative to the batch's file; empty: none is named
+  Merging merging = Merging::On;
+  std::vector<StreamSpec> streams = {};
+
+  friend bool operator==(const BatchSpec&, const BatchSpec&) = default;
+};
+
+}  // namespace tutti

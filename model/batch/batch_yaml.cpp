@@ -1,0 +1,52 @@
+#include "model/batch/batch_yaml.hpp"
+
+#include <fmt/format.h>
+
+#include "model/batch/batch_fields.hpp"
+#include "model/batch/compile_batch.hpp"
+#include "model/sharing/compile_machine.hpp"
+
+namespace tutti::internal {
+
+Expected<std::optional<Topology>> load_named_machine(const std::string& base, const std::string& machine,
+                                                     const std::optional<std::string>& override_path) {
+  const auto some = [](Topology topology) { return std::optional(std::move(topology)); };
+  if (override_path) return load_machine(*override_path).map(some);
+  if (machine.empty()) return std::nullopt;
+  return load_machine(path_beside(base, machine)).map(some).map_error([](Error error) {
+    if (error.place.line != 0) return error;
+    return Error{error.code, fmt::format("{}: {}", error.place.file, error.message), {}, "machine"};  // the whole file
+  });
+}
+
+Expected<Batch> batch_from(const Node& document, const Topology& machine) {
+  return read_record<BatchSpec>(document)
+      .and_then([&](const BatchSpec& spec) { return compile(spec, machine); })
+      .map_error([&](Error error) { return at_places(std::move(error), document); });
+}
+
+Expected<Batch> load_batch(const std::string& path, const std::optional<std::string>& machine_path) {
+  return read_document(path).and_then([&](const Node& document) {
+    return read_record<BatchSpec>(document)
+        .and_then([&](const BatchSpec& spec) {
+          return load_named_machine(path, spec.machine, machine_path)
+              .and_then([&](const std::optional<Topology>& machine) -> Expected<Batch> {
+                if (!machine) return invalid_input("'machine' is missing; add it or give --machine");
+                return compile(spec, *machine);
+              });
+        })
+        .map_error([&](Error error) { return at_places(std::move(error), document); });
+  });
+}
+
+std::string batch_yaml(const Batch& batch, const std::string& machine_path) {
+  BatchSpec spec = spec_of(batch);
+  spec.machine = machine_path;
+  Node file;
+  file.kind = Node::Kind::Map;
+  file.add("version", scalar_node("1"));
+  write_fields(spec, file);
+  return document_text(file);
+}
+
+}  // namespace tutti::internal

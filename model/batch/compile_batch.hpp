@@ -1,0 +1,28 @@
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/base/faults.hpp"
+#include "model/batch/batch.hpp"
+#include "model/batch/batch_spec.hpp"
+
+namespace tutti::internal {
+
+/// The streams of a spec on a machine: names become ids, shares become bytes.
+/// @param path  of the list, for the faults: "streams"
+/// @return  [streams]; meaningful where no fault was added.
+[[nodiscard]] std::vector<CommandStream> resolve_streams(std::span<const StreamSpec> streams, const Topology& machine,
+                                                         const Parameters& parameters, Faults& faults,
+                                                         const std::string& path);
+
+/// The batch of a spec.
+/// @errors InvalidInput, a fault for each field: names that the machine does not have, a transfer without an end or a
+///         size, a kernel without a time or a place; and as `Batch::make`.
+[[nodiscard]] Expected<Batch> compile(const BatchSpec& spec, const Topology& machine,
+                                      const Parameters& parameters = {});
+
+/// A spec that compiles to this batch.
+[[nodiscard]] BatchSpec spec_of(const Batch& batch);
+
+}  // namespace tutti::internal

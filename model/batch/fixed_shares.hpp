@@ -1,0 +1,43 @@
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "model/batch/batch.hpp"
+#include "model/machine/topology.hpp"
+
+namespace tutti::internal {
+
+/// Rates that do not depend on the other active transfers: each capacity is split over all streams of the batch that
+/// cross it, by weight and cost; streams that take turns on an engine count like any other.
+///
+/// With nominal bandwidths a stream of the machine's measured table has no larger share than the least that the table
+/// gives it while any of the batch's other streams are active: the machine can keep every share at every instant, so
+/// starting all at once without shares is never later for any transfer.
+/// @source [VMS14] section 2.4, bandwidth allocation; the table is ours.
+class FixedShares {
+ public:
+  /// The smallest share on a stream's route, byte/ns.
+  struct Rates {
+    double lead = 0;  ///< of a staged copy: on its first leg
+    double data = 0;
+  };
+
+  /// Finds the rates of all transfers with bytes. The memory is kept between loads.
+  void load(const Topology& machine, Basis basis, const Batch& batch);
+
+  [[nodiscard]] const Rates& rates(std::size_t stream) const { return rates_[stream]; }
+
+ private:
+  void hold_to_table(const Topology& machine, const Batch& batch);
+  void find_least(const Topology& machine, PortSet all);
+
+  std::vector<double> load_;  // [machine capacities] weight x cost of all streams
+  std::vector<Rates> rates_;  // [streams]
+
+  // Cached from the table while machine and streams are the same: there are 2^streams combinations.
+  std::optional<Topology> of_machine_;
+  PortSet of_streams_ = 0;
+  std::vector<double> least_;  // [positions] rate of a stream in the slowest combination of `of_streams_`
+};
+
+}  // namespace tutti::internal

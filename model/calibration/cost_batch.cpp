@@ -1,0 +1,84 @@
+#include "model/calibration/cost_batch.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tutti::internal {
+namespace {
+
+class BatchMaker {
+ public:
+  BatchMaker(const Topology& machine, const CostSample& sample) : machine_(machine), sample_(sample) {}
+
+  Expected<CostBatch> make() {
+    if (machine_.memories().empty() || sample_.gpu >= machine_.gpus().size())
+      return invalid_input(fmt::format("the machine has no memory, or no gpu {}", sample_.gpu));
+    if (is_between_gpus() && machine_.gpus().size() < 2) return invalid_input("copies between GPUs need two of them");
+    if (sample_.work == CostWork::Host && !find_cpu()) return invalid_input("host work needs a cpu");
+    for (int i = 0; i < sample_.count; ++i) add_command(i);
+    const std::size_t timed = streams_.size();
+    if (sample_.beside.count > 0) add_copies_beside();
+    auto batch = Batch::make(machine_, std::move(streams_));
+    if (!batch) return tl::unexpected(std::move(batch.error()));
+    return CostBatch{*std::move(batch), timed};
+  }
+
+ private:
+  [[nodiscard]] bool is_between_gpus() const {
+    return sample_.work == CostWork::Peer || sample_.work == CostWork::PeerTurns || sample_.work == CostWork::Staged;
+  }
+  [[nodiscard]] VertexId memory() const { return machine_.memories().front(); }
+  [[nodiscard]] VertexId gpu(std::size_t steps = 0) const {
+    return machine_.gpus()[(sample_.gpu + steps) % machine_.gpus().size()];
+  }
+  [[nodiscard]] std::optional<VertexId> find_cpu() const {
+    for (std::size_t v = 0; v < machine_.vertices().size(); ++v)
+      if (machine_.vertices()[v].kind == VertexKind::Cpu) return VertexId{v};
+    return std::nullopt;
+  }
+
+  void add(std::optional<Transfer> transfer, std::optional<Kernel> kernel) {
+    streams_.push_back({fmt::to_string(streams_.size()), std::move(transfer), std::move(kernel), {}});
+  }
+  void add_command(int i) {
+    const Bytes size = sample_.bytes;
+    const Kernel kernel{sample_.work == CostWork::Host ? *find_cpu() : gpu(), sample_.time, sample_.time, "spin"};
+    const std::size_t turn = 1 + static_cast<std::size_t>(i) % std::max<std::size_t>(machine_.gpus().size() - 1, 1);
+    switch (sample_.work) {
+      case CostWork::Up: return add(Transfer{memory(), gpu(), size, {}, {}}, {});
+      case CostWork::Down: return add(Transfer{gpu(), memory(), size, {}, {}}, {});
+      case CostWork::Peer: return add(Transfer{gpu(), gpu(1), size, {}, {}}, {});
+      case CostWork::PeerTurns: return add(Transfer{gpu(), gpu(turn), size, {}, {}}, {});
+      case CostWork::Staged: return add(Transfer{gpu(), gpu(1), size, {}, memory()}, {});
+      case CostWork::Kernel: return add(Transfer{memory(), gpu(), size, {}, {}}, kernel);
+      case CostWork::LoneKernels:
+      case CostWork::Host: return add({}, kernel);
+    }
+  }
+
+  /// Adds copies up to and down from every GPU, except on the engines of the chain.
+  void add_copies_beside() {
+    const bool up = sample_.work == CostWork::Up || sample_.work == CostWork::Kernel;
+    const bool down = !up && sample_.work != CostWork::Host && sample_.work != CostWork::LoneKernels;
+    for (std::size_t g = 0; g < machine_.gpus().size(); ++g) {
+      const bool taken_up = (g == 0 && up) || (g == 1 && sample_.work == CostWork::Staged);
+      if (!taken_up) add(Transfer{memory(), gpu(g), sample_.beside, {}, {}}, {});
+      if (!(g == 0 && down)) add(Transfer{gpu(g), memory(), sample_.beside, {}, {}}, {});
+    }
+  }
+
+  const Topology& machine_;
+  const CostSample& sample_;
+  std::vector<CommandStream> streams_;
+};
+
+}  // namespace
+
+Expected<CostBatch> cost_batch(const Topology& machine, const CostSample& sample) {
+  return BatchMaker(machine, sample).make();
+}
+
+}  // namespace tutti::internal

@@ -1,0 +1,28 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "model/calibration/measurement.hpp"
+#include "model/machine/topology.hpp"
+
+namespace tutti::internal {
+
+/// A machine fitted to copies of further memories and between GPUs.
+struct RouteFit {
+  Topology machine;                       ///< fitted bandwidths have guaranteed = nominal
+  std::vector<std::string> undetermined;  ///< a sentence for every combination that the graph cannot explain
+};
+
+/// Fits the links that these copies cross and no copy from or to the first memory does; `fit_graph` fits the others.
+///
+/// Each link begins at the most that was seen on it; then, in turn and by ever smaller steps, links become faster or
+/// slower where that brings predicted rates nearer to the measured ones. Shared capacities stay.
+///
+/// A copy that is clearly slower beside others than the graph predicts is reported: nominal rates do not cover it,
+/// guaranteed ones do (`guarantee`).
+///
+/// @param fitted  the result of `fit_graph`.
+/// @pre every combination can be active on the machine (`can_be_active`).
+[[nodiscard]] RouteFit fit_routes(const Topology& fitted, const std::vector<RouteCombination>& combinations);
+
+}  // namespace tutti::internal

@@ -1,0 +1,119 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "model/base/quantities.hpp"
+
+namespace tutti {
+
+/// The figures that a prediction uses: the usual ones, or those that the machine never falls below.
+enum class Basis : std::uint8_t { Nominal, Guaranteed };
+
+/// An effective bandwidth. guaranteed <= nominal, both > 0.
+struct Bandwidth {
+  GBps nominal{};
+  GBps guaranteed{};
+
+  constexpr Bandwidth() = default;
+  /// One rate for both.
+  constexpr Bandwidth(GBps both) : nominal(both), guaranteed(both) {}  // NOLINT: a rate is a bandwidth
+  constexpr Bandwidth(GBps usual, GBps at_least) : nominal(usual), guaranteed(at_least) {}
+  [[nodiscard]] GBps at(Basis basis) const { return basis == Basis::Nominal ? nominal : guaranteed; }
+  friend bool operator==(const Bandwidth&, const Bandwidth&) = default;
+};
+
+/// A time that a command takes beside its work: what it usually is, and what it never exceeds.
+/// 0 <= nominal <= guaranteed.
+struct Cost {
+  Duration nominal{};
+  Duration guaranteed{};
+
+  constexpr Cost() = default;
+  /// One time for both.
+  constexpr Cost(Duration both) : nominal(both), guaranteed(both) {}  // NOLINT: a time is a cost
+  constexpr Cost(Duration usual, Duration at_most) : nominal(usual), guaranteed(at_most) {}
+  [[nodiscard]] constexpr Duration at(Basis basis) const { return basis == Basis::Nominal ? nominal : guaranteed; }
+  friend constexpr bool operator==(const Cost&, const Cost&) = default;
+};
+
+/// Kind of a copy: each kind has its own costs.
+enum class CopyKind : std::uint8_t {
+  Up,      ///< memory to GPU
+  Down,    ///< GPU to memory
+  Peer,    ///< GPU to GPU
+  Staged,  ///< one chunk's copy over one leg of a staged copy
+};
+inline constexpr std::array kCopyKinds{CopyKind::Up, CopyKind::Down, CopyKind::Peer, CopyKind::Staged};
+
+/// "up", "down", "peer", "staged".
+[[nodiscard]] constexpr std::string_view to_string(CopyKind route) {
+  constexpr std::array<std::string_view, kCopyKinds.size()> names{"up", "down", "peer", "staged"};
+  return names[static_cast<std::size_t>(route)];
+}
+
+/// Cost of one copy on its engine, beside its bytes at the full rate.
+struct CopyCost {
+  Cost each;
+  Bytes below;                          ///< smaller copies have a rate of their own
+  std::optional<Bandwidth> small = {};  ///< that rate, which they never exceed; absent: none
+  Cost first = {};                      ///< extra before the first of its class in a chain: links between GPUs sleep
+  friend bool operator==(const CopyCost&, const CopyCost&) = default;
+};
+
+/// The copies of every route class.
+struct CopyCosts {
+  std::array<CopyCost, kCopyKinds.size()> classes;
+
+  constexpr CopyCosts() = default;
+  /// One cost for all classes.
+  constexpr CopyCosts(Duration each) {  // NOLINT: a time is a cost
+    for (CopyCost& cost : classes) cost.each = each;
+  }
+  [[nodiscard]] constexpr const CopyCost& of(CopyKind route) const { return classes[static_cast<std::size_t>(route)]; }
+  [[nodiscard]] constexpr CopyCost& of(CopyKind route) { return classes[static_cast<std::size_t>(route)]; }
+  friend bool operator==(const CopyCosts&, const CopyCosts&) = default;
+};
+
+/// Costs of commands beside their bytes and their work: the `setup` of a machine file. They hold for execution by the
+/// backends: copies of one chain with the same ends go as one call, kernels follow each other without marks.
+struct SetupTimes {
+  Cost batch;          ///< precedes every batch: the part of its time that belongs to no command
+  CopyCosts transfer;  ///< precedes every copy
+  Cost kernel{};       ///< precedes every kernel on a GPU
+  Cost gate{};         ///< from the instant of a chain's gate to the start of its first command
+  Cost host{};         ///< precedes every piece of host work
+  /// From one queue to another: precedes the first kernel behind a chain's copies; a kernel without copies on a GPU
+  /// that others use (half of it in predictions); a staged copy next to others in its chain, and those next to it; a
+  /// staged copy whose second engine another chain uses too, for which two are guaranteed; a copy that lands where
+  /// those of another chain do.
+  Cost handover{};
+  Cost turn{};      ///< precedes a copy with other ends than the copy before it in its chain
+  Cost dispatch{};  ///< around every batch of a job: from its submission to its start, and from its last completion
+                    ///< until the job goes on
+  Cost job{};       ///< once per job or batch that runs by itself: how long machine and host may be held up
+
+  friend bool operator==(const SetupTimes&, const SetupTimes&) = default;
+};
+
+/// A cost that is one figure: its key in machine files, and its name in reports.
+struct NamedCost {
+  using Member = Cost SetupTimes::*;
+
+  std::string_view key;
+  std::string_view what;
+  Member cost;
+};
+/// All costs but those of a batch and of copies.
+inline constexpr std::array kFurtherCosts{
+    NamedCost{"kernel", "a kernel", &SetupTimes::kernel},
+    NamedCost{"gate", "a gate", &SetupTimes::gate},
+    NamedCost{"host", "host work", &SetupTimes::host},
+    NamedCost{"handover", "a handover between queues", &SetupTimes::handover},
+    NamedCost{"turn", "a turn to other ends", &SetupTimes::turn},
+    NamedCost{"dispatch", "dispatching a batch", &SetupTimes::dispatch},
+    NamedCost{"job", "a job", &SetupTimes::job},
+};
+
+}  // namespace tutti

@@ -1,0 +1,139 @@
+#include "model/machine/machine_fields.hpp"
+
+namespace tutti::internal {
+
+std::vector<Vertex> Form<std::vector<Vertex>>::read(Reader& reader, const Node& node, const FieldRules&) {
+  if (node.kind != Node::Kind::Map) fail(node.place, "'vertices' is a map; write 'gpu0: {kind: gpu}'");
+  std::vector<Vertex> vertices;
+  for (std::size_t i = 0; i < node.items.size(); ++i) {
+    const Node& item = node.items[i];
+    reader.attempt([&] {
+      Vertex& vertex = vertices.emplace_back();
+      vertex.name = read_id(node.key(i));
+      read_fields(reader, item, fmt::format("the vertex '{}'", vertex.name), vertex);
+      if (vertex.kind == VertexKind::Gpu) return;
+      for (const std::string_view key : {"copy_engines", "memory", "bus_id", "uuid"})
+        if (const Node* value = item.find(key))
+          fail(value->place, fmt::format("'{}' stands at a {}; only a gpu has it", key, to_string(vertex.kind)));
+    });
+  }
+  return vertices;
+}
+
+Node Form<std::vector<Vertex>>::write(const std::vector<Vertex>& vertices) {
+  Node map;
+  map.kind = Node::Kind::Map;
+  for (const Vertex& vertex : vertices) map.add(vertex.name, written(vertex));
+  return map;
+}
+
+void Form<std::vector<Vertex>>::check(const std::vector<Vertex>& vertices, const FieldRules&, Faults& faults,
+                                      const std::string& path) {
+  for (std::size_t i = 0; i < vertices.size(); ++i) {
+    if (!is_name(vertices[i].name)) faults.add(path_of(path, i), name_sentence(vertices[i].name));
+    check_fields(vertices[i], faults, path_of(path, i));
+  }
+}
+
+PeerSpec Form<PeerSpec>::read(Reader& reader, const Node& node, const FieldRules&) {
+  PeerSpec peers;
+  if (node.kind == Node::Kind::Scalar) {
+    if (node.text == "all") return peers.mode = PeerMode::All, peers;
+    if (node.text == "none") return peers.mode = PeerMode::None, peers;
+    if (node.text == "same_domain") return peers;
+    fail(node.place,
+         fmt::format("'{:.80}' is no peer access; write all, none, same_domain or [[gpu0, gpu1], ...]", node.text));
+  }
+  peers.mode = PeerMode::Pairs;
+  for (const Node& pair : read_sequence(node, "'peer_access'")) {
+    reader.attempt([&] {
+      const auto ends = read_sequence(pair, "a pair of GPUs");
+      if (ends.size() != 2) fail(pair.place, "a pair has two GPUs; write [gpu0, gpu1]");
+      peers.pairs.emplace_back(read_id(ends[0]), read_id(ends[1]));
+    });
+  }
+  return peers;
+}
+
+Node Form<PeerSpec>::write(const PeerSpec& peers) {
+  switch (peers.mode) {
+    case PeerMode::All: return scalar_node("all");
+    case PeerMode::None: return scalar_node("none");
+    case PeerMode::SameDomain: return scalar_node("same_domain");
+    case PeerMode::Pairs: break;
+  }
+  std::vector<std::vector<std::string>> pairs;
+  for (const auto& [from, to] : peers.pairs) pairs.push_back({from, to});
+  return written(pairs);
+}
+
+namespace {
+
+/// The fields of a copy's cost in a map of its own.
+struct CopyCostMap {
+  Duration nominal{};
+  std::optional<Duration> guaranteed = {};
+  Cost first = {};
+  std::optional<Bytes> below = {};
+  std::optional<Bandwidth> bandwidth = {};
+};
+
+}  // namespace
+
+template <>
+struct Record<CopyCostMap> {
+  static constexpr std::tuple fields{Field{"nominal", &CopyCostMap::nominal}.required(),
+                                     Field{"guaranteed", &CopyCostMap::guaranteed}, Field{"first", &CopyCostMap::first},
+                                     Field{"below", &CopyCostMap::below}, Field{"bandwidth", &CopyCostMap::bandwidth}};
+};
+
+CopyCost Form<CopyCost>::read(Reader& reader, const Node& node, const FieldRules& rules) {
+  if (node.kind != Node::Kind::Map) return {Cost(read_duration(node)), {}, {}};
+  CopyCostMap map;
+  read_fields(reader, node, fmt::format("'{}'", rules.key), map);
+  if (map.below.has_value() != map.bandwidth.has_value())
+    fail(node.find(map.below ? "below" : "bandwidth")->place,
+         "'below' and 'bandwidth' go together: copies smaller than the one run at the other");
+  return {{map.nominal, map.guaranteed.value_or(map.nominal)}, map.below.value_or(Bytes{}), map.bandwidth, map.first};
+}
+
+Node Form<CopyCost>::write(const CopyCost& cost) {
+  if (!cost.small && cost.first == Cost{}) return written(cost.each);
+  CopyCostMap map{cost.each.nominal, cost.each.guaranteed, cost.first, {}, cost.small};
+  if (cost.small) map.below = cost.below;
+  Node node;
+  node.kind = Node::Kind::Map;
+  write_fields(map, node);
+  return node;
+}
+
+CopyCosts Form<CopyCosts>::read(Reader& reader, const Node& node, const FieldRules& rules) {
+  CopyCosts costs;
+  const auto has_class = [&](CopyKind kind) { return node.find(to_string(kind)) != nullptr; };
+  if (node.kind != Node::Kind::Map || std::ranges::none_of(kCopyKinds, has_class)) {
+    costs.classes.fill(Form<CopyCost>::read(reader, node, rules));
+    return costs;
+  }
+  std::vector<std::string_view> known;
+  for (const CopyKind kind : kCopyKinds) known.push_back(to_string(kind));
+  refuse_unknown_keys(reader, node, "'transfer'", known);
+  for (const CopyKind kind : kCopyKinds) {
+    FieldRules of_class;
+    of_class.key = to_string(kind);
+    if (const Node* cost = node.find(of_class.key))
+      reader.attempt([&] { costs.of(kind) = Form<CopyCost>::read(reader, *cost, of_class); });
+  }
+  return costs;
+}
+
+Node Form<CopyCosts>::write(const CopyCosts& costs) {
+  const auto equals_first = [&](const CopyCost& cost) { return cost == costs.classes.front(); };
+  if (std::ranges::all_of(costs.classes, equals_first)) return written(costs.classes.front());
+  Node map;
+  map.kind = Node::Kind::Map;
+  for (const CopyKind kind : kCopyKinds)
+    if (costs.of(kind) != CopyCost{}) map.add(to_string(kind), written(costs.of(kind)));
+  return map;
+}
+
+}  // namespace tutti::internal

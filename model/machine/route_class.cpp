@@ -1,0 +1,61 @@
+#include "model/machine/route_class.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace tutti::internal {
+namespace {
+
+/// Whether only one copy engine can use a capacity: it is of a GPU's own link, the GPU has no further engine for copies
+/// to and from other GPUs, and none of these comes over it.
+bool is_private(const Topology& machine, CapacityId capacity, std::span<const LinkId> met) {
+  if (capacity.index() >= machine.links().size()) return false;  // a shared one
+  if (std::find(met.begin(), met.end(), LinkId{capacity.value}) != met.end()) return false;
+  const Link& link = machine.links()[capacity.index()];
+  const auto one_engine = [&](VertexId end) {
+    const Vertex& vertex = machine.vertex(end);
+    return vertex.kind == VertexKind::Gpu && vertex.copy_engines < kPeerEngines;
+  };
+  return one_engine(link.from) || one_engine(link.to);
+}
+
+/// The rate at which the first of the capacities is full.
+GBps rate_alone(std::span<const CapacityUse> uses, std::span<const double> capacities) {
+  double rate = std::numeric_limits<double>::infinity();
+  for (const CapacityUse& use : uses) rate = std::min(rate, capacities[use.capacity.index()] / use.cost);
+  return {rate};
+}
+
+}  // namespace
+
+RouteClass make_route_class(const Topology& machine, std::span<const LinkId> first, std::span<const LinkId> second,
+                            double weight, std::span<const LinkId> met) {
+  RouteClass kind;
+  kind.weight = weight;
+  for (const std::span<const LinkId> leg : {first, second}) {
+    for (const LinkId link : leg) {
+      for (const CapacityUse& use : machine.uses(link)) {
+        const auto same = std::find_if(kind.uses.begin(), kind.uses.end(),
+                                       [&](const CapacityUse& other) { return other.capacity == use.capacity; });
+        if (same == kind.uses.end()) {
+          kind.uses.push_back(use);
+        } else {
+          same->cost += use.cost;
+        }
+      }
+    }
+  }
+  kind.alone = {rate_alone(kind.uses, machine.capacities(Basis::Nominal)),
+                rate_alone(kind.uses, machine.capacities(Basis::Guaranteed))};
+  std::erase_if(kind.uses, [&](const CapacityUse& use) { return is_private(machine, use.capacity, met); });
+  return kind;
+}
+
+std::vector<double> route_class_key(const RouteClass& kind) {
+  std::vector<double> key{kind.alone.nominal.value, kind.alone.guaranteed.value, kind.weight,
+                          static_cast<double>(kind.streams)};
+  for (const CapacityUse& use : kind.uses) key.insert(key.end(), {static_cast<double>(use.capacity.value), use.cost});
+  return key;
+}
+
+}  // namespace tutti::internal

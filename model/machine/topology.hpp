@@ -1,0 +1,165 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/base/error.hpp"
+#include "model/base/ids.hpp"
+#include "model/base/units.hpp"
+#include "model/machine/machine_spec.hpp"
+#include "model/machine/measured_table.hpp"
+
+namespace tutti::internal {
+
+/// From this many copy engines on, copies between GPUs have engines of their own.
+inline constexpr int kPeerEngines = 3;
+
+/// One direction of one physical link.
+struct Link {
+  VertexId from;
+  VertexId to;
+  LinkBandwidth bandwidth;
+
+  friend bool operator==(const Link&, const Link&) = default;
+};
+
+/// A link under a shared capacity: each byte over it takes `cost` bytes of the capacity.
+struct CapacityMember {
+  LinkId link;
+  double cost = 1;  ///< > 0
+
+  friend bool operator==(const CapacityMember&, const CapacityMember&) = default;
+};
+
+/// A joint limit on several links (a chip set, a memory controller): the sum of cost x rate over the members stays at
+/// or below it.
+struct SharedCapacity {
+  std::string name;
+  Bandwidth capacity;
+  std::vector<CapacityMember> members;
+
+  friend bool operator==(const SharedCapacity&, const SharedCapacity&) = default;
+};
+
+/// Use of one capacity by one link.
+struct CapacityUse {
+  CapacityId capacity;
+  double cost = 1;
+
+  friend bool operator==(const CapacityUse&, const CapacityUse&) = default;
+};
+
+/// Properties of a route that predictions need. Routes with equal properties are of one class: a large machine has few.
+struct RouteClass {
+  std::vector<CapacityUse> uses;  ///< of capacities that transfers of other copy engines can cross too; each once
+  Bandwidth alone;                ///< rate of a transfer with nothing else active
+  double weight = 1;              ///< sharing weight
+  PortSet streams = 0;            ///< its stream of the measured table; empty where it has none
+  bool capped = false;            ///< never faster than `alone`, even where the table has more: small copies
+
+  friend bool operator==(const RouteClass&, const RouteClass&) = default;
+};
+
+/// Which GPUs reach each other without a detour through a memory.
+struct PeerAccess {
+  PeerMode mode = PeerMode::SameDomain;
+  std::vector<std::pair<VertexId, VertexId>> pairs;  ///< with PeerMode::Pairs; each holds in both directions
+
+  friend bool operator==(const PeerAccess&, const PeerAccess&) = default;
+};
+
+/// The machine: what it consists of, what it can move, and the routes through it. An immutable value, cheap to copy.
+///
+/// All ids are dense positions. Every one that exists was assembled from a spec without faults.
+class Topology {
+ public:
+  struct Parts;
+
+  /// Makes the machine of a spec as it stands; `compile` also holds the guaranteed bandwidths below the table.
+  /// @errors InvalidInput, a fault for each field: no vertices, doubled or missing names, a link from a vertex to
+  /// itself
+  ///         or to nowhere, doubled links, a rate that is not above 0 and finite, guaranteed above nominal, a number
+  ///         out of its range, a graph in two pieces, memory or engines of what is no GPU, more than 1024 memories and
+  ///         GPUs, a set-up time that is negative, or guaranteed to be below its nominal one.
+  [[nodiscard]] static Expected<Topology> assemble(MachineSpec spec);
+
+  /// What the machine was made from, with a link for each direction.
+  [[nodiscard]] const MachineSpec& spec() const;
+  [[nodiscard]] const std::string& name() const { return spec().name; }
+  [[nodiscard]] std::span<const Vertex> vertices() const { return spec().vertices; }
+  [[nodiscard]] std::span<const Link> links() const;
+  [[nodiscard]] std::span<const SharedCapacity> shared() const;
+  [[nodiscard]] const SharingWeights& weights() const { return spec().weights; }
+  [[nodiscard]] const PeerAccess& peer_access() const;
+  [[nodiscard]] const SetupTimes& setup() const { return spec().setup; }
+  [[nodiscard]] const Margin& margin() const { return spec().margin; }
+  /// How far rates vary from run to run, relative, 0 to `kWidestSpread`.
+  [[nodiscard]] double spread() const { return spec().spread; }
+  /// Measured rates of streams between the first memory and the GPUs; null where there are none. They count with
+  /// nominal bandwidths: what is guaranteed stays with the graph, which guarantees no combination more than its row.
+  [[nodiscard]] const MeasuredTable* table() const;
+  /// A sentence, with its row of the table, for each guaranteed bandwidth that was lowered below what the spec says
+  /// since that row is slower.
+  [[nodiscard]] std::span<const Error> notes() const;
+  /// Size of one chunk of a staged copy; 0: the copy is one chunk, and its second leg waits for the whole of the first.
+  [[nodiscard]] Bytes staging_chunk() const { return spec().staging.chunk; }
+
+  [[nodiscard]] const Vertex& vertex(VertexId id) const { return vertices()[id.index()]; }
+  [[nodiscard]] const Link& link(LinkId id) const { return links()[id.index()]; }
+  [[nodiscard]] std::optional<VertexId> find_vertex(std::string_view name) const;
+  [[nodiscard]] std::optional<LinkId> find_link(VertexId from, VertexId to) const;
+  /// All vertices of one kind, in the order of the file.
+  [[nodiscard]] std::span<const VertexId> memories() const;
+  [[nodiscard]] std::span<const VertexId> gpus() const;
+
+  /// The limits on rates, in byte/ns: every link's own, then every shared capacity's.
+  [[nodiscard]] std::span<const double> capacities(Basis basis) const;
+  /// Capacity uses of a byte over this link: the link itself, then each shared capacity that it is a member of.
+  [[nodiscard]] std::span<const CapacityUse> uses(LinkId link) const;
+
+  /// The links from one memory or GPU to another: fewest links, ties by the order of the links in the file; memories
+  /// and GPUs are not passed through. Empty where there is none, and from a vertex to itself.
+  [[nodiscard]] std::span<const LinkId> route(VertexId from, VertexId to) const;
+  /// The classes of all routes between memories and GPUs, ready for predictions.
+  [[nodiscard]] std::span<const RouteClass> route_classes() const;
+  /// Position of a route's class in `route_classes()`; kNone where there is no route, or not a memory at one end and a
+  /// GPU at the other.
+  [[nodiscard]] std::uint32_t route_class(VertexId from, VertexId to) const;
+
+  /// PCIe domain: the vertices that stay connected without memories, cpus and the links between cpus; or the file's
+  /// own.
+  /// @pre a hub, a switch or a GPU.
+  [[nodiscard]] DomainId domain(VertexId vertex) const;
+  /// Whether data may go from one GPU to the other without a detour through a memory.
+  [[nodiscard]] bool has_peer_access(VertexId from, VertexId to) const;
+  /// This machine, with its table, but data goes from GPU to GPU through a memory alone.
+  [[nodiscard]] Topology without_peer_access() const;
+  /// This machine with other guaranteed bandwidths.
+  /// @param guaranteed  [capacities] GB/s; > 0, at most the nominal ones
+  [[nodiscard]] Topology with_guaranteed(std::span<const double> guaranteed) const;
+  /// This machine with other notes.
+  [[nodiscard]] Topology with_notes(std::vector<Error> notes) const;
+
+  /// The engine that moves data into this GPU, and the one that moves it out; the same one where the GPU has but one.
+  [[nodiscard]] EngineId engine_in(VertexId gpu) const;
+  [[nodiscard]] EngineId engine_out(VertexId gpu) const;
+  /// Engines for copies between GPUs without a memory between: `engine_in` and `engine_out` where the GPU has fewer
+  /// than three.
+  [[nodiscard]] EngineId peer_engine_in(VertexId gpu) const;
+  [[nodiscard]] EngineId peer_engine_out(VertexId gpu) const;
+  [[nodiscard]] std::size_t engine_count() const;
+
+  friend bool operator==(const Topology& a, const Topology& b);
+
+ private:
+  explicit Topology(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+
+  std::shared_ptr<const Parts> parts_;
+};
+
+}  // namespace tutti::internal

@@ -1,0 +1,54 @@
+#pragma once
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "model/batch/batch.hpp"
+#include "model/batch/batch_simulation.hpp"
+#include "model/batch/timeline.hpp"
+#include "model/machine/topology.hpp"
+#include "model/planners/effort.hpp"
+
+namespace tutti::internal {
+
+/// A method to arrange the streams of a batch: a row of the table `planners()`.
+///
+/// To add one: write `void plan_x(BatchSimulation&, Effort)` in a new file of `model/planners/`, which runs the loaded
+/// simulation forward from gates of its choice or backward, and add a row in `model/planners.cpp`. The conformance
+/// suite of the tests picks the row up.
+struct Planner {
+  std::string_view name;     ///< as users write it
+  std::string_view summary;  ///< one line for `--help` and tables
+  RateRule rates;            ///< how transfers share the machine under it
+  bool searches;             ///< simulates the batch many times: slow where hundreds of plans are asked
+  void (*arrange)(BatchSimulation& loaded, Effort effort);
+};
+
+/// Every planner; the first is the default.
+[[nodiscard]] std::span<const Planner> planners();
+
+/// The planner of that name, or null.
+[[nodiscard]] const Planner* find_planner(std::string_view name);
+
+/// Predicts the length of a batch; the caller's workspace then holds the times of its streams. It allocates nothing
+/// once the workspace has seen a batch of this size.
+///
+/// @param effort  of a planner that searches
+/// @return ns from the batch's start to its last completion, unrounded, set-up included, margin not.
+/// @pre    the batch was made for this machine.
+double predict(const Planner& planner, const Topology& machine, const Batch& batch, Basis basis,
+               BatchSimulation& workspace, Effort effort = {});
+
+/// The prediction as a value: gates are whole nanoseconds, and the times that follow from them are rounded to the late
+/// side. It differs by a few nanoseconds at most from `predict`, whose gates are not rounded.
+[[nodiscard]] Timeline plan(const Planner& planner, const Topology& machine, const Batch& batch,
+                            Basis basis = Basis::Nominal, Effort effort = {});
+
+/// Runs a batch forward from the gates of a plan, under the planner's own rate rule.
+///
+/// With the plan's basis the times are the plan's own; with another basis they are those of the plan on a machine that
+/// is faster or slower than it was made for.
+[[nodiscard]] Timeline replay(const Planner& planner, const Topology& machine, const Batch& batch, const Timeline& plan,
+                              Basis basis = Basis::Nominal);
+
+}  // namespace tutti::internal

@@ -1,0 +1,64 @@
+#include <algorithm>
+#include <array>
+
+#include "model/base/expects.hpp"
+#include "model/batch/service_order.hpp"
+#include "model/planners/all_at_once.hpp"
+#include "model/planners/bandwidth_allocation.hpp"
+#include "model/planners/completion_aligned.hpp"
+#include "model/planners/gate_search.hpp"
+#include "model/planners/planner.hpp"
+#include "model/planners/time_division.hpp"
+
+namespace tutti::internal {
+namespace {
+
+constexpr std::array kPlanners{
+    Planner{"completion_aligned", "all streams finish together; each starts as late as it can", RateRule::MaxMin, false,
+            plan_completion_aligned},
+    Planner{"all_at_once", "every stream starts at once", RateRule::MaxMin, false, plan_all_at_once},
+    Planner{"bandwidth_allocation", "every stream keeps a fixed share of the bandwidth", RateRule::Allocated, false,
+            plan_bandwidth_allocation},
+    Planner{"time_division", "one transfer at a time, longest kernel first", RateRule::MaxMin, false,
+            plan_time_division},
+    Planner{"gate_search", "the best starts that a short search finds from the others'", RateRule::MaxMin, true,
+            plan_gate_search},
+};
+
+}  // namespace
+
+std::span<const Planner> planners() { return kPlanners; }
+
+const Planner* find_planner(std::string_view name) {
+  const auto found = std::find_if(kPlanners.begin(), kPlanners.end(), [&](const Planner& p) { return p.name == name; });
+  return found == kPlanners.end() ? nullptr : &*found;
+}
+
+double predict(const Planner& planner, const Topology& machine, const Batch& batch, Basis basis,
+               BatchSimulation& workspace, Effort effort) {
+  workspace.load(machine, basis, batch, planner.rates);
+  planner.arrange(workspace, effort);
+  return workspace.latency_ns();
+}
+
+Timeline plan(const Planner& planner, const Topology& machine, const Batch& batch, Basis basis, Effort effort) {
+  BatchSimulation workspace;
+  const Duration predicted = round_up_ns(predict(planner, machine, batch, basis, workspace, effort));
+  workspace.rerun_forward();  // gates of a plan are whole nanoseconds: these are the times that follow from them
+  Timeline timeline = make_timeline(machine, batch, workspace);
+  timeline.latency = std::max(timeline.latency, predicted);
+  return timeline;
+}
+
+Timeline replay(const Planner& planner, const Topology& machine, const Batch& batch, const Timeline& plan,
+                Basis basis) {
+  TUTTI_EXPECTS(plan.streams.size() == batch.streams().size(), "the plan has one row for each stream of the batch");
+  BatchSimulation workspace;
+  workspace.load(machine, basis, batch, planner.rates);
+  std::vector<std::uint32_t> order;
+  if (workspace.contended()) service_order(workspace.batch(), plan, order);
+  workspace.run_in_order(gates_of(workspace, plan), order);
+  return make_timeline(machine, batch, workspace);
+}
+
+}  // namespace tutti::internal

@@ -1,0 +1,101 @@
+#include "model/sharing/compile_machine.hpp"
+
+#include <fmt/format.h>
+
+#include "model/base/faults.hpp"
+#include "model/sharing/below_table.hpp"
+
+namespace tutti::internal {
+namespace {
+
+/// "the link cpu0 -> gpu0", "the shared capacity chip".
+std::string capacity_name(const Topology& machine, CapacityId capacity) {
+  if (capacity.index() >= machine.links().size())
+    return "the shared capacity " + machine.shared()[capacity.index() - machine.links().size()].name;
+  const Link& link = machine.links()[capacity.index()];
+  return fmt::format("the link {} -> {}", machine.vertex(link.from).name, machine.vertex(link.to).name);
+}
+
+/// "h2d gpu0 gpu1, d2h gpu2".
+std::string names_of(const Topology& machine, PortSet streams) {
+  std::string text;
+  for (const Direction direction : {Direction::HostToDevice, Direction::DeviceToHost}) {
+    std::string names;
+    for (const std::uint32_t position : positions_of(streams))
+      if (CopyPort::at(position).direction == direction)
+        names += " " + machine.vertex(machine.gpus()[position / 2]).name;
+    if (!names.empty()) text += fmt::format("{}{}{}", text.empty() ? "" : ", ", to_string(direction), names);
+  }
+  return text;
+}
+
+/// Sentences on the bandwidths that were lowered.
+std::vector<Error> notes_on(const Topology& machine, std::span<const double> before, const BelowTable& below) {
+  constexpr double kNotWorthAWord = 1 - 1e-3;  // of what it was; the last digit of a file is less
+  std::vector<Error> notes;
+  for (const BelowTable::Reason& why : below.reasons()) {
+    const double was = before[why.capacity.index()];
+    const double now = machine.capacities(Basis::Guaranteed)[why.capacity.index()];
+    if (now > was * kNotWorthAWord) continue;
+    notes.push_back({ErrorCode::InvalidInput,
+                     fmt::format("with [{}] active the table gives {} {:.4g} GB/s, and the links guarantee it {:.4g}; "
+                                 "{} counts as guaranteed {:.4g} GB/s in place of {:.4g}; write that there, or measure "
+                                 "the row again",
+                                 names_of(machine, why.streams), names_of(machine, PortSet{1} << why.position),
+                                 why.table, why.graph, capacity_name(machine, why.capacity), now, was),
+                     {},
+                     path_of("table", machine.table()->row(why.streams) - 1)});
+  }
+  return notes;
+}
+
+/// Lowers guaranteed bandwidths until the graph guarantees no more than any row of the table.
+Topology held_below_table(Topology machine) {
+  constexpr int kGentleRounds = 200;
+  if (machine.table() == nullptr) return machine;
+  const auto capacities = machine.capacities(Basis::Guaranteed);
+  const std::vector<double> before(capacities.begin(), capacities.end());
+  BelowTable below;
+  for (int round = 0;; ++round) {
+    const auto lowered = below.lower_once(machine, round < kGentleRounds);
+    if (!lowered) break;
+    machine = machine.with_guaranteed(*lowered);
+  }
+  return machine.with_notes(notes_on(machine, before, below));
+}
+
+}  // namespace
+
+Expected<Topology> compile(MachineSpec spec) { return Topology::assemble(std::move(spec)).map(held_below_table); }
+
+MachineSpec graph_of(const Topology& machine) {
+  MachineSpec spec = machine.spec();
+  spec.symmetric.clear();
+  spec.table.clear();
+  return spec;
+}
+
+MachineSpec with_copy_engines(MachineSpec spec, std::span<const int> engines) {
+  auto next = engines.begin();
+  for (Vertex& vertex : spec.vertices)
+    if (vertex.kind == VertexKind::Gpu && next != engines.end()) vertex.copy_engines = *next++;
+  return spec;
+}
+
+Expected<Topology> machine_from(const Node& document) {
+  return read_machine_spec(document).and_then([&](MachineSpec spec) {
+    return compile(std::move(spec))
+        .map([&](const Topology& machine) {
+          std::vector<Error> notes(machine.notes().begin(), machine.notes().end());
+          for (Error& note : notes) note = at_machine_places(std::move(note), document);
+          return machine.with_notes(std::move(notes));
+        })
+        .map_error([&](Error error) { return at_machine_places(std::move(error), document); });
+  });
+}
+
+Expected<Topology> load_machine(const std::string& path) {
+  return read_document(path).and_then([](const Node& document) { return machine_from(document); });
+}
+
+}  // namespace tutti::internal

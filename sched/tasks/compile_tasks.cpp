@@ -1,0 +1,141 @@
+#include "sched/tasks/compile_tasks.hpp"
+
+#include <set>
+
+#include <fmt/format.h>
+
+#include "model/base/joined.hpp"
+#include "model/batch/compile_batch.hpp"
+#include "sched/tasks/task_fields.hpp"
+
+namespace tutti::internal {
+namespace {
+
+/// What compiling one task set knows.
+struct Compilation {
+  const TaskSetSpec& spec;
+  const std::optional<Topology>& machine;
+  Faults faults = {};
+};
+
+const Planner* find_asked_planner(Compilation& all) {
+  const std::string& name = all.spec.planner;
+  if (name.empty()) return nullptr;
+  if (const Planner* planner = find_planner(name)) return planner;
+  std::vector<std::string> names;
+  for (const Planner& planner : planners()) names.emplace_back(planner.name);
+  all.faults.add("planner", fmt::format("'{:.80}' is no planner; write one of {}", name, joined(names)));
+  return nullptr;
+}
+
+Bytes cut_of(Compilation& all) {
+  if (!all.spec.cut) return Bytes{0};
+  if (all.spec.preemption == Preemption::None)
+    all.faults.add("cut", "'cut' is for 'preemption: between_batches'; write that or leave it out");
+  if (*all.spec.cut <= Bytes{0})
+    all.faults.add("cut", "chunks of 0 bytes move nothing; write a size like 32 MB, or leave 'cut' out");
+  return *all.spec.cut;
+}
+
+std::optional<JobStep> compile_step(Compilation& all, const StepSpec& step, const std::string& path) {
+  if (step.batch.has_value() == step.host.has_value())
+    return all.faults.add(path, "a step is either 'batch' or 'host'; write one of the two"), std::nullopt;
+  if (step.host) {
+    if (step.merging) all.faults.add(path_of(path, "merging"), "'merging' is for batches; leave it out of a host step");
+    if (*step.host < Duration{0}) all.faults.add(path_of(path, "host"), "a step cannot take less than 0; write a time");
+    return HostStep{*step.host};
+  }
+  const std::string list = path_of(path, "batch");
+  if (!all.machine)
+    return all.faults.add(list, "a batch needs a machine; add 'machine' or give --machine"), std::nullopt;
+  Faults own;
+  auto streams = resolve_streams(*step.batch, *all.machine, all.spec.parameters, own, list);
+  if (!own.none()) return all.faults.add(own.error()), std::nullopt;
+  auto batch = Batch::make(*all.machine, std::move(streams), step.merging.value_or(Merging::On), list);
+  if (!batch) return all.faults.add(std::move(batch.error())), std::nullopt;
+  return *std::move(batch);
+}
+
+void compile_job(Compilation& all, const TaskSpec& spec, Task& task, const std::string& path) {
+  const std::string list = path_of(path, "job");
+  for (std::size_t i = 0; i < spec.job->size(); ++i)
+    if (auto step = compile_step(all, (*spec.job)[i], path_of(list, i))) task.steps.push_back(*std::move(step));
+  if (spec.job->empty()) all.faults.add(list, fmt::format("the job of '{}' has no steps; give it a batch", spec.name));
+}
+
+/// The priority that the spec gives to a task; 0 where it gives none and the policy needs none.
+int priority_of(Compilation& all, const TaskSpec& spec, const std::string& path) {
+  const bool given = all.spec.policy == Policy::Given;
+  if (spec.priority && !given)
+    all.faults.add(path_of(path, "priority"),
+                   "'priority' is for 'policy: given'; write that policy or leave the priority out");
+  if (!spec.priority && given)
+    all.faults.add(path,
+                   "'priority' is missing in a task under 'policy: given'; add a whole number, smaller is more urgent");
+  return spec.priority.value_or(0);
+}
+
+Task compile_task(Compilation& all, const TaskSpec& spec, const std::string& path) {
+  const auto check_positive = [&](Duration time, std::string_view field) {
+    if (time > Duration{0}) return;
+    all.faults.add(path_of(path, field), fmt::format("the {} must be at least 1 ns; write a time like 25 ms", field));
+  };
+  const auto check_negative = [&](Duration time, std::string_view field) {
+    if (time < Duration{0})
+      all.faults.add(path_of(path, field), fmt::format("the {} is below 0; write 0 or more", field));
+  };
+  Task task;
+  task.place = spec.place;
+  task.name = spec.name;
+  task.period = spec.period;
+  task.deadline = spec.deadline.value_or(spec.period);
+  task.jitter = spec.jitter;
+  task.offset = spec.offset;
+  task.priority = priority_of(all, spec, path);
+  task.declared_wcet = spec.wcet;
+  task.best_case = spec.best_case;
+  check_positive(task.period, "period");
+  if (spec.deadline) check_positive(task.deadline, "deadline");
+  check_negative(task.jitter, "jitter");
+  check_negative(task.offset, "offset");
+  check_negative(task.best_case, "best_case");
+  check_negative(spec.wcet.value_or(Duration{0}), "wcet");
+  if (spec.job.has_value() == spec.wcet.has_value())
+    all.faults.add(path, fmt::format("task '{}' has either a 'job' or a 'wcet'; write one of the two", spec.name));
+  if (spec.wcet && spec.best_case > *spec.wcet)
+    all.faults.add(path_of(path, "best_case"),
+                   fmt::format("the best case of '{}' is above its wcet of {}; give at most "
+                               "that",
+                               spec.name, to_string(*spec.wcet)));
+  if (spec.job) compile_job(all, spec, task, path);
+  return task;
+}
+
+}  // namespace
+
+Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>& machine) {
+  Compilation all{spec, machine};
+  TaskSet set;
+  set.machine = machine;
+  set.policy = spec.policy;
+  set.planner = find_asked_planner(all);
+  set.arrivals = spec.arrivals;
+  set.preemption = spec.preemption;
+  set.cut = cut_of(all);
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i < spec.tasks.size(); ++i) {
+    const std::string path = path_of("tasks", i);
+    check_name(spec.tasks[i].name, {.required = true}, all.faults, path_of(path, "name"));
+    if (!names.insert(spec.tasks[i].name).second)
+      all.faults.add(path, fmt::format("there are two tasks '{}'; names are unique", spec.tasks[i].name));
+    set.tasks.push_back(compile_task(all, spec.tasks[i], path));
+  }
+  if (!all.faults.none()) return tl::unexpected(all.faults.error());
+  return set;
+}
+
+Expected<TaskStudy> TaskStudy::make(TaskSetSpec spec, const std::optional<Topology>& machine) {
+  return compile(spec, machine).map([&](TaskSet tasks) { return TaskStudy{std::move(spec), std::move(tasks)}; });
+}
+
+}  // namespace tutti::internal

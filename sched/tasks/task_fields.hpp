@@ -1,0 +1,57 @@
+#pragma once
+#include "model/batch/batch_fields.hpp"
+#include "sched/tasks/task_set_spec.hpp"
+
+/// The field tables of a task set: what a file may say, and where it goes.
+namespace tutti::internal {
+
+template <>
+struct Words<Policy> {
+  static constexpr std::string_view what = "policy";
+  static constexpr std::array values{Policy::Edf, Policy::Rm, Policy::Dm, Policy::Given};
+};
+template <>
+struct Words<Arrivals> {
+  static constexpr std::string_view what = "kind of arrivals";
+  static constexpr std::array values{Arrivals::Sporadic, Arrivals::Periodic};
+};
+template <>
+struct Words<Preemption> {
+  static constexpr std::string_view what = "preemption";
+  static constexpr std::array values{Preemption::None, Preemption::BetweenBatches};
+};
+
+template <>
+struct Record<StepSpec> {
+  static constexpr std::string_view what = "a step of a job";
+  static constexpr std::tuple fields{Field{"batch", &StepSpec::batch}, Field{"host", &StepSpec::host},
+                                     Field{"merging", &StepSpec::merging}};
+};
+template <>
+struct Record<TaskSpec> {
+  static constexpr std::string_view what = "a task";
+  static constexpr std::tuple fields{Field{"name", &TaskSpec::name}.required(),
+                                     Field{"period", &TaskSpec::period}.required().rounded_down(),
+                                     Field{"deadline", &TaskSpec::deadline}.rounded_down(),
+                                     Field{"jitter", &TaskSpec::jitter},
+                                     Field{"offset", &TaskSpec::offset},
+                                     Field{"job", &TaskSpec::job},
+                                     Field{"wcet", &TaskSpec::wcet},
+                                     Field{"priority", &TaskSpec::priority}.within(0, 2147483647),
+                                     Field{"best_case", &TaskSpec::best_case}.rounded_down()};
+};
+template <>
+struct Record<TaskSetSpec> {
+  static constexpr std::string_view what = "a task set";
+  static constexpr bool is_file = true;
+  static constexpr std::tuple fields{Field{"machine", &TaskSetSpec::machine}.any_text(),
+                                     Field{"policy", &TaskSetSpec::policy},
+                                     Field{"planner", &TaskSetSpec::planner},
+                                     Field{"arrivals", &TaskSetSpec::arrivals},
+                                     Field{"preemption", &TaskSetSpec::preemption},
+                                     Field{"cut", &TaskSetSpec::cut},
+                                     Field{"parameters", &TaskSetSpec::parameters},
+                                     Field{"tasks", &TaskSetSpec::tasks}.required()};
+};
+
+}  // namespace tutti::internal

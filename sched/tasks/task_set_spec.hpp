@@ -1,0 +1,57 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/batch/batch_spec.hpp"
+#include "sched/tasks/arrivals.hpp"
+#include "sched/tasks/policy.hpp"
+
+/// A task set as a user says it: plain fields with their defaults. Made by a task file or in C++, changed by searches;
+/// `compile` turns it into a `TaskSet` for a machine, or into a list of its faults.
+///
+///     TaskSetSpec spec{.parameters = {{"image", Bytes{160'000'000}}},
+///                      .tasks = {{.name = "inspect", .period = 25ms,
+///                                 .job = {{{.batch = {{{.from = "mem0", .to = "gpu0", .size = {{"image",
+///                                 "40"}}}}}}}}}}};
+namespace tutti {
+
+/// One step of a job: either `batch` or `host`.
+struct StepSpec {
+  std::optional<std::vector<StreamSpec>> batch = {};  ///< streams with one completion
+  std::optional<Merging> merging = {};                ///< of the batch; absent: on
+  std::optional<Duration> host = {};                  ///< work of the host, at most
+
+  friend bool operator==(const StepSpec&, const StepSpec&) = default;
+};
+
+/// A recurring job; either `job` or `wcet` is set.
+struct TaskSpec {
+  std::string name;
+  Duration period{};                              ///< > 0; minimal distance of two arrivals
+  std::optional<Duration> deadline = {};          ///< > 0; from the arrival; absent: the period
+  Duration jitter{};                              ///< >= 0; ready at most this long after the arrival
+  Duration offset{};                              ///< >= 0; first arrival; counts where arrivals are periodic
+  std::optional<std::vector<StepSpec>> job = {};  ///< its steps, in order
+  std::optional<Duration> wcet = {};              ///< worst-case time, taken as it is
+  std::optional<int> priority = {};               ///< >= 0, under `Policy::Given`: smaller is more urgent
+  Duration best_case{};                           ///< >= 0; a job takes no less
+  Place place = {};                               ///< where a file says it
+
+  friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
+};
+
+struct TaskSetSpec {
+  std::string machine = {};  ///< the file of its machine, relative to the task file; empty: none is named
+  Policy policy = Policy::Edf;
+  std::string planner = {};  ///< empty: none is asked for
+  Arrivals arrivals = Arrivals::Sporadic;
+  Preemption preemption = Preemption::None;
+  std::optional<Bytes> cut = {};  ///< > 0, with preemption: largest chunk of a transfer; absent: transfers are not cut
+  Parameters parameters = {};
+  std::vector<TaskSpec> tasks = {};
+
+  friend bool operator==(const TaskSetSpec&, const TaskSetSpec&) = default;
+};
+
+}  // namespace tutti

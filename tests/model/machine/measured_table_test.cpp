@@ -1,0 +1,272 @@
+#include "model/machine/measured_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include "model/base/document.hpp"
+#include "model/batch/safe_bound.hpp"
+#include "model/planners/planner.hpp"
+#include "model/sharing/compile_machine.hpp"
+#include "model/sharing/steady_rates.hpp"
+#include "tests/support/random_machine.hpp"
+#include "tests/support/yaml_text.hpp"
+
+namespace tutti::internal {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+// Streams by position: gpu0 h2d 1, gpu0 d2h 2, gpu1 h2d 4, gpu1 d2h 8.
+constexpr PortSet kUp0 = 1, kDown0 = 2, kUp1 = 4, kDown1 = 8;
+
+TEST(MeasuredTable, FindsWhatStandsInIt) {
+  const auto table = MeasuredTable::make(2, {}, {{kUp0, {40}}, {kUp0 | kDown1, {30, 20}}}).value();
+  EXPECT_EQ(table.row(kUp1), MeasuredTable::kNoRow);
+  const std::uint32_t row = table.row(kUp0 | kDown1);
+  ASSERT_NE(row, MeasuredTable::kNoRow);
+  EXPECT_EQ(table.rate(row, kUp0 | kDown1, 0).value, 30);
+  EXPECT_EQ(table.rate(row, kUp0 | kDown1, 3).value, 20);
+  EXPECT_EQ(table.rate(row, kUp0 | kDown1, 3).inverse, 1.0 / 20);
+  EXPECT_FALSE(table.complete());
+}
+
+// gpu0 up while gpu1 goes both ways is the mirror image of gpu1 up while gpu0 goes both ways.
+TEST(MeasuredTable, GpusThatAreAlikeChangePlaces) {
+  const PortSet both0 = kUp0 | kDown0 | kUp1;
+  const PortSet both1 = kUp1 | kDown1 | kUp0;
+  const auto table = MeasuredTable::make(2, {{0, 1}}, {{both0, {26, 40, 34}}}).value();
+  const std::uint32_t row = table.row(both1);
+  ASSERT_EQ(row, table.row(both0));
+  EXPECT_EQ(table.rate(row, both1, 2).value, 26);  // up, of the GPU that does both
+  EXPECT_EQ(table.rate(row, both1, 3).value, 40);
+  EXPECT_EQ(table.rate(row, both1, 0).value, 34);  // up alone
+}
+
+// Up, down or both for each of two symmetric GPUs: 3 combinations of one GPU, and 6 of two.
+TEST(MeasuredTable, IsCompleteWhenNoCombinationIsMissing) {
+  std::vector<PortRates> rows;
+  const auto add = [&](PortSet streams) {
+    rows.push_back({streams, std::vector<double>(positions_of(streams).size(), 10)});
+  };
+  for (const PortSet one : {kUp0, kDown0, kUp0 | kDown0}) add(one);
+  for (const PortSet two : {kUp0 | kUp1, kUp0 | kDown1, kDown0 | kDown1, kUp0 | kDown0 | kUp1, kUp0 | kDown0 | kDown1})
+    add(two);
+  EXPECT_FALSE(MeasuredTable::make(2, {{0, 1}}, rows).value().complete());
+  add(kUp0 | kDown0 | kUp1 | kDown1);
+  EXPECT_TRUE(MeasuredTable::make(2, {{0, 1}}, rows).value().complete());
+}
+
+TEST(MeasuredTable, RefusesWhatCannotBe) {
+  const auto refusal = [](std::vector<std::vector<std::uint32_t>> symmetric, std::vector<PortRates> rows) {
+    return MeasuredTable::make(2, std::move(symmetric), std::move(rows)).error().message;
+  };
+  EXPECT_EQ(refusal({{0, 1}}, {{kUp0, {40}}, {kUp1, {40}}}),
+            "the same combination stands twice, up to exchanges of symmetric GPUs; keep one");
+  EXPECT_EQ(refusal({{0, 1}}, {{kUp0 | kUp1, {40, 41}}}),
+            "symmetric GPUs do the same at different rates; give them one rate");
+  EXPECT_EQ(refusal({}, {{kUp0, {0}}}), "a rate is not above 0; leave the stream out");
+  EXPECT_EQ(refusal({}, {{kUp0 | kUp1, {40}}}), "a combination has one rate for each of its streams");
+  EXPECT_EQ(refusal({{0, 0}}, {{kUp0, {40}}}), "a GPU stands twice in the symmetric groups; name it once");
+  EXPECT_EQ(MeasuredTable::make(9, {}, {}).error().message, "a table of 9 GPUs; it holds 8 at most");
+}
+
+// ---- in predictions
+
+constexpr const char* kTwoGpus = R"(
+  vertices: {mem0: {kind: memory}, cpu0: {kind: cpu}, gpu0: {kind: gpu}, gpu1: {kind: gpu}}
+  links:
+    - {from: mem0, to: cpu0, bandwidth: 60 GB/s, back: 60 GB/s}
+    - {from: cpu0, to: gpu0, bandwidth: 40 GB/s, back: 40 GB/s}
+    - {from: cpu0, to: gpu1, bandwidth: 40 GB/s, back: 40 GB/s}
+)";
+
+Topology two_gpus(const std::string& rest) { return test::make_machine(kTwoGpus + rest); }
+
+constexpr const char* kTable = R"(  symmetric: [[gpu0, gpu1]]
+  table:
+    - {h2d: {gpu0: 40 GB/s}}
+    - {h2d: {gpu0: 20 GB/s, gpu1: 20 GB/s}, source: interpolated}
+)";
+
+constexpr const char* kCopies = R"(
+  - {name: a, from: mem0, to: gpu0, size: 200 MB}
+  - {name: b, from: mem0, to: gpu1, size: 400 MB}
+)";
+
+// Together both move at the table's 20 GB/s: a's 200 MB take 10 ms. Then b's other 200 MB at 40: 5 ms more.
+// The graph alone says 30 each: 6.67 ms, and 5 more.
+TEST(MeasuredTable, IsUsedWhereItHasTheCombination) {
+  const Topology machine = two_gpus(kTable);
+  const Timeline timeline = plan(*find_planner("all_at_once"), machine, test::make_batch(machine, kCopies));
+  EXPECT_EQ(timeline.streams[0].end(), milliseconds(10));
+  EXPECT_EQ(timeline.streams[1].end(), milliseconds(15));
+  const auto& segments = timeline.streams[1].transfer->segments;
+  ASSERT_EQ(segments.size(), 2U);
+  EXPECT_EQ(segments[0].source, RateSource::Interpolated);
+  EXPECT_EQ(segments[1].source, RateSource::Table);
+}
+
+// c comes in between: with it the combination is unknown, and all share by the graph: a and b 30 GB/s each, c 40.
+// After 2.5 ms c's 100 MB are over; a has 125 MB left, 6.25 ms at the table's 20; b 200 MB more, at 40 alone after a:
+// b has moved 75 + 125 MB by 8.75 ms, and its last 200 MB take 5 ms.
+TEST(MeasuredTable, LeavesUnknownCombinationsToTheGraph) {
+  const Topology machine = two_gpus(kTable);
+  const std::string streams = std::string(kCopies) + "  - {name: c, from: gpu1, to: mem0, size: 100 MB}\n";
+  const Timeline timeline = plan(*find_planner("all_at_once"), machine, test::make_batch(machine, streams));
+  EXPECT_EQ(timeline.streams[2].end(), microseconds(2500));
+  EXPECT_EQ(timeline.streams[0].end(), microseconds(8750));
+  EXPECT_EQ(timeline.streams[1].end(), microseconds(13750));
+  EXPECT_EQ(timeline.streams[0].transfer->segments[0].source, RateSource::Graph);
+}
+
+// The graph would guarantee 30 GB/s each, and the table has 20: no more than that is guaranteed. 200 MB / 20 = 10 ms.
+TEST(MeasuredTable, LowersWhatIsGuaranteed) {
+  const Topology machine = two_gpus(kTable);
+  const Batch batch = test::make_batch(machine, kCopies);
+  const Timeline timeline = plan(*find_planner("all_at_once"), machine, batch, Basis::Guaranteed);
+  EXPECT_EQ(timeline.streams[0].end(), Duration{10'000'000});
+}
+
+// A prediction by a table slower than the graph: the bound is not before it.
+TEST(MeasuredTable, IsNeverLaterThanTheLatestFinish) {
+  const Topology machine = two_gpus(kTable);
+  const Batch batch = test::make_batch(machine, kCopies);
+  const Planner& planner = *find_planner("all_at_once");
+  EXPECT_EQ(latest_finish(planner.rates, machine, batch, plan(planner, machine, batch)).batch, milliseconds(15));
+}
+
+// A staged copy crosses the processor too: while its second leg runs, nothing is of the table. a and the copy share
+// mem0 -> cpu0, 30 GB/s each, until the copy is over; then a is alone, as it was while the first chunk came in.
+TEST(MeasuredTable, StepsBackWhileOtherTransfersCompete) {
+  const Topology machine = two_gpus(std::string("  peer_access: none\n") + kTable);
+  const std::string streams = R"(
+  - {name: a, from: mem0, to: gpu0, size: 400 MB}
+  - {name: s, from: gpu0, to: gpu1, size: 200 MB}
+)";
+  const Timeline timeline = plan(*find_planner("all_at_once"), machine, test::make_batch(machine, streams));
+  for (const Segment& segment : timeline.streams[1].transfer->segments) EXPECT_EQ(segment.source, RateSource::Graph);
+  const auto& segments = timeline.streams[0].transfer->segments;
+  ASSERT_EQ(segments.size(), 3U);
+  EXPECT_EQ(segments[0].source, RateSource::Table);
+  EXPECT_EQ(segments[1].source, RateSource::Graph);
+  EXPECT_EQ(segments[2].source, RateSource::Table);
+}
+
+// Copies between GPUs share a link of 10 GB/s with each other and nothing with a and b: 5 each, 50 MB in 10 ms; a and b
+// keep to the table, 20 GB/s each, though both GPUs are at either end of both.
+TEST(MeasuredTable, HoldsBesideTransfersThatShareNothingWithIt) {
+  const Topology machine = test::make_machine(R"(
+  vertices:
+    mem0: {kind: memory}
+    cpu0: {kind: cpu}
+    hub0: {kind: hub}
+    hub1: {kind: hub}
+    hub2: {kind: hub}
+    hub3: {kind: hub}
+    out: {kind: switch}
+    in: {kind: switch}
+    gpu0: {kind: gpu, copy_engines: 3}
+    gpu1: {kind: gpu, copy_engines: 3}
+    gpu2: {kind: gpu, copy_engines: 3}
+    gpu3: {kind: gpu, copy_engines: 3}
+  links:
+    - {from: mem0, to: cpu0, bandwidth: 60 GB/s, back: 60 GB/s}
+    - {from: cpu0, to: hub0, bandwidth: 40 GB/s}
+    - {from: cpu0, to: hub1, bandwidth: 40 GB/s}
+    - {from: cpu0, to: hub2, bandwidth: 40 GB/s}
+    - {from: cpu0, to: hub3, bandwidth: 40 GB/s}
+    - {from: hub0, to: gpu0, bandwidth: 40 GB/s}
+    - {from: hub1, to: gpu1, bandwidth: 40 GB/s}
+    - {from: hub2, to: gpu2, bandwidth: 40 GB/s}
+    - {from: hub3, to: gpu3, bandwidth: 40 GB/s}
+    - {from: gpu0, to: out, bandwidth: 30 GB/s}
+    - {from: gpu2, to: out, bandwidth: 30 GB/s}
+    - {from: out, to: in, bandwidth: 10 GB/s}
+    - {from: in, to: gpu1, bandwidth: 30 GB/s}
+    - {from: in, to: gpu3, bandwidth: 30 GB/s}
+  peer_access: all
+)" + std::string(kTable));
+  const std::string streams = std::string(kCopies) + R"(
+  - {name: p, from: gpu0, to: gpu1, size: 50 MB}
+  - {name: q, from: gpu2, to: gpu3, size: 50 MB}
+)";
+  const Timeline timeline = plan(*find_planner("all_at_once"), machine, test::make_batch(machine, streams));
+  EXPECT_EQ(timeline.streams[0].end(), milliseconds(10));
+  EXPECT_EQ(timeline.streams[1].end(), milliseconds(15));
+  EXPECT_EQ(timeline.streams[2].end(), milliseconds(10));
+  EXPECT_EQ(timeline.streams[3].end(), milliseconds(10));
+}
+
+TEST(MeasuredTable, EveryPlannerKeepsItsPlan) {
+  const Topology machine = load_machine(test::source_path("configs/machines/h200x4.yaml")).value();
+  for (const Planner& planner : planners()) {
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+      const Batch batch = test::random_batch(machine, seed);
+      const Timeline planned = plan(planner, machine, batch);
+      EXPECT_EQ(find_violation(machine, batch, planned), std::nullopt) << planner.name << " " << seed;
+      EXPECT_EQ(replay(planner, machine, batch, planned).latency, planned.latency) << planner.name << " " << seed;
+    }
+  }
+}
+
+// The table has no theory, but calibration keeps what is guaranteed below it: a plan made for guaranteed bandwidths and
+// run at the table's is over in time.
+TEST(MeasuredTable, RunsPlansWithinTheirLatestFinish) {
+  const Topology machine = load_machine(test::source_path("configs/machines/h200x4.yaml")).value();
+  for (const Planner& planner : planners()) {
+    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+      const Batch batch = test::random_batch(machine, seed);
+      const Timeline promised = plan(planner, machine, batch, Basis::Guaranteed);
+      const LatestFinish latest = latest_finish(planner.rates, machine, batch, promised);
+      const Timeline run = replay(planner, machine, batch, promised);
+      for (std::size_t s = 0; s < run.streams.size(); ++s)
+        EXPECT_LE(run.streams[s].end(), latest.streams[s]) << planner.name << " " << seed << " " << s;
+    }
+  }
+}
+
+TEST(SteadyRates, TellWhereTheyComeFrom) {
+  const Topology machine = two_gpus(kTable);
+  SteadyRates steady;
+  EXPECT_EQ(steady.find(machine, Basis::Nominal, kUp1), (PortRates{kUp1, {40}, RateSource::Table}));
+  EXPECT_EQ(steady.find(machine, Basis::Nominal, kUp0 | kUp1),
+            (PortRates{kUp0 | kUp1, {20, 20}, RateSource::Interpolated}));
+  EXPECT_EQ(steady.find(machine, Basis::Nominal, kDown0 | kDown1),
+            (PortRates{kDown0 | kDown1, {30, 30}, RateSource::Graph}));
+  EXPECT_EQ(steady.find(machine, Basis::Guaranteed, kUp0 | kUp1),
+            (PortRates{kUp0 | kUp1, {20, 20}, RateSource::Graph}));
+}
+
+// ---- in files
+
+TEST(TopologyText, ReadsBackAsTheSameMachine) {
+  for (const char* file : {"h200x4", "inspection-example", "nehalem-c2050", "sandy-bridge-k10"}) {
+    const Topology machine = load_machine(test::source_path(std::string("configs/machines/") + file + ".yaml")).value();
+    const auto again = parse_document(machine_yaml(machine), file).and_then(machine_from);
+    ASSERT_TRUE(again.has_value()) << again.error().text();
+    EXPECT_TRUE(*again == machine) << file;
+  }
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const Topology machine = test::random_machine(seed);
+    const auto again = parse_document(machine_yaml(machine), "random").and_then(machine_from);
+    ASSERT_TRUE(again.has_value()) << again.error().text();
+    EXPECT_EQ(machine_yaml(*again), machine_yaml(machine)) << seed;
+    EXPECT_TRUE(*again == machine) << seed;
+  }
+}
+
+TEST(TopologyYaml, RefusesTablesThatCannotBe) {
+  const auto refusal = [](const std::string& rest) { return test::machine_error(test::machine_file(kTwoGpus + rest)); };
+  EXPECT_EQ(refusal("  table: [{h2d: {gpu2: 40 GB/s}}]\n"),
+            "m.yaml:10:11: there is no vertex 'gpu2'; did you mean 'gpu0'?");
+  EXPECT_EQ(refusal("  table: [{h2d: {cpu0: 40 GB/s}}]\n"), "m.yaml:10:11: 'cpu0' is no GPU; the table has GPUs alone");
+  EXPECT_EQ(refusal("  table: [{h2d: {gpu0: 0 GB/s}}]\n"), "m.yaml:10:24: '0 GB/s' is zero; a rate must be above 0");
+  EXPECT_EQ(refusal("  table: [{}]\n"), "m.yaml:10:11: a combination without streams");
+  EXPECT_EQ(refusal("  alike: [[gpu0, gpu1]]\n  table: [{h2d: {gpu0: 4 GB/s}}, {h2d: {gpu1: 4 GB/s}}]\n"),
+            "m.yaml:11:34: the same combination stands twice, up to exchanges of symmetric GPUs; keep one");
+  EXPECT_EQ(refusal("  table: [{h2d: {gpu0: 4 GB/s}, source: guess}]\n"),
+            "m.yaml:10:41: 'guess' is no source of rates; write table or interpolated");
+}
+
+}  // namespace
+}  // namespace tutti::internal

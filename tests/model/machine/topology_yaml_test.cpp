@@ -1,0 +1,175 @@
+#include <array>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "model/base/document.hpp"
+#include "model/sharing/compile_machine.hpp"
+#include "tests/support/yaml_text.hpp"
+
+namespace tutti::internal {
+namespace {
+
+using test::machine_error;
+
+/// A machine file and what it is refused with.
+struct Refusal {
+  std::string file;
+  std::string error;
+};
+
+/// Files between lines of "====", each with its error on a last line that starts with "# ".
+std::vector<Refusal> read_refusals(const std::string& path) {
+  std::ifstream stream(path);
+  std::vector<Refusal> refusals(1);
+  for (std::string line; std::getline(stream, line);) {
+    if (line == "====") {
+      refusals.emplace_back();
+    } else if (line.starts_with("# ")) {
+      refusals.back().error = line.substr(2);
+    } else {
+      refusals.back().file += line + "\n";
+    }
+  }
+  return refusals;
+}
+
+TEST(TopologyYaml, RefusesEveryMistakeAtItsPlace) {
+  const auto refusals = read_refusals(test::source_path("tests/golden/bad_machines.txt"));
+  ASSERT_GT(refusals.size(), 50U);
+  for (const Refusal& refusal : refusals) EXPECT_EQ(machine_error(refusal.file), refusal.error) << refusal.file;
+}
+
+TEST(TopologyYaml, ReadsAllThatAFileCanSay) {
+  const Topology machine = test::make_machine(R"(  vertices:
+    mem0: {kind: memory}
+    cpu0: {kind: cpu}
+    ioh0: {kind: hub, domain: left}
+    gpu0: {kind: gpu, copy_engines: 1, memory: 141 GB, bus_id: "0000:06:00.0", uuid: GPU-1}
+  links:
+    - {from: mem0, to: cpu0, bandwidth: 32 GB/s, back: 30 GB/s}
+    - {from: cpu0, to: ioh0, bandwidth: {nominal: 8 GB/s, guaranteed: 7.8 GB/s}, back: {nominal: 8 GB/s}}
+    - {from: ioh0, to: gpu0, bandwidth: 6 GB/s}
+  shared:
+    - {name: host, capacity: {nominal: 200 GB/s, guaranteed: 190 GB/s},
+       members: [{from: mem0, to: cpu0}, {from: cpu0, to: mem0, cost: 1.3}]}
+  weights: {h2d: 2, peer: 0.5}
+  peer_access: none
+  setup: {batch: 5 us, transfer: 1.5 us}
+  margin: {relative: 0.05, absolute: 10 us}
+  spread: 0.04
+  staging: {chunk: 4 MiB}
+  table: []
+)");
+  EXPECT_EQ(machine.name(), "m");
+  const Vertex& gpu = machine.vertex(*machine.find_vertex("gpu0"));
+  EXPECT_EQ(gpu.copy_engines, 1);
+  EXPECT_EQ(gpu.memory, Bytes{141'000'000'000});
+  EXPECT_EQ(gpu.bus_id, "0000:06:00.0");
+  EXPECT_EQ(gpu.uuid, "GPU-1");
+  EXPECT_EQ(machine.vertices()[2].domain, "left");
+  ASSERT_EQ(machine.links().size(), 5U);  // the last entry has no way back
+  EXPECT_EQ(machine.links()[2].bandwidth, (Bandwidth{GBps{8}, GBps{7.8}}));
+  EXPECT_EQ(machine.links()[3].bandwidth, (Bandwidth{GBps{8}, GBps{8}}));
+  ASSERT_EQ(machine.shared().size(), 1U);
+  EXPECT_EQ(machine.shared()[0].capacity, (Bandwidth{GBps{200}, GBps{190}}));
+  EXPECT_EQ(machine.shared()[0].members, (std::vector<CapacityMember>{{LinkId(0), 1}, {LinkId(1), 1.3}}));
+  EXPECT_EQ(machine.weights(), (SharingWeights{2, 1, 0.5}));
+  EXPECT_EQ(machine.peer_access().mode, PeerMode::None);
+  EXPECT_EQ(machine.setup(), (SetupTimes{Duration{5'000}, Duration{1'500}}));
+  EXPECT_EQ(machine.margin(), (Margin{0.05, Duration{10'000}}));
+  EXPECT_EQ(machine.spread(), 0.04);
+  EXPECT_EQ(machine.staging_chunk(), Bytes{4 << 20});
+}
+
+/// A machine of one GPU with this set-up.
+Topology with_setup(const std::string& setup) {
+  return test::make_machine(
+      "  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}\n"
+      "  links: [{from: mem0, to: gpu0, bandwidth: 6 GB/s}]\n"
+      "  setup: " +
+      setup + "\n");
+}
+
+TEST(TopologyYaml, SetUpIsATimeOrBothItsSides) {
+  const SetupTimes setup =
+      with_setup(
+          "{batch: {nominal: 9 us, guaranteed: 14 us}, transfer: {nominal: 1 us, guaranteed: 2 us},"
+          " kernel: 3 us, gate: {nominal: 5 us, guaranteed: 22 us}, host: 12 us,"
+          " handover: 7 us, dispatch: {nominal: 8 us, guaranteed: 9 us}, job: {nominal: 0, guaranteed: 300 us}}")
+          .setup();
+  EXPECT_EQ(setup.batch, (Cost{Duration{9'000}, Duration{14'000}}));
+  EXPECT_EQ(setup.kernel, (Cost{Duration{3'000}, Duration{3'000}}));
+  EXPECT_EQ(setup.gate, (Cost{Duration{5'000}, Duration{22'000}}));
+  EXPECT_EQ(setup.host, Cost{Duration{12'000}});
+  EXPECT_EQ(setup.handover, Cost{Duration{7'000}});
+  EXPECT_EQ(setup.dispatch, (Cost{Duration{8'000}, Duration{9'000}}));
+  EXPECT_EQ(setup.job, (Cost{Duration{0}, Duration{300'000}}));
+  for (const CopyKind route : kCopyKinds)
+    EXPECT_EQ(setup.transfer.of(route).each, (Cost{Duration{1'000}, Duration{2'000}}));
+}
+
+TEST(TopologyYaml, CopiesHaveCostsByRouteClass) {
+  const Topology machine = with_setup(
+      "{transfer: {up: {nominal: 100 ns, guaranteed: 300 ns, below: 256 KiB, bandwidth: {nominal: 40 GB/s, "
+      "guaranteed: 30 GB/s}}, down: {nominal: 0, first: {nominal: 1 us, guaranteed: 170 us}}, peer: 2.5 us}, handover: "
+      "7 us, job: {nominal: 0, guaranteed: 300 us}}");
+  const CopyCosts& copies = machine.setup().transfer;
+  EXPECT_EQ(copies.of(CopyKind::Up),
+            (CopyCost{{Duration{100}, Duration{300}}, Bytes{256 << 10}, Bandwidth{GBps{40}, GBps{30}}}));
+  EXPECT_EQ(copies.of(CopyKind::Peer).each, Cost{Duration{2'500}});
+  EXPECT_EQ(copies.of(CopyKind::Down).first, (Cost{Duration{1'000}, Duration{170'000}}));
+  EXPECT_EQ(copies.of(CopyKind::Staged), CopyCost{});
+  // What is written is read again.
+  const auto again = parse_document(machine_yaml(machine), "again.yaml").and_then(machine_from);
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_EQ(again->setup(), machine.setup());
+}
+
+TEST(TopologyYaml, ContradictionsInSetUpAreTold) {
+  const auto error = [](const std::string& setup) {
+    return test::machine_error(
+        "version: 1\nmachine:\n  name: m\n  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}\n"
+        "  links: [{from: mem0, to: gpu0, bandwidth: 6 GB/s}]\n  setup: " +
+        setup + "\n");
+  };
+  EXPECT_EQ(
+      error("{batch: {nominal: 9 us, guaranteed: 8 us}}"),
+      "m.yaml:6:46: guaranteed 8 us is below nominal 9 us; guaranteed is what the machine never exceeds, so raise "
+      "it");
+  EXPECT_TRUE(error("{transfer: {up: {nominal: 1 us, below: 1 MiB}}}")
+                  .ends_with("'below' and 'bandwidth' go together: copies smaller than the one run at the other"));
+  EXPECT_NE(error("{transfer: {up: 1 us, nominal: 2 us}}").find("'nominal'"), std::string::npos);
+  EXPECT_NE(error("{kernel: {guaranteed: 2 us}}").find("'nominal'"), std::string::npos);
+}
+
+TEST(TopologyYaml, WhatIsLeftOutHasItsDefault) {
+  const Topology machine = test::make_machine(
+      "  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}\n"
+      "  links: [{from: mem0, to: gpu0, bandwidth: 6 GB/s}]\n");
+  EXPECT_EQ(machine.vertices()[1].copy_engines, 2);
+  EXPECT_EQ(machine.vertices()[1].memory, std::nullopt);
+  EXPECT_EQ(machine.weights(), SharingWeights{});
+  EXPECT_EQ(machine.peer_access().mode, PeerMode::SameDomain);
+  EXPECT_EQ(machine.setup(), SetupTimes{});
+  EXPECT_EQ(machine.margin(), Margin{});
+  EXPECT_EQ(machine.spread(), 0);
+  EXPECT_EQ(machine.staging_chunk(), Bytes{8 << 20});
+}
+
+TEST(TopologyYaml, TheSameFileTwiceIsTheSameMachine) {
+  const std::string path = test::source_path("configs/machines/inspection-example.yaml");
+  EXPECT_EQ(*load_machine(path), *load_machine(path));
+  EXPECT_FALSE(*load_machine(path) == *load_machine(test::source_path("configs/machines/nehalem-c2050.yaml")));
+}
+
+TEST(TopologyYaml, AMissingFileIsNamed) {
+  const auto machine = load_machine("no/machine.yaml");
+  ASSERT_FALSE(machine);
+  EXPECT_EQ(machine.error().text(), "no/machine.yaml: the file cannot be read; give the path of a YAML file");
+}
+
+}  // namespace
+}  // namespace tutti::internal
