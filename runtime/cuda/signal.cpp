@@ -42,7 +42,7 @@ Expected<void> hold_stream(const Driver& driver, GateKind kind, cudaStream_t str
 }
 
 Expected<void> hold_by_memory(const Driver& driver, cudaStream_t stream, std::span<const Awaited> signals) {
-  TUTTI_EXPECTS(signals.size() <= kMostAwaited, "an operation waits for eight signals at most");
+  TUTTI_EXPECTS(signals.size() <= kMostAwaited, "one operation waits for at most kMostAwaited signals");
   std::array<CUstreamBatchMemOpParams, kMostAwaited> waits{};
   for (std::size_t i = 0; i < signals.size(); ++i) {
     auto& wait = waits[i].waitValue;

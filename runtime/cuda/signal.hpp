@@ -33,7 +33,6 @@ class Signal {
 
   /// Its address for kernels and streams, on every GPU that reaches the memory; null: no signal.
   [[nodiscard]] Word* on_gpu() const { return word_; }
-  [[nodiscard]] explicit operator bool() const { return word_ != nullptr; }
 
  protected:
   Word* word_ = nullptr;
@@ -98,7 +97,9 @@ using DeviceSignalBoard = BasicSignalBoard<DeviceMemory, Signal>;
 [[nodiscard]] Expected<DeviceSignalBoard> make_device_signal_board(int device, std::size_t signals,
                                                                    cudaStream_t stream);
 
-/// The last command so far of a stream sets a signal.
+// All of these enqueue, allocate nothing, and fail where the driver refuses (Machine).
+
+/// Sets a signal when all work that the stream has so far is done.
 [[nodiscard]] Expected<void> set_in_stream(const Driver& driver, cudaStream_t stream, Signal<Count> signal,
                                            Count value);
 
@@ -118,10 +119,11 @@ struct Awaited {
   Count value = 0;
 };
 
+inline constexpr std::size_t kMostAwaited = 8;
+
 /// Holds a stream until all signals have reached their values: the stream itself waits, in one operation.
 /// @pre at most `kMostAwaited`
 [[nodiscard]] Expected<void> hold_by_memory(const Driver& driver, cudaStream_t stream,
                                             std::span<const Awaited> signals);
-inline constexpr std::size_t kMostAwaited = 8;
 
 }  // namespace tutti::internal::cuda

@@ -11,12 +11,13 @@ namespace {
 
 constexpr const char* kCudaLibrary = "libtutti_cuda.so";
 
-/// The folder of the library, or of the program, that this function is part of.
-std::filesystem::path own_folder() {
+/// The file of the library that this function is part of. Where that is the program itself, started by its bare name,
+/// the path is relative and left out: it would lead to the current folder, whatever lies there.
+std::filesystem::path own_file() {
   Dl_info found{};
-  if (dladdr(reinterpret_cast<const void*>(&own_folder), &found) == 0 || found.dli_fname == nullptr) return {};
-  std::error_code unknown;
-  return std::filesystem::absolute(found.dli_fname, unknown).parent_path();
+  if (dladdr(reinterpret_cast<const void*>(&own_file), &found) == 0 || found.dli_fname == nullptr) return {};
+  std::filesystem::path file = found.dli_fname;
+  return file.is_absolute() ? file : std::filesystem::path{};
 }
 
 /// A path where one of the folders has the library, else its name, which the loader looks for.
@@ -32,7 +33,10 @@ std::string file_in(const std::vector<std::filesystem::path>& folders) {
 
 std::vector<std::filesystem::path> cuda_library_folders() {
   std::error_code unknown;
-  return {std::filesystem::read_symlink("/proc/self/exe", unknown).parent_path(), own_folder()};
+  std::vector<std::filesystem::path> folders;
+  for (const std::filesystem::path& file : {std::filesystem::read_symlink("/proc/self/exe", unknown), own_file()})
+    if (!file.empty()) folders.push_back(file.parent_path());
+  return folders;
 }
 
 Expected<const CudaFunctions*> open_cuda_library(const std::vector<std::filesystem::path>& folders) {

@@ -8,8 +8,8 @@
 #include "apps/tutti/commands/files.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "apps/tutti/reports/timeline_svg.hpp"
-#include "model/batch/batch_yaml.hpp"
 #include "model/base/document.hpp"
+#include "model/batch/batch_yaml.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -39,8 +39,7 @@ int compare_batch(const CompareCommand& command, std::span<const Planner* const>
   std::vector<Prediction> predictions;
   for (const Planner* planner : chosen) predictions.push_back(predict_under(*planner, batch->machine(), *batch));
   if (!command.svg.empty())
-    if (const auto error = write_file(command.svg, timelines_svg(*batch, predictions)))
-      return report_error(*error);
+    if (const auto error = write_file(command.svg, timelines_svg(*batch, predictions))) return report_error(*error);
   const double first = to_ms(predictions.front().timeline.latency);
   Json rows = Json::array();
   Table table({"planner", "batch ms", "against the first", "at the latest ms"});

@@ -308,7 +308,7 @@ class TimelinePicture {
 
 Prediction predict_under(const Planner& planner, const Topology& machine, const Batch& batch) {
   Timeline timeline = plan(planner, machine, batch);
-  LatestFinish latest = latest_finish(planner, machine, batch, timeline);
+  LatestFinish latest = latest_finish(planner.rates, machine, batch, timeline);
   return {&planner, std::move(timeline), std::move(latest)};
 }
 

@@ -2,8 +2,8 @@
 #include <span>
 #include <string>
 
-#include "model/planners/planner.hpp"
 #include "model/batch/safe_bound.hpp"
+#include "model/planners/planner.hpp"
 
 namespace tutti::internal {
 
