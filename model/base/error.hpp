@@ -6,6 +6,8 @@
 
 #include <tl/expected.hpp>
 
+#include "model/base/export.hpp"
+
 namespace tutti {
 
 /// Where in a user's file something stands; line and column count from 1, line 0 means "no place known".
@@ -36,7 +38,7 @@ struct Error {
 
   /// `file:line:column: message`, or `field: message` where no place is known, or the message alone; a line for each
   /// of the first 20 faults.
-  [[nodiscard]] std::string text() const;
+  [[nodiscard]] TUTTI_API std::string text() const;
 
   friend bool operator==(const Error&, const Error&) = default;
 };

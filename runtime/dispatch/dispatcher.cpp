@@ -56,6 +56,8 @@ class DispatchedRun final : public PreparedRun {
   Expected<void> prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs);
   /// Releases the jobs of a scenario in place of periodic jobs. @pre prepared for as many
   void follow(const Scenario& scenario);
+  /// Reports the end of every job. @param on_job_end  may be empty
+  void report_to(std::function<void(const JobRecord&)> on_job_end) { on_job_end_ = std::move(on_job_end); }
   /// Compares jobs and batches with their bounds.
   /// @param bounds  [tasks] of responses, where there are any; empty: batches alone have bounds
   void hold_to(std::span<const std::optional<Duration>> bounds);
@@ -123,6 +125,8 @@ class DispatchedRun final : public PreparedRun {
   /// @return when it was done.
   template <class Work>
   Duration beside(const Work& work);
+  /// Reports the last job that ended.
+  void report_job_end();
   /// Excesses of a finished job, by cause.
   [[nodiscard]] Excesses excesses_of(const Running& running, const Job& job, const JobRecord& record) const;
   /// Completes the record of the last job: overruns, and whether it exceeded its bound, and why.
@@ -139,6 +143,7 @@ class DispatchedRun final : public PreparedRun {
   const PlannedTaskSet& planned_;
   std::uint64_t seed_;
   const std::atomic<bool>* interrupted_;
+  std::function<void(const JobRecord&)> on_job_end_;
   std::vector<TaskState> tasks_;
   ReadyQueue ready_;
   RunRecord record_;
@@ -319,6 +324,7 @@ void DispatchedRun::release(std::size_t task) {
     excesses.add(BoundCause::Blocking, excess_);
     excesses.add(BoundCause::Host, beside_.total() - beside_before_);
     if (promised_) record_.jobs.back().broken = BrokenBound{excesses.largest(), {}};
+    report_job_end();
     return;
   }
   state.set_due[set] = deadline;
@@ -334,6 +340,10 @@ Duration DispatchedRun::beside(const Work& work) {
   const Duration end = executor_.clock().now();
   beside_.add(start, end);
   return end;
+}
+
+void DispatchedRun::report_job_end() {
+  if (on_job_end_) beside([&] { on_job_end_(record_.jobs.back()); });
 }
 
 Job DispatchedRun::job_of(const ReadyJob& ready, JobObserver* observer) {
@@ -378,6 +388,7 @@ void DispatchedRun::run_job(const ReadyJob& ready) {
   if (!result && result.error().code == ErrorCode::Machine) record_.fatal = result.error();
   if (result) record.after = beside([&] { state.program->on_finished(job); }) - finish;
   state.set_due[job.buffer_set].reset();
+  report_job_end();
   free_since_ = clock.now();
 }
 
@@ -497,7 +508,10 @@ PreparedOrError prepare(Executor& executor, const PlannedTaskSet& planned, std::
 PreparedOrError prepare_run(Executor& executor, const AdmittedTaskSet& admitted, std::span<TaskProgram* const> programs,
                             std::span<const std::uint64_t> jobs, const RunOptions& options) {
   return prepare(executor, admitted.planned(), programs, jobs, options.seed, options.interrupted,
-                 [&](DispatchedRun& run) { run.hold_to(admitted.worst_responses()); });
+                 [&](DispatchedRun& run) {
+                   run.hold_to(admitted.worst_responses());
+                   run.report_to(options.on_job_end);
+                 });
 }
 
 PreparedOrError prepare_run(Executor& executor, const PlannedTaskSet& planned, std::span<TaskProgram* const> programs,
@@ -533,6 +547,7 @@ Expected<RunRecord> run_changing_tasks(Executor& executor, ChangingTaskSet set, 
         return prepare(executor, set.planned(), programs, jobs, options.seed, options.interrupted,
                        [&](DispatchedRun& run) {
                          run.hold_to({});
+                         run.report_to(options.on_job_end);
                          run.change_on_request(set, requests, *options.arrivals_before);
                        });
       })

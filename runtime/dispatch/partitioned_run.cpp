@@ -34,6 +34,18 @@ Scenario of(const Partition& partition, const Scenario& whole) {
   return own;
 }
 
+/// The options of a partition's run: it reports the ends of jobs with the ids that its tasks have in the whole set.
+RunOptions of(const Partition& partition, const RunOptions& whole) {
+  RunOptions own = whole;
+  if (whole.on_job_end) {
+    own.on_job_end = [&partition, &whole](JobRecord job) {
+      job.task = partition.tasks[job.task.index()];
+      whole.on_job_end(job);
+    };
+  }
+  return own;
+}
+
 std::vector<RunRecord> run_one_by_one(const PreparedRuns& runs) {
   std::vector<RunRecord> records;
   for (const auto& run : runs) records.push_back(run->run());
@@ -120,7 +132,8 @@ Expected<RunRecord> run_tasks(std::span<Executor* const> executors, const Admitt
   for (std::size_t i = 0; i < admitted.partitions().size(); ++i) parts.push_back(admitted.part(i));
   return run(executors, admitted.planned(), programs, [&](std::size_t i) {
     const Partition& partition = admitted.partitions()[i];
-    return prepare_run(*executors[i], parts[i], of(partition, programs), of(partition, std::span(*jobs)), options);
+    return prepare_run(*executors[i], parts[i], of(partition, programs), of(partition, std::span(*jobs)),
+                       of(partition, options));
   });
 }
 

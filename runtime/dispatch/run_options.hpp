@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -9,12 +10,17 @@
 
 namespace tutti::internal {
 
-/// Length of a periodic run.
+struct JobRecord;
+
+/// Length of a periodic run, and who hears of it.
 struct RunOptions {
   std::optional<std::uint64_t> jobs;               ///< number of arrivals, all tasks together
   std::optional<Duration> arrivals_before;         ///< arrivals before this instant
   std::uint64_t seed = 1;                          ///< of the release jitter
   const std::atomic<bool>* interrupted = nullptr;  ///< set from outside: the job under way is the last one
+  /// Called in the thread of the job's partition when a job has ended, before its batches are reviewed: overruns and
+  /// broken bounds are not known yet. A run measures this work as that of programs. It may be empty.
+  std::function<void(const JobRecord&)> on_job_end = {};
 };
 
 /// Most jobs of a run with neither limit, which ends one hyperperiod behind the last offset.

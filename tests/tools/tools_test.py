@@ -79,6 +79,12 @@ class CheckLayers(Tree):
         self.write("runtime/a.cpp", '#include "runtime/core/clock.hpp"\n')
         self.refuses("check-layers", "runtime/a.cpp:1: sources of runtime/ stand in one of")
 
+    def test_examples_include_the_installed_headers_alone(self):
+        self.write("apps/examples/a.cpp", "#include <tutti/tutti.hpp>\n")
+        self.accepts("check-layers")
+        self.write("apps/examples/a.cpp", '#include "runtime/api/tutti.hpp"\n')
+        self.refuses("check-layers", "apps/examples/a.cpp:1: ", "<tutti/...>")
+
     def test_refuses_an_include_not_written_from_the_root(self):
         for line in ('"topology.hpp"', '"../sched/task.hpp"', '"model/../sched/task.hpp"', "<model/topology.hpp>"):
             with self.subTest(line):

@@ -1,0 +1,68 @@
+#include "runtime/api/backends.hpp"
+
+#include <algorithm>
+
+#include "runtime/host/cuda_library.hpp"
+#include "runtime/sim/sim_backend.hpp"
+
+namespace tutti::internal {
+namespace {
+
+using MadeBackend = Expected<std::unique_ptr<DeviceBackend>>;
+
+std::unique_ptr<Clock> clock_of(const tutti::BackendOptions& options) {
+  const bool is_virtual = options.clock == ClockKind::Virtual ||
+                          (options.clock == ClockKind::OfBackend && options.kind == BackendKind::Simulated);
+  if (is_virtual) return std::make_unique<VirtualClock>();
+  return std::make_unique<RealClock>();
+}
+
+Waiting waiting_of(WaitKind kind) {
+  switch (kind) {
+    case WaitKind::Spin: return Waiting::Spin;
+    case WaitKind::Yield: return Waiting::Yield;
+    case WaitKind::Block: return Waiting::Block;
+  }
+  return Waiting::Spin;
+}
+
+/// The GPUs of this host, by the library that is opened for them.
+MadeBackend make_cuda(const Topology& machine, const KernelRegistry& kernels, Clock& clock,
+                      const CudaOptions& options) {
+  if (!clock.runs_by_itself())
+    return invalid_input("GPUs run in real time; take the real clock, or leave the clock to the backend");
+  return open_cuda_library().and_then(
+      [&](const CudaFunctions* cuda) { return cuda->make_backend(machine, kernels, clock, options); });
+}
+
+}  // namespace
+
+Expected<BackendStack> BackendStack::make(const tutti::BackendOptions& options, const Topology& machine,
+                                          const KernelRegistry& kernels, const Planner& planner,
+                                          std::optional<std::vector<VertexId>> gpus,
+                                          std::shared_ptr<std::atomic<bool>> hangs) {
+  BackendStack stack;
+  stack.clock_ = clock_of(options);
+  const auto backend = [&]() -> MadeBackend {
+    if (options.kind == BackendKind::Simulated) return std::make_unique<SimBackend>(machine, kernels, *stack.clock_);
+    CudaOptions cuda;
+    cuda.bind = options.bind;
+    cuda.waiting = waiting_of(options.waiting);
+    cuda.gpus = std::move(gpus);
+    if (hangs) cuda.hangs = std::move(hangs);
+    return make_cuda(machine, kernels, *stack.clock_, cuda);
+  };
+  return backend().map([&](std::unique_ptr<DeviceBackend>&& made) {
+    stack.backend_ = std::move(made);
+    stack.executor_ = std::make_unique<Executor>(machine, planner, *stack.backend_, *stack.clock_);
+    return std::move(stack);
+  });
+}
+
+void BackendStack::add_notes(std::vector<std::string>& notes) const {
+  for (auto& own : {backend_->notes(), backend_->foreign_load()})
+    for (const std::string& note : own)
+      if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
+}
+
+}  // namespace tutti::internal

@@ -1,0 +1,88 @@
+#include "runtime/api/batch.hpp"
+
+#include "model/batch/batch_yaml.hpp"
+#include "model/batch/compile_batch.hpp"
+#include "model/batch/safe_bound.hpp"
+#include "runtime/api/handles.hpp"
+
+namespace tutti {
+namespace {
+
+/// A batch with its plan.
+struct Planned {
+  const internal::Batch* batch;
+  const internal::Planner* planner;
+  internal::Timeline timeline;
+
+  [[nodiscard]] internal::LatestFinish latest() const {
+    return latest_finish(planner->rates, batch->machine(), *batch, timeline);
+  }
+};
+
+Expected<Planned> planned(const Batch& batch, std::string_view name) {
+  const internal::Batch* state = internal::Handles::state(batch).get();
+  if (state == nullptr) return internal::empty_handle("batch");
+  return internal::planner_of(name).map([&](const internal::Planner* planner) {
+    return Planned{state, planner, plan(*planner, state->machine(), *state)};
+  });
+}
+
+StreamPrediction prediction_of(const internal::StreamTimeline& times, Duration latest) {
+  StreamPrediction stream{times.name, {}, {}, latest};
+  if (times.transfer) stream.transfer = {times.transfer->start, times.transfer->end};
+  if (times.kernel) stream.kernel = {times.kernel->start, times.kernel->end};
+  return stream;
+}
+
+}  // namespace
+
+Expected<Batch> Batch::load(const std::string& path) {
+  return internal::load_batch(path).map(
+      [](internal::Batch&& batch) { return Batch(std::make_shared<State>(std::move(batch))); });
+}
+
+Expected<Batch> Batch::make(const Machine& machine, const BatchSpec& spec, const Parameters& parameters) {
+  const auto& topology = internal::Handles::state(machine);
+  if (!topology) return internal::empty_handle("machine");
+  return internal::compile(spec, *topology, parameters).map([](internal::Batch&& batch) {
+    return Batch(std::make_shared<State>(std::move(batch)));
+  });
+}
+
+Expected<Machine> Batch::machine() const {
+  if (!state_) return internal::empty_handle("batch");
+  return internal::Handles::make<Machine>(std::make_shared<const internal::Topology>(state_->machine()));
+}
+
+std::vector<std::string> Batch::streams() const {
+  std::vector<std::string> names;
+  if (!state_) return names;
+  for (const internal::CommandStream& stream : state_->streams()) names.push_back(stream.name);
+  return names;
+}
+
+std::vector<std::string> planners() {
+  std::vector<std::string> names;
+  for (const internal::Planner& planner : internal::planners()) names.emplace_back(planner.name);
+  return names;
+}
+
+Expected<Prediction> predict(const Batch& batch, std::string_view planner) {
+  return planned(batch, planner).map([](const Planned& planned) {
+    const internal::LatestFinish latest = planned.latest();
+    Prediction prediction{std::string(planned.planner->name), planned.timeline.latency, latest.alone(), {}};
+    for (std::size_t s = 0; s < latest.streams.size(); ++s)
+      prediction.streams.push_back(prediction_of(planned.timeline.streams[s], latest.streams[s]));
+    return prediction;
+  });
+}
+
+Expected<Duration> predictBatchLatency(const Batch& batch, std::string_view planner) {
+  return planned(batch, planner).map([](const Planned& planned) { return planned.timeline.latency; });
+}
+
+Expected<Duration> predictWorstBatchLatency(const Batch& batch, std::string_view planner) {
+  return planned(batch, planner).map([](const Planned& planned) { return planned.latest().alone(); });
+}
+
+}  // namespace tutti

@@ -1,0 +1,370 @@
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#include "runtime/api/run.hpp"
+#include "runtime/api/tutti.h"
+#include "runtime/api/version.hpp"
+
+struct tutti_machine {
+  tutti::Machine value;
+};
+struct tutti_batch {
+  tutti::Batch value;
+};
+struct tutti_kernels {
+  tutti::Kernels value;
+};
+struct tutti_runtime {
+  tutti::Runtime value;
+};
+struct tutti_buffer {
+  tutti::Buffer value;
+};
+struct tutti_prepared_batch {
+  tutti::PreparedBatch value;
+};
+struct tutti_batch_run {
+  tutti::BatchRun value;
+};
+struct tutti_task_set {
+  tutti::TaskSet value;
+  std::vector<std::string> names = {};
+};
+struct tutti_verdict {
+  tutti::Verdict value;
+};
+struct tutti_job {
+  const tutti::Job& value;
+};
+
+namespace tutti {
+namespace {
+
+thread_local std::string last_error;
+
+void remember(std::string_view message) noexcept {
+  try {
+    last_error = message;
+  } catch (...) {
+    last_error.clear();  // no memory for the sentence
+  }
+}
+
+tutti_status status_of(const Error& error) {
+  remember(error.text());
+  switch (error.code) {
+    case ErrorCode::InvalidInput: return TUTTI_INVALID_INPUT;
+    case ErrorCode::Machine: return TUTTI_MACHINE;
+    case ErrorCode::Kernel: return TUTTI_KERNEL;
+  }
+  return TUTTI_MACHINE;
+}
+
+/// Runs a function of the interface and keeps exceptions in.
+/// @param body  () -> tutti_status
+template <class Body>
+tutti_status guarded(const Body& body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    remember("the host has no memory left");
+  } catch (const std::exception& exception) {
+    remember(exception.what());
+  } catch (...) {
+    remember("an unknown exception");
+  }
+  return TUTTI_MACHINE;
+}
+
+tutti_status refuse_null(const char* what) {
+  remember(std::string(what) + " is null; pass one");
+  return TUTTI_INVALID_INPUT;
+}
+
+/// Makes a handle of an `Expected`, or null.
+/// @param make  () -> Expected<Value>
+template <class Handle, class Make>
+Handle* made(const Make& make) noexcept {
+  Handle* handle = nullptr;
+  guarded([&] {
+    auto value = make();
+    if (!value) return status_of(value.error());
+    handle = new Handle{*std::move(value)};
+    return TUTTI_OK;
+  });
+  return handle;
+}
+
+/// Writes the value of an `Expected`.
+template <class Value, class Write>
+tutti_status finish(const Expected<Value>& value, const Write& write) {
+  if (!value) return status_of(value.error());
+  write(*value);
+  return TUTTI_OK;
+}
+
+std::string_view text_or_empty(const char* text) { return text == nullptr ? std::string_view{} : text; }
+
+tutti_status predict_into(const tutti_batch* batch, const char* planner, int64_t* result,
+                          Expected<Duration> (*predicted)(const Batch&, std::string_view)) noexcept {
+  return guarded([&] {
+    if (batch == nullptr) return refuse_null("the batch");
+    if (result == nullptr) return refuse_null("the result");
+    return finish(predicted(batch->value, text_or_empty(planner)), [&](Duration time) { *result = time.count(); });
+  });
+}
+
+tutti_kernel_launch launch_of(const KernelLaunch& launch) {
+  return {launch.input.data(),  launch.input.size(),      launch.output.data(),
+          launch.output.size(), launch.parameters.data(), launch.parameters.size()};
+}
+
+void throw_unless_zero(int failure) {
+  if (failure != 0) throw std::runtime_error("it returned " + std::to_string(failure));
+}
+
+Buffer buffer_of(const tutti_buffer* buffer) { return buffer == nullptr ? Buffer{} : buffer->value; }
+
+StreamBinding binding_of(const tutti_stream_binding& binding) {
+  const auto* parameters = static_cast<const std::byte*>(binding.parameters);
+  return {buffer_of(binding.source), buffer_of(binding.destination), buffer_of(binding.kernel_input),
+          buffer_of(binding.kernel_output),
+          parameters == nullptr ? std::vector<std::byte>{}
+                                : std::vector<std::byte>(parameters, parameters + binding.parameters_size)};
+}
+
+tutti_batch_result result_of(const BatchResult& result) {
+  return {result.start.count(), result.finish.count(), result.overruns};
+}
+
+void* bytes_of(std::span<std::byte> bytes, size_t* size) {
+  if (size != nullptr) *size = bytes.size();
+  return bytes.empty() ? nullptr : bytes.data();
+}
+
+TaskProgram program_of(const tutti_task_program& program) {
+  const auto callback = [&](void (*function)(const tutti_job*, void*)) -> std::function<void(const Job&)> {
+    if (function == nullptr) return {};
+    return [function, user = program.user](const Job& job) {
+      const tutti_job handle{job};
+      function(&handle, user);
+    };
+  };
+  TaskProgram made;
+  made.on_ready = callback(program.on_ready);
+  made.on_finished = callback(program.on_finished);
+  return made;
+}
+
+RunOptions options_of(const tutti_run_options& options) {
+  RunOptions made;
+  made.backend.kind = options.backend == TUTTI_CUDA ? BackendKind::Cuda : BackendKind::Simulated;
+  if (options.jobs > 0) made.jobs = options.jobs;
+  made.seed = options.seed;
+  if (options.on_job_end != nullptr) {
+    made.on_job_end = [function = options.on_job_end, user = options.user](const JobRecord& job) {
+      const tutti_job_record record{job.task,
+                                    job.index,
+                                    job.arrival.count(),
+                                    job.finish ? job.finish->count() : -1,
+                                    job.deadline.count(),
+                                    job.missed() ? 1 : 0};
+      function(&record, user);
+    };
+  }
+  return made;
+}
+
+tutti_run_summary summary_of(const RunRecord& record) {
+  tutti_run_summary summary{record.jobs.size(), 0, 0, 0};
+  for (const JobRecord& job : record.jobs) {
+    summary.missed += job.missed() ? 1 : 0;
+    summary.failed += job.error ? 1 : 0;
+    summary.over_bound += job.broken ? 1 : 0;
+  }
+  return summary;
+}
+
+}  // namespace
+}  // namespace tutti
+
+const char* tutti_version(void) { return TUTTI_VERSION; }
+const char* tutti_last_error(void) { return tutti::last_error.c_str(); }
+
+tutti_machine* tutti_machine_load(const char* path) {
+  return tutti::made<tutti_machine>([&] { return tutti::Machine::load(std::string(tutti::text_or_empty(path))); });
+}
+void tutti_machine_free(tutti_machine* machine) { delete machine; }
+
+tutti_batch* tutti_batch_load(const char* path) {
+  return tutti::made<tutti_batch>([&] { return tutti::Batch::load(std::string(tutti::text_or_empty(path))); });
+}
+tutti_machine* tutti_batch_machine(const tutti_batch* batch) {
+  if (batch == nullptr) return tutti::refuse_null("the batch"), nullptr;
+  return tutti::made<tutti_machine>([&] { return batch->value.machine(); });
+}
+void tutti_batch_free(tutti_batch* batch) { delete batch; }
+
+tutti_status tutti_predict_batch_latency(const tutti_batch* batch, const char* planner, int64_t* latency_ns) {
+  return tutti::predict_into(batch, planner, latency_ns, tutti::predictBatchLatency);
+}
+tutti_status tutti_predict_worst_batch_latency(const tutti_batch* batch, const char* planner, int64_t* latest_ns) {
+  return tutti::predict_into(batch, planner, latest_ns, tutti::predictWorstBatchLatency);
+}
+
+tutti_kernels* tutti_kernels_new(void) {
+  return tutti::made<tutti_kernels>([] { return tutti::Expected<tutti::Kernels>(tutti::Kernels()); });
+}
+tutti_status tutti_kernels_add(tutti_kernels* kernels, const char* name, tutti_host_kernel host,
+                               tutti_device_kernel device, void* user) {
+  return tutti::guarded([&] {
+    if (kernels == nullptr) return tutti::refuse_null("the kernel table");
+    tutti::HostKernel on_host;
+    tutti::DeviceKernel on_device;
+    if (host != nullptr) {
+      on_host = [host, user](const tutti::KernelLaunch& launch) {
+        const tutti_kernel_launch arguments = tutti::launch_of(launch);
+        tutti::throw_unless_zero(host(&arguments, user));
+      };
+    }
+    if (device != nullptr) {
+      on_device = [device, user](const tutti::KernelLaunch& launch, tutti::DeviceStream stream) {
+        const tutti_kernel_launch arguments = tutti::launch_of(launch);
+        tutti::throw_unless_zero(device(&arguments, stream, user));
+      };
+    }
+    auto added = kernels->value.add(std::string(tutti::text_or_empty(name)), std::move(on_host), std::move(on_device));
+    return added ? TUTTI_OK : tutti::status_of(added.error());
+  });
+}
+void tutti_kernels_free(tutti_kernels* kernels) { delete kernels; }
+
+tutti_runtime* tutti_runtime_open(const tutti_machine* machine, const tutti_kernels* kernels, tutti_backend backend,
+                                  const char* planner) {
+  if (machine == nullptr) return tutti::refuse_null("the machine"), nullptr;
+  return tutti::made<tutti_runtime>([&] {
+    tutti::BackendOptions options;
+    options.kind = backend == TUTTI_CUDA ? tutti::BackendKind::Cuda : tutti::BackendKind::Simulated;
+    return tutti::Runtime::open(machine->value, kernels == nullptr ? tutti::Kernels() : kernels->value, options,
+                                tutti::text_or_empty(planner));
+  });
+}
+void tutti_runtime_free(tutti_runtime* runtime) { delete runtime; }
+
+tutti_buffer* tutti_buffer_allocate(tutti_runtime* runtime, const char* place, int64_t size) {
+  if (runtime == nullptr) return tutti::refuse_null("the runtime"), nullptr;
+  return tutti::made<tutti_buffer>(
+      [&] { return runtime->value.allocate(tutti::text_or_empty(place), tutti::Bytes{size}); });
+}
+void* tutti_buffer_bytes(const tutti_buffer* buffer) {
+  return buffer == nullptr ? nullptr : tutti::bytes_of(buffer->value.bytes(), nullptr);
+}
+int64_t tutti_buffer_size(const tutti_buffer* buffer) { return buffer == nullptr ? 0 : buffer->value.size().count; }
+void tutti_buffer_free(tutti_buffer* buffer) { delete buffer; }
+
+tutti_prepared_batch* tutti_prepare(tutti_runtime* runtime, const tutti_batch* batch,
+                                    const tutti_stream_binding* bindings, size_t count, int in_flight) {
+  if (runtime == nullptr) return tutti::refuse_null("the runtime"), nullptr;
+  if (batch == nullptr) return tutti::refuse_null("the batch"), nullptr;
+  return tutti::made<tutti_prepared_batch>([&] {
+    std::vector<tutti::StreamBinding> own;
+    for (size_t i = 0; bindings != nullptr && i < count; ++i) own.push_back(tutti::binding_of(bindings[i]));
+    return runtime->value.prepare(batch->value, std::move(own), in_flight);
+  });
+}
+void tutti_prepared_batch_free(tutti_prepared_batch* batch) { delete batch; }
+
+tutti_status tutti_batch_op(tutti_prepared_batch* batch, tutti_batch_result* result) {
+  return tutti::guarded([&] {
+    if (batch == nullptr) return tutti::refuse_null("the prepared batch");
+    return tutti::finish(tutti::batchOp(batch->value), [&](const tutti::BatchResult& ended) {
+      if (result != nullptr) *result = tutti::result_of(ended);
+    });
+  });
+}
+tutti_batch_run* tutti_batch_op_async(tutti_prepared_batch* batch) {
+  if (batch == nullptr) return tutti::refuse_null("the prepared batch"), nullptr;
+  return tutti::made<tutti_batch_run>([&] { return tutti::batchOpAsync(batch->value); });
+}
+tutti_status tutti_batch_op_query(tutti_batch_run* run, int* finished) {
+  return tutti::guarded([&] {
+    if (run == nullptr) return tutti::refuse_null("the run");
+    if (finished == nullptr) return tutti::refuse_null("the result");
+    return tutti::finish(tutti::batchOpQuery(run->value), [&](bool is_finished) { *finished = is_finished ? 1 : 0; });
+  });
+}
+tutti_status tutti_batch_op_synchronize(tutti_batch_run* run, tutti_batch_result* result) {
+  return tutti::guarded([&] {
+    if (run == nullptr) return tutti::refuse_null("the run");
+    return tutti::finish(tutti::batchOpSynchronize(run->value), [&](const tutti::BatchResult& ended) {
+      if (result != nullptr) *result = tutti::result_of(ended);
+    });
+  });
+}
+void tutti_batch_run_free(tutti_batch_run* run) { delete run; }
+
+tutti_task_set* tutti_task_set_load(const char* path) {
+  auto* set =
+      tutti::made<tutti_task_set>([&] { return tutti::TaskSet::load(std::string(tutti::text_or_empty(path))); });
+  if (set != nullptr) tutti::guarded([&] { return set->names = set->value.tasks(), TUTTI_OK; });
+  return set;
+}
+size_t tutti_task_set_size(const tutti_task_set* set) { return set == nullptr ? 0 : set->names.size(); }
+const char* tutti_task_set_name(const tutti_task_set* set, size_t task) {
+  return task < tutti_task_set_size(set) ? set->names[task].c_str() : nullptr;
+}
+void tutti_task_set_free(tutti_task_set* set) { delete set; }
+
+tutti_verdict* tutti_check(const tutti_task_set* set, const char* planner) {
+  if (set == nullptr) return tutti::refuse_null("the task set"), nullptr;
+  return tutti::made<tutti_verdict>([&] { return tutti::check(set->value, tutti::text_or_empty(planner)); });
+}
+tutti_answer tutti_verdict_answer(const tutti_verdict* verdict) {
+  return verdict == nullptr ? TUTTI_UNKNOWN : static_cast<tutti_answer>(verdict->value.answer);
+}
+const char* tutti_verdict_reason(const tutti_verdict* verdict, size_t reason) {
+  return verdict != nullptr && reason < verdict->value.reasons.size() ? verdict->value.reasons[reason].c_str()
+                                                                      : nullptr;
+}
+tutti_status tutti_verdict_worst_response(const tutti_verdict* verdict, size_t task, int64_t* response_ns) {
+  return tutti::guarded([&] {
+    if (verdict == nullptr) return tutti::refuse_null("the verdict");
+    if (response_ns == nullptr) return tutti::refuse_null("the result");
+    if (task >= verdict->value.tasks.size()) return tutti::refuse_null("the task at this position");
+    const auto& response = verdict->value.tasks[task].worst_response;
+    *response_ns = response ? response->count() : -1;
+    return TUTTI_OK;
+  });
+}
+void tutti_verdict_free(tutti_verdict* verdict) { delete verdict; }
+
+size_t tutti_job_task(const tutti_job* job) { return job == nullptr ? 0 : job->value.task; }
+uint64_t tutti_job_index(const tutti_job* job) { return job == nullptr ? 0 : job->value.index; }
+void* tutti_job_source(const tutti_job* job, size_t batch, size_t stream, size_t* size) {
+  return tutti::bytes_of(job == nullptr ? std::span<std::byte>{} : job->value.source(batch, stream), size);
+}
+void* tutti_job_destination(const tutti_job* job, size_t batch, size_t stream, size_t* size) {
+  return tutti::bytes_of(job == nullptr ? std::span<std::byte>{} : job->value.destination(batch, stream), size);
+}
+
+tutti_status tutti_run(const tutti_verdict* verdict, const tutti_run_options* options, tutti_run_summary* summary) {
+  return tutti::guarded([&] {
+    if (verdict == nullptr) return tutti::refuse_null("the verdict");
+    if (!verdict->value.admitted)
+      return tutti::status_of({tutti::ErrorCode::InvalidInput,
+                               "the deadlines of the set are not guaranteed, so it is not run; see the reasons",
+                               {}});
+    const tutti_run_options chosen = options == nullptr ? tutti_run_options{} : *options;
+    tutti::TaskPrograms programs;
+    for (size_t i = 0; chosen.programs != nullptr && i < chosen.program_count; ++i)
+      programs[std::string(tutti::text_or_empty(chosen.programs[i].task))] = tutti::program_of(chosen.programs[i]);
+    const tutti::Kernels kernels = chosen.kernels == nullptr ? tutti::Kernels() : chosen.kernels->value;
+    const auto record = tutti::run(*verdict->value.admitted, kernels, programs, tutti::options_of(chosen));
+    if (record && record->fatal) return tutti::status_of(*record->fatal);
+    return tutti::finish(record, [&](const tutti::RunRecord& ended) {
+      if (summary != nullptr) *summary = tutti::summary_of(ended);
+    });
+  });
+}

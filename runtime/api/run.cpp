@@ -1,0 +1,215 @@
+#include "runtime/api/run.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "runtime/api/backends.hpp"
+#include "runtime/api/handles.hpp"
+#include "runtime/api/user_program.hpp"
+#include "runtime/dispatch/partitioned_run.hpp"
+#include "sched/tasks/compile_tasks.hpp"
+
+namespace tutti {
+
+struct internal::ChangeRequestsState {
+  std::shared_ptr<const TaskStudy> set;
+  ChangeRequests requests;
+  std::atomic<bool> taken = false;  // by a run
+
+  /// @errors InvalidInput: there is no such task.
+  [[nodiscard]] Expected<TaskId> find(std::string_view name) const {
+    const auto& tasks = set->tasks.tasks;
+    const auto found = std::ranges::find(tasks, name, &Task::name);
+    if (found == tasks.end())
+      return invalid_input(fmt::format("the set has no task '{:.80}'; name one of its tasks", name));
+    return TaskId{static_cast<std::size_t>(found - tasks.begin())};
+  }
+};
+
+namespace {
+
+using internal::Handles;
+
+JobRecord record_of(const internal::JobRecord& job) {
+  JobRecord record{job.task.index(), job.index, job.arrival,  job.start,    job.finish,
+                   job.deadline,     job.error, job.overruns, job.programs, {}};
+  if (job.broken) record.broken = BrokenBound{to_string(job.broken->cause), job.broken->excess};
+  return record;
+}
+
+/// One run: the machines of the partitions, the programs, and what stops it.
+class UserRun {
+ public:
+  /// What is passed in outlives the run.
+  UserRun(const internal::PlannedTaskSet& planned, const internal::KernelRegistry& kernels,
+          const TaskPrograms& programs, const RunOptions& options)
+      : planned_(planned),
+        kernels_(kernels),
+        programs_(programs),
+        options_(options),
+        guard_(options.stop != nullptr ? *options.stop : own_stop_) {}
+
+  /// @param execute  (executors, programs, options) -> Expected<internal::RunRecord>
+  template <class Execute>
+  Expected<RunRecord> run(const Execute& execute) {
+    if (auto ok = check_programs(); !ok) return tl::unexpected(std::move(ok.error()));
+    if (!planned_.tasks.machine)
+      return internal::invalid_input("no task of the set has a batch, so there is nothing to run; give one a job");
+    if (auto ok = open_machines(); !ok) return tl::unexpected(std::move(ok.error()));
+    make_programs();
+    auto record = execute(executors_, rows_, internal_options());
+    if (!record) return tl::unexpected(std::move(record.error()));
+    if (guard_.error()) return tl::unexpected(*guard_.error());
+    return record_of_run(*std::move(record));
+  }
+
+ private:
+  [[nodiscard]] Expected<void> check_programs() const {
+    for (const auto& [name, program] : programs_)
+      if (std::ranges::find(planned_.tasks.tasks, name, &internal::Task::name) == planned_.tasks.tasks.end())
+        return internal::invalid_input(
+            fmt::format("there is a program for task '{:.80}', which the set has not; name one of its tasks", name));
+    return {};
+  }
+
+  [[nodiscard]] Expected<void> open_machines() {
+    const auto hangs = std::make_shared<std::atomic<bool>>(false);
+    for (const internal::Partition& partition : planned_.partitions) {
+      std::optional<std::vector<internal::VertexId>> gpus;
+      if (planned_.partitions.size() > 1) gpus = gpus_of(planned_.tasks, partition);
+      auto stack = internal::BackendStack::make(options_.backend, *planned_.tasks.machine, kernels_, *planned_.planner,
+                                                std::move(gpus), hangs);
+      if (!stack) return tl::unexpected(std::move(stack.error()));
+      executors_.push_back(&stack->executor());
+      machines_.push_back(*std::move(stack));
+    }
+    return {};
+  }
+
+  void make_programs() {
+    const auto& tasks = planned_.tasks.tasks;
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      const auto users = programs_.find(tasks[i].name);
+      made_.push_back(std::make_unique<internal::UserProgram>(*planned_.tasks.machine, tasks[i], i, options_.seed,
+                                                              users == programs_.end() ? nullptr : &users->second,
+                                                              guard_));
+      rows_.push_back(made_.back().get());
+    }
+  }
+
+  [[nodiscard]] internal::RunOptions internal_options() {
+    internal::RunOptions options;
+    options.jobs = options_.jobs;
+    options.arrivals_before = options_.arrivals_before;
+    options.seed = options_.seed;
+    options.interrupted = options_.stop != nullptr ? options_.stop : &own_stop_;
+    if (options_.on_job_end) {
+      options.on_job_end = [this](const internal::JobRecord& job) {
+        guard_.call_or_stop("on_job_end", planned_.tasks.tasks[job.task.index()].name,
+                            [&] { options_.on_job_end(record_of(job)); });
+      };
+    }
+    return options;
+  }
+
+  [[nodiscard]] const std::string& name_of(internal::TaskId task) const {
+    return planned_.tasks.tasks[task.index()].name;
+  }
+
+  [[nodiscard]] RunRecord record_of_run(internal::RunRecord record) const {
+    RunRecord users;
+    for (const internal::JobRecord& job : record.jobs) users.jobs.push_back(record_of(job));
+    users.interrupted = record.interrupted;
+    users.fatal = std::move(record.fatal);
+    for (const internal::ChangeRecord& change : record.changes) {
+      TaskChange asked{change.change.at, "", ""};
+      if (change.change.leaves) asked.leaves = name_of(*change.change.leaves);
+      if (change.change.comes) asked.comes = name_of(*change.change.comes);
+      users.changes.push_back(
+          {std::move(asked), change.answered, static_cast<Answer>(change.answer.answer), change.answer.reason});
+    }
+    for (const internal::BackendStack& machine : machines_) machine.add_notes(users.notes);
+    return users;
+  }
+
+  const internal::PlannedTaskSet& planned_;
+  const internal::KernelRegistry& kernels_;
+  const TaskPrograms& programs_;
+  const RunOptions& options_;
+  std::atomic<bool> own_stop_ = false;
+  internal::CallbackGuard guard_;
+  std::vector<internal::BackendStack> machines_;              // [partitions]
+  std::vector<internal::Executor*> executors_;                // [partitions]
+  std::vector<std::unique_ptr<internal::UserProgram>> made_;  // [tasks]
+  std::vector<internal::TaskProgram*> rows_;                  // [tasks]
+};
+
+}  // namespace
+
+Expected<RunRecord> run(const AdmittedTaskSet& set, const Kernels& kernels, const TaskPrograms& programs,
+                        const RunOptions& options) {
+  const auto& admitted = Handles::state(set);
+  const auto& registry = Handles::state(kernels);
+  if (!admitted) return internal::empty_handle("admitted task set");
+  if (!registry) return internal::empty_handle("kernel table");
+  return UserRun(admitted->planned(), *registry, programs, options)
+      .run([&](std::span<internal::Executor* const> executors, std::span<internal::TaskProgram* const> rows,
+               const internal::RunOptions& length) { return run_tasks(executors, *admitted, rows, length); });
+}
+
+Expected<ChangeRequests> ChangeRequests::make(const TaskSet& set) {
+  const auto& state = Handles::state(set);
+  if (!state) return internal::empty_handle("task set");
+  auto requests = std::make_shared<State>();
+  requests->set = state;
+  return ChangeRequests(std::move(requests));
+}
+
+Expected<void> ChangeRequests::post(const TaskChange& change) {
+  if (!state_) return internal::empty_handle("request list");
+  if (change.leaves == change.comes)
+    return internal::invalid_input("a change names no task, or one task twice; name one that leaves or one that comes");
+  internal::TaskChange asked{change.at, {}, {}};
+  for (const auto& [name, id] : {std::pair(&change.leaves, &asked.leaves), std::pair(&change.comes, &asked.comes)}) {
+    if (name->empty()) continue;
+    const auto task = state_->find(*name);
+    if (!task) return tl::unexpected(task.error());
+    *id = *task;
+  }
+  state_->requests.post(asked);
+  return {};
+}
+
+Expected<RunRecord> run_changing(const ChangeRequests& requests, const std::vector<std::string>& running,
+                                 const Kernels& kernels, const TaskPrograms& programs, const RunOptions& options,
+                                 std::string_view planner) {
+  const auto& state = Handles::state(requests);
+  const auto& registry = Handles::state(kernels);
+  if (!state) return internal::empty_handle("request list");
+  if (!registry) return internal::empty_handle("kernel table");
+  if (!options.arrivals_before || options.jobs)
+    return internal::invalid_input("a run whose tasks change ends at a time; give arrivals_before, and no jobs");
+  std::vector<internal::TaskId> from_start;
+  for (const std::string& name : running) {
+    const auto task = state->find(name);
+    if (!task) return tl::unexpected(task.error());
+    from_start.push_back(*task);
+  }
+  std::ranges::sort(from_start);
+  if (std::ranges::adjacent_find(from_start) != from_start.end())
+    return internal::invalid_input("a task is named twice among those that run from the start; name each once");
+  const internal::TaskSet& tasks = state->set->tasks;
+  const auto chosen = internal::planner_of(planner, tasks.planner);
+  if (!chosen) return tl::unexpected(chosen.error());
+  const auto changing = internal::ChangingTaskSet::make(internal::AdmissionController(**chosen), tasks, from_start);
+  if (!changing) return tl::unexpected(changing.error());
+  if (state->taken.exchange(true))
+    return internal::invalid_input("a run has these requests already; make new ones for each run");
+  return UserRun(changing->planned(), *registry, programs, options)
+      .run([&](std::span<internal::Executor* const> executors, std::span<internal::TaskProgram* const> rows,
+               const internal::RunOptions& length) {
+        return run_changing_tasks(*executors.front(), *changing, rows, state->requests, length);
+      });
+}
+
+}  // namespace tutti

@@ -1,0 +1,161 @@
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/api/runtime.hpp"
+#include "runtime/api/tasks.hpp"
+
+namespace tutti {
+
+namespace internal {
+struct ChangeRequestsState;
+class JobMemory;
+}  // namespace internal
+
+/// A job, for the code of its task: valid during the call alone.
+class TUTTI_API Job {
+ public:
+  std::size_t task = 0;     ///< position in the task set
+  std::uint64_t index = 0;  ///< of the task's jobs, from 0
+  Duration arrival{};       ///< on the clock of the run
+  Duration deadline{};      ///< absolute
+
+  /// Host memory that a stream's transfer starts from; empty where that lies in a GPU, and where there is no such
+  /// stream.
+  /// @param batch   position among the batches of the task's job
+  /// @param stream  position in the batch
+  [[nodiscard]] std::span<std::byte> source(std::size_t batch, std::size_t stream) const;
+  /// Host memory that a stream's transfer ends in; empty as above.
+  [[nodiscard]] std::span<std::byte> destination(std::size_t batch, std::size_t stream) const;
+
+ private:
+  friend struct internal::Handles;
+  const internal::JobMemory* memory_ = nullptr;
+};
+
+/// User's code of one task. Members may be empty. A run allocates the buffers of all its jobs: one for each end of a
+/// transfer. Memory of GPUs that a kernel's stream filled and that a later batch of the job copies back, as large, is
+/// that kernel's output.
+struct TaskProgram {
+  /// A job is ready: its input is put into its buffers. No bound covers this or `on_finished`: a run measures them and
+  /// subtracts them from responses. Work that a bound shall cover is a host step.
+  std::function<void(const Job&)> on_ready = {};
+  /// Does the work of a host step; empty: its declared time passes. An error or an exception fails the job.
+  /// @param step  position among all steps of the job
+  std::function<Expected<void>(const Job&, std::size_t step)> on_host_step = {};
+  /// A job has ended without an error: its results can be read.
+  std::function<void(const Job&)> on_finished = {};
+  /// Parameters of a stream's kernel; asked before the run starts.
+  std::function<std::vector<std::byte>(std::size_t batch, std::size_t stream)> parameters = {};
+};
+
+/// Programs by the names of their tasks. A task without one has random input.
+using TaskPrograms = std::map<std::string, TaskProgram>;
+
+/// Why a job took longer than its bound, or one of its batches longer than its latest finish.
+struct BrokenBound {
+  std::string_view cause;  ///< trigger, release, gate, blocking, transfer, kernel, host, dispatch, foreign or unknown
+  Duration excess{};       ///< beyond the bound
+};
+
+/// Record of one job. Times are from the start of the run.
+struct JobRecord {
+  std::size_t task = 0;     ///< position in the task set
+  std::uint64_t index = 0;  ///< of the task's jobs, from 0
+  Duration arrival{};
+  Duration start{};
+  std::optional<Duration> finish = {};  ///< absent: it was never run
+  Duration deadline{};                  ///< absolute
+  std::optional<Error> error = {};      ///< its results are invalid
+  int overruns = 0;                     ///< kernels that took longer than their declared worst
+  Duration programs{};  ///< host time from arrival to finish that programs took beside the steps of jobs
+  std::optional<BrokenBound> broken = {};
+
+  [[nodiscard]] bool missed() const { return !finish || *finish > deadline; }
+  /// Response time that a bound limits: from the arrival to the finish, without `programs`; absent: it was never run.
+  [[nodiscard]] std::optional<Duration> response() const {
+    return finish ? std::optional(*finish - arrival - programs) : std::nullopt;
+  }
+};
+
+/// A request to a task set that runs: one task leaves, one comes, or one takes the place of another.
+struct TaskChange {
+  Duration at{};            ///< from the start of the run; it is answered then or soon after
+  std::string leaves = {};  ///< name of a task; empty: none
+  std::string comes = {};   ///< name of a task; empty: none
+};
+
+/// A request and its answer.
+struct ChangeRecord {
+  TaskChange change;
+  Duration answered{};              ///< when
+  Answer answer = Answer::Unknown;  ///< only `Schedulable` changed something
+  std::string reason = {};          ///< why not, in a sentence
+};
+
+/// Record of a run.
+struct RunRecord {
+  std::vector<JobRecord> jobs;        ///< in the order in which they ended
+  bool interrupted = false;           ///< by `RunOptions::stop`
+  std::optional<Error> fatal = {};    ///< failure of the machine or the host that ended the run early
+  std::vector<ChangeRecord> changes;  ///< in the order of the answers
+  std::vector<std::string> notes;     ///< what the host refused, other users of the devices: a sentence each
+};
+
+struct RunOptions {
+  BackendOptions backend = {};
+  std::optional<std::uint64_t> jobs = {};        ///< number of arrivals, all tasks together
+  std::optional<Duration> arrivals_before = {};  ///< arrivals before this instant; neither: one hyperperiod
+  std::uint64_t seed = 1;                        ///< of release jitter and random input
+  /// Called when a job has ended, by the thread of its partition; overruns and broken bounds are known behind the run.
+  std::function<void(const JobRecord&)> on_job_end = {};
+  std::atomic<bool>* stop = nullptr;  ///< set by the user, and by a callback that throws: the job under way is the last
+};
+
+/// Runs an admitted task set. Deadlines are guaranteed where the machine is as its file says.
+///
+/// Parts of the set that share nothing of the machine run side by side, each in a thread of its own where time is real.
+/// @errors InvalidInput: a program for a task that the set has not, more than 10 million jobs, an empty handle; and as
+///         `Runtime::open` and `Runtime::prepare`. Kernel: a callback threw; its message is in the error.
+[[nodiscard]] TUTTI_API Expected<RunRecord> run(const AdmittedTaskSet& set, const Kernels& kernels = {},
+                                                const TaskPrograms& programs = {}, const RunOptions& options = {});
+
+/// Requests to change a task set while it runs. Copies of a handle share them; any thread may post.
+class TUTTI_API ChangeRequests {
+ public:
+  /// @errors InvalidInput: an empty handle.
+  [[nodiscard]] static Expected<ChangeRequests> make(const TaskSet& set);
+
+  /// Posts a request. The run answers it behind the job that has the machine, or within 50 ms if no job has it.
+  /// @errors InvalidInput: no such task, neither task is named, both are the same, an empty handle.
+  [[nodiscard]] Expected<void> post(const TaskChange& change);
+
+ private:
+  friend struct internal::Handles;
+  using State = internal::ChangeRequestsState;
+  explicit ChangeRequests(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  std::shared_ptr<State> state_;
+};
+
+/// Runs the set of these requests, whose tasks come and go. Every deadline is guaranteed at every moment: a request
+/// that would endanger one is refused. All tasks of the set are prepared before the run.
+/// @param running  names of the tasks that run from the start; they must be schedulable
+/// @param options  `arrivals_before` must be given, and `jobs` not
+/// @errors as `run`; InvalidInput: no such task, tasks that are not schedulable, strictly periodic arrivals, requests
+///         that a run has.
+[[nodiscard]] TUTTI_API Expected<RunRecord> run_changing(const ChangeRequests& requests,
+                                                         const std::vector<std::string>& running,
+                                                         const Kernels& kernels, const TaskPrograms& programs,
+                                                         const RunOptions& options, std::string_view planner = {});
+
+}  // namespace tutti

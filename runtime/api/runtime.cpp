@@ -1,0 +1,243 @@
+#include "runtime/api/runtime.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/api/backends.hpp"
+#include "runtime/api/handles.hpp"
+
+namespace tutti {
+
+struct internal::RuntimeState {
+  RuntimeState(Topology the_machine, KernelRegistry the_kernels)
+      : machine(std::move(the_machine)), kernels(std::move(the_kernels)) {}
+
+  Topology machine;
+  KernelRegistry kernels;
+  std::optional<BackendStack> stack;  // present once the runtime is open
+
+  [[nodiscard]] Executor& executor() const { return stack->executor(); }
+};
+
+struct internal::BufferState {
+  std::shared_ptr<RuntimeState> runtime;  // gone after the memory
+  Buffer memory;
+
+  [[nodiscard]] const Vertex& place() const { return runtime->machine.vertex(memory.view().where); }
+};
+
+/// A prepared batch, as often as it can be in flight.
+struct internal::RunsOfBatch {
+  struct Slot {
+    PreparedBatch batch;
+    bool held = false;    // by a `BatchRun`
+    bool issued = false;  // ever
+  };
+
+  std::shared_ptr<RuntimeState> runtime;              // gone last
+  std::vector<std::shared_ptr<BufferState>> buffers;  // gone after the runs
+  std::vector<Slot> slots;
+
+  [[nodiscard]] Executor& executor() const { return runtime->executor(); }
+  [[nodiscard]] bool is_free(Slot& slot) const { return !slot.held && (!slot.issued || executor().query(slot.batch)); }
+};
+
+namespace {
+
+using internal::Handles;
+using internal::RunsOfBatch;
+using internal::RuntimeState;
+
+constexpr int kMostInFlight = 64;
+
+Expected<void> check_machine(const RuntimeState& runtime, const internal::Batch& batch) {
+  if (batch.machine() == runtime.machine) return {};
+  return internal::invalid_input(fmt::format(
+      "the batch was made for machine '{}', and the runtime runs '{}', which is not equal to it; make it for this one",
+      batch.machine().name(), runtime.machine.name()));
+}
+
+/// Translates buffers of the user, and keeps their memory.
+class Translation {
+ public:
+  explicit Translation(const std::shared_ptr<RuntimeState>& runtime) : runtime_(runtime) {}
+
+  Expected<std::vector<internal::StreamBinding>> bindings(std::vector<StreamBinding> users) {
+    std::vector<internal::StreamBinding> translated;
+    for (StreamBinding& user : users) {
+      internal::StreamBinding& own = translated.emplace_back();
+      own = {view(user.source), view(user.destination), view(user.kernel_input), view(user.kernel_output),
+             std::move(user.parameters)};
+    }
+    if (foreign_) return internal::invalid_input("a buffer belongs to another runtime; allocate it from this one");
+    return translated;
+  }
+  std::vector<std::shared_ptr<internal::BufferState>> buffers;  // that were met
+
+ private:
+  internal::BufferView view(const Buffer& buffer) {
+    const auto& state = Handles::state(buffer);
+    if (!state) return {};
+    foreign_ = foreign_ || state->runtime != runtime_;
+    buffers.push_back(state);
+    return {state->memory.view().where, buffer.data(), buffer.size()};
+  }
+
+  const std::shared_ptr<RuntimeState>& runtime_;
+  bool foreign_ = false;
+};
+
+}  // namespace
+
+std::string Buffer::place() const { return state_ ? state_->place().name : ""; }
+
+std::byte* Buffer::data() const { return state_ ? state_->memory.view().data + offset_.count : nullptr; }
+
+std::span<std::byte> Buffer::bytes() const {
+  if (!state_ || state_->place().kind != VertexKind::Memory) return {};
+  return {data(), static_cast<std::size_t>(size_.count)};
+}
+
+Expected<Buffer> Buffer::part(Bytes offset, Bytes size) const {
+  if (offset.count < 0 || size.count < 0 || offset > size_ || size > size_ - offset)
+    return internal::invalid_input(
+        fmt::format("a buffer of {} B has no {} B from {} on; ask for less", size_.count, size.count, offset.count));
+  Buffer part = *this;
+  part.offset_ += offset;
+  part.size_ = size;
+  return part;
+}
+
+BatchRun::BatchRun(BatchRun&& other) noexcept : state_(std::move(other.state_)), place_(other.place_) {}
+
+BatchRun& BatchRun::operator=(BatchRun&& other) noexcept {
+  std::swap(state_, other.state_);
+  std::swap(place_, other.place_);
+  return *this;
+}
+
+BatchRun::~BatchRun() {
+  if (state_) state_->slots[place_].held = false;
+}
+
+Expected<Runtime> Runtime::open(const Machine& machine, const Kernels& kernels, const BackendOptions& options,
+                                std::string_view planner) {
+  const auto& topology = Handles::state(machine);
+  const auto& registry = Handles::state(kernels);
+  if (!topology) return internal::empty_handle("machine");
+  if (!registry) return internal::empty_handle("kernel table");
+  const auto chosen = internal::planner_of(planner);
+  if (!chosen) return tl::unexpected(chosen.error());
+  auto state = std::make_shared<State>(*topology, *registry);
+  return internal::BackendStack::make(options, state->machine, state->kernels, **chosen)
+      .map([&](internal::BackendStack&& stack) {
+        state->stack.emplace(std::move(stack));
+        return Runtime(std::move(state));
+      });
+}
+
+Expected<Buffer> Runtime::allocate(std::string_view place, Bytes size) {
+  if (!state_) return internal::empty_handle("runtime");
+  const auto vertex = state_->machine.find_vertex(place);
+  if (!vertex)
+    return internal::invalid_input(
+        fmt::format("machine '{}' has no '{:.80}'; name one of its memories or GPUs", state_->machine.name(), place));
+  return state_->executor().backend().allocate(*vertex, size).map([&](internal::Buffer&& memory) {
+    return Handles::make<Buffer>(
+        std::make_shared<internal::BufferState>(internal::BufferState{state_, std::move(memory)}), size);
+  });
+}
+
+Expected<std::vector<StreamBinding>> Runtime::allocate_for(const Batch& batch) {
+  const auto& operation = Handles::state(batch);
+  if (!state_) return internal::empty_handle("runtime");
+  if (!operation) return internal::empty_handle("batch");
+  if (auto ok = check_machine(*state_, *operation); !ok) return tl::unexpected(std::move(ok.error()));
+  std::vector<StreamBinding> bindings;
+  for (const internal::CommandStream& stream : operation->streams()) {
+    StreamBinding& binding = bindings.emplace_back();
+    if (!stream.transfer) continue;
+    for (const auto& [vertex, buffer] :
+         {std::pair(stream.transfer->from, &binding.source), std::pair(stream.transfer->to, &binding.destination)}) {
+      auto made = allocate(state_->machine.vertex(vertex).name, stream.transfer->size);
+      if (!made) return tl::unexpected(std::move(made.error()));
+      *buffer = *std::move(made);
+    }
+  }
+  return bindings;
+}
+
+Expected<PreparedBatch> Runtime::prepare(const Batch& batch, std::vector<StreamBinding> bindings, int in_flight) {
+  const auto& operation = Handles::state(batch);
+  if (!state_) return internal::empty_handle("runtime");
+  if (!operation) return internal::empty_handle("batch");
+  if (in_flight < 1 || in_flight > kMostInFlight)
+    return internal::invalid_input(
+        fmt::format("{} runs in flight are none or too many; ask for 1 to {}", in_flight, kMostInFlight));
+  if (auto ok = check_machine(*state_, *operation); !ok) return tl::unexpected(std::move(ok.error()));
+  Translation translation(state_);
+  const auto translated = translation.bindings(std::move(bindings));
+  if (!translated) return tl::unexpected(translated.error());
+  auto runs = std::make_shared<RunsOfBatch>(RunsOfBatch{state_, std::move(translation.buffers), {}});
+  for (int i = 0; i < in_flight; ++i) {
+    auto prepared = state_->executor().prepare(*operation, *translated);
+    if (!prepared) return tl::unexpected(std::move(prepared.error()));
+    runs->slots.push_back({*std::move(prepared)});
+  }
+  return Handles::make<PreparedBatch>(std::move(runs));
+}
+
+std::vector<std::string> Runtime::notes() const {
+  std::vector<std::string> notes;
+  if (state_) state_->stack->add_notes(notes);
+  return notes;
+}
+
+Expected<BatchRun> batchOpAsync(PreparedBatch& batch) {
+  const std::shared_ptr<RunsOfBatch>& runs = Handles::state(batch);
+  if (!runs) return internal::empty_handle("prepared batch");
+  for (std::size_t i = 0; i < runs->slots.size(); ++i) {
+    RunsOfBatch::Slot& slot = runs->slots[i];
+    if (!runs->is_free(slot)) continue;
+    return runs->executor().issue(slot.batch).map([&] {
+      slot.held = slot.issued = true;
+      return Handles::make<BatchRun>(runs, i);
+    });
+  }
+  return internal::invalid_input(
+      fmt::format("{} runs of the batch are in flight; synchronize one, or prepare it for more", runs->slots.size()));
+}
+
+Expected<BatchRun> batchOpAsync(Runtime& runtime, const Batch& batch, std::vector<StreamBinding> bindings) {
+  return runtime.prepare(batch, std::move(bindings)).and_then([](PreparedBatch&& prepared) {
+    return batchOpAsync(prepared);
+  });
+}
+
+Expected<BatchResult> batchOp(PreparedBatch& batch) {
+  return batchOpAsync(batch).and_then([](BatchRun&& run) { return batchOpSynchronize(run); });
+}
+
+Expected<BatchResult> batchOp(Runtime& runtime, const Batch& batch, std::vector<StreamBinding> bindings) {
+  return batchOpAsync(runtime, batch, std::move(bindings)).and_then([](BatchRun&& run) {
+    return batchOpSynchronize(run);
+  });
+}
+
+Expected<bool> batchOpQuery(BatchRun& run) {
+  const std::shared_ptr<RunsOfBatch>& runs = Handles::state(run);
+  if (!runs) return internal::empty_handle("run");
+  return runs->executor().query(runs->slots[Handles::place(run)].batch);
+}
+
+Expected<BatchResult> batchOpSynchronize(BatchRun& run) {
+  const BatchRun ended = std::move(run);
+  const std::shared_ptr<RunsOfBatch>& runs = Handles::state(ended);
+  if (!runs) return internal::empty_handle("run");
+  return runs->executor()
+      .synchronize(runs->slots[Handles::place(ended)].batch)
+      .map([](const internal::BatchResult& result) {
+        return BatchResult{result.start, result.finish, result.overruns};
+      });
+}
+
+}  // namespace tutti

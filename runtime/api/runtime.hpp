@@ -1,0 +1,196 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/api/batch.hpp"
+#include "runtime/api/kernels.hpp"
+
+namespace tutti {
+
+namespace internal {
+struct BufferState;
+struct RunsOfBatch;
+struct RuntimeState;
+}  // namespace internal
+
+/// What runs batches.
+enum class BackendKind : std::uint8_t {
+  Simulated,  ///< a simulated machine that moves real bytes and runs host forms of kernels
+  Cuda,       ///< the GPUs of this host; needs libtutti_cuda
+};
+
+/// How time passes.
+enum class ClockKind : std::uint8_t {
+  OfBackend,  ///< virtual for the simulated machine, real for GPUs
+  Virtual,    ///< jumps to whatever is waited for; for the simulated machine alone
+  Real,       ///< the host's monotonic clock
+};
+
+/// How the host waits for GPUs.
+enum class WaitKind : std::uint8_t {
+  Spin,   ///< looks again at once: the quickest answer, one core busy
+  Yield,  ///< lets other threads run between two looks
+  Block,  ///< sleeps until it is woken
+};
+
+struct BackendOptions {
+  BackendKind kind = BackendKind::Simulated;
+  ClockKind clock = ClockKind::OfBackend;
+  WaitKind waiting = WaitKind::Spin;
+  /// GPU of the machine, and the bus id or UUID of the host's; needed where the machine file has no bus ids.
+  std::vector<std::pair<std::string, std::string>> bind = {};
+};
+
+/// Memory of the machine. Copies of a handle share it, and so do parts and prepared batches; it is freed with the last
+/// of them.
+class TUTTI_API Buffer {
+ public:
+  Buffer() = default;  ///< no memory
+
+  [[nodiscard]] Bytes size() const { return size_; }
+  /// Memory or GPU that it lies in; empty without memory.
+  [[nodiscard]] std::string place() const;
+  /// Address in its place, which the host may access only in a memory.
+  [[nodiscard]] std::byte* data() const;
+  /// Its bytes; empty where it lies in a GPU.
+  [[nodiscard]] std::span<std::byte> bytes() const;
+  /// `size` bytes from `offset` on.
+  /// @errors InvalidInput: there are fewer.
+  [[nodiscard]] Expected<Buffer> part(Bytes offset, Bytes size) const;
+
+ private:
+  friend struct internal::Handles;
+  Buffer(std::shared_ptr<internal::BufferState> state, Bytes size) : state_(std::move(state)), size_(size) {}
+
+  std::shared_ptr<internal::BufferState> state_;
+  Bytes offset_;
+  Bytes size_;
+};
+
+/// Buffers and parameters of one stream.
+struct StreamBinding {
+  Buffer source;                           ///< of its transfer; at least its size
+  Buffer destination;                      ///< of its transfer; at least its size
+  Buffer kernel_input = {};                ///< of its kernel; empty: the transfer's destination
+  Buffer kernel_output = {};               ///< of its kernel; may be empty
+  std::vector<std::byte> parameters = {};  ///< for its kernel; may be empty
+};
+
+/// How a run of a batch ended; times on the clock of the runtime.
+struct BatchResult {
+  Duration start{};
+  Duration finish{};  ///< of the last stream
+  int overruns = 0;   ///< kernels, or kernels in a row, that took longer than their declared worst
+
+  [[nodiscard]] Duration latency() const { return finish - start; }
+};
+
+/// A batch that is ready to run repeatedly. Move-only; its memory and its runs outlive it as long as they are needed.
+class TUTTI_API PreparedBatch {
+ public:
+  PreparedBatch(PreparedBatch&&) noexcept = default;
+  PreparedBatch& operator=(PreparedBatch&&) noexcept = default;
+  PreparedBatch(const PreparedBatch&) = delete;  // its runs in flight are counted in one place
+  PreparedBatch& operator=(const PreparedBatch&) = delete;
+
+ private:
+  friend struct internal::Handles;
+  using State = internal::RunsOfBatch;
+  explicit PreparedBatch(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  std::shared_ptr<State> state_;
+};
+
+/// One run of a batch, from its issue to its synchronization. Move-only. A run that is dropped runs to its end; the
+/// last handle of a batch waits for that.
+class TUTTI_API BatchRun {
+ public:
+  BatchRun(BatchRun&& other) noexcept;
+  BatchRun& operator=(BatchRun&& other) noexcept;
+  BatchRun(const BatchRun&) = delete;  // a run is synchronized once
+  BatchRun& operator=(const BatchRun&) = delete;
+  ~BatchRun();
+
+ private:
+  friend struct internal::Handles;
+  BatchRun(std::shared_ptr<internal::RunsOfBatch> state, std::size_t place) : state_(std::move(state)), place_(place) {}
+
+  std::shared_ptr<internal::RunsOfBatch> state_;
+  std::size_t place_ = 0;
+};
+
+/// A machine that runs batches, one after the other in the order of issue, each atomically. Move-only.
+///
+/// One thread at a time uses a runtime and what was made from it. It lives on until the last buffer and the last batch
+/// of it is gone. With GPUs a thread of it takes a core, which the calling thread then stays off.
+class TUTTI_API Runtime {
+ public:
+  /// Opens a machine.
+  /// @param planner  name of the planner of its batches; empty: the default
+  /// @errors InvalidInput: no such planner, a virtual clock for GPUs, GPUs that are bound twice or not at all, an empty
+  ///         handle. Machine: no CUDA backend, driver or GPU as the machine needs it.
+  [[nodiscard]] static Expected<Runtime> open(const Machine& machine, const Kernels& kernels = {},
+                                              const BackendOptions& options = {}, std::string_view planner = {});
+  Runtime(Runtime&&) noexcept = default;
+  Runtime& operator=(Runtime&&) noexcept = default;
+  Runtime(const Runtime&) = delete;  // it owns devices
+  Runtime& operator=(const Runtime&) = delete;
+
+  /// Allocates zeroed memory in a memory or a GPU. Memory for GPUs is pinned.
+  /// @errors InvalidInput: no such memory or GPU, a size below 0. Machine: not enough of it left.
+  [[nodiscard]] Expected<Buffer> allocate(std::string_view place, Bytes size);
+  /// Allocates a source and a destination for the transfer of every stream.
+  /// @errors as `allocate`; InvalidInput: a batch of another machine.
+  [[nodiscard]] Expected<std::vector<StreamBinding>> allocate_for(const Batch& batch);
+  /// Plans a batch and makes everything ready for its runs.
+  /// @param bindings   [streams]
+  /// @param in_flight  most runs of it at once, 1 to 64
+  /// @errors InvalidInput: a batch of another machine, an unknown kernel, a buffer too small, in the wrong place or of
+  ///         another runtime. Kernel, Machine: a kernel that does more than enqueue, the driver's refusal.
+  [[nodiscard]] Expected<PreparedBatch> prepare(const Batch& batch, std::vector<StreamBinding> bindings,
+                                                int in_flight = 1);
+  /// What the host refused to this runtime, and other users of its devices: a sentence each.
+  [[nodiscard]] std::vector<std::string> notes() const;
+
+ private:
+  friend struct internal::Handles;
+  using State = internal::RuntimeState;
+  explicit Runtime(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  std::shared_ptr<State> state_;
+};
+
+/// The published interface: `batchOp`, `batchOpAsync`, `batchOpQuery`, `batchOpSynchronize`, `predictBatchLatency`.
+///
+/// Functions that take a prepared batch allocate nothing. The others prepare the batch first.
+/// @source [VMS14] section 3
+
+/// Runs a batch and returns when all its streams are finished.
+/// @errors as `batchOpAsync` and `batchOpSynchronize`.
+[[nodiscard]] TUTTI_API Expected<BatchResult> batchOp(PreparedBatch& batch);
+/// @errors as `Runtime::prepare` and above.
+[[nodiscard]] TUTTI_API Expected<BatchResult> batchOp(Runtime& runtime, const Batch& batch,
+                                                      std::vector<StreamBinding> bindings);
+
+/// Issues a batch and returns at once; it starts when everything issued before is finished.
+/// @errors InvalidInput: as many runs as `in_flight` are under way or not synchronized, an empty handle.
+[[nodiscard]] TUTTI_API Expected<BatchRun> batchOpAsync(PreparedBatch& batch);
+/// @errors as `Runtime::prepare` and above.
+[[nodiscard]] TUTTI_API Expected<BatchRun> batchOpAsync(Runtime& runtime, const Batch& batch,
+                                                        std::vector<StreamBinding> bindings);
+
+/// Whether a run is finished. On a virtual clock each call lets the next event happen.
+/// @errors InvalidInput: the run was synchronized or moved from.
+[[nodiscard]] TUTTI_API Expected<bool> batchOpQuery(BatchRun& run);
+
+/// Waits until a run is finished, and ends its handle.
+/// @errors InvalidInput: the run was synchronized or moved from. Kernel: a kernel of it failed. Machine: the machine or
+///         the host did.
+[[nodiscard]] TUTTI_API Expected<BatchResult> batchOpSynchronize(BatchRun& run);
+
+}  // namespace tutti

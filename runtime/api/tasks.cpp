@@ -1,0 +1,166 @@
+#include "runtime/api/tasks.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/api/handles.hpp"
+#include "sched/tasks/task_yaml.hpp"
+#include "sched/whatif/capacity.hpp"
+#include "sched/whatif/remedies.hpp"
+#include "sched/whatif/scenario.hpp"
+
+namespace tutti {
+namespace {
+
+/// A task set with the planner that it is asked for.
+struct Question {
+  const internal::TaskStudy* state;
+  const internal::Planner* planner;
+
+  [[nodiscard]] const internal::TaskSet& tasks() const { return state->tasks; }
+  [[nodiscard]] const std::string& name_of(internal::TaskId task) const { return tasks().tasks[task.index()].name; }
+  [[nodiscard]] internal::AdmissionVerdict decide() const {
+    return internal::AdmissionController(*planner).decide(tasks());
+  }
+};
+
+Expected<Question> question_of(const TaskSet& set, std::string_view planner) {
+  const auto& state = internal::Handles::state(set);
+  if (!state) return internal::empty_handle("task set");
+  return internal::planner_of(planner, state->tasks.planner).map([&](const internal::Planner* chosen) {
+    return Question{state.get(), chosen};
+  });
+}
+
+std::optional<Witness> witness_of(const Question& question, const std::optional<internal::Witness>& found) {
+  if (!found) return std::nullopt;
+  Witness witness{found->interval, found->load, found->blocking, {}};
+  if (found->blocker) witness.blocker = question.name_of(*found->blocker);
+  return witness;
+}
+
+std::vector<TaskVerdict> tasks_of(const Question& question, const internal::AdmissionVerdict& verdict) {
+  std::vector<TaskVerdict> tasks;
+  for (std::size_t i = 0; i < verdict.timings.size(); ++i)
+    tasks.push_back({question.name_of(internal::TaskId{i}), verdict.timings[i].wcet, verdict.timings[i].deadline,
+                     verdict.worst_responses[i]});
+  return tasks;
+}
+
+std::vector<TestVerdict> tests_of(const Question& question, const internal::AdmissionVerdict& verdict) {
+  std::vector<TestVerdict> tests;
+  for (const internal::Verdict& test : verdict.tests)
+    tests.push_back({std::string(test.test), static_cast<Exactness>(test.exactness), static_cast<Answer>(test.answer),
+                     witness_of(question, test.witness), test.reason});
+  return tests;
+}
+
+std::vector<ExampleJob> example_of(const Question& question, const internal::AdmissionVerdict& verdict) {
+  std::vector<ExampleJob> jobs;
+  if (const auto misses = internal::counter_example(verdict, question.tasks().policy))
+    for (const internal::ScenarioJob& job : misses->jobs)
+      jobs.push_back({question.name_of(job.task), job.arrival, job.ready, job.takes});
+  return jobs;
+}
+
+std::string name_of(const internal::TunableParameter& tunable) {
+  const std::string_view kind = to_string(tunable.kind);
+  if (tunable.task.empty()) return tunable.name.empty() ? std::string(kind) : fmt::format("'{}'", tunable.name);
+  return tunable.name.empty() ? fmt::format("{} of '{}'", kind, tunable.task)
+                              : fmt::format("{} of '{}' in '{}'", kind, tunable.name, tunable.task);
+}
+
+/// What is looked for, and at which end of its range.
+struct Wanted {
+  internal::TunableKind kind;
+  internal::Extreme extreme;
+};
+
+Wanted wanted_of(Tunable tunable) {
+  switch (tunable) {
+    case Tunable::Parameter: return {internal::TunableKind::Parameter, internal::Extreme::Largest};
+    case Tunable::Period: return {internal::TunableKind::Period, internal::Extreme::Smallest};
+    case Tunable::Deadline: return {internal::TunableKind::Deadline, internal::Extreme::Smallest};
+    case Tunable::Wcet: return {internal::TunableKind::Wcet, internal::Extreme::Largest};
+  }
+  return {};
+}
+
+Expected<internal::TunableParameter> find_tunable(const Question& question, internal::TunableKind kind,
+                                                  std::string_view name) {
+  const bool is_parameter = kind == internal::TunableKind::Parameter;
+  for (internal::TunableParameter& tunable : internal::tunables(*question.state))
+    if (tunable.kind == kind && (is_parameter ? tunable.name : tunable.task) == name) return std::move(tunable);
+  return internal::invalid_input(
+      is_parameter ? fmt::format("the set has no parameter '{:.80}'; name one that its sizes depend on", name)
+                   : fmt::format("the set has no task '{:.80}' with a {} of its own; name one that declares it", name,
+                                 to_string(kind)));
+}
+
+}  // namespace
+
+Expected<TaskSet> TaskSet::load(const std::string& path, const TaskSetOptions& options) {
+  return internal::load_study(path, {options.machine, options.policy, options.parameters, false})
+      .map([](internal::TaskStudy&& study) { return TaskSet(std::make_shared<State>(std::move(study))); });
+}
+
+Expected<TaskSet> TaskSet::make(const Machine& machine, const TaskSetSpec& spec) {
+  const auto& topology = internal::Handles::state(machine);
+  if (!topology) return internal::empty_handle("machine");
+  return internal::TaskStudy::make(spec, *topology).map([](internal::TaskStudy&& study) {
+    return TaskSet(std::make_shared<State>(std::move(study)));
+  });
+}
+
+std::vector<std::string> TaskSet::tasks() const {
+  std::vector<std::string> names;
+  if (!state_) return names;
+  for (const internal::Task& task : state_->tasks.tasks) names.push_back(task.name);
+  return names;
+}
+
+Expected<Verdict> check(const TaskSet& set, std::string_view planner) {
+  return question_of(set, planner).map([](const Question& question) {
+    internal::AdmissionVerdict found = question.decide();
+    Verdict verdict{static_cast<Answer>(found.answer),
+                    std::string(found.planner->name),
+                    found.utilization,
+                    tasks_of(question, found),
+                    tests_of(question, found),
+                    std::move(found.reasons),
+                    example_of(question, found),
+                    {}};
+    if (found.admitted)
+      verdict.admitted = internal::Handles::make<AdmittedTaskSet>(
+          std::make_shared<const internal::AdmittedTaskSet>(*std::move(found.admitted)));
+    return verdict;
+  });
+}
+
+Expected<std::vector<Remedy>> remedies(const TaskSet& set, std::string_view planner) {
+  return question_of(set, planner).map([](const Question& question) {
+    std::vector<Remedy> list;
+    const auto found = internal::find_remedies(*question.state, *question.planner, question.decide());
+    for (const internal::Remedy& remedy : found.remedies)
+      list.push_back({name_of(remedy.tunable), value_text(remedy.tunable.kind, remedy.tunable.value),
+                      value_text(remedy.tunable.kind, remedy.to)});
+    return list;
+  });
+}
+
+Expected<Capacity> capacity(const TaskSet& set, Tunable tunable, std::string_view name, std::string_view planner) {
+  const auto question = question_of(set, planner);
+  if (!question) return tl::unexpected(question.error());
+  const Wanted wanted = wanted_of(tunable);
+  return find_tunable(*question, wanted.kind, name).map([&](const internal::TunableParameter& number) {
+    const auto holds = [&](std::int64_t value) {
+      const auto changed = internal::with_value(*question->state, number, value);
+      return changed &&
+             internal::AdmissionController(*question->planner).answer(*changed) == internal::Answer::Schedulable;
+    };
+    const internal::Capacity found = internal::find_capacity(
+        holds, {wanted.extreme, number.value, internal::least_value(number.kind), internal::most_value(number.kind)});
+    return Capacity{number.value, found.value, found.beyond};
+  });
+}
+
+}  // namespace tutti

@@ -1,0 +1,242 @@
+/* C interface of tutti, over the C++ one. */
+#ifndef TUTTI_H
+#define TUTTI_H
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * @file
+ *
+ * Functions that make something return null where they fail, and others a status. `tutti_last_error` then gives the
+ * sentence. No exception leaves a function. Every function takes null where it takes a handle: a null is refused with
+ * an error, and freeing null does nothing. Strings are UTF-8 and end with 0. Times are in nanoseconds.
+ *
+ * One thread at a time uses a runtime and what was made from it; other handles may be read by several.
+ */
+
+/** Exposes a function of the library. */
+#define TUTTI_C_API __attribute__((visibility("default")))
+
+/** Result of a call. */
+typedef enum tutti_status {
+  TUTTI_OK = 0,
+  TUTTI_INVALID_INPUT = 2, /**< a file, an argument or a value that the user can remedy */
+  TUTTI_MACHINE = 3,       /**< the machine, the driver or the host failed */
+  TUTTI_KERNEL = 4         /**< a user's kernel or callback failed */
+} tutti_status;
+
+/** A machine; immutable. */
+typedef struct tutti_machine tutti_machine;
+/** A batch of command streams; immutable. */
+typedef struct tutti_batch tutti_batch;
+/** Kernels that batches may name. */
+typedef struct tutti_kernels tutti_kernels;
+/** An open machine that runs batches. */
+typedef struct tutti_runtime tutti_runtime;
+/** Memory of a runtime. */
+typedef struct tutti_buffer tutti_buffer;
+/** A batch that is ready to run repeatedly. */
+typedef struct tutti_prepared_batch tutti_prepared_batch;
+/** One run of a prepared batch. */
+typedef struct tutti_batch_run tutti_batch_run;
+/** Periodic tasks; immutable. */
+typedef struct tutti_task_set tutti_task_set;
+/** The answer to whether a task set meets its deadlines; immutable. */
+typedef struct tutti_verdict tutti_verdict;
+/** A job, during a callback of its task. */
+typedef struct tutti_job tutti_job;
+
+/** Version of the library, "0.2.0". */
+TUTTI_C_API const char* tutti_version(void);
+/** Sentence of the last call of this thread that failed; empty where none has. Valid until the next call that fails. */
+TUTTI_C_API const char* tutti_last_error(void);
+
+/** Reads a machine file. */
+TUTTI_C_API tutti_machine* tutti_machine_load(const char* path);
+/** Frees a machine. */
+TUTTI_C_API void tutti_machine_free(tutti_machine* machine);
+
+/** Reads a batch file and the machine that it names. */
+TUTTI_C_API tutti_batch* tutti_batch_load(const char* path);
+/** Machine that a batch was made for; a handle of its own. */
+TUTTI_C_API tutti_machine* tutti_batch_machine(const tutti_batch* batch);
+/** Frees a batch. */
+TUTTI_C_API void tutti_batch_free(tutti_batch* batch);
+
+/** Predicts the length of a batch at nominal bandwidths.
+ *  @param planner     name of a planner; null: the default
+ *  @param latency_ns  result */
+TUTTI_C_API tutti_status tutti_predict_batch_latency(const tutti_batch* batch, const char* planner,
+                                                     int64_t* latency_ns);
+/** Finds the length of a batch that no run exceeds.
+ *  @param planner    name of a planner; null: the default
+ *  @param latest_ns  result */
+TUTTI_C_API tutti_status tutti_predict_worst_batch_latency(const tutti_batch* batch, const char* planner,
+                                                           int64_t* latest_ns);
+
+/** Arguments of a kernel launch. */
+typedef struct tutti_kernel_launch {
+  const void* input; /**< where the transfer of its stream ended */
+  size_t input_size;
+  void* output; /**< of the user; may be null */
+  size_t output_size;
+  const void* parameters; /**< of the user; may be null */
+  size_t parameters_size;
+} tutti_kernel_launch;
+
+/** A kernel on the host. @return 0, or another number where it failed. */
+typedef int (*tutti_host_kernel)(const tutti_kernel_launch* launch, void* user);
+/** Enqueues a kernel on a GPU, and may do nothing else. @param stream  a cudaStream_t @return 0, or another number
+ * where it failed. */
+typedef int (*tutti_device_kernel)(const tutti_kernel_launch* launch, void* stream, void* user);
+
+/** Makes a table with the kernels that are built in. */
+TUTTI_C_API tutti_kernels* tutti_kernels_new(void);
+/** Adds a kernel. One of its forms may be null.
+ *  @param user  passed to both forms; it outlives every runtime that has the kernel */
+TUTTI_C_API tutti_status tutti_kernels_add(tutti_kernels* kernels, const char* name, tutti_host_kernel host,
+                                           tutti_device_kernel device, void* user);
+/** Frees a table; runtimes that were opened with it keep its kernels. */
+TUTTI_C_API void tutti_kernels_free(tutti_kernels* kernels);
+
+/** What runs batches. */
+typedef enum tutti_backend { TUTTI_SIMULATED = 0, TUTTI_CUDA = 1 } tutti_backend;
+
+/** Opens a machine.
+ *  @param kernels  null: those that are built in
+ *  @param planner  name of a planner; null: the default */
+TUTTI_C_API tutti_runtime* tutti_runtime_open(const tutti_machine* machine, const tutti_kernels* kernels,
+                                              tutti_backend backend, const char* planner);
+/** Frees a runtime; its memory and its batches keep it alive as long as they are needed. */
+TUTTI_C_API void tutti_runtime_free(tutti_runtime* runtime);
+
+/** Allocates zeroed memory in a memory or a GPU. */
+TUTTI_C_API tutti_buffer* tutti_buffer_allocate(tutti_runtime* runtime, const char* place, int64_t size);
+/** Its bytes; null where it lies in a GPU. */
+TUTTI_C_API void* tutti_buffer_bytes(const tutti_buffer* buffer);
+/** Its size. */
+TUTTI_C_API int64_t tutti_buffer_size(const tutti_buffer* buffer);
+/** Frees a handle; prepared batches keep the memory that they use. */
+TUTTI_C_API void tutti_buffer_free(tutti_buffer* buffer);
+
+/** Buffers and parameters of one stream; each may be null where the stream does not need it. */
+typedef struct tutti_stream_binding {
+  const tutti_buffer* source;
+  const tutti_buffer* destination;
+  const tutti_buffer* kernel_input; /**< null: the transfer's destination */
+  const tutti_buffer* kernel_output;
+  const void* parameters; /**< copied */
+  size_t parameters_size;
+} tutti_stream_binding;
+
+/** Plans a batch and makes everything ready for its runs.
+ *  @param bindings   [count], one a stream
+ *  @param in_flight  most runs of it at once, 1 to 64 */
+TUTTI_C_API tutti_prepared_batch* tutti_prepare(tutti_runtime* runtime, const tutti_batch* batch,
+                                                const tutti_stream_binding* bindings, size_t count, int in_flight);
+/** Frees a prepared batch; its runs in flight end first. */
+TUTTI_C_API void tutti_prepared_batch_free(tutti_prepared_batch* batch);
+
+/** How a run of a batch ended. */
+typedef struct tutti_batch_result {
+  int64_t start_ns;
+  int64_t finish_ns; /**< of the last stream */
+  int overruns;      /**< kernels that took longer than their declared worst */
+} tutti_batch_result;
+
+/** Runs a batch and waits for it. @param result  may be null */
+TUTTI_C_API tutti_status tutti_batch_op(tutti_prepared_batch* batch, tutti_batch_result* result);
+/** Issues a batch; it starts when everything issued before is finished. */
+TUTTI_C_API tutti_batch_run* tutti_batch_op_async(tutti_prepared_batch* batch);
+/** Whether a run is finished. @param finished  result: 0 or 1 */
+TUTTI_C_API tutti_status tutti_batch_op_query(tutti_batch_run* run, int* finished);
+/** Waits for a run. @param result  may be null */
+TUTTI_C_API tutti_status tutti_batch_op_synchronize(tutti_batch_run* run, tutti_batch_result* result);
+/** Frees a run, which runs to its end. */
+TUTTI_C_API void tutti_batch_run_free(tutti_batch_run* run);
+
+/** Reads a task file and the machine that it names. */
+TUTTI_C_API tutti_task_set* tutti_task_set_load(const char* path);
+/** Number of its tasks. */
+TUTTI_C_API size_t tutti_task_set_size(const tutti_task_set* set);
+/** Name of a task; null where there is no such task. Valid as long as the set. */
+TUTTI_C_API const char* tutti_task_set_name(const tutti_task_set* set, size_t task);
+/** Frees a task set. */
+TUTTI_C_API void tutti_task_set_free(tutti_task_set* set);
+
+/** Whether every job meets its deadline. */
+typedef enum tutti_answer { TUTTI_SCHEDULABLE = 0, TUTTI_NOT_SCHEDULABLE = 1, TUTTI_UNKNOWN = 2 } tutti_answer;
+
+/** Decides whether a task set may run. @param planner  null: the set's, else the default */
+TUTTI_C_API tutti_verdict* tutti_check(const tutti_task_set* set, const char* planner);
+/** The answer; unknown for null. */
+TUTTI_C_API tutti_answer tutti_verdict_answer(const tutti_verdict* verdict);
+/** A reason why not, a sentence; null behind the last. Valid as long as the verdict. */
+TUTTI_C_API const char* tutti_verdict_reason(const tutti_verdict* verdict, size_t reason);
+/** Bound of a task's response from its arrival. @param response_ns  result; -1 where no test bounds it */
+TUTTI_C_API tutti_status tutti_verdict_worst_response(const tutti_verdict* verdict, size_t task, int64_t* response_ns);
+/** Frees a verdict. */
+TUTTI_C_API void tutti_verdict_free(tutti_verdict* verdict);
+
+/** Position of a job's task in its set. */
+TUTTI_C_API size_t tutti_job_task(const tutti_job* job);
+/** Number of a job among those of its task, from 0. */
+TUTTI_C_API uint64_t tutti_job_index(const tutti_job* job);
+/** Host memory that a stream's transfer starts from; null where it lies in a GPU, and where there is no such stream.
+ *  @param size  result; may be null */
+TUTTI_C_API void* tutti_job_source(const tutti_job* job, size_t batch, size_t stream, size_t* size);
+/** Host memory that a stream's transfer ends in; null as above. */
+TUTTI_C_API void* tutti_job_destination(const tutti_job* job, size_t batch, size_t stream, size_t* size);
+
+/** Code of a task; members may be null. */
+typedef struct tutti_task_program {
+  const char* task;                                      /**< name */
+  void (*on_ready)(const tutti_job* job, void* user);    /**< fills the input of a job */
+  void (*on_finished)(const tutti_job* job, void* user); /**< reads the results of a job that ended without an error */
+  void* user;
+} tutti_task_program;
+
+/** Record of a job. */
+typedef struct tutti_job_record {
+  size_t task;
+  uint64_t index;
+  int64_t arrival_ns;
+  int64_t finish_ns; /**< -1: it was never run */
+  int64_t deadline_ns;
+  int missed; /**< 0 or 1 */
+} tutti_job_record;
+
+/** Options of a run. Zero everywhere is the simulated machine for one hyperperiod. */
+typedef struct tutti_run_options {
+  tutti_backend backend;
+  uint64_t jobs;                      /**< number of arrivals, all tasks together; 0: one hyperperiod */
+  uint64_t seed;                      /**< of release jitter and random input */
+  const tutti_kernels* kernels;       /**< null: those that are built in */
+  const tutti_task_program* programs; /**< [program_count] */
+  size_t program_count;
+  void (*on_job_end)(const tutti_job_record* job, void* user); /**< may be null */
+  void* user;                                                  /**< passed to `on_job_end` */
+} tutti_run_options;
+
+/** Summary of a run. */
+typedef struct tutti_run_summary {
+  uint64_t jobs;
+  uint64_t missed;
+  uint64_t failed;     /**< jobs with an error */
+  uint64_t over_bound; /**< jobs that took longer than their bound */
+} tutti_run_summary;
+
+/** Runs the set of a verdict that says it is schedulable.
+ *  @param options  null: as if zero everywhere
+ *  @param summary  result; may be null */
+TUTTI_C_API tutti_status tutti_run(const tutti_verdict* verdict, const tutti_run_options* options,
+                                   tutti_run_summary* summary);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

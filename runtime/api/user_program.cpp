@@ -1,0 +1,68 @@
+#include "runtime/api/user_program.hpp"
+
+#include "runtime/api/handles.hpp"
+
+namespace tutti {
+
+std::span<std::byte> Job::source(std::size_t batch, std::size_t stream) const {
+  return memory_ != nullptr ? memory_->ends(batch, stream).source : std::span<std::byte>{};
+}
+
+std::span<std::byte> Job::destination(std::size_t batch, std::size_t stream) const {
+  return memory_ != nullptr ? memory_->ends(batch, stream).destination : std::span<std::byte>{};
+}
+
+}  // namespace tutti
+
+namespace tutti::internal {
+
+Expected<std::vector<StreamBinding>> UserProgram::bind(DeviceBackend& backend, const Batch& operation,
+                                                       std::size_t batch, std::size_t buffer_set) {
+  auto bindings = buffers_.bind(backend, operation, batch, buffer_set);
+  if (!bindings) return bindings;
+  if (buffer_set == sets_.size()) sets_.emplace_back();
+  std::vector<JobMemory::Ends> ends;
+  for (const StreamBinding& binding : *bindings)
+    ends.push_back({host_bytes(binding.source), host_bytes(binding.destination)});
+  sets_[buffer_set].add(std::move(ends));
+  if (users_ == nullptr || !users_->parameters) return bindings;
+  const auto ask = [&] {
+    for (std::size_t s = 0; s < bindings->size(); ++s) (*bindings)[s].parameters = users_->parameters(batch, s);
+  };
+  if (auto ok = guard_->call("parameters", task_->name, ask); !ok) return tl::unexpected(std::move(ok.error()));
+  return bindings;
+}
+
+void UserProgram::on_ready(const Job& job) {
+  if (users_ == nullptr || !users_->on_ready) return;
+  guard_->call_or_stop("on_ready", task_->name, [&] { users_->on_ready(job_of(job)); });
+}
+
+Expected<void> UserProgram::on_host_step(Job& job, std::size_t step) {
+  if (users_ == nullptr || !users_->on_host_step) return TaskProgram::on_host_step(job, step);
+  Expected<void> done;
+  auto called = guard_->call("on_host_step", task_->name, [&] { done = users_->on_host_step(job_of(job), step); });
+  return called ? done : called;
+}
+
+void UserProgram::on_finished(const Job& job) {
+  if (users_ == nullptr || !users_->on_finished) return;
+  guard_->call_or_stop("on_finished", task_->name, [&] { users_->on_finished(job_of(job)); });
+}
+
+tutti::Job UserProgram::job_of(const Job& job) const {
+  tutti::Job users;
+  users.task = position_;
+  users.index = job.index;
+  users.arrival = job.arrival;
+  users.deadline = job.deadline;
+  if (job.buffer_set < sets_.size()) Handles::memory(users) = &sets_[job.buffer_set];
+  return users;
+}
+
+std::span<std::byte> UserProgram::host_bytes(const BufferView& buffer) const {
+  if (buffer.data == nullptr || machine_->vertex(buffer.where).kind != VertexKind::Memory) return {};
+  return buffer.bytes();
+}
+
+}  // namespace tutti::internal

@@ -1,0 +1,96 @@
+#pragma once
+#include <atomic>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "runtime/api/job_memory.hpp"
+#include "runtime/api/run.hpp"
+#include "runtime/dispatch/task_program.hpp"
+
+namespace tutti::internal {
+
+/// Calls the user's callbacks and catches what they throw: the first exception ends the run and becomes its error. Any
+/// thread of the run may call it.
+class CallbackGuard {
+ public:
+  /// @param stop  set where a callback throws
+  explicit CallbackGuard(std::atomic<bool>& stop) : stop_(&stop) {}
+
+  /// @return the exception as an error.
+  /// @param name  of the callback
+  template <class Call>
+  Expected<void> call(std::string_view name, std::string_view task, const Call& callback) noexcept {
+    try {
+      callback();
+      return {};
+    } catch (const std::exception& exception) {
+      return failed(name, task, exception.what());
+    } catch (...) {
+      return failed(name, task, "it threw something that is no std::exception");
+    }
+  }
+  /// As `call`, and the exception ends the run.
+  template <class Call>
+  void call_or_stop(std::string_view name, std::string_view task, const Call& callback) noexcept {
+    if (auto ok = call(name, task, callback); !ok) end_run(std::move(ok.error()));
+  }
+  /// First exception that ended the run. @pre the run is over
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+
+ private:
+  [[nodiscard]] static tl::unexpected<Error> failed(std::string_view name, std::string_view task,
+                                                    std::string_view what) {
+    return tl::unexpected(Error{
+        ErrorCode::Kernel, fmt::format("{} of task '{}' threw: {}; catch it in the callback", name, task, what), {}});
+  }
+  void end_run(Error error) {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::move(error);
+    stop_->store(true, std::memory_order_relaxed);
+  }
+
+  std::atomic<bool>* stop_;
+  std::mutex mutex_;
+  std::optional<Error> error_;
+};
+
+/// A task's callbacks, with buffers for its jobs.
+class UserProgram final : public TaskProgram {
+ public:
+  /// What is passed in outlives the program.
+  /// @param position  of the task in its set
+  /// @param users     null: the task has no code of the user
+  UserProgram(const Topology& machine, const Task& task, std::size_t position, std::uint64_t seed,
+              const tutti::TaskProgram* users, CallbackGuard& guard)
+      : machine_(&machine),
+        task_(&task),
+        position_(position),
+        users_(users),
+        guard_(&guard),
+        buffers_(machine, task, seed) {}
+
+  [[nodiscard]] Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation,
+                                                          std::size_t batch, std::size_t buffer_set) override;
+  void on_ready(const Job& job) override;
+  [[nodiscard]] Expected<void> on_host_step(Job& job, std::size_t step) override;
+  void on_finished(const Job& job) override;
+
+ private:
+  [[nodiscard]] tutti::Job job_of(const Job& job) const;
+  [[nodiscard]] std::span<std::byte> host_bytes(const BufferView& buffer) const;
+
+  const Topology* machine_;
+  const Task* task_;
+  std::size_t position_;
+  const tutti::TaskProgram* users_;
+  CallbackGuard* guard_;
+  PatternProgram buffers_;
+  std::deque<JobMemory> sets_;  // [buffer sets]
+};
+
+}  // namespace tutti::internal

@@ -1,0 +1,7 @@
+#include "runtime/api/version.hpp"
+
+namespace tutti {
+
+Version library_version() noexcept { return kHeaderVersion; }
+
+}  // namespace tutti

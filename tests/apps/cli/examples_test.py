@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""The examples, from the root of the tree as they stand."""
+import sys
+
+from programs import Programs, main
+
+
+class Examples(Programs):
+    def prints(self, name, line, *words):
+        run = self.run_program(f"examples/{name}", *words)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertEqual(run.stdout, line + "\n")
+
+    def test_hello(self):
+        self.prints("hello", "44.800 ms, and never more than 44.800 ms")
+
+    def test_two_tasks(self):
+        self.prints("two_tasks", "120 jobs, 0 missed deadlines, 0 wrong pixels")
+
+    def test_a_file_that_is_not_there(self):
+        for name in ("hello", "two_tasks"):
+            with self.subTest(name):
+                self.refuses(self.run_program(f"examples/{name}", "nowhere.yaml"), "nowhere.yaml")
+
+    def test_cuda_kernel_on_the_simulated_machine(self):
+        if not (self.built / "examples/cuda_kernel").exists():
+            self.skipTest("this build has no CUDA")
+        # 64 MB at 12 GB/s take 5.333... ms, rounded up to a nanosecond, and the kernel 0.2 ms behind them.
+        self.prints("cuda_kernel", "predicted 5.533 ms, took 5.533 ms")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,210 @@
+/* The C interface, from C: what works, and what misuse is refused with. Prints TAP. */
+#include <stdio.h>
+#include <string.h>
+#include <tutti/tutti.h>
+
+static int count = 0;
+static int failures = 0;
+
+static void check(int holds, const char* name) {
+  failures += holds ? 0 : 1;
+  printf("%sok %d - %s\n", holds ? "" : "not ", ++count, name);
+  if (!holds) fprintf(stderr, "%s: the last error is: %s\n", name, tutti_last_error());
+}
+
+static int refused(tutti_status status, const char* words) {
+  return status != TUTTI_OK && strstr(tutti_last_error(), words) != NULL;
+}
+
+static int double_bytes(const tutti_kernel_launch* launch, void* user) {
+  const unsigned char* in = launch->input;
+  unsigned char* out = launch->output;
+  ++*(int*)user;
+  for (size_t i = 0; i < launch->output_size; ++i) out[i] = (unsigned char)(2 * in[i]);
+  return 0;
+}
+
+static int fail(const tutti_kernel_launch* launch, void* user) {
+  (void)launch;
+  (void)user;
+  return 7;
+}
+
+static void predicts(const char* batches) {
+  char path[4096];
+  int64_t latency = 0, latest = 0;
+  snprintf(path, sizeof path, "%s/batches/inspection-example.yaml", batches);
+  tutti_batch* batch = tutti_batch_load(path);
+  check(batch != NULL, "a batch is read");
+  /* [VMS14]: 44.8 ms, and no cost differs from its guaranteed one, so never more. */
+  check(tutti_predict_batch_latency(batch, NULL, &latency) == TUTTI_OK && latency == 44800000, "44.8 ms are predicted");
+  check(tutti_predict_worst_batch_latency(batch, NULL, &latest) == TUTTI_OK && latest == 44800000, "never more");
+  check(refused(tutti_predict_batch_latency(batch, "best", &latency), "no planner 'best'"), "an unknown planner");
+  check(refused(tutti_predict_batch_latency(batch, NULL, NULL), "null"), "no place for the result");
+  tutti_batch_free(batch);
+}
+
+/* 64 bytes up, doubled by a kernel. */
+static void runs(const char* folder) {
+  char path[4096];
+  int calls = 0, finished = 0;
+  tutti_batch_result result;
+  snprintf(path, sizeof path, "%s/doubled.yaml", folder);
+  tutti_batch* batch = tutti_batch_load(path);
+  tutti_machine* machine = tutti_batch_machine(batch);
+  tutti_kernels* kernels = tutti_kernels_new();
+  check(tutti_kernels_add(kernels, "double", double_bytes, NULL, &calls) == TUTTI_OK, "a kernel is added");
+  check(refused(tutti_kernels_add(kernels, "double", fail, NULL, NULL), "double"), "its name is taken then");
+  check(refused(tutti_kernels_add(kernels, "none", NULL, NULL, NULL), "neither"), "a kernel without any form");
+  tutti_runtime* runtime = tutti_runtime_open(machine, kernels, TUTTI_SIMULATED, NULL);
+  tutti_stream_binding binding = {0};
+  tutti_buffer* up = tutti_buffer_allocate(runtime, "mem0", 64);
+  tutti_buffer* there = tutti_buffer_allocate(runtime, "gpu0", 64);
+  tutti_buffer* out = tutti_buffer_allocate(runtime, "gpu0", 64);
+  check(tutti_buffer_size(out) == 64 && tutti_buffer_bytes(up) != NULL && tutti_buffer_bytes(out) == NULL,
+        "the host sees memory and no GPU");
+  memset(tutti_buffer_bytes(up), 21, 64);
+  binding.source = up;
+  binding.destination = there;
+  binding.kernel_output = out;
+  tutti_prepared_batch* prepared = tutti_prepare(runtime, batch, &binding, 1, 2);
+  check(prepared != NULL, "a batch is prepared");
+  check(tutti_batch_op(prepared, &result) == TUTTI_OK && calls == 1, "it runs");
+  /* 64 B at 12 GB/s are 5.33 ns, up: 6; the kernel takes 1000. */
+  check(result.finish_ns - result.start_ns == 1006, "as long as predicted");
+  tutti_batch_run* first = tutti_batch_op_async(prepared);
+  tutti_batch_run* second = tutti_batch_op_async(prepared);
+  check(first != NULL && second != NULL, "two runs are in flight");
+  check(tutti_batch_op_async(prepared) == NULL && strstr(tutti_last_error(), "in flight"), "and no third");
+  check(tutti_batch_op_synchronize(second, NULL) == TUTTI_OK, "the second ends");
+  check(tutti_batch_op_query(first, &finished) == TUTTI_OK && finished == 1 && calls == 3, "after the first");
+  check(tutti_batch_op_synchronize(first, &result) == TUTTI_OK, "which is synchronized, too");
+  check(refused(tutti_batch_op_synchronize(first, &result), "empty"), "once");
+  tutti_runtime_free(runtime); /* what was made from it keeps it alive */
+  tutti_buffer_free(up);
+  check(tutti_batch_op(prepared, NULL) == TUTTI_OK, "handles may be freed in any order");
+  tutti_batch_run_free(first);
+  tutti_batch_run_free(second);
+  tutti_prepared_batch_free(prepared);
+  tutti_buffer_free(out);
+  tutti_buffer_free(there);
+  tutti_kernels_free(kernels);
+  tutti_machine_free(machine);
+  tutti_batch_free(batch);
+}
+
+static void kernel_fails(const char* folder) {
+  char path[4096];
+  tutti_buffer* buffers[3];
+  snprintf(path, sizeof path, "%s/doubled.yaml", folder);
+  tutti_batch* batch = tutti_batch_load(path);
+  tutti_machine* machine = tutti_batch_machine(batch);
+  tutti_kernels* kernels = tutti_kernels_new();
+  check(tutti_kernels_add(kernels, "double", fail, NULL, NULL) == TUTTI_OK, "a kernel that fails is added");
+  tutti_runtime* runtime = tutti_runtime_open(machine, kernels, TUTTI_SIMULATED, NULL);
+  buffers[0] = tutti_buffer_allocate(runtime, "mem0", 64);
+  buffers[1] = tutti_buffer_allocate(runtime, "gpu0", 64);
+  buffers[2] = NULL;
+  tutti_stream_binding binding = {buffers[0], buffers[1], buffers[2], NULL, NULL, 0};
+  tutti_prepared_batch* prepared = tutti_prepare(runtime, batch, &binding, 1, 1);
+  check(tutti_batch_op(prepared, NULL) == TUTTI_KERNEL && strstr(tutti_last_error(), "it returned 7"),
+        "its batch fails with what it returned");
+  tutti_prepared_batch_free(prepared);
+  tutti_buffer_free(buffers[0]);
+  tutti_buffer_free(buffers[1]);
+  tutti_runtime_free(runtime);
+  tutti_kernels_free(kernels);
+  tutti_machine_free(machine);
+  tutti_batch_free(batch);
+}
+
+typedef struct seen {
+  size_t ready, bytes, ends;
+} seen;
+
+static void on_ready(const tutti_job* job, void* user) {
+  size_t size = 0;
+  if (tutti_job_source(job, 0, 0, &size) != NULL) ((seen*)user)->bytes += size;
+  if (tutti_job_source(job, 9, 9, &size) != NULL || size != 0) ((seen*)user)->bytes = 0;
+  ++((seen*)user)->ready;
+}
+
+static void on_job_end(const tutti_job_record* job, void* user) { ((seen*)user)->ends += job->missed ? 0 : 1; }
+
+static void tasks_run(const char* folder) {
+  char path[4096];
+  int64_t response = 0;
+  seen counts = {0, 0, 0};
+  tutti_run_summary summary;
+  tutti_run_options options = {0};
+  tutti_task_program program = {"command", on_ready, NULL, &counts};
+  snprintf(path, sizeof path, "%s/two_tasks.yaml", folder);
+  tutti_task_set* set = tutti_task_set_load(path);
+  check(tutti_task_set_size(set) == 2 && strcmp(tutti_task_set_name(set, 1), "command") == 0, "two tasks are read");
+  check(tutti_task_set_name(set, 2) == NULL, "and no third");
+  tutti_verdict* verdict = tutti_check(set, NULL);
+  check(tutti_verdict_answer(verdict) == TUTTI_SCHEDULABLE && tutti_verdict_reason(verdict, 0) == NULL, "schedulable");
+  check(tutti_verdict_worst_response(verdict, 0, &response) == TUTTI_OK && response > 0 && response <= 10000000,
+        "with a bound within the deadline");
+  options.jobs = 12; /* two of 'image', ten of 'command' */
+  options.programs = &program;
+  options.program_count = 1;
+  options.on_job_end = on_job_end;
+  options.user = &counts;
+  tutti_kernels* kernels = tutti_kernels_new();
+  check(tutti_kernels_add(kernels, "threshold", double_bytes, NULL, &response) == TUTTI_OK, "a kernel for them");
+  options.kernels = kernels;
+  check(tutti_run(verdict, &options, &summary) == TUTTI_OK, "they run");
+  check(summary.jobs == 12 && summary.missed == 0 && summary.failed == 0, "twelve jobs, in time");
+  check(counts.ready == 10 && counts.bytes == 10 * 4000 && counts.ends == 12, "callbacks see every job and its memory");
+  program.task = "nobody";
+  check(refused(tutti_run(verdict, &options, NULL), "nobody"), "a program for no task");
+  tutti_kernels_free(kernels);
+  tutti_verdict_free(verdict);
+  tutti_task_set_free(set);
+}
+
+static void nulls_are_refused(void) {
+  int64_t number = 0;
+  int finished = 0;
+  check(tutti_machine_load(NULL) == NULL && tutti_batch_load(NULL) == NULL && tutti_task_set_load(NULL) == NULL,
+        "paths");
+  check(tutti_batch_machine(NULL) == NULL && refused(TUTTI_INVALID_INPUT, "the batch is null"), "no batch");
+  check(refused(tutti_predict_batch_latency(NULL, NULL, &number), "the batch is null"), "no batch to predict");
+  check(refused(tutti_kernels_add(NULL, "a", fail, NULL, NULL), "null"), "no kernel table");
+  check(tutti_runtime_open(NULL, NULL, TUTTI_SIMULATED, NULL) == NULL, "no machine");
+  check(tutti_buffer_allocate(NULL, "mem0", 1) == NULL && tutti_buffer_bytes(NULL) == NULL, "no runtime");
+  check(tutti_prepare(NULL, NULL, NULL, 1, 1) == NULL && tutti_batch_op_async(NULL) == NULL, "nothing to prepare");
+  check(refused(tutti_batch_op(NULL, NULL), "null") && refused(tutti_batch_op_query(NULL, &finished), "null") &&
+            refused(tutti_batch_op_synchronize(NULL, NULL), "null"),
+        "no run");
+  check(tutti_check(NULL, NULL) == NULL && tutti_verdict_answer(NULL) == TUTTI_UNKNOWN, "no task set");
+  check(tutti_verdict_reason(NULL, 0) == NULL && refused(tutti_verdict_worst_response(NULL, 0, &number), "null"),
+        "no verdict");
+  check(refused(tutti_run(NULL, NULL, NULL), "null") && tutti_task_set_size(NULL) == 0, "nothing to run");
+  check(tutti_job_source(NULL, 0, 0, NULL) == NULL && tutti_job_index(NULL) == 0 && tutti_job_task(NULL) == 0,
+        "no job");
+  tutti_machine_free(NULL);
+  tutti_batch_free(NULL);
+  tutti_kernels_free(NULL);
+  tutti_runtime_free(NULL);
+  tutti_buffer_free(NULL);
+  tutti_prepared_batch_free(NULL);
+  tutti_batch_run_free(NULL);
+  tutti_task_set_free(NULL);
+  tutti_verdict_free(NULL);
+  check(1, "freeing null does nothing");
+}
+
+/* Arguments: the folders of configurations, of the files of this test, of the examples. */
+int main(int argc, char** argv) {
+  if (argc != 4) return 2;
+  check(strcmp(tutti_version(), EXPECTED_VERSION) == 0, "the version is that of the project");
+  predicts(argv[1]);
+  runs(argv[2]);
+  kernel_fails(argv[2]);
+  tasks_run(argv[3]);
+  nulls_are_refused();
+  printf("1..%d\n", count);
+  return failures == 0 ? 0 : 1;
+}

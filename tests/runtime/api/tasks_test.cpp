@@ -1,0 +1,250 @@
+// Task sets through the installed headers alone, linked with the shared library.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <tutti/tutti.hpp>
+
+namespace {
+
+using std::chrono::milliseconds;
+using tutti::Answer;
+using tutti::TaskSet;
+
+const std::string kTwoTasks = TUTTI_EXAMPLES "/two_tasks.yaml";
+const std::string kRefused = TUTTI_CONFIGS "/tasks/alarm-behind-image.yaml";
+const std::string kDeclared = TUTTI_TEST_FILES "/declared.yaml";
+
+tutti::Kernels with_threshold() {
+  tutti::Kernels kernels;
+  EXPECT_TRUE(kernels.add("threshold", [](const tutti::KernelLaunch&) {}));
+  return kernels;
+}
+
+tutti::AdmittedTaskSet two_tasks() { return *tutti::check(TaskSet::load(kTwoTasks).value()).value().admitted; }
+
+tutti::RunOptions twelve_jobs() {
+  tutti::RunOptions options;
+  options.jobs = 12;  // arrivals: 2 of 'image' every 10 ms, 10 of 'command' every 2 ms
+  return options;
+}
+
+template <class T>
+std::string refusal(const tutti::Expected<T>& answer) {
+  EXPECT_FALSE(answer.has_value());
+  return answer ? "" : answer.error().message;
+}
+
+TEST(ApiCheck, AdmitsWithABoundForEveryTask) {
+  const auto verdict = tutti::check(TaskSet::load(kTwoTasks).value()).value();
+  EXPECT_EQ(verdict.answer, Answer::Schedulable);
+  EXPECT_TRUE(verdict.admitted && verdict.reasons.empty() && verdict.counter_example.empty());
+  ASSERT_EQ(verdict.tasks.size(), 2U);
+  // 'image': 4 MB at 12 GB/s up (333,334 ns, rounded up), 400 us at worst, 4 MB down.
+  EXPECT_NEAR(static_cast<double>(verdict.tasks[0].wcet.count()), 1'066'667, 3);
+  EXPECT_LE(verdict.tasks[0].worst_response, milliseconds(10));
+  EXPECT_FALSE(verdict.tests.empty());
+}
+
+TEST(ApiCheck, RefusesWithReasonWitnessExampleAndRemedies) {
+  const auto set = TaskSet::load(kRefused).value();
+  const auto verdict = tutti::check(set).value();
+  EXPECT_EQ(verdict.answer, Answer::NotSchedulable);
+  EXPECT_FALSE(verdict.admitted);
+  EXPECT_FALSE(verdict.reasons.empty());
+  const auto witness = std::ranges::find_if(verdict.tests, [](const auto& test) { return test.witness.has_value(); });
+  ASSERT_NE(witness, verdict.tests.end());
+  EXPECT_EQ(witness->witness->blocker, "inspect");
+  EXPECT_GT(witness->witness->load, witness->witness->interval);
+  ASSERT_FALSE(verdict.counter_example.empty());
+  EXPECT_EQ(verdict.counter_example.front().task, "inspect");
+  const auto remedies = tutti::remedies(set).value();
+  EXPECT_TRUE(std::ranges::any_of(remedies, [](const auto& remedy) { return remedy.name == "deadline of 'alarm'"; }));
+}
+
+// One task with C = 3 ms and T = D = 10 ms: it holds up to C = T, and down to T = D = C.
+TEST(ApiCapacity, IsWhereTheTaskFillsItsPeriod) {
+  const auto set = TaskSet::load(kDeclared).value();
+  const auto longest = tutti::capacity(set, tutti::Tunable::Wcet, "only").value();
+  EXPECT_EQ(longest.present, 3'000'000);
+  EXPECT_EQ(longest.limit, 10'000'000);
+  EXPECT_EQ(tutti::capacity(set, tutti::Tunable::Period, "only").value().limit, 3'000'000);
+  EXPECT_NE(refusal(tutti::capacity(set, tutti::Tunable::Period, "nobody")).find("'nobody'"), std::string::npos);
+  EXPECT_NE(refusal(tutti::capacity(set, tutti::Tunable::Parameter, "image")).find("'image'"), std::string::npos);
+}
+
+// 12 MB at 12 GB/s take 1 ms: a period of 1 ms is filled, and one of 0.9 ms is too short.
+TEST(ApiTaskSet, IsMadeOfFields) {
+  const auto machine = tutti::Machine::load(TUTTI_EXAMPLES "/one_gpu.yaml").value();
+  tutti::StepSpec step;
+  step.batch = {{.name = "up", .from = "mem0", .to = "gpu0", .size = tutti::Bytes{12'000'000}}};
+  tutti::TaskSetSpec spec;
+  spec.tasks = {{.name = "copy", .period = milliseconds(1), .job = {{step}}}};
+  const auto verdict = tutti::check(TaskSet::make(machine, spec).value()).value();
+  EXPECT_EQ(verdict.answer, Answer::Schedulable);
+  EXPECT_EQ(verdict.tasks[0].wcet, milliseconds(1));
+  spec.tasks[0].period = std::chrono::microseconds(900);
+  EXPECT_EQ(tutti::check(TaskSet::make(machine, spec).value()).value().answer, Answer::NotSchedulable);
+  spec.tasks[0].period = {};
+  EXPECT_FALSE(TaskSet::make(machine, spec));
+}
+
+TEST(ApiTaskSet, TakesOtherValues) {
+  tutti::TaskSetOptions options;
+  options.parameters["image"] = tutti::Bytes{1'000'000};
+  options.policy = tutti::Policy::Dm;
+  EXPECT_EQ(tutti::check(TaskSet::load(kRefused, options).value()).value().answer, Answer::Schedulable);
+}
+
+TEST(ApiRun, ReportsTheEndOfEveryJob) {
+  tutti::RunOptions options = twelve_jobs();
+  std::vector<tutti::JobRecord> ended;
+  options.on_job_end = [&](const tutti::JobRecord& job) { ended.push_back(job); };
+  const auto record = tutti::run(two_tasks(), with_threshold(), {}, options).value();
+  ASSERT_EQ(ended.size(), 12U);
+  ASSERT_EQ(record.jobs.size(), 12U);
+  for (std::size_t i = 0; i < ended.size(); ++i) {
+    EXPECT_EQ(std::pair(ended[i].task, ended[i].index), std::pair(record.jobs[i].task, record.jobs[i].index));
+    EXPECT_EQ(ended[i].finish, record.jobs[i].finish);
+    EXPECT_FALSE(record.jobs[i].missed() || record.jobs[i].broken);
+  }
+}
+
+// Two lines that share nothing are two partitions; each job's end carries the position of its task in the whole set.
+TEST(ApiRun, NumbersTheTasksOfAllPartitions) {
+  const auto set = TaskSet::load(TUTTI_CONFIGS "/tasks/two-lines.yaml").value();
+  tutti::Kernels kernels;
+  ASSERT_TRUE(kernels.add("die_compare", [](const tutti::KernelLaunch&) {}));
+  tutti::RunOptions options;
+  options.jobs = 20;
+  std::vector<std::size_t> ended(set.tasks().size()), recorded(set.tasks().size());
+  options.on_job_end = [&](const tutti::JobRecord& job) { ++ended.at(job.task); };
+  const auto record = tutti::run(*tutti::check(set).value().admitted, kernels, {}, options).value();
+  for (const auto& job : record.jobs) ++recorded.at(job.task);
+  EXPECT_EQ(ended, recorded);
+  EXPECT_GT(ended.back(), 0U);
+}
+
+TEST(ApiRun, GivesProgramsTheMemoryOfTheirJobs) {
+  std::size_t bytes = 0, finished = 0;
+  tutti::TaskProgram command;
+  command.on_ready = [&](const tutti::Job& job) { bytes += job.source(0, 0).size(); };
+  command.on_finished = [&](const tutti::Job& job) {
+    finished += job.destination(0, 0).empty() && job.source(0, 1).empty() && job.source(1, 0).empty() ? 1 : 0;
+  };
+  ASSERT_TRUE(tutti::run(two_tasks(), with_threshold(), {{"command", command}}, twelve_jobs()));
+  EXPECT_EQ(bytes, 10U * 4000U);
+  EXPECT_EQ(finished, 10U) << "a GPU's memory is not the host's, and there is one stream";
+}
+
+TEST(ApiRun, PassesParametersToKernels) {
+  std::vector<std::size_t> seen;
+  tutti::Kernels kernels;
+  ASSERT_TRUE(
+      kernels.add("threshold", [&](const tutti::KernelLaunch& launch) { seen.push_back(launch.parameters.size()); }));
+  tutti::TaskProgram image;
+  image.parameters = [](std::size_t batch, std::size_t) { return std::vector<std::byte>(batch == 0 ? 5 : 0); };
+  ASSERT_TRUE(tutti::run(two_tasks(), kernels, {{"image", image}}, twelve_jobs()));
+  EXPECT_EQ(seen, (std::vector<std::size_t>{5, 5}));
+}
+
+TEST(ApiRun, EndsWhereACallbackThrows) {
+  std::size_t ended = 0;
+  const auto run_with = [&](tutti::TaskProgram program, bool on_end) {
+    ended = 0;
+    tutti::RunOptions options = twelve_jobs();
+    options.on_job_end = [&, on_end](const tutti::JobRecord&) {
+      if (++ended == 3 && on_end) throw std::runtime_error("third");
+    };
+    return refusal(tutti::run(two_tasks(), with_threshold(), {{"command", std::move(program)}}, options));
+  };
+  tutti::TaskProgram throws;
+  throws.on_ready = [](const tutti::Job& job) {
+    if (job.index == 2) throw std::runtime_error("no picture");
+  };
+  EXPECT_NE(run_with(throws, false).find("on_ready of task 'command' threw: no picture"), std::string::npos);
+  EXPECT_LT(ended, 12U);
+  EXPECT_NE(run_with({}, true).find("on_job_end of task"), std::string::npos);
+  EXPECT_EQ(ended, 3U);
+  throws = {};
+  throws.parameters = [](std::size_t, std::size_t) -> std::vector<std::byte> { throw 1; };
+  EXPECT_NE(run_with(throws, false).find("parameters of task 'command'"), std::string::npos);
+  EXPECT_EQ(ended, 0U);
+}
+
+TEST(ApiRun, StopsWhenAsked) {
+  std::atomic<bool> stop = false;
+  tutti::RunOptions options = twelve_jobs();
+  options.stop = &stop;
+  options.on_job_end = [&](const tutti::JobRecord& job) { stop = job.index == 1; };
+  const auto record = tutti::run(two_tasks(), with_threshold(), {}, options).value();
+  EXPECT_TRUE(record.interrupted);
+  EXPECT_LT(record.jobs.size(), 12U);
+}
+
+TEST(ApiRun, RefusesWhatDoesNotFitTheSet) {
+  EXPECT_NE(refusal(tutti::run(two_tasks(), with_threshold(), {{"nobody", {}}})).find("'nobody'"), std::string::npos);
+  EXPECT_NE(refusal(tutti::run(two_tasks())).find("'threshold'"), std::string::npos);
+  const auto declared = tutti::check(TaskSet::load(kDeclared).value()).value();
+  EXPECT_NE(refusal(tutti::run(*declared.admitted)).find("nothing to run"), std::string::npos);
+  tutti::RunOptions options;
+  options.jobs = 20'000'000;
+  EXPECT_FALSE(tutti::run(two_tasks(), with_threshold(), {}, options));
+}
+
+// 'command' comes at 5 ms and leaves at 9 ms: arrivals at 5, 7 and 9 ms, or none at 9.
+TEST(ApiChanges, ComeAndGoWhileTheSetRuns) {
+  const auto requests = tutti::ChangeRequests::make(TaskSet::load(kTwoTasks).value()).value();
+  auto posted = requests;
+  ASSERT_TRUE(posted.post({milliseconds(5), "", "command"}));
+  ASSERT_TRUE(posted.post({milliseconds(9), "command", ""}));
+  tutti::RunOptions options;
+  options.arrivals_before = milliseconds(20);
+  const auto record = tutti::run_changing(requests, {"image"}, with_threshold(), {}, options).value();
+  ASSERT_EQ(record.changes.size(), 2U);
+  EXPECT_EQ(record.changes[0].change.comes, "command");
+  EXPECT_EQ(record.changes[0].answer, Answer::Schedulable);
+  EXPECT_EQ(std::ranges::count(record.jobs, 0U, &tutti::JobRecord::task), 2) << "images at 0 and 10 ms";
+  const auto commands = std::ranges::count(record.jobs, 1U, &tutti::JobRecord::task);
+  EXPECT_TRUE(commands == 2 || commands == 3) << commands;
+  EXPECT_NE(refusal(tutti::run_changing(requests, {"image"}, with_threshold(), {}, options)).find("already"),
+            std::string::npos);
+}
+
+TEST(ApiChanges, AreRefusedWhereTheyMakeNoSense) {
+  const auto set = TaskSet::load(kTwoTasks).value();
+  auto requests = tutti::ChangeRequests::make(set).value();
+  EXPECT_NE(refusal(requests.post({milliseconds(1), "nobody", ""})).find("'nobody'"), std::string::npos);
+  EXPECT_FALSE(requests.post({milliseconds(1), "", ""}));
+  EXPECT_FALSE(requests.post({milliseconds(1), "image", "image"}));
+  tutti::RunOptions options;
+  EXPECT_NE(refusal(tutti::run_changing(requests, {}, with_threshold(), {}, options)).find("arrivals_before"),
+            std::string::npos);
+  options.arrivals_before = milliseconds(20);
+  for (const std::vector<std::string>& running : {std::vector<std::string>{"nobody"}, {"image", "image"}})
+    EXPECT_FALSE(tutti::run_changing(requests, running, with_threshold(), {}, options));
+}
+
+TEST(ApiMisuse, TaskSetsThatWereMovedFrom) {
+  TaskSet set = TaskSet::load(kTwoTasks).value();
+  auto admitted = two_tasks();
+  auto requests = tutti::ChangeRequests::make(set).value();
+  const TaskSet its = std::move(set);
+  const auto its_admitted = std::move(admitted);
+  const auto its_requests = std::move(requests);
+  EXPECT_TRUE(set.tasks().empty());
+  EXPECT_NE(refusal(tutti::check(set)).find("empty"), std::string::npos);
+  EXPECT_NE(refusal(tutti::remedies(set)).find("empty"), std::string::npos);
+  EXPECT_NE(refusal(tutti::capacity(set, tutti::Tunable::Period, "image")).find("empty"), std::string::npos);
+  EXPECT_NE(refusal(tutti::run(admitted)).find("empty"), std::string::npos);
+  EXPECT_NE(refusal(tutti::ChangeRequests::make(set)).find("empty"), std::string::npos);
+  EXPECT_NE(refusal(requests.post({milliseconds(1), "image", ""})).find("empty"), std::string::npos);
+  EXPECT_NE(refusal(tutti::run_changing(requests, {}, {}, {}, {})).find("empty"), std::string::npos);
+}
+
+}  // namespace
