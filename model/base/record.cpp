@@ -14,15 +14,16 @@ std::string joined_words(std::span<const std::string_view> words) {
 std::vector<std::string> refuse_unknown_keys(Reader& reader, const Node& map, std::string_view what,
                                              std::span<const std::string_view> known,
                                              std::span<const std::string_view> aliases) {
-  if (map.kind != Node::Kind::Map) fail(map.place, fmt::format("{} is a map with the keys {}", what, joined_words(known)));
+  if (map.kind != Node::Kind::Map)
+    fail(map.place, fmt::format("{} is a map with the keys {}", what, joined_words(known)));
   std::vector<std::string> meant;
   for (std::size_t i = 0; i < map.keys.size(); ++i) {
     const std::string& key = map.keys[i].first;
     if (std::ranges::count(known, key) + std::ranges::count(aliases, key) > 0) continue;
     const auto guess = nearest_word(key, known);
     if (guess) meant.emplace_back(*guess);
-    const std::string remedy = guess ? fmt::format("did you mean '{}'?", *guess)
-                                     : fmt::format("the keys here are {}", joined_words(known));
+    const std::string remedy =
+        guess ? fmt::format("did you mean '{}'?", *guess) : fmt::format("the keys here are {}", joined_words(known));
     reader.attempt([&] { fail(map.keys[i].second, fmt::format("unknown key '{}' in {}; {}", key, what, remedy)); });
   }
   return meant;
