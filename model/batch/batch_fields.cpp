@@ -6,8 +6,10 @@ namespace tutti::internal {
 
 SizeSpec Form<SizeSpec>::read(Reader&, const Node& node, const FieldRules&) {
   const std::string& text = read_text(node);
-  if (const std::size_t of = text.find("% of "); of != std::string::npos)
+  if (const std::size_t of = text.find("% of "); of != std::string::npos) {
+    static_cast<void>(value_at(node.place, parse_percentage(text.substr(0, of), Bytes{0})));
     return {text.substr(of + 5), text.substr(0, of)};
+  }
   const bool is_word = !text.empty() && (std::isalpha(static_cast<unsigned char>(text[0])) != 0 || text[0] == '_');
   return is_word ? SizeSpec(text, "") : SizeSpec(read_bytes(node));
 }

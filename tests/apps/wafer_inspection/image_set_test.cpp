@@ -15,7 +15,7 @@
 namespace wafer {
 namespace {
 
-ImageSet wafers(int count) {
+ImageSet images_of(int count) {
   return generate_images({.width = 256, .height = 240, .seed = 5, .defects = 4}, count).value();
 }
 
@@ -26,7 +26,7 @@ tutti::Expected<ImageSet> read_folder(const std::string& path, const DieOptions&
 /// A folder with wafer000.png, wafer001.png and what is true about them.
 class TwoWafers {
  public:
-  TwoWafers() { EXPECT_TRUE(write_images(path(), wafers(2)).has_value()); }
+  TwoWafers() { EXPECT_TRUE(write_images(path(), images_of(2)).has_value()); }
 
   [[nodiscard]] std::string path() const { return folder_.file("w"); }
   [[nodiscard]] std::string file(const std::string& name) const { return path() + "/" + name; }
@@ -53,7 +53,7 @@ class TwoWafers {
 };
 
 TEST(ImageSet, DrawsEachWaferFromASeedOfItsOwn) {
-  const ImageSet images = wafers(3);
+  const ImageSet images = images_of(3);
   ASSERT_EQ(images.pictures.size(), 3U);
   for (std::size_t i = 0; i < images.pictures.size(); ++i) {
     const Picture& picture = images.pictures[i];
@@ -68,10 +68,10 @@ TEST(ImageSet, DrawsEachWaferFromASeedOfItsOwn) {
 
 TEST(ImageSet, ReadsWhatItWrote) {
   const TwoWafers folder;
-  ImageSet expected = wafers(2);
+  ImageSet expected = images_of(2);
   for (Picture& picture : expected.pictures) picture.file = folder.file(picture.file);
   EXPECT_EQ(read_folder(folder.path()).value(), expected);
-  EXPECT_TRUE(write_images(folder.path(), wafers(2)).has_value()) << "over what is there";
+  EXPECT_TRUE(write_images(folder.path(), images_of(2)).has_value()) << "over what is there";
 }
 
 TEST(ImageSet, ReadsFilesInTheGivenOrder) {
@@ -87,7 +87,7 @@ TEST(ImageSet, FindsTheDiesWhereNoTruthIsKnown) {
   folder.forget_truth();
   const ImageSet images = read_folder(folder.path()).value();
   EXPECT_EQ(images.source, GridSource::Found);
-  EXPECT_EQ(images.grid, wafers(1).grid);
+  EXPECT_EQ(images.grid, images_of(1).grid);
   EXPECT_FALSE(images.pictures[0].truth.has_value());
 }
 
@@ -112,7 +112,7 @@ TEST(ImageSet, SaysWhereNoDieRepeats) {
 
 // 4095 needs 12 bits, so the threshold is 24 * 2^4; 8-bit pictures keep 24, dark ones too.
 TEST(ImageSet, ScalesTheThresholdToTheLevelsThatAreUsed) {
-  ImageSet images = wafers(1);
+  ImageSet images = images_of(1);
   images.pictures[0].image = GrayImage(4, 4);
   EXPECT_EQ(threshold_for(images), 24);
   images.pictures[0].image = GrayImage(4, 4, 16);
@@ -139,7 +139,7 @@ TEST(ImageSet, RefusesFoldersThatAreNone) {
   }
   std::ofstream(folder.file("file")) << "x";
   EXPECT_FALSE(read_folder(folder.file("file")).has_value());
-  const auto written = write_images(folder.file("file") + "/below", wafers(1));
+  const auto written = write_images(folder.file("file") + "/below", images_of(1));
   ASSERT_FALSE(written.has_value());
   EXPECT_EQ(written.error().code, tutti::ErrorCode::InvalidInput);
 }
@@ -170,7 +170,7 @@ TEST(ImageSet, ReadsAPngOfAnotherName) {
   const TwoWafers folder;
   folder.forget_truth();
   std::filesystem::rename(folder.file("wafer000.png"), folder.file("wafer000.tiff"));
-  EXPECT_EQ(read_folder(folder.path()).value().pictures[0].image, wafers(1).pictures[0].image);
+  EXPECT_EQ(read_folder(folder.path()).value().pictures[0].image, images_of(1).pictures[0].image);
 }
 
 /// A picture of the declared size in another format.
@@ -236,7 +236,7 @@ TEST(ImageSet, RefusesTheTruthAboutAnotherSize) {
 
 TEST(ImageSet, RefusesTwoLayoutsInOneRun) {
   const TwoWafers folder;
-  Truth truth = *wafers(2).pictures[1].truth;
+  Truth truth = *images_of(2).pictures[1].truth;
   truth.grid.rows -= 1;
   truth.defects.clear();
   ASSERT_TRUE(write_truth(folder.file("wafer001.json"), truth).has_value());

@@ -105,7 +105,7 @@ std::string with_size(std::string bytes, std::uint32_t width, std::uint32_t heig
   return bytes;
 }
 
-void expect_refused(const std::string& path, const std::string& because) {
+void expect_png_refused(const std::string& path, const std::string& because) {
   const auto image = read_png(path);
   ASSERT_FALSE(image) << because;
   EXPECT_EQ(image.error().code, tutti::ErrorCode::InvalidInput);
@@ -181,7 +181,7 @@ TEST(PngFile, RefusesEveryOtherPixelFormat) {
   const auto path = folder.file("other.png");
   const auto expect = [&](const Format& format, const std::string& because) {
     write_format(path, 8, 8, format);
-    expect_refused(path, because);
+    expect_png_refused(path, because);
   };
   expect({.depth = 2}, "2-bit gray");
   expect({.depth = 1}, "1-bit gray");
@@ -200,10 +200,10 @@ TEST(PngFile, RefusesAFileThatIsCutOffAnywhere) {
   const std::string whole = read_bytes(path);
   for (std::size_t length = 0; length < whole.size(); length += 50) {
     write_bytes(path, whole.substr(0, length));
-    expect_refused(path, "is no PNG, or a cut off or damaged one");
+    expect_png_refused(path, "is no PNG, or a cut off or damaged one");
   }
   write_bytes(path, whole.substr(0, whole.size() - 1));
-  expect_refused(path, "is no PNG, or a cut off or damaged one");
+  expect_png_refused(path, "is no PNG, or a cut off or damaged one");
 }
 
 // Header, pixels and end are each guarded by a checksum, so one wrong byte anywhere is noticed.
@@ -229,24 +229,24 @@ TEST(PngFile, DoesNotBelieveAHeaderThatClaimsMoreThanTheFileHas) {
   ASSERT_TRUE(read_png(path)) << "with_size keeps a file readable";
 
   write_bytes(path, with_size(small, 2'000'000'000, 2'000'000'000));
-  expect_refused(path, "at most 65535 pixels a side");
+  expect_png_refused(path, "at most 65535 pixels a side");
   write_bytes(path, with_size(small, 65'535, 65'535));
-  expect_refused(path, "65535 x 65535 pixels of 8 bits; at most 1024 MiB");
+  expect_png_refused(path, "65535 x 65535 pixels of 8 bits; at most 1024 MiB");
   write_bytes(path, with_size(small, 4, 1000));
-  expect_refused(path, "damaged");
+  expect_png_refused(path, "damaged");
   write_bytes(path, with_size(small, 0, 4));
-  expect_refused(path, "damaged");
+  expect_png_refused(path, "damaged");
 }
 
 TEST(PngFile, RefusesWhatIsNoPicture) {
   const TemporaryFolder folder;
   const auto path = folder.file("text.png");
-  expect_refused(path, "no such file");
+  expect_png_refused(path, "no such file");
   write_bytes(path, "");
-  expect_refused(path, "is no PNG");
+  expect_png_refused(path, "is no PNG");
   write_bytes(path, std::string(100'000, 'x'));
-  expect_refused(path, "is no PNG");
-  expect_refused(std::filesystem::path{path}.parent_path().string(), "no such file");
+  expect_png_refused(path, "is no PNG");
+  expect_png_refused(std::filesystem::path{path}.parent_path().string(), "no such file");
 }
 
 TEST(PngFile, SaysWhyItCannotWrite) {

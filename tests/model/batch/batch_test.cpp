@@ -40,7 +40,7 @@ TEST(Batch, RefusesEveryMistakeAtItsPlace) {
       Case{"  []", "b.yaml:3:3: the batch has no streams; it needs at least one"},
       Case{"  {}", "b.yaml:3:3: 'streams' is a list; write '- ...' or [...]"},
       Case{"  - {name: a}", "b.yaml:3:5: stream 'a' has neither transfer nor kernel; give it one"},
-      Case{"  - 5", "b.yaml:3:5: a stream is a map with the keys name, from, to, size, kernel, route, via"},
+      Case{"  - 5", "b.yaml:3:5: a stream is a map with the keys name, from, to, size, route, via, kernel"},
       Case{"  - {name: a, from: mem0, to: gpu0, size: 1 B}\n  - {name: a, from: mem0, to: gpu1, size: 1 B}",
            "b.yaml:4:5: there are two streams 'a'; names are unique"},
       Case{"  - {name: stream1, from: mem0, to: gpu0, size: 1 B}\n  - {from: mem0, to: gpu1, size: 1 B}",
@@ -49,7 +49,8 @@ TEST(Batch, RefusesEveryMistakeAtItsPlace) {
            "b.yaml:3:28: unknown key 'sise' in a stream; did you mean 'size'?"},
       Case{"  - {from: mem0, to: gpu0}", "b.yaml:3:5: 'size' is missing in a stream; add it"},
       Case{"  - {from: mem0, size: 1 B}", "b.yaml:3:5: 'to' is missing in a stream; add it"},
-      Case{"  - {size: 1 B, kernel: {on: gpu0, time: 1 ms}}", "b.yaml:3:5: 'from' is missing in a stream; add it"},
+      Case{"  - {size: 1 B, kernel: {on: gpu0, time: 1 ms}}",
+           "b.yaml:3:5: 'from' is missing in a stream; add it\nb.yaml:3:5: 'to' is missing in a stream; add it"},
       Case{"  - {from: mem0, to: gpu9, size: 1 B}",
            "b.yaml:3:22: machine 'm' has no vertex 'gpu9'; did you mean 'gpu0'?"},
       Case{"  - {from: mem0, to: nowhere, size: 1 B}",
@@ -157,7 +158,7 @@ TEST(Batch, ReadsAllThatAStreamCanSay) {
 // 40 % of 160 MB = 64 MB; a third of a byte more is a whole byte more.
 TEST(Batch, SizesMayBeSharesOfParameters) {
   const auto document = parse_document(
-      "version: 1\ns:\n  - {from: mem0, to: gpu0, size: 40% of image}\n"
+      "version: 1\nstreams:\n  - {from: mem0, to: gpu0, size: 40% of image}\n"
       "  - {from: mem0, to: gpu0, size: image}\n"
       "  - {from: mem0, to: gpu0, size: 0.1% of odd}\n"
       "  - {from: mem0, to: gpu0, size: 40% of imag}\n",

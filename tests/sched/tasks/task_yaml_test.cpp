@@ -283,11 +283,11 @@ TEST(TaskYaml, RefusesFilesThatAreNone) {
   const Folder folder;
   const std::string fine = "tasks:\n  - {name: a, period: 1 ms, wcet: 0}\n";
   EXPECT_EQ(folder.error("version: 1\npolicy: lifo\n" + fine),
-            "t.yaml:2:9: 'lifo' is no policy; write edf, rm, dm or given");
+            "t.yaml:2:9: 'lifo' is no policy; write one of edf, rm, dm, given");
   EXPECT_EQ(folder.error("version: 1\npolicy: EDF\n" + fine),
-            "t.yaml:2:9: 'EDF' is no policy; write edf, rm, dm or given");
+            "t.yaml:2:9: 'EDF' is no policy; write one of edf, rm, dm, given");
   EXPECT_EQ(folder.error("version: 1\nparameters: 5\n" + fine),
-            "t.yaml:2:13: 'parameters' is a map of sizes; write {image: 160 MB}");
+            "t.yaml:2:13: 'parameters' is a map; write {name: value}");
   EXPECT_EQ(folder.error("version: 1\nparameters: {image: 160}\n" + fine).rfind("t.yaml:2:21: ", 0), 0U);
   EXPECT_EQ(folder.error("version: 1\n"), "t.yaml:1:1: 'tasks' is missing in a task set; add it");
   EXPECT_EQ(folder.error("version: 1\ntasks: {}\n"), "t.yaml:2:8: 'tasks' is a list; write '- ...' or [...]");
@@ -369,7 +369,7 @@ tasks:
 TEST(TaskYaml, RefusesOtherArrivalsAndBestCasesAboveTheWcet) {
   const Folder folder;
   EXPECT_EQ(folder.error("version: 1\narrivals: sometimes\ntasks: []\n"),
-            "t.yaml:2:11: 'sometimes' is no kind of arrivals; write sporadic or periodic");
+            "t.yaml:2:11: 'sometimes' is no kind of arrivals; write one of sporadic, periodic");
   EXPECT_EQ(folder.error("version: 1\ntasks:\n- {name: a, period: 9 ms, wcet: 2 ms, best_case: 3 ms}\n"),
             "t.yaml:3:50: the best case of 'a' is above its wcet of 2 ms; give at most that");
 }
@@ -387,11 +387,11 @@ TEST(TaskYaml, ReadsPreemptionAndCut) {
   EXPECT_EQ(cut->cut, Bytes{2'000'000});
   EXPECT_EQ(folder.load("version: 1\npreemption: none\n" + tasks)->preemption, Preemption::None);
   EXPECT_EQ(folder.error("version: 1\npreemption: always\n" + tasks),
-            "t.yaml:2:13: 'always' is no preemption; write none or between_batches");
+            "t.yaml:2:13: 'always' is no preemption; write one of none, between_batches");
   EXPECT_EQ(folder.error("version: 1\ncut: 2 MB\n" + tasks),
             "t.yaml:2:6: 'cut' is for 'preemption: between_batches'; write that or leave it out");
   EXPECT_EQ(folder.error("version: 1\npreemption: between_batches\ncut: 0\n" + tasks),
-            "t.yaml:3:6: pieces of 0 bytes move nothing; write a size like 32 MB, or leave 'cut' out");
+            "t.yaml:3:6: chunks of 0 bytes move nothing; write a size like 32 MB, or leave 'cut' out");
 }
 
 }  // namespace

@@ -81,15 +81,11 @@ TEST(BatchYaml, ReadsBackAsTheSameBatch) {
   for (const VerifiedBatch& batch : *batches) {
     const auto document = parse_document(batch_yaml(batch.batch, "machine.yaml"), "b.yaml");
     ASSERT_TRUE(document.has_value()) << document.error().text();
-    const auto streams = reading([&] {
-      return read_streams(Fields(*document, "a batch", {"version", "machine", "merging", "streams"}).require("streams"),
-                          machine, {});
-    });
-    ASSERT_TRUE(streams.has_value()) << streams.error().text();
-    const auto again = Batch::make(machine, *streams, batch.batch.merging());
-    ASSERT_TRUE(again.has_value());
+    const auto again = batch_from(*document, machine);
+    ASSERT_TRUE(again.has_value()) << again.error().text();
+    EXPECT_EQ(again->merging(), batch.batch.merging());
     ASSERT_EQ(again->streams().size(), batch.batch.streams().size());
-    for (std::size_t s = 0; s < streams->size(); ++s) {
+    for (std::size_t s = 0; s < again->streams().size(); ++s) {
       EXPECT_EQ(again->streams()[s].transfer, batch.batch.streams()[s].transfer);
       EXPECT_EQ(again->streams()[s].kernel, batch.batch.streams()[s].kernel);
     }
