@@ -48,14 +48,14 @@ class Tree(unittest.TestCase):
 
 class CheckLayers(Tree):
     def test_accepts_folders_to_the_left(self):
-        self.write("apps/tutti/main.cpp", '#include <vector>\n#include "model/a.hpp"\n#include "runtime/core/b.hpp"\n')
-        self.write("model/a_yaml.cpp", '#include "model/a.hpp"\n#include <yaml-cpp/yaml.h>\n')
+        self.write("apps/tutti/main.cpp", '#include <vector>\n#include "model/base/a.hpp"\n#include "runtime/core/b.hpp"\n')
+        self.write("model/base/a_yaml.cpp", '#include "model/base/a.hpp"\n#include <yaml-cpp/yaml.h>\n')
         self.write("runtime/cuda/stream.hpp", "#include <cuda_runtime.h>\n")
         self.accepts("check-layers")
 
     def test_refuses_a_folder_to_the_right(self):
-        self.write("model/a.hpp", '#pragma once\n#include "sched/task.hpp"\n')
-        self.refuses("check-layers", "model/a.hpp:2: ", "sched/task.hpp")
+        self.write("model/base/a.hpp", '#pragma once\n#include "sched/task.hpp"\n')
+        self.refuses("check-layers", "model/base/a.hpp:2: ", "sched/task.hpp")
 
     def test_refuses_every_wrong_direction(self):
         layers = ["model", "sched", "runtime", "apps", "tests"]
@@ -88,8 +88,8 @@ class CheckLayers(Tree):
     def test_refuses_an_include_not_written_from_the_root(self):
         for line in ('"topology.hpp"', '"../sched/task.hpp"', '"model/../sched/task.hpp"', "<model/topology.hpp>"):
             with self.subTest(line):
-                self.write("model/a.cpp", f"#include {line}\n")
-                self.refuses("check-layers", "model/a.cpp:1: ")
+                self.write("model/base/a.cpp", f"#include {line}\n")
+                self.refuses("check-layers", "model/base/a.cpp:1: ")
 
     def test_refuses_cuda_outside_its_folder(self):
         self.write("runtime/executor.cpp", "#include <cuda_runtime_api.h>\n")
@@ -102,8 +102,8 @@ class CheckLayers(Tree):
                 self.refuses("check-layers", "apps/tutti/topology.cpp:1: ", "runtime/cuda/")
 
     def test_refuses_yaml_cpp_outside_its_files(self):
-        self.write("model/topology.cpp", "#include <yaml-cpp/yaml.h>\n")
-        self.refuses("check-layers", "model/topology.cpp:1: ", "_yaml.cpp")
+        self.write("model/machine/topology.cpp", "#include <yaml-cpp/yaml.h>\n")
+        self.refuses("check-layers", "model/machine/topology.cpp:1: ", "_yaml.cpp")
 
     def test_refuses_threads_and_files_in_pure_folders(self):
         for header in ("thread", "mutex", "fstream", "unistd.h", "nlohmann/json.hpp"):
@@ -122,38 +122,38 @@ class CheckPackages(Tree):
 
     def test_accepts_what_the_packages_provide(self):
         self.packages("[build]\ng++  # compiler\nlibfmt-dev\n[bench]\nlibbenchmark-dev\n[optional]\nlibsimgrid-dev\n")
-        self.write("model/a.cpp", "#include <vector>\n#include <fmt/format.h>\n#include <sys/mman.h>\n")
+        self.write("model/base/a.cpp", "#include <vector>\n#include <fmt/format.h>\n#include <sys/mman.h>\n")
         self.write("tests/bench/a.cpp", "#include <benchmark/benchmark.h>\n")
         self.write("tests/support/a.cpp", "#include <simgrid/s4u.hpp>\n")
         self.accepts("check-packages")
 
     def test_refuses_a_header_of_no_known_package(self):
         self.packages("[build]\ng++\n")
-        self.write("model/a.cpp", "#include <vector>\n#include <absl/strings/str_cat.h>\n")
-        self.refuses("check-packages", "model/a.cpp:2: ", "absl/strings/str_cat.h")
+        self.write("model/base/a.cpp", "#include <vector>\n#include <absl/strings/str_cat.h>\n")
+        self.refuses("check-packages", "model/base/a.cpp:2: ", "absl/strings/str_cat.h")
 
     def test_refuses_a_known_package_that_is_not_listed(self):
         self.packages("[build]\ng++\n")
-        self.write("model/a.cpp", "#include <fmt/format.h>\n")
-        self.refuses("check-packages", "model/a.cpp:1: ", "libfmt-dev")
+        self.write("model/base/a.cpp", "#include <fmt/format.h>\n")
+        self.refuses("check-packages", "model/base/a.cpp:1: ", "libfmt-dev")
 
     def test_refuses_a_package_that_a_build_does_not_install(self):
         self.packages("[build]\ng++\n[bench]\nlibbenchmark-dev\n[optional]\nlibsimgrid-dev\n")
         self.write("tests/model/a.cpp", "#include <benchmark/benchmark.h>\n")
         self.refuses("check-packages", "tests/model/a.cpp:1: ")
-        self.write("model/a.cpp", "#include <simgrid/s4u.hpp>\n")
+        self.write("model/base/a.cpp", "#include <simgrid/s4u.hpp>\n")
         self.refuses("check-packages", "under tests/bench/\n", "under tests/\n")
 
     def test_refuses_a_library_that_nobody_includes(self):
         self.packages("[build]\ng++\nlibfmt-dev\n")
-        self.write("model/a.cpp", "#include <vector>\n")
+        self.write("model/base/a.cpp", "#include <vector>\n")
         self.refuses("check-packages", "tools/packages", "libfmt-dev")
 
     @unittest.skipUnless(shutil.which("dpkg-query") and pathlib.Path("/usr/include/fmt").exists(), "no libfmt-dev")
     def test_refuses_a_header_that_the_installed_package_has_not(self):
         self.packages("[build]\ng++\nlibfmt-dev\n")
-        self.write("model/a.cpp", "#include <fmt/no_such_header.h>\n")
-        self.refuses("check-packages", "model/a.cpp:1: ", "is not in it")
+        self.write("model/base/a.cpp", "#include <fmt/no_such_header.h>\n")
+        self.refuses("check-packages", "model/base/a.cpp:1: ", "is not in it")
 
 
 class CheckFormat(Tree):
@@ -164,18 +164,18 @@ class CheckFormat(Tree):
             self.skipTest("no clang-format")
 
     def test_accepts_formatted_sources(self):
-        self.write("model/a.cpp", "int main() { return 0; }\n")
+        self.write("model/base/a.cpp", "int main() { return 0; }\n")
         self.accepts("check-format")
 
     def test_refuses_others(self):
         for suffix in ("cpp", "hpp", "cu", "cuh"):
             with self.subTest(suffix):
-                self.write(f"model/{suffix}.{suffix}", "int a = 0;\nint  b{ };\n")
-                self.refuses("check-format", f"model/{suffix}.{suffix}:2: ")
+                self.write(f"model/base/{suffix}.{suffix}", "int a = 0;\nint  b{ };\n")
+                self.refuses("check-format", f"model/base/{suffix}.{suffix}:2: ")
 
     def test_refuses_a_broken_style(self):
         self.write(".clang-format", "ColumnLimit: [\n")
-        self.write("model/a.cpp", "int a = 0;\n")
+        self.write("model/base/a.cpp", "int a = 0;\n")
         self.refuses("check-format")
 
 
