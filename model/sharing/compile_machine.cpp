@@ -37,14 +37,13 @@ std::vector<Error> notes_on(const Topology& machine, std::span<const double> bef
     const double was = before[why.capacity.index()];
     const double now = machine.capacities(Basis::Guaranteed)[why.capacity.index()];
     if (now > was * kNotWorthAWord) continue;
-    notes.push_back({ErrorCode::InvalidInput,
-                     fmt::format("with [{}] active the table gives {} {:.4g} GB/s, and the links guarantee it {:.4g}; "
-                                 "{} counts as guaranteed {:.4g} GB/s in place of {:.4g}; write that there, or measure "
-                                 "the row again",
-                                 names_of(machine, why.streams), names_of(machine, PortSet{1} << why.position),
-                                 why.table, why.graph, capacity_name(machine, why.capacity), now, was),
-                     {},
-                     path_of("table", machine.table()->row(why.streams) - 1)});
+    Error& note = notes.emplace_back();
+    note.message = fmt::format(
+        "with [{}] active the table gives {} {:.4g} GB/s, and the links guarantee it {:.4g}; {} counts as guaranteed "
+        "{:.4g} GB/s in place of {:.4g}; write that there, or measure the row again",
+        names_of(machine, why.streams), names_of(machine, PortSet{1} << why.position), why.table, why.graph,
+        capacity_name(machine, why.capacity), now, was);
+    note.field = path_of("table", machine.table()->row(why.streams) - 1);
   }
   return notes;
 }
