@@ -9,7 +9,7 @@ namespace tutti {
 struct Bytes {
   std::int64_t count = 0;
 
-  friend constexpr auto operator<=>(Bytes, Bytes) = default;
+  constexpr auto operator<=>(const Bytes&) const = default;
   friend constexpr Bytes operator+(Bytes a, Bytes b) { return {a.count + b.count}; }
   friend constexpr Bytes operator-(Bytes a, Bytes b) { return {a.count - b.count}; }
   constexpr Bytes& operator+=(Bytes b) { return *this = *this + b; }
@@ -19,7 +19,7 @@ struct Bytes {
 struct GBps {
   double value = 0;
 
-  friend constexpr auto operator<=>(GBps, GBps) = default;
+  constexpr auto operator<=>(const GBps&) const = default;
 };
 
 /// Time at every interface: whole nanoseconds.

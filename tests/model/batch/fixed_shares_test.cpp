@@ -51,12 +51,12 @@ TEST(FixedShares, GoesByWeightAndCost) {
     return "  shared:\n    - {name: chip, capacity: 12 GB/s, members: [{from: mem0, to: hub0}, {from: hub0, to: mem0" +
            cost + "}]}\n";
   };
-  constexpr std::string_view kInAndOut = R"(
+  constexpr std::string_view kOneEachWay = R"(
   - {from: mem0, to: gpu0, size: 1 MB}
   - {from: gpu1, to: mem0, size: 1 MB}
 )";
-  expect_rates(star(50, {50, 50}, chip("") + "  weights: {h2d: 3, d2h: 1}\n"), kInAndOut, {9, 3});
-  expect_rates(star(50, {50, 50}, chip(", cost: 2")), kInAndOut, {4, 4});
+  expect_rates(star(50, {50, 50}, chip("") + "  weights: {h2d: 3, d2h: 1}\n"), kOneEachWay, {9, 3});
+  expect_rates(star(50, {50, 50}, chip(", cost: 2")), kOneEachWay, {4, 4});
 }
 
 // Two that take turns on one engine count twice: 9 / 3 each. One without bytes does not count.
