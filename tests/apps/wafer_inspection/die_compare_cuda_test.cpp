@@ -27,12 +27,12 @@ using Pixels = std::vector<std::uint8_t>;
 
 /// A memory, and the first GPU of this host.
 tutti::internal::Topology machine_with(const tutti::internal::DeviceFacts& device) {
-  tutti::internal::Vertex memory;
+  tutti::Vertex memory;
   memory.name = "mem0";
-  memory.kind = tutti::internal::VertexKind::Memory;
-  tutti::internal::Vertex gpu;
+  memory.kind = tutti::VertexKind::Memory;
+  tutti::Vertex gpu;
   gpu.name = "gpu0";
-  gpu.kind = tutti::internal::VertexKind::Gpu;
+  gpu.kind = tutti::VertexKind::Gpu;
   gpu.bus_id = device.bus_id;
   return tutti::internal::compile({.name = "this-host",
                                    .vertices = {memory, gpu},
