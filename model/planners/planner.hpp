@@ -14,7 +14,7 @@ namespace tutti::internal {
 /// A method to arrange the streams of a batch: a row of the table `planners()`.
 ///
 /// To add one: write `void plan_x(BatchSimulation&, Effort)` in a new file of `model/planners/`, which runs the loaded
-/// simulation forward from gates of its choice or backward, and add a row in `model/planners.cpp`. The conformance
+/// simulation forward from gates of its choice or backward, and add a row in `planners.cpp` there. The conformance
 /// suite of the tests picks the row up.
 struct Planner {
   std::string_view name;     ///< as users write it
