@@ -15,7 +15,7 @@ Expected<PartitionMachines> PartitionMachines::make(const BackendOptions& option
     if (!clock) return tl::unexpected(std::move(clock.error()));
     auto backend = make_backend(options, machine, kernels, **clock, part);
     if (!backend) return tl::unexpected(std::move(backend.error()));
-    auto executor = std::make_unique<Executor>(machine, *planned.planner, **backend, **clock);
+    auto executor = std::make_unique<Executor>(machine, **backend, **clock);
     made.executors_.push_back(executor.get());
     made.machines_.push_back({*std::move(clock), *std::move(backend), std::move(executor)});
   }

@@ -571,16 +571,15 @@ void BatchBound::add_commands(const BatchSimulation& loaded, std::span<const dou
   }
 }
 
-LatestFinish latest_finish(RateRule rates, const Topology& machine, const Batch& batch, const Timeline& plan,
-                           Basis basis, Duration gate_jitter) {
+LatestFinish latest_finish(const ExecutionPlan& plan, Basis basis, Duration gate_jitter) {
   BatchSimulation loaded;
-  loaded.load(machine, basis, batch, rates);
+  loaded.load(plan.machine(), basis, plan.batch, plan.rates);
   std::vector<std::uint32_t> order;
-  if (loaded.contended()) service_order(loaded.batch(), plan, order);
+  if (loaded.contended()) service_order(loaded.batch(), plan.timeline, order);
   BatchBound bound;
-  LatestFinish latest{{}, plan.latency, machine.setup().job.at(basis)};
-  for (const double ns : bound.find(loaded, gates_of(loaded, plan), as_ns(gate_jitter), order)) {
-    const StreamTimeline& planned = plan.streams[latest.streams.size()];
+  LatestFinish latest{{}, plan.timeline.latency, plan.machine().setup().job.at(basis)};
+  for (const double ns : bound.find(loaded, gates_of(loaded, plan.timeline), as_ns(gate_jitter), order)) {
+    const StreamTimeline& planned = plan.timeline.streams[latest.streams.size()];
     latest.streams.push_back(std::max(planned.end(), round_up_ns(ns)));
     latest.batch = std::max(latest.batch, latest.streams.back());
   }

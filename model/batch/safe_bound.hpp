@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "model/batch/batch_simulation.hpp"
-#include "model/batch/timeline.hpp"
+#include "model/batch/execution_plan.hpp"
 
 namespace tutti::internal {
 
@@ -199,24 +199,12 @@ class BatchBound {
   std::vector<double> finishes_;              // [streams]
 };
 
-/// When each stream, and the whole batch, is over at the latest.
-struct LatestFinish {
-  std::vector<Duration> streams;  ///< in the order of the batch, from its start
-  Duration batch{};
-  Duration held_up{};  ///< once per job: the guaranteed cost `job` of the machine
-
-  /// Latest finish of a batch that runs by itself.
-  [[nodiscard]] Duration alone() const { return add_saturating(batch, held_up); }
-};
-
 /// The latest finish of a plan: of every batch with the same streams, sizes and kernels at most as declared (kernels at
 /// their worst), on a machine whose capacities are at or above those of `basis`, whose gates open at the plan's or up
-/// to `gate_jitter` later, and whose GPUs and engines serve commands in the plan's order. It holds for the planner's
-/// own rate rule, and is never before the plan's own end: a measured table has no such theory and may be slower than
-/// the graph. Rounded up.
-/// @pre the plan was made for this machine and batch.
-[[nodiscard]] LatestFinish latest_finish(RateRule rates, const Topology& machine, const Batch& batch,
-                                         const Timeline& plan, Basis basis = Basis::Guaranteed,
+/// to `gate_jitter` later, and whose GPUs and engines serve commands in the plan's order. It holds for the plan's own
+/// rate rule, and is never before the plan's own end: a measured table has no such theory and may be slower than the
+/// graph. Rounded up.
+[[nodiscard]] LatestFinish latest_finish(const ExecutionPlan& plan, Basis basis = Basis::Guaranteed,
                                          Duration gate_jitter = {});
 
 }  // namespace tutti::internal

@@ -14,7 +14,7 @@ namespace {
 
 BatchResidual compare_batch(const Topology& machine, const MeasuredBatch& measured, BatchSimulation& workspace) {
   const double predicted =
-      predict(*find_planner("all_at_once"), machine, batch_of(machine, measured), Basis::Nominal, workspace);
+      predict(*find_planner("all_at_once"), batch_of(machine, measured), Basis::Nominal, workspace);
   BatchResidual result{measured.place, 0, predicted / 1e6, {}};
   for (std::size_t s = 0; s < measured.streams.size(); ++s) {
     const double finish = measured.streams[s].finish_ns;

@@ -65,10 +65,10 @@ Row row_of(const Topology& machine, const CostSample& sample, const CostBatch& b
   row.beside = sample.beside.count > 0;
   row.idle = sample.idle.count() > 0;
   const Planner& at_once = *find_planner("all_at_once");
-  const Timeline planned = plan(at_once, machine, batch.batch);
-  const LatestFinish latest = latest_finish(at_once.rates, machine, batch.batch, planned);
+  const ExecutionPlan planned = plan(at_once, batch.batch);
+  const LatestFinish latest = latest_finish(planned);
   for (std::size_t s = 0; s < batch.timed; ++s) {
-    row.base = std::max(row.base, as_ns(planned.streams[s].end()));
+    row.base = std::max(row.base, as_ns(planned.timeline.streams[s].end()));
     row.bound = std::max(row.bound, as_ns(latest.streams[s]));
   }
   const StreamWork& work = batch.batch.work().front();

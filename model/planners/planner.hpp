@@ -5,7 +5,7 @@
 
 #include "model/batch/batch.hpp"
 #include "model/batch/batch_simulation.hpp"
-#include "model/batch/timeline.hpp"
+#include "model/batch/execution_plan.hpp"
 #include "model/machine/topology.hpp"
 #include "model/planners/effort.hpp"
 
@@ -35,20 +35,17 @@ struct Planner {
 ///
 /// @param effort  of a planner that searches
 /// @return ns from the batch's start to its last completion, unrounded, set-up included, margin not.
-/// @pre    the batch was made for this machine.
-double predict(const Planner& planner, const Topology& machine, const Batch& batch, Basis basis,
-               BatchSimulation& workspace, Effort effort = {});
+double predict(const Planner& planner, const Batch& batch, Basis basis, BatchSimulation& workspace, Effort effort = {});
 
-/// The prediction as a value: gates are whole nanoseconds, and the times that follow from them are rounded to the late
-/// side. It differs by a few nanoseconds at most from `predict`, whose gates are not rounded.
-[[nodiscard]] Timeline plan(const Planner& planner, const Topology& machine, const Batch& batch,
-                            Basis basis = Basis::Nominal, Effort effort = {});
+/// The plan of a batch, without its latest finish. Gates are whole nanoseconds, and the times that follow from them are
+/// rounded to the late side: they differ by a few nanoseconds at most from `predict`, whose gates are not rounded.
+[[nodiscard]] ExecutionPlan plan(const Planner& planner, Batch batch, Basis basis = Basis::Nominal, Effort effort = {});
 
-/// Runs a batch forward from the gates of a plan, under the planner's own rate rule.
+/// Runs the batch of a plan forward from the plan's gates, under the plan's rate rule.
 ///
 /// With the plan's basis the times are the plan's own; with another basis they are those of the plan on a machine that
 /// is faster or slower than it was made for.
-[[nodiscard]] Timeline replay(const Planner& planner, const Topology& machine, const Batch& batch, const Timeline& plan,
-                              Basis basis = Basis::Nominal);
+/// @pre the plan has one row for each stream of its batch.
+[[nodiscard]] Timeline replay(const ExecutionPlan& plan, Basis basis = Basis::Nominal);
 
 }  // namespace tutti::internal

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "model/base/expects.hpp"
 #include "model/batch/service_order.hpp"
@@ -34,31 +35,32 @@ const Planner* find_planner(std::string_view name) {
   return found == kPlanners.end() ? nullptr : &*found;
 }
 
-double predict(const Planner& planner, const Topology& machine, const Batch& batch, Basis basis,
-               BatchSimulation& workspace, Effort effort) {
-  workspace.load(machine, basis, batch, planner.rates);
+double predict(const Planner& planner, const Batch& batch, Basis basis, BatchSimulation& workspace, Effort effort) {
+  workspace.load(batch.machine(), basis, batch, planner.rates);
   planner.arrange(workspace, effort);
   return workspace.latency_ns();
 }
 
-Timeline plan(const Planner& planner, const Topology& machine, const Batch& batch, Basis basis, Effort effort) {
+ExecutionPlan plan(const Planner& planner, Batch batch, Basis basis, Effort effort) {
   BatchSimulation workspace;
-  const Duration predicted = round_up_ns(predict(planner, machine, batch, basis, workspace, effort));
+  const Duration predicted = round_up_ns(predict(planner, batch, basis, workspace, effort));
   workspace.rerun_forward();  // gates of a plan are whole nanoseconds: these are the times that follow from them
-  Timeline timeline = make_timeline(machine, batch, workspace);
+  Timeline timeline = make_timeline(batch.machine(), batch, workspace);
   timeline.latency = std::max(timeline.latency, predicted);
-  return timeline;
+  auto commands = commands_of(workspace.batch(), batch, timeline);
+  const Bytes chunk = pacing_chunk(planner.rates, batch.machine());
+  return {std::move(batch), std::move(timeline), planner.rates, basis, std::move(commands), chunk};
 }
 
-Timeline replay(const Planner& planner, const Topology& machine, const Batch& batch, const Timeline& plan,
-                Basis basis) {
-  TUTTI_EXPECTS(plan.streams.size() == batch.streams().size(), "the plan has one row for each stream of the batch");
+Timeline replay(const ExecutionPlan& plan, Basis basis) {
+  TUTTI_EXPECTS(plan.timeline.streams.size() == plan.batch.streams().size(),
+                "the plan has one row for each stream of the batch");
   BatchSimulation workspace;
-  workspace.load(machine, basis, batch, planner.rates);
+  workspace.load(plan.machine(), basis, plan.batch, plan.rates);
   std::vector<std::uint32_t> order;
-  if (workspace.contended()) service_order(workspace.batch(), plan, order);
-  workspace.run_in_order(gates_of(workspace, plan), order);
-  return make_timeline(machine, batch, workspace);
+  if (workspace.contended()) service_order(workspace.batch(), plan.timeline, order);
+  workspace.run_in_order(gates_of(workspace, plan.timeline), order);
+  return make_timeline(plan.machine(), plan.batch, workspace);
 }
 
 }  // namespace tutti::internal

@@ -38,8 +38,7 @@ MadeBackend make_cuda(const Topology& machine, const KernelRegistry& kernels, Cl
 }  // namespace
 
 Expected<BackendStack> BackendStack::make(const tutti::BackendOptions& options, const Topology& machine,
-                                          const KernelRegistry& kernels, const Planner& planner,
-                                          std::optional<std::vector<VertexId>> gpus,
+                                          const KernelRegistry& kernels, std::optional<std::vector<VertexId>> gpus,
                                           std::shared_ptr<std::atomic<bool>> hangs) {
   BackendStack stack;
   stack.clock_ = clock_of(options);
@@ -54,7 +53,7 @@ Expected<BackendStack> BackendStack::make(const tutti::BackendOptions& options, 
   };
   return backend().map([&](std::unique_ptr<DeviceBackend>&& made) {
     stack.backend_ = std::move(made);
-    stack.executor_ = std::make_unique<Executor>(machine, planner, *stack.backend_, *stack.clock_);
+    stack.executor_ = std::make_unique<Executor>(machine, *stack.backend_, *stack.clock_);
     return std::move(stack);
   });
 }

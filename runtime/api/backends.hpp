@@ -19,7 +19,7 @@ class BackendStack {
   /// @param hangs  shared by all that divide one machine
   /// @errors as `Runtime::open`.
   [[nodiscard]] static Expected<BackendStack> make(const tutti::BackendOptions& options, const Topology& machine,
-                                                   const KernelRegistry& kernels, const Planner& planner,
+                                                   const KernelRegistry& kernels,
                                                    std::optional<std::vector<VertexId>> gpus = {},
                                                    std::shared_ptr<std::atomic<bool>> hangs = {});
 

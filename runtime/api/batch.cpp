@@ -8,23 +8,10 @@
 namespace tutti {
 namespace {
 
-/// A batch with its plan.
-struct Planned {
-  const internal::Batch* batch;
-  const internal::Planner* planner;
-  internal::Timeline timeline;
-
-  [[nodiscard]] internal::LatestFinish latest() const {
-    return latest_finish(planner->rates, batch->machine(), *batch, timeline);
-  }
-};
-
-Expected<Planned> planned(const Batch& batch, std::string_view name) {
+Expected<internal::ExecutionPlan> planned(const Batch& batch, std::string_view name) {
   const internal::Batch* state = internal::Handles::state(batch).get();
   if (state == nullptr) return internal::empty_handle("batch");
-  return internal::planner_of(name).map([&](const internal::Planner* planner) {
-    return Planned{state, planner, plan(*planner, state->machine(), *state)};
-  });
+  return internal::planner_of(name).map([&](const internal::Planner* planner) { return plan(*planner, *state); });
 }
 
 StreamPrediction prediction_of(const internal::StreamTimeline& times, Duration latest) {
@@ -68,21 +55,23 @@ std::vector<std::string> planners() {
 }
 
 Expected<Prediction> predict(const Batch& batch, std::string_view planner) {
-  return planned(batch, planner).map([](const Planned& planned) {
-    const internal::LatestFinish latest = planned.latest();
-    Prediction prediction{std::string(planned.planner->name), planned.timeline.latency, latest.alone(), {}};
-    for (std::size_t s = 0; s < latest.streams.size(); ++s)
-      prediction.streams.push_back(prediction_of(planned.timeline.streams[s], latest.streams[s]));
-    return prediction;
+  return internal::planner_of(planner).and_then([&](const internal::Planner* chosen) {
+    return planned(batch, planner).map([&](const internal::ExecutionPlan& plan) {
+      const internal::LatestFinish latest = latest_finish(plan);
+      Prediction prediction{std::string(chosen->name), plan.timeline.latency, latest.alone(), {}};
+      for (std::size_t s = 0; s < latest.streams.size(); ++s)
+        prediction.streams.push_back(prediction_of(plan.timeline.streams[s], latest.streams[s]));
+      return prediction;
+    });
   });
 }
 
 Expected<Duration> predictBatchLatency(const Batch& batch, std::string_view planner) {
-  return planned(batch, planner).map([](const Planned& planned) { return planned.timeline.latency; });
+  return planned(batch, planner).map([](const internal::ExecutionPlan& plan) { return plan.timeline.latency; });
 }
 
 Expected<Duration> predictWorstBatchLatency(const Batch& batch, std::string_view planner) {
-  return planned(batch, planner).map([](const Planned& planned) { return planned.latest().alone(); });
+  return planned(batch, planner).map([](const internal::ExecutionPlan& plan) { return latest_finish(plan).alone(); });
 }
 
 }  // namespace tutti

@@ -77,8 +77,8 @@ class UserRun {
     for (const internal::Partition& partition : planned_.partitions) {
       std::optional<std::vector<internal::VertexId>> gpus;
       if (planned_.partitions.size() > 1) gpus = gpus_of(planned_.tasks, partition);
-      auto stack = internal::BackendStack::make(options_.backend, *planned_.tasks.machine, kernels_, *planned_.planner,
-                                                std::move(gpus), hangs);
+      auto stack =
+          internal::BackendStack::make(options_.backend, *planned_.tasks.machine, kernels_, std::move(gpus), hangs);
       if (!stack) return tl::unexpected(std::move(stack.error()));
       executors_.push_back(&stack->executor());
       machines_.push_back(*std::move(stack));

@@ -8,11 +8,12 @@
 namespace tutti {
 
 struct internal::RuntimeState {
-  RuntimeState(Topology the_machine, KernelRegistry the_kernels)
-      : machine(std::move(the_machine)), kernels(std::move(the_kernels)) {}
+  RuntimeState(Topology the_machine, KernelRegistry the_kernels, const Planner& the_planner)
+      : machine(std::move(the_machine)), kernels(std::move(the_kernels)), planner(&the_planner) {}
 
   Topology machine;
   KernelRegistry kernels;
+  const Planner* planner;
   std::optional<BackendStack> stack;  // present once the runtime is open
 
   [[nodiscard]] Executor& executor() const { return stack->executor(); }
@@ -127,12 +128,11 @@ Expected<Runtime> Runtime::open(const Machine& machine, const Kernels& kernels, 
   if (!registry) return internal::empty_handle("kernel table");
   const auto chosen = internal::planner_of(planner);
   if (!chosen) return tl::unexpected(chosen.error());
-  auto state = std::make_shared<State>(*topology, *registry);
-  return internal::BackendStack::make(options, state->machine, state->kernels, **chosen)
-      .map([&](internal::BackendStack&& stack) {
-        state->stack.emplace(std::move(stack));
-        return Runtime(std::move(state));
-      });
+  auto state = std::make_shared<State>(*topology, *registry, **chosen);
+  return internal::BackendStack::make(options, state->machine, state->kernels).map([&](internal::BackendStack&& stack) {
+    state->stack.emplace(std::move(stack));
+    return Runtime(std::move(state));
+  });
 }
 
 Expected<Buffer> Runtime::allocate(std::string_view place, Bytes size) {
@@ -178,8 +178,9 @@ Expected<PreparedBatch> Runtime::prepare(const Batch& batch, std::vector<StreamB
   const auto translated = translation.bindings(std::move(bindings));
   if (!translated) return tl::unexpected(translated.error());
   auto runs = std::make_shared<RunsOfBatch>(RunsOfBatch{state_, std::move(translation.buffers), {}});
+  const internal::ExecutionPlan planned = plan(*state_->planner, *operation);
   for (int i = 0; i < in_flight; ++i) {
-    auto prepared = state_->executor().prepare(*operation, *translated);
+    auto prepared = state_->executor().prepare(planned, *translated);
     if (!prepared) return tl::unexpected(std::move(prepared.error()));
     runs->slots.push_back({*std::move(prepared)});
   }

@@ -32,12 +32,12 @@ bool reaches(const Topology& machine, const Kernel& kernel, VertexId place) {
 
 }  // namespace
 
-void fill_kernel_inputs(const Topology& machine, ExecutableBatch& batch) {
-  const auto streams = batch.batch.streams();
+void fill_kernel_inputs(const Batch& batch, std::span<StreamBinding> bindings) {
+  const auto streams = batch.streams();
   for (std::size_t s = 0; s < streams.size(); ++s) {
     const auto& [kernel, transfer] = std::tie(streams[s].kernel, streams[s].transfer);
-    StreamBinding& binding = batch.bindings[s];
-    if (kernel && transfer && binding.kernel_input.data == nullptr && reaches(machine, *kernel, transfer->to))
+    StreamBinding& binding = bindings[s];
+    if (kernel && transfer && binding.kernel_input.data == nullptr && reaches(batch.machine(), *kernel, transfer->to))
       binding.kernel_input = binding.destination.first(transfer->size);
   }
 }
@@ -63,15 +63,16 @@ tl::unexpected<Error> does_not_fit(Bytes size, std::string_view place, Bytes use
                                    to_string(used), to_string(total)));
 }
 
-Expected<void> check_bindings(const Topology& machine, const ExecutableBatch& batch) {
-  const auto streams = batch.batch.streams();
-  if (batch.bindings.size() != streams.size()) {
-    return invalid_input(fmt::format("the batch has {} streams and {} bindings; bind each stream", streams.size(),
-                                     batch.bindings.size()));
+Expected<void> check_bindings(const Batch& batch, std::span<const StreamBinding> bindings) {
+  const Topology& machine = batch.machine();
+  const auto streams = batch.streams();
+  if (bindings.size() != streams.size()) {
+    return invalid_input(
+        fmt::format("the batch has {} streams and {} bindings; bind each stream", streams.size(), bindings.size()));
   }
   for (std::size_t s = 0; s < streams.size(); ++s) {
     const CommandStream& stream = streams[s];
-    const StreamBinding& binding = batch.bindings[s];
+    const StreamBinding& binding = bindings[s];
     if (stream.transfer) {
       const Transfer& transfer = *stream.transfer;
       if (auto ok = check_buffer(machine, binding.source, transfer.from, transfer.size, stream.name, "source"); !ok)

@@ -5,8 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/batch/batch.hpp"
-#include "model/batch/timeline.hpp"
+#include "model/batch/execution_plan.hpp"
 #include "runtime/core/buffer.hpp"
 
 namespace tutti::internal {
@@ -27,13 +26,10 @@ enum class Marks : std::uint8_t {
   Each,    ///< at every command, to measure it
 };
 
-/// A batch with its plan and its data: everything that a backend needs to run it.
-struct ExecutableBatch {
-  Batch batch;
-  Timeline plan;     ///< the streams start at its offsets
-  std::string name;  ///< in messages: "batch 1 of task 'inspect'"
-  Bytes pace;        ///< transfers are cut into chunks of this size, each at its planned instant; 0:
-                     ///< only the start of a stream is timed. A simulated machine keeps to its plan anyway
+/// A plan with its data: everything that a backend needs to run it.
+struct BoundPlan {
+  ExecutionPlan plan;
+  std::string name;                     ///< in messages: "batch 1 of task 'inspect'"
   std::vector<StreamBinding> bindings;  ///< [streams]
   Marks marks = Marks::Needed;
 };
@@ -83,7 +79,10 @@ class BackendBatch {
   virtual void measure(Timeline& into) const { into = measured(); }
 };
 
-/// A machine that can really move bytes and run kernels.
+class Baselines;
+
+/// A machine that can really move bytes and run kernels. It may be wrapped (tracing, faults): nothing asks what it is
+/// behind this interface.
 ///
 /// To add one, write the functions below and those of `BackendBatch`, give it a row in `apps/backends.cpp`, and
 /// add its factory to the conformance suite `tests/runtime/core/backend_conformance_test.cpp`.
@@ -103,18 +102,22 @@ class DeviceBackend {
   /// Other users of its devices, now or since it was made: a sentence each. Slow copies are then attributed to them.
   /// Not for the real-time path; a run asks before its first job and after its last.
   [[nodiscard]] virtual std::vector<std::string> foreign_load() const { return {}; }
+  /// What the driver does without plans, on the same devices (`runtime/core/baselines.hpp`); null: nothing to compare
+  /// with. A wrapper hands on those of the backend that it wraps.
+  [[nodiscard]] virtual Baselines* baselines() { return nullptr; }
   /// Allocates zeroed memory in a memory module or a GPU.
   /// @errors InvalidInput: no memory or GPU, a size below 0. Machine: not enough of it left, or a batch is armed.
   [[nodiscard]] virtual Expected<Buffer> allocate(VertexId where, Bytes size) = 0;
   /// Prepares a batch, so that `submit` needs nothing more. May allocate.
   /// @errors InvalidInput: an unknown kernel, a buffer too small or in the wrong place. Kernel, Machine: a
   ///         kernel that does more than enqueue, the driver's refusal.
-  [[nodiscard]] virtual Expected<std::unique_ptr<BackendBatch>> prepare(ExecutableBatch batch) = 0;
+  [[nodiscard]] virtual Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) = 0;
 };
 
 /// Sets each missing kernel input to the destination of its stream's transfer, where the kernel reaches that. For
 /// backends.
-void fill_kernel_inputs(const Topology& machine, ExecutableBatch& batch);
+/// @pre the bindings passed `check_bindings`.
+void fill_kernel_inputs(const Batch& batch, std::span<StreamBinding> bindings);
 
 /// Checks whether a buffer of this size can lie at this vertex. For backends.
 [[nodiscard]] Expected<void> check_buffer_place(const Vertex& vertex, Bytes size);
@@ -127,6 +130,6 @@ void fill_kernel_inputs(const Topology& machine, ExecutableBatch& batch);
 [[nodiscard]] Error kernel_failed(const CommandStream& stream, std::string_view what);
 
 /// Checks the bindings of a batch: count, places and sizes. For backends.
-[[nodiscard]] Expected<void> check_bindings(const Topology& machine, const ExecutableBatch& batch);
+[[nodiscard]] Expected<void> check_bindings(const Batch& batch, std::span<const StreamBinding> bindings);
 
 }  // namespace tutti::internal

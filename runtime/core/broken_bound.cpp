@@ -5,8 +5,6 @@
 #include <tuple>
 #include <utility>
 
-#include "model/batch/batch_simulation.hpp"
-
 namespace tutti::internal {
 namespace {
 
@@ -37,17 +35,17 @@ BoundCause Excesses::largest() const {
   return *most > Duration{0} ? static_cast<BoundCause>(most - of_.begin()) : BoundCause::Unknown;
 }
 
-BatchPromise::BatchPromise(const Batch& batch, const Timeline& plan, LatestFinish latest)
-    : last_(plan.streams.size()), latest_(std::move(latest)) {
-  find_commands(batch);
+BatchPromise::BatchPromise(const ExecutionPlan& plan)
+    : last_(plan.timeline.streams.size()), latest_(plan.latest.value()) {
+  find_commands(plan);
   paths_.resize(commands_.size());
   extents_.resize(commands_.size());
   order_.resize(commands_.size());
   std::iota(order_.begin(), order_.end(), 0U);
-  follow(plan, [&](std::uint32_t c, const Path& before) {
+  follow(plan.timeline, [&](std::uint32_t c, const Path& before) {
     Command& command = commands_[c];
-    const Extent span = span_of(plan, command.stream, command.kernel);
-    const Duration gate = plan.streams[command.stream].gate;
+    const Extent span = span_of(plan.timeline, command.stream, command.kernel);
+    const Duration gate = plan.timeline.streams[command.stream].gate;
     command.opens = before.end <= gate ? std::max(span.start, gate) : gate;
     command.planned = span.end - (command.opener ? span.start : std::min(before.end, span.start));
     last_[command.stream] = c;
@@ -55,28 +53,23 @@ BatchPromise::BatchPromise(const Batch& batch, const Timeline& plan, LatestFinis
   });
 }
 
-/// Takes the chains, and the locks that their commands hold, from the batch simulation.
-void BatchPromise::find_commands(const Batch& batch) {
-  BatchSimulation loaded;
-  loaded.load(batch.machine(), Basis::Guaranteed, batch, RateRule::MaxMin);
-  const BatchChains& chains = loaded.batch();
-  for (std::uint32_t chain = 0; chain < chains.chains().size(); ++chain) {
-    const auto [begin, end] = chains.chains()[chain];
-    for (std::uint32_t position = begin; position < end; ++position) {
-      const Step& step = chains.step(position);
-      if (!step.first) continue;
-      const auto& kernel = batch.streams()[step.stream].kernel;
-      const bool host = step.kernel && batch.machine().vertex(kernel->on).kind == VertexKind::Cpu;
-      commands_.push_back({.stream = step.stream,
-                           .kernel = step.kernel,
-                           .host = host,
-                           .opener = position == begin,
-                           .chain = chain,
-                           .locks = chains.locks(step)});
-    }
+void BatchPromise::find_commands(const ExecutionPlan& plan) {
+  std::uint32_t chains = 0, locks = 0;
+  for (const PlannedCommand& planned : plan.commands) {
+    const auto& kernel = plan.batch.streams()[planned.stream].kernel;
+    const bool host = planned.kernel && plan.machine().vertex(kernel->on).kind == VertexKind::Cpu;
+    commands_.push_back({.stream = planned.stream,
+                         .kernel = planned.kernel,
+                         .host = host,
+                         .opener = planned.chain == chains,
+                         .chain = planned.chain,
+                         .locks = planned.locks});
+    chains = planned.chain + 1;
+    for (const std::uint32_t lock : planned.locks)
+      if (lock != kNone) locks = std::max(locks, lock + 1);
   }
-  in_chain_.resize(chains.chains().size());
-  on_lock_.resize(chains.lock_count());
+  in_chain_.resize(chains);
+  on_lock_.resize(locks);
 }
 
 template <class Visit>

@@ -5,9 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/batch/batch.hpp"
-#include "model/batch/safe_bound.hpp"
-#include "model/batch/timeline.hpp"
+#include "model/batch/execution_plan.hpp"
 
 namespace tutti::internal {
 
@@ -65,9 +63,8 @@ struct Extent {
 /// its gate and its start is the gate's excess.
 class BatchPromise {
  public:
-  /// @param plan    of the batch at guaranteed bandwidths and worst kernel times
-  /// @param latest  of that plan
-  BatchPromise(const Batch& batch, const Timeline& plan, LatestFinish latest);
+  /// @param plan  at guaranteed bandwidths and worst kernel times, with its latest finish
+  explicit BatchPromise(const ExecutionPlan& plan);
 
   [[nodiscard]] const LatestFinish& latest() const { return latest_; }
   /// The cause with the largest excess in a late run. Allocates nothing.
@@ -96,7 +93,7 @@ class BatchPromise {
     Duration end{};  ///< of the command
   };
 
-  void find_commands(const Batch& batch);
+  void find_commands(const ExecutionPlan& plan);
   /// Calls visit(command, path to the end of the command that it waited for last) in the order of a timeline.
   template <class Visit>
   void follow(const Timeline& timeline, const Visit& visit);

@@ -79,7 +79,8 @@ struct CommandList {
   std::vector<KernelRun> kernels;
 };
 
-/// @pre the bindings fit, the plan was made for the batch, and the machine has a GPU.
-[[nodiscard]] CommandList make_commands(const Topology& machine, const ExecutableBatch& batch);
+/// Translates a plan: what runs, when gates open and how transfers are cut is taken from it.
+/// @pre the machine of the plan has a GPU.
+[[nodiscard]] CommandList make_commands(const ExecutionPlan& plan, Marks marks = Marks::Needed);
 
 }  // namespace tutti::internal

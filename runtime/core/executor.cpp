@@ -2,21 +2,20 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "model/base/expects.hpp"
 
 namespace tutti::internal {
 
-Expected<PreparedBatch> Executor::prepare(const Batch& batch, std::vector<StreamBinding> bindings, std::string name,
+Expected<PreparedBatch> Executor::prepare(ExecutionPlan plan, std::vector<StreamBinding> bindings, std::string name,
                                           Marks marks) {
-  return prepare(batch, plan(*planner_, *machine_, batch), std::move(bindings), std::move(name), 0, marks);
-}
-
-Expected<PreparedBatch> Executor::prepare(const Batch& batch, Timeline plan, std::vector<StreamBinding> bindings,
-                                          std::string name, std::uint64_t run, Marks marks) {
-  const Bytes pace = planner_->rates == RateRule::Allocated ? machine_->staging_chunk() : Bytes{0};
-  auto prepared = backend_->prepare({batch, plan, std::move(name), pace, std::move(bindings), marks});
+  if (!(plan.machine() == *machine_))
+    return invalid_input(
+        fmt::format("{} was planned for another machine than '{}'; plan it for this one", name, machine_->name()));
+  auto prepared = backend_->prepare({plan, std::move(name), std::move(bindings), marks});
   if (!prepared) return tl::unexpected(std::move(prepared.error()));
-  return PreparedBatch(*std::move(prepared), std::move(plan), run);
+  return PreparedBatch(*std::move(prepared), std::move(plan));
 }
 
 void Executor::arm(PreparedBatch& batch) {
@@ -42,6 +41,10 @@ bool Executor::query(PreparedBatch& batch) {
   const bool finished = batch.batch_->poll();
   if (finished) batch.under_way_ = false;
   return finished;
+}
+
+Expected<BatchResult> Executor::run(PreparedBatch& batch) {
+  return issue(batch).and_then([&] { return synchronize(batch); });
 }
 
 Expected<BatchResult> Executor::synchronize(PreparedBatch& batch) {
@@ -83,14 +86,14 @@ Executor::AdmittedRun::AdmittedRun(Executor& executor) : executor_(&executor) {
 
 Executor::AdmittedRun::~AdmittedRun() { executor_->owner_ = 0; }
 
-Expected<PreparedBatch> Executor::AdmittedRun::prepare(const PlannedBatch& planned, std::vector<StreamBinding> bindings,
+Expected<PreparedBatch> Executor::AdmittedRun::prepare(const ExecutionPlan& plan, std::vector<StreamBinding> bindings,
                                                        std::string name) {
-  return executor_
-      ->prepare(planned.operation, planned.plan, std::move(bindings), std::move(name), executor_->owner_, Marks::Needed)
-      .map([&](PreparedBatch&& batch) {
-        batch.promised_.emplace(BatchPromise(planned.operation, planned.plan, planned.latest), planned.plan);
-        return std::move(batch);
-      });
+  TUTTI_EXPECTS(plan.latest.has_value(), "what was admitted has a latest finish");
+  return executor_->prepare(plan, std::move(bindings), std::move(name)).map([&](PreparedBatch&& batch) {
+    batch.run_ = executor_->owner_;
+    batch.promised_.emplace(BatchPromise(plan), plan.timeline);
+    return std::move(batch);
+  });
 }
 
 }  // namespace tutti::internal

@@ -5,11 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "model/planners/planner.hpp"
+#include "model/batch/execution_plan.hpp"
 #include "runtime/core/backend.hpp"
 #include "runtime/core/broken_bound.hpp"
 #include "runtime/core/clock.hpp"
-#include "sched/tasks/wcet.hpp"
 
 namespace tutti::internal {
 
@@ -18,7 +17,7 @@ class Executor;
 /// A batch that is ready to run repeatedly. Move-only; its destructor waits for its run.
 class PreparedBatch {
  public:
-  [[nodiscard]] const Timeline& plan() const { return plan_; }
+  [[nodiscard]] const ExecutionPlan& plan() const { return plan_; }
   /// Measured timeline of the last run. @pre it was synchronized.
   [[nodiscard]] Timeline measured() const { return batch_->measured(); }
 
@@ -30,37 +29,37 @@ class PreparedBatch {
   };
 
   friend class Executor;
-  PreparedBatch(std::unique_ptr<BackendBatch> batch, Timeline plan, std::uint64_t run)
-      : batch_(std::move(batch)), plan_(std::move(plan)), run_(run) {}
+  PreparedBatch(std::unique_ptr<BackendBatch> batch, ExecutionPlan plan)
+      : batch_(std::move(batch)), plan_(std::move(plan)) {}
 
   std::unique_ptr<BackendBatch> batch_;
-  Timeline plan_;
+  ExecutionPlan plan_;
   std::optional<Promised> promised_;
-  std::uint64_t run_;    // the admitted run that it belongs to; 0: none
-  bool issued_ = false;  // ever
+  std::uint64_t run_ = 0;  // the admitted run that it belongs to; 0: none
+  bool issued_ = false;    // ever
   bool under_way_ = false;
   bool reviewed_ = true;  // the last run
 };
 
-/// Runs batches on one machine, one after the other in the order of issue, each atomically.
+/// Runs plans on one machine, one after the other in the order of issue, each atomically. It decides nothing that is
+/// not in a plan.
 ///
 /// Two halves: `prepare` may allocate and take its time; `issue` does neither.
 class Executor {
  public:
   /// All that is passed in outlives the executor.
-  Executor(const Topology& machine, const Planner& planner, DeviceBackend& backend, Clock& clock)
-      : machine_(&machine), planner_(&planner), backend_(&backend), clock_(&clock) {}
+  Executor(const Topology& machine, DeviceBackend& backend, Clock& clock)
+      : machine_(&machine), backend_(&backend), clock_(&clock) {}
 
   [[nodiscard]] const Topology& machine() const { return *machine_; }
-  [[nodiscard]] const Planner& planner() const { return *planner_; }
   [[nodiscard]] DeviceBackend& backend() const { return *backend_; }
   [[nodiscard]] Clock& clock() const { return *clock_; }
 
-  /// Plans a batch and hands it to the backend.
+  /// Binds a plan to its data and hands it to the backend.
   /// @param bindings  [streams]
   /// @param name      of the batch in messages
-  /// @errors as `DeviceBackend::prepare`.
-  [[nodiscard]] Expected<PreparedBatch> prepare(const Batch& batch, std::vector<StreamBinding> bindings,
+  /// @errors InvalidInput: a plan of another machine. Otherwise as `DeviceBackend::prepare`.
+  [[nodiscard]] Expected<PreparedBatch> prepare(ExecutionPlan plan, std::vector<StreamBinding> bindings,
                                                 std::string name = "a batch", Marks marks = Marks::Needed);
 
   /// Prepares the next run of a batch ahead of its issue, which is then a store to memory: see `BackendBatch::arm`.
@@ -74,6 +73,9 @@ class Executor {
   [[nodiscard]] Expected<void> issue(PreparedBatch& batch);
   /// Whether the last run is finished; lets the backend work. `synchronize` returns how the run ended.
   [[nodiscard]] bool query(PreparedBatch& batch);
+  /// Issues a batch, waits for it and reviews it.
+  /// @errors as `issue` and `synchronize`.
+  [[nodiscard]] Expected<BatchResult> run(PreparedBatch& batch);
   /// Waits for the last run, and reviews it.
   /// @errors InvalidInput: it was never issued. Kernel: a kernel of it failed. Machine: the machine or the host did.
   [[nodiscard]] Expected<BatchResult> synchronize(PreparedBatch& batch);
@@ -101,8 +103,10 @@ class Executor {
     AdmittedRun(const AdmittedRun&) = delete;  // there is one at a time
     AdmittedRun& operator=(const AdmittedRun&) = delete;
     ~AdmittedRun();
-    /// Prepares a batch with the plan and the guarantees that it was admitted with.
-    [[nodiscard]] Expected<PreparedBatch> prepare(const PlannedBatch& planned, std::vector<StreamBinding> bindings,
+    /// Prepares a plan that was admitted: a run of it that takes longer than its latest finish is reported.
+    /// @pre the plan has a latest finish.
+    /// @errors as `Executor::prepare`.
+    [[nodiscard]] Expected<PreparedBatch> prepare(const ExecutionPlan& plan, std::vector<StreamBinding> bindings,
                                                   std::string name = "a batch");
 
    private:
@@ -110,10 +114,7 @@ class Executor {
   };
 
  private:
-  [[nodiscard]] Expected<PreparedBatch> prepare(const Batch& batch, Timeline plan, std::vector<StreamBinding> bindings,
-                                                std::string name, std::uint64_t run, Marks marks);
   const Topology* machine_;
-  const Planner* planner_;
   DeviceBackend* backend_;
   Clock* clock_;
   std::uint64_t runs_ = 0;   // admitted ones so far

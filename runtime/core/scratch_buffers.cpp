@@ -36,12 +36,13 @@ std::vector<StreamBinding> ScratchBuffers::bind(const Batch& batch) const {
   return bindings;
 }
 
-Expected<BatchWithBuffers> prepare_with_buffers(Executor& executor, std::vector<CommandStream> streams) {
+Expected<BatchWithBuffers> prepare_with_buffers(Executor& executor, const Planner& planner,
+                                                std::vector<CommandStream> streams) {
   const auto batch = Batch::make(executor.machine(), std::move(streams));
   if (!batch) return tl::unexpected(batch.error());
   auto buffers = ScratchBuffers::make(executor.backend(), std::span(&*batch, 1));
   if (!buffers) return tl::unexpected(std::move(buffers.error()));
-  auto prepared = executor.prepare(*batch, buffers->bind(*batch));
+  auto prepared = executor.prepare(plan(planner, *batch), buffers->bind(*batch));
   if (!prepared) return tl::unexpected(std::move(prepared.error()));
   return BatchWithBuffers{*std::move(buffers), *std::move(prepared)};
 }

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/planners/planner.hpp"
 #include "runtime/core/executor.hpp"
 
 namespace tutti::internal {
@@ -33,6 +34,7 @@ struct BatchWithBuffers {
 };
 
 /// @errors as `Batch::make`, `ScratchBuffers::make` and `Executor::prepare`.
-[[nodiscard]] Expected<BatchWithBuffers> prepare_with_buffers(Executor& executor, std::vector<CommandStream> streams);
+[[nodiscard]] Expected<BatchWithBuffers> prepare_with_buffers(Executor& executor, const Planner& planner,
+                                                              std::vector<CommandStream> streams);
 
 }  // namespace tutti::internal

@@ -1,8 +1,6 @@
 // Replacement for this folder in a build without CUDA.
 #include "runtime/cuda/cuda_backend.hpp"
 #include "runtime/cuda/discovery.hpp"
-#include "runtime/cuda/memcpy_batch.hpp"
-#include "runtime/cuda/plain_copy.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -20,10 +18,5 @@ Expected<std::unique_ptr<DeviceBackend>> make_cuda_backend(const Topology&, cons
                                                            const CudaOptions&) {
   return no_cuda();
 }
-
-Expected<std::unique_ptr<DeviceBackend>> make_memcpy_batch_backend(DeviceBackend&) { return no_cuda(); }
-
-Expected<CopyTimes> time_plain_copy(const BufferView&, const BufferView&) { return no_cuda(); }
-Expected<std::unique_ptr<PlainChain>> make_plain_chain(DeviceBackend&, std::vector<PlainStep>) { return no_cuda(); }
 
 }  // namespace tutti::internal

@@ -4,16 +4,16 @@
 
 namespace tutti::internal::cuda {
 
-Expected<std::unique_ptr<BoundBatch>> BoundBatch::make(BoundDevices& backend, ExecutableBatch batch) {
-  std::unique_ptr<BoundBatch> made(new BoundBatch(backend, std::move(batch)));
+Expected<std::unique_ptr<BoundBatch>> BoundBatch::make(BoundDevices& backend, BoundPlan bound) {
+  std::unique_ptr<BoundBatch> made(new BoundBatch(backend, std::move(bound)));
   if (auto ok = made->prepare(); !ok) return tl::unexpected(std::move(ok.error()));
   return made;
 }
 
-BoundBatch::BoundBatch(BoundDevices& the_backend, ExecutableBatch the_batch)
+BoundBatch::BoundBatch(BoundDevices& the_backend, BoundPlan the_bound)
     : backend(the_backend),
-      batch(std::move(the_batch)),
-      list(make_commands(backend.machine, batch)),
+      bound(std::move(the_bound)),
+      list(make_commands(bound.plan, bound.marks)),
       points(list.commands.size()) {}
 
 Expected<void> BoundBatch::prepare() {
@@ -124,7 +124,7 @@ void BoundBatch::note(cudaError_t status, const char* call, const Command& comma
   if (status == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());
   note(Error{ErrorCode::Machine,
-             fmt::format("{}, stream '{}': {} failed: {}, {}", batch.name, stream_of(command).name, call,
+             fmt::format("{}, stream '{}': {} failed: {}, {}", bound.name, stream_of(command).name, call,
                          cudaGetErrorName(status), cudaGetErrorString(status)),
              {}});
 }

@@ -77,7 +77,7 @@ struct BatchDevice {
 class BoundBatch {
  public:
   /// @errors as `DeviceBackend::prepare`. @pre the bindings fit.
-  [[nodiscard]] static Expected<std::unique_ptr<BoundBatch>> make(BoundDevices& backend, ExecutableBatch batch);
+  [[nodiscard]] static Expected<std::unique_ptr<BoundBatch>> make(BoundDevices& backend, BoundPlan bound);
   BoundBatch(const BoundBatch&) = delete;  // its lanes know its points by their address
   BoundBatch& operator=(const BoundBatch&) = delete;
 
@@ -94,13 +94,13 @@ class BoundBatch {
   [[nodiscard]] bool is_broken() const { return broken_; }
 
   [[nodiscard]] const CommandStream& stream_of(const Command& command) const {
-    return batch.batch.streams()[command.stream];
+    return bound.plan.batch.streams()[command.stream];
   }
   /// Drops all signals without freeing them, for a GPU that hangs.
   void release();
 
   BoundDevices& backend;
-  const ExecutableBatch batch;
+  const BoundPlan bound;
   const CommandList list;
   std::vector<CommandPoints> points;  // [commands]
   std::vector<Lane> lanes;            // [lanes]
@@ -111,7 +111,7 @@ class BoundBatch {
   BatchResult result;
 
  private:
-  BoundBatch(BoundDevices& the_backend, ExecutableBatch the_batch);
+  BoundBatch(BoundDevices& the_backend, BoundPlan the_bound);
   Expected<void> prepare();
   std::uint32_t place_of(int device);
   Expected<void> make_board();

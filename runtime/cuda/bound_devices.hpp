@@ -84,7 +84,4 @@ struct BoundDevices {
   }
 };
 
-/// Bound devices of a backend made by `make_cuda_backend`; null for any other backend.
-[[nodiscard]] BoundDevices* bound_of(DeviceBackend& backend);
-
 }  // namespace tutti::internal::cuda

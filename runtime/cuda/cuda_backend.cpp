@@ -10,6 +10,8 @@
 #include "runtime/cuda/cuda_batch.hpp"
 #include "runtime/cuda/device_watch.hpp"
 #include "runtime/cuda/discovery.hpp"
+#include "runtime/cuda/memcpy_batch.hpp"
+#include "runtime/cuda/plain_copy.hpp"
 
 namespace tutti::internal {
 namespace cuda {
@@ -101,6 +103,25 @@ class CudaMemory final : public BufferSource {
   std::vector<std::byte*> kept_;
 };
 
+class CudaBaselines final : public Baselines {
+ public:
+  CudaBaselines(DeviceBackend& backend, BoundDevices& devices) : backend_(backend), devices_(devices) {}
+
+  Expected<std::unique_ptr<DeviceBackend>> memcpy_batch() override {
+    return make_memcpy_batch_backend(backend_, devices_);
+  }
+  Expected<CopyTimes> time_plain_copy(const BufferView& from, const BufferView& to) override {
+    return cuda::time_plain_copy(from, to);
+  }
+  Expected<std::unique_ptr<PlainChain>> plain_chain(std::vector<PlainStep> steps) override {
+    return make_plain_chain(devices_, std::move(steps));
+  }
+
+ private:
+  DeviceBackend& backend_;
+  BoundDevices& devices_;
+};
+
 class CudaBackend final : public DeviceBackend {
  public:
   CudaBackend(std::unique_ptr<BoundDevices> bound, DeviceWatch watch)
@@ -124,9 +145,9 @@ class CudaBackend final : public DeviceBackend {
     return notes;
   }
   [[nodiscard]] std::vector<std::string> foreign_load() const override { return watch_.look(); }
-  [[nodiscard]] BoundDevices& bound() { return *devices_; }
+  [[nodiscard]] Baselines* baselines() override { return &baselines_; }
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override;
-  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(ExecutableBatch batch) override;
+  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
 
  private:
   /// The driver may wait for closed gates, which would then never open.
@@ -146,6 +167,7 @@ class CudaBackend final : public DeviceBackend {
 
   std::unique_ptr<BoundDevices> devices_;
   std::shared_ptr<CudaMemory> memory_;
+  CudaBaselines baselines_{*this, *devices_};
   mutable DeviceWatch watch_;  // remembers what it saw
 };
 
@@ -157,21 +179,21 @@ Expected<Buffer> CudaBackend::allocate(VertexId where, Bytes size) {
   return memory_->take(vertex, where, size).map([&](std::byte* data) { return Buffer({where, data, size}, memory_); });
 }
 
-Expected<std::unique_ptr<BackendBatch>> CudaBackend::prepare(ExecutableBatch batch) {
-  if (auto ok = check_bindings(devices_->machine, batch); !ok) return tl::unexpected(std::move(ok.error()));
+Expected<std::unique_ptr<BackendBatch>> CudaBackend::prepare(BoundPlan bound) {
+  if (auto ok = check_bindings(bound.plan.batch, bound.bindings); !ok) return tl::unexpected(std::move(ok.error()));
   if (devices_->machine.gpus().empty()) return invalid_input("this machine has no GPU; the sim backend needs none");
   if (devices_->lanes.empty())
     return invalid_input(
         "host work waits for its turn in the queue of a GPU, and nothing of its partition uses one; copy something to "
         "one in the same task, or take the sim backend");
-  for (const CommandStream& stream : batch.batch.streams()) {
+  for (const CommandStream& stream : bound.plan.batch.streams()) {
     if (!stream.kernel) continue;
     if (auto known = devices_->kernels.find_for(stream); !known) return tl::unexpected(std::move(known.error()));
     if (auto ok = check_is_mine(stream.kernel->on); !ok) return tl::unexpected(std::move(ok.error()));
   }
   if (auto ok = check_open(); !ok) return tl::unexpected(std::move(ok.error()));
-  fill_kernel_inputs(devices_->machine, batch);
-  auto made = CudaBatch::make(*devices_, std::move(batch));
+  fill_kernel_inputs(bound.plan.batch, bound.bindings);
+  auto made = CudaBatch::make(*devices_, std::move(bound));
   if (!made) return tl::unexpected(std::move(made.error()));
   return *std::move(made);
 }
@@ -316,11 +338,6 @@ Expected<void> set_clocks(BoundDevices& bound) {
 }
 
 }  // namespace
-
-BoundDevices* bound_of(DeviceBackend& backend) {
-  auto* cuda = dynamic_cast<CudaBackend*>(&backend);
-  return cuda == nullptr ? nullptr : &cuda->bound();
-}
 
 }  // namespace cuda
 

@@ -7,9 +7,9 @@
 
 namespace tutti::internal::cuda {
 
-Expected<std::unique_ptr<CudaBatch>> CudaBatch::make(BoundDevices& backend, ExecutableBatch batch) {
-  if (auto ok = check_pointers(backend, batch); !ok) return tl::unexpected(std::move(ok.error()));
-  auto bound = BoundBatch::make(backend, std::move(batch));
+Expected<std::unique_ptr<CudaBatch>> CudaBatch::make(BoundDevices& backend, BoundPlan plan) {
+  if (auto ok = check_pointers(backend, plan); !ok) return tl::unexpected(std::move(ok.error()));
+  auto bound = BoundBatch::make(backend, std::move(plan));
   if (!bound) return tl::unexpected(std::move(bound.error()));
   auto enqueuer = Enqueuer::make(**bound);
   if (!enqueuer) return tl::unexpected(std::move(enqueuer.error()));

@@ -13,7 +13,7 @@ namespace tutti::internal::cuda {
 class CudaBatch final : public BackendBatch {
  public:
   /// @errors as `DeviceBackend::prepare`. @pre the bindings fit.
-  [[nodiscard]] static Expected<std::unique_ptr<CudaBatch>> make(BoundDevices& backend, ExecutableBatch batch);
+  [[nodiscard]] static Expected<std::unique_ptr<CudaBatch>> make(BoundDevices& backend, BoundPlan plan);
   CudaBatch(const CudaBatch&) = delete;  // the bound devices know it by its address
   CudaBatch& operator=(const CudaBatch&) = delete;
   ~CudaBatch() override;

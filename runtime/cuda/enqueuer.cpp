@@ -47,7 +47,7 @@ void Enqueuer::bind_copies(std::uint32_t run) {
   for (std::uint32_t i = begin; i < end; ++i) {
     const Command& command = batch_.list.commands[i];
     if (command.kind != Command::Kind::Copy) continue;
-    const StreamBinding& binding = batch_.batch.bindings[command.stream];
+    const StreamBinding& binding = batch_.bound.bindings[command.stream];
     copies_[run].add(binding.destination.data + command.offset, binding.source.data + command.offset, command.bytes);
   }
 }
@@ -78,7 +78,7 @@ Expected<void> Enqueuer::make_ring(std::uint32_t position) {
 Expected<void> Enqueuer::bind_kernel(std::uint32_t position) {
   const Command& command = batch_.list.commands[position];
   const CommandStream& stream = batch_.stream_of(command);
-  const StreamBinding& binding = batch_.batch.bindings[command.stream];
+  const StreamBinding& binding = batch_.bound.bindings[command.stream];
   BoundKernel& kernel = kernels_[position];
   kernel.forms = batch_.backend.kernels.find(stream.kernel->name);
   kernel.launch = {binding.kernel_input.bytes(), binding.kernel_output.bytes(), binding.parameters,
@@ -249,7 +249,7 @@ void Enqueuer::copy_staged(std::uint32_t position) {
 
 void Enqueuer::fill(const Command& command, const Ring& ring, const Chunk& chunk) {
   const Lane& lane = batch_.lanes[command.lane];
-  const std::byte* const source = batch_.batch.bindings[command.stream].source.data + chunk.offset;
+  const std::byte* const source = batch_.bound.bindings[command.stream].source.data + chunk.offset;
   const std::size_t slot = chunk.index % Ring::kChunks;
   batch_.note(cudaSetDevice(lane.device), "cudaSetDevice", command);
   if (chunk.index >= Ring::kChunks)
@@ -265,7 +265,7 @@ void Enqueuer::fill(const Command& command, const Ring& ring, const Chunk& chunk
 
 void Enqueuer::drain(const Command& command, const Ring& ring, const Chunk& chunk) {
   const Lane& lane = batch_.lanes[command.last_lane];
-  std::byte* const destination = batch_.batch.bindings[command.stream].destination.data + chunk.offset;
+  std::byte* const destination = batch_.bound.bindings[command.stream].destination.data + chunk.offset;
   const std::size_t slot = chunk.index % Ring::kChunks;
   batch_.note(cudaSetDevice(lane.device), "cudaSetDevice", command);
   if (by_signal(chunk)) {

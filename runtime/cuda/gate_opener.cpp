@@ -22,7 +22,7 @@ GateOpener::GateOpener(BoundBatch& batch, Enqueuer& enqueuer)
     : batch_(batch),
       enqueuer_(enqueuer),
       next_(batch.points.size()),
-      limit_(kLimitFactor * batch.batch.plan.latency + kLimitSlack),
+      limit_(kLimitFactor * batch.bound.plan.timeline.latency + kLimitSlack),
       seen_(batch.lanes.size()) {
   for (std::uint32_t gate = 0; gate < batch.list.gates.size(); ++gate)
     openings_.push_back({batch.list.gates[gate], gate});
@@ -77,12 +77,12 @@ void GateOpener::begin(Duration now) {
   for (BatchDevice& device : batch_.devices)
     if (device.start)
       device.start->open(static_cast<TimerValue>(device.line.timer_at(now + kLead) + device.doubt.count()));
-  next_look_ = now + batch_.batch.plan.latency + kAskAfter;
+  next_look_ = now + batch_.bound.plan.timeline.latency + kAskAfter;
 }
 
 bool GateOpener::advance(Duration now) {
   if (batch_.backend.lost) {
-    batch_.note(Error{ErrorCode::Machine, batch_.batch.name + " was not run: a GPU was lost before", {}});
+    batch_.note(Error{ErrorCode::Machine, batch_.bound.name + " was not run: a GPU was lost before", {}});
     return true;
   }
   if (now - looked_ > kGlance) batch_.result.held_up += now - looked_;
@@ -124,7 +124,7 @@ bool GateOpener::is_lost(Duration now) {
   if (fault != cudaSuccess) {
     batch_.backend.lost = true;
     batch_.note(Error{ErrorCode::Machine,
-                      fmt::format("{}: {} has broken the GPU: {}, {}; nothing more can run on it", batch_.batch.name,
+                      fmt::format("{}: {} has broken the GPU: {}, {}; nothing more can run on it", batch_.bound.name,
                                   first_unfinished(), cudaGetErrorName(fault), cudaGetErrorString(fault)),
                       {}});
     return true;
@@ -132,11 +132,11 @@ bool GateOpener::is_lost(Duration now) {
   if (empty && batch_.is_broken()) return true;  // a command could not be enqueued, and will never end
   if (now - batch_.result.start < limit_) return false;
   batch_.backend.lost = *batch_.backend.hangs = true;
-  batch_.note(
-      Error{ErrorCode::Machine,
-            fmt::format("{}: {} has not returned within {}, where {} were planned; the run cannot go on",
-                        batch_.batch.name, first_unfinished(), to_string(limit_), to_string(batch_.batch.plan.latency)),
-            {}});
+  batch_.note(Error{
+      ErrorCode::Machine,
+      fmt::format("{}: {} has not returned within {}, where {} were planned; the run cannot go on", batch_.bound.name,
+                  first_unfinished(), to_string(limit_), to_string(batch_.bound.plan.timeline.latency)),
+      {}});
   return true;
 }
 

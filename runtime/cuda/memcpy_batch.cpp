@@ -12,8 +12,7 @@
 #include "runtime/cuda/copies.hpp"
 #include "runtime/cuda/signal.hpp"
 
-namespace tutti::internal {
-namespace cuda {
+namespace tutti::internal::cuda {
 namespace {
 
 /// How long a run may be behind its plan before the driver is asked whether something is wrong, and how often.
@@ -73,7 +72,7 @@ class MemcpyBackend final : public DeviceBackend {
   [[nodiscard]] std::string_view name() const override { return "memcpy_batch"; }
   [[nodiscard]] bool busy() const override { return !under_way_.empty(); }
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override { return cuda_->allocate(where, size); }
-  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(ExecutableBatch batch) override;
+  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
 
  private:
   friend class MemcpyBatch;
@@ -92,8 +91,8 @@ class MemcpyBackend final : public DeviceBackend {
 
 class MemcpyBatch final : public BackendBatch {
  public:
-  static Expected<std::unique_ptr<MemcpyBatch>> make(MemcpyBackend& backend, ExecutableBatch batch) {
-    auto made = std::unique_ptr<MemcpyBatch>(new MemcpyBatch(backend, std::move(batch)));
+  static Expected<std::unique_ptr<MemcpyBatch>> make(MemcpyBackend& backend, BoundPlan plan) {
+    auto made = std::unique_ptr<MemcpyBatch>(new MemcpyBatch(backend, std::move(plan)));
     if (auto ok = made->prepare(); !ok) return tl::unexpected(std::move(ok.error()));
     return made;
   }
@@ -120,7 +119,7 @@ class MemcpyBatch final : public BackendBatch {
  private:
   friend class MemcpyBackend;
 
-  MemcpyBatch(MemcpyBackend& backend, ExecutableBatch batch) : backend_(&backend), batch_(std::move(batch)) {
+  MemcpyBatch(MemcpyBackend& backend, BoundPlan plan) : backend_(&backend), bound_(std::move(plan)) {
     backend_->under_way_.reserve(++backend_->prepared_);
   }
   Expected<void> prepare();
@@ -142,10 +141,12 @@ class MemcpyBatch final : public BackendBatch {
   bool has_ended();
   bool is_broken();
   [[nodiscard]] BoundDevices& bound() const { return *backend_->devices_; }
-  [[nodiscard]] const CommandStream& stream_of(std::uint32_t stream) const { return batch_.batch.streams()[stream]; }
+  [[nodiscard]] const CommandStream& stream_of(std::uint32_t stream) const {
+    return bound_.plan.batch.streams()[stream];
+  }
 
   MemcpyBackend* backend_;
-  ExecutableBatch batch_;
+  BoundPlan bound_;
   std::vector<Part> parts_;
   std::map<std::pair<VertexId, Role>, std::size_t> positions_;  // in `parts_`
   SignalBoard board_;
@@ -158,17 +159,17 @@ class MemcpyBatch final : public BackendBatch {
 
 // ---- preparing
 
-Expected<std::unique_ptr<BackendBatch>> MemcpyBackend::prepare(ExecutableBatch batch) {
+Expected<std::unique_ptr<BackendBatch>> MemcpyBackend::prepare(BoundPlan bound) {
   // The CUDA backend makes all checks and loads the kernels.
-  if (auto ok = cuda_->prepare(batch); !ok) return tl::unexpected(std::move(ok.error()));
-  fill_kernel_inputs(devices_->machine, batch);
-  auto made = MemcpyBatch::make(*this, std::move(batch));
+  if (auto ok = cuda_->prepare(bound); !ok) return tl::unexpected(std::move(ok.error()));
+  fill_kernel_inputs(bound.plan.batch, bound.bindings);
+  auto made = MemcpyBatch::make(*this, std::move(bound));
   if (!made) return tl::unexpected(std::move(made.error()));
   return *std::move(made);
 }
 
 Expected<void> MemcpyBatch::prepare() {
-  for (std::uint32_t stream = 0; stream < batch_.bindings.size(); ++stream)
+  for (std::uint32_t stream = 0; stream < bound_.bindings.size(); ++stream)
     if (auto ok = add(stream); !ok) return ok;
   auto board = make_signal_board(parts_.size());
   if (!board) return tl::unexpected(std::move(board.error()));
@@ -179,7 +180,7 @@ Expected<void> MemcpyBatch::prepare() {
 
 Expected<void> MemcpyBatch::add(std::uint32_t stream) {
   const auto& [name, transfer, kernel, place] = stream_of(stream);
-  const StreamBinding& binding = batch_.bindings[stream];
+  const StreamBinding& binding = bound_.bindings[stream];
   std::optional<std::size_t> copied;
   if (transfer) {
     const bool from_gpu = bound().machine.vertex(transfer->from).kind == VertexKind::Gpu;
@@ -222,9 +223,9 @@ void MemcpyBatch::submit(Duration) {
   finished_ = false;
   result_ = {};
   result_.start = bound().clock.now();
-  next_look_ = result_.start + batch_.plan.latency + kLookAfter;
+  next_look_ = result_.start + bound_.plan.timeline.latency + kLookAfter;
   if (bound().lost) {
-    note({ErrorCode::Machine, batch_.name + " was not run: a GPU was lost before", {}});
+    note({ErrorCode::Machine, bound_.name + " was not run: a GPU was lost before", {}});
   } else {
     if (backend_->busy()) wait_for(*backend_->under_way_.back());
     enqueue_copies();
@@ -309,14 +310,14 @@ bool MemcpyBatch::is_broken() {
     if (status == cudaErrorNotReady) return false;
     if (status == cudaSuccess) continue;
     bound().lost = true;
-    note(check(status, batch_.name + ", cudaStreamQuery"));
+    note(check(status, bound_.name + ", cudaStreamQuery"));
     return true;
   }
   return true;
 }
 
 Timeline MemcpyBatch::measured() const {
-  Timeline timeline = batch_.plan;
+  Timeline timeline = bound_.plan.timeline;
   timeline.latency = result_.finish - result_.start;
   for (std::uint32_t s = 0; s < timeline.streams.size(); ++s) {
     auto& [name, transfer, kernel, gate] = timeline.streams[s];
@@ -331,21 +332,16 @@ Timeline MemcpyBatch::measured() const {
 }
 
 }  // namespace
-}  // namespace cuda
 
-Expected<std::unique_ptr<DeviceBackend>> make_memcpy_batch_backend(DeviceBackend& backend) {
-  if (CUDART_VERSION < cuda::kFirstWithBatches)
+Expected<std::unique_ptr<DeviceBackend>> make_memcpy_batch_backend(DeviceBackend& backend, BoundDevices& bound) {
+  if (CUDART_VERSION < kFirstWithBatches)
     return machine_error(
         fmt::format("cudaMemcpyBatchAsync is there from CUDA 12.8 on, and this program is built with {}.{}; build it "
                     "with a newer toolkit",
                     CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10));
-  cuda::BoundDevices* bound = cuda::bound_of(backend);
-  if (bound == nullptr)
-    return invalid_input(fmt::format(
-        "cudaMemcpyBatchAsync needs GPUs, and the {} backend has none; give --backend cuda", backend.name()));
-  auto made = cuda::MemcpyBackend::make(backend, *bound);
+  auto made = MemcpyBackend::make(backend, bound);
   if (!made) return tl::unexpected(std::move(made.error()));
   return *std::move(made);
 }
 
-}  // namespace tutti::internal
+}  // namespace tutti::internal::cuda

@@ -11,13 +11,13 @@
 #include "runtime/cuda/kernels.hpp"
 #include "runtime/cuda/signal.hpp"
 
-namespace tutti::internal {
+namespace tutti::internal::cuda {
 namespace {
 
 Expected<int> device_of(const BufferView& from, const BufferView& to) {
   for (const BufferView* buffer : {&to, &from}) {
     cudaPointerAttributes attributes{};
-    if (auto ok = cuda::check(cudaPointerGetAttributes(&attributes, buffer->data), "cudaPointerGetAttributes"); !ok)
+    if (auto ok = check(cudaPointerGetAttributes(&attributes, buffer->data), "cudaPointerGetAttributes"); !ok)
       return tl::unexpected(std::move(ok.error()));
     if (attributes.type == cudaMemoryTypeDevice) return attributes.device;
   }
@@ -31,25 +31,25 @@ constexpr Duration kCopyPatience = std::chrono::seconds{2};
 
 class CudaPlainChain final : public PlainChain {
  public:
-  static Expected<std::unique_ptr<CudaPlainChain>> make(cuda::BoundDevices& bound, std::vector<PlainStep> steps) {
+  static Expected<std::unique_ptr<CudaPlainChain>> make(BoundDevices& bound, std::vector<PlainStep> steps) {
     const auto device = device_of(steps.front().from, steps.front().to);
     if (!device) return tl::unexpected(device.error());
     if (!bound.lanes.contains(*device) || bound.lanes.at(*device).free() == 0)
       return machine_error(fmt::format("no stream of GPU {} is free", *device));
     std::unique_ptr<CudaPlainChain> made(new CudaPlainChain(bound, *device, std::move(steps)));
-    auto board = cuda::make_signal_board(3);
+    auto board = make_signal_board(3);
     if (!board) return tl::unexpected(std::move(board.error()));
     made->board_ = *std::move(board);
-    made->gate_ = made->board_.take<cuda::Count>();
-    made->done_ = made->board_.take<cuda::Count>();
-    made->released_ = made->board_.take<cuda::TimerValue>();
-    for (cuda::Event* event : {&made->start_, &made->end_}) {
-      auto one = cuda::make_event(*device, cudaEventDefault);
+    made->gate_ = made->board_.take<Count>();
+    made->done_ = made->board_.take<Count>();
+    made->released_ = made->board_.take<TimerValue>();
+    for (Event* event : {&made->start_, &made->end_}) {
+      auto one = make_event(*device, cudaEventDefault);
       if (!one) return tl::unexpected(std::move(one.error()));
       *event = *std::move(one);
     }
     if (bound.timed_by_gpus()) {
-      auto signal = cuda::StartSignal::make(bound.bells.at(*device), bound.lanes.at(*device).shared(0));
+      auto signal = StartSignal::make(bound.bells.at(*device), bound.lanes.at(*device).shared(0));
       if (!signal) return tl::unexpected(std::move(signal.error()));
       made->start_signal_ = *std::move(signal);
     }
@@ -67,7 +67,7 @@ class CudaPlainChain final : public PlainChain {
   }
 
  private:
-  CudaPlainChain(cuda::BoundDevices& bound, int device, std::vector<PlainStep> steps)
+  CudaPlainChain(BoundDevices& bound, int device, std::vector<PlainStep> steps)
       : devices_(&bound), device_(device), steps_(std::move(steps)), stream_(bound.lanes.at(device).lend()) {
     for (const PlainStep& step : steps_) {
       copies_.add(step.to.data, step.from.data, static_cast<std::size_t>(step.to.size.count));
@@ -76,24 +76,22 @@ class CudaPlainChain final : public PlainChain {
     ahead_ = bound.timed_by_host() ? 0 : std::min(steps_.size(), kRoom / (kernels_ ? 2 : 1));
   }
 
-  [[nodiscard]] cuda::GpuClock* timer() const {
-    return devices_->timed_by_gpus() ? &devices_->clocks.at(device_) : nullptr;
-  }
+  [[nodiscard]] GpuClock* timer() const { return devices_->timed_by_gpus() ? &devices_->clocks.at(device_) : nullptr; }
 
   Expected<void> run(bool noted, CopyTimes& times) {
-    const cuda::DeviceGuard guard(device_);
+    const DeviceGuard guard(device_);
     const bool events = noted && timer() == nullptr;
     ++run_;
     if (timer() != nullptr) timer()->refresh();
     if (auto ok = hold(); !ok) return ok;
     if (events)
-      if (auto ok = cuda::check(cudaEventRecord(start_.get(), stream_), "cudaEventRecord"); !ok) return ok;
+      if (auto ok = check(cudaEventRecord(start_.get(), stream_), "cudaEventRecord"); !ok) return ok;
     if (auto ok = enqueue(0, ahead_, events); !ok) return ok;
     devices_->clock.wait_until(devices_->clock.now() + kRest);
     const TimerLine line = timer() == nullptr ? TimerLine{} : timer()->line();
     const Duration begun = devices_->clock.now();
     gate_.set(run_);
-    if (start_signal_) start_signal_->open(static_cast<cuda::TimerValue>(line.timer_at(begun + cuda::kLead)));
+    if (start_signal_) start_signal_->open(static_cast<TimerValue>(line.timer_at(begun + kLead)));
     if (auto ok = enqueue(ahead_, steps_.size(), events); !ok) return ok;
     Duration now = begun;
     while (done_.value() != run_ && now - begun < kCopyPatience) now = devices_->clock.now();
@@ -102,8 +100,8 @@ class CudaPlainChain final : public PlainChain {
     if (!noted) {
       times.on_the_host = now - begun;
     } else if (events) {
-      if (auto ok = cuda::check(cudaEventSynchronize(end_.get()), "cudaEventSynchronize"); !ok) return ok;
-      const auto taken = cuda::elapsed_ns(start_, end_);
+      if (auto ok = check(cudaEventSynchronize(end_.get()), "cudaEventSynchronize"); !ok) return ok;
+      const auto taken = elapsed_ns(start_, end_);
       if (!taken) return tl::unexpected(taken.error());
       times.on_the_gpu = Duration{std::llround(*taken)};
     } else {
@@ -114,42 +112,41 @@ class CudaPlainChain final : public PlainChain {
   }
 
   Expected<void> hold() {
-    if (!start_signal_) return cuda::hold_stream(devices_->driver, devices_->gate, stream_, gate_, run_);
-    return cuda::check(start_signal_->close(), "launch_doorbell").and_then([&] {
-      return cuda::check(start_signal_->hold(stream_, Duration{0}, released_), "launch_timer_gate");
+    if (!start_signal_) return hold_stream(devices_->driver, devices_->gate, stream_, gate_, run_);
+    return check(start_signal_->close(), "launch_doorbell").and_then([&] {
+      return check(start_signal_->hold(stream_, Duration{0}, released_), "launch_timer_gate");
     });
   }
 
   /// Some of the steps; behind the last one the end.
   Expected<void> enqueue(std::size_t first, std::size_t end, bool events) {
     if (!kernels_) {
-      if (auto ok = cuda::check(copies_.enqueue(stream_, first, end - first), "cudaMemcpyBatchAsync"); !ok) return ok;
+      if (auto ok = check(copies_.enqueue(stream_, first, end - first), "cudaMemcpyBatchAsync"); !ok) return ok;
     }
     for (std::size_t i = first; i < end && kernels_; ++i) {
-      if (auto ok = cuda::check(copies_.enqueue_each(stream_, i, 1), "cudaMemcpyAsync"); !ok) return ok;
-      if (steps_[i].kernel.count() > 0)
-        cuda::launch_spin(stream_, static_cast<std::uint64_t>(steps_[i].kernel.count()));
+      if (auto ok = check(copies_.enqueue_each(stream_, i, 1), "cudaMemcpyAsync"); !ok) return ok;
+      if (steps_[i].kernel.count() > 0) launch_spin(stream_, static_cast<std::uint64_t>(steps_[i].kernel.count()));
     }
     if (first == end || end < steps_.size()) return {};
     // In the order of our own marks.
-    if (auto ok = cuda::set_in_stream(devices_->driver, stream_, done_, run_); !ok || !events) return ok;
-    return cuda::check(cudaEventRecord(end_.get(), stream_), "cudaEventRecord");
+    if (auto ok = set_in_stream(devices_->driver, stream_, done_, run_); !ok || !events) return ok;
+    return check(cudaEventRecord(end_.get(), stream_), "cudaEventRecord");
   }
 
-  cuda::BoundDevices* devices_;
+  BoundDevices* devices_;
   int device_;
   std::vector<PlainStep> steps_;
   cudaStream_t stream_;
-  cuda::Copies copies_;
+  Copies copies_;
   bool kernels_ = false;
   std::size_t ahead_ = 0;  // steps behind the closed gate
-  cuda::SignalBoard board_;
-  cuda::HostSignal<cuda::Count> gate_;             // set by the host
-  cuda::HostSignal<cuda::Count> done_;             // set by the stream
-  cuda::HostSignal<cuda::TimerValue> released_;    // set by the gate where it waits for the GPU's timer
-  std::optional<cuda::StartSignal> start_signal_;  // where gates wait for the GPU's timer
-  cuda::Event start_, end_;
-  cuda::Count run_ = 0;
+  SignalBoard board_;
+  HostSignal<Count> gate_;                   // set by the host
+  HostSignal<Count> done_;                   // set by the stream
+  HostSignal<TimerValue> released_;          // set by the gate where it waits for the GPU's timer
+  std::optional<StartSignal> start_signal_;  // where gates wait for the GPU's timer
+  Event start_, end_;
+  Count run_ = 0;
 };
 
 }  // namespace
@@ -157,24 +154,24 @@ class CudaPlainChain final : public PlainChain {
 Expected<CopyTimes> time_plain_copy(const BufferView& from, const BufferView& to) {
   const auto device = device_of(from, to);
   if (!device) return tl::unexpected(device.error());
-  const cuda::DeviceGuard guard(*device);
-  const auto stream = cuda::make_stream(*device);
-  const auto start = cuda::make_event(*device, cudaEventDefault);
-  const auto end = cuda::make_event(*device, cudaEventDefault);
+  const DeviceGuard guard(*device);
+  const auto stream = make_stream(*device);
+  const auto start = make_event(*device, cudaEventDefault);
+  const auto end = make_event(*device, cudaEventDefault);
   for (const auto* made : {&start, &end})
     if (!*made) return tl::unexpected(made->error());
   if (!stream) return tl::unexpected(stream.error());
   const auto copy = [&] {
     const auto size = static_cast<std::size_t>(to.size.count);
-    return cuda::check(cudaMemcpyAsync(to.data, from.data, size, cudaMemcpyDefault, stream->get()), "cudaMemcpyAsync");
+    return check(cudaMemcpyAsync(to.data, from.data, size, cudaMemcpyDefault, stream->get()), "cudaMemcpyAsync");
   };
-  const auto record = [&](const cuda::Event& event) {
-    return cuda::check(cudaEventRecord(event.get(), stream->get()), "cudaEventRecord");
+  const auto record = [&](const Event& event) {
+    return check(cudaEventRecord(event.get(), stream->get()), "cudaEventRecord");
   };
-  const auto synchronize = [&] { return cuda::check(cudaStreamSynchronize(stream->get()), "cudaStreamSynchronize"); };
+  const auto synchronize = [&] { return check(cudaStreamSynchronize(stream->get()), "cudaStreamSynchronize"); };
   if (auto ok = record(*start).and_then(copy).and_then([&] { return record(*end); }).and_then(synchronize); !ok)
     return tl::unexpected(std::move(ok.error()));
-  const auto on_the_gpu = cuda::elapsed_ns(*start, *end);
+  const auto on_the_gpu = elapsed_ns(*start, *end);
   if (!on_the_gpu) return tl::unexpected(on_the_gpu.error());
   const auto called = std::chrono::steady_clock::now();
   if (auto ok = copy().and_then(synchronize); !ok) return tl::unexpected(std::move(ok.error()));
@@ -182,12 +179,11 @@ Expected<CopyTimes> time_plain_copy(const BufferView& from, const BufferView& to
                    std::chrono::steady_clock::now() - called};
 }
 
-Expected<std::unique_ptr<PlainChain>> make_plain_chain(DeviceBackend& backend, std::vector<PlainStep> steps) {
-  cuda::BoundDevices* bound = cuda::bound_of(backend);
-  if (bound == nullptr || steps.empty()) return invalid_input("a plain chain has a step, and the cuda backend");
-  auto made = CudaPlainChain::make(*bound, std::move(steps));
+Expected<std::unique_ptr<PlainChain>> make_plain_chain(BoundDevices& bound, std::vector<PlainStep> steps) {
+  if (steps.empty()) return invalid_input("a plain chain has a step");
+  auto made = CudaPlainChain::make(bound, std::move(steps));
   if (!made) return tl::unexpected(std::move(made.error()));
   return *std::move(made);
 }
 
-}  // namespace tutti::internal
+}  // namespace tutti::internal::cuda

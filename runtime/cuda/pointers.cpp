@@ -39,11 +39,11 @@ Expected<void> check_pointer(const BoundDevices& bound, const CommandStream& str
 
 }  // namespace
 
-Expected<void> check_pointers(const BoundDevices& bound, const ExecutableBatch& batch) {
-  const auto streams = batch.batch.streams();
+Expected<void> check_pointers(const BoundDevices& bound, const BoundPlan& plan) {
+  const auto streams = plan.plan.batch.streams();
   for (std::size_t s = 0; s < streams.size(); ++s) {
     const auto& [name, transfer, kernel, place] = streams[s];
-    const StreamBinding& binding = batch.bindings[s];
+    const StreamBinding& binding = plan.bindings[s];
     if (transfer) {
       for (const auto& [buffer, role] :
            {std::pair(&binding.source, "source"), std::pair(&binding.destination, "destination")})

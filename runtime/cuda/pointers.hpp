@@ -6,6 +6,6 @@ namespace tutti::internal::cuda {
 /// Whether the memory that a batch is bound to is where the machine says it is: host memory that is pinned, memory of
 /// the right GPU. A copy from or to other host memory would make the driver wait behind a closed gate.
 /// @errors InvalidInput: the stream, the side and the remedy. Machine: the driver's refusal.
-[[nodiscard]] Expected<void> check_pointers(const BoundDevices& bound, const ExecutableBatch& batch);
+[[nodiscard]] Expected<void> check_pointers(const BoundDevices& bound, const BoundPlan& plan);
 
 }  // namespace tutti::internal::cuda

@@ -102,7 +102,7 @@ std::vector<CommandTimes> RunTimes::times() const {
 }
 
 Timeline RunTimes::measured() const {
-  Timeline timeline = batch_.batch.plan;
+  Timeline timeline = batch_.bound.plan.timeline;
   const Duration began = batch_.result.start;
   timeline.latency = batch_.result.finish - began;
   const std::vector<CommandTimes> times = this->times();

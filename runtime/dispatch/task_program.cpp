@@ -29,7 +29,7 @@ Expected<void> Job::run_chunk(std::size_t chunk) {
   if (chunk > 0 && observer_ != nullptr)
     if (auto ok = observer_->run_more_urgent(); !ok) return ok;
   const Duration before = executor_->clock().now();
-  auto result = batchOpAsync(*executor_, chunks_[chunk]).and_then([&] {
+  auto result = executor_->issue(chunks_[chunk]).and_then([&] {
     if (chunk + 1 < chunks_.size()) {
       executor_->arm(chunks_[chunk + 1]);
     } else if (observer_ != nullptr) {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/core/tutti.hpp"
+#include "runtime/core/executor.hpp"
 #include "sched/tasks/task.hpp"
 
 namespace tutti::internal {
@@ -51,7 +51,7 @@ class Job {
 
   /// Runs one of its batches, with the next one armed behind it. More urgent jobs, where the task set allows them, run
   /// before any batch, or chunk of a batch, but the job's first.
-  /// @errors as `batchOp`; Machine: the run cannot go on.
+  /// @errors as `Executor::run`; Machine: the run cannot go on.
   [[nodiscard]] Expected<void> run_batch(std::size_t batch);
 
  private:

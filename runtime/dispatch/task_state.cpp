@@ -29,7 +29,7 @@ std::vector<StreamBinding> chunk_of(const Batch& whole, std::span<const StreamBi
 
 /// All chunks of a batch, bound to one buffer set.
 Expected<void> prepare_batch(Executor& executor, Executor::AdmittedRun& run, TaskState& state,
-                             const std::vector<PlannedBatch>& chunks, std::size_t batch, std::size_t set) {
+                             const std::vector<ExecutionPlan>& chunks, std::size_t batch, std::size_t set) {
   const Batch& whole = *batches_of(*state.task)[batch];
   const std::string name = fmt::format("batch {} of task '{}'", batch + 1, state.task->name);
   const auto prepare = [&](std::size_t chunk, std::vector<StreamBinding> bindings, std::string chunk_name) {
@@ -40,12 +40,11 @@ Expected<void> prepare_batch(Executor& executor, Executor::AdmittedRun& run, Tas
   auto bindings = state.program->bind(executor.backend(), whole, batch, set);
   if (!bindings) return tl::unexpected(std::move(bindings.error()));
   if (chunks.size() == 1) return prepare(0, *std::move(bindings), name);
-  ExecutableBatch all{whole, {}, name, {}, *std::move(bindings)};
-  if (auto ok = check_bindings(executor.machine(), all); !ok) return ok;
-  fill_kernel_inputs(executor.machine(), all);
+  if (auto ok = check_bindings(whole, *bindings); !ok) return ok;
+  fill_kernel_inputs(whole, *bindings);
   for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk)
-    if (auto ok = prepare(chunk, chunk_of(whole, all.bindings, chunk, chunks.size()),
-                          fmt::format("piece {} of {}", chunk + 1, name));
+    if (auto ok = prepare(chunk, chunk_of(whole, *bindings, chunk, chunks.size()),
+                          fmt::format("chunk {} of {}", chunk + 1, name));
         !ok)
       return ok;
   return {};
@@ -66,11 +65,11 @@ Expected<TaskState> prepare_task(Executor& executor, Executor::AdmittedRun& run,
       std::min<std::uint64_t>(static_cast<std::uint64_t>(buffer_sets(state.timing)), std::max<std::uint64_t>(jobs, 1)));
   state.set_due.resize(sets);
   state.releases.resize(sets);
-  for (const auto& chunks : bound.batches) state.first_chunk.push_back(state.first_chunk.back() + chunks.size());
+  for (const auto& chunks : bound.plans) state.first_chunk.push_back(state.first_chunk.back() + chunks.size());
   for (std::size_t set = 0; set < sets; ++set) {
     state.chunks.emplace_back();
-    for (std::size_t batch = 0; batch < bound.batches.size(); ++batch)
-      if (auto ok = prepare_batch(executor, run, state, bound.batches[batch], batch, set); !ok)
+    for (std::size_t batch = 0; batch < bound.plans.size(); ++batch)
+      if (auto ok = prepare_batch(executor, run, state, bound.plans[batch], batch, set); !ok)
         return tl::unexpected(std::move(ok.error()));
   }
   return state;

@@ -59,15 +59,15 @@ Expected<Buffer> SimBackend::allocate(VertexId where, Bytes size) {
   return Buffer({where, data, size}, memory_);
 }
 
-Expected<std::unique_ptr<BackendBatch>> SimBackend::prepare(ExecutableBatch batch) {
-  if (auto ok = check_bindings(machine_, batch); !ok) return tl::unexpected(ok.error());
-  for (const CommandStream& stream : batch.batch.streams()) {
+Expected<std::unique_ptr<BackendBatch>> SimBackend::prepare(BoundPlan bound) {
+  if (auto ok = check_bindings(bound.plan.batch, bound.bindings); !ok) return tl::unexpected(ok.error());
+  for (const CommandStream& stream : bound.plan.batch.streams()) {
     if (!stream.kernel) continue;
     if (auto known = kernels_->find_for(stream); !known) return tl::unexpected(std::move(known.error()));
   }
-  fill_kernel_inputs(machine_, batch);
+  fill_kernel_inputs(bound.plan.batch, bound.bindings);
   submitted_.reserve(++prepared_);
-  return std::make_unique<SimBatch>(*this, std::move(batch));
+  return std::make_unique<SimBatch>(*this, std::move(bound));
 }
 
 void SimBackend::run_next_event() {

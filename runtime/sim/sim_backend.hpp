@@ -31,7 +31,7 @@ class SimBackend final : public DeviceBackend {
   [[nodiscard]] bool busy() const override { return !submitted_.empty(); }
   [[nodiscard]] Duration tolerated_lag() const override { return clock_->runs_by_itself() ? kHostLag : Duration{}; }
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override;
-  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(ExecutableBatch batch) override;
+  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
 
  private:
   friend class SimBatch;

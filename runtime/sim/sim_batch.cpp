@@ -10,12 +10,12 @@
 
 namespace tutti::internal {
 
-SimBatch::SimBatch(SimBackend& backend, ExecutableBatch batch) : backend_(&backend), batch_(std::move(batch)) {
+SimBatch::SimBatch(SimBackend& backend, BoundPlan bound) : backend_(&backend), bound_(std::move(bound)) {
   find_kernels_and_staging();
-  for (std::uint32_t s = 0; s < batch_.bindings.size(); ++s) add_events(s);
+  for (std::uint32_t s = 0; s < bound_.bindings.size(); ++s) add_events(s);
   // A stream's own events are in order; of what happens at one instant, the earlier stream comes first.
   std::stable_sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) { return a.at < b.at; });
-  events_.push_back({batch_.plan.latency, EventKind::BatchEnd, 0, 0, 0, 0, {}});
+  events_.push_back({bound_.plan.timeline.latency, EventKind::BatchEnd, 0, 0, 0, 0, {}});
   next_ = events_.size();
 }
 
@@ -25,19 +25,19 @@ SimBatch::~SimBatch() {
 }
 
 void SimBatch::find_kernels_and_staging() {
-  const auto streams = batch_.batch.streams();
+  const auto streams = bound_.plan.batch.streams();
   for (std::size_t s = 0; s < streams.size(); ++s) {
     const auto& kernel = streams[s].kernel;
     kernels_.push_back(kernel ? &backend_->kernels_->find(kernel->name)->host : nullptr);
     const auto& transfer = streams[s].transfer;
-    if (!transfer || batch_.plan.streams[s].transfer->path != CopyPath::Staged) continue;
+    if (!transfer || bound_.plan.timeline.streams[s].transfer->path != CopyPath::Staged) continue;
     if (!staging_) staging_.emplace(backend_->machine_.staging_chunk());
     staging_->reserve(transfer->size);
   }
 }
 
 void SimBatch::add_events(std::uint32_t stream) {
-  const StreamTimeline& line = batch_.plan.streams[stream];
+  const StreamTimeline& line = bound_.plan.timeline.streams[stream];
   Duration data_there{};
   if (line.transfer) {
     events_.push_back({line.transfer->start, EventKind::TransferStart, stream, 0, 0, 0, {}});
@@ -61,7 +61,7 @@ void SimBatch::add_events(std::uint32_t stream) {
 void SimBatch::submit(Duration earliest) {
   TUTTI_EXPECTS(finished(), "a batch is submitted again only after it is finished");
   const Duration start = std::max(earliest + backend_->machine_.setup().dispatch.nominal, backend_->free_at_);
-  backend_->free_at_ = start + batch_.plan.latency;
+  backend_->free_at_ = start + bound_.plan.timeline.latency;
   result_ = {start, start, std::nullopt};
   next_ = 0;
   backend_->submitted_.push_back(this);
@@ -92,10 +92,10 @@ void SimBatch::run_next_event() {
 
 void SimBatch::copy(const Event& event) {
   if (event.bytes == 0) return;
-  const StreamBinding& binding = batch_.bindings[event.stream];
+  const StreamBinding& binding = bound_.bindings[event.stream];
   const auto source = binding.source.bytes().subspan(event.offset, event.bytes);
   const auto destination = binding.destination.bytes().subspan(event.offset, event.bytes);
-  if (batch_.plan.streams[event.stream].transfer->path == CopyPath::Staged) {
+  if (bound_.plan.timeline.streams[event.stream].transfer->path == CopyPath::Staged) {
     staging_->move(source, destination);
   } else {
     std::memmove(destination.data(), source.data(), event.bytes);
@@ -103,8 +103,8 @@ void SimBatch::copy(const Event& event) {
 }
 
 void SimBatch::launch(const Event& event) {
-  const CommandStream& stream = batch_.batch.streams()[event.stream];
-  const StreamBinding& binding = batch_.bindings[event.stream];
+  const CommandStream& stream = bound_.plan.batch.streams()[event.stream];
+  const StreamBinding& binding = bound_.bindings[event.stream];
   const auto fail = [&](const char* what) {
     if (!result_.error) result_.error = kernel_failed(stream, what);  // the first one is reported
   };
@@ -121,7 +121,7 @@ void SimBatch::launch(const Event& event) {
 void SimBatch::end_batch() {
   result_.finish = events_.back().happened;
   backend_->free_at_ = std::max(backend_->free_at_, result_.finish);
-  const Duration lag = result_.finish - (result_.start + batch_.plan.latency);
+  const Duration lag = result_.finish - (result_.start + bound_.plan.timeline.latency);
   if (lag > SimBackend::kHostLag && !result_.error) {
     result_.error = Error{
         ErrorCode::Machine,
@@ -133,7 +133,7 @@ void SimBatch::end_batch() {
 }
 
 Timeline SimBatch::measured() const {
-  Timeline timeline = batch_.plan;
+  Timeline timeline = bound_.plan.timeline;
   measure(timeline);
   return timeline;
 }

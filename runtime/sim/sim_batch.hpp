@@ -11,7 +11,7 @@ namespace tutti::internal {
 class SimBatch final : public BackendBatch {
  public:
   /// @pre the bindings fit, kernels have their inputs and exist.
-  SimBatch(SimBackend& backend, ExecutableBatch batch);
+  SimBatch(SimBackend& backend, BoundPlan bound);
   SimBatch(const SimBatch&) = delete;  // the backend knows it by its address
   SimBatch& operator=(const SimBatch&) = delete;
   ~SimBatch() override;
@@ -47,7 +47,7 @@ class SimBatch final : public BackendBatch {
   void end_batch();
 
   SimBackend* backend_;
-  ExecutableBatch batch_;
+  BoundPlan bound_;
   std::vector<Event> events_;
   std::vector<const HostKernel*> kernels_;  // [streams]
   std::optional<StagedCopy> staging_;

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "model/base/expects.hpp"
+#include "model/batch/safe_bound.hpp"
 #include "sched/tasks/cut.hpp"
 
 namespace tutti::internal {
@@ -41,19 +42,18 @@ JobBound bound_job(const Task& task, const std::optional<Topology>& machine, con
       continue;
     }
     TUTTI_EXPECTS(machine.has_value(), "a task with batches comes with its machine");
-    auto& chunks = bound.batches.emplace_back();
+    auto& chunks = bound.plans.emplace_back();
     for (Batch& chunk : cut(std::get<Batch>(step), cut_above)) {
-      Timeline planned = plan(planner, *machine, chunk, Basis::Guaranteed, effort);
-      LatestFinish latest = latest_finish(planner.rates, *machine, chunk, planned);
+      ExecutionPlan& planned = chunks.emplace_back(plan(planner, std::move(chunk), Basis::Guaranteed, effort));
+      planned.latest = latest_finish(planned);
       regions.push_back(std::exchange(before, Duration{0}));
-      add(batch_wcet(latest.batch, machine->margin()).bound());
+      add(batch_wcet(planned.latest->batch, machine->margin()).bound());
       add(costs.dispatch.guaranteed);
-      chunks.push_back({std::move(chunk), std::move(planned), std::move(latest)});
     }
   }
   if (regions.empty()) regions.push_back(before);
   if (task.declared_wcet) regions = {*task.declared_wcet};
-  const Duration held_up = bound.batches.empty() || task.declared_wcet ? Duration{0} : costs.job.guaranteed;
+  const Duration held_up = bound.plans.empty() || task.declared_wcet ? Duration{0} : costs.job.guaranteed;
   bound.wcet = Wcet(std::accumulate(regions.begin(), regions.end(), held_up, add_saturating));
   for (Duration& region : regions) region = add_saturating(region, held_up);
   bound.regions = std::move(regions);

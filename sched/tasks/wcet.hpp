@@ -3,8 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "model/batch/safe_bound.hpp"
-#include "model/batch/timeline.hpp"
+#include "model/batch/execution_plan.hpp"
 #include "model/planners/planner.hpp"
 #include "sched/tasks/task.hpp"
 
@@ -23,14 +22,6 @@ class Wcet {
   Duration bound_;
 };
 
-/// A batch, or a chunk of one, with the plan that was made for it from guaranteed bandwidths and worst kernel times.
-/// The executor starts each stream at this plan's offset, so that what was admitted is what runs.
-struct PlannedBatch {
-  Batch operation;
-  Timeline plan;
-  LatestFinish latest;  ///< of the plan, without margin: a longer run breaks the guarantee
-};
-
 /// Execution-time bound of a job, and the plans by which the job keeps it.
 struct JobBound {
   Wcet wcet{Duration{0}};  ///< of a job without preemption: it pays the cost per job once
@@ -38,7 +29,9 @@ struct JobBound {
   /// or with the first. Each region pays the cost per job, so together they are longer than the Wcet. A declared Wcet
   /// is one region.
   std::vector<Duration> regions;
-  std::vector<std::vector<PlannedBatch>> batches;  ///< [batches of the task][chunks]; one chunk where it is not cut
+  /// [batches of the task][chunks] at guaranteed bandwidths and worst kernel times, each with its latest finish, margin
+  /// not included; one chunk where a batch is not cut.
+  std::vector<std::vector<ExecutionPlan>> plans;
 };
 
 /// Whether other jobs may run between the regions of a job.

@@ -171,7 +171,7 @@ void attack_batches(long runs, std::uint64_t seed, Draw& random, std::vector<Sco
     for (int m = 0; m < 3; ++m) machines.push_back(faster(machine, random));
     for (std::size_t p = 0; p < planners().size(); ++p) {
       const Planner& planner = planners()[p];
-      const Timeline planned = plan(planner, machine, batch, Basis::Guaranteed);
+      const Timeline planned = plan(planner, batch, Basis::Guaranteed).timeline;
       const double jitter = random.one_in(2) ? 0 : random.real(0, 1e6);
       BatchSimulation simulation;
       simulation.load(machine, Basis::Guaranteed, batch, planner.rates);

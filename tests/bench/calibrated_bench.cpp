@@ -54,7 +54,7 @@ struct Case {
 
   double predict_next() {
     next = (next + 1) % kBatches;
-    return predict(planners()[0], machine, batches[next], basis, workspace);
+    return predict(planners()[0], batches[next], basis, workspace);
   }
 
   double bound_next() {

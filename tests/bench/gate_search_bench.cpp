@@ -106,12 +106,12 @@ void compare_lengths(const Topology& machine, bool kernels) {
   for (int n = 0; n < kBatches; ++n) {
     const Copies copies = random_copies(machine, kernels, random);
     const auto length = [&](const char* name) {
-      return predict(*find_planner(name), machine, copies.batch, Basis::Nominal, workspace);
+      return predict(*find_planner(name), copies.batch, Basis::Nominal, workspace);
     };
     const double before = processor_us();
-    const double found = predict(search, machine, copies.batch, Basis::Nominal, workspace);
+    const double found = predict(search, copies.batch, Basis::Nominal, workspace);
     planned_us.values.push_back(processor_us() - before);
-    const double least = kernels ? predict(search, machine, copies.batch, Basis::Nominal, workspace, {kLongSearch})
+    const double least = kernels ? predict(search, copies.batch, Basis::Nominal, workspace, {kLongSearch})
                                  : best_sharing_ns(machine, copies) + workspace.batch_setup_ns();
     const double one = length("completion_aligned"), other = length("all_at_once");
     best_other.values.push_back(std::min({one, other, length("time_division")}) / least);
@@ -131,8 +131,8 @@ void compare_bounds(const Topology& machine, bool kernels, Effort effort) {
   for (int n = 0; n < kBatches; ++n) {
     const Copies copies = random_copies(machine, kernels, random);
     const auto latest = [&](const Planner& planner) {
-      const Timeline planned = plan(planner, machine, copies.batch, Basis::Guaranteed, effort);
-      return to_ms(latest_finish(planner.rates, machine, copies.batch, planned).batch);
+      const ExecutionPlan planned = plan(planner, copies.batch, Basis::Guaranteed, effort);
+      return to_ms(latest_finish(planned).batch);
     };
     double best = std::numeric_limits<double>::infinity();
     for (const Planner& planner : planners())

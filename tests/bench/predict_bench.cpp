@@ -49,7 +49,7 @@ struct Case {
 
   double predict_next() {
     next = (next + 1) % batches.size();
-    return predict(planners()[0], machine, batches[next], Basis::Nominal, workspace);
+    return predict(planners()[0], batches[next], Basis::Nominal, workspace);
   }
 };
 
@@ -155,7 +155,7 @@ double find_difference(Case& of, const std::vector<std::vector<peer::PeerFlow>>&
   double largest = 0;
   std::vector<double> finish(of.streams);
   for (std::size_t b = 0; b < of.batches.size(); ++b) {
-    const double latency = predict(planners()[0], of.machine, of.batches[b], Basis::Nominal, of.workspace);
+    const double latency = predict(planners()[0], of.batches[b], Basis::Nominal, of.workspace);
     predict_flows(flows[b], finish);
     for (std::size_t s = 0; s < of.streams; ++s) {
       const double ours = latency - of.workspace.times()[s].transfer_start;

@@ -131,8 +131,7 @@ TEST(YamlMutation, OfBatchesEndsWithAPlanOrAnErrorWithAPlace) {
       }
       ++read;
       for (const Planner& planner : planners()) {
-        EXPECT_EQ(find_violation(file->machine(), *batch, plan(planner, file->machine(), *batch)), std::nullopt)
-            << text;
+        EXPECT_EQ(find_violation(file->machine(), *batch, plan(planner, *batch).timeline), std::nullopt) << text;
       }
     }
   }
@@ -151,7 +150,7 @@ TEST(YamlMutation, OfMachinesUnderABatchEndsWithAPlanOrAnError) {
     const auto batch = read_batch(*machine, batch_text);
     if (!batch) continue;
     for (const Planner& planner : planners()) {
-      EXPECT_EQ(find_violation(*machine, *batch, plan(planner, *machine, *batch)), std::nullopt) << text;
+      EXPECT_EQ(find_violation(*machine, *batch, plan(planner, *batch).timeline), std::nullopt) << text;
     }
   }
 }

@@ -47,13 +47,13 @@ TEST(Allocation, HappensNowhereBetweenIssueAndCompletion) {
   const std::uint64_t before = test::allocations();
   bool fine = true;
   for (int run = 0; run < 50; ++run) {
-    fine &= batchOpAsync(station.executor, first).has_value();
-    fine &= batchOpAsync(station.executor, second).has_value();
-    while (!batchOpQuery(station.executor, second)) {
+    fine &= station.executor.issue(first).has_value();
+    fine &= station.executor.issue(second).has_value();
+    while (!station.executor.query(second)) {
     }
-    fine &= batchOpSynchronize(station.executor, first).has_value();
-    fine &= batchOpSynchronize(station.executor, second).has_value();
-    fine &= batchOp(station.executor, first).has_value();
+    fine &= station.executor.synchronize(first).has_value();
+    fine &= station.executor.synchronize(second).has_value();
+    fine &= station.executor.run(first).has_value();
   }
   EXPECT_EQ(test::allocations() - before, 0U);
   EXPECT_TRUE(fine);
@@ -115,7 +115,7 @@ TEST(Allocation, HappensNowhereWhereEveryJobIsOverItsBound) {
     }
   }};
   backend.fault = [&](const std::string&, std::uint64_t) { return &fault; };
-  Executor executor(station.machine, planners().front(), backend, *station.clock);
+  Executor executor(station.machine, backend, *station.clock);
   CountingProgram program(station);
   TaskSet set{station.machine, Policy::Dm, {test::task("batches", 0, 100'000)}};
   set.tasks[0].declared_wcet.reset();

@@ -9,7 +9,8 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/core/tutti.hpp"
+#include "model/planners/planner.hpp"
+#include "runtime/core/executor.hpp"
 #include "runtime/cuda/cuda_backend.hpp"
 #include "runtime/cuda/discovery.hpp"
 #include "runtime/sim/sim_backend.hpp"
@@ -41,6 +42,12 @@ inline Topology small_machine(const std::string& memory_link = "8 GB/s") {
     - {from: hub1, to: gpu2, bandwidth: 1 GB/s, back: 1 GB/s}
   staging: {chunk: 1000 B}
 )");
+}
+
+/// A plan whose transfers are cut into chunks of this size; 0: not cut.
+inline ExecutionPlan paced(ExecutionPlan plan, Bytes chunk) {
+  plan.chunk = chunk;
+  return plan;
 }
 
 /// A part of a buffer.
@@ -111,7 +118,7 @@ class Station {
       : machine(std::move(the_machine)),
         clock(std::move(the_clock)),
         backend(make_backend(machine, kernels, *clock)),
-        executor(machine, planners().front(), *backend, *clock) {}
+        executor(machine, *backend, *clock) {}
   Station(const Station&) = delete;  // its parts point at each other
   Station& operator=(const Station&) = delete;
 
@@ -119,6 +126,9 @@ class Station {
 
   [[nodiscard]] Batch batch(std::vector<CommandStream> streams) const {
     return Batch::make(machine, std::move(streams)).value();
+  }
+  [[nodiscard]] ExecutionPlan planned(std::vector<CommandStream> streams) const {
+    return plan(planners().front(), batch(std::move(streams)));
   }
 
   Buffer allocate(VertexId where, std::size_t size) {
@@ -128,14 +138,14 @@ class Station {
   }
 
   PreparedBatch prepare(std::vector<CommandStream> streams, std::vector<StreamBinding> bindings) {
-    auto prepared = executor.prepare(batch(std::move(streams)), std::move(bindings));
+    auto prepared = executor.prepare(planned(std::move(streams)), std::move(bindings));
     if (!prepared) ADD_FAILURE() << prepared.error().text();
     return std::move(prepared).value();
   }
 
   /// Why a batch is not prepared; empty where it is.
   std::string refusal(std::vector<CommandStream> streams, std::vector<StreamBinding> bindings) {
-    const auto prepared = executor.prepare(batch(std::move(streams)), std::move(bindings));
+    const auto prepared = executor.prepare(planned(std::move(streams)), std::move(bindings));
     if (prepared) return "";
     EXPECT_EQ(prepared.error().code, ErrorCode::InvalidInput);
     return prepared.error().message;
@@ -147,7 +157,7 @@ class Station {
     ADD_FAILURE() << result.error().text();
   }
 
-  void run(PreparedBatch& prepared) { expect_fine(batchOp(executor, prepared)); }
+  void run(PreparedBatch& prepared) { expect_fine(executor.run(prepared)); }
 
   /// A batch that copies all of one buffer to the start of another.
   PreparedBatch copying(const BufferView& from, const BufferView& to) {

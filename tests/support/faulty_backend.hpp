@@ -33,10 +33,10 @@ class FaultyBackend final : public DeviceBackend {
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
     return backend_.allocate(where, size);
   }
-  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(ExecutableBatch batch) override {
-    const std::string name = batch.name;
-    const Timeline plan = batch.plan;
-    return backend_.prepare(std::move(batch)).map([&](auto&& prepared) -> std::unique_ptr<BackendBatch> {
+  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override {
+    const std::string name = bound.name;
+    const Timeline plan = bound.plan.timeline;
+    return backend_.prepare(std::move(bound)).map([&](auto&& prepared) -> std::unique_ptr<BackendBatch> {
       return std::make_unique<Batch>(*this, std::move(prepared), name, plan);
     });
   }

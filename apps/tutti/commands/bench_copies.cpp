@@ -12,7 +12,7 @@
 #include "apps/tutti/commands/rig.hpp"
 #include "model/machine/route.hpp"
 #include "model/sharing/compile_machine.hpp"
-#include "runtime/cuda/plain_copy.hpp"
+#include "runtime/core/baselines.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -27,10 +27,10 @@ struct CopiesOptions {
 };
 
 /// Copies without pause until `end` or an interrupt. @return the number of copies
-std::uint64_t copy_until(const BufferView& from, const BufferView& to, std::chrono::steady_clock::time_point end,
-                         const std::atomic<bool>& interrupted) {
+std::uint64_t copy_until(Baselines& baselines, const BufferView& from, const BufferView& to,
+                         std::chrono::steady_clock::time_point end, const std::atomic<bool>& interrupted) {
   std::uint64_t copies = 0;
-  while (!interrupted && std::chrono::steady_clock::now() < end && time_plain_copy(from, to)) copies += 2;
+  while (!interrupted && std::chrono::steady_clock::now() < end && baselines.time_plain_copy(from, to)) copies += 2;
   return copies;
 }
 
@@ -42,8 +42,10 @@ int bench_copies(const CopiesOptions& options) {
     return report_error({ErrorCode::InvalidInput, "--size: give the size of a copy, like 64MiB", {}});
   const auto time = parse_duration(options.time);
   if (!time) return report_error({ErrorCode::InvalidInput, "--for: give a time, like 10s", {}});
-  const auto rig = Rig::make(*machine, planners().front(), options.backend);
+  const auto rig = Rig::make(*machine, options.backend);
   if (!rig) return report_error(rig.error());
+  const auto baselines = (*rig)->baselines();
+  if (!baselines) return report_error(baselines.error());
   std::vector<Buffer> buffers;
   for (std::uint32_t position = 0; position < 2 * machine->gpus().size(); ++position) {
     const auto [from, to] = ends_of(*machine, CopyPort::at(position));
@@ -54,14 +56,15 @@ int bench_copies(const CopiesOptions& options) {
     }
   }
   // One copy alone first: it reports a build or a host that cannot copy.
-  if (const auto first = time_plain_copy(buffers[0].view(), buffers[1].view()); !first)
+  if (const auto first = (*baselines)->time_plain_copy(buffers[0].view(), buffers[1].view()); !first)
     return report_error(first.error());
   const auto& interrupted = watch_for_interrupt();
   const auto end = std::chrono::steady_clock::now() + *time;
   std::atomic<std::uint64_t> copies{0};
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < buffers.size(); i += 2)
-    threads.emplace_back([&, i] { copies += copy_until(buffers[i].view(), buffers[i + 1].view(), end, interrupted); });
+    threads.emplace_back(
+        [&, i] { copies += copy_until(**baselines, buffers[i].view(), buffers[i + 1].view(), end, interrupted); });
   for (std::thread& thread : threads) thread.join();
   fmt::print("{} copies of {}, up to and down from {} GPUs\n", copies.load(), to_string(*size), machine->gpus().size());
   return interrupted ? kInterrupted : kOk;

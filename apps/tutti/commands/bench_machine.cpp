@@ -13,9 +13,8 @@
 #include "model/base/quantile.hpp"
 #include "model/machine/route.hpp"
 #include "model/sharing/compile_machine.hpp"
+#include "runtime/core/baselines.hpp"
 #include "runtime/core/scratch_buffers.hpp"
-#include "runtime/core/tutti.hpp"
-#include "runtime/cuda/plain_copy.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -60,18 +59,19 @@ CommandStream copy_stream(VertexId from, VertexId to, Bytes size) {
 
 /// Start of each stream relative to its planned instant; the streams are one copy up and one down for each GPU.
 Expected<Row> release(Rig& rig, int runs) {
-  return measure_gates(rig.executor(), kSmall, Bytes{kSmall.count / 8 * 9}, runs).map([&](GateDelays delays) {
-    return Row{fmt::format("start of {} streams after their planned instants", 2 * rig.machine().gpus().size()), "us",
-               std::move(delays.start_us)};
-  });
+  return measure_gates(rig.executor(), planners().front(), kSmall, Bytes{kSmall.count / 8 * 9}, runs)
+      .map([&](GateDelays delays) {
+        return Row{fmt::format("start of {} streams after their planned instants", 2 * rig.machine().gpus().size()),
+                   "us", std::move(delays.start_us)};
+      });
 }
 
 /// The time from one batch's last completion to the first byte of the next prepared batch.
 Expected<Row> handover(Rig& rig, int runs) {
   const VertexId memory = rig.machine().memories().front();
   const VertexId gpu = rig.machine().gpus().front();
-  auto first = prepare_with_buffers(rig.executor(), {copy_stream(memory, gpu, kBefore)});
-  auto second = prepare_with_buffers(rig.executor(), {copy_stream(memory, gpu, kBefore)});
+  auto first = prepare_with_buffers(rig.executor(), planners().front(), {copy_stream(memory, gpu, kBefore)});
+  auto second = prepare_with_buffers(rig.executor(), planners().front(), {copy_stream(memory, gpu, kBefore)});
   if (!first) return tl::unexpected(std::move(first.error()));
   if (!second) return tl::unexpected(std::move(second.error()));
   Row row{"last completion to the next batch's first byte", "us", {}};
@@ -79,9 +79,9 @@ Expected<Row> handover(Rig& rig, int runs) {
     for (auto* prepared : {&*first, &*second}) rig.executor().arm(prepared->batch);
     rest(rig.executor());
     for (auto* prepared : {&*first, &*second})
-      if (auto ok = batchOpAsync(rig.executor(), prepared->batch); !ok) return tl::unexpected(std::move(ok.error()));
-    const auto before = batchOpSynchronize(rig.executor(), first->batch);
-    const auto after = batchOpSynchronize(rig.executor(), second->batch);
+      if (auto ok = rig.executor().issue(prepared->batch); !ok) return tl::unexpected(std::move(ok.error()));
+    const auto before = rig.executor().synchronize(first->batch);
+    const auto after = rig.executor().synchronize(second->batch);
     if (!before) return tl::unexpected(before.error());
     if (!after) return tl::unexpected(after.error());
     row.values.push_back(us(after->start + second->batch.measured().streams.front().start() - before->finish));
@@ -101,11 +101,13 @@ Expected<CopyTimes> time_our_copy(Rig& rig, PreparedBatch& batch) {
 /// Our copies against plain ones, interleaved: the plain one's time in percent of ours, on the GPU from mark to mark
 /// and on the host from start signal to completion signal.
 Expected<std::vector<Row>> direct(Rig& rig, int copies) {
+  const auto baselines = rig.baselines();
+  if (!baselines) return tl::unexpected(baselines.error());
   std::vector<Row> rows;
   for (const Bytes size : kDirect) {
     for (const std::uint32_t position : {0U, 1U}) {
       const auto [from, to] = ends_of(rig.machine(), CopyPort::at(position));
-      auto prepared = prepare_with_buffers(rig.executor(), {copy_stream(from, to, size)});
+      auto prepared = prepare_with_buffers(rig.executor(), planners().front(), {copy_stream(from, to, size)});
       if (!prepared) return tl::unexpected(std::move(prepared.error()));
       const auto source = rig.executor().backend().allocate(from, size);
       const auto destination = rig.executor().backend().allocate(to, size);
@@ -118,7 +120,7 @@ Expected<std::vector<Row>> direct(Rig& rig, int copies) {
       for (int i = 0; i < copies; ++i) {
         const auto mine = time_our_copy(rig, prepared->batch);
         if (!mine) return tl::unexpected(mine.error());
-        const auto theirs = time_plain_copy(source->view(), destination->view());
+        const auto theirs = (*baselines)->time_plain_copy(source->view(), destination->view());
         if (!theirs) return tl::unexpected(theirs.error());
         on_the_gpu.ours.push_back(us(mine->on_the_gpu));
         on_the_gpu.plain.push_back(us(theirs->on_the_gpu));
@@ -150,6 +152,8 @@ Expected<CopyTimes> time_our_chain(Rig& rig, PreparedBatch& batch) {
 
 /// Our chain against the same commands enqueued by hand behind the same gate, interleaved: our time in percent.
 Expected<std::vector<Row>> chain(Rig& rig, const Chain& what) {
+  const auto baselines = rig.baselines();
+  if (!baselines) return tl::unexpected(baselines.error());
   const VertexId from = rig.machine().memories().front(), to = rig.machine().gpus().front();
   const Bytes all{what.count * what.size.count};
   const auto source = rig.executor().backend().allocate(from, all);
@@ -170,9 +174,9 @@ Expected<std::vector<Row>> chain(Rig& rig, const Chain& what) {
   }
   const auto batch = Batch::make(rig.machine(), std::move(streams));
   if (!batch) return tl::unexpected(batch.error());
-  auto prepared = rig.executor().prepare(*batch, std::move(bindings));
+  auto prepared = rig.executor().prepare(plan(planners().front(), *batch), std::move(bindings));
   if (!prepared) return tl::unexpected(std::move(prepared.error()));
-  auto plain = make_plain_chain(rig.executor().backend(), std::move(steps));
+  auto plain = (*baselines)->plain_chain(std::move(steps));
   if (!plain) return tl::unexpected(std::move(plain.error()));
   struct Times {
     std::vector<double> ours, plain;
@@ -207,7 +211,7 @@ Expected<Row> staged(Rig& rig, Bytes size, int copies) {
   const VertexId a = rig.machine().gpus()[0], b = rig.machine().gpus()[1];
   std::vector<BatchWithBuffers> prepared;
   for (const auto& [from, to] : {std::pair(a, memory), {memory, b}, {a, b}}) {
-    auto one = prepare_with_buffers(rig.executor(), {copy_stream(from, to, size)});
+    auto one = prepare_with_buffers(rig.executor(), planners().front(), {copy_stream(from, to, size)});
     if (!one) return tl::unexpected(std::move(one.error()));
     prepared.push_back(*std::move(one));
   }
@@ -228,7 +232,7 @@ Expected<Row> staged(Rig& rig, Bytes size, int copies) {
 Expected<std::vector<Row>> find_rows(const Topology& machine, const BenchOptions& options, Bytes staged_size) {
   std::vector<Row> rows;
   {
-    auto rig = Rig::make(machine, planners().front(), options.backend);
+    auto rig = Rig::make(machine, options.backend);
     if (!rig) return tl::unexpected(std::move(rig.error()));
     for (auto* find : {&release, &handover}) {
       auto row = (*find)(**rig, options.runs);
@@ -247,7 +251,7 @@ Expected<std::vector<Row>> find_rows(const Topology& machine, const BenchOptions
     }
   }
   if (machine.gpus().size() < 2) return rows;
-  auto rig = Rig::make(machine.without_peer_access(), planners().front(), options.backend);
+  auto rig = Rig::make(machine.without_peer_access(), options.backend);
   if (!rig) return tl::unexpected(std::move(rig.error()));
   auto row = staged(**rig, staged_size, options.copies);
   if (!row) return tl::unexpected(std::move(row.error()));

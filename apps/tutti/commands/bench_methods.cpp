@@ -10,7 +10,7 @@
 #include "apps/tutti/commands/kernels.hpp"
 #include "apps/tutti/reports/methods_report.hpp"
 #include "model/sharing/compile_machine.hpp"
-#include "runtime/cuda/memcpy_batch.hpp"
+#include "runtime/core/baselines.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -53,13 +53,7 @@ class Methods {
 
   Methods(const Topology& machine, DeviceBackend& backend, Clock& clock) {
     add_planners(false, machine, backend, clock);
-    if (auto made = make_memcpy_batch_backend(backend)) {
-      memcpy_batch = *std::move(made);
-      methods.push_back(
-          {std::string(memcpy_batch->name()), Executor(machine, *find_planner("all_at_once"), *memcpy_batch, clock)});
-    } else {
-      notes.push_back("memcpy_batch is left out: " + made.error().message);
-    }
+    add_memcpy_batch(machine, backend, clock);
     add_planners(true, machine, backend, clock);
   }
 
@@ -67,7 +61,24 @@ class Methods {
   void add_planners(bool searching, const Topology& machine, DeviceBackend& backend, Clock& clock) {
     for (const Planner& planner : planners())
       if (planner.searches == searching)
-        methods.push_back({std::string(planner.name), Executor(machine, planner, backend, clock), searching});
+        methods.push_back({std::string(planner.name), Executor(machine, backend, clock), &planner});
+  }
+
+  void add_memcpy_batch(const Topology& machine, DeviceBackend& backend, Clock& clock) {
+    Baselines* const baselines = backend.baselines();
+    if (baselines == nullptr) {
+      notes.push_back(fmt::format(
+          "memcpy_batch is left out: it needs GPUs, and the {} backend has none; give --backend cuda", backend.name()));
+      return;
+    }
+    auto made = baselines->memcpy_batch();
+    if (!made) {
+      notes.push_back("memcpy_batch is left out: " + made.error().message);
+      return;
+    }
+    memcpy_batch = *std::move(made);
+    methods.push_back(
+        {std::string(memcpy_batch->name()), Executor(machine, *memcpy_batch, clock), find_planner("all_at_once")});
   }
 };
 

@@ -43,8 +43,8 @@ const Planner& all_at_once() { return *find_planner("all_at_once"); }
 
 /// Delays of gates that open while large copies run in both directions.
 Expected<GateDelays> measure_gates_busy(Rig& rig, int runs, Bytes load) {
-  Executor aligned(rig.machine(), planners().front(), rig.backend(), rig.clock());
-  return measure_gates(aligned, load, Bytes{std::max<std::int64_t>(load.count / 8 * 7, 1)}, runs);
+  return measure_gates(rig.executor(), planners().front(), load, Bytes{std::max<std::int64_t>(load.count / 8 * 7, 1)},
+                       runs);
 }
 
 /// Measures every gate and chooses the one with the lowest 99th percentile of start lateness while other copies run:
@@ -55,12 +55,12 @@ Expected<GateKind> find_best_gate(const Topology& machine, BackendOptions option
   std::optional<std::pair<double, GateKind>> best;
   for (const GateKind kind : kGateKinds) {
     options.gate = to_string(kind);
-    const auto rig = Rig::make(machine, all_at_once(), options);
+    const auto rig = Rig::make(machine, options);
     if (!rig) {
       refused.emplace_back(kind, rig.error());
       continue;
     }
-    const auto idle = measure_gates((*rig)->executor(), kGateCopy, kGateCopy, runs);
+    const auto idle = measure_gates((*rig)->executor(), all_at_once(), kGateCopy, kGateCopy, runs);
     if (!idle) return tl::unexpected(idle.error());
     const auto loaded = measure_gates_busy(**rig, runs, kGateLoad);
     if (!loaded) return tl::unexpected(loaded.error());
@@ -106,7 +106,7 @@ Expected<Topology> with_engines(const Topology& machine, const LiveOptions& opti
   const std::vector<int> apart(machine.gpus().size(), kPeerEngines);  // nothing waits for an engine in the plans
   const auto tried = options.backend.simulated() ? machine : compile(with_copy_engines(graph_of(machine), apart));
   if (!tried) return tl::unexpected(tried.error());
-  const auto rig = Rig::make(*tried, all_at_once(), options.backend);
+  const auto rig = Rig::make(*tried, options.backend);
   if (!rig) return tl::unexpected(rig.error());
   std::vector<int> known;
   for (const VertexId gpu : machine.gpus()) known.push_back(machine.vertex(gpu).copy_engines);
@@ -195,7 +195,7 @@ std::vector<double> lateness_ns(const GateDelays& delays, const Topology& machin
 /// Measures how late gates open, on an idle machine and beside large copies.
 Expected<void> measure_lateness(Rig& rig, const LiveOptions& options, Bytes load, CostMeasurements& found) {
   const int runs = gate_runs(options);
-  const auto idle = measure_gates(rig.executor(), kGateCopy, kGateCopy, runs);
+  const auto idle = measure_gates(rig.executor(), all_at_once(), kGateCopy, kGateCopy, runs);
   if (!idle) return tl::unexpected(idle.error());
   found.gates = lateness_ns(*idle, rig.machine(), options);
   const auto busy = measure_gates_busy(rig, runs, load);
@@ -226,10 +226,10 @@ Expected<CostMeasurements> measure_costs_of(Rig& rig, const LiveOptions& options
 /// Lateness of gates, in ns, while load threads run on all cores. They start before the backend reserves a core.
 Expected<std::vector<double>> measure_loaded_gates(const Topology& machine, const LiveOptions& options, Bytes load) {
   const HostLoad busy;
-  const auto rig = Rig::make(machine, all_at_once(), options.backend);
+  const auto rig = Rig::make(machine, options.backend);
   if (!rig) return tl::unexpected(rig.error());
   std::vector<double> starts;
-  for (const auto& delays : {measure_gates((*rig)->executor(), kGateCopy, kGateCopy, gate_runs(options)),
+  for (const auto& delays : {measure_gates((*rig)->executor(), all_at_once(), kGateCopy, kGateCopy, gate_runs(options)),
                              measure_gates_busy(**rig, gate_runs(options), load)}) {
     if (!delays) return tl::unexpected(delays.error());
     const std::vector<double> ns = lateness_ns(*delays, machine, options);
@@ -296,7 +296,7 @@ Expected<LiveMeasurements> measure_live(const Topology& known, const LiveOptions
   watch.lap("gates and copy engines");
   const auto measuring = measuring_options(*machine, *copy, options);
   if (!measuring) return tl::unexpected(measuring.error());
-  auto rig = Rig::make(*machine, all_at_once(), options.backend);
+  auto rig = Rig::make(*machine, options.backend);
   if (!rig) return tl::unexpected(rig.error());
   auto measurements = measure_with((*rig)->executor(), *machine, options, *measuring);
   if (!measurements) return tl::unexpected(std::move(measurements.error()));

@@ -37,7 +37,7 @@ int compare_batch(const CompareCommand& command, std::span<const Planner* const>
   const auto batch = load_batch(command.file.path, command.file.machine);
   if (!batch) return report_error(batch.error());
   std::vector<Prediction> predictions;
-  for (const Planner* planner : chosen) predictions.push_back(predict_under(*planner, batch->machine(), *batch));
+  for (const Planner* planner : chosen) predictions.push_back(predict_under(*planner, *batch));
   if (!command.svg.empty())
     if (const auto error = write_file(command.svg, timelines_svg(*batch, predictions))) return report_error(*error);
   const double first = to_ms(predictions.front().timeline.latency);

@@ -21,7 +21,7 @@ int predict(const PredictCommand& command) {
   if (!planner) return report_error(planner.error());
   const auto batch = load_batch(command.file.path, command.file.machine);
   if (!batch) return report_error(batch.error());
-  const Prediction prediction = predict_under(**planner, batch->machine(), *batch);
+  const Prediction prediction = predict_under(**planner, *batch);
   if (!command.svg.empty())
     if (const auto error = write_file(command.svg, timelines_svg(*batch, {&prediction, 1})))
       return report_error(*error);

@@ -4,6 +4,7 @@
 
 #include "apps/backends.hpp"
 #include "apps/tutti/commands/kernels.hpp"
+#include "runtime/core/baselines.hpp"
 #include "runtime/core/executor.hpp"
 
 namespace tutti::internal {
@@ -13,8 +14,7 @@ namespace tutti::internal {
 class Rig {
  public:
   /// @errors as `make_clock` and `make_backend`.
-  [[nodiscard]] static Expected<std::unique_ptr<Rig>> make(const Topology& machine, const Planner& planner,
-                                                           const BackendOptions& options);
+  [[nodiscard]] static Expected<std::unique_ptr<Rig>> make(const Topology& machine, const BackendOptions& options);
   Rig(const Rig&) = delete;  // its parts point at each other
   Rig& operator=(const Rig&) = delete;
 
@@ -22,6 +22,9 @@ class Rig {
   [[nodiscard]] Executor& executor() { return *executor_; }
   [[nodiscard]] DeviceBackend& backend() { return *backend_; }
   [[nodiscard]] Clock& clock() { return *clock_; }
+  /// What the driver does by itself. Never null.
+  /// @errors InvalidInput: the backend has no driver.
+  [[nodiscard]] Expected<Baselines*> baselines();
 
  private:
   explicit Rig(const Topology& machine) : machine_(machine) {}

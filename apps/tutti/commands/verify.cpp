@@ -392,8 +392,8 @@ int verify(VerifyCommand command) {
   const KernelRegistry kernels = kernels_of_this_program();
   const auto backend = make_backend(command.backend, workload->machine, kernels, **clock);
   if (!backend) return report_error(backend.error());
-  Executor executor(workload->machine, **planner, **backend, **clock);
-  const auto runs = verify_batches(executor, workload->batches, command.repeats, &watch_for_interrupt());
+  Executor executor(workload->machine, **backend, **clock);
+  const auto runs = verify_batches(executor, **planner, workload->batches, command.repeats, &watch_for_interrupt());
   if (!runs) return report_error(runs.error());
   load.reset();
   for (const std::string& note : (*backend)->notes()) fmt::print(stderr, "note: {}\n", note);

@@ -12,7 +12,6 @@
 #include "model/machine/route.hpp"
 #include "model/sharing/route_rates.hpp"
 #include "runtime/core/scratch_buffers.hpp"
-#include "runtime/core/tutti.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -81,13 +80,16 @@ PortSet union_of(std::span<const PortSet> sets) {
   return all;
 }
 
+/// What is measured starts at once: nothing is to wait for a gate that a model has placed.
+const Planner& at_once() { return *find_planner("all_at_once"); }
+
 /// @param steady  how many of the first batches are combinations, in which the end of every copy is noted
 Expected<std::vector<PreparedBatch>> prepare_all(Executor& executor, std::span<const Batch> batches, std::size_t steady,
                                                  const ScratchBuffers& buffers) {
   std::vector<PreparedBatch> prepared;
   for (const Batch& batch : batches) {
     const Marks marks = prepared.size() < steady ? Marks::Each : Marks::Needed;
-    auto one = executor.prepare(batch, buffers.bind(batch), "a batch of the measurement", marks);
+    auto one = executor.prepare(plan(at_once(), batch), buffers.bind(batch), "a batch of the measurement", marks);
     if (!one) return tl::unexpected(std::move(one.error()));
     prepared.push_back(*std::move(one));
   }
@@ -243,7 +245,7 @@ void rest(Executor& executor) {
 Expected<BatchResult> run_armed(Executor& executor, PreparedBatch& batch) {
   executor.arm(batch);
   rest(executor);
-  return batchOp(executor, batch);
+  return executor.run(batch);
 }
 
 std::optional<std::vector<double>> steady_rates_of(const Timeline& measured, std::size_t copies, Bytes copy) {
@@ -372,7 +374,7 @@ class OverlapMeasuring {
       for (int i = 0; i < static_cast<int>(copies); ++i)
         streams.push_back({fmt::to_string(streams.size()), Transfer{from, to, size_, {}, {}}, {}, {}});
     }
-    auto prepared = prepare_with_buffers(executor_, std::move(streams));
+    auto prepared = prepare_with_buffers(executor_, at_once(), std::move(streams));
     if (!prepared) return tl::unexpected(std::move(prepared.error()));
     std::vector<double> times;
     for (int i = 0; i <= repetitions_; ++i) {
@@ -409,7 +411,7 @@ Expected<std::vector<int>> measure_copy_engines(Executor& executor, Bytes size, 
   return engines;
 }
 
-Expected<GateDelays> measure_gates(Executor& executor, Bytes up, Bytes down, int runs) {
+Expected<GateDelays> measure_gates(Executor& executor, const Planner& planner, Bytes up, Bytes down, int runs) {
   const Topology& machine = executor.machine();
   std::vector<CommandStream> streams;
   for (std::uint32_t position = 0; position < 2 * machine.gpus().size(); ++position) {
@@ -417,7 +419,7 @@ Expected<GateDelays> measure_gates(Executor& executor, Bytes up, Bytes down, int
     const Bytes size = stream.direction == Direction::HostToDevice ? up : down;
     streams.push_back(copy_stream(machine, stream, size, fmt::to_string(position)));
   }
-  auto prepared = prepare_with_buffers(executor, std::move(streams));
+  auto prepared = prepare_with_buffers(executor, planner, std::move(streams));
   if (!prepared) return tl::unexpected(std::move(prepared.error()));
   const auto as_us = [](Duration duration) { return static_cast<double>(duration.count()) / 1e3; };
   GateDelays delays;
@@ -426,7 +428,8 @@ Expected<GateDelays> measure_gates(Executor& executor, Bytes up, Bytes down, int
     if (!measured) return tl::unexpected(measured.error());
     delays.end_us.push_back(as_us(measured->latency));
     for (std::size_t s = 0; s < measured->streams.size(); ++s) {
-      const Duration planned = prepared->batch.plan().streams[s].gate - prepared->batch.plan().setup;
+      const Timeline& timeline = prepared->batch.plan().timeline;
+      const Duration planned = timeline.streams[s].gate - timeline.setup;
       delays.start_us.push_back(as_us(measured->streams[s].start() - planned));
     }
   }
@@ -449,7 +452,9 @@ Expected<void> verify_bytes(Executor& executor, Bytes size, std::uint64_t seed) 
       const auto batch =
           Batch::make(machine, {{"copy", Transfer{from->view().where, to->view().where, size, {}, {}}, {}, {}}});
       if (!batch) return tl::unexpected(batch.error());
-      const auto result = batchOp(executor, *batch, {{from->view(), to->view(), {}, {}, {}}});
+      auto prepared = executor.prepare(plan(at_once(), *batch), {{from->view(), to->view(), {}, {}, {}}});
+      if (!prepared) return tl::unexpected(std::move(prepared.error()));
+      const auto result = executor.run(*prepared);
       if (!result) return tl::unexpected(result.error());
     }
     if (std::memcmp(sent->view().data, back->view().data, static_cast<std::size_t>(size.count)) != 0)

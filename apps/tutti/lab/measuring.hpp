@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/calibration/measurement.hpp"
+#include "model/planners/planner.hpp"
 #include "runtime/core/executor.hpp"
 
 namespace tutti::internal {
@@ -92,7 +93,8 @@ struct GateDelays {
 };
 /// Releases armed copies up to and down from each GPU, and measures their delays.
 /// @errors as `measure`.
-[[nodiscard]] Expected<GateDelays> measure_gates(Executor& executor, Bytes up, Bytes down, int runs);
+[[nodiscard]] Expected<GateDelays> measure_gates(Executor& executor, const Planner& planner, Bytes up, Bytes down,
+                                                 int runs);
 
 /// Sends a pattern up to every GPU and down again, and compares every byte.
 /// @errors as `measure`. Machine: a byte came back changed.

@@ -149,8 +149,8 @@ class MeasuringCosts {
     buffers_ = *std::move(buffers);
     for (std::size_t i = 0; i < samples_.size(); ++i) {
       for (int copy = samples_[i].in_a_row > 1 ? 2 : 1; copy > 0; --copy) {
-        auto one =
-            executor_.prepare(operations[i], buffers_.bind(operations[i]), "a batch of the measurement of costs");
+        auto one = executor_.prepare(plan(*find_planner("all_at_once"), operations[i]), buffers_.bind(operations[i]),
+                                     "a batch of the measurement of costs");
         if (!one) return tl::unexpected(std::move(one.error()));
         prepared_[i].batches.push_back(*std::move(one));
       }

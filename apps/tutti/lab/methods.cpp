@@ -23,7 +23,7 @@ Expected<Prepared> prepare(Method& method, const Workload& workload, const Scrat
   Prepared prepared{&method.executor, {}};
   for (std::size_t i = 0; i < workload.batches.size(); ++i) {
     const Batch& batch = workload.batches[i];
-    auto one = method.executor.prepare(batch, buffers.bind(batch),
+    auto one = method.executor.prepare(plan(*method.planner, batch), buffers.bind(batch),
                                        fmt::format("batch {} of '{}' under {}", i + 1, workload.name, method.name));
     if (!one) return tl::unexpected(std::move(one.error()));
     prepared.batches.push_back(*std::move(one));

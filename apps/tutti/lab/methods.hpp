@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "apps/tutti/lab/workloads.hpp"
+#include "model/planners/planner.hpp"
 #include "runtime/core/executor.hpp"
 
 namespace tutti::internal {
@@ -12,7 +13,10 @@ namespace tutti::internal {
 struct Method {
   std::string name;
   Executor executor;
-  bool searches = false;  ///< whether its planner searches; such methods come last
+  const Planner* planner;
+
+  /// Whether its planner searches; such methods come last.
+  [[nodiscard]] bool searches() const { return planner->searches; }
 };
 
 /// The times of every method for one workload. The first method is compared with the others.

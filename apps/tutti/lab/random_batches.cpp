@@ -84,7 +84,7 @@ class Drawing {
       if (streams_.empty()) continue;
       auto batch = Batch::make(machine_, streams_);
       if (!batch) return batch;
-      const double ns = predict(planner_, machine_, *batch, Basis::Nominal, workspace_);
+      const double ns = predict(planner_, *batch, Basis::Nominal, workspace_);
       if (ns <= longest || largest <= smallest()) {
         predicted += ns;
         return batch;

@@ -27,9 +27,14 @@ double median_ms(std::span<const Duration> latencies) {
 /// Verifies the batches that are prepared at once.
 class Verifying {
  public:
-  Verifying(Executor& executor, std::span<const VerifiedBatch> batches, std::span<Verification> results,
-            std::vector<double>& starts_us, const std::atomic<bool>* interrupted)
-      : executor_(executor), batches_(batches), results_(results), starts_us_(starts_us), interrupted_(interrupted) {}
+  Verifying(Executor& executor, const Planner& planner, std::span<const VerifiedBatch> batches,
+            std::span<Verification> results, std::vector<double>& starts_us, const std::atomic<bool>* interrupted)
+      : executor_(executor),
+        planner_(planner),
+        batches_(batches),
+        results_(results),
+        starts_us_(starts_us),
+        interrupted_(interrupted) {}
 
   Expected<void> run(const ScratchBuffers& buffers, int repeats) {
     if (auto ok = prepare(buffers); !ok) return ok;
@@ -59,13 +64,11 @@ class Verifying {
   Expected<void> prepare(const ScratchBuffers& buffers) {
     for (std::size_t i = 0; i < batches_.size(); ++i) {
       const Batch& batch = batches_[i].batch;
-      auto one = executor_.prepare(batch, buffers.bind(batch), batches_[i].name);
+      auto one = executor_.prepare(plan(planner_, batch), buffers.bind(batch), batches_[i].name);
       if (!one) return tl::unexpected(std::move(one.error()));
       prepared_.push_back(*std::move(one));
-      results_[i].predicted = prepared_[i].plan();
-      results_[i].latest =
-          latest_finish(executor_.planner().rates, executor_.machine(), batch, prepared_[i].plan(), Basis::Guaranteed)
-              .alone();
+      results_[i].predicted = prepared_[i].plan().timeline;
+      results_[i].latest = latest_finish(prepared_[i].plan(), Basis::Guaranteed).alone();
     }
     return {};
   }
@@ -124,6 +127,7 @@ class Verifying {
   }
 
   Executor& executor_;
+  const Planner& planner_;
   std::span<const VerifiedBatch> batches_;
   std::span<Verification> results_;
   std::vector<double>& starts_us_;
@@ -168,7 +172,8 @@ LateCause cause_of(const Timeline& plan, const Timeline& measured, Duration late
   return beyond > 0 && as_ns(measured.latency - latest) <= beyond ? LateCause::Gate : LateCause::Unknown;
 }
 
-Expected<VerifiedRuns> verify_batches(Executor& executor, const std::vector<VerifiedBatch>& batches, int repeats,
+Expected<VerifiedRuns> verify_batches(Executor& executor, const Planner& planner,
+                                      const std::vector<VerifiedBatch>& batches, int repeats,
                                       const std::atomic<bool>* interrupted) {
   std::vector<Batch> operations;
   for (const VerifiedBatch& batch : batches) operations.push_back(batch.batch);
@@ -178,8 +183,8 @@ Expected<VerifiedRuns> verify_batches(Executor& executor, const std::vector<Veri
   runs.batches.resize(batches.size());
   for (std::size_t first = 0; first < batches.size(); first += kAtOnce) {
     const std::size_t count = std::min(kAtOnce, batches.size() - first);
-    Verifying some(executor, std::span(batches).subspan(first, count), std::span(runs.batches).subspan(first, count),
-                   runs.starts_us, interrupted);
+    Verifying some(executor, planner, std::span(batches).subspan(first, count),
+                   std::span(runs.batches).subspan(first, count), runs.starts_us, interrupted);
     if (auto ok = some.run(*buffers, repeats); !ok) return tl::unexpected(std::move(ok.error()));
   }
   return runs;

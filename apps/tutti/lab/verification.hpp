@@ -63,8 +63,9 @@ struct VerifiedRuns {
 /// rounds in which each batch is issued behind others without waiting. The batches share scratch buffers, two for every
 /// route.
 /// @errors as `Executor::prepare` and `Executor::synchronize`. InvalidInput: interrupted.
-[[nodiscard]] Expected<VerifiedRuns> verify_batches(Executor& executor, const std::vector<VerifiedBatch>& batches,
-                                                    int repeats, const std::atomic<bool>* interrupted);
+[[nodiscard]] Expected<VerifiedRuns> verify_batches(Executor& executor, const Planner& planner,
+                                                    const std::vector<VerifiedBatch>& batches, int repeats,
+                                                    const std::atomic<bool>* interrupted);
 
 /// The cause of a run that exceeded its latest finish.
 /// @param gate_allowed  the guaranteed lateness of gates

@@ -306,10 +306,10 @@ class TimelinePicture {
 
 }  // namespace
 
-Prediction predict_under(const Planner& planner, const Topology& machine, const Batch& batch) {
-  Timeline timeline = plan(planner, machine, batch);
-  LatestFinish latest = latest_finish(planner.rates, machine, batch, timeline);
-  return {&planner, std::move(timeline), std::move(latest)};
+Prediction predict_under(const Planner& planner, const Batch& batch) {
+  ExecutionPlan planned = plan(planner, batch);
+  LatestFinish latest = latest_finish(planned);
+  return {&planner, std::move(planned.timeline), std::move(latest)};
 }
 
 std::string timelines_svg(const Batch& batch, std::span<const Prediction> predictions) {

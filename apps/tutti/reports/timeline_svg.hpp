@@ -16,7 +16,7 @@ struct Prediction {
 
 /// Plans a batch at nominal bandwidths, and finds its latest finish.
 /// @pre the batch was made for this machine.
-[[nodiscard]] Prediction predict_under(const Planner& planner, const Topology& machine, const Batch& batch);
+[[nodiscard]] Prediction predict_under(const Planner& planner, const Batch& batch);
 
 /// A picture of one batch under each of these planners, below each other on one time axis: a row for each copy engine
 /// that the batch uses, for the kernels of each GPU and for the host work of each cpu; gates, completion and latest

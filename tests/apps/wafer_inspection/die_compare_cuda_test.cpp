@@ -8,8 +8,9 @@
 
 #include "apps/wafer_inspection/inspection_kernel.hpp"
 #include "model/base/random.hpp"
+#include "model/planners/planner.hpp"
 #include "model/sharing/compile_machine.hpp"
-#include "runtime/core/tutti.hpp"
+#include "runtime/core/executor.hpp"
 #include "runtime/cuda/cuda_backend.hpp"
 #include "runtime/cuda/discovery.hpp"
 
@@ -110,7 +111,10 @@ class Gpu {
     return {"copy", tutti::internal::Transfer{from, to, Bytes{static_cast<std::int64_t>(size)}, {}, {}}, {}, {}};
   }
   void run(std::vector<CommandStream> streams, std::vector<StreamBinding> bindings) {
-    const auto result = batchOp(executor_, Batch::make(machine_, std::move(streams)).value(), std::move(bindings));
+    auto planned = plan(tutti::internal::planners().front(), Batch::make(machine_, std::move(streams)).value());
+    const auto result = executor_.prepare(std::move(planned), std::move(bindings)).and_then([&](auto&& prepared) {
+      return executor_.run(prepared);
+    });
     if (!result) ADD_FAILURE() << result.error().text();
   }
 
@@ -118,7 +122,7 @@ class Gpu {
   tutti::internal::KernelRegistry kernels_ = registered();
   tutti::internal::RealClock clock_;
   std::unique_ptr<tutti::internal::DeviceBackend> backend_ = make_backend();
-  tutti::internal::Executor executor_{machine_, tutti::internal::planners().front(), *backend_, clock_};
+  tutti::internal::Executor executor_{machine_, *backend_, clock_};
   Buffer sent_, blank_, back_, part_, report_;
 };
 

@@ -41,7 +41,7 @@ struct Inspection {
             tutti::internal::AdmissionController(tutti::internal::planners().front()).decide(set).admitted.value()),
         program(InspectionProgram::make(set.tasks.front(), images, threshold_for(images)).value()),
         backend(*set.machine, kernels, clock),
-        executor(*set.machine, admitted.planner(), backend, clock) {
+        executor(*set.machine, backend, clock) {
     EXPECT_TRUE(add_inspection_kernel(kernels).has_value());
   }
 

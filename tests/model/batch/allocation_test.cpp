@@ -15,9 +15,9 @@ TEST(Predict, AllocatesNothingAfterTheFirstCall) {
     const Batch batch = test::random_batch(machine, seed);
     for (const Planner& planner : planners()) {
       BatchSimulation workspace;
-      predict(planner, machine, batch, Basis::Nominal, workspace);
+      predict(planner, batch, Basis::Nominal, workspace);
       const std::uint64_t before = test::allocations();
-      for (const Basis basis : {Basis::Nominal, Basis::Nominal}) predict(planner, machine, batch, basis, workspace);
+      for (const Basis basis : {Basis::Nominal, Basis::Nominal}) predict(planner, batch, basis, workspace);
       EXPECT_EQ(test::allocations() - before, 0U) << planner.name << ", seed " << seed;
     }
   }

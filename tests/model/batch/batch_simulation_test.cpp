@@ -39,10 +39,9 @@ struct Times {
 };
 
 /// What a planner makes of a batch, in ms.
-void expect_times(std::string_view planner, const Topology& machine, const Batch& batch, double latency,
-                  const std::vector<Times>& expected) {
+void expect_times(std::string_view planner, const Batch& batch, double latency, const std::vector<Times>& expected) {
   BatchSimulation simulation;
-  EXPECT_NEAR(predict(*find_planner(planner), machine, batch, Basis::Nominal, simulation) / 1e6, latency, 1e-9);
+  EXPECT_NEAR(predict(*find_planner(planner), batch, Basis::Nominal, simulation) / 1e6, latency, 1e-9);
   ASSERT_EQ(simulation.times().size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const StreamTimes& times = simulation.times()[i];
@@ -66,7 +65,7 @@ TEST(AllAtOnce, RatesChangeWhenATransferEnds) {
   - {from: mem0, to: gpu1, size: 10 MB}
   - {from: mem0, to: gpu2, size: 16 MB}
 )");
-  expect_times("all_at_once", machine, batch, 5, {{0, 2, 0, 0}, {0, 4, 0, 0}, {0, 5, 0, 0}});
+  expect_times("all_at_once", batch, 5, {{0, 2, 0, 0}, {0, 4, 0, 0}, {0, 5, 0, 0}});
 }
 
 // A link that is faster than guaranteed makes the batch longer. Both come through 10 GB/s:
@@ -85,8 +84,8 @@ TEST(AllAtOnce, AFasterLinkCanMakeABatchLonger) {
   - {from: mem0, to: gpu1, size: 80 MB, kernel: {time: 90 ms}}
 )");
   const Planner& planner = *find_planner("all_at_once");
-  EXPECT_EQ(plan(planner, machine, batch, Basis::Guaranteed).latency, std::chrono::milliseconds(100));
-  EXPECT_EQ(plan(planner, machine, batch, Basis::Nominal).latency, std::chrono::milliseconds(106));
+  EXPECT_EQ(plan(planner, batch, Basis::Guaranteed).timeline.latency, std::chrono::milliseconds(100));
+  EXPECT_EQ(plan(planner, batch, Basis::Nominal).timeline.latency, std::chrono::milliseconds(106));
 }
 
 // The same batch backward: mirrored, so the short ones start late and all end at 5.
@@ -97,7 +96,7 @@ TEST(CompletionAligned, StartsTheShortOnesLate) {
   - {from: mem0, to: gpu1, size: 10 MB}
   - {from: mem0, to: gpu2, size: 16 MB}
 )");
-  expect_times("completion_aligned", machine, batch, 5, {{3, 5, 0, 0}, {1, 5, 0, 0}, {0, 5, 0, 0}});
+  expect_times("completion_aligned", batch, 5, {{3, 5, 0, 0}, {1, 5, 0, 0}, {0, 5, 0, 0}});
 }
 
 // h2d has weight 2, d2h weight 1, on a chip of 6 GB/s for both: 4 and 2.
@@ -110,7 +109,7 @@ TEST(AllAtOnce, WeightsGoByTheDirection) {
   - {from: mem0, to: gpu0, size: 8 MB}
   - {from: gpu1, to: mem0, size: 16 MB}
 )");
-  expect_times("all_at_once", machine, batch, 4, {{0, 2, 0, 0}, {0, 4, 0, 0}});
+  expect_times("all_at_once", batch, 4, {{0, 2, 0, 0}, {0, 4, 0, 0}});
 }
 
 // ---- merged streams
@@ -123,15 +122,14 @@ constexpr std::string_view kTwoOnOneGpu = R"(
 // One engine, so back to back: 2 ms, 1 ms; then the kernels in the same order: 5 ms, 1 ms.
 TEST(Merging, StreamsOfOneEngineRunBackToBackThenTheirKernels) {
   const Topology machine = star(50);
-  expect_times("all_at_once", machine, make_batch(machine, kTwoOnOneGpu), 9, {{0, 2, 3, 8}, {2, 3, 8, 9}});
-  expect_times("completion_aligned", machine, make_batch(machine, kTwoOnOneGpu), 9, {{0, 2, 3, 8}, {2, 3, 8, 9}});
+  expect_times("all_at_once", make_batch(machine, kTwoOnOneGpu), 9, {{0, 2, 3, 8}, {2, 3, 8, 9}});
+  expect_times("completion_aligned", make_batch(machine, kTwoOnOneGpu), 9, {{0, 2, 3, 8}, {2, 3, 8, 9}});
 }
 
 // Off: the second transfer waits for the engine only, its kernel for the GPU, and the first kernel starts at 2.
 TEST(Merging, OffLetsTheFirstKernelOverlapTheSecondTransfer) {
   const Topology machine = star(50);
-  expect_times("all_at_once", machine, make_batch(machine, kTwoOnOneGpu, Merging::Off), 8,
-               {{0, 2, 2, 7}, {2, 3, 7, 8}});
+  expect_times("all_at_once", make_batch(machine, kTwoOnOneGpu, Merging::Off), 8, {{0, 2, 2, 7}, {2, 3, 7, 8}});
 }
 
 constexpr std::string_view kInAndOut = R"(
@@ -142,10 +140,10 @@ constexpr std::string_view kInAndOut = R"(
 // Two engines move both ways at once; one engine does one after the other.
 TEST(Merging, OneEngineServesBothDirections) {
   const Topology two = star(50);
-  expect_times("all_at_once", two, make_batch(two, kInAndOut), 2, {{0, 2, 0, 0}, {0, 1, 0, 0}});
+  expect_times("all_at_once", make_batch(two, kInAndOut), 2, {{0, 2, 0, 0}, {0, 1, 0, 0}});
   const Topology one = star(50, "", "{kind: gpu, copy_engines: 1}");
-  expect_times("all_at_once", one, make_batch(one, kInAndOut), 3, {{0, 2, 0, 0}, {2, 3, 0, 0}});
-  expect_times("all_at_once", one, make_batch(one, kInAndOut, Merging::Off), 3, {{0, 2, 0, 0}, {2, 3, 0, 0}});
+  expect_times("all_at_once", make_batch(one, kInAndOut), 3, {{0, 2, 0, 0}, {2, 3, 0, 0}});
+  expect_times("all_at_once", make_batch(one, kInAndOut, Merging::Off), 3, {{0, 2, 0, 0}, {2, 3, 0, 0}});
 }
 
 constexpr std::string_view kAcross = R"(
@@ -161,8 +159,8 @@ constexpr std::string_view kAcross = R"(
 TEST(Merging, JoinsWhatOneEngineIssues) {
   const Topology machine = star(50);
   const auto batch = make_batch(machine, kAcross);
-  expect_times("all_at_once", machine, batch, 3, {{0, 2, 0, 0}, {0, 1, 0, 0}, {0, 2, 0, 0}, {2, 3, 0, 0}});
-  expect_times("completion_aligned", machine, batch, 2, {{1, 2, 0, 0}, {1, 2, 0, 0}, {0, 1, 0, 0}, {1, 2, 0, 0}});
+  expect_times("all_at_once", batch, 3, {{0, 2, 0, 0}, {0, 1, 0, 0}, {0, 2, 0, 0}, {2, 3, 0, 0}});
+  expect_times("completion_aligned", batch, 2, {{1, 2, 0, 0}, {1, 2, 0, 0}, {0, 1, 0, 0}, {1, 2, 0, 0}});
 }
 
 // Four GPUs, each to each of the others, 6 MB: three rounds of 1 ms, in which nobody meets anybody; three engines or
@@ -176,9 +174,8 @@ TEST(Merging, AllToAllTakesARoundForEachOther) {
         if (from != to) streams += fmt::format("  - {{from: gpu{}, to: gpu{}, size: 6 MB}}\n", from, to);
     for (const char* planner : {"all_at_once", "completion_aligned"}) {
       BatchSimulation simulation;
-      EXPECT_NEAR(
-          predict(*find_planner(planner), machine, make_batch(machine, streams), Basis::Nominal, simulation) / 1e6, 3,
-          1e-9);
+      EXPECT_NEAR(predict(*find_planner(planner), make_batch(machine, streams), Basis::Nominal, simulation) / 1e6, 3,
+                  1e-9);
       EXPECT_EQ(simulation.chain_count(), 4U);
     }
   }
@@ -190,8 +187,8 @@ TEST(Landing, TakesOneCopyAfterTheOther) {
   constexpr std::string_view kTwo = "  - {from: gpu0, to: gpu2, size: 6 MB}\n  - {from: gpu1, to: gpu2, size: 6 MB}\n";
   const Topology machine = star(50), slow = star(50, "  setup: {handover: 60 us}\n");
   for (const Merging merging : {Merging::On, Merging::Off}) {
-    expect_times("all_at_once", machine, make_batch(machine, kTwo, merging), 2, {{0, 1, 0, 0}, {1, 2, 0, 0}});
-    expect_times("all_at_once", slow, make_batch(slow, kTwo, merging), 2, {{0, 2, 0, 0}, {0, 2, 0, 0}});
+    expect_times("all_at_once", make_batch(machine, kTwo, merging), 2, {{0, 1, 0, 0}, {1, 2, 0, 0}});
+    expect_times("all_at_once", make_batch(slow, kTwo, merging), 2, {{0, 2, 0, 0}, {0, 2, 0, 0}});
   }
 }
 
@@ -200,7 +197,7 @@ TEST(Landing, IsHandedOver) {
   const Topology machine = star(50, "  setup: {handover: 60 us}\n");
   const auto batch =
       make_batch(machine, "  - {from: gpu0, to: gpu2, size: 30 MB}\n  - {from: gpu1, to: gpu2, size: 30 MB}\n");
-  expect_times("all_at_once", machine, batch, 10.12, {{0, 5.06, 0, 0}, {5.06, 10.12, 0, 0}});
+  expect_times("all_at_once", batch, 10.12, {{0, 5.06, 0, 0}, {5.06, 10.12, 0, 0}});
 }
 
 // From every GPU to every other: in its turn, no copy shares a link with another one, so it is over when predicted,
@@ -214,9 +211,8 @@ TEST(Landing, OfAllToAllIsBoundAsPredicted) {
   for (const Merging merging : {Merging::On, Merging::Off}) {
     const auto batch = make_batch(machine, streams, merging);
     for (const Planner& planner : planners()) {
-      const Timeline planned = plan(planner, machine, batch, Basis::Guaranteed);
-      EXPECT_LE(latest_finish(planner.rates, machine, batch, planned).batch, planned.latency + Duration{1})
-          << planner.name;
+      const ExecutionPlan planned = plan(planner, batch, Basis::Guaranteed);
+      EXPECT_LE(latest_finish(planned).batch, planned.timeline.latency + Duration{1}) << planner.name;
     }
   }
 }
@@ -258,8 +254,8 @@ TEST(Landing, IsHeldOnlyWhereTwoWouldFillIt) {
 TEST(Merging, TransitiveJoinsOverEitherEnd) {
   const Topology machine = star(50);
   const auto batch = make_batch(machine, kAcross, Merging::Transitive);
-  expect_times("all_at_once", machine, batch, 3, {{0, 1, 0, 0}, {0, 1, 0, 0}, {1, 2, 0, 0}, {2, 3, 0, 0}});
-  expect_times("completion_aligned", machine, batch, 3, {{0, 1, 0, 0}, {2, 3, 0, 0}, {1, 2, 0, 0}, {2, 3, 0, 0}});
+  expect_times("all_at_once", batch, 3, {{0, 1, 0, 0}, {0, 1, 0, 0}, {1, 2, 0, 0}, {2, 3, 0, 0}});
+  expect_times("completion_aligned", batch, 3, {{0, 1, 0, 0}, {2, 3, 0, 0}, {1, 2, 0, 0}, {2, 3, 0, 0}});
 }
 
 // Two chains that a third stream joins: c shares an engine with both, and all run in the order of the file.
@@ -272,7 +268,7 @@ TEST(Merging, TransitiveALaterStreamJoinsTwoChains) {
   - {name: d, from: mem1, to: gpu1, size: 6 MB}
 )",
                                 Merging::Transitive);
-  expect_times("all_at_once", machine, batch, 5, {{0, 1, 0, 0}, {1, 3, 0, 0}, {3, 4, 0, 0}, {4, 5, 0, 0}});
+  expect_times("all_at_once", batch, 5, {{0, 1, 0, 0}, {1, 3, 0, 0}, {3, 4, 0, 0}, {4, 5, 0, 0}});
 }
 
 // 4,096 copies of nothing on one engine: no time, and no stack either.
@@ -284,7 +280,7 @@ TEST(Merging, ManyEmptyTransfersTakeNoTime) {
   for (std::size_t i = 0; i < streams.size(); ++i) streams[i].name = std::to_string(i);
   for (const Merging merging : {Merging::On, Merging::Off}) {
     const auto batch = Batch::make(machine, streams, merging);
-    for (const Planner& planner : planners()) EXPECT_EQ(plan(planner, machine, *batch).latency, Duration{0});
+    for (const Planner& planner : planners()) EXPECT_EQ(plan(planner, *batch).timeline.latency, Duration{0});
   }
 }
 
@@ -298,7 +294,7 @@ TEST(Kernels, ThoseOfOneGpuExcludeEachOther) {
   - {from: mem0, to: gpu0, size: 6 MB, kernel: {time: 3 ms}}
   - {from: mem1, to: gpu1, size: 12 MB, kernel: {on: gpu0, time: 2 ms}}
 )");
-  expect_times("all_at_once", machine, batch, 6, {{0, 1, 1, 4}, {0, 2, 4, 6}});
+  expect_times("all_at_once", batch, 6, {{0, 1, 1, 4}, {0, 2, 4, 6}});
 }
 
 // Who comes first is served first, not who stands first in the file.
@@ -308,7 +304,7 @@ TEST(Kernels, AreServedInTheOrderOfArrival) {
   - {from: mem1, to: gpu1, size: 12 MB, kernel: {on: gpu0, time: 2 ms}}
   - {from: mem0, to: gpu0, size: 6 MB, kernel: {time: 3 ms}}
 )");
-  expect_times("all_at_once", machine, batch, 6, {{0, 2, 4, 6}, {0, 1, 1, 4}});
+  expect_times("all_at_once", batch, 6, {{0, 2, 4, 6}, {0, 1, 1, 4}});
 }
 
 // On a cpu they are host work and overlap: 1 + 3 and 2 + 2.
@@ -318,7 +314,7 @@ TEST(Kernels, ThoseOfACpuOverlap) {
   - {from: mem0, to: gpu0, size: 6 MB, kernel: {on: cpu0, time: 3 ms}}
   - {from: gpu1, to: mem1, size: 12 MB, kernel: {on: cpu0, time: 2 ms}}
 )");
-  expect_times("all_at_once", machine, batch, 4, {{0, 1, 1, 4}, {0, 2, 2, 4}});
+  expect_times("all_at_once", batch, 4, {{0, 1, 1, 4}, {0, 2, 2, 4}});
 }
 
 // A kernel without a transfer and one without time; the batch is as long as the first.
@@ -328,9 +324,9 @@ TEST(Kernels, MayStandAloneAndTakeNoTime) {
   - {kernel: {on: gpu3, time: 3 ms}}
   - {from: mem0, to: gpu0, size: 6 MB, kernel: {time: 0}}
 )");
-  expect_times("all_at_once", machine, batch, 3, {{0, 0, 0, 3}, {0, 1, 1, 1}});
-  expect_times("completion_aligned", machine, batch, 3, {{0, 0, 0, 3}, {2, 3, 3, 3}});
-  expect_times("time_division", machine, batch, 3, {{0, 0, 0, 3}, {0, 1, 1, 1}});
+  expect_times("all_at_once", batch, 3, {{0, 0, 0, 3}, {0, 1, 1, 1}});
+  expect_times("completion_aligned", batch, 3, {{0, 0, 0, 3}, {2, 3, 3, 3}});
+  expect_times("time_division", batch, 3, {{0, 0, 0, 3}, {0, 1, 1, 1}});
 }
 
 // Backward, the kernel before which more work is left goes last: a (12 MB, 2 ms) before b (6 MB, 1 ms), so b's kernel
@@ -342,7 +338,7 @@ TEST(CompletionAligned, OnASharedGpuTheLongestTransferComesLast) {
   - {from: mem1, to: gpu1, size: 6 MB, kernel: {on: gpu0, time: 3 ms}}
 )");
   // back from the end: a's kernel 0..3, its transfer 3..5; b's kernel 3..6, its transfer 6..7. Mirrored at 7.
-  expect_times("completion_aligned", machine, batch, 7, {{2, 4, 4, 7}, {0, 1, 1, 4}});
+  expect_times("completion_aligned", batch, 7, {{2, 4, 4, 7}, {0, 1, 1, 4}});
 }
 
 // Two that are alike keep the order of the file.
@@ -350,7 +346,7 @@ TEST(CompletionAligned, OnASharedGpuEqualsKeepTheirOrder) {
   const Topology machine = star(50);
   const auto batch =
       make_batch(machine, "  - {kernel: {on: gpu0, time: 1 ms}}\n  - {kernel: {on: gpu0, time: 1 ms}}\n");
-  expect_times("completion_aligned", machine, batch, 2, {{0, 0, 0, 1}, {0, 0, 1, 2}});
+  expect_times("completion_aligned", batch, 2, {{0, 0, 0, 1}, {0, 0, 1, 2}});
 }
 
 // The worst case of a kernel counts where guarantees count: 1 ms + 5 ms.
@@ -358,8 +354,8 @@ TEST(Kernels, TakeTheirWorstTimeWhereItIsGuaranteedTimeThatCounts) {
   const Topology machine = star(50);
   const auto batch = make_batch(machine, "  - {from: mem0, to: gpu0, size: 6 MB, kernel: {time: 3 ms, worst: 5 ms}}");
   for (const Planner& planner : planners()) {
-    EXPECT_EQ(plan(planner, machine, batch, Basis::Nominal).latency, Duration{4'000'000});
-    EXPECT_EQ(plan(planner, machine, batch, Basis::Guaranteed).latency, Duration{6'000'000});
+    EXPECT_EQ(plan(planner, batch, Basis::Nominal).timeline.latency, Duration{4'000'000});
+    EXPECT_EQ(plan(planner, batch, Basis::Guaranteed).timeline.latency, Duration{6'000'000});
   }
 }
 
@@ -368,8 +364,7 @@ TEST(Kernels, TakeTheirWorstTimeWhereItIsGuaranteedTimeThatCounts) {
 // Between peers through the hub: 12 MB / 6 = 2 ms.
 TEST(PeerCopy, GoesStraightFromGpuToGpu) {
   const Topology machine = star(50);
-  expect_times("all_at_once", machine, make_batch(machine, "  - {from: gpu0, to: gpu1, size: 12 MB}"), 2,
-               {{0, 2, 0, 0}});
+  expect_times("all_at_once", make_batch(machine, "  - {from: gpu0, to: gpu1, size: 12 MB}"), 2, {{0, 2, 0, 0}});
 }
 
 constexpr std::string_view kStaged = "  peer_access: none\n  staging: {chunk: 3 MB}\n";
@@ -377,37 +372,31 @@ constexpr std::string_view kStaged = "  peer_access: none\n  staging: {chunk: 3 
 // Through mem0 over links of 4 GB/s: the first chunk takes 3 / 4 = 0.75 ms, then all 12 MB come at 4: 3 ms.
 TEST(StagedCopy, LeadsWithOneChunkAndThenRunsAtTheSlowerLeg) {
   const Topology machine = star(4, kStaged);
-  expect_times("all_at_once", machine, make_batch(machine, "  - {from: gpu0, to: gpu1, size: 12 MB}"), 3.75,
-               {{0, 3.75, 0, 0}});
-  expect_times("completion_aligned", machine, make_batch(machine, "  - {from: gpu0, to: gpu1, size: 12 MB}"), 3.75,
+  expect_times("all_at_once", make_batch(machine, "  - {from: gpu0, to: gpu1, size: 12 MB}"), 3.75, {{0, 3.75, 0, 0}});
+  expect_times("completion_aligned", make_batch(machine, "  - {from: gpu0, to: gpu1, size: 12 MB}"), 3.75,
                {{0, 3.75, 0, 0}});
 }
 
 // With a chunk of 0 nothing is cut: all 12 MB cross the first leg, 3 ms, and then the second.
 TEST(StagedCopy, IsNotCutByAChunkOfZero) {
   const Topology machine = star(4, "  peer_access: none\n  staging: {chunk: 0}\n");
-  expect_times("all_at_once", machine, make_batch(machine, "  - {from: gpu0, to: gpu1, size: 12 MB}"), 6,
-               {{0, 6, 0, 0}});
+  expect_times("all_at_once", make_batch(machine, "  - {from: gpu0, to: gpu1, size: 12 MB}"), 6, {{0, 6, 0, 0}});
 }
 
 // A copy smaller than a chunk leads with all of it: 2 / 4 twice.
 TEST(StagedCopy, ASmallOneIsOneChunk) {
   const Topology machine = star(4, kStaged);
-  expect_times("all_at_once", machine, make_batch(machine, "  - {from: gpu0, to: gpu1, size: 2 MB}"), 1,
-               {{0, 1, 0, 0}});
+  expect_times("all_at_once", make_batch(machine, "  - {from: gpu0, to: gpu1, size: 2 MB}"), 1, {{0, 1, 0, 0}});
 }
 
 // 12 MB are 4 chunks of 3 MB, 13 MB are 5. The first one's copy into the memory pays 0.1 ms, and so does every copy out
 // of it: 5 and 6 times. Uncut, the two copies pay one each.
 TEST(StagedCopy, EveryChunkPaysTheSetUp) {
   const Topology machine = star(4, std::string(kStaged) + "  setup: {transfer: 100 us}\n");
-  expect_times("all_at_once", machine, make_batch(machine, "  - {from: gpu0, to: gpu1, size: 12 MB}"), 4.25,
-               {{0, 4.25, 0, 0}});
-  expect_times("all_at_once", machine, make_batch(machine, "  - {from: gpu0, to: gpu1, size: 13 MB}"), 4.6,
-               {{0, 4.6, 0, 0}});
+  expect_times("all_at_once", make_batch(machine, "  - {from: gpu0, to: gpu1, size: 12 MB}"), 4.25, {{0, 4.25, 0, 0}});
+  expect_times("all_at_once", make_batch(machine, "  - {from: gpu0, to: gpu1, size: 13 MB}"), 4.6, {{0, 4.6, 0, 0}});
   const Topology uncut = star(4, "  peer_access: none\n  staging: {chunk: 0}\n  setup: {transfer: 100 us}\n");
-  expect_times("all_at_once", uncut, make_batch(uncut, "  - {from: gpu0, to: gpu1, size: 12 MB}"), 6.2,
-               {{0, 6.2, 0, 0}});
+  expect_times("all_at_once", make_batch(uncut, "  - {from: gpu0, to: gpu1, size: 12 MB}"), 6.2, {{0, 6.2, 0, 0}});
 }
 
 // It holds gpu0's way out and gpu1's way in: the d2h from gpu0 comes behind it in its chain, the h2d to gpu1 waits for
@@ -419,7 +408,7 @@ TEST(StagedCopy, HoldsTheEnginesOfBothLegs) {
   - {from: gpu0, to: mem1, size: 4 MB}
   - {from: mem1, to: gpu1, size: 4 MB}
 )");
-  expect_times("all_at_once", machine, batch, 4.75, {{0, 3.75, 0, 0}, {3.75, 4.75, 0, 0}, {3.75, 4.75, 0, 0}});
+  expect_times("all_at_once", batch, 4.75, {{0, 3.75, 0, 0}, {3.75, 4.75, 0, 0}, {3.75, 4.75, 0, 0}});
 }
 
 // Beside it an h2d from the same memory: the way out of mem0 (4 GB/s) is shared evenly, at 2, once the lead is over.
@@ -431,7 +420,7 @@ TEST(StagedCopy, SharesTheMemoryWithOthers) {
   - {from: gpu0, to: gpu1, size: 12 MB, via: mem0}
   - {from: mem0, to: gpu2, size: 9 MB}
 )");
-  expect_times("all_at_once", machine, batch, 5.25, {{0, 5.25, 0, 0}, {0, 3.75, 0, 0}});
+  expect_times("all_at_once", batch, 5.25, {{0, 5.25, 0, 0}, {0, 3.75, 0, 0}});
 }
 
 // With a memory of its own (via mem1) neither slows the other.
@@ -441,7 +430,7 @@ TEST(StagedCopy, ViaAnotherMemoryItIsAlone) {
   - {from: gpu0, to: gpu1, size: 12 MB, via: mem1}
   - {from: mem0, to: gpu2, size: 9 MB}
 )");
-  expect_times("all_at_once", machine, batch, 3.75, {{0, 3.75, 0, 0}, {0, 2.25, 0, 0}});
+  expect_times("all_at_once", batch, 3.75, {{0, 3.75, 0, 0}, {0, 2.25, 0, 0}});
 }
 
 // ---- set-up, routes, nothing
@@ -454,9 +443,9 @@ TEST(SetUp, OfTheBatchComesFirstOfTheTransferBeforeEachCopy) {
   - {from: mem0, to: gpu0, size: 6 MB, kernel: {time: 1 ms}}
   - {kernel: {on: gpu1, time: 1 ms}}
 )");
-  expect_times("all_at_once", machine, batch, 3.9, {{0.5, 1.7, 0, 0}, {1.7, 2.9, 2.9, 3.9}, {0, 0, 0.5, 1.5}});
-  expect_times("completion_aligned", machine, batch, 3.9, {{0.5, 1.7, 0, 0}, {1.7, 2.9, 2.9, 3.9}, {0, 0, 2.9, 3.9}});
-  expect_times("time_division", machine, batch, 3.9, {{0.5, 1.7, 0, 0}, {1.7, 2.9, 2.9, 3.9}, {0, 0, 0.5, 1.5}});
+  expect_times("all_at_once", batch, 3.9, {{0.5, 1.7, 0, 0}, {1.7, 2.9, 2.9, 3.9}, {0, 0, 0.5, 1.5}});
+  expect_times("completion_aligned", batch, 3.9, {{0.5, 1.7, 0, 0}, {1.7, 2.9, 2.9, 3.9}, {0, 0, 2.9, 3.9}});
+  expect_times("time_division", batch, 3.9, {{0.5, 1.7, 0, 0}, {1.7, 2.9, 2.9, 3.9}, {0, 0, 0.5, 1.5}});
 }
 
 // a: gate 0.1, copy 0.2, 6 MB / 6 = 1 ms: 1.3; b behind it: copy 0.2 and 1 ms: 2.5; its kernel's launch 0.05 and 1 ms.
@@ -470,9 +459,9 @@ TEST(SetUp, GatesPrecedeChainsAndLaunchesKernels) {
   - {from: mem0, to: gpu0, size: 6 MB, kernel: {time: 1 ms}}
   - {kernel: {on: gpu1, time: 1 ms}}
 )");
-  expect_times("all_at_once", machine, batch, 3.55, {{0, 1.3, 0, 0}, {1.3, 2.5, 2.5, 3.55}, {0, 0, 0, 1.15}});
-  expect_times("completion_aligned", machine, batch, 3.55, {{0, 1.3, 0, 0}, {1.3, 2.5, 2.5, 3.55}, {0, 0, 2.4, 3.55}});
-  EXPECT_EQ(plan(planners()[0], machine, batch, Basis::Guaranteed).latency, Duration{4'100'000});
+  expect_times("all_at_once", batch, 3.55, {{0, 1.3, 0, 0}, {1.3, 2.5, 2.5, 3.55}, {0, 0, 0, 1.15}});
+  expect_times("completion_aligned", batch, 3.55, {{0, 1.3, 0, 0}, {1.3, 2.5, 2.5, 3.55}, {0, 0, 2.4, 3.55}});
+  EXPECT_EQ(plan(planners()[0], batch, Basis::Guaranteed).timeline.latency, Duration{4'100'000});
 }
 
 // From copies to kernels 0.1 ms once a chain: a and b copy until 2, then b's kernel 0.1 + 1, a's 1 more: 4.1. On gpu1 a
@@ -485,14 +474,14 @@ TEST(SetUp, HandoversPrecedeKernelsBehindCopiesAndThoseOfOtherStreams) {
   - {from: mem0, to: gpu0, size: 6 MB, kernel: {time: 1 ms}}
 )";
   const Planner& planner = planners()[0];
-  EXPECT_EQ(plan(planner, machine, make_batch(machine, chain)).latency, Duration{4'100'000});
+  EXPECT_EQ(plan(planner, make_batch(machine, chain)).timeline.latency, Duration{4'100'000});
   const std::string lone = "  - {kernel: {on: gpu1, time: 1 ms}}\n";
-  EXPECT_EQ(plan(planner, machine, make_batch(machine, lone)).latency, Duration{1'000'000});
-  EXPECT_EQ(plan(planner, machine, make_batch(machine, lone + lone)).latency, Duration{2'100'000});
+  EXPECT_EQ(plan(planner, make_batch(machine, lone)).timeline.latency, Duration{1'000'000});
+  EXPECT_EQ(plan(planner, make_batch(machine, lone + lone)).timeline.latency, Duration{2'100'000});
   const auto mixed = make_batch(machine, chain + "  - {kernel: {on: gpu0, time: 1 ms}}\n");
   // Nominal: the kernel without copies runs while the chain copies, its 1.05 beside the 2.
-  EXPECT_EQ(plan(planner, machine, mixed).latency, Duration{4'100'000});
-  const Timeline guaranteed = plan(planner, machine, mixed, Basis::Guaranteed);
+  EXPECT_EQ(plan(planner, mixed).timeline.latency, Duration{4'100'000});
+  const Timeline guaranteed = plan(planner, mixed, Basis::Guaranteed).timeline;
   EXPECT_EQ(guaranteed.latency, Duration{4'200'000});
   EXPECT_EQ(guaranteed.streams[2].kernel->end - guaranteed.streams[2].kernel->start, Duration{1'200'000});
 }
@@ -503,10 +492,10 @@ TEST(SetUp, ATurnPrecedesACopyWithOtherEnds) {
   const Planner& planner = planners()[0];
   const std::string to_1 = "  - {from: gpu0, to: gpu1, size: 6 MB}\n",
                     to_2 = "  - {from: gpu0, to: gpu2, size: 6 MB}\n";
-  EXPECT_EQ(plan(planner, machine, make_batch(machine, to_1 + to_1)).latency, Duration{2'000'000});
-  EXPECT_EQ(plan(planner, machine, make_batch(machine, to_1 + to_2)).latency, Duration{2'100'000});
+  EXPECT_EQ(plan(planner, make_batch(machine, to_1 + to_1)).timeline.latency, Duration{2'000'000});
+  EXPECT_EQ(plan(planner, make_batch(machine, to_1 + to_2)).timeline.latency, Duration{2'100'000});
   const std::string up = "  - {from: mem0, to: gpu0, size: 6 MB}\n";
-  EXPECT_EQ(plan(planner, machine, make_batch(machine, up + up)).latency, Duration{2'000'000});
+  EXPECT_EQ(plan(planner, make_batch(machine, up + up)).timeline.latency, Duration{2'000'000});
 }
 
 // Two chains, from memory and from gpu1, have two kernels each on gpu0, 10 ms long, behind copies of 1 ms. All four are
@@ -516,7 +505,7 @@ TEST(SetUp, ChainsThatShareAGpuTakeItOverOnceEach) {
                     peer = "  - {from: gpu1, to: gpu0, size: 6 MB, kernel: {time: 10 ms}}\n";
   const auto latency = [](const std::string& setup, const std::string& batch, Basis basis) {
     const Topology machine = star(50, "  peer_access: all\n" + setup, "{kind: gpu, copy_engines: 3}");
-    return plan(planners()[0], machine, make_batch(machine, batch), basis).latency;
+    return plan(planners()[0], make_batch(machine, batch), basis).timeline.latency;
   };
   const std::string cost = "  setup: {handover: 100 us}\n", both = up + up + peer + peer;
   EXPECT_EQ(latency(cost, both, Basis::Nominal), latency("", both, Basis::Nominal) + Duration{200'000});
@@ -531,7 +520,7 @@ TEST(SetUp, AnEnginePassesToAStagedCopy) {
                     up = "  - {from: mem0, to: gpu1, size: 6 MB}\n";
   const auto latency = [](const std::string& setup, const std::string& batch, Basis basis = Basis::Nominal) {
     const Topology machine = star(50, setup);
-    return plan(planners()[0], machine, make_batch(machine, batch), basis).latency;
+    return plan(planners()[0], make_batch(machine, batch), basis).timeline.latency;
   };
   const std::string cost = "  setup: {handover: 300 us}\n";
   EXPECT_EQ(latency(cost, staged), latency("", staged));
@@ -549,7 +538,7 @@ TEST(SetUp, AHandoverLiesBetweenAStagedCopyAndOthersOfItsChain) {
   const auto handovers = [](const std::string& batch) {
     const auto latency = [&](const std::string& setup) {
       const Topology machine = star(50, setup);
-      return plan(planners()[0], machine, make_batch(machine, batch)).latency;
+      return plan(planners()[0], make_batch(machine, batch)).timeline.latency;
     };
     return (latency("  setup: {handover: 300 us}\n") - latency("")) / Duration{300'000};
   };
@@ -562,19 +551,18 @@ TEST(SetUp, TheFirstCopyOfAClassPaysForItsChain) {
   const Topology machine = star(50, "  setup: {transfer: {up: {nominal: 0, first: 100 us}}}\n");
   const Planner& planner = planners()[0];
   const std::string up = "  - {from: mem0, to: gpu0, size: 6 MB}\n";
-  EXPECT_EQ(plan(planner, machine, make_batch(machine, up + up)).latency, Duration{2'100'000});
+  EXPECT_EQ(plan(planner, make_batch(machine, up + up)).timeline.latency, Duration{2'100'000});
   const std::string down = "  - {from: gpu0, to: mem0, size: 6 MB}\n";
-  EXPECT_EQ(plan(planner, machine, make_batch(machine, down + down)).latency, Duration{2'000'000});
+  EXPECT_EQ(plan(planner, make_batch(machine, down + down)).timeline.latency, Duration{2'000'000});
 }
 
 // Copies below 4 MB run at 2 GB/s at most: 3 MB take 1.5 ms in place of 0.5; 6 MB are not small.
 TEST(SetUp, SmallCopiesHaveARateOfTheirOwn) {
   const Topology machine = star(50, "  setup: {transfer: {down: {nominal: 0, below: 4 MB, bandwidth: 2 GB/s}}}\n");
   for (const auto& [size, ms] : {std::pair("3 MB", 1.5), {"6 MB", 1.0}})
-    expect_times("all_at_once", machine,
-                 make_batch(machine, fmt::format("  - {{from: gpu0, to: mem0, size: {}}}", size)), ms, {{0, ms, 0, 0}});
-  expect_times("all_at_once", machine, make_batch(machine, "  - {from: mem0, to: gpu0, size: 3 MB}"), 0.5,
-               {{0, 0.5, 0, 0}});
+    expect_times("all_at_once", make_batch(machine, fmt::format("  - {{from: gpu0, to: mem0, size: {}}}", size)), ms,
+                 {{0, ms, 0, 0}});
+  expect_times("all_at_once", make_batch(machine, "  - {from: mem0, to: gpu0, size: 3 MB}"), 0.5, {{0, 0.5, 0, 0}});
 }
 
 // Beside a large copy over the memory's 3 GB/s, 1.5 GB/s each: below the small ones' rate, which then costs nothing. So
@@ -585,7 +573,7 @@ TEST(SetUp, TheRateOfSmallCopiesCountsOnlyWhereTheyWouldBeFaster) {
   - {from: mem0, to: gpu0, size: 3 MB}
   - {from: mem0, to: gpu1, size: 9 MB}
 )");
-  expect_times("all_at_once", machine, batch, 4, {{0, 2, 0, 0}, {0, 4, 0, 0}});
+  expect_times("all_at_once", batch, 4, {{0, 2, 0, 0}, {0, 4, 0, 0}});
 }
 
 // While one sets up, the other has the link to itself: 0.2 ms set-up for both, so nothing changes but the start.
@@ -596,7 +584,7 @@ TEST(SetUp, TakesNoBandwidth) {
   - {from: mem0, to: gpu0, size: 6 MB}
   - {from: mem0, to: gpu1, size: 6 MB}
 )");
-  expect_times("all_at_once", machine, batch, 2.2, {{0, 2.2, 0, 0}, {0, 2.2, 0, 0}});
+  expect_times("all_at_once", batch, 2.2, {{0, 2.2, 0, 0}, {0, 2.2, 0, 0}});
 }
 
 // A transfer of nothing ends when it starts: no set-up, no share of any bandwidth; its kernel follows at once.
@@ -606,9 +594,9 @@ TEST(ZeroBytes, TakeNoTimeAndNoBandwidth) {
   - {from: mem0, to: gpu0, size: 0, kernel: {time: 2 ms}}
   - {from: mem0, to: gpu1, size: 6 MB}
 )");
-  expect_times("all_at_once", machine, batch, 2, {{0, 0, 0, 2}, {0, 2, 0, 0}});
-  expect_times("bandwidth_allocation", machine, batch, 2, {{0, 0, 0, 2}, {0, 2, 0, 0}});
-  expect_times("completion_aligned", machine, batch, 2, {{0, 0, 0, 2}, {0, 2, 0, 0}});
+  expect_times("all_at_once", batch, 2, {{0, 0, 0, 2}, {0, 2, 0, 0}});
+  expect_times("bandwidth_allocation", batch, 2, {{0, 0, 0, 2}, {0, 2, 0, 0}});
+  expect_times("completion_aligned", batch, 2, {{0, 0, 0, 2}, {0, 2, 0, 0}});
 }
 
 // The own route goes through the other way round: 2 GB/s where the machine's route has 6.
@@ -621,10 +609,9 @@ TEST(OwnRoute, IsTheOneThatIsTaken) {
     - {from: mem0, to: hub1, bandwidth: 2 GB/s}
     - {from: hub1, to: gpu0, bandwidth: 6 GB/s}
 )");
-  expect_times("all_at_once", machine, make_batch(machine, "  - {from: mem0, to: gpu0, size: 12 MB}"), 2,
-               {{0, 2, 0, 0}});
+  expect_times("all_at_once", make_batch(machine, "  - {from: mem0, to: gpu0, size: 12 MB}"), 2, {{0, 2, 0, 0}});
   const auto batch = make_batch(machine, "  - {from: mem0, to: gpu0, size: 12 MB, route: [mem0, hub1, gpu0]}");
-  expect_times("all_at_once", machine, batch, 6, {{0, 6, 0, 0}});
+  expect_times("all_at_once", batch, 6, {{0, 6, 0, 0}});
 }
 
 // 12 MB and 6 MB at the fixed half of 6 GB/s: 4 ms and 2 ms; the second's half stays unused after 2 ms.
@@ -634,7 +621,7 @@ TEST(BandwidthAllocation, ASharesLengthDoesNotDependOnTheOthers) {
   - {from: mem0, to: gpu0, size: 12 MB}
   - {from: mem0, to: gpu1, size: 6 MB}
 )");
-  expect_times("bandwidth_allocation", machine, batch, 4, {{0, 4, 0, 0}, {0, 2, 0, 0}});
+  expect_times("bandwidth_allocation", batch, 4, {{0, 4, 0, 0}, {0, 2, 0, 0}});
 }
 
 // Two streams to one GPU take turns on its engine, and each counts on the 6 GB/s: 3 for either. 12 / 3 = 4 ms, then
@@ -645,7 +632,7 @@ TEST(BandwidthAllocation, SplitsOverAllStreamsAlsoThoseThatTakeTurns) {
   - {from: mem0, to: gpu0, size: 12 MB}
   - {from: mem0, to: gpu0, size: 6 MB}
 )");
-  expect_times("bandwidth_allocation", machine, batch, 6, {{0, 4, 0, 0}, {4, 6, 0, 0}});
+  expect_times("bandwidth_allocation", batch, 6, {{0, 4, 0, 0}, {4, 6, 0, 0}});
 }
 
 // Longest kernel first: c (4 ms), a (2 ms), b (none); 1 ms of transfer each. Kernels end at 5, 4 and -; all done at 5.
@@ -656,7 +643,7 @@ TEST(TimeDivision, TakesTurnsLongestKernelFirst) {
   - {name: b, from: mem0, to: gpu1, size: 6 MB}
   - {name: c, from: mem0, to: gpu2, size: 6 MB, kernel: {time: 4 ms}}
 )");
-  expect_times("time_division", machine, batch, 5, {{1, 2, 2, 4}, {2, 3, 0, 0}, {0, 1, 1, 5}});
+  expect_times("time_division", batch, 5, {{1, 2, 2, 4}, {2, 3, 0, 0}, {0, 1, 1, 5}});
 }
 
 // 2^53 bytes at 0.001 MB/s last longer than 2^63 ns: the answer is the longest time there is, not nonsense.
@@ -665,7 +652,7 @@ TEST(BatchSimulation, AbsurdLengthsEndAtTheLongestTime) {
       "  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}\n"
       "  links: [{from: mem0, to: gpu0, bandwidth: 0.001 MB/s}]\n");
   const auto batch = make_batch(machine, "  - {from: mem0, to: gpu0, size: 9007199254740992 B, kernel: {time: 1 s}}");
-  for (const Planner& planner : planners()) EXPECT_EQ(plan(planner, machine, batch).latency, Duration::max());
+  for (const Planner& planner : planners()) EXPECT_EQ(plan(planner, batch).timeline.latency, Duration::max());
 }
 
 }  // namespace

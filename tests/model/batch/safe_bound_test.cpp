@@ -49,10 +49,10 @@ Batch three(const Topology& machine, std::string_view size_of_b) {
 TEST(SafeBound, CoversWhatASmallerTransferCanDoToAnotherStream) {
   const Topology machine = triangle();
   const Planner& planner = *find_planner("all_at_once");
-  const Timeline declared = plan(planner, machine, three(machine, "18 MB"));
-  EXPECT_EQ(declared.streams[2].end(), milliseconds(8));
-  EXPECT_EQ(plan(planner, machine, three(machine, "0")).streams[2].end(), milliseconds(9));
-  const LatestFinish latest = latest_finish(planner.rates, machine, three(machine, "18 MB"), declared);
+  const ExecutionPlan declared = plan(planner, three(machine, "18 MB"));
+  EXPECT_EQ(declared.timeline.streams[2].end(), milliseconds(8));
+  EXPECT_EQ(plan(planner, three(machine, "0")).timeline.streams[2].end(), milliseconds(9));
+  const LatestFinish latest = latest_finish(declared);
   EXPECT_EQ(latest.streams[2], milliseconds(9));
   EXPECT_EQ(latest.streams[0], milliseconds(18));
   EXPECT_EQ(latest.streams[1], milliseconds(18));
@@ -74,11 +74,10 @@ TEST(SafeBound, OfStreamsThatEndTogetherOnOneLinkIsTheirPlan) {
   - {from: mem0, to: gpu1, size: 12 MB}
 )");
   const Planner& planner = *find_planner("all_at_once");
-  const Timeline declared = plan(planner, machine, batch);
-  EXPECT_EQ(declared.latency, milliseconds(4));
-  EXPECT_EQ(latest_finish(planner.rates, machine, batch, declared).batch, milliseconds(4));
-  EXPECT_EQ(latest_finish(planner.rates, machine, batch, declared, Basis::Guaranteed, milliseconds(1)).batch,
-            milliseconds(5));
+  const ExecutionPlan declared = plan(planner, batch);
+  EXPECT_EQ(declared.timeline.latency, milliseconds(4));
+  EXPECT_EQ(latest_finish(declared).batch, milliseconds(4));
+  EXPECT_EQ(latest_finish(declared, Basis::Guaranteed, milliseconds(1)).batch, milliseconds(5));
 }
 
 // One engine, one link of 6 behind the hub: 4 transfers of 3 MB to each GPU are one flow of 12 MB as far as the other
@@ -97,7 +96,7 @@ TEST(SafeBound, SuccessiveTransfersOfAChainAreOneFlow) {
     text += "\n  - {from: mem0, to: gpu0, size: 3 MB}\n  - {from: mem0, to: gpu1, size: 3 MB}";
   const auto batch = test::make_batch(machine, text + "\n");
   const Planner& planner = *find_planner("all_at_once");
-  const LatestFinish latest = latest_finish(planner.rates, machine, batch, plan(planner, machine, batch));
+  const LatestFinish latest = latest_finish(plan(planner, batch));
   for (int i = 0; i < 8; ++i) EXPECT_EQ(latest.streams[static_cast<std::size_t>(i)], milliseconds(1 + i / 2)) << i;
 }
 
@@ -126,8 +125,8 @@ TEST(SafeBound, IsNeverBeforeThePlansOwnLength) {
       streams +=
           fmt::format("  - {{name: s{}, from: gpu{}, to: mem0, size: {} B}}\n", s, s % 3, random.between(2049, 2122));
     const Batch batch = test::make_batch(machine, streams);
-    const Timeline planned = plan(planner, machine, batch, Basis::Guaranteed);
-    EXPECT_GE(latest_finish(planner.rates, machine, batch, planned).batch, planned.latency) << b;
+    const ExecutionPlan planned = plan(planner, batch, Basis::Guaranteed);
+    EXPECT_GE(latest_finish(planned).batch, planned.timeline.latency) << b;
   }
 }
 
@@ -143,16 +142,17 @@ TEST(SafeBound, LocksServeCommandsInTheOrderOfThePlan) {
                                 size + ", kernel: {on: gpu2, time: 5 ms}}\n");
   };
   const Planner& planner = *find_planner("all_at_once");
-  const Timeline declared = plan(planner, machine, batch("30 MB"));
-  EXPECT_EQ(declared.streams[0].end(), milliseconds(7));
-  EXPECT_EQ(declared.streams[1].end(), milliseconds(12));
-  const LatestFinish latest = latest_finish(planner.rates, machine, batch("30 MB"), declared);
+  ExecutionPlan declared = plan(planner, batch("30 MB"));
+  EXPECT_EQ(declared.timeline.streams[0].end(), milliseconds(7));
+  EXPECT_EQ(declared.timeline.streams[1].end(), milliseconds(12));
+  const LatestFinish latest = latest_finish(declared);
   EXPECT_EQ(latest.streams[0], milliseconds(7));
   EXPECT_EQ(latest.streams[1], milliseconds(12));
-  const Timeline other = replay(planner, machine, batch("0"), declared);
+  declared.batch = batch("0");
+  const Timeline other = replay(declared);
   EXPECT_EQ(other.streams[0].end(), milliseconds(7));
   EXPECT_EQ(other.streams[1].end(), milliseconds(12));
-  EXPECT_EQ(plan(planner, machine, batch("0")).streams[0].end(), milliseconds(10));  // first come, first served
+  EXPECT_EQ(plan(planner, batch("0")).timeline.streams[0].end(), milliseconds(10));  // first come, first served
 }
 
 // ---- abstract networks: links with rates in units a unit of time

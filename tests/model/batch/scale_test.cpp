@@ -21,7 +21,7 @@ constexpr Size kSizes[] = {{test::Tree::Nested, 4, 120},  {test::Tree::Nested, 3
 /// From the gates that a planner chose, the slow simulation has all streams start and end when ours does.
 void expect_like_slow(const Planner& planner, const Topology& machine, const Batch& batch) {
   BatchSimulation simulation;
-  const double latency = predict(planner, machine, batch, Basis::Nominal, simulation);
+  const double latency = predict(planner, batch, Basis::Nominal, simulation);
   std::vector<double> gates;
   for (const StreamTimes& times : simulation.times()) gates.push_back(times.gate);
   const auto slow = test::slow_forward(machine, Basis::Nominal, batch, planner.rates, gates);
@@ -56,13 +56,12 @@ TEST(ManyStreams, AsManyAsABatchHoldsKeepTheRulesAndRepeatToTheLastBit) {
     const auto batch = test::make_tree_batch(machine, tree, Batch::kMostStreams, true, random);
     const auto few = test::make_tree_batch(machine, tree, 8, true, random);
     const Planner& planner = planners().front();
-    EXPECT_EQ(find_violation(machine, batch, plan(planner, machine, batch)).value_or("none"), "none");
+    EXPECT_EQ(find_violation(machine, batch, plan(planner, batch).timeline).value_or("none"), "none");
     BatchSimulation fresh, used;
-    predict(planner, machine, few, Basis::Nominal, used);
-    predict(planner, machine, batch, Basis::Nominal, used);
-    predict(planner, machine, few, Basis::Nominal, used);
-    EXPECT_EQ(predict(planner, machine, batch, Basis::Nominal, used),
-              predict(planner, machine, batch, Basis::Nominal, fresh));
+    predict(planner, few, Basis::Nominal, used);
+    predict(planner, batch, Basis::Nominal, used);
+    predict(planner, few, Basis::Nominal, used);
+    EXPECT_EQ(predict(planner, batch, Basis::Nominal, used), predict(planner, batch, Basis::Nominal, fresh));
     for (std::size_t i = 0; i < batch.streams().size(); ++i)
       EXPECT_EQ(used.times()[i].transfer_start, fresh.times()[i].transfer_start) << "stream " << i;
   }

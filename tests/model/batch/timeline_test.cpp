@@ -27,9 +27,7 @@ Topology star() {
 )");
 }
 
-Timeline plan_at_once(const Topology& machine, const Batch& batch) {
-  return plan(*find_planner("all_at_once"), machine, batch);
-}
+Timeline plan_at_once(const Batch& batch) { return plan(*find_planner("all_at_once"), batch).timeline; }
 
 // a alone would take 1 ms; with b it moves 3 bytes a ns until b is done:
 //   b  6,000 B / 3 = 2,000 ns;  a  6,000 B in them, then 6,000 B / 6 = 1,000 ns more
@@ -37,7 +35,7 @@ TEST(Timeline, ASegmentIsAStretchOfConstantRate) {
   const Topology machine = star();
   const auto batch =
       make_batch(machine, "  - {from: mem0, to: gpu0, size: 12 kB}\n  - {from: mem0, to: gpu1, size: 6 kB}");
-  const Timeline timeline = plan_at_once(machine, batch);
+  const Timeline timeline = plan_at_once(batch);
   EXPECT_EQ(timeline.latency, Duration{3'000});
   EXPECT_EQ(timeline.streams[0].transfer->segments,
             (std::vector<Segment>{{Duration{0}, Duration{2'000}, Bytes{6'000}},
@@ -49,7 +47,7 @@ TEST(Timeline, ASegmentIsAStretchOfConstantRate) {
 // 10 B at 6 B/ns are 1.67 ns: the end goes up to 2, and both bytes and time end up in the one segment.
 TEST(Timeline, EndsGoUpToAWholeNanosecond) {
   const Topology machine = star();
-  const Timeline timeline = plan_at_once(machine, make_batch(machine, "  - {from: mem0, to: gpu0, size: 10 B}"));
+  const Timeline timeline = plan_at_once(make_batch(machine, "  - {from: mem0, to: gpu0, size: 10 B}"));
   EXPECT_EQ(timeline.latency, Duration{2});
   EXPECT_EQ(timeline.streams[0].transfer->segments, (std::vector<Segment>{{Duration{0}, Duration{2}, Bytes{10}}}));
 }
@@ -57,7 +55,7 @@ TEST(Timeline, EndsGoUpToAWholeNanosecond) {
 TEST(Timeline, ATransferOfNothingHasNoSegments) {
   const Topology machine = star();
   const auto batch = make_batch(machine, "  - {from: mem0, to: gpu0, size: 0}\n  - {kernel: {on: gpu0, time: 7 ns}}");
-  const Timeline timeline = plan_at_once(machine, batch);
+  const Timeline timeline = plan_at_once(batch);
   EXPECT_TRUE(timeline.streams[0].transfer->segments.empty());
   EXPECT_EQ(timeline.streams[0].transfer->start, timeline.streams[0].transfer->end);
   EXPECT_EQ(timeline.streams[1].transfer, std::nullopt);
@@ -71,7 +69,7 @@ TEST(Timeline, AByteAfterALongTimeStillCounts) {
   const auto batch = make_batch(machine,
                                 "  - {from: mem0, to: gpu0, size: 9007199254740992 B}\n"
                                 "  - {from: mem0, to: gpu0, size: 1 B}\n");
-  EXPECT_EQ(find_violation(machine, batch, plan_at_once(machine, batch)), std::nullopt);
+  EXPECT_EQ(find_violation(machine, batch, plan_at_once(batch)), std::nullopt);
 }
 
 // The kernel-only stream waits for gpu0 from 0 and runs at 1,000; the gate stays where it was opened.
@@ -82,12 +80,12 @@ TEST(Timeline, TheGateIsWhereAStreamMightStart) {
   - {kernel: {on: gpu0, time: 1 us}}
   - {from: mem0, to: gpu0, size: 4800 B, kernel: {time: 1 us}}
 )");
-  const Timeline timeline = plan_at_once(machine, batch);
+  const Timeline timeline = plan_at_once(batch);
   EXPECT_EQ(timeline.streams[1].gate, Duration{0});
   EXPECT_EQ(timeline.streams[1].start(), Duration{1'000});
   // the third stream's data is there at 800: it comes after the second, which has waited from 0
   EXPECT_EQ(timeline.streams[2].kernel->start, Duration{2'000});
-  EXPECT_EQ(replay(*find_planner("all_at_once"), machine, batch, timeline), timeline);
+  EXPECT_EQ(replay(plan(*find_planner("all_at_once"), batch)), timeline);
 }
 
 // ---- faults that are planted and must be found
@@ -96,7 +94,7 @@ class PlantedFault : public testing::Test {
  protected:
   /// What is found after `spoil` was done to a sound timeline.
   std::string after(const std::function<void(Timeline&)>& spoil) {
-    Timeline timeline = plan_at_once(machine_, batch_);
+    Timeline timeline = plan_at_once(batch_);
     EXPECT_EQ(find_violation(machine_, batch_, timeline), std::nullopt);
     spoil(timeline);
     return find_violation(machine_, batch_, timeline).value_or("none");
@@ -164,7 +162,7 @@ TEST(Timeline, AnOverlapBehindAnEmptyKernelIsFound) {
   - {name: b, kernel: {on: gpu0, time: 0}}
   - {name: c, kernel: {on: gpu0, time: 10 ns}}
 )");
-  Timeline timeline = plan_at_once(machine, batch);
+  Timeline timeline = plan_at_once(batch);
   timeline.streams[1].kernel = KernelInterval{*machine.find_vertex("gpu0"), Duration{50}, Duration{50}};
   timeline.streams[2].kernel = KernelInterval{*machine.find_vertex("gpu0"), Duration{60}, Duration{70}};
   EXPECT_EQ(find_violation(machine, batch, timeline), "'a' and 'c' overlap on gpu0");
@@ -175,7 +173,7 @@ TEST(Timeline, OneNanosecondOfRoundingIsNoOverlap) {
   const Topology machine = star();
   const auto batch = make_batch(
       machine, "  - {name: a, kernel: {on: gpu0, time: 10 ns}}\n  - {name: b, kernel: {on: gpu0, time: 10 ns}}");
-  Timeline timeline = plan_at_once(machine, batch);
+  Timeline timeline = plan_at_once(batch);
   timeline.streams[1].kernel->start = Duration{9};
   EXPECT_EQ(find_violation(machine, batch, timeline), std::nullopt);
   timeline.streams[1].kernel->start = Duration{8};

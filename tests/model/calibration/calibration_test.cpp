@@ -262,7 +262,7 @@ TEST_F(H200x4, NoMeasuredBatchEndsAfterItsLatestFinish) {
   const Planner& planner = *find_planner("all_at_once");
   for (const MeasuredBatch& measured : clean(h200x4()).batches) {
     const Batch batch = batch_of(machine, measured);
-    const auto latest = latest_finish(planner.rates, machine, batch, plan(planner, machine, batch, Basis::Guaranteed));
+    const auto latest = latest_finish(plan(planner, batch, Basis::Guaranteed));
     for (std::size_t s = 0; s < measured.streams.size(); ++s)
       EXPECT_LE(measured.streams[s].finish_ns, as_ns(latest.streams[s])) << measured.place;
   }

@@ -38,8 +38,8 @@ TEST(TableBelowTheGraph, LowersWhatIsGuaranteed) {
   EXPECT_EQ(machine.link(link).bandwidth, (Bandwidth{{50}, {20}}));
   const Batch batch = test::make_batch(machine, "  - {from: mem0, to: gpu0, size: 400 MB}\n");
   for (const Planner& planner : planners()) {
-    EXPECT_EQ(plan(planner, machine, batch).latency, milliseconds(20)) << planner.name;
-    EXPECT_EQ(plan(planner, machine, batch, Basis::Guaranteed).latency, milliseconds(20)) << planner.name;
+    EXPECT_EQ(plan(planner, batch).timeline.latency, milliseconds(20)) << planner.name;
+    EXPECT_EQ(plan(planner, batch, Basis::Guaranteed).timeline.latency, milliseconds(20)) << planner.name;
   }
 }
 
@@ -170,9 +170,9 @@ int late_streams(const Topology& machine, std::uint64_t seed, int batches) {
   for (int b = 0; b < batches; ++b) {
     const Batch batch = test::random_batch(machine, seed + static_cast<std::uint64_t>(b));
     for (const Planner& planner : planners()) {
-      const Timeline planned = plan(planner, machine, batch, Basis::Guaranteed);
-      const LatestFinish latest = latest_finish(planner.rates, machine, batch, planned);
-      const Timeline run = replay(planner, machine, batch, planned, Basis::Nominal);
+      const ExecutionPlan planned = plan(planner, batch, Basis::Guaranteed);
+      const LatestFinish latest = latest_finish(planned);
+      const Timeline run = replay(planned, Basis::Nominal);
       for (std::size_t s = 0; s < run.streams.size(); ++s) late += run.streams[s].end() > latest.streams[s] ? 1 : 0;
     }
   }
@@ -207,8 +207,8 @@ TEST(TableBelowTheGraph, FixedSharesAreNoFasterThanAllAtOnce) {
       }
       const auto batch = Batch::make(machine, copies);
       if (!batch || batch->shares_engines()) continue;  // no transfer; or some that wait for each other
-      const Timeline shared = plan(*find_planner("bandwidth_allocation"), machine, *batch);
-      const Timeline at_once = plan(*find_planner("all_at_once"), machine, *batch);
+      const Timeline shared = plan(*find_planner("bandwidth_allocation"), *batch).timeline;
+      const Timeline at_once = plan(*find_planner("all_at_once"), *batch).timeline;
       EXPECT_GE(shared.latency + Duration{2}, at_once.latency) << "seed " << seed << ", batch " << b << "\n"
                                                                << test::describe(machine, *batch);
       shorter += at_once.latency < shared.latency ? 1 : 0;

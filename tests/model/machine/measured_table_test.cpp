@@ -97,7 +97,7 @@ constexpr const char* kCopies = R"(
 // The graph alone says 30 each: 6.67 ms, and 5 more.
 TEST(MeasuredTable, IsUsedWhereItHasTheCombination) {
   const Topology machine = two_gpus(kTable);
-  const Timeline timeline = plan(*find_planner("all_at_once"), machine, test::make_batch(machine, kCopies));
+  const Timeline timeline = plan(*find_planner("all_at_once"), test::make_batch(machine, kCopies)).timeline;
   EXPECT_EQ(timeline.streams[0].end(), milliseconds(10));
   EXPECT_EQ(timeline.streams[1].end(), milliseconds(15));
   const auto& segments = timeline.streams[1].transfer->segments;
@@ -112,7 +112,7 @@ TEST(MeasuredTable, IsUsedWhereItHasTheCombination) {
 TEST(MeasuredTable, LeavesUnknownCombinationsToTheGraph) {
   const Topology machine = two_gpus(kTable);
   const std::string streams = std::string(kCopies) + "  - {name: c, from: gpu1, to: mem0, size: 100 MB}\n";
-  const Timeline timeline = plan(*find_planner("all_at_once"), machine, test::make_batch(machine, streams));
+  const Timeline timeline = plan(*find_planner("all_at_once"), test::make_batch(machine, streams)).timeline;
   EXPECT_EQ(timeline.streams[2].end(), microseconds(2500));
   EXPECT_EQ(timeline.streams[0].end(), microseconds(8750));
   EXPECT_EQ(timeline.streams[1].end(), microseconds(13750));
@@ -123,7 +123,7 @@ TEST(MeasuredTable, LeavesUnknownCombinationsToTheGraph) {
 TEST(MeasuredTable, LowersWhatIsGuaranteed) {
   const Topology machine = two_gpus(kTable);
   const Batch batch = test::make_batch(machine, kCopies);
-  const Timeline timeline = plan(*find_planner("all_at_once"), machine, batch, Basis::Guaranteed);
+  const Timeline timeline = plan(*find_planner("all_at_once"), batch, Basis::Guaranteed).timeline;
   EXPECT_EQ(timeline.streams[0].end(), Duration{10'000'000});
 }
 
@@ -132,7 +132,7 @@ TEST(MeasuredTable, IsNeverLaterThanTheLatestFinish) {
   const Topology machine = two_gpus(kTable);
   const Batch batch = test::make_batch(machine, kCopies);
   const Planner& planner = *find_planner("all_at_once");
-  EXPECT_EQ(latest_finish(planner.rates, machine, batch, plan(planner, machine, batch)).batch, milliseconds(15));
+  EXPECT_EQ(latest_finish(plan(planner, batch)).batch, milliseconds(15));
 }
 
 // A staged copy crosses the processor too: while its second leg runs, nothing is of the table. a and the copy share
@@ -143,7 +143,7 @@ TEST(MeasuredTable, StepsBackWhileOtherTransfersCompete) {
   - {name: a, from: mem0, to: gpu0, size: 400 MB}
   - {name: s, from: gpu0, to: gpu1, size: 200 MB}
 )";
-  const Timeline timeline = plan(*find_planner("all_at_once"), machine, test::make_batch(machine, streams));
+  const Timeline timeline = plan(*find_planner("all_at_once"), test::make_batch(machine, streams)).timeline;
   for (const Segment& segment : timeline.streams[1].transfer->segments) EXPECT_EQ(segment.source, RateSource::Graph);
   const auto& segments = timeline.streams[0].transfer->segments;
   ASSERT_EQ(segments.size(), 3U);
@@ -190,7 +190,7 @@ TEST(MeasuredTable, HoldsBesideTransfersThatShareNothingWithIt) {
   - {name: p, from: gpu0, to: gpu1, size: 50 MB}
   - {name: q, from: gpu2, to: gpu3, size: 50 MB}
 )";
-  const Timeline timeline = plan(*find_planner("all_at_once"), machine, test::make_batch(machine, streams));
+  const Timeline timeline = plan(*find_planner("all_at_once"), test::make_batch(machine, streams)).timeline;
   EXPECT_EQ(timeline.streams[0].end(), milliseconds(10));
   EXPECT_EQ(timeline.streams[1].end(), milliseconds(15));
   EXPECT_EQ(timeline.streams[2].end(), milliseconds(10));
@@ -202,9 +202,9 @@ TEST(MeasuredTable, EveryPlannerKeepsItsPlan) {
   for (const Planner& planner : planners()) {
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
       const Batch batch = test::random_batch(machine, seed);
-      const Timeline planned = plan(planner, machine, batch);
-      EXPECT_EQ(find_violation(machine, batch, planned), std::nullopt) << planner.name << " " << seed;
-      EXPECT_EQ(replay(planner, machine, batch, planned).latency, planned.latency) << planner.name << " " << seed;
+      const ExecutionPlan planned = plan(planner, batch);
+      EXPECT_EQ(find_violation(machine, batch, planned.timeline), std::nullopt) << planner.name << " " << seed;
+      EXPECT_EQ(replay(planned).latency, planned.timeline.latency) << planner.name << " " << seed;
     }
   }
 }
@@ -216,9 +216,9 @@ TEST(MeasuredTable, RunsPlansWithinTheirLatestFinish) {
   for (const Planner& planner : planners()) {
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
       const Batch batch = test::random_batch(machine, seed);
-      const Timeline promised = plan(planner, machine, batch, Basis::Guaranteed);
-      const LatestFinish latest = latest_finish(planner.rates, machine, batch, promised);
-      const Timeline run = replay(planner, machine, batch, promised);
+      const ExecutionPlan promised = plan(planner, batch, Basis::Guaranteed);
+      const LatestFinish latest = latest_finish(promised);
+      const Timeline run = replay(promised);
       for (std::size_t s = 0; s < run.streams.size(); ++s)
         EXPECT_LE(run.streams[s].end(), latest.streams[s]) << planner.name << " " << seed << " " << s;
     }

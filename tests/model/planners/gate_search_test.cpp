@@ -20,8 +20,8 @@ using std::chrono::milliseconds;
 const Planner& gate_search() { return *find_planner("gate_search"); }
 
 Duration latest(const Planner& planner, const Batch& batch, Effort effort = {}) {
-  const Timeline planned = plan(planner, batch.machine(), batch, Basis::Guaranteed, effort);
-  return latest_finish(planner.rates, batch.machine(), batch, planned).batch;
+  const ExecutionPlan planned = plan(planner, batch, Basis::Guaranteed, effort);
+  return latest_finish(planned).batch;
 }
 
 /// The host carries 2 GB/s, the link of each GPU 1 GB/s.
@@ -53,7 +53,7 @@ TEST(GateSearch, LetsShortCopiesWaitWhileALongOneFillsTheHost) {
     EXPECT_NEAR(to_ms(latest(*find_planner(other), batch)), 7.5, 1e-4) << other;
   EXPECT_EQ(latest(*find_planner("time_division"), batch), milliseconds(12));
   EXPECT_NEAR(to_ms(latest(gate_search(), batch)), 6, 0.006);
-  const Timeline planned = plan(gate_search(), machine, batch, Basis::Guaranteed);
+  const Timeline planned = plan(gate_search(), batch, Basis::Guaranteed).timeline;
   EXPECT_EQ(planned.streams[0].gate, Duration{0});
   const auto [first, second] = std::minmax(planned.streams[1].gate, planned.streams[2].gate);
   EXPECT_EQ(first, Duration{0});
@@ -64,7 +64,7 @@ TEST(GateSearch, LetsShortCopiesWaitWhileALongOneFillsTheHost) {
 // one loses a third of it), one that is late costs d. So it opens before 3 ms, and no more than by the spread.
 TEST(GateSearch, OpensGatesEarlierWhereRatesVary) {
   const Topology machine = three_gpus();
-  const Timeline planned = plan(gate_search(), machine, copies(machine, {6, 3, 3}));
+  const Timeline planned = plan(gate_search(), copies(machine, {6, 3, 3})).timeline;
   const Duration second = std::max(planned.streams[1].gate, planned.streams[2].gate);
   EXPECT_LT(second, milliseconds(3));
   EXPECT_GT(to_ms(second), 3 * (1 - 0.05));
@@ -76,7 +76,7 @@ TEST(GateSearch, OpensAllGatesAtOnceWhereNothingIsShared) {
   const Topology machine = three_gpus();
   for (const auto& batch : {copies(machine, {6}), copies(machine, {6, 3})})
     for (const Basis basis : {Basis::Nominal, Basis::Guaranteed})
-      for (const StreamTimeline& stream : plan(gate_search(), machine, batch, basis).streams)
+      for (const StreamTimeline& stream : plan(gate_search(), batch, basis).timeline.streams)
         EXPECT_EQ(stream.gate, Duration{0});
 }
 
@@ -103,9 +103,9 @@ TEST(GateSearch, IsPredictedNoLongerThanThePlansItStartsFrom) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     const Topology machine = test::random_machine(seed / 3);
     const Batch batch = test::random_batch(machine, seed);
-    const Duration searched = plan(gate_search(), machine, batch, Basis::Nominal, {0.1}).latency;
+    const Duration searched = plan(gate_search(), batch, Basis::Nominal, {0.1}).timeline.latency;
     for (const char* other : {"all_at_once", "completion_aligned", "time_division"})
-      ASSERT_LE(searched, plan(*find_planner(other), machine, batch).latency) << other << ", seed " << seed;
+      ASSERT_LE(searched, plan(*find_planner(other), batch).timeline.latency) << other << ", seed " << seed;
   }
 }
 
@@ -136,7 +136,7 @@ TEST(GateSearch, StaysSoonerThanAllAtOnceWhereRatesVary) {
   for (int n = 0; n < 40; ++n) {
     const std::vector<CommandStream> streams = random_copies(machine, random);
     if (streams.size() < 4) continue;
-    const Timeline planned = plan(gate_search(), machine, Batch::make(machine, streams).value());
+    ExecutionPlan planned = plan(gate_search(), Batch::make(machine, streams).value());
     for (int k = 0; k < 10; ++k) {
       std::vector<CommandStream> off = streams;
       const double all = random.real(0.965, 1.035);
@@ -145,8 +145,9 @@ TEST(GateSearch, StaysSoonerThanAllAtOnceWhereRatesVary) {
         bytes = static_cast<std::int64_t>(static_cast<double>(bytes) * all * random.real(0.965, 1.035));
       }
       const Batch real = Batch::make(machine, std::move(off)).value();
-      const double searched = to_ms(replay(gate_search(), machine, real, planned).latency);
-      const double at_once = to_ms(plan(*find_planner("all_at_once"), machine, real).latency);
+      planned.batch = real;
+      const double searched = to_ms(replay(planned).latency);
+      const double at_once = to_ms(plan(*find_planner("all_at_once"), real).timeline.latency);
       gains += 1 - searched / at_once;
       later += searched > 1.01 * at_once ? 1 : 0;
       ++runs;
@@ -170,8 +171,7 @@ TEST(GateSearch, SimulatesSoManyEventsAndNoMore) {
           {"s" + std::to_string(i), Transfer{i % 2 ? gpu : memory, i % 2 ? memory : gpu, size, {}, {}}, {}, {}});
     }
     BatchSimulation workspace;
-    predict(gate_search(), machine, Batch::make(machine, std::move(streams)).value(), Basis::Nominal, workspace,
-            effort);
+    predict(gate_search(), Batch::make(machine, std::move(streams)).value(), Basis::Nominal, workspace, effort);
     return workspace.run_count();
   };
   EXPECT_GT(runs(1, {}), 300U);

@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(Model, EveryPlanner, testing::ValuesIn(planners().begin
 TEST_P(EveryPlanner, KeepsTheRulesOfATimeline) {
   for_random_batches({}, [&](const Topology& machine, const Batch& batch, std::uint64_t) {
     for (const Basis basis : {Basis::Nominal, Basis::Guaranteed}) {
-      EXPECT_EQ(find_violation(machine, batch, plan(GetParam(), machine, batch, basis)).value_or("none"), "none");
+      EXPECT_EQ(find_violation(machine, batch, plan(GetParam(), batch, basis).timeline).value_or("none"), "none");
     }
   });
 }
@@ -64,7 +64,7 @@ std::vector<LinkId> links_of(const Topology& machine, const Transfer& transfer) 
 TEST_P(EveryPlanner, ExceedsNoCapacityAtAnyInstant) {
   for_random_batches({}, [&](const Topology& machine, const Batch& batch, std::uint64_t) {
     BatchSimulation simulation;
-    predict(GetParam(), machine, batch, Basis::Nominal, simulation);
+    predict(GetParam(), batch, Basis::Nominal, simulation);
     const auto capacities = test::slow_capacities(machine, Basis::Nominal);
     std::vector<std::vector<double>> costs;
     for (const CommandStream& stream : batch.streams()) {
@@ -84,9 +84,9 @@ TEST_P(EveryPlanner, ExceedsNoCapacityAtAnyInstant) {
 }
 
 TEST_P(EveryPlanner, MovesEveryByte) {
-  for_random_batches({}, [&](const Topology& machine, const Batch& batch, std::uint64_t) {
+  for_random_batches({}, [&](const Topology&, const Batch& batch, std::uint64_t) {
     BatchSimulation simulation;
-    predict(GetParam(), machine, batch, Basis::Nominal, simulation);
+    predict(GetParam(), batch, Basis::Nominal, simulation);
     std::vector<double> moved(batch.streams().size(), 0);
     for (const RateSegment& piece : simulation.pieces()) moved[piece.stream] += piece.rate * (piece.end - piece.start);
     for (std::size_t s = 0; s < moved.size(); ++s) {
@@ -99,24 +99,24 @@ TEST_P(EveryPlanner, MovesEveryByte) {
 
 // To the nanosecond; where chains wait for each other's engines, up to the one by which a plan rounds who came first.
 TEST_P(EveryPlanner, ReplayedForwardGivesTheSameEnds) {
-  for_random_batches({}, [&](const Topology& machine, const Batch& batch, std::uint64_t) {
-    const Timeline planned = plan(GetParam(), machine, batch);
-    const Timeline again = replay(GetParam(), machine, batch, planned);
+  for_random_batches({}, [&](const Topology&, const Batch& batch, std::uint64_t) {
+    const ExecutionPlan planned = plan(GetParam(), batch);
+    const Timeline again = replay(planned);
     if (!batch.shares_engines()) {
-      EXPECT_EQ(again.streams, planned.streams);
+      EXPECT_EQ(again.streams, planned.timeline.streams);
       return;
     }
-    for (std::size_t s = 0; s < planned.streams.size(); ++s)
-      EXPECT_NEAR(as_ns(again.streams[s].end()), as_ns(planned.streams[s].end()), 2) << "stream " << s;
+    for (std::size_t s = 0; s < planned.timeline.streams.size(); ++s)
+      EXPECT_NEAR(as_ns(again.streams[s].end()), as_ns(planned.timeline.streams[s].end()), 2) << "stream " << s;
   });
 }
 
 // The fast answer has no rounded gates; what follows from rounding them are some nanoseconds.
 TEST_P(EveryPlanner, PlansWhatItPredicts) {
-  for_random_batches({}, [&](const Topology& machine, const Batch& batch, std::uint64_t) {
+  for_random_batches({}, [&](const Topology&, const Batch& batch, std::uint64_t) {
     BatchSimulation simulation;
-    const double latency = predict(GetParam(), machine, batch, Basis::Nominal, simulation);
-    const Timeline planned = plan(GetParam(), machine, batch);
+    const double latency = predict(GetParam(), batch, Basis::Nominal, simulation);
+    const Timeline planned = plan(GetParam(), batch).timeline;
     EXPECT_GE(static_cast<double>(planned.latency.count()), latency - 1e-3);
     EXPECT_LE(static_cast<double>(planned.latency.count()), latency + 20);
     for (std::size_t s = 0; s < planned.streams.size(); ++s) {
@@ -131,11 +131,11 @@ TEST_P(EveryPlanner, IsTheSameBitForBitInAUsedWorkspace) {
   BatchSimulation used;
   for_random_batches({}, [&](const Topology& machine, const Batch& batch, std::uint64_t) {
     BatchSimulation fresh;
-    const double once = predict(GetParam(), machine, batch, Basis::Nominal, fresh);
-    const double again = predict(GetParam(), machine, batch, Basis::Nominal, used);
+    const double once = predict(GetParam(), batch, Basis::Nominal, fresh);
+    const double again = predict(GetParam(), batch, Basis::Nominal, used);
     EXPECT_EQ(std::bit_cast<std::uint64_t>(once), std::bit_cast<std::uint64_t>(again));
     EXPECT_EQ(make_timeline(machine, batch, fresh), make_timeline(machine, batch, used));
-    EXPECT_EQ(plan(GetParam(), machine, batch), plan(GetParam(), machine, batch));
+    EXPECT_EQ(plan(GetParam(), batch), plan(GetParam(), batch));
   });
 }
 
@@ -143,12 +143,12 @@ TEST_P(EveryPlanner, IsTheSameBitForBitInAUsedWorkspace) {
 // then it is the same in the mean.
 TEST_P(EveryPlanner, TwiceTheWorkTakesTwiceAsLong) {
   std::vector<double> ratios;
-  for_random_batches({}, [&](const Topology& machine, const Batch& batch, std::uint64_t seed) {
+  for_random_batches({}, [&](const Topology&, const Batch& batch, std::uint64_t seed) {
     const Topology slow = test::random_machine(seed / 3, 2);
     BatchSimulation simulation;
-    const double once = predict(GetParam(), machine, batch, Basis::Nominal, simulation);
+    const double once = predict(GetParam(), batch, Basis::Nominal, simulation);
     if (batch.shares_engines()) return;  // whole nanoseconds may decide who came first
-    const double twice = predict(GetParam(), slow, test::random_batch(slow, seed, {}, 2), Basis::Nominal, simulation);
+    const double twice = predict(GetParam(), test::random_batch(slow, seed, {}, 2), Basis::Nominal, simulation);
     ratios.push_back(once > 0 ? twice / (2 * once) : 1);
     EXPECT_NEAR(twice, 2 * once, GetParam().searches ? 0.5 * once : 20 + 1e-9 * once);
   });
@@ -192,7 +192,7 @@ double lower_bound_ns(const Topology& machine, const Batch& batch) {
 TEST_P(EveryPlanner, IsNoFasterThanTheBusiestCapacity) {
   for_random_batches({}, [&](const Topology& machine, const Batch& batch, std::uint64_t) {
     BatchSimulation simulation;
-    const double latency = predict(GetParam(), machine, batch, Basis::Nominal, simulation);
+    const double latency = predict(GetParam(), batch, Basis::Nominal, simulation);
     EXPECT_GE(latency, lower_bound_ns(machine, batch) * (1 - 1e-9));
   });
 }
@@ -201,9 +201,9 @@ TEST_P(EveryPlanner, IsNoFasterThanTheBusiestCapacity) {
 TEST_P(EveryPlanner, GuaranteesAreNoFasterThanNominalFigures) {
   test::BatchTraits traits;
   traits.kernels_share = traits.may_unmerge = false;
-  for_random_batches(traits, [&](const Topology& machine, const Batch& batch, std::uint64_t) {
+  for_random_batches(traits, [&](const Topology&, const Batch& batch, std::uint64_t) {
     if (batch.streams().size() != 1) return;
-    EXPECT_GE(plan(GetParam(), machine, batch, Basis::Guaranteed).latency, plan(GetParam(), machine, batch).latency);
+    EXPECT_GE(plan(GetParam(), batch, Basis::Guaranteed).timeline.latency, plan(GetParam(), batch).timeline.latency);
   });
 }
 
@@ -249,7 +249,7 @@ TEST(BatchSimulation, RunsFromGatesLikeTheSlowOne) {
   for_random_batches(
       {},
       [&](const Topology& machine, const Batch& batch, std::uint64_t) {
-        const Timeline planned = plan(planners()[0], machine, batch);
+        const Timeline planned = plan(planners()[0], batch).timeline;
         const auto gates = gates_of(planned);
         BatchSimulation fast;
         fast.load(machine, Basis::Nominal, batch, RateRule::MaxMin);
@@ -285,23 +285,23 @@ TEST_P(EveryPlanner, IsOverAtTheLatestFinishWhateverHappensInTheDeclaredRanges) 
   constexpr Duration kLate = std::chrono::milliseconds(1);
   test::Random random(5);
   for_random_batches({}, [&](const Topology& machine, const Batch& batch, std::uint64_t) {
-    const Timeline declared = plan(planner, machine, batch, Basis::Guaranteed);
-    const LatestFinish in_time = latest_finish(planner.rates, machine, batch, declared);
-    const LatestFinish late = latest_finish(planner.rates, machine, batch, declared, Basis::Guaranteed, kLate);
+    const ExecutionPlan declared = plan(planner, batch, Basis::Guaranteed);
+    const LatestFinish in_time = latest_finish(declared);
+    const LatestFinish late = latest_finish(declared, Basis::Guaranteed, kLate);
     for (std::size_t s = 0; s < batch.streams().size(); ++s) {
-      ASSERT_GE(in_time.streams[s] + Duration{1}, declared.streams[s].end());
-      ASSERT_GE(late.streams[s] + Duration{1}, declared.streams[s].end());
+      ASSERT_GE(in_time.streams[s] + Duration{1}, declared.timeline.streams[s].end());
+      ASSERT_GE(late.streams[s] + Duration{1}, declared.timeline.streams[s].end());
       ASSERT_LE(in_time.streams[s], in_time.batch);
     }
     for (int p = 0; p < 4; ++p) {
       const Batch other = smaller(machine, batch, random);
       BatchSimulation simulation;
       simulation.load(machine, random.one_in(2) ? Basis::Nominal : Basis::Guaranteed, other, planner.rates);
-      std::vector<double> gates = gates_of(simulation, declared);
+      std::vector<double> gates = gates_of(simulation, declared.timeline);
       const bool jitter = random.one_in(2);
       for (double& gate : gates) gate += jitter ? random.real(0, as_ns(kLate)) : 0;
       std::vector<std::uint32_t> order;
-      service_order(simulation.batch(), declared, order);
+      service_order(simulation.batch(), declared.timeline, order);
       simulation.run_in_order(gates, order);
       const LatestFinish& latest = jitter ? late : in_time;
       for (std::size_t s = 0; s < other.streams().size(); ++s) {
@@ -324,7 +324,7 @@ TEST(CompletionAligned, AllChainsEndTogetherWhereNothingWaits) {
     simulation.run_backward();
     if (simulation.waited()) return;
     ++checked;
-    const Timeline timeline = plan(*find_planner("completion_aligned"), machine, batch);
+    const Timeline timeline = plan(*find_planner("completion_aligned"), batch).timeline;
     std::vector<Duration> last(simulation.chain_count());
     for (std::size_t c = 0; c < simulation.chain_count(); ++c) {
       for (std::size_t s = 0; s < timeline.streams.size(); ++s) {
@@ -351,7 +351,7 @@ CommandStream copy_to(const Topology& machine, const char* gpu, std::int64_t byt
 }
 
 Timeline aligned(const Topology& machine, std::vector<CommandStream> streams, Basis basis = Basis::Nominal) {
-  return plan(*find_planner("completion_aligned"), machine, Batch::make(machine, std::move(streams)).value(), basis);
+  return plan(*find_planner("completion_aligned"), Batch::make(machine, std::move(streams)).value(), basis).timeline;
 }
 
 // 10 MB and 4 MB at 1 GB/s each: 10 and 4 ms, so that the second may start at 6, and by two tenths of 10 earlier: at 4.
@@ -398,14 +398,13 @@ void for_random_batches_on_varying_machines(Check check) {
 
 TEST(CompletionAligned, AllGatesOpenAtOnceWhereThatIsShorterThanAligned) {
   std::size_t shorter = 0;
-  for_random_batches_on_varying_machines([&](const Topology& machine, const Batch& batch, const Topology& varying,
-                                             const Batch& same) {
+  for_random_batches_on_varying_machines([&](const Topology&, const Batch& batch, const Topology&, const Batch& same) {
     BatchSimulation simulation;
-    const double aligned = predict(*find_planner("completion_aligned"), machine, batch, Basis::Nominal, simulation);
-    const double at_once = predict(*find_planner("all_at_once"), machine, batch, Basis::Nominal, simulation);
+    const double aligned = predict(*find_planner("completion_aligned"), batch, Basis::Nominal, simulation);
+    const double at_once = predict(*find_planner("all_at_once"), batch, Basis::Nominal, simulation);
     if (at_once > 0.9999 * aligned) return;
     ++shorter;
-    EXPECT_DOUBLE_EQ(predict(*find_planner("completion_aligned"), varying, same, Basis::Nominal, simulation), at_once);
+    EXPECT_DOUBLE_EQ(predict(*find_planner("completion_aligned"), same, Basis::Nominal, simulation), at_once);
   });
   EXPECT_GT(shorter, 10U);
 }
@@ -413,15 +412,15 @@ TEST(CompletionAligned, AllGatesOpenAtOnceWhereThatIsShorterThanAligned) {
 // But for what whole nanoseconds make of it. No gate opens later than without a spread.
 TEST(CompletionAligned, IsNeverLongerThanAllAtOnceWhereRatesVary) {
   for_random_batches_on_varying_machines(
-      [&](const Topology& machine, const Batch& batch, const Topology& varying, const Batch& same) {
+      [&](const Topology&, const Batch& batch, const Topology& varying, const Batch& same) {
         const Planner& planner = *find_planner("completion_aligned");
-        const Timeline early = plan(planner, varying, same);
-        EXPECT_EQ(find_violation(varying, same, early).value_or("none"), "none");
-        EXPECT_EQ(replay(planner, varying, same, early), early);
-        EXPECT_LE(early.latency, plan(*find_planner("all_at_once"), varying, same).latency + Duration{40});
-        const Timeline aligned = plan(planner, machine, batch);
-        for (std::size_t s = 0; s < early.streams.size(); ++s)
-          EXPECT_LE(early.streams[s].gate, aligned.streams[s].gate) << "stream " << s;
+        const ExecutionPlan early = plan(planner, same);
+        EXPECT_EQ(find_violation(varying, same, early.timeline).value_or("none"), "none");
+        EXPECT_EQ(replay(early), early.timeline);
+        EXPECT_LE(early.timeline.latency, plan(*find_planner("all_at_once"), same).timeline.latency + Duration{40});
+        const Timeline aligned = plan(planner, batch).timeline;
+        for (std::size_t s = 0; s < early.timeline.streams.size(); ++s)
+          EXPECT_LE(early.timeline.streams[s].gate, aligned.streams[s].gate) << "stream " << s;
       });
 }
 
@@ -432,10 +431,10 @@ TEST(TimeDivision, IsTheBestSerialOrderWhereNoKernelsShareAGpu) {
   traits.kernels_share = traits.may_unmerge = false;
   for_random_batches(
       traits,
-      [&](const Topology& machine, const Batch& batch, std::uint64_t) {
+      [&](const Topology&, const Batch& batch, std::uint64_t) {
         if (batch.shares_engines()) return;  // turns are of chains that do not wait for each other
         BatchSimulation simulation;
-        const double latency = predict(*find_planner("time_division"), machine, batch, Basis::Nominal, simulation);
+        const double latency = predict(*find_planner("time_division"), batch, Basis::Nominal, simulation);
         std::vector<std::size_t> order(simulation.chain_count());
         for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
         do {

@@ -14,7 +14,7 @@ namespace {
 Timeline plan_file(std::string_view planner, std::string_view batch) {
   const auto file = load_batch(test::source_path("configs/batches/" + std::string(batch) + ".yaml"));
   EXPECT_TRUE(file) << file.error().text();
-  return plan(*find_planner(planner), file->machine(), *file);
+  return plan(*find_planner(planner), *file).timeline;
 }
 
 constexpr double kMicrosecond = 1e-3;  // in ms

@@ -67,9 +67,9 @@ class WatchedBackend final : public DeviceBackend {
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
     return backend_.allocate(where, size);
   }
-  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(ExecutableBatch batch) override {
-    std::string name = batch.name;
-    return backend_.prepare(std::move(batch)).map([&](auto&& prepared) -> std::unique_ptr<BackendBatch> {
+  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override {
+    std::string name = bound.name;
+    return backend_.prepare(std::move(bound)).map([&](auto&& prepared) -> std::unique_ptr<BackendBatch> {
       return std::make_unique<WatchedBatch>(std::move(prepared), std::move(name), log, on_wait);
     });
   }
@@ -111,7 +111,7 @@ struct Watched {
     for (const Task& task : set.tasks) programs.emplace_back(station.machine, task, 1);
     std::vector<TaskProgram*> table;
     for (PatternProgram& program : programs) table.push_back(&program);
-    Executor executor(station.machine, planners().front(), backend, *station.clock);
+    Executor executor(station.machine, backend, *station.clock);
     RunOptions options = first_jobs(jobs);
     options.interrupted = interrupted;
     return run_tasks(executor, admitted, table, options).value();

@@ -213,7 +213,7 @@ TEST_P(EveryBackend, HostKernelsWorkInMainMemory) {
 TEST_P(EveryBackend, AKernelThatThrowsFailsItsBatchAndNoOther) {
   if (on_gpus()) {
     const auto prepared =
-        station.executor.prepare(station.batch({kernel_stream("only", station.at("gpu0"), "fail")}), {{}});
+        station.executor.prepare(station.planned({kernel_stream("only", station.at("gpu0"), "fail")}), {{}});
     ASSERT_FALSE(prepared.has_value());
     EXPECT_EQ(prepared.error().code, ErrorCode::Kernel);
     EXPECT_EQ(prepared.error().message,
@@ -231,19 +231,19 @@ TEST_P(EveryBackend, AKernelThatThrowsFailsItsBatchAndNoOther) {
     auto failing = station.prepare({kernel_stream("first", station.at("gpu0"), kernel),
                                     kernel_stream("second", station.at("gpu1"), "fail_unusually", 20)},
                                    {{}, {}});
-    ASSERT_TRUE(batchOpAsync(station.executor, failing).has_value());
-    ASSERT_TRUE(batchOpAsync(station.executor, fine).has_value());
-    const auto result = batchOpSynchronize(station.executor, failing);
+    ASSERT_TRUE(station.executor.issue(failing).has_value());
+    ASSERT_TRUE(station.executor.issue(fine).has_value());
+    const auto result = station.executor.synchronize(failing);
     ASSERT_FALSE(result.has_value());
     EXPECT_EQ(result.error().code, ErrorCode::Kernel);
     // Both streams are to end together: the second kernel, of 20 ns, starts first and is the one that is told.
     EXPECT_NE(result.error().message.find("kernel 'fail_unusually' of stream 'second' failed"), std::string::npos)
         << result.error().message;
-    station.expect_fine(batchOpSynchronize(station.executor, fine));
+    station.expect_fine(station.executor.synchronize(fine));
 
     auto alone = station.prepare({kernel_stream("only", station.at("gpu0"), kernel)}, {{}});
     for (int run = 0; run < 2; ++run) {
-      const auto error = batchOp(station.executor, alone);
+      const auto error = station.executor.run(alone);
       ASSERT_FALSE(error.has_value());
       EXPECT_EQ(error.error().message, std::string("kernel '") + kernel + "' of stream 'only' failed: " + what +
                                            "; its batch's results are invalid");
@@ -335,8 +335,8 @@ TEST_P(EveryBackend, RunsBatchesInTheOrderOfIssue) {
   auto a = marking('a');
   auto b = marking('b');
   auto c = marking('c');
-  for (PreparedBatch* batch : {&b, &c, &a}) ASSERT_TRUE(batchOpAsync(station.executor, *batch).has_value());
-  station.expect_fine(batchOpSynchronize(station.executor, a));
+  for (PreparedBatch* batch : {&b, &c, &a}) ASSERT_TRUE(station.executor.issue(*batch).has_value());
+  station.expect_fine(station.executor.synchronize(a));
   EXPECT_EQ(marks, "bca");
 }
 
@@ -350,10 +350,10 @@ TEST_P(EveryBackend, RunsBatchesAtomically) {
   station.write(source.view(), sent);
   auto first = station.copying(source.view(), middle.view());
   auto second = station.copying(part_of(middle.view(), 2990, 10), end.view());
-  ASSERT_TRUE(batchOpAsync(station.executor, first).has_value());
-  ASSERT_TRUE(batchOpAsync(station.executor, second).has_value());
-  station.expect_fine(batchOpSynchronize(station.executor, second));
-  EXPECT_TRUE(batchOpQuery(station.executor, first)) << "the second is finished, so the first is";
+  ASSERT_TRUE(station.executor.issue(first).has_value());
+  ASSERT_TRUE(station.executor.issue(second).has_value());
+  station.expect_fine(station.executor.synchronize(second));
+  EXPECT_TRUE(station.executor.query(first)) << "the second is finished, so the first is";
   EXPECT_EQ(station.read(end.view()), Byteses(sent.end() - 10, sent.end()));
 }
 
@@ -371,15 +371,15 @@ TEST_P(EveryBackend, ABatchRunsAgainAndAgain) {
 TEST_P(EveryBackend, PollingEnds) {
   auto a = marking('a');
   auto b = marking('b');
-  EXPECT_TRUE(batchOpQuery(station.executor, a)) << "nothing was issued yet";
-  ASSERT_TRUE(batchOpAsync(station.executor, a).has_value());
-  ASSERT_TRUE(batchOpAsync(station.executor, b).has_value());
-  EXPECT_FALSE(batchOpQuery(station.executor, b) && marks.empty());
-  while (!batchOpQuery(station.executor, b)) {
+  EXPECT_TRUE(station.executor.query(a)) << "nothing was issued yet";
+  ASSERT_TRUE(station.executor.issue(a).has_value());
+  ASSERT_TRUE(station.executor.issue(b).has_value());
+  EXPECT_FALSE(station.executor.query(b) && marks.empty());
+  while (!station.executor.query(b)) {
   }
   EXPECT_EQ(marks, "ab");
-  station.expect_fine(batchOpSynchronize(station.executor, a));
-  station.expect_fine(batchOpSynchronize(station.executor, b));
+  station.expect_fine(station.executor.synchronize(a));
+  station.expect_fine(station.executor.synchronize(b));
 }
 
 TEST_P(EveryBackend, ABatchThatGoesHasRunThrough) {
@@ -387,13 +387,13 @@ TEST_P(EveryBackend, ABatchThatGoesHasRunThrough) {
     auto a = marking('a');
     auto b = marking('b');
     auto c = marking('c');
-    for (PreparedBatch* batch : {&c, &b, &a}) ASSERT_TRUE(batchOpAsync(station.executor, *batch).has_value());
+    for (PreparedBatch* batch : {&c, &b, &a}) ASSERT_TRUE(station.executor.issue(*batch).has_value());
   }  // c goes first, though a was issued last
   EXPECT_EQ(marks, "cba");
   auto again = marking('d');
   station.run(again);
   EXPECT_EQ(marks, "cbad");
-  ASSERT_TRUE(batchOpAsync(station.executor, again).has_value());
+  ASSERT_TRUE(station.executor.issue(again).has_value());
   again = marking('e');  // what it replaces runs through, too
   EXPECT_EQ(marks, "cbadd");
 }
@@ -421,7 +421,7 @@ TEST_P(EveryBackend, MeasuresEveryByte) {
   EXPECT_EQ(arrived, Bytes{2500});
   EXPECT_LE(measured.streams[0].transfer->end, measured.latency);
   if (station.clock->runs_by_itself()) return;
-  EXPECT_EQ(measured, batch.plan());
+  EXPECT_EQ(measured, batch.plan().timeline);
   EXPECT_EQ(measured.latency, Duration{3500});
 }
 

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/batch/safe_bound.hpp"
 #include "model/planners/planner.hpp"
 #include "tests/runtime/small_machine.hpp"
 #include "tests/support/random_machine.hpp"
@@ -50,19 +51,19 @@ class PromisedBatch : public testing::Test {
     batch = Batch::make(machine, {a, copy_stream("b", at("mem0"), at("gpu1"), 400), c,
                                   copy_stream("d", at("mem0"), at("gpu2"), 500), e})
                 .value();
-    planned = plan(planners().front(), machine, *batch, Basis::Guaranteed);
-    latest = latest_finish(planners().front().rates, machine, *batch, planned);
+    planned = plan(planners().front(), *batch, Basis::Guaranteed);
+    planned->latest = latest_finish(*planned);
   }
 
   [[nodiscard]] VertexId at(std::string_view name) const { return machine.find_vertex(name).value(); }
 
   /// The cause of a run that was measured so.
   BoundCause cause(const std::function<void(Timeline&)>& change) {
-    Timeline measured = planned;
+    Timeline measured = planned->timeline;
     change(measured);
     for (const StreamTimeline& line : measured.streams) measured.latency = std::max(measured.latency, line.end());
-    EXPECT_GT(measured.latency, latest.batch) << "nothing was broken";
-    return BatchPromise(*batch, planned, latest).cause_of(measured);
+    EXPECT_GT(measured.latency, planned->latest->batch) << "nothing was broken";
+    return BatchPromise(*planned).cause_of(measured);
   }
 
   static void move(StreamTimeline& line, std::int64_t ns) {
@@ -76,18 +77,17 @@ class PromisedBatch : public testing::Test {
 
   Topology machine = test::small_machine();
   std::optional<Batch> batch;
-  Timeline planned;
-  LatestFinish latest;
+  std::optional<ExecutionPlan> planned;
 };
 
 // The chain of d and e: 500 + 300 bytes, then 200 of kernel: 1000, from 100. All end at 1100, and are promised to.
 TEST_F(PromisedBatch, IsThePlanThatTheOthersChange) {
-  ASSERT_EQ(planned.latency, Duration{1100});
-  ASSERT_EQ(latest.batch, Duration{1100});
-  EXPECT_EQ(planned.streams[1].transfer->start, Duration{700});
-  EXPECT_EQ(planned.streams[2].kernel->start, Duration{900});
-  EXPECT_EQ(planned.streams[3].transfer->start, Duration{100});
-  EXPECT_EQ(planned.streams[4].transfer->start, Duration{600});
+  ASSERT_EQ(planned->timeline.latency, Duration{1100});
+  ASSERT_EQ(planned->latest->batch, Duration{1100});
+  EXPECT_EQ(planned->timeline.streams[1].transfer->start, Duration{700});
+  EXPECT_EQ(planned->timeline.streams[2].kernel->start, Duration{900});
+  EXPECT_EQ(planned->timeline.streams[3].transfer->start, Duration{100});
+  EXPECT_EQ(planned->timeline.streams[4].transfer->start, Duration{600});
 }
 
 TEST_F(PromisedBatch, IsBrokenByALateGate) {
@@ -153,18 +153,16 @@ TEST_F(PromisedBatch, IsBrokenByWhatTookMost) {
 /// A plan, run again with one thing changed.
 struct Replay {
   Replay(const Planner& the_planner, const Topology& the_machine, const Batch& the_batch)
-      : planner(the_planner),
-        machine(the_machine),
-        batch(the_batch),
-        planned(plan(planner, machine, batch, Basis::Guaranteed)),
-        latest(latest_finish(planner.rates, machine, batch, planned)) {}
+      : planner(the_planner), machine(the_machine), batch(the_batch), planned(plan(planner, batch, Basis::Guaranteed)) {
+    planned.latest = latest_finish(planned);
+  }
 
   /// @param late  the gate of this chain opens so much later
   Timeline run(const std::vector<CommandStream>& streams, std::size_t chain = 0, double late = 0) const {
     const Batch other = Batch::make(machine, streams, batch.merging()).value();
     BatchSimulation simulation;
     simulation.load(machine, Basis::Guaranteed, other, planner.rates);
-    std::vector<double> gates = gates_of(simulation, planned);
+    std::vector<double> gates = gates_of(simulation, planned.timeline);
     gates[chain % gates.size()] += late;
     simulation.run_forward(gates);
     return make_timeline(machine, other, simulation);
@@ -172,15 +170,14 @@ struct Replay {
 
   /// Nothing where the run kept its promise.
   [[nodiscard]] std::optional<BoundCause> cause_of(const Timeline& run) const {
-    if (run.latency <= latest.batch) return std::nullopt;
-    return BatchPromise(batch, planned, latest).cause_of(run);
+    if (run.latency <= planned.latest->batch) return std::nullopt;
+    return BatchPromise(planned).cause_of(run);
   }
 
   const Planner& planner;
   const Topology& machine;
   const Batch& batch;
-  Timeline planned;
-  LatestFinish latest;
+  ExecutionPlan planned;
 };
 
 /// (replay, streams of the batch, its random numbers)
@@ -202,7 +199,7 @@ void attack_random_batches(const test::BatchTraits& traits, const Attack& attack
 TEST(BatchPromise, PutsALateChainDownToItsGate) {
   int seen = 0;
   attack_random_batches({}, [&](const Replay& replay, const std::vector<CommandStream>& streams, test::Random& random) {
-    const double late = 3 * static_cast<double>(replay.latest.batch.count()) + 100;
+    const double late = 3 * static_cast<double>(replay.planned.latest->batch.count()) + 100;
     const auto cause = replay.cause_of(replay.run(streams, random.below(100), late));
     ASSERT_TRUE(cause.has_value());
     ASSERT_EQ(*cause, BoundCause::Gate);
@@ -217,7 +214,7 @@ TEST(BatchPromise, PutsALongKernelDownToIt) {
   attack_random_batches({}, [&](const Replay& replay, std::vector<CommandStream> streams, test::Random& random) {
     CommandStream& stream = streams[random.below(streams.size())];
     if (!stream.kernel) return;
-    stream.kernel->worst += 3 * replay.latest.batch;
+    stream.kernel->worst += 3 * replay.planned.latest->batch;
     const auto cause = replay.cause_of(replay.run(streams));
     ASSERT_TRUE(cause.has_value());
     const bool host = replay.machine.vertex(stream.kernel->on).kind == VertexKind::Cpu;
@@ -249,8 +246,8 @@ TEST(BatchPromise, AlwaysFindsACause) {
       if (stream.transfer && random.one_in(3))
         stream.transfer->size = Bytes{stream.transfer->size.count * static_cast<std::int64_t>(1 + random.below(3))};
       if (stream.kernel && random.one_in(3))
-        stream.kernel->worst += Duration{
-            static_cast<std::int64_t>(random.below(1 + static_cast<std::uint64_t>(replay.latest.batch.count())))};
+        stream.kernel->worst += Duration{static_cast<std::int64_t>(
+            random.below(1 + static_cast<std::uint64_t>(replay.planned.latest->batch.count())))};
     }
     const auto cause = replay.cause_of(replay.run(streams, random.below(100), random.real(0, 1000)));
     if (!cause) return;

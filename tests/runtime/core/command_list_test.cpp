@@ -23,8 +23,8 @@ using test::Random;
 using Lines = std::vector<std::string>;
 
 /// Streams as a file has them, arranged by a planner, as hardware queues take them.
-CommandList commands_of(const Topology& machine, const Batch& batch, std::string_view planner, Bytes pace = {}) {
-  return make_commands(machine, {batch, plan(*find_planner(planner), machine, batch), "a batch", pace, {}});
+CommandList commands_of(const Batch& batch, std::string_view planner) {
+  return make_commands(plan(*find_planner(planner), batch));
 }
 
 /// Of each command what it does, its lanes, when its gate opens and which commands, by position, it waits for.
@@ -53,7 +53,7 @@ struct Listed {
   explicit Listed(std::string_view streams, std::string_view planner = "all_at_once", Merging merging = Merging::On,
                   const Topology& machine = test::small_machine())
       : batch(test::make_batch(machine, streams, merging)),
-        list(commands_of(machine, batch, planner)),
+        list(commands_of(batch, planner)),
         commands(text_of(batch, list)),
         lanes(lanes_of(machine, list)) {}
 
@@ -222,7 +222,7 @@ TEST(PacedCommandList, CutsTransfersAtTheirPlannedInstants) {
   const Batch batch = test::make_batch(machine, R"(- {name: a, from: mem0, to: gpu0, size: 2500 B}
 - {name: b, from: mem0, to: gpu0, size: 1 kB}
 )");
-  const CommandList list = commands_of(machine, batch, "bandwidth_allocation", Bytes{1000});
+  const CommandList list = commands_of(batch, "bandwidth_allocation");
   EXPECT_EQ(chunks_of(batch, list), (std::vector<Chunk>{{"a", 0, 0, 1000, true, false},
                                                         {"a", 2000, 1000, 1000, false, false},
                                                         {"a", 4000, 2000, 500, false, true},
@@ -240,7 +240,7 @@ TEST(PacedCommandList, LetsPiecesGoAheadOfTheirDataByBothSetUps) {
   const Batch batch = test::make_batch(machine, R"(- {name: a, from: mem0, to: gpu0, size: 2500 B}
 - {name: b, from: mem0, to: gpu0, size: 1 kB}
 )");
-  EXPECT_EQ(chunks_of(batch, commands_of(machine, batch, "bandwidth_allocation", Bytes{1000})),
+  EXPECT_EQ(chunks_of(batch, commands_of(batch, "bandwidth_allocation")),
             (std::vector<Chunk>{{"a", 0, 0, 1000, true, false},
                                 {"a", 2000, 1000, 1000, false, false},
                                 {"a", 4000, 2000, 500, false, true},
@@ -252,13 +252,14 @@ TEST(PacedCommandList, LetsPiecesGoAheadOfTheirDataByBothSetUps) {
 TEST(PacedCommandList, FollowsThePlanThroughItsSegments) {
   const Topology machine = test::small_machine();
   const Batch batch = test::make_batch(machine, "- {name: a, from: mem0, to: gpu0, size: 2 kB}\n");
-  Timeline timeline = plan(*find_planner("bandwidth_allocation"), machine, batch);
+  ExecutionPlan planned = plan(*find_planner("bandwidth_allocation"), batch);
+  Timeline& timeline = planned.timeline;
   timeline.latency = timeline.streams[0].transfer->end = Duration{2000};
   timeline.streams[0].transfer->segments = {{Duration{0}, Duration{1000}, Bytes{500}},
                                             {Duration{1000}, Duration{2000}, Bytes{1500}}};
   const auto gates = [&](std::int64_t pace) {
     std::vector<std::int64_t> found;
-    for (const Chunk& chunk : chunks_of(batch, make_commands(machine, {batch, timeline, "a batch", Bytes{pace}, {}})))
+    for (const Chunk& chunk : chunks_of(batch, make_commands(test::paced(planned, Bytes{pace}))))
       found.push_back(chunk.gate);
     return found;
   };
@@ -267,12 +268,23 @@ TEST(PacedCommandList, FollowsThePlanThroughItsSegments) {
   EXPECT_EQ(gates(2000), (std::vector<std::int64_t>{0}));
 }
 
+// Without staging chunks, transfers with a fixed share are still paced, by 8 MiB: 20 MB are 8 MiB, 8 MiB and the rest.
+TEST(PacedCommandList, IsPacedWhereStagedCopiesAreNotCut) {
+  const Topology machine =
+      test::changed(test::small_machine(), [](MachineSpec& spec) { spec.staging.chunk = Bytes{0}; });
+  const Batch batch = test::make_batch(machine, "- {name: a, from: mem0, to: gpu0, size: 20 MB}\n");
+  EXPECT_EQ(chunks_of(batch, commands_of(batch, "bandwidth_allocation")),
+            (std::vector<Chunk>{{"a", 0, 0, 8388608, true, false},
+                                {"a", 8388608, 8388608, 8388608, false, false},
+                                {"a", 16777216, 16777216, 3222784, false, true}}));
+}
+
 TEST(PacedCommandList, LeavesStagedCopiesAndKernelsWhole) {
   const Topology machine = test::small_machine();
   const Batch batch = test::make_batch(machine, R"(- {name: s, from: gpu0, to: gpu2, size: 2 kB}
 - {name: k, from: mem0, to: gpu1, size: 1500 B, kernel: {time: 1 us}}
 )");
-  EXPECT_EQ(text_of(batch, commands_of(machine, batch, "bandwidth_allocation", Bytes{1000})),
+  EXPECT_EQ(text_of(batch, commands_of(batch, "bandwidth_allocation")),
             (Lines{"copy k on 0 at 0", "staged s on 1 to 2 at 0", "copy k on 0 at 1000", "kernel k on 0"}));
 }
 
@@ -282,7 +294,7 @@ TEST(PacedCommandList, HasPiecesOfAllLanesInTheOrderOfTime) {
   const Batch batch = test::make_batch(machine, R"(- {name: a, from: mem0, to: gpu0, size: 2 kB}
 - {name: b, from: mem0, to: gpu1, size: 2500 B}
 )");
-  EXPECT_EQ(text_of(batch, commands_of(machine, batch, "bandwidth_allocation", Bytes{1000})),
+  EXPECT_EQ(text_of(batch, commands_of(batch, "bandwidth_allocation")),
             (Lines{"copy a on 0 at 0", "copy b on 1 at 0", "copy a on 0 at 1000", "copy b on 1 at 1000",
                    "copy b on 1 at 2000"}));
 }
@@ -292,12 +304,12 @@ TEST(PacedCommandList, HasPiecesOfAllLanesInTheOrderOfTime) {
 /// What is true of every list, checked on one batch and plan.
 class Checker {
  public:
-  Checker(const Topology& machine, const Batch& batch, const Timeline& plan, Bytes pace)
-      : machine_(machine),
-        batch_(batch),
-        plan_(plan),
+  Checker(const ExecutionPlan& plan, Bytes pace)
+      : machine_(plan.machine()),
+        batch_(plan.batch),
+        plan_(plan.timeline),
         paced_(pace.count > 0),
-        list_(make_commands(machine, {batch, plan, "a batch", pace, {}})),
+        list_(make_commands(test::paced(plan, pace))),
         chain_of_(chains()) {}
 
   void waits_are_for_earlier_commands_in_other_lanes() const {
@@ -498,11 +510,12 @@ class Checker {
   std::vector<std::uint32_t> chain_of_;
 };
 
-void check(const Topology& machine, const Batch& batch, const Planner& planner, Bytes pace) {
-  const Timeline timeline = plan(planner, machine, batch);
+void check(const Batch& batch, const Planner& planner, Bytes pace) {
+  const ExecutionPlan planned = plan(planner, batch);
   for (const Bytes chunk : {Bytes{0}, pace}) {
-    SCOPED_TRACE(fmt::format("{}, pieces of {}\n{}", planner.name, chunk.count, test::describe(machine, batch)));
-    const Checker checker(machine, batch, timeline, chunk);
+    SCOPED_TRACE(
+        fmt::format("{}, pieces of {}\n{}", planner.name, chunk.count, test::describe(batch.machine(), batch)));
+    const Checker checker(planned, chunk);
     checker.waits_are_for_earlier_commands_in_other_lanes();
     checker.every_byte_and_kernel_comes_once();
     checker.chains_keep_their_order();
@@ -517,7 +530,7 @@ TEST(CommandListProperty, QueuesDoWhatWasPlannedOnRandomMachines) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     const Topology machine = test::random_machine(seed);
     const Batch batch = test::random_batch(machine, seed + 1000);
-    for (const Planner& planner : planners()) check(machine, batch, planner, Bytes{1'000'000});
+    for (const Planner& planner : planners()) check(batch, planner, Bytes{1'000'000});
   }
 }
 
@@ -552,7 +565,7 @@ TEST(CommandListProperty, QueuesDoWhatWasPlannedWithinNanoseconds) {
     for (int s = random.between(1, 6); s > 0; --s)
       streams.push_back(tiny_stream(machine, random, fmt::format("s{}", s)));
     const Batch batch = Batch::make(machine, streams, random.one_in(3) ? Merging::Off : Merging::On).value();
-    for (const Planner& planner : planners()) check(machine, batch, planner, Bytes{random.between(1, 20)});
+    for (const Planner& planner : planners()) check(batch, planner, Bytes{random.between(1, 20)});
   }
 }
 

@@ -18,16 +18,15 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-CommandList commands_of(const Topology& machine, const Batch& batch, std::string_view planner, Marks marks,
-                        Bytes pace = {}) {
-  return make_commands(machine, {batch, plan(*find_planner(planner), machine, batch), "a batch", pace, {}, marks});
+CommandList commands_of(const Batch& batch, std::string_view planner, Marks marks, Bytes pace = {}) {
+  return make_commands(test::paced(plan(*find_planner(planner), batch), pace), marks);
 }
 
 /// What a batch on the small machine becomes: n bytes take n ns.
 struct Marked {
   explicit Marked(std::string_view streams, Marks marks = Marks::Needed,
                   const Topology& machine = test::small_machine())
-      : batch(test::make_batch(machine, streams)), list(commands_of(machine, batch, "all_at_once", marks)) {}
+      : batch(test::make_batch(machine, streams)), list(commands_of(batch, "all_at_once", marks)) {}
 
   /// Of each run the streams of its commands, and the mark at its end.
   [[nodiscard]] Lines runs() const {
@@ -279,7 +278,7 @@ void check(const Topology& machine, const Batch& batch, Bytes some_pace) {
     for (const Marks marks : {Marks::Needed, Marks::Each}) {
       for (const Bytes pace : {Bytes{0}, some_pace}) {
         SCOPED_TRACE(fmt::format("{}, pace {}\n{}", planner.name, pace.count, test::describe(machine, batch)));
-        const CommandList list = commands_of(machine, batch, planner.name, marks, pace);
+        const CommandList list = commands_of(batch, planner.name, marks, pace);
         marks_stand_where_somebody_waits(list);
         runs_are_of_like_copies(batch, list);
         if (marks == Marks::Needed) runs_are_as_long_as_can_be(batch, list);
@@ -319,7 +318,7 @@ TEST(CommandMarksProperty, HoldForLongChains) {
     }
     const Batch batch = Batch::make(machine, streams, random.one_in(4) ? Merging::Off : Merging::On).value();
     check(machine, batch, Bytes{20'000});
-    for (const auto& [begin, end] : commands_of(machine, batch, "all_at_once", Marks::Needed).runs)
+    for (const auto& [begin, end] : commands_of(batch, "all_at_once", Marks::Needed).runs)
       longest = std::max<std::size_t>(longest, end - begin);
   }
   EXPECT_GE(longest, 8U);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/batch/safe_bound.hpp"
 #include "tests/runtime/small_machine.hpp"
 
 namespace tutti::internal {
@@ -11,11 +12,10 @@ using test::kernel_stream;
 using test::Station;
 
 /// As admission plans it.
-PlannedBatch planned(const Station& station, const Batch& operation) {
-  const Planner& planner = station.executor.planner();
-  Timeline timeline = plan(planner, station.machine, operation, Basis::Guaranteed);
-  LatestFinish latest = latest_finish(planner.rates, station.machine, operation, timeline);
-  return {operation, std::move(timeline), std::move(latest)};
+ExecutionPlan admitted(const Batch& batch) {
+  ExecutionPlan planned = plan(planners().front(), batch, Basis::Guaranteed);
+  planned.latest = latest_finish(planned);
+  return planned;
 }
 
 TEST(Executor, RefusesBatchesFromOutsideAnAdmittedRun) {
@@ -29,7 +29,7 @@ TEST(Executor, RefusesBatchesFromOutsideAnAdmittedRun) {
     EXPECT_NE(refused.error().message.find("an admitted run owns the machine"), std::string::npos);
 
     const Batch operation = station.batch({kernel_stream("s", station.at("gpu0"), "spin")});
-    auto inside = run.prepare(planned(station, operation), {{}});
+    auto inside = run.prepare(admitted(operation), {{}});
     ASSERT_TRUE(inside.has_value());
     EXPECT_TRUE(station.executor.issue(*inside).has_value());
     EXPECT_TRUE(station.executor.synchronize(*inside).has_value());
@@ -49,7 +49,7 @@ TEST(Executor, DoesNotWaitForABatchThatWasNeverIssued) {
 TEST(Executor, RefusesBatchesOfAnEarlierAdmittedRun) {
   Station station;
   const Batch operation = station.batch({kernel_stream("s", station.at("gpu0"), "spin")});
-  auto earlier = Executor::AdmittedRun(station.executor).prepare(planned(station, operation), {{}});
+  auto earlier = Executor::AdmittedRun(station.executor).prepare(admitted(operation), {{}});
   ASSERT_TRUE(earlier.has_value());
   const Executor::AdmittedRun later(station.executor);
   EXPECT_FALSE(station.executor.issue(*earlier).has_value());
@@ -62,10 +62,28 @@ TEST(Executor, RunsAnAdmittedBatchByItsOwnPlan) {
   stream.kernel->worst = Duration{25};
   const Batch operation = station.batch({stream});
   Executor::AdmittedRun run(station.executor);
-  auto batch = run.prepare(planned(station, operation), {{}});
+  auto batch = run.prepare(admitted(operation), {{}});
   ASSERT_TRUE(batch.has_value());
   ASSERT_TRUE(station.executor.issue(*batch).has_value());
   EXPECT_EQ(station.executor.synchronize(*batch)->finish, Duration{25});
+}
+
+// The links of the other machine are faster.
+TEST(Executor, RefusesAPlanOfAnotherMachine) {
+  Station station;
+  const Topology other = test::small_machine("9 GB/s");
+  const Batch batch = Batch::make(other, {kernel_stream("s", station.at("gpu0"), "spin")}).value();
+  const auto refused = station.executor.prepare(plan(planners().front(), batch), {{}}, "a batch");
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::InvalidInput);
+  EXPECT_NE(refused.error().message.find("planned for another machine"), std::string::npos);
+}
+
+TEST(ExecutorDeath, APlanThatWasNotAdmittedIsABug) {
+  Station station;
+  Executor::AdmittedRun run(station.executor);
+  const Batch batch = station.batch({kernel_stream("s", station.at("gpu0"), "spin")});
+  EXPECT_DEATH(static_cast<void>(run.prepare(plan(planners().front(), batch), {{}})), "has a latest finish");
 }
 
 TEST(ExecutorDeath, TwoAdmittedRunsAtATimeAreABug) {

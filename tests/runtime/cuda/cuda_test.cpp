@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
-#include "runtime/cuda/plain_copy.hpp"
+#include "runtime/core/baselines.hpp"
 #include "runtime/dispatch/partitioned_run.hpp"
 #include "tests/runtime/cuda/device_kernels.hpp"
 #include "tests/runtime/small_machine.hpp"
@@ -57,7 +57,7 @@ class Cuda : public testing::Test {
   std::string refusal_of(DeviceKernel kernel) {
     add("users", std::move(kernel));
     const auto refused =
-        station.executor.prepare(station.batch({kernel_stream("s", station.at("gpu0"), "users")}), {{}});
+        station.executor.prepare(station.planned({kernel_stream("s", station.at("gpu0"), "users")}), {{}});
     if (refused) return "";
     EXPECT_EQ(refused.error().code, ErrorCode::Kernel);
     return refused.error().message;
@@ -79,10 +79,10 @@ TEST_F(Cuda, MoreBatchesThanQueuesRunInTheOrderOfIssue) {
                                        copy_stream("b", station.at("gpu0"), station.at("mem0"), 4096)},
                                       {{}, bound(source.view(), destination.view())}));
   for (PreparedBatch& batch : batches) station.executor.arm(batch);
-  for (std::size_t i = batches.size(); i-- > 0;) ASSERT_TRUE(batchOpAsync(station.executor, batches[i]).has_value());
+  for (std::size_t i = batches.size(); i-- > 0;) ASSERT_TRUE(station.executor.issue(batches[i]).has_value());
   Duration last = Duration::max();
   for (PreparedBatch& batch : batches) {
-    const auto result = batchOpSynchronize(station.executor, batch);
+    const auto result = station.executor.synchronize(batch);
     ASSERT_TRUE(result.has_value()) << result.error().text();
     EXPECT_LE(result->finish, last);
     last = result->start;
@@ -95,7 +95,7 @@ TEST_F(Cuda, HostWorkDoesNotWaitForOtherGates) {
   for (int i = 0; i < 4; ++i)
     batches.push_back(station.prepare({kernel_stream("a", station.at("cpu0"), "checksum", 1000)}, {{}}));
   for (PreparedBatch& batch : batches) station.executor.arm(batch);
-  for (std::size_t i = batches.size(); i-- > 0;) station.expect_fine(batchOp(station.executor, batches[i]));
+  for (std::size_t i = batches.size(); i-- > 0;) station.expect_fine(station.executor.run(batches[i]));
 }
 
 /// Bytes that go up to gpu0 as streams of their own, one behind the other in both buffers.
@@ -123,7 +123,7 @@ TEST_F(Cuda, MoreStreamsThanQueues) {
   const Chunks chunks(station, 64, 4096);
   const auto apart = Batch::make(station.machine, chunks.streams, Merging::Off);
   ASSERT_TRUE(apart.has_value());
-  auto batch = station.executor.prepare(*apart, chunks.bindings);
+  auto batch = station.executor.prepare(plan(planners().front(), *apart), chunks.bindings);
   ASSERT_TRUE(batch.has_value()) << batch.error().text();
   for (int run = 0; run < 3; ++run) station.run(*batch);
   EXPECT_EQ(station.read(chunks.destination.view()), chunks.sent);
@@ -214,7 +214,7 @@ TEST_F(Cuda, StreamsStartWhenPlanned) {
                               station.batch({copy_stream("a", station.at("mem0"), station.at("gpu0"), 10'000'000),
                                              copy_stream("b", station.at("mem0"), station.at("gpu1"), 1'000'000)}),
                               measured));
-  const Duration planned = batch.plan().streams[1].start() - batch.plan().streams[0].start();
+  const Duration planned = batch.plan().timeline.streams[1].start() - batch.plan().timeline.streams[0].start();
   EXPECT_GE(measured.streams[1].start() - measured.streams[0].start(), planned - microseconds(100));
 }
 
@@ -224,11 +224,11 @@ TEST_F(Cuda, EveryWayToWaitEnds) {
     options.waiting = waiting;
     auto backend = make_cuda_backend(station.machine, station.kernels, *station.clock, options);
     ASSERT_TRUE(backend.has_value()) << backend.error().text();
-    Executor executor(station.machine, planners().front(), **backend, *station.clock);
-    auto batch = executor.prepare(station.batch({kernel_stream("s", station.at("gpu0"), "spin", 2'000'000)}), {{}});
+    Executor executor(station.machine, **backend, *station.clock);
+    auto batch = executor.prepare(station.planned({kernel_stream("s", station.at("gpu0"), "spin", 2'000'000)}), {{}});
     ASSERT_TRUE(batch.has_value());
     for (int run = 0; run < 3; ++run) {
-      const auto result = batchOp(executor, *batch);
+      const auto result = executor.run(*batch);
       ASSERT_TRUE(result.has_value());
       EXPECT_GE(result->finish - result->start, milliseconds(2));
     }
@@ -259,7 +259,7 @@ TEST_F(Cuda, KernelsThatTakeLongerThanDeclaredAreCounted) {
   auto batch = station.prepare({kernel_stream("fine", station.at("gpu0"), "spin", 100'000),
                                 kernel_stream("slow", station.at("gpu1"), "slow", 100'000)},
                                {{}, {}});
-  const auto result = batchOp(station.executor, batch);
+  const auto result = station.executor.run(batch);
   ASSERT_TRUE(result.has_value());
   const Duration slow = batch.measured().streams[1].kernel->end - batch.measured().streams[1].kernel->start;
   EXPECT_GE(slow, microseconds(299));
@@ -272,7 +272,8 @@ TEST_F(Cuda, CallablesThatDoMoreThanEnqueueAreFound) {
                                      {"default", test::device_uses_default_stream()},
                                      {"pins", test::device_pins()}}) {
     add(name, kernel);
-    const auto refused = station.executor.prepare(station.batch({kernel_stream("s", station.at("gpu0"), name)}), {{}});
+    const auto refused =
+        station.executor.prepare(station.planned({kernel_stream("s", station.at("gpu0"), name)}), {{}});
     ASSERT_FALSE(refused.has_value()) << name;
     EXPECT_EQ(refused.error().code, ErrorCode::Kernel);
     EXPECT_EQ(refused.error().message.find("kernel '" + std::string(name) + "' of stream 's' does more than enqueue"),
@@ -307,7 +308,7 @@ TEST_F(Cuda, KernelsInARowAreJudgedTogether) {
       stream.kernel = Kernel{station.at("gpu0"), microseconds(100), microseconds(110), kernel};
     auto batch = station.prepare(streams, chunks.bindings);
     station.run(batch);
-    const auto result = batchOp(station.executor, batch);
+    const auto result = station.executor.run(batch);
     ASSERT_TRUE(result.has_value());
     EXPECT_EQ(result->overruns, overruns) << kernel;
   }
@@ -322,7 +323,7 @@ TEST_F(Cuda, LongKernelsAreJudgedAlone) {
     stream.kernel = Kernel{station.at("gpu0"), microseconds(50), milliseconds(5), "spin"};
   streams[2].kernel = Kernel{station.at("gpu0"), microseconds(500), microseconds(500), "slow"};
   auto batch = station.prepare(streams, chunks.bindings);
-  const auto result = batchOp(station.executor, batch);
+  const auto result = station.executor.run(batch);
   ASSERT_TRUE(result.has_value());
   EXPECT_EQ(result->overruns, 1);
 }
@@ -344,10 +345,10 @@ void run_broken(DeviceKernel kernel) {
     streams[1].name = "s";
     streams[1].kernel = Kernel{station.at("gpu0"), Duration{10}, Duration{10}, "broken"};
     bindings[1].kernel_input = input.view();
-    auto broken = station.executor.prepare(station.batch(streams), bindings, "batch 7");
+    auto broken = station.executor.prepare(station.planned(streams), bindings, "batch 7");
     auto after = station.prepare({kernel_stream("t", station.at("gpu1"), "spin")}, {{}});
-    const auto result = batchOp(station.executor, *broken);
-    const auto next = batchOp(station.executor, after);
+    const auto result = station.executor.run(*broken);
+    const auto next = station.executor.run(after);
     std::fprintf(stderr, "%s | %s\n", result ? "fine" : result.error().message.c_str(),
                  next ? "fine" : next.error().message.c_str());
     fine = result.has_value();
@@ -436,8 +437,7 @@ TEST_P(EveryGate, EveryCopyIsNotedWhereThatIsAsked) {
   for (std::size_t s = 0; s < streams.size(); ++s)
     if (s != 3 && s != 7) streams[s].transfer->size = Bytes{65536};
   const Batch batch = station.batch(streams);
-  auto prepared = station.backend->prepare(
-      {batch, plan(planners().front(), station.machine, batch), "a batch", {}, chunks.bindings, Marks::Each});
+  auto prepared = station.backend->prepare({plan(planners().front(), batch), "a batch", chunks.bindings, Marks::Each});
   ASSERT_TRUE(prepared.has_value()) << prepared.error().text();
   for (int run = 0; run < 3; ++run) {
     (*prepared)->arm();
@@ -461,12 +461,12 @@ TEST_P(EveryGate, NothingStartsBeforeItsInstant) {
   auto batch = station.prepare({kernel_stream("a", station.at("gpu0"), "spin", 5'000'000),
                                 kernel_stream("b", station.at("gpu1"), "started", 1'000'000)},
                                {{}, {}});
-  const Duration planned = batch.plan().streams[1].gate - batch.plan().setup;
+  const Duration planned = batch.plan().timeline.streams[1].gate - batch.plan().timeline.setup;
   ASSERT_GE(planned, milliseconds(4) - Duration{1});
   for (int run = 0; run < 60; ++run) {
     if (run % 3 != 0) station.executor.arm(batch);
     std::this_thread::sleep_for(run == 31 ? milliseconds(1500) : milliseconds(1));
-    const auto result = batchOp(station.executor, batch);
+    const auto result = station.executor.run(batch);
     ASSERT_TRUE(result.has_value()) << result.error().text();
     EXPECT_GE(started, result->start + planned) << run;
     EXPECT_LE(started, result->finish) << run;
@@ -486,7 +486,7 @@ TEST_P(EveryGate, LanesWaitForRunsOfOthers) {
   auto batch = station.prepare(streams, bindings);
   for (int run = 0; run < 20; ++run) {
     station.executor.arm(batch);
-    const auto result = batchOp(station.executor, batch);
+    const auto result = station.executor.run(batch);
     ASSERT_TRUE(result.has_value()) << result.error().text();
     EXPECT_EQ(result->overruns, 0);
     const Timeline measured = batch.measured();
@@ -502,7 +502,7 @@ TEST_P(EveryGate, PlainChainsMoveEveryByte) {
     std::vector<PlainStep> steps;
     for (const StreamBinding& binding : chunks.bindings)
       steps.push_back({binding.source, binding.destination, Duration{kernel}});
-    auto chain = make_plain_chain(*station.backend, std::move(steps));
+    auto chain = station.backend->baselines()->plain_chain(std::move(steps));
     ASSERT_TRUE(chain.has_value()) << chain.error().text();
     for (int run = 0; run < 3; ++run) {
       const auto times = (*chain)->run();
@@ -608,26 +608,28 @@ TEST(CudaPart, HasOnlyTheGpusThatItOpens) {
   const KernelRegistry kernels = KernelRegistry::with_builtins();
   RealClock clock;
   const VertexId gpu0 = *machine.find_vertex("gpu0"), gpu1 = *machine.find_vertex("gpu1");
+  const auto planned = [&](CommandStream stream) {
+    return plan(planners().front(), Batch::make(machine, {std::move(stream)}).value());
+  };
   const auto refusal = [&](Executor& executor, CommandStream stream) {
-    const auto prepared = executor.prepare(Batch::make(machine, {std::move(stream)}).value(), {{}});
+    const auto prepared = executor.prepare(planned(std::move(stream)), {{}});
     return prepared ? std::string() : prepared.error().message;
   };
   {
     const auto backend = part_of_the_machine(machine, kernels, clock, {gpu1});
-    Executor executor(machine, planners().front(), *backend, clock);
+    Executor executor(machine, *backend, clock);
     EXPECT_TRUE(backend->allocate(gpu1, Bytes{4096}).has_value());
     const auto refused = backend->allocate(gpu0, Bytes{4096});
     ASSERT_FALSE(refused.has_value());
     EXPECT_EQ(refused.error().message,
               "'gpu0' is none of the GPUs that this backend opened; it belongs to another one");
     EXPECT_EQ(refusal(executor, kernel_stream("s", gpu0, "spin", 1000)), refused.error().message);
-    auto work = executor.prepare(
-        Batch::make(machine, {kernel_stream("s", *machine.find_vertex("cpu0"), "checksum", 1000)}).value(), {{}});
+    auto work = executor.prepare(planned(kernel_stream("s", *machine.find_vertex("cpu0"), "checksum", 1000)), {{}});
     ASSERT_TRUE(work.has_value()) << work.error().text();
-    EXPECT_TRUE(batchOp(executor, *work).has_value());
+    EXPECT_TRUE(executor.run(*work).has_value());
   }
   const auto none = part_of_the_machine(machine, kernels, clock, {});
-  Executor executor(machine, planners().front(), *none, clock);
+  Executor executor(machine, *none, clock);
   EXPECT_EQ(refusal(executor, kernel_stream("s", *machine.find_vertex("cpu0"), "checksum", 1000)).find("host work "),
             0U);
 }
@@ -660,7 +662,7 @@ TEST(CudaPart, PartitionsRunSideBySide) {
   std::vector<TaskProgram*> programs;
   for (std::size_t i = 0; i < 2; ++i) {
     backends.push_back(part_of_the_machine(machine, kernels, clocks[i], gpus_of(set, verdict.partitions[i])));
-    executors.push_back(std::make_unique<Executor>(machine, planners().front(), *backends[i], clocks[i]));
+    executors.push_back(std::make_unique<Executor>(machine, *backends[i], clocks[i]));
     table.push_back(executors[i].get());
     patterns.push_back(std::make_unique<PatternProgram>(machine, set.tasks[i], 1));
     programs.push_back(patterns[i].get());
@@ -700,8 +702,8 @@ TEST_F(Cuda, TenThousandBatchesLeaveNothingBehind) {
     for (int run = 0; run < runs; run += 3) {
       const bool sampled = run % 100 < 3;
       if (sampled) station.write(from.view(), pattern(size, static_cast<std::uint64_t>(run)));
-      for (PreparedBatch* batch : {&up, &across, &down}) wrong += batchOpAsync(station.executor, *batch) ? 0 : 1;
-      for (PreparedBatch* batch : {&up, &across, &down}) wrong += batchOpSynchronize(station.executor, *batch) ? 0 : 1;
+      for (PreparedBatch* batch : {&up, &across, &down}) wrong += station.executor.issue(*batch) ? 0 : 1;
+      for (PreparedBatch* batch : {&up, &across, &down}) wrong += station.executor.synchronize(*batch) ? 0 : 1;
       if (sampled) wrong += station.read(to.view()) == pattern(size, static_cast<std::uint64_t>(run)) ? 0 : 1;
     }
     EXPECT_EQ(wrong, 0);

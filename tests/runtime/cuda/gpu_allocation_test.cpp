@@ -39,12 +39,12 @@ TEST_P(GpuAllocation, HappensNowhereBetweenArmingAndCompletion) {
   for (int run = 0; run < 50; ++run) {
     station.executor.arm(first);
     station.executor.arm(second);
-    fine &= batchOpAsync(station.executor, first).has_value();
-    fine &= batchOpAsync(station.executor, second).has_value();
-    while (!batchOpQuery(station.executor, second)) {
+    fine &= station.executor.issue(first).has_value();
+    fine &= station.executor.issue(second).has_value();
+    while (!station.executor.query(second)) {
     }
-    fine &= batchOpSynchronize(station.executor, first).has_value();
-    fine &= batchOpSynchronize(station.executor, second).has_value();
+    fine &= station.executor.synchronize(first).has_value();
+    fine &= station.executor.synchronize(second).has_value();
   }
   EXPECT_EQ(test::allocations() - before, 0U);
   EXPECT_TRUE(fine);

@@ -36,7 +36,7 @@ TEST_F(OpenedBackend, ReportsAKernelThatThrows) {
   ASSERT_TRUE(
       station.kernels.add("thrower", [](const KernelLaunch&) { throw std::runtime_error("no wafer"); }).has_value());
   auto batch = station.prepare({kernel_stream("s", station.at("cpu0"), "thrower")}, {{}});
-  const auto result = batchOp(station.executor, batch);
+  const auto result = station.executor.run(batch);
   ASSERT_FALSE(result.has_value());
   EXPECT_EQ(result.error().code, ErrorCode::Kernel);
   EXPECT_NE(result.error().message.find("no wafer"), std::string::npos) << result.error().message;

@@ -158,8 +158,8 @@ RunRecord run_patterns(test::Station& station, const AdmittedTaskSet& promise, s
 /// What a job takes by the plans that it was admitted with.
 Duration planned_length(const AdmittedTaskSet& promise, TaskId task) {
   Duration length{};
-  for (const auto& chunks : promise.planned().bounds[task.index()].batches)
-    for (const PlannedBatch& chunk : chunks) length += chunk.plan.latency;
+  for (const auto& chunks : promise.planned().bounds[task.index()].plans)
+    for (const ExecutionPlan& chunk : chunks) length += chunk.timeline.latency;
   for (const JobStep& step : promise.tasks().tasks[task.index()].steps)
     if (const auto* host = std::get_if<HostStep>(&step)) length += host->time;
   return length;

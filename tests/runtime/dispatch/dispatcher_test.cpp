@@ -242,11 +242,11 @@ TEST(Dispatcher, RecordsJobsThatFindNoBuffersAsMissed) {
 TEST(Dispatcher, RefusesToStartWhileTheMachineIsBusy) {
   VirtualRun run({{}, Policy::Edf, {task("a", 3, 10)}});
   auto outside = run.station.prepare({test::kernel_stream("s", run.station.at("gpu0"), "spin", 100)}, {{}});
-  ASSERT_TRUE(batchOpAsync(run.station.executor, outside).has_value());
+  ASSERT_TRUE(run.station.executor.issue(outside).has_value());
   const auto refused = run.try_run(first_jobs(1));
   ASSERT_FALSE(refused.has_value()) << "its first jobs would wait for a batch that nobody admitted";
   EXPECT_EQ(refused.error().code, ErrorCode::InvalidInput);
-  ASSERT_TRUE(batchOpSynchronize(run.station.executor, outside).has_value());
+  ASSERT_TRUE(run.station.executor.synchronize(outside).has_value());
   EXPECT_TRUE(run.try_run(first_jobs(1)).has_value());
 }
 

@@ -104,7 +104,7 @@ struct FaultyRun {
   SleepyClock* clock = new SleepyClock;
   Station station{std::unique_ptr<Clock>(clock)};
   test::FaultyBackend backend{*station.backend, *station.clock};
-  Executor executor{station.machine, planners().front(), backend, *station.clock};
+  Executor executor{station.machine, backend, *station.clock};
   Fault fault;
   std::vector<std::unique_ptr<BusyProgram>> programs;
 };

@@ -50,7 +50,7 @@ TEST(SimBackend, DoesWhatWasPlanned) {
       SCOPED_TRACE(std::string(planner.name) + ", seed " + std::to_string(seed));
       Station station(std::make_unique<VirtualClock>(), Station::make_sim,
                       test::small_machine(seed % 2 == 0 ? "8 GB/s" : "1.3 GB/s"));
-      Executor executor(station.machine, planner, *station.backend, *station.clock);
+      Executor executor(station.machine, *station.backend, *station.clock);
       Random random(seed);
       std::vector<CommandStream> streams;
       std::vector<StreamBinding> bindings;
@@ -66,13 +66,13 @@ TEST(SimBackend, DoesWhatWasPlanned) {
         bindings.push_back(bound(buffers[buffers.size() - 2].view(), buffers.back().view()));
         streams.push_back(stream);
       }
-      auto batch = executor.prepare(station.batch(streams), bindings);
+      auto batch = executor.prepare(plan(planner, station.batch(streams)), bindings);
       ASSERT_TRUE(batch.has_value());
       for (int run = 0; run < 2; ++run) {
-        const auto result = batchOp(executor, *batch);
+        const auto result = executor.run(*batch);
         ASSERT_TRUE(result.has_value()) << result.error().text();
-        EXPECT_EQ(result->finish - result->start, batch->plan().latency);
-        EXPECT_EQ(batch->measured(), as_executed(batch->plan()));
+        EXPECT_EQ(result->finish - result->start, batch->plan().timeline.latency);
+        EXPECT_EQ(batch->measured(), as_executed(batch->plan().timeline));
       }
       for (std::size_t s = 0; s < sent.size(); ++s) EXPECT_EQ(station.read(buffers[2 * s + 1].view()), sent[s]) << s;
     }
@@ -90,16 +90,17 @@ TEST(SimBackend, StartsNoKernelBeforeItsData) {
   ASSERT_TRUE(kernels.add("look", [&](const KernelLaunch& launch) { seen = launch.input.back(); }).has_value());
   VirtualClock clock;
   SimBackend backend(machine, kernels, clock);
-  Executor executor(machine, planners().front(), backend, clock);
+  Executor executor(machine, backend, clock);
   const VertexId mem0 = *machine.find_vertex("mem0"), gpu0 = *machine.find_vertex("gpu0");
   const Buffer source = backend.allocate(mem0, Bytes{100}).value();
   const Buffer destination = backend.allocate(gpu0, Bytes{100}).value();
   std::memset(source.view().data, 1, 100);
   CommandStream stream = copy_stream("s", mem0, gpu0, 100);
   stream.kernel = Kernel{gpu0, Duration{10}, Duration{10}, "look"};
-  auto batch = executor.prepare(Batch::make(machine, {stream}).value(), {bound(source.view(), destination.view())});
-  ASSERT_TRUE(batchOp(executor, batch.value()).has_value());
-  EXPECT_EQ(batch->plan().streams[0].kernel->start, Duration{33});
+  auto batch = executor.prepare(plan(planners().front(), Batch::make(machine, {stream}).value()),
+                                {bound(source.view(), destination.view())});
+  ASSERT_TRUE(executor.run(batch.value()).has_value());
+  EXPECT_EQ(batch->plan().timeline.streams[0].kernel->start, Duration{33});
   EXPECT_EQ(batch->measured().streams[0].kernel->start, Duration{34});
   EXPECT_EQ(seen, std::byte{1});
 }
@@ -114,11 +115,11 @@ TEST(SimBackend, AdvancesByOneEventAPoll) {
   auto stream = copy_stream("s", station.at("mem0"), station.at("gpu0"), 1000);
   stream.kernel = Kernel{station.at("gpu0"), Duration{50}, Duration{50}, "spin"};
   auto batch = station.prepare({stream}, {bound(source.view(), destination.view())});
-  ASSERT_TRUE(batchOpAsync(station.executor, batch).has_value());
+  ASSERT_TRUE(station.executor.issue(batch).has_value());
   std::vector<std::int64_t> instants;
   bool finished = false;
   while (!finished) {
-    finished = batchOpQuery(station.executor, batch);
+    finished = station.executor.query(batch);
     instants.push_back(station.clock->now().count());
     EXPECT_EQ(destination.view().data[999], instants.back() < 1000 ? std::byte{0} : std::byte{1});
   }
@@ -151,8 +152,7 @@ TEST(SimBackendDeath, BatchesThatOutliveItAreABug) {
       {
         auto backend = Station::make_sim(station.machine, station.kernels, *station.clock);
         const Batch operation = station.batch({test::kernel_stream("s", station.at("gpu0"), "spin")});
-        const Timeline timeline = plan(planners().front(), station.machine, operation);
-        auto batch = backend->prepare({operation, timeline, "a batch", {}, {{}}});
+        auto batch = backend->prepare({plan(planners().front(), operation), "a batch", {{}}});
         backend.reset();
       },
       "batches are gone before their backend");

@@ -217,9 +217,9 @@ TEST(AdmittedTaskSet, CarriesThePlans) {
   const AdmissionVerdict verdict = decide({m, Policy::Edf, {copying(m, "a", "gpu0", 600, 400)}});
   ASSERT_TRUE(verdict.admitted.has_value());
   const JobBound& bound = verdict.admitted->planned().bounds[0];
-  ASSERT_EQ(bound.batches.size(), 2U);
-  EXPECT_EQ(bound.batches[0][0].plan.latency, Duration{600});
-  EXPECT_EQ(bound.batches[1][0].plan.latency, Duration{400});
+  ASSERT_EQ(bound.plans.size(), 2U);
+  EXPECT_EQ(bound.plans[0][0].timeline.latency, Duration{600});
+  EXPECT_EQ(bound.plans[1][0].timeline.latency, Duration{400});
   EXPECT_EQ(bound.wcet.bound(), Duration{1005});
   EXPECT_EQ(verdict.admitted->planner().name, planners().front().name);
 }

@@ -155,7 +155,7 @@ TEST(AdmissionByPartition, KeepsPreemptionAndCut) {
   const AdmittedTaskSet part = verdict.admitted->part(1);
   EXPECT_EQ(part.tasks().preemption, Preemption::BetweenBatches);
   EXPECT_EQ(part.tasks().cut, Bytes{2000});
-  EXPECT_EQ(part.planned().bounds[0].batches[0].size(), 2U);
+  EXPECT_EQ(part.planned().bounds[0].plans[0].size(), 2U);
 }
 
 // 9.9 us of 10 in one partition, which can grow to 10; 3 of 10 in the other.

@@ -104,12 +104,11 @@ TEST(Partitions, ShareNoBandwidthOnRandomMachines) {
         stream.name += std::to_string(group);
         both.push_back(std::move(stream));
       }
-      longest = std::max(longest, predict(*find_planner("all_at_once"), m, batch, Basis::Guaranteed, workspace));
+      longest = std::max(longest, predict(*find_planner("all_at_once"), batch, Basis::Guaranteed, workspace));
     }
     const auto together = Batch::make(m, both);
     ASSERT_TRUE(together) << together.error().text();
-    EXPECT_NEAR(predict(*find_planner("all_at_once"), m, *together, Basis::Guaranteed, workspace), longest,
-                1e-6 * longest)
+    EXPECT_NEAR(predict(*find_planner("all_at_once"), *together, Basis::Guaranteed, workspace), longest, 1e-6 * longest)
         << seed;
   }
   EXPECT_GT(apart, 20);

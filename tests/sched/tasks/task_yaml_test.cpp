@@ -182,7 +182,7 @@ TEST(TaskYaml, PlansWithoutPeerAccessWhereToldSo) {
     overrides.no_peer = no_peer;
     const auto set = folder.load(text, overrides);
     ASSERT_TRUE(set.has_value()) << set.error().text();
-    const Timeline timeline = plan(planners().front(), *set->machine, std::get<Batch>(set->tasks[0].steps[0]));
+    const Timeline timeline = plan(planners().front(), std::get<Batch>(set->tasks[0].steps[0])).timeline;
     EXPECT_EQ(timeline.streams[0].transfer->path, no_peer ? CopyPath::Staged : CopyPath::Peer);
   }
   TaskFileOverrides overrides;

@@ -80,9 +80,9 @@ TEST(JobBound, TakesGuaranteedBandwidthsAndWorstKernels) {
   const Topology m = machine();
   const JobBound bound = bound_job(job_of({there(m)}), m, planners().front());
   EXPECT_EQ(bound.wcet.bound(), Duration{553});
-  ASSERT_EQ(bound.batches.size(), 1U);
-  ASSERT_EQ(bound.batches[0].size(), 1U);
-  EXPECT_EQ(bound.batches[0][0].plan.latency, Duration{500});
+  ASSERT_EQ(bound.plans.size(), 1U);
+  ASSERT_EQ(bound.plans[0].size(), 1U);
+  EXPECT_EQ(bound.plans[0][0].timeline.latency, Duration{500});
 }
 
 // 553 as above; 37 on the host, without margin; 20 kB / 100 = 200, + 10 = 210, x 1.1 = 231, + 3 = 234. In all 824.
@@ -90,8 +90,8 @@ TEST(JobBound, AddsBatchesAndHostSteps) {
   const Topology m = machine();
   const JobBound bound = bound_job(job_of({there(m), HostStep{Duration{37}}, back(m)}), m, planners().front());
   EXPECT_EQ(bound.wcet.bound(), Duration{824});
-  ASSERT_EQ(bound.batches.size(), 2U);
-  EXPECT_EQ(bound.batches[1][0].plan.latency, Duration{210});
+  ASSERT_EQ(bound.plans.size(), 2U);
+  EXPECT_EQ(bound.plans[1][0].timeline.latency, Duration{210});
 }
 
 // 553 and 234 as above. Host steps in front go with the first batch, those behind one with that.

@@ -48,7 +48,7 @@ Topology with(const SetupTimes& setup) {
 struct CostStation : Station {
   explicit CostStation(const SetupTimes& setup) : Station(std::make_unique<VirtualClock>(), make_sim, with(setup)) {}
 
-  Executor at_once{machine, *find_planner("all_at_once"), *backend, *clock};
+  Executor at_once{machine, *backend, *clock};
 };
 
 // The simulated machine does what its file says, so its costs are found again, within the rounding of files and of
@@ -114,8 +114,8 @@ class LateBackend final : public DeviceBackend {
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
     return backend_.allocate(where, size);
   }
-  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(ExecutableBatch batch) override {
-    return backend_.prepare(std::move(batch)).map([&](std::unique_ptr<BackendBatch> prepared) {
+  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override {
+    return backend_.prepare(std::move(bound)).map([&](std::unique_ptr<BackendBatch> prepared) {
       return std::unique_ptr<BackendBatch>(std::make_unique<LateBatch>(std::move(prepared), clock_, random_));
     });
   }
@@ -130,7 +130,7 @@ class LateBackend final : public DeviceBackend {
 TEST(MeasureCosts, OfAMachineThatIsLateCoverEveryRepetition) {
   CostStation station(some_costs());
   LateBackend late(*station.backend, *station.clock);
-  Executor executor(station.machine, station.at_once.planner(), late, *station.clock);
+  Executor executor(station.machine, late, *station.clock);
   CostOptions options = few();
   options.repetitions = 10;
   const auto samples = measure_costs(executor, plan_costs(station.machine, options), options);

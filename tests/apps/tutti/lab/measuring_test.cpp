@@ -90,7 +90,7 @@ struct MeasuredStation : Station {
     options.progress = [this](int, double how_well) { known.push_back(how_well); };
   }
 
-  Executor at_once{machine, *find_planner("all_at_once"), *backend, *clock};
+  Executor at_once{machine, *backend, *clock};
   MeasuringOptions options;
   std::vector<double> known;  // [rounds]
 };
@@ -136,7 +136,7 @@ TEST(Measure, RunsRandomBatches) {
           test::copy_stream(std::to_string(streams.size()), is_up ? memory : gpu, is_up ? gpu : memory, size));
     }
     counts.insert(streams.size());
-    const Timeline planned = plan(station.at_once.planner(), station.machine, station.batch(streams));
+    const Timeline planned = plan(*find_planner("all_at_once"), station.batch(streams)).timeline;
     for (std::size_t s = 0; s < streams.size(); ++s)
       EXPECT_EQ(measured.streams[s].finish_ns, static_cast<double>(planned.streams[s].end().count()));
   }
@@ -260,7 +260,7 @@ TEST(CopyEngines, OfASimulatedMachineAreThoseOfItsFile) {
 TEST(MeasureGates, TellsStartsAndTheEndFromWhenGatesOpen) {
   MeasuredStation station(
       test::changed(test::small_machine(), [](MachineSpec& spec) { spec.setup.batch = Duration{3000}; }));
-  const auto delays = measure_gates(station.at_once, Bytes{4096}, Bytes{4096}, 5);
+  const auto delays = measure_gates(station.at_once, *find_planner("all_at_once"), Bytes{4096}, Bytes{4096}, 5);
   ASSERT_TRUE(delays.has_value()) << delays.error().text();
   EXPECT_EQ(delays->start_us, std::vector<double>(30, 3.0)) << "both ways of three GPUs, five times";
   EXPECT_EQ(delays->end_us, std::vector<double>(5, 7.096));
@@ -295,9 +295,9 @@ class ForgetfulBackend final : public DeviceBackend {
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
     return backend_.allocate(where, size);
   }
-  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(ExecutableBatch batch) override {
-    const StreamBinding binding = batch.bindings.front();
-    auto prepared = backend_.prepare(std::move(batch));
+  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override {
+    const StreamBinding binding = bound.bindings.front();
+    auto prepared = backend_.prepare(std::move(bound));
     if (!prepared || binding.source.where != from_) return prepared;
     return std::make_unique<ForgetfulBatch>(*std::move(prepared), binding.destination);
   }
@@ -312,7 +312,7 @@ TEST(VerifyBytes, FindsOneThatHasChanged) {
   EXPECT_TRUE(verify_bytes(station.at_once, Bytes{50'000}, 1).has_value());
   for (const char* gpu : {"gpu0", "gpu2"}) {
     ForgetfulBackend backend(*station.backend, station.at(gpu));
-    Executor executor(station.machine, station.at_once.planner(), backend, *station.clock);
+    Executor executor(station.machine, backend, *station.clock);
     const auto refused = verify_bytes(executor, Bytes{50'000}, 1);
     ASSERT_FALSE(refused.has_value());
     EXPECT_EQ(refused.error().code, ErrorCode::Machine);

@@ -4,7 +4,6 @@
 
 #include "apps/tutti/reports/methods_report.hpp"
 #include "model/sharing/compile_machine.hpp"
-#include "runtime/cuda/memcpy_batch.hpp"
 #include "runtime/sim/sim_backend.hpp"
 #include "tests/support/yaml_text.hpp"
 
@@ -15,7 +14,7 @@ namespace {
 struct Planners {
   Planners() {
     for (const Planner& planner : planners())
-      methods.push_back({std::string(planner.name), Executor(machine, planner, backend, clock), planner.searches});
+      methods.push_back({std::string(planner.name), Executor(machine, backend, clock), &planner});
   }
   [[nodiscard]] std::vector<Workload> workloads(std::string_view only) const {
     return make_workloads(machine, {Bytes{320'000}, 1}, only).value();
@@ -56,9 +55,9 @@ TEST(CompareMethods, RunsBatchesInTheirOrderAndLongOnesLessOften) {
   EXPECT_NEAR(runs->at(0).median_ms(0), 2400 + 2 * 0.275, 0.001);
 }
 
-TEST(MemcpyBatch, NeedsGpus) {
+TEST(Baselines, NeedADriver) {
   Planners rig;
-  EXPECT_FALSE(make_memcpy_batch_backend(rig.backend));
+  EXPECT_EQ(rig.backend.baselines(), nullptr);
 }
 
 /// Medians 10, 12, 11 and 10, 9.9, 20 of two workloads.

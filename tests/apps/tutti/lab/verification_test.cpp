@@ -39,7 +39,7 @@ TEST(RandomBatches, AreOfTheWholeRegime) {
   BatchSimulation workspace;
   for (const VerifiedBatch& batch : *batches) {
     groups.insert(batch.groups.begin(), batch.groups.end());
-    predicted += predict(at_once(), machine, batch.batch, Basis::Nominal, workspace);
+    predicted += predict(at_once(), batch.batch, Basis::Nominal, workspace);
     std::map<EngineId, std::pair<Bytes, std::size_t>> engines;
     for (std::size_t s = 0; s < batch.batch.streams().size(); ++s) {
       const CommandStream& stream = batch.batch.streams()[s];
@@ -132,8 +132,8 @@ TEST(VerifyBatches, FindNothingLateOnASimulatedMachine) {
   const KernelRegistry kernels = KernelRegistry::with_builtins();
   VirtualClock clock;
   SimBackend backend(machine, kernels, clock);
-  Executor executor(machine, planners().front(), backend, clock);
-  const auto runs = verify_batches(executor, *batches, 2, nullptr);
+  Executor executor(machine, backend, clock);
+  const auto runs = verify_batches(executor, planners().front(), *batches, 2, nullptr);
   ASSERT_TRUE(runs.has_value()) << runs.error().text();
   for (const Verification& batch : runs->batches) {
     EXPECT_EQ(batch.latencies.size(), 4U);

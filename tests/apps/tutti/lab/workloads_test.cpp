@@ -45,7 +45,7 @@ TEST(Workloads, ExampleIsThePublishedOneOnItsMachine) {
   EXPECT_EQ(sizes_of(batch), (std::vector<std::int64_t>{32'000'000, 128'000'000, 128'000'000, 32'000'000}));
   EXPECT_EQ(batch.streams()[0].kernel->time, Duration{3'200'000});
   EXPECT_EQ(batch.streams()[1].kernel->time, Duration{12'800'000});
-  const auto ms = [&](std::string_view planner) { return to_ms(plan(*find_planner(planner), machine, batch).latency); };
+  const auto ms = [&](std::string_view planner) { return to_ms(plan(*find_planner(planner), batch).timeline.latency); };
   EXPECT_NEAR(ms("completion_aligned"), 44.8, 1e-5);
   EXPECT_NEAR(ms("bandwidth_allocation"), 76.8, 1e-5);
   EXPECT_NEAR(ms("time_division"), 56.5333333, 1e-5);
@@ -104,7 +104,7 @@ TEST(Workloads, DomainIsSoonestWithBatchesAsPublished) {
       BatchSimulation workspace;
       double ns = 0;
       for (const std::size_t batch : domain.order)
-        ns += predict(*find_planner(planner), machine, domain.batches[batch], Basis::Nominal, workspace);
+        ns += predict(*find_planner(planner), domain.batches[batch], Basis::Nominal, workspace);
       return ns / 1e9;
     };
     const double batches = seconds("completion_aligned");

@@ -1,0 +1,52 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "runtime/core/backend.hpp"
+
+namespace tutti::internal {
+
+/// Measured times of a copy.
+struct CopyTimes {
+  Duration on_the_gpu{};   ///< from a mark before it to one behind it
+  Duration on_the_host{};  ///< from the host's signal for it until the host knows of its end
+};
+
+/// A copy, and a kernel of a given length behind it; no kernel where that is 0.
+struct PlainStep {
+  BufferView from, to;
+  Duration kernel{};
+};
+
+/// Steps as one would enqueue them by hand: ahead, in one stream of one GPU, behind one gate of the backend's kind.
+/// Copies alone are one call of the driver, as far as the queue has room behind a closed gate, and the rest another one
+/// when it is open.
+class PlainChain {
+ public:
+  virtual ~PlainChain() = default;
+  /// Two runs: one with the first start and the last end noted on the GPU, one without, from the start signal to the
+  /// completion signal.
+  /// @errors Machine: the driver's refusal, or it does not end.
+  [[nodiscard]] virtual Expected<CopyTimes> run() = 0;
+};
+
+/// What the driver does without plans and gates, on the devices of a backend: peers for benchmarks. Buffers are the
+/// backend's, and it has no batch armed or under way meanwhile.
+class Baselines {
+ public:
+  virtual ~Baselines() = default;
+  /// A backend that runs a batch as one call a GPU with all its transfers, and its kernels behind them.
+  /// @errors Machine: the driver has no such call, or refuses. Its `prepare` as that of the backend, and InvalidInput:
+  ///         host work.
+  [[nodiscard]] virtual Expected<std::unique_ptr<DeviceBackend>> memcpy_batch() = 0;
+  /// Times a single copy on a stream of its own, between two events, and another one from the call until the driver
+  /// returns from waiting for it. From any thread.
+  /// @param from, to  of one size, at least one of them on a GPU.
+  /// @errors Machine: the driver's refusal.
+  [[nodiscard]] virtual Expected<CopyTimes> time_plain_copy(const BufferView& from, const BufferView& to) = 0;
+  /// @param steps  at least one; at least one end of the first on a GPU
+  /// @errors InvalidInput: no step. Machine: the driver's refusal.
+  [[nodiscard]] virtual Expected<std::unique_ptr<PlainChain>> plain_chain(std::vector<PlainStep> steps) = 0;
+};
+
+}  // namespace tutti::internal
