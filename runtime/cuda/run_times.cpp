@@ -92,10 +92,14 @@ double RunTimes::end_of(std::uint32_t position) const {
 
 std::vector<CommandTimes> RunTimes::times() const {
   std::vector<CommandTimes> times(batch_.points.size());
+  // The GPU's clock and the host's agree to some microseconds, and nothing happened outside the run.
+  const auto within_run = [&](double at) {
+    return std::clamp(at, as_double(batch_.result.start), as_double(batch_.result.finish));
+  };
   for (std::uint32_t i = 0; i < times.size(); ++i) {
     const Command& command = batch_.list.commands[i];
-    if (command.notes_start()) times[i].start = start_of(i);
-    if (command.mark != Mark::None) times[i].end = end_of(i);
+    if (command.notes_start()) times[i].start = within_run(start_of(i));
+    if (command.mark != Mark::None) times[i].end = within_run(end_of(i));
   }
   share_out(batch_.list, times);
   return times;
@@ -106,7 +110,7 @@ Timeline RunTimes::measured() const {
   const Duration began = batch_.result.start;
   timeline.latency = batch_.result.finish - began;
   const std::vector<CommandTimes> times = this->times();
-  const auto since_start = [&](double at) {
+  const auto since_start = [&](double at) {  // rounded
     return std::clamp(to_duration(at) - began, Duration{0}, timeline.latency);
   };
   for (std::uint32_t i = 0; i < times.size(); ++i) {

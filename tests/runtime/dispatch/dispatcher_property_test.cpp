@@ -7,8 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sched/tasks/wcet.hpp"
-#include "tests/runtime/task_runs.hpp"
+#include "tests/runtime/random_jobs.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/task_timings.hpp"
 
@@ -16,8 +15,11 @@ namespace tutti::internal {
 namespace {
 
 using test::first_jobs;
+using test::planned_length;
 using test::Random;
+using test::random_batch_set;
 using test::VirtualRun;
+using test::with_patterns;
 
 constexpr oracle::TimingRanges kSets{.tasks_min = 1,
                                      .tasks_max = 5,
@@ -99,70 +101,10 @@ TEST_P(EveryPolicy, AdmittedSetsKeepTheirPromise) {
   EXPECT_GT(admitted, test::rounds(200)) << "the ranges make too few sets that can be run";
 }
 
-/// A job of a batch of copies with kernels, a host step, and a batch back.
-Task random_job(const test::Station& station, Random& random, std::string name) {
-  const VertexId mem = station.at("mem0");
-  const VertexId gpus[] = {station.at("gpu0"), station.at("gpu1"), station.at("gpu2")};
-  std::vector<CommandStream> there, back;
-  for (int s = random.between(1, 4); s > 0; --s) {
-    const VertexId gpu = gpus[random.below(3)];
-    const std::int64_t size = random.between(0, 3000);
-    there.push_back(test::copy_stream("s" + std::to_string(s), mem, gpu, size));
-    if (random.one_in(2)) {
-      const Duration time{random.between(0, 500)};
-      there.back().kernel = Kernel{gpu, time, 2 * time, "checksum"};
-    }
-    back.push_back(
-        test::copy_stream("s" + std::to_string(s), gpu, random.one_in(3) && gpu != gpus[0] ? gpus[0] : mem, size));
-  }
-  Task task;
-  task.name = std::move(name);
-  task.steps = {station.batch(there), HostStep{Duration{random.between(0, 300)}}, station.batch(back)};
-  return task;
-}
-
-/// Periods are 1 to 4 times the work of all tasks, so some sets are refused and most admitted sets are busy.
-TaskSet random_batch_set(const test::Station& station, Random& random, Policy policy) {
-  TaskSet set{station.machine, policy, {}};
-  Duration work{};
-  for (int i = random.between(1, 3); i > 0; --i) {
-    set.tasks.push_back(random_job(station, random, "t" + std::to_string(i)));
-    work += bound_job(set.tasks.back(), set.machine, planners().front()).wcet.bound();
-  }
-  for (Task& task : set.tasks) {
-    task.period = work * random.between(10, 40) / 10;
-    task.deadline = task.period * random.between(8, 20) / 10;
-    task.jitter = task.period * random.between(0, 2) / 10;
-    task.offset = Duration{random.between(0, 5000)};
-    if (policy == Policy::Given) task.priority = random.between(0, 2);
-  }
-  return set;
-}
-
-/// What `run` does with programs for the tasks.
-template <class Run>
-RunRecord with_patterns(const test::Station& station, const TaskSet& set, std::uint64_t seed, const Run& run) {
-  std::vector<std::unique_ptr<PatternProgram>> programs;
-  std::vector<TaskProgram*> table;
-  for (const Task& task : set.tasks)
-    table.push_back(programs.emplace_back(std::make_unique<PatternProgram>(station.machine, task, seed)).get());
-  return run(table).value();
-}
-
 RunRecord run_patterns(test::Station& station, const AdmittedTaskSet& promise, std::uint64_t seed) {
   return with_patterns(station, promise.tasks(), seed, [&](std::span<TaskProgram* const> table) {
     return run_tasks(station.executor, promise, table, first_jobs(40, seed));
   });
-}
-
-/// What a job takes by the plans that it was admitted with.
-Duration planned_length(const AdmittedTaskSet& promise, TaskId task) {
-  Duration length{};
-  for (const auto& chunks : promise.planned().bounds[task.index()].plans)
-    for (const ExecutionPlan& chunk : chunks) length += chunk.timeline.latency;
-  for (const JobStep& step : promise.tasks().tasks[task.index()].steps)
-    if (const auto* host = std::get_if<HostStep>(&step)) length += host->time;
-  return length;
 }
 
 // Each job takes what was planned to the nanosecond, since it runs by the plan that it was admitted with: at most its
