@@ -21,6 +21,13 @@ double as_double(Duration duration) { return static_cast<double>(duration.count(
 RunTimes::RunTimes(BoundBatch& batch) : batch_(batch), origins_(batch.devices.size()) {
   for (const KernelRun& run : batch.list.kernels)
     before_.push_back(batch.list.commands[run.first].is_released() ? kNone : before_in_lane(run.first));
+  std::vector<bool> opened(batch.list.lanes.size());
+  for (std::uint32_t i = 0; i < batch.list.commands.size(); ++i) {
+    const Command& command = batch.list.commands[i];
+    if (!command.gate || !command.opens || opened[command.lane]) continue;
+    opened[command.lane] = true;
+    openers_.push_back(i);
+  }
 }
 
 std::uint32_t RunTimes::before_in_lane(std::uint32_t position) const {
@@ -39,7 +46,8 @@ void RunTimes::read() {
 }
 
 /// Sets the events of each GPU to the host's clock. An event follows its signal, which is seen at about that instant or
-/// later, so the least difference is the most accurate.
+/// later, so the least difference is the most accurate; but where the event itself came late, that is too early, and
+/// no command starts before its gate is to open.
 void RunTimes::set_origins() {
   constexpr Duration kPatience = std::chrono::milliseconds{1};
   const Clock& clock = batch_.backend.clock;
@@ -54,6 +62,14 @@ void RunTimes::set_origins() {
       const double after = elapsed_ns(*origin.event, point->event).value_or(0);
       origin.at = std::min(origin.at, as_double(point->seen) - after);
     }
+  }
+  for (const std::uint32_t opener : openers_) {
+    const Command& command = batch_.list.commands[opener];
+    const Event& start = batch_.points[opener].start;
+    Origin& origin = origins_[batch_.lanes[command.lane].place];
+    if (!start || origin.event == nullptr) continue;
+    const Duration gate = batch_.result.start + batch_.list.gates[*command.gate];
+    if (const auto after = elapsed_ns(*origin.event, start)) origin.at = std::max(origin.at, as_double(gate) - *after);
   }
 }
 

@@ -42,8 +42,9 @@ class RunTimes {
   [[nodiscard]] std::vector<CommandTimes> times() const;
 
   BoundBatch& batch_;
-  std::vector<std::uint32_t> before_;  // [kernel runs] the command that ends where one starts; kNone
-  std::vector<Origin> origins_;        // [devices]
+  std::vector<std::uint32_t> before_;   // [kernel runs] the command that ends where one starts; kNone
+  std::vector<std::uint32_t> openers_;  // the first command of each lane that has a gate
+  std::vector<Origin> origins_;         // [devices]
 };
 
 }  // namespace tutti::internal::cuda
