@@ -57,6 +57,11 @@ void print_remarks(const RunRecord& record, const TaskSet& tasks, std::span<cons
   if (failed > 10) fmt::print(stderr, "and {} more failed jobs\n", failed - 10);
   if (record.interrupted) fmt::print(stderr, "interrupted; the report covers what had run\n");
   if (const std::string broken = broken_bounds_text(record, tasks); !broken.empty()) fmt::print(stderr, "{}\n", broken);
+  const auto overran = std::ranges::count_if(record.jobs, [](const JobRecord& job) { return job.overruns > 0; });
+  if (overran > 0)
+    fmt::print(stderr,
+               "{} of {} jobs had kernels that took longer than their declared worst; 'tutti profile' measures them\n",
+               overran, record.jobs.size());
   const bool missed = std::ranges::any_of(record.jobs, [](const JobRecord& job) { return job.missed(); });
   if (exit_code == kMachineError && failed == 0 && missed)
     fmt::print(stderr, "the host is too slow to play this machine in real time; use the virtual clock\n");

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::array kCommands{Command{add_predict},   Command{add_check},  Command{add_compare}, Command{add_run},
                                Command{add_calibrate}, Command{add_verify}, Command{add_bench},   Command{add_capacity},
-                               Command{add_topology},  Command{add_tasks}};
+                               Command{add_topology},  Command{add_tasks},  Command{add_profile}};
 
 int run_program(int argc, char** argv) {
   CommandLine program("tutti", "tutti: real-time batches of CPU-GPU transfers and kernels with guaranteed deadlines");

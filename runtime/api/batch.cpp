@@ -28,6 +28,14 @@ Expected<Batch> Batch::load(const std::string& path) {
       [](internal::Batch&& batch) { return Batch(std::make_shared<State>(std::move(batch))); });
 }
 
+Expected<Batch> Batch::parse(const Machine& machine, std::string_view text) {
+  const auto& topology = internal::Handles::state(machine);
+  if (!topology) return internal::empty_handle("machine");
+  return internal::parse_document(text, "the batch")
+      .and_then([&](const internal::Node& document) { return internal::batch_from(document, *topology); })
+      .map([](internal::Batch&& batch) { return Batch(std::make_shared<State>(std::move(batch))); });
+}
+
 Expected<Batch> Batch::make(const Machine& machine, const BatchSpec& spec, const Parameters& parameters) {
   const auto& topology = internal::Handles::state(machine);
   if (!topology) return internal::empty_handle("machine");

@@ -19,6 +19,9 @@ class TUTTI_API Batch {
   /// Reads a batch file and the machine that it names.
   /// @errors InvalidInput with file, line and column, whatever is wrong with one of the files.
   [[nodiscard]] static Expected<Batch> load(const std::string& path);
+  /// Reads the text of a batch file for a machine; `machine` in it is not read.
+  /// @errors InvalidInput with line and column; an empty handle.
+  [[nodiscard]] static Expected<Batch> parse(const Machine& machine, std::string_view text);
   /// Makes a batch of plain fields; `spec.machine` is not read.
   /// @param parameters  sizes that the spec names
   /// @errors InvalidInput: all faults, each with the path of its field; an empty handle.

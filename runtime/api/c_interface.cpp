@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "runtime/api/run.hpp"
+#include "runtime/api/profile.hpp"
 #include "runtime/api/tutti.h"
 #include "runtime/api/version.hpp"
 
@@ -105,6 +105,14 @@ tutti_status finish(const Expected<Value>& value, const Write& write) {
   return TUTTI_OK;
 }
 
+/// @param make  () -> Expected<TaskSet>
+template <class Make>
+tutti_task_set* made_set(const Make& make) noexcept {
+  auto* set = made<tutti_task_set>(make);
+  if (set != nullptr) guarded([&] { return set->names = set->value.tasks(), TUTTI_OK; });
+  return set;
+}
+
 std::string_view text_or_empty(const char* text) { return text == nullptr ? std::string_view{} : text; }
 
 tutti_status predict_into(const tutti_batch* batch, const char* planner, int64_t* result,
@@ -155,6 +163,15 @@ TaskProgram program_of(const tutti_task_program& program) {
   TaskProgram made;
   made.on_ready = callback(program.on_ready);
   made.on_finished = callback(program.on_finished);
+  if (program.on_host_step != nullptr) {
+    made.on_host_step = [function = program.on_host_step, user = program.user](const Job& job,
+                                                                               std::size_t step) -> Expected<void> {
+      const tutti_job handle{job};
+      const int failure = function(&handle, step, user);
+      if (failure == 0) return {};
+      return tl::unexpected(Error{ErrorCode::Kernel, "a host step returned " + std::to_string(failure), {}});
+    };
+  }
   return made;
 }
 
@@ -177,6 +194,17 @@ RunOptions options_of(const tutti_run_options& options) {
   return made;
 }
 
+TaskPrograms programs_of(const tutti_run_options& options) {
+  TaskPrograms programs;
+  for (size_t i = 0; options.programs != nullptr && i < options.program_count; ++i)
+    programs[std::string(text_or_empty(options.programs[i].task))] = program_of(options.programs[i]);
+  return programs;
+}
+
+Kernels kernels_of(const tutti_run_options& options) {
+  return options.kernels == nullptr ? Kernels() : options.kernels->value;
+}
+
 tutti_run_summary summary_of(const RunRecord& record) {
   tutti_run_summary summary{record.jobs.size(), 0, 0, 0};
   for (const JobRecord& job : record.jobs) {
@@ -196,10 +224,17 @@ const char* tutti_last_error(void) { return tutti::last_error.c_str(); }
 tutti_machine* tutti_machine_load(const char* path) {
   return tutti::made<tutti_machine>([&] { return tutti::Machine::load(std::string(tutti::text_or_empty(path))); });
 }
+tutti_machine* tutti_machine_parse(const char* text) {
+  return tutti::made<tutti_machine>([&] { return tutti::Machine::parse(tutti::text_or_empty(text)); });
+}
 void tutti_machine_free(tutti_machine* machine) { delete machine; }
 
 tutti_batch* tutti_batch_load(const char* path) {
   return tutti::made<tutti_batch>([&] { return tutti::Batch::load(std::string(tutti::text_or_empty(path))); });
+}
+tutti_batch* tutti_batch_parse(const tutti_machine* machine, const char* text) {
+  if (machine == nullptr) return tutti::refuse_null("the machine"), nullptr;
+  return tutti::made<tutti_batch>([&] { return tutti::Batch::parse(machine->value, tutti::text_or_empty(text)); });
 }
 tutti_machine* tutti_batch_machine(const tutti_batch* batch) {
   if (batch == nullptr) return tutti::refuse_null("the batch"), nullptr;
@@ -306,10 +341,11 @@ tutti_status tutti_batch_op_synchronize(tutti_batch_run* run, tutti_batch_result
 void tutti_batch_run_free(tutti_batch_run* run) { delete run; }
 
 tutti_task_set* tutti_task_set_load(const char* path) {
-  auto* set =
-      tutti::made<tutti_task_set>([&] { return tutti::TaskSet::load(std::string(tutti::text_or_empty(path))); });
-  if (set != nullptr) tutti::guarded([&] { return set->names = set->value.tasks(), TUTTI_OK; });
-  return set;
+  return tutti::made_set([&] { return tutti::TaskSet::load(std::string(tutti::text_or_empty(path))); });
+}
+tutti_task_set* tutti_task_set_parse(const tutti_machine* machine, const char* text) {
+  if (machine == nullptr) return tutti::refuse_null("the machine"), nullptr;
+  return tutti::made_set([&] { return tutti::TaskSet::parse(machine->value, tutti::text_or_empty(text)); });
 }
 size_t tutti_task_set_size(const tutti_task_set* set) { return set == nullptr ? 0 : set->names.size(); }
 const char* tutti_task_set_name(const tutti_task_set* set, size_t task) {
@@ -340,6 +376,18 @@ tutti_status tutti_verdict_worst_response(const tutti_verdict* verdict, size_t t
 }
 void tutti_verdict_free(tutti_verdict* verdict) { delete verdict; }
 
+tutti_status tutti_capacity(const tutti_task_set* set, tutti_tunable tunable, const char* name, const char* planner,
+                            int64_t* limit) {
+  return tutti::guarded([&] {
+    if (set == nullptr) return tutti::refuse_null("the task set");
+    if (limit == nullptr) return tutti::refuse_null("the result");
+    if (tunable < TUTTI_PARAMETER || tunable > TUTTI_WCET) return tutti::refuse_null("the tunable of this number");
+    return tutti::finish(tutti::capacity(set->value, static_cast<tutti::Tunable>(tunable), tutti::text_or_empty(name),
+                                         tutti::text_or_empty(planner)),
+                         [&](const tutti::Capacity& found) { *limit = found.limit.value_or(-1); });
+  });
+}
+
 size_t tutti_job_task(const tutti_job* job) { return job == nullptr ? 0 : job->value.task; }
 uint64_t tutti_job_index(const tutti_job* job) { return job == nullptr ? 0 : job->value.index; }
 void* tutti_job_source(const tutti_job* job, size_t batch, size_t stream, size_t* size) {
@@ -357,14 +405,21 @@ tutti_status tutti_run(const tutti_verdict* verdict, const tutti_run_options* op
                                "the deadlines of the set are not guaranteed, so it is not run; see the reasons",
                                {}});
     const tutti_run_options chosen = options == nullptr ? tutti_run_options{} : *options;
-    tutti::TaskPrograms programs;
-    for (size_t i = 0; chosen.programs != nullptr && i < chosen.program_count; ++i)
-      programs[std::string(tutti::text_or_empty(chosen.programs[i].task))] = tutti::program_of(chosen.programs[i]);
-    const tutti::Kernels kernels = chosen.kernels == nullptr ? tutti::Kernels() : chosen.kernels->value;
-    const auto record = tutti::run(*verdict->value.admitted, kernels, programs, tutti::options_of(chosen));
+    const auto record = tutti::run(*verdict->value.admitted, tutti::kernels_of(chosen), tutti::programs_of(chosen),
+                                   tutti::options_of(chosen));
     if (record && record->fatal) return tutti::status_of(*record->fatal);
     return tutti::finish(record, [&](const tutti::RunRecord& ended) {
       if (summary != nullptr) *summary = tutti::summary_of(ended);
     });
+  });
+}
+
+tutti_task_set* tutti_profile(const tutti_task_set* set, const tutti_run_options* options, int repeats, double margin) {
+  if (set == nullptr) return tutti::refuse_null("the task set"), nullptr;
+  const tutti_run_options chosen = options == nullptr ? tutti_run_options{.backend = TUTTI_CUDA} : *options;
+  return tutti::made_set([&] {
+    const tutti::ProfileOptions profile_options{tutti::options_of(chosen).backend, repeats, margin, chosen.seed};
+    return tutti::profile(set->value, tutti::kernels_of(chosen), tutti::programs_of(chosen), profile_options)
+        .and_then([&](const std::vector<tutti::KernelTimes>& times) { return tutti::with_times(set->value, times); });
   });
 }

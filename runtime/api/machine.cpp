@@ -19,6 +19,12 @@ Expected<Machine> Machine::load(const std::string& path) {
       [](internal::Topology&& topology) { return Machine(std::make_shared<State>(std::move(topology))); });
 }
 
+Expected<Machine> Machine::parse(std::string_view text) {
+  return internal::parse_document(text, "the machine")
+      .and_then(internal::machine_from)
+      .map([](internal::Topology&& topology) { return Machine(std::make_shared<State>(std::move(topology))); });
+}
+
 Expected<Machine> Machine::make(const MachineSpec& spec) {
   return internal::compile(spec).map(
       [](internal::Topology&& topology) { return Machine(std::make_shared<State>(std::move(topology))); });

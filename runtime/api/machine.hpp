@@ -24,6 +24,9 @@ class TUTTI_API Machine {
   /// Reads a machine file.
   /// @errors InvalidInput with file, line and column.
   [[nodiscard]] static Expected<Machine> load(const std::string& path);
+  /// Reads the text of a machine file.
+  /// @errors InvalidInput with line and column.
+  [[nodiscard]] static Expected<Machine> parse(std::string_view text);
   /// Makes a machine of plain fields.
   /// @errors InvalidInput: all faults, each with the path of its field.
   [[nodiscard]] static Expected<Machine> make(const MachineSpec& spec);

@@ -52,26 +52,19 @@ class UserRun {
   /// @param execute  (executors, programs, options) -> Expected<internal::RunRecord>
   template <class Execute>
   Expected<RunRecord> run(const Execute& execute) {
-    if (auto ok = check_programs(); !ok) return tl::unexpected(std::move(ok.error()));
+    if (auto ok = internal::check_programs(planned_.tasks, programs_); !ok)
+      return tl::unexpected(std::move(ok.error()));
     if (!planned_.tasks.machine)
       return internal::invalid_input("no task of the set has a batch, so there is nothing to run; give one a job");
     if (auto ok = open_machines(); !ok) return tl::unexpected(std::move(ok.error()));
-    make_programs();
-    auto record = execute(executors_, rows_, internal_options());
+    const internal::UserPrograms users(planned_.tasks, programs_, options_.seed, guard_);
+    auto record = execute(executors_, users.table(), internal_options());
     if (!record) return tl::unexpected(std::move(record.error()));
     if (guard_.error()) return tl::unexpected(*guard_.error());
     return record_of_run(*std::move(record));
   }
 
  private:
-  [[nodiscard]] Expected<void> check_programs() const {
-    for (const auto& [name, program] : programs_)
-      if (std::ranges::find(planned_.tasks.tasks, name, &internal::Task::name) == planned_.tasks.tasks.end())
-        return internal::invalid_input(
-            fmt::format("there is a program for task '{:.80}', which the set has not; name one of its tasks", name));
-    return {};
-  }
-
   [[nodiscard]] Expected<void> open_machines() {
     const auto hangs = std::make_shared<std::atomic<bool>>(false);
     for (const internal::Partition& partition : planned_.partitions) {
@@ -84,17 +77,6 @@ class UserRun {
       machines_.push_back(*std::move(stack));
     }
     return {};
-  }
-
-  void make_programs() {
-    const auto& tasks = planned_.tasks.tasks;
-    for (std::size_t i = 0; i < tasks.size(); ++i) {
-      const auto users = programs_.find(tasks[i].name);
-      made_.push_back(std::make_unique<internal::UserProgram>(*planned_.tasks.machine, tasks[i], i, options_.seed,
-                                                              users == programs_.end() ? nullptr : &users->second,
-                                                              guard_));
-      rows_.push_back(made_.back().get());
-    }
   }
 
   [[nodiscard]] internal::RunOptions internal_options() {
@@ -138,10 +120,8 @@ class UserRun {
   const RunOptions& options_;
   std::atomic<bool> own_stop_ = false;
   internal::CallbackGuard guard_;
-  std::vector<internal::BackendStack> machines_;              // [partitions]
-  std::vector<internal::Executor*> executors_;                // [partitions]
-  std::vector<std::unique_ptr<internal::UserProgram>> made_;  // [tasks]
-  std::vector<internal::TaskProgram*> rows_;                  // [tasks]
+  std::vector<internal::BackendStack> machines_;  // [partitions]
+  std::vector<internal::Executor*> executors_;    // [partitions]
 };
 
 }  // namespace

@@ -103,6 +103,19 @@ Expected<TaskSet> TaskSet::load(const std::string& path, const TaskSetOptions& o
       .map([](internal::TaskStudy&& study) { return TaskSet(std::make_shared<State>(std::move(study))); });
 }
 
+Expected<TaskSet> TaskSet::parse(const Machine& machine, std::string_view text) {
+  const auto& topology = internal::Handles::state(machine);
+  if (!topology) return internal::empty_handle("machine");
+  return internal::parse_study(text, *topology).map([](internal::TaskStudy&& study) {
+    return TaskSet(std::make_shared<State>(std::move(study)));
+  });
+}
+
+Expected<TaskSet> TaskSet::make(const TaskSetSpec& spec) {
+  return internal::TaskStudy::make(spec, {}).map(
+      [](internal::TaskStudy&& study) { return TaskSet(std::make_shared<State>(std::move(study))); });
+}
+
 Expected<TaskSet> TaskSet::make(const Machine& machine, const TaskSetSpec& spec) {
   const auto& topology = internal::Handles::state(machine);
   if (!topology) return internal::empty_handle("machine");

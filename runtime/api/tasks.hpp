@@ -30,6 +30,12 @@ class TUTTI_API TaskSet {
   /// Reads a task file and the machine that it names.
   /// @errors InvalidInput with file, line and column, whatever is wrong with one of the files.
   [[nodiscard]] static Expected<TaskSet> load(const std::string& path, const TaskSetOptions& options = {});
+  /// Reads the text of a task file for a machine; `machine` in it is not read.
+  /// @errors InvalidInput with line and column; an empty handle.
+  [[nodiscard]] static Expected<TaskSet> parse(const Machine& machine, std::string_view text);
+  /// Makes a task set without a machine, whose tasks declare their Wcets. It can be checked, and not run.
+  /// @errors InvalidInput: all faults, each with the path of its field; a task with a batch.
+  [[nodiscard]] static Expected<TaskSet> make(const TaskSetSpec& spec);
   /// Makes a task set of plain fields; `spec.machine` is not read.
   /// @errors InvalidInput: all faults, each with the path of its field; an empty handle.
   [[nodiscard]] static Expected<TaskSet> make(const Machine& machine, const TaskSetSpec& spec);

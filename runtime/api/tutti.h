@@ -57,11 +57,15 @@ TUTTI_C_API const char* tutti_last_error(void);
 
 /** Reads a machine file. */
 TUTTI_C_API tutti_machine* tutti_machine_load(const char* path);
+/** Reads the text of a machine file. */
+TUTTI_C_API tutti_machine* tutti_machine_parse(const char* text);
 /** Frees a machine. */
 TUTTI_C_API void tutti_machine_free(tutti_machine* machine);
 
 /** Reads a batch file and the machine that it names. */
 TUTTI_C_API tutti_batch* tutti_batch_load(const char* path);
+/** Reads the text of a batch file for a machine; `machine` in it is not read. */
+TUTTI_C_API tutti_batch* tutti_batch_parse(const tutti_machine* machine, const char* text);
 /** Machine that a batch was made for; a handle of its own. */
 TUTTI_C_API tutti_machine* tutti_batch_machine(const tutti_batch* batch);
 /** Frees a batch. */
@@ -161,6 +165,8 @@ TUTTI_C_API void tutti_batch_run_free(tutti_batch_run* run);
 
 /** Reads a task file and the machine that it names. */
 TUTTI_C_API tutti_task_set* tutti_task_set_load(const char* path);
+/** Reads the text of a task file for a machine; `machine` in it is not read. */
+TUTTI_C_API tutti_task_set* tutti_task_set_parse(const tutti_machine* machine, const char* text);
 /** Number of its tasks. */
 TUTTI_C_API size_t tutti_task_set_size(const tutti_task_set* set);
 /** Name of a task; null where there is no such task. Valid as long as the set. */
@@ -182,6 +188,21 @@ TUTTI_C_API tutti_status tutti_verdict_worst_response(const tutti_verdict* verdi
 /** Frees a verdict. */
 TUTTI_C_API void tutti_verdict_free(tutti_verdict* verdict);
 
+/** Number of a task set whose limit is looked for. */
+typedef enum tutti_tunable {
+  TUTTI_PARAMETER = 0, /**< size that the file names: the largest, in bytes */
+  TUTTI_PERIOD = 1,    /**< of a task: the smallest, in ns */
+  TUTTI_DEADLINE = 2,  /**< of a task: the smallest, in ns */
+  TUTTI_WCET = 3       /**< that a task declares: the largest, in ns */
+} tutti_tunable;
+
+/** Finds how far a number of a task set can go with every deadline guaranteed.
+ *  @param name     of the parameter or the task
+ *  @param planner  null: the set's, else the default
+ *  @param limit    result; -1: no value that was tried */
+TUTTI_C_API tutti_status tutti_capacity(const tutti_task_set* set, tutti_tunable tunable, const char* name,
+                                        const char* planner, int64_t* limit);
+
 /** Position of a job's task in its set. */
 TUTTI_C_API size_t tutti_job_task(const tutti_job* job);
 /** Number of a job among those of its task, from 0. */
@@ -198,6 +219,9 @@ typedef struct tutti_task_program {
   void (*on_ready)(const tutti_job* job, void* user);    /**< fills the input of a job */
   void (*on_finished)(const tutti_job* job, void* user); /**< reads the results of a job that ended without an error */
   void* user;
+  /** Does the work of a host step; null: its declared time passes. Another number than 0 fails the job.
+   *  @param step  position among all steps of the job */
+  int (*on_host_step)(const tutti_job* job, size_t step, void* user);
 } tutti_task_program;
 
 /** Record of a job. */
@@ -235,6 +259,14 @@ typedef struct tutti_run_summary {
  *  @param summary  result; may be null */
 TUTTI_C_API tutti_status tutti_run(const tutti_verdict* verdict, const tutti_run_options* options,
                                    tutti_run_summary* summary);
+
+/** Measures the kernels of a task set on the GPUs of this host, as `tutti::profile` does.
+ *  @param options  backend, seed, kernels and programs of it count; null: the GPUs, and kernels that are built in
+ *  @param repeats  runs of each kernel in each of the three ways
+ *  @param margin   share by which the worst time exceeds the largest one seen: 0.1
+ *  @return the set with the measured times in place of those that it declares */
+TUTTI_C_API tutti_task_set* tutti_profile(const tutti_task_set* set, const tutti_run_options* options, int repeats,
+                                          double margin);
 
 #ifdef __cplusplus
 }

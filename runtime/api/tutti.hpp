@@ -1,4 +1,4 @@
 #pragma once
 /// All of the library: machines, batches and their predictions, kernels, execution, task sets and their runs.
-#include "runtime/api/run.hpp"
+#include "runtime/api/profile.hpp"
 #include "runtime/api/version.hpp"

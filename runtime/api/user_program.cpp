@@ -1,5 +1,7 @@
 #include "runtime/api/user_program.hpp"
 
+#include <algorithm>
+
 #include "runtime/api/handles.hpp"
 
 namespace tutti {
@@ -63,6 +65,23 @@ tutti::Job UserProgram::job_of(const Job& job) const {
 std::span<std::byte> UserProgram::host_bytes(const BufferView& buffer) const {
   if (buffer.data == nullptr || machine_->vertex(buffer.where).kind != VertexKind::Memory) return {};
   return buffer.bytes();
+}
+
+Expected<void> check_programs(const TaskSet& set, const TaskPrograms& programs) {
+  for (const auto& [name, program] : programs)
+    if (std::ranges::find(set.tasks, name, &Task::name) == set.tasks.end())
+      return invalid_input(
+          fmt::format("there is a program for task '{:.80}', which the set has not; name one of its tasks", name));
+  return {};
+}
+
+UserPrograms::UserPrograms(const TaskSet& set, const TaskPrograms& programs, std::uint64_t seed, CallbackGuard& guard) {
+  for (std::size_t i = 0; i < set.tasks.size(); ++i) {
+    const auto users = programs.find(set.tasks[i].name);
+    programs_.push_back(std::make_unique<UserProgram>(*set.machine, set.tasks[i], i, seed,
+                                                      users == programs.end() ? nullptr : &users->second, guard));
+    table_.push_back(programs_.back().get());
+  }
 }
 
 }  // namespace tutti::internal

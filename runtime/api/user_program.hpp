@@ -2,9 +2,12 @@
 #include <atomic>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -91,6 +94,23 @@ class UserProgram final : public TaskProgram {
   CallbackGuard* guard_;
   PatternProgram buffers_;
   std::deque<JobMemory> sets_;  // [buffer sets]
+};
+
+/// @errors InvalidInput: a program for a task that the set has not.
+[[nodiscard]] Expected<void> check_programs(const TaskSet& set, const TaskPrograms& programs);
+
+/// A program for each task of a set.
+class UserPrograms {
+ public:
+  /// What is passed in outlives them.
+  UserPrograms(const TaskSet& set, const TaskPrograms& programs, std::uint64_t seed, CallbackGuard& guard);
+
+  /// [tasks]
+  [[nodiscard]] std::span<TaskProgram* const> table() const { return table_; }
+
+ private:
+  std::vector<std::unique_ptr<UserProgram>> programs_;
+  std::vector<TaskProgram*> table_;
 };
 
 }  // namespace tutti::internal

@@ -46,6 +46,14 @@ Expected<TaskStudy> load_study(const std::string& path, const TaskFileOverrides&
   });
 }
 
+Expected<TaskStudy> parse_study(std::string_view text, const Topology& machine) {
+  return parse_document(text, "the task set").and_then([&](const Node& document) {
+    return read_record<TaskSetSpec>(document)
+        .and_then([&](TaskSetSpec spec) { return TaskStudy::make(std::move(spec), machine); })
+        .map_error([&](Error error) { return at_places(std::move(error), document); });
+  });
+}
+
 Expected<TaskSet> load_tasks(const std::string& path, const TaskFileOverrides& overrides) {
   return load_study(path, overrides).map([](TaskStudy study) { return std::move(study.tasks); });
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "model/base/document.hpp"
 #include "sched/tasks/compile_tasks.hpp"
@@ -18,6 +19,10 @@ struct TaskFileOverrides {
 /// Reads a task set and the machine that it names, each file once.
 /// @errors InvalidInput with file, line and column: all that is wrong with one of the files.
 [[nodiscard]] Expected<TaskStudy> load_study(const std::string& path, const TaskFileOverrides& overrides = {});
+
+/// Reads the text of a task file for a machine; `machine` in it is not read.
+/// @errors InvalidInput with line and column.
+[[nodiscard]] Expected<TaskStudy> parse_study(std::string_view text, const Topology& machine);
 
 /// The task set of a file, the overrides included.
 /// @errors as `load_study`.

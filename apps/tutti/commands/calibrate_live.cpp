@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <ctime>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "apps/interrupt.hpp"
@@ -21,6 +19,7 @@
 #include "model/sharing/compile_machine.hpp"
 #include "runtime/cuda/discovery.hpp"
 #include "runtime/host/host_load.hpp"
+#include "runtime/host/today.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -161,8 +160,6 @@ std::string host_words(const Topology& machine, const BackendOptions& options) {
   for (const auto& [kind, count] : kinds) words += fmt::format("{}{} x {}", words.empty() ? "" : "; ", count, kind);
   return fmt::format("{}; driver for CUDA {}", words, host->driver);
 }
-
-std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))); }
 
 Expected<Measurements> measure_with(Executor& executor, const Topology& machine, const LiveOptions& options,
                                     const MeasuringOptions& measuring) {

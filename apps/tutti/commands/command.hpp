@@ -28,6 +28,7 @@ void add_bench(CommandLine& program);
 void add_capacity(CommandLine& program);
 void add_topology(CommandLine& program);
 void add_tasks(CommandLine& program);
+void add_profile(CommandLine& program);
 
 /// The options that subcommands reading a file share.
 struct FileOptions {

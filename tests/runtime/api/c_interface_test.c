@@ -164,6 +164,46 @@ static void tasks_run(const char* folder) {
   tutti_task_set_free(set);
 }
 
+static int host_step(const tutti_job* job, size_t step, void* user) {
+  *(size_t*)user += tutti_job_task(job) == 0 ? step : 100;
+  return 0;
+}
+
+/* From texts in memory: 12 MB at 12 GB/s, and 100 us of the host. */
+static void texts_are_read(void) {
+  size_t steps = 0;
+  int64_t latency = 0, limit = 0;
+  tutti_run_options options = {0};
+  tutti_task_program program = {"inspect", NULL, NULL, &steps, host_step};
+  tutti_machine* machine = tutti_machine_parse(
+      "{version: 1, machine: {name: m, vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}, "
+      "links: [{from: mem0, to: gpu0, bandwidth: 12 GB/s, back: 12 GB/s}]}}");
+  check(machine != NULL, "a machine");
+  tutti_batch* batch = tutti_batch_parse(machine, "{version: 1, streams: [{from: mem0, to: gpu0, size: 12 MB}]}");
+  check(tutti_predict_batch_latency(batch, NULL, &latency) == TUTTI_OK && latency == 1000000, "a batch of 1 ms");
+  tutti_task_set* set = tutti_task_set_parse(
+      machine,
+      "{version: 1, tasks: [{name: inspect, period: 5 ms, job: [{batch: [{from: mem0, to: gpu0, size: 12 MB}]}, "
+      "{host: 100 us}]}]}");
+  check(tutti_task_set_size(set) == 1, "a task");
+  check(tutti_capacity(set, TUTTI_PERIOD, "inspect", NULL, &limit) == TUTTI_OK && limit == 1100000, "every 1.1 ms");
+  check(refused(tutti_capacity(set, TUTTI_WCET, "inspect", NULL, &limit), "inspect"), "it declares no Wcet");
+  tutti_verdict* verdict = tutti_check(set, NULL);
+  options.jobs = 3;
+  options.programs = &program;
+  options.program_count = 1;
+  check(tutti_run(verdict, &options, NULL) == TUTTI_OK && steps == 3, "its host step is step 1 of three jobs");
+  check(tutti_profile(set, &options, 1, 0) == NULL && strstr(tutti_last_error(), "simulated"), "kernels need GPUs");
+  check(tutti_machine_parse("version: 2") == NULL && tutti_machine_parse(NULL) == NULL, "no machine");
+  check(tutti_batch_parse(NULL, "") == NULL && tutti_task_set_parse(NULL, "") == NULL, "none for no machine");
+  check(refused(tutti_capacity(NULL, TUTTI_PERIOD, "a", NULL, &limit), "null"), "no capacity");
+  check(tutti_profile(NULL, NULL, 1, 0) == NULL, "nothing to profile");
+  tutti_verdict_free(verdict);
+  tutti_task_set_free(set);
+  tutti_batch_free(batch);
+  tutti_machine_free(machine);
+}
+
 static void nulls_are_refused(void) {
   int64_t number = 0;
   int finished = 0;
@@ -204,6 +244,7 @@ int main(int argc, char** argv) {
   runs(argv[2]);
   kernel_fails(argv[2]);
   tasks_run(argv[3]);
+  texts_are_read();
   nulls_are_refused();
   printf("1..%d\n", count);
   return failures == 0 ? 0 : 1;

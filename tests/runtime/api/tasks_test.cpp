@@ -94,6 +94,80 @@ TEST(ApiTaskSet, IsMadeOfFields) {
   EXPECT_FALSE(TaskSet::make(machine, spec));
 }
 
+TEST(ApiTaskSet, IsMadeOfDeclaredTimesAlone) {
+  tutti::TaskSetSpec spec{.tasks = {{.name = "only", .period = milliseconds(10), .wcet = milliseconds(3)}}};
+  const auto set = TaskSet::make(spec).value();
+  EXPECT_EQ(tutti::check(set).value().answer, Answer::Schedulable);
+  EXPECT_EQ(tutti::capacity(set, tutti::Tunable::Wcet, "only").value().limit, 10'000'000);
+  tutti::StepSpec step;
+  step.batch = {{.name = "up", .from = "mem0", .to = "gpu0", .size = tutti::Bytes{1}}};
+  spec.tasks[0].wcet.reset();
+  spec.tasks[0].job = {{step}};
+  EXPECT_NE(refusal(TaskSet::make(spec)), "");
+}
+
+constexpr auto kMachine = R"(version: 1
+machine:
+  name: one
+  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}
+  links: [{from: mem0, to: gpu0, bandwidth: 12 GB/s, back: 12 GB/s}]
+)";
+constexpr auto kText = R"(version: 1
+parameters: {image: 12 MB}
+tasks:
+  - name: inspect
+    period: 5 ms
+    job:
+      - host: 100 us
+      - batch: [{name: up, from: mem0, to: gpu0, size: 100% of image, kernel: {throughput: 12 GB/s}}]
+)";
+
+TEST(ApiTaskSet, IsReadFromText) {
+  const auto machine = tutti::Machine::parse(kMachine).value();
+  EXPECT_EQ(tutti::check(TaskSet::parse(machine, kText).value()).value().tasks[0].wcet,
+            std::chrono::microseconds(2100));
+  const auto broken = TaskSet::parse(machine, "version: 1\ntasks:\n  - {name: t, period: 0 ms, wcet: 1 ms}\n");
+  ASSERT_FALSE(broken);
+  EXPECT_EQ(broken.error().text().find("the task set:3:"), 0U) << broken.error().text();
+  EXPECT_EQ(tutti::Machine::parse("version: 1\nmachine: 7\n").error().place.line, 2);
+}
+
+// Kernels are measured on GPUs; what was measured is declared, and checked again.
+TEST(ApiProfile, GivesTimesToDeclare) {
+  const auto set = TaskSet::parse(tutti::Machine::parse(kMachine).value(), kText).value();
+  tutti::KernelTimes measured{.task = "inspect", .time = milliseconds(2), .worst = std::chrono::microseconds(2500)};
+  const auto slower = tutti::with_times(set, {measured}).value();
+  EXPECT_EQ(tutti::check(slower).value().tasks[0].wcet, std::chrono::microseconds(3600));
+  measured.worst = milliseconds(1);
+  EXPECT_NE(refusal(tutti::with_times(set, {measured})).find("below 0 or above its worst"), std::string::npos);
+  measured.stream = 1;
+  EXPECT_NE(refusal(tutti::with_times(set, {measured})).find("no kernel in stream 1 of batch 0"), std::string::npos);
+  EXPECT_NE(refusal(tutti::file_with_times(kTwoTasks, {measured})).find("no kernel"), std::string::npos);
+}
+
+TEST(ApiProfile, WritesTimesIntoAFile) {
+  const tutti::KernelTimes measured{
+      .task = "image", .time = milliseconds(1), .worst = milliseconds(2), .remark = "now"};
+  const std::string text = tutti::file_with_times(kTwoTasks, {measured}).value();
+  EXPECT_NE(text.find("time: 1 ms, worst: 2 ms"), std::string::npos) << text;
+  EXPECT_NE(text.find("  # measured now\n"), std::string::npos) << text;
+}
+
+TEST(ApiProfile, RefusesWhatCannotBeMeasured) {
+  const auto set = TaskSet::load(kTwoTasks).value();
+  tutti::ProfileOptions options;
+  options.backend.kind = tutti::BackendKind::Simulated;
+  EXPECT_NE(refusal(tutti::profile(set, {}, {}, options)).find("takes the times that are declared"), std::string::npos);
+  options.backend.kind = tutti::BackendKind::Cuda;
+  EXPECT_NE(refusal(tutti::profile(set, {}, {{"nobody", {}}}, options)).find("nobody"), std::string::npos);
+  EXPECT_NE(refusal(tutti::profile(TaskSet::load(kDeclared).value())).find("nothing to measure"), std::string::npos);
+  options.repeats = 0;
+  EXPECT_NE(refusal(tutti::profile(set, {}, {}, options)).find("repeats"), std::string::npos);
+  options.repeats = 1;
+  options.margin = -1;
+  EXPECT_NE(refusal(tutti::profile(set, {}, {}, options)).find("margin"), std::string::npos);
+}
+
 TEST(ApiTaskSet, TakesOtherValues) {
   tutti::TaskSetOptions options;
   options.parameters["image"] = tutti::Bytes{1'000'000};
@@ -242,6 +316,8 @@ TEST(ApiMisuse, TaskSetsThatWereMovedFrom) {
   EXPECT_NE(refusal(tutti::remedies(set)).find("empty"), std::string::npos);
   EXPECT_NE(refusal(tutti::capacity(set, tutti::Tunable::Period, "image")).find("empty"), std::string::npos);
   EXPECT_NE(refusal(tutti::run(admitted)).find("empty"), std::string::npos);
+  EXPECT_NE(refusal(tutti::profile(set)).find("empty"), std::string::npos);
+  EXPECT_NE(refusal(tutti::with_times(set, {})).find("empty"), std::string::npos);
   EXPECT_NE(refusal(tutti::ChangeRequests::make(set)).find("empty"), std::string::npos);
   EXPECT_NE(refusal(requests.post({milliseconds(1), "image", ""})).find("empty"), std::string::npos);
   EXPECT_NE(refusal(tutti::run_changing(requests, {}, {}, {}, {})).find("empty"), std::string::npos);

@@ -69,7 +69,7 @@ TEST(Remedies, AreNoneWhereTwoTasksAreTooMuch) {
   EXPECT_EQ(remedies("tasks: [{name: a, period: 10 ms, wcet: 30 ms}, {name: b, period: 10 ms, wcet: 30 ms}]"), Words{});
 }
 
-std::string machine(const std::string& gpu = "kind: gpu", const std::string& rest = "") {
+std::string machine_with(const std::string& gpu = "kind: gpu", const std::string& rest = "") {
   return test::machine_file("  vertices: {mem0: {kind: memory}, gpu0: {" + gpu +
                             "}}\n  links: [{from: mem0, to: gpu0, bandwidth: 1 GB/s, back: 1 GB/s}]\n" + rest);
 }
@@ -79,7 +79,7 @@ TEST(Remedies, ShrinkSizes) {
   EXPECT_EQ(
       remedies("machine: m.yaml\nparameters: {image: 20 MB}\ntasks: [{name: a, period: 10 ms, job: [{batch: [{name: "
                "x, from: mem0, to: gpu0, size: image}]}]}]",
-               machine()),
+               machine_with()),
       (Words{"parameter  image: 20 MB -> 10 MB", "size a x: 20 MB -> 10 MB", "period a: 10 ms -> 20 ms"}));
 }
 
@@ -88,7 +88,7 @@ TEST(Remedies, ShrinkSizes) {
 TEST(Remedies, LowerTheMargin) {
   EXPECT_EQ(remedies("machine: m.yaml\ntasks: [{name: a, period: 10 ms, job: [{batch: [{name: x, from: mem0, to: gpu0, "
                      "size: 8 MB}]}]}]",
-                     machine("kind: gpu", "  margin: {relative: 1}\n")),
+                     machine_with("kind: gpu", "  margin: {relative: 1}\n")),
             (Words{"size a x: 8 MB -> 5 MB", "period a: 10 ms -> 16 ms", "relative_margin : 1 -> 0.25"}));
 }
 
@@ -99,7 +99,7 @@ TEST(Remedies, MakeTheBuffersFit) {
   EXPECT_EQ(
       remedies("machine: m.yaml\ntasks: [{name: a, period: 1 ms, deadline: 2.4 ms, job: [{batch: [{name: x, from: "
                "mem0, to: gpu0, size: 20 kB}]}, {batch: [{name: y, from: gpu0, to: mem0, size: 20 kB}]}]}]",
-               machine("kind: gpu, memory: 100 kB")),
+               machine_with("kind: gpu, memory: 100 kB")),
       (Words{"deadline a: 2.4 ms -> 2 ms", "period a: 1 ms -> 1.2 ms", "size a x: 20 kB -> 13.33 kB",
              "size a y: 20 kB -> 13.33 kB"}));
 }
@@ -113,7 +113,7 @@ TEST(Remedies, SayToWhatAllTimesWouldHaveToShrink) {
   EXPECT_EQ(scaling("tasks: [{name: a, period: 10 ms, wcet: 10 ms}]", ""), std::nullopt);
   EXPECT_EQ(
       scaling("machine: m.yaml\ntasks: [{name: a, period: 1 s, job: [{batch: [{from: mem0, to: gpu0, size: 2 kB}]}]}]",
-              machine("kind: gpu, memory: 1 kB")),
+              machine_with("kind: gpu, memory: 1 kB")),
       std::nullopt);
 }
 
