@@ -416,7 +416,9 @@ tutti_status tutti_run(const tutti_verdict* verdict, const tutti_run_options* op
 
 tutti_task_set* tutti_profile(const tutti_task_set* set, const tutti_run_options* options, int repeats, double margin) {
   if (set == nullptr) return tutti::refuse_null("the task set"), nullptr;
-  const tutti_run_options chosen = options == nullptr ? tutti_run_options{.backend = TUTTI_CUDA} : *options;
+  tutti_run_options chosen{};
+  chosen.backend = TUTTI_CUDA;
+  if (options != nullptr) chosen = *options;
   return tutti::made_set([&] {
     const tutti::ProfileOptions profile_options{tutti::options_of(chosen).backend, repeats, margin, chosen.seed};
     return tutti::profile(set->value, tutti::kernels_of(chosen), tutti::programs_of(chosen), profile_options)

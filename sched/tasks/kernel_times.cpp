@@ -65,7 +65,11 @@ class Lines {
     line.insert(line.size() - (line.ends_with('\r') ? 1 : 0), text);
   }
 
-  [[nodiscard]] std::string text() const { return fmt::format("{}", fmt::join(lines_, "\n")); }
+  [[nodiscard]] std::string text() const {
+    std::string text = lines_.front();
+    for (std::size_t i = 1; i < lines_.size(); ++i) text.append("\n").append(lines_[i]);
+    return text;
+  }
 
  private:
   std::string& at(const Place& place) { return lines_[static_cast<std::size_t>(place.line - 1)]; }

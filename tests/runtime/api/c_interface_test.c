@@ -137,7 +137,7 @@ static void tasks_run(const char* folder) {
   seen counts = {0, 0, 0};
   tutti_run_summary summary;
   tutti_run_options options = {0};
-  tutti_task_program program = {"command", on_ready, NULL, &counts};
+  tutti_task_program program = {"command", on_ready, NULL, &counts, NULL};
   snprintf(path, sizeof path, "%s/two_tasks.yaml", folder);
   tutti_task_set* set = tutti_task_set_load(path);
   check(tutti_task_set_size(set) == 2 && strcmp(tutti_task_set_name(set, 1), "command") == 0, "two tasks are read");
