@@ -27,7 +27,8 @@ struct MeasuredKernel {
 };
 
 struct ProfileOptions {
-  int repeats = 100;  ///< runs of each kernel in each of the three ways
+  int repeats = 100;          ///< runs of each kernel in each of the three ways
+  bool give_outputs = false;  ///< an output as large as the input, to kernels that have none: some do nothing then
   const std::atomic<bool>* interrupted = nullptr;
 };
 
