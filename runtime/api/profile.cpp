@@ -85,7 +85,7 @@ Expected<std::vector<KernelTimes>> profile(const TaskSet& set, const Kernels& ke
   std::atomic<bool>& stop = options.stop != nullptr ? *options.stop : own_stop;
   internal::CallbackGuard guard(stop);
   const internal::UserPrograms users(tasks, programs, options.seed, guard);
-  const auto measured = profile_kernels(stack->executor(), tasks, users.table(), {options.repeats, &stop});
+  const auto measured = profile_kernels(stack->executor(), tasks, users.table(), {options.repeats, false, &stop});
   if (guard.error()) return tl::unexpected(*guard.error());
   return measured.map([&](const std::vector<internal::MeasuredKernel>& kernels_measured) {
     std::vector<KernelTimes> times;

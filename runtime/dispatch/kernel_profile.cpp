@@ -51,7 +51,7 @@ class Profiler {
       if (!bindings) return tl::unexpected(std::move(bindings.error()));
       if (auto ok = check_bindings(*batches[b], *bindings); !ok) return ok;
       fill_kernel_inputs(*batches[b], *bindings);
-      keep_kernels(*batches[b], *bindings, {position, b, 0});
+      if (auto ok = keep_kernels(*batches[b], *bindings, {position, b, 0}); !ok) return ok;
       auto batch = executor_.prepare(plan(planner_, *batches[b]), *std::move(bindings),
                                      fmt::format("batch {} of task '{}'", b + 1, task.name));
       if (!batch) return tl::unexpected(std::move(batch.error()));
@@ -75,14 +75,21 @@ class Profiler {
   }
 
  private:
-  void keep_kernels(const Batch& batch, const std::vector<StreamBinding>& bindings, KernelPlace at) {
+  Expected<void> keep_kernels(const Batch& batch, const std::vector<StreamBinding>& bindings, KernelPlace at) {
     for (; at.stream < bindings.size(); ++at.stream) {
       const CommandStream& stream = batch.streams()[at.stream];
       if (!stream.kernel) continue;
-      const StreamBinding& all = bindings[at.stream];
-      kernels_.push_back(
-          {at, {"the kernel", {}, stream.kernel, {}}, {{}, {}, all.kernel_input, all.kernel_output, all.parameters}});
+      BoundKernel kernel{at, {"the kernel", {}, stream.kernel, {}}, bindings[at.stream]};
+      kernel.binding.source = kernel.binding.destination = {};
+      const BufferView& input = kernel.binding.kernel_input;
+      if (options_.give_outputs && kernel.binding.kernel_output.size.count == 0 && input.size.count > 0) {
+        auto output = executor_.backend().allocate(input.where, input.size);
+        if (!output) return tl::unexpected(std::move(output.error()));
+        kernel.binding.kernel_output = outputs_.emplace_back(*std::move(output)).view();
+      }
+      kernels_.push_back(std::move(kernel));
     }
+    return {};
   }
 
   Expected<void> measure(const BoundKernel& kernel, MeasuredKernel& into) {
@@ -165,6 +172,7 @@ class Profiler {
   const TaskSet& set_;
   const ProfileOptions& options_;
   const Planner& planner_ = *find_planner("all_at_once");
+  std::vector<Buffer> outputs_;
   std::vector<BoundKernel> kernels_;
 };
 

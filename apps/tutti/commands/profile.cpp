@@ -85,7 +85,7 @@ Expected<std::vector<MeasuredKernel>> measure(const ProfileCommand& command, con
   std::vector<TaskProgram*> table;
   for (const Task& task : set.tasks)
     table.push_back(programs.emplace_back(std::make_unique<PatternProgram>(*set.machine, task, command.seed)).get());
-  auto measured = profile_kernels((*rig)->executor(), set, table, {command.repeats, &watch_for_interrupt()});
+  auto measured = profile_kernels((*rig)->executor(), set, table, {command.repeats, true, &watch_for_interrupt()});
   for (const std::string& note : (*rig)->backend().notes()) fmt::print(stderr, "note: {}\n", note);
   for (const std::string& note : (*rig)->backend().foreign_load()) fmt::print(stderr, "note: {}\n", note);
   return measured;
@@ -140,9 +140,10 @@ void add_profile(CommandLine& program) {
   CommandLine command = program.command("profile", "measure the kernels of a task set on this host");
   command.footer(
       "Each kernel runs --repeats times alone, beside copies to and from all GPUs, and beside other kernels of the\n"
-      "set, on the data that a job of its task brings. 'time' is the median of all runs, 'worst' the largest and\n"
-      "--margin more, both without what the machine adds to every kernel. --out writes a copy of the task file that\n"
-      "declares them, each with its count and date in a comment.\n"
+      "set, on the data that a job of its task brings; where no later batch fetches its output, it gets one as large\n"
+      "as its input. 'time' is the median of all runs, 'worst' the largest and --margin more, both without what the\n"
+      "machine adds to every kernel. --out writes a copy of the task file that declares them, each with its count and\n"
+      "date in a comment.\n"
       "Exit codes: 0 fine, 2 usage or invalid input, 3 machine, driver or kernel trouble, 130 interrupted.\n"
       "Example:\n  tutti profile configs/tasks/wafer-inspection.yaml --out tasks.yaml && tutti check tasks.yaml");
   auto options = std::make_shared<ProfileCommand>();

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -35,13 +36,14 @@ struct Profile {
     programs.reserve(set.tasks.size());
     std::vector<TaskProgram*> table;
     for (const Task& task : set.tasks) table.push_back(&programs.emplace_back(station.machine, task, 1));
-    return profile_kernels(executor, set, table, {repeats, &interrupted});
+    return profile_kernels(executor, set, table, {repeats, give_outputs, &interrupted});
   }
 
   test::Station station;
   test::FaultyBackend backend{*station.backend, *station.clock};
   Executor executor{station.machine, backend, *station.clock};
   TaskSet set;
+  bool give_outputs = false;
   std::atomic<bool> interrupted = false;
 };
 
@@ -117,6 +119,20 @@ TEST(KernelProfile, RunsKernelsOnTheDataOfTheirJobs) {
   EXPECT_EQ(inputs.front().size(), 64U);
   EXPECT_NE(inputs.front(), std::vector<std::byte>(64));
   for (const auto& input : inputs) EXPECT_EQ(input, inputs.front());
+}
+
+TEST(KernelProfile, GivesOutputsWhereAsked) {
+  for (const bool give : {false, true}) {
+    Profile profile;
+    std::set<std::size_t> outputs;
+    const auto look = [&](const KernelLaunch& launch) { outputs.insert(launch.output.size()); };
+    ASSERT_TRUE(profile.station.kernels.add("look", look).has_value());
+    const VertexId mem = profile.station.at("mem0"), gpu = profile.station.at("gpu1");
+    profile.add("t", {profile.station.batch({with_kernel(copy_stream("s", mem, gpu, 64), gpu, "look", 5)})});
+    profile.give_outputs = give;
+    ASSERT_TRUE(profile.measure(4).has_value());
+    EXPECT_EQ(outputs, give ? (std::set<std::size_t>{0, 64}) : (std::set<std::size_t>{0}));  // 0: in the job itself
+  }
 }
 
 TEST(KernelProfile, EndsWithAnError) {
