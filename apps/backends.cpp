@@ -8,7 +8,7 @@
 
 #include "model/base/document.hpp"
 #include "model/base/joined.hpp"
-#include "runtime/cuda/cuda_backend.hpp"
+#include "runtime/host/cuda_library.hpp"
 #include "runtime/sim/sim_backend.hpp"
 
 namespace tutti::internal {
@@ -19,6 +19,12 @@ using MadeClock = std::unique_ptr<Clock>;
 
 MadeBackend make_sim(const Topology& machine, const KernelRegistry& kernels, Clock& clock, const CudaOptions&) {
   return std::make_unique<SimBackend>(machine, kernels, clock);
+}
+
+MadeBackend make_cuda(const Topology& machine, const KernelRegistry& kernels, Clock& clock,
+                      const CudaOptions& options) {
+  return open_cuda_library().and_then(
+      [&](const CudaFunctions* cuda) { return cuda->make_backend(machine, kernels, clock, options); });
 }
 
 template <class SomeClock>
@@ -39,7 +45,7 @@ struct BackendRow {
 };
 
 constexpr std::array kBackends{Word<BackendRow>{"sim", {"virtual", make_sim}},
-                               Word<BackendRow>{"cuda", {"real", make_cuda_backend}}};
+                               Word<BackendRow>{"cuda", {"real", make_cuda}}};
 constexpr std::array kClocks{Word<MadeClock (*)()>{"virtual", make<VirtualClock>},
                              Word<MadeClock (*)()>{"real", make<RealClock>}};
 constexpr std::array kWaitings{Word<Waiting>{"spin", Waiting::Spin}, Word<Waiting>{"yield", Waiting::Yield},

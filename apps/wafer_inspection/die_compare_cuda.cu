@@ -93,6 +93,6 @@ void die_compare_cuda(std::span<const std::uint8_t> part, std::span<std::uint8_t
 
 }  // namespace
 
-DeviceDieCompare device_die_compare() { return die_compare_cuda; }
-
 }  // namespace wafer
+
+extern "C" wafer::DeviceDieCompare wafer_die_compare_v1() { return wafer::die_compare_cuda; }

@@ -55,12 +55,9 @@ void compare_on_host(const tutti::internal::KernelLaunch& launch) {
   if (const auto wanted = comparison_of(launch)) die_compare(wanted->part, wanted->report, wanted->dies);
 }
 
-tutti::internal::DeviceKernel device_form() {
-  const DeviceDieCompare compare = device_die_compare();
-  if (compare == nullptr) return {};
-  return [compare](const tutti::internal::KernelLaunch& launch, tutti::internal::DeviceStream stream) {
-    if (const auto wanted = comparison_of(launch)) compare(wanted->part, wanted->report, wanted->dies, stream);
-  };
+void compare_on_gpu(const tutti::internal::KernelLaunch& launch, tutti::internal::DeviceStream stream) {
+  if (const auto wanted = comparison_of(launch))
+    device_die_compare()(wanted->part, wanted->report, wanted->dies, stream);
 }
 
 }  // namespace
@@ -72,7 +69,7 @@ std::vector<std::byte> to_bytes(const InspectionParameters& parameters) {
 }
 
 tutti::Expected<void> add_inspection_kernel(tutti::internal::KernelRegistry& registry) {
-  return registry.add(std::string(kInspectionKernel), compare_on_host, device_form());
+  return registry.add(std::string(kInspectionKernel), compare_on_host, compare_on_gpu);
 }
 
 }  // namespace wafer

@@ -21,12 +21,12 @@ std::filesystem::path own_file() {
 }
 
 /// A path where one of the folders has the library, else its name, which the loader looks for.
-std::string file_in(const std::vector<std::filesystem::path>& folders) {
+std::string file_in(const std::vector<std::filesystem::path>& folders, const char* name) {
   for (const std::filesystem::path& folder : folders) {
     std::error_code unreadable;
-    if (std::filesystem::exists(folder / kCudaLibrary, unreadable)) return folder / kCudaLibrary;
+    if (std::filesystem::exists(folder / name, unreadable)) return folder / name;
   }
-  return kCudaLibrary;
+  return name;
 }
 
 }  // namespace
@@ -39,24 +39,28 @@ std::vector<std::filesystem::path> cuda_library_folders() {
   return folders;
 }
 
-Expected<const CudaFunctions*> open_cuda_library(const std::vector<std::filesystem::path>& folders) {
-  const std::string file = file_in(folders);
-  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (library == nullptr)
+Expected<void*> open_function(const char* library, const char* function,
+                              const std::vector<std::filesystem::path>& folders) {
+  const std::string file = file_in(folders, library);
+  void* const opened = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (opened == nullptr)
     return machine_error(fmt::format(
         "the CUDA backend does not load ({}); install {} beside the tutti library, and the CUDA runtime that it needs, "
         "or use the sim backend",
-        dlerror(), kCudaLibrary));
-  const auto entry = reinterpret_cast<CudaEntry>(dlsym(library, kCudaEntry));
-  if (entry == nullptr)
-    return machine_error(
-        fmt::format("{} has no function {}, so it belongs to another version; install that of tutti {}", file,
-                    kCudaEntry, TUTTI_VERSION));
-  const CudaFunctions* const functions = entry();
+        dlerror(), library));
+  if (void* const found = dlsym(opened, function)) return found;
+  return machine_error(fmt::format("{} has no function {}, so it belongs to another version; install that of tutti {}",
+                                   file, function, TUTTI_VERSION));
+}
+
+Expected<const CudaFunctions*> open_cuda_library(const std::vector<std::filesystem::path>& folders) {
+  const auto entry = open_function(kCudaLibrary, kCudaEntry, folders);
+  if (!entry) return tl::unexpected(entry.error());
+  const CudaFunctions* const functions = reinterpret_cast<CudaEntry>(*entry)();
   if (functions->version != std::string_view(TUTTI_VERSION))
     return machine_error(
-        fmt::format("{} belongs to tutti {}, and this program to tutti {}; install both from one version", file,
-                    functions->version, TUTTI_VERSION));
+        fmt::format("{} belongs to tutti {}, and this program to tutti {}; install both from one version",
+                    file_in(folders, kCudaLibrary), functions->version, TUTTI_VERSION));
   return functions;
 }
 

@@ -35,8 +35,15 @@ using CudaEntry = const CudaFunctions* (*)();
 /// The folders that are searched first: the program's, and that of the library or program that this code is part of.
 [[nodiscard]] std::vector<std::filesystem::path> cuda_library_folders();
 
-/// Opens `libtutti_cuda.so`, in the first folder that has it, else wherever the loader finds it (its run path,
-/// LD_LIBRARY_PATH, its cache). The library stays open to the end of the program. May be called again, from any thread.
+/// Opens a library that needs CUDA, in the first folder that has it, else wherever the loader finds it (its run path,
+/// LD_LIBRARY_PATH, its cache). It stays open to the end of the program. May be called again, from any thread.
+/// @param function  name of a function that it exports
+/// @return  that function, never null
+/// @errors Machine: no such library, one that does not load, one without the function.
+[[nodiscard]] Expected<void*> open_function(const char* library, const char* function,
+                                            const std::vector<std::filesystem::path>& folders = cuda_library_folders());
+
+/// Opens `libtutti_cuda.so` as `open_function` does.
 /// @return  never null
 /// @errors Machine: no such library, a library that does not load (it needs the CUDA runtime), or one of another
 ///         version of the project. Whether the host has a driver and GPUs is a question for its functions.

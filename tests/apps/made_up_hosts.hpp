@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/cuda/discovery.hpp"
+#include "runtime/host/host_facts.hpp"
 
 namespace tutti::internal::test {
 

@@ -17,7 +17,7 @@
 #include "model/calibration/measurement_plan.hpp"
 #include "model/machine/route.hpp"
 #include "model/sharing/compile_machine.hpp"
-#include "runtime/cuda/discovery.hpp"
+#include "runtime/host/cuda_library.hpp"
 #include "runtime/host/host_load.hpp"
 #include "runtime/host/today.hpp"
 
@@ -148,11 +148,13 @@ Expected<MeasuringOptions> measuring_options(const Topology& machine, Bytes copy
 /// The host's description for the file: GPUs, PCIe links as trained under load, driver.
 std::string host_words(const Topology& machine, const BackendOptions& options) {
   if (options.simulated()) return "the simulated machine " + machine.name();
-  const auto host = discover_host();
+  const auto cuda = open_cuda_library();
+  if (!cuda) return machine.name();
+  const auto host = (*cuda)->discover_host();
   if (!host) return machine.name();
   std::map<std::string, int> kinds;
   for (const DeviceFacts& device : host->devices) {
-    const auto link = current_link(device.bus_id);
+    const auto link = (*cuda)->current_link(device.bus_id);
     ++kinds[link ? fmt::format("{}, PCIe {}.0 x{} under load", device.name, link->generation, link->width)
                  : device.name];
   }

@@ -10,6 +10,7 @@
 #include "apps/tutti/reports/host_report.hpp"
 #include "model/base/document.hpp"
 #include "model/sharing/compile_machine.hpp"
+#include "runtime/host/cuda_library.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -36,7 +37,7 @@ std::optional<Error> write_machine(const HostFacts& host, const DetectOptions& o
 
 int detect(const DetectOptions& options) {
   if (const auto name = checked_name(options.name); !name) return report_error(name.error());
-  const auto host = discover_host();
+  const auto host = open_cuda_library().and_then([](const CudaFunctions* cuda) { return cuda->discover_host(); });
   if (!host) return report_error(host.error());
   if (!options.out.empty())
     if (const auto error = write_machine(*host, options)) return report_error(*error);

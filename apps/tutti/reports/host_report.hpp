@@ -2,7 +2,7 @@
 #include <string>
 
 #include "apps/tutti/reports/report.hpp"
-#include "runtime/cuda/discovery.hpp"
+#include "runtime/host/host_facts.hpp"
 
 namespace tutti::internal {
 
