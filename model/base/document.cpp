@@ -25,12 +25,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-std::string join(std::span<const std::string_view> words) {
-  std::string list;
-  for (const std::string_view word : words) list += (list.empty() ? "" : ", ") + std::string(word);
-  return list;
-}
-
 const std::string& scalar(const Node& node, std::string_view expected) {
   if (node.kind != Node::Kind::Scalar)
     fail(node.place, fmt::format("a single value is expected here; write {}", expected));
@@ -61,18 +55,6 @@ std::string suggestion(std::string_view word, std::span<const std::string_view> 
   return nearest ? fmt::format(" did you mean '{}'?", *nearest) : "";
 }
 
-Fields::Fields(const Node& map, std::string what, std::initializer_list<std::string_view> known)
-    : map_(&map), what_(std::move(what)) {
-  const std::span<const std::string_view> words(known.begin(), known.size());
-  if (map.kind != Node::Kind::Map) fail(map.place, fmt::format("{} is a map with the keys {}", what_, join(words)));
-  for (const auto& [key, place] : map.keys) {
-    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    const std::string guess = suggestion(key, words);
-    fail(place, fmt::format("unknown key '{}' in {};{}", key, what_,
-                            guess.empty() ? fmt::format(" the keys here are {}", join(words)) : guess));
-  }
-}
-
 const Node* Node::find(std::string_view key) const {
   for (std::size_t i = 0; i < keys.size(); ++i)
     if (keys[i].first == key) return &items[i];
@@ -86,14 +68,6 @@ Node Node::key(std::size_t position) const {
 void Node::add(std::string_view key, Node value) {
   keys.emplace_back(key, Place{});
   items.push_back(std::move(value));
-}
-
-const Node* Fields::find(std::string_view key) const { return map_->find(key); }
-
-const Node& Fields::require(std::string_view key) const {
-  const Node* node = find(key);
-  if (node == nullptr) fail(map_->place, fmt::format("'{}' is missing in {}; add it", key, what_));
-  return *node;
 }
 
 std::string read_id(const Node& node) {

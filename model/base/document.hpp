@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -84,23 +83,6 @@ auto reading(Reader reader) -> Expected<decltype(reader())> {
     return tl::unexpected(std::move(caught.error));
   }
 }
-
-/// The fields of one map; it refuses unknown keys on construction ("did you mean ...").
-class Fields {
- public:
-  /// @param what  how errors call the map: "a link", "the machine".
-  Fields(const Node& map, std::string what, std::initializer_list<std::string_view> known);
-
-  /// The value of a key, or null where it is absent.
-  [[nodiscard]] const Node* find(std::string_view key) const;
-  /// The value of a key that must be there.
-  [[nodiscard]] const Node& require(std::string_view key) const;
-  [[nodiscard]] const Place& place() const { return map_->place; }
-
- private:
-  const Node* map_;
-  std::string what_;
-};
 
 /// Whether a text is a name: 1 to 128 letters, digits, `_ . -`.
 [[nodiscard]] bool is_name(std::string_view text);

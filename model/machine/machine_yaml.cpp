@@ -3,12 +3,19 @@
 #include "model/machine/machine_fields.hpp"
 
 namespace tutti::internal {
-namespace {
 
-/// The node of the machine; a map.
-const Node& machine_node(const Node& document) {
-  return Fields(document, "a machine file", {"version", "machine"}).require("machine");
-}
+/// A machine file.
+struct MachineFile {
+  MachineSpec machine;
+};
+template <>
+struct Record<MachineFile> {
+  static constexpr std::string_view what = "a machine file";
+  static constexpr bool is_file = true;
+  static constexpr std::tuple fields{Field{"machine", &MachineFile::machine}.required()};
+};
+
+namespace {
 
 /// Links with both directions in one, where they follow each other.
 std::vector<LinkSpec> both_ways(std::span<const LinkSpec> links) {
@@ -27,9 +34,7 @@ std::vector<LinkSpec> both_ways(std::span<const LinkSpec> links) {
 }  // namespace
 
 Expected<MachineSpec> read_machine_spec(const Node& document) {
-  return reading([&] { return &machine_node(document); }).and_then([](const Node* machine) {
-    return read_record<MachineSpec>(*machine);
-  });
+  return read_record<MachineFile>(document).map([](MachineFile&& file) { return std::move(file.machine); });
 }
 
 Error at_machine_places(Error error, const Node& document) {

@@ -1,63 +1,98 @@
 #include "sched/admission/task_changes_yaml.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "model/base/record.hpp"
 #include "sched/tasks/task_yaml.hpp"
 
 namespace tutti::internal {
+
+/// A change as a file says it.
+struct TaskChangeSpec {
+  Duration at{};
+  std::optional<std::string> remove = {};
+  std::optional<std::string> add = {};
+};
+struct TaskChangesSpec {
+  std::optional<std::vector<std::string>> start = {};  ///< absent: all tasks
+  std::vector<TaskChangeSpec> changes;
+};
+
+template <>
+struct Record<TaskChangeSpec> {
+  static constexpr std::string_view what = "a change";
+  static constexpr std::tuple fields{Field{"at", &TaskChangeSpec::at}.required(),
+                                     Field{"remove", &TaskChangeSpec::remove}, Field{"add", &TaskChangeSpec::add}};
+};
+template <>
+struct Record<TaskChangesSpec> {
+  static constexpr std::string_view what = "a list of changes";
+  static constexpr bool is_file = true;
+  static constexpr std::tuple fields{Field{"start", &TaskChangesSpec::start},
+                                     Field{"changes", &TaskChangesSpec::changes}.required()};
+};
+
 namespace {
 
 /// The tasks that `start` lists, or all tasks where it is left out.
-std::vector<TaskId> read_start(const Node* node, const TaskSet& set) {
+std::vector<TaskId> tasks_at_start(const TaskChangesSpec& spec, const TaskSet& set, Faults& faults) {
   std::vector<TaskId> running;
-  if (node == nullptr) {
+  if (!spec.start) {
     for (std::size_t i = 0; i < set.tasks.size(); ++i) running.emplace_back(i);
     return running;
   }
-  for (const Node& name : read_sequence(*node, "'start'")) {
-    const TaskId task = read_task_name(name, set);
-    if (std::ranges::find(running, task) != running.end())
-      fail(name.place, fmt::format("'{}' stands there twice; leave one out", set.tasks[task.index()].name));
-    running.push_back(task);
+  for (std::size_t i = 0; i < spec.start->size(); ++i) {
+    const std::string path = path_of("start", i);
+    const auto task = find_task(set, (*spec.start)[i], faults, path);
+    if (!task) continue;
+    if (std::ranges::find(running, *task) != running.end())
+      faults.add(path, fmt::format("'{}' stands there twice; leave one out", (*spec.start)[i]));
+    running.push_back(*task);
   }
   std::ranges::sort(running);
   return running;
 }
 
-TaskChange read_change(const Node& node, const TaskSet& set) {
-  const Fields fields(node, "a change", {"at", "remove", "add"});
+TaskChange compile_change(const TaskChangeSpec& spec, const TaskSet& set, Faults& faults, const std::string& path) {
   TaskChange change;
-  change.at = read_duration(fields.require("at"));
-  if (const Node* leaves = fields.find("remove")) change.leaves = read_task_name(*leaves, set);
-  if (const Node* comes = fields.find("add")) change.comes = read_task_name(*comes, set);
-  if (!change.leaves && !change.comes) fail(node.place, "the change changes nothing; write 'remove', 'add' or both");
-  if (change.leaves == change.comes) fail(node.place, "the task that leaves and the one that comes are the same");
+  change.at = spec.at;
+  if (spec.remove) change.leaves = find_task(set, *spec.remove, faults, path_of(path, "remove"));
+  if (spec.add) change.comes = find_task(set, *spec.add, faults, path_of(path, "add"));
+  if (!spec.remove && !spec.add)
+    faults.add(path, "the change changes nothing; write 'remove', 'add' or both");
+  else if (change.leaves && change.leaves == change.comes)
+    faults.add(path, "the task that leaves and the one that comes are the same");
   return change;
 }
 
-TaskChanges read_task_changes(const Node& document, const TaskSet& set) {
-  const Fields fields(document, "a list of changes", {"version", "start", "changes"});
-  const Node& list = fields.require("changes");
-  const auto nodes = read_sequence(list, "'changes'");
-  if (nodes.size() > kMostChanges)
-    fail(list.place, fmt::format("{} changes are too many; {} are the most", nodes.size(), kMostChanges));
-  TaskChanges changes{read_start(fields.find("start"), set), {}};
-  for (const Node& node : nodes) {
-    const TaskChange change = read_change(node, set);
-    if (!changes.changes.empty() && change.at < changes.changes.back().at)
-      fail(node.place, "this change comes before the one above it; write them in order");
-    changes.changes.push_back(change);
+Expected<TaskChanges> changes_of(const TaskChangesSpec& spec, const TaskSet& set) {
+  Faults faults;
+  if (spec.changes.size() > kMostChanges) {
+    faults.add("changes", fmt::format("{} changes are too many; {} are the most", spec.changes.size(), kMostChanges));
+    return tl::unexpected(faults.error());
   }
+  TaskChanges changes{tasks_at_start(spec, set, faults), {}};
+  for (std::size_t i = 0; i < spec.changes.size(); ++i) {
+    const std::string path = path_of("changes", i);
+    changes.changes.push_back(compile_change(spec.changes[i], set, faults, path));
+    if (i > 0 && spec.changes[i].at < spec.changes[i - 1].at)
+      faults.add(path, "this change comes before the one above it; write them in order");
+  }
+  if (!faults.none()) return tl::unexpected(faults.error());
   return changes;
 }
 
 }  // namespace
 
 Expected<TaskChanges> load_task_changes(const std::string& path, const TaskSet& tasks) {
-  return read_document(path).and_then(
-      [&](const Node& document) { return reading([&] { return read_task_changes(document, tasks); }); });
+  return read_document(path).and_then([&](const Node& document) {
+    return read_record<TaskChangesSpec>(document)
+        .and_then([&](const TaskChangesSpec& spec) { return changes_of(spec, tasks); })
+        .map_error([&](Error error) { return at_places(std::move(error), document); });
+  });
 }
 
 }  // namespace tutti::internal

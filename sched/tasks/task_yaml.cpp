@@ -58,15 +58,15 @@ Expected<TaskSet> load_tasks(const std::string& path, const TaskFileOverrides& o
   return load_study(path, overrides).map([](TaskStudy study) { return std::move(study.tasks); });
 }
 
-TaskId read_task_name(const Node& node, const TaskSet& set) {
-  const std::string name = read_id(node);
+std::optional<TaskId> find_task(const TaskSet& set, const std::string& name, Faults& faults, const std::string& path) {
   std::vector<std::string_view> names;
   for (const Task& task : set.tasks) names.push_back(task.name);
   const auto found = std::find(names.begin(), names.end(), name);
   if (found != names.end()) return TaskId{static_cast<std::size_t>(found - names.begin())};
   const std::string guess = suggestion(name, names);
-  fail(node.place,
-       fmt::format("the task set has no task '{}';{}", name, guess.empty() ? " use one of its names" : guess));
+  faults.add(path,
+             fmt::format("the task set has no task '{}';{}", name, guess.empty() ? " use one of its names" : guess));
+  return std::nullopt;
 }
 
 }  // namespace tutti::internal

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "model/base/document.hpp"
+#include "model/base/faults.hpp"
 #include "sched/tasks/compile_tasks.hpp"
 
 namespace tutti::internal {
@@ -28,7 +28,9 @@ struct TaskFileOverrides {
 /// @errors as `load_study`.
 [[nodiscard]] Expected<TaskSet> load_tasks(const std::string& path, const TaskFileOverrides& overrides = {});
 
-/// The task of the set with this name. For readers, so it throws `InputError`.
-[[nodiscard]] TaskId read_task_name(const Node& node, const TaskSet& set);
+/// The task of the set with this name; where there is none, a fault with the nearest name.
+/// @param path  of the field that has the name
+[[nodiscard]] std::optional<TaskId> find_task(const TaskSet& set, const std::string& name, Faults& faults,
+                                              const std::string& path);
 
 }  // namespace tutti::internal

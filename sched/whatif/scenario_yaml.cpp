@@ -1,50 +1,78 @@
 #include "sched/whatif/scenario_yaml.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
-#include "model/base/document.hpp"
+#include "model/base/record.hpp"
 #include "sched/tasks/task_yaml.hpp"
 
 namespace tutti::internal {
+
+/// A job of a scenario as a file says it.
+struct ScenarioJobSpec {
+  std::string task;
+  Duration arrival{};
+  std::optional<Duration> ready = {};  ///< absent: its arrival
+  Duration takes{};
+};
+struct ScenarioSpec {
+  std::vector<ScenarioJobSpec> jobs;
+};
+
+template <>
+struct Record<ScenarioJobSpec> {
+  static constexpr std::string_view what = "a job of a scenario";
+  static constexpr std::tuple fields{
+      Field{"task", &ScenarioJobSpec::task}.required(), Field{"arrival", &ScenarioJobSpec::arrival}.required(),
+      Field{"ready", &ScenarioJobSpec::ready}, Field{"takes", &ScenarioJobSpec::takes}.required()};
+};
+template <>
+struct Record<ScenarioSpec> {
+  static constexpr std::string_view what = "a scenario";
+  static constexpr bool is_file = true;
+  static constexpr std::tuple fields{Field{"jobs", &ScenarioSpec::jobs}.required()};
+};
+
 namespace {
 
-ScenarioJob read_job(const Node& node, const TaskSet& set) {
-  const Fields fields(node, "a job of a scenario", {"task", "arrival", "ready", "takes"});
-  ScenarioJob job;
-  job.task = read_task_name(fields.require("task"), set);
-  job.arrival = read_duration(fields.require("arrival"));
-  job.takes = read_duration(fields.require("takes"));
-  const Node* ready = fields.find("ready");
-  job.ready = ready == nullptr ? job.arrival : read_duration(*ready);
+std::optional<ScenarioJob> compile_job(const ScenarioJobSpec& spec, const TaskSet& set, Faults& faults,
+                                       const std::string& path) {
+  const auto task = find_task(set, spec.task, faults, path_of(path, "task"));
+  if (!task) return std::nullopt;
+  const ScenarioJob job{*task, spec.arrival, spec.ready.value_or(spec.arrival), spec.takes};
   if (job.ready < job.arrival)
-    fail(ready->place, fmt::format("the job is ready at {}, before it arrives at {}; write {} or later",
-                                   to_string(job.ready), to_string(job.arrival), to_string(job.arrival)));
-  const Duration deadline = set.tasks[job.task.index()].deadline;
+    faults.add(path_of(path, "ready"),
+               fmt::format("the job is ready at {}, before it arrives at {}; write {} or later", to_string(job.ready),
+                           to_string(job.arrival), to_string(job.arrival)));
+  const Duration deadline = set.tasks[task->index()].deadline;
   if (job.ready > Duration::max() - deadline)
-    fail(node.place,
-         fmt::format("the job would be due more than 292 years (2^63 ns) after the start; write {} or earlier",
-                     to_string(Duration::max() - deadline)));
+    faults.add(path,
+               fmt::format("the job would be due more than 292 years (2^63 ns) after the start; write {} or earlier",
+                           to_string(Duration::max() - deadline)));
   return job;
 }
 
-Scenario read_scenario(const Node& document, const TaskSet& set) {
-  const Fields fields(document, "a scenario", {"version", "jobs"});
-  const Node& jobs = fields.require("jobs");
-  const auto nodes = read_sequence(jobs, "'jobs'");
-  if (nodes.size() > kMostScenarioJobs)
-    fail(jobs.place, fmt::format("{} jobs are too many; {} are the most", nodes.size(), kMostScenarioJobs));
-  Scenario scenario;
-  std::vector<const ScenarioJob*> last(set.tasks.size(), nullptr);
-  scenario.jobs.reserve(nodes.size());
-  for (const Node& node : nodes) {
-    const ScenarioJob& job = scenario.jobs.emplace_back(read_job(node, set));
-    const ScenarioJob* before = std::exchange(last[job.task.index()], &job);
-    if (before != nullptr && (job.arrival < before->arrival || job.ready < before->ready))
-      fail(node.place, fmt::format("this job of '{}' comes before the one above it; write them in order",
-                                   set.tasks[job.task.index()].name));
+Expected<Scenario> scenario_of(const ScenarioSpec& spec, const TaskSet& set) {
+  Faults faults;
+  if (spec.jobs.size() > kMostScenarioJobs) {
+    faults.add("jobs", fmt::format("{} jobs are too many; {} are the most", spec.jobs.size(), kMostScenarioJobs));
+    return tl::unexpected(faults.error());
   }
+  Scenario scenario;
+  std::vector<std::optional<ScenarioJob>> last(set.tasks.size());
+  for (std::size_t i = 0; i < spec.jobs.size(); ++i) {
+    const std::string path = path_of("jobs", i);
+    const auto job = compile_job(spec.jobs[i], set, faults, path);
+    if (!job) continue;
+    scenario.jobs.push_back(*job);
+    const auto before = std::exchange(last[job->task.index()], job);
+    if (before && (job->arrival < before->arrival || job->ready < before->ready))
+      faults.add(path, fmt::format("this job of '{}' comes before the one above it; write them in order",
+                                   set.tasks[job->task.index()].name));
+  }
+  if (!faults.none()) return tl::unexpected(faults.error());
   std::ranges::stable_sort(scenario.jobs, {}, &ScenarioJob::arrival);
   return scenario;
 }
@@ -52,8 +80,11 @@ Scenario read_scenario(const Node& document, const TaskSet& set) {
 }  // namespace
 
 Expected<Scenario> load_scenario(const std::string& path, const TaskSet& tasks) {
-  return read_document(path).and_then(
-      [&](const Node& document) { return reading([&] { return read_scenario(document, tasks); }); });
+  return read_document(path).and_then([&](const Node& document) {
+    return read_record<ScenarioSpec>(document)
+        .and_then([&](const ScenarioSpec& spec) { return scenario_of(spec, tasks); })
+        .map_error([&](Error error) { return at_places(std::move(error), document); });
+  });
 }
 
 std::string to_yaml(const Scenario& scenario, const TaskSet& tasks) {

@@ -199,21 +199,7 @@ std::string read_x(const std::string& value, Reader reader) {
   return result ? "fine" : result.error().text();
 }
 
-TEST(Fields, RefusesUnknownKeysWithAGuess) {
-  const auto read = [](const Node& node) { Fields(node, "a link", {"from", "to", "bandwidth"}); };
-  EXPECT_EQ(read_x("{from: a, bandwith: 1}", read),
-            "f.yaml:2:14: unknown key 'bandwith' in a link; did you mean 'bandwidth'?");
-  EXPECT_EQ(read_x("{speed: 1}", read),
-            "f.yaml:2:5: unknown key 'speed' in a link; the keys here are from, to, bandwidth");
-  EXPECT_EQ(read_x("[from]", read), "f.yaml:2:4: a link is a map with the keys from, to, bandwidth");
-  EXPECT_EQ(read_x("{from: 1}",
-                   [](const Node& node) {
-                     (void)Fields(node, "a link", {"from", "to"}).require("to");
-                   }),
-            "f.yaml:2:4: 'to' is missing in a link; add it");
-}
-
-TEST(Fields, ReadersSayWhatWouldBeRight) {
+TEST(Readers, SayWhatWouldBeRight) {
   EXPECT_EQ(read_x("gpu 0", [](const Node& n) { (void)read_id(n); }),
             "f.yaml:2:4: 'gpu 0' is no name; a name has 1 to 128 letters, digits, '_', '.' or '-'");
   EXPECT_EQ(read_x("''", [](const Node& n) { (void)read_id(n); }),
@@ -234,7 +220,7 @@ TEST(Fields, ReadersSayWhatWouldBeRight) {
             "f.yaml:2:4: 'links' is a list; write '- ...' or [...]");
 }
 
-TEST(Fields, GuessesOnlyWhatIsNear) {
+TEST(Readers, GuessesOnlyWhatIsNear) {
   constexpr std::array<std::string_view, 3> known{"bandwidth", "kernel", "on"};
   EXPECT_EQ(suggestion("bandwith", known), " did you mean 'bandwidth'?");
   EXPECT_EQ(suggestion("kernal", known), " did you mean 'kernel'?");

@@ -68,5 +68,11 @@ TEST_F(TaskChangesYaml, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(error(head + "  - {add: left}\n"), "c.yaml:3:5: 'at' is missing in a change; add it");
 }
 
+TEST_F(TaskChangesYaml, NamesAllFaults) {
+  EXPECT_EQ(error("version: 1\nstart: [left, nobody]\nchanges:\n  - {at: 1 ms}\n"),
+            "c.yaml:2:15: the task set has no task 'nobody'; use one of its names\n" + folder_.file("c.yaml") +
+                ":4:5: the change changes nothing; write 'remove', 'add' or both");
+}
+
 }  // namespace
 }  // namespace tutti::internal

@@ -69,6 +69,13 @@ TEST_F(ScenarioYaml, SaysWhatIsWrongAndWhere) {
   EXPECT_NE(error("version: 1\njob: []\n").find("did you mean 'jobs'?"), std::string::npos);
 }
 
+TEST_F(ScenarioYaml, NamesAllFaults) {
+  EXPECT_EQ(error("version: 1\njobs:\n  - {task: lefd, arrival: 0, takes: 1 ms}\n"
+                  "  - {task: left, arrival: 2 ms, ready: 1 ms, takes: 1 ms}\n"),
+            "s.yaml:3:12: the task set has no task 'lefd'; did you mean 'left'?\n" + folder_.file("s.yaml") +
+                ":4:40: the job is ready at 1 ms, before it arrives at 2 ms; write 2 ms or later");
+}
+
 TEST_F(ScenarioYaml, RefusesMoreJobsThanItCanShow) {
   std::string text = "version: 1\njobs:\n";
   for (std::size_t i = 0; i <= kMostScenarioJobs; ++i) text += "  - {task: left, arrival: 0, takes: 0}\n";
