@@ -60,6 +60,12 @@ Option& Option::between(std::int64_t low, std::int64_t high) {
         using Number = typename Inside<std::remove_pointer_t<decltype(value)>>::type;
         if constexpr (std::is_arithmetic_v<Number> && !std::is_same_v<Number, bool>) {
           option_->check(CLI::Range(static_cast<Number>(low), static_cast<Number>(high)));
+          const auto no_number = [](const std::string& text) { return text + " is no number"; };
+          if constexpr (std::is_floating_point_v<Number>)
+            option_->check([=](const std::string& text) {
+              double number = 0;
+              return CLI::detail::lexical_cast(text, number) && number == number ? "" : no_number(text);
+            });
         } else {
           TUTTI_EXPECTS(false, "only numbers have ranges");
         }

@@ -70,6 +70,9 @@ tutti_status guarded(const Body& body) noexcept {
     return body();
   } catch (const std::bad_alloc&) {
     remember("the host has no memory left");
+  } catch (const std::invalid_argument& exception) {
+    remember(exception.what());
+    return TUTTI_INVALID_INPUT;
   } catch (const std::exception& exception) {
     remember(exception.what());
   } catch (...) {
@@ -175,9 +178,16 @@ TaskProgram program_of(const tutti_task_program& program) {
   return made;
 }
 
+BackendKind kind_of(tutti_backend backend) {
+  if (backend == TUTTI_SIMULATED) return BackendKind::Simulated;
+  if (backend == TUTTI_CUDA) return BackendKind::Cuda;
+  throw std::invalid_argument("there is no backend " + std::to_string(static_cast<int>(backend)) +
+                              "; pass TUTTI_SIMULATED or TUTTI_CUDA");
+}
+
 RunOptions options_of(const tutti_run_options& options) {
   RunOptions made;
-  made.backend.kind = options.backend == TUTTI_CUDA ? BackendKind::Cuda : BackendKind::Simulated;
+  made.backend.kind = kind_of(options.backend);
   if (options.jobs > 0) made.jobs = options.jobs;
   made.seed = options.seed;
   if (options.on_job_end != nullptr) {
@@ -281,7 +291,7 @@ tutti_runtime* tutti_runtime_open(const tutti_machine* machine, const tutti_kern
   if (machine == nullptr) return tutti::refuse_null("the machine"), nullptr;
   return tutti::made<tutti_runtime>([&] {
     tutti::BackendOptions options;
-    options.kind = backend == TUTTI_CUDA ? tutti::BackendKind::Cuda : tutti::BackendKind::Simulated;
+    options.kind = tutti::kind_of(backend);
     return tutti::Runtime::open(machine->value, kernels == nullptr ? tutti::Kernels() : kernels->value, options,
                                 tutti::text_or_empty(planner));
   });
@@ -368,7 +378,8 @@ tutti_status tutti_verdict_worst_response(const tutti_verdict* verdict, size_t t
   return tutti::guarded([&] {
     if (verdict == nullptr) return tutti::refuse_null("the verdict");
     if (response_ns == nullptr) return tutti::refuse_null("the result");
-    if (task >= verdict->value.tasks.size()) return tutti::refuse_null("the task at this position");
+    if (task >= verdict->value.tasks.size())
+      throw std::invalid_argument("the verdict has no task at this position; pass one below the size of the set");
     const auto& response = verdict->value.tasks[task].worst_response;
     *response_ns = response ? response->count() : -1;
     return TUTTI_OK;
@@ -381,7 +392,8 @@ tutti_status tutti_capacity(const tutti_task_set* set, tutti_tunable tunable, co
   return tutti::guarded([&] {
     if (set == nullptr) return tutti::refuse_null("the task set");
     if (limit == nullptr) return tutti::refuse_null("the result");
-    if (tunable < TUTTI_PARAMETER || tunable > TUTTI_WCET) return tutti::refuse_null("the tunable of this number");
+    if (tunable < TUTTI_PARAMETER || tunable > TUTTI_WCET)
+      throw std::invalid_argument("there is no tunable of this number; pass one of tutti_tunable");
     return tutti::finish(tutti::capacity(set->value, static_cast<tutti::Tunable>(tunable), tutti::text_or_empty(name),
                                          tutti::text_or_empty(planner)),
                          [&](const tutti::Capacity& found) { *limit = found.limit.value_or(-1); });

@@ -18,6 +18,8 @@ namespace {
 
 using internal::Handles;
 
+constexpr Duration kLongest = std::chrono::hours{24 * 100};  // of a kernel
+
 Expected<void> check_options(const ProfileOptions& options) {
   if (options.backend.kind == BackendKind::Simulated)
     return internal::invalid_input(
@@ -37,7 +39,7 @@ KernelTimes times_of(const internal::TaskSet& set, const internal::MeasuredKerne
   times.stream = declared.at.stream;
   times.runs = measured.all().size();
   times.alone = median_of(measured.alone);
-  times.beside_copies = median_of(measured.beside_copies);
+  if (!measured.beside_copies.empty()) times.beside_copies = median_of(measured.beside_copies);
   if (!measured.beside_kernels.empty()) times.beside_kernels = median_of(measured.beside_kernels);
   times.largest = internal::round_up_ns(internal::quantile(measured.all(), 1));
   times.time = declared.time;
@@ -58,9 +60,16 @@ Expected<std::vector<internal::DeclaredTime>> declared_in(const TaskSetSpec& spe
           "the set has no kernel in stream {} of batch {} of a task '{:.80}'; give times that were measured "
           "for this set",
           one.stream, one.batch, one.task));
-    if (one.time < Duration{0} || one.time > one.worst)
+    if (one.time < Duration{0} || one.time > one.worst || one.worst > kLongest)
+      return internal::invalid_input(fmt::format(
+          "a time of task '{}' is below 0 or above its worst, or that above 100 days; give 0 <= time <= worst",
+          one.task));
+    if (std::ranges::any_of(one.remark, [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
       return internal::invalid_input(
-          fmt::format("a time of task '{}' is below 0 or above its worst; give 0 <= time <= worst", one.task));
+          fmt::format("a remark of task '{}' has a control character; write it on one line", one.task));
+    if (std::ranges::find(declared, at, &internal::DeclaredTime::at) != declared.end())
+      return internal::invalid_input(fmt::format(
+          "stream {} of batch {} of task '{}' is there twice; give each kernel once", one.stream, one.batch, one.task));
     declared.push_back({at, one.time, one.worst, one.remark});
   }
   return declared;
@@ -108,11 +117,13 @@ Expected<TaskSet> with_times(const TaskSet& set, const std::vector<KernelTimes>&
 }
 
 Expected<std::string> file_with_times(const std::string& path, const std::vector<KernelTimes>& times) {
-  return internal::load_study(path)
-      .and_then([&](const internal::TaskStudy& study) { return declared_in(study.spec, times); })
-      .and_then([&](const std::vector<internal::DeclaredTime>& declared) {
-        return internal::file_with_kernel_times(path, declared);
-      });
+  return internal::text_of(path).and_then([&](const std::string& text) {
+    return internal::parse_task_spec(text, path)
+        .and_then([&](const TaskSetSpec& spec) { return declared_in(spec, times); })
+        .and_then([&](const std::vector<internal::DeclaredTime>& declared) {
+          return internal::with_kernel_times(text, path, declared);
+        });
+  });
 }
 
 }  // namespace tutti

@@ -18,7 +18,7 @@ struct KernelTimes {
   std::size_t stream = 0;                       ///< in the batch
   std::size_t runs = 0;                         ///< that were measured
   Duration alone{};                             ///< median of its runs by itself
-  Duration beside_copies{};                     ///< median beside copies to and from all GPUs
+  std::optional<Duration> beside_copies = {};   ///< median beside copies to and from all GPUs
   std::optional<Duration> beside_kernels = {};  ///< median beside kernels of the set on all its other GPUs and cpus
   Duration largest{};                           ///< of all runs
   Duration time{};                              ///< to declare: the median of all runs

@@ -13,8 +13,8 @@ struct BusyCopies {
   std::vector<CommandStream> streams;
   std::vector<StreamBinding> bindings;  ///< [streams]
 
-  /// @param length  that they are to last; at most 100 copies of 16 MiB an engine are made for it
-  /// @errors Machine: their buffers do not fit.
+  /// @param length  that they are to last; at most 100 copies of 16 MiB an engine, and 4000 in all, are made for it
+  /// @errors Machine: their buffers do not fit. InvalidInput: the machine has no memory, or no way for such a copy.
   [[nodiscard]] static Expected<BusyCopies> make(Executor& executor, Duration length);
 };
 

@@ -83,13 +83,23 @@ class Profiler {
       kernel.binding.source = kernel.binding.destination = {};
       const BufferView& input = kernel.binding.kernel_input;
       if (options_.give_outputs && kernel.binding.kernel_output.size.count == 0 && input.size.count > 0) {
-        auto output = executor_.backend().allocate(input.where, input.size);
+        auto output = output_of(input.where, input.size);
         if (!output) return tl::unexpected(std::move(output.error()));
-        kernel.binding.kernel_output = outputs_.emplace_back(*std::move(output)).view();
+        kernel.binding.kernel_output = *output;
       }
       kernels_.push_back(std::move(kernel));
     }
     return {};
+  }
+
+  /// Room for the output of one kernel of a GPU at a time.
+  Expected<BufferView> output_of(VertexId where, Bytes size) {
+    const auto fits = [&](const Buffer& buffer) { return buffer.view().where == where && buffer.view().size >= size; };
+    const auto found = std::ranges::find_if(outputs_, fits);
+    if (found != outputs_.end()) return found->view().first(size);
+    return executor_.backend().allocate(where, size).map([&](Buffer&& made) {
+      return outputs_.emplace_back(std::move(made)).view();
+    });
   }
 
   Expected<void> measure(const BoundKernel& kernel, MeasuredKernel& into) {
@@ -97,8 +107,7 @@ class Profiler {
     if (!alone) return tl::unexpected(std::move(alone.error()));
     for (int run = 0; run < kWarmUps; ++run)
       if (auto ok = this->run(*alone); !ok) return ok;
-    auto copies = BusyCopies::make(executor_, round_up_ns(2 * median(into.alone)));
-    if (!copies) return tl::unexpected(std::move(copies.error()));
+    const auto copies = BusyCopies::make(executor_, round_up_ns(2 * median(into.alone)));
     std::vector<Sample> samples;
     samples.push_back(*std::move(alone));
     const auto add = [&](std::vector<BoundKernel> kernels, const BusyCopies* beside, std::vector<double>& runs) {
@@ -106,7 +115,8 @@ class Profiler {
         samples.push_back(std::move(sample));
       });
     };
-    if (auto ok = add({kernel}, &*copies, into.beside_copies); !ok) return ok;
+    if (copies)
+      if (auto ok = add({kernel}, &*copies, into.beside_copies); !ok) return ok;
     if (auto kernels = with_others(kernel); kernels.size() > 1)
       if (auto ok = add(std::move(kernels), nullptr, into.beside_kernels); !ok) return ok;
     for (int round = -kWarmUps; round < options_.repeats; ++round) {
@@ -204,13 +214,12 @@ Expected<std::vector<MeasuredKernel>> profile_kernels(Executor& executor, const 
   return profiler.measure();
 }
 
-Expected<std::string> file_with_kernel_times(const std::string& path, std::span<const DeclaredTime> times,
-                                             const std::optional<std::string>& machine) {
+Expected<std::string> text_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
   if (!file) return invalid_input("it cannot be read; name a task file that is there", {path, 0, 0});
-  return with_kernel_times(text.str(), path, times, machine);
+  return text.str();
 }
 
 }  // namespace tutti::internal

@@ -1,6 +1,5 @@
 #pragma once
 #include <atomic>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,7 +15,7 @@ namespace tutti::internal {
 struct MeasuredKernel {
   KernelPlace at;
   std::vector<double> alone{};           ///< ns
-  std::vector<double> beside_copies{};   ///< to and from all GPUs
+  std::vector<double> beside_copies{};   ///< to and from all GPUs; empty where there is no room for them, or no memory
   std::vector<double> beside_kernels{};  ///< of the set, on all its other GPUs and cpus; empty where it has none there
 
   [[nodiscard]] std::vector<double> all() const;
@@ -44,9 +43,8 @@ struct ProfileOptions {
                                                                     std::span<TaskProgram* const> programs,
                                                                     const ProfileOptions& options);
 
-/// As `with_kernel_times` with the text of the file at `path`.
-/// @errors InvalidInput: it cannot be read; and as there.
-[[nodiscard]] Expected<std::string> file_with_kernel_times(const std::string& path, std::span<const DeclaredTime> times,
-                                                           const std::optional<std::string>& machine = {});
+/// The text of a file.
+/// @errors InvalidInput: it cannot be read.
+[[nodiscard]] Expected<std::string> text_of(const std::string& path);
 
 }  // namespace tutti::internal

@@ -64,7 +64,7 @@ TaskChange compile_change(const TaskChangeSpec& spec, const TaskSet& set, Faults
   if (!spec.remove && !spec.add)
     faults.add(path, "the change changes nothing; write 'remove', 'add' or both");
   else if (change.leaves && change.leaves == change.comes)
-    faults.add(path, "the task that leaves and the one that comes are the same");
+    faults.add(path, "the task that leaves and the one that comes are the same; name another one, or leave one out");
   return change;
 }
 

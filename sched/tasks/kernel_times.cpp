@@ -2,18 +2,18 @@
 
 #include <algorithm>
 #include <map>
+#include <regex>
+#include <set>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "model/base/document.hpp"
 #include "sched/tasks/task_fields.hpp"
+#include "sched/tasks/task_yaml.hpp"
 
 namespace tutti::internal {
 namespace {
-
-/// What a remark begins with, so that the next one takes its place.
-constexpr std::string_view kRemark = "  # measured";
 
 /// A place in a file by line, then column.
 using Position = std::pair<int, int>;
@@ -31,80 +31,9 @@ const Node& kernel_at(const Node& document, const KernelPlace& at) {
   return *step.find("batch")->items[at.stream].find("kernel");
 }
 
-/// A text by lines, changed from its end to its start, so that places before a change stay where they are.
-class Lines {
- public:
-  explicit Lines(const std::string& text) {
-    for (std::size_t at = 0; at <= text.size();) {
-      const std::size_t end = std::min(text.find('\n', at), text.size());
-      lines_.push_back(text.substr(at, end - at));
-      at = end + 1;
-    }
-  }
-
-  /// Replaces what stands from one place to the end of a scalar. False where the scalar is not written as its value.
-  bool replace(const Place& from, const Node& last, const std::string& with) {
-    std::string& line = at(last.place);
-    const auto end = static_cast<std::size_t>(last.place.column - 1);
-    if (from.line != last.place.line || line.compare(end, last.text.size(), last.text) != 0) return false;
-    const auto begin = static_cast<std::size_t>(from.column - 1);
-    line.replace(begin, end + last.text.size() - begin, with);
-    return true;
-  }
-  [[nodiscard]] char character(const Place& place) { return at(place)[static_cast<std::size_t>(place.column - 1)]; }
-  void insert_line_behind(const Place& place, std::string text) {
-    lines_.insert(lines_.begin() + place.line, std::move(text));
-  }
-  /// Takes the remarks of an earlier measurement from a line.
-  void clear_remarks(const Place& place) {
-    std::string& line = at(place);
-    line.resize(std::min(line.find(kRemark), line.size()));
-  }
-  void append(const Place& place, std::string_view text) {
-    std::string& line = at(place);
-    line.insert(line.size() - (line.ends_with('\r') ? 1 : 0), text);
-  }
-
-  [[nodiscard]] std::string text() const {
-    std::string text = lines_.front();
-    for (std::size_t i = 1; i < lines_.size(); ++i) text.append("\n").append(lines_[i]);
-    return text;
-  }
-
- private:
-  std::string& at(const Place& place) { return lines_[static_cast<std::size_t>(place.line - 1)]; }
-
-  std::vector<std::string> lines_;
-};
-
-/// Writes the times into one kernel. False where its form does not allow that.
-bool rewrite(Lines& lines, const Node& kernel, const DeclaredTime& declared) {
-  const std::string time = to_string(declared.time), worst = to_string(declared.worst);
-  const std::size_t usual = static_cast<std::size_t>(
-      std::ranges::find_if(kernel.keys,
-                           [](const auto& key) { return key.first == "time" || key.first == "throughput"; }) -
-      kernel.keys.begin());
-  if (usual == kernel.keys.size()) return false;
-  const Place& key = kernel.keys[usual].second;
-  const std::string indent(static_cast<std::size_t>(key.column - 1), ' ');
-  const bool flow = lines.character(kernel.place) == '{';
-  const Node* const old_worst = kernel.find("worst");
-  const auto write_time = [&] {
-    const std::string own = "time: " + time + (flow && old_worst == nullptr ? ", worst: " + worst : "");
-    if (!lines.replace(key, kernel.items[usual], own)) return false;
-    if (!flow && old_worst == nullptr) lines.insert_line_behind(key, indent + "worst: " + worst);
-    return true;
-  };
-  const auto write_worst = [&] { return old_worst == nullptr || lines.replace(old_worst->place, *old_worst, worst); };
-  // The later one first.
-  const bool worst_first = old_worst != nullptr && position_of(old_worst->place) > position_of(key);
-  return worst_first ? write_worst() && write_time() : write_time() && write_worst();
-}
-
-/// The times by kernel as written, from the end of the file to its start.
-std::map<Position, DeclaredTime, std::greater<>> by_position(const Node& document,
-                                                             std::span<const DeclaredTime> times) {
-  std::map<Position, DeclaredTime, std::greater<>> found;
+/// The times by kernel as written: one that is written once for several streams gets the longest.
+std::map<Position, DeclaredTime> by_position(const Node& document, std::span<const DeclaredTime> times) {
+  std::map<Position, DeclaredTime> found;
   for (const DeclaredTime& declared : times) {
     const auto [at, first] = found.try_emplace(position_of(kernel_at(document, declared.at).place), declared);
     if (first) continue;
@@ -115,9 +44,144 @@ std::map<Position, DeclaredTime, std::greater<>> by_position(const Node& documen
   return found;
 }
 
-tl::unexpected<Error> cannot_rewrite(const Node& kernel) {
-  return invalid_input("the times of this kernel cannot be changed in place; write them plainly, such as {time: 2 ms}",
-                       kernel.place);
+/// A change within one line.
+struct Edit {
+  std::size_t length = 0;
+  std::string text;
+};
+
+/// A text by lines, with changes by their places.
+class Lines {
+ public:
+  explicit Lines(const std::string& text) {
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::size_t end = std::min(text.find('\n', at), text.size());
+      lines_.push_back(text.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+
+  /// Replaces what stands from one place to the end of a scalar. False where the scalar is not written in one piece.
+  bool replace(const Place& from, const Node& last, std::string with) {
+    const std::string& line = line_at(last.place);
+    const auto begin = static_cast<std::size_t>(last.place.column - 1);
+    std::optional<std::size_t> length;
+    for (const char* quote : {"", "\"", "'"})
+      if (const std::string written = quote + last.text + quote;
+          line.compare(std::min(begin, line.size()), written.size(), written) == 0)
+        length = written.size();
+    if (!length || from.line != last.place.line) return false;
+    edits_[position_of(from)] = {begin + *length - static_cast<std::size_t>(from.column - 1), std::move(with)};
+    return true;
+  }
+  /// Whether a character stands in a line between two places, or behind the first where the second is further below.
+  [[nodiscard]] bool has(char character, const Place& from, const Place& to) const {
+    const std::string& line = line_at(from);
+    const std::size_t end = from.line == to.line ? static_cast<std::size_t>(to.column - 1) : line.size();
+    return line.substr(0, end).find(character, static_cast<std::size_t>(from.column - 1)) != std::string::npos;
+  }
+  [[nodiscard]] bool ends_with_return(const Place& place) const { return line_at(place).ends_with('\r'); }
+  /// Puts a comment at the end of a line.
+  void remark(const Place& place, const std::string& text) { remarks_[place.line] += text; }
+
+  /// The text with all changes. A line with a remark loses those of earlier measurements.
+  [[nodiscard]] std::string text() && {
+    static const std::regex kEarlier("  # measured on [0-9]{4}-[0-9]{2}-[0-9]{2}: [0-9]+ runs, [^#\r]*");
+    for (const auto& [line, remark] : remarks_) {
+      std::string& whole = lines_[static_cast<std::size_t>(line - 1)];
+      const std::string end = whole.ends_with('\r') ? "\r" : "";
+      whole.resize(whole.size() - end.size());
+      whole = std::regex_replace(whole, kEarlier, "") + remark + end;
+    }
+    for (auto edit = edits_.rbegin(); edit != edits_.rend(); ++edit)
+      lines_[static_cast<std::size_t>(edit->first.first - 1)].replace(static_cast<std::size_t>(edit->first.second - 1),
+                                                                      edit->second.length, edit->second.text);
+    std::string text = lines_.front();
+    for (std::size_t i = 1; i < lines_.size(); ++i) text.append("\n").append(lines_[i]);
+    return text;
+  }
+
+ private:
+  [[nodiscard]] const std::string& line_at(const Place& place) const {
+    return lines_[static_cast<std::size_t>(place.line - 1)];
+  }
+
+  std::vector<std::string> lines_;
+  std::map<Position, Edit> edits_;
+  std::map<int, std::string> remarks_;  // by line
+};
+
+const std::pair<std::string, Place>* key_of(const Node& map, std::string_view key) {
+  const auto found = std::ranges::find(map.keys, key, [](const auto& known) { return std::string_view(known.first); });
+  return found == map.keys.end() ? nullptr : &*found;
+}
+
+/// Writes the times into one kernel. False where its form does not allow that.
+bool rewrite(Lines& lines, const Node& kernel, const DeclaredTime& declared) {
+  const auto* usual = key_of(kernel, "time");
+  if (usual == nullptr) usual = key_of(kernel, "throughput");
+  if (usual == nullptr) return false;
+  const Place& key = usual->second;
+  const Node* const old_worst = kernel.find("worst");
+  std::string time = "time: " + to_string(declared.time);
+  if (old_worst == nullptr) {
+    const bool flow = lines.has('{', kernel.place, kernel.keys.front().second);
+    const std::string indent(static_cast<std::size_t>(key.column - 1), ' ');
+    time += flow ? ", " : (lines.ends_with_return(key) ? "\r\n" : "\n") + indent;
+    time += "worst: " + to_string(declared.worst);
+  } else if (!lines.replace(old_worst->place, *old_worst, to_string(declared.worst))) {
+    return false;
+  }
+  if (!lines.replace(key, *kernel.find(usual->first), std::move(time))) return false;
+  lines.remark(old_worst == nullptr ? key : old_worst->place, "  # measured " + declared.remark);
+  return true;
+}
+
+/// A text as a scalar, quoted where it must be.
+std::string scalar_text(const std::string& text) {
+  const bool plain = !text.empty() && text.front() != '-' && std::ranges::all_of(text, [](unsigned char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '/' || c == '.' ||
+           c == '_' || c == '-';
+  });
+  if (plain) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += (c == '"' || c == '\\' ? "\\" : "") + std::string(1, c);
+  return quoted + "\"";
+}
+
+/// Whether two nodes say the same, wherever and in whatever order of keys.
+bool same(const Node& a, const Node& b) {
+  if (a.kind != b.kind || a.text != b.text || a.items.size() != b.items.size()) return false;
+  for (std::size_t i = 0; i < a.items.size(); ++i) {
+    const Node* const other = a.kind == Node::Kind::Map ? b.find(a.keys[i].first) : &b.items[i];
+    if (other == nullptr || !same(a.items[i], *other)) return false;
+  }
+  return true;
+}
+
+/// The document with these times in every kernel that stands at one of the places.
+void set_times(Node& node, const std::map<Position, DeclaredTime>& kernels) {
+  for (std::size_t i = 0; i < node.items.size(); ++i) {
+    const auto declared = kernels.find(position_of(node.items[i].place));
+    const bool is_kernel = node.kind == Node::Kind::Map && node.keys[i].first == "kernel" && declared != kernels.end();
+    if (!is_kernel) {
+      set_times(node.items[i], kernels);
+      continue;
+    }
+    Node changed;
+    changed.kind = Node::Kind::Map;
+    for (std::size_t k = 0; k < node.items[i].items.size(); ++k)
+      if (const std::string& key = node.items[i].keys[k].first; key != "time" && key != "throughput" && key != "worst")
+        changed.add(key, node.items[i].items[k]);
+    changed.add("time", scalar_node(to_string(declared->second.time)));
+    changed.add("worst", scalar_node(to_string(declared->second.worst)));
+    node.items[i] = std::move(changed);
+  }
+}
+
+tl::unexpected<Error> cannot_rewrite(const Place& place, std::string_view what) {
+  return invalid_input(
+      fmt::format("{} cannot be changed in place; write it plainly, in one line such as {{time: 2 ms}}", what), place);
 }
 
 }  // namespace
@@ -145,30 +209,30 @@ TaskSetSpec with_kernel_times(TaskSetSpec spec, std::span<const DeclaredTime> ti
 Expected<std::string> with_kernel_times(const std::string& text, const std::string& name,
                                         std::span<const DeclaredTime> times,
                                         const std::optional<std::string>& machine) {
-  const auto document = parse_document(text, name);
-  if (!document) return tl::unexpected(document.error());
+  const auto spec = parse_task_spec(text, name);
+  if (!spec) return tl::unexpected(spec.error());
+  for (const DeclaredTime& declared : times)
+    if (!has_kernel(*spec, declared.at))
+      return invalid_input("a kernel that was measured does not stand there any more; measure again", {name, 0, 0});
+  auto document = parse_document(text, name).value();
+  const auto kernels = by_position(document, times);
   Lines lines(text);
-  const auto kernels = by_position(*document, times);
-  for (const auto& [position, declared] : kernels) lines.clear_remarks(kernel_at(*document, declared.at).place);
-  for (const auto& [position, declared] : kernels) {
-    const Node& kernel = kernel_at(*document, declared.at);
-    if (!rewrite(lines, kernel, declared)) return cannot_rewrite(kernel);
-    lines.append(kernel.place, fmt::format("{} {}", kRemark, declared.remark));
-  }
-  if (const Node* named = document->find("machine"); named != nullptr && machine)
-    if (!lines.replace(named->place, *named, *machine))
-      return invalid_input("the name of the machine's file cannot be changed in place; write it plainly", named->place);
-  const std::string changed = lines.text();
-  // What was written is read again: the times must be there.
+  for (const auto& [position, declared] : kernels)
+    if (const Node& kernel = kernel_at(document, declared.at); !rewrite(lines, kernel, declared))
+      return cannot_rewrite(kernel.place, "this kernel");
+  const Node* const named = document.find("machine");
+  const bool renamed = machine && named != nullptr && named->text != *machine;
+  if (renamed && !lines.replace(named->place, *named, scalar_text(*machine)))
+    return cannot_rewrite(named->place, "the name of the machine's file");
+
+  // What was written is read again: these values have changed, and no others.
+  std::string changed = std::move(lines).text();
   const auto again = parse_document(changed, name);
-  if (!again) return tl::unexpected(again.error());
-  for (const auto& [position, declared] : kernels) {
-    const Node& kernel = kernel_at(*again, declared.at);
-    const Node *const time = kernel.find("time"), *const worst = kernel.find("worst");
-    const bool written = time != nullptr && worst != nullptr && time->text == to_string(declared.time) &&
-                         worst->text == to_string(declared.worst) && kernel.find("throughput") == nullptr;
-    if (!written) return cannot_rewrite(kernel_at(*document, declared.at));
-  }
+  const Place first = kernels.empty() ? document.place : kernel_at(document, kernels.begin()->second.at).place;
+  set_times(document, kernels);
+  for (std::size_t i = 0; renamed && i < document.keys.size(); ++i)
+    if (document.keys[i].first == "machine") document.items[i].text = *machine;
+  if (!again || !same(document, *again)) return cannot_rewrite(first, "this kernel, or another one,");
   return changed;
 }
 

@@ -37,8 +37,9 @@ struct DeclaredTime {
 /// text stays. A kernel that is written once for several streams (an alias) gets the longest of their times.
 /// @param name     of the file, in errors
 /// @param machine  what the new text names as its machine, where the old one names one; absent: the same
-/// @pre there are kernels at these places.
-/// @errors InvalidInput with its place: a kernel that is written in a form that cannot be changed in place.
+/// @pre remarks have no line breaks.
+/// @errors InvalidInput with its place: no kernel at one of these places; one that is written in a form that cannot be
+///         changed in place.
 [[nodiscard]] Expected<std::string> with_kernel_times(const std::string& text, const std::string& name,
                                                       std::span<const DeclaredTime> times,
                                                       const std::optional<std::string>& machine = {});

@@ -46,6 +46,10 @@ Expected<TaskStudy> load_study(const std::string& path, const TaskFileOverrides&
   });
 }
 
+Expected<TaskSetSpec> parse_task_spec(std::string_view text, const std::string& name) {
+  return parse_document(text, name).and_then(read_record<TaskSetSpec>);
+}
+
 Expected<TaskStudy> parse_study(std::string_view text, const Topology& machine) {
   return parse_document(text, "the task set").and_then([&](const Node& document) {
     return read_record<TaskSetSpec>(document)

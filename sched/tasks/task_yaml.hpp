@@ -20,6 +20,10 @@ struct TaskFileOverrides {
 /// @errors InvalidInput with file, line and column: all that is wrong with one of the files.
 [[nodiscard]] Expected<TaskStudy> load_study(const std::string& path, const TaskFileOverrides& overrides = {});
 
+/// The spec in the text of a task file.
+/// @errors InvalidInput with `name`, line and column.
+[[nodiscard]] Expected<TaskSetSpec> parse_task_spec(std::string_view text, const std::string& name);
+
 /// Reads the text of a task file for a machine; `machine` in it is not read.
 /// @errors InvalidInput with line and column.
 [[nodiscard]] Expected<TaskStudy> parse_study(std::string_view text, const Topology& machine);

@@ -26,6 +26,9 @@ class Profile(Programs):
         self.assertIn("no-folder", self.refusal(2, self.tasks(), "--out", "/no-folder/t.yaml"))
         self.assertIn("--repeats", self.refusal(2, self.tasks(), "--repeats", 0))
         self.assertIn("--margin", self.refusal(2, self.tasks(), "--margin", -1))
+        self.assertIn("--margin", self.refusal(2, self.tasks(), "--margin", "nan"))
+        wrapped = self.tasks(self.TASKS.replace("{time: 1 ms}", "{time: &t 1 ms, worst: *t}"))
+        self.assertIn("cannot be changed in place", self.refusal(2, wrapped, "--out", self.folder / "new.yaml"))
 
     def test_a_host_without_gpus_says_so(self):
         run = self.tutti("profile", self.tasks(), "--bind", "gpu0=0000:00:00.0")

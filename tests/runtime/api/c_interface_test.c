@@ -194,6 +194,9 @@ static void texts_are_read(void) {
   options.program_count = 1;
   check(tutti_run(verdict, &options, NULL) == TUTTI_OK && steps == 3, "its host step is step 1 of three jobs");
   check(tutti_profile(set, &options, 1, 0) == NULL && strstr(tutti_last_error(), "simulated"), "kernels need GPUs");
+  options.backend = (tutti_backend)77;
+  check(refused(tutti_run(verdict, &options, NULL), "no backend 77"), "no backend of that number");
+  check(refused(tutti_capacity(set, (tutti_tunable)99, "inspect", NULL, &limit), "no tunable"), "nor such a tunable");
   check(tutti_machine_parse("version: 2") == NULL && tutti_machine_parse(NULL) == NULL, "no machine");
   check(tutti_batch_parse(NULL, "") == NULL && tutti_task_set_parse(NULL, "") == NULL, "none for no machine");
   check(refused(tutti_capacity(NULL, TUTTI_PERIOD, "a", NULL, &limit), "null"), "no capacity");

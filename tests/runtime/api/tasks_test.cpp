@@ -140,6 +140,11 @@ TEST(ApiProfile, GivesTimesToDeclare) {
   EXPECT_EQ(tutti::check(slower).value().tasks[0].wcet, std::chrono::microseconds(3600));
   measured.worst = milliseconds(1);
   EXPECT_NE(refusal(tutti::with_times(set, {measured})).find("below 0 or above its worst"), std::string::npos);
+  measured.worst = milliseconds(3);
+  measured.remark = "two\nlines";
+  EXPECT_NE(refusal(tutti::with_times(set, {measured})).find("control character"), std::string::npos);
+  measured.remark = "";
+  EXPECT_NE(refusal(tutti::with_times(set, {measured, measured})).find("there twice"), std::string::npos);
   measured.stream = 1;
   EXPECT_NE(refusal(tutti::with_times(set, {measured})).find("no kernel in stream 1 of batch 0"), std::string::npos);
   EXPECT_NE(refusal(tutti::file_with_times(kTwoTasks, {measured})).find("no kernel"), std::string::npos);

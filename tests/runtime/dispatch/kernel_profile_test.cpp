@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/sharing/compile_machine.hpp"
 #include "tests/runtime/task_runs.hpp"
 #include "tests/support/faulty_backend.hpp"
 
@@ -133,6 +134,22 @@ TEST(KernelProfile, GivesOutputsWhereAsked) {
     ASSERT_TRUE(profile.measure(4).has_value());
     EXPECT_EQ(outputs, give ? (std::set<std::size_t>{0, 64}) : (std::set<std::size_t>{0}));  // 0: in the job itself
   }
+}
+
+// Two GPUs behind a switch, and no memory: there is nothing to copy from.
+TEST(KernelProfile, DoesWithoutCopiesWhereThereIsNoMemory) {
+  Profile profile(compile({.name = "far",
+                           .vertices = {{.name = "sw0", .kind = VertexKind::Switch},
+                                        {.name = "gpu0", .kind = VertexKind::Gpu},
+                                        {.name = "gpu1", .kind = VertexKind::Gpu}},
+                           .links = {{.from = "sw0", .to = "gpu0", .bandwidth = GBps{1}, .back = GBps{1}},
+                                     {.from = "sw0", .to = "gpu1", .bandwidth = GBps{1}, .back = GBps{1}}},
+                           .peer_access = {.mode = PeerMode::All}})
+                      .value());
+  profile.add("t", {profile.station.batch({kernel_stream("k", profile.station.at("gpu0"), "spin", 50)})});
+  const auto measured = profile.measure().value();
+  EXPECT_EQ(measured[0].alone, runs_of(5, 50));
+  EXPECT_TRUE(measured[0].beside_copies.empty());
 }
 
 TEST(KernelProfile, EndsWithAnError) {

@@ -60,7 +60,7 @@ TEST_F(TaskChangesYaml, SaysWhatIsWrongAndWhere) {
             "c.yaml:3:21: the task set has no task 'lefd'; did you mean 'left'?");
   EXPECT_EQ(error(head + "  - {at: 1 ms}\n"), "c.yaml:3:5: the change changes nothing; write 'remove', 'add' or both");
   EXPECT_EQ(error(head + "  - {at: 1 ms, remove: left, add: left}\n"),
-            "c.yaml:3:5: the task that leaves and the one that comes are the same");
+            "c.yaml:3:5: the task that leaves and the one that comes are the same; name another one, or leave one out");
   EXPECT_EQ(error(head + "  - {at: 2 ms, add: left}\n  - {at: 1 ms, add: right}\n"),
             "c.yaml:4:5: this change comes before the one above it; write them in order");
   EXPECT_EQ(error("version: 1\nstart: [left, left]\nchanges: []\n"),

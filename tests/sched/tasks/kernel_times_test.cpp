@@ -31,35 +31,57 @@ constexpr auto kBackChanged =
     "          - {from: gpu0, to: mem0, size: 1 MB, kernel: {time: 7 us, worst: 9 us}}  # measured two\n";
 
 TEST(KernelTimes, ReplaceTimesInPlace) {
-  EXPECT_EQ(changed(file("          - {on: gpu0, kernel: {name: x, time: 3 ms, worst: 4 ms}}  # fast\n", kBack)),
-            file("          - {on: gpu0, kernel: {name: x, time: 1.5 ms, worst: 2 ms}}  # fast  # measured one\n",
+  EXPECT_EQ(changed(file("          - {via: mem0, kernel: {name: x, time: 3 ms, worst: 4 ms}}  # fast\n", kBack)),
+            file("          - {via: mem0, kernel: {name: x, time: 1.5 ms, worst: 2 ms}}  # fast  # measured one\n",
                  kBackChanged));
 }
 
 // A throughput gives way; a remark takes the place of an older one; keys stay in their order.
 TEST(KernelTimes, ReplaceThroughputsAndOlderRemarks) {
-  EXPECT_EQ(
-      changed(file("          - {kernel: {worst: 4 ms, throughput: 10 GB/s, name: x}}  # measured zero\n", kBack)),
-      file("          - {kernel: {worst: 2 ms, time: 1.5 ms, name: x}}  # measured one\n", kBackChanged));
+  EXPECT_EQ(changed(file("          - {kernel: {worst: 4 ms, throughput: 10 GB/s, name: x}}  # measured on 2026-11-24: "
+                         "200 runs, at most 3 us, and 10 %\n",
+                         kBack)),
+            file("          - {kernel: {worst: 2 ms, time: 1.5 ms, name: x}}  # measured one\n", kBackChanged));
 }
 
 TEST(KernelTimes, AreWrittenIntoBlocks) {
-  EXPECT_EQ(changed(file("          - from: mem0\n            kernel:\n              throughput: 1 GB/s\n"
-                         "              name: x\n            to: gpu0\n",
-                         kBack)),
-            file("          - from: mem0\n            kernel:\n              time: 1.5 ms  # measured one\n"
-                 "              worst: 2 ms\n              name: x\n            to: gpu0\n",
-                 kBackChanged));
+  EXPECT_EQ(
+      changed(file("          - from: mem0\n            kernel:\n              throughput: 1 GB/s\n"
+                   "              name: x\n            to: gpu0\n",
+                   kBack)),
+      file("          - from: mem0\n            kernel:\n              time: 1.5 ms\n              worst: 2 ms  # "
+           "measured one\n              name: x\n            to: gpu0\n",
+           kBackChanged));
 }
 
 TEST(KernelTimes, OfSeveralKernelsInALine) {
   const std::vector<DeclaredTime> times{{{0, 0, 0}, 1_us, 2_us, "a"}, {{0, 0, 1}, 3_us, 4_us, "b"}};
-  EXPECT_EQ(
-      changed(file("        [{kernel: {time: 1 ms}}, {kernel: {time: 1 ms}}]  # measured a  # measured b\n", kBack),
-              times),
-      file("        [{kernel: {time: 1 us, worst: 2 us}}, {kernel: {time: 3 us, worst: 4 us}}]  # measured b  # "
-           "measured a\n",
-           kBack));
+  EXPECT_EQ(changed(file("        [{kernel: {time: 1 ms}}, {kernel: {time: 1 ms}}]\n", kBack), times),
+            file("        [{kernel: {time: 1 us, worst: 2 us}}, {kernel: {time: 3 us, worst: 4 us}}]  # measured a  # "
+                 "measured b\n",
+                 kBack));
+}
+
+// Comments of the user stay, whatever they begin with.
+TEST(KernelTimes, LeaveCommentsOfTheUser) {
+  for (const std::string comment : {"  # measured by hand", "  # measuredly slow", "  # note  # measured earlier"})
+    EXPECT_EQ(changed(file("          - {kernel: {time: 1 ms, worst: 1 ms}}" + comment + "\n", kBack)),
+              file("          - {kernel: {time: 1.5 ms, worst: 2 ms}}" + comment + "  # measured one\n", kBackChanged));
+}
+
+// Written twice, a file is the same as written once.
+TEST(KernelTimes, ComeOutTheSameTwice) {
+  const std::vector<DeclaredTime> times{{{0, 0, 0}, 1_us, 2_us, "on 2026-11-24: 200 runs, at most 2 us, and 0 %"}};
+  for (const std::string end : {"\n", "\r\n"}) {
+    const std::string text = file("          - from: mem0" + end + "            kernel:" + end +
+                                      "              time: 1 ms  # mine" + end + "            to: gpu0" + end,
+                                  kBack);
+    const std::string once = changed(text, times);
+    EXPECT_NE(once.find("time: 1 us" + end + "              worst: 2 us  # mine  # measured on 2026"),
+              std::string::npos)
+        << once;
+    EXPECT_EQ(changed(once, times), once);
+  }
 }
 
 // One kernel for two streams gets the longer time of both.
@@ -75,15 +97,53 @@ TEST(KernelTimes, KeepLineEndsOfOtherSystems) {
 }
 
 TEST(KernelTimes, ComeWithAnotherNameOfTheMachine) {
-  const auto moved =
-      with_kernel_times("version: 1\nmachine: m.yaml  # mine\ntasks: []\n", "t.yaml", {}, "other/m.yaml");
-  EXPECT_EQ(moved, "version: 1\nmachine: other/m.yaml  # mine\ntasks: []\n");
+  const auto moved = [](const std::string& from, const std::string& to) {
+    const auto text = with_kernel_times("version: 1\nmachine: " + from + "  # mine\ntasks: []\n", "t.yaml", {}, to);
+    return text ? *text : text.error().text();
+  };
+  EXPECT_EQ(moved("m.yaml", "other/m.yaml"), "version: 1\nmachine: other/m.yaml  # mine\ntasks: []\n");
+  EXPECT_EQ(moved("'m.yaml'", "m.yaml"), "version: 1\nmachine: 'm.yaml'  # mine\ntasks: []\n");
+  EXPECT_EQ(moved("\"m.yaml\"", "../a #1: b/m.yaml"),
+            "version: 1\nmachine: \"../a #1: b/m.yaml\"  # mine\ntasks: []\n");
+  // Behind the kernels, in their line and below.
+  const std::string block =
+      "version: 1\ntasks:\n- name: a\n  period: 1 ms\n  job:\n  - batch:\n    - kernel:\n        time: 2 us\n";
+  const std::vector<DeclaredTime> times{{{0, 0, 0}, 1_us, 2_us, "a"}};
+  EXPECT_EQ(
+      with_kernel_times(block + "\nmachine: m.yaml\n", "t.yaml", times, "n.yaml"),
+      "version: 1\ntasks:\n- name: a\n  period: 1 ms\n  job:\n  - batch:\n    - kernel:\n        time: 1 us\n        "
+      "worst: 2 us  # measured a\n\nmachine: n.yaml\n");
+  EXPECT_EQ(
+      with_kernel_times("{version: 1, tasks: [{name: a, period: 1 ms, job: [{batch: [{kernel: {time: 2 us}}]}]}], "
+                        "machine: m.yaml}\n",
+                        "t.yaml", times, "n.yaml"),
+      "{version: 1, tasks: [{name: a, period: 1 ms, job: [{batch: [{kernel: {time: 1 us, worst: 2 us}}]}]}], "
+      "machine: n.yaml}  # measured a\n");
 }
 
-TEST(KernelTimes, ThatAreQuotedAreRefused) {
-  EXPECT_EQ(changed(file("          - {kernel: {time: \"1 ms\", worst: 1 ms}}\n", kBack)),
-            "t.yaml:8:22: the times of this kernel cannot be changed in place; write them plainly, such as {time: 2 "
-            "ms}");
+TEST(KernelTimes, AreWrittenBesideAnchorsTagsAndQuotes) {
+  EXPECT_EQ(changed(file("          - {kernel: &k {time: 1 ms}}\n", kBack)),
+            file("          - {kernel: &k {time: 1.5 ms, worst: 2 ms}}  # measured one\n", kBackChanged));
+  EXPECT_EQ(changed(file("          - {kernel: !!map {time: 1 ms}}\n", kBack)),
+            file("          - {kernel: !!map {time: 1.5 ms, worst: 2 ms}}  # measured one\n", kBackChanged));
+  EXPECT_EQ(changed(file("          - {kernel: {time: \"1 ms\", worst: '1 ms'}}\n", kBack)),
+            file("          - {kernel: {time: 1.5 ms, worst: 2 ms}}  # measured one\n", kBackChanged));
+}
+
+// Nothing is written where something else would change: a comment in a wrapped scalar, values that belong together.
+TEST(KernelTimes, AreRefusedWhereTheyCannotStand) {
+  const auto refused = [](const std::string& text) {
+    return changed(text).find("cannot be changed in place; write it plainly") != std::string::npos;
+  };
+  EXPECT_TRUE(refused(file("          - {kernel: {time: 1 ms}, size: \"50% of\n             image\"}\n", kBack)));
+  EXPECT_TRUE(refused(file("          - {kernel: {time: &t 1 ms, worst: *t}}\n", kBack)));
+  EXPECT_TRUE(refused(file("          - {kernel: {time:\n               1 ms}}\n", kBack)));
+}
+
+// A file that changed while its kernels were measured.
+TEST(KernelTimes, OfKernelsThatAreNotThereAreRefused) {
+  EXPECT_EQ(changed("version: 1\ntasks: [{name: a, period: 1 s, wcet: 1 ms}]\n"),
+            "t.yaml: a kernel that was measured does not stand there any more; measure again");
 }
 
 TEST(KernelTimes, ChangeASpec) {
