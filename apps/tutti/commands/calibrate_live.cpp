@@ -30,7 +30,7 @@ constexpr int kGateRuns = 250, kQuickGateRuns = 80;
 constexpr int kSimulatedRuns = 3;  // of a machine that does the same each time
 constexpr int kQuickRounds = 3, kQuickCosts = 40;
 constexpr Duration kQuickCostTime = std::chrono::seconds{20};
-constexpr Duration kPauseTime = std::chrono::seconds{15}, kQuickPauseTime = std::chrono::seconds{5};
+constexpr Duration kPauseTime = std::chrono::seconds{15};  // rare pauses do not show in less
 constexpr Bytes kVerified{16LL << 20};
 constexpr Bytes kLeastCopy{4096};
 constexpr Bytes kEngineCopy{64LL << 20};
@@ -215,7 +215,7 @@ Expected<CostMeasurements> measure_costs_of(Rig& rig, const LiveOptions& options
   CostMeasurements found;
   if (auto ok = measure_lateness(rig, options, std::min(kGateLoad, measuring.largest), found); !ok)
     return tl::unexpected(std::move(ok.error()));
-  found.pauses = measure_pauses(rig.executor().clock(), options.quick ? kQuickPauseTime : kPauseTime);
+  found.pauses = measure_pauses(rig.executor().clock(), kPauseTime);
   auto samples = measure_costs(rig.executor(), plan_costs(rig.machine(), costs), costs);
   if (!samples) return tl::unexpected(std::move(samples.error()));
   found.samples = *std::move(samples);
