@@ -22,7 +22,8 @@ Error Faults::error() const {
 std::string path_of(const std::string& list, std::size_t position) { return fmt::format("{}[{}]", list, position); }
 
 std::string path_of(const std::string& parent, std::string_view field) {
-  return parent.empty() ? std::string(field) : fmt::format("{}.{}", parent, field);
+  if (parent.empty() || field.empty()) return parent + std::string(field);
+  return fmt::format("{}.{}", parent, field);
 }
 
 }  // namespace tutti::internal

@@ -1,3 +1,4 @@
+#include <cstring>
 #include <exception>
 #include <new>
 #include <stdexcept>
@@ -178,11 +179,20 @@ TaskProgram program_of(const tutti_task_program& program) {
   return made;
 }
 
-BackendKind kind_of(tutti_backend backend) {
-  if (backend == TUTTI_SIMULATED) return BackendKind::Simulated;
-  if (backend == TUTTI_CUDA) return BackendKind::Cuda;
-  throw std::invalid_argument("there is no backend " + std::to_string(static_cast<int>(backend)) +
-                              "; pass TUTTI_SIMULATED or TUTTI_CUDA");
+/// The number that C passed for an enumeration, which may be none of its values: C++ must not read it as one.
+template <class Enum>
+int number_of(const Enum& passed) {
+  int number = 0;
+  static_assert(sizeof passed == sizeof number);
+  std::memcpy(&number, &passed, sizeof number);
+  return number;
+}
+
+BackendKind kind_of(const tutti_backend& backend) {
+  const int number = number_of(backend);
+  if (number == TUTTI_SIMULATED) return BackendKind::Simulated;
+  if (number == TUTTI_CUDA) return BackendKind::Cuda;
+  throw std::invalid_argument("there is no backend " + std::to_string(number) + "; pass TUTTI_SIMULATED or TUTTI_CUDA");
 }
 
 RunOptions options_of(const tutti_run_options& options) {
@@ -392,9 +402,10 @@ tutti_status tutti_capacity(const tutti_task_set* set, tutti_tunable tunable, co
   return tutti::guarded([&] {
     if (set == nullptr) return tutti::refuse_null("the task set");
     if (limit == nullptr) return tutti::refuse_null("the result");
-    if (tunable < TUTTI_PARAMETER || tunable > TUTTI_WCET)
+    const int number = tutti::number_of(tunable);
+    if (number < TUTTI_PARAMETER || number > TUTTI_WCET)
       throw std::invalid_argument("there is no tunable of this number; pass one of tutti_tunable");
-    return tutti::finish(tutti::capacity(set->value, static_cast<tutti::Tunable>(tunable), tutti::text_or_empty(name),
+    return tutti::finish(tutti::capacity(set->value, static_cast<tutti::Tunable>(number), tutti::text_or_empty(name),
                                          tutti::text_or_empty(planner)),
                          [&](const tutti::Capacity& found) { *limit = found.limit.value_or(-1); });
   });

@@ -103,7 +103,9 @@ TEST(ApiTaskSet, IsMadeOfDeclaredTimesAlone) {
   step.batch = {{.name = "up", .from = "mem0", .to = "gpu0", .size = tutti::Bytes{1}}};
   spec.tasks[0].wcet.reset();
   spec.tasks[0].job = {{step}};
-  EXPECT_NE(refusal(TaskSet::make(spec)), "");
+  const auto refused = TaskSet::make(spec);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().text().find("tasks[0].job"), 0U) << refused.error().text();
 }
 
 constexpr auto kMachine = R"(version: 1
@@ -121,6 +123,15 @@ tasks:
       - host: 100 us
       - batch: [{name: up, from: mem0, to: gpu0, size: 100% of image, kernel: {throughput: 12 GB/s}}]
 )";
+
+TEST(ApiTaskSet, NamesTheStreamAtFault) {
+  tutti::StepSpec step;
+  step.batch = {{.name = "up", .from = "mem0", .size = tutti::Bytes{1}}};
+  const tutti::TaskSetSpec spec{.tasks = {{.name = "t", .period = milliseconds(1), .job = {{step}}}}};
+  const auto refused = TaskSet::make(tutti::Machine::load(TUTTI_EXAMPLES "/one_gpu.yaml").value(), spec);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().text().find("tasks[0].job[0].batch[0]: 'to' is missing"), 0U) << refused.error().text();
+}
 
 TEST(ApiTaskSet, IsReadFromText) {
   const auto machine = tutti::Machine::parse(kMachine).value();
