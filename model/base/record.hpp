@@ -360,6 +360,14 @@ template <class T>
   return *std::move(value);
 }
 
+/// Reads a spec from a document and compiles it; each fault gets the place of its field.
+/// @param compile  (Spec) -> Expected<...>
+template <class Spec, class Compile>
+[[nodiscard]] auto compiled(const Node& document, Compile compile) {
+  return read_record<Spec>(document).and_then(compile).map_error(
+      [&](Error error) { return at_places(std::move(error), document); });
+}
+
 /// A struct as a node.
 template <class T>
 [[nodiscard]] Node written(const T& value) {

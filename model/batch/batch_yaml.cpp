@@ -20,22 +20,18 @@ Expected<std::optional<Topology>> load_named_machine(const std::string& base, co
 }
 
 Expected<Batch> batch_from(const Node& document, const Topology& machine) {
-  return read_record<BatchSpec>(document)
-      .and_then([&](const BatchSpec& spec) { return compile(spec, machine); })
-      .map_error([&](Error error) { return at_places(std::move(error), document); });
+  return compiled<BatchSpec>(document, [&](const BatchSpec& spec) { return compile(spec, machine); });
 }
 
 Expected<Batch> load_batch(const std::string& path, const std::optional<std::string>& machine_path) {
   return read_document(path).and_then([&](const Node& document) {
-    return read_record<BatchSpec>(document)
-        .and_then([&](const BatchSpec& spec) {
-          return load_named_machine(path, spec.machine, machine_path)
-              .and_then([&](const std::optional<Topology>& machine) -> Expected<Batch> {
-                if (!machine) return invalid_input("'machine' is missing; add it or give --machine");
-                return compile(spec, *machine);
-              });
-        })
-        .map_error([&](Error error) { return at_places(std::move(error), document); });
+    return compiled<BatchSpec>(document, [&](const BatchSpec& spec) {
+      return load_named_machine(path, spec.machine, machine_path)
+          .and_then([&](const std::optional<Topology>& machine) -> Expected<Batch> {
+            if (!machine) return invalid_input("'machine' is missing; add it or give --machine");
+            return compile(spec, *machine);
+          });
+    });
   });
 }
 

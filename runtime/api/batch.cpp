@@ -8,10 +8,18 @@
 namespace tutti {
 namespace {
 
-Expected<internal::ExecutionPlan> planned(const Batch& batch, std::string_view name) {
+/// A plan with the planner that made it.
+struct Planned {
+  const internal::Planner* planner;
+  internal::ExecutionPlan plan;
+};
+
+Expected<Planned> planned(const Batch& batch, std::string_view name) {
   const internal::Batch* state = internal::Handles::state(batch).get();
   if (state == nullptr) return internal::empty_handle("batch");
-  return internal::planner_of(name).map([&](const internal::Planner* planner) { return plan(*planner, *state); });
+  return internal::planner_of(name).map([&](const internal::Planner* planner) {
+    return Planned{planner, plan(*planner, *state)};
+  });
 }
 
 StreamPrediction prediction_of(const internal::StreamTimeline& times, Duration latest) {
@@ -63,23 +71,22 @@ std::vector<std::string> planners() {
 }
 
 Expected<Prediction> predict(const Batch& batch, std::string_view planner) {
-  return internal::planner_of(planner).and_then([&](const internal::Planner* chosen) {
-    return planned(batch, planner).map([&](const internal::ExecutionPlan& plan) {
-      const internal::LatestFinish latest = latest_finish(plan);
-      Prediction prediction{std::string(chosen->name), plan.timeline.latency, latest.alone(), {}};
-      for (std::size_t s = 0; s < latest.streams.size(); ++s)
-        prediction.streams.push_back(prediction_of(plan.timeline.streams[s], latest.streams[s]));
-      return prediction;
-    });
+  return planned(batch, planner).map([](const Planned& made) {
+    const internal::Timeline& timeline = made.plan.timeline;
+    const internal::LatestFinish latest = latest_finish(made.plan);
+    Prediction prediction{std::string(made.planner->name), timeline.latency, latest.alone(), {}};
+    for (std::size_t s = 0; s < latest.streams.size(); ++s)
+      prediction.streams.push_back(prediction_of(timeline.streams[s], latest.streams[s]));
+    return prediction;
   });
 }
 
 Expected<Duration> predictBatchLatency(const Batch& batch, std::string_view planner) {
-  return planned(batch, planner).map([](const internal::ExecutionPlan& plan) { return plan.timeline.latency; });
+  return planned(batch, planner).map([](const Planned& made) { return made.plan.timeline.latency; });
 }
 
 Expected<Duration> predictWorstBatchLatency(const Batch& batch, std::string_view planner) {
-  return planned(batch, planner).map([](const internal::ExecutionPlan& plan) { return latest_finish(plan).alone(); });
+  return planned(batch, planner).map([](const Planned& made) { return latest_finish(made.plan).alone(); });
 }
 
 }  // namespace tutti

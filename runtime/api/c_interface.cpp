@@ -221,9 +221,7 @@ TaskPrograms programs_of(const tutti_run_options& options) {
   return programs;
 }
 
-Kernels kernels_of(const tutti_run_options& options) {
-  return options.kernels == nullptr ? Kernels() : options.kernels->value;
-}
+Kernels kernels_of(const tutti_kernels* kernels) { return kernels == nullptr ? Kernels() : kernels->value; }
 
 tutti_run_summary summary_of(const RunRecord& record) {
   tutti_run_summary summary{record.jobs.size(), 0, 0, 0};
@@ -302,8 +300,7 @@ tutti_runtime* tutti_runtime_open(const tutti_machine* machine, const tutti_kern
   return tutti::made<tutti_runtime>([&] {
     tutti::BackendOptions options;
     options.kind = tutti::kind_of(backend);
-    return tutti::Runtime::open(machine->value, kernels == nullptr ? tutti::Kernels() : kernels->value, options,
-                                tutti::text_or_empty(planner));
+    return tutti::Runtime::open(machine->value, tutti::kernels_of(kernels), options, tutti::text_or_empty(planner));
   });
 }
 void tutti_runtime_free(tutti_runtime* runtime) { delete runtime; }
@@ -428,8 +425,8 @@ tutti_status tutti_run(const tutti_verdict* verdict, const tutti_run_options* op
                                "the deadlines of the set are not guaranteed, so it is not run; see the reasons",
                                {}});
     const tutti_run_options chosen = options == nullptr ? tutti_run_options{} : *options;
-    const auto record = tutti::run(*verdict->value.admitted, tutti::kernels_of(chosen), tutti::programs_of(chosen),
-                                   tutti::options_of(chosen));
+    const auto record = tutti::run(*verdict->value.admitted, tutti::kernels_of(chosen.kernels),
+                                   tutti::programs_of(chosen), tutti::options_of(chosen));
     if (record && record->fatal) return tutti::status_of(*record->fatal);
     return tutti::finish(record, [&](const tutti::RunRecord& ended) {
       if (summary != nullptr) *summary = tutti::summary_of(ended);
@@ -444,7 +441,7 @@ tutti_task_set* tutti_profile(const tutti_task_set* set, const tutti_run_options
   if (options != nullptr) chosen = *options;
   return tutti::made_set([&] {
     const tutti::ProfileOptions profile_options{tutti::options_of(chosen).backend, repeats, margin, chosen.seed};
-    return tutti::profile(set->value, tutti::kernels_of(chosen), tutti::programs_of(chosen), profile_options)
+    return tutti::profile(set->value, tutti::kernels_of(chosen.kernels), tutti::programs_of(chosen), profile_options)
         .and_then([&](const std::vector<tutti::KernelTimes>& times) { return tutti::with_times(set->value, times); });
   });
 }

@@ -10,6 +10,7 @@
 #include "runtime/api/handles.hpp"
 #include "runtime/api/user_program.hpp"
 #include "runtime/dispatch/kernel_profile.hpp"
+#include "runtime/host/text_of.hpp"
 #include "runtime/host/today.hpp"
 #include "sched/tasks/task_yaml.hpp"
 

@@ -1,9 +1,7 @@
 #include "runtime/dispatch/kernel_profile.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <numeric>
-#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -212,14 +210,6 @@ Expected<std::vector<MeasuredKernel>> profile_kernels(Executor& executor, const 
   for (std::size_t task = 0; task < set.tasks.size(); ++task)
     if (auto ok = profiler.run_job(task, *programs[task]); !ok) return tl::unexpected(std::move(ok.error()));
   return profiler.measure();
-}
-
-Expected<std::string> text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) return invalid_input("it cannot be read; name a task file that is there", {path, 0, 0});
-  return text.str();
 }
 
 }  // namespace tutti::internal

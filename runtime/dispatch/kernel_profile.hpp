@@ -43,8 +43,4 @@ struct ProfileOptions {
                                                                     std::span<TaskProgram* const> programs,
                                                                     const ProfileOptions& options);
 
-/// The text of a file.
-/// @errors InvalidInput: it cannot be read.
-[[nodiscard]] Expected<std::string> text_of(const std::string& path);
-
 }  // namespace tutti::internal

@@ -89,9 +89,7 @@ Expected<TaskChanges> changes_of(const TaskChangesSpec& spec, const TaskSet& set
 
 Expected<TaskChanges> load_task_changes(const std::string& path, const TaskSet& tasks) {
   return read_document(path).and_then([&](const Node& document) {
-    return read_record<TaskChangesSpec>(document)
-        .and_then([&](const TaskChangesSpec& spec) { return changes_of(spec, tasks); })
-        .map_error([&](Error error) { return at_places(std::move(error), document); });
+    return compiled<TaskChangesSpec>(document, [&](const TaskChangesSpec& spec) { return changes_of(spec, tasks); });
   });
 }
 

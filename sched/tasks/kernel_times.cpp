@@ -10,7 +10,6 @@
 
 #include "model/base/document.hpp"
 #include "sched/tasks/task_fields.hpp"
-#include "sched/tasks/task_yaml.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -209,18 +208,19 @@ TaskSetSpec with_kernel_times(TaskSetSpec spec, std::span<const DeclaredTime> ti
 Expected<std::string> with_kernel_times(const std::string& text, const std::string& name,
                                         std::span<const DeclaredTime> times,
                                         const std::optional<std::string>& machine) {
-  const auto spec = parse_task_spec(text, name);
+  auto document = parse_document(text, name);
+  if (!document) return tl::unexpected(document.error());
+  const auto spec = read_record<TaskSetSpec>(*document);
   if (!spec) return tl::unexpected(spec.error());
   for (const DeclaredTime& declared : times)
     if (!has_kernel(*spec, declared.at))
       return invalid_input("a kernel that was measured does not stand there any more; measure again", {name, 0, 0});
-  auto document = parse_document(text, name).value();
-  const auto kernels = by_position(document, times);
+  const auto kernels = by_position(*document, times);
   Lines lines(text);
   for (const auto& [position, declared] : kernels)
-    if (const Node& kernel = kernel_at(document, declared.at); !rewrite(lines, kernel, declared))
+    if (const Node& kernel = kernel_at(*document, declared.at); !rewrite(lines, kernel, declared))
       return cannot_rewrite(kernel.place, "this kernel");
-  const Node* const named = document.find("machine");
+  const Node* const named = document->find("machine");
   const bool renamed = machine && named != nullptr && named->text != *machine;
   if (renamed && !lines.replace(named->place, *named, scalar_text(*machine)))
     return cannot_rewrite(named->place, "the name of the machine's file");
@@ -228,11 +228,11 @@ Expected<std::string> with_kernel_times(const std::string& text, const std::stri
   // What was written is read again: these values have changed, and no others.
   std::string changed = std::move(lines).text();
   const auto again = parse_document(changed, name);
-  const Place first = kernels.empty() ? document.place : kernel_at(document, kernels.begin()->second.at).place;
-  set_times(document, kernels);
-  for (std::size_t i = 0; renamed && i < document.keys.size(); ++i)
-    if (document.keys[i].first == "machine") document.items[i].text = *machine;
-  if (!again || !same(document, *again)) return cannot_rewrite(first, "this kernel, or another one,");
+  const Place first = kernels.empty() ? document->place : kernel_at(*document, kernels.begin()->second.at).place;
+  set_times(*document, kernels);
+  for (std::size_t i = 0; renamed && i < document->keys.size(); ++i)
+    if (document->keys[i].first == "machine") document->items[i].text = *machine;
+  if (!again || !same(*document, *again)) return cannot_rewrite(first, "this kernel, or another one,");
   return changed;
 }
 

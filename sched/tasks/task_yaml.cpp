@@ -40,9 +40,8 @@ Expected<TaskStudy> make_study(const std::string& path, TaskSetSpec spec, const 
 
 Expected<TaskStudy> load_study(const std::string& path, const TaskFileOverrides& overrides) {
   return read_document(path).and_then([&](const Node& document) {
-    return read_record<TaskSetSpec>(document)
-        .and_then([&](TaskSetSpec spec) { return make_study(path, std::move(spec), overrides); })
-        .map_error([&](Error error) { return at_places(std::move(error), document); });
+    return compiled<TaskSetSpec>(document,
+                                 [&](TaskSetSpec spec) { return make_study(path, std::move(spec), overrides); });
   });
 }
 
@@ -52,9 +51,7 @@ Expected<TaskSetSpec> parse_task_spec(std::string_view text, const std::string& 
 
 Expected<TaskStudy> parse_study(std::string_view text, const Topology& machine) {
   return parse_document(text, "the task set").and_then([&](const Node& document) {
-    return read_record<TaskSetSpec>(document)
-        .and_then([&](TaskSetSpec spec) { return TaskStudy::make(std::move(spec), machine); })
-        .map_error([&](Error error) { return at_places(std::move(error), document); });
+    return compiled<TaskSetSpec>(document, [&](TaskSetSpec spec) { return TaskStudy::make(std::move(spec), machine); });
   });
 }
 

@@ -81,9 +81,7 @@ Expected<Scenario> scenario_of(const ScenarioSpec& spec, const TaskSet& set) {
 
 Expected<Scenario> load_scenario(const std::string& path, const TaskSet& tasks) {
   return read_document(path).and_then([&](const Node& document) {
-    return read_record<ScenarioSpec>(document)
-        .and_then([&](const ScenarioSpec& spec) { return scenario_of(spec, tasks); })
-        .map_error([&](Error error) { return at_places(std::move(error), document); });
+    return compiled<ScenarioSpec>(document, [&](const ScenarioSpec& spec) { return scenario_of(spec, tasks); });
   });
 }
 

@@ -12,6 +12,7 @@
 #include "apps/tutti/reports/report.hpp"
 #include "model/base/quantile.hpp"
 #include "runtime/dispatch/kernel_profile.hpp"
+#include "runtime/host/text_of.hpp"
 #include "runtime/host/today.hpp"
 
 namespace tutti::internal {
