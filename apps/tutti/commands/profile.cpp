@@ -10,6 +10,7 @@
 #include "apps/tutti/commands/files.hpp"
 #include "apps/tutti/commands/rig.hpp"
 #include "apps/tutti/reports/report.hpp"
+#include "model/base/document.hpp"
 #include "model/base/quantile.hpp"
 #include "runtime/dispatch/kernel_profile.hpp"
 #include "runtime/host/text_of.hpp"
