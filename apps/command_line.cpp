@@ -1,17 +1,17 @@
 #include "apps/command_line.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 #include <string_view>
 #include <type_traits>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "apps/outcome.hpp"
-#include "model/base/document.hpp"
-#include "model/base/expects.hpp"
+#include "apps/exit_code.hpp"
+#include "model/base/suggestion.hpp"
 
-namespace tutti::internal {
+namespace tutti::programs {
 namespace {
 
 template <class T>
@@ -32,7 +32,7 @@ std::string unknown_command(const CLI::App& app, std::string_view word) {
   if (names.empty() || word.empty() || word.front() == '-' ||
       std::find(known.begin(), known.end(), word) != known.end())
     return "";
-  return fmt::format("there is no command '{}';{}", word, suggestion(word, known));
+  return fmt::format("there is no command '{}';{}", word, internal::suggestion(word, known));
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ Option& Option::between(std::int64_t low, std::int64_t high) {
               return CLI::detail::lexical_cast(text, number) && number == number ? "" : no_number(text);
             });
         } else {
-          TUTTI_EXPECTS(false, "only numbers have ranges");
+          throw std::logic_error("only numbers have ranges");
         }
       },
       value_);
@@ -171,4 +171,4 @@ int CommandLine::run(int argc, const char* const* argv) {
   return program_->chosen ? program_->chosen() : kOk;
 }
 
-}  // namespace tutti::internal
+}  // namespace tutti::programs

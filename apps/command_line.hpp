@@ -12,7 +12,7 @@ class App;
 class Option;
 }  // namespace CLI
 
-namespace tutti::internal {
+namespace tutti::programs {
 
 /// The variable that receives the value of an option.
 using OptionValue = std::variant<bool*, int*, std::uint64_t*, std::int64_t*, double*, std::string*, std::optional<int>*,
@@ -83,4 +83,4 @@ class CommandLine {
   CLI::App* app_;
 };
 
-}  // namespace tutti::internal
+}  // namespace tutti::programs

@@ -2,7 +2,7 @@
 
 #include <csignal>
 
-namespace tutti::internal {
+namespace tutti::programs {
 namespace {
 
 std::atomic<bool> interrupted{false};  // global: a signal handler takes no context argument
@@ -14,9 +14,9 @@ void on_interrupt(int) {
 
 }  // namespace
 
-const std::atomic<bool>& watch_for_interrupt() {
+std::atomic<bool>& watch_for_interrupt() {
   std::signal(SIGINT, on_interrupt);
   return interrupted;
 }
 
-}  // namespace tutti::internal
+}  // namespace tutti::programs

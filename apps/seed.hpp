@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-namespace tutti::internal {
+namespace tutti::programs {
 
 /// Check of a seed option: the error for a text that is no unsigned 64-bit number; empty for a valid one.
 inline std::string check_seed(const std::string& text) {
@@ -12,4 +12,4 @@ inline std::string check_seed(const std::string& text) {
   return status == std::errc{} && end == text.data() + text.size() ? "" : "give a whole number from 0 to 2^64 - 1";
 }
 
-}  // namespace tutti::internal
+}  // namespace tutti::programs

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace tutti::internal {
+namespace tutti::programs {
 
 std::string Table::text() const {
   std::vector<std::size_t> widths(rows_.front().size(), 0);
@@ -24,4 +24,4 @@ std::string Table::text() const {
   return text;
 }
 
-}  // namespace tutti::internal
+}  // namespace tutti::programs

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-namespace tutti::internal {
+namespace tutti::programs {
 
 /// Rows of text under a header, printed in columns: the first is aligned left, the others right.
 class Table {
@@ -20,4 +20,4 @@ class Table {
   std::vector<std::size_t> left_{0};
 };
 
-}  // namespace tutti::internal
+}  // namespace tutti::programs

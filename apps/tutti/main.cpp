@@ -11,7 +11,8 @@ constexpr std::array kCommands{Command{add_predict},   Command{add_check},  Comm
                                Command{add_topology},  Command{add_tasks},  Command{add_profile}};
 
 int run_program(int argc, char** argv) {
-  CommandLine program("tutti", "tutti: real-time batches of CPU-GPU transfers and kernels with guaranteed deadlines");
+  programs::CommandLine program("tutti",
+                                "tutti: real-time batches of CPU-GPU transfers and kernels with guaranteed deadlines");
   program.footer(
       "Exit codes: 0 fine, 1 not schedulable or a deadline missed, 2 usage or invalid input, 3 machine, host "
       "or kernel trouble,\n4 a calibration does not hold any more, 130 interrupted. 'tutti COMMAND --help' tells the "

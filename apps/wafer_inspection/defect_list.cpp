@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "model/base/expects.hpp"
+#include "apps/wafer_inspection/errors.hpp"
 
 namespace wafer {
 
@@ -24,7 +24,7 @@ int contrast_of(const FoundDefect& found, const GrayImage& image, const GrayImag
       const int other = image.at(x, opens_part ? y + grid.die_height : y - grid.die_height);
       return (image.at(x, y) < other ? -1 : 1) * (found.peak + threshold);
     }
-  TUTTI_EXPECTS(false, "a defect has its strongest pixel inside its box");
+  WAFER_EXPECTS(false, "a defect has its strongest pixel inside its box");
 }
 
 /// A field of a CSV line, in quotes where it needs them.

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/base/expects.hpp"
+#include "apps/wafer_inspection/errors.hpp"
 
 namespace wafer {
 
@@ -117,7 +117,7 @@ Box around(const Box& box, const Run& run) {
 }  // namespace
 
 std::vector<FoundDefect> find_defects(const GrayImage& report, int gap) {
-  TUTTI_EXPECTS(gap >= 0, "a gap is no negative number");
+  WAFER_EXPECTS(gap >= 0, "a gap is no negative number");
   std::vector<Run> runs = find_runs(report, gap);
   if (runs.empty()) return {};
   join_neighbours(runs, gap);

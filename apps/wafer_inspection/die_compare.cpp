@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "model/base/expects.hpp"
+#include "apps/wafer_inspection/errors.hpp"
 
 namespace wafer {
 
@@ -39,8 +39,8 @@ bool is_comparable(std::size_t part_bytes, const DieComparison& comparison) {
 }
 
 void die_compare(std::span<const std::uint8_t> part, std::span<std::uint8_t> report, const DieComparison& comparison) {
-  TUTTI_EXPECTS(is_comparable(part.size(), comparison), "a part is three or more whole die rows");
-  TUTTI_EXPECTS(report.size() == part.size(), "a report has the size of its part");
+  WAFER_EXPECTS(is_comparable(part.size(), comparison), "a part is three or more whole die rows");
+  WAFER_EXPECTS(report.size() == part.size(), "a report has the size of its part");
   comparison.bits == 8 ? compare_part<std::uint8_t>(part, report, comparison)
                        : compare_part<std::uint16_t>(part, report, comparison);
 }

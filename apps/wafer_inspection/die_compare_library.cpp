@@ -1,15 +1,27 @@
 #include <stdexcept>
+#include <string>
+
+#include <dlfcn.h>
 
 #include "apps/wafer_inspection/die_compare_cuda.hpp"
-#include "runtime/host/cuda_library.hpp"
 
 namespace wafer {
+namespace {
+
+[[noreturn]] void not_there() {
+  throw std::runtime_error(std::string("the GPU form of the comparison does not load (") + dlerror() + "); install " +
+                           kDieCompareLibrary + ", and the CUDA runtime that it needs");
+}
+
+}  // namespace
 
 DeviceDieCompare device_die_compare() {
   static const DeviceDieCompare compare = [] {
-    const auto entry = tutti::internal::open_function(kDieCompareLibrary, kDieCompareEntry);
-    if (!entry) throw std::runtime_error(entry.error().message);
-    return reinterpret_cast<DieCompareEntry>(*entry)();
+    void* const library = dlopen(kDieCompareLibrary, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (library == nullptr) not_there();
+    void* const entry = dlsym(library, kDieCompareEntry);
+    if (entry == nullptr) not_there();
+    return reinterpret_cast<DieCompareEntry>(entry)();
   }();
   return compare;
 }

@@ -10,14 +10,13 @@
 
 #include <fmt/format.h>
 
+#include "apps/wafer_inspection/errors.hpp"
 #include "apps/wafer_inspection/gray_image.hpp"
-#include "model/base/expects.hpp"
 
 namespace wafer {
 
 using tutti::Bytes;
 using tutti::Expected;
-using tutti::internal::invalid_input;
 
 namespace {
 
@@ -94,11 +93,11 @@ Expected<DieGrid> default_die_grid(int width, int height) {
 
 Expected<std::vector<int>> split_at_die_rows(int die_rows, std::span<const std::int64_t> shares,
                                              std::span<const std::int64_t> at_most) {
-  TUTTI_EXPECTS(!shares.empty(), "an image is split into one part at least");
-  TUTTI_EXPECTS(at_most.empty() || at_most.size() == shares.size(), "one bound for each part, or none");
-  TUTTI_EXPECTS(std::ranges::all_of(shares, [](std::int64_t share) { return share > 0; }), "shares are above zero");
+  WAFER_EXPECTS(!shares.empty(), "an image is split into one part at least");
+  WAFER_EXPECTS(at_most.empty() || at_most.size() == shares.size(), "one bound for each part, or none");
+  WAFER_EXPECTS(std::ranges::all_of(shares, [](std::int64_t share) { return share > 0; }), "shares are above zero");
   const std::int64_t all_shares = std::accumulate(shares.begin(), shares.end(), std::int64_t{0});
-  TUTTI_EXPECTS(all_shares <= std::int64_t{1} << 40, "shares that could overflow");
+  WAFER_EXPECTS(all_shares <= std::int64_t{1} << 40, "shares that could overflow");
 
   const std::int64_t least = std::int64_t{min_die_rows_per_part} * static_cast<std::int64_t>(shares.size());
   if (die_rows < least || die_rows > max_image_side)
@@ -121,7 +120,7 @@ Expected<std::vector<int>> split_at_die_rows(int die_rows, std::span<const std::
 }
 
 Expected<std::vector<Part>> split_image(const DieGrid& grid, std::span<const Bytes> declared, int bytes_per_pixel) {
-  TUTTI_EXPECTS(is_consistent(grid), "the dies stand inside the image");
+  WAFER_EXPECTS(is_consistent(grid), "the dies stand inside the image");
   // No part is larger than the image, and so no sum of sensible sizes overflows.
   const Bytes image{std::int64_t{grid.width} * grid.height * bytes_per_pixel};
   const std::int64_t die_row_bytes = grid.die_row_pixels() * bytes_per_pixel;

@@ -4,9 +4,10 @@
 #include <span>
 #include <vector>
 
+#include <tutti/error.hpp>
+#include <tutti/quantities.hpp>
+
 #include "apps/wafer_inspection/box.hpp"
-#include "model/base/error.hpp"
-#include "model/base/units.hpp"
 
 namespace wafer {
 

@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include "apps/wafer_inspection/errors.hpp"
+
 namespace wafer {
 
 using tutti::Expected;
@@ -128,7 +130,7 @@ Expected<DieGrid> find_die_grid(const GrayImage& image, int threshold) {
   const auto pitch_x = find_pitch(axes.columns.levels);
   const auto pitch_y = find_pitch(axes.rows.levels);
   const auto none = [](const char* direction) {
-    return tutti::internal::invalid_input(fmt::format(
+    return invalid_input(fmt::format(
         "no pattern of dies repeats {} times {} this picture; give the size of a die with --die WIDTHxHEIGHT, and the "
         "place of the first one with --origin X,Y",
         min_repeats, direction));

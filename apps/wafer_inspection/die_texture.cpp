@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "apps/wafer_inspection/box.hpp"
-#include "model/base/expects.hpp"
+#include "apps/wafer_inspection/errors.hpp"
 
 namespace wafer {
 
@@ -13,7 +13,7 @@ namespace {
 /// Draws one die. Everything lies on tracks of one line width with one line width between them.
 class Draughtsman {
  public:
-  Draughtsman(int width, int height, tutti::internal::Random& random)
+  Draughtsman(int width, int height, Random& random)
       : die_{width, height, {}}, random_{&random}, street_{std::max(1, height / 24)}, line_{2 + height / 48} {
     die_.layers.assign(static_cast<std::size_t>(width) * static_cast<std::size_t>(height), Layer::Substrate);
   }
@@ -91,15 +91,15 @@ class Draughtsman {
   }
 
   DieTexture die_;
-  tutti::internal::Random* random_;
+  Random* random_;
   int street_;
   int line_;
 };
 
 }  // namespace
 
-DieTexture make_die_texture(int width, int height, tutti::internal::Random& random) {
-  TUTTI_EXPECTS(width >= 8 && height >= 8, "a die has room for a circuit");
+DieTexture make_die_texture(int width, int height, Random& random) {
+  WAFER_EXPECTS(width >= 8 && height >= 8, "a die has room for a circuit");
   return Draughtsman{width, height, random}.draw();
 }
 

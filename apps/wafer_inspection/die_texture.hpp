@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/base/random.hpp"
+#include "apps/wafer_inspection/random.hpp"
 
 namespace wafer {
 
@@ -38,6 +38,6 @@ struct DieTexture {
 /// Draws a circuit: a street at the upper and left edge, wires on two sets of tracks with vias where they meet, and on
 /// larger dies a block of memory cells and pads along the edges. Equal arguments give equal circuits.
 /// @pre  width and height >= 8.
-[[nodiscard]] DieTexture make_die_texture(int width, int height, tutti::internal::Random& random);
+[[nodiscard]] DieTexture make_die_texture(int width, int height, Random& random);
 
 }  // namespace wafer

@@ -16,13 +16,12 @@
 
 #include "apps/wafer_inspection/die_compare.hpp"
 #include "apps/wafer_inspection/die_texture.hpp"
-#include "model/base/expects.hpp"
-#include "model/base/random.hpp"
+#include "apps/wafer_inspection/errors.hpp"
+#include "apps/wafer_inspection/random.hpp"
 
 namespace wafer {
 
 using tutti::Expected;
-using tutti::internal::invalid_input;
 
 namespace {
 
@@ -42,7 +41,7 @@ struct Pixel {
 using Shape = std::vector<Pixel>;
 
 Box bounds_of(const Shape& shape) {
-  TUTTI_EXPECTS(!shape.empty(), "a shape has pixels");
+  WAFER_EXPECTS(!shape.empty(), "a shape has pixels");
   const auto [left, right] = std::ranges::minmax(shape, {}, &Pixel::x);
   const auto [top, bottom] = std::ranges::minmax(shape, {}, &Pixel::y);
   return {left.x, top.y, right.x - left.x + 1, bottom.y - top.y + 1};
@@ -80,7 +79,7 @@ Shape line(int length, int climb, int thickness, bool upright) {
 /// Finds places for defects until a wafer has enough.
 class Planter {
  public:
-  Planter(const DieGrid& grid, const DieTexture& texture, tutti::internal::Random random)
+  Planter(const DieGrid& grid, const DieTexture& texture, Random random)
       : grid_{grid}, texture_{&texture}, random_{random} {}
 
   struct Defect {
@@ -162,7 +161,7 @@ class Planter {
 
   DieGrid grid_;
   const DieTexture* texture_;
-  tutti::internal::Random random_;
+  Random random_;
   std::vector<Defect> defects_;
 };
 
@@ -192,7 +191,7 @@ GrayImage draw_dies(const DieGrid& grid, const DieTexture& texture) {
 }
 
 /// Adds to each pixel the count of set bits among 2 x noise fair ones, less their mean: bell-shaped and bounded.
-void add_noise(GrayImage& image, int noise, tutti::internal::Random random) {
+void add_noise(GrayImage& image, int noise, Random random) {
   constexpr std::size_t pixels_per_draw = 4;
   const std::uint64_t mask = (std::uint64_t{1} << (2 * noise)) - 1;
   std::uint64_t draw = 0;
@@ -221,10 +220,10 @@ Expected<Wafer> make_wafer(const WaferSpec& spec, const std::string& name) {
   if (!grid) return tl::unexpected(grid.error());
 
   // A random stream for each, so that a wafer with other defects has the same circuit and the same noise.
-  tutti::internal::Random seeds{spec.seed};
-  tutti::internal::Random circuit{seeds.next()};
-  const tutti::internal::Random places{seeds.next()};
-  const tutti::internal::Random noise{seeds.next()};
+  Random seeds{spec.seed};
+  Random circuit{seeds.next()};
+  const Random places{seeds.next()};
+  const Random noise{seeds.next()};
 
   const DieTexture texture = make_die_texture(grid->die_width, grid->die_height, circuit);
   Planter planter{*grid, texture, places};

@@ -2,9 +2,10 @@
 #include <cstdint>
 #include <string>
 
+#include <tutti/error.hpp>
+
 #include "apps/wafer_inspection/gray_image.hpp"
 #include "apps/wafer_inspection/truth.hpp"
-#include "model/base/error.hpp"
 
 namespace wafer {
 

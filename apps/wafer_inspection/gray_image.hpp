@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "model/base/expects.hpp"
+#include "apps/wafer_inspection/errors.hpp"
 
 namespace wafer {
 
@@ -24,8 +24,8 @@ class GrayImage {
   /// A black picture.
   /// @pre  width and height >= 0; bits is 8 or 16.
   GrayImage(int width, int height, int bits = 8) : width_{width}, height_{height}, bits_{bits} {
-    TUTTI_EXPECTS(width >= 0 && height >= 0, "an image has no negative side");
-    TUTTI_EXPECTS(bits == 8 || bits == 16, "a pixel has 8 or 16 bits");
+    WAFER_EXPECTS(width >= 0 && height >= 0, "an image has no negative side");
+    WAFER_EXPECTS(bits == 8 || bits == 16, "a pixel has 8 or 16 bits");
     bytes_.resize(row_bytes() * static_cast<std::size_t>(height));
   }
 

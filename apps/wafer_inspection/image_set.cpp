@@ -14,10 +14,10 @@
 
 #include "apps/wafer_inspection/die_compare.hpp"
 #include "apps/wafer_inspection/die_pitch.hpp"
+#include "apps/wafer_inspection/errors.hpp"
 #include "apps/wafer_inspection/output_file.hpp"
 #include "apps/wafer_inspection/png_file.hpp"
 #include "apps/wafer_inspection/tiff_file.hpp"
-#include "model/base/expects.hpp"
 
 namespace wafer {
 
@@ -27,7 +27,7 @@ using tutti::Expected;
 namespace {
 
 tl::unexpected<tutti::Error> not_inspected(const std::string& file, std::string message) {
-  return tutti::internal::invalid_input(std::move(message), {.file = file});
+  return invalid_input(std::move(message), {.file = file});
 }
 
 bool has_picture_ending(const fs::path& path) {
@@ -173,7 +173,7 @@ std::uint16_t threshold_for(const ImageSet& images) {
 std::string name_of(const Picture& picture) { return fs::path(picture.file).filename().string(); }
 
 Expected<ImageSet> generate_images(const WaferSpec& first, int count) {
-  TUTTI_EXPECTS(count >= 1, "a set has a picture");
+  WAFER_EXPECTS(count >= 1, "a set has a picture");
   ImageSet images;
   for (int i = 0; i < count; ++i) {
     WaferSpec spec = first;
@@ -211,7 +211,7 @@ Expected<ImageSet> read_images(std::span<const std::string> paths, const DieOpti
     if (auto fine = check_alike(images.pictures.front(), images.pictures.back()); !fine)
       return tl::unexpected(std::move(fine.error()));
   }
-  TUTTI_EXPECTS(!images.pictures.empty(), "paths of pictures are given");
+  WAFER_EXPECTS(!images.pictures.empty(), "paths of pictures are given");
   auto grid = grid_of(images, options);
   if (!grid) return tl::unexpected(std::move(grid.error()));
   images.grid = *grid;

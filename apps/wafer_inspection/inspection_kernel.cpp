@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include <fmt/format.h>
+#include <tutti/kernel.hpp>
 
 #include "apps/wafer_inspection/die_compare_cuda.hpp"
 #include "apps/wafer_inspection/die_grid.hpp"
@@ -12,7 +13,7 @@
 namespace wafer {
 namespace {
 
-InspectionParameters parameters_of(const tutti::internal::KernelLaunch& launch) {
+InspectionParameters parameters_of(const tutti::KernelLaunch& launch) {
   InspectionParameters parameters;
   if (launch.parameters.size() == sizeof parameters) {
     std::memcpy(&parameters, launch.parameters.data(), sizeof parameters);
@@ -32,7 +33,7 @@ struct Comparison {
 };
 
 /// The comparison of a launch; nothing where the launch has no output.
-std::optional<Comparison> comparison_of(const tutti::internal::KernelLaunch& launch) {
+std::optional<Comparison> comparison_of(const tutti::KernelLaunch& launch) {
   const auto [dies, bytes] = parameters_of(launch);
   if (launch.output.empty()) return std::nullopt;
   if (bytes > launch.input.size() || bytes > launch.output.size()) {
@@ -51,15 +52,6 @@ std::optional<Comparison> comparison_of(const tutti::internal::KernelLaunch& lau
                     dies};
 }
 
-void compare_on_host(const tutti::internal::KernelLaunch& launch) {
-  if (const auto wanted = comparison_of(launch)) die_compare(wanted->part, wanted->report, wanted->dies);
-}
-
-void compare_on_gpu(const tutti::internal::KernelLaunch& launch, tutti::internal::DeviceStream stream) {
-  if (const auto wanted = comparison_of(launch))
-    device_die_compare()(wanted->part, wanted->report, wanted->dies, stream);
-}
-
 }  // namespace
 
 std::vector<std::byte> to_bytes(const InspectionParameters& parameters) {
@@ -68,8 +60,13 @@ std::vector<std::byte> to_bytes(const InspectionParameters& parameters) {
   return bytes;
 }
 
-tutti::Expected<void> add_inspection_kernel(tutti::internal::KernelRegistry& registry) {
-  return registry.add(std::string(kInspectionKernel), compare_on_host, compare_on_gpu);
+void compare_on_host(const tutti::KernelLaunch& launch) {
+  if (const auto wanted = comparison_of(launch)) die_compare(wanted->part, wanted->report, wanted->dies);
+}
+
+void compare_on_gpu(const tutti::KernelLaunch& launch, CUstream_st* stream) {
+  if (const auto wanted = comparison_of(launch))
+    device_die_compare()(wanted->part, wanted->report, wanted->dies, stream);
 }
 
 }  // namespace wafer

@@ -4,49 +4,53 @@
 
 #include <fmt/format.h>
 
-#include "model/base/expects.hpp"
+#include "apps/wafer_inspection/errors.hpp"
 
 namespace wafer {
 
+using tutti::BatchSpec;
 using tutti::Bytes;
 using tutti::Expected;
-using tutti::internal::Batch;
-using tutti::internal::DeviceBackend;
-using tutti::internal::Job;
-using tutti::internal::StreamBinding;
+using tutti::Job;
+using tutti::StreamSpec;
 
 namespace {
 
+constexpr std::size_t kParts = 0, kReports = 1;  // batches of a job
+
 /// Whether the second batch copies each part back from its GPU, in equal size, into the one memory that the first batch
 /// sent it from.
-bool is_inspection(const Batch& parts, const Batch& reports) {
-  if (parts.streams().size() != reports.streams().size()) return false;
-  const auto& first = parts.streams().front().transfer;
-  for (std::size_t i = 0; i < parts.streams().size(); ++i) {
-    const auto& sent = parts.streams()[i];
-    const auto& back = reports.streams()[i].transfer;
-    if (!sent.transfer || !sent.kernel || !back) return false;
-    if (sent.kernel->on != sent.transfer->to || sent.kernel->name != kInspectionKernel) return false;
-    if (sent.transfer->from != first->from || back->to != first->from) return false;
-    if (back->from != sent.transfer->to || back->size != sent.transfer->size || sent.transfer->size.count == 0)
-      return false;
+bool is_inspection(const BatchSpec& parts, const BatchSpec& reports) {
+  if (parts.streams.size() != reports.streams.size()) return false;
+  const std::string& memory = parts.streams.front().from;
+  for (std::size_t i = 0; i < parts.streams.size(); ++i) {
+    const StreamSpec& sent = parts.streams[i];
+    const StreamSpec& back = reports.streams[i];
+    if (!sent.size || !sent.kernel || !back.size) return false;
+    if (sent.kernel->on != sent.to || sent.kernel->name != kInspectionKernel) return false;
+    if (sent.from != memory || back.to != memory) return false;
+    if (back.from != sent.to || back.size != sent.size || sent.size->bytes.count == 0) return false;
   }
   return true;
 }
 
 }  // namespace
 
-Expected<std::vector<Bytes>> declared_parts(const tutti::internal::Task& task) {
-  const auto batches = tutti::internal::batches_of(task);
-  if (batches.size() != 2 || !is_inspection(*batches[0], *batches[1])) {
-    return tutti::internal::invalid_input(
+Expected<std::vector<Bytes>> declared_parts(const tutti::TaskSet& tasks) {
+  const tutti::TaskSetSpec spec = tasks.spec();
+  if (spec.tasks.size() != 1) return invalid_input("this program runs one task, the inspection; leave the others out");
+  const tutti::TaskSpec& task = spec.tasks.front();
+  const auto batches = tasks.batches(task.name);
+  if (!batches) return tl::unexpected(batches.error());
+  if (batches->size() != 2 || !is_inspection((*batches)[kParts].spec(), (*batches)[kReports].spec())) {
+    return invalid_input(
         fmt::format("the job of '{}' is no inspection; it has a batch that sends parts from one memory to GPUs with "
                     "the kernel '{}' behind each, and one that brings as much back from each",
                     task.name, kInspectionKernel),
         task.place);
   }
   std::vector<Bytes> declared;
-  for (const auto& stream : batches[0]->streams()) declared.push_back(stream.transfer->size);
+  for (const StreamSpec& stream : (*batches)[kParts].spec().streams) declared.push_back(stream.size->bytes);
   return declared;
 }
 
@@ -58,101 +62,47 @@ InspectionProgram::InspectionProgram(const ImageSet& images, std::vector<Part> p
   for (const Picture& picture : images.pictures) results_.push_back({.name = name_of(picture)});
 }
 
-Expected<InspectionProgram> InspectionProgram::make(const tutti::internal::Task& task, const ImageSet& images,
+Expected<InspectionProgram> InspectionProgram::make(const tutti::TaskSet& tasks, const ImageSet& images,
                                                     std::uint16_t threshold) {
-  TUTTI_EXPECTS(!images.pictures.empty(), "there is an image to inspect");
-  const auto declared = declared_parts(task);
+  WAFER_EXPECTS(!images.pictures.empty(), "there is an image to inspect");
+  const auto declared = declared_parts(tasks);
   if (!declared) return tl::unexpected(declared.error());
+  const tutti::TaskSpec task = tasks.spec().tasks.front();
   auto parts = split_image(images.grid, *declared, images.first().bytes_per_pixel());
-  if (!parts) return tutti::internal::invalid_input(parts.error().message, task.place);
+  if (!parts) return invalid_input(parts.error().message, task.place);
   InspectionProgram program(images, *std::move(parts), threshold);
-  const auto is_host = [&](std::size_t step) {
-    return std::holds_alternative<tutti::internal::HostStep>(task.steps[step]);
-  };
-  if (is_host(0)) program.camera_step_ = 0;
-  if (is_host(task.steps.size() - 1)) program.defects_step_ = task.steps.size() - 1;
+  if (task.job->front().host) program.camera_step_ = 0;
+  if (task.job->back().host) program.defects_step_ = task.job->size() - 1;
   return program;
 }
 
-Expected<std::vector<StreamBinding>> InspectionProgram::bind(DeviceBackend& backend, const Batch& operation,
-                                                             std::size_t batch, std::size_t buffer_set) {
-  if (batch == 0 && buffer_set == 0) sets_.clear();  // a new run
-  if (buffer_set == sets_.size()) sets_.emplace_back();
-  return batch == 0 ? bind_parts(backend, operation, sets_[buffer_set])
-                    : bind_reports(backend, operation, sets_[buffer_set]);
-}
-
-Expected<std::vector<StreamBinding>> InspectionProgram::bind_parts(DeviceBackend& backend, const Batch& operation,
-                                                                   BufferSet& set) {
-  const auto streams = operation.streams();
-  // Streams carry their declared sizes, so the last one may read a little past the image.
-  Bytes end{images_->image_bytes()};
-  for (std::size_t i = 0; i < parts_.size(); ++i)
-    end = std::max(end, Bytes{parts_[i].offset} + streams[i].transfer->size);
-  auto whole = backend.allocate(streams[0].transfer->from, end);
-  if (!whole) return tl::unexpected(std::move(whole.error()));
-  set.image = *std::move(whole);
-
-  std::vector<StreamBinding> bindings;
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const tutti::internal::Transfer& transfer = *streams[i].transfer;
-    for (auto* buffers : {&set.parts, &set.compared}) {
-      auto buffer = backend.allocate(transfer.to, transfer.size);
-      if (!buffer) return tl::unexpected(std::move(buffer.error()));
-      buffers->push_back(*std::move(buffer));
-    }
-    StreamBinding& binding = bindings.emplace_back();
-    binding.source = {transfer.from, set.image.view().data + parts_[i].offset, transfer.size};
-    binding.destination = set.parts[i].view();
-    binding.kernel_output = set.compared[i].view();
-    binding.parameters = to_bytes({comparison_, static_cast<std::size_t>(parts_[i].bytes)});
-  }
-  return bindings;
-}
-
-Expected<std::vector<StreamBinding>> InspectionProgram::bind_reports(DeviceBackend& backend, const Batch& operation,
-                                                                     BufferSet& set) {
-  std::vector<StreamBinding> bindings;
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const tutti::internal::Transfer& transfer = *operation.streams()[i].transfer;
-    auto report = backend.allocate(transfer.to, transfer.size);
-    if (!report) return tl::unexpected(std::move(report.error()));
-    set.reports.push_back(*std::move(report));
-    StreamBinding& binding = bindings.emplace_back();
-    binding.source = set.compared[i].view();
-    binding.destination = set.reports[i].view();
-  }
-  return bindings;
-}
-
-void InspectionProgram::on_ready(const Job& job) {
-  if (!camera_step_) take_picture(job);
-}
-
-Expected<void> InspectionProgram::on_host_step(Job& job, std::size_t step) {
-  if (step == camera_step_) {
-    take_picture(job);
-  } else if (step == defects_step_) {
-    find_in_reports(job);
-  } else {
-    return TaskProgram::on_host_step(job, step);
-  }
-  return {};
-}
-
-void InspectionProgram::on_finished(const Job& job) {
-  if (!defects_step_) find_in_reports(job);
+tutti::TaskProgram InspectionProgram::callbacks() {
+  tutti::TaskProgram program;
+  if (!camera_step_) program.on_ready = [this](const Job& job) { take_picture(job); };
+  if (!defects_step_) program.on_finished = [this](const Job& job) { find_in_reports(job); };
+  if (camera_step_ || defects_step_)
+    program.on_host_step = [this](const Job& job, std::size_t step) -> Expected<void> {
+      if (step == camera_step_) take_picture(job);
+      if (step == defects_step_) find_in_reports(job);
+      return {};
+    };
+  program.parameters = [this](std::size_t batch, std::size_t stream) {
+    return batch == kParts ? to_bytes({comparison_, static_cast<std::size_t>(parts_[stream].bytes)})
+                           : std::vector<std::byte>{};
+  };
+  return program;
 }
 
 void InspectionProgram::take_picture(const Job& job) {
-  const auto bytes = images_->pictures[picture_of(job)].image.bytes();
-  std::memcpy(sets_[job.buffer_set].image.view().data, bytes.data(), bytes.size());
+  const auto image = std::as_bytes(std::span(images_->pictures[picture_of(job)].image.bytes()));
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    std::memcpy(job.source(kParts, i).data(), image.data() + parts_[i].offset,
+                static_cast<std::size_t>(parts_[i].bytes));
 }
 
 void InspectionProgram::find_in_reports(const Job& job) {
-  const BufferSet& set = sets_[job.buffer_set];
   for (std::size_t i = 0; i < parts_.size(); ++i)
-    std::memcpy(report_.bytes().data() + parts_[i].offset, set.reports[i].view().data,
+    std::memcpy(report_.bytes().data() + parts_[i].offset, job.destination(kReports, i).data(),
                 static_cast<std::size_t>(parts_[i].bytes));
   const auto found = find_defects(report_);
   const Picture& picture = images_->pictures[picture_of(job)];

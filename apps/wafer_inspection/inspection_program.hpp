@@ -3,10 +3,11 @@
 #include <optional>
 #include <vector>
 
+#include <tutti/run.hpp>
+
 #include "apps/wafer_inspection/defect_list.hpp"
 #include "apps/wafer_inspection/image_set.hpp"
 #include "apps/wafer_inspection/inspection_kernel.hpp"
-#include "runtime/dispatch/task_program.hpp"
 
 namespace wafer {
 
@@ -18,9 +19,9 @@ struct InspectionTally {
   std::uint64_t false_alarms = 0;
 };
 
-/// The sizes that a task declares for the parts of an image.
-/// @errors InvalidInput: the task's job is no inspection, as `InspectionProgram` describes it.
-[[nodiscard]] tutti::Expected<std::vector<tutti::Bytes>> declared_parts(const tutti::internal::Task& task);
+/// The sizes that the one task of a set declares for the parts of an image.
+/// @errors InvalidInput: there are more tasks, or its job is no inspection, as `InspectionProgram` describes it.
+[[nodiscard]] tutti::Expected<std::vector<tutti::Bytes>> declared_parts(const tutti::TaskSet& tasks);
 
 /// The inspection as a task: each job takes the next image, sends its parts to the GPUs, compares the dies there,
 /// copies the reports back and searches them for defects.
@@ -29,24 +30,19 @@ struct InspectionTally {
 /// reports, one stream for each part, in the same order, back into that memory. The declared sizes are upper bounds;
 /// the image is split at its die rows within them.
 ///
-/// The host's work at both ends belongs to no batch: it copies the image into its buffer in place of a camera, and
+/// The host's work at both ends belongs to no batch: it copies the image into its buffers in place of a camera, and
 /// searches the reports for defects. A `host:` step before the first batch and one behind the last declare this work;
 /// the steps then do it, and the bound covers it. Without them a run measures it beside the job.
-class InspectionProgram final : public tutti::internal::TaskProgram {
+class InspectionProgram {
  public:
+  /// @param images     that outlive the program
   /// @param threshold  of the comparison, gray levels.
   /// @errors InvalidInput: the task's job is not as above, or the image cannot be split within its sizes.
-  [[nodiscard]] static tutti::Expected<InspectionProgram> make(const tutti::internal::Task& task,
-                                                               const ImageSet& images, std::uint16_t threshold);
+  [[nodiscard]] static tutti::Expected<InspectionProgram> make(const tutti::TaskSet& tasks, const ImageSet& images,
+                                                               std::uint16_t threshold);
 
-  [[nodiscard]] tutti::Expected<std::vector<tutti::internal::StreamBinding>> bind(
-      tutti::internal::DeviceBackend& backend, const tutti::internal::Batch& operation, std::size_t batch,
-      std::size_t buffer_set) override;
-  /// Takes the picture, where no host step is declared for that.
-  void on_ready(const tutti::internal::Job& job) override;
-  [[nodiscard]] tutti::Expected<void> on_host_step(tutti::internal::Job& job, std::size_t step) override;
-  /// Searches for defects, where no host step is declared for that.
-  void on_finished(const tutti::internal::Job& job) override;
+  /// What a run calls; the program outlives the run.
+  [[nodiscard]] tutti::TaskProgram callbacks();
 
   [[nodiscard]] const InspectionTally& tally() const { return tally_; }
   [[nodiscard]] const DieComparison& comparison() const { return comparison_; }
@@ -55,33 +51,17 @@ class InspectionProgram final : public tutti::internal::TaskProgram {
   [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
 
  private:
-  struct BufferSet {
-    tutti::internal::Buffer image;                  // in main memory
-    std::vector<tutti::internal::Buffer> parts;     // [parts] on the GPUs
-    std::vector<tutti::internal::Buffer> compared;  // [parts] on the GPUs
-    std::vector<tutti::internal::Buffer> reports;   // [parts] in main memory
-  };
-
   InspectionProgram(const ImageSet& images, std::vector<Part> parts, std::uint16_t threshold);
-  /// Puts the job's image into its buffer set.
-  void take_picture(const tutti::internal::Job& job);
+  /// Puts the job's image into its buffers.
+  void take_picture(const tutti::Job& job);
   /// Searches the reports for defects, and compares them with the truth where it is known.
-  void find_in_reports(const tutti::internal::Job& job);
+  void find_in_reports(const tutti::Job& job);
 
-  tutti::Expected<std::vector<tutti::internal::StreamBinding>> bind_parts(tutti::internal::DeviceBackend& backend,
-                                                                          const tutti::internal::Batch& operation,
-                                                                          BufferSet& set);
-  tutti::Expected<std::vector<tutti::internal::StreamBinding>> bind_reports(tutti::internal::DeviceBackend& backend,
-                                                                            const tutti::internal::Batch& operation,
-                                                                            BufferSet& set);
-  [[nodiscard]] std::size_t picture_of(const tutti::internal::Job& job) const {
-    return job.index % images_->pictures.size();
-  }
+  [[nodiscard]] std::size_t picture_of(const tutti::Job& job) const { return job.index % images_->pictures.size(); }
 
   const ImageSet* images_;
   std::vector<Part> parts_;
   DieComparison comparison_;
-  std::vector<BufferSet> sets_;
   GrayImage report_;                                       // of the whole image
   std::optional<std::size_t> camera_step_, defects_step_;  // of the task, where declared
   InspectionTally tally_;

@@ -1,6 +1,7 @@
 #include "apps/wafer_inspection/inspection_report.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,9 +12,10 @@
 namespace wafer {
 
 using nlohmann::ordered_json;
-using tutti::internal::to_ms;
 
 namespace {
+
+double to_ms(tutti::Duration time) { return static_cast<double>(time.count()) / 1e6; }
 
 std::string ms(tutti::Duration time) { return fmt::format("{:.3f}", to_ms(time)); }
 
@@ -64,17 +66,46 @@ ordered_json json_of(const DieGrid& grid, const InspectedPicture& picture) {
 
 }  // namespace
 
+std::string text_of(tutti::Duration time) {
+  return std::abs(time.count()) < 1'000'000 ? fmt::format("{} us", static_cast<double>(time.count()) / 1e3)
+                                            : fmt::format("{} ms", to_ms(time));
+}
+
+RunTimes times_of(const tutti::TaskSet& tasks, const tutti::Verdict& verdict, const tutti::RunRecord& record,
+                  const std::string& backend, const std::string& clock) {
+  const tutti::TaskSetSpec spec = tasks.spec();
+  const tutti::TaskVerdict& promised = verdict.tasks.front();
+  const auto machine = tasks.machine();
+  RunTimes times{.policy = std::string(to_string(spec.policy)),
+                 .machine = machine ? machine->name() : "",
+                 .backend = backend,
+                 .clock = clock,
+                 .period = spec.tasks.front().period,
+                 .deadline = promised.deadline,
+                 .wcet = promised.wcet,
+                 .bound = promised.worst_response,
+                 .jobs = record.jobs.size()};
+  for (const tutti::JobRecord& job : record.jobs) {
+    times.worst_response = std::max(times.worst_response, job.response().value_or(tutti::Duration{0}));
+    if (job.finish) times.worst_end_to_end = std::max(times.worst_end_to_end, *job.finish - job.arrival);
+    times.over_bound += job.broken ? 1 : 0;
+    times.missed += job.missed() ? 1 : 0;
+    times.overruns += job.overruns;
+  }
+  return times;
+}
+
 std::string report_text(const InspectionReport& report) {
   const RunTimes& times = report.times;
   const ImageSet& images = *report.images;
   const InspectionTally& tally = report.program->tally();
   const auto& results = report.program->results();
   std::string text = fmt::format(
-      "wafer inspection on {}\n"
+      "wafer inspection on {}: {} backend, {} clock, non-preemptive {}{}\n"
       "{} images of {} x {}, one every {}, split over {} GPUs; guaranteed beforehand: {} of work, {} of time\n",
-      times.place, images.pictures.size(), images.grid.width, images.grid.height,
-      tutti::internal::to_string(times.period), report.program->parts().size(), tutti::internal::to_string(times.wcet),
-      tutti::internal::to_string(times.deadline));
+      times.machine, times.backend, times.clock, times.policy, times.backend == "sim" ? "; times are predicted" : "",
+      images.pictures.size(), images.grid.width, images.grid.height, text_of(times.period),
+      report.program->parts().size(), text_of(times.wcet), text_of(times.deadline));
   if (!knows_truth(images)) text += assumptions_text(report);
 
   std::vector<std::string> header{"jobs",       "missed deadlines", "worst response ms", "bound ms",
@@ -100,7 +131,7 @@ std::string report_text(const InspectionReport& report) {
     add("defects found", defects_in(results));
   }
   if (times.overruns > 0) add("kernel overruns", static_cast<std::uint64_t>(times.overruns));
-  tutti::internal::Table table(std::move(header));
+  tutti::programs::Table table(std::move(header));
   table.add(std::move(row));
   return text + "\n" + table.text();
 }

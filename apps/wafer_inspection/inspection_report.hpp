@@ -7,13 +7,12 @@
 #include "apps/wafer_inspection/defect_list.hpp"
 #include "apps/wafer_inspection/image_set.hpp"
 #include "apps/wafer_inspection/inspection_program.hpp"
-#include "model/base/units.hpp"
 
 namespace wafer {
 
 /// When a run's jobs were done, beside what was guaranteed.
 struct RunTimes {
-  std::string place = {};  ///< machine, backend, clock, policy, as the first line of the report says them
+  std::string policy = {};
   std::string machine = {};
   std::string backend = {};
   std::string clock = {};
@@ -29,6 +28,12 @@ struct RunTimes {
   tutti::Duration worst_end_to_end{};
 };
 
+/// The times of a run of the one task of a set.
+/// @param verdict  of the set
+/// @param place    backend and clock as the user says them
+[[nodiscard]] RunTimes times_of(const tutti::TaskSet& tasks, const tutti::Verdict& verdict,
+                                const tutti::RunRecord& record, const std::string& backend, const std::string& clock);
+
 /// What a report is made of.
 struct InspectionReport {
   const ImageSet* images = nullptr;
@@ -36,6 +41,9 @@ struct InspectionReport {
   tutti::Bytes declared = {};  ///< size of an image that the task set was given
   RunTimes times = {};
 };
+
+/// "25 ms", "21.34 us".
+[[nodiscard]] std::string text_of(tutti::Duration time);
 
 /// The report as text: times, then what was found. Where no truth is known it says so.
 [[nodiscard]] std::string report_text(const InspectionReport& report);

@@ -2,30 +2,30 @@
 #include <filesystem>
 
 #include <fmt/format.h>
+#include <tutti/tutti.hpp>
 
-#include "apps/backends.hpp"
-#include "apps/command_line.hpp"
+#include "apps/backend_words.hpp"
+#include "apps/exit_code.hpp"
 #include "apps/interrupt.hpp"
-#include "apps/outcome.hpp"
-#include "apps/partition_machines.hpp"
 #include "apps/seed.hpp"
+#include "apps/wafer_inspection/errors.hpp"
 #include "apps/wafer_inspection/inspection_program.hpp"
 #include "apps/wafer_inspection/inspection_report.hpp"
 #include "apps/wafer_inspection/marked_picture.hpp"
 #include "apps/wafer_inspection/output_file.hpp"
 #include "apps/wafer_inspection/png_file.hpp"
+#include "apps/wafer_inspection/run_remarks.hpp"
 #include "apps/wafer_inspection/wafer_map.hpp"
-#include "runtime/dispatch/partitioned_run.hpp"
-#include "sched/tasks/task_yaml.hpp"
 
 namespace wafer {
 namespace {
 
 using tutti::Expected;
-using tutti::internal::invalid_input;
-using tutti::internal::report_error;
+using tutti::programs::CommandLine;
+using enum tutti::programs::ExitCode;
 
 constexpr std::int64_t usual_jobs = 200;
+constexpr std::int64_t most_jobs = 10'000'000;  // of a run
 
 struct Options {
   std::string tasks = "configs/tasks/wafer-inspection.yaml";
@@ -41,7 +41,7 @@ struct Options {
 
   std::optional<std::int64_t> jobs;
   std::optional<std::string> machine;
-  tutti::internal::BackendOptions backend;
+  tutti::programs::BackendWords backend;
   std::string csv;
   std::string marked;
   std::string map;
@@ -103,7 +103,7 @@ int generate(const Options& options) {
     return report_error(written.error());
   fmt::print("{} wafers of {} x {} in {}, what is true about each beside it\n", images->pictures.size(),
              images->grid.width, images->grid.height, options.images.front());
-  return tutti::internal::kOk;
+  return kOk;
 }
 
 /// Checks that every output can be written, before a run whose results belong there.
@@ -144,129 +144,96 @@ Expected<void> write_outputs(const Options& options, const ImageSet& images, con
   return options.marked.empty() ? Expected<void>{} : write_marked(options, images, program);
 }
 
-RunTimes times_of(const tutti::internal::AdmittedTaskSet& admitted, const tutti::internal::RunRecord& record,
-                  const tutti::internal::RunPlace& place) {
-  const tutti::internal::TaskSet& tasks = admitted.tasks();
-  const tutti::internal::TaskTiming& timing = admitted.timings().front();
-  RunTimes times{.machine = tasks.machine->name(),
-                 .backend = place.backend,
-                 .clock = place.clock,
-                 .period = timing.period,
-                 .deadline = timing.deadline,
-                 .wcet = timing.wcet,
-                 .bound = admitted.worst_responses().front(),
-                 .jobs = record.jobs.size()};
-  times.place = fmt::format("{}: {} backend, {} clock, non-preemptive {}{}", times.machine, place.backend, place.clock,
-                            to_string(tasks.policy), tutti::internal::note_of_simulated(place.backend));
-  for (const tutti::internal::JobRecord& job : record.jobs) {
-    if (job.finish) times.worst_response = std::max(times.worst_response, job.response());
-    if (job.finish) times.worst_end_to_end = std::max(times.worst_end_to_end, job.end_to_end());
-    times.over_bound += job.broken ? 1 : 0;
-    times.missed += job.missed() ? 1 : 0;
-    times.overruns += job.overruns;
-  }
-  return times;
-}
-
-/// Everything that a run needs, in the order in which it is made.
-struct Station {
-  ImageSet images;
-  tutti::Bytes declared;  ///< size of an image for the task set
-  tutti::internal::AdmittedTaskSet admitted;
-};
-
-int run_station(const Options& options, const Station& station, InspectionProgram& program) {
-  tutti::internal::KernelRegistry kernels = tutti::internal::KernelRegistry::with_builtins();
-  if (auto added = add_inspection_kernel(kernels); !added) return report_error(added.error());
-  const tutti::internal::TaskSet& tasks = station.admitted.tasks();
-  const auto machines =
-      tutti::internal::PartitionMachines::make(options.backend, station.admitted.planned(), *tasks.machine, kernels);
-  if (!machines) return report_error(machines.error());
-  const auto pictures = static_cast<std::int64_t>(station.images.pictures.size());
-  tutti::internal::RunOptions run;
+/// Runs the inspection on an admitted set, and reports.
+int run_station(const Options& options, const tutti::BackendOptions& backend, const ImageSet& images,
+                const tutti::TaskSet& tasks, const tutti::Verdict& verdict, InspectionProgram& program,
+                tutti::Bytes declared) {
+  tutti::Kernels kernels;
+  if (auto added = kernels.add(std::string(kInspectionKernel), compare_on_host, compare_on_gpu); !added)
+    return report_error(added.error());
+  const auto pictures = static_cast<std::int64_t>(images.pictures.size());
+  tutti::RunOptions run{.backend = backend};
   run.jobs = static_cast<std::uint64_t>(options.jobs.value_or(std::max(usual_jobs, pictures)));
-  run.interrupted = &tutti::internal::watch_for_interrupt();
-  tutti::internal::TaskProgram* programs[] = {&program};
-  const auto record = tutti::internal::run_tasks(machines->executors(), station.admitted, programs, run);
+  run.stop = &tutti::programs::watch_for_interrupt();
+  const auto record = tutti::run(*verdict.admitted, kernels, {{tasks.tasks().front(), program.callbacks()}}, run);
   if (!record) return report_error(record.error());
 
-  const tutti::internal::RunPlace place = machines->place();
-  const InspectionReport report{&station.images, &program, station.declared,
-                                times_of(station.admitted, *record, place)};
+  const InspectionReport report{
+      &images, &program, declared,
+      times_of(tasks, verdict, *record, options.backend.backend, options.backend.clock_name())};
   fmt::print("{}", options.json ? report_json(report) : report_text(report));
-  const tutti::internal::ExitCode exit_code = exit_code_of(*record, options.backend.simulated());
-  print_remarks(*record, tasks, place.notes, exit_code);
+  const int exit_code = exit_code_of(*record, options.backend.simulated());
+  print_remarks(*record, exit_code);
   if (const auto left = std::ranges::count(program.results(), false, &InspectedPicture::inspected); left > 0)
     fmt::print(stderr, "{} of {} pictures were not inspected; --jobs {} takes each once\n", left, pictures, pictures);
-  if (const auto written = write_outputs(options, station.images, program); !written)
-    return report_error(written.error());
+  if (const auto written = write_outputs(options, images, program); !written) return report_error(written.error());
   const InspectionTally& tally = program.tally();
   const bool all_found = tally.found == tally.planted && tally.false_alarms == 0;
-  return exit_code == tutti::internal::kOk && !all_found ? tutti::internal::kRefused : exit_code;
+  return exit_code == kOk && !all_found ? kRefused : exit_code;
 }
 
 /// The task set, which has one task, for images of this size.
-Expected<tutti::internal::TaskSet> load_inspection(const Options& options, tutti::Bytes image) {
-  tutti::internal::TaskFileOverrides overrides;
-  overrides.machine_path = options.machine;
-  overrides.no_peer = options.backend.no_peer;
-  overrides.parameters["image"] = image;
-  auto tasks = tutti::internal::load_tasks(options.tasks, overrides);
-  if (tasks && tasks->tasks.size() != 1)
-    return invalid_input("this program runs one task, the inspection; leave the others out", {options.tasks, 0, 0});
-  return tasks;
+Expected<tutti::TaskSet> load_inspection(const Options& options, tutti::Bytes image) {
+  return tutti::TaskSet::load(
+      options.tasks,
+      {.machine = options.machine, .parameters = {{"image", image}}, .no_peer = options.backend.no_peer});
 }
 
 /// The size of an image for the task set: its own, or more where the shares of the task set need that.
 Expected<tutti::Bytes> size_for_tasks(const Options& options, const ImageSet& images) {
-  const auto tasks = load_inspection(options, {images.image_bytes()});
-  if (!tasks) return tl::unexpected(tasks.error());
-  return declared_parts(tasks->tasks.front()).map([&](const std::vector<tutti::Bytes>& parts) {
-    return size_to_declare(images.grid, parts, images.first().bytes_per_pixel());
-  });
+  return load_inspection(options, {images.image_bytes()})
+      .and_then(declared_parts)
+      .map([&](const std::vector<tutti::Bytes>& parts) {
+        return size_to_declare(images.grid, parts, images.first().bytes_per_pixel());
+      });
 }
 
-void print_refusal(const Options& options, tutti::Bytes image, const tutti::internal::AdmissionVerdict& verdict) {
+void print_refusal(const Options& options, tutti::Bytes image, const tutti::Verdict& verdict) {
   fmt::print(stderr, "the deadlines cannot be guaranteed; 'tutti check {} --set image={}B{}' tells more\n",
              options.tasks, image.count, options.machine ? " --machine " + *options.machine : "");
   for (const std::string& reason : verdict.reasons) fmt::print(stderr, "  {}\n", reason);
 }
 
+/// The threshold that was asked for, or that of these pictures.
+Expected<std::uint16_t> threshold_of(const Options& options, const ImageSet& images) {
+  const int most = (1 << images.first().bits()) - 1;
+  const int threshold = options.threshold.value_or(threshold_for(images));
+  if (threshold <= most) return static_cast<std::uint16_t>(threshold);
+  return invalid_input(
+      fmt::format("--threshold: {} is above the levels of these pictures; give 0 to {}", threshold, most));
+}
+
 int inspect(const Options& options) {
-  if (const auto checked = make_clock(options.backend); !checked) return report_error(checked.error());
-  auto images = load_images(options);
+  tutti::BackendOptions backend;
+  if (std::string fault = read_backend_words(options.backend, backend); !fault.empty())
+    return report_error(invalid_input(std::move(fault)).value());
+  const auto images = load_images(options);
   if (!images) return report_error(images.error());
-  const int most = (1 << images->first().bits()) - 1;
-  const int threshold = options.threshold.value_or(threshold_for(*images));
-  if (threshold > most)
-    return report_error(invalid_input(fmt::format("--threshold: {} is above the levels of these pictures; give 0 to {}",
-                                                  threshold, most))
-                            .value());
+  const auto threshold = threshold_of(options, *images);
+  if (!threshold) return report_error(threshold.error());
   if (const auto fine = check_outputs(options, *images); !fine) return report_error(fine.error());
 
   const auto declared = size_for_tasks(options, *images);
   if (!declared) return report_error(declared.error());
   const auto tasks = load_inspection(options, *declared);
   if (!tasks) return report_error(tasks.error());
-  auto verdict =
-      tutti::internal::AdmissionController(tasks->planner ? *tasks->planner : tutti::internal::planners().front())
-          .decide(*tasks);
-  if (!verdict.admitted) return print_refusal(options, *declared, verdict), tutti::internal::kRefused;
-  const Station station{*std::move(images), *declared, *std::move(verdict.admitted)};
-  auto program = InspectionProgram::make(tasks->tasks.front(), station.images, static_cast<std::uint16_t>(threshold));
+  const auto verdict = tutti::check(*tasks);
+  if (!verdict) return report_error(verdict.error());
+  if (!verdict->admitted) return print_refusal(options, *declared, *verdict), kRefused;
+  auto program = InspectionProgram::make(*tasks, *images, *threshold);
   if (!program) return report_error(program.error());
-  return run_station(options, station, *program);
+  return run_station(options, backend, *images, *tasks, *verdict, *program, *declared);
 }
 
-void add_generating_options(tutti::internal::CommandLine& program, Options& options) {
+void add_generating_options(CommandLine& program, Options& options) {
   program.group("Generated images");
   program.add("--size", &options.size, "side of an image in pixels").shows_default("2048");
   program.add("--count", &options.count, "how many images to generate").between(1, 10000).shows_default("8");
   program.add("--defects", &options.defects, "planted in each generated image").shows_default("12");
-  program.add("--seed", &options.seed, "of the generated images").check(tutti::internal::check_seed).shows_default("1");
+  program.add("--seed", &options.seed, "of the generated images").check(tutti::programs::check_seed).shows_default("1");
 }
 
-void add_picture_options(tutti::internal::CommandLine& program, Options& options) {
+void add_picture_options(CommandLine& program, Options& options) {
   program.group("Images of yours");
   program.add(
       "--images", &options.images,
@@ -281,7 +248,7 @@ void add_picture_options(tutti::internal::CommandLine& program, Options& options
       .shows_default("24 of 256, of the range that the pictures use");
 }
 
-void add_output_options(tutti::internal::CommandLine& program, Options& options) {
+void add_output_options(CommandLine& program, Options& options) {
   program.group("Results");
   program.add("--csv", &options.csv, "FILE for the list of defects, a line each; the README says what its columns are");
   program.add("--marked", &options.marked, "FOLDER for the pictures with their defects framed, as PNG");
@@ -291,8 +258,7 @@ void add_output_options(tutti::internal::CommandLine& program, Options& options)
 
 int run_program(int argc, char** argv) {
   Options options;
-  tutti::internal::CommandLine program("wafer_inspection",
-                                       "inspects wafers on several GPUs, each image within its deadline");
+  CommandLine program("wafer_inspection", "inspects wafers on several GPUs, each image within its deadline");
   program.footer(
       "Without a command it inspects, on the machine that the task set names.\n"
       "Examples:\n  wafer_inspection generate --images wafers --size 1024 --count 4\n  wafer_inspection --images "
@@ -306,15 +272,14 @@ int run_program(int argc, char** argv) {
       "3 machine or host trouble or a job over its bound.");
   program.add("--tasks", &options.tasks, "task set with the inspection as its one task").shows_default();
   program.add("--jobs", &options.jobs, "images to inspect; the pictures are taken in turn")
-      .between(1, tutti::internal::kMostJobs)
+      .between(1, most_jobs)
       .shows_default("200, or each picture once");
   program.add("--machine", &options.machine, "machine file to use in place of the one that the task set names");
   add_picture_options(program, options);
   add_generating_options(program, options);
   add_output_options(program, options);
   add_backend_options(program, options.backend);
-  tutti::internal::CommandLine generating =
-      program.command("generate", "write wafers with planted defects into the folder --images");
+  CommandLine generating = program.command("generate", "write wafers with planted defects into the folder --images");
   generating.takes_options_of_program();
   generating.runs([&] { return generate(options); });
   program.runs([&] { return inspect(options); });

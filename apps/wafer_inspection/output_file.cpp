@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "apps/wafer_inspection/errors.hpp"
+
 namespace wafer {
 
 namespace fs = std::filesystem;
@@ -14,7 +16,7 @@ using tutti::Expected;
 namespace {
 
 tl::unexpected<tutti::Error> cannot_write(const std::string& path) {
-  return tutti::internal::invalid_input("this cannot be written; name a file in a folder of yours", {.file = path});
+  return invalid_input("this cannot be written; name a file in a folder of yours", {.file = path});
 }
 
 /// Where a file is written before it is moved to its place.
@@ -45,7 +47,7 @@ Expected<void> write_text(const std::string& path, const std::string& text) {
     std::ofstream file{temporary, std::ios::binary};
     if (!file) return cannot_write(path);
     file << text << std::flush;
-    if (!file) return tutti::internal::machine_error(path + ": cannot be written to its end; make room on the disk");
+    if (!file) return machine_error(path + ": cannot be written to its end; make room on the disk");
     return {};
   });
 }
@@ -61,9 +63,9 @@ Expected<void> make_folder(const std::string& path) {
   std::error_code status;
   fs::create_directories(path, status);
   if (!status && fs::is_directory(path, status)) return {};
-  return tutti::internal::invalid_input(fmt::format("the folder cannot be made ({}); name one that can",
-                                                    status ? status.message() : "something else stands there"),
-                                        {.file = path});
+  return invalid_input(fmt::format("the folder cannot be made ({}); name one that can",
+                                   status ? status.message() : "something else stands there"),
+                       {.file = path});
 }
 
 }  // namespace wafer

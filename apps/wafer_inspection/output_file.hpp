@@ -2,7 +2,7 @@
 #include <functional>
 #include <string>
 
-#include "model/base/error.hpp"
+#include <tutti/error.hpp>
 
 namespace wafer {
 

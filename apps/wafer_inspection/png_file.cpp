@@ -18,12 +18,11 @@
 #include <fmt/format.h>
 #include <png.h>
 
-#include "model/base/expects.hpp"
+#include "apps/wafer_inspection/errors.hpp"
 
 namespace wafer {
 
 using tutti::Expected;
-using tutti::internal::invalid_input;
 
 namespace {
 
@@ -191,14 +190,13 @@ Expected<void> write(const std::string& path, const Raster& raster) {
 
   Complaint complaint;
   const PngWriter writer{complaint};
-  if (!writer.ready()) return tutti::internal::machine_error("libpng cannot be started; free some memory");
+  if (!writer.ready()) return machine_error("libpng cannot be started; free some memory");
   const bool written = write_rows(writer.png(), writer.info(), file.get(), raster);
   // fclose writes the last bytes, so a full disk may show only there.
   const bool closed = std::fclose(file.release()) == 0;
   if (!written || !closed)
-    return tutti::internal::machine_error(
-        fmt::format("{}: the picture cannot be written to its end ({}); make room on the disk", path,
-                    written ? "write error" : complaint.text.data()));
+    return machine_error(fmt::format("{}: the picture cannot be written to its end ({}); make room on the disk", path,
+                                     written ? "write error" : complaint.text.data()));
   return {};
 }
 
@@ -210,7 +208,7 @@ Expected<GrayImage> read_png(const std::string& path) {
 
   Complaint complaint;
   const PngReader reader{complaint};
-  if (!reader.ready()) return tutti::internal::machine_error("libpng cannot be started; free some memory");
+  if (!reader.ready()) return machine_error("libpng cannot be started; free some memory");
   if (!read_header(reader.png(), reader.info(), file->get())) return damaged(path, complaint);
   auto image = image_of_header(reader, path);
   if (!image) return image;
@@ -225,7 +223,7 @@ Expected<void> write_png(const std::string& path, const GrayImage& image) {
 }
 
 Expected<void> write_rgb_png(const std::string& path, std::span<const std::uint8_t> rgb, int width) {
-  TUTTI_EXPECTS(width >= 1 && rgb.size() % (3 * static_cast<std::size_t>(width)) == 0, "a picture has whole rows");
+  WAFER_EXPECTS(width >= 1 && rgb.size() % (3 * static_cast<std::size_t>(width)) == 0, "a picture has whole rows");
   const std::size_t row_bytes = 3 * static_cast<std::size_t>(width);
   return write(path, {rgb.data(), row_bytes, width, static_cast<int>(rgb.size() / row_bytes), 8, PNG_COLOR_TYPE_RGB});
 }

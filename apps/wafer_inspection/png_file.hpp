@@ -3,8 +3,9 @@
 #include <span>
 #include <string>
 
+#include <tutti/error.hpp>
+
 #include "apps/wafer_inspection/gray_image.hpp"
-#include "model/base/error.hpp"
 
 namespace wafer {
 

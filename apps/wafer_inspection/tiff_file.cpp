@@ -17,10 +17,11 @@
 #include <fmt/format.h>
 #include <tiffio.h>
 
+#include "apps/wafer_inspection/errors.hpp"
+
 namespace wafer {
 
 using tutti::Expected;
-using tutti::internal::invalid_input;
 
 namespace {
 

@@ -1,8 +1,9 @@
 #pragma once
 #include <string>
 
+#include <tutti/error.hpp>
+
 #include "apps/wafer_inspection/gray_image.hpp"
-#include "model/base/error.hpp"
 
 namespace wafer {
 

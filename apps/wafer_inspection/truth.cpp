@@ -17,11 +17,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/wafer_inspection/errors.hpp"
+
 namespace wafer {
 
 using nlohmann::ordered_json;
 using tutti::Expected;
-using tutti::internal::invalid_input;
 
 namespace {
 
@@ -198,7 +199,7 @@ Expected<void> write_truth(const std::string& path, const Truth& truth) {
   std::ofstream file{path, std::ios::binary};
   if (!file) return invalid_input("cannot be written; give a path that may be", {.file = path});
   file << to_json(truth) << std::flush;
-  if (!file) return tutti::internal::machine_error(path + ": cannot be written to its end; make room on the disk");
+  if (!file) return machine_error(path + ": cannot be written to its end; make room on the disk");
   return {};
 }
 

@@ -4,9 +4,10 @@
 #include <string_view>
 #include <vector>
 
+#include <tutti/error.hpp>
+
 #include "apps/wafer_inspection/box.hpp"
 #include "apps/wafer_inspection/die_grid.hpp"
-#include "model/base/error.hpp"
 
 namespace wafer {
 

@@ -9,22 +9,6 @@
 namespace tutti::internal {
 namespace {
 
-/// Levenshtein's distance.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
-    }
-  }
-  return row[b.size()];
-}
-
 const std::string& scalar(const Node& node, std::string_view expected) {
   if (node.kind != Node::Kind::Scalar)
     fail(node.place, fmt::format("a single value is expected here; write {}", expected));
@@ -39,20 +23,6 @@ void fail(const Place& place, std::string message) {
 
 std::string path_beside(const std::string& base, const std::string& relative) {
   return (std::filesystem::path(base).parent_path() / relative).lexically_normal().string();
-}
-
-std::optional<std::string_view> nearest_word(std::string_view word, std::span<const std::string_view> known) {
-  if (word.size() > 64) return std::nullopt;
-  const auto distance = [&](std::string_view other) { return edit_distance(word, other); };
-  const auto nearest = std::min_element(
-      known.begin(), known.end(), [&](std::string_view a, std::string_view b) { return distance(a) < distance(b); });
-  if (nearest == known.end() || distance(*nearest) > std::max<std::size_t>(1, word.size() / 3)) return std::nullopt;
-  return *nearest;
-}
-
-std::string suggestion(std::string_view word, std::span<const std::string_view> known) {
-  const auto nearest = nearest_word(word, known);
-  return nearest ? fmt::format(" did you mean '{}'?", *nearest) : "";
 }
 
 const Node* Node::find(std::string_view key) const {

@@ -103,10 +103,4 @@ auto reading(Reader reader) -> Expected<decltype(reader())> {
 [[nodiscard]] bool read_switch(const Node& node);
 [[nodiscard]] std::span<const Node> read_sequence(const Node& node, std::string_view what);
 
-/// The word nearest to a misspelled one; nothing where none is near.
-[[nodiscard]] std::optional<std::string_view> nearest_word(std::string_view word,
-                                                           std::span<const std::string_view> known);
-/// " did you mean 'x'?" for the nearest of the words, if one is near; otherwise empty.
-[[nodiscard]] std::string suggestion(std::string_view word, std::span<const std::string_view> known);
-
 }  // namespace tutti::internal

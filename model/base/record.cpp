@@ -1,6 +1,7 @@
 #include "model/base/record.hpp"
 
 #include "model/base/joined.hpp"
+#include "model/base/suggestion.hpp"
 
 namespace tutti::internal {
 namespace {

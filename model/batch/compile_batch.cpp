@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "model/base/suggestion.hpp"
 #include "model/batch/batch_fields.hpp"
 
 namespace tutti::internal {

@@ -8,6 +8,7 @@
 
 #include "model/base/document.hpp"
 #include "model/base/expects.hpp"
+#include "model/base/suggestion.hpp"
 #include "model/machine/machine_fields.hpp"
 #include "model/machine/route.hpp"
 #include "model/machine/route_class.hpp"

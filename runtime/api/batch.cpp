@@ -57,6 +57,8 @@ Expected<Machine> Batch::machine() const {
   return internal::Handles::make<Machine>(std::make_shared<const internal::Topology>(state_->machine()));
 }
 
+BatchSpec Batch::spec() const { return state_ ? internal::spec_of(*state_) : BatchSpec{}; }
+
 std::vector<std::string> Batch::streams() const {
   std::vector<std::string> names;
   if (!state_) return names;

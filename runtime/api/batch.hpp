@@ -30,6 +30,8 @@ class TUTTI_API Batch {
 
   /// Machine that the batch was made for.
   [[nodiscard]] Expected<Machine> machine() const;
+  /// Its fields: sizes in bytes, every name and place filled in; empty for an empty handle.
+  [[nodiscard]] BatchSpec spec() const;
   /// Names of the streams, in their order.
   [[nodiscard]] std::vector<std::string> streams() const;
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "model/base/quantile.hpp"
-#include "runtime/api/backends.hpp"
+#include "runtime/dispatch/partition_machines.hpp"
 #include "runtime/api/handles.hpp"
 #include "runtime/api/user_program.hpp"
 #include "runtime/dispatch/kernel_profile.hpp"

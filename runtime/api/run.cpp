@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "runtime/api/backends.hpp"
+#include "runtime/dispatch/partition_machines.hpp"
 #include "runtime/api/handles.hpp"
 #include "runtime/api/user_program.hpp"
 #include "runtime/dispatch/partitioned_run.hpp"
@@ -56,29 +56,19 @@ class UserRun {
       return tl::unexpected(std::move(ok.error()));
     if (!planned_.tasks.machine)
       return internal::invalid_input("no task of the set has a batch, so there is nothing to run; give one a job");
-    if (auto ok = open_machines(); !ok) return tl::unexpected(std::move(ok.error()));
+    const auto machines =
+        internal::PartitionMachines::make(options_.backend, planned_, *planned_.tasks.machine, kernels_);
+    if (!machines) return tl::unexpected(machines.error());
     const internal::UserPrograms users(planned_.tasks, programs_, options_.seed, guard_);
-    auto record = execute(executors_, users.table(), internal_options());
+    auto record = execute(machines->executors(), users.table(), internal_options());
     if (!record) return tl::unexpected(std::move(record.error()));
     if (guard_.error()) return tl::unexpected(*guard_.error());
-    return record_of_run(*std::move(record));
+    RunRecord found = record_of_run(*std::move(record));
+    found.notes = machines->place().notes;
+    return found;
   }
 
  private:
-  [[nodiscard]] Expected<void> open_machines() {
-    const auto hangs = std::make_shared<std::atomic<bool>>(false);
-    for (const internal::Partition& partition : planned_.partitions) {
-      std::optional<std::vector<internal::VertexId>> gpus;
-      if (planned_.partitions.size() > 1) gpus = gpus_of(planned_.tasks, partition);
-      auto stack =
-          internal::BackendStack::make(options_.backend, *planned_.tasks.machine, kernels_, std::move(gpus), hangs);
-      if (!stack) return tl::unexpected(std::move(stack.error()));
-      executors_.push_back(&stack->executor());
-      machines_.push_back(*std::move(stack));
-    }
-    return {};
-  }
-
   [[nodiscard]] internal::RunOptions internal_options() {
     internal::RunOptions options;
     options.jobs = options_.jobs;
@@ -110,7 +100,6 @@ class UserRun {
       users.changes.push_back(
           {std::move(asked), change.answered, static_cast<Answer>(change.answer.answer), change.answer.reason});
     }
-    for (const internal::BackendStack& machine : machines_) machine.add_notes(users.notes);
     return users;
   }
 
@@ -120,8 +109,6 @@ class UserRun {
   const RunOptions& options_;
   std::atomic<bool> own_stop_ = false;
   internal::CallbackGuard guard_;
-  std::vector<internal::BackendStack> machines_;  // [partitions]
-  std::vector<internal::Executor*> executors_;    // [partitions]
 };
 
 }  // namespace

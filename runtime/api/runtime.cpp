@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/api/backends.hpp"
+#include "runtime/dispatch/partition_machines.hpp"
 #include "runtime/api/handles.hpp"
 
 namespace tutti {

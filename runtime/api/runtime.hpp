@@ -9,6 +9,7 @@
 
 #include "runtime/api/batch.hpp"
 #include "runtime/api/kernels.hpp"
+#include "runtime/core/backend_options.hpp"
 
 namespace tutti {
 
@@ -17,34 +18,6 @@ struct BufferState;
 struct RunsOfBatch;
 struct RuntimeState;
 }  // namespace internal
-
-/// What runs batches.
-enum class BackendKind : std::uint8_t {
-  Simulated,  ///< a simulated machine that moves real bytes and runs host forms of kernels
-  Cuda,       ///< the GPUs of this host; needs libtutti_cuda
-};
-
-/// How time passes.
-enum class ClockKind : std::uint8_t {
-  OfBackend,  ///< virtual for the simulated machine, real for GPUs
-  Virtual,    ///< jumps to whatever is waited for; for the simulated machine alone
-  Real,       ///< the host's monotonic clock
-};
-
-/// How the host waits for GPUs.
-enum class WaitKind : std::uint8_t {
-  Spin,   ///< looks again at once: the quickest answer, one core busy
-  Yield,  ///< lets other threads run between two looks
-  Block,  ///< sleeps until it is woken
-};
-
-struct BackendOptions {
-  BackendKind kind = BackendKind::Simulated;
-  ClockKind clock = ClockKind::OfBackend;
-  WaitKind waiting = WaitKind::Spin;
-  /// GPU of the machine, and the bus id or UUID of the host's; needed where the machine file has no bus ids.
-  std::vector<std::pair<std::string, std::string>> bind = {};
-};
 
 /// Memory of the machine. Copies of a handle share it, and so do parts and prepared batches; it is freed with the last
 /// of them.

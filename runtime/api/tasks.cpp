@@ -1,5 +1,7 @@
 #include "runtime/api/tasks.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "runtime/api/handles.hpp"
@@ -99,7 +101,7 @@ Expected<internal::TunableParameter> find_tunable(const Question& question, inte
 }  // namespace
 
 Expected<TaskSet> TaskSet::load(const std::string& path, const TaskSetOptions& options) {
-  return internal::load_study(path, {options.machine, options.policy, options.parameters, false})
+  return internal::load_study(path, {options.machine, options.policy, options.parameters, options.no_peer})
       .map([](internal::TaskStudy&& study) { return TaskSet(std::make_shared<State>(std::move(study))); });
 }
 
@@ -124,11 +126,31 @@ Expected<TaskSet> TaskSet::make(const Machine& machine, const TaskSetSpec& spec)
   });
 }
 
+TaskSetSpec TaskSet::spec() const { return state_ ? state_->spec : TaskSetSpec{}; }
+
 std::vector<std::string> TaskSet::tasks() const {
   std::vector<std::string> names;
   if (!state_) return names;
   for (const internal::Task& task : state_->tasks.tasks) names.push_back(task.name);
   return names;
+}
+
+Expected<Machine> TaskSet::machine() const {
+  if (!state_) return internal::empty_handle("task set");
+  if (!state_->tasks.machine)
+    return internal::invalid_input("the task set has no machine; name one in it, or in the options");
+  return internal::Handles::make<Machine>(std::make_shared<const internal::Topology>(*state_->tasks.machine));
+}
+
+Expected<std::vector<Batch>> TaskSet::batches(std::string_view task) const {
+  if (!state_) return internal::empty_handle("task set");
+  const auto found = std::ranges::find(state_->tasks.tasks, task, &internal::Task::name);
+  if (found == state_->tasks.tasks.end())
+    return internal::invalid_input(fmt::format("the set has no task '{:.80}'; name one of its tasks", task));
+  std::vector<Batch> batches;
+  for (const internal::Batch* batch : internal::batches_of(*found))
+    batches.push_back(internal::Handles::make<Batch>(std::make_shared<const internal::Batch>(*batch)));
+  return batches;
 }
 
 Expected<Verdict> check(const TaskSet& set, std::string_view planner) {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/api/machine.hpp"
+#include "runtime/api/batch.hpp"
 #include "sched/tasks/task_set_spec.hpp"
 
 namespace tutti {
@@ -22,6 +22,7 @@ struct TaskSetOptions {
   std::optional<std::string> machine = {};  ///< path of the machine file
   std::optional<Policy> policy = {};
   Parameters parameters = {};  ///< each must be defined in the file
+  bool no_peer = false;        ///< plans for the machine without its peer access
 };
 
 /// Periodic tasks on one machine. An immutable value, cheap to copy.
@@ -40,8 +41,17 @@ class TUTTI_API TaskSet {
   /// @errors InvalidInput: all faults, each with the path of its field; an empty handle.
   [[nodiscard]] static Expected<TaskSet> make(const Machine& machine, const TaskSetSpec& spec);
 
+  /// Its fields as they were said; empty for an empty handle.
+  [[nodiscard]] TaskSetSpec spec() const;
   /// Names of the tasks, in the order of the file.
   [[nodiscard]] std::vector<std::string> tasks() const;
+  /// Machine of the set.
+  /// @errors InvalidInput: it has none, an empty handle.
+  [[nodiscard]] Expected<Machine> machine() const;
+  /// Batches of a task's job, in order; empty where it declares its Wcet.
+  /// @param task  name
+  /// @errors InvalidInput: no such task, an empty handle.
+  [[nodiscard]] Expected<std::vector<Batch>> batches(std::string_view task) const;
 
  private:
   friend struct internal::Handles;

@@ -48,7 +48,7 @@ struct BoundDevices {
   const KernelRegistry& kernels;
   Clock& clock;
   GateKind gate;
-  Waiting waiting;
+  WaitKind waiting;
   Driver driver{};
   std::vector<int> numa_nodes;          ///< the system's numbers
   std::vector<int> ordinal;             ///< [vertices] of GPUs that are open, as CUDA counts; below 0 of the others

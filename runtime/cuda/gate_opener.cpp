@@ -52,12 +52,12 @@ void GateOpener::submit(Duration earliest) {
   batch_.backend.conductor.submit(*this);
 }
 
-void GateOpener::wait(Waiting waiting) const {
+void GateOpener::wait(WaitKind waiting) const {
   while (!finished()) {
     switch (waiting) {
-      case Waiting::Spin: break;
-      case Waiting::Yield: std::this_thread::yield(); break;
-      case Waiting::Block: finished_.wait(false, std::memory_order_acquire); break;
+      case WaitKind::Spin: break;
+      case WaitKind::Yield: std::this_thread::yield(); break;
+      case WaitKind::Block: finished_.wait(false, std::memory_order_acquire); break;
     }
   }
 }

@@ -26,7 +26,7 @@ class GateOpener final : private GatedRun {
   /// Whether no run is under way; all that the conductor wrote can then be read.
   [[nodiscard]] bool finished() const { return finished_.load(std::memory_order_acquire); }
   /// Returns when no run is under way.
-  void wait(Waiting waiting) const;
+  void wait(WaitKind waiting) const;
   /// Opens the gates of a run that the conductor will not lead, since a GPU is lost.
   void open_all() const;
 

@@ -1,6 +1,5 @@
 #pragma once
 #include <atomic>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,20 +7,14 @@
 #include <vector>
 
 #include "model/machine/topology.hpp"
+#include "runtime/core/backend_options.hpp"
 
 namespace tutti::internal {
-
-/// How a caller waits for a batch.
-enum class Waiting : std::uint8_t {
-  Spin,   ///< looks again at once: the quickest answer, one core busy
-  Yield,  ///< lets others run between two looks
-  Block,  ///< sleeps until it is woken
-};
 
 struct CudaOptions {
   std::vector<std::pair<std::string, std::string>> bind;  ///< GPU of the machine, bus id or UUID of the host
   std::optional<GateKind> gate;                           ///< absent: the machine's
-  Waiting waiting = Waiting::Spin;
+  WaitKind waiting = WaitKind::Spin;
   /// GPUs of the machine that the backend opens: a program may have several backends, but no two on one GPU. Absent:
   /// all.
   std::optional<std::vector<VertexId>> gpus;

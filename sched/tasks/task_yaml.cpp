@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "model/base/suggestion.hpp"
 #include "model/batch/batch_yaml.hpp"
 #include "sched/tasks/task_fields.hpp"
 

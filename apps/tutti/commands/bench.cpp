@@ -5,8 +5,8 @@
 
 namespace tutti::internal {
 
-void add_bench(CommandLine& program) {
-  CommandLine command = program.command("bench", "what is gained and what it costs, measured");
+void add_bench(programs::CommandLine& program) {
+  programs::CommandLine command = program.command("bench", "what is gained and what it costs, measured");
   command.needs_command();
   command.footer(
       "Examples:\n  tutti bench methods --machine machine.yaml\n"

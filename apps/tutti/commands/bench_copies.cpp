@@ -21,7 +21,7 @@ struct CopiesOptions {
   CopiesOptions() { backend.backend = "cuda"; }
 
   std::string machine;
-  BackendOptions backend;
+  programs::BackendWords backend;
   std::string size = "64 MiB";
   std::string time = "10s";
 };
@@ -58,7 +58,7 @@ int bench_copies(const CopiesOptions& options) {
   // One copy alone first: it reports a build or a host that cannot copy.
   if (const auto first = (*baselines)->time_plain_copy(buffers[0].view(), buffers[1].view()); !first)
     return report_error(first.error());
-  const auto& interrupted = watch_for_interrupt();
+  const auto& interrupted = programs::watch_for_interrupt();
   const auto end = std::chrono::steady_clock::now() + *time;
   std::atomic<std::uint64_t> copies{0};
   std::vector<std::thread> threads;
@@ -72,15 +72,15 @@ int bench_copies(const CopiesOptions& options) {
 
 }  // namespace
 
-void add_bench_copies(CommandLine& bench) {
-  CommandLine command = bench.command(
+void add_bench_copies(programs::CommandLine& bench) {
+  programs::CommandLine command = bench.command(
       "copies", "plain copies up to and down from every GPU, over and over: a neighbour that knows nothing of batches");
   command.footer("Example:\n  tutti bench copies --machine machine.yaml --for 30s");
   auto options = std::make_shared<CopiesOptions>();
   command.add("--machine", &options->machine, "machine file").required();
   command.add("--size", &options->size, "of each copy").shows_default();
   command.add("--for", &options->time, "how long").shows_default();
-  add_backend_options(command, options->backend);
+  programs::add_backend_options(command, options->backend);
   command.runs([options] { return bench_copies(*options); });
 }
 

@@ -4,6 +4,6 @@
 namespace tutti::internal {
 
 /// Declares `bench copies`.
-void add_bench_copies(CommandLine& bench);
+void add_bench_copies(programs::CommandLine& bench);
 
 }  // namespace tutti::internal

@@ -23,7 +23,7 @@ struct BenchOptions {
   BenchOptions() { backend.backend = "cuda"; }
 
   std::string machine;
-  BackendOptions backend;
+  programs::BackendWords backend;
   int runs = 1000;
   int copies = 15;
   std::string staged = "512 MiB";
@@ -270,7 +270,7 @@ int bench_machine(const BenchOptions& options) {
   const auto rows = find_rows(*machine, options, *size);
   if (!rows) return report_error(rows.error());
   Json json = Json::array();
-  Table table({"what", "unit", "of", "median", "99 %"});
+  programs::Table table({"what", "unit", "of", "median", "99 %"});
   table.align_left(1);
   for (const auto& [what, unit, values] : *rows) {
     const double middle = median(values), tail = quantile(values, 0.99);
@@ -287,8 +287,8 @@ int bench_machine(const BenchOptions& options) {
 
 }  // namespace
 
-void add_bench_machine(CommandLine& bench) {
-  CommandLine command =
+void add_bench_machine(programs::CommandLine& bench) {
+  programs::CommandLine command =
       bench.command("machine", "how exactly streams start, how soon batches follow each other, how fast copies are");
   command.footer("Example:\n  tutti bench machine --machine machine.yaml");
   auto options = std::make_shared<BenchOptions>();
@@ -299,7 +299,7 @@ void add_bench_machine(CommandLine& bench) {
       .shows_default();
   command.add("--staged", &options->staged, "size of the copy through host memory").shows_default();
   command.add("--json", &options->json, "print one JSON object");
-  add_backend_options(command, options->backend);
+  programs::add_backend_options(command, options->backend);
   command.runs([options] { return bench_machine(*options); });
 }
 

@@ -4,6 +4,6 @@
 namespace tutti::internal {
 
 /// Declares `bench machine`: the overhead of the runtime on a machine.
-void add_bench_machine(CommandLine& bench);
+void add_bench_machine(programs::CommandLine& bench);
 
 }  // namespace tutti::internal

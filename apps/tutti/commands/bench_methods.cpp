@@ -4,11 +4,10 @@
 
 #include <fmt/format.h>
 
-#include "apps/backends.hpp"
-#include "apps/outcome.hpp"
 #include "apps/seed.hpp"
 #include "apps/tutti/commands/kernels.hpp"
 #include "apps/tutti/reports/methods_report.hpp"
+#include "apps/tutti/reports/outcome.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "runtime/core/baselines.hpp"
 
@@ -19,7 +18,7 @@ struct MethodsCommand {
   MethodsCommand() { backend.backend = "cuda"; }
 
   std::string machine;
-  BackendOptions backend;
+  programs::BackendWords backend;
   int repeats = 15;
   std::uint64_t seed = WorkloadOptions{}.seed;
   std::string size = to_string(WorkloadOptions::kUsualImage);
@@ -82,21 +81,21 @@ class Methods {
   }
 };
 
-Expected<MethodsRecord> compare(const MethodsCommand& command, const WorkloadOptions& options, const Topology& machine,
-                                Clock& clock) {
+Expected<MethodsRecord> compare(const MethodsCommand& command, const WorkloadOptions& options,
+                                const tutti::BackendOptions& backend, const Topology& machine) {
   auto workloads = make_workloads(machine, options, command.only);
   if (!workloads) return tl::unexpected(std::move(workloads.error()));
   const KernelRegistry kernels = kernels_of_this_program();
-  const auto backend = make_backend(command.backend, machine, kernels, clock);
-  if (!backend) return tl::unexpected(backend.error());
-  Methods methods(machine, **backend, clock);
+  const auto stack = BackendStack::make(backend, machine, kernels);
+  if (!stack) return tl::unexpected(stack.error());
+  Methods methods(machine, stack->backend(), stack->clock());
   auto runs = compare_methods(methods.methods, *workloads, command.repeats);
   if (!runs) return tl::unexpected(std::move(runs.error()));
   MethodsRecord record;
   record.machine = machine.name();
-  record.backend = (*backend)->name();
-  record.clock = clock.name();
-  record.notes = (*backend)->notes();
+  record.backend = stack->backend().name();
+  record.clock = stack->clock().name();
+  record.notes = stack->backend().notes();
   record.notes.insert(record.notes.end(), methods.notes.begin(), methods.notes.end());
   for (const Method& method : methods.methods) record.methods.push_back(method.name);
   record.workloads = *std::move(workloads);
@@ -109,11 +108,11 @@ Expected<MethodsRecord> compare(const MethodsCommand& command, const WorkloadOpt
 int bench_methods(const MethodsCommand& command) {
   const auto options = workload_options(command);
   if (!options) return report_error(options.error());
-  const auto clock = make_clock(command.backend);
-  if (!clock) return report_error(clock.error());
+  const auto backend = backend_options(command.backend);
+  if (!backend) return report_error(backend.error());
   const auto machine = machine_of(command);
   if (!machine) return report_error(machine.error());
-  const auto record = compare(command, *options, *machine, **clock);
+  const auto record = compare(command, *options, *backend, *machine);
   if (!record) return report_error(record.error());
   if (command.json) {
     fmt::print("{}\n", methods_json(*record).dump(2));
@@ -128,8 +127,8 @@ int bench_methods(const MethodsCommand& command) {
 
 }  // namespace
 
-void add_bench_methods(CommandLine& bench) {
-  CommandLine command =
+void add_bench_methods(programs::CommandLine& bench) {
+  programs::CommandLine command =
       bench.command("methods", "the planners, and one cudaMemcpyBatchAsync a GPU, on the same workloads and data");
   command.footer(
       "All methods run each workload in turn, --repeats times (the domain decomposition 3 times at most); medians are\n"
@@ -144,14 +143,14 @@ void add_bench_methods(CommandLine& bench) {
   command.add("--repeats", &options->repeats, "runs of every method on every workload")
       .between(1, 10000)
       .shows_default();
-  command.add("--seed", &options->seed, "of the random batches").check(check_seed).shows_default();
+  command.add("--seed", &options->seed, "of the random batches").check(programs::check_seed).shows_default();
   command.add("--size", &options->size, "of an image").shows_default();
   command.add("--only", &options->only, "a kind of workload, or one, like random-7:" + workload_list());
   command.add("--tolerance", &options->tolerance, "percent that completion_aligned may be slower than another")
       .not_negative()
       .shows_default();
   command.add("--json", &options->json, "print one JSON object");
-  add_backend_options(command, options->backend);
+  programs::add_backend_options(command, options->backend);
   command.runs([options] { return bench_methods(*options); });
 }
 

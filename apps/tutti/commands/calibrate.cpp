@@ -75,7 +75,7 @@ std::string percent(double value) { return fmt::format("{:.1f} %", 100 * value);
 
 /// One row a model: how far off rates and batch lengths are.
 std::string errors_text(const std::vector<std::pair<std::string, const Comparison*>>& models) {
-  Table table({"off by", "of", "median", "90 %", "95 %", "worst"});
+  programs::Table table({"off by", "of", "median", "90 %", "95 %", "worst"});
   table.align_left(0);
   const auto add = [&](const std::string& what, const std::vector<double>& errors) {
     if (errors.empty()) return;
@@ -90,7 +90,7 @@ std::string errors_text(const std::vector<std::pair<std::string, const Compariso
 std::string worst_text(const Comparison& comparison, std::size_t most) {
   auto worst = worst_first(comparison.rates);
   worst.resize(std::min(most, worst.size()));
-  Table table({"combination", "measured GB/s", "predicted GB/s", "rates from", "off by"});
+  programs::Table table({"combination", "measured GB/s", "predicted GB/s", "rates from", "off by"});
   for (const std::size_t column : {1U, 2U, 3U}) table.align_left(column);
   for (const Residual& residual : worst)
     table.add({ports_text(residual.streams), rates_text(residual.streams, residual.measured),
@@ -188,7 +188,7 @@ int calibrate_live(const CalibrateOptions& options) {
   const auto found = measure_live(**base, options.live);
   if (!found) {
     const int exit_code = report_error(found.error());
-    return watch_for_interrupt() ? kInterrupted : exit_code;
+    return programs::watch_for_interrupt() ? kInterrupted : exit_code;
   }
   return fit(found->measurements, found->machine, "the measurements", options);
 }
@@ -249,7 +249,7 @@ int calibrate_check(const CalibrateOptions& options) {
                errors_text({{"links and one total per direction", &plain}, {machine->name(), &now}}),
                worst_text(now, kWorstShown));
     if (!moved.empty()) {
-      Table table({"what moved", "calibrated", "measured", "by"});
+      programs::Table table({"what moved", "calibrated", "measured", "by"});
       for (const Moved& what : moved)
         table.add({what.what, fmt::format("{:.2f}", what.before), fmt::format("{:.2f}", what.now),
                    fmt::format("{:+.1f} %", 100 * (what.now / what.before - 1))});
@@ -309,8 +309,8 @@ int run_calibrate(const CalibrateOptions& options) {
 
 }  // namespace
 
-void add_calibrate(CommandLine& program) {
-  CommandLine command = program.command(
+void add_calibrate(programs::CommandLine& program) {
+  programs::CommandLine command = program.command(
       "calibrate",
       "find a machine's bandwidths, by measuring this host or from measured rates, and whether they still hold");
   command.footer(

@@ -48,9 +48,10 @@ Expected<GateDelays> measure_gates_busy(Rig& rig, int runs, Bytes load) {
 
 /// Measures every gate and chooses the one with the lowest 99th percentile of start lateness while other copies run:
 /// gates in a batch open under that load.
-Expected<GateKind> find_best_gate(const Topology& machine, BackendOptions options, int runs) {
+Expected<GateKind> find_best_gate(const Topology& machine, programs::BackendWords options, int runs) {
   std::vector<std::pair<GateKind, Error>> refused;
-  Table table({"gate", "start us: median", "99 %", "under load us: median", "99 %", "small copies done us: median"});
+  programs::Table table(
+      {"gate", "start us: median", "99 %", "under load us: median", "99 %", "small copies done us: median"});
   std::optional<std::pair<double, GateKind>> best;
   for (const GateKind kind : kGateKinds) {
     options.gate = to_string(kind);
@@ -90,7 +91,7 @@ Expected<Topology> with_gate(const Topology& machine, GateKind gate) {
 
 /// The machine with the gate that was asked for, or with the best one.
 Expected<Topology> with_gate(const Topology& machine, const LiveOptions& live) {
-  const BackendOptions& options = live.backend;
+  const programs::BackendWords& options = live.backend;
   for (const GateKind kind : kGateKinds)
     if (options.gate == to_string(kind)) return with_gate(machine, kind);
   if (options.simulated() || !options.gate.empty()) return machine;
@@ -131,7 +132,7 @@ Expected<MeasuringOptions> measuring_options(const Topology& machine, Bytes copy
   measuring.largest = Bytes{copy.count * kLargestInCopies};
   measuring.most_rounds = options.quick ? std::min(options.rounds, kQuickRounds) : options.rounds;
   measuring.least_rounds = std::min(measuring.least_rounds, measuring.most_rounds);
-  measuring.interrupted = &watch_for_interrupt();
+  measuring.interrupted = &programs::watch_for_interrupt();
   const auto plan = plan_measurements(machine);
   if (!plan) return tl::unexpected(plan.error());
   const bool every = options.all && machine.gpus().size() <= MeasuredTable::kMostEnumerated;
@@ -146,7 +147,7 @@ Expected<MeasuringOptions> measuring_options(const Topology& machine, Bytes copy
 }
 
 /// The host's description for the file: GPUs, PCIe links as trained under load, driver.
-std::string host_words(const Topology& machine, const BackendOptions& options) {
+std::string host_words(const Topology& machine, const programs::BackendWords& options) {
   if (options.simulated()) return "the simulated machine " + machine.name();
   const auto cuda = open_cuda_library();
   if (!cuda) return machine.name();
@@ -257,8 +258,8 @@ class Stopwatch {
 
 }  // namespace
 
-void add_live_options(CommandLine& command, LiveOptions& options) {
-  add_backend_options(command, options.backend);
+void add_live_options(programs::CommandLine& command, LiveOptions& options) {
+  programs::add_backend_options(command, options.backend);
   command.option("--gate").describe(
       "what holds streams on GPUs until their planned instants: polling_kernel, memory_wait, host_timed or "
       "device_timer; if left out, all are tried, and the machine gets the best");
@@ -286,7 +287,7 @@ Expected<LiveMeasurements> measure_live(const Topology& known, const LiveOptions
     return invalid_input(fmt::format("--copy: '{}' is no size of {} or more; write it like 128MiB", options.copy,
                                      to_string(kLeastCopy)));
   if (const auto plan = plan_measurements(known); !plan) return tl::unexpected(plan.error());
-  static_cast<void>(watch_for_interrupt());  // from here on an interrupt ends between two batches
+  static_cast<void>(programs::watch_for_interrupt());  // from here on an interrupt ends between two batches
   Stopwatch watch;
   const auto machine =
       with_gate(options.backend.no_peer ? known.without_peer_access() : known, options)

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "apps/backends.hpp"
+#include "apps/backend_words.hpp"
 #include "apps/command_line.hpp"
 #include "model/calibration/measurement.hpp"
 #include "model/machine/topology.hpp"
@@ -12,7 +12,7 @@ namespace tutti::internal {
 struct LiveOptions {
   LiveOptions() { backend.backend = "cuda"; }
 
-  BackendOptions backend;
+  programs::BackendWords backend;
   bool all = false;     ///< every combination, not only those of the plan
   bool quick = false;   ///< fewer repetitions of everything
   bool loaded = false;  ///< also measure how late gates open while all cores of the host are busy
@@ -21,7 +21,7 @@ struct LiveOptions {
   std::string measured;  ///< file for the measurements; empty: none
 };
 
-void add_live_options(CommandLine& command, LiveOptions& options);
+void add_live_options(programs::CommandLine& command, LiveOptions& options);
 
 /// Result of a live measurement.
 struct LiveMeasurements {
@@ -31,7 +31,7 @@ struct LiveMeasurements {
 
 /// Measures a machine: the best gate, which copies of a GPU overlap, whether bytes arrive unchanged, steady rates and
 /// batches, the costs of commands. Reports its progress on standard error.
-/// @errors as `make_backend` and `measure`; InvalidInput: an option.
+/// @errors as `Rig::make` and `measure`; InvalidInput: an option.
 [[nodiscard]] Expected<LiveMeasurements> measure_live(const Topology& known, const LiveOptions& options);
 
 }  // namespace tutti::internal

@@ -8,6 +8,7 @@
 #include "apps/tutti/commands/files.hpp"
 #include "apps/tutti/reports/capacity_report.hpp"
 #include "model/base/document.hpp"
+#include "model/base/suggestion.hpp"
 #include "model/base/wide.hpp"
 
 namespace tutti::internal {
@@ -240,8 +241,8 @@ int capacity(const CapacityCommand& command) {
 
 }  // namespace
 
-void add_capacity(CommandLine& program) {
-  CommandLine command =
+void add_capacity(programs::CommandLine& program) {
+  programs::CommandLine command =
       program.command("capacity", "how far a size, period or deadline can go with every deadline guaranteed");
   command.footer("Example:\n  tutti capacity configs/tasks/wafer-inspection.yaml --parameter image --svg image.svg");
   auto options = std::make_shared<CapacityCommand>();

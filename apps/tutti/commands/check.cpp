@@ -125,15 +125,15 @@ int check(const CheckCommand& command) {
 
 }  // namespace
 
-void add_check(CommandLine& program) {
-  CommandLine command = program.command("check", "whether a task set always meets its deadlines, and why");
+void add_check(programs::CommandLine& program) {
+  programs::CommandLine command = program.command("check", "whether a task set always meets its deadlines, and why");
   command.footer(
       "Example:\n  tutti check configs/tasks/wafer-inspection.yaml --set image=200MB\n"
       "  tutti tasks expand configs/tasks/periodic-offsets.yaml --out jobs.csv && tutti check --jobs jobs.csv");
   auto options = std::make_shared<CheckCommand>();
   options->file.add_file(command, "task set");
-  Option file = command.option("file").required(false);
-  Option jobs = command.add("--jobs", &options->jobs,
+  programs::Option file = command.option("file").required(false);
+  programs::Option jobs = command.add("--jobs", &options->jobs,
                             "a job set (CSV of np-schedulability-analysis, in ns) in place of a task set");
   options->file.add_planner(command);
   options->file.add_task_options(command);

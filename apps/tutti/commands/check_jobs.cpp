@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "apps/outcome.hpp"
 #include "apps/table.hpp"
 #include "apps/tutti/formats/job_csv.hpp"
+#include "apps/tutti/reports/outcome.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "sched/exploration/exploration.hpp"
 
@@ -88,7 +88,7 @@ std::string answer_text(const Jobs& jobs, const Exploration& found, std::string_
   std::string text = fmt::format("{} ({} jobs, non-preemptive, {} states)\n", answer, jobs.size(), found.states);
   if (!reason.empty()) text += fmt::format("  {}\n", reason);
   if (jobs.empty()) return text + "  the job set is empty\n";
-  Table table({"task", "jobs", "best response ns", "worst response ns", "slack ns"});
+  programs::Table table({"task", "jobs", "best response ns", "worst response ns", "slack ns"});
   for (const auto& [task, row] : rows_of(jobs, found)) {
     const auto ns = [&](Duration time) { return found.responses.empty() ? "-" : fmt::to_string(time.count()); };
     table.add({fmt::to_string(task), fmt::to_string(row.jobs), ns(row.best), ns(row.worst), ns(row.slack)});

@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include "model/base/document.hpp"
+#include "model/base/suggestion.hpp"
 
 namespace tutti::internal {
 
-void FileOptions::add_file(CommandLine& command, const std::string& what) {
+void FileOptions::add_file(programs::CommandLine& command, const std::string& what) {
   command.add("file", &path, what).required();
   command.add("--machine", &machine, "machine file to use in place of the one that the file names");
   command.add("--json", &json, "print one JSON object");
@@ -18,12 +19,12 @@ std::string list_of_planners() {
   return names;
 }
 
-void FileOptions::add_planner(CommandLine& command) {
+void FileOptions::add_planner(programs::CommandLine& command) {
   command.add("--planner", &planner, "how the streams of a batch are arranged:" + list_of_planners())
       .shows_default(std::string(planners().front().name));
 }
 
-void FileOptions::add_task_options(CommandLine& command) {
+void FileOptions::add_task_options(programs::CommandLine& command) {
   command.add("--policy", &policy, "edf, rm, dm or given, in place of the file's");
   command.add("--set", &parameters, "NAME=SIZE: another value for a parameter of the file").one_at_a_time();
 }
@@ -70,6 +71,13 @@ Expected<TaskStudy> FileOptions::load_study(bool no_peer) const {
 
 Expected<TaskSet> FileOptions::load_task_set(bool no_peer) const {
   return load_study(no_peer).map([](TaskStudy study) { return std::move(study.tasks); });
+}
+
+Expected<tutti::BackendOptions> backend_options(const programs::BackendWords& words) {
+  tutti::BackendOptions options;
+  std::string fault = read_backend_words(words, options);
+  if (!fault.empty()) return invalid_input(std::move(fault));
+  return options;
 }
 
 }  // namespace tutti::internal

@@ -4,9 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "apps/command_line.hpp"
-#include "apps/outcome.hpp"
+#include "apps/backend_words.hpp"
+#include "apps/tutti/reports/outcome.hpp"
 #include "model/planners/planner.hpp"
+#include "runtime/core/backend_options.hpp"
 #include "sched/tasks/task_yaml.hpp"
 
 namespace tutti::internal {
@@ -15,20 +16,20 @@ namespace tutti::internal {
 /// row.
 struct Command {
   /// Adds the command with its options.
-  void (*add)(CommandLine& program);
+  void (*add)(programs::CommandLine& program);
 };
 
-void add_predict(CommandLine& program);
-void add_check(CommandLine& program);
-void add_compare(CommandLine& program);
-void add_run(CommandLine& program);
-void add_calibrate(CommandLine& program);
-void add_verify(CommandLine& program);
-void add_bench(CommandLine& program);
-void add_capacity(CommandLine& program);
-void add_topology(CommandLine& program);
-void add_tasks(CommandLine& program);
-void add_profile(CommandLine& program);
+void add_predict(programs::CommandLine& program);
+void add_check(programs::CommandLine& program);
+void add_compare(programs::CommandLine& program);
+void add_run(programs::CommandLine& program);
+void add_calibrate(programs::CommandLine& program);
+void add_verify(programs::CommandLine& program);
+void add_bench(programs::CommandLine& program);
+void add_capacity(programs::CommandLine& program);
+void add_topology(programs::CommandLine& program);
+void add_tasks(programs::CommandLine& program);
+void add_profile(programs::CommandLine& program);
 
 /// The options that subcommands reading a file share.
 struct FileOptions {
@@ -40,10 +41,10 @@ struct FileOptions {
   bool json = false;
 
   /// Declares FILE, --machine and --json.
-  void add_file(CommandLine& command, const std::string& what);
-  void add_planner(CommandLine& command);
+  void add_file(programs::CommandLine& command, const std::string& what);
+  void add_planner(programs::CommandLine& command);
   /// Declares --policy and --set.
-  void add_task_options(CommandLine& command);
+  void add_task_options(programs::CommandLine& command);
 
   /// The planner of --planner, else of the task set, else the default.
   /// @errors InvalidInput: --planner names none.
@@ -57,6 +58,10 @@ struct FileOptions {
   /// The task set of FILE.
   [[nodiscard]] Expected<TaskSet> load_task_set(bool no_peer = false) const;
 };
+
+/// What the words for backend and clock mean. Call it before anything is loaded.
+/// @errors InvalidInput: an unknown value, a --bind without '=', options that exclude each other.
+[[nodiscard]] Expected<tutti::BackendOptions> backend_options(const programs::BackendWords& words);
 
 /// All planners for --help: a line each.
 [[nodiscard]] std::string list_of_planners();

@@ -42,7 +42,7 @@ int compare_batch(const CompareCommand& command, std::span<const Planner* const>
     if (const auto error = write_file(command.svg, timelines_svg(*batch, predictions))) return report_error(*error);
   const double first = to_ms(predictions.front().timeline.latency);
   Json rows = Json::array();
-  Table table({"planner", "batch ms", "against the first", "at the latest ms"});
+  programs::Table table({"planner", "batch ms", "against the first", "at the latest ms"});
   for (const auto& [planner, timeline, latest] : predictions) {
     rows.push_back(timeline_json(*planner, batch->machine(), timeline, latest));
     table.add({std::string(planner->name), fmt::format("{:.3f}", to_ms(timeline.latency)),
@@ -63,7 +63,7 @@ int compare_tasks(const FileOptions& options, std::span<const Planner* const> ch
   Json rows = Json::array();
   std::vector<std::string> header{"planner", "verdict", "utilization"};
   for (const Task& task : tasks->tasks) header.push_back(task.name + " wcet ms");
-  Table table(std::move(header));
+  programs::Table table(std::move(header));
   table.align_left(1);
   for (const Planner* planner : chosen) {
     const AdmissionVerdict verdict = AdmissionController(*planner).decide(*tasks);
@@ -98,8 +98,8 @@ int compare(const CompareCommand& command) {
 
 }  // namespace
 
-void add_compare(CommandLine& program) {
-  CommandLine command = program.command("compare", "a batch or a task set under every planner");
+void add_compare(programs::CommandLine& program) {
+  programs::CommandLine command = program.command("compare", "a batch or a task set under every planner");
   command.footer("Example:\n  tutti compare configs/batches/inspection-example.yaml");
   auto options = std::make_shared<CompareCommand>();
   options->file.add_file(command, "batch file or task set");

@@ -37,8 +37,8 @@ int predict(const PredictCommand& command) {
 
 }  // namespace
 
-void add_predict(CommandLine& program) {
-  CommandLine command = program.command("predict", "how long a batch takes, and when each stream runs");
+void add_predict(programs::CommandLine& program) {
+  programs::CommandLine command = program.command("predict", "how long a batch takes, and when each stream runs");
   command.footer("Example:\n  tutti predict configs/batches/inspection-example.yaml --planner time_division");
   auto options = std::make_shared<PredictCommand>();
   options->file.add_file(command, "batch file");

@@ -23,7 +23,7 @@ struct ProfileCommand {
   ProfileCommand() { backend.backend = "cuda"; }
 
   FileOptions file;
-  BackendOptions backend;
+  programs::BackendWords backend;
   int repeats = 100;
   double margin = 10;  // percent
   std::uint64_t seed = 1;
@@ -47,8 +47,8 @@ Json json_of(std::optional<double> value) { return value ? Json(*value) : Json()
 std::string ms_text(std::optional<double> value) { return value ? fmt::format("{:.4f}", *value) : "-"; }
 
 std::string profile_text(const TaskSet& set, const std::vector<Row>& rows) {
-  Table table({"task", "batch", "stream", "kernel", "on", "declared ms", "worst", "alone", "beside copies",
-               "beside kernels", "largest", "time", "worst"});
+  programs::Table table({"task", "batch", "stream", "kernel", "on", "declared ms", "worst", "alone", "beside copies",
+                         "beside kernels", "largest", "time", "worst"});
   for (const std::size_t column : {2U, 3U, 4U}) table.align_left(column);
   for (const auto& [measured, stream, declared] : rows)
     table.add({set.tasks[declared.at.task].name, fmt::to_string(declared.at.batch + 1), stream->name,
@@ -87,7 +87,8 @@ Expected<std::vector<MeasuredKernel>> measure(const ProfileCommand& command, con
   std::vector<TaskProgram*> table;
   for (const Task& task : set.tasks)
     table.push_back(programs.emplace_back(std::make_unique<PatternProgram>(*set.machine, task, command.seed)).get());
-  auto measured = profile_kernels((*rig)->executor(), set, table, {command.repeats, true, &watch_for_interrupt()});
+  auto measured =
+      profile_kernels((*rig)->executor(), set, table, {command.repeats, true, &programs::watch_for_interrupt()});
   for (const std::string& note : (*rig)->backend().notes()) fmt::print(stderr, "note: {}\n", note);
   for (const std::string& note : (*rig)->backend().foreign_load()) fmt::print(stderr, "note: {}\n", note);
   return measured;
@@ -138,7 +139,7 @@ Expected<void> write_copy(const ProfileCommand& command, const Original& origina
 }
 
 int profile(const ProfileCommand& command) {
-  if (const auto checked = make_clock(command.backend); !checked) return report_error(checked.error());
+  if (const auto checked = backend_options(command.backend); !checked) return report_error(checked.error());
   if (command.backend.simulated())
     return report_error({ErrorCode::InvalidInput,
                          "--backend sim: the simulated machine takes the times that are declared; kernels are measured "
@@ -159,7 +160,7 @@ int profile(const ProfileCommand& command) {
   const auto measured = measure(command, set);
   if (!measured) {
     const int code = report_error(measured.error());
-    return watch_for_interrupt() ? static_cast<int>(kInterrupted) : code;
+    return programs::watch_for_interrupt() ? static_cast<int>(kInterrupted) : code;
   }
   std::vector<Row> rows;
   for (const MeasuredKernel& kernel : *measured)
@@ -172,8 +173,8 @@ int profile(const ProfileCommand& command) {
 
 }  // namespace
 
-void add_profile(CommandLine& program) {
-  CommandLine command = program.command("profile", "measure the kernels of a task set on this host");
+void add_profile(programs::CommandLine& program) {
+  programs::CommandLine command = program.command("profile", "measure the kernels of a task set on this host");
   command.footer(
       "Each kernel runs --repeats times alone, beside copies to and from all GPUs, and beside other kernels of the\n"
       "set, on the data that a job of its task brings; where no later batch fetches its output, it gets one as large\n"
@@ -192,8 +193,8 @@ void add_profile(CommandLine& program) {
   command.add("--repeats", &options->repeats, "runs of each kernel in each of the three ways")
       .between(1, 100000)
       .shows_default();
-  command.add("--seed", &options->seed, "of the input of tasks").check(check_seed).shows_default();
-  add_backend_options(command, options->backend);
+  command.add("--seed", &options->seed, "of the input of tasks").check(programs::check_seed).shows_default();
+  programs::add_backend_options(command, options->backend);
   command.runs([options] { return profile(*options); });
 }
 

@@ -2,10 +2,10 @@
 #include <memory>
 #include <optional>
 
-#include "apps/backends.hpp"
+#include "apps/backend_words.hpp"
 #include "apps/tutti/commands/kernels.hpp"
+#include "runtime/dispatch/partition_machines.hpp"
 #include "runtime/core/baselines.hpp"
-#include "runtime/core/executor.hpp"
 
 namespace tutti::internal {
 
@@ -13,15 +13,16 @@ namespace tutti::internal {
 /// share the GPUs' queues.
 class Rig {
  public:
-  /// @errors as `make_clock` and `make_backend`.
-  [[nodiscard]] static Expected<std::unique_ptr<Rig>> make(const Topology& machine, const BackendOptions& options);
+  /// @errors as `backend_options` and `BackendStack::make`.
+  [[nodiscard]] static Expected<std::unique_ptr<Rig>> make(const Topology& machine,
+                                                           const programs::BackendWords& words);
   Rig(const Rig&) = delete;  // its parts point at each other
   Rig& operator=(const Rig&) = delete;
 
   [[nodiscard]] const Topology& machine() const { return machine_; }
-  [[nodiscard]] Executor& executor() { return *executor_; }
-  [[nodiscard]] DeviceBackend& backend() { return *backend_; }
-  [[nodiscard]] Clock& clock() { return *clock_; }
+  [[nodiscard]] Executor& executor() { return stack_->executor(); }
+  [[nodiscard]] DeviceBackend& backend() { return stack_->backend(); }
+  [[nodiscard]] Clock& clock() { return stack_->clock(); }
   /// What the driver does by itself. Never null.
   /// @errors InvalidInput: the backend has no driver.
   [[nodiscard]] Expected<Baselines*> baselines();
@@ -31,9 +32,7 @@ class Rig {
 
   Topology machine_;
   KernelRegistry kernels_ = kernels_of_this_program();
-  std::unique_ptr<Clock> clock_;
-  std::unique_ptr<DeviceBackend> backend_;
-  std::optional<Executor> executor_;
+  std::optional<BackendStack> stack_;
 };
 
 }  // namespace tutti::internal

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "apps/backends.hpp"
+#include "apps/backend_words.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/seed.hpp"
 #include "apps/tutti/commands/command.hpp"
@@ -21,7 +21,7 @@ struct RunCommand {
   std::string duration;
   std::string scenario;
   std::string changes;
-  BackendOptions backend;
+  programs::BackendWords backend;
   std::uint64_t seed = 1;
 };
 
@@ -47,7 +47,9 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
   // A set whose tasks only declare their Wcet needs no machine; any machine can let time pass.
   const auto machine = planned.tasks.machine ? Expected<Topology>(*planned.tasks.machine) : idle_machine();
   if (!machine) return report_error(machine.error());
-  const auto machines = PartitionMachines::make(command.backend, planned, *machine, kernels);
+  const auto options = backend_options(command.backend);
+  if (!options) return report_error(options.error());
+  const auto machines = PartitionMachines::make(*options, planned, *machine, kernels);
   if (!machines) return report_error(machines.error());
   std::vector<std::unique_ptr<PatternProgram>> programs;
   std::vector<TaskProgram*> rows;
@@ -75,7 +77,7 @@ int run_guaranteed(const RunCommand& command, const AdmissionController& control
     fmt::print(stderr, "not run, since its deadlines are not guaranteed:\n{}", verdict_text(tasks, verdict));
     return kRefused;
   }
-  options.interrupted = &watch_for_interrupt();
+  options.interrupted = &programs::watch_for_interrupt();
   return run_and_report(command, verdict.admitted->planned(), verdict.admitted->worst_responses(), true,
                         [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs) {
                           return run_tasks(executors, *verdict.admitted, programs, options);
@@ -86,7 +88,7 @@ int replay(const RunCommand& command, const AdmissionController& controller, con
   const auto scenario = load_scenario(command.scenario, tasks);
   if (!scenario) return report_error(scenario.error());
   const PlannedTaskSet planned = controller.plan(tasks);
-  const auto& interrupted = watch_for_interrupt();
+  const auto& interrupted = programs::watch_for_interrupt();
   return run_and_report(command, planned, {}, false,
                         [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs) {
                           return run_scenario(executors, planned, programs, *scenario, &interrupted);
@@ -105,7 +107,7 @@ int run_changing(const RunCommand& command, const AdmissionController& controlle
   }
   ChangeRequests requests;
   for (const TaskChange& change : changes->changes) requests.post(change);
-  options.interrupted = &watch_for_interrupt();
+  options.interrupted = &programs::watch_for_interrupt();
   return run_and_report(command, set->planned(), {}, true,
                         [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs) {
                           return run_changing_tasks(*executors.front(), *set, programs, requests, options);
@@ -116,7 +118,7 @@ int run(const RunCommand& command) {
   if (const auto given = command.file.given_planner(); !given) return report_error(given.error());
   const auto options = run_options(command);
   if (!options) return report_error(options.error());
-  if (const auto checked = make_clock(command.backend); !checked) return report_error(checked.error());
+  if (const auto checked = backend_options(command.backend); !checked) return report_error(checked.error());
   const auto tasks = command.file.load_task_set(command.backend.no_peer);
   if (!tasks) return report_error(tasks.error());
   const auto planner = command.file.chosen_planner(&*tasks);
@@ -129,8 +131,8 @@ int run(const RunCommand& command) {
 
 }  // namespace
 
-void add_run(CommandLine& program) {
-  CommandLine command = program.command("run", "runs a task set whose deadlines are guaranteed");
+void add_run(programs::CommandLine& program) {
+  programs::CommandLine command = program.command("run", "runs a task set whose deadlines are guaranteed");
   command.footer(
       "Example:\n  tutti run configs/tasks/wafer-inspection.yaml --jobs 100\n"
       "A job is over its bound when its response exceeds the bound that admission gave it, or a batch of it its "
@@ -142,10 +144,10 @@ void add_run(CommandLine& program) {
   options->file.add_file(command, "task set");
   options->file.add_planner(command);
   options->file.add_task_options(command);
-  Option jobs =
+  programs::Option jobs =
       command.add("--jobs", &options->jobs, "so many jobs in all (default: one hyperperiod, at most 1000 jobs)")
           .between(1, kMostJobs);
-  Option duration =
+  programs::Option duration =
       command.add("--for", &options->duration, "all jobs that arrive in this time, like 10s").excludes(jobs);
   command
       .add("--scenario", &options->scenario,
@@ -157,8 +159,10 @@ void add_run(CommandLine& program) {
            "tasks come and go while it runs: a file with the tasks that start, and what is asked when")
       .excludes(jobs)
       .needs(duration);
-  add_backend_options(command, options->backend);
-  command.add("--seed", &options->seed, "of the release jitter and the data").check(check_seed).shows_default();
+  programs::add_backend_options(command, options->backend);
+  command.add("--seed", &options->seed, "of the release jitter and the data")
+      .check(programs::check_seed)
+      .shows_default();
   command.runs([options] { return run(*options); });
 }
 

@@ -85,11 +85,11 @@ int expand_tasks(const ExpandOptions& options) {
 
 }  // namespace
 
-void add_tasks(CommandLine& program) {
-  CommandLine command = program.command("tasks", "other forms of a task set");
+void add_tasks(programs::CommandLine& program) {
+  programs::CommandLine command = program.command("tasks", "other forms of a task set");
   command.needs_command();
   command.footer("Example:\n  tutti tasks expand configs/tasks/periodic-offsets.yaml --out jobs.csv");
-  CommandLine expand = command.command(
+  programs::CommandLine expand = command.command(
       "expand", "the jobs of a strictly periodic task set, as the CSV file of np-schedulability-analysis");
   expand.footer(
       "Example:\n  tutti tasks expand configs/tasks/periodic-offsets.yaml --out jobs.csv && tutti check --jobs "

@@ -56,7 +56,7 @@ void show_text(const Topology& machine) {
   if (const auto& from = machine.spec().provenance)
     fmt::print("calibrated from {} combinations and {} batches of {}, date {}, fingerprint {}\n", from->combinations,
                from->batches, from->host.empty() ? "an unnamed host" : from->host, from->date, from->fingerprint);
-  Table links({"link", "theoretical GB/s", "nominal GB/s", "guaranteed GB/s"});
+  programs::Table links({"link", "theoretical GB/s", "nominal GB/s", "guaranteed GB/s"});
   for (std::size_t i = 0; i < machine.links().size(); ++i) {
     const Link& link = machine.links()[i];
     links.add({link_name(machine, LinkId(i)), rate_text(link.bandwidth.theoretical), rate_text(link.bandwidth.nominal),
@@ -64,7 +64,7 @@ void show_text(const Topology& machine) {
   }
   fmt::print("\n{}", links.text());
   if (!machine.shared().empty()) {
-    Table shared({"shared capacity", "nominal GB/s", "guaranteed GB/s", "links x cost"});
+    programs::Table shared({"shared capacity", "nominal GB/s", "guaranteed GB/s", "links x cost"});
     shared.align_left(3);
     for (const SharedCapacity& capacity : machine.shared())
       shared.add({capacity.name, rate_text(capacity.capacity.nominal), rate_text(capacity.capacity.guaranteed),
@@ -84,7 +84,7 @@ void show_text(const Topology& machine) {
   fmt::print("table: {} combinations measured, {} interpolated\n", residuals.size(),
              measured.entries().size() - residuals.size());
   if (residuals.empty()) return;
-  Table worst({"where the graph alone is furthest off", "measured GB/s", "graph GB/s", "off by"});
+  programs::Table worst({"where the graph alone is furthest off", "measured GB/s", "graph GB/s", "off by"});
   for (const std::size_t column : {1U, 2U}) worst.align_left(column);
   for (std::size_t i = 0; i < std::min(kWorstShown, residuals.size()); ++i)
     worst.add({ports_text(residuals[i].streams), rates_text(residuals[i].streams, residuals[i].measured),
@@ -141,10 +141,10 @@ int show(const std::string& path, bool json) {
 
 }  // namespace
 
-void add_topology(CommandLine& program) {
-  CommandLine command = program.command("topology", "what a machine consists of");
+void add_topology(programs::CommandLine& program) {
+  programs::CommandLine command = program.command("topology", "what a machine consists of");
   command.needs_command();
-  CommandLine show_command =
+  programs::CommandLine show_command =
       command.command("show", "links and shared capacities with their bandwidths, and where the graph is furthest off");
   command.footer(
       "Examples:\n  tutti topology show configs/machines/h200x4.yaml\n"

@@ -55,8 +55,8 @@ int detect(const DetectOptions& options) {
 
 }  // namespace
 
-void add_topology_detect(CommandLine& topology) {
-  CommandLine command = topology.command(
+void add_topology_detect(programs::CommandLine& topology) {
+  programs::CommandLine command = topology.command(
       "detect", "what the GPUs of this host are and can do, and how they hang together; a first machine file");
   command.footer(
       "Exit codes: 0 fine, 2 usage or a file that cannot be written, 3 no driver, one that is too old, or no GPU.\n"

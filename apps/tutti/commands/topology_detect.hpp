@@ -4,6 +4,6 @@
 namespace tutti::internal {
 
 /// Declares `topology detect`; when it is chosen, its callback leaves the exit code.
-void add_topology_detect(CommandLine& topology);
+void add_topology_detect(programs::CommandLine& topology);
 
 }  // namespace tutti::internal

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "apps/backends.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/seed.hpp"
 #include "apps/table.hpp"
@@ -31,7 +30,7 @@ struct VerifyCommand {
 
   std::vector<std::string> files;
   FileOptions file;  // --machine, --planner, --json
-  BackendOptions backend;
+  programs::BackendWords backend;
   int random = 0;
   std::string largest = "512 MiB";
   int repeats = 5;
@@ -144,7 +143,7 @@ std::map<std::string, Group> results_by_group(const std::vector<VerifiedBatch>& 
 }
 
 std::string groups_text(const std::map<std::string, Group>& groups) {
-  Table table(
+  programs::Table table(
       {"off by", "batches", "median", "95 %", "worst", "again: median", "95 %", "runs", "above latest", "by host"});
   for (const auto& [name, group] : groups)
     table.add({name, fmt::to_string(group.errors.size()), percent(quantile(group.errors, 0.5)),
@@ -177,7 +176,7 @@ std::string late_text(const std::vector<VerifiedBatch>& batches, const std::vect
   if (rows.empty()) return "";
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.above > b.above; });
   rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(std::min(rows.size(), kMostRows)), rows.end());
-  Table table({"above its latest", "predicted ms", "latest ms", "took ms", "cause", "in a row", "groups"});
+  programs::Table table({"above its latest", "predicted ms", "latest ms", "took ms", "cause", "in a row", "groups"});
   for (const std::size_t column : {4U, 5U, 6U}) table.align_left(column);
   for (const Row& row : rows)
     table.add({batches[row.batch].name, fmt::format("{:.3f}", results[row.batch].predicted_ms()),
@@ -195,7 +194,7 @@ std::string worst_text(const std::vector<VerifiedBatch>& batches, const std::vec
   const auto error = [&](std::size_t i) { return error_of(results[i].predicted_ms(), results[i].measured_ms()); };
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return error(a) > error(b); });
   order.resize(std::min(order.size(), kMostRows));
-  Table table({"furthest off", "streams", "predicted ms", "latest ms", "measured ms", "off by", "groups"});
+  programs::Table table({"furthest off", "streams", "predicted ms", "latest ms", "measured ms", "off by", "groups"});
   table.align_left(6);
   for (const std::size_t i : order)
     table.add({batches[i].name, fmt::to_string(batches[i].batch.streams().size()),
@@ -218,8 +217,8 @@ std::string starts_text(const Topology& machine, const std::vector<double>& star
 }
 
 std::string batches_text(const std::vector<VerifiedBatch>& batches, const std::vector<Verification>& results) {
-  Table table({"batch", "streams", "predicted ms", "latest ms", "measured ms", "off by", "again ms",
-               "slowest / fastest", "above latest"});
+  programs::Table table({"batch", "streams", "predicted ms", "latest ms", "measured ms", "off by", "again ms",
+                         "slowest / fastest", "above latest"});
   for (std::size_t i = 0; i < batches.size(); ++i) {
     const Verification& result = results[i];
     const auto [fastest, slowest] = std::minmax_element(result.latencies.begin(), result.latencies.end());
@@ -234,7 +233,7 @@ std::string batches_text(const std::vector<VerifiedBatch>& batches, const std::v
 
 /// Per stream: planned and measured, for the few batches of files.
 std::string ports_text(const Verification& result) {
-  Table table({"stream", "start ms: planned", "measured", "end ms: planned", "measured"});
+  programs::Table table({"stream", "start ms: planned", "measured", "end ms: planned", "measured"});
   const auto ms = [](Duration time) { return fmt::format("{:.3f}", to_ms(time)); };
   for (std::size_t s = 0; s < result.predicted.streams.size(); ++s) {
     const StreamTimeline& planned = result.predicted.streams[s];
@@ -383,27 +382,28 @@ int verify(VerifyCommand command) {
         {ErrorCode::InvalidInput, "there is nothing to verify; name batch files, or give --random N", {}});
   const auto planner = command.file.chosen_planner();
   if (!planner) return report_error(planner.error());
-  const auto clock = make_clock(command.backend);
-  if (!clock) return report_error(clock.error());
+  const auto options = backend_options(command.backend);
+  if (!options) return report_error(options.error());
   const auto workload = load(command);
   if (!workload) return report_error(workload.error());
   std::optional<HostLoad> load;  // before the backend reserves a core, so that the load runs on all
   if (command.loaded) load.emplace();
   const KernelRegistry kernels = kernels_of_this_program();
-  const auto backend = make_backend(command.backend, workload->machine, kernels, **clock);
-  if (!backend) return report_error(backend.error());
-  Executor executor(workload->machine, **backend, **clock);
-  const auto runs = verify_batches(executor, **planner, workload->batches, command.repeats, &watch_for_interrupt());
+  const auto machine = BackendStack::make(*options, workload->machine, kernels);
+  if (!machine) return report_error(machine.error());
+  const auto runs = verify_batches(machine->executor(), **planner, workload->batches, command.repeats,
+                                   &programs::watch_for_interrupt());
   if (!runs) return report_error(runs.error());
   load.reset();
-  for (const std::string& note : (*backend)->notes()) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : machine->backend().notes()) fmt::print(stderr, "note: {}\n", note);
   return report(command, *workload, *runs);
 }
 
 }  // namespace
 
-void add_verify(CommandLine& program) {
-  CommandLine command = program.command("verify", "run batches, and set what was measured beside the prediction");
+void add_verify(programs::CommandLine& program) {
+  programs::CommandLine command =
+      program.command("verify", "run batches, and set what was measured beside the prediction");
   command.footer(
       "Each batch runs 2 x --repeats times, interleaved with others; the median of the first half is compared with "
       "the\n"
@@ -432,7 +432,7 @@ void add_verify(CommandLine& program) {
            "largest transfer of a random batch; the smallest is 4 KiB, or 1/128 of it where that is less")
       .shows_default();
   command.add("--seed", &options->seed, "of the random batches; clock: another one each time")
-      .check([](const std::string& text) { return text == "clock" ? "" : check_seed(text); }, "UINT or clock")
+      .check([](const std::string& text) { return text == "clock" ? "" : programs::check_seed(text); }, "UINT or clock")
       .shows_default();
   command.add("--repeats", &options->repeats, "runs of each batch in each half").between(1, 10000).shows_default();
   command.add("--max-error", &options->max_error, "percent that a length may be off by").not_negative();
@@ -444,7 +444,7 @@ void add_verify(CommandLine& program) {
   command.add("--out", &options->out, "file for all runs and both timelines of every batch, JSON");
   command.add("--json", &options->file.json, "print one JSON object");
   options->file.add_planner(command);
-  add_backend_options(command, options->backend);
+  programs::add_backend_options(command, options->backend);
   command.runs([options] { return verify(*options); });
 }
 

@@ -9,6 +9,7 @@
 
 #include "model/base/document.hpp"
 #include "model/base/random.hpp"
+#include "model/base/suggestion.hpp"
 #include "model/machine/route.hpp"
 
 namespace tutti::internal {

@@ -61,7 +61,7 @@ Json capacity_json(const CapacityAnswer& answer) {
 
 std::string capacity_text(const CapacityAnswer& answer) {
   const auto text_of = [&](std::int64_t value) { return value_text(answer.tunable.kind, value); };
-  Table table({"planner", std::string(word(answer.wanted)), "no more at", "utilization", "tried"});
+  programs::Table table({"planner", std::string(word(answer.wanted)), "no more at", "utilization", "tried"});
   std::string notes;
   for (const CapacityRow& row : answer.rows) {
     const Capacity& found = row.capacity;

@@ -41,7 +41,7 @@ std::string worst_text(const std::string& title, const CostFit& fit, const CostM
   std::vector<CostResidual> residuals = fit.residuals;
   std::stable_sort(residuals.begin(), residuals.end(),
                    [&](const CostResidual& a, const CostResidual& b) { return measure(a) > measure(b); });
-  Table table({title, "predicted us", "median us", "worst us", "promised us", "by"});
+  programs::Table table({title, "predicted us", "median us", "worst us", "promised us", "by"});
   table.align_left(0);
   std::size_t rows = 0;
   for (const CostResidual& residual : residuals) {
@@ -54,7 +54,7 @@ std::string worst_text(const std::string& title, const CostFit& fit, const CostM
 }
 
 std::string setup_text(const SetupTimes& setup) {
-  Table table({"cost", "nominal us", "guaranteed us", "below", "GB/s there"});
+  programs::Table table({"cost", "nominal us", "guaranteed us", "below", "GB/s there"});
   table.align_left(0);
   const auto add = [&](std::string_view what, const Cost& cost) {
     table.add({std::string(what), us(cost.nominal), us(cost.guaranteed), "", ""});
@@ -73,7 +73,7 @@ std::string setup_text(const SetupTimes& setup) {
 }
 
 std::string gates_text(const CostMeasurements& measured) {
-  Table table({"starts behind gates", "of", "median us", "99 %", "99.9 %", "worst"});
+  programs::Table table({"starts behind gates", "of", "median us", "99 %", "99.9 %", "worst"});
   table.align_left(0);
   for (const auto& [name, starts] :
        {std::pair("idle", &measured.gates), std::pair("beside large copies", &measured.gates_busy),

@@ -16,8 +16,8 @@ std::string link_text(const std::optional<PcieLink>& link) {
 }
 
 std::string gpus_text(const HostFacts& host) {
-  Table table({"GPU", "bus id", "name", "memory GB", "free GB", "copy engines", "memory operations", "NUMA node",
-               "PCIe now", "at best", "UUID"});
+  programs::Table table({"GPU", "bus id", "name", "memory GB", "free GB", "copy engines", "memory operations",
+                         "NUMA node", "PCIe now", "at best", "UUID"});
   for (const std::size_t column : {1U, 2U, 6U, 8U, 9U, 10U}) table.align_left(column);
   const auto gigabytes = [](Bytes size) { return fmt::format("{:.1f}", static_cast<double>(size.count) / 1e9); };
   for (std::size_t gpu = 0; gpu < host.devices.size(); ++gpu) {
@@ -39,7 +39,7 @@ std::string access_text(const DeviceFacts& from, std::size_t to) {
 std::string peers_text(const HostFacts& host) {
   std::vector<std::string> header{"access from \\ to"};
   for (const DeviceFacts& device : host.devices) header.push_back(device.bus_id);
-  Table table(std::move(header));
+  programs::Table table(std::move(header));
   for (std::size_t from = 0; from < host.devices.size(); ++from) {
     std::vector<std::string> row{host.devices[from].bus_id};
     for (std::size_t to = 0; to < host.devices.size(); ++to)

@@ -23,7 +23,7 @@ std::string medians_text(const MethodsRecord& record) {
   std::vector<std::string> header{"median ms", "MB moved", "runs"};
   header.insert(header.end(), record.methods.begin(), record.methods.end());
   header.insert(header.begin() + 4, {"its fastest", "its slowest"});
-  Table table(std::move(header));
+  programs::Table table(std::move(header));
   for (std::size_t w = 0; w < record.workloads.size(); ++w) {
     const MethodRuns& runs = record.runs[w];
     const auto [fastest, slowest] = std::minmax_element(runs.ms[0].begin(), runs.ms[0].end());
@@ -68,7 +68,7 @@ std::string gains_text(const MethodsRecord& record) {
   std::vector<std::string> header{fmt::format("% that {} is sooner than", record.methods[0])};
   header.insert(header.end(), record.methods.begin() + 1, record.methods.end());
   header.insert(header.end(), {"the best of them", "+-", "which is"});
-  Table table(header);
+  programs::Table table(header);
   table.align_left(header.size() - 1);
   for (std::size_t w = 0; w < record.workloads.size(); ++w) {
     const MethodRuns* runs = &record.runs[w];
@@ -81,7 +81,7 @@ std::string gains_text(const MethodsRecord& record) {
 
 /// The gain of a searching method over each one that does not search, over the workloads of one kind: a row of means, a
 /// row of least gains, and a row with the uncertainty of the least gains.
-void add_search_rows(Table& table, const MethodsRecord& record, std::size_t search, std::string_view kind,
+void add_search_rows(programs::Table& table, const MethodsRecord& record, std::size_t search, std::string_view kind,
                      std::span<const MethodRuns* const> workloads) {
   const std::size_t others = record.methods.size() - workloads.front()->searching;
   std::vector<std::string> mean{fmt::format("{}, {}: mean of {}", record.methods[search], kind, workloads.size())};
@@ -108,7 +108,7 @@ std::string searches_text(const MethodsRecord& record) {
   if (kinds.empty() || others == record.methods.size()) return "";
   std::vector<std::string> header{"% sooner than"};
   header.insert(header.end(), record.methods.begin(), record.methods.begin() + static_cast<std::ptrdiff_t>(others));
-  Table table(std::move(header));
+  programs::Table table(std::move(header));
   for (std::size_t search = others; search < record.methods.size(); ++search)
     for (const auto& [kind, runs] : kinds) add_search_rows(table, record, search, kind, runs);
   return table.text() + "\n";

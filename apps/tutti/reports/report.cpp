@@ -122,12 +122,12 @@ std::string scenario_text(const TaskSet& set, const AdmissionVerdict& verdict, c
       to_string(miss->finish), to_string(miss->deadline));
 }
 
-Table tasks_table(const TaskSet& set, const AdmissionVerdict& verdict) {
+programs::Table tasks_table(const TaskSet& set, const AdmissionVerdict& verdict) {
   std::vector<std::string> header{"task",      "wcet ms",           "period ms", "deadline ms",
                                   "jitter ms", "worst response ms", "slack ms"};
   const bool apart = verdict.partitions.size() > 1;
   if (apart) header.emplace_back("partition");
-  Table table(std::move(header));
+  programs::Table table(std::move(header));
   std::vector<std::size_t> partition_of(set.tasks.size());
   for (std::size_t i = 0; i < verdict.partitions.size(); ++i)
     for (const TaskId task : verdict.partitions[i].tasks) partition_of[task.index()] = i;
@@ -147,11 +147,11 @@ Table tasks_table(const TaskSet& set, const AdmissionVerdict& verdict) {
   return table;
 }
 
-Table tests_table(const AdmissionVerdict& verdict) {
+programs::Table tests_table(const AdmissionVerdict& verdict) {
   const bool apart = verdict.partitions.size() > 1;
   std::vector<std::string> header{"test", "exactness", "verdict"};
   if (apart) header.emplace_back("partition");
-  Table table(std::move(header));
+  programs::Table table(std::move(header));
   table.align_left(1);
   table.align_left(2);
   for (const Verdict& test : verdict.tests) {
@@ -245,7 +245,8 @@ Json timeline_json(const Planner& planner, const Topology& machine, const Timeli
 std::string timeline_text(const Planner& planner, const Topology& machine, const Timeline& timeline,
                           const LatestFinish& latest) {
   constexpr std::size_t kBarWidth = 40;
-  Table table({"stream", "path", "transfer ms", "", "kernel ms", "", "on", "0 .. " + ms(timeline.latency) + " ms"});
+  programs::Table table(
+      {"stream", "path", "transfer ms", "", "kernel ms", "", "on", "0 .. " + ms(timeline.latency) + " ms"});
   for (const std::size_t column : {std::size_t{1}, std::size_t{6}, std::size_t{7}}) table.align_left(column);
   for (const StreamTimeline& line : timeline.streams) {
     std::vector<std::string> row{line.name, "-", "-", "", "-", "", "-", std::string(kBarWidth, '.')};

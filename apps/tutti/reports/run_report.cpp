@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "apps/outcome.hpp"
 #include "apps/table.hpp"
+#include "apps/tutti/reports/outcome.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -62,7 +62,7 @@ Json changes_json(const TaskSet& set, const RunRecord& record) {
 std::string changes_text(const TaskSet& set, const RunRecord& record) {
   if (record.changes.empty()) return "";
   const auto name = [&](std::optional<TaskId> task) { return task ? set.tasks[task->index()].name : "-"; };
-  Table table({"asked at ms", "answered ms", "remove", "add", "answer"});
+  programs::Table table({"asked at ms", "answered ms", "remove", "add", "answer"});
   for (const std::size_t column : {2, 3, 4}) table.align_left(column);
   for (const auto& [change, answered, answer] : record.changes)
     table.add({ms(change.at), ms(answered), name(change.leaves), name(change.comes),
@@ -118,7 +118,7 @@ std::string run_text(const TaskSet& set, const WorstResponses& bounds, const Run
       "task",     "jobs",       "completed",     "missed",     "failed", "worst response ms",
       "bound ms", "over bound", "end to end ms", "deadline ms"};
   if (overran) header.emplace_back("kernel overruns");
-  Table table(std::move(header));
+  programs::Table table(std::move(header));
   for (std::size_t i = 0; i < rows.size(); ++i) {
     std::vector<std::string> cells{set.tasks[i].name,
                                    fmt::to_string(rows[i].released),

@@ -3,8 +3,8 @@
 #include <span>
 #include <string>
 
-#include "apps/partition_machines.hpp"
 #include "apps/tutti/reports/report.hpp"
+#include "runtime/dispatch/partition_machines.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
 
 namespace tutti::internal {

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "apps/wafer_inspection/gray_image.hpp"
-#include "model/base/random.hpp"
+#include "apps/wafer_inspection/random.hpp"
 
 namespace wafer {
 namespace {
@@ -121,7 +121,7 @@ std::vector<FoundDefect> slowly_found_in(const GrayImage& report, int gap) {
 }
 
 TEST(FindDefects, AgreesWithGrowingPatchesPixelByPixel) {
-  tutti::internal::Random random{5};
+  Random random{5};
   for (int round = 0; round < 400; ++round) {
     GrayImage report{random.between(1, 60), random.between(1, 60), random.one_in(2) ? 8 : 16};
     const int one_in = random.between(2, 60);

@@ -92,7 +92,7 @@ class Gpu {
  private:
   static tutti::internal::KernelRegistry registered() {
     tutti::internal::KernelRegistry kernels;
-    EXPECT_TRUE(add_inspection_kernel(kernels).has_value());
+    EXPECT_TRUE(kernels.add(std::string(kInspectionKernel), compare_on_host, compare_on_gpu).has_value());
     return kernels;
   }
   std::unique_ptr<tutti::internal::DeviceBackend> make_backend() {

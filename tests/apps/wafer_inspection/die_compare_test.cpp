@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/base/random.hpp"
+#include "apps/wafer_inspection/random.hpp"
 
 namespace wafer {
 namespace {
@@ -90,7 +90,7 @@ TEST(DieCompare, FindsADefectInEveryDieRow) {
 
 // Twice the strongest noise is the threshold: |(l + a) - (l - a)| = 2a.
 TEST(DieCompare, IsSilentAboutNoiseUpToHalfTheThreshold) {
-  tutti::internal::Random random{3};
+  Random random{3};
   Pixels part(40 * 50);
   for (auto& pixel : part) pixel = static_cast<std::uint8_t>(100 + random.between(-12, 12));
   EXPECT_EQ(compared(part, {.width = 10, .die_height = 4, .threshold = 24}), Pixels(part.size(), 0));
@@ -118,7 +118,7 @@ Pixels slowly_compared(const Pixels& part, const DieComparison& comparison) {
 }
 
 TEST(DieCompare, AgreesWithTheDefinitionOnRandomParts) {
-  tutti::internal::Random random{11};
+  Random random{11};
   for (int round = 0; round < 200; ++round) {
     const DieComparison comparison{.width = random.between(1, 70),
                                    .die_height = random.between(1, 9),
@@ -147,7 +147,7 @@ TEST(DieCompare, KeepsSixteenBits) {
 
 // A 16-bit picture whose levels are those of an 8-bit one has the same report, pixel for pixel.
 TEST(DieCompare, AgreesBetweenTheDepths) {
-  tutti::internal::Random random{12};
+  Random random{12};
   for (int round = 0; round < 100; ++round) {
     DieComparison comparison{.width = random.between(1, 40),
                              .die_height = random.between(1, 9),

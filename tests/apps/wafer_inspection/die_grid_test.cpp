@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/base/random.hpp"
+#include "apps/wafer_inspection/random.hpp"
 
 namespace wafer {
 namespace {
@@ -96,7 +96,7 @@ std::int64_t distance(const std::array<int, 3>& rows, int die_rows, const std::a
 
 // The slow oracle tries every split into three parts.
 TEST(SplitAtDieRows, IsTheNearestOfAllSplits) {
-  tutti::internal::Random random{7};
+  Random random{7};
   for (int round = 0; round < 300; ++round) {
     const int die_rows = random.between(6, 40);
     const std::array<std::int64_t, 3> shares{random.between(1, 9), random.between(1, 9), random.between(1, 9)};

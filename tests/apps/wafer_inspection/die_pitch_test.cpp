@@ -6,7 +6,7 @@
 
 #include "apps/wafer_inspection/die_compare.hpp"
 #include "apps/wafer_inspection/generator.hpp"
-#include "model/base/random.hpp"
+#include "apps/wafer_inspection/random.hpp"
 
 namespace wafer {
 namespace {
@@ -46,7 +46,7 @@ TEST(FindPitch, IsNoneWhereNothingRepeatsThreeTimes) {
   auto twice = repeated(kPattern, 2);
   twice.resize(32, 70);
   EXPECT_FALSE(find_pitch(twice));
-  tutti::internal::Random random{3};
+  Random random{3};
   std::vector<double> noise(300);
   for (double& level : noise) level = random.between(0, 255);
   EXPECT_FALSE(find_pitch(noise));
@@ -67,7 +67,7 @@ void expect_found(const GrayImage& image, const DieGrid& truth) {
 
 // Generated wafers of many sizes, under the strongest noise and with defects: the truth is known.
 TEST(FindDieGrid, FindsTheDiesOfGeneratedWafers) {
-  tutti::internal::Random random{4};
+  Random random{4};
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     const WaferSpec spec{.width = random.between(240, 900),
                          .height = random.between(240, 900),

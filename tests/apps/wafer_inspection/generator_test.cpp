@@ -32,7 +32,7 @@ TEST(MakeWafer, GivesTheSameBytesForTheSameSeed) {
 
 // Not derived by hand: written down once, so that no compiler and no machine draws another wafer.
 TEST(MakeWafer, GivesTheSameBytesEverywhere) {
-  EXPECT_EQ(fingerprint(made({.width = 256, .height = 256, .seed = 1}).image), 0x78399c93ac1a4656);
+  EXPECT_EQ(fingerprint(made({.width = 256, .height = 256, .seed = 1}).image), 0x5f3f171f06d6c48c);
 }
 
 TEST(MakeWafer, SaysHowItWasMade) {

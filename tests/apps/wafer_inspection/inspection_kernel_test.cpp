@@ -6,26 +6,21 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <tutti/kernel.hpp>
 
 namespace wafer {
 namespace {
 
 using Pixels = std::vector<std::uint8_t>;
 
-tutti::internal::KernelForms forms() {
-  tutti::internal::KernelRegistry registry;
-  EXPECT_TRUE(add_inspection_kernel(registry).has_value());
-  return *registry.find(kInspectionKernel);
-}
-
-tutti::internal::KernelLaunch launch(const Pixels& part, Pixels& report, const std::vector<std::byte>& parameters) {
+tutti::KernelLaunch launch(const Pixels& part, Pixels& report, const std::vector<std::byte>& parameters) {
   return {std::as_bytes(std::span(part)), std::as_writable_bytes(std::span(report)), parameters, {}};
 }
 
 /// What the kernel makes of a part: a report of the given size, filled with 77 beforehand.
 Pixels report_of(const Pixels& part, std::size_t size, const std::vector<std::byte>& parameters) {
   Pixels report(size, 77);
-  forms().host(launch(part, report, parameters));
+  compare_on_host(launch(part, report, parameters));
   return report;
 }
 
@@ -64,10 +59,10 @@ TEST(InspectionKernel, ComparesSixteenBits) {
   const Pixels report{0, 0, 0, 0, 0, 0, 246, 0, 0, 0, 0, 0};
   EXPECT_EQ(report_of(part, 12, to_bytes({{2, 1, 10, 16}, 12})), report);
   Pixels shifted(13);
-  EXPECT_THROW(forms().host({std::as_bytes(std::span(shifted)).subspan(1),
-                             std::as_writable_bytes(std::span(shifted)).subspan(1),
-                             to_bytes({{2, 1, 10, 16}, 12}),
-                             {}}),
+  EXPECT_THROW(compare_on_host({std::as_bytes(std::span(shifted)).subspan(1),
+                                std::as_writable_bytes(std::span(shifted)).subspan(1),
+                                to_bytes({{2, 1, 10, 16}, 12}),
+                                {}}),
                std::invalid_argument)
       << "an odd address";
   EXPECT_THROW(report_of(part, 12, to_bytes({{2, 1, 256, 8}, 12})), std::invalid_argument) << "no level of 8 bits";
@@ -93,18 +88,11 @@ TEST(InspectionKernel, ThrowsWhereThePartIsNoThreeDieRows) {
 
 // A GPU is asked for only behind the checks.
 TEST(InspectionKernel, ChecksLaunchesOnAGpuAsOnTheHost) {
-  const tutti::internal::DeviceKernel kernel = forms().device;
   Pixels report(6);
-  EXPECT_THROW(kernel(launch(kPart, report, parameters(2, 1, 8)), nullptr), std::invalid_argument);
-  EXPECT_THROW(kernel(launch(kPart, report, parameters(3, 1, 6)), nullptr), std::invalid_argument);
+  EXPECT_THROW(compare_on_gpu(launch(kPart, report, parameters(2, 1, 8)), nullptr), std::invalid_argument);
+  EXPECT_THROW(compare_on_gpu(launch(kPart, report, parameters(3, 1, 6)), nullptr), std::invalid_argument);
   Pixels none;
-  EXPECT_NO_THROW(kernel(launch(kPart, none, parameters(2, 1, 6)), nullptr));
-}
-
-TEST(InspectionKernel, IsRegisteredOnce) {
-  tutti::internal::KernelRegistry registry;
-  EXPECT_TRUE(add_inspection_kernel(registry).has_value());
-  EXPECT_FALSE(add_inspection_kernel(registry).has_value());
+  EXPECT_NO_THROW(compare_on_gpu(launch(kPart, none, parameters(2, 1, 6)), nullptr));
 }
 
 }  // namespace

@@ -5,28 +5,29 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-
-#include "runtime/dispatch/dispatcher.hpp"
-#include "runtime/sim/sim_backend.hpp"
-#include "sched/tasks/task_yaml.hpp"
-#include "tests/apps/temporary_folder.hpp"
-#include "tests/support/yaml_text.hpp"
+#include <tutti/tutti.hpp>
 
 namespace wafer {
 namespace {
 
 using tutti::Bytes;
-using tutti::internal::Batch;
-using tutti::internal::CommandStream;
-using tutti::internal::TaskSet;
+using tutti::StreamSpec;
+using tutti::TaskSet;
+using tutti::TaskSetSpec;
+using tutti::TaskSpec;
+using namespace std::chrono_literals;
 
 /// The shipped task set with images of so many bytes.
 TaskSet shipped(std::int64_t image_bytes) {
-  tutti::internal::TaskFileOverrides overrides;
-  overrides.parameters["image"] = Bytes{image_bytes};
-  return tutti::internal::load_tasks(tutti::internal::test::source_path("configs/tasks/wafer-inspection.yaml"),
-                                     overrides)
+  return TaskSet::load(TUTTI_CONFIGS "/tasks/wafer-inspection.yaml", {.parameters = {{"image", Bytes{image_bytes}}}})
       .value();
+}
+
+/// The set with its fields changed.
+TaskSet changed(const TaskSet& set, const std::function<void(TaskSpec&)>& change) {
+  TaskSetSpec spec = set.spec();
+  change(spec.tasks.front());
+  return TaskSet::make(set.machine().value(), spec).value();
 }
 
 ImageSet wafers(int count, int side = 256) {
@@ -35,30 +36,20 @@ ImageSet wafers(int count, int side = 256) {
 
 /// A run of the inspection on the simulated machine and the virtual clock.
 struct Inspection {
-  Inspection(TaskSet the_set, const ImageSet& images)
-      : set(std::move(the_set)),
-        admitted(
-            tutti::internal::AdmissionController(tutti::internal::planners().front()).decide(set).admitted.value()),
-        program(InspectionProgram::make(set.tasks.front(), images, threshold_for(images)).value()),
-        backend(*set.machine, kernels, clock),
-        executor(*set.machine, backend, clock) {
-    EXPECT_TRUE(add_inspection_kernel(kernels).has_value());
+  Inspection(const TaskSet& set, const ImageSet& images)
+      : Inspection(set, InspectionProgram::make(set, images, threshold_for(images)).value()) {}
+  Inspection(const TaskSet& set, InspectionProgram the_program)
+      : admitted(tutti::check(set)->admitted.value()), program(std::move(the_program)) {
+    EXPECT_TRUE(kernels.add(std::string(kInspectionKernel), compare_on_host, compare_on_gpu).has_value());
   }
 
-  tutti::internal::RunRecord run(std::uint64_t jobs) {
-    tutti::internal::RunOptions options;
-    options.jobs = jobs;
-    tutti::internal::TaskProgram* const table[] = {&program};
-    return run_tasks(executor, admitted, table, options).value();
+  tutti::RunRecord run(std::uint64_t jobs) {
+    return tutti::run(admitted, kernels, {{"inspect", program.callbacks()}}, {.jobs = jobs}).value();
   }
 
-  TaskSet set;
-  tutti::internal::AdmittedTaskSet admitted;
+  tutti::AdmittedTaskSet admitted;
   InspectionProgram program;
-  tutti::internal::KernelRegistry kernels = tutti::internal::KernelRegistry::with_builtins();
-  tutti::internal::VirtualClock clock;
-  tutti::internal::SimBackend backend;
-  tutti::internal::Executor executor;
+  tutti::Kernels kernels;
 };
 
 void expect_all_found(const Inspection& inspection, std::uint64_t images, std::uint64_t planted) {
@@ -68,23 +59,12 @@ void expect_all_found(const Inspection& inspection, std::uint64_t images, std::u
   EXPECT_EQ(inspection.program.tally().false_alarms, 0U);
 }
 
-void expect_on_time(const tutti::internal::RunRecord& record, std::uint64_t jobs) {
+void expect_on_time(const tutti::RunRecord& record, std::uint64_t jobs) {
   EXPECT_EQ(record.jobs.size(), jobs);
-  for (const tutti::internal::JobRecord& job : record.jobs) {
+  for (const tutti::JobRecord& job : record.jobs) {
     EXPECT_FALSE(job.error.has_value());
     EXPECT_FALSE(job.missed());
   }
-}
-
-/// The shipped task with one of its batches changed.
-tutti::internal::Task changed(const TaskSet& set, std::size_t step,
-                              const std::function<void(std::vector<CommandStream>&)>& change) {
-  tutti::internal::Task task = set.tasks[0];
-  const auto streams = std::get<Batch>(task.steps[step]).streams();
-  std::vector<CommandStream> copy(streams.begin(), streams.end());
-  change(copy);
-  task.steps[step] = Batch::make(*set.machine, copy).value();
-  return task;
 }
 
 // 12 defects are planted in each image; seven jobs take the three images in turn.
@@ -98,18 +78,19 @@ TEST(InspectionProgram, FindsEveryDefectAndNoOther) {
 // What the host does is declared: 3 ms for the camera, 2 ms for the defects; on the virtual clock it takes that long.
 TEST(InspectionProgram, WorksInTheHostStepsThatAreDeclared) {
   const ImageSet images = wafers(3);
-  TaskSet set = shipped(256 * 256);
+  const TaskSet set = shipped(256 * 256);
   Inspection plain(set, images);
   const tutti::Duration own = *plain.run(1).jobs[0].finish;
-  auto& steps = set.tasks[0].steps;
-  steps.insert(steps.begin(), tutti::internal::HostStep{std::chrono::milliseconds{3}});
-  steps.emplace_back(tutti::internal::HostStep{std::chrono::milliseconds{2}});
-  Inspection inspection(set, images);
-  const tutti::internal::RunRecord record = inspection.run(7);
+  const TaskSet with_steps = changed(set, [](TaskSpec& task) {
+    task.job->insert(task.job->begin(), {.host = 3ms});
+    task.job->push_back({.host = 2ms});
+  });
+  Inspection inspection(with_steps, images);
+  const tutti::RunRecord record = inspection.run(7);
   expect_on_time(record, 7);
   expect_all_found(inspection, 7, 7 * 12);
-  for (const tutti::internal::JobRecord& job : record.jobs) {
-    EXPECT_EQ(job.response(), own + std::chrono::milliseconds{5});
+  for (const tutti::JobRecord& job : record.jobs) {
+    EXPECT_EQ(job.response(), own + 5ms);
     EXPECT_FALSE(job.broken.has_value());
   }
 }
@@ -136,16 +117,14 @@ TEST(InspectionProgram, WorksWithDeclaredSizesFarAboveTheParts) {
 
 // Other shares than the shipped ones: two GPUs, 50 % each, and a deadline of its own.
 TEST(InspectionProgram, TakesAnySplitThatTheJobDeclares) {
-  TaskSet set = shipped(0);
-  const tutti::internal::Topology& machine = *set.machine;
-  set.tasks[0].steps = {
-      tutti::internal::test::make_batch(
-          machine,
-          "  - {name: a, from: mem0, to: gpu1, size: 33 kB, kernel: {name: die_compare, time: 1 ms}}\n"
-          "  - {name: b, from: mem0, to: gpu3, size: 33 kB, kernel: {name: die_compare, time: 1 ms}}\n"),
-      tutti::internal::test::make_batch(
-          machine,
-          "  - {name: a, from: gpu1, to: mem0, size: 33 kB}\n  - {name: b, from: gpu3, to: mem0, size: 33 kB}\n")};
+  const Bytes half{33'000};
+  const tutti::KernelSpec compare{.time = 1ms, .name = std::string(kInspectionKernel)};
+  const TaskSet set = changed(shipped(0), [&](TaskSpec& task) {
+    task.job = {
+        {.batch = {{{.from = "mem0", .to = "gpu1", .size = half, .kernel = compare},
+                    {.from = "mem0", .to = "gpu3", .size = half, .kernel = compare}}}},
+        {.batch = {{{.from = "gpu1", .to = "mem0", .size = half}, {.from = "gpu3", .to = "mem0", .size = half}}}}};
+  });
   const ImageSet images = wafers(2);
   Inspection inspection(set, images);
   expect_on_time(inspection.run(4), 4);
@@ -156,13 +135,13 @@ TEST(InspectionProgram, TakesAnySplitThatTheJobDeclares) {
 // 60 ms: ceil((60 + 20) / 25) = 4 buffer sets, and each job keeps its own image.
 TEST(InspectionProgram, KeepsJobsApartThatAreAliveTogether) {
   const ImageSet images = wafers(5);
-  TaskSet set = shipped(256 * 256);
-  set.tasks[0] = changed(set, 0, [](auto& streams) {
-    for (CommandStream& stream : streams) stream.kernel->time = stream.kernel->worst = std::chrono::milliseconds(18);
+  const TaskSet set = changed(shipped(256 * 256), [](TaskSpec& task) {
+    for (StreamSpec& stream : *task.job->front().batch)
+      stream.kernel = tutti::KernelSpec{.time = 18ms, .name = std::string(kInspectionKernel)};
+    task.jitter = 20ms;
   });
-  set.tasks[0].jitter = std::chrono::milliseconds(20);
   Inspection inspection(set, images);
-  const tutti::internal::RunRecord record = inspection.run(40);
+  const tutti::RunRecord record = inspection.run(40);
   expect_on_time(record, 40);
   expect_all_found(inspection, 40, 40 * 12);
   int met = 0;
@@ -228,9 +207,7 @@ TEST(InspectionProgram, FindsWhatEightBitsCannotShow) {
   for (const int x : {100, 101})
     for (const int y : {60, 61}) picture.image.set(x, y, picture.image.at(x, y) + 200);
   const TaskSet set = shipped(2 * 256 * 256);
-  auto program = InspectionProgram::make(set.tasks.front(), images, 100).value();
-  Inspection inspection(set, images);
-  inspection.program = std::move(program);
+  Inspection inspection(set, InspectionProgram::make(set, images, 100).value());
   expect_on_time(inspection.run(1), 1);
   // The grid begins at 8,8 with dies of 12 x 8: the die of 101,61 is column 7, row 6.
   const std::vector<Defect> expected{{{100, 60, 2, 2}, 4, 200, DiePosition{7, 6}}};
@@ -252,58 +229,64 @@ TEST(InspectionProgram, KeepsTheResultOfEachPicture) {
   EXPECT_TRUE(results[1].defects.empty());
 }
 
-/// Why a task is refused; "fine" where it is not.
-std::string refusal(const tutti::internal::Task& task, const ImageSet& images) {
-  const auto program = InspectionProgram::make(task, images, default_threshold);
+/// Why a set is refused; "fine" where it is not.
+std::string refusal(const TaskSet& set, const ImageSet& images) {
+  const auto program = InspectionProgram::make(set, images, default_threshold);
   if (program) return "fine";
   EXPECT_EQ(program.error().code, tutti::ErrorCode::InvalidInput);
-  EXPECT_EQ(program.error().place, task.place);
   return program.error().message;
 }
 
 TEST(InspectionProgram, RefusesJobsOfAnotherShape) {
   const ImageSet images = wafers(1);
   const TaskSet set = shipped(256 * 256);
-  const tutti::internal::VertexId gpu1 = *set.machine->find_vertex("gpu1");
-  EXPECT_EQ(refusal(set.tasks[0], images), "fine");
+  EXPECT_EQ(refusal(set, images), "fine");
+  const auto refused = [&](const std::function<void(TaskSpec&)>& change) {
+    return refusal(changed(set, change), images);
+  };
+  EXPECT_NE(refused([](TaskSpec& task) { task.job->pop_back(); }).find("the job of 'inspect' is no inspection"),
+            std::string::npos)
+      << "no reports";
+  EXPECT_NE(refused([](TaskSpec& task) { task.job->push_back(task.job->back()); }), "fine") << "a third batch";
+  EXPECT_EQ(refused([](TaskSpec& task) { task.job->insert(task.job->begin() + 1, {.host = 5ns}); }), "fine")
+      << "a host step between the two";
+  EXPECT_NE(refused([](TaskSpec& task) { task.job.reset(), task.wcet = 1ms; }), "fine") << "a declared Wcet";
+  TaskSetSpec two = set.spec();
+  two.tasks.push_back(two.tasks.front());
+  two.tasks.back().name = "again";
+  EXPECT_NE(refusal(TaskSet::make(set.machine().value(), two).value(), images).find("one task"), std::string::npos);
 
-  tutti::internal::Task task = set.tasks[0];
-  task.steps.pop_back();
-  EXPECT_NE(refusal(task, images).find("the job of 'inspect' is no inspection"), std::string::npos) << "no reports";
-  task = set.tasks[0];
-  task.steps.push_back(task.steps.back());
-  EXPECT_NE(refusal(task, images), "fine") << "a third batch";
-  task = set.tasks[0];
-  task.steps.insert(task.steps.begin() + 1, tutti::internal::HostStep{tutti::Duration{5}});
-  EXPECT_EQ(refusal(task, images), "fine") << "a host step between the two";
-  task.steps.clear();
-  EXPECT_NE(refusal(task, images), "fine") << "a declared Wcet";
-
-  const std::vector<std::pair<std::size_t, std::function<void(std::vector<CommandStream>&)>>> changes{
-      {0, [](auto& streams) { streams[1].kernel.reset(); }},
-      {0, [](auto& streams) { streams[1].kernel->name = "spin"; }},
-      {0, [&](auto& streams) { streams[0].kernel->on = gpu1; }},
-      {0, [](auto& streams) { streams[1].transfer.reset(); }},
-      {0, [](auto& streams) { streams[3].transfer->size.count += 1; }},
-      {0, [](auto& streams) { streams.pop_back(); }},
-      {0, [&](auto& streams) { streams[3].transfer->from = gpu1; }},
-      {1, [&](auto& streams) { streams[2].transfer->from = gpu1; }},
-      {1, [&](auto& streams) { streams[2].transfer->to = gpu1; }},
-      {1, [](auto& streams) { streams[2].transfer->size.count = 0; }},
-      {1, [](auto& streams) { std::swap(streams[0], streams[1]); }},
-      {1, [](auto& streams) { streams.pop_back(); }},
+  using Streams = std::vector<StreamSpec>;
+  const std::vector<std::pair<std::size_t, std::function<void(Streams&)>>> changes{
+      {0, [](Streams& streams) { streams[1].kernel.reset(); }},
+      {0, [](Streams& streams) { streams[1].kernel->name = "spin"; }},
+      {0, [](Streams& streams) { streams[0].kernel->on = "gpu1"; }},
+      {0, [](Streams& streams) { streams[1] = {.kernel = tutti::KernelSpec{.on = "gpu1", .time = 1ms}}; }},
+      {0, [](Streams& streams) { streams[3].size = Bytes{26'216}; }},
+      {0, [](Streams& streams) { streams.pop_back(); }},
+      {0, [](Streams& streams) { streams[3].from = "gpu1"; }},
+      {1, [](Streams& streams) { streams[2].from = "gpu1"; }},
+      {1, [](Streams& streams) { streams[2].to = "gpu1"; }},
+      {1, [](Streams& streams) { streams[2].size = Bytes{0}; }},
+      {1, [](Streams& streams) { std::swap(streams[0], streams[1]); }},
+      {1, [](Streams& streams) { streams.pop_back(); }},
   };
   for (std::size_t i = 0; i < changes.size(); ++i) {
-    EXPECT_NE(refusal(changed(set, changes[i].first, changes[i].second), images), "fine") << "change " << i;
+    const auto& [step, change] = changes[i];
+    EXPECT_NE(refused([&](TaskSpec& task) { change(*(*task.job)[step].batch); }), "fine") << "change " << i;
   }
 }
 
-// 256 x 256 in declared sizes of 60,000 bytes in all: 10 % hold two die rows of 2048 bytes, and three are needed.
+// 256 x 256 in declared sizes of 60,000 bytes in all: 10 % hold two die rows of 2048 bytes, and three are needed. The
+// error is at the task of the file.
 TEST(InspectionProgram, RefusesSizesThatDoNotHoldTheImage) {
   const ImageSet images = wafers(1);
-  EXPECT_NE(refusal(shipped(60'000).tasks[0], images).find("the declared size of part 1 holds 2 die rows"),
-            std::string::npos);
-  EXPECT_NE(refusal(shipped(0).tasks[0], images), "fine");
+  const auto program = InspectionProgram::make(shipped(60'000), images, default_threshold);
+  ASSERT_FALSE(program.has_value());
+  EXPECT_NE(program.error().message.find("the declared size of part 1 holds 2 die rows"), std::string::npos);
+  EXPECT_NE(program.error().place.file.find("wafer-inspection.yaml"), std::string::npos);
+  EXPECT_GT(program.error().place.line, 1);
+  EXPECT_NE(refusal(shipped(0), images), "fine");
 }
 
 }  // namespace

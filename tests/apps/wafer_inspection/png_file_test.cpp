@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 #include <png.h>
 
-#include "model/base/random.hpp"
+#include "apps/wafer_inspection/random.hpp"
 #include "tests/apps/temporary_folder.hpp"
 
 namespace wafer {
@@ -21,7 +21,7 @@ namespace {
 
 GrayImage random_image(int width, int height, int bits = 8) {
   GrayImage image{width, height, bits};
-  tutti::internal::Random random{42};
+  Random random{42};
   for (auto& pixel : image.bytes()) pixel = static_cast<std::uint8_t>(random.between(0, 255));
   return image;
 }

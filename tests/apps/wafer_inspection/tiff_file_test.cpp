@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <tiffio.h>
 
-#include "model/base/random.hpp"
+#include "apps/wafer_inspection/random.hpp"
 #include "tests/apps/temporary_folder.hpp"
 
 namespace wafer {
@@ -18,7 +18,7 @@ namespace {
 
 GrayImage noise(int width, int height, int bits) {
   GrayImage image{width, height, bits};
-  tutti::internal::Random random{7};
+  Random random{7};
   for (auto& byte : image.bytes()) byte = static_cast<std::uint8_t>(random.next());
   return image;
 }
@@ -193,7 +193,7 @@ TEST(TiffFile, RefusesAFileThatIsCutOffAnywhere) {
 TEST(TiffFile, SurvivesAnyDamage) {
   const TemporaryFolder folder;
   const auto path = folder.file("damaged.tif");
-  tutti::internal::Random random{2024};
+  Random random{2024};
   int refused = 0;
   for (const Layout& layout : {Layout{}, Layout{.mode = "wb", .compression = COMPRESSION_LZW},
                                Layout{.mode = "w8", .compression = COMPRESSION_ADOBE_DEFLATE, .tile = 16},

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "model/base/suggestion.hpp"
+
 namespace tutti::internal {
 namespace {
 

@@ -236,7 +236,7 @@ TEST(ApiMisuse, HandlesThatWereMovedFrom) {
   const auto its_prepared = std::move(prepared);
 
   EXPECT_EQ(machine.name(), "");
-  EXPECT_TRUE(machine.gpus().empty() && batch.streams().empty());
+  EXPECT_TRUE(machine.gpus().empty() && batch.streams().empty() && batch.spec().streams.empty());
   expect_refused(batch.machine(), "empty");
   expect_refused(Batch::make(machine, doubled_spec()), "empty");
   expect_refused(tutti::predictBatchLatency(batch), "empty");

@@ -143,6 +143,39 @@ TEST(ApiTaskSet, IsReadFromText) {
   EXPECT_EQ(tutti::Machine::parse("version: 1\nmachine: 7\n").error().place.line, 2);
 }
 
+// 60 % of 12 MB are 7,200,000 bytes, and a kernel without a place runs where its transfer ends.
+TEST(ApiTaskSet, ShowsItsFieldsItsMachineAndItsBatches) {
+  const auto machine = tutti::Machine::parse(kMachine).value();
+  const auto set = TaskSet::parse(machine, kText).value();
+  EXPECT_EQ(set.machine().value().name(), "one");
+  tutti::TaskSetSpec spec = set.spec();
+  EXPECT_EQ(spec.parameters.at("image"), tutti::Bytes{12'000'000});
+  EXPECT_EQ(tutti::check(TaskSet::make(machine, spec).value()).value().tasks[0].wcet,
+            std::chrono::microseconds(2100));
+  (*spec.tasks[0].job)[1].batch->front().size = {"image", "60"};
+  const auto batches = TaskSet::make(machine, spec).value().batches("inspect").value();
+  ASSERT_FALSE(batches.empty());
+  const tutti::StreamSpec first = batches[0].spec().streams.front();
+  EXPECT_EQ(first.size, tutti::SizeSpec(tutti::Bytes{7'200'000}));
+  EXPECT_EQ(first.kernel->on, "gpu0");
+  EXPECT_EQ(tutti::predictBatchLatency(batches[0]).value(), std::chrono::microseconds(600 + 600));
+  EXPECT_NE(refusal(set.batches("nobody")).find("'nobody'"), std::string::npos);
+  const auto declared = TaskSet::load(kDeclared).value();
+  EXPECT_TRUE(declared.batches("only").value().empty());
+  EXPECT_NE(refusal(declared.machine()).find("no machine"), std::string::npos);
+}
+
+// A copy between GPUs that cannot reach each other goes through a memory, and takes longer.
+TEST(ApiTaskSet, CanBePlannedWithoutPeerAccess) {
+  const auto longest = [](bool no_peer) {
+    return tutti::check(TaskSet::load(TUTTI_TEST_FILES "/between_gpus.yaml", {.no_peer = no_peer}).value())
+        .value()
+        .tasks[0]
+        .wcet;
+  };
+  EXPECT_GT(longest(true), longest(false));
+}
+
 // Kernels are measured on GPUs; what was measured is declared, and checked again.
 TEST(ApiProfile, GivesTimesToDeclare) {
   const auto set = TaskSet::parse(tutti::Machine::parse(kMachine).value(), kText).value();
@@ -327,7 +360,9 @@ TEST(ApiMisuse, TaskSetsThatWereMovedFrom) {
   const TaskSet its = std::move(set);
   const auto its_admitted = std::move(admitted);
   const auto its_requests = std::move(requests);
-  EXPECT_TRUE(set.tasks().empty());
+  EXPECT_TRUE(set.tasks().empty() && set.spec().tasks.empty());
+  EXPECT_NE(refusal(set.machine()).find("empty"), std::string::npos);
+  EXPECT_NE(refusal(set.batches("image")).find("empty"), std::string::npos);
   EXPECT_NE(refusal(tutti::check(set)).find("empty"), std::string::npos);
   EXPECT_NE(refusal(tutti::remedies(set)).find("empty"), std::string::npos);
   EXPECT_NE(refusal(tutti::capacity(set, tutti::Tunable::Period, "image")).find("empty"), std::string::npos);

@@ -219,7 +219,7 @@ TEST_F(Cuda, StreamsStartWhenPlanned) {
 }
 
 TEST_F(Cuda, EveryWayToWaitEnds) {
-  for (const Waiting waiting : {Waiting::Spin, Waiting::Yield, Waiting::Block}) {
+  for (const WaitKind waiting : {WaitKind::Spin, WaitKind::Yield, WaitKind::Block}) {
     CudaOptions options = test::host_gpus(station.machine);
     options.waiting = waiting;
     auto backend = make_cuda_backend(station.machine, station.kernels, *station.clock, options);

@@ -1,4 +1,4 @@
-#include "runtime/api/backends.hpp"
+#include "runtime/dispatch/partition_machines.hpp"
 
 #include <algorithm>
 
@@ -15,15 +15,6 @@ std::unique_ptr<Clock> clock_of(const tutti::BackendOptions& options) {
                           (options.clock == ClockKind::OfBackend && options.kind == BackendKind::Simulated);
   if (is_virtual) return std::make_unique<VirtualClock>();
   return std::make_unique<RealClock>();
-}
-
-Waiting waiting_of(WaitKind kind) {
-  switch (kind) {
-    case WaitKind::Spin: return Waiting::Spin;
-    case WaitKind::Yield: return Waiting::Yield;
-    case WaitKind::Block: return Waiting::Block;
-  }
-  return Waiting::Spin;
 }
 
 /// The GPUs of this host, by the library that is opened for them.
@@ -46,7 +37,8 @@ Expected<BackendStack> BackendStack::make(const tutti::BackendOptions& options, 
     if (options.kind == BackendKind::Simulated) return std::make_unique<SimBackend>(machine, kernels, *stack.clock_);
     CudaOptions cuda;
     cuda.bind = options.bind;
-    cuda.waiting = waiting_of(options.waiting);
+    cuda.gate = options.gate;
+    cuda.waiting = options.waiting;
     cuda.gpus = std::move(gpus);
     if (hangs) cuda.hangs = std::move(hangs);
     return make_cuda(machine, kernels, *stack.clock_, cuda);
@@ -62,6 +54,28 @@ void BackendStack::add_notes(std::vector<std::string>& notes) const {
   for (auto& own : {backend_->notes(), backend_->foreign_load()})
     for (const std::string& note : own)
       if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
+}
+
+Expected<PartitionMachines> PartitionMachines::make(const tutti::BackendOptions& options, const PlannedTaskSet& planned,
+                                                    const Topology& machine, const KernelRegistry& kernels) {
+  PartitionMachines made;
+  const auto hangs = std::make_shared<std::atomic<bool>>(false);
+  for (const Partition& partition : planned.partitions) {
+    std::optional<std::vector<VertexId>> gpus;
+    if (planned.partitions.size() > 1) gpus = gpus_of(planned.tasks, partition);
+    auto stack = BackendStack::make(options, machine, kernels, std::move(gpus), hangs);
+    if (!stack) return tl::unexpected(std::move(stack.error()));
+    made.executors_.push_back(&stack->executor());
+    made.machines_.push_back(*std::move(stack));
+  }
+  return made;
+}
+
+RunPlace PartitionMachines::place() const {
+  const BackendStack& first = machines_.front();
+  RunPlace place{std::string(first.backend().name()), std::string(first.clock().name()), machines_.size()};
+  for (const BackendStack& machine : machines_) machine.add_notes(place.notes);
+  return place;
 }
 
 }  // namespace tutti::internal

@@ -3,20 +3,14 @@
 #include <string>
 #include <string_view>
 
+#include "apps/exit_code.hpp"
 #include "model/base/error.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
 
 namespace tutti::internal {
 
-/// The exit codes that scripts rely on.
-enum ExitCode : int {
-  kOk = 0,
-  kRefused = 1,       ///< not schedulable, a deadline missed
-  kUsage = 2,         ///< usage or invalid input
-  kMachineError = 3,  ///< machine, driver, host or a user's kernel; a job over its bound
-  kDrifted = 4,       ///< the calibration does not hold any more
-  kInterrupted = 130,
-};
+using programs::ExitCode;
+using enum programs::ExitCode;
 
 /// Prints an error to standard error and returns its exit code.
 int report_error(const Error& error);

@@ -1,4 +1,4 @@
-#include "apps/outcome.hpp"
+#include "apps/tutti/reports/outcome.hpp"
 
 #include <gtest/gtest.h>
 

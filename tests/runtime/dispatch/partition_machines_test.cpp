@@ -1,21 +1,20 @@
-#include "apps/partition_machines.hpp"
-
 #include <gtest/gtest.h>
 
+#include "runtime/dispatch/partition_machines.hpp"
 #include "tests/support/two_sides.hpp"
 
 namespace tutti::internal {
 namespace {
 
-constexpr const char* kUp0 = "from: mem0, to: gpu0, size: 6 kB";
-constexpr const char* kUp1 = "from: mem0, to: gpu1, size: 6 kB";
+constexpr const char* kToFirst = "from: mem0, to: gpu0, size: 6 kB";
+constexpr const char* kToSecond = "from: mem0, to: gpu1, size: 6 kB";
 
 PlannedTaskSet planned(const std::vector<std::string>& streams) {
   return AdmissionController(planners().front()).plan(test::tasks_of(test::two_sides(), streams));
 }
 
 TEST(PartitionMachines, AreOneForEachPartitionAndShareNothing) {
-  const PlannedTaskSet set = planned({kUp0, kUp1, kUp0});
+  const PlannedTaskSet set = planned({kToFirst, kToSecond, kToFirst});
   const KernelRegistry kernels;
   const auto made = PartitionMachines::make({}, set, *set.tasks.machine, kernels);
   ASSERT_TRUE(made.has_value()) << made.error().text();
@@ -34,7 +33,7 @@ TEST(PartitionMachines, AreOneForEachPartitionAndShareNothing) {
 
 // A set without tasks has a machine, too: it is one partition.
 TEST(PartitionMachines, AreOneForASingleOne) {
-  for (const PlannedTaskSet& set : {planned({kUp0}), planned({})}) {
+  for (const PlannedTaskSet& set : {planned({kToFirst}), planned({})}) {
     const KernelRegistry kernels;
     const auto made = PartitionMachines::make({}, set, *set.tasks.machine, kernels);
     ASSERT_TRUE(made.has_value()) << made.error().text();
@@ -44,10 +43,9 @@ TEST(PartitionMachines, AreOneForASingleOne) {
 }
 
 TEST(PartitionMachines, AreNoneWhereABackendCannotBeMade) {
-  const PlannedTaskSet set = planned({kUp0, kUp1});
+  const PlannedTaskSet set = planned({kToFirst, kToSecond});
   const KernelRegistry kernels;
-  BackendOptions options;
-  options.backend = "cuda";  // none of the GPUs has a bus id
+  const tutti::BackendOptions options{.kind = BackendKind::Cuda};  // none of the GPUs has a bus id
   const auto made = PartitionMachines::make(options, set, *set.tasks.machine, kernels);
   ASSERT_FALSE(made.has_value());
   EXPECT_FALSE(made.error().message.empty());

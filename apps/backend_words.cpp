@@ -1,0 +1,107 @@
+#include "apps/backend_words.hpp"
+
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "model/base/joined.hpp"
+#include "model/base/suggestion.hpp"
+#include "runtime/core/backend_options.hpp"
+
+namespace tutti::programs {
+namespace {
+
+/// One allowed value of an option: its text and its meaning.
+template <class Meaning>
+struct Word {
+  std::string_view text;
+  Meaning meaning;
+};
+
+constexpr std::array kBackends{Word<BackendKind>{"sim", BackendKind::Simulated},
+                               Word<BackendKind>{"cuda", BackendKind::Cuda}};
+constexpr std::array kClocks{Word<ClockKind>{"virtual", ClockKind::Virtual}, Word<ClockKind>{"real", ClockKind::Real}};
+constexpr std::array kWaitings{Word<WaitKind>{"spin", WaitKind::Spin}, Word<WaitKind>{"yield", WaitKind::Yield},
+                               Word<WaitKind>{"block", WaitKind::Block}};
+
+std::vector<Word<GateKind>> gates() {
+  std::vector<Word<GateKind>> words;
+  for (const GateKind kind : kGateKinds) words.push_back({to_string(kind), kind});
+  return words;
+}
+
+/// Reads the words of a command line, up to the first fault.
+class Reader {
+ public:
+  /// The meaning of an option's value.
+  template <class Words>
+  auto meaning_of(std::string_view option, std::string_view text, const Words& words) {
+    std::vector<std::string_view> known;
+    for (const auto& word : words) {
+      if (word.text == text) return word.meaning;
+      known.push_back(word.text);
+    }
+    const std::string guess = internal::suggestion(text, known);
+    const std::vector<std::string> names(known.begin(), known.end());
+    fault(fmt::format("--{}: there is no '{:.80}';{}", option, text,
+                      guess.empty() ? " give one of " + internal::joined(names) : guess));
+    return words.front().meaning;
+  }
+
+  std::pair<std::string, std::string> binding(const std::string& text) {
+    const std::size_t equals = text.find('=');
+    if (equals != std::string::npos && equals != 0 && equals + 1 != text.size())
+      return {text.substr(0, equals), text.substr(equals + 1)};
+    fault(fmt::format("--bind: '{:.80}' is no GPU=BUSID; write it like gpu0=0000:06:00.0", text));
+    return {};
+  }
+
+  void fault(std::string sentence) {
+    if (fault_.empty()) fault_ = std::move(sentence);
+  }
+  [[nodiscard]] const std::string& first_fault() const { return fault_; }
+
+ private:
+  std::string fault_;
+};
+
+}  // namespace
+
+void add_backend_options(CommandLine& command, BackendWords& words) {
+  command
+      .add("--backend", &words.backend, "sim: a simulated machine that moves real bytes; cuda: the GPUs of this host")
+      .shows_default();
+  command.add("--clock", &words.clock,
+              "virtual: as fast as possible, the default of sim; real: in real time, the default of cuda");
+  command
+      .add("--bind", &words.bind,
+           "GPU=BUSID: the GPU of the host, by bus id or UUID, that a GPU of the machine is; may be repeated")
+      .one_at_a_time();
+  command.add("--gate", &words.gate,
+              "what holds streams on GPUs until their planned instants, in place of the machine's: polling_kernel, "
+              "memory_wait, host_timed or device_timer");
+  command
+      .add("--wait", &words.waiting, "how the host waits for GPUs: spin (quickest, keeps a core busy), yield or block")
+      .shows_default();
+  command.add("--no-peer", &words.no_peer,
+              "the machine without its peer access: copies from GPU to GPU go through a memory");
+}
+
+std::string read_backend_words(const BackendWords& words, tutti::BackendOptions& options) {
+  Reader reader;
+  options.kind = reader.meaning_of("backend", words.backend, kBackends);
+  if (!words.clock.empty()) options.clock = reader.meaning_of("clock", words.clock, kClocks);
+  for (const std::string& text : words.bind) options.bind.push_back(reader.binding(text));
+  if (!words.gate.empty()) options.gate = reader.meaning_of("gate", words.gate, gates());
+  options.waiting = reader.meaning_of("wait", words.waiting, kWaitings);
+  if (options.kind == BackendKind::Cuda && options.clock == ClockKind::Virtual)
+    reader.fault("--clock: GPUs run in real time; give real, or leave --clock out");
+  if (options.kind == BackendKind::Simulated && !(words.bind.empty() && words.gate.empty()))
+    reader.fault("--bind and --gate are for GPUs; give --backend cuda with them, or leave them out");
+  return reader.first_fault();
+}
+
+}  // namespace tutti::programs

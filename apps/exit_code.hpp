@@ -1,0 +1,15 @@
+#pragma once
+
+namespace tutti::programs {
+
+/// The exit codes that scripts rely on.
+enum ExitCode : int {
+  kOk = 0,
+  kRefused = 1,       ///< not schedulable, a deadline missed
+  kUsage = 2,         ///< usage or invalid input
+  kMachineError = 3,  ///< machine, driver, host or a user's kernel; a job over its bound
+  kDrifted = 4,       ///< the calibration does not hold any more
+  kInterrupted = 130,
+};
+
+}  // namespace tutti::programs

@@ -1,0 +1,47 @@
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace tutti::internal {
+
+/// Levenshtein's distance.
+inline std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row[b.size()];
+}
+
+/// The word nearest to a misspelled one; nothing where none is near.
+[[nodiscard]] inline std::optional<std::string_view> nearest_word(std::string_view word,
+                                                                  std::span<const std::string_view> known) {
+  if (word.size() > 64) return std::nullopt;
+  const auto distance = [&](std::string_view other) { return edit_distance(word, other); };
+  const auto nearest = std::min_element(
+      known.begin(), known.end(), [&](std::string_view a, std::string_view b) { return distance(a) < distance(b); });
+  if (nearest == known.end() || distance(*nearest) > std::max<std::size_t>(1, word.size() / 3)) return std::nullopt;
+  return *nearest;
+}
+
+/// " did you mean 'x'?" for the nearest of the words, if one is near; otherwise empty.
+[[nodiscard]] inline std::string suggestion(std::string_view word, std::span<const std::string_view> known) {
+  const auto nearest = nearest_word(word, known);
+  return nearest ? fmt::format(" did you mean '{}'?", *nearest) : "";
+}
+
+}  // namespace tutti::internal

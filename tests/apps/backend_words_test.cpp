@@ -1,0 +1,91 @@
+#include "apps/backend_words.hpp"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "runtime/core/backend_options.hpp"
+
+namespace tutti::programs {
+namespace {
+
+/// What words are refused with; empty where they are not.
+std::string fault_of(const BackendWords& words) {
+  tutti::BackendOptions options;
+  return read_backend_words(words, options);
+}
+
+tutti::BackendOptions meaning_of(const BackendWords& words) {
+  tutti::BackendOptions options;
+  EXPECT_EQ(read_backend_words(words, options), "");
+  return options;
+}
+
+BackendWords cuda() {
+  BackendWords words;
+  words.backend = "cuda";
+  return words;
+}
+
+/// Words with one of them changed.
+BackendWords with(BackendWords words, std::string BackendWords::*word, const char* text) {
+  words.*word = text;
+  return words;
+}
+
+TEST(BackendWords, MeanTheSimulatedMachineAndItsClockUnlessGiven) {
+  const tutti::BackendOptions options = meaning_of({});
+  EXPECT_EQ(options.kind, BackendKind::Simulated);
+  EXPECT_EQ(options.clock, ClockKind::OfBackend);
+  EXPECT_EQ(options.waiting, WaitKind::Spin);
+  EXPECT_FALSE(options.gate.has_value());
+  EXPECT_EQ(BackendWords{}.clock_name(), "virtual");
+  EXPECT_EQ(cuda().clock_name(), "real");
+  EXPECT_EQ(with({}, &BackendWords::clock, "real").clock_name(), "real");
+}
+
+TEST(BackendWords, EachHasItsMeaning) {
+  EXPECT_EQ(meaning_of(cuda()).kind, BackendKind::Cuda);
+  EXPECT_EQ(meaning_of(with({}, &BackendWords::clock, "real")).clock, ClockKind::Real);
+  EXPECT_EQ(meaning_of(with({}, &BackendWords::clock, "virtual")).clock, ClockKind::Virtual);
+  EXPECT_EQ(meaning_of(with(cuda(), &BackendWords::waiting, "yield")).waiting, WaitKind::Yield);
+  EXPECT_EQ(meaning_of(with(cuda(), &BackendWords::waiting, "block")).waiting, WaitKind::Block);
+  for (const GateKind kind : kGateKinds)
+    EXPECT_EQ(meaning_of(with(cuda(), &BackendWords::gate, std::string(to_string(kind)).c_str())).gate, kind);
+}
+
+TEST(BackendWords, GuessWhatWasMeant) {
+  EXPECT_EQ(fault_of(with({}, &BackendWords::backend, "cud")), "--backend: there is no 'cud'; did you mean 'cuda'?");
+  EXPECT_EQ(fault_of(with({}, &BackendWords::backend, "abacus")),
+            "--backend: there is no 'abacus'; give one of sim, cuda");
+  EXPECT_EQ(fault_of(with({}, &BackendWords::clock, "reel")), "--clock: there is no 'reel'; did you mean 'real'?");
+  EXPECT_EQ(fault_of(with({}, &BackendWords::waiting, "blok")), "--wait: there is no 'blok'; did you mean 'block'?");
+  EXPECT_EQ(fault_of(with(cuda(), &BackendWords::gate, "memory-wait")),
+            "--gate: there is no 'memory-wait'; did you mean 'memory_wait'?");
+  EXPECT_EQ(fault_of(with(cuda(), &BackendWords::gate, "door")),
+            "--gate: there is no 'door'; give one of polling_kernel, memory_wait, host_timed, device_timer");
+}
+
+TEST(BackendWords, RefuseWhatDoesNotGoTogether) {
+  EXPECT_EQ(fault_of(with(cuda(), &BackendWords::clock, "virtual")),
+            "--clock: GPUs run in real time; give real, or leave --clock out");
+  BackendWords bound;
+  bound.bind = {"gpu0=0000:06:00.0"};
+  for (const BackendWords& words : {bound, with({}, &BackendWords::gate, "host_timed")})
+    EXPECT_EQ(fault_of(words), "--bind and --gate are for GPUs; give --backend cuda with them, or leave them out");
+}
+
+TEST(BackendWords, RefuseBindingsThatAreNone) {
+  for (const char* text : {"gpu0", "=0000:06:00.0", "gpu0=", "="}) {
+    BackendWords words = cuda();
+    words.bind = {"gpu1=GPU-1234", text};
+    EXPECT_EQ(fault_of(words), "--bind: '" + std::string(text) + "' is no GPU=BUSID; write it like gpu0=0000:06:00.0");
+  }
+  BackendWords words = cuda();
+  words.bind = {"gpu0=0000:06:00.0", "gpu1=GPU-1234"};
+  const std::vector<std::pair<std::string, std::string>> bound{{"gpu0", "0000:06:00.0"}, {"gpu1", "GPU-1234"}};
+  EXPECT_EQ(meaning_of(words).bind, bound);
+}
+
+}  // namespace
+}  // namespace tutti::programs
