@@ -2,11 +2,13 @@
 """`wafer_inspection`."""
 import csv
 import json
+import os
 import signal
 import struct
 import subprocess
 import sys
 import time
+import unittest
 
 from programs import H200X4, ROOT, Programs, main
 
@@ -109,6 +111,13 @@ class Wafer(Programs):
         self.assertEqual(process.returncode, 130, err)
         self.assertIn("interrupted; the report covers what had run", err)
         self.assertLess(int(out.split("\n")[-2].split()[0]), 1_000_000)
+
+    # The program finds the CUDA backend, which finds no driver that works.
+    @unittest.skipUnless("TUTTI_FAKE_DRIVER" in os.environ, "this build has no CUDA")
+    def test_a_host_without_a_driver_is_told(self):
+        environment = {**os.environ, "LD_LIBRARY_PATH": os.environ["TUTTI_FAKE_DRIVER"], "FAKE_CUDA_VERSION": "0", "FAKE_CUDA_INIT": "0"}
+        run = self.run_program("wafer_inspection/wafer_inspection", "--size", "256", "--backend", "cuda", env=environment)
+        self.refuses(run, "there is no GPU driver on this host; install", code=3)
 
     def test_mistakes_end_with_2(self):
         for words in (["--size", "100"], ["--size", "x"], ["--jobs", "0"], ["--seed", "-1"], ["generate"], ["--tasks", "/no/such"], ["--clock", "sand"], ["nonsense"]):
