@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include "model/base/quantile.hpp"
-#include "runtime/dispatch/partition_machines.hpp"
 #include "runtime/api/handles.hpp"
 #include "runtime/api/user_program.hpp"
 #include "runtime/dispatch/kernel_profile.hpp"
+#include "runtime/dispatch/partition_machines.hpp"
 #include "runtime/host/text_of.hpp"
 #include "runtime/host/today.hpp"
 #include "sched/tasks/task_yaml.hpp"

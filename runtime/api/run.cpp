@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "runtime/dispatch/partition_machines.hpp"
 #include "runtime/api/handles.hpp"
 #include "runtime/api/user_program.hpp"
+#include "runtime/dispatch/partition_machines.hpp"
 #include "runtime/dispatch/partitioned_run.hpp"
 #include "sched/tasks/compile_tasks.hpp"
 

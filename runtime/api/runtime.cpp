@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "runtime/dispatch/partition_machines.hpp"
 #include "runtime/api/handles.hpp"
+#include "runtime/dispatch/partition_machines.hpp"
 
 namespace tutti {
 

@@ -179,6 +179,25 @@ class CheckFormat(Tree):
         self.refuses("check-format")
 
 
+@unittest.skipUnless(shutil.which("meson") and shutil.which("ninja"), "no meson")
+class CheckSources(Tree):
+    """Two sources of a library that is built as one."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("meson.build", "project('p', 'cpp')\nstatic_library('l', 'a.cpp', 'b.cpp')\n")
+        self.write("a.hpp", "#pragma once\nstruct A {};\n")
+        self.write("a.cpp", '#include "a.hpp"\nA a;\n')
+
+    def test_accepts_sources_that_include_what_they_use(self):
+        self.write("b.cpp", '#include "a.hpp"\nA b;\n')
+        self.accepts("check-sources")
+
+    def test_refuses_a_source_that_leans_on_its_neighbour(self):
+        self.write("b.cpp", "A b;\n")
+        self.refuses("check-sources", "b.cpp:1:")
+
+
 class CheckPaths(Tree):
     def test_accepts_paths_from_the_root(self):
         self.write("README.md", "build/apps/tutti/tutti, ../home/x, https://example.org/home/x, /usr/bin/env\n")

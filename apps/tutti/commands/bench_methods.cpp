@@ -5,11 +5,12 @@
 #include <fmt/format.h>
 
 #include "apps/seed.hpp"
+#include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/kernels.hpp"
 #include "apps/tutti/reports/methods_report.hpp"
-#include "apps/tutti/reports/outcome.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "runtime/core/baselines.hpp"
+#include "runtime/dispatch/partition_machines.hpp"
 
 namespace tutti::internal {
 namespace {

@@ -134,7 +134,7 @@ void add_check(programs::CommandLine& program) {
   options->file.add_file(command, "task set");
   programs::Option file = command.option("file").required(false);
   programs::Option jobs = command.add("--jobs", &options->jobs,
-                            "a job set (CSV of np-schedulability-analysis, in ns) in place of a task set");
+                                      "a job set (CSV of np-schedulability-analysis, in ns) in place of a task set");
   options->file.add_planner(command);
   options->file.add_task_options(command);
   command.add("--counter-example", &options->counter_example,

@@ -4,8 +4,8 @@
 
 #include "apps/backend_words.hpp"
 #include "apps/tutti/commands/kernels.hpp"
-#include "runtime/dispatch/partition_machines.hpp"
 #include "runtime/core/baselines.hpp"
+#include "runtime/dispatch/partition_machines.hpp"
 
 namespace tutti::internal {
 

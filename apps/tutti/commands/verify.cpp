@@ -20,6 +20,7 @@
 #include "model/base/quantile.hpp"
 #include "model/batch/batch_yaml.hpp"
 #include "model/sharing/compile_machine.hpp"
+#include "runtime/dispatch/partition_machines.hpp"
 #include "runtime/host/host_load.hpp"
 
 namespace tutti::internal {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "apps/tutti/reports/report.hpp"
-#include "runtime/dispatch/partition_machines.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
+#include "runtime/dispatch/partition_machines.hpp"
 
 namespace tutti::internal {
 

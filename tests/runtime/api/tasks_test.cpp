@@ -150,8 +150,7 @@ TEST(ApiTaskSet, ShowsItsFieldsItsMachineAndItsBatches) {
   EXPECT_EQ(set.machine().value().name(), "one");
   tutti::TaskSetSpec spec = set.spec();
   EXPECT_EQ(spec.parameters.at("image"), tutti::Bytes{12'000'000});
-  EXPECT_EQ(tutti::check(TaskSet::make(machine, spec).value()).value().tasks[0].wcet,
-            std::chrono::microseconds(2100));
+  EXPECT_EQ(tutti::check(TaskSet::make(machine, spec).value()).value().tasks[0].wcet, std::chrono::microseconds(2100));
   (*spec.tasks[0].job)[1].batch->front().size = {"image", "60"};
   const auto batches = TaskSet::make(machine, spec).value().batches("inspect").value();
   ASSERT_FALSE(batches.empty());

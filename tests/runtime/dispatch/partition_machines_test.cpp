@@ -1,6 +1,7 @@
+#include "runtime/dispatch/partition_machines.hpp"
+
 #include <gtest/gtest.h>
 
-#include "runtime/dispatch/partition_machines.hpp"
 #include "tests/support/two_sides.hpp"
 
 namespace tutti::internal {
