@@ -1,8 +1,11 @@
 #include "apps/backend_words.hpp"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -59,6 +62,23 @@ class Reader {
     return {};
   }
 
+  /// Numbers of cores, with commas between.
+  std::vector<int> cores(std::string_view list) {
+    std::vector<int> numbers;
+    for (std::string_view rest = list; !rest.empty();) {
+      const std::size_t comma = std::min(rest.find(','), rest.size());
+      int number = -1;
+      const auto [end, error] = std::from_chars(rest.data(), rest.data() + comma, number);
+      if (error != std::errc{} || end != rest.data() + comma || number < 0 || comma + 1 == rest.size())
+        fault(fmt::format("--cores: '{:.80}' is no list of cores; write it like 2,3", list));
+      else if (std::ranges::find(numbers, number) != numbers.end())
+        fault(fmt::format("--cores: {} is there twice", number));
+      numbers.push_back(number);
+      rest.remove_prefix(std::min(comma + 1, rest.size()));
+    }
+    return numbers;
+  }
+
   void fault(std::string sentence) {
     if (fault_.empty()) fault_ = std::move(sentence);
   }
@@ -84,8 +104,16 @@ void add_backend_options(CommandLine& command, BackendWords& words) {
               "what holds streams on GPUs until their planned instants, in place of the machine's: polling_kernel, "
               "memory_wait, host_timed or device_timer");
   command
-      .add("--wait", &words.waiting, "how the host waits for GPUs: spin (quickest, keeps a core busy), yield or block")
+      .add("--wait", &words.waiting,
+           "how the host waits for GPUs and for the clock: spin (quickest, keeps a core busy), yield or block")
       .shows_default();
+  command
+      .add("--priority", &words.priority,
+           "SCHED_FIFO priority of the threads that dispatch jobs, with memory locked; 0: ordinary threads")
+      .between(0, RealTimeOptions::kHighestPriority)
+      .shows_default();
+  command.add("--cores", &words.cores,
+              "cores for threads that spin, like 2,3: two a partition on GPUs (default: the last free ones)");
   command.add("--no-peer", &words.no_peer,
               "the machine without its peer access: copies from GPU to GPU go through a memory");
 }
@@ -97,6 +125,10 @@ std::string read_backend_words(const BackendWords& words, tutti::BackendOptions&
   for (const std::string& text : words.bind) options.bind.push_back(reader.binding(text));
   if (!words.gate.empty()) options.gate = reader.meaning_of("gate", words.gate, gates());
   options.waiting = reader.meaning_of("wait", words.waiting, kWaitings);
+  options.real_time.cores = reader.cores(words.cores);
+  options.real_time.priority = words.priority;
+  if (words.clock_name() == "virtual" && (words.priority != 0 || !words.cores.empty()))
+    reader.fault("--priority and --cores are for real time; give --clock real with them, or leave them out");
   if (options.kind == BackendKind::Cuda && options.clock == ClockKind::Virtual)
     reader.fault("--clock: GPUs run in real time; give real, or leave --clock out");
   if (options.kind == BackendKind::Simulated && !(words.bind.empty() && words.gate.empty()))

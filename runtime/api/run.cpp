@@ -64,7 +64,7 @@ class UserRun {
     if (!record) return tl::unexpected(std::move(record.error()));
     if (guard_.error()) return tl::unexpected(*guard_.error());
     RunRecord found = record_of_run(*std::move(record));
-    found.notes = machines->place().notes;
+    for (std::string& note : machines->place().notes) found.notes.push_back(std::move(note));
     return found;
   }
 
@@ -93,6 +93,7 @@ class UserRun {
     for (const internal::JobRecord& job : record.jobs) users.jobs.push_back(record_of(job));
     users.interrupted = record.interrupted;
     users.fatal = std::move(record.fatal);
+    users.notes = std::move(record.notes);
     for (const internal::ChangeRecord& change : record.changes) {
       TaskChange asked{change.change.at, "", ""};
       if (change.change.leaves) asked.leaves = name_of(*change.change.leaves);

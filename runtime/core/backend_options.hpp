@@ -29,6 +29,17 @@ enum class WaitKind : std::uint8_t {
   Block,  ///< sleeps until it is woken
 };
 
+/// Requests to the operating system for the threads that keep the time. A thread that spins gets a priority only with a
+/// core of its own. The notes of a run name every request that the host refused.
+struct RealTimeOptions {
+  static constexpr int kHighestPriority = 98;
+
+  /// SCHED_FIFO priority of the threads that dispatch jobs, 1 to 98; the thread that opens gates has one more. With it
+  /// the memory of the process is locked and cores are kept from deep sleep. 0: ordinary threads.
+  int priority = 0;
+  std::vector<int> cores = {};  ///< for threads that spin, one each: two a partition on GPUs; empty: the last free ones
+};
+
 struct BackendOptions {
   BackendKind kind = BackendKind::Simulated;
   ClockKind clock = ClockKind::OfBackend;
@@ -37,6 +48,7 @@ struct BackendOptions {
   std::vector<std::pair<std::string, std::string>> bind = {};
   std::optional<GateKind> gate =
       {};  ///< what holds streams of GPUs until their planned instants; absent: the machine's
+  RealTimeOptions real_time = {};
 };
 
 }  // namespace tutti

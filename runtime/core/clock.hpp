@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "model/base/units.hpp"
+#include "runtime/core/backend_options.hpp"
 
 namespace tutti::internal {
 
@@ -34,13 +35,16 @@ class VirtualClock final : public Clock {
 /// The host's monotonic clock, from the construction of this object.
 class RealClock final : public Clock {
  public:
+  /// @param waiting  `Block`: it sleeps until the instant; otherwise it spins for the last stretch
+  explicit RealClock(WaitKind waiting = WaitKind::Spin) : waiting_(waiting) {}
+
   [[nodiscard]] std::string_view name() const override { return "real"; }
   [[nodiscard]] Duration now() const override { return std::chrono::steady_clock::now() - start_; }
-  /// Sleeps, and spins for the last stretch, since sleeping threads wake late.
   void wait_until(Duration at) override;
   [[nodiscard]] bool runs_by_itself() const override { return true; }
 
  private:
+  WaitKind waiting_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 

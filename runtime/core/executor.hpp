@@ -9,6 +9,7 @@
 #include "runtime/core/backend.hpp"
 #include "runtime/core/broken_bound.hpp"
 #include "runtime/core/clock.hpp"
+#include "runtime/core/thread_role.hpp"
 
 namespace tutti::internal {
 
@@ -48,12 +49,14 @@ class PreparedBatch {
 class Executor {
  public:
   /// All that is passed in outlives the executor.
-  Executor(const Topology& machine, DeviceBackend& backend, Clock& clock)
-      : machine_(&machine), backend_(&backend), clock_(&clock) {}
+  /// @param role  of a thread that runs tasks on it
+  Executor(const Topology& machine, DeviceBackend& backend, Clock& clock, ThreadRole role = {})
+      : machine_(&machine), backend_(&backend), clock_(&clock), role_(role) {}
 
   [[nodiscard]] const Topology& machine() const { return *machine_; }
   [[nodiscard]] DeviceBackend& backend() const { return *backend_; }
   [[nodiscard]] Clock& clock() const { return *clock_; }
+  [[nodiscard]] const ThreadRole& role() const { return role_; }
 
   /// Binds a plan to its data and hands it to the backend.
   /// @param bindings  [streams]
@@ -117,6 +120,7 @@ class Executor {
   const Topology* machine_;
   DeviceBackend* backend_;
   Clock* clock_;
+  ThreadRole role_;
   std::uint64_t runs_ = 0;   // admitted ones so far
   std::uint64_t owner_ = 0;  // the admitted run that owns the machine; 0: none
 };

@@ -31,7 +31,7 @@ struct BoundDevices {
         gate(gate_of(the_machine, options)),
         waiting(options.waiting),
         hangs(options.hangs),
-        conductor(the_clock) {}
+        conductor(the_clock, options.priority > 0 ? options.priority + 1 : 0) {}
   BoundDevices(const BoundDevices&) = delete;  // batches know it by its address
   BoundDevices& operator=(const BoundDevices&) = delete;
   ~BoundDevices() {

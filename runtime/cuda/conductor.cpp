@@ -2,59 +2,27 @@
 
 #include <cerrno>
 #include <cstring>
-#include <mutex>
+#include <string>
 
 #include <fmt/format.h>
 #include <pthread.h>
 #include <sched.h>
-#include <sys/mman.h>
 
 #include "model/base/expects.hpp"
 
 namespace tutti::internal::cuda {
 namespace {
 
-/// Real-time priority: above ordinary threads, below threads of the operating system.
+/// Real-time priority where none is asked for: above ordinary threads, below threads of the operating system.
 constexpr int kPriority = 80;
-/// Cores that a conductor leaves to the rest of the program, and one more for each earlier conductor, whose maker spins
-/// too.
+/// Cores that a conductor leaves to the rest of the program.
 constexpr int kCoresToLeave = 3;
-
-/// Cores that conductors of this program have.
-class Cores {
- public:
-  /// Takes the last free core of those allowed; nothing where there are few.
-  std::optional<int> take(const cpu_set_t& allowed) {
-    const std::lock_guard lock(mutex_);
-    cpu_set_t taken_here, free;
-    CPU_AND(&taken_here, &allowed, &taken_);
-    CPU_XOR(&free, &allowed, &taken_here);
-    if (CPU_COUNT(&free) <= kCoresToLeave + CPU_COUNT(&taken_)) return std::nullopt;
-    int last = CPU_SETSIZE - 1;
-    while (!CPU_ISSET(last, &free)) --last;
-    CPU_SET(last, &taken_);
-    return last;
-  }
-  void give_back(int core) {
-    const std::lock_guard lock(mutex_);
-    CPU_CLR(core, &taken_);
-  }
-
- private:
-  std::mutex mutex_;
-  cpu_set_t taken_{};
-};
-
-Cores& cores() {
-  static Cores of_this_program;
-  return of_this_program;
-}
 
 }  // namespace
 
-Conductor::Conductor(Clock& clock) : clock_(&clock), thread_([this] { lead(); }) {
-  ask_for_priority();
-  ask_for_core();
+Conductor::Conductor(Clock& clock, int priority) : clock_(&clock), thread_([this] { lead(); }) {
+  if (take_core()) take_priority(priority > 0 ? priority : kPriority);
+  if (std::string refused = lock_all_memory(); !refused.empty()) notes_.push_back(std::move(refused));
 }
 
 Conductor::~Conductor() {
@@ -64,52 +32,52 @@ Conductor::~Conductor() {
   give_core_back();
 }
 
-void Conductor::ask_for_priority() {
-  const sched_param priority{kPriority};
+/// The thread that makes a conductor spins as well: on one core the two would take turns, a time slice each.
+bool Conductor::take_core() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
+  auto core = OwnCore::take(kCoresToLeave);
+  if (!core) {
+    notes_.emplace_back(
+        "the thread that opens gates has no core of its own, and so no real-time priority, since it spins: this host "
+        "has few cores; where they are busy, a start may be late by a time slice");
+    return false;
+  }
+  cpu_set_t own, others = allowed;
+  CPU_ZERO(&own);
+  CPU_SET(core->number(), &own);
+  CPU_CLR(core->number(), &others);
+  int error = sched_setaffinity(0, sizeof others, &others) == 0 ? 0 : errno;
+  if (error == 0) error = pthread_setaffinity_np(thread_.native_handle(), sizeof own, &own);
+  if (error == 0) {
+    core_.emplace(*std::move(core));
+    return true;
+  }
+  static_cast<void>(sched_setaffinity(0, sizeof allowed, &allowed));
+  notes_.push_back(fmt::format("the thread that opens gates has no core of its own ({})", std::strerror(error)));
+  return false;
+}
+
+/// @pre it has a core of its own: it spins, and would keep every other thread from the core that it shares.
+void Conductor::take_priority(int wanted) {
+  if (throttles_real_time()) {
+    notes_.emplace_back(
+        "the kernel stops real-time threads that run without a pause, so the thread that opens gates has ordinary "
+        "priority on a core of its own; with sysctl kernel.sched_rt_runtime_us=-1 it gets real-time priority");
+    return;
+  }
+  const sched_param priority{wanted};
   if (const int refused = pthread_setschedparam(thread_.native_handle(), SCHED_FIFO, &priority); refused != 0)
     notes_.push_back(
         fmt::format("no real-time priority for the thread that opens gates ({}): where cores are scarce, a "
                     "start may be late by a time slice; allow SCHED_FIFO (ulimit -r, CAP_SYS_NICE)",
                     std::strerror(refused)));
-  if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0)
-    notes_.push_back(
-        fmt::format("memory is not locked ({}): a start may wait for a page; allow it (ulimit -l, CAP_IPC_LOCK)",
-                    std::strerror(errno)));
-}
-
-/// The thread that makes a conductor spins as well: on one core the two would take turns, a time slice each.
-void Conductor::ask_for_core() {
-  const auto refuse = [&](int error) {
-    notes_.push_back(fmt::format("the thread that opens gates has no core of its own ({})", std::strerror(error)));
-  };
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return refuse(errno);
-  const auto core = cores().take(allowed);
-  if (!core) {
-    notes_.push_back("no core of its own for the thread that opens gates: this host has few");
-    return;
-  }
-  cpu_set_t own, others = allowed;
-  CPU_ZERO(&own);
-  CPU_SET(*core, &own);
-  CPU_CLR(*core, &others);
-  int error = sched_setaffinity(0, sizeof others, &others) == 0 ? 0 : errno;
-  if (error == 0) error = pthread_setaffinity_np(thread_.native_handle(), sizeof own, &own);
-  if (error == 0) {
-    core_ = core;
-    return;
-  }
-  static_cast<void>(sched_setaffinity(0, sizeof allowed, &allowed));
-  cores().give_back(*core);
-  refuse(error);
 }
 
 void Conductor::give_core_back() const {
-  if (!core_) return;
-  cores().give_back(*core_);
   cpu_set_t allowed;
-  if (gettid() != maker_ || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  CPU_SET(*core_, &allowed);
+  if (!core_ || gettid() != maker_ || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  CPU_SET(core_->number(), &allowed);
   static_cast<void>(sched_setaffinity(0, sizeof allowed, &allowed));
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/core/clock.hpp"
+#include "runtime/host/real_time.hpp"
 
 namespace tutti::internal::cuda {
 
@@ -30,12 +31,13 @@ class GatedRun {
 
 /// The thread that leads all gated runs of a backend, one after the other in the order of submission.
 ///
-/// It spins on the clock while a run is under way or expected, and sleeps otherwise. It has real-time priority, a core
-/// of its own and locked memory, as far as the host allows. The thread that makes it stays off that core until it
-/// destroys it; threads started by that thread in the meantime stay off it for good.
+/// It spins on the clock while a run is under way or expected, and sleeps otherwise. It has a core of its own, with
+/// that real-time priority, and locked memory, as far as the host allows. The thread that makes it stays off that core
+/// until it destroys it; threads started by that thread in the meantime stay off it for good.
 class Conductor {
  public:
-  explicit Conductor(Clock& clock);
+  /// @param priority  SCHED_FIFO, 1 to 99; 0: the default
+  explicit Conductor(Clock& clock, int priority = 0);
   Conductor(const Conductor&) = delete;  // its thread knows it by its address
   Conductor& operator=(const Conductor&) = delete;
   ~Conductor();
@@ -59,8 +61,9 @@ class Conductor {
   void lead();
   void perform(GatedRun& run);
   void wake();
-  void ask_for_priority();
-  void ask_for_core();
+  /// @return whether it has one of its own now
+  bool take_core();
+  void take_priority(int wanted);
   void give_core_back() const;
 
   Clock* clock_;
@@ -72,7 +75,7 @@ class Conductor {
   std::atomic<bool> leaving_{false};
   std::vector<std::string> notes_;
   pid_t maker_ = gettid();
-  std::optional<int> core_;  // of its own
+  std::optional<OwnCore> core_;
   std::thread thread_;
 };
 

@@ -6,12 +6,14 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <time.h>
 
 #include "model/base/expects.hpp"
 #include "model/base/random.hpp"
 #include "model/base/wide.hpp"
 #include "runtime/dispatch/task_state.hpp"
 #include "runtime/dispatch/work_log.hpp"
+#include "runtime/host/real_time.hpp"
 #include "sched/tasks/ready_queue.hpp"
 
 namespace tutti::internal {
@@ -32,6 +34,13 @@ std::uint64_t arrived_by(const TaskState& state, Duration now) {
 std::optional<Duration> last_arrival(const TaskState& state, Duration now) {
   const std::uint64_t arrived = arrived_by(state, now);
   return arrived == state.first_index ? std::nullopt : std::optional(state.arrival_of(arrived - 1));
+}
+
+/// Processor time of the calling thread.
+Duration processor_time() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds{time.tv_sec} + Duration{time.tv_nsec};
 }
 
 /// Jitter of one job, uniform in [0, jitter], from the seed alone.
@@ -66,6 +75,7 @@ class DispatchedRun final : public PreparedRun {
   RunRecord run() override;
 
  private:
+  void run_jobs();
   /// A running job. More urgent jobs run between two of its batches, each to its end, before it goes on.
   struct Running final : JobObserver {
     Running(DispatchedRun& the_run, const ReadyJob& the_job) : run(the_run), job(the_job) {}
@@ -175,7 +185,8 @@ Expected<void> DispatchedRun::prepare(std::span<TaskProgram* const> programs, st
     total += jobs[i];
   }
   ready_ = ReadyQueue(set.policy, alive);
-  record_.jobs.reserve(total);
+  record_.jobs.resize(total);  // the pages are there
+  record_.jobs.clear();
   foreign_ = !executor_.backend().foreign_load().empty();
   return executor_.backend().starts_cold() ? warm_up() : Expected<void>{};
 }
@@ -378,6 +389,7 @@ void DispatchedRun::run_job(const ReadyJob& ready) {
   JobRecord& record = record_.jobs.emplace_back();
   record = {ready.task,  ready.index, ready.arrival - epoch_, start - epoch_, finish - epoch_, ready.deadline - epoch_,
             std::nullopt};
+  record.late = state.releases[job.buffer_set].late;
   record.programs = programs;
   const auto bound = bounds_.empty() ? std::nullopt : bounds_[ready.task.index()];
   const Duration over = bound ? record.response() - *bound : Duration{0};
@@ -456,6 +468,18 @@ Expected<void> DispatchedRun::run_more_urgent(Running& running) {
 }
 
 RunRecord DispatchedRun::run() {
+  std::optional<RealTimeThread> thread;
+  if (executor_.clock().runs_by_itself()) thread.emplace(executor_.role());
+  const Duration processor_before = processor_time();
+  run_jobs();
+  if (thread) {
+    record_.notes = thread->notes();
+    record_.processor = processor_time() - processor_before;
+  }
+  return std::move(record_);
+}
+
+void DispatchedRun::run_jobs() {
   epoch_ = executor_.clock().now();
   for (std::size_t i = 0; i < tasks_.size(); ++i) schedule_next(i);
   for (;;) {
@@ -483,7 +507,6 @@ RunRecord DispatchedRun::run() {
   if (changing_ != nullptr) refuse_requests();
   for (PreparedBatch& chunk : all_chunks()) executor_.disarm(chunk);
   blame_others();
-  return std::move(record_);
 }
 
 using PreparedOrError = Expected<std::unique_ptr<PreparedRun>>;

@@ -24,6 +24,7 @@ struct JobRecord {
   std::optional<Duration> finish;  ///< absent: it was never run
   Duration deadline{};             ///< absolute
   std::optional<Error> error;      ///< its results are invalid
+  Duration late{};                 ///< from the instant at which it was ready and the dispatcher free until it was seen
   int overruns = 0;                ///< kernels that took longer than their declared worst
   /// Host time between arrival and finish that the programs of the run, this job's and others', took beside what their
   /// tasks declare: filling buffers, reading results. No bound covers it.
@@ -52,6 +53,8 @@ struct RunRecord {
   bool interrupted = false;
   std::optional<Error> fatal;         ///< the failure of the machine or the host that ended it early
   std::vector<ChangeRecord> changes;  ///< in the order of the answers
+  std::vector<std::string> notes;     ///< requests of its thread that the host refused, a sentence each
+  Duration processor{};               ///< processor time of the threads that dispatched; 0 on a virtual clock
 };
 
 /// A run that is ready to start: its buffers and records are allocated. They are freed with it.

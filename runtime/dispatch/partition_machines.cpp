@@ -14,7 +14,13 @@ std::unique_ptr<Clock> clock_of(const tutti::BackendOptions& options) {
   const bool is_virtual = options.clock == ClockKind::Virtual ||
                           (options.clock == ClockKind::OfBackend && options.kind == BackendKind::Simulated);
   if (is_virtual) return std::make_unique<VirtualClock>();
-  return std::make_unique<RealClock>();
+  return std::make_unique<RealClock>(options.waiting);
+}
+
+/// The role of a thread that runs tasks. On GPUs it waits for batches, by spinning but for `Block`; a simulated machine
+/// lets it sleep.
+ThreadRole role_of(const tutti::BackendOptions& options) {
+  return {options.real_time.priority, options.kind == BackendKind::Cuda && options.waiting != WaitKind::Block};
 }
 
 /// The GPUs of this host, by the library that is opened for them.
@@ -33,25 +39,31 @@ Expected<BackendStack> BackendStack::make(const tutti::BackendOptions& options, 
                                           std::shared_ptr<std::atomic<bool>> hangs) {
   BackendStack stack;
   stack.clock_ = clock_of(options);
+  const bool is_real = stack.clock_->runs_by_itself();
+  auto setup = RealTimeSetup::make(is_real ? options.real_time : RealTimeOptions{});
+  if (!setup) return tl::unexpected(std::move(setup.error()));
+  stack.setup_.emplace(*std::move(setup));
   const auto backend = [&]() -> MadeBackend {
     if (options.kind == BackendKind::Simulated) return std::make_unique<SimBackend>(machine, kernels, *stack.clock_);
     CudaOptions cuda;
     cuda.bind = options.bind;
     cuda.gate = options.gate;
     cuda.waiting = options.waiting;
+    cuda.priority = options.real_time.priority;
     cuda.gpus = std::move(gpus);
     if (hangs) cuda.hangs = std::move(hangs);
     return make_cuda(machine, kernels, *stack.clock_, cuda);
   };
   return backend().map([&](std::unique_ptr<DeviceBackend>&& made) {
     stack.backend_ = std::move(made);
-    stack.executor_ = std::make_unique<Executor>(machine, *stack.backend_, *stack.clock_);
+    stack.executor_ =
+        std::make_unique<Executor>(machine, *stack.backend_, *stack.clock_, is_real ? role_of(options) : ThreadRole{});
     return std::move(stack);
   });
 }
 
 void BackendStack::add_notes(std::vector<std::string>& notes) const {
-  for (auto& own : {backend_->notes(), backend_->foreign_load()})
+  for (auto& own : {setup_->notes(), backend_->notes(), backend_->foreign_load()})
     for (const std::string& note : own)
       if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
 }

@@ -11,6 +11,7 @@
 #include "runtime/core/clock.hpp"
 #include "runtime/core/executor.hpp"
 #include "runtime/core/kernel_registry.hpp"
+#include "runtime/host/real_time.hpp"
 #include "sched/admission/admission.hpp"
 
 namespace tutti::internal {
@@ -35,6 +36,7 @@ class BackendStack {
  private:
   BackendStack() = default;
 
+  std::optional<RealTimeSetup> setup_;
   std::unique_ptr<Clock> clock_;
   std::unique_ptr<DeviceBackend> backend_;
   std::unique_ptr<Executor> executor_;

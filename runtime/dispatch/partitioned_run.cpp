@@ -91,6 +91,9 @@ RunRecord merged(std::span<const Partition> partitions, std::vector<RunRecord> r
   std::vector<Ended> ended;
   for (std::size_t i = 0; i < records.size(); ++i) {
     whole.interrupted = whole.interrupted || records[i].interrupted;
+    whole.processor += records[i].processor;
+    for (std::string& note : records[i].notes)
+      if (std::ranges::find(whole.notes, note) == whole.notes.end()) whole.notes.push_back(std::move(note));
     if (!whole.fatal) whole.fatal = std::move(records[i].fatal);
     Duration at{};
     for (JobRecord& job : records[i].jobs) {

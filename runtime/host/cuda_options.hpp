@@ -15,6 +15,7 @@ struct CudaOptions {
   std::vector<std::pair<std::string, std::string>> bind;  ///< GPU of the machine, bus id or UUID of the host
   std::optional<GateKind> gate;                           ///< absent: the machine's
   WaitKind waiting = WaitKind::Spin;
+  int priority = 0;  ///< SCHED_FIFO of threads that dispatch jobs; 0: none is asked for
   /// GPUs of the machine that the backend opens: a program may have several backends, but no two on one GPU. Absent:
   /// all.
   std::optional<std::vector<VertexId>> gpus;

@@ -75,6 +75,28 @@ TEST(BackendWords, RefuseWhatDoesNotGoTogether) {
     EXPECT_EQ(fault_of(words), "--bind and --gate are for GPUs; give --backend cuda with them, or leave them out");
 }
 
+TEST(BackendWords, AskForPriorityAndCoresInRealTime) {
+  BackendWords words = with({}, &BackendWords::clock, "real");
+  EXPECT_EQ(meaning_of(words).real_time.priority, 0);
+  EXPECT_TRUE(meaning_of(words).real_time.cores.empty());
+  words.priority = 50;
+  words.cores = "3,12";
+  EXPECT_EQ(meaning_of(words).real_time.priority, 50);
+  EXPECT_EQ(meaning_of(words).real_time.cores, (std::vector<int>{3, 12}));
+  words.clock = "";
+  EXPECT_EQ(fault_of(words),
+            "--priority and --cores are for real time; give --clock real with them, or leave them out");
+  words.backend = "cuda";
+  EXPECT_EQ(fault_of(words), "");
+}
+
+TEST(BackendWords, RefuseListsOfCoresThatAreNone) {
+  for (const char* text : {"a", "1,", ",1", "1,,2", "-1", "1 2", "1.5", "99999999999", ","})
+    EXPECT_EQ(fault_of(with(cuda(), &BackendWords::cores, text)),
+              "--cores: '" + std::string(text) + "' is no list of cores; write it like 2,3");
+  EXPECT_EQ(fault_of(with(cuda(), &BackendWords::cores, "2,3,2")), "--cores: 2 is there twice");
+}
+
 TEST(BackendWords, RefuseBindingsThatAreNone) {
   for (const char* text : {"gpu0", "=0000:06:00.0", "gpu0=", "="}) {
     BackendWords words = cuda();

@@ -59,7 +59,8 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
   }
   const Expected<RunRecord> record = execute(machines->executors(), rows);
   if (!record) return report_error(record.error());
-  const RunPlace place = machines->place();
+  RunPlace place = machines->place();
+  place.notes.insert(place.notes.end(), record->notes.begin(), record->notes.end());
   if (command.file.json) {
     fmt::print("{}\n", run_json(planned.tasks, bounds, *record, place).dump(2));
   } else {

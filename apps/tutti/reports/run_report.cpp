@@ -7,6 +7,7 @@
 
 #include "apps/table.hpp"
 #include "apps/tutti/reports/outcome.hpp"
+#include "model/base/quantile.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -42,6 +43,44 @@ std::vector<TaskSummary> summarize(const TaskSet& set, const RunRecord& record) 
 /// The number of partitions as text; empty where there is only one.
 std::string in_partitions(std::size_t partitions) {
   return partitions > 1 ? fmt::format(" in {} partitions", partitions) : "";
+}
+
+/// How late the dispatcher, though free, saw that jobs were ready, ms; and its processor time. Only in real time.
+struct Lateness {
+  double median, most, worst;  // the second: 99.9 %
+  double processor_share;      // of one core, until the last job ended
+
+  static std::optional<Lateness> of(const RunRecord& record) {
+    if (record.processor == Duration{0}) return std::nullopt;
+    std::vector<double> late;
+    Duration end{};
+    for (const JobRecord& job : record.jobs) {
+      if (!job.finish) continue;
+      late.push_back(to_ms(job.late));
+      end = std::max(end, *job.finish);
+    }
+    if (late.empty()) return std::nullopt;
+    return Lateness{quantile(late, 0.5), quantile(late, 0.999), quantile(late, 1),
+                    as_ns(record.processor) / as_ns(end)};
+  }
+};
+
+Json lateness_json(const RunRecord& record) {
+  const auto late = Lateness::of(record);
+  if (!late) return nullptr;
+  return {{"median_ms", late->median},
+          {"p999_ms", late->most},
+          {"worst_ms", late->worst},
+          {"processor_share", late->processor_share}};
+}
+
+std::string lateness_text(const RunRecord& record) {
+  const auto late = Lateness::of(record);
+  if (!late) return "";
+  return fmt::format(
+      "\nThe dispatcher saw ready jobs late by {:.1f} us in the median, {:.1f} us at 99.9 %, {:.1f} us at worst; its "
+      "threads took {:.1f} % of a core.\n",
+      late->median * 1e3, late->most * 1e3, late->worst * 1e3, late->processor_share * 100);
 }
 
 Json changes_json(const TaskSet& set, const RunRecord& record) {
@@ -85,6 +124,7 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
                     {"error", job.error ? Json(job.error->message) : Json(nullptr)},
                     {"response_ms", job.finish ? Json(to_ms(job.response())) : Json(nullptr)},
                     {"end_to_end_ms", job.finish ? Json(to_ms(job.end_to_end())) : Json(nullptr)},
+                    {"late_ms", job.finish ? Json(to_ms(job.late)) : Json(nullptr)},
                     {"cause", job.broken ? Json(to_string(job.broken->cause)) : Json(nullptr)},
                     {"over_by_ms", job.broken ? Json(to_ms(job.broken->excess)) : Json(nullptr)}});
   }
@@ -108,6 +148,7 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
           {"notes", place.notes},
           {"jobs", jobs},
           {"summary", summary},
+          {"lateness", lateness_json(record)},
           {"changes", changes_json(set, record)}};
 }
 
@@ -133,9 +174,9 @@ std::string run_text(const TaskSet& set, const WorstResponses& bounds, const Run
     if (overran) cells.push_back(fmt::to_string(rows[i].overruns));
     table.add(std::move(cells));
   }
-  return fmt::format("{} jobs on the {} backend, {} clock, {}{}{}\n\n{}{}", record.jobs.size(), place.backend,
+  return fmt::format("{} jobs on the {} backend, {} clock, {}{}{}\n\n{}{}{}", record.jobs.size(), place.backend,
                      place.clock, discipline(set), in_partitions(place.partitions), note_of_simulated(place.backend),
-                     table.text(), changes_text(set, record));
+                     table.text(), lateness_text(record), changes_text(set, record));
 }
 
 }  // namespace tutti::internal

@@ -25,6 +25,25 @@ class Run(Programs):
         self.assertEqual((summary["over_bound"], summary["worst_end_to_end_ms"]), (0, summary["worst_response_ms"]))
         self.assertEqual([(job["cause"], job["over_by_ms"]) for job in answer["jobs"]], [(None, None)] * 4)
 
+    def test_real_time_reports_how_late_jobs_were_seen(self):
+        path = self.file("version: 1\ntasks: [{name: a, period: 10 ms, wcet: 1 ms}]\n")
+        for options in ((), ("--priority", 50), ("--priority", 50, "--wait", "block")):
+            done = self.tutti("run", path, "--clock", "real", "--jobs", 4, "--json", *options)
+            answer = json.loads(done.stdout)
+            late = [job["late_ms"] for job in answer["jobs"]]
+            self.assertEqual(len(late), 4)
+            self.assertGreaterEqual(min(late), 0)
+            self.assertEqual(answer["lateness"]["worst_ms"], max(late))
+            self.assertLessEqual(answer["lateness"]["median_ms"], answer["lateness"]["p999_ms"])
+            self.assertGreater(answer["lateness"]["processor_share"], 0)
+        self.assertIsNone(self.object_of(0, "run", path, "--json")["lateness"])
+
+    def test_cores_that_are_not_there_are_refused(self):
+        path = self.file("version: 1\ntasks: [{name: a, period: 10 ms, wcet: 1 ms}]\n")
+        run = self.tutti("run", path, "--clock", "real", "--cores", "100000")
+        self.assertEqual((run.returncode, run.stdout), (2, ""))
+        self.assertIn("core 100000 is none that this program may use; name some of ", run.stderr)
+
     def test_a_set_without_guarantee_is_not_run(self):
         path = self.file("version: 1\ntasks: [{name: a, period: 10 ms, wcet: 11 ms}]\n")
         run = self.tutti("run", path, "--json")

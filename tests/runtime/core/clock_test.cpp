@@ -40,6 +40,15 @@ TEST(RealClock, NeverReturnsTooEarlyAndNeverGoesBack) {
   EXPECT_GE(clock.now(), before);
 }
 
+TEST(RealClock, ThatSleepsIsNeverTooEarly) {
+  RealClock clock(WaitKind::Block);
+  for (const Duration ahead : {Duration{-1}, Duration{0}, Duration{1}, Duration{50'000}, Duration{2'000'000}}) {
+    const Duration until = clock.now() + ahead;
+    clock.wait_until(until);
+    EXPECT_GE(clock.now(), until);
+  }
+}
+
 TEST(Clocks, SayTheirNames) {
   EXPECT_EQ(VirtualClock().name(), "virtual");
   EXPECT_EQ(RealClock().name(), "real");
