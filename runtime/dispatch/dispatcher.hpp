@@ -53,7 +53,7 @@ struct RunRecord {
   bool interrupted = false;
   std::optional<Error> fatal;         ///< the failure of the machine or the host that ended it early
   std::vector<ChangeRecord> changes;  ///< in the order of the answers
-  std::vector<std::string> notes;     ///< requests of its thread that the host refused, a sentence each
+  std::vector<std::string> notes{};   ///< requests of its thread that the host refused, a sentence each
   Duration processor{};               ///< processor time of the threads that dispatched; 0 on a virtual clock
 };
 
