@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,6 +70,7 @@ class WatchedBackend final : public DeviceBackend {
   }
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override {
     std::string name = bound.name;
+    if (const int set = ++sets_[name]; set > 1) name += ", set " + std::to_string(set);
     return backend_.prepare(std::move(bound)).map([&](auto&& prepared) -> std::unique_ptr<BackendBatch> {
       return std::make_unique<WatchedBatch>(std::move(prepared), std::move(name), log, on_wait);
     });
@@ -80,6 +82,7 @@ class WatchedBackend final : public DeviceBackend {
 
  private:
   DeviceBackend& backend_;
+  std::map<std::string, int> sets_;  // prepared under a name
 };
 
 /// Time that passes by itself, and at once for whoever waits.
@@ -140,6 +143,16 @@ TEST(Arming, IsForTheJobThatIsReleasedNext) {
   for (const std::string& line : watched.backend.log)
     if (line.starts_with("arm")) armed.push_back(line);
   EXPECT_EQ(armed, (Log{"arm batch 1 of task 'b'", "arm batch 1 of task 'a'"}));
+}
+
+// D = 2 T, so two jobs can be alive, and two sets of buffers take turns: the one that is armed is the next one's.
+TEST(Arming, IsOfTheBuffersOfTheNextJob) {
+  Watched watched;
+  watched.run({test::with_deadline(watched.task("t", 1000, 1), 2000)}, 4);
+  const std::string first = "batch 1 of task 't'", second = first + ", set 2";
+  EXPECT_EQ(watched.backend.log, (Log{"submit " + first, "arm " + second, "wait " + first, "submit " + second,
+                                      "arm " + first, "wait " + second, "submit " + first, "arm " + second,
+                                      "wait " + first, "submit " + second, "wait " + second}));
 }
 
 // Both arrive at 0; b is armed while a runs.

@@ -120,27 +120,40 @@ TEST(ChangingRun, EndsWhereTimeEnds) {
   EXPECT_EQ(record.jobs.size(), 3U);
 }
 
-// Random tasks and random requests: many are granted, some refused, and nobody is ever late.
-TEST(ChangingRun, NobodyIsEverLate) {
-  std::size_t granted = 0, refused = 0;
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+/// Random tasks and random requests.
+struct RandomChanges {
+  explicit RandomChanges(std::uint64_t seed) : all{std::nullopt, seed % 2 == 0 ? Policy::Edf : Policy::Dm, {}} {
     Random random(seed);
-    TaskSet all{std::nullopt, seed % 2 == 0 ? Policy::Edf : Policy::Dm, {}};
     for (int i = 0; i < 8; ++i) {
       const int period = random.between(5, 60);
       Task each = test::with_jitter(task("t" + std::to_string(i), random.between(1, 8), period), random.between(0, 3));
       each.deadline = Duration{random.between(period / 2, 2 * period)};
       all.tasks.push_back(each);
     }
-    std::vector<TaskChange> changes;
     for (int at = 0; at < 1000; at += random.between(1, 20)) {
       const TaskId one{static_cast<std::size_t>(random.between(0, 7))},
           other{static_cast<std::size_t>(random.between(0, 7))};
       if (one != other && random.one_in(3)) changes.push_back({Duration{at}, one, other});
       changes.push_back(random.one_in(2) ? TaskChange{Duration{at}, one, {}} : TaskChange{Duration{at}, {}, other});
     }
+  }
+
+  /// @param start  of the run, on its clock
+  RunRecord run(Duration start = {}) const {
     ChangingRun run(all, {});
-    const RunRecord record = run.run(changes, Duration{1200});
+    run.station.clock->wait_until(start);
+    return run.run(changes, Duration{1200});
+  }
+
+  TaskSet all;
+  std::vector<TaskChange> changes;
+};
+
+// Many requests are granted, some refused, and nobody is ever late.
+TEST(ChangingRun, NobodyIsEverLate) {
+  std::size_t granted = 0, refused = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    const RunRecord record = RandomChanges(seed).run();
     for (const JobRecord& job : record.jobs) EXPECT_FALSE(job.missed()) << "seed " << seed;
     for (const ChangeRecord& change : record.changes) {
       if (!change.change.comes) continue;
@@ -150,6 +163,32 @@ TEST(ChangingRun, NobodyIsEverLate) {
   }
   EXPECT_GE(granted, 2000U);
   EXPECT_GE(refused, 200U);
+}
+
+// Times of requests and answers count from the start of the run, whatever its clock says then.
+TEST(ChangingRun, IsTheSameWheneverItStarts) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    const RandomChanges random(seed);
+    const RunRecord at_once = random.run(), later = random.run(std::chrono::seconds{1});
+    EXPECT_EQ(answers(later), answers(at_once)) << "seed " << seed;
+    EXPECT_EQ(test::rows_of(random.all, later), test::rows_of(random.all, at_once)) << "seed " << seed;
+  }
+}
+
+// u1 runs 0 to 5, u2 to 8, t's job of 0 to 10. At 5 t leaves; at 8, before its job has run, it cannot come back, and at
+// 10 it can: its next job arrives then.
+TEST(ChangingRun, ATaskComesBackWhenItsLastJobHasEnded) {
+  const TaskId t{0U};
+  ChangingRun run({std::nullopt, Policy::Edf, {task("t", 2, 40), task("u1", 5, 20), task("u2", 3, 30)}},
+                  {t, TaskId{1U}, TaskId{2U}});
+  const RunRecord record = run.run({{Duration{1}, t, {}}, {Duration{6}, {}, t}, {Duration{9}, {}, t}}, Duration{20});
+  ASSERT_EQ(record.changes.size(), 3U);
+  EXPECT_EQ(answers(record), (std::vector{Answer::Schedulable, Answer::Unknown, Answer::Schedulable}));
+  EXPECT_EQ(record.changes[1].answered, Duration{8});
+  EXPECT_EQ(record.changes[1].answer.reason, "a job of 't' from before has not ended");
+  EXPECT_EQ(test::rows_of(run.set.planned().tasks, record),
+            (std::vector<Row>{
+                {"u1", 0, 0, 0, 5, 20}, {"u2", 0, 0, 5, 8, 30}, {"t", 0, 0, 8, 10, 40}, {"t", 1, 10, 10, 12, 50}}));
 }
 
 // Requests of another thread, in real time; each is answered once.

@@ -188,6 +188,22 @@ TEST(Dispatcher, IsInterruptedWhileItWaits) {
   EXPECT_EQ(record->jobs.size(), 1U);
 }
 
+// a takes 2 where 6 to 8 are declared. Its set was proven for periodic arrivals with jobs that keep the machine for 6
+// at least, so b starts then; for sporadic ones jobs may be shorter, and b starts at 2.
+TEST(Dispatcher, AJobKeepsTheMachineForItsBestCase) {
+  for (const Arrivals arrivals : {Arrivals::Periodic, Arrivals::Sporadic}) {
+    Task a = task("a", 8, 20);
+    a.best_case = Duration{6};
+    VirtualRun run({{}, Policy::Edf, {a, task("b", 1, 40)}, arrivals});
+    run.programs[0].instead = [](Job& job) -> Expected<void> {
+      job.executor().clock().wait_until(job.executor().clock().now() + Duration{2});
+      return {};
+    };
+    const std::int64_t b = arrivals == Arrivals::Periodic ? 6 : 2;
+    EXPECT_EQ(run.rows(first_jobs(2)), (std::vector<Row>{{"a", 0, 0, 0, 2, 20}, {"b", 0, 0, b, b + 1, 40}}));
+  }
+}
+
 TEST(Dispatcher, GoesOnBehindAFailedJob) {
   VirtualRun run({{}, Policy::Edf, {task("a", 3, 10)}});
   run.programs[0].instead = [](Job& job) -> Expected<void> {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -303,6 +304,48 @@ TEST(PartitionedRun, EndsAllPartitionsAtAnInterrupt) {
     EXPECT_EQ(std::ranges::count(record.jobs, TaskId{0}, &JobRecord::task), 1);
     EXPECT_LT(record.jobs.size(), 1000U);
   }
+}
+
+// t1's only job has ended, and its partition with it, when the interrupt comes in t0's second job: the run was
+// interrupted all the same.
+TEST(PartitionedRun, WasInterruptedWhereOnePartitionWas) {
+  TaskSet set = slow_set();
+  set.tasks[1].period = set.tasks[1].deadline = std::chrono::seconds{10};
+  LookedAtRun run(set, PartitionedRun::make<RealClock>);
+  std::atomic<bool> interrupted{false};
+  run.first.instead = [&](Job& job) -> Expected<void> {
+    if (job.index == 4) interrupted = true;
+    return {};
+  };
+  RunOptions options;
+  options.jobs = 400;
+  options.interrupted = &interrupted;
+  EXPECT_TRUE(run.run(options).interrupted);
+}
+
+// t0's first job takes 25 us in place of 6, and t2's first one waits for it. At 25 t0's second one gets the buffers
+// that are free then; its third one and t2's second and third find none. They stand behind the job that held them up
+// among the jobs of both partitions: t1's end at 6, 16 and 26, then t2's first one at 27, since it is due at 10, and
+// t0's second at 33.
+TEST(PartitionedRun, MergesJobsThatNeverRanBehindTheOneThatHeldThemUp) {
+  const TaskSet set = tasks_of(two_sides(), {kUp0, kUp1, "from: mem0, to: gpu0, size: 2 kB"});
+  LookedAtRun run(set);
+  const auto takes = [](Job& job, std::int64_t us) -> Expected<void> {
+    Clock& clock = job.executor().clock();
+    clock.wait_until(clock.now() + std::chrono::microseconds{us});
+    return {};
+  };
+  run.first.instead = [&](Job& job) { return takes(job, job.index == 0 ? 25 : 6); };
+  run.second.instead = [&](Job& job) { return takes(job, 6); };
+  const RunRecord record = run.run(first_jobs(9));
+  using Places = std::vector<std::pair<std::size_t, std::uint64_t>>;
+  Places order, never_ran;
+  for (const JobRecord& job : record.jobs) {
+    order.emplace_back(job.task.index(), job.index);
+    if (!job.finish) never_ran.push_back(order.back());
+  }
+  EXPECT_EQ(order, (Places{{1, 0}, {1, 1}, {0, 0}, {0, 2}, {2, 1}, {2, 2}, {1, 2}, {2, 0}, {0, 1}}));
+  EXPECT_EQ(never_ran, (Places{{0, 2}, {2, 1}, {2, 2}}));
 }
 
 // The machine of t0 breaks in its first job: no more jobs of t0, all of t1.

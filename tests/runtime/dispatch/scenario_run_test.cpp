@@ -92,6 +92,30 @@ TEST(ScenarioRun, LetsNoOtherJobPass) {
                               {"late", 0, 500, 3200, 3400, 20'500}}));
 }
 
+// The machine fails in short's job, which passes long after its first batch: long ends then, without its second one,
+// and names the same fault.
+TEST(ScenarioRun, AMachineThatFailsInAPassingJobFailsForTheJobBelow) {
+  ScenarioRun run;
+  const TaskSet set{run.station.machine,
+                    Policy::Edf,
+                    {run.of_batches("long", 3, 10'000), task("short", 200, 2000)},
+                    Arrivals::Sporadic,
+                    Preemption::BetweenBatches};
+  const PlannedTaskSet planned = AdmissionController(planners().front()).plan(set);
+  PatternProgram of_batches(run.station.machine, planned.tasks.tasks[0], 1);
+  test::WatchedProgram fails;
+  fails.instead = [](Job&) -> Expected<void> { return machine_error("the link is gone"); };
+  TaskProgram* table[]{&of_batches, &fails};
+  const RunRecord record =
+      run_scenario(run.station.executor, planned, table, {{job(0, 0, 0, 3000), job(1, 500, 500, 200)}}).value();
+  ASSERT_EQ(record.jobs.size(), 2U);
+  for (const JobRecord& each : record.jobs) {
+    ASSERT_TRUE(each.error.has_value());
+    EXPECT_EQ(each.error->message, "the link is gone");
+  }
+  EXPECT_TRUE(record.fatal.has_value());
+}
+
 // Two levels: middle (two batches) passes long at 1000; short passes middle at 2000, then middle ends, then long.
 //   0 long 1000 middle 2000 short 2200 middle 3200 long 4200
 TEST(ScenarioRun, NestsPreemptions) {

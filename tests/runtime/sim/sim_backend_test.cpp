@@ -2,8 +2,12 @@
 // instant.
 #include "runtime/sim/sim_backend.hpp"
 
+#include <chrono>
 #include <cstring>
+#include <memory>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -128,6 +132,31 @@ TEST(SimBackend, AdvancesByOneEventAPoll) {
 }
 
 // The simulated GPU has less than the host, and that is what counts; what nobody touches costs nothing.
+// The kernel fails in the first run of a batch, and in no later one.
+TEST(SimBackend, FailsInTheRunThatFailed) {
+  Station station;
+  int runs = 0;
+  ASSERT_TRUE(station.kernels.add("fails once", [&](const KernelLaunch&) {
+    if (++runs == 1) throw std::runtime_error("not yet warm");
+  }));
+  PreparedBatch batch = station.prepare({test::kernel_stream("k", station.at("gpu0"), "fails once")}, {{}});
+  EXPECT_FALSE(station.executor.run(batch).has_value());
+  for (int again = 0; again < 2; ++again) station.expect_fine(station.executor.run(batch));
+  EXPECT_EQ(runs, 3);
+}
+
+// 10 us are planned; a kernel that sleeps for more than the tolerated 5 ms makes the batch late in real time.
+TEST(SimBackend, SaysWhereTheHostIsTooSlow) {
+  EXPECT_EQ(SimBackend::kHostLag, std::chrono::milliseconds{5});
+  Station station(std::make_unique<RealClock>());
+  const auto sleeps = [](const KernelLaunch&) { std::this_thread::sleep_for(std::chrono::milliseconds{8}); };
+  ASSERT_TRUE(station.kernels.add("sleeps", sleeps));
+  PreparedBatch batch = station.prepare({test::kernel_stream("k", station.at("gpu0"), "sleeps", 10'000)}, {{}});
+  const auto result = station.executor.run(batch);
+  ASSERT_FALSE(result.has_value());
+  EXPECT_TRUE(result.error().message.starts_with("the host is too slow to play this machine in real time"));
+}
+
 TEST(SimBackend, HoldsMachinesLargerThanTheHost) {
   const Topology machine = test::make_machine(R"(  vertices:
     mem0: {kind: memory}

@@ -112,6 +112,46 @@ TEST(OnlineAdmission, WaitsUntilWorkPutOffByATaskIsDone) {
   }
 }
 
+// A leaves as above, where its set's longest busy period is 40; it has been looked up when C = (1, 50) comes at 11.
+// With C it is longer:
+//   18, 10 + 4 + 4 + 4 + 1 = 23, 15 + 8 + 8 + 4 + 1 = 36, 20 + 8 + 8 + 4 + 1 = 41, 25 + 12 + 8 + 4 + 1 = 50,
+//   25 + 12 + 12 + 4 + 1 = 54, 30 + 12 + 12 + 4 + 2 = 60, 60
+// so A counts until 60, and B, which is schedulable without A, comes no sooner.
+TEST(OnlineAdmission, WaitsLongerWhereATaskHasComeMeanwhile) {
+  for (const Policy policy : {Policy::Edf, Policy::Dm}) {
+    OnlineAdmission set(policy);
+    for (const TaskTiming& task : {implicit(4, 20), implicit(4, 22), implicit(4, 100)})
+      ASSERT_TRUE(set.add(task, Duration{0}).task.has_value());
+    const auto a = set.add(implicit(5, 10), Duration{0}).task;
+    ASSERT_TRUE(a.has_value());
+    set.remove(*a, Duration{10}, Duration{0});
+    EXPECT_EQ(set.counted(Duration{11}).size(), 4U);
+    ASSERT_EQ(set.add(implicit(1, 50), Duration{11}).answer, Answer::Schedulable);
+    EXPECT_EQ(set.counted(Duration{59}).size(), 5U);
+    EXPECT_EQ(set.counted(Duration{60}).size(), 4U);
+  }
+}
+
+// A = (5, T = 10, D = 12) with a jitter of 2: its last job arrives at 0 and is ready at 2 at the latest, so an idle
+// moment at 2 can lie before it. The longest busy period with that jitter is
+//   17, 10 + 4 + 4 + 4 = 22, 15 + 8 + 4 + 4 = 31, 20 + 8 + 8 + 4 = 40, 25 + 8 + 8 + 4 = 45, 25 + 12 + 12 + 4 = 53,
+//   30 + 12 + 12 + 4 = 58, 58
+// so A counts until 2 + 58; after an idle moment at 3, until 2 + max(T, D) = 14.
+TEST(OnlineAdmission, CountsNoIdleMomentBeforeTheLastJobWasReady) {
+  for (const std::int64_t idle : {1, 2, 3}) {
+    OnlineAdmission set(Policy::Edf);
+    for (const TaskTiming& task : {implicit(4, 20), implicit(4, 22), implicit(4, 100)})
+      ASSERT_TRUE(set.add(task, Duration{0}).task.has_value());
+    const auto a = set.add(timing(5, 10, 12, 2), Duration{0}).task;
+    ASSERT_TRUE(a.has_value());
+    set.remove(*a, Duration{1}, Duration{0});
+    set.idle_at(Duration{idle});
+    const std::int64_t until = idle > 2 ? 14 : 60;
+    EXPECT_EQ(set.counted(Duration{until - 1}).size(), 4U) << "idle at " << idle;
+    EXPECT_EQ(set.counted(Duration{until}).size(), 3U) << "idle at " << idle;
+  }
+}
+
 // D = 30 > T = 10: it counts until 5 + 30 + 2 after its arrival at 5, however long the machine has been idle.
 TEST(OnlineAdmission, CountsDeadlineAndJitterOfATaskThatLeaves) {
   OnlineAdmission set(Policy::Edf);
