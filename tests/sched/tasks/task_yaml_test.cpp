@@ -183,7 +183,7 @@ TEST(TaskYaml, PlansWithoutPeerAccessWhereToldSo) {
     const auto set = folder.load(text, overrides);
     ASSERT_TRUE(set.has_value()) << set.error().text();
     const Timeline timeline = plan(planners().front(), std::get<Batch>(set->tasks[0].steps[0])).timeline;
-    EXPECT_EQ(timeline.streams[0].transfer->path, no_peer ? CopyPath::Staged : CopyPath::Peer);
+    EXPECT_EQ(timeline.streams[0].transfer->method.name, no_peer ? "staged" : "peer");
   }
   TaskFileOverrides overrides;
   overrides.no_peer = true;

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "model/base/document.hpp"
-#include "model/machine/route.hpp"
 #include "model/sharing/compile_machine.hpp"
+#include "model/transfer/transfer_method.hpp"
 #include "tests/apps/made_up_hosts.hpp"
 
 namespace tutti::internal {
@@ -16,13 +16,13 @@ Topology machine_of(const HostFacts& host) {
   return machine.value();
 }
 
-/// Every vertex that a copy from one end to the other comes by, the path's name first: "peer gpu0 hub0 gpu1".
+/// Every vertex that a copy from one end to the other comes by, the method's name first: "peer gpu0 hub0 gpu1".
 std::string way(const Topology& machine, std::string_view from, std::string_view to) {
   Transfer transfer;
   transfer.from = machine.find_vertex(from).value();
   transfer.to = machine.find_vertex(to).value();
   const RouteView route = find_route(machine, transfer);
-  std::string text = std::string(to_string(route.path)) + " " + std::string(from);
+  std::string text = std::string(route.method.name) + " " + std::string(from);
   for (const auto& leg : {route.first, route.second})
     for (const LinkId link : leg) text += " " + machine.vertex(machine.link(link).to).name;
   return text;
