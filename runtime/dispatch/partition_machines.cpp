@@ -35,10 +35,7 @@ Expected<BackendStack> BackendStack::make(const tutti::BackendOptions& options, 
   stack.clock_ = clock_of(options);
   const auto backend = [&]() -> MadeBackend {
     if (options.kind == BackendKind::Simulated) return std::make_unique<SimBackend>(machine, kernels, *stack.clock_);
-    CudaOptions cuda;
-    cuda.bind = options.bind;
-    cuda.gate = options.gate;
-    cuda.waiting = options.waiting;
+    CudaOptions cuda = cuda_options(options, machine.spec());
     cuda.gpus = std::move(gpus);
     if (hangs) cuda.hangs = std::move(hangs);
     return make_cuda(machine, kernels, *stack.clock_, cuda);

@@ -125,7 +125,7 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
   std::set<std::string_view> names;
   for (std::size_t i = 0; i < spec.tasks.size(); ++i) {
     const std::string path = path_of("tasks", i);
-    check_name(spec.tasks[i].name, {.required = true}, all.faults, path_of(path, "name"));
+    check_word(spec.tasks[i].name, {.required = true}, all.faults, path_of(path, "name"));
     if (!names.insert(spec.tasks[i].name).second)
       all.faults.add(path, fmt::format("there are two tasks '{}'; names are unique", spec.tasks[i].name));
     set.tasks.push_back(compile_task(all, spec.tasks[i], path));

@@ -159,6 +159,24 @@ TEST(TopologyYaml, WhatIsLeftOutHasItsDefault) {
   EXPECT_EQ(machine.staging_chunk(), Bytes{8 << 20});
 }
 
+// The model keeps the word and gives it no meaning; it knows which words there are.
+TEST(TopologyYaml, AGateIsOneOfItsWords) {
+  const std::string body =
+      "  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}\n"
+      "  links: [{from: mem0, to: gpu0, bandwidth: 6 GB/s}]\n";
+  EXPECT_EQ(test::make_machine(body).spec().gate, "polling_kernel");
+  const Topology machine = test::make_machine(body + "  gate: device_timer\n");
+  EXPECT_EQ(machine.spec().gate, "device_timer");
+  EXPECT_NE(machine_yaml(machine).find("gate: device_timer"), std::string::npos);
+  EXPECT_EQ(machine_error(test::machine_file(body + "  gate: device_timr\n")),
+            "m.yaml:6:9: 'device_timr' is no gate; did you mean 'device_timer'? write one of polling_kernel, "
+            "memory_wait, host_timed, device_timer");
+  MachineSpec spec = machine.spec();
+  spec.gate = "door";
+  EXPECT_EQ(compile(spec).error().text(),
+            "gate: 'door' is no gate; write one of polling_kernel, memory_wait, host_timed, device_timer");
+}
+
 TEST(TopologyYaml, TheSameFileTwiceIsTheSameMachine) {
   const std::string path = test::source_path("configs/machines/inspection-example.yaml");
   EXPECT_EQ(*load_machine(path), *load_machine(path));

@@ -62,7 +62,7 @@ TEST(DetectedMachine, GpusKeepTheirIdsAndWhatTheyCanDo) {
   EXPECT_EQ(gpu.copy_engines, 3);
   // Whole megabytes, never more than there are: 150109880320 B are 150109.88 of them.
   EXPECT_EQ(gpu.memory, Bytes{150'109'000'000});
-  EXPECT_EQ(machine.spec().gate, GateKind::PollingKernel);
+  EXPECT_EQ(machine.spec().gate, "polling_kernel");
 }
 
 // PCIe 5.0 x16: 32 GT/s x 128/130 x 16 lanes / 8 bits = 63.015 GB/s, of which 85 % are 53.56. All GPUs of the cpu lie
@@ -166,7 +166,7 @@ TEST(DetectedMachine, WhatIsNotToldIsGuessedAndSaid) {
   EXPECT_DOUBLE_EQ(nominal(machine, "cpu0", "gpu0"), 12);
   EXPECT_EQ(link_between(machine, "cpu0", "gpu0").bandwidth.theoretical, std::nullopt);
   EXPECT_EQ(machine.engine_in(machine.gpus()[0]), machine.engine_out(machine.gpus()[0]));
-  EXPECT_EQ(machine.spec().gate, GateKind::PollingKernel);
+  EXPECT_EQ(machine.spec().gate, "polling_kernel");
   EXPECT_EQ(machine.peer_access().mode, PeerMode::None);
   EXPECT_NE(detected_yaml(host, machine).find("# The host does not tell the PCIe link of gpu0.\n"), std::string::npos);
 }
