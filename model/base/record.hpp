@@ -106,7 +106,8 @@ concept HasWords = requires {
   Words<T>::values;
 };
 
-/// Collects the faults of one reading.
+/// Collects the faults of one reading. A value that is at fault keeps its default, and its place in a list: the others
+/// are checked, too (`Faults`).
 class Reader {
  public:
   /// Runs a reader; the fault that ends it is kept.
@@ -307,8 +308,10 @@ template <class T>
 struct Form<std::vector<T>> {
   static std::vector<T> read(Reader& reader, const Node& node, const FieldRules& rules) {
     std::vector<T> list;
-    for (const Node& item : read_sequence(node, fmt::format("'{}'", rules.key)))
-      reader.attempt([&] { list.push_back(Form<T>::read(reader, item, rules)); });
+    for (const Node& item : read_sequence(node, fmt::format("'{}'", rules.key))) {
+      list.emplace_back();
+      reader.attempt([&] { list.back() = Form<T>::read(reader, item, rules); });
+    }
     return list;
   }
   static Node write(const std::vector<T>& list) {
@@ -331,7 +334,10 @@ struct Form<std::vector<std::pair<std::string, T>>> {
     if (node.kind != Node::Kind::Map) fail(node.place, fmt::format("'{}' is a map; write {{name: value}}", rules.key));
     Named values;
     for (std::size_t i = 0; i < node.items.size(); ++i)
-      reader.attempt([&] { values.emplace_back(read_id(node.key(i)), Form<T>::read(reader, node.items[i], rules)); });
+      reader.attempt([&] {
+        values.emplace_back(read_id(node.key(i)), T{});
+        values.back().second = Form<T>::read(reader, node.items[i], rules);
+      });
     return values;
   }
   static Node write(const Named& values) {
@@ -372,12 +378,18 @@ template <class T>
   return *std::move(value);
 }
 
-/// Reads a spec from a document and compiles it; each fault gets the place of its field.
-/// @param compile  (Spec) -> Expected<...>
+/// Reads a spec from a document and compiles it, also where some of it was not read well; each fault gets the place of
+/// its field.
+/// @param compile  (Spec, Faults) -> Expected<...>; the faults are those of reading, and an error has them all
+/// @param root     key of the map that the fields of its faults start from; empty: the document itself
 template <class Spec, class Compile>
-[[nodiscard]] auto compiled(const Node& document, Compile compile) {
-  return read_record<Spec>(document).and_then(compile).map_error(
-      [&](Error error) { return at_places(std::move(error), document); });
+[[nodiscard]] auto compiled(const Node& document, Compile compile, const std::string& root = {}) {
+  Reader reader;
+  Spec spec{};
+  reader.attempt([&] { spec = Form<Spec>::read(reader, document, {}); });
+  return compile(std::move(spec), Faults(reader.faults(), document, root)).map_error([&](Error error) {
+    return at_places(std::move(error), *find_field(document, root).node);
+  });
 }
 
 /// A struct as a node.

@@ -64,6 +64,11 @@ class Batch {
   [[nodiscard]] static Expected<Batch> make(const Topology& machine, std::vector<CommandStream> streams,
                                             Merging merging = Merging::On, const std::string& list = "streams");
 
+  /// Adds the faults of `make`.
+  /// @param sound  [streams] whether a stream is checked by itself; of others only the name is
+  static void check(const Topology& machine, std::span<const CommandStream> streams, std::span<const char> sound,
+                    Faults& faults, const std::string& list);
+
   /// The batch that runs in place of this planned one: equal streams with other sizes and kernel times, in the same
   /// chains, order and turns.
   /// @param machine  the machine that it runs on: the batch's, with other bandwidths and costs.

@@ -188,4 +188,15 @@ struct Record<MachineSpec> {
                                      Field{"table", &MachineSpec::table}};
 };
 
+/// A machine file.
+struct MachineFile {
+  MachineSpec machine;
+};
+template <>
+struct Record<MachineFile> {
+  static constexpr std::string_view what = "a machine file";
+  static constexpr bool is_file = true;
+  static constexpr std::tuple fields{Field{"machine", &MachineFile::machine}.required()};
+};
+
 }  // namespace tutti::internal
