@@ -45,6 +45,15 @@ struct Node {
 /// @param root  a map
 [[nodiscard]] std::string document_text(const Node& root);
 
+/// The node of a field in a document.
+struct FieldNode {
+  const Node* node;  ///< the nearest that is there where the field itself is left out
+  Place place;       ///< of that node; of a map's entry by its position, that of its key
+  bool is_there;     ///< the field itself
+};
+/// @param path  such as `links[3].bandwidth`; a map's entry also by its position; empty: the root
+[[nodiscard]] FieldNode find_field(const Node& root, std::string_view path);
+
 /// Gives each fault of an error the place of its field in a document; the nearest that is there where the field itself
 /// is left out.
 /// @param root  node of the spec whose fields the faults name

@@ -16,32 +16,36 @@ std::string_view take_step(std::string_view& path) {
   return step;
 }
 
-/// The place of a field; the nearest that is there where it is left out. A map's entry by its position is at its key.
-Place place_of(const Node& root, std::string_view path) {
-  const Node* at = &root;
-  Place place = root.place;
-  while (!path.empty()) {
-    const std::string_view step = take_step(path);
-    const Node* next = nullptr;
-    if (step.starts_with('[')) {
-      std::size_t position = 0;
-      std::from_chars(step.data() + 1, step.data() + step.size(), position);
-      if (position < at->items.size()) next = &at->items[position];
-      if (next != nullptr) place = at->kind == Node::Kind::Map ? at->keys[position].second : next->place;
-    } else if (next = at->find(step); next != nullptr) {
-      place = next->place;
-    }
-    if (next == nullptr) return place;
-    at = next;
+/// Position of a step's node among the items of the node around it; past the end where it is not there.
+std::size_t position_of(const Node& around, std::string_view step) {
+  std::size_t position = around.items.size();
+  if (step.starts_with('[')) {
+    std::from_chars(step.data() + 1, step.data() + step.size(), position);
+  } else if (const Node* item = around.find(step); item != nullptr) {
+    position = static_cast<std::size_t>(item - around.items.data());
   }
-  return place;
+  return position;
 }
 
 }  // namespace
 
+FieldNode find_field(const Node& root, std::string_view path) {
+  FieldNode found{&root, root.place, true};
+  while (!path.empty()) {
+    const Node& around = *found.node;
+    const std::string_view step = take_step(path);
+    const std::size_t position = position_of(around, step);
+    if (position >= around.items.size()) return found.is_there = false, found;
+    found.node = &around.items[position];
+    const bool by_position = around.kind == Node::Kind::Map && step.starts_with('[');
+    found.place = by_position ? around.keys[position].second : found.node->place;
+  }
+  return found;
+}
+
 Error at_places(Error error, const Node& root) {
   const auto give_place = [&](Error& fault) {
-    if (fault.place.line == 0 && fault.place.file.empty()) fault.place = place_of(root, fault.field);
+    if (fault.place.line == 0 && fault.place.file.empty()) fault.place = find_field(root, fault.field).place;
   };
   give_place(error);
   std::ranges::for_each(error.more, give_place);

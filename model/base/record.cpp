@@ -30,10 +30,8 @@ std::vector<std::string> refuse_unknown_keys(Reader& reader, const Node& map, st
   return meant;
 }
 
-void fail_for_word(const Node& node, std::string_view what, std::span<const std::string_view> words) {
-  const std::string& text = read_text(node);
-  fail(node.place,
-       fmt::format("'{:.80}' is no {};{} write one of {}", text, what, suggestion(text, words), joined_words(words)));
+std::string word_sentence(std::string_view text, std::string_view what, std::span<const std::string_view> words) {
+  return fmt::format("'{:.80}' is no {};{} write one of {}", text, what, suggestion(text, words), joined_words(words));
 }
 
 void check_number(double value, const FieldRules& rules, Faults& faults, const std::string& path) {
@@ -42,7 +40,11 @@ void check_number(double value, const FieldRules& rules, Faults& faults, const s
       path, fmt::format("{:g} is not possible here; write a number from {:g} to {:g}", value, rules.least, rules.most));
 }
 
-void check_name(const std::string& text, const FieldRules& rules, Faults& faults, const std::string& path) {
+void check_word(const std::string& text, const FieldRules& rules, Faults& faults, const std::string& path) {
+  if (!rules.words.empty()) {
+    if (!std::ranges::count(rules.words, text)) faults.add(path, word_sentence(text, rules.key, rules.words));
+    return;
+  }
   if (rules.any_text || (text.empty() && !rules.required) || is_name(text)) return;
   faults.add(path, name_sentence(text));
 }

@@ -35,6 +35,7 @@ struct FieldRules {
   std::string_view key = {};  ///< of the field
   bool required = false;
   bool any_text = false;                                    ///< of words: any text; otherwise a name
+  std::span<const std::string_view> words = {};             ///< of words: none but these
   Rounding rounding = Rounding::Up;                         ///< of times
   double least = -std::numeric_limits<double>::infinity();  ///< of numbers
   double most = std::numeric_limits<double>::infinity();
@@ -54,6 +55,10 @@ struct Field {
   [[nodiscard]] constexpr Field any_text() const {
     return with([](FieldRules& all) { all.any_text = true; });
   }
+  /// @param words  outlive the table
+  [[nodiscard]] constexpr Field one_of(std::span<const std::string_view> words) const {
+    return with([&](FieldRules& all) { all.words = words; });
+  }
   [[nodiscard]] constexpr Field rounded_down() const {
     return with([](FieldRules& all) { all.rounding = Rounding::Down; });
   }
@@ -64,6 +69,11 @@ struct Field {
     Field field = *this;
     field.alias = older_key;
     return field;
+  }
+  [[nodiscard]] constexpr FieldRules keyed_rules() const {
+    FieldRules keyed = rules;
+    keyed.key = key;
+    return keyed;
   }
 
  private:
@@ -96,7 +106,8 @@ concept HasWords = requires {
   Words<T>::values;
 };
 
-/// Collects the faults of one reading.
+/// Collects the faults of one reading. A value that is at fault keeps its default, and its place in a list: the others
+/// are checked, too (`Faults`).
 class Reader {
  public:
   /// Runs a reader; the fault that ends it is kept.
@@ -120,11 +131,12 @@ class Reader {
 std::vector<std::string> refuse_unknown_keys(Reader& reader, const Node& map, std::string_view what,
                                              std::span<const std::string_view> known,
                                              std::span<const std::string_view> aliases = {});
-/// A sentence about a word that is none of an enumeration's.
-[[noreturn]] void fail_for_word(const Node& node, std::string_view what, std::span<const std::string_view> words);
-/// A fault for a number outside its range, and for a word that is no name.
+/// A sentence about a word that is none of these.
+[[nodiscard]] std::string word_sentence(std::string_view text, std::string_view what,
+                                        std::span<const std::string_view> words);
+/// A fault for a number outside its range, and for a word that is no name, or none of the field's.
 void check_number(double value, const FieldRules& rules, Faults& faults, const std::string& path);
-void check_name(const std::string& text, const FieldRules& rules, Faults& faults, const std::string& path);
+void check_word(const std::string& text, const FieldRules& rules, Faults& faults, const std::string& path);
 
 [[nodiscard]] Node scalar_node(std::string text);
 [[nodiscard]] std::string number_text(double value);
@@ -161,9 +173,7 @@ void read_fields(Reader& reader, const Node& map, std::string_view what, T& valu
     }
     reader.attempt([&] {
       using Value = std::remove_reference_t<decltype(value.*row.member)>;
-      FieldRules rules = row.rules;
-      rules.key = row.key;
-      value.*row.member = Form<Value>::read(reader, *node, rules);
+      value.*row.member = Form<Value>::read(reader, *node, row.keyed_rules());
     });
   });
 }
@@ -173,7 +183,7 @@ template <class T>
 void check_fields(const T& value, Faults& faults, const std::string& path = "") {
   for_each_field<T>([&](const auto& row) {
     using Value = std::remove_cvref_t<decltype(value.*row.member)>;
-    Form<Value>::check(value.*row.member, row.rules, faults, path_of(path, row.key));
+    Form<Value>::check(value.*row.member, row.keyed_rules(), faults, path_of(path, row.key));
   });
 }
 
@@ -259,11 +269,14 @@ struct Form<int> {
 template <>
 struct Form<std::string> {
   static std::string read(Reader&, const Node& node, const FieldRules& rules) {
-    return rules.any_text ? read_text(node) : read_id(node);
+    if (rules.words.empty()) return rules.any_text ? read_text(node) : read_id(node);
+    const std::string& text = read_text(node);
+    if (!std::ranges::count(rules.words, text)) fail(node.place, word_sentence(text, rules.key, rules.words));
+    return text;
   }
   static Node write(const std::string& value) { return scalar_node(value); }
   static void check(const std::string& value, const FieldRules& rules, Faults& faults, const std::string& path) {
-    check_name(value, rules, faults, path);
+    check_word(value, rules, faults, path);
   }
 };
 
@@ -275,7 +288,7 @@ struct Form<T> : Unchecked {
       words.push_back(to_string(value));
       if (node.kind == Node::Kind::Scalar && words.back() == node.text) return value;
     }
-    fail_for_word(node, Words<T>::what, words);
+    fail(node.place, word_sentence(read_text(node), Words<T>::what, words));
   }
   static Node write(T value) { return scalar_node(std::string(to_string(value))); }
 };
@@ -295,8 +308,10 @@ template <class T>
 struct Form<std::vector<T>> {
   static std::vector<T> read(Reader& reader, const Node& node, const FieldRules& rules) {
     std::vector<T> list;
-    for (const Node& item : read_sequence(node, fmt::format("'{}'", rules.key)))
-      reader.attempt([&] { list.push_back(Form<T>::read(reader, item, rules)); });
+    for (const Node& item : read_sequence(node, fmt::format("'{}'", rules.key))) {
+      list.emplace_back();
+      reader.attempt([&] { list.back() = Form<T>::read(reader, item, rules); });
+    }
     return list;
   }
   static Node write(const std::vector<T>& list) {
@@ -319,7 +334,10 @@ struct Form<std::vector<std::pair<std::string, T>>> {
     if (node.kind != Node::Kind::Map) fail(node.place, fmt::format("'{}' is a map; write {{name: value}}", rules.key));
     Named values;
     for (std::size_t i = 0; i < node.items.size(); ++i)
-      reader.attempt([&] { values.emplace_back(read_id(node.key(i)), Form<T>::read(reader, node.items[i], rules)); });
+      reader.attempt([&] {
+        values.emplace_back(read_id(node.key(i)), T{});
+        values.back().second = Form<T>::read(reader, node.items[i], rules);
+      });
     return values;
   }
   static Node write(const Named& values) {
@@ -360,12 +378,18 @@ template <class T>
   return *std::move(value);
 }
 
-/// Reads a spec from a document and compiles it; each fault gets the place of its field.
-/// @param compile  (Spec) -> Expected<...>
+/// Reads a spec from a document and compiles it, also where some of it was not read well; each fault gets the place of
+/// its field.
+/// @param compile  (Spec, Faults) -> Expected<...>; the faults are those of reading, and an error has them all
+/// @param root     key of the map that the fields of its faults start from; empty: the document itself
 template <class Spec, class Compile>
-[[nodiscard]] auto compiled(const Node& document, Compile compile) {
-  return read_record<Spec>(document).and_then(compile).map_error(
-      [&](Error error) { return at_places(std::move(error), document); });
+[[nodiscard]] auto compiled(const Node& document, Compile compile, const std::string& root = {}) {
+  Reader reader;
+  Spec spec{};
+  reader.attempt([&] { spec = Form<Spec>::read(reader, document, {}); });
+  return compile(std::move(spec), Faults(reader.faults(), document, root)).map_error([&](Error error) {
+    return at_places(std::move(error), *find_field(document, root).node);
+  });
 }
 
 /// A struct as a node.

@@ -10,8 +10,8 @@
 #include "model/base/faults.hpp"
 #include "model/base/units.hpp"
 #include "model/batch/peer_rounds.hpp"
-#include "model/machine/route.hpp"
 #include "model/machine/route_class.hpp"
+#include "model/transfer/transfer_method.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -85,7 +85,7 @@ void check_transfer(const Topology& machine, const Transfer& transfer, StreamFau
     return faults.add(
         fmt::format("'{}' is no memory; a staged copy goes via a memory", machine.vertex(*transfer.via).name));
   const RouteView route = find_route(machine, transfer);
-  if (!transfer.route.empty() && route.path == CopyPath::Staged)
+  if (!transfer.route.empty() && route.method.chunked)
     return faults.add(fmt::format(
         "'{}' has no peer access to '{}', so the copy is staged; name its memory with 'via' in place of a route", from,
         to));
@@ -112,7 +112,7 @@ std::vector<LinkId> last_links_of_peers(const Topology& machine, std::span<const
   for (const CommandStream& stream : streams) {
     if (!stream.transfer) continue;
     const RouteView route = find_route(machine, *stream.transfer);
-    if (route.path == CopyPath::Peer) links.push_back(route.first.back());
+    if (route.method.peer_traffic) links.push_back(route.first.back());
   }
   std::sort(links.begin(), links.end());
   links.erase(std::unique(links.begin(), links.end()), links.end());
@@ -134,7 +134,7 @@ bool takes_turns(const Topology& machine, const RouteView& route, const StreamWo
   constexpr double kFills = 1.1;          // possible gain of two at once
   constexpr double kShortest = 20;        // in waits, each as long as a handover,
   constexpr double kLeastHandover = 4e3;  // ns, or this where no handover was measured
-  if (work.route != CopyKind::Peer || work.bytes == 0) return false;
+  if (!work.peer_traffic || work.bytes == 0) return false;
   const double alone = route_class.alone.nominal.value;
   return machine.link(route.first.back()).bandwidth.nominal.value <= kFills * alone &&
          work.bytes / alone >= kShortest * std::max(as_ns(machine.setup().handover.nominal), kLeastHandover);
@@ -146,7 +146,7 @@ std::vector<std::uint32_t> order_of(std::span<const CommandStream> streams, std:
   std::vector<PeerCopy> copies;
   std::vector<std::uint32_t> places;  // [copies] the stream
   for (std::uint32_t s = 0; s < streams.size(); ++s) {
-    if (work[s].route_class == kNone || work[s].route != CopyKind::Peer) continue;
+    if (!work[s].peer_traffic) continue;
     copies.push_back({work[s].engines[0].value, streams[s].transfer->to.value, work[s].bytes});
     places.push_back(s);
   }
@@ -163,6 +163,13 @@ std::vector<std::uint32_t> order_of(std::span<const CommandStream> streams, std:
 Expected<Batch> Batch::make(const Topology& machine, std::vector<CommandStream> streams, Merging merging,
                             const std::string& list) {
   Faults faults;
+  check(machine, streams, std::vector<char>(streams.size(), true), faults, list);
+  if (!faults.none()) return tl::unexpected(faults.error());
+  return Batch(machine, std::move(streams), merging);
+}
+
+void Batch::check(const Topology& machine, std::span<const CommandStream> streams, std::span<const char> sound,
+                  Faults& faults, const std::string& list) {
   if (streams.empty()) faults.add(list, "the batch has no streams; it needs at least one");
   std::set<std::string_view> names;
   for (std::size_t i = 0; i < std::min(streams.size(), kMostStreams); ++i) {
@@ -170,6 +177,7 @@ Expected<Batch> Batch::make(const Topology& machine, std::vector<CommandStream> 
     StreamFaults of_stream(faults, stream, path_of(list, i));
     if (!names.insert(stream.name).second)
       of_stream.add(fmt::format("there are two streams '{}'; names are unique", stream.name));
+    if (!sound[i]) continue;
     if (!stream.transfer && !stream.kernel)
       of_stream.add(fmt::format("stream '{}' has neither transfer nor kernel; give it one", stream.name));
     if (stream.transfer) check_transfer(machine, *stream.transfer, of_stream);
@@ -178,8 +186,6 @@ Expected<Batch> Batch::make(const Topology& machine, std::vector<CommandStream> 
   if (streams.size() > kMostStreams)
     StreamFaults(faults, streams[kMostStreams], path_of(list, kMostStreams))
         .add("more than 4096 streams in one batch; cut it into several");
-  if (!faults.none()) return tl::unexpected(faults.error());
-  return Batch(machine, std::move(streams), merging);
 }
 
 Expected<Batch> Batch::with_sizes_of(const Topology& machine, std::vector<CommandStream> streams) const {
@@ -242,10 +248,9 @@ StreamWork Batch::make_work(const CommandStream& stream, std::span<const LinkId>
     return static_cast<std::uint32_t>(machine_.route_classes().size() + own_classes_.size() - 1);
   };
   work.bytes = static_cast<double>(transfer.size.count);
-  work.engines = route.engines;
-  work.route = class_of(machine_, transfer, route.path);
-  if (merging_ == Merging::Transitive && route.path == CopyPath::Peer)
-    work.engines = {machine_.peer_engine_out(transfer.from), machine_.peer_engine_in(transfer.to)};
+  work.engines = merging_ == Merging::Transitive ? route.end_engines : route.engines;
+  work.route = route.kind;
+  work.peer_traffic = route.method.peer_traffic;
   const auto meets_peers = [&](LinkId link) { return std::binary_search(met.begin(), met.end(), link); };
   work.route_class = transfer.route.empty() ? machine_.route_class(transfer.from, transfer.to) : kNone;
   if (work.route_class != kNone && std::any_of(route.first.begin(), route.first.end(), meets_peers)) {
@@ -261,7 +266,7 @@ StreamWork Batch::make_work(const CommandStream& stream, std::span<const LinkId>
     own_classes_.push_back(std::move(small));
     work.route_class = static_cast<std::uint32_t>(machine_.route_classes().size() + own_classes_.size() - 1);
   }
-  if (route.path == CopyPath::Staged) work.lead = add_own({});
+  if (route.method.chunked) work.lead = add_own({});
   if (merging_ != Merging::Transitive && takes_turns(machine_, route, work, route_class(work.route_class)))
     work.landing = route.first.back().value;
   return work;

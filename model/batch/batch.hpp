@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "model/batch/batch_spec.hpp"
-#include "model/machine/route.hpp"
 #include "model/machine/topology.hpp"
+#include "model/transfer/transfer.hpp"
 
 namespace tutti::internal {
 
@@ -36,11 +36,12 @@ struct CommandStream {
 struct StreamWork {
   double bytes = 0;
   std::uint32_t route_class = kNone;  ///< of its route: the machine's, then the batch's own; kNone: no transfer
-  std::uint32_t lead = kNone;         ///< route class of a staged copy's first leg; otherwise kNone
+  std::uint32_t lead = kNone;         ///< route class of a chunked copy's first leg; otherwise kNone
   std::array<EngineId, 2> engines{};  ///< held during the copy, the issuing one first; the same one twice where there
                                       ///< is but one
   std::uint32_t landing = kNone;  ///< last link of its route, which copies with a landing cross one at a time; or kNone
-  CopyKind route = CopyKind::Up;  ///< of its transfer
+  CopyKind route = CopyKind::Up;  ///< class of the costs of its transfer
+  bool peer_traffic = false;      ///< of its transfer
   double kernel = 0;              ///< ns, usual duration
   double kernel_worst = 0;        ///< ns
   bool has_kernel = false;
@@ -62,6 +63,11 @@ class Batch {
   /// @param list  the path of the streams in faults
   [[nodiscard]] static Expected<Batch> make(const Topology& machine, std::vector<CommandStream> streams,
                                             Merging merging = Merging::On, const std::string& list = "streams");
+
+  /// Adds the faults of `make`.
+  /// @param sound  [streams] whether a stream is checked by itself; of others only the name is
+  static void check(const Topology& machine, std::span<const CommandStream> streams, std::span<const char> sound,
+                    Faults& faults, const std::string& list);
 
   /// The batch that runs in place of this planned one: equal streams with other sizes and kernel times, in the same
   /// chains, order and turns.

@@ -149,8 +149,7 @@ inline double BatchChains::take_first(CopyKind route) {
 inline double BatchChains::take_turn(std::uint32_t stream) {
   const std::uint32_t last = std::exchange(last_copy_, stream);
   if (last == kNone) return 0;
-  const bool staged = work_[stream].route == CopyKind::Staged;
-  if (staged != (work_[last].route == CopyKind::Staged)) return handover_;
+  if ((work_[stream].lead == kNone) != (work_[last].lead == kNone)) return handover_;
   if (turn_ == 0) return 0;
   const Transfer &before = *streams_[last].transfer, &transfer = *streams_[stream].transfer;
   return before.from == transfer.from && before.to == transfer.to ? 0 : turn_;

@@ -19,18 +19,25 @@ Expected<std::optional<Topology>> load_named_machine(const std::string& base, co
   });
 }
 
+Error without_machine(Faults faults, Error machine) {
+  if (faults.none()) return machine;
+  if (machine.field == "machine") faults.add(std::move(machine));
+  return faults.error();
+}
+
 Expected<Batch> batch_from(const Node& document, const Topology& machine) {
-  return compiled<BatchSpec>(document, [&](const BatchSpec& spec) { return compile(spec, machine); });
+  return compiled<BatchSpec>(
+      document, [&](const BatchSpec& spec, Faults faults) { return compile(spec, machine, {}, std::move(faults)); });
 }
 
 Expected<Batch> load_batch(const std::string& path, const std::optional<std::string>& machine_path) {
   return read_document(path).and_then([&](const Node& document) {
-    return compiled<BatchSpec>(document, [&](const BatchSpec& spec) {
-      return load_named_machine(path, spec.machine, machine_path)
-          .and_then([&](const std::optional<Topology>& machine) -> Expected<Batch> {
-            if (!machine) return invalid_input("'machine' is missing; add it or give --machine");
-            return compile(spec, *machine);
-          });
+    return compiled<BatchSpec>(document, [&](const BatchSpec& spec, Faults faults) -> Expected<Batch> {
+      auto machine = load_named_machine(path, spec.machine, machine_path);
+      if (!machine) return tl::unexpected(without_machine(std::move(faults), std::move(machine.error())));
+      if (*machine) return compile(spec, **machine, {}, std::move(faults));
+      faults.add("machine", "'machine' is missing; add it or give --machine");
+      return tl::unexpected(faults.error());
     });
   });
 }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "model/base/document.hpp"
+#include "model/base/faults.hpp"
 #include "model/batch/batch.hpp"
 
 namespace tutti::internal {
@@ -23,6 +24,12 @@ namespace tutti::internal {
 /// @errors as `load_machine`; at field `machine` where there is no such file.
 [[nodiscard]] Expected<std::optional<Topology>> load_named_machine(const std::string& base, const std::string& machine,
                                                                    const std::optional<std::string>& override_path);
+
+/// The error of a file whose machine cannot be loaded: its own faults, and those of the machine's file only where it
+/// has none.
+/// @param faults   of reading the file that names the machine
+/// @param machine  why `load_named_machine` failed
+[[nodiscard]] Error without_machine(Faults faults, Error machine);
 
 /// A batch as the text of a batch file, which reads back as the same batch.
 /// @param machine_path  the file of its machine, as the batch's file shall name it

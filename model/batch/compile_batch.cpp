@@ -1,5 +1,7 @@
 #include "model/batch/compile_batch.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "model/base/suggestion.hpp"
@@ -43,6 +45,7 @@ class StreamCompiler {
     if (size.parameter.empty()) return size.bytes;
     const auto parameter = parameters_.find(size.parameter);
     if (parameter == parameters_.end()) {
+      if (faults_.unread("parameters")) return {};
       std::vector<std::string_view> names;
       for (const auto& [known, bytes] : parameters_) names.push_back(known);
       const std::string guess = suggestion(size.parameter, names);
@@ -98,8 +101,11 @@ class StreamCompiler {
     if (kernel.time.has_value() == kernel.throughput.has_value())
       return fault("kernel", "a kernel has either 'time' or 'throughput'; write one of the two"), Duration{};
     if (kernel.time) return *kernel.time;
-    if (!transfer)
-      return fault("kernel.throughput", "'throughput' needs a transfer to count its bytes; write 'time'"), Duration{};
+    if (!transfer) {
+      if (!faults_.unread(path_))
+        fault("kernel.throughput", "'throughput' needs a transfer to count its bytes; write 'time'");
+      return Duration{};
+    }
     if (!(kernel.throughput->value > 0))
       return fault("kernel.throughput", "this throughput is not above 0; write a rate like 10 GB/s"), Duration{};
     return round_up_ns(static_cast<double>(transfer->size.count) / kernel.throughput->value);
@@ -114,7 +120,7 @@ class StreamCompiler {
       kernel.on = vertex(spec.on, "kernel.on");
     } else if (transfer) {
       kernel.on = transfer->to;
-    } else {
+    } else if (!faults_.unread(path_)) {
       fault("kernel", "a kernel without a transfer needs a place; add 'on: gpu0'");
     }
     return kernel;
@@ -129,21 +135,30 @@ class StreamCompiler {
 
 }  // namespace
 
-std::vector<CommandStream> resolve_streams(std::span<const StreamSpec> streams, const Topology& machine,
-                                           const Parameters& parameters, Faults& faults, const std::string& path) {
+std::optional<Batch> compile_streams(std::span<const StreamSpec> streams, Merging merging, const Topology& machine,
+                                     const Parameters& parameters, Faults& faults, const std::string& path) {
   std::vector<CommandStream> resolved;
+  std::vector<char> sound;
   for (std::size_t i = 0; i < streams.size(); ++i) {
-    check_fields(streams[i], faults, path_of(path, i));
-    resolved.push_back(StreamCompiler(streams[i], machine, parameters, faults, path_of(path, i)).compile(i));
+    const std::string at = path_of(path, i);
+    const std::size_t before = faults.added();
+    check_fields(streams[i], faults, at);
+    resolved.push_back(StreamCompiler(streams[i], machine, parameters, faults, at).compile(i));
+    sound.push_back(faults.added() == before && !faults.unread(at));
   }
-  return resolved;
+  if (std::ranges::count(sound, false) > 0 || faults.unread(path)) {
+    Batch::check(machine, resolved, sound, faults, path);
+    return std::nullopt;
+  }
+  auto batch = Batch::make(machine, std::move(resolved), merging, path);
+  if (!batch) return faults.add(std::move(batch.error())), std::nullopt;
+  return *std::move(batch);
 }
 
-Expected<Batch> compile(const BatchSpec& spec, const Topology& machine, const Parameters& parameters) {
-  Faults faults;
-  auto streams = resolve_streams(spec.streams, machine, parameters, faults, "streams");
+Expected<Batch> compile(const BatchSpec& spec, const Topology& machine, const Parameters& parameters, Faults faults) {
+  auto batch = compile_streams(spec.streams, spec.merging, machine, parameters, faults, "streams");
   if (!faults.none()) return tl::unexpected(faults.error());
-  return Batch::make(machine, std::move(streams), spec.merging);
+  return *std::move(batch);
 }
 
 BatchSpec spec_of(const Batch& batch) {

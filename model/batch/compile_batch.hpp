@@ -1,7 +1,7 @@
 #pragma once
+#include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "model/base/faults.hpp"
 #include "model/batch/batch.hpp"
@@ -9,18 +9,19 @@
 
 namespace tutti::internal {
 
-/// The streams of a spec on a machine: names become ids, shares become bytes.
+/// The batch of these streams on a machine: names become ids, shares become bytes.
 /// @param path  of the list, for the faults: "streams"
-/// @return  [streams]; meaningful where no fault was added.
-[[nodiscard]] std::vector<CommandStream> resolve_streams(std::span<const StreamSpec> streams, const Topology& machine,
-                                                         const Parameters& parameters, Faults& faults,
-                                                         const std::string& path);
+/// @return  nothing where a stream is at fault.
+[[nodiscard]] std::optional<Batch> compile_streams(std::span<const StreamSpec> streams, Merging merging,
+                                                   const Topology& machine, const Parameters& parameters,
+                                                   Faults& faults, const std::string& path);
 
 /// The batch of a spec.
+/// @param faults  of reading the spec
 /// @errors InvalidInput, a fault for each field: names that the machine does not have, a transfer without an end or a
 ///         size, a kernel without a time or a place; and as `Batch::make`.
-[[nodiscard]] Expected<Batch> compile(const BatchSpec& spec, const Topology& machine,
-                                      const Parameters& parameters = {});
+[[nodiscard]] Expected<Batch> compile(const BatchSpec& spec, const Topology& machine, const Parameters& parameters = {},
+                                      Faults faults = {});
 
 /// A spec that compiles to this batch.
 [[nodiscard]] BatchSpec spec_of(const Batch& batch);

@@ -82,7 +82,7 @@ std::vector<PlannedCommand> pieces_of(const ExecutionPlan& plan) {
   std::vector<PlannedCommand> pieces;
   for (const PlannedCommand& command : plan.commands) {
     const bool cut = plan.chunk.count > 0 && command.bytes.count > 0 &&
-                     plan.timeline.streams[command.stream].transfer->path != CopyPath::Staged;
+                     !plan.timeline.streams[command.stream].transfer->method.chunked;
     if (cut)
       add_chunks(plan, command, pieces);
     else

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "model/machine/route.hpp"
+#include "model/transfer/transfer_method.hpp"
 
 namespace tutti::internal {
 namespace {

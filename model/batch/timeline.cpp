@@ -56,7 +56,7 @@ class SegmentMaker {
 StreamTimeline make_stream(const Topology& machine, const CommandStream& stream, const StreamTimes& times) {
   StreamTimeline line{stream.name, {}, {}, round_down_ns(times.gate)};
   if (stream.transfer) {
-    line.transfer = TransferInterval{find_route(machine, *stream.transfer).path,
+    line.transfer = TransferInterval{find_route(machine, *stream.transfer).method,
                                      round_down_ns(times.transfer_start),
                                      round_up_ns(times.transfer_end),
                                      {}};

@@ -6,7 +6,7 @@
 
 #include "model/batch/batch.hpp"
 #include "model/batch/batch_simulation.hpp"
-#include "model/machine/route.hpp"
+#include "model/transfer/transfer_method.hpp"
 
 namespace tutti::internal {
 
@@ -21,7 +21,7 @@ struct Segment {
 };
 
 struct TransferInterval {
-  CopyPath path = CopyPath::Direct;
+  TransferMethod method;
   Duration start{};  ///< of its set-up
   Duration end{};
   std::vector<Segment> segments;  ///< abut from start to end; their bytes add up to the transfer's size

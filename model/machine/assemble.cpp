@@ -85,6 +85,7 @@ void check_scalars(const MachineSpec& spec, Faults& faults) {
 std::optional<VertexId> resolve(const Parts& parts, const std::string& name, Faults& faults, const std::string& field) {
   const auto found = parts.vertex_by_name.find(name);
   if (found != parts.vertex_by_name.end()) return found->second;
+  if (faults.incomplete("vertices")) return std::nullopt;
   std::vector<std::string_view> names;
   for (const Vertex& vertex : parts.spec.vertices) names.push_back(vertex.name);
   const std::string guess = suggestion(name, names);
@@ -153,6 +154,7 @@ std::optional<CapacityMember> resolve_member(const Parts& parts, const MemberSpe
   if (!from || !to) return std::nullopt;
   const auto link = parts.link_by_ends.find(std::pair(*from, *to));
   if (link != parts.link_by_ends.end()) return CapacityMember{link->second, member.cost};
+  if (faults.unread("links")) return std::nullopt;
   faults.add(field, fmt::format("there is no link from '{}' to '{}'; a member is one direction of a link", member.from,
                                 member.to));
   return std::nullopt;
@@ -417,6 +419,7 @@ PeerAccess resolve_peers(const Parts& parts, Faults& faults) {
     const auto second = resolve(parts, to, faults, field);
     for (const auto& end : {first, second}) {
       if (!end || parts.spec.vertices[end->index()].kind == VertexKind::Gpu) continue;
+      if (faults.unread(path_of("vertices", end->index()))) continue;  // it may be one
       const Vertex& vertex = parts.spec.vertices[end->index()];
       faults.add(field, fmt::format("'{}' is a {}; peer access is between GPUs", vertex.name, to_string(vertex.kind)));
     }
@@ -439,10 +442,9 @@ std::vector<LinkSpec> by_direction(std::span<const LinkSpec> links) {
 
 }  // namespace
 
-Expected<Topology> Topology::assemble(MachineSpec spec) {
+Expected<Topology> Topology::assemble(MachineSpec spec, Faults faults) {
   auto parts = std::make_shared<Parts>();
   parts->spec = std::move(spec);
-  Faults faults;
   check_scalars(parts->spec, faults);
   add_vertices(*parts, faults);
   if (parts->spec.vertices.size() > kMaxVertices) return tl::unexpected(faults.error());

@@ -11,7 +11,8 @@ std::vector<Vertex> Form<std::vector<Vertex>>::read(Reader& reader, const Node& 
       Vertex& vertex = vertices.emplace_back();
       vertex.name = read_id(node.key(i));
       read_fields(reader, item, fmt::format("the vertex '{}'", vertex.name), vertex);
-      if (vertex.kind == VertexKind::Gpu) return;
+      const Node* kind = item.find("kind");
+      if (kind == nullptr || kind->text != to_string(vertex.kind) || vertex.kind == VertexKind::Gpu) return;
       for (const std::string_view key : {"copy_engines", "memory", "bus_id", "uuid"})
         if (const Node* value = item.find(key))
           fail(value->place, fmt::format("'{}' stands at a {}; only a gpu has it", key, to_string(vertex.kind)));
@@ -46,10 +47,11 @@ PeerSpec Form<PeerSpec>::read(Reader& reader, const Node& node, const FieldRules
   }
   peers.mode = PeerMode::Pairs;
   for (const Node& pair : read_sequence(node, "'peer_access'")) {
+    peers.pairs.emplace_back();
     reader.attempt([&] {
       const auto ends = read_sequence(pair, "a pair of GPUs");
       if (ends.size() != 2) fail(pair.place, "a pair has two GPUs; write [gpu0, gpu1]");
-      peers.pairs.emplace_back(read_id(ends[0]), read_id(ends[1]));
+      peers.pairs.back() = {read_id(ends[0]), read_id(ends[1])};
     });
   }
   return peers;

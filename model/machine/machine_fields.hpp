@@ -13,11 +13,6 @@ struct Words<VertexKind> {
                                      VertexKind::Gpu};
 };
 template <>
-struct Words<GateKind> {
-  static constexpr std::string_view what = "gate";
-  static constexpr std::array values = kGateKinds;
-};
-template <>
 struct Words<RateSource> {
   static constexpr std::string_view what = "source of rates";
   static constexpr std::array values{RateSource::Table, RateSource::Interpolated};
@@ -188,9 +183,20 @@ struct Record<MachineSpec> {
                                      Field{"margin", &MachineSpec::margin},
                                      Field{"spread", &MachineSpec::spread}.within(0, kWidestSpread),
                                      Field{"staging", &MachineSpec::staging},
-                                     Field{"gate", &MachineSpec::gate},
+                                     Field{"gate", &MachineSpec::gate}.one_of(kGateWords),
                                      Field{"symmetric", &MachineSpec::symmetric}.formerly("alike"),
                                      Field{"table", &MachineSpec::table}};
+};
+
+/// A machine file.
+struct MachineFile {
+  MachineSpec machine;
+};
+template <>
+struct Record<MachineFile> {
+  static constexpr std::string_view what = "a machine file";
+  static constexpr bool is_file = true;
+  static constexpr std::tuple fields{Field{"machine", &MachineFile::machine}.required()};
 };
 
 }  // namespace tutti::internal

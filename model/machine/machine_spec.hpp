@@ -121,25 +121,10 @@ struct StagingSpec {
   friend bool operator==(const StagingSpec&, const StagingSpec&) = default;
 };
 
-/// Mechanism that holds the streams of a batch until their planned instants, on hardware.
-enum class GateKind : std::uint8_t {
-  PollingKernel,  ///< a kernel of one thread polls a word in host memory; kernels of other streams run beside it
-  MemoryWait,     ///< a stream memory operation waits for a word in host memory; on some drivers it holds copies of
-                  ///< other streams up while it runs
-  HostTimed,      ///< none: the host submits at the planned instant
-  DeviceTimer,  ///< a kernel of one thread waits for an instant on its GPU's own timer; one word opens all that a batch
-                ///< starts with, and later gates need no host
-};
-/// Every kind; the first is the default.
-inline constexpr std::array kGateKinds{GateKind::PollingKernel, GateKind::MemoryWait, GateKind::HostTimed,
-                                       GateKind::DeviceTimer};
-
-/// "polling_kernel", "memory_wait", "host_timed", "device_timer".
-[[nodiscard]] constexpr std::string_view to_string(GateKind kind) {
-  constexpr std::array<std::string_view, kGateKinds.size()> names{"polling_kernel", "memory_wait", "host_timed",
-                                                                  "device_timer"};
-  return names[static_cast<std::size_t>(kind)];
-}
+/// What a machine may say of how its host holds the streams of a batch until their planned instants; the first is the
+/// default. `GateKind` of the runtime gives them their meaning.
+inline constexpr std::array<std::string_view, 4> kGateWords{"polling_kernel", "memory_wait", "host_timed",
+                                                            "device_timer"};
 
 /// Where a machine's bandwidths come from: what a calibration knew of its measurements.
 struct Provenance {
@@ -180,7 +165,7 @@ struct MachineSpec {
   Margin margin = {};
   double spread = 0;  ///< how far rates vary from run to run, relative, 0 to `kWidestSpread`
   StagingSpec staging = {};
-  GateKind gate = kGateKinds.front();
+  std::string gate{kGateWords.front()};                  ///< for hardware: one of `kGateWords`
   std::vector<std::vector<std::string>> symmetric = {};  ///< groups of GPUs that may change places in the table
   std::vector<TableRow> table = {};                      ///< measured combinations
 

@@ -3,18 +3,6 @@
 #include "model/machine/machine_fields.hpp"
 
 namespace tutti::internal {
-
-/// A machine file.
-struct MachineFile {
-  MachineSpec machine;
-};
-template <>
-struct Record<MachineFile> {
-  static constexpr std::string_view what = "a machine file";
-  static constexpr bool is_file = true;
-  static constexpr std::tuple fields{Field{"machine", &MachineFile::machine}.required()};
-};
-
 namespace {
 
 /// Links with both directions in one, where they follow each other.
@@ -32,15 +20,6 @@ std::vector<LinkSpec> both_ways(std::span<const LinkSpec> links) {
 }
 
 }  // namespace
-
-Expected<MachineSpec> read_machine_spec(const Node& document) {
-  return read_record<MachineFile>(document).map([](MachineFile&& file) { return std::move(file.machine); });
-}
-
-Error at_machine_places(Error error, const Node& document) {
-  const Node* machine = document.find("machine");
-  return at_places(std::move(error), machine == nullptr ? document : *machine);
-}
 
 std::string machine_text(const MachineSpec& spec) {
   MachineSpec joint = spec;

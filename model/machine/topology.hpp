@@ -16,6 +16,8 @@
 
 namespace tutti::internal {
 
+class Faults;
+
 /// From this many copy engines on, copies between GPUs have engines of their own.
 inline constexpr int kPeerEngines = 3;
 
@@ -86,7 +88,8 @@ class Topology {
   ///         or to nowhere, doubled links, a rate that is not above 0 and finite, guaranteed above nominal, a number
   ///         out of its range, a graph in two pieces, memory or engines of what is no GPU, more than 1024 memories and
   ///         GPUs, a set-up time that is negative, or guaranteed to be below its nominal one.
-  [[nodiscard]] static Expected<Topology> assemble(MachineSpec spec);
+  /// @param faults  of reading the spec
+  [[nodiscard]] static Expected<Topology> assemble(MachineSpec spec, Faults faults);
 
   /// What the machine was made from, with a link for each direction.
   [[nodiscard]] const MachineSpec& spec() const;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "model/base/faults.hpp"
+#include "model/machine/machine_fields.hpp"
 #include "model/sharing/below_table.hpp"
 
 namespace tutti::internal {
@@ -65,7 +66,9 @@ Topology held_below_table(Topology machine) {
 
 }  // namespace
 
-Expected<Topology> compile(MachineSpec spec) { return Topology::assemble(std::move(spec)).map(held_below_table); }
+Expected<Topology> compile(MachineSpec spec, Faults faults) {
+  return Topology::assemble(std::move(spec), std::move(faults)).map(held_below_table);
+}
 
 MachineSpec graph_of(const Topology& machine) {
   MachineSpec spec = machine.spec();
@@ -82,14 +85,13 @@ MachineSpec with_copy_engines(MachineSpec spec, std::span<const int> engines) {
 }
 
 Expected<Topology> machine_from(const Node& document) {
-  return read_machine_spec(document).and_then([&](MachineSpec spec) {
-    return compile(std::move(spec))
-        .map([&](const Topology& machine) {
-          std::vector<Error> notes(machine.notes().begin(), machine.notes().end());
-          for (Error& note : notes) note = at_machine_places(std::move(note), document);
-          return machine.with_notes(std::move(notes));
-        })
-        .map_error([&](Error error) { return at_machine_places(std::move(error), document); });
+  const auto assembled = [](MachineFile file, Faults faults) {
+    return compile(std::move(file.machine), std::move(faults));
+  };
+  return compiled<MachineFile>(document, assembled, "machine").map([&](const Topology& machine) {
+    std::vector<Error> notes(machine.notes().begin(), machine.notes().end());
+    for (Error& note : notes) note = at_places(std::move(note), *document.find("machine"));
+    return machine.with_notes(std::move(notes));
   });
 }
 

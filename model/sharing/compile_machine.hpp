@@ -2,6 +2,8 @@
 #include <span>
 #include <string>
 
+#include "model/base/document.hpp"
+#include "model/base/faults.hpp"
 #include "model/machine/machine_yaml.hpp"
 #include "model/machine/topology.hpp"
 
@@ -9,8 +11,9 @@ namespace tutti::internal {
 
 /// The machine of a spec. Where the graph guarantees more than a row of the table gives, guaranteed bandwidths become
 /// lower, and `Topology::notes` says so: no table makes a promise false.
+/// @param faults  of reading the spec
 /// @errors as `Topology::assemble`.
-[[nodiscard]] Expected<Topology> compile(MachineSpec spec);
+[[nodiscard]] Expected<Topology> compile(MachineSpec spec, Faults faults = {});
 
 /// What a machine was made from, without its measured table: the graph alone.
 [[nodiscard]] MachineSpec graph_of(const Topology& machine);

@@ -2,8 +2,8 @@
 
 #include <set>
 
-#include "model/machine/route.hpp"
 #include "model/machine/route_class.hpp"
+#include "model/transfer/transfer_method.hpp"
 
 namespace tutti::internal {
 namespace {

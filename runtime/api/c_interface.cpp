@@ -36,6 +36,9 @@ struct tutti_task_set {
 struct tutti_verdict {
   tutti::Verdict value;
 };
+struct tutti_change_requests {
+  tutti::ChangeRequests value;
+};
 struct tutti_job {
   const tutti::Job& value;
 };
@@ -199,6 +202,7 @@ RunOptions options_of(const tutti_run_options& options) {
   RunOptions made;
   made.backend.kind = kind_of(options.backend);
   if (options.jobs > 0) made.jobs = options.jobs;
+  if (options.arrivals_before_ns > 0) made.arrivals_before = Duration{options.arrivals_before_ns};
   made.seed = options.seed;
   if (options.on_job_end != nullptr) {
     made.on_job_end = [function = options.on_job_end, user = options.user](const JobRecord& job) {
@@ -223,6 +227,8 @@ TaskPrograms programs_of(const tutti_run_options& options) {
 
 Kernels kernels_of(const tutti_kernels* kernels) { return kernels == nullptr ? Kernels() : kernels->value; }
 
+tutti_answer answer_of(Answer answer) { return static_cast<tutti_answer>(answer); }
+
 tutti_run_summary summary_of(const RunRecord& record) {
   tutti_run_summary summary{record.jobs.size(), 0, 0, 0};
   for (const JobRecord& job : record.jobs) {
@@ -231,6 +237,22 @@ tutti_run_summary summary_of(const RunRecord& record) {
     summary.over_bound += job.broken ? 1 : 0;
   }
   return summary;
+}
+
+/// Ends a run: calls back with its changes, and writes its summary.
+tutti_status finish_run(const Expected<RunRecord>& record, const tutti_run_options& options,
+                        tutti_run_summary* summary) {
+  if (record && record->fatal) return status_of(*record->fatal);
+  return finish(record, [&](const RunRecord& ended) {
+    for (const ChangeRecord& change : ended.changes) {
+      if (options.on_change == nullptr) break;
+      const tutti_change_record answered{change.change.at.count(),    change.change.leaves.c_str(),
+                                         change.change.comes.c_str(), change.answered.count(),
+                                         answer_of(change.answer),    change.reason.c_str()};
+      options.on_change(&answered, options.user);
+    }
+    if (summary != nullptr) *summary = summary_of(ended);
+  });
 }
 
 }  // namespace
@@ -375,7 +397,7 @@ tutti_verdict* tutti_check(const tutti_task_set* set, const char* planner) {
   return tutti::made<tutti_verdict>([&] { return tutti::check(set->value, tutti::text_or_empty(planner)); });
 }
 tutti_answer tutti_verdict_answer(const tutti_verdict* verdict) {
-  return verdict == nullptr ? TUTTI_UNKNOWN : static_cast<tutti_answer>(verdict->value.answer);
+  return verdict == nullptr ? TUTTI_UNKNOWN : tutti::answer_of(verdict->value.answer);
 }
 const char* tutti_verdict_reason(const tutti_verdict* verdict, size_t reason) {
   return verdict != nullptr && reason < verdict->value.reasons.size() ? verdict->value.reasons[reason].c_str()
@@ -427,10 +449,36 @@ tutti_status tutti_run(const tutti_verdict* verdict, const tutti_run_options* op
     const tutti_run_options chosen = options == nullptr ? tutti_run_options{} : *options;
     const auto record = tutti::run(*verdict->value.admitted, tutti::kernels_of(chosen.kernels),
                                    tutti::programs_of(chosen), tutti::options_of(chosen));
-    if (record && record->fatal) return tutti::status_of(*record->fatal);
-    return tutti::finish(record, [&](const tutti::RunRecord& ended) {
-      if (summary != nullptr) *summary = tutti::summary_of(ended);
-    });
+    return tutti::finish_run(record, chosen, summary);
+  });
+}
+
+tutti_change_requests* tutti_change_requests_new(const tutti_task_set* set) {
+  if (set == nullptr) return tutti::refuse_null("the task set"), nullptr;
+  return tutti::made<tutti_change_requests>([&] { return tutti::ChangeRequests::make(set->value); });
+}
+tutti_status tutti_change_requests_post(tutti_change_requests* requests, int64_t at_ns, const char* leaves,
+                                        const char* comes) {
+  return tutti::guarded([&] {
+    if (requests == nullptr) return tutti::refuse_null("the request list");
+    const auto posted = requests->value.post(
+        {tutti::Duration{at_ns}, std::string(tutti::text_or_empty(leaves)), std::string(tutti::text_or_empty(comes))});
+    return posted ? TUTTI_OK : tutti::status_of(posted.error());
+  });
+}
+void tutti_change_requests_free(tutti_change_requests* requests) { delete requests; }
+
+tutti_status tutti_run_changing(const tutti_change_requests* requests, const char* const* running, size_t count,
+                                const char* planner, const tutti_run_options* options, tutti_run_summary* summary) {
+  return tutti::guarded([&] {
+    if (requests == nullptr) return tutti::refuse_null("the request list");
+    const tutti_run_options chosen = options == nullptr ? tutti_run_options{} : *options;
+    std::vector<std::string> names;
+    for (size_t i = 0; running != nullptr && i < count; ++i) names.emplace_back(tutti::text_or_empty(running[i]));
+    const auto record =
+        tutti::run_changing(requests->value, names, tutti::kernels_of(chosen.kernels), tutti::programs_of(chosen),
+                            tutti::options_of(chosen), tutti::text_or_empty(planner));
+    return tutti::finish_run(record, chosen, summary);
   });
 }
 

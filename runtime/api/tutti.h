@@ -15,7 +15,8 @@ extern "C" {
  * sentence. No exception leaves a function. Every function takes null where it takes a handle: a null is refused with
  * an error, and freeing null does nothing. Strings are UTF-8 and end with 0. Times are in nanoseconds.
  *
- * One thread at a time uses a runtime and what was made from it; other handles may be read by several.
+ * One thread at a time uses a runtime and what was made from it; other handles may be read by several, and any thread
+ * may post a request.
  */
 
 /** Exposes a function of the library. */
@@ -47,6 +48,8 @@ typedef struct tutti_batch_run tutti_batch_run;
 typedef struct tutti_task_set tutti_task_set;
 /** The answer to whether a task set meets its deadlines; immutable. */
 typedef struct tutti_verdict tutti_verdict;
+/** Requests to change a task set while it runs. */
+typedef struct tutti_change_requests tutti_change_requests;
 /** A job, during a callback of its task. */
 typedef struct tutti_job tutti_job;
 
@@ -234,6 +237,16 @@ typedef struct tutti_job_record {
   int missed; /**< 0 or 1 */
 } tutti_job_record;
 
+/** A request to change the set that runs, and its answer. */
+typedef struct tutti_change_record {
+  int64_t at_ns;
+  const char* leaves; /**< empty: none */
+  const char* comes;  /**< empty: none */
+  int64_t answered_ns;
+  tutti_answer answer; /**< only TUTTI_SCHEDULABLE changed something */
+  const char* reason;  /**< why not, a sentence */
+} tutti_change_record;
+
 /** Options of a run. Zero everywhere is the simulated machine for one hyperperiod. */
 typedef struct tutti_run_options {
   tutti_backend backend;
@@ -243,7 +256,10 @@ typedef struct tutti_run_options {
   const tutti_task_program* programs; /**< [program_count] */
   size_t program_count;
   void (*on_job_end)(const tutti_job_record* job, void* user); /**< may be null */
-  void* user;                                                  /**< passed to `on_job_end` */
+  void* user;                                                  /**< passed to `on_job_end` and `on_change` */
+  int64_t arrivals_before_ns;                                  /**< arrivals before this instant; 0: as `jobs` says */
+  /** Called behind the run, for each answer to a request; may be null. */
+  void (*on_change)(const tutti_change_record* change, void* user);
 } tutti_run_options;
 
 /** Summary of a run. */
@@ -259,6 +275,28 @@ typedef struct tutti_run_summary {
  *  @param summary  result; may be null */
 TUTTI_C_API tutti_status tutti_run(const tutti_verdict* verdict, const tutti_run_options* options,
                                    tutti_run_summary* summary);
+
+/** Makes the requests of one run of a set. */
+TUTTI_C_API tutti_change_requests* tutti_change_requests_new(const tutti_task_set* set);
+/** Posts a request: one task leaves, one comes, or one takes the place of another. The run answers it behind the job
+ * that has the machine, or within 50 ms if no job has it.
+ *  @param at_ns   from the start of the run; it is answered then or soon after
+ *  @param leaves  name of a task; null: none
+ *  @param comes   name of a task; null: none */
+TUTTI_C_API tutti_status tutti_change_requests_post(tutti_change_requests* requests, int64_t at_ns, const char* leaves,
+                                                    const char* comes);
+/** Frees requests; a run keeps those that it has. */
+TUTTI_C_API void tutti_change_requests_free(tutti_change_requests* requests);
+
+/** Runs the set of these requests, whose tasks come and go. Every deadline is guaranteed at every moment: a request
+ * that would endanger one is refused.
+ *  @param running  [count] names of the tasks that run from the start; they must be schedulable
+ *  @param planner  null: the set's, else the default
+ *  @param options  `arrivals_before_ns` must be given, and `jobs` not
+ *  @param summary  result; may be null */
+TUTTI_C_API tutti_status tutti_run_changing(const tutti_change_requests* requests, const char* const* running,
+                                            size_t count, const char* planner, const tutti_run_options* options,
+                                            tutti_run_summary* summary);
 
 /** Measures the kernels of a task set on the GPUs of this host, as `tutti::profile` does.
  *  @param options  backend, seed, kernels and programs of it count; null: the GPUs, and kernels that are built in

@@ -1,7 +1,9 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,6 +41,23 @@ struct RealTimeOptions {
   int priority = 0;
   std::vector<int> cores = {};  ///< for threads that spin, one each: two a partition on GPUs; empty: the last free ones
 };
+
+/// Mechanism that holds the streams of a batch until their planned instants, on hardware.
+enum class GateKind : std::uint8_t {
+  PollingKernel,  ///< a kernel of one thread polls a word in host memory; kernels of other streams run beside it
+  MemoryWait,     ///< a stream memory operation waits for a word in host memory; on some drivers it holds copies of
+                  ///< other streams up while it runs
+  HostTimed,      ///< none: the host submits at the planned instant
+  DeviceTimer,  ///< a kernel of one thread waits for an instant on its GPU's own timer; one word opens all that a batch
+                ///< starts with, and later gates need no host
+};
+/// Every kind, in the order of their words (`kGateWords`); the first is the default.
+inline constexpr std::array kGateKinds{GateKind::PollingKernel, GateKind::MemoryWait, GateKind::HostTimed,
+                                       GateKind::DeviceTimer};
+static_assert(kGateKinds.size() == kGateWords.size());
+
+/// "polling_kernel", "memory_wait", "host_timed", "device_timer".
+[[nodiscard]] constexpr std::string_view to_string(GateKind kind) { return kGateWords[static_cast<std::size_t>(kind)]; }
 
 struct BackendOptions {
   BackendKind kind = BackendKind::Simulated;

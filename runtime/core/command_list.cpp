@@ -88,8 +88,8 @@ class Maker {
     const CommandStream& stream = plan_.batch.streams()[planned.stream];
     if (planned.kernel) return on_gpu(stream.kernel->on) ? Command::Kind::Kernel : Command::Kind::HostWork;
     if (planned.bytes.count == 0) return Command::Kind::Nothing;
-    const bool staged = plan_.timeline.streams[planned.stream].transfer->path == CopyPath::Staged;
-    return staged ? Command::Kind::Staged : Command::Kind::Copy;
+    const bool chunked = plan_.timeline.streams[planned.stream].transfer->method.chunked;
+    return chunked ? Command::Kind::Staged : Command::Kind::Copy;
   }
 
   std::uint32_t add_gate(Duration instant) {

@@ -16,11 +16,6 @@ namespace tutti::internal::cuda {
 
 class CudaBatch;
 
-/// How streams are held: the caller's choice, else the machine's. The only place that asks the machine.
-[[nodiscard]] inline GateKind gate_of(const Topology& machine, const CudaOptions& options) {
-  return options.gate.value_or(machine.spec().gate);
-}
-
 /// State that the batches of a backend share: the machine, bound to this host's GPUs.
 struct BoundDevices {
   BoundDevices(const Topology& the_machine, const KernelRegistry& the_kernels, Clock& the_clock,
@@ -28,7 +23,7 @@ struct BoundDevices {
       : machine(the_machine),
         kernels(the_kernels),
         clock(the_clock),
-        gate(gate_of(the_machine, options)),
+        gate(options.gate),
         waiting(options.waiting),
         hangs(options.hangs),
         conductor(the_clock, options.priority > 0 ? options.priority + 1 : 0) {}

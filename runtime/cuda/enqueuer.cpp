@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "model/machine/route.hpp"
+#include "model/transfer/transfer_method.hpp"
 #include "runtime/core/command_marks.hpp"
 #include "runtime/cuda/builtin_kernels.hpp"
 #include "runtime/cuda/dry_run.hpp"

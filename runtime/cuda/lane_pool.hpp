@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "model/machine/topology.hpp"
+#include "runtime/core/backend_options.hpp"
 #include "runtime/cuda/handles.hpp"
 
 namespace tutti::internal::cuda {

@@ -324,7 +324,7 @@ Timeline MemcpyBatch::measured() const {
     gate = {};
     if (transfer) {
       const Segment whole{{}, timeline.latency, stream_of(s).transfer->size, RateSource::Graph};
-      transfer = TransferInterval{transfer->path, whole.start, whole.end, {whole}};
+      transfer = TransferInterval{transfer->method, whole.start, whole.end, {whole}};
     }
     if (kernel) kernel = KernelInterval{kernel->on, {}, timeline.latency};
   }

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "model/base/expects.hpp"
-#include "model/machine/topology.hpp"
+#include "runtime/core/backend_options.hpp"
 #include "runtime/cuda/handles.hpp"
 #include "runtime/cuda/kernels.hpp"
 #include "runtime/cuda/pinned_memory.hpp"

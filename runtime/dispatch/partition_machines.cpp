@@ -45,11 +45,7 @@ Expected<BackendStack> BackendStack::make(const tutti::BackendOptions& options, 
   stack.setup_.emplace(*std::move(setup));
   const auto backend = [&]() -> MadeBackend {
     if (options.kind == BackendKind::Simulated) return std::make_unique<SimBackend>(machine, kernels, *stack.clock_);
-    CudaOptions cuda;
-    cuda.bind = options.bind;
-    cuda.gate = options.gate;
-    cuda.waiting = options.waiting;
-    cuda.priority = options.real_time.priority;
+    CudaOptions cuda = cuda_options(options, machine.spec());
     cuda.gpus = std::move(gpus);
     if (hangs) cuda.hangs = std::move(hangs);
     return make_cuda(machine, kernels, *stack.clock_, cuda);

@@ -13,7 +13,7 @@ namespace tutti::internal {
 
 struct CudaOptions {
   std::vector<std::pair<std::string, std::string>> bind;  ///< GPU of the machine, bus id or UUID of the host
-  std::optional<GateKind> gate;                           ///< absent: the machine's
+  GateKind gate = kGateKinds.front();
   WaitKind waiting = WaitKind::Spin;
   int priority = 0;  ///< SCHED_FIFO of threads that dispatch jobs; 0: none is asked for
   /// GPUs of the machine that the backend opens: a program may have several backends, but no two on one GPU. Absent:
@@ -23,5 +23,18 @@ struct CudaOptions {
   std::shared_ptr<std::atomic<bool>> hangs = std::make_shared<std::atomic<bool>>(false);
   bool may_share = false;  ///< whether several GPUs of the machine may be one of the host; for tests
 };
+
+/// The choices of a user for a machine: where they leave the gate open, it is the one that the machine's file names.
+/// @pre the gate of the spec is one of `kGateWords`.
+[[nodiscard]] inline CudaOptions cuda_options(const BackendOptions& options, const MachineSpec& machine) {
+  CudaOptions cuda;
+  cuda.bind = options.bind;
+  for (const GateKind kind : kGateKinds)
+    if (machine.gate == to_string(kind)) cuda.gate = kind;
+  cuda.gate = options.gate.value_or(cuda.gate);
+  cuda.waiting = options.waiting;
+  cuda.priority = options.real_time.priority;
+  return cuda;
+}
 
 }  // namespace tutti::internal

@@ -30,7 +30,7 @@ void SimBatch::find_kernels_and_staging() {
     const auto& kernel = streams[s].kernel;
     kernels_.push_back(kernel ? &backend_->kernels_->find(kernel->name)->host : nullptr);
     const auto& transfer = streams[s].transfer;
-    if (!transfer || bound_.plan.timeline.streams[s].transfer->path != CopyPath::Staged) continue;
+    if (!transfer || !bound_.plan.timeline.streams[s].transfer->method.chunked) continue;
     if (!staging_) staging_.emplace(backend_->machine_.staging_chunk());
     staging_->reserve(transfer->size);
   }
@@ -95,7 +95,7 @@ void SimBatch::copy(const Event& event) {
   const StreamBinding& binding = bound_.bindings[event.stream];
   const auto source = binding.source.bytes().subspan(event.offset, event.bytes);
   const auto destination = binding.destination.bytes().subspan(event.offset, event.bytes);
-  if (bound_.plan.timeline.streams[event.stream].transfer->path == CopyPath::Staged) {
+  if (bound_.plan.timeline.streams[event.stream].transfer->method.chunked) {
     staging_->move(source, destination);
   } else {
     std::memmove(destination.data(), source.data(), event.bytes);

@@ -68,8 +68,7 @@ TaskChange compile_change(const TaskChangeSpec& spec, const TaskSet& set, Faults
   return change;
 }
 
-Expected<TaskChanges> changes_of(const TaskChangesSpec& spec, const TaskSet& set) {
-  Faults faults;
+Expected<TaskChanges> changes_of(const TaskChangesSpec& spec, const TaskSet& set, Faults faults) {
   if (spec.changes.size() > kMostChanges) {
     faults.add("changes", fmt::format("{} changes are too many; {} are the most", spec.changes.size(), kMostChanges));
     return tl::unexpected(faults.error());
@@ -89,7 +88,9 @@ Expected<TaskChanges> changes_of(const TaskChangesSpec& spec, const TaskSet& set
 
 Expected<TaskChanges> load_task_changes(const std::string& path, const TaskSet& tasks) {
   return read_document(path).and_then([&](const Node& document) {
-    return compiled<TaskChangesSpec>(document, [&](const TaskChangesSpec& spec) { return changes_of(spec, tasks); });
+    return compiled<TaskChangesSpec>(document, [&](const TaskChangesSpec& spec, Faults faults) {
+      return changes_of(spec, tasks, std::move(faults));
+    });
   });
 }
 

@@ -15,7 +15,7 @@ namespace {
 struct Compilation {
   const TaskSetSpec& spec;
   const std::optional<Topology>& machine;
-  Faults faults = {};
+  Faults faults;
 };
 
 const Planner* find_asked_planner(Compilation& all) {
@@ -30,7 +30,7 @@ const Planner* find_asked_planner(Compilation& all) {
 
 Bytes cut_of(Compilation& all) {
   if (!all.spec.cut) return Bytes{0};
-  if (all.spec.preemption == Preemption::None)
+  if (all.spec.preemption == Preemption::None && !all.faults.unread("preemption"))
     all.faults.add("cut", "'cut' is for 'preemption: between_batches'; write that or leave it out");
   if (*all.spec.cut <= Bytes{0})
     all.faults.add("cut", "chunks of 0 bytes move nothing; write a size like 32 MB, or leave 'cut' out");
@@ -46,14 +46,12 @@ std::optional<JobStep> compile_step(Compilation& all, const StepSpec& step, cons
     return HostStep{*step.host};
   }
   const std::string list = path_of(path, "batch");
-  if (!all.machine)
-    return all.faults.add(list, "a batch needs a machine; add 'machine' or give --machine"), std::nullopt;
-  Faults own;
-  auto streams = resolve_streams(*step.batch, *all.machine, all.spec.parameters, own, list);
-  if (!own.none()) return all.faults.add(own.error()), std::nullopt;
-  auto batch = Batch::make(*all.machine, std::move(streams), step.merging.value_or(Merging::On), list);
-  if (!batch) return all.faults.add(std::move(batch.error())), std::nullopt;
-  return *std::move(batch);
+  if (!all.machine) {
+    if (!all.faults.unread("machine")) all.faults.add(list, "a batch needs a machine; add 'machine' or give --machine");
+    return std::nullopt;
+  }
+  return compile_streams(*step.batch, step.merging.value_or(Merging::On), *all.machine, all.spec.parameters, all.faults,
+                         list);
 }
 
 void compile_job(Compilation& all, const TaskSpec& spec, Task& task, const std::string& path) {
@@ -66,6 +64,7 @@ void compile_job(Compilation& all, const TaskSpec& spec, Task& task, const std::
 /// The priority that the spec gives to a task; 0 where it gives none and the policy needs none.
 int priority_of(Compilation& all, const TaskSpec& spec, const std::string& path) {
   const bool given = all.spec.policy == Policy::Given;
+  if (all.faults.unread("policy")) return spec.priority.value_or(0);
   if (spec.priority && !given)
     all.faults.add(path_of(path, "priority"),
                    "'priority' is for 'policy: given'; write that policy or leave the priority out");
@@ -113,8 +112,8 @@ Task compile_task(Compilation& all, const TaskSpec& spec, const std::string& pat
 
 }  // namespace
 
-Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>& machine) {
-  Compilation all{spec, machine};
+Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>& machine, Faults faults) {
+  Compilation all{spec, machine, std::move(faults)};
   TaskSet set;
   set.machine = machine;
   set.policy = spec.policy;
@@ -125,7 +124,7 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
   std::set<std::string_view> names;
   for (std::size_t i = 0; i < spec.tasks.size(); ++i) {
     const std::string path = path_of("tasks", i);
-    check_name(spec.tasks[i].name, {.required = true}, all.faults, path_of(path, "name"));
+    check_word(spec.tasks[i].name, {.required = true}, all.faults, path_of(path, "name"));
     if (!names.insert(spec.tasks[i].name).second)
       all.faults.add(path, fmt::format("there are two tasks '{}'; names are unique", spec.tasks[i].name));
     set.tasks.push_back(compile_task(all, spec.tasks[i], path));
@@ -134,8 +133,10 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
   return set;
 }
 
-Expected<TaskStudy> TaskStudy::make(TaskSetSpec spec, const std::optional<Topology>& machine) {
-  return compile(spec, machine).map([&](TaskSet tasks) { return TaskStudy{std::move(spec), std::move(tasks)}; });
+Expected<TaskStudy> TaskStudy::make(TaskSetSpec spec, const std::optional<Topology>& machine, Faults faults) {
+  return compile(spec, machine, std::move(faults)).map([&](TaskSet tasks) {
+    return TaskStudy{std::move(spec), std::move(tasks)};
+  });
 }
 
 }  // namespace tutti::internal

@@ -1,6 +1,7 @@
 #pragma once
 #include <optional>
 
+#include "model/base/faults.hpp"
 #include "sched/tasks/task.hpp"
 #include "sched/tasks/task_set_spec.hpp"
 
@@ -8,10 +9,12 @@ namespace tutti::internal {
 
 /// The task set of a spec on a machine.
 /// @param machine  absent where every task declares its Wcet
+/// @param faults   of reading the spec
 /// @errors InvalidInput, a fault for each field: doubled names, a period or deadline of 0, a task with neither job nor
 ///         wcet or with both, a priority that the policy does not know or lacks, a cut without preemption, an unknown
 ///         planner, a batch without a machine; and as `compile` of a batch.
-[[nodiscard]] Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>& machine);
+[[nodiscard]] Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>& machine,
+                                        Faults faults = {});
 
 /// A task set with the spec that it was compiled from: what searches for other values start from.
 struct TaskStudy {
@@ -19,7 +22,8 @@ struct TaskStudy {
   TaskSet tasks;
 
   /// @errors as `compile`.
-  [[nodiscard]] static Expected<TaskStudy> make(TaskSetSpec spec, const std::optional<Topology>& machine);
+  [[nodiscard]] static Expected<TaskStudy> make(TaskSetSpec spec, const std::optional<Topology>& machine,
+                                                Faults faults = {});
 };
 
 }  // namespace tutti::internal

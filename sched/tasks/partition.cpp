@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "model/machine/route.hpp"
+#include "model/transfer/transfer_method.hpp"
 
 namespace tutti::internal {
 namespace {

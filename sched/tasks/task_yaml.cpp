@@ -12,8 +12,7 @@ namespace tutti::internal {
 namespace {
 
 /// The spec with the values of the command line.
-Expected<TaskSetSpec> overridden(TaskSetSpec spec, const TaskFileOverrides& overrides) {
-  Faults faults;
+TaskSetSpec overridden(TaskSetSpec spec, const TaskFileOverrides& overrides, Faults& faults) {
   for (const auto& [name, size] : overrides.parameters) {
     const auto defined = spec.parameters.find(name);
     if (defined == spec.parameters.end())
@@ -21,28 +20,28 @@ Expected<TaskSetSpec> overridden(TaskSetSpec spec, const TaskFileOverrides& over
     else
       defined->second = size;
   }
-  if (!faults.none()) return tl::unexpected(faults.error());
   if (overrides.policy && *overrides.policy != Policy::Given && spec.policy == Policy::Given)
     for (TaskSpec& task : spec.tasks) task.priority.reset();  // the policy of the command line asks for none
   spec.policy = overrides.policy.value_or(spec.policy);
   return spec;
 }
 
-Expected<TaskStudy> make_study(const std::string& path, TaskSetSpec spec, const TaskFileOverrides& overrides) {
-  return load_named_machine(path, spec.machine, overrides.machine_path).and_then([&](std::optional<Topology> machine) {
-    if (machine && overrides.no_peer) machine = machine->without_peer_access();
-    return overridden(std::move(spec), overrides).and_then([&](TaskSetSpec chosen) {
-      return TaskStudy::make(std::move(chosen), machine);
-    });
-  });
+Expected<TaskStudy> make_study(const std::string& path, TaskSetSpec spec, Faults faults,
+                               const TaskFileOverrides& overrides) {
+  auto machine = load_named_machine(path, spec.machine, overrides.machine_path);
+  if (!machine) return tl::unexpected(without_machine(std::move(faults), std::move(machine.error())));
+  if (*machine && overrides.no_peer) *machine = (*machine)->without_peer_access();
+  spec = overridden(std::move(spec), overrides, faults);
+  return TaskStudy::make(std::move(spec), *machine, std::move(faults));
 }
 
 }  // namespace
 
 Expected<TaskStudy> load_study(const std::string& path, const TaskFileOverrides& overrides) {
   return read_document(path).and_then([&](const Node& document) {
-    return compiled<TaskSetSpec>(document,
-                                 [&](TaskSetSpec spec) { return make_study(path, std::move(spec), overrides); });
+    return compiled<TaskSetSpec>(document, [&](TaskSetSpec spec, Faults faults) {
+      return make_study(path, std::move(spec), std::move(faults), overrides);
+    });
   });
 }
 
@@ -52,7 +51,9 @@ Expected<TaskSetSpec> parse_task_spec(std::string_view text, const std::string& 
 
 Expected<TaskStudy> parse_study(std::string_view text, const Topology& machine) {
   return parse_document(text, "the task set").and_then([&](const Node& document) {
-    return compiled<TaskSetSpec>(document, [&](TaskSetSpec spec) { return TaskStudy::make(std::move(spec), machine); });
+    return compiled<TaskSetSpec>(document, [&](TaskSetSpec spec, Faults faults) {
+      return TaskStudy::make(std::move(spec), machine, std::move(faults));
+    });
   });
 }
 

@@ -54,8 +54,7 @@ std::optional<ScenarioJob> compile_job(const ScenarioJobSpec& spec, const TaskSe
   return job;
 }
 
-Expected<Scenario> scenario_of(const ScenarioSpec& spec, const TaskSet& set) {
-  Faults faults;
+Expected<Scenario> scenario_of(const ScenarioSpec& spec, const TaskSet& set, Faults faults) {
   if (spec.jobs.size() > kMostScenarioJobs) {
     faults.add("jobs", fmt::format("{} jobs are too many; {} are the most", spec.jobs.size(), kMostScenarioJobs));
     return tl::unexpected(faults.error());
@@ -81,7 +80,8 @@ Expected<Scenario> scenario_of(const ScenarioSpec& spec, const TaskSet& set) {
 
 Expected<Scenario> load_scenario(const std::string& path, const TaskSet& tasks) {
   return read_document(path).and_then([&](const Node& document) {
-    return compiled<ScenarioSpec>(document, [&](const ScenarioSpec& spec) { return scenario_of(spec, tasks); });
+    return compiled<ScenarioSpec>(
+        document, [&](const ScenarioSpec& spec, Faults faults) { return scenario_of(spec, tasks, std::move(faults)); });
   });
 }
 

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "model/base/expects.hpp"
-#include "model/machine/route.hpp"
 #include "model/sharing/compile_machine.hpp"
+#include "model/transfer/transfer_method.hpp"
 #include "tests/support/random.hpp"
 
 namespace tutti::internal::test {
@@ -203,7 +203,7 @@ std::string describe(const Topology& machine, const Batch& batch) {
     text += stream.name;
     if (stream.transfer) {
       const RouteView route = find_route(machine, *stream.transfer);
-      text += fmt::format(" {} {} -> {} {} B", to_string(route.path), machine.vertex(stream.transfer->from).name,
+      text += fmt::format(" {} {} -> {} {} B", route.method.name, machine.vertex(stream.transfer->from).name,
                           machine.vertex(stream.transfer->to).name, stream.transfer->size.count);
     }
     if (stream.kernel) {

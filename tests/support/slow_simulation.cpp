@@ -9,7 +9,7 @@
 #include <set>
 #include <span>
 
-#include "model/machine/route.hpp"
+#include "model/transfer/transfer_method.hpp"
 #include "tests/support/slow_max_min.hpp"
 
 namespace tutti::internal::test {
@@ -66,7 +66,7 @@ class SlowSimulation {
  private:
   [[nodiscard]] std::set<Lock> engines(const Transfer& transfer) const {
     std::set<Lock> locks;
-    const bool peer = find_route(machine_, transfer).path == CopyPath::Peer;
+    const bool peer = find_route(machine_, transfer).method.peer_traffic;
     const bool both_ends = !peer || batch_.merging() == Merging::Transitive;
     const auto add = [&](VertexId gpu, int direction) {
       const Vertex& vertex = machine_.vertex(gpu);
@@ -94,7 +94,7 @@ class SlowSimulation {
 
   [[nodiscard]] std::optional<LinkId> long_landing(const Transfer& transfer) const {
     const RouteView route = find_route(machine_, transfer);
-    if (route.path != CopyPath::Peer || batch_.merging() == Merging::Transitive) return std::nullopt;
+    if (!route.method.peer_traffic || batch_.merging() == Merging::Transitive) return std::nullopt;
     const std::vector<LinkId> links(route.first.begin(), route.first.end());
     const SlowFlow flow{route.weight, slow_costs(machine_, links)};
     const double rate = slow_max_min(slow_capacities(machine_, Basis::Nominal), {&flow, 1}).front();
@@ -147,7 +147,7 @@ class SlowSimulation {
   }
 
   [[nodiscard]] bool is_staged(std::size_t s) const {
-    return find_route(machine_, *batch_.streams()[s].transfer).path == CopyPath::Staged;
+    return find_route(machine_, *batch_.streams()[s].transfer).method.chunked;
   }
 
   /// How many of these streams' copies hold a lock.
@@ -217,12 +217,12 @@ class SlowSimulation {
     const RouteView route = find_route(machine_, transfer);
     const double bytes = static_cast<double>(transfer.size.count);
     const double chunk = static_cast<double>(machine_.staging_chunk().count);
-    const bool staged = route.path == CopyPath::Staged;
+    const bool staged = route.method.chunked;
     std::vector<LinkId> links(route.first.begin(), route.first.end());
     const SlowFlow lead{route.weight, slow_costs(machine_, links)};
     links.insert(links.end(), route.second.begin(), route.second.end());
     const double copies = bytes == 0 ? 0 : staged ? 1 + std::ceil(bytes / chunk) : 1;
-    const CopyCost& cost = machine_.setup().transfer.of(class_of(machine_, transfer, route.path));
+    const CopyCost& cost = machine_.setup().transfer.of(route.kind);
     chain.steps.push_back({s, false, true, false, copies * as_ns(cost.each.at(basis_)) + passing, 0, {}});
     if (staged && bytes > 0) chain.steps.push_back({s, false, false, false, 0, std::min(bytes, chunk), lead});
     chain.steps.push_back({s, false, false, true, 0, bytes, {route.weight, slow_costs(machine_, links)}});

@@ -85,7 +85,7 @@ int gate_runs(const LiveOptions& options) {
 
 Expected<Topology> with_gate(const Topology& machine, GateKind gate) {
   MachineSpec spec = graph_of(machine);
-  spec.gate = gate;
+  spec.gate = to_string(gate);
   return compile(std::move(spec));
 }
 

@@ -11,6 +11,7 @@
 #include "model/base/random.hpp"
 #include "model/machine/route.hpp"
 #include "model/sharing/route_rates.hpp"
+#include "model/transfer/transfer.hpp"
 #include "runtime/core/scratch_buffers.hpp"
 
 namespace tutti::internal {

@@ -49,7 +49,7 @@ class Planning {
     // Copies between GPUs without access to each other are staged ones, whatever the sample says.
     const bool peers = sample.work == CostWork::Peer || sample.work == CostWork::PeerTurns;
     for (std::size_t s = 0; peers && s < batch->timed; ++s)
-      if (batch->batch.work()[s].route != CopyKind::Peer) return;
+      if (!batch->batch.work()[s].peer_traffic) return;
     samples_.push_back(std::move(sample));
   }
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "model/base/random.hpp"
-#include "model/machine/route.hpp"
+#include "model/transfer/transfer_method.hpp"
 
 namespace tutti::internal {
 namespace {

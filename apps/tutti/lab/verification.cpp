@@ -76,10 +76,7 @@ class Verifying {
   /// Wakes the links that a batch uses between GPUs: they sleep after some 50 ms. The batch runs once before the run
   /// that is compared with its prediction; that extra run must not be late either.
   Expected<void> wake(std::size_t i) {
-    const auto uses_links = [](const StreamWork& work) {
-      return work.route_class != kNone && work.route == CopyKind::Peer;
-    };
-    if (std::ranges::none_of(batches_[i].batch.work(), uses_links)) return {};
+    if (std::ranges::none_of(batches_[i].batch.work(), &StreamWork::peer_traffic)) return {};
     return run_alone(i).map([](Duration) {});
   }
 

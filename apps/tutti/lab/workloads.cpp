@@ -10,7 +10,7 @@
 #include "model/base/document.hpp"
 #include "model/base/random.hpp"
 #include "model/base/suggestion.hpp"
-#include "model/machine/route.hpp"
+#include "model/transfer/transfer.hpp"
 
 namespace tutti::internal {
 namespace {

@@ -215,7 +215,7 @@ Json streams_json(const Topology& machine, const Timeline& timeline, const Lates
     Json transfer = nullptr;
     Json kernel = nullptr;
     if (line.transfer) {
-      transfer = {{"path", to_string(line.transfer->path)},
+      transfer = {{"path", line.transfer->method.name},
                   {"start_ms", to_ms(line.transfer->start)},
                   {"end_ms", to_ms(line.transfer->end)},
                   {"rates_from", sources_of(*line.transfer)}};
@@ -251,7 +251,7 @@ std::string timeline_text(const Planner& planner, const Topology& machine, const
   for (const StreamTimeline& line : timeline.streams) {
     std::vector<std::string> row{line.name, "-", "-", "", "-", "", "-", std::string(kBarWidth, '.')};
     if (line.transfer) {
-      row[1] = to_string(line.transfer->path);
+      row[1] = line.transfer->method.name;
       row[2] = ms(line.transfer->start);
       row[3] = ms(line.transfer->end);
       fill_bar(row[7], line.transfer->start, line.transfer->end, timeline.latency, '=');

@@ -114,7 +114,7 @@ std::string interval_text(Duration start, Duration end) { return fmt::format("{}
 void add_transfer(Panel& panel, const Lanes& lanes, const Batch& batch, const StreamTimeline& line, std::size_t s) {
   const TransferInterval& transfer = *line.transfer;
   const std::string tooltip =
-      fmt::format("{}: {} copy of {}, {}", line.name, to_string(transfer.path),
+      fmt::format("{}: {} copy of {}, {}", line.name, transfer.method.name,
                   to_string(batch.streams()[s].transfer->size), interval_text(transfer.start, transfer.end));
   const auto [issuing, other] = batch.work()[s].engines;
   panel.gates.emplace(lanes.of(issuing), line.gate);

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/machine/route.hpp"
+#include "model/transfer/transfer_method.hpp"
 #include "tests/support/random_machine.hpp"
 #include "tests/support/slow_max_min.hpp"
 #include "tests/support/yaml_text.hpp"

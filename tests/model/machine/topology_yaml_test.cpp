@@ -159,6 +159,68 @@ TEST(TopologyYaml, WhatIsLeftOutHasItsDefault) {
   EXPECT_EQ(machine.staging_chunk(), Bytes{8 << 20});
 }
 
+// Faults of fields and of what they mean are reported together. What rests on a field that was not read is not: whether
+// gpu0 is a GPU (line 7), whether a link to gpu2 is there (13), whether line 13's ends are one vertex.
+TEST(TopologyYaml, AFaultOfAFieldHidesNoOtherFault) {
+  EXPECT_EQ(
+      machine_error(R"(version: 1
+machine:
+  name: m
+  colour: red
+  vertices:
+    mem0: {kind: memory}
+    gpu0: {kind: gpuu, copy_engines: 1}
+    gpu1: {kind: gpu}
+    gpu2: {kind: gpu}
+  links:
+    - {from: mem0, to: gpu0, bandwidth: 6 GB/s}
+    - {from: mem0, to: gpu9, bandwidth: fast}
+    - {form: mem0, to: gpu2, bandwidth: {nominal: 5 GB/s, guaranteed: 6 GB/s}}
+  shared:
+    - {name: s, capacity: 5 GB/s, members: [{from: mem0, to: gpu2}, {from: mem0, to: gpu7}]}
+  peer_access: [[gpu0, gpu1], [gpu1], [gpu1, mem0]]
+)"),
+      "m.yaml:4:3: unknown key 'colour' in the machine; the keys here are name, provenance, vertices, links, "
+      "shared, weights, peer_access, setup, margin, spread, staging, gate, symmetric, table\n"
+      "m.yaml:7:18: 'gpuu' is no kind of vertex; did you mean 'gpu'? write one of memory, cpu, hub, switch, gpu\n"
+      "m.yaml:12:24: there is no vertex 'gpu9'; did you mean 'gpu0'?\n"
+      "m.yaml:12:41: 'fast' is not a number; write it like 12.3 GB/s\n"
+      "m.yaml:13:7: 'from' is missing in a link; add it\n"
+      "m.yaml:13:8: unknown key 'form' in a link; the keys here are from, to, bandwidth, back\n"
+      "m.yaml:13:41: guaranteed 6 GB/s is above nominal 5 GB/s; guaranteed is what the machine never falls below\n"
+      "m.yaml:15:86: there is no vertex 'gpu7'; did you mean 'gpu0'?\n"
+      "m.yaml:16:31: a pair has two GPUs; write [gpu0, gpu1]\n"
+      "m.yaml:16:39: 'mem0' is a memory; peer access is between GPUs");
+}
+
+// No name of a vertex is known where 'vertices' was not read, so none is missing.
+TEST(TopologyYaml, AFaultBringsNoSecondOne) {
+  EXPECT_EQ(machine_error("version: 1\nmachine:\n  name: m\n  vertexes: {mem0: {kind: memory}}\n"
+                          "  links: [{from: mem0, to: gpu0, bandwidth: {nominal: 1 GB/s, guaranteed: 2 GB/s}}]\n"),
+            "m.yaml:4:3: unknown key 'vertexes' in the machine; did you mean 'vertices'?\n"
+            "m.yaml:5:45: guaranteed 2 GB/s is above nominal 1 GB/s; guaranteed is what the machine never falls below");
+  EXPECT_EQ(machine_error("version: 1\nmachines: {}\n"),
+            "m.yaml:2:1: unknown key 'machines' in a machine file; did you mean 'machine'?");
+}
+
+// The model keeps the word and gives it no meaning; it knows which words there are.
+TEST(TopologyYaml, AGateIsOneOfItsWords) {
+  const std::string body =
+      "  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}\n"
+      "  links: [{from: mem0, to: gpu0, bandwidth: 6 GB/s}]\n";
+  EXPECT_EQ(test::make_machine(body).spec().gate, "polling_kernel");
+  const Topology machine = test::make_machine(body + "  gate: device_timer\n");
+  EXPECT_EQ(machine.spec().gate, "device_timer");
+  EXPECT_NE(machine_yaml(machine).find("gate: device_timer"), std::string::npos);
+  EXPECT_EQ(machine_error(test::machine_file(body + "  gate: device_timr\n")),
+            "m.yaml:6:9: 'device_timr' is no gate; did you mean 'device_timer'? write one of polling_kernel, "
+            "memory_wait, host_timed, device_timer");
+  MachineSpec spec = machine.spec();
+  spec.gate = "door";
+  EXPECT_EQ(compile(spec).error().text(),
+            "gate: 'door' is no gate; write one of polling_kernel, memory_wait, host_timed, device_timer");
+}
+
 TEST(TopologyYaml, TheSameFileTwiceIsTheSameMachine) {
   const std::string path = test::source_path("configs/machines/inspection-example.yaml");
   EXPECT_EQ(*load_machine(path), *load_machine(path));

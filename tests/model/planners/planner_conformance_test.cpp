@@ -156,7 +156,7 @@ TEST_P(EveryPlanner, TwiceTheWorkTakesTwiceAsLong) {
 }
 
 const CopyCost& cost_of(const Topology& machine, const Transfer& transfer) {
-  return machine.setup().transfer.of(class_of(machine, transfer, find_route(machine, transfer).path));
+  return machine.setup().transfer.of(find_route(machine, transfer).kind);
 }
 
 /// No planner is faster than the busiest capacity, than any stream alone, or than the kernels of one GPU.

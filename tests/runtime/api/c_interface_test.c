@@ -164,6 +164,63 @@ static void tasks_run(const char* folder) {
   tutti_task_set_free(set);
 }
 
+typedef struct answers {
+  tutti_change_requests* requests;
+  size_t changes, granted;
+  int64_t came_ns, left_ns;
+} answers;
+
+/* The first command asks to leave, at once. */
+static void leave(const tutti_job* job, void* user) {
+  if (tutti_job_index(job) == 0)
+    check(tutti_change_requests_post(((answers*)user)->requests, 0, "command", NULL) == TUTTI_OK,
+          "a job asks to leave");
+}
+
+static void on_change(const tutti_change_record* change, void* user) {
+  answers* seen = user;
+  ++seen->changes;
+  if (change->answer == TUTTI_SCHEDULABLE && change->reason[0] == 0) ++seen->granted;
+  if (strcmp(change->comes, "command") == 0 && change->at_ns == 5000000) seen->came_ns = change->answered_ns;
+  if (strcmp(change->leaves, "command") == 0) seen->left_ns = change->answered_ns;
+}
+
+/* 'command', every 2 ms, comes at 5 ms, and asks to leave when it is ready first: it has one job, or two where the next
+ * one is ready when the request is answered. Images are at 0 and 10 ms. */
+static void tasks_come_and_go(const char* folder) {
+  char path[4096];
+  answers seen = {0};
+  int64_t unused = 0;
+  const char* running[] = {"image"};
+  tutti_run_summary summary;
+  tutti_run_options options = {0};
+  tutti_task_program program = {"command", leave, NULL, &seen, NULL};
+  snprintf(path, sizeof path, "%s/two_tasks.yaml", folder);
+  tutti_task_set* set = tutti_task_set_load(path);
+  tutti_kernels* kernels = tutti_kernels_new();
+  tutti_kernels_add(kernels, "threshold", double_bytes, NULL, &unused);
+  seen.requests = tutti_change_requests_new(set);
+  check(tutti_change_requests_post(seen.requests, 5000000, NULL, "command") == TUTTI_OK, "a request is posted");
+  check(refused(tutti_change_requests_post(seen.requests, 0, "nobody", NULL), "nobody"), "one for no task is not");
+  check(refused(tutti_change_requests_post(seen.requests, 0, NULL, NULL), "no task"), "nor one that changes nothing");
+  options.kernels = kernels;
+  options.programs = &program;
+  options.program_count = 1;
+  options.on_change = on_change;
+  options.user = &seen;
+  check(refused(tutti_run_changing(seen.requests, running, 1, NULL, &options, NULL), "arrivals_before"),
+        "it has an end");
+  options.arrivals_before_ns = 20000000;
+  check(tutti_run_changing(seen.requests, running, 1, NULL, &options, &summary) == TUTTI_OK, "a set that changes runs");
+  check(seen.changes == 2 && seen.granted == 2, "both requests are granted");
+  check(seen.came_ns >= 5000000 && seen.left_ns >= seen.came_ns, "in their order");
+  check((summary.jobs == 3 || summary.jobs == 4) && summary.missed == 0, "two images and a command or two, in time");
+  check(refused(tutti_run_changing(seen.requests, running, 1, NULL, &options, NULL), "already"), "a run has them");
+  tutti_change_requests_free(seen.requests);
+  tutti_kernels_free(kernels);
+  tutti_task_set_free(set);
+}
+
 static int host_step(const tutti_job* job, size_t step, void* user) {
   *(size_t*)user += tutti_job_task(job) == 0 ? step : 100;
   return 0;
@@ -225,6 +282,9 @@ static void nulls_are_refused(void) {
   check(tutti_verdict_reason(NULL, 0) == NULL && refused(tutti_verdict_worst_response(NULL, 0, &number), "null"),
         "no verdict");
   check(refused(tutti_run(NULL, NULL, NULL), "null") && tutti_task_set_size(NULL) == 0, "nothing to run");
+  check(tutti_change_requests_new(NULL) == NULL && refused(tutti_change_requests_post(NULL, 0, "a", NULL), "null") &&
+            refused(tutti_run_changing(NULL, NULL, 0, NULL, NULL, NULL), "null"),
+        "no requests");
   check(tutti_job_source(NULL, 0, 0, NULL) == NULL && tutti_job_index(NULL) == 0 && tutti_job_task(NULL) == 0,
         "no job");
   tutti_machine_free(NULL);
@@ -235,6 +295,7 @@ static void nulls_are_refused(void) {
   tutti_prepared_batch_free(NULL);
   tutti_batch_run_free(NULL);
   tutti_task_set_free(NULL);
+  tutti_change_requests_free(NULL);
   tutti_verdict_free(NULL);
   check(1, "freeing null does nothing");
 }
@@ -247,6 +308,7 @@ int main(int argc, char** argv) {
   runs(argv[2]);
   kernel_fails(argv[2]);
   tasks_run(argv[3]);
+  tasks_come_and_go(argv[3]);
   texts_are_read();
   nulls_are_refused();
   printf("1..%d\n", count);

@@ -415,7 +415,7 @@ TEST_P(EveryBackend, MeasuresEveryByte) {
   station.run(batch);
   const Timeline measured = batch.measured();
   ASSERT_EQ(measured.streams.size(), 1U);
-  EXPECT_EQ(measured.streams[0].transfer->path, CopyPath::Staged);
+  EXPECT_EQ(measured.streams[0].transfer->method.name, "staged");
   Bytes arrived;
   for (const Segment& segment : measured.streams[0].transfer->segments) arrived += segment.bytes;
   EXPECT_EQ(arrived, Bytes{2500});

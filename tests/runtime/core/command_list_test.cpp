@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "model/machine/route.hpp"
 #include "model/planners/planner.hpp"
+#include "model/transfer/transfer_method.hpp"
 #include "tests/runtime/small_machine.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/random_machine.hpp"

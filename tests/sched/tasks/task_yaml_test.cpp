@@ -183,7 +183,7 @@ TEST(TaskYaml, PlansWithoutPeerAccessWhereToldSo) {
     const auto set = folder.load(text, overrides);
     ASSERT_TRUE(set.has_value()) << set.error().text();
     const Timeline timeline = plan(planners().front(), std::get<Batch>(set->tasks[0].steps[0])).timeline;
-    EXPECT_EQ(timeline.streams[0].transfer->path, no_peer ? CopyPath::Staged : CopyPath::Peer);
+    EXPECT_EQ(timeline.streams[0].transfer->method.name, no_peer ? "staged" : "peer");
   }
   TaskFileOverrides overrides;
   overrides.no_peer = true;
@@ -198,6 +198,53 @@ TEST(TaskYaml, AnOverrideDoesNotHideANonsenseParameter) {
   EXPECT_NE(
       folder.error("version: 1\nparameters: {image: large}\ntasks:\n  - {name: a, period: 1 ms, wcet: 0}\n", overrides),
       "fine");
+}
+
+// What depends on the policy (line 2), on preemption (3) and on the parameters (6) is not known where these were not
+// read: whether task a needs its priority, whether a cut makes sense, whether there is a parameter 'thing'.
+TEST(TaskYaml, ReportsAllFaultsOfAFileAndNoneThatFollows) {
+  const Folder folder;
+  EXPECT_EQ(folder.error(R"(version: 1
+policy: givn
+preemption: always
+cut: 2 MB
+machine: m.yaml
+parameters: {image: large}
+tasks:
+  - {name: a, period: 0, wcet: 0, priority: 1}
+  - {name: b, period: soon, wcet: 0}
+  - {name: a, period: 1 ms, wcet: 0}
+  - name: c
+    period: 1 ms
+    job:
+      - batch: [{from: mem0, to: gpu0, size: image}, {from: mem0, to: gpu9, size: thing}]
+      - batch: [{from: mem0, to: mem0, size: 1 B}, {from: mem0, too: gpu0, size: 1 B}]
+      - {host: 1 ms, colour: red}
+  - {name: d, period: 1 ms, job: [{host: 1 ms, batch: []}]}
+)"),
+            "t.yaml:2:9: 'givn' is no policy; did you mean 'given'? write one of edf, rm, dm, given\n"
+            "t.yaml:3:13: 'always' is no preemption; write one of none, between_batches\n"
+            "t.yaml:6:21: 'large' is not a number; write it like 64 MiB\n"
+            "t.yaml:8:23: the period must be at least 1 ns; write a time like 25 ms\n"
+            "t.yaml:9:23: 'soon' is not a number; write it like 25 ms\n"
+            "t.yaml:10:5: there are two tasks 'a'; names are unique\n"
+            "t.yaml:14:71: machine 'm' has no vertex 'gpu9'; did you mean 'gpu0'?\n"
+            "t.yaml:15:17: the transfer goes from 'mem0' to itself; name two places\n"
+            "t.yaml:15:65: unknown key 'too' in a stream; did you mean 'to'?\n"
+            "t.yaml:16:22: unknown key 'colour' in a step of a job; the keys here are batch, host, merging\n"
+            "t.yaml:17:35: a step is either 'batch' or 'host'; write one of the two");
+}
+
+// The machine is of another file: its faults are reported where this one has none, that it is missing at once.
+TEST(TaskYaml, AMachineThatIsMissingIsAFaultAmongOthers) {
+  const Folder folder;
+  folder.write("bad.yaml", test::machine_file("  colour: red\n"));
+  const std::string tasks = "tasks: [{name: a, period: soon, wcet: 0}]\n";
+  EXPECT_EQ(folder.error("version: 1\nmachine: nowhere.yaml\n" + tasks),
+            "t.yaml:2:10: nowhere.yaml: the file cannot be read; give the path of a YAML file\n"
+            "t.yaml:3:27: 'soon' is not a number; write it like 25 ms");
+  EXPECT_EQ(folder.error("version: 1\nmachine: bad.yaml\n" + tasks),
+            "t.yaml:3:27: 'soon' is not a number; write it like 25 ms");
 }
 
 struct Refusal {

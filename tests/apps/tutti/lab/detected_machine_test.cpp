@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "model/base/document.hpp"
-#include "model/machine/route.hpp"
 #include "model/sharing/compile_machine.hpp"
+#include "model/transfer/transfer_method.hpp"
 #include "tests/apps/made_up_hosts.hpp"
 
 namespace tutti::internal {
@@ -16,13 +16,13 @@ Topology machine_of(const HostFacts& host) {
   return machine.value();
 }
 
-/// Every vertex that a copy from one end to the other comes by, the path's name first: "peer gpu0 hub0 gpu1".
+/// Every vertex that a copy from one end to the other comes by, the method's name first: "peer gpu0 hub0 gpu1".
 std::string way(const Topology& machine, std::string_view from, std::string_view to) {
   Transfer transfer;
   transfer.from = machine.find_vertex(from).value();
   transfer.to = machine.find_vertex(to).value();
   const RouteView route = find_route(machine, transfer);
-  std::string text = std::string(to_string(route.path)) + " " + std::string(from);
+  std::string text = std::string(route.method.name) + " " + std::string(from);
   for (const auto& leg : {route.first, route.second})
     for (const LinkId link : leg) text += " " + machine.vertex(machine.link(link).to).name;
   return text;
@@ -62,7 +62,7 @@ TEST(DetectedMachine, GpusKeepTheirIdsAndWhatTheyCanDo) {
   EXPECT_EQ(gpu.copy_engines, 3);
   // Whole megabytes, never more than there are: 150109880320 B are 150109.88 of them.
   EXPECT_EQ(gpu.memory, Bytes{150'109'000'000});
-  EXPECT_EQ(machine.spec().gate, GateKind::PollingKernel);
+  EXPECT_EQ(machine.spec().gate, "polling_kernel");
 }
 
 // PCIe 5.0 x16: 32 GT/s x 128/130 x 16 lanes / 8 bits = 63.015 GB/s, of which 85 % are 53.56. All GPUs of the cpu lie
@@ -166,7 +166,7 @@ TEST(DetectedMachine, WhatIsNotToldIsGuessedAndSaid) {
   EXPECT_DOUBLE_EQ(nominal(machine, "cpu0", "gpu0"), 12);
   EXPECT_EQ(link_between(machine, "cpu0", "gpu0").bandwidth.theoretical, std::nullopt);
   EXPECT_EQ(machine.engine_in(machine.gpus()[0]), machine.engine_out(machine.gpus()[0]));
-  EXPECT_EQ(machine.spec().gate, GateKind::PollingKernel);
+  EXPECT_EQ(machine.spec().gate, "polling_kernel");
   EXPECT_EQ(machine.peer_access().mode, PeerMode::None);
   EXPECT_NE(detected_yaml(host, machine).find("# The host does not tell the PCIe link of gpu0.\n"), std::string::npos);
 }

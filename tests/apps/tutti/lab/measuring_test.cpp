@@ -23,7 +23,7 @@ Timeline ends_of_copies(const std::vector<std::vector<std::int64_t>>& streams) {
   for (const auto& ends : streams) {
     Duration start{};
     for (const std::int64_t end : ends) {
-      timeline.streams.push_back({"", TransferInterval{CopyPath::Direct, start, Duration{end}, {}}, {}, {}});
+      timeline.streams.push_back({"", TransferInterval{{}, start, Duration{end}, {}}, {}, {}});
       start = Duration{end};
     }
   }

@@ -98,7 +98,7 @@ Timeline line(std::int64_t start_us, std::int64_t end_us, std::int64_t latency_u
   Timeline timeline;
   timeline.latency = us(latency_us);
   timeline.setup = us(10);
-  timeline.streams.push_back({"a", TransferInterval{CopyPath::Direct, us(start_us), us(end_us), {}}, {}, us(110)});
+  timeline.streams.push_back({"a", TransferInterval{{}, us(start_us), us(end_us), {}}, {}, us(110)});
   return timeline;
 }
 

@@ -1,4 +1,4 @@
-#include "model/machine/route.hpp"
+#include "model/transfer/transfer_method.hpp"
 
 #include <gtest/gtest.h>
 
@@ -33,25 +33,34 @@ Transfer transfer(const Topology& machine, std::string_view from, std::string_vi
 TEST(Route, BetweenMemoryAndGpuItIsDirect) {
   const Topology machine = machine_with("all");
   const RouteView in = find_route(machine, transfer(machine, "mem0", "gpu0"));
-  EXPECT_EQ(in.path, CopyPath::Direct);
+  EXPECT_EQ(in.method.name, "direct");
+  EXPECT_EQ(in.kind, CopyKind::Up);
   EXPECT_EQ(in.first.size(), 3U);
   EXPECT_TRUE(in.second.empty());
   EXPECT_EQ(in.engines,
             (std::array{machine.engine_in(vertex_id(machine, "gpu0")), machine.engine_in(vertex_id(machine, "gpu0"))}));
+  EXPECT_EQ(in.end_engines, in.engines);
+  EXPECT_FALSE(in.method.chunked || in.method.peer_traffic);
   EXPECT_EQ(in.weight, 2);
   const RouteView out = find_route(machine, transfer(machine, "gpu0", "mem1"));
   EXPECT_EQ(out.engines, (std::array{machine.engine_out(vertex_id(machine, "gpu0")),
                                      machine.engine_out(vertex_id(machine, "gpu0"))}));
+  EXPECT_EQ(out.kind, CopyKind::Down);
   EXPECT_EQ(out.weight, 3);
 }
 
 TEST(Route, WithPeerAccessItIsAPeerCopyThatHoldsTheEngineOfItsSource) {
   const Topology machine = machine_with("all");
   const RouteView route = find_route(machine, transfer(machine, "gpu0", "gpu1"));
-  EXPECT_EQ(route.path, CopyPath::Peer);
+  EXPECT_EQ(route.method.name, "peer");
+  EXPECT_TRUE(route.method.peer_traffic);
+  EXPECT_FALSE(route.method.chunked);
+  EXPECT_EQ(route.kind, CopyKind::Peer);
   EXPECT_EQ(route.first.size(), 2U);
   EXPECT_EQ(route.engines, (std::array{machine.engine_out(vertex_id(machine, "gpu0")),
                                        machine.engine_out(vertex_id(machine, "gpu0"))}));
+  EXPECT_EQ(route.end_engines, (std::array{machine.engine_out(vertex_id(machine, "gpu0")),
+                                           machine.engine_in(vertex_id(machine, "gpu1"))}));
   EXPECT_EQ(route.weight, 5);
 }
 
@@ -59,12 +68,16 @@ TEST(Route, WithPeerAccessItIsAPeerCopyThatHoldsTheEngineOfItsSource) {
 TEST(Route, WithoutPeerAccessItIsStagedThroughTheNearestMemory) {
   const Topology machine = machine_with("none");
   const RouteView route = find_route(machine, transfer(machine, "gpu0", "gpu1"));
-  EXPECT_EQ(route.path, CopyPath::Staged);
+  EXPECT_EQ(route.method.name, "staged");
+  EXPECT_TRUE(route.method.chunked);
+  EXPECT_FALSE(route.method.peer_traffic);
+  EXPECT_EQ(route.kind, CopyKind::Staged);
   EXPECT_EQ(machine.vertex(route.via).name, "mem1");
   EXPECT_EQ(route.first.size(), 2U);
   EXPECT_EQ(route.second.size(), 2U);
   EXPECT_EQ(route.engines, (std::array{machine.engine_out(vertex_id(machine, "gpu0")),
                                        machine.engine_in(vertex_id(machine, "gpu1"))}));
+  EXPECT_EQ(route.end_engines, route.engines);
 }
 
 TEST(Route, ViaChoosesTheMemoryAndStagesEvenWithPeerAccess) {
@@ -73,7 +86,7 @@ TEST(Route, ViaChoosesTheMemoryAndStagesEvenWithPeerAccess) {
     Transfer copy = transfer(machine, "gpu0", "gpu1");
     copy.via = vertex_id(machine, "mem0");
     const RouteView route = find_route(machine, copy);
-    EXPECT_EQ(route.path, CopyPath::Staged);
+    EXPECT_EQ(route.method.name, "staged");
     EXPECT_EQ(machine.vertex(route.via).name, "mem0");
     EXPECT_EQ(route.first.size() + route.second.size(), 6U);
   }
@@ -94,12 +107,6 @@ TEST(Route, WhereThereIsNoWayNothingIsFound) {
   EXPECT_TRUE(find_route(machine, transfer(machine, "mem0", "gpu0")).found());
   EXPECT_FALSE(find_route(machine, transfer(machine, "gpu0", "mem0")).found());
   EXPECT_FALSE(find_route(machine, transfer(machine, "gpu0", "gpu1")).found());
-}
-
-TEST(Route, PathsHaveNames) {
-  EXPECT_EQ(to_string(CopyPath::Direct), "direct");
-  EXPECT_EQ(to_string(CopyPath::Peer), "peer");
-  EXPECT_EQ(to_string(CopyPath::Staged), "staged");
 }
 
 }  // namespace

@@ -1,0 +1,34 @@
+#include "model/transfer/transfer_method.hpp"
+
+#include "model/base/expects.hpp"
+#include "model/transfer/direct.hpp"
+#include "model/transfer/peer.hpp"
+#include "model/transfer/staged.hpp"
+
+namespace tutti::internal {
+namespace {
+
+struct MethodRow {
+  TransferMethod method;
+  std::optional<RouteView> (*route)(const Topology&, const Transfer&);  ///< nothing: not for such a transfer
+};
+
+constexpr std::array kMethods{
+    MethodRow{{.name = "direct"}, route_direct},
+    MethodRow{{.name = "peer", .peer_traffic = true}, route_peer},
+    MethodRow{{.name = "staged", .chunked = true}, route_staged},
+};
+
+}  // namespace
+
+RouteView find_route(const Topology& machine, const Transfer& transfer) {
+  for (const MethodRow& row : kMethods) {
+    auto route = row.route(machine, transfer);
+    if (!route) continue;
+    route->method = row.method;
+    return *route;
+  }
+  TUTTI_EXPECTS(false, "one end of a transfer is a GPU, the other a memory or another GPU");
+}
+
+}  // namespace tutti::internal

@@ -1,0 +1,49 @@
+#pragma once
+#include <array>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "model/machine/topology.hpp"
+#include "model/transfer/transfer.hpp"
+
+namespace tutti::internal {
+
+/// How data gets from one end of a transfer to the other, as properties. Predictions and backends ask for these and for
+/// the route; the name is for reports alone.
+///
+/// To add a method: write `std::optional<RouteView> route_x(const Topology&, const Transfer&)` in a new file of
+/// `model/transfer/`, and add a row in `transfer_method.cpp`.
+struct TransferMethod {
+  std::string_view name = {};
+  bool chunked = false;       ///< in chunks through a memory, over two legs: its second engine ends it, and its chunks
+                              ///< follow each other by themselves, so that no plan cuts it
+  bool peer_traffic = false;  ///< over links between GPUs, which sleep, and whose last one copies of others use too
+
+  friend bool operator==(const TransferMethod&, const TransferMethod&) = default;
+};
+
+/// The route of one transfer through one machine, and what the transfer holds there. It refers to both, so it lives no
+/// longer than they do.
+struct RouteView {
+  TransferMethod method = {};
+  CopyKind kind = CopyKind::Up;     ///< the class of its costs
+  std::span<const LinkId> first;    ///< the whole route; of a chunked one, the leg into the memory
+  std::span<const LinkId> second;   ///< of a chunked one, the leg out of the memory; otherwise empty
+  VertexId via;                     ///< of a chunked one, that memory
+  std::array<EngineId, 2> engines;  ///< held during the copy, the issuing one first; the same one twice where there is
+                                    ///< but one, as in all copies but staged ones
+  std::array<EngineId, 2> end_engines;  ///< of both ends, all of which `Merging::Transitive` holds
+  double weight = 1;                    ///< sharing weight
+
+  [[nodiscard]] bool found() const { return !first.empty(); }
+};
+
+/// The route of a transfer by the first method that moves such transfers. Its links are the transfer's own where it has
+/// some, otherwise the machine's.
+///
+/// @pre    both ends are memories or GPUs, at least one of them a GPU, and they differ.
+/// @return a route that is not `found()` where there is none.
+[[nodiscard]] RouteView find_route(const Topology& machine, const Transfer& transfer);
+
+}  // namespace tutti::internal
