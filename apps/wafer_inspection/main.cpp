@@ -7,6 +7,7 @@
 #include "apps/backend_words.hpp"
 #include "apps/exit_code.hpp"
 #include "apps/interrupt.hpp"
+#include "apps/main_program.hpp"
 #include "apps/seed.hpp"
 #include "apps/wafer_inspection/errors.hpp"
 #include "apps/wafer_inspection/inspection_program.hpp"
@@ -158,6 +159,7 @@ int run_station(const Options& options, const tutti::BackendOptions& backend, co
   const auto record = tutti::run(*verdict.admitted, kernels, {{tasks.tasks().front(), program.callbacks()}}, run);
   if (!record) return report_error(record.error());
 
+  const auto written = write_outputs(options, images, program);  // first: nobody may read the report
   const InspectionReport report{
       &images, &program, declared,
       times_of(tasks, verdict, *record, options.backend.backend, options.backend.clock_name())};
@@ -166,7 +168,7 @@ int run_station(const Options& options, const tutti::BackendOptions& backend, co
   print_remarks(*record, exit_code);
   if (const auto left = std::ranges::count(program.results(), false, &InspectedPicture::inspected); left > 0)
     fmt::print(stderr, "{} of {} pictures were not inspected; --jobs {} takes each once\n", left, pictures, pictures);
-  if (const auto written = write_outputs(options, images, program); !written) return report_error(written.error());
+  if (!written) return report_error(written.error());
   const InspectionTally& tally = program.tally();
   const bool all_found = tally.found == tally.planted && tally.false_alarms == 0;
   return exit_code == kOk && !all_found ? kRefused : exit_code;
@@ -269,7 +271,7 @@ int run_program(int argc, char** argv) {
       "job.\n"
       "Exit code: 0 fine, 1 a deadline missed, or known defects missed; 2 usage or a picture that cannot be "
       "inspected,\n"
-      "3 machine or host trouble or a job over its bound.");
+      "3 machine or host trouble or a job over its bound, 130 interrupted.");
   program.add("--tasks", &options.tasks, "task set with the inspection as its one task").shows_default();
   program.add("--jobs", &options.jobs, "images to inspect; the pictures are taken in turn")
       .between(1, most_jobs)
@@ -289,4 +291,6 @@ int run_program(int argc, char** argv) {
 }  // namespace
 }  // namespace wafer
 
-int main(int argc, char** argv) { return wafer::run_program(argc, argv); }
+int main(int argc, char** argv) {
+  return tutti::programs::main_program([&] { return wafer::run_program(argc, argv); });
+}

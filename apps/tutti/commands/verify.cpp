@@ -394,7 +394,10 @@ int verify(VerifyCommand command) {
   if (!machine) return report_error(machine.error());
   const auto runs = verify_batches(machine->executor(), **planner, workload->batches, command.repeats,
                                    &programs::watch_for_interrupt());
-  if (!runs) return report_error(runs.error());
+  if (!runs) {
+    const int code = report_error(runs.error());
+    return programs::watch_for_interrupt() ? static_cast<int>(kInterrupted) : code;
+  }
   load.reset();
   for (const std::string& note : machine->backend().notes()) fmt::print(stderr, "note: {}\n", note);
   return report(command, *workload, *runs);
@@ -419,7 +422,7 @@ void add_verify(programs::CommandLine& program) {
       "to 10 ms; sizes log-uniform; at most 2 GiB an engine, and 20 ms predicted in the mean.\n"
       "Exit codes: 0 fine, 1 a length is further off than --max-error or a run took longer than its latest finish, 2 "
       "usage\n"
-      "or invalid input, 3 machine or driver trouble.\n"
+      "or invalid input, 3 machine or driver trouble, 130 interrupted.\n"
       "Examples:\n"
       "  tutti verify --machine machine.yaml --random 100 --seed 7 --max-error 5\n"
       "  tutti verify --machine machine.yaml --random 1000 --seed clock --save-worst worst.yaml\n"
