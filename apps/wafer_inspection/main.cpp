@@ -8,12 +8,12 @@
 #include "apps/exit_code.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/main_program.hpp"
+#include "apps/output_file.hpp"
 #include "apps/seed.hpp"
 #include "apps/wafer_inspection/errors.hpp"
 #include "apps/wafer_inspection/inspection_program.hpp"
 #include "apps/wafer_inspection/inspection_report.hpp"
 #include "apps/wafer_inspection/marked_picture.hpp"
-#include "apps/wafer_inspection/output_file.hpp"
 #include "apps/wafer_inspection/png_file.hpp"
 #include "apps/wafer_inspection/run_remarks.hpp"
 #include "apps/wafer_inspection/wafer_map.hpp"
@@ -22,7 +22,9 @@ namespace wafer {
 namespace {
 
 using tutti::Expected;
+using tutti::programs::check_writable;
 using tutti::programs::CommandLine;
+using tutti::programs::write_file;
 using enum tutti::programs::ExitCode;
 
 constexpr std::int64_t usual_jobs = 200;
@@ -107,18 +109,25 @@ int generate(const Options& options) {
   return kOk;
 }
 
+/// Where the marked form of a picture belongs.
+std::string marked_file(const Options& options, const Picture& picture) {
+  return (std::filesystem::path(options.marked) / name_of(picture)).replace_extension(".png").string();
+}
+
 /// Checks that every output can be written, before a run whose results belong there.
 Expected<void> check_outputs(const Options& options, const ImageSet& images) {
   for (const std::string& path : {options.csv, options.map})
     if (!path.empty())
       if (auto fine = check_writable(path); !fine) return fine;
   if (options.marked.empty()) return {};
-  if (auto made = make_folder(options.marked); !made) return made;
+  if (auto made = tutti::programs::make_folder(options.marked); !made) return made;
   std::error_code status;
-  for (const Picture& picture : images.pictures)
+  for (const Picture& picture : images.pictures) {
     if (std::filesystem::equivalent(std::filesystem::absolute(picture.file).parent_path(), options.marked, status))
       return invalid_input("--marked: marked pictures would replace the pictures in this folder; name another one",
                            {options.marked, 0, 0});
+    if (auto fine = check_writable(marked_file(options, picture)); !fine) return fine;
+  }
   return {};
 }
 
@@ -129,19 +138,16 @@ Expected<void> write_marked(const Options& options, const ImageSet& images, cons
     const InspectedPicture& result = program.results()[i];
     if (!result.inspected) continue;
     const auto rgb = marked_picture(picture.image, bits, result.defects);
-    const auto path = std::filesystem::path(options.marked) / name_of(picture);
-    auto written = write_aside(std::filesystem::path(path).replace_extension(".png").string(),
-                               [&](const std::string& file) { return write_rgb_png(file, rgb, images.grid.width); });
-    if (!written) return written;
+    if (auto ok = write_rgb_png(marked_file(options, picture), rgb, images.grid.width); !ok) return ok;
   }
   return {};
 }
 
 Expected<void> write_outputs(const Options& options, const ImageSet& images, const InspectionProgram& program) {
   if (!options.csv.empty())
-    if (auto written = write_text(options.csv, to_csv(images.grid, program.results())); !written) return written;
+    if (auto written = write_file(options.csv, to_csv(images.grid, program.results())); !written) return written;
   if (!options.map.empty())
-    if (auto written = write_text(options.map, wafer_map_svg(images.grid, program.results())); !written) return written;
+    if (auto written = write_file(options.map, wafer_map_svg(images.grid, program.results())); !written) return written;
   return options.marked.empty() ? Expected<void>{} : write_marked(options, images, program);
 }
 
