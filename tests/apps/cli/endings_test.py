@@ -50,7 +50,7 @@ class Signals(Programs):
                 self.assertIn("interrupted; the report covers what had run", err)
                 self.assertLess(len(json.loads(out)["jobs"]), 15000)
                 csv = self.folder / f"{number}.csv"
-                out, err = self.ends(self.start("wafer_inspection/wafer_inspection", "--size", 256, "--count", 1, "--jobs", 10_000_000, "--csv", csv), number)
+                out, err = self.ends(self.start("wafer_inspection/wafer_inspection", "--size", 256, "--count", 1, "--jobs", 1_000_000, "--csv", csv), number)
                 self.assertIn("interrupted; the report covers what had run", err)
                 self.assertTrue(out.startswith("wafer inspection on h200x4"), out)
                 self.assertTrue(csv.exists())
@@ -98,7 +98,7 @@ class LostReports(Programs):
         self.assertEqual(self.tutti("tasks", "expand", "configs/tasks/periodic-offsets.yaml", "--out", jobs).returncode, 0)
         for words in (
             ["predict", EXAMPLE], ["predict", EXAMPLE, "--json"], ["check", WAFER], ["check", "--jobs", jobs], ["compare", EXAMPLE],
-            ["run", WAFER, "--jobs", 4], ["run", WAFER, "--jobs", 4, "--json"], ["calibrate", "--plan", H200X4], ["calibrate", "--check", MEASURED, "--machine", H200X4],
+            ["run", WAFER, "--set", "image=1280kB", "--jobs", 4], ["run", WAFER, "--set", "image=1280kB", "--jobs", 4, "--json"], ["calibrate", "--plan", H200X4], ["calibrate", "--check", MEASURED, "--machine", H200X4],
             ["calibrate", "--from", MEASURED, "--machine", H200X4, "--out", self.folder / "machine.yaml"],
             ["verify", "--machine", SIM, "--backend", "sim", "--random", 2, "--repeats", 1, "--largest", "256KiB"],
             ["bench", "methods", "--machine", SIM, "--backend", "sim", "--size", "320kB", "--only", "example"], ["capacity", WAFER, "--parameter", "image"],
@@ -120,7 +120,7 @@ class LostReports(Programs):
                 self.is_lost("" if words[-1] in ("--help", "--version") else "No space left on device", program, *words, stdout=full)
 
     def test_so_are_a_pipe_without_reader_and_a_closed_descriptor(self):
-        for program, words in (("tutti/tutti", ["run", WAFER, "--jobs", 4]), ("wafer_inspection/wafer_inspection", ["--size", 256, "--jobs", 4])):
+        for program, words in (("tutti/tutti", ["run", WAFER, "--set", "image=1280kB", "--jobs", 4]), ("wafer_inspection/wafer_inspection", ["--size", 256, "--jobs", 4])):
             read, write = os.pipe()
             os.close(read)
             with os.fdopen(write, "wb") as pipe:
