@@ -1,6 +1,6 @@
 #include <array>
-#include <cstdio>
 
+#include "apps/main_program.hpp"
 #include "apps/tutti/commands/command.hpp"
 
 namespace tutti::internal {
@@ -27,6 +27,5 @@ int run_program(int argc, char** argv) {
 }  // namespace tutti::internal
 
 int main(int argc, char** argv) {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // keeps reports and remarks in order when both go to one file
-  return tutti::internal::run_program(argc, argv);
+  return tutti::programs::main_program([&] { return tutti::internal::run_program(argc, argv); });
 }

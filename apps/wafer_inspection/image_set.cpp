@@ -12,10 +12,10 @@
 
 #include <fmt/format.h>
 
+#include "apps/output_file.hpp"
 #include "apps/wafer_inspection/die_compare.hpp"
 #include "apps/wafer_inspection/die_pitch.hpp"
 #include "apps/wafer_inspection/errors.hpp"
-#include "apps/wafer_inspection/output_file.hpp"
 #include "apps/wafer_inspection/png_file.hpp"
 #include "apps/wafer_inspection/tiff_file.hpp"
 
@@ -187,12 +187,13 @@ Expected<ImageSet> generate_images(const WaferSpec& first, int count) {
 }
 
 Expected<void> write_images(const std::string& folder, const ImageSet& images) {
-  if (auto made = make_folder(folder); !made) return made;
+  if (auto made = tutti::programs::make_folder(folder); !made) return made;
   for (const Picture& picture : images.pictures) {
     const fs::path path = fs::path(folder) / name_of(picture);
     if (auto ok = write_png(path.string(), picture.image); !ok) return ok;
     if (!picture.truth) continue;
-    if (auto ok = write_truth(fs::path(path).replace_extension(".json").string(), *picture.truth); !ok) return ok;
+    const std::string beside = fs::path(path).replace_extension(".json").string();
+    if (auto ok = tutti::programs::write_file(beside, to_json(*picture.truth)); !ok) return ok;
   }
   return {};
 }

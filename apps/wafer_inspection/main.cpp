@@ -7,12 +7,13 @@
 #include "apps/backend_words.hpp"
 #include "apps/exit_code.hpp"
 #include "apps/interrupt.hpp"
+#include "apps/main_program.hpp"
+#include "apps/output_file.hpp"
 #include "apps/seed.hpp"
 #include "apps/wafer_inspection/errors.hpp"
 #include "apps/wafer_inspection/inspection_program.hpp"
 #include "apps/wafer_inspection/inspection_report.hpp"
 #include "apps/wafer_inspection/marked_picture.hpp"
-#include "apps/wafer_inspection/output_file.hpp"
 #include "apps/wafer_inspection/png_file.hpp"
 #include "apps/wafer_inspection/run_remarks.hpp"
 #include "apps/wafer_inspection/wafer_map.hpp"
@@ -21,7 +22,9 @@ namespace wafer {
 namespace {
 
 using tutti::Expected;
+using tutti::programs::check_writable;
 using tutti::programs::CommandLine;
+using tutti::programs::write_file;
 using enum tutti::programs::ExitCode;
 
 constexpr std::int64_t usual_jobs = 200;
@@ -106,18 +109,25 @@ int generate(const Options& options) {
   return kOk;
 }
 
+/// Where the marked form of a picture belongs.
+std::string marked_file(const Options& options, const Picture& picture) {
+  return (std::filesystem::path(options.marked) / name_of(picture)).replace_extension(".png").string();
+}
+
 /// Checks that every output can be written, before a run whose results belong there.
 Expected<void> check_outputs(const Options& options, const ImageSet& images) {
   for (const std::string& path : {options.csv, options.map})
     if (!path.empty())
       if (auto fine = check_writable(path); !fine) return fine;
   if (options.marked.empty()) return {};
-  if (auto made = make_folder(options.marked); !made) return made;
+  if (auto made = tutti::programs::make_folder(options.marked); !made) return made;
   std::error_code status;
-  for (const Picture& picture : images.pictures)
+  for (const Picture& picture : images.pictures) {
     if (std::filesystem::equivalent(std::filesystem::absolute(picture.file).parent_path(), options.marked, status))
       return invalid_input("--marked: marked pictures would replace the pictures in this folder; name another one",
                            {options.marked, 0, 0});
+    if (auto fine = check_writable(marked_file(options, picture)); !fine) return fine;
+  }
   return {};
 }
 
@@ -128,19 +138,16 @@ Expected<void> write_marked(const Options& options, const ImageSet& images, cons
     const InspectedPicture& result = program.results()[i];
     if (!result.inspected) continue;
     const auto rgb = marked_picture(picture.image, bits, result.defects);
-    const auto path = std::filesystem::path(options.marked) / name_of(picture);
-    auto written = write_aside(std::filesystem::path(path).replace_extension(".png").string(),
-                               [&](const std::string& file) { return write_rgb_png(file, rgb, images.grid.width); });
-    if (!written) return written;
+    if (auto ok = write_rgb_png(marked_file(options, picture), rgb, images.grid.width); !ok) return ok;
   }
   return {};
 }
 
 Expected<void> write_outputs(const Options& options, const ImageSet& images, const InspectionProgram& program) {
   if (!options.csv.empty())
-    if (auto written = write_text(options.csv, to_csv(images.grid, program.results())); !written) return written;
+    if (auto written = write_file(options.csv, to_csv(images.grid, program.results())); !written) return written;
   if (!options.map.empty())
-    if (auto written = write_text(options.map, wafer_map_svg(images.grid, program.results())); !written) return written;
+    if (auto written = write_file(options.map, wafer_map_svg(images.grid, program.results())); !written) return written;
   return options.marked.empty() ? Expected<void>{} : write_marked(options, images, program);
 }
 
@@ -158,6 +165,7 @@ int run_station(const Options& options, const tutti::BackendOptions& backend, co
   const auto record = tutti::run(*verdict.admitted, kernels, {{tasks.tasks().front(), program.callbacks()}}, run);
   if (!record) return report_error(record.error());
 
+  const auto written = write_outputs(options, images, program);  // first: nobody may read the report
   const InspectionReport report{
       &images, &program, declared,
       times_of(tasks, verdict, *record, options.backend.backend, options.backend.clock_name())};
@@ -166,7 +174,7 @@ int run_station(const Options& options, const tutti::BackendOptions& backend, co
   print_remarks(*record, exit_code);
   if (const auto left = std::ranges::count(program.results(), false, &InspectedPicture::inspected); left > 0)
     fmt::print(stderr, "{} of {} pictures were not inspected; --jobs {} takes each once\n", left, pictures, pictures);
-  if (const auto written = write_outputs(options, images, program); !written) return report_error(written.error());
+  if (!written) return report_error(written.error());
   const InspectionTally& tally = program.tally();
   const bool all_found = tally.found == tally.planted && tally.false_alarms == 0;
   return exit_code == kOk && !all_found ? kRefused : exit_code;
@@ -269,7 +277,7 @@ int run_program(int argc, char** argv) {
       "job.\n"
       "Exit code: 0 fine, 1 a deadline missed, or known defects missed; 2 usage or a picture that cannot be "
       "inspected,\n"
-      "3 machine or host trouble or a job over its bound.");
+      "3 machine or host trouble or a job over its bound, 130 interrupted.");
   program.add("--tasks", &options.tasks, "task set with the inspection as its one task").shows_default();
   program.add("--jobs", &options.jobs, "images to inspect; the pictures are taken in turn")
       .between(1, most_jobs)
@@ -289,4 +297,6 @@ int run_program(int argc, char** argv) {
 }  // namespace
 }  // namespace wafer
 
-int main(int argc, char** argv) { return wafer::run_program(argc, argv); }
+int main(int argc, char** argv) {
+  return tutti::programs::main_program([&] { return wafer::run_program(argc, argv); });
+}

@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 #include <png.h>
 
+#include "apps/output_file.hpp"
 #include "apps/wafer_inspection/errors.hpp"
 
 namespace wafer {
@@ -185,19 +186,15 @@ Expected<void> write(const std::string& path, const Raster& raster) {
   if (raster.width < 1 || raster.height < 1 || raster.width > max_image_side || raster.height > max_image_side)
     return refused(path, fmt::format("an image of {} x {} pixels is not written; each side is 1 to {}", raster.width,
                                      raster.height, max_image_side));
-  File file{std::fopen(path.c_str(), "wb")};
-  if (!file) return refused(path, fmt::format("cannot be written ({}); give a path that may be", std::strerror(errno)));
-
-  Complaint complaint;
-  const PngWriter writer{complaint};
-  if (!writer.ready()) return machine_error("libpng cannot be started; free some memory");
-  const bool written = write_rows(writer.png(), writer.info(), file.get(), raster);
-  // fclose writes the last bytes, so a full disk may show only there.
-  const bool closed = std::fclose(file.release()) == 0;
-  if (!written || !closed)
-    return machine_error(fmt::format("{}: the picture cannot be written to its end ({}); make room on the disk", path,
-                                     written ? "write error" : complaint.text.data()));
-  return {};
+  return tutti::programs::write_file(path, [&](std::FILE* file) -> Expected<void> {
+    Complaint complaint;
+    const PngWriter writer{complaint};
+    if (!writer.ready()) return machine_error("libpng cannot be started; free some memory");
+    if (!write_rows(writer.png(), writer.info(), file, raster))
+      return machine_error(fmt::format("{}: the picture cannot be written to its end ({}); make room on the disk", path,
+                                       complaint.text.data()));
+    return {};
+  });
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace wafer {
 [[nodiscard]] tutti::Expected<GrayImage> read_png(const std::string& path);
 
 /// Writes a grayscale PNG of the picture's depth; the same image gives the same bytes with the same libpng.
-/// @errors  InvalidInput: an empty or too large image, a path that cannot be opened. Machine: the disk is full.
+/// @errors  InvalidInput: an empty or too large image. As `write_file`.
 [[nodiscard]] tutti::Expected<void> write_png(const std::string& path, const GrayImage& image);
 
 /// Writes a PNG of 8-bit colours.

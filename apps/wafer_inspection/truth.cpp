@@ -195,12 +195,4 @@ Expected<Truth> read_truth(const std::string& path) {
   return truth_from_json(text, path);
 }
 
-Expected<void> write_truth(const std::string& path, const Truth& truth) {
-  std::ofstream file{path, std::ios::binary};
-  if (!file) return invalid_input("cannot be written; give a path that may be", {.file = path});
-  file << to_json(truth) << std::flush;
-  if (!file) return machine_error(path + ": cannot be written to its end; make room on the disk");
-  return {};
-}
-
 }  // namespace wafer

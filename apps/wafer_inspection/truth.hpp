@@ -55,7 +55,4 @@ struct Truth {
 /// @errors  InvalidInput: no such file, above 4 MiB; as `truth_from_json`.
 [[nodiscard]] tutti::Expected<Truth> read_truth(const std::string& path);
 
-/// @errors  InvalidInput: a path that cannot be opened. Machine: the disk is full.
-[[nodiscard]] tutti::Expected<void> write_truth(const std::string& path, const Truth& truth);
-
 }  // namespace wafer

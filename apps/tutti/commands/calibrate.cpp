@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "apps/interrupt.hpp"
+#include "apps/output_file.hpp"
 #include "apps/table.hpp"
 #include "apps/tutti/commands/calibrate_live.hpp"
 #include "apps/tutti/commands/command.hpp"
-#include "apps/tutti/commands/files.hpp"
 #include "apps/tutti/formats/measured_json.hpp"
 #include "apps/tutti/reports/costs_report.hpp"
 #include "apps/tutti/reports/report.hpp"
@@ -127,7 +127,7 @@ int fit(const Measurements& measurements, const std::optional<Topology>& base, c
       "# Written by 'tutti calibrate'; 'tutti topology show' explains it.\n" + machine_yaml(calibration->machine);
   if (const auto again = parse_document(text, options.out).and_then(machine_from); !again)
     return report_error(again.error());
-  if (const auto error = write_file(options.out, text)) return report_error(*error);
+  if (const auto written = programs::write_file(options.out, text); !written) return report_error(written.error());
   const Provenance& provenance = *calibration->machine.spec().provenance;
   if (options.json) {
     const Json json{{"schema_version", 1},
@@ -183,7 +183,7 @@ int calibrate_live(const CalibrateOptions& options) {
   if (!base) return report_error(base.error());
   for (const std::string& file : {options.out, options.live.measured}) {
     if (file.empty()) continue;
-    if (const auto error = check_writable(file)) return report_error(*error);
+    if (const auto writable = programs::check_writable(file); !writable) return report_error(writable.error());
   }
   const auto found = measure_live(**base, options.live);
   if (!found) {

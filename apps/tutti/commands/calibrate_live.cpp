@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "apps/interrupt.hpp"
+#include "apps/output_file.hpp"
 #include "apps/table.hpp"
-#include "apps/tutti/commands/files.hpp"
 #include "apps/tutti/commands/rig.hpp"
 #include "apps/tutti/formats/measured_json.hpp"
 #include "apps/tutti/lab/measuring.hpp"
@@ -315,7 +315,8 @@ Expected<LiveMeasurements> measure_live(const Topology& known, const LiveOptions
     watch.lap("gates on a busy host");
   }
   if (!options.measured.empty())
-    if (auto error = write_file(options.measured, measured_json(*measurements))) return tl::unexpected(*error);
+    if (auto written = programs::write_file(options.measured, measured_json(*measurements)); !written)
+      return tl::unexpected(std::move(written.error()));
   return LiveMeasurements{*std::move(measurements), *machine};
 }
 

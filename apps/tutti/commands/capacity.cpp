@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "apps/output_file.hpp"
 #include "apps/tutti/commands/command.hpp"
-#include "apps/tutti/commands/files.hpp"
 #include "apps/tutti/reports/capacity_report.hpp"
 #include "model/base/document.hpp"
 #include "model/base/suggestion.hpp"
@@ -226,11 +226,12 @@ int capacity(const CapacityCommand& command) {
     return report_error(
         {ErrorCode::InvalidInput, "give either --parameter NAME, or --task NAME with --of period|deadline|wcet", {}});
   if (!command.svg.empty())
-    if (const auto error = check_writable(command.svg)) return report_error(*error);
+    if (const auto writable = programs::check_writable(command.svg); !writable) return report_error(writable.error());
   const auto answer = search(command);
   if (!answer) return report_error(answer.error());
   if (!command.svg.empty())
-    if (const auto error = write_file(command.svg, capacity_svg(*answer))) return report_error(*error);
+    if (const auto written = programs::write_file(command.svg, capacity_svg(*answer)); !written)
+      return report_error(written.error());
   if (command.file.json) {
     fmt::print("{}\n", capacity_json(*answer).dump(2));
   } else {

@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "apps/output_file.hpp"
 #include "apps/tutti/commands/check_jobs.hpp"
 #include "apps/tutti/commands/command.hpp"
-#include "apps/tutti/commands/files.hpp"
 #include "apps/tutti/commands/kernels.hpp"
 #include "apps/tutti/reports/remedies_report.hpp"
 #include "apps/tutti/reports/report.hpp"
@@ -62,10 +62,10 @@ struct CheckCommand {
 };
 
 /// Writes the run that shows why not, if there is one.
-std::optional<Error> write_counter_example(const std::string& path, const TaskSet& tasks,
-                                           const std::optional<Scenario>& misses) {
+Expected<void> write_counter_example(const std::string& path, const TaskSet& tasks,
+                                     const std::optional<Scenario>& misses) {
   if (path.empty()) return {};
-  if (misses) return write_file(path, to_yaml(*misses, tasks));
+  if (misses) return programs::write_file(path, to_yaml(*misses, tasks));
   fmt::print(stderr, "note: there is no run to write to '{}'\n", path);
   return {};
 }
@@ -101,7 +101,8 @@ int check(const CheckCommand& command) {
   if (!planner) return report_error(planner.error());
   const AdmissionVerdict verdict = AdmissionController(**planner).decide(tasks);
   const std::optional<Scenario> misses = counter_example(verdict, tasks.policy);
-  if (const auto error = write_counter_example(command.counter_example, tasks, misses)) return report_error(*error);
+  if (const auto written = write_counter_example(command.counter_example, tasks, misses); !written)
+    return report_error(written.error());
   const std::vector<std::string> notes = notes_on(tasks, verdict);
   const Remedies remedies = find_remedies(*study, **planner, verdict);
   if (command.file.json) {

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "apps/output_file.hpp"
 #include "apps/table.hpp"
 #include "apps/tutti/commands/command.hpp"
-#include "apps/tutti/commands/files.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "apps/tutti/reports/timeline_svg.hpp"
 #include "model/base/document.hpp"
@@ -39,7 +39,8 @@ int compare_batch(const CompareCommand& command, std::span<const Planner* const>
   std::vector<Prediction> predictions;
   for (const Planner* planner : chosen) predictions.push_back(predict_under(*planner, *batch));
   if (!command.svg.empty())
-    if (const auto error = write_file(command.svg, timelines_svg(*batch, predictions))) return report_error(*error);
+    if (const auto written = programs::write_file(command.svg, timelines_svg(*batch, predictions)); !written)
+      return report_error(written.error());
   const double first = to_ms(predictions.front().timeline.latency);
   Json rows = Json::array();
   programs::Table table({"planner", "batch ms", "against the first", "at the latest ms"});

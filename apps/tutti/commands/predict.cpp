@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "apps/output_file.hpp"
 #include "apps/tutti/commands/command.hpp"
-#include "apps/tutti/commands/files.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "apps/tutti/reports/timeline_svg.hpp"
 #include "model/batch/batch_yaml.hpp"
@@ -23,8 +23,8 @@ int predict(const PredictCommand& command) {
   if (!batch) return report_error(batch.error());
   const Prediction prediction = predict_under(**planner, *batch);
   if (!command.svg.empty())
-    if (const auto error = write_file(command.svg, timelines_svg(*batch, {&prediction, 1})))
-      return report_error(*error);
+    if (const auto written = programs::write_file(command.svg, timelines_svg(*batch, {&prediction, 1})); !written)
+      return report_error(written.error());
   if (command.file.json) {
     Json json = timeline_json(**planner, batch->machine(), prediction.timeline, prediction.latest);
     json["schema_version"] = 1;

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include "apps/interrupt.hpp"
+#include "apps/output_file.hpp"
 #include "apps/seed.hpp"
 #include "apps/table.hpp"
 #include "apps/tutti/commands/command.hpp"
-#include "apps/tutti/commands/files.hpp"
 #include "apps/tutti/commands/rig.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "model/base/document.hpp"
@@ -112,7 +112,7 @@ struct Original {
 
 /// @errors InvalidInput: a copy cannot be made of it, or not be written.
 Expected<Original> original_of(const ProfileCommand& command, const TaskSet& set, const TaskSetSpec& spec) {
-  if (const auto error = check_writable(command.out)) return tl::unexpected(*error);
+  if (const auto writable = programs::check_writable(command.out); !writable) return tl::unexpected(writable.error());
   auto text = text_of(command.file.path);
   if (!text) return tl::unexpected(std::move(text.error()));
   std::vector<DeclaredTime> times;  // as they stand there
@@ -134,8 +134,7 @@ Expected<void> write_copy(const ProfileCommand& command, const Original& origina
   for (const Row& row : rows) times.push_back(row.declared);
   const auto text = with_kernel_times(original.text, command.file.path, times, original.machine);
   if (!text) return tl::unexpected(text.error());
-  if (auto error = write_file(command.out, *text)) return tl::unexpected(*std::move(error));
-  return {};
+  return programs::write_file(command.out, *text);
 }
 
 int profile(const ProfileCommand& command) {
@@ -165,9 +164,9 @@ int profile(const ProfileCommand& command) {
   std::vector<Row> rows;
   for (const MeasuredKernel& kernel : *measured)
     rows.push_back({&kernel, &stream_at(set, kernel.at), kernel.declared(command.margin / 100, today())});
+  const auto written = original ? write_copy(command, *original, rows) : Expected<void>();  // first: nobody may read on
   fmt::print("{}", command.file.json ? profile_json(set, rows).dump(2) + "\n" : profile_text(set, rows));
-  if (original)
-    if (const auto written = write_copy(command, *original, rows); !written) return report_error(written.error());
+  if (!written) return report_error(written.error());
   return kOk;
 }
 

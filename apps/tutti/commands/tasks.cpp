@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "apps/output_file.hpp"
 #include "apps/tutti/commands/command.hpp"
-#include "apps/tutti/commands/files.hpp"
 #include "apps/tutti/formats/job_csv.hpp"
 #include "sched/admission/admission.hpp"
 #include "sched/exploration/exploration.hpp"
@@ -78,7 +78,8 @@ int expand_tasks(const ExpandOptions& options) {
     fmt::print("{}", jobs_text(*jobs));
     return kOk;
   }
-  if (const auto error = write_file(options.out, jobs_text(*jobs))) return report_error(*error);
+  if (const auto written = programs::write_file(options.out, jobs_text(*jobs)); !written)
+    return report_error(written.error());
   fmt::print("{} jobs, times in ns: {}\n", jobs->size(), options.out);
   return kOk;
 }

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "apps/output_file.hpp"
 #include "apps/tutti/commands/command.hpp"
-#include "apps/tutti/commands/files.hpp"
 #include "apps/tutti/lab/detected_machine.hpp"
 #include "apps/tutti/reports/host_report.hpp"
 #include "model/base/document.hpp"
@@ -29,10 +29,10 @@ Expected<std::string> checked_name(const std::string& name) {
   return reading([&] { return read_id(node); });
 }
 
-std::optional<Error> write_machine(const HostFacts& host, const DetectOptions& options) {
+Expected<void> write_machine(const HostFacts& host, const DetectOptions& options) {
   const auto machine = detected_machine(host, options.name);
-  if (!machine) return machine.error();
-  return write_file(options.out, detected_yaml(host, *machine));
+  if (!machine) return tl::unexpected(machine.error());
+  return programs::write_file(options.out, detected_yaml(host, *machine));
 }
 
 int detect(const DetectOptions& options) {
@@ -40,7 +40,7 @@ int detect(const DetectOptions& options) {
   const auto host = open_cuda_library().and_then([](const CudaFunctions* cuda) { return cuda->discover_host(); });
   if (!host) return report_error(host.error());
   if (!options.out.empty())
-    if (const auto error = write_machine(*host, options)) return report_error(*error);
+    if (const auto written = write_machine(*host, options); !written) return report_error(written.error());
   if (options.json) {
     Json json = host_json(*host);
     json["out"] = options.out.empty() ? Json(nullptr) : Json(options.out);

@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include "apps/interrupt.hpp"
+#include "apps/output_file.hpp"
 #include "apps/seed.hpp"
 #include "apps/table.hpp"
 #include "apps/tutti/commands/command.hpp"
-#include "apps/tutti/commands/files.hpp"
 #include "apps/tutti/commands/kernels.hpp"
 #include "apps/tutti/lab/verification.hpp"
 #include "apps/tutti/reports/report.hpp"
@@ -343,12 +343,14 @@ int report(const VerifyCommand& command, const Workload& workload, const Verifie
   const std::vector<Verification>& results = runs.batches;
   const Json json = verify_json(command, workload, runs);
   if (!command.out.empty())
-    if (const auto error = write_file(command.out, json.dump() + "\n")) return report_error(*error);
+    if (const auto written = programs::write_file(command.out, json.dump() + "\n"); !written)
+      return report_error(written.error());
   const std::size_t worst = worst_batch(results);
   if (!command.save_worst.empty())
-    if (const auto error =
-            write_file(command.save_worst, saved_batch(command, workload.batches[worst], results[worst])))
-      return report_error(*error);
+    if (const auto written =
+            programs::write_file(command.save_worst, saved_batch(command, workload.batches[worst], results[worst]));
+        !written)
+      return report_error(written.error());
   const auto groups = results_by_group(workload.batches, results);
   if (command.file.json) {
     fmt::print("{}\n", json.dump(2));
@@ -385,6 +387,9 @@ int verify(VerifyCommand command) {
   if (!planner) return report_error(planner.error());
   const auto options = backend_options(command.backend);
   if (!options) return report_error(options.error());
+  for (const std::string& file : {command.out, command.save_worst})
+    if (!file.empty())
+      if (const auto writable = programs::check_writable(file); !writable) return report_error(writable.error());
   const auto workload = load(command);
   if (!workload) return report_error(workload.error());
   std::optional<HostLoad> load;  // before the backend reserves a core, so that the load runs on all
@@ -394,7 +399,10 @@ int verify(VerifyCommand command) {
   if (!machine) return report_error(machine.error());
   const auto runs = verify_batches(machine->executor(), **planner, workload->batches, command.repeats,
                                    &programs::watch_for_interrupt());
-  if (!runs) return report_error(runs.error());
+  if (!runs) {
+    const int code = report_error(runs.error());
+    return programs::watch_for_interrupt() ? static_cast<int>(kInterrupted) : code;
+  }
   load.reset();
   for (const std::string& note : machine->backend().notes()) fmt::print(stderr, "note: {}\n", note);
   return report(command, *workload, *runs);
@@ -419,7 +427,7 @@ void add_verify(programs::CommandLine& program) {
       "to 10 ms; sizes log-uniform; at most 2 GiB an engine, and 20 ms predicted in the mean.\n"
       "Exit codes: 0 fine, 1 a length is further off than --max-error or a run took longer than its latest finish, 2 "
       "usage\n"
-      "or invalid input, 3 machine or driver trouble.\n"
+      "or invalid input, 3 machine or driver trouble, 130 interrupted.\n"
       "Examples:\n"
       "  tutti verify --machine machine.yaml --random 100 --seed 7 --max-error 5\n"
       "  tutti verify --machine machine.yaml --random 1000 --seed clock --save-worst worst.yaml\n"

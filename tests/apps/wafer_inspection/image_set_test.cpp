@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <png.h>
 
+#include "apps/output_file.hpp"
 #include "apps/wafer_inspection/png_file.hpp"
 #include "tests/apps/temporary_folder.hpp"
 
@@ -228,9 +229,8 @@ TEST(ImageSet, RefusesTheTruthAboutAnotherPicture) {
 
 TEST(ImageSet, RefusesTheTruthAboutAnotherSize) {
   const TwoWafers folder;
-  ASSERT_TRUE(
-      write_truth(folder.file("wafer000.json"), make_wafer({.width = 300, .height = 240}, "wafer000.png").value().truth)
-          .has_value());
+  const Truth truth = make_wafer({.width = 300, .height = 240}, "wafer000.png").value().truth;
+  ASSERT_TRUE(tutti::programs::write_file(folder.file("wafer000.json"), to_json(truth)).has_value());
   folder.expect_error(folder.file("wafer000.json"), "the truth about 300 x 240 pixels; the picture has 256 x 240");
 }
 
@@ -239,7 +239,7 @@ TEST(ImageSet, RefusesTwoLayoutsInOneRun) {
   Truth truth = *images_of(2).pictures[1].truth;
   truth.grid.rows -= 1;
   truth.defects.clear();
-  ASSERT_TRUE(write_truth(folder.file("wafer001.json"), truth).has_value());
+  ASSERT_TRUE(tutti::programs::write_file(folder.file("wafer001.json"), to_json(truth)).has_value());
   folder.expect_error(folder.file("wafer001.png"), "laid out otherwise than in " + folder.file("wafer000.png"));
 }
 

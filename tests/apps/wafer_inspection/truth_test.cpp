@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "apps/output_file.hpp"
 #include "tests/apps/temporary_folder.hpp"
 
 namespace wafer {
@@ -65,7 +66,7 @@ TEST(Truth, IsWrittenWithUnitsInItsKeys) {
 TEST(Truth, ReadsBackWhatItWrote) {
   const TemporaryFolder folder;
   const auto path = folder.file("wafer.json");
-  ASSERT_TRUE(write_truth(path, example()));
+  ASSERT_TRUE(tutti::programs::write_file(path, to_json(example())));
   const auto read = read_truth(path);
   ASSERT_TRUE(read) << read.error().text();
   EXPECT_EQ(*read, example());
@@ -105,7 +106,7 @@ TEST(Truth, RefusesFilesThatAreMissingOrTooLarge) {
   const auto refused = read_truth(path);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().text().find("too large"), std::string::npos);
-  EXPECT_FALSE(write_truth(folder.file("no/such/folder.json"), example()));
+  EXPECT_FALSE(tutti::programs::write_file(folder.file("no/such/folder.json"), to_json(example())));
 }
 
 }  // namespace

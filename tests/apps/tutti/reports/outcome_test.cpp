@@ -27,7 +27,10 @@ JobRecord over_bound(BoundCause cause, std::int64_t by) {
 }
 
 RunRecord record_of(std::vector<JobRecord> jobs, bool interrupted = false) {
-  return {std::move(jobs), interrupted, std::nullopt, {}};
+  RunRecord record;
+  record.jobs = std::move(jobs);
+  record.interrupted = interrupted;
+  return record;
 }
 
 TEST(Outcome, IsFineWhereAllJobsAreInTime) {

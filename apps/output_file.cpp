@@ -1,0 +1,209 @@
+#include "apps/output_file.hpp"
+
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <random>
+#include <system_error>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "model/base/error.hpp"
+
+namespace tutti::programs {
+namespace {
+
+namespace fs = std::filesystem;
+using internal::invalid_input;
+using internal::machine_error;
+
+constexpr int kMostLinks = 40;     // as many as the kernel follows
+constexpr int kMostAttempts = 16;  // at a name that nobody has
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+/// A new file that is removed unless it is renamed.
+struct NewFile {
+  NewFile() = default;
+  NewFile(const NewFile&) = delete;  // one owner: it is removed once
+  NewFile& operator=(const NewFile&) = delete;
+  ~NewFile() {
+    if (!path.empty()) unlink(path.c_str());
+  }
+
+  std::string path;
+};
+
+/// What a path means as an output.
+struct Target {
+  enum class Kind : std::uint8_t {
+    Regular,     ///< or not there yet
+    Device,      ///< or a pipe
+    Descriptor,  ///< of this process
+  };
+
+  Kind kind = Kind::Regular;
+  fs::path file;  ///< at the end of all links
+  int descriptor = -1;
+  std::optional<struct stat> old;  ///< of a file that is there
+};
+
+std::string reason_of(int error) { return std::generic_category().message(error); }
+
+tl::unexpected<Error> refused(const std::string& path, int error) {
+  return invalid_input(fmt::format("this cannot be written ({}); name a file in a folder of yours", reason_of(error)),
+                       {path, 0, 0});
+}
+
+tl::unexpected<Error> cut_short(const std::string& path, int error) {
+  return machine_error(fmt::format("{}: cannot be written to its end ({}); make room for it", path, reason_of(error)));
+}
+
+fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
+
+/// The descriptor that a path like /dev/fd/3 names.
+std::optional<int> own_descriptor(const fs::path& file) {
+  std::error_code status;
+  const fs::path own = fs::canonical("/proc/self/fd", status);
+  if (status || fs::canonical(folder_of(file), status) != own) return std::nullopt;
+  const std::string name = file.filename().string();
+  int number = -1;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  return error == std::errc{} && end == name.data() + name.size() ? std::optional(number) : std::nullopt;
+}
+
+Expected<Target> target_of(const std::string& path) {
+  struct stat there {};
+  const bool exists = stat(path.c_str(), &there) == 0;
+  if (!exists && errno != ENOENT) return refused(path, errno);
+  Target target;
+  target.file = path;
+  for (int links = 0;; ++links) {
+    if (const auto number = own_descriptor(target.file)) {
+      target.kind = Target::Kind::Descriptor;
+      target.descriptor = *number;
+      return target;
+    }
+    std::error_code status;
+    if (!fs::is_symlink(target.file, status)) break;
+    const fs::path next = fs::read_symlink(target.file, status);
+    if (status) return refused(path, status.value());
+    if (links == kMostLinks) return refused(path, ELOOP);
+    target.file = folder_of(target.file) / next;
+  }
+  if (!target.file.has_filename()) return refused(path, exists ? EISDIR : ENOENT);
+  if (!exists) return target;
+  if (S_ISDIR(there.st_mode)) return refused(path, EISDIR);
+  if (S_ISREG(there.st_mode))
+    target.old = there;
+  else
+    target.kind = Target::Kind::Device;
+  return target;
+}
+
+/// Whether this process may write to the file or folder.
+bool may(const fs::path& path, int access) { return faccessat(AT_FDCWD, path.c_str(), access, AT_EACCESS) == 0; }
+
+/// Whether the target may be written; the cause is in errno.
+bool may_write(const Target& target) {
+  if (target.kind == Target::Kind::Device) return may(target.file, W_OK);
+  if (target.kind == Target::Kind::Regular)
+    return (!target.old || may(target.file, W_OK)) && may(folder_of(target.file), W_OK | X_OK);
+  const int flags = fcntl(target.descriptor, F_GETFL);
+  if (flags != -1 && (flags & O_ACCMODE) == O_RDONLY) errno = EBADF;
+  return flags != -1 && (flags & O_ACCMODE) != O_RDONLY;
+}
+
+/// Opens a file that nobody has, beside the target. @return its descriptor; -1, with the cause in errno
+int open_beside(const Target& target, NewFile& file) {
+  // Only its owner may read a file that replaces one, until it has the mode of that one.
+  const mode_t mode = target.old ? S_IRUSR | S_IWUSR : S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH;
+  std::random_device random;
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    const fs::path path = folder_of(target.file) / fmt::format(".tutti-{:08x}{:08x}.new", random(), random());
+    const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (descriptor != -1) file.path = path.string();
+    if (descriptor != -1 || errno != EEXIST) return descriptor;
+  }
+  return -1;
+}
+
+/// Gives a new file the owner and the mode of the one that it replaces, as far as this process may.
+void keep_attributes(int descriptor, const struct stat& old) {
+  const bool is_given =
+      fchown(descriptor, old.st_uid, old.st_gid) == 0 || fchown(descriptor, static_cast<uid_t>(-1), old.st_gid) == 0;
+  static_cast<void>(is_given);  // who may not give a file away keeps it
+  fchmod(descriptor, old.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO));
+}
+
+/// Writes through a descriptor and closes it.
+/// @param to_disk  waits until the bytes are there.
+Written write_through(const std::string& path, int descriptor, bool to_disk,
+                      const std::function<Written(std::FILE*)>& write) {
+  if (descriptor == -1) return refused(path, errno);
+  File file{fdopen(descriptor, "wb")};
+  if (!file) {
+    const int error = errno;
+    close(descriptor);
+    return refused(path, error);
+  }
+  if (auto written = write(file.get()); !written) return written;
+  if (std::fflush(file.get()) != 0) return cut_short(path, errno);
+  if (std::ferror(file.get()) != 0) return cut_short(path, EIO);
+  if (to_disk && fsync(descriptor) != 0 && errno != EINVAL) return cut_short(path, errno);  // EINVAL: it has no disk
+  if (std::fclose(file.release()) != 0) return cut_short(path, errno);
+  return {};
+}
+
+}  // namespace
+
+Written write_file(const std::string& path, const std::function<Written(std::FILE*)>& write) {
+  const auto target = target_of(path);
+  if (!target) return tl::unexpected(target.error());
+  if (!may_write(*target)) return refused(path, errno);
+  if (target->kind == Target::Kind::Descriptor)
+    return write_through(path, fcntl(target->descriptor, F_DUPFD_CLOEXEC, 0), false, write);
+  if (target->kind == Target::Kind::Device)
+    return write_through(path, open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC), false, write);
+  NewFile file;
+  const int descriptor = open_beside(*target, file);
+  if (descriptor != -1 && target->old) keep_attributes(descriptor, *target->old);
+  if (auto written = write_through(path, descriptor, true, write); !written) return written;
+  if (rename(file.path.c_str(), target->file.c_str()) != 0) return refused(path, errno);
+  file.path.clear();
+  return {};
+}
+
+Written write_file(const std::string& path, std::string_view text) {
+  return write_file(path, [&](std::FILE* file) -> Written {
+    if (std::fwrite(text.data(), 1, text.size(), file) != text.size()) return cut_short(path, errno);
+    return {};
+  });
+}
+
+Written check_writable(const std::string& path) {
+  const auto target = target_of(path);
+  if (!target) return tl::unexpected(target.error());
+  if (!may_write(*target)) return refused(path, errno);
+  return {};
+}
+
+Written make_folder(const std::string& path) {
+  std::error_code status;
+  fs::create_directories(path, status);
+  if (!status && fs::is_directory(path, status)) return {};
+  return invalid_input(fmt::format("the folder cannot be made ({}); name one that can",
+                                   status ? status.message() : "something else stands there"),
+                       {path, 0, 0});
+}
+
+}  // namespace tutti::programs

@@ -1,0 +1,38 @@
+#pragma once
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include <tl/expected.hpp>
+
+namespace tutti {
+struct Error;
+}
+
+namespace tutti::programs {
+
+/// `Expected<void>` of the library, whichever of its headers a program includes.
+using Written = tl::expected<void, Error>;
+
+/// Writes a file that the user named; every write is checked.
+///
+/// A regular file, at the end of links too, is replaced as a whole: the text goes to a new file beside it, which gets
+/// its mode, and its owner where allowed, and then its name. Until then the old one stays as it is. Devices, pipes and
+/// descriptors of this process (/dev/stdout) are written in place.
+///
+/// @param write  writes the contents; its error is returned, and then nothing is replaced.
+/// @errors  InvalidInput: a folder, or a path that may not be written. Machine: not written to its end, as on a full
+///          disk. As `write`.
+[[nodiscard]] Written write_file(const std::string& path, const std::function<Written(std::FILE*)>& write);
+[[nodiscard]] Written write_file(const std::string& path, std::string_view text);
+
+/// Checks that `write_file` may write, before a long run whose results belong there. Opens nothing and makes nothing.
+/// @errors  InvalidInput: it may not.
+[[nodiscard]] Written check_writable(const std::string& path);
+
+/// Makes a folder, and those above it; one that is there is fine.
+/// @errors  InvalidInput: it cannot be made.
+[[nodiscard]] Written make_folder(const std::string& path);
+
+}  // namespace tutti::programs

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""How the programs end where they are asked to, where nobody takes their report, and where memory runs out."""
+import json
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+from programs import EXAMPLE, H200X4, MEASURED, ROOT, WAFER, Programs, main
+
+SIM = "configs/machines/inspection-example.yaml"
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Signals(Programs):
+    def start(self, program, *words, ignored=()):
+        """Starts a program and waits until it runs: it watches for interrupts from then on."""
+        def set_signals():  # whatever this test was started with
+            for number in SIGNALS:
+                signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
+
+        process = subprocess.Popen([str(self.built / program), *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, preexec_fn=set_signals)
+        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        status = pathlib.Path(f"/proc/{process.pid}/status")
+        for _ in range(600):
+            caught = next(line.split()[1] for line in status.read_text(encoding="utf-8").splitlines() if line.startswith("SigCgt"))
+            if int(caught, 16) >> (signal.SIGINT - 1) & 1 or process.poll() is not None:
+                break
+            time.sleep(0.1)
+        time.sleep(0.2)
+        return process
+
+    def ends(self, process, *numbers):
+        for number in numbers:
+            process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        return out, err
+
+    def real_time(self, wcet="1 ms", period="20 ms"):
+        return ["run", self.file(f"version: 1\ntasks: [{{name: a, period: {period}, wcet: {wcet}}}]\n"), "--clock", "real", "--for", "300s", "--json"]
+
+    def test_every_signal_drains_and_reports(self):
+        for number in SIGNALS:
+            with self.subTest(number=number):
+                out, err = self.ends(self.start("tutti/tutti", *self.real_time()), number)
+                self.assertIn("interrupted; the report covers what had run", err)
+                self.assertLess(len(json.loads(out)["jobs"]), 15000)
+                csv = self.folder / f"{number}.csv"
+                out, err = self.ends(self.start("wafer_inspection/wafer_inspection", "--size", 256, "--count", 1, "--jobs", 1_000_000, "--csv", csv), number)
+                self.assertIn("interrupted; the report covers what had run", err)
+                self.assertTrue(out.startswith("wafer inspection on h200x4"), out)
+                self.assertTrue(csv.exists())
+
+    def test_commands_that_measure_say_so_and_write_nothing(self):
+        for number in SIGNALS:
+            for words in (["calibrate", "--machine", SIM, "--out", self.folder / "out", "--backend", "sim", "--copy", "4MiB", "--rounds", 1000],
+                          ["verify", "--machine", SIM, "--backend", "sim", "--random", 100, "--repeats", 1000, "--largest", "256KiB", "--out", self.folder / "out"]):
+                with self.subTest(number=number, command=words[0]):
+                    out, err = self.ends(self.start("tutti/tutti", *words), number)
+                    self.assertEqual(out, "")
+                    self.assertIn("interrupted; ", err)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    # The job under way takes 250 s, so the first signal cannot end the run at once.
+    def test_a_later_signal_ends_the_program(self):
+        for first, second in ((signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGHUP)):
+            with self.subTest(first=first, second=second):
+                process = self.start("tutti/tutti", *self.real_time(wcet="250 s", period="300 s"))
+                process.send_signal(first)
+                for _ in range(30):
+                    time.sleep(1)
+                    if process.poll() is not None:
+                        break
+                    process.send_signal(second)
+                self.assertEqual(process.poll(), -second)
+
+    # `timeout` signals the process and then its group; a closing terminal hangs up twice as well.
+    def test_a_pair_of_signals_is_one_interrupt(self):
+        self.ends(self.start("tutti/tutti", *self.real_time()), signal.SIGTERM, signal.SIGTERM)
+        self.ends(self.start("tutti/tutti", *self.real_time()), signal.SIGHUP, signal.SIGTERM)
+
+    def test_an_ignored_hangup_stays_ignored(self):
+        process = self.start("tutti/tutti", *self.real_time(), ignored=[signal.SIGHUP])
+        process.send_signal(signal.SIGHUP)
+        time.sleep(1)
+        self.assertIsNone(process.poll())
+        self.ends(process, signal.SIGTERM)
+
+
+class LostReports(Programs):
+    def reports(self):
+        """Words of commands of every sort that print a report, and their programs."""
+        jobs = self.folder / "jobs.csv"
+        self.assertEqual(self.tutti("tasks", "expand", "configs/tasks/periodic-offsets.yaml", "--out", jobs).returncode, 0)
+        for words in (
+            ["predict", EXAMPLE], ["predict", EXAMPLE, "--json"], ["check", WAFER], ["check", "--jobs", jobs], ["compare", EXAMPLE],
+            ["run", WAFER, "--set", "image=1280kB", "--jobs", 4], ["run", WAFER, "--set", "image=1280kB", "--jobs", 4, "--json"], ["calibrate", "--plan", H200X4], ["calibrate", "--check", MEASURED, "--machine", H200X4],
+            ["calibrate", "--from", MEASURED, "--machine", H200X4, "--out", self.folder / "machine.yaml"],
+            ["verify", "--machine", SIM, "--backend", "sim", "--random", 2, "--repeats", 1, "--largest", "256KiB"],
+            ["bench", "methods", "--machine", SIM, "--backend", "sim", "--size", "320kB", "--only", "example"], ["capacity", WAFER, "--parameter", "image"],
+            ["topology", "show", H200X4], ["tasks", "expand", "configs/tasks/periodic-offsets.yaml"], ["--help"], ["--version"], ["run", "--help"],
+        ):
+            yield "tutti/tutti", words
+        for words in (["--size", 256, "--jobs", 4], ["--size", 256, "--jobs", 4, "--json"], ["--help"], ["generate", "--images", self.folder / "wafers", "--size", 256]):
+            yield "wafer_inspection/wafer_inspection", words
+
+    def is_lost(self, reason, program, *words, **options):
+        run = self.run_program(program, *words, **options)
+        self.assertEqual(run.returncode, 3, run.stderr)
+        self.assertIn("standard output: the report cannot be written to its end", run.stderr)
+        self.assertIn(reason, run.stderr)
+
+    def test_a_full_disk_is_an_error_of_every_command(self):
+        for program, words in self.reports():
+            with self.subTest(program=program, words=words), open("/dev/full", "wb") as full:
+                self.is_lost("" if words[-1] in ("--help", "--version") else "No space left on device", program, *words, stdout=full)
+
+    def test_so_are_a_pipe_without_reader_and_a_closed_descriptor(self):
+        for program, words in (("tutti/tutti", ["run", WAFER, "--set", "image=1280kB", "--jobs", 4]), ("wafer_inspection/wafer_inspection", ["--size", 256, "--jobs", 4])):
+            read, write = os.pipe()
+            os.close(read)
+            with os.fdopen(write, "wb") as pipe:
+                self.is_lost("Broken pipe", program, *words, stdout=pipe)
+            self.is_lost("Bad file descriptor", program, *words, preexec_fn=lambda: os.close(1))
+
+    def test_files_are_written_all_the_same(self):
+        with open("/dev/full", "wb") as full:
+            words = ["--size", 256, "--jobs", 8, "--csv", self.folder / "a.csv", "--map", self.folder / "a.svg"]
+            self.is_lost("", "wafer_inspection/wafer_inspection", *words, stdout=full)
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["a.csv", "a.svg"])
+
+    # The first file that is opened would have the number of a closed descriptor, and messages would end in it.
+    def test_a_closed_standard_error_is_no_place_for_files(self):
+        svg = self.folder / "x.svg"
+        for closed in ((2,), (0, 2), (0, 1, 2)):
+            run = self.run_program("tutti/tutti", "predict", EXAMPLE, "--svg", svg, preexec_fn=lambda numbers=closed: [os.close(number) for number in numbers])
+            self.assertEqual(run.returncode, 3 if 1 in closed else 0)
+            self.assertTrue(svg.read_text(encoding="utf-8").endswith("</svg>\n"))
+        self.assertEqual(self.run_program("tutti/tutti", "predict", "/no/such", preexec_fn=lambda: os.close(2)).returncode, 2)
+
+
+class Memory(Programs):
+    def test_the_end_of_memory_is_a_sentence(self):
+        def little_memory():
+            resource.setrlimit(resource.RLIMIT_AS, (256 << 20, 256 << 20))
+
+        # A picture has 256 MB; ten million records of jobs have more.
+        for program, words in (("wafer_inspection/wafer_inspection", ["--size", 16_000, "--count", 1]),
+                               ("tutti/tutti", ["run", self.file("version: 1\ntasks: [{name: a, period: 20 ms, wcet: 1 ms}]\n"), "--jobs", 10_000_000])):
+            run = self.run_program(program, *words, preexec_fn=little_memory)
+            self.refuses(run, "out of memory; ", code=3)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Files that the programs write: what is replaced, what is written in place, and what stays as it is."""
+import os
+import resource
+import stat
+import sys
+import threading
+import unittest
+
+from programs import EXAMPLE, WAFER, Programs, main
+
+
+class OutputFiles(Programs):
+    # Devices are named by links, so that a program that replaces them cannot harm the host.
+
+    def writers(self, path, **options):
+        """One run of each program that writes to this path."""
+        yield self.run_program("tutti/tutti", "predict", EXAMPLE, "--svg", path, **options)
+        yield self.run_program("wafer_inspection/wafer_inspection", "--size", 256, "--count", 1, "--jobs", 1, "--csv", path, **options)
+
+    def contents(self):
+        """What the two runs write."""
+        texts = []
+        for run in self.writers(self.folder / "expected"):
+            self.assertEqual(run.returncode, 0, run.stderr)
+            texts.append((self.folder / "expected").read_text(encoding="utf-8"))
+        (self.folder / "expected").unlink()
+        return texts
+
+    def names(self):
+        return sorted(path.name for path in self.folder.iterdir())
+
+    def test_a_file_keeps_its_mode_and_a_link_its_target(self):
+        (self.folder / "below").mkdir()
+        target, link = self.folder / "below/target", self.folder / "link"
+        link.symlink_to("below/target")  # relative to the link's folder
+        runs = self.writers(link)
+        for text in self.contents():
+            target.write_text("old", encoding="utf-8")
+            target.chmod(0o600)
+            before = target.stat().st_ino
+            run = next(runs)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertTrue(link.is_symlink())
+            self.assertEqual(target.read_text(encoding="utf-8"), text)
+            self.assertEqual(stat.S_IMODE(target.stat().st_mode), 0o600)
+            self.assertNotEqual(target.stat().st_ino, before)  # replaced as a whole
+            self.assertEqual([path.name for path in (self.folder / "below").iterdir()], ["target"])
+        self.assertEqual(self.names(), ["below", "link"])
+
+    def test_a_link_to_nothing_is_followed(self):
+        (self.folder / "link").symlink_to(self.folder / "target")
+        for run in self.writers(self.folder / "link"):
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertEqual(self.names(), ["link", "target"])
+            (self.folder / "target").unlink()
+        (self.folder / "target").symlink_to("link")
+        for run in self.writers(self.folder / "link"):
+            self.refuses(run, "link: this cannot be written")
+
+    # Before, the new file was X.new, written through whatever link stood there.
+    def test_no_planted_link_is_followed(self):
+        victim = self.folder / "victim"
+        victim.write_text("keep", encoding="utf-8")
+        (self.folder / "out.new").symlink_to(victim)
+        for run in self.writers(self.folder / "out"):
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertEqual(victim.read_text(encoding="utf-8"), "keep")
+        self.assertEqual(self.names(), ["out", "out.new", "victim"])
+
+    def test_a_device_is_written_in_place(self):
+        link = self.folder / "null"
+        link.symlink_to("/dev/null")
+        for run in self.writers(link):
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertEqual(os.readlink(link), "/dev/null")
+            self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))
+
+    def test_a_pipe_is_written_in_place(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        expected, runs = self.contents(), self.writers(pipe)
+        for text in expected:
+            got = []
+            reader = threading.Thread(target=lambda out=got: out.append(pipe.read_text(encoding="utf-8")), daemon=True)
+            reader.start()
+            run = next(runs)
+            reader.join(timeout=10)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertEqual(got, [text])
+            self.assertTrue(pipe.is_fifo())
+
+    def test_standard_output_is_written_in_place(self):
+        expected = self.contents()
+        for place in ("/dev/stdout", "/dev/fd/1"):
+            for text, run in zip(expected, self.writers(place)):
+                self.assertEqual(run.returncode, 0, run.stderr)
+                self.assertIn(text, run.stdout)
+                self.assertGreater(len(run.stdout), len(text))  # and the report
+        with open(self.folder / "out", "w+b") as out:
+            run = self.run_program("tutti/tutti", "predict", EXAMPLE, "--svg", "/dev/stdout", stdout=out)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            out.seek(0)  # of the file that was opened, which a rename would have put aside
+            self.assertTrue(out.read().decode().startswith(expected[0]))
+
+    def test_a_full_disk_is_an_error_and_keeps_the_old_file(self):
+        (self.folder / "full").symlink_to("/dev/full")
+        for run in self.writers(self.folder / "full"):
+            self.assertEqual(run.returncode, 3, run.stderr)
+            self.assertIn("full: cannot be written to its end (No space left on device)", run.stderr)
+        self.file("old", "out")
+        # A limit of 10 bytes a file stands for a disk with so much room.
+        for run in self.writers(self.folder / "out", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))):
+            self.assertEqual(run.returncode, 3, run.stderr)
+            self.assertIn("out: cannot be written to its end (File too large)", run.stderr)
+            self.assertEqual((self.folder / "out").read_text(encoding="utf-8"), "old")
+        self.assertEqual(self.names(), ["full", "out"])
+
+    def test_generated_pictures_are_replaced_as_a_whole(self):
+        words = ["wafer_inspection/wafer_inspection", "generate", "--images", self.folder / "wafers", "--size", 256, "--count", 1]
+        self.assertEqual(self.run_program(*words).returncode, 0)
+        files = sorted((self.folder / "wafers").iterdir())
+        before = [file.read_bytes() for file in files]
+        files[1].chmod(0o600)
+        run = self.run_program(*words, "--seed", 2, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)))
+        self.assertEqual(run.returncode, 3, run.stderr)
+        self.assertIn("cannot be written to its end", run.stderr)
+        self.assertEqual([file.read_bytes() for file in sorted((self.folder / "wafers").iterdir())], before)
+        self.assertEqual(self.run_program(*words, "--seed", 2).returncode, 0)
+        for file, old in zip(files, before):
+            self.assertNotEqual(file.read_bytes(), old)
+        self.assertEqual(stat.S_IMODE(files[1].stat().st_mode), 0o600)
+
+    def test_a_folder_is_refused(self):
+        for path in (self.folder, f"{self.folder}/", f"{self.folder}/no/such"):
+            for run in self.writers(path):
+                self.refuses(run, f"{path}: this cannot be written (")
+        self.assertEqual(self.names(), [])
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write to all files")
+    def test_a_file_that_may_not_be_written_is_refused(self):
+        self.file("old", "out")
+        (self.folder / "out").chmod(0o444)
+        for run in self.writers(self.folder / "out"):
+            self.refuses(run, "out: this cannot be written (Permission denied)")
+
+    # verify measures before it writes; the check comes first and leaves nothing.
+    def test_long_commands_check_their_outputs_first(self):
+        words = ["verify", "--machine", "configs/machines/inspection-example.yaml", "--backend", "sim", "--random", "100000"]
+        for option in ("--out", "--save-worst"):
+            self.refuses(self.tutti(*words, option, self.folder), f"{self.folder}: this cannot be written")
+        self.refuses(self.tutti("capacity", WAFER, "--parameter", "imagee", "--svg", self.folder / "x"), "imagee")
+        self.assertEqual(self.names(), [])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
