@@ -64,6 +64,11 @@ Expected<MeasuredTable> MeasuredTable::make(std::size_t gpus, std::vector<std::v
     error.field = path_of("table", std::next(twice)->row - 1);
     return tl::unexpected(std::move(error));
   }
+  for (const auto& [ports, row] : table.combinations_) {
+    if (ports.size() > 1) continue;
+    table.alone_.resize(std::max(table.alone_.size(), ports.last().index() + 1));
+    table.alone_[ports.last().index()] = table.rate(row, ports, ports.last()).value;
+  }
   table.complete_ = gpus <= kMostComplete && static_cast<std::uint64_t>(of_first) + 1 == port_sets(gpus);
   return table;
 }
@@ -96,7 +101,7 @@ std::optional<Error> MeasuredTable::add_row(std::uint32_t row) {
     if (!(value > 0) || !std::isfinite(value)) return invalid("a rate is not above 0; leave the stream out");
   named_ |= entry.ports;
   const bool by_role = is_first(entry.ports.last());
-  places_[row] = {rates_.size(), by_role};
+  places_[row] = {rates_.size(), by_role, entry.source};
   if (!by_role) {
     for (const double value : entry.rates) rates_.push_back({value, 1 / value});
     return add_combinations(entry.ports, row, symmetric_.size());
@@ -140,11 +145,13 @@ void MeasuredTable::make_slots() {
             [](const Known& a, const Known& b) { return std::tie(a.ports, a.row) < std::tie(b.ports, b.row); });
   const std::size_t size = std::bit_ceil(2 * combinations_.size() + 2);
   shift_ = 64 - std::countr_zero(size);
+  slot_mask_ = size - 1;
   slots_.assign(size, {});
-  for (const Known& known : combinations_) {
-    std::size_t slot = known.ports.hash() >> shift_;
-    while (slots_[slot].row != kNoRow) slot = (slot + 1) & (size - 1);
-    slots_[slot] = known;
+  for (std::uint32_t known = 0; known < combinations_.size(); ++known) {
+    const auto& [ports, row] = combinations_[known];
+    std::size_t i = ports.hash() >> shift_;
+    while (slots_[i].row != kNoRow) i = (i + 1) & slot_mask_;
+    slots_[i] = {ports.hash(), row, ports.is_small() ? kNone : known};
   }
 }
 

@@ -85,16 +85,22 @@ class MeasuredTable {
 
   /// The row of a combination; kNoRow where there is none.
   [[nodiscard]] std::uint32_t row(const PortSet& ports) const {
-    for (std::size_t slot = ports.hash() >> shift_;; slot = (slot + 1) & (slots_.size() - 1))
-      if (slots_[slot].row == kNoRow || slots_[slot].ports == ports) return slots_[slot].row;
+    const std::uint64_t hash = ports.hash();
+    for (std::size_t i = hash >> shift_;; i = (i + 1) & slot_mask_) {
+      const Slot& slot = slots_[i];
+      if (slot.row == kNoRow || (slot.hash == hash && is_in(slot, ports))) return slot.row;
+    }
   }
-  [[nodiscard]] RateSource source(std::uint32_t row) const { return entries_[row - 1].source; }
+  [[nodiscard]] RateSource source(std::uint32_t row) const { return places_[row].source; }
   /// The rate at one of the ports of a row's combination.
   [[nodiscard]] const Rate& rate(std::uint32_t row, const PortSet& ports, PortId port) const {
     const Place& place = places_[row];
     if (!place.by_role) return rates_[place.begin + ports.rank(port)];
-    return rates_[place.begin + first_[port.index()] + (ports.contains(PortId{port.value ^ 1U}) ? 2 : 0)];
+    const std::size_t both = ports.contains(PortId(port.index() ^ 1U)) ? 2 : 0;
+    return rates_[place.begin + first_[port.index()] + both];
   }
+  /// The rate at a port with nothing else active; 0 where there is no row.
+  [[nodiscard]] double alone(PortId port) const { return port.index() < alone_.size() ? alone_[port.index()] : 0; }
   /// Whether every combination of the first memory's ports has a row.
   [[nodiscard]] bool complete() const { return complete_; }
   /// Whether the port can be in a combination: all of the first memory, and those that some row names.
@@ -116,11 +122,22 @@ class MeasuredTable {
   }
 
  private:
-  /// Where the rates of a row stand.
+  /// Where the rates of a row stand, and where they come from.
   struct Place {
     std::size_t begin = 0;
     bool by_role = false;  // [groups][h2d and d2h alone, h2d and d2h where both are active]; otherwise by port
+    RateSource source = RateSource::Table;
   };
+  /// A combination, hashed.
+  struct Slot {
+    std::uint64_t hash = 0;
+    std::uint32_t row = kNoRow;
+    std::uint32_t large = kNone;  // its position among all combinations; of a small one, whose hash says all, none
+  };
+  [[nodiscard]] bool is_in(const Slot& slot, const PortSet& ports) const {
+    if (ports.is_small()) return slot.large == kNone;
+    return slot.large != kNone && combinations_[slot.large].ports == ports;
+  }
 
   [[nodiscard]] std::optional<Error> group_gpus(std::size_t gpus);
   [[nodiscard]] std::optional<Error> add_row(std::uint32_t row);
@@ -134,9 +151,11 @@ class MeasuredTable {
   std::vector<Place> places_;         // [1 + entries]
   std::vector<Rate> rates_;
   PortSet named_;
+  std::vector<double> alone_;  // [ports up to the last of `named_`]
   std::vector<Known> combinations_;
-  std::vector<Known> slots_;  // hashed, at most half of them in use
-  int shift_ = 0;             // from a hash to a slot
+  std::vector<Slot> slots_;  // at most half of them in use
+  std::size_t slot_mask_ = 0;
+  int shift_ = 0;  // from a hash to a slot
   bool complete_ = false;
 };
 

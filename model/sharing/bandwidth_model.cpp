@@ -16,6 +16,20 @@ constexpr Rate kNoLimit{kInfinite, 0};
 
 }  // namespace
 
+/// Sets a new group of this kind; shares, and whether it competes, are set behind. Field by field: a group put together
+/// elsewhere and copied here would be read before it is written.
+inline void BandwidthModel::Group::begin(const Kind& kind, Rate weights, Rate most, std::uint32_t next_older) {
+  own = limit = most;
+  joint = kNoLimit;
+  weight = weights.value;
+  inverse_weight = weights.inverse;
+  demand = 0;
+  active = cap = row_begin = row_end = 0;
+  older = next_older;
+  port = kind.port;
+  capped = kind.capped;
+}
+
 // ---- flows -> kinds
 
 void BandwidthModel::reset(const Topology& machine, Basis basis, std::span<const RouteClass> own_classes,
@@ -27,7 +41,7 @@ void BandwidthModel::reset(const Topology& machine, Basis basis, std::span<const
   table_ = basis == Basis::Nominal ? machine.table() : nullptr;
   active_.clear();
   looked_up_ = LookedUp::None;
-  further_ = false;
+  further_ = table_only_ = false;
   grow_to(capacities_, values_.size());
   grow_to(kind_of_, classes_.size() + own_classes_.size());
   grow_to(kinds_, most_flows + 1);
@@ -44,7 +58,7 @@ void BandwidthModel::reset(const Topology& machine, Basis basis, std::span<const
 std::uint32_t BandwidthModel::add_fixed_flow(std::uint32_t index, double rate) {
   write_kind(index);
   kinds_[kind_count_].uses = {};
-  kinds_[kind_count_].port.reset();
+  kinds_[kind_count_].port = kNoPort;
   kinds_[kind_count_].most = rate;
   return kind_count_++;
 }
@@ -52,21 +66,22 @@ std::uint32_t BandwidthModel::add_fixed_flow(std::uint32_t index, double rate) {
 /// Sets a kind's port in the measured table, and its rate alone.
 void BandwidthModel::write_port(Kind& kind, PortId port) const {
   kind.port = port;
-  const PortSet lone(port);
-  const std::uint32_t row = table_->row(lone);
-  if (row == MeasuredTable::kNoRow) return;
-  const double alone = table_->rate(row, lone, port).value;
+  const double alone = table_->alone(port);
+  if (alone == 0) return;
   kind.alone = kind.capped ? std::min(kind.most, alone) : alone;
 }
 
 void BandwidthModel::finish() {
-  const auto of_table = [](const Kind& kind) { return kind.port.has_value(); };
-  const auto of_first = [&](const Kind& kind) { return is_first(kind.port); };
-  const auto kinds_end = kinds_.begin() + kind_count_;
-  if (table_ != nullptr && std::none_of(kinds_.begin(), kinds_end, of_table)) table_ = nullptr;
-  further_ = table_ != nullptr &&
-             std::any_of(kinds_.begin(), kinds_end, [&](const Kind& kind) { return kind.port && !of_first(kind); });
-  table_only_ = table_ != nullptr && table_->complete() && std::all_of(kinds_.begin(), kinds_end, of_first);
+  if (table_ != nullptr) {
+    std::uint32_t of_table = 0, of_first = 0;
+    for (std::uint32_t k = 0; k < kind_count_; ++k) {
+      of_table += kinds_[k].port != kNoPort ? 1 : 0;
+      of_first += is_first(kinds_[k].port) ? 1 : 0;
+    }
+    further_ = of_first < of_table;
+    table_only_ = table_->complete() && of_first == kind_count_;
+    if (of_table == 0) table_ = nullptr;
+  }
   if (table_only_) return make_table_groups();
   std::size_t uses = 0;
   for (std::uint32_t k = 0; k < kind_count_; ++k) uses += kinds_[k].uses.size();
@@ -100,7 +115,7 @@ inline void BandwidthModel::find_demand() {
       capacity.chains += same_chain ? 0 : 1;
       capacity.demand += most - before;
       capacity.of_chain = most;
-      capacity.of_table |= kinds_[k].port.has_value();
+      capacity.of_table |= kinds_[k].port != kNoPort;
       capacity.of_first |= is_first(kinds_[k].port);
       capacity.binds = capacity.chains > 1 && capacity.demand > values_[use.capacity.index()] * kClearlyBelow;
     }
@@ -128,31 +143,19 @@ inline std::uint32_t BandwidthModel::find_group(const Kind& kind, std::uint32_t 
   std::uint32_t& newest = end > share_count_ ? capacities_[shares_[end - 1].capacity].newest : newest_free_;
   for (std::uint32_t g = newest; g != kNone; g = groups_[g].older)
     if (belongs_to(groups_[g], kind, limit, end)) return g;
-  const Rate own{limit, 1 / limit};
   const bool first = is_first(kind.port);
   bool meets_table = false, meets_first = false;
-  for (std::uint32_t i = share_count_; i < end; ++i) {
+  for (std::uint32_t i = share_count_; table_ != nullptr && i < end; ++i) {
     meets_table |= capacities_[shares_[i].capacity].of_table;
     meets_first |= capacities_[shares_[i].capacity].of_first;
   }
-  groups_[group_count_] = {.own = own,
-                           .limit = own,
-                           .joint = kNoLimit,
-                           .weight = kind.weight,
-                           .inverse_weight = 1 / kind.weight,
-                           .demand = 0,
-                           .active = 0,
-                           .cap = 0,
-                           .share_begin = share_count_,
-                           .share_end = end,
-                           .row_begin = 0,
-                           .row_end = 0,
-                           .older = newest,
-                           .port = kind.port,
-                           .first = first,
-                           .competes = !kind.port && meets_table,
-                           .competes_with_first = !first && meets_first,
-                           .capped = kind.capped};
+  Group& group = groups_[group_count_];
+  group.begin(kind, {kind.weight, 1 / kind.weight}, {limit, 1 / limit}, newest);
+  group.share_begin = share_count_;
+  group.share_end = end;
+  group.first = first;
+  group.competes = kind.port == kNoPort && meets_table;
+  group.competes_with_first = !first && meets_first;
   newest = group_count_;
   for (; share_count_ < end; ++share_count_) ++capacities_[shares_[share_count_].capacity].groups;
   return group_count_++;
@@ -175,25 +178,10 @@ void BandwidthModel::make_table_groups() {
   group_count_ = kind_count_;
   share_count_ = row_count_ = 0;
   for (std::uint32_t k = 0; k < kind_count_; ++k) {
-    const Rate own{kinds_[k].most, 1 / kinds_[k].most};
-    groups_[k] = {.own = own,
-                  .limit = own,
-                  .joint = kNoLimit,
-                  .weight = 1,
-                  .inverse_weight = 1,
-                  .demand = 0,
-                  .active = 0,
-                  .cap = 0,
-                  .share_begin = 0,
-                  .share_end = 0,
-                  .row_begin = 0,
-                  .row_end = 0,
-                  .older = kNone,
-                  .port = kinds_[k].port,
-                  .first = true,
-                  .competes = false,
-                  .competes_with_first = false,
-                  .capped = kinds_[k].capped};
+    groups_[k].begin(kinds_[k], {1, 1}, {kinds_[k].most, 1 / kinds_[k].most}, kNone);
+    groups_[k].share_begin = groups_[k].share_end = 0;
+    groups_[k].first = true;
+    groups_[k].competes = groups_[k].competes_with_first = false;
     kinds_[k].group = k;
   }
 }
@@ -295,8 +283,8 @@ inline void BandwidthModel::take_from_table(std::uint32_t row, const PortSet& po
   source_ = row == MeasuredTable::kNoRow ? RateSource::Graph : table_->source(row);
   for (std::uint32_t g = 0; g < group_count_; ++g) {
     Group& group = groups_[g];
-    if (group.active == 0 || !group.port || (of == LookedUp::FirstMemory && !group.first)) continue;
-    const Rate& rate = table_->rate(row, ports, *group.port);
+    if (group.active == 0 || group.port == kNoPort || (of == LookedUp::FirstMemory && !group.first)) continue;
+    const Rate& rate = table_->rate(row, ports, group.port);
     group.own = {rate.value * group.inverse_weight, rate.inverse * group.weight};
     if (group.capped) group.own = group.own.at_most(group.limit);
   }

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -69,12 +68,12 @@ class BandwidthModel {
 
   /// A flow of a group becomes active, or is active no more.
   void start(std::uint32_t group) {
-    if (groups_[group].port) active_.insert(*groups_[group].port);
+    if (groups_[group].port != kNoPort) active_.insert(groups_[group].port);
     set_active(groups_[group], groups_[group].active + 1);
     for (std::uint32_t i = groups_[group].row_begin; i < groups_[group].row_end; ++i) look_again(rows_of_[i], 0);
   }
   void stop(std::uint32_t group) {
-    if (groups_[group].port) active_.erase(*groups_[group].port);
+    if (groups_[group].port != kNoPort) active_.erase(groups_[group].port);
     set_active(groups_[group], groups_[group].active - 1);
     for (std::uint32_t i = groups_[group].row_begin; i < groups_[group].row_end; ++i) {
       const Row& row = rows_[rows_of_[i]];
@@ -111,6 +110,8 @@ class BandwidthModel {
   [[nodiscard]] double weight(std::uint32_t kind) const { return kinds_[kind].weight; }
 
  private:
+  static constexpr PortId kNoPort{kNone};  // an optional would be copied byte by byte, which the processor waits for
+
   struct Kind {
     std::span<const CapacityUse> uses;
     double weight;
@@ -118,8 +119,8 @@ class BandwidthModel {
     double most;  // upper bound on a flow's rate, whatever else is active
     std::uint32_t flows;
     std::uint32_t group;
-    std::optional<PortId> port;  // of the measured table
-    bool capped;                 // at `most`, also where the table has more
+    PortId port;          // of the measured table, kNoPort
+    bool capped;          // at `most`, also where the table has more
     std::uint32_t chain;  // of the flow added last
   };
   /// A chain and a kind of its flows.
@@ -148,6 +149,8 @@ class BandwidthModel {
     friend bool operator==(const Share&, const Share&) = default;
   };
   struct alignas(128) Group {  // two cache lines, and a shift finds it
+    void begin(const Kind& kind, Rate weights, Rate most, std::uint32_t next_older);
+
     Rate own;                  // lambda that limit and joint allow
     Rate limit;                // lambda that a flow's own capacities allow
     Rate joint;                // limit on lambda x active flows
@@ -158,7 +161,7 @@ class BandwidthModel {
     std::uint32_t share_begin, share_end;
     std::uint32_t row_begin, row_end;  // the rows that it is a member of, where there are several
     std::uint32_t older;               // group with the same last capacity
-    std::optional<PortId> port;        // of its kind
+    PortId port;                       // of its kind
     bool first;                        // that is of the first memory
     bool competes;                     // no port of the table, and can take bandwidth from copies at these
     bool competes_with_first;          // no port of the first memory, and can take bandwidth from copies at these
@@ -202,7 +205,7 @@ class BandwidthModel {
     TUTTI_EXPECTS(kind_count_ < kinds_.size(), "there is room for the flows that were announced");
     const RouteClass& kind = route_class(index);
     const double alone = kind.alone.at(basis_).value;
-    kinds_[kind_count_] = {kind.uses, kind.weight, alone, alone, 0, kNone, {}, kind.capped, kNone};
+    kinds_[kind_count_] = {kind.uses, kind.weight, alone, alone, 0, kNone, kNoPort, kind.capped, kNone};
     if (table_ != nullptr && kind.port) write_port(kinds_[kind_count_], *kind.port);
   }
   void write_port(Kind& kind, PortId port) const;
@@ -211,7 +214,7 @@ class BandwidthModel {
     group.demand = flows;
     group.own = group.limit.at_most({group.joint.value * inverse_of_[flows], group.joint.inverse * flows});
   }
-  [[nodiscard]] bool is_first(std::optional<PortId> port) const { return port && table_->is_first(*port); }
+  [[nodiscard]] bool is_first(PortId port) const { return table_ != nullptr && table_->is_first(port); }
   void find_demand();
   void find_groups();
   std::uint32_t find_group(const Kind& kind, std::uint32_t end);
@@ -222,7 +225,7 @@ class BandwidthModel {
   LookedUp look_up();
   void take_from_table(std::uint32_t row, const PortSet& ports, LookedUp of);
   [[nodiscard]] bool is_looked_up(const Group& group) const {
-    return group.port && (looked_up_ == LookedUp::All || (looked_up_ == LookedUp::FirstMemory && group.first));
+    return group.port != kNoPort && (looked_up_ == LookedUp::All || (looked_up_ == LookedUp::FirstMemory && group.first));
   }
   /// Whether looked-up rates stand for all that compete for the row.
   [[nodiscard]] bool is_looked_up(const Row& row) const {
