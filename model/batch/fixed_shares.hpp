@@ -10,9 +10,9 @@ namespace tutti::internal {
 /// Rates that do not depend on the other active transfers: each capacity is split over all streams of the batch that
 /// cross it, by weight and cost; streams that take turns on an engine count like any other.
 ///
-/// With nominal bandwidths a copy at a port of the machine's measured table has no larger share than the least that the table
-/// gives it while any of the batch's other streams are active: the machine can keep every share at every instant, so
-/// starting all at once without shares is never later for any transfer.
+/// With nominal bandwidths a copy at a port of the machine's measured table has no larger share than the least that the
+/// table gives it while any of the batch's other streams are active: the machine can keep every share at every instant,
+/// so starting all at once without shares is never later for any transfer.
 /// @source [VMS14] section 2.4, bandwidth allocation; the table is ours.
 class FixedShares {
  public:

@@ -75,8 +75,7 @@ std::optional<std::string> misfit(const Topology& machine, const CleanMeasuremen
   for (std::size_t p = 0; p < 2 * machine.gpus().size(); ++p) {
     const PortSet port(PortId{p});
     if (!first_memory_has(machine, port))
-      return fmt::format("the machine '{}' has no way for {}; add the missing links", machine.name(),
-                         ports_text(port));
+      return fmt::format("the machine '{}' has no way for {}; add the missing links", machine.name(), ports_text(port));
     if (!measured.includes(port))
       return fmt::format("{} was never measured; measure every stream at least once, best alone", ports_text(port));
   }

@@ -26,8 +26,8 @@ struct Calibration {
 /// The graph is fitted (`fit_graph`), then links that only further memories and copies between GPUs cross
 /// (`fit_routes`); bandwidths are guaranteed that no measured combination, no repetition of one and no row of the table
 /// undercuts; all combinations get corrected rates (`RateCorrections`); GPUs whose exchange changes none of them are
-/// symmetric; each combination, up to such exchanges, becomes a row of the table, and so does each measured one with copies
-/// of further memories or between GPUs. Costs of commands are fitted last
+/// symmetric; each combination, up to such exchanges, becomes a row of the table, and so does each measured one with
+/// copies of further memories or between GPUs. Costs of commands are fitted last
 /// (`fit_costs`). Equal measurements give equal machines.
 ///
 /// @param base  the known part: vertices, links, domains; its bandwidths to and from the first memory are replaced, and

@@ -117,8 +117,8 @@ class Cleaner {
       if (alone == alone_.end() || rate <= kTooFast * alone->second) continue;
       clean_.left_out.push_back(
           fmt::format("{}: {} runs at {:.1f} GB/s in {}, more than its link carries alone ({:.1f}); measure it again",
-                      place_of_[combination.streams], ports_text(PortSet(port)), rate,
-                      ports_text(combination.streams), alone->second));
+                      place_of_[combination.streams], ports_text(PortSet(port)), rate, ports_text(combination.streams),
+                      alone->second));
       return true;
     }
     return false;

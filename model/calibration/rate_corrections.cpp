@@ -98,8 +98,7 @@ RateCorrections::Nearness RateCorrections::nearness(const Entry& a, const Entry&
   for (std::size_t state = 1; state < 4; ++state) numbers += std::abs(a.others[state] - b.others[state]);
   const auto gpus = static_cast<int>(differing_pairs(a.streams, b.streams)) + (of_a.gpu != of_b.gpu ? 1 : 0);
   const double same_combination = a.streams == b.streams ? square(kSameCombination) : 0;
-  const double same_stream =
-      a.port == b.port ? square(kSameStream) * std::exp(-numbers / kSameStreamLength) : 0;
+  const double same_stream = a.port == b.port ? square(kSameStream) * std::exp(-numbers / kSameStreamLength) : 0;
   return {square(kByNumber) * std::exp(-numbers / kByNumberLength) + (numbers == 0 ? square(kSameNumbers) : 0),
           std::exp(-numbers / kByGpuNumberLength - gpus / kByGpuLength) + same_combination + same_stream};
 }

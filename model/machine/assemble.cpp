@@ -365,8 +365,7 @@ class RowReader {
           faults_.add(field_, fmt::format("'{}' stands twice under {}; give it one rate", name, to_string(direction)));
       }
     }
-    for (std::size_t i = 0; i < row.copies.size(); ++i)
-      read_copy(row.copies[i], path_of(path_of(field_, "copies"), i));
+    for (std::size_t i = 0; i < row.copies.size(); ++i) read_copy(row.copies[i], path_of(path_of(field_, "copies"), i));
     PortRates result{{}, {}, row.source};
     for (const auto& [port, rate] : rates_) {
       result.ports.insert(port);

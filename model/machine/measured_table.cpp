@@ -123,9 +123,10 @@ std::optional<Error> MeasuredTable::add_row(std::uint32_t row) {
 std::optional<Error> MeasuredTable::add_combinations(PortSet ports, std::uint32_t row, std::size_t group) {
   if (group == symmetric_.size()) {
     if (combinations_.size() == kMostCombinations)
-      return invalid(fmt::format("up to this row and with exchanges of symmetric GPUs the table has more than {} "
-                                 "combinations; leave rows out, or name fewer GPUs symmetric",
-                                 kMostCombinations));
+      return invalid(
+          fmt::format("up to this row and with exchanges of symmetric GPUs the table has more than {} "
+                      "combinations; leave rows out, or name fewer GPUs symmetric",
+                      kMostCombinations));
     combinations_.push_back({std::move(ports), row});
     return std::nullopt;
   }

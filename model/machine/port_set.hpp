@@ -75,9 +75,7 @@ class PortSet {
   /// Whether all ports are among the first 64.
   [[nodiscard]] bool is_small() const { return high_.empty(); }
   /// A number that equal sets have in common; its upper bits are the most different. No two small sets have the same.
-  [[nodiscard]] std::uint64_t hash() const {
-    return high_.empty() ? low_ * kGolden : hash_high();
-  }
+  [[nodiscard]] std::uint64_t hash() const { return high_.empty() ? low_ * kGolden : hash_high(); }
 
   /// Goes over the ports in rising order.
   class Iterator {

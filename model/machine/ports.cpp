@@ -74,9 +74,8 @@ bool has_route(const Topology& machine, PortId port) {
 }
 
 bool first_memory_has(const Topology& machine, const PortSet& ports) {
-  return std::all_of(ports.begin(), ports.end(), [&](PortId port) {
-    return is_of_first_memory(machine, port) && has_route(machine, port);
-  });
+  return std::all_of(ports.begin(), ports.end(),
+                     [&](PortId port) { return is_of_first_memory(machine, port) && has_route(machine, port); });
 }
 
 bool can_be_active(const Topology& machine, const PortSet& ports) {

@@ -151,9 +151,9 @@ class BandwidthModel {
   struct alignas(128) Group {  // two cache lines, and a shift finds it
     void begin(const Kind& kind, Rate weights, Rate most, std::uint32_t next_older);
 
-    Rate own;                  // lambda that limit and joint allow
-    Rate limit;                // lambda that a flow's own capacities allow
-    Rate joint;                // limit on lambda x active flows
+    Rate own;    // lambda that limit and joint allow
+    Rate limit;  // lambda that a flow's own capacities allow
+    Rate joint;  // limit on lambda x active flows
     double weight, inverse_weight;
     double demand;         // `active` to calculate with
     std::uint32_t active;  // flows
@@ -225,7 +225,8 @@ class BandwidthModel {
   LookedUp look_up();
   void take_from_table(std::uint32_t row, const PortSet& ports, LookedUp of);
   [[nodiscard]] bool is_looked_up(const Group& group) const {
-    return group.port != kNoPort && (looked_up_ == LookedUp::All || (looked_up_ == LookedUp::FirstMemory && group.first));
+    return group.port != kNoPort &&
+           (looked_up_ == LookedUp::All || (looked_up_ == LookedUp::FirstMemory && group.first));
   }
   /// Whether looked-up rates stand for all that compete for the row.
   [[nodiscard]] bool is_looked_up(const Row& row) const {
@@ -255,12 +256,12 @@ class BandwidthModel {
     rows_[row].place = place;
   }
 
-  std::span<const double> values_;        // [machine capacities]
-  const MeasuredTable* table_ = nullptr;  // null where it is not used
-  bool table_only_ = false;               // all rates come from the table
-  bool further_ = false;                  // some port of the table is not of the first memory
-  PortSet active_;                        // of the table
-  LookedUp looked_up_ = LookedUp::None;   // in the last solution
+  std::span<const double> values_;         // [machine capacities]
+  const MeasuredTable* table_ = nullptr;   // null where it is not used
+  bool table_only_ = false;                // all rates come from the table
+  bool further_ = false;                   // some port of the table is not of the first memory
+  PortSet active_;                         // of the table
+  LookedUp looked_up_ = LookedUp::None;    // in the last solution
   RateSource source_ = RateSource::Graph;  // of the looked-up rates
   std::span<const RouteClass> classes_, own_classes_;
   Basis basis_ = Basis::Nominal;

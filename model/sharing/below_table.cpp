@@ -71,8 +71,8 @@ void BelowTable::look_at(const Topology& machine, const MeasuredTable::Known& kn
   for (const PortId port : ports) {
     if (!too_fast(port)) continue;
     const Links route = links_at(machine, port);
-    const LowerCapacity step = gently ? least_loss(machine, route, load, graph(port) - most(port))
-                                      : hold_alone(machine, route, most(port));
+    const LowerCapacity step =
+        gently ? least_loss(machine, route, load, graph(port) - most(port)) : hold_alone(machine, route, most(port));
     found_.emplace_back(down_to_digits(step.value, kFloorDigits),
                         Reason{CapacityId(step.capacity), known.ports, port, most(port), graph(port)});
   }

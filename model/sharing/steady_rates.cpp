@@ -15,8 +15,8 @@ void load_ports(BandwidthModel& bandwidth, const Topology& machine, Basis basis,
   const std::size_t first_own = machine.route_classes().size();
   for (std::size_t i = 0; i < ports.size(); ++i) {
     const auto [from, to] = ends_of(machine, ports[i]);
-    kinds.push_back(bandwidth.add_flow(met.empty() ? machine.route_class(from, to)
-                                                   : static_cast<std::uint32_t>(first_own + i)));
+    kinds.push_back(
+        bandwidth.add_flow(met.empty() ? machine.route_class(from, to) : static_cast<std::uint32_t>(first_own + i)));
   }
   bandwidth.finish();
   bandwidth.restart();

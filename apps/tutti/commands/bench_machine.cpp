@@ -128,8 +128,8 @@ Expected<std::vector<Row>> direct(Rig& rig, int copies) {
         on_the_host.plain.push_back(us(theirs->on_the_host));
       }
       for (const auto& [where, times] : {std::pair("on the GPU", on_the_gpu), {"as the host sees it", on_the_host}})
-        rows.push_back({fmt::format("{} of {}, {}: speed against a plain cudaMemcpyAsync",
-                                    to_string(direction), to_string(size), where),
+        rows.push_back({fmt::format("{} of {}, {}: speed against a plain cudaMemcpyAsync", to_string(direction),
+                                    to_string(size), where),
                         "%",
                         {100 * median(times.plain) / median(times.ours)}});
     }

@@ -137,8 +137,8 @@ class Reader {
       const auto rate = positive(cells[i]);
       const bool fits = rate && *rate >= kSlowest && *rate <= kFastest;
       if (!fits)
-        leave_out(at, fmt::format("{} has the rate {}, which is no number of GB/s above 0",
-                                  ports_text(PortSet(port)), cells[i].dump()));
+        leave_out(at, fmt::format("{} has the rate {}, which is no number of GB/s above 0", ports_text(PortSet(port)),
+                                  cells[i].dump()));
       usable = usable && fits;
       rates.emplace_back(port, rate.value_or(0));
     }

@@ -42,8 +42,7 @@ Expected<Batch> random_batch(const Topology& machine, const PortSet& all, Bytes 
   const PortSet& chosen = some.empty() ? all : some;
   for (const PortId port : chosen) {
     const auto steps = 1 + static_cast<std::int64_t>(random.next() % kSteps);
-    streams.push_back(
-        copy_stream(machine, port, Bytes{largest.count / kSteps * steps}, fmt::to_string(port.value)));
+    streams.push_back(copy_stream(machine, port, Bytes{largest.count / kSteps * steps}, fmt::to_string(port.value)));
   }
   return Batch::make(machine, std::move(streams));
 }

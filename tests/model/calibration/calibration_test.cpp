@@ -170,7 +170,8 @@ TEST(Calibration, ServesMoreGpusInGroups) {
 TEST(Calibration, NamesWhatTheMeasurementsCannotTell) {
   // One GPU: the link from the memory and the one to the GPU hold it back together.
   Measurements measurements;
-  measurements.rates = {{PortSet::of_bits(1), {50}, ""}, {PortSet::of_bits(2), {50}, ""}, {PortSet::of_bits(3), {50, 50}, ""}};
+  measurements.rates = {
+      {PortSet::of_bits(1), {50}, ""}, {PortSet::of_bits(2), {50}, ""}, {PortSet::of_bits(3), {50, 50}, ""}};
   const auto found = calibrate(measurements, std::nullopt).value();
   EXPECT_EQ(found.undetermined,
             (std::vector<std::string>{
@@ -186,8 +187,13 @@ TEST(Calibration, RefusesWhatItCannotFit) {
     return calibrate(measurements, base).error().message;
   };
   EXPECT_EQ(refusal({}), "there is no combination of streams that can be used; measure some rates");
-  EXPECT_EQ(refusal({{PortSet::of_bits(1), {50}, ""}}), "d2h 0 was never measured; measure every stream at least once, best alone");
-  EXPECT_EQ(refusal({{PortSet::of_bits(1), {50}, ""}, {PortSet::of_bits(2), {50}, ""}, {PortSet::of_bits(4), {50}, ""}, {PortSet::of_bits(8), {50}, ""}}, test::star(100, {50})),
+  EXPECT_EQ(refusal({{PortSet::of_bits(1), {50}, ""}}),
+            "d2h 0 was never measured; measure every stream at least once, best alone");
+  EXPECT_EQ(refusal({{PortSet::of_bits(1), {50}, ""},
+                     {PortSet::of_bits(2), {50}, ""},
+                     {PortSet::of_bits(4), {50}, ""},
+                     {PortSet::of_bits(8), {50}, ""}},
+                    test::star(100, {50})),
             "gpu 1 was measured, and the machine 'm' has 1 GPUs; name the machine that was measured");
 }
 

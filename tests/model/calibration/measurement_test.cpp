@@ -41,7 +41,8 @@ TEST(Measurement, SpreadIsWhatFourOfFiveRepetitionsKeepTo) {
 
 // 40 and 52 are 6 from their median 46, more than an eighth of it.
 TEST(Measurement, LeavesOutRepetitionsThatContradictEachOther) {
-  const auto result = clean(measured({{bits(1), {40}, "steady_state[0]"}, {bits(1), {52}, "steady_state[1]"}, {bits(4), {50}, "c"}}));
+  const auto result =
+      clean(measured({{bits(1), {40}, "steady_state[0]"}, {bits(1), {52}, "steady_state[1]"}, {bits(4), {50}, "c"}}));
   EXPECT_EQ(result.combinations.size(), 1U);
   ASSERT_EQ(result.doubtful.size(), 1U);
   EXPECT_EQ(result.doubtful[0].lowest, std::vector{40.0});
@@ -67,7 +68,8 @@ TEST(Measurement, OneDisturbedRepetitionDoesNotMatter) {
 }
 
 TEST(Measurement, DoubtsARateAloneThatAllCompanyExceeds) {
-  const auto result = clean(measured({{bits(1), {30}, "alone"}, {bits(5), {50, 50}, ""}, {bits(3), {50, 50}, ""}, {bits(9), {50, 50}, ""}}));
+  const auto result = clean(
+      measured({{bits(1), {30}, "alone"}, {bits(5), {50, 50}, ""}, {bits(3), {50, 50}, ""}, {bits(9), {50, 50}, ""}}));
   EXPECT_EQ(result.combinations.size(), 3U);
   EXPECT_EQ(result.left_out,
             std::vector<std::string>{
