@@ -24,6 +24,7 @@ using LinkId = Id<struct LinkTag>;          ///< position in `Topology::links()`
 using CapacityId = Id<struct CapacityTag>;  ///< position in `Topology::capacities()`: all links, then all shared ones
 using DomainId = Id<struct DomainTag>;      ///< one PCIe domain
 using EngineId = Id<struct EngineTag>;      ///< one copy engine of one GPU
+using PortId = Id<struct PortTag>;          ///< one copy port of a machine (`machine/ports.hpp`)
 using TaskId = Id<struct TaskTag>;          ///< position in a `TaskSet`
 
 }  // namespace tutti::internal

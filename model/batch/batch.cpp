@@ -10,6 +10,7 @@
 #include "model/base/faults.hpp"
 #include "model/base/units.hpp"
 #include "model/batch/peer_rounds.hpp"
+#include "model/machine/ports.hpp"
 #include "model/machine/route_class.hpp"
 #include "model/transfer/transfer_method.hpp"
 
@@ -140,6 +141,14 @@ bool takes_turns(const Topology& machine, const RouteView& route, const StreamWo
          work.bytes / alone >= kShortest * std::max(as_ns(machine.setup().handover.nominal), kLeastHandover);
 }
 
+/// The port of the machine's table at which a copy runs; nothing where the table does not cover it: staged copies and
+/// routes of their own.
+std::optional<PortId> port_in_table(const Topology& machine, const Transfer& transfer, const RouteView& route) {
+  if (machine.table() == nullptr || route.method.chunked || !transfer.route.empty()) return std::nullopt;
+  const auto port = find_port(machine, transfer.from, transfer.to);
+  return port && machine.table()->covers(*port) ? port : std::nullopt;
+}
+
 /// The order of the streams: copies between GPUs in rounds, so that GPUs meet in pairs; all others keep their places.
 /// Empty: the order of the file.
 std::vector<std::uint32_t> order_of(std::span<const CommandStream> streams, std::span<const StreamWork> work) {
@@ -253,12 +262,10 @@ StreamWork Batch::make_work(const CommandStream& stream, std::span<const LinkId>
   work.peer_traffic = route.method.peer_traffic;
   const auto meets_peers = [&](LinkId link) { return std::binary_search(met.begin(), met.end(), link); };
   work.route_class = transfer.route.empty() ? machine_.route_class(transfer.from, transfer.to) : kNone;
-  if (work.route_class != kNone && std::any_of(route.first.begin(), route.first.end(), meets_peers)) {
-    const PortSet streams = machine_.route_classes()[work.route_class].streams;
+  if (work.route_class == kNone || std::any_of(route.first.begin(), route.first.end(), meets_peers)) {
     work.route_class = add_own(route.second);
-    own_classes_.back().streams = streams;
+    own_classes_.back().port = port_in_table(machine_, transfer, route);
   }
-  if (work.route_class == kNone) work.route_class = add_own(route.second);
   const CopyCost& cost = machine_.setup().transfer.of(work.route);
   if (cost.small && transfer.size < cost.below) {
     RouteClass small = route_class(work.route_class);

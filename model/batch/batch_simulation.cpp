@@ -355,7 +355,7 @@ inline void BatchSimulation::write_times() {
 void BatchSimulation::write_changes() const {
   for (std::uint32_t i = 0; i < active_count_; ++i) {
     const std::uint32_t g = active_[i];
-    const RateChange change{now_, paces_[g].rate, bandwidth_.of_table(g) ? bandwidth_.source() : RateSource::Graph};
+    const RateChange change{now_, paces_[g].rate, bandwidth_.source(g)};
     auto& of_group = (*changes_)[g];
     if (of_group.empty() || of_group.back().rate != change.rate || of_group.back().source != change.source)
       of_group.push_back(change);

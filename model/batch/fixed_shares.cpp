@@ -1,10 +1,9 @@
 #include "model/batch/fixed_shares.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 
-#include "model/machine/route.hpp"
+#include "model/machine/ports.hpp"
 #include "model/transfer/transfer_method.hpp"
 
 namespace tutti::internal {
@@ -48,32 +47,30 @@ void FixedShares::load(const Topology& machine, Basis basis, const Batch& batch)
 }
 
 void FixedShares::hold_to_table(const Topology& machine, const Batch& batch) {
-  const auto streams_of = [&](std::size_t s) {
+  const auto port_of = [&](std::size_t s) {
     const StreamWork& work = batch.work()[s];
-    return work.bytes > 0 ? batch.route_class(work.route_class).streams : PortSet{0};
+    return work.bytes > 0 ? batch.route_class(work.route_class).port : std::nullopt;
   };
-  PortSet all = 0;
-  for (std::size_t s = 0; s < rates_.size(); ++s) all |= streams_of(s);
-  if (all == 0) return;
+  PortSet all;
+  for (std::size_t s = 0; s < rates_.size(); ++s)
+    if (const auto port = port_of(s)) all.insert(*port);
+  if (all.empty()) return;
   find_least(machine, all);
   for (std::size_t s = 0; s < rates_.size(); ++s)
-    if (const PortSet own = streams_of(s); own != 0)
-      rates_[s].data = std::min(rates_[s].data, least_[static_cast<std::size_t>(std::countr_zero(own))]);
+    if (const auto port = port_of(s)) rates_[s].data = std::min(rates_[s].data, least_[all.rank(*port)]);
 }
 
-void FixedShares::find_least(const Topology& machine, PortSet all) {
+void FixedShares::find_least(const Topology& machine, const PortSet& all) {
   const MeasuredTable& table = *machine.table();
-  if (of_machine_ && of_machine_->table() == &table && of_streams_ == all) return;
+  if (of_machine_ && of_machine_->table() == &table && of_ports_ == all) return;
   of_machine_ = machine;
-  of_streams_ = all;
-  least_.assign(2 * machine.gpus().size(), std::numeric_limits<double>::infinity());
-  const PortSet one_way = waiting_streams(machine, all);
-  for (PortSet streams = all; streams != 0; streams = (streams - 1) & all) {
-    const std::uint32_t row = table.row(streams);
-    if (row == MeasuredTable::kNoRow || (streams & streams >> 1 & one_way) != 0) continue;
-    for (PortSet left = streams; left != 0; left &= left - 1) {
-      const auto position = static_cast<std::uint32_t>(std::countr_zero(left));
-      least_[position] = std::min(least_[position], table.rate(row, streams, position).value);
+  of_ports_ = all;
+  least_.assign(all.size(), std::numeric_limits<double>::infinity());
+  for (const auto& [ports, row] : table.combinations()) {
+    if (!all.includes(ports) || !can_be_active(machine, ports)) continue;
+    for (const PortId port : ports) {
+      double& least = least_[all.rank(port)];
+      least = std::min(least, table.rate(row, ports, port).value);
     }
   }
 }

@@ -10,9 +10,9 @@ namespace tutti::internal {
 /// Rates that do not depend on the other active transfers: each capacity is split over all streams of the batch that
 /// cross it, by weight and cost; streams that take turns on an engine count like any other.
 ///
-/// With nominal bandwidths a stream of the machine's measured table has no larger share than the least that the table
-/// gives it while any of the batch's other streams are active: the machine can keep every share at every instant, so
-/// starting all at once without shares is never later for any transfer.
+/// With nominal bandwidths a copy at a port of the machine's measured table has no larger share than the least that the
+/// table gives it while any of the batch's other streams are active: the machine can keep every share at every instant,
+/// so starting all at once without shares is never later for any transfer.
 /// @source [VMS14] section 2.4, bandwidth allocation; the table is ours.
 class FixedShares {
  public:
@@ -29,15 +29,15 @@ class FixedShares {
 
  private:
   void hold_to_table(const Topology& machine, const Batch& batch);
-  void find_least(const Topology& machine, PortSet all);
+  void find_least(const Topology& machine, const PortSet& all);
 
   std::vector<double> load_;  // [machine capacities] weight x cost of all streams
   std::vector<Rates> rates_;  // [streams]
 
-  // Cached from the table while machine and streams are the same: there are 2^streams combinations.
+  // Cached from the table while machine and ports are the same: there may be many combinations.
   std::optional<Topology> of_machine_;
-  PortSet of_streams_ = 0;
-  std::vector<double> least_;  // [positions] rate of a stream in the slowest combination of `of_streams_`
+  PortSet of_ports_;
+  std::vector<double> least_;  // [of_ports_] rate in the slowest combination of `of_ports_`
 };
 
 }  // namespace tutti::internal

@@ -6,14 +6,15 @@
 
 #include <fmt/format.h>
 
+#include "model/base/digits.hpp"
 #include "model/base/quantile.hpp"
 #include "model/calibration/graph_fit.hpp"
 #include "model/calibration/guarantee.hpp"
+#include "model/calibration/measurement_plan.hpp"
 #include "model/calibration/rate_corrections.hpp"
 #include "model/calibration/route_fit.hpp"
 #include "model/calibration/table_maker.hpp"
 #include "model/sharing/compile_machine.hpp"
-#include "model/sharing/route_rates.hpp"
 #include "model/sharing/steady_rates.hpp"
 
 namespace tutti::internal {
@@ -39,13 +40,11 @@ Topology star(std::size_t gpus) {
 void leave_out_impossible(const Topology& machine, CleanMeasurements& clean) {
   constexpr double kSlack = 1.02;
   const auto exceeded = [&](const Combination& combination) {
-    if (!has_routes(machine, combination.streams)) return false;
+    if (!first_memory_has(machine, combination.streams)) return false;
     std::vector<double> load(machine.links().size(), 0);
-    const auto positions = positions_of(combination.streams);
-    for (std::size_t i = 0; i < positions.size(); ++i) {
-      const auto [from, to] = ends_of(machine, CopyPort::at(positions[i]));
-      for (const LinkId link : machine.route(from, to)) load[link.index()] += combination.rates[i];
-    }
+    for (const PortId port : combination.streams)
+      for (const LinkId link : links_at(machine, port))
+        load[link.index()] += combination.rates[combination.streams.rank(port)];
     for (std::size_t l = 0; l < load.size(); ++l) {
       const Link& link = machine.links()[l];
       const auto& theoretical = link.bandwidth.theoretical;
@@ -68,18 +67,17 @@ std::optional<std::string> misfit(const Topology& machine, const CleanMeasuremen
     return fmt::format("gpu {} was measured, and the machine '{}' has {} GPUs; name the machine that was measured",
                        measured_gpus - 1, machine.name(), machine.gpus().size());
   }
-  if (machine.gpus().size() > MeasuredTable::kMostGpus) {
-    return fmt::format("{} GPUs; a calibration serves {} at most", machine.gpus().size(), MeasuredTable::kMostGpus);
+  if (machine.gpus().size() > kMostCalibrated) {
+    return fmt::format("{} GPUs; a calibration serves {} at most", machine.gpus().size(), kMostCalibrated);
   }
-  PortSet measured = 0;
+  PortSet measured;
   for (const Combination& combination : clean.combinations) measured |= combination.streams;
-  for (std::uint32_t position = 0; position < 2 * machine.gpus().size(); ++position) {
-    if (!has_routes(machine, PortSet{1} << position))
-      return fmt::format("the machine '{}' has no way for {}; add the missing links", machine.name(),
-                         ports_text(PortSet{1} << position));
-    if ((measured >> position & 1U) == 0)
-      return fmt::format("{} was never measured; measure every stream at least once, best alone",
-                         ports_text(PortSet{1} << position));
+  for (std::size_t p = 0; p < 2 * machine.gpus().size(); ++p) {
+    const PortSet port(PortId{p});
+    if (!first_memory_has(machine, port))
+      return fmt::format("the machine '{}' has no way for {}; add the missing links", machine.name(), ports_text(port));
+    if (!measured.includes(port))
+      return fmt::format("{} was never measured; measure every stream at least once, best alone", ports_text(port));
   }
   return std::nullopt;
 }
@@ -113,13 +111,15 @@ std::string fingerprint(const CleanMeasurements& clean, const CostMeasurements& 
       hash = (hash ^ (bits >> shift & 0xffU)) * 0x100'0000'01b3U;
   };
   for (const Combination& combination : clean.combinations) {
-    add(combination.streams);
+    double streams = 0;  // as a binary number
+    for (const PortId port : combination.streams) streams += std::exp2(port.value);
+    add(streams);
     for (const double rate : combination.rates) add(rate);
     for (const double rate : combination.lowest) add(rate);
   }
   for (const MeasuredBatch& batch : clean.batches)
     for (const auto& stream : batch.streams) {
-      add(stream.stream.position());
+      add(stream.stream.id().value);
       add(stream.bytes);
       add(stream.finish_ns);
     }
@@ -156,14 +156,50 @@ Provenance provenance(const Measurements& measurements, const CleanMeasurements&
   return result;
 }
 
+/// The table with a row for each measured combination that has copies of further memories or between GPUs.
+MeasuredTable with_further_rows(const Topology& machine, const MeasuredTable& table,
+                                const std::vector<RouteCombination>& combinations) {
+  std::vector<PortRates> rows(table.entries().begin(), table.entries().end());
+  for (const RouteCombination& combination : combinations) {
+    const std::vector<PortId> ports = ports_of(machine, combination.copy_routes);
+    PortRates& row = rows.emplace_back();
+    for (const PortId port : ports) row.ports.insert(port);
+    row.rates.resize(ports.size());
+    for (std::size_t i = 0; i < ports.size(); ++i)
+      row.rates[row.ports.rank(ports[i])] = to_digits(combination.rates[i], kTableDigits);
+    if (is_of_first_memory(machine, row.ports.last())) rows.pop_back();  // its class has a row
+  }
+  const auto symmetric = table.symmetric();
+  return MeasuredTable::make(machine.gpus().size(), {symmetric.begin(), symmetric.end()}, std::move(rows)).value();
+}
+
+/// A row as a file has it.
+TableRow table_row(const Topology& machine, const PortRates& row) {
+  TableRow entry;
+  entry.source = row.source;
+  const auto name = [&](VertexId vertex) { return machine.vertex(vertex).name; };
+  for (const PortId port : row.ports) {
+    const GBps rate{row.rates[row.ports.rank(port)]};
+    const auto [from, to] = ends_of(machine, port);
+    if (!is_of_first_memory(machine, port)) {
+      entry.copies.push_back({name(from), name(to), rate});
+    } else if (CopyPort::at(port).direction == Direction::HostToDevice) {
+      entry.h2d.emplace_back(name(to), rate);
+    } else {
+      entry.d2h.emplace_back(name(from), rate);
+    }
+  }
+  return entry;
+}
+
 }  // namespace
 
 Expected<Calibration> calibrate(const Measurements& measurements, const std::optional<Topology>& base) {
   CleanMeasurements clean_data = clean(measurements);
   const std::size_t gpus = measurements.gpus();
-  if (gpus > MeasuredTable::kMostGpus)
+  if (gpus > kMostCalibrated)
     return invalid_input(
-        fmt::format("gpu {} was measured; a calibration serves {} GPUs at most", gpus - 1, MeasuredTable::kMostGpus));
+        fmt::format("gpu {} was measured; a calibration serves {} GPUs at most", gpus - 1, kMostCalibrated));
   auto engines_known = with_engines(base ? *base : star(gpus), measurements.copy_engines);
   if (!engines_known) return tl::unexpected(std::move(engines_known.error()));
   const Topology blank = *std::move(engines_known);
@@ -175,9 +211,9 @@ Expected<Calibration> calibrate(const Measurements& measurements, const std::opt
   }
   GraphFit fit = fit_graph(blank, clean_data.combinations);
   SteadyRates steady;
-  const auto graph = [&](PortSet streams) { return steady.find(fit.machine, Basis::Nominal, streams).rates; };
+  const auto graph = [&](const PortSet& streams) { return steady.find(fit.machine, Basis::Nominal, streams).rates; };
   const RateCorrections corrections(blank.gpus().size(), graph, clean_data.combinations, clean_data.batches);
-  const auto [table, strained] = make_table(blank.gpus().size(), clean_data.combinations, corrections);
+  const auto [of_first_memory, strained] = make_table(blank.gpus().size(), clean_data.combinations, corrections);
   if (strained)
     fit.undetermined.push_back(
         "GPUs are taken for symmetric whose rates differ more than the measurements scatter: the "
@@ -185,6 +221,7 @@ Expected<Calibration> calibrate(const Measurements& measurements, const std::opt
 
   const RouteFit route_fit = fit_routes(fit.machine, clean_data.copy_routes);
   fit.undetermined.insert(fit.undetermined.end(), route_fit.undetermined.begin(), route_fit.undetermined.end());
+  const MeasuredTable table = with_further_rows(blank, of_first_memory, clean_data.copy_routes);
   MachineSpec spec = graph_of(guarantee(route_fit.machine, clean_data, table));
   spec.provenance = provenance(measurements, clean_data);
   spec.spread = std::min(std::ceil(spread_of(measurements) * 1000) / 1000, kWidestSpread);
@@ -194,15 +231,7 @@ Expected<Calibration> calibrate(const Measurements& measurements, const std::opt
     for (const std::uint32_t gpu : group) names.push_back(gpu_name(gpu));
     spec.symmetric.push_back(std::move(names));
   }
-  for (const PortRates& row : table.entries()) {
-    TableRow& entry = spec.table.emplace_back();
-    entry.source = row.source;
-    const auto positions = positions_of(row.streams);
-    for (std::size_t i = 0; i < positions.size(); ++i) {
-      const auto [gpu, direction] = CopyPort::at(positions[i]);
-      (direction == Direction::HostToDevice ? entry.h2d : entry.d2h).emplace_back(gpu_name(gpu), GBps{row.rates[i]});
-    }
-  }
+  for (const PortRates& row : table.entries()) spec.table.push_back(table_row(blank, row));
   spec.setup = blank.setup();
   if (!clean_data.batches.empty()) spec.setup.batch = round_up_ns(std::round(corrections.setup_ns() / 100) * 100);
   std::optional<CostFit> costs;

@@ -26,14 +26,15 @@ struct Calibration {
 /// The graph is fitted (`fit_graph`), then links that only further memories and copies between GPUs cross
 /// (`fit_routes`); bandwidths are guaranteed that no measured combination, no repetition of one and no row of the table
 /// undercuts; all combinations get corrected rates (`RateCorrections`); GPUs whose exchange changes none of them are
-/// symmetric; each combination, up to such exchanges, becomes a row of the table. Costs of commands are fitted last
+/// symmetric; each combination, up to such exchanges, becomes a row of the table, and so does each measured one with
+/// copies of further memories or between GPUs. Costs of commands are fitted last
 /// (`fit_costs`). Equal measurements give equal machines.
 ///
 /// @param base  the known part: vertices, links, domains; its bandwidths to and from the first memory are replaced, and
 ///              those of links that measured copies of other kinds cross. Absent: one memory and one processor, each
 ///              GPU on a link of its own.
 /// @errors InvalidInput: nothing to use, a GPU that the machine does not have, a stream that is never measured, more
-///         than 8 GPUs.
+///         than kMostCalibrated GPUs.
 [[nodiscard]] Expected<Calibration> calibrate(const Measurements& measurements, const std::optional<Topology>& base);
 
 }  // namespace tutti::internal

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -48,8 +49,8 @@ Batch batch_of(const Topology& machine, const MeasuredBatch& measured) {
   std::vector<CommandStream> streams;
   for (const auto& [stream, bytes, finish] : measured.streams) {
     CommandStream& command = streams.emplace_back();
-    command.name = fmt::format("s{}", stream.position());
-    const auto [from, to] = ends_of(machine, stream);
+    command.name = fmt::format("s{}", stream.id().value);
+    const auto [from, to] = ends_of(machine, stream.id());
     command.transfer = Transfer{from, to, {static_cast<std::int64_t>(bytes)}, {}, {}};
   }
   return Batch::make(machine, std::move(streams)).value();
@@ -107,29 +108,26 @@ Topology plain_model(const Topology& machine) {
 std::vector<Moved> find_drift(const Comparison& now) {
   constexpr double kTolerance = 0.05, kCombination = 0.15, kInterpolated = 0.4;
   Drift drift;
-  std::vector<std::vector<double>> of_stream(2 * MeasuredTable::kMostGpus);
+  std::map<PortId, std::vector<double>> of_stream;
   std::vector<double> of_all;
   for (const Residual& residual : now.rates) {
-    const auto positions = positions_of(residual.streams);
     double before = 0, measured = 0;
-    for (std::size_t i = 0; i < positions.size(); ++i) {
-      of_stream[positions[i]].push_back(residual.measured[i] / residual.predicted[i]);
-      of_all.push_back(of_stream[positions[i]].back());
+    std::size_t i = 0;
+    for (const PortId port : residual.streams) {
+      of_all.push_back(residual.measured[i] / residual.predicted[i]);
+      of_stream[port].push_back(of_all.back());
       before += residual.predicted[i];
-      measured += residual.measured[i];
+      measured += residual.measured[i++];
     }
-    const bool alone = positions.size() == 1;
+    const bool alone = residual.streams.size() == 1;
     const bool known = residual.source == RateSource::Table;
     drift.look_at(ports_text(residual.streams) + (alone ? " alone" : " together"), before, measured,
                   alone   ? kTolerance
                   : known ? kCombination
                           : kInterpolated);
   }
-  for (std::uint32_t position = 0; position < of_stream.size(); ++position) {
-    if (of_stream[position].empty()) continue;
-    drift.look_at(ports_text(PortSet{1} << position) + ", median of all its combinations, of 1", 1,
-                  median(of_stream[position]), kTolerance);
-  }
+  for (const auto& [port, of_one] : of_stream)
+    drift.look_at(ports_text(PortSet(port)) + ", median of all its combinations, of 1", 1, median(of_one), kTolerance);
   if (!of_all.empty()) drift.look_at("all rates, median, of 1", 1, median(of_all), kTolerance);
   std::vector<double> lengths;
   for (const BatchResidual& batch : now.batches) {

@@ -11,8 +11,8 @@ namespace tutti::internal {
 
 /// A measured combination, and a machine's prediction of it.
 struct Residual {
-  PortSet streams = 0;
-  std::vector<double> measured;   ///< GB/s, in the order of positions
+  PortSet streams;
+  std::vector<double> measured;   ///< [streams] GB/s
   std::vector<double> predicted;  ///< GB/s
   RateSource source = RateSource::Graph;
 
@@ -24,7 +24,7 @@ struct Residual {
 [[nodiscard]] std::vector<Residual> worst_first(std::vector<Residual> residuals);
 
 /// A measured batch as one for this machine.
-/// @pre every stream has a route (`has_routes`).
+/// @pre every stream has a route (`first_memory_has`).
 [[nodiscard]] Batch batch_of(const Topology& machine, const MeasuredBatch& measured);
 
 /// Measured and predicted length of a batch whose streams all started at once.

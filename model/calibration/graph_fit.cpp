@@ -47,7 +47,7 @@ void set_bandwidth(Bandwidth& bandwidth, double value) { bandwidth = {{value}, {
 /// A link of the routes between the memory and the GPUs.
 struct RouteLink {
   LinkId link;
-  PortSet streams = 0;  // that cross it
+  PortSet streams;  // that cross it
 };
 
 class Fit {
@@ -79,12 +79,10 @@ class Fit {
   void find_route_links() {
     const Topology& machine = draft_.base;
     std::map<LinkId, PortSet> streams_of;
-    PortSet measured = 0;
+    PortSet measured;
     for (const Combination& combination : *combinations_) measured |= combination.streams;
-    for (const std::uint32_t position : positions_of(measured)) {
-      const auto [from, to] = ends_of(machine, CopyPort::at(position));
-      for (const LinkId link : machine.route(from, to)) streams_of[link] |= PortSet{1} << position;
-    }
+    for (const PortId port : measured)
+      for (const LinkId link : links_at(machine, port)) streams_of[link].insert(port);
     for (const auto& [link, streams] : streams_of) route_links_.push_back({link, streams});
   }
 
@@ -98,9 +96,9 @@ class Fit {
   [[nodiscard]] double most_seen(Cost cost) const {
     double most = 0;
     for (const Combination& combination : *combinations_) {
-      const auto positions = positions_of(combination.streams);
       double sum = 0;
-      for (std::size_t i = 0; i < positions.size(); ++i) sum += cost(positions[i]) * combination.rates[i];
+      std::size_t next = 0;
+      for (const PortId port : combination.streams) sum += cost(port) * combination.rates[next++];
       most = std::max(most, sum);
     }
     return most;
@@ -113,7 +111,7 @@ class Fit {
 
   void add_links() {
     for (const auto& [link, streams] : route_links_) {
-      const double seen = most_seen([s = streams](std::uint32_t position) { return s >> position & 1U; });
+      const double seen = most_seen([&s = streams](PortId port) { return s.contains(port) ? 1 : 0; });
       add_unknown(link_name(link), seen, [link = link](Draft& draft, double value) {
         set_bandwidth(draft.spec.links[link.index()].bandwidth, value);
       });
@@ -177,7 +175,9 @@ class Fit {
       for (const RouteLink& back : route_links_) {
         const Link& a = draft_.base.link(out.link);
         const Link& b = draft_.base.link(back.link);
-        const bool downwards = (out.streams & 0x5555'5555U) != 0;  // away from the memory
+        const bool downwards =  // away from the memory
+            std::any_of(out.streams.begin(), out.streams.end(),
+                        [](PortId port) { return CopyPort::at(port).direction == Direction::HostToDevice; });
         if (downwards && a.from == b.to && a.to == b.from) pairs.emplace_back(out, back);
       }
     return pairs;
@@ -259,8 +259,8 @@ class Fit {
     for (const Shape::Part& part : shape.parts) {
       if (has(part)) continue;
       const auto seen = [&](double own, double costly) {
-        return most_seen([&](std::uint32_t position) {
-          return own * (part.streams >> position & 1U) + costly * (part.costly_streams >> position & 1U);
+        return most_seen([&](PortId port) {
+          return own * (part.streams.contains(port) ? 1 : 0) + costly * (part.costly_streams.contains(port) ? 1 : 0);
         });
       };
       const double size = shape.by_link ? seen(1, 0) : 1;

@@ -4,9 +4,8 @@
 #include <span>
 
 #include "model/base/digits.hpp"
-#include "model/machine/route.hpp"
+#include "model/calibration/measurement_plan.hpp"
 #include "model/sharing/lower_capacity.hpp"
-#include "model/sharing/route_rates.hpp"
 #include "model/sharing/steady_rates.hpp"
 
 namespace tutti::internal {
@@ -14,9 +13,8 @@ namespace {
 
 /// Measured rates that the graph must not exceed.
 struct Floor {
-  PortSet streams;  // of the first memory; none: see `copy_routes`
-  std::vector<double> rates;
-  CopyRouteSet copy_routes = {};
+  std::vector<PortId> ports;
+  std::vector<double> rates;  // [ports]
 };
 
 /// Lowers the guaranteed side of a machine's bandwidths until the graph predicts no more than any of the floors.
@@ -57,10 +55,8 @@ class Guarantee {
 
   void lower(const Topology& now, const Floor& floor, bool gently, std::vector<double>& lowered) {
     constexpr double kTolerance = 1e-7;
-    const auto rates = floor.copy_routes.empty() ? steady_.find(now, Basis::Guaranteed, floor.streams).rates
-                                                 : ways_.find(now, Basis::Guaranteed, floor.copy_routes);
-    auto links = links_of(now, floor.streams);
-    for (const CopyRoute& copy_route : floor.copy_routes) links.push_back(tutti::internal::links_of(now, copy_route));
+    const auto rates = steady_.find(now, Basis::Guaranteed, floor.ports);
+    const auto links = links_of(now, floor.ports);
     const auto load = loads_of(now, links, rates);
     for (std::size_t i = 0; i < links.size(); ++i) {
       if (rates[i] <= floor.rates[i] * (1 + kTolerance)) continue;
@@ -73,27 +69,26 @@ class Guarantee {
   const Topology& machine_;
   std::vector<double> values_;  // [capacities]
   SteadyRates steady_;
-  RouteRates ways_;
 };
 
 /// The lowest measured rates of each combination, and the rows of the table. Up to four GPUs, a row counts for all
 /// symmetric GPUs; beyond that for its own GPUs, and for the others when the table is built in.
-std::vector<Floor> floors(const CleanMeasurements& clean, const MeasuredTable& table, std::size_t gpus) {
+std::vector<Floor> floors(const Topology& machine, const CleanMeasurements& clean, const MeasuredTable& table) {
   std::vector<Floor> floors;
   for (const auto& combinations : {clean.combinations, clean.doubtful})
-    for (const Combination& combination : combinations) floors.push_back({combination.streams, combination.lowest});
+    for (const Combination& combination : combinations)
+      floors.push_back({list_of(combination.streams), combination.lowest});
   for (const auto& combinations : {clean.copy_routes, clean.doubtful_routes})
     for (const RouteCombination& combination : combinations)
-      floors.push_back({0, combination.lowest, combination.copy_routes});
-  if (gpus > MeasuredTable::kMostEnumerated) {
-    for (const PortRates& row : table.entries()) floors.push_back({row.streams, row.rates});
+      floors.push_back({ports_of(machine, combination.copy_routes), combination.lowest});
+  if (machine.gpus().size() > kMostEnumerated) {
+    for (const PortRates& row : table.entries()) floors.push_back({list_of(row.ports), row.rates});
     return floors;
   }
-  for (PortSet streams = 1; streams < stream_sets(gpus); ++streams) {
-    if (table.row(streams) == MeasuredTable::kNoRow) continue;
-    floors.push_back({streams, {}});
-    for (const std::uint32_t position : positions_of(streams))
-      floors.back().rates.push_back(table.rate(table.row(streams), streams, position).value);
+  for (const auto& [ports, row] : table.combinations()) {
+    if (!can_be_active(machine, ports)) continue;
+    Floor& floor = floors.emplace_back(Floor{list_of(ports), {}});
+    for (const PortId port : floor.ports) floor.rates.push_back(table.rate(row, ports, port).value);
   }
   return floors;
 }
@@ -101,7 +96,7 @@ std::vector<Floor> floors(const CleanMeasurements& clean, const MeasuredTable& t
 }  // namespace
 
 Topology guarantee(const Topology& fitted, const CleanMeasurements& measurements, const MeasuredTable& table) {
-  return Guarantee(fitted).under(floors(measurements, table, fitted.gpus().size()));
+  return Guarantee(fitted).under(floors(fitted, measurements, table));
 }
 
 }  // namespace tutti::internal

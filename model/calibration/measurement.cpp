@@ -1,7 +1,6 @@
 #include "model/calibration/measurement.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -36,9 +35,9 @@ class Cleaner {
     doubt_slow_alone();
     std::erase_if(clean_.combinations, [&](const Combination& combination) { return too_fast(combination); });
     for (const Combination& combination : clean_.combinations) {
-      for (const std::uint32_t position : positions_of(combination.streams)) {
-        const double rate = combination.rates[place_in(combination.streams, position)];
-        auto& slowest = slowest_.emplace(PortSet{1} << position, rate).first->second;
+      for (const PortId port : combination.streams) {
+        const double rate = combination.rates[combination.streams.rank(port)];
+        auto& slowest = slowest_.emplace(port, rate).first->second;
         slowest = std::min(slowest, rate);
       }
     }
@@ -48,7 +47,7 @@ class Cleaner {
   }
 
  private:
-  void put_together(PortSet streams, const std::vector<const MeasuredRates*>& measured) {
+  void put_together(const PortSet& streams, const std::vector<const MeasuredRates*>& measured) {
     Combination combination{streams, {}, {}, static_cast<int>(measured.size())};
     const bool sound = find_medians(measured, ports_text(streams), combination.rates, combination.lowest);
     place_of_[streams] = measured.front()->place;
@@ -87,7 +86,7 @@ class Cleaner {
 
   void find_alone() {
     for (const Combination& combination : clean_.combinations)
-      if (std::has_single_bit(combination.streams)) alone_[combination.streams] = combination.rates.front();
+      if (combination.streams.size() == 1) alone_[combination.streams.last()] = combination.rates.front();
   }
 
   /// Leaves out a stream's rate alone where the stream is too fast for it in most combinations.
@@ -95,10 +94,9 @@ class Cleaner {
     for (auto alone = alone_.begin(); alone != alone_.end();) {
       std::size_t in_company = 0, faster = 0;
       for (const Combination& combination : clean_.combinations) {
-        if ((combination.streams & alone->first) == 0 || combination.streams == alone->first) continue;
-        const auto place = place_in(combination.streams, static_cast<std::uint32_t>(std::countr_zero(alone->first)));
+        if (!combination.streams.contains(alone->first) || combination.streams.size() == 1) continue;
         ++in_company;
-        faster += combination.rates[place] > kTooFast * alone->second ? 1 : 0;
+        faster += combination.rates[combination.streams.rank(alone->first)] > kTooFast * alone->second ? 1 : 0;
       }
       if (2 * faster <= in_company || in_company < 3) {
         ++alone;
@@ -106,21 +104,21 @@ class Cleaner {
       }
       clean_.left_out.push_back(
           fmt::format("{}: {} runs at {:.1f} GB/s alone and faster in most combinations; measure it again",
-                      place_of_[alone->first], ports_text(alone->first), alone->second));
-      std::erase_if(clean_.combinations, [&](const Combination& c) { return c.streams == alone->first; });
+                      place_of_[PortSet(alone->first)], ports_text(PortSet(alone->first)), alone->second));
+      std::erase_if(clean_.combinations, [&](const Combination& c) { return c.streams == PortSet(alone->first); });
       alone = alone_.erase(alone);
     }
   }
 
   [[nodiscard]] bool too_fast(const Combination& combination) {
-    const auto positions = positions_of(combination.streams);
-    for (std::size_t i = 0; i < positions.size(); ++i) {
-      const auto alone = alone_.find(PortSet{1} << positions[i]);
-      if (alone == alone_.end() || combination.rates[i] <= kTooFast * alone->second) continue;
+    for (const PortId port : combination.streams) {
+      const auto alone = alone_.find(port);
+      const double rate = combination.rates[combination.streams.rank(port)];
+      if (alone == alone_.end() || rate <= kTooFast * alone->second) continue;
       clean_.left_out.push_back(
           fmt::format("{}: {} runs at {:.1f} GB/s in {}, more than its link carries alone ({:.1f}); measure it again",
-                      place_of_[combination.streams], ports_text(PortSet{1} << positions[i]), combination.rates[i],
-                      ports_text(combination.streams), alone->second));
+                      place_of_[combination.streams], ports_text(PortSet(port)), rate, ports_text(combination.streams),
+                      alone->second));
       return true;
     }
     return false;
@@ -128,17 +126,17 @@ class Cleaner {
 
   [[nodiscard]] bool impossible(const MeasuredBatch& batch) {
     for (const auto& [stream, bytes, finish] : batch.streams) {
-      const PortSet streams = PortSet{1} << stream.position();
-      if (const auto slowest = slowest_.find(streams);
+      const PortId port = stream.id();
+      if (const auto slowest = slowest_.find(port);
           slowest != slowest_.end() && finish > kTooSlow * bytes / slowest->second) {
         clean_.left_out.push_back(fmt::format("{}: {} is over after {:.1f} us, far slower than in any combination",
-                                              batch.place, ports_text(streams), finish / 1e3));
+                                              batch.place, ports_text(PortSet(port)), finish / 1e3));
         return true;
       }
-      const auto alone = alone_.find(streams);
+      const auto alone = alone_.find(port);
       if (alone == alone_.end() || finish >= kBatchSlack * bytes / alone->second) continue;
       clean_.left_out.push_back(fmt::format("{}: {} is over after {:.1f} us, faster than its link carries it alone",
-                                            batch.place, ports_text(streams), finish / 1e3));
+                                            batch.place, ports_text(PortSet(port)), finish / 1e3));
       return true;
     }
     return false;
@@ -147,8 +145,8 @@ class Cleaner {
   const Measurements& measurements_;
   CleanMeasurements clean_;
   std::map<PortSet, std::string> place_of_;
-  std::map<PortSet, double> alone_;
-  std::map<PortSet, double> slowest_;  // rate of a stream in any combination
+  std::map<PortId, double> alone_;
+  std::map<PortId, double> slowest_;  // rate in any combination
 };
 
 }  // namespace
@@ -162,8 +160,8 @@ std::string_view to_string(CostWork work) {
 std::size_t Measurements::gpus() const {
   std::size_t gpus = 0;
   for (const MeasuredRates& measured : rates) {
-    const auto highest = static_cast<std::size_t>(std::bit_width(measured.streams));
-    gpus = std::max(gpus, (highest + 1) / 2);
+    if (measured.streams.empty()) continue;
+    gpus = std::max(gpus, std::size_t{CopyPort::at(measured.streams.last()).gpu} + 1);
   }
   for (const MeasuredBatch& batch : batches)
     for (const auto& stream : batch.streams) gpus = std::max(gpus, std::size_t{stream.stream.gpu} + 1);
@@ -199,23 +197,22 @@ std::string routes_text(const CopyRouteSet& copy_routes) {
   return text;
 }
 
-std::string ports_text(PortSet streams) {
+std::string ports_text(const PortSet& streams) {
   std::string text;
   for (const Direction direction : {Direction::HostToDevice, Direction::DeviceToHost}) {
     std::string gpus;
-    for (const std::uint32_t position : positions_of(streams))
-      if (CopyPort::at(position).direction == direction) gpus += fmt::format(" {}", position / 2);
+    for (const PortId port : streams)
+      if (CopyPort::at(port).direction == direction) gpus += fmt::format(" {}", CopyPort::at(port).gpu);
     if (!gpus.empty()) text += fmt::format("{}{}{}", text.empty() ? "" : ", ", to_string(direction), gpus);
   }
   return text;
 }
 
-std::string rates_text(PortSet streams, const std::vector<double>& rates) {
+std::string rates_text(const PortSet& streams, const std::vector<double>& rates) {
   std::string of_direction[2];
-  const auto positions = positions_of(streams);
-  for (std::size_t i = 0; i < positions.size(); ++i) {
-    std::string& text = of_direction[positions[i] % 2];
-    text += fmt::format("{}{:.1f}", text.empty() ? "" : " ", rates[i]);
+  for (const PortId port : streams) {
+    std::string& text = of_direction[static_cast<std::size_t>(CopyPort::at(port).direction)];
+    text += fmt::format("{}{:.1f}", text.empty() ? "" : " ", rates[streams.rank(port)]);
   }
   const bool both = !of_direction[0].empty() && !of_direction[1].empty();
   return of_direction[0] + (both ? ", " : "") + of_direction[1];

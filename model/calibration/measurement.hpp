@@ -13,8 +13,8 @@ namespace tutti::internal {
 
 /// The steady rates of one combination of streams, measured once.
 struct MeasuredRates {
-  PortSet streams = 0;
-  std::vector<double> rates;  ///< GB/s, in the order of the streams' positions
+  PortSet streams;
+  std::vector<double> rates;  ///< [streams] GB/s
   std::string place;          ///< where it stands in its file
 };
 
@@ -98,7 +98,7 @@ struct Measurements {
 
 /// The measurements of one combination, merged.
 struct Combination {
-  PortSet streams = 0;
+  PortSet streams;
   std::vector<double> rates;   ///< medians
   std::vector<double> lowest;  ///< of all repetitions
   int repetitions = 0;
@@ -132,8 +132,8 @@ struct CleanMeasurements {
 [[nodiscard]] double spread_of(const Measurements& measurements);
 
 /// "h2d 0 1, d2h 2": GPUs by position.
-[[nodiscard]] std::string ports_text(PortSet streams);
+[[nodiscard]] std::string ports_text(const PortSet& streams);
 /// The rates of a combination in the order of that text, GB/s: "55.3 55.3, 54.8".
-[[nodiscard]] std::string rates_text(PortSet streams, const std::vector<double>& rates);
+[[nodiscard]] std::string rates_text(const PortSet& streams, const std::vector<double>& rates);
 
 }  // namespace tutti::internal

@@ -6,46 +6,46 @@
 
 #include <fmt/format.h>
 
-#include "model/sharing/route_rates.hpp"
-#include "model/sharing/steady_rates.hpp"
+#include "model/machine/ports.hpp"
 
 namespace tutti::internal {
 namespace {
 
 using Class = std::array<std::size_t, 4>;  // GPUs that do nothing, go up, go down, do both
 
-Class class_of(PortSet streams, std::size_t gpus) {
+Class class_of(const PortSet& streams, std::size_t gpus) {
   Class result{};
-  for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) ++result[streams >> (2 * gpu) & 3U];
+  for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) ++result[state_of(streams, gpu)];
   return result;
 }
 
 /// A combination of a class, its GPUs rotated by `turn` places.
 PortSet member_of(const Class& numbers, std::size_t gpus, std::size_t turn) {
-  PortSet streams = 0;
+  PortSet streams;
   std::size_t place = 0;
   for (const std::uint32_t state : {3U, 2U, 1U})
-    for (std::size_t i = 0; i < numbers[state]; ++i, ++place) streams |= state << (2 * ((place + turn) % gpus));
+    for (std::size_t i = 0; i < numbers[state]; ++i, ++place)
+      set_state(streams, static_cast<std::uint32_t>((place + turn) % gpus), state);
   return streams;
 }
 
 class Chooser {
  public:
-  /// @param never  GPUs that never copy in both directions, as bit 0 of each.
-  Chooser(std::size_t gpus, PortSet never) : gpus_(gpus), never_(never) {}
+  /// @pre every GPU has a route from and to the first memory.
+  explicit Chooser(const Topology& machine) : machine_(machine), gpus_(machine.gpus().size()) {}
 
-  void add(PortSet streams) {
-    if ((streams & streams >> 1 & never_) != 0) return;
+  void add(const PortSet& streams) {
+    if (!can_be_active(machine_, streams)) return;
     if (known_.insert(streams).second) chosen_.push_back(streams);
   }
 
   std::vector<PortSet> choose(std::size_t most) {
-    const auto streams = static_cast<std::uint32_t>(2 * gpus_);
-    for (std::uint32_t a = 0; a < streams; ++a) add(PortSet{1} << a);
-    for (std::uint32_t a = 0; a < streams; ++a)
-      for (std::uint32_t b = a + 1; b < streams; ++b) add(PortSet{1} << a | PortSet{1} << b);
+    const std::size_t ports = 2 * gpus_;
+    for (std::size_t a = 0; a < ports; ++a) add(PortSet(PortId(a)));
+    for (std::size_t a = 0; a < ports; ++a)
+      for (std::size_t b = a + 1; b < ports; ++b) add(PortSet(PortId(a)) | PortSet(PortId(b)));
     std::set<Class> classes;
-    for (const PortSet chosen : chosen_) classes.insert(class_of(chosen, gpus_));
+    for (const PortSet& chosen : chosen_) classes.insert(class_of(chosen, gpus_));
     std::vector<Class> all;
     for (std::size_t up = 0; up <= gpus_; ++up)
       for (std::size_t down = 0; up + down <= gpus_; ++down)
@@ -66,8 +66,8 @@ class Chooser {
     return classes.contains(numbers);
   }
 
+  const Topology& machine_;
   std::size_t gpus_;
-  PortSet never_;
   std::set<PortSet> known_;
   std::vector<PortSet> chosen_;
 };
@@ -165,23 +165,22 @@ class RouteChooser {
 Expected<MeasurementPlan> plan_measurements(const Topology& machine) {
   const std::size_t gpus = machine.gpus().size();
   if (gpus == 0) return invalid_input("the machine has no GPU; there is nothing to measure");
-  PortSet one_engine = 0;  // GPUs whose only copy engine serves one direction at a time
   if (machine.memories().empty()) return invalid_input("the machine has no memory; add a vertex of kind memory");
-  if (gpus > MeasuredTable::kMostGpus)
-    return invalid_input(fmt::format("{} GPUs; a calibration serves {} at most", gpus, MeasuredTable::kMostGpus));
+  if (gpus > kMostCalibrated)
+    return invalid_input(fmt::format("{} GPUs; a calibration serves {} at most", gpus, kMostCalibrated));
   for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) {
-    const PortSet both = PortSet{3} << (2 * gpu);
-    const Vertex& vertex = machine.vertex(machine.gpus()[gpu]);
-    if (!has_routes(machine, both))
-      return invalid_input(fmt::format("'{}' has no way from or to the memory; add the missing links", vertex.name));
-    if (vertex.copy_engines == 1) one_engine |= PortSet{1} << (2 * gpu);
+    PortSet both;
+    set_state(both, gpu, 3);
+    if (!first_memory_has(machine, both))
+      return invalid_input(fmt::format("'{}' has no way from or to the memory; add the missing links",
+                                       machine.vertex(machine.gpus()[gpu]).name));
   }
   constexpr Duration kEach = std::chrono::milliseconds(100);
   constexpr int kRepetitions = 3;
   constexpr Duration kBudget = std::chrono::seconds(45), kLargeBudget = std::chrono::seconds(150);
   const Duration budget = gpus <= 4 ? kBudget : kLargeBudget;
   const auto most = static_cast<std::size_t>(budget / kEach / kRepetitions);
-  return MeasurementPlan{Chooser(gpus, one_engine).choose(most), RouteChooser(machine).choose(), kEach, kRepetitions};
+  return MeasurementPlan{Chooser(machine).choose(most), RouteChooser(machine).choose(), kEach, kRepetitions};
 }
 
 }  // namespace tutti::internal

@@ -6,6 +6,11 @@
 
 namespace tutti::internal {
 
+/// GPUs that a calibration serves: combinations are interpolated, and there are 4^GPUs of the first memory alone.
+inline constexpr std::size_t kMostCalibrated = 8;
+/// Up to this many GPUs, all of these are looked at one by one.
+inline constexpr std::size_t kMostEnumerated = 4;
+
 /// The combinations that are worth measuring on a machine.
 struct MeasurementPlan {
   std::vector<PortSet> combinations;      ///< of the first memory
@@ -27,7 +32,7 @@ struct MeasurementPlan {
 /// from this and from the first memory. Between GPUs that reach each other: every copy alone, in both directions, rings
 /// of every step, all into one GPU; then copies between GPUs beside copies of the first memory: each end of a copy
 /// beside it up and down, and a ring beside all up, all down and all in both directions.
-/// @errors InvalidInput: no GPU, no memory, more than 8 GPUs.
+/// @errors InvalidInput: no GPU, no memory, more than kMostCalibrated GPUs.
 [[nodiscard]] Expected<MeasurementPlan> plan_measurements(const Topology& machine);
 
 }  // namespace tutti::internal

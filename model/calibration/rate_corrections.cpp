@@ -1,7 +1,6 @@
 #include "model/calibration/rate_corrections.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -36,32 +35,33 @@ RateCorrections::RateCorrections(std::size_t gpus, GraphRates graph, const std::
   graph_rates_.clear();
 }
 
-const std::vector<double>& RateCorrections::graph_rates(PortSet streams) {
+const std::vector<double>& RateCorrections::graph_rates(const PortSet& streams) {
   auto& rates = graph_rates_[streams];
   if (rates.empty()) rates = graph_(streams);
   return rates;
 }
 
-RateCorrections::Entry RateCorrections::make_entry(PortSet streams, std::uint32_t position, double graph) const {
-  Entry entry{streams, position, graph, state_of(streams, position / 2), {}};
+RateCorrections::Entry RateCorrections::make_entry(const PortSet& streams, PortId port, double graph) const {
+  const std::uint32_t own = CopyPort::at(port).gpu;
+  Entry entry{streams, port, graph, state_of(streams, own), {}};
   for (std::uint32_t gpu = 0; gpu < gpus_; ++gpu)
-    if (gpu != position / 2) ++entry.others[state_of(streams, gpu)];
+    if (gpu != own) ++entry.others[state_of(streams, gpu)];
   return entry;
 }
 
-std::size_t RateCorrections::entry(PortSet streams, std::uint32_t position) {
-  const auto [known, is_new] = entry_of_.emplace(std::pair(streams, position), entries_.size());
+std::size_t RateCorrections::entry(const PortSet& streams, PortId port) {
+  const auto [known, is_new] = entry_of_.emplace(std::pair(streams, port), entries_.size());
   if (is_new) {
-    entries_.push_back(make_entry(streams, position, graph_rates(streams)[place_in(streams, position)]));
+    entries_.push_back(make_entry(streams, port, graph_rates(streams)[streams.rank(port)]));
   }
   return known->second;
 }
 
 void RateCorrections::observe(const Combination& combination) {
-  const auto positions = positions_of(combination.streams);
-  for (std::size_t i = 0; i < positions.size(); ++i) {
-    const std::size_t e = entry(combination.streams, positions[i]);
-    observations_.push_back({{{e, 1}}, measurements_, 0, 0, combination.rates[i] / entries_[e].graph - 1, 0});
+  std::size_t next = 0;
+  for (const PortId port : combination.streams) {
+    const std::size_t e = entry(combination.streams, port);
+    observations_.push_back({{{e, 1}}, measurements_, 0, 0, combination.rates[next++] / entries_[e].graph - 1, 0});
   }
   ++measurements_;
 }
@@ -70,17 +70,17 @@ void RateCorrections::observe(const MeasuredBatch& batch) {
   auto streams = batch.streams;
   std::stable_sort(streams.begin(), streams.end(),
                    [](const auto& a, const auto& b) { return a.finish_ns < b.finish_ns; });
-  PortSet active = 0;
-  for (const auto& stream : streams) active |= PortSet{1} << stream.stream.position();
+  PortSet active;
+  for (const auto& stream : streams) active.insert(stream.stream.id());
   std::vector<std::pair<PortSet, double>> stretches;  // what is active, for how long
   double at = 0;
   for (const auto& [stream, bytes, finish] : streams) {
     if (finish > at) stretches.emplace_back(active, finish - at);
     at = std::max(at, finish);
-    active &= ~(PortSet{1} << stream.position());
+    active.erase(stream.id());
     Observation observation{{}, measurements_, 0, 1, 1, kClockNs / finish};
     for (const auto& [together, time] : stretches) {
-      const std::size_t e = entry(together, stream.position());
+      const std::size_t e = entry(together, stream.id());
       const double part = entries_[e].graph * time / bytes;
       if (observation.parts.empty()) observation.late = entries_[e].graph / bytes;
       observation.parts.emplace_back(e, part);
@@ -92,14 +92,13 @@ void RateCorrections::observe(const MeasuredBatch& batch) {
 }
 
 RateCorrections::Nearness RateCorrections::nearness(const Entry& a, const Entry& b) const {
-  if (a.position % 2 != b.position % 2) return {0, 0};
+  const CopyPort of_a = CopyPort::at(a.port), of_b = CopyPort::at(b.port);
+  if (of_a.direction != of_b.direction) return {0, 0};
   int numbers = a.own != b.own ? 1 : 0;
   for (std::size_t state = 1; state < 4; ++state) numbers += std::abs(a.others[state] - b.others[state]);
-  const PortSet differs = a.streams ^ b.streams;
-  const int gpus = std::popcount((differs | differs >> 1) & 0x5555'5555U) + (a.position / 2 != b.position / 2 ? 1 : 0);
-  const double same_combination = differs == 0 ? square(kSameCombination) : 0;
-  const double same_stream =
-      a.position == b.position ? square(kSameStream) * std::exp(-numbers / kSameStreamLength) : 0;
+  const auto gpus = static_cast<int>(differing_pairs(a.streams, b.streams)) + (of_a.gpu != of_b.gpu ? 1 : 0);
+  const double same_combination = a.streams == b.streams ? square(kSameCombination) : 0;
+  const double same_stream = a.port == b.port ? square(kSameStream) * std::exp(-numbers / kSameStreamLength) : 0;
   return {square(kByNumber) * std::exp(-numbers / kByNumberLength) + (numbers == 0 ? square(kSameNumbers) : 0),
           std::exp(-numbers / kByGpuNumberLength - gpus / kByGpuLength) + same_combination + same_stream};
 }
@@ -202,17 +201,17 @@ void RateCorrections::learn() {
   }
 }
 
-std::vector<double> RateCorrections::rates(PortSet streams) const {
-  const auto positions = positions_of(streams);
+std::vector<double> RateCorrections::rates(const PortSet& streams) const {
   std::vector<double> rates = graph_(streams);
-  for (std::size_t i = 0; i < positions.size(); ++i) {
-    const Entry here = make_entry(streams, positions[i], rates[i]);
+  for (const PortId port : streams) {
+    double& rate = rates[streams.rank(port)];
+    const Entry here = make_entry(streams, port, rate);
     double deviation = 0;
     for (std::size_t e = 0; e < entries_.size(); ++e) {
       const auto [by_number, by_gpu] = nearness(here, entries_[e]);
       deviation += (by_number + square(choice_.by_gpu) * by_gpu) * pull_(static_cast<Eigen::Index>(e));
     }
-    rates[i] *= std::max(0.1, 1 + deviation);
+    rate *= std::max(0.1, 1 + deviation);
   }
   return rates;
 }

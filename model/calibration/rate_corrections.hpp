@@ -2,6 +2,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <tuple>
 #include <vector>
 
 #include <Eigen/Dense>
@@ -26,15 +27,15 @@ namespace tutti::internal {
 /// @heuristic  there is no bound on the error; what is guaranteed stays with the graph.
 class RateCorrections {
  public:
-  using GraphRates = std::function<std::vector<double>(PortSet)>;
+  using GraphRates = std::function<std::vector<double>(const PortSet&)>;
 
   /// @param gpus   of the machine.
-  /// @param graph  rates of a combination by the graph, GB/s, in the order of positions.
+  /// @param graph  rates of a combination by the graph, [ports] GB/s.
   RateCorrections(std::size_t gpus, GraphRates graph, const std::vector<Combination>& combinations,
                   const std::vector<MeasuredBatch>& batches);
 
-  /// The corrected rates of a combination, GB/s, in the order of positions.
-  [[nodiscard]] std::vector<double> rates(PortSet streams) const;
+  /// The corrected rates of a combination, [ports] GB/s.
+  [[nodiscard]] std::vector<double> rates(const PortSet& streams) const;
 
   /// Relative spread of a measured rate around the truth, as chosen.
   [[nodiscard]] double noise() const { return choice_.noise; }
@@ -46,13 +47,13 @@ class RateCorrections {
  private:
   /// A stream within a combination, and the features that nearness compares.
   struct Entry {
-    PortSet streams = 0;
-    std::uint32_t position = 0;
+    PortSet streams;
+    PortId port;
     double graph = 0;             // rate
     std::uint32_t own = 0;        // what its GPU does: 1 up, 2 down, 3 both
     std::array<int, 4> others{};  // number of other GPUs in each state
     friend auto operator<=>(const Entry& a, const Entry& b) {
-      return std::pair(a.streams, a.position) <=> std::pair(b.streams, b.position);
+      return std::tie(a.streams, a.port) <=> std::tie(b.streams, b.port);
     }
   };
   /// One linear equation: sum of part x deviation of an entry, - late x set-up + speed = value.
@@ -72,8 +73,8 @@ class RateCorrections {
     double by_number, by_gpu;
   };
 
-  [[nodiscard]] Entry make_entry(PortSet streams, std::uint32_t position, double graph) const;
-  std::size_t entry(PortSet streams, std::uint32_t position);
+  [[nodiscard]] Entry make_entry(const PortSet& streams, PortId port, double graph) const;
+  std::size_t entry(const PortSet& streams, PortId port);
   void observe(const Combination& combination);
   void observe(const MeasuredBatch& batch);
   struct Equations;
@@ -83,13 +84,13 @@ class RateCorrections {
   [[nodiscard]] std::vector<Eigen::Index> sample() const;
   void learn();
   [[nodiscard]] Nearness nearness(const Entry& a, const Entry& b) const;
-  [[nodiscard]] const std::vector<double>& graph_rates(PortSet streams);
+  [[nodiscard]] const std::vector<double>& graph_rates(const PortSet& streams);
 
   std::size_t gpus_;
   GraphRates graph_;
   std::map<PortSet, std::vector<double>> graph_rates_;
   std::vector<Entry> entries_;
-  std::map<std::pair<PortSet, std::uint32_t>, std::size_t> entry_of_;
+  std::map<std::pair<PortSet, PortId>, std::size_t> entry_of_;
   std::vector<Observation> observations_;
   std::size_t measurements_ = 0;
   Choice choice_;

@@ -8,9 +8,8 @@
 #include <fmt/format.h>
 
 #include "model/base/digits.hpp"
-#include "model/machine/route.hpp"
 #include "model/sharing/compile_machine.hpp"
-#include "model/sharing/route_rates.hpp"
+#include "model/sharing/steady_rates.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -21,9 +20,9 @@ constexpr double kDisturbed = 0.9;  // of the predicted rate: less is reported
 
 std::set<LinkId> links_of_first_memory(const Topology& machine) {
   std::set<LinkId> links;
-  for (std::uint32_t position = 0; position < 2 * machine.gpus().size(); ++position) {
-    const auto [from, to] = ends_of(machine, CopyPort::at(position));
-    links.insert(machine.route(from, to).begin(), machine.route(from, to).end());
+  for (std::size_t port = 0; port < 2 * machine.gpus().size(); ++port) {
+    const auto route = links_at(machine, PortId(port));
+    links.insert(route.begin(), route.end());
   }
   return links;
 }
@@ -35,8 +34,9 @@ class Fit {
     const std::set<LinkId> others = links_of_first_memory(machine);
     for (const RouteCombination& combination : combinations) {
       std::map<LinkId, double> load;
-      for (std::size_t i = 0; i < combination.copy_routes.size(); ++i)
-        for (const LinkId link : links_of(machine, combination.copy_routes[i]))
+      const auto ports = ports_of(machine, combination.copy_routes);
+      for (std::size_t i = 0; i < ports.size(); ++i)
+        for (const LinkId link : links_at(machine, ports[i]))
           if (!others.contains(link)) load[link] += combination.rates[i];
       for (const auto& [link, rate] : load) {
         double& most = values_[link];
@@ -63,7 +63,7 @@ class Fit {
     const Topology machine = build();
     double loss = 0;
     for (const RouteCombination& combination : combinations_) {
-      const auto predicted = rates_.find(machine, Basis::Nominal, combination.copy_routes);
+      const auto predicted = rates_.find(machine, Basis::Nominal, ports_of(machine, combination.copy_routes));
       for (std::size_t i = 0; i < predicted.size(); ++i) {
         const double off = std::log(predicted[i] / combination.rates[i]) / kLarge;
         loss += std::sqrt(off * off + 1) - 1;
@@ -98,12 +98,12 @@ class Fit {
     const Topology machine = build();
     std::vector<std::string> sentences;
     for (const RouteCombination& combination : combinations_) {
-      const auto predicted = rates_.find(machine, Basis::Nominal, combination.copy_routes);
+      const auto predicted = rates_.find(machine, Basis::Nominal, ports_of(machine, combination.copy_routes));
       for (std::size_t i = 0; i < predicted.size(); ++i) {
         if (combination.rates[i] >= kDisturbed * predicted[i]) continue;
         sentences.push_back(fmt::format(
             "{} runs at {:.1f} GB/s in [{}], and at {:.1f} by the graph, which has nothing that slows it down; "
-            "guaranteed bandwidths allow for it, nominal ones do not",
+            "the table has it in this combination alone, and guaranteed bandwidths allow for it",
             routes_text({combination.copy_routes[i]}), combination.rates[i], routes_text(combination.copy_routes),
             predicted[i]));
         break;  // one sentence per combination
@@ -115,7 +115,7 @@ class Fit {
   const Topology& machine_;
   const std::vector<RouteCombination>& combinations_;
   std::map<LinkId, double> values_;
-  RouteRates rates_;
+  SteadyRates rates_;
 };
 
 }  // namespace

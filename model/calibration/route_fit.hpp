@@ -18,8 +18,8 @@ struct RouteFit {
 /// Each link begins at the most that was seen on it; then, in turn and by ever smaller steps, links become faster or
 /// slower where that brings predicted rates nearer to the measured ones. Shared capacities stay.
 ///
-/// A copy that is clearly slower beside others than the graph predicts is reported: nominal rates do not cover it,
-/// guaranteed ones do (`guarantee`).
+/// A copy that is clearly slower beside others than the graph predicts is reported: nominal rates cover it in measured
+/// combinations alone (the table), guaranteed ones everywhere (`guarantee`).
 ///
 /// @param fitted  the result of `fit_graph`.
 /// @pre every combination can be active on the machine (`can_be_active`).

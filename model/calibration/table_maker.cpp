@@ -6,32 +6,34 @@
 #include <numeric>
 
 #include "model/base/digits.hpp"
+#include "model/calibration/measurement_plan.hpp"
 
 namespace tutti::internal {
 namespace {
 
 constexpr std::size_t kMostRows = 2'000;
-constexpr int kTableDigits = 4;  // finer than any measurement repeats
 
 /// A combination with the parts of two GPUs exchanged.
 PortSet exchanged(PortSet streams, std::uint32_t a, std::uint32_t b) {
-  const PortSet differ = (streams >> (2 * a) ^ streams >> (2 * b)) & 3U;
-  return streams ^ differ << (2 * a) ^ differ << (2 * b);
+  const std::uint32_t of_a = state_of(streams, a), of_b = state_of(streams, b);
+  set_state(streams, a, of_b);
+  set_state(streams, b, of_a);
+  return streams;
 }
 
-std::uint32_t exchanged_position(std::uint32_t position, std::uint32_t a, std::uint32_t b) {
-  const std::uint32_t gpu = position / 2;
-  return gpu == a ? 2 * b + position % 2 : gpu == b ? 2 * a + position % 2 : position;
+PortId exchanged_port(PortId port, std::uint32_t a, std::uint32_t b) {
+  const auto [gpu, direction] = CopyPort::at(port);
+  return CopyPort{gpu == a ? b : gpu == b ? a : gpu, direction}.id();
 }
 
 class TableMaker {
  public:
   TableMaker(std::size_t gpus, const std::vector<Combination>& combinations, const RateCorrections& corrections)
       : gpus_(gpus), combinations_(combinations), corrections_(corrections) {
-    if (gpus > MeasuredTable::kMostEnumerated) {
+    if (gpus > kMostEnumerated) {
       for (const Combination& combination : combinations) all_.push_back(combination.streams);
     } else {
-      for (PortSet streams = 1; streams < stream_sets(gpus); ++streams) all_.push_back(streams);
+      for (std::uint64_t bits = 1; bits < port_sets(gpus); ++bits) all_.push_back(PortSet::of_bits(bits));
     }
   }
 
@@ -75,7 +77,7 @@ class TableMaker {
       classes *= (group.size() + 3) * (group.size() + 2) * (group.size() + 1) / 6;
       grouped += group.size();
     }
-    return classes * stream_sets(gpus_ - grouped) - 1;
+    return classes * port_sets(gpus_ - grouped) - 1;
   }
 
   /// One row of every class of combinations: its measured rates, or else the corrected ones.
@@ -90,9 +92,9 @@ class TableMaker {
       row.source = RateSource::Table;
       add(row, combination.streams, combination.rates);
     }
-    for (PortSet streams = 1; streams < stream_sets(gpus_); ++streams)
-      if (class_of(streams) == streams) classes.try_emplace(streams);
-    for (const PortSet streams : all_) {
+    for (std::uint64_t bits = 1; bits < port_sets(gpus_); ++bits)
+      if (const PortSet streams = PortSet::of_bits(bits); class_of(streams) == streams) classes.try_emplace(streams);
+    for (const PortSet& streams : all_) {
       const auto row = classes.find(class_of(streams));
       if (row != classes.end() && row->second.source != RateSource::Table) add(row->second, streams, rates(streams));
     }
@@ -100,8 +102,8 @@ class TableMaker {
     for (auto& [streams, row] : classes) {
       if (row.sums.empty()) add(row, streams, rates(streams));
       rows.push_back({streams, {}, row.source});
-      for (const std::uint32_t position : positions_of(streams)) {
-        const auto& [sum, count] = row.sums.at(role(streams, position));
+      for (const PortId port : streams) {
+        const auto& [sum, count] = row.sums.at(role(streams, port));
         rows.back().rates.push_back(to_digits(sum / count, kTableDigits));
       }
     }
@@ -114,41 +116,39 @@ class TableMaker {
     std::map<Role, std::pair<double, double>> sums;  // of rates, and how many
   };
 
-  [[nodiscard]] const std::vector<double>& rates(PortSet streams) {
+  [[nodiscard]] const std::vector<double>& rates(const PortSet& streams) {
     auto& known = rates_[streams];
     if (known.empty()) known = corrections_.rates(streams);
     return known;
   }
 
-  [[nodiscard]] double rate(PortSet streams, std::uint32_t position) {
-    return rates(streams)[place_in(streams, position)];
-  }
+  [[nodiscard]] double rate(const PortSet& streams, PortId port) { return rates(streams)[streams.rank(port)]; }
 
   [[nodiscard]] bool symmetric(std::uint32_t a, std::uint32_t b) {
     const double tolerance = tolerance_ * std::max(0.02, 4 * corrections_.noise());
-    for (const PortSet streams : all_) {
+    for (const PortSet& streams : all_) {
       const PortSet other = exchanged(streams, a, b);
-      for (const std::uint32_t position : positions_of(streams)) {
-        const double ratio = rate(other, exchanged_position(position, a, b)) / rate(streams, position);
+      for (const PortId port : streams) {
+        const double ratio = rate(other, exchanged_port(port, a, b)) / rate(streams, port);
         if (std::abs(std::log(ratio)) > tolerance) return false;
       }
     }
     return true;
   }
 
-  [[nodiscard]] PortSet class_of(PortSet streams) const { return canonical(streams, symmetric_); }
+  [[nodiscard]] PortSet class_of(const PortSet& streams) const { return canonical(streams, symmetric_); }
 
-  [[nodiscard]] Role role(PortSet streams, std::uint32_t position) const {
-    const std::uint32_t gpu = position / 2;
+  [[nodiscard]] Role role(const PortSet& streams, PortId port) const {
+    const auto [gpu, direction] = CopyPort::at(port);
     const std::uint32_t both = state_of(streams, gpu) == 3 ? 2 : 0;
-    return {group_of_[gpu], position % 2 + both};
+    return {group_of_[gpu], static_cast<std::uint32_t>(direction) + both};
   }
 
-  void add(Row& row, PortSet streams, const std::vector<double>& rates) {
-    const auto positions = positions_of(streams);
-    for (std::size_t i = 0; i < positions.size(); ++i) {
-      auto& [sum, count] = row.sums[role(streams, positions[i])];
-      sum += rates[i];
+  void add(Row& row, const PortSet& streams, const std::vector<double>& rates) {
+    std::size_t next = 0;
+    for (const PortId port : streams) {
+      auto& [sum, count] = row.sums[role(streams, port)];
+      sum += rates[next++];
       count += 1;
     }
   }

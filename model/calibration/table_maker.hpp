@@ -6,6 +6,9 @@
 
 namespace tutti::internal {
 
+/// Digits of a row's rates: finer than any measurement repeats.
+inline constexpr int kTableDigits = 4;
+
 struct MadeTable {
   MeasuredTable table;
   bool strained = false;  ///< some symmetric GPUs differ by more than the scatter of the measurements
@@ -13,7 +16,7 @@ struct MadeTable {
 
 /// The table of a calibrated machine: GPUs whose exchange changes no corrected rate are symmetric; each combination up
 /// to such exchanges is a row, with its measured rates or else its corrected ones.
-/// @pre at most MeasuredTable::kMostGpus GPUs.
+/// @pre at most kMostCalibrated GPUs.
 [[nodiscard]] MadeTable make_table(std::size_t gpus, const std::vector<Combination>& combinations,
                                    const RateCorrections& corrections);
 

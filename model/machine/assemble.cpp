@@ -10,7 +10,7 @@
 #include "model/base/expects.hpp"
 #include "model/base/suggestion.hpp"
 #include "model/machine/machine_fields.hpp"
-#include "model/machine/route.hpp"
+#include "model/machine/ports.hpp"
 #include "model/machine/route_class.hpp"
 #include "model/machine/topology_parts.hpp"
 
@@ -326,22 +326,16 @@ void find_route_classes(const Topology& machine, Parts& parts) {
   parts.route_classes.clear();
   parts.route_class_of.assign(parts.endpoint_count * parts.endpoint_count, kNone);
   std::map<std::vector<double>, std::uint32_t> known;
-  const auto add = [&](VertexId from, VertexId to, double weight, CopyPort stream) {
-    const auto route = machine.route(from, to);
-    if (route.empty()) return;
-    RouteClass kind = make_route_class(machine, route, {}, weight);
-    if (parts.table && (from == parts.memories.front() || to == parts.memories.front()))
-      kind.streams = PortSet{1} << stream.position();
+  const auto add = [&](PortId port) {
+    if (links_at(machine, port).empty()) return;
+    RouteClass kind = class_at(machine, port, {});
     const auto [entry, is_new] = known.emplace(route_class_key(kind), static_cast<std::uint32_t>(known.size()));
     if (is_new) parts.route_classes.push_back(std::move(kind));
+    const auto [from, to] = ends_of(machine, port);
     parts.route_class_of[*parts.pair_of(from, to)] = entry->second;
   };
-  for (const VertexId memory : parts.memories) {
-    for (std::uint32_t g = 0; g < parts.gpus.size(); ++g) {
-      add(memory, parts.gpus[g], parts.spec.weights.h2d, {g, Direction::HostToDevice});
-      add(parts.gpus[g], memory, parts.spec.weights.d2h, {g, Direction::DeviceToHost});
-    }
-  }
+  const std::size_t ports = 2 * parts.memories.size() * parts.gpus.size();
+  for (std::size_t port = 0; port < ports; ++port) add(PortId(port));
 }
 
 std::optional<std::uint32_t> resolve_gpu(const Parts& parts, const std::string& name, Faults& faults,
@@ -354,37 +348,67 @@ std::optional<std::uint32_t> resolve_gpu(const Parts& parts, const std::string& 
   return std::nullopt;
 }
 
-/// @param machine  looks into the same parts, complete but for the table and the data derived from it.
-void check_route(const Topology& machine, CopyPort port, Faults& faults, const std::string& field) {
-  const auto [from, to] = ends_of(machine, port);
-  if (!machine.route(from, to).empty()) return;
-  const bool in = port.direction == Direction::HostToDevice;
-  faults.add(field,
-             fmt::format("no way leads {} '{}' {} '{}'; leave the stream out of the table", in ? "from" : "to",
-                         machine.vertex(in ? from : to).name, in ? "to" : "from", machine.vertex(in ? to : from).name));
-}
+/// Collects the rates of one row of the table.
+class RowReader {
+ public:
+  /// @param machine  looks into the same parts, complete but for the table and the data derived from it.
+  RowReader(const Topology& machine, const Parts& parts, Faults& faults, std::string field)
+      : machine_(machine), parts_(parts), faults_(faults), field_(std::move(field)) {}
 
-PortRates resolve_row(const Topology& machine, const Parts& parts, const TableRow& row, Faults& faults,
-                      const std::string& field) {
-  std::map<std::uint32_t, double> rates;
-  for (const Direction direction : {Direction::HostToDevice, Direction::DeviceToHost}) {
-    const std::string side = path_of(field, to_string(direction));
-    for (const auto& [name, rate] : direction == Direction::HostToDevice ? row.h2d : row.d2h) {
-      const auto gpu = resolve_gpu(parts, name, faults, path_of(side, name));
-      if (!gpu) continue;
-      const CopyPort port{*gpu, direction};
-      check_route(machine, port, faults, field);
-      if (!rates.emplace(port.position(), rate.value).second)
-        faults.add(field, fmt::format("'{}' stands twice under {}; give it one rate", name, to_string(direction)));
+  PortRates read(const TableRow& row) {
+    for (const Direction direction : {Direction::HostToDevice, Direction::DeviceToHost}) {
+      const std::string side = path_of(field_, to_string(direction));
+      for (const auto& [name, rate] : direction == Direction::HostToDevice ? row.h2d : row.d2h) {
+        const auto gpu = resolve_gpu(parts_, name, faults_, path_of(side, name));
+        if (!gpu) continue;
+        const PortId port = CopyPort{*gpu, direction}.id();
+        check_route(port, field_);
+        if (!rates_.emplace(port, rate.value).second)
+          faults_.add(field_, fmt::format("'{}' stands twice under {}; give it one rate", name, to_string(direction)));
+      }
     }
+    for (std::size_t i = 0; i < row.copies.size(); ++i) read_copy(row.copies[i], path_of(path_of(field_, "copies"), i));
+    PortRates result{{}, {}, row.source};
+    for (const auto& [port, rate] : rates_) {
+      result.ports.insert(port);
+      result.rates.push_back(rate);
+    }
+    return result;
   }
-  PortRates result{0, {}, row.source};
-  for (const auto& [position, rate] : rates) {
-    result.streams |= PortSet{1} << position;
-    result.rates.push_back(rate);
+
+ private:
+  void read_copy(const CopyRate& copy, const std::string& field) {
+    const auto from = resolve(parts_, copy.from, faults_, path_of(field, "from"));
+    const auto to = resolve(parts_, copy.to, faults_, path_of(field, "to"));
+    if (!from || !to) return;
+    const auto port = find_port(machine_, *from, *to);
+    if (!port)
+      return faults_.add(field, fmt::format("a copy goes between a memory and a GPU, or from GPU to GPU, and not from "
+                                            "'{}' to '{}'",
+                                            copy.from, copy.to));
+    check_route(*port, field);
+    if (!rates_.emplace(*port, copy.rate.value).second)
+      faults_.add(field, fmt::format("the copy from '{}' to '{}' stands twice; give it one rate", copy.from, copy.to));
   }
-  return result;
-}
+
+  void check_route(PortId port, const std::string& field) {
+    if (has_route(machine_, port)) return;
+    const auto [from, to] = ends_of(machine_, port);
+    const std::string &source = machine_.vertex(from).name, &target = machine_.vertex(to).name;
+    if (links_at(machine_, port).empty())
+      return faults_.add(
+          field, fmt::format("no way leads from '{}' to '{}'; leave the stream out of the table", source, target));
+    faults_.add(field, fmt::format("'{}' has no peer access to '{}', so a copy between them is staged; leave it out of "
+                                   "the table, or allow 'peer_access'",
+                                   source, target));
+  }
+
+  const Topology& machine_;
+  const Parts& parts_;
+  Faults& faults_;
+  std::string field_;
+  std::map<PortId, double> rates_;
+};
 
 /// @param machine  looks into the same parts, complete but for the table and the data derived from it.
 void add_table(const Topology& machine, Parts& parts, Faults& faults) {
@@ -396,18 +420,14 @@ void add_table(const Topology& machine, Parts& parts, Faults& faults) {
       if (const auto gpu = resolve_gpu(parts, name, faults, path_of("symmetric", g))) groups.back().push_back(*gpu);
   }
   if (spec.table.empty()) return;
-  if (parts.gpus.size() > MeasuredTable::kMostGpus) {
-    return faults.add("table[0]",
-                      fmt::format("a measured table serves {} GPUs at most; leave it out", MeasuredTable::kMostGpus));
-  }
   if (parts.memories.empty()) return faults.add("table[0]", "a measured table needs a host memory; add a vertex");
   std::vector<PortRates> rows;
   for (std::size_t i = 0; i < spec.table.size(); ++i)
-    rows.push_back(resolve_row(machine, parts, spec.table[i], faults, path_of("table", i)));
+    rows.push_back(RowReader(machine, parts, faults, path_of("table", i)).read(spec.table[i]));
   if (!faults.none()) return;
   auto table = MeasuredTable::make(parts.gpus.size(), std::move(groups), std::move(rows));
   if (!table) return faults.add(std::move(table.error()));
-  parts.table = *std::move(table);
+  parts.table = std::make_shared<const MeasuredTable>(*std::move(table));
 }
 
 PeerAccess resolve_peers(const Parts& parts, Faults& faults) {

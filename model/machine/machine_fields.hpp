@@ -163,10 +163,16 @@ struct Record<Provenance> {
                                      Field{"sizes", &Provenance::sizes}.any_text()};
 };
 template <>
+struct Record<CopyRate> {
+  static constexpr std::string_view what = "a measured copy";
+  static constexpr std::tuple fields{Field{"from", &CopyRate::from}.required(), Field{"to", &CopyRate::to}.required(),
+                                     Field{"rate", &CopyRate::rate}.required()};
+};
+template <>
 struct Record<TableRow> {
   static constexpr std::string_view what = "a measured combination";
   static constexpr std::tuple fields{Field{"h2d", &TableRow::h2d}, Field{"d2h", &TableRow::d2h},
-                                     Field{"source", &TableRow::source}};
+                                     Field{"copies", &TableRow::copies}, Field{"source", &TableRow::source}};
 };
 
 template <>

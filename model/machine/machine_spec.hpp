@@ -139,12 +139,22 @@ struct Provenance {
   friend bool operator==(const Provenance&, const Provenance&) = default;
 };
 
-/// Streams between the first memory and the GPUs that are active together, and the steady rate of each.
+/// A copy of a measured combination, and its steady rate.
+struct CopyRate {
+  std::string from;  ///< a memory or a GPU
+  std::string to;
+  GBps rate;
+
+  friend bool operator==(const CopyRate&, const CopyRate&) = default;
+};
+
+/// Copies that are active together, and the steady rate of each.
 struct TableRow {
   using Rates = std::vector<std::pair<std::string, GBps>>;  ///< by GPU
 
-  Rates h2d = {};
-  Rates d2h = {};
+  Rates h2d = {};                         ///< from the first memory
+  Rates d2h = {};                         ///< to the first memory
+  std::vector<CopyRate> copies = {};      ///< from and to further memories, and between GPUs
   RateSource source = RateSource::Table;  ///< measured or interpolated
 
   friend bool operator==(const TableRow&, const TableRow&) = default;

@@ -1,5 +1,4 @@
 #pragma once
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -8,6 +7,7 @@
 
 #include "model/base/error.hpp"
 #include "model/base/ids.hpp"
+#include "model/machine/port_set.hpp"
 #include "model/machine/rate.hpp"
 #include "model/machine/rate_source.hpp"
 
@@ -21,95 +21,141 @@ enum class Direction : std::uint8_t { HostToDevice, DeviceToHost };
   return direction == Direction::HostToDevice ? "h2d" : "d2h";
 }
 
-/// The stream of one GPU and direction. There is one of each at a time, since each has one copy engine.
+/// The copy port between the first memory and one GPU, in one direction: the first numbers of every machine's ports
+/// (`machine/ports.hpp`).
 struct CopyPort {
   std::uint32_t gpu = 0;  ///< position among the machine's GPUs
   Direction direction = Direction::HostToDevice;
 
-  [[nodiscard]] std::uint32_t position() const { return 2 * gpu + static_cast<std::uint32_t>(direction); }
-  [[nodiscard]] static CopyPort at(std::uint32_t position) { return {position / 2, Direction{position % 2 == 1}}; }
+  [[nodiscard]] PortId id() const { return PortId(2 * std::size_t{gpu} + static_cast<std::size_t>(direction)); }
+  [[nodiscard]] static CopyPort at(PortId port) { return {port.value / 2, Direction{port.value % 2 == 1}}; }
   friend auto operator<=>(const CopyPort&, const CopyPort&) = default;
 };
 
-/// A set of streams that are active together: bit `position()` for each.
-using PortSet = std::uint32_t;
+/// Number of sets of the first memory's ports with `gpus` GPUs, the empty set included.
+/// @pre few GPUs
+[[nodiscard]] constexpr std::uint64_t port_sets(std::size_t gpus) { return std::uint64_t{1} << (2 * gpus); }
 
-/// The representative of the combinations that differ by exchanges of GPUs of one group: in each group, the busiest
-/// GPUs come first.
-[[nodiscard]] PortSet canonical(PortSet streams, std::span<const std::vector<std::uint32_t>> symmetric);
+/// Ports of the first memory and one GPU in a set: bit 0 h2d, bit 1 d2h.
+[[nodiscard]] inline std::uint32_t state_of(const PortSet& ports, std::uint32_t gpu) {
+  return (ports.contains(CopyPort{gpu, Direction::HostToDevice}.id()) ? 1U : 0U) |
+         (ports.contains(CopyPort{gpu, Direction::DeviceToHost}.id()) ? 2U : 0U);
+}
+/// Gives a GPU this state in a set.
+void set_state(PortSet& ports, std::uint32_t gpu, std::uint32_t state);
 
-/// Streams active together and the steady rate of each.
+/// The representative of the combinations of the first memory's ports that differ by exchanges of GPUs of one group: in
+/// each group, the busiest GPUs come first.
+[[nodiscard]] PortSet canonical(PortSet ports, std::span<const std::vector<std::uint32_t>> symmetric);
+
+/// Ports whose copies are active together and the steady rate of each.
 struct PortRates {
-  PortSet streams = 0;
-  std::vector<double> rates;  ///< GB/s, in the order of the streams' positions
+  PortSet ports;
+  std::vector<double> rates;  ///< GB/s, [ports] rising
   RateSource source = RateSource::Table;
 
   friend bool operator==(const PortRates&, const PortRates&) = default;
 };
 
-/// Number of sets of the streams of `gpus` GPUs, the empty set included.
-[[nodiscard]] constexpr std::size_t stream_sets(std::size_t gpus) { return std::size_t{1} << (2 * gpus); }
-
-/// Streams of one GPU in a set: bit 0 h2d, bit 1 d2h.
-[[nodiscard]] constexpr std::uint32_t state_of(PortSet streams, std::uint32_t gpu) { return streams >> (2 * gpu) & 3U; }
-
-/// Number of streams of a set before a position: the index of its rate.
-[[nodiscard]] constexpr std::size_t place_in(PortSet streams, std::uint32_t position) {
-  return static_cast<std::size_t>(std::popcount(streams & ((PortSet{1} << position) - 1)));
-}
-
-/// The positions of a set's streams, rising.
-[[nodiscard]] std::vector<std::uint32_t> positions_of(PortSet streams);
-
-/// The rates of combinations of streams between one host memory and the GPUs, as they were measured or interpolated.
+/// The rates of combinations of copies, as they were measured or interpolated.
 ///
-/// *symmetric* GPUs may change places: a combination stands for all that come from it by such changes. An
+/// *symmetric* GPUs may change places: a combination of the first memory's ports stands for all that come from it by
+/// such changes. A combination with other ports stands for itself. All combinations are kept, and found by hashing. An
 /// immutable value.
 class MeasuredTable {
  public:
-  /// The look-up has 4^GPUs places.
-  static constexpr std::size_t kMostGpus = 8;
-  /// Up to this many GPUs, every combination is checked when a table is made.
-  static constexpr std::size_t kMostEnumerated = 4;
+  /// Combinations that a table can hold, those by exchange of symmetric GPUs included: guarantees are checked against
+  /// each. All combinations of 9 GPUs.
+  static constexpr std::size_t kMostCombinations = std::size_t{1} << 18;
   static constexpr std::uint32_t kNoRow = 0;
+
+  /// A combination and the row that has its rates.
+  struct Known {
+    PortSet ports;
+    std::uint32_t row = kNoRow;
+  };
 
   /// @param symmetric  groups of GPUs that may change places; a GPU in no group is symmetric to no other.
   /// @param entries  combinations; no two of them the same up to such changes.
-  /// @errors InvalidInput at `table[row]` or `symmetric`: more than kMostGpus GPUs, a GPU beyond them or in two groups,
-  /// an empty combination, a
+  /// @errors InvalidInput at `table[row]` or `symmetric`: a GPU beyond them or in two groups, an empty combination, a
   ///         combination twice, a rate that is not above 0 and finite, symmetric GPUs that do the same at different
-  ///         rates.
+  ///         rates, more than kMostCombinations.
   [[nodiscard]] static Expected<MeasuredTable> make(std::size_t gpus, std::vector<std::vector<std::uint32_t>> symmetric,
                                                     std::vector<PortRates> entries);
 
   /// The row of a combination; kNoRow where there is none.
-  [[nodiscard]] std::uint32_t row(PortSet streams) const { return row_of_[streams]; }
-  [[nodiscard]] RateSource source(std::uint32_t row) const { return entries_[row - 1].source; }
-  /// The rate of one of the streams of a row's combination.
-  [[nodiscard]] const Rate& rate(std::uint32_t row, PortSet streams, std::uint32_t stream) const {
-    const std::uint32_t both = streams >> (stream & ~1U) & streams >> (stream | 1U) & 1U;
-    return rates_[row * row_size_ + first_[stream] + 2 * both];
+  [[nodiscard]] std::uint32_t row(const PortSet& ports) const {
+    const std::uint64_t hash = ports.hash();
+    for (std::size_t i = hash >> shift_;; i = (i + 1) & slot_mask_) {
+      const Slot& slot = slots_[i];
+      if (slot.row == kNoRow || (slot.hash == hash && is_in(slot, ports))) return slot.row;
+    }
   }
-  /// Whether every combination has a row.
+  [[nodiscard]] RateSource source(std::uint32_t row) const { return places_[row].source; }
+  /// The rate at one of the ports of a row's combination.
+  [[nodiscard]] const Rate& rate(std::uint32_t row, const PortSet& ports, PortId port) const {
+    const Place& place = places_[row];
+    if (!place.by_role) return rates_[place.begin + ports.rank(port)];
+    const std::size_t both = ports.contains(PortId(port.index() ^ 1U)) ? 2 : 0;
+    return rates_[place.begin + first_[port.index()] + both];
+  }
+  /// The rate at a port with nothing else active; 0 where there is no row.
+  [[nodiscard]] double alone(PortId port) const { return port.index() < alone_.size() ? alone_[port.index()] : 0; }
+  /// Whether every combination of the first memory's ports has a row.
   [[nodiscard]] bool complete() const { return complete_; }
+  /// Whether the port can be in a combination: all of the first memory, and those that some row names.
+  [[nodiscard]] bool covers(PortId port) const { return is_first(port) || named_.contains(port); }
+  /// Whether the port is of the first memory.
+  [[nodiscard]] bool is_first(PortId port) const { return port.index() < first_.size(); }
+  /// The ports of a set that are of the first memory.
+  [[nodiscard]] PortSet first_of(const PortSet& ports) const { return ports.before(PortId(first_.size())); }
 
   [[nodiscard]] std::span<const std::vector<std::uint32_t>> symmetric() const { return symmetric_; }
   [[nodiscard]] std::span<const PortRates> entries() const { return entries_; }
+  /// All combinations that have a row, rising.
+  [[nodiscard]] std::span<const Known> combinations() const { return combinations_; }
+  /// All ports of the rows.
+  [[nodiscard]] const PortSet& named() const { return named_; }
 
   friend bool operator==(const MeasuredTable& a, const MeasuredTable& b) {
     return a.symmetric_ == b.symmetric_ && a.entries_ == b.entries_;
   }
 
  private:
+  /// Where the rates of a row stand, and where they come from.
+  struct Place {
+    std::size_t begin = 0;
+    bool by_role = false;  // [groups][h2d and d2h alone, h2d and d2h where both are active]; otherwise by port
+    RateSource source = RateSource::Table;
+  };
+  /// A combination, hashed.
+  struct Slot {
+    std::uint64_t hash = 0;
+    std::uint32_t row = kNoRow;
+    std::uint32_t large = kNone;  // its position among all combinations; of a small one, whose hash says all, none
+  };
+  [[nodiscard]] bool is_in(const Slot& slot, const PortSet& ports) const {
+    if (ports.is_small()) return slot.large == kNone;
+    return slot.large != kNone && combinations_[slot.large].ports == ports;
+  }
+
   [[nodiscard]] std::optional<Error> group_gpus(std::size_t gpus);
   [[nodiscard]] std::optional<Error> add_row(std::uint32_t row);
+  [[nodiscard]] std::optional<Error> add_combinations(PortSet ports, std::uint32_t row, std::size_t group);
+  void make_slots();
 
   std::vector<std::vector<std::uint32_t>> symmetric_;
   std::vector<PortRates> entries_;
-  std::vector<std::uint32_t> row_of_;  // [4^gpus]
-  std::vector<std::uint32_t> first_;   // [2 x gpus] where a stream's rate stands in a row
-  std::size_t row_size_ = 0;
-  std::vector<Rate> rates_;  // [1 + entries][groups][h2d and d2h alone, h2d and d2h where both are active]
+  std::vector<std::uint32_t> first_;  // [ports of the first memory] where a port's rate stands in a row by role
+  std::size_t row_size_ = 0;          // of a row by role
+  std::vector<Place> places_;         // [1 + entries]
+  std::vector<Rate> rates_;
+  PortSet named_;
+  std::vector<double> alone_;  // [ports up to the last of `named_`]
+  std::vector<Known> combinations_;
+  std::vector<Slot> slots_;  // at most half of them in use
+  std::size_t slot_mask_ = 0;
+  int shift_ = 0;  // from a hash to a slot
   bool complete_ = false;
 };
 

@@ -53,7 +53,7 @@ RouteClass make_route_class(const Topology& machine, std::span<const LinkId> fir
 
 std::vector<double> route_class_key(const RouteClass& kind) {
   std::vector<double> key{kind.alone.nominal.value, kind.alone.guaranteed.value, kind.weight,
-                          static_cast<double>(kind.streams)};
+                          kind.port ? static_cast<double>(kind.port->value) : -1};
   for (const CapacityUse& use : kind.uses) key.insert(key.end(), {static_cast<double>(use.capacity.value), use.cost});
   return key;
 }

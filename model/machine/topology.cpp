@@ -11,7 +11,7 @@ const MachineSpec& Topology::spec() const { return parts_->spec; }
 std::span<const Link> Topology::links() const { return parts_->links; }
 std::span<const SharedCapacity> Topology::shared() const { return parts_->shared; }
 const PeerAccess& Topology::peer_access() const { return parts_->peer_access; }
-const MeasuredTable* Topology::table() const { return parts_->table ? &*parts_->table : nullptr; }
+const MeasuredTable* Topology::table() const { return parts_->table.get(); }
 std::span<const Error> Topology::notes() const { return parts_->notes; }
 std::span<const VertexId> Topology::memories() const { return parts_->memories; }
 std::span<const VertexId> Topology::gpus() const { return parts_->gpus; }

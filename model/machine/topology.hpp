@@ -61,7 +61,7 @@ struct RouteClass {
   std::vector<CapacityUse> uses;  ///< of capacities that transfers of other copy engines can cross too; each once
   Bandwidth alone;                ///< rate of a transfer with nothing else active
   double weight = 1;              ///< sharing weight
-  PortSet streams = 0;            ///< its stream of the measured table; empty where it has none
+  std::optional<PortId> port;     ///< its port in the measured table; absent where that does not cover it
   bool capped = false;            ///< never faster than `alone`, even where the table has more: small copies
 
   friend bool operator==(const RouteClass&, const RouteClass&) = default;
@@ -103,8 +103,8 @@ class Topology {
   [[nodiscard]] const Margin& margin() const { return spec().margin; }
   /// How far rates vary from run to run, relative, 0 to `kWidestSpread`.
   [[nodiscard]] double spread() const { return spec().spread; }
-  /// Measured rates of streams between the first memory and the GPUs; null where there are none. They count with
-  /// nominal bandwidths: what is guaranteed stays with the graph, which guarantees no combination more than its row.
+  /// Measured rates of copies that are active together; null where there are none. They count with nominal bandwidths:
+  /// what is guaranteed stays with the graph, which guarantees no combination more than its row.
   [[nodiscard]] const MeasuredTable* table() const;
   /// A sentence, with its row of the table, for each guaranteed bandwidth that was lowered below what the spec says
   /// since that row is slower.

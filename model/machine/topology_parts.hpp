@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,7 +19,7 @@ struct Topology::Parts {
   std::vector<Link> links;
   std::vector<SharedCapacity> shared;
   PeerAccess peer_access;
-  std::optional<MeasuredTable> table;
+  std::shared_ptr<const MeasuredTable> table;  // shared by machines that differ elsewhere
   std::vector<Error> notes;
 
   std::map<std::string, VertexId, std::less<>> vertex_by_name;

@@ -1,7 +1,6 @@
 #include "model/sharing/bandwidth_model.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -17,6 +16,20 @@ constexpr Rate kNoLimit{kInfinite, 0};
 
 }  // namespace
 
+/// Sets a new group of this kind; shares, and whether it competes, are set behind. Field by field: a group put together
+/// elsewhere and copied here would be read before it is written.
+inline void BandwidthModel::Group::begin(const Kind& kind, Rate weights, Rate most, std::uint32_t next_older) {
+  own = limit = most;
+  joint = kNoLimit;
+  weight = weights.value;
+  inverse_weight = weights.inverse;
+  demand = 0;
+  active = cap = row_begin = row_end = 0;
+  older = next_older;
+  port = kind.port;
+  capped = kind.capped;
+}
+
 // ---- flows -> kinds
 
 void BandwidthModel::reset(const Topology& machine, Basis basis, std::span<const RouteClass> own_classes,
@@ -26,8 +39,9 @@ void BandwidthModel::reset(const Topology& machine, Basis basis, std::span<const
   own_classes_ = own_classes;
   basis_ = basis;
   table_ = basis == Basis::Nominal ? machine.table() : nullptr;
-  streams_ = 0;
-  source_ = RateSource::Graph;
+  active_.clear();
+  looked_up_ = LookedUp::None;
+  further_ = table_only_ = false;
   grow_to(capacities_, values_.size());
   grow_to(kind_of_, classes_.size() + own_classes_.size());
   grow_to(kinds_, most_flows + 1);
@@ -44,25 +58,30 @@ void BandwidthModel::reset(const Topology& machine, Basis basis, std::span<const
 std::uint32_t BandwidthModel::add_fixed_flow(std::uint32_t index, double rate) {
   write_kind(index);
   kinds_[kind_count_].uses = {};
-  kinds_[kind_count_].streams = 0;
+  kinds_[kind_count_].port = kNoPort;
   kinds_[kind_count_].most = rate;
   return kind_count_++;
 }
 
-/// Sets a kind's stream in the measured table, and its rate alone.
-void BandwidthModel::write_stream(Kind& kind, PortSet streams) const {
-  kind.streams = streams;
-  const std::uint32_t row = table_->row(streams);
-  if (row == MeasuredTable::kNoRow) return;
-  const double alone = table_->rate(row, streams, static_cast<std::uint32_t>(std::countr_zero(streams))).value;
+/// Sets a kind's port in the measured table, and its rate alone.
+void BandwidthModel::write_port(Kind& kind, PortId port) const {
+  kind.port = port;
+  const double alone = table_->alone(port);
+  if (alone == 0) return;
   kind.alone = kind.capped ? std::min(kind.most, alone) : alone;
 }
 
 void BandwidthModel::finish() {
-  const auto of_table = [](const Kind& kind) { return kind.streams != 0; };
-  const auto kinds_end = kinds_.begin() + kind_count_;
-  if (table_ != nullptr && std::none_of(kinds_.begin(), kinds_end, of_table)) table_ = nullptr;
-  table_only_ = table_ != nullptr && table_->complete() && std::all_of(kinds_.begin(), kinds_end, of_table);
+  if (table_ != nullptr) {
+    std::uint32_t of_table = 0, of_first = 0;
+    for (std::uint32_t k = 0; k < kind_count_; ++k) {
+      of_table += kinds_[k].port != kNoPort ? 1 : 0;
+      of_first += is_first(kinds_[k].port) ? 1 : 0;
+    }
+    further_ = of_first < of_table;
+    table_only_ = table_->complete() && of_first == kind_count_;
+    if (of_table == 0) table_ = nullptr;
+  }
   if (table_only_) return make_table_groups();
   std::size_t uses = 0;
   for (std::uint32_t k = 0; k < kind_count_; ++k) uses += kinds_[k].uses.size();
@@ -86,7 +105,7 @@ inline void BandwidthModel::find_demand() {
     for (const CapacityUse& use : kinds_[k].uses) {
       Capacity& capacity = capacities_[use.capacity.index()];
       if (capacity.epoch != epoch_) {
-        capacity = {epoch_, kNone, 0, 0, 0, kNone, 0, kNone, false, false};
+        capacity = {epoch_, kNone, 0, 0, 0, kNone, 0, kNone, false, false, false};
         touched_[touched_count_++] = use.capacity.value;
       }
       const bool same_chain = capacity.chain == chain && chain != kNone;
@@ -96,7 +115,8 @@ inline void BandwidthModel::find_demand() {
       capacity.chains += same_chain ? 0 : 1;
       capacity.demand += most - before;
       capacity.of_chain = most;
-      capacity.of_table |= kinds_[k].streams != 0;
+      capacity.of_table |= kinds_[k].port != kNoPort;
+      capacity.of_first |= is_first(kinds_[k].port);
       capacity.binds = capacity.chains > 1 && capacity.demand > values_[use.capacity.index()] * kClearlyBelow;
     }
   }
@@ -123,19 +143,26 @@ inline std::uint32_t BandwidthModel::find_group(const Kind& kind, std::uint32_t 
   std::uint32_t& newest = end > share_count_ ? capacities_[shares_[end - 1].capacity].newest : newest_free_;
   for (std::uint32_t g = newest; g != kNone; g = groups_[g].older)
     if (belongs_to(groups_[g], kind, limit, end)) return g;
-  const Rate own{limit, 1 / limit};
-  const bool competes =
-      kind.streams == 0 && std::any_of(shares_.begin() + share_count_, shares_.begin() + end,
-                                       [&](const Share& share) { return capacities_[share.capacity].of_table; });
-  groups_[group_count_] = {own, own, kNoLimit, kind.weight, 1 / kind.weight, 0,        0,          0, share_count_,
-                           end, 0,   0,        newest,      kind.streams,    competes, kind.capped};
+  const bool first = is_first(kind.port);
+  bool meets_table = false, meets_first = false;
+  for (std::uint32_t i = share_count_; table_ != nullptr && i < end; ++i) {
+    meets_table |= capacities_[shares_[i].capacity].of_table;
+    meets_first |= capacities_[shares_[i].capacity].of_first;
+  }
+  Group& group = groups_[group_count_];
+  group.begin(kind, {kind.weight, 1 / kind.weight}, {limit, 1 / limit}, newest);
+  group.share_begin = share_count_;
+  group.share_end = end;
+  group.first = first;
+  group.competes = kind.port == kNoPort && meets_table;
+  group.competes_with_first = !first && meets_first;
   newest = group_count_;
   for (; share_count_ < end; ++share_count_) ++capacities_[shares_[share_count_].capacity].groups;
   return group_count_++;
 }
 
 inline bool BandwidthModel::belongs_to(const Group& group, const Kind& kind, double limit, std::uint32_t end) const {
-  if (group.weight != kind.weight || group.limit.value != limit || group.streams != kind.streams ||
+  if (group.weight != kind.weight || group.limit.value != limit || group.port != kind.port ||
       group.capped != kind.capped || group.share_end - group.share_begin != end - share_count_)
     return false;
   for (std::uint32_t i = group.share_begin, j = share_count_; j < end; ++i, ++j)
@@ -151,8 +178,10 @@ void BandwidthModel::make_table_groups() {
   group_count_ = kind_count_;
   share_count_ = row_count_ = 0;
   for (std::uint32_t k = 0; k < kind_count_; ++k) {
-    const Rate own{kinds_[k].most, 1 / kinds_[k].most};
-    groups_[k] = {own, own, kNoLimit, 1, 1, 0, 0, 0, 0, 0, 0, 0, kNone, kinds_[k].streams, false, kinds_[k].capped};
+    groups_[k].begin(kinds_[k], {1, 1}, {kinds_[k].most, 1 / kinds_[k].most}, kNone);
+    groups_[k].share_begin = groups_[k].share_end = 0;
+    groups_[k].first = true;
+    groups_[k].competes = groups_[k].competes_with_first = false;
     kinds_[k].group = k;
   }
 }
@@ -173,6 +202,7 @@ inline void BandwidthModel::find_rows() {
                            .end = members,
                            .lambda = kInfinite,
                            .of_table = capacity.of_table,
+                           .of_first = capacity.of_first,
                            .settled = false,
                            .known = false,
                            .place = kNone,
@@ -219,42 +249,56 @@ void BandwidthModel::restart() {
 }
 
 void BandwidthModel::solve() {
-  const bool looked_up = table_ != nullptr && look_up();
-  share_out(looked_up);
+  looked_up_ = table_ != nullptr ? look_up() : LookedUp::None;
+  share_out();
 }
 
-/// Looks up the rates of the table's streams; false where the table does not apply.
-bool BandwidthModel::look_up() {
+/// Looks up the rates at the active ports of the table, or else at those of the first memory.
+BandwidthModel::LookedUp BandwidthModel::look_up() {
   const auto end = groups_.begin() + group_count_;
   const auto competes = [](const Group& group) { return group.active > 0 && group.competes; };
-  const std::uint32_t row = table_->row(streams_);
-  source_ = row == MeasuredTable::kNoRow ? RateSource::Graph : table_->source(row);
+  const auto competes_with_first = [](const Group& group) { return group.active > 0 && group.competes_with_first; };
   if (!table_only_) {
-    const bool known = row != MeasuredTable::kNoRow && std::none_of(groups_.begin(), end, competes);
     for (std::uint32_t g = 0; g < group_count_; ++g) {
       set_active(groups_[g], groups_[g].active);  // undoes an earlier look-up
       if (row_count_ > 0) caps_[groups_[g].cap] = kNoLimit;
     }
-    if (!known) return source_ = RateSource::Graph, false;
   }
-  for (auto group = groups_.begin(); group != end; ++group) {
-    if ((group->streams & streams_) == 0) continue;
-    const Rate& rate = table_->rate(row, streams_, static_cast<std::uint32_t>(std::countr_zero(group->streams)));
-    group->own = {rate.value * group->inverse_weight, rate.inverse * group->weight};
-    if (group->capped) group->own = group->own.at_most(group->limit);
+  const std::uint32_t row = table_->row(active_);
+  if (table_only_ || (row != MeasuredTable::kNoRow && std::none_of(groups_.begin(), end, competes))) {
+    take_from_table(row, active_, LookedUp::All);
+    return LookedUp::All;
   }
-  return true;
+  if (!further_) return LookedUp::None;
+  const PortSet first = table_->first_of(active_);
+  const std::uint32_t row_of_first = table_->row(first);
+  if (row_of_first == MeasuredTable::kNoRow || std::any_of(groups_.begin(), end, competes_with_first))
+    return LookedUp::None;
+  take_from_table(row_of_first, first, LookedUp::FirstMemory);
+  return LookedUp::FirstMemory;
 }
 
-/// @param beside_table  whether the table's streams have looked-up rates already.
-inline void BandwidthModel::share_out(bool beside_table) {
+/// @param ports  the row's combination
+inline void BandwidthModel::take_from_table(std::uint32_t row, const PortSet& ports, LookedUp of) {
+  source_ = row == MeasuredTable::kNoRow ? RateSource::Graph : table_->source(row);
+  for (std::uint32_t g = 0; g < group_count_; ++g) {
+    Group& group = groups_[g];
+    if (group.active == 0 || group.port == kNoPort || (of == LookedUp::FirstMemory && !group.first)) continue;
+    const Rate& rate = table_->rate(row, ports, group.port);
+    group.own = {rate.value * group.inverse_weight, rate.inverse * group.weight};
+    if (group.capped) group.own = group.own.at_most(group.limit);
+  }
+}
+
+/// Shares out among all groups that have no looked-up rates.
+inline void BandwidthModel::share_out() {
   if (row_count_ == 1) {
-    if (beside_table && rows_[0].of_table) return;
+    if (is_looked_up(rows_[0])) return;
     caps_[1] = full_at(rows_[0]);
     rows_[0].lambda = caps_[1].value;
   } else if (row_count_ > 1) {
     // Above this number of changes, which exact arithmetic never needs, rounding goes round in circles.
-    if (table_ != nullptr || !fill_rows(16 * row_count_ + 64, false)) fill_rows_anew(beside_table);
+    if (table_ != nullptr || !fill_rows(16 * row_count_ + 64, false)) fill_rows_anew();
   }
 }
 
@@ -314,10 +358,10 @@ void BandwidthModel::forget_levels() {
 }
 
 /// Progressive filling: the row that is full first settles its groups, then the next row the remaining ones.
-void BandwidthModel::fill_rows_anew(bool beside_table) {
+void BandwidthModel::fill_rows_anew() {
   forget_levels();
   for (std::uint32_t r = 0; r < row_count_; ++r) {
-    rows_[r].settled = beside_table && rows_[r].of_table;
+    rows_[r].settled = is_looked_up(rows_[r]);
     if (!rows_[r].settled) look_again(r, 0);
   }
   fill_rows(row_count_, true);

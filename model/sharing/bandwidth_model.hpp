@@ -26,10 +26,11 @@ namespace tutti::internal {
 /// which it is full, and a start or stop changes only the rows that it reaches. The memory is kept between loads: after
 /// the first, nothing is allocated.
 ///
-/// With nominal bandwidths a machine's measured table has precedence: streams between host and GPUs run at its rates
+/// With nominal bandwidths a machine's measured table has precedence: copies at ports that it covers run at its rates
 /// where it has their active combination. While another transfer (a staged copy, a route of its own) is active that
-/// could take bandwidth from them, all rates are max-min. Transfers that share nothing with them, as copies between
-/// GPUs may, have max-min rates beside them. Each stream of a table is a group.
+/// could take bandwidth from them, all rates are max-min. Transfers that share nothing with them have max-min rates
+/// beside them. Where the table has not the combination of all active ports, but that of the first memory's, the same
+/// holds for these: copies at other ports are then other transfers. Each port of a table is a group.
 class BandwidthModel {
  public:
   /// Forgets all flows.
@@ -67,12 +68,12 @@ class BandwidthModel {
 
   /// A flow of a group becomes active, or is active no more.
   void start(std::uint32_t group) {
-    streams_ |= groups_[group].streams;
+    if (groups_[group].port != kNoPort) active_.insert(groups_[group].port);
     set_active(groups_[group], groups_[group].active + 1);
     for (std::uint32_t i = groups_[group].row_begin; i < groups_[group].row_end; ++i) look_again(rows_of_[i], 0);
   }
   void stop(std::uint32_t group) {
-    streams_ &= ~groups_[group].streams;
+    if (groups_[group].port != kNoPort) active_.erase(groups_[group].port);
     set_active(groups_[group], groups_[group].active - 1);
     for (std::uint32_t i = groups_[group].row_begin; i < groups_[group].row_end; ++i) {
       const Row& row = rows_[rows_of_[i]];
@@ -84,9 +85,10 @@ class BandwidthModel {
 
   /// Whether a flow's rate can depend on which others are active.
   [[nodiscard]] bool rates_vary() const { return share_count_ > 0 || table_ != nullptr; }
-  /// Source of the rates of the table's streams in the last solution. All other streams have the graph's rates.
-  [[nodiscard]] RateSource source() const { return source_; }
-  [[nodiscard]] bool of_table(std::uint32_t group) const { return groups_[group].streams != 0; }
+  /// Source of a group's rate in the last solution.
+  [[nodiscard]] RateSource source(std::uint32_t group) const {
+    return is_looked_up(groups_[group]) ? source_ : RateSource::Graph;
+  }
   [[nodiscard]] std::uint32_t group_count() const { return group_count_; }
   /// Flows of a group that are active.
   [[nodiscard]] std::uint32_t active(std::uint32_t group) const { return groups_[group].active; }
@@ -108,6 +110,8 @@ class BandwidthModel {
   [[nodiscard]] double weight(std::uint32_t kind) const { return kinds_[kind].weight; }
 
  private:
+  static constexpr PortId kNoPort{kNone};  // an optional would be copied byte by byte, which the processor waits for
+
   struct Kind {
     std::span<const CapacityUse> uses;
     double weight;
@@ -115,7 +119,7 @@ class BandwidthModel {
     double most;  // upper bound on a flow's rate, whatever else is active
     std::uint32_t flows;
     std::uint32_t group;
-    PortSet streams;      // of the measured table: one, or none
+    PortId port;          // of the measured table, kNoPort
     bool capped;          // at `most`, also where the table has more
     std::uint32_t chain;  // of the flow added last
   };
@@ -135,7 +139,8 @@ class BandwidthModel {
     std::uint32_t groups;     // that cross it
     std::uint32_t row;        // where groups compete for it
     bool binds;
-    bool of_table;  // streams of the table cross it
+    bool of_table;  // copies at ports of the table cross it
+    bool of_first;  // copies at ports of the first memory do
   };
   /// Load of a group's flow on a capacity.
   struct Share {
@@ -144,9 +149,11 @@ class BandwidthModel {
     friend bool operator==(const Share&, const Share&) = default;
   };
   struct alignas(128) Group {  // two cache lines, and a shift finds it
-    Rate own;                  // lambda that limit and joint allow
-    Rate limit;                // lambda that a flow's own capacities allow
-    Rate joint;                // limit on lambda x active flows
+    void begin(const Kind& kind, Rate weights, Rate most, std::uint32_t next_older);
+
+    Rate own;    // lambda that limit and joint allow
+    Rate limit;  // lambda that a flow's own capacities allow
+    Rate joint;  // limit on lambda x active flows
     double weight, inverse_weight;
     double demand;         // `active` to calculate with
     std::uint32_t active;  // flows
@@ -154,8 +161,10 @@ class BandwidthModel {
     std::uint32_t share_begin, share_end;
     std::uint32_t row_begin, row_end;  // the rows that it is a member of, where there are several
     std::uint32_t older;               // group with the same last capacity
-    PortSet streams;                   // of its kind
-    bool competes;                     // not of the table, and can take bandwidth from streams of the table
+    PortId port;                       // of its kind
+    bool first;                        // that is of the first memory
+    bool competes;                     // no port of the table, and can take bandwidth from copies at these
+    bool competes_with_first;          // no port of the first memory, and can take bandwidth from copies at these
     bool capped;                       // at `limit`, also where the table has more
   };
   struct Member {
@@ -166,7 +175,8 @@ class BandwidthModel {
     double value;
     std::uint32_t begin, end;  // its members
     double lambda;             // at which it was full when it was looked at last
-    bool of_table;             // streams of the table are among its members
+    bool of_table;             // ports of the table are among its members
+    bool of_first;             // ports of the first memory are
     // Where there are several rows.
     bool settled;         // closed to the rest of a filling from scratch
     bool known;           // `full` is up to date
@@ -195,27 +205,39 @@ class BandwidthModel {
     TUTTI_EXPECTS(kind_count_ < kinds_.size(), "there is room for the flows that were announced");
     const RouteClass& kind = route_class(index);
     const double alone = kind.alone.at(basis_).value;
-    kinds_[kind_count_] = {kind.uses, kind.weight, alone, alone, 0, kNone, 0, kind.capped, kNone};
-    if (table_ != nullptr) write_stream(kinds_[kind_count_], kind.streams);
+    kinds_[kind_count_] = {kind.uses, kind.weight, alone, alone, 0, kNone, kNoPort, kind.capped, kNone};
+    if (table_ != nullptr && kind.port) write_port(kinds_[kind_count_], *kind.port);
   }
-  void write_stream(Kind& kind, PortSet streams) const;
+  void write_port(Kind& kind, PortId port) const;
   void set_active(Group& group, std::uint32_t flows) {
     group.active = flows;
     group.demand = flows;
     group.own = group.limit.at_most({group.joint.value * inverse_of_[flows], group.joint.inverse * flows});
   }
+  [[nodiscard]] bool is_first(PortId port) const { return table_ != nullptr && table_->is_first(port); }
   void find_demand();
   void find_groups();
   std::uint32_t find_group(const Kind& kind, std::uint32_t end);
   [[nodiscard]] bool belongs_to(const Group& group, const Kind& kind, double limit, std::uint32_t end) const;
   void make_table_groups();
-  bool look_up();
-  void share_out(bool beside_table);
+  /// The groups that have rates of the table.
+  enum class LookedUp : std::uint8_t { None, FirstMemory, All };
+  LookedUp look_up();
+  void take_from_table(std::uint32_t row, const PortSet& ports, LookedUp of);
+  [[nodiscard]] bool is_looked_up(const Group& group) const {
+    return group.port != kNoPort &&
+           (looked_up_ == LookedUp::All || (looked_up_ == LookedUp::FirstMemory && group.first));
+  }
+  /// Whether looked-up rates stand for all that compete for the row.
+  [[nodiscard]] bool is_looked_up(const Row& row) const {
+    return looked_up_ == LookedUp::All ? row.of_table : looked_up_ == LookedUp::FirstMemory && row.of_first;
+  }
+  void share_out();
   void find_rows();
   void split_shares(std::uint32_t group);
   [[nodiscard]] Rate full_at(const Row& row) const;
 
-  void fill_rows_anew(bool beside_table);
+  void fill_rows_anew();
   bool fill_rows(std::uint32_t most_changes, bool settle);
   void set_level(std::uint32_t row, Rate level);
   void touch(std::uint32_t row, double was, double is);
@@ -234,11 +256,13 @@ class BandwidthModel {
     rows_[row].place = place;
   }
 
-  std::span<const double> values_;        // [machine capacities]
-  const MeasuredTable* table_ = nullptr;  // null where it is not used
-  bool table_only_ = false;               // all rates come from the table
-  PortSet streams_ = 0;                   // of the table, active
-  RateSource source_ = RateSource::Graph;
+  std::span<const double> values_;         // [machine capacities]
+  const MeasuredTable* table_ = nullptr;   // null where it is not used
+  bool table_only_ = false;                // all rates come from the table
+  bool further_ = false;                   // some port of the table is not of the first memory
+  PortSet active_;                         // of the table
+  LookedUp looked_up_ = LookedUp::None;    // in the last solution
+  RateSource source_ = RateSource::Graph;  // of the looked-up rates
   std::span<const RouteClass> classes_, own_classes_;
   Basis basis_ = Basis::Nominal;
   std::uint32_t epoch_ = 0;

@@ -1,32 +1,39 @@
 #include "model/sharing/below_table.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 
 #include "model/base/digits.hpp"
-#include "model/machine/route.hpp"
+#include "model/machine/ports.hpp"
 #include "model/sharing/lower_capacity.hpp"
+#include "model/sharing/steady_rates.hpp"
 
 namespace tutti::internal {
 
+BelowTable::BelowTable(const Topology& machine) {
+  const MeasuredTable& table = *machine.table();
+  for (const PortId port : table.named())
+    if (has_route(machine, port)) ports_.push_back(port);
+  for (std::size_t place = 0; place < table.combinations().size(); ++place)
+    if (can_be_active(machine, table.combinations()[place].ports)) possible_.push_back(place);
+}
+
 std::optional<std::vector<double>> BelowTable::lower_once(const Topology& machine, bool gently) {
-  load(machine);
+  load_ports(bandwidth_, machine, Basis::Guaranteed, ports_, own_classes_, kinds_);
   const auto values = machine.capacities(Basis::Guaranteed);
   reasons_.resize(values.size());
   found_.clear();
-  fewest_ = std::numeric_limits<int>::max();
-  const MeasuredTable& table = *machine.table();
-  const PortSet one_way = waiting_streams(machine, static_cast<PortSet>(stream_sets(machine.gpus().size()) - 1));
-  PortSet streams = 0;
-  const std::uint32_t end = std::uint32_t{1} << positions_.size();
-  for (std::uint32_t i = 1; i < end; ++i) {  // Gray's code: one stream starts or stops
-    const auto changed = static_cast<std::size_t>(std::countr_zero(i));
-    const std::uint32_t group = bandwidth_.group(kinds_[changed]);
-    streams ^= PortSet{1} << positions_[changed];
-    (streams >> positions_[changed] & 1U) != 0 ? bandwidth_.start(group) : bandwidth_.stop(group);
-    const bool possible = (streams & streams >> 1 & one_way) == 0;
-    if (possible && table.row(streams) != MeasuredTable::kNoRow) look_at(machine, streams, gently);
+  fewest_ = std::numeric_limits<std::size_t>::max();
+  PortSet active;
+  const auto toggle = [&](const PortSet& ports, auto change) {
+    for (const PortId port : ports) (bandwidth_.*change)(group_at(port));
+  };
+  for (const std::size_t place : possible_) {
+    const MeasuredTable::Known& known = machine.table()->combinations()[place];
+    toggle(active - known.ports, &BandwidthModel::stop);
+    toggle(known.ports - active, &BandwidthModel::start);
+    active = known.ports;
+    look_at(machine, known, gently);
   }
   if (found_.empty()) return std::nullopt;
   std::vector<double> lowered(values.begin(), values.end());
@@ -39,51 +46,35 @@ std::optional<std::vector<double>> BelowTable::lower_once(const Topology& machin
   return lowered;
 }
 
-void BelowTable::load(const Topology& machine) {
-  positions_.clear();
-  kinds_.clear();
-  for (std::uint32_t position = 0; position < 2 * machine.gpus().size(); ++position)
-    if (has_routes(machine, PortSet{1} << position)) positions_.push_back(position);
-  bandwidth_.reset(machine, Basis::Guaranteed, {}, positions_.size());
-  for (const std::uint32_t position : positions_) {
-    const auto [from, to] = ends_of(machine, CopyPort::at(position));
-    kinds_.push_back(bandwidth_.add_flow(machine.route_class(from, to)));
-  }
-  bandwidth_.finish();
-  bandwidth_.restart();
+std::uint32_t BelowTable::group_at(PortId port) const {
+  const auto place = std::lower_bound(ports_.begin(), ports_.end(), port) - ports_.begin();
+  return bandwidth_.group(kinds_[static_cast<std::size_t>(place)]);
 }
 
-/// Combinations of the fewest streams come first: their changes may suffice for larger ones.
-void BelowTable::look_at(const Topology& machine, PortSet streams, bool gently) {
+/// Combinations of the fewest ports come first: their changes may suffice for larger ones.
+void BelowTable::look_at(const Topology& machine, const MeasuredTable::Known& known, bool gently) {
   constexpr double kTolerance = 1e-10;  // of sums that are added up in another order
   const MeasuredTable& table = *machine.table();
-  const std::uint32_t row = table.row(streams);
-  const int count = std::popcount(streams);
+  const std::size_t count = known.ports.size();
   if (count > fewest_) return;
   bandwidth_.solve();
-  const auto graph = [&](std::size_t i) { return bandwidth_.rate(bandwidth_.group(kinds_[i])).value; };
-  const auto too_fast = [&](std::size_t i) {
-    return (streams >> positions_[i] & 1U) != 0 &&
-           graph(i) > table.rate(row, streams, positions_[i]).value * (1 + kTolerance);
-  };
-  std::size_t first = 0;
-  while (first < positions_.size() && !too_fast(first)) ++first;
-  if (first == positions_.size()) return;
+  const auto graph = [&](PortId port) { return bandwidth_.rate(group_at(port)).value; };
+  const auto most = [&](PortId port) { return table.rate(known.row, known.ports, port).value; };
+  const auto too_fast = [&](PortId port) { return graph(port) > most(port) * (1 + kTolerance); };
+  if (std::none_of(known.ports.begin(), known.ports.end(), too_fast)) return;
   if (count < fewest_) found_.clear();
   fewest_ = count;
-  const auto links = links_of(machine, streams);
+  const std::vector<PortId> ports = list_of(known.ports);
   std::vector<double> rates;
-  for (std::size_t i = 0; i < positions_.size(); ++i)
-    if ((streams >> positions_[i] & 1U) != 0) rates.push_back(graph(i));
-  const auto load = loads_of(machine, links, rates);
-  for (std::size_t i = first; i < positions_.size(); ++i) {
-    if (!too_fast(i)) continue;
-    const double most = table.rate(row, streams, positions_[i]).value;
-    const Links route = links_at(machine, positions_[i]);
+  for (const PortId port : ports) rates.push_back(graph(port));
+  const auto load = loads_of(machine, links_of(machine, ports), rates);
+  for (const PortId port : ports) {
+    if (!too_fast(port)) continue;
+    const Links route = links_at(machine, port);
     const LowerCapacity step =
-        gently ? least_loss(machine, route, load, graph(i) - most) : hold_alone(machine, route, most);
+        gently ? least_loss(machine, route, load, graph(port) - most(port)) : hold_alone(machine, route, most(port));
     found_.emplace_back(down_to_digits(step.value, kFloorDigits),
-                        Reason{CapacityId(step.capacity), streams, positions_[i], most, graph(i)});
+                        Reason{CapacityId(step.capacity), known.ports, port, most(port), graph(port)});
   }
 }
 

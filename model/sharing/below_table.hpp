@@ -15,20 +15,24 @@ namespace tutti::internal {
 /// a run of the guaranteed graph with smaller transfers, since the same streams are active at the same times, each with
 /// no fewer bytes moved. A bound holds for all transfers of at most the declared size.
 ///
-/// All combinations that the table has are checked, including those by exchange of symmetric GPUs.
+/// All combinations that the table has and that can be active are checked, including those by exchange of symmetric
+/// GPUs.
 class BelowTable {
  public:
+  /// @param machine  with a table.
+  explicit BelowTable(const Topology& machine);
+
   /// Why a bandwidth had to become lower.
   struct Reason {
     CapacityId capacity;
-    PortSet streams = 0;         ///< the combination that required the lowest value
-    std::uint32_t position = 0;  ///< of the stream that was too fast in it
-    double table = 0;            ///< what the table gives it, GB/s
-    double graph = 0;            ///< what the guaranteed graph gave it, GB/s
+    PortSet ports;     ///< the combination that required the lowest value
+    PortId port;       ///< where a copy was too fast in it
+    double table = 0;  ///< what the table gives it, GB/s
+    double graph = 0;  ///< what the guaranteed graph gave it, GB/s
   };
 
   /// Checks every combination once, and holds back the streams that are too fast in combinations of the fewest streams.
-  /// @param machine  with a table, and route classes that fit its capacities.
+  /// @param machine  the same but for its guaranteed bandwidths, with route classes that fit them.
   /// @param gently   false: a stream that is too fast is held back by its slowest link alone, which always ends.
   /// @return [capacities] lower guaranteed bandwidths, to be checked again; nothing where all are low enough.
   [[nodiscard]] std::optional<std::vector<double>> lower_once(const Topology& machine, bool gently);
@@ -37,13 +41,15 @@ class BelowTable {
   [[nodiscard]] std::vector<Reason> reasons() const;
 
  private:
-  void load(const Topology& machine);
-  void look_at(const Topology& machine, PortSet streams, bool gently);
+  [[nodiscard]] std::uint32_t group_at(PortId port) const;
+  void look_at(const Topology& machine, const MeasuredTable::Known& known, bool gently);
 
   BandwidthModel bandwidth_;
-  std::vector<std::uint32_t> positions_;          // of streams that have a route
-  std::vector<std::uint32_t> kinds_;              // [positions]
-  int fewest_ = 0;                                // streams of a combination that the graph gives too much
+  std::vector<RouteClass> own_classes_;
+  std::vector<PortId> ports_;                     // of the table, where a copy is possible
+  std::vector<std::size_t> possible_;             // combinations of the table that can be active
+  std::vector<std::uint32_t> kinds_;              // [ports]
+  std::size_t fewest_ = 0;                        // ports of a combination that the graph gives too much
   std::vector<std::pair<double, Reason>> found_;  // values that those combinations require
   std::vector<std::optional<Reason>> reasons_;    // [capacities]
 };

@@ -4,6 +4,7 @@
 
 #include "model/base/faults.hpp"
 #include "model/machine/machine_fields.hpp"
+#include "model/machine/ports.hpp"
 #include "model/sharing/below_table.hpp"
 
 namespace tutti::internal {
@@ -17,15 +18,21 @@ std::string capacity_name(const Topology& machine, CapacityId capacity) {
   return fmt::format("the link {} -> {}", machine.vertex(link.from).name, machine.vertex(link.to).name);
 }
 
-/// "h2d gpu0 gpu1, d2h gpu2".
-std::string names_of(const Topology& machine, PortSet streams) {
+/// "h2d gpu0 gpu1, d2h gpu2, gpu0 -> gpu1".
+std::string names_of(const Topology& machine, const PortSet& ports) {
   std::string text;
+  const auto add = [&](const std::string& words) { text += (text.empty() ? "" : ", ") + words; };
   for (const Direction direction : {Direction::HostToDevice, Direction::DeviceToHost}) {
     std::string names;
-    for (const std::uint32_t position : positions_of(streams))
-      if (CopyPort::at(position).direction == direction)
-        names += " " + machine.vertex(machine.gpus()[position / 2]).name;
-    if (!names.empty()) text += fmt::format("{}{}{}", text.empty() ? "" : ", ", to_string(direction), names);
+    for (const PortId port : ports)
+      if (is_of_first_memory(machine, port) && CopyPort::at(port).direction == direction)
+        names += " " + machine.vertex(machine.gpus()[CopyPort::at(port).gpu]).name;
+    if (!names.empty()) add(to_string(direction) + names);
+  }
+  for (const PortId port : ports) {
+    if (is_of_first_memory(machine, port)) continue;
+    const auto [from, to] = ends_of(machine, port);
+    add(machine.vertex(from).name + " -> " + machine.vertex(to).name);
   }
   return text;
 }
@@ -42,9 +49,9 @@ std::vector<Error> notes_on(const Topology& machine, std::span<const double> bef
     note.message = fmt::format(
         "with [{}] active the table gives {} {:.4g} GB/s, and the links guarantee it {:.4g}; {} counts as guaranteed "
         "{:.4g} GB/s in place of {:.4g}; write that there, or measure the row again",
-        names_of(machine, why.streams), names_of(machine, PortSet{1} << why.position), why.table, why.graph,
+        names_of(machine, why.ports), names_of(machine, PortSet(why.port)), why.table, why.graph,
         capacity_name(machine, why.capacity), now, was);
-    note.field = path_of("table", machine.table()->row(why.streams) - 1);
+    note.field = path_of("table", machine.table()->row(why.ports) - 1);
   }
   return notes;
 }
@@ -55,7 +62,7 @@ Topology held_below_table(Topology machine) {
   if (machine.table() == nullptr) return machine;
   const auto capacities = machine.capacities(Basis::Guaranteed);
   const std::vector<double> before(capacities.begin(), capacities.end());
-  BelowTable below;
+  BelowTable below(machine);
   for (int round = 0;; ++round) {
     const auto lowered = below.lower_once(machine, round < kGentleRounds);
     if (!lowered) break;

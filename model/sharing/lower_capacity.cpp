@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/machine/route.hpp"
+#include "model/machine/ports.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -15,14 +15,9 @@ void each_use_of(const Topology& machine, Links links, Visit visit) {
 
 }  // namespace
 
-Links links_at(const Topology& machine, std::uint32_t position) {
-  const auto [from, to] = ends_of(machine, CopyPort::at(position));
-  return machine.route(from, to);
-}
-
-std::vector<Links> links_of(const Topology& machine, PortSet streams) {
+std::vector<Links> links_of(const Topology& machine, std::span<const PortId> ports) {
   std::vector<Links> links;
-  for (const std::uint32_t position : positions_of(streams)) links.push_back(links_at(machine, position));
+  for (const PortId port : ports) links.push_back(links_at(machine, port));
   return links;
 }
 

@@ -13,10 +13,8 @@ inline constexpr int kFloorDigits = 4;
 
 using Links = std::span<const LinkId>;
 
-/// The links of a port's route.
-[[nodiscard]] Links links_at(const Topology& machine, std::uint32_t position);
 /// The links of every copy that is active.
-[[nodiscard]] std::vector<Links> links_of(const Topology& machine, PortSet streams);
+[[nodiscard]] std::vector<Links> links_of(const Topology& machine, std::span<const PortId> ports);
 /// [capacities] Load of the copies on each capacity.
 [[nodiscard]] std::vector<double> loads_of(const Topology& machine, std::span<const Links> links,
                                            std::span<const double> rates);

@@ -14,7 +14,7 @@
 #include "model/base/quantile.hpp"
 #include "model/batch/safe_bound.hpp"
 #include "model/calibration/cheapest_cover.hpp"
-#include "model/machine/route.hpp"
+#include "model/machine/ports.hpp"
 #include "model/planners/planner.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "model/sharing/steady_rates.hpp"
@@ -38,8 +38,8 @@ double processor_us() {
 /// A batch, and the bytes of each stream of the table.
 struct Copies {
   Batch batch;
-  PortSet streams = 0;
-  std::vector<double> bytes;  ///< in the order of positions
+  PortSet streams;
+  std::vector<double> bytes;  ///< [streams]
 };
 
 Copies random_copies(const Topology& machine, bool kernels, test::Random& random) {
@@ -50,11 +50,10 @@ Copies random_copies(const Topology& machine, bool kernels, test::Random& random
   positions.resize(static_cast<std::size_t>(random.between(4, static_cast<int>(positions.size()))));
   std::ranges::sort(positions);
   std::vector<CommandStream> commands;
-  PortSet streams = 0;
+  PortSet streams;
   std::vector<double> bytes;
   for (const std::uint32_t position : positions) {
-    const CopyPort stream = CopyPort::at(position);
-    const auto [from, to] = ends_of(machine, stream);
+    const auto [from, to] = ends_of(machine, PortId(position));
     const Bytes size{static_cast<std::int64_t>(std::exp2(random.real(23, 29)))};
     CommandStream& command = commands.emplace_back();
     command.name = fmt::format("s{}", position);
@@ -62,7 +61,7 @@ Copies random_copies(const Topology& machine, bool kernels, test::Random& random
     const Duration time{random.between(1, 2'000'000)};
     if (kernels && machine.vertex(to).kind == VertexKind::Gpu && random.one_in(2))
       command.kernel = Kernel{to, time, time, "spin"};
-    streams |= PortSet{1} << position;
+    streams.insert(PortId(position));
     bytes.push_back(static_cast<double>(size.count));
   }
   return {checked(Batch::make(machine, std::move(commands))), streams, std::move(bytes)};
@@ -73,13 +72,13 @@ Copies random_copies(const Topology& machine, bool kernels, test::Random& random
 double best_sharing_ns(const Topology& machine, const Copies& copies) {
   const auto n = static_cast<Eigen::Index>(copies.bytes.size());
   const Eigen::Index choices = (Eigen::Index{1} << n) - 1;
-  const std::vector<std::uint32_t> positions = positions_of(copies.streams);
+  const std::vector<PortId> ports = list_of(copies.streams);
   SteadyRates steady;
   Eigen::MatrixXd rates = Eigen::MatrixXd::Zero(n, choices);
   for (Eigen::Index choice = 1; choice <= choices; ++choice) {
-    PortSet active = 0;
+    PortSet active;
     for (Eigen::Index i = 0; i < n; ++i)
-      if ((choice >> i & 1) != 0) active |= PortSet{1} << positions[static_cast<std::size_t>(i)];
+      if ((choice >> i & 1) != 0) active.insert(ports[static_cast<std::size_t>(i)]);
     const PortRates found = steady.find(machine, Basis::Nominal, active);
     std::size_t next = 0;
     for (Eigen::Index i = 0; i < n; ++i)

@@ -10,7 +10,7 @@
 #include "apps/interrupt.hpp"
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/rig.hpp"
-#include "model/machine/route.hpp"
+#include "model/machine/ports.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "runtime/core/baselines.hpp"
 
@@ -47,8 +47,8 @@ int bench_copies(const CopiesOptions& options) {
   const auto baselines = (*rig)->baselines();
   if (!baselines) return report_error(baselines.error());
   std::vector<Buffer> buffers;
-  for (std::uint32_t position = 0; position < 2 * machine->gpus().size(); ++position) {
-    const auto [from, to] = ends_of(*machine, CopyPort::at(position));
+  for (std::size_t port = 0; port < 2 * machine->gpus().size(); ++port) {
+    const auto [from, to] = ends_of(*machine, PortId(port));
     for (const VertexId end : {from, to}) {
       auto buffer = (*rig)->backend().allocate(end, *size);
       if (!buffer) return report_error(buffer.error());

@@ -11,7 +11,7 @@
 #include "apps/tutti/lab/measuring.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "model/base/quantile.hpp"
-#include "model/machine/route.hpp"
+#include "model/machine/ports.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "runtime/core/baselines.hpp"
 #include "runtime/core/scratch_buffers.hpp"
@@ -105,8 +105,8 @@ Expected<std::vector<Row>> direct(Rig& rig, int copies) {
   if (!baselines) return tl::unexpected(baselines.error());
   std::vector<Row> rows;
   for (const Bytes size : kDirect) {
-    for (const std::uint32_t position : {0U, 1U}) {
-      const auto [from, to] = ends_of(rig.machine(), CopyPort::at(position));
+    for (const Direction direction : {Direction::HostToDevice, Direction::DeviceToHost}) {
+      const auto [from, to] = ends_of(rig.machine(), CopyPort{0, direction}.id());
       auto prepared = prepare_with_buffers(rig.executor(), planners().front(), {copy_stream(from, to, size)});
       if (!prepared) return tl::unexpected(std::move(prepared.error()));
       const auto source = rig.executor().backend().allocate(from, size);
@@ -128,8 +128,8 @@ Expected<std::vector<Row>> direct(Rig& rig, int copies) {
         on_the_host.plain.push_back(us(theirs->on_the_host));
       }
       for (const auto& [where, times] : {std::pair("on the GPU", on_the_gpu), {"as the host sees it", on_the_host}})
-        rows.push_back({fmt::format("{} of {}, {}: speed against a plain cudaMemcpyAsync",
-                                    to_string(CopyPort::at(position).direction), to_string(size), where),
+        rows.push_back({fmt::format("{} of {}, {}: speed against a plain cudaMemcpyAsync", to_string(direction),
+                                    to_string(size), where),
                         "%",
                         {100 * median(times.plain) / median(times.ours)}});
     }

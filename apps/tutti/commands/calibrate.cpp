@@ -13,6 +13,7 @@
 #include "model/base/document.hpp"
 #include "model/calibration/calibration.hpp"
 #include "model/calibration/measurement_plan.hpp"
+#include "model/machine/ports.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "model/sharing/steady_rates.hpp"
 
@@ -40,10 +41,10 @@ Json errors_json(const Comparison& comparison) {
   return {{"rates", summary(comparison.rate_errors())}, {"batch_lengths", summary(comparison.length_errors())}};
 }
 
-Json combination_json(PortSet streams) {
+Json combination_json(const PortSet& streams) {
   Json list = Json::array();
-  for (const std::uint32_t position : positions_of(streams)) {
-    const auto [gpu, direction] = CopyPort::at(position);
+  for (const PortId port : streams) {
+    const auto [gpu, direction] = CopyPort::at(port);
     list.push_back({{"gpu", gpu}, {"direction", to_string(direction)}});
   }
   return list;
@@ -195,12 +196,12 @@ int calibrate_live(const CalibrateOptions& options) {
 
 /// A measured stream that the machine has no route for; nothing where it has all.
 std::optional<PortSet> stranger(const Topology& machine, const Measurements& measurements) {
-  PortSet all = 0;
+  PortSet all;
   for (const MeasuredRates& rates : measurements.rates) all |= rates.streams;
   for (const MeasuredBatch& batch : measurements.batches)
-    for (const auto& stream : batch.streams) all |= PortSet{1} << stream.stream.position();
-  for (const std::uint32_t position : positions_of(all))
-    if (const PortSet stream = PortSet{1} << position; !has_routes(machine, stream)) return stream;
+    for (const auto& stream : batch.streams) all.insert(stream.stream.id());
+  for (const PortId port : all)
+    if (const PortSet stream(port); !first_memory_has(machine, stream)) return stream;
   return std::nullopt;
 }
 
@@ -267,7 +268,7 @@ int calibrate_plan(const CalibrateOptions& options) {
   if (!plan) return report_error({plan.error().code, options.plan + ": " + plan.error().message, {}});
   if (options.json) {
     Json list = Json::array();
-    for (const PortSet streams : plan->combinations) list.push_back({{"streams", combination_json(streams)}});
+    for (const PortSet& streams : plan->combinations) list.push_back({{"streams", combination_json(streams)}});
     Json others = Json::array();
     for (const CopyRouteSet& copy_routes : plan->copy_routes) {
       Json streams = Json::array();
@@ -288,7 +289,7 @@ int calibrate_plan(const CalibrateOptions& options) {
   fmt::print("{} combinations of {}, {} times {} each: {:.0f} s\n",
              plan->combinations.size() + plan->copy_routes.size(), machine->name(), plan->repetitions,
              to_string(plan->each), to_ms(plan->total()) / 1e3);
-  for (const PortSet streams : plan->combinations) fmt::print("  {}\n", ports_text(streams));
+  for (const PortSet& streams : plan->combinations) fmt::print("  {}\n", ports_text(streams));
   for (const CopyRouteSet& copy_routes : plan->copy_routes) fmt::print("  {}\n", routes_text(copy_routes));
   return kOk;
 }

@@ -15,7 +15,7 @@
 #include "apps/tutti/lab/measuring_costs.hpp"
 #include "model/base/quantile.hpp"
 #include "model/calibration/measurement_plan.hpp"
-#include "model/machine/route.hpp"
+#include "model/machine/ports.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "runtime/host/cuda_library.hpp"
 #include "runtime/host/host_load.hpp"
@@ -121,8 +121,8 @@ Expected<Topology> with_engines(const Topology& machine, const LiveOptions& opti
 
 std::vector<PortSet> every_combination(const Topology& machine) {
   std::vector<PortSet> sets;
-  for (PortSet set = 1; set < stream_sets(machine.gpus().size()); ++set)
-    if (has_routes(machine, set)) sets.push_back(set);
+  for (std::uint64_t bits = 1; bits < port_sets(machine.gpus().size()); ++bits)
+    if (const PortSet set = PortSet::of_bits(bits); first_memory_has(machine, set)) sets.push_back(set);
   return sets;
 }
 
@@ -135,7 +135,7 @@ Expected<MeasuringOptions> measuring_options(const Topology& machine, Bytes copy
   measuring.interrupted = &programs::watch_for_interrupt();
   const auto plan = plan_measurements(machine);
   if (!plan) return tl::unexpected(plan.error());
-  const bool every = options.all && machine.gpus().size() <= MeasuredTable::kMostEnumerated;
+  const bool every = options.all && machine.gpus().size() <= kMostEnumerated;
   measuring.combinations = every ? every_combination(machine) : plan->combinations;
   measuring.copy_routes = plan->copy_routes;
   measuring.progress = [most = measuring.most_rounds](int round, double known) {

@@ -15,6 +15,7 @@
 
 #include "model/base/document.hpp"
 #include "model/base/quantile.hpp"
+#include "model/calibration/measurement_plan.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -113,8 +114,8 @@ class Reader {
   [[nodiscard]] CopyPort read_stream(const std::string& at, const Json& entry) const {
     const Json& gpu = field(at, entry, "gpu");
     const std::int64_t position = gpu.is_number_integer() ? gpu.get<std::int64_t>() : -1;
-    if (position < 0 || position >= static_cast<std::int64_t>(MeasuredTable::kMostGpus))
-      refuse(at, fmt::format("'gpu' is {}; it is a position from 0 to {}", gpu.dump(), MeasuredTable::kMostGpus - 1));
+    if (position < 0 || position >= static_cast<std::int64_t>(kMostCalibrated))
+      refuse(at, fmt::format("'gpu' is {}; it is a position from 0 to {}", gpu.dump(), kMostCalibrated - 1));
     const Json& direction = field(at, entry, "direction");
     for (const Direction known : {Direction::HostToDevice, Direction::DeviceToHost})
       if (direction == to_string(known)) return {static_cast<std::uint32_t>(position), known};
@@ -126,27 +127,27 @@ class Reader {
     const Json& cells = field(at, entry, "gbps");
     if (!cells.is_array() || cells.size() != streams.size())
       refuse(at, fmt::format("'gbps' has one rate for each of the {} streams", streams.size()));
-    std::vector<std::pair<std::uint32_t, double>> rates;
-    PortSet set = 0;
+    std::vector<std::pair<PortId, double>> rates;
+    PortSet set;
     bool usable = true;
     for (std::size_t i = 0; i < streams.size(); ++i) {
-      const std::uint32_t position = read_stream(at, streams[i]).position();
-      if ((set >> position & 1U) != 0) refuse(at, fmt::format("{} stands twice", ports_text(PortSet{1} << position)));
-      set |= PortSet{1} << position;
+      const PortId port = read_stream(at, streams[i]).id();
+      if (set.contains(port)) refuse(at, fmt::format("{} stands twice", ports_text(PortSet(port))));
+      set.insert(port);
       const auto rate = positive(cells[i]);
       const bool fits = rate && *rate >= kSlowest && *rate <= kFastest;
       if (!fits)
-        leave_out(at, fmt::format("{} has the rate {}, which is no number of GB/s above 0",
-                                  ports_text(PortSet{1} << position), cells[i].dump()));
+        leave_out(at, fmt::format("{} has the rate {}, which is no number of GB/s above 0", ports_text(PortSet(port)),
+                                  cells[i].dump()));
       usable = usable && fits;
-      rates.emplace_back(position, rate.value_or(0));
+      rates.emplace_back(port, rate.value_or(0));
     }
     if (!usable) return;
     std::sort(rates.begin(), rates.end());
     MeasuredRates& measured = measurements_.rates.emplace_back();
     measured.streams = set;
     measured.place = at;
-    for (const auto& [position, rate] : rates) measured.rates.push_back(rate);
+    for (const auto& [port, rate] : rates) measured.rates.push_back(rate);
   }
 
   /// "gpu0", "memory1".
@@ -159,11 +160,11 @@ class Reader {
       std::uint32_t position = 0;
       const char* const end = text.data() + text.size();
       const auto [stop, error] = std::from_chars(text.data() + kind.size(), end, position);
-      if (error == std::errc{} && stop == end && position < (gpu ? MeasuredTable::kMostGpus : kMostMemories))
+      if (error == std::errc{} && stop == end && position < (gpu ? kMostCalibrated : kMostMemories))
         return {gpu, position};
     }
     refuse(at, fmt::format("{} is no end of a copy; write \"gpu0\" to \"gpu{}\", or \"memory0\" to \"memory{}\"",
-                           entry.dump(), MeasuredTable::kMostGpus - 1, kMostMemories - 1));
+                           entry.dump(), kMostCalibrated - 1, kMostMemories - 1));
   }
 
   void read_routes(const std::string& at, const Json& entry) {
@@ -194,18 +195,18 @@ class Reader {
 
   void read_batch(const std::string& at, const Json& entry) {
     MeasuredBatch batch{{}, at};
-    PortSet set = 0;
+    PortSet set;
     for (const Json& item : streams_of(at, entry)) {
       const CopyPort stream = read_stream(at, item);
-      const PortSet bit = PortSet{1} << stream.position();
-      if ((set & bit) != 0) refuse(at, fmt::format("{} stands twice", ports_text(bit)));
-      set |= bit;
+      const PortSet lone(stream.id());
+      if (set.includes(lone)) refuse(at, fmt::format("{} stands twice", ports_text(lone)));
+      set |= lone;
       const auto bytes = positive(field(at, item, "bytes"));
       const auto finish = positive(field(at, item, "finish_us"));
       constexpr double kMost = 9e15;
       if (!bytes || *bytes > kMost || *bytes != std::floor(*bytes) || !finish || *finish > kMost)
         return leave_out(at, fmt::format("{} has 'bytes' {} and 'finish_us' {}, which are no numbers above 0",
-                                         ports_text(bit), item.at("bytes").dump(), item.at("finish_us").dump()));
+                                         ports_text(lone), item.at("bytes").dump(), item.at("finish_us").dump()));
       batch.streams.push_back({stream, *bytes, *finish * 1e3});
     }
     measurements_.batches.push_back(std::move(batch));
@@ -334,8 +335,7 @@ std::string measured_json(const Measurements& measurements) {
   Json rates = Json::array();
   for (const MeasuredRates& measured : measurements.rates) {
     Json streams = Json::array();
-    for (const std::uint32_t position : positions_of(measured.streams))
-      streams.push_back(stream_json(CopyPort::at(position)));
+    for (const PortId port : measured.streams) streams.push_back(stream_json(CopyPort::at(port)));
     rates.push_back({{"streams", streams}, {"gbps", measured.rates}});
   }
   Json batches = Json::array();

@@ -9,8 +9,8 @@
 
 #include "model/base/quantile.hpp"
 #include "model/base/random.hpp"
-#include "model/machine/route.hpp"
-#include "model/sharing/route_rates.hpp"
+#include "model/machine/ports.hpp"
+#include "model/sharing/steady_rates.hpp"
 #include "model/transfer/transfer.hpp"
 #include "runtime/core/scratch_buffers.hpp"
 
@@ -24,26 +24,26 @@ constexpr std::size_t kWarmUp = 2;
 constexpr std::int64_t kSteps = 16;
 constexpr int kHalvings = 5;
 
-CommandStream copy_stream(const Topology& machine, CopyPort stream, Bytes size, std::string name) {
-  const auto [from, to] = ends_of(machine, stream);
+CommandStream copy_stream(const Topology& machine, PortId port, Bytes size, std::string name) {
+  const auto [from, to] = ends_of(machine, port);
   return {std::move(name), Transfer{from, to, size, {}, {}}, {}, {}};
 }
 
-Expected<Batch> steady_batch(const Topology& machine, PortSet set, const MeasuringOptions& options) {
+Expected<Batch> steady_batch(const Topology& machine, const PortSet& set, const MeasuringOptions& options) {
   std::vector<CommandStream> streams;
-  for (const std::uint32_t position : positions_of(set))
+  for (const PortId port : set)
     for (int i = 0; i < options.copies; ++i)
-      streams.push_back(copy_stream(machine, CopyPort::at(position), options.copy, fmt::format("{}-{}", position, i)));
+      streams.push_back(copy_stream(machine, port, options.copy, fmt::format("{}-{}", port.value, i)));
   return Batch::make(machine, std::move(streams));
 }
 
-Expected<Batch> random_batch(const Topology& machine, PortSet all, Bytes largest, Random& random) {
+Expected<Batch> random_batch(const Topology& machine, const PortSet& all, Bytes largest, Random& random) {
   std::vector<CommandStream> streams;
-  const PortSet chosen = static_cast<PortSet>(random.next()) & all;
-  for (const std::uint32_t position : positions_of(chosen == 0 ? all : chosen)) {
+  const PortSet some = PortSet::of_bits(random.next()) & all;
+  const PortSet& chosen = some.empty() ? all : some;
+  for (const PortId port : chosen) {
     const auto steps = 1 + static_cast<std::int64_t>(random.next() % kSteps);
-    streams.push_back(
-        copy_stream(machine, CopyPort::at(position), Bytes{largest.count / kSteps * steps}, fmt::to_string(position)));
+    streams.push_back(copy_stream(machine, port, Bytes{largest.count / kSteps * steps}, fmt::to_string(port.value)));
   }
   return Batch::make(machine, std::move(streams));
 }
@@ -58,17 +58,16 @@ struct RouteBatch {
 Expected<RouteBatch> steady_batch(const Topology& machine, const CopyRouteSet& copy_routes,
                                   const MeasuringOptions& options) {
   constexpr double kMostCopies = 96;
-  RouteRates rates;
-  const auto expected = rates.find(machine, Basis::Nominal, copy_routes);
+  const std::vector<PortId> ports = ports_of(machine, copy_routes);
+  const auto expected = SteadyRates().find(machine, Basis::Nominal, ports);
   const double slowest = *std::min_element(expected.begin(), expected.end());
   std::vector<CommandStream> streams;
   std::vector<std::size_t> copies;
-  for (std::size_t w = 0; w < copy_routes.size(); ++w) {
-    const auto [from, to] = *ends_of(machine, copy_routes[w]);
+  for (std::size_t w = 0; w < ports.size(); ++w) {
     const double more = std::max(1.0, std::round(options.copies * expected[w] / slowest));
     copies.push_back(static_cast<std::size_t>(std::min(more, std::max<double>(kMostCopies, options.copies))));
     for (std::size_t i = 0; i < copies.back(); ++i)
-      streams.push_back({fmt::format("{}-{}", w, i), Transfer{from, to, options.copy, {}, {}}, {}, {}});
+      streams.push_back(copy_stream(machine, ports[w], options.copy, fmt::format("{}-{}", w, i)));
   }
   auto batch = Batch::make(machine, std::move(streams));
   if (!batch) return tl::unexpected(std::move(batch.error()));
@@ -76,8 +75,8 @@ Expected<RouteBatch> steady_batch(const Topology& machine, const CopyRouteSet& c
 }
 
 PortSet union_of(std::span<const PortSet> sets) {
-  PortSet all = 0;
-  for (const PortSet set : sets) all |= set;
+  PortSet all;
+  for (const PortSet& set : sets) all |= set;
   return all;
 }
 
@@ -135,7 +134,7 @@ class Measuring {
 
   Expected<void> prepare() {
     const Topology& machine = executor_.machine();
-    for (const PortSet set : options_.combinations) {
+    for (const PortSet& set : options_.combinations) {
       auto batch = steady_batch(machine, set, options_);
       if (!batch) return tl::unexpected(std::move(batch.error()));
       operations_.push_back(*std::move(batch));
@@ -343,7 +342,7 @@ class OverlapMeasuring {
  private:
   [[nodiscard]] std::optional<CopyRoute> any_peer(std::uint32_t gpu) const {
     for (std::uint32_t other = 0; other < executor_.machine().gpus().size(); ++other)
-      if (const CopyRoute copy_route{{true, gpu}, {true, other}}; ends_of(executor_.machine(), copy_route))
+      if (const CopyRoute copy_route{{true, gpu}, {true, other}}; find_port(executor_.machine(), copy_route))
         return copy_route;
     return std::nullopt;
   }
@@ -365,15 +364,14 @@ class OverlapMeasuring {
   Expected<double> time_of(const CopyRouteSet& copy_routes) {
     constexpr double kMost = 64;
     const Topology& machine = executor_.machine();
-    RouteRates rates;
-    const double host = rates.find(machine, Basis::Nominal, {{{false, 0}, {true, 0}}}).front();
+    SteadyRates rates;
+    const auto alone = [&](PortId port) { return rates.find(machine, Basis::Nominal, PortSet(port)).rates.front(); };
+    const double host = alone(CopyPort{0, Direction::HostToDevice}.id());
     std::vector<CommandStream> streams;
-    for (const CopyRoute& copy_route : copy_routes) {
-      const auto [from, to] = *ends_of(machine, copy_route);
-      const double copies =
-          std::clamp(std::round(rates.find(machine, Basis::Nominal, {copy_route}).front() / host), 1.0, kMost);
+    for (const PortId port : ports_of(machine, copy_routes)) {
+      const double copies = std::clamp(std::round(alone(port) / host), 1.0, kMost);
       for (int i = 0; i < static_cast<int>(copies); ++i)
-        streams.push_back({fmt::to_string(streams.size()), Transfer{from, to, size_, {}, {}}, {}, {}});
+        streams.push_back(copy_stream(machine, port, size_, fmt::to_string(streams.size())));
     }
     auto prepared = prepare_with_buffers(executor_, at_once(), std::move(streams));
     if (!prepared) return tl::unexpected(std::move(prepared.error()));
@@ -415,10 +413,10 @@ Expected<std::vector<int>> measure_copy_engines(Executor& executor, Bytes size, 
 Expected<GateDelays> measure_gates(Executor& executor, const Planner& planner, Bytes up, Bytes down, int runs) {
   const Topology& machine = executor.machine();
   std::vector<CommandStream> streams;
-  for (std::uint32_t position = 0; position < 2 * machine.gpus().size(); ++position) {
-    const CopyPort stream = CopyPort::at(position);
-    const Bytes size = stream.direction == Direction::HostToDevice ? up : down;
-    streams.push_back(copy_stream(machine, stream, size, fmt::to_string(position)));
+  for (std::size_t position = 0; position < 2 * machine.gpus().size(); ++position) {
+    const PortId port(position);
+    const Bytes size = CopyPort::at(port).direction == Direction::HostToDevice ? up : down;
+    streams.push_back(copy_stream(machine, port, size, fmt::to_string(position)));
   }
   auto prepared = prepare_with_buffers(executor, planner, std::move(streams));
   if (!prepared) return tl::unexpected(std::move(prepared.error()));

@@ -63,7 +63,7 @@ Measurements measure(const Topology& machine, double noise = 0) {
   Measurements measurements;
   measurements.host = "hidden";
   const MeasurementPlan plan = plan_measurements(machine).value();
-  for (const PortSet streams : plan.combinations) {
+  for (const PortSet& streams : plan.combinations) {
     auto rates = steady.find(machine, Basis::Nominal, streams).rates;
     for (double& rate : rates) rate *= 1 + random.real(-noise, noise);
     measurements.rates.push_back({streams, std::move(rates), "plan"});
@@ -75,7 +75,8 @@ Measurements measure(const Topology& machine, double noise = 0) {
 double worst_rate(const Topology& found, const Topology& truth) {
   SteadyRates steady;
   double worst = 0;
-  for (PortSet streams = 1; streams < 256; ++streams) {
+  for (std::uint64_t bits = 1; bits < 256; ++bits) {
+    const PortSet streams = PortSet::of_bits(bits);
     const auto is = steady.find(truth, Basis::Nominal, streams).rates;
     const auto fitted = steady.find(found, Basis::Nominal, streams).rates;
     for (std::size_t i = 0; i < is.size(); ++i) worst = std::max(worst, std::abs(fitted[i] / is[i] - 1));
@@ -158,7 +159,8 @@ TEST(Calibration, ServesMoreGpusInGroups) {
   EXPECT_EQ(machine.table()->entries().size(), 199U);
   EXPECT_TRUE(machine.table()->complete());
   SteadyRates steady;
-  for (PortSet streams = 1; streams < 1024; streams += test::kSanitized ? 31 : 1) {
+  for (std::uint64_t bits = 1; bits < 1024; bits += test::kSanitized ? 31 : 1) {
+    const PortSet streams = PortSet::of_bits(bits);
     const auto is = steady.find(truth, Basis::Nominal, streams).rates;
     const auto fitted = steady.find(machine, Basis::Nominal, streams).rates;
     for (std::size_t i = 0; i < is.size(); ++i) EXPECT_NEAR(fitted[i] / is[i], 1, 0.02) << ports_text(streams);
@@ -168,7 +170,8 @@ TEST(Calibration, ServesMoreGpusInGroups) {
 TEST(Calibration, NamesWhatTheMeasurementsCannotTell) {
   // One GPU: the link from the memory and the one to the GPU hold it back together.
   Measurements measurements;
-  measurements.rates = {{1, {50}, ""}, {2, {50}, ""}, {3, {50, 50}, ""}};
+  measurements.rates = {
+      {PortSet::of_bits(1), {50}, ""}, {PortSet::of_bits(2), {50}, ""}, {PortSet::of_bits(3), {50, 50}, ""}};
   const auto found = calibrate(measurements, std::nullopt).value();
   EXPECT_EQ(found.undetermined,
             (std::vector<std::string>{
@@ -184,8 +187,13 @@ TEST(Calibration, RefusesWhatItCannotFit) {
     return calibrate(measurements, base).error().message;
   };
   EXPECT_EQ(refusal({}), "there is no combination of streams that can be used; measure some rates");
-  EXPECT_EQ(refusal({{1, {50}, ""}}), "d2h 0 was never measured; measure every stream at least once, best alone");
-  EXPECT_EQ(refusal({{1, {50}, ""}, {2, {50}, ""}, {4, {50}, ""}, {8, {50}, ""}}, test::star(100, {50})),
+  EXPECT_EQ(refusal({{PortSet::of_bits(1), {50}, ""}}),
+            "d2h 0 was never measured; measure every stream at least once, best alone");
+  EXPECT_EQ(refusal({{PortSet::of_bits(1), {50}, ""},
+                     {PortSet::of_bits(2), {50}, ""},
+                     {PortSet::of_bits(4), {50}, ""},
+                     {PortSet::of_bits(8), {50}, ""}},
+                    test::star(100, {50})),
             "gpu 1 was measured, and the machine 'm' has 1 GPUs; name the machine that was measured");
 }
 
@@ -368,9 +376,9 @@ TEST(Drift, AnotherHostIsNoticed) {
 TEST(Drift, ASlowerLinkIsNamed) {
   Measurements later = h200x4();
   for (MeasuredRates& measured : later.rates) {
-    const auto positions = positions_of(measured.streams);
-    for (std::size_t i = 0; i < positions.size(); ++i)
-      if (positions[i] / 2 == 2) measured.rates[i] = std::min(measured.rates[i], 27.0);
+    for (const PortId port : measured.streams)
+      if (double& rate = measured.rates[measured.streams.rank(port)]; CopyPort::at(port).gpu == 2)
+        rate = std::min(rate, 27.0);
   }
   const auto moved = find_drift(compare_with(shipped_h200x4(), clean(later)));
   ASSERT_FALSE(moved.empty());
@@ -384,7 +392,7 @@ TEST(Drift, ASlowerLinkIsNamed) {
 TEST(Drift, ASlowerMemoryIsNoticed) {
   Measurements later = h200x4();
   for (MeasuredRates& measured : later.rates)
-    if (positions_of(measured.streams).size() > 4)
+    if (measured.streams.size() > 4)
       for (double& rate : measured.rates) rate *= 0.8;
   const auto moved = find_drift(compare_with(shipped_h200x4(), clean(later)));
   ASSERT_FALSE(moved.empty());

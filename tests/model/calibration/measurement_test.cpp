@@ -11,7 +11,9 @@
 namespace tutti::internal {
 namespace {
 
-// Streams by position: gpu0 h2d 1, gpu0 d2h 2, gpu1 h2d 4, gpu1 d2h 8.
+// Streams as bits: gpu0 h2d 1, gpu0 d2h 2, gpu1 h2d 4, gpu1 d2h 8.
+PortSet bits(std::uint64_t ports) { return PortSet::of_bits(ports); }
+
 Measurements measured(std::vector<MeasuredRates> rates) {
   Measurements measurements;
   measurements.rates = std::move(rates);
@@ -19,7 +21,7 @@ Measurements measured(std::vector<MeasuredRates> rates) {
 }
 
 TEST(Measurement, RepetitionsBecomeTheirMedianAndTheirLowest) {
-  const auto result = clean(measured({{1, {50}, "a"}, {1, {54}, "b"}, {1, {53}, "c"}}));
+  const auto result = clean(measured({{bits(1), {50}, "a"}, {bits(1), {54}, "b"}, {bits(1), {53}, "c"}}));
   ASSERT_EQ(result.combinations.size(), 1U);
   EXPECT_EQ(result.combinations[0].rates, std::vector{53.0});
   EXPECT_EQ(result.combinations[0].lowest, std::vector{50.0});
@@ -30,16 +32,17 @@ TEST(Measurement, RepetitionsBecomeTheirMedianAndTheirLowest) {
 // 50, 54 and 53 deviate from their median by 3/53, 1/53 and 0; four fifths of the way between the first and the last of
 // them, in order, are 0.6 of the way from 1/53 to 3/53. What was measured twice says nothing.
 TEST(Measurement, SpreadIsWhatFourOfFiveRepetitionsKeepTo) {
-  const std::vector<MeasuredRates> twice{{4, {50}, "d"}, {4, {90}, "e"}};
+  const std::vector<MeasuredRates> twice{{bits(4), {50}, "d"}, {bits(4), {90}, "e"}};
   EXPECT_EQ(spread_of(measured(twice)), 0);
-  std::vector<MeasuredRates> rates{{1, {50}, "a"}, {1, {54}, "b"}, {1, {53}, "c"}};
+  std::vector<MeasuredRates> rates{{bits(1), {50}, "a"}, {bits(1), {54}, "b"}, {bits(1), {53}, "c"}};
   rates.insert(rates.end(), twice.begin(), twice.end());
   EXPECT_DOUBLE_EQ(spread_of(measured(rates)), (1 + 0.6 * 2) / 53);
 }
 
 // 40 and 52 are 6 from their median 46, more than an eighth of it.
 TEST(Measurement, LeavesOutRepetitionsThatContradictEachOther) {
-  const auto result = clean(measured({{1, {40}, "steady_state[0]"}, {1, {52}, "steady_state[1]"}, {4, {50}, "c"}}));
+  const auto result =
+      clean(measured({{bits(1), {40}, "steady_state[0]"}, {bits(1), {52}, "steady_state[1]"}, {bits(4), {50}, "c"}}));
   EXPECT_EQ(result.combinations.size(), 1U);
   ASSERT_EQ(result.doubtful.size(), 1U);
   EXPECT_EQ(result.doubtful[0].lowest, std::vector{40.0});
@@ -49,7 +52,7 @@ TEST(Measurement, LeavesOutRepetitionsThatContradictEachOther) {
 }
 
 TEST(Measurement, LeavesOutWhatIsFasterThanItsLink) {
-  const auto result = clean(measured({{1, {50}, "a"}, {5, {80, 50}, "b"}}));
+  const auto result = clean(measured({{bits(1), {50}, "a"}, {bits(5), {80, 50}, "b"}}));
   EXPECT_EQ(result.combinations.size(), 1U);
   EXPECT_EQ(result.left_out,
             std::vector<std::string>{
@@ -58,14 +61,15 @@ TEST(Measurement, LeavesOutWhatIsFasterThanItsLink) {
 
 // One run in three disturbed: the other two agree.
 TEST(Measurement, OneDisturbedRepetitionDoesNotMatter) {
-  const auto result = clean(measured({{1, {50}, "a"}, {1, {20}, "b"}, {1, {51}, "c"}}));
+  const auto result = clean(measured({{bits(1), {50}, "a"}, {bits(1), {20}, "b"}, {bits(1), {51}, "c"}}));
   ASSERT_EQ(result.combinations.size(), 1U);
   EXPECT_EQ(result.combinations[0].rates, std::vector{50.0});
   EXPECT_EQ(result.combinations[0].lowest, std::vector{20.0});
 }
 
 TEST(Measurement, DoubtsARateAloneThatAllCompanyExceeds) {
-  const auto result = clean(measured({{1, {30}, "alone"}, {5, {50, 50}, ""}, {3, {50, 50}, ""}, {9, {50, 50}, ""}}));
+  const auto result = clean(
+      measured({{bits(1), {30}, "alone"}, {bits(5), {50, 50}, ""}, {bits(3), {50, 50}, ""}, {bits(9), {50, 50}, ""}}));
   EXPECT_EQ(result.combinations.size(), 3U);
   EXPECT_EQ(result.left_out,
             std::vector<std::string>{
@@ -74,7 +78,7 @@ TEST(Measurement, DoubtsARateAloneThatAllCompanyExceeds) {
 
 // 1 MB at 50 GB/s takes 20 us; in 100 us it would move at 10.
 TEST(Measurement, LeavesOutBatchesThatCannotBe) {
-  Measurements measurements = measured({{1, {50}, "a"}});
+  Measurements measurements = measured({{bits(1), {50}, "a"}});
   measurements.batches.push_back({{{{0, Direction::HostToDevice}, 1e6, 10e3}}, "batch"});
   measurements.batches.push_back({{{{0, Direction::HostToDevice}, 1e6, 100e3}}, "slow"});
   measurements.batches.push_back({{{{0, Direction::HostToDevice}, 1e6, 21e3}}, "fine"});
@@ -85,15 +89,15 @@ TEST(Measurement, LeavesOutBatchesThatCannotBe) {
 }
 
 TEST(Measurement, CountsGpus) {
-  EXPECT_EQ(measured({{1, {50}, ""}}).gpus(), 1U);
-  EXPECT_EQ(measured({{2, {50}, ""}, {8, {50}, ""}}).gpus(), 2U);
-  EXPECT_EQ(measured({{16, {50}, ""}}).gpus(), 3U);
+  EXPECT_EQ(measured({{bits(1), {50}, ""}}).gpus(), 1U);
+  EXPECT_EQ(measured({{bits(2), {50}, ""}, {bits(8), {50}, ""}}).gpus(), 2U);
+  EXPECT_EQ(measured({{bits(16), {50}, ""}}).gpus(), 3U);
 }
 
 TEST(Measurement, NamesStreamsByDirection) {
-  EXPECT_EQ(ports_text(1 | 2 | 8 | 64), "h2d 0 3, d2h 0 1");
-  EXPECT_EQ(rates_text(1 | 2 | 8 | 64, {1, 2, 3, 4}), "1.0 4.0, 2.0 3.0");
-  EXPECT_EQ(rates_text(2, {2}), "2.0");
+  EXPECT_EQ(ports_text(bits(1 | 2 | 8 | 64)), "h2d 0 3, d2h 0 1");
+  EXPECT_EQ(rates_text(bits(1 | 2 | 8 | 64), {1, 2, 3, 4}), "1.0 4.0, 2.0 3.0");
+  EXPECT_EQ(rates_text(bits(2), {2}), "2.0");
 }
 
 // ---- what to measure
@@ -112,10 +116,10 @@ TEST(MeasurementPlan, HasEveryStreamEveryPairAndEveryClass) {
     std::size_t small = 0;
     std::set<std::vector<int>> classes;
     std::set<PortSet> different;
-    for (const PortSet streams : plan.combinations) {
-      small += positions_of(streams).size() <= 2 ? 1 : 0;
+    for (const PortSet& streams : plan.combinations) {
+      small += streams.size() <= 2 ? 1 : 0;
       std::vector<int> numbers(4);
-      for (int gpu = 0; gpu < n; ++gpu) ++numbers[streams >> (2 * gpu) & 3U];
+      for (int gpu = 0; gpu < n; ++gpu) ++numbers[state_of(streams, static_cast<std::uint32_t>(gpu))];
       classes.insert(numbers);
       different.insert(streams);
     }

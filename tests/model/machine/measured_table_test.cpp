@@ -1,5 +1,8 @@
 #include "model/machine/measured_table.hpp"
 
+#include <algorithm>
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include "model/base/document.hpp"
@@ -7,6 +10,7 @@
 #include "model/planners/planner.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "model/sharing/steady_rates.hpp"
+#include "tests/support/random.hpp"
 #include "tests/support/random_machine.hpp"
 #include "tests/support/yaml_text.hpp"
 
@@ -16,17 +20,17 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// Streams by position: gpu0 h2d 1, gpu0 d2h 2, gpu1 h2d 4, gpu1 d2h 8.
-constexpr PortSet kUp0 = 1, kDown0 = 2, kUp1 = 4, kDown1 = 8;
+// Ports: gpu0 h2d 0, gpu0 d2h 1, gpu1 h2d 2, gpu1 d2h 3.
+const PortSet kUp0(PortId{0}), kDown0(PortId{1}), kUp1(PortId{2}), kDown1(PortId{3});
 
 TEST(MeasuredTable, FindsWhatStandsInIt) {
   const auto table = MeasuredTable::make(2, {}, {{kUp0, {40}}, {kUp0 | kDown1, {30, 20}}}).value();
   EXPECT_EQ(table.row(kUp1), MeasuredTable::kNoRow);
   const std::uint32_t row = table.row(kUp0 | kDown1);
   ASSERT_NE(row, MeasuredTable::kNoRow);
-  EXPECT_EQ(table.rate(row, kUp0 | kDown1, 0).value, 30);
-  EXPECT_EQ(table.rate(row, kUp0 | kDown1, 3).value, 20);
-  EXPECT_EQ(table.rate(row, kUp0 | kDown1, 3).inverse, 1.0 / 20);
+  EXPECT_EQ(table.rate(row, kUp0 | kDown1, PortId{0}).value, 30);
+  EXPECT_EQ(table.rate(row, kUp0 | kDown1, PortId{3}).value, 20);
+  EXPECT_EQ(table.rate(row, kUp0 | kDown1, PortId{3}).inverse, 1.0 / 20);
   EXPECT_FALSE(table.complete());
 }
 
@@ -37,19 +41,17 @@ TEST(MeasuredTable, GpusThatAreAlikeChangePlaces) {
   const auto table = MeasuredTable::make(2, {{0, 1}}, {{both0, {26, 40, 34}}}).value();
   const std::uint32_t row = table.row(both1);
   ASSERT_EQ(row, table.row(both0));
-  EXPECT_EQ(table.rate(row, both1, 2).value, 26);  // up, of the GPU that does both
-  EXPECT_EQ(table.rate(row, both1, 3).value, 40);
-  EXPECT_EQ(table.rate(row, both1, 0).value, 34);  // up alone
+  EXPECT_EQ(table.rate(row, both1, PortId{2}).value, 26);  // up, of the GPU that does both
+  EXPECT_EQ(table.rate(row, both1, PortId{3}).value, 40);
+  EXPECT_EQ(table.rate(row, both1, PortId{0}).value, 34);  // up alone
 }
 
 // Up, down or both for each of two symmetric GPUs: 3 combinations of one GPU, and 6 of two.
 TEST(MeasuredTable, IsCompleteWhenNoCombinationIsMissing) {
   std::vector<PortRates> rows;
-  const auto add = [&](PortSet streams) {
-    rows.push_back({streams, std::vector<double>(positions_of(streams).size(), 10)});
-  };
-  for (const PortSet one : {kUp0, kDown0, kUp0 | kDown0}) add(one);
-  for (const PortSet two : {kUp0 | kUp1, kUp0 | kDown1, kDown0 | kDown1, kUp0 | kDown0 | kUp1, kUp0 | kDown0 | kDown1})
+  const auto add = [&](const PortSet& ports) { rows.push_back({ports, std::vector<double>(ports.size(), 10)}); };
+  for (const PortSet& one : {kUp0, kDown0, kUp0 | kDown0}) add(one);
+  for (const PortSet& two : {kUp0 | kUp1, kUp0 | kDown1, kDown0 | kDown1, kUp0 | kDown0 | kUp1, kUp0 | kDown0 | kDown1})
     add(two);
   EXPECT_FALSE(MeasuredTable::make(2, {{0, 1}}, rows).value().complete());
   add(kUp0 | kDown0 | kUp1 | kDown1);
@@ -67,7 +69,81 @@ TEST(MeasuredTable, RefusesWhatCannotBe) {
   EXPECT_EQ(refusal({}, {{kUp0, {0}}}), "a rate is not above 0; leave the stream out");
   EXPECT_EQ(refusal({}, {{kUp0 | kUp1, {40}}}), "a combination has one rate for each of its streams");
   EXPECT_EQ(refusal({{0, 0}}, {{kUp0, {40}}}), "a GPU stands twice in the symmetric groups; name it once");
-  EXPECT_EQ(MeasuredTable::make(9, {}, {}).error().message, "a table of 9 GPUs; it holds 8 at most");
+}
+
+// gpu11 has the ports 22 and 23 of the first memory, and 46 and 47 of the second: three symmetric GPUs share one row,
+// and 4^12 sets are nowhere counted through. One port of each of three GPUs: 3 combinations.
+TEST(MeasuredTable, HasNoLimitOfGpus) {
+  const PortSet up11(CopyPort{11, Direction::HostToDevice}.id()), up2(CopyPort{2, Direction::HostToDevice}.id());
+  const PortSet far = up2 | PortSet(PortId{200});
+  const auto table = MeasuredTable::make(12, {{1, 2, 11}}, {{up11, {40}}, {far, {30, 20}}}).value();
+  EXPECT_EQ(table.row(up2), table.row(up11));
+  EXPECT_EQ(table.rate(table.row(up2), up2, up2.last()).value, 40);
+  EXPECT_EQ(table.combinations().size(), 4U);
+  EXPECT_EQ(table.rate(table.row(far), far, PortId{200}).value, 20);
+  EXPECT_EQ(table.row(up11 | PortSet(PortId{200})), MeasuredTable::kNoRow);  // for itself alone
+  EXPECT_TRUE(table.covers(PortId{200}));
+  EXPECT_FALSE(table.covers(PortId{201}));
+  EXPECT_FALSE(table.complete());
+}
+
+// 20 GPUs, 10 of them up: C(20, 10) = 184,756 combinations of one row, and two such rows are too many to check.
+TEST(MeasuredTable, HoldsNoMoreThanCanBeChecked) {
+  std::vector<std::uint32_t> all(20);
+  PortSet up, down;
+  for (std::uint32_t gpu = 0; gpu < 20; ++gpu) {
+    all[gpu] = gpu;
+    if (gpu < 10) up.insert(CopyPort{gpu, Direction::HostToDevice}.id());
+    if (gpu < 10) down.insert(CopyPort{gpu, Direction::DeviceToHost}.id());
+  }
+  const std::vector<double> rates(10, 5);
+  EXPECT_EQ(MeasuredTable::make(20, {all}, {{up, rates}}).value().combinations().size(), 184'756U);
+  const auto refused = MeasuredTable::make(20, {all}, {{up, rates}, {down, rates}});
+  EXPECT_EQ(refused.error().field, "table[1]");
+  EXPECT_EQ(refused.error().message,
+            "up to this row and with exchanges of symmetric GPUs the table has more than 262144 combinations; leave "
+            "rows out, or name fewer GPUs symmetric");
+}
+
+// ---- sets of ports
+
+// Beside sets of the standard library, on random sets below and above 64.
+TEST(PortSet, IsASet) {
+  test::Random random(3);
+  for (int round = 0; round < 500; ++round) {
+    const std::size_t most = random.one_in(2) ? 60 : 300;
+    PortSet a, b;
+    std::set<PortId> slow_a, slow_b;
+    for (int i = 0; i < 40; ++i) {
+      const PortId port(random.below(most));
+      const bool first = random.one_in(2), out = random.one_in(3);
+      PortSet& set = first ? a : b;
+      std::set<PortId>& slow = first ? slow_a : slow_b;
+      out ? set.erase(port) : set.insert(port);
+      if (out) slow.erase(port);
+      if (!out) slow.insert(port);
+    }
+    const auto same = [](const PortSet& set, const std::set<PortId>& slow) {
+      return list_of(set) == std::vector<PortId>(slow.begin(), slow.end()) && set.size() == slow.size();
+    };
+    ASSERT_TRUE(same(a, slow_a) && same(b, slow_b));
+    std::set<PortId> either = slow_a, both, left, low;
+    either.insert(slow_b.begin(), slow_b.end());
+    const PortId limit(random.below(most));
+    for (const PortId port : slow_a) {
+      (slow_b.contains(port) ? both : left).insert(port);
+      if (port < limit) low.insert(port);
+    }
+    EXPECT_TRUE(same(a | b, either) && same(a & b, both) && same(a - b, left) && same(a.before(limit), low));
+    EXPECT_EQ(a.rank(limit), low.size());
+    EXPECT_EQ(a.includes(b), both.size() == slow_b.size());
+    EXPECT_EQ(a < b, std::lexicographical_compare(slow_a.rbegin(), slow_a.rend(), slow_b.rbegin(), slow_b.rend()));
+    EXPECT_EQ(a == b, slow_a == slow_b);
+    PortSet again = b - a;
+    again |= a & b;
+    EXPECT_EQ(again, b);
+    EXPECT_EQ(again.hash(), b.hash());
+  }
 }
 
 // ---- in predictions
@@ -197,6 +273,100 @@ TEST(MeasuredTable, HoldsBesideTransfersThatShareNothingWithIt) {
   EXPECT_EQ(timeline.streams[3].end(), milliseconds(10));
 }
 
+/// Two memories, two GPUs, a link between the GPUs.
+Topology two_memories(const std::string& rest) {
+  return test::make_machine(R"(
+  vertices:
+    mem0: {kind: memory}
+    mem1: {kind: memory}
+    cpu0: {kind: cpu}
+    gpu0: {kind: gpu, copy_engines: 3}
+    gpu1: {kind: gpu, copy_engines: 3}
+  links:
+    - {from: mem0, to: cpu0, bandwidth: 60 GB/s, back: 60 GB/s}
+    - {from: mem1, to: cpu0, bandwidth: 60 GB/s, back: 60 GB/s}
+    - {from: cpu0, to: gpu0, bandwidth: 40 GB/s, back: 40 GB/s}
+    - {from: cpu0, to: gpu1, bandwidth: 40 GB/s, back: 40 GB/s}
+    - {from: gpu0, to: gpu1, bandwidth: 100 GB/s, back: 100 GB/s}
+  peer_access: all
+)" + rest);
+}
+
+// The second memory's copies move at 20 GB/s together and at 40 alone, as those of the first above: 10 ms and 15.
+TEST(MeasuredTable, HasRowsOfFurtherMemories) {
+  const Topology machine = two_memories(R"(  table:
+    - {copies: [{from: mem1, to: gpu1, rate: 20 GB/s}, {from: mem1, to: gpu0, rate: 20 GB/s}]}
+    - {copies: [{from: mem1, to: gpu1, rate: 40 GB/s}]}
+)");
+  const Batch batch = test::make_batch(machine, R"(
+  - {name: a, from: mem1, to: gpu0, size: 200 MB}
+  - {name: b, from: mem1, to: gpu1, size: 400 MB}
+)");
+  const Planner& planner = *find_planner("all_at_once");
+  const ExecutionPlan planned = plan(planner, batch);
+  EXPECT_EQ(planned.timeline.streams[0].end(), milliseconds(10));
+  EXPECT_EQ(planned.timeline.streams[1].end(), milliseconds(15));
+  EXPECT_EQ(planned.timeline.streams[1].transfer->segments.front().source, RateSource::Table);
+  EXPECT_GE(latest_finish(planned).batch, milliseconds(15));
+}
+
+// Beside the copy between the GPUs, 50 GB/s, a copy up moves at 25: 250 MB in 10 ms, while 500 MB pass between. Up
+// alone has a row of 40, which holds beside copies back between the GPUs too, since no row has both and they share
+// nothing.
+TEST(MeasuredTable, HasRowsOfCopiesBetweenGpus) {
+  const Topology machine = two_memories(R"(  table:
+    - {h2d: {gpu0: 40 GB/s}}
+    - {h2d: {gpu0: 25 GB/s}, copies: [{from: gpu0, to: gpu1, rate: 50 GB/s}]}
+)");
+  const auto timeline = [&](const char* streams) {
+    return plan(*find_planner("all_at_once"), test::make_batch(machine, streams)).timeline;
+  };
+  const Timeline together = timeline(R"(
+  - {name: a, from: mem0, to: gpu0, size: 250 MB}
+  - {name: p, from: gpu0, to: gpu1, size: 500 MB}
+)");
+  EXPECT_EQ(together.streams[0].end(), milliseconds(10));
+  EXPECT_EQ(together.streams[1].end(), milliseconds(10));
+  const Timeline beside = timeline(R"(
+  - {name: a, from: mem0, to: gpu0, size: 400 MB}
+  - {name: p, from: gpu1, to: gpu0, size: 1000 MB}
+)");
+  EXPECT_EQ(beside.streams[0].end(), milliseconds(10));
+  EXPECT_EQ(beside.streams[1].end(), milliseconds(10));
+  EXPECT_EQ(beside.streams[0].transfer->segments.front().source, RateSource::Table);
+  EXPECT_EQ(beside.streams[1].transfer->segments.front().source, RateSource::Graph);
+}
+
+// The graph would guarantee the copy between the GPUs 100 GB/s, its row has 50.
+TEST(MeasuredTable, LowersWhatIsGuaranteedBetweenGpus) {
+  const Topology machine = two_memories("  table: [{copies: [{from: gpu0, to: gpu1, rate: 50 GB/s}]}]\n");
+  const LinkId link = *machine.find_link(*machine.find_vertex("gpu0"), *machine.find_vertex("gpu1"));
+  EXPECT_EQ(machine.link(link).bandwidth, (Bandwidth{{100}, {50}}));
+  ASSERT_EQ(machine.notes().size(), 1U);
+  EXPECT_TRUE(
+      machine.notes()[0].message.starts_with("with [gpu0 -> gpu1] active the table gives gpu0 -> gpu1 50 GB/s"));
+  const auto again = parse_document(machine_yaml(machine), "again").and_then(machine_from).value();
+  EXPECT_TRUE(again == machine);
+  EXPECT_TRUE(again.notes().empty());
+}
+
+// 12 GPUs behind one link of 60 GB/s: three up have 20 each by the graph and 10 by the table, whichever of the first
+// four they are. 100 MB / 10 = 10 ms.
+TEST(MeasuredTable, ServesTwelveGpus) {
+  const std::vector<double> links(12, 40);
+  const Topology machine = test::star(60, links, R"(  symmetric: [[gpu0, gpu1, gpu2, gpu3]]
+  table: [{h2d: {gpu0: 10 GB/s, gpu1: 10 GB/s, gpu2: 10 GB/s}}]
+)");
+  const Batch batch = test::make_batch(machine, R"(
+  - {name: a, from: mem0, to: gpu1, size: 100 MB}
+  - {name: b, from: mem0, to: gpu2, size: 100 MB}
+  - {name: c, from: mem0, to: gpu3, size: 100 MB}
+)");
+  const ExecutionPlan planned = plan(*find_planner("all_at_once"), batch);
+  EXPECT_EQ(planned.timeline.latency, milliseconds(10));
+  EXPECT_GE(latest_finish(planned).batch, milliseconds(10));
+}
+
 TEST(MeasuredTable, EveryPlannerKeepsItsPlan) {
   const Topology machine = load_machine(test::source_path("configs/machines/h200x4.yaml")).value();
   for (const Planner& planner : planners()) {
@@ -253,6 +423,22 @@ TEST(TopologyText, ReadsBackAsTheSameMachine) {
     EXPECT_EQ(machine_yaml(*again), machine_yaml(machine)) << seed;
     EXPECT_TRUE(*again == machine) << seed;
   }
+}
+
+TEST(TopologyYaml, RefusesCopiesThatCannotBe) {
+  const auto refusal = [](const std::string& copies) {
+    return test::machine_error(
+        test::machine_file(std::string(kTwoGpus) + "  peer_access: none\n  table: [{" + copies + "}]\n"));
+  };
+  EXPECT_EQ(refusal("copies: [{from: mem1, to: gpu0, rate: 4 GB/s}]"),
+            "m.yaml:11:28: there is no vertex 'mem1'; did you mean 'mem0'?");
+  EXPECT_EQ(refusal("copies: [{from: cpu0, to: gpu0, rate: 4 GB/s}]"),
+            "m.yaml:11:21: a copy goes between a memory and a GPU, or from GPU to GPU, and not from 'cpu0' to 'gpu0'");
+  EXPECT_EQ(refusal("copies: [{from: gpu0, to: gpu1, rate: 4 GB/s}]"),
+            "m.yaml:11:21: 'gpu0' has no peer access to 'gpu1', so a copy between them is staged; leave it out of the "
+            "table, or allow 'peer_access'");
+  EXPECT_EQ(refusal("h2d: {gpu0: 4 GB/s}, copies: [{from: mem0, to: gpu0, rate: 4 GB/s}]"),
+            "m.yaml:11:42: the copy from 'mem0' to 'gpu0' stands twice; give it one rate");
 }
 
 TEST(TopologyYaml, RefusesTablesThatCannotBe) {

@@ -9,7 +9,6 @@
 
 #include <gtest/gtest.h>
 
-#include "model/machine/route.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "tests/support/random_machine.hpp"
 #include "tests/support/yaml_text.hpp"
@@ -50,6 +49,8 @@ Topology two_sockets(std::string_view rest = "") {
 }
 
 VertexId id(const Topology& machine, std::string_view name) { return *machine.find_vertex(name); }
+
+bool same_domain(const Topology& machine, VertexId a, VertexId b) { return machine.domain(a) == machine.domain(b); }
 
 /// "mem0 cpu0 gpu0", or "" where there is no way.
 std::string way(const Topology& machine, std::span<const LinkId> links) {

@@ -32,7 +32,7 @@ TEST_F(MeasuredJson, ComesBackAsItWasWritten) {
   written.host = "4 x \"H200\"\n, driver 580";
   written.date = "2026-11-20";
   written.sizes = "steady: copies of 128 MiB";
-  const PortSet pair = PortSet{1} << up(0).position() | PortSet{1} << down(7).position();
+  const PortSet pair = PortSet(up(0).id()) | PortSet(down(7).id());
   written.rates = {{pair, {55.1 / 3, 1e-3}, ""}, {pair, {55.3, 54.123456789012345}, ""}};
   written.batches = {{{{down(1), 1, 7096.0 / 3}, {up(0), 8999999999999999.0, 123456789}}, ""}};
 
