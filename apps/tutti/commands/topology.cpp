@@ -43,7 +43,7 @@ std::vector<Residual> residuals_of(const Topology& machine) {
   SteadyRates steady;
   for (const PortRates& row : machine.table()->entries()) {
     if (row.source != RateSource::Table) continue;
-    residuals.push_back({row.streams, row.rates, steady.find(graph, Basis::Nominal, row.streams).rates, row.source});
+    residuals.push_back({row.ports, row.rates, steady.find(graph, Basis::Nominal, row.ports).rates, row.source});
   }
   std::stable_sort(residuals.begin(), residuals.end(),
                    [](const Residual& a, const Residual& b) { return std::abs(a.worst()) > std::abs(b.worst()); });
