@@ -99,7 +99,6 @@ std::optional<Error> MeasuredTable::add_row(std::uint32_t row) {
   if (entry.ports.size() != entry.rates.size()) return invalid("a combination has one rate for each of its streams");
   for (const double value : entry.rates)
     if (!(value > 0) || !std::isfinite(value)) return invalid("a rate is not above 0; leave the stream out");
-  named_ |= entry.ports;
   const bool by_role = is_first(entry.ports.last());
   places_[row] = {rates_.size(), by_role, entry.source};
   if (!by_role) {
@@ -127,6 +126,7 @@ std::optional<Error> MeasuredTable::add_combinations(PortSet ports, std::uint32_
           fmt::format("up to this row and with exchanges of symmetric GPUs the table has more than {} "
                       "combinations; leave rows out, or name fewer GPUs symmetric",
                       kMostCombinations));
+    named_ |= ports;
     combinations_.push_back({std::move(ports), row});
     return std::nullopt;
   }

@@ -103,7 +103,7 @@ class MeasuredTable {
   [[nodiscard]] double alone(PortId port) const { return port.index() < alone_.size() ? alone_[port.index()] : 0; }
   /// Whether every combination of the first memory's ports has a row.
   [[nodiscard]] bool complete() const { return complete_; }
-  /// Whether the port can be in a combination: all of the first memory, and those that some row names.
+  /// Whether the port can be in a combination: all of the first memory, and those of the rows.
   [[nodiscard]] bool covers(PortId port) const { return is_first(port) || named_.contains(port); }
   /// Whether the port is of the first memory.
   [[nodiscard]] bool is_first(PortId port) const { return port.index() < first_.size(); }
@@ -114,7 +114,7 @@ class MeasuredTable {
   [[nodiscard]] std::span<const PortRates> entries() const { return entries_; }
   /// All combinations that have a row, rising.
   [[nodiscard]] std::span<const Known> combinations() const { return combinations_; }
-  /// All ports of the rows.
+  /// All ports of the combinations.
   [[nodiscard]] const PortSet& named() const { return named_; }
 
   friend bool operator==(const MeasuredTable& a, const MeasuredTable& b) {
