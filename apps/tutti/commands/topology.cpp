@@ -10,6 +10,7 @@
 #include "apps/tutti/reports/report.hpp"
 #include "model/base/joined.hpp"
 #include "model/calibration/comparison.hpp"
+#include "model/machine/ports.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "model/sharing/steady_rates.hpp"
 
@@ -50,6 +51,24 @@ std::vector<Residual> residuals_of(const Topology& machine) {
   return residuals;
 }
 
+/// "h2d 0 1, d2h 2"; with copies of further memories or between GPUs: "mem0 -> gpu0, gpu0 -> gpu1", in the order of
+/// ports.
+std::string copies_text(const Topology& machine, const PortSet& ports) {
+  if (is_of_first_memory(machine, ports.last())) return ports_text(ports);
+  std::vector<std::string> copies;
+  for (const PortId port : ports) {
+    const auto [from, to] = ends_of(machine, port);
+    copies.push_back(machine.vertex(from).name + " -> " + machine.vertex(to).name);
+  }
+  return fmt::to_string(fmt::join(copies, ", "));
+}
+
+/// The rates in the order of that text.
+std::string copies_rates_text(const Topology& machine, const PortSet& ports, const std::vector<double>& rates) {
+  if (is_of_first_memory(machine, ports.last())) return rates_text(ports, rates);
+  return fmt::format("{:.1f}", fmt::join(rates, " "));
+}
+
 void show_text(const Topology& machine) {
   fmt::print("{}: {} vertices, {} links, {} shared capacities\n", machine.name(), machine.vertices().size(),
              machine.links().size(), machine.shared().size());
@@ -87,8 +106,9 @@ void show_text(const Topology& machine) {
   programs::Table worst({"where the graph alone is furthest off", "measured GB/s", "graph GB/s", "off by"});
   for (const std::size_t column : {1U, 2U}) worst.align_left(column);
   for (std::size_t i = 0; i < std::min(kWorstShown, residuals.size()); ++i)
-    worst.add({ports_text(residuals[i].streams), rates_text(residuals[i].streams, residuals[i].measured),
-               rates_text(residuals[i].streams, residuals[i].predicted),
+    worst.add({copies_text(machine, residuals[i].streams),
+               copies_rates_text(machine, residuals[i].streams, residuals[i].measured),
+               copies_rates_text(machine, residuals[i].streams, residuals[i].predicted),
                fmt::format("{:+.1f} %", 100 * residuals[i].worst())});
   fmt::print("\n{}", worst.text());
 }
@@ -117,7 +137,7 @@ Json show_json(const Topology& machine) {
   }
   Json residuals = Json::array();
   for (const Residual& residual : residuals_of(machine))
-    residuals.push_back({{"streams", ports_text(residual.streams)},
+    residuals.push_back({{"streams", copies_text(machine, residual.streams)},
                          {"measured_gbps", residual.measured},
                          {"graph_gbps", residual.predicted},
                          {"worst_deviation", residual.worst()}});
