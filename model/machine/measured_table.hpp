@@ -92,12 +92,29 @@ class MeasuredTable {
     }
   }
   [[nodiscard]] RateSource source(std::uint32_t row) const { return places_[row].source; }
-  /// The rate at one of the ports of a row's combination.
-  [[nodiscard]] const Rate& rate(std::uint32_t row, const PortSet& ports, PortId port) const {
+  /// The rates of a row's combination. They refer to it and to the table.
+  class RowRates {
+   public:
+    /// The rate at one of its ports.
+    [[nodiscard]] const Rate& at(PortId port) const {
+      if (first_ == nullptr) return begin_[ports_->rank(port)];
+      return begin_[first_[port.index()] + (ports_->contains(PortId(port.index() ^ 1U)) ? 2U : 0U)];
+    }
+
+   private:
+    friend class MeasuredTable;
+    RowRates(const Rate* begin, const std::uint32_t* first, const PortSet& ports)
+        : begin_(begin), first_(first), ports_(&ports) {}
+    const Rate* begin_;
+    const std::uint32_t* first_;  // [ports of the first memory] of a row by role
+    const PortSet* ports_;
+  };
+  [[nodiscard]] RowRates rates(std::uint32_t row, const PortSet& ports) const {
     const Place& place = places_[row];
-    if (!place.by_role) return rates_[place.begin + ports.rank(port)];
-    const std::size_t both = ports.contains(PortId(port.index() ^ 1U)) ? 2 : 0;
-    return rates_[place.begin + first_[port.index()] + both];
+    return {rates_.data() + place.begin, place.by_role ? first_.data() : nullptr, ports};
+  }
+  [[nodiscard]] const Rate& rate(std::uint32_t row, const PortSet& ports, PortId port) const {
+    return rates(row, ports).at(port);
   }
   /// The rate at a port with nothing else active; 0 where there is no row.
   [[nodiscard]] double alone(PortId port) const { return port.index() < alone_.size() ? alone_[port.index()] : 0; }

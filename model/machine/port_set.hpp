@@ -28,6 +28,7 @@ class PortSet {
   [[nodiscard]] bool empty() const { return low_ == 0 && high_.empty(); }
   [[nodiscard]] std::size_t size() const { return count(low_) + count_high(high_.size()); }
   [[nodiscard]] bool contains(PortId port) const {
+    if (port.index() < kBits) return (low_ >> port.index() & 1U) != 0;
     return (word(port.index() / kBits) >> port.index() % kBits & 1U) != 0;
   }
   /// Number of ports of the set before this one: its place in lists that have a value for each.

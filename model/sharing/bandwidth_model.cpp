@@ -281,10 +281,11 @@ BandwidthModel::LookedUp BandwidthModel::look_up() {
 /// @param ports  the row's combination
 inline void BandwidthModel::take_from_table(std::uint32_t row, const PortSet& ports, LookedUp of) {
   source_ = row == MeasuredTable::kNoRow ? RateSource::Graph : table_->source(row);
+  const MeasuredTable::RowRates rates = table_->rates(row, ports);
   for (std::uint32_t g = 0; g < group_count_; ++g) {
     Group& group = groups_[g];
     if (group.active == 0 || group.port == kNoPort || (of == LookedUp::FirstMemory && !group.first)) continue;
-    const Rate& rate = table_->rate(row, ports, group.port);
+    const Rate& rate = rates.at(group.port);
     group.own = {rate.value * group.inverse_weight, rate.inverse * group.weight};
     if (group.capped) group.own = group.own.at_most(group.limit);
   }
