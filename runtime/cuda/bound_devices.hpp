@@ -26,7 +26,7 @@ struct BoundDevices {
         gate(options.gate),
         waiting(options.waiting),
         hangs(options.hangs),
-        conductor(the_clock, options.priority > 0 ? options.priority + 1 : 0) {}
+        conductor(the_clock, {options.priority, true, options.cores}) {}
   BoundDevices(const BoundDevices&) = delete;  // batches know it by its address
   BoundDevices& operator=(const BoundDevices&) = delete;
   ~BoundDevices() {

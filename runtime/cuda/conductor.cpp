@@ -20,8 +20,8 @@ constexpr int kCoresToLeave = 3;
 
 }  // namespace
 
-Conductor::Conductor(Clock& clock, int priority) : clock_(&clock), thread_([this] { lead(); }) {
-  if (take_core()) take_priority(priority > 0 ? priority : kPriority);
+Conductor::Conductor(Clock& clock, const ThreadRole& role) : clock_(&clock), thread_([this] { lead(); }) {
+  if (take_core(role.cores)) take_priority(role.priority > 0 ? role.priority : kPriority);
   if (std::string refused = lock_all_memory(); !refused.empty()) notes_.push_back(std::move(refused));
 }
 
@@ -33,10 +33,10 @@ Conductor::~Conductor() {
 }
 
 /// The thread that makes a conductor spins as well: on one core the two would take turns, a time slice each.
-bool Conductor::take_core() {
+bool Conductor::take_core(std::span<const int> named) {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
-  auto core = OwnCore::take(kCoresToLeave);
+  auto core = OwnCore::take(kCoresToLeave, named);
   if (!core) {
     notes_.emplace_back(
         "the thread that opens gates has no core of its own, and so no real-time priority, since it spins: this host "
@@ -60,12 +60,8 @@ bool Conductor::take_core() {
 
 /// @pre it has a core of its own: it spins, and would keep every other thread from the core that it shares.
 void Conductor::take_priority(int wanted) {
-  if (throttles_real_time()) {
-    notes_.emplace_back(
-        "the kernel stops real-time threads that run without a pause, so the thread that opens gates has ordinary "
-        "priority on a core of its own; with sysctl kernel.sched_rt_runtime_us=-1 it gets real-time priority");
-    return;
-  }
+  if (std::string refused = throttled("the thread that opens gates"); !refused.empty())
+    return notes_.push_back(std::move(refused));
   const sched_param priority{wanted};
   if (const int refused = pthread_setschedparam(thread_.native_handle(), SCHED_FIFO, &priority); refused != 0)
     notes_.push_back(

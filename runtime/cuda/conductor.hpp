@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "runtime/core/clock.hpp"
+#include "runtime/core/thread_role.hpp"
 #include "runtime/host/real_time.hpp"
 
 namespace tutti::internal::cuda {
@@ -36,8 +38,8 @@ class GatedRun {
 /// until it destroys it; threads started by that thread in the meantime stay off it for good.
 class Conductor {
  public:
-  /// @param priority  SCHED_FIFO, 1 to 99; 0: the default
-  explicit Conductor(Clock& clock, int priority = 0);
+  /// @param role  of its thread; a default priority where it has none
+  Conductor(Clock& clock, const ThreadRole& role);
   Conductor(const Conductor&) = delete;  // its thread knows it by its address
   Conductor& operator=(const Conductor&) = delete;
   ~Conductor();
@@ -62,7 +64,7 @@ class Conductor {
   void perform(GatedRun& run);
   void wake();
   /// @return whether it has one of its own now
-  bool take_core();
+  bool take_core(std::span<const int> named);
   void take_priority(int wanted);
   void give_core_back() const;
 

@@ -20,7 +20,8 @@ std::unique_ptr<Clock> clock_of(const tutti::BackendOptions& options) {
 /// The role of a thread that runs tasks. On GPUs it waits for batches, by spinning but for `Block`; a simulated machine
 /// lets it sleep.
 ThreadRole role_of(const tutti::BackendOptions& options) {
-  return {options.real_time.priority, options.kind == BackendKind::Cuda && options.waiting != WaitKind::Block};
+  return {options.real_time.priority, options.kind == BackendKind::Cuda && options.waiting != WaitKind::Block,
+          options.real_time.cores};
 }
 
 /// The GPUs of this host, by the library that is opened for them.

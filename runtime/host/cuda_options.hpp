@@ -15,7 +15,8 @@ struct CudaOptions {
   std::vector<std::pair<std::string, std::string>> bind;  ///< GPU of the machine, bus id or UUID of the host
   GateKind gate = kGateKinds.front();
   WaitKind waiting = WaitKind::Spin;
-  int priority = 0;  ///< SCHED_FIFO of threads that dispatch jobs; 0: none is asked for
+  int priority = 0;        ///< SCHED_FIFO of the thread that opens gates; 0: a default
+  std::vector<int> cores;  ///< for that thread; empty: the last one that is free
   /// GPUs of the machine that the backend opens: a program may have several backends, but no two on one GPU. Absent:
   /// all.
   std::optional<std::vector<VertexId>> gpus;
@@ -33,7 +34,8 @@ struct CudaOptions {
     if (machine.gate == to_string(kind)) cuda.gate = kind;
   cuda.gate = options.gate.value_or(cuda.gate);
   cuda.waiting = options.waiting;
-  cuda.priority = options.real_time.priority;
+  if (options.real_time.priority > 0) cuda.priority = options.real_time.priority + 1;
+  cuda.cores = options.real_time.cores;
   return cuda;
 }
 

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <fstream>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include <fcntl.h>
@@ -24,23 +26,17 @@ constexpr std::size_t kStack = 256 << 10;  // bytes of it that a dispatching thr
 /// The cores of this program's threads that have one of their own.
 class Cores {
  public:
-  /// Names the cores to take from.
-  void choose(const std::vector<int>& cores) {
-    const std::lock_guard lock(mutex_);
-    chosen_ = cores;
-  }
-  std::optional<int> take(const cpu_set_t& allowed, int leave) {
+  std::optional<int> take(const cpu_set_t& allowed, int leave, std::span<const int> named) {
     const std::lock_guard lock(mutex_);
     const auto is_free = [&](int core) { return CPU_ISSET(core, &allowed) && !CPU_ISSET(core, &taken_); };
+    if (!named.empty()) {
+      const auto core = std::ranges::find_if(named, is_free);
+      return core == named.end() ? std::nullopt : taken(*core);
+    }
     int free = 0, last = -1;
     for (int core = 0; core < CPU_SETSIZE; ++core)
       if (is_free(core)) ++free, last = core;
-    if (const auto chosen = std::ranges::find_if(chosen_, is_free); chosen != chosen_.end())
-      last = *chosen;
-    else if (!chosen_.empty() || free <= leave + CPU_COUNT(&taken_))
-      return std::nullopt;
-    CPU_SET(last, &taken_);
-    return last;
+    return free <= leave + CPU_COUNT(&taken_) ? std::nullopt : taken(last);
   }
   void give_back(int core) {
     const std::lock_guard lock(mutex_);
@@ -48,8 +44,12 @@ class Cores {
   }
 
  private:
+  std::optional<int> taken(int core) {
+    CPU_SET(core, &taken_);
+    return core;
+  }
+
   std::mutex mutex_;
-  std::vector<int> chosen_;
   cpu_set_t taken_{};
 };
 
@@ -85,10 +85,14 @@ std::string lock_all_memory() {
                      std::strerror(errno));
 }
 
-bool throttles_real_time() {
+std::string throttled(std::string_view thread) {
   std::ifstream file("/proc/sys/kernel/sched_rt_runtime_us");
   long runtime = -1;
-  return file >> runtime && runtime >= 0;
+  if (!(file >> runtime) || runtime < 0) return "";
+  return fmt::format(
+      "the kernel stops real-time threads that run without a pause, so {} has ordinary priority on a core of its own; "
+      "with sysctl kernel.sched_rt_runtime_us=-1 it gets real-time priority",
+      thread);
 }
 
 // ---- the process
@@ -102,7 +106,6 @@ Expected<RealTimeSetup> RealTimeSetup::make(const RealTimeOptions& options) {
     if (allowed && (core < 0 || core >= CPU_SETSIZE || !CPU_ISSET(core, &*allowed)))
       return invalid_input(
           fmt::format("core {} is none that this program may use; name some of {}", core, names_of(*allowed)));
-  cores().choose(options.cores);
   RealTimeSetup setup;
   if (options.priority == 0) return setup;
   setup.lock_memory();
@@ -140,10 +143,10 @@ void RealTimeSetup::keep_cores_awake() {
 
 // ---- cores
 
-std::optional<OwnCore> OwnCore::take(int leave) {
+std::optional<OwnCore> OwnCore::take(int leave, std::span<const int> named) {
   const auto allowed = allowed_cores();
   if (!allowed) return std::nullopt;
-  const auto core = cores().take(*allowed, leave);
+  const auto core = cores().take(*allowed, leave, named);
   return core ? std::optional(OwnCore(*core)) : std::nullopt;
 }
 
@@ -157,8 +160,14 @@ RealTimeThread::RealTimeThread(const ThreadRole& role) {
   touch_stack();
   prctl(PR_SET_TIMERSLACK, 1UL);
   if (role.priority == 0) return;
-  if (role.spins) take_core();
-  if (role.spins && !core_) return;
+  if (role.spins) {
+    take_core(role.cores);
+    if (!core_) return;
+    if (std::string refused = throttled("the thread that dispatches jobs"); !refused.empty()) {
+      notes_.push_back(std::move(refused));
+      return;
+    }
+  }
   take_priority(role.priority);
 }
 
@@ -169,10 +178,10 @@ RealTimeThread::~RealTimeThread() {
   prctl(PR_SET_TIMERSLACK, 0UL);  // the thread's default
 }
 
-void RealTimeThread::take_core() {
+void RealTimeThread::take_core(std::span<const int> named) {
   constexpr int kLeave = 1;  // for all others
   const auto allowed = allowed_cores();
-  auto core = OwnCore::take(kLeave);
+  auto core = OwnCore::take(kLeave, named);
   if (core && allowed) {
     cpu_set_t own;
     CPU_ZERO(&own);

@@ -1,6 +1,8 @@
 #pragma once
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sched.h>
@@ -42,9 +44,9 @@ class RealTimeSetup {
 /// A core for one thread of this program alone, while it lives. Threads that ask `keep_off` stay off it.
 class OwnCore {
  public:
-  /// Takes a core: of those that `RealTimeOptions::cores` names, else the last one that the calling thread may use.
+  /// Takes a core that is free: one of those named, in their order, else the last one that the calling thread may use.
   /// @param leave  cores that must stay free, where none are named; and as many as were taken before
-  [[nodiscard]] static std::optional<OwnCore> take(int leave);
+  [[nodiscard]] static std::optional<OwnCore> take(int leave, std::span<const int> named = {});
   OwnCore(OwnCore&& other) noexcept : core_(other.core_) { other.core_ = -1; }
   OwnCore& operator=(OwnCore&& other) = delete;
   OwnCore(const OwnCore&) = delete;  // it is given back once
@@ -58,13 +60,16 @@ class OwnCore {
   int core_;
 };
 
-/// Whether the kernel stops real-time threads that run without a pause: for 50 ms in each second, usually.
-[[nodiscard]] bool throttles_real_time();
+/// The reason why a thread that spins gets no real-time priority, even on a core of its own; empty where it gets one.
+/// By default the kernel stops real-time threads that run without a pause for 50 ms in each second.
+/// @param thread  "the thread that ..."
+[[nodiscard]] std::string throttled(std::string_view thread);
 
 /// The calling thread in its role, while it lives; made and destroyed by that thread.
 ///
 /// It has the role's priority, one nanosecond of timer slack and a stack whose pages are there. A thread that spins
-/// gets real-time priority only with a core of its own: it would keep all others from the one that it shares.
+/// gets real-time priority only with a core of its own: it would keep all others from the one that it shares. And only
+/// where the kernel lets it run on (`throttled`).
 class RealTimeThread {
  public:
   explicit RealTimeThread(const ThreadRole& role);
@@ -76,7 +81,7 @@ class RealTimeThread {
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  void take_core();
+  void take_core(std::span<const int> named);
   void take_priority(int priority);
 
   std::vector<std::string> notes_;

@@ -31,7 +31,7 @@ struct ProfileCommand {
 };
 
 /// A measured kernel as reports show it.
-struct Row {
+struct ProfiledKernel {
   const MeasuredKernel* measured;
   const CommandStream* stream;
   DeclaredTime declared;
@@ -46,7 +46,7 @@ Json json_of(std::optional<double> value) { return value ? Json(*value) : Json()
 
 std::string ms_text(std::optional<double> value) { return value ? fmt::format("{:.4f}", *value) : "-"; }
 
-std::string profile_text(const TaskSet& set, const std::vector<Row>& rows) {
+std::string profile_text(const TaskSet& set, const std::vector<ProfiledKernel>& rows) {
   programs::Table table({"task", "batch", "stream", "kernel", "on", "declared ms", "worst", "alone", "beside copies",
                          "beside kernels", "largest", "time", "worst"});
   for (const std::size_t column : {2U, 3U, 4U}) table.align_left(column);
@@ -60,7 +60,7 @@ std::string profile_text(const TaskSet& set, const std::vector<Row>& rows) {
   return table.text();
 }
 
-Json profile_json(const TaskSet& set, const std::vector<Row>& rows) {
+Json profile_json(const TaskSet& set, const std::vector<ProfiledKernel>& rows) {
   Json kernels = Json::array();
   for (const auto& [measured, stream, declared] : rows)
     kernels.push_back({{"task", set.tasks[declared.at.task].name},
@@ -129,9 +129,10 @@ Expected<Original> original_of(const ProfileCommand& command, const TaskSet& set
   return original;
 }
 
-Expected<void> write_copy(const ProfileCommand& command, const Original& original, const std::vector<Row>& rows) {
+Expected<void> write_copy(const ProfileCommand& command, const Original& original,
+                          const std::vector<ProfiledKernel>& rows) {
   std::vector<DeclaredTime> times;
-  for (const Row& row : rows) times.push_back(row.declared);
+  for (const ProfiledKernel& row : rows) times.push_back(row.declared);
   const auto text = with_kernel_times(original.text, command.file.path, times, original.machine);
   if (!text) return tl::unexpected(text.error());
   return programs::write_file(command.out, *text);
@@ -161,7 +162,7 @@ int profile(const ProfileCommand& command) {
     const int code = report_error(measured.error());
     return programs::watch_for_interrupt() ? static_cast<int>(kInterrupted) : code;
   }
-  std::vector<Row> rows;
+  std::vector<ProfiledKernel> rows;
   for (const MeasuredKernel& kernel : *measured)
     rows.push_back({&kernel, &stream_at(set, kernel.at), kernel.declared(command.margin / 100, today())});
   const auto written = original ? write_copy(command, *original, rows) : Expected<void>();  // first: nobody may read on

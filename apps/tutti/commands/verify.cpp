@@ -166,20 +166,20 @@ std::string large_text(const std::map<std::string, Group>& groups) {
 /// The runs that exceeded their latest finish by most.
 std::string late_text(const std::vector<VerifiedBatch>& batches, const std::vector<Verification>& results) {
   constexpr std::size_t kMostRows = 12;
-  struct Row {
+  struct Above {
     std::size_t batch;
     const LateRun* run;
-    double above;
+    double by;
   };
-  std::vector<Row> rows;
+  std::vector<Above> rows;
   for (std::size_t i = 0; i < results.size(); ++i)
     for (const LateRun& run : results[i].late) rows.push_back({i, &run, to_ms(run.took) / to_ms(results[i].latest)});
   if (rows.empty()) return "";
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.above > b.above; });
+  std::stable_sort(rows.begin(), rows.end(), [](const Above& a, const Above& b) { return a.by > b.by; });
   rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(std::min(rows.size(), kMostRows)), rows.end());
   programs::Table table({"above its latest", "predicted ms", "latest ms", "took ms", "cause", "in a row", "groups"});
   for (const std::size_t column : {4U, 5U, 6U}) table.align_left(column);
-  for (const Row& row : rows)
+  for (const Above& row : rows)
     table.add({batches[row.batch].name, fmt::format("{:.3f}", results[row.batch].predicted_ms()),
                fmt::format("{:.3f}", to_ms(results[row.batch].latest)), fmt::format("{:.3f}", to_ms(row.run->took)),
                std::string(to_string(row.run->cause)), row.run->in_a_row ? "yes" : "",

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "model/base/quantile.hpp"
 #include "model/planners/planner.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "tests/support/chain_network.hpp"
@@ -183,11 +184,6 @@ TEST(ChainNetwork, FlowsAtWeightedMaxMinRates) {
       EXPECT_GE(run.ends[f][0], first * (1 - 1e-9));
     }
   }
-}
-
-double quantile(std::vector<double> values, double at) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(at * static_cast<double>(values.size() - 1))];
 }
 
 /// Bounds over the ends of the run that is declared, of every step; the bound is never below.

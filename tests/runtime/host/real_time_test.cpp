@@ -60,7 +60,6 @@ TEST(RealTimeSetup, RefusesCoresThatTheProgramMayNotUse) {
           fault_of({.cores = {core, other}}),
           "core " + std::to_string(other) + " is none that this program may use; name some of " + std::to_string(core));
   });
-  EXPECT_EQ(fault_of({}), "");  // forgets the core that was named
 }
 
 TEST(OwnCore, IsTheLastOneAndNobodyElsesWhileItLives) {
@@ -94,14 +93,13 @@ TEST(OwnCore, LeavesAsManyAsAsked) {
 // Named cores are the user's choice: none is left to others.
 TEST(OwnCore, IsOneOfThoseNamed) {
   in_thread([] {
-    const int core = stay_on_one_core();
-    ASSERT_EQ(fault_of({.cores = {core}}), "");
-    const auto own = OwnCore::take(7);
+    const std::vector named{stay_on_one_core()};
+    const auto own = OwnCore::take(7, named);
     ASSERT_TRUE(own);
-    EXPECT_EQ(own->number(), core);
+    EXPECT_EQ(own->number(), named[0]);
+    EXPECT_FALSE(OwnCore::take(0, named));
     EXPECT_FALSE(OwnCore::take(0));
   });
-  EXPECT_EQ(fault_of({}), "");
 }
 
 TEST(RealTimeThread, HasItsPriorityOrSaysWhyNotAndIsOrdinaryAfterwards) {
@@ -149,6 +147,12 @@ TEST(RealTimeThread, ThatSpinsIsAloneOnItsCore) {
       EXPECT_EQ(last_of(own), last_of(before));
       const auto other = OwnCore::take(0);
       EXPECT_FALSE(other) << "another thread has core " << other->number();
+      // Ordinary where the kernel would stop it, or refuses; then it says why.
+      EXPECT_EQ(sched_getscheduler(0) == SCHED_OTHER, thread.notes().size() == 1);
+      const std::string why = throttled("the thread that dispatches jobs");
+      if (!why.empty()) {
+        EXPECT_EQ(thread.notes(), std::vector{why});
+      }
     }
     const cpu_set_t after = allowed_cores();
     EXPECT_TRUE(CPU_EQUAL(&before, &after));
