@@ -55,8 +55,7 @@ class BackendBatch {
   /// when the batch is destroyed. Allocates nothing.
   /// @pre its run before, if any, is finished.
   virtual void arm() {}
-  /// Undoes `arm`: the enqueued commands run to their end, and the run does not count. A caller that has armed several
-  /// batches disarms all before it destroys one, since memory cannot be freed while the others' gates are closed.
+  /// Undoes `arm`: the enqueued commands run to their end, and the run does not count.
   virtual void disarm() {}
   /// Starts the batch's plan at an instant, or when all runs submitted earlier are finished, whichever is later.
   /// Allocates nothing, never blocks; arms the batch if it is not armed.
@@ -105,8 +104,8 @@ class DeviceBackend {
   /// What the driver does without plans, on the same devices (`runtime/core/baselines.hpp`); null: nothing to compare
   /// with. A wrapper hands on those of the backend that it wraps.
   [[nodiscard]] virtual Baselines* baselines() { return nullptr; }
-  /// Allocates zeroed memory in a memory module or a GPU.
-  /// @errors InvalidInput: no memory or GPU, a size below 0. Machine: not enough of it left, or a batch is armed.
+  /// Allocates zeroed memory in a memory module or a GPU. Like `prepare`, whatever is armed or under way.
+  /// @errors InvalidInput: no memory or GPU, a size below 0. Machine: not enough of it left.
   [[nodiscard]] virtual Expected<Buffer> allocate(VertexId where, Bytes size) = 0;
   /// Prepares a batch, so that `submit` needs nothing more. May allocate.
   /// @errors InvalidInput: an unknown kernel, a buffer too small or in the wrong place. Kernel, Machine: a

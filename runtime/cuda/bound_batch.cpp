@@ -54,7 +54,7 @@ Expected<void> BoundBatch::make_board() {
 }
 
 Expected<void> BoundBatch::make_device(BatchDevice& device) {
-  const cudaStream_t stream = backend.lanes.at(device.device).shared(0);
+  const cudaStream_t stream = backend.lanes.at(device.device).service();
   if (backend.timed_by_gpus()) {
     auto start = StartSignal::make(backend.bells.at(device.device), stream);
     if (!start) return tl::unexpected(std::move(start.error()));
@@ -127,14 +127,6 @@ void BoundBatch::note(cudaError_t status, const char* call, const Command& comma
              fmt::format("{}, stream '{}': {} failed: {}, {}", bound.name, stream_of(command).name, call,
                          cudaGetErrorName(status), cudaGetErrorString(status)),
              {}});
-}
-
-void BoundBatch::release() {
-  board.release();
-  for (BatchDevice& device : devices) {
-    if (device.start) device.start->release();
-    device.board.release();
-  }
 }
 
 }  // namespace tutti::internal::cuda

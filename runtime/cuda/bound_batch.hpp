@@ -96,8 +96,6 @@ class BoundBatch {
   [[nodiscard]] const CommandStream& stream_of(const Command& command) const {
     return bound.plan.batch.streams()[command.stream];
   }
-  /// Drops all signals without freeing them, for a GPU that hangs.
-  void release();
 
   BoundDevices& backend;
   const BoundPlan bound;

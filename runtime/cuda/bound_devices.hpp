@@ -25,18 +25,14 @@ struct BoundDevices {
         clock(the_clock),
         gate(options.gate),
         waiting(options.waiting),
-        hangs(options.hangs),
         conductor(the_clock, {options.priority, true, options.cores}) {}
   BoundDevices(const BoundDevices&) = delete;  // batches know it by its address
   BoundDevices& operator=(const BoundDevices&) = delete;
   ~BoundDevices() {
     for (const auto& [pair, mine] : peers) {
       const DeviceGuard guard(pair.first);
-      if (mine && !keeps_all()) static_cast<void>(cudaDeviceDisablePeerAccess(pair.second));
+      if (mine && !MemoryPool::instance().keeps_all()) static_cast<void>(cudaDeviceDisablePeerAccess(pair.second));
     }
-    if (!keeps_all()) return;
-    for (auto& [device, timer] : clocks) timer.release();
-    for (auto& [device, bell] : bells) bell.release();
   }
 
   Topology machine;
@@ -54,8 +50,6 @@ struct BoundDevices {
   std::map<std::pair<int, int>, bool> peers;  ///< from and to with access: whether this object enabled it
   std::vector<CudaBatch*> batches;
   std::atomic<bool> lost{false};  ///< a GPU is broken or hangs: nothing of it can be waited for or given back
-  std::shared_ptr<std::atomic<bool>> hangs;  ///< a GPU hangs, of any backend: freeing memory would wait for it
-  int closed = 0;  ///< batches that are armed and not submitted: while there is one, the driver may wait for it
   Conductor conductor;
 
   /// Whether nothing holds a stream: the conductor enqueues each command when it is due.
@@ -69,8 +63,11 @@ struct BoundDevices {
   }
   /// Whether a GPU can write into another's memory, or its own.
   [[nodiscard]] bool reaches(int from, int to) const { return from == to || peers.contains({from, to}); }
-  /// Whether nothing is freed any more.
-  [[nodiscard]] bool keeps_all() const { return lost || *hangs; }
+  /// A GPU is broken or hangs. For any thread.
+  void lose() {
+    lost = true;
+    MemoryPool::instance().keep_all();
+  }
   /// Memories are the host's NUMA nodes, in their order; below 0 where the host has but one.
   [[nodiscard]] int numa_node_of(VertexId memory) const {
     const auto memories = machine.memories();

@@ -17,90 +17,53 @@ namespace tutti::internal {
 namespace cuda {
 namespace {
 
-/// Buffers on GPUs and in host memory. Freeing memory waits for everything that runs on the GPU, so memory returned
-/// while gates are closed is kept until they are open.
+/// The buffers of a backend, each with its block of the pool.
 class CudaMemory final : public BufferSource {
  public:
-  explicit CudaMemory(const BoundDevices& bound)
-      : devices_(&bound), ordinal_(bound.ordinal), used_(bound.machine.vertices().size()) {}
+  explicit CudaMemory(const Topology& machine) : used_(machine.vertices().size()) {}
 
-  Expected<std::byte*> take(const Vertex& vertex, VertexId where, Bytes size) {
-    give_back_kept();
-    if (vertex.memory && size > *vertex.memory - used_[where.index()])
-      return does_not_fit(size, vertex.name, used_[where.index()], *vertex.memory);
-    auto data = vertex.kind == VertexKind::Gpu ? take_device(vertex, where, size) : take_host(where, size);
-    if (data) used_[where.index()] += size;
+  Expected<std::byte*> take(const BoundDevices& devices, VertexId where, Bytes size) {
+    const Vertex& vertex = devices.machine.vertex(where);
+    Bytes& used = used_[where.index()];
+    if (vertex.memory && size > *vertex.memory - used) return does_not_fit(size, vertex.name, used, *vertex.memory);
+    auto memory = vertex.kind == VertexKind::Gpu ? take_device(devices, where, size) : take_host(devices, where, size);
+    if (!memory) return tl::unexpected(std::move(memory.error()));
+    used += size;
+    std::byte* const data = memory->data();
+    blocks_.emplace(data, *std::move(memory));
     return data;
   }
 
   void give_back(const BufferView& memory) noexcept override {
     used_[memory.where.index()] = used_[memory.where.index()] - memory.size;
-    if (devices_ != nullptr && devices_->keeps_all()) return leak(memory.data);
-    if (devices_ != nullptr && devices_->closed > 0) {
-      kept_.push_back(memory.data);
-    } else {
-      free(memory.data);
-    }
-  }
-
-  /// Called when the backend is destroyed; buffers may outlive it.
-  void leave() {
-    if (!devices_->keeps_all()) give_back_kept();
-    devices_ = nullptr;
+    blocks_.erase(memory.data);
   }
 
  private:
-  Expected<std::byte*> take_device(const Vertex& vertex, VertexId where, Bytes size) {
-    const int device = ordinal_[where.index()];
+  static Expected<PooledMemory> take_host(const BoundDevices& devices, VertexId where, Bytes size) {
+    return MemoryPool::instance().take_host(static_cast<std::size_t>(size.count), devices.numa_node_of(where));
+  }
+
+  static Expected<PooledMemory> take_device(const BoundDevices& devices, VertexId where, Bytes size) {
+    const int device = devices.device_of(where);
+    MemoryPool& pool = MemoryPool::instance();
+    auto memory = pool.take_device(device, static_cast<std::size_t>(size.count), devices.lanes.at(device).service());
+    if (memory) return memory;
     const DeviceGuard guard(device);
-    const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(size.count, 1));
     std::size_t free = 0, total = 0;
     if (auto ok = check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo"); !ok)
       return tl::unexpected(std::move(ok.error()));
-    const auto refuse = [&] {
-      return does_not_fit(size, vertex.name, Bytes{static_cast<std::int64_t>(total - free)},
-                          Bytes{static_cast<std::int64_t>(total)});
-    };
-    if (bytes > free) return refuse();
-    auto memory = make_device_memory(device, bytes);
-    if (!memory) return refuse();
-    if (auto ok = zero(device, *memory, bytes, devices_->lanes.at(device).shared(0)); !ok)
-      return tl::unexpected(std::move(ok.error()));
-    std::byte* data = memory->get();
-    device_.emplace(data, *std::move(memory));
-    return data;
+    auto refused =
+        does_not_fit(size, devices.machine.vertex(where).name, Bytes{static_cast<std::int64_t>(total - free)},
+                     Bytes{static_cast<std::int64_t>(total)});
+    if (const std::size_t kept = pool.kept({device}); kept > 0)
+      refused.value().message += fmt::format("; {} of that were given back, and are free once no batch is armed",
+                                             to_string(Bytes{static_cast<std::int64_t>(kept)}));
+    return refused;
   }
 
-  Expected<std::byte*> take_host(VertexId where, Bytes size) {
-    auto memory = PinnedMemory::make(static_cast<std::size_t>(size.count), devices_->numa_node_of(where));
-    if (!memory) return tl::unexpected(std::move(memory.error()));
-    std::byte* data = memory->data();
-    host_.emplace(data, *std::move(memory));
-    return data;
-  }
-
-  void free(std::byte* data) noexcept {
-    device_.erase(data);
-    host_.erase(data);
-  }
-
-  /// Drops memory without freeing it, which would wait for a hanging GPU.
-  void leak(std::byte* data) noexcept {
-    if (const auto found = device_.find(data); found != device_.end()) static_cast<void>(found->second.release());
-    if (const auto found = host_.find(data); found != host_.end()) found->second.release();
-    free(data);
-  }
-
-  void give_back_kept() {
-    for (std::byte* data : std::exchange(kept_, {})) free(data);
-  }
-
-  const BoundDevices* devices_;  // null: gone
-  std::vector<int> ordinal_;
   std::vector<Bytes> used_;  // [vertices]
-  std::map<std::byte*, DeviceMemory> device_;
-  std::map<std::byte*, PinnedMemory> host_;
-  std::vector<std::byte*> kept_;
+  std::map<std::byte*, PooledMemory> blocks_;
 };
 
 class CudaBaselines final : public Baselines {
@@ -125,10 +88,12 @@ class CudaBaselines final : public Baselines {
 class CudaBackend final : public DeviceBackend {
  public:
   CudaBackend(std::unique_ptr<BoundDevices> bound, DeviceWatch watch)
-      : devices_(std::move(bound)), memory_(std::make_shared<CudaMemory>(*devices_)), watch_(std::move(watch)) {}
+      : devices_(std::move(bound)),
+        memory_(std::make_shared<CudaMemory>(devices_->machine)),
+        watch_(std::move(watch)) {}
   ~CudaBackend() override {
     TUTTI_EXPECTS(devices_->batches.empty(), "batches are gone before their backend");
-    memory_->leave();
+    MemoryPool::instance().trim();
   }
 
   [[nodiscard]] std::string_view name() const override { return "cuda"; }
@@ -150,14 +115,6 @@ class CudaBackend final : public DeviceBackend {
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
 
  private:
-  /// The driver may wait for closed gates, which would then never open.
-  [[nodiscard]] Expected<void> check_open() const {
-    if (devices_->closed == 0) return {};
-    return machine_error(
-        "a batch is armed, and the driver might wait for it: make buffers and batches before one is armed, or issue it "
-        "first");
-  }
-
   [[nodiscard]] Expected<void> check_is_mine(VertexId where) const {
     const Vertex& vertex = devices_->machine.vertex(where);
     if (vertex.kind != VertexKind::Gpu || devices_->device_of(where) >= 0) return {};
@@ -175,8 +132,9 @@ Expected<Buffer> CudaBackend::allocate(VertexId where, Bytes size) {
   const Vertex& vertex = devices_->machine.vertex(where);
   if (auto ok = check_buffer_place(vertex, size); !ok) return tl::unexpected(std::move(ok.error()));
   if (auto ok = check_is_mine(where); !ok) return tl::unexpected(std::move(ok.error()));
-  if (auto ok = check_open(); !ok) return tl::unexpected(std::move(ok.error()));
-  return memory_->take(vertex, where, size).map([&](std::byte* data) { return Buffer({where, data, size}, memory_); });
+  return memory_->take(*devices_, where, size).map([&](std::byte* data) {
+    return Buffer({where, data, size}, memory_);
+  });
 }
 
 Expected<std::unique_ptr<BackendBatch>> CudaBackend::prepare(BoundPlan bound) {
@@ -191,7 +149,6 @@ Expected<std::unique_ptr<BackendBatch>> CudaBackend::prepare(BoundPlan bound) {
     if (auto known = devices_->kernels.find_for(stream); !known) return tl::unexpected(std::move(known.error()));
     if (auto ok = check_is_mine(stream.kernel->on); !ok) return tl::unexpected(std::move(ok.error()));
   }
-  if (auto ok = check_open(); !ok) return tl::unexpected(std::move(ok.error()));
   fill_kernel_inputs(bound.plan.batch, bound.bindings);
   auto made = CudaBatch::make(*devices_, std::move(bound));
   if (!made) return tl::unexpected(std::move(made.error()));

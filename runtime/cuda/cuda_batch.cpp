@@ -26,18 +26,13 @@ CudaBatch::~CudaBatch() {
   wait();
   give_lanes_back();
   std::erase(backend().batches, this);
-  if (!backend().keeps_all()) return;
-  batch_->release();
-  enqueuer_->release();
 }
 
 void CudaBatch::arm() {
   TUTTI_EXPECTS(poll(), "a batch is armed again only after it is finished");
   if (state_ == State::Armed) return refresh_timers();
   arm_on(false);
-  if (state_ != State::Armed) return;
-  ++backend().closed;
-  backend().conductor.expect_one_more();
+  if (state_ == State::Armed) backend().conductor.expect_one_more();
 }
 
 /// Runs the batch, so that the conductor detects a run that does not end.
@@ -59,10 +54,7 @@ void CudaBatch::submit(Duration earliest) {
   }
   state_ = State::Submitted;
   opener_.submit(earliest);
-  if (armed) {
-    --backend().closed;
-    backend().conductor.expect_one_less();
-  }
+  if (armed) backend().conductor.expect_one_less();
   enqueuer_->enqueue_rest();
 }
 
@@ -77,6 +69,7 @@ void CudaBatch::review() {
 void CudaBatch::arm_on(bool shared_lanes) {
   review();
   if (!take_lanes(shared_lanes)) return;
+  MemoryPool::instance().begin_run();
   batch_->begin_run();
   times_.clear();
   refresh_timers();

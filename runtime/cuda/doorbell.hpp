@@ -23,8 +23,6 @@ class Doorbell {
   std::uint64_t ring(Signal<TimerValue> target, TimerValue value);
   /// Value of the GPU's timer when the kernel saw a ring; 0: the ring was there before the kernel.
   [[nodiscard]] TimerValue seen(std::uint64_t ring) const;
-  /// Drops its memory without freeing it, for a GPU that hangs.
-  void release() { board_.release(); }
 
  private:
   Doorbell(int device, cudaStream_t stream, SignalBoard board);
@@ -52,8 +50,6 @@ class StartSignal {
   void open(TimerValue start);
   /// Value of the timer when the GPU saw the start; 0: not known.
   [[nodiscard]] TimerValue seen() const { return bell_->seen(ring_); }
-  /// Drops its memory without freeing it, for a GPU that hangs.
-  void release() { board_.release(); }
 
  private:
   StartSignal(Doorbell& bell, DeviceSignalBoard board)

@@ -59,8 +59,8 @@ Expected<void> Enqueuer::make_ring(std::uint32_t position) {
   const auto declared = static_cast<std::size_t>(machine.staging_chunk().count);
   ring->chunk = std::min(declared == 0 ? command.bytes : declared, command.bytes);
   const VertexId via = find_route(machine, *batch_.stream_of(command).transfer).via;
-  auto memory =
-      PinnedMemory::make(std::min(Ring::kChunks * ring->chunk, command.bytes), batch_.backend.numa_node_of(via));
+  auto memory = MemoryPool::instance().take_host(std::min(Ring::kChunks * ring->chunk, command.bytes),
+                                                 batch_.backend.numa_node_of(via));
   if (!memory) return tl::unexpected(std::move(memory.error()));
   ring->memory = *std::move(memory);
   ring->first_filled = batch_.board.take<Count>();
@@ -306,11 +306,6 @@ void Enqueuer::run_host_work(void* work) {
 
 void Enqueuer::kernel_failed(const Command& command, std::string_view what) {
   batch_.note(tutti::internal::kernel_failed(batch_.stream_of(command), what));
-}
-
-void Enqueuer::release() {
-  for (const auto& ring : rings_)
-    if (ring) ring->memory.release();
 }
 
 }  // namespace tutti::internal::cuda

@@ -34,9 +34,6 @@ class Enqueuer {
   /// @param since  the start of the run
   void enqueue_due(Duration since);
 
-  /// Drops memory that a hanging GPU may still write to.
-  void release();
-
  private:
   /// The kernel of a command.
   struct BoundKernel {
@@ -53,7 +50,7 @@ class Enqueuer {
   struct Ring {
     static constexpr std::size_t kChunks = 4;
     std::size_t chunk = 0;
-    PinnedMemory memory;
+    PooledMemory memory;
     HostSignal<Count> first_filled;  // the run whose first chunk is there, set by the first leg
     std::array<Event, kChunks> filled, drained;
   };

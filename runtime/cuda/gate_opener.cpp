@@ -94,6 +94,7 @@ bool GateOpener::advance(Duration now) {
 }
 
 void GateOpener::finish() {
+  MemoryPool::instance().end_run();
   finished_.store(true, std::memory_order_release);
   finished_.notify_all();
 }
@@ -122,7 +123,7 @@ bool GateOpener::is_lost(Duration now) {
   next_look_ = now + kAskAfter;
   const auto [empty, fault] = ask_driver();
   if (fault != cudaSuccess) {
-    batch_.backend.lost = true;
+    batch_.backend.lose();
     batch_.note(Error{ErrorCode::Machine,
                       fmt::format("{}: {} has broken the GPU: {}, {}; nothing more can run on it", batch_.bound.name,
                                   first_unfinished(), cudaGetErrorName(fault), cudaGetErrorString(fault)),
@@ -131,7 +132,7 @@ bool GateOpener::is_lost(Duration now) {
   }
   if (empty && batch_.is_broken()) return true;  // a command could not be enqueued, and will never end
   if (now - batch_.result.start < limit_) return false;
-  batch_.backend.lost = *batch_.backend.hangs = true;
+  batch_.backend.lose();
   batch_.note(Error{
       ErrorCode::Machine,
       fmt::format("{}: {} has not returned within {}, where {} were planned; the run cannot go on", batch_.bound.name,

@@ -30,8 +30,6 @@ class GpuClock {
   [[nodiscard]] const TimerLine& line() const { return fit_.line(); }
   /// Delay of gates while the timer was not asked for long: a gate may open late, never before its instant.
   [[nodiscard]] Duration doubt() const;
-  /// Drops its memory without freeing it, for a GPU that hangs.
-  void release() { board_.release(); }
 
  private:
   GpuClock(int device, const Clock& clock, Stream stream, SignalBoard board);

@@ -65,18 +65,11 @@ using DeviceMemory = std::unique_ptr<std::byte, Destroy<cudaFree>>;
 
 /// Fills memory with zeros, and waits for that.
 /// @param stream  of its device
-[[nodiscard]] inline Expected<void> zero(int device, const DeviceMemory& memory, std::size_t size,
-                                         cudaStream_t stream) {
+[[nodiscard]] inline Expected<void> zero(int device, std::byte* memory, std::size_t size, cudaStream_t stream) {
   const DeviceGuard guard(device);
-  return check(cudaMemsetAsync(memory.get(), 0, size, stream), "cudaMemsetAsync").and_then([&] {
+  return check(cudaMemsetAsync(memory, 0, size, stream), "cudaMemsetAsync").and_then([&] {
     return check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   });
-}
-
-[[nodiscard]] inline Expected<DeviceMemory> make_zeroed_memory(int device, std::size_t size, cudaStream_t stream) {
-  auto memory = make_device_memory(device, size);
-  if (!memory) return memory;
-  return zero(device, *memory, size, stream).map([&] { return *std::move(memory); });
 }
 
 /// Difference of two events of one device, which may be negative. CUDA returns milliseconds.

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <iterator>
+
+#include <fmt/format.h>
 
 #include "model/base/expects.hpp"
 #include "runtime/cuda/signal.hpp"
@@ -10,18 +13,20 @@
 namespace tutti::internal::cuda {
 namespace {
 
+/// The lanes and the stream of service.
+constexpr std::size_t kStreams = LanePool::kMostLanes + 1;
 /// Time limit for a lane in a trial; a free one ends in some 50 us.
 constexpr auto kLanePatience = std::chrono::milliseconds{20};
 
 /// Trial of all lanes of a device at once, each behind its own gate: which ones end while the others' gates are closed.
 class Trial {
  public:
-  static Expected<Trial> make(int device, const Driver& driver, GateKind gate) {
-    auto board = make_signal_board(2 * LanePool::kMostLanes);
+  static Expected<Trial> make(int device, const Driver& driver, GateKind gate, cudaStream_t service) {
+    auto board = make_signal_board(2 * kStreams);
     if (!board) return tl::unexpected(std::move(board.error()));
-    auto host = PinnedMemory::make(LanePool::kMostLanes * kData);
+    auto host = MemoryPool::instance().take_host(kStreams * kData);
     if (!host) return tl::unexpected(std::move(host.error()));
-    auto memory = make_device_memory(device, LanePool::kMostLanes * kData);
+    auto memory = MemoryPool::instance().take_device(device, kStreams * kData, service);
     if (!memory) return tl::unexpected(std::move(memory.error()));
     return Trial(driver, gate, *std::move(board), *std::move(host), *std::move(memory));
   }
@@ -29,7 +34,7 @@ class Trial {
   /// Enqueues everything that a batch does: copies both ways, a kernel, a signal at the end.
   Expected<void> enqueue(std::size_t lane, cudaStream_t stream, Count round) const {
     std::byte* host = host_.data() + lane * kData;
-    std::byte* device = device_.get() + lane * kData;
+    std::byte* device = device_.data() + lane * kData;
     if (auto ok = hold_stream(driver_, gate_, stream, signals_[lane].gate, round); !ok) return ok;
     for (const auto& [to, from] : {std::pair(device, host), {host, device}})
       if (auto ok = check(cudaMemcpyAsync(to, from, kData, cudaMemcpyDefault, stream), "cudaMemcpyAsync"); !ok)
@@ -54,7 +59,7 @@ class Trial {
     HostSignal<Count> done;  // set by the lane
   };
 
-  Trial(const Driver& driver, GateKind gate, SignalBoard board, PinnedMemory host, DeviceMemory device)
+  Trial(const Driver& driver, GateKind gate, SignalBoard board, PooledMemory host, PooledMemory device)
       : driver_(driver),
         gate_(gate == GateKind::MemoryWait ? gate : GateKind::PollingKernel),
         board_(std::move(board)),
@@ -66,9 +71,8 @@ class Trial {
   Driver driver_;
   GateKind gate_;
   SignalBoard board_;
-  std::array<LaneSignals, LanePool::kMostLanes> signals_;
-  PinnedMemory host_;
-  DeviceMemory device_;
+  std::array<LaneSignals, kStreams> signals_;
+  PooledMemory host_, device_;
 };
 
 /// Keeps the lanes that do not wait for each other's gates. The first round, with open gates, takes the driver's
@@ -104,19 +108,28 @@ Expected<std::vector<Stream>> keep_free_ones(std::vector<Stream> lanes, const Tr
 Expected<LanePool> LanePool::make(int device, const Driver& driver, GateKind gate) {
   const DeviceGuard guard(device);
   std::vector<Stream> lanes;
-  while (lanes.size() < kMostLanes) {
+  while (lanes.size() < kStreams) {
     auto lane = make_stream(device);
     if (!lane) return tl::unexpected(std::move(lane.error()));
     lanes.push_back(*std::move(lane));
   }
-  return Trial::make(device, driver, gate)
+  return Trial::make(device, driver, gate, lanes.front().get())
       .and_then([&](const Trial& trial) { return keep_free_ones(std::move(lanes), trial); })
-      .map([](std::vector<Stream>&& kept) { return LanePool(std::move(kept)); });
+      .and_then([&](std::vector<Stream>&& kept) -> Expected<LanePool> {
+        if (kept.size() < 2)
+          return machine_error(fmt::format(
+              "all streams of GPU {} wait for each other; leave CUDA_DEVICE_MAX_CONNECTIONS to this program, or set it "
+              "to 32",
+              device));
+        return LanePool(std::move(kept));
+      });
 }
 
-/// Two of seven are shared: 8 of 28.
-LanePool::LanePool(std::vector<Stream> lanes)
-    : lanes_(std::move(lanes)), shared_(std::max<std::size_t>(lanes_.size() * 2 / 7, 1)) {
+/// The first one is that of service. Two of seven of the others are shared: 8 of 28.
+LanePool::LanePool(std::vector<Stream> free)
+    : service_(std::move(free.front())),
+      lanes_(std::make_move_iterator(free.begin() + 1), std::make_move_iterator(free.end())),
+      shared_(std::max<std::size_t>(lanes_.size() * 2 / 7, 1)) {
   free_.reserve(lanes_.size());
   for (std::size_t i = shared_; i < lanes_.size(); ++i) free_.push_back(lanes_[i].get());
 }

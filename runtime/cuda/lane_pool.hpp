@@ -10,10 +10,12 @@ namespace tutti::internal::cuda {
 ///
 /// Streams that share a hardware queue wait for each other's gates, so all streams are made at once and tried, and only
 /// independent ones are kept. Most are *lent*: a batch that is armed ahead has them for itself, since the order of
-/// armed batches is not known yet. The others are *shared* by submitted batches, which run in order anyway.
+/// armed batches is not known yet. The others are *shared* by submitted batches, which run in order anyway. One more,
+/// of *service*, carries no gated work, so that memory can be filled whatever is armed.
 class LanePool {
  public:
-  /// With 32 queues all of these are independent, and 4 queues are left for the program's own streams.
+  /// With 32 queues all of these are independent, and the one of service; 3 queues are left for the program's own
+  /// streams.
   static constexpr std::size_t kMostLanes = 28;
 
   /// Makes the lanes; slow, since every lane is warmed up and tried.
@@ -26,12 +28,16 @@ class LanePool {
   /// @pre free() > 0
   [[nodiscard]] cudaStream_t lend();
   void take_back(cudaStream_t stream) { free_.push_back(stream); }
+  /// The stream in which nothing ever waits for a gate.
+  [[nodiscard]] cudaStream_t service() const { return service_.get(); }
   /// The n-th shared stream, counted round.
   [[nodiscard]] cudaStream_t shared(std::size_t n) const { return lanes_[n % shared_].get(); }
 
  private:
-  explicit LanePool(std::vector<Stream> lanes);
+  /// @pre two at least
+  explicit LanePool(std::vector<Stream> free);
 
+  Stream service_;
   std::vector<Stream> lanes_;
   std::size_t shared_;              // the first so many
   std::vector<cudaStream_t> free_;  // of the others; room for all

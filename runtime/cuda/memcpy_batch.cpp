@@ -101,7 +101,6 @@ class MemcpyBatch final : public BackendBatch {
   ~MemcpyBatch() override {
     wait();
     --backend_->prepared_;
-    if (bound().lost) board_.release();  // freeing it would wait for a hanging GPU
   }
 
   void submit(Duration earliest) override;
@@ -309,7 +308,7 @@ bool MemcpyBatch::is_broken() {
     const cudaError_t status = cudaStreamQuery(part.queue->stream.get());
     if (status == cudaErrorNotReady) return false;
     if (status == cudaSuccess) continue;
-    bound().lost = true;
+    bound().lose();
     note(check(status, bound_.name + ", cudaStreamQuery"));
     return true;
   }

@@ -26,8 +26,6 @@ class PinnedMemory {
   [[nodiscard]] static Expected<PinnedMemory> make(std::size_t size, int numa_node = -1);
 
   [[nodiscard]] std::byte* data() const { return data_; }
-  /// Drops the memory without freeing it, for a driver that hangs.
-  std::byte* release() { return std::exchange(data_, nullptr); }
 
  private:
   std::byte* data_ = nullptr;

@@ -49,7 +49,7 @@ class CudaPlainChain final : public PlainChain {
       *event = *std::move(one);
     }
     if (bound.timed_by_gpus()) {
-      auto signal = StartSignal::make(bound.bells.at(*device), bound.lanes.at(*device).shared(0));
+      auto signal = StartSignal::make(bound.bells.at(*device), bound.lanes.at(*device).service());
       if (!signal) return tl::unexpected(std::move(signal.error()));
       made->start_signal_ = *std::move(signal);
     }
@@ -80,6 +80,7 @@ class CudaPlainChain final : public PlainChain {
 
   Expected<void> run(bool noted, CopyTimes& times) {
     const DeviceGuard guard(device_);
+    const PoolRun gated;
     const bool events = noted && timer() == nullptr;
     ++run_;
     if (timer() != nullptr) timer()->refresh();

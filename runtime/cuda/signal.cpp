@@ -11,16 +11,14 @@ CUdeviceptr address_of(Signal<Count> signal) { return reinterpret_cast<CUdevicep
 }  // namespace
 
 Expected<SignalBoard> make_signal_board(std::size_t signals) {
-  return PinnedMemory::make(signals * kCacheLine).map([&](PinnedMemory&& memory) {
-    std::byte* const first = memory.data();
-    return SignalBoard(std::move(memory), first, signals);
+  return MemoryPool::instance().take_host(signals * kCacheLine).map([&](PooledMemory&& memory) {
+    return SignalBoard(std::move(memory), signals);
   });
 }
 
 Expected<DeviceSignalBoard> make_device_signal_board(int device, std::size_t signals, cudaStream_t stream) {
-  return make_zeroed_memory(device, signals * kCacheLine, stream).map([&](DeviceMemory&& memory) {
-    std::byte* const first = memory.get();
-    return DeviceSignalBoard(std::move(memory), first, signals);
+  return MemoryPool::instance().take_device(device, signals * kCacheLine, stream).map([&](PooledMemory&& memory) {
+    return DeviceSignalBoard(std::move(memory), signals);
   });
 }
 

@@ -9,7 +9,7 @@
 #include "runtime/core/backend_options.hpp"
 #include "runtime/cuda/handles.hpp"
 #include "runtime/cuda/kernels.hpp"
-#include "runtime/cuda/pinned_memory.hpp"
+#include "runtime/cuda/memory_pool.hpp"
 
 namespace tutti::internal::cuda {
 
@@ -51,16 +51,15 @@ class HostSignal : public Signal<Word> {
 };
 
 /// Sole owner of signals, all 0 at first. Move-only; signals stay where they are when it moves.
-/// @tparam Memory   that they lie in
 /// @tparam Visible  what the board gives out: `HostSignal` where the host reaches the memory
-template <class Memory, template <class> class Visible>
+template <template <class> class Visible>
 class BasicSignalBoard {
  public:
   /// A board without signals.
   BasicSignalBoard() = default;
-  /// @param first  of `lines` cache lines in the memory
-  BasicSignalBoard(Memory memory, std::byte* first, std::size_t lines)
-      : memory_(std::move(memory)), next_(first), left_(lines) {}
+  /// @param memory  of `lines` cache lines
+  BasicSignalBoard(PooledMemory memory, std::size_t lines)
+      : memory_(std::move(memory)), next_(memory_.data()), left_(lines) {}
 
   /// The next signal. @pre one is left
   template <class Word>
@@ -76,19 +75,17 @@ class BasicSignalBoard {
     left_ -= count;
     return {reinterpret_cast<Line*>(std::exchange(next_, next_ + count * kCacheLine)), count};
   }
-  /// Drops the memory without freeing it, for a GPU that hangs: it may still write, and freeing would wait.
-  void release() { static_cast<void>(memory_.release()); }
 
  private:
-  Memory memory_;
+  PooledMemory memory_;
   std::byte* next_ = nullptr;
   std::size_t left_ = 0;
 };
 
 /// Signals between the host and all GPUs. A kernel that polls one slows down all that runs on its GPU.
-using SignalBoard = BasicSignalBoard<PinnedMemory, HostSignal>;
+using SignalBoard = BasicSignalBoard<HostSignal>;
 /// Signals in the memory of a GPU: its kernels poll them at no cost, and GPUs with access to it set them.
-using DeviceSignalBoard = BasicSignalBoard<DeviceMemory, Signal>;
+using DeviceSignalBoard = BasicSignalBoard<Signal>;
 
 /// @errors Machine: the host has not so much pinned memory.
 [[nodiscard]] Expected<SignalBoard> make_signal_board(std::size_t signals);

@@ -36,8 +36,7 @@ MadeBackend make_cuda(const Topology& machine, const KernelRegistry& kernels, Cl
 }  // namespace
 
 Expected<BackendStack> BackendStack::make(const tutti::BackendOptions& options, const Topology& machine,
-                                          const KernelRegistry& kernels, std::optional<std::vector<VertexId>> gpus,
-                                          std::shared_ptr<std::atomic<bool>> hangs) {
+                                          const KernelRegistry& kernels, std::optional<std::vector<VertexId>> gpus) {
   BackendStack stack;
   stack.clock_ = clock_of(options);
   const bool is_real = stack.clock_->runs_by_itself();
@@ -48,7 +47,6 @@ Expected<BackendStack> BackendStack::make(const tutti::BackendOptions& options, 
     if (options.kind == BackendKind::Simulated) return std::make_unique<SimBackend>(machine, kernels, *stack.clock_);
     CudaOptions cuda = cuda_options(options, machine.spec());
     cuda.gpus = std::move(gpus);
-    if (hangs) cuda.hangs = std::move(hangs);
     return make_cuda(machine, kernels, *stack.clock_, cuda);
   };
   return backend().map([&](std::unique_ptr<DeviceBackend>&& made) {
@@ -68,11 +66,10 @@ void BackendStack::add_notes(std::vector<std::string>& notes) const {
 Expected<PartitionMachines> PartitionMachines::make(const tutti::BackendOptions& options, const PlannedTaskSet& planned,
                                                     const Topology& machine, const KernelRegistry& kernels) {
   PartitionMachines made;
-  const auto hangs = std::make_shared<std::atomic<bool>>(false);
   for (const Partition& partition : planned.partitions) {
     std::optional<std::vector<VertexId>> gpus;
     if (planned.partitions.size() > 1) gpus = gpus_of(planned.tasks, partition);
-    auto stack = BackendStack::make(options, machine, kernels, std::move(gpus), hangs);
+    auto stack = BackendStack::make(options, machine, kernels, std::move(gpus));
     if (!stack) return tl::unexpected(std::move(stack.error()));
     made.executors_.push_back(&stack->executor());
     made.machines_.push_back(*std::move(stack));

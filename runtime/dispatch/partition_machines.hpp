@@ -1,5 +1,4 @@
 #pragma once
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,13 +18,11 @@ namespace tutti::internal {
 /// A backend with its clock and its executor. What is passed in outlives it.
 class BackendStack {
  public:
-  /// @param gpus   that it opens; absent: all
-  /// @param hangs  shared by all that divide one machine
+  /// @param gpus  that it opens; absent: all
   /// @errors as `Runtime::open`.
   [[nodiscard]] static Expected<BackendStack> make(const tutti::BackendOptions& options, const Topology& machine,
                                                    const KernelRegistry& kernels,
-                                                   std::optional<std::vector<VertexId>> gpus = {},
-                                                   std::shared_ptr<std::atomic<bool>> hangs = {});
+                                                   std::optional<std::vector<VertexId>> gpus = {});
 
   [[nodiscard]] Clock& clock() const { return *clock_; }
   [[nodiscard]] DeviceBackend& backend() const { return *backend_; }

@@ -1,6 +1,4 @@
 #pragma once
-#include <atomic>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,8 +18,6 @@ struct CudaOptions {
   /// GPUs of the machine that the backend opens: a program may have several backends, but no two on one GPU. Absent:
   /// all.
   std::optional<std::vector<VertexId>> gpus;
-  /// Shared by all backends of the program. Set when a GPU hangs: then none of them frees anything, which would wait.
-  std::shared_ptr<std::atomic<bool>> hangs = std::make_shared<std::atomic<bool>>(false);
   bool may_share = false;  ///< whether several GPUs of the machine may be one of the host; for tests
 };
 

@@ -368,6 +368,47 @@ TEST_P(EveryBackend, ABatchRunsAgainAndAgain) {
   }
 }
 
+// Buffers and batches are made, armed, run and given back in any order, most of them while others are armed. Nothing
+// waits for a closed gate, new memory is zero, and every run copies its own bytes.
+TEST_P(EveryBackend, MakesAndGivesBackWhileBatchesAreArmed) {
+  struct Copying {
+    Byteses sent;
+    Buffer source, destination;
+    PreparedBatch batch;  // goes first
+  };
+  constexpr std::size_t kMost = 4;
+  test::Random random(14);
+  std::vector<std::unique_ptr<Copying>> made;
+  int made_in_all = 0;
+  const auto make = [&] {
+    const std::size_t size = random.below(4000) + 1;
+    const VertexId from = station.at(random.one_in(3) ? "gpu0" : "mem0");
+    const VertexId to = station.at(random.one_in(2) ? "gpu2" : "gpu1");
+    Buffer source = station.allocate(from, size), destination = station.allocate(to, size);
+    ASSERT_EQ(station.read(destination.view()), Byteses(size)) << "new memory is zero";
+    const Byteses sent = pattern(size, static_cast<std::uint64_t>(++made_in_all));
+    station.write(source.view(), sent);
+    PreparedBatch batch = station.copying(source.view(), destination.view());
+    made.push_back(
+        std::make_unique<Copying>(Copying{sent, std::move(source), std::move(destination), std::move(batch)}));
+  };
+  for (int step = 0; step < 200; ++step) {
+    const std::size_t chosen = random.below(kMost);
+    if (chosen >= made.size()) {
+      make();
+    } else if (random.one_in(2)) {
+      station.executor.arm(made[chosen]->batch);
+    } else if (random.one_in(2)) {
+      station.run(made[chosen]->batch);
+      ASSERT_EQ(station.read(made[chosen]->destination.view()), made[chosen]->sent) << step;
+    } else {
+      made.erase(made.begin() + static_cast<std::ptrdiff_t>(chosen));
+    }
+    if (testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_GT(made_in_all, 20);
+}
+
 TEST_P(EveryBackend, PollingEnds) {
   auto a = marking('a');
   auto b = marking('b');
