@@ -85,10 +85,9 @@ bool GateOpener::advance(Duration now) {
     batch_.note(Error{ErrorCode::Machine, batch_.bound.name + " was not run: a GPU was lost before", {}});
     return true;
   }
-  if (now - looked_ > kGlance) batch_.result.held_up += now - looked_;
-  looked_ = now;
+  note_look(now);
   open_gates(now);
-  see_progress(now);
+  see_progress();
   if (unseen_ == 0) return true;
   return now >= next_look_ && is_lost(now);
 }
@@ -107,15 +106,24 @@ void GateOpener::open_gates(Duration now) {
   if (batch_.backend.timed_by_host()) enqueuer_.enqueue_due(since);
 }
 
-void GateOpener::see_progress(Duration now) {
+/// The clock is read behind a signal that was seen, not before: a host that is held up in between would see the end
+/// earlier than it was.
+void GateOpener::see_progress() {
   for (std::size_t i = 0; i < seen_.size(); ++i) {
     const Lane& lane = batch_.lanes[i];
     const Count done = lane.progress.value() - lane.base;
-    for (; seen_[i] < done; ++seen_[i], --unseen_) {
-      lane.points[seen_[i]]->seen = now;
-      batch_.result.finish = now;
-    }
+    if (seen_[i] == done) continue;
+    const Duration now = batch_.backend.clock.now();
+    note_look(now);
+    for (; seen_[i] < done; ++seen_[i], --unseen_) lane.points[seen_[i]]->seen = now;
+    batch_.result.finish = now;
   }
+}
+
+/// A pause between two looks counts as the host's.
+void GateOpener::note_look(Duration now) {
+  if (now - looked_ > kGlance) batch_.result.held_up += now - looked_;
+  looked_ = now;
 }
 
 /// Whether a run behind its plan is lost: the driver reports a fault, or the time limit is over.

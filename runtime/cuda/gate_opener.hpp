@@ -52,7 +52,8 @@ class GateOpener final : private GatedRun {
   void finish() override;
 
   void open_gates(Duration now);
-  void see_progress(Duration now);
+  void see_progress();
+  void note_look(Duration now);
   [[nodiscard]] bool is_lost(Duration now);
   [[nodiscard]] Streams ask_driver() const;
   [[nodiscard]] std::string first_unfinished() const;
