@@ -4,6 +4,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/core/executor.hpp"
@@ -14,6 +16,16 @@
 #include "sched/whatif/scenario.hpp"
 
 namespace tutti::internal {
+
+/// How a job ended.
+enum class JobOutcome : std::uint8_t {
+  Finished,  ///< in time or late
+  Failed,    ///< a batch, a kernel or its program failed
+  Aborted,   ///< it was over its budget, and its task says `abort`
+  Dropped,   ///< it was never run: no buffer set was free
+  Skipped,   ///< it was never run: the job before it was over its budget, and its task says `skip_next`
+};
+[[nodiscard]] std::string_view to_string(JobOutcome outcome);
 
 /// Record of one job. Times are from the start of the run.
 struct JobRecord {
@@ -29,10 +41,12 @@ struct JobRecord {
   /// Host time between arrival and finish that the programs of the run, this job's and others', took beside what their
   /// tasks declare: filling buffers, reading results. No bound covers it.
   Duration programs{};
-  Duration after{};                     ///< from the finish until the job's program had read its result
-  std::optional<BrokenBound> broken{};  ///< the job was over its bound, or one of its batches over its latest finish
+  Duration after{};  ///< from the finish until the job's program had read its result
+  /// The job was over its bound or missed its deadline, or one of its batches was over its latest finish.
+  std::optional<BrokenBound> broken{};
+  JobOutcome outcome = JobOutcome::Finished;
 
-  [[nodiscard]] bool missed() const { return !finish || *finish > deadline; }
+  [[nodiscard]] bool missed() const { return !finish || *finish > deadline || outcome == JobOutcome::Aborted; }
   /// Response time that a bound limits: from the arrival to the finish, without `programs`.
   /// @pre it was run.
   [[nodiscard]] Duration response() const { return *finish - arrival - programs; }
@@ -47,14 +61,21 @@ struct ChangeRecord {
   ChangeAnswer answer;
 };
 
+/// A task that took longer than its budget too often, and releases no more jobs.
+struct Suspension {
+  TaskId task;
+  Duration at{};  ///< from the start of the run
+};
+
 /// Record of a run.
 struct RunRecord {
   std::vector<JobRecord> jobs;  ///< in the order in which they ended; none for what never started
   bool interrupted = false;
-  std::optional<Error> fatal;         ///< the failure of the machine or the host that ended it early
-  std::vector<ChangeRecord> changes;  ///< in the order of the answers
-  std::vector<std::string> notes{};   ///< requests of its thread that the host refused, a sentence each
-  Duration processor{};               ///< processor time of the threads that dispatched; 0 on a virtual clock
+  std::optional<Error> fatal;           ///< the failure of the machine or the host that ended it early
+  std::vector<ChangeRecord> changes;    ///< in the order of the answers
+  std::vector<Suspension> suspended{};  ///< in order of time
+  std::vector<std::string> notes{};     ///< requests of its thread that the host refused, a sentence each
+  Duration processor{};                 ///< processor time of the threads that dispatched; 0 on a virtual clock
 };
 
 /// A run that is ready to start: its buffers and records are allocated. They are freed with it.
@@ -82,8 +103,10 @@ class PreparedRun {
                                                                  const Scenario& scenario,
                                                                  const std::atomic<bool>* interrupted = nullptr);
 
-/// Releases the jobs of an admitted task set and runs them in the order of its policy. A job gives up the machine only
-/// between two of its batches, and only where the task set allows it.
+/// Releases the jobs of an admitted task set and runs them in the order of its policy, as a `JobScheduler` decides. A
+/// job gives up the machine only between two of its batches, and only where the task set allows it. Jobs past their
+/// deadline go after those that can still be met; a job over its budget has the consequence that its task asks for
+/// (`OverrunRule`).
 ///
 /// Every job is compared with its bound, and each of its batches with its latest finish; the record of a job that
 /// exceeded one names the cause (`JobRecord::broken`).

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,9 +16,10 @@ namespace tutti::internal::test {
 struct Fault {
   /// Changes what was measured; its latency is then the latest end of a stream, if that is later.
   std::function<void(Timeline&)> timeline = nullptr;
-  Duration late_submit{};  ///< passes before the backend takes the batch
-  Duration late_return{};  ///< passes between its finish and the return to the caller
-  Duration late_notice{};  ///< the finish is seen so long after the last stream's end
+  Duration late_submit{};           ///< passes before the backend takes the batch
+  Duration late_return{};           ///< passes between its finish and the return to the caller
+  Duration late_notice{};           ///< the finish is seen so long after the last stream's end
+  std::optional<Error> error = {};  ///< how the run failed
 };
 
 /// Another backend on a virtual clock, with faults. A fault takes the time that it says, so that later jobs wait for
@@ -82,6 +84,7 @@ class FaultyBackend final : public DeviceBackend {
       result_ = batch_->result();
       batch_->measure(timeline_);
       if (fault_ == nullptr) return;
+      if (fault_->error) result_.error = fault_->error;
       if (fault_->timeline) fault_->timeline(timeline_);
       for (const StreamTimeline& line : timeline_.streams) timeline_.latency = std::max(timeline_.latency, line.end());
       timeline_.latency += fault_->late_notice;
