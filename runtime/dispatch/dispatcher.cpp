@@ -175,7 +175,6 @@ Expected<void> DispatchedRun::prepare(std::span<TaskProgram* const> programs, st
   }
   running_.reserve(alive);
   blocking_ = BlockingLog(tasks_.size());
-  record_.suspended.reserve(tasks_.size());
   record_.jobs.resize(total);  // the pages are there
   record_.jobs.clear();
   foreign_ = !executor_.backend().foreign_load().empty();
@@ -242,6 +241,7 @@ void DispatchedRun::run_jobs() {
   for (auto happened = between_jobs(); happened;)
     happened = perform(scheduler_->step({*happened, executor_.clock().now()}));
   review();
+  for (const auto& [task, at] : scheduler_->suspensions()) record_.suspensions.push_back({task, at - epoch_});
   if (changing_ != nullptr) refuse_requests();
   for (PreparedBatch& chunk : all_chunks()) executor_.disarm(chunk);
   blame_others();

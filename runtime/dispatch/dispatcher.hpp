@@ -10,6 +10,7 @@
 
 #include "runtime/core/executor.hpp"
 #include "runtime/dispatch/change_requests.hpp"
+#include "runtime/dispatch/job_scheduler.hpp"
 #include "runtime/dispatch/run_options.hpp"
 #include "runtime/dispatch/task_program.hpp"
 #include "sched/admission/admission.hpp"
@@ -47,6 +48,8 @@ struct JobRecord {
   JobOutcome outcome = JobOutcome::Finished;
 
   [[nodiscard]] bool missed() const { return !finish || *finish > deadline || outcome == JobOutcome::Aborted; }
+  /// Whether something broke: the machine, a kernel, a program, or jobs took so long that no buffers were left.
+  [[nodiscard]] bool has_failed() const { return outcome == JobOutcome::Failed || outcome == JobOutcome::Dropped; }
   /// Response time that a bound limits: from the arrival to the finish, without `programs`.
   /// @pre it was run.
   [[nodiscard]] Duration response() const { return *finish - arrival - programs; }
@@ -61,21 +64,15 @@ struct ChangeRecord {
   ChangeAnswer answer;
 };
 
-/// A task that took longer than its budget too often, and releases no more jobs.
-struct Suspension {
-  TaskId task;
-  Duration at{};  ///< from the start of the run
-};
-
 /// Record of a run.
 struct RunRecord {
   std::vector<JobRecord> jobs;  ///< in the order in which they ended; none for what never started
   bool interrupted = false;
-  std::optional<Error> fatal;           ///< the failure of the machine or the host that ended it early
-  std::vector<ChangeRecord> changes;    ///< in the order of the answers
-  std::vector<Suspension> suspended{};  ///< in order of time
-  std::vector<std::string> notes{};     ///< requests of its thread that the host refused, a sentence each
-  Duration processor{};                 ///< processor time of the threads that dispatched; 0 on a virtual clock
+  std::optional<Error> fatal;             ///< the failure of the machine or the host that ended it early
+  std::vector<ChangeRecord> changes;      ///< in the order of the answers
+  std::vector<Suspension> suspensions{};  ///< in order of time
+  std::vector<std::string> notes{};       ///< requests of its thread that the host refused, a sentence each
+  Duration processor{};                   ///< processor time of the threads that dispatched; 0 on a virtual clock
 };
 
 /// A run that is ready to start: its buffers and records are allocated. They are freed with it.

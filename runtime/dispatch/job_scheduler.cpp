@@ -52,6 +52,7 @@ JobScheduler::JobScheduler(Policy policy, Arrivals arrivals, std::vector<Schedul
   const std::size_t alive = most_alive(tasks);
   late_.reserve(alive);
   running_.reserve(alive);
+  suspensions_.reserve(tasks.size());
   for (ScheduledTask& task : tasks) {
     follows_scenario_ = follows_scenario_ || !task.script.empty();
     TaskState& state = tasks_.emplace_back();
@@ -104,6 +105,7 @@ void JobScheduler::close(Duration now) {
   if (over && task.overrun.policy == OverrunPolicy::SkipNext) task.skips_next = true;
   if (task.overrun.suspend_after > 0 && task.over_in_a_row >= task.overrun.suspend_after && !task.suspended) {
     task.suspended = true;
+    suspensions_.push_back({job.job.task, now});
     task.jobs = task.released;
     task.next_ready = kNever;
   }
@@ -113,6 +115,7 @@ void JobScheduler::close(Duration now) {
 // ---- decisions
 
 Action JobScheduler::decide_free(Duration now) {
+  if (stopped_) return until(Action::Kind::Idle, kNever);
   if (auto action = release_due(now)) return *action;
   set_late_aside(now);
   if (!ready_.empty() || !late_.empty()) return start(now);

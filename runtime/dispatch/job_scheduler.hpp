@@ -60,6 +60,12 @@ struct Action {
   DropReason reason = DropReason::NoBuffers;
 };
 
+/// A task that took longer than its budget too often, and releases no more jobs.
+struct Suspension {
+  TaskId task;
+  Duration at{};
+};
+
 /// A job that has the machine, or has lent it to a more urgent one.
 struct RunningJob {
   ReadyJob job;
@@ -116,8 +122,8 @@ class JobScheduler {
 
   /// Whether a job of a task has yet to be released or to end.
   [[nodiscard]] bool is_alive(TaskId task) const;
-  /// Whether a task takes longer than it may too often, and releases no more jobs.
-  [[nodiscard]] bool is_suspended(TaskId task) const { return tasks_[task.index()].suspended; }
+  /// Tasks that took longer than they may too often, and release no more jobs, in order of time.
+  [[nodiscard]] const std::vector<Suspension>& suspensions() const { return suspensions_; }
   /// Latest arrival, from the start of the run, among the jobs of a task that have arrived since it came.
   [[nodiscard]] std::optional<Duration> last_arrival(TaskId task, Duration now) const;
   /// A task releases the job that has arrived, and no more. @param now  from the start of the run
@@ -178,7 +184,8 @@ class JobScheduler {
   ReadyQueue ready_;
   std::vector<ReadyJob> late_;    // ready jobs past their deadlines, in the order in which that was seen
   std::vector<Running> running_;  // the last one has the machine
-  ReadyJob released_;             // whose input is being filled in
+  std::vector<Suspension> suspensions_;
+  ReadyJob released_;  // whose input is being filled in
 };
 
 }  // namespace tutti::internal

@@ -87,6 +87,7 @@ struct Ended {
 };
 
 RunRecord merged(std::span<const Partition> partitions, std::vector<RunRecord> records) {
+  if (records.size() == 1) return std::move(records.front());
   RunRecord whole;
   std::vector<Ended> ended;
   for (std::size_t i = 0; i < records.size(); ++i) {
@@ -95,14 +96,19 @@ RunRecord merged(std::span<const Partition> partitions, std::vector<RunRecord> r
     for (std::string& note : records[i].notes)
       if (std::ranges::find(whole.notes, note) == whole.notes.end()) whole.notes.push_back(std::move(note));
     if (!whole.fatal) whole.fatal = std::move(records[i].fatal);
+    const auto of_set = [&](TaskId task) { return partitions[i].tasks[task.index()]; };
+    for (const auto& [task, suspended_at] : records[i].suspensions)
+      whole.suspensions.push_back({of_set(task), suspended_at});
     Duration at{};
     for (JobRecord& job : records[i].jobs) {
       at = std::max(at, job.finish.value_or(at));
-      job.task = partitions[i].tasks[job.task.index()];
+      job.task = of_set(job.task);
+      if (job.broken && job.broken->by) job.broken->by = of_set(*job.broken->by);
       ended.push_back({at, std::move(job)});
     }
   }
   std::ranges::stable_sort(ended, {}, &Ended::at);
+  std::ranges::stable_sort(whole.suspensions, {}, &Suspension::at);
   whole.jobs.reserve(ended.size());
   for (Ended& each : ended) whole.jobs.push_back(std::move(each.job));
   return whole;

@@ -19,7 +19,7 @@ int report_error(const Error& error) {
 ExitCode exit_code_of(const RunRecord& record, bool simulated) {
   if (record.interrupted) return kInterrupted;
   const auto any = [&](auto test) { return std::any_of(record.jobs.begin(), record.jobs.end(), test); };
-  if (any([](const JobRecord& job) { return job.error.has_value(); })) return kMachineError;
+  if (any([](const JobRecord& job) { return job.has_failed(); })) return kMachineError;
   if (any([](const JobRecord& job) { return job.missed(); })) return simulated ? kMachineError : kRefused;
   return any([](const JobRecord& job) { return job.broken.has_value(); }) ? kMachineError : kOk;
 }
@@ -51,10 +51,16 @@ void print_remarks(const RunRecord& record, const TaskSet& tasks, std::span<cons
   for (const std::string& note : notes) fmt::print(stderr, "note: {}\n", note);
   std::size_t failed = 0;
   for (const JobRecord& job : record.jobs) {
-    if (!job.error || ++failed > 10) continue;
+    if (!job.has_failed() || ++failed > 10) continue;
     fmt::print(stderr, "job {} of task '{}': {}\n", job.index, tasks.tasks[job.task.index()].name, job.error->message);
   }
   if (failed > 10) fmt::print(stderr, "and {} more failed jobs\n", failed - 10);
+  const auto count = [&](JobOutcome outcome) { return std::ranges::count(record.jobs, outcome, &JobRecord::outcome); };
+  if (const auto aborted = count(JobOutcome::Aborted), skipped = count(JobOutcome::Skipped); aborted + skipped > 0)
+    fmt::print(stderr, "{} jobs aborted and {} skipped, since jobs took longer than their budget\n", aborted, skipped);
+  for (const Suspension& suspended : record.suspensions)
+    fmt::print(stderr, "task '{}' was suspended at {}: too many of its jobs in a row took longer than their budget\n",
+               tasks.tasks[suspended.task.index()].name, to_string(suspended.at));
   if (record.interrupted) fmt::print(stderr, "interrupted; the report covers what had run\n");
   if (const std::string broken = broken_bounds_text(record, tasks); !broken.empty()) fmt::print(stderr, "{}\n", broken);
   const auto overran = std::ranges::count_if(record.jobs, [](const JobRecord& job) { return job.overruns > 0; });

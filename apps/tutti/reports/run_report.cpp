@@ -30,7 +30,7 @@ std::vector<TaskSummary> summarize(const TaskSet& set, const RunRecord& record) 
     ++row.released;
     if (job.finish && !job.error) ++row.completed;
     if (job.missed()) ++row.missed;
-    if (job.error) ++row.failed;
+    if (job.has_failed()) ++row.failed;
     row.overruns += job.overruns;
     if (job.broken) ++row.over_bound;
     if (!job.finish) continue;
@@ -83,6 +83,13 @@ std::string lateness_text(const RunRecord& record) {
       late->median * 1e3, late->most * 1e3, late->worst * 1e3, late->processor_share * 100);
 }
 
+Json suspended_json(const TaskSet& set, const RunRecord& record) {
+  Json list = Json::array();
+  for (const auto& [task, at] : record.suspensions)
+    list.push_back({{"task", set.tasks[task.index()].name}, {"at_ms", to_ms(at)}});
+  return list;
+}
+
 Json changes_json(const TaskSet& set, const RunRecord& record) {
   const auto name = [&](std::optional<TaskId> task) {
     return task ? Json(set.tasks[task->index()].name) : Json(nullptr);
@@ -114,19 +121,22 @@ std::string changes_text(const TaskSet& set, const RunRecord& record) {
 Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record, const RunPlace& place) {
   Json jobs = Json::array();
   for (const JobRecord& job : record.jobs) {
-    jobs.push_back({{"task", set.tasks[job.task.index()].name},
-                    {"index", job.index},
-                    {"release_ms", to_ms(job.arrival)},
-                    {"start_ms", job.finish ? Json(to_ms(job.start)) : Json(nullptr)},
-                    {"finish_ms", json_ms(job.finish)},
-                    {"deadline_ms", to_ms(job.deadline)},
-                    {"missed", job.missed()},
-                    {"error", job.error ? Json(job.error->message) : Json(nullptr)},
-                    {"response_ms", job.finish ? Json(to_ms(job.response())) : Json(nullptr)},
-                    {"end_to_end_ms", job.finish ? Json(to_ms(job.end_to_end())) : Json(nullptr)},
-                    {"late_ms", job.finish ? Json(to_ms(job.late)) : Json(nullptr)},
-                    {"cause", job.broken ? Json(to_string(job.broken->cause)) : Json(nullptr)},
-                    {"over_by_ms", job.broken ? Json(to_ms(job.broken->excess)) : Json(nullptr)}});
+    jobs.push_back(
+        {{"task", set.tasks[job.task.index()].name},
+         {"index", job.index},
+         {"release_ms", to_ms(job.arrival)},
+         {"start_ms", job.finish ? Json(to_ms(job.start)) : Json(nullptr)},
+         {"finish_ms", json_ms(job.finish)},
+         {"deadline_ms", to_ms(job.deadline)},
+         {"missed", job.missed()},
+         {"outcome", to_string(job.outcome)},
+         {"error", job.error ? Json(job.error->message) : Json(nullptr)},
+         {"response_ms", job.finish ? Json(to_ms(job.response())) : Json(nullptr)},
+         {"end_to_end_ms", job.finish ? Json(to_ms(job.end_to_end())) : Json(nullptr)},
+         {"late_ms", job.finish ? Json(to_ms(job.late)) : Json(nullptr)},
+         {"cause", job.broken ? Json(to_string(job.broken->cause)) : Json(nullptr)},
+         {"caused_by", job.broken && job.broken->by ? Json(set.tasks[job.broken->by->index()].name) : Json(nullptr)},
+         {"over_by_ms", job.broken ? Json(to_ms(job.broken->excess)) : Json(nullptr)}});
   }
   Json summary = Json::array();
   const auto rows = summarize(set, record);
@@ -148,6 +158,7 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
           {"notes", place.notes},
           {"jobs", jobs},
           {"summary", summary},
+          {"suspended", suspended_json(set, record)},
           {"lateness", lateness_json(record)},
           {"changes", changes_json(set, record)}};
 }
