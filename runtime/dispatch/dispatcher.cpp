@@ -20,7 +20,7 @@
 namespace tutti::internal {
 
 std::string_view to_string(JobOutcome outcome) {
-  constexpr std::array<std::string_view, 5> kWords{"finished", "failed", "aborted", "dropped", "skipped"};
+  constexpr std::array<std::string_view, 6> kWords{"finished", "failed", "aborted", "dropped", "skipped", "unstarted"};
   return kWords[static_cast<std::size_t>(outcome)];
 }
 
@@ -105,6 +105,8 @@ class DispatchedRun final : public PreparedRun {
   /// What comes in from outside: an interrupt, a request. As above.
   std::optional<Event::Kind> between_jobs();
   Event::Kind release(const Action& action);
+  /// The record of a job that does not start.
+  JobRecord& record_unstarted(const ReadyJob& job);
   void drop(const Action& action);
   Event::Kind do_region();
   void start(const ReadyJob& ready);
@@ -241,6 +243,7 @@ void DispatchedRun::run_jobs() {
   for (auto happened = between_jobs(); happened;)
     happened = perform(scheduler_->step({*happened, executor_.clock().now()}));
   review();
+  while (const auto job = scheduler_->take_unstarted()) record_unstarted(*job);
   for (const auto& [task, at] : scheduler_->suspensions()) record_.suspensions.push_back({task, at - epoch_});
   if (changing_ != nullptr) refuse_requests();
   for (PreparedBatch& chunk : all_chunks()) executor_.disarm(chunk);
@@ -280,13 +283,19 @@ Event::Kind DispatchedRun::release(const Action& action) {
   return Event::Kind::InputReady;
 }
 
+JobRecord& DispatchedRun::record_unstarted(const ReadyJob& job) {
+  JobRecord& record = record_.jobs.emplace_back();
+  record.task = job.task;
+  record.index = job.index;
+  record.arrival = record.start = job.arrival - epoch_;
+  record.deadline = job.deadline - epoch_;
+  record.outcome = JobOutcome::Unstarted;
+  return record;
+}
+
 void DispatchedRun::drop(const Action& action) {
   const bool skipped = action.reason == DropReason::Skipped;
-  JobRecord& record = record_.jobs.emplace_back();
-  record.task = action.job.task;
-  record.index = action.job.index;
-  record.arrival = record.start = action.job.arrival - epoch_;
-  record.deadline = action.job.deadline - epoch_;
+  JobRecord& record = record_unstarted(action.job);
   record.outcome = skipped ? JobOutcome::Skipped : JobOutcome::Dropped;
   record.error = Error{ErrorCode::Machine,
                        skipped ? "skipped: the job before it took longer than its budget"

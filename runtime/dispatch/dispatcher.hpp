@@ -20,11 +20,12 @@ namespace tutti::internal {
 
 /// How a job ended.
 enum class JobOutcome : std::uint8_t {
-  Finished,  ///< in time or late
-  Failed,    ///< a batch, a kernel or its program failed
-  Aborted,   ///< it was over its budget, and its task says `abort`
-  Dropped,   ///< it was never run: no buffer set was free
-  Skipped,   ///< it was never run: the job before it was over its budget, and its task says `skip_next`
+  Finished,   ///< in time or late
+  Failed,     ///< a batch, a kernel or its program failed
+  Aborted,    ///< it was over its budget, and its task says `abort`
+  Dropped,    ///< it was never run: no buffer set was free
+  Skipped,    ///< it was never run: the job before it was over its budget, and its task says `skip_next`
+  Unstarted,  ///< it was ready when the run was interrupted, or the machine failed
 };
 [[nodiscard]] std::string_view to_string(JobOutcome outcome);
 
@@ -47,7 +48,10 @@ struct JobRecord {
   std::optional<BrokenBound> broken{};
   JobOutcome outcome = JobOutcome::Finished;
 
-  [[nodiscard]] bool missed() const { return !finish || *finish > deadline || outcome == JobOutcome::Aborted; }
+  [[nodiscard]] bool missed() const {
+    if (outcome == JobOutcome::Unstarted) return false;
+    return !finish || *finish > deadline || outcome == JobOutcome::Aborted;
+  }
   /// Whether something broke: the machine, a kernel, a program, or jobs took so long that no buffers were left.
   [[nodiscard]] bool has_failed() const { return outcome == JobOutcome::Failed || outcome == JobOutcome::Dropped; }
   /// Response time that a bound limits: from the arrival to the finish, without `programs`.
@@ -66,7 +70,7 @@ struct ChangeRecord {
 
 /// Record of a run.
 struct RunRecord {
-  std::vector<JobRecord> jobs;  ///< in the order in which they ended; none for what never started
+  std::vector<JobRecord> jobs;  ///< of all jobs that were released, in the order in which they ended
   bool interrupted = false;
   std::optional<Error> fatal;             ///< the failure of the machine or the host that ended it early
   std::vector<ChangeRecord> changes;      ///< in the order of the answers

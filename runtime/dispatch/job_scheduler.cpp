@@ -190,17 +190,18 @@ std::optional<Action> JobScheduler::release_due(Duration now) {
 }
 
 Action JobScheduler::start(Duration now) {
-  ReadyJob job;
-  if (ready_.empty()) {
-    job = late_.front();
-    late_.erase(late_.begin());
-  } else {
-    job = ready_.pop();
-  }
   Running& started = running_.emplace_back();
-  started.job = job;
+  started.job = take_ready();
   started.start = now;
-  return act(Action::Kind::Start, job);
+  return act(Action::Kind::Start, started.job);
+}
+
+/// @pre a job is ready
+ReadyJob JobScheduler::take_ready() {
+  if (!ready_.empty()) return ready_.pop();
+  const ReadyJob job = late_.front();
+  late_.erase(late_.begin());
+  return job;
 }
 
 bool JobScheduler::has_more_urgent_than(const ReadyJob& job, Duration now) {
@@ -224,6 +225,11 @@ Duration JobScheduler::hold_of_regions(Running& job) const {
 std::optional<Duration> JobScheduler::takes_of(const ReadyJob& job) const {
   const auto& script = tasks_[job.task.index()].script;
   return script.empty() ? std::nullopt : std::optional(script[job.index].takes);
+}
+
+std::optional<ReadyJob> JobScheduler::take_unstarted() {
+  if (ready_.empty() && late_.empty()) return std::nullopt;
+  return take_ready();
 }
 
 std::optional<JobScheduler::NextJob> JobScheduler::next_job() const {

@@ -111,6 +111,9 @@ class JobScheduler {
   /// Execution time that a scenario gives a job; nothing outside of scenarios.
   [[nodiscard]] std::optional<Duration> takes_of(const ReadyJob& job) const;
 
+  /// Takes the next job that is ready and has not started, at the end of a run.
+  [[nodiscard]] std::optional<ReadyJob> take_unstarted();
+
   struct NextJob {
     TaskId task;
     std::uint64_t index = 0;
@@ -161,6 +164,7 @@ class JobScheduler {
   Action decide_end(Running& job, Duration now);
   [[nodiscard]] std::optional<Action> release_due(Duration now);
   Action start(Duration now);
+  ReadyJob take_ready();
   [[nodiscard]] bool has_more_urgent_than(const ReadyJob& job, Duration now);
   [[nodiscard]] bool is_late(const ReadyJob& job, Duration now) const {
     return !follows_scenario_ && job.deadline < now;

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,7 @@ class FaultyBackend final : public DeviceBackend {
   }
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override {
     const std::string name = bound.name;
+    slack[name] = bound.plan.latest ? bound.plan.latest->alone() - bound.plan.timeline.latency : Duration{0};
     const Timeline plan = bound.plan.timeline;
     return backend_.prepare(std::move(bound)).map([&](auto&& prepared) -> std::unique_ptr<BackendBatch> {
       return std::make_unique<Batch>(*this, std::move(prepared), name, plan);
@@ -45,6 +47,8 @@ class FaultyBackend final : public DeviceBackend {
 
   /// (name of the batch, its run from 0) -> what goes wrong; null: nothing.
   std::function<const Fault*(const std::string& name, std::uint64_t run)> fault;
+  /// By the names of batches: how much longer than planned they may take.
+  std::map<std::string, Duration> slack;
   std::vector<std::string> foreign;
   Duration lag{};
 
