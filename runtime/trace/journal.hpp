@@ -31,8 +31,7 @@ struct JournalOptions {
   std::size_t keep = 0;        ///< files of this run, at least 1: older ones are deleted; 0: all
   WhenFull when_full = WhenFull::Lose;
   Bytes ring{4 << 20};                   ///< of each partition: 27,000 jobs without stream times
-  std::chrono::milliseconds period{10};  ///< a job is in the file so long after it was handed over, and
-                                         ///< the time until the ordinary thread runs that writes it
+  std::chrono::milliseconds period{10};  ///< how often the rings are emptied
 };
 
 /// What became of the jobs of a journal: handed_over = written + lost_ring_full + lost_unwritten.
