@@ -1,8 +1,8 @@
 #include "runtime/dispatch/dispatcher.hpp"
 
 #include <algorithm>
-#include <array>
 #include <limits>
+#include <numeric>
 #include <ranges>
 #include <utility>
 
@@ -16,13 +16,9 @@
 #include "runtime/dispatch/task_state.hpp"
 #include "runtime/dispatch/work_log.hpp"
 #include "runtime/host/real_time.hpp"
+#include "runtime/trace/journal.hpp"
 
 namespace tutti::internal {
-
-std::string_view to_string(JobOutcome outcome) {
-  constexpr std::array<std::string_view, 6> kWords{"finished", "failed", "aborted", "dropped", "skipped", "unstarted"};
-  return kWords[static_cast<std::size_t>(outcome)];
-}
 
 namespace {
 
@@ -36,6 +32,26 @@ Duration processor_time() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return std::chrono::seconds{time.tv_sec} + Duration{time.tv_nsec};
+}
+
+/// A record for the journal and the summaries.
+/// @param task  its position there
+JobEntry entry_of(const JobRecord& job, TaskId task) {
+  JobEntry entry;
+  entry.task = task;
+  entry.verdict = job.verdict;
+  entry.index = job.index;
+  entry.arrival = job.arrival;
+  entry.ready = job.ready;
+  if (job.finish) entry.start = job.start;
+  entry.finish = job.finish;
+  entry.deadline = job.deadline;
+  entry.late = job.late;
+  entry.programs = job.programs;
+  entry.after = job.after;
+  entry.overruns = static_cast<std::uint32_t>(job.overruns);
+  entry.broken = job.broken;
+  return entry;
 }
 
 /// The tasks of a run for its scheduler.
@@ -68,8 +84,10 @@ class DispatchedRun final : public PreparedRun {
   void release_periodic(std::span<const std::uint64_t> jobs, std::uint64_t seed);
   /// Releases the jobs of a scenario in place of periodic jobs. @pre prepared for as many
   void follow(const Scenario& scenario);
-  /// Reports the end of every job. @param on_job_end  may be empty
-  void report_to(std::function<void(const JobRecord&)> on_job_end) { on_job_end_ = std::move(on_job_end); }
+  /// Makes room for the records. @param jobs  [tasks] to release @pre after `report_to`
+  void make_room(std::span<const std::uint64_t> jobs);
+  /// Reports the end of every job.
+  void report_to(const RunOptions& options);
   /// Compares jobs and batches with their bounds.
   /// @param bounds  [tasks] of responses, where there are any; empty: batches alone have bounds
   void hold_to(std::span<const std::optional<Duration>> bounds);
@@ -87,8 +105,8 @@ class DispatchedRun final : public PreparedRun {
   /// A finished job whose batches' measured times are not read yet. They are read while another job runs or the run is
   /// idle.
   struct Unreviewed {
+    JobRecord record;
     std::vector<PreparedBatch>* chunks;  // of its batches
-    std::size_t record;                  // its position
     bool late;                           // over its bound, or its deadline
     Duration over;                       // excess over the bound
     Excesses excesses;
@@ -105,8 +123,8 @@ class DispatchedRun final : public PreparedRun {
   /// What comes in from outside: an interrupt, a request. As above.
   std::optional<Event::Kind> between_jobs();
   Event::Kind release(const Action& action);
-  /// The record of a job that does not start.
-  JobRecord& record_unstarted(const ReadyJob& job);
+  /// The record of a job that has not started.
+  [[nodiscard]] JobRecord record_of(const ReadyJob& job, JobVerdict verdict) const;
   void drop(const Action& action);
   Event::Kind do_region();
   void start(const ReadyJob& ready);
@@ -123,8 +141,13 @@ class DispatchedRun final : public PreparedRun {
   /// @return when it was done.
   template <class Work>
   Duration beside(const Work& work);
-  /// Reports the last job that ended.
-  void report_job_end();
+  /// Tells the user's code that a job has ended.
+  void report_job_end(const JobRecord& job);
+  /// Keeps the record of a job that needs no more review.
+  /// @param streams  measured times of its streams
+  void keep(JobRecord job, std::span<const StreamTime> streams = {});
+  /// Adds the times of a chunk's streams to `streams_`.
+  void note_streams(TaskId task, std::size_t chunk, Duration start, const Timeline& measured);
 
   /// Answers the next request that is due.
   void answer_request();
@@ -144,6 +167,10 @@ class DispatchedRun final : public PreparedRun {
   const PlannedTaskSet& planned_;
   const std::atomic<bool>* interrupted_;
   std::function<void(const JobRecord&)> on_job_end_;
+  JobRecorder* recorder_ = nullptr;
+  std::span<const TaskId> names_;  // [tasks] in the journal; empty: as here
+  bool keeps_jobs_ = true;
+  std::vector<StreamTime> streams_;  // of the job under review
   std::vector<TaskState> tasks_;
   std::optional<JobScheduler> scheduler_;
   std::vector<Running> running_;  // as in the scheduler
@@ -167,18 +194,15 @@ class DispatchedRun final : public PreparedRun {
 
 Expected<void> DispatchedRun::prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs) {
   std::size_t alive = 0;
-  std::uint64_t total = 0;
   for (std::size_t i = 0; i < planned_.tasks.tasks.size(); ++i) {
     auto state = prepare_task(executor_, owned_, planned_, TaskId{i}, *programs[i], jobs[i]);
     if (!state) return tl::unexpected(std::move(state.error()));
     tasks_.push_back(*std::move(state));
     alive += tasks_.back().chunks.size();
-    total += jobs[i];
   }
   running_.reserve(alive);
+  record_.summaries.resize(tasks_.size());
   blocking_ = BlockingLog(tasks_.size());
-  record_.jobs.resize(total);  // the pages are there
-  record_.jobs.clear();
   foreign_ = !executor_.backend().foreign_load().empty();
   return executor_.backend().starts_cold() ? warm_up() : Expected<void>{};
 }
@@ -190,6 +214,22 @@ Expected<void> DispatchedRun::warm_up() {
     if (!result && result.error().code != ErrorCode::Kernel) return tl::unexpected(std::move(result.error()));
   }
   return {};
+}
+
+void DispatchedRun::report_to(const RunOptions& options) {
+  on_job_end_ = options.on_job_end;
+  recorder_ = options.recorders.empty() ? nullptr : options.recorders.front();
+  names_ = options.names;
+  keeps_jobs_ = options.keeps_jobs;
+}
+
+/// @pre the pages of memory that the loop uses are there afterwards
+void DispatchedRun::make_room(std::span<const std::uint64_t> jobs) {
+  if (keeps_jobs_) {
+    record_.jobs.resize(std::accumulate(jobs.begin(), jobs.end(), std::uint64_t{0}));
+    record_.jobs.clear();
+  }
+  if (recorder_ != nullptr) streams_.reserve(kMostStreamTimes);
 }
 
 void DispatchedRun::release_periodic(std::span<const std::uint64_t> jobs, std::uint64_t seed) {
@@ -243,7 +283,7 @@ void DispatchedRun::run_jobs() {
   for (auto happened = between_jobs(); happened;)
     happened = perform(scheduler_->step({*happened, executor_.clock().now()}));
   review();
-  while (const auto job = scheduler_->take_unstarted()) record_unstarted(*job);
+  while (const auto job = scheduler_->take_unstarted()) keep(record_of(*job, JobVerdict::NeverRun));
   for (const auto& [task, at] : scheduler_->suspensions()) record_.suspensions.push_back({task, at - epoch_});
   if (changing_ != nullptr) refuse_requests();
   for (PreparedBatch& chunk : all_chunks()) executor_.disarm(chunk);
@@ -279,24 +319,24 @@ Event::Kind DispatchedRun::release(const Action& action) {
   TaskState& state = tasks_[action.job.task.index()];
   const Duration since_ready = executor_.clock().now() - std::max(action.ready, free_since_);
   free_since_ = beside([&] { state.program->on_ready(job_of(action.job)); });
-  state.releases[scheduler_->buffer_set_of(action.job)] = {since_ready, free_since_};
+  state.releases[scheduler_->buffer_set_of(action.job)] = {action.ready, since_ready, free_since_};
   return Event::Kind::InputReady;
 }
 
-JobRecord& DispatchedRun::record_unstarted(const ReadyJob& job) {
-  JobRecord& record = record_.jobs.emplace_back();
+JobRecord DispatchedRun::record_of(const ReadyJob& job, JobVerdict verdict) const {
+  JobRecord record;
   record.task = job.task;
   record.index = job.index;
-  record.arrival = record.start = job.arrival - epoch_;
+  record.arrival = record.start = record.ready = job.arrival - epoch_;
   record.deadline = job.deadline - epoch_;
-  record.outcome = JobOutcome::Unstarted;
+  record.verdict = verdict;
   return record;
 }
 
 void DispatchedRun::drop(const Action& action) {
   const bool skipped = action.reason == DropReason::Skipped;
-  JobRecord& record = record_unstarted(action.job);
-  record.outcome = skipped ? JobOutcome::Skipped : JobOutcome::Dropped;
+  JobRecord record = record_of(action.job, skipped ? JobVerdict::Skipped : JobVerdict::Dropped);
+  record.ready = action.ready - epoch_;
   record.error = Error{ErrorCode::Machine,
                        skipped ? "skipped: the job before it took longer than its budget"
                                : "no buffer set was free; the jobs before took longer than admitted",
@@ -305,7 +345,9 @@ void DispatchedRun::drop(const Action& action) {
   excesses.add(BoundCause::Blocking, blocking_.total());
   excesses.add(BoundCause::Host, beside_.total() - beside_before_);
   if (promised_) record.broken = BrokenBound{excesses.largest(), {}, blocking_.worst()};
-  report_job_end();
+  report_job_end(record);
+  review();
+  keep(std::move(record));
 }
 
 void DispatchedRun::start(const ReadyJob& ready) {
@@ -341,33 +383,29 @@ void DispatchedRun::finish() {
   const std::size_t set = scheduler_->buffer_set_of(ready);
   const Duration programs = beside_.since(ready.arrival);
   review();
-  JobRecord& record = record_.jobs.emplace_back();
-  record.task = ready.task;
-  record.index = ready.index;
-  record.arrival = ready.arrival - epoch_;
+  JobRecord record = record_of(ready, JobVerdict::Met);
+  record.ready = state.releases[set].ready - epoch_;
   record.start = job.start - epoch_;
   record.finish = *job.finish - epoch_;
-  record.deadline = ready.deadline - epoch_;
+  if (*record.finish > record.deadline) record.verdict = JobVerdict::Missed;
   record.late = state.releases[set].late;
   record.programs = programs;
   record.error = running.error ? std::move(running.error) : record_.fatal;
-  if (record.error) record.outcome = JobOutcome::Failed;
+  if (record.error) record.verdict = JobVerdict::Failed;
   if (job.aborted) {
-    record.outcome = JobOutcome::Aborted;
+    record.verdict = JobVerdict::Aborted;
     record.error = Error{ErrorCode::Kernel, "aborted: it took longer than its budget; its results are invalid", {}};
   }
   const auto bound = bounds_.empty() ? std::nullopt : bounds_[ready.task.index()];
   const Duration over = bound ? record.response() - *bound : Duration{0};
-  unreviewed_ = {&state.chunks[set],
-                 record_.jobs.size() - 1,
-                 over > executor_.backend().tolerated_lag() || record.missed(),
-                 over,
-                 excesses_of(running, job, record),
-                 blocking_.worst()};
+  const bool late = over > executor_.backend().tolerated_lag() || record.missed();
+  const Excesses excesses = excesses_of(running, job, record);
+  const std::optional<TaskId> blocker = blocking_.worst();
   blocking_.add(ready.task, job.own(*job.finish) - planned_.timings[ready.task.index()].wcet);
   if (!record.error) record.after = beside([&] { state.program->on_finished(running.execution.job()); }) - *job.finish;
   running_.pop_back();
-  report_job_end();
+  report_job_end(record);
+  unreviewed_.emplace(Unreviewed{std::move(record), &state.chunks[set], late, over, excesses, blocker});
   free_since_ = executor_.clock().now();
 }
 
@@ -419,8 +457,15 @@ Duration DispatchedRun::beside(const Work& work) {
   return end;
 }
 
-void DispatchedRun::report_job_end() {
-  if (on_job_end_) beside([&] { on_job_end_(record_.jobs.back()); });
+void DispatchedRun::report_job_end(const JobRecord& job) {
+  if (on_job_end_) beside([&] { on_job_end_(job); });
+}
+
+void DispatchedRun::keep(JobRecord job, std::span<const StreamTime> streams) {
+  const JobEntry entry = entry_of(job, names_.empty() ? job.task : names_[job.task.index()]);
+  record_.summaries[job.task.index()].add(entry);
+  if (recorder_ != nullptr) recorder_->record(entry, streams);
+  if (keeps_jobs_) record_.jobs.push_back(std::move(job));
 }
 
 // ---- changes
@@ -472,20 +517,30 @@ Excesses DispatchedRun::excesses_of(const Running& running, const RunningJob& en
 
 void DispatchedRun::review() {
   if (!unreviewed_) return;
-  auto& [chunks, position, late, over, excesses, blocker] = *unreviewed_;
-  JobRecord& record = record_.jobs[position];
+  auto& [record, chunks, late, over, excesses, blocker] = *unreviewed_;
+  streams_.clear();
   std::optional<BrokenBound> broken;  // of the batch that was furthest over its latest finish
-  for (PreparedBatch& chunk : *chunks) {
-    const Executor::Review one = executor_.review(chunk);
+  for (std::size_t chunk = 0; chunk < chunks->size(); ++chunk) {
+    const Executor::Review one = executor_.review((*chunks)[chunk], recorder_ != nullptr);
     record.overruns += one.overruns;
     if (one.broken && (!broken || one.broken->excess > broken->excess)) broken = one.broken;
+    if (one.measured != nullptr) note_streams(record.task, chunk, one.start, *one.measured);
   }
   if (broken) excesses.add(broken->cause, broken->excess);
   if (promised_ && (late || broken)) {
     record.broken = BrokenBound{excesses.largest(), std::max(over, broken ? broken->excess : Duration{0})};
     if (record.broken->cause == BoundCause::Blocking) record.broken->by = blocker;
   }
+  keep(std::move(record), streams_);
   unreviewed_.reset();
+}
+
+void DispatchedRun::note_streams(TaskId task, std::size_t chunk, Duration start, const Timeline& measured) {
+  const auto& first_chunk = tasks_[task.index()].first_chunk;
+  const auto batch = std::ranges::upper_bound(first_chunk, chunk) - first_chunk.begin() - 1;
+  for (std::size_t s = 0; s < measured.streams.size() && streams_.size() < kMostStreamTimes; ++s)
+    streams_.push_back({static_cast<std::uint32_t>(batch), static_cast<std::uint32_t>(s),
+                        start - epoch_ + measured.streams[s].start(), start - epoch_ + measured.streams[s].end()});
 }
 
 void DispatchedRun::blame_others() {
@@ -517,7 +572,8 @@ PreparedOrError prepare_run(Executor& executor, const AdmittedTaskSet& admitted,
   return prepare(executor, admitted.planned(), programs, jobs, options.interrupted, [&](DispatchedRun& run) {
     run.release_periodic(jobs, options.seed);
     run.hold_to(admitted.worst_responses());
-    run.report_to(options.on_job_end);
+    run.report_to(options);
+    run.make_room(jobs);
   });
 }
 
@@ -525,7 +581,10 @@ PreparedOrError prepare_run(Executor& executor, const PlannedTaskSet& planned, s
                             const Scenario& scenario, const std::atomic<bool>* interrupted) {
   std::vector<std::uint64_t> jobs(planned.tasks.tasks.size(), 0);
   for (const ScenarioJob& job : scenario.jobs) ++jobs[job.task.index()];
-  return prepare(executor, planned, programs, jobs, interrupted, [&](DispatchedRun& run) { run.follow(scenario); });
+  return prepare(executor, planned, programs, jobs, interrupted, [&](DispatchedRun& run) {
+    run.follow(scenario);
+    run.make_room(jobs);
+  });
 }
 
 Expected<RunRecord> run_tasks(Executor& executor, const AdmittedTaskSet& admitted,
@@ -553,7 +612,8 @@ Expected<RunRecord> run_changing_tasks(Executor& executor, ChangingTaskSet set, 
       .and_then([&](const std::vector<std::uint64_t>& jobs) {
         return prepare(executor, set.planned(), programs, jobs, options.interrupted, [&](DispatchedRun& run) {
           run.hold_to({});
-          run.report_to(options.on_job_end);
+          run.report_to(options);
+          run.make_room(jobs);
           run.change_on_request(set, requests, *options.arrivals_before, options.seed);
         });
       })

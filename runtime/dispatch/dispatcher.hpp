@@ -13,21 +13,11 @@
 #include "runtime/dispatch/job_scheduler.hpp"
 #include "runtime/dispatch/run_options.hpp"
 #include "runtime/dispatch/task_program.hpp"
+#include "runtime/trace/job_summary.hpp"
 #include "sched/admission/admission.hpp"
 #include "sched/whatif/scenario.hpp"
 
 namespace tutti::internal {
-
-/// How a job ended.
-enum class JobOutcome : std::uint8_t {
-  Finished,   ///< in time or late
-  Failed,     ///< a batch, a kernel or its program failed
-  Aborted,    ///< it was over its budget, and its task says `abort`
-  Dropped,    ///< it was never run: no buffer set was free
-  Skipped,    ///< it was never run: the job before it was over its budget, and its task says `skip_next`
-  Unstarted,  ///< it was ready when the run was interrupted, or the machine failed
-};
-[[nodiscard]] std::string_view to_string(JobOutcome outcome);
 
 /// Record of one job. Times are from the start of the run.
 struct JobRecord {
@@ -46,14 +36,15 @@ struct JobRecord {
   Duration after{};  ///< from the finish until the job's program had read its result
   /// The job was over its bound or missed its deadline, or one of its batches was over its latest finish.
   std::optional<BrokenBound> broken{};
-  JobOutcome outcome = JobOutcome::Finished;
+  JobVerdict verdict = JobVerdict::Met;
+  Duration ready{};  ///< with its jitter
 
   [[nodiscard]] bool missed() const {
-    if (outcome == JobOutcome::Unstarted) return false;
-    return !finish || *finish > deadline || outcome == JobOutcome::Aborted;
+    if (verdict == JobVerdict::NeverRun) return false;
+    return !finish || *finish > deadline || verdict == JobVerdict::Aborted;
   }
   /// Whether something broke: the machine, a kernel, a program, or jobs took so long that no buffers were left.
-  [[nodiscard]] bool has_failed() const { return outcome == JobOutcome::Failed || outcome == JobOutcome::Dropped; }
+  [[nodiscard]] bool has_failed() const { return verdict == JobVerdict::Failed || verdict == JobVerdict::Dropped; }
   /// Response time that a bound limits: from the arrival to the finish, without `programs`.
   /// @pre it was run.
   [[nodiscard]] Duration response() const { return *finish - arrival - programs; }
@@ -70,7 +61,9 @@ struct ChangeRecord {
 
 /// Record of a run.
 struct RunRecord {
-  std::vector<JobRecord> jobs;  ///< of all jobs that were released, in the order in which they ended
+  /// Of all jobs that were released, in the order in which they ended; none where `RunOptions::keeps_jobs` is false.
+  std::vector<JobRecord> jobs;
+  std::vector<JobSummary> summaries;  ///< [tasks]
   bool interrupted = false;
   std::optional<Error> fatal;             ///< the failure of the machine or the host that ended it early
   std::vector<ChangeRecord> changes;      ///< in the order of the answers

@@ -10,8 +10,9 @@ namespace tutti::internal {
 
 /// How a job became ready.
 struct Release {
-  Duration late{};  ///< delay until the dispatcher, though free, saw that it was ready
-  Duration done{};  ///< when its program had put its input into its buffer set
+  Duration ready{};  ///< since when, with its jitter
+  Duration late{};   ///< delay until the dispatcher, though free, saw that it was ready
+  Duration done{};   ///< when its program had put its input into its buffer set
 };
 
 /// One task in a run: its program, and the batches of each of its buffer sets.

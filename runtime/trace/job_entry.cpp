@@ -10,6 +10,7 @@ std::string_view to_string(JobVerdict verdict) {
     case JobVerdict::Failed: return "failed";
     case JobVerdict::Aborted: return "aborted";
     case JobVerdict::NeverRun: return "never_run";
+    case JobVerdict::Skipped: return "skipped";
   }
   return "";
 }

@@ -16,14 +16,15 @@ namespace tutti::internal {
 enum class JobVerdict : std::uint8_t {
   Met,       ///< it finished by its deadline
   Missed,    ///< it finished after its deadline
-  Dropped,   ///< a policy released it without running it
+  Dropped,   ///< it never ran: its task had no buffers free
   Failed,    ///< it ended with an error; its results are invalid
   Aborted,   ///< a policy ended it early; its results are invalid
   NeverRun,  ///< the run ended before it started
+  Skipped,   ///< it never ran: the job before it was over its budget, and its task says `skip_next`
 };
-inline constexpr std::size_t kJobVerdicts = 6;
+inline constexpr std::size_t kJobVerdicts = 7;
 
-/// Name of a verdict in reports: "met", "missed", "dropped", "failed", "aborted", "never_run".
+/// Name of a verdict in reports: "met", "missed", "dropped", "failed", "aborted", "never_run", "skipped".
 [[nodiscard]] std::string_view to_string(JobVerdict verdict);
 
 /// Start and end of one stream of a batch in one job. Times are from the start of the run.

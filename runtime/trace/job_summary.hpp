@@ -19,9 +19,9 @@ class JobSummary {
 
   [[nodiscard]] std::uint64_t jobs() const;
   [[nodiscard]] std::uint64_t with(JobVerdict verdict) const { return verdicts_[static_cast<std::size_t>(verdict)]; }
-  /// Jobs that met no deadline although they were released: missed, dropped and aborted ones.
+  /// Jobs that met no deadline although they were released: missed, dropped, skipped and aborted ones.
   [[nodiscard]] std::uint64_t without_deadline_met() const {
-    return with(JobVerdict::Missed) + with(JobVerdict::Dropped) + with(JobVerdict::Aborted);
+    return with(JobVerdict::Missed) + with(JobVerdict::Dropped) + with(JobVerdict::Skipped) + with(JobVerdict::Aborted);
   }
   /// Jobs over their bound, or with a batch over its latest finish.
   [[nodiscard]] std::uint64_t over_bound() const;

@@ -283,8 +283,8 @@ Outcome run(const Case& one) {
   for (const JobRecord& job : record.jobs) {
     outcome.missed += job.missed() ? 1 : 0;
     outcome.over += job.broken ? 1 : 0;
-    outcome.failed += job.outcome == JobOutcome::Failed ? 1 : 0;
-    outcome.aborted += job.outcome == JobOutcome::Aborted ? 1 : 0;
+    outcome.failed += job.verdict == JobVerdict::Failed ? 1 : 0;
+    outcome.aborted += job.verdict == JobVerdict::Aborted ? 1 : 0;
     outcome.dropped += !job.finish ? 1 : 0;
   }
   return outcome;

@@ -150,8 +150,8 @@ std::string runs_text(const std::vector<File>& files) {
 }
 
 std::string verdicts_text(const std::vector<const Row*>& rows) {
-  programs::Table table(
-      {"task", "jobs", "met", "missed", "dropped", "failed", "aborted", "never run", "over bound", "kernel overruns"});
+  programs::Table table({"task", "jobs", "met", "missed", "dropped", "failed", "aborted", "never run", "skipped",
+                         "over bound", "kernel overruns"});
   for (const Row* row : rows) {
     std::vector<std::string> cells{row->name, fmt::to_string(row->summary.jobs())};
     for (std::size_t i = 0; i < kJobVerdicts; ++i)

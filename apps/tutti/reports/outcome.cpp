@@ -55,8 +55,8 @@ void print_remarks(const RunRecord& record, const TaskSet& tasks, std::span<cons
     fmt::print(stderr, "job {} of task '{}': {}\n", job.index, tasks.tasks[job.task.index()].name, job.error->message);
   }
   if (failed > 10) fmt::print(stderr, "and {} more failed jobs\n", failed - 10);
-  const auto count = [&](JobOutcome outcome) { return std::ranges::count(record.jobs, outcome, &JobRecord::outcome); };
-  if (const auto aborted = count(JobOutcome::Aborted), skipped = count(JobOutcome::Skipped); aborted + skipped > 0)
+  const auto count = [&](JobVerdict verdict) { return std::ranges::count(record.jobs, verdict, &JobRecord::verdict); };
+  if (const auto aborted = count(JobVerdict::Aborted), skipped = count(JobVerdict::Skipped); aborted + skipped > 0)
     fmt::print(stderr, "{} jobs aborted and {} skipped, since jobs took longer than their budget\n", aborted, skipped);
   for (const Suspension& suspended : record.suspensions)
     fmt::print(stderr, "task '{}' was suspended at {}: too many of its jobs in a row took longer than their budget\n",

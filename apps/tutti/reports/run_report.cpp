@@ -129,7 +129,7 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
          {"finish_ms", json_ms(job.finish)},
          {"deadline_ms", to_ms(job.deadline)},
          {"missed", job.missed()},
-         {"outcome", to_string(job.outcome)},
+         {"verdict", to_string(job.verdict)},
          {"error", job.error ? Json(job.error->message) : Json(nullptr)},
          {"response_ms", job.finish ? Json(to_ms(job.response())) : Json(nullptr)},
          {"end_to_end_ms", job.finish ? Json(to_ms(job.end_to_end())) : Json(nullptr)},
