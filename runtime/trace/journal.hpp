@@ -78,8 +78,7 @@ class Journal {
   /// Makes the file with its head, and starts the thread. A journal that has this name already is renamed, as in a
   /// rotation: NAME is the newest file, NAME.1, NAME.2, ... are older ones, from the oldest on.
   /// @errors InvalidInput: something that is no journal has this name, or it may not be written. Machine: the head
-  /// could
-  ///         not be written, or no thread started; there is no new file then.
+  ///         could not be written, or no thread started; there is no new file then.
   [[nodiscard]] static Expected<std::unique_ptr<Journal>> open(const std::string& path, JournalHeader header,
                                                                const JournalOptions& options);
   Journal(const Journal&) = delete;  // its thread and recorders refer to it
