@@ -35,10 +35,10 @@ Duration processor_time() {
 }
 
 /// A record for the journal and the summaries.
-/// @param task  its position there
-JobEntry entry_of(const JobRecord& job, TaskId task) {
+/// @param names  [tasks] their positions there; empty: the same
+JobEntry entry_of(const JobRecord& job, std::span<const TaskId> names) {
   JobEntry entry;
-  entry.task = task;
+  entry.task = names.empty() ? job.task : names[job.task.index()];
   entry.verdict = job.verdict;
   entry.index = job.index;
   entry.arrival = job.arrival;
@@ -51,6 +51,7 @@ JobEntry entry_of(const JobRecord& job, TaskId task) {
   entry.after = job.after;
   entry.overruns = static_cast<std::uint32_t>(job.overruns);
   entry.broken = job.broken;
+  if (job.broken && job.broken->by) entry.caused_by = names.empty() ? *job.broken->by : names[job.broken->by->index()];
   return entry;
 }
 
@@ -286,6 +287,7 @@ void DispatchedRun::run_jobs() {
   while (const auto job = scheduler_->take_unstarted()) keep(record_of(*job, JobVerdict::NeverRun));
   for (const auto& [task, at] : scheduler_->suspensions()) record_.suspensions.push_back({task, at - epoch_});
   if (changing_ != nullptr) refuse_requests();
+  record_.length = executor_.clock().now() - epoch_;
   for (PreparedBatch& chunk : all_chunks()) executor_.disarm(chunk);
   blame_others();
 }
@@ -462,7 +464,7 @@ void DispatchedRun::report_job_end(const JobRecord& job) {
 }
 
 void DispatchedRun::keep(JobRecord job, std::span<const StreamTime> streams) {
-  const JobEntry entry = entry_of(job, names_.empty() ? job.task : names_[job.task.index()]);
+  const JobEntry entry = entry_of(job, names_);
   record_.summaries[job.task.index()].add(entry);
   if (recorder_ != nullptr) recorder_->record(entry, streams);
   if (keeps_jobs_) record_.jobs.push_back(std::move(job));

@@ -39,10 +39,8 @@ struct JobRecord {
   JobVerdict verdict = JobVerdict::Met;
   Duration ready{};  ///< with its jitter
 
-  [[nodiscard]] bool missed() const {
-    if (verdict == JobVerdict::NeverRun) return false;
-    return !finish || *finish > deadline || verdict == JobVerdict::Aborted;
-  }
+  /// Whether it met no deadline although it was released. A job that failed counts as that alone.
+  [[nodiscard]] bool missed() const { return met_no_deadline(verdict); }
   /// Whether something broke: the machine, a kernel, a program, or jobs took so long that no buffers were left.
   [[nodiscard]] bool has_failed() const { return verdict == JobVerdict::Failed || verdict == JobVerdict::Dropped; }
   /// Response time that a bound limits: from the arrival to the finish, without `programs`.
@@ -69,6 +67,7 @@ struct RunRecord {
   std::vector<ChangeRecord> changes;      ///< in the order of the answers
   std::vector<Suspension> suspensions{};  ///< in order of time
   std::vector<std::string> notes{};       ///< requests of its thread that the host refused, a sentence each
+  Duration length{};                      ///< from its start to its end
   Duration processor{};                   ///< processor time of the threads that dispatched; 0 on a virtual clock
 };
 

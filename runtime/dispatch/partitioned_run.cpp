@@ -96,6 +96,7 @@ RunRecord merged(std::span<const Partition> partitions, std::size_t tasks, std::
   for (std::size_t i = 0; i < records.size(); ++i) {
     whole.interrupted = whole.interrupted || records[i].interrupted;
     whole.processor += records[i].processor;
+    whole.length = std::max(whole.length, records[i].length);
     for (std::string& note : records[i].notes)
       if (std::ranges::find(whole.notes, note) == whole.notes.end()) whole.notes.push_back(std::move(note));
     if (!whole.fatal) whole.fatal = std::move(records[i].fatal);

@@ -27,6 +27,12 @@ inline constexpr std::size_t kJobVerdicts = 7;
 /// Name of a verdict in reports: "met", "missed", "dropped", "failed", "aborted", "never_run", "skipped".
 [[nodiscard]] std::string_view to_string(JobVerdict verdict);
 
+/// Whether a job was released and met no deadline.
+[[nodiscard]] constexpr bool met_no_deadline(JobVerdict verdict) {
+  return verdict == JobVerdict::Missed || verdict == JobVerdict::Dropped || verdict == JobVerdict::Skipped ||
+         verdict == JobVerdict::Aborted;
+}
+
 /// Start and end of one stream of a batch in one job. Times are from the start of the run.
 struct StreamTime {
   std::uint32_t batch = 0;   ///< position of the batch in the job

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string_view>
 
-#include "model/base/units.hpp"
+#include "model/base/quantities.hpp"
 
 namespace tutti {
 

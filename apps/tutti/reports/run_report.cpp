@@ -7,7 +7,6 @@
 
 #include "apps/table.hpp"
 #include "apps/tutti/reports/outcome.hpp"
-#include "model/base/quantile.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -17,25 +16,25 @@ struct TaskSummary {
   std::uint64_t completed = 0;
   std::uint64_t missed = 0;
   std::uint64_t failed = 0;
-  std::int64_t overruns = 0;
+  std::uint64_t overruns = 0;
   std::uint64_t over_bound = 0;
   std::optional<Duration> worst_response;
   std::optional<Duration> worst_end_to_end;
 };
 
-std::vector<TaskSummary> summarize(const TaskSet& set, const RunRecord& record) {
-  std::vector<TaskSummary> summary(set.tasks.size());
-  for (const JobRecord& job : record.jobs) {
-    TaskSummary& row = summary[job.task.index()];
-    ++row.released;
-    if (job.finish && !job.error) ++row.completed;
-    if (job.missed()) ++row.missed;
-    if (job.has_failed()) ++row.failed;
-    row.overruns += job.overruns;
-    if (job.broken) ++row.over_bound;
-    if (!job.finish) continue;
-    row.worst_response = std::max(row.worst_response.value_or(Duration{0}), job.response());
-    row.worst_end_to_end = std::max(row.worst_end_to_end.value_or(Duration{0}), job.end_to_end());
+std::vector<TaskSummary> summarize(const RunRecord& record) {
+  std::vector<TaskSummary> summary;
+  for (const JobSummary& jobs : record.summaries) {
+    TaskSummary& row = summary.emplace_back();
+    row.released = jobs.jobs();
+    row.completed = jobs.with(JobVerdict::Met) + jobs.with(JobVerdict::Missed);
+    row.missed = jobs.without_deadline_met();
+    row.failed = jobs.with(JobVerdict::Failed) + jobs.with(JobVerdict::Dropped);
+    row.overruns = jobs.overruns();
+    row.over_bound = jobs.over_bound();
+    if (row.completed == 0) continue;
+    row.worst_response = jobs.responses().largest();
+    row.worst_end_to_end = jobs.worst_end_to_end();
   }
   return summary;
 }
@@ -52,16 +51,11 @@ struct Lateness {
 
   static std::optional<Lateness> of(const RunRecord& record) {
     if (record.processor == Duration{0}) return std::nullopt;
-    std::vector<double> late;
-    Duration end{};
-    for (const JobRecord& job : record.jobs) {
-      if (!job.finish) continue;
-      late.push_back(to_ms(job.late));
-      end = std::max(end, *job.finish);
-    }
-    if (late.empty()) return std::nullopt;
-    return Lateness{quantile(late, 0.5), quantile(late, 0.999), quantile(late, 1),
-                    as_ns(record.processor) / as_ns(end)};
+    const JobSummary all = summary_of_all(record);
+    const DurationHistogram& late = all.lateness();
+    if (late.count() == 0) return std::nullopt;
+    return Lateness{to_ms(late.quantile(500)), to_ms(late.quantile(999)), to_ms(late.largest()),
+                    as_ns(record.processor) / as_ns(record.length)};
   }
 };
 
@@ -139,7 +133,7 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
          {"over_by_ms", job.broken ? Json(to_ms(job.broken->excess)) : Json(nullptr)}});
   }
   Json summary = Json::array();
-  const auto rows = summarize(set, record);
+  const auto rows = summarize(record);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     summary.push_back({{"task", set.tasks[i].name},
                        {"released", rows[i].released},
@@ -164,7 +158,7 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
 }
 
 std::string run_text(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record, const RunPlace& place) {
-  const auto rows = summarize(set, record);
+  const auto rows = summarize(record);
   const bool overran = std::any_of(rows.begin(), rows.end(), [](const TaskSummary& row) { return row.overruns > 0; });
   std::vector<std::string> header{
       "task",     "jobs",       "completed",     "missed",     "failed", "worst response ms",
@@ -185,9 +179,9 @@ std::string run_text(const TaskSet& set, const WorstResponses& bounds, const Run
     if (overran) cells.push_back(fmt::to_string(rows[i].overruns));
     table.add(std::move(cells));
   }
-  return fmt::format("{} jobs on the {} backend, {} clock, {}{}{}\n\n{}{}{}", record.jobs.size(), place.backend,
-                     place.clock, discipline(set), in_partitions(place.partitions), note_of_simulated(place.backend),
-                     table.text(), lateness_text(record), changes_text(set, record));
+  return fmt::format("{} jobs on the {} backend, {} clock, {}{}{}\n\n{}{}{}", summary_of_all(record).jobs(),
+                     place.backend, place.clock, discipline(set), in_partitions(place.partitions),
+                     note_of_simulated(place.backend), table.text(), lateness_text(record), changes_text(set, record));
 }
 
 }  // namespace tutti::internal
