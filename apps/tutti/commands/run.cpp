@@ -9,6 +9,7 @@
 #include "apps/seed.hpp"
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/kernels.hpp"
+#include "apps/tutti/commands/self_test.hpp"
 #include "apps/tutti/reports/run_report.hpp"
 #include "runtime/dispatch/partitioned_run.hpp"
 #include "runtime/trace/journal.hpp"
@@ -29,6 +30,7 @@ struct RunCommand {
   bool endless = false;
   programs::BackendWords backend;
   std::uint64_t seed = 1;
+  std::string self_test;
 };
 
 Expected<RunOptions> run_options(const RunCommand& command) {
@@ -113,15 +115,20 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
   Recorders recorders;
   for (std::size_t i = 0; *journal && i < machines->executors().size(); ++i)
     recorders.push_back(&(*journal)->recorder(i));
+  const auto self_test = self_test_of_run(command.self_test, *options, machines->executors().front()->role(), *machine);
   const Expected<RunRecord> record = execute(machines->executors(), rows, recorders);
   if (!record) return report_error(record.error());
   RunPlace place = machines->place();
   close_journal(journal->get(), place.notes);
   place.notes.insert(place.notes.end(), record->notes.begin(), record->notes.end());
+  add_lateness_note(self_test, place.notes);
   if (command.file.json) {
-    fmt::print("{}\n", run_json(planned.tasks, bounds, *record, place).dump(2));
+    Json json = run_json(planned.tasks, bounds, *record, place);
+    json["self_test"] = self_test_json(self_test);
+    fmt::print("{}\n", json.dump(2));
   } else {
     fmt::print("{}", run_text(planned.tasks, bounds, *record, place));
+    if (self_test) fmt::print("\n{}", self_test_text(*self_test));
   }
   const ExitCode exit_code = exit_code_of(*record, command.backend.simulated() && guaranteed);
   print_remarks(*record, planned.tasks, place.notes, exit_code);
@@ -182,6 +189,8 @@ int run(const RunCommand& command) {
   const auto options = run_options(command);
   if (!options) return report_error(options.error());
   if (const auto checked = backend_options(command.backend); !checked) return report_error(checked.error());
+  if (const auto checked = check_self_test(command.self_test, command.backend); !checked)
+    return report_error(checked.error());
   const auto tasks = command.file.load_task_set(command.backend.no_peer);
   if (!tasks) return report_error(tasks.error());
   const auto planner = command.file.chosen_planner(&*tasks);
@@ -241,6 +250,7 @@ void add_run(programs::CommandLine& program) {
   command.add("--seed", &options->seed, "of the release jitter and the data")
       .check(programs::check_seed)
       .shows_default();
+  add_self_test_option(command, options->self_test);
   command.runs([options] { return run(*options); });
 }
 
