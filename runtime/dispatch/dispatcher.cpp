@@ -20,22 +20,6 @@
 
 namespace tutti::internal {
 
-namespace {
-
-constexpr Duration kNever = DueQueue::kNever;
-constexpr std::uint64_t kUntilItLeaves = std::numeric_limits<std::uint64_t>::max();
-/// Longest sleep where time passes by itself: an interrupt waits no longer, however far away the next job is.
-constexpr Duration kLongestSleep = std::chrono::milliseconds{50};
-
-/// Processor time of the calling thread.
-Duration processor_time() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::seconds{time.tv_sec} + Duration{time.tv_nsec};
-}
-
-/// A record for the journal and the summaries.
-/// @param names  [tasks] their positions there; empty: the same
 JobEntry entry_of(const JobRecord& job, std::span<const TaskId> names) {
   JobEntry entry;
   entry.task = names.empty() ? job.task : names[job.task.index()];
@@ -51,8 +35,28 @@ JobEntry entry_of(const JobRecord& job, std::span<const TaskId> names) {
   entry.after = job.after;
   entry.overruns = static_cast<std::uint32_t>(job.overruns);
   entry.broken = job.broken;
-  if (job.broken && job.broken->by) entry.caused_by = names.empty() ? *job.broken->by : names[job.broken->by->index()];
+  if (job.broken && job.broken->by && !names.empty()) entry.broken->by = names[job.broken->by->index()];
   return entry;
+}
+
+std::vector<JobSummary> summaries_of(std::span<const JobRecord> jobs, std::size_t tasks) {
+  std::vector<JobSummary> summaries(tasks);
+  for (const JobRecord& job : jobs) summaries[job.task.index()].add(entry_of(job));
+  return summaries;
+}
+
+namespace {
+
+constexpr Duration kNever = DueQueue::kNever;
+constexpr std::uint64_t kUntilItLeaves = std::numeric_limits<std::uint64_t>::max();
+/// Longest sleep where time passes by itself: an interrupt waits no longer, however far away the next job is.
+constexpr Duration kLongestSleep = std::chrono::milliseconds{50};
+
+/// Processor time of the calling thread.
+Duration processor_time() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds{time.tv_sec} + Duration{time.tv_nsec};
 }
 
 /// The tasks of a run for its scheduler.

@@ -50,6 +50,12 @@ struct JobRecord {
   [[nodiscard]] Duration end_to_end() const { return *finish - arrival + after; }
 };
 
+/// A record as the journal and the summaries see it.
+/// @param names  [tasks] their positions there; empty: the same
+[[nodiscard]] JobEntry entry_of(const JobRecord& job, std::span<const TaskId> names = {});
+/// The summaries of jobs. @return [tasks]
+[[nodiscard]] std::vector<JobSummary> summaries_of(std::span<const JobRecord> jobs, std::size_t tasks);
+
 /// A request to change a running task set, and its answer.
 struct ChangeRecord {
   TaskChange change;

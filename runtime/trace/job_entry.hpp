@@ -60,11 +60,12 @@ struct JobEntry {
   Duration programs{};                  ///< host time of programs before its finish, which no bound covers; >= 0
   Duration after{};                     ///< from the finish until its program had read its result; >= 0
   std::uint32_t overruns = 0;           ///< kernels that took longer than their declared worst
-  std::optional<TaskId> caused_by{};    ///< the task whose job was the cause of `broken`, where it was another
   std::optional<BrokenBound> broken{};  ///< it exceeded its bound, or one of its batches its latest finish
 
   /// Response time that a bound limits. @pre it has a finish.
   [[nodiscard]] Duration response() const { return *finish - arrival - programs; }
+  /// The task whose jobs were the cause of `broken`, where it was another.
+  [[nodiscard]] std::optional<TaskId> caused_by() const { return broken ? broken->by : std::nullopt; }
   /// From the arrival until its result is read. @pre it has a finish.
   [[nodiscard]] Duration end_to_end() const { return *finish - arrival + after; }
   /// Whether it finished, with results that are valid.

@@ -72,7 +72,7 @@ class Cursor {
 
 std::uint64_t flags_of(const JobEntry& entry) {
   return static_cast<std::uint64_t>(entry.verdict) | (entry.start ? kStarted : 0) | (entry.finish ? kFinished : 0) |
-         (entry.caused_by ? kCaused : 0) | (entry.broken ? kBroken : 0);
+         (entry.caused_by() ? kCaused : 0) | (entry.broken ? kBroken : 0);
 }
 
 void put_streams(Cursor& to, Duration arrival, std::span<const StreamTime> streams) {
@@ -142,7 +142,7 @@ void RecordWriter::put(const JobEntry& entry, std::span<const StreamTime> stream
   to.put(entry.programs);
   to.put(entry.after);
   to.put(entry.overruns);
-  if (entry.caused_by) to.put(entry.caused_by->value);
+  if (entry.caused_by()) to.put(entry.caused_by()->value);
   if (entry.broken) {
     to.put(static_cast<std::uint64_t>(entry.broken->cause));
     to.put(entry.broken->excess);
@@ -247,10 +247,11 @@ void FieldReader::job(JobEntry& entry, std::vector<StreamTime>& streams) {
   entry.programs = time();
   entry.after = time();
   entry.overruns = static_cast<std::uint32_t>(number_below(std::uint64_t{1} << 32));
-  if ((flags & kCaused) != 0) entry.caused_by = TaskId(position());
+  std::optional<TaskId> by;
+  if ((flags & kCaused) != 0) by = TaskId(position());
   if ((flags & kBroken) != 0) {
     const auto cause = static_cast<BoundCause>(number_below(kBoundCauses));
-    entry.broken = BrokenBound{cause, time()};
+    entry.broken = BrokenBound{cause, time(), by};
   }
   stream_times(entry, streams);
 }

@@ -235,9 +235,9 @@ void plant(std::string_view what, RunRecord& record) {
   else if (what == "early")
     ran->start = ran->arrival - Duration{1};
   else if (what == "late")
-    ran->finish = ran->deadline + Duration{1};
+    ran->finish = ran->deadline + Duration{1}, ran->verdict = JobVerdict::Missed;
   else if (what == "uncaused")
-    ran->finish = ran->deadline + Duration{1}, ran->broken.reset();
+    ran->finish = ran->deadline + Duration{1}, ran->verdict = JobVerdict::Missed, ran->broken.reset();
   else if (what == "overlap" && ran + 1 != record.jobs.end())
     (ran + 1)->start = ran->start, (ran + 1)->arrival = ran->start;
   else if (what == "swapped") {

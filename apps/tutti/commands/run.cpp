@@ -48,7 +48,7 @@ Expected<RunOptions> run_options(const RunCommand& command) {
 
 /// What a journal says of its run.
 JournalHeader journal_header(const PlannedTaskSet& planned, const WorstResponses& bounds, const RunPlace& place) {
-  JournalHeader header{planned.tasks.machine ? planned.tasks.machine->name() : "",
+  JournalHeader header{planned.tasks.machine ? planned.tasks.machine->name() : "no machine",
                        std::string(to_string(planned.tasks.policy)),
                        place.backend,
                        place.clock,

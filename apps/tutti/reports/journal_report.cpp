@@ -281,7 +281,7 @@ void JournalReport::on_job(const RecordedJob& job) {
   if (only_ && its.name != *only_) return;
   its.summary.add(job.entry);
   std::optional<std::string> caused_by;
-  if (job.entry.caused_by) ++its.caused_by[caused_by.emplace(row(*job.entry.caused_by).name)];
+  if (const auto by = job.entry.caused_by()) ++its.caused_by[caused_by.emplace(row(*by).name)];
   if (last_jobs_ == 0) return;
   if (kept_.size() == last_jobs_) kept_.pop_front();
   kept_.push_back({its.name, std::move(caused_by), job});

@@ -41,7 +41,7 @@ inline JobEntry random_entry(Random& random) {
   entry.overruns = static_cast<std::uint32_t>(random.below(3));
   if (random.one_in(3))
     entry.broken = BrokenBound{static_cast<BoundCause>(random.below(kBoundCauses)), random_time(random)};
-  if (entry.broken && random.one_in(2)) entry.caused_by = TaskId(random.below(5));
+  if (entry.broken && random.one_in(2)) entry.broken->by = TaskId(random.below(5));
   return entry;
 }
 
