@@ -142,10 +142,15 @@ class DispatchedRun final : public PreparedRun {
 
   /// Arms the first batch of the job that is probably next: arming takes longer than starting an armed batch.
   void arm_next();
+  /// Ends the run: no other job begins.
+  void end_by(const Error& error);
+  /// Does work of the user's code. What it throws ends the run. @return whether it threw nothing
+  template <class Work>
+  bool guarded(std::string_view what, TaskId task, const Work& work);
   /// Does and logs the work of a program beside its job's steps.
   /// @return when it was done.
   template <class Work>
-  Duration beside(const Work& work);
+  Duration beside(std::string_view what, TaskId task, const Work& work);
   /// Tells the user's code that a job has ended.
   void report_job_end(const JobRecord& job);
   /// Keeps the record of a job that needs no more review.
@@ -324,7 +329,7 @@ std::optional<Event::Kind> DispatchedRun::between_jobs() {
 Event::Kind DispatchedRun::release(const Action& action) {
   TaskState& state = tasks_[action.job.task.index()];
   const Duration since_ready = executor_.clock().now() - std::max(action.ready, free_since_);
-  free_since_ = beside([&] { state.program->on_ready(job_of(action.job)); });
+  free_since_ = beside("on_ready", action.job.task, [&] { state.program->on_ready(job_of(action.job)); });
   state.releases[scheduler_->buffer_set_of(action.job)] = {action.ready, since_ready, free_since_};
   return Event::Kind::InputReady;
 }
@@ -367,17 +372,18 @@ void DispatchedRun::start(const ReadyJob& ready) {
 
 Event::Kind DispatchedRun::do_region() {
   Running& running = running_.back();
-  const auto done = running.execution.do_region([&] {
-    review();
-    arm_next();
+  Expected<void> done;
+  const bool threw = !guarded("the job", scheduler_->running().job.task, [&] {
+    done = running.execution.do_region([&] {
+      review();
+      arm_next();
+    });
   });
   free_since_ = executor_.clock().now();
+  if (threw) done = tl::unexpected(*record_.fatal);
   if (done) return running.execution.has_ended() ? Event::Kind::JobEnded : Event::Kind::RegionEnded;
   running.error = done.error();
-  if (done.error().code == ErrorCode::Machine) {
-    record_.fatal = done.error();
-    scheduler_->stop();
-  }
+  if (done.error().code == ErrorCode::Machine) end_by(done.error());
   return Event::Kind::JobFailed;
 }
 
@@ -408,7 +414,9 @@ void DispatchedRun::finish() {
   const Excesses excesses = excesses_of(running, job, record);
   const std::optional<TaskId> blocker = blocking_.worst();
   blocking_.add(ready.task, job.own(*job.finish) - planned_.timings[ready.task.index()].wcet);
-  if (!record.error) record.after = beside([&] { state.program->on_finished(running.execution.job()); }) - *job.finish;
+  if (!record.error)
+    record.after =
+        beside("on_finished", ready.task, [&] { state.program->on_finished(running.execution.job()); }) - *job.finish;
   running_.pop_back();
   report_job_end(record);
   unreviewed_.emplace(Unreviewed{std::move(record), &state.chunks[set], late, over, excesses, blocker});
@@ -454,17 +462,41 @@ void DispatchedRun::arm_next() {
   if (!chunks.empty()) executor_.arm(chunks.front());
 }
 
+void DispatchedRun::end_by(const Error& error) {
+  if (!record_.fatal) record_.fatal = error;
+  scheduler_->stop();
+}
+
 template <class Work>
-Duration DispatchedRun::beside(const Work& work) {
+bool DispatchedRun::guarded(std::string_view what, TaskId task, const Work& work) {
+  const auto ended = [&](std::string_view thrown) {
+    end_by({ErrorCode::Kernel,
+            fmt::format("{} of task '{}' threw: {}; catch it there", what, planned_.tasks.tasks[task.index()].name,
+                        thrown),
+            {}});
+    return false;
+  };
+  try {
+    work();
+    return true;
+  } catch (const std::exception& exception) {
+    return ended(exception.what());
+  } catch (...) {
+    return ended("something that is no std::exception");
+  }
+}
+
+template <class Work>
+Duration DispatchedRun::beside(std::string_view what, TaskId task, const Work& work) {
   const Duration start = executor_.clock().now();
-  work();
+  static_cast<void>(guarded(what, task, work));
   const Duration end = executor_.clock().now();
   beside_.add(start, end);
   return end;
 }
 
 void DispatchedRun::report_job_end(const JobRecord& job) {
-  if (on_job_end_) beside([&] { on_job_end_(job); });
+  if (on_job_end_) beside("on_job_end", job.task, [&] { on_job_end_(job); });
 }
 
 void DispatchedRun::keep(JobRecord job, std::span<const StreamTime> streams) {

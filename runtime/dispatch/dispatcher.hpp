@@ -69,7 +69,7 @@ struct RunRecord {
   std::vector<JobRecord> jobs;
   std::vector<JobSummary> summaries;  ///< [tasks]
   bool interrupted = false;
-  std::optional<Error> fatal;             ///< the failure of the machine or the host that ended it early
+  std::optional<Error> fatal;             ///< of the machine, the host or a program that threw: it ended the run
   std::vector<ChangeRecord> changes;      ///< in the order of the answers
   std::vector<Suspension> suspensions{};  ///< in order of time
   std::vector<std::string> notes{};       ///< requests of its thread that the host refused, a sentence each
