@@ -12,7 +12,8 @@ namespace {
 TEST(JobVerdict, HasTheNamesOfReports) {
   std::vector<std::string_view> names;
   for (std::size_t i = 0; i < kJobVerdicts; ++i) names.push_back(to_string(static_cast<JobVerdict>(i)));
-  EXPECT_EQ(names, (std::vector<std::string_view>{"met", "missed", "dropped", "failed", "aborted", "never_run"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string_view>{"met", "missed", "dropped", "failed", "aborted", "never_run", "skipped"}));
 }
 
 /// Arrives at 100 and finishes at this time; programs took 5 of it, and 7 more until its result was read.
