@@ -107,6 +107,12 @@ void add_backend_options(CommandLine& command, BackendWords& words) {
       .add("--wait", &words.waiting,
            "how the host waits for GPUs and for the clock: spin (quickest, keeps a core busy), yield or block")
       .shows_default();
+  add_real_time_options(command, words);
+  command.add("--no-peer", &words.no_peer,
+              "the machine without its peer access: copies from GPU to GPU go through a memory");
+}
+
+void add_real_time_options(CommandLine& command, BackendWords& words) {
   command
       .add("--priority", &words.priority,
            "SCHED_FIFO priority of the threads that dispatch jobs, with memory locked; 0: ordinary threads")
@@ -114,8 +120,6 @@ void add_backend_options(CommandLine& command, BackendWords& words) {
       .shows_default();
   command.add("--cores", &words.cores,
               "cores for threads that spin, like 2,3: two a partition on GPUs (default: the last free ones)");
-  command.add("--no-peer", &words.no_peer,
-              "the machine without its peer access: copies from GPU to GPU go through a memory");
 }
 
 std::string read_backend_words(const BackendWords& words, tutti::BackendOptions& options) {

@@ -29,6 +29,9 @@ struct BackendWords {
 /// Declares --backend, --clock, --bind, --gate, --wait, --priority, --cores and --no-peer.
 void add_backend_options(CommandLine& command, BackendWords& words);
 
+/// Declares --priority and --cores alone.
+void add_real_time_options(CommandLine& command, BackendWords& words);
+
 /// Reads the words. Call it before anything is loaded.
 /// @return what is wrong: an unknown value, a --bind without '=', options that exclude each other; empty where nothing
 ///         is

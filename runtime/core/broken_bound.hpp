@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/base/ids.hpp"
 #include "model/batch/execution_plan.hpp"
 
 namespace tutti::internal {
@@ -30,7 +31,8 @@ inline constexpr std::size_t kBoundCauses = 10;
 /// A job that exceeded its bound, or a batch that exceeded its latest finish.
 struct BrokenBound {
   BoundCause cause = BoundCause::Unknown;
-  Duration excess{};  ///< beyond the bound
+  Duration excess{};              ///< beyond the bound
+  std::optional<TaskId> by = {};  ///< of `Blocking`: the task whose jobs took the most beyond their Wcet
 
   friend bool operator==(const BrokenBound&, const BrokenBound&) = default;
 };

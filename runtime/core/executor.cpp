@@ -64,16 +64,18 @@ Expected<BatchResult> Executor::wait_for(PreparedBatch& batch) {
   return result;
 }
 
-Executor::Review Executor::review(PreparedBatch& batch) const {
+Executor::Review Executor::review(PreparedBatch& batch, bool with_times) const {
   if (std::exchange(batch.reviewed_, true)) return {};
   batch.batch_->review();
   const BatchResult result = batch.batch_->result();
-  Review review{result.overruns, {}};
+  Review review{result.overruns, {}, result.start};
   if (result.error || !batch.promised_) return review;
   auto& [promise, measured] = *batch.promised_;
   const Duration excess = result.finish - result.start - promise.latest().alone();
-  if (excess <= backend_->tolerated_lag()) return review;
-  batch.batch_->measure(measured);
+  const bool broken = excess > backend_->tolerated_lag();
+  if (broken || with_times) batch.batch_->measure(measured);
+  if (with_times) review.measured = &measured;
+  if (!broken) return review;
   const bool seen_late = excess <= result.held_up;
   review.broken = BrokenBound{seen_late ? BoundCause::Dispatch : promise.cause_of(measured), excess};
   return review;

@@ -89,10 +89,14 @@ class Executor {
   /// Result of the review of a run.
   struct Review {
     int overruns = 0;
-    std::optional<BrokenBound> broken;  ///< it took longer than its latest finish; nothing where none was promised
+    std::optional<BrokenBound> broken;   ///< it took longer than its latest finish; nothing where none was promised
+    Duration start{};                    ///< of the run, on the clock
+    const Timeline* measured = nullptr;  ///< from the start, where it was asked for and the run did not fail; valid
+                                         ///< until the next review
   };
   /// Reviews the last run; empty if it was reviewed before. @pre it was waited for, and the batch is not armed again.
-  [[nodiscard]] Review review(PreparedBatch& batch) const;
+  /// @param with_times  whether the measured times are wanted; for batches of an admitted run
+  [[nodiscard]] Review review(PreparedBatch& batch, bool with_times = false) const;
 
   /// Whether an issued batch is not finished.
   [[nodiscard]] bool busy() const { return backend_->busy(); }

@@ -31,6 +31,7 @@ Expected<int> driver_version() {
 Expected<int> device_count(int driver) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess) static_cast<void>(cudaGetLastError());  // a later launch shall not report it
   if (status == cudaErrorInsufficientDriver)
     return machine_error(
         fmt::format("the GPU driver serves CUDA {} at most, and this program is built with CUDA {}; install a newer "

@@ -10,6 +10,9 @@ namespace {
 // As in nvml.h.
 constexpr int kSuccess = 0;
 constexpr int kPeerCapabilityNvlink = 2;
+constexpr int kCorrected = 0, kUncorrected = 1;
+constexpr int kSinceDriverLoad = 0;
+constexpr std::array kRetirementCauses{0, 1};  // several single-bit errors, one double-bit error
 struct Memory {
   unsigned long long total, free, used;
 };
@@ -26,6 +29,44 @@ template <class... Parameters>
 bool call(void* library, const char* name, Parameters... parameters) {
   const auto function = reinterpret_cast<int (*)(Parameters...)>(dlsym(library, name));
   return function != nullptr && function(parameters...) == kSuccess;
+}
+
+/// The value that a function of the library gives for a GPU.
+template <class Value, class... Parameters>
+std::optional<Value> value_of(void* library, const char* name, void* gpu, Parameters... parameters) {
+  Value value{};
+  if (!call(library, name, gpu, parameters..., &value)) return std::nullopt;
+  return value;
+}
+
+std::optional<bool> switch_of(void* library, const char* name, void* gpu) {
+  const auto is_on = value_of<int>(library, name, gpu);
+  return is_on ? std::optional(*is_on != 0) : std::nullopt;
+}
+
+std::optional<std::uint64_t> memory_errors(void* library, void* gpu, int kind) {
+  return value_of<unsigned long long>(library, "nvmlDeviceGetTotalEccErrors", gpu, kind, kSinceDriverLoad);
+}
+
+/// Rows with a spare, on GPUs since 2020.
+std::optional<RetiredMemory> remapped_rows(void* library, void* gpu) {
+  unsigned corrected = 0, uncorrected = 0, pending = 0, failed = 0;
+  if (!call(library, "nvmlDeviceGetRemappedRows", gpu, &corrected, &uncorrected, &pending, &failed))
+    return std::nullopt;
+  return RetiredMemory{corrected + uncorrected, pending != 0, failed != 0};
+}
+
+/// Pages, on those before.
+std::optional<RetiredMemory> retired_pages(void* library, void* gpu) {
+  RetiredMemory retired;
+  std::array<unsigned long long, 512> addresses{};
+  for (const int cause : kRetirementCauses) {
+    unsigned count = addresses.size();
+    if (!call(library, "nvmlDeviceGetRetiredPages", gpu, cause, &count, addresses.data())) return std::nullopt;
+    retired.places += count;
+  }
+  retired.is_pending = switch_of(library, "nvmlDeviceGetRetiredPagesPendingStatus", gpu).value_or(false);
+  return retired;
 }
 
 }  // namespace
@@ -90,6 +131,29 @@ std::vector<std::uint32_t> Nvml::processes(const std::string& bus_id) const {
   std::vector<std::uint32_t> ids;
   for (unsigned i = 0; i < count; ++i) ids.push_back(list[i].id);
   return ids;
+}
+
+std::optional<std::uint64_t> Nvml::clock_limits(const std::string& bus_id) const {
+  void* const gpu = device(bus_id);
+  if (gpu == nullptr) return std::nullopt;
+  return value_of<unsigned long long>(library_.get(), "nvmlDeviceGetCurrentClocksThrottleReasons", gpu);
+}
+
+void Nvml::describe(const std::string& bus_id, GpuCondition& condition) const {
+  void* const library = library_.get();
+  void* const gpu = device(bus_id);
+  if (gpu == nullptr) return;
+  condition.stays_loaded = switch_of(library, "nvmlDeviceGetPersistenceMode", gpu);
+  condition.has_display = switch_of(library, "nvmlDeviceGetDisplayActive", gpu);
+  condition.compute_mode = value_of<int>(library, "nvmlDeviceGetComputeMode", gpu);
+  int is_on = 0, pending = 0;
+  if (call(library, "nvmlDeviceGetEccMode", gpu, &is_on, &pending)) condition.corrects_memory = is_on != 0;
+  unsigned divided = 0, pending_division = 0;
+  if (call(library, "nvmlDeviceGetMigMode", gpu, &divided, &pending_division)) condition.is_divided = divided != 0;
+  condition.corrected = memory_errors(library, gpu, kCorrected);
+  condition.uncorrected = memory_errors(library, gpu, kUncorrected);
+  condition.retired = remapped_rows(library, gpu);
+  if (!condition.retired) condition.retired = retired_pages(library, gpu);
 }
 
 }  // namespace tutti::internal::cuda

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/cuda/sysfs.hpp"
+#include "runtime/host/gpu_condition.hpp"
 
 namespace tutti::internal::cuda {
 
@@ -23,6 +24,10 @@ class Nvml {
   [[nodiscard]] bool nvlink(const std::string& from, const std::string& to) const;
   /// The processes that compute on a GPU, by their numbers outside all containers.
   [[nodiscard]] std::vector<std::uint32_t> processes(const std::string& bus_id) const;
+  /// The reasons why its clocks are not higher, at this moment; bits as in `GpuCondition`.
+  [[nodiscard]] std::optional<std::uint64_t> clock_limits(const std::string& bus_id) const;
+  /// Fills the modes, error counts and retired memory of a GPU in; leaves everything else as it is.
+  void describe(const std::string& bus_id, GpuCondition& condition) const;
 
  private:
   struct Close {

@@ -4,12 +4,16 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/core/executor.hpp"
 #include "runtime/dispatch/change_requests.hpp"
+#include "runtime/dispatch/job_scheduler.hpp"
 #include "runtime/dispatch/run_options.hpp"
 #include "runtime/dispatch/task_program.hpp"
+#include "runtime/trace/job_summary.hpp"
 #include "sched/admission/admission.hpp"
 #include "sched/whatif/scenario.hpp"
 
@@ -29,16 +33,28 @@ struct JobRecord {
   /// Host time between arrival and finish that the programs of the run, this job's and others', took beside what their
   /// tasks declare: filling buffers, reading results. No bound covers it.
   Duration programs{};
-  Duration after{};                     ///< from the finish until the job's program had read its result
-  std::optional<BrokenBound> broken{};  ///< the job was over its bound, or one of its batches over its latest finish
+  Duration after{};  ///< from the finish until the job's program had read its result
+  /// The job was over its bound or missed its deadline, or one of its batches was over its latest finish.
+  std::optional<BrokenBound> broken{};
+  JobVerdict verdict = JobVerdict::Met;
+  Duration ready{};  ///< with its jitter
 
-  [[nodiscard]] bool missed() const { return !finish || *finish > deadline; }
+  /// Whether it met no deadline although it was released. A job that failed counts as that alone.
+  [[nodiscard]] bool missed() const { return met_no_deadline(verdict); }
+  /// Whether something broke: the machine, a kernel, a program, or jobs took so long that no buffers were left.
+  [[nodiscard]] bool has_failed() const { return verdict == JobVerdict::Failed || verdict == JobVerdict::Dropped; }
   /// Response time that a bound limits: from the arrival to the finish, without `programs`.
   /// @pre it was run.
   [[nodiscard]] Duration response() const { return *finish - arrival - programs; }
   /// From the arrival until its result is read. @pre it was run.
   [[nodiscard]] Duration end_to_end() const { return *finish - arrival + after; }
 };
+
+/// A record as the journal and the summaries see it.
+/// @param names  [tasks] their positions there; empty: the same
+[[nodiscard]] JobEntry entry_of(const JobRecord& job, std::span<const TaskId> names = {});
+/// The summaries of jobs. @return [tasks]
+[[nodiscard]] std::vector<JobSummary> summaries_of(std::span<const JobRecord> jobs, std::size_t tasks);
 
 /// A request to change a running task set, and its answer.
 struct ChangeRecord {
@@ -49,12 +65,16 @@ struct ChangeRecord {
 
 /// Record of a run.
 struct RunRecord {
-  std::vector<JobRecord> jobs;  ///< in the order in which they ended; none for what never started
+  /// Of all jobs that were released, in the order in which they ended; none where `RunOptions::keeps_jobs` is false.
+  std::vector<JobRecord> jobs;
+  std::vector<JobSummary> summaries;  ///< [tasks]
   bool interrupted = false;
-  std::optional<Error> fatal;         ///< the failure of the machine or the host that ended it early
-  std::vector<ChangeRecord> changes;  ///< in the order of the answers
-  std::vector<std::string> notes{};   ///< requests of its thread that the host refused, a sentence each
-  Duration processor{};               ///< processor time of the threads that dispatched; 0 on a virtual clock
+  std::optional<Error> fatal;             ///< of the machine, the host or a program that threw: it ended the run
+  std::vector<ChangeRecord> changes;      ///< in the order of the answers
+  std::vector<Suspension> suspensions{};  ///< in order of time
+  std::vector<std::string> notes{};       ///< requests of its thread that the host refused, a sentence each
+  Duration length{};                      ///< from its start to its end
+  Duration processor{};                   ///< processor time of the threads that dispatched; 0 on a virtual clock
 };
 
 /// A run that is ready to start: its buffers and records are allocated. They are freed with it.
@@ -82,8 +102,10 @@ class PreparedRun {
                                                                  const Scenario& scenario,
                                                                  const std::atomic<bool>* interrupted = nullptr);
 
-/// Releases the jobs of an admitted task set and runs them in the order of its policy. A job gives up the machine only
-/// between two of its batches, and only where the task set allows it.
+/// Releases the jobs of an admitted task set and runs them in the order of its policy, as a `JobScheduler` decides. A
+/// job gives up the machine only between two of its batches, and only where the task set allows it. Jobs past their
+/// deadline go after those that can still be met; a job over its budget has the consequence that its task asks for
+/// (`OverrunRule`).
 ///
 /// Every job is compared with its bound, and each of its batches with its latest finish; the record of a job that
 /// exceeded one names the cause (`JobRecord::broken`).

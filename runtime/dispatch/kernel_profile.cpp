@@ -10,6 +10,7 @@
 #include "model/base/units.hpp"
 #include "model/planners/planner.hpp"
 #include "runtime/core/busy_copies.hpp"
+#include "runtime/dispatch/job_execution.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -57,9 +58,12 @@ class Profiler {
     }
     std::vector<std::size_t> first_chunk(prepared.size() + 1);
     std::iota(first_chunk.begin(), first_chunk.end(), std::size_t{0});
-    Job job(executor_, task, prepared, first_chunk);
+    const Job job(executor_, task);
     program.on_ready(job);
-    return program.run(job);
+    JobExecution execution(job, program, prepared, first_chunk);
+    while (!execution.has_ended())
+      if (auto ok = execution.do_region([] {}); !ok) return ok;
+    return {};
   }
 
   Expected<std::vector<MeasuredKernel>> measure() {

@@ -35,8 +35,10 @@ Scenario of(const Partition& partition, const Scenario& whole) {
 }
 
 /// The options of a partition's run: it reports the ends of jobs with the ids that its tasks have in the whole set.
-RunOptions of(const Partition& partition, const RunOptions& whole) {
+RunOptions of(const Partition& partition, std::size_t place, const RunOptions& whole) {
   RunOptions own = whole;
+  own.names = partition.tasks;
+  if (!whole.recorders.empty()) own.recorders = whole.recorders.subspan(place, 1);
   if (whole.on_job_end) {
     own.on_job_end = [&partition, &whole](JobRecord job) {
       job.task = partition.tasks[job.task.index()];
@@ -86,23 +88,33 @@ struct Ended {
   JobRecord job;
 };
 
-RunRecord merged(std::span<const Partition> partitions, std::vector<RunRecord> records) {
+RunRecord merged(std::span<const Partition> partitions, std::size_t tasks, std::vector<RunRecord> records) {
+  if (records.size() == 1) return std::move(records.front());
   RunRecord whole;
+  whole.summaries.resize(tasks);
   std::vector<Ended> ended;
   for (std::size_t i = 0; i < records.size(); ++i) {
     whole.interrupted = whole.interrupted || records[i].interrupted;
     whole.processor += records[i].processor;
+    whole.length = std::max(whole.length, records[i].length);
     for (std::string& note : records[i].notes)
       if (std::ranges::find(whole.notes, note) == whole.notes.end()) whole.notes.push_back(std::move(note));
     if (!whole.fatal) whole.fatal = std::move(records[i].fatal);
+    const auto of_set = [&](TaskId task) { return partitions[i].tasks[task.index()]; };
+    for (std::size_t task = 0; task < records[i].summaries.size(); ++task)
+      whole.summaries[of_set(TaskId{task}).index()] = std::move(records[i].summaries[task]);
+    for (const auto& [task, suspended_at] : records[i].suspensions)
+      whole.suspensions.push_back({of_set(task), suspended_at});
     Duration at{};
     for (JobRecord& job : records[i].jobs) {
       at = std::max(at, job.finish.value_or(at));
-      job.task = partitions[i].tasks[job.task.index()];
+      job.task = of_set(job.task);
+      if (job.broken && job.broken->by) job.broken->by = of_set(*job.broken->by);
       ended.push_back({at, std::move(job)});
     }
   }
   std::ranges::stable_sort(ended, {}, &Ended::at);
+  std::ranges::stable_sort(whole.suspensions, {}, &Suspension::at);
   whole.jobs.reserve(ended.size());
   for (Ended& each : ended) whole.jobs.push_back(std::move(each.job));
   return whole;
@@ -121,7 +133,7 @@ Expected<RunRecord> run(std::span<Executor* const> executors, const PlannedTaskS
     runs.push_back(*std::move(prepared));
   }
   return run_all(executors, runs).map([&](std::vector<RunRecord>&& records) {
-    return merged(planned.partitions, std::move(records));
+    return merged(planned.partitions, planned.tasks.tasks.size(), std::move(records));
   });
 }
 
@@ -136,7 +148,7 @@ Expected<RunRecord> run_tasks(std::span<Executor* const> executors, const Admitt
   return run(executors, admitted.planned(), programs, [&](std::size_t i) {
     const Partition& partition = admitted.partitions()[i];
     return prepare_run(*executors[i], parts[i], of(partition, programs), of(partition, std::span(*jobs)),
-                       of(partition, options));
+                       of(partition, i, options));
   });
 }
 

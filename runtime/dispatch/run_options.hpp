@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "model/base/error.hpp"
@@ -11,6 +12,7 @@
 namespace tutti::internal {
 
 struct JobRecord;
+class JobRecorder;
 
 /// Length of a periodic run, and who hears of it.
 struct RunOptions {
@@ -21,15 +23,22 @@ struct RunOptions {
   /// Called in the thread of the job's partition when a job has ended, before its batches are reviewed: overruns and
   /// broken bounds are not known yet. A run measures this work as that of programs. It may be empty.
   std::function<void(const JobRecord&)> on_job_end = {};
+  std::span<JobRecorder* const> recorders = {};  ///< [partitions] of a journal; empty: none is written
+  /// [tasks] their positions in the journal; empty: as in the set.
+  std::span<const TaskId> names = {};
+  bool endless = false;  ///< until it is interrupted, whatever the limits say
+  /// Whether the record of the run has each job. If not, its memory does not grow with the run, and its summaries have
+  /// all. @pre true where it is not endless
+  bool keeps_jobs = true;
 };
 
 /// Most jobs of a run with neither limit, which ends one hyperperiod behind the last offset.
 inline constexpr std::uint64_t kDefaultJobs = 1000;
-/// More jobs are refused, since every job's record is kept.
+/// More jobs are refused where every job's record is kept.
 inline constexpr std::uint64_t kMostJobs = 10'000'000;
 
-/// How many jobs of each task a run releases, by arrival, ties by the order of the file. A run ends before the first
-/// job whose deadline lies beyond the longest Duration (292 years).
+/// How many jobs of each task a run releases, by arrival, ties by the order of the file; of an endless run the largest
+/// number. A run ends before the first job whose deadline lies beyond the longest Duration (292 years).
 /// @errors InvalidInput: more than `kMostJobs`; such a job is among those that are asked for.
 [[nodiscard]] Expected<std::vector<std::uint64_t>> jobs_per_task(const TaskSet& tasks, const RunOptions& options);
 

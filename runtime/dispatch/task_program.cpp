@@ -19,46 +19,15 @@ void fill(std::span<std::byte> bytes, std::uint64_t seed) {
 
 }  // namespace
 
-Expected<void> Job::run_batch(std::size_t batch) {
-  for (std::size_t chunk = first_chunk_[batch]; chunk < first_chunk_[batch + 1]; ++chunk)
-    if (auto ok = run_chunk(chunk); !ok) return ok;
-  return {};
-}
-
-Expected<void> Job::run_chunk(std::size_t chunk) {
-  if (chunk > 0 && observer_ != nullptr)
-    if (auto ok = observer_->run_more_urgent(); !ok) return ok;
-  const Duration before = executor_->clock().now();
-  auto result = executor_->issue(chunks_[chunk]).and_then([&] {
-    if (chunk + 1 < chunks_.size()) {
-      executor_->arm(chunks_[chunk + 1]);
-    } else if (observer_ != nullptr) {
-      observer_->arm_next();
-    }
-    return executor_->wait_for(chunks_[chunk]);
-  });
-  ++times.runs;
-  times.in_batches += executor_->clock().now() - before;
-  return std::move(result).map([&](const BatchResult& done) { times.batches += done.finish - done.start; });
-}
-
 Expected<void> TaskProgram::on_host_step(Job& job, std::size_t step) {
   Clock& clock = job.executor().clock();
   clock.wait_until(clock.now() + std::get<HostStep>(job.task().steps[step]).time);
   return {};
 }
 
-Expected<void> TaskProgram::run(Job& job) {
+Expected<void> TaskProgram::on_work(Job& job) {
   Clock& clock = job.executor().clock();
-  const auto& steps = job.task().steps;
-  if (steps.empty()) clock.wait_until(clock.now() + job.takes.value_or(job.task().declared_wcet.value_or(Duration{0})));
-  std::size_t batch = 0;
-  for (std::size_t step = 0; step < steps.size(); ++step) {
-    const auto* const host = std::get_if<HostStep>(&steps[step]);
-    const Duration start = clock.now();
-    if (auto ok = host ? on_host_step(job, step) : job.run_batch(batch++); !ok) return ok;
-    if (host && !clock.runs_by_itself()) clock.wait_until(start + host->time);
-  }
+  clock.wait_until(clock.now() + job.takes.value_or(job.task().declared_wcet.value_or(Duration{0})));
   return {};
 }
 

@@ -9,19 +9,6 @@
 
 namespace tutti::internal {
 
-/// Callbacks by which a running job lets other jobs run or be armed.
-class JobObserver {
- public:
-  /// Between two batches: runs the jobs that are more urgent by now, where the task set allows that.
-  /// @errors Machine: the run cannot go on.
-  [[nodiscard]] virtual Expected<void> run_more_urgent() = 0;
-  /// The last batch of the job is under way: the next job can be armed.
-  virtual void arm_next() = 0;
-
- protected:
-  ~JobObserver() = default;
-};
-
 /// Measured times of a job while it owned the machine.
 struct JobTimes {
   std::size_t runs = 0;   ///< of batches, or chunks of them
@@ -29,42 +16,27 @@ struct JobTimes {
   Duration batches{};     ///< of that, between start and finish of the batches
 };
 
-/// One job while it owns the machine.
+/// One job, for the code of its task.
 class Job {
  public:
-  /// @param chunks           of its batches, in order, bound to its buffer set
-  /// @param first_chunk      [batches + 1] of each batch, and the end
-  /// @param observer         null: no job takes the machine from it
-  Job(Executor& executor, const Task& task, std::span<PreparedBatch> chunks, std::span<const std::size_t> first_chunk,
-      JobObserver* observer = nullptr)
-      : executor_(&executor), task_(&task), chunks_(chunks), first_chunk_(first_chunk), observer_(observer) {}
+  Job(Executor& executor, const Task& task) : executor_(&executor), task_(&task) {}
 
   std::uint64_t index = 0;        ///< of the task's jobs, from 0
   Duration arrival{};             ///< on the clock of the run
   Duration deadline{};            ///< absolute
   std::size_t buffer_set = 0;     ///< which of the task's sets of buffers it works on
   std::optional<Duration> takes;  ///< in a scenario: how long it has the machine, where its batches take no longer
-  JobTimes times;                 ///< updated by `run_batch`
+  JobTimes times;                 ///< of its batches so far
 
   [[nodiscard]] const Task& task() const { return *task_; }
   [[nodiscard]] Executor& executor() const { return *executor_; }
 
-  /// Runs one of its batches, with the next one armed behind it. More urgent jobs, where the task set allows them, run
-  /// before any batch, or chunk of a batch, but the job's first.
-  /// @errors as `Executor::run`; Machine: the run cannot go on.
-  [[nodiscard]] Expected<void> run_batch(std::size_t batch);
-
  private:
-  [[nodiscard]] Expected<void> run_chunk(std::size_t chunk);
-
   Executor* executor_;
   const Task* task_;
-  std::span<PreparedBatch> chunks_;
-  std::span<const std::size_t> first_chunk_;
-  JobObserver* observer_;
 };
 
-/// The user's code of one task: fills its buffers, runs its jobs, reads their results.
+/// The user's code of one task: fills its buffers, does its work on the host, reads its results.
 class TaskProgram {
  public:
   virtual ~TaskProgram() = default;
@@ -82,10 +54,9 @@ class TaskProgram {
   /// @param step  position among all steps of the task
   /// @errors any; the job then counts as failed.
   [[nodiscard]] virtual Expected<void> on_host_step(Job& job, std::size_t step);
-  /// Runs the job; it owns the machine until this returns, but for more urgent jobs in `Job::run_batch`. The default
-  /// runs its steps in order; for a task without steps it waits for the declared Wcet.
-  /// @errors whatever its batches return; the job then counts as failed, and the next one runs.
-  [[nodiscard]] virtual Expected<void> run(Job& job);
+  /// Does the work of a job whose task has no steps, but declares its Wcet. The default waits for that time.
+  /// @errors any; the job then counts as failed.
+  [[nodiscard]] virtual Expected<void> on_work(Job& job);
   /// A job has ended without an error and its finish is recorded: the results in its buffer set can be read. This is no
   /// part of the job, yet the next job waits for it; work that belongs to the job is a host step.
   virtual void on_finished(const Job&) {}

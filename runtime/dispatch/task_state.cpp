@@ -56,14 +56,10 @@ Expected<TaskState> prepare_task(Executor& executor, Executor::AdmittedRun& run,
                                  TaskId task, TaskProgram& program, std::uint64_t jobs) {
   TaskState state;
   state.task = &planned.tasks.tasks[task.index()];
-  state.timing = planned.timings[task.index()];
   state.program = &program;
-  state.jobs = jobs;
-  state.first_arrival = state.task->offset;
   const JobBound& bound = planned.bounds[task.index()];
-  const auto sets = static_cast<std::size_t>(
-      std::min<std::uint64_t>(static_cast<std::uint64_t>(buffer_sets(state.timing)), std::max<std::uint64_t>(jobs, 1)));
-  state.set_due.resize(sets);
+  const auto sets = static_cast<std::size_t>(std::min<std::uint64_t>(
+      static_cast<std::uint64_t>(buffer_sets(planned.timings[task.index()])), std::max<std::uint64_t>(jobs, 1)));
   state.releases.resize(sets);
   for (const auto& chunks : bound.plans) state.first_chunk.push_back(state.first_chunk.back() + chunks.size());
   for (std::size_t set = 0; set < sets; ++set) {

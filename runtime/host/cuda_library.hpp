@@ -9,6 +9,7 @@
 #include "runtime/core/clock.hpp"
 #include "runtime/core/kernel_registry.hpp"
 #include "runtime/host/cuda_options.hpp"
+#include "runtime/host/gpu_condition.hpp"
 #include "runtime/host/host_facts.hpp"
 
 namespace tutti::internal {
@@ -26,10 +27,12 @@ struct CudaFunctions {
   Expected<HostFacts> (*discover_host)();
   /// As in `runtime/cuda/discovery.hpp`.
   std::optional<PcieLink> (*current_link)(const std::string& bus_id);
+  /// As in `runtime/cuda/examination.hpp`.
+  GpuCondition (*examine_gpu)(const DeviceFacts& device);
 };
 
 /// The one function that the library exports. Its name changes whenever `CudaFunctions` does.
-inline constexpr const char* kCudaEntry = "tutti_cuda_v1";
+inline constexpr const char* kCudaEntry = "tutti_cuda_v2";
 using CudaEntry = const CudaFunctions* (*)();
 
 /// The folders that are searched first: the program's, and that of the library or program that this code is part of.

@@ -24,6 +24,16 @@ struct flock lock_of(short kind, off_t byte) {
 constexpr off_t kDevice = 0;
 constexpr off_t kCounter = 1;
 
+std::string file_of(const std::string& folder, const std::string& device) {
+  return fmt::format("{}/tutti-{}.users", folder, device);
+}
+
+/// Whether another open file has a lock on the device.
+bool is_locked(int file) {
+  struct flock lock = lock_of(F_WRLCK, kDevice);
+  return ::fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
 /// A file made by another user must not be opened with O_CREAT in a folder that all users may write to.
 int open_shared(const std::string& path) {
   constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
@@ -55,10 +65,12 @@ std::optional<std::uint64_t> count_one_more(int file) {
 
 }  // namespace
 
-DeviceUser::Close::~Close() { ::close(file); }
+DeviceUser::Close::~Close() {
+  if (file >= 0) ::close(file);
+}
 
 std::optional<DeviceUser> DeviceUser::enter(const std::string& folder, const std::string& device) {
-  const int file = open_shared(fmt::format("{}/tutti-{}.users", folder, device));
+  const int file = open_shared(file_of(folder, device));
   if (file < 0) return std::nullopt;
   std::unique_ptr<Close> open(new Close{file});
   struct stat facts {};
@@ -70,11 +82,12 @@ std::optional<DeviceUser> DeviceUser::enter(const std::string& folder, const std
   return DeviceUser(std::move(open), *came);
 }
 
-bool DeviceUser::is_not_alone() const {
-  struct flock lock = lock_of(F_WRLCK, kDevice);
-  const bool asked = ::fcntl(file_->file, F_OFD_GETLK, &lock) == 0;
-  return (asked && lock.l_type != F_UNLCK) || read_counter(file_->file) != came_;
+bool DeviceUser::is_used(const std::string& folder, const std::string& device) {
+  const Close file{::open(file_of(folder, device).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
+  return file.file >= 0 && is_locked(file.file);
 }
+
+bool DeviceUser::is_not_alone() const { return is_locked(file_->file) || read_counter(file_->file) != came_; }
 
 std::size_t other_processes(std::span<const std::uint32_t> processes, std::uint32_t own) {
   if (processes.empty()) return 0;

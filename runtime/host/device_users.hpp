@@ -20,6 +20,9 @@ class DeviceUser {
 
   static constexpr const char* kFolder = "/tmp";
 
+  /// Whether a program has a sign at the device now, this one included. Puts up none.
+  [[nodiscard]] static bool is_used(const std::string& folder, const std::string& device);
+
   /// Whether another user has a sign there now, or has put one up since this one.
   [[nodiscard]] bool is_not_alone() const;
 

@@ -93,12 +93,14 @@ Task compile_task(Compilation& all, const TaskSpec& spec, const std::string& pat
   task.priority = priority_of(all, spec, path);
   task.declared_wcet = spec.wcet;
   task.best_case = spec.best_case;
+  task.overrun = {spec.overrun, spec.budget, spec.suspend_after};
   check_positive(task.period, "period");
   if (spec.deadline) check_positive(task.deadline, "deadline");
   check_negative(task.jitter, "jitter");
   check_negative(task.offset, "offset");
   check_negative(task.best_case, "best_case");
   check_negative(spec.wcet.value_or(Duration{0}), "wcet");
+  check_negative(spec.budget.value_or(Duration{0}), "budget");
   if (spec.job.has_value() == spec.wcet.has_value())
     all.faults.add(path, fmt::format("task '{}' has either a 'job' or a 'wcet'; write one of the two", spec.name));
   if (spec.wcet && spec.best_case > *spec.wcet)

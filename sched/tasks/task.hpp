@@ -9,6 +9,7 @@
 #include "model/machine/topology.hpp"
 #include "model/planners/planner.hpp"
 #include "sched/tasks/arrivals.hpp"
+#include "sched/tasks/overrun.hpp"
 #include "sched/tasks/policy.hpp"
 
 namespace tutti::internal {
@@ -39,6 +40,7 @@ struct Task {
   Place place = {};                       ///< where the user's file declares it
   int priority = 0;                       ///< under `given`: smaller is more urgent
   Duration best_case{};                   ///< >= 0; a job takes no less; capped at the Wcet
+  OverrunRule overrun = {};               ///< what a run does where its jobs take too long
 
   friend bool operator==(const Task&, const Task&) = default;
 };

@@ -22,6 +22,12 @@ struct Words<Preemption> {
 };
 
 template <>
+struct Words<OverrunPolicy> {
+  static constexpr std::string_view what = "overrun policy";
+  static constexpr std::array values{OverrunPolicy::Continue, OverrunPolicy::SkipNext, OverrunPolicy::Abort};
+};
+
+template <>
 struct Record<StepSpec> {
   static constexpr std::string_view what = "a step of a job";
   static constexpr std::tuple fields{Field{"batch", &StepSpec::batch}, Field{"host", &StepSpec::host},
@@ -38,7 +44,10 @@ struct Record<TaskSpec> {
                                      Field{"job", &TaskSpec::job},
                                      Field{"wcet", &TaskSpec::wcet},
                                      Field{"priority", &TaskSpec::priority}.within(0, 2147483647),
-                                     Field{"best_case", &TaskSpec::best_case}.rounded_down()};
+                                     Field{"best_case", &TaskSpec::best_case}.rounded_down(),
+                                     Field{"overrun", &TaskSpec::overrun},
+                                     Field{"budget", &TaskSpec::budget},
+                                     Field{"suspend_after", &TaskSpec::suspend_after}.within(0, 2147483647)};
 };
 template <>
 struct Record<TaskSetSpec> {

@@ -5,6 +5,7 @@
 
 #include "model/batch/batch_spec.hpp"
 #include "sched/tasks/arrivals.hpp"
+#include "sched/tasks/overrun.hpp"
 #include "sched/tasks/policy.hpp"
 
 /// A task set as a user says it: plain fields with their defaults. Made by a task file or in C++, changed by searches;
@@ -28,15 +29,18 @@ struct StepSpec {
 /// A recurring job; either `job` or `wcet` is set.
 struct TaskSpec {
   std::string name;
-  Duration period{};                              ///< > 0; minimal distance of two arrivals
-  std::optional<Duration> deadline = {};          ///< > 0; from the arrival; absent: the period
-  Duration jitter{};                              ///< >= 0; ready at most this long after the arrival
-  Duration offset{};                              ///< >= 0; first arrival; counts where arrivals are periodic
-  std::optional<std::vector<StepSpec>> job = {};  ///< its steps, in order
-  std::optional<Duration> wcet = {};              ///< worst-case time, taken as it is
-  std::optional<int> priority = {};               ///< >= 0, under `Policy::Given`: smaller is more urgent
-  Duration best_case{};                           ///< >= 0; a job takes no less
-  Place place = {};                               ///< where a file says it
+  Duration period{};                                ///< > 0; minimal distance of two arrivals
+  std::optional<Duration> deadline = {};            ///< > 0; from the arrival; absent: the period
+  Duration jitter{};                                ///< >= 0; ready at most this long after the arrival
+  Duration offset{};                                ///< >= 0; first arrival; counts where arrivals are periodic
+  std::optional<std::vector<StepSpec>> job = {};    ///< its steps, in order
+  std::optional<Duration> wcet = {};                ///< worst-case time, taken as it is
+  std::optional<int> priority = {};                 ///< >= 0, under `Policy::Given`: smaller is more urgent
+  Duration best_case{};                             ///< >= 0; a job takes no less
+  OverrunPolicy overrun = OverrunPolicy::Continue;  ///< what a run does with a job over its budget
+  std::optional<Duration> budget = {};              ///< >= 0; time that a job may have the machine; absent: its Wcet
+  int suspend_after = 0;                            ///< >= 0; so many jobs over it in a row end the task; 0: never
+  Place place = {};                                 ///< where a file says it
 
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };

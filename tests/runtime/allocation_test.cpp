@@ -1,9 +1,14 @@
 // A program of its own: it replaces `operator new` to count what the real-time path takes from the heap.
 #include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "runtime/trace/job_summary.hpp"
+#include "runtime/trace/journal.hpp"
 #include "tests/runtime/task_runs.hpp"
 #include "tests/support/allocations.hpp"
 #include "tests/support/faulty_backend.hpp"
@@ -126,6 +131,26 @@ TEST(Allocation, HappensNowhereWhereEveryJobIsOverItsBound) {
   ASSERT_TRUE(record.has_value());
   for (const JobRecord& job : record->jobs) EXPECT_EQ(job.broken->cause, BoundCause::Gate);
   EXPECT_EQ(program.allocated(), 0U);
+}
+
+// Neither in the thread that hands jobs over nor in the one that writes them, and not for summaries.
+TEST(Allocation, HappensNowhereForAJobOfTheJournal) {
+  const std::string path = testing::TempDir() + "tutti-journal-that-allocates-nothing";
+  auto journal = Journal::open(path, {"m", "edf", "sim", "virtual", {}, {}}, {.when_full = WhenFull::Wait});
+  ASSERT_TRUE(journal.has_value()) << journal.error().text();
+  JobRecorder& recorder = (*journal)->recorder(0);
+  const std::vector<StreamTime> streams(kMostStreamTimes);
+  JobSummary summary;
+  JobEntry job;
+  job.start = job.finish = Duration{5};
+  const std::uint64_t before = test::allocations();
+  for (std::size_t i = 0; i < 20'000; ++i) {
+    recorder.record(job, std::span(streams).first(i % 1000 == 0 ? kMostStreamTimes : i % 3));
+    summary.add(job);
+  }
+  EXPECT_EQ(test::allocations() - before, 0U);
+  EXPECT_EQ((*journal)->close().written, 20'000U);
+  std::filesystem::remove(path);
 }
 
 }  // namespace

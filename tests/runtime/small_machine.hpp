@@ -16,8 +16,23 @@
 #include "runtime/sim/sim_backend.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/yaml_text.hpp"
+#ifdef TUTTI_HOST_CUDA
+#include "tests/support/host_cuda/sharing_clock.hpp"
+#endif
 
 namespace tutti::internal::test {
+
+// How tests on GPUs keep the time and wait. GPUs that are executed on the host are late where its cores are busy, and
+// threads that wait leave them the cores.
+#ifdef TUTTI_HOST_CUDA
+using DeviceClock = host_cuda::SharingClock;
+inline constexpr WaitKind kDeviceWait = WaitKind::Block;
+inline constexpr bool kDevicesAreInTime = false;
+#else
+using DeviceClock = RealClock;
+inline constexpr WaitKind kDeviceWait = WaitKind::Spin;
+inline constexpr bool kDevicesAreInTime = true;
+#endif
 
 /// Three GPUs behind links of 1 byte/ns, so that n bytes take n ns; what they share is never full. gpu0 and gpu1 reach
 /// each other; to and from gpu2, which has 100 kB, a copy goes through mem0 in chunks of 1000 bytes: its data starts
@@ -90,6 +105,7 @@ inline CudaOptions host_gpus(const Topology& machine) {
   const HostFacts host = discover_host().value();
   CudaOptions options;
   options.may_share = true;
+  options.waiting = kDeviceWait;
   for (std::size_t i = 0; i < machine.gpus().size(); ++i)
     options.bind.emplace_back(machine.vertex(machine.gpus()[i]).name, host.devices[i % host.devices.size()].bus_id);
   return options;

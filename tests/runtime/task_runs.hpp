@@ -69,8 +69,8 @@ class WatchedProgram : public TaskProgram {
   void on_ready(const Job& job) override {
     if (when_ready) when_ready(job);
   }
-  Expected<void> run(Job& job) override {
-    const auto own = instead ? instead(job) : TaskProgram::run(job);
+  Expected<void> on_work(Job& job) override {
+    const auto own = instead ? instead(job) : TaskProgram::on_work(job);
     if (after) after(job);
     return own;
   }

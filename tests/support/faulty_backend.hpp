@@ -1,7 +1,9 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,9 +17,10 @@ namespace tutti::internal::test {
 struct Fault {
   /// Changes what was measured; its latency is then the latest end of a stream, if that is later.
   std::function<void(Timeline&)> timeline = nullptr;
-  Duration late_submit{};  ///< passes before the backend takes the batch
-  Duration late_return{};  ///< passes between its finish and the return to the caller
-  Duration late_notice{};  ///< the finish is seen so long after the last stream's end
+  Duration late_submit{};           ///< passes before the backend takes the batch
+  Duration late_return{};           ///< passes between its finish and the return to the caller
+  Duration late_notice{};           ///< the finish is seen so long after the last stream's end
+  std::optional<Error> error = {};  ///< how the run failed
 };
 
 /// Another backend on a virtual clock, with faults. A fault takes the time that it says, so that later jobs wait for
@@ -35,6 +38,7 @@ class FaultyBackend final : public DeviceBackend {
   }
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override {
     const std::string name = bound.name;
+    slack[name] = bound.plan.latest ? bound.plan.latest->alone() - bound.plan.timeline.latency : Duration{0};
     const Timeline plan = bound.plan.timeline;
     return backend_.prepare(std::move(bound)).map([&](auto&& prepared) -> std::unique_ptr<BackendBatch> {
       return std::make_unique<Batch>(*this, std::move(prepared), name, plan);
@@ -43,6 +47,8 @@ class FaultyBackend final : public DeviceBackend {
 
   /// (name of the batch, its run from 0) -> what goes wrong; null: nothing.
   std::function<const Fault*(const std::string& name, std::uint64_t run)> fault;
+  /// By the names of batches: how much longer than planned they may take.
+  std::map<std::string, Duration> slack;
   std::vector<std::string> foreign;
   Duration lag{};
 
@@ -82,6 +88,7 @@ class FaultyBackend final : public DeviceBackend {
       result_ = batch_->result();
       batch_->measure(timeline_);
       if (fault_ == nullptr) return;
+      if (fault_->error) result_.error = fault_->error;
       if (fault_->timeline) fault_->timeline(timeline_);
       for (const StreamTimeline& line : timeline_.streams) timeline_.latency = std::max(timeline_.latency, line.end());
       timeline_.latency += fault_->late_notice;

@@ -1,4 +1,6 @@
+#include <chrono>
 #include <memory>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -7,8 +9,10 @@
 #include "apps/seed.hpp"
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/kernels.hpp"
+#include "apps/tutti/commands/self_test.hpp"
 #include "apps/tutti/reports/run_report.hpp"
 #include "runtime/dispatch/partitioned_run.hpp"
+#include "runtime/trace/journal.hpp"
 #include "sched/admission/task_changes_yaml.hpp"
 #include "sched/whatif/scenario_yaml.hpp"
 
@@ -21,14 +25,20 @@ struct RunCommand {
   std::string duration;
   std::string scenario;
   std::string changes;
+  std::string journal;
+  std::string journal_size;
+  bool endless = false;
   programs::BackendWords backend;
   std::uint64_t seed = 1;
+  std::string self_test;
 };
 
 Expected<RunOptions> run_options(const RunCommand& command) {
   RunOptions options;
   if (command.jobs) options.jobs = static_cast<std::uint64_t>(*command.jobs);
   options.seed = command.seed;
+  options.endless = command.endless;
+  options.keeps_jobs = !command.endless;
   if (command.duration.empty()) return options;
   const auto duration = parse_duration(command.duration);
   if (!duration) return invalid_input("--for: " + duration.error().message);
@@ -36,10 +46,52 @@ Expected<RunOptions> run_options(const RunCommand& command) {
   return options;
 }
 
+/// What a journal says of its run.
+JournalHeader journal_header(const PlannedTaskSet& planned, const WorstResponses& bounds, const RunPlace& place) {
+  JournalHeader header{planned.tasks.machine ? planned.tasks.machine->name() : "no machine",
+                       std::string(to_string(planned.tasks.policy)),
+                       place.backend,
+                       place.clock,
+                       std::chrono::system_clock::now(),
+                       {}};
+  for (std::size_t i = 0; i < planned.tasks.tasks.size(); ++i) {
+    const Task& task = planned.tasks.tasks[i];
+    header.tasks.push_back(
+        {task.name, task.period, task.deadline, bounds.empty() ? std::nullopt : bounds[i], planned.timings[i].wcet});
+  }
+  return header;
+}
+
+/// The journal that the command asks for; null: none.
+Expected<std::unique_ptr<Journal>> open_journal(const RunCommand& command, JournalHeader header,
+                                                std::size_t partitions) {
+  if (command.journal.empty()) return std::unique_ptr<Journal>();
+  JournalOptions options{.partitions = partitions};
+  if (header.clock == "virtual") options.when_full = WhenFull::Wait;
+  if (!command.journal_size.empty()) {
+    const auto size = parse_bytes(command.journal_size);
+    if (!size) return invalid_input("--journal-size: " + size.error().message);
+    options.rotate_at = *size;
+  }
+  return Journal::open(command.journal, std::move(header), options);
+}
+
+/// Closes the journal and adds a note for what it could not keep.
+void close_journal(Journal* journal, std::vector<std::string>& notes) {
+  if (journal == nullptr) return;
+  const JournalTotals totals = journal->close();
+  notes.insert(notes.end(), totals.notes.begin(), totals.notes.end());
+  if (totals.written < totals.handed_over)
+    notes.push_back(fmt::format("the journal has {} of {} jobs: {} found its ring full, {} could not be written",
+                                totals.written, totals.handed_over, totals.lost_ring_full, totals.lost_unwritten));
+}
+
+using Recorders = std::vector<JobRecorder*>;
+
 /// Runs a task set on the backends of its partitions and prints the report.
 /// @param bounds      of responses, where they are known
 /// @param guaranteed  whether every deadline is guaranteed; if not, a missed one is not the host's fault
-/// @param execute (executors, programs) -> Expected<RunRecord>
+/// @param execute (executors, programs, recorders) -> Expected<RunRecord>
 template <class Execute>
 int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, const WorstResponses& bounds,
                    bool guaranteed, const Execute& execute) {
@@ -57,14 +109,26 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
     programs.push_back(std::make_unique<PatternProgram>(*machine, task, command.seed));
     rows.push_back(programs.back().get());
   }
-  const Expected<RunRecord> record = execute(machines->executors(), rows);
+  const auto journal =
+      open_journal(command, journal_header(planned, bounds, machines->place()), machines->executors().size());
+  if (!journal) return report_error(journal.error());
+  Recorders recorders;
+  for (std::size_t i = 0; *journal && i < machines->executors().size(); ++i)
+    recorders.push_back(&(*journal)->recorder(i));
+  const auto self_test = self_test_of_run(command.self_test, *options, machines->executors().front()->role(), *machine);
+  const Expected<RunRecord> record = execute(machines->executors(), rows, recorders);
   if (!record) return report_error(record.error());
   RunPlace place = machines->place();
+  close_journal(journal->get(), place.notes);
   place.notes.insert(place.notes.end(), record->notes.begin(), record->notes.end());
+  add_lateness_note(self_test, place.notes);
   if (command.file.json) {
-    fmt::print("{}\n", run_json(planned.tasks, bounds, *record, place).dump(2));
+    Json json = run_json(planned.tasks, bounds, *record, place);
+    json["self_test"] = self_test_json(self_test);
+    fmt::print("{}\n", json.dump(2));
   } else {
     fmt::print("{}", run_text(planned.tasks, bounds, *record, place));
+    if (self_test) fmt::print("\n{}", self_test_text(*self_test));
   }
   const ExitCode exit_code = exit_code_of(*record, command.backend.simulated() && guaranteed);
   print_remarks(*record, planned.tasks, place.notes, exit_code);
@@ -79,10 +143,12 @@ int run_guaranteed(const RunCommand& command, const AdmissionController& control
     return kRefused;
   }
   options.interrupted = &programs::watch_for_interrupt();
-  return run_and_report(command, verdict.admitted->planned(), verdict.admitted->worst_responses(), true,
-                        [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs) {
-                          return run_tasks(executors, *verdict.admitted, programs, options);
-                        });
+  return run_and_report(
+      command, verdict.admitted->planned(), verdict.admitted->worst_responses(), true,
+      [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const Recorders& recorders) {
+        options.recorders = recorders;
+        return run_tasks(executors, *verdict.admitted, programs, options);
+      });
 }
 
 int replay(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks) {
@@ -90,10 +156,11 @@ int replay(const RunCommand& command, const AdmissionController& controller, con
   if (!scenario) return report_error(scenario.error());
   const PlannedTaskSet planned = controller.plan(tasks);
   const auto& interrupted = programs::watch_for_interrupt();
-  return run_and_report(command, planned, {}, false,
-                        [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs) {
-                          return run_scenario(executors, planned, programs, *scenario, &interrupted);
-                        });
+  return run_and_report(
+      command, planned, {}, false,
+      [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const Recorders&) {
+        return run_scenario(executors, planned, programs, *scenario, &interrupted);
+      });
 }
 
 int run_changing(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks,
@@ -109,10 +176,12 @@ int run_changing(const RunCommand& command, const AdmissionController& controlle
   ChangeRequests requests;
   for (const TaskChange& change : changes->changes) requests.post(change);
   options.interrupted = &programs::watch_for_interrupt();
-  return run_and_report(command, set->planned(), {}, true,
-                        [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs) {
-                          return run_changing_tasks(*executors.front(), *set, programs, requests, options);
-                        });
+  return run_and_report(
+      command, set->planned(), {}, true,
+      [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const Recorders& recorders) {
+        options.recorders = recorders;
+        return run_changing_tasks(*executors.front(), *set, programs, requests, options);
+      });
 }
 
 int run(const RunCommand& command) {
@@ -120,6 +189,8 @@ int run(const RunCommand& command) {
   const auto options = run_options(command);
   if (!options) return report_error(options.error());
   if (const auto checked = backend_options(command.backend); !checked) return report_error(checked.error());
+  if (const auto checked = check_self_test(command.self_test, command.backend); !checked)
+    return report_error(checked.error());
   const auto tasks = command.file.load_task_set(command.backend.no_peer);
   if (!tasks) return report_error(tasks.error());
   const auto planner = command.file.chosen_planner(&*tasks);
@@ -151,20 +222,35 @@ void add_run(programs::CommandLine& program) {
           .between(1, kMostJobs);
   programs::Option duration =
       command.add("--for", &options->duration, "all jobs that arrive in this time, like 10s").excludes(jobs);
-  command
-      .add("--scenario", &options->scenario,
-           "these jobs, guaranteed or not: a file like the one that 'check --counter-example' writes")
-      .excludes(jobs)
-      .excludes(duration);
+  programs::Option scenario =
+      command
+          .add("--scenario", &options->scenario,
+               "these jobs, guaranteed or not: a file like the one that 'check --counter-example' writes")
+          .excludes(jobs)
+          .excludes(duration);
   command
       .add("--changes", &options->changes,
            "tasks come and go while it runs: a file with the tasks that start, and what is asked when")
       .excludes(jobs)
       .needs(duration);
+  command
+      .add("--endless", &options->endless,
+           "until it is interrupted, in bounded memory: no list of jobs, but their counts and worst times")
+      .excludes(jobs)
+      .excludes(duration)
+      .excludes(scenario);
+  programs::Option journal =
+      command
+          .add("--journal", &options->journal,
+               "writes each job into FILE while it runs; 'tutti report FILE' reads it, whole or torn")
+          .excludes(scenario);
+  command.add("--journal-size", &options->journal_size, "a file of that size is followed by another, like 100 MB")
+      .needs(journal);
   programs::add_backend_options(command, options->backend);
   command.add("--seed", &options->seed, "of the release jitter and the data")
       .check(programs::check_seed)
       .shows_default();
+  add_self_test_option(command, options->self_test);
   command.runs([options] { return run(*options); });
 }
 

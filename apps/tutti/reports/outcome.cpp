@@ -18,32 +18,39 @@ int report_error(const Error& error) {
 
 ExitCode exit_code_of(const RunRecord& record, bool simulated) {
   if (record.interrupted) return kInterrupted;
-  const auto any = [&](auto test) { return std::any_of(record.jobs.begin(), record.jobs.end(), test); };
-  if (any([](const JobRecord& job) { return job.error.has_value(); })) return kMachineError;
-  if (any([](const JobRecord& job) { return job.missed(); })) return simulated ? kMachineError : kRefused;
-  return any([](const JobRecord& job) { return job.broken.has_value(); }) ? kMachineError : kOk;
+  const auto any = [&](auto count) {
+    return std::ranges::any_of(record.summaries, [&](auto& row) { return count(row) > 0; });
+  };
+  if (any([](const JobSummary& row) { return row.with(JobVerdict::Failed) + row.with(JobVerdict::Dropped); }))
+    return kMachineError;
+  if (any([](const JobSummary& row) { return row.without_deadline_met(); }))
+    return simulated ? kMachineError : kRefused;
+  return any([](const JobSummary& row) { return row.over_bound(); }) ? kMachineError : kOk;
 }
 
 std::string_view note_of_simulated(std::string_view backend) { return backend == "sim" ? "; times are predicted" : ""; }
 
 std::string broken_bounds_text(const RunRecord& record, const TaskSet& tasks) {
-  std::array<std::size_t, kBoundCauses> count{};
-  std::size_t all = 0;
-  const JobRecord* worst = nullptr;
-  for (const JobRecord& job : record.jobs) {
-    if (!job.broken) continue;
-    ++all;
-    ++count[static_cast<std::size_t>(job.broken->cause)];
-    if (worst == nullptr || job.broken->excess > worst->broken->excess) worst = &job;
-  }
-  if (worst == nullptr) return "";
+  const JobSummary all = summary_of_all(record);
+  if (all.over_bound() == 0) return "";
   std::vector<std::string> causes;
   for (std::size_t cause = 0; cause < kBoundCauses; ++cause)
-    if (count[cause] > 0)
-      causes.push_back(fmt::format("{} {}", to_string(static_cast<BoundCause>(cause)), count[cause]));
-  return fmt::format("{} of {} jobs over their bound: {}; the worst is job {} of task '{}', by {} ({})", all,
-                     record.jobs.size(), joined(causes), worst->index, tasks.tasks[worst->task.index()].name,
-                     to_string(worst->broken->excess), to_string(worst->broken->cause));
+    if (const auto count = all.over_bound(static_cast<BoundCause>(cause)); count > 0)
+      causes.push_back(fmt::format("{} {}", to_string(static_cast<BoundCause>(cause)), count));
+  std::string text =
+      fmt::format("{} of {} jobs over their bound: {}; the worst is ", all.over_bound(), all.jobs(), joined(causes));
+  const JobRecord* worst = nullptr;
+  for (const JobRecord& job : record.jobs)
+    if (job.broken && (worst == nullptr || job.broken->excess > worst->broken->excess)) worst = &job;
+  if (worst == nullptr) return text + to_string(all.worst_excess());
+  return text + fmt::format("job {} of task '{}', by {} ({})", worst->index, tasks.tasks[worst->task.index()].name,
+                            to_string(worst->broken->excess), to_string(worst->broken->cause));
+}
+
+JobSummary summary_of_all(const RunRecord& record) {
+  JobSummary all;
+  for (const JobSummary& row : record.summaries) all.merge(row);
+  return all;
 }
 
 void print_remarks(const RunRecord& record, const TaskSet& tasks, std::span<const std::string> notes,
@@ -51,10 +58,17 @@ void print_remarks(const RunRecord& record, const TaskSet& tasks, std::span<cons
   for (const std::string& note : notes) fmt::print(stderr, "note: {}\n", note);
   std::size_t failed = 0;
   for (const JobRecord& job : record.jobs) {
-    if (!job.error || ++failed > 10) continue;
+    if (!job.has_failed() || ++failed > 10) continue;
     fmt::print(stderr, "job {} of task '{}': {}\n", job.index, tasks.tasks[job.task.index()].name, job.error->message);
   }
   if (failed > 10) fmt::print(stderr, "and {} more failed jobs\n", failed - 10);
+  const JobSummary all = summary_of_all(record);
+  if (const auto aborted = all.with(JobVerdict::Aborted), skipped = all.with(JobVerdict::Skipped);
+      aborted + skipped > 0)
+    fmt::print(stderr, "{} jobs aborted and {} skipped, since jobs took longer than their budget\n", aborted, skipped);
+  for (const Suspension& suspended : record.suspensions)
+    fmt::print(stderr, "task '{}' was suspended at {}: too many of its jobs in a row took longer than their budget\n",
+               tasks.tasks[suspended.task.index()].name, to_string(suspended.at));
   if (record.interrupted) fmt::print(stderr, "interrupted; the report covers what had run\n");
   if (const std::string broken = broken_bounds_text(record, tasks); !broken.empty()) fmt::print(stderr, "{}\n", broken);
   const auto overran = std::ranges::count_if(record.jobs, [](const JobRecord& job) { return job.overruns > 0; });
@@ -62,8 +76,7 @@ void print_remarks(const RunRecord& record, const TaskSet& tasks, std::span<cons
     fmt::print(stderr,
                "{} of {} jobs had kernels that took longer than their declared worst; 'tutti profile' measures them\n",
                overran, record.jobs.size());
-  const bool missed = std::ranges::any_of(record.jobs, [](const JobRecord& job) { return job.missed(); });
-  if (exit_code == kMachineError && failed == 0 && missed)
+  if (exit_code == kMachineError && failed == 0 && all.without_deadline_met() > 0)
     fmt::print(stderr, "the host is too slow to play this machine in real time; use the virtual clock\n");
 }
 

@@ -26,6 +26,9 @@ int report_error(const Error& error);
 /// A sentence about the jobs above their bound, with their causes; empty where there are none.
 [[nodiscard]] std::string broken_bounds_text(const RunRecord& record, const TaskSet& tasks);
 
+/// The summaries of all tasks as one.
+[[nodiscard]] JobSummary summary_of_all(const RunRecord& record);
+
 /// Prints on standard error what the report of a run leaves out: notes of the backends, failures, broken bounds with
 /// their causes, an interrupt.
 void print_remarks(const RunRecord& record, const TaskSet& tasks, std::span<const std::string> notes,

@@ -7,7 +7,6 @@
 
 #include "apps/table.hpp"
 #include "apps/tutti/reports/outcome.hpp"
-#include "model/base/quantile.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -17,25 +16,25 @@ struct TaskSummary {
   std::uint64_t completed = 0;
   std::uint64_t missed = 0;
   std::uint64_t failed = 0;
-  std::int64_t overruns = 0;
+  std::uint64_t overruns = 0;
   std::uint64_t over_bound = 0;
   std::optional<Duration> worst_response;
   std::optional<Duration> worst_end_to_end;
 };
 
-std::vector<TaskSummary> summarize(const TaskSet& set, const RunRecord& record) {
-  std::vector<TaskSummary> summary(set.tasks.size());
-  for (const JobRecord& job : record.jobs) {
-    TaskSummary& row = summary[job.task.index()];
-    ++row.released;
-    if (job.finish && !job.error) ++row.completed;
-    if (job.missed()) ++row.missed;
-    if (job.error) ++row.failed;
-    row.overruns += job.overruns;
-    if (job.broken) ++row.over_bound;
-    if (!job.finish) continue;
-    row.worst_response = std::max(row.worst_response.value_or(Duration{0}), job.response());
-    row.worst_end_to_end = std::max(row.worst_end_to_end.value_or(Duration{0}), job.end_to_end());
+std::vector<TaskSummary> summarize(const RunRecord& record) {
+  std::vector<TaskSummary> summary;
+  for (const JobSummary& jobs : record.summaries) {
+    TaskSummary& row = summary.emplace_back();
+    row.released = jobs.jobs();
+    row.completed = jobs.with(JobVerdict::Met) + jobs.with(JobVerdict::Missed);
+    row.missed = jobs.without_deadline_met();
+    row.failed = jobs.with(JobVerdict::Failed) + jobs.with(JobVerdict::Dropped);
+    row.overruns = jobs.overruns();
+    row.over_bound = jobs.over_bound();
+    if (row.completed == 0) continue;
+    row.worst_response = jobs.responses().largest();
+    row.worst_end_to_end = jobs.worst_end_to_end();
   }
   return summary;
 }
@@ -52,16 +51,11 @@ struct Lateness {
 
   static std::optional<Lateness> of(const RunRecord& record) {
     if (record.processor == Duration{0}) return std::nullopt;
-    std::vector<double> late;
-    Duration end{};
-    for (const JobRecord& job : record.jobs) {
-      if (!job.finish) continue;
-      late.push_back(to_ms(job.late));
-      end = std::max(end, *job.finish);
-    }
-    if (late.empty()) return std::nullopt;
-    return Lateness{quantile(late, 0.5), quantile(late, 0.999), quantile(late, 1),
-                    as_ns(record.processor) / as_ns(end)};
+    const JobSummary all = summary_of_all(record);
+    const DurationHistogram& late = all.lateness();
+    if (late.count() == 0) return std::nullopt;
+    return Lateness{to_ms(late.quantile(500)), to_ms(late.quantile(999)), to_ms(late.largest()),
+                    as_ns(record.processor) / as_ns(record.length)};
   }
 };
 
@@ -81,6 +75,13 @@ std::string lateness_text(const RunRecord& record) {
       "\nThe dispatcher saw ready jobs late by {:.1f} us in the median, {:.1f} us at 99.9 %, {:.1f} us at worst; its "
       "threads took {:.1f} % of a core.\n",
       late->median * 1e3, late->most * 1e3, late->worst * 1e3, late->processor_share * 100);
+}
+
+Json suspended_json(const TaskSet& set, const RunRecord& record) {
+  Json list = Json::array();
+  for (const auto& [task, at] : record.suspensions)
+    list.push_back({{"task", set.tasks[task.index()].name}, {"at_ms", to_ms(at)}});
+  return list;
 }
 
 Json changes_json(const TaskSet& set, const RunRecord& record) {
@@ -114,22 +115,25 @@ std::string changes_text(const TaskSet& set, const RunRecord& record) {
 Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record, const RunPlace& place) {
   Json jobs = Json::array();
   for (const JobRecord& job : record.jobs) {
-    jobs.push_back({{"task", set.tasks[job.task.index()].name},
-                    {"index", job.index},
-                    {"release_ms", to_ms(job.arrival)},
-                    {"start_ms", job.finish ? Json(to_ms(job.start)) : Json(nullptr)},
-                    {"finish_ms", json_ms(job.finish)},
-                    {"deadline_ms", to_ms(job.deadline)},
-                    {"missed", job.missed()},
-                    {"error", job.error ? Json(job.error->message) : Json(nullptr)},
-                    {"response_ms", job.finish ? Json(to_ms(job.response())) : Json(nullptr)},
-                    {"end_to_end_ms", job.finish ? Json(to_ms(job.end_to_end())) : Json(nullptr)},
-                    {"late_ms", job.finish ? Json(to_ms(job.late)) : Json(nullptr)},
-                    {"cause", job.broken ? Json(to_string(job.broken->cause)) : Json(nullptr)},
-                    {"over_by_ms", job.broken ? Json(to_ms(job.broken->excess)) : Json(nullptr)}});
+    jobs.push_back(
+        {{"task", set.tasks[job.task.index()].name},
+         {"index", job.index},
+         {"release_ms", to_ms(job.arrival)},
+         {"start_ms", job.finish ? Json(to_ms(job.start)) : Json(nullptr)},
+         {"finish_ms", json_ms(job.finish)},
+         {"deadline_ms", to_ms(job.deadline)},
+         {"missed", job.missed()},
+         {"verdict", to_string(job.verdict)},
+         {"error", job.error ? Json(job.error->message) : Json(nullptr)},
+         {"response_ms", job.finish ? Json(to_ms(job.response())) : Json(nullptr)},
+         {"end_to_end_ms", job.finish ? Json(to_ms(job.end_to_end())) : Json(nullptr)},
+         {"late_ms", job.finish ? Json(to_ms(job.late)) : Json(nullptr)},
+         {"cause", job.broken ? Json(to_string(job.broken->cause)) : Json(nullptr)},
+         {"caused_by", job.broken && job.broken->by ? Json(set.tasks[job.broken->by->index()].name) : Json(nullptr)},
+         {"over_by_ms", job.broken ? Json(to_ms(job.broken->excess)) : Json(nullptr)}});
   }
   Json summary = Json::array();
-  const auto rows = summarize(set, record);
+  const auto rows = summarize(record);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     summary.push_back({{"task", set.tasks[i].name},
                        {"released", rows[i].released},
@@ -148,12 +152,13 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
           {"notes", place.notes},
           {"jobs", jobs},
           {"summary", summary},
+          {"suspended", suspended_json(set, record)},
           {"lateness", lateness_json(record)},
           {"changes", changes_json(set, record)}};
 }
 
 std::string run_text(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record, const RunPlace& place) {
-  const auto rows = summarize(set, record);
+  const auto rows = summarize(record);
   const bool overran = std::any_of(rows.begin(), rows.end(), [](const TaskSummary& row) { return row.overruns > 0; });
   std::vector<std::string> header{
       "task",     "jobs",       "completed",     "missed",     "failed", "worst response ms",
@@ -174,9 +179,9 @@ std::string run_text(const TaskSet& set, const WorstResponses& bounds, const Run
     if (overran) cells.push_back(fmt::to_string(rows[i].overruns));
     table.add(std::move(cells));
   }
-  return fmt::format("{} jobs on the {} backend, {} clock, {}{}{}\n\n{}{}{}", record.jobs.size(), place.backend,
-                     place.clock, discipline(set), in_partitions(place.partitions), note_of_simulated(place.backend),
-                     table.text(), lateness_text(record), changes_text(set, record));
+  return fmt::format("{} jobs on the {} backend, {} clock, {}{}{}\n\n{}{}{}", summary_of_all(record).jobs(),
+                     place.backend, place.clock, discipline(set), in_partitions(place.partitions),
+                     note_of_simulated(place.backend), table.text(), lateness_text(record), changes_text(set, record));
 }
 
 }  // namespace tutti::internal

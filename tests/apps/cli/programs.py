@@ -37,8 +37,8 @@ class Programs(unittest.TestCase):
 
     def run_program(self, program, *words, **options):
         command = [str(self.built / program), *map(str, words)]
-        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-        return subprocess.run(command, text=True, cwd=ROOT, timeout=120, check=False, **options)
+        options = {"cwd": ROOT, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        return subprocess.run(command, text=True, timeout=120, check=False, **options)
 
     def tutti(self, *words):
         return self.run_program("tutti/tutti", *words)

@@ -43,11 +43,14 @@ std::unique_ptr<Clock> make_clock() {
 
 #ifdef TUTTI_GPU_SUITE
 constexpr std::array kBackends{
-    BackendRow{"CudaMemoryWait", make_clock<RealClock>, test::make_cuda<GateKind::MemoryWait>, test::device_forms},
-    BackendRow{"CudaPollingKernel", make_clock<RealClock>, test::make_cuda<GateKind::PollingKernel>,
+    BackendRow{"CudaMemoryWait", make_clock<test::DeviceClock>, test::make_cuda<GateKind::MemoryWait>,
                test::device_forms},
-    BackendRow{"CudaHostTimed", make_clock<RealClock>, test::make_cuda<GateKind::HostTimed>, test::device_forms},
-    BackendRow{"CudaDeviceTimer", make_clock<RealClock>, test::make_cuda<GateKind::DeviceTimer>, test::device_forms},
+    BackendRow{"CudaPollingKernel", make_clock<test::DeviceClock>, test::make_cuda<GateKind::PollingKernel>,
+               test::device_forms},
+    BackendRow{"CudaHostTimed", make_clock<test::DeviceClock>, test::make_cuda<GateKind::HostTimed>,
+               test::device_forms},
+    BackendRow{"CudaDeviceTimer", make_clock<test::DeviceClock>, test::make_cuda<GateKind::DeviceTimer>,
+               test::device_forms},
 };
 #else
 constexpr std::array kBackends{

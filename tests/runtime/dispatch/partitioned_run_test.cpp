@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/runtime/task_runs.hpp"
+#include "tests/support/faulty_backend.hpp"
 #include "tests/support/two_sides.hpp"
 
 namespace tutti::internal {
@@ -56,7 +57,7 @@ struct PartitionedRun {
   std::vector<TaskProgram*> table;
 };
 
-/// Binds the buffers of another program, and runs what a test gives it.
+/// Binds the buffers of another program, and does what a test gives it where a job is ready.
 class LookedAt final : public TaskProgram {
  public:
   explicit LookedAt(TaskProgram& program) : program_(&program) {}
@@ -64,13 +65,13 @@ class LookedAt final : public TaskProgram {
                                             std::size_t buffer_set) override {
     return program_->bind(backend, operation, batch, buffer_set);
   }
-  Expected<void> run(Job& job) override {
+  void on_ready(const Job& job) override {
     threads.push_back(std::this_thread::get_id());
-    return instead(job);
+    if (when_ready) when_ready(job);
   }
 
   std::vector<std::thread::id> threads;
-  std::function<Expected<void>(Job&)> instead;
+  std::function<void(const Job&)> when_ready;
 
  private:
   TaskProgram* program_;
@@ -235,13 +236,12 @@ TEST(PartitionedRun, ChangesNothingForAnyPartition) {
 
 // ---- threads
 
-/// The partitioned run with a look at two of its tasks, whose jobs do nothing: a busy host has no part in it then.
+/// The partitioned run with a look at two of its tasks.
 struct LookedAtRun : PartitionedRun {
   explicit LookedAtRun(const TaskSet& set, std::unique_ptr<Clock> (*make_clock)() = make<VirtualClock>)
       : PartitionedRun(set, make_clock), first(*table[0]), second(*table[1]) {
     table[0] = &first;
     table[1] = &second;
-    first.instead = second.instead = [](Job&) { return Expected<void>{}; };
   }
 
   LookedAt first, second;
@@ -275,11 +275,10 @@ TEST(PartitionedRun, HasAThreadForEachPartitionInRealTime) {
 TEST(PartitionedRun, GoesOnWhileAnotherPartitionRuns) {
   LookedAtRun run(slow_set(), PartitionedRun::make<RealClock>);
   std::atomic<int> begun{0};
-  run.first.instead = run.second.instead = [&](Job&) -> Expected<void> {
+  run.first.when_ready = run.second.when_ready = [&](const Job&) {
     begun.fetch_add(1);
     begun.notify_all();
     for (int seen = begun.load(); seen < 2; seen = begun.load()) begun.wait(seen);
-    return {};
   };
   EXPECT_EQ(run.run(first_jobs(2)).jobs.size(), 2U);
 }
@@ -292,10 +291,7 @@ TEST(PartitionedRun, EndsAllPartitionsAtAnInterrupt) {
   for (const auto make_clock : {PartitionedRun::make<VirtualClock>, PartitionedRun::make<RealClock>}) {
     LookedAtRun run(slow_set(), make_clock);
     std::atomic<bool> interrupted{false};
-    run.first.instead = [&](Job&) -> Expected<void> {
-      interrupted = true;
-      return {};
-    };
+    run.first.when_ready = [&](const Job&) { interrupted = true; };
     RunOptions options;
     options.jobs = 100'000;
     options.interrupted = &interrupted;
@@ -313,9 +309,8 @@ TEST(PartitionedRun, WasInterruptedWhereOnePartitionWas) {
   set.tasks[1].period = set.tasks[1].deadline = std::chrono::seconds{10};
   LookedAtRun run(set, PartitionedRun::make<RealClock>);
   std::atomic<bool> interrupted{false};
-  run.first.instead = [&](Job& job) -> Expected<void> {
+  run.first.when_ready = [&](const Job& job) {
     if (job.index == 4) interrupted = true;
-    return {};
   };
   RunOptions options;
   options.jobs = 400;
@@ -323,20 +318,20 @@ TEST(PartitionedRun, WasInterruptedWhereOnePartitionWas) {
   EXPECT_TRUE(run.run(options).interrupted);
 }
 
-// t0's first job takes 25 us in place of 6, and t2's first one waits for it. At 25 t0's second one gets the buffers
-// that are free then; its third one and t2's second and third find none. They stand behind the job that held them up
-// among the jobs of both partitions: t1's end at 6, 16 and 26, then t2's first one at 27, since it is due at 10, and
-// t0's second at 33.
+// t0's first job takes 25 us in place of 6, and t2's first one waits for it. At 25 t0's second one gets the
+// buffers that are free then; its third one and t2's second and third find none. They stand behind the job that held
+// them up among the jobs of both partitions: t1's end at 6, 16 and 26, then t2's first one at 27, since it is due at
+// 10, and t0's second at 33.
 TEST(PartitionedRun, MergesJobsThatNeverRanBehindTheOneThatHeldThemUp) {
   const TaskSet set = tasks_of(two_sides(), {kUp0, kUp1, "from: mem0, to: gpu0, size: 2 kB"});
   LookedAtRun run(set);
-  const auto takes = [](Job& job, std::int64_t us) -> Expected<void> {
-    Clock& clock = job.executor().clock();
-    clock.wait_until(clock.now() + std::chrono::microseconds{us});
-    return {};
+  test::FaultyBackend slow(run.executors[0]->backend(), run.executors[0]->clock());
+  const test::Fault longer{.late_return = std::chrono::microseconds{19}};
+  slow.fault = [&](const std::string& batch, std::uint64_t at) {
+    return at == 0 && batch.find("task 't0'") != std::string::npos ? &longer : nullptr;
   };
-  run.first.instead = [&](Job& job) { return takes(job, job.index == 0 ? 25 : 6); };
-  run.second.instead = [&](Job& job) { return takes(job, 6); };
+  Executor executor(run.executors[0]->machine(), slow, run.executors[0]->clock());
+  run.executors[0] = &executor;
   const RunRecord record = run.run(first_jobs(9));
   using Places = std::vector<std::pair<std::size_t, std::uint64_t>>;
   Places order, never_ran;
@@ -344,15 +339,19 @@ TEST(PartitionedRun, MergesJobsThatNeverRanBehindTheOneThatHeldThemUp) {
     order.emplace_back(job.task.index(), job.index);
     if (!job.finish) never_ran.push_back(order.back());
   }
-  EXPECT_EQ(order, (Places{{1, 0}, {1, 1}, {0, 0}, {0, 2}, {2, 1}, {2, 2}, {1, 2}, {2, 0}, {0, 1}}));
-  EXPECT_EQ(never_ran, (Places{{0, 2}, {2, 1}, {2, 2}}));
+  EXPECT_EQ(order, (Places{{1, 0}, {1, 1}, {0, 0}, {2, 1}, {2, 2}, {0, 2}, {1, 2}, {2, 0}, {0, 1}}));
+  EXPECT_EQ(never_ran, (Places{{2, 1}, {2, 2}, {0, 2}}));
 }
 
 // The machine of t0 breaks in its first job: no more jobs of t0, all of t1.
 TEST(PartitionedRun, GoesOnWhereAnotherPartitionsMachineBreaks) {
   for (const auto make_clock : {PartitionedRun::make<VirtualClock>, PartitionedRun::make<RealClock>}) {
     LookedAtRun run(slow_set(), make_clock);
-    run.first.instead = [](Job&) -> Expected<void> { return machine_error("the link is gone"); };
+    test::FaultyBackend broken(run.executors[0]->backend(), run.executors[0]->clock());
+    const test::Fault gone{.error = Error{ErrorCode::Machine, "the link is gone", {}}};
+    broken.fault = [&](const std::string&, std::uint64_t) { return &gone; };
+    Executor executor(run.executors[0]->machine(), broken, run.executors[0]->clock());
+    run.executors[0] = &executor;
     const RunRecord record = run.run(first_jobs(8));
     ASSERT_TRUE(record.fatal.has_value());
     EXPECT_EQ(record.fatal->message, "the link is gone");

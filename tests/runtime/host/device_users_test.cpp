@@ -45,6 +45,18 @@ TEST(DeviceUser, KnowsThatAnotherCameAndWent) {
   EXPECT_TRUE(first->is_not_alone());
 }
 
+TEST(DeviceUser, IsSeenWithoutASignOfOnesOwn) {
+  const Folder folder;
+  EXPECT_FALSE(DeviceUser::is_used(folder.path, "gpu"));
+  {
+    const auto first = DeviceUser::enter(folder.path, "gpu");
+    EXPECT_TRUE(DeviceUser::is_used(folder.path, "gpu"));
+    EXPECT_FALSE(DeviceUser::is_used(folder.path, "other"));
+    EXPECT_FALSE(first->is_not_alone());  // looking is not using
+  }
+  EXPECT_FALSE(DeviceUser::is_used(folder.path, "gpu"));
+}
+
 TEST(DeviceUser, LeavesNothingBehind) {
   const Folder folder;
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(DeviceUser::enter(folder.path, "gpu")->is_not_alone());

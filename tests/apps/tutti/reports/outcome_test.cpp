@@ -10,12 +10,20 @@ JobRecord finished_at(std::int64_t ns) {
   JobRecord job;
   job.deadline = Duration{10};
   job.finish = Duration{ns};
+  job.verdict = ns > 10 ? JobVerdict::Missed : JobVerdict::Met;
   return job;
 }
 
 JobRecord failed() {
   JobRecord job = finished_at(5);
   job.error = Error{ErrorCode::Kernel, "the wafer fell off", {}};
+  job.verdict = JobVerdict::Failed;
+  return job;
+}
+
+JobRecord skipped() {
+  JobRecord job;
+  job.verdict = JobVerdict::Skipped;
   return job;
 }
 
@@ -29,6 +37,7 @@ JobRecord over_bound(BoundCause cause, std::int64_t by) {
 RunRecord record_of(std::vector<JobRecord> jobs, bool interrupted = false) {
   RunRecord record;
   record.jobs = std::move(jobs);
+  record.summaries = summaries_of(record.jobs, 1);
   record.interrupted = interrupted;
   return record;
 }
@@ -43,7 +52,7 @@ TEST(Outcome, OfAMissedDeadlineIsTheHostsTroubleOnlyInASimulation) {
   const RunRecord record = record_of({finished_at(3), finished_at(11)});
   EXPECT_EQ(exit_code_of(record, true), kMachineError);
   EXPECT_EQ(exit_code_of(record, false), kRefused);
-  EXPECT_EQ(exit_code_of(record_of({JobRecord{}}), false), kRefused) << "it was never run";
+  EXPECT_EQ(exit_code_of(record_of({skipped()}), false), kRefused);
 }
 
 TEST(Outcome, OfAFailureIsTroubleAndOfAnInterruptThat) {

@@ -23,8 +23,13 @@ struct Reported {
     }
   }
 
-  [[nodiscard]] std::string text() const { return run_text(set, {}, record, place); }
-  [[nodiscard]] Json json() const { return run_json(set, {}, record, place); }
+  [[nodiscard]] std::string text() const { return run_text(set, {}, summarized(), place); }
+  [[nodiscard]] Json json() const { return run_json(set, {}, summarized(), place); }
+  [[nodiscard]] RunRecord summarized() const {
+    RunRecord with = record;
+    with.summaries = summaries_of(record.jobs, set.tasks.size());
+    return with;
+  }
 
   TaskSet set;
   RunRecord record;

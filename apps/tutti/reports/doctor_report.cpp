@@ -1,0 +1,116 @@
+#include "apps/tutti/reports/doctor_report.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "apps/table.hpp"
+#include "runtime/doctor/host_files.hpp"
+
+namespace tutti::internal {
+namespace {
+
+std::string us(Duration time) { return fmt::format("{:.1f}", as_ns(time) / 1e3); }
+
+std::string core_text(const WakeLateness& thread) { return thread.core ? fmt::to_string(*thread.core) : "any"; }
+
+/// The thread that was latest. @pre there is one
+const WakeLateness& latest(const SelfTest& test) {
+  return *std::ranges::max_element(test.threads, {}, &WakeLateness::worst);
+}
+
+Json finding_json(const Finding& finding) {
+  return {{"subject", finding.subject},
+          {"check", finding.check},
+          {"state", to_string(finding.state)},
+          {"value", finding.value},
+          {"remedy", finding.remedy.empty() ? Json(nullptr) : Json(finding.remedy)}};
+}
+
+}  // namespace
+
+std::size_t Diagnosis::count(FindingState state) const {
+  return static_cast<std::size_t>(std::ranges::count(findings, state, &Finding::state));
+}
+
+std::optional<Duration> guaranteed_lateness(const MachineSpec& machine) {
+  const Duration most = std::max(machine.setup.gate.guaranteed, machine.setup.dispatch.guaranteed);
+  return most > Duration{0} ? std::optional(most) : std::nullopt;
+}
+
+Finding lateness_finding(const SelfTest& test) {
+  const auto worst = worst_of(test.threads);
+  Finding finding = Finding::unread("no instant was reached", "let the self-test run to its end");
+  if (worst) {
+    const auto core = latest(test).core;
+    finding = Finding::risk_if(
+        test.limit && *worst > *test.limit,
+        fmt::format("{} us late at worst{}{}", us(*worst), core ? fmt::format(", core {}", *core) : "",
+                    test.limit ? fmt::format(", limit {} us", us(*test.limit)) : ""),
+        "a thread like the dispatcher woke up late; begin with the risks above, and test with --priority");
+  }
+  finding.subject = "host";
+  finding.check = "self-test";
+  return finding;
+}
+
+std::string lateness_note(const SelfTest& test) {
+  const auto worst = worst_of(test.threads);
+  if (!worst || !test.limit || *worst <= *test.limit) return "";
+  return fmt::format(
+      "self-test: a thread like the dispatcher woke up {} us late, and the machine file guarantees {} us (gate, "
+      "dispatch), so jobs may be over their bound; 'tutti doctor' looks for the cause",
+      us(*worst), us(*test.limit));
+}
+
+std::string self_test_text(const SelfTest& test) {
+  programs::Table table({"core", "instants", "late: median us", "99 %", "99.9 %", "worst"});
+  for (const WakeLateness& thread : test.threads)
+    table.add({core_text(thread), fmt::to_string(thread.instants), us(thread.median), us(thread.p99), us(thread.p999),
+               us(thread.worst)});
+  return fmt::format("self-test: a thread slept to instants {} apart{}\n\n{}", to_string(LatenessTest::kPeriod),
+                     test.limit ? fmt::format("; limit {} us", us(*test.limit)) : "", table.text());
+}
+
+Json self_test_json(const std::optional<SelfTest>& test) {
+  if (!test) return nullptr;
+  Json threads = Json::array();
+  for (const WakeLateness& thread : test->threads)
+    threads.push_back({{"core", thread.core ? Json(*thread.core) : Json(nullptr)},
+                       {"instants", thread.instants},
+                       {"median_ms", to_ms(thread.median)},
+                       {"p99_ms", to_ms(thread.p99)},
+                       {"p999_ms", to_ms(thread.p999)},
+                       {"worst_ms", to_ms(thread.worst)}});
+  return {{"period_ms", to_ms(LatenessTest::kPeriod)},
+          {"limit_ms", json_ms(test->limit)},
+          {"worst_ms", json_ms(worst_of(test->threads))},
+          {"threads", threads}};
+}
+
+std::string doctor_text(const Diagnosis& diagnosis) {
+  programs::Table table({"state", "of", "check", "value", "remedy"});
+  for (const std::size_t column : {1U, 2U, 3U, 4U}) table.align_left(column);
+  for (const Finding& finding : diagnosis.findings)
+    table.add({std::string(to_string(finding.state)), finding.subject, finding.check, finding.value, finding.remedy});
+  return fmt::format("{} ok, {} at risk, {} unread; cores of the threads that keep the time: {}\n\n{}{}",
+                     diagnosis.count(FindingState::Ok), diagnosis.count(FindingState::Risk),
+                     diagnosis.count(FindingState::Unread),
+                     diagnosis.cores.empty() ? "not known" : list_of_cores(diagnosis.cores), table.text(),
+                     diagnosis.self_test ? "\n" + self_test_text(*diagnosis.self_test) : "");
+}
+
+Json doctor_json(const Diagnosis& diagnosis) {
+  Json findings = Json::array();
+  for (const Finding& finding : diagnosis.findings) findings.push_back(finding_json(finding));
+  return {{"schema_version", 1},
+          {"cores", diagnosis.cores},
+          {"ok", diagnosis.count(FindingState::Ok)},
+          {"risks", diagnosis.count(FindingState::Risk)},
+          {"unread", diagnosis.count(FindingState::Unread)},
+          {"findings", findings},
+          {"self_test", self_test_json(diagnosis.self_test)},
+          {"notes", diagnosis.notes}};
+}
+
+}  // namespace tutti::internal

@@ -1,0 +1,350 @@
+#include "apps/tutti/reports/journal_report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <ctime>
+#include <set>
+#include <utility>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "apps/table.hpp"
+#include "model/base/joined.hpp"
+
+namespace tutti::internal {
+namespace {
+
+using Row = JournalReport::Row;
+using File = JournalReport::File;
+
+struct Quantile {
+  std::uint64_t permille;
+  const char* key;    // in JSON
+  const char* title;  // in a table
+};
+constexpr std::array kQuantiles{Quantile{500, "median_ms", "50 %"}, Quantile{900, "p90_ms", "90 %"},
+                                Quantile{990, "p99_ms", "99 %"}, Quantile{999, "p999_ms", "99.9 %"}};
+
+std::tm utc(std::chrono::sys_time<std::chrono::nanoseconds> time) {
+  return fmt::gmtime(
+      static_cast<std::time_t>(std::chrono::floor<std::chrono::seconds>(time).time_since_epoch().count()));
+}
+
+std::string_view state_of(const JournalCondition& condition) {
+  if (!condition.closed) return "cut_off";
+  return condition.continued ? "continued" : "ended";
+}
+
+JournalCondition sum_of(const std::vector<File>& files) {
+  JournalCondition sum;
+  for (const File& file : files) {
+    sum.jobs += file.condition.jobs;
+    sum.lost_jobs += file.condition.lost_jobs;
+    sum.damaged_jobs += file.condition.damaged_jobs;
+    sum.damaged_bytes += file.condition.damaged_bytes;
+    sum.torn_bytes += file.condition.torn_bytes;
+  }
+  return sum;
+}
+
+// ---- JSON
+
+Json quantiles_json(const DurationHistogram& times) {
+  if (times.count() == 0) return nullptr;
+  Json json;
+  for (const Quantile& quantile : kQuantiles) json[quantile.key] = to_ms(times.quantile(quantile.permille));
+  json["worst_ms"] = to_ms(times.largest());
+  return json;
+}
+
+Json file_json(const File& file) {
+  const auto& start = file.start;
+  return {{"file", file.path},
+          {"state", state_of(file.condition)},
+          {"tutti", start ? Json(start->tutti) : Json(nullptr)},
+          {"machine", start ? Json(start->machine) : Json(nullptr)},
+          {"policy", start ? Json(start->policy) : Json(nullptr)},
+          {"backend", start ? Json(start->backend) : Json(nullptr)},
+          {"clock", start ? Json(start->clock) : Json(nullptr)},
+          {"started", start ? Json(fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc(start->started))) : Json(nullptr)},
+          {"number", start ? Json(start->file) : Json(nullptr)},
+          {"jobs", file.condition.jobs},
+          {"lost_jobs", file.condition.lost_jobs},
+          {"damaged_jobs", file.condition.damaged_jobs},
+          {"damaged_bytes", file.condition.damaged_bytes},
+          {"torn_bytes", file.condition.torn_bytes},
+          {"fault", file.condition.fault ? Json(*file.condition.fault) : Json(nullptr)}};
+}
+
+Json row_json(const Row& row) {
+  const auto time = [&](auto member) { return row.task ? Json(to_ms((*row.task).*member)) : Json(nullptr); };
+  const auto optional_time = [&](auto member) { return row.task ? json_ms((*row.task).*member) : Json(nullptr); };
+  Json json{{"task", row.name},
+            {"period_ms", time(&JournalTask::period)},
+            {"deadline_ms", time(&JournalTask::deadline)},
+            {"bound_ms", optional_time(&JournalTask::bound)},
+            {"wcet_ms", optional_time(&JournalTask::wcet)},
+            {"jobs", row.summary.jobs()}};
+  for (std::size_t i = 0; i < kJobVerdicts; ++i) {
+    const auto verdict = static_cast<JobVerdict>(i);
+    json[std::string(to_string(verdict))] = row.summary.with(verdict);
+  }
+  Json causes = Json::object(), caused_by = Json::object();
+  for (std::size_t i = 0; i < kBoundCauses; ++i)
+    if (const auto cause = static_cast<BoundCause>(i); row.summary.over_bound(cause) > 0)
+      causes[std::string(to_string(cause))] = row.summary.over_bound(cause);
+  for (const auto& [name, jobs] : row.caused_by) caused_by[name] = jobs;
+  json["over_bound"] = row.summary.over_bound();
+  json["causes"] = std::move(causes);
+  json["caused_by"] = std::move(caused_by);
+  json["worst_over_by_ms"] = row.summary.over_bound() > 0 ? Json(to_ms(row.summary.worst_excess())) : Json(nullptr);
+  json["overruns"] = row.summary.overruns();
+  json["response"] = quantiles_json(row.summary.responses());
+  json["lateness"] = quantiles_json(row.summary.lateness());
+  json["worst_end_to_end_ms"] =
+      row.summary.responses().count() > 0 ? Json(to_ms(row.summary.worst_end_to_end())) : Json(nullptr);
+  return json;
+}
+
+Json job_json(const JournalReport::Job& row) {
+  const JobEntry& job = row.job.entry;
+  Json streams = Json::array();
+  for (const StreamTime& time : row.job.streams)
+    streams.push_back(
+        {{"batch", time.batch}, {"stream", time.stream}, {"start_ms", to_ms(time.start)}, {"end_ms", to_ms(time.end)}});
+  return {{"task", row.task},
+          {"index", job.index},
+          {"partition", row.job.partition},
+          {"verdict", to_string(job.verdict)},
+          {"release_ms", to_ms(job.arrival)},
+          {"ready_ms", to_ms(job.ready)},
+          {"start_ms", json_ms(job.start)},
+          {"finish_ms", json_ms(job.finish)},
+          {"deadline_ms", to_ms(job.deadline)},
+          {"response_ms", job.completed() ? Json(to_ms(job.response())) : Json(nullptr)},
+          {"end_to_end_ms", job.completed() ? Json(to_ms(job.end_to_end())) : Json(nullptr)},
+          {"late_ms", job.start ? Json(to_ms(job.late)) : Json(nullptr)},
+          {"overruns", job.overruns},
+          {"cause", job.broken ? Json(to_string(job.broken->cause)) : Json(nullptr)},
+          {"caused_by", row.caused_by ? Json(*row.caused_by) : Json(nullptr)},
+          {"over_by_ms", job.broken ? Json(to_ms(job.broken->excess)) : Json(nullptr)},
+          {"streams", std::move(streams)}};
+}
+
+// ---- text
+
+/// The runs that the files are of: a line each.
+std::string runs_text(const std::vector<File>& files) {
+  std::set<std::string> lines;
+  for (const File& file : files) {
+    if (!file.start) continue;
+    const JournalStart& start = *file.start;
+    lines.insert(fmt::format("run of {:%Y-%m-%d %H:%M:%S} UTC: {}, {} backend, {} clock, {}, tutti {}\n",
+                             utc(start.started), start.machine, start.backend, start.clock, start.policy, start.tutti));
+  }
+  std::string text;
+  for (const std::string& line : lines) text += line;
+  return text;
+}
+
+std::string verdicts_text(const std::vector<const Row*>& rows) {
+  programs::Table table({"task", "jobs", "met", "missed", "dropped", "failed", "aborted", "never run", "skipped",
+                         "over bound", "kernel overruns"});
+  for (const Row* row : rows) {
+    std::vector<std::string> cells{row->name, fmt::to_string(row->summary.jobs())};
+    for (std::size_t i = 0; i < kJobVerdicts; ++i)
+      cells.push_back(fmt::to_string(row->summary.with(static_cast<JobVerdict>(i))));
+    cells.push_back(fmt::to_string(row->summary.over_bound()));
+    cells.push_back(fmt::to_string(row->summary.overruns()));
+    table.add(std::move(cells));
+  }
+  return table.text();
+}
+
+std::vector<std::string> quantile_titles(std::vector<std::string> header) {
+  for (const Quantile& quantile : kQuantiles) header.emplace_back(quantile.title);
+  header.emplace_back("worst");
+  return header;
+}
+
+/// @param unit  ns
+void add_quantiles(std::vector<std::string>& cells, const DurationHistogram& times, double unit) {
+  const auto cell = [&](Duration time) {
+    return times.count() == 0 ? "-" : fmt::format("{:.3f}", static_cast<double>(time.count()) / unit);
+  };
+  for (const Quantile& quantile : kQuantiles) cells.push_back(cell(times.quantile(quantile.permille)));
+  cells.push_back(cell(times.largest()));
+}
+
+std::string responses_text(const std::vector<const Row*>& rows) {
+  programs::Table table = [] {
+    std::vector<std::string> header = quantile_titles({"response, ms"});
+    for (const char* title : {"bound", "deadline", "end to end"}) header.emplace_back(title);
+    return programs::Table(std::move(header));
+  }();
+  for (const Row* row : rows) {
+    std::vector<std::string> cells{row->name};
+    add_quantiles(cells, row->summary.responses(), 1e6);
+    cells.push_back(row->task ? ms(row->task->bound) : "-");
+    cells.push_back(row->task ? ms(row->task->deadline) : "-");
+    cells.push_back(row->summary.responses().count() > 0 ? ms(row->summary.worst_end_to_end()) : "-");
+    table.add(std::move(cells));
+  }
+  return table.text();
+}
+
+std::string lateness_text(const std::vector<const Row*>& rows) {
+  programs::Table table(quantile_titles({"release lateness, us"}));
+  for (const Row* row : rows) {
+    std::vector<std::string> cells{row->name};
+    add_quantiles(cells, row->summary.lateness(), 1e3);
+    table.add(std::move(cells));
+  }
+  return table.text();
+}
+
+/// A sentence for each task with jobs over their bound.
+std::string causes_text(const std::vector<const Row*>& rows) {
+  std::string text;
+  for (const Row* row : rows) {
+    if (row->summary.over_bound() == 0) continue;
+    std::vector<std::string> causes, tasks;
+    for (std::size_t i = 0; i < kBoundCauses; ++i)
+      if (const auto cause = static_cast<BoundCause>(i); row->summary.over_bound(cause) > 0)
+        causes.push_back(fmt::format("{} {}", to_string(cause), row->summary.over_bound(cause)));
+    for (const auto& [name, jobs] : row->caused_by) tasks.push_back(fmt::format("'{}' {}", name, jobs));
+    text += fmt::format("{} of {} jobs of '{}' over their bound, by up to {}: {}{}\n", row->summary.over_bound(),
+                        row->summary.jobs(), row->name, to_string(row->summary.worst_excess()), joined(causes),
+                        tasks.empty() ? "" : fmt::format("; caused by task {}", joined(tasks)));
+  }
+  return text;
+}
+
+std::string jobs_text(const std::deque<JournalReport::Job>& jobs) {
+  programs::Table table({"task", "job", "verdict", "release ms", "start ms", "finish ms", "deadline ms", "late us",
+                         "cause", "caused by"});
+  for (const std::size_t column : {2, 8, 9}) table.align_left(column);
+  for (const auto& [task, caused_by, recorded] : jobs) {
+    const JobEntry& job = recorded.entry;
+    table.add({task, fmt::to_string(job.index), std::string(to_string(job.verdict)), ms(job.arrival), ms(job.start),
+               ms(job.finish), ms(job.deadline),
+               job.start ? fmt::format("{:.1f}", static_cast<double>(job.late.count()) / 1e3) : "-",
+               job.broken ? std::string(to_string(job.broken->cause)) : "-", caused_by.value_or("-")});
+  }
+  return table.text();
+}
+
+/// What is missing of a file, and whether it ended: a line each.
+std::string condition_text(const File& file) {
+  const JournalCondition& condition = file.condition;
+  std::string text;
+  const auto line = [&](const std::string& sentence) { text += fmt::format("{}: {}\n", file.path, sentence); };
+  if (!condition.closed) line("cut off: it has no end, so its run was killed or still writes");
+  if (condition.continued) line("the run goes on in another file");
+  if (condition.torn_bytes > 0) line(fmt::format("{} bytes at its end are unreadable", condition.torn_bytes));
+  if (condition.lost_jobs > 0) line(fmt::format("{} jobs lost when it was written", condition.lost_jobs));
+  if (condition.damaged_bytes > 0 || condition.damaged_jobs > 0)
+    line(fmt::format("{} bytes damaged, {} jobs in them", condition.damaged_bytes, condition.damaged_jobs));
+  if (condition.fault) line(fmt::format("it cannot be read to its end ({})", *condition.fault));
+  return text;
+}
+
+std::string conditions_text(const std::vector<File>& files) {
+  std::string text;
+  for (const File& file : files) text += condition_text(file);
+  return text.empty() ? "complete: nothing is lost, damaged or cut off\n" : text;
+}
+
+}  // namespace
+
+// ---- reading
+
+void JournalReport::add(const std::string& path, JournalReader reader) {
+  by_id_.clear();
+  File file{path, reader.start(), {}};
+  file.condition = read_journal(std::move(reader), *this);
+  files_.push_back(std::move(file));
+}
+
+void JournalReport::on_start(const JournalStart&) { by_id_.clear(); }
+
+void JournalReport::on_task(TaskId id, const JournalTask& task) {
+  Row& its = row(task.name);
+  if (!its.task) its.task = task;
+  by_id_[id] = &its;
+}
+
+void JournalReport::on_job(const RecordedJob& job) {
+  Row& its = row(job.entry.task);
+  if (only_ && its.name != *only_) return;
+  its.summary.add(job.entry);
+  std::optional<std::string> caused_by;
+  if (const auto by = job.entry.caused_by()) ++its.caused_by[caused_by.emplace(row(*by).name)];
+  if (last_jobs_ == 0) return;
+  if (kept_.size() == last_jobs_) kept_.pop_front();
+  kept_.push_back({its.name, std::move(caused_by), job});
+}
+
+Row& JournalReport::row(const std::string& name) {
+  Row*& its = by_name_[name];
+  if (its == nullptr) its = rows_.emplace_back(std::make_unique<Row>(Row{name, {}, {}, {}})).get();
+  return *its;
+}
+
+Row& JournalReport::row(TaskId id) {
+  Row*& its = by_id_[id];
+  if (its == nullptr) its = &row(fmt::format("#{}", id.value));
+  return *its;
+}
+
+std::vector<const Row*> JournalReport::rows() const {
+  std::vector<const Row*> rows;
+  for (const auto& each : rows_)
+    if (!only_ || each->name == *only_) rows.push_back(each.get());
+  return rows;
+}
+
+std::vector<std::string_view> JournalReport::names() const {
+  std::vector<std::string_view> names;
+  for (const auto& each : rows_) names.push_back(each->name);
+  return names;
+}
+
+// ---- reporting
+
+programs::ExitCode exit_code_of(const JournalReport& report) {
+  const auto rows = report.rows();
+  const auto any = [&](auto test) { return std::ranges::any_of(rows, test); };
+  if (any([](const Row* row) { return row->summary.without_deadline_met() > 0; })) return programs::kRefused;
+  if (any([](const Row* row) { return row->summary.over_bound() + row->summary.with(JobVerdict::Failed) > 0; }))
+    return programs::kMachineError;
+  const bool faulty =
+      std::ranges::any_of(report.files(), [](const File& file) { return file.condition.fault.has_value(); });
+  return faulty ? programs::kMachineError : programs::kOk;
+}
+
+Json journal_json(const JournalReport& report) {
+  const JournalCondition sum = sum_of(report.files());
+  Json files = Json::array(), summary = Json::array(), jobs = Json::array();
+  for (const File& file : report.files()) files.push_back(file_json(file));
+  for (const Row* row : report.rows()) summary.push_back(row_json(*row));
+  for (const JournalReport::Job& job : report.last_jobs()) jobs.push_back(job_json(job));
+  return {{"schema_version", 1},        {"files", std::move(files)},        {"recorded_jobs", sum.jobs},
+          {"lost_jobs", sum.lost_jobs}, {"damaged_jobs", sum.damaged_jobs}, {"torn_bytes", sum.torn_bytes},
+          {"quantile_error", 1.0 / 64}, {"summary", std::move(summary)},    {"jobs", std::move(jobs)}};
+}
+
+std::string journal_text(const JournalReport& report) {
+  const auto rows = report.rows();
+  std::string text = fmt::format("{}{} jobs in {} file{}\n\n", runs_text(report.files()), sum_of(report.files()).jobs,
+                                 report.files().size(), report.files().size() == 1 ? "" : "s");
+  text += fmt::format("{}\n{}\n{}\nQuantiles are rounded up by less than 1.6 %.\n", verdicts_text(rows),
+                      responses_text(rows), lateness_text(rows));
+  text += causes_text(rows);
+  if (!report.last_jobs().empty()) text += fmt::format("\n{}\n", jobs_text(report.last_jobs()));
+  return text + conditions_text(report.files());
+}
+
+}  // namespace tutti::internal

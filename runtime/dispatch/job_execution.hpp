@@ -1,0 +1,66 @@
+#pragma once
+#include <span>
+
+#include "runtime/core/executor.hpp"
+#include "runtime/dispatch/task_program.hpp"
+
+namespace tutti::internal {
+
+/// A job on its way through its steps, region by region. A region is a chunk of a batch with the host steps behind it;
+/// the first one has those before it as well.
+class JobExecution {
+ public:
+  /// What is passed in outlives the execution.
+  /// @param chunks       of its batches, in order, bound to its buffer set
+  /// @param first_chunk  [batches + 1] of each batch, and the end
+  JobExecution(const Job& job, TaskProgram& program, std::span<PreparedBatch> chunks,
+               std::span<const std::size_t> first_chunk)
+      : job_(job), program_(&program), chunks_(chunks), first_chunk_(first_chunk) {}
+
+  [[nodiscard]] const Job& job() const { return job_; }
+  /// Whether no region is left.
+  [[nodiscard]] bool has_ended() const { return ended_; }
+
+  /// Does the next region. While a chunk is under way, the job's next one is armed.
+  /// @param on_last_chunk  () called while the last chunk is under way
+  /// @errors as `Executor::run` and the program's
+  template <class OnLastChunk>
+  [[nodiscard]] Expected<void> do_region(const OnLastChunk& on_last_chunk) {
+    if (auto ok = do_host_steps(); !ok || ended_) return ok;
+    return do_chunk(on_last_chunk).and_then([&] { return do_host_steps(); });
+  }
+
+ private:
+  /// Does the host steps until the next batch, or the end; none where the batch has chunks left.
+  Expected<void> do_host_steps();
+  Expected<void> do_host_step(std::size_t step);
+
+  template <class OnLastChunk>
+  Expected<void> do_chunk(const OnLastChunk& on_last_chunk) {
+    Executor& executor = job_.executor();
+    const Duration before = executor.clock().now();
+    auto result = executor.issue(chunks_[chunk_]).and_then([&] {
+      if (chunk_ + 1 < chunks_.size()) {
+        executor.arm(chunks_[chunk_ + 1]);
+      } else {
+        on_last_chunk();
+      }
+      return executor.wait_for(chunks_[chunk_]);
+    });
+    ++chunk_;
+    ++job_.times.runs;
+    job_.times.in_batches += executor.clock().now() - before;
+    return std::move(result).map([&](const BatchResult& done) { job_.times.batches += done.finish - done.start; });
+  }
+
+  Job job_;
+  TaskProgram* program_;
+  std::span<PreparedBatch> chunks_;
+  std::span<const std::size_t> first_chunk_;
+  std::size_t step_ = 0;   // next
+  std::size_t batch_ = 0;  // that `step_` is, where it is a batch
+  std::size_t chunk_ = 0;  // next
+  bool ended_ = false;
+};
+
+}  // namespace tutti::internal

@@ -1,0 +1,317 @@
+#include "runtime/dispatch/job_scheduler.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/base/expects.hpp"
+#include "model/base/random.hpp"
+#include "model/base/wide.hpp"
+
+namespace tutti::internal {
+namespace {
+
+constexpr Duration kNever = DueQueue::kNever;
+
+/// Jitter of one job, uniform in [0, jitter], from the seed alone.
+Duration drawn_jitter(Duration jitter, std::uint64_t seed, std::size_t task, std::uint64_t index) {
+  if (jitter <= Duration{0}) return {};
+  const std::uint64_t x = Random(seed + 0x9e3779b97f4a7c15U * index + 0xd1b54a32d192ed03U * (task + 1)).next();
+  const UnsignedWide range = static_cast<UnsignedWide>(jitter.count()) + 1;
+  return Duration{static_cast<std::int64_t>((static_cast<UnsignedWide>(x) * range) >> 64)};
+}
+
+std::size_t most_alive(const std::vector<ScheduledTask>& tasks) {
+  std::size_t alive = 0;
+  for (const ScheduledTask& task : tasks) alive += task.buffer_sets;
+  return alive;
+}
+
+Action act(Action::Kind kind, const ReadyJob& job = {}) {
+  Action action;
+  action.kind = kind;
+  action.job = job;
+  return action;
+}
+
+Action until(Action::Kind kind, Duration instant) {
+  Action action;
+  action.kind = kind;
+  action.until = instant;
+  return action;
+}
+
+}  // namespace
+
+Duration JobScheduler::TaskState::arrival_of(std::uint64_t index) const {
+  if (!script.empty()) return script[index].arrival;
+  return first_arrival + timing.period * static_cast<std::int64_t>(index - first_index);
+}
+
+JobScheduler::JobScheduler(Policy policy, Arrivals arrivals, std::vector<ScheduledTask> tasks, std::uint64_t seed)
+    : arrivals_(arrivals), seed_(seed), due_(tasks.size()), ready_(policy, most_alive(tasks)) {
+  const std::size_t alive = most_alive(tasks);
+  late_.reserve(alive);
+  running_.reserve(alive);
+  suspensions_.reserve(tasks.size());
+  for (ScheduledTask& task : tasks) {
+    follows_scenario_ = follows_scenario_ || !task.script.empty();
+    TaskState& state = tasks_.emplace_back();
+    static_cast<ScheduledTask&>(state) = std::move(task);
+    state.set_due.resize(state.buffer_sets);
+  }
+}
+
+void JobScheduler::begin(Duration epoch) {
+  epoch_ = epoch;
+  for (std::size_t task = 0; task < tasks_.size(); ++task) schedule_next(task);
+}
+
+Action JobScheduler::step(const Event& event) {
+  take(event);
+  if (running_.empty()) return event.kind == Event::Kind::JobClosed ? act(Action::Kind::Free) : decide_free(event.now);
+  Running& job = running_.back();
+  job.failed = job.failed || stopped_;
+  return job.phase == Phase::Ended || stopped_ ? decide_end(job, event.now) : decide_at_boundary(job, event.now);
+}
+
+void JobScheduler::take(const Event& event) {
+  switch (event.kind) {
+    case Event::Kind::Time: break;
+    case Event::Kind::InputReady: ready_.push(released_); break;
+    case Event::Kind::RegionEnded: {
+      Running& job = running_.back();
+      job.phase = Phase::AtBoundary;
+      job.had += hold_of_regions(job);
+      ++job.regions;
+      break;
+    }
+    case Event::Kind::JobEnded: running_.back().phase = Phase::Ended; break;
+    case Event::Kind::JobFailed:
+      running_.back().phase = Phase::Ended;
+      running_.back().failed = true;
+      break;
+    case Event::Kind::JobClosed: close(event.now); break;
+  }
+}
+
+/// The buffers are free, and a job that took too long has its consequence.
+void JobScheduler::close(Duration now) {
+  const Running job = running_.back();
+  running_.pop_back();
+  TaskState& task = tasks_[job.job.task.index()];
+  task.set_due[buffer_set_of(job.job)].reset();
+  const bool over = job.aborted || job.own(now) > task.budget();
+  task.over_in_a_row = over ? task.over_in_a_row + 1 : 0;
+  if (over && task.overrun.policy == OverrunPolicy::SkipNext) task.skips_next = true;
+  if (task.overrun.suspend_after > 0 && task.over_in_a_row >= task.overrun.suspend_after && !task.suspended) {
+    task.suspended = true;
+    suspensions_.push_back({job.job.task, now});
+    task.jobs = task.released;
+    task.next_ready = kNever;
+  }
+  update_due(job.job.task.index());
+}
+
+// ---- decisions
+
+Action JobScheduler::decide_free(Duration now) {
+  if (stopped_) return until(Action::Kind::Idle, kNever);
+  if (auto action = release_due(now)) return *action;
+  set_late_aside(now);
+  if (!ready_.empty() || !late_.empty()) return start(now);
+  return until(Action::Kind::Idle, due_.earliest());
+}
+
+Action JobScheduler::decide_at_boundary(Running& job, Duration now) {
+  TUTTI_EXPECTS(job.phase == Phase::AtBoundary, "the running job has come to a boundary or to its end");
+  const TaskState& task = tasks_[job.job.task.index()];
+  if (!job.lent_from) {
+    if (task.overrun.policy == OverrunPolicy::Abort && job.own(now) > task.budget()) {
+      job.aborted = true;
+      return decide_end(job, now);
+    }
+    const Duration hold = job.start + job.elsewhere + job.had;
+    if (!task.script.empty() && task.timing.regions && now < hold) return until(Action::Kind::Hold, hold);
+  }
+  if (task.timing.regions) {
+    if (!job.lent_from) job.lent_from = now;
+    if (auto action = release_due(now)) return *action;
+    if (has_more_urgent_than(job.job, now)) return start(now);
+    job.elsewhere += now - *job.lent_from;
+    job.lent_from.reset();
+  }
+  job.phase = Phase::InRegion;
+  return act(Action::Kind::Continue, job.job);
+}
+
+/// Admission under periodic arrivals relies on the best case: a job that leaves the machine early could make another
+/// late. In a scenario a job has the machine for the time that it is given.
+Action JobScheduler::decide_end(Running& job, Duration now) {
+  const TaskState& task = tasks_[job.job.task.index()];
+  job.phase = Phase::Ended;
+  if (job.lent_from) {
+    job.elsewhere += now - *job.lent_from;
+    job.lent_from.reset();
+  }
+  if (!job.finish) {
+    const auto takes = takes_of(job.job);
+    const Duration hold = job.start + job.elsewhere + takes.value_or(Duration{0});
+    if (takes && now < hold) return until(Action::Kind::Hold, hold);
+    job.finish = now;
+  }
+  const Duration hold = job.start + job.elsewhere + task.timing.best_case;
+  if (arrivals_ == Arrivals::Periodic && !job.failed && now < hold) return until(Action::Kind::Hold, hold);
+  return act(Action::Kind::Finish, job.job);
+}
+
+std::optional<Action> JobScheduler::release_due(Duration now) {
+  if (due_.earliest() > now || due_.earliest() == kNever) return std::nullopt;
+  const std::size_t place = due_.first();
+  TaskState& task = tasks_[place];
+  const Duration arrival = epoch_ + task.arrival_of(task.released);
+  const Duration deadline = arrival > kNever - task.timing.deadline ? kNever : arrival + task.timing.deadline;
+  released_ = {TaskId(place),        task.released,       arrival, deadline, task.timing.period,
+               task.timing.deadline, task.timing.priority};
+  Action action = act(Action::Kind::Release, released_);
+  action.ready = task.next_ready;
+  std::optional<Duration>& set_due = task.set_due[buffer_set_of(released_)];
+  if (std::exchange(task.skips_next, false)) {
+    action.kind = Action::Kind::Drop;
+    action.reason = DropReason::Skipped;
+  } else if (set_due) {  // only where jobs take longer than admitted: real time, or a broken machine
+    action.kind = Action::Kind::Drop;
+    action.reason = DropReason::NoBuffers;
+  } else {
+    set_due = deadline;
+  }
+  ++task.released;
+  schedule_next(place);
+  return action;
+}
+
+Action JobScheduler::start(Duration now) {
+  Running& started = running_.emplace_back();
+  started.job = take_ready();
+  started.start = now;
+  return act(Action::Kind::Start, started.job);
+}
+
+/// @pre a job is ready
+ReadyJob JobScheduler::take_ready() {
+  if (!ready_.empty()) return ready_.pop();
+  const ReadyJob job = late_.front();
+  late_.erase(late_.begin());
+  return job;
+}
+
+bool JobScheduler::has_more_urgent_than(const ReadyJob& job, Duration now) {
+  set_late_aside(now);
+  return !ready_.empty() && (is_late(job, now) || ready_.has_more_urgent_than(job));
+}
+
+void JobScheduler::set_late_aside(Duration now) {
+  while (!ready_.empty() && is_late(ready_.next(), now)) late_.push_back(ready_.pop());
+}
+
+/// A region of a scenario's job has the machine for its full length, until the job's time is over.
+Duration JobScheduler::hold_of_regions(Running& job) const {
+  const TaskState& task = tasks_[job.job.task.index()];
+  if (task.script.empty() || !task.timing.regions || job.regions >= task.timing.regions->each.size()) return {};
+  return std::min(task.timing.regions->each[job.regions], task.script[job.job.index].takes - job.had);
+}
+
+// ---- what comes next
+
+std::optional<Duration> JobScheduler::takes_of(const ReadyJob& job) const {
+  const auto& script = tasks_[job.task.index()].script;
+  return script.empty() ? std::nullopt : std::optional(script[job.index].takes);
+}
+
+std::optional<ReadyJob> JobScheduler::take_unstarted() {
+  if (ready_.empty() && late_.empty()) return std::nullopt;
+  return take_ready();
+}
+
+std::optional<JobScheduler::NextJob> JobScheduler::next_job() const {
+  const auto of = [](const ReadyJob& job) { return NextJob{job.task, job.index}; };
+  if (!ready_.empty()) return of(ready_.next());
+  if (!late_.empty()) return of(late_.front());
+  if (due_.earliest() == kNever) return std::nullopt;
+  return NextJob{TaskId(due_.first()), tasks_[due_.first()].released};
+}
+
+/// Time from a job's arrival until it is ready.
+Duration JobScheduler::delay_of(std::size_t task, std::uint64_t index) const {
+  const TaskState& state = tasks_[task];
+  if (!state.script.empty()) return state.script[index].ready - state.script[index].arrival;
+  return drawn_jitter(state.timing.jitter, seed_, task, index);
+}
+
+void JobScheduler::schedule_next(std::size_t task) {
+  TaskState& state = tasks_[task];
+  state.next_ready = kNever;
+  const bool overflows = state.script.empty() && state.released > state.first_index &&
+                         state.arrival_of(state.released - 1) > kNever - state.timing.period;
+  if (state.released != state.jobs && !overflows) {
+    const Duration arrival = state.arrival_of(state.released);
+    const Duration time_left = kNever - epoch_ - arrival;
+    if (arrival < end_ && time_left >= state.timing.deadline)  // else the clock would overflow before it is due
+      state.next_ready = epoch_ + arrival + std::min(delay_of(task, state.released), time_left);
+  }
+  update_due(task);
+}
+
+/// A job whose buffers are those of a job that has not ended waits for that one until it is late, and is dropped then;
+/// in a scenario, where jobs may be late, it waits until that one ends. Waiting changes no order: jobs of one task are
+/// served in turn.
+void JobScheduler::update_due(std::size_t task) {
+  const TaskState& state = tasks_[task];
+  const auto& holder = state.set_due[state.released % state.set_due.size()];
+  Duration instant = state.next_ready;
+  if (holder && instant != kNever && !state.skips_next) {
+    if (follows_scenario_ || *holder == kNever) {
+      instant = kNever;
+    } else {
+      instant = std::max(instant, *holder + Duration{1});
+    }
+  }
+  due_.set(task, instant);
+}
+
+// ---- tasks that come and go
+
+std::uint64_t JobScheduler::arrived_by(const TaskState& task, Duration now) const {
+  const bool one_more = task.next_ready != kNever && task.arrival_of(task.released) <= now;
+  return task.released + (one_more ? 1 : 0);
+}
+
+bool JobScheduler::is_alive(TaskId task) const {
+  const TaskState& state = tasks_[task.index()];
+  return state.released != state.jobs ||
+         std::ranges::any_of(state.set_due, [](const auto& due) { return due.has_value(); });
+}
+
+std::optional<Duration> JobScheduler::last_arrival(TaskId task, Duration now) const {
+  const TaskState& state = tasks_[task.index()];
+  const std::uint64_t arrived = arrived_by(state, now);
+  return arrived == state.first_index ? std::nullopt : std::optional(state.arrival_of(arrived - 1));
+}
+
+void JobScheduler::leave(TaskId task, Duration now) {
+  TaskState& state = tasks_[task.index()];
+  state.jobs = arrived_by(state, now);
+  if (state.jobs == state.released) state.next_ready = kNever;
+  update_due(task.index());
+}
+
+void JobScheduler::come(TaskId task, Duration now) {
+  TaskState& state = tasks_[task.index()];
+  state.jobs = UINT64_MAX;
+  state.first_index = state.released;
+  state.first_arrival = now;
+  state.suspended = false;
+  state.over_in_a_row = 0;
+  schedule_next(task.index());
+}
+
+}  // namespace tutti::internal

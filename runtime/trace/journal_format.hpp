@@ -1,0 +1,165 @@
+#pragma once
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/trace/job_entry.hpp"
+
+namespace tutti::internal {
+
+// The bytes of a journal; README.md of this folder lists them. A journal is a sequence of records:
+//
+//   marker (4)  crc (4)  type (1)  0 (1)  payload length (2)  payload
+//
+// Numbers of this frame are little-endian; the CRC (zlib's crc32) covers everything behind it. A payload is a sequence
+// of fields: numbers and times as LEB128, signed ones in zigzag, texts with their length before them.
+
+inline constexpr std::uint64_t kJournalFormat = 1;
+inline constexpr std::array kJournalMarker{std::byte{0xa7}, std::byte{'t'}, std::byte{'t'}, std::byte{'j'}};
+inline constexpr std::size_t kFrameSize = 12;
+inline constexpr std::size_t kMostPayload = 0xffff;
+/// Longer texts are cut.
+inline constexpr std::size_t kMostText = 255;
+/// Times are cut to this (73 years), so that sums of three cannot overflow.
+inline constexpr Duration kLongestTime{std::int64_t{1} << 61};
+/// Partitions and tasks with a position from here on are refused by readers.
+inline constexpr std::uint64_t kMostPositions = 1'000'000;
+
+enum class RecordType : std::uint8_t { Start = 1, Task, Jobs, Lost, End };
+
+/// One task as the head of a journal describes it.
+struct JournalTask {
+  std::string name;
+  Duration period{};
+  Duration deadline{};              ///< relative
+  std::optional<Duration> bound{};  ///< of its response, from admission
+  std::optional<Duration> wcet{};
+
+  friend bool operator==(const JournalTask&, const JournalTask&) = default;
+};
+
+/// What a journal says about its run. Texts are for people; each is cut to `kMostText` bytes.
+struct JournalHeader {
+  std::string machine, policy, backend, clock;
+  std::chrono::sys_time<std::chrono::nanoseconds> started{};  ///< wall-clock time
+  std::vector<JournalTask> tasks{};                           ///< by `TaskId`
+};
+
+/// The first record of each file. A record for each task follows.
+struct JournalStart {
+  std::uint64_t format = kJournalFormat;
+  std::uint64_t file = 0;  ///< of the files of its run, from 0
+  std::string tutti;       ///< version
+  std::string machine, policy, backend, clock;
+  std::chrono::sys_time<std::chrono::nanoseconds> started{};
+  std::vector<std::uint64_t> next{};  ///< [partitions] number of the first job that this file may have
+
+  friend bool operator==(const JournalStart&, const JournalStart&) = default;
+};
+
+/// Jobs of a partition, with numbers in a row, that were handed over and could not be written.
+struct LostJobs {
+  std::uint32_t partition = 0;
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+
+  friend bool operator==(const LostJobs&, const LostJobs&) = default;
+};
+
+/// The last record of a file that was closed. Counts are those of the run so far.
+struct JournalEnd {
+  bool continued = false;             ///< the run goes on in another file
+  std::uint64_t handed_over = 0;      ///< jobs
+  std::uint64_t lost_ring_full = 0;   ///< jobs that found the ring full
+  std::uint64_t lost_unwritten = 0;   ///< jobs that the file system refused
+  std::vector<std::uint64_t> next{};  ///< [partitions] number behind its last job
+
+  friend bool operator==(const JournalEnd&, const JournalEnd&) = default;
+};
+
+/// Makes one record in memory of its own.
+class RecordWriter {
+ public:
+  void begin(RecordType type);
+  void put(std::uint64_t number);
+  void put(Duration time);
+  void put(const std::optional<Duration>& time);
+  void put(std::string_view text);
+  void put(std::span<const std::uint64_t> numbers);
+  void put(const JobEntry& entry, std::span<const StreamTime> streams);
+
+  /// Bytes of the payload so far.
+  [[nodiscard]] std::size_t payload() const { return size_ - kFrameSize; }
+  /// The record, framed. Valid until the next `begin`.
+  [[nodiscard]] std::span<const std::byte> finish();
+
+ private:
+  std::array<std::byte, kFrameSize + kMostPayload> bytes_;
+  std::size_t size_ = 0;
+};
+
+/// Most bytes that a job takes in a payload: numbers of 32 bits take 5 at most, of 64 bits 10, times 9.
+inline constexpr std::size_t kMostJobBytes = 160 + (2 * 5 + 2 * 9) * kMostStreamTimes;
+
+/// Reads the fields of one payload. Where a field is missing or wrong, it and all behind it are 0 and `ok` is false.
+class FieldReader {
+ public:
+  explicit FieldReader(std::span<const std::byte> payload) : rest_(payload) {}
+
+  [[nodiscard]] std::uint64_t number();
+  [[nodiscard]] Duration time();
+  /// A position below `kMostPositions`: of a task or of a partition.
+  [[nodiscard]] std::uint32_t position() { return static_cast<std::uint32_t>(number_below(kMostPositions)); }
+  [[nodiscard]] std::optional<Duration> optional_time();
+  /// Control characters are replaced by '?'.
+  [[nodiscard]] std::string text();
+  [[nodiscard]] std::vector<std::uint64_t> numbers();
+  void job(JobEntry& entry, std::vector<StreamTime>& streams);
+
+  [[nodiscard]] bool ok() const { return ok_; }
+  [[nodiscard]] bool empty() const { return rest_.empty(); }
+
+ private:
+  void fail();
+  /// A number below a limit.
+  std::uint64_t number_below(std::uint64_t limit);
+  /// A time that is given as the distance from another.
+  Duration time(Duration from);
+  void stream_times(const JobEntry& entry, std::vector<StreamTime>& streams);
+
+  std::span<const std::byte> rest_;
+  bool ok_ = true;
+};
+
+/// The record at the beginning of these bytes.
+struct Frame {
+  RecordType type;  ///< perhaps one that this version does not know
+  std::span<const std::byte> payload;
+};
+
+/// How many bytes the record at the beginning of these has, its frame included; nothing where none can begin here.
+/// @pre at least `kFrameSize` bytes
+[[nodiscard]] std::optional<std::size_t> frame_length(std::span<const std::byte> bytes);
+/// The record of these bytes; nothing where its checksum is wrong.
+/// @pre as many as `frame_length` returned
+[[nodiscard]] std::optional<Frame> frame_of(std::span<const std::byte> bytes);
+
+// Payloads, record by record. Readers ignore fields behind those that they know.
+
+void put_start(RecordWriter& record, const JournalStart& start);
+void put_task(RecordWriter& record, TaskId id, const JournalTask& task);
+void put_lost(RecordWriter& record, const LostJobs& lost);
+void put_end(RecordWriter& record, const JournalEnd& end);
+
+[[nodiscard]] JournalStart read_start(FieldReader& fields);
+[[nodiscard]] JournalTask read_task(FieldReader& fields, TaskId& id);
+[[nodiscard]] LostJobs read_lost(FieldReader& fields);
+[[nodiscard]] JournalEnd read_end(FieldReader& fields);
+
+}  // namespace tutti::internal

@@ -1,0 +1,412 @@
+// The CUDA backend where something goes wrong, on GPUs that are executed on the host (tests/support/host_cuda).
+#include "tests/support/host_cuda/host_cuda.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "runtime/core/baselines.hpp"
+#include "runtime/cuda/copies.hpp"
+#include "runtime/cuda/memory_pool.hpp"
+#include "runtime/cuda/signal.hpp"
+#include "tests/runtime/cuda/device_kernels.hpp"
+#include "tests/runtime/small_machine.hpp"
+
+extern "C" void set_nvml_processes(unsigned count);
+
+namespace tutti::internal {
+namespace {
+
+using std::chrono::milliseconds;
+using test::bound;
+using test::copy_stream;
+using test::kernel_stream;
+using test::pattern;
+using test::Station;
+
+constexpr auto kPolling = test::make_cuda<GateKind::PollingKernel>;
+
+std::unique_ptr<Clock> device_clock() { return std::make_unique<test::DeviceClock>(); }
+
+/// A copy from mem0 to gpu0 on the small machine, and the buffers that it uses.
+struct Upload {
+  explicit Upload(Station& station, std::size_t size = 4096)
+      : source(station.allocate(station.at("mem0"), size)),
+        destination(station.allocate(station.at("gpu0"), size)),
+        batch(station.copying(source.view(), destination.view())) {}
+
+  Buffer source, destination;
+  PreparedBatch batch;  // goes first
+};
+
+/// Ends a process that has not ended by itself after a minute.
+void limit_time() { alarm(60); }
+
+void print(const Expected<BatchResult>& result) {
+  std::fprintf(stderr, "%s\n", result ? "fine" : result.error().message.c_str());
+}
+
+// ---- a call that fails
+
+struct FailedCall {
+  const char* function;
+  GateKind gate;
+};
+void PrintTo(const FailedCall& call, std::ostream* out) { *out << call.function; }
+
+class EnqueuingFails : public testing::TestWithParam<FailedCall> {};
+
+INSTANTIATE_TEST_SUITE_P(Calls, EnqueuingFails,
+                         testing::Values(FailedCall{"cudaSetDevice", GateKind::PollingKernel},
+                                         FailedCall{"cudaMemcpyBatchAsync", GateKind::PollingKernel},
+                                         FailedCall{"cudaEventRecord", GateKind::PollingKernel},
+                                         FailedCall{"cudaLaunchKernel", GateKind::PollingKernel},
+                                         FailedCall{"cuStreamWriteValue32", GateKind::HostTimed},
+                                         FailedCall{"cuStreamWriteValue32", GateKind::PollingKernel},
+                                         FailedCall{"cuStreamWaitValue32", GateKind::MemoryWait}));
+
+// What could not be enqueued never ends; the run is given up once the driver says that all the rest is done. The next
+// run is whole.
+TEST_P(EnqueuingFails, TheRunIsReportedAndTheNextOneIsFine) {
+  const auto& [function, gate] = GetParam();
+  constexpr std::array kMakers{test::make_cuda<GateKind::PollingKernel>, test::make_cuda<GateKind::MemoryWait>,
+                               test::make_cuda<GateKind::HostTimed>};
+  Station station(device_clock(), kMakers[static_cast<std::size_t>(gate)]);
+  Upload upload(station);
+  const auto sent = pattern(4096, 3);
+  station.write(upload.source.view(), sent);
+  host_cuda::fail_next(function, cudaErrorInvalidValue);
+  const auto failed = station.executor.run(upload.batch);
+  ASSERT_FALSE(failed.has_value());
+  EXPECT_EQ(failed.error().code, ErrorCode::Machine);
+  EXPECT_NE(failed.error().message.find("failed"), std::string::npos) << failed.error().message;
+  station.run(upload.batch);
+  EXPECT_EQ(station.read(upload.destination.view()), sent);
+}
+
+class HostCuda : public testing::Test {
+ protected:
+  ~HostCuda() override {
+    host_cuda::set_device_count(4);
+    host_cuda::set_driver_version(CUDART_VERSION);
+    host_cuda::set_peer_access(true);
+    host_cuda::set_memory_operations(true);
+    set_nvml_processes(0);
+    for (int i = 0; i < 4; ++i) host_cuda::device(i).copy_rate(host_cuda::kCopyRate);
+  }
+
+  /// Why there is no backend for the small machine.
+  static std::string refusal(GateKind gate = GateKind::PollingKernel) {
+    const Topology machine = test::small_machine();
+    const KernelRegistry kernels = KernelRegistry::with_builtins();
+    test::DeviceClock clock;
+    CudaOptions options = test::host_gpus(machine);
+    options.gate = gate;
+    const auto backend = make_cuda_backend(machine, kernels, clock, options);
+    return backend ? "" : backend.error().message;
+  }
+};
+
+TEST_F(HostCuda, MemoryThatTheDriverRefusesIsReportedAndCanBeHadLater) {
+  Station station(device_clock(), kPolling);
+  for (const auto& [function, where] :
+       {std::pair("cudaMalloc", "gpu0"), {"cudaMemGetInfo", "gpu0"}, {"cudaHostRegister", "mem0"}}) {
+    cuda::MemoryPool::instance().trim();
+    host_cuda::fail_next(function, cudaErrorMemoryAllocation);
+    const Bytes size{48 << 20};
+    EXPECT_FALSE(station.backend->allocate(station.at(where), size).has_value()) << function;
+    EXPECT_TRUE(station.backend->allocate(station.at(where), size).has_value()) << function;
+  }
+}
+
+TEST_F(HostCuda, ABatchThatTheDriverRefusesLeavesNothingBehind) {
+  Station station(device_clock(), kPolling);
+  const Upload upload(station);
+  for (const char* function : {"cudaPointerGetAttributes", "cudaEventCreateWithFlags"}) {
+    host_cuda::fail_next(function, cudaErrorInvalidValue);
+    const auto refused =
+        station.executor.prepare(station.planned({copy_stream("s", station.at("mem0"), station.at("gpu0"), 4096)}),
+                                 {bound(upload.source.view(), upload.destination.view())});
+    ASSERT_FALSE(refused.has_value()) << function;
+    EXPECT_NE(refused.error().message.find(function), std::string::npos) << refused.error().message;
+  }
+  Upload again(station);
+  station.run(again.batch);
+}
+
+// ---- a lost GPU and a kernel that hangs; each in a process of its own, which must end by itself
+
+/// A copy that takes some hours is under way when its GPU goes.
+void lose_while_running() {
+  limit_time();
+  {
+    Station station(device_clock(), kPolling);
+    Upload first(station), armed(station);
+    host_cuda::device(0).copy_rate(1e-9);
+    static_cast<void>(station.executor.issue(first.batch));
+    station.executor.arm(armed.batch);
+    host_cuda::device(0).lose();
+    print(station.executor.synchronize(first.batch));
+    print(station.executor.run(armed.batch));
+    std::fprintf(stderr, "%s\n", station.backend->allocate(station.at("gpu0"), Bytes{1 << 20}) ? "fine" : "refused");
+  }
+  std::exit(0);
+}
+
+TEST(HostCudaDeathTest, AGpuThatIsLostIsReportedAndNothingWaitsForIt) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(lose_while_running(), testing::ExitedWithCode(0),
+              "the transfer of stream 'copy' has broken the GPU: cudaErrorUnknown.*\n"
+              ".*a GPU was lost before\nrefused");
+}
+
+/// Nobody has noticed yet that the GPU is gone: two batches are armed on it.
+template <GateKind gate>
+void lose_while_armed() {
+  limit_time();
+  {
+    Station station(device_clock(), test::make_cuda<gate>);
+    Upload first(station), second(station);
+    station.executor.arm(first.batch);
+    station.executor.arm(second.batch);
+    host_cuda::device(0).lose();
+    print(station.executor.run(first.batch));
+  }
+  std::exit(0);
+}
+
+TEST(HostCudaDeathTest, BatchesThatAreArmedOnALostGpuGo) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (const auto lose : {lose_while_armed<GateKind::PollingKernel>, lose_while_armed<GateKind::MemoryWait>,
+                          lose_while_armed<GateKind::HostTimed>, lose_while_armed<GateKind::DeviceTimer>})
+    EXPECT_EXIT(lose(), testing::ExitedWithCode(0), "cudaErrorUnknown");
+}
+
+/// Buffers go after their backend, while the kernel still hangs. Then others compute on another GPU.
+void outlive_a_hang() {
+  limit_time();
+  Buffer left;
+  {
+    Station station(device_clock(), kPolling);
+    left = station.allocate(station.at("gpu0"), 100'000'000);
+    auto batch = station.prepare({kernel_stream("s", station.at("gpu0"), "spin")}, {{}});
+    host_cuda::device(0).hang_next_kernel();
+    print(station.executor.run(batch));
+  }
+  left = Buffer();
+  const auto machine = test::make_machine(R"(  vertices:
+    mem0: {kind: memory}
+    gpu3: {kind: gpu, bus_id: "7e57:04:00.0"}
+  links:
+    - {from: mem0, to: gpu3, bandwidth: 1 GB/s, back: 1 GB/s}
+)");
+  const auto on_the_other = [](const Topology& topology, const KernelRegistry& kernels, Clock& clock) {
+    return make_cuda_backend(topology, kernels, clock, {}).value();
+  };
+  Station other(device_clock(), on_the_other, machine);
+  auto batch = other.prepare({kernel_stream("s", other.at("gpu3"), "spin")}, {{}});
+  print(other.executor.run(batch));
+  std::fprintf(stderr, "%d operations hang\n", static_cast<int>(host_cuda::device(0).unfinished() > 0));
+  std::exit(0);
+}
+
+TEST(HostCudaDeathTest, BuffersOutliveABackendWhoseGpuHangs) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(outlive_a_hang(), testing::ExitedWithCode(0),
+              "kernel 'spin' of stream 's' has not returned within .*\nfine\n1 operations hang");
+}
+
+// ---- what the host has
+
+TEST_F(HostCuda, GpusAreFoundWithTheirLinksAndPeers) {
+  const auto host = discover_host();
+  ASSERT_TRUE(host.has_value()) << host.error().message;
+  ASSERT_EQ(host->devices.size(), 4U);
+  const DeviceFacts& second = host->devices[1];
+  EXPECT_EQ(second.bus_id, "7e57:02:00.0");
+  EXPECT_EQ(second.uuid, "GPU-71717171-7171-7171-7171-717171717171");
+  EXPECT_EQ(second.memory.count, std::int64_t{1} << 30);
+  EXPECT_EQ(second.peer_access, (std::vector<bool>{true, false, true, true}));
+  EXPECT_EQ(second.nvlink, second.peer_access);
+  EXPECT_EQ(second.link, (PcieLink{4, 16}));
+  EXPECT_EQ(second.link_at_best, (PcieLink{5, 16}));
+  EXPECT_EQ(current_link(second.bus_id), second.link);
+}
+
+TEST_F(HostCuda, HostsWithoutAWorkingDriverAreTold) {
+  host_cuda::set_driver_version(0);
+  EXPECT_EQ(discover_host().error().message.find("there is no GPU driver on this host"), 0U);
+  host_cuda::set_driver_version(CUDART_VERSION);
+  host_cuda::fail_next("cudaGetDeviceCount", cudaErrorInsufficientDriver);
+  EXPECT_EQ(discover_host().error().message.find("the GPU driver serves CUDA "), 0U);
+  host_cuda::fail_next("cudaGetDeviceCount", cudaErrorUnknown);
+  EXPECT_EQ(discover_host().error().message.find("the GPU driver does not start (cudaErrorUnknown: "), 0U);
+  host_cuda::set_device_count(0);
+  EXPECT_EQ(discover_host().error().message.find("the GPU driver finds no GPU"), 0U);
+}
+
+TEST_F(HostCuda, AMachineThatTheHostIsNotIsRefused) {
+  host_cuda::set_peer_access(false);
+  const std::string peers = refusal();
+  EXPECT_EQ(peers.find("'gpu0' and 'gpu1' reach each other in the machine"), 0U) << peers;
+  host_cuda::set_peer_access(true);
+  host_cuda::set_memory_operations(false);
+  EXPECT_NE(refusal(GateKind::MemoryWait).find("cannot wait for memory; give --gate polling_kernel"),
+            std::string::npos);
+}
+
+TEST_F(HostCuda, OtherProgramsOnAGpuAreReported) {
+  Station station(device_clock(), kPolling);
+  set_nvml_processes(3);
+  const auto sentences = station.backend->foreign_load();
+  ASSERT_EQ(sentences.size(), 3U);
+  EXPECT_NE(sentences[0].find("process"), std::string::npos) << sentences[0];
+}
+
+/// The environment of the driver, for as long as this lives.
+struct Connections {
+  explicit Connections(const char* count) { setenv("CUDA_DEVICE_MAX_CONNECTIONS", count, 1); }
+  Connections(const Connections&) = delete;  // it stands for the variable
+  Connections& operator=(const Connections&) = delete;
+  ~Connections() { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1); }
+};
+
+// With 8 queues some of 29 streams share one, and a stream waits for the gates of those before it in its queue. One
+// stream a queue is kept, of which one is that of service; on a loaded host a free one may be taken for held up.
+TEST_F(HostCuda, StreamsThatWaitForEachOtherAreNotUsed) {
+  const Connections eight("8");
+  Station station(device_clock(), kPolling);
+  const auto notes = station.backend->notes();
+  const auto of_streams = [](const std::string& note) {
+    return note.find(" streams of a GPU do not wait") != note.npos;
+  };
+  ASSERT_EQ(std::ranges::count_if(notes, of_streams), 3);
+  EXPECT_LE(std::atoi(std::ranges::find_if(notes, of_streams)->c_str() + 5), 7);
+  Upload upload(station), another(station);
+  station.executor.arm(upload.batch);
+  station.run(another.batch);
+  station.run(upload.batch);
+}
+
+TEST_F(HostCuda, AGpuWithOneQueueIsRefused) {
+  const Connections one("1");
+  EXPECT_EQ(refusal().find("all streams of GPU 0 wait for each other"), 0U);
+}
+
+// ---- GPUs that are executed on the host
+
+// The driver waits for all GPUs, whichever the memory is of.
+TEST_F(HostCuda, FreeingMemoryOfOneGpuWaitsForAllOthers) {
+  Station station(device_clock(), kPolling);
+  Upload armed(station);
+  const cuda::DeviceGuard guard(3);
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 100), cudaSuccess);
+  station.executor.arm(armed.batch);
+  std::thread frees([&] { EXPECT_EQ(cudaFree(memory), cudaSuccess); });
+  while (host_cuda::waiting_calls() == 0) std::this_thread::yield();
+  station.run(armed.batch);
+  frees.join();
+  EXPECT_EQ(host_cuda::waiting_calls(), 0);
+}
+
+TEST_F(HostCuda, MemoryThatWasNotWrittenIsNotZero) {
+  const cuda::DeviceGuard guard(0);
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 100), cudaSuccess);
+  EXPECT_NE(static_cast<const unsigned char*>(memory)[99], 0);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+// Its peers aside, a GPU reaches its own memory and what is pinned.
+TEST_F(HostCuda, AWordOfAnotherGpuIsOutOfReachWithoutPeerAccess) {
+  const auto driver = cuda::find_driver().value();
+  const auto stream = cuda::make_stream(0).value();
+  const auto theirs = cuda::make_device_memory(1, 64).value();
+  const cuda::Signal<cuda::Count> word(reinterpret_cast<cuda::Count*>(theirs.get()));
+  EXPECT_FALSE(cuda::set_in_stream(driver, stream.get(), word, 1).has_value());
+  const cuda::DeviceGuard guard(0);
+  ASSERT_EQ(cudaDeviceEnablePeerAccess(1, 0), cudaSuccess);
+  EXPECT_TRUE(cuda::set_in_stream(driver, stream.get(), word, 1).has_value());
+  EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
+  EXPECT_EQ(cudaDeviceDisablePeerAccess(1), cudaSuccess);
+}
+
+// ---- copies
+
+// 1 MB at a tenth of a byte a ns: 10 ms, on the GPU's own clock, where 1 was planned.
+TEST_F(HostCuda, SlowCopiesAreMeasured) {
+  Station station(device_clock(), kPolling);
+  Upload upload(station, 1'000'000);
+  station.run(upload.batch);
+  host_cuda::device(0).copy_rate(0.1);
+  station.run(upload.batch);
+  const TransferInterval measured = *upload.batch.measured().streams[0].transfer;
+  EXPECT_NEAR(static_cast<double>((measured.end - measured.start).count()), 1e7, 1e4);
+}
+
+TEST_F(HostCuda, DriversWithoutBatchesOfCopiesCopyOneByOne) {
+  host_cuda::set_driver_version(cuda::kFirstWithBatches - 10);
+  Station station(device_clock(), kPolling);
+  host_cuda::fail_next("cudaMemcpyBatchAsync", cudaErrorInvalidValue);  // is never called
+  const auto sent = pattern(3000, 1);
+  const Buffer source = station.allocate(station.at("mem0"), 3000), there = station.allocate(station.at("gpu0"), 3000);
+  station.write(source.view(), sent);
+  station.copy(source.view(), there.view());
+  EXPECT_EQ(station.read(there.view()), sent);
+  host_cuda::set_driver_version(CUDART_VERSION);
+  Station with_batches(device_clock(), kPolling);
+  Upload upload(with_batches);
+  EXPECT_FALSE(with_batches.executor.run(upload.batch).has_value());
+}
+
+// What our batches are compared with: one call a GPU, and kernels behind it. They read what the copies brought.
+TEST_F(HostCuda, TheBaselineMovesTheSameBytes) {
+  Station station(device_clock(), kPolling);
+  const auto baseline = station.backend->baselines()->memcpy_batch();
+  ASSERT_TRUE(baseline.has_value()) << baseline.error().text();
+  Executor executor(station.machine, **baseline, *station.clock);
+  const auto sent = pattern(5000, 4);
+  const Buffer source = station.allocate(station.at("mem0"), 5000), up = station.allocate(station.at("gpu0"), 5000),
+               sum = station.allocate(station.at("gpu0"), 8), across = station.allocate(station.at("gpu1"), 5000);
+  station.write(source.view(), sent);
+  auto streams = std::vector{copy_stream("up", station.at("mem0"), station.at("gpu0"), 5000),
+                             copy_stream("across", station.at("gpu0"), station.at("gpu1"), 5000),
+                             kernel_stream("beside", station.at("gpu1"), "spin", 1000)};
+  streams[0].kernel = Kernel{station.at("gpu0"), Duration{10}, Duration{10}, "checksum"};
+  streams[1].kernel = Kernel{station.at("gpu1"), Duration{10}, Duration{10}, "spin"};
+  auto batch = executor.prepare(station.planned(streams),
+                                {{source.view(), up.view(), {}, sum.view(), {}}, bound(up.view(), across.view()), {}});
+  ASSERT_TRUE(batch.has_value()) << batch.error().text();
+  for (int run = 0; run < 3; ++run) {
+    const auto result = executor.run(*batch);
+    ASSERT_TRUE(result.has_value()) << result.error().text();
+    EXPECT_GE(result->finish, result->start);
+  }
+  std::array<std::byte, 8> expected{};
+  station.kernels.find("checksum")->host({sent, expected, {}, {}});
+  EXPECT_EQ(station.read(up.view()), sent);
+  EXPECT_EQ(station.read(sum.view()), std::vector<std::byte>(expected.begin(), expected.end()));
+  EXPECT_EQ(batch->measured().streams.size(), 3U);
+}
+
+// 100 kB at 1 byte/ns: 100 us on the GPU, and the time between two calls.
+TEST_F(HostCuda, APlainCopyIsTimed) {
+  Station station(device_clock(), kPolling);
+  const Buffer source = station.allocate(station.at("mem0"), 100'000),
+               there = station.allocate(station.at("gpu0"), 100'000);
+  host_cuda::device(0).copy_rate(1);
+  const auto times = station.backend->baselines()->time_plain_copy(source.view(), there.view());
+  ASSERT_TRUE(times.has_value()) << times.error().text();
+  EXPECT_GE(times->on_the_gpu, std::chrono::microseconds(99));
+  EXPECT_GE(times->on_the_host, std::chrono::microseconds(99));
+  EXPECT_FALSE(station.backend->baselines()->time_plain_copy(source.view(), source.view()).has_value());
+}
+
+}  // namespace
+}  // namespace tutti::internal

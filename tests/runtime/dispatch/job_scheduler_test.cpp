@@ -1,0 +1,278 @@
+// The dispatcher's decisions alone: events in, actions out. What a run makes of them is in dispatcher_test.cpp.
+#include "runtime/dispatch/job_scheduler.hpp"
+
+#include <functional>
+#include <map>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/random.hpp"
+
+namespace tutti::internal {
+namespace {
+
+ScheduledTask task(std::int64_t wcet, std::int64_t period, std::uint64_t jobs) {
+  ScheduledTask task;
+  task.timing.wcet = Duration{wcet};
+  task.timing.period = task.timing.deadline = Duration{period};
+  task.jobs = jobs;
+  return task;
+}
+
+/// Lets jobs of a task give up the machine between regions of these lengths.
+ScheduledTask in_regions(ScheduledTask task, std::vector<Duration> regions) {
+  task.timing.regions = JobRegions::of(std::move(regions));
+  return task;
+}
+
+/// What became of a job.
+struct Line {
+  std::size_t task;
+  std::uint64_t index;
+  std::string end;  ///< "done", "aborted", "skipped", "no buffers"
+  std::int64_t start = 0, finish = 0;
+
+  friend bool operator==(const Line&, const Line&) = default;
+};
+void PrintTo(const Line& line, std::ostream* out) {
+  *out << "task " << line.task << " job " << line.index << " " << line.end << " " << line.start << " to "
+       << line.finish;
+}
+
+/// Plays a scheduler on time that passes only in regions and in idle times.
+struct Play {
+  /// (job, region from 0) -> its length; below 0: the job had no such region, and has ended.
+  std::function<std::int64_t(const ReadyJob&, std::size_t)> region;
+  std::vector<Line> lines = {};
+  Duration now{};
+
+  void run(JobScheduler& scheduler) {
+    std::map<std::pair<TaskId, std::uint64_t>, std::size_t> done;
+    scheduler.begin(now);
+    Event::Kind happened = Event::Kind::Time;
+    for (int steps = 0;; ++steps) {
+      ASSERT_LT(steps, 1'000'000) << "it does not come to an end";
+      const Action action = scheduler.step({happened, now});
+      happened = Event::Kind::Time;
+      switch (action.kind) {
+        case Action::Kind::Release: happened = Event::Kind::InputReady; break;
+        case Action::Kind::Drop:
+          lines.push_back({action.job.task.index(), action.job.index,
+                           action.reason == DropReason::Skipped ? "skipped" : "no buffers"});
+          break;
+        case Action::Kind::Start:
+        case Action::Kind::Continue: {
+          std::size_t& next = done[{action.job.task, action.job.index}];
+          now += Duration{region(action.job, next)};
+          happened = region(action.job, ++next) < 0 ? Event::Kind::JobEnded : Event::Kind::RegionEnded;
+          break;
+        }
+        case Action::Kind::Hold: now = std::max(now, action.until); break;
+        case Action::Kind::Finish: {
+          const RunningJob& job = scheduler.running();
+          lines.push_back({job.job.task.index(), job.job.index, job.aborted ? "aborted" : "done", job.start.count(),
+                           job.finish->count()});
+          happened = Event::Kind::JobClosed;
+          break;
+        }
+        case Action::Kind::Free: break;
+        case Action::Kind::Idle:
+          if (action.until == DueQueue::kNever) return;
+          now = std::max(now, action.until);
+      }
+    }
+  }
+};
+
+/// Jobs with one region of this length each.
+std::function<std::int64_t(const ReadyJob&, std::size_t)> each(std::function<std::int64_t(const ReadyJob&)> length) {
+  return
+      [length = std::move(length)](const ReadyJob& job, std::size_t region) { return region == 0 ? length(job) : -1; };
+}
+
+using Lines = std::vector<Line>;
+
+Lines lines_of(std::vector<ScheduledTask> tasks, std::function<std::int64_t(const ReadyJob&, std::size_t)> region,
+               Policy policy = Policy::Edf) {
+  JobScheduler scheduler(policy, Arrivals::Sporadic, std::move(tasks), 1);
+  Play play{std::move(region)};
+  play.run(scheduler);
+  EXPECT_TRUE(scheduler.is_free());
+  return play.lines;
+}
+
+TEST(JobScheduler, ServesTheMostUrgentFirst) {
+  const auto length = each([](const ReadyJob&) { return 2; });
+  EXPECT_EQ(lines_of({task(2, 20, 1), task(2, 10, 2)}, length),
+            (Lines{{1, 0, "done", 0, 2}, {0, 0, "done", 2, 4}, {1, 1, "done", 10, 12}}));
+  EXPECT_EQ(lines_of({}, length), Lines{});
+}
+
+// Task 0 takes 25 of every 10 once. By then job 0 of task 1, due at 12, is late, and job 0 of task 2, due at 30, is
+// not: it goes first, although task 1 is more urgent under either policy. Job 1 of task 1 is late by then as well.
+TEST(JobScheduler, StartsLateJobsBehindThoseThatCanStillBeMet) {
+  for (const Policy policy : {Policy::Edf, Policy::Rm}) {
+    std::vector<ScheduledTask> tasks{task(5, 100, 1), task(2, 12, 2), task(3, 30, 1)};
+    tasks[1].first_arrival = Duration{1};
+    tasks[1].buffer_sets = 2;
+    tasks[2].first_arrival = Duration{2};
+    const auto lines =
+        lines_of(tasks, each([](const ReadyJob& job) { return job.task.index() == 0 ? 26 : 2; }), policy);
+    EXPECT_EQ(lines,
+              (Lines{{0, 0, "done", 0, 26}, {2, 0, "done", 26, 28}, {1, 0, "done", 28, 30}, {1, 1, "done", 30, 32}}))
+        << to_string(policy);
+  }
+}
+
+// The second job takes 4 where 2 are declared: the third one is dropped, or it ends after its second region, at a
+// boundary, or nothing happens.
+TEST(JobScheduler, HasAConsequenceForAJobOverItsBudget) {
+  const auto length = [](const ReadyJob& job, std::size_t region) -> std::int64_t {
+    return region == 3 ? -1 : job.index == 1 ? 2 : region == 2 ? 0 : 1;
+  };
+  const auto with = [&](OverrunPolicy policy) {
+    ScheduledTask one = task(2, 10, 4);
+    one.overrun.policy = policy;
+    return lines_of({one}, length);
+  };
+  const Line first{0, 0, "done", 0, 2}, last{0, 3, "done", 30, 32};
+  EXPECT_EQ(with(OverrunPolicy::Continue), (Lines{first, {0, 1, "done", 10, 16}, {0, 2, "done", 20, 22}, last}));
+  EXPECT_EQ(with(OverrunPolicy::SkipNext), (Lines{first, {0, 1, "done", 10, 16}, {0, 2, "skipped"}, last}));
+  EXPECT_EQ(with(OverrunPolicy::Abort), (Lines{first, {0, 1, "aborted", 10, 14}, {0, 2, "done", 20, 22}, last}));
+}
+
+// A budget of 6 is not passed by a job of 6, whatever its Wcet.
+TEST(JobScheduler, ABudgetIsTheTasksOwnWhereItHasOne) {
+  ScheduledTask one = task(2, 10, 2);
+  one.overrun = {OverrunPolicy::SkipNext, Duration{6}, 0};
+  EXPECT_EQ(lines_of({one}, each([](const ReadyJob&) { return 6; })),
+            (Lines{{0, 0, "done", 0, 6}, {0, 1, "done", 10, 16}}));
+  one.overrun.budget = Duration{5};
+  EXPECT_EQ(lines_of({one}, each([](const ReadyJob&) { return 6; })), (Lines{{0, 0, "done", 0, 6}, {0, 1, "skipped"}}));
+}
+
+// Jobs 1, 3 and 4 are over: two in a row come first at job 4, and no job follows. The other task goes on.
+TEST(JobScheduler, SuspendsATaskThatIsOverTooOften) {
+  ScheduledTask one = task(2, 10, 10);
+  one.overrun.suspend_after = 2;
+  JobScheduler scheduler(Policy::Edf, Arrivals::Sporadic, {one, task(1, 20, 5)}, 1);
+  Play play{each([](const ReadyJob& job) {
+    const bool over = job.task.index() == 0 && (job.index == 1 || job.index == 3 || job.index == 4);
+    return over ? 3 : 1;
+  })};
+  play.run(scheduler);
+  ASSERT_EQ(scheduler.suspensions().size(), 1U);
+  EXPECT_EQ(scheduler.suspensions()[0].task, TaskId{0U});
+  EXPECT_EQ(scheduler.suspensions()[0].at, Duration{43});
+  EXPECT_EQ(std::ranges::count(play.lines, 0U, &Line::task), 5);
+  EXPECT_EQ(std::ranges::count(play.lines, 1U, &Line::task), 5);
+}
+
+// Job 0 takes 35 of every 10, with one buffer set. At 35 job 1 gets it, due at 20: jobs 2 and 3, which have arrived,
+// find none, and it is late. Job 4 finds it free again.
+TEST(JobScheduler, DropsJobsWithoutBuffersOnce) {
+  const auto lines = lines_of({task(2, 10, 6)}, each([](const ReadyJob& job) { return job.index == 0 ? 35 : 2; }));
+  EXPECT_EQ(lines, (Lines{{0, 0, "done", 0, 35},
+                          {0, 2, "no buffers"},
+                          {0, 3, "no buffers"},
+                          {0, 1, "done", 35, 37},
+                          {0, 4, "done", 40, 42},
+                          {0, 5, "done", 50, 52}}));
+}
+
+// Regions of 4; the short one comes at 5 and goes at 8, between them, and lends nothing itself. The long one's own time
+// is that without the short one's.
+TEST(JobScheduler, LendsTheMachineBetweenRegions) {
+  ScheduledTask large = in_regions(task(12, 100, 1), {Duration{4}, Duration{4}, Duration{4}});
+  ScheduledTask small = task(2, 20, 1);
+  small.first_arrival = Duration{5};
+  const auto lines = lines_of({large, small}, [](const ReadyJob& job, std::size_t region) -> std::int64_t {
+    if (job.task.index() == 0) return region == 3 ? -1 : 4;
+    return region == 1 ? -1 : 2;
+  });
+  EXPECT_EQ(lines, (Lines{{1, 0, "done", 8, 10}, {0, 0, "done", 0, 14}}));
+}
+
+// A late job lends the machine to any that can still be met, also to one with a later deadline.
+TEST(JobScheduler, ALateJobLendsTheMachineToOneInTime) {
+  ScheduledTask late = in_regions(task(8, 10, 1), {Duration{4}, Duration{4}});
+  ScheduledTask other = task(2, 50, 1);
+  other.first_arrival = Duration{3};
+  const auto lines = lines_of({late, other}, [](const ReadyJob& job, std::size_t region) -> std::int64_t {
+    if (job.task.index() == 0) return region == 2 ? -1 : 12;
+    return region == 1 ? -1 : 2;
+  });
+  EXPECT_EQ(lines, (Lines{{1, 0, "done", 12, 14}, {0, 0, "done", 0, 26}}));
+}
+
+TEST(JobScheduler, EndsEveryJobWhereTheMachineBreaks) {
+  ScheduledTask large = in_regions(task(8, 100, 3), {Duration{4}, Duration{4}});
+  ScheduledTask small = task(2, 20, 3);
+  small.first_arrival = Duration{1};
+  JobScheduler scheduler(Policy::Edf, Arrivals::Sporadic, {large, small}, 1);
+  Play play{[&](const ReadyJob& job, std::size_t region) -> std::int64_t {
+    if (job.task.index() == 1) scheduler.stop();
+    return region == 2 ? -1 : 4;
+  }};
+  play.run(scheduler);
+  EXPECT_EQ(play.lines.size(), 2U) << "the one that broke it, and the one that had lent the machine";
+}
+
+/// One random run, with jobs that take anything up to three times their Wcet.
+struct RandomPlay {
+  explicit RandomPlay(std::uint64_t seed) : random(seed) {
+    const std::size_t count = random.below(6) + 1;
+    for (std::size_t i = 0; i < count; ++i) {
+      ScheduledTask one = task(random.between(1, 20), random.between(10, 100), random.below(30));
+      if (random.one_in(3)) one.timing.jitter = Duration{random.between(0, 30)};
+      if (random.one_in(3)) one = in_regions(one, {Duration{1}, Duration{1}, one.timing.wcet});
+      one.timing.deadline = Duration{random.between(5, 200)};
+      one.buffer_sets = random.below(3) + 1;
+      one.first_arrival = Duration{random.between(0, 50)};
+      one.overrun.policy = static_cast<OverrunPolicy>(random.below(3));
+      if (random.one_in(3)) one.overrun.suspend_after = random.between(1, 4);
+      tasks.push_back(std::move(one));
+    }
+  }
+
+  test::Random random;
+  std::vector<ScheduledTask> tasks;
+};
+
+// Every job that is released ends once: done, aborted, skipped or without buffers; jobs of a task in their order, but
+// for those that never ran; all of them, unless their task was suspended. One job has the machine at a time.
+TEST(JobScheduler, AccountsForEveryReleaseOnce) {
+  for (std::uint64_t seed = 1; seed <= test::rounds(3000U); ++seed) {
+    SCOPED_TRACE(seed);
+    RandomPlay random(seed);
+    JobScheduler scheduler(static_cast<Policy>(seed % 3), seed % 2 == 0 ? Arrivals::Periodic : Arrivals::Sporadic,
+                           random.tasks, seed);
+    Play play{[&](const ReadyJob& job, std::size_t region) -> std::int64_t {
+      const auto& timing = random.tasks[job.task.index()].timing;
+      const std::size_t regions = timing.regions ? timing.regions->each.size() : 1;
+      if (region == regions) return -1;
+      return random.random.between(0, 3 * static_cast<int>(timing.wcet.count()) / static_cast<int>(regions));
+    }};
+    play.run(scheduler);
+    if (HasFatalFailure()) return;
+    std::map<std::size_t, std::vector<std::uint64_t>> seen;
+    for (const Line& line : play.lines) seen[line.task].push_back(line.index);
+    for (std::size_t i = 0; i < random.tasks.size(); ++i) {
+      std::vector<std::uint64_t>& indices = seen[i];
+      std::ranges::sort(indices);
+      for (std::size_t n = 0; n < indices.size(); ++n) ASSERT_EQ(indices[n], n) << "task " << i;
+      const auto& suspensions = scheduler.suspensions();
+      const bool suspended = std::ranges::find(suspensions, TaskId{i}, &Suspension::task) != suspensions.end();
+      if (!suspended) {
+        ASSERT_EQ(indices.size(), random.tasks[i].jobs) << "task " << i;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tutti::internal

@@ -1,0 +1,126 @@
+#include "tests/support/host_cuda/calls.hpp"
+
+#include <map>
+
+namespace tutti::internal::host_cuda {
+namespace {
+
+struct PlannedFailures {
+  std::atomic<bool> any{false};
+  std::mutex mutex;
+  std::map<std::string, int> of_function;
+};
+
+PlannedFailures& planned() {
+  static auto* const failures = new PlannedFailures;
+  return *failures;
+}
+
+}  // namespace
+
+ThreadState& this_thread() {
+  thread_local ThreadState state;
+  return state;
+}
+
+Host& host() {
+  static auto* const host = new Host;
+  return *host;
+}
+
+int planned_failure(const char* function) {
+  if (!planned().any.load(std::memory_order_relaxed)) return 0;
+  const std::lock_guard lock(planned().mutex);
+  const auto found = planned().of_function.extract(function);
+  return found.empty() ? 0 : found.mapped();
+}
+
+cudaError_t refuse_in_capture() {
+  Capture* const capture = this_thread().capture;
+  if (capture == nullptr) return cudaSuccess;
+  capture->invalid = true;
+  return cudaErrorStreamCaptureUnsupported;
+}
+
+cudaError_t before_call(const char* function, Scope scope) {
+  if (const int planned = planned_failure(function); planned != 0) return static_cast<cudaError_t>(planned);
+  if (scope == Scope::Program) return cudaSuccess;
+  if (const cudaError_t fault = current_gpu().fault(); fault != cudaSuccess) return fault;
+  return scope == Scope::Unsafe ? refuse_in_capture() : cudaSuccess;
+}
+
+cudaError_t after_call(cudaError_t status) {
+  if (status != cudaSuccess && status != cudaErrorNotReady) this_thread().last = status;
+  return status;
+}
+
+cudaError_t find_stream(cudaStream_t handle, CUstream_st*& found) {
+  found = handle;
+  if (handle != nullptr) return cudaSuccess;
+  if (Capture* const capture = this_thread().capture; capture != nullptr && capture->stream->blocking) {
+    capture->invalid = true;
+    return cudaErrorStreamCaptureImplicit;
+  }
+  found = current_gpu().default_stream();
+  return cudaSuccess;
+}
+
+cudaError_t enqueue(CUstream_st& stream, Operation operation) {
+  if (const cudaError_t fault = stream.gpu->fault(); fault != cudaSuccess) return fault;
+  if (Capture* const capture = stream.capture) {
+    if (capture->invalid) return cudaErrorStreamCaptureInvalidated;
+    ++capture->operations;
+    return cudaSuccess;
+  }
+  stream.gpu->enqueue(stream, std::move(operation));
+  return cudaSuccess;
+}
+
+cudaError_t enqueue(cudaStream_t handle, Operation operation) {
+  CUstream_st* stream = nullptr;
+  const cudaError_t status = find_stream(handle, stream);
+  return status != cudaSuccess ? status : enqueue(*stream, std::move(operation));
+}
+
+cudaError_t wait_for(CUstream_st& stream, std::uint64_t operations) {
+  for (Pause pause; stream.gpu->fault() == cudaSuccess && stream.ended.load(std::memory_order_acquire) < operations;)
+    pause();
+  return stream.gpu->fault();
+}
+
+void wait_for_all_gpus() {
+  const WaitingCall waits;
+  std::vector<Gpu::Work> work;
+  for (int i = 0; i < host().devices; ++i) work.push_back(gpu(i).work_so_far());
+  for (const Gpu::Work& of_gpu : work)
+    for (const auto& [stream, operations] : of_gpu) static_cast<void>(wait_for(*stream, operations));
+}
+
+// ---- for tests
+
+void Device::lose() const { gpu(ordinal_).break_with(cudaErrorUnknown); }
+void Device::hang_next_kernel() const { gpu(ordinal_).hangs_next = true; }
+void Device::release() const { ++gpu(ordinal_).releases; }
+void Device::copy_rate(double bytes_per_ns) const { gpu(ordinal_).copy_rate = bytes_per_ns; }
+void Device::memory(std::size_t size) const { gpu(ordinal_).memory = size; }
+Instant Device::timer() const { return gpu(ordinal_).now(); }
+std::uint64_t Device::unfinished() const {
+  std::uint64_t count = 0;
+  for (const auto& [stream, operations] : gpu(ordinal_).work_so_far()) count += operations - stream->ended.load();
+  return count;
+}
+
+void set_device_count(int count) { host().devices = count; }
+void set_driver_version(int version) { host().version = version; }
+void set_peer_access(bool reaches) { host().peer_access = reaches; }
+void set_memory_operations(bool work) { host().memory_operations = work; }
+
+void fail_next(const std::string& function, int status) {
+  const std::lock_guard lock(planned().mutex);
+  planned().of_function[function] = status;
+  planned().any = true;
+}
+
+int waiting_calls() { return WaitingCall::count(); }
+
+}  // namespace tutti::internal::host_cuda

@@ -1,0 +1,98 @@
+// The functions of the driver that programs look up.
+#include <cstring>
+
+#include <cuda.h>
+
+#include "tests/support/host_cuda/calls.hpp"
+#include "tests/support/host_cuda/memory.hpp"
+
+namespace tutti::internal::host_cuda {
+namespace {
+
+using Word = std::uint32_t;
+
+/// The status of a call of the driver that the runtime has another number for.
+CUresult as_driver(cudaError_t status) { return static_cast<CUresult>(status); }
+
+Word* word_at(CUdeviceptr address) { return reinterpret_cast<Word*>(address); }
+
+/// Whether the streams of a GPU can use a word.
+bool can_use(const CUstream_st* stream, CUdeviceptr address) {
+  return host().memory_operations && address % sizeof(Word) == 0 && reaches(stream->gpu->ordinal(), word_at(address));
+}
+
+CUresult wait_value(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
+  if (const int planned = planned_failure("cuStreamWaitValue32"); planned != 0) return static_cast<CUresult>(planned);
+  if (flags != CU_STREAM_WAIT_VALUE_GEQ || !can_use(stream, address)) return CUDA_ERROR_INVALID_VALUE;
+  return as_driver(enqueue(*stream, [=](Instant, Instant now) {
+    const Word found = std::atomic_ref(*word_at(address)).load(std::memory_order_acquire);
+    return static_cast<std::int32_t>(found - value) >= 0 ? std::optional(now) : std::nullopt;
+  }));
+}
+
+CUresult write_value(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned) {
+  if (const int planned = planned_failure("cuStreamWriteValue32"); planned != 0) return static_cast<CUresult>(planned);
+  if (!can_use(stream, address)) return CUDA_ERROR_INVALID_VALUE;
+  return as_driver(enqueue(*stream, [=](Instant begin, Instant) {
+    std::atomic_ref(*word_at(address)).store(value, std::memory_order_release);
+    return std::optional(begin);
+  }));
+}
+
+CUresult batch_operations(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations, unsigned) {
+  if (const int planned = planned_failure("cuStreamBatchMemOp"); planned != 0) return static_cast<CUresult>(planned);
+  for (unsigned i = 0; i < count; ++i) {
+    const auto& one = operations[i].waitValue;
+    if (one.operation != CU_STREAM_MEM_OP_WAIT_VALUE_32) return CUDA_ERROR_NOT_SUPPORTED;
+    if (const CUresult status = wait_value(stream, one.address, one.value, one.flags); status != CUDA_SUCCESS)
+      return status;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult device_of(CUdevice* device, int ordinal) {
+  *device = ordinal;
+  return ordinal < host().devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult attribute_of(int* value, CUdevice_attribute attribute, CUdevice) {
+  if (attribute != CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS) return CUDA_ERROR_INVALID_VALUE;
+  *value = host().memory_operations;
+  return CUDA_SUCCESS;
+}
+
+CUresult name_of(CUresult status, const char** name) {
+  *name = status == CUDA_ERROR_INVALID_VALUE   ? "CUDA_ERROR_INVALID_VALUE"
+          : status == CUDA_ERROR_NOT_SUPPORTED ? "CUDA_ERROR_NOT_SUPPORTED"
+                                               : "CUDA_ERROR_UNKNOWN";
+  return CUDA_SUCCESS;
+}
+
+struct Entry {
+  const char* name;
+  void* function;
+};
+const Entry kEntries[] = {
+    {"cuStreamWaitValue32", reinterpret_cast<void*>(wait_value)},
+    {"cuStreamWriteValue32", reinterpret_cast<void*>(write_value)},
+    {"cuStreamBatchMemOp", reinterpret_cast<void*>(batch_operations)},
+    {"cuDeviceGet", reinterpret_cast<void*>(device_of)},
+    {"cuDeviceGetAttribute", reinterpret_cast<void*>(attribute_of)},
+    {"cuGetErrorName", reinterpret_cast<void*>(name_of)},
+};
+
+}  // namespace
+}  // namespace tutti::internal::host_cuda
+
+using namespace tutti::internal::host_cuda;
+
+extern "C" cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned,
+                                                        unsigned long long, cudaDriverEntryPointQueryResult* result) {
+  return call("cudaGetDriverEntryPointByVersion", Scope::Program, [&] {
+    *function = nullptr;
+    for (const auto& [name, entry] : kEntries)
+      if (std::strcmp(name, symbol) == 0) *function = entry;
+    *result = *function == nullptr ? cudaDriverEntryPointSymbolNotFound : cudaDriverEntryPointSuccess;
+    return cudaSuccess;
+  });
+}
