@@ -7,6 +7,7 @@
 #include "runtime/api/user_program.hpp"
 #include "runtime/dispatch/partition_machines.hpp"
 #include "runtime/dispatch/partitioned_run.hpp"
+#include "runtime/dispatch/run_journal.hpp"
 #include "sched/tasks/compile_tasks.hpp"
 
 namespace tutti {
@@ -33,8 +34,29 @@ using internal::Handles;
 JobRecord record_of(const internal::JobRecord& job) {
   JobRecord record{job.task.index(), job.index, job.arrival,  job.start,    job.finish,
                    job.deadline,     job.error, job.overruns, job.programs, {}};
-  if (job.broken) record.broken = BrokenBound{to_string(job.broken->cause), job.broken->excess};
+  if (job.broken) {
+    record.broken = BrokenBound{to_string(job.broken->cause), job.broken->excess};
+    if (job.broken->by) record.broken->by = job.broken->by->index();
+  }
+  record.verdict = to_string(job.verdict);
   return record;
+}
+
+TaskSummary summary_of(const internal::JobSummary& jobs) {
+  using Verdict = internal::JobVerdict;
+  TaskSummary summary;
+  summary.jobs = jobs.jobs();
+  summary.met = jobs.with(Verdict::Met);
+  summary.missed = jobs.with(Verdict::Missed);
+  summary.aborted = jobs.with(Verdict::Aborted);
+  summary.failed = jobs.with(Verdict::Failed);
+  summary.dropped = jobs.with(Verdict::Dropped);
+  summary.skipped = jobs.with(Verdict::Skipped);
+  summary.never_run = jobs.with(Verdict::NeverRun);
+  summary.over_bound = jobs.over_bound();
+  summary.worst_response = jobs.responses().largest();
+  summary.worst_lateness = jobs.lateness().largest();
+  return summary;
 }
 
 /// One run: the machines of the partitions, the programs, and what stops it.
@@ -50,8 +72,11 @@ class UserRun {
         guard_(options.stop != nullptr ? *options.stop : own_stop_) {}
 
   /// @param execute  (executors, programs, options) -> Expected<internal::RunRecord>
+  /// @param bounds   [tasks] of responses; empty: none are known
   template <class Execute>
-  Expected<RunRecord> run(const Execute& execute) {
+  Expected<RunRecord> run(std::span<const std::optional<Duration>> bounds, const Execute& execute) {
+    if (options_.endless && (options_.jobs || options_.arrivals_before))
+      return internal::invalid_input("an endless run has no number of jobs and no time; give one of the three");
     if (auto ok = internal::check_programs(planned_.tasks, programs_); !ok)
       return tl::unexpected(std::move(ok.error()));
     if (!planned_.tasks.machine)
@@ -59,9 +84,15 @@ class UserRun {
     const auto machines =
         internal::PartitionMachines::make(options_.backend, planned_, *planned_.tasks.machine, kernels_);
     if (!machines) return tl::unexpected(machines.error());
+    auto journal =
+        internal::RunJournal::open(options_.journal, options_.journal_size, planned_, bounds, machines->place());
+    if (!journal) return tl::unexpected(std::move(journal.error()));
     const internal::UserPrograms users(planned_.tasks, programs_, options_.seed, guard_);
-    auto record = execute(machines->executors(), users.table(), internal_options());
+    internal::RunOptions length = internal_options();
+    length.recorders = journal->recorders();
+    auto record = execute(machines->executors(), users.table(), length);
     if (!record) return tl::unexpected(std::move(record.error()));
+    journal->close(record->notes);
     if (guard_.error()) return tl::unexpected(*guard_.error());
     RunRecord found = record_of_run(*std::move(record));
     for (std::string& note : machines->place().notes) found.notes.push_back(std::move(note));
@@ -73,6 +104,8 @@ class UserRun {
     internal::RunOptions options;
     options.jobs = options_.jobs;
     options.arrivals_before = options_.arrivals_before;
+    options.endless = options_.endless;
+    options.keeps_jobs = !options_.endless;
     options.seed = options_.seed;
     options.interrupted = options_.stop != nullptr ? options_.stop : &own_stop_;
     if (options_.on_job_end) {
@@ -91,6 +124,7 @@ class UserRun {
   [[nodiscard]] RunRecord record_of_run(internal::RunRecord record) const {
     RunRecord users;
     for (const internal::JobRecord& job : record.jobs) users.jobs.push_back(record_of(job));
+    for (const internal::JobSummary& summary : record.summaries) users.summaries.push_back(summary_of(summary));
     users.interrupted = record.interrupted;
     users.fatal = std::move(record.fatal);
     users.notes = std::move(record.notes);
@@ -121,7 +155,8 @@ Expected<RunRecord> run(const AdmittedTaskSet& set, const Kernels& kernels, cons
   if (!admitted) return internal::empty_handle("admitted task set");
   if (!registry) return internal::empty_handle("kernel table");
   return UserRun(admitted->planned(), *registry, programs, options)
-      .run([&](std::span<internal::Executor* const> executors, std::span<internal::TaskProgram* const> rows,
+      .run(admitted->worst_responses(),
+           [&](std::span<internal::Executor* const> executors, std::span<internal::TaskProgram* const> rows,
                const internal::RunOptions& length) { return run_tasks(executors, *admitted, rows, length); });
 }
 
@@ -174,8 +209,8 @@ Expected<RunRecord> run_changing(const ChangeRequests& requests, const std::vect
   if (state->taken.exchange(true))
     return internal::invalid_input("a run has these requests already; make new ones for each run");
   return UserRun(changing->planned(), *registry, programs, options)
-      .run([&](std::span<internal::Executor* const> executors, std::span<internal::TaskProgram* const> rows,
-               const internal::RunOptions& length) {
+      .run({}, [&](std::span<internal::Executor* const> executors, std::span<internal::TaskProgram* const> rows,
+                   const internal::RunOptions& length) {
         return run_changing_tasks(*executors.front(), *changing, rows, state->requests, length);
       });
 }

@@ -65,6 +65,7 @@ using TaskPrograms = std::map<std::string, TaskProgram>;
 struct BrokenBound {
   std::string_view cause;  ///< trigger, release, gate, blocking, transfer, kernel, host, dispatch, foreign or unknown
   Duration excess{};       ///< beyond the bound
+  std::optional<std::size_t> by = {};  ///< of "blocking": the task whose jobs took the most beyond their worst
 };
 
 /// Record of one job. Times are from the start of the run.
@@ -79,6 +80,7 @@ struct JobRecord {
   int overruns = 0;                     ///< kernels that took longer than their declared worst
   Duration programs{};  ///< host time from arrival to finish that programs took beside the steps of jobs
   std::optional<BrokenBound> broken = {};
+  std::string_view verdict = "met";  ///< met, missed, failed, aborted, dropped, skipped or never_run
 
   [[nodiscard]] bool missed() const { return !finish || *finish > deadline; }
   /// Response time that a bound limits: from the arrival to the finish, without `programs`; absent: it was never run.
@@ -102,20 +104,36 @@ struct ChangeRecord {
   std::string reason = {};          ///< why not, in a sentence
 };
 
+/// The jobs of one task in a run, in bounded memory.
+struct TaskSummary {
+  std::uint64_t jobs = 0;  ///< that were released
+  std::uint64_t met = 0, missed = 0, aborted = 0, failed = 0;
+  std::uint64_t dropped = 0;    ///< never run, since the task had no buffers free
+  std::uint64_t skipped = 0;    ///< never run, by `OverrunPolicy::SkipNext`
+  std::uint64_t never_run = 0;  ///< ready when the run ended
+  std::uint64_t over_bound = 0;
+  Duration worst_response{};  ///< of the jobs that ended without an error; 0 of none
+  Duration worst_lateness{};  ///< from when a job was ready, and the dispatcher free, until that was seen
+};
+
 /// Record of a run.
 struct RunRecord {
-  std::vector<JobRecord> jobs;        ///< in the order in which they ended
-  bool interrupted = false;           ///< by `RunOptions::stop`
-  std::optional<Error> fatal = {};    ///< failure of the machine or the host that ended the run early
-  std::vector<ChangeRecord> changes;  ///< in the order of the answers
-  std::vector<std::string> notes;     ///< what the host refused, other users of the devices: a sentence each
+  std::vector<JobRecord> jobs;         ///< in the order in which they ended; none of an endless run
+  std::vector<TaskSummary> summaries;  ///< [tasks]
+  bool interrupted = false;            ///< by `RunOptions::stop`
+  std::optional<Error> fatal = {};     ///< failure of the machine, the host or a program that ended the run early
+  std::vector<ChangeRecord> changes;   ///< in the order of the answers
+  std::vector<std::string> notes;      ///< what the host refused, other users of the devices: a sentence each
 };
 
 struct RunOptions {
   BackendOptions backend = {};
   std::optional<std::uint64_t> jobs = {};        ///< number of arrivals, all tasks together
   std::optional<Duration> arrivals_before = {};  ///< arrivals before this instant; neither: one hyperperiod
-  std::uint64_t seed = 1;                        ///< of release jitter and random input
+  bool endless = false;      ///< until `stop` is set, in bounded memory; neither of the above is given then
+  std::string journal = {};  ///< a file into which each job is written while the set runs; `tutti report` reads it
+  Bytes journal_size{};      ///< a file of that size is followed by another; 0: never
+  std::uint64_t seed = 1;    ///< of release jitter and random input
   /// Called when a job has ended, by the thread of its partition; overruns and broken bounds are known behind the run.
   std::function<void(const JobRecord&)> on_job_end = {};
   std::atomic<bool>* stop = nullptr;  ///< set by the user, and by a callback that throws: the job under way is the last
@@ -124,7 +142,8 @@ struct RunOptions {
 /// Runs an admitted task set. Deadlines are guaranteed where the machine is as its file says.
 ///
 /// Parts of the set that share nothing of the machine run side by side, each in a thread of its own where time is real.
-/// @errors InvalidInput: a program for a task that the set has not, more than 10 million jobs, an empty handle; and as
+/// @errors InvalidInput: a program for a task that the set has not, more than 10 million jobs, an endless run with a
+///         number of jobs or a time, a journal that may not be written, an empty handle; and as
 ///         `Runtime::open` and `Runtime::prepare`. Kernel: a callback threw; its message is in the error.
 [[nodiscard]] TUTTI_API Expected<RunRecord> run(const AdmittedTaskSet& set, const Kernels& kernels = {},
                                                 const TaskPrograms& programs = {}, const RunOptions& options = {});

@@ -1,5 +1,5 @@
-#include <chrono>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 #include "apps/tutti/commands/self_test.hpp"
 #include "apps/tutti/reports/run_report.hpp"
 #include "runtime/dispatch/partitioned_run.hpp"
-#include "runtime/trace/journal.hpp"
+#include "runtime/dispatch/run_journal.hpp"
 #include "sched/admission/task_changes_yaml.hpp"
 #include "sched/whatif/scenario_yaml.hpp"
 
@@ -46,47 +46,19 @@ Expected<RunOptions> run_options(const RunCommand& command) {
   return options;
 }
 
-/// What a journal says of its run.
-JournalHeader journal_header(const PlannedTaskSet& planned, const WorstResponses& bounds, const RunPlace& place) {
-  JournalHeader header{planned.tasks.machine ? planned.tasks.machine->name() : "no machine",
-                       std::string(to_string(planned.tasks.policy)),
-                       place.backend,
-                       place.clock,
-                       std::chrono::system_clock::now(),
-                       {}};
-  for (std::size_t i = 0; i < planned.tasks.tasks.size(); ++i) {
-    const Task& task = planned.tasks.tasks[i];
-    header.tasks.push_back(
-        {task.name, task.period, task.deadline, bounds.empty() ? std::nullopt : bounds[i], planned.timings[i].wcet});
-  }
-  return header;
-}
+using Recorders = std::span<JobRecorder* const>;
 
-/// The journal that the command asks for; null: none.
-Expected<std::unique_ptr<Journal>> open_journal(const RunCommand& command, JournalHeader header,
-                                                std::size_t partitions) {
-  if (command.journal.empty()) return std::unique_ptr<Journal>();
-  JournalOptions options{.partitions = partitions};
-  if (header.clock == "virtual") options.when_full = WhenFull::Wait;
+/// The journal that the command asks for.
+Expected<RunJournal> open_journal(const RunCommand& command, const PlannedTaskSet& planned,
+                                  const WorstResponses& bounds, const RunPlace& place) {
+  Bytes rotate_at{};
   if (!command.journal_size.empty()) {
     const auto size = parse_bytes(command.journal_size);
     if (!size) return invalid_input("--journal-size: " + size.error().message);
-    options.rotate_at = *size;
+    rotate_at = *size;
   }
-  return Journal::open(command.journal, std::move(header), options);
+  return RunJournal::open(command.journal, rotate_at, planned, bounds, place);
 }
-
-/// Closes the journal and adds a note for what it could not keep.
-void close_journal(Journal* journal, std::vector<std::string>& notes) {
-  if (journal == nullptr) return;
-  const JournalTotals totals = journal->close();
-  notes.insert(notes.end(), totals.notes.begin(), totals.notes.end());
-  if (totals.written < totals.handed_over)
-    notes.push_back(fmt::format("the journal has {} of {} jobs: {} found its ring full, {} could not be written",
-                                totals.written, totals.handed_over, totals.lost_ring_full, totals.lost_unwritten));
-}
-
-using Recorders = std::vector<JobRecorder*>;
 
 /// Runs a task set on the backends of its partitions and prints the report.
 /// @param bounds      of responses, where they are known
@@ -109,17 +81,13 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
     programs.push_back(std::make_unique<PatternProgram>(*machine, task, command.seed));
     rows.push_back(programs.back().get());
   }
-  const auto journal =
-      open_journal(command, journal_header(planned, bounds, machines->place()), machines->executors().size());
+  auto journal = open_journal(command, planned, bounds, machines->place());
   if (!journal) return report_error(journal.error());
-  Recorders recorders;
-  for (std::size_t i = 0; *journal && i < machines->executors().size(); ++i)
-    recorders.push_back(&(*journal)->recorder(i));
   const auto self_test = self_test_of_run(command.self_test, *options, machines->executors().front()->role(), *machine);
-  const Expected<RunRecord> record = execute(machines->executors(), rows, recorders);
+  const Expected<RunRecord> record = execute(machines->executors(), rows, journal->recorders());
   if (!record) return report_error(record.error());
   RunPlace place = machines->place();
-  close_journal(journal->get(), place.notes);
+  journal->close(place.notes);
   place.notes.insert(place.notes.end(), record->notes.begin(), record->notes.end());
   add_lateness_note(self_test, place.notes);
   if (command.file.json) {
@@ -145,7 +113,7 @@ int run_guaranteed(const RunCommand& command, const AdmissionController& control
   options.interrupted = &programs::watch_for_interrupt();
   return run_and_report(
       command, verdict.admitted->planned(), verdict.admitted->worst_responses(), true,
-      [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const Recorders& recorders) {
+      [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, Recorders recorders) {
         options.recorders = recorders;
         return run_tasks(executors, *verdict.admitted, programs, options);
       });
@@ -156,11 +124,10 @@ int replay(const RunCommand& command, const AdmissionController& controller, con
   if (!scenario) return report_error(scenario.error());
   const PlannedTaskSet planned = controller.plan(tasks);
   const auto& interrupted = programs::watch_for_interrupt();
-  return run_and_report(
-      command, planned, {}, false,
-      [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const Recorders&) {
-        return run_scenario(executors, planned, programs, *scenario, &interrupted);
-      });
+  return run_and_report(command, planned, {}, false,
+                        [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, Recorders) {
+                          return run_scenario(executors, planned, programs, *scenario, &interrupted);
+                        });
 }
 
 int run_changing(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks,
@@ -178,7 +145,7 @@ int run_changing(const RunCommand& command, const AdmissionController& controlle
   options.interrupted = &programs::watch_for_interrupt();
   return run_and_report(
       command, set->planned(), {}, true,
-      [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const Recorders& recorders) {
+      [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, Recorders recorders) {
         options.recorders = recorders;
         return run_changing_tasks(*executors.front(), *set, programs, requests, options);
       });

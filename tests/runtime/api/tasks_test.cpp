@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -273,6 +275,42 @@ TEST(ApiRun, PassesParametersToKernels) {
   image.parameters = [](std::size_t batch, std::size_t) { return std::vector<std::byte>(batch == 0 ? 5 : 0); };
   ASSERT_TRUE(tutti::run(two_tasks(), kernels, {{"image", image}}, twelve_jobs()));
   EXPECT_EQ(seen, (std::vector<std::size_t>{5, 5}));
+}
+
+// 'command' every 2 ms and 'image' every 10: of six jobs five are the former's.
+TEST(ApiRun, HasNoEndInBoundedMemory) {
+  std::atomic<bool> stop = false;
+  std::size_t ended = 0;
+  tutti::RunOptions options;
+  options.endless = true;
+  options.stop = &stop;
+  options.on_job_end = [&](const tutti::JobRecord&) { stop = ++ended == 6000; };
+  const auto record = tutti::run(two_tasks(), with_threshold(), {}, options).value();
+  EXPECT_TRUE(record.interrupted);
+  EXPECT_TRUE(record.jobs.empty());
+  ASSERT_EQ(record.summaries.size(), 2U);
+  EXPECT_EQ(record.summaries[0].met + record.summaries[1].met, 6000U);
+  EXPECT_EQ(std::min(record.summaries[0].met, record.summaries[1].met), 1000U);
+  EXPECT_GT(record.summaries[0].worst_response, tutti::Duration{0});
+  options.jobs = 3;
+  EXPECT_NE(refusal(tutti::run(two_tasks(), with_threshold(), {}, options)).find("an endless run has no number"),
+            std::string::npos);
+}
+
+TEST(ApiRun, WritesAJournal) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "tutti_api_journal";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directory(folder);
+  tutti::RunOptions options = twelve_jobs();
+  options.journal = folder / "run.journal";
+  const auto record = tutti::run(two_tasks(), with_threshold(), {}, options).value();
+  EXPECT_EQ(record.jobs.front().verdict, "met");
+  EXPECT_GT(std::filesystem::file_size(options.journal), 12U * 20U);
+  options.journal = folder / "mine";
+  std::ofstream(options.journal) << "a file of mine\n";
+  EXPECT_NE(refusal(tutti::run(two_tasks(), with_threshold(), {}, options)).find("is no journal"), std::string::npos);
+  EXPECT_EQ(std::filesystem::file_size(options.journal), 15U) << "nothing of the user's is touched";
+  std::filesystem::remove_all(folder);
 }
 
 TEST(ApiRun, EndsWhereACallbackThrows) {

@@ -1,0 +1,50 @@
+#include "runtime/dispatch/run_journal.hpp"
+
+#include <chrono>
+
+#include <fmt/format.h>
+
+namespace tutti::internal {
+namespace {
+
+JournalHeader header_of(const PlannedTaskSet& planned, std::span<const std::optional<Duration>> bounds,
+                        const RunPlace& place) {
+  JournalHeader header{planned.tasks.machine ? planned.tasks.machine->name() : "no machine",
+                       std::string(to_string(planned.tasks.policy)),
+                       place.backend,
+                       place.clock,
+                       std::chrono::system_clock::now(),
+                       {}};
+  for (std::size_t i = 0; i < planned.tasks.tasks.size(); ++i) {
+    const Task& task = planned.tasks.tasks[i];
+    header.tasks.push_back(
+        {task.name, task.period, task.deadline, bounds.empty() ? std::nullopt : bounds[i], planned.timings[i].wcet});
+  }
+  return header;
+}
+
+}  // namespace
+
+Expected<RunJournal> RunJournal::open(const std::string& path, Bytes rotate_at, const PlannedTaskSet& planned,
+                                      std::span<const std::optional<Duration>> bounds, const RunPlace& place) {
+  RunJournal made;
+  if (path.empty()) return made;
+  JournalOptions options{.partitions = place.partitions, .rotate_at = rotate_at};
+  if (place.clock == "virtual") options.when_full = WhenFull::Wait;
+  auto journal = Journal::open(path, header_of(planned, bounds, place), options);
+  if (!journal) return tl::unexpected(std::move(journal.error()));
+  made.journal_ = *std::move(journal);
+  for (std::size_t i = 0; i < place.partitions; ++i) made.recorders_.push_back(&made.journal_->recorder(i));
+  return made;
+}
+
+void RunJournal::close(std::vector<std::string>& notes) {
+  if (!journal_) return;
+  const JournalTotals totals = journal_->close();
+  notes.insert(notes.end(), totals.notes.begin(), totals.notes.end());
+  if (totals.written < totals.handed_over)
+    notes.push_back(fmt::format("the journal has {} of {} jobs: {} found its ring full, {} could not be written",
+                                totals.written, totals.handed_over, totals.lost_ring_full, totals.lost_unwritten));
+}
+
+}  // namespace tutti::internal

@@ -1,0 +1,37 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/dispatch/partition_machines.hpp"
+#include "runtime/trace/journal.hpp"
+
+namespace tutti::internal {
+
+/// The journal of a run of a task set, or none.
+class RunJournal {
+ public:
+  /// Makes the file with its head.
+  /// @param path       empty: no journal
+  /// @param rotate_at  a file of that size is followed by another; 0: never
+  /// @param bounds     [tasks] of responses; empty: none are known
+  /// @param place      where the set runs; on a virtual clock, which waits, no job is lost to a full ring
+  /// @errors as `Journal::open`.
+  [[nodiscard]] static Expected<RunJournal> open(const std::string& path, Bytes rotate_at,
+                                                 const PlannedTaskSet& planned,
+                                                 std::span<const std::optional<Duration>> bounds,
+                                                 const RunPlace& place);
+
+  /// [partitions]; empty where there is no journal.
+  [[nodiscard]] std::span<JobRecorder* const> recorders() const { return recorders_; }
+  /// Writes the end, and adds a sentence to the notes for everything that the journal could not keep.
+  void close(std::vector<std::string>& notes);
+
+ private:
+  std::unique_ptr<Journal> journal_;
+  std::vector<JobRecorder*> recorders_;
+};
+
+}  // namespace tutti::internal
