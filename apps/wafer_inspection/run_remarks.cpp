@@ -19,8 +19,7 @@ int report_error(const tutti::Error& error) {
 
 int exit_code_of(const tutti::RunRecord& record, bool simulated) {
   if (record.interrupted) return kInterrupted;
-  if (std::ranges::any_of(record.jobs, [](const JobRecord& job) { return job.error.has_value(); }))
-    return kMachineError;
+  if (std::ranges::any_of(record.jobs, [](const JobRecord& job) { return job.has_failed(); })) return kMachineError;
   if (std::ranges::any_of(record.jobs, &JobRecord::missed)) return simulated ? kMachineError : kRefused;
   return std::ranges::any_of(record.jobs, [](const JobRecord& job) { return job.broken.has_value(); }) ? kMachineError
                                                                                                        : kOk;
@@ -32,7 +31,8 @@ void print_remarks(const tutti::RunRecord& record, int exit_code) {
   std::size_t failed = 0, over = 0, overran = 0;
   const JobRecord* worst = nullptr;
   for (const JobRecord& job : record.jobs) {
-    if (job.error && ++failed <= kMostErrors) fmt::print(stderr, "job {}: {}\n", job.index, job.error->message);
+    if (job.has_failed() && job.error && ++failed <= kMostErrors)
+      fmt::print(stderr, "job {}: {}\n", job.index, job.error->message);
     if (job.overruns > 0) ++overran;
     if (!job.broken) continue;
     ++over;

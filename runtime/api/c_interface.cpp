@@ -233,7 +233,7 @@ tutti_run_summary summary_of(const RunRecord& record) {
   tutti_run_summary summary{record.jobs.size(), 0, 0, 0};
   for (const JobRecord& job : record.jobs) {
     summary.missed += job.missed() ? 1 : 0;
-    summary.failed += job.error ? 1 : 0;
+    summary.failed += job.has_failed() ? 1 : 0;
     summary.over_bound += job.broken ? 1 : 0;
   }
   return summary;

@@ -82,7 +82,12 @@ struct JobRecord {
   std::optional<BrokenBound> broken = {};
   std::string_view verdict = "met";  ///< met, missed, failed, aborted, dropped, skipped or never_run
 
-  [[nodiscard]] bool missed() const { return !finish || *finish > deadline; }
+  /// Whether it met no deadline although it was released.
+  [[nodiscard]] bool missed() const {
+    return verdict == "missed" || verdict == "dropped" || verdict == "skipped" || verdict == "aborted";
+  }
+  /// Whether something broke: the machine, a kernel or a program, or no buffers were left for it.
+  [[nodiscard]] bool has_failed() const { return verdict == "failed" || verdict == "dropped"; }
   /// Response time that a bound limits: from the arrival to the finish, without `programs`; absent: it was never run.
   [[nodiscard]] std::optional<Duration> response() const {
     return finish ? std::optional(*finish - arrival - programs) : std::nullopt;

@@ -51,8 +51,8 @@ class PooledMemory {
 ///
 /// Behind a closed gate the driver takes new memory at once, but waits where it frees or unpins some: for ever, where
 /// the thread that would open the gate waits. So the pool takes memory back without freeing it, gives it out again, and
-/// frees it only where no run of any backend is armed or under way. Until then it is at most what was in use at one
-/// time: a request takes a block that was returned, where one fits, before it asks the driver.
+/// frees it only where no run of any backend is armed or under way. A request takes the smallest block that was
+/// returned and fits, of at most twice its size, before it asks the driver.
 ///
 /// There is one pool for a program, since the driver's waiting knows no backends.
 ///

@@ -61,8 +61,11 @@ class CudaPlainChain final : public PlainChain {
 
   Expected<CopyTimes> run() override {
     CopyTimes times;
-    if (auto ok = run(true, times); !ok) return tl::unexpected(std::move(ok.error()));
-    if (auto ok = run(false, times); !ok) return tl::unexpected(std::move(ok.error()));
+    for (const bool noted : {true, false})
+      if (auto ok = run(noted, times); !ok) {
+        give_up();
+        return tl::unexpected(std::move(ok.error()));
+      }
     return times;
   }
 
@@ -77,6 +80,12 @@ class CudaPlainChain final : public PlainChain {
   }
 
   [[nodiscard]] GpuClock* timer() const { return devices_->timed_by_gpus() ? &devices_->clocks.at(device_) : nullptr; }
+
+  /// Copies may be under way, or wait for the gate: what they use must not be given out again.
+  void give_up() {
+    gate_.set(run_);
+    devices_->lose();
+  }
 
   Expected<void> run(bool noted, CopyTimes& times) {
     const DeviceGuard guard(device_);

@@ -47,7 +47,6 @@ std::vector<JobSummary> summaries_of(std::span<const JobRecord> jobs, std::size_
 
 namespace {
 
-constexpr Duration kNever = DueQueue::kNever;
 constexpr std::uint64_t kUntilItLeaves = std::numeric_limits<std::uint64_t>::max();
 /// Longest sleep where time passes by itself: an interrupt waits no longer, however far away the next job is.
 constexpr Duration kLongestSleep = std::chrono::milliseconds{50};
@@ -185,7 +184,8 @@ class DispatchedRun final : public PreparedRun {
   std::optional<JobScheduler> scheduler_;
   std::vector<Running> running_;  // as in the scheduler
   RunRecord record_;
-  Duration epoch_{};  // the clock's reading at the start of the run
+  Duration epoch_{};       // the clock's reading at the start of the run
+  Duration decided_at_{};  // of the action that is being done
   ChangingTaskSet* changing_ = nullptr;
   ChangeRequests* requests_ = nullptr;
   Duration end_ = kNever;  // nothing arrives from then on
@@ -290,8 +290,10 @@ RunRecord DispatchedRun::run() {
 void DispatchedRun::run_jobs() {
   epoch_ = executor_.clock().now();
   scheduler_->begin(epoch_);
-  for (auto happened = between_jobs(); happened;)
-    happened = perform(scheduler_->step({*happened, executor_.clock().now()}));
+  for (auto happened = between_jobs(); happened;) {
+    decided_at_ = executor_.clock().now();
+    happened = perform(scheduler_->step({*happened, decided_at_}));
+  }
   review();
   while (const auto job = scheduler_->take_unstarted()) keep(record_of(*job, JobVerdict::NeverRun));
   for (const auto& [task, at] : scheduler_->suspensions()) record_.suspensions.push_back({task, at - epoch_});
@@ -307,7 +309,10 @@ std::optional<Event::Kind> DispatchedRun::perform(const Action& action) {
     case Action::Kind::Drop: drop(action); return Event::Kind::Time;
     case Action::Kind::Start: start(action.job); return do_region();
     case Action::Kind::Continue: return do_region();
-    case Action::Kind::Hold: executor_.clock().wait_until(action.until); return Event::Kind::Time;
+    case Action::Kind::Hold:
+      executor_.clock().wait_until(action.until);
+      free_since_ = executor_.clock().now();
+      return Event::Kind::Time;
     case Action::Kind::Finish: finish(); return Event::Kind::JobClosed;
     case Action::Kind::Free: return between_jobs();
     case Action::Kind::Idle: break;
@@ -424,13 +429,14 @@ void DispatchedRun::finish() {
 }
 
 bool DispatchedRun::idle(Duration until) {
+  if (record_.fatal) return false;
   Duration instant = until;
   if (changing_ != nullptr && executor_.clock().now() - epoch_ < end_) {
     const auto on_the_clock = [&](Duration time) { return time > kNever - epoch_ ? kNever : epoch_ + time; };
     instant = std::min(instant, on_the_clock(end_));
     if (const auto request = requests_->next()) instant = std::min(instant, on_the_clock(*request));
   }
-  if (changing_ != nullptr) changing_->idle_at(executor_.clock().now() - epoch_);
+  if (changing_ != nullptr) changing_->idle_at(decided_at_ - epoch_);
   if (instant == kNever) return false;
   review();
   arm_next();
@@ -567,7 +573,8 @@ void DispatchedRun::review() {
   if (broken) excesses.add(broken->cause, broken->excess);
   if (promised_ && (late || broken)) {
     record.broken = BrokenBound{excesses.largest(), std::max(over, broken ? broken->excess : Duration{0})};
-    if (record.broken->cause == BoundCause::Blocking) record.broken->by = blocker;
+    if (record.broken->cause == BoundCause::Blocking && blocker != record.task) record.broken->by = blocker;
+    if (record.broken->cause == BoundCause::Transfer && foreign_) record.broken->cause = BoundCause::Foreign;
   }
   keep(std::move(record), streams_);
   unreviewed_.reset();
@@ -581,10 +588,12 @@ void DispatchedRun::note_streams(TaskId task, std::size_t chunk, Duration start,
                         start - epoch_ + measured.streams[s].start(), start - epoch_ + measured.streams[s].end()});
 }
 
+/// A journal knows those alone that were there before the run.
 void DispatchedRun::blame_others() {
-  if (!foreign_ && executor_.backend().foreign_load().empty()) return;
+  if (foreign_ || !keeps_jobs_ || executor_.backend().foreign_load().empty()) return;
   for (JobRecord& job : record_.jobs)
     if (job.broken && job.broken->cause == BoundCause::Transfer) job.broken->cause = BoundCause::Foreign;
+  record_.summaries = summaries_of(record_.jobs, tasks_.size());
 }
 
 using PreparedOrError = Expected<std::unique_ptr<PreparedRun>>;

@@ -6,14 +6,15 @@
 
 namespace tutti::internal {
 
+/// The instant of what does not happen.
+inline constexpr Duration kNever = Duration::max();
+
 /// The next instant of each task, and whose is the earliest; ties by the order of the tasks.
 ///
 /// A heap that knows the place of each task in it: setting an instant costs the logarithm of the number of tasks, and
 /// allocates nothing.
 class DueQueue {
  public:
-  static constexpr Duration kNever = Duration::max();
-
   explicit DueQueue(std::size_t tasks);
 
   /// @param instant  `kNever`: the task has none

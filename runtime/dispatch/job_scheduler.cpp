@@ -10,8 +10,6 @@
 namespace tutti::internal {
 namespace {
 
-constexpr Duration kNever = DueQueue::kNever;
-
 /// Jitter of one job, uniform in [0, jitter], from the seed alone.
 Duration drawn_jitter(Duration jitter, std::uint64_t seed, std::size_t task, std::uint64_t index) {
   if (jitter <= Duration{0}) return {};
@@ -68,6 +66,13 @@ void JobScheduler::begin(Duration epoch) {
 
 Action JobScheduler::step(const Event& event) {
   take(event);
+  const Action action = decide(event);
+  const bool releases = action.kind == Action::Kind::Release || action.kind == Action::Kind::Drop;
+  if (!releases) releasing_by_.reset();
+  return action;
+}
+
+Action JobScheduler::decide(const Event& event) {
   if (running_.empty()) return event.kind == Event::Kind::JobClosed ? act(Action::Kind::Free) : decide_free(event.now);
   Running& job = running_.back();
   job.failed = job.failed || stopped_;
@@ -164,8 +169,10 @@ Action JobScheduler::decide_end(Running& job, Duration now) {
   return act(Action::Kind::Finish, job.job);
 }
 
+/// Jobs that become ready meanwhile wait for the next time: a release may take longer than a period.
 std::optional<Action> JobScheduler::release_due(Duration now) {
-  if (due_.earliest() > now || due_.earliest() == kNever) return std::nullopt;
+  if (!releasing_by_) releasing_by_ = now;
+  if (due_.earliest() > *releasing_by_ || due_.earliest() == kNever) return std::nullopt;
   const std::size_t place = due_.first();
   TaskState& task = tasks_[place];
   const Duration arrival = epoch_ + task.arrival_of(task.released);
@@ -262,8 +269,7 @@ void JobScheduler::schedule_next(std::size_t task) {
 }
 
 /// A job whose buffers are those of a job that has not ended waits for that one until it is late, and is dropped then;
-/// in a scenario, where jobs may be late, it waits until that one ends. Waiting changes no order: jobs of one task are
-/// served in turn.
+/// in a scenario, where jobs may be late, it waits until that one ends.
 void JobScheduler::update_due(std::size_t task) {
   const TaskState& state = tasks_[task];
   const auto& holder = state.set_due[state.released % state.set_due.size()];
@@ -310,7 +316,9 @@ void JobScheduler::come(TaskId task, Duration now) {
   state.first_index = state.released;
   state.first_arrival = now;
   state.suspended = false;
+  state.skips_next = false;
   state.over_in_a_row = 0;
+  suspensions_.reserve(suspensions_.size() + tasks_.size());
   schedule_next(task.index());
 }
 

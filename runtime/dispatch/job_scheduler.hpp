@@ -51,7 +51,7 @@ struct Action {
     Hold,      ///< let the machine stand until `until`, then `Time`
     Finish,    ///< record the end of the running job (`running()`), then `JobClosed`
     Free,      ///< no job has the machine any more: tasks may come and go, then `Time`
-    Idle,      ///< nothing to do until `until` (`DueQueue::kNever`: no more jobs come), then `Time`
+    Idle,      ///< nothing to do until `until` (`kNever`: no more jobs come), then `Time`
   };
   Kind kind = Kind::Idle;
   ReadyJob job = {};
@@ -85,8 +85,9 @@ struct RunningJob {
 /// and the same events give the same actions. `step` allocates nothing.
 ///
 /// The most urgent ready job goes first, by the policy of the set; jobs past their deadline go after those that can
-/// still be met, in the order in which they were ready. A job gives up the machine only between two of its regions, and
-/// only where its task has regions. A scenario is served in the order of the policy alone, late jobs too.
+/// still be met, one of their own task included, in the order in which they were seen to be late. A job gives up the
+/// machine only between two of its regions, and only where its task has regions. A scenario is served in the order of
+/// the policy alone, late jobs too.
 class JobScheduler {
  public:
   /// @param seed  of the jitters
@@ -140,7 +141,7 @@ class JobScheduler {
   struct TaskState : ScheduledTask {
     std::uint64_t released = 0;                    // jobs so far
     std::uint64_t first_index = 0;                 // of the job that arrives at `first_arrival`
-    Duration next_ready = DueQueue::kNever;        // of job `released`
+    Duration next_ready = kNever;                  // of job `released`
     std::vector<std::optional<Duration>> set_due;  // [sets] when the job that has it is due; nothing: it is free
     bool skips_next = false;
     bool suspended = false;
@@ -158,6 +159,7 @@ class JobScheduler {
   };
 
   void take(const Event& event);
+  Action decide(const Event& event);
   void close(Duration now);
   Action decide_free(Duration now);
   Action decide_at_boundary(Running& job, Duration now);
@@ -178,12 +180,13 @@ class JobScheduler {
   [[nodiscard]] std::uint64_t arrived_by(const TaskState& task, Duration now) const;
 
   std::vector<TaskState> tasks_;
+  std::optional<Duration> releasing_by_;  // jobs that are ready by then are released before anything else is decided
   Arrivals arrivals_;
   std::uint64_t seed_;
   bool follows_scenario_ = false;
   bool stopped_ = false;
   Duration epoch_{};
-  Duration end_ = DueQueue::kNever;
+  Duration end_ = kNever;
   DueQueue due_;  // when a job of a task is released or dropped
   ReadyQueue ready_;
   std::vector<ReadyJob> late_;    // ready jobs past their deadlines, in the order in which that was seen

@@ -108,6 +108,12 @@ Task compile_task(Compilation& all, const TaskSpec& spec, const std::string& pat
                    fmt::format("the best case of '{}' is above its wcet of {}; give at most "
                                "that",
                                spec.name, to_string(*spec.wcet)));
+  const bool leaves_out = spec.overrun == OverrunPolicy::SkipNext || spec.suspend_after > 0;
+  if (all.spec.arrivals == Arrivals::Periodic && spec.budget && leaves_out)
+    all.faults.add(
+        path_of(path, "budget"),
+        "with 'arrivals: periodic' no job may be left out while all keep to their Wcet; leave the budget out, "
+        "or write 'overrun: abort' and no 'suspend_after'");
   if (spec.job) compile_job(all, spec, task, path);
   return task;
 }

@@ -21,10 +21,11 @@ ExitCode exit_code_of(const RunRecord& record, bool simulated) {
   const auto any = [&](auto count) {
     return std::ranges::any_of(record.summaries, [&](auto& row) { return count(row) > 0; });
   };
+  if (record.fatal) return kMachineError;
   if (any([](const JobSummary& row) { return row.with(JobVerdict::Failed) + row.with(JobVerdict::Dropped); }))
     return kMachineError;
-  if (any([](const JobSummary& row) { return row.without_deadline_met(); }))
-    return simulated ? kMachineError : kRefused;
+  if (simulated && any([](const JobSummary& row) { return row.with(JobVerdict::Missed); })) return kMachineError;
+  if (any([](const JobSummary& row) { return row.without_deadline_met(); })) return kRefused;
   return any([](const JobSummary& row) { return row.over_bound(); }) ? kMachineError : kOk;
 }
 
@@ -69,6 +70,7 @@ void print_remarks(const RunRecord& record, const TaskSet& tasks, std::span<cons
   for (const Suspension& suspended : record.suspensions)
     fmt::print(stderr, "task '{}' was suspended at {}: too many of its jobs in a row took longer than their budget\n",
                tasks.tasks[suspended.task.index()].name, to_string(suspended.at));
+  if (record.fatal && failed == 0) fmt::print(stderr, "{}\n", record.fatal->message);
   if (record.interrupted) fmt::print(stderr, "interrupted; the report covers what had run\n");
   if (const std::string broken = broken_bounds_text(record, tasks); !broken.empty()) fmt::print(stderr, "{}\n", broken);
   const auto overran = std::ranges::count_if(record.jobs, [](const JobRecord& job) { return job.overruns > 0; });
@@ -76,7 +78,7 @@ void print_remarks(const RunRecord& record, const TaskSet& tasks, std::span<cons
     fmt::print(stderr,
                "{} of {} jobs had kernels that took longer than their declared worst; 'tutti profile' measures them\n",
                overran, record.jobs.size());
-  if (exit_code == kMachineError && failed == 0 && all.without_deadline_met() > 0)
+  if (exit_code == kMachineError && failed == 0 && all.with(JobVerdict::Missed) > 0 && !record.fatal)
     fmt::print(stderr, "the host is too slow to play this machine in real time; use the virtual clock\n");
 }
 

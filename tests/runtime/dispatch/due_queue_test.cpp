@@ -10,8 +10,6 @@
 namespace tutti::internal {
 namespace {
 
-constexpr Duration kNever = DueQueue::kNever;
-
 TEST(DueQueue, HasNothingAtFirst) {
   EXPECT_EQ(DueQueue(0).earliest(), kNever);
   EXPECT_EQ(DueQueue(3).earliest(), kNever);

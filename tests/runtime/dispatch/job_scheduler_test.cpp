@@ -81,7 +81,7 @@ struct Play {
         }
         case Action::Kind::Free: break;
         case Action::Kind::Idle:
-          if (action.until == DueQueue::kNever) return;
+          if (action.until == kNever) return;
           now = std::max(now, action.until);
       }
     }
