@@ -233,7 +233,7 @@ void DispatchedRun::report_to(const RunOptions& options) {
   keeps_jobs_ = options.keeps_jobs;
 }
 
-/// @pre the pages of memory that the loop uses are there afterwards
+/// The pages of the memory that the loop uses are there afterwards.
 void DispatchedRun::make_room(std::span<const std::uint64_t> jobs) {
   if (keeps_jobs_) {
     record_.jobs.resize(std::accumulate(jobs.begin(), jobs.end(), std::uint64_t{0}));

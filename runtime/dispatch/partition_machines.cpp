@@ -1,7 +1,6 @@
 #include "runtime/dispatch/partition_machines.hpp"
 
-#include <algorithm>
-
+#include "runtime/core/notes.hpp"
 #include "runtime/host/cuda_library.hpp"
 #include "runtime/sim/sim_backend.hpp"
 
@@ -58,9 +57,8 @@ Expected<BackendStack> BackendStack::make(const tutti::BackendOptions& options, 
 }
 
 void BackendStack::add_notes(std::vector<std::string>& notes) const {
-  for (auto& own : {setup_->notes(), backend_->notes(), backend_->foreign_load()})
-    for (const std::string& note : own)
-      if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
+  for (const auto& own : {setup_->notes(), backend_->notes(), backend_->foreign_load()})
+    internal::add_notes(notes, own);
 }
 
 Expected<PartitionMachines> PartitionMachines::make(const tutti::BackendOptions& options, const PlannedTaskSet& planned,

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "model/base/expects.hpp"
+#include "runtime/core/notes.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -97,8 +98,7 @@ RunRecord merged(std::span<const Partition> partitions, std::size_t tasks, std::
     whole.interrupted = whole.interrupted || records[i].interrupted;
     whole.processor += records[i].processor;
     whole.length = std::max(whole.length, records[i].length);
-    for (std::string& note : records[i].notes)
-      if (std::ranges::find(whole.notes, note) == whole.notes.end()) whole.notes.push_back(std::move(note));
+    add_notes(whole.notes, records[i].notes);
     if (!whole.fatal) whole.fatal = std::move(records[i].fatal);
     const auto of_set = [&](TaskId task) { return partitions[i].tasks[task.index()]; };
     for (std::size_t task = 0; task < records[i].summaries.size(); ++task)
