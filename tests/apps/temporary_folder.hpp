@@ -12,7 +12,7 @@ namespace wafer {
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string pattern = testing::TempDir() + "tutti-wafer-XXXXXX";
+    std::string pattern = testing::TempDir() + "tutti-XXXXXX";
     if (mkdtemp(pattern.data()) == nullptr) ADD_FAILURE() << "no temporary folder: " << pattern;
     path_ = pattern;
   }
@@ -23,6 +23,7 @@ class TemporaryFolder {
     std::filesystem::remove_all(path_, ignored);
   }
 
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
 
  private:

@@ -3,42 +3,28 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <system_error>
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include "runtime/doctor/host_question.hpp"
+#include "tests/apps/temporary_folder.hpp"
 
 namespace tutti::internal::test {
 
 /// A folder with files as Linux has them below "/", gone with the test.
 class FakeHost {
  public:
-  FakeHost() {
-    std::string pattern = testing::TempDir() + "tutti-host-XXXXXX";
-    if (mkdtemp(pattern.data()) == nullptr) ADD_FAILURE() << "no temporary folder: " << pattern;
-    root_ = pattern;
-  }
-  FakeHost(const FakeHost&) = delete;  // one owner: the folder is removed once
-  FakeHost& operator=(const FakeHost&) = delete;
-  ~FakeHost() {
-    std::error_code ignored;
-    std::filesystem::remove_all(root_, ignored);
-  }
-
   void write(const std::string& path, const std::string& text) const {
-    std::filesystem::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path, std::ios::binary) << text;
+    std::filesystem::create_directories((root() / path).parent_path());
+    std::ofstream(root() / path, std::ios::binary) << text;
   }
-  void remove(const std::string& path) const { std::filesystem::remove_all(root_ / path); }
+  void remove(const std::string& path) const { std::filesystem::remove_all(root() / path); }
 
-  [[nodiscard]] const std::filesystem::path& root() const { return root_; }
-  [[nodiscard]] HostFiles files() const { return HostFiles(root_); }
+  [[nodiscard]] const std::filesystem::path& root() const { return folder_.path(); }
+  [[nodiscard]] HostFiles files() const { return HostFiles(root()); }
 
  private:
-  std::filesystem::path root_;
+  wafer::TemporaryFolder folder_;
 };
 
 /// A host of four cores on which nothing endangers timing: 2 and 3 are isolated for the threads that keep the time.

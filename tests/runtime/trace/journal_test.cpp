@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "runtime/trace/journal_reader.hpp"
+#include "tests/apps/temporary_folder.hpp"
 #include "tests/runtime/trace/made_journal.hpp"
 
 namespace tutti::internal {
@@ -48,13 +49,7 @@ JournalHeader some_header() {
 
 class JournalTest : public testing::Test {
  protected:
-  JournalTest() {
-    std::string pattern = testing::TempDir() + "tutti-journal-XXXXXX";
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~JournalTest() override { fs::remove_all(folder_); }
-
-  [[nodiscard]] std::string path(const std::string& name = "j") const { return (folder_ / name).string(); }
+  [[nodiscard]] std::string path(const std::string& name = "j") const { return folder_.file(name); }
   [[nodiscard]] std::unique_ptr<Journal> open(const JournalOptions& options = {}) const {
     auto journal = Journal::open(path(), some_header(), options);
     if (!journal) ADD_FAILURE() << journal.error().text();
@@ -62,7 +57,7 @@ class JournalTest : public testing::Test {
   }
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder_)) names.push_back(entry.path().filename().string());
+    for (const auto& entry : fs::directory_iterator(folder_.path())) names.push_back(entry.path().filename().string());
     std::ranges::sort(names);
     return names;
   }
@@ -80,7 +75,7 @@ class JournalTest : public testing::Test {
   }
 
  private:
-  fs::path folder_;
+  wafer::TemporaryFolder folder_;
 };
 
 TEST_F(JournalTest, HasItsHeadEveryJobAndItsEnd) {
