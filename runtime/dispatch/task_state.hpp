@@ -12,6 +12,7 @@ namespace tutti::internal {
 struct Release {
   Duration ready{};  ///< since when, with its jitter
   Duration late{};   ///< delay until the dispatcher, though free, saw that it was ready
+  Duration seen{};   ///< when it did
   Duration done{};   ///< when its program had put its input into its buffer set
 };
 

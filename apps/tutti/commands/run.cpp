@@ -13,6 +13,7 @@
 #include "apps/tutti/reports/run_report.hpp"
 #include "runtime/dispatch/partitioned_run.hpp"
 #include "runtime/dispatch/run_journal.hpp"
+#include "runtime/dispatch/trigger_sources.hpp"
 #include "sched/admission/task_changes_yaml.hpp"
 #include "sched/whatif/scenario_yaml.hpp"
 
@@ -46,7 +47,11 @@ Expected<RunOptions> run_options(const RunCommand& command) {
   return options;
 }
 
-using Recorders = std::span<JobRecorder* const>;
+/// What a run needs beside its executors and programs.
+struct RunParts {
+  std::span<JobRecorder* const> recorders;   ///< [partitions]
+  std::span<TriggerSource* const> triggers;  ///< [tasks]
+};
 
 /// The journal that the command asks for.
 Expected<RunJournal> open_journal(const RunCommand& command, const PlannedTaskSet& planned,
@@ -60,10 +65,19 @@ Expected<RunJournal> open_journal(const RunCommand& command, const PlannedTaskSe
   return RunJournal::open(command.journal, rotate_at, planned, bounds, place);
 }
 
+/// The sources of the triggers that release jobs. On the virtual clock a simulated device fires them; the jobs of a
+/// scenario need none.
+Expected<TriggerSources> triggers_of(const RunCommand& command, const TaskSet& tasks, const RunPlace& place) {
+  TriggerOrigins origins;
+  origins.simulated = place.clock == "virtual" || !command.scenario.empty();
+  origins.seed = command.seed;
+  return TriggerSources::make(tasks, origins);
+}
+
 /// Runs a task set on the backends of its partitions and prints the report.
 /// @param bounds      of responses, where they are known
 /// @param guaranteed  whether every deadline is guaranteed; if not, a missed one is not the host's fault
-/// @param execute (executors, programs, recorders) -> Expected<RunRecord>
+/// @param execute (executors, programs, parts) -> Expected<RunRecord>
 template <class Execute>
 int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, const WorstResponses& bounds,
                    bool guaranteed, const Execute& execute) {
@@ -83,8 +97,10 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
   }
   auto journal = open_journal(command, planned, bounds, machines->place());
   if (!journal) return report_error(journal.error());
+  const auto triggers = triggers_of(command, planned.tasks, machines->place());
+  if (!triggers) return report_error(triggers.error());
   const auto self_test = self_test_of_run(command.self_test, *options, machines->executors().front()->role(), *machine);
-  const Expected<RunRecord> record = execute(machines->executors(), rows, journal->recorders());
+  const Expected<RunRecord> record = execute(machines->executors(), rows, {journal->recorders(), triggers->table()});
   if (!record) return report_error(record.error());
   RunPlace place = machines->place();
   journal->close(place.notes);
@@ -113,8 +129,9 @@ int run_guaranteed(const RunCommand& command, const AdmissionController& control
   options.interrupted = &programs::watch_for_interrupt();
   return run_and_report(
       command, verdict.admitted->planned(), verdict.admitted->worst_responses(), true,
-      [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, Recorders recorders) {
-        options.recorders = recorders;
+      [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const RunParts& parts) {
+        options.recorders = parts.recorders;
+        options.triggers = parts.triggers;
         return run_tasks(executors, *verdict.admitted, programs, options);
       });
 }
@@ -125,7 +142,7 @@ int replay(const RunCommand& command, const AdmissionController& controller, con
   const PlannedTaskSet planned = controller.plan(tasks);
   const auto& interrupted = programs::watch_for_interrupt();
   return run_and_report(command, planned, {}, false,
-                        [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, Recorders) {
+                        [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const RunParts&) {
                           return run_scenario(executors, planned, programs, *scenario, &interrupted);
                         });
 }
@@ -145,8 +162,9 @@ int run_changing(const RunCommand& command, const AdmissionController& controlle
   options.interrupted = &programs::watch_for_interrupt();
   return run_and_report(
       command, set->planned(), {}, true,
-      [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, Recorders recorders) {
-        options.recorders = recorders;
+      [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const RunParts& parts) {
+        options.recorders = parts.recorders;
+        options.triggers = parts.triggers;
         return run_changing_tasks(*executors.front(), *set, programs, requests, options);
       });
 }

@@ -59,7 +59,7 @@ struct Play {
       const Action action = scheduler.step({happened, now});
       happened = Event::Kind::Time;
       switch (action.kind) {
-        case Action::Kind::Release: happened = Event::Kind::InputReady; break;
+        case Action::Kind::Release: scheduler.input_ready(action.job); break;
         case Action::Kind::Drop:
           lines.push_back({action.job.task.index(), action.job.index,
                            action.reason == DropReason::Skipped ? "skipped" : "no buffers"});
@@ -76,6 +76,7 @@ struct Play {
           const RunningJob& job = scheduler.running();
           lines.push_back({job.job.task.index(), job.job.index, job.aborted ? "aborted" : "done", job.start.count(),
                            job.finish->count()});
+          scheduler.buffers_free(job.job);
           happened = Event::Kind::JobClosed;
           break;
         }
