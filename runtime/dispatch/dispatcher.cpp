@@ -17,7 +17,6 @@
 #include "runtime/dispatch/job_scheduler.hpp"
 #include "runtime/dispatch/task_state.hpp"
 #include "runtime/dispatch/trigger_source.hpp"
-#include "runtime/dispatch/work_log.hpp"
 #include "runtime/host/real_time.hpp"
 #include "runtime/trace/journal.hpp"
 
@@ -155,6 +154,8 @@ class DispatchedRun final : public PreparedRun {
   void refuse_requests();
   ChangeAnswer answer(const TaskChange& change, Duration now);
 
+  /// How much later than its task's jitter allows the input of a job was there, since callbacks took so long.
+  [[nodiscard]] Duration lateness_of_input(const ReadyJob& job, const Release& release) const;
   /// Excesses of a finished job, by cause.
   [[nodiscard]] Excesses excesses_of(const Running& running, const RunningJob& job, const JobRecord& record) const;
 
@@ -183,10 +184,9 @@ class DispatchedRun final : public PreparedRun {
   std::vector<std::size_t> free_callbacks_;
   std::optional<CallbackWorker> worker_;  // where a program has callbacks
 
-  WorkLog beside_;            // work of programs, beside what tasks declare
-  Duration free_since_{};     // the dispatcher is free since then
-  BlockingLog blocking_;      // since the run was idle last
-  Duration beside_before_{};  // total of `beside_` at that instant
+  Duration free_since_{};   // the dispatcher is free since then
+  BlockingLog blocking_;    // since the run was idle last
+  Duration late_inputs_{};  // since then, of jobs whose input came later than their task's jitter allows
 };
 
 // ---- preparing
@@ -345,8 +345,11 @@ void DispatchedRun::release(const Action& action) {
   TaskState& state = tasks_[action.job.task.index()];
   const Duration seen = executor_.clock().now();
   Release& release = state.releases[scheduler_->buffer_set_of(action.job)];
-  release = {action.ready, seen - std::max(action.ready, free_since_), seen, seen};
+  const Hold& hold = state.holds[scheduler_->buffer_set_of(action.job)];
+  const Duration held = std::max(hold.until - std::max(action.ready, hold.from), Duration{0});
+  release = {action.ready, seen - std::max({action.ready, free_since_, hold.until}), seen, seen, held};
   if (!state.program->fills_input()) {
+    late_inputs_ += lateness_of_input(action.job, release);
     scheduler_->input_ready(action.job);
   } else {
     const auto place = free_callback();
@@ -382,7 +385,8 @@ void DispatchedRun::drop(const Action& action) {
   ended.place = ledger_.claim();
   ended.late = true;
   ended.excesses.add(BoundCause::Blocking, blocking_.total());
-  ended.excesses.add(BoundCause::Host, beside_.total() - beside_before_);
+  const Hold& hold = tasks_[action.job.task.index()].holds[scheduler_->buffer_set_of(action.job)];
+  if (!skipped && hold.until == kNever) ended.excesses.add(BoundCause::Host, decided_at_ - hold.from);
   ended.blocker = blocking_.worst();
   const auto place = hears_of_end(action.job.task) ? free_callback() : std::nullopt;
   if (!place) return ledger_.add(std::move(ended));
@@ -437,7 +441,7 @@ void DispatchedRun::finish() {
   record.finish = *job.finish - epoch_;
   if (*record.finish > record.deadline) record.verdict = JobVerdict::Missed;
   record.late = release.late;
-  record.programs = release.done - release.seen;
+  record.programs = release.held + release.done - release.seen;
   record.error = running.error ? std::move(running.error) : record_.fatal;
   if (record.error) record.verdict = JobVerdict::Failed;
   if (job.aborted) {
@@ -452,6 +456,7 @@ void DispatchedRun::finish() {
   ended.blocker = blocking_.worst();
   blocking_.add(ready.task, job.own(*job.finish) - planned_.timings[ready.task.index()].wcet);
   const Job of_user = running.execution.job();
+  const Duration finish = *job.finish;
   running_.pop_back();
   if (!hears_of_end(ready.task)) {
     scheduler_->buffers_free(ready);
@@ -461,6 +466,7 @@ void DispatchedRun::finish() {
     TUTTI_EXPECTS(place, "there is a callback for each job that is alive");
     Callback& callback = callbacks_[*place];
     callback.kind = Callback::Kind::End;
+    state.holds[set] = {finish, kNever};
     callback.ready = ready;
     callback.job = of_user;
     callback.ended = std::move(ended);
@@ -547,15 +553,17 @@ void DispatchedRun::call_at_end(Callback& callback) {
 }
 
 void DispatchedRun::close(Callback& callback, const CallbackWorker::Done& done) {
-  beside_.add(done.began, done.ended);
   if (callback.thrown) end_by(*callback.thrown);
   if (callback.kind == Callback::Kind::Input) {
-    tasks_[callback.ready.task.index()].releases[scheduler_->buffer_set_of(callback.ready)].done = done.ended;
+    Release& release = tasks_[callback.ready.task.index()].releases[scheduler_->buffer_set_of(callback.ready)];
+    release.done = done.ended;
+    late_inputs_ += lateness_of_input(callback.ready, release);
     return scheduler_->input_ready(callback.ready);
   }
   EndedJob& ended = callback.ended;
   if (callback.kind == Callback::Kind::End) {
     if (!ended.record.error) ended.record.after = callback.read - epoch_ - *ended.record.finish;
+    tasks_[callback.ready.task.index()].holds[scheduler_->buffer_set_of(callback.ready)].until = done.ended;
     scheduler_->buffers_free(callback.ready);
   }
   ledger_.add(std::move(ended));
@@ -575,7 +583,8 @@ bool DispatchedRun::idle(Duration until) {
   if (worker_) instant = std::min(instant, worker_->next_done());
   const bool awaits = !external_.empty() && scheduler_->awaits_triggers(decided_at_);
   if (awaits) {
-    for (const TaskId task : external_) instant = std::min(instant, sources_[task.index()]->next());
+    for (const TaskId task : external_)
+      if (scheduler_->takes_trigger(task)) instant = std::min(instant, sources_[task.index()]->next());
     instant = std::min(instant, triggers_end_);
   }
   const bool called = (worker_ && !worker_->is_idle()) || awaits;
@@ -584,7 +593,7 @@ bool DispatchedRun::idle(Duration until) {
   arm_next();
   wait_for(instant);
   blocking_.clear();
-  beside_before_ = beside_.total();
+  late_inputs_ = {};
   return true;
 }
 
@@ -661,6 +670,11 @@ ChangeAnswer DispatchedRun::answer(const TaskChange& change, Duration now) {
 
 // ---- bounds
 
+Duration DispatchedRun::lateness_of_input(const ReadyJob& job, const Release& release) const {
+  const Duration latest = job.arrival + tasks_[job.task.index()].task->jitter;
+  return std::max(release.done - std::max(latest, release.seen - release.held), Duration{0});
+}
+
 Excesses DispatchedRun::excesses_of(const Running& running, const RunningJob& ended, const JobRecord& record) const {
   const Job& job = running.execution.job();
   const TaskState& state = tasks_[record.task.index()];
@@ -674,7 +688,7 @@ Excesses DispatchedRun::excesses_of(const Running& running, const RunningJob& en
   excesses.add(state.task->release.is_external() ? BoundCause::Trigger : BoundCause::Release, release.late);
   excesses.add(BoundCause::Blocking, blocking_.total());
   excesses.add(BoundCause::Host, ended.own(*ended.finish) - job.times.in_batches - declared);
-  excesses.add(BoundCause::Host, beside_.total() - beside_before_ - record.programs);
+  excesses.add(BoundCause::Host, late_inputs_ - lateness_of_input(ended.job, release));
   excesses.add(BoundCause::Dispatch, running.waited);
   excesses.add(BoundCause::Dispatch, job.times.in_batches - job.times.batches - dispatching);
   return excesses;

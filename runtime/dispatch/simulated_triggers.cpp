@@ -1,6 +1,7 @@
 #include "runtime/dispatch/simulated_triggers.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/dispatch/drawn_jitter.hpp"
 
@@ -10,35 +11,29 @@ void SimulatedTriggers::begin(const Clock& /*clock*/, Duration epoch, Waker& /*w
   regular_ = epoch;
   number_ = 0;
   next_ = epoch;
-  again_ = false;
   find_next();
 }
 
 /// Triggers come in their order: one that is late holds up those behind it.
 void SimulatedTriggers::find_next() {
-  const Duration last = next_;
-  while (regular_ <= kNever - period_ - jitter_) {
-    const TriggerFault fault = faults_ ? faults_(number_) : TriggerFault{};
-    const Duration came = regular_ + drawn_jitter(jitter_, seed_, number_) + fault.by;
-    ++number_;
-    regular_ += period_;
-    if (fault.missing) continue;
-    again_ = fault.doubled;
-    next_ = std::max(last, came);
+  if (regular_ > kNever - period_ - jitter_) {
+    next_ = kNever;
     return;
   }
-  next_ = kNever;
+  fault_ = faults_ ? faults_(number_) : TriggerFault{};
+  next_ = std::max(next_, regular_ + drawn_jitter(jitter_, seed_, number_) + fault_.by);
+  ++number_;
+  regular_ += period_;
 }
 
 std::optional<Duration> SimulatedTriggers::take(Duration now) {
-  if (next_ > now || next_ == kNever) return std::nullopt;
-  const Duration at = next_;
-  if (again_) {
-    again_ = false;
-  } else {
-    find_next();
+  while (next_ <= now && next_ != kNever) {
+    const Duration at = next_;
+    const bool comes = !fault_.missing;
+    if (!std::exchange(fault_.doubled, false)) find_next();
+    if (comes) return at;
   }
-  return at;
+  return std::nullopt;
 }
 
 }  // namespace tutti::internal

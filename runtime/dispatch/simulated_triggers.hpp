@@ -24,6 +24,7 @@ class SimulatedTriggers final : public TriggerSource {
 
   void begin(const Clock& clock, Duration epoch, Waker& waker) override;
   [[nodiscard]] std::optional<Duration> take(Duration now) override;
+  /// Of one that is missing, when it should have come.
   [[nodiscard]] Duration next() const override { return next_; }
 
  private:
@@ -35,7 +36,7 @@ class SimulatedTriggers final : public TriggerSource {
   Duration regular_{};        // when trigger `number_` should come, without jitter
   std::uint64_t number_ = 0;  // of the trigger behind the next one
   Duration next_ = kNever;
-  bool again_ = false;  // the next one comes twice
+  TriggerFault fault_;  // of the next one
 };
 
 }  // namespace tutti::internal
