@@ -92,6 +92,7 @@ Json triggers_json(const std::optional<TriggerCounts>& triggers) {
 std::string triggers_text(const TaskSet& set, const RunRecord& record) {
   programs::Table table({"triggers of", "seen", "deferred", "dropped", "missing", "lost", "most early ms"});
   bool any = false;
+  std::string remedies;
   for (std::size_t i = 0; i < set.tasks.size(); ++i) {
     const auto triggers = triggers_of(set, record, i);
     if (!triggers) continue;
@@ -99,8 +100,13 @@ std::string triggers_text(const TaskSet& set, const RunRecord& record) {
     table.add({set.tasks[i].name, fmt::to_string(triggers->seen), fmt::to_string(triggers->deferred),
                fmt::to_string(triggers->dropped), fmt::to_string(triggers->missing), fmt::to_string(triggers->lost),
                ms(triggers->most_early)});
+    if (triggers->most_early > Duration{0} && triggers->most_early < set.tasks[i].period)
+      remedies += fmt::format(
+          "Triggers of '{}' came up to {} ms before its period allows: with so much more jitter in its task they are in "
+          "time.\n",
+          set.tasks[i].name, ms(triggers->most_early));
   }
-  return any ? "\n" + table.text() : "";
+  return any ? "\n" + table.text() + remedies : "";
 }
 
 Json suspended_json(const TaskSet& set, const RunRecord& record) {
