@@ -25,6 +25,7 @@ struct BoundDevices {
         clock(the_clock),
         gate(options.gate),
         waiting(options.waiting),
+        watchdog(options.watchdog),
         conductor(the_clock, {options.priority, true, options.cores}) {}
   BoundDevices(const BoundDevices&) = delete;  // batches know it by its address
   BoundDevices& operator=(const BoundDevices&) = delete;
@@ -40,6 +41,7 @@ struct BoundDevices {
   Clock& clock;
   GateKind gate;
   WaitKind waiting;
+  Watchdog watchdog;
   Driver driver{};
   std::vector<int> numa_nodes;          ///< the system's numbers
   std::vector<int> ordinal;             ///< [vertices] of GPUs that are open, as CUDA counts; below 0 of the others

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/core/watchdog.hpp"
+
 namespace tutti::internal::cuda {
 namespace {
 
@@ -12,9 +14,6 @@ namespace {
 constexpr Duration kAskAfter = std::chrono::milliseconds{20};
 /// The host polls a run every microsecond or so; from a pause of this length on it was held up.
 constexpr Duration kGlance = std::chrono::microseconds{10};
-/// A run is given up after this many times its planned length, and some time for the host.
-constexpr int kLimitFactor = 10;
-constexpr Duration kLimitSlack = std::chrono::seconds{2};
 
 }  // namespace
 
@@ -22,7 +21,7 @@ GateOpener::GateOpener(BoundBatch& batch, Enqueuer& enqueuer)
     : batch_(batch),
       enqueuer_(enqueuer),
       next_(batch.points.size()),
-      limit_(kLimitFactor * batch.bound.plan.timeline.latency + kLimitSlack),
+      limit_(batch.backend.watchdog.limit(batch.bound.plan.timeline.latency)),
       seen_(batch.lanes.size()) {
   for (std::uint32_t gate = 0; gate < batch.list.gates.size(); ++gate)
     openings_.push_back({batch.list.gates[gate], gate});
@@ -77,7 +76,7 @@ void GateOpener::begin(Duration now) {
   for (BatchDevice& device : batch_.devices)
     if (device.start)
       device.start->open(static_cast<TimerValue>(device.line.timer_at(now + kLead) + device.doubt.count()));
-  next_look_ = now + batch_.bound.plan.timeline.latency + kAskAfter;
+  next_look_ = now + std::min(batch_.bound.plan.timeline.latency + kAskAfter, limit_);
 }
 
 bool GateOpener::advance(Duration now) {
@@ -128,7 +127,8 @@ void GateOpener::note_look(Duration now) {
 
 /// Whether a run behind its plan is lost: the driver reports a fault, or the time limit is over.
 bool GateOpener::is_lost(Duration now) {
-  next_look_ = now + kAskAfter;
+  const Duration since = now - batch_.result.start;
+  next_look_ = since < limit_ ? now + std::min(kAskAfter, limit_ - since) : now;
   const auto [empty, fault] = ask_driver();
   if (fault != cudaSuccess) {
     batch_.backend.lose();
@@ -139,12 +139,15 @@ bool GateOpener::is_lost(Duration now) {
     return true;
   }
   if (empty && batch_.is_broken()) return true;  // a command could not be enqueued, and will never end
-  if (now - batch_.result.start < limit_) return false;
+  if (since < limit_) return false;
   batch_.backend.lose();
   batch_.note(Error{
       ErrorCode::Machine,
-      fmt::format("{}: {} has not returned within {}, where {} were planned; the run cannot go on", batch_.bound.name,
-                  first_unfinished(), to_string(limit_), to_string(batch_.bound.plan.timeline.latency)),
+      fmt::format(
+          "{}: {} has not returned within {}, the limit of --watchdog {} where {} were planned; the run cannot go "
+          "on",
+          batch_.bound.name, first_unfinished(), to_string(limit_), to_string(batch_.backend.watchdog),
+          to_string(batch_.bound.plan.timeline.latency)),
       {}});
   return true;
 }

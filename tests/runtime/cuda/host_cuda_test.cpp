@@ -2,6 +2,8 @@
 #include "tests/support/host_cuda/host_cuda.hpp"
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -219,6 +221,65 @@ TEST(HostCudaDeathTest, BuffersOutliveABackendWhoseGpuHangs) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(outlive_a_hang(), testing::ExitedWithCode(0),
               "kernel 'spin' of stream 's' has not returned within .*\nfine\n1 operations hang");
+}
+
+/// The host's clock, which a test sets ahead.
+class AdvancedClock final : public Clock {
+ public:
+  [[nodiscard]] std::string_view name() const override { return clock_.name(); }
+  [[nodiscard]] Duration now() const override {
+    looks_.fetch_add(1);
+    return clock_.now() + Duration{ahead_.load()};
+  }
+  void wait_until(Duration at) override { clock_.wait_until(at - Duration{ahead_.load()}); }
+  [[nodiscard]] bool runs_by_itself() const override { return true; }
+
+  void advance(Duration by) { ahead_.fetch_add(by.count()); }
+  /// Returns when others have read the clock so often again.
+  void wait_for_looks(int count) const {
+    for (const int before = looks_.load(); looks_.load() < before + count;)
+      std::this_thread::sleep_for(milliseconds(1));
+  }
+
+ private:
+  test::DeviceClock clock_;
+  std::atomic<Duration::rep> ahead_{0};
+  mutable std::atomic<int> looks_{0};
+};
+
+constexpr Watchdog kPatient{3, std::chrono::hours(1)};
+
+/// A kernel that shall take 100 s hangs. By the clock it is given up after 3900 s, and not a second sooner.
+void hang_until_the_limit() {
+  limit_time();
+  {
+    const auto make = [](const Topology& machine, const KernelRegistry& kernels, Clock& clock) {
+      CudaOptions options = test::host_gpus(machine);
+      options.watchdog = kPatient;
+      options.waiting = WaitKind::Spin;  // a thread that sleeps does not see the clock jump
+      return make_cuda_backend(machine, kernels, clock, options).value();
+    };
+    Station station(std::make_unique<AdvancedClock>(), make);
+    auto& clock = dynamic_cast<AdvancedClock&>(*station.clock);
+    auto batch = station.prepare({kernel_stream("s", station.at("gpu0"), "spin", 100'000'000'000)}, {{}});
+    host_cuda::device(0).hang_next_kernel();
+    static_cast<void>(station.executor.issue(batch));
+    clock.wait_for_looks(1000);
+    clock.advance(std::chrono::seconds(3800));
+    clock.wait_for_looks(1000);
+    std::fprintf(stderr, "%s\n", station.backend->busy() ? "under way" : "too soon");
+    clock.advance(std::chrono::seconds(100));
+    print(station.executor.synchronize(batch));
+  }
+  std::exit(0);
+}
+
+TEST(HostCudaDeathTest, AKernelThatHangsIsGivenUpAtTheLimitOfTheWatchdog) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      hang_until_the_limit(), testing::ExitedWithCode(0),
+      "under way\n.*kernel 'spin' of stream 's' has not returned within 3900 s, the limit of --watchdog 3x.3600s "
+      "where 100 s were planned");
 }
 
 // ---- what the host has
