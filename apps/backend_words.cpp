@@ -134,7 +134,9 @@ void add_backend_options(CommandLine& command, BackendWords& words) {
               "memory_wait, host_timed or device_timer");
   command
       .add("--wait", &words.waiting,
-           "how the host waits for GPUs and for the clock: spin (quickest, keeps a core busy), yield or block")
+           "how the host waits for GPUs and for the clock: spin (quickest, keeps cores busy), yield, or block (sleeps: "
+           "later "
+           "by tens of microseconds; calibrate with the same)")
       .shows_default();
   command.add("--watchdog", &words.watchdog,
               "give up a run that does not end after so many times its plan and a time beyond, like 5x+100ms "

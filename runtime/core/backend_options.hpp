@@ -31,7 +31,7 @@ enum class ClockKind : std::uint8_t {
 enum class WaitKind : std::uint8_t {
   Spin,   ///< looks again at once: the quickest answer, one core busy
   Yield,  ///< lets other threads run between two looks
-  Block,  ///< sleeps until it is woken
+  Block,  ///< sleeps until it is woken: no thread is busy, and starts and ends are seen later
 };
 
 /// Requests to the operating system for the threads that keep the time. A thread that spins gets a priority only with a

@@ -76,7 +76,7 @@ void GateOpener::begin(Duration now) {
   for (BatchDevice& device : batch_.devices)
     if (device.start)
       device.start->open(static_cast<TimerValue>(device.line.timer_at(now + kLead) + device.doubt.count()));
-  next_look_ = now + std::min(batch_.bound.plan.timeline.latency + kAskAfter, limit_);
+  next_question_ = now + std::min(batch_.bound.plan.timeline.latency + kAskAfter, limit_);
 }
 
 bool GateOpener::advance(Duration now) {
@@ -88,7 +88,15 @@ bool GateOpener::advance(Duration now) {
   open_gates(now);
   see_progress();
   if (unseen_ == 0) return true;
-  return now >= next_look_ && is_lost(now);
+  return now >= next_question_ && is_lost(now);
+}
+
+/// At the next gate, and when something may be wrong. The ends of lanes call the conductor.
+Duration GateOpener::next_look() {
+  looked_ = next_question_;
+  if (!batch_.backend.timed_by_gpus() && next_opening_ < openings_.size())
+    looked_ = std::min(looked_, batch_.result.start + openings_[next_opening_].at);
+  return looked_;
 }
 
 void GateOpener::finish() {
@@ -100,8 +108,11 @@ void GateOpener::finish() {
 void GateOpener::open_gates(Duration now) {
   if (batch_.backend.timed_by_gpus()) return;  // GPUs open their own gates
   const Duration since = now - batch_.result.start;
-  while (next_opening_ < openings_.size() && openings_[next_opening_].at <= since)
-    batch_.gates[openings_[next_opening_++].gate].set(batch_.run);
+  for (; next_opening_ < openings_.size() && openings_[next_opening_].at <= since; ++next_opening_) {
+    const std::uint32_t gate = openings_[next_opening_].gate;
+    batch_.opened[gate] = now;
+    batch_.gates[gate].set(batch_.run);
+  }
   if (batch_.backend.timed_by_host()) enqueuer_.enqueue_due(since);
 }
 
@@ -119,7 +130,7 @@ void GateOpener::see_progress() {
   }
 }
 
-/// A pause between two looks counts as the host's.
+/// A pause between two looks counts as the host's; of one that was planned, what it was too long.
 void GateOpener::note_look(Duration now) {
   if (now - looked_ > kGlance) batch_.result.held_up += now - looked_;
   looked_ = now;
@@ -128,7 +139,7 @@ void GateOpener::note_look(Duration now) {
 /// Whether a run behind its plan is lost: the driver reports a fault, or the time limit is over.
 bool GateOpener::is_lost(Duration now) {
   const Duration since = now - batch_.result.start;
-  next_look_ = since < limit_ ? now + std::min(kAskAfter, limit_ - since) : now;
+  next_question_ = since < limit_ ? now + std::min(kAskAfter, limit_ - since) : now;
   const auto [empty, fault] = ask_driver();
   if (fault != cudaSuccess) {
     batch_.backend.lose();
