@@ -96,6 +96,8 @@ class DeviceBackend {
   [[nodiscard]] virtual bool busy() const = 0;
   /// Notes for a report on its runs: a sentence for everything that the host refused to this backend.
   [[nodiscard]] virtual std::vector<std::string> notes() const { return {}; }
+  /// Processor time that its own threads have taken so far. A wrapper hands on that of the backend that it wraps.
+  [[nodiscard]] virtual Duration processor_time() const { return {}; }
   /// Largest lag behind a plan that does not count as a broken bound: 0, unless the host simulates the machine.
   [[nodiscard]] virtual Duration tolerated_lag() const { return {}; }
   /// Other users of its devices, now or since it was made: a sentence each. Slow copies are then attributed to them.

@@ -278,11 +278,12 @@ void DispatchedRun::change_on_request(ChangingTaskSet& set, ChangeRequests& requ
 RunRecord DispatchedRun::run() {
   std::optional<RealTimeThread> thread;
   if (executor_.clock().runs_by_itself()) thread.emplace(executor_.role());
-  const Duration processor_before = processor_time();
+  const auto processor = [&] { return processor_time() + executor_.backend().processor_time(); };
+  const Duration processor_before = processor();
   run_jobs();
   if (thread) {
     record_.notes = thread->notes();
-    record_.processor = processor_time() - processor_before;
+    record_.processor = processor() - processor_before;
   }
   return std::move(record_);
 }

@@ -73,7 +73,8 @@ struct RunRecord {
   std::vector<TriggerCounts> triggers{};  ///< [tasks] nothing of those that the clock releases
   std::vector<std::string> notes{};       ///< requests of its thread that the host refused, a sentence each
   Duration length{};                      ///< from its start to its end
-  Duration processor{};                   ///< processor time of the threads that dispatched; 0 on a virtual clock
+  Duration processor{};  ///< processor time of the threads that dispatched, and of those of their backends;
+                         ///< 0 on a virtual clock
 };
 
 /// A run that is ready to start: its buffers and records are allocated. They are freed with it.

@@ -44,7 +44,8 @@ std::string in_partitions(std::size_t partitions) {
   return partitions > 1 ? fmt::format(" in {} partitions", partitions) : "";
 }
 
-/// How late the dispatcher, though free, saw that jobs were ready, ms; and its processor time. Only in real time.
+/// How late the dispatcher, though free, saw that jobs were ready, ms; and the processor time of the threads that
+/// dispatch jobs and open gates. Only in real time.
 struct Lateness {
   double median, most, worst;  // the second: 99.9 %
   double processor_share;      // of one core, until the last job ended
@@ -72,8 +73,8 @@ std::string lateness_text(const RunRecord& record) {
   const auto late = Lateness::of(record);
   if (!late) return "";
   return fmt::format(
-      "\nThe dispatcher saw ready jobs late by {:.1f} us in the median, {:.1f} us at 99.9 %, {:.1f} us at worst; its "
-      "threads took {:.1f} % of a core.\n",
+      "\nThe dispatcher saw ready jobs late by {:.1f} us in the median, {:.1f} us at 99.9 %, {:.1f} us at worst; the "
+      "threads that dispatch jobs and open gates took {:.1f} % of a core.\n",
       late->median * 1e3, late->most * 1e3, late->worst * 1e3, late->processor_share * 100);
 }
 
