@@ -289,6 +289,7 @@ RunRecord DispatchedRun::run() {
 
 void DispatchedRun::run_jobs() {
   epoch_ = executor_.clock().now();
+  executor_.backend().begin_run(epoch_);
   scheduler_->begin(epoch_);
   for (auto happened = between_jobs(); happened;) {
     decided_at_ = executor_.clock().now();
