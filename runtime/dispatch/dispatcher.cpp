@@ -194,6 +194,7 @@ class DispatchedRun final : public PreparedRun {
   std::vector<std::optional<Duration>> bounds_;  // [tasks] of responses; empty: none are known
   WorkLog beside_;                               // work of programs, beside what tasks declare
   Duration free_since_{};                        // the dispatcher is free since then
+  Duration slept_since_{}, woke_at_{};           // its last sleep: free since, and until
   BlockingLog blocking_;                         // since the run was idle last
   Duration beside_before_{};                     // total of `beside_` at that instant
   bool foreign_ = false;                         // others used the devices when the run was prepared
@@ -334,7 +335,9 @@ std::optional<Event::Kind> DispatchedRun::between_jobs() {
 
 Event::Kind DispatchedRun::release(const Action& action) {
   TaskState& state = tasks_[action.job.task.index()];
-  const Duration since_ready = executor_.clock().now() - std::max(action.ready, free_since_);
+  // Of several jobs that a late awakening finds, each is as late as the dispatcher slept beyond its ready instant.
+  const Duration since_ready = std::max(executor_.clock().now() - std::max(action.ready, free_since_),
+                                        woke_at_ - std::max(action.ready, slept_since_));
   free_since_ = beside("on_ready", action.job.task, [&] { state.program->on_ready(job_of(action.job)); });
   state.releases[scheduler_->buffer_set_of(action.job)] = {action.ready, since_ready, free_since_};
   return Event::Kind::InputReady;
@@ -442,6 +445,8 @@ bool DispatchedRun::idle(Duration until) {
   review();
   arm_next();
   wait_for(instant);
+  slept_since_ = free_since_;
+  woke_at_ = executor_.clock().now();
   blocking_.clear();
   beside_before_ = beside_.total();
   return true;
