@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -23,6 +24,19 @@ namespace tutti::internal {
       "a watchdog of {} would give up runs that go as planned; give at least once the planned length, and a "
       "time of 0 or more beyond it",
       to_string(watchdog)));
+}
+
+/// The error of a run that its watchdog gave up. For backends.
+/// @param batch    its name
+/// @param what     that has not returned: "kernel 'spin' of stream 's'"
+/// @param planned  length of the run
+[[nodiscard]] inline Error not_returned(const Watchdog& watchdog, std::string_view batch, std::string_view what,
+                                        Duration planned) {
+  return {ErrorCode::Machine,
+          fmt::format("{}: {} has not returned within {}, the limit of --watchdog {} where {} were planned; the run "
+                      "cannot go on",
+                      batch, what, to_string(watchdog.limit(planned)), to_string(watchdog), to_string(planned)),
+          {}};
 }
 
 }  // namespace tutti::internal

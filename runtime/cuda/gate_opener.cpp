@@ -152,14 +152,8 @@ bool GateOpener::is_lost(Duration now) {
   if (empty && batch_.is_broken()) return true;  // a command could not be enqueued, and will never end
   if (since < limit_) return false;
   batch_.backend.lose();
-  batch_.note(Error{
-      ErrorCode::Machine,
-      fmt::format(
-          "{}: {} has not returned within {}, the limit of --watchdog {} where {} were planned; the run cannot go "
-          "on",
-          batch_.bound.name, first_unfinished(), to_string(limit_), to_string(batch_.backend.watchdog),
-          to_string(batch_.bound.plan.timeline.latency)),
-      {}});
+  batch_.note(
+      not_returned(batch_.backend.watchdog, batch_.bound.name, first_unfinished(), batch_.bound.plan.timeline.latency));
   return true;
 }
 

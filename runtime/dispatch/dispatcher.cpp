@@ -184,7 +184,8 @@ class DispatchedRun final : public PreparedRun {
   std::vector<std::size_t> free_callbacks_;
   std::optional<CallbackWorker> worker_;  // where a program has callbacks
 
-  Duration free_since_{};   // the dispatcher is free since then
+  Duration free_since_{};               // the dispatcher is free since then
+  Duration slept_since_{}, woke_at_{};  // its last sleep: free since, and until
   BlockingLog blocking_;    // since the run was idle last
   Duration late_inputs_{};  // since then, of jobs whose input came later than their task's jitter allows
 };
@@ -291,6 +292,7 @@ RunRecord DispatchedRun::run() {
 void DispatchedRun::run_jobs() {
   epoch_ = executor_.clock().now();
   ledger_.begin(epoch_);
+  executor_.backend().begin_run(epoch_);
   scheduler_->begin(epoch_);
   triggers_end_ = arrivals_end_ > kNever - epoch_ ? kNever : epoch_ + arrivals_end_;
   for (const TaskId task : external_) sources_[task.index()]->begin(executor_.clock(), epoch_, waker_);
@@ -348,7 +350,10 @@ void DispatchedRun::release(const Action& action) {
   Release& release = state.releases[scheduler_->buffer_set_of(action.job)];
   const Hold& hold = state.holds[scheduler_->buffer_set_of(action.job)];
   const Duration held = std::max(hold.until - std::max(action.ready, hold.from), Duration{0});
-  release = {action.ready, seen - std::max({action.ready, free_since_, hold.until}), seen, seen, held};
+  // Of several jobs that a late awakening finds, each is as late as the dispatcher slept beyond its ready instant.
+  const Duration late = std::max(seen - std::max({action.ready, free_since_, hold.until}),
+                                 woke_at_ - std::max({action.ready, slept_since_, hold.until}));
+  release = {action.ready, late, seen, seen, held};
   if (!state.program->fills_input()) {
     late_inputs_ += lateness_of_input(action.job, release);
     scheduler_->input_ready(action.job);
@@ -593,6 +598,8 @@ bool DispatchedRun::idle(Duration until) {
   ledger_.review();
   arm_next();
   wait_for(instant);
+  slept_since_ = free_since_;
+  woke_at_ = executor_.clock().now();
   blocking_.clear();
   late_inputs_ = {};
   return true;

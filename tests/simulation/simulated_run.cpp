@@ -14,7 +14,7 @@
 #include "runtime/sim/sim_backend.hpp"
 #include "sched/tasks/wcet.hpp"
 #include "tests/runtime/random_jobs.hpp"
-#include "tests/support/faulty_backend.hpp"
+#include "tests/support/fault_function.hpp"
 
 namespace tutti::internal::simulation {
 namespace {
@@ -116,7 +116,8 @@ class Faults {
  public:
   explicit Faults(Truth& truth) : truth_(truth) {}
 
-  const test::Fault* operator()(Duration slack) {
+  const BatchFault* operator()(const BatchRun& run) {
+    const Duration slack = run.plan.latest.value().alone() - run.plan.timeline.latency;
     fault_ = {};
     const auto within = static_cast<std::uint64_t>(std::max<std::int64_t>(slack.count(), 0));
     fault_.late_notice = Duration{static_cast<std::int64_t>(truth_.random.below(within + 1))};
@@ -124,7 +125,7 @@ class Faults {
     fault_.late_submit = truth_.beyond(truth_.late_submit);
     fault_.late_return = truth_.beyond(truth_.late_return);
     if (const Duration by = truth_.beyond(truth_.slow); by > Duration{0})
-      fault_.timeline = [by](Timeline& line) {
+      fault_.times = [by](Timeline& line) {
         for (StreamTimeline& stream : line.streams)
           if (stream.transfer) stream.transfer->end += by;
       };
@@ -136,7 +137,7 @@ class Faults {
 
  private:
   Truth& truth_;
-  test::Fault fault_;
+  BatchFault fault_;
 };
 
 // ---- invariants
@@ -257,7 +258,7 @@ Outcome run(const Case& one) {
   Truth truth(one.seed, one.keeps_envelope);
   test::FaultyBackend backend(*station.backend, *station.clock);
   Faults faults(truth);
-  backend.fault = [&](const std::string& name, std::uint64_t) { return faults(backend.slack.at(name)); };
+  backend.faults = test::FaultFunction([&](const BatchRun& one_run) { return faults(one_run); });
   Executor executor(station.machine, backend, *station.clock);
   std::vector<std::unique_ptr<Program>> programs;
   std::vector<TaskProgram*> table;
