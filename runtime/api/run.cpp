@@ -8,7 +8,7 @@
 #include "runtime/dispatch/partition_machines.hpp"
 #include "runtime/dispatch/partitioned_run.hpp"
 #include "runtime/dispatch/run_journal.hpp"
-#include "runtime/dispatch/trigger_sources.hpp"
+#include "runtime/triggers/trigger_sources.hpp"
 #include "sched/tasks/compile_tasks.hpp"
 
 namespace tutti {

@@ -1,7 +1,7 @@
 #include "runtime/api/trigger.hpp"
 
-#include "runtime/dispatch/trigger_handle.hpp"
-#include "runtime/dispatch/trigger_word.hpp"
+#include "runtime/triggers/trigger_handle.hpp"
+#include "runtime/triggers/trigger_word.hpp"
 
 namespace tutti {
 

@@ -9,6 +9,9 @@
 
 namespace tutti::internal {
 
+/// The instant of what does not happen.
+inline constexpr Duration kNever = Duration::max();
+
 /// The time of a run, from its start. The one notion of time that executor, dispatcher and backends share.
 class Clock {
  public:

@@ -11,7 +11,6 @@
 #include "runtime/core/spsc_ring.hpp"
 #include "runtime/core/thread_role.hpp"
 #include "runtime/core/waker.hpp"
-#include "runtime/dispatch/due_queue.hpp"
 
 namespace tutti::internal {
 

@@ -16,7 +16,7 @@
 #include "runtime/dispatch/job_ledger.hpp"
 #include "runtime/dispatch/job_scheduler.hpp"
 #include "runtime/dispatch/task_state.hpp"
-#include "runtime/dispatch/trigger_source.hpp"
+#include "runtime/triggers/trigger_source.hpp"
 #include "runtime/host/real_time.hpp"
 #include "runtime/trace/journal.hpp"
 

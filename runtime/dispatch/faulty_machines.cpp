@@ -71,7 +71,7 @@ class FaultyMachines::Program final : public TaskProgram {
 FaultyMachines::FaultyMachines(std::span<Executor* const> machines, std::span<TaskProgram* const> programs,
                                const PlannedTaskSet& planned, const RunFaults& faults, const Watchdog& watchdog,
                                std::uint64_t seed)
-    : faults_(faults), wrapped_(programs.size()), programs_(programs.size()) {
+    : faults_(faults), wrapped_(programs.size()), programs_(programs.size()), scripts_(programs.size()) {
   TUTTI_EXPECTS(machines.size() == planned.partitions.size(), "each partition has its machine");
   for (std::size_t i = 0; i < machines.size(); ++i) {
     Machine& machine =
@@ -81,11 +81,16 @@ FaultyMachines::FaultyMachines(std::span<Executor* const> machines, std::span<Ta
       auto& wrapped = wrapped_[task.index()];
       wrapped = std::make_unique<Program>(*programs[task.index()], machine.script, task);
       programs_[task.index()] = wrapped.get();
+      scripts_[task.index()] = &machine.script;
     }
   }
 }
 
 FaultyMachines::~FaultyMachines() = default;
+
+TriggerFault FaultyMachines::trigger(TaskId task, std::uint64_t number, Duration at) const {
+  return scripts_[task.index()]->trigger(task, number, at);
+}
 
 std::vector<std::uint64_t> FaultyMachines::counts() const {
   std::vector<std::uint64_t> counts(faults_.faults.size());

@@ -30,7 +30,9 @@ class FaultyMachines {
   [[nodiscard]] std::span<Executor* const> executors() const { return executors_; }
   /// [tasks]
   [[nodiscard]] std::span<TaskProgram* const> programs() const { return programs_; }
-  /// [faults] how often each has met something: runs of batches, host steps, or stalls that the host noticed.
+  /// What is wrong with a trigger of a task: see `FaultScript::trigger`.
+  [[nodiscard]] TriggerFault trigger(TaskId task, std::uint64_t number, Duration at) const;
+  /// [faults] how often each has met something: runs of batches, host steps, triggers, or stalls that the host noticed.
   [[nodiscard]] std::vector<std::uint64_t> counts() const;
 
  private:
@@ -42,6 +44,7 @@ class FaultyMachines {
   std::vector<Executor*> executors_;
   std::vector<std::unique_ptr<Program>> wrapped_;
   std::vector<TaskProgram*> programs_;
+  std::vector<FaultScript*> scripts_;  // [tasks] of their partitions
 };
 
 }  // namespace tutti::internal

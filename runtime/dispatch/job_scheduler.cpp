@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "model/base/expects.hpp"
-#include "runtime/dispatch/drawn_jitter.hpp"
+#include "runtime/triggers/drawn_jitter.hpp"
 
 namespace tutti::internal {
 namespace {

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "runtime/core/executor.hpp"
-#include "runtime/dispatch/due_queue.hpp"
 #include "runtime/dispatch/task_program.hpp"
 #include "sched/admission/admission.hpp"
 

@@ -38,6 +38,11 @@ class FaultClock final : public Clock {
     clock_->wait_until(at);
     stand();
   }
+  void wait_until(Duration at, Waker& waker) override {
+    clock_->wait_until(at, waker);
+    stand();
+  }
+  Duration aside(Duration start, const std::function<void()>& work) override { return clock_->aside(start, work); }
   [[nodiscard]] bool runs_by_itself() const override { return clock_->runs_by_itself(); }
 
   /// [stalls] how often somebody looked into it and stood: 1 at most in one thread.

@@ -20,6 +20,11 @@ constexpr bool is_of_streams(FaultKind kind) {
   return kind == FaultKind::SlowTransfers || kind == FaultKind::SlowKernels;
 }
 
+constexpr bool is_of_triggers(FaultKind kind) {
+  return kind == FaultKind::EarlyTrigger || kind == FaultKind::LateTrigger || kind == FaultKind::DoubleTrigger ||
+         kind == FaultKind::MissingTrigger;
+}
+
 /// The cost `dispatch` is around batches and not in them.
 bool is_dispatch_alone(const RunFault& fault) {
   return fault.kind == FaultKind::SlowCommands && fault.of == CommandCost::Dispatch;
@@ -107,6 +112,26 @@ std::vector<FaultClock::Stall> FaultScript::stalls_of(const RunFaults& faults) {
   for (const RunFault& fault : faults.faults)
     if (fault.kind == FaultKind::HostStall) stalls.push_back({fault.at, fault.lasts});
   return stalls;
+}
+
+// ---- triggers
+
+bool FaultScript::has_triggers(const RunFaults& faults) {
+  return std::ranges::any_of(faults.faults, is_of_triggers, &RunFault::kind);
+}
+
+TriggerFault FaultScript::trigger(TaskId task, std::uint64_t number, Duration at) {
+  TriggerFault found;
+  for (std::size_t i = 0; i < faults_.faults.size(); ++i) {
+    const RunFault& fault = faults_.faults[i];
+    if (!is_of_triggers(fault.kind) || !meets(i, task, number, at)) continue;
+    ++counts_[i];
+    if (fault.kind == FaultKind::EarlyTrigger) found.by -= fault.by;
+    if (fault.kind == FaultKind::LateTrigger) found.by += fault.by;
+    if (fault.kind == FaultKind::DoubleTrigger) found.doubled = true;
+    if (fault.kind == FaultKind::MissingTrigger) found.missing = true;
+  }
+  return found;
 }
 
 // ---- which faults meet what

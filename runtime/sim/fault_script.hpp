@@ -10,6 +10,7 @@
 #include "runtime/core/backend_options.hpp"
 #include "runtime/sim/fault_backend.hpp"
 #include "runtime/sim/fault_clock.hpp"
+#include "runtime/triggers/simulated_triggers.hpp"
 #include "sched/tasks/task.hpp"
 #include "sched/whatif/run_faults.hpp"
 
@@ -33,6 +34,12 @@ class FaultScript final : public BatchFaults {
   /// How long work of the host takes that begins now and is declared to take this long.
   /// @param now  on the clock
   [[nodiscard]] Duration host_time(TaskId task, std::uint64_t job, Duration declared, Duration now);
+  /// What is wrong with a trigger of a simulated device.
+  /// @param number  of the task's triggers, from 0
+  /// @param at      when it should come, on the clock
+  [[nodiscard]] TriggerFault trigger(TaskId task, std::uint64_t number, Duration at);
+  /// Whether a list has faults of triggers.
+  [[nodiscard]] static bool has_triggers(const RunFaults& faults);
   /// The stalls of the list, in its order.
   [[nodiscard]] static std::vector<FaultClock::Stall> stalls_of(const RunFaults& faults);
 

@@ -15,7 +15,7 @@
 #include "runtime/dispatch/faulty_machines.hpp"
 #include "runtime/dispatch/partitioned_run.hpp"
 #include "runtime/dispatch/run_journal.hpp"
-#include "runtime/dispatch/trigger_sources.hpp"
+#include "runtime/triggers/trigger_sources.hpp"
 #include "sched/admission/task_changes_yaml.hpp"
 #include "sched/whatif/run_faults_yaml.hpp"
 #include "sched/whatif/scenario_yaml.hpp"
@@ -69,12 +69,20 @@ Expected<RunJournal> open_journal(const RunCommand& command, const PlannedTaskSe
   return RunJournal::open(command.journal, rotate_at, planned, bounds, place);
 }
 
-/// The sources of the triggers that release jobs. On the virtual clock a simulated device fires them; the jobs of a
-/// scenario need none.
-Expected<TriggerSources> triggers_of(const RunCommand& command, const TaskSet& tasks, const RunPlace& place) {
+/// The sources of the triggers that release jobs. On the virtual clock, and where faults meet triggers, a simulated
+/// device fires them; the jobs of a scenario need none.
+/// @param faulty  null: nothing goes wrong
+Expected<TriggerSources> triggers_of(const RunCommand& command, const TaskSet& tasks, const RunPlace& place,
+                                     const std::optional<RunFaults>& faults, const FaultyMachines* faulty) {
   TriggerOrigins origins;
   origins.simulated = place.clock == "virtual" || !command.scenario.empty();
   origins.seed = command.seed;
+  if (faults && FaultScript::has_triggers(*faults)) {
+    origins.simulated = true;
+    origins.faults = [faulty](TaskId task, std::uint64_t number, Duration at) {
+      return faulty->trigger(task, number, at);
+    };
+  }
   return TriggerSources::make(tasks, origins);
 }
 
@@ -102,12 +110,12 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
   }
   auto journal = open_journal(command, planned, bounds, machines->place());
   if (!journal) return report_error(journal.error());
-  const auto triggers = triggers_of(command, planned.tasks, machines->place());
-  if (!triggers) return report_error(triggers.error());
   const auto self_test = self_test_of_run(command.self_test, *options, machines->executors().front()->role(), *machine);
-  const RunParts parts{journal->recorders(), triggers->table()};
   std::optional<FaultyMachines> faulty;
   if (faults) faulty.emplace(machines->executors(), rows, planned, *faults, options->watchdog, command.seed);
+  const auto triggers = triggers_of(command, planned.tasks, machines->place(), faults, faulty ? &*faulty : nullptr);
+  if (!triggers) return report_error(triggers.error());
+  const RunParts parts{journal->recorders(), triggers->table()};
   const Expected<RunRecord> record =
       faulty ? execute(faulty->executors(), faulty->programs(), parts) : execute(machines->executors(), rows, parts);
   if (!record) return report_error(record.error());

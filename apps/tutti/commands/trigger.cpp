@@ -7,7 +7,7 @@
 
 #include "apps/interrupt.hpp"
 #include "apps/tutti/commands/command.hpp"
-#include "runtime/dispatch/trigger_word.hpp"
+#include "runtime/triggers/trigger_word.hpp"
 
 namespace tutti::internal {
 namespace {

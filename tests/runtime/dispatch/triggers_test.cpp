@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "runtime/dispatch/partitioned_run.hpp"
-#include "runtime/dispatch/trigger_sources.hpp"
-#include "runtime/dispatch/trigger_word.hpp"
+#include "runtime/triggers/trigger_sources.hpp"
+#include "runtime/triggers/trigger_word.hpp"
 #include "tests/runtime/task_runs.hpp"
 
 namespace tutti::internal {
@@ -66,7 +66,7 @@ TEST(SimulatedTriggers, ComeOnceAPeriod) {
 TEST(SimulatedTriggers, HaveFaults) {
   VirtualClock clock;
   Waker waker;
-  SimulatedTriggers source(Duration{100}, {}, 1, [](std::uint64_t number) -> TriggerFault {
+  SimulatedTriggers source(Duration{100}, {}, 1, [](std::uint64_t number, Duration) -> TriggerFault {
     switch (number) {
       case 1: return {.by = Duration{-30}};
       case 2: return {.missing = true};
@@ -84,7 +84,7 @@ TEST(SimulatedTriggers, HaveFaults) {
 // deferred, so its job starts at 100.
 TEST(TriggeredRun, ReleasesJobsByTriggers) {
   test::VirtualRun run({std::nullopt, Policy::Edf, {external("a", 10, 100), test::task("b", 1, 1000)}});
-  TriggerOrigins origins{.simulated = true, .faults = [](TaskId task, std::uint64_t number) -> TriggerFault {
+  TriggerOrigins origins{.simulated = true, .faults = [](TaskId task, std::uint64_t number, Duration) -> TriggerFault {
                            EXPECT_EQ(task, TaskId{0});
                            if (number == 1) return {.by = Duration{-30}};
                            return {.missing = number == 3};
@@ -108,7 +108,7 @@ TEST(TriggeredRun, ReleasesJobsByTriggers) {
 // of the second by then, early by 110.
 TEST(TriggeredRun, LooksAtTriggersBehindADeferredOne) {
   test::VirtualRun run({std::nullopt, Policy::Edf, {external("a", 10, 100)}});
-  const TriggerOrigins origins{.simulated = true, .faults = [](TaskId, std::uint64_t number) -> TriggerFault {
+  const TriggerOrigins origins{.simulated = true, .faults = [](TaskId, std::uint64_t number, Duration) -> TriggerFault {
                                  if (number == 1) return {.by = Duration{-30}};
                                  if (number == 2) return {.by = Duration{-110}};
                                  return {.missing = number > 2};
@@ -126,7 +126,7 @@ TEST(TriggeredRun, LooksAtTriggersBehindADeferredOne) {
 // Nothing fires: the run waits, counts what is missing (at 200 and 400), and ends at its time.
 TEST(TriggeredRun, EndsAtItsTimeWithoutTriggers) {
   test::VirtualRun run({std::nullopt, Policy::Edf, {external("a", 10, 100)}});
-  const TriggerOrigins origins{.simulated = true, .faults = [](TaskId, std::uint64_t number) {
+  const TriggerOrigins origins{.simulated = true, .faults = [](TaskId, std::uint64_t number, Duration) {
                                  return TriggerFault{.missing = number < 100'000'000};
                                }};
   const auto sources = TriggerSources::make(run.set, origins).value();

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "model/base/error.hpp"
-#include "runtime/dispatch/trigger_source.hpp"
+#include "runtime/triggers/trigger_source.hpp"
 
 namespace tutti::internal {
 

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "runtime/dispatch/trigger_source.hpp"
+#include "runtime/triggers/trigger_source.hpp"
 
 namespace tutti::internal {
 
@@ -16,8 +16,8 @@ struct TriggerFault {
 /// Triggers of a simulated device: one each period, delayed within the jitter as the seed says.
 class SimulatedTriggers final : public TriggerSource {
  public:
-  /// (number of the trigger from 0) -> what is wrong with it; empty: nothing ever.
-  using Faults = std::function<TriggerFault(std::uint64_t)>;
+  /// (number of the trigger from 0, when it should come, on the clock) -> what is wrong with it; empty: nothing ever.
+  using Faults = std::function<TriggerFault(std::uint64_t, Duration)>;
 
   SimulatedTriggers(Duration period, Duration jitter, std::uint64_t seed, Faults faults = {})
       : period_(period), jitter_(jitter), seed_(seed), faults_(std::move(faults)) {}

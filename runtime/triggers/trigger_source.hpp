@@ -8,7 +8,6 @@
 
 #include "runtime/core/clock.hpp"
 #include "runtime/core/waker.hpp"
-#include "runtime/dispatch/due_queue.hpp"
 
 namespace tutti::internal {
 

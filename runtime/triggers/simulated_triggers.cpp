@@ -1,9 +1,9 @@
-#include "runtime/dispatch/simulated_triggers.hpp"
+#include "runtime/triggers/simulated_triggers.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "runtime/dispatch/drawn_jitter.hpp"
+#include "runtime/triggers/drawn_jitter.hpp"
 
 namespace tutti::internal {
 
@@ -20,7 +20,7 @@ void SimulatedTriggers::find_next() {
     next_ = kNever;
     return;
   }
-  fault_ = faults_ ? faults_(number_) : TriggerFault{};
+  fault_ = faults_ ? faults_(number_, regular_) : TriggerFault{};
   next_ = std::max(next_, regular_ + drawn_jitter(jitter_, seed_, number_) + fault_.by);
   ++number_;
   regular_ += period_;

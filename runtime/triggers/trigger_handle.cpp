@@ -1,4 +1,4 @@
-#include "runtime/dispatch/trigger_handle.hpp"
+#include "runtime/triggers/trigger_handle.hpp"
 
 #include <algorithm>
 

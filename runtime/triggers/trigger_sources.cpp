@@ -1,4 +1,4 @@
-#include "runtime/dispatch/trigger_sources.hpp"
+#include "runtime/triggers/trigger_sources.hpp"
 
 #include <algorithm>
 #include <set>
@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "runtime/dispatch/drawn_jitter.hpp"
-#include "runtime/dispatch/trigger_word.hpp"
+#include "runtime/triggers/drawn_jitter.hpp"
+#include "runtime/triggers/trigger_word.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -36,7 +36,9 @@ Made source_of(const Task& task, std::size_t position, const TriggerOrigins& ori
   if (origins.simulated) {
     SimulatedTriggers::Faults faults;
     if (origins.faults)
-      faults = [all = origins.faults, id = TaskId{position}](std::uint64_t number) { return all(id, number); };
+      faults = [all = origins.faults, id = TaskId{position}](std::uint64_t number, Duration at) {
+        return all(id, number, at);
+      };
     return std::make_shared<SimulatedTriggers>(task.period, task.jitter, jitter_seed(origins.seed, position),
                                                std::move(faults));
   }

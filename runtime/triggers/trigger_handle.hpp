@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "runtime/core/spsc_ring.hpp"
-#include "runtime/dispatch/trigger_source.hpp"
+#include "runtime/triggers/trigger_source.hpp"
 
 namespace tutti::internal {
 

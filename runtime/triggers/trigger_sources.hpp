@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "model/base/error.hpp"
-#include "runtime/dispatch/simulated_triggers.hpp"
-#include "runtime/dispatch/trigger_handle.hpp"
-#include "runtime/dispatch/trigger_source.hpp"
+#include "runtime/triggers/simulated_triggers.hpp"
+#include "runtime/triggers/trigger_handle.hpp"
+#include "runtime/triggers/trigger_source.hpp"
 #include "sched/tasks/task.hpp"
 
 namespace tutti::internal {
@@ -19,8 +19,9 @@ struct TriggerOrigins {
   std::map<std::string, std::shared_ptr<TriggerHandle>> handles = {};  ///< by task: threads of this process
   bool simulated = false;  ///< tasks without a handle have a simulated device; otherwise the word that they name
   std::uint64_t seed = 1;  ///< of the jitter of simulated triggers
-  /// (task, number of its trigger from 0) -> what is wrong with it; empty: nothing ever.
-  std::function<TriggerFault(TaskId, std::uint64_t)> faults = {};
+  /// (task, number of its trigger from 0, when it should come, on the clock) -> what is wrong with it; empty: nothing
+  /// ever.
+  std::function<TriggerFault(TaskId, std::uint64_t, Duration)> faults = {};
 };
 
 /// A source of triggers for each task that they release.

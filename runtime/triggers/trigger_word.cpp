@@ -1,4 +1,4 @@
-#include "runtime/dispatch/trigger_word.hpp"
+#include "runtime/triggers/trigger_word.hpp"
 
 #include <algorithm>
 #include <cerrno>
