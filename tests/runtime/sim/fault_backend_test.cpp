@@ -73,6 +73,30 @@ TEST(FaultBackend, PassesTheTimeThatAFaultTakes) {
   EXPECT_EQ(measured.streams[0].transfer->start, Duration{40});
 }
 
+// The machine below makes the copy 100 longer, the one above 20: what comes from above stays where the other is gone.
+TEST(FaultBackend, IsStackedUponAnother) {
+  FaultStation station;
+  station.fault.times = [](Timeline& times) { times.streams[0].transfer->end += Duration{100}; };
+  test::FaultyBackend above(station.backend, *station.clock);
+  BatchFault upper;
+  upper.times = [](Timeline& times) { times.streams[0].transfer->end += Duration{20}; };
+  above.faults = test::FaultFunction([&](const BatchRun& run) { return run.run < 2 ? &upper : nullptr; });
+  Executor executor(station.machine, above, *station.clock);
+  const Buffer from = station.allocate(station.at("mem0"), 1000), to = station.allocate(station.at("gpu0"), 1000);
+  auto batch = executor
+                   .prepare(station.planned({copy_stream("s", station.at("mem0"), station.at("gpu0"), 1000)}),
+                            {bound(from.view(), to.view())})
+                   .value();
+  const auto length = [&] {
+    const BatchResult result = executor.run(batch).value();
+    return result.finish - result.start;
+  };
+  EXPECT_EQ(length(), Duration{1120});
+  station.fault = {};
+  EXPECT_EQ(length(), Duration{1020});
+  EXPECT_EQ(length(), Duration{1000});
+}
+
 TEST(FaultBackend, FailsARunAndLaterOnesGoOn) {
   FaultStation station;
   PreparedBatch batch = station.copy_1000();
@@ -187,7 +211,7 @@ TEST(FaultScript, IsThePlanWhereNothingIsLonger) {
     const TaskSet set = set_of("t");
     FaultScript script(none, set, station.machine, {}, 1);
     const std::string name = "b";
-    const BatchFault* fault = script.of({.plan = planned, .name = name, .job = {"t", 0}});
+    const BatchFault* fault = script.of({.plan = planned, .times = planned.timeline, .name = name, .job = {"t", 0}});
     ASSERT_NE(fault, nullptr);
     ASSERT_TRUE(fault->times != nullptr);
     Timeline times = planned.timeline;
@@ -211,7 +235,7 @@ TEST(FaultScript, DrawsFromSeedFaultTaskAndJobAlone) {
     std::vector<bool> met(3000);
     for (std::uint64_t i = 0; i < met.size(); ++i) {
       const std::uint64_t job = backwards ? met.size() - 1 - i : i;
-      met[job] = script.of({.plan = planned, .name = name, .job = {task, job}}) != nullptr;
+      met[job] = script.of({.plan = planned, .times = planned.timeline, .name = name, .job = {task, job}}) != nullptr;
     }
     return met;
   };
