@@ -28,18 +28,17 @@ struct FaultStation : Station {
 
   /// A batch of one copy of 1000 bytes to gpu0.
   PreparedBatch copy_1000() {
-    source = allocate(at("mem0"), 1000);
-    destination = allocate(at("gpu0"), 1000);
-    write(source.view(), test::pattern(1000, 7));
+    const BufferView source = buffers.emplace_back(allocate(at("mem0"), 1000)).view();
+    const BufferView destination = buffers.emplace_back(allocate(at("gpu0"), 1000)).view();
     auto prepared = executor_with_faults.prepare(planned({copy_stream("s", at("mem0"), at("gpu0"), 1000)}),
-                                                 {bound(source.view(), destination.view())}, "the batch");
+                                                 {bound(source, destination)}, "the batch");
     return std::move(prepared).value();
   }
 
   test::FaultyBackend backend{*Station::backend, *clock};
   Executor executor_with_faults{machine, backend, *clock};
   BatchFault fault;
-  Buffer source, destination;
+  std::vector<Buffer> buffers;
 };
 
 TEST(FaultBackend, LetsTheMachineTakeTheTimesOfTheFaultAndThenThoseOfThePlan) {
@@ -51,6 +50,18 @@ TEST(FaultBackend, LetsTheMachineTakeTheTimesOfTheFaultAndThenThoseOfThePlan) {
   station.fault = {};
   EXPECT_EQ(station.executor_with_faults.run(batch)->finish, Duration{2500});
   EXPECT_EQ(batch.measured(), batch.plan().timeline);
+}
+
+// Two batches issued at once: the second one begins when the first is over, 500 behind its plan.
+TEST(FaultBackend, LetsTheNextBatchWaitForTheOneThatTakesLonger) {
+  FaultStation station;
+  PreparedBatch first = station.copy_1000(), second = station.copy_1000();
+  station.fault.times = [](Timeline& times) { times.streams[0].transfer->end += Duration{500}; };
+  ASSERT_TRUE(station.executor_with_faults.issue(first).has_value());
+  station.fault = {};
+  ASSERT_TRUE(station.executor_with_faults.issue(second).has_value());
+  EXPECT_EQ(station.executor_with_faults.synchronize(second)->start, Duration{1500});
+  EXPECT_EQ(station.executor_with_faults.synchronize(first)->finish, Duration{1500});
 }
 
 // The copy starts 40 late and ends 80 late; the end is seen 9 later.
