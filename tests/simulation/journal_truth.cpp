@@ -102,7 +102,8 @@ std::optional<std::string> JournalOfRun::difference(const RunRecord& record, tes
     const auto bytes = bytes_of(file);
     ReadFile whole = read(bytes);
     const JournalCondition& found = whole.condition;
-    if (!found.closed || found.torn_bytes + found.damaged_bytes + found.damaged_jobs + found.lost_jobs > 0)
+    const auto missing = {found.torn_bytes, found.damaged_bytes, found.damaged_jobs, found.lost_jobs};
+    if (!found.closed || std::ranges::max(missing) > 0)
       return fmt::format("a file of the journal is not whole: {}", file);
     for (int cuts = 0; cuts < 8; ++cuts) {
       ReadFile cut = read(std::span(bytes).first(random.below(bytes.size() + 1)));
