@@ -127,6 +127,8 @@ class DispatchedRun final : public PreparedRun {
   /// What comes in from outside: an interrupt, a request. As above.
   std::optional<Event::Kind> between_jobs();
   Event::Kind release(const Action& action);
+  /// How long the dispatcher slept on beyond the instant at which a job was ready: a late awakening may find several.
+  [[nodiscard]] Duration overslept_by(Duration ready) const { return woke_at_ - std::max(ready, slept_since_); }
   /// The record of a job that has not started.
   [[nodiscard]] JobRecord record_of(const ReadyJob& job, JobVerdict verdict) const;
   void drop(const Action& action);
@@ -195,6 +197,7 @@ class DispatchedRun final : public PreparedRun {
   WorkLog beside_;                               // work of programs, beside what tasks declare
   Duration free_since_{};                        // the dispatcher is free since then
   Duration slept_since_{}, woke_at_{};           // its last sleep: free since, and until
+  Duration overslept_{};                         // so much longer than it was to be
   BlockingLog blocking_;                         // since the run was idle last
   Duration beside_before_{};                     // total of `beside_` at that instant
   bool foreign_ = false;                         // others used the devices when the run was prepared
@@ -335,9 +338,8 @@ std::optional<Event::Kind> DispatchedRun::between_jobs() {
 
 Event::Kind DispatchedRun::release(const Action& action) {
   TaskState& state = tasks_[action.job.task.index()];
-  // Of several jobs that a late awakening finds, each is as late as the dispatcher slept beyond its ready instant.
-  const Duration since_ready = std::max(executor_.clock().now() - std::max(action.ready, free_since_),
-                                        woke_at_ - std::max(action.ready, slept_since_));
+  const Duration since_ready =
+      std::max(executor_.clock().now() - std::max(action.ready, free_since_), overslept_by(action.ready));
   free_since_ = beside("on_ready", action.job.task, [&] { state.program->on_ready(job_of(action.job)); });
   state.releases[scheduler_->buffer_set_of(action.job)] = {action.ready, since_ready, free_since_};
   return Event::Kind::InputReady;
@@ -359,9 +361,10 @@ void DispatchedRun::drop(const Action& action) {
   record.ready = action.ready - epoch_;
   record.error = Error{ErrorCode::Machine,
                        skipped ? "skipped: the job before it took longer than its budget"
-                               : "no buffer set was free; the jobs before took longer than admitted",
+                               : "no buffer set was free; the jobs before took longer than admitted, or were seen late",
                        {}};
   Excesses excesses;
+  excesses.add(BoundCause::Release, overslept_);  // jobs that were seen late then have the buffers
   excesses.add(BoundCause::Blocking, blocking_.total());
   excesses.add(BoundCause::Host, beside_.total() - beside_before_);
   if (promised_) record.broken = BrokenBound{excesses.largest(), {}, blocking_.worst()};
@@ -445,8 +448,6 @@ bool DispatchedRun::idle(Duration until) {
   review();
   arm_next();
   wait_for(instant);
-  slept_since_ = free_since_;
-  woke_at_ = executor_.clock().now();
   blocking_.clear();
   beside_before_ = beside_.total();
   return true;
@@ -454,7 +455,11 @@ bool DispatchedRun::idle(Duration until) {
 
 void DispatchedRun::wait_for(Duration instant) {
   Clock& clock = executor_.clock();
-  clock.wait_until(clock.runs_by_itself() ? std::min(instant, clock.now() + kLongestSleep) : instant);
+  const Duration until = clock.runs_by_itself() ? std::min(instant, clock.now() + kLongestSleep) : instant;
+  clock.wait_until(until);
+  slept_since_ = free_since_;
+  woke_at_ = clock.now();
+  overslept_ = woke_at_ - until;
 }
 
 Job DispatchedRun::job_of(const ReadyJob& ready) const {
