@@ -186,6 +186,7 @@ class DispatchedRun final : public PreparedRun {
 
   Duration free_since_{};               // the dispatcher is free since then
   Duration slept_since_{}, woke_at_{};  // its last sleep: free since, and until
+  Duration overslept_{};                // so much longer than it was to be
   BlockingLog blocking_;    // since the run was idle last
   Duration late_inputs_{};  // since then, of jobs whose input came later than their task's jitter allows
 };
@@ -386,10 +387,11 @@ void DispatchedRun::drop(const Action& action) {
   ended.record.ready = action.ready - epoch_;
   ended.record.error = Error{ErrorCode::Machine,
                              skipped ? "skipped: the job before it took longer than its budget"
-                                     : "no buffer set was free; the jobs before took longer than admitted",
+                                     : "no buffer set was free; the jobs before took longer than admitted, or were seen late",
                              {}};
   ended.place = ledger_.claim();
   ended.late = true;
+  ended.excesses.add(BoundCause::Release, overslept_);  // jobs that were seen late then have the buffers
   ended.excesses.add(BoundCause::Blocking, blocking_.total());
   const Hold& hold = tasks_[action.job.task.index()].holds[scheduler_->buffer_set_of(action.job)];
   if (!skipped && hold.until == kNever) ended.excesses.add(BoundCause::Host, decided_at_ - hold.from);
@@ -598,8 +600,6 @@ bool DispatchedRun::idle(Duration until) {
   ledger_.review();
   arm_next();
   wait_for(instant);
-  slept_since_ = free_since_;
-  woke_at_ = executor_.clock().now();
   blocking_.clear();
   late_inputs_ = {};
   return true;
@@ -607,7 +607,11 @@ bool DispatchedRun::idle(Duration until) {
 
 void DispatchedRun::wait_for(Duration instant) {
   Clock& clock = executor_.clock();
-  clock.wait_until(clock.runs_by_itself() ? std::min(instant, clock.now() + kLongestSleep) : instant, waker_);
+  const Duration until = clock.runs_by_itself() ? std::min(instant, clock.now() + kLongestSleep) : instant;
+  clock.wait_until(until, waker_);
+  slept_since_ = free_since_;
+  woke_at_ = clock.now();
+  overslept_ = woke_at_ - until;
 }
 
 Job DispatchedRun::job_of(const ReadyJob& ready) const {

@@ -38,6 +38,7 @@ class FaultBackend::Batch final : public BackendBatch {
         plan_(std::move(plan)),
         name_(std::move(name)),
         number_(owner.batches_++),
+        base_(plan_.timeline),
         times_(plan_.timeline) {}
 
   void arm() override { batch_->arm(); }
@@ -46,9 +47,15 @@ class FaultBackend::Batch final : public BackendBatch {
     job_ = job;
     batch_->belongs_to(job);
   }
+  [[nodiscard]] bool follow(const Timeline& times) override {
+    base_ = times;
+    follows_ = true;
+    return true;
+  }
   void submit(Duration earliest) override {
     fault_ = nullptr;
-    if (const BatchFault* fault = owner_.faults_.of({plan_, name_, number_, runs_++, job_, owner_.clock_.now()})) {
+    const BatchRun run{plan_, base_, name_, number_, runs_++, job_, owner_.clock_.now()};
+    if (const BatchFault* fault = owner_.faults_.of(run)) {
       kept_ = *fault;
       fault_ = &kept_;
       if (fault_->late_submit > Duration{0}) pass(owner_.clock_.now() + fault_->late_submit);
@@ -78,7 +85,7 @@ class FaultBackend::Batch final : public BackendBatch {
     const bool changes =
         fault_ != nullptr && (fault_->times || fault_->late_notice > Duration{0} || fault_->no_sooner > Duration{0});
     if (!changes && !follows_) return;
-    times_ = plan_.timeline;
+    times_ = base_;
     if (changes) {
       if (fault_->times) fault_->times(times_);
       for (StreamTimeline& line : times_.streams) {
@@ -108,8 +115,9 @@ class FaultBackend::Batch final : public BackendBatch {
   ExecutionPlan plan_;
   std::string name_;
   std::size_t number_;
-  Timeline times_;  // of this run
-  bool follows_ = false;
+  Timeline base_;         // without a fault
+  Timeline times_;        // of this run
+  bool follows_ = false;  // other times than `base_`, so far
   JobLabel job_;
   std::uint64_t runs_ = 0;
   BatchFault kept_;

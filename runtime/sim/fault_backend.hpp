@@ -15,6 +15,7 @@ namespace tutti::internal {
 /// A run of a batch that is about to begin.
 struct BatchRun {
   const ExecutionPlan& plan;
+  const Timeline& times;    ///< that it takes without a fault: the plan's, or those that it was to follow
   const std::string& name;  ///< of the batch in messages
   std::size_t batch = 0;    ///< number of the batch, in the order of preparing
   std::uint64_t run = 0;    ///< of the batch, from 0
@@ -24,9 +25,9 @@ struct BatchRun {
 
 /// What goes wrong in one run of a batch.
 struct BatchFault {
-  /// Changes the times that the machine takes, from those of the plan. Bytes stay where they are planned: segments of a
-  /// transfer that no longer fit its start and end are stretched. The run is as long as its latest stream, or as
-  /// planned.
+  /// Changes the times that the machine takes (`BatchRun::times`). All bytes arrive in any case: segments of a transfer
+  /// that no longer fit its start and end are stretched. The run is as long as its latest stream, or as without the
+  /// fault.
   std::function<void(Timeline&)> times = nullptr;
   Duration late_submit{};                ///< passes before the backend takes the batch
   Duration late_notice{};                ///< the end is seen so long after it
@@ -50,7 +51,8 @@ class BatchFaults {
 /// simulation and in `tutti run --faults`. A fault takes the time that it says, so that later runs wait for it; bytes
 /// move and kernels run at the times that the faults leave.
 ///
-/// Runs without a fault allocate nothing, and neither do faults that keep the shape of the plan.
+/// Runs without a fault allocate nothing, and neither do faults that keep the shape of the plan. Several can be
+/// stacked.
 class FaultBackend : public DeviceBackend {
  public:
   /// @param machine  that can follow other times than a plan's (`BackendBatch::follow`)

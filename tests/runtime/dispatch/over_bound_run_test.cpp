@@ -194,6 +194,24 @@ TEST(OverBound, IsEveryJobThatALateAwakeningFinds) {
   EXPECT_EQ(record.jobs[2].broken, (BrokenBound{BoundCause::Release, Duration{1200}}));
 }
 
+// It wakes 5 periods late and finds six jobs. Those for which no buffers are left are dropped for that reason, the last
+// one too, which it sees in time.
+TEST(OverBound, IsAJobWithoutBuffersThatALateAwakeningFinds) {
+  FaultyRun run;
+  const AdmittedTaskSet admitted = run.make({run.copying("t", 1000, 100'000)});
+  run.clock->oversleeps = Duration{100'000};
+  run.clock->by = Duration{500'000};
+  const RunRecord record = run.run(admitted, 8);
+  ASSERT_EQ(record.jobs.size(), 8U);
+  int dropped = 0;
+  for (const JobRecord& job : record.jobs) {
+    if (job.verdict != JobVerdict::Dropped) continue;
+    ++dropped;
+    EXPECT_EQ(job.broken->cause, BoundCause::Release) << job.index;
+  }
+  EXPECT_GE(dropped, 3);
+}
+
 TEST(OverBound, IsWhatTheBackendDoesNotTolerate) {
   FaultyRun run;
   run.go_wrong({.times = slow_copy});

@@ -28,18 +28,17 @@ struct FaultStation : Station {
 
   /// A batch of one copy of 1000 bytes to gpu0.
   PreparedBatch copy_1000() {
-    source = allocate(at("mem0"), 1000);
-    destination = allocate(at("gpu0"), 1000);
-    write(source.view(), test::pattern(1000, 7));
+    const BufferView source = buffers.emplace_back(allocate(at("mem0"), 1000)).view();
+    const BufferView destination = buffers.emplace_back(allocate(at("gpu0"), 1000)).view();
     auto prepared = executor_with_faults.prepare(planned({copy_stream("s", at("mem0"), at("gpu0"), 1000)}),
-                                                 {bound(source.view(), destination.view())}, "the batch");
+                                                 {bound(source, destination)}, "the batch");
     return std::move(prepared).value();
   }
 
   test::FaultyBackend backend{*Station::backend, *clock};
   Executor executor_with_faults{machine, backend, *clock};
   BatchFault fault;
-  Buffer source, destination;
+  std::vector<Buffer> buffers;
 };
 
 TEST(FaultBackend, LetsTheMachineTakeTheTimesOfTheFaultAndThenThoseOfThePlan) {
@@ -51,6 +50,18 @@ TEST(FaultBackend, LetsTheMachineTakeTheTimesOfTheFaultAndThenThoseOfThePlan) {
   station.fault = {};
   EXPECT_EQ(station.executor_with_faults.run(batch)->finish, Duration{2500});
   EXPECT_EQ(batch.measured(), batch.plan().timeline);
+}
+
+// Two batches issued at once: the second one begins when the first is over, 500 behind its plan.
+TEST(FaultBackend, LetsTheNextBatchWaitForTheOneThatTakesLonger) {
+  FaultStation station;
+  PreparedBatch first = station.copy_1000(), second = station.copy_1000();
+  station.fault.times = [](Timeline& times) { times.streams[0].transfer->end += Duration{500}; };
+  ASSERT_TRUE(station.executor_with_faults.issue(first).has_value());
+  station.fault = {};
+  ASSERT_TRUE(station.executor_with_faults.issue(second).has_value());
+  EXPECT_EQ(station.executor_with_faults.synchronize(second)->start, Duration{1500});
+  EXPECT_EQ(station.executor_with_faults.synchronize(first)->finish, Duration{1500});
 }
 
 // The copy starts 40 late and ends 80 late; the end is seen 9 later.
@@ -71,6 +82,30 @@ TEST(FaultBackend, PassesTheTimeThatAFaultTakes) {
   const Timeline measured = batch.measured();
   EXPECT_EQ(find_violation(station.machine, batch.plan().batch, measured), std::nullopt);
   EXPECT_EQ(measured.streams[0].transfer->start, Duration{40});
+}
+
+// The machine below makes the copy 100 longer, the one above 20: what comes from above stays where the other is gone.
+TEST(FaultBackend, IsStackedUponAnother) {
+  FaultStation station;
+  station.fault.times = [](Timeline& times) { times.streams[0].transfer->end += Duration{100}; };
+  test::FaultyBackend above(station.backend, *station.clock);
+  BatchFault upper;
+  upper.times = [](Timeline& times) { times.streams[0].transfer->end += Duration{20}; };
+  above.faults = test::FaultFunction([&](const BatchRun& run) { return run.run < 2 ? &upper : nullptr; });
+  Executor executor(station.machine, above, *station.clock);
+  const Buffer from = station.allocate(station.at("mem0"), 1000), to = station.allocate(station.at("gpu0"), 1000);
+  auto batch = executor
+                   .prepare(station.planned({copy_stream("s", station.at("mem0"), station.at("gpu0"), 1000)}),
+                            {bound(from.view(), to.view())})
+                   .value();
+  const auto length = [&] {
+    const BatchResult result = executor.run(batch).value();
+    return result.finish - result.start;
+  };
+  EXPECT_EQ(length(), Duration{1120});
+  station.fault = {};
+  EXPECT_EQ(length(), Duration{1020});
+  EXPECT_EQ(length(), Duration{1000});
 }
 
 TEST(FaultBackend, FailsARunAndLaterOnesGoOn) {
@@ -187,7 +222,7 @@ TEST(FaultScript, IsThePlanWhereNothingIsLonger) {
     const TaskSet set = set_of("t");
     FaultScript script(none, set, station.machine, {}, 1);
     const std::string name = "b";
-    const BatchFault* fault = script.of({.plan = planned, .name = name, .job = {"t", 0}});
+    const BatchFault* fault = script.of({.plan = planned, .times = planned.timeline, .name = name, .job = {"t", 0}});
     ASSERT_NE(fault, nullptr);
     ASSERT_TRUE(fault->times != nullptr);
     Timeline times = planned.timeline;
@@ -211,7 +246,7 @@ TEST(FaultScript, DrawsFromSeedFaultTaskAndJobAlone) {
     std::vector<bool> met(3000);
     for (std::uint64_t i = 0; i < met.size(); ++i) {
       const std::uint64_t job = backwards ? met.size() - 1 - i : i;
-      met[job] = script.of({.plan = planned, .name = name, .job = {task, job}}) != nullptr;
+      met[job] = script.of({.plan = planned, .times = planned.timeline, .name = name, .job = {task, job}}) != nullptr;
     }
     return met;
   };
