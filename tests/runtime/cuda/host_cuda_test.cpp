@@ -339,7 +339,7 @@ class CountedClock final : public Clock {
   [[nodiscard]] int readings() const { return readings_; }
 
  private:
-  RealClock clock_{WaitKind::Block};
+  test::DeviceClock clock_;
   mutable std::atomic<int> readings_{0};
 };
 
