@@ -1,6 +1,8 @@
 #include "runtime/cuda/conductor.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string>
 
@@ -36,7 +38,7 @@ Conductor::Conductor(Clock& clock, const ThreadRole& role)
 
 Conductor::~Conductor() {
   leaving_ = true;
-  waker_->call();
+  waker_->wake();
   thread_.join();
   give_core_back();
 }
@@ -88,7 +90,7 @@ void Conductor::submit(GatedRun& run) {
   TUTTI_EXPECTS(place - finished_.load(std::memory_order_acquire) < kMostRuns, "4096 runs at most are under way");
   ring_[place % kMostRuns] = &run;
   submitted_.store(place + 1, std::memory_order_release);
-  waker_->call();
+  waker_->wake();
 }
 
 Duration Conductor::processor_time() const {
@@ -102,24 +104,31 @@ Duration Conductor::processor_time() const {
 void Conductor::lead() {
   if (!spins_) prctl(PR_SET_TIMERSLACK, 1UL);  // ns: by default ordinary threads wake up to 50 us late
   for (;;) {
-    const std::uint32_t calls = waker_->calls();
+    waker_->look();
     const std::uint64_t next = finished_.load(std::memory_order_relaxed);
     if (next != submitted_.load(std::memory_order_acquire)) {
       perform(*ring_[next % kMostRuns]);
     } else if (leaving_) {
       return;
     } else if (!spins_ || expected_.load() == 0) {
-      waker_->sleep(calls);
+      waker_->sleep_until(std::chrono::steady_clock::time_point::max());
     }
   }
 }
 
+void Conductor::sleep_until(Duration at) {
+  const Duration left = at - clock_->now();
+  if (left <= Duration{0}) return;
+  constexpr Duration kLongest = std::chrono::hours{1};
+  waker_->sleep_until(std::chrono::steady_clock::now() + std::min(left, kLongest));
+}
+
 void Conductor::perform(GatedRun& run) {
   Duration now = clock_->now();
-  std::uint32_t calls = waker_->calls();
+  waker_->look();
   const auto pause_until = [&](Duration at) {
-    if (!spins_) waker_->sleep_for(calls, at - clock_->now());
-    calls = waker_->calls();  // before it looks: a call behind this wakes it at once
+    if (!spins_) sleep_until(at);
+    waker_->look();  // before it looks at the run: a call behind this wakes it at once
     now = clock_->now();
   };
   while (now < run.earliest()) pause_until(run.earliest());

@@ -12,7 +12,7 @@
 
 #include "runtime/core/clock.hpp"
 #include "runtime/core/thread_role.hpp"
-#include "runtime/cuda/waker.hpp"
+#include "runtime/cuda/stream_waker.hpp"
 #include "runtime/host/real_time.hpp"
 
 namespace tutti::internal::cuda {
@@ -58,13 +58,13 @@ class Conductor {
   void submit(GatedRun& run);
   /// Counts the runs that will be submitted soon: the thread stays awake while there are any.
   void expect_one_more() {
-    if (expected_.fetch_add(1) == 0 && spins_) waker_->call();
+    if (expected_.fetch_add(1) == 0 && spins_) waker_->wake();
   }
   void expect_one_less() { expected_.fetch_sub(1); }
   [[nodiscard]] bool busy() const { return finished_.load(std::memory_order_acquire) != submitted_.load(); }
 
   /// What wakes its thread: streams call it where their work in a run ends, if the thread does not spin.
-  [[nodiscard]] Waker& waker() const { return *waker_; }
+  [[nodiscard]] StreamWaker& waker() const { return *waker_; }
   [[nodiscard]] bool spins() const { return spins_; }
   /// Processor time of its thread.
   [[nodiscard]] Duration processor_time() const;
@@ -75,6 +75,7 @@ class Conductor {
  private:
   void lead();
   void perform(GatedRun& run);
+  void sleep_until(Duration at);
   /// @return whether it has one of its own now
   bool take_core(std::span<const int> named);
   /// @pre it has a core of its own, or sleeps: else it would keep every other thread from the core that it shares.
@@ -83,7 +84,7 @@ class Conductor {
 
   Clock* clock_;
   bool spins_;
-  OwnWaker waker_{new Waker};  // called whenever there may be something to do
+  OwnWaker waker_{new StreamWaker};  // called whenever there may be something to do
   std::array<GatedRun*, kMostRuns> ring_{};
   std::atomic<std::uint64_t> submitted_{0};
   std::atomic<std::uint64_t> finished_{0};

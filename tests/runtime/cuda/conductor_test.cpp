@@ -102,7 +102,7 @@ TEST(Conductor, ThatSleepsIsWokenByACall) {
   std::this_thread::sleep_for(milliseconds(20));
   EXPECT_FALSE(run.finished);
   run.ended = true;
-  conductor.waker().call();
+  conductor.waker().wake();
   run.finished.wait(false);
   EXPECT_LE(run.looks, 2 + kNeedless);
   alarm(0);
@@ -201,7 +201,7 @@ TEST(Conductor, NoCallIsLost) {
     conductor.submit(run);
     if (i % 2 == 0) wait_for_looks(run, 1);
     run.ended = true;
-    conductor.waker().call();
+    conductor.waker().wake();
     run.finished.wait(false);
     while (conductor.busy()) std::this_thread::yield();
   }
