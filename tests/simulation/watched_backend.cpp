@@ -8,23 +8,6 @@
 namespace tutti::internal::simulation {
 namespace {
 
-/// Source and destination of the bytes of a stream.
-struct Copy {
-  std::span<std::byte> from, to;
-};
-
-/// The copies of a batch. Its sources are none of its destinations.
-std::vector<Copy> copies_of(const BoundPlan& bound) {
-  std::vector<Copy> copies;
-  const auto streams = bound.plan.batch.streams();
-  for (std::size_t s = 0; s < streams.size(); ++s) {
-    if (!streams[s].transfer) continue;
-    const Bytes size = streams[s].transfer->size;
-    copies.push_back({bound.bindings[s].source.first(size).bytes(), bound.bindings[s].destination.first(size).bytes()});
-  }
-  return copies;
-}
-
 /// Copies that take the time of all others, too.
 void let_overlap(Timeline& timeline) {
   for (StreamTimeline& line : timeline.streams) {
@@ -37,9 +20,22 @@ void let_overlap(Timeline& timeline) {
 }  // namespace
 
 class WatchedBackend::Batch final : public BackendBatch {
+  /// Source and destination of the bytes of a stream. Sources of a batch are none of its destinations.
+  struct Copy {
+    std::span<std::byte> from, to;
+  };
+
  public:
   Batch(WatchedBackend& owner, BoundPlan bound, std::unique_ptr<BackendBatch> batch)
-      : owner_(owner), bound_(std::move(bound)), batch_(std::move(batch)), copies_(copies_of(bound_)) {}
+      : owner_(owner), bound_(std::move(bound)), batch_(std::move(batch)) {
+    const auto streams = bound_.plan.batch.streams();
+    for (std::size_t s = 0; s < streams.size(); ++s) {
+      if (!streams[s].transfer) continue;
+      const Bytes size = streams[s].transfer->size;
+      const StreamBinding& binding = bound_.bindings[s];
+      copies_.push_back({binding.source.first(size).bytes(), binding.destination.first(size).bytes()});
+    }
+  }
 
   void arm() override { batch_->arm(); }
   void disarm() override { batch_->disarm(); }

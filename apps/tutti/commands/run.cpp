@@ -249,7 +249,7 @@ void add_run(programs::CommandLine& program) {
       .excludes(jobs)
       .needs(duration);
   command.add("--faults", &options->faults,
-              "what goes wrong on the simulated machine and its host, like configs/faults/bad-day.yaml; draws are of "
+              "what goes wrong on the simulated machine and its host, like configs/faults/slow-link.yaml; draws are of "
               "--seed");
   command
       .add("--endless", &options->endless,
