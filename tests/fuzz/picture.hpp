@@ -10,7 +10,7 @@
 namespace tutti::internal::fuzz {
 
 /// Larger pictures are not read: they would take the time of many small ones.
-inline constexpr std::uint64_t kMostPixels = 1 << 20;
+inline constexpr std::uint64_t kMostPixels = 1 << 16;
 
 /// What the inspection does with a picture before the first batch: it looks for dies.
 /// @param path  of the file it was read from, which an error names

@@ -33,7 +33,7 @@ std::string with_checksums(std::string bytes) {
   return bytes;
 }
 
-bool is_large(std::string_view bytes) {
+bool has_large_header(std::string_view bytes) {
   constexpr std::size_t kWidthAt = 16, kHeightAt = 20;  // in the header, which is the first chunk
   return bytes.size() >= kHeightAt + 4 &&
          std::uint64_t{number_at(bytes, kWidthAt)} * number_at(bytes, kHeightAt) > kMostPixels;
@@ -47,7 +47,7 @@ bool read(std::string_view bytes) {
 }  // namespace
 
 bool takes_png(std::string_view bytes) {
-  if (is_large(bytes)) return false;
+  if (has_large_header(bytes)) return false;
   const bool is_picture = read(bytes);
   if (!is_picture) read(with_checksums(std::string(bytes)));
   return is_picture;
