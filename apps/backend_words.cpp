@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -79,12 +80,40 @@ class Reader {
     return numbers;
   }
 
+  /// "10x+2s": a factor, and a time.
+  Watchdog watchdog(std::string_view text) {
+    constexpr std::array kUnits{Word<double>{"ns", 1}, Word<double>{"us", 1e3}, Word<double>{"ms", 1e6},
+                                Word<double>{"s", 1e9}};
+    constexpr double kMostTimes = 1e6, kMostBeyond = 1e18;  // some 31 years
+    std::string_view rest = text;
+    const double times = number(rest);
+    bool ok = times >= 1 && times <= kMostTimes && rest.starts_with("x+");
+    rest.remove_prefix(std::min<std::size_t>(2, rest.size()));
+    const double beyond = number(rest);
+    const auto unit = std::ranges::find(kUnits, rest, &Word<double>::text);
+    ok = ok && beyond >= 0 && unit != kUnits.end() && beyond * unit->meaning <= kMostBeyond;
+    if (ok) return {times, Duration{static_cast<Duration::rep>(std::ceil(beyond * unit->meaning))}};
+    fault(
+        fmt::format("--watchdog: '{:.80}' is no limit; write it like 10x+2s: at least once the planned length, and a "
+                    "time (ns, us, ms, s) beyond it",
+                    text));
+    return {};
+  }
+
   void fault(std::string sentence) {
     if (fault_.empty()) fault_ = std::move(sentence);
   }
   [[nodiscard]] const std::string& first_fault() const { return fault_; }
 
  private:
+  /// Takes a number off the front; below 0 where there is none.
+  static double number(std::string_view& text) {
+    double value = -1;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    return error == std::errc{} ? value : -1;
+  }
+
   std::string fault_;
 };
 
@@ -105,8 +134,13 @@ void add_backend_options(CommandLine& command, BackendWords& words) {
               "memory_wait, host_timed or device_timer");
   command
       .add("--wait", &words.waiting,
-           "how the host waits for GPUs and for the clock: spin (quickest, keeps a core busy), yield or block")
+           "how the host waits for GPUs and for the clock: spin (quickest, keeps cores busy), yield, or block (sleeps: "
+           "later "
+           "by tens of microseconds; calibrate with the same)")
       .shows_default();
+  command.add("--watchdog", &words.watchdog,
+              "give up a run that does not end after so many times its plan and a time beyond, like 5x+100ms "
+              "(default: 10x+2s); its GPU then counts as lost");
   add_real_time_options(command, words);
   command.add("--no-peer", &words.no_peer,
               "the machine without its peer access: copies from GPU to GPU go through a memory");
@@ -129,6 +163,7 @@ std::string read_backend_words(const BackendWords& words, tutti::BackendOptions&
   for (const std::string& text : words.bind) options.bind.push_back(reader.binding(text));
   if (!words.gate.empty()) options.gate = reader.meaning_of("gate", words.gate, gates());
   options.waiting = reader.meaning_of("wait", words.waiting, kWaitings);
+  if (!words.watchdog.empty()) options.watchdog = reader.watchdog(words.watchdog);
   options.real_time.cores = reader.cores(words.cores);
   options.real_time.priority = words.priority;
   if (words.clock_name() == "virtual" && (words.priority != 0 || !words.cores.empty()))

@@ -17,6 +17,7 @@ struct BackendWords {
   std::vector<std::string> bind;  ///< GPU=BUSID
   std::string gate;               ///< empty: the machine's
   std::string waiting = "spin";
+  std::string watchdog;  ///< "10x+2s"; empty: the default
   int priority = 0;      ///< 0: ordinary threads
   std::string cores;     ///< "2,3"; empty: the last free ones
   bool no_peer = false;  ///< plan for the machine without its peer access
@@ -26,7 +27,7 @@ struct BackendWords {
   [[nodiscard]] std::string clock_name() const { return !clock.empty() ? clock : simulated() ? "virtual" : "real"; }
 };
 
-/// Declares --backend, --clock, --bind, --gate, --wait, --priority, --cores and --no-peer.
+/// Declares --backend, --clock, --bind, --gate, --wait, --watchdog, --priority, --cores and --no-peer.
 void add_backend_options(CommandLine& command, BackendWords& words);
 
 /// Declares --priority and --cores alone.

@@ -48,4 +48,9 @@ double predict(const Planner& planner, const Batch& batch, Basis basis, BatchSim
 /// @pre the plan has one row for each stream of its batch.
 [[nodiscard]] Timeline replay(const ExecutionPlan& plan, Basis basis = Basis::Nominal);
 
+/// Runs another batch forward from the gates and in the order of a plan: what the plan comes to where sizes, kernel
+/// times, bandwidths and costs are other ones.
+/// @param other  made of the plan's batch by `Batch::with_sizes_of`
+[[nodiscard]] Timeline replay(const ExecutionPlan& plan, const Batch& other, Basis basis);
+
 }  // namespace tutti::internal

@@ -52,15 +52,17 @@ ExecutionPlan plan(const Planner& planner, Batch batch, Basis basis, Effort effo
   return {std::move(batch), std::move(timeline), planner.rates, basis, std::move(commands), chunk};
 }
 
-Timeline replay(const ExecutionPlan& plan, Basis basis) {
-  TUTTI_EXPECTS(plan.timeline.streams.size() == plan.batch.streams().size(),
+Timeline replay(const ExecutionPlan& plan, Basis basis) { return replay(plan, plan.batch, basis); }
+
+Timeline replay(const ExecutionPlan& plan, const Batch& other, Basis basis) {
+  TUTTI_EXPECTS(plan.timeline.streams.size() == other.streams().size(),
                 "the plan has one row for each stream of the batch");
   BatchSimulation workspace;
-  workspace.load(plan.machine(), basis, plan.batch, plan.rates);
+  workspace.load(other.machine(), basis, other, plan.rates);
   std::vector<std::uint32_t> order;
   if (workspace.contended()) service_order(workspace.batch(), plan.timeline, order);
   workspace.run_in_order(gates_of(workspace, plan.timeline), order);
-  return make_timeline(plan.machine(), plan.batch, workspace);
+  return make_timeline(other.machine(), other, workspace);
 }
 
 }  // namespace tutti::internal

@@ -17,6 +17,12 @@ struct tutti_batch {
 struct tutti_kernels {
   tutti::Kernels value;
 };
+struct tutti_trigger {
+  tutti::Trigger value;
+};
+struct tutti_shared_trigger {
+  tutti::SharedTrigger value;
+};
 struct tutti_runtime {
   tutti::Runtime value;
 };
@@ -159,6 +165,16 @@ void* bytes_of(std::span<std::byte> bytes, size_t* size) {
   return bytes.empty() ? nullptr : bytes.data();
 }
 
+tutti_job_record c_record_of(const JobRecord& job) {
+  return {job.task,
+          job.index,
+          job.arrival.count(),
+          job.finish ? job.finish->count() : -1,
+          job.deadline.count(),
+          job.missed() ? 1 : 0,
+          job.verdict.data()};
+}
+
 TaskProgram program_of(const tutti_task_program& program) {
   const auto callback = [&](void (*function)(const tutti_job*, void*)) -> std::function<void(const Job&)> {
     if (function == nullptr) return {};
@@ -170,6 +186,18 @@ TaskProgram program_of(const tutti_task_program& program) {
   TaskProgram made;
   made.on_ready = callback(program.on_ready);
   made.on_finished = callback(program.on_finished);
+  const auto callback_at_end = [&](void (*function)(const tutti_job*, const tutti_job_record*, void*))
+      -> std::function<void(const Job&, const JobRecord&)> {
+    if (function == nullptr) return {};
+    return [function, user = program.user](const Job& job, const JobRecord& record) {
+      const tutti_job handle{job};
+      const tutti_job_record ended = c_record_of(record);
+      function(&handle, &ended, user);
+    };
+  };
+  made.on_missed = callback_at_end(program.on_missed);
+  made.on_dropped = callback_at_end(program.on_dropped);
+  made.on_failed = callback_at_end(program.on_failed);
   if (program.on_host_step != nullptr) {
     made.on_host_step = [function = program.on_host_step, user = program.user](const Job& job,
                                                                                std::size_t step) -> Expected<void> {
@@ -204,14 +232,17 @@ RunOptions options_of(const tutti_run_options& options) {
   if (options.jobs > 0) made.jobs = options.jobs;
   if (options.arrivals_before_ns > 0) made.arrivals_before = Duration{options.arrivals_before_ns};
   made.seed = options.seed;
+  made.journal = text_or_empty(options.journal);
+  made.journal_size = Bytes{options.journal_size};
+  for (size_t i = 0; options.triggers != nullptr && i < options.trigger_count; ++i) {
+    const tutti_task_trigger& of_task = options.triggers[i];
+    if (of_task.trigger == nullptr)
+      throw std::invalid_argument("a task's trigger is null; make one with tutti_trigger_new");
+    made.triggers[std::string(text_or_empty(of_task.task))] = of_task.trigger->value;
+  }
   if (options.on_job_end != nullptr) {
     made.on_job_end = [function = options.on_job_end, user = options.user](const JobRecord& job) {
-      const tutti_job_record record{job.task,
-                                    job.index,
-                                    job.arrival.count(),
-                                    job.finish ? job.finish->count() : -1,
-                                    job.deadline.count(),
-                                    job.missed() ? 1 : 0};
+      const tutti_job_record record = c_record_of(job);
       function(&record, user);
     };
   }
@@ -315,6 +346,22 @@ tutti_status tutti_kernels_add(tutti_kernels* kernels, const char* name, tutti_h
   });
 }
 void tutti_kernels_free(tutti_kernels* kernels) { delete kernels; }
+
+tutti_trigger* tutti_trigger_new(void) {
+  return tutti::made<tutti_trigger>([] { return tutti::Expected<tutti::Trigger>(tutti::Trigger()); });
+}
+void tutti_trigger_fire(const tutti_trigger* trigger) {
+  if (trigger != nullptr) trigger->value.fire();
+}
+void tutti_trigger_free(tutti_trigger* trigger) { delete trigger; }
+
+tutti_shared_trigger* tutti_shared_trigger_open(const char* name) {
+  return tutti::made<tutti_shared_trigger>([&] { return tutti::SharedTrigger::open(tutti::text_or_empty(name)); });
+}
+void tutti_shared_trigger_fire(const tutti_shared_trigger* trigger) {
+  if (trigger != nullptr) trigger->value.fire();
+}
+void tutti_shared_trigger_free(tutti_shared_trigger* trigger) { delete trigger; }
 
 tutti_runtime* tutti_runtime_open(const tutti_machine* machine, const tutti_kernels* kernels, tutti_backend backend,
                                   const char* planner) {

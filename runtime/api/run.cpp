@@ -8,6 +8,7 @@
 #include "runtime/dispatch/partition_machines.hpp"
 #include "runtime/dispatch/partitioned_run.hpp"
 #include "runtime/dispatch/run_journal.hpp"
+#include "runtime/triggers/trigger_sources.hpp"
 #include "sched/tasks/compile_tasks.hpp"
 
 namespace tutti {
@@ -30,17 +31,7 @@ struct internal::ChangeRequestsState {
 namespace {
 
 using internal::Handles;
-
-JobRecord record_of(const internal::JobRecord& job) {
-  JobRecord record{job.task.index(), job.index, job.arrival,  job.start,    job.finish,
-                   job.deadline,     job.error, job.overruns, job.programs, {}};
-  if (job.broken) {
-    record.broken = BrokenBound{to_string(job.broken->cause), job.broken->excess};
-    if (job.broken->by) record.broken->by = job.broken->by->index();
-  }
-  record.verdict = to_string(job.verdict);
-  return record;
-}
+using internal::record_of;
 
 TaskSummary summary_of(const internal::JobSummary& jobs) {
   using Verdict = internal::JobVerdict;
@@ -87,9 +78,12 @@ class UserRun {
     auto journal =
         internal::RunJournal::open(options_.journal, options_.journal_size, planned_, bounds, machines->place());
     if (!journal) return tl::unexpected(std::move(journal.error()));
+    const auto triggers = internal::TriggerSources::make(planned_.tasks, trigger_origins(machines->place()));
+    if (!triggers) return tl::unexpected(triggers.error());
     const internal::UserPrograms users(planned_.tasks, programs_, options_.seed, guard_);
     internal::RunOptions length = internal_options();
     length.recorders = journal->recorders();
+    length.triggers = triggers->table();
     auto record = execute(machines->executors(), users.table(), length);
     if (!record) return tl::unexpected(std::move(record.error()));
     journal->close(record->notes);
@@ -100,6 +94,14 @@ class UserRun {
   }
 
  private:
+  [[nodiscard]] internal::TriggerOrigins trigger_origins(const internal::RunPlace& place) const {
+    internal::TriggerOrigins origins;
+    for (const auto& [task, trigger] : options_.triggers) origins.handles.emplace(task, Handles::state(trigger));
+    origins.simulated = place.clock == "virtual";
+    origins.seed = options_.seed;
+    return origins;
+  }
+
   [[nodiscard]] internal::RunOptions internal_options() {
     internal::RunOptions options;
     options.jobs = options_.jobs;
@@ -125,6 +127,11 @@ class UserRun {
     RunRecord users;
     for (const internal::JobRecord& job : record.jobs) users.jobs.push_back(record_of(job));
     for (const internal::JobSummary& summary : record.summaries) users.summaries.push_back(summary_of(summary));
+    for (std::size_t i = 0; i < record.triggers.size(); ++i) {
+      const internal::TriggerCounts& of_task = record.triggers[i];
+      users.summaries[i].triggers = {of_task.seen,    of_task.deferred, of_task.dropped,
+                                     of_task.missing, of_task.lost,     of_task.most_early};
+    }
     users.interrupted = record.interrupted;
     users.fatal = std::move(record.fatal);
     users.notes = std::move(record.notes);

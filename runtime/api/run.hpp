@@ -13,6 +13,7 @@
 
 #include "runtime/api/runtime.hpp"
 #include "runtime/api/tasks.hpp"
+#include "runtime/api/trigger.hpp"
 
 namespace tutti {
 
@@ -42,18 +43,34 @@ class TUTTI_API Job {
   const internal::JobMemory* memory_ = nullptr;
 };
 
-/// User's code of one task. Members may be empty. A run allocates the buffers of all its jobs: one for each end of a
+struct JobRecord;
+
+/// User's code of one task. Members may be empty. Host steps are done by the thread that dispatches jobs. All other
+/// members but `parameters` are callbacks: a thread beside it calls them, for tasks that share parts of the machine one
+/// at a time, so that none holds up the jobs of others. A callback may run while a step of another job of its task does.
+///
+/// No bound covers callbacks: a run measures the time until a job's input is there and subtracts it from its response.
+/// Work that a bound shall cover is a host step.
+///
+/// Members may be empty. A run allocates the buffers of all its jobs: one for each end of a
 /// transfer. Memory of GPUs that a kernel's stream filled and that a later batch of the job copies back, as large, is
 /// that kernel's output.
 struct TaskProgram {
-  /// A job is ready: its input is put into its buffers. No bound covers this or `on_finished`: a run measures them and
-  /// subtracts them from responses. Work that a bound shall cover is a host step.
+  /// A job is ready: its input is put into its buffers. It starts behind this.
   std::function<void(const Job&)> on_ready = {};
   /// Does the work of a host step; empty: its declared time passes. An error or an exception fails the job.
   /// @param step  position among all steps of the job
   std::function<Expected<void>(const Job&, std::size_t step)> on_host_step = {};
-  /// A job has ended without an error: its results can be read.
+  /// A job has ended without an error: its results can be read. They stay until this returns.
   std::function<void(const Job&)> on_finished = {};
+  /// A job ended without an error, and late; it follows `on_finished`. Here and below overruns and broken bounds are not
+  /// known yet.
+  std::function<void(const Job&, const JobRecord&)> on_missed = {};
+  /// A job never ran: its task had no buffers free, or skips it. It has no memory. Of more than 64 at once some are left
+  /// out here, and stand in the record of the run.
+  std::function<void(const Job&, const JobRecord&)> on_dropped = {};
+  /// A job failed or was aborted: its results are invalid.
+  std::function<void(const Job&, const JobRecord&)> on_failed = {};
   /// Parameters of a stream's kernel; asked before the run starts.
   std::function<std::vector<std::byte>(std::size_t batch, std::size_t stream)> parameters = {};
 };
@@ -78,7 +95,7 @@ struct JobRecord {
   Duration deadline{};                  ///< absolute
   std::optional<Error> error = {};      ///< its results are invalid
   int overruns = 0;                     ///< kernels that took longer than their declared worst
-  Duration programs{};  ///< host time from arrival to finish that programs took beside the steps of jobs
+  Duration programs{};  ///< from when it was ready until its program had filled its buffers
   std::optional<BrokenBound> broken = {};
   std::string_view verdict = "met";  ///< met, missed, failed, aborted, dropped, skipped or never_run
 
@@ -109,6 +126,16 @@ struct ChangeRecord {
   std::string reason = {};          ///< why not, in a sentence
 };
 
+/// What became of the triggers of a task.
+struct TriggerCounts {
+  std::uint64_t seen = 0;      ///< in all
+  std::uint64_t deferred = 0;  ///< early: their jobs arrived as soon as the period allowed
+  std::uint64_t dropped = 0;   ///< early, by policy or by a period and more: they released no job
+  std::uint64_t missing = 0;   ///< so often none came for the time after which one is missing
+  std::uint64_t lost = 0;      ///< more came than could be kept until they were seen
+  Duration most_early{};       ///< before the period allowed it
+};
+
 /// The jobs of one task in a run, in bounded memory.
 struct TaskSummary {
   std::uint64_t jobs = 0;  ///< that were released
@@ -119,6 +146,7 @@ struct TaskSummary {
   std::uint64_t over_bound = 0;
   Duration worst_response{};  ///< of the jobs that ended without an error; 0 of none
   Duration worst_lateness{};  ///< from when a job was ready, and the dispatcher free, until that was seen
+  TriggerCounts triggers = {};  ///< of a task whose release is external
 };
 
 /// Record of a run.
@@ -139,7 +167,10 @@ struct RunOptions {
   std::string journal = {};  ///< a file into which each job is written while the set runs; `tutti report` reads it
   Bytes journal_size{};      ///< a file of that size is followed by another; 0: never
   std::uint64_t seed = 1;    ///< of release jitter and random input
-  /// Called when a job has ended, by the thread of its partition; overruns and broken bounds are known behind the run.
+  /// By tasks whose release is external. Those without one have the word in shared memory that the set names; on the
+  /// virtual clock a simulated device fires them once a period.
+  std::map<std::string, Trigger> triggers = {};
+  /// Called when a job has ended, as the callbacks of programs; overruns and broken bounds are known behind the run.
   std::function<void(const JobRecord&)> on_job_end = {};
   std::atomic<bool>* stop = nullptr;  ///< set by the user, and by a callback that throws: the job under way is the last
 };

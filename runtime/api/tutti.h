@@ -216,7 +216,19 @@ TUTTI_C_API void* tutti_job_source(const tutti_job* job, size_t batch, size_t st
 /** Host memory that a stream's transfer ends in; null as above. */
 TUTTI_C_API void* tutti_job_destination(const tutti_job* job, size_t batch, size_t stream, size_t* size);
 
-/** Code of a task; members may be null. */
+/** Record of a job. */
+typedef struct tutti_job_record {
+  size_t task;
+  uint64_t index;
+  int64_t arrival_ns;
+  int64_t finish_ns; /**< -1: it was never run */
+  int64_t deadline_ns;
+  int missed;          /**< 0 or 1 */
+  const char* verdict; /**< met, missed, failed, aborted, dropped, skipped or never_run */
+} tutti_job_record;
+
+/** Code of a task; members may be null. Host steps are done by the thread that dispatches jobs; a thread beside it calls
+ *  the others, one at a time. */
 typedef struct tutti_task_program {
   const char* task;                                      /**< name */
   void (*on_ready)(const tutti_job* job, void* user);    /**< fills the input of a job */
@@ -225,17 +237,35 @@ typedef struct tutti_task_program {
   /** Does the work of a host step; null: its declared time passes. Another number than 0 fails the job.
    *  @param step  position among all steps of the job */
   int (*on_host_step)(const tutti_job* job, size_t step, void* user);
+  /** A job ended late, with results. */
+  void (*on_missed)(const tutti_job* job, const tutti_job_record* record, void* user);
+  /** A job never ran: no buffers were free, or its task skips it. It has no memory. */
+  void (*on_dropped)(const tutti_job* job, const tutti_job_record* record, void* user);
+  /** A job failed or was aborted: its results are invalid. */
+  void (*on_failed)(const tutti_job* job, const tutti_job_record* record, void* user);
 } tutti_task_program;
 
-/** Record of a job. */
-typedef struct tutti_job_record {
-  size_t task;
-  uint64_t index;
-  int64_t arrival_ns;
-  int64_t finish_ns; /**< -1: it was never run */
-  int64_t deadline_ns;
-  int missed; /**< 0 or 1 */
-} tutti_job_record;
+/** Releases the jobs of a task whose release is external: a frame has come. */
+typedef struct tutti_trigger tutti_trigger;
+TUTTI_C_API tutti_trigger* tutti_trigger_new(void);
+/** A trigger comes now. Any thread; ignored while no run has the trigger. */
+TUTTI_C_API void tutti_trigger_fire(const tutti_trigger* trigger);
+/** Frees a trigger; a run keeps the one that it has. */
+TUTTI_C_API void tutti_trigger_free(tutti_trigger* trigger);
+
+/** The word in shared memory that tasks name as `trigger: NAME`, for the process that fires it. */
+typedef struct tutti_shared_trigger tutti_shared_trigger;
+/** Opens the word, and makes it where there is none. */
+TUTTI_C_API tutti_shared_trigger* tutti_shared_trigger_open(const char* name);
+/** A trigger comes now. Any thread; it never waits. */
+TUTTI_C_API void tutti_shared_trigger_fire(const tutti_shared_trigger* trigger);
+TUTTI_C_API void tutti_shared_trigger_free(tutti_shared_trigger* trigger);
+
+/** The trigger of a task. */
+typedef struct tutti_task_trigger {
+  const char* task; /**< name */
+  const tutti_trigger* trigger;
+} tutti_task_trigger;
 
 /** A request to change the set that runs, and its answer. */
 typedef struct tutti_change_record {
@@ -260,6 +290,10 @@ typedef struct tutti_run_options {
   int64_t arrivals_before_ns;                                  /**< arrivals before this instant; 0: as `jobs` says */
   /** Called behind the run, for each answer to a request; may be null. */
   void (*on_change)(const tutti_change_record* change, void* user);
+  const tutti_task_trigger* triggers; /**< [trigger_count] of tasks whose release is external */
+  size_t trigger_count;
+  const char* journal;  /**< a file into which each job is written while the set runs; null: none */
+  int64_t journal_size; /**< a file of that size in bytes is followed by another; 0: never */
 } tutti_run_options;
 
 /** Summary of a run. */

@@ -52,6 +52,49 @@ void UserProgram::on_finished(const Job& job) {
   guard_->call_or_stop("on_finished", task_->name, [&] { users_->on_finished(job_of(job)); });
 }
 
+bool UserProgram::fills_input() const { return users_ != nullptr && users_->on_ready; }
+
+bool UserProgram::hears_of_end() const {
+  return users_ != nullptr && (users_->on_finished || users_->on_missed || users_->on_dropped || users_->on_failed);
+}
+
+void UserProgram::on_missed(const Job& job, const JobRecord& record) {
+  if (users_ == nullptr || !users_->on_missed) return;
+  guard_->call_or_stop("on_missed", task_->name, [&] { users_->on_missed(job_of(job), users_record(record)); });
+}
+
+void UserProgram::on_dropped(const Job& job, const JobRecord& record) {
+  if (users_ == nullptr || !users_->on_dropped) return;
+  tutti::Job without_buffers = job_of(job);
+  Handles::memory(without_buffers) = nullptr;
+  guard_->call_or_stop("on_dropped", task_->name,
+                       [&] { users_->on_dropped(without_buffers, users_record(record)); });
+}
+
+void UserProgram::on_failed(const Job& job, const JobRecord& record) {
+  if (users_ == nullptr || !users_->on_failed) return;
+  guard_->call_or_stop("on_failed", task_->name, [&] { users_->on_failed(job_of(job), users_record(record)); });
+}
+
+/// Members count tasks of a partition; users know those of the set.
+tutti::JobRecord UserProgram::users_record(const JobRecord& record) const {
+  tutti::JobRecord made = record_of(record);
+  made.task = position_;
+  if (made.broken) made.broken->by.reset();
+  return made;
+}
+
+tutti::JobRecord record_of(const JobRecord& job) {
+  tutti::JobRecord record{job.task.index(), job.index, job.arrival,  job.start,    job.finish,
+                          job.deadline,     job.error, job.overruns, job.programs, {}};
+  if (job.broken) {
+    record.broken = tutti::BrokenBound{to_string(job.broken->cause), job.broken->excess};
+    if (job.broken->by) record.broken->by = job.broken->by->index();
+  }
+  record.verdict = to_string(job.verdict);
+  return record;
+}
+
 tutti::Job UserProgram::job_of(const Job& job) const {
   tutti::Job users;
   users.task = position_;

@@ -13,6 +13,7 @@
 
 #include "runtime/api/job_memory.hpp"
 #include "runtime/api/run.hpp"
+#include "runtime/dispatch/dispatcher.hpp"
 #include "runtime/dispatch/task_program.hpp"
 
 namespace tutti::internal {
@@ -62,6 +63,9 @@ class CallbackGuard {
   std::optional<Error> error_;
 };
 
+/// A record as users see it.
+[[nodiscard]] tutti::JobRecord record_of(const JobRecord& job);
+
 /// A task's callbacks, with buffers for its jobs.
 class UserProgram final : public TaskProgram {
  public:
@@ -79,12 +83,18 @@ class UserProgram final : public TaskProgram {
 
   [[nodiscard]] Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation,
                                                           std::size_t batch, std::size_t buffer_set) override;
+  [[nodiscard]] bool fills_input() const override;
   void on_ready(const Job& job) override;
   [[nodiscard]] Expected<void> on_host_step(Job& job, std::size_t step) override;
+  [[nodiscard]] bool hears_of_end() const override;
   void on_finished(const Job& job) override;
+  void on_missed(const Job& job, const JobRecord& record) override;
+  void on_dropped(const Job& job, const JobRecord& record) override;
+  void on_failed(const Job& job, const JobRecord& record) override;
 
  private:
   [[nodiscard]] tutti::Job job_of(const Job& job) const;
+  [[nodiscard]] tutti::JobRecord users_record(const JobRecord& record) const;
   [[nodiscard]] std::span<std::byte> host_bytes(const BufferView& buffer) const;
 
   const Topology* machine_;

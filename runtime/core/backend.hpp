@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/batch/execution_plan.hpp"
+#include "runtime/core/broken_bound.hpp"
 #include "runtime/core/buffer.hpp"
 
 namespace tutti::internal {
@@ -41,8 +42,15 @@ struct BatchResult {
   std::optional<Error> error;  ///< the first failure; the data is then invalid
   Duration held_up{};          ///< sum of the pauses in which the host did not poll the run: the most by which it
                                ///< saw the end late
-  int overruns = 0;            ///< kernels, or kernels in a row, that took longer than their declared worst; known once
-                               ///< the run was reviewed
+  std::optional<BoundCause> cause{};  ///< of the failure, where the backend knows why the run took so long
+  int overruns = 0;  ///< kernels, or kernels in a row, that took longer than their declared worst; known once
+                     ///< the run was reviewed
+};
+
+/// The job that a run of a batch is part of.
+struct JobLabel {
+  std::string_view task = {};  ///< its name; empty: the run is part of no job
+  std::uint64_t index = 0;     ///< of the task's jobs
 };
 
 /// A batch prepared by a backend. It can be submitted repeatedly, one run at a time.
@@ -57,6 +65,15 @@ class BackendBatch {
   virtual void arm() {}
   /// Undoes `arm`: the enqueued commands run to their end, and the run does not count.
   virtual void disarm() {}
+  /// Names the job of the next run, for wrappers that tell runs apart (tracing, faults).
+  /// @param job  its text is there until the run is finished
+  virtual void belongs_to(const JobLabel&) {}
+  /// Lets the runs from the next one on take these times in place of the plan's: the bytes and kernels are the same.
+  /// Only a simulated machine can do that; wrappers that make it slower or faster than its model ask for it.
+  /// @param times  of the shape of the plan's, but for the segments of transfers
+  /// @return whether it can
+  /// @pre its run before, if any, is finished.
+  [[nodiscard]] virtual bool follow(const Timeline&) { return false; }
   /// Starts the batch's plan at an instant, or when all runs submitted earlier are finished, whichever is later.
   /// Allocates nothing, never blocks; arms the batch if it is not armed.
   /// @pre its run before, if any, is finished.
@@ -96,6 +113,8 @@ class DeviceBackend {
   [[nodiscard]] virtual bool busy() const = 0;
   /// Notes for a report on its runs: a sentence for everything that the host refused to this backend.
   [[nodiscard]] virtual std::vector<std::string> notes() const { return {}; }
+  /// Processor time that its own threads have taken so far. A wrapper hands on that of the backend that it wraps.
+  [[nodiscard]] virtual Duration processor_time() const { return {}; }
   /// Largest lag behind a plan that does not count as a broken bound: 0, unless the host simulates the machine.
   [[nodiscard]] virtual Duration tolerated_lag() const { return {}; }
   /// Other users of its devices, now or since it was made: a sentence each. Slow copies are then attributed to them.
@@ -104,6 +123,8 @@ class DeviceBackend {
   /// What the driver does without plans, on the same devices (`runtime/core/baselines.hpp`); null: nothing to compare
   /// with. A wrapper hands on those of the backend that it wraps.
   [[nodiscard]] virtual Baselines* baselines() { return nullptr; }
+  /// A run of a task set starts at this instant on the clock. For wrappers that count time from there.
+  virtual void begin_run(Duration) {}
   /// Allocates zeroed memory in a memory module or a GPU. Like `prepare`, whatever is armed or under way.
   /// @errors InvalidInput: no memory or GPU, a size below 0. Machine: not enough of it left.
   [[nodiscard]] virtual Expected<Buffer> allocate(VertexId where, Bytes size) = 0;

@@ -1,5 +1,7 @@
 #pragma once
 #include <array>
+#include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -7,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/base/quantities.hpp"
 #include "model/machine/machine_spec.hpp"
 
 namespace tutti {
@@ -28,7 +31,7 @@ enum class ClockKind : std::uint8_t {
 enum class WaitKind : std::uint8_t {
   Spin,   ///< looks again at once: the quickest answer, one core busy
   Yield,  ///< lets other threads run between two looks
-  Block,  ///< sleeps until it is woken
+  Block,  ///< sleeps until it is woken: no thread is busy, and starts and ends are seen later
 };
 
 /// Requests to the operating system for the threads that keep the time. A thread that spins gets a priority only with a
@@ -59,6 +62,23 @@ static_assert(kGateKinds.size() == kGateWords.size());
 /// "polling_kernel", "memory_wait", "host_timed", "device_timer".
 [[nodiscard]] constexpr std::string_view to_string(GateKind kind) { return kGateWords[static_cast<std::size_t>(kind)]; }
 
+/// When a run that does not end is given up. Its GPU then counts as lost, so this is for what hangs, not for what is
+/// late.
+struct Watchdog {
+  double times = 10;                          ///< of the planned length; at least 1
+  Duration beyond = std::chrono::seconds{2};  ///< and so much more, for the host; at least 0
+
+  friend bool operator==(const Watchdog&, const Watchdog&) = default;
+
+  /// Time from a run's start until it is given up: times x planned + beyond, rounded up; at most the longest Duration.
+  /// @param planned  length of the run, >= 0
+  [[nodiscard]] Duration limit(Duration planned) const {
+    const double scaled = std::ceil(times * static_cast<double>(planned.count()));
+    const auto room = static_cast<double>((Duration::max() - beyond).count());
+    return scaled < room ? Duration{static_cast<Duration::rep>(scaled)} + beyond : Duration::max();
+  }
+};
+
 struct BackendOptions {
   BackendKind kind = BackendKind::Simulated;
   ClockKind clock = ClockKind::OfBackend;
@@ -68,6 +88,7 @@ struct BackendOptions {
   std::optional<GateKind> gate =
       {};  ///< what holds streams of GPUs until their planned instants; absent: the machine's
   RealTimeOptions real_time = {};
+  Watchdog watchdog = {};
 };
 
 }  // namespace tutti

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <thread>
+#include <utility>
 
 #include <time.h>
 
@@ -17,13 +18,28 @@ void sleep_until(std::chrono::steady_clock::time_point at) {
   }
 }
 
+/// Sleepers wake late, so the last stretch is spent awake.
+constexpr Duration kAwake = std::chrono::microseconds{200};
+
 }  // namespace
 
+Duration VirtualClock::aside(Duration start, const std::function<void()>& work) {
+  const Duration before = std::exchange(now_, start);
+  work();
+  return std::exchange(now_, before);
+}
+
 void RealClock::wait_until(Duration at) {
-  const Duration spin =
-      waiting_ == WaitKind::Block ? Duration{0} : std::chrono::microseconds{200};  // sleepers wake late
+  const Duration spin = waiting_ == WaitKind::Block ? Duration{0} : kAwake;
   if (at - now() > spin) sleep_until(start_ + (at - spin));
   while (now() < at) std::this_thread::yield();
+}
+
+void RealClock::wait_until(Duration at, Waker& waker) {
+  const bool sleeps = waiting_ == WaitKind::Block || !waker.is_urgent();
+  const Duration spin = waiting_ == WaitKind::Block ? Duration{0} : kAwake;
+  while (sleeps && !waker.changed() && at - now() > spin) waker.sleep_until(start_ + (at - spin));
+  while (!waker.changed() && now() < at) std::this_thread::yield();
 }
 
 }  // namespace tutti::internal

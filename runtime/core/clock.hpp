@@ -1,11 +1,16 @@
 #pragma once
 #include <chrono>
+#include <functional>
 #include <string_view>
 
 #include "model/base/units.hpp"
 #include "runtime/core/backend_options.hpp"
+#include "runtime/core/waker.hpp"
 
 namespace tutti::internal {
+
+/// The instant of what does not happen.
+inline constexpr Duration kNever = Duration::max();
 
 /// The time of a run, from its start. The one notion of time that executor, dispatcher and backends share.
 class Clock {
@@ -16,6 +21,16 @@ class Clock {
   [[nodiscard]] virtual Duration now() const = 0;
   /// Returns when `now() >= at`; at once where that is already so.
   virtual void wait_until(Duration at) = 0;
+  /// As `wait_until`, and returns sooner where the waker was called since it was looked at.
+  virtual void wait_until(Duration at, Waker& waker) {
+    if (!waker.changed()) wait_until(at);
+  }
+  /// Does the work of another thread, which starts at an instant: the time that it takes is that thread's alone where
+  /// time does not pass by itself. @return when it is done
+  virtual Duration aside(Duration /*start*/, const std::function<void()>& work) {
+    work();
+    return now();
+  }
   /// Whether time passes by itself; if not, it passes only in `wait_until`.
   [[nodiscard]] virtual bool runs_by_itself() const = 0;
 };
@@ -25,7 +40,9 @@ class VirtualClock final : public Clock {
  public:
   [[nodiscard]] std::string_view name() const override { return "virtual"; }
   [[nodiscard]] Duration now() const override { return now_; }
+  using Clock::wait_until;
   void wait_until(Duration at) override { now_ = at > now_ ? at : now_; }
+  Duration aside(Duration start, const std::function<void()>& work) override;
   [[nodiscard]] bool runs_by_itself() const override { return false; }
 
  private:
@@ -41,6 +58,7 @@ class RealClock final : public Clock {
   [[nodiscard]] std::string_view name() const override { return "real"; }
   [[nodiscard]] Duration now() const override { return std::chrono::steady_clock::now() - start_; }
   void wait_until(Duration at) override;
+  void wait_until(Duration at, Waker& waker) override;
   [[nodiscard]] bool runs_by_itself() const override { return true; }
 
  private:

@@ -26,13 +26,14 @@ void Executor::disarm(PreparedBatch& batch) {
   if (!batch.under_way_) batch.batch_->disarm();
 }
 
-Expected<void> Executor::issue(PreparedBatch& batch) {
+Expected<void> Executor::issue(PreparedBatch& batch, const JobLabel& job) {
   if (owner_ != 0 && batch.run_ != owner_) {
     return invalid_input("an admitted run owns the machine; issue this batch before or after it, or make it a task");
   }
   if (batch.under_way_) return invalid_input("the batch is still under way; synchronize it before it is issued again");
   batch.under_way_ = batch.issued_ = true;
   batch.reviewed_ = false;
+  batch.batch_->belongs_to(job);
   batch.batch_->submit(clock_->now());
   return {};
 }
@@ -69,9 +70,13 @@ Executor::Review Executor::review(PreparedBatch& batch, bool with_times) const {
   batch.batch_->review();
   const BatchResult result = batch.batch_->result();
   Review review{result.overruns, {}, result.start};
-  if (result.error || !batch.promised_) return review;
+  if (!batch.promised_) return review;
   auto& [promise, measured] = *batch.promised_;
   const Duration excess = result.finish - result.start - promise.latest().alone();
+  if (result.error) {  // its times say nothing
+    if (result.cause && excess > backend_->tolerated_lag()) review.broken = BrokenBound{*result.cause, excess};
+    return review;
+  }
   const bool broken = excess > backend_->tolerated_lag();
   if (broken || with_times) batch.batch_->measure(measured);
   if (with_times) review.measured = &measured;

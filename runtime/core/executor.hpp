@@ -71,9 +71,10 @@ class Executor {
   void arm(PreparedBatch& batch);
 
   /// Queues a batch behind all batches issued before; it starts when they are finished.
+  /// @param job  that this run is part of
   /// @errors InvalidInput: its last run is still under way; an admitted run owns the machine and the batch is none of
   /// its own.
-  [[nodiscard]] Expected<void> issue(PreparedBatch& batch);
+  [[nodiscard]] Expected<void> issue(PreparedBatch& batch, const JobLabel& job = {});
   /// Whether the last run is finished; lets the backend work. `synchronize` returns how the run ended.
   [[nodiscard]] bool query(PreparedBatch& batch);
   /// Issues a batch, waits for it and reviews it.

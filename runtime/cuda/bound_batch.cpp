@@ -49,6 +49,7 @@ Expected<void> BoundBatch::make_board() {
   if (!made) return tl::unexpected(std::move(made.error()));
   board = *std::move(made);
   for (std::size_t gate = 0; gate < list.gates.size(); ++gate) gates.push_back(board.take<Count>());
+  opened.resize(gates.size());
   for (Lane& lane : lanes) lane.progress = board.take<Count>();
   return {};
 }
@@ -70,9 +71,9 @@ Expected<void> BoundBatch::make_device(BatchDevice& device) {
 Expected<void> BoundBatch::make_points(std::uint32_t position) {
   const Command& command = list.commands[position];
   CommandPoints& made = points[position];
-  if (command.is_released() && backend.timed_by_gpus()) {
-    made.released = board.take<TimerValue>();
-  } else if (command.notes_start()) {
+  const bool by_timer = command.is_released() && backend.timed_by_gpus();
+  if (by_timer) made.released = board.take<TimerValue>();
+  if (command.notes_start() && (!by_timer || backend.sleeps())) {
     auto event = make_event(lanes[command.lane].device, cudaEventDefault);
     if (!event) return tl::unexpected(std::move(event.error()));
     made.start = *std::move(event);

@@ -30,7 +30,7 @@ struct Point {
 
 /// The points of a command.
 struct CommandPoints {
-  Event start;                      ///< of a command that is released, where no gate notes it
+  Event start;  ///< of a command that is released, where no gate notes it, or its signals are seen too late to say when
   HostSignal<TimerValue> released;  ///< where a gate notes the start: set by the gate's kernel
   Point end;
   Point leg_end;  ///< of the first leg of a staged copy
@@ -70,8 +70,8 @@ struct BatchDevice {
 /// | member | written by |
 /// |---|---|
 /// | `lanes[].stream`, `lent`, `base`, `devices[].line`, `doubt`, `run` | the caller, before it submits |
-/// | `Point::seen`, `result.start`, `finish`, `held_up` | the conductor, from submission to the end |
-/// | `result.overruns` | the caller, afterwards |
+/// | `Point::seen`, `opened`, `result.start`, `finish`, `held_up` | the conductor, from submission to the end |
+/// | `result.overruns`, `held_up` | the caller, afterwards |
 /// | `result.error`, by `note` | whichever thread fails first |
 /// | all others | the caller, once, in `make` |
 class BoundBatch {
@@ -105,6 +105,7 @@ class BoundBatch {
   std::vector<BatchDevice> devices;   // of the lanes
   SignalBoard board;
   std::vector<HostSignal<Count>> gates;  // [gates] the run that is let through; set by the conductor
+  std::vector<Duration> opened;          // [gates] when the conductor opened it in this run
   Count run = 0;                         // counter; gates wait for its value
   BatchResult result;
 

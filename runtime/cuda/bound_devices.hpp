@@ -25,7 +25,8 @@ struct BoundDevices {
         clock(the_clock),
         gate(options.gate),
         waiting(options.waiting),
-        conductor(the_clock, {options.priority, true, options.cores}) {}
+        watchdog(options.watchdog),
+        conductor(the_clock, {options.priority, options.waiting != WaitKind::Block, options.cores}) {}
   BoundDevices(const BoundDevices&) = delete;  // batches know it by its address
   BoundDevices& operator=(const BoundDevices&) = delete;
   ~BoundDevices() {
@@ -40,6 +41,7 @@ struct BoundDevices {
   Clock& clock;
   GateKind gate;
   WaitKind waiting;
+  Watchdog watchdog;
   Driver driver{};
   std::vector<int> numa_nodes;          ///< the system's numbers
   std::vector<int> ordinal;             ///< [vertices] of GPUs that are open, as CUDA counts; below 0 of the others
@@ -56,6 +58,8 @@ struct BoundDevices {
   [[nodiscard]] bool timed_by_host() const { return gate == GateKind::HostTimed; }
   /// Whether gates wait for the timers of their GPUs.
   [[nodiscard]] bool timed_by_gpus() const { return gate == GateKind::DeviceTimer; }
+  /// Whether the conductor sleeps where it need not act.
+  [[nodiscard]] bool sleeps() const { return !conductor.spins(); }
   [[nodiscard]] int device_of(VertexId gpu) const { return ordinal[gpu.index()]; }
   /// Device that runs a lane. A lane for host work alone may be of a GPU that is not open: the first open one runs it.
   [[nodiscard]] int device_of_lane(VertexId gpu) const {

@@ -1,12 +1,16 @@
 #include "runtime/cuda/conductor.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string>
 
 #include <fmt/format.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/prctl.h>
+#include <time.h>
 
 #include "model/base/expects.hpp"
 
@@ -20,14 +24,21 @@ constexpr int kCoresToLeave = 3;
 
 }  // namespace
 
-Conductor::Conductor(Clock& clock, const ThreadRole& role) : clock_(&clock), thread_([this] { lead(); }) {
-  if (take_core(role.cores)) take_priority(role.priority > 0 ? role.priority : kPriority);
+Conductor::Conductor(Clock& clock, const ThreadRole& role)
+    : clock_(&clock), spins_(role.spins), thread_([this] { lead(); }) {
+  if (!spins_) {
+    if (role.priority > 0) take_priority(role.priority);
+  } else if (take_core(role.cores)) {
+    const std::string refused = throttled("the thread that opens gates");
+    if (refused.empty()) take_priority(role.priority > 0 ? role.priority : kPriority);
+    if (!refused.empty()) notes_.push_back(refused);
+  }
   if (std::string refused = lock_all_memory(); !refused.empty()) notes_.push_back(std::move(refused));
 }
 
 Conductor::~Conductor() {
   leaving_ = true;
-  wake();
+  waker_->wake();
   thread_.join();
   give_core_back();
 }
@@ -58,10 +69,7 @@ bool Conductor::take_core(std::span<const int> named) {
   return false;
 }
 
-/// @pre it has a core of its own: it spins, and would keep every other thread from the core that it shares.
 void Conductor::take_priority(int wanted) {
-  if (std::string refused = throttled("the thread that opens gates"); !refused.empty())
-    return notes_.push_back(std::move(refused));
   const sched_param priority{wanted};
   if (const int refused = pthread_setschedparam(thread_.native_handle(), SCHED_FIFO, &priority); refused != 0)
     notes_.push_back(
@@ -82,33 +90,50 @@ void Conductor::submit(GatedRun& run) {
   TUTTI_EXPECTS(place - finished_.load(std::memory_order_acquire) < kMostRuns, "4096 runs at most are under way");
   ring_[place % kMostRuns] = &run;
   submitted_.store(place + 1, std::memory_order_release);
-  wake();
+  waker_->wake();
 }
 
-void Conductor::wake() {
-  calls_.fetch_add(1);
-  calls_.notify_one();
+Duration Conductor::processor_time() const {
+  clockid_t clock{};
+  timespec time{};
+  if (pthread_getcpuclockid(const_cast<std::thread&>(thread_).native_handle(), &clock) != 0) return {};
+  clock_gettime(clock, &time);
+  return std::chrono::seconds{time.tv_sec} + Duration{time.tv_nsec};
 }
 
 void Conductor::lead() {
+  if (!spins_) prctl(PR_SET_TIMERSLACK, 1UL);  // ns: by default ordinary threads wake up to 50 us late
   for (;;) {
-    const std::uint32_t calls = calls_.load();
+    waker_->look();
     const std::uint64_t next = finished_.load(std::memory_order_relaxed);
     if (next != submitted_.load(std::memory_order_acquire)) {
       perform(*ring_[next % kMostRuns]);
     } else if (leaving_) {
       return;
-    } else if (expected_.load() == 0) {
-      calls_.wait(calls);
+    } else if (!spins_ || expected_.load() == 0) {
+      waker_->sleep_until(std::chrono::steady_clock::time_point::max());
     }
   }
 }
 
+void Conductor::sleep_until(Duration at) {
+  const Duration left = at - clock_->now();
+  if (left <= Duration{0}) return;
+  constexpr Duration kLongest = std::chrono::hours{1};
+  waker_->sleep_until(std::chrono::steady_clock::now() + std::min(left, kLongest));
+}
+
 void Conductor::perform(GatedRun& run) {
   Duration now = clock_->now();
-  while (now < run.earliest()) now = clock_->now();
+  waker_->look();
+  const auto pause_until = [&](Duration at) {
+    if (!spins_) sleep_until(at);
+    waker_->look();  // before it looks at the run: a call behind this wakes it at once
+    now = clock_->now();
+  };
+  while (now < run.earliest()) pause_until(run.earliest());
   run.begin(now);
-  while (!run.advance(now)) now = clock_->now();
+  while (!run.advance(now)) pause_until(spins_ ? now : run.next_look());
   finished_.fetch_add(1, std::memory_order_release);  // first: a notified thread may submit again
   run.finish();
 }

@@ -12,6 +12,7 @@
 
 #include "runtime/core/clock.hpp"
 #include "runtime/core/thread_role.hpp"
+#include "runtime/cuda/stream_waker.hpp"
 #include "runtime/host/real_time.hpp"
 
 namespace tutti::internal::cuda {
@@ -27,18 +28,24 @@ class GatedRun {
   virtual void begin(Duration now) = 0;
   /// Opens due gates and records completions; returns whether the run is finished. Allocates nothing, never blocks.
   [[nodiscard]] virtual bool advance(Duration now) = 0;
+  /// When it must be called next, if no stream calls the conductor before: an instant after `advance`.
+  [[nodiscard]] virtual Duration next_look() = 0;
   /// Notifies the waiting threads; the conductor's last access to the run.
   virtual void finish() = 0;
 };
 
 /// The thread that leads all gated runs of a backend, one after the other in the order of submission.
 ///
-/// It spins on the clock while a run is under way or expected, and sleeps otherwise. It has a core of its own, with
-/// that real-time priority, and locked memory, as far as the host allows. The thread that makes it stays off that core
-/// until it destroys it; threads started by that thread in the meantime stay off it for good.
+/// A thread that spins looks at the clock and the run without a pause while a run is under way or expected, and sleeps
+/// otherwise. It has a core of its own, with real-time priority, and locked memory, as far as the host allows. The
+/// thread that makes it stays off that core until it destroys it; threads started by that thread in the meantime stay
+/// off it for good.
+///
+/// One that does not spin sleeps until the run's next look, or until something calls its waker: the end of a lane, a
+/// submission. It needs no core of its own.
 class Conductor {
  public:
-  /// @param role  of its thread; a default priority where it has none
+  /// @param role  of its thread; one that spins has a default priority where none is given
   Conductor(Clock& clock, const ThreadRole& role);
   Conductor(const Conductor&) = delete;  // its thread knows it by its address
   Conductor& operator=(const Conductor&) = delete;
@@ -51,10 +58,16 @@ class Conductor {
   void submit(GatedRun& run);
   /// Counts the runs that will be submitted soon: the thread stays awake while there are any.
   void expect_one_more() {
-    if (expected_.fetch_add(1) == 0) wake();
+    if (expected_.fetch_add(1) == 0 && spins_) waker_->wake();
   }
   void expect_one_less() { expected_.fetch_sub(1); }
   [[nodiscard]] bool busy() const { return finished_.load(std::memory_order_acquire) != submitted_.load(); }
+
+  /// What wakes its thread: streams call it where their work in a run ends, if the thread does not spin.
+  [[nodiscard]] StreamWaker& waker() const { return *waker_; }
+  [[nodiscard]] bool spins() const { return spins_; }
+  /// Processor time of its thread.
+  [[nodiscard]] Duration processor_time() const;
 
   /// Requests that the host refused.
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
@@ -62,18 +75,20 @@ class Conductor {
  private:
   void lead();
   void perform(GatedRun& run);
-  void wake();
+  void sleep_until(Duration at);
   /// @return whether it has one of its own now
   bool take_core(std::span<const int> named);
+  /// @pre it has a core of its own, or sleeps: else it would keep every other thread from the core that it shares.
   void take_priority(int wanted);
   void give_core_back() const;
 
   Clock* clock_;
+  bool spins_;
+  OwnWaker waker_{new StreamWaker};  // called whenever there may be something to do
   std::array<GatedRun*, kMostRuns> ring_{};
   std::atomic<std::uint64_t> submitted_{0};
   std::atomic<std::uint64_t> finished_{0};
   std::atomic<int> expected_{0};
-  std::atomic<std::uint32_t> calls_{0};  // changes whenever there may be something to do
   std::atomic<bool> leaving_{false};
   std::vector<std::string> notes_;
   pid_t maker_ = gettid();

@@ -99,6 +99,7 @@ class CudaBackend final : public DeviceBackend {
   [[nodiscard]] std::string_view name() const override { return "cuda"; }
   [[nodiscard]] bool starts_cold() const override { return true; }
   [[nodiscard]] bool busy() const override { return devices_->conductor.busy(); }
+  [[nodiscard]] Duration processor_time() const override { return devices_->conductor.processor_time(); }
   [[nodiscard]] std::vector<std::string> notes() const override {
     std::vector<std::string> notes = devices_->conductor.notes();
     for (const auto& [device, pool] : devices_->lanes)

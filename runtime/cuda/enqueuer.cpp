@@ -203,6 +203,8 @@ void Enqueuer::note_point(const Point& point, const Command& command) {
     set(lane.progress);
   }
   batch_.note(cudaEventRecord(point.event.get(), lane.stream), "cudaEventRecord", command);
+  if (&point == lane.points.back() && batch_.backend.sleeps())
+    batch_.note(batch_.backend.conductor.waker().call_from(lane.stream), "cudaLaunchHostFunc", command);
 }
 
 // ---- commands

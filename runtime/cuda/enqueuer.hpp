@@ -11,7 +11,8 @@ namespace tutti::internal::cuda {
 /// Enqueues the commands of a batch into the streams of its lanes, behind closed gates.
 ///
 /// At a mark of the command list the stream records an event. Where the host or a lane waits it also sets signals: one
-/// that the conductor sees, and one in the memory of every GPU of which a lane waits for it.
+/// that the conductor sees, and one in the memory of every GPU of which a lane waits for it. A conductor that sleeps is
+/// called at the end of each lane.
 ///
 /// Threads: the caller's thread calls everything but `enqueue_due`, which the conductor calls where the host keeps
 /// time. Then the caller enqueues nothing, so no two threads enqueue commands of one run. Kernels are launched by the

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/core/watchdog.hpp"
+
 namespace tutti::internal::cuda {
 namespace {
 
@@ -12,9 +14,6 @@ namespace {
 constexpr Duration kAskAfter = std::chrono::milliseconds{20};
 /// The host polls a run every microsecond or so; from a pause of this length on it was held up.
 constexpr Duration kGlance = std::chrono::microseconds{10};
-/// A run is given up after this many times its planned length, and some time for the host.
-constexpr int kLimitFactor = 10;
-constexpr Duration kLimitSlack = std::chrono::seconds{2};
 
 }  // namespace
 
@@ -22,7 +21,7 @@ GateOpener::GateOpener(BoundBatch& batch, Enqueuer& enqueuer)
     : batch_(batch),
       enqueuer_(enqueuer),
       next_(batch.points.size()),
-      limit_(kLimitFactor * batch.bound.plan.timeline.latency + kLimitSlack),
+      limit_(batch.backend.watchdog.limit(batch.bound.plan.timeline.latency)),
       seen_(batch.lanes.size()) {
   for (std::uint32_t gate = 0; gate < batch.list.gates.size(); ++gate)
     openings_.push_back({batch.list.gates[gate], gate});
@@ -77,7 +76,7 @@ void GateOpener::begin(Duration now) {
   for (BatchDevice& device : batch_.devices)
     if (device.start)
       device.start->open(static_cast<TimerValue>(device.line.timer_at(now + kLead) + device.doubt.count()));
-  next_look_ = now + batch_.bound.plan.timeline.latency + kAskAfter;
+  next_question_ = now + std::min(batch_.bound.plan.timeline.latency + kAskAfter, limit_);
 }
 
 bool GateOpener::advance(Duration now) {
@@ -89,7 +88,15 @@ bool GateOpener::advance(Duration now) {
   open_gates(now);
   see_progress();
   if (unseen_ == 0) return true;
-  return now >= next_look_ && is_lost(now);
+  return now >= next_question_ && is_lost(now);
+}
+
+/// At the next gate, and when something may be wrong. The ends of lanes call the conductor.
+Duration GateOpener::next_look() {
+  looked_ = next_question_;
+  if (!batch_.backend.timed_by_gpus() && next_opening_ < openings_.size())
+    looked_ = std::min(looked_, batch_.result.start + openings_[next_opening_].at);
+  return looked_;
 }
 
 void GateOpener::finish() {
@@ -101,8 +108,11 @@ void GateOpener::finish() {
 void GateOpener::open_gates(Duration now) {
   if (batch_.backend.timed_by_gpus()) return;  // GPUs open their own gates
   const Duration since = now - batch_.result.start;
-  while (next_opening_ < openings_.size() && openings_[next_opening_].at <= since)
-    batch_.gates[openings_[next_opening_++].gate].set(batch_.run);
+  for (; next_opening_ < openings_.size() && openings_[next_opening_].at <= since; ++next_opening_) {
+    const std::uint32_t gate = openings_[next_opening_].gate;
+    batch_.opened[gate] = now;
+    batch_.gates[gate].set(batch_.run);
+  }
   if (batch_.backend.timed_by_host()) enqueuer_.enqueue_due(since);
 }
 
@@ -120,7 +130,7 @@ void GateOpener::see_progress() {
   }
 }
 
-/// A pause between two looks counts as the host's.
+/// A pause between two looks counts as the host's; of one that was planned, what it was too long.
 void GateOpener::note_look(Duration now) {
   if (now - looked_ > kGlance) batch_.result.held_up += now - looked_;
   looked_ = now;
@@ -128,7 +138,8 @@ void GateOpener::note_look(Duration now) {
 
 /// Whether a run behind its plan is lost: the driver reports a fault, or the time limit is over.
 bool GateOpener::is_lost(Duration now) {
-  next_look_ = now + kAskAfter;
+  const Duration since = now - batch_.result.start;
+  next_question_ = since < limit_ ? now + std::min(kAskAfter, limit_ - since) : now;
   const auto [empty, fault] = ask_driver();
   if (fault != cudaSuccess) {
     batch_.backend.lose();
@@ -139,13 +150,10 @@ bool GateOpener::is_lost(Duration now) {
     return true;
   }
   if (empty && batch_.is_broken()) return true;  // a command could not be enqueued, and will never end
-  if (now - batch_.result.start < limit_) return false;
+  if (since < limit_) return false;
   batch_.backend.lose();
-  batch_.note(Error{
-      ErrorCode::Machine,
-      fmt::format("{}: {} has not returned within {}, where {} were planned; the run cannot go on", batch_.bound.name,
-                  first_unfinished(), to_string(limit_), to_string(batch_.bound.plan.timeline.latency)),
-      {}});
+  batch_.note(
+      not_returned(batch_.backend.watchdog, batch_.bound.name, first_unfinished(), batch_.bound.plan.timeline.latency));
   return true;
 }
 

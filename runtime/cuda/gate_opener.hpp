@@ -49,6 +49,7 @@ class GateOpener final : private GatedRun {
   [[nodiscard]] Duration earliest() const override { return earliest_; }
   void begin(Duration now) override;
   [[nodiscard]] bool advance(Duration now) override;
+  [[nodiscard]] Duration next_look() override;
   void finish() override;
 
   void open_gates(Duration now);
@@ -68,10 +69,10 @@ class GateOpener final : private GatedRun {
 
   // The conductor's, from `begin` to `finish`.
   std::size_t next_opening_ = 0;
-  std::vector<Count> seen_;  // [lanes] signals of this run that it has seen
-  std::size_t unseen_ = 0;   // signals of all lanes
-  Duration looked_{};        // at the signals, last
-  Duration next_look_{};     // at what the driver says
+  std::vector<Count> seen_;   // [lanes] signals of this run that it has seen
+  std::size_t unseen_ = 0;    // signals of all lanes
+  Duration looked_{};         // at the signals, last; where it sleeps, next
+  Duration next_question_{};  // to the driver, whether something is wrong
 
   std::atomic<bool> finished_{true};  // cleared by the caller, set by the conductor
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 namespace tutti::internal::cuda {
 namespace {
@@ -41,18 +42,24 @@ void RunTimes::clear() { std::fill(origins_.begin(), origins_.end(), Origin{}); 
 
 void RunTimes::read() {
   set_origins();
+  if (batch_.backend.sleeps() && !batch_.backend.timed_by_gpus()) count_doubt();
   learn_timers();
   if (!batch_.result.error) count_overruns();
 }
 
-/// Sets the events of each GPU to the host's clock. An event follows its signal, which is seen at about that instant or
-/// later, so the least difference is the most accurate; but where the event itself came late, that is too early, and
-/// no command starts before its gate is to open.
 void RunTimes::set_origins() {
+  clear();
+  set_by_signals();
+  if (batch_.backend.sleeps() && batch_.backend.timed_by_gpus()) set_by_timers();
+  set_by_gates();
+}
+
+/// An event follows its signal, which is seen at about that instant or later, so the least difference is the most
+/// accurate.
+void RunTimes::set_by_signals() {
   constexpr Duration kPatience = std::chrono::milliseconds{1};
   const Clock& clock = batch_.backend.clock;
   const Duration limit = clock.now() + kPatience;
-  clear();
   for (const Lane& lane : batch_.lanes) {
     Origin& origin = origins_[lane.place];
     const cudaEvent_t last = lane.points.back()->event.get();
@@ -63,6 +70,32 @@ void RunTimes::set_origins() {
       origin.at = std::min(origin.at, as_double(point->seen) - after);
     }
   }
+}
+
+/// Finds the earliest origin of each GPU by commands that did not start before some instant.
+/// @param earliest_start  (position) -> ns; nothing: not known
+template <class EarliestStart>
+void RunTimes::find_earliest(const EarliestStart& earliest_start) {
+  for (Origin& origin : origins_) origin.earliest = -std::numeric_limits<double>::infinity();
+  for (std::uint32_t i = 0; i < batch_.points.size(); ++i) {
+    const Event& start = batch_.points[i].start;
+    Origin& origin = origins_[batch_.lanes[batch_.list.commands[i].lane].place];
+    if (!start || origin.event == nullptr) continue;
+    const std::optional<double> instant = earliest_start(i);
+    const auto after = elapsed_ns(*origin.event, start);
+    if (instant && after) origin.earliest = std::max(origin.earliest, *instant - *after);
+  }
+}
+
+/// The event of a start follows the timer value of its release by 1 or 2 us.
+void RunTimes::set_by_timers() {
+  find_earliest([&](std::uint32_t i) { return std::optional(start_of(i)); });
+  for (Origin& origin : origins_)
+    if (std::isfinite(origin.earliest)) origin.at = std::min(origin.at, origin.earliest);
+}
+
+/// Where an event came later than its signal the origin is too early: no command starts before its gate is to open.
+void RunTimes::set_by_gates() {
   for (const std::uint32_t opener : openers_) {
     const Command& command = batch_.list.commands[opener];
     const Event& start = batch_.points[opener].start;
@@ -71,6 +104,18 @@ void RunTimes::set_origins() {
     const Duration gate = batch_.result.start + batch_.list.gates[*command.gate];
     if (const auto after = elapsed_ns(*origin.event, start)) origin.at = std::max(origin.at, as_double(gate) - *after);
   }
+}
+
+/// By how much the host may have seen the end late: no command starts before its gate was opened.
+void RunTimes::count_doubt() {
+  find_earliest([&](std::uint32_t i) {
+    const auto gate = batch_.list.commands[i].gate;
+    return gate ? std::optional(as_double(batch_.opened[*gate])) : std::nullopt;
+  });
+  double doubt = 0;
+  for (const Origin& origin : origins_)
+    if (std::isfinite(origin.earliest)) doubt = std::max(doubt, origin.at - origin.earliest);
+  batch_.result.held_up += to_duration(doubt);
 }
 
 void RunTimes::learn_timers() {
@@ -98,7 +143,7 @@ double RunTimes::instant(const Event& event, std::uint32_t lane) const {
 double RunTimes::start_of(std::uint32_t position) const {
   const CommandPoints& points = batch_.points[position];
   const std::uint32_t lane = batch_.list.commands[position].lane;
-  if (points.start) return instant(points.start, lane);
+  if (points.released.on_gpu() == nullptr) return instant(points.start, lane);
   return batch_.devices[batch_.lanes[lane].place].line.host_at(static_cast<std::int64_t>(points.released.value()));
 }
 

@@ -9,7 +9,9 @@ namespace tutti::internal::cuda {
 /// Reads when the commands of a finished run started and ended, and which kernels took too long.
 ///
 /// The events of each GPU are set to the host's clock by the signal that was seen soonest after its event. Starts are
-/// events too, or timer values that the gates set where the GPU's timer is set to the host's clock.
+/// events too, or timer values that the gates set where the GPU's timer is set to the host's clock. A conductor that
+/// sleeps sees signals some 50 us late: where starts are timer values the events are set to the clock by them, and
+/// otherwise the delay that cannot be excluded counts as time in which the host held the run up.
 ///
 /// Threads: the caller's alone, after `GateOpener::finished`. `measured` allocates, the rest does not.
 class RunTimes {
@@ -28,10 +30,17 @@ class RunTimes {
   /// Where the events of a GPU stand on the host's clock.
   struct Origin {
     const Event* event = nullptr;  ///< they are measured from this one
-    double at = 0;                 ///< host clock at the event, ns
+    double at = 0;                 ///< host clock at the event, ns; the latest possible
+    double earliest = 0;           ///< the same, the earliest possible
   };
 
   void set_origins();
+  void set_by_signals();
+  template <class EarliestStart>
+  void find_earliest(const EarliestStart& earliest_start);
+  void set_by_timers();
+  void set_by_gates();
+  void count_doubt();
   void learn_timers();
   void count_overruns();
   [[nodiscard]] std::uint32_t before_in_lane(std::uint32_t position) const;

@@ -11,43 +11,22 @@
 
 #include "model/base/expects.hpp"
 #include "runtime/dispatch/blocking_log.hpp"
+#include "runtime/dispatch/callback_worker.hpp"
 #include "runtime/dispatch/job_execution.hpp"
+#include "runtime/dispatch/job_ledger.hpp"
 #include "runtime/dispatch/job_scheduler.hpp"
 #include "runtime/dispatch/task_state.hpp"
-#include "runtime/dispatch/work_log.hpp"
+#include "runtime/triggers/trigger_source.hpp"
 #include "runtime/host/real_time.hpp"
 #include "runtime/trace/journal.hpp"
 
 namespace tutti::internal {
 
-JobEntry entry_of(const JobRecord& job, std::span<const TaskId> names) {
-  JobEntry entry;
-  entry.task = names.empty() ? job.task : names[job.task.index()];
-  entry.verdict = job.verdict;
-  entry.index = job.index;
-  entry.arrival = job.arrival;
-  entry.ready = job.ready;
-  if (job.finish) entry.start = job.start;
-  entry.finish = job.finish;
-  entry.deadline = job.deadline;
-  entry.late = job.late;
-  entry.programs = job.programs;
-  entry.after = job.after;
-  entry.overruns = static_cast<std::uint32_t>(job.overruns);
-  entry.broken = job.broken;
-  if (job.broken && job.broken->by && !names.empty()) entry.broken->by = names[job.broken->by->index()];
-  return entry;
-}
-
-std::vector<JobSummary> summaries_of(std::span<const JobRecord> jobs, std::size_t tasks) {
-  std::vector<JobSummary> summaries(tasks);
-  for (const JobRecord& job : jobs) summaries[job.task.index()].add(entry_of(job));
-  return summaries;
-}
-
 namespace {
 
 constexpr std::uint64_t kUntilItLeaves = std::numeric_limits<std::uint64_t>::max();
+/// Callbacks of dropped jobs that can wait; further ones are left out.
+constexpr std::size_t kMostDropped = 64;
 /// Longest sleep where time passes by itself: an interrupt waits no longer, however far away the next job is.
 constexpr Duration kLongestSleep = std::chrono::milliseconds{50};
 
@@ -68,6 +47,7 @@ std::vector<ScheduledTask> scheduled(const PlannedTaskSet& planned, std::span<co
     ScheduledTask& task = tasks.emplace_back();
     task.timing = planned.timings[i];
     task.overrun = states[i].task->overrun;
+    task.release = states[i].task->release;
     task.buffer_sets = states[i].chunks.size();
     task.jobs = jobs[i];
     task.first_arrival = states[i].task->offset;
@@ -75,28 +55,32 @@ std::vector<ScheduledTask> scheduled(const PlannedTaskSet& planned, std::span<co
   return tasks;
 }
 
-/// Does what a scheduler decides: fills buffers, runs batches, waits, keeps records.
+/// Does what a scheduler decides: has buffers filled, runs batches, waits, and hands the ends of jobs to the ledger.
 class DispatchedRun final : public PreparedRun {
  public:
   DispatchedRun(Executor& executor, const PlannedTaskSet& planned, const std::atomic<bool>* interrupted)
-      : executor_(executor), owned_(executor), planned_(planned), interrupted_(interrupted) {}
+      : executor_(executor),
+        owned_(executor),
+        planned_(planned),
+        interrupted_(interrupted),
+        ledger_(executor, record_, tasks_) {}
 
   /// Prepares the batches of all tasks, and where the backend starts cold runs each once.
   /// @param jobs  [tasks] most jobs to release
   Expected<void> prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs);
-  /// Releases periodic jobs. @param jobs  [tasks] to release
-  void release_periodic(std::span<const std::uint64_t> jobs, std::uint64_t seed);
-  /// Releases the jobs of a scenario in place of periodic jobs. @pre prepared for as many
+  /// Releases jobs by the clock, or by their triggers. @param jobs  [tasks] to release
+  void release_jobs(std::span<const std::uint64_t> jobs, const RunOptions& options);
+  /// Releases the jobs of a scenario instead. @pre prepared for as many
   void follow(const Scenario& scenario);
-  /// Makes room for the records. @param jobs  [tasks] to release @pre after `report_to`
-  void make_room(std::span<const std::uint64_t> jobs);
   /// Reports the end of every job.
   void report_to(const RunOptions& options);
+  /// Makes room for the records. @param jobs  [tasks] to release @pre after `report_to`
+  void make_room(std::span<const std::uint64_t> jobs);
   /// Compares jobs and batches with their bounds.
   /// @param bounds  [tasks] of responses, where there are any; empty: batches alone have bounds
-  void hold_to(std::span<const std::optional<Duration>> bounds);
+  void hold_to(std::span<const std::optional<Duration>> bounds) { ledger_.hold_to(bounds); }
   /// Lets tasks come and go as requested, until `end`. @pre prepared for all tasks of the set
-  void change_on_request(ChangingTaskSet& set, ChangeRequests& requests, Duration end, std::uint64_t seed);
+  void change_on_request(ChangingTaskSet& set, ChangeRequests& requests, Duration end, const RunOptions& options);
   RunRecord run() override;
 
  private:
@@ -106,15 +90,16 @@ class DispatchedRun final : public PreparedRun {
     Duration waited{};                ///< until it started, with no job before it
     std::optional<Error> error = {};  ///< why it failed
   };
-  /// A finished job whose batches' measured times are not read yet. They are read while another job runs or the run is
-  /// idle.
-  struct Unreviewed {
-    JobRecord record;
-    std::vector<PreparedBatch>* chunks;  // of its batches
-    bool late;                           // over its bound, or its deadline
-    Duration over;                       // excess over the bound
-    Excesses excesses;
-    std::optional<TaskId> blocker;
+  /// A call of the user's code beside jobs, from its posting until its end is seen.
+  struct Callback {
+    enum class Kind : std::uint8_t { Input, End, EndOfDropped };
+    Kind kind = Kind::Input;
+    ReadyJob ready;
+    std::optional<Job> job;
+    Duration posted{};
+    EndedJob ended;  ///< of an end
+    Duration read{};  ///< when the program had read the result
+    std::optional<Error> thrown;
   };
 
   /// Chunks of all batches, of all buffer sets, of all tasks.
@@ -126,37 +111,42 @@ class DispatchedRun final : public PreparedRun {
   std::optional<Event::Kind> perform(const Action& action);
   /// What comes in from outside: an interrupt, a request. As above.
   std::optional<Event::Kind> between_jobs();
-  Event::Kind release(const Action& action);
-  /// The record of a job that has not started.
-  [[nodiscard]] JobRecord record_of(const ReadyJob& job, JobVerdict verdict) const;
+  void release(const Action& action);
   void drop(const Action& action);
   Event::Kind do_region();
   void start(const ReadyJob& ready);
   void finish();
-  /// Waits for the next job or request; whether there is one.
+  /// Waits for the next job, trigger, callback or request; whether there may be one.
   bool idle(Duration until);
   /// Waits until an instant, or for part of that time.
   void wait_for(Duration instant);
   [[nodiscard]] Job job_of(const ReadyJob& ready) const;
+  /// The record of a job that has not started.
+  [[nodiscard]] JobRecord record_of(const ReadyJob& job, JobVerdict verdict) const;
+
+  /// Tells the scheduler of triggers and callbacks that have come.
+  void take_news();
+  void take_triggers();
+  void take_callbacks();
+  /// Waits for the callbacks that are under way.
+  void finish_callbacks();
+  [[nodiscard]] bool hears_of_end(TaskId task) const;
+  /// @return the place of a callback to be posted; nothing: none is free
+  std::optional<std::size_t> free_callback();
+  void post(std::size_t place);
+  /// Calls the user's code. In the worker's thread.
+  void call(Callback& callback);
+  void call_at_end(Callback& callback);
+  /// A callback has ended. In the dispatcher's thread.
+  void close(Callback& callback, const CallbackWorker::Done& done);
 
   /// Arms the first batch of the job that is probably next: arming takes longer than starting an armed batch.
   void arm_next();
   /// Ends the run: no other job begins.
   void end_by(const Error& error);
-  /// Does work of the user's code. What it throws ends the run. @return whether it threw nothing
+  /// Does work of the user's code. @return what it threw
   template <class Work>
-  bool guarded(std::string_view what, TaskId task, const Work& work);
-  /// Does and logs the work of a program beside its job's steps.
-  /// @return when it was done.
-  template <class Work>
-  Duration beside(std::string_view what, TaskId task, const Work& work);
-  /// Tells the user's code that a job has ended.
-  void report_job_end(const JobRecord& job);
-  /// Keeps the record of a job that needs no more review.
-  /// @param streams  measured times of its streams
-  void keep(JobRecord job, std::span<const StreamTime> streams = {});
-  /// Adds the times of a chunk's streams to `streams_`.
-  void note_streams(TaskId task, std::size_t chunk, Duration start, const Timeline& measured);
+  [[nodiscard]] std::optional<Error> caught(std::string_view what, TaskId task, const Work& work) const;
 
   /// Answers the next request that is due.
   void answer_request();
@@ -164,56 +154,52 @@ class DispatchedRun final : public PreparedRun {
   void refuse_requests();
   ChangeAnswer answer(const TaskChange& change, Duration now);
 
+  /// How much later than its task's jitter allows the input of a job was there, since callbacks took so long.
+  [[nodiscard]] Duration lateness_of_input(const ReadyJob& job, const Release& release) const;
   /// Excesses of a finished job, by cause.
   [[nodiscard]] Excesses excesses_of(const Running& running, const RunningJob& job, const JobRecord& record) const;
-  /// Completes the record of the last job: overruns, and whether it exceeded its bound, and why.
-  void review();
-  /// Attributes slow copies to other users of the devices, where there were any.
-  void blame_others();
 
   Executor& executor_;
   Executor::AdmittedRun owned_;
   const PlannedTaskSet& planned_;
   const std::atomic<bool>* interrupted_;
   std::function<void(const JobRecord&)> on_job_end_;
-  JobRecorder* recorder_ = nullptr;
-  std::span<const TaskId> names_;  // [tasks] in the journal; empty: as here
-  bool keeps_jobs_ = true;
-  std::vector<StreamTime> streams_;  // of the job under review
   std::vector<TaskState> tasks_;
   std::optional<JobScheduler> scheduler_;
   std::vector<Running> running_;  // as in the scheduler
   RunRecord record_;
+  JobLedger ledger_;
   Duration epoch_{};       // the clock's reading at the start of the run
   Duration decided_at_{};  // of the action that is being done
   ChangingTaskSet* changing_ = nullptr;
   ChangeRequests* requests_ = nullptr;
   Duration end_ = kNever;  // nothing arrives from then on
 
-  bool promised_ = false;                        // jobs are held against their bounds
-  std::vector<std::optional<Duration>> bounds_;  // [tasks] of responses; empty: none are known
-  WorkLog beside_;                               // work of programs, beside what tasks declare
-  Duration free_since_{};                        // the dispatcher is free since then
-  BlockingLog blocking_;                         // since the run was idle last
-  Duration beside_before_{};                     // total of `beside_` at that instant
-  bool foreign_ = false;                         // others used the devices when the run was prepared
-  std::optional<Unreviewed> unreviewed_;
+  Waker waker_;                              // ends the wait of the dispatcher
+  std::span<TriggerSource* const> sources_;  // [tasks] null: the clock releases its jobs; empty: so of all tasks
+  std::vector<TaskId> external_;             // tasks with a source
+  Duration arrivals_end_ = kNever;           // from the start
+  Duration triggers_end_ = kNever;           // that, on the clock
+  std::vector<Callback> callbacks_;
+  std::vector<std::size_t> free_callbacks_;
+  std::optional<CallbackWorker> worker_;  // where a program has callbacks
+
+  Duration free_since_{};               // the dispatcher is free since then
+  Duration slept_since_{}, woke_at_{};  // its last sleep: free since, and until
+  Duration overslept_{};                // so much longer than it was to be
+  BlockingLog blocking_;    // since the run was idle last
+  Duration late_inputs_{};  // since then, of jobs whose input came later than their task's jitter allows
 };
 
 // ---- preparing
 
 Expected<void> DispatchedRun::prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs) {
-  std::size_t alive = 0;
   for (std::size_t i = 0; i < planned_.tasks.tasks.size(); ++i) {
     auto state = prepare_task(executor_, owned_, planned_, TaskId{i}, *programs[i], jobs[i]);
     if (!state) return tl::unexpected(std::move(state.error()));
     tasks_.push_back(*std::move(state));
-    alive += tasks_.back().chunks.size();
   }
-  running_.reserve(alive);
-  record_.summaries.resize(tasks_.size());
   blocking_ = BlockingLog(tasks_.size());
-  foreign_ = !executor_.backend().foreign_load().empty();
   return executor_.backend().starts_cold() ? warm_up() : Expected<void>{};
 }
 
@@ -228,22 +214,40 @@ Expected<void> DispatchedRun::warm_up() {
 
 void DispatchedRun::report_to(const RunOptions& options) {
   on_job_end_ = options.on_job_end;
-  recorder_ = options.recorders.empty() ? nullptr : options.recorders.front();
-  names_ = options.names;
-  keeps_jobs_ = options.keeps_jobs;
+  ledger_.report_to(options);
 }
 
 /// The pages of the memory that the loop uses are there afterwards.
 void DispatchedRun::make_room(std::span<const std::uint64_t> jobs) {
-  if (keeps_jobs_) {
-    record_.jobs.resize(std::accumulate(jobs.begin(), jobs.end(), std::uint64_t{0}));
-    record_.jobs.clear();
+  std::size_t alive = 0;
+  bool calls = on_job_end_ != nullptr;
+  for (const TaskState& task : tasks_) {
+    alive += task.chunks.size();
+    calls = calls || task.program->fills_input() || task.program->hears_of_end();
   }
-  if (recorder_ != nullptr) streams_.reserve(kMostStreamTimes);
+  running_.reserve(alive);
+  ledger_.make_room(std::accumulate(jobs.begin(), jobs.end(), std::uint64_t{0}), alive);
+  if (!calls) return;
+  callbacks_.resize(alive + kMostDropped);
+  for (std::size_t place = callbacks_.size(); place > 0; --place) free_callbacks_.push_back(place - 1);
+  ThreadRole role = executor_.role();
+  role.spins = false;
+  if (role.priority > 1) --role.priority;  // the dispatcher goes before it
+  worker_.emplace(executor_.clock(), callbacks_.size(), [this](std::size_t place) { call(callbacks_[place]); }, role,
+                  waker_);
 }
 
-void DispatchedRun::release_periodic(std::span<const std::uint64_t> jobs, std::uint64_t seed) {
-  scheduler_.emplace(planned_.tasks.policy, planned_.tasks.arrivals, scheduled(planned_, tasks_, jobs), seed);
+void DispatchedRun::release_jobs(std::span<const std::uint64_t> jobs, const RunOptions& options) {
+  scheduler_.emplace(planned_.tasks.policy, planned_.tasks.arrivals, scheduled(planned_, tasks_, jobs), options.seed);
+  for (std::size_t i = 0; i < tasks_.size(); ++i)
+    if (tasks_[i].task->release.is_external()) external_.emplace_back(i);
+  sources_ = options.triggers;
+  for (const TaskId task : external_)
+    TUTTI_EXPECTS(task.index() < sources_.size() && sources_[task.index()] != nullptr,
+                  "a task that triggers release has a source of them");
+  if (!external_.empty()) waker_.be_urgent();
+  arrivals_end_ = options.arrivals_before.value_or(kNever);
+  scheduler_->end_arrivals(arrivals_end_);
 }
 
 void DispatchedRun::follow(const Scenario& scenario) {
@@ -253,23 +257,21 @@ void DispatchedRun::follow(const Scenario& scenario) {
     task.script.push_back(job);
     ++task.jobs;
   }
-  for (ScheduledTask& task : tasks) task.overrun = {};  // its jobs take what the scenario says
+  for (ScheduledTask& task : tasks) {  // its jobs come when the scenario says, and take what it says
+    task.overrun = {};
+    task.release = {};
+  }
   scheduler_.emplace(planned_.tasks.policy, planned_.tasks.arrivals, std::move(tasks), 0);
 }
 
-void DispatchedRun::hold_to(std::span<const std::optional<Duration>> bounds) {
-  promised_ = true;
-  bounds_.assign(bounds.begin(), bounds.end());
-}
-
 void DispatchedRun::change_on_request(ChangingTaskSet& set, ChangeRequests& requests, Duration end,
-                                      std::uint64_t seed) {
+                                      const RunOptions& options) {
   changing_ = &set;
   requests_ = &requests;
   end_ = end;
   std::vector<std::uint64_t> jobs;
   for (std::size_t i = 0; i < tasks_.size(); ++i) jobs.push_back(set.runs(TaskId{i}) ? kUntilItLeaves : 0);
-  release_periodic(jobs, seed);
+  release_jobs(jobs, options);
   scheduler_->end_arrivals(end);
 }
 
@@ -278,34 +280,46 @@ void DispatchedRun::change_on_request(ChangingTaskSet& set, ChangeRequests& requ
 RunRecord DispatchedRun::run() {
   std::optional<RealTimeThread> thread;
   if (executor_.clock().runs_by_itself()) thread.emplace(executor_.role());
-  const Duration processor_before = processor_time();
+  const auto processor = [&] { return processor_time() + executor_.backend().processor_time(); };
+  const Duration processor_before = processor();
   run_jobs();
   if (thread) {
     record_.notes = thread->notes();
-    record_.processor = processor_time() - processor_before;
+    record_.processor = processor() - processor_before;
   }
   return std::move(record_);
 }
 
 void DispatchedRun::run_jobs() {
   epoch_ = executor_.clock().now();
+  ledger_.begin(epoch_);
+  executor_.backend().begin_run(epoch_);
   scheduler_->begin(epoch_);
+  triggers_end_ = arrivals_end_ > kNever - epoch_ ? kNever : epoch_ + arrivals_end_;
+  for (const TaskId task : external_) sources_[task.index()]->begin(executor_.clock(), epoch_, waker_);
   for (auto happened = between_jobs(); happened;) {
+    take_news();
     decided_at_ = executor_.clock().now();
     happened = perform(scheduler_->step({*happened, decided_at_}));
   }
-  review();
-  while (const auto job = scheduler_->take_unstarted()) keep(record_of(*job, JobVerdict::NeverRun));
+  for (const TaskId task : external_) sources_[task.index()]->end();
+  finish_callbacks();
+  ledger_.finish();
+  while (const auto job = scheduler_->take_unstarted()) ledger_.keep(record_of(*job, JobVerdict::NeverRun), ledger_.claim());
   for (const auto& [task, at] : scheduler_->suspensions()) record_.suspensions.push_back({task, at - epoch_});
+  record_.triggers.resize(tasks_.size());
+  for (const TaskId task : external_) {
+    record_.triggers[task.index()] = scheduler_->triggers_of(task);
+    record_.triggers[task.index()].lost = sources_[task.index()]->lost();
+  }
   if (changing_ != nullptr) refuse_requests();
   record_.length = executor_.clock().now() - epoch_;
   for (PreparedBatch& chunk : all_chunks()) executor_.disarm(chunk);
-  blame_others();
 }
 
 std::optional<Event::Kind> DispatchedRun::perform(const Action& action) {
   switch (action.kind) {
-    case Action::Kind::Release: return release(action);
+    case Action::Kind::Release: release(action); return Event::Kind::Time;
     case Action::Kind::Drop: drop(action); return Event::Kind::Time;
     case Action::Kind::Start: start(action.job); return do_region();
     case Action::Kind::Continue: return do_region();
@@ -331,12 +345,29 @@ std::optional<Event::Kind> DispatchedRun::between_jobs() {
   return Event::Kind::Time;
 }
 
-Event::Kind DispatchedRun::release(const Action& action) {
+void DispatchedRun::release(const Action& action) {
   TaskState& state = tasks_[action.job.task.index()];
-  const Duration since_ready = executor_.clock().now() - std::max(action.ready, free_since_);
-  free_since_ = beside("on_ready", action.job.task, [&] { state.program->on_ready(job_of(action.job)); });
-  state.releases[scheduler_->buffer_set_of(action.job)] = {action.ready, since_ready, free_since_};
-  return Event::Kind::InputReady;
+  const Duration seen = executor_.clock().now();
+  Release& release = state.releases[scheduler_->buffer_set_of(action.job)];
+  const Hold& hold = state.holds[scheduler_->buffer_set_of(action.job)];
+  const Duration held = std::max(hold.until - std::max(action.ready, hold.from), Duration{0});
+  // Of several jobs that a late awakening finds, each is as late as the dispatcher slept beyond its ready instant.
+  const Duration late = std::max(seen - std::max({action.ready, free_since_, hold.until}),
+                                 woke_at_ - std::max({action.ready, slept_since_, hold.until}));
+  release = {action.ready, late, seen, seen, held};
+  if (!state.program->fills_input()) {
+    late_inputs_ += lateness_of_input(action.job, release);
+    scheduler_->input_ready(action.job);
+  } else {
+    const auto place = free_callback();
+    TUTTI_EXPECTS(place, "there is a callback for each job that is alive");
+    Callback& callback = callbacks_[*place];
+    callback.kind = Callback::Kind::Input;
+    callback.ready = action.job;
+    callback.job = job_of(action.job);
+    post(*place);
+  }
+  free_since_ = executor_.clock().now();
 }
 
 JobRecord DispatchedRun::record_of(const ReadyJob& job, JobVerdict verdict) const {
@@ -351,24 +382,33 @@ JobRecord DispatchedRun::record_of(const ReadyJob& job, JobVerdict verdict) cons
 
 void DispatchedRun::drop(const Action& action) {
   const bool skipped = action.reason == DropReason::Skipped;
-  JobRecord record = record_of(action.job, skipped ? JobVerdict::Skipped : JobVerdict::Dropped);
-  record.ready = action.ready - epoch_;
-  record.error = Error{ErrorCode::Machine,
-                       skipped ? "skipped: the job before it took longer than its budget"
-                               : "no buffer set was free; the jobs before took longer than admitted",
-                       {}};
-  Excesses excesses;
-  excesses.add(BoundCause::Blocking, blocking_.total());
-  excesses.add(BoundCause::Host, beside_.total() - beside_before_);
-  if (promised_) record.broken = BrokenBound{excesses.largest(), {}, blocking_.worst()};
-  report_job_end(record);
-  review();
-  keep(std::move(record));
+  EndedJob ended;
+  ended.record = record_of(action.job, skipped ? JobVerdict::Skipped : JobVerdict::Dropped);
+  ended.record.ready = action.ready - epoch_;
+  ended.record.error = Error{ErrorCode::Machine,
+                             skipped ? "skipped: the job before it took longer than its budget"
+                                     : "no buffer set was free; the jobs before took longer than admitted, or were seen late",
+                             {}};
+  ended.place = ledger_.claim();
+  ended.late = true;
+  ended.excesses.add(BoundCause::Release, overslept_);  // jobs that were seen late then have the buffers
+  ended.excesses.add(BoundCause::Blocking, blocking_.total());
+  const Hold& hold = tasks_[action.job.task.index()].holds[scheduler_->buffer_set_of(action.job)];
+  if (!skipped && hold.until == kNever) ended.excesses.add(BoundCause::Host, decided_at_ - hold.from);
+  ended.blocker = blocking_.worst();
+  const auto place = hears_of_end(action.job.task) ? free_callback() : std::nullopt;
+  if (!place) return ledger_.add(std::move(ended));
+  Callback& callback = callbacks_[*place];
+  callback.kind = Callback::Kind::EndOfDropped;
+  callback.ready = action.job;
+  callback.job = job_of(action.job);
+  callback.ended = std::move(ended);
+  post(*place);
 }
 
 void DispatchedRun::start(const ReadyJob& ready) {
   TaskState& state = tasks_[ready.task.index()];
-  if (unreviewed_ && unreviewed_->chunks == &state.chunks_of(ready.index)) review();
+  ledger_.review();  // its batches may have been those of a job before
   const Job job = job_of(ready);
   const Duration ready_since = std::max(state.releases[job.buffer_set].done, free_since_);
   running_.push_back({JobExecution(job, *state.program, state.chunks[job.buffer_set], state.first_chunk),
@@ -378,14 +418,17 @@ void DispatchedRun::start(const ReadyJob& ready) {
 Event::Kind DispatchedRun::do_region() {
   Running& running = running_.back();
   Expected<void> done;
-  const bool threw = !guarded("the job", scheduler_->running().job.task, [&] {
-    done = running.execution.do_region([&] {
-      review();
-      arm_next();
-    });
-  });
+  if (const auto thrown = caught("the job", scheduler_->running().job.task, [&] {
+        done = running.execution.do_region([&] {
+          ledger_.review();
+          take_news();
+          arm_next();
+        });
+      })) {
+    end_by(*thrown);
+    done = tl::unexpected(*thrown);
+  }
   free_since_ = executor_.clock().now();
-  if (threw) done = tl::unexpected(*record_.fatal);
   if (done) return running.execution.has_ended() ? Event::Kind::JobEnded : Event::Kind::RegionEnded;
   running.error = done.error();
   if (done.error().code == ErrorCode::Machine) end_by(done.error());
@@ -395,38 +438,146 @@ Event::Kind DispatchedRun::do_region() {
 void DispatchedRun::finish() {
   const RunningJob& job = scheduler_->running();
   Running& running = running_.back();
-  const ReadyJob& ready = job.job;
+  const ReadyJob ready = job.job;
   TaskState& state = tasks_[ready.task.index()];
   const std::size_t set = scheduler_->buffer_set_of(ready);
-  const Duration programs = beside_.since(ready.arrival);
-  review();
-  JobRecord record = record_of(ready, JobVerdict::Met);
-  record.ready = state.releases[set].ready - epoch_;
+  const Release& release = state.releases[set];
+  EndedJob ended;
+  JobRecord& record = ended.record = record_of(ready, JobVerdict::Met);
+  record.ready = release.ready - epoch_;
   record.start = job.start - epoch_;
   record.finish = *job.finish - epoch_;
   if (*record.finish > record.deadline) record.verdict = JobVerdict::Missed;
-  record.late = state.releases[set].late;
-  record.programs = programs;
+  record.late = release.late;
+  record.programs = release.held + release.done - release.seen;
   record.error = running.error ? std::move(running.error) : record_.fatal;
   if (record.error) record.verdict = JobVerdict::Failed;
   if (job.aborted) {
     record.verdict = JobVerdict::Aborted;
     record.error = Error{ErrorCode::Kernel, "aborted: it took longer than its budget; its results are invalid", {}};
   }
-  const auto bound = bounds_.empty() ? std::nullopt : bounds_[ready.task.index()];
-  const Duration over = bound ? record.response() - *bound : Duration{0};
-  const bool late = over > executor_.backend().tolerated_lag() || record.missed();
-  const Excesses excesses = excesses_of(running, job, record);
-  const std::optional<TaskId> blocker = blocking_.worst();
+  ended.place = ledger_.claim();
+  ended.chunks = &state.chunks[set];
+  ended.over = ledger_.over_bound(record);
+  ended.late = ended.over > executor_.backend().tolerated_lag() || record.missed();
+  ended.excesses = excesses_of(running, job, record);
+  ended.blocker = blocking_.worst();
   blocking_.add(ready.task, job.own(*job.finish) - planned_.timings[ready.task.index()].wcet);
-  if (!record.error)
-    record.after =
-        beside("on_finished", ready.task, [&] { state.program->on_finished(running.execution.job()); }) - *job.finish;
+  const Job of_user = running.execution.job();
+  const Duration finish = *job.finish;
   running_.pop_back();
-  report_job_end(record);
-  unreviewed_.emplace(Unreviewed{std::move(record), &state.chunks[set], late, over, excesses, blocker});
+  if (!hears_of_end(ready.task)) {
+    scheduler_->buffers_free(ready);
+    ledger_.add(std::move(ended));
+  } else {
+    const auto place = free_callback();
+    TUTTI_EXPECTS(place, "there is a callback for each job that is alive");
+    Callback& callback = callbacks_[*place];
+    callback.kind = Callback::Kind::End;
+    state.holds[set] = {finish, kNever};
+    callback.ready = ready;
+    callback.job = of_user;
+    callback.ended = std::move(ended);
+    post(*place);
+  }
   free_since_ = executor_.clock().now();
 }
+
+// ---- news
+
+void DispatchedRun::take_news() {
+  waker_.look();
+  take_triggers();
+  take_callbacks();
+}
+
+void DispatchedRun::take_triggers() {
+  if (external_.empty()) return;
+  const Duration now = executor_.clock().now();
+  for (const TaskId task : external_) {
+    while (scheduler_->takes_trigger(task)) {
+      const auto came = sources_[task.index()]->take(now);
+      if (!came) break;
+      scheduler_->trigger(task, *came);
+    }
+  }
+}
+
+void DispatchedRun::take_callbacks() {
+  if (!worker_ || worker_->is_idle()) return;
+  while (const auto done = worker_->take_done(executor_.clock().now())) {
+    close(callbacks_[done->piece], *done);
+    free_callbacks_.push_back(done->piece);
+  }
+}
+
+void DispatchedRun::finish_callbacks() {
+  while (worker_ && !worker_->is_idle()) {
+    waker_.look();
+    take_callbacks();
+    if (!worker_->is_idle()) wait_for(worker_->next_done());
+  }
+}
+
+bool DispatchedRun::hears_of_end(TaskId task) const {
+  return on_job_end_ != nullptr || tasks_[task.index()].program->hears_of_end();
+}
+
+std::optional<std::size_t> DispatchedRun::free_callback() {
+  if (free_callbacks_.empty()) return std::nullopt;
+  const std::size_t place = free_callbacks_.back();
+  free_callbacks_.pop_back();
+  return place;
+}
+
+void DispatchedRun::post(std::size_t place) {
+  callbacks_[place].posted = executor_.clock().now();
+  callbacks_[place].thrown.reset();
+  worker_->post(place);
+}
+
+void DispatchedRun::call(Callback& callback) {
+  if (callback.kind != Callback::Kind::Input) return call_at_end(callback);
+  const TaskId task = callback.ready.task;
+  callback.thrown = caught("on_ready", task, [&] { tasks_[task.index()].program->on_ready(*callback.job); });
+}
+
+void DispatchedRun::call_at_end(Callback& callback) {
+  const TaskId task = callback.ready.task;
+  TaskProgram& program = *tasks_[task.index()].program;
+  const Job& job = *callback.job;
+  const JobRecord& record = callback.ended.record;
+  const auto call = [&](std::string_view what, const auto& work) {
+    if (auto thrown = caught(what, task, work); thrown && !callback.thrown) callback.thrown = std::move(thrown);
+  };
+  const JobVerdict verdict = record.verdict;
+  if (!record.error) call("on_finished", [&] { program.on_finished(job); });
+  callback.read = executor_.clock().now();
+  if (verdict == JobVerdict::Missed) call("on_missed", [&] { program.on_missed(job, record); });
+  if (callback.kind == Callback::Kind::EndOfDropped) call("on_dropped", [&] { program.on_dropped(job, record); });
+  if (verdict == JobVerdict::Failed || verdict == JobVerdict::Aborted)
+    call("on_failed", [&] { program.on_failed(job, record); });
+  if (on_job_end_) call("on_job_end", [&] { on_job_end_(record); });
+}
+
+void DispatchedRun::close(Callback& callback, const CallbackWorker::Done& done) {
+  if (callback.thrown) end_by(*callback.thrown);
+  if (callback.kind == Callback::Kind::Input) {
+    Release& release = tasks_[callback.ready.task.index()].releases[scheduler_->buffer_set_of(callback.ready)];
+    release.done = done.ended;
+    late_inputs_ += lateness_of_input(callback.ready, release);
+    return scheduler_->input_ready(callback.ready);
+  }
+  EndedJob& ended = callback.ended;
+  if (callback.kind == Callback::Kind::End) {
+    if (!ended.record.error) ended.record.after = callback.read - epoch_ - *ended.record.finish;
+    tasks_[callback.ready.task.index()].holds[scheduler_->buffer_set_of(callback.ready)].until = done.ended;
+    scheduler_->buffers_free(callback.ready);
+  }
+  ledger_.add(std::move(ended));
+}
+
+// ---- waiting
 
 bool DispatchedRun::idle(Duration until) {
   if (record_.fatal) return false;
@@ -437,18 +588,30 @@ bool DispatchedRun::idle(Duration until) {
     if (const auto request = requests_->next()) instant = std::min(instant, on_the_clock(*request));
   }
   if (changing_ != nullptr) changing_->idle_at(decided_at_ - epoch_);
-  if (instant == kNever) return false;
-  review();
+  if (worker_) instant = std::min(instant, worker_->next_done());
+  const bool awaits = !external_.empty() && scheduler_->awaits_triggers(decided_at_);
+  if (awaits) {
+    for (const TaskId task : external_)
+      if (scheduler_->takes_trigger(task)) instant = std::min(instant, sources_[task.index()]->next());
+    instant = std::min(instant, triggers_end_);
+  }
+  const bool called = (worker_ && !worker_->is_idle()) || awaits;
+  if (instant == kNever && !(called && executor_.clock().runs_by_itself())) return false;
+  ledger_.review();
   arm_next();
   wait_for(instant);
   blocking_.clear();
-  beside_before_ = beside_.total();
+  late_inputs_ = {};
   return true;
 }
 
 void DispatchedRun::wait_for(Duration instant) {
   Clock& clock = executor_.clock();
-  clock.wait_until(clock.runs_by_itself() ? std::min(instant, clock.now() + kLongestSleep) : instant);
+  const Duration until = clock.runs_by_itself() ? std::min(instant, clock.now() + kLongestSleep) : instant;
+  clock.wait_until(until, waker_);
+  slept_since_ = free_since_;
+  woke_at_ = clock.now();
+  overslept_ = woke_at_ - until;
 }
 
 Job DispatchedRun::job_of(const ReadyJob& ready) const {
@@ -474,42 +637,21 @@ void DispatchedRun::end_by(const Error& error) {
 }
 
 template <class Work>
-bool DispatchedRun::guarded(std::string_view what, TaskId task, const Work& work) {
-  const auto ended = [&](std::string_view thrown) {
-    end_by({ErrorCode::Kernel,
-            fmt::format("{} of task '{}' threw: {}; catch it there", what, planned_.tasks.tasks[task.index()].name,
-                        thrown),
-            {}});
-    return false;
+std::optional<Error> DispatchedRun::caught(std::string_view what, TaskId task, const Work& work) const {
+  const auto error = [&](std::string_view thrown) {
+    return Error{ErrorCode::Kernel,
+                 fmt::format("{} of task '{}' threw: {}; catch it there", what,
+                             planned_.tasks.tasks[task.index()].name, thrown),
+                 {}};
   };
   try {
     work();
-    return true;
+    return std::nullopt;
   } catch (const std::exception& exception) {
-    return ended(exception.what());
+    return error(exception.what());
   } catch (...) {
-    return ended("something that is no std::exception");
+    return error("something that is no std::exception");
   }
-}
-
-template <class Work>
-Duration DispatchedRun::beside(std::string_view what, TaskId task, const Work& work) {
-  const Duration start = executor_.clock().now();
-  static_cast<void>(guarded(what, task, work));
-  const Duration end = executor_.clock().now();
-  beside_.add(start, end);
-  return end;
-}
-
-void DispatchedRun::report_job_end(const JobRecord& job) {
-  if (on_job_end_) beside("on_job_end", job.task, [&] { on_job_end_(job); });
-}
-
-void DispatchedRun::keep(JobRecord job, std::span<const StreamTime> streams) {
-  const JobEntry entry = entry_of(job, names_);
-  record_.summaries[job.task.index()].add(entry);
-  if (recorder_ != nullptr) recorder_->record(entry, streams);
-  if (keeps_jobs_) record_.jobs.push_back(std::move(job));
 }
 
 // ---- changes
@@ -540,6 +682,11 @@ ChangeAnswer DispatchedRun::answer(const TaskChange& change, Duration now) {
 
 // ---- bounds
 
+Duration DispatchedRun::lateness_of_input(const ReadyJob& job, const Release& release) const {
+  const Duration latest = job.arrival + tasks_[job.task.index()].task->jitter;
+  return std::max(release.done - std::max(latest, release.seen - release.held), Duration{0});
+}
+
 Excesses DispatchedRun::excesses_of(const Running& running, const RunningJob& ended, const JobRecord& record) const {
   const Job& job = running.execution.job();
   const TaskState& state = tasks_[record.task.index()];
@@ -550,50 +697,13 @@ Excesses DispatchedRun::excesses_of(const Running& running, const RunningJob& en
   for (const JobStep& step : state.task->steps)
     if (const auto* host = std::get_if<HostStep>(&step)) declared += host->time;
   Excesses excesses;
-  excesses.add(BoundCause::Release, release.late);
+  excesses.add(state.task->release.is_external() ? BoundCause::Trigger : BoundCause::Release, release.late);
   excesses.add(BoundCause::Blocking, blocking_.total());
   excesses.add(BoundCause::Host, ended.own(*ended.finish) - job.times.in_batches - declared);
-  excesses.add(BoundCause::Host, beside_.total() - beside_before_ - record.programs);
+  excesses.add(BoundCause::Host, late_inputs_ - lateness_of_input(ended.job, release));
   excesses.add(BoundCause::Dispatch, running.waited);
   excesses.add(BoundCause::Dispatch, job.times.in_batches - job.times.batches - dispatching);
   return excesses;
-}
-
-void DispatchedRun::review() {
-  if (!unreviewed_) return;
-  auto& [record, chunks, late, over, excesses, blocker] = *unreviewed_;
-  streams_.clear();
-  std::optional<BrokenBound> broken;  // of the batch that was furthest over its latest finish
-  for (std::size_t chunk = 0; chunk < chunks->size(); ++chunk) {
-    const Executor::Review one = executor_.review((*chunks)[chunk], recorder_ != nullptr);
-    record.overruns += one.overruns;
-    if (one.broken && (!broken || one.broken->excess > broken->excess)) broken = one.broken;
-    if (one.measured != nullptr) note_streams(record.task, chunk, one.start, *one.measured);
-  }
-  if (broken) excesses.add(broken->cause, broken->excess);
-  if (promised_ && (late || broken)) {
-    record.broken = BrokenBound{excesses.largest(), std::max(over, broken ? broken->excess : Duration{0})};
-    if (record.broken->cause == BoundCause::Blocking && blocker != record.task) record.broken->by = blocker;
-    if (record.broken->cause == BoundCause::Transfer && foreign_) record.broken->cause = BoundCause::Foreign;
-  }
-  keep(std::move(record), streams_);
-  unreviewed_.reset();
-}
-
-void DispatchedRun::note_streams(TaskId task, std::size_t chunk, Duration start, const Timeline& measured) {
-  const auto& first_chunk = tasks_[task.index()].first_chunk;
-  const auto batch = std::ranges::upper_bound(first_chunk, chunk) - first_chunk.begin() - 1;
-  for (std::size_t s = 0; s < measured.streams.size() && streams_.size() < kMostStreamTimes; ++s)
-    streams_.push_back({static_cast<std::uint32_t>(batch), static_cast<std::uint32_t>(s),
-                        start - epoch_ + measured.streams[s].start(), start - epoch_ + measured.streams[s].end()});
-}
-
-/// A journal knows those alone that were there before the run.
-void DispatchedRun::blame_others() {
-  if (foreign_ || !keeps_jobs_ || executor_.backend().foreign_load().empty()) return;
-  for (JobRecord& job : record_.jobs)
-    if (job.broken && job.broken->cause == BoundCause::Transfer) job.broken->cause = BoundCause::Foreign;
-  record_.summaries = summaries_of(record_.jobs, tasks_.size());
 }
 
 using PreparedOrError = Expected<std::unique_ptr<PreparedRun>>;
@@ -617,7 +727,7 @@ PreparedOrError prepare(Executor& executor, const PlannedTaskSet& planned, std::
 PreparedOrError prepare_run(Executor& executor, const AdmittedTaskSet& admitted, std::span<TaskProgram* const> programs,
                             std::span<const std::uint64_t> jobs, const RunOptions& options) {
   return prepare(executor, admitted.planned(), programs, jobs, options.interrupted, [&](DispatchedRun& run) {
-    run.release_periodic(jobs, options.seed);
+    run.release_jobs(jobs, options);
     run.hold_to(admitted.worst_responses());
     run.report_to(options);
     run.make_room(jobs);
@@ -661,7 +771,7 @@ Expected<RunRecord> run_changing_tasks(Executor& executor, ChangingTaskSet set, 
           run.hold_to({});
           run.report_to(options);
           run.make_room(jobs);
-          run.change_on_request(set, requests, *options.arrivals_before, options.seed);
+          run.change_on_request(set, requests, *options.arrivals_before, options);
         });
       })
       .map([](const std::unique_ptr<PreparedRun>& run) { return run->run(); });

@@ -30,9 +30,7 @@ struct JobRecord {
   std::optional<Error> error;      ///< its results are invalid
   Duration late{};                 ///< from the instant at which it was ready and the dispatcher free until it was seen
   int overruns = 0;                ///< kernels that took longer than their declared worst
-  /// Host time between arrival and finish that the programs of the run, this job's and others', took beside what their
-  /// tasks declare: filling buffers, reading results. No bound covers it.
-  Duration programs{};
+  Duration programs{};  ///< from when it was seen ready until its program had filled its buffers; no bound covers it
   Duration after{};  ///< from the finish until the job's program had read its result
   /// The job was over its bound or missed its deadline, or one of its batches was over its latest finish.
   std::optional<BrokenBound> broken{};
@@ -72,9 +70,11 @@ struct RunRecord {
   std::optional<Error> fatal;             ///< of the machine, the host or a program that threw: it ended the run
   std::vector<ChangeRecord> changes;      ///< in the order of the answers
   std::vector<Suspension> suspensions{};  ///< in order of time
+  std::vector<TriggerCounts> triggers{};  ///< [tasks] nothing of those that the clock releases
   std::vector<std::string> notes{};       ///< requests of its thread that the host refused, a sentence each
   Duration length{};                      ///< from its start to its end
-  Duration processor{};                   ///< processor time of the threads that dispatched; 0 on a virtual clock
+  Duration processor{};  ///< processor time of the threads that dispatched, and of those of their backends;
+                         ///< 0 on a virtual clock
 };
 
 /// A run that is ready to start: its buffers and records are allocated. They are freed with it.

@@ -2,12 +2,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "model/base/units.hpp"
+#include "runtime/core/clock.hpp"
 
 namespace tutti::internal {
-
-/// The instant of what does not happen.
-inline constexpr Duration kNever = Duration::max();
 
 /// The next instant of each task, and whose is the earliest; ties by the order of the tasks.
 ///

@@ -39,7 +39,7 @@ class JobExecution {
   Expected<void> do_chunk(const OnLastChunk& on_last_chunk) {
     Executor& executor = job_.executor();
     const Duration before = executor.clock().now();
-    auto result = executor.issue(chunks_[chunk_]).and_then([&] {
+    auto result = executor.issue(chunks_[chunk_], {job_.task().name, job_.index}).and_then([&] {
       if (chunk_ + 1 < chunks_.size()) {
         executor.arm(chunks_[chunk_ + 1]);
       } else {
@@ -49,8 +49,11 @@ class JobExecution {
     });
     ++chunk_;
     ++job_.times.runs;
-    job_.times.in_batches += executor.clock().now() - before;
-    return std::move(result).map([&](const BatchResult& done) { job_.times.batches += done.finish - done.start; });
+    const Duration passed = executor.clock().now() - before;
+    job_.times.in_batches += passed;
+    // How long a batch that failed took is not known: none of it is the dispatcher's.
+    job_.times.batches += result ? result->finish - result->start : passed;
+    return std::move(result).map([](const BatchResult&) {});
   }
 
   Job job_;

@@ -4,19 +4,10 @@
 #include <utility>
 
 #include "model/base/expects.hpp"
-#include "model/base/random.hpp"
-#include "model/base/wide.hpp"
+#include "runtime/triggers/drawn_jitter.hpp"
 
 namespace tutti::internal {
 namespace {
-
-/// Jitter of one job, uniform in [0, jitter], from the seed alone.
-Duration drawn_jitter(Duration jitter, std::uint64_t seed, std::size_t task, std::uint64_t index) {
-  if (jitter <= Duration{0}) return {};
-  const std::uint64_t x = Random(seed + 0x9e3779b97f4a7c15U * index + 0xd1b54a32d192ed03U * (task + 1)).next();
-  const UnsignedWide range = static_cast<UnsignedWide>(jitter.count()) + 1;
-  return Duration{static_cast<std::int64_t>((static_cast<UnsignedWide>(x) * range) >> 64)};
-}
 
 std::size_t most_alive(const std::vector<ScheduledTask>& tasks) {
   std::size_t alive = 0;
@@ -42,11 +33,12 @@ Action until(Action::Kind kind, Duration instant) {
 
 Duration JobScheduler::TaskState::arrival_of(std::uint64_t index) const {
   if (!script.empty()) return script[index].arrival;
+  if (release.is_external()) return (index == released && triggered ? triggered : last_triggered).value_or(Duration{0});
   return first_arrival + timing.period * static_cast<std::int64_t>(index - first_index);
 }
 
 JobScheduler::JobScheduler(Policy policy, Arrivals arrivals, std::vector<ScheduledTask> tasks, std::uint64_t seed)
-    : arrivals_(arrivals), seed_(seed), due_(tasks.size()), ready_(policy, most_alive(tasks)) {
+    : arrivals_(arrivals), seed_(seed), due_(tasks.size()), silent_(tasks.size()), ready_(policy, most_alive(tasks)) {
   const std::size_t alive = most_alive(tasks);
   late_.reserve(alive);
   running_.reserve(alive);
@@ -56,15 +48,18 @@ JobScheduler::JobScheduler(Policy policy, Arrivals arrivals, std::vector<Schedul
     TaskState& state = tasks_.emplace_back();
     static_cast<ScheduledTask&>(state) = std::move(task);
     state.set_due.resize(state.buffer_sets);
+    if (state.release.is_external()) external_.push_back(tasks_.size() - 1);
   }
 }
 
 void JobScheduler::begin(Duration epoch) {
   epoch_ = epoch;
   for (std::size_t task = 0; task < tasks_.size(); ++task) schedule_next(task);
+  for (const std::size_t task : external_) expect_trigger(task, epoch);
 }
 
 Action JobScheduler::step(const Event& event) {
+  note_silence(event.now);
   take(event);
   const Action action = decide(event);
   const bool releases = action.kind == Action::Kind::Release || action.kind == Action::Kind::Drop;
@@ -82,7 +77,6 @@ Action JobScheduler::decide(const Event& event) {
 void JobScheduler::take(const Event& event) {
   switch (event.kind) {
     case Event::Kind::Time: break;
-    case Event::Kind::InputReady: ready_.push(released_); break;
     case Event::Kind::RegionEnded: {
       Running& job = running_.back();
       job.phase = Phase::AtBoundary;
@@ -99,12 +93,11 @@ void JobScheduler::take(const Event& event) {
   }
 }
 
-/// The buffers are free, and a job that took too long has its consequence.
+/// A job that took too long has its consequence.
 void JobScheduler::close(Duration now) {
   const Running job = running_.back();
   running_.pop_back();
   TaskState& task = tasks_[job.job.task.index()];
-  task.set_due[buffer_set_of(job.job)].reset();
   const bool over = job.aborted || job.own(now) > task.budget();
   task.over_in_a_row = over ? task.over_in_a_row + 1 : 0;
   if (over && task.overrun.policy == OverrunPolicy::SkipNext) task.skips_next = true;
@@ -113,8 +106,66 @@ void JobScheduler::close(Duration now) {
     suspensions_.push_back({job.job.task, now});
     task.jobs = task.released;
     task.next_ready = kNever;
+    silent_.set(job.job.task.index(), kNever);
   }
   update_due(job.job.task.index());
+}
+
+void JobScheduler::buffers_free(const ReadyJob& job) {
+  tasks_[job.task.index()].set_due[buffer_set_of(job)].reset();
+  update_due(job.task.index());
+}
+
+// ---- triggers
+
+void JobScheduler::trigger(TaskId id, Duration at) {
+  TaskState& task = tasks_[id.index()];
+  TUTTI_EXPECTS(task.release.is_external() && !task.triggered, "a trigger is taken once the last one has its job");
+  const Duration came = at - epoch_;
+  if (task.released == task.jobs || came >= end_) return;
+  ++task.triggers.seen;
+  expect_trigger(id.index(), at);
+  Duration arrival = std::max(came - task.timing.jitter, Duration{0});
+  if (task.last_triggered) {
+    const Duration last = *task.last_triggered;
+    arrival = std::max(arrival, last > kNever - task.timing.period ? kNever : last + task.timing.period);
+  }
+  if (arrival > came) {  // GCRA: the cell does not conform
+    const Duration early = arrival - came;
+    task.triggers.most_early = std::max(task.triggers.most_early, early);
+    if (task.release.early == EarlyTriggers::Drop || early >= task.timing.period) {
+      ++task.triggers.dropped;
+      return;
+    }
+    ++task.triggers.deferred;
+  }
+  task.triggered = arrival;
+  task.triggered_ready = std::max(arrival, came);
+  schedule_next(id.index());
+}
+
+bool JobScheduler::awaits_triggers(Duration now) const {
+  return now - epoch_ < end_ && std::ranges::any_of(external_, [&](std::size_t task) {
+           return tasks_[task].released != tasks_[task].jobs;
+         });
+}
+
+/// Counts the triggers that are missing by now.
+void JobScheduler::note_silence(Duration now) {
+  while (silent_.earliest() <= now && silent_.earliest() != kNever) {
+    const std::size_t task = silent_.first();
+    ++tasks_[task].triggers.missing;
+    expect_trigger(task, silent_.earliest());
+  }
+}
+
+/// The next trigger of a task is missing some time from now on.
+void JobScheduler::expect_trigger(std::size_t place, Duration from) {
+  const TaskState& task = tasks_[place];
+  const Duration after = task.release.missing_after;
+  const bool none_comes = after <= Duration{0} || task.released == task.jobs || from > kNever - after ||
+                          (end_ != kNever && from + after - epoch_ >= end_);
+  silent_.set(place, none_comes ? kNever : from + after);
 }
 
 // ---- decisions
@@ -124,7 +175,7 @@ Action JobScheduler::decide_free(Duration now) {
   if (auto action = release_due(now)) return *action;
   set_late_aside(now);
   if (!ready_.empty() || !late_.empty()) return start(now);
-  return until(Action::Kind::Idle, due_.earliest());
+  return until(Action::Kind::Idle, std::min(due_.earliest(), silent_.earliest()));
 }
 
 Action JobScheduler::decide_at_boundary(Running& job, Duration now) {
@@ -177,11 +228,11 @@ std::optional<Action> JobScheduler::release_due(Duration now) {
   TaskState& task = tasks_[place];
   const Duration arrival = epoch_ + task.arrival_of(task.released);
   const Duration deadline = arrival > kNever - task.timing.deadline ? kNever : arrival + task.timing.deadline;
-  released_ = {TaskId(place),        task.released,       arrival, deadline, task.timing.period,
-               task.timing.deadline, task.timing.priority};
-  Action action = act(Action::Kind::Release, released_);
+  const ReadyJob released{TaskId(place),        task.released,       arrival, deadline, task.timing.period,
+                          task.timing.deadline, task.timing.priority};
+  Action action = act(Action::Kind::Release, released);
   action.ready = task.next_ready;
-  std::optional<Duration>& set_due = task.set_due[buffer_set_of(released_)];
+  std::optional<Duration>& set_due = task.set_due[buffer_set_of(released)];
   if (std::exchange(task.skips_next, false)) {
     action.kind = Action::Kind::Drop;
     action.reason = DropReason::Skipped;
@@ -191,7 +242,9 @@ std::optional<Action> JobScheduler::release_due(Duration now) {
   } else {
     set_due = deadline;
   }
+  if (task.triggered) task.last_triggered = std::exchange(task.triggered, std::nullopt);
   ++task.released;
+  if (task.release.is_external() && task.released == task.jobs) silent_.set(place, kNever);
   schedule_next(place);
   return action;
 }
@@ -251,12 +304,16 @@ std::optional<JobScheduler::NextJob> JobScheduler::next_job() const {
 Duration JobScheduler::delay_of(std::size_t task, std::uint64_t index) const {
   const TaskState& state = tasks_[task];
   if (!state.script.empty()) return state.script[index].ready - state.script[index].arrival;
-  return drawn_jitter(state.timing.jitter, seed_, task, index);
+  return drawn_jitter(state.timing.jitter, jitter_seed(seed_, task), index);
 }
 
 void JobScheduler::schedule_next(std::size_t task) {
   TaskState& state = tasks_[task];
   state.next_ready = kNever;
+  if (state.release.is_external()) {
+    if (state.triggered && state.released != state.jobs) state.next_ready = epoch_ + state.triggered_ready;
+    return update_due(task);
+  }
   const bool overflows = state.script.empty() && state.released > state.first_index &&
                          state.arrival_of(state.released - 1) > kNever - state.timing.period;
   if (state.released != state.jobs && !overflows) {
@@ -307,6 +364,7 @@ void JobScheduler::leave(TaskId task, Duration now) {
   TaskState& state = tasks_[task.index()];
   state.jobs = arrived_by(state, now);
   if (state.jobs == state.released) state.next_ready = kNever;
+  silent_.set(task.index(), kNever);
   update_due(task.index());
 }
 
@@ -318,6 +376,9 @@ void JobScheduler::come(TaskId task, Duration now) {
   state.suspended = false;
   state.skips_next = false;
   state.over_in_a_row = 0;
+  state.triggered.reset();
+  state.last_triggered.reset();
+  if (state.release.is_external()) expect_trigger(task.index(), epoch_ + now);
   suspensions_.reserve(suspensions_.size() + tasks_.size());
   schedule_next(task.index());
 }

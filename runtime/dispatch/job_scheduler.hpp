@@ -6,6 +6,7 @@
 #include "runtime/dispatch/due_queue.hpp"
 #include "sched/tasks/overrun.hpp"
 #include "sched/tasks/ready_queue.hpp"
+#include "sched/tasks/release.hpp"
 #include "sched/tasks/task_timing.hpp"
 #include "sched/whatif/scenario.hpp"
 
@@ -15,6 +16,7 @@ namespace tutti::internal {
 struct ScheduledTask {
   TaskTiming timing;
   OverrunRule overrun = {};
+  ReleaseRule release = {};
   std::size_t buffer_sets = 1;           ///< > 0, jobs of it that can be alive
   std::uint64_t jobs = 0;                ///< to release in all
   Duration first_arrival{};              ///< from the start of the run
@@ -25,14 +27,26 @@ struct ScheduledTask {
 struct Event {
   enum class Kind : std::uint8_t {
     Time,         ///< nothing but that time has passed, or the last action is done
-    InputReady,   ///< the input of the job of the last `Release` is in its buffers
     RegionEnded,  ///< the running job has come to a boundary, and has more to do
     JobEnded,     ///< the running job has done its last region
     JobFailed,    ///< the running job cannot go on
-    JobClosed,    ///< the job of the last `Finish` needs its buffers no more
+    JobClosed,    ///< the end of the job of the last `Finish` is recorded
   };
   Kind kind = Kind::Time;
   Duration now{};
+};
+
+/// What became of the triggers of a task.
+struct TriggerCounts {
+  std::uint64_t seen = 0;      ///< in all
+  std::uint64_t deferred = 0;  ///< early: their jobs arrived as soon as the period allowed
+  std::uint64_t dropped = 0;   ///< early, by policy or by a period and more: they released no job
+  std::uint64_t missing = 0;   ///< so often none came for the time after which one is missing
+  std::uint64_t lost = 0;      ///< more came than could be kept until they were seen
+  Duration most_early{};       ///< before the period allowed it
+
+  [[nodiscard]] bool all_in_time() const { return deferred == 0 && dropped == 0 && missing == 0 && lost == 0; }
+  friend bool operator==(const TriggerCounts&, const TriggerCounts&) = default;
 };
 
 /// Why a job was dropped before it began.
@@ -44,14 +58,14 @@ enum class DropReason : std::uint8_t {
 /// What is to be done next.
 struct Action {
   enum class Kind : std::uint8_t {
-    Release,   ///< put the input of `job` into its buffers, then `InputReady`
+    Release,   ///< have the input of `job` put into its buffers, then `Time`; `input_ready` once it is there
     Drop,      ///< record that `job` is dropped for `reason`, then `Time`
     Start,     ///< `job` takes the machine: do its first region, then `RegionEnded`, `JobEnded` or `JobFailed`
     Continue,  ///< the running job does its next region, then as above
     Hold,      ///< let the machine stand until `until`, then `Time`
-    Finish,    ///< record the end of the running job (`running()`), then `JobClosed`
+    Finish,    ///< record the end of the running job (`running()`), then `JobClosed`; `buffers_free` once they are
     Free,      ///< no job has the machine any more: tasks may come and go, then `Time`
-    Idle,      ///< nothing to do until `until` (`kNever`: no more jobs come), then `Time`
+    Idle,      ///< nothing to do until `until` (`kNever`: until something comes), then `Time`
   };
   Kind kind = Kind::Idle;
   ReadyJob job = {};
@@ -98,8 +112,31 @@ class JobScheduler {
   /// Takes what happened since the last action and says what is next.
   [[nodiscard]] Action step(const Event& event);
 
+  // News that answer no action, between two steps.
+
+  /// The input of a released job is in its buffers.
+  void input_ready(const ReadyJob& job) { ready_.push(job); }
+  /// A job that has ended needs its buffers no more.
+  void buffers_free(const ReadyJob& job);
+  /// Whether a trigger of a task can be taken: the job of the last one is released.
+  [[nodiscard]] bool takes_trigger(TaskId task) const { return !tasks_[task.index()].triggered; }
+  /// A trigger of a task whose release is external. Its job arrives the task's jitter before it, or as soon after that
+  /// as the period allows: the earliest arrival that explains the triggers so far, and the deadline counts from it.
+  ///
+  /// Two triggers may thus come closer than the period, by the jitter. What comes earlier is deferred until then, or
+  /// dropped.
+  ///
+  /// @param at  when it came, on the clock of the run; not after now
+  /// @pre `takes_trigger`
+  /// @source [I371] generic cell rate algorithm, with the period as increment and the jitter as limit
+  void trigger(TaskId task, Duration at);
+
   /// The machine is broken: the jobs that have it fail, and nothing else begins.
   void stop() { stopped_ = true; }
+
+  /// Whether triggers may still release jobs.
+  [[nodiscard]] bool awaits_triggers(Duration now) const;
+  [[nodiscard]] const TriggerCounts& triggers_of(TaskId task) const { return tasks_[task.index()].triggers; }
 
   /// Whether no job has the machine.
   [[nodiscard]] bool is_free() const { return running_.empty(); }
@@ -143,6 +180,10 @@ class JobScheduler {
     std::uint64_t first_index = 0;                 // of the job that arrives at `first_arrival`
     Duration next_ready = kNever;                  // of job `released`
     std::vector<std::optional<Duration>> set_due;  // [sets] when the job that has it is due; nothing: it is free
+    std::optional<Duration> triggered;             // arrival, from the start, of the job that a trigger releases next
+    Duration triggered_ready{};                    // and when it is ready
+    std::optional<Duration> last_triggered;        // arrival of the last one
+    TriggerCounts triggers;
     bool skips_next = false;
     bool suspended = false;
     int over_in_a_row = 0;
@@ -159,6 +200,8 @@ class JobScheduler {
   };
 
   void take(const Event& event);
+  void note_silence(Duration now);
+  void expect_trigger(std::size_t task, Duration from);
   Action decide(const Event& event);
   void close(Duration now);
   Action decide_free(Duration now);
@@ -187,12 +230,13 @@ class JobScheduler {
   bool stopped_ = false;
   Duration epoch_{};
   Duration end_ = kNever;
-  DueQueue due_;  // when a job of a task is released or dropped
+  DueQueue due_;     // when a job of a task is released or dropped
+  DueQueue silent_;  // when a trigger of a task is missing
+  std::vector<std::size_t> external_;  // tasks that triggers release
   ReadyQueue ready_;
   std::vector<ReadyJob> late_;    // ready jobs past their deadlines, in the order in which that was seen
   std::vector<Running> running_;  // the last one has the machine
   std::vector<Suspension> suspensions_;
-  ReadyJob released_;  // whose input is being filled in
 };
 
 }  // namespace tutti::internal

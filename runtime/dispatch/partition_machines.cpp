@@ -1,6 +1,7 @@
 #include "runtime/dispatch/partition_machines.hpp"
 
 #include "runtime/core/notes.hpp"
+#include "runtime/core/watchdog.hpp"
 #include "runtime/host/cuda_library.hpp"
 #include "runtime/sim/sim_backend.hpp"
 
@@ -36,6 +37,7 @@ MadeBackend make_cuda(const Topology& machine, const KernelRegistry& kernels, Cl
 
 Expected<BackendStack> BackendStack::make(const tutti::BackendOptions& options, const Topology& machine,
                                           const KernelRegistry& kernels, std::optional<std::vector<VertexId>> gpus) {
+  if (auto ok = check_watchdog(options.watchdog); !ok) return tl::unexpected(std::move(ok.error()));
   BackendStack stack;
   stack.clock_ = clock_of(options);
   const bool is_real = stack.clock_->runs_by_itself();

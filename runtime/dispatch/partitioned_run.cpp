@@ -36,10 +36,13 @@ Scenario of(const Partition& partition, const Scenario& whole) {
 }
 
 /// The options of a partition's run: it reports the ends of jobs with the ids that its tasks have in the whole set.
-RunOptions of(const Partition& partition, std::size_t place, const RunOptions& whole) {
+/// @param triggers  [tasks of the partition] outlives the options
+RunOptions of(const Partition& partition, std::size_t place, const RunOptions& whole,
+              std::span<TriggerSource* const> triggers) {
   RunOptions own = whole;
   own.names = partition.tasks;
   if (!whole.recorders.empty()) own.recorders = whole.recorders.subspan(place, 1);
+  if (!whole.triggers.empty()) own.triggers = triggers;
   if (whole.on_job_end) {
     own.on_job_end = [&partition, &whole](JobRecord job) {
       job.task = partition.tasks[job.task.index()];
@@ -93,6 +96,7 @@ RunRecord merged(std::span<const Partition> partitions, std::size_t tasks, std::
   if (records.size() == 1) return std::move(records.front());
   RunRecord whole;
   whole.summaries.resize(tasks);
+  whole.triggers.resize(tasks);
   std::vector<Ended> ended;
   for (std::size_t i = 0; i < records.size(); ++i) {
     whole.interrupted = whole.interrupted || records[i].interrupted;
@@ -103,6 +107,8 @@ RunRecord merged(std::span<const Partition> partitions, std::size_t tasks, std::
     const auto of_set = [&](TaskId task) { return partitions[i].tasks[task.index()]; };
     for (std::size_t task = 0; task < records[i].summaries.size(); ++task)
       whole.summaries[of_set(TaskId{task}).index()] = std::move(records[i].summaries[task]);
+    for (std::size_t task = 0; task < records[i].triggers.size(); ++task)
+      whole.triggers[of_set(TaskId{task}).index()] = records[i].triggers[task];
     for (const auto& [task, suspended_at] : records[i].suspensions)
       whole.suspensions.push_back({of_set(task), suspended_at});
     Duration at{};
@@ -144,11 +150,13 @@ Expected<RunRecord> run_tasks(std::span<Executor* const> executors, const Admitt
   const auto jobs = jobs_per_task(admitted.tasks(), options);
   if (!jobs) return tl::unexpected(jobs.error());
   std::vector<AdmittedTaskSet> parts;
+  std::vector<std::vector<TriggerSource*>> triggers(admitted.partitions().size());
   for (std::size_t i = 0; i < admitted.partitions().size(); ++i) parts.push_back(admitted.part(i));
   return run(executors, admitted.planned(), programs, [&](std::size_t i) {
     const Partition& partition = admitted.partitions()[i];
+    triggers[i] = options.triggers.empty() ? std::vector<TriggerSource*>{} : of(partition, options.triggers);
     return prepare_run(*executors[i], parts[i], of(partition, programs), of(partition, std::span(*jobs)),
-                       of(partition, i, options));
+                       of(partition, i, options, triggers[i]));
   });
 }
 

@@ -13,6 +13,7 @@ namespace tutti::internal {
 
 struct JobRecord;
 class JobRecorder;
+class TriggerSource;
 
 /// Length of a periodic run, and who hears of it.
 struct RunOptions {
@@ -20,12 +21,14 @@ struct RunOptions {
   std::optional<Duration> arrivals_before;         ///< arrivals before this instant
   std::uint64_t seed = 1;                          ///< of the release jitter
   const std::atomic<bool>* interrupted = nullptr;  ///< set from outside: the job under way is the last one
-  /// Called in the thread of the job's partition when a job has ended, before its batches are reviewed: overruns and
-  /// broken bounds are not known yet. A run measures this work as that of programs. It may be empty.
+  /// Called by the worker of the job's partition when a job has ended, before its batches are reviewed: overruns and
+  /// broken bounds are not known yet. It may be empty.
   std::function<void(const JobRecord&)> on_job_end = {};
   std::span<JobRecorder* const> recorders = {};  ///< [partitions] of a journal; empty: none is written
   /// [tasks] their positions in the journal; empty: as in the set.
   std::span<const TaskId> names = {};
+  /// [tasks] what releases their jobs; null where the clock does, and all may be left out where it releases all.
+  std::span<TriggerSource* const> triggers = {};
   bool endless = false;  ///< until it is interrupted, whatever the limits say
   /// Whether the record of the run has each job. If not, its memory does not grow with the run, and its summaries have
   /// all. @pre true where it is not endless

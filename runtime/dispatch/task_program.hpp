@@ -9,6 +9,8 @@
 
 namespace tutti::internal {
 
+struct JobRecord;
+
 /// Measured times of a job while it owned the machine.
 struct JobTimes {
   std::size_t runs = 0;   ///< of batches, or chunks of them
@@ -37,6 +39,11 @@ class Job {
 };
 
 /// The user's code of one task: fills its buffers, does its work on the host, reads its results.
+///
+/// Steps of jobs are done by the thread that dispatches them. Everything else is a *callback*: a worker beside it calls
+/// them, for all tasks of a partition one at a time, so that none holds up the jobs of others. A callback may thus run
+/// while a step of another job of its task does. No bound covers callbacks: a run measures the time from when a job was
+/// ready until its input is there, and subtracts it from the response. Work that a bound shall cover is a host step.
 class TaskProgram {
  public:
   virtual ~TaskProgram() = default;
@@ -46,8 +53,9 @@ class TaskProgram {
   /// @param batch  position among the batches of the task's job.
   [[nodiscard]] virtual Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation,
                                                                   std::size_t batch, std::size_t buffer_set) = 0;
-  /// A job has become ready: its input is put into its buffer set. No bound covers this or `on_finished`: a run
-  /// measures them and subtracts them from responses. Work that a bound shall cover is a host step.
+  /// Whether jobs wait for `on_ready`. Without, they can start a thread's wake-up sooner.
+  [[nodiscard]] virtual bool fills_input() const { return true; }
+  /// Callback: a job has become ready, and its input is put into its buffer set. The job starts behind it.
   virtual void on_ready(const Job&) {}
   /// Does the work of one of the job's host steps. The default waits for its declared time. On a virtual clock work
   /// takes no time, so there the declared time passes as well.
@@ -57,9 +65,16 @@ class TaskProgram {
   /// Does the work of a job whose task has no steps, but declares its Wcet. The default waits for that time.
   /// @errors any; the job then counts as failed.
   [[nodiscard]] virtual Expected<void> on_work(Job& job);
-  /// A job has ended without an error and its finish is recorded: the results in its buffer set can be read. This is no
-  /// part of the job, yet the next job waits for it; work that belongs to the job is a host step.
+  /// Whether any of the callbacks below does something. Without, buffers are free a thread's wake-up sooner.
+  [[nodiscard]] virtual bool hears_of_end() const { return true; }
+  /// Callback: a job has ended without an error: the results in its buffer set can be read. They stay until this returns.
   virtual void on_finished(const Job&) {}
+  /// Callback: a job ended without an error, and late. It follows `on_finished`.
+  virtual void on_missed(const Job&, const JobRecord&) {}
+  /// Callback: a job was dropped or skipped and never ran; it has no buffers. Left out where 64 others wait already.
+  virtual void on_dropped(const Job&, const JobRecord&) {}
+  /// Callback: a job failed, or was aborted; its results are invalid.
+  virtual void on_failed(const Job&, const JobRecord&) {}
 };
 
 /// A program for a task without code of the user. It has its own buffers for both ends of every transfer. Data sent
@@ -74,6 +89,8 @@ class PatternProgram final : public TaskProgram {
 
   [[nodiscard]] Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation,
                                                           std::size_t batch, std::size_t buffer_set) override;
+  [[nodiscard]] bool fills_input() const override { return false; }
+  [[nodiscard]] bool hears_of_end() const override { return false; }
 
  private:
   struct Pending {

@@ -61,6 +61,7 @@ Expected<TaskState> prepare_task(Executor& executor, Executor::AdmittedRun& run,
   const auto sets = static_cast<std::size_t>(std::min<std::uint64_t>(
       static_cast<std::uint64_t>(buffer_sets(planned.timings[task.index()])), std::max<std::uint64_t>(jobs, 1)));
   state.releases.resize(sets);
+  state.holds.resize(sets);
   for (const auto& chunks : bound.plans) state.first_chunk.push_back(state.first_chunk.back() + chunks.size());
   for (std::size_t set = 0; set < sets; ++set) {
     state.chunks.emplace_back();

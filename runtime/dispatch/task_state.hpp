@@ -12,7 +12,15 @@ namespace tutti::internal {
 struct Release {
   Duration ready{};  ///< since when, with its jitter
   Duration late{};   ///< delay until the dispatcher, though free, saw that it was ready
+  Duration seen{};   ///< when it did
   Duration done{};   ///< when its program had put its input into its buffer set
+  Duration held{};   ///< of that, waited for the callbacks of the job that had the buffer set before
+};
+
+/// A buffer set in the hands of callbacks, behind the job that had it.
+struct Hold {
+  Duration from{};
+  Duration until{};  ///< `kNever`: they have it still
 };
 
 /// One task in a run: its program, and the batches of each of its buffer sets.
@@ -22,6 +30,7 @@ struct TaskState {
   std::vector<std::vector<PreparedBatch>> chunks;  ///< [sets][chunks of all batches]
   std::vector<std::size_t> first_chunk{0};         ///< [batches + 1]
   std::vector<Release> releases;                   ///< [sets] of the job that has it
+  std::vector<Hold> holds;                         ///< [sets] of the last job whose callbacks had it
 
   /// The batches of a job, cut into chunks, in order.
   [[nodiscard]] std::vector<PreparedBatch>& chunks_of(std::uint64_t index) { return chunks[index % chunks.size()]; }

@@ -13,6 +13,7 @@ struct CudaOptions {
   std::vector<std::pair<std::string, std::string>> bind;  ///< GPU of the machine, bus id or UUID of the host
   GateKind gate = kGateKinds.front();
   WaitKind waiting = WaitKind::Spin;
+  Watchdog watchdog = {};
   int priority = 0;        ///< SCHED_FIFO of the thread that opens gates; 0: a default
   std::vector<int> cores;  ///< for that thread; empty: the last one that is free
   /// GPUs of the machine that the backend opens: a program may have several backends, but no two on one GPU. Absent:
@@ -30,6 +31,7 @@ struct CudaOptions {
     if (machine.gate == to_string(kind)) cuda.gate = kind;
   cuda.gate = options.gate.value_or(cuda.gate);
   cuda.waiting = options.waiting;
+  cuda.watchdog = options.watchdog;
   if (options.real_time.priority > 0) cuda.priority = options.real_time.priority + 1;
   cuda.cores = options.real_time.cores;
   return cuda;

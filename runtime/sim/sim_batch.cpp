@@ -10,13 +10,10 @@
 
 namespace tutti::internal {
 
-SimBatch::SimBatch(SimBackend& backend, BoundPlan bound) : backend_(&backend), bound_(std::move(bound)) {
+SimBatch::SimBatch(SimBackend& backend, BoundPlan bound)
+    : backend_(&backend), bound_(std::move(bound)), times_(bound_.plan.timeline) {
   find_kernels_and_staging();
-  for (std::uint32_t s = 0; s < bound_.bindings.size(); ++s) add_events(s);
-  // A stream's own events are in order; of what happens at one instant, the earlier stream comes first.
-  std::stable_sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) { return a.at < b.at; });
-  events_.push_back({bound_.plan.timeline.latency, EventKind::BatchEnd, 0, 0, 0, 0, {}});
-  next_ = events_.size();
+  list_events();
 }
 
 SimBatch::~SimBatch() {
@@ -36,32 +33,61 @@ void SimBatch::find_kernels_and_staging() {
   }
 }
 
+void SimBatch::list_events() {
+  events_.clear();
+  for (std::uint32_t s = 0; s < bound_.bindings.size(); ++s) add_events(s);
+  // A stream's own events are in order; of what happens at one instant, the earlier stream comes first.
+  std::ranges::sort(events_, {}, [](const Event& event) { return std::pair(event.at, event.position); });
+  add({.at = times_.latency, .kind = EventKind::BatchEnd});
+  next_ = events_.size();
+}
+
+void SimBatch::add(Event event) {
+  event.position = static_cast<std::uint32_t>(events_.size());
+  events_.push_back(event);
+}
+
 void SimBatch::add_events(std::uint32_t stream) {
-  const StreamTimeline& line = bound_.plan.timeline.streams[stream];
+  const StreamTimeline& line = times_.streams[stream];
   Duration data_there{};
   if (line.transfer) {
-    events_.push_back({line.transfer->start, EventKind::TransferStart, stream, 0, 0, 0, {}});
+    add({.at = line.transfer->start, .kind = EventKind::TransferStart, .stream = stream});
     std::size_t offset = 0;
     std::uint32_t number = 0;
     for (const Segment& segment : line.transfer->segments) {
       const auto bytes = static_cast<std::size_t>(segment.bytes.count);
-      events_.push_back({segment.end, EventKind::SegmentEnd, stream, offset, bytes, number++, {}});
+      add({.at = segment.end,
+           .kind = EventKind::SegmentEnd,
+           .stream = stream,
+           .offset = offset,
+           .bytes = bytes,
+           .segment = number++});
       offset += bytes;
     }
+    TUTTI_EXPECTS(Bytes{static_cast<std::int64_t>(offset)} == bound_.plan.batch.streams()[stream].transfer->size,
+                  "the segments of a transfer add up to its size");
     data_there = line.transfer->end;
   }
   if (line.kernel) {
     // The plan rounds starts down and ends up: never start before the data is there.
     const Duration start = std::max(line.kernel->start, data_there);
-    events_.push_back({start, EventKind::KernelStart, stream, 0, 0, 0, {}});
-    events_.push_back({std::max(line.kernel->end, start), EventKind::KernelEnd, stream, 0, 0, 0, {}});
+    add({.at = start, .kind = EventKind::KernelStart, .stream = stream});
+    add({.at = std::max(line.kernel->end, start), .kind = EventKind::KernelEnd, .stream = stream});
   }
+}
+
+bool SimBatch::follow(const Timeline& times) {
+  TUTTI_EXPECTS(finished(), "the times of a batch change between two runs");
+  TUTTI_EXPECTS(times.streams.size() == times_.streams.size(), "the times are those of the batch's streams");
+  times_ = times;
+  list_events();
+  return true;
 }
 
 void SimBatch::submit(Duration earliest) {
   TUTTI_EXPECTS(finished(), "a batch is submitted again only after it is finished");
   const Duration start = std::max(earliest + backend_->machine_.setup().dispatch.nominal, backend_->free_at_);
-  backend_->free_at_ = start + bound_.plan.timeline.latency;
+  backend_->free_at_ = start + times_.latency;
   result_ = {start, start, std::nullopt};
   next_ = 0;
   backend_->submitted_.push_back(this);
@@ -121,7 +147,7 @@ void SimBatch::launch(const Event& event) {
 void SimBatch::end_batch() {
   result_.finish = events_.back().happened;
   backend_->free_at_ = std::max(backend_->free_at_, result_.finish);
-  const Duration lag = result_.finish - (result_.start + bound_.plan.timeline.latency);
+  const Duration lag = result_.finish - (result_.start + times_.latency);
   if (lag > SimBackend::kHostLag && !result_.error) {
     result_.error = Error{
         ErrorCode::Machine,
@@ -133,13 +159,16 @@ void SimBatch::end_batch() {
 }
 
 Timeline SimBatch::measured() const {
-  Timeline timeline = bound_.plan.timeline;
+  Timeline timeline = times_;
   measure(timeline);
   return timeline;
 }
 
+/// Segments of a transfer differ in number where other times than the plan's were followed.
 void SimBatch::measure(Timeline& into) const {
   into.latency = result_.finish - result_.start;
+  for (std::size_t s = 0; s < times_.streams.size(); ++s)
+    if (const auto& transfer = times_.streams[s].transfer) into.streams[s].transfer->segments = transfer->segments;
   for (const Event& event : events_) {
     StreamTimeline& line = into.streams[event.stream];
     const Duration at = event.happened - result_.start;

@@ -7,7 +7,8 @@
 
 namespace tutti::internal {
 
-/// One batch on the simulated machine: its plan as a list of events in order of time.
+/// One batch on the simulated machine: its plan, or the times that it follows instead, as a list of events in order of
+/// time.
 class SimBatch final : public BackendBatch {
  public:
   /// @pre the bindings fit, kernels have their inputs and exist.
@@ -16,6 +17,7 @@ class SimBatch final : public BackendBatch {
   SimBatch& operator=(const SimBatch&) = delete;
   ~SimBatch() override;
 
+  [[nodiscard]] bool follow(const Timeline& times) override;
   void submit(Duration earliest) override;
   bool poll() override;
   void wait() override;
@@ -36,11 +38,14 @@ class SimBatch final : public BackendBatch {
     std::uint32_t stream = 0;
     std::size_t offset = 0;  // of a segment's bytes
     std::size_t bytes = 0;
-    std::uint32_t segment = 0;  // of the transfer
-    Duration happened{};        // on the clock, in the last run
+    std::uint32_t segment = 0;   // of the transfer
+    std::uint32_t position = 0;  // among all, stream by stream
+    Duration happened{};         // on the clock, in the last run
   };
 
+  void list_events();
   void add_events(std::uint32_t stream);
+  void add(Event event);
   void find_kernels_and_staging();
   void copy(const Event& event);
   void launch(const Event& event);
@@ -48,10 +53,11 @@ class SimBatch final : public BackendBatch {
 
   SimBackend* backend_;
   BoundPlan bound_;
+  Timeline times_;  // that runs take: the plan's, or others (`follow`)
   std::vector<Event> events_;
   std::vector<const HostKernel*> kernels_;  // [streams]
   std::optional<StagedCopy> staging_;
-  std::size_t next_;  // past the end: finished, or never submitted
+  std::size_t next_ = 0;  // past the end: finished, or never submitted
   BatchResult result_;
 };
 

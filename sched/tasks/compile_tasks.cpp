@@ -1,5 +1,6 @@
 #include "sched/tasks/compile_tasks.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -74,6 +75,33 @@ int priority_of(Compilation& all, const TaskSpec& spec, const std::string& path)
   return spec.priority.value_or(0);
 }
 
+/// Adds what contradicts a release by triggers, and what belongs to one and stands beside another.
+ReleaseRule release_of(Compilation& all, const TaskSpec& spec, const std::string& path) {
+  ReleaseRule rule{spec.release, spec.trigger, spec.early_trigger.value_or(EarlyTriggers::Defer), {}};
+  const auto refuse = [&](std::string_view field, std::string_view fault) {
+    all.faults.add(path_of(path, field), std::string(fault));
+  };
+  if (!spec.trigger.empty()) check_word(spec.trigger, {}, all.faults, path_of(path, "trigger"));
+  if (!rule.is_external()) {
+    const auto alone = [&](std::string_view field) {
+      refuse(field, fmt::format("'{}' is for 'release: external'; write that, or leave it out", field));
+    };
+    if (!spec.trigger.empty()) alone("trigger");
+    if (spec.early_trigger) alone("early_trigger");
+    if (spec.missing_after) alone("missing_after");
+    return rule;
+  }
+  const Duration two_periods = spec.period > Duration::max() / 4 ? Duration::max() / 2 : 2 * spec.period;
+  rule.missing_after = spec.missing_after.value_or(two_periods + std::min(spec.jitter, Duration::max() / 2));
+  if (spec.missing_after && *spec.missing_after < spec.period)
+    refuse("missing_after", "triggers may be a period apart, so none is missing before; give the period or more");
+  if (all.spec.arrivals == Arrivals::Periodic)
+    refuse("release", "triggers come when they come; with 'release: external' write 'arrivals: sporadic'");
+  if (spec.offset != Duration{0})
+    refuse("offset", "the first trigger says when the first job arrives; leave the offset out");
+  return rule;
+}
+
 Task compile_task(Compilation& all, const TaskSpec& spec, const std::string& path) {
   const auto check_positive = [&](Duration time, std::string_view field) {
     if (time > Duration{0}) return;
@@ -94,6 +122,7 @@ Task compile_task(Compilation& all, const TaskSpec& spec, const std::string& pat
   task.declared_wcet = spec.wcet;
   task.best_case = spec.best_case;
   task.overrun = {spec.overrun, spec.budget, spec.suspend_after};
+  task.release = release_of(all, spec, path);
   check_positive(task.period, "period");
   if (spec.deadline) check_positive(task.deadline, "deadline");
   check_negative(task.jitter, "jitter");

@@ -11,6 +11,7 @@
 #include "sched/tasks/arrivals.hpp"
 #include "sched/tasks/overrun.hpp"
 #include "sched/tasks/policy.hpp"
+#include "sched/tasks/release.hpp"
 
 namespace tutti::internal {
 
@@ -41,6 +42,7 @@ struct Task {
   int priority = 0;                       ///< under `given`: smaller is more urgent
   Duration best_case{};                   ///< >= 0; a job takes no less; capped at the Wcet
   OverrunRule overrun = {};               ///< what a run does where its jobs take too long
+  ReleaseRule release = {};               ///< what releases its jobs
 
   friend bool operator==(const Task&, const Task&) = default;
 };

@@ -28,6 +28,17 @@ struct Words<OverrunPolicy> {
 };
 
 template <>
+struct Words<ReleaseSource> {
+  static constexpr std::string_view what = "kind of release";
+  static constexpr std::array values{ReleaseSource::Periodic, ReleaseSource::External};
+};
+template <>
+struct Words<EarlyTriggers> {
+  static constexpr std::string_view what = "rule for early triggers";
+  static constexpr std::array values{EarlyTriggers::Defer, EarlyTriggers::Drop};
+};
+
+template <>
 struct Record<StepSpec> {
   static constexpr std::string_view what = "a step of a job";
   static constexpr std::tuple fields{Field{"batch", &StepSpec::batch}, Field{"host", &StepSpec::host},
@@ -47,7 +58,11 @@ struct Record<TaskSpec> {
                                      Field{"best_case", &TaskSpec::best_case}.rounded_down(),
                                      Field{"overrun", &TaskSpec::overrun},
                                      Field{"budget", &TaskSpec::budget},
-                                     Field{"suspend_after", &TaskSpec::suspend_after}.within(0, 2147483647)};
+                                     Field{"suspend_after", &TaskSpec::suspend_after}.within(0, 2147483647),
+                                     Field{"release", &TaskSpec::release},
+                                     Field{"trigger", &TaskSpec::trigger},
+                                     Field{"early_trigger", &TaskSpec::early_trigger},
+                                     Field{"missing_after", &TaskSpec::missing_after}};
 };
 template <>
 struct Record<TaskSetSpec> {

@@ -7,6 +7,7 @@
 #include "sched/tasks/arrivals.hpp"
 #include "sched/tasks/overrun.hpp"
 #include "sched/tasks/policy.hpp"
+#include "sched/tasks/release.hpp"
 
 /// A task set as a user says it: plain fields with their defaults. Made by a task file or in C++, changed by searches;
 /// `compile` turns it into a `TaskSet` for a machine, or into a list of its faults.
@@ -40,7 +41,12 @@ struct TaskSpec {
   OverrunPolicy overrun = OverrunPolicy::Continue;  ///< what a run does with a job over its budget
   std::optional<Duration> budget = {};              ///< >= 0; time that a job may have the machine; absent: its Wcet
   int suspend_after = 0;                            ///< >= 0; so many jobs over it in a row end the task; 0: never
-  Place place = {};                                 ///< where a file says it
+  ReleaseSource release = ReleaseSource::Periodic;  ///< external: by triggers, with sporadic arrivals and no offset
+  std::string trigger = {};                         ///< external: a word in shared memory; empty: none is named
+  std::optional<EarlyTriggers> early_trigger = {};  ///< external: absent: they are deferred
+  std::optional<Duration> missing_after = {};  ///< external, >= period: time without a trigger after which one is
+                                               ///< missing; absent: two periods and the jitter
+  Place place = {};                            ///< where a file says it
 
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };

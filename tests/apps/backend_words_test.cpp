@@ -97,6 +97,26 @@ TEST(BackendWords, RefuseListsOfCoresThatAreNone) {
   EXPECT_EQ(fault_of(with(cuda(), &BackendWords::cores, "2,3,2")), "--cores: 2 is there twice");
 }
 
+TEST(BackendWords, AskForAWatchdog) {
+  using std::chrono::milliseconds;
+  using std::chrono::seconds;
+  EXPECT_EQ(meaning_of({}).watchdog, (Watchdog{10, seconds(2)}));
+  for (const auto& [text, meant] : {std::pair("5x+100ms", Watchdog{5, milliseconds(100)}),
+                                    {"1x+0s", Watchdog{1, Duration{0}}},
+                                    {"1.5x+2us", Watchdog{1.5, Duration{2000}}},
+                                    {"2x+0.0005us", Watchdog{2, Duration{1}}}})
+    EXPECT_EQ(meaning_of(with({}, &BackendWords::watchdog, text)).watchdog, meant) << text;
+}
+
+TEST(BackendWords, RefuseWatchdogsThatAreNone) {
+  for (const char* text : {"5", "2s", "5x", "5x+", "x+2s", "5x+2", "5x+2h", "0.5x+2s", "-5x+2s", "5x+-2s", "5x-2s",
+                           "nanx+2s", "infx+2s", "5x+infs", "1e3x+2s", "5 x + 2 s", "9999999x+2s", "5x+9999999999s"})
+    EXPECT_EQ(fault_of(with({}, &BackendWords::watchdog, text)),
+              "--watchdog: '" + std::string(text) +
+                  "' is no limit; write it like 10x+2s: at least once the planned length, and a time (ns, us, ms, s) "
+                  "beyond it");
+}
+
 TEST(BackendWords, RefuseBindingsThatAreNone) {
   for (const char* text : {"gpu0", "=0000:06:00.0", "gpu0=", "="}) {
     BackendWords words = cuda();

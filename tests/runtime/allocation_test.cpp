@@ -11,7 +11,7 @@
 #include "runtime/trace/journal.hpp"
 #include "tests/runtime/task_runs.hpp"
 #include "tests/support/allocations.hpp"
-#include "tests/support/faulty_backend.hpp"
+#include "tests/support/fault_function.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -113,13 +113,13 @@ TEST(Allocation, HappensNowhereInTheDispatchersLoop) {
 TEST(Allocation, HappensNowhereWhereEveryJobIsOverItsBound) {
   Station station;
   test::FaultyBackend backend(*station.backend, *station.clock);
-  const test::Fault fault{.timeline = [](Timeline& run) {
+  const BatchFault fault{.times = [](Timeline& run) {
     for (StreamTimeline& line : run.streams) {
       if (line.transfer) line.transfer->start += Duration{900}, line.transfer->end += Duration{900};
       if (line.kernel) line.kernel->start += Duration{900}, line.kernel->end += Duration{900};
     }
   }};
-  backend.fault = [&](const std::string&, std::uint64_t) { return &fault; };
+  backend.faults = test::FaultFunction([&](const BatchRun&) { return &fault; });
   Executor executor(station.machine, backend, *station.clock);
   CountingProgram program(station);
   TaskSet set{station.machine, Policy::Dm, {test::task("batches", 0, 100'000)}};

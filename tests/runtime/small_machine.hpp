@@ -26,11 +26,11 @@ namespace tutti::internal::test {
 // threads that wait leave them the cores.
 #ifdef TUTTI_HOST_CUDA
 using DeviceClock = host_cuda::SharingClock;
-inline constexpr WaitKind kDeviceWait = WaitKind::Block;
+inline constexpr WaitKind kDeviceWait = WaitKind::Block, kBusyWait = WaitKind::Yield;
 inline constexpr bool kDevicesAreInTime = false;
 #else
 using DeviceClock = RealClock;
-inline constexpr WaitKind kDeviceWait = WaitKind::Spin;
+inline constexpr WaitKind kDeviceWait = WaitKind::Spin, kBusyWait = WaitKind::Spin;
 inline constexpr bool kDevicesAreInTime = true;
 #endif
 
@@ -111,10 +111,11 @@ inline CudaOptions host_gpus(const Topology& machine) {
   return options;
 }
 
-template <GateKind gate>
+template <GateKind gate, WaitKind waiting = kDeviceWait>
 std::unique_ptr<DeviceBackend> make_cuda(const Topology& machine, const KernelRegistry& kernels, Clock& clock) {
   CudaOptions options = host_gpus(machine);
   options.gate = gate;
+  options.waiting = waiting;
   auto backend = make_cuda_backend(machine, kernels, clock, options);
   if (!backend) ADD_FAILURE() << backend.error().text();
   return std::move(backend).value();

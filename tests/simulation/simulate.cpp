@@ -45,6 +45,9 @@ int main(int argc, char** argv) {
     all.aborted += outcome.aborted;
     all.dropped += outcome.dropped;
     all.suspensions += outcome.suspensions;
+    all.batches += outcome.batches;
+    all.faults += outcome.faults;
+    all.journals += outcome.journals;
     if (!outcome.violation) continue;
     const Case smallest = tutti::internal::simulation::shrunk(one);
     fmt::print("seed {}: {}\n  smallest: {}\n", one.seed, *outcome.violation, command_of(smallest));
@@ -53,8 +56,9 @@ int main(int argc, char** argv) {
   fmt::print(
       "{} seeds, {} jobs; {} seeds with {} jobs inside the envelope; utilization up to {:.2f}\n"
       "{} missed, {} over their bound, {} failed, {} aborted, {} dropped or skipped, {} tasks suspended\n"
+      "{} batches watched, {} times met by a fault of the list; {} files of journals read back\n"
       "{} invariants broken\n",
       seeds, all.jobs, inside, inside_jobs, most, all.missed, all.over, all.failed, all.aborted, all.dropped,
-      all.suspensions, broken);
+      all.suspensions, all.batches, all.faults, all.journals, broken);
   return broken > 0 ? 1 : 0;
 }

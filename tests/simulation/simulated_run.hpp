@@ -32,10 +32,13 @@ struct Outcome {
   bool inside = false;                   ///< the run kept to its envelope
   double utilization = 0;
   std::uint64_t jobs = 0, missed = 0, over = 0, failed = 0, aborted = 0, dropped = 0, suspensions = 0;
+  std::uint64_t batches = 0;   ///< that were watched
+  std::uint64_t faults = 0;    ///< that met a batch or a step of the host
+  std::uint64_t journals = 0;  ///< files that its journal has; 0: it wrote none
 };
 
-/// Draws a machine's truth, a task set that is admitted, policies and faults from the seed, runs them on the virtual
-/// clock by the executor, the dispatcher and the admission as they are, and checks the invariants:
+/// Draws a machine and its truth, a task set that is admitted, policies and faults from the seed, runs them on the
+/// virtual clock by the executor, the dispatcher, the admission and the journal as they are, and checks the invariants:
 ///
 /// - every release ends exactly once in the records;
 /// - jobs of a task start in their order, those that start in time and those that start late, each by themselves;
@@ -43,7 +46,12 @@ struct Outcome {
 ///   machine;
 /// - no job starts before it has arrived;
 /// - inside the envelope no job is late or over its bound;
-/// - a job that missed or was over its bound has a cause.
+/// - a job that missed or was over its bound has a cause;
+/// - batches begin in the order of issue, one after the other, every byte of a batch arrives by its end, and engines
+///   and GPUs have one owner at a time;
+/// - the journal, which a part of the seeds writes, has each job once with the fields of the record, over all its
+/// files,
+///   and cut off at any byte it is a beginning of itself.
 [[nodiscard]] Outcome run(const Case& one);
 
 /// A smaller case with a violation: fewer tasks and fewer jobs, as long as there is one. @pre the case has one

@@ -8,16 +8,22 @@ namespace {
 
 // `tools/simulate` runs more of them.
 TEST(Simulation, KeepsItsInvariants) {
-  std::uint64_t inside = 0, outside_missed = 0;
+  std::uint64_t inside = 0, outside_missed = 0, batches = 0, faults = 0, journals = 0;
   const std::uint64_t seeds = test::rounds(400U);
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     const Outcome outcome = run({.seed = seed, .jobs = 60});
     ASSERT_FALSE(outcome.violation.has_value()) << "seed " << seed << ": " << *outcome.violation;
     inside += outcome.inside ? 1 : 0;
     outside_missed += outcome.missed;
+    batches += outcome.batches;
+    faults += outcome.faults;
+    journals += outcome.journals;
   }
   EXPECT_GE(inside * 10, seeds * 2) << "too few seeds are inside the envelope";
   EXPECT_GT(outside_missed, 0U) << "nothing goes wrong";
+  EXPECT_GT(batches, seeds * 60) << "batches are not watched";
+  EXPECT_GT(faults, seeds * 10) << "faults of the list meet nothing";
+  EXPECT_GT(journals, seeds / 16) << "no journal is written, or none begins another file";
 }
 
 TEST(Simulation, IsTheSameForTheSameSeed) {
@@ -26,6 +32,8 @@ TEST(Simulation, IsTheSameForTheSameSeed) {
     EXPECT_EQ(one.jobs, two.jobs);
     EXPECT_EQ(one.missed, two.missed);
     EXPECT_EQ(one.over, two.over);
+    EXPECT_EQ(one.faults, two.faults);
+    EXPECT_EQ(one.batches, two.batches);
   }
 }
 

@@ -31,6 +31,7 @@ void add_topology(programs::CommandLine& program);
 void add_tasks(programs::CommandLine& program);
 void add_profile(programs::CommandLine& program);
 void add_report(programs::CommandLine& program);
+void add_trigger(programs::CommandLine& program);
 void add_doctor(programs::CommandLine& program);
 
 /// The options that subcommands reading a file share.

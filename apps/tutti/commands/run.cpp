@@ -10,10 +10,14 @@
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/kernels.hpp"
 #include "apps/tutti/commands/self_test.hpp"
+#include "apps/tutti/reports/faults_report.hpp"
 #include "apps/tutti/reports/run_report.hpp"
+#include "runtime/dispatch/faulty_machines.hpp"
 #include "runtime/dispatch/partitioned_run.hpp"
 #include "runtime/dispatch/run_journal.hpp"
+#include "runtime/triggers/trigger_sources.hpp"
 #include "sched/admission/task_changes_yaml.hpp"
+#include "sched/whatif/run_faults_yaml.hpp"
 #include "sched/whatif/scenario_yaml.hpp"
 
 namespace tutti::internal {
@@ -25,6 +29,7 @@ struct RunCommand {
   std::string duration;
   std::string scenario;
   std::string changes;
+  std::string faults;
   std::string journal;
   std::string journal_size;
   bool endless = false;
@@ -46,7 +51,11 @@ Expected<RunOptions> run_options(const RunCommand& command) {
   return options;
 }
 
-using Recorders = std::span<JobRecorder* const>;
+/// What a run needs beside its executors and programs.
+struct RunParts {
+  std::span<JobRecorder* const> recorders;   ///< [partitions]
+  std::span<TriggerSource* const> triggers;  ///< [tasks]
+};
 
 /// The journal that the command asks for.
 Expected<RunJournal> open_journal(const RunCommand& command, const PlannedTaskSet& planned,
@@ -60,13 +69,31 @@ Expected<RunJournal> open_journal(const RunCommand& command, const PlannedTaskSe
   return RunJournal::open(command.journal, rotate_at, planned, bounds, place);
 }
 
+/// The sources of the triggers that release jobs. On the virtual clock, and where faults meet triggers, a simulated
+/// device fires them; the jobs of a scenario need none.
+/// @param faulty  null: nothing goes wrong
+Expected<TriggerSources> triggers_of(const RunCommand& command, const TaskSet& tasks, const RunPlace& place,
+                                     const std::optional<RunFaults>& faults, const FaultyMachines* faulty) {
+  TriggerOrigins origins;
+  origins.simulated = place.clock == "virtual" || !command.scenario.empty();
+  origins.seed = command.seed;
+  if (faults && FaultScript::has_triggers(*faults)) {
+    origins.simulated = true;
+    origins.faults = [faulty](TaskId task, std::uint64_t number, Duration at) {
+      return faulty->trigger(task, number, at);
+    };
+  }
+  return TriggerSources::make(tasks, origins);
+}
+
 /// Runs a task set on the backends of its partitions and prints the report.
 /// @param bounds      of responses, where they are known
 /// @param guaranteed  whether every deadline is guaranteed; if not, a missed one is not the host's fault
-/// @param execute (executors, programs, recorders) -> Expected<RunRecord>
+/// @param faults      that meet the run, where there are any
+/// @param execute (executors, programs, parts) -> Expected<RunRecord>
 template <class Execute>
 int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, const WorstResponses& bounds,
-                   bool guaranteed, const Execute& execute) {
+                   bool guaranteed, const std::optional<RunFaults>& faults, const Execute& execute) {
   const KernelRegistry kernels = kernels_of_this_program();
   // A set whose tasks only declare their Wcet needs no machine; any machine can let time pass.
   const auto machine = planned.tasks.machine ? Expected<Topology>(*planned.tasks.machine) : idle_machine();
@@ -84,7 +111,13 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
   auto journal = open_journal(command, planned, bounds, machines->place());
   if (!journal) return report_error(journal.error());
   const auto self_test = self_test_of_run(command.self_test, *options, machines->executors().front()->role(), *machine);
-  const Expected<RunRecord> record = execute(machines->executors(), rows, journal->recorders());
+  std::optional<FaultyMachines> faulty;
+  if (faults) faulty.emplace(machines->executors(), rows, planned, *faults, options->watchdog, command.seed);
+  const auto triggers = triggers_of(command, planned.tasks, machines->place(), faults, faulty ? &*faulty : nullptr);
+  if (!triggers) return report_error(triggers.error());
+  const RunParts parts{journal->recorders(), triggers->table()};
+  const Expected<RunRecord> record =
+      faulty ? execute(faulty->executors(), faulty->programs(), parts) : execute(machines->executors(), rows, parts);
   if (!record) return report_error(record.error());
   RunPlace place = machines->place();
   journal->close(place.notes);
@@ -93,18 +126,20 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
   if (command.file.json) {
     Json json = run_json(planned.tasks, bounds, *record, place);
     json["self_test"] = self_test_json(self_test);
+    json["faults"] = faulty ? faults_json(*faults, planned.tasks, faulty->counts()) : Json(nullptr);
     fmt::print("{}\n", json.dump(2));
   } else {
     fmt::print("{}", run_text(planned.tasks, bounds, *record, place));
+    if (faulty) fmt::print("\n{}", faults_text(*faults, planned.tasks, faulty->counts()));
     if (self_test) fmt::print("\n{}", self_test_text(*self_test));
   }
-  const ExitCode exit_code = exit_code_of(*record, command.backend.simulated() && guaranteed);
+  const ExitCode exit_code = exit_code_of(*record, command.backend.simulated() && guaranteed && !faults);
   print_remarks(*record, planned.tasks, place.notes, exit_code);
   return exit_code;
 }
 
 int run_guaranteed(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks,
-                   RunOptions options) {
+                   const std::optional<RunFaults>& faults, RunOptions options) {
   const AdmissionVerdict verdict = controller.decide(tasks);
   if (!verdict.admitted) {
     fmt::print(stderr, "not run, since its deadlines are not guaranteed:\n{}", verdict_text(tasks, verdict));
@@ -112,26 +147,28 @@ int run_guaranteed(const RunCommand& command, const AdmissionController& control
   }
   options.interrupted = &programs::watch_for_interrupt();
   return run_and_report(
-      command, verdict.admitted->planned(), verdict.admitted->worst_responses(), true,
-      [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, Recorders recorders) {
-        options.recorders = recorders;
+      command, verdict.admitted->planned(), verdict.admitted->worst_responses(), true, faults,
+      [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const RunParts& parts) {
+        options.recorders = parts.recorders;
+        options.triggers = parts.triggers;
         return run_tasks(executors, *verdict.admitted, programs, options);
       });
 }
 
-int replay(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks) {
+int replay(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks,
+           const std::optional<RunFaults>& faults) {
   const auto scenario = load_scenario(command.scenario, tasks);
   if (!scenario) return report_error(scenario.error());
   const PlannedTaskSet planned = controller.plan(tasks);
   const auto& interrupted = programs::watch_for_interrupt();
-  return run_and_report(command, planned, {}, false,
-                        [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, Recorders) {
+  return run_and_report(command, planned, {}, false, faults,
+                        [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const RunParts&) {
                           return run_scenario(executors, planned, programs, *scenario, &interrupted);
                         });
 }
 
 int run_changing(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks,
-                 RunOptions options) {
+                 const std::optional<RunFaults>& faults, RunOptions options) {
   const auto changes = load_task_changes(command.changes, tasks);
   if (!changes) return report_error(changes.error());
   auto set = ChangingTaskSet::make(controller, tasks, changes->running);
@@ -144,9 +181,10 @@ int run_changing(const RunCommand& command, const AdmissionController& controlle
   for (const TaskChange& change : changes->changes) requests.post(change);
   options.interrupted = &programs::watch_for_interrupt();
   return run_and_report(
-      command, set->planned(), {}, true,
-      [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, Recorders recorders) {
-        options.recorders = recorders;
+      command, set->planned(), {}, true, faults,
+      [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const RunParts& parts) {
+        options.recorders = parts.recorders;
+        options.triggers = parts.triggers;
         return run_changing_tasks(*executors.front(), *set, programs, requests, options);
       });
 }
@@ -163,9 +201,18 @@ int run(const RunCommand& command) {
   const auto planner = command.file.chosen_planner(&*tasks);
   if (!planner) return report_error(planner.error());
   const AdmissionController controller(**planner);
-  if (!command.scenario.empty()) return replay(command, controller, *tasks);
-  if (!command.changes.empty()) return run_changing(command, controller, *tasks, *options);
-  return run_guaranteed(command, controller, *tasks, *options);
+  std::optional<RunFaults> faults;
+  if (!command.faults.empty()) {
+    if (!command.backend.simulated())
+      return report_error(
+          {ErrorCode::InvalidInput, "--faults: only the simulated machine has faults; give --backend sim"});
+    auto loaded = load_run_faults(command.faults, *tasks);
+    if (!loaded) return report_error(loaded.error());
+    faults = *std::move(loaded);
+  }
+  if (!command.scenario.empty()) return replay(command, controller, *tasks, faults);
+  if (!command.changes.empty()) return run_changing(command, controller, *tasks, faults, *options);
+  return run_guaranteed(command, controller, *tasks, faults, *options);
 }
 
 }  // namespace
@@ -177,7 +224,8 @@ void add_run(programs::CommandLine& program) {
       "A job is over its bound when its response exceeds the bound that admission gave it, or a batch of it its "
       "latest\n"
       "finish; --json names the cause of each: trigger, release, gate, blocking, transfer, kernel, host, dispatch,\n"
-      "foreign or unknown. The response leaves out what programs do beside their jobs' steps; end to end has it.\n"
+      "foreign or unknown. --faults makes such jobs on purpose. The response leaves out what programs do beside their "
+      "jobs' steps; end to end has it.\n"
       "Exit code: 0 fine, 1 a deadline missed, 3 machine or host trouble or a job over its bound,\n"
       "130 interrupted.");
   auto options = std::make_shared<RunCommand>();
@@ -200,6 +248,9 @@ void add_run(programs::CommandLine& program) {
            "tasks come and go while it runs: a file with the tasks that start, and what is asked when")
       .excludes(jobs)
       .needs(duration);
+  command.add("--faults", &options->faults,
+              "what goes wrong on the simulated machine and its host, like configs/faults/slow-link.yaml; draws are of "
+              "--seed");
   command
       .add("--endless", &options->endless,
            "until it is interrupted, in bounded memory: no list of jobs, but their counts and worst times")
@@ -214,7 +265,7 @@ void add_run(programs::CommandLine& program) {
   command.add("--journal-size", &options->journal_size, "a file of that size is followed by another, like 100 MB")
       .needs(journal);
   programs::add_backend_options(command, options->backend);
-  command.add("--seed", &options->seed, "of the release jitter and the data")
+  command.add("--seed", &options->seed, "of the release jitter, the data and the faults")
       .check(programs::check_seed)
       .shows_default();
   add_self_test_option(command, options->self_test);

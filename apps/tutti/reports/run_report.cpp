@@ -44,7 +44,8 @@ std::string in_partitions(std::size_t partitions) {
   return partitions > 1 ? fmt::format(" in {} partitions", partitions) : "";
 }
 
-/// How late the dispatcher, though free, saw that jobs were ready, ms; and its processor time. Only in real time.
+/// How late the dispatcher, though free, saw that jobs were ready, ms; and the processor time of the threads that
+/// dispatch jobs and open gates. Only in real time.
 struct Lateness {
   double median, most, worst;  // the second: 99.9 %
   double processor_share;      // of one core, until the last job ended
@@ -72,9 +73,41 @@ std::string lateness_text(const RunRecord& record) {
   const auto late = Lateness::of(record);
   if (!late) return "";
   return fmt::format(
-      "\nThe dispatcher saw ready jobs late by {:.1f} us in the median, {:.1f} us at 99.9 %, {:.1f} us at worst; its "
-      "threads took {:.1f} % of a core.\n",
+      "\nThe dispatcher saw ready jobs late by {:.1f} us in the median, {:.1f} us at 99.9 %, {:.1f} us at worst; the "
+      "threads that dispatch jobs and open gates took {:.1f} % of a core.\n",
       late->median * 1e3, late->most * 1e3, late->worst * 1e3, late->processor_share * 100);
+}
+
+/// The triggers of a task; nothing where the clock releases its jobs.
+std::optional<TriggerCounts> triggers_of(const TaskSet& set, const RunRecord& record, std::size_t task) {
+  if (!set.tasks[task].release.is_external() || task >= record.triggers.size()) return std::nullopt;
+  return record.triggers[task];
+}
+
+Json triggers_json(const std::optional<TriggerCounts>& triggers) {
+  if (!triggers) return nullptr;
+  return {{"seen", triggers->seen},       {"deferred", triggers->deferred}, {"dropped", triggers->dropped},
+          {"missing", triggers->missing}, {"lost", triggers->lost},         {"most_early_ms", to_ms(triggers->most_early)}};
+}
+
+std::string triggers_text(const TaskSet& set, const RunRecord& record) {
+  programs::Table table({"triggers of", "seen", "deferred", "dropped", "missing", "lost", "most early ms"});
+  bool any = false;
+  std::string remedies;
+  for (std::size_t i = 0; i < set.tasks.size(); ++i) {
+    const auto triggers = triggers_of(set, record, i);
+    if (!triggers) continue;
+    any = true;
+    table.add({set.tasks[i].name, fmt::to_string(triggers->seen), fmt::to_string(triggers->deferred),
+               fmt::to_string(triggers->dropped), fmt::to_string(triggers->missing), fmt::to_string(triggers->lost),
+               ms(triggers->most_early)});
+    if (triggers->most_early > Duration{0} && triggers->most_early < set.tasks[i].period)
+      remedies += fmt::format(
+          "Triggers of '{}' came up to {} ms before its period allows: with so much more jitter in its task they are in "
+          "time.\n",
+          set.tasks[i].name, ms(triggers->most_early));
+  }
+  return any ? "\n" + table.text() + remedies : "";
 }
 
 Json suspended_json(const TaskSet& set, const RunRecord& record) {
@@ -144,7 +177,8 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
                        {"worst_response_ms", json_ms(rows[i].worst_response)},
                        {"bound_ms", json_ms(bounds.empty() ? std::nullopt : bounds[i])},
                        {"over_bound", rows[i].over_bound},
-                       {"worst_end_to_end_ms", json_ms(rows[i].worst_end_to_end)}});
+                       {"worst_end_to_end_ms", json_ms(rows[i].worst_end_to_end)},
+                       {"triggers", triggers_json(triggers_of(set, record, i))}});
   }
   return {{"schema_version", 1},
           {"backend", place.backend},
@@ -179,9 +213,10 @@ std::string run_text(const TaskSet& set, const WorstResponses& bounds, const Run
     if (overran) cells.push_back(fmt::to_string(rows[i].overruns));
     table.add(std::move(cells));
   }
-  return fmt::format("{} jobs on the {} backend, {} clock, {}{}{}\n\n{}{}{}", summary_of_all(record).jobs(),
+  return fmt::format("{} jobs on the {} backend, {} clock, {}{}{}\n\n{}{}{}{}", summary_of_all(record).jobs(),
                      place.backend, place.clock, discipline(set), in_partitions(place.partitions),
-                     note_of_simulated(place.backend), table.text(), lateness_text(record), changes_text(set, record));
+                     note_of_simulated(place.backend), table.text(), triggers_text(set, record), lateness_text(record),
+                     changes_text(set, record));
 }
 
 }  // namespace tutti::internal

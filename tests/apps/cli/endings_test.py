@@ -91,6 +91,57 @@ class Signals(Programs):
         self.ends(process, signal.SIGTERM)
 
 
+    # A stop of 0.3 s meets 15 releases of a. What it meets is late by what the host did, and nothing waits for ever.
+    def test_a_stopped_process_goes_on_and_says_why_jobs_were_late(self):
+        tasks = self.file("version: 1\ntasks: [{name: a, period: 20 ms, wcet: 1 ms}, {name: b, period: 30 ms, deadline: 80 ms, wcet: 1 ms}]\n")
+        journal = self.folder / "run.ttj"
+        process = self.start("tutti/tutti", "run", tasks, "--clock", "real", "--for", "2s", "--json", "--journal", journal)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGCONT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 3, err)
+        jobs = json.loads(out)["jobs"]
+        self.assertEqual(len(jobs), 100 + 67)
+        late = [job for job in jobs if job["missed"]]
+        self.assertTrue(late)
+        self.assertLessEqual({job["cause"] for job in late}, {"release", "host", "dispatch", "blocking"})
+        self.assertTrue({job["cause"] for job in late} & {"release", "host", "dispatch"})
+        kept = self.object_of(1, "report", journal, "--json")
+        self.assertEqual((kept["recorded_jobs"], kept["lost_jobs"]), (len(jobs), 0))
+
+    def test_a_stopped_process_with_a_batch_under_way_ends_with_a_sentence(self):
+        tasks = self.file(f"version: 1\nmachine: {ROOT / H200X4}\ntasks: [{{name: a, period: 20 ms, job: [{{batch: [{{from: mem0, to: gpu0, size: 1 MB, kernel: {{time: 15 ms}}}}]}}]}}]\n")
+        process = self.start("tutti/tutti", "run", tasks, "--clock", "real", "--for", "2s", "--json")
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGCONT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 3, err)
+        jobs = json.loads(out)["jobs"]
+        self.assertLessEqual(len(jobs), 100)
+        self.assertTrue(all(job["cause"] for job in jobs if job["missed"]), out)
+        self.assertTrue("the host is too slow to play this machine in real time" in err or len(jobs) == 100, err)
+
+
+class FullDisks(Programs):
+    # The head and some records fit into 3000 bytes; the run has 400 jobs all the same, and the journal says what it lacks.
+    def test_a_journal_on_a_full_disk_counts_what_it_loses(self):
+        tasks = self.file("version: 1\ntasks: [{name: a, period: 10 ms, wcet: 1 ms}]\n")
+        journal = self.folder / "run.ttj"
+        full = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))}
+        run = self.run_program("tutti/tutti", "run", tasks, "--jobs", 400, "--json", "--journal", journal, **full)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        answer = json.loads(run.stdout)
+        self.assertEqual(len(answer["jobs"]), 400)
+        self.assertIn("cannot be written (File too large)", run.stderr)
+        lacks = [note for note in answer["notes"] if note.startswith("the journal has ")]
+        self.assertRegex(lacks[0], r"^the journal has \d+ of 400 jobs: 0 found its ring full, \d+ could not be written$")
+        kept = self.object_of(0, "report", journal, "--json")
+        self.assertEqual(kept["recorded_jobs"], int(lacks[0].split()[3]))
+        self.assertLess(kept["recorded_jobs"], 400)
+
+
 class LostReports(Programs):
     def reports(self):
         """Words of commands of every sort that print a report, and their programs."""

@@ -115,6 +115,45 @@ changes:
         self.refuses(self.tutti("run", WAFER, "--scenario", path), "s.yaml:2:15:", "did you mean 'inspect'?")
         self.refuses(self.tutti("run", WAFER, "--scenario", path, "--jobs", 3), "--scenario")
 
+    def test_a_bad_day_is_golden(self):
+        slow = self.tutti("run", WAFER, "--for", "1s", "--faults", "configs/faults/slow-link.yaml", "--seed", 7, "--set", "image=4MB")
+        self.is_golden("run_faults.txt", slow, code=3)
+        self.assertEqual(slow.stderr, self.tutti("run", WAFER, "--for", "1s", "--faults", "configs/faults/slow-link.yaml", "--seed", 7, "--set", "image=4MB").stderr)
+
+    def test_faults_are_counted_and_jobs_name_their_cause(self):
+        ran = self.object_of(3, "run", WAFER, "--for", "1s", "--faults", "configs/faults/slow-link.yaml", "--seed", 7, "--set", "image=4MB", "--json")
+        self.assertEqual([(fault["kind"], fault["task"]) for fault in ran["faults"]],
+                         [("slow_link", None), ("slow_kernels", "inspect"), ("late_completion", None), ("host_stall", None)])
+        self.assertEqual([fault["met"] for fault in ran["faults"]][::2], [4, 6])
+        causes = {job["index"]: job["cause"] for job in ran["jobs"] if job["cause"]}
+        self.assertEqual([causes[index] for index in (8, 9, 10, 11)], ["transfer"] * 4)
+        self.assertEqual([causes[index] for index in (30, 31, 32)], ["dispatch"] * 3)
+        kernels = [index for index, cause in causes.items() if cause == "kernel"]
+        self.assertTrue(kernels)
+        other = self.object_of(3, "run", WAFER, "--for", "1s", "--faults", "configs/faults/slow-link.yaml", "--seed", 8, "--set", "image=4MB", "--json")
+        self.assertNotEqual(kernels, [job["index"] for job in other["jobs"] if job["cause"] == "kernel"])
+
+    def test_a_kernel_that_hangs_is_given_up_on_either_clock(self):
+        for words in ((), ("--clock", "real", "--watchdog", "2x+50ms")):
+            run = self.tutti("run", WAFER, "--for", "1s", "--faults", "configs/faults/hung-kernel.yaml", "--set", "image=4MB", "--json", *words)
+            self.assertEqual(run.returncode, 3, run.stderr)
+            jobs = json.loads(run.stdout)["jobs"]
+            self.assertEqual([job["verdict"] for job in jobs][5], "failed")
+            self.assertIn("kernel 'die_compare' of stream 'part0' has not returned within", jobs[5]["error"])
+            self.assertEqual(jobs[5]["cause"], "kernel")
+
+    def test_a_late_job_is_no_trouble_of_the_host_where_faults_were_asked_for(self):
+        path = self.file("version: 1\nfaults:\n  - {kind: host_stall, at: 501 ms, lasts: 90 ms}\n", "stall.yaml")
+        run = self.tutti("run", WAFER, "--for", "1s", "--set", "image=4MB", "--faults", path)
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("over their bound: release ", run.stderr)
+        self.assertNotIn("too slow", run.stderr)
+
+    def test_faults_with_a_mistake_are_refused_with_their_place(self):
+        path = self.file("version: 1\nfaults:\n  - {kind: hung_kernel, task: inspct}\n", "f.yaml")
+        self.refuses(self.tutti("run", WAFER, "--faults", path), "f.yaml:3:31:", "did you mean 'inspect'?")
+        self.refuses(self.tutti("run", WAFER, "--faults", "configs/faults/hung-kernel.yaml", "--backend", "cuda"), "--faults: only the simulated machine")
+
     def test_an_interrupt_drains_and_reports(self):
         path = self.file("version: 1\ntasks: [{name: a, period: 20 ms, wcet: 1 ms}]\n")
         process = subprocess.Popen([str(self.built / "tutti/tutti"), "run", path, "--clock", "real", "--for", "60s", "--json"],

@@ -137,7 +137,7 @@ static void tasks_run(const char* folder) {
   seen counts = {0, 0, 0};
   tutti_run_summary summary;
   tutti_run_options options = {0};
-  tutti_task_program program = {"command", on_ready, NULL, &counts, NULL};
+  tutti_task_program program = {"command", on_ready, NULL, &counts, NULL, NULL, NULL, NULL};
   snprintf(path, sizeof path, "%s/two_tasks.yaml", folder);
   tutti_task_set* set = tutti_task_set_load(path);
   check(tutti_task_set_size(set) == 2 && strcmp(tutti_task_set_name(set, 1), "command") == 0, "two tasks are read");
@@ -194,7 +194,7 @@ static void tasks_come_and_go(const char* folder) {
   const char* running[] = {"image"};
   tutti_run_summary summary;
   tutti_run_options options = {0};
-  tutti_task_program program = {"command", leave, NULL, &seen, NULL};
+  tutti_task_program program = {"command", leave, NULL, &seen, NULL, NULL, NULL, NULL};
   snprintf(path, sizeof path, "%s/two_tasks.yaml", folder);
   tutti_task_set* set = tutti_task_set_load(path);
   tutti_kernels* kernels = tutti_kernels_new();
@@ -231,7 +231,7 @@ static void texts_are_read(void) {
   size_t steps = 0;
   int64_t latency = 0, limit = 0;
   tutti_run_options options = {0};
-  tutti_task_program program = {"inspect", NULL, NULL, &steps, host_step};
+  tutti_task_program program = {"inspect", NULL, NULL, &steps, host_step, NULL, NULL, NULL};
   tutti_machine* machine = tutti_machine_parse(
       "{version: 1, machine: {name: m, vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}, "
       "links: [{from: mem0, to: gpu0, bandwidth: 12 GB/s, back: 12 GB/s}]}}");
@@ -261,6 +261,63 @@ static void texts_are_read(void) {
   tutti_verdict_free(verdict);
   tutti_task_set_free(set);
   tutti_batch_free(batch);
+  tutti_machine_free(machine);
+}
+
+/* Every second job of one task fires the trigger of another. */
+typedef struct firing {
+  tutti_trigger* trigger;
+  uint64_t frames;
+} firing;
+
+static void fire(const tutti_job* job, void* user) {
+  firing* fires = user;
+  if (tutti_job_index(job) % 2 == 0) tutti_trigger_fire(fires->trigger);
+}
+
+static void count_frame(const tutti_job* job, void* user) {
+  (void)job;
+  ++((firing*)user)->frames;
+}
+
+static void triggers_release_jobs(const char* folder) {
+  const char* text =
+      "version: 1\n"
+      "tasks:\n"
+      "  - {name: clock, period: 10 ms, job: [{batch: [{from: mem0, to: gpu0, size: 1 MB}]}]}\n"
+      "  - {name: frame, period: 15 ms, release: external, job: [{batch: [{from: mem0, to: gpu0, size: 1 MB}]}]}\n";
+  char path[4096];
+  snprintf(path, sizeof path, "%s/machines/inspection-example.yaml", folder);
+  tutti_machine* machine = tutti_machine_load(path);
+  tutti_task_set* set = tutti_task_set_parse(machine, text);
+  check(set != NULL, "a set with an external release");
+  tutti_verdict* verdict = tutti_check(set, NULL);
+  firing fires = {tutti_trigger_new(), 0};
+  tutti_task_program programs[2] = {{"clock", NULL, fire, &fires, NULL, NULL, NULL, NULL},
+                                    {"frame", count_frame, NULL, &fires, NULL, NULL, NULL, NULL}};
+  tutti_task_trigger trigger = {"frame", fires.trigger};
+  tutti_run_options options = {0};
+  options.arrivals_before_ns = 100000000;
+  options.programs = programs;
+  options.program_count = 2;
+  options.triggers = &trigger;
+  options.trigger_count = 1;
+  tutti_run_summary summary;
+  check(tutti_run(verdict, &options, &summary) == TUTTI_OK, "it runs");
+  check(fires.frames == 5 && summary.jobs == 15, "every second of ten jobs fires one of another task");
+  trigger.task = "clock";
+  check(refused(tutti_run(verdict, &options, NULL), "whose jobs the clock releases"), "no trigger for a clock's task");
+  trigger.trigger = NULL;
+  check(refused(tutti_run(verdict, &options, NULL), "trigger is null"), "no trigger");
+  tutti_shared_trigger* shared = tutti_shared_trigger_open("tutti.c.test");
+  check(shared != NULL, "a word in shared memory");
+  tutti_shared_trigger_fire(shared);
+  tutti_shared_trigger_free(shared);
+  remove("/dev/shm/tutti.tutti.c.test");
+  check(tutti_shared_trigger_open("a/b") == NULL && strstr(tutti_last_error(), "no name") != NULL, "a name that is none");
+  tutti_trigger_free(fires.trigger);
+  tutti_verdict_free(verdict);
+  tutti_task_set_free(set);
   tutti_machine_free(machine);
 }
 
@@ -296,6 +353,10 @@ static void nulls_are_refused(void) {
   tutti_batch_run_free(NULL);
   tutti_task_set_free(NULL);
   tutti_change_requests_free(NULL);
+  tutti_trigger_fire(NULL);
+  tutti_trigger_free(NULL);
+  tutti_shared_trigger_fire(NULL);
+  tutti_shared_trigger_free(NULL);
   tutti_verdict_free(NULL);
   check(1, "freeing null does nothing");
 }
@@ -310,6 +371,7 @@ int main(int argc, char** argv) {
   tasks_run(argv[3]);
   tasks_come_and_go(argv[3]);
   texts_are_read();
+  triggers_release_jobs(argv[1]);
   nulls_are_refused();
   printf("1..%d\n", count);
   return failures == 0 ? 0 : 1;

@@ -313,6 +313,64 @@ TEST(ApiRun, WritesAJournal) {
   std::filesystem::remove_all(folder);
 }
 
+// 'clock' runs at 0, 10, ... 90 ms. Its first job fires twice as it ends, at once: one frame and a double. 30 ms behind
+// that one is missing, and again twice until the run ends at 100 ms.
+TEST(ApiRun, ReleasesJobsByTriggers) {
+  const auto machine = tutti::Machine::load(TUTTI_CONFIGS "/machines/inspection-example.yaml").value();
+  const auto set = TaskSet::parse(machine,
+                                  "version: 1\n"
+                                  "tasks:\n"
+                                  "  - {name: clock, period: 10 ms, job: [{batch: [{from: mem0, to: gpu0, size: 1 MB}]}]}\n"
+                                  "  - {name: frame, period: 10 ms, missing_after: 30 ms, release: external,\n"
+                                  "     job: [{batch: [{from: mem0, to: gpu0, size: 1 MB}]}]}\n")
+                       .value();
+  tutti::RunOptions options;
+  options.arrivals_before = milliseconds(100);
+  const tutti::Trigger trigger = options.triggers["frame"];
+  tutti::TaskProgram clock;
+  clock.on_finished = [&](const tutti::Job& job) {
+    for (int i = 0; job.index == 0 && i < 2; ++i) trigger.fire();
+  };
+  const auto admitted = *tutti::check(set).value().admitted;
+  const auto record = tutti::run(admitted, {}, {{"clock", clock}}, options).value();
+  const tutti::TriggerCounts& counts = record.summaries[1].triggers;
+  EXPECT_EQ(record.summaries[1].met, 1U);
+  EXPECT_EQ(counts.seen, 2U);
+  EXPECT_EQ(counts.dropped, 1U);
+  EXPECT_EQ(counts.missing, 3U);
+  EXPECT_EQ(counts.most_early, milliseconds(10));
+  EXPECT_EQ(record.summaries[0].triggers.seen, 0U);
+  options.triggers["nobody"];
+  EXPECT_NE(refusal(tutti::run(admitted, {}, {}, options)).find("task 'nobody', which the set has not"),
+            std::string::npos);
+}
+
+TEST(ApiRun, TellsProgramsOfJobsThatFail) {
+  std::vector<std::string> told;
+  tutti::TaskProgram command;
+  command.on_failed = [&](const tutti::Job& job, const tutti::JobRecord& record) {
+    told.push_back(std::to_string(job.index) + " " + std::string(record.verdict) + " " + record.error->message);
+  };
+  tutti::TaskProgram image;
+  std::size_t finished = 0, failed = 0;
+  image.on_finished = [&](const tutti::Job&) { ++finished; };
+  image.on_failed = [&](const tutti::Job& job, const tutti::JobRecord& record) {
+    EXPECT_EQ(job.task, record.task);
+    EXPECT_EQ(record.verdict, "failed");
+    ++failed;
+  };
+  tutti::Kernels kernels;
+  std::size_t launched = 0;
+  ASSERT_TRUE(kernels.add("threshold", [&](const tutti::KernelLaunch&) {
+    if (++launched == 2) throw std::runtime_error("it is dark");
+  }));
+  const auto record = tutti::run(two_tasks(), kernels, {{"command", command}, {"image", image}}, twelve_jobs()).value();
+  EXPECT_EQ(record.jobs.size(), 12U);
+  EXPECT_TRUE(told.empty());
+  EXPECT_EQ(finished, 1U);
+  EXPECT_EQ(failed, 1U);
+}
+
 TEST(ApiRun, EndsWhereACallbackThrows) {
   std::size_t ended = 0;
   const auto run_with = [&](tutti::TaskProgram program, bool on_end) {

@@ -76,7 +76,10 @@ class WatchedBackend final : public DeviceBackend {
     });
   }
 
+  [[nodiscard]] Duration processor_time() const override { return processor += std::chrono::hours(1); }
+
   Log log;
+  mutable Duration processor{};  ///< it takes an hour from one question to the next
   bool cold = false;
   std::function<void()> on_wait;
 
@@ -133,6 +136,11 @@ TEST(Arming, IsOneBatchAhead) {
                  "submit batch 2 of task 't'", "arm batch 1 of task 't'", "wait batch 2 of task 't'",
                  "submit batch 1 of task 't'", "arm batch 2 of task 't'", "wait batch 1 of task 't'",
                  "submit batch 2 of task 't'", "wait batch 2 of task 't'"}));
+}
+
+TEST(WatchedRun, CountsTheProcessorTimeOfItsBackend) {
+  Watched watched;
+  EXPECT_GE(watched.run({watched.task("t", 1000, 1)}, 1).processor, std::chrono::hours(1));
 }
 
 // a arrives at 0 and 1000, b at 600: b is armed while the first a runs, the second a behind it.

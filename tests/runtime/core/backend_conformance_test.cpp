@@ -42,15 +42,20 @@ std::unique_ptr<Clock> make_clock() {
 }
 
 #ifdef TUTTI_GPU_SUITE
+template <GateKind gate, WaitKind waiting>
+constexpr BackendRow cuda_row(const char* name) {
+  return {name, make_clock<test::DeviceClock>, test::make_cuda<gate, waiting>, test::device_forms};
+}
+
 constexpr std::array kBackends{
-    BackendRow{"CudaMemoryWait", make_clock<test::DeviceClock>, test::make_cuda<GateKind::MemoryWait>,
-               test::device_forms},
-    BackendRow{"CudaPollingKernel", make_clock<test::DeviceClock>, test::make_cuda<GateKind::PollingKernel>,
-               test::device_forms},
-    BackendRow{"CudaHostTimed", make_clock<test::DeviceClock>, test::make_cuda<GateKind::HostTimed>,
-               test::device_forms},
-    BackendRow{"CudaDeviceTimer", make_clock<test::DeviceClock>, test::make_cuda<GateKind::DeviceTimer>,
-               test::device_forms},
+    cuda_row<GateKind::MemoryWait, test::kBusyWait>("CudaMemoryWait"),
+    cuda_row<GateKind::PollingKernel, test::kBusyWait>("CudaPollingKernel"),
+    cuda_row<GateKind::HostTimed, test::kBusyWait>("CudaHostTimed"),
+    cuda_row<GateKind::DeviceTimer, test::kBusyWait>("CudaDeviceTimer"),
+    cuda_row<GateKind::MemoryWait, WaitKind::Block>("CudaMemoryWaitBlock"),
+    cuda_row<GateKind::PollingKernel, WaitKind::Block>("CudaPollingKernelBlock"),
+    cuda_row<GateKind::HostTimed, WaitKind::Block>("CudaHostTimedBlock"),
+    cuda_row<GateKind::DeviceTimer, WaitKind::Block>("CudaDeviceTimerBlock"),
 };
 #else
 constexpr std::array kBackends{

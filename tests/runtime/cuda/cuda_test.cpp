@@ -432,12 +432,17 @@ class EveryGate : public testing::TestWithParam<GateRow> {
   Station station;
 };
 
-INSTANTIATE_TEST_SUITE_P(Table, EveryGate,
-                         testing::Values(GateRow{"PollingKernel", test::make_cuda<GateKind::PollingKernel>},
-                                         GateRow{"MemoryWait", test::make_cuda<GateKind::MemoryWait>},
-                                         GateRow{"HostTimed", test::make_cuda<GateKind::HostTimed>},
-                                         GateRow{"DeviceTimer", test::make_cuda<GateKind::DeviceTimer>}),
-                         [](const auto& row) { return std::string(row.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Table, EveryGate,
+    testing::Values(GateRow{"PollingKernel", test::make_cuda<GateKind::PollingKernel, test::kBusyWait>},
+                    GateRow{"MemoryWait", test::make_cuda<GateKind::MemoryWait, test::kBusyWait>},
+                    GateRow{"HostTimed", test::make_cuda<GateKind::HostTimed, test::kBusyWait>},
+                    GateRow{"DeviceTimer", test::make_cuda<GateKind::DeviceTimer, test::kBusyWait>},
+                    GateRow{"PollingKernelBlock", test::make_cuda<GateKind::PollingKernel, WaitKind::Block>},
+                    GateRow{"MemoryWaitBlock", test::make_cuda<GateKind::MemoryWait, WaitKind::Block>},
+                    GateRow{"HostTimedBlock", test::make_cuda<GateKind::HostTimed, WaitKind::Block>},
+                    GateRow{"DeviceTimerBlock", test::make_cuda<GateKind::DeviceTimer, WaitKind::Block>}),
+    [](const auto& row) { return std::string(row.param.name); });
 
 // 1000 copies of 4 KiB are three calls, of which two lie ahead of the gate.
 TEST_P(EveryGate, RunsOfCopiesMoveEveryByte) {

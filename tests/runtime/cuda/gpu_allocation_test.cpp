@@ -16,7 +16,8 @@ class GpuAllocation : public testing::TestWithParam<Station::MakeBackend> {};
 INSTANTIATE_TEST_SUITE_P(Gates, GpuAllocation,
                          testing::Values(test::make_cuda<GateKind::MemoryWait>,
                                          test::make_cuda<GateKind::PollingKernel>,
-                                         test::make_cuda<GateKind::DeviceTimer>));
+                                         test::make_cuda<GateKind::DeviceTimer>,
+                                         test::make_cuda<GateKind::PollingKernel, WaitKind::Block>));
 
 /// Copies over every path, a kernel behind each.
 TEST_P(GpuAllocation, HappensNowhereBetweenArmingAndCompletion) {

@@ -2,6 +2,8 @@
 #include "tests/support/host_cuda/host_cuda.hpp"
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -56,6 +58,7 @@ void print(const Expected<BatchResult>& result) {
 struct FailedCall {
   const char* function;
   GateKind gate;
+  WaitKind waiting = test::kBusyWait;
 };
 void PrintTo(const FailedCall& call, std::ostream* out) { *out << call.function; }
 
@@ -68,15 +71,24 @@ INSTANTIATE_TEST_SUITE_P(Calls, EnqueuingFails,
                                          FailedCall{"cudaLaunchKernel", GateKind::PollingKernel},
                                          FailedCall{"cuStreamWriteValue32", GateKind::HostTimed},
                                          FailedCall{"cuStreamWriteValue32", GateKind::PollingKernel},
-                                         FailedCall{"cuStreamWaitValue32", GateKind::MemoryWait}));
+                                         FailedCall{"cuStreamWaitValue32", GateKind::MemoryWait},
+                                         FailedCall{"cuStreamWriteValue32", GateKind::HostTimed, WaitKind::Block},
+                                         FailedCall{"cuStreamWriteValue32", GateKind::PollingKernel, WaitKind::Block},
+                                         FailedCall{"cudaLaunchHostFunc", GateKind::MemoryWait, WaitKind::Block},
+                                         FailedCall{"cudaLaunchHostFunc", GateKind::HostTimed, WaitKind::Block}));
 
 // What could not be enqueued never ends; the run is given up once the driver says that all the rest is done. The next
 // run is whole.
 TEST_P(EnqueuingFails, TheRunIsReportedAndTheNextOneIsFine) {
-  const auto& [function, gate] = GetParam();
-  constexpr std::array kMakers{test::make_cuda<GateKind::PollingKernel>, test::make_cuda<GateKind::MemoryWait>,
-                               test::make_cuda<GateKind::HostTimed>};
-  Station station(device_clock(), kMakers[static_cast<std::size_t>(gate)]);
+  const auto& [function, gate, waiting] = GetParam();
+  constexpr auto kBlock = WaitKind::Block;
+  constexpr std::array kMakers{test::make_cuda<GateKind::PollingKernel, test::kBusyWait>,
+                               test::make_cuda<GateKind::MemoryWait, test::kBusyWait>,
+                               test::make_cuda<GateKind::HostTimed, test::kBusyWait>};
+  constexpr std::array kSleepers{test::make_cuda<GateKind::PollingKernel, kBlock>,
+                                 test::make_cuda<GateKind::MemoryWait, kBlock>,
+                                 test::make_cuda<GateKind::HostTimed, kBlock>};
+  Station station(device_clock(), (waiting == kBlock ? kSleepers : kMakers)[static_cast<std::size_t>(gate)]);
   Upload upload(station);
   const auto sent = pattern(4096, 3);
   station.write(upload.source.view(), sent);
@@ -142,10 +154,11 @@ TEST_F(HostCuda, ABatchThatTheDriverRefusesLeavesNothingBehind) {
 // ---- a lost GPU and a kernel that hangs; each in a process of its own, which must end by itself
 
 /// A copy that takes some hours is under way when its GPU goes.
+template <WaitKind waiting>
 void lose_while_running() {
   limit_time();
   {
-    Station station(device_clock(), kPolling);
+    Station station(device_clock(), test::make_cuda<GateKind::PollingKernel, waiting>);
     Upload first(station), armed(station);
     host_cuda::device(0).copy_rate(1e-9);
     static_cast<void>(station.executor.issue(first.batch));
@@ -160,17 +173,18 @@ void lose_while_running() {
 
 TEST(HostCudaDeathTest, AGpuThatIsLostIsReportedAndNothingWaitsForIt) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(lose_while_running(), testing::ExitedWithCode(0),
-              "the transfer of stream 'copy' has broken the GPU: cudaErrorUnknown.*\n"
-              ".*a GPU was lost before\nrefused");
+  for (const auto lose : {lose_while_running<test::kBusyWait>, lose_while_running<WaitKind::Block>})
+    EXPECT_EXIT(lose(), testing::ExitedWithCode(0),
+                "the transfer of stream 'copy' has broken the GPU: cudaErrorUnknown.*\n"
+                ".*a GPU was lost before\nrefused");
 }
 
 /// Nobody has noticed yet that the GPU is gone: two batches are armed on it.
-template <GateKind gate>
+template <GateKind gate, WaitKind waiting = test::kBusyWait>
 void lose_while_armed() {
   limit_time();
   {
-    Station station(device_clock(), test::make_cuda<gate>);
+    Station station(device_clock(), test::make_cuda<gate, waiting>);
     Upload first(station), second(station);
     station.executor.arm(first.batch);
     station.executor.arm(second.batch);
@@ -183,16 +197,19 @@ void lose_while_armed() {
 TEST(HostCudaDeathTest, BatchesThatAreArmedOnALostGpuGo) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   for (const auto lose : {lose_while_armed<GateKind::PollingKernel>, lose_while_armed<GateKind::MemoryWait>,
-                          lose_while_armed<GateKind::HostTimed>, lose_while_armed<GateKind::DeviceTimer>})
+                          lose_while_armed<GateKind::HostTimed>, lose_while_armed<GateKind::DeviceTimer>,
+                          lose_while_armed<GateKind::PollingKernel, WaitKind::Block>,
+                          lose_while_armed<GateKind::DeviceTimer, WaitKind::Block>})
     EXPECT_EXIT(lose(), testing::ExitedWithCode(0), "cudaErrorUnknown");
 }
 
 /// Buffers go after their backend, while the kernel still hangs. Then others compute on another GPU.
+template <WaitKind waiting>
 void outlive_a_hang() {
   limit_time();
   Buffer left;
   {
-    Station station(device_clock(), kPolling);
+    Station station(device_clock(), test::make_cuda<GateKind::PollingKernel, waiting>);
     left = station.allocate(station.at("gpu0"), 100'000'000);
     auto batch = station.prepare({kernel_stream("s", station.at("gpu0"), "spin")}, {{}});
     host_cuda::device(0).hang_next_kernel();
@@ -212,13 +229,176 @@ void outlive_a_hang() {
   auto batch = other.prepare({kernel_stream("s", other.at("gpu3"), "spin")}, {{}});
   print(other.executor.run(batch));
   std::fprintf(stderr, "%d operations hang\n", static_cast<int>(host_cuda::device(0).unfinished() > 0));
+  host_cuda::device(0).release();  // what was given up goes on: nobody waits for it, and it calls nobody that is gone
+  while (host_cuda::device(0).unfinished() > 0) std::this_thread::sleep_for(milliseconds(1));
   std::exit(0);
 }
 
 TEST(HostCudaDeathTest, BuffersOutliveABackendWhoseGpuHangs) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(outlive_a_hang(), testing::ExitedWithCode(0),
-              "kernel 'spin' of stream 's' has not returned within .*\nfine\n1 operations hang");
+  for (const auto outlive : {outlive_a_hang<test::kBusyWait>, outlive_a_hang<WaitKind::Block>})
+    EXPECT_EXIT(outlive(), testing::ExitedWithCode(0),
+                "kernel 'spin' of stream 's' has not returned within .*\nfine\n1 operations hang");
+}
+
+/// The host's clock, which a test sets ahead.
+class AdvancedClock final : public Clock {
+ public:
+  [[nodiscard]] std::string_view name() const override { return clock_.name(); }
+  [[nodiscard]] Duration now() const override {
+    looks_.fetch_add(1);
+    return clock_.now() + Duration{ahead_.load()};
+  }
+  void wait_until(Duration at) override { clock_.wait_until(at - Duration{ahead_.load()}); }
+  [[nodiscard]] bool runs_by_itself() const override { return true; }
+
+  void advance(Duration by) { ahead_.fetch_add(by.count()); }
+  /// Returns when others have read the clock so often again.
+  void wait_for_looks(int count) const {
+    for (const int before = looks_.load(); looks_.load() < before + count;)
+      std::this_thread::sleep_for(milliseconds(1));
+  }
+
+ private:
+  test::DeviceClock clock_;
+  std::atomic<Duration::rep> ahead_{0};
+  mutable std::atomic<int> looks_{0};
+};
+
+constexpr Watchdog kPatient{3, std::chrono::hours(1)};
+
+/// A kernel that shall take 100 s hangs. By the clock it is given up after 3900 s, and not a second sooner.
+void hang_until_the_limit() {
+  limit_time();
+  {
+    const auto make = [](const Topology& machine, const KernelRegistry& kernels, Clock& clock) {
+      CudaOptions options = test::host_gpus(machine);
+      options.watchdog = kPatient;
+      options.waiting = WaitKind::Spin;  // a thread that sleeps does not see the clock jump
+      return make_cuda_backend(machine, kernels, clock, options).value();
+    };
+    Station station(std::make_unique<AdvancedClock>(), make);
+    auto& clock = dynamic_cast<AdvancedClock&>(*station.clock);
+    auto batch = station.prepare({kernel_stream("s", station.at("gpu0"), "spin", 100'000'000'000)}, {{}});
+    host_cuda::device(0).hang_next_kernel();
+    static_cast<void>(station.executor.issue(batch));
+    clock.wait_for_looks(1000);
+    clock.advance(std::chrono::seconds(3800));
+    clock.wait_for_looks(1000);
+    std::fprintf(stderr, "%s\n", station.backend->busy() ? "under way" : "too soon");
+    clock.advance(std::chrono::seconds(100));
+    print(station.executor.synchronize(batch));
+  }
+  std::exit(0);
+}
+
+TEST(HostCudaDeathTest, AKernelThatHangsIsGivenUpAtTheLimitOfTheWatchdog) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      hang_until_the_limit(), testing::ExitedWithCode(0),
+      "under way\n.*kernel 'spin' of stream 's' has not returned within 3900 s, the limit of --watchdog 3x.3600s "
+      "where 100 s were planned");
+}
+
+/// A short watchdog, on the host's clock. The kernel that hangs was to take 20 ms.
+void hang_while_the_conductor_sleeps() {
+  limit_time();
+  {
+    const auto make = [](const Topology& machine, const KernelRegistry& kernels, Clock& clock) {
+      CudaOptions options = test::host_gpus(machine);
+      options.watchdog = {2, milliseconds(10)};
+      options.waiting = WaitKind::Block;
+      return make_cuda_backend(machine, kernels, clock, options).value();
+    };
+    Station station(std::make_unique<RealClock>(WaitKind::Block), make);
+    auto batch = station.prepare({kernel_stream("s", station.at("gpu0"), "spin", 20'000'000)}, {{}});
+    host_cuda::device(0).hang_next_kernel();
+    print(station.executor.run(batch));
+  }
+  std::exit(0);
+}
+
+TEST(HostCudaDeathTest, AKernelThatHangsWhileTheConductorSleepsIsGivenUp) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(hang_while_the_conductor_sleeps(), testing::ExitedWithCode(0),
+              "kernel 'spin' of stream 's' has not returned within 50 ms, the limit of --watchdog 2x.10ms where 20 ms");
+}
+
+// ---- who waits, and how
+
+/// The host's clock, which counts how often it is read.
+class CountedClock final : public Clock {
+ public:
+  [[nodiscard]] std::string_view name() const override { return clock_.name(); }
+  [[nodiscard]] Duration now() const override {
+    readings_.fetch_add(1, std::memory_order_relaxed);
+    return clock_.now();
+  }
+  void wait_until(Duration at) override { clock_.wait_until(at); }
+  [[nodiscard]] bool runs_by_itself() const override { return true; }
+  [[nodiscard]] int readings() const { return readings_; }
+
+ private:
+  test::DeviceClock clock_;
+  mutable std::atomic<int> readings_{0};
+};
+
+class NobodySpins : public testing::TestWithParam<GateKind> {
+ protected:
+  static std::unique_ptr<DeviceBackend> make_sleeping(const Topology& machine, const KernelRegistry& kernels,
+                                                      Clock& clock) {
+    CudaOptions options = test::host_gpus(machine);
+    options.gate = GetParam();
+    options.waiting = WaitKind::Block;
+    return make_cuda_backend(machine, kernels, clock, options).value();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Gates, NobodySpins, testing::ValuesIn(kGateKinds), [](const auto& gate) {
+  std::string name;
+  for (const char letter : to_string(gate.param))
+    if (letter != '_') name += letter;
+  return name;
+});
+
+// Kernels of 100, 60 and 20 ms, which end together: three gates, and a batch that is armed meanwhile. A thread that
+// spins reads the clock at each look. Only for a run behind its plan does one look every 20 ms, and read it some times.
+TEST_P(NobodySpins, WhileABatchRuns) {
+  Station station(std::make_unique<CountedClock>(), make_sleeping);
+  const auto& clock = dynamic_cast<CountedClock&>(*station.clock);
+  auto batch = station.prepare({kernel_stream("a", station.at("gpu0"), "spin", 100'000'000),
+                                kernel_stream("b", station.at("gpu1"), "spin", 60'000'000),
+                                kernel_stream("c", station.at("gpu2"), "spin", 20'000'000)},
+                               {{}, {}, {}});
+  Upload next(station);
+  station.run(batch);
+  station.executor.arm(batch);
+  const int before = clock.readings();
+  ASSERT_TRUE(station.executor.issue(batch).has_value());
+  if (GetParam() != GateKind::DeviceTimer) station.executor.arm(next.batch);  // a timer is read by asking for it
+  const auto result = station.executor.wait_for(batch);
+  const int readings = clock.readings() - before;
+  ASSERT_TRUE(result.has_value()) << result.error().text();
+  EXPECT_LE(readings, 60 + 10 * ((result->finish - result->start) / milliseconds(20)));
+  station.expect_fine(station.executor.run(next.batch));
+}
+
+// Two kernels that were to take 100 s, one from 50 ms on, end at once: whoever sleeps until the plan is over, past the
+// second gate or an end, ends with the alarm.
+TEST_P(NobodySpins, GatesAndEndsAreMetInTime) {
+  limit_time();
+  Station station(std::make_unique<CountedClock>(), make_sleeping);
+  ASSERT_TRUE(station.kernels.add(
+      "quick", [](const KernelLaunch&) {}, [](const KernelLaunch&, DeviceStream) {}));
+  auto batch = station.prepare({kernel_stream("a", station.at("gpu0"), "quick", 100'000'000'000),
+                                kernel_stream("b", station.at("gpu1"), "quick", 99'950'000'000)},
+                               {{}, {}});
+  ASSERT_GE(batch.plan().timeline.streams[1].gate - batch.plan().timeline.streams[0].gate, milliseconds(49));
+  for (int run = 0; run < 3; ++run) {
+    const auto result = station.executor.run(batch);
+    ASSERT_TRUE(result.has_value()) << result.error().text();
+    EXPECT_GE(result->finish - result->start, milliseconds(49));
+  }
+  alarm(0);
 }
 
 // ---- what the host has

@@ -59,7 +59,7 @@ struct Play {
       const Action action = scheduler.step({happened, now});
       happened = Event::Kind::Time;
       switch (action.kind) {
-        case Action::Kind::Release: happened = Event::Kind::InputReady; break;
+        case Action::Kind::Release: scheduler.input_ready(action.job); break;
         case Action::Kind::Drop:
           lines.push_back({action.job.task.index(), action.job.index,
                            action.reason == DropReason::Skipped ? "skipped" : "no buffers"});
@@ -76,6 +76,7 @@ struct Play {
           const RunningJob& job = scheduler.running();
           lines.push_back({job.job.task.index(), job.job.index, job.aborted ? "aborted" : "done", job.start.count(),
                            job.finish->count()});
+          scheduler.buffers_free(job.job);
           happened = Event::Kind::JobClosed;
           break;
         }
@@ -271,6 +272,131 @@ TEST(JobScheduler, AccountsForEveryReleaseOnce) {
         ASSERT_EQ(indices.size(), random.tasks[i].jobs) << "task " << i;
       }
     }
+  }
+}
+
+// ---- triggers
+
+ScheduledTask external(std::int64_t period, std::int64_t jitter = 0, EarlyTriggers early = EarlyTriggers::Defer) {
+  ScheduledTask task = internal::task(1, period, UINT64_MAX);
+  task.timing.jitter = Duration{jitter};
+  task.buffer_sets = 200;
+  task.release = {ReleaseSource::External, "", early, Duration{2 * period + jitter}};
+  return task;
+}
+
+/// Jobs that triggers at these instants release, as arrivals and the instants at which they are ready.
+struct Released {
+  std::int64_t arrival, ready;
+  friend bool operator==(const Released&, const Released&) = default;
+};
+void PrintTo(const Released& job, std::ostream* out) { *out << job.arrival << " ready " << job.ready; }
+
+/// Plays a task with jobs that take no time, until an instant.
+std::vector<Released> play_triggers(JobScheduler& scheduler, const std::vector<std::int64_t>& triggers,
+                                    std::int64_t end) {
+  std::vector<Released> jobs;
+  scheduler.end_arrivals(Duration{end});
+  scheduler.begin({});
+  std::size_t next = 0;
+  Duration now{};
+  for (Event::Kind happened = Event::Kind::Time;;) {
+    while (next < triggers.size() && triggers[next] <= now.count() && scheduler.takes_trigger(TaskId{0}))
+      scheduler.trigger(TaskId{0}, Duration{triggers[next++]});
+    const Action action = scheduler.step({happened, now});
+    happened = Event::Kind::Time;
+    switch (action.kind) {
+      case Action::Kind::Release:
+        jobs.push_back({action.job.arrival.count(), action.ready.count()});
+        scheduler.input_ready(action.job);
+        break;
+      case Action::Kind::Start: happened = Event::Kind::JobEnded; break;
+      case Action::Kind::Finish:
+        scheduler.buffers_free(action.job);
+        happened = Event::Kind::JobClosed;
+        break;
+      case Action::Kind::Idle: {
+        Duration until = std::min(action.until, Duration{end});
+        if (next < triggers.size() && scheduler.takes_trigger(TaskId{0}))
+          until = std::min(until, std::max(now, Duration{triggers[next]}));
+        if (now.count() >= end) return jobs;
+        now = std::max(now, until);
+        break;
+      }
+      default: break;
+    }
+  }
+}
+
+std::vector<Released> released_by(ScheduledTask task, const std::vector<std::int64_t>& triggers,
+                                  TriggerCounts* counts = nullptr, std::int64_t end = 100'000) {
+  JobScheduler scheduler(Policy::Edf, Arrivals::Sporadic, {std::move(task)}, 1);
+  auto jobs = play_triggers(scheduler, triggers, end);
+  if (counts != nullptr) *counts = scheduler.triggers_of(TaskId{0});
+  return jobs;
+}
+
+// Period 100. In time at 7, 107 and 300. At 370 one is 30 early: it is deferred to 400, or dropped; the next at 500 is
+// in time either way.
+TEST(Triggers, AreDeferredOrDroppedWhereTheyAreEarly) {
+  TriggerCounts counts;
+  const std::vector<std::int64_t> triggers{7, 107, 300, 370, 500};
+  EXPECT_EQ(released_by(external(100), triggers, &counts, 600),
+            (std::vector<Released>{{7, 7}, {107, 107}, {300, 300}, {400, 400}, {500, 500}}));
+  EXPECT_EQ(counts, (TriggerCounts{.seen = 5, .deferred = 1, .most_early = Duration{30}}));
+  EXPECT_EQ(released_by(external(100, 0, EarlyTriggers::Drop), triggers, &counts, 600),
+            (std::vector<Released>{{7, 7}, {107, 107}, {300, 300}, {500, 500}}));
+  EXPECT_EQ(counts, (TriggerCounts{.seen = 5, .dropped = 1, .most_early = Duration{30}}));
+}
+
+// The second trigger at 0 is early by a whole period: it is no frame of its own. If it were deferred to 100, the one at
+// 100 would be early, and all behind it for ever.
+TEST(Triggers, AreDroppedWhereTheyAreDoubles) {
+  TriggerCounts counts;
+  EXPECT_EQ(released_by(external(100), {0, 0, 100, 200, 200, 200}, &counts, 300),
+            (std::vector<Released>{{0, 0}, {100, 100}, {200, 200}}));
+  EXPECT_EQ(counts, (TriggerCounts{.seen = 6, .dropped = 3, .most_early = Duration{100}}));
+}
+
+// Period 100, jitter 20. Arrivals at 0, 100, 200 explain triggers at 20, 100, 220; one at 299 would have arrived at 300
+// at the earliest, so it is 1 early. The first trigger arrives no sooner than the run starts.
+TEST(Triggers, MayComeCloserThanThePeriodByTheJitter) {
+  TriggerCounts counts;
+  EXPECT_EQ(released_by(external(100, 20), {20, 100, 220, 299}, &counts, 400),
+            (std::vector<Released>{{0, 20}, {100, 100}, {200, 220}, {300, 300}}));
+  EXPECT_EQ(counts, (TriggerCounts{.seen = 4, .deferred = 1, .most_early = Duration{1}}));
+  EXPECT_EQ(released_by(external(100, 20), {5, 250}, &counts, 400), (std::vector<Released>{{0, 5}, {230, 250}}));
+}
+
+// One is missing 200 behind the last, and 200 behind that again: at 200 and 400 before the first, then at 650 and 850.
+// The run ends at 1000, before a further one.
+TEST(Triggers, AreMissedWhereNoneComes) {
+  TriggerCounts counts;
+  released_by(external(100), {450}, &counts, 1000);
+  EXPECT_EQ(counts, (TriggerCounts{.seen = 1, .missing = 4}));
+}
+
+// Whatever the triggers, jobs keep the envelope that admission counted on: arrivals a period apart, ready at most the
+// jitter behind. Each trigger is counted, and has its job or is dropped.
+TEST(Triggers, KeepTheEnvelopeWhateverComes) {
+  test::Random random(17);
+  for (int round = 0; round < 400; ++round) {
+    const int period = random.between(1, 50);
+    const std::int64_t jitter = random.between(0, 60);
+    const auto early = random.one_in(2) ? EarlyTriggers::Defer : EarlyTriggers::Drop;
+    std::vector<std::int64_t> triggers;
+    std::int64_t at = 0;
+    for (int i = 0; i < 100; ++i) triggers.push_back(at += random.between(0, 2 * period));
+    TriggerCounts counts;
+    const auto jobs = released_by(external(period, jitter, early), triggers, &counts, at + 2 * period + 1);
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      EXPECT_GE(jobs[i].ready, jobs[i].arrival);
+      EXPECT_LE(jobs[i].ready - jobs[i].arrival, jitter);
+      EXPECT_TRUE(i == 0 || jobs[i].arrival - jobs[i - 1].arrival >= period);
+    }
+    EXPECT_EQ(counts.seen, 100U);
+    EXPECT_EQ(jobs.size() + counts.dropped, 100U);
+    EXPECT_TRUE(early == EarlyTriggers::Defer || counts.deferred == 0);
   }
 }
 

@@ -12,7 +12,7 @@
 
 #include "model/sharing/compile_machine.hpp"
 #include "tests/runtime/task_runs.hpp"
-#include "tests/support/faulty_backend.hpp"
+#include "tests/support/fault_function.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -84,14 +84,14 @@ TEST(KernelProfile, KeepsTheWaysApart) {
   profile.add("a", {profile.station.batch({kernel_stream("k", gpu0, "spin", 500)})});
   profile.add("b", {profile.station.batch({kernel_stream("k", gpu1, "spin", 500)})});
   int runs = 0;
-  test::Fault longer;
-  longer.timeline = [&](Timeline& timeline) {
+  BatchFault longer;
+  longer.times = [&](Timeline& timeline) {
     const bool copies = timeline.streams.back().transfer.has_value();
     Duration& end = timeline.streams.front().kernel->end;
     end += Duration{copies ? 50 : timeline.streams.size() > 1 ? 7 : 0};
     if (++runs == 20) end += Duration{1000};
   };
-  profile.backend.fault = [&](const std::string&, std::uint64_t) { return &longer; };
+  profile.backend.faults = test::FaultFunction([&](const BatchRun&) { return &longer; });
   const auto measured = profile.measure(100).value();
   ASSERT_EQ(measured.size(), 2U);
   EXPECT_EQ(measured[1].alone, runs_of(100, 500));

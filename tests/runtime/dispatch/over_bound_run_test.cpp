@@ -10,12 +10,11 @@
 #include <gtest/gtest.h>
 
 #include "tests/runtime/task_runs.hpp"
-#include "tests/support/faulty_backend.hpp"
+#include "tests/support/fault_function.hpp"
 
 namespace tutti::internal {
 namespace {
 
-using test::Fault;
 using test::first_jobs;
 using test::Station;
 
@@ -24,7 +23,13 @@ class SleepyClock final : public Clock {
  public:
   [[nodiscard]] std::string_view name() const override { return "sleepy"; }
   [[nodiscard]] Duration now() const override { return now_; }
+  using Clock::wait_until;
   void wait_until(Duration at) override { now_ = std::max(now_, at == oversleeps ? at + by : at); }
+  Duration aside(Duration start, const std::function<void()>& work) override {
+    const Duration before = std::exchange(now_, start);
+    work();
+    return std::exchange(now_, before);
+  }
   [[nodiscard]] bool runs_by_itself() const override { return false; }
 
   Duration oversleeps{-1};
@@ -72,11 +77,11 @@ struct FaultyRun {
   }
 
   /// The given fault in one run of the batches of a task, or of all of them.
-  void go_wrong(Fault the_fault, std::string task = "t", std::optional<std::uint64_t> at = 1) {
+  void go_wrong(BatchFault the_fault, std::string task = "t", std::optional<std::uint64_t> at = 1) {
     fault = std::move(the_fault);
-    backend.fault = [this, task = "task '" + std::move(task) + "'", at](const std::string& name, std::uint64_t run) {
-      return name.find(task) != std::string::npos && (!at || run == *at) ? &fault : nullptr;
-    };
+    backend.faults = test::FaultFunction([this, task = std::move(task), at](const BatchRun& run) {
+      return run.job.task == task && (!at || run.job.index == *at) ? &fault : nullptr;
+    });
   }
 
   AdmittedTaskSet make(std::vector<Task> tasks, Policy policy = Policy::Dm) {
@@ -105,7 +110,7 @@ struct FaultyRun {
   Station station{std::unique_ptr<Clock>(clock)};
   test::FaultyBackend backend{*station.backend, *station.clock};
   Executor executor{station.machine, backend, *station.clock};
-  Fault fault;
+  BatchFault fault;
   std::vector<std::unique_ptr<BusyProgram>> programs;
 };
 
@@ -126,13 +131,13 @@ TEST(OverBound, IsNoJobThatGoesAsPlanned) { EXPECT_EQ(FaultyRun().broken(), Brok
 
 TEST(OverBound, IsAJobWhoseCopyIsSlow) {
   FaultyRun run;
-  run.go_wrong({.timeline = slow_copy});
+  run.go_wrong({.times = slow_copy});
   EXPECT_EQ(run.broken(), second_by(BoundCause::Transfer, 70));
 }
 
 TEST(OverBound, IsAJobWhoseCopyIsSlowBesideAnotherProcess) {
   FaultyRun run;
-  run.go_wrong({.timeline = slow_copy});
+  run.go_wrong({.times = slow_copy});
   run.backend.foreign = {"another run of tutti uses gpu0"};
   EXPECT_EQ(run.broken(), second_by(BoundCause::Foreign, 70));
 }
@@ -140,14 +145,14 @@ TEST(OverBound, IsAJobWhoseCopyIsSlowBesideAnotherProcess) {
 // What another process does to copies it does not do to kernels.
 TEST(OverBound, IsAJobWhoseKernelIsLong) {
   FaultyRun run;
-  run.go_wrong({.timeline = [](Timeline& line) { line.streams[0].kernel->end += Duration{30}; }});
+  run.go_wrong({.times = [](Timeline& line) { line.streams[0].kernel->end += Duration{30}; }});
   run.backend.foreign = {"another run of tutti uses gpu0"};
   EXPECT_EQ(run.broken(), second_by(BoundCause::Kernel, 30));
 }
 
 TEST(OverBound, IsAJobWhoseGateIsLate) {
   FaultyRun run;
-  run.go_wrong({.timeline = [](Timeline& line) {
+  run.go_wrong({.times = [](Timeline& line) {
     line.streams[0].transfer->start += Duration{70};
     slow_copy(line);
   }});
@@ -155,8 +160,8 @@ TEST(OverBound, IsAJobWhoseGateIsLate) {
 }
 
 TEST(OverBound, IsAJobThatTheDispatcherHandlesLate) {
-  for (const Fault& fault :
-       {Fault{.late_submit = Duration{40}}, Fault{.late_return = Duration{40}}, Fault{.late_notice = Duration{40}}}) {
+  for (const BatchFault& fault : {BatchFault{.late_submit = Duration{40}}, BatchFault{.late_return = Duration{40}},
+                                  BatchFault{.late_notice = Duration{40}}}) {
     FaultyRun run;
     run.go_wrong(fault);
     EXPECT_EQ(run.broken(), second_by(BoundCause::Dispatch, 40));
@@ -171,9 +176,45 @@ TEST(OverBound, IsAJobThatIsReleasedLate) {
   EXPECT_EQ(run.broken(), second_by(BoundCause::Release, 60));
 }
 
+// It wakes 1300 late and finds t, ready since 100'000, and u, ready since 100'100. The bound of each, 2200, has the
+// time of the other. t takes 1300 + 1100 and u 1200 + 1100 + 1100; filling t's buffer does not hide how late u was
+// seen.
+TEST(OverBound, IsEveryJobThatALateAwakeningFinds) {
+  FaultyRun run;
+  const AdmittedTaskSet admitted =
+      run.make({run.copying("t", 1000, 100'000), run.copying("u", 1000, 200'000, 100'100)});
+  ASSERT_EQ(admitted.worst_responses()[1], Duration{2200});
+  run.clock->oversleeps = Duration{100'000};
+  run.clock->by = Duration{1300};
+  run.programs[0]->filling = Duration{7};
+  const RunRecord record = run.run(admitted);
+  ASSERT_EQ(record.jobs.size(), 3U);
+  EXPECT_EQ(record.jobs[1].broken, (BrokenBound{BoundCause::Release, Duration{200}}));
+  EXPECT_EQ(record.jobs[2].late, Duration{1200});
+  EXPECT_EQ(record.jobs[2].broken, (BrokenBound{BoundCause::Release, Duration{1200}}));
+}
+
+// It wakes 5 periods late and finds six jobs. Those for which no buffers are left are dropped for that reason, the last
+// one too, which it sees in time.
+TEST(OverBound, IsAJobWithoutBuffersThatALateAwakeningFinds) {
+  FaultyRun run;
+  const AdmittedTaskSet admitted = run.make({run.copying("t", 1000, 100'000)});
+  run.clock->oversleeps = Duration{100'000};
+  run.clock->by = Duration{500'000};
+  const RunRecord record = run.run(admitted, 8);
+  ASSERT_EQ(record.jobs.size(), 8U);
+  int dropped = 0;
+  for (const JobRecord& job : record.jobs) {
+    if (job.verdict != JobVerdict::Dropped) continue;
+    ++dropped;
+    EXPECT_EQ(job.broken->cause, BoundCause::Release) << job.index;
+  }
+  EXPECT_GE(dropped, 3);
+}
+
 TEST(OverBound, IsWhatTheBackendDoesNotTolerate) {
   FaultyRun run;
-  run.go_wrong({.timeline = slow_copy});
+  run.go_wrong({.times = slow_copy});
   run.backend.lag = Duration{70};
   EXPECT_EQ(run.broken(), Broken(3));
 }
@@ -194,7 +235,7 @@ TEST(OverBound, IsAJobWhoseHostWorkTakesLongerThanDeclared) {
 // take 1100. Here it waits 1 less; long takes 50 more, so t is 49 over.
 TEST(OverBound, IsAJobThatWaitsForOneThatTookTooLong) {
   FaultyRun run;
-  run.go_wrong({.timeline = [](Timeline& line) { line.streams[0].kernel->end += Duration{50}; }}, "long", 0);
+  run.go_wrong({.times = [](Timeline& line) { line.streams[0].kernel->end += Duration{50}; }}, "long", 0);
   const AdmittedTaskSet admitted =
       run.make({run.copying("t", 1000, 200'000, 1), run.copying("long", 100'000, 1'000'000)});
   ASSERT_EQ(admitted.worst_responses()[0], Duration{101'200});
@@ -218,23 +259,23 @@ TEST(Response, LeavesOutWhatProgramsDoBesideTheirJobs) {
   }
 }
 
-// u arrives at 100, while t's buffer is filled until 300. Then t runs until 1400, its result is read until 1600, and u
-// runs until 2700: 2600 from its arrival, of which programs had 200 + 200.
-TEST(Response, LeavesOutWhatProgramsOfOthersDoMeanwhile) {
+// u arrives at 100, while t's buffer is filled until 300; its own takes no time, behind that. Then t runs until 1400, and
+// u until 2500, while t's result is read until 1600: 2400 from its arrival, of which it waited 200 for its input.
+TEST(Response, LeavesOutTheTimeUntilTheInputIsThere) {
   FaultyRun run;
   const AdmittedTaskSet admitted = run.make({run.copying("t", 1000, 100'000), run.copying("u", 1000, 100'001, 100)});
   run.programs[0]->filling = Duration{300};
   run.programs[0]->reading = Duration{200};
   const RunRecord record = run.run(admitted, 2);
-  EXPECT_EQ(record.jobs[1].finish, Duration{2700});
-  EXPECT_EQ(record.jobs[1].programs, Duration{400});
+  EXPECT_EQ(record.jobs[1].finish, Duration{2500});
+  EXPECT_EQ(record.jobs[1].programs, Duration{200});
   EXPECT_EQ(record.jobs[1].response(), Duration{2200});
 }
 
 // Nothing was promised to a scenario.
 TEST(OverBound, IsNoJobOfAScenario) {
   FaultyRun run;
-  run.go_wrong({.timeline = slow_copy}, "t", std::nullopt);
+  run.go_wrong({.times = slow_copy}, "t", std::nullopt);
   const AdmittedTaskSet admitted = run.make({run.copying("t", 1000, 100'000)});
   Scenario scenario;
   for (std::int64_t i = 0; i < 3; ++i)
@@ -248,7 +289,7 @@ TEST(OverBound, IsNoJobOfAScenario) {
 // Where no response is bounded, the batches still are.
 TEST(OverBound, IsABatchWhereTasksComeAndGo) {
   FaultyRun run;
-  run.go_wrong({.timeline = slow_copy});
+  run.go_wrong({.times = slow_copy});
   const TaskSet set{run.station.machine, Policy::Edf, {run.copying("t", 1000, 100'000)}};
   run.programs.push_back(std::make_unique<BusyProgram>(run.station.machine, set.tasks[0], *run.station.clock));
   const AdmissionController controller(planners().front());
@@ -283,14 +324,14 @@ TEST(OverBound, IsEveryJobThatBrokeAPromiseAndNoOther) {
     }
     const AdmittedTaskSet admitted = run.make(tasks, std::array{Policy::Edf, Policy::Rm, Policy::Dm}[seed % 3]);
     const Duration by{static_cast<std::int64_t>(random.below(4000))};
-    const std::array<Fault, 5> faults{Fault{.timeline = [by](Timeline& line) { line.streams[0].kernel->end += by; }},
-                                      Fault{.timeline = slow_copy}, Fault{.late_submit = by}, Fault{.late_return = by},
-                                      Fault{}};
-    const Fault& fault = faults[seed % 5];
-    const bool batch_late = fault.timeline != nullptr;
+    const std::array<BatchFault, 5> faults{
+        BatchFault{.times = [by](Timeline& line) { line.streams[0].kernel->end += by; }},
+        BatchFault{.times = slow_copy}, BatchFault{.late_submit = by}, BatchFault{.late_return = by}, BatchFault{}};
+    const BatchFault& fault = faults[seed % 5];
+    const bool batch_late = fault.times != nullptr;
     const bool busy = seed % 5 == 4 && seed % 2 == 0;
     for (const auto& program : run.programs) program->reading = Duration{busy ? 3 * by.count() : 0};
-    run.backend.fault = [&](const std::string&, std::uint64_t) { return random.one_in(4) ? &fault : nullptr; };
+    run.backend.faults = test::FaultFunction([&](const BatchRun&) { return random.one_in(4) ? &fault : nullptr; });
     const RunRecord record = run.run(admitted, 60);
     for (const JobRecord& job : record.jobs) {
       const auto bound = admitted.worst_responses()[job.task.index()];

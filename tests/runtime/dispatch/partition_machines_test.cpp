@@ -52,5 +52,12 @@ TEST(PartitionMachines, AreNoneWhereABackendCannotBeMade) {
   EXPECT_FALSE(made.error().message.empty());
 }
 
+TEST(PartitionMachines, AreNoneWhereTheWatchdogGivesUpWhatGoesAsPlanned) {
+  const PlannedTaskSet set = planned({kToFirst});
+  const auto made = PartitionMachines::make({.watchdog = {0.5, Duration{0}}}, set, *set.tasks.machine, {});
+  ASSERT_FALSE(made.has_value());
+  EXPECT_EQ(made.error().message.find("a watchdog of 0.5x+0ns would give up"), 0U) << made.error().message;
+}
+
 }  // namespace
 }  // namespace tutti::internal

@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/runtime/task_runs.hpp"
-#include "tests/support/faulty_backend.hpp"
+#include "tests/support/fault_function.hpp"
 #include "tests/support/two_sides.hpp"
 
 namespace tutti::internal {
@@ -326,10 +326,9 @@ TEST(PartitionedRun, MergesJobsThatNeverRanBehindTheOneThatHeldThemUp) {
   const TaskSet set = tasks_of(two_sides(), {kUp0, kUp1, "from: mem0, to: gpu0, size: 2 kB"});
   LookedAtRun run(set);
   test::FaultyBackend slow(run.executors[0]->backend(), run.executors[0]->clock());
-  const test::Fault longer{.late_return = std::chrono::microseconds{19}};
-  slow.fault = [&](const std::string& batch, std::uint64_t at) {
-    return at == 0 && batch.find("task 't0'") != std::string::npos ? &longer : nullptr;
-  };
+  const BatchFault longer{.late_return = std::chrono::microseconds{19}};
+  slow.faults = test::FaultFunction(
+      [&](const BatchRun& one) { return one.run == 0 && one.job.task == "t0" ? &longer : nullptr; });
   Executor executor(run.executors[0]->machine(), slow, run.executors[0]->clock());
   run.executors[0] = &executor;
   const RunRecord record = run.run(first_jobs(9));
@@ -348,8 +347,8 @@ TEST(PartitionedRun, GoesOnWhereAnotherPartitionsMachineBreaks) {
   for (const auto make_clock : {PartitionedRun::make<VirtualClock>, PartitionedRun::make<RealClock>}) {
     LookedAtRun run(slow_set(), make_clock);
     test::FaultyBackend broken(run.executors[0]->backend(), run.executors[0]->clock());
-    const test::Fault gone{.error = Error{ErrorCode::Machine, "the link is gone", {}}};
-    broken.fault = [&](const std::string&, std::uint64_t) { return &gone; };
+    const BatchFault gone{.error = Error{ErrorCode::Machine, "the link is gone", {}}};
+    broken.faults = test::FaultFunction([&](const BatchRun&) { return &gone; });
     Executor executor(run.executors[0]->machine(), broken, run.executors[0]->clock());
     run.executors[0] = &executor;
     const RunRecord record = run.run(first_jobs(8));

@@ -60,8 +60,8 @@ Operation calling(Gpu& gpu, cudaHostFn_t function, void* argument) {
   return [&gpu, function, argument, state](Instant, Instant now) -> std::optional<Instant> {
     int waiting = kWaiting;
     if (state->compare_exchange_strong(waiting, kCalled))
-      gpu.host_calls.add([=] {
-        function(argument);
+      gpu.host_calls.add([=, &gpu] {
+        if (gpu.fault() == cudaSuccess) function(argument);
         state->store(kReturned, std::memory_order_release);
       });
     return state->load(std::memory_order_acquire) == kReturned ? std::optional(now) : std::nullopt;

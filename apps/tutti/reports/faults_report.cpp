@@ -1,0 +1,30 @@
+#include "apps/tutti/reports/faults_report.hpp"
+
+#include <fmt/format.h>
+
+#include "apps/table.hpp"
+
+namespace tutti::internal {
+
+std::string faults_text(const RunFaults& faults, const TaskSet& set, std::span<const std::uint64_t> counts) {
+  programs::Table table({"fault", "task", "met"});
+  table.align_left(1);
+  for (std::size_t i = 0; i < faults.faults.size(); ++i) {
+    const auto& [kind, task] = std::pair(faults.faults[i].kind, faults.faults[i].task);
+    table.add({std::string(to_string(kind)), task ? set.tasks[task->index()].name : "-", fmt::to_string(counts[i])});
+  }
+  return table.text();
+}
+
+Json faults_json(const RunFaults& faults, const TaskSet& set, std::span<const std::uint64_t> counts) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < faults.faults.size(); ++i) {
+    const auto task = faults.faults[i].task;
+    list.push_back({{"kind", to_string(faults.faults[i].kind)},
+                    {"task", task ? Json(set.tasks[task->index()].name) : Json(nullptr)},
+                    {"met", counts[i]}});
+  }
+  return list;
+}
+
+}  // namespace tutti::internal

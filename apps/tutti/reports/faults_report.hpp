@@ -1,0 +1,18 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "apps/tutti/reports/report.hpp"
+#include "sched/whatif/run_faults.hpp"
+
+namespace tutti::internal {
+
+/// The faults of a run with how often each has met something: a table.
+/// @param counts  [faults]
+[[nodiscard]] std::string faults_text(const RunFaults& faults, const TaskSet& set,
+                                      std::span<const std::uint64_t> counts);
+/// The same as JSON: a list of {kind, task, met}.
+[[nodiscard]] Json faults_json(const RunFaults& faults, const TaskSet& set, std::span<const std::uint64_t> counts);
+
+}  // namespace tutti::internal

@@ -1,0 +1,22 @@
+#include "runtime/api/trigger.hpp"
+
+#include "runtime/triggers/trigger_handle.hpp"
+#include "runtime/triggers/trigger_word.hpp"
+
+namespace tutti {
+
+Trigger::Trigger() : state_(std::make_shared<internal::TriggerHandle>()) {}
+
+void Trigger::fire() const { state_->fire(); }
+
+void Trigger::fire(std::chrono::steady_clock::time_point at) const { state_->fire(at); }
+
+Expected<SharedTrigger> SharedTrigger::open(std::string_view name) {
+  return internal::TriggerWord::open(name).map([](internal::TriggerWord&& word) {
+    return SharedTrigger(std::make_shared<const internal::TriggerWord>(std::move(word)));
+  });
+}
+
+void SharedTrigger::fire() const { word_->fire(); }
+
+}  // namespace tutti

@@ -1,0 +1,142 @@
+#include "runtime/sim/fault_backend.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/base/expects.hpp"
+
+namespace tutti::internal {
+namespace {
+
+/// Where an instant of one interval comes to lie in another one.
+Duration moved(Duration at, Duration from, Duration to, Duration new_from, Duration new_to) {
+  if (at <= from || to <= from) return new_from;
+  const double share = as_ns(at - from) / as_ns(to - from);
+  return std::clamp(new_from + round_down_ns(share * as_ns(new_to - new_from)), new_from, new_to);
+}
+
+/// Stretches the segments of a transfer to its start and end, where they do not fit.
+void fit_segments(TransferInterval& transfer) {
+  auto& segments = transfer.segments;
+  transfer.end = std::max(transfer.end, transfer.start);
+  if (segments.empty() || (segments.front().start == transfer.start && segments.back().end == transfer.end)) return;
+  const Duration from = segments.front().start, to = segments.back().end;
+  for (Segment& segment : segments) {
+    segment.start = moved(segment.start, from, to, transfer.start, transfer.end);
+    segment.end = moved(segment.end, from, to, transfer.start, transfer.end);
+  }
+  segments.back().end = transfer.end;
+}
+
+}  // namespace
+
+class FaultBackend::Batch final : public BackendBatch {
+ public:
+  Batch(FaultBackend& owner, std::unique_ptr<BackendBatch> batch, ExecutionPlan plan, std::string name)
+      : owner_(owner),
+        batch_(std::move(batch)),
+        plan_(std::move(plan)),
+        name_(std::move(name)),
+        number_(owner.batches_++),
+        base_(plan_.timeline),
+        times_(plan_.timeline) {}
+
+  void arm() override { batch_->arm(); }
+  void disarm() override { batch_->disarm(); }
+  void belongs_to(const JobLabel& job) override {
+    job_ = job;
+    batch_->belongs_to(job);
+  }
+  [[nodiscard]] bool follow(const Timeline& times) override {
+    base_ = times;
+    follows_ = true;
+    return true;
+  }
+  void submit(Duration earliest) override {
+    fault_ = nullptr;
+    const BatchRun run{plan_, base_, name_, number_, runs_++, job_, owner_.clock_.now()};
+    if (const BatchFault* fault = owner_.faults_.of(run)) {
+      kept_ = *fault;
+      fault_ = &kept_;
+      if (fault_->late_submit > Duration{0}) pass(owner_.clock_.now() + fault_->late_submit);
+    }
+    take_times();
+    ended_ = false;
+    batch_->submit(std::max(earliest, owner_.clock_.now()));
+  }
+  bool poll() override { return batch_->poll() && (end(), true); }
+  void wait() override {
+    batch_->wait();
+    end();
+  }
+  [[nodiscard]] BatchResult result() const override { return result_; }
+  void review() override {
+    batch_->review();
+    result_.overruns = batch_->result().overruns;
+  }
+  [[nodiscard]] Timeline measured() const override { return batch_->measured(); }
+  void measure(Timeline& into) const override { batch_->measure(into); }
+
+ private:
+  void pass(Duration until) { owner_.clock_.wait_until(until); }
+
+  /// Lets the machine take the times of this run.
+  void take_times() {
+    const bool changes =
+        fault_ != nullptr && (fault_->times || fault_->late_notice > Duration{0} || fault_->no_sooner > Duration{0});
+    if (!changes && !follows_) return;
+    times_ = base_;
+    if (changes) {
+      if (fault_->times) fault_->times(times_);
+      for (StreamTimeline& line : times_.streams) {
+        if (line.transfer) fit_segments(*line.transfer);
+        times_.latency = std::max(times_.latency, line.end());
+      }
+      times_.latency = std::max(add_saturating(times_.latency, fault_->late_notice), fault_->no_sooner);
+    }
+    const bool can = batch_->follow(times_);
+    TUTTI_EXPECTS(can, "only a simulated machine can have faults");
+    follows_ = changes;
+  }
+
+  void end() {
+    if (std::exchange(ended_, true)) return;
+    result_ = batch_->result();
+    if (fault_ == nullptr) return;
+    if (fault_->error && !result_.error) {
+      result_.error = fault_->error;
+      result_.cause = fault_->cause;
+    }
+    if (fault_->late_return > Duration{0}) pass(result_.finish + fault_->late_return);
+  }
+
+  FaultBackend& owner_;
+  std::unique_ptr<BackendBatch> batch_;
+  ExecutionPlan plan_;
+  std::string name_;
+  std::size_t number_;
+  Timeline base_;         // without a fault
+  Timeline times_;        // of this run
+  bool follows_ = false;  // other times than `base_`, so far
+  JobLabel job_;
+  std::uint64_t runs_ = 0;
+  BatchFault kept_;
+  const BatchFault* fault_ = nullptr;  // of this run
+  bool ended_ = true;
+  BatchResult result_;
+};
+
+void FaultBackend::begin_run(Duration at) {
+  machine_.begin_run(at);
+  faults_.begin(at);
+}
+
+Expected<std::unique_ptr<BackendBatch>> FaultBackend::prepare(BoundPlan bound) {
+  ExecutionPlan plan = bound.plan;
+  std::string name = bound.name;
+  return machine_.prepare(std::move(bound)).map([&](auto&& prepared) -> std::unique_ptr<BackendBatch> {
+    return std::make_unique<Batch>(*this, std::move(prepared), std::move(plan), std::move(name));
+  });
+}
+
+}  // namespace tutti::internal

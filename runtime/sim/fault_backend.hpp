@@ -1,0 +1,85 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/backend.hpp"
+#include "runtime/core/clock.hpp"
+
+namespace tutti::internal {
+
+/// A run of a batch that is about to begin.
+struct BatchRun {
+  const ExecutionPlan& plan;
+  const Timeline& times;    ///< that it takes without a fault: the plan's, or those that it was to follow
+  const std::string& name;  ///< of the batch in messages
+  std::size_t batch = 0;    ///< number of the batch, in the order of preparing
+  std::uint64_t run = 0;    ///< of the batch, from 0
+  JobLabel job;             ///< that it is part of
+  Duration at{};            ///< when it was issued, on the clock
+};
+
+/// What goes wrong in one run of a batch.
+struct BatchFault {
+  /// Changes the times that the machine takes (`BatchRun::times`). All bytes arrive in any case: segments of a transfer
+  /// that no longer fit its start and end are stretched. The run is as long as its latest stream, or as without the
+  /// fault.
+  std::function<void(Timeline&)> times = nullptr;
+  Duration late_submit{};                ///< passes before the backend takes the batch
+  Duration late_notice{};                ///< the end is seen so long after it
+  Duration no_sooner{};                  ///< the end is seen at least so long after the start
+  Duration late_return{};                ///< passes between the seen end and the return to the caller
+  std::optional<Error> error = {};       ///< how the run fails
+  std::optional<BoundCause> cause = {};  ///< of a failure that takes time
+};
+
+/// Decides what goes wrong. One source of a run's faults.
+class BatchFaults {
+ public:
+  virtual ~BatchFaults() = default;
+  /// A run of a task set starts at this instant.
+  virtual void begin(Duration) {}
+  /// What goes wrong in a run; null: nothing. Valid until the next call.
+  [[nodiscard]] virtual const BatchFault* of(const BatchRun& run) = 0;
+};
+
+/// A simulated machine behind which things go wrong: the one way to faults of machine and host, in tests, in the
+/// simulation and in `tutti run --faults`. A fault takes the time that it says, so that later runs wait for it; bytes
+/// move and kernels run at the times that the faults leave.
+///
+/// Runs without a fault allocate nothing, and neither do faults that keep the shape of the plan. Several can be
+/// stacked.
+class FaultBackend : public DeviceBackend {
+ public:
+  /// @param machine  that can follow other times than a plan's (`BackendBatch::follow`)
+  /// @param clock    of the host
+  FaultBackend(DeviceBackend& machine, Clock& clock, BatchFaults& faults)
+      : machine_(machine), clock_(clock), faults_(faults) {}
+
+  [[nodiscard]] std::string_view name() const override { return machine_.name(); }
+  [[nodiscard]] bool starts_cold() const override { return machine_.starts_cold(); }
+  [[nodiscard]] bool busy() const override { return machine_.busy(); }
+  [[nodiscard]] std::vector<std::string> notes() const override { return machine_.notes(); }
+  [[nodiscard]] Duration tolerated_lag() const override { return machine_.tolerated_lag(); }
+  [[nodiscard]] std::vector<std::string> foreign_load() const override { return machine_.foreign_load(); }
+  [[nodiscard]] Baselines* baselines() override { return machine_.baselines(); }
+  void begin_run(Duration at) override;
+  [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
+    return machine_.allocate(where, size);
+  }
+  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
+
+ private:
+  class Batch;
+
+  DeviceBackend& machine_;
+  Clock& clock_;
+  BatchFaults& faults_;
+  std::size_t batches_ = 0;  // prepared so far
+};
+
+}  // namespace tutti::internal
