@@ -19,6 +19,8 @@ void run(ChangingTaskSet set, const std::vector<TaskChange>& changes) {
   for (const TaskChange& change : changes) requests.post(change);
   RunOptions options;
   options.arrivals_before = kLength;
+  const auto triggers = machine.triggers().value();
+  options.triggers = triggers.table();
   const auto record = run_changing_tasks(machine.executor(), std::move(set), machine.programs(), requests, options);
   require(record.has_value(), "a set that changes runs: " + (record ? "" : record.error().text()));
   for (const JobRecord& job : record->jobs) require(!job.missed(), "no job of a set that changes misses its deadline");

@@ -10,15 +10,24 @@ constexpr std::array<std::string_view, 1> kBatches{"configs/batches"};
 constexpr std::array<std::string_view, 1> kTasks{"configs/tasks"};
 constexpr std::array<std::string_view, 1> kScenarios{"configs/scenarios"};
 constexpr std::array<std::string_view, 1> kChanges{"configs/changes"};
+constexpr std::array<std::string_view, 1> kFaults{"configs/faults"};
 constexpr std::array<std::string_view, 1> kMeasurements{"tests/golden/h200x4-second-host.json"};
 
+// A row a target.
+// clang-format off
 constexpr std::array kTargets{
-    Target{"machine", takes_machine, kMachines},  Target{"batch", takes_batch, kBatches},
-    Target{"tasks", takes_tasks, kTasks},         Target{"scenario", takes_scenario, kScenarios},
-    Target{"changes", takes_changes, kChanges},   Target{"measurements", takes_measurements, kMeasurements},
-    Target{"calibration", takes_calibration, {}}, Target{"jobs", takes_jobs, {}},
+    Target{"machine", takes_machine, kMachines},
+    Target{"batch", takes_batch, kBatches},
+    Target{"tasks", takes_tasks, kTasks},
+    Target{"scenario", takes_scenario, kScenarios},
+    Target{"changes", takes_changes, kChanges},
+    Target{"faults", takes_faults, kFaults},
+    Target{"measurements", takes_measurements, kMeasurements},
+    Target{"calibration", takes_calibration, {}},
+    Target{"jobs", takes_jobs, {}},
     Target{"journal", takes_journal, {}},
 };
+// clang-format on
 
 }  // namespace
 

@@ -22,6 +22,11 @@ tasks:
     jitter: 1 ms
     job:
       - batch: [{from: mem0, to: gpu1, size: 100 B, kernel: {time: 200 us}}]
+  - name: frame
+    period: 20 ms
+    release: external
+    job:
+      - batch: [{from: gpu0, to: gpu1, size: 3 kB}]
 )",
                                          test::star(8, {4, 2}))
                                  .value()
@@ -30,9 +35,18 @@ tasks:
 }
 
 SimulatedMachine::SimulatedMachine(const PlannedTaskSet& planned)
-    : backend_(*planned.tasks.machine, kernels_, clock_), executor_(*planned.tasks.machine, backend_, clock_) {
+    : set_(planned.tasks),
+      backend_(*planned.tasks.machine, kernels_, clock_),
+      executor_(*planned.tasks.machine, backend_, clock_) {
   for (const Task& task : planned.tasks.tasks)
     table_.push_back(programs_.emplace_back(std::make_unique<PatternProgram>(*planned.tasks.machine, task, 1)).get());
+}
+
+Expected<TriggerSources> SimulatedMachine::triggers(decltype(TriggerOrigins::faults) faults) const {
+  TriggerOrigins origins;
+  origins.simulated = true;
+  origins.faults = std::move(faults);
+  return TriggerSources::make(set_, origins);
 }
 
 }  // namespace tutti::internal::fuzz

@@ -58,6 +58,8 @@ void run(const AdmittedTaskSet& admitted) {
   SimulatedMachine machine(planned);
   RunOptions options;
   options.jobs = kMostJobsOfSetRun;
+  const auto triggers = machine.triggers().value();
+  options.triggers = triggers.table();
   const auto record = run_tasks(machine.executor(), admitted, machine.programs(), options);
   if (!record) {
     require(!record.error().message.empty(), "a run that does not start has a reason");
