@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/json_nesting.hpp"
 #include "apps/wafer_inspection/errors.hpp"
 
 namespace wafer {
@@ -157,6 +158,9 @@ std::string to_json(const Truth& truth) {
 
 Expected<Truth> truth_from_json(std::string_view json, const std::string& file) {
   const auto refused = [&](std::string message) { return invalid_input(std::move(message), {.file = file}); };
+  if (tutti::programs::too_deep_at(json))
+    return refused(fmt::format("is nested deeper than {} levels; the truth of a generated picture is needed",
+                               tutti::programs::kMostJsonLevels));
   const ordered_json parsed = ordered_json::parse(json, nullptr, false);
   if (!parsed.is_object()) return refused("is no JSON object; the truth of a generated picture is needed");
 

@@ -18,9 +18,9 @@ namespace tutti::internal {
 namespace {
 
 /// A file that is closed at the end.
-struct OpenFile {
+struct WordFile {
   int number;
-  ~OpenFile() {
+  ~WordFile() {
     if (number >= 0) close(number);
   }
 };
@@ -38,7 +38,7 @@ Expected<TriggerWord> TriggerWord::open(std::string_view name) {
     return machine_error(fmt::format("the trigger '{}' in shared memory (/dev/shm{}): {}: {}", name, path, what,
                                      std::strerror(errno)));
   };
-  const OpenFile file{shm_open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0660)};
+  const WordFile file{shm_open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0660)};
   if (file.number < 0) return refused("it cannot be opened; is it another user's?");
   struct stat status {};
   if (fstat(file.number, &status) != 0) return refused("it cannot be examined");

@@ -86,12 +86,13 @@ Expected<TaskChanges> changes_of(const TaskChangesSpec& spec, const TaskSet& set
 
 }  // namespace
 
+Expected<TaskChanges> task_changes_from(const Node& document, const TaskSet& tasks) {
+  return compiled<TaskChangesSpec>(
+      document, [&](const TaskChangesSpec& spec, Faults faults) { return changes_of(spec, tasks, std::move(faults)); });
+}
+
 Expected<TaskChanges> load_task_changes(const std::string& path, const TaskSet& tasks) {
-  return read_document(path).and_then([&](const Node& document) {
-    return compiled<TaskChangesSpec>(document, [&](const TaskChangesSpec& spec, Faults faults) {
-      return changes_of(spec, tasks, std::move(faults));
-    });
-  });
+  return read_document(path).and_then([&](const Node& document) { return task_changes_from(document, tasks); });
 }
 
 }  // namespace tutti::internal

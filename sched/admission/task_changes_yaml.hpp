@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "model/base/document.hpp"
 #include "sched/admission/changing_task_set.hpp"
 
 namespace tutti::internal {
@@ -20,5 +21,9 @@ inline constexpr std::size_t kMostChanges = 20'000;
 /// @errors InvalidInput with file, line and column: no such task, neither `remove` nor `add`, both of the same task, a
 ///         time before the one above it.
 [[nodiscard]] Expected<TaskChanges> load_task_changes(const std::string& path, const TaskSet& tasks);
+
+/// The changes of a file that is already parsed.
+/// @errors as `load_task_changes`.
+[[nodiscard]] Expected<TaskChanges> task_changes_from(const Node& document, const TaskSet& tasks);
 
 }  // namespace tutti::internal

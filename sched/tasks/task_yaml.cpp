@@ -49,11 +49,15 @@ Expected<TaskSetSpec> parse_task_spec(std::string_view text, const std::string& 
   return parse_document(text, name).and_then(read_record<TaskSetSpec>);
 }
 
+Expected<TaskStudy> study_from(const Node& document, const Topology& machine) {
+  return compiled<TaskSetSpec>(document, [&](TaskSetSpec spec, Faults faults) {
+    return TaskStudy::make(std::move(spec), machine, std::move(faults));
+  });
+}
+
 Expected<TaskStudy> parse_study(std::string_view text, const Topology& machine) {
   return parse_document(text, "the task set").and_then([&](const Node& document) {
-    return compiled<TaskSetSpec>(document, [&](TaskSetSpec spec, Faults faults) {
-      return TaskStudy::make(std::move(spec), machine, std::move(faults));
-    });
+    return study_from(document, machine);
   });
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "model/base/document.hpp"
 #include "model/base/faults.hpp"
 #include "sched/tasks/compile_tasks.hpp"
 
@@ -27,6 +28,9 @@ struct TaskFileOverrides {
 /// Reads the text of a task file for a machine; `machine` in it is not read.
 /// @errors InvalidInput with line and column.
 [[nodiscard]] Expected<TaskStudy> parse_study(std::string_view text, const Topology& machine);
+/// The task set of a file that is already parsed, for a machine.
+/// @errors as `parse_study`.
+[[nodiscard]] Expected<TaskStudy> study_from(const Node& document, const Topology& machine);
 
 /// The task set of a file, the overrides included.
 /// @errors as `load_study`.

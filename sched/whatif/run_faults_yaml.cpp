@@ -255,12 +255,14 @@ Expected<RunFaults> run_faults_of(const RunFaultsSpec& spec, const TaskSet& set,
 
 }  // namespace
 
-Expected<RunFaults> load_run_faults(const std::string& path, const TaskSet& tasks) {
-  return read_document(path).and_then([&](const Node& document) {
-    return compiled<RunFaultsSpec>(document, [&](const RunFaultsSpec& spec, Faults faults) {
-      return run_faults_of(spec, tasks, std::move(faults));
-    });
+Expected<RunFaults> run_faults_from(const Node& document, const TaskSet& tasks) {
+  return compiled<RunFaultsSpec>(document, [&](const RunFaultsSpec& spec, Faults faults) {
+    return run_faults_of(spec, tasks, std::move(faults));
   });
+}
+
+Expected<RunFaults> load_run_faults(const std::string& path, const TaskSet& tasks) {
+  return read_document(path).and_then([&](const Node& document) { return run_faults_from(document, tasks); });
 }
 
 }  // namespace tutti::internal

@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 
+#include "model/base/document.hpp"
 #include "sched/tasks/task.hpp"
 #include "sched/whatif/run_faults.hpp"
 
@@ -10,5 +11,9 @@ namespace tutti::internal {
 /// @errors InvalidInput with file, line and column: an unknown kind, a field that the kind has not or that is missing,
 ///         no such task, link or GPU, a task with nothing that the fault could meet, more than `kMostFaults`.
 [[nodiscard]] Expected<RunFaults> load_run_faults(const std::string& path, const TaskSet& tasks);
+
+/// The faults of a file that is already parsed.
+/// @errors as `load_run_faults`.
+[[nodiscard]] Expected<RunFaults> run_faults_from(const Node& document, const TaskSet& tasks);
 
 }  // namespace tutti::internal

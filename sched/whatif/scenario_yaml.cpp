@@ -78,11 +78,13 @@ Expected<Scenario> scenario_of(const ScenarioSpec& spec, const TaskSet& set, Fau
 
 }  // namespace
 
+Expected<Scenario> scenario_from(const Node& document, const TaskSet& tasks) {
+  return compiled<ScenarioSpec>(
+      document, [&](const ScenarioSpec& spec, Faults faults) { return scenario_of(spec, tasks, std::move(faults)); });
+}
+
 Expected<Scenario> load_scenario(const std::string& path, const TaskSet& tasks) {
-  return read_document(path).and_then([&](const Node& document) {
-    return compiled<ScenarioSpec>(
-        document, [&](const ScenarioSpec& spec, Faults faults) { return scenario_of(spec, tasks, std::move(faults)); });
-  });
+  return read_document(path).and_then([&](const Node& document) { return scenario_from(document, tasks); });
 }
 
 std::string to_yaml(const Scenario& scenario, const TaskSet& tasks) {

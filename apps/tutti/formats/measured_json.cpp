@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/json_nesting.hpp"
 #include "model/base/document.hpp"
 #include "model/base/quantile.hpp"
 #include "model/calibration/measurement_plan.hpp"
@@ -25,6 +26,9 @@ using Json = nlohmann::json;
 constexpr std::uintmax_t kLargest = 64U << 20;
 constexpr std::uint32_t kMostMemories = 64;
 constexpr double kSlowest = 1e-3, kFastest = 1e5;  // GB/s
+
+/// A value as sentences show it.
+std::string shown(const Json& value) { return fmt::format("{:.80}", value.dump()); }
 
 /// A number above 0, also in a string; nothing where the cell holds something else ("N/A", null, 0).
 std::optional<double> positive(const Json& cell) {
@@ -49,7 +53,7 @@ auto lists_of_times(Costs& costs) {
 
 class Reader {
  public:
-  Reader(const std::string& path, const Json& document) : path_(path), document_(document) {}
+  Reader(const std::string& path, Json document) : path_(path), document_(std::move(document)) {}
 
   Measurements read() {
     if (!document_.is_object()) refuse("", "the file is no JSON object; write {\"steady_state\": [...]}");
@@ -67,7 +71,7 @@ class Reader {
       each("copy_engines", [&](const std::string& at, const Json& entry) {
         constexpr int kMost = 64;
         if (!entry.is_number_integer() || entry.get<std::int64_t>() < 1 || entry.get<std::int64_t>() > kMost)
-          refuse(at, fmt::format("{} is no number of copy engines; write 1 to {}", entry.dump(), kMost));
+          refuse(at, fmt::format("{} is no number of copy engines; write 1 to {}", shown(entry), kMost));
         measurements_.copy_engines.push_back(entry.get<int>());
       });
     if (document_.contains("costs")) read_costs(document_.at("costs"));
@@ -115,11 +119,11 @@ class Reader {
     const Json& gpu = field(at, entry, "gpu");
     const std::int64_t position = gpu.is_number_integer() ? gpu.get<std::int64_t>() : -1;
     if (position < 0 || position >= static_cast<std::int64_t>(kMostCalibrated))
-      refuse(at, fmt::format("'gpu' is {}; it is a position from 0 to {}", gpu.dump(), kMostCalibrated - 1));
+      refuse(at, fmt::format("'gpu' is {}; it is a position from 0 to {}", shown(gpu), kMostCalibrated - 1));
     const Json& direction = field(at, entry, "direction");
     for (const Direction known : {Direction::HostToDevice, Direction::DeviceToHost})
       if (direction == to_string(known)) return {static_cast<std::uint32_t>(position), known};
-    refuse(at, fmt::format("'direction' is {}; it is h2d or d2h", direction.dump()));
+    refuse(at, fmt::format("'direction' is {}; it is h2d or d2h", shown(direction)));
   }
 
   void read_rates(const std::string& at, const Json& entry) {
@@ -138,7 +142,7 @@ class Reader {
       const bool fits = rate && *rate >= kSlowest && *rate <= kFastest;
       if (!fits)
         leave_out(at, fmt::format("{} has the rate {}, which is no number of GB/s above 0", ports_text(PortSet(port)),
-                                  cells[i].dump()));
+                                  shown(cells[i])));
       usable = usable && fits;
       rates.emplace_back(port, rate.value_or(0));
     }
@@ -164,7 +168,7 @@ class Reader {
         return {gpu, position};
     }
     refuse(at, fmt::format("{} is no end of a copy; write \"gpu0\" to \"gpu{}\", or \"memory0\" to \"memory{}\"",
-                           entry.dump(), kMostCalibrated - 1, kMostMemories - 1));
+                           shown(entry), kMostCalibrated - 1, kMostMemories - 1));
   }
 
   void read_routes(const std::string& at, const Json& entry) {
@@ -181,7 +185,7 @@ class Reader {
       const auto rate = positive(cells[i]);
       if (!rate || *rate < kSlowest || *rate > kFastest)
         return leave_out(at, fmt::format("[{}] has the rate {}, which is no number of GB/s above 0",
-                                         routes_text({copy_route}), cells[i].dump()));
+                                         routes_text({copy_route}), shown(cells[i])));
       if (!rates.emplace(copy_route, *rate).second)
         refuse(at, fmt::format("[{}] stands twice", routes_text({copy_route})));
     }
@@ -206,7 +210,7 @@ class Reader {
       constexpr double kMost = 9e15;
       if (!bytes || *bytes > kMost || *bytes != std::floor(*bytes) || !finish || *finish > kMost)
         return leave_out(at, fmt::format("{} has 'bytes' {} and 'finish_us' {}, which are no numbers above 0",
-                                         ports_text(lone), item.at("bytes").dump(), item.at("finish_us").dump()));
+                                         ports_text(lone), shown(item.at("bytes")), shown(item.at("finish_us"))));
       batch.streams.push_back({stream, *bytes, *finish * 1e3});
     }
     measurements_.batches.push_back(std::move(batch));
@@ -229,7 +233,7 @@ class Reader {
     for (const Json& cell : list) {
       constexpr double kMost = 9e15;
       const double ns = cell.is_number() ? cell.get<double>() : -1;
-      if (!(ns >= 0) || ns > kMost) refuse(at, fmt::format("{} is no time of 0 ns or more", cell.dump()));
+      if (!(ns >= 0) || ns > kMost) refuse(at, fmt::format("{} is no time of 0 ns or more", shown(cell)));
       times.push_back(ns);
     }
     return times;
@@ -241,7 +245,7 @@ class Reader {
     if (found == entry.end()) return low;
     const std::int64_t value = found->is_number_integer() ? found->get<std::int64_t>() : low - 1;
     if (value < low || value > high)
-      refuse(at, fmt::format("'{}' is {}; it is a whole number from {} to {}", key, found->dump(), low, high));
+      refuse(at, fmt::format("'{}' is {}; it is a whole number from {} to {}", key, shown(*found), low, high));
     return value;
   }
 
@@ -253,7 +257,7 @@ class Reader {
         std::find_if(kCostWorks.begin(), kCostWorks.end(), [&](CostWork one) { return work == to_string(one); });
     if (known == kCostWorks.end())
       refuse(at, fmt::format("'class' is {}; it is up, down, peer, peer_turns, staged, kernel, lone_kernels or host",
-                             work.dump()));
+                             shown(work)));
     sample.work = *known;
     sample.gpu = static_cast<std::uint32_t>(whole(at, entry, "gpu", 0, 1023));
     sample.count = static_cast<int>(whole(at, entry, "n", 1, kMostCount));
@@ -267,19 +271,36 @@ class Reader {
   }
 
   const std::string& path_;
-  const Json& document_;
+  Json document_;
   Measurements measurements_;
 };
 
 /// Line and column of a byte in a text.
-Place place_of(const std::string& path, const std::string& text, std::size_t byte) {
-  const std::string_view before = std::string_view(text).substr(0, byte == 0 ? 0 : byte - 1);
+Place place_of(const std::string& path, std::string_view text, std::size_t byte) {
+  const std::string_view before = text.substr(0, byte == 0 ? 0 : byte - 1);
   const std::size_t line_begin = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
   return {path, 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n')),
           1 + static_cast<int>(before.size() - line_begin)};
 }
 
+Json json_of(std::string_view text, const std::string& name) {
+  if (const auto byte = programs::too_deep_at(text))
+    fail(place_of(name, text, *byte + 1),
+         fmt::format("nested deeper than {} levels; no measurement needs that", programs::kMostJsonLevels));
+  try {
+    return Json::parse(text);
+  } catch (const Json::parse_error& mistake) {
+    fail(place_of(name, text, mistake.byte), "this is no JSON; NaN and comments are none either");
+  } catch (const Json::out_of_range&) {  // it has no place
+    fail({name, 0, 0}, "a number in this file is above 1.8e308, the largest; write it smaller, or leave it out");
+  }
+}
+
 }  // namespace
+
+Expected<Measurements> parse_measurements(std::string_view text, const std::string& name) {
+  return reading([&] { return Reader(name, json_of(text, name)).read(); });
+}
 
 Expected<Measurements> load_measurements(const std::string& path) {
   std::error_code error;
@@ -290,17 +311,7 @@ Expected<Measurements> load_measurements(const std::string& path) {
   std::ostringstream content;
   content << stream.rdbuf();
   if (!stream || !content) return invalid_input(path + ": this cannot be read, or is empty");
-  const std::string text = content.str();
-  return reading([&] {
-    Json document;
-    try {
-      document = Json::parse(text);
-    } catch (const Json::parse_error& mistake) {
-      throw InputError{{ErrorCode::InvalidInput, "this is no JSON; NaN and comments are none either",
-                        place_of(path, text, mistake.byte)}};
-    }
-    return Reader(path, document).read();
-  });
+  return parse_measurements(content.view(), path);
 }
 
 namespace {

@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/base/error.hpp"
@@ -20,6 +21,9 @@ namespace tutti::internal {
 /// @errors InvalidInput with the place: unreadable, above 64 MiB, no JSON, another form, an impossible direction or
 ///         GPU, a stream twice in one combination.
 [[nodiscard]] Expected<Measurements> load_measurements(const std::string& path);
+
+/// Reads a text in memory like `load_measurements`; errors call it `name`.
+[[nodiscard]] Expected<Measurements> parse_measurements(std::string_view text, const std::string& name);
 
 /// The JSON that `load_measurements` reads.
 [[nodiscard]] std::string measured_json(const Measurements& measurements);

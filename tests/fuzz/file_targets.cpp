@@ -1,0 +1,36 @@
+#include <array>
+
+#include "tests/fuzz/target.hpp"
+
+namespace tutti::internal::fuzz {
+namespace {
+
+constexpr std::array<std::string_view, 1> kMachines{"configs/machines"};
+constexpr std::array<std::string_view, 1> kBatches{"configs/batches"};
+constexpr std::array<std::string_view, 1> kTasks{"configs/tasks"};
+constexpr std::array<std::string_view, 1> kScenarios{"configs/scenarios"};
+constexpr std::array<std::string_view, 1> kChanges{"configs/changes"};
+constexpr std::array<std::string_view, 1> kFaults{"configs/faults"};
+constexpr std::array<std::string_view, 1> kMeasurements{"tests/golden/h200x4-second-host.json"};
+
+// A row a target.
+// clang-format off
+constexpr std::array kTargets{
+    Target{"machine", takes_machine, kMachines},
+    Target{"batch", takes_batch, kBatches},
+    Target{"tasks", takes_tasks, kTasks},
+    Target{"scenario", takes_scenario, kScenarios},
+    Target{"changes", takes_changes, kChanges},
+    Target{"faults", takes_faults, kFaults},
+    Target{"measurements", takes_measurements, kMeasurements},
+    Target{"calibration", takes_calibration, {}},
+    Target{"jobs", takes_jobs, {}},
+    Target{"journal", takes_journal, {}},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Target> targets() { return kTargets; }
+
+}  // namespace tutti::internal::fuzz
