@@ -103,6 +103,11 @@ Option& Option::one_at_a_time() {
   return *this;
 }
 
+Option& Option::value_may_be_left_out() {
+  option_->expected(0, 1);
+  return *this;
+}
+
 Option& Option::describe(const std::string& text) {
   option_->description(text);
   return *this;

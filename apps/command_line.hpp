@@ -36,6 +36,8 @@ class Option {
   Option& needs(const Option& other);
   /// The option may be repeated and takes one value each time.
   Option& one_at_a_time();
+  /// Only for texts: the option may stand without a value, which is the empty text then.
+  Option& value_may_be_left_out();
   Option& describe(const std::string& text);
 
  private:

@@ -145,6 +145,14 @@ Expected<DieGrid> grid_of(const ImageSet& images, const DieOptions& options) {
   return grid;
 }
 
+Expected<ImageSet> with_grid(ImageSet images, const DieOptions& options) {
+  auto grid = grid_of(images, options);
+  if (!grid) return tl::unexpected(std::move(grid.error()));
+  images.grid = *grid;
+  if (!images.pictures.front().truth) images.source = options.first_die ? GridSource::Given : GridSource::Found;
+  return images;
+}
+
 }  // namespace
 
 std::string_view to_string(GridSource source) {
@@ -213,11 +221,13 @@ Expected<ImageSet> read_images(std::span<const std::string> paths, const DieOpti
       return tl::unexpected(std::move(fine.error()));
   }
   WAFER_EXPECTS(!images.pictures.empty(), "paths of pictures are given");
-  auto grid = grid_of(images, options);
-  if (!grid) return tl::unexpected(std::move(grid.error()));
-  images.grid = *grid;
-  if (!images.pictures.front().truth) images.source = options.first_die ? GridSource::Given : GridSource::Found;
-  return images;
+  return with_grid(std::move(images), options);
+}
+
+Expected<ImageSet> set_of(Picture picture, const DieOptions& options) {
+  ImageSet images;
+  images.pictures.push_back(std::move(picture));
+  return with_grid(std::move(images), options);
 }
 
 }  // namespace wafer

@@ -60,6 +60,10 @@ struct DieOptions {
   std::optional<std::uint16_t> threshold = {};  ///< none: `threshold_for` the set
 };
 
+/// The set of one picture without a truth.
+/// @errors InvalidInput: no die that repeats.
+[[nodiscard]] tutti::Expected<ImageSet> set_of(Picture picture, const DieOptions& options);
+
 /// Reads pictures, PNG or TIFF by their first bytes, with the truth of a picture X.png or X.tif in X.json where that
 /// stands beside it.
 ///

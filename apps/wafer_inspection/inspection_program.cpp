@@ -76,6 +76,11 @@ Expected<InspectionProgram> InspectionProgram::make(const tutti::TaskSet& tasks,
   return program;
 }
 
+void InspectionProgram::take_frames_from(FrameQueue& frames) {
+  frames_ = &frames;
+  results_.clear();
+}
+
 tutti::TaskProgram InspectionProgram::callbacks() {
   tutti::TaskProgram program;
   if (!camera_step_) program.on_ready = [this](const Job& job) { take_picture(job); };
@@ -86,6 +91,11 @@ tutti::TaskProgram InspectionProgram::callbacks() {
       if (step == defects_step_) find_in_reports(job);
       return {};
     };
+  if (frames_ != nullptr) {
+    const auto drop = [this](const Job& job, const tutti::JobRecord&) { frames_->drop(job.index); };
+    program.on_dropped = drop;
+    program.on_failed = drop;
+  }
   program.parameters = [this](std::size_t batch, std::size_t stream) {
     return batch == kParts ? to_bytes({comparison_, static_cast<std::size_t>(parts_[stream].bytes)})
                            : std::vector<std::byte>{};
@@ -94,10 +104,23 @@ tutti::TaskProgram InspectionProgram::callbacks() {
 }
 
 void InspectionProgram::take_picture(const Job& job) {
-  const auto image = std::as_bytes(std::span(images_->pictures[picture_of(job)].image.bytes()));
+  if (frames_ == nullptr) return send(std::as_bytes(images_->pictures[picture_of(job)].image.bytes()), job);
+  const bool was_there = frames_->take(job.index, [&](std::span<const std::byte> frame) { send(frame, job); });
+  WAFER_EXPECTS(was_there, "a frame has released the job, and nothing else takes it");
+}
+
+void InspectionProgram::send(std::span<const std::byte> image, const Job& job) {
   for (std::size_t i = 0; i < parts_.size(); ++i)
     std::memcpy(job.source(kParts, i).data(), image.data() + parts_[i].offset,
                 static_cast<std::size_t>(parts_[i].bytes));
+}
+
+GrayImage InspectionProgram::sent(const Job& job) const {
+  GrayImage image(images_->grid.width, images_->grid.height, images_->first().bits());
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    std::memcpy(image.bytes().data() + parts_[i].offset, job.source(kParts, i).data(),
+                static_cast<std::size_t>(parts_[i].bytes));
+  return image;
 }
 
 void InspectionProgram::find_in_reports(const Job& job) {
@@ -105,8 +128,13 @@ void InspectionProgram::find_in_reports(const Job& job) {
     std::memcpy(report_.bytes().data() + parts_[i].offset, job.destination(kReports, i).data(),
                 static_cast<std::size_t>(parts_[i].bytes));
   const auto found = find_defects(report_);
-  const Picture& picture = images_->pictures[picture_of(job)];
   ++tally_.images;
+  if (frames_ != nullptr) {
+    results_.push_back({fmt::format("frame{:06}", job.index), true,
+                        describe_defects(found, sent(job), report_, images_->grid, parts_, comparison_.threshold)});
+    return;
+  }
+  const Picture& picture = images_->pictures[picture_of(job)];
   if (picture.truth) {
     const Score result = score(boxes_of(*picture.truth), found);
     tally_.planted += picture.truth->defects.size();

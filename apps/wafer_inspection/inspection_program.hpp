@@ -1,11 +1,13 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <tutti/run.hpp>
 
 #include "apps/wafer_inspection/defect_list.hpp"
+#include "apps/wafer_inspection/frame_queue.hpp"
 #include "apps/wafer_inspection/image_set.hpp"
 #include "apps/wafer_inspection/inspection_kernel.hpp"
 
@@ -41,12 +43,16 @@ class InspectionProgram {
   [[nodiscard]] static tutti::Expected<InspectionProgram> make(const tutti::TaskSet& tasks, const ImageSet& images,
                                                                std::uint16_t threshold);
 
+  /// Jobs take the frames of a camera in place of the pictures of the set, which say how frames are inspected.
+  /// @param frames  outlives the run
+  void take_frames_from(FrameQueue& frames);
+
   /// What a run calls; the program outlives the run.
   [[nodiscard]] tutti::TaskProgram callbacks();
 
   [[nodiscard]] const InspectionTally& tally() const { return tally_; }
   [[nodiscard]] const DieComparison& comparison() const { return comparison_; }
-  /// The result of each picture's first inspection.
+  /// The result of each picture's first inspection; of each frame, in the order in which their jobs ended.
   [[nodiscard]] const std::vector<InspectedPicture>& results() const { return results_; }
   [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
 
@@ -54,18 +60,22 @@ class InspectionProgram {
   InspectionProgram(const ImageSet& images, std::vector<Part> parts, std::uint16_t threshold);
   /// Puts the job's image into its buffers.
   void take_picture(const tutti::Job& job);
+  void send(std::span<const std::byte> image, const tutti::Job& job);
+  /// The job's image, as far as it was sent; black elsewhere.
+  [[nodiscard]] GrayImage sent(const tutti::Job& job) const;
   /// Searches the reports for defects, and compares them with the truth where it is known.
   void find_in_reports(const tutti::Job& job);
 
   [[nodiscard]] std::size_t picture_of(const tutti::Job& job) const { return job.index % images_->pictures.size(); }
 
   const ImageSet* images_;
+  FrameQueue* frames_ = nullptr;
   std::vector<Part> parts_;
   DieComparison comparison_;
   GrayImage report_;                                       // of the whole image
   std::optional<std::size_t> camera_step_, defects_step_;  // of the task, where declared
   InspectionTally tally_;
-  std::vector<InspectedPicture> results_;  // [pictures]
+  std::vector<InspectedPicture> results_;  // [pictures], or of the frames
 };
 
 }  // namespace wafer

@@ -21,6 +21,31 @@ std::string ms(tutti::Duration time) { return fmt::format("{:.3f}", to_ms(time))
 
 bool knows_truth(const ImageSet& images) { return images.pictures.front().truth.has_value(); }
 
+std::string camera_text(const CameraReport& camera) {
+  const FrameCounts& frames = camera.frames;
+  return fmt::format(
+      "camera {}: {} frames released a job; lost: {} incomplete, {} without a free buffer, {} not seen, {} too early; "
+      "missing triggers: {}\n",
+      camera.name, frames.released, frames.incomplete, frames.underruns, frames.missing, frames.early,
+      camera.triggers.missing);
+}
+
+ordered_json json_of(const CameraReport& camera) {
+  const FrameCounts& frames = camera.frames;
+  const tutti::TriggerCounts& triggers = camera.triggers;
+  return {{"name", camera.name},
+          {"frames", frames.released},
+          {"incomplete", frames.incomplete},
+          {"underruns", frames.underruns},
+          {"not_seen", frames.missing},
+          {"too_early", frames.early},
+          {"triggers",
+           {{"seen", triggers.seen},
+            {"deferred", triggers.deferred},
+            {"dropped", triggers.dropped},
+            {"missing", triggers.missing}}}};
+}
+
 std::size_t defects_in(std::span<const InspectedPicture> pictures) {
   std::size_t defects = 0;
   for (const InspectedPicture& picture : pictures) defects += picture.defects.size();
@@ -104,8 +129,9 @@ std::string report_text(const InspectionReport& report) {
       "wafer inspection on {}: {} backend, {} clock, non-preemptive {}{}\n"
       "{} images of {} x {}, one every {}, split over {} GPUs; guaranteed beforehand: {} of work, {} of time\n",
       times.machine, times.backend, times.clock, times.policy, times.backend == "sim" ? "; times are predicted" : "",
-      images.pictures.size(), images.grid.width, images.grid.height, text_of(times.period),
-      report.program->parts().size(), text_of(times.wcet), text_of(times.deadline));
+      results.size(), images.grid.width, images.grid.height, text_of(times.period), report.program->parts().size(),
+      text_of(times.wcet), text_of(times.deadline));
+  if (report.camera) text += camera_text(*report.camera);
   if (!knows_truth(images)) text += assumptions_text(report);
 
   std::vector<std::string> header{"jobs",       "missed deadlines", "worst response ms", "bound ms",
@@ -174,6 +200,7 @@ std::string report_json(const InspectionReport& report) {
                              {"kernel_overruns", times.overruns},
                              {"truth", knows_truth(images) ? truth : ordered_json(nullptr)},
                              {"defects", defects_in(report.program->results())},
+                             {"camera", report.camera ? json_of(*report.camera) : ordered_json(nullptr)},
                              {"pictures", std::move(pictures)}};
   // File names need not be UTF-8; invalid bytes are replaced, since JSON is UTF-8.
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";

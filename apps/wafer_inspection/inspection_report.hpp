@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "apps/wafer_inspection/camera.hpp"
 #include "apps/wafer_inspection/defect_list.hpp"
 #include "apps/wafer_inspection/image_set.hpp"
 #include "apps/wafer_inspection/inspection_program.hpp"
@@ -34,12 +35,20 @@ struct RunTimes {
 [[nodiscard]] RunTimes times_of(const tutti::TaskSet& tasks, const tutti::Verdict& verdict,
                                 const tutti::RunRecord& record, const std::string& backend, const std::string& clock);
 
+/// The camera of a run.
+struct CameraReport {
+  std::string name = {};
+  FrameCounts frames = {};
+  tutti::TriggerCounts triggers = {};
+};
+
 /// What a report is made of.
 struct InspectionReport {
   const ImageSet* images = nullptr;
   const InspectionProgram* program = nullptr;
   tutti::Bytes declared = {};  ///< size of an image that the task set was given
   RunTimes times = {};
+  std::optional<CameraReport> camera = {};
 };
 
 /// "25 ms", "21.34 us".

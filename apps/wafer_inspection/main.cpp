@@ -1,5 +1,6 @@
 #include <charconv>
 #include <filesystem>
+#include <memory>
 
 #include <fmt/format.h>
 #include <tutti/tutti.hpp>
@@ -10,6 +11,7 @@
 #include "apps/main_program.hpp"
 #include "apps/output_file.hpp"
 #include "apps/seed.hpp"
+#include "apps/wafer_inspection/camera.hpp"
 #include "apps/wafer_inspection/errors.hpp"
 #include "apps/wafer_inspection/inspection_program.hpp"
 #include "apps/wafer_inspection/inspection_report.hpp"
@@ -30,8 +32,12 @@ using enum tutti::programs::ExitCode;
 constexpr std::int64_t usual_jobs = 200;
 constexpr std::int64_t most_jobs = 10'000'000;  // of a run
 
+constexpr auto usual_tasks = "configs/tasks/wafer-inspection.yaml";
+constexpr auto camera_tasks = "configs/tasks/wafer-inspection-camera.yaml";
+
 struct Options {
-  std::string tasks = "configs/tasks/wafer-inspection.yaml";
+  std::optional<std::string> chosen_tasks;
+  std::optional<std::string> camera;  // empty: the first one
   std::vector<std::string> images;
   std::string die;
   std::string origin;
@@ -49,6 +55,8 @@ struct Options {
   std::string marked;
   std::string map;
   bool json = false;
+
+  [[nodiscard]] std::string tasks() const { return chosen_tasks.value_or(camera ? camera_tasks : usual_tasks); }
 };
 
 Expected<ImageSet> make_images(const Options& options) {
@@ -85,7 +93,45 @@ Expected<DieOptions> die_options(const Options& options) {
   return dies;
 }
 
-Expected<ImageSet> load_images(const Options& options) {
+/// The task set, which has one task, for images of this size.
+Expected<tutti::TaskSet> load_inspection(const Options& options, tutti::Bytes image) {
+  return tutti::TaskSet::load(
+      options.tasks(),
+      {.machine = options.machine, .parameters = {{"image", image}}, .no_peer = options.backend.no_peer});
+}
+
+/// Refuses what does not go with a camera; the clock is the real one there.
+Expected<void> settle_camera(Options& options) {
+  if (!options.camera) return {};
+  if (!options.images.empty() || options.size || options.count || options.defects || options.seed)
+    return invalid_input("--camera gives the pictures; leave --images and the options of generated images out");
+  if (!options.marked.empty())
+    return invalid_input("--marked draws into pictures that are kept, and frames of a camera are not; leave it out");
+  if (options.backend.clock.empty()) options.backend.clock = "real";
+  if (options.backend.clock != "real") return invalid_input("--camera needs the real clock; leave --clock out");
+  return {};
+}
+
+/// The first frame of the camera, in which the dies are found.
+Expected<ImageSet> first_frame(const Options& options, Camera& camera) {
+  const auto tasks = load_inspection(options, {std::int64_t{camera.width()} * camera.height()});
+  if (!tasks) return tl::unexpected(tasks.error());
+  if (const auto fine = declared_parts(*tasks); !fine) return tl::unexpected(fine.error());
+  const tutti::TaskSpec task = tasks->spec().tasks.front();
+  if (task.release != tutti::ReleaseSource::External || task.early_trigger == tutti::EarlyTriggers::Drop)
+    return invalid_input(fmt::format("frames of a camera release the jobs: task '{}' needs 'release: external', and "
+                                     "'early_trigger: defer', as in {}",
+                                     task.name, camera_tasks),
+                         task.place);
+  const auto dies = die_options(options);
+  if (!dies) return tl::unexpected(dies.error());
+  return camera.first_frame(task.period).and_then([&](GrayImage&& image) {
+    return set_of({"the first frame of " + camera.name(), std::move(image), {}}, *dies);
+  });
+}
+
+Expected<ImageSet> load_images(const Options& options, Camera* camera) {
+  if (camera != nullptr) return first_frame(options, *camera);
   const auto dies = die_options(options);
   if (!dies) return tl::unexpected(dies.error());
   if (options.images.empty()) {
@@ -151,8 +197,36 @@ Expected<void> write_outputs(const Options& options, const ImageSet& images, con
   return options.marked.empty() ? Expected<void>{} : write_marked(options, images, program);
 }
 
+/// The run, whose jobs a camera releases where there is one.
+Expected<tutti::RunRecord> run_tasks(const tutti::TaskSet& tasks, const tutti::Verdict& verdict,
+                                     const tutti::Kernels& kernels, InspectionProgram& program,
+                                     tutti::RunOptions& options, Camera* camera) {
+  const tutti::TaskSpec task = tasks.spec().tasks.front();
+  if (camera == nullptr) return tutti::run(*verdict.admitted, kernels, {{task.name, program.callbacks()}}, options);
+  FrameQueue frames(options.triggers[task.name], task.period, task.jitter);
+  program.take_frames_from(frames);
+  if (auto fine = camera->deliver(frames, *options.stop); !fine) return tl::unexpected(std::move(fine.error()));
+  auto record = tutti::run(*verdict.admitted, kernels, {{task.name, program.callbacks()}}, options);
+  camera->stop();
+  return record;
+}
+
+/// The exit code of a run with a camera: frames that nothing inspected are trouble of the host.
+int camera_exit_code(const Camera& camera, int exit_code) {
+  if (camera.is_lost()) {
+    fmt::print(stderr, "camera {}: the connection is lost; look at its power, its cable and the network\n",
+               camera.name());
+    return kMachineError;
+  }
+  if (const FrameCounts frames = camera.counts(); frames.lost() > 0) {
+    fmt::print(stderr, "camera {}: {} frames were lost, and are not inspected\n", camera.name(), frames.lost());
+    return exit_code == kOk ? kMachineError : exit_code;
+  }
+  return exit_code;
+}
+
 /// Runs the inspection on an admitted set, and reports.
-int run_station(const Options& options, const tutti::BackendOptions& backend, const ImageSet& images,
+int run_station(const Options& options, const tutti::BackendOptions& backend, const ImageSet& images, Camera* camera,
                 const tutti::TaskSet& tasks, const tutti::Verdict& verdict, InspectionProgram& program,
                 tutti::Bytes declared) {
   tutti::Kernels kernels;
@@ -162,29 +236,23 @@ int run_station(const Options& options, const tutti::BackendOptions& backend, co
   tutti::RunOptions run{.backend = backend};
   run.jobs = static_cast<std::uint64_t>(options.jobs.value_or(std::max(usual_jobs, pictures)));
   run.stop = &tutti::programs::watch_for_interrupt();
-  const auto record = tutti::run(*verdict.admitted, kernels, {{tasks.tasks().front(), program.callbacks()}}, run);
+  const auto record = run_tasks(tasks, verdict, kernels, program, run, camera);
   if (!record) return report_error(record.error());
 
   const auto written = write_outputs(options, images, program);  // first: nobody may read the report
-  const InspectionReport report{
-      &images, &program, declared,
-      times_of(tasks, verdict, *record, options.backend.backend, options.backend.clock_name())};
+  InspectionReport report{&images, &program, declared,
+                          times_of(tasks, verdict, *record, options.backend.backend, options.backend.clock_name())};
+  if (camera != nullptr) report.camera = {camera->name(), camera->counts(), record->summaries.front().triggers};
   fmt::print("{}", options.json ? report_json(report) : report_text(report));
-  const int exit_code = exit_code_of(*record, options.backend.simulated());
+  int exit_code = exit_code_of(*record, options.backend.simulated());
   print_remarks(*record, exit_code);
+  if (camera != nullptr) exit_code = camera_exit_code(*camera, exit_code);
   if (const auto left = std::ranges::count(program.results(), false, &InspectedPicture::inspected); left > 0)
     fmt::print(stderr, "{} of {} pictures were not inspected; --jobs {} takes each once\n", left, pictures, pictures);
   if (!written) return report_error(written.error());
   const InspectionTally& tally = program.tally();
   const bool all_found = tally.found == tally.planted && tally.false_alarms == 0;
   return exit_code == kOk && !all_found ? kRefused : exit_code;
-}
-
-/// The task set, which has one task, for images of this size.
-Expected<tutti::TaskSet> load_inspection(const Options& options, tutti::Bytes image) {
-  return tutti::TaskSet::load(
-      options.tasks,
-      {.machine = options.machine, .parameters = {{"image", image}}, .no_peer = options.backend.no_peer});
 }
 
 /// The size of an image for the task set: its own, or more where the shares of the task set need that.
@@ -198,7 +266,7 @@ Expected<tutti::Bytes> size_for_tasks(const Options& options, const ImageSet& im
 
 void print_refusal(const Options& options, tutti::Bytes image, const tutti::Verdict& verdict) {
   fmt::print(stderr, "the deadlines cannot be guaranteed; 'tutti check {} --set image={}B{}' tells more\n",
-             options.tasks, image.count, options.machine ? " --machine " + *options.machine : "");
+             options.tasks(), image.count, options.machine ? " --machine " + *options.machine : "");
   for (const std::string& reason : verdict.reasons) fmt::print(stderr, "  {}\n", reason);
 }
 
@@ -211,11 +279,18 @@ Expected<std::uint16_t> threshold_of(const Options& options, const ImageSet& ima
       fmt::format("--threshold: {} is above the levels of these pictures; give 0 to {}", threshold, most));
 }
 
-int inspect(const Options& options) {
+int inspect(Options options) {
+  if (const auto fine = settle_camera(options); !fine) return report_error(fine.error());
   tutti::BackendOptions backend;
   if (std::string fault = read_backend_words(options.backend, backend); !fault.empty())
     return report_error(invalid_input(std::move(fault)).value());
-  const auto images = load_images(options);
+  std::unique_ptr<Camera> camera;
+  if (options.camera) {
+    auto opened = open_camera(*options.camera);
+    if (!opened) return report_error(opened.error());
+    camera = *std::move(opened);
+  }
+  const auto images = load_images(options, camera.get());
   if (!images) return report_error(images.error());
   const auto threshold = threshold_of(options, *images);
   if (!threshold) return report_error(threshold.error());
@@ -230,7 +305,7 @@ int inspect(const Options& options) {
   if (!verdict->admitted) return print_refusal(options, *declared, *verdict), kRefused;
   auto program = InspectionProgram::make(*tasks, *images, *threshold);
   if (!program) return report_error(program.error());
-  return run_station(options, backend, *images, *tasks, *verdict, *program, *declared);
+  return run_station(options, backend, *images, camera.get(), *tasks, *verdict, *program, *declared);
 }
 
 void add_generating_options(CommandLine& program, Options& options) {
@@ -247,6 +322,11 @@ void add_picture_options(CommandLine& program, Options& options) {
       "--images", &options.images,
       "pictures, or folders of them: grayscale PNG or TIFF of 8 or 16 bits, all of one size; where the truth is "
       "known, it is X.json beside X.png. Without this option some are generated");
+  program
+      .add("--camera", &options.camera,
+           "inspect the frames of a camera, NAME as Aravis names it, the first one where that is left out; frames "
+           "release the jobs, on the real clock")
+      .value_may_be_left_out();
   program.add(
       "--die", &options.die,
       "WIDTHxHEIGHT of a die in pixels, its street included; without it the dies are found by their repetition");
@@ -271,14 +351,16 @@ int run_program(int argc, char** argv) {
       "Without a command it inspects, on the machine that the task set names.\n"
       "Examples:\n  wafer_inspection generate --images wafers --size 1024 --count 4\n  wafer_inspection --images "
       "wafers --csv defects.csv --map map.svg --marked marked\n  wafer_inspection --images scan.tif --die 640x480 "
-      "--origin 12,30\n  wafer_inspection --machine this-host.yaml --backend cuda\n"
+      "--origin 12,30\n  wafer_inspection --camera --jobs 1000\n  wafer_inspection --machine this-host.yaml --backend "
+      "cuda\n"
       "The response is what the bound is about. End to end adds what the host does in place of a camera, and to find\n"
       "defects in the reports; a host step before the first batch, and one behind the last, make that part of the "
       "job.\n"
       "Exit code: 0 fine, 1 a deadline missed, or known defects missed; 2 usage or a picture that cannot be "
       "inspected,\n"
       "3 machine or host trouble or a job over its bound, 130 interrupted.");
-  program.add("--tasks", &options.tasks, "task set with the inspection as its one task").shows_default();
+  program.add("--tasks", &options.chosen_tasks, "task set with the inspection as its one task")
+      .shows_default(fmt::format("{}; {} with --camera", usual_tasks, camera_tasks));
   program.add("--jobs", &options.jobs, "images to inspect; the pictures are taken in turn")
       .between(1, most_jobs)
       .shows_default("200, or each picture once");

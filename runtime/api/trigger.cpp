@@ -7,9 +7,9 @@ namespace tutti {
 
 Trigger::Trigger() : state_(std::make_shared<internal::TriggerHandle>()) {}
 
-void Trigger::fire() const { state_->fire(); }
+bool Trigger::fire() const { return state_->fire(); }
 
-void Trigger::fire(std::chrono::steady_clock::time_point at) const { state_->fire(at); }
+bool Trigger::fire(std::chrono::steady_clock::time_point at) const { return state_->fire(at); }
 
 Expected<SharedTrigger> SharedTrigger::open(std::string_view name) {
   return internal::TriggerWord::open(name).map([](internal::TriggerWord&& word) {

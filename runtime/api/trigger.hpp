@@ -19,9 +19,10 @@ class TUTTI_API Trigger {
   Trigger();
 
   /// A trigger comes now.
-  void fire() const;
+  /// @return whether a run has taken it; false: none has the handle, or too many wait.
+  bool fire() const;
   /// A trigger came. @param at  not in the future
-  void fire(std::chrono::steady_clock::time_point at) const;
+  bool fire(std::chrono::steady_clock::time_point at) const;
 
  private:
   friend struct internal::Handles;
@@ -31,8 +32,8 @@ class TUTTI_API Trigger {
 /// The word in shared memory that tasks name as `trigger: NAME`, for the process that fires it.
 ///
 /// A program without this library fires it so: it maps `/dev/shm/tutti.NAME` (16 bytes), stores CLOCK_MONOTONIC in
-/// nanoseconds as int64 at byte 8, or 0 where it does not know it, adds 1 to the uint32 at byte 0, and wakes sleepers on
-/// that by FUTEX_WAKE. Without the call a run that sleeps (`WaitKind::Block`) sees the trigger within a millisecond.
+/// nanoseconds as int64 at byte 8, or 0 where it does not know it, adds 1 to the uint32 at byte 0, and wakes sleepers
+/// on that by FUTEX_WAKE. Without the call a run that sleeps (`WaitKind::Block`) sees the trigger within a millisecond.
 class TUTTI_API SharedTrigger {
  public:
   /// Opens the word, and makes it where there is none.

@@ -4,11 +4,13 @@
 
 namespace tutti::internal {
 
-void TriggerHandle::fire(TimePoint at) {
+bool TriggerHandle::fire(TimePoint at) {
   const std::lock_guard lock(firing_);
-  if (waker_ == nullptr) return;  // no run waits for it
-  if (!came_.push(std::move(at))) lost_.fetch_add(1, std::memory_order_relaxed);
+  if (waker_ == nullptr) return false;  // no run waits for it
+  const bool waits = came_.push(std::move(at));
+  if (!waits) lost_.fetch_add(1, std::memory_order_relaxed);
   waker_->wake();
+  return waits;
 }
 
 bool TriggerHandle::has_run() {

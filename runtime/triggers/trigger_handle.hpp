@@ -18,7 +18,8 @@ class TriggerHandle final : public TriggerSource {
 
   /// A trigger has come. Any thread; it waits for others that fire at the same time, and never for the run.
   /// @param at  when; not in the future
-  void fire(TimePoint at = std::chrono::steady_clock::now());
+  /// @return whether it waits for a run to take it
+  bool fire(TimePoint at = std::chrono::steady_clock::now());
   /// Whether a run has it.
   [[nodiscard]] bool has_run();
 

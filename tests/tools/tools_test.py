@@ -144,6 +144,15 @@ class CheckPackages(Tree):
         self.write("model/base/a.cpp", "#include <simgrid/s4u.hpp>\n")
         self.refuses("check-packages", "under tests/bench/\n", "under tests/\n")
 
+    def test_cameras_are_opened_in_one_place(self):
+        self.packages("[build]\ng++\n[camera]\nlibaravis-dev\n")
+        self.write("apps/wafer_inspection/camera.cpp", "#include <arv.h>\n")
+        self.accepts("check-packages")
+        self.accepts("check-layers")
+        self.write("apps/wafer_inspection/main.cpp", "#include <arv.h>\n")
+        self.refuses("check-packages", "apps/wafer_inspection/main.cpp:1: ", "may stand only under apps/wafer_inspection/camera.cpp and tests/apps")
+        self.refuses("check-layers", "apps/wafer_inspection/main.cpp:1: ", "cameras are opened by")
+
     def test_refuses_a_library_that_nobody_includes(self):
         self.packages("[build]\ng++\nlibfmt-dev\n")
         self.write("model/base/a.cpp", "#include <vector>\n")
@@ -291,6 +300,13 @@ class SetUp(Tree):
         self.assertIn("table --benchmark_filter=x\n", run.stdout)
         self.assertIn("runs of build-bench\n", run.stdout)
         self.assertIn("-Dbench=enabled", log)
+
+    def test_test_goes_on_without_the_packages_of_cameras(self):
+        self.write("tools/packages", "[build]\none\n[camera]\nfive\n")
+        run, log = self.run_tool("test", installed="one", who="1000")
+        self.assertIn("apt-get install --no-install-recommends five\n", run.stderr)
+        self.assertIn("going on without Aravis: tests of cameras are skipped", run.stderr)
+        self.assertIn("meson setup", log)
 
     def test_bench_fails_without_a_benchmark(self):
         run, _ = self.run_tool("bench")
