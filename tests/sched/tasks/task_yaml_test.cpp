@@ -273,9 +273,42 @@ TEST(TaskYaml, RefusesTasksThatAreNone) {
       {"  - {name: a, perod: 1 ms, wcet: 0}\n", "t.yaml:5:15: unknown key 'perod' in a task; did you mean 'period'?"},
       {"  - a\n",
        "t.yaml:5:5: a task is a map with the keys name, period, deadline, jitter, offset, job, wcet, priority, "
-       "best_case, overrun, budget, suspend_after"},
+       "best_case, overrun, budget, suspend_after, release, trigger, early_trigger, missing_after"},
   };
   for (const Refusal& refusal : refusals) EXPECT_EQ(folder.error(file(refusal.tasks)), refusal.error) << refusal.tasks;
+}
+
+TEST(TaskYaml, ReadsWhatReleasesJobs) {
+  const Folder folder;
+  const TaskSet set = folder.load(file("  - {name: a, period: 5 ms, jitter: 1 ms, wcet: 1 ms, release: external}\n"
+                                       "  - {name: b, period: 5 ms, wcet: 1 ms, release: external, trigger: cam0,\n"
+                                       "     early_trigger: drop, missing_after: 7 ms}\n"
+                                       "  - {name: c, period: 5 ms, wcet: 1 ms, release: periodic}\n")).value();
+  const Duration ms = std::chrono::milliseconds{1};
+  EXPECT_EQ(set.tasks[0].release, (ReleaseRule{ReleaseSource::External, "", EarlyTriggers::Defer, 11 * ms}));
+  EXPECT_EQ(set.tasks[1].release, (ReleaseRule{ReleaseSource::External, "cam0", EarlyTriggers::Drop, 7 * ms}));
+  EXPECT_EQ(set.tasks[2].release, ReleaseRule{});
+}
+
+TEST(TaskYaml, RefusesReleasesThatAreNone) {
+  const Folder folder;
+  const auto task = [&](const std::string& fields) {
+    return folder.error(file("  - {name: a, period: 5 ms, wcet: 1 ms, " + fields + "}\n"));
+  };
+  const auto has = [](const std::string& error, const char* part) {
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+    EXPECT_EQ(error.rfind("t.yaml:5:", 0), 0U) << error;
+  };
+  has(task("trigger: cam0"), "'trigger' is for 'release: external'; write that, or leave it out");
+  has(task("early_trigger: drop"), "'early_trigger' is for 'release: external'");
+  has(task("missing_after: 9 ms"), "'missing_after' is for 'release: external'");
+  has(task("release: external, missing_after: 4 ms"), "give the period or more");
+  has(task("release: external, offset: 1 ms"), "leave the offset out");
+  has(task("release: external, trigger: a/b"), "'a/b' is no name");
+  has(task("release: eternal"), "external");
+  has(folder.error("version: 1\npolicy: edf\narrivals: periodic\ntasks:\n"
+                   "  - {name: a, period: 5 ms, wcet: 1 ms, release: external}\n"),
+      "with 'release: external' write 'arrivals: sporadic'");
 }
 
 TEST(TaskYaml, RefusesTimesThatAreNone) {
