@@ -72,8 +72,7 @@ class UserRun {
       return tl::unexpected(std::move(ok.error()));
     if (!planned_.tasks.machine)
       return internal::invalid_input("no task of the set has a batch, so there is nothing to run; give one a job");
-    const auto machines =
-        internal::PartitionMachines::make(options_.backend, planned_, *planned_.tasks.machine, kernels_);
+    auto machines = internal::PartitionMachines::make(options_.backend, planned_, *planned_.tasks.machine, kernels_);
     if (!machines) return tl::unexpected(machines.error());
     auto journal =
         internal::RunJournal::open(options_.journal, options_.journal_size, planned_, bounds, machines->place());
@@ -84,6 +83,7 @@ class UserRun {
     internal::RunOptions length = internal_options();
     length.recorders = journal->recorders();
     length.triggers = triggers->table();
+    length.spares = &*machines;
     auto record = execute(machines->executors(), users.table(), length);
     if (!record) return tl::unexpected(std::move(record.error()));
     journal->close(record->notes);

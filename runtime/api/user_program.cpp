@@ -22,6 +22,7 @@ Expected<std::vector<StreamBinding>> UserProgram::bind(DeviceBackend& backend, c
                                                        std::size_t batch, std::size_t buffer_set) {
   auto bindings = buffers_.bind(backend, operation, batch, buffer_set);
   if (!bindings) return bindings;
+  if (batch == 0 && buffer_set == 0) sets_.clear();  // the run goes on with other buffers
   if (buffer_set == sets_.size()) sets_.emplace_back();
   std::vector<JobMemory::Ends> ends;
   for (const StreamBinding& binding : *bindings)

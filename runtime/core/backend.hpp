@@ -120,6 +120,9 @@ class DeviceBackend {
   /// Other users of its devices, now or since it was made: a sentence each. Slow copies are then attributed to them.
   /// Not for the real-time path; a run asks before its first job and after its last.
   [[nodiscard]] virtual std::vector<std::string> foreign_load() const { return {}; }
+  /// GPUs of the machine on which nothing can run any more, ascending. A run asks when an error of the machine has
+  /// ended it. A wrapper hands on those of the backend that it wraps.
+  [[nodiscard]] virtual std::vector<VertexId> lost_gpus() { return {}; }
   /// What the driver does without plans, on the same devices (`runtime/core/baselines.hpp`); null: nothing to compare
   /// with. A wrapper hands on those of the backend that it wraps.
   [[nodiscard]] virtual Baselines* baselines() { return nullptr; }

@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <map>
 #include <utility>
 #include <vector>
@@ -52,6 +53,7 @@ struct BoundDevices {
   std::map<std::pair<int, int>, bool> peers;  ///< from and to with access: whether this object enabled it
   std::vector<CudaBatch*> batches;
   std::atomic<bool> lost{false};  ///< a GPU is broken or hangs: nothing of it can be waited for or given back
+  std::atomic<std::uint64_t> lost_devices{0};  ///< which ones were seen to be, a bit each by ordinal
   Conductor conductor;
 
   /// Whether nothing holds a stream: the conductor enqueues each command when it is due.
@@ -61,6 +63,11 @@ struct BoundDevices {
   /// Whether the conductor sleeps where it need not act.
   [[nodiscard]] bool sleeps() const { return !conductor.spins(); }
   [[nodiscard]] int device_of(VertexId gpu) const { return ordinal[gpu.index()]; }
+  /// An open device, or else 0. Calls that name no device go to the current one, and fail where that is lost.
+  [[nodiscard]] int some_device() const {
+    const auto open = std::ranges::find_if(ordinal, [](int device) { return device >= 0; });
+    return open == ordinal.end() ? 0 : *open;
+  }
   /// Device that runs a lane. A lane for host work alone may be of a GPU that is not open: the first open one runs it.
   [[nodiscard]] int device_of_lane(VertexId gpu) const {
     return device_of(gpu) < 0 ? lanes.begin()->first : device_of(gpu);
@@ -68,9 +75,17 @@ struct BoundDevices {
   /// Whether a GPU can write into another's memory, or its own.
   [[nodiscard]] bool reaches(int from, int to) const { return from == to || peers.contains({from, to}); }
   /// A GPU is broken or hangs. For any thread.
-  void lose() {
+  void lose(int device) {
+    lost_devices.fetch_or(bit_of(device));
     lost = true;
     MemoryPool::instance().keep_all();
+  }
+  /// Whether a GPU was seen to be broken or to hang, or the driver says so now. Asks the driver; for one thread at a
+  /// time.
+  [[nodiscard]] bool has_lost(int device) const {
+    if ((lost_devices.load() & bit_of(device)) != 0) return true;
+    const cudaError_t status = cudaStreamQuery(lanes.at(device).service());
+    return status != cudaSuccess && status != cudaErrorNotReady;
   }
   /// Memories are the host's NUMA nodes, in their order; below 0 where the host has but one.
   [[nodiscard]] int numa_node_of(VertexId memory) const {
@@ -78,6 +93,9 @@ struct BoundDevices {
     const auto place = static_cast<std::size_t>(std::find(memories.begin(), memories.end(), memory) - memories.begin());
     return numa_nodes.size() < 2 || place >= numa_nodes.size() ? -1 : numa_nodes[place];
   }
+
+ private:
+  static std::uint64_t bit_of(int device) { return std::uint64_t{1} << (static_cast<unsigned>(device) % 64); }
 };
 
 }  // namespace tutti::internal::cuda

@@ -111,6 +111,12 @@ class CudaBackend final : public DeviceBackend {
     return notes;
   }
   [[nodiscard]] std::vector<std::string> foreign_load() const override { return watch_.look(); }
+  [[nodiscard]] std::vector<VertexId> lost_gpus() override {
+    std::vector<VertexId> lost;
+    for (const VertexId gpu : devices_->machine.gpus())
+      if (const int device = devices_->device_of(gpu); device >= 0 && devices_->has_lost(device)) lost.push_back(gpu);
+    return lost;
+  }
   [[nodiscard]] Baselines* baselines() override { return &baselines_; }
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override;
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
@@ -133,6 +139,7 @@ Expected<Buffer> CudaBackend::allocate(VertexId where, Bytes size) {
   const Vertex& vertex = devices_->machine.vertex(where);
   if (auto ok = check_buffer_place(vertex, size); !ok) return tl::unexpected(std::move(ok.error()));
   if (auto ok = check_is_mine(where); !ok) return tl::unexpected(std::move(ok.error()));
+  const DeviceGuard guard(devices_->some_device());
   return memory_->take(*devices_, where, size).map([&](std::byte* data) {
     return Buffer({where, data, size}, memory_);
   });
@@ -151,6 +158,7 @@ Expected<std::unique_ptr<BackendBatch>> CudaBackend::prepare(BoundPlan bound) {
     if (auto ok = check_is_mine(stream.kernel->on); !ok) return tl::unexpected(std::move(ok.error()));
   }
   fill_kernel_inputs(bound.plan.batch, bound.bindings);
+  const DeviceGuard guard(devices_->some_device());
   auto made = CudaBatch::make(*devices_, std::move(bound));
   if (!made) return tl::unexpected(std::move(made.error()));
   return *std::move(made);
@@ -314,6 +322,7 @@ Expected<std::unique_ptr<DeviceBackend>> make_cuda_backend(const Topology& machi
   bound->driver = *driver;
   bound->numa_nodes = host->numa_nodes;
   if (auto ok = cuda::check_gate(*bound, *host); !ok) return tl::unexpected(std::move(ok.error()));
+  const cuda::DeviceGuard guard(bound->some_device());
   if (auto ok = cuda::make_lanes(*bound); !ok) return tl::unexpected(std::move(ok.error()));
   if (auto ok = cuda::enable_peers(*bound, *host); !ok) return tl::unexpected(std::move(ok.error()));
   if (auto ok = cuda::set_clocks(*bound); !ok) return tl::unexpected(std::move(ok.error()));

@@ -140,20 +140,21 @@ void GateOpener::note_look(Duration now) {
 bool GateOpener::is_lost(Duration now) {
   const Duration since = now - batch_.result.start;
   next_question_ = since < limit_ ? now + std::min(kAskAfter, limit_ - since) : now;
-  const auto [empty, fault] = ask_driver();
+  const auto [empty, fault, device] = ask_driver();
   if (fault != cudaSuccess) {
-    batch_.backend.lose();
+    batch_.backend.lose(device);
     batch_.note(Error{ErrorCode::Machine,
                       fmt::format("{}: {} has broken the GPU: {}, {}; nothing more can run on it", batch_.bound.name,
-                                  first_unfinished(), cudaGetErrorName(fault), cudaGetErrorString(fault)),
+                                  text_of(first_unfinished()), cudaGetErrorName(fault), cudaGetErrorString(fault)),
                       {}});
     return true;
   }
   if (empty && batch_.is_broken()) return true;  // a command could not be enqueued, and will never end
   if (since < limit_) return false;
-  batch_.backend.lose();
+  const Command* const hangs = first_unfinished();
+  batch_.backend.lose(batch_.lanes[hangs == nullptr ? 0 : hangs->last_lane].device);
   batch_.note(
-      not_returned(batch_.backend.watchdog, batch_.bound.name, first_unfinished(), batch_.bound.plan.timeline.latency));
+      not_returned(batch_.backend.watchdog, batch_.bound.name, text_of(hangs), batch_.bound.plan.timeline.latency));
   return true;
 }
 
@@ -162,14 +163,14 @@ GateOpener::Streams GateOpener::ask_driver() const {
   for (const Lane& lane : batch_.lanes) {
     const cudaError_t status = cudaStreamQuery(lane.stream);
     if (status != cudaSuccess) streams.empty = false;
-    if (status != cudaSuccess && status != cudaErrorNotReady) return {false, status};
+    if (status != cudaSuccess && status != cudaErrorNotReady) return {false, status, lane.device};
   }
   return streams;
 }
 
-/// Names the first unfinished command. A transfer breaks no GPU: on a broken one it names a kernel, if one was under
-/// way.
-std::string GateOpener::first_unfinished() const {
+/// The first unfinished command; null: there is none. A transfer breaks no GPU: on a broken one it is a kernel, if one
+/// was under way.
+const Command* GateOpener::first_unfinished() const {
   const Command* found = nullptr;
   for (std::uint32_t i = 0; i < next_.size(); ++i) {
     const auto& [point, step] = next_[i];
@@ -184,11 +185,15 @@ std::string GateOpener::first_unfinished() const {
     found = &command;
     break;
   }
-  if (found == nullptr) return "nothing";
-  const CommandStream& stream = batch_.stream_of(*found);
-  return found->is_kernel() ? fmt::format("kernel '{}' of stream '{}'{}", stream.kernel->name, stream.name,
-                                          found->mark == Mark::None ? ", or one behind it," : "")
-                            : fmt::format("the transfer of stream '{}'", stream.name);
+  return found;
+}
+
+std::string GateOpener::text_of(const Command* command) const {
+  if (command == nullptr) return "nothing";
+  const CommandStream& stream = batch_.stream_of(*command);
+  return command->is_kernel() ? fmt::format("kernel '{}' of stream '{}'{}", stream.kernel->name, stream.name,
+                                            command->mark == Mark::None ? ", or one behind it," : "")
+                              : fmt::format("the transfer of stream '{}'", stream.name);
 }
 
 }  // namespace tutti::internal::cuda

@@ -40,6 +40,7 @@ class GateOpener final : private GatedRun {
   struct Streams {
     bool empty = true;
     cudaError_t fault = cudaSuccess;
+    int device = 0;  // of the fault
   };
   struct Opening {
     Duration at{};
@@ -57,7 +58,8 @@ class GateOpener final : private GatedRun {
   void note_look(Duration now);
   [[nodiscard]] bool is_lost(Duration now);
   [[nodiscard]] Streams ask_driver() const;
-  [[nodiscard]] std::string first_unfinished() const;
+  [[nodiscard]] const Command* first_unfinished() const;
+  [[nodiscard]] std::string text_of(const Command* command) const;
   void find_next();
 
   BoundBatch& batch_;

@@ -308,7 +308,7 @@ bool MemcpyBatch::is_broken() {
     const cudaError_t status = cudaStreamQuery(part.queue->stream.get());
     if (status == cudaErrorNotReady) return false;
     if (status == cudaSuccess) continue;
-    bound().lose();
+    bound().lose(part.queue->device);
     note(check(status, bound_.name + ", cudaStreamQuery"));
     return true;
   }

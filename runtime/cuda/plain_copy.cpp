@@ -84,7 +84,7 @@ class CudaPlainChain final : public PlainChain {
   /// Copies may be under way, or wait for the gate: what they use must not be given out again.
   void give_up() {
     gate_.set(run_);
-    devices_->lose();
+    devices_->lose(device_);
   }
 
   Expected<void> run(bool noted, CopyTimes& times) {

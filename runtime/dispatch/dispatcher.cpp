@@ -106,6 +106,7 @@ class DispatchedRun final : public PreparedRun {
   auto all_chunks() { return tasks_ | std::views::transform(&TaskState::chunks) | std::views::join | std::views::join; }
   Expected<void> warm_up();
 
+  void begin();
   void run_jobs();
   /// Does an action. @return what has happened; nothing: the run is over
   std::optional<Event::Kind> perform(const Action& action);
@@ -169,6 +170,7 @@ class DispatchedRun final : public PreparedRun {
   std::vector<Running> running_;  // as in the scheduler
   RunRecord record_;
   JobLedger ledger_;
+  std::optional<EarlierRun> earlier_;
   Duration epoch_{};       // the clock's reading at the start of the run
   Duration decided_at_{};  // of the action that is being done
   ChangingTaskSet* changing_ = nullptr;
@@ -238,7 +240,10 @@ void DispatchedRun::make_room(std::span<const std::uint64_t> jobs) {
 }
 
 void DispatchedRun::release_jobs(std::span<const std::uint64_t> jobs, const RunOptions& options) {
-  scheduler_.emplace(planned_.tasks.policy, planned_.tasks.arrivals, scheduled(planned_, tasks_, jobs), options.seed);
+  auto tasks = scheduled(planned_, tasks_, jobs);
+  earlier_ = options.earlier;
+  for (std::size_t i = 0; earlier_ && i < tasks.size(); ++i) tasks[i].first_job = earlier_->released[i];
+  scheduler_.emplace(planned_.tasks.policy, planned_.tasks.arrivals, std::move(tasks), options.seed);
   for (std::size_t i = 0; i < tasks_.size(); ++i)
     if (tasks_[i].task->release.is_external()) external_.emplace_back(i);
   sources_ = options.triggers;
@@ -290,13 +295,23 @@ RunRecord DispatchedRun::run() {
   return std::move(record_);
 }
 
-void DispatchedRun::run_jobs() {
-  epoch_ = executor_.clock().now();
+/// The scheduler counts from now on; records count from the start of the earlier run, if there is one.
+void DispatchedRun::begin() {
+  const Duration now = executor_.clock().now();
+  record_.start = epoch_ = earlier_ ? earlier_->start : now;
   ledger_.begin(epoch_);
   executor_.backend().begin_run(epoch_);
-  scheduler_->begin(epoch_);
   triggers_end_ = arrivals_end_ > kNever - epoch_ ? kNever : epoch_ + arrivals_end_;
-  for (const TaskId task : external_) sources_[task.index()]->begin(executor_.clock(), epoch_, waker_);
+  if (earlier_ && arrivals_end_ != kNever) scheduler_->end_arrivals(triggers_end_ - now);
+  scheduler_->begin(now);
+  for (const TaskId task : external_) {
+    TriggerSource& source = *sources_[task.index()];
+    earlier_ ? source.resume(executor_.clock(), now, waker_) : source.begin(executor_.clock(), now, waker_);
+  }
+}
+
+void DispatchedRun::run_jobs() {
+  begin();
   for (auto happened = between_jobs(); happened;) {
     take_news();
     decided_at_ = executor_.clock().now();

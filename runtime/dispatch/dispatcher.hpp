@@ -61,6 +61,17 @@ struct ChangeRecord {
   ChangeAnswer answer;
 };
 
+/// What came of the tasks of a partition that has lost GPUs. Times are from the start of the run.
+struct Replanning {
+  Duration at{};                         ///< when its jobs had ended
+  std::vector<VertexId> gpus;            ///< that are lost, ascending
+  std::vector<TaskId> ended;             ///< tasks that need one of them
+  std::vector<TaskId> resumed;           ///< tasks that were admitted anew
+  std::optional<Duration> resumed_at{};  ///< with `resumed`: when they went on
+  std::vector<TaskId> refused{};         ///< tasks that need none of them and do not go on
+  std::string reason{};                  ///< why not
+};
+
 /// Record of a run.
 struct RunRecord {
   /// Of all jobs that were released, in the order in which they ended; none where `RunOptions::keeps_jobs` is false.
@@ -71,7 +82,9 @@ struct RunRecord {
   std::vector<ChangeRecord> changes;      ///< in the order of the answers
   std::vector<Suspension> suspensions{};  ///< in order of time
   std::vector<TriggerCounts> triggers{};  ///< [tasks] nothing of those that the clock releases
+  std::vector<Replanning> replanned{};    ///< in order of time; behind them the run went on
   std::vector<std::string> notes{};       ///< requests of its thread that the host refused, a sentence each
+  Duration start{};                       ///< on its clock
   Duration length{};                      ///< from its start to its end
   Duration processor{};  ///< processor time of the threads that dispatched, and of those of their backends;
                          ///< 0 on a virtual clock

@@ -6,14 +6,28 @@
 
 namespace tutti::internal {
 
-/// One partition's machine.
+/// One partition's machine, and those that have taken its place. All have the faults of one script and the host's
+/// clock.
 struct FaultyMachines::Machine final : BatchFaults {
+  /// A machine behind the faults.
+  struct Wrapped {
+    Wrapped(Executor& inner, Machine& machine, std::size_t first)
+        : backend(inner.backend(), machine.clock, machine, first),
+          executor(inner.machine(), backend, machine.clock, inner.role()) {}
+    FaultBackend backend;
+    Executor executor;
+  };
+
   Machine(Executor& inner, const PlannedTaskSet& planned, const RunFaults& faults, const Watchdog& watchdog,
           std::uint64_t seed)
       : script(faults, planned.tasks, inner.machine(), watchdog, seed),
-        clock(inner.clock(), FaultScript::stalls_of(faults)),
-        backend(inner.backend(), clock, *this),
-        executor(inner.machine(), backend, clock, inner.role()) {}
+        clock(inner.clock(), FaultScript::stalls_of(faults)) {
+    add(inner);
+  }
+  Executor& add(Executor& inner) {
+    const std::size_t first = wrapped.empty() ? 0 : wrapped.back()->backend.batches();
+    return wrapped.emplace_back(std::make_unique<Wrapped>(inner, *this, first))->executor;
+  }
 
   void begin(Duration at) override {
     script.begin(at);
@@ -23,8 +37,7 @@ struct FaultyMachines::Machine final : BatchFaults {
 
   FaultScript script;
   FaultClock clock;
-  FaultBackend backend;
-  Executor executor;
+  std::vector<std::unique_ptr<Wrapped>> wrapped;
 };
 
 /// The program of one task, whose work on the host may take longer.
@@ -70,13 +83,17 @@ class FaultyMachines::Program final : public TaskProgram {
 
 FaultyMachines::FaultyMachines(std::span<Executor* const> machines, std::span<TaskProgram* const> programs,
                                const PlannedTaskSet& planned, const RunFaults& faults, const Watchdog& watchdog,
-                               std::uint64_t seed)
-    : faults_(faults), wrapped_(programs.size()), programs_(programs.size()), scripts_(programs.size()) {
+                               std::uint64_t seed, SpareMachines* spares)
+    : faults_(faults),
+      spares_(spares),
+      wrapped_(programs.size()),
+      programs_(programs.size()),
+      scripts_(programs.size()) {
   TUTTI_EXPECTS(machines.size() == planned.partitions.size(), "each partition has its machine");
   for (std::size_t i = 0; i < machines.size(); ++i) {
     Machine& machine =
         *machines_.emplace_back(std::make_unique<Machine>(*machines[i], planned, faults, watchdog, seed));
-    executors_.push_back(&machine.executor);
+    executors_.push_back(&machine.wrapped.front()->executor);
     for (const TaskId task : planned.partitions[i].tasks) {
       auto& wrapped = wrapped_[task.index()];
       wrapped = std::make_unique<Program>(*programs[task.index()], machine.script, task);
@@ -87,6 +104,11 @@ FaultyMachines::FaultyMachines(std::span<Executor* const> machines, std::span<Ta
 }
 
 FaultyMachines::~FaultyMachines() = default;
+
+Expected<Executor*> FaultyMachines::without(std::size_t partition, std::span<const VertexId> lost) {
+  TUTTI_EXPECTS(spares_ != nullptr, "faulty machines have spare ones where they were given some");
+  return spares_->without(partition, lost).map([&](Executor* inner) { return &machines_[partition]->add(*inner); });
+}
 
 TriggerFault FaultyMachines::trigger(TaskId task, std::uint64_t number, Duration at) const {
   return scripts_[task.index()]->trigger(task, number, at);

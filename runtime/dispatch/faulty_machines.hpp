@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/core/executor.hpp"
+#include "runtime/dispatch/spare_machines.hpp"
 #include "runtime/dispatch/task_program.hpp"
 #include "runtime/sim/fault_script.hpp"
 #include "sched/admission/admission.hpp"
@@ -13,18 +14,20 @@ namespace tutti::internal {
 
 /// The machines of a run's partitions with the faults of a list: machine, clock and programs are wrapped, and what runs
 /// tasks on them knows nothing of it.
-class FaultyMachines {
+class FaultyMachines final : public SpareMachines {
  public:
   /// All that is passed in outlives this.
   /// @param machines  [partitions] simulated ones
   /// @param programs  [tasks]
   /// @param watchdog  that gives up runs which do not end
   /// @param seed      of the draws
+  /// @param spares    that are wrapped, too; null: there are none
   FaultyMachines(std::span<Executor* const> machines, std::span<TaskProgram* const> programs,
-                 const PlannedTaskSet& planned, const RunFaults& faults, const Watchdog& watchdog, std::uint64_t seed);
+                 const PlannedTaskSet& planned, const RunFaults& faults, const Watchdog& watchdog, std::uint64_t seed,
+                 SpareMachines* spares = nullptr);
   FaultyMachines(const FaultyMachines&) = delete;  // its parts point at each other
   FaultyMachines& operator=(const FaultyMachines&) = delete;
-  ~FaultyMachines();
+  ~FaultyMachines() override;
 
   /// [partitions]
   [[nodiscard]] std::span<Executor* const> executors() const { return executors_; }
@@ -34,12 +37,15 @@ class FaultyMachines {
   [[nodiscard]] TriggerFault trigger(TaskId task, std::uint64_t number, Duration at) const;
   /// [faults] how often each has met something: runs of batches, host steps, triggers, or stalls that the host noticed.
   [[nodiscard]] std::vector<std::uint64_t> counts() const;
+  /// @pre there are spare machines
+  [[nodiscard]] Expected<Executor*> without(std::size_t partition, std::span<const VertexId> lost) override;
 
  private:
   struct Machine;
   class Program;
 
   const RunFaults& faults_;
+  SpareMachines* spares_;
   std::vector<std::unique_ptr<Machine>> machines_;
   std::vector<Executor*> executors_;
   std::vector<std::unique_ptr<Program>> wrapped_;

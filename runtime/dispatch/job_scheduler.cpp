@@ -48,6 +48,8 @@ JobScheduler::JobScheduler(Policy policy, Arrivals arrivals, std::vector<Schedul
     TaskState& state = tasks_.emplace_back();
     static_cast<ScheduledTask&>(state) = std::move(task);
     state.set_due.resize(state.buffer_sets);
+    state.released = state.first_index = state.first_job;
+    state.jobs += std::min(state.first_job, UINT64_MAX - state.jobs);  // from here on the index behind the last one
     if (state.release.is_external()) external_.push_back(tasks_.size() - 1);
   }
 }

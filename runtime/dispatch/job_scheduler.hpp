@@ -18,7 +18,8 @@ struct ScheduledTask {
   OverrunRule overrun = {};
   ReleaseRule release = {};
   std::size_t buffer_sets = 1;           ///< > 0, jobs of it that can be alive
-  std::uint64_t jobs = 0;                ///< to release in all
+  std::uint64_t jobs = 0;                ///< to release
+  std::uint64_t first_job = 0;           ///< index of the first
   Duration first_arrival{};              ///< from the start of the run
   std::vector<ScenarioJob> script = {};  ///< the jobs of a scenario, in place of periodic ones
 };
@@ -176,7 +177,7 @@ class JobScheduler {
 
  private:
   struct TaskState : ScheduledTask {
-    std::uint64_t released = 0;                    // jobs so far
+    std::uint64_t released = 0;                    // index of the job that is released next
     std::uint64_t first_index = 0;                 // of the job that arrives at `first_arrival`
     Duration next_ready = kNever;                  // of job `released`
     std::vector<std::optional<Duration>> set_due;  // [sets] when the job that has it is due; nothing: it is free

@@ -1,5 +1,7 @@
 #include "runtime/dispatch/partition_machines.hpp"
 
+#include <algorithm>
+
 #include "runtime/core/notes.hpp"
 #include "runtime/core/watchdog.hpp"
 #include "runtime/host/cuda_library.hpp"
@@ -36,10 +38,11 @@ MadeBackend make_cuda(const Topology& machine, const KernelRegistry& kernels, Cl
 }  // namespace
 
 Expected<BackendStack> BackendStack::make(const tutti::BackendOptions& options, const Topology& machine,
-                                          const KernelRegistry& kernels, std::optional<std::vector<VertexId>> gpus) {
+                                          const KernelRegistry& kernels, std::optional<std::vector<VertexId>> gpus,
+                                          std::shared_ptr<Clock> clock) {
   if (auto ok = check_watchdog(options.watchdog); !ok) return tl::unexpected(std::move(ok.error()));
   BackendStack stack;
-  stack.clock_ = clock_of(options);
+  stack.clock_ = clock != nullptr ? std::move(clock) : clock_of(options);
   const bool is_real = stack.clock_->runs_by_itself();
   auto setup = RealTimeSetup::make(is_real ? options.real_time : RealTimeOptions{});
   if (!setup) return tl::unexpected(std::move(setup.error()));
@@ -65,12 +68,14 @@ void BackendStack::add_notes(std::vector<std::string>& notes) const {
 
 Expected<PartitionMachines> PartitionMachines::make(const tutti::BackendOptions& options, const PlannedTaskSet& planned,
                                                     const Topology& machine, const KernelRegistry& kernels) {
-  PartitionMachines made;
+  PartitionMachines made(options, machine, kernels);
   for (const Partition& partition : planned.partitions) {
     std::optional<std::vector<VertexId>> gpus;
     if (planned.partitions.size() > 1) gpus = gpus_of(planned.tasks, partition);
-    auto stack = BackendStack::make(options, machine, kernels, std::move(gpus));
+    auto stack = BackendStack::make(options, machine, kernels, gpus);
     if (!stack) return tl::unexpected(std::move(stack.error()));
+    const auto all = machine.gpus();
+    made.gpus_.push_back(gpus.value_or(std::vector<VertexId>(all.begin(), all.end())));
     made.executors_.push_back(&stack->executor());
     made.machines_.push_back(*std::move(stack));
   }
@@ -80,8 +85,17 @@ Expected<PartitionMachines> PartitionMachines::make(const tutti::BackendOptions&
 RunPlace PartitionMachines::place() const {
   const BackendStack& first = machines_.front();
   RunPlace place{std::string(first.backend().name()), std::string(first.clock().name()), machines_.size()};
-  for (const BackendStack& machine : machines_) machine.add_notes(place.notes);
+  for (const auto* const some : {&machines_, &spares_})
+    for (const BackendStack& machine : *some) machine.add_notes(place.notes);
   return place;
+}
+
+Expected<Executor*> PartitionMachines::without(std::size_t partition, std::span<const VertexId> lost) {
+  std::vector<VertexId> left = gpus_[partition];
+  std::erase_if(left, [&](VertexId gpu) { return std::ranges::find(lost, gpu) != lost.end(); });
+  const std::lock_guard lock(*making_);
+  return BackendStack::make(options_, *machine_, *kernels_, std::move(left), machines_[partition].shared_clock())
+      .map([&](BackendStack&& stack) { return &spares_.emplace_back(std::move(stack)).executor(); });
 }
 
 }  // namespace tutti::internal

@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include "runtime/core/clock.hpp"
 #include "runtime/core/executor.hpp"
 #include "runtime/core/kernel_registry.hpp"
+#include "runtime/dispatch/spare_machines.hpp"
 #include "runtime/host/real_time.hpp"
 #include "sched/admission/admission.hpp"
 
@@ -18,13 +20,16 @@ namespace tutti::internal {
 /// A backend with its clock and its executor. What is passed in outlives it.
 class BackendStack {
  public:
-  /// @param gpus  that it opens; absent: all
+  /// @param gpus   that it opens; absent: all
+  /// @param clock  of the stack whose place it takes; absent: one that starts now
   /// @errors as `Runtime::open`.
   [[nodiscard]] static Expected<BackendStack> make(const tutti::BackendOptions& options, const Topology& machine,
                                                    const KernelRegistry& kernels,
-                                                   std::optional<std::vector<VertexId>> gpus = {});
+                                                   std::optional<std::vector<VertexId>> gpus = {},
+                                                   std::shared_ptr<Clock> clock = nullptr);
 
   [[nodiscard]] Clock& clock() const { return *clock_; }
+  [[nodiscard]] const std::shared_ptr<Clock>& shared_clock() const { return clock_; }
   [[nodiscard]] DeviceBackend& backend() const { return *backend_; }
   [[nodiscard]] Executor& executor() const { return *executor_; }
   /// Adds what the host refused and other users of the devices, each once.
@@ -34,7 +39,7 @@ class BackendStack {
   BackendStack() = default;
 
   std::optional<RealTimeSetup> setup_;
-  std::unique_ptr<Clock> clock_;
+  std::shared_ptr<Clock> clock_;
   std::unique_ptr<DeviceBackend> backend_;
   std::unique_ptr<Executor> executor_;
 };
@@ -49,7 +54,7 @@ struct RunPlace {
 
 /// The partitions' machines: each partition of a task set has its own clock, backend and executor. With several
 /// partitions on real GPUs, each opens only the GPUs that its tasks use.
-class PartitionMachines {
+class PartitionMachines final : public SpareMachines {
  public:
   /// @param machine  of the set, or any where the set names none; machine and kernels must outlive the result
   /// @errors as `BackendStack::make`.
@@ -61,11 +66,19 @@ class PartitionMachines {
   [[nodiscard]] std::span<Executor* const> executors() const { return executors_; }
   /// Backend, clock and the notes so far.
   [[nodiscard]] RunPlace place() const;
+  [[nodiscard]] Expected<Executor*> without(std::size_t partition, std::span<const VertexId> lost) override;
 
  private:
-  PartitionMachines() = default;
+  PartitionMachines(const tutti::BackendOptions& options, const Topology& machine, const KernelRegistry& kernels)
+      : options_(options), machine_(&machine), kernels_(&kernels) {}
 
+  tutti::BackendOptions options_;
+  const Topology* machine_;
+  const KernelRegistry* kernels_;
   std::vector<BackendStack> machines_;
+  std::vector<std::vector<VertexId>> gpus_;  // [partitions] that their tasks may use
+  std::vector<BackendStack> spares_;
+  std::unique_ptr<std::mutex> making_ = std::make_unique<std::mutex>();  // of spares
   std::vector<Executor*> executors_;
 };
 

@@ -9,6 +9,7 @@
 
 #include "model/base/expects.hpp"
 #include "runtime/core/notes.hpp"
+#include "runtime/dispatch/replanning.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -109,6 +110,11 @@ RunRecord merged(std::span<const Partition> partitions, std::size_t tasks, std::
       whole.summaries[of_set(TaskId{task}).index()] = std::move(records[i].summaries[task]);
     for (std::size_t task = 0; task < records[i].triggers.size(); ++task)
       whole.triggers[of_set(TaskId{task}).index()] = records[i].triggers[task];
+    for (Replanning& replanned : records[i].replanned) {
+      for (auto* const some : {&replanned.ended, &replanned.resumed, &replanned.refused})
+        std::ranges::transform(*some, some->begin(), of_set);
+      whole.replanned.push_back(std::move(replanned));
+    }
     for (const auto& [task, suspended_at] : records[i].suspensions)
       whole.suspensions.push_back({of_set(task), suspended_at});
     Duration at{};
@@ -121,6 +127,7 @@ RunRecord merged(std::span<const Partition> partitions, std::size_t tasks, std::
   }
   std::ranges::stable_sort(ended, {}, &Ended::at);
   std::ranges::stable_sort(whole.suspensions, {}, &Suspension::at);
+  std::ranges::stable_sort(whole.replanned, {}, &Replanning::at);
   whole.jobs.reserve(ended.size());
   for (Ended& each : ended) whole.jobs.push_back(std::move(each.job));
   return whole;
@@ -155,8 +162,11 @@ Expected<RunRecord> run_tasks(std::span<Executor* const> executors, const Admitt
   return run(executors, admitted.planned(), programs, [&](std::size_t i) {
     const Partition& partition = admitted.partitions()[i];
     triggers[i] = options.triggers.empty() ? std::vector<TriggerSource*>{} : of(partition, options.triggers);
-    return prepare_run(*executors[i], parts[i], of(partition, programs), of(partition, std::span(*jobs)),
-                       of(partition, i, options, triggers[i]));
+    const RunOptions own = of(partition, i, options, triggers[i]);
+    if (options.spares != nullptr)
+      return prepare_replanned_run(*executors[i], parts[i], of(partition, programs), of(partition, std::span(*jobs)),
+                                   own, *options.spares, i);
+    return prepare_run(*executors[i], parts[i], of(partition, programs), of(partition, std::span(*jobs)), own);
   });
 }
 

@@ -14,7 +14,8 @@ namespace tutti::internal {
 /// the caller's thread before the first job is released, and freed when all partitions have ended.
 ///
 /// An interrupt ends all. A fault of the machine ends its partition, and the others run to their end: their guarantees
-/// do not rest on the part that failed.
+/// do not rest on the part that failed. Where the fault is a lost GPU and there are spare machines
+/// (`RunOptions::spares`), the partition goes on with the tasks that do not need it: `prepare_replanned_run`.
 ///
 /// @param executors  [partitions of the set] of which no two share a backend or a clock; all their clocks run by
 ///                   themselves, or none

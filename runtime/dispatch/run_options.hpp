@@ -13,7 +13,14 @@ namespace tutti::internal {
 
 struct JobRecord;
 class JobRecorder;
+class SpareMachines;
 class TriggerSource;
+
+/// Where a run goes on that has run before, on other machines.
+struct EarlierRun {
+  Duration start{};                     ///< of the run, on its clock
+  std::vector<std::uint64_t> released;  ///< [tasks] jobs
+};
 
 /// Length of a periodic run, and who hears of it.
 struct RunOptions {
@@ -33,6 +40,11 @@ struct RunOptions {
   /// Whether the record of the run has each job. If not, its memory does not grow with the run, and its summaries have
   /// all. @pre true where it is not endless
   bool keeps_jobs = true;
+  /// Makes machines for the tasks of a partition that need none of the GPUs that it has lost: they go on
+  /// (`prepare_replanned_run`). Null: all tasks of a partition end with its first lost GPU.
+  SpareMachines* spares = nullptr;
+  /// Times and indices of jobs count on from there, and so does `arrivals_before`.
+  std::optional<EarlierRun> earlier = {};
 };
 
 /// Most jobs of a run with neither limit, which ends one hyperperiod behind the last offset.

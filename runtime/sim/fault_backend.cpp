@@ -106,6 +106,7 @@ class FaultBackend::Batch final : public BackendBatch {
     if (fault_->error && !result_.error) {
       result_.error = fault_->error;
       result_.cause = fault_->cause;
+      if (fault_->lost_gpu) owner_.lost_.push_back(*fault_->lost_gpu);
     }
     if (fault_->late_return > Duration{0}) pass(result_.finish + fault_->late_return);
   }
@@ -129,6 +130,15 @@ class FaultBackend::Batch final : public BackendBatch {
 void FaultBackend::begin_run(Duration at) {
   machine_.begin_run(at);
   faults_.begin(at);
+}
+
+std::vector<VertexId> FaultBackend::lost_gpus() {
+  std::vector<VertexId> lost = machine_.lost_gpus();
+  lost.insert(lost.end(), lost_.begin(), lost_.end());
+  std::ranges::sort(lost);
+  const auto same = std::ranges::unique(lost);
+  lost.erase(same.begin(), same.end());
+  return lost;
 }
 
 Expected<std::unique_ptr<BackendBatch>> FaultBackend::prepare(BoundPlan bound) {

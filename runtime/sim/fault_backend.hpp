@@ -29,12 +29,13 @@ struct BatchFault {
   /// that no longer fit its start and end are stretched. The run is as long as its latest stream, or as without the
   /// fault.
   std::function<void(Timeline&)> times = nullptr;
-  Duration late_submit{};                ///< passes before the backend takes the batch
-  Duration late_notice{};                ///< the end is seen so long after it
-  Duration no_sooner{};                  ///< the end is seen at least so long after the start
-  Duration late_return{};                ///< passes between the seen end and the return to the caller
-  std::optional<Error> error = {};       ///< how the run fails
-  std::optional<BoundCause> cause = {};  ///< of a failure that takes time
+  Duration late_submit{};                 ///< passes before the backend takes the batch
+  Duration late_notice{};                 ///< the end is seen so long after it
+  Duration no_sooner{};                   ///< the end is seen at least so long after the start
+  Duration late_return{};                 ///< passes between the seen end and the return to the caller
+  std::optional<Error> error = {};        ///< how the run fails
+  std::optional<BoundCause> cause = {};   ///< of a failure that takes time
+  std::optional<VertexId> lost_gpu = {};  ///< that the failure is the loss of
 };
 
 /// Decides what goes wrong. One source of a run's faults.
@@ -57,8 +58,9 @@ class FaultBackend : public DeviceBackend {
  public:
   /// @param machine  that can follow other times than a plan's (`BackendBatch::follow`)
   /// @param clock    of the host
-  FaultBackend(DeviceBackend& machine, Clock& clock, BatchFaults& faults)
-      : machine_(machine), clock_(clock), faults_(faults) {}
+  /// @param first    number of the first batch; the faults may know batches of other backends by smaller ones
+  FaultBackend(DeviceBackend& machine, Clock& clock, BatchFaults& faults, std::size_t first = 0)
+      : machine_(machine), clock_(clock), faults_(faults), batches_(first) {}
 
   [[nodiscard]] std::string_view name() const override { return machine_.name(); }
   [[nodiscard]] bool starts_cold() const override { return machine_.starts_cold(); }
@@ -66,12 +68,15 @@ class FaultBackend : public DeviceBackend {
   [[nodiscard]] std::vector<std::string> notes() const override { return machine_.notes(); }
   [[nodiscard]] Duration tolerated_lag() const override { return machine_.tolerated_lag(); }
   [[nodiscard]] std::vector<std::string> foreign_load() const override { return machine_.foreign_load(); }
+  [[nodiscard]] std::vector<VertexId> lost_gpus() override;
   [[nodiscard]] Baselines* baselines() override { return machine_.baselines(); }
   void begin_run(Duration at) override;
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
     return machine_.allocate(where, size);
   }
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
+  /// The number that the next batch gets.
+  [[nodiscard]] std::size_t batches() const { return batches_; }
 
  private:
   class Batch;
@@ -79,7 +84,8 @@ class FaultBackend : public DeviceBackend {
   DeviceBackend& machine_;
   Clock& clock_;
   BatchFaults& faults_;
-  std::size_t batches_ = 0;  // prepared so far
+  std::size_t batches_;         // prepared so far, by `first` more
+  std::vector<VertexId> lost_;  // GPUs, by faults
 };
 
 }  // namespace tutti::internal

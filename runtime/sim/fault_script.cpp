@@ -246,7 +246,10 @@ void FaultScript::note_failures(const BatchRun& run, std::size_t i) {
     case FaultKind::FailingKernel:
       fault_.error = kernel_failed(run.plan.batch.streams()[*first_kernel(run.plan.batch)], "a fault was asked for");
       break;
-    case FaultKind::LostGpu: fault_.error = lost(run, machine_.vertex(*fault.gpu).name); break;
+    case FaultKind::LostGpu:
+      fault_.error = lost(run, machine_.vertex(*fault.gpu).name);
+      fault_.lost_gpu = fault.gpu;
+      break;
     case FaultKind::StickyError:
       fault_.error = Error{ErrorCode::Machine,
                            fmt::format("{}: an error before has broken the GPU; nothing more can run on it", run.name),

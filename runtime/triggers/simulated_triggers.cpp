@@ -14,6 +14,11 @@ void SimulatedTriggers::begin(const Clock& /*clock*/, Duration epoch, Waker& /*w
   find_next();
 }
 
+/// The device has gone on meanwhile.
+void SimulatedTriggers::resume(const Clock& /*clock*/, Duration now, Waker& /*waker*/) {
+  while (next_ < now) find_next();
+}
+
 /// Triggers come in their order: one that is late holds up those behind it.
 void SimulatedTriggers::find_next() {
   if (regular_ > kNever - period_ - jitter_) {

@@ -23,6 +23,7 @@ class SimulatedTriggers final : public TriggerSource {
       : period_(period), jitter_(jitter), seed_(seed), faults_(std::move(faults)) {}
 
   void begin(const Clock& clock, Duration epoch, Waker& waker) override;
+  void resume(const Clock& clock, Duration now, Waker& waker) override;
   [[nodiscard]] std::optional<Duration> take(Duration now) override;
   /// Of one that is missing, when it should have come.
   [[nodiscard]] Duration next() const override { return next_; }

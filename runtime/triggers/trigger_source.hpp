@@ -20,6 +20,8 @@ class TriggerSource {
 
   /// A run starts: earlier triggers are none of it. Each trigger wakes the waker from now on. @param epoch  its start
   virtual void begin(const Clock& clock, Duration epoch, Waker& waker) = 0;
+  /// The run goes on after a pause: triggers that came in between are none of it. @param now  on the clock
+  virtual void resume(const Clock& clock, Duration now, Waker& waker) { begin(clock, now, waker); }
   /// The run has ended: nothing is woken any more.
   virtual void end() noexcept {}
   /// Takes the next trigger that has come. Allocates nothing, and does not wait.

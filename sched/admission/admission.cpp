@@ -194,9 +194,19 @@ Answer decide_partition(AdmissionVerdict& verdict, std::size_t number, Policy po
 
 }  // namespace
 
-AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
-  AdmissionVerdict verdict;
+AdmissionVerdict AdmissionController::decide(const TaskSet& set) const { return decide(plan(set)); }
+
+AdmissionVerdict AdmissionController::decide_as_one(const TaskSet& set) const {
   PlannedTaskSet planned = plan(set);
+  Partition all;
+  for (std::size_t task = 0; task < set.tasks.size(); ++task) all.tasks.emplace_back(task);
+  planned.partitions = {std::move(all)};
+  return decide(std::move(planned));
+}
+
+AdmissionVerdict AdmissionController::decide(PlannedTaskSet planned) const {
+  const TaskSet& set = planned.tasks;
+  AdmissionVerdict verdict;
   verdict.planner = planner_;
   verdict.timings = planned.timings;
   verdict.partitions = planned.partitions;

@@ -86,6 +86,9 @@ class AdmissionController {
   /// all tasks must also fit into device memory.
   [[nodiscard]] AdmissionVerdict decide(const TaskSet& tasks) const;
 
+  /// Decides in the same way for tasks that run one job at a time although some may share nothing: one partition.
+  [[nodiscard]] AdmissionVerdict decide_as_one(const TaskSet& tasks) const;
+
   /// The answer of `decide` alone, which takes far less time.
   [[nodiscard]] Answer answer(const TaskSet& tasks) const;
 
@@ -93,6 +96,8 @@ class AdmissionController {
   [[nodiscard]] PlannedTaskSet plan(const TaskSet& tasks) const;
 
  private:
+  [[nodiscard]] AdmissionVerdict decide(PlannedTaskSet planned) const;
+
   const Planner* planner_;
 };
 

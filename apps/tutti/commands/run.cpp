@@ -55,6 +55,14 @@ Expected<RunOptions> run_options(const RunCommand& command) {
 struct RunParts {
   std::span<JobRecorder* const> recorders;   ///< [partitions]
   std::span<TriggerSource* const> triggers;  ///< [tasks]
+  SpareMachines* spares = nullptr;
+
+  [[nodiscard]] RunOptions in(RunOptions options) const {
+    options.recorders = recorders;
+    options.triggers = triggers;
+    options.spares = spares;
+    return options;
+  }
 };
 
 /// The journal that the command asks for.
@@ -100,7 +108,7 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
   if (!machine) return report_error(machine.error());
   const auto options = backend_options(command.backend);
   if (!options) return report_error(options.error());
-  const auto machines = PartitionMachines::make(*options, planned, *machine, kernels);
+  auto machines = PartitionMachines::make(*options, planned, *machine, kernels);
   if (!machines) return report_error(machines.error());
   std::vector<std::unique_ptr<PatternProgram>> programs;
   std::vector<TaskProgram*> rows;
@@ -112,10 +120,12 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
   if (!journal) return report_error(journal.error());
   const auto self_test = self_test_of_run(command.self_test, *options, machines->executors().front()->role(), *machine);
   std::optional<FaultyMachines> faulty;
-  if (faults) faulty.emplace(machines->executors(), rows, planned, *faults, options->watchdog, command.seed);
+  if (faults)
+    faulty.emplace(machines->executors(), rows, planned, *faults, options->watchdog, command.seed, &*machines);
   const auto triggers = triggers_of(command, planned.tasks, machines->place(), faults, faulty ? &*faulty : nullptr);
   if (!triggers) return report_error(triggers.error());
-  const RunParts parts{journal->recorders(), triggers->table()};
+  SpareMachines& spares = faulty ? static_cast<SpareMachines&>(*faulty) : *machines;
+  const RunParts parts{journal->recorders(), triggers->table(), &spares};
   const Expected<RunRecord> record =
       faulty ? execute(faulty->executors(), faulty->programs(), parts) : execute(machines->executors(), rows, parts);
   if (!record) return report_error(record.error());
@@ -149,9 +159,7 @@ int run_guaranteed(const RunCommand& command, const AdmissionController& control
   return run_and_report(
       command, verdict.admitted->planned(), verdict.admitted->worst_responses(), true, faults,
       [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const RunParts& parts) {
-        options.recorders = parts.recorders;
-        options.triggers = parts.triggers;
-        return run_tasks(executors, *verdict.admitted, programs, options);
+        return run_tasks(executors, *verdict.admitted, programs, parts.in(options));
       });
 }
 
@@ -183,9 +191,7 @@ int run_changing(const RunCommand& command, const AdmissionController& controlle
   return run_and_report(
       command, set->planned(), {}, true, faults,
       [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const RunParts& parts) {
-        options.recorders = parts.recorders;
-        options.triggers = parts.triggers;
-        return run_changing_tasks(*executors.front(), *set, programs, requests, options);
+        return run_changing_tasks(*executors.front(), *set, programs, requests, parts.in(options));
       });
 }
 

@@ -117,6 +117,27 @@ Json suspended_json(const TaskSet& set, const RunRecord& record) {
   return list;
 }
 
+Json replanned_json(const TaskSet& set, const RunRecord& record) {
+  const auto names = [&](const std::vector<TaskId>& tasks) {
+    Json list = Json::array();
+    for (const TaskId task : tasks) list.push_back(set.tasks[task.index()].name);
+    return list;
+  };
+  Json list = Json::array();
+  for (const Replanning& replanned : record.replanned) {
+    Json gpus = Json::array();
+    for (const VertexId gpu : replanned.gpus) gpus.push_back(set.machine->vertex(gpu).name);
+    list.push_back({{"at_ms", to_ms(replanned.at)},
+                    {"gpus", gpus},
+                    {"ended", names(replanned.ended)},
+                    {"resumed", names(replanned.resumed)},
+                    {"resumed_at_ms", json_ms(replanned.resumed_at)},
+                    {"refused", names(replanned.refused)},
+                    {"reason", replanned.reason.empty() ? Json(nullptr) : Json(replanned.reason)}});
+  }
+  return list;
+}
+
 Json changes_json(const TaskSet& set, const RunRecord& record) {
   const auto name = [&](std::optional<TaskId> task) {
     return task ? Json(set.tasks[task->index()].name) : Json(nullptr);
@@ -187,6 +208,7 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
           {"jobs", jobs},
           {"summary", summary},
           {"suspended", suspended_json(set, record)},
+          {"replanned", replanned_json(set, record)},
           {"lateness", lateness_json(record)},
           {"changes", changes_json(set, record)}};
 }

@@ -156,6 +156,34 @@ changes:
         self.refuses(self.tutti("run", WAFER, "--faults", path), "f.yaml:3:31:", "did you mean 'inspect'?")
         self.refuses(self.tutti("run", WAFER, "--faults", "configs/faults/hung-kernel.yaml", "--backend", "cuda"), "--faults: only the simulated machine")
 
+    def lossy(self):
+        """Two lines of one partition, since nobody knows what `other` uses; gpu1 is lost at 50 ms."""
+        tasks = self.file(f"""version: 1
+machine: {ROOT}/configs/machines/h200x4.yaml
+tasks:
+  - {{name: inspect0, period: 20 ms, job: [{{batch: [{{from: mem0, to: gpu0, size: 20 MB}}]}}]}}
+  - {{name: inspect1, period: 20 ms, job: [{{batch: [{{from: mem0, to: gpu1, size: 20 MB}}]}}]}}
+  - {{name: other, period: 40 ms, wcet: 2 ms}}
+""", "lines.yaml")
+        return tasks, self.file("version: 1\nfaults:\n  - {kind: lost_gpu, gpu: gpu1, at: 50 ms}\n", "lost.yaml")
+
+    def test_tasks_that_do_not_need_a_lost_gpu_go_on(self):
+        tasks, faults = self.lossy()
+        journal = self.folder / "run.ttj"
+        run = self.tutti("run", tasks, "--for", "150ms", "--faults", faults, "--journal", journal)
+        self.is_golden("run_lost_gpu.txt", run, code=3)
+        self.is_golden("run_lost_gpu.stderr.txt", subprocess.CompletedProcess([], 0, run.stderr, run.stderr))
+        self.assertEqual(self.object_of(3, "report", journal, "--json")["recorded_jobs"], 18)
+        answer = self.object_of(3, "run", tasks, "--for", "150ms", "--faults", faults, "--json")
+        replanned, = answer["replanned"]
+        at = replanned["at_ms"]
+        self.assertEqual(replanned, {"at_ms": at, "gpus": ["gpu1"], "ended": ["inspect1"], "resumed": ["inspect0", "other"],
+                                     "resumed_at_ms": at, "refused": [], "reason": None})
+        behind = [(job["task"], job["index"], job["release_ms"], job["verdict"]) for job in answer["jobs"] if job["release_ms"] >= at]
+        first = {"inspect0": 4, "other": 2}
+        self.assertEqual(sorted(behind), sorted((task, first[task] + i, round(at + period * i, 6), "met")
+                                                for task, period, count in (("inspect0", 20, 5), ("other", 40, 3)) for i in range(count)))
+
     def test_an_interrupt_drains_and_reports(self):
         path = self.file("version: 1\ntasks: [{name: a, period: 20 ms, wcet: 1 ms}]\n")
         process = subprocess.Popen([str(self.built / "tutti/tutti"), "run", path, "--clock", "real", "--for", "60s", "--json"],
