@@ -46,8 +46,10 @@ class CallbackWorker {
   /// Whether all that was posted is taken.
   [[nodiscard]] bool is_idle() const { return posted_ == taken_; }
 
-  /// Requests of its thread that the host refused. @pre `is_idle`, and something was posted
-  [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+  /// Requests of its thread that the host refused, once the thread has done something. @pre `is_idle`
+  [[nodiscard]] std::vector<std::string> notes() const {
+    return posted_ > 0 ? notes_ : std::vector<std::string>{};
+  }
 
  private:
   void lead();

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "model/base/expects.hpp"
+#include "runtime/core/notes.hpp"
 #include "runtime/dispatch/blocking_log.hpp"
 #include "runtime/dispatch/callback_worker.hpp"
 #include "runtime/dispatch/job_execution.hpp"
@@ -289,7 +290,7 @@ RunRecord DispatchedRun::run() {
   const Duration processor_before = processor();
   run_jobs();
   if (thread) {
-    record_.notes = thread->notes();
+    add_notes(record_.notes, thread->notes());
     record_.processor = processor() - processor_before;
   }
   return std::move(record_);
@@ -441,7 +442,6 @@ Event::Kind DispatchedRun::do_region() {
         });
       })) {
     end_by(*thrown);
-    done = tl::unexpected(*thrown);
   }
   free_since_ = executor_.clock().now();
   if (done) return running.execution.has_ended() ? Event::Kind::JobEnded : Event::Kind::RegionEnded;
@@ -527,11 +527,13 @@ void DispatchedRun::take_callbacks() {
 }
 
 void DispatchedRun::finish_callbacks() {
-  while (worker_ && !worker_->is_idle()) {
+  if (!worker_) return;
+  while (!worker_->is_idle()) {
     waker_.look();
     take_callbacks();
     if (!worker_->is_idle()) wait_for(worker_->next_done());
   }
+  add_notes(record_.notes, worker_->notes());
 }
 
 bool DispatchedRun::hears_of_end(TaskId task) const {

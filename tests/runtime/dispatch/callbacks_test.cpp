@@ -201,6 +201,22 @@ TEST(Callbacks, HearOfDroppedJobs) {
   EXPECT_EQ(record.jobs.size(), 20U);
 }
 
+// a's result is read for 1000, so its buffers are not free for the jobs behind: they wait until they are late, and are
+// dropped, by the host.
+TEST(Callbacks, ThatKeepBuffersAreTheCauseOfDroppedJobs) {
+  NotedRun noted;
+  noted.a.reading = Duration{1000};
+  const RunRecord record = noted.run(first_jobs(12));
+  std::uint64_t dropped = 0;
+  for (const JobRecord& job : record.jobs) {
+    if (job.verdict != JobVerdict::Dropped) continue;
+    ++dropped;
+    ASSERT_TRUE(job.broken);
+    EXPECT_EQ(job.broken->cause, BoundCause::Host) << job.index;
+  }
+  EXPECT_GT(dropped, 0U);
+}
+
 /// A program that stops the worker while jobs of its task are dropped.
 TEST(Callbacks, OfDroppedJobsAreLeftOutRatherThanTheirRecords) {
   NotedRun noted;

@@ -374,6 +374,42 @@ TEST(Triggers, AreMissedWhereNoneComes) {
   TriggerCounts counts;
   released_by(external(100), {450}, &counts, 1000);
   EXPECT_EQ(counts, (TriggerCounts{.seen = 1, .missing = 4}));
+  released_by(external(100), {450}, &counts, 1050);  // nothing is missing at the end itself
+  EXPECT_EQ(counts, (TriggerCounts{.seen = 1, .missing = 4}));
+  released_by(external(100), {450}, &counts, 1051);
+  EXPECT_EQ(counts, (TriggerCounts{.seen = 1, .missing = 5}));
+}
+
+// The run starts at 1000 on its clock and ends 500 later: missing at 1200 and 1400.
+TEST(Triggers, AreMissedFromTheStartOfTheRun) {
+  JobScheduler scheduler(Policy::Edf, Arrivals::Sporadic, {external(100)}, 1);
+  scheduler.end_arrivals(Duration{500});
+  scheduler.begin(Duration{1000});
+  EXPECT_EQ(scheduler.step({Event::Kind::Time, Duration{1000}}).until, Duration{1200});
+  EXPECT_EQ(scheduler.step({Event::Kind::Time, Duration{1200}}).until, Duration{1400});
+  EXPECT_EQ(scheduler.step({Event::Kind::Time, Duration{1400}}).until, kNever);
+  EXPECT_EQ(scheduler.triggers_of(TaskId{0}).missing, 2U);
+  EXPECT_TRUE(scheduler.awaits_triggers(Duration{1499}));
+  EXPECT_FALSE(scheduler.awaits_triggers(Duration{1500}));
+}
+
+// Its last job arrived at 90. The task leaves at 95 and comes back at 100: a trigger at 110 is none too early for it.
+TEST(Triggers, OfATaskThatComesBackStartAnew) {
+  JobScheduler scheduler(Policy::Edf, Arrivals::Sporadic, {external(100)}, 1);
+  const auto trigger_at = [&](std::int64_t at) {
+    scheduler.trigger(TaskId{0}, Duration{at});
+    return scheduler.step({Event::Kind::Time, Duration{at}});
+  };
+  scheduler.begin({});
+  EXPECT_EQ(trigger_at(90).job.arrival, Duration{90});
+  EXPECT_EQ(scheduler.step({Event::Kind::Time, Duration{90}}).kind, Action::Kind::Idle);
+  scheduler.leave(TaskId{0}, Duration{95});
+  EXPECT_FALSE(scheduler.awaits_triggers(Duration{95}));
+  scheduler.come(TaskId{0}, Duration{100});
+  const Action action = trigger_at(110);
+  EXPECT_EQ(action.kind, Action::Kind::Release);
+  EXPECT_EQ(action.job.arrival, Duration{110});
+  EXPECT_EQ(scheduler.triggers_of(TaskId{0}).deferred, 0U);
 }
 
 // Whatever the triggers, jobs keep the envelope that admission counted on: arrivals a period apart, ready at most the
