@@ -123,6 +123,24 @@ class UserRun {
     return planned_.tasks.tasks[task.index()].name;
   }
 
+  [[nodiscard]] std::vector<std::string> names_of(const std::vector<internal::TaskId>& tasks) const {
+    std::vector<std::string> names;
+    for (const internal::TaskId task : tasks) names.push_back(name_of(task));
+    return names;
+  }
+
+  [[nodiscard]] Replanning users_replanning(internal::Replanning found) const {
+    Replanning users{found.at,
+                     {},
+                     names_of(found.ended),
+                     names_of(found.resumed),
+                     found.resumed_at,
+                     names_of(found.refused),
+                     std::move(found.reason)};
+    for (const internal::VertexId gpu : found.gpus) users.gpus.push_back(planned_.tasks.machine->vertex(gpu).name);
+    return users;
+  }
+
   [[nodiscard]] RunRecord record_of_run(internal::RunRecord record) const {
     RunRecord users;
     for (const internal::JobRecord& job : record.jobs) users.jobs.push_back(record_of(job));
@@ -135,6 +153,8 @@ class UserRun {
     users.interrupted = record.interrupted;
     users.fatal = std::move(record.fatal);
     users.notes = std::move(record.notes);
+    for (internal::Replanning& replanned : record.replanned)
+      users.replanned.push_back(users_replanning(std::move(replanned)));
     for (const internal::ChangeRecord& change : record.changes) {
       TaskChange asked{change.change.at, "", ""};
       if (change.change.leaves) asked.leaves = name_of(*change.change.leaves);

@@ -144,9 +144,21 @@ struct TaskSummary {
   std::uint64_t skipped = 0;    ///< never run, by `OverrunPolicy::SkipNext`
   std::uint64_t never_run = 0;  ///< ready when the run ended
   std::uint64_t over_bound = 0;
-  Duration worst_response{};  ///< of the jobs that ended without an error; 0 of none
-  Duration worst_lateness{};  ///< from when a job was ready, and the dispatcher free, until that was seen
+  Duration worst_response{};    ///< of the jobs that ended without an error; 0 of none
+  Duration worst_lateness{};    ///< from when a job was ready, and the dispatcher free, until that was seen
   TriggerCounts triggers = {};  ///< of a task whose release is external
+};
+
+/// What came of tasks that share a part of the machine, when GPUs of it were lost: those that need none of them were
+/// admitted anew and went on. Other tasks were not disturbed. Times are from the start of the run.
+struct Replanning {
+  Duration at{};                            ///< when the jobs had ended that were under way
+  std::vector<std::string> gpus;            ///< that were lost
+  std::vector<std::string> ended;           ///< tasks that need one of them
+  std::vector<std::string> resumed;         ///< tasks that went on
+  std::optional<Duration> resumed_at = {};  ///< when; absent: none did
+  std::vector<std::string> refused = {};    ///< tasks that need none of them and did not go on
+  std::string reason = {};                  ///< why not
 };
 
 /// Record of a run.
@@ -157,6 +169,8 @@ struct RunRecord {
   std::optional<Error> fatal = {};     ///< failure of the machine, the host or a program that ended the run early
   std::vector<ChangeRecord> changes;   ///< in the order of the answers
   std::vector<std::string> notes;      ///< what the host refused, other users of the devices: a sentence each
+  /// In order of time. `fatal` is the error of the first loss, and tasks that went on have jobs behind it.
+  std::vector<Replanning> replanned = {};
 };
 
 struct RunOptions {

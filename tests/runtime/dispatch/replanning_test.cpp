@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "runtime/api/user_program.hpp"
 #include "runtime/dispatch/faulty_machines.hpp"
 #include "runtime/dispatch/partition_machines.hpp"
 #include "runtime/dispatch/partitioned_run.hpp"
@@ -39,11 +40,11 @@ struct LossyRun {
   }
 
   RunRecord run(RunOptions options) {
-    auto machines = PartitionMachines::make({}, admitted.planned(), *set.machine, kernels).value();
-    std::vector<std::unique_ptr<PatternProgram>> programs;
-    std::vector<TaskProgram*> table;
-    for (const Task& task : set.tasks)
-      table.push_back(programs.emplace_back(std::make_unique<PatternProgram>(*set.machine, task, 1)).get());
+    auto machines = PartitionMachines::make(backend, admitted.planned(), *set.machine, kernels).value();
+    std::atomic<bool> stop = false;
+    CallbackGuard guard(stop);
+    const UserPrograms programs(set, users, 1, guard);
+    const auto table = programs.table();
     FaultyMachines faulty(machines.executors(), table, admitted.planned(), faults, {}, options.seed, &machines);
     const TriggerSources triggers = TriggerSources::make(set, {.simulated = true, .seed = options.seed}).value();
     options.triggers = triggers.table();
@@ -67,6 +68,8 @@ struct LossyRun {
   TaskSet set;
   AdmittedTaskSet admitted;
   KernelRegistry kernels = KernelRegistry::with_builtins();
+  tutti::BackendOptions backend = {};
+  TaskPrograms users;
   RunFaults faults;
   bool replans = true;
   std::vector<std::uint64_t> counts;
@@ -247,6 +250,65 @@ TEST(Replanning, TakesTriggersFurther) {
     if (job.starts_with("t0")) of_first.push_back(job);
   EXPECT_EQ(of_first, (Texts{"t0#0 0 0-6", "t0#1 10 10-16", "t0#2 20 20-26", "t0#3 30 30-36"}));
   EXPECT_EQ(record.triggers[0].seen, 4U);
+}
+
+// A kernel sees the input that the program has filled for its job, behind the loss too, where buffers are others.
+TEST(Replanning, GivesProgramsTheNewBuffers) {
+  std::vector<std::byte> seen;
+  LossyRun run(
+      test::tasks_of(test::two_sides(), {"from: mem0, to: gpu0, size: 1 kB, kernel: {name: see, on: gpu0, time: 1 us}",
+                                         "wcet", "from: mem0, to: gpu1, size: 2 kB"}));
+  ASSERT_TRUE(run.kernels.add("see", [&](const KernelLaunch& launch) { seen.push_back(launch.input[0]); }).has_value());
+  run.users["t0"].on_ready = [](const tutti::Job& job) { job.source(0, 0)[0] = static_cast<std::byte>(job.index); };
+  run.lose("gpu1", 15'000);
+  const RunRecord record = run.until(40'000);
+  std::vector<std::byte> expected;
+  for (std::uint64_t index = 0; index < record.summaries[0].jobs(); ++index)
+    expected.push_back(static_cast<std::byte>(index));
+  EXPECT_EQ(seen, expected);
+  EXPECT_EQ(expected.size(), 5U);
+}
+
+/// What two partitions do on the real clock, each with a thread of its own: t0 and t2 lose their GPU at once, and t1,
+/// on the side of t0, needs none of them.
+RunRecord lose_in_both_threads(const TaskSet& set) {
+  LossyRun run(set);
+  EXPECT_EQ(run.admitted.partitions().size(), 2U);
+  run.backend.clock = ClockKind::Real;
+  run.lose("gpu0", 0);
+  run.lose("gpu2", 0);
+  return run.until(60'000'000);
+}
+
+// A host that is too slow to play the machine in real time ends a run, so there are several attempts.
+TEST(Replanning, IsDoneByEachPartitionsThread) {
+  using std::chrono::milliseconds;
+  TaskSet set = test::tasks_of(test::two_sides(), {kUp0, kUp1, kUp2});
+  set.tasks[0].steps.emplace_back(test::make_batch(*set.machine, "  - {from: mem0, to: gpu1, size: 1 kB}\n"));
+  for (Task& task : set.tasks) task.period = task.deadline = milliseconds{20};
+  RunRecord record = lose_in_both_threads(set);
+  const auto was_too_slow = [&] {
+    const auto lagged = [](const JobRecord& job) {
+      return job.error && job.error->message.starts_with("the host is too");
+    };
+    return std::ranges::any_of(record.jobs, lagged);
+  };
+  for (int attempt = 1; attempt < 50 && was_too_slow(); ++attempt) record = lose_in_both_threads(set);
+  ASSERT_EQ(record.replanned.size(), 2U);
+  const bool is_first = record.replanned[0].ended == std::vector{TaskId{0U}};
+  const Replanning& of_first_side = record.replanned[is_first ? 0 : 1];
+  const Replanning& of_second_side = record.replanned[is_first ? 1 : 0];
+  EXPECT_EQ(of_first_side.ended, std::vector{TaskId{0U}});
+  EXPECT_EQ(of_first_side.resumed, std::vector{TaskId{1U}});
+  ASSERT_TRUE(of_first_side.resumed_at.has_value());
+  EXPECT_GE(*of_first_side.resumed_at, of_first_side.at);
+  EXPECT_EQ(of_second_side.ended, std::vector{TaskId{2U}});
+  EXPECT_TRUE(of_second_side.resumed.empty());
+  EXPECT_EQ(record.summaries, summaries_of(record.jobs, 3));
+  const auto last = std::ranges::max(record.jobs, {}, &JobRecord::arrival);
+  EXPECT_EQ(last.task, TaskId{1U});
+  EXPECT_GE(last.arrival, *of_first_side.resumed_at);
+  EXPECT_LT(last.arrival, milliseconds{60});
 }
 
 // A loss that an interrupt is faster than ends the run as any interrupt does.
