@@ -60,7 +60,7 @@ class Camera(Programs):
         for usual, slow in (("../machines/h200x4.yaml", self.file(machine, "slow.yaml")), ("period: 25 ms", "period: 500 ms"), ("deadline: 60 ms", "deadline: 1500 ms")):
             self.assertIn(usual, tasks)
             tasks = tasks.replace(usual, slow)
-        self.words = ["--camera", self.name, "--tasks", self.file(tasks)]
+        self.words = ["--camera", self.name, "--tasks", self.file(tasks), "--priority", "50", "--wait", "block"]
 
     def end_camera(self):
         self.camera.stdin.close()
