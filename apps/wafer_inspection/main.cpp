@@ -211,8 +211,8 @@ Expected<tutti::RunRecord> run_tasks(const tutti::TaskSet& tasks, const tutti::V
   return record;
 }
 
-/// The exit code of a run with a camera: frames that nothing inspected are trouble of the host.
-int camera_exit_code(const Camera& camera, int exit_code) {
+/// The exit code of a run with a camera: frames that nothing inspected in time are trouble of the host.
+int camera_exit_code(const Camera& camera, const tutti::TriggerCounts& triggers, int exit_code) {
   if (camera.is_lost()) {
     fmt::print(stderr, "camera {}: the connection is lost; look at its power, its cable and the network\n",
                camera.name());
@@ -220,7 +220,12 @@ int camera_exit_code(const Camera& camera, int exit_code) {
   }
   if (const FrameCounts frames = camera.counts(); frames.lost() > 0) {
     fmt::print(stderr, "camera {}: {} frames were lost, and are not inspected\n", camera.name(), frames.lost());
-    return exit_code == kOk ? kMachineError : exit_code;
+    if (exit_code == kOk) exit_code = kMachineError;
+  }
+  if (triggers.dropped > 0) {  // by the run, though the queue let them pass: the host stood for half a period
+    fmt::print(stderr, "camera {}: {} frames released no job, and later jobs inspected the frame before theirs\n",
+               camera.name(), triggers.dropped);
+    if (exit_code == kOk) exit_code = kMachineError;
   }
   return exit_code;
 }
@@ -246,7 +251,7 @@ int run_station(const Options& options, const tutti::BackendOptions& backend, co
   fmt::print("{}", options.json ? report_json(report) : report_text(report));
   int exit_code = exit_code_of(*record, options.backend.simulated());
   print_remarks(*record, exit_code);
-  if (camera != nullptr) exit_code = camera_exit_code(*camera, exit_code);
+  if (camera != nullptr) exit_code = camera_exit_code(*camera, report.camera->triggers, exit_code);
   if (const auto left = std::ranges::count(program.results(), false, &InspectedPicture::inspected); left > 0)
     fmt::print(stderr, "{} of {} pictures were not inspected; --jobs {} takes each once\n", left, pictures, pictures);
   if (!written) return report_error(written.error());

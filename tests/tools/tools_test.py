@@ -301,13 +301,6 @@ class SetUp(Tree):
         self.assertIn("runs of build-bench\n", run.stdout)
         self.assertIn("-Dbench=enabled", log)
 
-    def test_test_goes_on_without_the_packages_of_cameras(self):
-        self.write("tools/packages", "[build]\none\n[camera]\nfive\n")
-        run, log = self.run_tool("test", installed="one", who="1000")
-        self.assertIn("apt-get install --no-install-recommends five\n", run.stderr)
-        self.assertIn("going on without Aravis: tests of cameras are skipped", run.stderr)
-        self.assertIn("meson setup", log)
-
     def test_bench_fails_without_a_benchmark(self):
         run, _ = self.run_tool("bench")
         self.assertEqual(run.returncode, 1)

@@ -13,6 +13,7 @@ import unittest
 from programs import H200X4, ROOT, WAFER, Programs, main
 
 CAMERA = os.environ.get("WAFER_FAKE_CAMERA")
+TOO_SLOW = "the host is too slow to play this machine in real time"
 TASKS = "configs/tasks/wafer-inspection-camera.yaml"
 needs_aravis = unittest.skipUnless(CAMERA, "this build has no Aravis")
 
@@ -54,17 +55,35 @@ class Camera(Programs):
         if self.camera.stdout.readline() != "ready\n":
             self.assertEqual(self.camera.wait(), 3)
             self.skipTest("port 3956 of the loopback interface is in use")
-        machine = (ROOT / H200X4).read_text(encoding="utf-8").replace("absolute: 0 ns", "absolute: 100 ms")
+        machine = (ROOT / H200X4).read_text(encoding="utf-8").replace("absolute: 0 ns", "absolute: 200 ms")
         tasks = (ROOT / TASKS).read_text(encoding="utf-8")
-        for usual, slow in (("../machines/h200x4.yaml", self.file(machine, "slow.yaml")), ("period: 25 ms", "period: 300 ms"), ("deadline: 60 ms", "deadline: 900 ms")):
+        for usual, slow in (("../machines/h200x4.yaml", self.file(machine, "slow.yaml")), ("period: 25 ms", "period: 500 ms"), ("deadline: 60 ms", "deadline: 1500 ms")):
             self.assertIn(usual, tasks)
             tasks = tasks.replace(usual, slow)
-        self.words = ["--camera", self.name, "--tasks", self.file(tasks)]
+        self.words = ["--camera", self.name, "--tasks", self.file(tasks), "--priority", "50", "--wait", "block"]
 
     def end_camera(self):
         self.camera.stdin.close()
         self.camera.wait(timeout=60)
         self.camera.stdout.close()
+
+    def inspect(self, *words):
+        """A run; again where the host stood for 10 ms, which ends a simulated machine on the real clock."""
+        for _ in range(3):
+            run = self.wafer(*self.words, *words)
+            if TOO_SLOW not in run.stderr:
+                return run
+        self.skipTest(TOO_SLOW)
+
+    def runs_for(self, process, seconds):
+        """Lets a run be for some time, which it must not end within."""
+        try:
+            _, err = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return
+        if TOO_SLOW in err:
+            self.skipTest(TOO_SLOW)
+        self.fail(f"the run has ended: {err}")
 
     def start(self, *words):
         command = [str(self.built / "wafer_inspection/wafer_inspection"), *self.words, *map(str, words)]
@@ -73,7 +92,7 @@ class Camera(Programs):
         return process
 
     def test_each_job_inspects_a_frame(self):
-        run = self.wafer(*self.words, "--jobs", 5, "--json", "--csv", self.folder / "list.csv")
+        run = self.inspect("--jobs", 5, "--json", "--csv", self.folder / "list.csv")
         self.assertEqual(run.returncode, 0, run.stderr)
         report = json.loads(run.stdout)
         self.assertEqual((report["jobs"], report["clock"], report["dies"], report["truth"]), (5, "real", "found", None))
@@ -90,7 +109,7 @@ class Camera(Programs):
         self.assertEqual(len((self.folder / "list.csv").read_text(encoding="utf-8").splitlines()), 1 + 5 * 12)
 
     def test_the_report_says_what_became_of_the_frames(self):
-        run = self.wafer(*self.words, "--jobs", 2)
+        run = self.inspect("--jobs", 2)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn(f"camera {self.name}: 2 frames released a job; lost: 0 incomplete, 0 without a free buffer, 0 not seen, 0 too early", run.stdout)
         self.assertIn(f"(found in the first frame of {self.name})", run.stdout)
@@ -98,19 +117,21 @@ class Camera(Programs):
 
     def test_an_interrupt_ends_the_run(self):
         process = self.start("--jobs", 1_000_000)
-        with self.assertRaises(subprocess.TimeoutExpired):
-            process.communicate(timeout=4)
+        self.runs_for(process, 4)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
+        if TOO_SLOW in err:
+            self.skipTest(TOO_SLOW)
         self.assertEqual(process.returncode, 130, err)
         self.assertIn(f"camera {self.name}: ", out)
 
     def test_a_camera_that_goes_ends_the_run_with_3(self):
         process = self.start("--jobs", 1_000_000)
-        with self.assertRaises(subprocess.TimeoutExpired):
-            process.communicate(timeout=4)
+        self.runs_for(process, 4)
         self.camera.kill()
         _, err = process.communicate(timeout=90)
+        if TOO_SLOW in err:
+            self.skipTest(TOO_SLOW)
         self.assertEqual(process.returncode, 3, err)
         self.assertIn(f"camera {self.name}: the connection is lost", err)
 

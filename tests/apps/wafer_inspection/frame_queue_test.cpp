@@ -47,8 +47,9 @@ tutti::RunRecord run_with_frames(std::uint64_t jobs, const TaskSet& set, const t
   std::atomic<bool> ended = false;
   std::thread camera([&] {
     for (std::uint64_t n = 0; n < jobs && !ended;) {
-      const bool took = frames.add({frame(n), nullptr, std::chrono::steady_clock::now()});
-      EXPECT_FALSE(took && frames.add({frame(n), nullptr, std::chrono::steady_clock::now()}));
+      const auto now = std::chrono::steady_clock::now();
+      const bool took = frames.add({frame(n), nullptr, now});
+      EXPECT_FALSE(took && frames.add({frame(n), nullptr, now}));
       n += took ? 1 : 0;
       std::this_thread::sleep_for(took ? 2 * kPeriod : 1ms);
     }
@@ -61,6 +62,11 @@ tutti::RunRecord run_with_frames(std::uint64_t jobs, const TaskSet& set, const t
   ended = true;
   camera.join();
   return record;
+}
+
+/// A simulated machine on the real clock gives up where its host stands for 10 ms.
+bool host_was_too_slow(const tutti::RunRecord& record) {
+  return record.fatal && record.fatal->message.starts_with("the host is too slow");
 }
 
 TEST(FrameQueue, KeepsNoFrameThatNoRunTakes) {
@@ -80,6 +86,7 @@ TEST(FrameQueue, GivesEachJobItsFrameOnce) {
   FrameQueue frames(trigger, kPeriod, 0ms);
   const auto record = run_with_frames(3, slow_camera_set(), {}, trigger, frames,
                                       [&](std::uint64_t n) { return std::span(pixels).subspan(n, 1); });
+  if (host_was_too_slow(record)) GTEST_SKIP() << "skipped: the host is too slow for the real clock";
   EXPECT_EQ(record.jobs.size(), 3U);
   EXPECT_EQ(record.summaries[0].triggers.dropped, 0U);
   EXPECT_EQ(frames.released(), 3U);
@@ -111,6 +118,7 @@ TEST(FrameQueue, FeedsTheInspection) {
   const auto record = run_with_frames(5, set, program.callbacks(), trigger, frames, [&](std::uint64_t n) {
     return std::as_bytes(wafers.pictures[n % 3].image.bytes());
   });
+  if (host_was_too_slow(record)) GTEST_SKIP() << "skipped: the host is too slow for the real clock";
   auto known = InspectionProgram::make(set, wafers, threshold_for(wafers)).value();
   tutti::Kernels kernels;
   ASSERT_TRUE(kernels.add(std::string(kInspectionKernel), compare_on_host, compare_on_gpu).has_value());
