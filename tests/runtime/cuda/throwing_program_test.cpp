@@ -36,7 +36,7 @@ Task round_trip(const Station& station, std::string name, const char* gpu) {
 /// Where a program goes wrong.
 enum class Place { Ready, Run, Finished, Nowhere };
 
-/// Copies patterns until its fourth job, and throws there.
+/// Copies patterns, and throws from its fourth job on: a busy host may drop some.
 class ThrowingProgram final : public TaskProgram {
  public:
   ThrowingProgram(const Topology& machine, const Task& task, Place place) : pattern_(machine, task, 1), place_(place) {}
@@ -54,7 +54,7 @@ class ThrowingProgram final : public TaskProgram {
 
  private:
   void throw_at(Place place, const Job& job) const {
-    if (place == place_ && job.index == 3) throw std::runtime_error("the wafer fell off");
+    if (place == place_ && job.index >= 3) throw std::runtime_error("the wafer fell off");
   }
 
   PatternProgram pattern_;
