@@ -186,8 +186,8 @@ TaskProgram program_of(const tutti_task_program& program) {
   TaskProgram made;
   made.on_ready = callback(program.on_ready);
   made.on_finished = callback(program.on_finished);
-  const auto callback_at_end = [&](void (*function)(const tutti_job*, const tutti_job_record*, void*))
-      -> std::function<void(const Job&, const JobRecord&)> {
+  const auto callback_at_end = [&](void (*function)(const tutti_job*, const tutti_job_record*,
+                                                    void*)) -> std::function<void(const Job&, const JobRecord&)> {
     if (function == nullptr) return {};
     return [function, user = program.user](const Job& job, const JobRecord& record) {
       const tutti_job handle{job};

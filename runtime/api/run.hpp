@@ -47,7 +47,8 @@ struct JobRecord;
 
 /// User's code of one task. Members may be empty. Host steps are done by the thread that dispatches jobs. All other
 /// members but `parameters` are callbacks: a thread beside it calls them, for tasks that share parts of the machine one
-/// at a time, so that none holds up the jobs of others. A callback may run while a step of another job of its task does.
+/// at a time, so that none holds up the jobs of others. A callback may run while a step of another job of its task
+/// does.
 ///
 /// No bound covers callbacks: a run measures the time until a job's input is there and subtracts it from its response.
 /// Work that a bound shall cover is a host step.
@@ -63,11 +64,11 @@ struct TaskProgram {
   std::function<Expected<void>(const Job&, std::size_t step)> on_host_step = {};
   /// A job has ended without an error: its results can be read. They stay until this returns.
   std::function<void(const Job&)> on_finished = {};
-  /// A job ended without an error, and late; it follows `on_finished`. Here and below overruns and broken bounds are not
-  /// known yet.
+  /// A job ended without an error, and late; it follows `on_finished`. Here and below overruns and broken bounds are
+  /// not known yet.
   std::function<void(const Job&, const JobRecord&)> on_missed = {};
-  /// A job never ran: its task had no buffers free, or skips it. It has no memory. Of more than 64 at once some are left
-  /// out here, and stand in the record of the run.
+  /// A job never ran: its task had no buffers free, or skips it. It has no memory. Of more than 64 at once some are
+  /// left out here, and stand in the record of the run.
   std::function<void(const Job&, const JobRecord&)> on_dropped = {};
   /// A job failed or was aborted: its results are invalid.
   std::function<void(const Job&, const JobRecord&)> on_failed = {};
@@ -95,7 +96,7 @@ struct JobRecord {
   Duration deadline{};                  ///< absolute
   std::optional<Error> error = {};      ///< its results are invalid
   int overruns = 0;                     ///< kernels that took longer than their declared worst
-  Duration programs{};  ///< from when it was ready until its program had filled its buffers
+  Duration programs{};                  ///< from when it was ready until its program had filled its buffers
   std::optional<BrokenBound> broken = {};
   std::string_view verdict = "met";  ///< met, missed, failed, aborted, dropped, skipped or never_run
 

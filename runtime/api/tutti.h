@@ -227,8 +227,8 @@ typedef struct tutti_job_record {
   const char* verdict; /**< met, missed, failed, aborted, dropped, skipped or never_run */
 } tutti_job_record;
 
-/** Code of a task; members may be null. Host steps are done by the thread that dispatches jobs; a thread beside it calls
- *  the others, one at a time. */
+/** Code of a task; members may be null. Host steps are done by the thread that dispatches jobs; a thread beside it
+ * calls the others, one at a time. */
 typedef struct tutti_task_program {
   const char* task;                                      /**< name */
   void (*on_ready)(const tutti_job* job, void* user);    /**< fills the input of a job */

@@ -68,8 +68,7 @@ void UserProgram::on_dropped(const Job& job, const JobRecord& record) {
   if (users_ == nullptr || !users_->on_dropped) return;
   tutti::Job without_buffers = job_of(job);
   Handles::memory(without_buffers) = nullptr;
-  guard_->call_or_stop("on_dropped", task_->name,
-                       [&] { users_->on_dropped(without_buffers, users_record(record)); });
+  guard_->call_or_stop("on_dropped", task_->name, [&] { users_->on_dropped(without_buffers, users_record(record)); });
 }
 
 void UserProgram::on_failed(const Job& job, const JobRecord& record) {

@@ -47,9 +47,7 @@ class CallbackWorker {
   [[nodiscard]] bool is_idle() const { return posted_ == taken_; }
 
   /// Requests of its thread that the host refused, once the thread has done something. @pre `is_idle`
-  [[nodiscard]] std::vector<std::string> notes() const {
-    return posted_ > 0 ? notes_ : std::vector<std::string>{};
-  }
+  [[nodiscard]] std::vector<std::string> notes() const { return posted_ > 0 ? notes_ : std::vector<std::string>{}; }
 
  private:
   void lead();

@@ -17,9 +17,9 @@
 #include "runtime/dispatch/job_ledger.hpp"
 #include "runtime/dispatch/job_scheduler.hpp"
 #include "runtime/dispatch/task_state.hpp"
-#include "runtime/triggers/trigger_source.hpp"
 #include "runtime/host/real_time.hpp"
 #include "runtime/trace/journal.hpp"
+#include "runtime/triggers/trigger_source.hpp"
 
 namespace tutti::internal {
 
@@ -98,7 +98,7 @@ class DispatchedRun final : public PreparedRun {
     ReadyJob ready;
     std::optional<Job> job;
     Duration posted{};
-    EndedJob ended;  ///< of an end
+    EndedJob ended;   ///< of an end
     Duration read{};  ///< when the program had read the result
     std::optional<Error> thrown;
   };
@@ -190,8 +190,8 @@ class DispatchedRun final : public PreparedRun {
   Duration free_since_{};               // the dispatcher is free since then
   Duration slept_since_{}, woke_at_{};  // its last sleep: free since, and until
   Duration overslept_{};                // so much longer than it was to be
-  BlockingLog blocking_;    // since the run was idle last
-  Duration late_inputs_{};  // since then, of jobs whose input came later than their task's jitter allows
+  BlockingLog blocking_;                // since the run was idle last
+  Duration late_inputs_{};              // since then, of jobs whose input came later than their task's jitter allows
 };
 
 // ---- preparing
@@ -236,8 +236,8 @@ void DispatchedRun::make_room(std::span<const std::uint64_t> jobs) {
   ThreadRole role = executor_.role();
   role.spins = false;
   if (role.priority > 1) --role.priority;  // the dispatcher goes before it
-  worker_.emplace(executor_.clock(), callbacks_.size(), [this](std::size_t place) { call(callbacks_[place]); }, role,
-                  waker_);
+  worker_.emplace(
+      executor_.clock(), callbacks_.size(), [this](std::size_t place) { call(callbacks_[place]); }, role, waker_);
 }
 
 void DispatchedRun::release_jobs(std::span<const std::uint64_t> jobs, const RunOptions& options) {
@@ -321,7 +321,8 @@ void DispatchedRun::run_jobs() {
   for (const TaskId task : external_) sources_[task.index()]->end();
   finish_callbacks();
   ledger_.finish();
-  while (const auto job = scheduler_->take_unstarted()) ledger_.keep(record_of(*job, JobVerdict::NeverRun), ledger_.claim());
+  while (const auto job = scheduler_->take_unstarted())
+    ledger_.keep(record_of(*job, JobVerdict::NeverRun), ledger_.claim());
   for (const auto& [task, at] : scheduler_->suspensions()) record_.suspensions.push_back({task, at - epoch_});
   record_.triggers.resize(tasks_.size());
   for (const TaskId task : external_) {
@@ -401,10 +402,11 @@ void DispatchedRun::drop(const Action& action) {
   EndedJob ended;
   ended.record = record_of(action.job, skipped ? JobVerdict::Skipped : JobVerdict::Dropped);
   ended.record.ready = action.ready - epoch_;
-  ended.record.error = Error{ErrorCode::Machine,
-                             skipped ? "skipped: the job before it took longer than its budget"
-                                     : "no buffer set was free; the jobs before took longer than admitted, or were seen late",
-                             {}};
+  ended.record.error =
+      Error{ErrorCode::Machine,
+            skipped ? "skipped: the job before it took longer than its budget"
+                    : "no buffer set was free; the jobs before took longer than admitted, or were seen late",
+            {}};
   ended.place = ledger_.claim();
   ended.late = true;
   ended.excesses.add(BoundCause::Release, overslept_);  // jobs that were seen late then have the buffers
@@ -656,10 +658,10 @@ void DispatchedRun::end_by(const Error& error) {
 template <class Work>
 std::optional<Error> DispatchedRun::caught(std::string_view what, TaskId task, const Work& work) const {
   const auto error = [&](std::string_view thrown) {
-    return Error{ErrorCode::Kernel,
-                 fmt::format("{} of task '{}' threw: {}; catch it there", what,
-                             planned_.tasks.tasks[task.index()].name, thrown),
-                 {}};
+    return Error{
+        ErrorCode::Kernel,
+        fmt::format("{} of task '{}' threw: {}; catch it there", what, planned_.tasks.tasks[task.index()].name, thrown),
+        {}};
   };
   try {
     work();

@@ -31,7 +31,7 @@ struct JobRecord {
   Duration late{};                 ///< from the instant at which it was ready and the dispatcher free until it was seen
   int overruns = 0;                ///< kernels that took longer than their declared worst
   Duration programs{};  ///< from when it was seen ready until its program had filled its buffers; no bound covers it
-  Duration after{};  ///< from the finish until the job's program had read its result
+  Duration after{};     ///< from the finish until the job's program had read its result
   /// The job was over its bound or missed its deadline, or one of its batches was over its latest finish.
   std::optional<BrokenBound> broken{};
   JobVerdict verdict = JobVerdict::Met;

@@ -89,8 +89,7 @@ void JobLedger::review(EndedJob& ended) {
 void JobLedger::judge(EndedJob& ended, const std::optional<BrokenBound>& of_batches) const {
   if (!promised_ || (!ended.late && !of_batches)) return;
   if (of_batches) ended.excesses.add(of_batches->cause, of_batches->excess);
-  BrokenBound broken{ended.excesses.largest(),
-                     std::max(ended.over, of_batches ? of_batches->excess : Duration{0}), {}};
+  BrokenBound broken{ended.excesses.largest(), std::max(ended.over, of_batches ? of_batches->excess : Duration{0}), {}};
   if (broken.cause == BoundCause::Blocking) broken.by = ended.blocker;
   if (broken.cause == BoundCause::Transfer && foreign_) broken.cause = BoundCause::Foreign;
   ended.record.broken = broken;

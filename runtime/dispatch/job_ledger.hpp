@@ -14,10 +14,10 @@ namespace tutti::internal {
 /// A job that has ended, until its batches are reviewed.
 struct EndedJob {
   JobRecord record;
-  std::size_t place = 0;                       ///< of its record, from `JobLedger::claim`
+  std::size_t place = 0;                         ///< of its record, from `JobLedger::claim`
   std::vector<PreparedBatch>* chunks = nullptr;  ///< of its batches; null: it never ran
-  bool late = false;                           ///< over its bound, or its deadline
-  Duration over{};                             ///< excess over the bound
+  bool late = false;                             ///< over its bound, or its deadline
+  Duration over{};                               ///< excess over the bound
   Excesses excesses;
   std::optional<TaskId> blocker;  ///< whose jobs took the most from it, beyond their Wcet
 };

@@ -147,9 +147,8 @@ void JobScheduler::trigger(TaskId id, Duration at) {
 }
 
 bool JobScheduler::awaits_triggers(Duration now) const {
-  return now - epoch_ < end_ && std::ranges::any_of(external_, [&](std::size_t task) {
-           return tasks_[task].released != tasks_[task].jobs;
-         });
+  return now - epoch_ < end_ &&
+         std::ranges::any_of(external_, [&](std::size_t task) { return tasks_[task].released != tasks_[task].jobs; });
 }
 
 /// Counts the triggers that are missing by now.

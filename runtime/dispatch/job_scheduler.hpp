@@ -231,8 +231,8 @@ class JobScheduler {
   bool stopped_ = false;
   Duration epoch_{};
   Duration end_ = kNever;
-  DueQueue due_;     // when a job of a task is released or dropped
-  DueQueue silent_;  // when a trigger of a task is missing
+  DueQueue due_;                       // when a job of a task is released or dropped
+  DueQueue silent_;                    // when a trigger of a task is missing
   std::vector<std::size_t> external_;  // tasks that triggers release
   ReadyQueue ready_;
   std::vector<ReadyJob> late_;    // ready jobs past their deadlines, in the order in which that was seen

@@ -67,7 +67,8 @@ class TaskProgram {
   [[nodiscard]] virtual Expected<void> on_work(Job& job);
   /// Whether any of the callbacks below does something. Without, buffers are free a thread's wake-up sooner.
   [[nodiscard]] virtual bool hears_of_end() const { return true; }
-  /// Callback: a job has ended without an error: the results in its buffer set can be read. They stay until this returns.
+  /// Callback: a job has ended without an error: the results in its buffer set can be read. They stay until this
+  /// returns.
   virtual void on_finished(const Job&) {}
   /// Callback: a job ended without an error, and late. It follows `on_finished`.
   virtual void on_missed(const Job&, const JobRecord&) {}

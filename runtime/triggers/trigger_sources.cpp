@@ -20,8 +20,8 @@ Expected<void> check_handles(const TaskSet& set, const TriggerOrigins& origins) 
       return invalid_input(
           fmt::format("there is a trigger for task '{:.80}', which the set has not; name one of its tasks", name));
     if (!task->release.is_external())
-      return invalid_input(
-          fmt::format("there is a trigger for task '{}', whose jobs the clock releases; give it 'release: external'", name));
+      return invalid_input(fmt::format(
+          "there is a trigger for task '{}', whose jobs the clock releases; give it 'release: external'", name));
     if (!seen.insert(handle.get()).second || handle->has_run())
       return invalid_input(
           fmt::format("the trigger of task '{}' is another task's or another run's; make one for each", name));
@@ -67,8 +67,8 @@ Expected<TriggerSources> TriggerSources::make(const TaskSet& set, const TriggerO
     made.table_.back() = made.sources_.back().get();
   }
   if (made.sources_.size() > Waker::kMostWords)
-    return invalid_input(fmt::format("{} tasks wait for triggers; a run serves {} at most", made.sources_.size(),
-                                     Waker::kMostWords));
+    return invalid_input(
+        fmt::format("{} tasks wait for triggers; a run serves {} at most", made.sources_.size(), Waker::kMostWords));
   return made;
 }
 

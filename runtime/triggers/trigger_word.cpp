@@ -35,8 +35,8 @@ Expected<TriggerWord> TriggerWord::open(std::string_view name) {
         fmt::format("'{:.80}' is no name of a trigger; it has 1 to 128 letters, digits, '_', '.' or '-'", name));
   const std::string path = fmt::format("/tutti.{}", name);
   const auto refused = [&](std::string_view what) {
-    return machine_error(fmt::format("the trigger '{}' in shared memory (/dev/shm{}): {}: {}", name, path, what,
-                                     std::strerror(errno)));
+    return machine_error(
+        fmt::format("the trigger '{}' in shared memory (/dev/shm{}): {}: {}", name, path, what, std::strerror(errno)));
   };
   const WordFile file{shm_open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0660)};
   if (file.number < 0) return refused("it cannot be opened; is it another user's?");

@@ -44,9 +44,9 @@ struct TaskSpec {
   ReleaseSource release = ReleaseSource::Periodic;  ///< external: by triggers, with sporadic arrivals and no offset
   std::string trigger = {};                         ///< external: a word in shared memory; empty: none is named
   std::optional<EarlyTriggers> early_trigger = {};  ///< external: absent: they are deferred
-  std::optional<Duration> missing_after = {};  ///< external, >= period: time without a trigger after which one is
-                                               ///< missing; absent: two periods and the jitter
-  Place place = {};                            ///< where a file says it
+  std::optional<Duration> missing_after = {};       ///< external, >= period: time without a trigger after which one is
+                                                    ///< missing; absent: two periods and the jitter
+  Place place = {};                                 ///< where a file says it
 
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };

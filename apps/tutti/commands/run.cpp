@@ -169,10 +169,11 @@ int replay(const RunCommand& command, const AdmissionController& controller, con
   if (!scenario) return report_error(scenario.error());
   const PlannedTaskSet planned = controller.plan(tasks);
   const auto& interrupted = programs::watch_for_interrupt();
-  return run_and_report(command, planned, {}, false, faults,
-                        [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const RunParts&) {
-                          return run_scenario(executors, planned, programs, *scenario, &interrupted);
-                        });
+  return run_and_report(
+      command, planned, {}, false, faults,
+      [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const RunParts&) {
+        return run_scenario(executors, planned, programs, *scenario, &interrupted);
+      });
 }
 
 int run_changing(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks,

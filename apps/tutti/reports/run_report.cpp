@@ -86,8 +86,9 @@ std::optional<TriggerCounts> triggers_of(const TaskSet& set, const RunRecord& re
 
 Json triggers_json(const std::optional<TriggerCounts>& triggers) {
   if (!triggers) return nullptr;
-  return {{"seen", triggers->seen},       {"deferred", triggers->deferred}, {"dropped", triggers->dropped},
-          {"missing", triggers->missing}, {"lost", triggers->lost},         {"most_early_ms", to_ms(triggers->most_early)}};
+  return {{"seen", triggers->seen},       {"deferred", triggers->deferred},
+          {"dropped", triggers->dropped}, {"missing", triggers->missing},
+          {"lost", triggers->lost},       {"most_early_ms", to_ms(triggers->most_early)}};
 }
 
 std::string triggers_text(const TaskSet& set, const RunRecord& record) {
@@ -103,7 +104,8 @@ std::string triggers_text(const TaskSet& set, const RunRecord& record) {
                ms(triggers->most_early)});
     if (triggers->most_early > Duration{0} && triggers->most_early < set.tasks[i].period)
       remedies += fmt::format(
-          "Triggers of '{}' came up to {} ms before its period allows: with so much more jitter in its task they are in "
+          "Triggers of '{}' came up to {} ms before its period allows: with so much more jitter in its task they are "
+          "in "
           "time.\n",
           set.tasks[i].name, ms(triggers->most_early));
   }

@@ -314,7 +314,8 @@ static void triggers_release_jobs(const char* folder) {
   tutti_shared_trigger_fire(shared);
   tutti_shared_trigger_free(shared);
   remove("/dev/shm/tutti.tutti.c.test");
-  check(tutti_shared_trigger_open("a/b") == NULL && strstr(tutti_last_error(), "no name") != NULL, "a name that is none");
+  check(tutti_shared_trigger_open("a/b") == NULL && strstr(tutti_last_error(), "no name") != NULL,
+        "a name that is none");
   tutti_trigger_free(fires.trigger);
   tutti_verdict_free(verdict);
   tutti_task_set_free(set);

@@ -317,13 +317,14 @@ TEST(ApiRun, WritesAJournal) {
 // that one is missing, and again twice until the run ends at 100 ms.
 TEST(ApiRun, ReleasesJobsByTriggers) {
   const auto machine = tutti::Machine::load(TUTTI_CONFIGS "/machines/inspection-example.yaml").value();
-  const auto set = TaskSet::parse(machine,
-                                  "version: 1\n"
-                                  "tasks:\n"
-                                  "  - {name: clock, period: 10 ms, job: [{batch: [{from: mem0, to: gpu0, size: 1 MB}]}]}\n"
-                                  "  - {name: frame, period: 10 ms, missing_after: 30 ms, release: external,\n"
-                                  "     job: [{batch: [{from: mem0, to: gpu0, size: 1 MB}]}]}\n")
-                       .value();
+  const auto set =
+      TaskSet::parse(machine,
+                     "version: 1\n"
+                     "tasks:\n"
+                     "  - {name: clock, period: 10 ms, job: [{batch: [{from: mem0, to: gpu0, size: 1 MB}]}]}\n"
+                     "  - {name: frame, period: 10 ms, missing_after: 30 ms, release: external,\n"
+                     "     job: [{batch: [{from: mem0, to: gpu0, size: 1 MB}]}]}\n")
+          .value();
   tutti::RunOptions options;
   options.arrivals_before = milliseconds(100);
   const tutti::Trigger trigger = options.triggers["frame"];

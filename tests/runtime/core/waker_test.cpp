@@ -108,8 +108,10 @@ TEST(SpscRing, PassesEverythingFromThreadToThread) {
   std::thread other([&] {
     for (int i = 0; i < kAll;) {
       int value = i;
-      if (ring.push(std::move(value))) ++i;
-      else std::this_thread::yield();
+      if (ring.push(std::move(value)))
+        ++i;
+      else
+        std::this_thread::yield();
     }
   });
   for (int i = 0; i < kAll;) {

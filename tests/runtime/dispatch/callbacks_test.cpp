@@ -67,8 +67,10 @@ TEST(CallbackWorker, IsAThreadOfItsOwnOnARealClock) {
       waker.look();
       const auto end = worker.take_done(clock.now());
       taken = end.has_value();
-      if (taken) EXPECT_EQ(end->piece, piece);
-      else clock.wait_until(clock.now() + std::chrono::hours{1}, waker);
+      if (taken)
+        EXPECT_EQ(end->piece, piece);
+      else
+        clock.wait_until(clock.now() + std::chrono::hours{1}, waker);
     }
   }
   EXPECT_TRUE(worker.is_idle());

@@ -259,8 +259,8 @@ TEST(Response, LeavesOutWhatProgramsDoBesideTheirJobs) {
   }
 }
 
-// u arrives at 100, while t's buffer is filled until 300; its own takes no time, behind that. Then t runs until 1400, and
-// u until 2500, while t's result is read until 1600: 2400 from its arrival, of which it waited 200 for its input.
+// u arrives at 100, while t's buffer is filled until 300; its own takes no time, behind that. Then t runs until 1400,
+// and u until 2500, while t's result is read until 1600: 2400 from its arrival, of which it waited 200 for its input.
 TEST(Response, LeavesOutTheTimeUntilTheInputIsThere) {
   FaultyRun run;
   const AdmittedTaskSet admitted = run.make({run.copying("t", 1000, 100'000), run.copying("u", 1000, 100'001, 100)});

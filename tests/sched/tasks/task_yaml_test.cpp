@@ -280,10 +280,12 @@ TEST(TaskYaml, RefusesTasksThatAreNone) {
 
 TEST(TaskYaml, ReadsWhatReleasesJobs) {
   const Folder folder;
-  const TaskSet set = folder.load(file("  - {name: a, period: 5 ms, jitter: 1 ms, wcet: 1 ms, release: external}\n"
-                                       "  - {name: b, period: 5 ms, wcet: 1 ms, release: external, trigger: cam0,\n"
-                                       "     early_trigger: drop, missing_after: 7 ms}\n"
-                                       "  - {name: c, period: 5 ms, wcet: 1 ms, release: periodic}\n")).value();
+  const TaskSet set = folder
+                          .load(file("  - {name: a, period: 5 ms, jitter: 1 ms, wcet: 1 ms, release: external}\n"
+                                     "  - {name: b, period: 5 ms, wcet: 1 ms, release: external, trigger: cam0,\n"
+                                     "     early_trigger: drop, missing_after: 7 ms}\n"
+                                     "  - {name: c, period: 5 ms, wcet: 1 ms, release: periodic}\n"))
+                          .value();
   const Duration ms = std::chrono::milliseconds{1};
   EXPECT_EQ(set.tasks[0].release, (ReleaseRule{ReleaseSource::External, "", EarlyTriggers::Defer, 11 * ms}));
   EXPECT_EQ(set.tasks[1].release, (ReleaseRule{ReleaseSource::External, "cam0", EarlyTriggers::Drop, 7 * ms}));
