@@ -121,7 +121,7 @@ TEST(FaultBackend, FailsARunAndLaterOnesGoOn) {
   EXPECT_TRUE(station.executor_with_faults.run(batch).has_value());
 }
 
-CommandStream random_stream(const Station& station, Random& random, std::string name) {
+CommandStream drawn_stream(const Station& station, Random& random, std::string name) {
   const VertexId places[] = {station.at("mem0"), station.at("gpu0"), station.at("gpu1"), station.at("gpu2")};
   const std::size_t from = random.below(4);
   const std::size_t to = (from + 1 + random.below(3)) % 4;
@@ -177,7 +177,7 @@ TEST(FaultScript, ConservesBytesAndEngines) {
       std::vector<StreamBinding> bindings;
       std::vector<Buffer> sources, destinations;
       for (int s = random.between(1, 5); s > 0; --s) {
-        streams.push_back(random_stream(station, random, "s" + std::to_string(s)));
+        streams.push_back(drawn_stream(station, random, "s" + std::to_string(s)));
         const Transfer& transfer = *streams.back().transfer;
         const auto size = static_cast<std::size_t>(transfer.size.count);
         sources.push_back(station.allocate(transfer.from, size));
@@ -213,7 +213,7 @@ TEST(FaultScript, IsThePlanWhereNothingIsLonger) {
     Station station(std::make_unique<VirtualClock>(), Station::make_sim, test::small_machine("1.3 GB/s"));
     std::vector<CommandStream> streams;
     for (int s = random.between(1, 5); s > 0; --s)
-      streams.push_back(random_stream(station, random, "s" + std::to_string(s)));
+      streams.push_back(drawn_stream(station, random, "s" + std::to_string(s)));
     const ExecutionPlan planned = plan(planners()[seed % planners().size()], station.batch(streams), Basis::Guaranteed);
     RunFaults none;
     none.faults.push_back({.kind = FaultKind::SlowTransfers});
