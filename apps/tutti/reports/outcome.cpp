@@ -58,8 +58,10 @@ void print_remarks(const RunRecord& record, const TaskSet& tasks, std::span<cons
                    ExitCode exit_code) {
   for (const std::string& note : notes) fmt::print(stderr, "note: {}\n", note);
   std::size_t failed = 0;
+  bool has_said_fatal = false;
   for (const JobRecord& job : record.jobs) {
     if (!job.has_failed() || ++failed > 10) continue;
+    has_said_fatal = has_said_fatal || (record.fatal && job.error->message == record.fatal->message);
     fmt::print(stderr, "job {} of task '{}': {}\n", job.index, tasks.tasks[job.task.index()].name, job.error->message);
   }
   if (failed > 10) fmt::print(stderr, "and {} more failed jobs\n", failed - 10);
@@ -70,7 +72,7 @@ void print_remarks(const RunRecord& record, const TaskSet& tasks, std::span<cons
   for (const Suspension& suspended : record.suspensions)
     fmt::print(stderr, "task '{}' was suspended at {}: too many of its jobs in a row took longer than their budget\n",
                tasks.tasks[suspended.task.index()].name, to_string(suspended.at));
-  if (record.fatal && failed == 0) fmt::print(stderr, "{}\n", record.fatal->message);
+  if (record.fatal && !has_said_fatal) fmt::print(stderr, "{}\n", record.fatal->message);
   if (record.interrupted) fmt::print(stderr, "interrupted; the report covers what had run\n");
   if (const std::string broken = broken_bounds_text(record, tasks); !broken.empty()) fmt::print(stderr, "{}\n", broken);
   const auto overran = std::ranges::count_if(record.jobs, [](const JobRecord& job) { return job.overruns > 0; });
