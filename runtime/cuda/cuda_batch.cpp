@@ -26,6 +26,14 @@ CudaBatch::~CudaBatch() {
   wait();
   give_lanes_back();
   std::erase(backend().batches, this);
+  if (backend().lost) abandon();
+}
+
+/// Nobody waited for what is in the queues: it may still run, and looks at both.
+void CudaBatch::abandon() {
+  enqueuer_->abandon();
+  static_cast<void>(enqueuer_.release());
+  static_cast<void>(batch_.release());
 }
 
 void CudaBatch::arm() {

@@ -35,6 +35,7 @@ class CudaBatch final : public BackendBatch {
   [[nodiscard]] bool take_lanes(bool shared_lanes);
   void give_lanes_back();
   void refresh_timers();
+  void abandon();
   [[nodiscard]] BoundDevices& backend() const { return batch_->backend; }
 
   std::unique_ptr<BoundBatch> batch_;

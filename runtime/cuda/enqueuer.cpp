@@ -303,6 +303,7 @@ void Enqueuer::launch(std::uint32_t position) {
 
 void Enqueuer::run_host_work(void* work) {
   const auto [enqueuer, position] = *static_cast<const HostWork*>(work);
+  if (enqueuer->abandoned_) return;
   enqueuer->call_kernel(position, [](const BoundKernel& kernel) { kernel.forms->host(kernel.launch); });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -34,6 +35,9 @@ class Enqueuer {
   /// Enqueues what is due, where the host keeps time. For the conductor.
   /// @param since  the start of the run
   void enqueue_due(Duration since);
+  /// From now on no host work begins. What a lost GPU, or another one, still has in its queues knows an enqueuer by its
+  /// address, so one that was abandoned is never destroyed.
+  void abandon() { abandoned_ = true; }
 
  private:
   /// The kernel of a command.
@@ -94,6 +98,7 @@ class Enqueuer {
   std::vector<HostWork> host_work_;           // [commands]
   std::size_t ahead_ = 0;                     // runs of commands that the hardware queues have room for
   std::uint32_t enqueued_ = 0;                // of them, in this run of the batch
+  std::atomic<bool> abandoned_{false};
 };
 
 }  // namespace tutti::internal::cuda

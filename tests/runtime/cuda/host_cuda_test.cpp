@@ -241,6 +241,40 @@ TEST(HostCudaDeathTest, BuffersOutliveABackendWhoseGpuHangs) {
                 "kernel 'spin' of stream 's' has not returned within .*\nfine\n1 operations hang");
 }
 
+std::atomic<int> late_calls{0};
+
+/// A batch of gpu1 is armed when gpu0 hangs. It goes while its copy, which takes a while, is in a queue with host work
+/// behind it, and so does the kernel.
+void abandon_host_work() {
+  limit_time();
+  {
+    const auto make = [](const Topology& machine, const KernelRegistry& kernels, Clock& clock) {
+      CudaOptions options = test::host_gpus(machine);
+      options.watchdog = {2, milliseconds(10)};
+      return make_cuda_backend(machine, kernels, clock, options).value();
+    };
+    Station station(device_clock(), make);
+    static_cast<void>(station.kernels.add("late", [](const KernelLaunch&) { late_calls.fetch_add(1); }));
+    const Buffer source = station.allocate(station.at("gpu1"), 4096), sink = station.allocate(station.at("mem0"), 4096);
+    CommandStream stream = copy_stream("result", station.at("gpu1"), station.at("mem0"), 4096);
+    stream.kernel = Kernel{station.at("cpu0"), Duration{10}, Duration{10}, "late"};
+    auto armed = station.prepare({stream}, {bound(source.view(), sink.view())});
+    auto hung = station.prepare({kernel_stream("s", station.at("gpu0"), "spin")}, {{}});
+    host_cuda::device(1).copy_rate(4e-6);  // in a second
+    host_cuda::device(0).hang_next_kernel();
+    station.executor.arm(armed);
+    print(station.executor.run(hung));
+  }
+  while (host_cuda::device(1).unfinished() > 0) std::this_thread::sleep_for(milliseconds(1));
+  std::fprintf(stderr, "%d calls\n", late_calls.load());
+  std::exit(0);
+}
+
+TEST(HostCudaDeathTest, HostWorkInQueuesOfALostBackendIsNotDone) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(abandon_host_work(), testing::ExitedWithCode(0), "has not returned within .*\n0 calls");
+}
+
 /// The host's clock, which a test sets ahead.
 class AdvancedClock final : public Clock {
  public:
