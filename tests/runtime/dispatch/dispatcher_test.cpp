@@ -138,6 +138,16 @@ TEST(Dispatcher, DrawsTheJitterFromTheSeedAlone) {
 }
 
 // 0 a0 3, and so on; the run starts anew wherever the clock stands.
+// Endless runs keep no job: what is left of them is the summary.
+TEST(Dispatcher, KeepsNoJobsWhereNobodyWantsThem) {
+  VirtualRun run({std::nullopt, Policy::Edf, {task("a", 1, 10)}});
+  RunOptions options = first_jobs(5);
+  options.keeps_jobs = false;
+  const RunRecord record = run.run(options);
+  EXPECT_TRUE(record.jobs.empty());
+  EXPECT_EQ(record.summaries.at(0).jobs(), 5U);
+}
+
 TEST(Dispatcher, RunsTwiceOnOneClock) {
   VirtualRun run({{}, Policy::Edf, {with_offset(with_jitter(task("a", 3, 10), 2), 1), task("b", 2, 15)}});
   std::vector<Duration> arrivals;

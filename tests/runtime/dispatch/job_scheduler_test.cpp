@@ -173,6 +173,31 @@ TEST(JobScheduler, SuspendsATaskThatIsOverTooOften) {
   EXPECT_EQ(std::ranges::count(play.lines, 1U, &Line::task), 5);
 }
 
+// Each of its jobs takes 5 where 2 are declared. Suspended at 5, taken out at 20; at 30 it comes back as one that has
+// done nothing wrong, and is suspended at 35.
+TEST(JobScheduler, ASuspendedTaskThatComesBackRuns) {
+  ScheduledTask one = task(2, 10, 10);
+  one.overrun.suspend_after = 1;
+  JobScheduler scheduler(Policy::Edf, Arrivals::Sporadic, {one}, 1);
+  const auto run_job = [&](Duration at) {
+    const Action released = scheduler.step({Event::Kind::Time, at});
+    ASSERT_EQ(released.kind, Action::Kind::Release);
+    scheduler.input_ready(released.job);
+    ASSERT_EQ(scheduler.step({Event::Kind::Time, at}).kind, Action::Kind::Start);
+    ASSERT_EQ(scheduler.step({Event::Kind::JobEnded, at + Duration{5}}).kind, Action::Kind::Finish);
+    scheduler.buffers_free(released.job);
+    ASSERT_EQ(scheduler.step({Event::Kind::JobClosed, at + Duration{5}}).kind, Action::Kind::Free);
+    EXPECT_EQ(scheduler.step({Event::Kind::Time, at + Duration{5}}).until, kNever);
+  };
+  scheduler.begin({});
+  run_job({});
+  scheduler.leave(TaskId{0}, Duration{20});
+  scheduler.come(TaskId{0}, Duration{30});
+  run_job(Duration{30});
+  ASSERT_EQ(scheduler.suspensions().size(), 2U);
+  EXPECT_EQ(scheduler.suspensions()[1].at, Duration{35});
+}
+
 // Job 0 takes 35 of every 10, with one buffer set. At 35 job 1 gets it, due at 20: jobs 2 and 3, which have arrived,
 // find none, and it is late. Job 4 finds it free again.
 TEST(JobScheduler, DropsJobsWithoutBuffersOnce) {

@@ -48,7 +48,7 @@ class BusyProgram final : public TaskProgram {
                                             std::size_t set) override {
     return buffers_.bind(backend, operation, batch, set);
   }
-  void on_ready(const Job&) override { pass(filling); }
+  void on_ready(const Job& job) override { pass(job.index == 0 ? filling + filling_first : filling); }
   Expected<void> on_host_step(Job& job, std::size_t step) override {
     auto done = TaskProgram::on_host_step(job, step);
     pass(host_longer);
@@ -56,7 +56,7 @@ class BusyProgram final : public TaskProgram {
   }
   void on_finished(const Job&) override { pass(reading); }
 
-  Duration filling{}, host_longer{}, reading{};
+  Duration filling{}, filling_first{}, host_longer{}, reading{};
 
  private:
   void pass(Duration time) { clock_.wait_until(clock_.now() + time); }
@@ -270,6 +270,20 @@ TEST(Response, LeavesOutTheTimeUntilTheInputIsThere) {
   EXPECT_EQ(record.jobs[1].finish, Duration{2500});
   EXPECT_EQ(record.jobs[1].programs, Duration{200});
   EXPECT_EQ(record.jobs[1].response(), Duration{2200});
+}
+
+// t's first input takes 2500, so its first two jobs bunch: 2500 to 3600, and to 4700. u, which arrives at 2600, has a
+// bound of 2200 and ends at 5800.
+TEST(OverBound, IsAJobBehindAnInputThatCameLate) {
+  FaultyRun run;
+  const AdmittedTaskSet admitted = run.make({run.copying("t", 1000, 3000), run.copying("u", 1000, 4000, 2600)});
+  ASSERT_EQ(admitted.worst_responses()[1], Duration{2200});
+  run.programs[0]->filling_first = Duration{2500};
+  const RunRecord record = run.run(admitted, 4);
+  const auto late = std::ranges::find(record.jobs, TaskId{1}, &JobRecord::task);
+  EXPECT_EQ(late->finish, Duration{5800});
+  ASSERT_TRUE(late->broken);
+  EXPECT_EQ(late->broken->cause, BoundCause::Host);
 }
 
 // Nothing was promised to a scenario.

@@ -97,6 +97,19 @@ TEST(PartitionedRun, MergesRecordsInTheOrderOfTheirEnds) {
                 {"t0", 0, 0, 0, 6000, 10'000}, {"t1", 0, 0, 0, 7000, 10'000}, {"t2", 0, 0, 6000, 8000, 10'000}}));
 }
 
+// Each partition tells of its jobs, with the ids of the whole set.
+TEST(PartitionedRun, TellsOfEachJobThatEnds) {
+  const TaskSet set = tasks_of(two_sides(), {kUp0, kUp1});
+  std::vector<std::pair<TaskId, std::uint64_t>> told, recorded;
+  RunOptions options = first_jobs(6);
+  options.on_job_end = [&](const JobRecord& job) { told.emplace_back(job.task, job.index); };
+  for (const JobRecord& job : PartitionedRun(set).run(options).jobs) recorded.emplace_back(job.task, job.index);
+  EXPECT_EQ(told.size(), 6U);
+  std::ranges::sort(told);
+  std::ranges::sort(recorded);
+  EXPECT_EQ(told, recorded);
+}
+
 // So many jobs are those that arrive first in all partitions together; without a number it is a hyperperiod of all.
 TEST(PartitionedRun, CountsTheJobsOfAllPartitions) {
   TaskSet set = tasks_of(two_sides(), {kUp0, kUp1});

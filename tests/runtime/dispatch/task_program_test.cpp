@@ -50,6 +50,27 @@ TEST(TaskProgram, TakesTheStepsInOrder) {
   EXPECT_EQ(record->jobs[1].finish, Duration{100'670});
 }
 
+/// A program whose own work on the host takes no time.
+class QuickProgram final : public TaskProgram {
+ public:
+  Expected<std::vector<StreamBinding>> bind(DeviceBackend&, const Batch&, std::size_t, std::size_t) override {
+    return std::vector<StreamBinding>{};
+  }
+  Expected<void> on_host_step(Job&, std::size_t) override { return {}; }
+};
+
+// Work takes no time on a virtual clock, so what is declared for it passes: 20, then 30.
+TEST(TaskProgram, HostStepsTakeTheirDeclaredTimeOnAVirtualClock) {
+  Station station;
+  const Task task = job_of({HostStep{Duration{20}}, HostStep{Duration{30}}});
+  const AdmittedTaskSet admitted = test::admit({station.machine, Policy::Edf, {task}});
+  QuickProgram program;
+  TaskProgram* const table[] = {&program};
+  const auto record = run_tasks(station.executor, admitted, table, first_jobs(1));
+  ASSERT_TRUE(record.has_value());
+  EXPECT_EQ(record->jobs[0].finish, Duration{50});
+}
+
 TEST(TaskProgram, LeavesTheRestOfAJobWhenABatchFails) {
   Station station;
   ASSERT_TRUE(station.kernels.add("fail", [](const KernelLaunch&) { throw 1; }).has_value());
