@@ -97,7 +97,6 @@ class DispatchedRun final : public PreparedRun {
     Kind kind = Kind::Input;
     ReadyJob ready;
     std::optional<Job> job;
-    Duration posted{};
     EndedJob ended;   ///< of an end
     Duration read{};  ///< when the program had read the result
     std::optional<Error> thrown;
@@ -550,7 +549,6 @@ std::optional<std::size_t> DispatchedRun::free_callback() {
 }
 
 void DispatchedRun::post(std::size_t place) {
-  callbacks_[place].posted = executor_.clock().now();
   callbacks_[place].thrown.reset();
   worker_->post(place);
 }

@@ -63,6 +63,7 @@ TEST(ExecutorIssue, RefusesABatchThatIsUnderWay) {
   Station station;
   Copy copy(station, 500);
   ASSERT_TRUE(station.executor.issue(copy.batch).has_value());
+  ASSERT_FALSE(station.executor.query(copy.batch));
   for (const auto& again : {station.executor.issue(copy.batch), station.executor.run(copy.batch).map([](auto&&) {})}) {
     ASSERT_FALSE(again.has_value());
     EXPECT_EQ(again.error().code, ErrorCode::InvalidInput);

@@ -55,6 +55,17 @@ TEST(Waker, LetsAClockWaitWhereNobodyCalls) {
   }
 }
 
+// With a word beside its own, too: it does not return at once.
+TEST(Waker, SleepsUntilTheInstant) {
+  std::atomic<std::uint32_t> word{5};
+  Waker waker;
+  waker.watch(word);
+  waker.look();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds{300};
+  waker.sleep_until(until);
+  EXPECT_GE(std::chrono::steady_clock::now(), until);
+}
+
 // A word of another process: with a wake-up, and stored by somebody who wakes nobody.
 TEST(Waker, WatchesWords) {
   for (const bool wakes : {true, false}) {

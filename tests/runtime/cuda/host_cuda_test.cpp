@@ -136,6 +136,23 @@ TEST_F(HostCuda, MemoryThatTheDriverRefusesIsReportedAndCanBeHadLater) {
   }
 }
 
+TEST_F(HostCuda, AStreamThatTheDriverRefusesLeavesNoBackend) {
+  host_cuda::fail_next("cudaStreamCreateWithFlags", cudaErrorMemoryAllocation);
+  EXPECT_NE(refusal(), "");
+  EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(HostCuda, HostWorkThatThrowsFailsItsBatch) {
+  Station station(device_clock(), kPolling);
+  const auto thrower = [](const KernelLaunch&) { throw std::runtime_error("no wafer"); };
+  ASSERT_TRUE(station.kernels.add("thrower", thrower).has_value());
+  auto batch = station.prepare({kernel_stream("s", station.at("cpu0"), "thrower")}, {{}});
+  const auto failed = station.executor.run(batch);
+  ASSERT_FALSE(failed.has_value());
+  EXPECT_EQ(failed.error().code, ErrorCode::Kernel);
+  EXPECT_NE(failed.error().message.find("no wafer"), std::string::npos) << failed.error().message;
+}
+
 TEST_F(HostCuda, ABatchThatTheDriverRefusesLeavesNothingBehind) {
   Station station(device_clock(), kPolling);
   const Upload upload(station);

@@ -138,6 +138,20 @@ TEST(Dispatcher, DrawsTheJitterFromTheSeedAlone) {
 }
 
 // 0 a0 3, and so on; the run starts anew wherever the clock stands.
+// The run starts at 1000 on its clock; its second job takes 5 in place of 1, and ends at 15.
+TEST(Dispatcher, SaysWhenItSuspendedATask) {
+  Task one = task("a", 1, 10);
+  one.overrun.suspend_after = 1;
+  VirtualRun run({std::nullopt, Policy::Edf, {one}});
+  run.programs[0].after = [&](const Job& job) {
+    if (job.index == 1) run.station.clock->wait_until(run.station.clock->now() + Duration{4});
+  };
+  run.station.clock->wait_until(Duration{1000});
+  const RunRecord record = run.run(first_jobs(5));
+  ASSERT_EQ(record.suspensions.size(), 1U);
+  EXPECT_EQ(record.suspensions[0].at, Duration{15});
+}
+
 // Endless runs keep no job: what is left of them is the summary.
 TEST(Dispatcher, KeepsNoJobsWhereNobodyWantsThem) {
   VirtualRun run({std::nullopt, Policy::Edf, {task("a", 1, 10)}});

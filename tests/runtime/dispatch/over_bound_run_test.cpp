@@ -286,6 +286,18 @@ TEST(OverBound, IsAJobBehindAnInputThatCameLate) {
   EXPECT_EQ(late->broken->cause, BoundCause::Host);
 }
 
+// Another process is seen behind the run, whose jobs are not kept: their summary is.
+TEST(OverBound, LeavesSummariesAloneWhereJobsAreNotKept) {
+  FaultyRun run;
+  const AdmittedTaskSet admitted = run.make({run.copying("t", 1000, 100'000)});
+  RunOptions options = first_jobs(3);
+  options.keeps_jobs = false;
+  options.on_job_end = [&](const JobRecord&) { run.backend.foreign = {"another run of tutti uses gpu0"}; };
+  TaskProgram* const table[] = {run.programs[0].get()};
+  const RunRecord record = run_tasks(run.executor, admitted, table, options).value();
+  EXPECT_EQ(record.summaries.at(0).jobs(), 3U);
+}
+
 // Nothing was promised to a scenario.
 TEST(OverBound, IsNoJobOfAScenario) {
   FaultyRun run;

@@ -148,6 +148,8 @@ TEST(ScenarioRun, PadsEachPart) {
   };
   EXPECT_EQ(rows(3150), (std::vector<Row>{{"short", 0, 500, 1050, 1250, 2500}, {"long", 0, 0, 0, 3350, 10'000}}));
   EXPECT_EQ(rows(2500), (std::vector<Row>{{"short", 0, 500, 1050, 1250, 2500}, {"long", 0, 0, 0, 3300, 10'000}}));
+  // 1020 are left for the last region: more than its batch takes, less than it may take.
+  EXPECT_EQ(rows(3120), (std::vector<Row>{{"short", 0, 500, 1050, 1250, 2500}, {"long", 0, 0, 0, 3320, 10'000}}));
 }
 
 /// Copies a pattern up, has a kernel look at it, and copies it back.
