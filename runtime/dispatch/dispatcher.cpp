@@ -184,6 +184,7 @@ class DispatchedRun final : public PreparedRun {
   Duration triggers_end_ = kNever;           // that, on the clock
   std::vector<Callback> callbacks_;
   std::vector<std::size_t> free_callbacks_;
+  std::size_t dropped_called_ = 0;  // of the callbacks, those of dropped jobs: the others are for jobs that are alive
   std::optional<CallbackWorker> worker_;  // where a program has callbacks
 
   Duration free_since_{};               // the dispatcher is free since then
@@ -413,8 +414,10 @@ void DispatchedRun::drop(const Action& action) {
   const Hold& hold = tasks_[action.job.task.index()].holds[scheduler_->buffer_set_of(action.job)];
   if (!skipped && hold.until == kNever) ended.excesses.add(BoundCause::Host, decided_at_ - hold.from);
   ended.blocker = blocking_.worst();
-  const auto place = hears_of_end(action.job.task) ? free_callback() : std::nullopt;
+  const bool tells = hears_of_end(action.job.task) && dropped_called_ < kMostDropped;
+  const auto place = tells ? free_callback() : std::nullopt;
   if (!place) return ledger_.add(std::move(ended));
+  ++dropped_called_;
   Callback& callback = callbacks_[*place];
   callback.kind = Callback::Kind::EndOfDropped;
   callback.ready = action.job;
@@ -586,7 +589,9 @@ void DispatchedRun::close(Callback& callback, const CallbackWorker::Done& done) 
     return scheduler_->input_ready(callback.ready);
   }
   EndedJob& ended = callback.ended;
-  if (callback.kind == Callback::Kind::End) {
+  if (callback.kind == Callback::Kind::EndOfDropped) {
+    --dropped_called_;
+  } else {
     if (!ended.record.error) ended.record.after = callback.read - epoch_ - *ended.record.finish;
     tasks_[callback.ready.task.index()].holds[scheduler_->buffer_set_of(callback.ready)].until = done.ended;
     scheduler_->buffers_free(callback.ready);

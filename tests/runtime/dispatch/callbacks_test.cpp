@@ -229,6 +229,32 @@ TEST(Callbacks, OfDroppedJobsAreLeftOutRatherThanTheirRecords) {
   EXPECT_GT(record.summaries[0].with(JobVerdict::Dropped), 64U);
 }
 
+/// Hears of the ends of its jobs, and has no input to fill.
+class EndsOnly final : public TaskProgram {
+ public:
+  Expected<std::vector<StreamBinding>> bind(DeviceBackend&, const Batch&, std::size_t, std::size_t) override {
+    return std::vector<StreamBinding>{};
+  }
+  [[nodiscard]] bool fills_input() const override { return false; }
+  void on_finished(const Job&) override { ++ended; }
+  int ended = 0;
+};
+
+// The worker fills b's input until 300'000. a's first job ends at 100'010, when some 1000 jobs of a have come and are
+// dropped: however many of their callbacks wait, c's job, which ends behind them, has one.
+TEST(Callbacks, OfDroppedJobsTakeNoPlaceOfOthers) {
+  VirtualRun run(
+      {std::nullopt, Policy::Edf, {test::task("a", 10, 100), test::task("b", 10, 101), test::task("c", 10, 102)}});
+  NotingProgram a, b;
+  EndsOnly c;
+  a.longer = Duration{100'000};
+  b.filling = Duration{300'000};
+  TaskProgram* const table[] = {&a, &b, &c};
+  const RunRecord record = run_tasks(run.station.executor, run.admitted, table, first_jobs(1000)).value();
+  EXPECT_EQ(record.jobs.size(), 1000U);
+  EXPECT_GT(c.ended, 0);
+}
+
 TEST(Callbacks, ThatThrowEndTheRun) {
   for (const char* which : {"on_ready", "on_finished", "on_job_end"}) {
     NotedRun noted;
