@@ -97,7 +97,12 @@ AdmittedTaskSet drawn_set(const test::Station& station, Random& random, std::siz
     Task task = test::random_job(station, random, "t" + std::to_string(i));
     task.overrun.policy = static_cast<OverrunPolicy>(random.below(3));
     if (random.one_in(4)) task.overrun.suspend_after = random.between(2, 5);
-    task.offset = Duration{random.between(0, 50'000)};
+    if (random.one_in(4)) {
+      task.release.source = ReleaseSource::External;
+      task.release.early = random.one_in(2) ? EarlyTriggers::Defer : EarlyTriggers::Drop;
+    } else {
+      task.offset = Duration{random.between(0, 50'000)};
+    }
     set.tasks.push_back(std::move(task));
     shares.push_back(random.real(0.2, 1));
   }
@@ -117,6 +122,7 @@ AdmittedTaskSet drawn_set(const test::Station& station, Random& random, std::siz
       task.period = Duration{static_cast<std::int64_t>(period)};
       task.deadline = task.period * rest.between(8, 30) / 10;
       task.jitter = task.period * rest.between(0, 2) / 10;
+      if (task.release.is_external() && rest.one_in(2)) task.release.missing_after = task.period * 2 + task.jitter;
     }
     if (auto verdict = controller.decide(set); verdict.admitted) return *std::move(verdict.admitted);
   }
@@ -136,6 +142,14 @@ Truth::Truth(std::uint64_t seed, bool keeps_envelope, const AdmittedTaskSet& adm
     faults.faults.push_back(inside ? drawn_inside(machine, random) : drawn_outside(machine, random, by, horizon));
     draw_jobs(faults.faults.back(), admitted.tasks().tasks.size(), random, horizon);
   }
+}
+
+TriggerFault drawn_trigger(Random& random, Duration period) {
+  TriggerFault fault;
+  if (random.one_in(4)) fault.by = period * random.between(-150, 150) / 100;
+  fault.missing = random.one_in(10);
+  fault.doubled = random.one_in(10);
+  return fault;
 }
 
 const BatchFault* DriverFaults::of(const BatchRun& run) {

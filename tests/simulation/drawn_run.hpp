@@ -5,6 +5,7 @@
 
 #include "runtime/dispatch/task_program.hpp"
 #include "runtime/sim/fault_backend.hpp"
+#include "runtime/triggers/simulated_triggers.hpp"
 #include "sched/admission/admission.hpp"
 #include "sched/whatif/run_faults.hpp"
 #include "tests/runtime/small_machine.hpp"
@@ -17,6 +18,9 @@ namespace tutti::internal::simulation {
 
 /// A set of two to so many tasks that is admitted, as busy as the draw says, or less where that is refused.
 [[nodiscard]] AdmittedTaskSet drawn_set(const test::Station& station, test::Random& random, std::size_t most);
+
+/// What goes wrong with a trigger, in or out of the envelope of its task: the runtime lets no job out of it.
+[[nodiscard]] TriggerFault drawn_trigger(test::Random& random, Duration period);
 
 /// What is true of the machine and the programs in one run, where it is not what is declared.
 struct Truth {

@@ -41,6 +41,25 @@ struct Checked {
     return {};
   }
 
+  Violation arrivals() const {
+    std::vector<std::vector<Duration>> of_tasks(released.size());
+    for (const JobRecord& job : record.jobs) of_tasks[job.task.index()].push_back(job.arrival);
+    for (std::size_t i = 0; i < of_tasks.size(); ++i) {
+      auto& of_task = of_tasks[i];
+      std::ranges::sort(of_task);
+      for (std::size_t job = 1; job < of_task.size(); ++job)
+        if (of_task[job] - of_task[job - 1] < admitted.tasks().tasks[i].period)
+          return fmt::format("t{}: two jobs arrive less than its period apart", i);
+      if (record.triggers.empty() || !admitted.tasks().tasks[i].release.is_external()) continue;
+      const TriggerCounts& counts = record.triggers[i];
+      const std::uint64_t kept = counts.seen - counts.dropped;  // one of them may still be deferred
+      if (kept != of_task.size() && kept != of_task.size() + 1)
+        return fmt::format("t{}: {} triggers were seen and {} dropped, for {} jobs", i, counts.seen, counts.dropped,
+                           of_task.size());
+    }
+    return {};
+  }
+
   Violation order() const {
     std::vector<const JobRecord*> ran;
     for (const JobRecord& job : record.jobs)
@@ -92,7 +111,8 @@ struct Checked {
   }
 
   [[nodiscard]] Violation first() const {
-    for (const auto check : {&Checked::accounts, &Checked::order, &Checked::machine, &Checked::promises})
+    for (const auto check :
+         {&Checked::accounts, &Checked::arrivals, &Checked::order, &Checked::machine, &Checked::promises})
       if (auto violation = (this->*check)()) return violation;
     return {};
   }

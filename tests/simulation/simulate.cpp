@@ -45,6 +45,7 @@ int main(int argc, char** argv) {
     all.aborted += outcome.aborted;
     all.dropped += outcome.dropped;
     all.suspensions += outcome.suspensions;
+    all.triggers += outcome.triggers;
     all.batches += outcome.batches;
     all.faults += outcome.faults;
     all.journals += outcome.journals;
@@ -56,9 +57,9 @@ int main(int argc, char** argv) {
   fmt::print(
       "{} seeds, {} jobs; {} seeds with {} jobs inside the envelope; utilization up to {:.2f}\n"
       "{} missed, {} over their bound, {} failed, {} aborted, {} dropped or skipped, {} tasks suspended\n"
-      "{} batches watched, {} times met by a fault of the list; {} files of journals read back\n"
+      "{} triggers; {} batches watched, {} times met by a fault of the list; {} files of journals read back\n"
       "{} invariants broken\n",
       seeds, all.jobs, inside, inside_jobs, most, all.missed, all.over, all.failed, all.aborted, all.dropped,
-      all.suspensions, all.batches, all.faults, all.journals, broken);
+      all.suspensions, all.triggers, all.batches, all.faults, all.journals, broken);
   return broken > 0 ? 1 : 0;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/dispatch/faulty_machines.hpp"
+#include "runtime/triggers/trigger_sources.hpp"
 #include "tests/runtime/task_runs.hpp"
 #include "tests/simulation/drawn_run.hpp"
 #include "tests/simulation/invariants.hpp"
@@ -24,6 +25,8 @@ constexpr std::array kPlants{Plant{"lost", "was released"},
                              Plant{"doubled", "ends twice"},
                              Plant{"early", "before it arrived"},
                              Plant{"overlap", "have the machine"},
+                             Plant{"close", "less than its period"},
+                             Plant{"uncounted", "triggers were seen"},
                              Plant{"late", "inside the envelope"},
                              Plant{"uncaused", "has no cause"},
                              Plant{"swapped", "in their order"},
@@ -48,6 +51,10 @@ void plant(std::string_view what, RunRecord& record) {
     record.jobs.push_back(*ran);
   else if (what == "early")
     ran->start = ran->arrival - Duration{1};
+  else if (what == "close")
+    for (JobRecord& job : record.jobs) job.arrival = job.arrival * 9 / 10;
+  else if (what == "uncounted")
+    for (TriggerCounts& counts : record.triggers) counts.dropped += counts.seen > 0 ? 1 : 0;
   else if (what == "late")
     ran->finish = ran->deadline + Duration{1}, ran->verdict = JobVerdict::Missed;
   else if (what == "uncaused")
@@ -91,6 +98,13 @@ Outcome run(const Case& one) {
       if (++jobs % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds{1200});
     };
   }
+  Random of_triggers(one.seed ^ 0x74726967ULL);
+  const TriggerOrigins origins{
+      .simulated = true, .seed = one.seed, .faults = [&](TaskId task, std::uint64_t, Duration) {
+        return drawn_trigger(of_triggers, admitted.tasks().tasks[task.index()].period);
+      }};
+  const TriggerSources triggers = TriggerSources::make(admitted.tasks(), origins).value();
+  options.triggers = triggers.table();
   const auto released = jobs_per_task(admitted.tasks(), options);
   auto made = run_tasks(executor, admitted, faulty.programs(), options);
   Outcome outcome;
@@ -111,6 +125,7 @@ Outcome run(const Case& one) {
   outcome.batches = watched.ended();
   outcome.journals = journal ? journal->files() : 0;
   for (const std::uint64_t count : faulty.counts()) outcome.faults += count;
+  for (const TriggerCounts& counts : record.triggers) outcome.triggers += counts.seen;
   outcome.suspensions = record.suspensions.size();
   for (const JobRecord& job : record.jobs) {
     outcome.missed += job.missed() ? 1 : 0;

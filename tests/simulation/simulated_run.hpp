@@ -32,6 +32,7 @@ struct Outcome {
   bool inside = false;                   ///< the run kept to its envelope
   double utilization = 0;
   std::uint64_t jobs = 0, missed = 0, over = 0, failed = 0, aborted = 0, dropped = 0, suspensions = 0;
+  std::uint64_t triggers = 0;  ///< that were seen
   std::uint64_t batches = 0;   ///< that were watched
   std::uint64_t faults = 0;    ///< that met a batch or a step of the host
   std::uint64_t journals = 0;  ///< files that its journal has; 0: it wrote none
@@ -45,6 +46,9 @@ struct Outcome {
 /// - one job has the machine at a time: the times of two jobs are apart, or one lies within the other, which lent the
 ///   machine;
 /// - no job starts before it has arrived;
+/// - jobs of a task arrive at least a period apart, whatever its triggers do, and each trigger that was seen has its
+/// job
+///   or was dropped;
 /// - inside the envelope no job is late or over its bound;
 /// - a job that missed or was over its bound has a cause;
 /// - batches begin in the order of issue, one after the other, every byte of a batch arrives by its end, and engines
