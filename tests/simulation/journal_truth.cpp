@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -118,9 +120,15 @@ std::optional<std::string> JournalOfRun::difference(const RunRecord& record, tes
   if (jobs.size() != record.jobs.size())
     return fmt::format("the journal has {} jobs of {}", jobs.size(), record.jobs.size());
   files_ = files.size();
+  // A job whose callback is left out is written before others that wait for theirs.
+  std::map<std::pair<TaskId, std::uint64_t>, const JobRecord*> recorded;
+  for (const JobRecord& job : record.jobs) recorded[{job.task, job.index}] = &job;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     if (jobs[i].number != i) return fmt::format("the journal has job {} in place {}", jobs[i].number, i);
-    if (!is(jobs[i].entry, record.jobs[i])) return fmt::format("the journal has another job in place {}", i);
+    const auto job = recorded.find({jobs[i].entry.task, jobs[i].entry.index});
+    if (job == recorded.end() || !is(jobs[i].entry, *job->second))
+      return fmt::format("the journal has another job in place {}", i);
+    recorded.erase(job);
     if (!streams_fit(jobs[i])) return fmt::format("the journal has streams outside of their job in place {}", i);
   }
   return std::nullopt;
