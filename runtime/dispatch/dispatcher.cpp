@@ -82,7 +82,8 @@ class DispatchedRun final : public PreparedRun {
   void hold_to(std::span<const std::optional<Duration>> bounds) { ledger_.hold_to(bounds); }
   /// Lets tasks come and go as requested, until `end`. @pre prepared for all tasks of the set
   void change_on_request(ChangingTaskSet& set, ChangeRequests& requests, Duration end, const RunOptions& options);
-  RunRecord run() override;
+  using PreparedRun::run;
+  RunRecord run(std::optional<Duration> start) override;
 
  private:
   /// A job that has the machine, or has lent it.
@@ -106,7 +107,7 @@ class DispatchedRun final : public PreparedRun {
   auto all_chunks() { return tasks_ | std::views::transform(&TaskState::chunks) | std::views::join | std::views::join; }
   Expected<void> warm_up();
 
-  void begin();
+  void begin(std::optional<Duration> start);
   void run_jobs();
   /// Does an action. @return what has happened; nothing: the run is over
   std::optional<Event::Kind> perform(const Action& action);
@@ -283,11 +284,12 @@ void DispatchedRun::change_on_request(ChangingTaskSet& set, ChangeRequests& requ
 
 // ---- the loop
 
-RunRecord DispatchedRun::run() {
+RunRecord DispatchedRun::run(std::optional<Duration> start) {
   std::optional<RealTimeThread> thread;
   if (executor_.clock().runs_by_itself()) thread.emplace(executor_.role());
   const auto processor = [&] { return processor_time() + executor_.backend().processor_time(); };
   const Duration processor_before = processor();
+  begin(start);
   run_jobs();
   if (thread) {
     add_notes(record_.notes, thread->notes());
@@ -297,8 +299,9 @@ RunRecord DispatchedRun::run() {
 }
 
 /// The scheduler counts from now on; records count from the start of the earlier run, if there is one.
-void DispatchedRun::begin() {
-  const Duration now = executor_.clock().now();
+void DispatchedRun::begin(std::optional<Duration> start) {
+  if (start) executor_.clock().wait_until(*start);
+  const Duration now = start.value_or(executor_.clock().now());
   record_.start = epoch_ = earlier_ ? earlier_->start : now;
   ledger_.begin(epoch_);
   executor_.backend().begin_run(epoch_);
@@ -312,7 +315,6 @@ void DispatchedRun::begin() {
 }
 
 void DispatchedRun::run_jobs() {
-  begin();
   for (auto happened = between_jobs(); happened;) {
     take_news();
     decided_at_ = executor_.clock().now();

@@ -97,8 +97,10 @@ struct RunRecord {
 class PreparedRun {
  public:
   virtual ~PreparedRun() = default;
+  /// @param start  the moment to come from which all times count, on its clock; absent: now
   /// @pre it has not run.
-  [[nodiscard]] virtual RunRecord run() = 0;
+  [[nodiscard]] virtual RunRecord run(std::optional<Duration> start) = 0;
+  [[nodiscard]] RunRecord run() { return run({}); }
 };
 
 /// Does the part of `run_tasks` before the first release.

@@ -59,20 +59,27 @@ std::vector<RunRecord> run_one_by_one(const PreparedRuns& runs) {
   return records;
 }
 
-/// Runs all at once, each in a thread of its own; runs none if the host has no thread for one of them.
-Expected<std::vector<RunRecord>> run_at_once(const PreparedRuns& runs) {
+/// The threads of a run are ready so long after they were let go.
+constexpr Duration kUntilStart = std::chrono::milliseconds{10};
+
+/// Runs all at once, each in a thread of its own, from one moment on; runs none if the host has no thread for one of
+/// them.
+Expected<std::vector<RunRecord>> run_at_once(std::span<Executor* const> executors, const PreparedRuns& runs) {
   std::promise<bool> start;
   const std::shared_future<bool> started(start.get_future());
+  std::vector<Duration> starts(runs.size());  // that moment on the clock of each
   std::vector<std::future<RunRecord>> under_way;
   try {
-    for (const auto& run : runs)
-      under_way.push_back(
-          std::async(std::launch::async, [&run, started] { return started.get() ? run->run() : RunRecord{}; }));
+    for (std::size_t i = 0; i < runs.size(); ++i)
+      under_way.push_back(std::async(std::launch::async, [&run = *runs[i], &at = starts[i], started] {
+        return started.get() ? run.run(at) : RunRecord{};
+      }));
   } catch (const std::system_error& error) {
     start.set_value(false);
     return machine_error(
         fmt::format("the host has no thread for each of the {} partitions: {}", runs.size(), error.what()));
   }
+  for (std::size_t i = 0; i < runs.size(); ++i) starts[i] = executors[i]->clock().now() + kUntilStart;
   start.set_value(true);
   std::vector<RunRecord> records;
   for (std::future<RunRecord>& run : under_way) records.push_back(run.get());
@@ -83,7 +90,7 @@ Expected<std::vector<RunRecord>> run_all(std::span<Executor* const> executors, c
   const auto runs_by_itself = [](const Executor* executor) { return executor->clock().runs_by_itself(); };
   const bool at_once = std::ranges::any_of(executors, runs_by_itself);
   TUTTI_EXPECTS(at_once == std::ranges::all_of(executors, runs_by_itself), "partitions have clocks of one kind");
-  if (at_once && runs.size() > 1) return run_at_once(runs);
+  if (at_once && runs.size() > 1) return run_at_once(executors, runs);
   return run_one_by_one(runs);
 }
 

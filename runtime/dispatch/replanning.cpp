@@ -55,7 +55,8 @@ class ReplannedRun final : public PreparedRun {
     for (std::size_t task = 0; task < tasks().tasks.size(); ++task) all.emplace_back(task);
     return begin(executor, std::move(all), admitted_, jobs_, {});
   }
-  RunRecord run() override;
+  using PreparedRun::run;
+  RunRecord run(std::optional<Duration> start) override;
 
  private:
   [[nodiscard]] const TaskSet& tasks() const { return admitted_.tasks(); }
@@ -107,8 +108,8 @@ Expected<void> ReplannedRun::begin(Executor& executor, std::vector<TaskId> tasks
       });
 }
 
-RunRecord ReplannedRun::run() {
-  RunRecord whole = stage().run->run();
+RunRecord ReplannedRun::run(std::optional<Duration> start) {
+  RunRecord whole = stage().run->run(start);
   std::optional<Error> error = whole.fatal;
   while (auto replanned = replan(error, whole)) {
     error.reset();

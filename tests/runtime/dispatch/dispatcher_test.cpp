@@ -138,6 +138,16 @@ TEST(Dispatcher, DrawsTheJitterFromTheSeedAlone) {
 }
 
 // 0 a0 3, and so on; the run starts anew wherever the clock stands.
+// Asked at 0, it starts at 1000: its jobs arrive at 0 and 10 from there.
+TEST(Dispatcher, StartsAtTheMomentThatIsGiven) {
+  VirtualRun run({std::nullopt, Policy::Edf, {task("a", 1, 10)}});
+  const std::uint64_t jobs[] = {2};
+  const auto prepared = prepare_run(run.station.executor, run.admitted, run.table, jobs, {}).value();
+  const RunRecord record = prepared->run(Duration{1000});
+  EXPECT_EQ(test::rows_of(run.set, record), (std::vector<Row>{{"a", 0, 0, 0, 1, 10}, {"a", 1, 10, 10, 11, 20}}));
+  EXPECT_EQ(run.station.clock->now(), Duration{1011});
+}
+
 // The run starts at 1000 on its clock; its second job takes 5 in place of 1, and ends at 15.
 TEST(Dispatcher, SaysWhenItSuspendedATask) {
   Task one = task("a", 1, 10);

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -294,6 +295,43 @@ TEST(PartitionedRun, GoesOnWhileAnotherPartitionRuns) {
     for (int seen = begun.load(); seen < 2; seen = begun.load()) begun.wait(seen);
   };
   EXPECT_EQ(run.run(first_jobs(2)).jobs.size(), 2U);
+}
+
+/// A clock of the host's kind that stands until somebody waits, and notes until when.
+class StandingClock final : public Clock {
+ public:
+  explicit StandingClock(Duration at) : at_(at) {}
+  [[nodiscard]] std::string_view name() const override { return "standing"; }
+  [[nodiscard]] Duration now() const override { return first_wait ? *first_wait + clock_.now() : at_; }
+  using Clock::wait_until;
+  void wait_until(Duration at) override {
+    if (!first_wait) first_wait = at;
+    clock_.wait_until(at - *first_wait);
+  }
+  [[nodiscard]] bool runs_by_itself() const override { return true; }
+
+  std::optional<Duration> first_wait;
+
+ private:
+  RealClock clock_{WaitKind::Block};
+  Duration at_;
+};
+
+std::unique_ptr<Clock> standing_clock() {
+  static std::int64_t made = 0;
+  return std::make_unique<StandingClock>(Duration{1000 * ++made});
+}
+
+// The partitions' clocks show other times, and each waits for the same moment.
+TEST(PartitionedRun, CountsTheTimesOfAllFromOneMoment) {
+  PartitionedRun run(slow_set(), standing_clock);
+  std::vector<Duration> shown, until;
+  for (const Executor* executor : run.executors) shown.push_back(executor->clock().now());
+  EXPECT_EQ(run.run(first_jobs(2)).jobs.size(), 2U);
+  for (const Executor* executor : run.executors)
+    until.push_back(dynamic_cast<const StandingClock&>(executor->clock()).first_wait.value());
+  EXPECT_NE(shown[0], shown[1]);
+  EXPECT_EQ(until[0] - shown[0], until[1] - shown[1]);
 }
 
 // ---- what ends a run
