@@ -103,6 +103,7 @@ class FaultBackend::Batch final : public BackendBatch {
     if (std::exchange(ended_, true)) return;
     result_ = batch_->result();
     if (fault_ == nullptr) return;
+    result_.held_up += fault_->held_up;
     if (fault_->error && !result_.error) {
       result_.error = fault_->error;
       result_.cause = fault_->cause;

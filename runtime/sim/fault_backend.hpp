@@ -33,6 +33,7 @@ struct BatchFault {
   Duration late_notice{};                 ///< the end is seen so long after it
   Duration no_sooner{};                   ///< the end is seen at least so long after the start
   Duration late_return{};                 ///< passes between the seen end and the return to the caller
+  Duration held_up{};                     ///< pause of the host that the backend itself has measured
   std::optional<Error> error = {};        ///< how the run fails
   std::optional<BoundCause> cause = {};   ///< of a failure that takes time
   std::optional<VertexId> lost_gpu = {};  ///< that the failure is the loss of
