@@ -360,8 +360,8 @@ TEST(PartitionedRun, WasInterruptedWhereOnePartitionWas) {
   set.tasks[1].period = set.tasks[1].deadline = std::chrono::seconds{10};
   LookedAtRun run(set, PartitionedRun::make<RealClock>);
   std::atomic<bool> interrupted{false};
-  run.first.when_ready = [&](const Job& job) {
-    if (job.index == 4) interrupted = true;
+  run.first.when_ready = [&](const Job& job) {  // a loaded host may drop some
+    if (job.index >= 4) interrupted = true;
   };
   RunOptions options;
   options.jobs = 400;
