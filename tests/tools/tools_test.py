@@ -219,7 +219,8 @@ class CheckSources(Tree):
         self.accepts("check-sources")
 
     def test_refuses_what_a_header_of_the_tree_declares(self):
-        for use in ("A b;", "const A* b;", "auto b = Color::Red;", "List b;", "int b = kMost;", "int b() { return size_of({}); }", "void b() { EXPECTS(1); }"):
+        for use in ("A b;", "const A* b;", "auto b = Color::Red;", "List b;", "int b = kMost;", "int b() { return size_of({}); }", "void b() { EXPECTS(1); }",
+                    "A::A() {}"):
             with self.subTest(use):
                 self.write("model/b.cpp", use + "\n")
                 self.refuses("check-sources", "model/b.cpp:1: ", "model/a.hpp")
@@ -234,6 +235,11 @@ class CheckSources(Tree):
     def test_a_forward_declaration_is_not_enough(self):
         self.write("model/b.cpp", "#include <utility>\nstd::array<int, 2> b;\n")
         self.refuses("check-sources", "model/b.cpp:2: std::array", "array")
+        self.write("model/b.hpp", "struct A;\nint f(const A& a);\n")
+        self.write("model/b.cpp", '#include "model/b.hpp"\nint f(const A& a) { return 0; }\n')
+        self.accepts("check-sources")
+        self.write("model/b.cpp", '#include "model/b.hpp"\nint f(const A& a) { return sizeof(A); }\n')
+        self.refuses("check-sources", "model/b.cpp:2: A ", "model/a.hpp")
 
     def test_refuses_a_header_that_leans_on_those_before_it(self):
         self.write("model/b.hpp", "#pragma once\nstruct B { A a; };\n")
