@@ -1,13 +1,11 @@
-// Which blocks of instructions an input has reached, for libFuzzer. GCC calls a function in each block of what is
-// compiled with -fsanitize-coverage=trace-pc; libFuzzer reads clang's tables, and these counters.
+// Which blocks of instructions an input has reached, for libFuzzer; only fuzzers have it. GCC calls a function in each
+// block of what is compiled with -fsanitize-coverage=trace-pc; libFuzzer reads clang's tables, and these counters.
 #include <cstddef>
 #include <cstdint>
 
 extern "C" {
 extern const char __executable_start;  // of the linker
-// A program that is no fuzzer calls this one.
-__attribute__((weak)) void __sanitizer_cov_trace_pc() {}
-// A fuzzer's calls go here (-Wl,--wrap).
+// The calls go here (-Wl,--wrap), not to no_coverage.cpp.
 void __wrap___sanitizer_cov_trace_pc();
 }
 

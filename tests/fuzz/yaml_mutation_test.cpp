@@ -18,7 +18,7 @@
 namespace tutti::internal {
 namespace {
 
-constexpr std::size_t kMutations = 1000;
+constexpr std::size_t kMutations = test::rounds(1000U);
 
 std::vector<std::string> files_in(const std::string& folder) {
   std::vector<std::string> paths;

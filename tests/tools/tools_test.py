@@ -188,23 +188,63 @@ class CheckFormat(Tree):
         self.refuses("check-format")
 
 
-@unittest.skipUnless(shutil.which("meson") and shutil.which("ninja"), "no meson")
+@unittest.skipUnless(shutil.which("c++"), "no compiler")
 class CheckSources(Tree):
-    """Two sources of a library that is built as one."""
+    """Sources of a library that is built as one; the first includes what the others lean on."""
 
     def setUp(self):
         super().setUp()
-        self.write("meson.build", "project('p', 'cpp')\nstatic_library('l', 'a.cpp', 'b.cpp')\n")
-        self.write("a.hpp", "#pragma once\nstruct A {};\n")
-        self.write("a.cpp", '#include "a.hpp"\nA a;\n')
+        self.write("model/a.hpp", """
+            #pragma once
+            #include <vector>
+            struct A {};
+            enum class Color { Red };
+            using List = std::vector<A>;
+            inline constexpr int kMost = 3;
+            [[nodiscard]] int size_of(const A& a);
+            #define EXPECTS(x)
+            """)
+        self.write("model/first.cpp", '#include <sys/mman.h>\n#include <algorithm>\n#include <array>\n#include "model/a.hpp"\n')
 
     def test_accepts_sources_that_include_what_they_use(self):
-        self.write("b.cpp", '#include "a.hpp"\nA b;\n')
+        self.write("model/b.hpp", '#include "model/a.hpp"\n')
+        self.write("model/b.cpp", """
+            #include <array>
+            #include "model/b.hpp"
+            // std::max and A::b stand in a comment, "std::min" in a string.
+            struct Size { int kMost = 0, size_of = 0; };
+            std::vector<std::array<A, kMost>> list = {};
+            const char* text = "std::min(a, b)";
+            """)
         self.accepts("check-sources")
 
-    def test_refuses_a_source_that_leans_on_its_neighbour(self):
-        self.write("b.cpp", "A b;\n")
-        self.refuses("check-sources", "b.cpp:1:")
+    def test_refuses_what_a_header_of_the_tree_declares(self):
+        for use in ("A b;", "const A* b;", "auto b = Color::Red;", "List b;", "int b = kMost;", "int b() { return size_of({}); }", "void b() { EXPECTS(1); }",
+                    "A::A() {}"):
+            with self.subTest(use):
+                self.write("model/b.cpp", use + "\n")
+                self.refuses("check-sources", "model/b.cpp:1: ", "model/a.hpp")
+
+    def test_refuses_what_a_header_of_the_system_declares(self):
+        for use, header in (("std::vector<int> b;", "vector"), ("int b = std::clamp(1, 2, 3);", "algorithm"), ("void* b = mmap(0, 1, 0, 0, 0, 0);", "sys/mman.h"),
+                            ("int b = PROT_READ;", "sys/mman.h")):
+            with self.subTest(use):
+                self.write("model/b.cpp", use + "\n")
+                self.refuses("check-sources", "model/b.cpp:1: ", header)
+
+    def test_a_forward_declaration_is_not_enough(self):
+        self.write("model/b.cpp", "#include <utility>\nstd::array<int, 2> b;\n")
+        self.refuses("check-sources", "model/b.cpp:2: std::array", "array")
+        self.write("model/b.hpp", "struct A;\nint f(const A& a);\n")
+        self.write("model/b.cpp", '#include "model/b.hpp"\nint f(const A& a) { return 0; }\n')
+        self.accepts("check-sources")
+        self.write("model/b.cpp", '#include "model/b.hpp"\nint f(const A& a) { return sizeof(A); }\n')
+        self.refuses("check-sources", "model/b.cpp:2: A ", "model/a.hpp")
+
+    def test_refuses_a_header_that_leans_on_those_before_it(self):
+        self.write("model/b.hpp", "#pragma once\nstruct B { A a; };\n")
+        self.write("model/b.cpp", '#include "model/a.hpp"\n#include "model/b.hpp"\n')
+        self.refuses("check-sources", "model/b.hpp:2: A ")
 
 
 class CheckPaths(Tree):

@@ -4,13 +4,14 @@
 
 #include "model/planners/planner.hpp"
 #include "tests/support/allocations.hpp"
+#include "tests/support/random.hpp"
 #include "tests/support/random_machine.hpp"
 
 namespace tutti::internal {
 namespace {
 
 TEST(Predict, AllocatesNothingAfterTheFirstCall) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(300U); ++seed) {
     const Topology machine = test::random_machine(seed);
     const Batch batch = test::random_batch(machine, seed);
     for (const Planner& planner : planners()) {

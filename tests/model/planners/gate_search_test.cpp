@@ -84,7 +84,7 @@ TEST(GateSearch, OpensAllGatesAtOnceWhereNothingIsShared) {
 TEST(GateSearch, IsGuaranteedNoLaterThanTheOthersWithItsRateRule) {
   test::Random random(11);
   std::size_t sooner = 0;
-  constexpr std::uint64_t kSeeds = 700;
+  constexpr std::uint64_t kSeeds = test::rounds(700U);
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     const Topology machine = test::random_machine(seed / 3);
     const Batch batch = test::random_batch(machine, seed);
@@ -100,7 +100,7 @@ TEST(GateSearch, IsGuaranteedNoLaterThanTheOthersWithItsRateRule) {
 }
 
 TEST(GateSearch, IsPredictedNoLongerThanThePlansItStartsFrom) {
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(500U); ++seed) {
     const Topology machine = test::random_machine(seed / 3);
     const Batch batch = test::random_batch(machine, seed);
     const Duration searched = plan(gate_search(), batch, Basis::Nominal, {0.1}).timeline.latency;

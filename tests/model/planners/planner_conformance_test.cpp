@@ -20,7 +20,7 @@
 namespace tutti::internal {
 namespace {
 
-constexpr std::uint64_t kSeeds = 1500;
+constexpr std::uint64_t kSeeds = test::rounds(1500U);
 
 /// Calls `check` with many machines and batches; its failures come with the seed and the batch.
 template <class Check>
@@ -406,7 +406,7 @@ TEST(CompletionAligned, AllGatesOpenAtOnceWhereThatIsShorterThanAligned) {
     ++shorter;
     EXPECT_DOUBLE_EQ(predict(*find_planner("completion_aligned"), same, Basis::Nominal, simulation), at_once);
   });
-  EXPECT_GT(shorter, 10U);
+  EXPECT_GT(shorter, test::rounds(10U));
 }
 
 // But for what whole nanoseconds make of it. No gate opens later than without a spread.

@@ -111,7 +111,7 @@ RunRecord run_patterns(test::Station& station, const AdmittedTaskSet& promise, s
 // Wcet.
 TEST_P(EveryPolicy, BatchesKeepTheirPromise) {
   int admitted = 0;
-  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(150U); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     test::Station station;
     Random random(seed);
@@ -127,14 +127,14 @@ TEST_P(EveryPolicy, BatchesKeepTheirPromise) {
     }
     if (HasFatalFailure()) return;
   }
-  EXPECT_GT(admitted, 50);
+  EXPECT_GE(admitted, test::rounds(50));
 }
 
 // Jobs give up the machine between batches, and half of the sets have theirs cut. A job that was passed took longer
 // than planned, and still is in time. More sets are admitted than without.
 TEST_P(EveryPolicy, BatchesThatLetOthersPassKeepTheirPromise) {
   int admitted = 0, only_so = 0, passed = 0;
-  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(150U); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     test::Station station;
     Random random(seed);
@@ -155,11 +155,11 @@ TEST_P(EveryPolicy, BatchesThatLetOthersPassKeepTheirPromise) {
     }
     if (HasFatalFailure()) return;
   }
-  EXPECT_GT(admitted, 50);
+  EXPECT_GE(admitted, test::rounds(50));
   if (GetParam() != Policy::Given) {  // priorities at random seldom let a job in time
     EXPECT_GT(only_so, 0);
   }
-  EXPECT_GT(passed, 100);
+  EXPECT_GT(passed, test::rounds(100));
 }
 
 /// Small, with a margin: batches take less than what they are bound for.
@@ -181,7 +181,7 @@ TaskSet random_tight_set(const test::Station& station, Random& random, Policy po
 // All refusals are shown but those that ask for a blocker less than 1 ns before.
 TEST_P(EveryPolicy, RefusedSetsMissInTheirScenario) {
   int refused = 0, shown = 0, in_regions = 0, late_in_regions = 0;
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(300U); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
     test::Station station(std::make_unique<VirtualClock>(), test::Station::make_sim,
@@ -210,8 +210,8 @@ TEST_P(EveryPolicy, RefusedSetsMissInTheirScenario) {
     late_in_regions += regions && regions->each.front() < regions->longest ? 1 : 0;
   }
   EXPECT_EQ(shown, refused);
-  EXPECT_GT(in_regions, 50);
-  EXPECT_GT(late_in_regions, 5) << "blockers whose longest region is not their first";
+  EXPECT_GE(in_regions, test::rounds(50));
+  EXPECT_GE(late_in_regions, test::rounds(6)) << "blockers whose longest region is not their first";
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ Broken broken_of(const RunRecord& record) {
 }
 
 /// Four jobs, of which the second is over its bound.
-Broken second_by(BoundCause cause, std::int64_t excess) {
+Broken second_job_by(BoundCause cause, std::int64_t excess) {
   return {std::nullopt, BrokenBound{cause, Duration{excess}}, std::nullopt, std::nullopt};
 }
 
@@ -95,7 +95,7 @@ TEST(FaultyMachines, AttributeEveryFaultToItsCause) {
   for (const auto& [fault, cause, excess] : rows) {
     SCOPED_TRACE(to_string(fault.kind));
     RunWithFaults run({in_the_second(fault)});
-    EXPECT_EQ(broken_of(run.run()), second_by(cause, excess));
+    EXPECT_EQ(broken_of(run.run()), second_job_by(cause, excess));
     EXPECT_EQ(run.counts, std::vector<std::uint64_t>{1});
   }
 }
@@ -106,7 +106,7 @@ TEST(FaultyMachines, HaveASlowLinkForATime) {
       {{.kind = FaultKind::SlowLink, .from = Duration{100'000}, .until = Duration{200'000}, .rate = 0.25}});
   const Topology& machine = run.station.machine;
   run.faults.faults[0].links = {*machine.find_link(*machine.find_vertex("hub0"), *machine.find_vertex("gpu0"))};
-  EXPECT_EQ(broken_of(run.run()), second_by(BoundCause::Transfer, 3000));
+  EXPECT_EQ(broken_of(run.run()), second_job_by(BoundCause::Transfer, 3000));
   run.faults.faults[0].links = {*machine.find_link(*machine.find_vertex("hub0"), *machine.find_vertex("gpu1"))};
   EXPECT_EQ(broken_of(run.run()), Broken(4)) << "no copy crosses it";
   EXPECT_EQ(run.counts, std::vector<std::uint64_t>{0});
@@ -215,7 +215,7 @@ TEST(FaultyMachines, AreTheSameForTheSameSeed) {
 TEST(FaultyMachines, LengthenWorkThatIsDeclared) {
   RunWithFaults run({in_the_second({.kind = FaultKind::SlowHostSteps, .by = Duration{30}})});
   run.set.tasks = {test::task("t", 2000, 100'000)};
-  EXPECT_EQ(broken_of(run.run()), second_by(BoundCause::Host, 30));
+  EXPECT_EQ(broken_of(run.run()), second_job_by(BoundCause::Host, 30));
 }
 
 }  // namespace
