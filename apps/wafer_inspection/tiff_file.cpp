@@ -32,8 +32,10 @@ struct TiffComplaint {
 
 int keep_error(TIFF*, void* user, const char*, const char* format, va_list values) {
   auto& complaint = *static_cast<TiffComplaint*>(user);
-  if (complaint.text[0] == '\0') std::vsnprintf(complaint.text.data(), complaint.text.size(), format, values);
-  return 1;  // nothing is printed
+  if (complaint.text[0] != '\0') return 1;
+  std::vsnprintf(complaint.text.data(), complaint.text.size(), format, values);
+  std::ranges::replace(complaint.text, '\n', ' ');  // of several lines one sentence
+  return 1;                                         // nothing is printed
 }
 
 int drop_warning(TIFF*, void*, const char*, const char*, va_list) { return 1; }

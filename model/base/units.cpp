@@ -173,7 +173,7 @@ Expected<GBps> parse_rate(std::string_view text) {
   if (!quantity) return tl::unexpected(quantity.error());
   const GBps rate{to_double(*quantity)};
   if (quantity->number.digits == 0) return invalid_input(fmt::format("'{}' is zero; a rate must be above 0", text));
-  if (rate.value < 1e-6 || rate.value > 1e6) {
+  if (rate.value < kLeastRate || rate.value > 1e6) {
     return invalid_input(fmt::format("'{}' is absurd; a rate lies between 0.001 MB/s and 1000000 GB/s", text));
   }
   return rate;
@@ -228,6 +228,11 @@ std::string to_string(Duration time) {
   return print_decimal(time.count(), kTimeUnits);
 }
 
-std::string to_string(GBps rate) { return fmt::format("{} GB/s", rate.value); }
+/// Without an exponent, which no reader of rates takes.
+std::string to_string(GBps rate) {
+  std::array<char, 400> text;
+  const auto [end, fault] = std::to_chars(text.data(), text.data() + text.size(), rate.value, std::chars_format::fixed);
+  return fault == std::errc() ? std::string(text.data(), end) + " GB/s" : fmt::format("{} GB/s", rate.value);
+}
 
 }  // namespace tutti::internal

@@ -30,6 +30,8 @@ enum class Rounding : std::uint8_t { Up, Down };
 /// "12.3 GB/s", "900 MB/s", "11 GiB/s"; never zero.
 /// @errors  as `parse_bytes`; zero.
 [[nodiscard]] Expected<GBps> parse_rate(std::string_view text);
+/// The least rate that is read, GB/s.
+inline constexpr double kLeastRate = 1e-6;
 
 /// An exact share of a size, in percent, rounded up to a byte: "12.5" of 8 B is 1 B.
 /// @errors  InvalidInput: no number, negative, above 1e6 percent.

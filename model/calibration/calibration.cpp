@@ -192,6 +192,16 @@ TableRow table_row(const Topology& machine, const PortRates& row) {
   return entry;
 }
 
+/// Why measured costs give no machine; nothing: they do.
+std::optional<std::string> absurd_rate(const SetupTimes& setup) {
+  for (const CopyCost& cost : setup.transfer.classes)
+    if (cost.small && cost.small->guaranteed.value < kLeastRate)
+      return fmt::format(
+          "small copies would be guaranteed less than {}: a measured one took absurdly long; measure again",
+          to_string(GBps{kLeastRate}));
+  return std::nullopt;
+}
+
 }  // namespace
 
 Expected<Calibration> calibrate(const Measurements& measurements, const std::optional<Topology>& base) {
@@ -239,6 +249,7 @@ Expected<Calibration> calibrate(const Measurements& measurements, const std::opt
     spec.setup = {};
     costs = fit_costs(compile(spec).value(), measurements.costs);
     spec.setup = costs->setup;
+    if (auto absurd = absurd_rate(spec.setup)) return invalid_input(*std::move(absurd));
   }
   const Topology machine = compile(spec).value();
   const Topology by_graph = compile(graph_of(machine)).value();

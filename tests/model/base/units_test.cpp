@@ -186,6 +186,7 @@ TEST(Units, PrintsTheShortestExactForm) {
   EXPECT_EQ(to_string(Duration{-3'600}), "-3600 ns");
   EXPECT_EQ(to_string(GBps{12.3}), "12.3 GB/s");
   EXPECT_EQ(to_string(GBps{6.00000001}), "6.00000001 GB/s");
+  EXPECT_EQ(to_string(GBps{1e-6}), "0.000001 GB/s");
 }
 
 TEST(Units, WhatIsPrintedReadsBackTheSame) {
