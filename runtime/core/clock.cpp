@@ -18,7 +18,7 @@ void sleep_until(std::chrono::steady_clock::time_point at) {
   }
 }
 
-/// Sleepers wake late, so the last stretch is spent awake.
+/// Sleepers wake late, and waking them takes the caller's time, so such a stretch is spent awake.
 constexpr Duration kAwake = std::chrono::microseconds{200};
 
 }  // namespace
@@ -40,6 +40,12 @@ void RealClock::wait_until(Duration at, Waker& waker) {
   const Duration spin = waiting_ == WaitKind::Block ? Duration{0} : kAwake;
   while (sleeps && !waker.changed() && at - now() > spin) waker.sleep_until(start_ + (at - spin));
   while (!waker.changed() && now() < at) std::this_thread::yield();
+}
+
+void RealClock::wait_for_call(Waker& waker) {
+  const Duration asleep = now() + kAwake;
+  while (waiting_ != WaitKind::Block && !waker.changed() && now() < asleep) std::this_thread::yield();
+  if (!waker.changed()) Clock::wait_for_call(waker);
 }
 
 }  // namespace tutti::internal

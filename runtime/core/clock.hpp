@@ -25,6 +25,8 @@ class Clock {
   virtual void wait_until(Duration at, Waker& waker) {
     if (!waker.changed()) wait_until(at);
   }
+  /// Returns when the waker was called since it was looked at, or sooner.
+  virtual void wait_for_call(Waker& waker) { waker.sleep_until(std::chrono::steady_clock::time_point::max()); }
   /// Does the work of another thread, which starts at an instant: the time that it takes is that thread's alone where
   /// time does not pass by itself. @return when it is done
   virtual Duration aside(Duration /*start*/, const std::function<void()>& work) {
@@ -52,13 +54,16 @@ class VirtualClock final : public Clock {
 /// The host's monotonic clock, from the construction of this object.
 class RealClock final : public Clock {
  public:
-  /// @param waiting  `Block`: it sleeps until the instant; otherwise it spins for the last stretch
+  /// @param waiting  `Block`: it sleeps until the instant; otherwise it spins for the last stretch, and for the first
+  /// of
+  ///                 a wait for a call: to wake an idle core can take 10 us of the thread that calls
   explicit RealClock(WaitKind waiting = WaitKind::Spin) : waiting_(waiting) {}
 
   [[nodiscard]] std::string_view name() const override { return "real"; }
   [[nodiscard]] Duration now() const override { return std::chrono::steady_clock::now() - start_; }
   void wait_until(Duration at) override;
   void wait_until(Duration at, Waker& waker) override;
+  void wait_for_call(Waker& waker) override;
   [[nodiscard]] bool runs_by_itself() const override { return true; }
 
  private:

@@ -1,7 +1,6 @@
 #include "runtime/dispatch/callback_worker.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "model/base/expects.hpp"
@@ -59,7 +58,7 @@ void CallbackWorker::lead() {
     own_.look();
     if (leaving_) return;
     for (std::size_t piece = 0; todo_.pop(piece);) do_piece(piece);
-    own_.sleep_until(std::chrono::steady_clock::time_point::max());
+    clock_.wait_for_call(own_);
   }
 }
 

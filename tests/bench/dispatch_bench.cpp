@@ -33,6 +33,7 @@ class BusyClock final : public Clock {
   void wait_until(Duration at, Waker& waker) override {
     pause([&] { clock_.wait_until(at, waker); });
   }
+  void wait_for_call(Waker& waker) override { clock_.wait_for_call(waker); }
   [[nodiscard]] bool runs_by_itself() const override { return true; }
 
   [[nodiscard]] Duration busy() const { return busy_; }
