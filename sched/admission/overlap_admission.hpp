@@ -1,0 +1,37 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sched/overlap/local_deadlines.hpp"
+
+namespace tutti::internal {
+
+/// Whether the jobs of a set keep their deadlines where stages of different jobs overlap, with reasons.
+struct OverlapVerdict {
+  Answer answer = Answer::Unknown;
+  OperationSet operations;
+  std::vector<double> utilization;          ///< [resources] in any company; rounded, for display only
+  std::optional<LocalDeadlines> deadlines;  ///< with Schedulable: those that every resource keeps
+  /// [tasks] from the arrival, where a test gives one
+  std::vector<std::optional<Duration>> worst_responses;
+  std::vector<std::string> reasons;  ///< why not; one sentence each; empty where schedulable
+
+  /// The resource with the largest utilization. @pre there is one
+  [[nodiscard]] std::size_t bottleneck() const;
+};
+
+/// Decides a set whose operations overlap: each resource is a non-preemptive processor of its own, and each operation a
+/// task of it with a local deadline. The buffers of all jobs that can be alive must also fit into device memory.
+///
+/// Not schedulable only where that is proven whatever the order: a resource that is in demand for more than all the
+/// time though every copy runs alone, a job that is late though it has the machine for itself, or buffers that do not
+/// fit.
+/// @errors as `operations_of`
+/// @sufficient
+[[nodiscard]] Expected<OverlapVerdict> decide_overlapping(const TaskSet& set);
+
+/// The part of that which rests on the operations: local deadlines, and the responses that follow from them.
+[[nodiscard]] OverlapVerdict with_deadlines(const TaskSet& set, OperationSet operations);
+
+}  // namespace tutti::internal

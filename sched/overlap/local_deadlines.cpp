@@ -1,0 +1,171 @@
+#include "sched/overlap/local_deadlines.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "sched/analyses/np_edf_demand.hpp"
+#include "sched/analyses/np_fp_response_time.hpp"
+
+namespace tutti::internal {
+namespace {
+
+constexpr int kRounds = 200;
+constexpr double kGrowth = 1.2;  // of a weight, a round
+
+/// A job's deadline handed out to its operations.
+class HandingOut {
+ public:
+  /// @param needs, weights  [operations]
+  HandingOut(const OperationSet& operations, std::span<const Duration> needs, std::span<const double> weights,
+             LocalDeadlines& result)
+      : operations_(operations), needs_(needs), weights_(weights), result_(result) {}
+
+  /// @return whether the needs fit into the deadline
+  bool hand_out(std::size_t task, Duration deadline) {
+    const auto& steps = operations_.jobs[task];
+    std::vector<Duration> need(steps.size());
+    std::vector<double> weight(steps.size());
+    Duration left = deadline;
+    double weights = 0;
+    for (std::size_t k = 0; k < steps.size(); ++k) {
+      for (const auto& stream : steps[k]) {
+        need[k] = std::max(need[k], need_of(stream));
+        weight[k] = std::max(weight[k], weight_of(stream));
+      }
+      left -= need[k];
+      weights += weight[k];
+    }
+    if (left < Duration{0}) return false;
+    Duration begin{};
+    for (std::size_t k = 0; k < steps.size(); ++k) {
+      const bool is_last = k + 1 == steps.size();
+      const Duration end = is_last ? deadline : begin + need[k] + share(left, weight[k], weights);
+      for (const auto& stream : steps[k]) hand_out_in_stream(stream, begin, end);
+      begin = end;
+    }
+    return true;
+  }
+
+ private:
+  [[nodiscard]] Duration need_of(std::span<const std::size_t> stream) const {
+    Duration sum{};
+    for (const std::size_t operation : stream) sum += needs_[operation];
+    return sum;
+  }
+  [[nodiscard]] double weight_of(std::span<const std::size_t> stream) const {
+    double sum = 0;
+    for (const std::size_t operation : stream) sum += weights_[operation];
+    return sum;
+  }
+  static Duration share(Duration of, double weight, double weights) {
+    return Duration{static_cast<std::int64_t>(std::floor(static_cast<double>(of.count()) * (weight / weights)))};
+  }
+  void hand_out_in_stream(std::span<const std::size_t> stream, Duration begin, Duration end) {
+    const Duration left = end - begin - need_of(stream);
+    const double weights = weight_of(stream);
+    Duration at = begin;
+    for (const std::size_t operation : stream) {
+      const bool is_last = operation == stream.back();
+      const Duration until = is_last ? end : at + needs_[operation] + share(left, weights_[operation], weights);
+      result_.guards[operation] = at;
+      result_.deadlines[operation] = until - at;
+      at = until;
+    }
+  }
+
+  const OperationSet& operations_;
+  std::span<const Duration> needs_;
+  std::span<const double> weights_;
+  LocalDeadlines& result_;
+};
+
+/// Longest times; a deadline is never 0.
+std::vector<Duration> times_of(const OperationSet& operations) {
+  std::vector<Duration> times;
+  for (const Operation& operation : operations.operations) times.push_back(std::max(operation.worst(), Duration{1}));
+  return times;
+}
+
+/// An operation is in time if it waits for one of another task at most: its own longest time and the longest region of
+/// the others on its resource.
+std::vector<double> first_weights(const OperationSet& operations) {
+  struct Longest {
+    Duration region{};
+    TaskId task;
+  };
+  std::vector<std::array<Longest, 2>> longest(operations.resources.size());  // of two tasks
+  for (const Operation& operation : operations.operations) {
+    auto& [first, second] = longest[operation.resource];
+    const Longest own{*std::ranges::max_element(operation.regions), operation.task};
+    if (own.region > first.region) {
+      if (own.task != first.task) second = first;
+      first = own;
+    } else if (own.task != first.task && own.region > second.region) {
+      second = own;
+    }
+  }
+  std::vector<double> weights;
+  for (const Operation& operation : operations.operations) {
+    const auto& [first, second] = longest[operation.resource];
+    const Duration blocked = first.task == operation.task ? second.region : first.region;
+    weights.push_back(std::max(as_ns(operation.worst()) + as_ns(blocked), 1.0));
+  }
+  return weights;
+}
+
+bool keeps(std::span<const TaskTiming> timings, Policy policy) {
+  if (policy == Policy::Edf) return np_edf_demand_answer(timings, policy) == Answer::Schedulable;
+  return np_fp_answer(timings, policy) == Answer::Schedulable;
+}
+
+}  // namespace
+
+Policy policy_of_resources(Policy policy) { return policy == Policy::Edf ? Policy::Edf : Policy::Dm; }
+
+std::vector<std::vector<TaskTiming>> timings_by_resource(const TaskSet& set, const OperationSet& operations,
+                                                         const LocalDeadlines& deadlines) {
+  std::vector<std::vector<TaskTiming>> timings(operations.resources.size());
+  for (std::size_t i = 0; i < operations.operations.size(); ++i) {
+    const Operation& operation = operations.operations[i];
+    const Task& task = set.tasks[operation.task.index()];
+    TaskTiming& timing = timings[operation.resource].emplace_back();
+    timing.wcet = operation.worst();
+    timing.period = task.period;
+    timing.deadline = deadlines.deadlines[i];
+    timing.jitter = deadlines.guards[i] == Duration{0} ? task.jitter : Duration{0};
+    if (operation.regions.size() > 1) timing.regions = JobRegions::of(operation.regions);
+  }
+  return timings;
+}
+
+bool keep(const TaskSet& set, const OperationSet& operations, const LocalDeadlines& deadlines) {
+  return std::ranges::all_of(timings_by_resource(set, operations, deadlines), [&](const auto& timings) {
+    return keeps(timings, policy_of_resources(set.policy));
+  });
+}
+
+std::optional<LocalDeadlines> find_local_deadlines(const TaskSet& set, const OperationSet& operations) {
+  const std::size_t count = operations.operations.size();
+  std::vector<Duration> needs = times_of(operations);
+  for (std::size_t task = 0; task < set.tasks.size(); ++task)
+    for (const auto& stream : operations.jobs[task].front())
+      needs[stream.front()] = add_saturating(needs[stream.front()], set.tasks[task].jitter);
+  std::vector<double> weights = first_weights(operations);
+  LocalDeadlines found{std::vector<Duration>(count), std::vector<Duration>(count)};
+  HandingOut handing(operations, needs, weights, found);
+  const Policy policy = policy_of_resources(set.policy);
+  for (int round = 0; round < kRounds; ++round) {
+    for (std::size_t task = 0; task < set.tasks.size(); ++task)
+      if (!handing.hand_out(task, set.tasks[task].deadline)) return std::nullopt;
+    const auto timings = timings_by_resource(set, operations, found);
+    std::vector<char> fails;
+    for (const auto& on : timings) fails.push_back(keeps(on, policy) ? 0 : 1);
+    if (std::ranges::count(fails, 1) == 0) return found;
+    for (std::size_t i = 0; i < count; ++i)
+      if (fails[operations.operations[i].resource] != 0) weights[i] *= kGrowth;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tutti::internal

@@ -1,0 +1,53 @@
+#pragma once
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "sched/analyses/analysis.hpp"
+#include "sched/overlap/operations.hpp"
+#include "sched/tasks/task.hpp"
+
+namespace tutti::internal {
+
+/// When the operations of a job are released and due.
+///
+/// An operation is held until its guard, an instant counted from the job's arrival, and is due its local deadline after
+/// that: the guards of what follows it in the job. Held so, it is a sporadic task of its own on its resource, without
+/// jitter but that of the task where its guard is the arrival.
+/// @source [SL96] release guards
+struct LocalDeadlines {
+  std::vector<Duration> guards;     ///< [operations] from the arrival
+  std::vector<Duration> deadlines;  ///< [operations] from the guard; > 0
+
+  friend bool operator==(const LocalDeadlines&, const LocalDeadlines&) = default;
+};
+
+/// The operations of a set as tasks of each resource, for the tests of `analyses/`: where each resource, as a
+/// non-preemptive processor of its own, keeps all its local deadlines, every job keeps its deadline.
+///
+/// Proof: the first operations of a job are released as the task's jobs are. Suppose that some operation is the first
+/// ever to be late. All that were due before it were in time, so all operations of its resource were released at their
+/// guards, a period apart or more, and the test of its resource says that it is in time. A job's operations end at most
+/// at the guards of the next ones, and the last at most at its deadline.
+/// @param deadlines  sum up to the task's deadline at most along every stream of every step
+/// @return [resources][its operations, in their order]
+[[nodiscard]] std::vector<std::vector<TaskTiming>> timings_by_resource(const TaskSet& set,
+                                                                       const OperationSet& operations,
+                                                                       const LocalDeadlines& deadlines);
+
+/// The policy by which a resource serves operations: EDF, or fixed priorities by local deadline.
+[[nodiscard]] Policy policy_of_resources(Policy policy);
+
+/// Whether every resource keeps the local deadlines.
+/// @sufficient
+[[nodiscard]] bool keep(const TaskSet& set, const OperationSet& operations, const LocalDeadlines& deadlines);
+
+/// Looks for local deadlines that every resource keeps.
+///
+/// Every operation has at least its longest time, and the task's jitter where it is the first. What is left of a
+/// deadline is handed out by weights; those of resources that fail grow, round by round.
+/// @return  nothing where none were found, which proves nothing.
+/// @heuristic
+[[nodiscard]] std::optional<LocalDeadlines> find_local_deadlines(const TaskSet& set, const OperationSet& operations);
+
+}  // namespace tutti::internal

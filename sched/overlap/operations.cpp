@@ -1,0 +1,313 @@
+#include "sched/overlap/operations.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "model/base/expects.hpp"
+#include "model/sharing/company_rates.hpp"
+#include "model/transfer/transfer_method.hpp"
+#include "sched/tasks/cut.hpp"
+#include "sched/tasks/wcet.hpp"
+
+namespace tutti::internal {
+namespace {
+
+/// What a resource is made of: an engine, the landing of copies between GPUs (a link), a processor (a vertex).
+struct Part {
+  enum class Kind : std::uint8_t { Engine, Landing, Processor };
+
+  Kind kind;
+  std::uint32_t id;
+
+  friend auto operator<=>(const Part&, const Part&) = default;
+};
+
+std::string name_of(const Topology& machine, EngineId engine) {
+  for (const VertexId gpu : machine.gpus()) {
+    const std::string& name = machine.vertex(gpu).name;
+    const bool in = machine.engine_in(gpu) == engine, out = machine.engine_out(gpu) == engine;
+    if (in && out) return name + " copies";
+    if (in || out) return name + (in ? " copies in" : " copies out");
+    if (machine.peer_engine_in(gpu) == engine) return name + " peer copies in";
+    if (machine.peer_engine_out(gpu) == engine) return name + " peer copies out";
+  }
+  TUTTI_EXPECTS(false, "an engine is of a GPU");
+  return {};
+}
+
+std::string name_of(const Topology* machine, const Part& part) {
+  switch (part.kind) {
+    case Part::Kind::Engine: return name_of(*machine, EngineId{part.id});
+    case Part::Kind::Landing: break;
+    case Part::Kind::Processor: return part.id == kNone ? "host" : machine->vertex(VertexId{part.id}).name;
+  }
+  return "landing at " + machine->vertex(machine->link(LinkId{part.id}).to).name;
+}
+
+/// Groups of parts that are held together, in the order in which they are met.
+class ResourceList {
+ public:
+  /// The place of a part; joins it with another.
+  std::size_t add(const Part& part) {
+    const auto [known, is_new] = place_.try_emplace(part, parts_.size());
+    if (is_new) {
+      parts_.push_back(part);
+      parent_.push_back(known->second);
+    }
+    return known->second;
+  }
+  void join(std::size_t a, std::size_t b) {
+    const auto [first, second] = std::minmax({root(a), root(b)});
+    parent_[second] = first;
+  }
+  /// @param places  becomes [places] positions in the result
+  std::vector<Resource> take(const Topology* machine, std::vector<std::size_t>& places) {
+    std::vector<Resource> resources;
+    std::map<std::size_t, std::size_t> of_root;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const auto [known, is_new] = of_root.try_emplace(root(i), resources.size());
+      const std::string name = name_of(machine, parts_[i]);
+      if (is_new) {
+        resources.push_back({name});
+      } else {
+        resources[known->second].name += " + " + name;
+      }
+      places.push_back(known->second);
+    }
+    return resources;
+  }
+
+ private:
+  std::size_t root(std::size_t at) const {
+    while (parent_[at] != at) at = parent_[at];
+    return at;
+  }
+
+  std::map<Part, std::size_t> place_;
+  std::vector<Part> parts_;
+  std::vector<std::size_t> parent_;
+};
+
+/// A part of a copy that flows, and how much of it.
+struct Flow {
+  std::size_t flow = 0;  // in the company
+  double bytes = 0;
+};
+
+/// A region before its rates are known.
+struct Region {
+  double fixed = 0;  // ns beside its flows
+  std::vector<Flow> flows;
+};
+
+/// Costs at their guaranteed figures, ns.
+class Costs {
+ public:
+  explicit Costs(const Topology& machine) : machine_(machine), setup_(machine.setup()) {}
+
+  [[nodiscard]] double copy(const StreamWork& work) const {
+    const CopyCost& cost = setup_.transfer.of(work.route);
+    const bool staged = work.lead != kNone;
+    const auto chunk = static_cast<double>(machine_.staging_chunk().count);
+    const double copies = !staged ? 1 : 1 + (chunk > 0 ? std::ceil(work.bytes / chunk) : 1);
+    const double turns = staged ? 3 * ns(setup_.handover) : ns(setup_.turn);  // before it, and for its second engine
+    const double landing = work.landing != kNone ? ns(setup_.handover) : 0;
+    return ns(setup_.gate) + ns(cost.first) + copies * ns(cost.each) + turns + landing;
+  }
+  [[nodiscard]] double kernel(const StreamWork& work) const {
+    const double launch = work.gpu == kNone ? ns(setup_.host) : ns(setup_.kernel) + ns(setup_.handover);
+    return ns(setup_.gate) + launch + work.kernel_worst;
+  }
+  /// The bound of a region: what a batch of it alone would have.
+  [[nodiscard]] Duration region(double length) const {
+    const Duration whole{static_cast<std::int64_t>(std::ceil(ns(setup_.batch) + length - 1e-6))};
+    const Duration bound = batch_wcet(whole, machine_.margin()).bound();
+    return add_saturating(bound, add_saturating(setup_.dispatch.guaranteed, setup_.job.guaranteed));
+  }
+
+ private:
+  static double ns(const Cost& cost) { return as_ns(cost.guaranteed); }
+
+  const Topology& machine_;
+  const SetupTimes& setup_;
+};
+
+/// Capacity uses of a copy's links.
+std::vector<CapacityUse> uses_of(const Topology& machine, std::span<const LinkId> first,
+                                 std::span<const LinkId> second) {
+  std::map<CapacityId, double> costs;
+  for (const auto leg : {first, second})
+    for (const LinkId link : leg)
+      for (const CapacityUse& use : machine.uses(link)) costs[use.capacity] += use.cost;
+  std::vector<CapacityUse> uses;
+  for (const auto& [capacity, cost] : costs) uses.push_back({capacity, cost});
+  return uses;
+}
+
+class Splitting {
+ public:
+  explicit Splitting(const TaskSet& set) : set_(set), machine_(set.machine ? &*set.machine : nullptr) {}
+
+  OperationSet split() {
+    for (std::size_t i = 0; i < set_.tasks.size(); ++i) {
+      auto& job = result_.jobs.emplace_back();
+      for (const JobStep& step : set_.tasks[i].steps) {
+        Operation operation;
+        operation.task = TaskId{i};
+        operation.step = job.size();
+        StepOperations& operations = job.emplace_back();
+        if (const auto* host = std::get_if<HostStep>(&step)) {
+          operations.push_back({add_host(std::move(operation), host->time)});
+        } else {
+          add_batch(operations, operation, std::get<Batch>(step));
+        }
+      }
+    }
+    std::vector<std::size_t> places;
+    result_.resources = resources_.take(machine_, places);
+    for (Operation& operation : result_.operations) operation.resource = places[operation.resource];
+    for (CompanyFlow& flow : company_) flow.engine = static_cast<std::uint32_t>(places[flow.engine]);
+    find_times();
+    return std::move(result_);
+  }
+
+ private:
+  std::size_t add(Operation operation, std::vector<Region> regions) {
+    result_.operations.push_back(std::move(operation));
+    regions_.push_back(std::move(regions));
+    return result_.operations.size() - 1;
+  }
+
+  std::size_t add_host(Operation operation, Duration time) {
+    operation.kind = Operation::Kind::Host;
+    operation.resource = resources_.add({Part::Kind::Processor, first_cpu()});
+    operation.regions = {time};
+    operation.alone = time;
+    return add(std::move(operation), {});
+  }
+
+  [[nodiscard]] std::uint32_t first_cpu() const {
+    for (std::size_t i = 0; machine_ != nullptr && i < machine_->vertices().size(); ++i)
+      if (machine_->vertices()[i].kind == VertexKind::Cpu) return VertexId{i}.value;
+    return kNone;
+  }
+
+  void add_batch(StepOperations& operations, Operation& operation, const Batch& batch) {
+    const std::vector<Batch> chunks = cut(batch, cut_in_force(set_));
+    std::vector<std::size_t> at(chunks.size());  // the stream in each chunk: those before the last have no lone kernels
+    for (std::size_t s = 0; s < batch.streams().size(); ++s) {
+      operation.stream = s;
+      auto& in_order = operations.emplace_back();
+      if (batch.streams()[s].transfer) in_order.push_back(add_copy(operation, chunks, at));
+      if (batch.streams()[s].kernel) in_order.push_back(add_kernel(operation, chunks.back(), at.back()));
+      for (std::size_t c = 0; c < chunks.size(); ++c)
+        if (batch.streams()[s].transfer || c + 1 == chunks.size()) ++at[c];
+    }
+  }
+
+  /// @param at  [chunks] the stream in each
+  std::size_t add_copy(Operation operation, std::span<const Batch> chunks, std::span<const std::size_t> at) {
+    operation.kind = Operation::Kind::Copy;
+    std::vector<Region> regions;
+    for (std::size_t c = 0; c < chunks.size(); ++c) {
+      const StreamWork& work = chunks[c].work()[at[c]];
+      operation.resource = hold(work);
+      Region& region = regions.emplace_back();
+      region.fixed = Costs(*machine_).copy(work);
+      if (work.bytes > 0) add_flows(region, chunks[c], at[c], operation.resource);
+    }
+    return add(std::move(operation), std::move(regions));
+  }
+
+  std::size_t hold(const StreamWork& work) {
+    const std::size_t engine = resources_.add({Part::Kind::Engine, work.engines[0].value});
+    resources_.join(engine, resources_.add({Part::Kind::Engine, work.engines[1].value}));
+    if (work.landing != kNone) resources_.join(engine, resources_.add({Part::Kind::Landing, work.landing}));
+    return engine;
+  }
+
+  void add_flows(Region& region, const Batch& batch, std::size_t stream, std::size_t resource) {
+    const StreamWork& work = batch.work()[stream];
+    const RouteView route = find_route(*machine_, *batch.streams()[stream].transfer);
+    if (work.lead != kNone) {
+      const auto chunk = static_cast<double>(machine_->staging_chunk().count);
+      const double first = chunk > 0 ? std::min(chunk, work.bytes) : work.bytes;
+      region.flows.push_back({add_flow(batch.route_class(work.lead), route.first, {}, resource), first});
+    }
+    region.flows.push_back(
+        {add_flow(batch.route_class(work.route_class), route.first, route.second, resource), work.bytes});
+  }
+
+  std::size_t add_flow(const RouteClass& route_class, std::span<const LinkId> first, std::span<const LinkId> second,
+                       std::size_t resource) {
+    CompanyFlow& flow = company_.emplace_back();
+    flow.engine = static_cast<std::uint32_t>(resource);
+    flow.weight = route_class.weight;
+    flow.alone = route_class.alone.guaranteed.value;
+    flow.uses = uses_of(*machine_, first, second);
+    for (const auto leg : {first, second})
+      for (const LinkId link : leg)
+        if (const auto& most = machine_->link(link).bandwidth.theoretical) flow.most = std::min(flow.most, most->value);
+    return company_.size() - 1;
+  }
+
+  std::size_t add_kernel(Operation operation, const Batch& batch, std::size_t stream) {
+    const StreamWork& work = batch.work()[stream];
+    operation.kind = Operation::Kind::Kernel;
+    operation.resource = resources_.add({Part::Kind::Processor, batch.streams()[stream].kernel->on.value});
+    return add(std::move(operation), {{Costs(*machine_).kernel(work), {}}});
+  }
+
+  /// The longest times of all regions, now that the company is known.
+  void find_times() {
+    if (machine_ == nullptr) return;
+    const Costs costs(*machine_);
+    const std::vector<double> rates = rates_in_company(machine_->capacities(Basis::Guaranteed), company_);
+    for (std::size_t i = 0; i < regions_.size(); ++i) {
+      Operation& operation = result_.operations[i];
+      for (const Region& region : regions_[i]) {
+        double together = region.fixed, alone = region.fixed;
+        for (const Flow& flow : region.flows) {
+          together += flow.bytes / rates[flow.flow];
+          alone += flow.bytes / company_[flow.flow].alone;
+        }
+        operation.regions.push_back(costs.region(together));
+        operation.alone = add_saturating(operation.alone, costs.region(alone));
+      }
+    }
+  }
+
+  const TaskSet& set_;
+  const Topology* machine_;
+  OperationSet result_;
+  ResourceList resources_;
+  std::vector<std::vector<Region>> regions_;  // [operations]
+  std::vector<CompanyFlow> company_;
+};
+
+}  // namespace
+
+Duration Operation::worst() const {
+  return std::accumulate(regions.begin(), regions.end(), Duration{0}, add_saturating);
+}
+
+Expected<OperationSet> operations_of(const TaskSet& set) {
+  for (const Task& task : set.tasks) {
+    if (!task.steps.empty() && !task.declared_wcet) continue;
+    return tl::unexpected(
+        Error{ErrorCode::InvalidInput,
+              fmt::format("task '{}' says how long its jobs take, not what they hold; give it a 'job' without a 'wcet', "
+                          "or say 'overlap: off'",
+                          task.name),
+              task.place});
+  }
+  return Splitting(set).split();
+}
+
+}  // namespace tutti::internal

@@ -1,0 +1,62 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/base/error.hpp"
+#include "sched/tasks/task.hpp"
+
+namespace tutti::internal {
+
+/// What one operation holds alone while it runs: a copy engine, engines that one copy holds together, a GPU, a cpu.
+struct Resource {
+  std::string name;  ///< "gpu0 copies in", "gpu0", "cpu0"; joined engines with " + "
+
+  friend bool operator==(const Resource&, const Resource&) = default;
+};
+
+/// One copy, kernel or host step of the jobs of a task. It holds one resource and is not preempted, but between its
+/// chunks where it is cut.
+struct Operation {
+  enum class Kind : std::uint8_t { Copy, Kernel, Host };
+
+  Kind kind = Kind::Copy;
+  TaskId task;
+  std::size_t step = 0;           ///< of the job
+  std::size_t stream = 0;         ///< of the step's batch
+  std::size_t resource = 0;       ///< position in `OperationSet::resources`
+  std::vector<Duration> regions;  ///< at least one: longest time of each, whatever runs beside it, costs included
+  Duration alone{};               ///< longest time of all of it with nothing beside it
+
+  /// Its longest time.
+  [[nodiscard]] Duration worst() const;
+
+  friend bool operator==(const Operation&, const Operation&) = default;
+};
+
+/// One step of a job: what each stream does in order, as positions in `OperationSet::operations`; it ends with the last
+/// of them.
+using StepOperations = std::vector<std::vector<std::size_t>>;
+
+/// The jobs of a task set as operations, each on one resource.
+struct OperationSet {
+  std::vector<Resource> resources;
+  std::vector<Operation> operations;              ///< by task, step, stream
+  std::vector<std::vector<StepOperations>> jobs;  ///< [tasks][steps]
+};
+
+/// Splits jobs into operations.
+///
+/// A copy holds its engine, of one GPU in one direction. A staged copy holds two engines, and a copy whose landing
+/// others share holds that too: these are one resource for all tasks, for otherwise one would idle while it is held. A
+/// kernel holds its GPU, or its cpu; a host step the first cpu.
+///
+/// The longest time of a copy is at the rate that it has in any company: one copy of each resource, of any operation of
+/// the set (`rates_in_company`). Every operation is submitted by itself, so each region has all costs that its batch
+/// could have.
+///
+/// @errors InvalidInput: a task without a job, whose resources nobody knows
+[[nodiscard]] Expected<OperationSet> operations_of(const TaskSet& set);
+
+}  // namespace tutti::internal

@@ -1,0 +1,268 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "sched/admission/overlap_admission.hpp"
+#include "sched/overlap/local_deadlines.hpp"
+#include "sched/overlap/operations.hpp"
+#include "tests/support/overlap_adversary.hpp"
+#include "tests/support/random.hpp"
+#include "tests/support/two_sides.hpp"
+
+namespace tutti::internal {
+namespace {
+
+using test::kUp0;
+using test::kUp1;
+using test::make_batch;
+using test::make_machine;
+using test::Random;
+using test::tasks_of;
+using test::two_sides;
+
+OperationSet split(const TaskSet& set) {
+  auto operations = operations_of(set);
+  EXPECT_TRUE(operations) << operations.error().text();
+  return *std::move(operations);
+}
+
+OverlapVerdict decide(const TaskSet& set) {
+  auto verdict = decide_overlapping(set);
+  EXPECT_TRUE(verdict) << verdict.error().text();
+  return *std::move(verdict);
+}
+
+std::vector<std::string> held(const OperationSet& operations) {
+  std::vector<std::string> names;
+  for (const Operation& operation : operations.operations)
+    names.push_back(operations.resources[operation.resource].name);
+  return names;
+}
+
+// ---- operations
+
+// 6000 bytes at 1 byte/ns, then the kernel: each on what it needs.
+TEST(Operations, HoldWhatTheyUse) {
+  const OperationSet operations = split(tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 6 kB, kernel: {time: 5 us}",
+                                                               "from: gpu0, to: mem0, size: 1 kB", "host"}));
+  EXPECT_EQ(held(operations), (std::vector<std::string>{"gpu0 copies in", "gpu0", "gpu0 copies out", "cpu0"}));
+  EXPECT_EQ(operations.operations[0].worst(), Duration{6000});
+  EXPECT_EQ(operations.operations[1].worst(), Duration{5000});
+  EXPECT_EQ(operations.operations[3].worst(), Duration{1000});
+  EXPECT_EQ(operations.jobs[0], (std::vector<StepOperations>{{{0, 1}}}));
+}
+
+// The staged copy from gpu0 to gpu1 holds an engine of each, so other copies by these two wait for it and for each other.
+TEST(Operations, ThatNeedTwoEnginesMakeThemOne) {
+  const OperationSet operations = split(tasks_of(
+      two_sides(), {"from: gpu0, to: gpu1, size: 1 kB", kUp1, "from: gpu0, to: mem0, size: 1 kB", kUp0}));
+  const std::string both = "gpu0 copies out + gpu1 copies in";
+  EXPECT_EQ(held(operations), (std::vector<std::string>{both, both, both, "gpu0 copies in"}));
+}
+
+// A memory of 1 byte/ns for two copies: 0.5 each in company, so 12 us; alone 6 us.
+TEST(Operations, TakeAsLongAsInTheWorstCompany) {
+  const Topology machine = two_sides(
+      "  shared: [{name: memory, capacity: 1 GB/s, members: [{from: mem0, to: gpu0}, {from: mem0, to: gpu1}]}]\n");
+  const OperationSet operations = split(tasks_of(machine, {kUp0, kUp1}));
+  EXPECT_EQ(operations.operations[0].worst(), Duration{12'000});
+  EXPECT_EQ(operations.operations[0].alone, Duration{6000});
+  EXPECT_EQ(split(tasks_of(machine, {kUp0})).operations[0].worst(), Duration{6000});
+}
+
+// Every operation has the batch's 100 ns, its gate's 10 ns and its own cost; 10 % and 7 ns of margin; dispatching and
+// the job's cost behind: copy 1.1 x (100 + 10 + 20 + 6000) + 7 + 40 + 3 = 6793, kernel 1.1 x (100 + 10 + 30 + 5 + 500)
+// + 7 + 40 + 3 = 759.5.
+TEST(Operations, HaveAllCostsOfABatch) {
+  const Topology machine = two_sides(
+      "  setup: {batch: 100 ns, transfer: 20 ns, kernel: 30 ns, handover: 5 ns, gate: 10 ns, dispatch: 40 ns, job: 3 ns}\n"
+      "  margin: {relative: 0.1, absolute: 7 ns}\n");
+  const OperationSet operations = split(tasks_of(machine, {"from: mem0, to: gpu0, size: 6 kB, kernel: {time: 500 ns}"}));
+  EXPECT_EQ(operations.operations[0].worst(), Duration{6793});
+  EXPECT_EQ(operations.operations[1].worst(), Duration{760});
+}
+
+// 6000 bytes in chunks of 2000: three regions of 2 us; the kernel is not cut.
+TEST(Operations, AreCutWhereTheSetSays) {
+  TaskSet set = tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 6 kB, kernel: {time: 5 us}"});
+  set.preemption = Preemption::BetweenBatches;
+  set.cut = Bytes{2000};
+  const OperationSet operations = split(set);
+  EXPECT_EQ(operations.operations[0].regions, std::vector<Duration>(3, Duration{2000}));
+  EXPECT_EQ(operations.operations[1].regions, std::vector<Duration>{Duration{5000}});
+}
+
+TEST(Operations, OfATaskWithoutAJobAreUnknown) {
+  const auto refused = operations_of(tasks_of(two_sides(), {kUp0, "wcet"}));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("'t1'"), std::string::npos) << refused.error().message;
+}
+
+// ---- verdicts
+
+// Each task copies for 6 us and computes for 5 us every 10 us. One job at a time takes 11 us: too long. Overlapping, each
+// engine and GPU has one task and is busy for 60 and 50 %; a job ends 11 us after its arrival.
+TEST(Overlap, RunsJobsOfOneTaskInAPipeline) {
+  TaskSet set = tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 6 kB, kernel: {time: 5 us}"});
+  set.tasks[0].deadline = Duration{12'000};
+  const OverlapVerdict verdict = decide(set);
+  EXPECT_EQ(verdict.answer, Answer::Schedulable);
+  EXPECT_NEAR(verdict.utilization[0], 0.6, 1e-12);
+  EXPECT_NEAR(verdict.utilization[1], 0.5, 1e-12);
+  EXPECT_LE(*verdict.worst_responses[0], Duration{12'000});
+  EXPECT_GE(*verdict.worst_responses[0], Duration{11'000});
+}
+
+// 11 us from the arrival with the machine for itself, and the deadline is 10 us.
+TEST(Overlap, RefusesJobsThatAreLateAlone) {
+  const OverlapVerdict verdict = decide(tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 6 kB, kernel: {time: 5 us}"}));
+  EXPECT_EQ(verdict.answer, Answer::NotSchedulable);
+  ASSERT_EQ(verdict.reasons.size(), 1U);
+  EXPECT_NE(verdict.reasons[0].find("'t0' takes up to 11 us"), std::string::npos) << verdict.reasons[0];
+}
+
+// Two copies of 6 us every 10 us by one engine: 120 %.
+TEST(Overlap, RefusesAnEngineThatIsInDemandForAllTheTime) {
+  const OverlapVerdict verdict = decide(tasks_of(two_sides(), {kUp0, kUp0}));
+  EXPECT_EQ(verdict.answer, Answer::NotSchedulable);
+  EXPECT_NE(verdict.reasons.at(0).find("'gpu0 copies in'"), std::string::npos) << verdict.reasons[0];
+}
+
+// A second copy makes 12 us of 6: the engine's 10 us do not suffice in company, but nothing is proven.
+TEST(Overlap, IsUnknownWhereOnlyTheWorstCompanyIsTooSlow) {
+  const Topology machine = two_sides(
+      "  shared: [{name: memory, capacity: 1 GB/s, members: [{from: mem0, to: gpu0}, {from: mem0, to: gpu1}]}]\n");
+  const OverlapVerdict verdict = decide(tasks_of(machine, {kUp0, kUp1}));
+  EXPECT_EQ(verdict.answer, Answer::Unknown);
+  EXPECT_NE(verdict.reasons.at(0).find("120.0 %"), std::string::npos) << verdict.reasons[0];
+}
+
+// `frame` and `model` share no engine and no GPU: only the links to the memory, which both together cannot fill.
+TEST(Overlap, DoesNotWaitForWhatItDoesNotUse) {
+  const Topology machine = make_machine(R"(  vertices:
+    mem0: {kind: memory}
+    gpu0: {kind: gpu}
+    gpu1: {kind: gpu}
+  links:
+    - {from: mem0, to: gpu0, bandwidth: {nominal: 50 GB/s, theoretical: 63 GB/s}}
+    - {from: mem0, to: gpu1, bandwidth: {nominal: 50 GB/s, theoretical: 63 GB/s}}
+  shared: [{name: memory, capacity: 176 GB/s, members: [{from: mem0, to: gpu0}, {from: mem0, to: gpu1}]}]
+)");
+  TaskSet set = tasks_of(machine, {"from: mem0, to: gpu0, size: 200 MB, kernel: {time: 1 ms}",
+                                   "from: mem0, to: gpu1, size: 1 MB, kernel: {time: 12 ms}"});
+  set.tasks[0].period = set.tasks[0].deadline = std::chrono::milliseconds{10};
+  set.tasks[1].period = set.tasks[1].deadline = std::chrono::milliseconds{40};
+  EXPECT_EQ(decide(set).answer, Answer::Schedulable);
+}
+
+// ---- the bound against an adversary
+
+Topology adversary_machine() {
+  return make_machine(R"(  vertices:
+    mem0: {kind: memory}
+    cpu0: {kind: cpu}
+    gpu0: {kind: gpu}
+    gpu1: {kind: gpu}
+    gpu2: {kind: gpu, copy_engines: 1}
+  links:
+    - {from: mem0, to: cpu0, bandwidth: 20 GB/s, back: 16 GB/s}
+    - {from: cpu0, to: gpu0, bandwidth: {nominal: 10 GB/s, guaranteed: 9 GB/s, theoretical: 11 GB/s}, back: 8 GB/s}
+    - {from: cpu0, to: gpu1, bandwidth: {nominal: 10 GB/s, theoretical: 12 GB/s}, back: 10 GB/s}
+    - {from: cpu0, to: gpu2, bandwidth: 6 GB/s, back: 7 GB/s}
+  shared:
+    - {name: both, capacity: 22 GB/s, members: [{from: mem0, to: cpu0}, {from: cpu0, to: mem0, cost: 1.2}]}
+  weights: {h2d: 1, d2h: 1.5, peer: 1}
+  peer_access: none
+  staging: {chunk: 2 kB}
+)");
+}
+
+/// A set of 2 to 4 tasks with jobs of 1 to 3 steps.
+TaskSet random_set(Random& random, const Topology& machine) {
+  TaskSet set{machine, random.one_in(2) ? Policy::Edf : Policy::Dm, {}};
+  const int tasks = random.between(2, 4);
+  for (int i = 0; i < tasks; ++i) {
+    Task task;
+    task.name = fmt::format("t{}", i);
+    task.period = Duration{random.between(4000, 40'000)};
+    task.deadline = random.one_in(3) ? task.period * random.between(2, 6) / 4 : task.period;
+    if (random.one_in(3)) task.jitter = Duration{random.between(1, 500)};
+    const int steps = random.between(1, 3);
+    for (int k = 0; k < steps; ++k) {
+      if (random.one_in(5)) {
+        task.steps.emplace_back(HostStep{Duration{random.between(0, 1500)}});
+        continue;
+      }
+      std::string streams;
+      for (int s = random.between(1, 2); s > 0; --s) {
+        const int gpu = random.between(0, 2), kind = random.between(0, 5);
+        const int bytes = random.between(0, 12'000), ns = random.between(1, 2500);
+        if (kind == 0) {
+          streams += fmt::format("  - {{kernel: {{on: gpu{}, time: {} ns}}}}\n", gpu, ns);
+        } else if (kind == 1) {
+          streams += fmt::format("  - {{from: gpu{}, to: gpu{}, size: {} B}}\n", gpu, (gpu + 1) % 3, bytes);
+        } else if (kind == 2) {
+          streams += fmt::format("  - {{from: gpu{}, to: mem0, size: {} B}}\n", gpu, bytes);
+        } else {
+          streams += fmt::format("  - {{from: mem0, to: gpu{}, size: {} B, kernel: {{time: {} ns}}}}\n", gpu, bytes, ns);
+        }
+      }
+      task.steps.emplace_back(make_batch(machine, streams));
+    }
+    set.tasks.push_back(std::move(task));
+  }
+  return set;
+}
+
+/// What the adversary found in sets that were called schedulable.
+struct Found {
+  int sets = 0, unsafe = 0, close = 0;
+};
+
+/// @param part  of the longest times that the analysis hears of
+Found attack(int rounds, double part) {
+  Random random(7);
+  const Topology machine = adversary_machine();
+  Found found;
+  for (int round = 0; round < rounds; ++round) {
+    const TaskSet set = random_set(random, machine);
+    OverlapVerdict verdict = decide(set);
+    if (verdict.answer != Answer::Schedulable) continue;
+    OperationSet shorter = verdict.operations;
+    for (Operation& operation : shorter.operations)
+      for (Duration& region : operation.regions)
+        region = Duration{static_cast<std::int64_t>(part * static_cast<double>(region.count()))};
+    if (part < 1) verdict = with_deadlines(set, std::move(shorter));
+    ++found.sets;
+    bool unsafe = false, close = false;
+    for (int run = 0; run < 30; ++run) {
+      const test::OverlapOutcome outcome = test::play_overlapping(set, verdict.operations, *verdict.deadlines, random);
+      for (std::size_t i = 0; i < set.tasks.size(); ++i) {
+        const double bound = as_ns(*verdict.worst_responses[i]);
+        unsafe = unsafe || outcome.responses[i] > bound + 1;
+        close = close || outcome.responses[i] > 0.98 * bound;
+      }
+      unsafe = unsafe || outcome.latest > 1;
+    }
+    found.unsafe += unsafe ? 1 : 0;
+    found.close += close ? 1 : 0;
+  }
+  return found;
+}
+
+// No run of any admitted set is over a bound or late for a local deadline; in many the worst one comes near its bound.
+TEST(Overlap, BoundsEveryRunThatAnAdversaryFinds) {
+  const Found found = attack(test::rounds(1500), 1);
+  EXPECT_EQ(found.unsafe, 0);
+  EXPECT_GT(found.sets, test::rounds(1500) / 5);
+  EXPECT_GT(found.close, found.sets / 5);
+}
+
+// Longest times that are 2 % too short: the adversary finds it.
+TEST(Overlap, IsFoundOutWhereItsTimesAreTooShort) { EXPECT_GT(attack(test::rounds(300), 0.98).unsafe, 3); }
+
+}  // namespace
+}  // namespace tutti::internal
