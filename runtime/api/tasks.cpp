@@ -157,7 +157,7 @@ Expected<Verdict> check(const TaskSet& set, std::string_view planner) {
   return question_of(set, planner).map([](const Question& question) {
     internal::AdmissionVerdict found = question.decide();
     Verdict verdict{static_cast<Answer>(found.answer),
-                    std::string(found.planner->name),
+                    found.planner != nullptr ? std::string(found.planner->name) : std::string{},
                     found.utilization,
                     tasks_of(question, found),
                     tests_of(question, found),

@@ -140,6 +140,68 @@ Effort effort_of(const TaskSet& set) {
   return Effort::shared_by(plans);
 }
 
+namespace {
+
+/// Device memory for the buffers of all jobs that can be alive.
+Verdict memory_of_overlapping(const TaskSet& set) {
+  std::vector<TaskTiming> timings;
+  for (const Task& task : set.tasks) {
+    TaskTiming& timing = timings.emplace_back();
+    timing.period = task.period;
+    timing.deadline = task.deadline;
+    timing.jitter = task.jitter;
+  }
+  return check_device_memory(set, timings);
+}
+
+Answer answer_overlapping(const TaskSet& set) {
+  if (set.machine && memory_of_overlapping(set).answer == Answer::NotSchedulable) return Answer::NotSchedulable;
+  const auto verdict = decide_overlapping(set);
+  return verdict ? verdict->answer : Answer::Unknown;
+}
+
+AdmissionVerdict verdict_overlapping(const TaskSet& set) {
+  AdmissionVerdict verdict;
+  verdict.worst_responses.resize(set.tasks.size());
+  for (const Task& task : set.tasks) {
+    TaskTiming& timing = verdict.timings.emplace_back();
+    timing.period = task.period;
+    timing.deadline = task.deadline;
+    timing.jitter = task.jitter;
+    timing.priority = task.priority;
+    timing.offset = task.offset;
+    timing.arrivals = set.arrivals;
+  }
+  auto found = decide_overlapping(set);
+  if (!found) {
+    verdict.reasons = {found.error().text()};
+    return verdict;
+  }
+  verdict.overlap = *std::move(found);
+  verdict.answer = verdict.overlap->answer;
+  verdict.reasons = verdict.overlap->reasons;
+  verdict.worst_responses = verdict.overlap->worst_responses;
+  for (std::size_t i = 0; i < set.tasks.size(); ++i)
+    verdict.timings[i].wcet = longest_way(verdict.overlap->operations, TaskId{i}, &Operation::worst);
+  if (!verdict.overlap->utilization.empty()) verdict.utilization = std::ranges::max(verdict.overlap->utilization);
+  if (set.machine) {
+    verdict.tests.push_back(memory_of_overlapping(set));
+    if (verdict.tests.back().answer == Answer::NotSchedulable) {
+      verdict.answer = Answer::NotSchedulable;
+      verdict.reasons.insert(verdict.reasons.begin(), verdict.tests.back().reason);
+    }
+  }
+  Verdict& test = verdict.tests.emplace_back();
+  test.test = "local_deadlines";
+  test.exactness = Exactness::Sufficient;
+  test.answer = verdict.overlap->answer;
+  if (!verdict.overlap->reasons.empty()) test.reason = verdict.overlap->reasons.front();
+  test.worst_response = verdict.worst_responses;
+  return verdict;
+}
+
+}  // namespace
+
 PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
   PlannedTaskSet planned{set, planner_, {}, {}, partitions_of(set)};
   const Effort effort = effort_of(set);
@@ -162,6 +224,12 @@ PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
 }
 
 Answer AdmissionController::answer(const TaskSet& set) const {
+  if (set.overlap == Overlap::On) return answer_overlapping(set);
+  const Answer answer = answer_one_at_a_time(set);
+  return set.overlap == Overlap::Off || answer == Answer::Schedulable ? answer : answer_overlapping(set);
+}
+
+Answer AdmissionController::answer_one_at_a_time(const TaskSet& set) const {
   const PlannedTaskSet planned = plan(set);
   if (set.machine && check_device_memory(set, planned.timings).answer == Answer::NotSchedulable)
     return Answer::NotSchedulable;
@@ -194,7 +262,13 @@ Answer decide_partition(AdmissionVerdict& verdict, std::size_t number, Policy po
 
 }  // namespace
 
-AdmissionVerdict AdmissionController::decide(const TaskSet& set) const { return decide(plan(set)); }
+AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
+  if (set.overlap == Overlap::On) return verdict_overlapping(set);
+  AdmissionVerdict verdict = decide(plan(set));
+  if (set.overlap == Overlap::Off || verdict.answer == Answer::Schedulable) return verdict;
+  AdmissionVerdict overlapping = verdict_overlapping(set);
+  return overlapping.answer == Answer::Schedulable ? overlapping : verdict;
+}
 
 AdmissionVerdict AdmissionController::decide_as_one(const TaskSet& set) const {
   PlannedTaskSet planned = plan(set);

@@ -6,6 +6,7 @@
 
 #include "model/planners/planner.hpp"
 #include "sched/analyses/analysis.hpp"
+#include "sched/overlap/overlap_verdict.hpp"
 #include "sched/tasks/partition.hpp"
 #include "sched/tasks/task.hpp"
 #include "sched/tasks/wcet.hpp"
@@ -54,15 +55,18 @@ class AdmittedTaskSet {
 /// The answer to "does this always meet its deadlines?", with reasons.
 struct AdmissionVerdict {
   Answer answer = Answer::Unknown;
-  const Planner* planner = nullptr;                      ///< the planner of the plans that were tested
+  const Planner* planner = nullptr;                      ///< of the plans that were tested; null where jobs overlap
   std::vector<TaskTiming> timings;                       ///< [n]
   std::vector<std::optional<Duration>> worst_responses;  ///< [n]
-  std::vector<Partition> partitions;                     ///< at least one
+  std::vector<Partition> partitions;                     ///< at least one; none where jobs overlap
   /// Verdicts of all tests, by partition, then in the order of `analyses()`; task ids are those of the whole set.
   std::vector<Verdict> tests;
   double utilization = 0;                   ///< the largest of any partition; rounded, for display only
   std::vector<std::string> reasons;         ///< why not; one sentence each; empty where schedulable
-  std::optional<AdmittedTaskSet> admitted;  ///< with Schedulable, and only then
+  std::optional<AdmittedTaskSet> admitted;  ///< with Schedulable where jobs do not overlap, and only then
+  /// Where jobs overlap: what the answer rests on. The Wcet of a task is then that of a job's longest way through its
+  /// operations, and the utilization that of the fullest resource.
+  std::optional<OverlapVerdict> overlap = {};
 };
 
 /// Whether the buffers of all tasks fit into every GPU whose memory is known.
@@ -74,7 +78,8 @@ struct AdmissionVerdict {
 /// T, else one.
 [[nodiscard]] std::int64_t buffer_sets(const TaskTiming& timing);
 
-/// Decides whether a task set may run, by every analysis that applies to it.
+/// Decides whether a task set may run, by every analysis that applies to it; where its jobs overlap, by local deadlines
+/// (`decide_overlapping`).
 ///
 /// Partitions share nothing of the machine, so each is tested alone, as it runs; the set is schedulable where all are.
 /// GPU memory is counted for the whole set; each GPU belongs to one partition, so the result is the same.
@@ -97,6 +102,7 @@ class AdmissionController {
 
  private:
   [[nodiscard]] AdmissionVerdict decide(PlannedTaskSet planned) const;
+  [[nodiscard]] Answer answer_one_at_a_time(const TaskSet& tasks) const;
 
   const Planner* planner_;
 };

@@ -1,6 +1,8 @@
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -45,6 +47,24 @@ struct OperationSet {
   std::vector<Operation> operations;              ///< by task, step, stream
   std::vector<std::vector<StepOperations>> jobs;  ///< [tasks][steps]
 };
+
+/// The longest way through a job: the sum over its steps of what its longest stream takes.
+/// @param time  of an operation: `&Operation::alone` or `&Operation::worst`
+template <class Time>
+[[nodiscard]] Duration longest_way(const OperationSet& operations, TaskId task, const Time& time) {
+  Duration way{};
+  for (const StepOperations& step : operations.jobs[task.index()]) {
+    Duration longest{};
+    for (const auto& stream : step) {
+      Duration sum{};
+      for (const std::size_t operation : stream)
+        sum = add_saturating(sum, std::invoke(time, operations.operations[operation]));
+      longest = std::max(longest, sum);
+    }
+    way = add_saturating(way, longest);
+  }
+  return way;
+}
 
 /// Splits jobs into operations.
 ///

@@ -158,6 +158,7 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
   set.arrivals = spec.arrivals;
   set.preemption = spec.preemption;
   set.cut = cut_of(all);
+  set.overlap = spec.overlap;
   std::set<std::string_view> names;
   for (std::size_t i = 0; i < spec.tasks.size(); ++i) {
     const std::string path = path_of("tasks", i);

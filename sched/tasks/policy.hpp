@@ -31,6 +31,30 @@ enum class Preemption : std::uint8_t {
   return std::nullopt;
 }
 
+/// Whether stages of different jobs run side by side.
+enum class Overlap : std::uint8_t {
+  Off,   ///< a job has its partition for itself
+  On,    ///< where they hold different engines, GPUs and cpus
+  Auto,  ///< off where that is enough to admit the set, else on
+};
+
+/// "off", "on", "auto".
+[[nodiscard]] constexpr std::string_view to_string(Overlap overlap) {
+  switch (overlap) {
+    case Overlap::Off: return "off";
+    case Overlap::On: return "on";
+    case Overlap::Auto: return "auto";
+  }
+  return "";
+}
+
+/// The overlap that `to_string` prints so; nothing for any other text.
+[[nodiscard]] constexpr std::optional<Overlap> parse_overlap(std::string_view text) {
+  for (const Overlap overlap : {Overlap::Off, Overlap::On, Overlap::Auto})
+    if (to_string(overlap) == text) return overlap;
+  return std::nullopt;
+}
+
 /// "edf", "rm", "dm", "given".
 [[nodiscard]] constexpr std::string_view to_string(Policy policy) {
   switch (policy) {

@@ -64,6 +64,7 @@ struct TaskSet {
   Preemption preemption = Preemption::None;
   Bytes cut{0};                      ///< with preemption: largest chunk of a transfer; 0: transfers are not cut
   const Planner* planner = nullptr;  ///< that the file asks for; null: none
+  Overlap overlap = Overlap::Off;
 
   friend bool operator==(const TaskSet&, const TaskSet&) = default;
 };

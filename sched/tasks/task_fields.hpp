@@ -22,6 +22,12 @@ struct Words<Preemption> {
 };
 
 template <>
+struct Words<Overlap> {
+  static constexpr std::string_view what = "overlap";
+  static constexpr std::array values{Overlap::Off, Overlap::On, Overlap::Auto};
+};
+
+template <>
 struct Words<OverrunPolicy> {
   static constexpr std::string_view what = "overrun policy";
   static constexpr std::array values{OverrunPolicy::Continue, OverrunPolicy::SkipNext, OverrunPolicy::Abort};
@@ -74,6 +80,7 @@ struct Record<TaskSetSpec> {
                                      Field{"arrivals", &TaskSetSpec::arrivals},
                                      Field{"preemption", &TaskSetSpec::preemption},
                                      Field{"cut", &TaskSetSpec::cut},
+                                     Field{"overlap", &TaskSetSpec::overlap},
                                      Field{"parameters", &TaskSetSpec::parameters},
                                      Field{"tasks", &TaskSetSpec::tasks}.required()};
 };

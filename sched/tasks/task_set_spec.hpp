@@ -58,6 +58,7 @@ struct TaskSetSpec {
   Arrivals arrivals = Arrivals::Sporadic;
   Preemption preemption = Preemption::None;
   std::optional<Bytes> cut = {};  ///< > 0, with preemption: largest chunk of a transfer; absent: transfers are not cut
+  Overlap overlap = Overlap::Off;
   Parameters parameters = {};
   std::vector<TaskSpec> tasks = {};
 

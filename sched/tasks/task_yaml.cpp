@@ -23,6 +23,7 @@ TaskSetSpec overridden(TaskSetSpec spec, const TaskFileOverrides& overrides, Fau
   if (overrides.policy && *overrides.policy != Policy::Given && spec.policy == Policy::Given)
     for (TaskSpec& task : spec.tasks) task.priority.reset();  // the policy of the command line asks for none
   spec.policy = overrides.policy.value_or(spec.policy);
+  spec.overlap = overrides.overlap.value_or(spec.overlap);
   return spec;
 }
 

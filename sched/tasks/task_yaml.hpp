@@ -15,6 +15,7 @@ struct TaskFileOverrides {
   std::optional<Policy> policy;
   Parameters parameters;  ///< take the place of the file's; each must be defined there
   bool no_peer = false;   ///< plan for the machine without its peer access
+  std::optional<Overlap> overlap = {};
 };
 
 /// Reads a task set and the machine that it names, each file once.

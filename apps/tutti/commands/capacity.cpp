@@ -76,21 +76,36 @@ Expected<TunableParameter> find_of_task(const TaskStudy& study, const CapacityCo
                   command.task));
 }
 
-/// The planner of --planner; without it all planners, but a searching one only where the set asks for it.
+/// The planner of --planner; without it all planners, but a searching one only where the set asks for it. A null stands
+/// for jobs that overlap, which use no planner.
 Expected<std::vector<const Planner*>> chosen_planners(const FileOptions& options, const TaskSet& set) {
   return options.given_planner().map([&](const Planner* given) {
-    if (given != nullptr) return std::vector{given};
     std::vector<const Planner*> chosen;
     for (const Planner& planner : planners())
-      if (!planner.searches || &planner == set.planner) chosen.push_back(&planner);
+      if (given != nullptr ? &planner == given : !planner.searches || &planner == set.planner)
+        chosen.push_back(&planner);
+    if (set.overlap == Overlap::On) chosen.clear();
+    if (set.overlap != Overlap::Off) chosen.push_back(nullptr);
     return chosen;
   });
 }
 
-AdmissionVerdict decide(const Planner& planner, const TaskSet& set) { return AdmissionController(planner).decide(set); }
+/// The set as a row decides it.
+TaskSet in_row(TaskSet set, const Planner* planner) {
+  set.overlap = planner != nullptr ? Overlap::Off : Overlap::On;
+  return set;
+}
+
+AdmissionController controller_of(const Planner* planner) {
+  return AdmissionController(planner != nullptr ? *planner : planners().front());
+}
+
+AdmissionVerdict decide(const Planner* planner, const TaskSet& set) {
+  return controller_of(planner).decide(in_row(set, planner));
+}
 
 /// The verdict for one value; nothing where the file cannot have this value.
-std::optional<CapacityPoint> point_at(const TaskStudy& study, const TunableParameter& tunable, const Planner& planner,
+std::optional<CapacityPoint> point_at(const TaskStudy& study, const TunableParameter& tunable, const Planner* planner,
                                       std::int64_t value) {
   const auto set = with_value(study, tunable, value);
   if (!set) return std::nullopt;
@@ -103,14 +118,14 @@ bool has_batches(const TaskSet& set) {
   return std::ranges::any_of(set.tasks, [](const Task& task) { return !batches_of(task).empty(); });
 }
 
-CapacityRow find_row(const TaskStudy& study, const CapacityAnswer& answer, const Planner& planner) {
+CapacityRow find_row(const TaskStudy& study, const CapacityAnswer& answer, const Planner* planner) {
   const TunableParameter& tunable = answer.tunable;
   const auto holds = [&](std::int64_t value) {
     const auto set = with_value(study, tunable, value);
-    return set && AdmissionController(planner).answer(*set) == Answer::Schedulable;
+    return set && controller_of(planner).answer(in_row(*set, planner)) == Answer::Schedulable;
   };
   CapacityRow row;
-  row.planner = &planner;
+  row.planner = planner;
   row.capacity =
       find_capacity(holds, {answer.wanted, tunable.value, least_value(tunable.kind), most_value(tunable.kind)});
   if (row.capacity.value) row.there = point_at(study, tunable, planner, *row.capacity.value);
@@ -153,7 +168,7 @@ std::optional<Error> nothing_found(const TaskStudy& study, const CapacityAnswer&
     const std::int64_t mild = answer.wanted == Extreme::Largest ? least_value(tunable.kind) : tunable.value;
     const auto set = with_value(study, tunable, mild);
     const std::vector<std::string> reasons =
-        set ? decide(*answer.rows.front().planner, *set).reasons : std::vector<std::string>{};
+        set ? decide(answer.rows.front().planner, *set).reasons : std::vector<std::string>{};
     return refused(fmt::format(
         "with no value of {} that was tried is every deadline guaranteed{}; change something else first, 'tutti check' "
         "says what",
@@ -201,8 +216,9 @@ Expected<CapacityAnswer> search(const CapacityCommand& command) {
   if (auto error = without_effect(*study, *tunable)) return tl::unexpected(*error);
   const bool planners_differ = has_batches(study->tasks);
   for (const Planner* planner : *planners) {
-    answer.rows.push_back(planners_differ || answer.rows.empty() ? find_row(*study, answer, *planner)
-                                                                 : answer.rows.front());
+    answer.rows.push_back(planners_differ || planner == nullptr || answer.rows.empty()
+                              ? find_row(*study, answer, planner)
+                              : answer.rows.front());
     answer.rows.back().planner = planner;
   }
   if (auto error = nothing_found(*study, answer)) return tl::unexpected(*error);
@@ -210,12 +226,12 @@ Expected<CapacityAnswer> search(const CapacityCommand& command) {
   if (!points_wanted && command.svg.empty()) return answer;
   const std::vector<std::int64_t> values = curve_values(answer, command.points.value_or(kDrawnPoints));
   for (CapacityRow& row : answer.rows) {
-    if (!planners_differ && &row != &answer.rows.front()) {
+    if (!planners_differ && row.planner != nullptr && &row != &answer.rows.front()) {
       row.curve = answer.rows.front().curve;
       continue;
     }
     for (const std::int64_t value : values)
-      if (auto point = point_at(*study, *tunable, *row.planner, value)) row.curve.push_back(*point);
+      if (auto point = point_at(*study, *tunable, row.planner, value)) row.curve.push_back(*point);
   }
   return answer;
 }
@@ -249,6 +265,7 @@ void add_capacity(programs::CommandLine& program) {
   auto options = std::make_shared<CapacityCommand>();
   options->file.add_file(command, "task set");
   options->file.add_task_options(command);
+  options->file.add_overlap(command);
   command.add(
       "--planner", &options->file.planner,
       "one planner only; without it each of them, but gate_search only where the set asks for it: it takes long");

@@ -73,6 +73,7 @@ Expected<void> write_counter_example(const std::string& path, const TaskSet& tas
 /// Notes on tasks that another planner would finish sooner: the largest gains, and the number of further tasks.
 std::vector<std::string> notes_on(const TaskSet& set, const AdmissionVerdict& verdict) {
   constexpr std::size_t kMostNamed = 5;
+  if (verdict.overlap) return {};  // no plan is used
   SoonerPlans found = find_sooner_plans(set, verdict);
   std::ranges::stable_sort(found.plans, std::ranges::greater(), &SoonerPlan::gain);
   std::vector<std::string> notes;
@@ -138,10 +139,11 @@ void add_check(programs::CommandLine& program) {
                                       "a job set (CSV of np-schedulability-analysis, in ns) in place of a task set");
   options->file.add_planner(command);
   options->file.add_task_options(command);
+  options->file.add_overlap(command);
   command.add("--counter-example", &options->counter_example,
               "write a run that misses a deadline to this file, for 'tutti run --scenario'");
   jobs.excludes(file);
-  for (const char* of_task_sets : {"--machine", "--planner", "--policy", "--set", "--counter-example"})
+  for (const char* of_task_sets : {"--machine", "--planner", "--policy", "--overlap", "--set", "--counter-example"})
     jobs.excludes(command.option(of_task_sets));
   command.runs(
       [options] { return options->jobs.empty() ? check(*options) : check_jobs(options->jobs, options->file.json); });

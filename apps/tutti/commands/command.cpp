@@ -29,6 +29,12 @@ void FileOptions::add_task_options(programs::CommandLine& command) {
   command.add("--set", &parameters, "NAME=SIZE: another value for a parameter of the file").one_at_a_time();
 }
 
+void FileOptions::add_overlap(programs::CommandLine& command) {
+  command.add("--overlap", &overlap,
+              "off: a job has its partition for itself; on: stages of different jobs run side by side where they hold "
+              "different engines, GPUs and cpus; auto: on where off does not suffice; in place of the file's");
+}
+
 Expected<const Planner*> FileOptions::chosen_planner(const TaskSet* set) const {
   return given_planner().map([&](const Planner* given) {
     if (given != nullptr) return given;
@@ -56,6 +62,11 @@ Expected<TaskStudy> FileOptions::load_study(bool no_peer) const {
     overrides.policy = parse_policy(policy);
     if (!overrides.policy)
       return invalid_input(fmt::format("--policy: there is no policy '{}'; give edf, rm, dm or given", policy));
+  }
+  if (!overlap.empty()) {
+    overrides.overlap = parse_overlap(overlap);
+    if (!overrides.overlap)
+      return invalid_input(fmt::format("--overlap: there is no '{}'; give off, on or auto", overlap));
   }
   for (const std::string& text : parameters) {
     const std::size_t equals = text.find('=');

@@ -40,6 +40,7 @@ struct FileOptions {
   std::optional<std::string> machine;
   std::string planner;  ///< empty: the planner of the task set, or the default
   std::string policy;
+  std::string overlap;
   std::vector<std::string> parameters;  ///< NAME=SIZE
   bool json = false;
 
@@ -48,6 +49,7 @@ struct FileOptions {
   void add_planner(programs::CommandLine& command);
   /// Declares --policy and --set.
   void add_task_options(programs::CommandLine& command);
+  void add_overlap(programs::CommandLine& command);
 
   /// The planner of --planner, else of the task set, else the default.
   /// @errors InvalidInput: --planner names none.

@@ -196,6 +196,15 @@ int run_changing(const RunCommand& command, const AdmissionController& controlle
       });
 }
 
+/// The set as it is run. @errors InvalidInput: its jobs must overlap
+Expected<TaskSet> one_job_at_a_time(TaskSet set) {
+  if (set.overlap == Overlap::On)
+    return invalid_input(
+        "'overlap: on' cannot be run yet, only checked; write 'overlap: off' and see what 'tutti check' says");
+  set.overlap = Overlap::Off;
+  return set;
+}
+
 int run(const RunCommand& command) {
   if (const auto given = command.file.given_planner(); !given) return report_error(given.error());
   const auto options = run_options(command);
@@ -203,7 +212,7 @@ int run(const RunCommand& command) {
   if (const auto checked = backend_options(command.backend); !checked) return report_error(checked.error());
   if (const auto checked = check_self_test(command.self_test, command.backend); !checked)
     return report_error(checked.error());
-  const auto tasks = command.file.load_task_set(command.backend.no_peer);
+  const auto tasks = command.file.load_task_set(command.backend.no_peer).and_then(one_job_at_a_time);
   if (!tasks) return report_error(tasks.error());
   const auto planner = command.file.chosen_planner(&*tasks);
   if (!planner) return report_error(planner.error());

@@ -23,7 +23,8 @@ Json curve_json(const CapacityAnswer& answer, const CapacityRow& row) {
 }
 
 Json row_json(const CapacityAnswer& answer, const CapacityRow& row) {
-  Json json{{"planner", row.planner->name}};
+  Json json{{"planner", row.planner != nullptr ? Json(row.planner->name) : Json(nullptr)},
+            {"overlap", to_string(row.planner != nullptr ? Overlap::Off : Overlap::On)}};
   put_value(json, answer.tunable.kind, "value", row.capacity.value);
   put_value(json, answer.tunable.kind, "beyond", row.capacity.beyond);
   json["utilization"] = row.there ? Json(row.there->utilization) : Json(nullptr);
@@ -65,11 +66,11 @@ std::string capacity_text(const CapacityAnswer& answer) {
   std::string notes;
   for (const CapacityRow& row : answer.rows) {
     const Capacity& found = row.capacity;
-    table.add({std::string(row.planner->name), found.value ? text_of(*found.value) : "none",
+    table.add({std::string(row.name()), found.value ? text_of(*found.value) : "none",
                found.beyond ? text_of(*found.beyond) : "-",
                row.there ? fmt::format("{:.4f}", row.there->utilization) : "-", fmt::to_string(found.tried)});
     for (const Hole& hole : found.holes) {
-      notes += fmt::format("{}: not schedulable {}, although {} is\n", row.planner->name,
+      notes += fmt::format("{}: not schedulable {}, although {} is\n", row.name(),
                            hole.from == hole.to ? "at " + text_of(hole.from)
                                                 : fmt::format("from {} to {}", text_of(hole.from), text_of(hole.to)),
                            text_of(*found.value));

@@ -1,6 +1,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/tutti/reports/remedies_report.hpp"
@@ -9,7 +10,7 @@
 
 namespace tutti::internal {
 
-/// The verdict for one value of a quantity under one planner.
+/// The verdict for one value of a quantity.
 struct CapacityPoint {
   std::int64_t value = 0;
   Answer answer = Answer::Unknown;
@@ -17,12 +18,14 @@ struct CapacityPoint {
   std::optional<std::int64_t> scaling;  ///< `wcet_growth`
 };
 
-/// The capacity under one planner, with its curve.
+/// The capacity under one planner, or where jobs overlap, with its curve.
 struct CapacityRow {
-  const Planner* planner = nullptr;
+  const Planner* planner = nullptr;  ///< null: jobs overlap
   Capacity capacity;
   std::optional<CapacityPoint> there;  ///< the point at the capacity, where there is one
   std::vector<CapacityPoint> curve;    ///< ascending
+
+  [[nodiscard]] std::string_view name() const { return planner != nullptr ? planner->name : "jobs overlap"; }
 };
 
 /// The answer of `capacity`.

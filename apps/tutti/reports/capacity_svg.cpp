@@ -119,7 +119,7 @@ class Drawing {
       svg_.line(at, height - 4, at + 20, height - 4, fmt::format("stroke='{}' stroke-width='3'", colour(row)));
       const auto& found = answer_->rows[row].capacity;
       svg_.text(at + 26, height,
-                fmt::format("{}: {}", answer_->rows[row].planner->name,
+                fmt::format("{}: {}", answer_->rows[row].name(),
                             found.value ? value_text(answer_->tunable.kind, *found.value) : "none"));
     }
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -276,6 +277,68 @@ std::string assumption(Arrivals arrivals) {
   return sizes + ", for arrivals exactly at the offsets and periods and jobs that take no less than their best case";
 }
 
+namespace {
+
+std::string stage_name(const TaskSet& set, const Operation& operation) {
+  const JobStep& step = set.tasks[operation.task.index()].steps[operation.step];
+  const auto* batch = std::get_if<Batch>(&step);
+  if (batch == nullptr) return fmt::format("host step {}", operation.step);
+  return fmt::format("{} of {}", operation.kind == Operation::Kind::Copy ? "copy" : "kernel",
+                     batch->streams()[operation.stream].name);
+}
+
+/// Where jobs overlap: the operations of a task.
+Json stages_json(const TaskSet& set, const OverlapVerdict& verdict, TaskId task) {
+  Json stages = Json::array();
+  for (std::size_t i = 0; i < verdict.operations.operations.size(); ++i) {
+    const Operation& operation = verdict.operations.operations[i];
+    if (operation.task != task) continue;
+    const auto& deadlines = verdict.deadlines;
+    stages.push_back(
+        {{"stage", stage_name(set, operation)},
+         {"step", operation.step},
+         {"resource", verdict.operations.resources[operation.resource].name},
+         {"worst_ms", to_ms(operation.worst())},
+         {"from_ms", deadlines ? Json(to_ms(deadlines->guards[i])) : Json(nullptr)},
+         {"deadline_ms", deadlines ? Json(to_ms(deadlines->guards[i] + deadlines->deadlines[i])) : Json(nullptr)}});
+  }
+  return stages;
+}
+
+Json resources_json(const OverlapVerdict& verdict) {
+  Json resources = Json::array();
+  for (std::size_t r = 0; r < verdict.utilization.size(); ++r)
+    resources.push_back({{"name", verdict.operations.resources[r].name}, {"utilization", verdict.utilization[r]}});
+  return resources;
+}
+
+std::string resources_text(const OverlapVerdict& verdict) {
+  programs::Table table({"resource", "utilization"});
+  std::vector<std::size_t> order(verdict.utilization.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t r) { return verdict.utilization[r]; });
+  for (const std::size_t r : order)
+    table.add({verdict.operations.resources[r].name, fmt::format("{:.4f}", verdict.utilization[r])});
+  return table.text();
+}
+
+std::string stages_text(const TaskSet& set, const OverlapVerdict& verdict) {
+  programs::Table table({"task", "stage", "resource", "worst ms", "from ms", "deadline ms"});
+  table.align_left(1);
+  table.align_left(2);
+  const auto& deadlines = verdict.deadlines;
+  for (std::size_t i = 0; i < verdict.operations.operations.size(); ++i) {
+    const Operation& operation = verdict.operations.operations[i];
+    table.add({set.tasks[operation.task.index()].name, stage_name(set, operation),
+               verdict.operations.resources[operation.resource].name, ms(operation.worst()),
+               deadlines ? ms(deadlines->guards[i]) : "-",
+               deadlines ? ms(deadlines->guards[i] + deadlines->deadlines[i]) : "-"});
+  }
+  return table.text();
+}
+
+}  // namespace
+
 Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std::optional<Scenario>& misses) {
   Json tasks = Json::array();
   for (std::size_t i = 0; i < set.tasks.size(); ++i) {
@@ -288,6 +351,7 @@ Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std
                      {"jitter_ms", to_ms(timing.jitter)},
                      {"worst_response_ms", json_ms(response)},
                      {"slack_ms", response ? Json(to_ms(timing.deadline - *response)) : Json(nullptr)}});
+    if (verdict.overlap) tasks.back()["stages"] = stages_json(set, *verdict.overlap, TaskId{i});
   }
   const bool apart = verdict.partitions.size() > 1;
   Json tests = Json::array();
@@ -307,7 +371,9 @@ Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std
             {"policy", to_string(set.policy)},
             {"arrivals", to_string(set.arrivals)},
             {"preemption", to_string(set.preemption)},
+            {"overlap", verdict.overlap ? "on" : "off"},
             {"utilization", verdict.utilization},
+            {"resources", verdict.overlap ? resources_json(*verdict.overlap) : Json::array()},
             {"tasks", tasks},
             {"tests", tests},
             {"reasons", verdict.reasons},
@@ -322,13 +388,16 @@ std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, co
   const bool apart = verdict.partitions.size() > 1;
   const bool plans = verdict.planner != nullptr &&
                      std::ranges::any_of(set.tasks, [](const Task& task) { return !batches_of(task).empty(); });
-  text += fmt::format("{} ({}{}, utilization {:.4f})\n", sentence(verdict.answer), discipline(set),
-                      plans ? fmt::format(", {}", verdict.planner->name) : "", verdict.utilization);
+  text += fmt::format("{} ({}{}{}, utilization {:.4f})\n", sentence(verdict.answer), discipline(set),
+                      plans ? fmt::format(", {}", verdict.planner->name) : "", verdict.overlap ? ", jobs overlap" : "",
+                      verdict.utilization);
   if (apart) text += fmt::format("  {}\n", partitions_text(verdict));
   for (const std::string& reason : verdict.reasons) text += fmt::format("  {}\n", reason);
   if (misses) text += fmt::format("  {}\n", scenario_text(set, verdict, *misses));
   if (set.tasks.empty()) text += "  the task set is empty\n";
   text += fmt::format("\n{}\n{}", tasks_table(set, verdict).text(), tests_table(verdict).text());
+  if (verdict.overlap)
+    text += fmt::format("\n{}\n{}", resources_text(*verdict.overlap), stages_text(set, *verdict.overlap));
   if (verdict.answer == Answer::Schedulable) text += fmt::format("\n{}\n", assumption(set.arrivals));
   return text;
 }

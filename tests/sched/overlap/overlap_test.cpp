@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "sched/admission/overlap_admission.hpp"
 #include "sched/overlap/local_deadlines.hpp"
 #include "sched/overlap/operations.hpp"
+#include "sched/overlap/overlap_verdict.hpp"
 #include "tests/support/overlap_adversary.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/two_sides.hpp"
@@ -55,10 +55,11 @@ TEST(Operations, HoldWhatTheyUse) {
   EXPECT_EQ(operations.jobs[0], (std::vector<StepOperations>{{{0, 1}}}));
 }
 
-// The staged copy from gpu0 to gpu1 holds an engine of each, so other copies by these two wait for it and for each other.
+// The staged copy from gpu0 to gpu1 holds an engine of each, so other copies by these two wait for it and for each
+// other.
 TEST(Operations, ThatNeedTwoEnginesMakeThemOne) {
-  const OperationSet operations = split(tasks_of(
-      two_sides(), {"from: gpu0, to: gpu1, size: 1 kB", kUp1, "from: gpu0, to: mem0, size: 1 kB", kUp0}));
+  const OperationSet operations = split(
+      tasks_of(two_sides(), {"from: gpu0, to: gpu1, size: 1 kB", kUp1, "from: gpu0, to: mem0, size: 1 kB", kUp0}));
   const std::string both = "gpu0 copies out + gpu1 copies in";
   EXPECT_EQ(held(operations), (std::vector<std::string>{both, both, both, "gpu0 copies in"}));
 }
@@ -78,9 +79,11 @@ TEST(Operations, TakeAsLongAsInTheWorstCompany) {
 // + 7 + 40 + 3 = 759.5.
 TEST(Operations, HaveAllCostsOfABatch) {
   const Topology machine = two_sides(
-      "  setup: {batch: 100 ns, transfer: 20 ns, kernel: 30 ns, handover: 5 ns, gate: 10 ns, dispatch: 40 ns, job: 3 ns}\n"
+      "  setup: {batch: 100 ns, transfer: 20 ns, kernel: 30 ns, handover: 5 ns, gate: 10 ns, dispatch: 40 ns, job: 3 "
+      "ns}\n"
       "  margin: {relative: 0.1, absolute: 7 ns}\n");
-  const OperationSet operations = split(tasks_of(machine, {"from: mem0, to: gpu0, size: 6 kB, kernel: {time: 500 ns}"}));
+  const OperationSet operations =
+      split(tasks_of(machine, {"from: mem0, to: gpu0, size: 6 kB, kernel: {time: 500 ns}"}));
   EXPECT_EQ(operations.operations[0].worst(), Duration{6793});
   EXPECT_EQ(operations.operations[1].worst(), Duration{760});
 }
@@ -103,8 +106,8 @@ TEST(Operations, OfATaskWithoutAJobAreUnknown) {
 
 // ---- verdicts
 
-// Each task copies for 6 us and computes for 5 us every 10 us. One job at a time takes 11 us: too long. Overlapping, each
-// engine and GPU has one task and is busy for 60 and 50 %; a job ends 11 us after its arrival.
+// Each task copies for 6 us and computes for 5 us every 10 us. One job at a time takes 11 us: too long. Overlapping,
+// each engine and GPU has one task and is busy for 60 and 50 %; a job ends 11 us after its arrival.
 TEST(Overlap, RunsJobsOfOneTaskInAPipeline) {
   TaskSet set = tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 6 kB, kernel: {time: 5 us}"});
   set.tasks[0].deadline = Duration{12'000};
@@ -118,7 +121,8 @@ TEST(Overlap, RunsJobsOfOneTaskInAPipeline) {
 
 // 11 us from the arrival with the machine for itself, and the deadline is 10 us.
 TEST(Overlap, RefusesJobsThatAreLateAlone) {
-  const OverlapVerdict verdict = decide(tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 6 kB, kernel: {time: 5 us}"}));
+  const OverlapVerdict verdict =
+      decide(tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 6 kB, kernel: {time: 5 us}"}));
   EXPECT_EQ(verdict.answer, Answer::NotSchedulable);
   ASSERT_EQ(verdict.reasons.size(), 1U);
   EXPECT_NE(verdict.reasons[0].find("'t0' takes up to 11 us"), std::string::npos) << verdict.reasons[0];
@@ -207,7 +211,8 @@ TaskSet random_set(Random& random, const Topology& machine) {
         } else if (kind == 2) {
           streams += fmt::format("  - {{from: gpu{}, to: mem0, size: {} B}}\n", gpu, bytes);
         } else {
-          streams += fmt::format("  - {{from: mem0, to: gpu{}, size: {} B, kernel: {{time: {} ns}}}}\n", gpu, bytes, ns);
+          streams +=
+              fmt::format("  - {{from: mem0, to: gpu{}, size: {} B, kernel: {{time: {} ns}}}}\n", gpu, bytes, ns);
         }
       }
       task.steps.emplace_back(make_batch(machine, streams));

@@ -22,11 +22,10 @@ struct OverlapVerdict {
 };
 
 /// Decides a set whose operations overlap: each resource is a non-preemptive processor of its own, and each operation a
-/// task of it with a local deadline. The buffers of all jobs that can be alive must also fit into device memory.
+/// task of it with a local deadline. Device memory is not counted.
 ///
 /// Not schedulable only where that is proven whatever the order: a resource that is in demand for more than all the
-/// time though every copy runs alone, a job that is late though it has the machine for itself, or buffers that do not
-/// fit.
+/// time though every copy runs alone, or a job that is late though it has the machine for itself.
 /// @errors as `operations_of`
 /// @sufficient
 [[nodiscard]] Expected<OverlapVerdict> decide_overlapping(const TaskSet& set);

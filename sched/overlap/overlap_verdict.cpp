@@ -1,10 +1,9 @@
-#include "sched/admission/overlap_admission.hpp"
+#include "sched/overlap/overlap_verdict.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "sched/admission/admission.hpp"
 #include "sched/analyses/np_edf_response_time.hpp"
 #include "sched/analyses/np_fp_response_time.hpp"
 #include "sched/analyses/utilization.hpp"
@@ -21,21 +20,6 @@ std::vector<UtilizationSum> utilizations(const TaskSet& set, const OperationSet&
   return sums;
 }
 
-/// Time of a job that has the machine for itself.
-Duration alone(const OperationSet& operations, TaskId task) {
-  Duration length{};
-  for (const StepOperations& step : operations.jobs[task.index()]) {
-    Duration longest{};
-    for (const auto& stream : step) {
-      Duration sum{};
-      for (const std::size_t operation : stream) sum = add_saturating(sum, operations.operations[operation].alone);
-      longest = std::max(longest, sum);
-    }
-    length = add_saturating(length, longest);
-  }
-  return length;
-}
-
 /// What proves that a deadline can be missed, whatever the order.
 std::vector<std::string> refusals(const TaskSet& set, const OperationSet& operations) {
   std::vector<std::string> reasons;
@@ -48,27 +32,14 @@ std::vector<std::string> refusals(const TaskSet& set, const OperationSet& operat
                       operations.resources[r].name));
   for (std::size_t i = 0; i < set.tasks.size(); ++i) {
     const Task& task = set.tasks[i];
-    const Duration latest = add_saturating(task.jitter, alone(operations, TaskId{i}));
+    const Duration latest = add_saturating(task.jitter, longest_way(operations, TaskId{i}, &Operation::alone));
     if (latest > task.deadline)
-      reasons.push_back(fmt::format("task '{}' takes up to {} from its arrival with the machine for itself; its deadline "
-                                    "is {}",
-                                    task.name, to_string(latest), to_string(task.deadline)));
+      reasons.push_back(
+          fmt::format("task '{}' takes up to {} from its arrival with the machine for itself; its deadline "
+                      "is {}",
+                      task.name, to_string(latest), to_string(task.deadline)));
   }
   return reasons;
-}
-
-/// Why the buffers of all jobs that can be alive do not fit; empty where they do.
-std::string lack_of_memory(const TaskSet& set) {
-  if (!set.machine) return {};
-  std::vector<TaskTiming> timings;
-  for (const Task& task : set.tasks) {
-    TaskTiming& timing = timings.emplace_back();
-    timing.period = task.period;
-    timing.deadline = task.deadline;
-    timing.jitter = task.jitter;
-  }
-  const Verdict memory = check_device_memory(set, timings);
-  return memory.answer == Answer::NotSchedulable ? memory.reason : std::string{};
 }
 
 /// Why no local deadlines were found.
@@ -79,9 +50,10 @@ std::vector<std::string> doubts(const TaskSet& set, const OverlapVerdict& verdic
   if (sums[bottleneck].compare_with_one() > 0)
     return {fmt::format("'{}' can be in demand for {:.1f} % of the time where other copies run beside its own", name,
                         100 * verdict.utilization[bottleneck])};
-  return {fmt::format("no local deadlines were found that every resource keeps; '{}' is used most, for up to {:.1f} % of "
-                      "the time",
-                      name, 100 * verdict.utilization[bottleneck])};
+  return {
+      fmt::format("no local deadlines were found that every resource keeps; '{}' is used most, for up to {:.1f} % of "
+                  "the time",
+                  name, 100 * verdict.utilization[bottleneck])};
 }
 
 /// Worst responses of tasks: from those of the operations that end their jobs.
@@ -141,7 +113,6 @@ Expected<OverlapVerdict> decide_overlapping(const TaskSet& set) {
   auto operations = operations_of(set);
   if (!operations) return tl::unexpected(std::move(operations.error()));
   std::vector<std::string> reasons = refusals(set, *operations);
-  if (std::string reason = lack_of_memory(set); !reason.empty()) reasons.push_back(std::move(reason));
   OverlapVerdict verdict = with_deadlines(set, *std::move(operations));
   if (reasons.empty()) return verdict;
   verdict.answer = Answer::NotSchedulable;
