@@ -239,7 +239,6 @@ std::optional<Action> JobScheduler::release_due(Duration now) {
     action.reason = DropReason::Skipped;
   } else if (set_due) {  // only where jobs take longer than admitted: real time, or a broken machine
     action.kind = Action::Kind::Drop;
-    action.reason = DropReason::NoBuffers;
   } else {
     set_due = deadline;
   }
