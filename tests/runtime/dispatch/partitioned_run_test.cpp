@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +16,9 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "tests/runtime/task_runs.hpp"
 #include "tests/support/fault_function.hpp"
@@ -439,6 +446,32 @@ TEST(PartitionedRun, RunsBatchesInThreads) {
     }
   }
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which need memory for each thread themselves
+// A thread's stack takes 256 MB, and there are 400 for two: the first thread ends, and the run says why. The alarm ends
+// a process that waits for ever.
+TEST(PartitionedRunDeath, RunsNothingWhereTheHostHasNoThreadForEach) {
+  const auto run_with_one_thread = [] {
+    PartitionedRun run(slow_set(), PartitionedRun::make<RealClock>);  // without callbacks: no other threads
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, std::size_t{256} << 20);
+    pthread_setattr_default_np(&attributes);
+    std::ifstream sizes("/proc/self/statm");
+    rlim_t pages = 0;
+    sizes >> pages;
+    const rlim_t most = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{400} << 20);
+    const rlimit limit{most, most};
+    setrlimit(RLIMIT_AS, &limit);
+    alarm(60);
+    const auto record = run.try_run(first_jobs(2));
+    const std::string why = record ? "it ran" : record.error().message;
+    std::fprintf(stderr, "%s\n", why.c_str());
+    std::_Exit(record ? 1 : 0);
+  };
+  EXPECT_EXIT(run_with_one_thread(), testing::ExitedWithCode(0), "the host has no thread for each of the 2 partitions");
+}
+#endif
 
 TEST(PartitionedRunDeath, TwoPartitionsWantTwoExecutors) {
   PartitionedRun run(tasks_of(two_sides(), {kUp0, kUp1}));
