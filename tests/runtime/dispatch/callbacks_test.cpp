@@ -3,6 +3,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <memory>
@@ -16,6 +18,7 @@
 #include "runtime/dispatch/callback_worker.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
 #include "tests/runtime/task_runs.hpp"
+#include "tests/runtime/thread_limit.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -329,6 +332,25 @@ TEST(Callbacks, HaveNoThreadWhereThereAreNone) {
   EXPECT_GE(program.seen, 1);
   EXPECT_LE(program.seen, before);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which need memory for each thread themselves
+TEST(CallbacksDeath, WithoutAThreadForThemNothingRuns) {
+  const auto run_without_threads = [] {
+    test::Station station{std::make_unique<RealClock>(WaitKind::Block)};
+    const AdmittedTaskSet admitted = test::admit({std::nullopt, Policy::Edf, {test::task("a", 100'000, 1'000'000)}});
+    RunOptions options = first_jobs(1);
+    options.on_job_end = [](const JobRecord&) {};
+    ThreadCounter program;
+    TaskProgram* const table[] = {&program};
+    test::leave_room_for_threads(0);
+    const auto record = run_tasks(station.executor, admitted, table, options);
+    const std::string why = record ? "it ran" : record.error().message;
+    std::fprintf(stderr, "%s\n", why.c_str());
+    std::_Exit(record ? 1 : 0);
+  };
+  EXPECT_EXIT(run_without_threads(), testing::ExitedWithCode(0), "the host has no thread for callbacks");
+}
+#endif
 
 // On a real clock the worker is a thread: all ends are reported by it, and none by the thread of the run.
 TEST(Callbacks, AreCalledByOneOtherThreadOnARealClock) {

@@ -281,6 +281,20 @@ TEST(JobScheduler, ABrokenMachineIsKeptForNoBestCase) {
   EXPECT_TRUE(scheduler.running().failed);
 }
 
+// A kernel fails after 2: the job leaves the machine at its best case of 6 all the same.
+TEST(JobScheduler, AFailedJobKeepsTheMachineForItsBestCase) {
+  ScheduledTask one = task(8, 20, 1);
+  one.timing.best_case = Duration{6};
+  JobScheduler scheduler(Policy::Edf, Arrivals::Periodic, {one}, 1);
+  scheduler.begin({});
+  scheduler.input_ready(scheduler.step({Event::Kind::Time, {}}).job);
+  ASSERT_EQ(scheduler.step({Event::Kind::Time, {}}).kind, Action::Kind::Start);
+  const Action held = scheduler.step({Event::Kind::JobFailed, Duration{2}});
+  EXPECT_EQ(held.kind, Action::Kind::Hold);
+  EXPECT_EQ(held.until, Duration{6});
+  EXPECT_EQ(scheduler.step({Event::Kind::Time, Duration{6}}).kind, Action::Kind::Finish);
+}
+
 /// One random run, with jobs that take anything up to three times their Wcet.
 struct RandomPlay {
   explicit RandomPlay(std::uint64_t seed) : random(seed) {

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,11 +15,10 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <pthread.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tests/runtime/task_runs.hpp"
+#include "tests/runtime/thread_limit.hpp"
 #include "tests/support/fault_function.hpp"
 #include "tests/support/two_sides.hpp"
 
@@ -448,22 +446,11 @@ TEST(PartitionedRun, RunsBatchesInThreads) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which need memory for each thread themselves
-// A thread's stack takes 256 MB, and there are 400 for two: the first thread ends, and the run says why. The alarm ends
-// a process that waits for ever.
+// There is room for one of two threads: the first one ends, and the run says why.
 TEST(PartitionedRunDeath, RunsNothingWhereTheHostHasNoThreadForEach) {
   const auto run_with_one_thread = [] {
     PartitionedRun run(slow_set(), PartitionedRun::make<RealClock>);  // without callbacks: no other threads
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, std::size_t{256} << 20);
-    pthread_setattr_default_np(&attributes);
-    std::ifstream sizes("/proc/self/statm");
-    rlim_t pages = 0;
-    sizes >> pages;
-    const rlim_t most = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{400} << 20);
-    const rlimit limit{most, most};
-    setrlimit(RLIMIT_AS, &limit);
-    alarm(60);
+    test::leave_room_for_threads(1);
     const auto record = run.try_run(first_jobs(2));
     const std::string why = record ? "it ran" : record.error().message;
     std::fprintf(stderr, "%s\n", why.c_str());
