@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 #include <ranges>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -742,7 +743,11 @@ PreparedOrError prepare(Executor& executor, const PlannedTaskSet& planned, std::
     return invalid_input("a batch that was issued before is still under way; synchronize it before the run");
   auto run = std::make_unique<DispatchedRun>(executor, planned, interrupted);
   if (auto ok = run->prepare(programs, jobs); !ok) return tl::unexpected(std::move(ok.error()));
-  then(*run);
+  try {
+    then(*run);
+  } catch (const std::system_error& error) {
+    return machine_error(fmt::format("the host has no thread for callbacks: {}; end other programs", error.what()));
+  }
   return run;
 }
 

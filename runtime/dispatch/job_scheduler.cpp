@@ -201,8 +201,9 @@ Action JobScheduler::decide_at_boundary(Running& job, Duration now) {
   return act(Action::Kind::Continue, job.job);
 }
 
-/// Admission under periodic arrivals relies on the best case: a job that leaves the machine early could make another
-/// late. In a scenario a job has the machine for the time that it is given.
+/// Admission under periodic arrivals relies on the best case: a job that leaves the machine early, since its kernel
+/// failed or for any other reason, could make another late. In a scenario a job has the machine for the time that it is
+/// given.
 Action JobScheduler::decide_end(Running& job, Duration now) {
   const TaskState& task = tasks_[job.job.task.index()];
   job.phase = Phase::Ended;
@@ -217,7 +218,7 @@ Action JobScheduler::decide_end(Running& job, Duration now) {
     job.finish = now;
   }
   const Duration hold = job.start + job.elsewhere + task.timing.best_case;
-  if (arrivals_ == Arrivals::Periodic && !job.failed && now < hold) return until(Action::Kind::Hold, hold);
+  if (arrivals_ == Arrivals::Periodic && !stopped_ && now < hold) return until(Action::Kind::Hold, hold);
   return act(Action::Kind::Finish, job.job);
 }
 
@@ -239,7 +240,6 @@ std::optional<Action> JobScheduler::release_due(Duration now) {
     action.reason = DropReason::Skipped;
   } else if (set_due) {  // only where jobs take longer than admitted: real time, or a broken machine
     action.kind = Action::Kind::Drop;
-    action.reason = DropReason::NoBuffers;
   } else {
     set_due = deadline;
   }

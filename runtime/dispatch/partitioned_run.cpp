@@ -65,22 +65,22 @@ constexpr Duration kUntilStart = std::chrono::milliseconds{10};
 /// Runs all at once, each in a thread of its own, from one moment on; runs none if the host has no thread for one of
 /// them.
 Expected<std::vector<RunRecord>> run_at_once(std::span<Executor* const> executors, const PreparedRuns& runs) {
-  std::promise<bool> start;
-  const std::shared_future<bool> started(start.get_future());
   std::vector<Duration> starts(runs.size());  // that moment on the clock of each
   std::vector<std::future<RunRecord>> under_way;
+  std::promise<void> start;  // is destroyed before the futures: threads that wait for it end then
+  const std::shared_future<void> started(start.get_future());
   try {
     for (std::size_t i = 0; i < runs.size(); ++i)
       under_way.push_back(std::async(std::launch::async, [&run = *runs[i], &at = starts[i], started] {
-        return started.get() ? run.run(at) : RunRecord{};
+        started.get();
+        return run.run(at);
       }));
   } catch (const std::system_error& error) {
-    start.set_value(false);
     return machine_error(
         fmt::format("the host has no thread for each of the {} partitions: {}", runs.size(), error.what()));
   }
   for (std::size_t i = 0; i < runs.size(); ++i) starts[i] = executors[i]->clock().now() + kUntilStart;
-  start.set_value(true);
+  start.set_value();
   std::vector<RunRecord> records;
   for (std::future<RunRecord>& run : under_way) records.push_back(run.get());
   return records;

@@ -16,9 +16,11 @@ std::vector<StreamBinding> chunk_of(const Batch& whole, std::span<const StreamBi
   for (std::size_t s = 0; s < bindings.size(); ++s) {
     const std::optional<Transfer>& transfer = whole.streams()[s].transfer;
     const bool is_last = chunk + 1 == chunks;
-    if (!transfer && !is_last) continue;  // a kernel alone
+    if (!transfer) {  // a kernel alone
+      if (is_last) cut.push_back(bindings[s]);
+      continue;
+    }
     StreamBinding& binding = cut.emplace_back(is_last ? bindings[s] : StreamBinding{});
-    if (!transfer) continue;
     const Bytes start = chunk_start(transfer->size, chunk, chunks);
     const Bytes size = chunk_start(transfer->size, chunk + 1, chunks) - start;
     binding.source = bindings[s].source.part(start, size);

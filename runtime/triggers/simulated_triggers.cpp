@@ -9,7 +9,6 @@ namespace tutti::internal {
 
 void SimulatedTriggers::begin(const Clock& /*clock*/, Duration epoch, Waker& /*waker*/) {
   regular_ = epoch;
-  number_ = 0;
   next_ = epoch;
   find_next();
 }

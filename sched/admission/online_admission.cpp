@@ -73,9 +73,7 @@ OnlineAdmission::Outcome OnlineAdmission::change(TaskId task, const TaskTiming& 
   return outcome;
 }
 
-void OnlineAdmission::idle_at(Duration moment) {
-  if (!idle_ || moment > *idle_) idle_ = moment;
-}
+void OnlineAdmission::idle_at(Duration moment) { idle_ = std::max(idle_.value_or(moment), moment); }
 
 std::vector<TaskTiming> OnlineAdmission::counted(Duration now) {
   let_go(now);

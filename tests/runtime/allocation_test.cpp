@@ -133,6 +133,34 @@ TEST(Allocation, HappensNowhereWhereEveryJobIsOverItsBound) {
   EXPECT_EQ(program.allocated(), 0U);
 }
 
+// The journal keeps the times of 2048 streams of a job; it has 40 more. What is left out takes no memory either.
+TEST(Allocation, HappensNowhereForStreamsThatTheJournalLeavesOut) {
+  Station station;
+  class ManyStreams final : public TaskProgram {
+   public:
+    Expected<std::vector<StreamBinding>> bind(DeviceBackend&, const Batch& batch, std::size_t, std::size_t) override {
+      return std::vector<StreamBinding>(batch.streams().size());
+    }
+    void on_ready(const Job& job) override { (job.index == 0 ? at_first : at_last) = test::allocations(); }
+    std::uint64_t at_first = 0, at_last = 0;
+  } program;
+  TaskSet set{station.machine, Policy::Edf, {test::task("t", 0, 1'000'000)}};
+  set.tasks[0].declared_wcet.reset();
+  std::vector<CommandStream> streams;
+  for (int s = 0; s < 261; ++s)
+    streams.push_back(test::kernel_stream("k" + std::to_string(s), station.at("gpu0"), "spin"));
+  set.tasks[0].steps.assign(8, station.batch(streams));  // 8 * 261 = 2088
+  const AdmittedTaskSet admitted = test::admit(set);
+  JobRecorder recorder({});
+  JobRecorder* const recorders[] = {&recorder};
+  TaskProgram* const table[] = {&program};
+  RunOptions options = test::first_jobs(2);
+  options.recorders = recorders;
+  ASSERT_TRUE(run_tasks(station.executor, admitted, table, options).has_value());
+  EXPECT_EQ(recorder.lost(), 0U);
+  EXPECT_EQ(program.at_last - program.at_first, 0U);
+}
+
 // Neither in the thread that hands jobs over nor in the one that writes them, and not for summaries.
 TEST(Allocation, HappensNowhereForAJobOfTheJournal) {
   const std::string path = testing::TempDir() + "tutti-journal-that-allocates-nothing";

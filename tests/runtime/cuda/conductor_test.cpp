@@ -208,17 +208,36 @@ TEST(Conductor, NoCallIsLost) {
   alarm(0);
 }
 
-// A thread that spins keeps its maker off its core, where it gets one; a thread that sleeps may share any.
+/// The cores that this thread may use.
+std::vector<int> my_cores() {
+  cpu_set_t allowed;
+  EXPECT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &allowed)) cores.push_back(core);
+  return cores;
+}
+
+// A thread that spins keeps its maker off its core, where it gets one. The priority that none asks for is one that the
+// host knows, whether it is allowed or not.
+TEST(Conductor, ThatSpinsKeepsItsMakerOffItsCore) {
+  const std::vector<int> before = my_cores();
+  if (before.size() < 2) GTEST_SKIP() << "a core for each of two threads";
+  RealClock clock;
+  {
+    const Conductor conductor(clock, {0, true, {before.back()}});
+    EXPECT_EQ(my_cores(), std::vector(before.begin(), before.end() - 1));
+    for (const std::string& note : conductor.notes()) EXPECT_EQ(note.find("Invalid argument"), note.npos) << note;
+  }
+  EXPECT_EQ(my_cores(), before);
+}
+
+// A thread that sleeps may share any core.
 TEST(Conductor, ThatSleepsTakesNoCore) {
-  const auto cores = [] {
-    cpu_set_t allowed;
-    EXPECT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
-    return CPU_COUNT(&allowed);
-  };
-  const int before = cores();
+  const std::vector<int> before = my_cores();
   RealClock clock;
   const Conductor conductor(clock, {50, false, {0}});
-  EXPECT_EQ(cores(), before);
+  EXPECT_EQ(my_cores(), before);
   for (const std::string& note : conductor.notes()) EXPECT_EQ(note.find("core of its own"), std::string::npos) << note;
 }
 

@@ -18,6 +18,7 @@
 #include "runtime/cuda/signal.hpp"
 #include "tests/runtime/cuda/device_kernels.hpp"
 #include "tests/runtime/small_machine.hpp"
+#include "tests/support/two_sides.hpp"
 
 extern "C" void set_nvml_processes(unsigned count);
 
@@ -112,9 +113,8 @@ class HostCuda : public testing::Test {
     for (int i = 0; i < 4; ++i) host_cuda::device(i).copy_rate(host_cuda::kCopyRate);
   }
 
-  /// Why there is no backend for the small machine.
-  static std::string refusal(GateKind gate = GateKind::PollingKernel) {
-    const Topology machine = test::small_machine();
+  /// Why there is no backend for a machine.
+  static std::string refusal(GateKind gate = GateKind::PollingKernel, const Topology& machine = test::small_machine()) {
     const KernelRegistry kernels = KernelRegistry::with_builtins();
     test::DeviceClock clock;
     CudaOptions options = test::host_gpus(machine);
@@ -153,11 +153,13 @@ TEST_F(HostCuda, HostWorkThatThrowsFailsItsBatch) {
   EXPECT_NE(failed.error().message.find("no wafer"), std::string::npos) << failed.error().message;
 }
 
+// A copy has two events: at its start and at its end.
 TEST_F(HostCuda, ABatchThatTheDriverRefusesLeavesNothingBehind) {
   Station station(device_clock(), kPolling);
   const Upload upload(station);
-  for (const char* function : {"cudaPointerGetAttributes", "cudaEventCreateWithFlags"}) {
-    host_cuda::fail_next(function, cudaErrorInvalidValue);
+  for (const auto& [function, before] :
+       {std::pair("cudaPointerGetAttributes", 0), {"cudaEventCreateWithFlags", 0}, {"cudaEventCreateWithFlags", 1}}) {
+    host_cuda::fail_next(function, cudaErrorInvalidValue, before);
     const auto refused =
         station.executor.prepare(station.planned({copy_stream("s", station.at("mem0"), station.at("gpu0"), 4096)}),
                                  {bound(upload.source.view(), upload.destination.view())});
@@ -194,6 +196,57 @@ TEST(HostCudaDeathTest, AGpuThatIsLostIsReportedAndNothingWaitsForIt) {
     EXPECT_EXIT(lose(), testing::ExitedWithCode(0),
                 "the transfer of stream 'copy' has broken the GPU: cudaErrorUnknown.*\n"
                 ".*a GPU was lost before\nrefused");
+}
+
+/// The host's clock, which a test sets ahead.
+class AdvancedClock final : public Clock {
+ public:
+  [[nodiscard]] std::string_view name() const override { return clock_.name(); }
+  [[nodiscard]] Duration now() const override {
+    looks_.fetch_add(1);
+    return clock_.now() + Duration{ahead_.load()};
+  }
+  void wait_until(Duration at) override { clock_.wait_until(at - Duration{ahead_.load()}); }
+  [[nodiscard]] bool runs_by_itself() const override { return true; }
+
+  void advance(Duration by) { ahead_.fetch_add(by.count()); }
+  /// Returns when others have read the clock so often again.
+  void wait_for_looks(int count) const {
+    for (const int before = looks_.load(); looks_.load() < before + count;)
+      std::this_thread::sleep_for(milliseconds(1));
+  }
+
+ private:
+  test::DeviceClock clock_;
+  std::atomic<Duration::rep> ahead_{0};
+  mutable std::atomic<int> looks_{0};
+};
+
+/// A kernel has ended, and the conductor has seen it, when its GPU goes during a copy that takes some hours.
+void lose_beside_an_ended_kernel() {
+  limit_time();
+  {
+    Station station(std::make_unique<AdvancedClock>(), test::make_cuda<GateKind::PollingKernel, test::kBusyWait>);
+    const auto& clock = dynamic_cast<AdvancedClock&>(*station.clock);
+    const Buffer source = station.allocate(station.at("gpu0"), 4096), sink = station.allocate(station.at("mem0"), 4096);
+    auto batch = station.prepare({kernel_stream("ended", station.at("gpu0"), "spin", 1000),
+                                  copy_stream("down", station.at("gpu0"), station.at("mem0"), 4096)},
+                                 {{}, bound(source.view(), sink.view())});
+    host_cuda::device(0).copy_rate(1e-9);
+    static_cast<void>(station.executor.issue(batch));
+    constexpr int kOfTheCopy = 3;  // itself, its signal, its event
+    while (host_cuda::device(0).unfinished() > kOfTheCopy) std::this_thread::sleep_for(milliseconds(1));
+    clock.wait_for_looks(10);
+    host_cuda::device(0).lose();
+    print(station.executor.synchronize(batch));
+  }
+  std::exit(0);
+}
+
+TEST(HostCudaDeathTest, AKernelThatHasEndedHasNotBrokenItsGpu) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(lose_beside_an_ended_kernel(), testing::ExitedWithCode(0),
+              "the transfer of stream 'down' has broken the GPU");
 }
 
 /// Nobody has noticed yet that the GPU is gone: two batches are armed on it.
@@ -291,30 +344,6 @@ TEST(HostCudaDeathTest, HostWorkInQueuesOfALostBackendIsNotDone) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(abandon_host_work(), testing::ExitedWithCode(0), "has not returned within .*\n0 calls");
 }
-
-/// The host's clock, which a test sets ahead.
-class AdvancedClock final : public Clock {
- public:
-  [[nodiscard]] std::string_view name() const override { return clock_.name(); }
-  [[nodiscard]] Duration now() const override {
-    looks_.fetch_add(1);
-    return clock_.now() + Duration{ahead_.load()};
-  }
-  void wait_until(Duration at) override { clock_.wait_until(at - Duration{ahead_.load()}); }
-  [[nodiscard]] bool runs_by_itself() const override { return true; }
-
-  void advance(Duration by) { ahead_.fetch_add(by.count()); }
-  /// Returns when others have read the clock so often again.
-  void wait_for_looks(int count) const {
-    for (const int before = looks_.load(); looks_.load() < before + count;)
-      std::this_thread::sleep_for(milliseconds(1));
-  }
-
- private:
-  test::DeviceClock clock_;
-  std::atomic<Duration::rep> ahead_{0};
-  mutable std::atomic<int> looks_{0};
-};
 
 constexpr Watchdog kPatient{3, std::chrono::hours(1)};
 
@@ -452,6 +481,44 @@ TEST_P(NobodySpins, GatesAndEndsAreMetInTime) {
   alarm(0);
 }
 
+// Seen by the clock, the kernel ends 10 s after the opening of its gate, and takes no time on its GPU. Its conductor
+// may sleep for the 100 s that were planned, so no look of it was late, and what is left is the host's.
+TEST_F(HostCuda, AnEndThatASleeperMayHaveSeenLateCountsAsHeldUp) {
+  Station station(std::make_unique<AdvancedClock>(), test::make_cuda<GateKind::PollingKernel, WaitKind::Block>);
+  auto& clock = dynamic_cast<AdvancedClock&>(*station.clock);
+  const HostKernel jump = [&](const KernelLaunch&) { clock.advance(std::chrono::seconds(10)); };
+  ASSERT_TRUE(station.kernels.add("jump", jump, test::device_mark(jump)).has_value());
+  auto batch = station.prepare({kernel_stream("s", station.at("gpu0"), "jump", 100'000'000'000)}, {{}});
+  const auto result = station.executor.run(batch);
+  ASSERT_TRUE(result.has_value()) << result.error().text();
+  EXPECT_GE(result->held_up, std::chrono::seconds(9));
+}
+
+// ---- lanes
+
+// 40 runs of a lane each would use up all of 28, were none given back. What is armed stands in a queue of its GPU.
+TEST_F(HostCuda, LanesAreGivenBackAfterEachRun) {
+  Station station(device_clock(), kPolling);
+  Upload upload(station);
+  for (int run = 0; run < 40; ++run) station.run(upload.batch);
+  while (host_cuda::device(0).unfinished() > 0) std::this_thread::sleep_for(milliseconds(1));
+  station.executor.arm(upload.batch);
+  EXPECT_GT(host_cuda::device(0).unfinished(), 0U);
+  station.run(upload.batch);
+}
+
+// The copy's gate is in host memory. For the copy's end the kernel polls its own GPU, which the other one reaches.
+TEST_F(HostCuda, ALaneWaitsForAPeerInTheMemoryOfItsOwnGpu) {
+  Station station(device_clock(), kPolling);
+  const Buffer source = station.allocate(station.at("gpu0"), 4096), there = station.allocate(station.at("gpu1"), 4096);
+  CommandStream stream = copy_stream("across", station.at("gpu0"), station.at("gpu1"), 4096);
+  stream.kernel = Kernel{station.at("gpu1"), Duration{10}, Duration{10}, "spin"};
+  auto batch = station.prepare({stream}, {bound(source.view(), there.view())});
+  const int before = host_cuda::polls_of_host_memory();
+  station.run(batch);
+  EXPECT_EQ(host_cuda::polls_of_host_memory() - before, 1);
+}
+
 // ---- what the host has
 
 TEST_F(HostCuda, GpusAreFoundWithTheirLinksAndPeers) {
@@ -485,6 +552,7 @@ TEST_F(HostCuda, AMachineThatTheHostIsNotIsRefused) {
   host_cuda::set_peer_access(false);
   const std::string peers = refusal();
   EXPECT_EQ(peers.find("'gpu0' and 'gpu1' reach each other in the machine"), 0U) << peers;
+  EXPECT_EQ(refusal(GateKind::PollingKernel, test::two_sides()), "");  // whose GPUs do not
   host_cuda::set_peer_access(true);
   host_cuda::set_memory_operations(false);
   EXPECT_NE(refusal(GateKind::MemoryWait).find("cannot wait for memory; give --gate polling_kernel"),
@@ -594,6 +662,23 @@ TEST_F(HostCuda, DriversWithoutBatchesOfCopiesCopyOneByOne) {
   Station with_batches(device_clock(), kPolling);
   Upload upload(with_batches);
   EXPECT_FALSE(with_batches.executor.run(upload.batch).has_value());
+}
+
+// From gpu0 to gpu2 in chunks of 1000 bytes, in and out of host memory: 2 * 10 copies of 10,000 bytes, and 2 * 11 of
+// 500 more.
+TEST_F(HostCuda, StagedCopiesAreAsManyAsTheirChunks) {
+  Station station(device_clock(), kPolling);
+  for (const auto& [size, copies] : {std::pair(10'000, 20), {10'500, 22}}) {
+    const auto bytes = static_cast<std::size_t>(size);
+    const Buffer source = station.allocate(station.at("gpu0"), bytes),
+                 there = station.allocate(station.at("gpu2"), bytes);
+    station.write(source.view(), pattern(bytes, 6));
+    auto batch = station.copying(source.view(), there.view());
+    host_cuda::count_calls("cudaMemcpyAsync");
+    station.run(batch);
+    EXPECT_EQ(host_cuda::counted_calls("cudaMemcpyAsync"), copies) << size;
+    EXPECT_EQ(station.read(there.view()), pattern(bytes, 6)) << size;
+  }
 }
 
 // What our batches are compared with: one call a GPU, and kernels behind it. They read what the copies brought.

@@ -2,6 +2,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -13,6 +18,7 @@
 #include "runtime/dispatch/callback_worker.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
 #include "tests/runtime/task_runs.hpp"
+#include "tests/runtime/thread_limit.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -76,6 +82,22 @@ TEST(CallbackWorker, IsAThreadOfItsOwnOnARealClock) {
   EXPECT_TRUE(worker.is_idle());
   EXPECT_EQ(done.size(), 100U);
   EXPECT_NE(by, std::this_thread::get_id());
+}
+
+// No host grants a priority of 1000.
+TEST(CallbackWorker, ReportsWhatTheHostRefused) {
+  RealClock clock(WaitKind::Block);
+  Waker waker;
+  CallbackWorker worker(
+      clock, 1, [](std::size_t) {}, {.priority = 1000}, waker);
+  EXPECT_TRUE(worker.notes().empty());
+  worker.post(0);
+  while (!worker.take_done(clock.now())) {
+    clock.wait_until(clock.now() + std::chrono::hours{1}, waker);
+    waker.look();
+  }
+  ASSERT_EQ(worker.notes().size(), 1U);
+  EXPECT_TRUE(worker.notes()[0].starts_with("no real-time priority")) << worker.notes()[0];
 }
 
 /// A program that notes what it is told, and takes its time for it.
@@ -282,6 +304,53 @@ TEST(Callbacks, ThatThrowEndTheRun) {
     EXPECT_FALSE(record.jobs.empty()) << which;
   }
 }
+
+/// Counts the threads of this process, and has no callbacks.
+class ThreadCounter final : public TaskProgram {
+ public:
+  static std::ptrdiff_t threads() { return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}); }
+  Expected<std::vector<StreamBinding>> bind(DeviceBackend&, const Batch&, std::size_t, std::size_t) override {
+    return std::vector<StreamBinding>{};
+  }
+  [[nodiscard]] bool fills_input() const override { return false; }
+  [[nodiscard]] bool hears_of_end() const override { return false; }
+  Expected<void> on_work(Job&) override {
+    seen = threads();
+    return {};
+  }
+  std::ptrdiff_t seen = 0;
+};
+
+// A thread that was joined may be listed for a moment, before the run.
+TEST(Callbacks, HaveNoThreadWhereThereAreNone) {
+  test::Station station{std::make_unique<RealClock>(WaitKind::Block)};
+  const AdmittedTaskSet admitted = test::admit({std::nullopt, Policy::Edf, {test::task("a", 100'000, 1'000'000)}});
+  ThreadCounter program;
+  TaskProgram* const table[] = {&program};
+  const std::ptrdiff_t before = ThreadCounter::threads();
+  static_cast<void>(run_tasks(station.executor, admitted, table, first_jobs(1)).value());
+  EXPECT_GE(program.seen, 1);
+  EXPECT_LE(program.seen, before);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which need memory for each thread themselves
+TEST(CallbacksDeath, WithoutAThreadForThemNothingRuns) {
+  const auto run_without_threads = [] {
+    test::Station station{std::make_unique<RealClock>(WaitKind::Block)};
+    const AdmittedTaskSet admitted = test::admit({std::nullopt, Policy::Edf, {test::task("a", 100'000, 1'000'000)}});
+    RunOptions options = first_jobs(1);
+    options.on_job_end = [](const JobRecord&) {};
+    ThreadCounter program;
+    TaskProgram* const table[] = {&program};
+    test::leave_room_for_threads(0);
+    const auto record = run_tasks(station.executor, admitted, table, options);
+    const std::string why = record ? "it ran" : record.error().message;
+    std::fprintf(stderr, "%s\n", why.c_str());
+    std::_Exit(record ? 1 : 0);
+  };
+  EXPECT_EXIT(run_without_threads(), testing::ExitedWithCode(0), "the host has no thread for callbacks");
+}
+#endif
 
 // On a real clock the worker is a thread: all ends are reported by it, and none by the thread of the run.
 TEST(Callbacks, AreCalledByOneOtherThreadOnARealClock) {

@@ -112,6 +112,19 @@ TEST(ChangingRun, WhatIsAskedTooLateIsRefused) {
   EXPECT_TRUE(record.jobs.empty());
 }
 
+// t's machine fails in its first job, which ends at 2. The request of 1 would have been answered behind it.
+TEST(ChangingRun, WhatIsAskedBeforeTheMachineFailsIsRefused) {
+  ChangingRun run({std::nullopt, Policy::Edf, {task("t", 2, 20), task("u", 2, 20)}}, {TaskId{0U}});
+  run.programs[0].instead = [&](Job&) -> Expected<void> {
+    run.station.clock->wait_until(Duration{2});
+    return machine_error("smoke");
+  };
+  const RunRecord record = run.run({{Duration{1}, {}, TaskId{1U}}}, Duration{100});
+  ASSERT_TRUE(record.fatal);
+  ASSERT_EQ(record.changes.size(), 1U);
+  EXPECT_EQ(record.changes[0].answer.reason, "the run ended before");
+}
+
 // The longest time there is, on a clock that has run for a while.
 TEST(ChangingRun, EndsWhereTimeEnds) {
   ChangingRun run({std::nullopt, Policy::Edf, {task("t", 1, std::int64_t{1} << 61)}}, {TaskId{0U}});

@@ -290,6 +290,22 @@ TEST(Dispatcher, RecordsJobsThatFindNoBuffersAsMissed) {
   EXPECT_EQ(never_run, (std::set<std::uint64_t>{2, 3, 5, 6, 7}));
 }
 
+// Job 1 takes 5 in place of 3, so job 2 is skipped. It was ready when it would have been without that: its arrival at
+// 20 and its jitter later.
+TEST(Dispatcher, RecordsWhenASkippedJobWasReady) {
+  Task a = with_jitter(task("a", 3, 10), 4);
+  a.overrun.policy = OverrunPolicy::SkipNext;
+  VirtualRun run({{}, Policy::Edf, {a}});
+  const Duration ready = run.run(first_jobs(3)).jobs[2].ready;
+  EXPECT_GT(ready, Duration{20});
+  run.programs[0].after = [&](const Job& job) {
+    if (job.index == 1) run.station.clock->wait_until(run.station.clock->now() + Duration{2});
+  };
+  const RunRecord record = run.run(first_jobs(3));
+  EXPECT_EQ(record.jobs[2].verdict, JobVerdict::Skipped);
+  EXPECT_EQ(record.jobs[2].ready, ready);
+}
+
 // The third job of a throws, in its input, its work or behind it: the run ends with that sentence, and all records of
 // the jobs before it are there, b's too.
 TEST(Dispatcher, EndsWithAllRecordsWhereAProgramThrows) {

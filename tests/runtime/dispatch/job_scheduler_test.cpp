@@ -173,29 +173,49 @@ TEST(JobScheduler, SuspendsATaskThatIsOverTooOften) {
   EXPECT_EQ(std::ranges::count(play.lines, 1U, &Line::task), 5);
 }
 
+/// A job of the only task is released and starts at an instant, and ends 5 later.
+void run_job_of_5(JobScheduler& scheduler, Duration at) {
+  const Action released = scheduler.step({Event::Kind::Time, at});
+  ASSERT_EQ(released.kind, Action::Kind::Release);
+  scheduler.input_ready(released.job);
+  ASSERT_EQ(scheduler.step({Event::Kind::Time, at}).kind, Action::Kind::Start);
+  ASSERT_EQ(scheduler.step({Event::Kind::JobEnded, at + Duration{5}}).kind, Action::Kind::Finish);
+  scheduler.buffers_free(released.job);
+  ASSERT_EQ(scheduler.step({Event::Kind::JobClosed, at + Duration{5}}).kind, Action::Kind::Free);
+}
+
 // Each of its jobs takes 5 where 2 are declared. Suspended at 5, taken out at 20; at 30 it comes back as one that has
 // done nothing wrong, and is suspended at 35.
 TEST(JobScheduler, ASuspendedTaskThatComesBackRuns) {
   ScheduledTask one = task(2, 10, 10);
   one.overrun.suspend_after = 1;
   JobScheduler scheduler(Policy::Edf, Arrivals::Sporadic, {one}, 1);
-  const auto run_job = [&](Duration at) {
-    const Action released = scheduler.step({Event::Kind::Time, at});
-    ASSERT_EQ(released.kind, Action::Kind::Release);
-    scheduler.input_ready(released.job);
-    ASSERT_EQ(scheduler.step({Event::Kind::Time, at}).kind, Action::Kind::Start);
-    ASSERT_EQ(scheduler.step({Event::Kind::JobEnded, at + Duration{5}}).kind, Action::Kind::Finish);
-    scheduler.buffers_free(released.job);
-    ASSERT_EQ(scheduler.step({Event::Kind::JobClosed, at + Duration{5}}).kind, Action::Kind::Free);
-    EXPECT_EQ(scheduler.step({Event::Kind::Time, at + Duration{5}}).until, kNever);
-  };
   scheduler.begin({});
-  run_job({});
+  run_job_of_5(scheduler, {});
+  EXPECT_EQ(scheduler.step({Event::Kind::Time, Duration{5}}).until, kNever);
   scheduler.leave(TaskId{0}, Duration{20});
   scheduler.come(TaskId{0}, Duration{30});
-  run_job(Duration{30});
+  run_job_of_5(scheduler, Duration{30});
+  EXPECT_EQ(scheduler.step({Event::Kind::Time, Duration{35}}).until, kNever);
   ASSERT_EQ(scheduler.suspensions().size(), 2U);
   EXPECT_EQ(scheduler.suspensions()[1].at, Duration{35});
+}
+
+// Two jobs in a row that take 5 in place of 2 suspend it. One was before it left at 6, so the one of 30 is the first,
+// and the one of 40 the second.
+TEST(JobScheduler, OverrunsFromBeforeATaskLeftDoNotCount) {
+  ScheduledTask one = task(2, 10, 10);
+  one.overrun.suspend_after = 2;
+  JobScheduler scheduler(Policy::Edf, Arrivals::Sporadic, {one}, 1);
+  scheduler.begin({});
+  run_job_of_5(scheduler, {});
+  scheduler.leave(TaskId{0}, Duration{6});
+  scheduler.come(TaskId{0}, Duration{30});
+  run_job_of_5(scheduler, Duration{30});
+  EXPECT_TRUE(scheduler.suspensions().empty());
+  run_job_of_5(scheduler, Duration{40});
+  ASSERT_EQ(scheduler.suspensions().size(), 1U);
+  EXPECT_EQ(scheduler.suspensions()[0].at, Duration{45});
 }
 
 // Job 0 takes 35 of every 10, with one buffer set. At 35 job 1 gets it, due at 20: jobs 2 and 3, which have arrived,
@@ -246,6 +266,33 @@ TEST(JobScheduler, EndsEveryJobWhereTheMachineBreaks) {
   }};
   play.run(scheduler);
   EXPECT_EQ(play.lines.size(), 2U) << "the one that broke it, and the one that had lent the machine";
+}
+
+// A job of 2 that was to keep the machine for its best case of 6: on a machine that is broken it ends at 2.
+TEST(JobScheduler, ABrokenMachineIsKeptForNoBestCase) {
+  ScheduledTask one = task(8, 20, 1);
+  one.timing.best_case = Duration{6};
+  JobScheduler scheduler(Policy::Edf, Arrivals::Periodic, {one}, 1);
+  scheduler.begin({});
+  scheduler.input_ready(scheduler.step({Event::Kind::Time, {}}).job);
+  ASSERT_EQ(scheduler.step({Event::Kind::Time, {}}).kind, Action::Kind::Start);
+  scheduler.stop();
+  EXPECT_EQ(scheduler.step({Event::Kind::JobEnded, Duration{2}}).kind, Action::Kind::Finish);
+  EXPECT_TRUE(scheduler.running().failed);
+}
+
+// A kernel fails after 2: the job leaves the machine at its best case of 6 all the same.
+TEST(JobScheduler, AFailedJobKeepsTheMachineForItsBestCase) {
+  ScheduledTask one = task(8, 20, 1);
+  one.timing.best_case = Duration{6};
+  JobScheduler scheduler(Policy::Edf, Arrivals::Periodic, {one}, 1);
+  scheduler.begin({});
+  scheduler.input_ready(scheduler.step({Event::Kind::Time, {}}).job);
+  ASSERT_EQ(scheduler.step({Event::Kind::Time, {}}).kind, Action::Kind::Start);
+  const Action held = scheduler.step({Event::Kind::JobFailed, Duration{2}});
+  EXPECT_EQ(held.kind, Action::Kind::Hold);
+  EXPECT_EQ(held.until, Duration{6});
+  EXPECT_EQ(scheduler.step({Event::Kind::Time, Duration{6}}).kind, Action::Kind::Finish);
 }
 
 /// One random run, with jobs that take anything up to three times their Wcet.

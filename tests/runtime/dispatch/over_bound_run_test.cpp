@@ -29,12 +29,13 @@ class SleepyClock final : public Clock {
   Duration aside(Duration start, const std::function<void()>& work) override {
     const Duration before = std::exchange(now_, start);
     work();
-    return std::exchange(now_, before);
+    return std::exchange(now_, before + handing_over);
   }
   [[nodiscard]] bool runs_by_itself() const override { return false; }
 
   Duration oversleeps{-1};
   Duration by{};
+  Duration handing_over{};  ///< of work for another thread
 
  private:
   Duration now_{};
@@ -66,8 +67,12 @@ class BusyProgram final : public TaskProgram {
   Clock& clock_;
 };
 
-/// Tasks on the small machine; t is a copy of 1000 bytes to gpu0 with a kernel of 100 behind, every 100'000.
+/// Tasks on the small machine, or another one; t is a copy of 1000 bytes to gpu0 with a kernel of 100 behind, every
+/// 100'000.
 struct FaultyRun {
+  explicit FaultyRun(Topology machine = test::small_machine())
+      : station(std::unique_ptr<Clock>(clock), Station::make_sim, std::move(machine)) {}
+
   Task copying(const std::string& name, std::int64_t bytes, std::int64_t period, std::int64_t offset = 0) {
     Task task = test::with_offset(test::task(name, 0, period), offset);
     task.declared_wcet.reset();
@@ -108,7 +113,7 @@ struct FaultyRun {
   }
 
   SleepyClock* clock = new SleepyClock;
-  Station station{std::unique_ptr<Clock>(clock)};
+  Station station;
   test::FaultyBackend backend{*station.backend, *station.clock};
   Executor executor{station.machine, backend, *station.clock};
   BatchFault fault;
@@ -143,6 +148,19 @@ TEST(OverBound, IsAJobWhoseCopyIsSlowBesideAnotherProcess) {
   EXPECT_EQ(run.broken(), second_by(BoundCause::Foreign, 70));
 }
 
+// The other process is there when the run is prepared, and gone before its end.
+TEST(OverBound, IsAJobWhoseCopyIsSlowBesideAnotherProcessThatEnds) {
+  FaultyRun run;
+  run.go_wrong({.times = slow_copy});
+  run.backend.foreign = {"another run of tutti uses gpu0"};
+  const AdmittedTaskSet admitted = run.make({run.copying("t", 1000, 100'000)});
+  RunOptions options = first_jobs(3);
+  options.on_job_end = [&](const JobRecord&) { run.backend.foreign.clear(); };
+  TaskProgram* const table[] = {run.programs[0].get()};
+  const RunRecord record = run_tasks(run.executor, admitted, table, options).value();
+  EXPECT_EQ(record.jobs[1].broken, (BrokenBound{BoundCause::Foreign, Duration{70}}));
+}
+
 // What another process does to copies it does not do to kernels.
 TEST(OverBound, IsAJobWhoseKernelIsLong) {
   FaultyRun run;
@@ -169,6 +187,18 @@ TEST(OverBound, IsAJobThatTheDispatcherHandlesLate) {
   }
 }
 
+// The dispatcher may take 50 for a start and takes none, so the kernel, which takes 30 longer, is the cause.
+TEST(OverBound, IsNotTheDispatchersWhichTookLessThanItMay) {
+  FaultyRun run(test::make_machine(R"(  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}
+  links: [{from: mem0, to: gpu0, bandwidth: 1 GB/s, back: 1 GB/s}]
+  setup: {dispatch: {nominal: 0, guaranteed: 50 ns}}
+)"));
+  run.go_wrong({.times = [](Timeline& line) { line.streams[0].kernel->end += Duration{30}; }});
+  const AdmittedTaskSet admitted = run.make({run.copying("t", 1000, 100'000)});
+  EXPECT_EQ(admitted.worst_responses()[0], Duration{1150});
+  EXPECT_EQ(run.run(admitted).jobs[1].broken, (BrokenBound{BoundCause::Kernel, Duration{30}}));
+}
+
 // The copy seems to be 70 late. Where the host was held up for so long, it may have seen the end late by that much.
 TEST(OverBound, IsTheHostsWhereItsPauseExplainsAllOfIt) {
   for (const auto& [held_up, cause] : {std::pair(69, BoundCause::Transfer), {70, BoundCause::Dispatch}}) {
@@ -184,6 +214,18 @@ TEST(OverBound, IsAJobThatIsReleasedLate) {
   run.clock->oversleeps = Duration{100'000};
   run.clock->by = Duration{60};
   EXPECT_EQ(run.broken(), second_by(BoundCause::Release, 60));
+}
+
+// t starts at 40, once its input is handed over, and ends at 1140; handing over its end takes until 1180. u is ready at
+// 1150 and seen as soon as the dispatcher is free: that is not late.
+TEST(OverBound, IsNoJobThatWaitsForTheEndOfAnotherToBeHandedOver) {
+  FaultyRun run;
+  run.clock->handing_over = Duration{40};
+  const AdmittedTaskSet admitted = run.make({run.copying("t", 1000, 100'000), run.copying("u", 1000, 200'000, 1150)});
+  const RunRecord record = run.run(admitted, 2);
+  ASSERT_EQ(record.jobs[1].task, TaskId{1});
+  EXPECT_EQ(record.jobs[0].finish, Duration{1140});
+  EXPECT_EQ(record.jobs[1].late, Duration{0});
 }
 
 // It wakes 1300 late and finds t, ready since 100'000, and u, ready since 100'100. The bound of each, 2200, has the
@@ -294,6 +336,31 @@ TEST(OverBound, IsAJobBehindAnInputThatCameLate) {
   EXPECT_EQ(late->finish, Duration{5800});
   ASSERT_TRUE(late->broken);
   EXPECT_EQ(late->broken->cause, BoundCause::Host);
+}
+
+// t's first input takes 2500, which its own response leaves out: it is over its bound by its kernel alone.
+TEST(OverBound, IsNoJobByItsOwnInput) {
+  FaultyRun run;
+  run.go_wrong({.times = [](Timeline& line) { line.streams[0].kernel->end += Duration{30}; }}, "t", 0);
+  const AdmittedTaskSet admitted = run.make({run.copying("t", 1000, 100'000)});
+  run.programs[0]->filling_first = Duration{2500};
+  const RunRecord record = run.run(admitted);
+  EXPECT_EQ(record.jobs[0].start, Duration{2500});
+  EXPECT_EQ(record.jobs[0].broken, (BrokenBound{BoundCause::Kernel, Duration{30}}));
+}
+
+// t is ready by 700, and its input, which takes 300, is there within its jitter of 1000: no job behind it is late by
+// that. u, which arrives while t runs, takes 30 longer than planned.
+TEST(OverBound, IsNoJobBehindAnInputThatCameWithinTheJitter) {
+  FaultyRun run;
+  run.go_wrong({.times = [](Timeline& line) { line.streams[0].kernel->end += Duration{30}; }}, "u", 0);
+  const AdmittedTaskSet admitted =
+      run.make({test::with_jitter(run.copying("t", 1000, 100'000), 1000), run.copying("u", 1000, 200'000, 1350)});
+  run.programs[0]->filling_first = Duration{300};
+  const RunRecord record = run.run(admitted, 2);
+  ASSERT_LE(record.jobs[0].ready, Duration{700});
+  ASSERT_GT(record.jobs[0].finish, Duration{1350});
+  EXPECT_EQ(record.jobs[1].broken, (BrokenBound{BoundCause::Kernel, Duration{30}}));
 }
 
 // Another process is seen behind the run, whose jobs are not kept: their summary is.

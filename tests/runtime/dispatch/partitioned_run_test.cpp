@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,8 +15,10 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "tests/runtime/task_runs.hpp"
+#include "tests/runtime/thread_limit.hpp"
 #include "tests/support/fault_function.hpp"
 #include "tests/support/two_sides.hpp"
 
@@ -439,6 +444,21 @@ TEST(PartitionedRun, RunsBatchesInThreads) {
     }
   }
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which need memory for each thread themselves
+// There is room for one of two threads: the first one ends, and the run says why.
+TEST(PartitionedRunDeath, RunsNothingWhereTheHostHasNoThreadForEach) {
+  const auto run_with_one_thread = [] {
+    PartitionedRun run(slow_set(), PartitionedRun::make<RealClock>);  // without callbacks: no other threads
+    test::leave_room_for_threads(1);
+    const auto record = run.try_run(first_jobs(2));
+    const std::string why = record ? "it ran" : record.error().message;
+    std::fprintf(stderr, "%s\n", why.c_str());
+    std::_Exit(record ? 1 : 0);
+  };
+  EXPECT_EXIT(run_with_one_thread(), testing::ExitedWithCode(0), "the host has no thread for each of the 2 partitions");
+}
+#endif
 
 TEST(PartitionedRunDeath, TwoPartitionsWantTwoExecutors) {
   PartitionedRun run(tasks_of(two_sides(), {kUp0, kUp1}));

@@ -1,7 +1,10 @@
 #include "runtime/dispatch/task_program.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -69,6 +72,71 @@ TEST(TaskProgram, HostStepsTakeTheirDeclaredTimeOnAVirtualClock) {
   const auto record = run_tasks(station.executor, admitted, table, first_jobs(1));
   ASSERT_TRUE(record.has_value());
   EXPECT_EQ(record->jobs[0].finish, Duration{50});
+}
+
+/// A program with bindings that a test gives it, for one batch.
+class BoundProgram final : public TaskProgram {
+ public:
+  explicit BoundProgram(std::vector<StreamBinding> bindings) : bindings_(std::move(bindings)) {}
+  Expected<std::vector<StreamBinding>> bind(DeviceBackend&, const Batch&, std::size_t, std::size_t) override {
+    return bindings_;
+  }
+
+ private:
+  std::vector<StreamBinding> bindings_;
+};
+
+/// A kernel alone, and a copy of 1000 bytes that is cut into three chunks of at most 400.
+struct CutBatch {
+  CutBatch() {
+    CommandStream alone = test::kernel_stream("alone", station.at("gpu0"), "count");
+    EXPECT_TRUE(station.kernels
+                    .add("count",
+                         [this](const KernelLaunch& launch) {
+                           ++launched;
+                           seen = launch.input.size();
+                         })
+                    .has_value());
+    TaskSet set{station.machine,
+                Policy::Edf,
+                {job_of({station.batch({alone, copy_stream("s", station.at("mem0"), station.at("gpu0"), 1000)})})}};
+    set.preemption = Preemption::BetweenBatches;
+    set.cut = Bytes{400};
+    admitted.emplace(test::admit(set));
+    EXPECT_EQ(admitted->planned().bounds[0].plans.at(0).size(), 3U);
+  }
+  Expected<RunRecord> run(Bytes copied) {
+    TaskProgram* const table[] = {&program};
+    StreamBinding alone;
+    alone.kernel_input = input.view();
+    program = BoundProgram({alone, test::bound(source.view().first(copied), destination.view())});
+    return run_tasks(station.executor, *admitted, table, first_jobs(2));
+  }
+
+  Station station;
+  int launched = 0;
+  std::size_t seen = 0;  ///< bytes of its input
+  std::optional<AdmittedTaskSet> admitted;
+  Buffer input = station.allocate(station.at("gpu0"), 5);
+  Buffer source = station.allocate(station.at("mem0"), 1000), destination = station.allocate(station.at("gpu0"), 1000);
+  BoundProgram program{{}};
+};
+
+// It runs in the last chunk alone, and so once in each of two jobs.
+TEST(TaskProgram, AKernelAloneRunsOnceInACutBatch) {
+  CutBatch batch;
+  std::ranges::fill(batch.source.view().bytes(), std::byte{7});
+  ASSERT_TRUE(batch.run(Bytes{1000}).has_value());
+  EXPECT_EQ(batch.launched, 2);
+  EXPECT_EQ(batch.seen, 5U);
+  EXPECT_EQ(std::ranges::count(batch.destination.view().bytes(), std::byte{7}), 1000);
+}
+
+// The chunks of the batch would have buffers of their lengths, beyond the end of the last one.
+TEST(TaskProgram, ABufferThatIsTooShortForACutBatchIsRefused) {
+  const auto record = CutBatch().run(Bytes{999});
+  ASSERT_FALSE(record.has_value());
+  EXPECT_EQ(record.error().code, ErrorCode::InvalidInput);
 }
 
 TEST(TaskProgram, LeavesTheRestOfAJobWhenABatchFails) {

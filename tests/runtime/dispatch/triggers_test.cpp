@@ -1,10 +1,12 @@
 // Where triggers come from, and runs whose jobs they release. What the scheduler makes of them: job_scheduler_test.cpp.
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -122,7 +124,8 @@ TEST(TriggeredRun, LooksAtTriggersBehindADeferredOne) {
   EXPECT_EQ(record.triggers[0], (TriggerCounts{.seen = 3, .deferred = 1, .dropped = 1, .most_early = Duration{110}}));
 }
 
-// Nothing fires: the run waits, counts what is missing (at 200 and 400), and ends at its time, whenever it starts.
+// Nothing fires: the run waits, counts what is missing (at 200 and 400), and ends at its time, whenever it starts, and
+// not at 600, when a trigger should come.
 TEST(TriggeredRun, EndsAtItsTimeWithoutTriggers) {
   for (const Duration start : {Duration{0}, Duration{1000}}) {
     test::VirtualRun run({std::nullopt, Policy::Edf, {external("a", 10, 100)}});
@@ -132,12 +135,12 @@ TEST(TriggeredRun, EndsAtItsTimeWithoutTriggers) {
                                  }};
     const auto sources = TriggerSources::make(run.set, origins).value();
     RunOptions options;
-    options.arrivals_before = Duration{500};
+    options.arrivals_before = Duration{550};
     options.triggers = sources.table();
     const RunRecord record = run.run(options);
     EXPECT_TRUE(record.jobs.empty());
     EXPECT_EQ(record.triggers[0].missing, 2U);
-    EXPECT_EQ(record.length, Duration{500});
+    EXPECT_EQ(record.length, Duration{550});
   }
 }
 
@@ -262,6 +265,25 @@ TEST(TriggerWord, TakesPlainStores) {
   EXPECT_EQ(source.take(Duration{7}), Duration{7});
 }
 
+/// How often a file is mapped into this process.
+int mappings_of(const std::string& path) {
+  std::ifstream maps("/proc/self/maps");
+  int mappings = 0;
+  for (std::string line; std::getline(maps, line);) mappings += line.ends_with(path) ? 1 : 0;
+  return mappings;
+}
+
+TEST(TriggerWord, IsMappedWhileItLives) {
+  const WordName name;
+  {
+    TriggerWord word = TriggerWord::open(name.name).value();
+    EXPECT_EQ(mappings_of(name.path), 1);
+    const TriggerWord same = std::move(word);
+    EXPECT_EQ(mappings_of(name.path), 1);
+  }
+  EXPECT_EQ(mappings_of(name.path), 0);
+}
+
 TEST(TriggerWord, RefusesWhatIsNone) {
   EXPECT_EQ(TriggerWord::open("../x").error().code, ErrorCode::InvalidInput);
   EXPECT_EQ(TriggerWord::open("").error().code, ErrorCode::InvalidInput);
@@ -310,6 +332,28 @@ TEST(TriggerHandle, CountsWhatFindsNoRoom) {
   handle.end();
   EXPECT_FALSE(handle.fire());
   EXPECT_FALSE(handle.take(clock.now()));
+}
+
+// Two threads fire 500 times each, at once: there is room for all, and all are taken.
+TEST(TriggerHandle, IsFiredByThreadsAtTheSameTime) {
+  constexpr int kThreads = 2, kEach = 500, kRounds = 1000;
+  TriggerHandle handle;
+  RealClock clock;
+  Waker waker;
+  handle.begin(clock, {}, waker);
+  for (int round = 0; round < kRounds; ++round) {
+    std::atomic<int> there = 0;
+    const auto fire = [&] {
+      for (++there; there < kThreads;) std::this_thread::yield();
+      for (int i = 0; i < kEach; ++i) handle.fire();
+    };
+    std::thread other(fire);
+    fire();
+    other.join();
+    int taken = 0;
+    while (handle.take(clock.now())) ++taken;
+    ASSERT_EQ(taken, kThreads * kEach) << "round " << round;
+  }
 }
 
 }  // namespace

@@ -175,6 +175,17 @@ TEST(SimBackend, HoldsMachinesLargerThanTheHost) {
   EXPECT_EQ(more.error().code, ErrorCode::Machine);
 }
 
+// Sanitizers end a program that asks for so much.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(SimBackend, RefusesWhatTheHostDoesNotHave) {
+  Station station;
+  const auto buffer = station.backend->allocate(station.at("mem0"), Bytes{1LL << 60});
+  ASSERT_FALSE(buffer.has_value());
+  EXPECT_EQ(buffer.error().code, ErrorCode::Machine);
+  EXPECT_TRUE(buffer.error().message.ends_with("left for a buffer")) << buffer.error().message;
+}
+#endif
+
 TEST(SimBackendDeath, BatchesThatOutliveItAreABug) {
   Station station;
   EXPECT_DEATH(

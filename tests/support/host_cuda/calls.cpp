@@ -5,15 +5,22 @@
 namespace tutti::internal::host_cuda {
 namespace {
 
-struct PlannedFailures {
-  std::atomic<bool> any{false};
-  std::mutex mutex;
-  std::map<std::string, int> of_function;
+struct PlannedFailure {
+  int status = 0;
+  int before = 0;  ///< calls that go well first
 };
 
-PlannedFailures& planned() {
-  static auto* const failures = new PlannedFailures;
-  return *failures;
+/// What tests plan for calls, and want to know of them.
+struct PlannedCalls {
+  std::atomic<bool> any{false};
+  std::mutex mutex;
+  std::map<std::string, PlannedFailure> failures;
+  std::map<std::string, int> counts;
+};
+
+PlannedCalls& planned() {
+  static auto* const calls = new PlannedCalls;
+  return *calls;
 }
 
 }  // namespace
@@ -31,8 +38,10 @@ Host& host() {
 int planned_failure(const char* function) {
   if (!planned().any.load(std::memory_order_relaxed)) return 0;
   const std::lock_guard lock(planned().mutex);
-  const auto found = planned().of_function.extract(function);
-  return found.empty() ? 0 : found.mapped();
+  if (const auto count = planned().counts.find(function); count != planned().counts.end()) ++count->second;
+  const auto failure = planned().failures.find(function);
+  if (failure == planned().failures.end() || failure->second.before-- > 0) return 0;
+  return planned().failures.extract(failure).mapped().status;
 }
 
 cudaError_t refuse_in_capture() {
@@ -115,10 +124,21 @@ void set_driver_version(int version) { host().version = version; }
 void set_peer_access(bool reaches) { host().peer_access = reaches; }
 void set_memory_operations(bool work) { host().memory_operations = work; }
 
-void fail_next(const std::string& function, int status) {
+void fail_next(const std::string& function, int status, int before) {
   const std::lock_guard lock(planned().mutex);
-  planned().of_function[function] = status;
+  planned().failures[function] = {status, before};
   planned().any = true;
+}
+
+void count_calls(const std::string& function) {
+  const std::lock_guard lock(planned().mutex);
+  planned().counts[function] = 0;
+  planned().any = true;
+}
+
+int counted_calls(const std::string& function) {
+  const std::lock_guard lock(planned().mutex);
+  return planned().counts.at(function);
 }
 
 int waiting_calls() { return WaitingCall::count(); }

@@ -31,7 +31,7 @@ struct Host {
 };
 [[nodiscard]] Host& host();
 
-/// The failure that a test has planned for this call; 0: none.
+/// The failure that a test has planned for this call; 0: none. Counts the call where a test asks for that.
 [[nodiscard]] int planned_failure(const char* function);
 /// Ends the capture that the calling thread has begun, if it has: its graph will be invalid.
 [[nodiscard]] cudaError_t refuse_in_capture();

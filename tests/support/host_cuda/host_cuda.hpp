@@ -65,10 +65,17 @@ void set_peer_access(bool reaches);
 /// Whether streams can wait for words of memory. At first they can.
 void set_memory_operations(bool work);
 
-/// The next call of a function fails.
+/// A call of a function fails.
 /// @param function  "cudaMalloc"
 /// @param status    a cudaError_t, or for a function of the driver a CUresult
-void fail_next(const std::string& function, int status);
+/// @param before    calls of it that go well first
+void fail_next(const std::string& function, int status, int before = 0);
+/// Counts the calls of a function from now on.
+void count_calls(const std::string& function);
+/// Calls of a function since `count_calls`. @pre they are counted
+[[nodiscard]] int counted_calls(const std::string& function);
+/// Kernels so far that poll a signal in host memory.
+[[nodiscard]] int polls_of_host_memory();
 /// Calls that wait at present for the work of GPUs because they free or unpin memory, or the queue is full.
 [[nodiscard]] int waiting_calls();
 

@@ -7,6 +7,18 @@
 
 #include "runtime/core/kernel_registry.hpp"
 #include "tests/support/host_cuda/gpu.hpp"
+#include "tests/support/host_cuda/memory.hpp"
+
+namespace tutti::internal::host_cuda {
+namespace {
+
+std::atomic<int> host_polls{0};
+
+}  // namespace
+
+int polls_of_host_memory() { return host_polls; }
+
+}  // namespace tutti::internal::host_cuda
 
 namespace tutti::internal::cuda {
 namespace {
@@ -43,6 +55,7 @@ void launch_doorbell(cudaStream_t stream, StartOrder* order, std::uint64_t most)
 }
 
 void launch_poll(cudaStream_t stream, const std::uint32_t* signal, std::uint32_t value, std::uint64_t* released) {
+  if (const auto region = host_cuda::region_of(signal); region && region->device < 0) ++host_cuda::host_polls;
   host_cuda::launch_gate(stream,
                          [=](Instant, Instant now) -> Ended {
                            if (static_cast<std::int32_t>(load(signal) - value) < 0) return std::nullopt;
