@@ -154,10 +154,9 @@ Verdict memory_of_overlapping(const TaskSet& set) {
   return check_device_memory(set, timings);
 }
 
-Answer answer_overlapping(const TaskSet& set) {
+Answer answer_with_overlap(const TaskSet& set) {
   if (set.machine && memory_of_overlapping(set).answer == Answer::NotSchedulable) return Answer::NotSchedulable;
-  const auto verdict = decide_overlapping(set);
-  return verdict ? verdict->answer : Answer::Unknown;
+  return answer_overlapping(set);
 }
 
 AdmissionVerdict verdict_overlapping(const TaskSet& set) {
@@ -181,8 +180,9 @@ AdmissionVerdict verdict_overlapping(const TaskSet& set) {
   verdict.answer = verdict.overlap->answer;
   verdict.reasons = verdict.overlap->reasons;
   verdict.worst_responses = verdict.overlap->worst_responses;
+  const std::vector<Duration> times = worst_times(verdict.overlap->operations);
   for (std::size_t i = 0; i < set.tasks.size(); ++i)
-    verdict.timings[i].wcet = longest_way(verdict.overlap->operations, TaskId{i}, &Operation::worst);
+    verdict.timings[i].wcet = longest_way(verdict.overlap->operations, times, TaskId{i});
   if (!verdict.overlap->utilization.empty()) verdict.utilization = std::ranges::max(verdict.overlap->utilization);
   if (set.machine) {
     verdict.tests.push_back(memory_of_overlapping(set));
@@ -224,9 +224,9 @@ PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
 }
 
 Answer AdmissionController::answer(const TaskSet& set) const {
-  if (set.overlap == Overlap::On) return answer_overlapping(set);
+  if (set.overlap == Overlap::On) return answer_with_overlap(set);
   const Answer answer = answer_one_at_a_time(set);
-  return set.overlap == Overlap::Off || answer == Answer::Schedulable ? answer : answer_overlapping(set);
+  return set.overlap == Overlap::Off || answer == Answer::Schedulable ? answer : answer_with_overlap(set);
 }
 
 Answer AdmissionController::answer_one_at_a_time(const TaskSet& set) const {

@@ -80,13 +80,6 @@ class HandingOut {
   LocalDeadlines& result_;
 };
 
-/// Longest times; a deadline is never 0.
-std::vector<Duration> times_of(const OperationSet& operations) {
-  std::vector<Duration> times;
-  for (const Operation& operation : operations.operations) times.push_back(std::max(operation.worst(), Duration{1}));
-  return times;
-}
-
 /// An operation is in time if it waits for one of another task at most: its own longest time and the longest region of
 /// the others on its resource.
 std::vector<double> first_weights(const OperationSet& operations) {
@@ -140,14 +133,23 @@ std::vector<std::vector<TaskTiming>> timings_by_resource(const TaskSet& set, con
 }
 
 bool keep(const TaskSet& set, const OperationSet& operations, const LocalDeadlines& deadlines) {
-  return std::ranges::all_of(timings_by_resource(set, operations, deadlines), [&](const auto& timings) {
-    return keeps(timings, policy_of_resources(set.policy));
-  });
+  return std::ranges::all_of(timings_by_resource(set, operations, deadlines),
+                             [&](const auto& timings) { return keeps(timings, policy_of_resources(set.policy)); });
+}
+
+LocalDeadlines at_least(const OperationSet& operations, std::span<const Duration> times) {
+  LocalDeadlines result{std::vector<Duration>(times.size()), std::vector<Duration>(times.size())};
+  const std::vector<double> even(times.size(), 1);
+  HandingOut handing(operations, times, even, result);
+  for (std::size_t task = 0; task < operations.jobs.size(); ++task)
+    handing.hand_out(task, longest_way(operations, times, TaskId{task}));
+  return result;
 }
 
 std::optional<LocalDeadlines> find_local_deadlines(const TaskSet& set, const OperationSet& operations) {
   const std::size_t count = operations.operations.size();
-  std::vector<Duration> needs = times_of(operations);
+  std::vector<Duration> needs = worst_times(operations);
+  for (Duration& need : needs) need = std::max(need, Duration{1});  // a deadline is never 0
   for (std::size_t task = 0; task < set.tasks.size(); ++task)
     for (const auto& stream : operations.jobs[task].front())
       needs[stream.front()] = add_saturating(needs[stream.front()], set.tasks[task].jitter);

@@ -42,6 +42,11 @@ struct LocalDeadlines {
 /// @sufficient
 [[nodiscard]] bool keep(const TaskSet& set, const OperationSet& operations, const LocalDeadlines& deadlines);
 
+/// Local deadlines of at least these times, as early as the jobs allow: a step begins when the one before it must be
+/// over.
+/// @param times  [operations] > 0
+[[nodiscard]] LocalDeadlines at_least(const OperationSet& operations, std::span<const Duration> times);
+
 /// Looks for local deadlines that every resource keeps.
 ///
 /// Every operation has at least its longest time, and the task's jitter where it is the first. What is left of a

@@ -67,8 +67,8 @@ class ResourceList {
     parent_[second] = first;
   }
   /// @param places  becomes [places] positions in the result
-  std::vector<Resource> take(const Topology* machine, std::vector<std::size_t>& places) {
-    std::vector<Resource> resources;
+  std::vector<SharedResource> take(const Topology* machine, std::vector<std::size_t>& places) {
+    std::vector<SharedResource> resources;
     std::map<std::size_t, std::size_t> of_root;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       const auto [known, is_new] = of_root.try_emplace(root(i), resources.size());
@@ -297,15 +297,41 @@ Duration Operation::worst() const {
   return std::accumulate(regions.begin(), regions.end(), Duration{0}, add_saturating);
 }
 
+Duration longest_way(const OperationSet& operations, std::span<const Duration> times, TaskId task) {
+  Duration way{};
+  for (const StepOperations& step : operations.jobs[task.index()]) {
+    Duration longest{};
+    for (const auto& stream : step) {
+      Duration sum{};
+      for (const std::size_t operation : stream) sum = add_saturating(sum, times[operation]);
+      longest = std::max(longest, sum);
+    }
+    way = add_saturating(way, longest);
+  }
+  return way;
+}
+
+std::vector<Duration> worst_times(const OperationSet& operations) {
+  std::vector<Duration> times;
+  for (const Operation& operation : operations.operations) times.push_back(operation.worst());
+  return times;
+}
+
+std::vector<Duration> times_alone(const OperationSet& operations) {
+  std::vector<Duration> times;
+  for (const Operation& operation : operations.operations) times.push_back(operation.alone);
+  return times;
+}
+
 Expected<OperationSet> operations_of(const TaskSet& set) {
   for (const Task& task : set.tasks) {
     if (!task.steps.empty() && !task.declared_wcet) continue;
-    return tl::unexpected(
-        Error{ErrorCode::InvalidInput,
-              fmt::format("task '{}' says how long its jobs take, not what they hold; give it a 'job' without a 'wcet', "
-                          "or say 'overlap: off'",
-                          task.name),
-              task.place});
+    return tl::unexpected(Error{
+        ErrorCode::InvalidInput,
+        fmt::format("task '{}' says how long its jobs take, not what they hold; give it a 'job' without a 'wcet', "
+                    "or say 'overlap: off'",
+                    task.name),
+        task.place});
   }
   return Splitting(set).split();
 }

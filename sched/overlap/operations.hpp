@@ -1,8 +1,7 @@
 #pragma once
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,10 +11,10 @@
 namespace tutti::internal {
 
 /// What one operation holds alone while it runs: a copy engine, engines that one copy holds together, a GPU, a cpu.
-struct Resource {
+struct SharedResource {
   std::string name;  ///< "gpu0 copies in", "gpu0", "cpu0"; joined engines with " + "
 
-  friend bool operator==(const Resource&, const Resource&) = default;
+  friend bool operator==(const SharedResource&, const SharedResource&) = default;
 };
 
 /// One copy, kernel or host step of the jobs of a task. It holds one resource and is not preempted, but between its
@@ -43,28 +42,17 @@ using StepOperations = std::vector<std::vector<std::size_t>>;
 
 /// The jobs of a task set as operations, each on one resource.
 struct OperationSet {
-  std::vector<Resource> resources;
+  std::vector<SharedResource> resources;
   std::vector<Operation> operations;              ///< by task, step, stream
   std::vector<std::vector<StepOperations>> jobs;  ///< [tasks][steps]
 };
 
 /// The longest way through a job: the sum over its steps of what its longest stream takes.
-/// @param time  of an operation: `&Operation::alone` or `&Operation::worst`
-template <class Time>
-[[nodiscard]] Duration longest_way(const OperationSet& operations, TaskId task, const Time& time) {
-  Duration way{};
-  for (const StepOperations& step : operations.jobs[task.index()]) {
-    Duration longest{};
-    for (const auto& stream : step) {
-      Duration sum{};
-      for (const std::size_t operation : stream)
-        sum = add_saturating(sum, std::invoke(time, operations.operations[operation]));
-      longest = std::max(longest, sum);
-    }
-    way = add_saturating(way, longest);
-  }
-  return way;
-}
+/// @param times  [operations]
+[[nodiscard]] Duration longest_way(const OperationSet& operations, std::span<const Duration> times, TaskId task);
+/// [operations] their longest times, in company; and with nothing beside them.
+[[nodiscard]] std::vector<Duration> worst_times(const OperationSet& operations);
+[[nodiscard]] std::vector<Duration> times_alone(const OperationSet& operations);
 
 /// Splits jobs into operations.
 ///

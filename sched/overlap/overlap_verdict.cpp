@@ -1,6 +1,7 @@
 #include "sched/overlap/overlap_verdict.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -30,9 +31,10 @@ std::vector<std::string> refusals(const TaskSet& set, const OperationSet& operat
           fmt::format("'{}' is in demand for more than all the time, even if every copy runs alone; use another "
                       "engine or GPU for part of its work",
                       operations.resources[r].name));
+  const std::vector<Duration> alone = times_alone(operations);
   for (std::size_t i = 0; i < set.tasks.size(); ++i) {
     const Task& task = set.tasks[i];
-    const Duration latest = add_saturating(task.jitter, longest_way(operations, TaskId{i}, &Operation::alone));
+    const Duration latest = add_saturating(task.jitter, longest_way(operations, alone, TaskId{i}));
     if (latest > task.deadline)
       reasons.push_back(
           fmt::format("task '{}' takes up to {} from its arrival with the machine for itself; its deadline "
@@ -56,30 +58,52 @@ std::vector<std::string> doubts(const TaskSet& set, const OverlapVerdict& verdic
                   name, 100 * verdict.utilization[bottleneck])};
 }
 
-/// Worst responses of tasks: from those of the operations that end their jobs.
-std::vector<std::optional<Duration>> responses(const TaskSet& set, const OperationSet& operations,
-                                               const LocalDeadlines& deadlines) {
-  const auto timings = timings_by_resource(set, operations, deadlines);
+/// [operations] worst response of each from its guard; its local deadline where no test gives one.
+std::vector<Duration> responses_of(const TaskSet& set, const OperationSet& operations,
+                                   const LocalDeadlines& deadlines) {
+  const Policy policy = policy_of_resources(set.policy);
   std::vector<std::vector<std::optional<Duration>>> of_resource;
-  for (const auto& on : timings) {
-    const Policy policy = policy_of_resources(set.policy);
+  for (const auto& on : timings_by_resource(set, operations, deadlines))
     of_resource.push_back(policy == Policy::Edf ? np_edf_response_time(on, policy).worst_response
                                                 : np_fp_response_time(on, policy).worst_response);
-  }
-  std::vector<std::size_t> met(timings.size());
-  std::vector<Duration> ends;  // [operations] from the arrival
+  std::vector<std::size_t> met(of_resource.size());
+  std::vector<Duration> responses;
   for (std::size_t i = 0; i < operations.operations.size(); ++i) {
     const std::size_t resource = operations.operations[i].resource;
     const std::size_t place = met[resource]++;
     const auto& known = of_resource[resource];
-    const auto response = place < known.size() ? known[place] : std::nullopt;
-    ends.push_back(deadlines.guards[i] + std::min(response.value_or(Duration::max()), deadlines.deadlines[i]));
+    const std::optional<Duration> response = place < known.size() ? known[place] : std::nullopt;
+    responses.push_back(std::min(response.value_or(Duration::max()), deadlines.deadlines[i]));
   }
+  return responses;
+}
+
+/// Local deadlines that let jobs end sooner: part of what each has beyond its response is taken away, as much as every
+/// resource still keeps.
+LocalDeadlines tightened(const TaskSet& set, const OperationSet& operations, const LocalDeadlines& found) {
+  constexpr std::array kKept{0.0, 0.125, 0.25, 0.5};  // parts of what is left
+  const std::vector<Duration> responses = responses_of(set, operations, found);
+  for (const double kept : kKept) {
+    std::vector<Duration> wanted;
+    for (std::size_t i = 0; i < responses.size(); ++i)
+      wanted.push_back(std::max(Duration{1}, responses[i]) + Duration{static_cast<std::int64_t>(
+                                          kept * static_cast<double>((found.deadlines[i] - responses[i]).count()))});
+    const LocalDeadlines tight = at_least(operations, wanted);
+    if (keep(set, operations, tight)) return tight;
+  }
+  return found;
+}
+
+/// [tasks] worst response: when the last operation of a job is over.
+std::vector<std::optional<Duration>> responses(const TaskSet& set, const OperationSet& operations,
+                                               const LocalDeadlines& deadlines) {
+  const std::vector<Duration> of_operations = responses_of(set, operations, deadlines);
   std::vector<std::optional<Duration>> worst;
   for (const auto& job : operations.jobs) {
     Duration end{};
     for (const auto& stream : job.back())
-      for (const std::size_t operation : stream) end = std::max(end, ends[operation]);
+      for (const std::size_t operation : stream)
+        end = std::max(end, deadlines.guards[operation] + of_operations[operation]);
     worst.emplace_back(end);
   }
   return worst;
@@ -105,8 +129,16 @@ OverlapVerdict with_deadlines(const TaskSet& set, OperationSet operations) {
     return verdict;
   }
   verdict.answer = Answer::Schedulable;
+  verdict.deadlines = tightened(set, verdict.operations, *verdict.deadlines);
   verdict.worst_responses = responses(set, verdict.operations, *verdict.deadlines);
   return verdict;
+}
+
+Answer answer_overlapping(const TaskSet& set) {
+  const auto operations = operations_of(set);
+  if (!operations) return Answer::Unknown;
+  if (!refusals(set, *operations).empty()) return Answer::NotSchedulable;
+  return find_local_deadlines(set, *operations) ? Answer::Schedulable : Answer::Unknown;
 }
 
 Expected<OverlapVerdict> decide_overlapping(const TaskSet& set) {

@@ -30,6 +30,9 @@ struct OverlapVerdict {
 /// @sufficient
 [[nodiscard]] Expected<OverlapVerdict> decide_overlapping(const TaskSet& set);
 
+/// The answer of `decide_overlapping` alone, which takes less time.
+[[nodiscard]] Answer answer_overlapping(const TaskSet& set);
+
 /// The part of that which rests on the operations: local deadlines, and the responses that follow from them.
 [[nodiscard]] OverlapVerdict with_deadlines(const TaskSet& set, OperationSet operations);
 
