@@ -24,8 +24,8 @@ struct CompanyFlow {
 /// cost and lambda the level of f,
 ///   C_c <= l_fc lambda + sum over the other engines K of max over g in K of l_gc min(lambda, most_g / weight_g).
 /// The right side grows with lambda, so lambda is at least where both are equal, at the capacity where that is least. A
-/// capacity that all together cannot fill holds nobody back. `most` must hold for any machine whose capacities are at or
-/// above those given (what a link's standard promises, not what was measured): a faster link takes more from others.
+/// capacity that all together cannot fill holds nobody back. `most` must hold for any machine whose capacities are at
+/// or above those given (what a link's standard promises, not what was measured): a faster link takes more from others.
 ///
 /// @param capacities  byte/ns, those guaranteed
 /// @return [flows] byte/ns; > 0

@@ -24,30 +24,34 @@ class HandingOut {
   /// @return whether the needs fit into the deadline
   bool hand_out(std::size_t task, Duration deadline) {
     const auto& steps = operations_.jobs[task];
-    std::vector<Duration> need(steps.size());
-    std::vector<double> weight(steps.size());
-    Duration left = deadline;
-    double weights = 0;
-    for (std::size_t k = 0; k < steps.size(); ++k) {
-      for (const auto& stream : steps[k]) {
-        need[k] = std::max(need[k], need_of(stream));
-        weight[k] = std::max(weight[k], weight_of(stream));
-      }
-      left -= need[k];
-      weights += weight[k];
-    }
-    if (left < Duration{0}) return false;
+    const Duration needed = longest_way(operations_, needs_, TaskId{task});
+    if (needed > deadline) return false;
+    Shares shares{deadline - needed};
+    for (const StepOperations& step : steps) shares.weights += weight_of(step);
     Duration begin{};
-    for (std::size_t k = 0; k < steps.size(); ++k) {
-      const bool is_last = k + 1 == steps.size();
-      const Duration end = is_last ? deadline : begin + need[k] + share(left, weight[k], weights);
-      for (const auto& stream : steps[k]) hand_out_in_stream(stream, begin, end);
+    for (const StepOperations& step : steps) {
+      const bool is_last = &step == &steps.back();
+      const Duration end = is_last ? deadline : begin + need_of(step) + shares.take(weight_of(step));
+      for (const auto& stream : step) hand_out_in_stream(stream, begin, end);
       begin = end;
     }
     return true;
   }
 
  private:
+  /// What is left of a deadline, for those that have these weights together.
+  struct Shares {
+    Duration all;
+    double weights = 0;
+    Duration left = all;
+
+    Duration take(double weight) {
+      const Duration share = std::min(left, round_down_ns(as_ns(all) * (weight / weights)));
+      left -= share;
+      return share;
+    }
+  };
+
   [[nodiscard]] Duration need_of(std::span<const std::size_t> stream) const {
     Duration sum{};
     for (const std::size_t operation : stream) sum += needs_[operation];
@@ -58,16 +62,22 @@ class HandingOut {
     for (const std::size_t operation : stream) sum += weights_[operation];
     return sum;
   }
-  static Duration share(Duration of, double weight, double weights) {
-    return Duration{static_cast<std::int64_t>(std::floor(static_cast<double>(of.count()) * (weight / weights)))};
+  [[nodiscard]] Duration need_of(const StepOperations& step) const {
+    Duration most{};
+    for (const auto& stream : step) most = std::max(most, need_of(stream));
+    return most;
+  }
+  [[nodiscard]] double weight_of(const StepOperations& step) const {
+    double most = 0;
+    for (const auto& stream : step) most = std::max(most, weight_of(stream));
+    return most;
   }
   void hand_out_in_stream(std::span<const std::size_t> stream, Duration begin, Duration end) {
-    const Duration left = end - begin - need_of(stream);
-    const double weights = weight_of(stream);
+    Shares shares{end - begin - need_of(stream), weight_of(stream)};
     Duration at = begin;
     for (const std::size_t operation : stream) {
       const bool is_last = operation == stream.back();
-      const Duration until = is_last ? end : at + needs_[operation] + share(left, weights_[operation], weights);
+      const Duration until = is_last ? end : at + needs_[operation] + shares.take(weights_[operation]);
       result_.guards[operation] = at;
       result_.deadlines[operation] = until - at;
       at = until;

@@ -126,8 +126,7 @@ class Costs {
   }
   /// The bound of a region: what a batch of it alone would have.
   [[nodiscard]] Duration region(double length) const {
-    const Duration whole{static_cast<std::int64_t>(std::ceil(ns(setup_.batch) + length - 1e-6))};
-    const Duration bound = batch_wcet(whole, machine_.margin()).bound();
+    const Duration bound = batch_wcet(round_up_ns(ns(setup_.batch) + length), machine_.margin()).bound();
     return add_saturating(bound, add_saturating(setup_.dispatch.guaranteed, setup_.job.guaranteed));
   }
 

@@ -86,8 +86,9 @@ LocalDeadlines tightened(const TaskSet& set, const OperationSet& operations, con
   for (const double kept : kKept) {
     std::vector<Duration> wanted;
     for (std::size_t i = 0; i < responses.size(); ++i)
-      wanted.push_back(std::max(Duration{1}, responses[i]) + Duration{static_cast<std::int64_t>(
-                                          kept * static_cast<double>((found.deadlines[i] - responses[i]).count()))});
+      wanted.push_back(
+          std::max(Duration{1}, responses[i]) +
+          Duration{static_cast<std::int64_t>(kept * static_cast<double>((found.deadlines[i] - responses[i]).count()))});
     const LocalDeadlines tight = at_least(operations, wanted);
     if (keep(set, operations, tight)) return tight;
   }

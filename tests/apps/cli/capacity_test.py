@@ -28,6 +28,16 @@ class Capacity(Programs):
             self.assertEqual([point["schedulable"] for point in row["curve"]], [True] * 5 + [False])
             self.assertEqual([point["wcet_growth"] for point in row["curve"]], [None, 4, 2, 1.3333, 1, 0.8])
 
+    # The engine is in use for all the time at 10 MB, whether jobs overlap or not; kernels of 5 ms at 10 MB leave 6.7 of it
+    # where they do not.
+    def test_jobs_that_overlap_have_a_row(self):
+        text = self.TASKS.replace("size: image", "size: image, kernel: {throughput: 2 GB/s}").replace("period: 10 ms", "period: 10 ms, deadline: 20 ms")
+        answer = self.object_of(0, "capacity", self.tasks(text), "--parameter", "image", "--overlap", "auto", "--json")
+        self.assertEqual([(row["planner"], row["overlap"], row["value_bytes"]) for row in answer["planners"] if row["planner"] in ("completion_aligned", None)],
+                         [("completion_aligned", "off", 6_666_600), (None, "on", 10_000_000)])
+        answer = self.object_of(0, "capacity", self.tasks(text), "--parameter", "image", "--overlap", "on", "--json")
+        self.assertEqual([row["planner"] for row in answer["planners"]], [None])
+
     def test_one_planner_and_text(self):
         run = self.tutti("capacity", self.tasks(), "--parameter", "image", "--planner", "time_division")
         self.assertEqual(run.returncode, 0, run.stderr)

@@ -41,6 +41,38 @@ class Check(Programs):
         for command in ("check", "run", "compare"):
             self.refuses(self.tutti(command, unknown), ":3:10: 'fastest' is no planner; write one of completion_aligned, all_at_once")
 
+    # 6 ms of copy and 5 of kernel every 10 ms: one job at a time takes 11. Overlapping, the engine is in use for 60 % of the
+    # time and the GPU for 50, and a job ends after 11 ms.
+    def test_jobs_that_overlap(self):
+        self.file("version: 1\nmachine: {name: m, vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}, links: [{from: mem0, to: gpu0, bandwidth: 1 GB/s}]}\n", "m.yaml")
+        text = "version: 1\nmachine: m.yaml\ntasks:\n- {name: a, period: 10 ms, deadline: 12 ms, job: [{batch: [{name: s, from: mem0, to: gpu0, size: 6 MB, kernel: {time: 5 ms}}]}]}\n"
+        path = self.file(text)
+        off = self.object_of(1, "check", path, "--json")
+        self.assertEqual((off["overlap"], off["resources"]), ("off", []))
+        for words in (["--overlap", "on"], ["--overlap", "auto"]):
+            on = self.object_of(0, "check", path, "--json", *words)
+            self.assertEqual((on["overlap"], on["planner"], on["utilization"]), ("on", None, 0.6))
+            self.assertEqual(on["resources"], [{"name": "gpu0 copies in", "utilization": 0.6}, {"name": "gpu0", "utilization": 0.5}])
+            task = on["tasks"][0]
+            self.assertEqual((task["wcet_ms"], task["worst_response_ms"], task["slack_ms"]), (11, 11, 1))
+            self.assertEqual([(stage["stage"], stage["resource"], stage["worst_ms"], stage["from_ms"], stage["deadline_ms"]) for stage in task["stages"]],
+                             [("copy of s", "gpu0 copies in", 6, 0, 6), ("kernel of s", "gpu0", 5, 6, 11)])
+        self.assertIn("schedulable: every deadline is guaranteed (non-preemptive edf, jobs overlap, utilization 0.6000)",
+                      self.tutti("check", path, "--overlap", "on").stdout)
+        self.refuses(self.tutti("check", path, "--overlap", "of"), "--overlap: there is no 'of'; give off, on or auto")
+        asking = self.file(text.replace("tasks:", "overlap: on\ntasks:"), "asking.yaml")
+        self.assertEqual(self.object_of(0, "check", asking, "--json")["overlap"], "on")
+        self.refuses(self.tutti("run", asking), "'overlap: on' cannot be run yet, only checked; write 'overlap: off'")
+        self.refuses(self.tutti("check", self.file(text.replace("tasks:", "overlap: maybe\ntasks:"), "maybe.yaml")), "'maybe' is no overlap; write one of off, on, auto")
+        declared = self.file("version: 1\noverlap: on\ntasks:\n- {name: a, period: 10 ms, wcet: 2 ms}\n", "declared.yaml")
+        answer = self.object_of(1, "check", declared, "--json")
+        self.assertEqual(answer["verdict"], "unknown")
+        self.assertIn("task 'a' says how long its jobs take, not what they hold", answer["reasons"][0])
+        # A period of 5 ms is short of the copy's 6.
+        late = self.object_of(1, "check", self.file(text.replace("period: 10 ms", "period: 5 ms")), "--json", "--overlap", "on")
+        self.assertEqual(late["verdict"], "not_schedulable")
+        self.assertIn({"quantity": "period", "name": None, "task": "a"}, [{key: mend[key] for key in ("quantity", "name", "task")} for mend in late["mends"]])
+
     def test_check_says_schedulable_only_for_a_proof(self):
         answer = self.object_of(0, "check", WAFER, "--json")
         self.assertIs(answer["schedulable"], True)
