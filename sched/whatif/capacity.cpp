@@ -140,12 +140,22 @@ class CapacityFinder {
   std::map<std::int64_t, bool> tried_;
 };
 
-/// Timings with all Wcets and regions scaled; they saturate at the longest time.
+/// A time that is scaled; it saturates at the longest one.
+Duration grown(Duration time, std::int64_t scaling) {
+  const Wide longer = (Wide{time.count()} * scaling + kScalingOne - 1) / kScalingOne;
+  return Duration{static_cast<std::int64_t>(std::min<Wide>(longer, kLargest))};
+}
+
+/// Operations with all their regions scaled.
+OperationSet grown(OperationSet operations, std::int64_t scaling) {
+  for (Operation& operation : operations.operations)
+    for (Duration& region : operation.regions) region = grown(region, scaling);
+  return operations;
+}
+
+/// Timings with all Wcets and regions scaled.
 std::vector<TaskTiming> grown(std::span<const TaskTiming> timings, std::int64_t scaling) {
-  const auto grow = [&](Duration time) {
-    const Wide longer = (Wide{time.count()} * scaling + kScalingOne - 1) / kScalingOne;
-    return Duration{static_cast<std::int64_t>(std::min<Wide>(longer, kLargest))};
-  };
+  const auto grow = [&](Duration time) { return grown(time, scaling); };
   std::vector<TaskTiming> result(timings.begin(), timings.end());
   for (TaskTiming& timing : result) {
     timing.wcet = grow(timing.wcet);
@@ -177,11 +187,11 @@ Capacity find_capacity(const std::function<bool(std::int64_t)>& holds, const Cap
   return CapacityFinder(holds, question).find();
 }
 
-std::optional<std::int64_t> critical_scaling_factor(std::span<const TaskTiming> timings, Policy policy) {
+namespace {
+
+/// The largest scaling that holds, as `critical_scaling_factor` says.
+std::optional<std::int64_t> largest_scaling(const std::function<bool(std::int64_t)>& holds) {
   constexpr std::int64_t kMost = 1'000'000 * kScalingOne;
-  const auto holds = [&](std::int64_t scaling) {
-    return answer_of(grown(timings, scaling), policy) == Answer::Schedulable;
-  };
   std::int64_t low = 0;
   std::int64_t high = kScalingOne;
   while (holds(high)) {
@@ -196,10 +206,21 @@ std::optional<std::int64_t> critical_scaling_factor(std::span<const TaskTiming> 
   return low;
 }
 
-std::optional<std::int64_t> critical_scaling_factor(const AdmissionVerdict& verdict, Policy policy) {
+}  // namespace
+
+std::optional<std::int64_t> critical_scaling_factor(std::span<const TaskTiming> timings, Policy policy) {
+  return largest_scaling(
+      [&](std::int64_t scaling) { return answer_of(grown(timings, scaling), policy) == Answer::Schedulable; });
+}
+
+std::optional<std::int64_t> critical_scaling_factor(const TaskSet& set, const AdmissionVerdict& verdict) {
+  if (verdict.overlap)
+    return largest_scaling([&](std::int64_t scaling) {
+      return find_local_deadlines(set, grown(verdict.overlap->operations, scaling)).has_value();
+    });
   std::optional<std::int64_t> least;
   for (const Partition& partition : verdict.partitions) {
-    const auto scaling = critical_scaling_factor(timings_of(partition, verdict.timings), policy);
+    const auto scaling = critical_scaling_factor(timings_of(partition, verdict.timings), set.policy);
     if (scaling && (!least || *scaling < *least)) least = scaling;
   }
   return least;

@@ -74,7 +74,8 @@ inline constexpr std::int64_t kScalingOne = 10'000;
 /// @param timings  [n] of the tasks, as the controller found them
 /// @return  nothing where the factor exceeds a million, as where no task takes time.
 [[nodiscard]] std::optional<std::int64_t> critical_scaling_factor(std::span<const TaskTiming> timings, Policy policy);
-/// The smallest factor of all partitions of a set.
-[[nodiscard]] std::optional<std::int64_t> critical_scaling_factor(const AdmissionVerdict& verdict, Policy policy);
+/// The smallest factor of all partitions of a set; where jobs overlap, that of their operations.
+/// @param verdict  of the set
+[[nodiscard]] std::optional<std::int64_t> critical_scaling_factor(const TaskSet& set, const AdmissionVerdict& verdict);
 
 }  // namespace tutti::internal

@@ -239,7 +239,7 @@ Remedies find_remedies(const TaskStudy& study, const Planner& planner, const Adm
     if (may_grow(tunable.kind)) ways.push_back({&tunable, 1, tunable.value});
   }
   Remedies remedies = RemedyFinder(study, planner, refused).search(std::move(ways));
-  remedies.critical_scaling_factor = critical_scaling_factor(refused, set.policy);
+  remedies.critical_scaling_factor = critical_scaling_factor(set, refused);
   if (remedies.critical_scaling_factor >= kScalingOne || remedies.critical_scaling_factor == 0)
     remedies.critical_scaling_factor.reset();  // time is not what is short
   const AdmissionController controller(planner);

@@ -110,7 +110,7 @@ std::optional<CapacityPoint> point_at(const TaskStudy& study, const TunableParam
   const auto set = with_value(study, tunable, value);
   if (!set) return std::nullopt;
   const AdmissionVerdict verdict = decide(planner, *set);
-  return CapacityPoint{value, verdict.answer, verdict.utilization, critical_scaling_factor(verdict, set->policy)};
+  return CapacityPoint{value, verdict.answer, verdict.utilization, critical_scaling_factor(*set, verdict)};
 }
 
 /// Whether the set has batches; without any, all planners give the same verdict.

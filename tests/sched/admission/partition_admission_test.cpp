@@ -160,9 +160,9 @@ TEST(AdmissionByPartition, KeepsPreemptionAndCut) {
 
 // 9.9 us of 10 in one partition, which can grow to 10; 3 of 10 in the other.
 TEST(AdmissionByPartition, GrowsAsFarAsTheFullestPartition) {
-  const AdmissionVerdict verdict = controller().decide(
-      tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 3 kB", "from: mem0, to: gpu1, size: 9900 B"}));
-  EXPECT_EQ(critical_scaling_factor(verdict, Policy::Edf), 10'101);  // 10,000 / 9900 = 1.0101...
+  const TaskSet set = tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 3 kB", "from: mem0, to: gpu1, size: 9900 B"});
+  const AdmissionVerdict verdict = controller().decide(set);
+  EXPECT_EQ(critical_scaling_factor(set, verdict), 10'101);  // 10,000 / 9900 = 1.0101...
   EXPECT_DOUBLE_EQ(verdict.utilization, 0.99);
 }
 
