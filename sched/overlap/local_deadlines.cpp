@@ -100,7 +100,7 @@ std::vector<double> first_weights(const OperationSet& operations) {
   std::vector<std::array<Longest, 2>> longest(operations.resources.size());  // of two tasks
   for (const Operation& operation : operations.operations) {
     auto& [first, second] = longest[operation.resource];
-    const Longest own{*std::ranges::max_element(operation.regions), operation.task};
+    const Longest own{std::ranges::max(operation.regions()), operation.task};
     if (own.region > first.region) {
       if (own.task != first.task) second = first;
       first = own;
@@ -137,7 +137,8 @@ std::vector<std::vector<TaskTiming>> timings_by_resource(const TaskSet& set, con
     timing.period = task.period;
     timing.deadline = deadlines.deadlines[i];
     timing.jitter = deadlines.guards[i] == Duration{0} ? task.jitter : Duration{0};
-    if (operation.regions.size() > 1) timing.regions = JobRegions::of(operation.regions);
+    std::vector<Duration> regions = operation.regions();
+    if (regions.size() > 1) timing.regions = JobRegions::of(std::move(regions));
   }
   return timings;
 }

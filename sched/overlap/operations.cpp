@@ -13,6 +13,7 @@
 #include "model/sharing/company_rates.hpp"
 #include "model/transfer/transfer_method.hpp"
 #include "sched/tasks/cut.hpp"
+#include "sched/tasks/partition.hpp"
 #include "sched/tasks/wcet.hpp"
 
 namespace tutti::internal {
@@ -149,31 +150,72 @@ std::vector<CapacityUse> uses_of(const Topology& machine, std::span<const LinkId
   return uses;
 }
 
+/// The set with what a job does on one resource without anything between as one operation.
+OperationSet in_stays(const OperationSet& set) {
+  OperationSet result{set.resources, {}, {}};
+  const auto add = [&](const Operation& operation, std::optional<std::size_t> before) {
+    if (before && result.operations[*before].resource == operation.resource) {
+      auto& parts = result.operations[*before].parts;
+      parts.insert(parts.end(), operation.parts.begin(), operation.parts.end());
+      return *before;
+    }
+    result.operations.push_back(operation);
+    return result.operations.size() - 1;
+  };
+  for (const auto& steps : set.jobs) {
+    auto& job = result.jobs.emplace_back();
+    std::optional<std::size_t> last;  // the operation before, where there is nothing beside it
+    for (const StepOperations& step : steps) {
+      StepOperations stage;
+      if (step.size() > 1) last.reset();
+      for (const auto& stream : step) {
+        std::optional<std::size_t> before = last;
+        std::vector<std::size_t> operations;
+        for (const std::size_t operation : stream) {
+          const std::size_t place = add(set.operations[operation], before);
+          if (place != before) operations.push_back(place);
+          before = place;
+        }
+        if (!operations.empty()) stage.push_back(std::move(operations));
+        if (step.size() == 1) last = before;
+      }
+      if (!stage.empty()) job.push_back(std::move(stage));
+    }
+  }
+  return result;
+}
+
 class Splitting {
  public:
   explicit Splitting(const TaskSet& set) : set_(set), machine_(set.machine ? &*set.machine : nullptr) {}
 
-  OperationSet split() {
+  /// @param joined  GPUs that are one resource with their engines
+  OperationSet split(std::span<const VertexId> joined) {
     for (std::size_t i = 0; i < set_.tasks.size(); ++i) {
       auto& job = result_.jobs.emplace_back();
       for (const JobStep& step : set_.tasks[i].steps) {
-        Operation operation;
-        operation.task = TaskId{i};
-        operation.step = job.size();
+        OperationPart part;
+        part.step = job.size();
         StepOperations& operations = job.emplace_back();
         if (const auto* host = std::get_if<HostStep>(&step)) {
-          operations.push_back({add_host(std::move(operation), host->time)});
+          part.kind = OperationPart::Kind::Host;
+          part.regions = {host->time};
+          part.alone = host->time;
+          operations.push_back({add({TaskId{i}, processor(first_cpu()), {std::move(part)}}, {})});
         } else {
-          add_batch(operations, operation, std::get<Batch>(step));
+          add_batch(operations, {TaskId{i}, 0, {std::move(part)}}, std::get<Batch>(step));
         }
       }
     }
+    for (const VertexId gpu : joined)
+      for (const EngineId engine : {machine_->engine_in(gpu), machine_->engine_out(gpu)})
+        resources_.join(processor(gpu.value), resources_.add({Part::Kind::Engine, engine.value}));
     std::vector<std::size_t> places;
     result_.resources = resources_.take(machine_, places);
     for (Operation& operation : result_.operations) operation.resource = places[operation.resource];
     for (CompanyFlow& flow : company_) flow.engine = static_cast<std::uint32_t>(places[flow.engine]);
     find_times();
-    return std::move(result_);
+    return in_stays(result_);
   }
 
  private:
@@ -183,13 +225,7 @@ class Splitting {
     return result_.operations.size() - 1;
   }
 
-  std::size_t add_host(Operation operation, Duration time) {
-    operation.kind = Operation::Kind::Host;
-    operation.resource = resources_.add({Part::Kind::Processor, first_cpu()});
-    operation.regions = {time};
-    operation.alone = time;
-    return add(std::move(operation), {});
-  }
+  std::size_t processor(std::uint32_t vertex) { return resources_.add({Part::Kind::Processor, vertex}); }
 
   [[nodiscard]] std::uint32_t first_cpu() const {
     for (std::size_t i = 0; machine_ != nullptr && i < machine_->vertices().size(); ++i)
@@ -197,11 +233,11 @@ class Splitting {
     return kNone;
   }
 
-  void add_batch(StepOperations& operations, Operation& operation, const Batch& batch) {
+  void add_batch(StepOperations& operations, Operation operation, const Batch& batch) {
     const std::vector<Batch> chunks = cut(batch, cut_in_force(set_));
     std::vector<std::size_t> at(chunks.size());  // the stream in each chunk: those before the last have no lone kernels
     for (std::size_t s = 0; s < batch.streams().size(); ++s) {
-      operation.stream = s;
+      operation.parts[0].stream = s;
       auto& in_order = operations.emplace_back();
       if (batch.streams()[s].transfer) in_order.push_back(add_copy(operation, chunks, at));
       if (batch.streams()[s].kernel) in_order.push_back(add_kernel(operation, chunks.back(), at.back()));
@@ -212,7 +248,7 @@ class Splitting {
 
   /// @param at  [chunks] the stream in each
   std::size_t add_copy(Operation operation, std::span<const Batch> chunks, std::span<const std::size_t> at) {
-    operation.kind = Operation::Kind::Copy;
+    operation.parts[0].kind = OperationPart::Kind::Copy;
     std::vector<Region> regions;
     for (std::size_t c = 0; c < chunks.size(); ++c) {
       const StreamWork& work = chunks[c].work()[at[c]];
@@ -258,8 +294,8 @@ class Splitting {
 
   std::size_t add_kernel(Operation operation, const Batch& batch, std::size_t stream) {
     const StreamWork& work = batch.work()[stream];
-    operation.kind = Operation::Kind::Kernel;
-    operation.resource = resources_.add({Part::Kind::Processor, batch.streams()[stream].kernel->on.value});
+    operation.parts[0].kind = OperationPart::Kind::Kernel;
+    operation.resource = processor(batch.streams()[stream].kernel->on.value);
     return add(std::move(operation), {{Costs(*machine_).kernel(work), {}}});
   }
 
@@ -269,15 +305,15 @@ class Splitting {
     const Costs costs(*machine_);
     const std::vector<double> rates = rates_in_company(machine_->capacities(Basis::Guaranteed), company_);
     for (std::size_t i = 0; i < regions_.size(); ++i) {
-      Operation& operation = result_.operations[i];
+      OperationPart& part = result_.operations[i].parts[0];
       for (const Region& region : regions_[i]) {
         double together = region.fixed, alone = region.fixed;
         for (const Flow& flow : region.flows) {
           together += flow.bytes / rates[flow.flow];
           alone += flow.bytes / company_[flow.flow].alone;
         }
-        operation.regions.push_back(costs.region(together));
-        operation.alone = add_saturating(operation.alone, costs.region(alone));
+        part.regions.push_back(costs.region(together));
+        part.alone = add_saturating(part.alone, costs.region(alone));
       }
     }
   }
@@ -292,8 +328,21 @@ class Splitting {
 
 }  // namespace
 
+std::vector<Duration> Operation::regions() const {
+  std::vector<Duration> regions;
+  for (const OperationPart& part : parts) regions.insert(regions.end(), part.regions.begin(), part.regions.end());
+  return regions;
+}
+
 Duration Operation::worst() const {
-  return std::accumulate(regions.begin(), regions.end(), Duration{0}, add_saturating);
+  const std::vector<Duration> each = regions();
+  return std::accumulate(each.begin(), each.end(), Duration{0}, add_saturating);
+}
+
+Duration Operation::alone() const {
+  Duration sum{};
+  for (const OperationPart& part : parts) sum = add_saturating(sum, part.alone);
+  return sum;
 }
 
 Duration longest_way(const OperationSet& operations, std::span<const Duration> times, TaskId task) {
@@ -318,11 +367,11 @@ std::vector<Duration> worst_times(const OperationSet& operations) {
 
 std::vector<Duration> times_alone(const OperationSet& operations) {
   std::vector<Duration> times;
-  for (const Operation& operation : operations.operations) times.push_back(operation.alone);
+  for (const Operation& operation : operations.operations) times.push_back(operation.alone());
   return times;
 }
 
-Expected<OperationSet> operations_of(const TaskSet& set) {
+Expected<OperationSet> operations_of(const TaskSet& set, std::span<const VertexId> joined) {
   for (const Task& task : set.tasks) {
     if (!task.steps.empty() && !task.declared_wcet) continue;
     return tl::unexpected(Error{
@@ -332,7 +381,14 @@ Expected<OperationSet> operations_of(const TaskSet& set) {
                     task.name),
         task.place});
   }
-  return Splitting(set).split();
+  return Splitting(set).split(joined);
+}
+
+std::vector<VertexId> gpus_of(const TaskSet& set) {
+  if (!set.machine) return {};
+  Partition all;
+  for (std::size_t i = 0; i < set.tasks.size(); ++i) all.tasks.emplace_back(i);
+  return gpus_of(set, all);
 }
 
 }  // namespace tutti::internal

@@ -10,41 +10,52 @@
 
 namespace tutti::internal {
 
-/// What one operation holds alone while it runs: a copy engine, engines that one copy holds together, a GPU, a cpu.
+/// What one operation holds alone while it runs: a copy engine, engines that one copy holds together, a GPU, a cpu, or
+/// a whole GPU with its engines.
 struct SharedResource {
-  std::string name;  ///< "gpu0 copies in", "gpu0", "cpu0"; joined engines with " + "
+  std::string name;  ///< "gpu0 copies in", "gpu0", "cpu0"; what is joined with " + "
 
   friend bool operator==(const SharedResource&, const SharedResource&) = default;
 };
 
-/// One copy, kernel or host step of the jobs of a task. It holds one resource and is not preempted, but between its
-/// chunks where it is cut.
-struct Operation {
+/// One copy, kernel or host step.
+struct OperationPart {
   enum class Kind : std::uint8_t { Copy, Kernel, Host };
 
   Kind kind = Kind::Copy;
-  TaskId task;
   std::size_t step = 0;           ///< of the job
   std::size_t stream = 0;         ///< of the step's batch
-  std::size_t resource = 0;       ///< position in `OperationSet::resources`
   std::vector<Duration> regions;  ///< at least one: longest time of each, whatever runs beside it, costs included
   Duration alone{};               ///< longest time of all of it with nothing beside it
 
-  /// Its longest time.
+  friend bool operator==(const OperationPart&, const OperationPart&) = default;
+};
+
+/// What a job does in one stay at a resource: mostly one copy, kernel or host step. Others can be served between its
+/// parts, and between the chunks of a copy that is cut; it is not preempted otherwise.
+struct Operation {
+  TaskId task;
+  std::size_t resource = 0;  ///< position in `OperationSet::resources`
+  std::vector<OperationPart> parts;
+
+  /// Non-preemptive regions of all parts.
+  [[nodiscard]] std::vector<Duration> regions() const;
+  /// Its longest time, and that with nothing beside it.
   [[nodiscard]] Duration worst() const;
+  [[nodiscard]] Duration alone() const;
 
   friend bool operator==(const Operation&, const Operation&) = default;
 };
 
-/// One step of a job: what each stream does in order, as positions in `OperationSet::operations`; it ends with the last
+/// A stage of a job: what each stream does in order, as positions in `OperationSet::operations`; it ends with the last
 /// of them.
 using StepOperations = std::vector<std::vector<std::size_t>>;
 
 /// The jobs of a task set as operations, each on one resource.
 struct OperationSet {
   std::vector<SharedResource> resources;
-  std::vector<Operation> operations;              ///< by task, step, stream
-  std::vector<std::vector<StepOperations>> jobs;  ///< [tasks][steps]
+  std::vector<Operation> operations;
+  std::vector<std::vector<StepOperations>> jobs;  ///< [tasks][stages]
 };
 
 /// The longest way through a job: the sum over its steps of what its longest stream takes.
@@ -58,13 +69,19 @@ struct OperationSet {
 ///
 /// A copy holds its engine, of one GPU in one direction. A staged copy holds two engines, and a copy whose landing
 /// others share holds that too: these are one resource for all tasks, for otherwise one would idle while it is held. A
-/// kernel holds its GPU, or its cpu; a host step the first cpu.
+/// kernel holds its GPU, or its cpu; a host step the first cpu. What a job does on one resource without anything
+/// between is one operation.
 ///
 /// The longest time of a copy is at the rate that it has in any company: one copy of each resource, of any operation of
-/// the set (`rates_in_company`). Every operation is submitted by itself, so each region has all costs that its batch
-/// could have.
+/// the set (`rates_in_company`). Every part is submitted by itself, so each region has all costs that its batch could
+/// have.
 ///
+/// @param joined  GPUs that are one resource with their engines: less runs side by side, but a job that does all of its
+///                work there waits for a less urgent one once, and not on every engine again
 /// @errors InvalidInput: a task without a job, whose resources nobody knows
-[[nodiscard]] Expected<OperationSet> operations_of(const TaskSet& set);
+[[nodiscard]] Expected<OperationSet> operations_of(const TaskSet& set, std::span<const VertexId> joined = {});
+
+/// GPUs with engines or kernels that the set uses.
+[[nodiscard]] std::vector<VertexId> gpus_of(const TaskSet& set);
 
 }  // namespace tutti::internal

@@ -24,7 +24,7 @@ std::vector<UtilizationSum> utilizations(const TaskSet& set, const OperationSet&
 /// What proves that a deadline can be missed, whatever the order.
 std::vector<std::string> refusals(const TaskSet& set, const OperationSet& operations) {
   std::vector<std::string> reasons;
-  const auto sums = utilizations(set, operations, [](const Operation& operation) { return operation.alone; });
+  const auto sums = utilizations(set, operations, [](const Operation& operation) { return operation.alone(); });
   for (std::size_t r = 0; r < sums.size(); ++r)
     if (sums[r].compare_with_one() > 0)
       reasons.push_back(
@@ -110,6 +110,32 @@ std::vector<std::optional<Duration>> responses(const TaskSet& set, const Operati
   return worst;
 }
 
+/// GPUs to join with their engines, in the order in which that is tried: all, each alone, all but each.
+std::vector<std::vector<VertexId>> choices_to_join(const TaskSet& set) {
+  constexpr std::size_t kMostGpus = 16;  // of which each is tried
+  const std::vector<VertexId> gpus = gpus_of(set);
+  std::vector<std::vector<VertexId>> choices{gpus};
+  if (gpus.size() < 2 || gpus.size() > kMostGpus) return choices;
+  for (const VertexId gpu : gpus) choices.push_back({gpu});
+  for (const VertexId gpu : gpus) {
+    choices.push_back(gpus);
+    std::erase(choices.back(), gpu);
+  }
+  return choices;
+}
+
+/// The operations of a set for which there are local deadlines: every engine for itself, or some GPUs joined with
+/// theirs.
+/// @param apart  the former
+std::optional<OperationSet> kept_with_joined(const TaskSet& set, const OperationSet& apart) {
+  if (find_local_deadlines(set, apart)) return apart;
+  for (const std::vector<VertexId>& choice : choices_to_join(set)) {
+    auto joined = operations_of(set, choice);
+    if (joined && find_local_deadlines(set, *joined)) return *std::move(joined);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::size_t OverlapVerdict::bottleneck() const {
@@ -135,22 +161,23 @@ OverlapVerdict with_deadlines(const TaskSet& set, OperationSet operations) {
   return verdict;
 }
 
-Answer answer_overlapping(const TaskSet& set) {
-  const auto operations = operations_of(set);
-  if (!operations) return Answer::Unknown;
-  if (!refusals(set, *operations).empty()) return Answer::NotSchedulable;
-  return find_local_deadlines(set, *operations) ? Answer::Schedulable : Answer::Unknown;
-}
-
 Expected<OverlapVerdict> decide_overlapping(const TaskSet& set) {
-  auto operations = operations_of(set);
-  if (!operations) return tl::unexpected(std::move(operations.error()));
-  std::vector<std::string> reasons = refusals(set, *operations);
-  OverlapVerdict verdict = with_deadlines(set, *std::move(operations));
+  auto apart = operations_of(set);
+  if (!apart) return tl::unexpected(std::move(apart.error()));
+  std::vector<std::string> reasons = refusals(set, *apart);
+  std::optional<OperationSet> kept = reasons.empty() ? kept_with_joined(set, *apart) : std::nullopt;
+  OverlapVerdict verdict = with_deadlines(set, kept ? *std::move(kept) : *std::move(apart));
   if (reasons.empty()) return verdict;
   verdict.answer = Answer::NotSchedulable;
   verdict.reasons = std::move(reasons);
   return verdict;
+}
+
+Answer answer_overlapping(const TaskSet& set) {
+  const auto apart = operations_of(set);
+  if (!apart) return Answer::Unknown;
+  if (!refusals(set, *apart).empty()) return Answer::NotSchedulable;
+  return kept_with_joined(set, *apart) ? Answer::Schedulable : Answer::Unknown;
 }
 
 }  // namespace tutti::internal

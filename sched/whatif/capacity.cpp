@@ -149,7 +149,8 @@ Duration grown(Duration time, std::int64_t scaling) {
 /// Operations with all their regions scaled.
 OperationSet grown(OperationSet operations, std::int64_t scaling) {
   for (Operation& operation : operations.operations)
-    for (Duration& region : operation.regions) region = grown(region, scaling);
+    for (OperationPart& part : operation.parts)
+      for (Duration& region : part.regions) region = grown(region, scaling);
   return operations;
 }
 

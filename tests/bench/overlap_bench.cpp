@@ -54,7 +54,14 @@ void stretch(TaskSet& set, double factor) {
     task.period = task.deadline = Duration{static_cast<std::int64_t>(as_ns(task.period) * factor)};
 }
 
-double fullest(const TaskSet& set) { return std::ranges::max(decide_overlapping(set)->utilization); }
+/// Utilization of the fullest resource, every engine for itself.
+double fullest(const TaskSet& set) {
+  const OperationSet operations = operations_of(set).value();
+  std::vector<double> utilization(operations.resources.size());
+  for (const Operation& operation : operations.operations)
+    utilization[operation.resource] += as_ns(operation.worst()) / as_ns(set.tasks[operation.task.index()].period);
+  return std::ranges::max(utilization);
+}
 
 /// Whether every job could be in time: behind the longest operation of another task, which may just have begun where
 /// its own first one is ready, and with the machine for itself from then on. No schedule without preemption does
@@ -67,7 +74,7 @@ bool might_hold(const TaskSet& set) {
     Duration blocking{};
     for (const Operation& other : operations.operations)
       if (other.task != TaskId{i} && other.resource == operations.operations[first].resource)
-        blocking = std::max(blocking, other.alone);
+        for (const OperationPart& part : other.parts) blocking = std::max(blocking, part.alone);
     if (blocking + longest_way(operations, alone, TaskId{i}) > set.tasks[i].deadline) return false;
   }
   return true;

@@ -23,7 +23,9 @@ struct Instance {
   std::size_t operation;
   std::size_t job;
   double release, due;
-  std::vector<Phase> phases;  // those left
+  std::vector<std::vector<Phase>> regions;  // those left, the phases of each
+
+  [[nodiscard]] Phase& phase() { return regions.front().front(); }
 };
 
 struct JobState {
@@ -110,16 +112,22 @@ class Play {
   void release(std::size_t operation, std::size_t job, double now) {
     const double guard = jobs_[job].arrival + as_ns(deadlines_.guards[operation]);
     waiting_.push_back({operation, job, std::max(now, guard), guard + as_ns(deadlines_.deadlines[operation]),
-                        phases_of(operations_.operations[operation])});
+                        regions_of(operations_.operations[operation])});
   }
 
   double share() { return full_sizes_ || random_.one_in(2) ? 1 : random_.real(0, 1); }
 
-  std::vector<Phase> phases_of(const Operation& operation) {
-    const JobStep& step = set_.tasks[operation.task.index()].steps[operation.step];
+  std::vector<std::vector<Phase>> regions_of(const Operation& operation) {
+    std::vector<std::vector<Phase>> regions;
+    for (const OperationPart& part : operation.parts)
+      regions.push_back(phases_of(set_.tasks[operation.task.index()].steps[part.step], part));
+    return regions;
+  }
+
+  std::vector<Phase> phases_of(const JobStep& step, const OperationPart& part) {
     if (const auto* host = std::get_if<HostStep>(&step)) return {{share() * as_ns(host->time), false, {}}};
-    const CommandStream& stream = std::get<Batch>(step).streams()[operation.stream];
-    if (operation.kind == Operation::Kind::Kernel) return {{share() * as_ns(stream.kernel->worst), false, {}}};
+    const CommandStream& stream = std::get<Batch>(step).streams()[part.stream];
+    if (part.kind == OperationPart::Kind::Kernel) return {{share() * as_ns(stream.kernel->worst), false, {}}};
     const RouteView route = find_route(*set_.machine, *stream.transfer);
     const double bytes = share() * static_cast<double>(stream.transfer->size.count);
     std::vector<double> first = slow_costs(*set_.machine, route.first);
@@ -160,12 +168,12 @@ class Play {
   void find_rates() {
     std::vector<SlowFlow> flows;
     for (const std::uint32_t place : running_)
-      if (place != kNone && started_[place].phases.front().flows) flows.push_back(started_[place].phases.front().flow);
+      if (place != kNone && started_[place].phase().flows) flows.push_back(started_[place].phase().flow);
     const std::vector<double> rates = slow_max_min(capacities_, flows);
     rates_.assign(running_.size(), 1);
     std::size_t next = 0;
     for (std::size_t r = 0; r < running_.size(); ++r)
-      if (running_[r] != kNone && started_[running_[r]].phases.front().flows) rates_[r] = rates[next++];
+      if (running_[r] != kNone && started_[running_[r]].phase().flows) rates_[r] = rates[next++];
   }
 
   double next_event() {
@@ -173,7 +181,7 @@ class Play {
     for (const Instance& instance : waiting_)
       if (instance.release > now_) next = std::min(next, instance.release);
     for (std::size_t r = 0; r < running_.size(); ++r)
-      if (running_[r] != kNone) next = std::min(next, now_ + started_[running_[r]].phases.front().amount / rates_[r]);
+      if (running_[r] != kNone) next = std::min(next, now_ + started_[running_[r]].phase().amount / rates_[r]);
     return next;
   }
 
@@ -183,18 +191,25 @@ class Play {
     now_ = to;
     for (std::size_t r = 0; r < running_.size(); ++r) {
       if (running_[r] == kNone) continue;
-      Phase& phase = started_[running_[r]].phases.front();
-      phase.amount -= passed * rates_[r];
-      if (phase.amount > kLeast) continue;
-      auto& phases = started_[running_[r]].phases;
-      phases.erase(phases.begin());
-      if (phases.empty()) end(r);
+      Instance& instance = started_[running_[r]];
+      instance.phase().amount -= passed * rates_[r];
+      if (instance.phase().amount > kLeast) continue;
+      instance.regions.front().erase(instance.regions.front().begin());
+      if (instance.regions.front().empty()) end_region(r);
     }
   }
 
-  void end(std::size_t resource) {
-    const Instance instance = started_[running_[resource]];
+  /// More urgent ones may go before what is left of an operation.
+  void end_region(std::size_t resource) {
+    Instance instance = std::move(started_[running_[resource]]);
     running_[resource] = kNone;
+    instance.regions.erase(instance.regions.begin());
+    if (instance.regions.empty()) return end(instance);
+    instance.release = now_;
+    waiting_.push_back(std::move(instance));
+  }
+
+  void end(const Instance& instance) {
     outcome_.latest = std::max(outcome_.latest, now_ - instance.due);
     JobState& job = jobs_[instance.job];
     for (const auto& stream : operations_.jobs[job.task.index()][job.step]) {

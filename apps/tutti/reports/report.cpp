@@ -279,12 +279,18 @@ std::string assumption(Arrivals arrivals) {
 
 namespace {
 
+/// "copy of part0"; of several parts all, in order.
 std::string stage_name(const TaskSet& set, const Operation& operation) {
-  const JobStep& step = set.tasks[operation.task.index()].steps[operation.step];
-  const auto* batch = std::get_if<Batch>(&step);
-  if (batch == nullptr) return fmt::format("host step {}", operation.step);
-  return fmt::format("{} of {}", operation.kind == Operation::Kind::Copy ? "copy" : "kernel",
-                     batch->streams()[operation.stream].name);
+  std::vector<std::string> names;
+  for (const OperationPart& part : operation.parts) {
+    const auto* batch = std::get_if<Batch>(&set.tasks[operation.task.index()].steps[part.step]);
+    if (batch == nullptr)
+      names.push_back(fmt::format("host step {}", part.step));
+    else
+      names.push_back(fmt::format("{} of {}", part.kind == OperationPart::Kind::Copy ? "copy" : "kernel",
+                                  batch->streams()[part.stream].name));
+  }
+  return joined(names);
 }
 
 /// Where jobs overlap: the operations of a task.
@@ -296,7 +302,7 @@ Json stages_json(const TaskSet& set, const OverlapVerdict& verdict, TaskId task)
     const auto& deadlines = verdict.deadlines;
     stages.push_back(
         {{"stage", stage_name(set, operation)},
-         {"step", operation.step},
+         {"step", operation.parts.front().step},
          {"resource", verdict.operations.resources[operation.resource].name},
          {"worst_ms", to_ms(operation.worst())},
          {"from_ms", deadlines ? Json(to_ms(deadlines->guards[i])) : Json(nullptr)},
