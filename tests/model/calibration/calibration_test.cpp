@@ -220,7 +220,6 @@ const Calibration& h200x4_calibration() {
   return calibration;
 }
 
-
 /// How accurate the fit of real measurements is, which takes minutes under sanitizers.
 class H200x4 : public testing::Test {
  protected:
