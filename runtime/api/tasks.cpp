@@ -66,6 +66,8 @@ std::vector<ExampleJob> example_of(const Question& question, const internal::Adm
 
 std::string name_of(const internal::TunableParameter& tunable) {
   const std::string_view kind = to_string(tunable.kind);
+  if (tunable.kind == internal::TunableKind::Cut && !tunable.name.empty())
+    return fmt::format("{}, {}", tunable.name, kind);
   if (tunable.task.empty()) return tunable.name.empty() ? std::string(kind) : fmt::format("'{}'", tunable.name);
   return tunable.name.empty() ? fmt::format("{} of '{}'", kind, tunable.task)
                               : fmt::format("{} of '{}' in '{}'", kind, tunable.name, tunable.task);

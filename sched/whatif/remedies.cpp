@@ -197,7 +197,7 @@ std::optional<Remedy> other_preemption(const TaskStudy& study, const AdmissionCo
   return Remedy{preemption, static_cast<std::int64_t>(other), {}};
 }
 
-/// The largest chunk size that holds.
+/// The largest chunk size that holds; where there is no preemption yet, together with that.
 /// @param left_out  gets a sentence where not all were tried
 std::optional<Remedy> other_cut(const TaskStudy& study, const AdmissionController& controller, std::string& left_out) {
   const TaskSet& set = study.tasks;
@@ -205,8 +205,10 @@ std::optional<Remedy> other_cut(const TaskStudy& study, const AdmissionControlle
   for (const Task& task : set.tasks)
     for (const Batch* batch : batches_of(task))
       if (const Bytes bytes = largest_transfer(*batch); bytes > Bytes{0}) largest.push_back(bytes.count);
-  if (set.preemption == Preemption::None || largest.empty()) return std::nullopt;
-  const TunableParameter cut{.kind = TunableKind::Cut, .value = set.cut.count};
+  const bool alone = set.preemption == Preemption::None && set.tasks.size() == 1;  // nothing else would be let pass
+  if (largest.empty() || alone) return std::nullopt;
+  TunableParameter cut{.kind = TunableKind::Cut, .value = set.cut.count};
+  if (set.preemption == Preemption::None) cut.name = kWithPreemption;
   const auto holds = [&](std::int64_t value) {
     const auto changed = with_value(study, cut, value);
     return changed && controller.answer(*changed) == Answer::Schedulable;
@@ -243,7 +245,10 @@ Remedies find_remedies(const TaskStudy& study, const Planner& planner, const Adm
   if (remedies.critical_scaling_factor >= kScalingOne || remedies.critical_scaling_factor == 0)
     remedies.critical_scaling_factor.reset();  // time is not what is short
   const AdmissionController controller(planner);
-  for (const auto& sharing : {other_cut(study, controller, remedies.left_out), other_preemption(study, controller)})
+  const auto preemption = other_preemption(study, controller);
+  const bool passes = preemption && set.preemption == Preemption::None;  // nothing need be cut
+  const auto cut = passes ? std::nullopt : other_cut(study, controller, remedies.left_out);
+  for (const auto& sharing : {cut, preemption})
     if (sharing) remedies.remedies.insert(remedies.remedies.begin(), *sharing);
   return remedies;
 }

@@ -41,8 +41,9 @@ inline constexpr std::size_t kMostTasksToRemedy = 2000;
 /// refusal names, then of tasks with a large utilisation, and only those that help at all when changed to their
 /// extreme.
 ///
-/// Where jobs have several batches and are not cut, the other `preemption` is tried; with `preemption: between_batches`
-/// the largest `cut` that holds is looked for, as `find_cut` says.
+/// Where jobs have several batches and are not cut, the other `preemption` is tried. With `preemption: between_batches`
+/// the largest `cut` that holds is looked for, as `find_cut` says; without preemption and where that alone does not
+/// help, too, together with `preemption: between_batches`.
 ///
 /// @param refused  the verdict of the controller on the set as it is.
 /// @return  no remedies where the set is schedulable already, or where no single change makes it so.

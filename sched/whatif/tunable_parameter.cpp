@@ -174,7 +174,10 @@ Expected<TaskSet> with_value(const TaskStudy& study, const TunableParameter& tun
         task.best_case = std::min(task.best_case, *task.wcet);
       });
       break;
-    case TunableKind::Cut: spec.cut = Bytes{value}; break;
+    case TunableKind::Cut:
+      spec.cut = Bytes{value};
+      spec.preemption = Preemption::BetweenBatches;
+      break;
     case TunableKind::Preemption: spec.preemption = static_cast<Preemption>(value); break;
     case TunableKind::Chunk:
       return on_changed_machine(study, [&](MachineSpec& machine) { machine.staging.chunk = Bytes{value}; });

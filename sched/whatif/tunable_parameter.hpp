@@ -31,11 +31,14 @@ enum class TunableUnit : std::uint8_t { Bytes, Nanoseconds, Millionths, Word };
 
 [[nodiscard]] TunableUnit unit_of(TunableKind kind);
 
+/// Name of a cut of a set that has no preemption yet.
+inline constexpr std::string_view kWithPreemption = "preemption: between_batches";
+
 /// One number that a user can change: searches test the set with other values of it.
 struct TunableParameter {
   TunableKind kind = TunableKind::Parameter;
   std::string task = {};   ///< of a size, period, deadline or wcet
-  std::string name = {};   ///< of a parameter; of a size's stream
+  std::string name = {};   ///< of a parameter; of a size's stream; of a cut: `kWithPreemption` where that comes with it
   std::int64_t value = 0;  ///< bytes, ns, millionths, or which word; >= 0
   Place place = {};        ///< of the task or stream in its file; streams and tasks of one place change together
   std::size_t at_task = 0, at_step = 0, at_stream = 0;  ///< where it stands in the spec

@@ -27,7 +27,7 @@ std::string name_of(const TunableParameter& tunable) {
     case TunableKind::Chunk: return "staging chunk of the machine";
     case TunableKind::RelativeMargin: return "relative margin of the machine";
     case TunableKind::AbsoluteMargin: return "absolute margin of the machine";
-    case TunableKind::Cut:
+    case TunableKind::Cut: return tunable.name.empty() ? "cut" : fmt::format("{}, cut", tunable.name);
     case TunableKind::Preemption: return std::string(to_string(tunable.kind));
     default: return fmt::format("{} of '{}'", to_string(tunable.kind), tunable.task);
   }

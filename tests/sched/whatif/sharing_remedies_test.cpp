@@ -80,7 +80,8 @@ TEST(SharingRemedies, MayForbidToPass) {
 // 20 of 0.5 MB take 30 of every 40 ms, beside the 40 % of quick.
 TEST(SharingRemedies, FindTheLargestPieces) {
   const std::string tasks = "tasks:\n" + kQuick + kOneBatch;
-  EXPECT_EQ(cut(study_of(tasks)), "");
+  EXPECT_EQ(cut(study_of(tasks)), "none -> 9.999 MB");
+  EXPECT_EQ(remedies_of(study_of(tasks)).remedies.front().tunable.name, kWithPreemption);
   EXPECT_EQ(cut(study_of(kBetween + tasks)), "none -> 9.999 MB");
   EXPECT_EQ(cut(study_of(kBetween + "cut: 20 MB\n" + tasks)), "20 MB -> 9.999 MB");
   EXPECT_EQ(cut(study_of(kBetween + tasks, "1 ms")), "none -> 9.999 MB");
