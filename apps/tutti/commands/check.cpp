@@ -58,6 +58,7 @@ void note_costs_without_guarantee(const TaskSet& set) {
 struct CheckCommand {
   FileOptions file;
   std::string jobs;             ///< a job set, in place of the task set
+  std::string responses;        ///< where to write those of its jobs
   std::string counter_example;  ///< where to write it
 };
 
@@ -137,6 +138,10 @@ void add_check(programs::CommandLine& program) {
   programs::Option file = command.option("file").required(false);
   programs::Option jobs = command.add("--jobs", &options->jobs,
                                       "a job set (CSV of np-schedulability-analysis, in ns) in place of a task set");
+  command
+      .add("--responses", &options->responses,
+           "write the best and worst responses of all jobs to this file (CSV, as np-schedulability-analysis does)")
+      .needs(jobs);
   options->file.add_planner(command);
   options->file.add_task_options(command);
   options->file.add_overlap(command);
@@ -145,8 +150,9 @@ void add_check(programs::CommandLine& program) {
   jobs.excludes(file);
   for (const char* of_task_sets : {"--machine", "--planner", "--policy", "--overlap", "--set", "--counter-example"})
     jobs.excludes(command.option(of_task_sets));
-  command.runs(
-      [options] { return options->jobs.empty() ? check(*options) : check_jobs(options->jobs, options->file.json); });
+  command.runs([options] {
+    return options->jobs.empty() ? check(*options) : check_jobs(options->jobs, options->responses, options->file.json);
+  });
 }
 
 }  // namespace tutti::internal

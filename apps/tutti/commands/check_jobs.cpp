@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/output_file.hpp"
 #include "apps/table.hpp"
 #include "apps/tutti/formats/job_csv.hpp"
 #include "apps/tutti/reports/outcome.hpp"
@@ -98,7 +99,9 @@ std::string answer_text(const Jobs& jobs, const Exploration& found, std::string_
 
 }  // namespace
 
-int check_jobs(const std::string& path, bool json) {
+int check_jobs(const std::string& path, const std::string& responses, bool json) {
+  if (!responses.empty())
+    if (const auto writable = programs::check_writable(responses); !writable) return report_error(writable.error());
   const auto jobs = load_jobs(path);
   if (!jobs) return report_error(jobs.error());
   const Exploration found = explore(*jobs);
@@ -106,6 +109,11 @@ int check_jobs(const std::string& path, bool json) {
     return fmt::format("job {} of task {}", (*jobs)[job.source].id, (*jobs)[job.source].task);
   };
   const std::string reason = found.late_run.empty() ? found.reason : describe_late_run(found.late_run, name);
+  if (!responses.empty() && found.responses.empty())
+    fmt::print(stderr, "note: there are no responses to write to '{}'\n", responses);
+  if (!responses.empty() && !found.responses.empty())
+    if (const auto written = programs::write_file(responses, responses_text(*jobs, found.responses)); !written)
+      return report_error(written.error());
   if (json) {
     fmt::print("{}\n", answer_json(*jobs, found, word(found.answer), reason).dump(2));
   } else {

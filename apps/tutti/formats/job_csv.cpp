@@ -210,4 +210,16 @@ std::string jobs_text(std::span<const JobTiming> jobs) {
   return fmt::to_string(text);
 }
 
+std::string responses_text(std::span<const JobTiming> jobs, std::span<const ResponseRange> responses) {
+  fmt::memory_buffer text;
+  fmt::format_to(std::back_inserter(text), "Task ID, Job ID, BCCT, WCCT, BCRT, WCRT\n");
+  for (std::size_t i = 0; i < responses.size(); ++i) {
+    const Duration from = jobs[i].earliest;
+    const auto& [best, worst] = responses[i];
+    fmt::format_to(std::back_inserter(text), "{}, {}, {}, {}, {}, {}\n", jobs[i].task, jobs[i].id,
+                   (from + best).count(), (from + worst).count(), best.count(), worst.count());
+  }
+  return fmt::to_string(text);
+}
+
 }  // namespace tutti::internal

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/base/error.hpp"
+#include "sched/exploration/exploration.hpp"
 #include "sched/exploration/job_set.hpp"
 
 namespace tutti::internal {
@@ -23,5 +24,10 @@ namespace tutti::internal {
 
 /// The text that `parse_jobs` reads back.
 [[nodiscard]] std::string jobs_text(std::span<const JobTiming> jobs);
+
+/// The responses of a job set as np-schedulability-analysis writes them: the best and worst completion times of each
+/// job, absolute, and its best and worst responses, from its earliest arrival; in ns.
+/// @param responses  [jobs]
+[[nodiscard]] std::string responses_text(std::span<const JobTiming> jobs, std::span<const ResponseRange> responses);
 
 }  // namespace tutti::internal

@@ -49,6 +49,20 @@ class JobSets(Programs):
                 self.assertEqual((answer["late_run"][-1]["task"], answer["late_run"][-1]["job"]), (2, 1))
                 self.assertGreater(answer["late_run"][-1]["finish_ns"], 17_000_000)
 
+    # Job 0 arrives from 0 to 2 and takes 3 to 5: over from 3 (response 3) to 7. Job 1 arrives at 10 and takes 4.
+    def test_responses_of_all_jobs_are_written_as_csv(self):
+        jobs = self.file(self.HEADER + "1, 0, 0, 2, 3, 5, 20, 1\n2, 7, 10, 10, 4, 4, 20, 1\n", "jobs.csv")
+        out = self.folder / "responses.csv"
+        self.assertEqual(self.tutti("check", "--jobs", jobs, "--responses", out).returncode, 0)
+        self.assertEqual(out.read_text(encoding="utf-8"), "Task ID, Job ID, BCCT, WCCT, BCRT, WCRT\n1, 0, 3, 7, 3, 7\n2, 7, 14, 14, 4, 4\n")
+        late = self.file(self.HEADER + "1, 0, 0, 2, 3, 5, 6, 1\n", "late.csv")
+        run = self.tutti("check", "--jobs", late, "--responses", self.folder / "none.csv")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("there are no responses to write", run.stderr)
+        self.assertFalse((self.folder / "none.csv").exists())
+        self.refuses(self.tutti("check", "--jobs", jobs, "--responses", self.folder / "no" / "where.csv"), "where.csv")
+        self.refuses(self.tutti("check", WAFER, "--responses", out), "--jobs")
+
     def test_a_run_keeps_the_machine_for_the_best_case(self):
         # Jobs without steps end at once; held for 5, 3, 5 and 5 ms they start as worked out for full lengths.
         answer = self.object_of(0, "run", self.periodic("3 ms"), "--jobs", 5, "--json")
