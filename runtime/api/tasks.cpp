@@ -194,8 +194,8 @@ Expected<Capacity> capacity(const TaskSet& set, Tunable tunable, std::string_vie
       return changed &&
              internal::AdmissionController(*question->planner).answer(*changed) == internal::Answer::Schedulable;
     };
-    const internal::Capacity found = internal::find_capacity(
-        holds, {wanted.extreme, number.value, internal::least_value(number.kind), internal::most_value(number.kind)});
+    const internal::Capacity found =
+        internal::find_capacity(holds, internal::question_for(*question->state, number, wanted.extreme));
     return Capacity{number.value, found.value, found.beyond};
   });
 }

@@ -64,6 +64,7 @@ class CapacityFinder {
       for (const std::int64_t from : {start_ / 8, start_ / 4, start_ / 2, start_, 2 * start_, 4 * start_})
         for (std::int64_t eighth = 1; eighth < 8; ++eighth) add(from + from / 8 * eighth);
     }
+    for (const std::int64_t value : question_.also) add(value);
     for (std::int64_t& value : values) value *= sign_;
     std::ranges::sort(values);
     values.erase(std::unique(values.begin(), values.end()), values.end());
@@ -180,6 +181,20 @@ Boundary find_boundary(const std::function<bool(std::int64_t)>& holds, Boundary 
     }
     (holds(middle) ? between.holding : between.failing) = middle;
   }
+}
+
+CapacityQuestion question_for(const TaskStudy& study, const TunableParameter& tunable, Extreme wanted) {
+  constexpr std::int64_t kMostOfRatio = 8;
+  CapacityQuestion question{wanted, tunable.value, least_value(tunable.kind), most_value(tunable.kind)};
+  if (tunable.kind != TunableKind::Period || study.tasks.arrivals != Arrivals::Periodic) return question;
+  for (const Task& task : study.tasks.tasks) {
+    if (task.name == tunable.task) continue;
+    for (std::int64_t p = 1; p <= kMostOfRatio; ++p)
+      for (std::int64_t q = 1; q <= kMostOfRatio; ++q)
+        if (const Wide scaled = Wide{task.period.count()} * p; scaled % q == 0 && scaled / q <= question.most)
+          question.also.push_back(static_cast<std::int64_t>(scaled / q));
+  }
+  return question;
 }
 
 Capacity find_capacity(const std::function<bool(std::int64_t)>& holds, const CapacityQuestion& question) {

@@ -6,6 +6,7 @@
 
 #include "sched/admission/admission.hpp"
 #include "sched/tasks/task.hpp"
+#include "sched/whatif/tunable_parameter.hpp"
 
 namespace tutti::internal {
 
@@ -28,9 +29,10 @@ struct Boundary {
 /// Direction and range of a capacity search.
 struct CapacityQuestion {
   Extreme wanted = Extreme::Largest;
-  std::int64_t start = 0;  ///< the present value: the search is finer around it
-  std::int64_t least = 0;  ///< >= 0
-  std::int64_t most = 0;   ///< >= least
+  std::int64_t start = 0;               ///< the present value: the search is finer around it
+  std::int64_t least = 0;               ///< >= 0
+  std::int64_t most = 0;                ///< >= least
+  std::vector<std::int64_t> also = {};  ///< further values that are tried
 };
 
 /// Neighbouring values that were tried and do not hold, although a more extreme one does.
@@ -54,10 +56,10 @@ struct Capacity {
 /// A value that holds does not imply that every more modest value holds: bandwidth sharing, blocking and priorities are
 /// not monotone. So the answer is right in this sense: `value` was tried and holds, `beyond` was tried and does not and
 /// is at most a 10,000th of it away (the next whole number, below 100,000), and none of these beyond it holds: the ends
-/// of the range, all doublings and halvings of `start` in it, eight steps in each of the three nearest, 64 in the one
-/// in which the answer lies. On the other side (up to 4 times `start` or the answer, where the smallest is wanted) the
-/// same values and 64 more are tried, and those that fail are reported as holes. Where holding is monotone, no value of
-/// the range beyond `beyond` holds.
+/// of the range, `also`, all doublings and halvings of `start` in it, eight steps in each of the three nearest, 64 in
+/// the one in which the answer lies. On the other side (up to 4 times `start` or the answer, where the smallest is
+/// wanted) the same values and 64 more are tried, and those that fail are reported as holes. Where holding is monotone,
+/// no value of the range beyond `beyond` holds.
 ///
 /// @param holds  whether a value holds; the same answer whenever it is asked.
 [[nodiscard]] Capacity find_capacity(const std::function<bool(std::int64_t)>& holds, const CapacityQuestion& question);
@@ -74,6 +76,11 @@ inline constexpr std::int64_t kScalingOne = 10'000;
 /// @param timings  [n] of the tasks, as the controller found them
 /// @return  nothing where the factor exceeds a million, as where no task takes time.
 [[nodiscard]] std::optional<std::int64_t> critical_scaling_factor(std::span<const TaskTiming> timings, Policy policy);
+/// The question for a number of a set: from its present value, over all that it may be. For a period of strictly
+/// periodic tasks the simple ratios to the other periods are tried, too: with others arrivals may meet in every
+/// distance.
+[[nodiscard]] CapacityQuestion question_for(const TaskStudy& study, const TunableParameter& tunable, Extreme wanted);
+
 /// The smallest factor of all partitions of a set; where jobs overlap, that of their operations.
 /// @param verdict  of the set
 [[nodiscard]] std::optional<std::int64_t> critical_scaling_factor(const TaskSet& set, const AdmissionVerdict& verdict);

@@ -168,12 +168,7 @@ Expected<TaskSet> with_value(const TaskStudy& study, const TunableParameter& tun
     case TunableKind::Deadline:
       set_of_task(spec, tunable, [&](TaskSpec& task) { task.deadline = Duration{value}; });
       break;
-    case TunableKind::Wcet:
-      set_of_task(spec, tunable, [&](TaskSpec& task) {
-        task.wcet = Duration{value};
-        task.best_case = std::min(task.best_case, *task.wcet);
-      });
-      break;
+    case TunableKind::Wcet: set_of_task(spec, tunable, [&](TaskSpec& task) { task.wcet = Duration{value}; }); break;
     case TunableKind::Cut:
       spec.cut = Bytes{value};
       spec.preemption = Preemption::BetweenBatches;

@@ -126,8 +126,7 @@ CapacityRow find_row(const TaskStudy& study, const CapacityAnswer& answer, const
   };
   CapacityRow row;
   row.planner = planner;
-  row.capacity =
-      find_capacity(holds, {answer.wanted, tunable.value, least_value(tunable.kind), most_value(tunable.kind)});
+  row.capacity = find_capacity(holds, question_for(study, tunable, answer.wanted));
   if (row.capacity.value) row.there = point_at(study, tunable, planner, *row.capacity.value);
   return row;
 }

@@ -139,6 +139,23 @@ TEST(FindCapacity, KeepsItsPromiseOnRandomSets) {
   }
 }
 
+// a has the machine in the first half of every 10 ms, b arrives in the middle and must be over 5 ms later: its period
+// is a multiple of 10 ms, and 10 ms the smallest. From 70 ms no halving and no eighth of one comes there.
+TEST(FindCapacity, TriesSimpleRatiosOfStrictPeriods) {
+  const TaskStudy study = test::make_study(
+      "version: 1\narrivals: periodic\ntasks:\n- {name: a, period: 10 ms, deadline: 5 ms, wcet: 5 ms, best_case: 5 "
+      "ms}\n"
+      "- {name: b, period: 70 ms, deadline: 5 ms, offset: 5 ms, wcet: 5 ms, best_case: 5 ms}\n");
+  const auto all = tunables(study);
+  const auto period = std::ranges::find_if(
+      all, [](const TunableParameter& each) { return each.kind == TunableKind::Period && each.task == "b"; });
+  const auto holds = [&](std::int64_t value) {
+    const auto set = with_value(study, *period, value);
+    return set && AdmissionController(planners().front()).answer(*set) == Answer::Schedulable;
+  };
+  EXPECT_EQ(find_capacity(holds, question_for(study, *period, Extreme::Smallest)).value, 10'000'000);
+}
+
 std::optional<std::int64_t> scaling(const std::vector<TaskTiming>& timings, Policy policy) {
   const auto found = critical_scaling_factor(timings, policy);
   EXPECT_EQ(!found || *found >= kScalingOne, answer_of(timings, policy) == Answer::Schedulable);

@@ -125,12 +125,17 @@ TEST(Remedies, DoNotShrinkTimesToNothing) {
   EXPECT_EQ(found.critical_scaling_factor, std::nullopt);
 }
 
-// Both at full time always: a has the machine from 0 to 7, and b, which arrives at 5, is due at 8 and done at 9. With 6
-// ms for a, in the best case too, it is done at 8.
-TEST(Remedies, TakeTheBestCaseAlongWithTheWcet) {
-  EXPECT_EQ(remedies("arrivals: periodic\ntasks: [{name: a, period: 10 ms, wcet: 7 ms, best_case: 7 ms}, "
-                     "{name: b, period: 10 ms, offset: 5 ms, deadline: 3 ms, wcet: 2 ms, best_case: 2 ms}]"),
-            (Words{"wcet a: 7 ms -> 6 ms", "deadline b: 3 ms -> 4 ms", "wcet b: 2 ms -> 1 ms"}));
+// a has the machine from 0 to 7, and b, which arrives at 5, is due at 8 and done at 9. With 6 ms for a, it is done
+// at 8. A file with a Wcet below the best case is refused, so where a takes 7 always, and b 2, no Wcet is the remedy.
+TEST(Remedies, LeaveAWcetAboveTheBestCase) {
+  const auto set = [](int best) {
+    return fmt::format(
+        "arrivals: periodic\ntasks: [{{name: a, period: 10 ms, wcet: 7 ms, best_case: {} ms}}, "
+        "{{name: b, period: 10 ms, offset: 5 ms, deadline: 3 ms, wcet: 2 ms, best_case: 2 ms}}]",
+        best);
+  };
+  EXPECT_EQ(remedies(set(5)), (Words{"wcet a: 7 ms -> 6 ms", "deadline b: 3 ms -> 4 ms"}));
+  EXPECT_EQ(remedies(set(7)), (Words{"deadline b: 3 ms -> 4 ms"}));
 }
 
 TEST(Remedies, AreNotLookedForAmongThousands) {
