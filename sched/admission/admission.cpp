@@ -297,6 +297,8 @@ AdmissionVerdict AdmissionController::decide(PlannedTaskSet planned) const {
   }
   verdict.reasons = reasons_of(verdict, set, answers);
   if (verdict.answer == Answer::Schedulable) {
+    for (std::size_t i = 0; i < set.tasks.size(); ++i)  // where no test gives a response, all deadlines still hold
+      if (!verdict.worst_responses[i]) verdict.worst_responses[i] = set.tasks[i].deadline;
     verdict.admitted = AdmittedTaskSet();
     verdict.admitted->planned_ = std::move(planned);
     verdict.admitted->worst_responses_ = verdict.worst_responses;

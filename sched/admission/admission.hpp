@@ -36,7 +36,7 @@ class AdmittedTaskSet {
   [[nodiscard]] std::span<const TaskTiming> timings() const { return planned_.timings; }
   /// At least one partition. The guarantee holds where each runs independently of the others.
   [[nodiscard]] std::span<const Partition> partitions() const { return planned_.partitions; }
-  /// [n] worst response from the arrival, where a test gives one.
+  /// [n] bound on the response from the arrival; the deadline where no test gives a response.
   [[nodiscard]] std::span<const std::optional<Duration>> worst_responses() const { return worst_responses_; }
   /// The admitted set of one partition's tasks alone; it has one partition.
   [[nodiscard]] AdmittedTaskSet part(std::size_t partition) const;
@@ -57,7 +57,8 @@ struct AdmissionVerdict {
   Answer answer = Answer::Unknown;
   const Planner* planner = nullptr;                      ///< of the plans that were tested; null where jobs overlap
   std::vector<TaskTiming> timings;                       ///< [n]
-  std::vector<std::optional<Duration>> worst_responses;  ///< [n]
+  /// [n] bound on the response from the arrival; of a schedulable set, the deadline where no test gives a response.
+  std::vector<std::optional<Duration>> worst_responses;
   std::vector<Partition> partitions;                     ///< at least one; none where jobs overlap
   /// Verdicts of all tests, by partition, then in the order of `analyses()`; task ids are those of the whole set.
   std::vector<Verdict> tests;
