@@ -180,9 +180,8 @@ AdmissionVerdict verdict_overlapping(const TaskSet& set) {
   verdict.answer = verdict.overlap->answer;
   verdict.reasons = verdict.overlap->reasons;
   verdict.worst_responses = verdict.overlap->worst_responses;
-  const std::vector<Duration> times = worst_times(verdict.overlap->operations);
   for (std::size_t i = 0; i < set.tasks.size(); ++i)
-    verdict.timings[i].wcet = longest_way(verdict.overlap->operations, times, TaskId{i});
+    verdict.timings[i].wcet = longest_alone(verdict.overlap->operations, TaskId{i});
   if (!verdict.overlap->utilization.empty()) verdict.utilization = std::ranges::max(verdict.overlap->utilization);
   if (set.machine) {
     verdict.tests.push_back(memory_of_overlapping(set));
@@ -191,11 +190,18 @@ AdmissionVerdict verdict_overlapping(const TaskSet& set) {
       verdict.reasons.insert(verdict.reasons.begin(), verdict.tests.back().reason);
     }
   }
+  const bool refused = verdict.overlap->answer == Answer::NotSchedulable;
+  const std::string reason = verdict.overlap->reasons.empty() ? "" : verdict.overlap->reasons.front();
+  Verdict& demand = verdict.tests.emplace_back();
+  demand.test = "demand_alone";
+  demand.exactness = Exactness::Necessary;
+  demand.answer = refused ? Answer::NotSchedulable : Answer::Unknown;
+  demand.reason = refused ? reason : "no engine or GPU is in demand for more than all the time, which is not enough";
   Verdict& test = verdict.tests.emplace_back();
   test.test = "local_deadlines";
   test.exactness = Exactness::Sufficient;
-  test.answer = verdict.overlap->answer;
-  if (!verdict.overlap->reasons.empty()) test.reason = verdict.overlap->reasons.front();
+  test.answer = refused ? Answer::Unknown : verdict.overlap->answer;
+  test.reason = reason;
   test.worst_response = verdict.worst_responses;
   return verdict;
 }
@@ -263,11 +269,18 @@ Answer decide_partition(AdmissionVerdict& verdict, std::size_t number, Policy po
 }  // namespace
 
 AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
-  if (set.overlap == Overlap::On) return verdict_overlapping(set);
+  if (set.overlap == Overlap::On) {
+    AdmissionVerdict verdict = verdict_overlapping(set);
+    if (verdict.answer != Answer::Schedulable && answer_one_at_a_time(set) == Answer::Schedulable)
+      verdict.reasons.emplace_back("with 'overlap: off' every deadline is guaranteed");
+    return verdict;
+  }
   AdmissionVerdict verdict = decide(plan(set));
   if (set.overlap == Overlap::Off || verdict.answer == Answer::Schedulable) return verdict;
   AdmissionVerdict overlapping = verdict_overlapping(set);
-  return overlapping.answer == Answer::Schedulable ? overlapping : verdict;
+  if (overlapping.answer == Answer::Schedulable) return overlapping;
+  for (const std::string& reason : overlapping.reasons) verdict.reasons.push_back("where jobs overlap: " + reason);
+  return verdict;
 }
 
 AdmissionVerdict AdmissionController::decide_as_one(const TaskSet& set) const {

@@ -6,6 +6,7 @@
 
 #include "sched/analyses/np_edf_demand.hpp"
 #include "sched/analyses/np_fp_response_time.hpp"
+#include "sched/analyses/utilization.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -117,9 +118,20 @@ std::vector<double> first_weights(const OperationSet& operations) {
   return weights;
 }
 
-bool keeps(std::span<const TaskTiming> timings, Policy policy) {
-  if (policy == Policy::Edf) return np_edf_demand_answer(timings, policy) == Answer::Schedulable;
-  return np_fp_answer(timings, policy) == Answer::Schedulable;
+Answer answer_for(std::span<const TaskTiming> timings, Policy policy) {
+  return policy == Policy::Edf ? np_edf_demand_answer(timings, policy) : np_fp_answer(timings, policy);
+}
+
+/// Rounds of a search: fewer where a test of fixed priorities must look at many jobs in the longest period.
+int rounds_for(const TaskSet& set, const OperationSet& operations) {
+  constexpr double kMostJobs = 2e7;  // of all rounds
+  if (set.policy == Policy::Edf) return kRounds;
+  Duration longest{};
+  for (const Task& task : set.tasks) longest = std::max(longest, task.period);
+  double jobs = 1;
+  for (const Operation& operation : operations.operations)
+    jobs += as_ns(longest) / as_ns(set.tasks[operation.task.index()].period);
+  return static_cast<int>(std::clamp(kMostJobs / jobs, 1.0, double{kRounds}));
 }
 
 }  // namespace
@@ -143,9 +155,20 @@ std::vector<std::vector<TaskTiming>> timings_by_resource(const TaskSet& set, con
   return timings;
 }
 
+bool fits(const TaskSet& set, const OperationSet& operations) {
+  std::vector<UtilizationSum> sums(operations.resources.size());
+  for (const Operation& operation : operations.operations) {
+    const Duration worst = operation.worst();
+    if (worst == Duration::max()) return false;
+    sums[operation.resource].add(worst, set.tasks[operation.task.index()].period);
+  }
+  return std::ranges::all_of(sums, [](const UtilizationSum& sum) { return sum.compare_with_one() <= 0; });
+}
+
 bool keep(const TaskSet& set, const OperationSet& operations, const LocalDeadlines& deadlines) {
-  return std::ranges::all_of(timings_by_resource(set, operations, deadlines),
-                             [&](const auto& timings) { return keeps(timings, policy_of_resources(set.policy)); });
+  return std::ranges::all_of(timings_by_resource(set, operations, deadlines), [&](const auto& timings) {
+    return answer_for(timings, policy_of_resources(set.policy)) == Answer::Schedulable;
+  });
 }
 
 LocalDeadlines at_least(const OperationSet& operations, std::span<const Duration> times) {
@@ -158,6 +181,7 @@ LocalDeadlines at_least(const OperationSet& operations, std::span<const Duration
 }
 
 std::optional<LocalDeadlines> find_local_deadlines(const TaskSet& set, const OperationSet& operations) {
+  if (!fits(set, operations)) return std::nullopt;
   const std::size_t count = operations.operations.size();
   std::vector<Duration> needs = worst_times(operations);
   for (Duration& need : needs) need = std::max(need, Duration{1});  // a deadline is never 0
@@ -168,12 +192,16 @@ std::optional<LocalDeadlines> find_local_deadlines(const TaskSet& set, const Ope
   LocalDeadlines found{std::vector<Duration>(count), std::vector<Duration>(count)};
   HandingOut handing(operations, needs, weights, found);
   const Policy policy = policy_of_resources(set.policy);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = rounds_for(set, operations); round > 0; --round) {
     for (std::size_t task = 0; task < set.tasks.size(); ++task)
       if (!handing.hand_out(task, set.tasks[task].deadline)) return std::nullopt;
     const auto timings = timings_by_resource(set, operations, found);
     std::vector<char> fails;
-    for (const auto& on : timings) fails.push_back(keeps(on, policy) ? 0 : 1);
+    for (const auto& on : timings) {
+      const Answer answer = answer_for(on, policy);
+      if (answer == Answer::Unknown) return std::nullopt;
+      fails.push_back(answer == Answer::Schedulable ? 0 : 1);
+    }
     if (std::ranges::count(fails, 1) == 0) return found;
     for (std::size_t i = 0; i < count; ++i)
       if (fails[operations.operations[i].resource] != 0) weights[i] *= kGrowth;

@@ -38,6 +38,11 @@ struct LocalDeadlines {
 /// The policy by which a resource serves operations: EDF, or fixed priorities by local deadline.
 [[nodiscard]] Policy policy_of_resources(Policy policy);
 
+/// Whether no resource is in demand for more than all the time, whatever runs beside. No local deadlines are kept where
+/// one is, or where a longest time is beyond what 64 bits hold.
+/// @necessary
+[[nodiscard]] bool fits(const TaskSet& set, const OperationSet& operations);
+
 /// Whether every resource keeps the local deadlines.
 /// @sufficient
 [[nodiscard]] bool keep(const TaskSet& set, const OperationSet& operations, const LocalDeadlines& deadlines);
@@ -50,7 +55,8 @@ struct LocalDeadlines {
 /// Looks for local deadlines that every resource keeps.
 ///
 /// Every operation has at least its longest time, and the task's jitter where it is the first. What is left of a
-/// deadline is handed out by weights; those of resources that fail grow, round by round.
+/// deadline is handed out by weights; those of resources that fail grow, round by round. The search ends where a test
+/// cannot say within its budget; there are fewer rounds where tests must look at many jobs.
 /// @return  nothing where none were found, which proves nothing.
 /// @heuristic
 [[nodiscard]] std::optional<LocalDeadlines> find_local_deadlines(const TaskSet& set, const OperationSet& operations);

@@ -67,6 +67,11 @@ class ResourceList {
     const auto [first, second] = std::minmax({root(a), root(b)});
     parent_[second] = first;
   }
+  [[nodiscard]] std::vector<std::string> names(const Topology* machine) const {
+    std::vector<std::string> names;
+    for (const Part& part : parts_) names.push_back(name_of(machine, part));
+    return names;
+  }
   /// @param places  becomes [places] positions in the result
   std::vector<SharedResource> take(const Topology* machine, std::vector<std::size_t>& places) {
     std::vector<SharedResource> resources;
@@ -117,13 +122,18 @@ class Costs {
     const bool staged = work.lead != kNone;
     const auto chunk = static_cast<double>(machine_.staging_chunk().count);
     const double copies = !staged ? 1 : 1 + (chunk > 0 ? std::ceil(work.bytes / chunk) : 1);
-    const double turns = staged ? 3 * ns(setup_.handover) : ns(setup_.turn);  // before it, and for its second engine
+    // The copy before it may have other ends, or be staged where it is not; a staged one has a second engine.
+    const double turns = std::max(ns(setup_.turn), ns(setup_.handover)) + (staged ? 2 * ns(setup_.handover) : 0);
     const double landing = work.landing != kNone ? ns(setup_.handover) : 0;
     return ns(setup_.gate) + ns(cost.first) + copies * ns(cost.each) + turns + landing;
   }
   [[nodiscard]] double kernel(const StreamWork& work) const {
     const double launch = work.gpu == kNone ? ns(setup_.host) : ns(setup_.kernel) + ns(setup_.handover);
     return ns(setup_.gate) + launch + work.kernel_worst;
+  }
+  /// The bound of host work that a job waits for.
+  [[nodiscard]] Duration host(Duration time) const {
+    return add_saturating(time, add_saturating(setup_.dispatch.guaranteed, setup_.job.guaranteed));
   }
   /// The bound of a region: what a batch of it alone would have.
   [[nodiscard]] Duration region(double length) const {
@@ -152,7 +162,7 @@ std::vector<CapacityUse> uses_of(const Topology& machine, std::span<const LinkId
 
 /// The set with what a job does on one resource without anything between as one operation.
 OperationSet in_stays(const OperationSet& set) {
-  OperationSet result{set.resources, {}, {}};
+  OperationSet result{set.resources, set.units, {}, {}};
   const auto add = [&](const Operation& operation, std::optional<std::size_t> before) {
     if (before && result.operations[*before].resource == operation.resource) {
       auto& parts = result.operations[*before].parts;
@@ -199,8 +209,8 @@ class Splitting {
         StepOperations& operations = job.emplace_back();
         if (const auto* host = std::get_if<HostStep>(&step)) {
           part.kind = OperationPart::Kind::Host;
-          part.regions = {host->time};
-          part.alone = host->time;
+          part.regions = {machine_ != nullptr ? Costs(*machine_).host(host->time) : host->time};
+          part.least = host->time;
           operations.push_back({add({TaskId{i}, processor(first_cpu()), {std::move(part)}}, {})});
         } else {
           add_batch(operations, {TaskId{i}, 0, {std::move(part)}}, std::get<Batch>(step));
@@ -210,6 +220,7 @@ class Splitting {
     for (const VertexId gpu : joined)
       for (const EngineId engine : {machine_->engine_in(gpu), machine_->engine_out(gpu)})
         resources_.join(processor(gpu.value), resources_.add({Part::Kind::Engine, engine.value}));
+    result_.units = resources_.names(machine_);
     std::vector<std::size_t> places;
     result_.resources = resources_.take(machine_, places);
     for (Operation& operation : result_.operations) operation.resource = places[operation.resource];
@@ -252,7 +263,8 @@ class Splitting {
     std::vector<Region> regions;
     for (std::size_t c = 0; c < chunks.size(); ++c) {
       const StreamWork& work = chunks[c].work()[at[c]];
-      operation.resource = hold(work);
+      operation.parts[0].units = hold(work);
+      operation.resource = operation.parts[0].units.front();
       Region& region = regions.emplace_back();
       region.fixed = Costs(*machine_).copy(work);
       if (work.bytes > 0) add_flows(region, chunks[c], at[c], operation.resource);
@@ -260,11 +272,14 @@ class Splitting {
     return add(std::move(operation), std::move(regions));
   }
 
-  std::size_t hold(const StreamWork& work) {
-    const std::size_t engine = resources_.add({Part::Kind::Engine, work.engines[0].value});
-    resources_.join(engine, resources_.add({Part::Kind::Engine, work.engines[1].value}));
-    if (work.landing != kNone) resources_.join(engine, resources_.add({Part::Kind::Landing, work.landing}));
-    return engine;
+  /// The engines of a copy, joined with what it holds beside.
+  std::vector<std::size_t> hold(const StreamWork& work) {
+    std::vector<std::size_t> engines{resources_.add({Part::Kind::Engine, work.engines[0].value})};
+    if (work.engines[1] != work.engines[0])
+      engines.push_back(resources_.add({Part::Kind::Engine, work.engines[1].value}));
+    resources_.join(engines.front(), engines.back());
+    if (work.landing != kNone) resources_.join(engines.front(), resources_.add({Part::Kind::Landing, work.landing}));
+    return engines;
   }
 
   void add_flows(Region& region, const Batch& batch, std::size_t stream, std::size_t resource) {
@@ -279,23 +294,34 @@ class Splitting {
         {add_flow(batch.route_class(work.route_class), route.first, route.second, resource), work.bytes});
   }
 
+  /// The flow in the company; equal ones are one.
   std::size_t add_flow(const RouteClass& route_class, std::span<const LinkId> first, std::span<const LinkId> second,
                        std::size_t resource) {
-    CompanyFlow& flow = company_.emplace_back();
+    CompanyFlow flow;
     flow.engine = static_cast<std::uint32_t>(resource);
     flow.weight = route_class.weight;
     flow.alone = route_class.alone.guaranteed.value;
     flow.uses = uses_of(*machine_, first, second);
-    for (const auto leg : {first, second})
-      for (const LinkId link : leg)
-        if (const auto& most = machine_->link(link).bandwidth.theoretical) flow.most = std::min(flow.most, most->value);
-    return company_.size() - 1;
+    for (const auto leg : {first, second}) {
+      for (const LinkId link : leg) {
+        const LinkBandwidth& bandwidth = machine_->link(link).bandwidth;
+        if (!bandwidth.theoretical) continue;
+        flow.most = std::min(flow.most, std::max(bandwidth.theoretical->value, bandwidth.nominal.value));
+      }
+    }
+    std::vector<double> key{static_cast<double>(resource), flow.weight, flow.alone, flow.most};
+    for (const CapacityUse& use : flow.uses) key.insert(key.end(), {static_cast<double>(use.capacity.value), use.cost});
+    const auto [known, is_new] = flow_of_.try_emplace(std::move(key), company_.size());
+    if (is_new) company_.push_back(std::move(flow));
+    return known->second;
   }
 
   std::size_t add_kernel(Operation operation, const Batch& batch, std::size_t stream) {
     const StreamWork& work = batch.work()[stream];
     operation.parts[0].kind = OperationPart::Kind::Kernel;
     operation.resource = processor(batch.streams()[stream].kernel->on.value);
+    if (work.gpu != kNone) operation.parts[0].units = {operation.resource};
+    operation.parts[0].least = round_down_ns(work.kernel_worst);
     return add(std::move(operation), {{Costs(*machine_).kernel(work), {}}});
   }
 
@@ -307,13 +333,13 @@ class Splitting {
     for (std::size_t i = 0; i < regions_.size(); ++i) {
       OperationPart& part = result_.operations[i].parts[0];
       for (const Region& region : regions_[i]) {
-        double together = region.fixed, alone = region.fixed;
+        double together = region.fixed, alone = 0;
         for (const Flow& flow : region.flows) {
           together += flow.bytes / rates[flow.flow];
           alone += flow.bytes / company_[flow.flow].alone;
         }
         part.regions.push_back(costs.region(together));
-        part.alone = add_saturating(part.alone, costs.region(alone));
+        part.least = add_saturating(part.least, round_down_ns(alone));
       }
     }
   }
@@ -324,6 +350,7 @@ class Splitting {
   ResourceList resources_;
   std::vector<std::vector<Region>> regions_;  // [operations]
   std::vector<CompanyFlow> company_;
+  std::map<std::vector<double>, std::size_t> flow_of_;  // places in the company, by all that a flow is
 };
 
 }  // namespace
@@ -339,9 +366,9 @@ Duration Operation::worst() const {
   return std::accumulate(each.begin(), each.end(), Duration{0}, add_saturating);
 }
 
-Duration Operation::alone() const {
+Duration Operation::least() const {
   Duration sum{};
-  for (const OperationPart& part : parts) sum = add_saturating(sum, part.alone);
+  for (const OperationPart& part : parts) sum = add_saturating(sum, part.least);
   return sum;
 }
 
@@ -359,15 +386,35 @@ Duration longest_way(const OperationSet& operations, std::span<const Duration> t
   return way;
 }
 
+Duration longest_alone(const OperationSet& operations, TaskId task) {
+  Duration sum{};
+  for (const StepOperations& step : operations.jobs[task.index()]) {
+    Duration longest{};
+    std::map<std::size_t, Duration> on_resource;
+    for (const auto& stream : step) {
+      Duration in_order{};
+      for (const std::size_t place : stream) {
+        const Operation& operation = operations.operations[place];
+        in_order = add_saturating(in_order, operation.worst());
+        Duration& together = on_resource[operation.resource];
+        together = add_saturating(together, operation.worst());
+        longest = std::max({longest, in_order, together});
+      }
+    }
+    sum = add_saturating(sum, longest);
+  }
+  return sum;
+}
+
 std::vector<Duration> worst_times(const OperationSet& operations) {
   std::vector<Duration> times;
   for (const Operation& operation : operations.operations) times.push_back(operation.worst());
   return times;
 }
 
-std::vector<Duration> times_alone(const OperationSet& operations) {
+std::vector<Duration> least_times(const OperationSet& operations) {
   std::vector<Duration> times;
-  for (const Operation& operation : operations.operations) times.push_back(operation.alone());
+  for (const Operation& operation : operations.operations) times.push_back(operation.least());
   return times;
 }
 

@@ -23,10 +23,11 @@ struct OperationPart {
   enum class Kind : std::uint8_t { Copy, Kernel, Host };
 
   Kind kind = Kind::Copy;
-  std::size_t step = 0;           ///< of the job
-  std::size_t stream = 0;         ///< of the step's batch
-  std::vector<Duration> regions;  ///< at least one: longest time of each, whatever runs beside it, costs included
-  Duration alone{};               ///< longest time of all of it with nothing beside it
+  std::size_t step = 0;            ///< of the job
+  std::size_t stream = 0;          ///< of the step's batch
+  std::vector<Duration> regions;   ///< at least one: longest time of each, whatever runs beside it, costs included
+  Duration least{};                ///< that it takes with nothing beside it, without any cost
+  std::vector<std::size_t> units;  ///< positions in `OperationSet::units` that it holds; none on a cpu
 
   friend bool operator==(const OperationPart&, const OperationPart&) = default;
 };
@@ -40,9 +41,10 @@ struct Operation {
 
   /// Non-preemptive regions of all parts.
   [[nodiscard]] std::vector<Duration> regions() const;
-  /// Its longest time, and that with nothing beside it.
+  /// Its longest time.
   [[nodiscard]] Duration worst() const;
-  [[nodiscard]] Duration alone() const;
+  /// The time that it takes with nothing beside it, without any cost.
+  [[nodiscard]] Duration least() const;
 
   friend bool operator==(const Operation&, const Operation&) = default;
 };
@@ -54,6 +56,7 @@ using StepOperations = std::vector<std::vector<std::size_t>>;
 /// The jobs of a task set as operations, each on one resource.
 struct OperationSet {
   std::vector<SharedResource> resources;
+  std::vector<std::string> units;  ///< names of single engines and GPUs, of which resources consist
   std::vector<Operation> operations;
   std::vector<std::vector<StepOperations>> jobs;  ///< [tasks][stages]
 };
@@ -61,9 +64,12 @@ struct OperationSet {
 /// The longest way through a job: the sum over its steps of what its longest stream takes.
 /// @param times  [operations]
 [[nodiscard]] Duration longest_way(const OperationSet& operations, std::span<const Duration> times, TaskId task);
-/// [operations] their longest times, in company; and with nothing beside them.
+/// [operations] their longest times, in company; and the least, with nothing beside them and without costs.
 [[nodiscard]] std::vector<Duration> worst_times(const OperationSet& operations);
-[[nodiscard]] std::vector<Duration> times_alone(const OperationSet& operations);
+[[nodiscard]] std::vector<Duration> least_times(const OperationSet& operations);
+/// What a job takes at most if no other job is there: its longest way, and operations of one step on one resource in
+/// turn.
+[[nodiscard]] Duration longest_alone(const OperationSet& operations, TaskId task);
 
 /// Splits jobs into operations.
 ///

@@ -12,33 +12,29 @@
 namespace tutti::internal {
 namespace {
 
-/// Utilization of each resource. @param time  of an operation
-template <class Time>
-std::vector<UtilizationSum> utilizations(const TaskSet& set, const OperationSet& operations, const Time& time) {
-  std::vector<UtilizationSum> sums(operations.resources.size());
-  for (const Operation& operation : operations.operations)
-    sums[operation.resource].add(time(operation), set.tasks[operation.task.index()].period);
-  return sums;
-}
-
-/// What proves that a deadline can be missed, whatever the order.
+/// What proves that a deadline can be missed, whatever the order, without counting any cost: a job that is late with
+/// the machine for itself, or an engine or GPU whose copies, each with nothing beside it, and kernels take more than
+/// all the time. Work on cpus may run side by side.
 std::vector<std::string> refusals(const TaskSet& set, const OperationSet& operations) {
   std::vector<std::string> reasons;
-  const auto sums = utilizations(set, operations, [](const Operation& operation) { return operation.alone(); });
-  for (std::size_t r = 0; r < sums.size(); ++r)
-    if (sums[r].compare_with_one() > 0)
+  std::vector<UtilizationSum> sums(operations.units.size());
+  for (const Operation& operation : operations.operations)
+    for (const OperationPart& part : operation.parts)
+      for (const std::size_t unit : part.units) sums[unit].add(part.least, set.tasks[operation.task.index()].period);
+  for (std::size_t unit = 0; unit < sums.size(); ++unit)
+    if (sums[unit].compare_with_one() > 0)
       reasons.push_back(
-          fmt::format("'{}' is in demand for more than all the time, even if every copy runs alone; use another "
-                      "engine or GPU for part of its work",
-                      operations.resources[r].name));
-  const std::vector<Duration> alone = times_alone(operations);
+          fmt::format("'{}' is in demand for more than all the time, even if every copy runs alone and nothing costs "
+                      "time beside; use another engine or GPU for part of its work",
+                      operations.units[unit]));
+  const std::vector<Duration> least = least_times(operations);
   for (std::size_t i = 0; i < set.tasks.size(); ++i) {
     const Task& task = set.tasks[i];
-    const Duration latest = add_saturating(task.jitter, longest_way(operations, alone, TaskId{i}));
+    const Duration latest = add_saturating(task.jitter, longest_way(operations, least, TaskId{i}));
     if (latest > task.deadline)
       reasons.push_back(
-          fmt::format("task '{}' takes up to {} from its arrival with the machine for itself; its deadline "
-                      "is {}",
+          fmt::format("task '{}' takes up to {} from its arrival with the machine for itself; its "
+                      "deadline is {}",
                       task.name, to_string(latest), to_string(task.deadline)));
   }
   return reasons;
@@ -48,8 +44,7 @@ std::vector<std::string> refusals(const TaskSet& set, const OperationSet& operat
 std::vector<std::string> doubts(const TaskSet& set, const OverlapVerdict& verdict) {
   const std::size_t bottleneck = verdict.bottleneck();
   const std::string& name = verdict.operations.resources[bottleneck].name;
-  const auto sums = utilizations(set, verdict.operations, [](const Operation& operation) { return operation.worst(); });
-  if (sums[bottleneck].compare_with_one() > 0)
+  if (!fits(set, verdict.operations))
     return {fmt::format("'{}' can be in demand for {:.1f} % of the time where other copies run beside its own", name,
                         100 * verdict.utilization[bottleneck])};
   return {
@@ -124,16 +119,35 @@ std::vector<std::vector<VertexId>> choices_to_join(const TaskSet& set) {
   return choices;
 }
 
-/// The operations of a set for which there are local deadlines: every engine for itself, or some GPUs joined with
-/// theirs.
+/// Operations with the local deadlines that were found for them.
+struct Kept {
+  OperationSet operations;
+  LocalDeadlines deadlines;
+};
+
+/// Every engine for itself, or some GPUs joined with theirs.
 /// @param apart  the former
-std::optional<OperationSet> kept_with_joined(const TaskSet& set, const OperationSet& apart) {
-  if (find_local_deadlines(set, apart)) return apart;
+std::optional<Kept> find_kept(const TaskSet& set, const OperationSet& apart) {
+  if (auto found = find_local_deadlines(set, apart)) return Kept{apart, *std::move(found)};
+  if (!fits(set, apart)) return std::nullopt;  // joined it fits less
   for (const std::vector<VertexId>& choice : choices_to_join(set)) {
     auto joined = operations_of(set, choice);
-    if (joined && find_local_deadlines(set, *joined)) return *std::move(joined);
+    if (!joined) continue;
+    if (auto found = find_local_deadlines(set, *joined)) return Kept{*std::move(joined), *std::move(found)};
   }
   return std::nullopt;
+}
+
+/// A verdict without an answer yet.
+OverlapVerdict begin(const TaskSet& set, OperationSet operations) {
+  OverlapVerdict verdict;
+  verdict.operations = std::move(operations);
+  verdict.worst_responses.resize(set.tasks.size());
+  verdict.utilization.resize(verdict.operations.resources.size());
+  for (const Operation& operation : verdict.operations.operations)
+    verdict.utilization[operation.resource] +=
+        as_ns(operation.worst()) / as_ns(set.tasks[operation.task.index()].period);
+  return verdict;
 }
 
 }  // namespace
@@ -142,21 +156,10 @@ std::size_t OverlapVerdict::bottleneck() const {
   return static_cast<std::size_t>(std::ranges::max_element(utilization) - utilization.begin());
 }
 
-OverlapVerdict with_deadlines(const TaskSet& set, OperationSet operations) {
-  OverlapVerdict verdict;
-  verdict.operations = std::move(operations);
-  verdict.worst_responses.resize(set.tasks.size());
-  verdict.utilization.resize(verdict.operations.resources.size());
-  for (const Operation& operation : verdict.operations.operations)
-    verdict.utilization[operation.resource] +=
-        as_ns(operation.worst()) / as_ns(set.tasks[operation.task.index()].period);
-  verdict.deadlines = find_local_deadlines(set, verdict.operations);
-  if (!verdict.deadlines) {
-    verdict.reasons = doubts(set, verdict);
-    return verdict;
-  }
+OverlapVerdict with_deadlines(const TaskSet& set, OperationSet operations, const LocalDeadlines& found) {
+  OverlapVerdict verdict = begin(set, std::move(operations));
   verdict.answer = Answer::Schedulable;
-  verdict.deadlines = tightened(set, verdict.operations, *verdict.deadlines);
+  verdict.deadlines = tightened(set, verdict.operations, found);
   verdict.worst_responses = responses(set, verdict.operations, *verdict.deadlines);
   return verdict;
 }
@@ -165,11 +168,11 @@ Expected<OverlapVerdict> decide_overlapping(const TaskSet& set) {
   auto apart = operations_of(set);
   if (!apart) return tl::unexpected(std::move(apart.error()));
   std::vector<std::string> reasons = refusals(set, *apart);
-  std::optional<OperationSet> kept = reasons.empty() ? kept_with_joined(set, *apart) : std::nullopt;
-  OverlapVerdict verdict = with_deadlines(set, kept ? *std::move(kept) : *std::move(apart));
-  if (reasons.empty()) return verdict;
-  verdict.answer = Answer::NotSchedulable;
-  verdict.reasons = std::move(reasons);
+  if (reasons.empty())
+    if (auto kept = find_kept(set, *apart)) return with_deadlines(set, std::move(kept->operations), kept->deadlines);
+  OverlapVerdict verdict = begin(set, *std::move(apart));
+  verdict.answer = reasons.empty() ? Answer::Unknown : Answer::NotSchedulable;
+  verdict.reasons = reasons.empty() ? doubts(set, verdict) : std::move(reasons);
   return verdict;
 }
 
@@ -177,7 +180,7 @@ Answer answer_overlapping(const TaskSet& set) {
   const auto apart = operations_of(set);
   if (!apart) return Answer::Unknown;
   if (!refusals(set, *apart).empty()) return Answer::NotSchedulable;
-  return kept_with_joined(set, *apart) ? Answer::Schedulable : Answer::Unknown;
+  return find_kept(set, *apart) ? Answer::Schedulable : Answer::Unknown;
 }
 
 }  // namespace tutti::internal

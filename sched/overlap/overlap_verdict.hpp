@@ -24,8 +24,10 @@ struct OverlapVerdict {
 /// Decides a set whose operations overlap: each resource is a non-preemptive processor of its own, and each operation a
 /// task of it with a local deadline. Device memory is not counted.
 ///
-/// Not schedulable only where that is proven whatever the order: a resource that is in demand for more than all the
-/// time though every copy runs alone, or a job that is late though it has the machine for itself.
+/// Not schedulable only where that is proven whatever the order and whatever the costs: an engine or GPU that is in
+/// demand for more than all the time though every copy runs alone, or a job that is late though it has the machine for
+/// itself. Where no local deadlines are found for every engine by itself, GPUs are joined with their engines: all,
+/// each, all but each.
 /// @errors as `operations_of`
 /// @sufficient
 [[nodiscard]] Expected<OverlapVerdict> decide_overlapping(const TaskSet& set);
@@ -33,7 +35,7 @@ struct OverlapVerdict {
 /// The answer of `decide_overlapping` alone, which takes less time.
 [[nodiscard]] Answer answer_overlapping(const TaskSet& set);
 
-/// The part of that which rests on the operations: local deadlines, and the responses that follow from them.
-[[nodiscard]] OverlapVerdict with_deadlines(const TaskSet& set, OperationSet operations);
+/// The schedulable verdict for local deadlines that were found: they are tightened, and bound the responses.
+[[nodiscard]] OverlapVerdict with_deadlines(const TaskSet& set, OperationSet operations, const LocalDeadlines& found);
 
 }  // namespace tutti::internal

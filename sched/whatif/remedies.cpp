@@ -24,6 +24,8 @@ constexpr std::array kChanges{1.0 / 128, 1.0 / 64, 1.0 / 32,  1.0 / 16, 1.0 / 8,
 /// Budget of all questions, in the cost of a task without batches, and the cost of a batch or of a chunk of one.
 constexpr std::int64_t kBudget = 800'000;
 constexpr std::int64_t kCostOfBatch = 20;
+/// Cost of a batch where jobs overlap, in batches.
+constexpr std::int64_t kOverlapping = 20;
 /// Cost of a plan with full effort, and how many of them a set has at most (`Effort::shared_by`).
 constexpr std::int64_t kCostOfSearch = 1'000;
 constexpr std::int64_t kSearches = 20;
@@ -38,6 +40,7 @@ std::int64_t cost_of_question(const TaskSet& set, const Planner& planner) {
   std::int64_t chunks = 0;
   for (const Task& task : set.tasks)
     for (const Batch* batch : batches_of(task)) chunks += static_cast<std::int64_t>(chunks_of(*batch, set.cut));
+  if (set.overlap != Overlap::Off) chunks *= kOverlapping;
   const std::int64_t searches = planner.searches ? kCostOfSearch * std::min(chunks, kSearches) : 0;
   return std::ssize(set.tasks) + kCostOfBatch * chunks + searches;
 }

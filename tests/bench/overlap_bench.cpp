@@ -68,14 +68,14 @@ double fullest(const TaskSet& set) {
 /// without.
 bool might_hold(const TaskSet& set) {
   const OperationSet operations = operations_of(set).value();
-  const std::vector<Duration> alone = times_alone(operations);
+  const std::vector<Duration> least = least_times(operations);
   for (std::size_t i = 0; i < set.tasks.size(); ++i) {
     const std::size_t first = operations.jobs[i].front().front().front();
     Duration blocking{};
     for (const Operation& other : operations.operations)
       if (other.task != TaskId{i} && other.resource == operations.operations[first].resource)
-        for (const OperationPart& part : other.parts) blocking = std::max(blocking, part.alone);
-    if (blocking + longest_way(operations, alone, TaskId{i}) > set.tasks[i].deadline) return false;
+        for (const OperationPart& part : other.parts) blocking = std::max(blocking, part.least);
+    if (blocking + longest_way(operations, least, TaskId{i}) > set.tasks[i].deadline) return false;
   }
   return true;
 }

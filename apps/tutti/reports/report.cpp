@@ -329,18 +329,21 @@ std::string resources_text(const OverlapVerdict& verdict) {
 }
 
 std::string stages_text(const TaskSet& set, const OverlapVerdict& verdict) {
-  programs::Table table({"task", "stage", "resource", "worst ms", "from ms", "deadline ms"});
-  table.align_left(1);
+  constexpr std::size_t kMostRows = 100;
+  programs::Table table({"task", "step", "stage", "resource", "worst ms", "from ms", "deadline ms"});
   table.align_left(2);
+  table.align_left(3);
   const auto& deadlines = verdict.deadlines;
-  for (std::size_t i = 0; i < verdict.operations.operations.size(); ++i) {
+  const std::size_t count = verdict.operations.operations.size();
+  for (std::size_t i = 0; i < std::min(count, kMostRows); ++i) {
     const Operation& operation = verdict.operations.operations[i];
-    table.add({set.tasks[operation.task.index()].name, stage_name(set, operation),
-               verdict.operations.resources[operation.resource].name, ms(operation.worst()),
+    table.add({set.tasks[operation.task.index()].name, fmt::to_string(operation.parts.front().step),
+               stage_name(set, operation), verdict.operations.resources[operation.resource].name, ms(operation.worst()),
                deadlines ? ms(deadlines->guards[i]) : "-",
                deadlines ? ms(deadlines->guards[i] + deadlines->deadlines[i]) : "-"});
   }
-  return table.text();
+  return count <= kMostRows ? table.text()
+                            : fmt::format("{}and {} more, which --json has\n", table.text(), count - kMostRows);
 }
 
 }  // namespace
@@ -394,9 +397,11 @@ std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, co
   const bool apart = verdict.partitions.size() > 1;
   const bool plans = verdict.planner != nullptr &&
                      std::ranges::any_of(set.tasks, [](const Task& task) { return !batches_of(task).empty(); });
-  text += fmt::format("{} ({}{}{}, utilization {:.4f})\n", sentence(verdict.answer), discipline(set),
-                      plans ? fmt::format(", {}", verdict.planner->name) : "", verdict.overlap ? ", jobs overlap" : "",
-                      verdict.utilization);
+  const std::string by_deadlines =
+      fmt::format("non-preemptive {} by local deadline, jobs overlap", to_string(policy_of_resources(set.policy)));
+  text += fmt::format("{} ({}{}, utilization {:.4f})\n", sentence(verdict.answer),
+                      verdict.overlap ? by_deadlines : discipline(set),
+                      plans ? fmt::format(", {}", verdict.planner->name) : "", verdict.utilization);
   if (apart) text += fmt::format("  {}\n", partitions_text(verdict));
   for (const std::string& reason : verdict.reasons) text += fmt::format("  {}\n", reason);
   if (misses) text += fmt::format("  {}\n", scenario_text(set, verdict, *misses));

@@ -57,7 +57,7 @@ class Check(Programs):
             self.assertEqual((task["wcet_ms"], task["worst_response_ms"], task["slack_ms"]), (11, 11, 1))
             self.assertEqual([(stage["stage"], stage["resource"], stage["worst_ms"], stage["from_ms"], stage["deadline_ms"]) for stage in task["stages"]],
                              [("copy of s", "gpu0 copies in", 6, 0, 6), ("kernel of s", "gpu0", 5, 6, 11)])
-        self.assertIn("schedulable: every deadline is guaranteed (non-preemptive edf, jobs overlap, utilization 0.6000)",
+        self.assertIn("schedulable: every deadline is guaranteed (non-preemptive edf by local deadline, jobs overlap, utilization 0.6000)",
                       self.tutti("check", path, "--overlap", "on").stdout)
         self.refuses(self.tutti("check", path, "--overlap", "of"), "--overlap: there is no 'of'; give off, on or auto")
         asking = self.file(text.replace("tasks:", "overlap: on\ntasks:"), "asking.yaml")
