@@ -55,11 +55,11 @@ class AdmittedTaskSet {
 /// The answer to "does this always meet its deadlines?", with reasons.
 struct AdmissionVerdict {
   Answer answer = Answer::Unknown;
-  const Planner* planner = nullptr;                      ///< of the plans that were tested; null where jobs overlap
-  std::vector<TaskTiming> timings;                       ///< [n]
+  const Planner* planner = nullptr;  ///< of the plans that were tested; null where jobs overlap
+  std::vector<TaskTiming> timings;   ///< [n]
   /// [n] bound on the response from the arrival; of a schedulable set, the deadline where no test gives a response.
   std::vector<std::optional<Duration>> worst_responses;
-  std::vector<Partition> partitions;                     ///< at least one; none where jobs overlap
+  std::vector<Partition> partitions;  ///< at least one; none where jobs overlap
   /// Verdicts of all tests, by partition, then in the order of `analyses()`; task ids are those of the whole set.
   std::vector<Verdict> tests;
   double utilization = 0;                   ///< the largest of any partition; rounded, for display only
