@@ -17,12 +17,10 @@
 namespace tutti::internal {
 namespace {
 
-constexpr double kLarge = 0.02;     // residuals beyond this count linearly
 constexpr double kPays = 0.95;      // a capacity is kept where the loss falls below this part of what it was,
 constexpr double kPaysEach = 0.01;  // and by this for each rate: residuals of 0.2 % explain themselves
 constexpr double kStep = 1e-5;      // of the logarithm of an unknown, for slopes
 constexpr int kRounds = 60;
-constexpr int kDigits = 5;  // of results: more than any measurement has
 
 /// A machine's numbers that can be changed, and the machine that they make.
 struct Draft {
@@ -68,7 +66,7 @@ class Fit {
     improve();
     for (const auto& candidate : {&Fit::both_ways, &Fit::each_both_ways, &Fit::reads_behind_writes}) try_out(candidate);
     improve();
-    for (Unknown& unknown : unknowns_) unknown.value = to_digits(unknown.value, kDigits);
+    for (Unknown& unknown : unknowns_) unknown.value = to_digits(unknown.value, kFittedDigits);
     auto undetermined = find_undetermined();
     return {rounded_machine(), std::move(undetermined)};
   }
@@ -320,7 +318,8 @@ class Fit {
   [[nodiscard]] Topology rounded_machine() const {
     Draft draft = this->draft();
     for (std::size_t s = base_shared_; s < draft.spec.shared.size(); ++s)
-      set_bandwidth(draft.spec.shared[s].capacity, to_digits(draft.spec.shared[s].capacity.nominal.value, kDigits));
+      set_bandwidth(draft.spec.shared[s].capacity,
+                    to_digits(draft.spec.shared[s].capacity.nominal.value, kFittedDigits));
     return draft.build();
   }
 
@@ -338,7 +337,7 @@ class Fit {
   }
 
   [[nodiscard]] static double loss_of(const Eigen::VectorXd& residuals) {
-    return (2 * (((residuals / kLarge).array().square() + 1).sqrt() - 1)).sum();
+    return (2 * (((residuals / kLargeResidual).array().square() + 1).sqrt() - 1)).sum();
   }
 
   [[nodiscard]] Eigen::Index rate_count() const {
@@ -370,7 +369,7 @@ class Fit {
     double damping = 1e-3;
     for (int round = 0; round < rounds; ++round) {
       const Eigen::MatrixXd J = slopes();
-      const Eigen::VectorXd weights = ((at / kLarge).array().square() + 1).sqrt().inverse();
+      const Eigen::VectorXd weights = ((at / kLargeResidual).array().square() + 1).sqrt().inverse();
       const Eigen::MatrixXd A = J.transpose() * weights.asDiagonal() * J;
       const Eigen::VectorXd b = -(J.transpose() * weights.asDiagonal() * at);
       const double before = least;

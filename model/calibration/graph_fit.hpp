@@ -7,6 +7,10 @@
 
 namespace tutti::internal {
 
+/// Fits: digits of results, more than any measurement has; residuals beyond this count linearly.
+inline constexpr int kFittedDigits = 5;
+inline constexpr double kLargeResidual = 0.02;
+
 /// A machine whose links, shared capacities, costs and weights were fitted to measured rates.
 struct GraphFit {
   Topology machine;                       ///< without a table; fitted figures have guaranteed = nominal

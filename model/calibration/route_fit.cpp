@@ -8,14 +8,13 @@
 #include <fmt/format.h>
 
 #include "model/base/digits.hpp"
+#include "model/calibration/graph_fit.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "model/sharing/steady_rates.hpp"
 
 namespace tutti::internal {
 namespace {
 
-constexpr int kDigits = 5;          // of results: more than any measurement has
-constexpr double kLarge = 0.02;     // residuals beyond this count linearly
 constexpr double kDisturbed = 0.9;  // of the predicted rate: less is reported
 
 std::set<LinkId> links_of_first_memory(const Topology& machine) {
@@ -27,9 +26,9 @@ std::set<LinkId> links_of_first_memory(const Topology& machine) {
   return links;
 }
 
-class Fit {
+class RouteFitting {
  public:
-  Fit(const Topology& machine, const std::vector<RouteCombination>& combinations)
+  RouteFitting(const Topology& machine, const std::vector<RouteCombination>& combinations)
       : machine_(machine), combinations_(combinations) {
     const std::set<LinkId> others = links_of_first_memory(machine);
     for (const RouteCombination& combination : combinations) {
@@ -47,7 +46,7 @@ class Fit {
 
   RouteFit run() {
     improve();
-    for (auto& [link, value] : values_) value = to_digits(value, kDigits);
+    for (auto& [link, value] : values_) value = to_digits(value, kFittedDigits);
     return {build(), find_disturbed()};
   }
 
@@ -65,7 +64,7 @@ class Fit {
     for (const RouteCombination& combination : combinations_) {
       const auto predicted = rates_.find(machine, Basis::Nominal, ports_of(machine, combination.copy_routes));
       for (std::size_t i = 0; i < predicted.size(); ++i) {
-        const double off = std::log(predicted[i] / combination.rates[i]) / kLarge;
+        const double off = std::log(predicted[i] / combination.rates[i]) / kLargeResidual;
         loss += std::sqrt(off * off + 1) - 1;
       }
     }
@@ -122,7 +121,7 @@ class Fit {
 
 RouteFit fit_routes(const Topology& fitted, const std::vector<RouteCombination>& combinations) {
   if (combinations.empty()) return {fitted, {}};
-  return Fit(fitted, combinations).run();
+  return RouteFitting(fitted, combinations).run();
 }
 
 }  // namespace tutti::internal

@@ -20,13 +20,13 @@ namespace tutti::internal {
 namespace {
 
 /// What a resource is made of: an engine, the landing of copies between GPUs (a link), a processor (a vertex).
-struct Part {
+struct ResourcePart {
   enum class Kind : std::uint8_t { Engine, Landing, Processor };
 
   Kind kind;
   std::uint32_t id;
 
-  friend auto operator<=>(const Part&, const Part&) = default;
+  friend auto operator<=>(const ResourcePart&, const ResourcePart&) = default;
 };
 
 std::string name_of(const Topology& machine, EngineId engine) {
@@ -42,20 +42,20 @@ std::string name_of(const Topology& machine, EngineId engine) {
   return {};
 }
 
-std::string name_of(const Topology* machine, const Part& part) {
+std::string name_of(const Topology* machine, const ResourcePart& part) {
   switch (part.kind) {
-    case Part::Kind::Engine: return name_of(*machine, EngineId{part.id});
-    case Part::Kind::Landing: break;
-    case Part::Kind::Processor: return part.id == kNone ? "host" : machine->vertex(VertexId{part.id}).name;
+    case ResourcePart::Kind::Engine: return name_of(*machine, EngineId{part.id});
+    case ResourcePart::Kind::Landing: break;
+    case ResourcePart::Kind::Processor: return part.id == kNone ? "host" : machine->vertex(VertexId{part.id}).name;
   }
   return "landing at " + machine->vertex(machine->link(LinkId{part.id}).to).name;
 }
 
 /// Groups of parts that are held together, in the order in which they are met.
-class ResourceList {
+class JoinedParts {
  public:
   /// The place of a part; joins it with another.
-  std::size_t add(const Part& part) {
+  std::size_t add(const ResourcePart& part) {
     const auto [known, is_new] = place_.try_emplace(part, parts_.size());
     if (is_new) {
       parts_.push_back(part);
@@ -69,7 +69,7 @@ class ResourceList {
   }
   [[nodiscard]] std::vector<std::string> names(const Topology* machine) const {
     std::vector<std::string> names;
-    for (const Part& part : parts_) names.push_back(name_of(machine, part));
+    for (const ResourcePart& part : parts_) names.push_back(name_of(machine, part));
     return names;
   }
   /// @param places  becomes [places] positions in the result
@@ -95,8 +95,8 @@ class ResourceList {
     return at;
   }
 
-  std::map<Part, std::size_t> place_;
-  std::vector<Part> parts_;
+  std::map<ResourcePart, std::size_t> place_;
+  std::vector<ResourcePart> parts_;
   std::vector<std::size_t> parent_;
 };
 
@@ -219,7 +219,7 @@ class Splitting {
     }
     for (const VertexId gpu : joined)
       for (const EngineId engine : {machine_->engine_in(gpu), machine_->engine_out(gpu)})
-        resources_.join(processor(gpu.value), resources_.add({Part::Kind::Engine, engine.value}));
+        resources_.join(processor(gpu.value), resources_.add({ResourcePart::Kind::Engine, engine.value}));
     result_.units = resources_.names(machine_);
     std::vector<std::size_t> places;
     result_.resources = resources_.take(machine_, places);
@@ -236,7 +236,7 @@ class Splitting {
     return result_.operations.size() - 1;
   }
 
-  std::size_t processor(std::uint32_t vertex) { return resources_.add({Part::Kind::Processor, vertex}); }
+  std::size_t processor(std::uint32_t vertex) { return resources_.add({ResourcePart::Kind::Processor, vertex}); }
 
   [[nodiscard]] std::uint32_t first_cpu() const {
     for (std::size_t i = 0; machine_ != nullptr && i < machine_->vertices().size(); ++i)
@@ -274,11 +274,12 @@ class Splitting {
 
   /// The engines of a copy, joined with what it holds beside.
   std::vector<std::size_t> hold(const StreamWork& work) {
-    std::vector<std::size_t> engines{resources_.add({Part::Kind::Engine, work.engines[0].value})};
+    std::vector<std::size_t> engines{resources_.add({ResourcePart::Kind::Engine, work.engines[0].value})};
     if (work.engines[1] != work.engines[0])
-      engines.push_back(resources_.add({Part::Kind::Engine, work.engines[1].value}));
+      engines.push_back(resources_.add({ResourcePart::Kind::Engine, work.engines[1].value}));
     resources_.join(engines.front(), engines.back());
-    if (work.landing != kNone) resources_.join(engines.front(), resources_.add({Part::Kind::Landing, work.landing}));
+    if (work.landing != kNone)
+      resources_.join(engines.front(), resources_.add({ResourcePart::Kind::Landing, work.landing}));
     return engines;
   }
 
@@ -347,7 +348,7 @@ class Splitting {
   const TaskSet& set_;
   const Topology* machine_;
   OperationSet result_;
-  ResourceList resources_;
+  JoinedParts resources_;
   std::vector<std::vector<Region>> regions_;  // [operations]
   std::vector<CompanyFlow> company_;
   std::map<std::vector<double>, std::size_t> flow_of_;  // places in the company, by all that a flow is

@@ -300,7 +300,7 @@ Expected<Measurements> measure(Executor& executor, const MeasuringOptions& optio
 
 // ---- copy engines
 
-std::optional<bool> Overlap::overlaps() const {
+std::optional<bool> CopyOverlap::overlaps() const {
   constexpr double kAtOnce = 0.5, kInTurn = 1.0 / 7;  // of the shorter one
   const double saved = (one + other - both) / std::min(one, other);
   if (saved > kInTurn && saved < kAtOnce) return std::nullopt;
@@ -326,7 +326,7 @@ class OverlapMeasuring {
   Expected<GpuOverlaps> of(std::uint32_t gpu) {
     const CopyRoute up{{false, 0}, {true, gpu}}, down{{true, gpu}, {false, 0}};
     GpuOverlaps seen;
-    return overlap(up, down).and_then([&](const Overlap& found) -> Expected<GpuOverlaps> {
+    return overlap(up, down).and_then([&](const CopyOverlap& found) -> Expected<GpuOverlaps> {
       seen.up_down = found;
       const auto peer = any_peer(gpu);
       if (!peer) return seen;
@@ -347,8 +347,8 @@ class OverlapMeasuring {
     return std::nullopt;
   }
 
-  Expected<Overlap> overlap(const CopyRoute& one, const CopyRoute& other) {
-    Overlap found;
+  Expected<CopyOverlap> overlap(const CopyRoute& one, const CopyRoute& other) {
+    CopyOverlap found;
     for (const auto& [copy_routes, place] : {std::pair(CopyRouteSet{one}, &found.one),
                                              {CopyRouteSet{other}, &found.other},
                                              {CopyRouteSet{one, other}, &found.both}}) {

@@ -58,7 +58,7 @@ struct MeasuringOptions {
 [[nodiscard]] double uncertainty_of_median(std::span<const double> values);
 
 /// How long two kinds of copies of one GPU take, each alone and both together, ns.
-struct Overlap {
+struct CopyOverlap {
   double one = 0, other = 0;  ///< alone
   double both = 0;            ///< together
 
@@ -68,8 +68,8 @@ struct Overlap {
 };
 /// The measured overlaps of one GPU.
 struct GpuOverlaps {
-  Overlap up_down;
-  std::optional<Overlap> peer_up, peer_down;  ///< a copy to another GPU beside one up or down; absent: no such GPU
+  CopyOverlap up_down;
+  std::optional<CopyOverlap> peer_up, peer_down;  ///< a copy to another GPU beside one up or down; absent: no such GPU
 };
 /// The number of copy engines for a machine file: 1 where copies up and down take turns; 3 where copies to other GPUs
 /// work beside both; otherwise 2.

@@ -217,11 +217,11 @@ TEST(Measure, FindsTheRatesOfCopiesOfAllKinds) {
 
 // 10 us and 4 us: 10.5 together is at once, 14 is in turn, and 12.5 may be shared bandwidth.
 TEST(CopyEngines, AreToldByWhatIsSavedTogether) {
-  EXPECT_EQ((Overlap{10, 4, 10.5}.overlaps()), true);
-  EXPECT_EQ((Overlap{10, 4, 14}.overlaps()), false);
-  EXPECT_EQ((Overlap{10, 4, 14.3}.overlaps()), false);
-  EXPECT_EQ((Overlap{10, 4, 12.5}.overlaps()), std::nullopt);
-  const Overlap at_once{1, 1, 1}, in_turn{1, 1, 2}, unknown{1, 1, 1.7};
+  EXPECT_EQ((CopyOverlap{10, 4, 10.5}.overlaps()), true);
+  EXPECT_EQ((CopyOverlap{10, 4, 14}.overlaps()), false);
+  EXPECT_EQ((CopyOverlap{10, 4, 14.3}.overlaps()), false);
+  EXPECT_EQ((CopyOverlap{10, 4, 12.5}.overlaps()), std::nullopt);
+  const CopyOverlap at_once{1, 1, 1}, in_turn{1, 1, 2}, unknown{1, 1, 1.7};
   EXPECT_EQ(copy_engines_of({in_turn, {}, {}}, 2), 1);
   EXPECT_EQ(copy_engines_of({at_once, {}, {}}, 1), 2);
   EXPECT_EQ(copy_engines_of({at_once, {}, {}}, 3), 3);  // alone: nothing says otherwise
