@@ -3,18 +3,22 @@
 // 8 tasks on the four GPUs of h200x4, each with a copy to one GPU, a kernel there, and in half of them a copy back in a
 // second batch; copies of 1 to 100 MB, kernels of 0.1 to 10 ms and periods of 5 to 100 ms, all log-uniform; then all
 // periods are stretched alike, so that the fullest resource has the utilization of the row. Deadlines are the periods.
-// Options: --seeds N
+// Options: --seeds N, --svg FILE
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "apps/tutti/formats/svg.hpp"
 #include "sched/admission/admission.hpp"
 #include "sched/overlap/overlap_verdict.hpp"
 #include "tests/support/random.hpp"
@@ -80,32 +84,74 @@ bool might_hold(const TaskSet& set) {
   return true;
 }
 
-struct Shares {
-  int off = 0, on = 0, any_of_both = 0, possible = 0;
+/// Shares of the sets of a row, in percent.
+struct Row {
+  double utilization = 0;
+  std::array<double, 4> shares{};  // of `kColumns`
 };
+constexpr std::array<std::string_view, 4> kColumns{"off", "on", "auto", "some schedule might"};
+
+Row row_of(const Topology& machine, double utilization, int seeds) {
+  const AdmissionController controller(planners().front());
+  std::array<int, 4> counts{};
+  for (int seed = 1; seed <= seeds; ++seed) {
+    Random random(static_cast<std::uint64_t>(seed));
+    TaskSet set = random_set(random, machine);
+    stretch(set, fullest(set) / utilization);
+    const bool off = controller.answer(set) == Answer::Schedulable;
+    const bool on = answer_overlapping(set) == Answer::Schedulable;
+    const std::array holds{off, on, off || on, might_hold(set)};
+    for (std::size_t i = 0; i < holds.size(); ++i) counts[i] += holds[i] ? 1 : 0;
+  }
+  Row row{utilization, {}};
+  for (std::size_t i = 0; i < counts.size(); ++i) row.shares[i] = 100.0 * counts[i] / seeds;
+  return row;
+}
+
+std::string drawing(std::span<const Row> rows) {
+  constexpr double kWidth = 560, kHeight = 360, kLeft = 60, kRight = 20, kTop = 40, kBottom = 50;
+  const auto x = [&](double utilization) { return kLeft + utilization * (kWidth - kLeft - kRight); };
+  const auto y = [&](double percent) { return kHeight - kBottom - percent / 100 * (kHeight - kTop - kBottom); };
+  Svg svg;
+  svg.text(kLeft, 22, "Random task sets that are admitted", "font-size='15'");
+  for (const int percent : {0, 25, 50, 75, 100}) {
+    svg.line(kLeft, y(percent), kWidth - kRight, y(percent), percent == 0 ? "class='axis'" : "class='grid'");
+    svg.text(kLeft - 8, y(percent) + 4, fmt::format("{} %", percent), "text-anchor='end'");
+  }
+  for (const double tick : {0.0, 0.2, 0.4, 0.6, 0.8, 1.0})
+    svg.text(x(tick), y(0) + 19, fmt::format("{:.1f}", tick), "text-anchor='middle'");
+  svg.text((kLeft + kWidth - kRight) / 2, kHeight - 12, "utilization of the fullest engine or GPU",
+           "text-anchor='middle'");
+  for (std::size_t i = 0; i < kColumns.size(); ++i) {
+    const std::string_view colour = series_colour(i).fill;
+    std::string path;
+    for (const Row& row : rows)
+      path += fmt::format("{}{:.1f} {:.1f} ", path.empty() ? "M" : "L", x(row.utilization), y(row.shares[i]));
+    const std::string_view dashes = kColumns[i] == "auto" ? " stroke-dasharray='6 4'" : "";
+    svg.path(path, fmt::format("fill='none' stroke='{}' stroke-width='2'{}", colour, dashes));
+    const double height = y(28) + 17 * static_cast<double>(i);
+    svg.line(kLeft + 12, height - 4, kLeft + 32, height - 4, fmt::format("stroke='{}' stroke-width='3'", colour));
+    svg.text(kLeft + 38, height, kColumns[i]);
+  }
+  return svg.file(kWidth, kHeight);
+}
 
 int run(int argc, char** argv) {
-  const int seeds = argc == 3 && std::strcmp(argv[1], "--seeds") == 0 ? std::max(1, std::atoi(argv[2])) : 1000;
-  const Topology machine = load_machine(test::source_path("configs/machines/h200x4.yaml")).value();
-  const AdmissionController controller(planners().front());
-  fmt::print("| fullest resource | off | on | auto | some schedule might |\n|---|---|---|---|---|\n");
-  for (const double utilization : {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}) {
-    Shares shares;
-    for (int seed = 1; seed <= seeds; ++seed) {
-      Random random(static_cast<std::uint64_t>(seed));
-      TaskSet set = random_set(random, machine);
-      stretch(set, fullest(set) / utilization);
-      const bool off = controller.answer(set) == Answer::Schedulable;
-      const bool on = answer_overlapping(set) == Answer::Schedulable;
-      shares.off += off ? 1 : 0;
-      shares.on += on ? 1 : 0;
-      shares.any_of_both += off || on ? 1 : 0;
-      shares.possible += might_hold(set) ? 1 : 0;
-    }
-    const auto percent = [&](int count) { return 100.0 * count / seeds; };
-    fmt::print("| {:.1f} | {:.1f} % | {:.1f} % | {:.1f} % | {:.1f} % |\n", utilization, percent(shares.off),
-               percent(shares.on), percent(shares.any_of_both), percent(shares.possible));
+  int seeds = 1000;
+  std::string picture;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (std::strcmp(argv[i], "--seeds") == 0) seeds = std::max(1, std::atoi(argv[i + 1]));
+    if (std::strcmp(argv[i], "--svg") == 0) picture = argv[i + 1];
   }
+  const Topology machine = load_machine(test::source_path("configs/machines/h200x4.yaml")).value();
+  fmt::print("| fullest resource | off | on | auto | some schedule might |\n|---|---|---|---|---|\n");
+  std::vector<Row> rows;
+  for (const double utilization : {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}) {
+    const Row& row = rows.emplace_back(row_of(machine, utilization, seeds));
+    fmt::print("| {:.1f} | {:.1f} % | {:.1f} % | {:.1f} % | {:.1f} % |\n", utilization, row.shares[0], row.shares[1],
+               row.shares[2], row.shares[3]);
+  }
+  if (!picture.empty()) std::ofstream(picture) << drawing(rows);
   return 0;
 }
 
