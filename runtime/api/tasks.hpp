@@ -118,7 +118,7 @@ class TUTTI_API AdmittedTaskSet {
 /// The answer to "does this always meet its deadlines?", with reasons.
 struct Verdict {
   Answer answer = Answer::Unknown;
-  std::string planner;                           ///< of the plans that were tested
+  std::string planner;                           ///< of the plans that were tested; empty where jobs overlap
   double utilization = 0;                        ///< the largest of any partition of the machine; rounded
   std::vector<TaskVerdict> tasks;                ///< in the order of the set
   std::vector<TestVerdict> tests;                ///< by partition, then in the order in which they were asked
