@@ -200,16 +200,26 @@ std::optional<Remedy> other_preemption(const TaskStudy& study, const AdmissionCo
   return Remedy{preemption, static_cast<std::int64_t>(other), {}};
 }
 
-/// The largest chunk size that holds; where there is no preemption yet, together with that.
+/// Whether some partition asks for more than all the time.
+bool asks_for_too_much(const AdmissionVerdict& refused) {
+  return std::ranges::any_of(refused.partitions, [&](const Partition& partition) {
+    return utilization_sum(timings_of(partition, refused.timings)).compare_with_one() > 0;
+  });
+}
+
+/// The largest chunk size that holds; where there is no preemption yet, together with that, unless the time does not
+/// suffice anyway: whole batches cost least.
 /// @param left_out  gets a sentence where not all were tried
-std::optional<Remedy> other_cut(const TaskStudy& study, const AdmissionController& controller, std::string& left_out) {
+std::optional<Remedy> other_cut(const TaskStudy& study, const AdmissionController& controller,
+                                const AdmissionVerdict& refused, std::string& left_out) {
   const TaskSet& set = study.tasks;
   std::vector<std::int64_t> largest;
   for (const Task& task : set.tasks)
     for (const Batch* batch : batches_of(task))
       if (const Bytes bytes = largest_transfer(*batch); bytes > Bytes{0}) largest.push_back(bytes.count);
   const bool alone = set.preemption == Preemption::None && set.tasks.size() == 1;  // nothing else would be let pass
-  if (largest.empty() || alone) return std::nullopt;
+  if (largest.empty() || alone || (set.preemption == Preemption::None && asks_for_too_much(refused)))
+    return std::nullopt;
   TunableParameter cut{.kind = TunableKind::Cut, .value = set.cut.count};
   if (set.preemption == Preemption::None) cut.name = kWithPreemption;
   const auto holds = [&](std::int64_t value) {
@@ -250,7 +260,7 @@ Remedies find_remedies(const TaskStudy& study, const Planner& planner, const Adm
   const AdmissionController controller(planner);
   const auto preemption = other_preemption(study, controller);
   const bool passes = preemption && set.preemption == Preemption::None;  // nothing need be cut
-  const auto cut = passes ? std::nullopt : other_cut(study, controller, remedies.left_out);
+  const auto cut = passes ? std::nullopt : other_cut(study, controller, refused, remedies.left_out);
   for (const auto& sharing : {cut, preemption})
     if (sharing) remedies.remedies.insert(remedies.remedies.begin(), *sharing);
   return remedies;
