@@ -159,6 +159,7 @@ TEST(Calibration, WritesOneRowForEachClassOfCombinations) {
 
 // Five GPUs, two of them on slower links: more than are looked at one by one. 20 x 10 - 1 classes of combinations.
 TEST(Calibration, ServesMoreGpusInGroups) {
+  if (test::kSanitized) GTEST_SKIP() << kAccuracyAlone;
   const Topology truth = test::star(160, {50, 50, 50, 30, 30});
   const Topology machine = calibrate(measure(truth, 0.002), std::nullopt).value().machine;
   using Groups = std::vector<std::vector<std::uint32_t>>;

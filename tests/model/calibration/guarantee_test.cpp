@@ -322,6 +322,7 @@ TEST(FurtherWays, AreFittedAndGuaranteed) {
 // Copies between GPUs that halve what goes up beside them, over nothing that the graph knows: the table has it,
 // guaranteed rates cover it, and it is told. 55 / 2 = 27.5 GB/s.
 TEST(FurtherWays, WhatDisturbsOthersIsGuaranteedAndTold) {
+  if (test::kSanitized) GTEST_SKIP() << "sanitizers change no figure, and other calibrations run the same code";
   const Topology truth = two_memories();
   Measurements measured = measure_all(truth, 0, 1);
   const CopyRouteSet pair{{{false, 0}, {true, 0}}, {{true, 0}, {true, 1}}};
