@@ -142,28 +142,11 @@ Effort effort_of(const TaskSet& set) {
 
 namespace {
 
-/// Device memory for the buffers of all jobs that can be alive.
-Verdict memory_of_overlapping(const TaskSet& set) {
+/// What is known of the tasks without plans: all but what their jobs take.
+std::vector<TaskTiming> timings_without_plans(const TaskSet& set) {
   std::vector<TaskTiming> timings;
   for (const Task& task : set.tasks) {
     TaskTiming& timing = timings.emplace_back();
-    timing.period = task.period;
-    timing.deadline = task.deadline;
-    timing.jitter = task.jitter;
-  }
-  return check_device_memory(set, timings);
-}
-
-Answer answer_with_overlap(const TaskSet& set) {
-  if (set.machine && memory_of_overlapping(set).answer == Answer::NotSchedulable) return Answer::NotSchedulable;
-  return answer_overlapping(set);
-}
-
-AdmissionVerdict verdict_overlapping(const TaskSet& set) {
-  AdmissionVerdict verdict;
-  verdict.worst_responses.resize(set.tasks.size());
-  for (const Task& task : set.tasks) {
-    TaskTiming& timing = verdict.timings.emplace_back();
     timing.period = task.period;
     timing.deadline = task.deadline;
     timing.jitter = task.jitter;
@@ -171,6 +154,19 @@ AdmissionVerdict verdict_overlapping(const TaskSet& set) {
     timing.offset = task.offset;
     timing.arrivals = set.arrivals;
   }
+  return timings;
+}
+
+Answer answer_with_overlap(const TaskSet& set) {
+  if (set.machine && check_device_memory(set, timings_without_plans(set)).answer == Answer::NotSchedulable)
+    return Answer::NotSchedulable;
+  return answer_overlapping(set);
+}
+
+AdmissionVerdict verdict_overlapping(const TaskSet& set) {
+  AdmissionVerdict verdict;
+  verdict.worst_responses.resize(set.tasks.size());
+  verdict.timings = timings_without_plans(set);
   auto found = decide_overlapping(set);
   if (!found) {
     verdict.reasons = {found.error().text()};
@@ -184,7 +180,7 @@ AdmissionVerdict verdict_overlapping(const TaskSet& set) {
     verdict.timings[i].wcet = longest_alone(verdict.overlap->operations, TaskId{i});
   if (!verdict.overlap->utilization.empty()) verdict.utilization = std::ranges::max(verdict.overlap->utilization);
   if (set.machine) {
-    verdict.tests.push_back(memory_of_overlapping(set));
+    verdict.tests.push_back(check_device_memory(set, verdict.timings));
     if (verdict.tests.back().answer == Answer::NotSchedulable) {
       verdict.answer = Answer::NotSchedulable;
       verdict.reasons.insert(verdict.reasons.begin(), verdict.tests.back().reason);

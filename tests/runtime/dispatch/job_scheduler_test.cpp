@@ -268,14 +268,20 @@ TEST(JobScheduler, EndsEveryJobWhereTheMachineBreaks) {
   EXPECT_EQ(play.lines.size(), 2U) << "the one that broke it, and the one that had lent the machine";
 }
 
-// A job of 2 that was to keep the machine for its best case of 6: on a machine that is broken it ends at 2.
-TEST(JobScheduler, ABrokenMachineIsKeptForNoBestCase) {
+/// At 0 a job has just started that takes at least `best` of at most 8, of a strictly periodic task.
+JobScheduler with_a_job_of_best_case(std::int64_t best) {
   ScheduledTask one = task(8, 20, 1);
-  one.timing.best_case = Duration{6};
+  one.timing.best_case = Duration{best};
   JobScheduler scheduler(Policy::Edf, Arrivals::Periodic, {one}, 1);
   scheduler.begin({});
   scheduler.input_ready(scheduler.step({Event::Kind::Time, {}}).job);
-  ASSERT_EQ(scheduler.step({Event::Kind::Time, {}}).kind, Action::Kind::Start);
+  EXPECT_EQ(scheduler.step({Event::Kind::Time, {}}).kind, Action::Kind::Start);
+  return scheduler;
+}
+
+// A job of 2 that was to keep the machine for its best case of 6: on a machine that is broken it ends at 2.
+TEST(JobScheduler, ABrokenMachineIsKeptForNoBestCase) {
+  JobScheduler scheduler = with_a_job_of_best_case(6);
   scheduler.stop();
   EXPECT_EQ(scheduler.step({Event::Kind::JobEnded, Duration{2}}).kind, Action::Kind::Finish);
   EXPECT_TRUE(scheduler.running().failed);
@@ -283,12 +289,7 @@ TEST(JobScheduler, ABrokenMachineIsKeptForNoBestCase) {
 
 // A kernel fails after 2: the job leaves the machine at its best case of 6 all the same.
 TEST(JobScheduler, AFailedJobKeepsTheMachineForItsBestCase) {
-  ScheduledTask one = task(8, 20, 1);
-  one.timing.best_case = Duration{6};
-  JobScheduler scheduler(Policy::Edf, Arrivals::Periodic, {one}, 1);
-  scheduler.begin({});
-  scheduler.input_ready(scheduler.step({Event::Kind::Time, {}}).job);
-  ASSERT_EQ(scheduler.step({Event::Kind::Time, {}}).kind, Action::Kind::Start);
+  JobScheduler scheduler = with_a_job_of_best_case(6);
   const Action held = scheduler.step({Event::Kind::JobFailed, Duration{2}});
   EXPECT_EQ(held.kind, Action::Kind::Hold);
   EXPECT_EQ(held.until, Duration{6});

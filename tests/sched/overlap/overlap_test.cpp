@@ -43,6 +43,21 @@ std::vector<std::string> held(const OperationSet& operations) {
   return names;
 }
 
+/// Two GPUs on links of 50 GB/s, from a memory that gives so many GB/s in all.
+/// @param theoretical  GB/s that the standard of the links gives
+Topology two_links(int theoretical, int memory) {
+  return make_machine(fmt::format(R"(  vertices:
+    mem0: {{kind: memory}}
+    gpu0: {{kind: gpu}}
+    gpu1: {{kind: gpu}}
+  links:
+    - {{from: mem0, to: gpu0, bandwidth: {{nominal: 50 GB/s, theoretical: {0} GB/s}}}}
+    - {{from: mem0, to: gpu1, bandwidth: {{nominal: 50 GB/s, theoretical: {0} GB/s}}}}
+  shared: [{{name: memory, capacity: {1} GB/s, members: [{{from: mem0, to: gpu0}}, {{from: mem0, to: gpu1}}]}}]
+)",
+                                  theoretical, memory));
+}
+
 // ---- operations
 
 // 6000 bytes at 1 byte/ns, then the kernel: each on what it needs.
@@ -147,15 +162,7 @@ TEST(Overlap, IsUnknownWhereOnlyTheWorstCompanyIsTooSlow) {
 
 // `frame` and `model` share no engine and no GPU: only the links to the memory, which both together cannot fill.
 TEST(Overlap, DoesNotWaitForWhatItDoesNotUse) {
-  const Topology machine = make_machine(R"(  vertices:
-    mem0: {kind: memory}
-    gpu0: {kind: gpu}
-    gpu1: {kind: gpu}
-  links:
-    - {from: mem0, to: gpu0, bandwidth: {nominal: 50 GB/s, theoretical: 63 GB/s}}
-    - {from: mem0, to: gpu1, bandwidth: {nominal: 50 GB/s, theoretical: 63 GB/s}}
-  shared: [{name: memory, capacity: 176 GB/s, members: [{from: mem0, to: gpu0}, {from: mem0, to: gpu1}]}]
-)");
+  const Topology machine = two_links(63, 176);
   TaskSet set = tasks_of(machine, {"from: mem0, to: gpu0, size: 200 MB, kernel: {time: 1 ms}",
                                    "from: mem0, to: gpu1, size: 1 MB, kernel: {time: 12 ms}"});
   set.tasks[0].period = set.tasks[0].deadline = std::chrono::milliseconds{10};
@@ -190,15 +197,7 @@ TEST(Operations, OnOneResourceAreOneStay) {
 
 // A link of 50 GB/s by measurement that its standard gives 10: what was measured counts. Two copies share 60: 30 each.
 TEST(Operations, BelieveNoStandardBelowWhatWasMeasured) {
-  const Topology machine = make_machine(R"(  vertices:
-    mem0: {kind: memory}
-    gpu0: {kind: gpu}
-    gpu1: {kind: gpu}
-  links:
-    - {from: mem0, to: gpu0, bandwidth: {nominal: 50 GB/s, theoretical: 10 GB/s}}
-    - {from: mem0, to: gpu1, bandwidth: {nominal: 50 GB/s, theoretical: 10 GB/s}}
-  shared: [{name: memory, capacity: 60 GB/s, members: [{from: mem0, to: gpu0}, {from: mem0, to: gpu1}]}]
-)");
+  const Topology machine = two_links(10, 60);
   const OperationSet operations =
       split(tasks_of(machine, {"from: mem0, to: gpu0, size: 300 kB", "from: mem0, to: gpu1, size: 300 kB"}));
   EXPECT_EQ(operations.operations[0].worst(), Duration{10'000});
