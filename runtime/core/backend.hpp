@@ -8,6 +8,8 @@
 #include "model/batch/execution_plan.hpp"
 #include "runtime/core/broken_bound.hpp"
 #include "runtime/core/buffer.hpp"
+#include "runtime/core/clock.hpp"
+#include "runtime/core/waker.hpp"
 
 namespace tutti::internal {
 
@@ -33,6 +35,9 @@ struct BoundPlan {
   std::string name;                     ///< in messages: "batch 1 of task 'inspect'"
   std::vector<StreamBinding> bindings;  ///< [streams]
   Marks marks = Marks::Needed;
+  /// A run starts whatever else is under way: the caller sees to it that no two use one copy engine or GPU at a time.
+  /// Such a plan is of one stream.
+  bool overlaps = false;
 };
 
 /// How a batch ended.
@@ -74,12 +79,12 @@ class BackendBatch {
   /// @return whether it can
   /// @pre its run before, if any, is finished.
   [[nodiscard]] virtual bool follow(const Timeline&) { return false; }
-  /// Starts the batch's plan at an instant, or when all runs submitted earlier are finished, whichever is later.
-  /// Allocates nothing, never blocks; arms the batch if it is not armed.
+  /// Starts the batch's plan at an instant, or when all runs submitted earlier are finished, whichever is later; that
+  /// of a batch that overlaps at the instant. Allocates nothing, never blocks; arms the batch if it is not armed.
   /// @pre its run before, if any, is finished.
   virtual void submit(Duration earliest) = 0;
   /// Whether its last run is finished. A poll lets the backend work: where time does not pass by itself, the backend
-  /// moves on to the next event.
+  /// moves on to the next event, but where batches overlap, whose time passes as the caller waits.
   [[nodiscard]] virtual bool poll() = 0;
   /// Returns when its last run is finished.
   virtual void wait() = 0;
@@ -111,6 +116,10 @@ class DeviceBackend {
   [[nodiscard]] virtual bool starts_cold() const { return false; }
   /// Whether something that was submitted is not finished.
   [[nodiscard]] virtual bool busy() const = 0;
+  /// Until when a caller may wait, and then poll, for runs of batches that overlap; `kNever`: until it is woken.
+  [[nodiscard]] virtual Duration next_event() const { return kNever; }
+  /// Who is woken where a run of a batch that overlaps is finished, if another thread sees that; null: nobody.
+  virtual void wakes(Waker*) {}
   /// Notes for a report on its runs: a sentence for everything that the host refused to this backend.
   [[nodiscard]] virtual std::vector<std::string> notes() const { return {}; }
   /// Processor time that its own threads have taken so far. A wrapper hands on that of the backend that it wraps.

@@ -9,11 +9,11 @@
 namespace tutti::internal {
 
 Expected<PreparedBatch> Executor::prepare(ExecutionPlan plan, std::vector<StreamBinding> bindings, std::string name,
-                                          Marks marks) {
+                                          Marks marks, bool overlaps) {
   if (!(plan.machine() == *machine_))
     return invalid_input(
         fmt::format("{} was planned for another machine than '{}'; plan it for this one", name, machine_->name()));
-  auto prepared = backend_->prepare({plan, std::move(name), std::move(bindings), marks});
+  auto prepared = backend_->prepare({plan, std::move(name), std::move(bindings), marks, overlaps});
   if (!prepared) return tl::unexpected(std::move(prepared.error()));
   return PreparedBatch(*std::move(prepared), std::move(plan));
 }
@@ -94,13 +94,14 @@ Executor::AdmittedRun::AdmittedRun(Executor& executor) : executor_(&executor) {
 Executor::AdmittedRun::~AdmittedRun() { executor_->owner_ = 0; }
 
 Expected<PreparedBatch> Executor::AdmittedRun::prepare(const ExecutionPlan& plan, std::vector<StreamBinding> bindings,
-                                                       std::string name) {
+                                                       std::string name, bool overlaps) {
   TUTTI_EXPECTS(plan.latest.has_value(), "what was admitted has a latest finish");
-  return executor_->prepare(plan, std::move(bindings), std::move(name)).map([&](PreparedBatch&& batch) {
-    batch.run_ = executor_->owner_;
-    batch.promised_.emplace(BatchPromise(plan), plan.timeline);
-    return std::move(batch);
-  });
+  return executor_->prepare(plan, std::move(bindings), std::move(name), Marks::Needed, overlaps)
+      .map([&](PreparedBatch&& batch) {
+        batch.run_ = executor_->owner_;
+        batch.promised_.emplace(BatchPromise(plan), plan.timeline);
+        return std::move(batch);
+      });
 }
 
 }  // namespace tutti::internal

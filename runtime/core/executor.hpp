@@ -61,9 +61,11 @@ class Executor {
   /// Binds a plan to its data and hands it to the backend.
   /// @param bindings  [streams]
   /// @param name      of the batch in messages
+  /// @param overlaps  as in `BoundPlan`
   /// @errors InvalidInput: a plan of another machine. Otherwise as `DeviceBackend::prepare`.
   [[nodiscard]] Expected<PreparedBatch> prepare(ExecutionPlan plan, std::vector<StreamBinding> bindings,
-                                                std::string name = "a batch", Marks marks = Marks::Needed);
+                                                std::string name = "a batch", Marks marks = Marks::Needed,
+                                                bool overlaps = false);
 
   /// Prepares the next run of a batch ahead of its issue, which is then a store to memory: see `BackendBatch::arm`.
   /// Useful for the next one or two batches, since a batch held at a gate slightly delays the start of others. Does
@@ -114,8 +116,9 @@ class Executor {
     /// Prepares a plan that was admitted: a run of it that takes longer than its latest finish is reported.
     /// @pre the plan has a latest finish.
     /// @errors as `Executor::prepare`.
+    /// @param overlaps  as in `BoundPlan`
     [[nodiscard]] Expected<PreparedBatch> prepare(const ExecutionPlan& plan, std::vector<StreamBinding> bindings,
-                                                  std::string name = "a batch");
+                                                  std::string name = "a batch", bool overlaps = false);
 
    private:
     Executor* executor_;

@@ -96,10 +96,9 @@ void JobLedger::judge(EndedJob& ended, const std::optional<BrokenBound>& of_batc
 }
 
 void JobLedger::note_streams(TaskId task, std::size_t chunk, Duration start, const Timeline& measured) {
-  const auto& first_chunk = tasks_[task.index()].first_chunk;
-  const auto batch = std::ranges::upper_bound(first_chunk, chunk) - first_chunk.begin() - 1;
+  const ChunkPlace place = tasks_[task.index()].places[chunk];
   for (std::size_t s = 0; s < measured.streams.size() && streams_.size() < kMostStreamTimes; ++s)
-    streams_.push_back({static_cast<std::uint32_t>(batch), static_cast<std::uint32_t>(s),
+    streams_.push_back({place.batch, place.stream + static_cast<std::uint32_t>(s),
                         start - epoch_ + measured.streams[s].start(), start - epoch_ + measured.streams[s].end()});
 }
 

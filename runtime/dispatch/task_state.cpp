@@ -54,18 +54,26 @@ Expected<void> prepare_batch(Executor& executor, Executor::AdmittedRun& run, Tas
 
 }  // namespace
 
-Expected<TaskState> prepare_task(Executor& executor, Executor::AdmittedRun& run, const PlannedTaskSet& planned,
-                                 TaskId task, TaskProgram& program, std::uint64_t jobs) {
+TaskState unprepared_task(const PlannedTaskSet& planned, TaskId task, TaskProgram& program, std::uint64_t jobs) {
   TaskState state;
   state.task = &planned.tasks.tasks[task.index()];
   state.program = &program;
-  const JobBound& bound = planned.bounds[task.index()];
   const auto sets = static_cast<std::size_t>(std::min<std::uint64_t>(
       static_cast<std::uint64_t>(buffer_sets(planned.timings[task.index()])), std::max<std::uint64_t>(jobs, 1)));
   state.releases.resize(sets);
   state.holds.resize(sets);
-  for (const auto& chunks : bound.plans) state.first_chunk.push_back(state.first_chunk.back() + chunks.size());
-  for (std::size_t set = 0; set < sets; ++set) {
+  return state;
+}
+
+Expected<TaskState> prepare_task(Executor& executor, Executor::AdmittedRun& run, const PlannedTaskSet& planned,
+                                 TaskId task, TaskProgram& program, std::uint64_t jobs) {
+  TaskState state = unprepared_task(planned, task, program, jobs);
+  const JobBound& bound = planned.bounds[task.index()];
+  for (std::uint32_t batch = 0; batch < bound.plans.size(); ++batch) {
+    state.first_chunk.push_back(state.first_chunk.back() + bound.plans[batch].size());
+    state.places.resize(state.first_chunk.back(), {batch, 0});
+  }
+  for (std::size_t set = 0; set < state.releases.size(); ++set) {
     state.chunks.emplace_back();
     for (std::size_t batch = 0; batch < bound.plans.size(); ++batch)
       if (auto ok = prepare_batch(executor, run, state, bound.plans[batch], batch, set); !ok)

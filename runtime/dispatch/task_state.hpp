@@ -23,18 +23,30 @@ struct Hold {
   Duration until{};  ///< `kNever`: they have it still
 };
 
+/// Which part of a job a prepared batch is.
+struct ChunkPlace {
+  std::uint32_t batch = 0;   ///< of the job
+  std::uint32_t stream = 0;  ///< of that: its first
+};
+
 /// One task in a run: its program, and the batches of each of its buffer sets.
 struct TaskState {
   const Task* task = nullptr;
   TaskProgram* program = nullptr;
   std::vector<std::vector<PreparedBatch>> chunks;  ///< [sets][chunks of all batches]
-  std::vector<std::size_t> first_chunk{0};         ///< [batches + 1]
+  std::vector<std::size_t> first_chunk{0};         ///< [batches + 1]; where jobs overlap, none
+  std::vector<ChunkPlace> places;                  ///< [chunks of all batches]
   std::vector<Release> releases;                   ///< [sets] of the job that has it
   std::vector<Hold> holds;                         ///< [sets] of the last job whose callbacks had it
 
   /// The batches of a job, cut into chunks, in order.
   [[nodiscard]] std::vector<PreparedBatch>& chunks_of(std::uint64_t index) { return chunks[index % chunks.size()]; }
 };
+
+/// A task with as many buffer sets as jobs of it can be alive, none of them prepared.
+/// @param jobs  most jobs that it will release
+[[nodiscard]] TaskState unprepared_task(const PlannedTaskSet& planned, TaskId task, TaskProgram& program,
+                                        std::uint64_t jobs);
 
 /// Prepares everything that the jobs of a task need: as many buffer sets as jobs of it can be alive, and every batch of
 /// each set, cut as planned.

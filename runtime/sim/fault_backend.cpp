@@ -4,32 +4,9 @@
 #include <utility>
 
 #include "model/base/expects.hpp"
+#include "runtime/sim/sim_parts.hpp"
 
 namespace tutti::internal {
-namespace {
-
-/// Where an instant of one interval comes to lie in another one.
-Duration moved(Duration at, Duration from, Duration to, Duration new_from, Duration new_to) {
-  if (at <= from || to <= from) return new_from;
-  const double share = as_ns(at - from) / as_ns(to - from);
-  return std::clamp(new_from + round_down_ns(share * as_ns(new_to - new_from)), new_from, new_to);
-}
-
-/// Stretches the segments of a transfer to its start and end, where they do not fit.
-void fit_segments(TransferInterval& transfer) {
-  auto& segments = transfer.segments;
-  transfer.end = std::max(transfer.end, transfer.start);
-  if (segments.empty() || (segments.front().start == transfer.start && segments.back().end == transfer.end)) return;
-  const Duration from = segments.front().start, to = segments.back().end;
-  for (Segment& segment : segments) {
-    segment.start = moved(segment.start, from, to, transfer.start, transfer.end);
-    segment.end = moved(segment.end, from, to, transfer.start, transfer.end);
-  }
-  segments.back().end = transfer.end;
-}
-
-}  // namespace
-
 class FaultBackend::Batch final : public BackendBatch {
  public:
   Batch(FaultBackend& owner, std::unique_ptr<BackendBatch> batch, ExecutionPlan plan, std::string name)

@@ -66,6 +66,8 @@ class FaultBackend : public DeviceBackend {
   [[nodiscard]] std::string_view name() const override { return machine_.name(); }
   [[nodiscard]] bool starts_cold() const override { return machine_.starts_cold(); }
   [[nodiscard]] bool busy() const override { return machine_.busy(); }
+  [[nodiscard]] Duration next_event() const override { return machine_.next_event(); }
+  void wakes(Waker* waker) override { machine_.wakes(waker); }
   [[nodiscard]] std::vector<std::string> notes() const override { return machine_.notes(); }
   [[nodiscard]] Duration tolerated_lag() const override { return machine_.tolerated_lag(); }
   [[nodiscard]] std::vector<std::string> foreign_load() const override { return machine_.foreign_load(); }

@@ -7,6 +7,7 @@
 
 #include "model/base/expects.hpp"
 #include "runtime/sim/sim_batch.hpp"
+#include "runtime/sim/sim_operation.hpp"
 
 namespace tutti::internal {
 
@@ -43,7 +44,8 @@ SimBackend::SimBackend(const Topology& machine, const KernelRegistry& kernels, C
     : machine_(machine),
       kernels_(&kernels),
       clock_(&clock),
-      memory_(std::make_shared<SimMemory>(machine, clock.runs_by_itself())) {}
+      memory_(std::make_shared<SimMemory>(machine, clock.runs_by_itself())),
+      copies_(machine_) {}
 
 SimBackend::~SimBackend() { TUTTI_EXPECTS(prepared_ == 0, "batches are gone before their backend"); }
 
@@ -67,6 +69,8 @@ Expected<std::unique_ptr<BackendBatch>> SimBackend::prepare(BoundPlan bound) {
   }
   fill_kernel_inputs(bound.plan.batch, bound.bindings);
   submitted_.reserve(++prepared_);
+  overlapping_.reserve(prepared_);
+  if (bound.overlaps) return std::make_unique<SimOperation>(*this, std::move(bound));
   return std::make_unique<SimBatch>(*this, std::move(bound));
 }
 
@@ -75,6 +79,33 @@ void SimBackend::run_next_event() {
   clock_->wait_until(batch.next_event());
   batch.run_next_event();
   if (batch.finished()) submitted_.erase(submitted_.begin());
+}
+
+Error SimBackend::too_slow(Duration lag) {
+  return {ErrorCode::Machine,
+          fmt::format("the host is too slow to play this machine in real time: a batch ended {} after its plan; use "
+                      "the virtual clock, or smaller sizes",
+                      to_string(lag)),
+          {}};
+}
+
+Duration SimBackend::next_event() const {
+  return overlapping_.empty() ? kNever : round_up_ns(overlapping_[next_overlapping()]->next_event());
+}
+
+std::size_t SimBackend::next_overlapping() const {
+  const auto next = std::ranges::min_element(overlapping_, {}, [](const SimOperation* run) { return run->next_event(); });
+  return static_cast<std::size_t>(next - overlapping_.begin());
+}
+
+void SimBackend::run_overlapping() {
+  while (!overlapping_.empty()) {
+    const std::size_t place = next_overlapping();
+    SimOperation& run = *overlapping_[place];
+    if (round_up_ns(run.next_event()) > clock_->now()) return;
+    run.run_next_event();
+    if (run.finished()) overlapping_.erase(overlapping_.begin() + static_cast<std::ptrdiff_t>(place));
+  }
 }
 
 bool SimBackend::next_event_is_due() const {

@@ -7,10 +7,12 @@
 #include "runtime/core/backend.hpp"
 #include "runtime/core/clock.hpp"
 #include "runtime/core/kernel_registry.hpp"
+#include "runtime/sim/sim_copies.hpp"
 
 namespace tutti::internal {
 
 class SimBatch;
+class SimOperation;
 class SimMemory;
 
 /// A simulated machine: its memories and GPUs are pieces of host memory, its copy engines copy real bytes over the
@@ -19,6 +21,9 @@ class SimMemory;
 /// It works inside `poll` and `wait`, in the order in which batches were submitted. On a virtual clock everything
 /// happens at its planned instant. On a real clock the host may be too slow to play its part; a batch that ends more
 /// than `kHostLag` after its plan reports that.
+///
+/// Batches that overlap (`BoundPlan::overlaps`) are one copy or kernel each: copies that are under way at a time share
+/// the machine's guaranteed bandwidths as they start and stop.
 class SimBackend final : public DeviceBackend {
  public:
   /// How far a batch may end behind its plan before the host counts as too slow.
@@ -28,24 +33,34 @@ class SimBackend final : public DeviceBackend {
   ~SimBackend();
 
   [[nodiscard]] std::string_view name() const override { return "sim"; }
-  [[nodiscard]] bool busy() const override { return !submitted_.empty(); }
+  [[nodiscard]] bool busy() const override { return !submitted_.empty() || !overlapping_.empty(); }
+  [[nodiscard]] Duration next_event() const override;
   [[nodiscard]] Duration tolerated_lag() const override { return clock_->runs_by_itself() ? kHostLag : Duration{}; }
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override;
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
 
  private:
   friend class SimBatch;
+  friend class SimOperation;
+
+  /// The error of a run that the host saw end so long after it did.
+  [[nodiscard]] static Error too_slow(Duration lag);
 
   /// Lets the next event of the oldest unfinished batch happen.
   void run_next_event();
   /// Whether the next event is due, or time does not pass by itself.
   [[nodiscard]] bool next_event_is_due() const;
+  /// Lets everything happen by now to batches that overlap.
+  void run_overlapping();
+  [[nodiscard]] std::size_t next_overlapping() const;
 
   Topology machine_;
   const KernelRegistry* kernels_;
   Clock* clock_;
   std::shared_ptr<SimMemory> memory_;
-  std::vector<SimBatch*> submitted_;  // oldest first; room for every prepared batch
+  SimCopies copies_;                      // of batches that overlap
+  std::vector<SimBatch*> submitted_;      // oldest first; room for every prepared batch
+  std::vector<SimOperation*> overlapping_;  // under way; room as above
   std::size_t prepared_ = 0;
   Duration free_at_{};  // when all that was submitted is finished, as planned
 };

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
-
-#include <fmt/format.h>
 
 #include "model/base/expects.hpp"
+#include "runtime/sim/sim_parts.hpp"
 
 namespace tutti::internal {
 
@@ -129,19 +127,9 @@ void SimBatch::copy(const Event& event) {
 }
 
 void SimBatch::launch(const Event& event) {
-  const CommandStream& stream = bound_.plan.batch.streams()[event.stream];
-  const StreamBinding& binding = bound_.bindings[event.stream];
-  const auto fail = [&](const char* what) {
-    if (!result_.error) result_.error = kernel_failed(stream, what);  // the first one is reported
-  };
-  try {
-    (*kernels_[event.stream])(
-        {binding.kernel_input.bytes(), binding.kernel_output.bytes(), binding.parameters, stream.kernel->time});
-  } catch (const std::exception& exception) {
-    fail(exception.what());
-  } catch (...) {
-    fail("it threw something that is no std::exception");
-  }
+  auto error = call_kernel(*kernels_[event.stream], bound_.plan.batch.streams()[event.stream],
+                           bound_.bindings[event.stream]);
+  if (error && !result_.error) result_.error = std::move(error);  // the first one is reported
 }
 
 void SimBatch::end_batch() {
@@ -149,12 +137,7 @@ void SimBatch::end_batch() {
   backend_->free_at_ = std::max(backend_->free_at_, result_.finish);
   const Duration lag = result_.finish - (result_.start + times_.latency);
   if (lag > SimBackend::kHostLag && !result_.error) {
-    result_.error = Error{
-        ErrorCode::Machine,
-        fmt::format("the host is too slow to play this machine in real time: a batch ended {} after its plan; use "
-                    "the virtual clock, or smaller sizes",
-                    to_string(lag)),
-        {}};
+    result_.error = SimBackend::too_slow(lag);
   }
 }
 

@@ -163,6 +163,12 @@ Answer answer_with_overlap(const TaskSet& set) {
   return answer_overlapping(set);
 }
 
+Partition all_of(const TaskSet& set) {
+  Partition all;
+  for (std::size_t task = 0; task < set.tasks.size(); ++task) all.tasks.emplace_back(task);
+  return all;
+}
+
 AdmissionVerdict verdict_overlapping(const TaskSet& set) {
   AdmissionVerdict verdict;
   verdict.worst_responses.resize(set.tasks.size());
@@ -264,16 +270,27 @@ Answer decide_partition(AdmissionVerdict& verdict, std::size_t number, Policy po
 
 }  // namespace
 
+AdmissionVerdict AdmissionController::decide_overlap(const TaskSet& set) const {
+  AdmissionVerdict verdict = verdict_overlapping(set);
+  if (verdict.answer != Answer::Schedulable) return verdict;
+  PlannedTaskSet planned{set, planner_, verdict.timings, {}, {all_of(set)}};
+  planned.overlap = plan_operations(set, verdict.overlap->operations, *verdict.overlap->deadlines);
+  verdict.admitted = AdmittedTaskSet();
+  verdict.admitted->planned_ = std::move(planned);
+  verdict.admitted->worst_responses_ = verdict.worst_responses;
+  return verdict;
+}
+
 AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
   if (set.overlap == Overlap::On) {
-    AdmissionVerdict verdict = verdict_overlapping(set);
+    AdmissionVerdict verdict = decide_overlap(set);
     if (verdict.answer != Answer::Schedulable && answer_one_at_a_time(set) == Answer::Schedulable)
       verdict.reasons.emplace_back("with 'overlap: off' every deadline is guaranteed");
     return verdict;
   }
   AdmissionVerdict verdict = decide(plan(set));
   if (set.overlap == Overlap::Off || verdict.answer == Answer::Schedulable) return verdict;
-  AdmissionVerdict overlapping = verdict_overlapping(set);
+  AdmissionVerdict overlapping = decide_overlap(set);
   if (overlapping.answer == Answer::Schedulable) return overlapping;
   for (const std::string& reason : overlapping.reasons) verdict.reasons.push_back("where jobs overlap: " + reason);
   return verdict;
@@ -281,9 +298,7 @@ AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
 
 AdmissionVerdict AdmissionController::decide_as_one(const TaskSet& set) const {
   PlannedTaskSet planned = plan(set);
-  Partition all;
-  for (std::size_t task = 0; task < set.tasks.size(); ++task) all.tasks.emplace_back(task);
-  planned.partitions = {std::move(all)};
+  planned.partitions = {all_of(set)};
   return decide(std::move(planned));
 }
 
@@ -316,6 +331,7 @@ AdmissionVerdict AdmissionController::decide(PlannedTaskSet planned) const {
 }
 
 PlannedTaskSet part_of(const PlannedTaskSet& planned, std::size_t partition) {
+  if (planned.partitions.size() == 1) return planned;
   PlannedTaskSet part{planned.tasks, planned.planner, {}, {}, {Partition{}}};
   part.tasks.tasks.clear();
   for (const TaskId task : planned.partitions[partition].tasks) {

@@ -6,6 +6,7 @@
 
 #include "model/planners/planner.hpp"
 #include "sched/analyses/analysis.hpp"
+#include "sched/overlap/operation_plans.hpp"
 #include "sched/overlap/overlap_verdict.hpp"
 #include "sched/tasks/partition.hpp"
 #include "sched/tasks/task.hpp"
@@ -21,6 +22,8 @@ struct PlannedTaskSet {
   std::vector<JobBound> bounds;     ///< [n] the plans of each task's batches
   /// Groups that run independently of each other, at least one. Inside one, jobs run one at a time.
   std::vector<Partition> partitions;
+  /// Where jobs overlap: the plans of their operations in place of those of batches. All tasks are one partition then.
+  std::optional<OverlapPlan> overlap = {};
 };
 
 /// The planned set of one partition's tasks alone; it has one partition.
@@ -64,7 +67,7 @@ struct AdmissionVerdict {
   std::vector<Verdict> tests;
   double utilization = 0;                   ///< the largest of any partition; rounded, for display only
   std::vector<std::string> reasons;         ///< why not; one sentence each; empty where schedulable
-  std::optional<AdmittedTaskSet> admitted;  ///< with Schedulable where jobs do not overlap, and only then
+  std::optional<AdmittedTaskSet> admitted;  ///< with Schedulable, and only then
   /// Where jobs overlap: what the answer rests on. The Wcet of a task is then that of a job's longest way through its
   /// operations, and the utilization that of the fullest resource.
   std::optional<OverlapVerdict> overlap = {};
@@ -103,6 +106,7 @@ class AdmissionController {
 
  private:
   [[nodiscard]] AdmissionVerdict decide(PlannedTaskSet planned) const;
+  [[nodiscard]] AdmissionVerdict decide_overlap(const TaskSet& tasks) const;
   [[nodiscard]] Answer answer_one_at_a_time(const TaskSet& tasks) const;
 
   const Planner* planner_;

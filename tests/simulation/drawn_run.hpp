@@ -16,7 +16,8 @@ namespace tutti::internal::simulation {
 /// The small machine of the tests; two thirds of the time its commands have costs, and then it has a margin at times.
 [[nodiscard]] Topology drawn_machine(test::Random& random);
 
-/// A set of two to so many tasks that is admitted, as busy as the draw says, or less where that is refused.
+/// A set of two to so many tasks that is admitted, as busy as the draw says, or less where that is refused. The jobs of
+/// every third set overlap.
 [[nodiscard]] AdmittedTaskSet drawn_set(const test::Station& station, test::Random& random, std::size_t most);
 
 /// What goes wrong with a trigger, in or out of the envelope of its task: the runtime lets no job out of it.
@@ -38,15 +39,16 @@ struct Truth {
   RunFaults faults;  ///< of the machine and its host: rates, costs, times; what hangs and what is lost
 };
 
-/// What a list of faults does not have: ends that are noticed late, anywhere within a batch's latest finish, and errors
-/// and pauses of the driver.
+/// What a list of faults does not have: ends that are noticed late, anywhere within a batch's latest finish, or where
+/// batches overlap within what a job may be held up, and errors and pauses of the driver.
 class DriverFaults final : public BatchFaults {
  public:
-  explicit DriverFaults(Truth& truth) : truth_(truth) {}
+  DriverFaults(Truth& truth, bool overlaps) : truth_(truth), overlaps_(overlaps) {}
   [[nodiscard]] const BatchFault* of(const BatchRun& run) override;
 
  private:
   Truth& truth_;
+  bool overlaps_;
   JobLabel job_;  // of the last run
   BatchFault fault_;
 };

@@ -82,6 +82,7 @@ struct Checked {
       if (job.start < job.arrival) return name(job) + " starts before it arrived";
       ran.push_back(&job);
     }
+    if (admitted.planned().overlap) return {};
     std::ranges::stable_sort(ran, {}, [](const JobRecord* job) { return std::pair(job->start, -*job->finish); });
     std::vector<const JobRecord*> open;
     for (const JobRecord* job : ran) {

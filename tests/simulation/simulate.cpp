@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   Outcome all;
-  std::uint64_t inside = 0, inside_jobs = 0, broken = 0;
+  std::uint64_t inside = 0, inside_jobs = 0, overlapping = 0, overlapping_jobs = 0, broken = 0;
   double most = 0;
   for (std::uint64_t i = 0; i < seeds; ++i, ++one.seed) {
     const Outcome outcome = tutti::internal::simulation::run(one);
@@ -49,6 +49,8 @@ int main(int argc, char** argv) {
     all.batches += outcome.batches;
     all.faults += outcome.faults;
     all.journals += outcome.journals;
+    overlapping += outcome.overlaps ? 1 : 0;
+    overlapping_jobs += outcome.overlaps ? outcome.jobs : 0;
     if (!outcome.violation) continue;
     const Case smallest = tutti::internal::simulation::shrunk(one);
     fmt::print("seed {}: {}\n  smallest: {}\n", one.seed, *outcome.violation, command_of(smallest));
@@ -56,10 +58,11 @@ int main(int argc, char** argv) {
   }
   fmt::print(
       "{} seeds, {} jobs; {} seeds with {} jobs inside the envelope; utilization up to {:.2f}\n"
+      "{} seeds with {} jobs that overlap\n"
       "{} missed, {} over their bound, {} failed, {} aborted, {} dropped or skipped, {} tasks suspended\n"
       "{} triggers; {} batches watched, {} times met by a fault of the list; {} files of journals read back\n"
       "{} invariants broken\n",
-      seeds, all.jobs, inside, inside_jobs, most, all.missed, all.over, all.failed, all.aborted, all.dropped,
+      seeds, all.jobs, inside, inside_jobs, most, overlapping, overlapping_jobs, all.missed, all.over, all.failed, all.aborted, all.dropped,
       all.suspensions, all.triggers, all.batches, all.faults, all.journals, broken);
   return broken > 0 ? 1 : 0;
 }

@@ -32,6 +32,7 @@ constexpr std::array kPlants{Plant{"lost", "was released"},
                              Plant{"swapped", "in their order"},
                              Plant{"overtakes", "in another order"},
                              Plant{"together", "under way together"},
+                             Plant{"shared", "has two owners"},
                              Plant{"byte", "bytes have not arrived"},
                              Plant{"owner", "overlap on"},
                              Plant{"unwritten", "the journal has"},
@@ -77,7 +78,7 @@ Outcome run(const Case& one) {
   const AdmittedTaskSet admitted = drawn_set(station, random, one.tasks);
   Truth truth(one.seed, one.keeps_envelope, admitted, station.machine, one.jobs);
   // From the machine up to the executor: faults of its driver, those of a list, and who watches it.
-  DriverFaults driver(truth);
+  DriverFaults driver(truth, admitted.planned().overlap.has_value());
   FaultBackend driven(*station.backend, *station.clock, driver);
   Executor below(station.machine, driven, *station.clock);
   std::vector<std::unique_ptr<DrawnProgram>> own;
@@ -109,6 +110,7 @@ Outcome run(const Case& one) {
   auto made = run_tasks(executor, admitted, faulty.programs(), options);
   Outcome outcome;
   outcome.inside = truth.inside;
+  outcome.overlaps = admitted.planned().overlap.has_value();
   for (const TaskTiming& timing : admitted.timings())
     outcome.utilization += static_cast<double>(timing.wcet.count()) / static_cast<double>(timing.period.count());
   if (!made || !released) {

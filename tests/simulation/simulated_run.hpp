@@ -30,6 +30,7 @@ struct Plant {
 struct Outcome {
   std::optional<std::string> violation;  ///< of an invariant; absent: all hold
   bool inside = false;                   ///< the run kept to its envelope
+  bool overlaps = false;                 ///< its jobs overlapped
   double utilization = 0;
   std::uint64_t jobs = 0, missed = 0, over = 0, failed = 0, aborted = 0, dropped = 0, suspensions = 0;
   std::uint64_t triggers = 0;  ///< that were seen
@@ -43,7 +44,7 @@ struct Outcome {
 ///
 /// - every release ends exactly once in the records;
 /// - jobs of a task start in their order, those that start in time and those that start late, each by themselves;
-/// - one job has the machine at a time: the times of two jobs are apart, or one lies within the other, which lent the
+/// - where jobs do not overlap, one has the machine at a time: the times of two jobs are apart, or one lies within the other, which lent the
 ///   machine;
 /// - no job starts before it has arrived;
 /// - jobs of a task arrive at least a period apart, whatever its triggers do, and each trigger that was seen has its
@@ -51,8 +52,8 @@ struct Outcome {
 ///   or was dropped;
 /// - inside the envelope no job is late or over its bound;
 /// - a job that missed or was over its bound has a cause;
-/// - batches begin in the order of issue, one after the other, every byte of a batch arrives by its end, and engines
-///   and GPUs have one owner at a time;
+/// - batches begin in the order of issue, one after the other, but where jobs overlap; every byte of a batch arrives by
+///   its end, and engines and GPUs have one owner at a time;
 /// - the journal, which a part of the seeds writes, has each job once with the fields of the record, over all its
 /// files,
 ///   and cut off at any byte it is a beginning of itself.

@@ -8,7 +8,7 @@ namespace {
 
 // `tools/simulate` runs more of them.
 TEST(Simulation, KeepsItsInvariants) {
-  std::uint64_t inside = 0, outside_missed = 0, batches = 0, faults = 0, journals = 0, triggers = 0;
+  std::uint64_t inside = 0, outside_missed = 0, batches = 0, faults = 0, journals = 0, triggers = 0, overlapping = 0;
   const std::uint64_t seeds = test::rounds(400U);
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     const Outcome outcome = run({.seed = seed, .jobs = 60});
@@ -19,11 +19,13 @@ TEST(Simulation, KeepsItsInvariants) {
     faults += outcome.faults;
     journals += outcome.journals;
     triggers += outcome.triggers;
+    overlapping += outcome.overlaps ? 1 : 0;
   }
   EXPECT_GE(inside * 10, seeds * 2) << "too few seeds are inside the envelope";
   EXPECT_GT(outside_missed, 0U) << "nothing goes wrong";
   EXPECT_GT(batches, seeds * 60) << "batches are not watched";
   EXPECT_GT(faults, seeds * 10) << "faults of the list meet nothing";
+  EXPECT_GE(overlapping * 5, seeds) << "too few seeds overlap";
   EXPECT_GT(triggers, seeds * 5) << "triggers are missing";
   EXPECT_GE(journals, seeds / 16) << "journals are missing";
 }

@@ -43,6 +43,7 @@ class WatchedBackend::Batch final : public BackendBatch {
   void submit(Duration earliest) override {
     place_ = owner_.issued_++;
     ended_ = false;
+    if (bound_.overlaps) own();
     for (const Copy& copy : copies_)  // what does not arrive is seen
       std::ranges::transform(copy.from, copy.to.begin(), [](std::byte byte) { return ~byte; });
     batch_->submit(earliest);
@@ -66,13 +67,36 @@ class WatchedBackend::Batch final : public BackendBatch {
     if (owner_.plants("byte"))
       for (const Copy& copy : copies_)
         if (!copy.to.empty()) copy.to.back() = ~copy.to.back();
-    if (place_ != owner_.ended_) owner_.note(bound_.name, "batches end in another order than they were issued");
-    if (result.start < owner_.free_at_) owner_.note(bound_.name, "batches are under way together");
+    if (bound_.overlaps) {
+      disown();
+    } else if (place_ != owner_.ended_) {
+      owner_.note(bound_.name, "batches end in another order than they were issued");
+    }
+    if (!bound_.overlaps && result.start < owner_.free_at_) owner_.note(bound_.name, "batches are under way together");
     if (result.finish < result.start) owner_.note(bound_.name, "it ends before it starts");
     owner_.free_at_ = result.finish;
     if (!result.error) look_at_bytes();
     if (!result.error && (owner_.ended_ + owner_.planted_.size()) % 4 == 0) look_at_times();
-    owner_.ended_ = place_ + 1;
+    owner_.ended_ = bound_.overlaps ? owner_.ended_ + 1 : place_ + 1;
+  }
+
+  /// What the one stream of a batch that overlaps holds: engines, or a GPU.
+  template <class Visit>
+  void for_each_held(const Visit& visit) const {
+    const StreamWork& work = bound_.plan.batch.work().front();
+    if (work.route_class != kNone) visit(std::pair(false, work.engines[0].value));
+    if (work.route_class != kNone && work.engines[1] != work.engines[0])
+      visit(std::pair(false, work.engines[1].value));
+    if (work.has_kernel && work.gpu != kNone) visit(std::pair(true, work.gpu));
+  }
+  void own() {
+    for_each_held([&](const auto& held) {
+      if (!owner_.owned_.insert(held).second) owner_.note(bound_.name, "an engine or a GPU has two owners");
+    });
+  }
+  void disown() {
+    if (owner_.plants("shared")) return;
+    for_each_held([&](const auto& held) { owner_.owned_.erase(held); });
   }
 
   void look_at_bytes() {

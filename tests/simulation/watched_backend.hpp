@@ -2,24 +2,30 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/core/backend.hpp"
 
 namespace tutti::internal::simulation {
 
-/// A machine that is watched from below the executor: whether batches begin in the order of issue and one after the
-/// other, whether each byte of a batch arrives by its end, and whether every engine and GPU has one owner at a time.
+/// A machine that is watched from below the executor: whether batches that do not overlap begin in the order of issue
+/// and one after the other, whether each byte of a batch arrives by its end, and whether every engine and GPU has one
+/// owner at a time.
 class WatchedBackend final : public DeviceBackend {
  public:
-  /// @param planted  a fault of ours in what is seen: "overtakes", "together", "byte", "owner"; otherwise none
+  /// @param planted  a fault of ours in what is seen: "overtakes", "together", "byte", "owner", "shared"; otherwise
+  ///                 none
   WatchedBackend(DeviceBackend& machine, std::string_view planted) : machine_(machine), planted_(planted) {}
 
   [[nodiscard]] std::string_view name() const override { return machine_.name(); }
   [[nodiscard]] bool busy() const override { return machine_.busy(); }
   [[nodiscard]] Duration tolerated_lag() const override { return machine_.tolerated_lag(); }
+  [[nodiscard]] Duration next_event() const override { return machine_.next_event(); }
+  void wakes(Waker* waker) override { machine_.wakes(waker); }
   void begin_run(Duration at) override { machine_.begin_run(at); }
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
     return machine_.allocate(where, size);
@@ -43,7 +49,8 @@ class WatchedBackend final : public DeviceBackend {
   std::string_view planted_;
   std::optional<std::string> violation_;
   std::uint64_t issued_ = 0, ended_ = 0;
-  Duration free_at_{};  // the end of the last batch
+  Duration free_at_{};                                     // the end of the last batch
+  std::set<std::pair<bool, std::uint32_t>> owned_ = {};  // engines, and GPUs, of batches that overlap
 };
 
 }  // namespace tutti::internal::simulation

@@ -196,11 +196,11 @@ int run_changing(const RunCommand& command, const AdmissionController& controlle
       });
 }
 
-/// The set as it is run. @errors InvalidInput: its jobs must overlap
-Expected<TaskSet> one_job_at_a_time(TaskSet set) {
+/// The set of a run that knows no overlap. @errors InvalidInput: its jobs must overlap
+Expected<TaskSet> one_job_at_a_time(TaskSet set, std::string_view option) {
   if (set.overlap == Overlap::On)
     return invalid_input(
-        "'overlap: on' cannot be run yet, only checked; write 'overlap: off' and see what 'tutti check' says");
+        fmt::format("{}: such a run has one job at a time; leave it out, or give --overlap off", option));
   set.overlap = Overlap::Off;
   return set;
 }
@@ -212,7 +212,9 @@ int run(const RunCommand& command) {
   if (const auto checked = backend_options(command.backend); !checked) return report_error(checked.error());
   if (const auto checked = check_self_test(command.self_test, command.backend); !checked)
     return report_error(checked.error());
-  const auto tasks = command.file.load_task_set(command.backend.no_peer).and_then(one_job_at_a_time);
+  auto tasks = command.file.load_task_set(command.backend.no_peer);
+  for (const auto& [option, file] : {std::pair{"--scenario", &command.scenario}, {"--changes", &command.changes}})
+    if (tasks && !file->empty()) tasks = one_job_at_a_time(*std::move(tasks), option);
   if (!tasks) return report_error(tasks.error());
   const auto planner = command.file.chosen_planner(&*tasks);
   if (!planner) return report_error(planner.error());
@@ -248,6 +250,7 @@ void add_run(programs::CommandLine& program) {
   options->file.add_file(command, "task set");
   options->file.add_planner(command);
   options->file.add_task_options(command);
+  options->file.add_overlap(command);
   programs::Option jobs =
       command.add("--jobs", &options->jobs, "so many jobs in all (default: one hyperperiod, at most 1000 jobs)")
           .between(1, kMostJobs);

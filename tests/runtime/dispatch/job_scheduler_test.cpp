@@ -52,7 +52,7 @@ struct Play {
 
   void run(JobScheduler& scheduler) {
     std::map<std::pair<TaskId, std::uint64_t>, std::size_t> done;
-    scheduler.begin(now);
+    scheduler.releases().begin(now);
     Event::Kind happened = Event::Kind::Time;
     for (int steps = 0;; ++steps) {
       ASSERT_LT(steps, 1'000'000) << "it does not come to an end";
@@ -76,7 +76,7 @@ struct Play {
           const RunningJob& job = scheduler.running();
           lines.push_back({job.job.task.index(), job.job.index, job.aborted ? "aborted" : "done", job.start.count(),
                            job.finish->count()});
-          scheduler.buffers_free(job.job);
+          scheduler.releases().buffers_free(job.job);
           happened = Event::Kind::JobClosed;
           break;
         }
@@ -166,9 +166,9 @@ TEST(JobScheduler, SuspendsATaskThatIsOverTooOften) {
     return over ? 3 : 1;
   })};
   play.run(scheduler);
-  ASSERT_EQ(scheduler.suspensions().size(), 1U);
-  EXPECT_EQ(scheduler.suspensions()[0].task, TaskId{0U});
-  EXPECT_EQ(scheduler.suspensions()[0].at, Duration{43});
+  ASSERT_EQ(scheduler.releases().suspensions().size(), 1U);
+  EXPECT_EQ(scheduler.releases().suspensions()[0].task, TaskId{0U});
+  EXPECT_EQ(scheduler.releases().suspensions()[0].at, Duration{43});
   EXPECT_EQ(std::ranges::count(play.lines, 0U, &Line::task), 5);
   EXPECT_EQ(std::ranges::count(play.lines, 1U, &Line::task), 5);
 }
@@ -180,7 +180,7 @@ void run_job_of_5(JobScheduler& scheduler, Duration at) {
   scheduler.input_ready(released.job);
   ASSERT_EQ(scheduler.step({Event::Kind::Time, at}).kind, Action::Kind::Start);
   ASSERT_EQ(scheduler.step({Event::Kind::JobEnded, at + Duration{5}}).kind, Action::Kind::Finish);
-  scheduler.buffers_free(released.job);
+  scheduler.releases().buffers_free(released.job);
   ASSERT_EQ(scheduler.step({Event::Kind::JobClosed, at + Duration{5}}).kind, Action::Kind::Free);
 }
 
@@ -190,15 +190,15 @@ TEST(JobScheduler, ASuspendedTaskThatComesBackRuns) {
   ScheduledTask one = task(2, 10, 10);
   one.overrun.suspend_after = 1;
   JobScheduler scheduler(Policy::Edf, Arrivals::Sporadic, {one}, 1);
-  scheduler.begin({});
+  scheduler.releases().begin({});
   run_job_of_5(scheduler, {});
   EXPECT_EQ(scheduler.step({Event::Kind::Time, Duration{5}}).until, kNever);
-  scheduler.leave(TaskId{0}, Duration{20});
-  scheduler.come(TaskId{0}, Duration{30});
+  scheduler.releases().leave(TaskId{0}, Duration{20});
+  scheduler.releases().come(TaskId{0}, Duration{30});
   run_job_of_5(scheduler, Duration{30});
   EXPECT_EQ(scheduler.step({Event::Kind::Time, Duration{35}}).until, kNever);
-  ASSERT_EQ(scheduler.suspensions().size(), 2U);
-  EXPECT_EQ(scheduler.suspensions()[1].at, Duration{35});
+  ASSERT_EQ(scheduler.releases().suspensions().size(), 2U);
+  EXPECT_EQ(scheduler.releases().suspensions()[1].at, Duration{35});
 }
 
 // Two jobs in a row that take 5 in place of 2 suspend it. One was before it left at 6, so the one of 30 is the first,
@@ -207,15 +207,15 @@ TEST(JobScheduler, OverrunsFromBeforeATaskLeftDoNotCount) {
   ScheduledTask one = task(2, 10, 10);
   one.overrun.suspend_after = 2;
   JobScheduler scheduler(Policy::Edf, Arrivals::Sporadic, {one}, 1);
-  scheduler.begin({});
+  scheduler.releases().begin({});
   run_job_of_5(scheduler, {});
-  scheduler.leave(TaskId{0}, Duration{6});
-  scheduler.come(TaskId{0}, Duration{30});
+  scheduler.releases().leave(TaskId{0}, Duration{6});
+  scheduler.releases().come(TaskId{0}, Duration{30});
   run_job_of_5(scheduler, Duration{30});
-  EXPECT_TRUE(scheduler.suspensions().empty());
+  EXPECT_TRUE(scheduler.releases().suspensions().empty());
   run_job_of_5(scheduler, Duration{40});
-  ASSERT_EQ(scheduler.suspensions().size(), 1U);
-  EXPECT_EQ(scheduler.suspensions()[0].at, Duration{45});
+  ASSERT_EQ(scheduler.releases().suspensions().size(), 1U);
+  EXPECT_EQ(scheduler.releases().suspensions()[0].at, Duration{45});
 }
 
 // Job 0 takes 35 of every 10, with one buffer set. At 35 job 1 gets it, due at 20: jobs 2 and 3, which have arrived,
@@ -273,7 +273,7 @@ JobScheduler with_a_job_of_best_case(std::int64_t best) {
   ScheduledTask one = task(8, 20, 1);
   one.timing.best_case = Duration{best};
   JobScheduler scheduler(Policy::Edf, Arrivals::Periodic, {one}, 1);
-  scheduler.begin({});
+  scheduler.releases().begin({});
   scheduler.input_ready(scheduler.step({Event::Kind::Time, {}}).job);
   EXPECT_EQ(scheduler.step({Event::Kind::Time, {}}).kind, Action::Kind::Start);
   return scheduler;
@@ -339,7 +339,7 @@ TEST(JobScheduler, AccountsForEveryReleaseOnce) {
       std::vector<std::uint64_t>& indices = seen[i];
       std::ranges::sort(indices);
       for (std::size_t n = 0; n < indices.size(); ++n) ASSERT_EQ(indices[n], n) << "task " << i;
-      const auto& suspensions = scheduler.suspensions();
+      const auto& suspensions = scheduler.releases().suspensions();
       const bool suspended = std::ranges::find(suspensions, TaskId{i}, &Suspension::task) != suspensions.end();
       if (!suspended) {
         ASSERT_EQ(indices.size(), random.tasks[i].jobs) << "task " << i;
@@ -369,13 +369,13 @@ void PrintTo(const Released& job, std::ostream* out) { *out << job.arrival << " 
 std::vector<Released> play_triggers(JobScheduler& scheduler, const std::vector<std::int64_t>& triggers,
                                     std::int64_t end) {
   std::vector<Released> jobs;
-  scheduler.end_arrivals(Duration{end});
-  scheduler.begin({});
+  scheduler.releases().end_arrivals(Duration{end});
+  scheduler.releases().begin({});
   std::size_t next = 0;
   Duration now{};
   for (Event::Kind happened = Event::Kind::Time;;) {
-    while (next < triggers.size() && triggers[next] <= now.count() && scheduler.takes_trigger(TaskId{0}))
-      scheduler.trigger(TaskId{0}, Duration{triggers[next++]});
+    while (next < triggers.size() && triggers[next] <= now.count() && scheduler.releases().takes_trigger(TaskId{0}))
+      scheduler.releases().trigger(TaskId{0}, Duration{triggers[next++]});
     const Action action = scheduler.step({happened, now});
     happened = Event::Kind::Time;
     switch (action.kind) {
@@ -385,12 +385,12 @@ std::vector<Released> play_triggers(JobScheduler& scheduler, const std::vector<s
         break;
       case Action::Kind::Start: happened = Event::Kind::JobEnded; break;
       case Action::Kind::Finish:
-        scheduler.buffers_free(action.job);
+        scheduler.releases().buffers_free(action.job);
         happened = Event::Kind::JobClosed;
         break;
       case Action::Kind::Idle: {
         Duration until = std::min(action.until, Duration{end});
-        if (next < triggers.size() && scheduler.takes_trigger(TaskId{0}))
+        if (next < triggers.size() && scheduler.releases().takes_trigger(TaskId{0}))
           until = std::min(until, std::max(now, Duration{triggers[next]}));
         if (now.count() >= end) return jobs;
         now = std::max(now, until);
@@ -405,7 +405,7 @@ std::vector<Released> released_by(ScheduledTask task, const std::vector<std::int
                                   TriggerCounts* counts = nullptr, std::int64_t end = 100'000) {
   JobScheduler scheduler(Policy::Edf, Arrivals::Sporadic, {std::move(task)}, 1);
   auto jobs = play_triggers(scheduler, triggers, end);
-  if (counts != nullptr) *counts = scheduler.triggers_of(TaskId{0});
+  if (counts != nullptr) *counts = scheduler.releases().triggers_of(TaskId{0});
   return jobs;
 }
 
@@ -456,33 +456,33 @@ TEST(Triggers, AreMissedWhereNoneComes) {
 // The run starts at 1000 on its clock and ends 500 later: missing at 1200 and 1400.
 TEST(Triggers, AreMissedFromTheStartOfTheRun) {
   JobScheduler scheduler(Policy::Edf, Arrivals::Sporadic, {external(100)}, 1);
-  scheduler.end_arrivals(Duration{500});
-  scheduler.begin(Duration{1000});
+  scheduler.releases().end_arrivals(Duration{500});
+  scheduler.releases().begin(Duration{1000});
   EXPECT_EQ(scheduler.step({Event::Kind::Time, Duration{1000}}).until, Duration{1200});
   EXPECT_EQ(scheduler.step({Event::Kind::Time, Duration{1200}}).until, Duration{1400});
   EXPECT_EQ(scheduler.step({Event::Kind::Time, Duration{1400}}).until, kNever);
-  EXPECT_EQ(scheduler.triggers_of(TaskId{0}).missing, 2U);
-  EXPECT_TRUE(scheduler.awaits_triggers(Duration{1499}));
-  EXPECT_FALSE(scheduler.awaits_triggers(Duration{1500}));
+  EXPECT_EQ(scheduler.releases().triggers_of(TaskId{0}).missing, 2U);
+  EXPECT_TRUE(scheduler.releases().awaits_triggers(Duration{1499}));
+  EXPECT_FALSE(scheduler.releases().awaits_triggers(Duration{1500}));
 }
 
 // Its last job arrived at 90. The task leaves at 95 and comes back at 100: a trigger at 110 is none too early for it.
 TEST(Triggers, OfATaskThatComesBackStartAnew) {
   JobScheduler scheduler(Policy::Edf, Arrivals::Sporadic, {external(100)}, 1);
   const auto trigger_at = [&](std::int64_t at) {
-    scheduler.trigger(TaskId{0}, Duration{at});
+    scheduler.releases().trigger(TaskId{0}, Duration{at});
     return scheduler.step({Event::Kind::Time, Duration{at}});
   };
-  scheduler.begin({});
+  scheduler.releases().begin({});
   EXPECT_EQ(trigger_at(90).job.arrival, Duration{90});
   EXPECT_EQ(scheduler.step({Event::Kind::Time, Duration{90}}).kind, Action::Kind::Idle);
-  scheduler.leave(TaskId{0}, Duration{95});
-  EXPECT_FALSE(scheduler.awaits_triggers(Duration{95}));
-  scheduler.come(TaskId{0}, Duration{100});
+  scheduler.releases().leave(TaskId{0}, Duration{95});
+  EXPECT_FALSE(scheduler.releases().awaits_triggers(Duration{95}));
+  scheduler.releases().come(TaskId{0}, Duration{100});
   const Action action = trigger_at(110);
   EXPECT_EQ(action.kind, Action::Kind::Release);
   EXPECT_EQ(action.job.arrival, Duration{110});
-  EXPECT_EQ(scheduler.triggers_of(TaskId{0}).deferred, 0U);
+  EXPECT_EQ(scheduler.releases().triggers_of(TaskId{0}).deferred, 0U);
 }
 
 // Whatever the triggers, jobs keep the envelope that admission counted on: arrivals a period apart, ready at most the

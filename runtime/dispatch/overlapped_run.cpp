@@ -1,0 +1,349 @@
+#include "runtime/dispatch/overlapped_run.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/dispatch/operation_scheduler.hpp"
+#include "runtime/dispatch/task_run.hpp"
+#include "sched/tasks/cut.hpp"
+
+namespace tutti::internal {
+namespace {
+
+/// Operations of several jobs at a time: does what an `OperationScheduler` decides.
+class OverlappedRun final : public TaskRun {
+ public:
+  OverlappedRun(Executor& executor, const PlannedTaskSet& planned, const std::atomic<bool>* interrupted)
+      : TaskRun(executor, planned, interrupted), plan_(*planned.overlap), resources_(plan_.operations.resources.size()) {
+    executor_.backend().wakes(&waker_);
+  }
+  OverlappedRun(const OverlappedRun&) = delete;  // its workers know it by its address
+  OverlappedRun& operator=(const OverlappedRun&) = delete;
+  ~OverlappedRun() override { executor_.backend().wakes(nullptr); }
+
+  /// Prepares every region of every operation, and where the backend starts cold runs each once.
+  Expected<void> prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs);
+  /// Releases jobs by the clock, or by their triggers. @param jobs  [tasks] to release
+  void release_jobs(std::span<const std::uint64_t> jobs, const RunOptions& options);
+  void make_room(std::span<const std::uint64_t> jobs) override;
+
+ protected:
+  JobReleases& releases() override { return scheduler_->releases(); }
+  void input_ready(const ReadyJob& job) override;
+  void stop() override { scheduler_->stop(executor_.clock().now()); }
+  std::optional<ReadyJob> take_unstarted() override { return scheduler_->take_unstarted(); }
+  void run_jobs() override;
+  const BlockingLog& blocking() const override { return none_; }
+
+ private:
+  /// What is known of a job on its way.
+  struct Progress {
+    std::optional<Job> job;
+    bool begun = false;
+    std::optional<Error> error;
+    Duration blocked{};             ///< operations before its own were over their longest times by this
+    std::optional<TaskId> blocker;  ///< whose took the most
+    Duration most_blocked{};
+    Duration host{};      ///< by how much its host steps were
+    Duration dispatch{};  ///< time that went by between the dispatcher and its batches
+  };
+  struct Resource {
+    BlockingLog log;                       // since it was idle last
+    PreparedBatch* batch = nullptr;        // under way
+    std::optional<CallbackWorker> worker;  // where it has host steps
+    std::optional<Error> failed;           // the host step, by what it returned
+    std::optional<Error> thrown;           // or threw
+  };
+
+  /// The program's batch of a region.
+  [[nodiscard]] std::size_t chunk_of(const RegionRun& run) const;
+  [[nodiscard]] Progress& progress_of(const ReadyJob& job) {
+    return progress_[job.task.index()][releases().buffer_set_of(job)];
+  }
+  [[nodiscard]] const OperationPart& part_of(const RegionRun& run) const {
+    return plan_.operations.operations[run.operation].parts[run.part];
+  }
+  void begin(const RegionRun& run);
+  void do_host_step(std::size_t resource);
+  /// Tells the scheduler of regions that are over.
+  void take_ended();
+  void end_batch(std::size_t resource);
+  void end_region(std::size_t resource, std::optional<Error> error, Duration in_batch);
+  void finish(const ReadyJob& ready);
+  /// Waits for whatever comes next; whether something may.
+  bool idle(Duration until);
+
+  const OverlapPlan& plan_;
+  std::optional<OperationScheduler> scheduler_;
+  std::vector<std::vector<std::size_t>> first_chunk_;  // [operations][parts] of the task's chunks
+  std::vector<std::vector<Progress>> progress_;        // [tasks][sets]
+  std::vector<Resource> resources_;
+  BlockingLog none_;
+};
+
+// ---- preparing
+
+/// The binding of a region: a piece of its stream's transfer, or its kernel.
+StreamBinding binding_of(const StreamBinding& whole, const CommandStream& stream, const OperationPart& part,
+                         std::size_t region) {
+  StreamBinding binding;
+  if (part.kind == OperationPart::Kind::Kernel) {
+    binding.kernel_input = whole.kernel_input;
+    binding.kernel_output = whole.kernel_output;
+    binding.parameters = whole.parameters;
+    return binding;
+  }
+  const Bytes start = chunk_start(stream.transfer->size, region, part.regions.size());
+  const Bytes size = chunk_start(stream.transfer->size, region + 1, part.regions.size()) - start;
+  binding.source = whole.source.part(start, size);
+  binding.destination = whole.destination.part(start, size);
+  return binding;
+}
+
+/// All batches of a task's jobs, each bound to one buffer set.
+Expected<std::vector<std::vector<StreamBinding>>> bind(Executor& executor, const Task& task, TaskProgram& program,
+                                                       std::size_t set) {
+  std::vector<std::vector<StreamBinding>> bound;
+  for (const Batch* batch : batches_of(task)) {
+    auto bindings = program.bind(executor.backend(), *batch, bound.size(), set);
+    if (!bindings) return tl::unexpected(std::move(bindings.error()));
+    if (auto ok = check_bindings(*batch, *bindings); !ok) return tl::unexpected(std::move(ok.error()));
+    fill_kernel_inputs(*batch, *bindings);
+    bound.push_back(*std::move(bindings));
+  }
+  return bound;
+}
+
+/// [steps] the number of each batch among the batches.
+std::vector<std::size_t> batch_numbers(const Task& task) {
+  std::vector<std::size_t> numbers;
+  std::size_t next = 0;
+  for (const JobStep& step : task.steps) numbers.push_back(std::holds_alternative<Batch>(step) ? next++ : next);
+  return numbers;
+}
+
+Expected<void> OverlappedRun::prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs) {
+  const auto& operations = plan_.operations.operations;
+  first_chunk_.resize(operations.size());
+  for (std::size_t i = 0; i < planned_.tasks.tasks.size(); ++i) {
+    const Task& task = planned_.tasks.tasks[i];
+    TaskState& state = tasks_.emplace_back(unprepared_task(planned_, TaskId{i}, *programs[i], jobs[i]));
+    const std::vector<std::size_t> numbers = batch_numbers(task);
+    for (std::size_t set = 0; set < state.releases.size(); ++set) {
+      auto bound = bind(executor_, task, *programs[i], set);
+      if (!bound) return tl::unexpected(std::move(bound.error()));
+      auto& chunks = state.chunks.emplace_back();
+      for (std::size_t o = 0; o < operations.size(); ++o) {
+        if (operations[o].task != TaskId{i}) continue;
+        first_chunk_[o].clear();
+        for (std::size_t p = 0; p < operations[o].parts.size(); ++p) {
+          const OperationPart& part = operations[o].parts[p];
+          const std::size_t number = numbers[part.step];
+          first_chunk_[o].push_back(chunks.size());
+          for (std::size_t r = 0; r < plan_.plans[o][p].size(); ++r) {
+            const CommandStream& stream = std::get<Batch>(task.steps[part.step]).streams()[part.stream];
+            auto prepared = owned_.prepare(plan_.plans[o][p][r], {binding_of((*bound)[number][part.stream], stream, part, r)},
+                                           fmt::format("{} of stream '{}' in batch {} of task '{}'",
+                                                       part.kind == OperationPart::Kind::Copy ? "the copy" : "the kernel",
+                                                       stream.name, number + 1, task.name),
+                                           true);
+            if (!prepared) return tl::unexpected(std::move(prepared.error()));
+            chunks.push_back(*std::move(prepared));
+            if (set == 0)
+              state.places.push_back({static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(part.stream)});
+          }
+        }
+      }
+    }
+    progress_.emplace_back(state.releases.size());
+  }
+  return executor_.backend().starts_cold() ? warm_up() : Expected<void>{};
+}
+
+void OverlappedRun::release_jobs(std::span<const std::uint64_t> jobs, const RunOptions& options) {
+  auto tasks = scheduled(jobs);
+  for (std::size_t i = 0; options.earlier && i < tasks.size(); ++i) tasks[i].first_job = options.earlier->released[i];
+  scheduler_.emplace(planned_.tasks.policy, plan_.operations, plan_.deadlines, std::move(tasks), options.seed);
+  release_by(options);
+}
+
+void OverlappedRun::make_room(std::span<const std::uint64_t> jobs) {
+  TaskRun::make_room(jobs);
+  ThreadRole role = executor_.role();
+  role.spins = false;
+  if (role.priority > 1) --role.priority;  // the dispatcher goes before it
+  for (std::size_t r = 0; r < resources_.size(); ++r) resources_[r].log = BlockingLog(tasks_.size());
+  for (const Operation& operation : plan_.operations.operations) {
+    auto& worker = resources_[operation.resource].worker;
+    const auto is_host = [](const OperationPart& part) { return part.kind == OperationPart::Kind::Host; };
+    if (worker || !std::ranges::any_of(operation.parts, is_host)) continue;
+    worker.emplace(
+        executor_.clock(), 1, [this](std::size_t resource) { do_host_step(resource); }, role, waker_);
+  }
+}
+
+// ---- the loop
+
+void OverlappedRun::run_jobs() {
+  for (;;) {
+    if (was_interrupted()) scheduler_->drain();
+    take_news();
+    take_ended();
+    decided_at_ = executor_.clock().now();
+    const OverlapAction action = scheduler_->step(decided_at_);
+    switch (action.kind) {
+      case OverlapAction::Kind::Release: release(action.due.job, action.due.ready); break;
+      case OverlapAction::Kind::Drop: drop(action.due.job, action.due.ready, *action.due.dropped); break;
+      case OverlapAction::Kind::Begin: begin(action.region); break;
+      case OverlapAction::Kind::Finish: finish(action.job); break;
+      case OverlapAction::Kind::Idle:
+        if (!idle(action.until)) return;
+        break;
+    }
+  }
+}
+
+void OverlappedRun::input_ready(const ReadyJob& job) {
+  progress_of(job) = Progress{};
+  progress_of(job).job = job_of(job);
+  scheduler_->input_ready(job);
+}
+
+std::size_t OverlappedRun::chunk_of(const RegionRun& run) const {
+  return first_chunk_[run.operation][run.part] + run.region;
+}
+
+void OverlappedRun::begin(const RegionRun& run) {
+  Resource& resource = resources_[run.resource];
+  Progress& progress = progress_of(run.job);
+  if (!std::exchange(progress.begun, true)) ledger_.review();  // its batches may have been those of a job before
+  if (run.after_idle) resource.log.clear();
+  if (run.part == 0 && run.region == 0) {
+    progress.blocked += resource.log.total();
+    if (resource.log.total() > progress.most_blocked) {
+      progress.most_blocked = resource.log.total();
+      progress.blocker = resource.log.worst();
+    }
+  }
+  if (part_of(run).kind == OperationPart::Kind::Host) return resource.worker->post(run.resource);
+  TaskState& state = tasks_[run.job.task.index()];
+  PreparedBatch& batch = state.chunks[progress.job->buffer_set][chunk_of(run)];
+  resource.batch = &batch;
+  if (auto issued = executor_.issue(batch, {state.task->name, run.job.index}); !issued) {
+    resource.batch = nullptr;
+    end_region(run.resource, std::move(issued.error()), {});
+  }
+}
+
+/// On a virtual clock work takes no time, so its declared time passes as well. In the worker's thread.
+void OverlappedRun::do_host_step(std::size_t place) {
+  Resource& resource = resources_[place];
+  const RegionRun& run = *scheduler_->running(place);
+  const std::size_t step = part_of(run).step;
+  Job& job = *progress_of(run.job).job;
+  Clock& clock = executor_.clock();
+  const Duration start = clock.now();
+  resource.failed.reset();
+  resource.thrown = caught("the job", run.job.task, [&] {
+    auto done = tasks_[run.job.task.index()].program->on_host_step(job, step);
+    if (!done) resource.failed = std::move(done.error());
+  });
+  if (!clock.runs_by_itself()) clock.wait_until(start + std::get<HostStep>(job.task().steps[step]).time);
+}
+
+void OverlappedRun::take_ended() {
+  for (std::size_t r = 0; r < resources_.size(); ++r) {
+    Resource& resource = resources_[r];
+    if (resource.batch != nullptr && executor_.query(*resource.batch)) end_batch(r);
+    if (!resource.worker || resource.worker->is_idle()) continue;
+    if (!resource.worker->take_done(executor_.clock().now())) continue;
+    if (resource.thrown) end_by(*resource.thrown);
+    end_region(r, resource.thrown ? std::exchange(resource.thrown, {}) : std::exchange(resource.failed, {}), {});
+  }
+}
+
+void OverlappedRun::end_batch(std::size_t place) {
+  PreparedBatch& batch = *std::exchange(resources_[place].batch, nullptr);
+  auto result = executor_.wait_for(batch);
+  if (result) return end_region(place, {}, result->finish - result->start);
+  end_region(place, std::move(result.error()), {});
+}
+
+/// @param in_batch  that its batch took; 0: it had none, or failed
+void OverlappedRun::end_region(std::size_t place, std::optional<Error> error, Duration in_batch) {
+  const Duration now = executor_.clock().now();
+  const RegionRun run = *scheduler_->running(place);
+  Progress& progress = progress_of(run.job);
+  const OperationPart& part = part_of(run);
+  const Duration took = now - run.begin;
+  const Duration excess = took - part.regions[run.region];
+  resources_[place].log.add(run.job.task, excess);
+  if (part.kind == OperationPart::Kind::Host) progress.host += std::max(excess, Duration{0});
+  const Duration dispatching = executor_.machine().setup().dispatch.guaranteed;
+  if (in_batch > Duration{0}) progress.dispatch += std::max(took - in_batch - dispatching, Duration{0});
+  if (!error) {
+    scheduler_->region_ended(place, now);
+  } else {
+    if (!progress.error) progress.error = error;
+    scheduler_->region_failed(place, now);
+    if (error->code == ErrorCode::Machine) end_by(*error);
+  }
+  free_since_ = executor_.clock().now();
+}
+
+void OverlappedRun::finish(const ReadyJob& ready) {
+  const OverlappedJob job = scheduler_->job(ready);
+  Progress& progress = progress_of(ready);
+  TaskState& state = tasks_[ready.task.index()];
+  EndedJob ended;
+  JobRecord& record = ended.record =
+      record_of(ready, job.start.value_or(*job.finish), *job.finish, std::move(progress.error), job.aborted);
+  ended.chunks = &state.chunks[releases().buffer_set_of(ready)];
+  ended.over = ledger_.over_bound(record);
+  ended.late = ended.over > executor_.backend().tolerated_lag() || record.missed();
+  const Release& release = state.releases[releases().buffer_set_of(ready)];
+  ended.excesses.add(state.task->release.is_external() ? BoundCause::Trigger : BoundCause::Release, release.late);
+  ended.excesses.add(BoundCause::Blocking, progress.blocked);
+  ended.excesses.add(BoundCause::Host, progress.host);
+  ended.excesses.add(BoundCause::Host, late_inputs_ - lateness_of_input(ready, release));
+  ended.excesses.add(BoundCause::Dispatch, progress.dispatch + job.dispatch_late);
+  ended.blocker = progress.blocker;
+  const Job of_user = *progress.job;
+  scheduler_->closed(ready, executor_.clock().now());
+  end_job(std::move(ended), ready, of_user, *job.finish);
+}
+
+bool OverlappedRun::idle(Duration until) {
+  const NextNews news = next_news();
+  Duration instant = std::min({until, news.at, executor_.backend().next_event()});
+  bool works = false;
+  for (Resource& resource : resources_) {
+    works = works || resource.batch != nullptr || (resource.worker && !resource.worker->is_idle());
+    if (resource.worker) instant = std::min(instant, resource.worker->next_done());
+  }
+  if (!works && until == kNever && (record_.fatal || record_.interrupted)) return false;
+  if (instant == kNever && !((news.may_come || works) && executor_.clock().runs_by_itself())) return false;
+  ledger_.review();
+  wait_for(instant);
+  if (!works) late_inputs_ = {};
+  return true;
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<PreparedRun>> prepare_overlapped_run(Executor& executor, const AdmittedTaskSet& admitted,
+                                                              std::span<TaskProgram* const> programs,
+                                                              std::span<const std::uint64_t> jobs,
+                                                              const RunOptions& options) {
+  return prepared_by<OverlappedRun>(
+      executor, admitted.planned(), programs, options.interrupted,
+      [&](OverlappedRun& run) { return run.prepare(programs, jobs); },
+      [&](OverlappedRun& run) {
+        run.release_jobs(jobs, options);
+        run.hold_to(admitted.worst_responses());
+        run.report_to(options);
+        run.make_room(jobs);
+      });
+}
+
+}  // namespace tutti::internal

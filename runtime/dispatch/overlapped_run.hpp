@@ -1,0 +1,23 @@
+#pragma once
+#include <memory>
+#include <span>
+
+#include "runtime/dispatch/dispatcher.hpp"
+
+namespace tutti::internal {
+
+/// Prepares a run whose jobs overlap: each copy, kernel and host step is started by itself, as an `OperationScheduler`
+/// decides, beside those of other jobs. Host steps are done by a thread for each resource that they hold.
+///
+/// Operations are compared with their longest times, jobs with the bounds of their responses; a budget is looked at
+/// between two regions. A job that cannot go on, or is aborted, ends with what is under way of it.
+/// @param jobs  [tasks] number of jobs to release
+/// @pre the set was admitted with overlap.
+/// @errors as `run_tasks`.
+[[nodiscard]] Expected<std::unique_ptr<PreparedRun>> prepare_overlapped_run(Executor& executor,
+                                                                            const AdmittedTaskSet& admitted,
+                                                                            std::span<TaskProgram* const> programs,
+                                                                            std::span<const std::uint64_t> jobs,
+                                                                            const RunOptions& options);
+
+}  // namespace tutti::internal

@@ -1,0 +1,243 @@
+// Runs whose jobs overlap, on the simulated machine. Times in ns.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "runtime/dispatch/partitioned_run.hpp"
+#include "tests/runtime/random_jobs.hpp"
+#include "tests/runtime/task_runs.hpp"
+#include "tests/support/fault_function.hpp"
+#include "tests/support/overlap_sets.hpp"
+#include "tests/support/two_sides.hpp"
+
+namespace tutti::internal {
+namespace {
+
+using test::first_jobs;
+using test::Random;
+using test::tasks_of;
+using test::two_sides;
+
+TaskSet overlapping(TaskSet set) {
+  set.overlap = Overlap::On;
+  return set;
+}
+
+/// A set whose jobs overlap, on a simulated machine with a test's faults.
+struct OverlappedRunTest : testing::Test {
+  RunRecord run(const TaskSet& set, const RunOptions& options) {
+    const AdmittedTaskSet admitted = test::admit(set);
+    EXPECT_TRUE(admitted.planned().overlap.has_value());
+    place = std::make_unique<Place>(*set.machine);
+    place->backend.faults = test::FaultFunction(faults);
+    programs.clear();
+    std::vector<TaskProgram*> table;
+    for (const Task& task : set.tasks)
+      table.push_back(programs.emplace_back(std::make_unique<PatternProgram>(*set.machine, task, 1)).get());
+    if (instead != nullptr) table.front() = instead;
+    auto record = run_tasks(place->executor, admitted, table, options);
+    EXPECT_TRUE(record) << record.error().text();
+    bounds.assign(admitted.worst_responses().begin(), admitted.worst_responses().end());
+    return *std::move(record);
+  }
+
+  struct Place {
+    explicit Place(const Topology& topology) : sim(topology, kernels, clock), backend(sim, clock), executor(topology, backend, clock) {}
+    VirtualClock clock;
+    KernelRegistry kernels = KernelRegistry::with_builtins();
+    SimBackend sim;
+    test::FaultyBackend backend;
+    Executor executor;
+  };
+
+  std::function<const BatchFault*(const BatchRun&)> faults;
+  TaskProgram* instead = nullptr;  ///< of the first task
+  std::unique_ptr<Place> place;
+  std::vector<std::unique_ptr<PatternProgram>> programs;
+  std::vector<std::optional<Duration>> bounds;
+};
+
+// A copy of 6 us and a kernel of 5 us every 10 us: the copy of a job runs beside the kernel of the one before it.
+TEST_F(OverlappedRunTest, RunsJobsOfOneTaskInAPipeline) {
+  TaskSet set = overlapping(tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 6 kB, kernel: {time: 5 us}"}));
+  set.tasks[0].deadline = Duration{12'000};
+  const RunRecord record = run(set, first_jobs(20));
+  ASSERT_EQ(record.jobs.size(), 20U);
+  for (const JobRecord& job : record.jobs) {
+    EXPECT_EQ(job.verdict, JobVerdict::Met);
+    EXPECT_EQ(job.start - job.arrival, Duration{0});
+    EXPECT_GE(job.response(), Duration{11'000});
+    EXPECT_LE(job.response(), *bounds[0]);
+    EXPECT_FALSE(job.broken);
+  }
+}
+
+// A memory of 1 byte/ns for copies to two GPUs: together each has half of it, and takes 4 us of 2.
+TEST_F(OverlappedRunTest, LetsCopiesShareWhatIsBetweenThem) {
+  const Topology machine = two_sides(
+      "  shared: [{name: memory, capacity: 1 GB/s, members: [{from: mem0, to: gpu0}, {from: mem0, to: gpu1}]}]\n");
+  TaskSet set = overlapping(tasks_of(machine, {"from: mem0, to: gpu0, size: 2 kB", "from: mem0, to: gpu1, size: 2 kB"}));
+  set.tasks[1].period = set.tasks[1].deadline = Duration{20'000};
+  const RunRecord record = run(set, first_jobs(3));
+  std::map<std::pair<TaskId, std::uint64_t>, Duration> responses;
+  for (const JobRecord& job : record.jobs) responses[{job.task, job.index}] = job.response();
+  EXPECT_EQ((responses[{TaskId{0}, 0}]), Duration{4000});
+  EXPECT_EQ((responses[{TaskId{1}, 0}]), Duration{4000});
+  EXPECT_EQ((responses[{TaskId{0}, 1}]), Duration{2000});  // alone
+}
+
+// The bytes of each job are there at its end, and kernels see them.
+TEST_F(OverlappedRunTest, MovesTheBytes) {
+  class Program final : public TaskProgram {
+   public:
+    explicit Program(const Topology& machine, const Task& task) : buffers_(machine, task, 3) {}
+    Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& batch, std::size_t number,
+                                              std::size_t set) override {
+      auto bound = buffers_.bind(backend, batch, number, set);
+      copies_[set] = {bound->front().source, bound->front().destination};
+      return bound;
+    }
+    void on_ready(const Job& job) override {
+      for (std::byte& byte : copies_[job.buffer_set].first.bytes()) byte = static_cast<std::byte>(job.index + 1);
+    }
+    void on_finished(const Job& job) override {
+      const auto there = copies_[job.buffer_set].second.bytes();
+      right += std::ranges::all_of(there, [&](std::byte byte) { return byte == static_cast<std::byte>(job.index + 1); })
+                   ? 1
+                   : 0;
+    }
+    int right = 0;
+
+   private:
+    PatternProgram buffers_;
+    std::map<std::size_t, std::pair<BufferView, BufferView>> copies_;
+  };
+  TaskSet set = overlapping(tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 6 kB, kernel: {time: 2 us}"}));
+  set.preemption = Preemption::BetweenBatches;
+  set.cut = Bytes{2500};
+  set.tasks[0].deadline = Duration{12'000};
+  Program program(*set.machine, set.tasks[0]);
+  instead = &program;
+  run(set, first_jobs(9));
+  EXPECT_EQ(program.right, 9);
+}
+
+// A copy that takes 3 us longer than admitted: the job behind it on the engine says who took its time.
+TEST_F(OverlappedRunTest, NamesWhoTookTheTime) {
+  TaskSet set = overlapping(tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 4 kB", "from: mem0, to: gpu0, size: 4 kB"}));
+  for (Task& task : set.tasks) task.period = task.deadline = Duration{20'000};
+  BatchFault longer;
+  longer.times = [](Timeline& times) { times.streams[0].transfer->end += Duration{3000}; };
+  faults = [&](const BatchRun& one) { return one.job.task == "t0" && one.job.index == 1 ? &longer : nullptr; };
+  const RunRecord record = run(set, first_jobs(6));
+  int over = 0;
+  for (const JobRecord& job : record.jobs) {
+    if (!job.broken) continue;
+    ++over;
+    EXPECT_EQ(job.index, 1U);
+    EXPECT_EQ(job.broken->excess, Duration{3000});
+    EXPECT_EQ(job.broken->cause, job.task == TaskId{0} ? BoundCause::Transfer : BoundCause::Blocking);
+    EXPECT_EQ(job.broken->by.has_value(), job.task == TaskId{1});
+  }
+  EXPECT_EQ(over, 2);
+}
+
+// A kernel that fails ends its job alone.
+TEST_F(OverlappedRunTest, GoesOnBehindAFailedJob) {
+  TaskSet set = overlapping(tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 1 kB, kernel: {time: 1 us}", "host"}));
+  BatchFault fails;
+  fails.error = Error{ErrorCode::Kernel, "it failed", {}};
+  faults = [&](const BatchRun& one) { return one.job.index == 1 && one.plan.batch.streams()[0].kernel ? &fails : nullptr; };
+  const RunRecord record = run(set, first_jobs(8));
+  EXPECT_FALSE(record.fatal);
+  for (const JobRecord& job : record.jobs)
+    EXPECT_EQ(job.verdict == JobVerdict::Failed, job.task == TaskId{0} && job.index == 1);
+  EXPECT_EQ(record.jobs.size(), 8U);
+}
+
+// A broken machine ends the run: what is under way ends, and each release has a record.
+TEST_F(OverlappedRunTest, EndsWithABrokenMachine) {
+  TaskSet set = overlapping(
+      tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 4 kB", "from: mem0, to: gpu1, size: 5 kB", "host"}));
+  BatchFault breaks;
+  breaks.error = Error{ErrorCode::Machine, "it broke", {}};
+  faults = [&](const BatchRun& one) { return one.job.index == 2 ? &breaks : nullptr; };
+  const RunRecord record = run(set, first_jobs(30));
+  ASSERT_TRUE(record.fatal);
+  EXPECT_EQ(record.fatal->message, "it broke");
+  EXPECT_FALSE(place->executor.busy());
+  EXPECT_EQ(std::ranges::count(record.jobs, JobVerdict::Failed, &JobRecord::verdict), 2);
+}
+
+// An interrupt lets jobs that have begun end, in all their steps.
+TEST_F(OverlappedRunTest, EndsAtAnInterruptWithTheJobsThatHaveBegun) {
+  TaskSet set = overlapping(tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 1 kB, kernel: {time: 6 us}"}));
+  std::atomic<bool> interrupted = false;
+  faults = [&](const BatchRun& one) {
+    if (one.job.index == 3) interrupted = true;
+    return nullptr;
+  };
+  RunOptions options = first_jobs(100);
+  options.interrupted = &interrupted;
+  const RunRecord record = run(set, options);
+  EXPECT_TRUE(record.interrupted);
+  ASSERT_EQ(record.jobs.size(), 4U);
+  for (const JobRecord& job : record.jobs) EXPECT_EQ(job.verdict, JobVerdict::Met);
+}
+
+/// A program whose host step throws in one of its jobs.
+class ThrowingStep final : public TaskProgram {
+ public:
+  Expected<std::vector<StreamBinding>> bind(DeviceBackend&, const Batch&, std::size_t, std::size_t) override {
+    return std::vector<StreamBinding>{};
+  }
+  Expected<void> on_host_step(Job& job, std::size_t step) override {
+    if (job.index == 2) throw std::runtime_error("no more");
+    return TaskProgram::on_host_step(job, step);
+  }
+};
+
+TEST_F(OverlappedRunTest, EndsWhereAHostStepThrows) {
+  TaskSet set = overlapping(tasks_of(two_sides(), {"host", "from: mem0, to: gpu1, size: 5 kB"}));
+  ThrowingStep program;
+  instead = &program;
+  const RunRecord record = run(set, first_jobs(30));
+  ASSERT_TRUE(record.fatal);
+  EXPECT_NE(record.fatal->message.find("'t0' threw: no more"), std::string::npos) << record.fatal->message;
+}
+
+// The real machine's sharing under random sets, on the real dispatcher: no job is late or over its bound, and some come
+// near it.
+TEST_F(OverlappedRunTest, KeepsEveryBound) {
+  Random random(5);
+  const Topology machine = test::overlap_machine();
+  int sets = 0, close = 0;
+  for (int round = 0; round < test::rounds(250); ++round) {
+    TaskSet set = overlapping(test::random_overlap_set(random, machine));
+    for (Task& task : set.tasks) task.offset = Duration{random.between(0, 20'000)};
+    if (AdmissionController(planners().front()).answer(set) != Answer::Schedulable) continue;
+    ++sets;
+    const RunRecord record = run(set, first_jobs(60, random.next()));
+    bool near = false;
+    for (const JobRecord& job : record.jobs) {
+      ASSERT_EQ(job.verdict, JobVerdict::Met) << round;
+      ASSERT_FALSE(job.broken) << round << ": " << to_string(job.broken->cause) << " " << to_string(job.broken->excess)
+                               << ", response " << to_string(job.response()) << " of " << to_string(*bounds[job.task.index()]);
+      ASSERT_LE(job.response(), *bounds[job.task.index()]) << round;
+      near = near || as_ns(job.response()) > 0.9 * as_ns(*bounds[job.task.index()]);
+    }
+    close += near ? 1 : 0;
+  }
+  EXPECT_GT(sets, test::rounds(250) / 8);
+  EXPECT_GT(close, sets / 8);
+}
+
+}  // namespace
+}  // namespace tutti::internal
