@@ -490,11 +490,9 @@ tutti_status tutti_run(const tutti_verdict* verdict, const tutti_run_options* op
   return tutti::guarded([&] {
     if (verdict == nullptr) return tutti::refuse_null("the verdict");
     if (!verdict->value.admitted)
-      return tutti::status_of(
-          {tutti::ErrorCode::InvalidInput,
-           "the deadlines of the set are not guaranteed, or only where jobs overlap, so it is not run; see the "
-           "reasons",
-           {}});
+      return tutti::status_of({tutti::ErrorCode::InvalidInput,
+                               "the deadlines of the set are not guaranteed, so it is not run; see the reasons",
+                               {}});
     const tutti_run_options chosen = options == nullptr ? tutti_run_options{} : *options;
     const auto record = tutti::run(*verdict->value.admitted, tutti::kernels_of(chosen.kernels),
                                    tutti::programs_of(chosen), tutti::options_of(chosen));

@@ -230,7 +230,7 @@ Expected<RunRecord> run_changing(const ChangeRequests& requests, const std::vect
     return internal::invalid_input("a task is named twice among those that run from the start; name each once");
   const internal::TaskSet& tasks = state->set->tasks;
   if (tasks.overlap == Overlap::On)
-    return internal::invalid_input("'overlap: on' cannot be run yet, only checked; write 'overlap: off'");
+    return internal::invalid_input("a run whose tasks change has one job at a time; write 'overlap: off'");
   const auto chosen = internal::planner_of(planner, tasks.planner);
   if (!chosen) return tl::unexpected(chosen.error());
   const auto changing = internal::ChangingTaskSet::make(internal::AdmissionController(**chosen), tasks, from_start);

@@ -45,10 +45,10 @@ class TUTTI_API Job {
 
 struct JobRecord;
 
-/// User's code of one task. Members may be empty. Host steps are done by the thread that dispatches jobs. All other
-/// members but `parameters` are callbacks: a thread beside it calls them, for tasks that share parts of the machine one
-/// at a time, so that none holds up the jobs of others. A callback may run while a step of another job of its task
-/// does.
+/// User's code of one task. Members may be empty. Host steps are done by the thread that dispatches jobs, or where jobs
+/// overlap by one of their own. All other members but `parameters` are callbacks: a thread beside it calls them, for
+/// tasks that share parts of the machine one at a time, so that none holds up the jobs of others. A callback may run
+/// while a step of another job of its task does.
 ///
 /// No bound covers callbacks: a run measures the time until a job's input is there and subtracts it from its response.
 /// Work that a bound shall cover is a host step.

@@ -124,7 +124,7 @@ struct Verdict {
   std::vector<TestVerdict> tests;                ///< by partition, then in the order in which they were asked
   std::vector<std::string> reasons;              ///< why not, a sentence each; empty where schedulable
   std::vector<ExampleJob> counter_example;       ///< a run that misses a deadline, by arrival, where one is found
-  std::optional<AdmittedTaskSet> admitted = {};  ///< with `Schedulable`, unless its jobs must overlap
+  std::optional<AdmittedTaskSet> admitted = {};  ///< with `Schedulable`
 };
 
 /// Decides whether a task set may run, with every test that applies to it.

@@ -202,7 +202,7 @@ void DispatchedRun::finish() {
   TaskState& state = tasks_[ready.task.index()];
   const Duration finish = *job.finish;
   EndedJob ended;
-  JobRecord& record = ended.record = record_of(ready, job.start, finish, std::move(running.error), job.aborted);
+  JobRecord& record = ended.record = record_of_end(ready, job.start, finish, std::move(running.error), job.aborted);
   ended.chunks = &state.chunks[releases().buffer_set_of(ready)];
   ended.over = ledger_.over_bound(record);
   ended.late = ended.over > executor_.backend().tolerated_lag() || record.missed();
@@ -296,8 +296,8 @@ using PreparedOrError = Expected<std::unique_ptr<PreparedRun>>;
 template <class Then>
 PreparedOrError prepare(Executor& executor, const PlannedTaskSet& planned, std::span<TaskProgram* const> programs,
                         std::span<const std::uint64_t> jobs, const std::atomic<bool>* interrupted, const Then& then) {
-  return prepared_by<DispatchedRun>(executor, planned, programs, interrupted,
-                                    [&](DispatchedRun& run) { return run.prepare(programs, jobs); }, then);
+  return prepared_by<DispatchedRun>(
+      executor, planned, programs, interrupted, [&](DispatchedRun& run) { return run.prepare(programs, jobs); }, then);
 }
 
 }  // namespace

@@ -47,9 +47,9 @@ std::optional<DueJob> JobReleases::take_due(Duration now) {
   TaskState& task = tasks_[place];
   const Duration arrival = epoch_ + task.arrival_of(task.released);
   const Duration deadline = arrival > kNever - task.timing.deadline ? kNever : arrival + task.timing.deadline;
-  DueJob due{{TaskId(place), task.released, arrival, deadline, task.timing.period, task.timing.deadline,
-               task.timing.priority},
-              task.next_ready};
+  DueJob due{
+      {TaskId(place), task.released, arrival, deadline, task.timing.period, task.timing.deadline, task.timing.priority},
+      task.next_ready};
   std::optional<Duration>& set_due = task.set_due[buffer_set_of(due.job)];
   if (std::exchange(task.skips_next, false)) {
     due.dropped = DropReason::Skipped;

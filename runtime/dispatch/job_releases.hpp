@@ -54,12 +54,12 @@ struct Suspension {
 /// A job that is ready now: its input can be put into its buffers.
 struct DueJob {
   ReadyJob job;
-  Duration ready{};                       ///< since when
+  Duration ready{};                        ///< since when
   std::optional<DropReason> dropped = {};  ///< it has no buffers instead, for this reason
 };
 
-/// When the jobs of a run become ready: by the clock, by triggers, or as a scenario says; which buffers they have; which
-/// tasks come, go and are suspended. All instants are on the clock of the run, but where another base is named.
+/// When the jobs of a run become ready: by the clock, by triggers, or as a scenario says; which buffers they have;
+/// which tasks come, go and are suspended. All instants are on the clock of the run, but where another base is named.
 ///
 /// Pure as the schedulers that own one; nothing but `come` allocates.
 class JobReleases {
@@ -76,8 +76,8 @@ class JobReleases {
   void begin(Duration epoch);
   /// Counts the triggers that are missing by now.
   void note_silence(Duration now);
-  /// Takes the next job that is ready by now. Of those that become ready while others are taken none, until `all_taken`:
-  /// a release may take longer than a period.
+  /// Takes the next job that is ready by now. Of those that become ready while others are taken none, until
+  /// `all_taken`: a release may take longer than a period.
   [[nodiscard]] std::optional<DueJob> take_due(Duration now);
   void all_taken() { taking_by_.reset(); }
   /// When something happens next: a job is ready, or a trigger is missing.

@@ -176,8 +176,14 @@ OverlapAction OperationScheduler::begin(std::size_t resource, Duration now) {
   Resource& of = resources_[resource];
   of.doing = take_next(of, now);
   of.runs = true;
-  of.run = {resource, of.doing.operation, of.doing.part, of.doing.region, of.doing.job, now,
-            std::max(of.doing.since, of.free_since), of.doing.since > of.free_since};
+  of.run = {resource,
+            of.doing.operation,
+            of.doing.part,
+            of.doing.region,
+            of.doing.job,
+            now,
+            std::max(of.doing.since, of.free_since),
+            of.doing.since > of.free_since};
   Slot& slot = slots_[slot_of(of.doing.job)];
   if (!slot.job.start) slot.job.start = now;
   slot.job.dispatch_late += now - of.run.could_begin;
@@ -192,9 +198,7 @@ OverlapAction OperationScheduler::begin(std::size_t resource, Duration now) {
 // ---- queues
 
 bool OperationScheduler::goes_behind(const Waiting& a, const Waiting& b) {
-  const auto rank = [](const Waiting& each) {
-    return std::tuple(each.late, each.key, each.operation, each.job.index);
-  };
+  const auto rank = [](const Waiting& each) { return std::tuple(each.late, each.key, each.operation, each.job.index); };
   return rank(b) < rank(a);
 }
 

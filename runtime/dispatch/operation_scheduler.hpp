@@ -107,9 +107,9 @@ class OperationScheduler {
   };
   /// An operation past its guard.
   struct Waiting {
-    bool late = false;    // its job is
-    Duration key{};       // when it is due, or its local deadline; of a late job: when that was seen
-    Duration since{};     // it waits
+    bool late = false;  // its job is
+    Duration key{};     // when it is due, or its local deadline; of a late job: when that was seen
+    Duration since{};   // it waits
     std::size_t operation = 0;
     ReadyJob job;
     std::size_t part = 0, region = 0;  // to do next
@@ -117,7 +117,7 @@ class OperationScheduler {
   struct Resource {
     bool runs = false;
     RegionRun run;
-    Waiting doing;                  // of `run`
+    Waiting doing;  // of `run`
     Duration free_since{};
     std::vector<Waiting> waiting;  // a heap, the first to be served in front
   };

@@ -14,7 +14,9 @@ namespace {
 class OverlappedRun final : public TaskRun {
  public:
   OverlappedRun(Executor& executor, const PlannedTaskSet& planned, const std::atomic<bool>* interrupted)
-      : TaskRun(executor, planned, interrupted), plan_(*planned.overlap), resources_(plan_.operations.resources.size()) {
+      : TaskRun(executor, planned, interrupted),
+        plan_(*planned.overlap),
+        resources_(plan_.operations.resources.size()) {
     executor_.backend().wakes(&waker_);
   }
   OverlappedRun(const OverlappedRun&) = delete;  // its workers know it by its address
@@ -65,8 +67,8 @@ class OverlappedRun final : public TaskRun {
   }
   void begin(const RegionRun& run);
   void do_host_step(std::size_t resource);
-  /// Tells the scheduler of regions that are over.
-  void take_ended();
+  /// Tells the scheduler of regions that are over. @return whether there were any
+  bool take_ended();
   void end_batch(std::size_t resource);
   void end_region(std::size_t resource, std::optional<Error> error, Duration in_batch);
   void finish(const ReadyJob& ready);
@@ -142,11 +144,12 @@ Expected<void> OverlappedRun::prepare(std::span<TaskProgram* const> programs, st
           first_chunk_[o].push_back(chunks.size());
           for (std::size_t r = 0; r < plan_.plans[o][p].size(); ++r) {
             const CommandStream& stream = std::get<Batch>(task.steps[part.step]).streams()[part.stream];
-            auto prepared = owned_.prepare(plan_.plans[o][p][r], {binding_of((*bound)[number][part.stream], stream, part, r)},
-                                           fmt::format("{} of stream '{}' in batch {} of task '{}'",
-                                                       part.kind == OperationPart::Kind::Copy ? "the copy" : "the kernel",
-                                                       stream.name, number + 1, task.name),
-                                           true);
+            auto prepared =
+                owned_.prepare(plan_.plans[o][p][r], {binding_of((*bound)[number][part.stream], stream, part, r)},
+                               fmt::format("{} of stream '{}' in batch {} of task '{}'",
+                                           part.kind == OperationPart::Kind::Copy ? "the copy" : "the kernel",
+                                           stream.name, number + 1, task.name),
+                               true);
             if (!prepared) return tl::unexpected(std::move(prepared.error()));
             chunks.push_back(*std::move(prepared));
             if (set == 0)
@@ -188,7 +191,8 @@ void OverlappedRun::run_jobs() {
   for (;;) {
     if (was_interrupted()) scheduler_->drain();
     take_news();
-    take_ended();
+    while (take_ended()) {  // time may pass meanwhile, and end others
+    }
     decided_at_ = executor_.clock().now();
     const OverlapAction action = scheduler_->step(decided_at_);
     switch (action.kind) {
@@ -251,15 +255,18 @@ void OverlappedRun::do_host_step(std::size_t place) {
   if (!clock.runs_by_itself()) clock.wait_until(start + std::get<HostStep>(job.task().steps[step]).time);
 }
 
-void OverlappedRun::take_ended() {
+bool OverlappedRun::take_ended() {
+  bool any = false;
   for (std::size_t r = 0; r < resources_.size(); ++r) {
     Resource& resource = resources_[r];
-    if (resource.batch != nullptr && executor_.query(*resource.batch)) end_batch(r);
+    if (resource.batch != nullptr && executor_.query(*resource.batch)) end_batch(r), any = true;
     if (!resource.worker || resource.worker->is_idle()) continue;
     if (!resource.worker->take_done(executor_.clock().now())) continue;
+    any = true;
     if (resource.thrown) end_by(*resource.thrown);
     end_region(r, resource.thrown ? std::exchange(resource.thrown, {}) : std::exchange(resource.failed, {}), {});
   }
+  return any;
 }
 
 void OverlappedRun::end_batch(std::size_t place) {
@@ -297,7 +304,7 @@ void OverlappedRun::finish(const ReadyJob& ready) {
   TaskState& state = tasks_[ready.task.index()];
   EndedJob ended;
   JobRecord& record = ended.record =
-      record_of(ready, job.start.value_or(*job.finish), *job.finish, std::move(progress.error), job.aborted);
+      record_of_end(ready, job.start.value_or(*job.finish), *job.finish, std::move(progress.error), job.aborted);
   ended.chunks = &state.chunks[releases().buffer_set_of(ready)];
   ended.over = ledger_.over_bound(record);
   ended.late = ended.over > executor_.backend().tolerated_lag() || record.missed();

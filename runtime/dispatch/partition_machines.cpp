@@ -68,7 +68,12 @@ void BackendStack::add_notes(std::vector<std::string>& notes) const {
 
 Expected<PartitionMachines> PartitionMachines::make(const tutti::BackendOptions& options, const PlannedTaskSet& planned,
                                                     const Topology& machine, const KernelRegistry& kernels) {
+  if (planned.overlap && options.kind == BackendKind::Cuda)
+    return invalid_input(
+        "jobs of this set have to overlap, which so far only the simulated machine runs; write 'overlap: off', or give "
+        "--backend sim");
   PartitionMachines made(options, machine, kernels);
+  made.overlaps_ = planned.overlap.has_value();
   for (const Partition& partition : planned.partitions) {
     std::optional<std::vector<VertexId>> gpus;
     if (planned.partitions.size() > 1) gpus = gpus_of(planned.tasks, partition);
@@ -85,6 +90,7 @@ Expected<PartitionMachines> PartitionMachines::make(const tutti::BackendOptions&
 RunPlace PartitionMachines::place() const {
   const BackendStack& first = machines_.front();
   RunPlace place{std::string(first.backend().name()), std::string(first.clock().name()), machines_.size()};
+  place.overlaps = overlaps_;
   for (const auto* const some : {&machines_, &spares_})
     for (const BackendStack& machine : *some) machine.add_notes(place.notes);
   return place;

@@ -50,6 +50,7 @@ struct RunPlace {
   std::string clock;
   std::size_t partitions = 1;
   std::vector<std::string> notes = {};  ///< requests that the host refused, other users of the devices; each once
+  bool overlaps = false;                ///< jobs do
 };
 
 /// The partitions' machines: each partition of a task set has its own clock, backend and executor. With several
@@ -75,6 +76,7 @@ class PartitionMachines final : public SpareMachines {
   tutti::BackendOptions options_;
   const Topology* machine_;
   const KernelRegistry* kernels_;
+  bool overlaps_ = false;
   std::vector<BackendStack> machines_;
   std::vector<std::vector<VertexId>> gpus_;  // [partitions] that their tasks may use
   std::vector<BackendStack> spares_;

@@ -150,7 +150,10 @@ std::optional<Replanning> ReplannedRun::replan(const std::optional<Error>& error
 Expected<void> ReplannedRun::go_on_with(std::vector<TaskId> left, const RunRecord& so_far) {
   TaskSet set = tasks();
   set.tasks = picked<Task>(left, tasks().tasks);
-  AdmissionVerdict verdict = AdmissionController(admitted_.planner()).decide_as_one(set);
+  const AdmissionController controller(admitted_.planner());
+  const bool overlaps = admitted_.planned().overlap.has_value();  // they go on as they were
+  set.overlap = overlaps ? Overlap::On : Overlap::Off;
+  AdmissionVerdict verdict = overlaps ? controller.decide(set) : controller.decide_as_one(set);
   if (!verdict.admitted)
     return machine_error("their deadlines are not guaranteed without the others: " + joined(verdict.reasons));
   EarlierRun earlier{so_far.start, {}};

@@ -40,10 +40,11 @@ class Job {
 
 /// The user's code of one task: fills its buffers, does its work on the host, reads its results.
 ///
-/// Steps of jobs are done by the thread that dispatches them. Everything else is a *callback*: a worker beside it calls
-/// them, for all tasks of a partition one at a time, so that none holds up the jobs of others. A callback may thus run
-/// while a step of another job of its task does. No bound covers callbacks: a run measures the time from when a job was
-/// ready until its input is there, and subtracts it from the response. Work that a bound shall cover is a host step.
+/// Steps of jobs are done by the thread that dispatches them; where jobs overlap, host steps by one of their own.
+/// Everything else is a *callback*: a worker beside it calls them, for all tasks of a partition one at a time, so that
+/// none holds up the jobs of others. A callback may thus run while a step of another job of its task does. No bound
+/// covers callbacks: a run measures the time from when a job was ready until its input is there, and subtracts it from
+/// the response. Work that a bound shall cover is a host step.
 class TaskProgram {
  public:
   virtual ~TaskProgram() = default;

@@ -315,8 +315,7 @@ void TaskRun::wind_up() {
   for (const TaskId task : external_) sources_[task.index()]->end();
   finish_callbacks();
   ledger_.finish();
-  while (const auto job = take_unstarted())
-    ledger_.keep(record_of(*job, JobVerdict::NeverRun), ledger_.claim());
+  while (const auto job = take_unstarted()) ledger_.keep(record_of(*job, JobVerdict::NeverRun), ledger_.claim());
   for (const auto& [task, at] : releases().suspensions()) record_.suspensions.push_back({task, at - epoch_});
   record_.triggers.resize(tasks_.size());
   for (const TaskId task : external_) {
@@ -327,8 +326,8 @@ void TaskRun::wind_up() {
   for (PreparedBatch& chunk : all_chunks()) executor_.disarm(chunk);
 }
 
-JobRecord TaskRun::record_of(const ReadyJob& job, Duration start, Duration finish, std::optional<Error> error,
-                             bool aborted) const {
+JobRecord TaskRun::record_of_end(const ReadyJob& job, Duration start, Duration finish, std::optional<Error> error,
+                                 bool aborted) const {
   const TaskState& state = tasks_[job.task.index()];
   const Release& release = state.releases[job.index % state.releases.size()];
   JobRecord record = record_of(job, JobVerdict::Met);

@@ -67,8 +67,8 @@ class TaskRun : public PreparedRun {
   /// The record of a job that has not started.
   [[nodiscard]] JobRecord record_of(const ReadyJob& job, JobVerdict verdict) const;
   /// The record of a job that ran.
-  [[nodiscard]] JobRecord record_of(const ReadyJob& job, Duration start, Duration finish, std::optional<Error> error,
-                                    bool aborted) const;
+  [[nodiscard]] JobRecord record_of_end(const ReadyJob& job, Duration start, Duration finish,
+                                        std::optional<Error> error, bool aborted) const;
   /// A job that ran has ended: its callbacks are called, its buffers become free, and the ledger has it.
   void end_job(EndedJob&& ended, const ReadyJob& ready, const Job& of_user, Duration finish);
   [[nodiscard]] Job job_of(const ReadyJob& ready);

@@ -94,7 +94,8 @@ Duration SimBackend::next_event() const {
 }
 
 std::size_t SimBackend::next_overlapping() const {
-  const auto next = std::ranges::min_element(overlapping_, {}, [](const SimOperation* run) { return run->next_event(); });
+  const auto next =
+      std::ranges::min_element(overlapping_, {}, [](const SimOperation* run) { return run->next_event(); });
   return static_cast<std::size_t>(next - overlapping_.begin());
 }
 

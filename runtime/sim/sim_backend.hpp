@@ -36,6 +36,7 @@ class SimBackend final : public DeviceBackend {
   [[nodiscard]] bool busy() const override { return !submitted_.empty() || !overlapping_.empty(); }
   [[nodiscard]] Duration next_event() const override;
   [[nodiscard]] Duration tolerated_lag() const override { return clock_->runs_by_itself() ? kHostLag : Duration{}; }
+  void begin_run(Duration) override { copies_.load(); }
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override;
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
 
@@ -58,8 +59,8 @@ class SimBackend final : public DeviceBackend {
   const KernelRegistry* kernels_;
   Clock* clock_;
   std::shared_ptr<SimMemory> memory_;
-  SimCopies copies_;                      // of batches that overlap
-  std::vector<SimBatch*> submitted_;      // oldest first; room for every prepared batch
+  SimCopies copies_;                        // of batches that overlap
+  std::vector<SimBatch*> submitted_;        // oldest first; room for every prepared batch
   std::vector<SimOperation*> overlapping_;  // under way; room as above
   std::size_t prepared_ = 0;
   Duration free_at_{};  // when all that was submitted is finished, as planned

@@ -127,8 +127,8 @@ void SimBatch::copy(const Event& event) {
 }
 
 void SimBatch::launch(const Event& event) {
-  auto error = call_kernel(*kernels_[event.stream], bound_.plan.batch.streams()[event.stream],
-                           bound_.bindings[event.stream]);
+  auto error =
+      call_kernel(*kernels_[event.stream], bound_.plan.batch.streams()[event.stream], bound_.bindings[event.stream]);
   if (error && !result_.error) result_.error = std::move(error);  // the first one is reported
 }
 

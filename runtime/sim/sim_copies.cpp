@@ -16,6 +16,7 @@ std::uint32_t SimCopies::add(const RouteClass& route) {
 }
 
 void SimCopies::load() {
+  if (loaded_) return;
   const auto own = static_cast<std::uint32_t>(machine_.route_classes().size());
   model_.reset(machine_, Basis::Guaranteed, routes_, routes_.size());
   for (std::uint32_t i = 0; i < copies_.size(); ++i) copies_[i].kind = model_.add_flow(own + i);
@@ -24,7 +25,7 @@ void SimCopies::load() {
 }
 
 void SimCopies::start(std::uint32_t copy, double bytes, double now) {
-  if (!loaded_) load();
+  load();
   pass(now);
   copies_[copy].left = bytes;
   copies_[copy].flows = true;

@@ -16,7 +16,9 @@ class SimCopies {
   /// Makes a copy known. @return its number
   /// @pre no copy is under way
   std::uint32_t add(const RouteClass& route);
-  /// Bytes of a copy begin to flow. Allocates nothing after the first copy, as all below.
+  /// Gets ready for the copies that are known; the first start does it otherwise.
+  void load();
+  /// Bytes of a copy begin to flow. Allocates nothing, as all below, once it is loaded.
   /// @pre it is not under way, nor is another one on its engine
   void start(std::uint32_t copy, double bytes, double now);
   void stop(std::uint32_t copy, double now);
@@ -30,7 +32,6 @@ class SimCopies {
     std::uint32_t kind = 0;
   };
 
-  void load();
   void pass(double now);
   [[nodiscard]] double rate(const Copy& copy) { return model_.rate(model_.group(copy.kind)).value; }
 

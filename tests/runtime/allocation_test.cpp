@@ -109,6 +109,28 @@ TEST(Allocation, HappensNowhereInTheDispatchersLoop) {
   }
 }
 
+// The same two batches every 100 us, whose copies and kernels overlap with those of the job before, and a host step.
+TEST(Allocation, HappensNowhereWhereJobsOverlap) {
+  Station station;
+  CountingProgram batches(station);
+  test::WatchedProgram declared;
+  TaskSet set{station.machine,
+              Policy::Edf,
+              {test::with_jitter(test::task("batches", 0, 100'000), 500),
+               test::with_jitter(test::task("host", 0, 30'000), 9'000)}};
+  set.overlap = Overlap::On;
+  for (Task& task : set.tasks) task.declared_wcet.reset(), task.deadline = 3 * task.period;
+  set.tasks[0].steps = {station.batch(batches.paths().streams), HostStep{Duration{5}}};
+  set.tasks[1].steps = {HostStep{Duration{700}}};
+  const AdmittedTaskSet admitted = test::admit(set);
+  ASSERT_TRUE(admitted.planned().overlap.has_value());
+  TaskProgram* const table[] = {&batches, &declared};
+  const auto record = run_tasks(station.executor, admitted, table, test::first_jobs(400));
+  ASSERT_TRUE(record.has_value());
+  EXPECT_EQ(record->jobs.size(), 400U);
+  EXPECT_EQ(batches.allocated(), 0U);
+}
+
 // Every job's batch has a late gate, so each is judged and its cause found.
 TEST(Allocation, HappensNowhereWhereEveryJobIsOverItsBound) {
   Station station;

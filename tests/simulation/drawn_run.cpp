@@ -84,12 +84,12 @@ Topology drawn_machine(Random& random) {
   });
 }
 
-AdmittedTaskSet drawn_set(const test::Station& station, Random& random, std::size_t most) {
+AdmittedTaskSet drawn_set(const test::Station& station, Random& random, std::size_t most, bool overlap) {
   const Planner& planner = planners()[random.below(4)];  // all but the one that searches
   const AdmissionController controller(planner);
   TaskSet set{station.machine, std::array{Policy::Edf, Policy::Rm, Policy::Dm}[random.below(3)], {}};
   set.preemption = random.one_in(3) ? Preemption::BetweenBatches : Preemption::None;
-  if (random.one_in(3)) set.overlap = Overlap::On;
+  if (random.one_in(3) || overlap) set.overlap = Overlap::On;
   if (random.one_in(2)) set.cut = Bytes{random.between(400, 2000)};
   const std::size_t count = std::max<std::size_t>(1, std::min<std::size_t>(most, random.below(7) + 2));
   double utilization = random.real(0.1, 0.95);
@@ -159,7 +159,8 @@ const BatchFault* DriverFaults::of(const BatchRun& run) {
   // A job is held up once, be it in its first batch.
   const LatestFinish& latest = run.plan.latest.value();
   const bool first = run.job.task != job_.task || run.job.index != job_.index;
-  const Duration slack = overlaps_ ? latest.held_up : (first ? latest.alone() : latest.batch) - std::max(run.times.latency, end);
+  const Duration slack =
+      overlaps_ ? latest.held_up : (first ? latest.alone() : latest.batch) - std::max(run.times.latency, end);
   job_ = run.job;
   fault_ = {};
   const auto within = static_cast<std::uint64_t>(std::max<std::int64_t>(slack.count(), 0));

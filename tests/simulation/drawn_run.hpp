@@ -18,7 +18,9 @@ namespace tutti::internal::simulation {
 
 /// A set of two to so many tasks that is admitted, as busy as the draw says, or less where that is refused. The jobs of
 /// every third set overlap.
-[[nodiscard]] AdmittedTaskSet drawn_set(const test::Station& station, test::Random& random, std::size_t most);
+/// @param overlap  of all sets, not of every third
+[[nodiscard]] AdmittedTaskSet drawn_set(const test::Station& station, test::Random& random, std::size_t most,
+                                        bool overlap);
 
 /// What goes wrong with a trigger, in or out of the envelope of its task: the runtime lets no job out of it.
 [[nodiscard]] TriggerFault drawn_trigger(test::Random& random, Duration period);

@@ -15,7 +15,8 @@ using tutti::internal::simulation::Case;
 using tutti::internal::simulation::Outcome;
 
 std::string command_of(const Case& one) {
-  return fmt::format("tools/simulate --seed {} --seeds 1 --jobs {} --tasks {}", one.seed, one.jobs, one.tasks);
+  return fmt::format("tools/simulate --seed {} --seeds 1 --jobs {} --tasks {}{}{}", one.seed, one.jobs, one.tasks,
+                     one.keeps_envelope ? " --inside" : "", one.overlaps ? " --overlap" : "");
 }
 
 }  // namespace
@@ -28,6 +29,8 @@ int main(int argc, char** argv) {
   app.add_option("--seed", one.seed, "the first one")->capture_default_str();
   app.add_option("--jobs", one.jobs, "of each seed")->capture_default_str()->check(CLI::Range(1, 1'000'000));
   app.add_option("--tasks", one.tasks, "at most")->capture_default_str()->check(CLI::Range(1, 64));
+  app.add_flag("--inside", one.keeps_envelope, "nothing takes longer than declared");
+  app.add_flag("--overlap", one.overlaps, "the jobs of all sets overlap, not of every third");
   CLI11_PARSE(app, argc, argv);
 
   Outcome all;
@@ -62,7 +65,7 @@ int main(int argc, char** argv) {
       "{} missed, {} over their bound, {} failed, {} aborted, {} dropped or skipped, {} tasks suspended\n"
       "{} triggers; {} batches watched, {} times met by a fault of the list; {} files of journals read back\n"
       "{} invariants broken\n",
-      seeds, all.jobs, inside, inside_jobs, most, overlapping, overlapping_jobs, all.missed, all.over, all.failed, all.aborted, all.dropped,
-      all.suspensions, all.triggers, all.batches, all.faults, all.journals, broken);
+      seeds, all.jobs, inside, inside_jobs, most, overlapping, overlapping_jobs, all.missed, all.over, all.failed,
+      all.aborted, all.dropped, all.suspensions, all.triggers, all.batches, all.faults, all.journals, broken);
   return broken > 0 ? 1 : 0;
 }

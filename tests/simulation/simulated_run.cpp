@@ -21,22 +21,14 @@ namespace {
 
 using test::Random;
 
-constexpr std::array kPlants{Plant{"lost", "was released"},
-                             Plant{"doubled", "ends twice"},
-                             Plant{"early", "before it arrived"},
-                             Plant{"overlap", "have the machine"},
-                             Plant{"close", "less than its period"},
-                             Plant{"uncounted", "triggers were seen"},
-                             Plant{"late", "inside the envelope"},
-                             Plant{"uncaused", "has no cause"},
-                             Plant{"swapped", "in their order"},
-                             Plant{"overtakes", "in another order"},
-                             Plant{"together", "under way together"},
-                             Plant{"shared", "has two owners"},
-                             Plant{"byte", "bytes have not arrived"},
-                             Plant{"owner", "overlap on"},
-                             Plant{"unwritten", "the journal has"},
-                             Plant{"altered", "the journal has another job"},
+constexpr std::array kPlants{Plant{"lost", "was released"},           Plant{"doubled", "ends twice"},
+                             Plant{"early", "before it arrived"},     Plant{"overlap", "have the machine"},
+                             Plant{"close", "less than its period"},  Plant{"uncounted", "triggers were seen"},
+                             Plant{"late", "inside the envelope"},    Plant{"uncaused", "has no cause"},
+                             Plant{"swapped", "in their order"},      Plant{"overtakes", "in another order"},
+                             Plant{"together", "under way together"}, Plant{"shared", "has two owners"},
+                             Plant{"byte", "bytes have not arrived"}, Plant{"owner", "overlap on"},
+                             Plant{"unwritten", "the journal has"},   Plant{"altered", "the journal has another job"},
                              Plant{"torn", "no beginning of itself"}};
 
 /// A journal is written in one of so many seeds: files take time.
@@ -75,7 +67,7 @@ std::span<const Plant> plants() { return kPlants; }
 Outcome run(const Case& one) {
   Random random(one.seed);
   test::Station station(std::make_unique<VirtualClock>(), test::Station::make_sim, drawn_machine(random));
-  const AdmittedTaskSet admitted = drawn_set(station, random, one.tasks);
+  const AdmittedTaskSet admitted = drawn_set(station, random, one.tasks, one.overlaps);
   Truth truth(one.seed, one.keeps_envelope, admitted, station.machine, one.jobs);
   // From the machine up to the executor: faults of its driver, those of a list, and who watches it.
   DriverFaults driver(truth, admitted.planned().overlap.has_value());
@@ -143,9 +135,9 @@ Case shrunk(Case one) {
   const auto breaks = [](const Case& smaller) { return run(smaller).violation.has_value(); };
   for (bool smaller = true; smaller;) {
     smaller = false;
-    for (Case next : {Case{one.seed, one.jobs / 2, one.tasks, one.keeps_envelope, one.planted},
-                      Case{one.seed, one.jobs - 1, one.tasks, one.keeps_envelope, one.planted},
-                      Case{one.seed, one.jobs, one.tasks - 1, one.keeps_envelope, one.planted}}) {
+    for (Case next : {Case{one.seed, one.jobs / 2, one.tasks, one.keeps_envelope, one.overlaps, one.planted},
+                      Case{one.seed, one.jobs - 1, one.tasks, one.keeps_envelope, one.overlaps, one.planted},
+                      Case{one.seed, one.jobs, one.tasks - 1, one.keeps_envelope, one.overlaps, one.planted}}) {
       if (next.jobs == 0 || next.tasks == 0 || !breaks(next)) continue;
       one = next;
       smaller = true;

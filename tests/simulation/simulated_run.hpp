@@ -16,6 +16,7 @@ struct Case {
   std::uint64_t jobs = 100;     ///< that arrive
   std::size_t tasks = 8;        ///< at most
   bool keeps_envelope = false;  ///< nothing takes longer than declared; otherwise what the seed says
+  bool overlaps = false;        ///< all jobs overlap; otherwise those of every third seed
   std::string planted = {};     ///< one of `plants()`: a fault of ours in the record; empty: none
 };
 
@@ -44,7 +45,8 @@ struct Outcome {
 ///
 /// - every release ends exactly once in the records;
 /// - jobs of a task start in their order, those that start in time and those that start late, each by themselves;
-/// - where jobs do not overlap, one has the machine at a time: the times of two jobs are apart, or one lies within the other, which lent the
+/// - where jobs do not overlap, one has the machine at a time: the times of two jobs are apart, or one lies within the
+/// other, which lent the
 ///   machine;
 /// - no job starts before it has arrived;
 /// - jobs of a task arrive at least a period apart, whatever its triggers do, and each trigger that was seen has its

@@ -85,8 +85,7 @@ class WatchedBackend::Batch final : public BackendBatch {
   void for_each_held(const Visit& visit) const {
     const StreamWork& work = bound_.plan.batch.work().front();
     if (work.route_class != kNone) visit(std::pair(false, work.engines[0].value));
-    if (work.route_class != kNone && work.engines[1] != work.engines[0])
-      visit(std::pair(false, work.engines[1].value));
+    if (work.route_class != kNone && work.engines[1] != work.engines[0]) visit(std::pair(false, work.engines[1].value));
     if (work.has_kernel && work.gpu != kNone) visit(std::pair(true, work.gpu));
   }
   void own() {

@@ -49,7 +49,7 @@ class WatchedBackend final : public DeviceBackend {
   std::string_view planted_;
   std::optional<std::string> violation_;
   std::uint64_t issued_ = 0, ended_ = 0;
-  Duration free_at_{};                                     // the end of the last batch
+  Duration free_at_{};                                   // the end of the last batch
   std::set<std::pair<bool, std::uint32_t>> owned_ = {};  // engines, and GPUs, of batches that overlap
 };
 

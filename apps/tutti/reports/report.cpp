@@ -171,7 +171,9 @@ std::string ms(const std::optional<Duration>& time) { return time ? fmt::format(
 
 Json json_ms(const std::optional<Duration>& time) { return time ? Json(to_ms(*time)) : Json(nullptr); }
 
-std::string discipline(const TaskSet& set) {
+std::string discipline(const TaskSet& set, bool overlaps) {
+  if (overlaps)
+    return fmt::format("non-preemptive {} by local deadline, jobs overlap", to_string(policy_of_resources(set.policy)));
   const bool preemptive = set.preemption == Preemption::BetweenBatches;
   return fmt::format("{}{}{}{}", preemptive ? "" : "non-preemptive ", to_string(set.policy),
                      preemptive ? ", preemptive between batches" : "",
@@ -397,10 +399,8 @@ std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, co
   const bool apart = verdict.partitions.size() > 1;
   const bool plans = verdict.planner != nullptr &&
                      std::ranges::any_of(set.tasks, [](const Task& task) { return !batches_of(task).empty(); });
-  const std::string by_deadlines =
-      fmt::format("non-preemptive {} by local deadline, jobs overlap", to_string(policy_of_resources(set.policy)));
   text += fmt::format("{} ({}{}, utilization {:.4f})\n", sentence(verdict.answer),
-                      verdict.overlap ? by_deadlines : discipline(set),
+                      discipline(set, verdict.overlap.has_value()),
                       plans ? fmt::format(", {}", verdict.planner->name) : "", verdict.utilization);
   if (apart) text += fmt::format("  {}\n", partitions_text(verdict));
   for (const std::string& reason : verdict.reasons) text += fmt::format("  {}\n", reason);

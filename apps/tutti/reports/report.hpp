@@ -49,6 +49,6 @@ using Json = nlohmann::ordered_json;
 [[nodiscard]] std::string assumption(Arrivals arrivals = Arrivals::Sporadic);
 
 /// How the jobs of a set share the machine: "non-preemptive edf".
-[[nodiscard]] std::string discipline(const TaskSet& set);
+[[nodiscard]] std::string discipline(const TaskSet& set, bool overlaps = false);
 
 }  // namespace tutti::internal

@@ -205,6 +205,7 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
   }
   return {{"schema_version", 1},
           {"backend", place.backend},
+          {"overlap", place.overlaps ? "on" : "off"},
           {"clock", place.clock},
           {"notes", place.notes},
           {"jobs", jobs},
@@ -238,7 +239,7 @@ std::string run_text(const TaskSet& set, const WorstResponses& bounds, const Run
     table.add(std::move(cells));
   }
   return fmt::format("{} jobs on the {} backend, {} clock, {}{}{}\n\n{}{}{}{}", summary_of_all(record).jobs(),
-                     place.backend, place.clock, discipline(set), in_partitions(place.partitions),
+                     place.backend, place.clock, discipline(set, place.overlaps), in_partitions(place.partitions),
                      note_of_simulated(place.backend), table.text(), triggers_text(set, record), lateness_text(record),
                      changes_text(set, record));
 }

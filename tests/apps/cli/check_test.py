@@ -62,7 +62,12 @@ class Check(Programs):
         self.refuses(self.tutti("check", path, "--overlap", "of"), "--overlap: there is no 'of'; give off, on or auto")
         asking = self.file(text.replace("tasks:", "overlap: on\ntasks:"), "asking.yaml")
         self.assertEqual(self.object_of(0, "check", asking, "--json")["overlap"], "on")
-        self.refuses(self.tutti("run", asking), "'overlap: on' cannot be run yet, only checked; write 'overlap: off'")
+        run = self.object_of(0, "run", asking, "--json", "--jobs", "20")
+        self.assertEqual((run["overlap"], run["summary"][0]["missed"], run["summary"][0]["over_bound"], run["summary"][0]["worst_response_ms"]), ("on", 0, 0, 11))
+        self.assertIn("non-preemptive edf by local deadline, jobs overlap", self.tutti("run", asking, "--jobs", "2").stdout)
+        for option, *more in (("--changes", "--for", "10ms"), ("--scenario",)):
+            self.refuses(self.tutti("run", asking, option, path, *more), option + ": such a run has one job at a time; leave it out, or give --overlap off")
+        self.refuses(self.tutti("run", asking, "--backend", "cuda"), "which so far only the simulated machine runs")
         self.refuses(self.tutti("check", self.file(text.replace("tasks:", "overlap: maybe\ntasks:"), "maybe.yaml")), "'maybe' is no overlap; write one of off, on, auto")
         declared = self.file("version: 1\noverlap: on\ntasks:\n- {name: a, period: 10 ms, wcet: 2 ms}\n", "declared.yaml")
         answer = self.object_of(1, "check", declared, "--json")

@@ -158,15 +158,15 @@ TEST(OperationScheduler, EndsAFailedJobWithWhatIsUnderWay) {
 
 // Jobs that have begun go on to their end, the others never begin.
 TEST(OperationScheduler, DrainsWhatHasBegun) {
-  TaskSet set = tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 2 kB, kernel: {time: 1 us}",
-                                       "from: mem0, to: gpu0, size: 1 kB"});
+  TaskSet set = tasks_of(
+      two_sides(), {"from: mem0, to: gpu0, size: 2 kB, kernel: {time: 1 us}", "from: mem0, to: gpu0, size: 1 kB"});
   Decisions decisions(set, 5);
   ASSERT_EQ(decisions.begun(0).size(), 1U);
-  const std::size_t first = decisions.verdict.operations.operations[0].task == TaskId{0} &&
-                                    decisions.scheduler->running(decisions.verdict.operations.operations[0].resource)
-                                            ->job.task == TaskId{0}
-                                ? 0
-                                : 2;
+  const std::size_t first =
+      decisions.verdict.operations.operations[0].task == TaskId{0} &&
+              decisions.scheduler->running(decisions.verdict.operations.operations[0].resource)->job.task == TaskId{0}
+          ? 0
+          : 2;
   decisions.scheduler->drain();
   decisions.end(first, 2000);
   for (std::int64_t now = 2000;; now += 100) {
@@ -232,7 +232,8 @@ class RandomPlay {
     EXPECT_EQ(operation.resource, run.resource);
     EXPECT_GE(now, run.job.arrival + decisions_.verdict.deadlines->guards[run.operation]);
     const Duration longest = operation.parts[run.part].regions[run.region];
-    const Duration takes = random_.one_in(3) ? Duration{random_.between(0, static_cast<int>(longest.count()))} : longest;
+    const Duration takes =
+        random_.one_in(3) ? Duration{random_.between(0, static_cast<int>(longest.count()))} : longest;
     ends_[run.resource] = now + takes;
   }
 

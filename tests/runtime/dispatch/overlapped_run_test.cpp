@@ -49,7 +49,8 @@ struct OverlappedRunTest : testing::Test {
   }
 
   struct Place {
-    explicit Place(const Topology& topology) : sim(topology, kernels, clock), backend(sim, clock), executor(topology, backend, clock) {}
+    explicit Place(const Topology& topology)
+        : sim(topology, kernels, clock), backend(sim, clock), executor(topology, backend, clock) {}
     VirtualClock clock;
     KernelRegistry kernels = KernelRegistry::with_builtins();
     SimBackend sim;
@@ -83,7 +84,8 @@ TEST_F(OverlappedRunTest, RunsJobsOfOneTaskInAPipeline) {
 TEST_F(OverlappedRunTest, LetsCopiesShareWhatIsBetweenThem) {
   const Topology machine = two_sides(
       "  shared: [{name: memory, capacity: 1 GB/s, members: [{from: mem0, to: gpu0}, {from: mem0, to: gpu1}]}]\n");
-  TaskSet set = overlapping(tasks_of(machine, {"from: mem0, to: gpu0, size: 2 kB", "from: mem0, to: gpu1, size: 2 kB"}));
+  TaskSet set =
+      overlapping(tasks_of(machine, {"from: mem0, to: gpu0, size: 2 kB", "from: mem0, to: gpu1, size: 2 kB"}));
   set.tasks[1].period = set.tasks[1].deadline = Duration{20'000};
   const RunRecord record = run(set, first_jobs(3));
   std::map<std::pair<TaskId, std::uint64_t>, Duration> responses;
@@ -131,7 +133,8 @@ TEST_F(OverlappedRunTest, MovesTheBytes) {
 
 // A copy that takes 3 us longer than admitted: the job behind it on the engine says who took its time.
 TEST_F(OverlappedRunTest, NamesWhoTookTheTime) {
-  TaskSet set = overlapping(tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 4 kB", "from: mem0, to: gpu0, size: 4 kB"}));
+  TaskSet set =
+      overlapping(tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 4 kB", "from: mem0, to: gpu0, size: 4 kB"}));
   for (Task& task : set.tasks) task.period = task.deadline = Duration{20'000};
   BatchFault longer;
   longer.times = [](Timeline& times) { times.streams[0].transfer->end += Duration{3000}; };
@@ -154,7 +157,9 @@ TEST_F(OverlappedRunTest, GoesOnBehindAFailedJob) {
   TaskSet set = overlapping(tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 1 kB, kernel: {time: 1 us}", "host"}));
   BatchFault fails;
   fails.error = Error{ErrorCode::Kernel, "it failed", {}};
-  faults = [&](const BatchRun& one) { return one.job.index == 1 && one.plan.batch.streams()[0].kernel ? &fails : nullptr; };
+  faults = [&](const BatchRun& one) {
+    return one.job.index == 1 && one.plan.batch.streams()[0].kernel ? &fails : nullptr;
+  };
   const RunRecord record = run(set, first_jobs(8));
   EXPECT_FALSE(record.fatal);
   for (const JobRecord& job : record.jobs)
@@ -190,6 +195,32 @@ TEST_F(OverlappedRunTest, EndsAtAnInterruptWithTheJobsThatHaveBegun) {
   EXPECT_TRUE(record.interrupted);
   ASSERT_EQ(record.jobs.size(), 4U);
   for (const JobRecord& job : record.jobs) EXPECT_EQ(job.verdict, JobVerdict::Met);
+}
+
+// In real time host steps have a thread of their own: copies go on beside them.
+TEST(OverlappedRunInRealTime, DoesHostStepsBesideCopies) {
+  const Topology machine = two_sides();
+  TaskSet set = overlapping(tasks_of(machine, {"host", "from: mem0, to: gpu1, size: 500 kB"}));
+  set.tasks[0].steps = {HostStep{std::chrono::milliseconds{2}}};
+  for (Task& task : set.tasks) task.period = task.deadline = std::chrono::milliseconds{4};
+  const AdmittedTaskSet admitted = test::admit(set);
+  RealClock clock(WaitKind::Block);
+  KernelRegistry kernels = KernelRegistry::with_builtins();
+  SimBackend backend(machine, kernels, clock);
+  Executor executor(machine, backend, clock);
+  PatternProgram host(machine, set.tasks[0], 1), copies(machine, set.tasks[1], 1);
+  TaskProgram* const table[] = {&host, &copies};
+  const auto record = run_tasks(executor, admitted, table, first_jobs(20));
+  ASSERT_TRUE(record) << record.error().text();
+  EXPECT_EQ(record->jobs.size(), 20U);
+  std::array<std::vector<const JobRecord*>, 2> of_task;
+  for (const JobRecord& job : record->jobs)
+    if (job.finish) of_task[job.task.index()].push_back(&job);
+  int beside = 0;
+  for (const JobRecord* one : of_task[0])
+    for (const JobRecord* other : of_task[1])
+      beside += one->start < *other->finish && other->start < *one->finish ? 1 : 0;
+  EXPECT_GT(beside, 0);
 }
 
 /// A program whose host step throws in one of its jobs.
@@ -229,7 +260,8 @@ TEST_F(OverlappedRunTest, KeepsEveryBound) {
     for (const JobRecord& job : record.jobs) {
       ASSERT_EQ(job.verdict, JobVerdict::Met) << round;
       ASSERT_FALSE(job.broken) << round << ": " << to_string(job.broken->cause) << " " << to_string(job.broken->excess)
-                               << ", response " << to_string(job.response()) << " of " << to_string(*bounds[job.task.index()]);
+                               << ", response " << to_string(job.response()) << " of "
+                               << to_string(*bounds[job.task.index()]);
       ASSERT_LE(job.response(), *bounds[job.task.index()]) << round;
       near = near || as_ns(job.response()) > 0.9 * as_ns(*bounds[job.task.index()]);
     }
