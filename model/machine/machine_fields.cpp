@@ -12,10 +12,16 @@ std::vector<Vertex> Form<std::vector<Vertex>>::read(Reader& reader, const Node& 
       vertex.name = read_id(node.key(i));
       read_fields(reader, item, fmt::format("the vertex '{}'", vertex.name), vertex);
       const Node* kind = item.find("kind");
-      if (kind == nullptr || kind->text != to_string(vertex.kind) || vertex.kind == VertexKind::Gpu) return;
-      for (const std::string_view key : {"copy_engines", "memory", "bus_id", "uuid"})
-        if (const Node* value = item.find(key))
-          fail(value->place, fmt::format("'{}' stands at a {}; only a gpu has it", key, to_string(vertex.kind)));
+      if (kind == nullptr || kind->text != to_string(vertex.kind)) return;
+      const auto only = [&](VertexKind owner, std::initializer_list<std::string_view> keys) {
+        if (vertex.kind == owner) return;
+        for (const std::string_view key : keys)
+          if (const Node* value = item.find(key))
+            fail(value->place,
+                 fmt::format("'{}' stands at a {}; only a {} has it", key, to_string(vertex.kind), to_string(owner)));
+      };
+      only(VertexKind::Gpu, {"copy_engines", "memory", "bus_id", "uuid"});
+      only(VertexKind::Cpu, {"cores"});
     });
   }
   return vertices;

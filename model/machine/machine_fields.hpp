@@ -89,10 +89,13 @@ struct Record<SharedSpec> {
 template <>
 struct Record<Vertex> {
   static constexpr std::string_view what = "a vertex";
-  static constexpr std::tuple fields{
-      Field{"kind", &Vertex::kind}.required(), Field{"copy_engines", &Vertex::copy_engines}.within(1, 64),
-      Field{"memory", &Vertex::memory},        Field{"bus_id", &Vertex::bus_id}.any_text(),
-      Field{"uuid", &Vertex::uuid}.any_text(), Field{"domain", &Vertex::domain}};
+  static constexpr std::tuple fields{Field{"kind", &Vertex::kind}.required(),
+                                     Field{"copy_engines", &Vertex::copy_engines}.within(1, 64),
+                                     Field{"cores", &Vertex::cores}.within(1, 1024),
+                                     Field{"memory", &Vertex::memory},
+                                     Field{"bus_id", &Vertex::bus_id}.any_text(),
+                                     Field{"uuid", &Vertex::uuid}.any_text(),
+                                     Field{"domain", &Vertex::domain}};
 };
 /// A map by name, in the order of the file.
 template <>

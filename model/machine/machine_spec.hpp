@@ -36,6 +36,7 @@ struct Vertex {
   VertexKind kind = VertexKind::Hub;
   int copy_engines = 2;  ///< of a GPU, 1 to 64; 1 serves both directions, 2 one each; from 3 on copies between
                          ///< GPUs have their own, too
+  int cores = 1;         ///< of a cpu, 1 to 1024: host work that it does at a time where jobs overlap
   std::optional<Bytes> memory = {};  ///< of a GPU, where known
   std::string bus_id = {};           ///< of a GPU, where known
   std::string uuid = {};             ///< of a GPU, where known

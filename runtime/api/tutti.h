@@ -227,7 +227,8 @@ typedef struct tutti_job_record {
   const char* verdict; /**< met, missed, failed, aborted, dropped, skipped or never_run */
 } tutti_job_record;
 
-/** Code of a task; members may be null. Host steps are done by the thread that dispatches jobs; a thread beside it
+/** Code of a task; members may be null. Host steps are done by the thread that dispatches jobs, or
+ * where jobs overlap by threads of their own, several at a time on a cpu with several cores; a thread beside it
  * calls the others, one at a time. */
 typedef struct tutti_task_program {
   const char* task;                                      /**< name */

@@ -118,6 +118,9 @@ class DeviceBackend {
   [[nodiscard]] virtual bool busy() const = 0;
   /// Until when a caller may wait, and then poll, for runs of batches that overlap; `kNever`: until it is woken.
   [[nodiscard]] virtual Duration next_event() const { return kNever; }
+  /// Lets copies that overlap share the bandwidths of this machine from now on, which outlives that; null: its own.
+  /// Only a simulated machine can do that.
+  virtual void share_as(const Topology*) {}
   /// Who is woken where a run of a batch that overlaps is finished, if another thread sees that; null: nobody.
   virtual void wakes(Waker*) {}
   /// Notes for a report on its runs: a sentence for everything that the host refused to this backend.

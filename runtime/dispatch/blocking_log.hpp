@@ -19,6 +19,8 @@ class BlockingLog {
   [[nodiscard]] Duration total() const { return total_; }
   /// The task that took the most; nothing where none was over its Wcet.
   [[nodiscard]] std::optional<TaskId> worst() const { return worst_; }
+  /// The same for a job, which has added part of its task's excess itself.
+  [[nodiscard]] std::optional<TaskId> worst_beside(TaskId task, Duration own) const;
   /// The machine is idle.
   void clear();
 

@@ -66,7 +66,7 @@ class DispatchedRun final : public TaskRun {
   /// Answers the next request that is due.
   void answer_request();
   /// Refuses the requests that the run left open.
-  void refuse_requests();
+  void refuse_requests() override;
   ChangeAnswer answer(const TaskChange& change, Duration now);
 
   /// Excesses of a finished job, by cause.
@@ -139,7 +139,6 @@ void DispatchedRun::run_jobs() {
     decided_at_ = executor_.clock().now();
     happened = perform(scheduler_->step({*happened, decided_at_}));
   }
-  if (changing_ != nullptr) refuse_requests();
 }
 
 std::optional<Event::Kind> DispatchedRun::perform(const Action& action) {
@@ -202,7 +201,8 @@ void DispatchedRun::finish() {
   TaskState& state = tasks_[ready.task.index()];
   const Duration finish = *job.finish;
   EndedJob ended;
-  JobRecord& record = ended.record = record_of_end(ready, job.start, finish, std::move(running.error), job.aborted);
+  JobRecord& record = ended.record =
+      record_of_end(ready, job.start, finish, running.error ? std::move(running.error) : record_.fatal, job.aborted);
   ended.chunks = &state.chunks[releases().buffer_set_of(ready)];
   ended.over = ledger_.over_bound(record);
   ended.late = ended.over > executor_.backend().tolerated_lag() || record.missed();
@@ -252,6 +252,7 @@ void DispatchedRun::answer_request() {
 }
 
 void DispatchedRun::refuse_requests() {
+  if (changing_ == nullptr) return;
   const Duration now = executor_.clock().now() - epoch_;
   while (const auto change = requests_->take_due(kNever))
     record_.changes.push_back({*change, now, {Answer::Unknown, "the run ended before"}});

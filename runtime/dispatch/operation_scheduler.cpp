@@ -62,7 +62,7 @@ OperationScheduler::OperationScheduler(Policy policy, const OperationSet& operat
 
 // ---- news
 
-void OperationScheduler::input_ready(const ReadyJob& job) {
+void OperationScheduler::input_ready(const ReadyJob& job, Duration now) {
   const std::size_t place = slot_of(job);
   Slot& slot = slots_[place];
   TUTTI_EXPECTS(!slot.alive, "a job has its buffers for itself");
@@ -71,7 +71,7 @@ void OperationScheduler::input_ready(const ReadyJob& job) {
   slot.cancelled = draining_;
   slot.step = slot.under_way = 0;
   std::ranges::fill(slot.took, Duration{0});
-  if (!draining_) begin_step(place, job.arrival);
+  if (!draining_) begin_step(place, now);
 }
 
 void OperationScheduler::region_ended(std::size_t resource, Duration now) {
@@ -151,6 +151,7 @@ OverlapAction OperationScheduler::step(Duration now) {
   pass_guards(now);
   for (std::size_t resource = 0; resource < resources_.size(); ++resource)
     if (!resources_[resource].runs && !resources_[resource].waiting.empty()) return begin(resource, now);
+  for (Resource& resource : resources_) resource.was_idle = resource.was_idle || !resource.runs;
   action.until = std::min(guards_.earliest(), draining_ ? kNever : releases_.next_instant());
   return action;
 }
@@ -176,14 +177,20 @@ OverlapAction OperationScheduler::begin(std::size_t resource, Duration now) {
   Resource& of = resources_[resource];
   of.doing = take_next(of, now);
   of.runs = true;
-  of.run = {resource,
-            of.doing.operation,
-            of.doing.part,
-            of.doing.region,
-            of.doing.job,
-            now,
-            std::max(of.doing.since, of.free_since),
-            of.doing.since > of.free_since};
+  const Waiting& doing = of.doing;
+  const Duration guard = deadlines_.guards[doing.operation];
+  const Duration due =
+      add_saturating(doing.job.arrival, guard > Duration{0} ? guard : releases_.task(doing.job.task).timing.jitter);
+  const bool is_first = doing.part == 0 && doing.region == 0;
+  of.run.resource = resource;
+  of.run.operation = doing.operation;
+  of.run.part = doing.part;
+  of.run.region = doing.region;
+  of.run.job = doing.job;
+  of.run.begin = now;
+  of.run.could_begin = std::max(doing.since, of.free_since);
+  of.run.released_late = is_first ? std::max(doing.since - due, Duration{0}) : Duration{0};
+  of.run.after_idle = of.was_idle;
   Slot& slot = slots_[slot_of(of.doing.job)];
   if (!slot.job.start) slot.job.start = now;
   slot.job.dispatch_late += now - of.run.could_begin;
@@ -243,6 +250,7 @@ std::size_t OperationScheduler::leave(Resource& resource, Duration now) {
   slot.took[resource.doing.operation - first_operation_[resource.doing.job.task.index()]] += now - resource.run.begin;
   resource.runs = false;
   resource.free_since = now;
+  resource.was_idle = false;
   --slot.under_way;
   --under_way_;
   return place;

@@ -16,8 +16,9 @@ struct RegionRun {
   std::size_t region = 0;     ///< of the part
   ReadyJob job;
   Duration begin{};
-  Duration could_begin{};   ///< since when it could have begun: it was ready, and the resource free
-  bool after_idle = false;  ///< nothing wanted the resource before it was ready
+  Duration could_begin{};    ///< since when it could have begun: it was ready, and the resource free
+  Duration released_late{};  ///< its operation was ready so long after its guard; of a first one, beyond the jitter
+  bool after_idle = false;   ///< nothing wanted the resource before it was ready
 };
 
 /// What is to be done next where jobs overlap.
@@ -55,7 +56,7 @@ struct OverlappedJob {
 ///
 /// An operation waits for its guard, for the operation before it and for its resource, and for nothing else: no
 /// resource is idle while an operation past its guard wants it. Operations of one task on one resource go in the order
-/// of its jobs. Those of a job past its deadline go after all that can still be met.
+/// of its jobs, but those of a job past its deadline after all that can still be met.
 /// @source [SL96] release guards
 class OperationScheduler {
  public:
@@ -69,7 +70,7 @@ class OperationScheduler {
   [[nodiscard]] const JobReleases& releases() const { return releases_; }
 
   /// The input of a released job is in its buffers.
-  void input_ready(const ReadyJob& job);
+  void input_ready(const ReadyJob& job, Duration now);
   /// The region that has a resource is over.
   void region_ended(std::size_t resource, Duration now);
   /// Its job cannot go on: what is under way of it ends, nothing else of it begins.
@@ -119,6 +120,7 @@ class OperationScheduler {
     RegionRun run;
     Waiting doing;  // of `run`
     Duration free_since{};
+    bool was_idle = true;          // since `free_since` nothing wanted it
     std::vector<Waiting> waiting;  // a heap, the first to be served in front
   };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/core/notes.hpp"
 #include "runtime/dispatch/operation_scheduler.hpp"
 #include "runtime/dispatch/task_run.hpp"
 #include "sched/tasks/cut.hpp"
@@ -35,15 +36,23 @@ class OverlappedRun final : public TaskRun {
   void stop() override { scheduler_->stop(executor_.clock().now()); }
   std::optional<ReadyJob> take_unstarted() override { return scheduler_->take_unstarted(); }
   void run_jobs() override;
-  const BlockingLog& blocking() const override { return none_; }
+  const BlockingLog& blocking() const override { return all_; }
+  int callbacks_below() const override { return 2; }  // host steps, which bounds cover, go before them
 
  private:
+  /// What a job has seen of a resource's log.
+  struct Seen {
+    std::uint64_t of = 0;  ///< `Resource::idled` then: what was before is over
+    Duration own{};        ///< excess of its own
+    Duration counted{};    ///< excess that has blocked it already
+  };
   /// What is known of a job on its way.
   struct Progress {
     std::optional<Job> job;
     bool begun = false;
     std::optional<Error> error;
-    Duration blocked{};             ///< operations before its own were over their longest times by this
+    std::vector<Seen> seen;         ///< [resources]
+    Duration blocked{};             ///< what went before its regions was over its longest times by this
     std::optional<TaskId> blocker;  ///< whose took the most
     Duration most_blocked{};
     Duration host{};      ///< by how much its host steps were
@@ -51,6 +60,7 @@ class OverlappedRun final : public TaskRun {
   };
   struct Resource {
     BlockingLog log;                       // since it was idle last
+    std::uint64_t idled = 0;               // so often
     PreparedBatch* batch = nullptr;        // under way
     std::optional<CallbackWorker> worker;  // where it has host steps
     std::optional<Error> failed;           // the host step, by what it returned
@@ -65,6 +75,9 @@ class OverlappedRun final : public TaskRun {
   [[nodiscard]] const OperationPart& part_of(const RegionRun& run) const {
     return plan_.operations.operations[run.operation].parts[run.part];
   }
+  [[nodiscard]] Seen& seen_by(const RegionRun& run);
+  void add_excess(const RegionRun& run, Duration excess);
+  void note_blocking(const RegionRun& run);
   void begin(const RegionRun& run);
   void do_host_step(std::size_t resource);
   /// Tells the scheduler of regions that are over. @return whether there were any
@@ -72,6 +85,8 @@ class OverlappedRun final : public TaskRun {
   void end_batch(std::size_t resource);
   void end_region(std::size_t resource, std::optional<Error> error, Duration in_batch);
   void finish(const ReadyJob& ready);
+  /// Requests of the threads for host steps that the host refused.
+  void add_notes_of_workers();
   /// Waits for whatever comes next; whether something may.
   bool idle(Duration until);
 
@@ -80,7 +95,7 @@ class OverlappedRun final : public TaskRun {
   std::vector<std::vector<std::size_t>> first_chunk_;  // [operations][parts] of the task's chunks
   std::vector<std::vector<Progress>> progress_;        // [tasks][sets]
   std::vector<Resource> resources_;
-  BlockingLog none_;
+  BlockingLog all_;  // of all resources, since the run was idle
 };
 
 // ---- preparing
@@ -159,6 +174,7 @@ Expected<void> OverlappedRun::prepare(std::span<TaskProgram* const> programs, st
       }
     }
     progress_.emplace_back(state.releases.size());
+    for (Progress& progress : progress_.back()) progress.seen.resize(resources_.size());
   }
   return executor_.backend().starts_cold() ? warm_up() : Expected<void>{};
 }
@@ -175,7 +191,8 @@ void OverlappedRun::make_room(std::span<const std::uint64_t> jobs) {
   ThreadRole role = executor_.role();
   role.spins = false;
   if (role.priority > 1) --role.priority;  // the dispatcher goes before it
-  for (std::size_t r = 0; r < resources_.size(); ++r) resources_[r].log = BlockingLog(tasks_.size());
+  all_ = BlockingLog(tasks_.size());
+  for (Resource& resource : resources_) resource.log = BlockingLog(tasks_.size());
   for (const Operation& operation : plan_.operations.operations) {
     auto& worker = resources_[operation.resource].worker;
     const auto is_host = [](const OperationPart& part) { return part.kind == OperationPart::Kind::Host; };
@@ -201,16 +218,53 @@ void OverlappedRun::run_jobs() {
       case OverlapAction::Kind::Begin: begin(action.region); break;
       case OverlapAction::Kind::Finish: finish(action.job); break;
       case OverlapAction::Kind::Idle:
-        if (!idle(action.until)) return;
+        if (!idle(action.until)) return add_notes_of_workers();
         break;
     }
   }
 }
 
+void OverlappedRun::add_notes_of_workers() {
+  for (const Resource& resource : resources_)
+    if (resource.worker) add_notes(record_.notes, resource.worker->notes());
+}
+
 void OverlappedRun::input_ready(const ReadyJob& job) {
-  progress_of(job) = Progress{};
-  progress_of(job).job = job_of(job);
-  scheduler_->input_ready(job);
+  Progress& progress = progress_of(job);
+  std::vector<Seen> seen = std::move(progress.seen);  // its memory stays
+  std::ranges::fill(seen, Seen{UINT64_MAX, {}, {}});
+  progress = Progress{job_of(job), false, {}, std::move(seen), {}, {}, {}, {}, {}};
+  scheduler_->input_ready(job, executor_.clock().now());
+}
+
+OverlappedRun::Seen& OverlappedRun::seen_by(const RegionRun& run) {
+  Seen& seen = progress_of(run.job).seen[run.resource];
+  const std::uint64_t idled = resources_[run.resource].idled;
+  if (seen.of != idled) seen = {idled, {}, {}};
+  return seen;
+}
+
+/// Time that an operation takes from those behind it on its resource.
+void OverlappedRun::add_excess(const RegionRun& run, Duration excess) {
+  resources_[run.resource].log.add(run.job.task, excess);
+  all_.add(run.job.task, excess);
+  seen_by(run).own += std::max(excess, Duration{0});
+}
+
+/// What the log of its resource has of others counts once for a job. An operation that comes late, since the one before
+/// it was, comes nearer to the next one of its task than the analysis knows.
+void OverlappedRun::note_blocking(const RegionRun& run) {
+  Progress& progress = progress_of(run.job);
+  const BlockingLog& log = resources_[run.resource].log;
+  Seen& seen = seen_by(run);
+  const Duration blocked = log.total() - seen.own - seen.counted;
+  if (blocked > progress.most_blocked) {
+    progress.most_blocked = blocked;
+    progress.blocker = log.worst_beside(run.job.task, seen.own);
+  }
+  progress.blocked += std::max(blocked, Duration{0});
+  seen.counted += std::max(blocked, Duration{0});
+  add_excess(run, std::min(run.released_late, plan_.operations.operations[run.operation].worst()));
 }
 
 std::size_t OverlappedRun::chunk_of(const RegionRun& run) const {
@@ -221,14 +275,8 @@ void OverlappedRun::begin(const RegionRun& run) {
   Resource& resource = resources_[run.resource];
   Progress& progress = progress_of(run.job);
   if (!std::exchange(progress.begun, true)) ledger_.review();  // its batches may have been those of a job before
-  if (run.after_idle) resource.log.clear();
-  if (run.part == 0 && run.region == 0) {
-    progress.blocked += resource.log.total();
-    if (resource.log.total() > progress.most_blocked) {
-      progress.most_blocked = resource.log.total();
-      progress.blocker = resource.log.worst();
-    }
-  }
+  if (run.after_idle) resource.log.clear(), ++resource.idled;
+  note_blocking(run);
   if (part_of(run).kind == OperationPart::Kind::Host) return resource.worker->post(run.resource);
   TaskState& state = tasks_[run.job.task.index()];
   PreparedBatch& batch = state.chunks[progress.job->buffer_set][chunk_of(run)];
@@ -284,7 +332,7 @@ void OverlappedRun::end_region(std::size_t place, std::optional<Error> error, Du
   const OperationPart& part = part_of(run);
   const Duration took = now - run.begin;
   const Duration excess = took - part.regions[run.region];
-  resources_[place].log.add(run.job.task, excess);
+  add_excess(run, excess);
   if (part.kind == OperationPart::Kind::Host) progress.host += std::max(excess, Duration{0});
   const Duration dispatching = executor_.machine().setup().dispatch.guaranteed;
   if (in_batch > Duration{0}) progress.dispatch += std::max(took - in_batch - dispatching, Duration{0});
@@ -304,7 +352,8 @@ void OverlappedRun::finish(const ReadyJob& ready) {
   TaskState& state = tasks_[ready.task.index()];
   EndedJob ended;
   JobRecord& record = ended.record =
-      record_of_end(ready, job.start.value_or(*job.finish), *job.finish, std::move(progress.error), job.aborted);
+      record_of_end(ready, job.start.value_or(*job.finish), *job.finish,
+                    progress.error || !job.failed ? std::move(progress.error) : record_.fatal, job.aborted);
   ended.chunks = &state.chunks[releases().buffer_set_of(ready)];
   ended.over = ledger_.over_bound(record);
   ended.late = ended.over > executor_.backend().tolerated_lag() || record.missed();
@@ -312,7 +361,6 @@ void OverlappedRun::finish(const ReadyJob& ready) {
   ended.excesses.add(state.task->release.is_external() ? BoundCause::Trigger : BoundCause::Release, release.late);
   ended.excesses.add(BoundCause::Blocking, progress.blocked);
   ended.excesses.add(BoundCause::Host, progress.host);
-  ended.excesses.add(BoundCause::Host, late_inputs_ - lateness_of_input(ready, release));
   ended.excesses.add(BoundCause::Dispatch, progress.dispatch + job.dispatch_late);
   ended.blocker = progress.blocker;
   const Job of_user = *progress.job;
@@ -332,7 +380,7 @@ bool OverlappedRun::idle(Duration until) {
   if (instant == kNever && !((news.may_come || works) && executor_.clock().runs_by_itself())) return false;
   ledger_.review();
   wait_for(instant);
-  if (!works) late_inputs_ = {};
+  if (!works) all_.clear();
   return true;
 }
 

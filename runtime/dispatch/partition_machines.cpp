@@ -70,8 +70,8 @@ Expected<PartitionMachines> PartitionMachines::make(const tutti::BackendOptions&
                                                     const Topology& machine, const KernelRegistry& kernels) {
   if (planned.overlap && options.kind == BackendKind::Cuda)
     return invalid_input(
-        "jobs of this set have to overlap, which so far only the simulated machine runs; write 'overlap: off', or give "
-        "--backend sim");
+        "jobs of this set have to overlap, which so far only the simulated machine runs; give --backend sim, or less "
+        "work with 'overlap: off'");
   PartitionMachines made(options, machine, kernels);
   made.overlaps_ = planned.overlap.has_value();
   for (const Partition& partition : planned.partitions) {

@@ -85,7 +85,7 @@ void TaskRun::make_room(std::span<const std::uint64_t> jobs) {
   for (std::size_t place = callbacks_.size(); place > 0; --place) free_callbacks_.push_back(place - 1);
   ThreadRole role = executor_.role();
   role.spins = false;
-  if (role.priority > 1) --role.priority;  // the dispatcher goes before it
+  if (role.priority > 1) role.priority = std::max(role.priority - callbacks_below(), 1);  // others go before it
   worker_.emplace(
       executor_.clock(), callbacks_.size(), [this](std::size_t place) { call(callbacks_[place]); }, role, waker_);
 }
@@ -322,6 +322,7 @@ void TaskRun::wind_up() {
     record_.triggers[task.index()] = releases().triggers_of(task);
     record_.triggers[task.index()].lost = sources_[task.index()]->lost();
   }
+  refuse_requests();
   record_.length = executor_.clock().now() - epoch_;
   for (PreparedBatch& chunk : all_chunks()) executor_.disarm(chunk);
 }
@@ -337,7 +338,7 @@ JobRecord TaskRun::record_of_end(const ReadyJob& job, Duration start, Duration f
   if (*record.finish > record.deadline) record.verdict = JobVerdict::Missed;
   record.late = release.late;
   record.programs = release.held + release.done - release.seen;
-  record.error = error ? std::move(error) : record_.fatal;
+  record.error = std::move(error);
   if (record.error) record.verdict = JobVerdict::Failed;
   if (aborted) {
     record.verdict = JobVerdict::Aborted;

@@ -50,6 +50,10 @@ class TaskRun : public PreparedRun {
   [[nodiscard]] virtual std::optional<ReadyJob> take_unstarted() = 0;
   /// Runs until no job comes any more, or the run cannot go on.
   virtual void run_jobs() = 0;
+  /// Refuses the requests that the run left open.
+  virtual void refuse_requests() {}
+  /// How many priorities callbacks are below the dispatcher.
+  [[nodiscard]] virtual int callbacks_below() const { return 1; }
   /// By how much jobs before a job were over their bounds, where that is known, and whose.
   [[nodiscard]] virtual const BlockingLog& blocking() const = 0;
 

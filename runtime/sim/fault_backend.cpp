@@ -9,12 +9,13 @@
 namespace tutti::internal {
 class FaultBackend::Batch final : public BackendBatch {
  public:
-  Batch(FaultBackend& owner, std::unique_ptr<BackendBatch> batch, ExecutionPlan plan, std::string name)
+  Batch(FaultBackend& owner, std::unique_ptr<BackendBatch> batch, ExecutionPlan plan, std::string name, bool overlaps)
       : owner_(owner),
         batch_(std::move(batch)),
         plan_(std::move(plan)),
         name_(std::move(name)),
         number_(owner.batches_++),
+        overlaps_(overlaps),
         base_(plan_.timeline),
         times_(plan_.timeline) {}
 
@@ -31,13 +32,14 @@ class FaultBackend::Batch final : public BackendBatch {
   }
   void submit(Duration earliest) override {
     fault_ = nullptr;
-    const BatchRun run{plan_, base_, name_, number_, runs_++, job_, owner_.clock_.now()};
+    const BatchRun run{plan_, base_, name_, number_, runs_++, job_, overlaps_, owner_.clock_.now()};
     if (const BatchFault* fault = owner_.faults_.of(run)) {
       kept_ = *fault;
       fault_ = &kept_;
       if (fault_->late_submit > Duration{0}) pass(owner_.clock_.now() + fault_->late_submit);
     }
     take_times();
+    if (overlaps_) owner_.machine_.share_as(fault_ != nullptr ? fault_->shares : nullptr);
     ended_ = false;
     batch_->submit(std::max(earliest, owner_.clock_.now()));
   }
@@ -94,6 +96,7 @@ class FaultBackend::Batch final : public BackendBatch {
   ExecutionPlan plan_;
   std::string name_;
   std::size_t number_;
+  bool overlaps_;
   Timeline base_;         // without a fault
   Timeline times_;        // of this run
   bool follows_ = false;  // other times than `base_`, so far
@@ -122,8 +125,9 @@ std::vector<VertexId> FaultBackend::lost_gpus() {
 Expected<std::unique_ptr<BackendBatch>> FaultBackend::prepare(BoundPlan bound) {
   ExecutionPlan plan = bound.plan;
   std::string name = bound.name;
+  const bool overlaps = bound.overlaps;
   return machine_.prepare(std::move(bound)).map([&](auto&& prepared) -> std::unique_ptr<BackendBatch> {
-    return std::make_unique<Batch>(*this, std::move(prepared), std::move(plan), std::move(name));
+    return std::make_unique<Batch>(*this, std::move(prepared), std::move(plan), std::move(name), overlaps);
   });
 }
 

@@ -20,6 +20,7 @@ struct BatchRun {
   std::size_t batch = 0;    ///< number of the batch, in the order of preparing
   std::uint64_t run = 0;    ///< of the batch, from 0
   JobLabel job;             ///< that it is part of
+  bool overlaps = false;    ///< with others under way (`BoundPlan::overlaps`)
   Duration at{};            ///< when it was issued, on the clock
 };
 
@@ -29,6 +30,7 @@ struct BatchFault {
   /// that no longer fit its start and end are stretched. The run is as long as its latest stream, or as without the
   /// fault.
   std::function<void(Timeline&)> times = nullptr;
+  const Topology* shares = nullptr;       ///< of a batch that overlaps: the machine whose bandwidths copies share
   Duration late_submit{};                 ///< passes before the backend takes the batch
   Duration late_notice{};                 ///< the end is seen so long after it
   Duration no_sooner{};                   ///< the end is seen at least so long after the start
@@ -67,8 +69,10 @@ class FaultBackend : public DeviceBackend {
   [[nodiscard]] bool starts_cold() const override { return machine_.starts_cold(); }
   [[nodiscard]] bool busy() const override { return machine_.busy(); }
   [[nodiscard]] Duration next_event() const override { return machine_.next_event(); }
+  void share_as(const Topology* machine) override { machine_.share_as(machine); }
   void wakes(Waker* waker) override { machine_.wakes(waker); }
   [[nodiscard]] std::vector<std::string> notes() const override { return machine_.notes(); }
+  [[nodiscard]] Duration processor_time() const override { return machine_.processor_time(); }
   [[nodiscard]] Duration tolerated_lag() const override { return machine_.tolerated_lag(); }
   [[nodiscard]] std::vector<std::string> foreign_load() const override { return machine_.foreign_load(); }
   [[nodiscard]] std::vector<VertexId> lost_gpus() override;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 
 #include <fmt/format.h>
@@ -183,7 +184,7 @@ Duration FaultScript::host_time(TaskId task, std::uint64_t job, Duration declare
   Duration time = declared;
   for (std::size_t i = 0; i < faults_.faults.size(); ++i) {
     if (faults_.faults[i].kind != FaultKind::SlowHostSteps || !meets(i, task, job, now)) continue;
-    ++counts_[i];
+    std::atomic_ref(counts_[i]).fetch_add(1, std::memory_order_relaxed);  // threads for host steps may be several
     time = faults_.faults[i].lengthened(time);
   }
   return time;
@@ -195,7 +196,7 @@ const BatchFault* FaultScript::of(const BatchRun& run) {
   fault_ = {};
   slow_ = nullptr;
   hung_.reset();
-  Mask mask = 0;
+  Mask mask = 0, links = 0;
   bool any = false;
   const auto task = task_of(run.job.task);
   for (std::size_t i = 0; i < faults_.faults.size(); ++i) {
@@ -203,6 +204,10 @@ const BatchFault* FaultScript::of(const BatchRun& run) {
     if (!meets(i, task, run.job.index, run.at) || !concerns(fault, run.plan)) continue;
     ++counts_[i];
     any = true;
+    if (run.overlaps && fault.kind == FaultKind::SlowLink) {
+      links |= Mask{1} << i;
+      continue;
+    }
     if (is_of_streams(fault.kind) || (is_of_machine(fault.kind) && !is_dispatch_alone(fault))) mask |= Mask{1} << i;
     if (fault.kind == FaultKind::SlowCommands && (!fault.of || is_dispatch_alone(fault))) {
       const Duration usual = machine_.setup().dispatch.nominal;
@@ -212,6 +217,7 @@ const BatchFault* FaultScript::of(const BatchRun& run) {
     note_failures(run, i);
   }
   if (!any) return nullptr;
+  if (links != 0) fault_.shares = &machine_with(links);
   if (mask != 0) slow_ = &times_of(run, mask);
   if (slow_ != nullptr || hung_)
     fault_.times = [this](Timeline& times) {

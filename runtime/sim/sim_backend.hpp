@@ -37,6 +37,10 @@ class SimBackend final : public DeviceBackend {
   [[nodiscard]] Duration next_event() const override;
   [[nodiscard]] Duration tolerated_lag() const override { return clock_->runs_by_itself() ? kHostLag : Duration{}; }
   void begin_run(Duration) override { copies_.load(); }
+  void share_as(const Topology* machine) override {
+    run_overlapping();
+    copies_.share_as(machine != nullptr ? *machine : machine_, as_ns(clock_->now()));
+  }
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override;
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
 

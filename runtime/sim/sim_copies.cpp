@@ -1,6 +1,7 @@
 #include "runtime/sim/sim_copies.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "model/base/expects.hpp"
 
@@ -17,11 +18,31 @@ std::uint32_t SimCopies::add(const RouteClass& route) {
 
 void SimCopies::load() {
   if (loaded_) return;
-  const auto own = static_cast<std::uint32_t>(machine_.route_classes().size());
-  model_.reset(machine_, Basis::Guaranteed, routes_, routes_.size());
+  const auto own = static_cast<std::uint32_t>(machine_->route_classes().size());
+  now_ = routes_;
+  for (RouteClass& route : now_) route.alone.guaranteed = alone(route);
+  model_.reset(*machine_, Basis::Guaranteed, now_, now_.size());
   for (std::uint32_t i = 0; i < copies_.size(); ++i) copies_[i].kind = model_.add_flow(own + i);
   model_.finish();
+  for (const std::uint32_t copy : flowing_) model_.start(model_.group(copies_[copy].kind));
   loaded_ = true;
+  solved_ = false;
+}
+
+/// The rate of a copy with nothing beside it, on the machine as it is.
+GBps SimCopies::alone(const RouteClass& route) const {
+  double rate = route.capped ? route.alone.guaranteed.value : std::numeric_limits<double>::infinity();
+  for (const CapacityUse& use : route.uses)
+    rate = std::min(rate, machine_->capacities(Basis::Guaranteed)[use.capacity.index()] / use.cost);
+  return {rate};
+}
+
+void SimCopies::share_as(const Topology& machine, double now) {
+  if (&machine == machine_) return;
+  pass(now);
+  machine_ = &machine;
+  loaded_ = false;
+  load();
 }
 
 void SimCopies::start(std::uint32_t copy, double bytes, double now) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "sched/analyses/np_edf_demand.hpp"
 #include "sched/analyses/np_fp_response_time.hpp"
@@ -91,28 +92,26 @@ class HandingOut {
   LocalDeadlines& result_;
 };
 
-/// An operation is in time if it waits for one of another task at most: its own longest time and the longest region of
-/// the others on its resource.
+/// An operation is in time if it waits for one other at most: its own longest time and the longest region of the others
+/// on its resource, of its own task too.
 std::vector<double> first_weights(const OperationSet& operations) {
   struct Longest {
     Duration region{};
-    TaskId task;
+    const Operation* operation = nullptr;
   };
-  std::vector<std::array<Longest, 2>> longest(operations.resources.size());  // of two tasks
+  std::vector<std::array<Longest, 2>> longest(operations.resources.size());
   for (const Operation& operation : operations.operations) {
     auto& [first, second] = longest[operation.resource];
-    const Longest own{std::ranges::max(operation.regions()), operation.task};
-    if (own.region > first.region) {
-      if (own.task != first.task) second = first;
-      first = own;
-    } else if (own.task != first.task && own.region > second.region) {
+    const Longest own{std::ranges::max(operation.regions()), &operation};
+    if (own.region > first.region)
+      second = std::exchange(first, own);
+    else if (own.region > second.region)
       second = own;
-    }
   }
   std::vector<double> weights;
   for (const Operation& operation : operations.operations) {
     const auto& [first, second] = longest[operation.resource];
-    const Duration blocked = first.task == operation.task ? second.region : first.region;
+    const Duration blocked = first.operation == &operation ? second.region : first.region;
     weights.push_back(std::max(as_ns(operation.worst()) + as_ns(blocked), 1.0));
   }
   return weights;

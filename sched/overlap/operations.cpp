@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -25,6 +26,7 @@ struct ResourcePart {
 
   Kind kind;
   std::uint32_t id;
+  std::uint32_t core = 0;  // of a cpu
 
   friend auto operator<=>(const ResourcePart&, const ResourcePart&) = default;
 };
@@ -46,9 +48,19 @@ std::string name_of(const Topology* machine, const ResourcePart& part) {
   switch (part.kind) {
     case ResourcePart::Kind::Engine: return name_of(*machine, EngineId{part.id});
     case ResourcePart::Kind::Landing: break;
-    case ResourcePart::Kind::Processor: return part.id == kNone ? "host" : machine->vertex(VertexId{part.id}).name;
+    case ResourcePart::Kind::Processor: {
+      if (part.id == kNone) return "host";
+      const Vertex& vertex = machine->vertex(VertexId{part.id});
+      return vertex.cores > 1 ? fmt::format("core {} of {}", part.core, vertex.name) : vertex.name;
+    }
   }
   return "landing at " + machine->vertex(machine->link(LinkId{part.id}).to).name;
+}
+
+std::optional<VertexId> first_cpu(const TaskSet& set) {
+  for (std::size_t i = 0; set.machine && i < set.machine->vertices().size(); ++i)
+    if (set.machine->vertices()[i].kind == VertexKind::Cpu) return VertexId{i};
+  return std::nullopt;
 }
 
 /// Groups of parts that are held together, in the order in which they are met.
@@ -148,6 +160,51 @@ class Costs {
   const SetupTimes& setup_;
 };
 
+/// The core of each cpu that the host work of a task takes: that of the task with the most is handed out first, to the
+/// core that has the least.
+class Cores {
+ public:
+  explicit Cores(const TaskSet& set) {
+    if (!set.machine) return;
+    std::vector<std::tuple<double, TaskId, VertexId>> loads;
+    for (std::size_t i = 0; i < set.tasks.size(); ++i)
+      for (const auto& [cpu, time] : host_times(set, set.tasks[i]))
+        loads.emplace_back(-time / as_ns(set.tasks[i].period), TaskId{i}, cpu);
+    std::ranges::sort(loads);
+    std::map<VertexId, std::vector<double>> of_cpu;
+    for (const auto& [load, task, cpu] : loads) {
+      auto& cores = of_cpu[cpu];
+      cores.resize(static_cast<std::size_t>(set.machine->vertex(cpu).cores));
+      const auto least = std::ranges::min_element(cores);
+      *least -= load;
+      core_of_[{task, cpu}] = static_cast<std::uint32_t>(least - cores.begin());
+    }
+  }
+
+  [[nodiscard]] std::uint32_t of(TaskId task, VertexId cpu) const {
+    const auto found = core_of_.find({task, cpu});
+    return found == core_of_.end() ? 0 : found->second;
+  }
+
+ private:
+  /// [cpus] ns that a job has them.
+  static std::map<VertexId, double> host_times(const TaskSet& set, const Task& task) {
+    std::map<VertexId, double> times;
+    for (const JobStep& step : task.steps) {
+      if (const auto* host = std::get_if<HostStep>(&step)) {
+        if (const auto cpu = first_cpu(set)) times[*cpu] += as_ns(host->time);
+        continue;
+      }
+      for (const CommandStream& stream : std::get<Batch>(step).streams())
+        if (stream.kernel && set.machine->vertex(stream.kernel->on).kind == VertexKind::Cpu)
+          times[stream.kernel->on] += as_ns(stream.kernel->worst);
+    }
+    return times;
+  }
+
+  std::map<std::pair<TaskId, VertexId>, std::uint32_t> core_of_;
+};
+
 /// Capacity uses of a copy's links.
 std::vector<CapacityUse> uses_of(const Topology& machine, std::span<const LinkId> first,
                                  std::span<const LinkId> second) {
@@ -197,7 +254,7 @@ OperationSet in_stays(const OperationSet& set) {
 
 class Splitting {
  public:
-  explicit Splitting(const TaskSet& set) : set_(set), machine_(set.machine ? &*set.machine : nullptr) {}
+  explicit Splitting(const TaskSet& set) : set_(set), machine_(set.machine ? &*set.machine : nullptr), cores_(set) {}
 
   /// @param joined  GPUs that are one resource with their engines
   OperationSet split(std::span<const VertexId> joined) {
@@ -211,7 +268,8 @@ class Splitting {
           part.kind = OperationPart::Kind::Host;
           part.regions = {machine_ != nullptr ? Costs(*machine_).host(host->time) : host->time};
           part.least = host->time;
-          operations.push_back({add({TaskId{i}, processor(first_cpu()), {std::move(part)}}, {})});
+          operations.push_back({add(
+              {TaskId{i}, processor(first_cpu(set_).value_or(VertexId{kNone}), TaskId{i}), {std::move(part)}}, {})});
         } else {
           add_batch(operations, {TaskId{i}, 0, {std::move(part)}}, std::get<Batch>(step));
         }
@@ -219,7 +277,7 @@ class Splitting {
     }
     for (const VertexId gpu : joined)
       for (const EngineId engine : {machine_->engine_in(gpu), machine_->engine_out(gpu)})
-        resources_.join(processor(gpu.value), resources_.add({ResourcePart::Kind::Engine, engine.value}));
+        resources_.join(processor(gpu, {}), resources_.add({ResourcePart::Kind::Engine, engine.value}));
     result_.units = resources_.names(machine_);
     std::vector<std::size_t> places;
     result_.resources = resources_.take(machine_, places);
@@ -236,12 +294,8 @@ class Splitting {
     return result_.operations.size() - 1;
   }
 
-  std::size_t processor(std::uint32_t vertex) { return resources_.add({ResourcePart::Kind::Processor, vertex}); }
-
-  [[nodiscard]] std::uint32_t first_cpu() const {
-    for (std::size_t i = 0; machine_ != nullptr && i < machine_->vertices().size(); ++i)
-      if (machine_->vertices()[i].kind == VertexKind::Cpu) return VertexId{i}.value;
-    return kNone;
+  std::size_t processor(VertexId vertex, TaskId task) {
+    return resources_.add({ResourcePart::Kind::Processor, vertex.value, cores_.of(task, vertex)});
   }
 
   void add_batch(StepOperations& operations, Operation operation, const Batch& batch) {
@@ -320,7 +374,7 @@ class Splitting {
   std::size_t add_kernel(Operation operation, const Batch& batch, std::size_t stream) {
     const StreamWork& work = batch.work()[stream];
     operation.parts[0].kind = OperationPart::Kind::Kernel;
-    operation.resource = processor(batch.streams()[stream].kernel->on.value);
+    operation.resource = processor(batch.streams()[stream].kernel->on, operation.task);
     if (work.gpu != kNone) operation.parts[0].units = {operation.resource};
     operation.parts[0].least = round_down_ns(work.kernel_worst);
     return add(std::move(operation), {{Costs(*machine_).kernel(work), {}}});
@@ -347,6 +401,7 @@ class Splitting {
 
   const TaskSet& set_;
   const Topology* machine_;
+  Cores cores_;
   OperationSet result_;
   JoinedParts resources_;
   std::vector<std::vector<Region>> regions_;  // [operations]

@@ -1,9 +1,10 @@
 // How many random task sets are admitted one job at a time (off), overlapping (on), and by the better of both (auto),
-// beside those that some schedule might still keep: over the utilization of the fullest engine, GPU or cpu. Sets: 2 to
+// beside those that some schedule might still keep: over the utilization of the fullest engine, GPU or cpu, and of the
+// whole, as one job at a time uses it. Sets: 2 to
 // 8 tasks on the four GPUs of h200x4, each with a copy to one GPU, a kernel there, and in half of them a copy back in a
 // second batch; copies of 1 to 100 MB, kernels of 0.1 to 10 ms and periods of 5 to 100 ms, all log-uniform; then all
-// periods are stretched alike, so that the fullest resource has the utilization of the row. Deadlines are the periods.
-// Options: --seeds N, --svg FILE
+// periods are stretched alike, so that the utilization is that of the row. Deadlines are the periods.
+// Options: --seeds N, --svg FOLDER
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -67,6 +68,27 @@ double fullest(const TaskSet& set) {
   return std::ranges::max(utilization);
 }
 
+/// Utilization of the machine by one job at a time.
+double whole(const TaskSet& set) {
+  double sum = 0;
+  for (const TaskTiming& timing : AdmissionController(planners().front()).plan(set).timings)
+    sum += as_ns(timing.wcet) / as_ns(timing.period);
+  return sum;
+}
+
+/// What a table and its picture are over.
+struct Measure {
+  std::string_view name;     ///< of the column
+  std::string_view axis;     ///< of the picture
+  std::string_view picture;  ///< its file
+  double (*of)(const TaskSet&);
+  double step = 0.1;
+  int rows = 9;
+};
+constexpr std::array kMeasures{
+    Measure{"fullest resource", "utilization of the fullest engine or GPU", "overlap.svg", fullest, 0.1, 9},
+    Measure{"the whole", "utilization of the whole by one job at a time", "overlap-whole.svg", whole, 0.2, 12}};
+
 /// Whether every job could be in time: behind the longest operation of another task, which may just have begun where
 /// its own first one is ready, and with the machine for itself from then on. No schedule without preemption does
 /// without.
@@ -91,13 +113,13 @@ struct Row {
 };
 constexpr std::array<std::string_view, 4> kColumns{"off", "on", "auto", "some schedule might"};
 
-Row row_of(const Topology& machine, double utilization, int seeds) {
+Row row_of(const Topology& machine, const Measure& measure, double utilization, int seeds) {
   const AdmissionController controller(planners().front());
   std::array<int, 4> counts{};
   for (int seed = 1; seed <= seeds; ++seed) {
     Random random(static_cast<std::uint64_t>(seed));
     TaskSet set = random_set(random, machine);
-    stretch(set, fullest(set) / utilization);
+    stretch(set, measure.of(set) / utilization);
     const bool off = controller.answer(set) == Answer::Schedulable;
     const bool on = answer_overlapping(set) == Answer::Schedulable;
     const std::array holds{off, on, off || on, might_hold(set)};
@@ -108,9 +130,10 @@ Row row_of(const Topology& machine, double utilization, int seeds) {
   return row;
 }
 
-std::string drawing(std::span<const Row> rows) {
+std::string drawing(const Measure& measure, std::span<const Row> rows) {
   constexpr double kWidth = 560, kHeight = 360, kLeft = 60, kRight = 20, kTop = 40, kBottom = 50;
-  const auto x = [&](double utilization) { return kLeft + utilization * (kWidth - kLeft - kRight); };
+  const double widest = measure.step * (measure.rows + 1);
+  const auto x = [&](double utilization) { return kLeft + utilization / widest * (kWidth - kLeft - kRight); };
   const auto y = [&](double percent) { return kHeight - kBottom - percent / 100 * (kHeight - kTop - kBottom); };
   Svg svg;
   svg.text(kLeft, 22, "Random task sets that are admitted", "font-size='15'");
@@ -118,10 +141,9 @@ std::string drawing(std::span<const Row> rows) {
     svg.line(kLeft, y(percent), kWidth - kRight, y(percent), percent == 0 ? "class='axis'" : "class='grid'");
     svg.text(kLeft - 8, y(percent) + 4, fmt::format("{} %", percent), "text-anchor='end'");
   }
-  for (const double tick : {0.0, 0.2, 0.4, 0.6, 0.8, 1.0})
-    svg.text(x(tick), y(0) + 19, fmt::format("{:.1f}", tick), "text-anchor='middle'");
-  svg.text((kLeft + kWidth - kRight) / 2, kHeight - 12, "utilization of the fullest engine or GPU",
-           "text-anchor='middle'");
+  for (int row = 0; row <= measure.rows + 1; row += 2)
+    svg.text(x(row * measure.step), y(0) + 19, fmt::format("{:.1f}", row * measure.step), "text-anchor='middle'");
+  svg.text((kLeft + kWidth - kRight) / 2, kHeight - 12, measure.axis, "text-anchor='middle'");
   for (std::size_t i = 0; i < kColumns.size(); ++i) {
     const std::string_view colour = series_colour(i).fill;
     std::string path;
@@ -138,20 +160,22 @@ std::string drawing(std::span<const Row> rows) {
 
 int run(int argc, char** argv) {
   int seeds = 1000;
-  std::string picture;
+  std::string folder;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--seeds") == 0) seeds = std::max(1, std::atoi(argv[i + 1]));
-    if (std::strcmp(argv[i], "--svg") == 0) picture = argv[i + 1];
+    if (std::strcmp(argv[i], "--svg") == 0) folder = argv[i + 1];
   }
   const Topology machine = load_machine(test::source_path("configs/machines/h200x4.yaml")).value();
-  fmt::print("| fullest resource | off | on | auto | some schedule might |\n|---|---|---|---|---|\n");
-  std::vector<Row> rows;
-  for (const double utilization : {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}) {
-    const Row& row = rows.emplace_back(row_of(machine, utilization, seeds));
-    fmt::print("| {:.1f} | {:.1f} % | {:.1f} % | {:.1f} % | {:.1f} % |\n", utilization, row.shares[0], row.shares[1],
-               row.shares[2], row.shares[3]);
+  for (const Measure& measure : kMeasures) {
+    fmt::print("\n| {} | off | on | auto | some schedule might |\n|---|---|---|---|---|\n", measure.name);
+    std::vector<Row> rows;
+    for (int i = 1; i <= measure.rows; ++i) {
+      const Row& row = rows.emplace_back(row_of(machine, measure, i * measure.step, seeds));
+      fmt::print("| {:.1f} | {:.1f} % | {:.1f} % | {:.1f} % | {:.1f} % |\n", row.utilization, row.shares[0],
+                 row.shares[1], row.shares[2], row.shares[3]);
+    }
+    if (!folder.empty()) std::ofstream(folder + "/" + std::string(measure.picture)) << drawing(measure, rows);
   }
-  if (!picture.empty()) std::ofstream(picture) << drawing(rows);
   return 0;
 }
 

@@ -45,7 +45,7 @@ TEST(TopologyYaml, RefusesEveryMistakeAtItsPlace) {
 TEST(TopologyYaml, ReadsAllThatAFileCanSay) {
   const Topology machine = test::make_machine(R"(  vertices:
     mem0: {kind: memory}
-    cpu0: {kind: cpu}
+    cpu0: {kind: cpu, cores: 6}
     ioh0: {kind: hub, domain: left}
     gpu0: {kind: gpu, copy_engines: 1, memory: 141 GB, bus_id: "0000:06:00.0", uuid: GPU-1}
   links:
@@ -66,6 +66,7 @@ TEST(TopologyYaml, ReadsAllThatAFileCanSay) {
   EXPECT_EQ(machine.name(), "m");
   const Vertex& gpu = machine.vertex(*machine.find_vertex("gpu0"));
   EXPECT_EQ(gpu.copy_engines, 1);
+  EXPECT_EQ(machine.vertex(*machine.find_vertex("cpu0")).cores, 6);
   EXPECT_EQ(gpu.memory, Bytes{141'000'000'000});
   EXPECT_EQ(gpu.bus_id, "0000:06:00.0");
   EXPECT_EQ(gpu.uuid, "GPU-1");

@@ -47,7 +47,7 @@ struct Decisions {
     for (;;) {
       const OverlapAction action = scheduler->step(Duration{now});
       if (action.kind != Kind::Release) return action;
-      scheduler->input_ready(action.due.job);
+      scheduler->input_ready(action.due.job, Duration{now});
     }
   }
   /// Regions that begin now, as "operation.part.region".
@@ -94,6 +94,61 @@ TEST(OperationScheduler, ServesEachResourceByItself) {
   decisions.end(0, 1000);
   EXPECT_EQ(decisions.step(1000).kind, Kind::Finish);
   EXPECT_EQ(decisions.begun(1000), Names{"1.0.0"});
+}
+
+// While the engine is busy two copies come: the one with the longer local deadline is due first, since it came first.
+// EDF takes that, fixed priorities the shorter local deadline.
+TEST(OperationScheduler, ServesByInstantsUnderEdfAndByLocalDeadlinesElse) {
+  for (const Policy policy : {Policy::Edf, Policy::Dm}) {
+    TaskSet set = tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 3 kB", "from: mem0, to: gpu0, size: 1 kB",
+                                         "from: mem0, to: gpu0, size: 1 kB"});
+    set.policy = policy;
+    for (Task& task : set.tasks) task.period = Duration{50'000};
+    Decisions decisions(set);
+    LocalDeadlines deadlines{std::vector<Duration>(3), {Duration{9000}, Duration{8000}, Duration{7000}}};
+    std::vector<ScheduledTask> tasks(3);
+    for (std::size_t i = 0; i < 3; ++i) {
+      tasks[i].timing.period = tasks[i].timing.deadline = Duration{50'000};
+      tasks[i].jobs = 1;
+      tasks[i].first_arrival = Duration{i == 0 ? 0 : i == 1 ? 500 : 2000};  // due at 8500 and 9000
+    }
+    decisions.scheduler.emplace(policy, decisions.verdict.operations, deadlines, std::move(tasks), 1);
+    decisions.scheduler->releases().begin({});
+    EXPECT_EQ(decisions.begun(0), Names{"0.0.0"});
+    EXPECT_EQ(decisions.begun(2500), Names{});
+    decisions.end(0, 3000);
+    EXPECT_EQ(decisions.step(3000).kind, Kind::Finish);
+    EXPECT_EQ(decisions.begun(3000), Names{policy == Policy::Edf ? "1.0.0" : "2.0.0"});
+  }
+}
+
+// What could begin sooner says since when, and whether its resource was idle before.
+TEST(OperationScheduler, SaysSinceWhenARegionCouldBegin) {
+  TaskSet set = tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 2 kB", "from: mem0, to: gpu0, size: 1 kB"});
+  set.tasks[1].offset = Duration{500};
+  Decisions decisions(set, 2);
+  const OverlapAction first = decisions.step(100);
+  EXPECT_EQ(first.region.could_begin, Duration{100});  // when its input was there
+  EXPECT_TRUE(first.region.after_idle);
+  EXPECT_EQ(decisions.begun(600), Names{});
+  decisions.end(0, 2100);
+  EXPECT_EQ(decisions.step(2150).kind, Kind::Finish);
+  const OverlapAction second = decisions.step(2150);
+  EXPECT_EQ(second.region.could_begin, Duration{2100});
+  EXPECT_FALSE(second.region.after_idle);
+  EXPECT_EQ(decisions.scheduler->job(second.region.job).dispatch_late, Duration{50});
+  decisions.end(1, 3200);
+  const OverlapAction finish = decisions.step(3200);
+  for (const TaskId task : {TaskId{0}, TaskId{1}}) {
+    const ReadyJob job{task, 0, {}, {}, {}, {}, 0};
+    decisions.scheduler->closed(job, Duration{3200});
+    decisions.scheduler->releases().buffers_free(job);
+  }
+  EXPECT_EQ(finish.kind, Kind::Finish);
+  EXPECT_EQ(decisions.step(3300).kind, Kind::Idle);
+  const OverlapAction third = decisions.step(10'000);
+  ASSERT_EQ(third.kind, Kind::Begin);
+  EXPECT_TRUE(third.region.after_idle);
 }
 
 // 6 kB in chunks of 2: a more urgent copy goes between two of them.
@@ -217,7 +272,7 @@ class RandomPlay {
     for (;;) {
       const OverlapAction action = scheduler.step(now);
       switch (action.kind) {
-        case Kind::Release: scheduler.input_ready(action.due.job); break;
+        case Kind::Release: scheduler.input_ready(action.due.job, now); break;
         case Kind::Drop: FAIL() << "no job is dropped";
         case Kind::Begin: begin(action.region, now); break;
         case Kind::Finish: finish(action.job, now); break;

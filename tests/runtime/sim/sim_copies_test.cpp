@@ -44,21 +44,28 @@ struct Copies {
   std::vector<SlowFlow> flows;
 };
 
-// Random starts and stops: the end of each copy that is under way is where the slow program's rates bring it.
+// Random starts, stops and changes of the links: the end of each copy that is under way is where the slow program's rates
+// bring it.
 TEST(SimCopies, FlowAsMaxMinSharingSays) {
   Random random(3);
   const Topology machine = test::overlap_machine();
-  const std::vector<double> capacities = test::slow_capacities(machine, Basis::Guaranteed);
+  const Topology slower = test::changed(machine, [](MachineSpec& spec) {
+    for (LinkSpec& link : spec.links)
+      if (link.to == "cpu0" || link.to == "gpu1") link.bandwidth = Bandwidth{GBps{3}, GBps{2.5}};
+  });
+  const std::vector<double> usual = test::slow_capacities(machine, Basis::Guaranteed);
+  const std::vector<double> slow = test::slow_capacities(slower, Basis::Guaranteed);
   for (int round = 0; round < test::rounds(200); ++round) {
     Copies all(machine);
     std::vector<double> left(all.flows.size(), 0);
     double now = 0;
+    bool is_slow = false;
     for (int event = 0; event < 40; ++event) {
       std::vector<std::size_t> active;
       std::vector<SlowFlow> flows;
       for (std::size_t i = 0; i < left.size(); ++i)
         if (left[i] > 0) active.push_back(i), flows.push_back(all.flows[i]);
-      const std::vector<double> rates = test::slow_max_min(capacities, flows);
+      const std::vector<double> rates = test::slow_max_min(is_slow ? slow : usual, flows);
       double next = std::numeric_limits<double>::infinity();
       for (std::size_t a = 0; a < active.size(); ++a) {
         const double end = now + left[active[a]] / rates[a];
@@ -72,6 +79,10 @@ TEST(SimCopies, FlowAsMaxMinSharingSays) {
         if (left[i] > 1e-6) continue;
         left[i] = 0;
         all.copies.stop(static_cast<std::uint32_t>(i), now);
+      }
+      if (random.one_in(4)) {
+        is_slow = !is_slow;
+        all.copies.share_as(is_slow ? slower : machine, now);
       }
       const std::size_t one = random.below(left.size());
       if (left[one] > 0) continue;

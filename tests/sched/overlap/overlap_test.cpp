@@ -218,6 +218,29 @@ TEST(Overlap, RefusesNothingForItsCpus) {
             Answer::Unknown);
 }
 
+// Three host steps of 6, 5 and 4 us every 10 us on two cores: the longest by itself, the others on the second one,
+// which is in demand for 90 %. With one core it is 150 %.
+TEST(Operations, ShareOutTheCoresOfACpu) {
+  const auto with_cores = [](int cores) {
+    const Topology machine = make_machine(fmt::format(R"(  vertices:
+    mem0: {{kind: memory}}
+    cpu0: {{kind: cpu, cores: {}}}
+    gpu0: {{kind: gpu}}
+  links: [{{from: mem0, to: cpu0, bandwidth: 1 GB/s}}, {{from: cpu0, to: gpu0, bandwidth: 1 GB/s}}]
+)",
+                                                      cores));
+    TaskSet set = tasks_of(machine, {"host", "host", "host"});
+    const std::int64_t times[] = {4000, 6000, 5000};
+    for (std::size_t i = 0; i < 3; ++i) set.tasks[i].steps = {HostStep{Duration{times[i]}}};
+    return set;
+  };
+  EXPECT_EQ(held(split(with_cores(2))),
+            (std::vector<std::string>{"core 1 of cpu0", "core 0 of cpu0", "core 1 of cpu0"}));
+  EXPECT_NEAR(decide(with_cores(2)).utilization[0], 0.9, 1e-9);
+  EXPECT_EQ(decide(with_cores(2)).answer, Answer::Schedulable);
+  EXPECT_EQ(decide(with_cores(1)).answer, Answer::Unknown);
+}
+
 // Random streams on one engine, with random costs: as operations they take no less than as one batch.
 TEST(Operations, TakeTogetherNoLessThanTheirBatch) {
   Random random(3);
