@@ -71,6 +71,13 @@ struct Record<TaskSpec> {
                                      Field{"missing_after", &TaskSpec::missing_after}};
 };
 template <>
+struct Record<ChainSpec> {
+  static constexpr std::string_view what = "a chain";
+  static constexpr std::tuple fields{Field{"name", &ChainSpec::name}.required(),
+                                     Field{"tasks", &ChainSpec::tasks}.required(),
+                                     Field{"deadline", &ChainSpec::deadline}.rounded_down()};
+};
+template <>
 struct Record<TaskSetSpec> {
   static constexpr std::string_view what = "a task set";
   static constexpr bool is_file = true;
@@ -82,7 +89,8 @@ struct Record<TaskSetSpec> {
                                      Field{"cut", &TaskSetSpec::cut},
                                      Field{"overlap", &TaskSetSpec::overlap},
                                      Field{"parameters", &TaskSetSpec::parameters},
-                                     Field{"tasks", &TaskSetSpec::tasks}.required()};
+                                     Field{"tasks", &TaskSetSpec::tasks}.required(),
+                                     Field{"chains", &TaskSetSpec::chains}};
 };
 
 }  // namespace tutti::internal

@@ -51,6 +51,17 @@ struct TaskSpec {
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };
 
+/// A cause-effect chain: each job of a task in it reads, when it starts, the newest output of the task before it, and
+/// has its own output when it ends.
+struct ChainSpec {
+  std::string name;
+  std::vector<std::string> tasks = {};    ///< at least one, each once; the cause first
+  std::optional<Duration> deadline = {};  ///< > 0; of the reaction time; absent: none
+  Place place = {};                       ///< where a file says it
+
+  friend bool operator==(const ChainSpec&, const ChainSpec&) = default;
+};
+
 struct TaskSetSpec {
   std::string machine = {};  ///< the file of its machine, relative to the task file; empty: none is named
   Policy policy = Policy::Edf;
@@ -61,6 +72,7 @@ struct TaskSetSpec {
   Overlap overlap = Overlap::Off;
   Parameters parameters = {};
   std::vector<TaskSpec> tasks = {};
+  std::vector<ChainSpec> chains = {};
 
   friend bool operator==(const TaskSetSpec&, const TaskSetSpec&) = default;
 };
