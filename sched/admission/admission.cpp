@@ -9,6 +9,7 @@
 #include "model/base/wide.hpp"
 #include "sched/analyses/partition_verdict.hpp"
 #include "sched/analyses/utilization.hpp"
+#include "sched/chains/chain_latency.hpp"
 #include "sched/tasks/cut.hpp"
 
 namespace tutti::internal {
@@ -202,6 +203,30 @@ AdmissionVerdict verdict_overlapping(const TaskSet& set) {
   return verdict;
 }
 
+/// Whether the answer depends on the latency of a chain.
+bool has_chain_deadlines(const TaskSet& set) {
+  return std::ranges::any_of(set.chains, [](const Chain& chain) { return chain.deadline.has_value(); });
+}
+
+/// Adds the bounds of the chains to a verdict on the tasks; one that is beyond its deadline takes the admission back.
+AdmissionVerdict with_chains(AdmissionVerdict verdict, const TaskSet& set) {
+  verdict.chain_latencies.assign(set.chains.size(), std::nullopt);
+  if (verdict.answer != Answer::Schedulable) return verdict;
+  for (std::size_t i = 0; i < set.chains.size(); ++i) {
+    const Chain& chain = set.chains[i];
+    const auto stages = stages_of(chain, set, verdict.timings, verdict.worst_responses, verdict.partitions);
+    const auto latency = worst_case_latency(stages, set.policy);
+    verdict.chain_latencies[i] = latency;
+    if (!chain.deadline || (latency && *latency <= *chain.deadline)) continue;
+    verdict.answer = Answer::Unknown;
+    verdict.admitted.reset();
+    verdict.reasons.push_back(
+        fmt::format("chain '{}': no proof that its reaction time keeps its deadline of {}; the bound is {}", chain.name,
+                    to_string(*chain.deadline), latency ? to_string(*latency) : "more than 292 years"));
+  }
+  return verdict;
+}
+
 }  // namespace
 
 PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
@@ -226,12 +251,14 @@ PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
 }
 
 Answer AdmissionController::answer(const TaskSet& set) const {
+  if (has_chain_deadlines(set)) return decide(set).answer;
   if (set.overlap == Overlap::On) return answer_with_overlap(set);
   const Answer answer = answer_one_at_a_time(set);
   return set.overlap == Overlap::Off || answer == Answer::Schedulable ? answer : answer_with_overlap(set);
 }
 
 Answer AdmissionController::answer_one_at_a_time(const TaskSet& set) const {
+  if (has_chain_deadlines(set)) return with_chains(decide(plan(set)), set).answer;
   const PlannedTaskSet planned = plan(set);
   if (set.machine && check_device_memory(set, planned.timings).answer == Answer::NotSchedulable)
     return Answer::NotSchedulable;
@@ -266,14 +293,14 @@ Answer decide_partition(AdmissionVerdict& verdict, std::size_t number, Policy po
 
 AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
   if (set.overlap == Overlap::On) {
-    AdmissionVerdict verdict = verdict_overlapping(set);
+    AdmissionVerdict verdict = with_chains(verdict_overlapping(set), set);
     if (verdict.answer != Answer::Schedulable && answer_one_at_a_time(set) == Answer::Schedulable)
       verdict.reasons.emplace_back("with 'overlap: off' every deadline is guaranteed");
     return verdict;
   }
-  AdmissionVerdict verdict = decide(plan(set));
+  AdmissionVerdict verdict = with_chains(decide(plan(set)), set);
   if (set.overlap == Overlap::Off || verdict.answer == Answer::Schedulable) return verdict;
-  AdmissionVerdict overlapping = verdict_overlapping(set);
+  AdmissionVerdict overlapping = with_chains(verdict_overlapping(set), set);
   if (overlapping.answer == Answer::Schedulable) return overlapping;
   for (const std::string& reason : overlapping.reasons) verdict.reasons.push_back("where jobs overlap: " + reason);
   return verdict;
@@ -281,6 +308,7 @@ AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
 
 AdmissionVerdict AdmissionController::decide_as_one(const TaskSet& set) const {
   PlannedTaskSet planned = plan(set);
+  planned.tasks.chains.clear();
   Partition all;
   for (std::size_t task = 0; task < set.tasks.size(); ++task) all.tasks.emplace_back(task);
   planned.partitions = {std::move(all)};
@@ -318,6 +346,7 @@ AdmissionVerdict AdmissionController::decide(PlannedTaskSet planned) const {
 PlannedTaskSet part_of(const PlannedTaskSet& planned, std::size_t partition) {
   PlannedTaskSet part{planned.tasks, planned.planner, {}, {}, {Partition{}}};
   part.tasks.tasks.clear();
+  part.tasks.chains.clear();  // they may leave the partition
   for (const TaskId task : planned.partitions[partition].tasks) {
     part.partitions[0].tasks.emplace_back(part.tasks.tasks.size());
     part.tasks.tasks.push_back(planned.tasks.tasks[task.index()]);
