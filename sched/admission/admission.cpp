@@ -10,6 +10,7 @@
 #include "sched/analyses/partition_verdict.hpp"
 #include "sched/analyses/utilization.hpp"
 #include "sched/chains/chain_latency.hpp"
+#include "sched/tasks/compile_after.hpp"
 #include "sched/tasks/cut.hpp"
 
 namespace tutti::internal {
@@ -158,7 +159,17 @@ std::vector<TaskTiming> timings_without_plans(const TaskSet& set) {
   return timings;
 }
 
+/// Why jobs of this set may not overlap; empty where they may.
+std::string refusal_to_overlap(const TaskSet& set) {
+  for (const Task& task : set.tasks)
+    if (!task.after.empty())
+      return fmt::format("'{}' is after '{}', which is not guaranteed where jobs overlap; write 'overlap: off'",
+                         task.name, task.after);
+  return "";
+}
+
 Answer answer_with_overlap(const TaskSet& set) {
+  if (!refusal_to_overlap(set).empty()) return Answer::Unknown;
   if (set.machine && check_device_memory(set, timings_without_plans(set)).answer == Answer::NotSchedulable)
     return Answer::NotSchedulable;
   return answer_overlapping(set);
@@ -168,6 +179,10 @@ AdmissionVerdict verdict_overlapping(const TaskSet& set) {
   AdmissionVerdict verdict;
   verdict.worst_responses.resize(set.tasks.size());
   verdict.timings = timings_without_plans(set);
+  if (std::string refusal = refusal_to_overlap(set); !refusal.empty()) {
+    verdict.reasons = {std::move(refusal)};
+    return verdict;
+  }
   auto found = decide_overlapping(set);
   if (!found) {
     verdict.reasons = {found.error().text()};
@@ -232,6 +247,7 @@ AdmissionVerdict with_chains(AdmissionVerdict verdict, const TaskSet& set) {
 PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
   PlannedTaskSet planned{set, planner_, {}, {}, partitions_of(set)};
   const Effort effort = effort_of(set);
+  const auto groups = arrival_groups(set);
   for (const Task& task : set.tasks) {
     const JobBound& bound =
         planned.bounds.emplace_back(bound_job(task, set.machine, *planner_, cut_in_force(set), effort));
@@ -246,6 +262,7 @@ PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
               std::min(task.best_case, wcet),
               set.arrivals};
     if (runs_in_regions(bound, set.preemption)) timing.regions = JobRegions::of(bound.regions);
+    timing.arrives_with = groups[planned.timings.size() - 1];
   }
   return planned;
 }

@@ -1,6 +1,7 @@
 #include "sched/chains/chain_latency.hpp"
 
 #include <algorithm>
+#include <compare>
 #include <cstdint>
 
 #include "model/base/expects.hpp"
@@ -20,24 +21,45 @@ bool is_more_urgent(const ChainStage& a, const ChainStage& b, Policy policy) {
   return rank_a < rank_b || (rank_a == rank_b && a.position < b.position);
 }
 
-/// A job of `next` that starts before a job of `stage` finishes has arrived at most so long after that one, ns.
-Wide lag(const ChainStage& stage, const ChainStage& next, Policy policy) {
+/// How long after a job of a stage a job of the next one has arrived that starts before that one finishes.
+struct Lag {
+  Wide longest = 0;         ///< ns
+  bool is_reached = false;  ///< if not, it is less
+
+  /// The longest where arrivals are whole ns apart.
+  [[nodiscard]] Wide whole() const { return is_reached ? longest : longest - 1; }
+
+  friend auto operator<=>(const Lag&, const Lag&) = default;
+};
+
+Lag lag(const ChainStage& stage, const ChainStage& next, Policy policy) {
   const TaskTiming& timing = stage.timing;
-  Wide lag = stage.worst_response.count();
+  // It starts before f(k) <= a(k) + R.
+  Lag lag{stage.worst_response.count(), false};
   if (!stage.dispatcher || stage.dispatcher != next.dispatcher) return lag;
-  lag -= timing.last_region().count();
+  // It takes no time and starts at the instant at which the last region does, or before.
+  lag = {lag.longest - timing.last_region().count(), true};
   // Only strictly periodic sets hold the machine for the best case. A job in regions may still be under way.
   const bool holds_it = timing.arrivals == Arrivals::Periodic && !next.timing.regions;
-  if (holds_it) lag -= next.timing.best_case.count();
-  const Wide jitter = timing.jitter.count();
-  if (policy == Policy::Edf)
-    return std::min(lag, std::max(jitter, Wide{timing.deadline.count()} - next.timing.deadline.count()));
-  return is_more_urgent(stage, next, policy) ? std::min(lag, jitter) : lag;
+  if (holds_it) lag.longest -= next.timing.best_case.count();
+  // It starts before job k is ready, or is more urgent.
+  const Lag before_ready{timing.jitter.count(), false};
+  if (policy != Policy::Edf) return is_more_urgent(stage, next, policy) ? std::min(lag, before_ready) : lag;
+  const Lag more_urgent{Wide{timing.deadline.count()} - next.timing.deadline.count(), next.position < stage.position};
+  return std::min(lag, std::max(before_ready, more_urgent));
 }
 
 /// Rounds down, also below 0.
 Wide floor_of(Wide dividend, std::int64_t divisor) {
   return dividend >= 0 ? floor_div(dividend, divisor) : -ceil_div(-dividend, divisor);
+}
+
+/// From the arrival of a job to that of the first one of the next stage that reads its output or a later one, at most.
+Wide step(const ChainStage& stage, const ChainStage& next, const Lag& lag) {
+  const bool together = stage.timing.arrives_with && stage.timing.arrives_with == next.timing.arrives_with;
+  if (!together) return lag.longest + next.longest_gap.count();
+  const std::int64_t period = next.timing.period.count();
+  return (floor_of(lag.whole(), period) + 1) * period;
 }
 
 /// The least common multiple of the periods, in arrivals of the first task; nothing where these are too many.
@@ -52,7 +74,7 @@ std::optional<std::int64_t> walks_of(std::span<const ChainStage> chain) {
 
 /// Longest time from an arrival of the first task, before the one that observes the event, to the arrival of the job of
 /// the last task that depends on it; all tasks run for ever. Arrivals are strictly periodic.
-Wide longest_walk(std::span<const ChainStage> chain, std::span<const Wide> lags, std::int64_t walks) {
+Wide longest_walk(std::span<const ChainStage> chain, std::span<const Lag> lags, std::int64_t walks) {
   Wide longest = 0;
   for (std::int64_t k = 1; k <= walks; ++k) {
     const TaskTiming& first = chain.front().timing;
@@ -60,7 +82,7 @@ Wide longest_walk(std::span<const ChainStage> chain, std::span<const Wide> lags,
     Wide arrival = event + first.period.count();
     for (std::size_t i = 0; i + 1 < chain.size(); ++i) {
       const TaskTiming& next = chain[i + 1].timing;
-      const Wide since_offset = arrival + lags[i] - next.offset.count();
+      const Wide since_offset = arrival + lags[i].whole() - next.offset.count();
       arrival = next.offset.count() + (floor_of(since_offset, next.period.count()) + 1) * next.period.count();
     }
     longest = std::max(longest, arrival - event);
@@ -81,7 +103,7 @@ Duration longest_gap(const Task& task) {
 
 std::optional<Duration> worst_case_latency(std::span<const ChainStage> chain, Policy policy) {
   TUTTI_EXPECTS(!chain.empty(), "a chain has a task");
-  std::vector<Wide> lags;
+  std::vector<Lag> lags;
   for (std::size_t i = 0; i + 1 < chain.size(); ++i) lags.push_back(lag(chain[i], chain[i + 1], policy));
   const bool periodic = chain.front().timing.arrivals == Arrivals::Periodic;
   const auto walks = periodic ? walks_of(chain) : std::nullopt;
@@ -89,8 +111,8 @@ std::optional<Duration> worst_case_latency(std::span<const ChainStage> chain, Po
   if (walks) {
     latency += longest_walk(chain, lags, *walks);
   } else {
-    for (const ChainStage& stage : chain) latency += stage.longest_gap.count();
-    for (const Wide lag : lags) latency += lag;
+    latency += chain.front().longest_gap.count();
+    for (std::size_t i = 0; i + 1 < chain.size(); ++i) latency += step(chain[i], chain[i + 1], lags[i]);
   }
   return to_duration(latency);
 }

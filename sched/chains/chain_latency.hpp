@@ -54,8 +54,10 @@ struct ChainStage {
 /// a_i(k) at most, and from then until its last region starts only more urgent jobs do: L_i = J_i where stage i has the
 /// higher fixed priority, and L_i = max(J_i, D_i - D_(i+1)) under EDF. The smallest of them counts.
 ///
-/// Strictly periodic arrivals are known, so the walk above is done from each arrival of a common period of the chain's
-/// tasks, to the next arrival in place of a period later.
+/// Where distances of arrivals are known, the next job of stage i+1 is found among its arrivals in place of a period
+/// later. Strictly periodic tasks are walked through so from each arrival of a common period. Tasks that arrive
+/// together
+/// (`after`) have one arrival for both: where stage i goes first, a_(i+1) = a_i(k) and nothing is added for the pair.
 ///
 /// @param chain   [n] from cause to effect, n >= 1, each task once; every deadline is guaranteed
 /// @return  nothing where it is beyond the longest Duration

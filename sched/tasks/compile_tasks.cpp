@@ -10,6 +10,7 @@
 #include "model/base/joined.hpp"
 #include "model/base/suggestion.hpp"
 #include "model/batch/compile_batch.hpp"
+#include "sched/tasks/compile_after.hpp"
 #include "sched/tasks/task_fields.hpp"
 
 namespace tutti::internal {
@@ -121,6 +122,7 @@ Task compile_task(Compilation& all, const TaskSpec& spec, const std::string& pat
   task.deadline = spec.deadline.value_or(spec.period);
   task.jitter = spec.jitter;
   task.offset = spec.offset;
+  task.after = spec.after;
   task.priority = priority_of(all, spec, path);
   task.declared_wcet = spec.wcet;
   task.best_case = spec.best_case;
@@ -206,13 +208,16 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
   set.preemption = spec.preemption;
   set.cut = cut_of(all);
   set.overlap = spec.overlap;
+  const std::vector<TaskSpec> tasks = with_predecessors(spec, all.faults);
+  const bool has_order = std::ranges::any_of(tasks, [](const TaskSpec& task) { return !task.after.empty(); });
+  if (has_order && set.overlap == Overlap::Auto) set.overlap = Overlap::Off;
   std::set<std::string_view> names;
   for (std::size_t i = 0; i < spec.tasks.size(); ++i) {
     const std::string path = path_of("tasks", i);
     check_word(spec.tasks[i].name, {.required = true}, all.faults, path_of(path, "name"));
     if (!names.insert(spec.tasks[i].name).second)
       all.faults.add(path, fmt::format("there are two tasks '{}'; names are unique", spec.tasks[i].name));
-    set.tasks.push_back(compile_task(all, spec.tasks[i], path));
+    set.tasks.push_back(compile_task(all, tasks[i], path));
   }
   compile_chains(all, set);
   if (!all.faults.none()) return tl::unexpected(all.faults.error());

@@ -44,6 +44,9 @@ struct Task {
   Duration best_case{};                   ///< >= 0; a job takes no less; capped at the Wcet
   OverrunRule overrun = {};               ///< what a run does where its jobs take too long
   ReleaseRule release = {};               ///< what releases its jobs
+  /// Name of a more urgent task of the same partition, period and offset, without jitter as this one: a job of this
+  /// task arrives with a job of that one, and starts when it is done. Empty: none.
+  std::string after = {};
 
   friend bool operator==(const Task&, const Task&) = default;
 };

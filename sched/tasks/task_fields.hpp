@@ -54,7 +54,8 @@ template <>
 struct Record<TaskSpec> {
   static constexpr std::string_view what = "a task";
   static constexpr std::tuple fields{Field{"name", &TaskSpec::name}.required(),
-                                     Field{"period", &TaskSpec::period}.required().rounded_down(),
+                                     Field{"after", &TaskSpec::after},
+                                     Field{"period", &TaskSpec::period}.required_unless("after").rounded_down(),
                                      Field{"deadline", &TaskSpec::deadline}.rounded_down(),
                                      Field{"jitter", &TaskSpec::jitter},
                                      Field{"offset", &TaskSpec::offset},

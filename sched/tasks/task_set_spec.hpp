@@ -30,7 +30,7 @@ struct StepSpec {
 /// A recurring job; either `job` or `wcet` is set.
 struct TaskSpec {
   std::string name;
-  Duration period{};                                ///< > 0; minimal distance of two arrivals
+  Duration period{};                                ///< > 0; minimal distance of two arrivals; with `after` 0: as there
   std::optional<Duration> deadline = {};            ///< > 0; from the arrival; absent: the period
   Duration jitter{};                                ///< >= 0; ready at most this long after the arrival
   Duration offset{};                                ///< >= 0; first arrival; counts where arrivals are periodic
@@ -46,7 +46,9 @@ struct TaskSpec {
   std::optional<EarlyTriggers> early_trigger = {};  ///< external: absent: they are deferred
   std::optional<Duration> missing_after = {};       ///< external, >= period: time without a trigger after which one is
                                                     ///< missing; absent: two periods and the jitter
-  Place place = {};                                 ///< where a file says it
+  std::string after = {};  ///< a task of the same rate: its jobs arrive with those of that one,
+                           ///< and start when they are done; empty: none
+  Place place = {};        ///< where a file says it
 
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };

@@ -173,7 +173,7 @@ class Search {
       const TaskTiming& task = tasks_[i];
       const bool periodic = task.arrivals == Arrivals::Periodic;
       const std::int64_t least = periodic ? task.best_case.count() : 0;
-      std::int64_t arrival = periodic ? task.offset.count() : all.first[i];
+      std::int64_t arrival = periodic ? task.offset.count() : all.first[task.arrives_with.value_or(i)];
       for (std::size_t k = 0; arrival < horizon_; ++k, arrival += period(i)) {
         const std::size_t of = k % all.short_jobs[i].size();
         PlayedJob& job = jobs[i].emplace_back();

@@ -40,8 +40,8 @@ struct WorstSeen {
 
 /// Searches for the run of a set in which a chain is slowest: first arrivals, which tasks do not arrive before, costs
 /// and jitter of each job, by seeded random steps from arrangements in which the arrivals of neighbours almost meet.
-/// Tasks of the chain arrive every period; with `Arrivals::Periodic` all arrive at their offsets, and jobs take their
-/// best case at least.
+/// Tasks of the chain arrive every period, and tasks with the same `arrives_with` with the task at that position; with
+/// `Arrivals::Periodic` all arrive at their offsets, and jobs take their best case at least.
 /// @param steps  runs to play
 [[nodiscard]] WorstSeen search_worst_run(std::span<const TaskTiming> tasks, Policy policy,
                                          std::span<const std::size_t> chain, std::uint64_t seed, int steps,

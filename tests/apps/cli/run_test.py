@@ -56,6 +56,21 @@ class Run(Programs):
         self.assertIn("\nreject          8             25.000             25.000    35.000           0       35.000\n", self.tutti("run", path, "--for", "100ms").stdout)
         self.assertEqual(self.object_of(0, "run", WAFER, "--jobs", 2, "--json")["chains"], [])
 
+    # Both arrive every 10 ms, and the one that comes first in the file starts first: 0 to 2, then 2 to 5 ms. An event after 0 is
+    # read at 10 and answered at 15 ms.
+    def test_a_task_comes_after_another(self):
+        path = self.file("version: 1\ntasks: [{name: camera, period: 10 ms, wcet: 2 ms}, {name: inspect, after: camera, wcet: 3 ms}]\n"
+                         "chains: [{name: both, tasks: [camera, inspect], deadline: 15 ms}]\n")
+        answer = self.object_of(0, "run", path, "--for", "1s", "--json")
+        finish = {job["index"]: job["finish_ms"] for job in answer["jobs"] if job["task"] == "camera"}
+        starts = {job["index"]: job["start_ms"] for job in answer["jobs"] if job["task"] == "inspect"}
+        self.assertEqual(len(starts), 100)
+        self.assertTrue(all(starts[i] >= finish[i] for i in starts))
+        chain = answer["chains"][0]
+        self.assertEqual((chain["worst_reaction_ms"], chain["bound_ms"], chain["over_bound"]), (15, 15, 0))
+        other = self.file("version: 1\ntasks:\n- {name: camera, period: 10 ms, wcet: 2 ms}\n- {name: inspect, period: 15 ms, after: camera, wcet: 3 ms}\n")
+        self.refuses(self.tutti("run", other), ":4:27: the period of 'inspect', 15 ms, is not the 10 ms of 'camera', which it is after; join tasks of different rates with 'chains'")
+
     def test_a_shipped_chain_is_admitted_and_runs(self):
         chain = self.object_of(0, "run", "configs/tasks/camera-inspect-gate.yaml", "--for", "2s", "--json")["chains"][0]
         bound = self.object_of(0, "check", "configs/tasks/camera-inspect-gate.yaml", "--json")["chains"][0]
