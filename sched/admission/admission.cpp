@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "model/base/wide.hpp"
+#include "sched/admission/chain_admission.hpp"
 #include "sched/analyses/partition_verdict.hpp"
 #include "sched/analyses/utilization.hpp"
-#include "sched/chains/chain_latency.hpp"
 #include "sched/tasks/compile_after.hpp"
 #include "sched/tasks/cut.hpp"
 
@@ -215,30 +215,6 @@ AdmissionVerdict verdict_overlapping(const TaskSet& set) {
   test.answer = refused ? Answer::Unknown : verdict.overlap->answer;
   test.reason = reason;
   test.worst_response = verdict.worst_responses;
-  return verdict;
-}
-
-/// Whether the answer depends on the latency of a chain.
-bool has_chain_deadlines(const TaskSet& set) {
-  return std::ranges::any_of(set.chains, [](const Chain& chain) { return chain.deadline.has_value(); });
-}
-
-/// Adds the bounds of the chains to a verdict on the tasks; one that is beyond its deadline takes the admission back.
-AdmissionVerdict with_chains(AdmissionVerdict verdict, const TaskSet& set) {
-  verdict.chain_latencies.assign(set.chains.size(), std::nullopt);
-  if (verdict.answer != Answer::Schedulable) return verdict;
-  for (std::size_t i = 0; i < set.chains.size(); ++i) {
-    const Chain& chain = set.chains[i];
-    const auto stages = stages_of(chain, set, verdict.timings, verdict.worst_responses, verdict.partitions);
-    const auto latency = worst_case_latency(stages, set.policy);
-    verdict.chain_latencies[i] = latency;
-    if (!chain.deadline || (latency && *latency <= *chain.deadline)) continue;
-    verdict.answer = Answer::Unknown;
-    verdict.admitted.reset();
-    verdict.reasons.push_back(
-        fmt::format("chain '{}': no proof that its reaction time keeps its deadline of {}; the bound is {}", chain.name,
-                    to_string(*chain.deadline), latency ? to_string(*latency) : "more than 292 years"));
-  }
   return verdict;
 }
 

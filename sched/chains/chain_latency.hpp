@@ -56,8 +56,8 @@ struct ChainStage {
 ///
 /// Where distances of arrivals are known, the next job of stage i+1 is found among its arrivals in place of a period
 /// later. Strictly periodic tasks are walked through so from each arrival of a common period. Tasks that arrive
-/// together
-/// (`after`) have one arrival for both: where stage i goes first, a_(i+1) = a_i(k) and nothing is added for the pair.
+/// together (`after`) have one arrival for both: where stage i goes first, a_(i+1) = a_i(k) and nothing is added for
+/// the pair.
 ///
 /// @param chain   [n] from cause to effect, n >= 1, each task once; every deadline is guaranteed
 /// @return  nothing where it is beyond the longest Duration

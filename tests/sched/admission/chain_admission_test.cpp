@@ -55,6 +55,21 @@ TEST(ChainAdmission, GivesNoBoundWhereADeadlineOfATaskIsNotGuaranteed) {
   for (const std::string& reason : verdict.reasons) EXPECT_EQ(reason.find("chain"), std::string::npos) << reason;
 }
 
+// A budget of 1 ms lets a job of the camera be aborted that keeps to its Wcet of 2 ms: no reaction is certain.
+TEST(ChainAdmission, GivesNoBoundWhereJobsMayEndWithoutAResult) {
+  TaskSet set = test::make_study(set_with(", deadline: 1 s")).tasks;
+  set.tasks[0].overrun = {OverrunPolicy::Abort, Duration{1'000'000}, 0};
+  const AdmissionVerdict verdict = AdmissionController(planner()).decide(set);
+  EXPECT_EQ(verdict.answer, Answer::Unknown);
+  EXPECT_EQ(verdict.chain_latencies[0], std::nullopt);
+  EXPECT_EQ(
+      verdict.reasons.front(),
+      "chain 'reject': no proof that its reaction time keeps its deadline of 1 s; there is no bound, since jobs of "
+      "'camera' over their budget may end without a result");
+  set.tasks[0].overrun.budget = Duration{2'000'000};
+  EXPECT_EQ(AdmissionController(planner()).decide(set).chain_latencies[0], Duration{35'000'000});
+}
+
 // 34 ms in place of 35: a period less by 1 ms does.
 TEST(ChainAdmission, FindsRemediesForAChain) {
   const TaskStudy study = test::make_study(set_with(", deadline: 34 ms"));

@@ -121,6 +121,22 @@ TEST(ChainLatency, AddsNothingForATaskThatIsAfterTheOneBefore) {
   }
 }
 
+// The second, of period 5 and more urgent, starts before the first does, at most 9 - 3 = 6 after that one's arrival at
+// 20, so it has come by 26: its next arrival is at 30, 30 + 4. Holding the machine for its best case of 2 it has come
+// by 24: 25 + 4. Sporadic sets hold no machine, and a job in regions need not be done: 20 + 6 + 5 + 4, and 34 again.
+TEST(ChainLatency, CountsTheBestCaseOnlyWhereTheMachineIsHeldForIt) {
+  Tasks tasks{implicit(3, 20), implicit(2, 5)};
+  tasks[1].best_case = Duration{2};
+  EXPECT_EQ(latency(chain_of(tasks, {9, 4}), Policy::Rm), Duration{35});
+  for (TaskTiming& task : tasks) task.arrivals = Arrivals::Periodic;
+  EXPECT_EQ(latency(chain_of(tasks, {9, 4}), Policy::Rm), Duration{29});
+  tasks[1].best_case = Duration{0};
+  EXPECT_EQ(latency(chain_of(tasks, {9, 4}), Policy::Rm), Duration{34});
+  tasks[1].best_case = Duration{2};
+  tasks[1].regions = JobRegions::of({Duration{1}, Duration{1}});
+  EXPECT_EQ(latency(chain_of(tasks, {9, 4}), Policy::Rm), Duration{34});
+}
+
 // Common periods of 2^31 arrivals are not walked through: periods are added up.
 TEST(ChainLatency, AddsPeriodsUpWhereArrivalsAreTooMany) {
   Tasks tasks{implicit(1, 2'147'483'647), implicit(1, 2'147'483'648)};
