@@ -249,7 +249,7 @@ void add_run(programs::CommandLine& program) {
       "finish; --json names the cause of each: trigger, release, gate, blocking, transfer, kernel, host, dispatch,\n"
       "foreign or unknown. --faults makes such jobs on purpose. The response leaves out what programs do beside their "
       "jobs' steps; end to end has it.\n"
-      "Exit code: 0 fine, 1 a deadline missed, 3 machine or host trouble or a job over its bound,\n"
+      "Exit code: 0 fine, 1 a deadline missed, 3 machine or host trouble, or a job or a chain over its bound,\n"
       "130 interrupted.");
   auto options = std::make_shared<RunCommand>();
   options->file.add_file(command, "task set");
