@@ -34,6 +34,7 @@ namespace tutti::internal {
 struct FieldRules {
   std::string_view key = {};  ///< of the field
   bool required = false;
+  std::string_view unless = {};                             ///< required only where this key is not there
   bool any_text = false;                                    ///< of words: any text; otherwise a name
   std::span<const std::string_view> words = {};             ///< of words: none but these
   Rounding rounding = Rounding::Up;                         ///< of times
@@ -51,6 +52,10 @@ struct Field {
 
   [[nodiscard]] constexpr Field required() const {
     return with([](FieldRules& all) { all.required = true; });
+  }
+  /// @param other  key of a field before this one
+  [[nodiscard]] constexpr Field required_unless(std::string_view other) const {
+    return with([&](FieldRules& all) { all.required = true, all.unless = other; });
   }
   [[nodiscard]] constexpr Field any_text() const {
     return with([](FieldRules& all) { all.any_text = true; });
@@ -146,6 +151,10 @@ void for_each_field(Function function) {
   std::apply([&](const auto&... row) { (function(row), ...); }, Record<T>::fields);
 }
 
+[[nodiscard]] inline bool is_required(const FieldRules& rules, const Node& map) {
+  return rules.required && (rules.unless.empty() || map.find(rules.unless) == nullptr);
+}
+
 /// Reads the fields of a map into a struct; unknown and missing keys are faults.
 template <class T>
 void read_fields(Reader& reader, const Node& map, std::string_view what, T& value) {
@@ -167,7 +176,7 @@ void read_fields(Reader& reader, const Node& map, std::string_view what, T& valu
       node = old;
     }
     if (node == nullptr) {
-      if (row.rules.required && std::find(meant.begin(), meant.end(), row.key) == meant.end())
+      if (is_required(row.rules, map) && std::find(meant.begin(), meant.end(), row.key) == meant.end())
         reader.attempt([&] { fail(map.place, fmt::format("'{}' is missing in {}; add it", row.key, what)); });
       return;
     }
@@ -192,7 +201,7 @@ template <class T>
 void write_fields(const T& value, Node& map) {
   const T defaults{};
   for_each_field<T>([&](const auto& row) {
-    if (!row.rules.required && value.*row.member == defaults.*row.member) return;
+    if (!is_required(row.rules, map) && value.*row.member == defaults.*row.member) return;
     using Value = std::remove_cvref_t<decltype(value.*row.member)>;
     map.add(row.key, Form<Value>::write(value.*row.member));
   });

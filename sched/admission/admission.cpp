@@ -7,8 +7,10 @@
 #include <fmt/format.h>
 
 #include "model/base/wide.hpp"
+#include "sched/admission/chain_admission.hpp"
 #include "sched/analyses/partition_verdict.hpp"
 #include "sched/analyses/utilization.hpp"
+#include "sched/tasks/compile_after.hpp"
 #include "sched/tasks/cut.hpp"
 
 namespace tutti::internal {
@@ -157,7 +159,17 @@ std::vector<TaskTiming> timings_without_plans(const TaskSet& set) {
   return timings;
 }
 
+/// Why jobs of this set may not overlap; empty where they may.
+std::string refusal_to_overlap(const TaskSet& set) {
+  for (const Task& task : set.tasks)
+    if (!task.after.empty())
+      return fmt::format("'{}' is after '{}', which is not guaranteed where jobs overlap; write 'overlap: off'",
+                         task.name, task.after);
+  return "";
+}
+
 Answer answer_with_overlap(const TaskSet& set) {
+  if (!refusal_to_overlap(set).empty()) return Answer::Unknown;
   if (set.machine && check_device_memory(set, timings_without_plans(set)).answer == Answer::NotSchedulable)
     return Answer::NotSchedulable;
   return answer_overlapping(set);
@@ -173,6 +185,10 @@ AdmissionVerdict verdict_overlapping(const TaskSet& set) {
   AdmissionVerdict verdict;
   verdict.worst_responses.resize(set.tasks.size());
   verdict.timings = timings_without_plans(set);
+  if (std::string refusal = refusal_to_overlap(set); !refusal.empty()) {
+    verdict.reasons = {std::move(refusal)};
+    return verdict;
+  }
   auto found = decide_overlapping(set);
   if (!found) {
     verdict.reasons = {found.error().text()};
@@ -213,6 +229,7 @@ AdmissionVerdict verdict_overlapping(const TaskSet& set) {
 PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
   PlannedTaskSet planned{set, planner_, {}, {}, partitions_of(set)};
   const Effort effort = effort_of(set);
+  const auto groups = arrival_groups(set);
   for (const Task& task : set.tasks) {
     const JobBound& bound =
         planned.bounds.emplace_back(bound_job(task, set.machine, *planner_, cut_in_force(set), effort));
@@ -227,17 +244,20 @@ PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
               std::min(task.best_case, wcet),
               set.arrivals};
     if (runs_in_regions(bound, set.preemption)) timing.regions = JobRegions::of(bound.regions);
+    timing.arrives_with = groups[planned.timings.size() - 1];
   }
   return planned;
 }
 
 Answer AdmissionController::answer(const TaskSet& set) const {
+  if (has_chain_deadlines(set)) return decide(set).answer;
   if (set.overlap == Overlap::On) return answer_with_overlap(set);
   const Answer answer = answer_one_at_a_time(set);
   return set.overlap == Overlap::Off || answer == Answer::Schedulable ? answer : answer_with_overlap(set);
 }
 
 Answer AdmissionController::answer_one_at_a_time(const TaskSet& set) const {
+  if (has_chain_deadlines(set)) return with_chains(decide(plan(set)), set).answer;
   const PlannedTaskSet planned = plan(set);
   if (set.machine && check_device_memory(set, planned.timings).answer == Answer::NotSchedulable)
     return Answer::NotSchedulable;
@@ -283,14 +303,14 @@ AdmissionVerdict AdmissionController::decide_overlap(const TaskSet& set) const {
 
 AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
   if (set.overlap == Overlap::On) {
-    AdmissionVerdict verdict = decide_overlap(set);
+    AdmissionVerdict verdict = with_chains(decide_overlap(set), set);
     if (verdict.answer != Answer::Schedulable && answer_one_at_a_time(set) == Answer::Schedulable)
       verdict.reasons.emplace_back("with 'overlap: off' every deadline is guaranteed");
     return verdict;
   }
-  AdmissionVerdict verdict = decide(plan(set));
+  AdmissionVerdict verdict = with_chains(decide(plan(set)), set);
   if (set.overlap == Overlap::Off || verdict.answer == Answer::Schedulable) return verdict;
-  AdmissionVerdict overlapping = decide_overlap(set);
+  AdmissionVerdict overlapping = with_chains(decide_overlap(set), set);
   if (overlapping.answer == Answer::Schedulable) return overlapping;
   for (const std::string& reason : overlapping.reasons) verdict.reasons.push_back("where jobs overlap: " + reason);
   return verdict;
@@ -298,6 +318,7 @@ AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
 
 AdmissionVerdict AdmissionController::decide_as_one(const TaskSet& set) const {
   PlannedTaskSet planned = plan(set);
+  planned.tasks.chains.clear();
   planned.partitions = {all_of(set)};
   return decide(std::move(planned));
 }
@@ -334,6 +355,7 @@ PlannedTaskSet part_of(const PlannedTaskSet& planned, std::size_t partition) {
   if (planned.partitions.size() == 1) return planned;
   PlannedTaskSet part{planned.tasks, planned.planner, {}, {}, {Partition{}}};
   part.tasks.tasks.clear();
+  part.tasks.chains.clear();  // they may leave the partition
   for (const TaskId task : planned.partitions[partition].tasks) {
     part.partitions[0].tasks.emplace_back(part.tasks.tasks.size());
     part.tasks.tasks.push_back(planned.tasks.tasks[task.index()]);

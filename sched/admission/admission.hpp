@@ -71,6 +71,8 @@ struct AdmissionVerdict {
   /// Where jobs overlap: what the answer rests on. The Wcet of a task is then that of a job's longest way through its
   /// operations, and the utilization that of the fullest resource.
   std::optional<OverlapVerdict> overlap = {};
+  /// [chains] bound on reaction time and data age, where every deadline of a task is guaranteed.
+  std::vector<std::optional<Duration>> chain_latencies = {};
 };
 
 /// Whether the buffers of all tasks fit into every GPU whose memory is known.
@@ -86,7 +88,8 @@ struct AdmissionVerdict {
 /// (`decide_overlapping`).
 ///
 /// Partitions share nothing of the machine, so each is tested alone, as it runs; the set is schedulable where all are.
-/// GPU memory is counted for the whole set; each GPU belongs to one partition, so the result is the same.
+/// GPU memory is counted for the whole set; each GPU belongs to one partition, so the result is the same. A chain with
+/// a deadline below its bound (`worst_case_latency`) leaves the answer unknown.
 class AdmissionController {
  public:
   explicit AdmissionController(const Planner& planner) : planner_(&planner) {}
@@ -95,7 +98,8 @@ class AdmissionController {
   /// all tasks must also fit into device memory.
   [[nodiscard]] AdmissionVerdict decide(const TaskSet& tasks) const;
 
-  /// Decides in the same way for tasks that run one job at a time although some may share nothing: one partition.
+  /// Decides in the same way for tasks that run one job at a time although some may share nothing: one partition. Their
+  /// chains do not count.
   [[nodiscard]] AdmissionVerdict decide_as_one(const TaskSet& tasks) const;
 
   /// The answer of `decide` alone, which takes far less time.

@@ -8,6 +8,14 @@ Expected<ChangingTaskSet> ChangingTaskSet::make(const AdmissionController& contr
                                                 std::span<const TaskId> running) {
   if (all.arrivals == Arrivals::Periodic)
     return invalid_input("a set of strictly periodic tasks does not change while it runs; write 'arrivals: sporadic'");
+  for (const Chain& chain : all.chains)
+    if (chain.deadline)
+      return invalid_input(fmt::format(
+          "the deadline of chain '{}' is not guaranteed where tasks come and go; leave it out", chain.name));
+  for (const Task& task : all.tasks)
+    if (!task.after.empty())
+      return invalid_input(fmt::format(
+          "'{}' is after '{}', which is not guaranteed where tasks come and go; leave it out", task.name, task.after));
   PlannedTaskSet planned = controller.plan(all);
   if (all.machine)
     if (const Verdict memory = check_device_memory(all, planned.timings); memory.answer == Answer::NotSchedulable)

@@ -25,10 +25,13 @@ constexpr std::array kAnalyses{
     Analysis{kNpExploration, Exactness::Exact, np_exploration_applies, np_exploration, nullptr, Arrivals::Periodic},
 };
 
-/// Whether the test is exact for sporadic arrivals only and these tasks arrive strictly periodically.
+bool arrives_with_others(const TaskTiming& task) { return task.arrives_with.has_value(); }
+
+/// Whether the test is exact for sporadic arrivals only, and these tasks arrive strictly periodically or together.
 bool is_only_sufficient(const Analysis& analysis, std::span<const TaskTiming> tasks) {
-  return analysis.exact_for == Arrivals::Sporadic &&
-         std::ranges::any_of(tasks, [](const TaskTiming& task) { return task.arrivals == Arrivals::Periodic; });
+  return analysis.exact_for == Arrivals::Sporadic && std::ranges::any_of(tasks, [](const TaskTiming& task) {
+           return task.arrivals == Arrivals::Periodic || arrives_with_others(task);
+         });
 }
 
 }  // namespace
@@ -54,7 +57,10 @@ Verdict ask(const Analysis& analysis, std::span<const TaskTiming> tasks, Policy 
   verdict.answer = Answer::Unknown;
   verdict.witness.reset();
   verdict.late_run.clear();
-  verdict.reason = "sporadic arrivals would miss a deadline, which says nothing about these offsets";
+  verdict.reason =
+      std::ranges::any_of(tasks, arrives_with_others)
+          ? "tasks that arrive apart would miss a deadline, which says nothing about those that arrive together"
+          : "sporadic arrivals would miss a deadline, which says nothing about these offsets";
   return verdict;
 }
 

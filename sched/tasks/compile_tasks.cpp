@@ -1,12 +1,16 @@
 #include "sched/tasks/compile_tasks.hpp"
 
 #include <algorithm>
+#include <map>
+#include <ranges>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "model/base/joined.hpp"
+#include "model/base/suggestion.hpp"
 #include "model/batch/compile_batch.hpp"
+#include "sched/tasks/compile_after.hpp"
 #include "sched/tasks/task_fields.hpp"
 
 namespace tutti::internal {
@@ -118,6 +122,7 @@ Task compile_task(Compilation& all, const TaskSpec& spec, const std::string& pat
   task.deadline = spec.deadline.value_or(spec.period);
   task.jitter = spec.jitter;
   task.offset = spec.offset;
+  task.after = spec.after;
   task.priority = priority_of(all, spec, path);
   task.declared_wcet = spec.wcet;
   task.best_case = spec.best_case;
@@ -147,6 +152,50 @@ Task compile_task(Compilation& all, const TaskSpec& spec, const std::string& pat
   return task;
 }
 
+/// The tasks of a chain.
+/// @param positions  of all tasks by their names
+std::vector<TaskId> compile_links(Compilation& all, const ChainSpec& spec,
+                                  const std::map<std::string_view, std::size_t>& positions, const std::string& path) {
+  const std::string list = path_of(path, "tasks");
+  std::vector<TaskId> tasks;
+  std::set<std::string_view> seen;
+  for (std::size_t i = 0; i < spec.tasks.size(); ++i) {
+    const std::string& name = spec.tasks[i];
+    const auto found = positions.find(name);
+    if (found != positions.end()) tasks.emplace_back(found->second);
+    if (found == positions.end() && !all.faults.incomplete("tasks")) {
+      const auto names = positions | std::views::keys;
+      const std::string guess = suggestion(name, std::vector<std::string_view>(names.begin(), names.end()));
+      all.faults.add(path_of(list, i), fmt::format("the task set has no task '{:.80}';{}", name,
+                                                   guess.empty() ? " use one of its names" : guess));
+    }
+    if (!seen.insert(name).second)
+      all.faults.add(path_of(list, i),
+                     fmt::format("task '{:.80}' comes twice, so the chain runs in a circle; list each task once, from "
+                                 "cause to effect",
+                                 name));
+  }
+  if (spec.tasks.empty())
+    all.faults.add(list, "a chain without tasks has no latency; list its tasks from cause to effect");
+  return tasks;
+}
+
+void compile_chains(Compilation& all, TaskSet& set) {
+  std::map<std::string_view, std::size_t> positions;
+  for (std::size_t i = 0; i < all.spec.tasks.size(); ++i) positions.emplace(all.spec.tasks[i].name, i);
+  std::set<std::string_view> chains;
+  for (std::size_t i = 0; i < all.spec.chains.size(); ++i) {
+    const ChainSpec& spec = all.spec.chains[i];
+    const std::string path = path_of("chains", i);
+    check_word(spec.name, {.required = true}, all.faults, path_of(path, "name"));
+    if (!chains.insert(spec.name).second)
+      all.faults.add(path, fmt::format("there are two chains '{:.80}'; names are unique", spec.name));
+    if (spec.deadline && *spec.deadline <= Duration{0})
+      all.faults.add(path_of(path, "deadline"), "the deadline must be at least 1 ns; write a time like 100 ms");
+    set.chains.push_back({spec.name, compile_links(all, spec, positions, path), spec.deadline, spec.place});
+  }
+}
+
 }  // namespace
 
 Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>& machine, Faults faults) {
@@ -159,14 +208,18 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
   set.preemption = spec.preemption;
   set.cut = cut_of(all);
   set.overlap = spec.overlap;
+  const std::vector<TaskSpec> tasks = with_predecessors(spec, all.faults);
+  const bool has_order = std::ranges::any_of(tasks, [](const TaskSpec& task) { return !task.after.empty(); });
+  if (has_order && set.overlap == Overlap::Auto) set.overlap = Overlap::Off;
   std::set<std::string_view> names;
   for (std::size_t i = 0; i < spec.tasks.size(); ++i) {
     const std::string path = path_of("tasks", i);
     check_word(spec.tasks[i].name, {.required = true}, all.faults, path_of(path, "name"));
     if (!names.insert(spec.tasks[i].name).second)
       all.faults.add(path, fmt::format("there are two tasks '{}'; names are unique", spec.tasks[i].name));
-    set.tasks.push_back(compile_task(all, spec.tasks[i], path));
+    set.tasks.push_back(compile_task(all, tasks[i], path));
   }
+  compile_chains(all, set);
   if (!all.faults.none()) return tl::unexpected(all.faults.error());
   return set;
 }

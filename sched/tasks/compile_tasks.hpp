@@ -12,7 +12,8 @@ namespace tutti::internal {
 /// @param faults   of reading the spec
 /// @errors InvalidInput, a fault for each field: doubled names, a period or deadline of 0, a task with neither job nor
 ///         wcet or with both, a priority that the policy does not know or lacks, a cut without preemption, an unknown
-///         planner, a batch without a machine; and as `compile` of a batch.
+///         planner, a batch without a machine, a chain with an unknown task, a task twice or none; and as `compile` of
+///         a batch.
 [[nodiscard]] Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>& machine,
                                         Faults faults = {});
 

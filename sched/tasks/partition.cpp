@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <string_view>
 
 #include "model/transfer/transfer_method.hpp"
 
@@ -97,6 +98,11 @@ std::vector<Partition> partitions_of(const TaskSet& set) {
     for (const JobStep& step : set.tasks[i].steps) used.add(step);
     for (const Resource& resource : used.list()) groups.join(users.try_emplace(resource, i).first->second, i);
   }
+  std::map<std::string_view, std::size_t> positions;
+  for (std::size_t i = 0; i < set.tasks.size(); ++i) positions.emplace(set.tasks[i].name, i);
+  for (std::size_t i = 0; i < set.tasks.size(); ++i)
+    if (const auto before = positions.find(set.tasks[i].after); before != positions.end())
+      groups.join(before->second, i);
   std::map<std::size_t, Partition> by_first;
   for (std::size_t i = 0; i < set.tasks.size(); ++i) by_first[groups.first(i)].tasks.push_back(TaskId{i});
   std::vector<Partition> partitions;

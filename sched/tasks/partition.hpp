@@ -20,7 +20,8 @@ struct Partition {
 ///
 /// A shared memory alone does not join two groups: its links, and the shared capacities that they are members of, limit
 /// it, and copies that meet in none of them have the same rates together as alone. The resources of a task with a
-/// declared Wcet and no steps are unknown, so one such task puts all tasks into one group.
+/// declared Wcet and no steps are unknown, so one such task puts all tasks into one group. A task is in the group of
+/// the one that it is after, since its jobs wait for that one's.
 ///
 /// @return  in the order of their first tasks; every task is in one group. An empty set is one empty group.
 [[nodiscard]] std::vector<Partition> partitions_of(const TaskSet& set);

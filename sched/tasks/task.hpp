@@ -4,6 +4,7 @@
 #include <variant>
 #include <vector>
 
+#include "model/base/ids.hpp"
 #include "model/base/units.hpp"
 #include "model/batch/batch.hpp"
 #include "model/machine/topology.hpp"
@@ -43,6 +44,9 @@ struct Task {
   Duration best_case{};                   ///< >= 0; a job takes no less; capped at the Wcet
   OverrunRule overrun = {};               ///< what a run does where its jobs take too long
   ReleaseRule release = {};               ///< what releases its jobs
+  /// Name of a more urgent task of the same partition, period and offset, without jitter as this one: a job of this
+  /// task arrives with a job of that one, and starts when it is done. Empty: none.
+  std::string after = {};
 
   friend bool operator==(const Task&, const Task&) = default;
 };
@@ -55,6 +59,17 @@ struct Task {
   return batches;
 }
 
+/// A cause-effect chain: each job of a task in it reads, when it starts, the newest output of the task before it, and
+/// has its own output when it ends.
+struct Chain {
+  std::string name;
+  std::vector<TaskId> tasks;              ///< at least one, each once; the cause first
+  std::optional<Duration> deadline = {};  ///< > 0; of the reaction time
+  Place place = {};                       ///< where the user's file declares it
+
+  friend bool operator==(const Chain&, const Chain&) = default;
+};
+
 /// Tasks that share one machine; the order decides between equal priorities (earlier is higher).
 struct TaskSet {
   std::optional<Topology> machine;  ///< absent where every task declares its Wcet
@@ -65,6 +80,7 @@ struct TaskSet {
   Bytes cut{0};                      ///< with preemption: largest chunk of a transfer; 0: transfers are not cut
   const Planner* planner = nullptr;  ///< that the file asks for; null: none
   Overlap overlap = Overlap::Off;
+  std::vector<Chain> chains = {};
 
   friend bool operator==(const TaskSet&, const TaskSet&) = default;
 };

@@ -54,7 +54,8 @@ template <>
 struct Record<TaskSpec> {
   static constexpr std::string_view what = "a task";
   static constexpr std::tuple fields{Field{"name", &TaskSpec::name}.required(),
-                                     Field{"period", &TaskSpec::period}.required().rounded_down(),
+                                     Field{"after", &TaskSpec::after},
+                                     Field{"period", &TaskSpec::period}.required_unless("after").rounded_down(),
                                      Field{"deadline", &TaskSpec::deadline}.rounded_down(),
                                      Field{"jitter", &TaskSpec::jitter},
                                      Field{"offset", &TaskSpec::offset},
@@ -71,6 +72,13 @@ struct Record<TaskSpec> {
                                      Field{"missing_after", &TaskSpec::missing_after}};
 };
 template <>
+struct Record<ChainSpec> {
+  static constexpr std::string_view what = "a chain";
+  static constexpr std::tuple fields{Field{"name", &ChainSpec::name}.required(),
+                                     Field{"tasks", &ChainSpec::tasks}.required(),
+                                     Field{"deadline", &ChainSpec::deadline}.rounded_down()};
+};
+template <>
 struct Record<TaskSetSpec> {
   static constexpr std::string_view what = "a task set";
   static constexpr bool is_file = true;
@@ -82,7 +90,8 @@ struct Record<TaskSetSpec> {
                                      Field{"cut", &TaskSetSpec::cut},
                                      Field{"overlap", &TaskSetSpec::overlap},
                                      Field{"parameters", &TaskSetSpec::parameters},
-                                     Field{"tasks", &TaskSetSpec::tasks}.required()};
+                                     Field{"tasks", &TaskSetSpec::tasks}.required(),
+                                     Field{"chains", &TaskSetSpec::chains}};
 };
 
 }  // namespace tutti::internal

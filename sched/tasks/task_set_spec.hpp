@@ -30,7 +30,7 @@ struct StepSpec {
 /// A recurring job; either `job` or `wcet` is set.
 struct TaskSpec {
   std::string name;
-  Duration period{};                                ///< > 0; minimal distance of two arrivals
+  Duration period{};                                ///< > 0; minimal distance of two arrivals; with `after` 0: as there
   std::optional<Duration> deadline = {};            ///< > 0; from the arrival; absent: the period
   Duration jitter{};                                ///< >= 0; ready at most this long after the arrival
   Duration offset{};                                ///< >= 0; first arrival; counts where arrivals are periodic
@@ -46,9 +46,22 @@ struct TaskSpec {
   std::optional<EarlyTriggers> early_trigger = {};  ///< external: absent: they are deferred
   std::optional<Duration> missing_after = {};       ///< external, >= period: time without a trigger after which one is
                                                     ///< missing; absent: two periods and the jitter
-  Place place = {};                                 ///< where a file says it
+  std::string after = {};  ///< a task of the same rate: its jobs arrive with those of that one,
+                           ///< and start when they are done; empty: none
+  Place place = {};        ///< where a file says it
 
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
+};
+
+/// A cause-effect chain: each job of a task in it reads, when it starts, the newest output of the task before it, and
+/// has its own output when it ends.
+struct ChainSpec {
+  std::string name;
+  std::vector<std::string> tasks = {};    ///< at least one, each once; the cause first
+  std::optional<Duration> deadline = {};  ///< > 0; of the reaction time; absent: none
+  Place place = {};                       ///< where a file says it
+
+  friend bool operator==(const ChainSpec&, const ChainSpec&) = default;
 };
 
 struct TaskSetSpec {
@@ -61,6 +74,7 @@ struct TaskSetSpec {
   Overlap overlap = Overlap::Off;
   Parameters parameters = {};
   std::vector<TaskSpec> tasks = {};
+  std::vector<ChainSpec> chains = {};
 
   friend bool operator==(const TaskSetSpec&, const TaskSetSpec&) = default;
 };

@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -37,6 +38,8 @@ struct TaskTiming {
   Duration best_case{};  ///< 0 <= best case <= wcet; counts where arrivals are periodic
   Arrivals arrivals = Arrivals::Sporadic;  ///< of the whole set
   std::optional<JobRegions> regions = {};  ///< absent: jobs are non-preemptive
+  /// Tasks with the same number arrive together. Absent: arrivals are independent of all others.
+  std::optional<std::size_t> arrives_with = {};
 
   /// Longest non-preemptive region: the blocking that this task causes.
   [[nodiscard]] Duration longest_region() const { return regions ? regions->longest : wcet; }

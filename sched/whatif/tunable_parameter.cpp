@@ -29,7 +29,7 @@ void add_task(std::vector<TunableParameter>& list, const TaskStudy& study, std::
     }
   }
   if (task.declared_wcet) add(TunableKind::Wcet, task.declared_wcet->count());
-  add(TunableKind::Period, task.period.count());
+  if (task.after.empty()) add(TunableKind::Period, task.period.count());  // else it is that of another task
   add(TunableKind::Deadline, task.deadline.count());
 }
 

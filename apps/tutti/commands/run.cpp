@@ -10,6 +10,7 @@
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/kernels.hpp"
 #include "apps/tutti/commands/self_test.hpp"
+#include "apps/tutti/reports/chains_report.hpp"
 #include "apps/tutti/reports/faults_report.hpp"
 #include "apps/tutti/reports/run_report.hpp"
 #include "runtime/dispatch/faulty_machines.hpp"
@@ -96,12 +97,14 @@ Expected<TriggerSources> triggers_of(const RunCommand& command, const TaskSet& t
 
 /// Runs a task set on the backends of its partitions and prints the report.
 /// @param bounds      of responses, where they are known
+/// @param chains      bounds of chains
 /// @param guaranteed  whether every deadline is guaranteed; if not, a missed one is not the host's fault
 /// @param faults      that meet the run, where there are any
 /// @param execute (executors, programs, parts) -> Expected<RunRecord>
 template <class Execute>
 int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, const WorstResponses& bounds,
-                   bool guaranteed, const std::optional<RunFaults>& faults, const Execute& execute) {
+                   const ChainBounds& chains, bool guaranteed, const std::optional<RunFaults>& faults,
+                   const Execute& execute) {
   const KernelRegistry kernels = kernels_of_this_program();
   // A set whose tasks only declare their Wcet needs no machine; any machine can let time pass.
   const auto machine = planned.tasks.machine ? Expected<Topology>(*planned.tasks.machine) : idle_machine();
@@ -133,18 +136,22 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
   journal->close(place.notes);
   place.notes.insert(place.notes.end(), record->notes.begin(), record->notes.end());
   add_lateness_note(self_test, place.notes);
+  const std::vector<ChainLatencies> measured = measure_chains(planned.tasks, chains, *record);
   if (command.file.json) {
     Json json = run_json(planned.tasks, bounds, *record, place);
+    json["chains"] = measured_chains_json(planned.tasks, chains, measured);
     json["self_test"] = self_test_json(self_test);
     json["faults"] = faulty ? faults_json(*faults, planned.tasks, faulty->counts()) : Json(nullptr);
     fmt::print("{}\n", json.dump(2));
   } else {
-    fmt::print("{}", run_text(planned.tasks, bounds, *record, place));
+    fmt::print("{}{}", run_text(planned.tasks, bounds, *record, place),
+               measured_chains_text(planned.tasks, chains, measured));
     if (faulty) fmt::print("\n{}", faults_text(*faults, planned.tasks, faulty->counts()));
     if (self_test) fmt::print("\n{}", self_test_text(*self_test));
   }
-  const ExitCode exit_code = exit_code_of(*record, command.backend.simulated() && guaranteed && !faults);
+  const ExitCode exit_code = exit_code_of(*record, command.backend.simulated() && guaranteed && !faults, measured);
   print_remarks(*record, planned.tasks, place.notes, exit_code);
+  for (const std::string& broken : broken_chains(planned.tasks, chains, measured)) fmt::print(stderr, "{}\n", broken);
   return exit_code;
 }
 
@@ -157,7 +164,7 @@ int run_guaranteed(const RunCommand& command, const AdmissionController& control
   }
   options.interrupted = &programs::watch_for_interrupt();
   return run_and_report(
-      command, verdict.admitted->planned(), verdict.admitted->worst_responses(), true, faults,
+      command, verdict.admitted->planned(), verdict.admitted->worst_responses(), verdict.chain_latencies, true, faults,
       [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const RunParts& parts) {
         return run_tasks(executors, *verdict.admitted, programs, parts.in(options));
       });
@@ -170,7 +177,7 @@ int replay(const RunCommand& command, const AdmissionController& controller, con
   const PlannedTaskSet planned = controller.plan(tasks);
   const auto& interrupted = programs::watch_for_interrupt();
   return run_and_report(
-      command, planned, {}, false, faults,
+      command, planned, {}, {}, false, faults,
       [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const RunParts&) {
         return run_scenario(executors, planned, programs, *scenario, &interrupted);
       });
@@ -190,7 +197,7 @@ int run_changing(const RunCommand& command, const AdmissionController& controlle
   for (const TaskChange& change : changes->changes) requests.post(change);
   options.interrupted = &programs::watch_for_interrupt();
   return run_and_report(
-      command, set->planned(), {}, true, faults,
+      command, set->planned(), {}, {}, true, faults,
       [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const RunParts& parts) {
         return run_changing_tasks(*executors.front(), *set, programs, requests, parts.in(options));
       });
@@ -244,7 +251,7 @@ void add_run(programs::CommandLine& program) {
       "finish; --json names the cause of each: trigger, release, gate, blocking, transfer, kernel, host, dispatch,\n"
       "foreign or unknown. --faults makes such jobs on purpose. The response leaves out what programs do beside their "
       "jobs' steps; end to end has it.\n"
-      "Exit code: 0 fine, 1 a deadline missed, 3 machine or host trouble or a job over its bound,\n"
+      "Exit code: 0 fine, 1 a deadline missed, 3 machine or host trouble, or a job or a chain over its bound,\n"
       "130 interrupted.");
   auto options = std::make_shared<RunCommand>();
   options->file.add_file(command, "task set");

@@ -16,7 +16,7 @@ int report_error(const Error& error) {
   return error.code == ErrorCode::InvalidInput ? kUsage : kMachineError;
 }
 
-ExitCode exit_code_of(const RunRecord& record, bool simulated) {
+ExitCode exit_code_of(const RunRecord& record, bool simulated, std::span<const ChainLatencies> chains) {
   if (record.interrupted) return kInterrupted;
   const auto any = [&](auto count) {
     return std::ranges::any_of(record.summaries, [&](auto& row) { return count(row) > 0; });
@@ -24,9 +24,12 @@ ExitCode exit_code_of(const RunRecord& record, bool simulated) {
   if (record.fatal) return kMachineError;
   if (any([](const JobSummary& row) { return row.with(JobVerdict::Failed) + row.with(JobVerdict::Dropped); }))
     return kMachineError;
-  if (simulated && any([](const JobSummary& row) { return row.with(JobVerdict::Missed); })) return kMachineError;
-  if (any([](const JobSummary& row) { return row.without_deadline_met(); })) return kRefused;
-  return any([](const JobSummary& row) { return row.over_bound(); }) ? kMachineError : kOk;
+  const bool late_chain = std::ranges::any_of(chains, [](auto& chain) { return chain.over_deadline > 0; });
+  if (simulated && (late_chain || any([](const JobSummary& row) { return row.with(JobVerdict::Missed); })))
+    return kMachineError;
+  if (late_chain || any([](const JobSummary& row) { return row.without_deadline_met(); })) return kRefused;
+  const bool long_chain = std::ranges::any_of(chains, [](auto& chain) { return chain.over_bound > 0; });
+  return long_chain || any([](const JobSummary& row) { return row.over_bound(); }) ? kMachineError : kOk;
 }
 
 std::string_view note_of_simulated(std::string_view backend) { return backend == "sim" ? "; times are predicted" : ""; }

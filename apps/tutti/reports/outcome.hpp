@@ -6,6 +6,7 @@
 #include "apps/exit_code.hpp"
 #include "model/base/error.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
+#include "sched/chains/chain_measurement.hpp"
 
 namespace tutti::internal {
 
@@ -17,7 +18,10 @@ int report_error(const Error& error);
 
 /// The exit code of a run: a missed deadline takes precedence over a job above its bound.
 /// @param simulated  a simulated machine keeps to its plan, so a late job there is the host's fault.
-[[nodiscard]] ExitCode exit_code_of(const RunRecord& record, bool simulated);
+/// @param chains     latencies of the run's chains; a reaction later than the deadline of its chain is a missed
+/// deadline
+[[nodiscard]] ExitCode exit_code_of(const RunRecord& record, bool simulated,
+                                    std::span<const ChainLatencies> chains = {});
 
 /// Addition to the first line of a run's report on a simulated machine: its times are not measured.
 /// @param backend  name of the backend

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "apps/table.hpp"
+#include "apps/tutti/reports/chains_report.hpp"
 #include "model/base/joined.hpp"
 #include "sched/analyses/utilization.hpp"
 
@@ -386,6 +387,7 @@ Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std
             {"utilization", verdict.utilization},
             {"resources", verdict.overlap ? resources_json(*verdict.overlap) : Json::array()},
             {"tasks", tasks},
+            {"chains", chains_json(set, verdict.chain_latencies)},
             {"tests", tests},
             {"reasons", verdict.reasons},
             {"counter_example", misses ? scenario_json(set, verdict, *misses) : Json(nullptr)},
@@ -407,6 +409,7 @@ std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, co
   if (misses) text += fmt::format("  {}\n", scenario_text(set, verdict, *misses));
   if (set.tasks.empty()) text += "  the task set is empty\n";
   text += fmt::format("\n{}\n{}", tasks_table(set, verdict).text(), tests_table(verdict).text());
+  if (!set.chains.empty()) text += fmt::format("\n{}", chains_text(set, verdict.chain_latencies));
   if (verdict.overlap)
     text += fmt::format("\n{}\n{}", resources_text(*verdict.overlap), stages_text(set, *verdict.overlap));
   if (verdict.answer == Answer::Schedulable) text += fmt::format("\n{}\n", assumption(set.arrivals));

@@ -78,6 +78,33 @@ class Check(Programs):
         self.assertEqual(late["verdict"], "not_schedulable")
         self.assertIn({"quantity": "period", "name": None, "task": "a"}, [{key: mend[key] for key in ("quantity", "name", "task")} for mend in late["mends"]])
 
+    # EDF: responses of 5 ms, and no job of the gate that comes behind one of the camera goes before it: 10 + 0 + 20 + 5 ms.
+    def test_chains_are_bounded_and_keep_their_deadlines(self):
+        tasks = "version: 1\ntasks: [{name: camera, period: 10 ms, wcet: 2 ms}, {name: gate, period: 20 ms, wcet: 3 ms}]\n"
+        path = self.file(tasks + "chains: [{name: reject, tasks: [camera, gate], deadline: 40 ms}, {name: back, tasks: [gate, camera]}]\n")
+        chains = self.object_of(0, "check", path, "--json")["chains"]
+        self.assertEqual(chains[0], {"name": "reject", "tasks": ["camera", "gate"], "worst_latency_ms": 35, "data_age_ms": 35, "deadline_ms": 40})
+        self.assertEqual((chains[1]["name"], chains[1]["deadline_ms"]), ("back", None))
+        self.assertIn("\nreject  camera -> gate             35.000             35.000       40.000     5.000\n", self.tutti("check", path).stdout)
+        late = self.file(tasks + "chains: [{name: reject, tasks: [camera, gate], deadline: 34 ms}]\n")
+        answer = self.object_of(1, "check", late, "--json")
+        self.assertEqual((answer["verdict"], answer["schedulable"]), ("unknown", False))
+        self.assertEqual(answer["reasons"], ["chain 'reject': no proof that its reaction time keeps its deadline of 34 ms; the bound is 35 ms"])
+        self.assertEqual(answer["chains"][0]["worst_latency_ms"], 35)
+        self.assertIn("period", [mend["quantity"] for mend in answer["mends"]])
+        run = self.tutti("run", late)
+        self.assertEqual((run.returncode, run.stdout), (1, ""))
+        self.assertIn("chain 'reject': no proof", run.stderr)
+
+    def test_chains_with_a_mistake_are_refused_with_their_place(self):
+        tasks = "version: 1\ntasks: [{name: camera, period: 10 ms, wcet: 2 ms}, {name: gate, period: 20 ms, wcet: 3 ms}]\nchains:\n"
+        for chain, words in (("{name: a, tasks: [camera, gate, camera]}", ":4:35: task 'camera' comes twice, so the chain runs in a circle; list each task once"),
+                             ("{name: a, tasks: [camera, gates]}", ":4:29: the task set has no task 'gates'; did you mean 'gate'?"),
+                             ("{name: a, tasks: []}", ":4:20: a chain without tasks has no latency; list its tasks"),
+                             ("{name: a, tasks: [gate], deadline: 0}", ":4:38: the deadline must be at least 1 ns; write a time like 100 ms"),
+                             ("{name: a b, tasks: [gate]}", ":4:10: ")):
+            self.refuses(self.tutti("check", self.file(tasks + "- " + chain + "\n")), words)
+
     def test_check_says_schedulable_only_for_a_proof(self):
         answer = self.object_of(0, "check", WAFER, "--json")
         self.assertIs(answer["schedulable"], True)

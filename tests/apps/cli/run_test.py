@@ -44,6 +44,52 @@ class Run(Programs):
         self.assertEqual((run.returncode, run.stdout), (2, ""))
         self.assertIn("core 100000 is none that this program may use; name some of ", run.stderr)
 
+    # Arrivals of the camera at 0, 10, ..., of the gate at 0, 20, ...; both always run at once, the camera first: from 0 to 2
+    # ms, the gate from 2 to 5. An event after 0 is read at 10, and answered by the gate's job at 20: 25 ms; its data age is that
+    # of the image of 0 until 25.
+    def test_chains_are_measured_beside_their_bounds(self):
+        path = self.file("version: 1\ntasks: [{name: camera, period: 10 ms, wcet: 2 ms}, {name: gate, period: 20 ms, wcet: 3 ms}]\n"
+                         "chains: [{name: reject, tasks: [camera, gate], deadline: 35 ms}]\n")
+        chain = self.object_of(0, "run", path, "--for", "100ms", "--json")["chains"][0]
+        self.assertEqual((chain["worst_reaction_ms"], chain["worst_data_age_ms"], chain["bound_ms"]), (25, 25, 35))
+        self.assertEqual((chain["reactions"], chain["over_bound"], chain["deadline_ms"], chain["over_deadline"]), (8, 0, 35, 0))
+        self.assertIn("\nreject          8             25.000             25.000    35.000           0       35.000\n", self.tutti("run", path, "--for", "100ms").stdout)
+        self.assertEqual(self.object_of(0, "run", WAFER, "--jobs", 2, "--json")["chains"], [])
+
+    # Both arrive every 10 ms, and the one that comes first in the file starts first: 0 to 2, then 2 to 5 ms. An event after 0 is
+    # read at 10 and answered at 15 ms.
+    def test_a_task_comes_after_another(self):
+        path = self.file("version: 1\ntasks: [{name: camera, period: 10 ms, wcet: 2 ms}, {name: inspect, after: camera, wcet: 3 ms}]\n"
+                         "chains: [{name: both, tasks: [camera, inspect], deadline: 15 ms}]\n")
+        answer = self.object_of(0, "run", path, "--for", "1s", "--json")
+        finish = {job["index"]: job["finish_ms"] for job in answer["jobs"] if job["task"] == "camera"}
+        starts = {job["index"]: job["start_ms"] for job in answer["jobs"] if job["task"] == "inspect"}
+        self.assertEqual(len(starts), 100)
+        self.assertTrue(all(starts[i] >= finish[i] for i in starts))
+        chain = answer["chains"][0]
+        self.assertEqual((chain["worst_reaction_ms"], chain["bound_ms"], chain["over_bound"]), (15, 15, 0))
+        other = self.file("version: 1\ntasks:\n- {name: camera, period: 10 ms, wcet: 2 ms}\n- {name: inspect, period: 15 ms, after: camera, wcet: 3 ms}\n")
+        self.refuses(self.tutti("run", other), ":4:27: the period of 'inspect', 15 ms, is not the 10 ms of 'camera', which it is after; join tasks of different rates with 'chains'")
+
+    def test_a_shipped_chain_is_admitted_and_runs(self):
+        chain = self.object_of(0, "run", "configs/tasks/camera-inspect-gate.yaml", "--for", "2s", "--json")["chains"][0]
+        bound = self.object_of(0, "check", "configs/tasks/camera-inspect-gate.yaml", "--json")["chains"][0]
+        self.assertEqual((chain["name"], chain["tasks"]), ("reject", ["camera", "inspect", "decide", "gate"]))
+        self.assertEqual((chain["bound_ms"], chain["over_bound"]), (bound["worst_latency_ms"], 0))
+        self.assertGreater(chain["reactions"], 90)
+        self.assertLessEqual(chain["worst_reaction_ms"], chain["bound_ms"])
+        self.assertLessEqual(chain["bound_ms"], chain["deadline_ms"])
+
+    # A host that stands for 30 ms breaks responses and, with them, a chain: the sentence names it.
+    def test_a_chain_over_its_bound_is_a_broken_promise(self):
+        path = self.file("version: 1\ntasks: [{name: camera, period: 10 ms, wcet: 2 ms}, {name: gate, period: 20 ms, deadline: 500 ms, wcet: 3 ms}]\n"
+                         "chains: [{name: reject, tasks: [camera, gate]}]\n")
+        faults = self.file("version: 1\nfaults: [{kind: host_stall, at: 41 ms, lasts: 30 ms}]\n", "faults.yaml")
+        run = self.tutti("run", path, "--for", "200ms", "--json", "--faults", faults)
+        chain = json.loads(run.stdout)["chains"][0]
+        self.assertGreater(chain["over_bound"], 0)
+        self.assertIn("reactions of chain 'reject' took longer than its bound of ", run.stderr)
+
     def test_a_set_without_guarantee_is_not_run(self):
         path = self.file("version: 1\ntasks: [{name: a, period: 10 ms, wcet: 11 ms}]\n")
         run = self.tutti("run", path, "--json")

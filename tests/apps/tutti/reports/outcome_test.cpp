@@ -1,5 +1,7 @@
 #include "apps/tutti/reports/outcome.hpp"
 
+#include <vector>
+
 #include <gtest/gtest.h>
 
 namespace tutti::internal {
@@ -53,6 +55,20 @@ TEST(Outcome, OfAMissedDeadlineIsTheHostsTroubleOnlyInASimulation) {
   EXPECT_EQ(exit_code_of(record, true), kMachineError);
   EXPECT_EQ(exit_code_of(record, false), kRefused);
   EXPECT_EQ(exit_code_of(record_of({skipped()}), false), kRefused);
+}
+
+// A reaction over the deadline of its chain is a missed deadline; one over the bound alone breaks a promise.
+TEST(Outcome, CountsChainsAsItCountsJobs) {
+  const RunRecord fine = record_of({finished_at(10)});
+  const std::vector<ChainLatencies> kept{{.reactions = 3}};
+  const std::vector<ChainLatencies> over_bound{{.reactions = 3, .over_bound = 1}};
+  const std::vector<ChainLatencies> over_deadline{{.reactions = 3},
+                                                  {.reactions = 3, .over_bound = 1, .over_deadline = 1}};
+  EXPECT_EQ(exit_code_of(fine, false, kept), kOk);
+  EXPECT_EQ(exit_code_of(fine, false, over_bound), kMachineError);
+  EXPECT_EQ(exit_code_of(fine, false, over_deadline), kRefused);
+  EXPECT_EQ(exit_code_of(fine, true, over_deadline), kMachineError);
+  EXPECT_EQ(exit_code_of(record_of({}, true), false, over_deadline), kInterrupted);
 }
 
 TEST(Outcome, OfAFailureIsTroubleAndOfAnInterruptThat) {

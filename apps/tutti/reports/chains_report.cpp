@@ -1,0 +1,128 @@
+#include "apps/tutti/reports/chains_report.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "apps/table.hpp"
+
+namespace tutti::internal {
+namespace {
+
+std::optional<Duration> bound_of(const ChainBounds& bounds, std::size_t chain) {
+  return bounds.empty() ? std::nullopt : bounds[chain];
+}
+
+/// "camera -> inspect -> gate".
+std::string path_of_tasks(const TaskSet& set, const Chain& chain) {
+  std::string text;
+  for (const TaskId task : chain.tasks)
+    text += fmt::format("{}{}", text.empty() ? "" : " -> ", set.tasks[task.index()].name);
+  return text;
+}
+
+Json names_of_tasks(const TaskSet& set, const Chain& chain) {
+  Json names = Json::array();
+  for (const TaskId task : chain.tasks) names.push_back(set.tasks[task.index()].name);
+  return names;
+}
+
+/// [tasks] the jobs that have started, in the order of their starts.
+std::vector<std::vector<ChainJob>> jobs_by_task(const TaskSet& set, const RunRecord& record) {
+  std::vector<std::vector<ChainJob>> jobs(set.tasks.size());
+  for (const JobRecord& job : record.jobs) {
+    if (!job.finish) continue;
+    const bool has_output = !job.error && (job.verdict == JobVerdict::Met || job.verdict == JobVerdict::Missed);
+    jobs[job.task.index()].push_back({job.start, has_output ? job.finish : std::nullopt, job.programs});
+  }
+  for (std::vector<ChainJob>& of_task : jobs) std::ranges::stable_sort(of_task, {}, &ChainJob::start);
+  return jobs;
+}
+
+}  // namespace
+
+std::vector<ChainLatencies> measure_chains(const TaskSet& set, const ChainBounds& bounds, const RunRecord& record) {
+  const auto by_task = jobs_by_task(set, record);
+  std::vector<ChainLatencies> measured;
+  for (std::size_t i = 0; i < set.chains.size(); ++i) {
+    const Chain& chain = set.chains[i];
+    std::vector<std::vector<ChainJob>> jobs;
+    for (const TaskId task : chain.tasks) jobs.push_back(by_task[task.index()]);
+    measured.push_back(measure_chain(jobs, {bound_of(bounds, i), chain.deadline}));
+  }
+  return measured;
+}
+
+Json chains_json(const TaskSet& set, const ChainBounds& bounds) {
+  Json chains = Json::array();
+  for (std::size_t i = 0; i < set.chains.size(); ++i) {
+    const Chain& chain = set.chains[i];
+    const Json bound = json_ms(bound_of(bounds, i));  // of both: they are equal
+    chains.push_back({{"name", chain.name},
+                      {"tasks", names_of_tasks(set, chain)},
+                      {"worst_latency_ms", bound},
+                      {"data_age_ms", bound},
+                      {"deadline_ms", json_ms(chain.deadline)}});
+  }
+  return chains;
+}
+
+std::string chains_text(const TaskSet& set, const ChainBounds& bounds) {
+  programs::Table table({"chain", "tasks", "worst reaction ms", "worst data age ms", "deadline ms", "slack ms"});
+  table.align_left(1);
+  for (std::size_t i = 0; i < set.chains.size(); ++i) {
+    const Chain& chain = set.chains[i];
+    const std::optional<Duration> bound = bound_of(bounds, i);
+    const bool has_slack = bound && chain.deadline;
+    table.add({chain.name, path_of_tasks(set, chain), ms(bound), ms(bound), ms(chain.deadline),
+               has_slack ? ms(*chain.deadline - *bound) : "-"});
+  }
+  return table.text();
+}
+
+Json measured_chains_json(const TaskSet& set, const ChainBounds& bounds, std::span<const ChainLatencies> measured) {
+  Json chains = Json::array();
+  for (std::size_t i = 0; i < set.chains.size(); ++i) {
+    const Chain& chain = set.chains[i];
+    chains.push_back({{"name", chain.name},
+                      {"tasks", names_of_tasks(set, chain)},
+                      {"reactions", measured[i].reactions},
+                      {"worst_reaction_ms", json_ms(measured[i].worst_reaction)},
+                      {"worst_data_age_ms", json_ms(measured[i].worst_data_age)},
+                      {"bound_ms", json_ms(bound_of(bounds, i))},
+                      {"over_bound", measured[i].over_bound},
+                      {"deadline_ms", json_ms(chain.deadline)},
+                      {"over_deadline", measured[i].over_deadline}});
+  }
+  return chains;
+}
+
+std::string measured_chains_text(const TaskSet& set, const ChainBounds& bounds,
+                                 std::span<const ChainLatencies> measured) {
+  if (set.chains.empty()) return "";
+  programs::Table table(
+      {"chain", "reactions", "worst reaction ms", "worst data age ms", "bound ms", "over bound", "deadline ms"});
+  for (std::size_t i = 0; i < set.chains.size(); ++i)
+    table.add({set.chains[i].name, fmt::to_string(measured[i].reactions), ms(measured[i].worst_reaction),
+               ms(measured[i].worst_data_age), ms(bound_of(bounds, i)), fmt::to_string(measured[i].over_bound),
+               ms(set.chains[i].deadline)});
+  return "\n" + table.text();
+}
+
+std::vector<std::string> broken_chains(const TaskSet& set, const ChainBounds& bounds,
+                                       std::span<const ChainLatencies> measured) {
+  std::vector<std::string> sentences;
+  for (std::size_t i = 0; i < set.chains.size(); ++i) {
+    const auto add = [&](std::uint64_t over, std::string_view limit, const std::optional<Duration>& time) {
+      if (over == 0) return;
+      sentences.push_back(fmt::format(
+          "{} of {} reactions of chain '{}' took longer than its {} of {}; the worst took {}", over,
+          measured[i].reactions, set.chains[i].name, limit, to_string(*time), to_string(*measured[i].worst_reaction)));
+    };
+    add(measured[i].over_bound, "bound", bound_of(bounds, i));
+    add(measured[i].over_deadline, "deadline", set.chains[i].deadline);
+  }
+  return sentences;
+}
+
+}  // namespace tutti::internal

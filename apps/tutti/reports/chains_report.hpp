@@ -1,0 +1,36 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "apps/tutti/reports/report.hpp"
+#include "runtime/dispatch/dispatcher.hpp"
+#include "sched/chains/chain_measurement.hpp"
+
+namespace tutti::internal {
+
+/// [chains] bounds on their latencies, where they are known; empty where nothing is guaranteed.
+using ChainBounds = std::span<const std::optional<Duration>>;
+
+/// What a run kept of the latencies of its chains. @return [chains] of the set
+[[nodiscard]] std::vector<ChainLatencies> measure_chains(const TaskSet& set, const ChainBounds& bounds,
+                                                         const RunRecord& record);
+
+/// The chains of `check`: name, tasks, worst_latency_ms, data_age_ms, deadline_ms.
+[[nodiscard]] Json chains_json(const TaskSet& set, const ChainBounds& bounds);
+[[nodiscard]] std::string chains_text(const TaskSet& set, const ChainBounds& bounds);
+
+/// The chains of `run`, measured values beside the bounds.
+/// @param measured  [chains]
+[[nodiscard]] Json measured_chains_json(const TaskSet& set, const ChainBounds& bounds,
+                                        std::span<const ChainLatencies> measured);
+/// Empty where the set has no chains.
+[[nodiscard]] std::string measured_chains_text(const TaskSet& set, const ChainBounds& bounds,
+                                               std::span<const ChainLatencies> measured);
+
+/// A sentence about each chain that was over its bound or its deadline.
+[[nodiscard]] std::vector<std::string> broken_chains(const TaskSet& set, const ChainBounds& bounds,
+                                                     std::span<const ChainLatencies> measured);
+
+}  // namespace tutti::internal
