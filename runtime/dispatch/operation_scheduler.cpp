@@ -165,9 +165,9 @@ void OperationScheduler::pass_guards(Duration now) {
     waiting.since = guards_.earliest();
     waiting.operation = first_operation_[job.task.index()] + instance - first_instance_[place];
     waiting.job = job;
-    const Duration deadline = deadlines_.deadlines[waiting.operation];
-    const Duration guard = add_saturating(job.arrival, deadlines_.guards[waiting.operation]);
-    waiting.key = policy_ == Policy::Edf ? add_saturating(guard, deadline) : deadline;
+    const Duration due = add_saturating(add_saturating(job.arrival, deadlines_.guards[waiting.operation]),
+                                        deadlines_.deadlines[waiting.operation]);
+    waiting.key = policy_ == Policy::Edf ? due : deadlines_.from_soonest(waiting.operation);
     guards_.set(instance, kNever);
     wait(resources_[operations_.operations[waiting.operation].resource], waiting);
   }
@@ -237,7 +237,7 @@ void OperationScheduler::begin_step(std::size_t place, Duration now) {
 
 void OperationScheduler::await_guard(std::size_t place, std::size_t operation, Duration now) {
   const ReadyJob& job = slots_[place].job.job;
-  const Duration guard = add_saturating(job.arrival, deadlines_.guards[operation]);
+  const Duration guard = deadlines_.held ? add_saturating(job.arrival, deadlines_.guards[operation]) : now;
   guards_.set(first_instance_[place] + operation - first_operation_[job.task.index()], std::max(guard, now));
 }
 

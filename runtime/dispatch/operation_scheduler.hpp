@@ -54,9 +54,9 @@ struct OverlappedJob {
 /// A state machine without clock, thread or user's code, as `JobScheduler`: news go in with their instants, `step` says
 /// what is next, the same news give the same actions, and nothing is allocated.
 ///
-/// An operation waits for its guard, for the operation before it and for its resource, and for nothing else: no
-/// resource is idle while an operation past its guard wants it. Operations of one task on one resource go in the order
-/// of its jobs, but those of a job past its deadline after all that can still be met.
+/// An operation waits for its guard where it is held, for the operation before it and for its resource, and for nothing
+/// else: no resource is idle while an operation wants it that waits for neither. Operations of one task on one resource
+/// go in the order of its jobs, but those of a job past its deadline after all that can still be met.
 /// @source [SL96] release guards
 class OperationScheduler {
  public:

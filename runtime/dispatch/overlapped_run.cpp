@@ -61,6 +61,7 @@ class OverlappedRun final : public TaskRun {
   struct Resource {
     BlockingLog log;                       // since it was idle last
     std::uint64_t idled = 0;               // so often
+    Duration noted{};                      // excess of the region under way that is in the log of all
     PreparedBatch* batch = nullptr;        // under way
     std::optional<CallbackWorker> worker;  // where it has host steps
     std::optional<Error> failed;           // the host step, by what it returned
@@ -78,6 +79,7 @@ class OverlappedRun final : public TaskRun {
   [[nodiscard]] Seen& seen_by(const RegionRun& run);
   void add_excess(const RegionRun& run, Duration excess);
   void note_blocking(const RegionRun& run);
+  void note_running();
   void begin(const RegionRun& run);
   void do_host_step(std::size_t resource);
   /// Tells the scheduler of regions that are over. @return whether there were any
@@ -214,7 +216,10 @@ void OverlappedRun::run_jobs() {
     const OverlapAction action = scheduler_->step(decided_at_);
     switch (action.kind) {
       case OverlapAction::Kind::Release: release(action.due.job, action.due.ready); break;
-      case OverlapAction::Kind::Drop: drop(action.due.job, action.due.ready, *action.due.dropped); break;
+      case OverlapAction::Kind::Drop:
+        note_running();
+        drop(action.due.job, action.due.ready, *action.due.dropped);
+        break;
       case OverlapAction::Kind::Begin: begin(action.region); break;
       case OverlapAction::Kind::Finish: finish(action.job); break;
       case OverlapAction::Kind::Idle:
@@ -247,8 +252,19 @@ OverlappedRun::Seen& OverlappedRun::seen_by(const RegionRun& run) {
 /// Time that an operation takes from those behind it on its resource.
 void OverlappedRun::add_excess(const RegionRun& run, Duration excess) {
   resources_[run.resource].log.add(run.job.task, excess);
-  all_.add(run.job.task, excess);
   seen_by(run).own += std::max(excess, Duration{0});
+}
+
+/// What regions under way have taken too long by now.
+void OverlappedRun::note_running() {
+  const Duration now = executor_.clock().now();
+  for (std::size_t r = 0; r < resources_.size(); ++r) {
+    const RegionRun* const run = scheduler_->running(r);
+    if (run == nullptr) continue;
+    const Duration excess = now - run->begin - part_of(*run).regions[run->region];
+    if (excess <= resources_[r].noted) continue;
+    all_.add(run->job.task, excess - std::exchange(resources_[r].noted, excess));
+  }
 }
 
 /// What the log of its resource has of others counts once for a job. An operation that comes late, since the one before
@@ -333,6 +349,7 @@ void OverlappedRun::end_region(std::size_t place, std::optional<Error> error, Du
   const Duration took = now - run.begin;
   const Duration excess = took - part.regions[run.region];
   add_excess(run, excess);
+  all_.add(run.job.task, excess - std::exchange(resources_[place].noted, Duration{0}));
   if (part.kind == OperationPart::Kind::Host) progress.host += std::max(excess, Duration{0});
   const Duration dispatching = executor_.machine().setup().dispatch.guaranteed;
   if (in_batch > Duration{0}) progress.dispatch += std::max(took - in_batch - dispatching, Duration{0});

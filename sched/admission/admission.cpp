@@ -138,7 +138,7 @@ std::int64_t buffer_sets(const TaskTiming& timing) {
 Effort effort_of(const TaskSet& set) {
   std::size_t plans = 0;
   for (const Task& task : set.tasks)
-    for (const Batch* batch : batches_of(task)) plans += chunks_of(*batch, cut_in_force(set));
+    for (const Batch* batch : batches_of(task)) plans += chunks_of(*batch, cut_in_force(set, task));
   return Effort::shared_by(plans);
 }
 
@@ -232,7 +232,7 @@ PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
   const auto groups = arrival_groups(set);
   for (const Task& task : set.tasks) {
     const JobBound& bound =
-        planned.bounds.emplace_back(bound_job(task, set.machine, *planner_, cut_in_force(set), effort));
+        planned.bounds.emplace_back(bound_job(task, set.machine, *planner_, cut_in_force(set, task), effort));
     const Duration wcet = wcet_of(bound, set.preemption).bound();
     TaskTiming& timing = planned.timings.emplace_back();
     timing = {wcet,
@@ -352,7 +352,11 @@ AdmissionVerdict AdmissionController::decide(PlannedTaskSet planned) const {
 }
 
 PlannedTaskSet part_of(const PlannedTaskSet& planned, std::size_t partition) {
-  if (planned.partitions.size() == 1) return planned;
+  if (planned.partitions.size() == 1) {
+    PlannedTaskSet whole = planned;
+    whole.tasks.chains.clear();
+    return whole;
+  }
   PlannedTaskSet part{planned.tasks, planned.planner, {}, {}, {Partition{}}};
   part.tasks.tasks.clear();
   part.tasks.chains.clear();  // they may leave the partition

@@ -31,11 +31,11 @@ SoonerPlans find_sooner_plans(const TaskSet& set, const AdmissionVerdict& asked)
            static_cast<double>(asked.timings[task].period.count());
   };
   std::ranges::stable_sort(order, std::ranges::greater(), share);
-  const Bytes cut = cut_in_force(set);
   const Effort effort = effort_of(set);
   std::size_t left = kMostWork;
   for (const std::size_t i : order) {
     const Task& task = set.tasks[i];
+    const Bytes cut = cut_in_force(set, task);
     const std::size_t work = work_of_planning(task, cut);
     if (work > left) ++found.not_asked;
     if (work == 0 || work > left) continue;

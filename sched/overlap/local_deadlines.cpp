@@ -121,6 +121,36 @@ Answer answer_for(std::span<const TaskTiming> timings, Policy policy) {
   return policy == Policy::Edf ? np_edf_demand_answer(timings, policy) : np_fp_answer(timings, policy);
 }
 
+/// Whether an operation is late behind the longest region of one with a later local deadline, which had just begun.
+bool is_blocked_too_long(std::size_t place, const OperationSet& operations, const LocalDeadlines& deadlines) {
+  const Operation& operation = operations.operations[place];
+  Duration blocking{};
+  for (std::size_t other = 0; other < operations.operations.size(); ++other) {
+    if (operations.operations[other].resource != operation.resource) continue;
+    if (deadlines.deadlines[other] <= deadlines.deadlines[place]) continue;
+    for (const OperationPart& part : operations.operations[other].parts)
+      blocking = std::max(blocking, std::ranges::max(part.regions));
+  }
+  return add_saturating(operation.worst(), blocking) > deadlines.deadlines[place];
+}
+
+/// Gives more to the operations of resources that fail: to those that can be blocked too long, or to all where none
+/// can.
+/// @param fails  [resources]
+void grow(std::span<double> weights, const OperationSet& operations, const LocalDeadlines& deadlines,
+          std::span<const char> fails) {
+  std::vector<char> blocked(weights.size()), any(fails.size());
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const std::size_t resource = operations.operations[i].resource;
+    if (fails[resource] == 0 || !is_blocked_too_long(i, operations, deadlines)) continue;
+    blocked[i] = any[resource] = 1;
+  }
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const std::size_t resource = operations.operations[i].resource;
+    if (fails[resource] != 0 && (blocked[i] != 0 || any[resource] == 0)) weights[i] *= kGrowth;
+  }
+}
+
 /// Rounds of a search: fewer where a test of fixed priorities must look at many jobs in the longest period.
 int rounds_for(const TaskSet& set, const OperationSet& operations) {
   constexpr double kMostJobs = 2e7;  // of all rounds
@@ -146,8 +176,9 @@ std::vector<std::vector<TaskTiming>> timings_by_resource(const TaskSet& set, con
     TaskTiming& timing = timings[operation.resource].emplace_back();
     timing.wcet = operation.worst();
     timing.period = task.period;
-    timing.deadline = deadlines.deadlines[i];
-    timing.jitter = deadlines.guards[i] == Duration{0} ? task.jitter : Duration{0};
+    const Duration guard = deadlines.guards[i];
+    timing.deadline = deadlines.from_soonest(i);
+    timing.jitter = guard == Duration{0} ? task.jitter : timing.deadline - deadlines.deadlines[i];
     std::vector<Duration> regions = operation.regions();
     if (regions.size() > 1) timing.regions = JobRegions::of(std::move(regions));
   }
@@ -202,8 +233,7 @@ std::optional<LocalDeadlines> find_local_deadlines(const TaskSet& set, const Ope
       fails.push_back(answer == Answer::Schedulable ? 0 : 1);
     }
     if (std::ranges::count(fails, 1) == 0) return found;
-    for (std::size_t i = 0; i < count; ++i)
-      if (fails[operations.operations[i].resource] != 0) weights[i] *= kGrowth;
+    grow(weights, operations, found, fails);
   }
   return std::nullopt;
 }

@@ -11,13 +11,21 @@ namespace tutti::internal {
 
 /// When the operations of a job are released and due.
 ///
-/// An operation is held until its guard, an instant counted from the job's arrival, and is due its local deadline after
-/// that: the guards of what follows it in the job. Held so, it is a sporadic task of its own on its resource, without
-/// jitter but that of the task where its guard is the arrival.
-/// @source [SL96] release guards
+/// An operation has a guard, an instant counted from the job's arrival, and is due its local deadline after that: the
+/// guards of what follows it in the job. Held until its guard, it is a sporadic task of its own on its resource,
+/// without jitter but that of the task where its guard is the arrival. Where it may start as soon as what is before it
+/// is over, all that may be sooner is jitter: it is ready between the arrival and its guard.
+/// @source [SL96] release guards; [TC94] jitter
 struct LocalDeadlines {
   std::vector<Duration> guards;     ///< [operations] from the arrival
   std::vector<Duration> deadlines;  ///< [operations] from the guard; > 0
+  bool held = true;                 ///< operations wait for their guards
+
+  /// When an operation is due, counted from the soonest instant at which it may be ready: its rank under fixed
+  /// priorities.
+  [[nodiscard]] Duration from_soonest(std::size_t operation) const {
+    return held ? deadlines[operation] : add_saturating(guards[operation], deadlines[operation]);
+  }
 
   friend bool operator==(const LocalDeadlines&, const LocalDeadlines&) = default;
 };
@@ -27,7 +35,8 @@ struct LocalDeadlines {
 ///
 /// Proof: the first operations of a job are released as the task's jobs are. Suppose that some operation is the first
 /// ever to be late. All that were due before it were in time, so all operations of its resource were released at their
-/// guards, a period apart or more, and the test of its resource says that it is in time. A job's operations end at most
+/// guards, a period apart or more, or not held between the arrivals of their jobs and their guards, and the test of its
+/// resource says that it is in time. A job's operations end at most
 /// at the guards of the next ones, and the last at most at its deadline.
 /// @param deadlines  sum up to the task's deadline at most along every stream of every step
 /// @return [resources][its operations, in their order]
@@ -43,7 +52,7 @@ struct LocalDeadlines {
 /// @necessary
 [[nodiscard]] bool fits(const TaskSet& set, const OperationSet& operations);
 
-/// Whether every resource keeps the local deadlines.
+/// Whether every resource keeps the local deadlines, held or not as they say.
 /// @sufficient
 [[nodiscard]] bool keep(const TaskSet& set, const OperationSet& operations, const LocalDeadlines& deadlines);
 

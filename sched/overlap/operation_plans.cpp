@@ -34,7 +34,7 @@ ExecutionPlan plan_region(const Batch& chunk, CommandStream stream, OperationPar
 std::vector<ExecutionPlan> plan_part(const TaskSet& set, const Task& task, const OperationPart& part) {
   const auto* whole = std::get_if<Batch>(&task.steps[part.step]);
   if (whole == nullptr) return {};
-  const std::vector<Batch> chunks = cut(*whole, cut_in_force(set));
+  const std::vector<Batch> chunks = cut(*whole, cut_in_force(set, task));
   std::vector<ExecutionPlan> regions;
   for (std::size_t r = 0; r < part.regions.size(); ++r) {
     const std::size_t c = part.kind == OperationPart::Kind::Kernel ? chunks.size() - 1 : r;

@@ -299,7 +299,7 @@ class Splitting {
   }
 
   void add_batch(StepOperations& operations, Operation operation, const Batch& batch) {
-    const std::vector<Batch> chunks = cut(batch, cut_in_force(set_));
+    const std::vector<Batch> chunks = cut(batch, cut_in_force(set_, set_.tasks[operation.task.index()]));
     std::vector<std::size_t> at(chunks.size());  // the stream in each chunk: those before the last have no lone kernels
     for (std::size_t s = 0; s < batch.streams().size(); ++s) {
       operation.parts[0].stream = s;
@@ -418,8 +418,10 @@ std::vector<Duration> Operation::regions() const {
 }
 
 Duration Operation::worst() const {
-  const std::vector<Duration> each = regions();
-  return std::accumulate(each.begin(), each.end(), Duration{0}, add_saturating);
+  Duration sum{};
+  for (const OperationPart& part : parts)
+    sum = std::accumulate(part.regions.begin(), part.regions.end(), sum, add_saturating);
+  return sum;
 }
 
 Duration Operation::least() const {

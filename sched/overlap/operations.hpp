@@ -10,8 +10,8 @@
 
 namespace tutti::internal {
 
-/// What one operation holds alone while it runs: a copy engine, engines that one copy holds together, a GPU, a core of a
-/// cpu, or a whole GPU with its engines.
+/// What one operation holds alone while it runs: a copy engine, engines that one copy holds together, a GPU, a core of
+/// a cpu, or a whole GPU with its engines.
 struct SharedResource {
   std::string name;  ///< "gpu0 copies in", "gpu0", "cpu0", "core 1 of cpu0"; what is joined with " + "
 
@@ -41,7 +41,7 @@ struct Operation {
 
   /// Non-preemptive regions of all parts.
   [[nodiscard]] std::vector<Duration> regions() const;
-  /// Its longest time.
+  /// Its longest time. Allocates nothing.
   [[nodiscard]] Duration worst() const;
   /// The time that it takes with nothing beside it, without any cost.
   [[nodiscard]] Duration least() const;
@@ -75,9 +75,8 @@ struct OperationSet {
 ///
 /// A copy holds its engine, of one GPU in one direction. A staged copy holds two engines, and a copy whose landing
 /// others share holds that too: these are one resource for all tasks, for otherwise one would idle while it is held. A
-/// kernel holds its GPU, or a core of its cpu; a host step one of the first cpu. All host work of a task on a cpu has one
-/// core, shared out evenly. What a job does on one resource without anything
-/// between is one operation.
+/// kernel holds its GPU, or a core of its cpu; a host step one of the first cpu. All host work of a task on a cpu has
+/// one core, shared out evenly. What a job does on one resource without anything between is one operation.
 ///
 /// The longest time of a copy is at the rate that it has in any company: one copy of each resource, of any operation of
 /// the set (`rates_in_company`). Every part is submitted by itself, so each region has all costs that its batch could

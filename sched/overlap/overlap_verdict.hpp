@@ -35,7 +35,8 @@ struct OverlapVerdict {
 /// The answer of `decide_overlapping` alone, which takes less time.
 [[nodiscard]] Answer answer_overlapping(const TaskSet& set);
 
-/// The schedulable verdict for local deadlines that were found: they are tightened, and bound the responses.
+/// The schedulable verdict for local deadlines that were found: they are tightened, and bound the responses. Operations
+/// are held until their guards only where the bounds rest on that.
 [[nodiscard]] OverlapVerdict with_deadlines(const TaskSet& set, OperationSet operations, const LocalDeadlines& found);
 
 }  // namespace tutti::internal

@@ -33,13 +33,12 @@ const Planner* find_asked_planner(Compilation& all) {
   return nullptr;
 }
 
-Bytes cut_of(Compilation& all) {
-  if (!all.spec.cut) return Bytes{0};
+void check_cut(Compilation& all, const std::optional<Bytes>& cut, const std::string& path) {
+  if (!cut) return;
   if (all.spec.preemption == Preemption::None && !all.faults.unread("preemption"))
-    all.faults.add("cut", "'cut' is for 'preemption: between_batches'; write that or leave it out");
-  if (*all.spec.cut <= Bytes{0})
-    all.faults.add("cut", "chunks of 0 bytes move nothing; write a size like 32 MB, or leave 'cut' out");
-  return *all.spec.cut;
+    all.faults.add(path, "'cut' is for 'preemption: between_batches'; write that or leave it out");
+  if (*cut <= Bytes{0})
+    all.faults.add(path, "chunks of 0 bytes move nothing; write a size like 32 MB, or leave 'cut' out");
 }
 
 std::optional<JobStep> compile_step(Compilation& all, const StepSpec& step, const std::string& path) {
@@ -126,6 +125,8 @@ Task compile_task(Compilation& all, const TaskSpec& spec, const std::string& pat
   task.priority = priority_of(all, spec, path);
   task.declared_wcet = spec.wcet;
   task.best_case = spec.best_case;
+  check_cut(all, spec.cut, path_of(path, "cut"));
+  task.cut = spec.cut;
   task.overrun = {spec.overrun, spec.budget, spec.suspend_after};
   task.release = release_of(all, spec, path);
   check_positive(task.period, "period");
@@ -206,7 +207,8 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
   set.planner = find_asked_planner(all);
   set.arrivals = spec.arrivals;
   set.preemption = spec.preemption;
-  set.cut = cut_of(all);
+  check_cut(all, spec.cut, "cut");
+  set.cut = spec.cut.value_or(Bytes{0});
   set.overlap = spec.overlap;
   const std::vector<TaskSpec> tasks = with_predecessors(spec, all.faults);
   const bool has_order = std::ranges::any_of(tasks, [](const TaskSpec& task) { return !task.after.empty(); });

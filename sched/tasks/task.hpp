@@ -42,6 +42,7 @@ struct Task {
   Place place = {};                       ///< where the user's file declares it
   int priority = 0;                       ///< under `given`: smaller is more urgent
   Duration best_case{};                   ///< >= 0; a job takes no less; capped at the Wcet
+  std::optional<Bytes> cut = {};          ///< > 0, with preemption: in place of the set's
   OverrunRule overrun = {};               ///< what a run does where its jobs take too long
   ReleaseRule release = {};               ///< what releases its jobs
   /// Name of a more urgent task of the same partition, period and offset, without jitter as this one: a job of this
@@ -85,9 +86,9 @@ struct TaskSet {
   friend bool operator==(const TaskSet&, const TaskSet&) = default;
 };
 
-/// The largest chunk of a transfer; 0 where none is cut.
-[[nodiscard]] inline Bytes cut_in_force(const TaskSet& set) {
-  return set.preemption == Preemption::BetweenBatches ? set.cut : Bytes{0};
+/// The largest chunk of a task's transfers; 0 where none is cut.
+[[nodiscard]] inline Bytes cut_in_force(const TaskSet& set, const Task& task) {
+  return set.preemption == Preemption::BetweenBatches ? task.cut.value_or(set.cut) : Bytes{0};
 }
 
 }  // namespace tutti::internal

@@ -63,6 +63,7 @@ struct Record<TaskSpec> {
                                      Field{"wcet", &TaskSpec::wcet},
                                      Field{"priority", &TaskSpec::priority}.within(0, 2147483647),
                                      Field{"best_case", &TaskSpec::best_case}.rounded_down(),
+                                     Field{"cut", &TaskSpec::cut},
                                      Field{"overrun", &TaskSpec::overrun},
                                      Field{"budget", &TaskSpec::budget},
                                      Field{"suspend_after", &TaskSpec::suspend_after}.within(0, 2147483647),

@@ -38,6 +38,7 @@ struct TaskSpec {
   std::optional<Duration> wcet = {};                ///< worst-case time, taken as it is
   std::optional<int> priority = {};                 ///< >= 0, under `Policy::Given`: smaller is more urgent
   Duration best_case{};                             ///< >= 0; a job takes no less
+  std::optional<Bytes> cut = {};                    ///< > 0, with preemption: in place of the set's
   OverrunPolicy overrun = OverrunPolicy::Continue;  ///< what a run does with a job over its budget
   std::optional<Duration> budget = {};              ///< >= 0; time that a job may have the machine; absent: its Wcet
   int suspend_after = 0;                            ///< >= 0; so many jobs over it in a row end the task; 0: never

@@ -39,7 +39,8 @@ constexpr std::int64_t kFineness = 1000;
 std::int64_t cost_of_question(const TaskSet& set, const Planner& planner) {
   std::int64_t chunks = 0;
   for (const Task& task : set.tasks)
-    for (const Batch* batch : batches_of(task)) chunks += static_cast<std::int64_t>(chunks_of(*batch, set.cut));
+    for (const Batch* batch : batches_of(task))
+      chunks += static_cast<std::int64_t>(chunks_of(*batch, task.cut.value_or(set.cut)));
   if (set.overlap != Overlap::Off) chunks *= kOverlapping;
   const std::int64_t searches = planner.searches ? kCostOfSearch * std::min(chunks, kSearches) : 0;
   return std::ssize(set.tasks) + kCostOfBatch * chunks + searches;
@@ -191,7 +192,9 @@ std::map<std::string, double> promise_of_tasks(const TaskSet& set, const Admissi
 std::optional<Remedy> other_preemption(const TaskStudy& study, const AdmissionController& controller) {
   const TaskSet& set = study.tasks;
   const auto in_several = [](const Task& task) { return batches_of(task).size() > 1; };
-  if (set.cut > Bytes{0} || std::ranges::none_of(set.tasks, in_several)) return std::nullopt;
+  const auto is_cut = [](const Task& task) { return task.cut.has_value(); };
+  if (set.cut > Bytes{0} || std::ranges::any_of(set.tasks, is_cut) || std::ranges::none_of(set.tasks, in_several))
+    return std::nullopt;
   const auto other = set.preemption == Preemption::None ? Preemption::BetweenBatches : Preemption::None;
   const TunableParameter preemption{.kind = TunableKind::Preemption,
                                     .value = static_cast<std::int64_t>(set.preemption)};
@@ -215,7 +218,7 @@ std::optional<Remedy> other_cut(const TaskStudy& study, const AdmissionControlle
   const TaskSet& set = study.tasks;
   std::vector<std::int64_t> largest;
   for (const Task& task : set.tasks)
-    for (const Batch* batch : batches_of(task))
+    for (const Batch* batch : task.cut ? std::vector<const Batch*>{} : batches_of(task))
       if (const Bytes bytes = largest_transfer(*batch); bytes > Bytes{0}) largest.push_back(bytes.count);
   const bool alone = set.preemption == Preemption::None && set.tasks.size() == 1;  // nothing else would be let pass
   if (largest.empty() || alone || (set.preemption == Preemption::None && asks_for_too_much(refused)))

@@ -109,20 +109,21 @@ bool might_hold(const TaskSet& set) {
 /// Shares of the sets of a row, in percent.
 struct Row {
   double utilization = 0;
-  std::array<double, 4> shares{};  // of `kColumns`
+  std::array<double, 5> shares{};  // of `kColumns`
 };
-constexpr std::array<std::string_view, 4> kColumns{"off", "on", "auto", "some schedule might"};
+constexpr std::array<std::string_view, 5> kColumns{"off", "on", "auto", "some schedule might", "on, nothing held"};
 
 Row row_of(const Topology& machine, const Measure& measure, double utilization, int seeds) {
   const AdmissionController controller(planners().front());
-  std::array<int, 4> counts{};
+  std::array<int, 5> counts{};
   for (int seed = 1; seed <= seeds; ++seed) {
     Random random(static_cast<std::uint64_t>(seed));
     TaskSet set = random_set(random, machine);
     stretch(set, measure.of(set) / utilization);
     const bool off = controller.answer(set) == Answer::Schedulable;
-    const bool on = answer_overlapping(set) == Answer::Schedulable;
-    const std::array holds{off, on, off || on, might_hold(set)};
+    const OverlapVerdict verdict = decide_overlapping(set).value();
+    const bool on = verdict.answer == Answer::Schedulable;
+    const std::array holds{off, on, off || on, might_hold(set), on && !verdict.deadlines->held};
     for (std::size_t i = 0; i < holds.size(); ++i) counts[i] += holds[i] ? 1 : 0;
   }
   Row row{utilization, {}};
@@ -167,12 +168,13 @@ int run(int argc, char** argv) {
   }
   const Topology machine = load_machine(test::source_path("configs/machines/h200x4.yaml")).value();
   for (const Measure& measure : kMeasures) {
-    fmt::print("\n| {} | off | on | auto | some schedule might |\n|---|---|---|---|---|\n", measure.name);
+    fmt::print("\n| {} | off | on | auto | some schedule might | on, nothing held |\n|---|---|---|---|---|---|\n",
+               measure.name);
     std::vector<Row> rows;
     for (int i = 1; i <= measure.rows; ++i) {
       const Row& row = rows.emplace_back(row_of(machine, measure, i * measure.step, seeds));
-      fmt::print("| {:.1f} | {:.1f} % | {:.1f} % | {:.1f} % | {:.1f} % |\n", row.utilization, row.shares[0],
-                 row.shares[1], row.shares[2], row.shares[3]);
+      fmt::print("| {:.1f} | {:.1f} % | {:.1f} % | {:.1f} % | {:.1f} % | {:.1f} % |\n", row.utilization, row.shares[0],
+                 row.shares[1], row.shares[2], row.shares[3], row.shares[4]);
     }
     if (!folder.empty()) std::ofstream(folder + "/" + std::string(measure.picture)) << drawing(measure, rows);
   }

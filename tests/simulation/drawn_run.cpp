@@ -97,6 +97,7 @@ AdmittedTaskSet drawn_set(const test::Station& station, Random& random, std::siz
   for (std::size_t i = 0; i < count; ++i) {
     Task task = test::random_job(station, random, "t" + std::to_string(i));
     task.overrun.policy = static_cast<OverrunPolicy>(random.below(3));
+    if (random.one_in(4)) task.cut = Bytes{random.between(300, 3000)};
     if (random.one_in(4)) task.overrun.suspend_after = random.between(2, 5);
     if (random.one_in(4)) {
       task.release.source = ReleaseSource::External;
@@ -118,7 +119,8 @@ AdmittedTaskSet drawn_set(const test::Station& station, Random& random, std::siz
     Random rest(tail);
     for (std::size_t i = 0; i < set.tasks.size(); ++i) {
       Task& task = set.tasks[i];
-      const Duration wcet = wcet_of(bound_job(task, set.machine, planner, cut_in_force(set)), set.preemption).bound();
+      const Duration wcet =
+          wcet_of(bound_job(task, set.machine, planner, cut_in_force(set, task)), set.preemption).bound();
       const double period = std::max(static_cast<double>(wcet.count()), 100.0) * all / shares[i] / utilization;
       task.period = Duration{static_cast<std::int64_t>(period)};
       task.deadline = task.period * rest.between(8, 30) / 10;

@@ -111,8 +111,8 @@ class Play {
 
   void release(std::size_t operation, std::size_t job, double now) {
     const double guard = jobs_[job].arrival + as_ns(deadlines_.guards[operation]);
-    waiting_.push_back({operation, job, std::max(now, guard), guard + as_ns(deadlines_.deadlines[operation]),
-                        regions_of(operations_.operations[operation])});
+    waiting_.push_back({operation, job, deadlines_.held ? std::max(now, guard) : now,
+                        guard + as_ns(deadlines_.deadlines[operation]), regions_of(operations_.operations[operation])});
   }
 
   double share() { return full_sizes_ || random_.one_in(2) ? 1 : random_.real(0, 1); }
@@ -142,7 +142,7 @@ class Play {
 
   [[nodiscard]] bool comes_before(const Instance& a, const Instance& b) const {
     const auto key = [&](const Instance& each) {
-      return set_.policy == Policy::Edf ? each.due : as_ns(deadlines_.deadlines[each.operation]);
+      return set_.policy == Policy::Edf ? each.due : as_ns(deadlines_.from_soonest(each.operation));
     };
     if (key(a) != key(b)) return key(a) < key(b);
     if (a.operation != b.operation) return a.operation < b.operation;

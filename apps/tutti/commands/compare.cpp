@@ -59,8 +59,9 @@ int compare_batch(const CompareCommand& command, std::span<const Planner* const>
 }
 
 int compare_tasks(const FileOptions& options, std::span<const Planner* const> chosen) {
-  const auto tasks = options.load_task_set();
+  auto tasks = options.load_task_set();
   if (!tasks) return report_error(tasks.error());
+  tasks->overlap = Overlap::Off;  // planners arrange the batches of one job at a time
   Json rows = Json::array();
   std::vector<std::string> header{"planner", "verdict", "utilization"};
   for (const Task& task : tasks->tasks) header.push_back(task.name + " wcet ms");

@@ -296,6 +296,11 @@ std::string stage_name(const TaskSet& set, const Operation& operation) {
   return joined(names);
 }
 
+/// Whether a verdict is on jobs that overlap.
+bool overlaps(const TaskSet& set, const AdmissionVerdict& verdict) {
+  return verdict.overlap.has_value() || set.overlap == Overlap::On;
+}
+
 /// Where jobs overlap: the operations of a task.
 Json stages_json(const TaskSet& set, const OverlapVerdict& verdict, TaskId task) {
   Json stages = Json::array();
@@ -383,7 +388,7 @@ Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std
             {"policy", to_string(set.policy)},
             {"arrivals", to_string(set.arrivals)},
             {"preemption", to_string(set.preemption)},
-            {"overlap", verdict.overlap ? "on" : "off"},
+            {"overlap", overlaps(set, verdict) ? "on" : "off"},
             {"utilization", verdict.utilization},
             {"resources", verdict.overlap ? resources_json(*verdict.overlap) : Json::array()},
             {"tasks", tasks},
@@ -401,9 +406,9 @@ std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, co
   const bool apart = verdict.partitions.size() > 1;
   const bool plans = verdict.planner != nullptr &&
                      std::ranges::any_of(set.tasks, [](const Task& task) { return !batches_of(task).empty(); });
-  text += fmt::format("{} ({}{}, utilization {:.4f})\n", sentence(verdict.answer),
-                      discipline(set, verdict.overlap.has_value()),
-                      plans ? fmt::format(", {}", verdict.planner->name) : "", verdict.utilization);
+  text +=
+      fmt::format("{} ({}{}, utilization {:.4f})\n", sentence(verdict.answer), discipline(set, overlaps(set, verdict)),
+                  plans ? fmt::format(", {}", verdict.planner->name) : "", verdict.utilization);
   if (apart) text += fmt::format("  {}\n", partitions_text(verdict));
   for (const std::string& reason : verdict.reasons) text += fmt::format("  {}\n", reason);
   if (misses) text += fmt::format("  {}\n", scenario_text(set, verdict, *misses));

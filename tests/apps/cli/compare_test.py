@@ -31,6 +31,11 @@ class Compare(Programs):
             self.assertEqual([row["planner"] for row in answer["planners"]], named)
         self.refuses(self.tutti("compare", EXAMPLE, "--planner", "time_divison"), "did you mean 'time_division'?")
 
+    def test_planners_arrange_one_job_at_a_time_whatever_the_file_says(self):
+        text = (ROOT / WAFER).read_text(encoding="utf-8").replace("../machines", str(ROOT / "configs/machines"))
+        answer = self.object_of(0, "compare", self.file(re.sub(r"(?m)^tasks:", "overlap: on\ntasks:", text)), "--json", "--planner", "all_at_once")
+        self.assertEqual([(row["planner"], row["overlap"]) for row in answer["planners"]], [("all_at_once", "off")])
+
     def picture(self, *words):
         """The elements of a picture; its colours are those of its own style sheet, and nothing in it is fetched."""
         drawing = self.folder / "picture.svg"

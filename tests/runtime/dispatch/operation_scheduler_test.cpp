@@ -24,9 +24,11 @@ using Kind = OverlapAction::Kind;
 
 /// A set as operations with local deadlines, and its scheduler.
 struct Decisions {
-  explicit Decisions(TaskSet the_set, std::uint64_t jobs = 1, std::size_t sets = 1, std::uint64_t seed = 1)
+  explicit Decisions(TaskSet the_set, std::uint64_t jobs = 1, std::size_t sets = 1, std::uint64_t seed = 1,
+                     bool as_decided = false)
       : set(std::move(the_set)), verdict(decide_overlapping(set).value()) {
     EXPECT_EQ(verdict.answer, Answer::Schedulable);
+    verdict.deadlines->held = verdict.deadlines->held || !as_decided;
     std::vector<ScheduledTask> tasks;
     for (const Task& task : set.tasks) {
       ScheduledTask& scheduled = tasks.emplace_back();
@@ -82,6 +84,15 @@ TEST(OperationScheduler, HoldsAnOperationUntilItsGuard) {
   ASSERT_EQ(finish.kind, Kind::Finish);
   EXPECT_EQ(decisions.scheduler->job(finish.job).finish, guard + Duration{2000});
   EXPECT_FALSE(decisions.scheduler->job(finish.job).over_budget);
+}
+
+// The same as it was decided: nothing else wants the GPU, so the kernel need not be held.
+TEST(OperationScheduler, HoldsNothingWhereNoBoundRestsOnThat) {
+  Decisions decisions(tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 6 kB, kernel: {time: 2 us}"}), 1, 1, 1, true);
+  EXPECT_FALSE(decisions.verdict.deadlines->held);
+  EXPECT_EQ(decisions.begun(0), Names{"0.0.0"});
+  decisions.end(0, 3000);
+  EXPECT_EQ(decisions.begun(3000), Names{"1.0.0"});
 }
 
 // Copies to two GPUs go at once, two to one GPU one after the other; of two with one local deadline, in the order of
@@ -252,9 +263,9 @@ TEST(OperationScheduler, PutsLateJobsBehind) {
 }
 
 /// Plays random runs of a set, event by event: regions take any time up to their longest.
-class RandomPlay {
+class RandomRegions {
  public:
-  RandomPlay(Decisions& decisions, Random& random) : decisions_(decisions), random_(random) {
+  RandomRegions(Decisions& decisions, Random& random) : decisions_(decisions), random_(random) {
     ends_.resize(decisions.verdict.operations.resources.size(), kNever);
   }
 
@@ -285,7 +296,10 @@ class RandomPlay {
     const Operation& operation = decisions_.verdict.operations.operations[run.operation];
     EXPECT_EQ(ends_[run.resource], kNever) << "a resource serves one region at a time";
     EXPECT_EQ(operation.resource, run.resource);
-    EXPECT_GE(now, run.job.arrival + decisions_.verdict.deadlines->guards[run.operation]);
+    const LocalDeadlines& deadlines = *decisions_.verdict.deadlines;
+    if (deadlines.held) {
+      EXPECT_GE(now, run.job.arrival + deadlines.guards[run.operation]);
+    }
     const Duration longest = operation.parts[run.part].regions[run.region];
     const Duration takes =
         random_.one_in(3) ? Duration{random_.between(0, static_cast<int>(longest.count()))} : longest;
@@ -296,8 +310,9 @@ class RandomPlay {
     const RegionRun run = *decisions_.scheduler->running(resource);
     ends_[resource] = kNever;
     decisions_.scheduler->region_ended(resource, now);
-    const auto& [guards, deadlines] = *decisions_.verdict.deadlines;
-    EXPECT_LE(now, run.job.arrival + guards[run.operation] + deadlines[run.operation]) << "a local deadline is missed";
+    const LocalDeadlines& local = *decisions_.verdict.deadlines;
+    EXPECT_LE(now, run.job.arrival + local.guards[run.operation] + local.deadlines[run.operation])
+        << "a local deadline is missed";
   }
 
   void finish(const ReadyJob& job, Duration now) {
@@ -324,17 +339,20 @@ class RandomPlay {
 TEST(OperationScheduler, KeepsAllLocalDeadlines) {
   Random random(11);
   const Topology machine = test::overlap_machine();
-  int sets = 0;
+  int sets = 0, released = 0;
   for (int round = 0; round < test::rounds(400); ++round) {
     TaskSet set = test::random_overlap_set(random, machine);
     for (Task& task : set.tasks) task.offset = Duration{random.between(0, 20'000)};
     if (decide_overlapping(set).value().answer != Answer::Schedulable) continue;
     ++sets;
-    Decisions decisions(set, 40, 2, random.next());
-    RandomPlay(decisions, random).run();
+    Decisions decisions(set, 40, 2, random.next(), !random.one_in(3));
+    released += decisions.verdict.deadlines->held ? 0 : 1;
+    RandomRegions(decisions, random).run();
     if (testing::Test::HasFailure()) FAIL() << "round " << round;
   }
   EXPECT_GT(sets, test::rounds(400) / 8);
+  EXPECT_GT(released, sets / 8);
+  EXPECT_LT(released, sets);
 }
 
 }  // namespace

@@ -185,6 +185,87 @@ TEST_F(OverlappedRunTest, CountsWhatWentBeforeOnce) {
   EXPECT_EQ(cut->broken->cause, BoundCause::Transfer);
 }
 
+// A kernel that is 2 us too long behind 3 us of jitter: the jitter is no dispatcher's time.
+TEST_F(OverlappedRunTest, CountsNoJitterAsTimeOfTheDispatcher) {
+  TaskSet set = overlapping(tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 2 kB, kernel: {time: 1 us}"}));
+  set.tasks[0].jitter = Duration{3000};
+  BatchFault longer;
+  longer.times = [](Timeline& times) {
+    if (times.streams[0].kernel) times.streams[0].kernel->end += Duration{3500};
+  };
+  faults = [&](const BatchRun&) { return &longer; };
+  const RunRecord record = run(set, first_jobs(30));
+  int kernels = 0;
+  for (const JobRecord& job : record.jobs) {
+    if (!job.broken) continue;
+    EXPECT_EQ(job.broken->cause, BoundCause::Kernel) << to_string(job.broken->cause);
+    ++kernels;
+  }
+  EXPECT_GT(kernels, 0);
+}
+
+// Three copies of one job on one engine, each 1 us too long: they are its own, and nobody blocked it.
+TEST_F(OverlappedRunTest, IsNotBlockedByItself) {
+  TaskSet set = overlapping(tasks_of(two_sides(), {"host"}));
+  set.tasks[0].steps = {
+      test::make_batch(two_sides(),
+                       "  - {from: mem0, to: gpu0, size: 1 kB}\n  - {from: mem0, to: gpu0, size: 1 kB}\n"
+                       "  - {from: mem0, to: gpu0, size: 1 kB}\n")};
+  BatchFault longer;
+  longer.times = [](Timeline& times) { times.streams[0].transfer->end += Duration{1000}; };
+  faults = [&](const BatchRun& one) { return one.job.index == 1 ? &longer : nullptr; };
+  const RunRecord record = run(set, first_jobs(3));
+  ASSERT_TRUE(record.jobs[1].broken);
+  EXPECT_EQ(record.jobs[1].broken->cause, BoundCause::Transfer);
+}
+
+// t1 has three copies behind one of t0 that was 1.2 us too long, and its kernel takes 2 us too long: 1.2 us count once.
+TEST_F(OverlappedRunTest, IsBlockedOnceByWhatWentBefore) {
+  TaskSet set = overlapping(tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 1 kB", "host"}));
+  set.tasks[1].steps = {
+      test::make_batch(two_sides(),
+                       "  - {from: mem0, to: gpu0, size: 1 kB}\n  - {from: mem0, to: gpu0, size: 1 kB}\n"
+                       "  - {from: mem0, to: gpu0, size: 1 kB, kernel: {time: 1 us}}\n")};
+  BatchFault before, own;
+  before.times = [](Timeline& times) { times.streams[0].transfer->end += Duration{1200}; };
+  own.times = [](Timeline& times) {
+    if (times.streams[0].kernel) times.streams[0].kernel->end += Duration{2000};
+  };
+  faults = [&](const BatchRun& one) { return one.job.index != 1 ? nullptr : one.job.task == "t0" ? &before : &own; };
+  const RunRecord record = run(set, first_jobs(4));
+  const auto late =
+      std::ranges::find_if(record.jobs, [](const JobRecord& job) { return job.task == TaskId{1} && job.index == 1; });
+  ASSERT_TRUE(late != record.jobs.end() && late->broken);
+  EXPECT_EQ(late->broken->cause, BoundCause::Kernel);
+}
+
+// What was dropped behind a copy that took 25 us too long says whose it was.
+TEST_F(OverlappedRunTest, SaysBehindWhomJobsAreDropped) {
+  TaskSet set =
+      overlapping(tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 2 kB", "from: mem0, to: gpu0, size: 2 kB"}));
+  set.tasks[0].period = set.tasks[0].deadline = Duration{100'000};
+  BatchFault longer;
+  longer.times = [](Timeline& times) { times.streams[0].transfer->end += Duration{25'000}; };
+  faults = [&](const BatchRun& one) { return one.job.task == "t0" ? &longer : nullptr; };
+  const RunRecord record = run(set, first_jobs(9));
+  const auto dropped = std::ranges::find(record.jobs, JobVerdict::Dropped, &JobRecord::verdict);
+  ASSERT_TRUE(dropped != record.jobs.end() && dropped->broken);
+  EXPECT_NE(dropped->broken->cause, BoundCause::Unknown);
+}
+
+// Two GPUs end at one instant; the second is lost then. What the first has done is done.
+TEST_F(OverlappedRunTest, KeepsWhatEndedAsTheMachineBroke) {
+  TaskSet set =
+      overlapping(tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 2 kB", "from: mem0, to: gpu1, size: 2 kB"}));
+  BatchFault breaks;
+  breaks.error = Error{ErrorCode::Machine, "it broke", {}};
+  faults = [&](const BatchRun& one) { return one.job.task == "t1" && one.job.index == 1 ? &breaks : nullptr; };
+  const RunRecord record = run(set, first_jobs(8));
+  ASSERT_TRUE(record.fatal);
+  for (const JobRecord& job : record.jobs)
+    EXPECT_EQ(job.verdict == JobVerdict::Failed, job.task == TaskId{1} && job.index == 1);
+}
+
 // A copy whose end is returned 3 us late holds up the dispatcher; the other copy ends meanwhile, and is not forgotten.
 TEST_F(OverlappedRunTest, SeesWhatEndedWhileItWasHeldUp) {
   TaskSet set =

@@ -44,8 +44,8 @@ struct Copies {
   std::vector<SlowFlow> flows;
 };
 
-// Random starts, stops and changes of the links: the end of each copy that is under way is where the slow program's rates
-// bring it.
+// Random starts, stops and changes of the links: the end of each copy that is under way is where the slow program's
+// rates bring it.
 TEST(SimCopies, FlowAsMaxMinSharingSays) {
   Random random(3);
   const Topology machine = test::overlap_machine();

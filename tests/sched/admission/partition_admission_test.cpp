@@ -158,6 +158,23 @@ TEST(AdmissionByPartition, KeepsPreemptionAndCut) {
   EXPECT_EQ(part.planned().bounds[0].plans[0].size(), 2U);
 }
 
+// The same where t1 alone is cut, though the set would cut all to 100 bytes.
+TEST(AdmissionByPartition, CutsEachTaskAsItSays) {
+  const Topology m = two_sides();
+  TaskSet set = tasks_of(m, {kUp0, kUp1, "from: mem0, to: gpu1, size: 1 kB"});
+  set.tasks[2].deadline = Duration{3000};
+  set.preemption = Preemption::BetweenBatches;
+  for (Task& task : set.tasks) task.cut = Bytes{1'000'000};
+  EXPECT_EQ(controller().decide(set).answer, Answer::NotSchedulable);
+  set.cut = Bytes{100};
+  EXPECT_EQ(controller().answer(set), Answer::NotSchedulable);
+  set.tasks[1].cut = Bytes{2000};
+  const AdmissionVerdict verdict = controller().decide(set);
+  ASSERT_EQ(verdict.answer, Answer::Schedulable);
+  EXPECT_EQ(verdict.admitted->planned().bounds[1].plans[0].size(), 3U);
+  EXPECT_EQ(verdict.admitted->planned().bounds[2].plans[0].size(), 1U);
+}
+
 // 9.9 us of 10 in one partition, which can grow to 10; 3 of 10 in the other.
 TEST(AdmissionByPartition, GrowsAsFarAsTheFullestPartition) {
   const TaskSet set = tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 3 kB", "from: mem0, to: gpu1, size: 9900 B"});

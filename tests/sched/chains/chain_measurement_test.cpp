@@ -14,14 +14,14 @@
 namespace tutti::internal {
 namespace {
 
-using Jobs = std::vector<ChainJob>;
+using StageJobs = std::vector<ChainJob>;
 
 ChainJob job(std::int64_t start, std::int64_t finish) { return {Duration{start}, Duration{finish}}; }
 
-// Jobs of one task start at 0, 10 and 25 and take 3. Events just after 0 and 10 are answered at 13 and 28: 13 and 18.
-// The first output is used until 13, its data are of 0; the second until 28, its data of 10.
+// StageJobs of one task start at 0, 10 and 25 and take 3. Events just after 0 and 10 are answered at 13 and 28: 13
+// and 18. The first output is used until 13, its data are of 0; the second until 28, its data of 10.
 TEST(ChainMeasurement, OfOneTaskGoesFromAStartToTheNextFinish) {
-  const ChainLatencies found = measure_chain(std::vector<Jobs>{{job(0, 3), job(10, 13), job(25, 28)}});
+  const ChainLatencies found = measure_chain(std::vector<StageJobs>{{job(0, 3), job(10, 13), job(25, 28)}});
   EXPECT_EQ(found, (ChainLatencies{2, Duration{18}, Duration{18}}));
 }
 
@@ -30,32 +30,32 @@ TEST(ChainMeasurement, OfOneTaskGoesFromAStartToTheNextFinish) {
 //   26: 27. Data ages: the job at 8 uses the output of 0 until 14: 14. Those at 13 and 20 that of 10 until 27: 17. The
 //   one at 26 has no next output, and the job at 2 no input.
 TEST(ChainMeasurement, ReadsTheNewestOutputThatIsThereAtAStart) {
-  const std::vector<Jobs> jobs{{job(0, 3), job(10, 13), job(20, 23)},
-                               {job(2, 3), job(8, 9), job(13, 14), job(20, 21), job(26, 27)}};
+  const std::vector<StageJobs> jobs{{job(0, 3), job(10, 13), job(20, 23)},
+                                    {job(2, 3), job(8, 9), job(13, 14), job(20, 21), job(26, 27)}};
   EXPECT_EQ(measure_chain(jobs), (ChainLatencies{2, Duration{17}, Duration{17}}));
 }
 
 // The job at 10 has no output: an event after 0 is answered by the one at 20, at 23. Limits of 22 and 23: longer than
 // one.
 TEST(ChainMeasurement, PassesOverJobsWithoutOutput) {
-  Jobs jobs{job(0, 3), job(10, 13), job(20, 23)};
+  StageJobs jobs{job(0, 3), job(10, 13), job(20, 23)};
   jobs[1].finish.reset();
-  const ChainLatencies found = measure_chain(std::vector<Jobs>{jobs}, {Duration{22}, Duration{23}});
+  const ChainLatencies found = measure_chain(std::vector<StageJobs>{jobs}, {Duration{22}, Duration{23}});
   EXPECT_EQ(found, (ChainLatencies{2, Duration{23}, Duration{23}, 1, 0}));
 }
 
 // 4 of the 13 until the next finish are of a program beside the job.
 TEST(ChainMeasurement, LeavesOutWhatNoBoundCovers) {
-  Jobs jobs{job(0, 3), job(10, 13)};
+  StageJobs jobs{job(0, 3), job(10, 13)};
   jobs[1].beside = Duration{4};
-  EXPECT_EQ(measure_chain(std::vector<Jobs>{jobs}).worst_reaction, Duration{9});
+  EXPECT_EQ(measure_chain(std::vector<StageJobs>{jobs}).worst_reaction, Duration{9});
 }
 
 // The second task's first job is no answer: how long it would have waited without a run's start is not known.
 TEST(ChainMeasurement, CountsFromTheSecondJobOfEachTaskOn) {
-  EXPECT_EQ(measure_chain(std::vector<Jobs>{{job(0, 1), job(10, 11)}, {job(50, 51)}}), ChainLatencies{});
-  EXPECT_EQ(measure_chain(std::vector<Jobs>{{}, {job(50, 51)}}), ChainLatencies{});
-  EXPECT_EQ(measure_chain(std::vector<Jobs>{{job(0, 1), job(10, 11)}, {job(0, 1), job(50, 51)}}).worst_reaction,
+  EXPECT_EQ(measure_chain(std::vector<StageJobs>{{job(0, 1), job(10, 11)}, {job(50, 51)}}), ChainLatencies{});
+  EXPECT_EQ(measure_chain(std::vector<StageJobs>{{}, {job(50, 51)}}), ChainLatencies{});
+  EXPECT_EQ(measure_chain(std::vector<StageJobs>{{job(0, 1), job(10, 11)}, {job(0, 1), job(50, 51)}}).worst_reaction,
             Duration{51});
 }
 
@@ -72,9 +72,9 @@ TEST(ChainMeasurement, IsTheDefinitionInRandomRuns) {
     }
     oracle::play(played, tasks, Policy::Rm);
     const std::array<std::size_t, 3> chain{2, 0, 1};
-    std::vector<Jobs> jobs;
+    std::vector<StageJobs> jobs;
     for (const std::size_t i : chain) {
-      Jobs& of_task = jobs.emplace_back();
+      StageJobs& of_task = jobs.emplace_back();
       for (const oracle::PlayedJob& one : played[i]) of_task.push_back(job(one.start, one.finish));
     }
     const ChainLatencies found = measure_chain(jobs);

@@ -218,6 +218,18 @@ TEST(Overlap, RefusesNothingForItsCpus) {
             Answer::Unknown);
 }
 
+// Host steps of 1 and 0.5 us around a short copy: two stays at one cpu, which can wait for each other. With 4 us there
+// is room for that, if it goes to both.
+TEST(Overlap, LeavesRoomForWaitsWithinOneTask) {
+  TaskSet set = tasks_of(two_sides(), {"host"});
+  set.tasks[0].steps.push_back(test::make_batch(two_sides(), "  - {from: mem0, to: gpu0, size: 10 B}\n"));
+  set.tasks[0].steps.emplace_back(HostStep{Duration{500}});
+  for (const int deadline : {3100, 4000, 5000, 9000}) {
+    set.tasks[0].deadline = Duration{deadline};
+    EXPECT_EQ(decide(set).answer, Answer::Schedulable) << deadline;
+  }
+}
+
 // Three host steps of 6, 5 and 4 us every 10 us on two cores: the longest by itself, the others on the second one,
 // which is in demand for 90 %. With one core it is 150 %.
 TEST(Operations, ShareOutTheCoresOfACpu) {

@@ -10,7 +10,7 @@ namespace tutti::internal {
 namespace {
 
 /// What is wrong with these chains of the tasks camera and gate; empty: nothing.
-std::string fault_of(const std::string& chains) {
+std::string chain_fault(const std::string& chains) {
   const std::string text =
       "version: 1\ntasks: [{name: camera, period: 10 ms, wcet: 2 ms}, {name: gate, period: 20 ms, wcet: 3 "
       "ms}]\nchains:\n" +
@@ -37,21 +37,22 @@ TEST(ChainSpec, IsReadAndCompiled) {
 }
 
 TEST(ChainSpec, FaultsNameWhatWouldBeRight) {
-  EXPECT_EQ(fault_of("- {name: a, tasks: [camera, gate]}"), "");
-  EXPECT_EQ(fault_of("- {name: a, tasks: [camra, gate]}"), "the task set has no task 'camra'; did you mean 'camera'?");
-  EXPECT_EQ(fault_of("- {name: a, tasks: [zebra]}"), "the task set has no task 'zebra'; use one of its names");
-  EXPECT_EQ(fault_of("- {name: a, tasks: [camera, gate, camera]}"),
+  EXPECT_EQ(chain_fault("- {name: a, tasks: [camera, gate]}"), "");
+  EXPECT_EQ(chain_fault("- {name: a, tasks: [camra, gate]}"),
+            "the task set has no task 'camra'; did you mean 'camera'?");
+  EXPECT_EQ(chain_fault("- {name: a, tasks: [zebra]}"), "the task set has no task 'zebra'; use one of its names");
+  EXPECT_EQ(chain_fault("- {name: a, tasks: [camera, gate, camera]}"),
             "task 'camera' comes twice, so the chain runs in a circle; list each task once, from cause to effect");
-  EXPECT_EQ(fault_of("- {name: a, tasks: []}"),
+  EXPECT_EQ(chain_fault("- {name: a, tasks: []}"),
             "a chain without tasks has no latency; list its tasks from cause to effect");
-  EXPECT_EQ(fault_of("- {name: a, tasks: [gate]}\n- {name: a, tasks: [camera]}"),
+  EXPECT_EQ(chain_fault("- {name: a, tasks: [gate]}\n- {name: a, tasks: [camera]}"),
             "there are two chains 'a'; names are unique");
-  EXPECT_EQ(fault_of("- {name: a, tasks: [gate], deadline: 0}"),
+  EXPECT_EQ(chain_fault("- {name: a, tasks: [gate], deadline: 0}"),
             "the deadline must be at least 1 ns; write a time like 100 ms");
-  EXPECT_NE(fault_of("- {tasks: [gate]}").find("'name' is missing"), std::string::npos);
-  EXPECT_NE(fault_of("- {name: a}").find("'tasks' is missing"), std::string::npos);
-  EXPECT_NE(fault_of("- {name: a, task: [gate]}").find("did you mean 'tasks'?"), std::string::npos);
-  EXPECT_NE(fault_of("- {name: a, tasks: [gate], deadline: -3 ms}").find("t.yaml:4:"), std::string::npos);
+  EXPECT_NE(chain_fault("- {tasks: [gate]}").find("'name' is missing"), std::string::npos);
+  EXPECT_NE(chain_fault("- {name: a}").find("'tasks' is missing"), std::string::npos);
+  EXPECT_NE(chain_fault("- {name: a, task: [gate]}").find("did you mean 'tasks'?"), std::string::npos);
+  EXPECT_NE(chain_fault("- {name: a, tasks: [gate], deadline: -3 ms}").find("t.yaml:4:"), std::string::npos);
 }
 
 }  // namespace

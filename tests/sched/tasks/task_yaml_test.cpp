@@ -273,7 +273,7 @@ TEST(TaskYaml, RefusesTasksThatAreNone) {
       {"  - {name: a, perod: 1 ms, wcet: 0}\n", "t.yaml:5:15: unknown key 'perod' in a task; did you mean 'period'?"},
       {"  - a\n",
        "t.yaml:5:5: a task is a map with the keys name, after, period, deadline, jitter, offset, job, wcet, priority, "
-       "best_case, overrun, budget, suspend_after, release, trigger, early_trigger, missing_after"},
+       "best_case, cut, overrun, budget, suspend_after, release, trigger, early_trigger, missing_after"},
   };
   for (const Refusal& refusal : refusals) EXPECT_EQ(folder.error(file(refusal.tasks)), refusal.error) << refusal.tasks;
 }
@@ -474,6 +474,18 @@ TEST(TaskYaml, ReadsPreemptionAndCut) {
             "t.yaml:2:6: 'cut' is for 'preemption: between_batches'; write that or leave it out");
   EXPECT_EQ(folder.error("version: 1\npreemption: between_batches\ncut: 0\n" + tasks),
             "t.yaml:3:6: chunks of 0 bytes move nothing; write a size like 32 MB, or leave 'cut' out");
+}
+
+TEST(TaskYaml, ReadsTheCutOfATask) {
+  const Folder folder;
+  const std::string tasks =
+      "tasks:\n  - {name: a, period: 1 ms, wcet: 0, cut: 1 MB}\n  - {name: b, period: 1 ms, wcet: 0}\n";
+  const auto set = folder.load("version: 1\npreemption: between_batches\ncut: 2 MB\n" + tasks);
+  ASSERT_TRUE(set.has_value());
+  EXPECT_EQ(cut_in_force(*set, set->tasks[0]), Bytes{1'000'000});
+  EXPECT_EQ(cut_in_force(*set, set->tasks[1]), Bytes{2'000'000});
+  EXPECT_EQ(folder.error("version: 1\n" + tasks),
+            "t.yaml:3:43: 'cut' is for 'preemption: between_batches'; write that or leave it out");
 }
 
 }  // namespace
