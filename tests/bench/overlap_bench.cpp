@@ -145,7 +145,7 @@ std::string drawing(const Measure& measure, std::span<const Row> rows) {
   for (int row = 0; row <= measure.rows + 1; row += 2)
     svg.text(x(row * measure.step), y(0) + 19, fmt::format("{:.1f}", row * measure.step), "text-anchor='middle'");
   svg.text((kLeft + kWidth - kRight) / 2, kHeight - 12, measure.axis, "text-anchor='middle'");
-  for (std::size_t i = 0; i < kColumns.size(); ++i) {
+  for (std::size_t i = 0; i < 4; ++i) {  // the last column is that of "on"
     const std::string_view colour = series_colour(i).fill;
     std::string path;
     for (const Row& row : rows)
