@@ -1,6 +1,7 @@
 #include "runtime/dispatch/overlapped_run.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "runtime/core/notes.hpp"
@@ -68,6 +69,10 @@ class OverlappedRun final : public TaskRun {
     std::optional<Error> thrown;           // or threw
   };
 
+  /// The batches of a task for one buffer set.
+  Expected<void> prepare_set(TaskId task, std::size_t set);
+  Expected<void> prepare_part(TaskState& state, const OperationPart& part, std::span<const ExecutionPlan> plans,
+                              std::span<const std::vector<StreamBinding>> bound);
   /// The program's batch of a region.
   [[nodiscard]] std::size_t chunk_of(const RegionRun& run) const;
   [[nodiscard]] Progress& progress_of(const ReadyJob& job) {
@@ -142,43 +147,53 @@ std::vector<std::size_t> batch_numbers(const Task& task) {
 }
 
 Expected<void> OverlappedRun::prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs) {
-  const auto& operations = plan_.operations.operations;
-  first_chunk_.resize(operations.size());
+  first_chunk_.resize(plan_.operations.operations.size());
   for (std::size_t i = 0; i < planned_.tasks.tasks.size(); ++i) {
-    const Task& task = planned_.tasks.tasks[i];
     TaskState& state = tasks_.emplace_back(unprepared_task(planned_, TaskId{i}, *programs[i], jobs[i]));
-    const std::vector<std::size_t> numbers = batch_numbers(task);
-    for (std::size_t set = 0; set < state.releases.size(); ++set) {
-      auto bound = bind(executor_, task, *programs[i], set);
-      if (!bound) return tl::unexpected(std::move(bound.error()));
-      auto& chunks = state.chunks.emplace_back();
-      for (std::size_t o = 0; o < operations.size(); ++o) {
-        if (operations[o].task != TaskId{i}) continue;
-        first_chunk_[o].clear();
-        for (std::size_t p = 0; p < operations[o].parts.size(); ++p) {
-          const OperationPart& part = operations[o].parts[p];
-          const std::size_t number = numbers[part.step];
-          first_chunk_[o].push_back(chunks.size());
-          for (std::size_t r = 0; r < plan_.plans[o][p].size(); ++r) {
-            const CommandStream& stream = std::get<Batch>(task.steps[part.step]).streams()[part.stream];
-            auto prepared =
-                owned_.prepare(plan_.plans[o][p][r], {binding_of((*bound)[number][part.stream], stream, part, r)},
-                               fmt::format("{} of stream '{}' in batch {} of task '{}'",
-                                           part.kind == OperationPart::Kind::Copy ? "the copy" : "the kernel",
-                                           stream.name, number + 1, task.name),
-                               true);
-            if (!prepared) return tl::unexpected(std::move(prepared.error()));
-            chunks.push_back(*std::move(prepared));
-            if (set == 0)
-              state.places.push_back({static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(part.stream)});
-          }
-        }
-      }
-    }
+    for (std::size_t set = 0; set < state.releases.size(); ++set)
+      if (auto ok = prepare_set(TaskId{i}, set); !ok) return ok;
     progress_.emplace_back(state.releases.size());
     for (Progress& progress : progress_.back()) progress.seen.resize(resources_.size());
   }
   return executor_.backend().starts_cold() ? warm_up() : Expected<void>{};
+}
+
+Expected<void> OverlappedRun::prepare_set(TaskId task, std::size_t set) {
+  TaskState& state = tasks_[task.index()];
+  const auto bound = bind(executor_, *state.task, *state.program, set);
+  if (!bound) return tl::unexpected(bound.error());
+  state.chunks.emplace_back();
+  state.places.clear();
+  const auto& operations = plan_.operations.operations;
+  for (std::size_t o = 0; o < operations.size(); ++o) {
+    if (operations[o].task != task) continue;
+    first_chunk_[o].clear();
+    for (std::size_t p = 0; p < operations[o].parts.size(); ++p) {
+      first_chunk_[o].push_back(state.chunks.back().size());
+      if (auto ok = prepare_part(state, operations[o].parts[p], plan_.plans[o][p], *bound); !ok) return ok;
+    }
+  }
+  return {};
+}
+
+/// @param plans  [regions] none of a host step
+/// @param bound  [batches][streams]
+Expected<void> OverlappedRun::prepare_part(TaskState& state, const OperationPart& part,
+                                           std::span<const ExecutionPlan> plans,
+                                           std::span<const std::vector<StreamBinding>> bound) {
+  if (plans.empty()) return {};
+  const std::size_t number = batch_numbers(*state.task)[part.step];
+  const CommandStream& stream = std::get<Batch>(state.task->steps[part.step]).streams()[part.stream];
+  const std::string name = fmt::format("the {} of stream '{}' in batch {} of task '{}'",
+                                       part.kind == OperationPart::Kind::Copy ? "copy" : "kernel", stream.name,
+                                       number + 1, state.task->name);
+  for (std::size_t r = 0; r < plans.size(); ++r) {
+    auto prepared = owned_.prepare(plans[r], {binding_of(bound[number][part.stream], stream, part, r)}, name, true);
+    if (!prepared) return tl::unexpected(std::move(prepared.error()));
+    state.chunks.back().push_back(*std::move(prepared));
+    state.places.push_back({static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(part.stream)});
+  }
+  return {};
 }
 
 void OverlappedRun::release_jobs(std::span<const std::uint64_t> jobs, const RunOptions& options) {

@@ -6,7 +6,7 @@
 namespace tutti::internal::test {
 
 /// Whether this build has sanitizers, which look at the code that runs and not at the numbers: less will do.
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = false;
