@@ -9,7 +9,6 @@
 #include "runtime/core/broken_bound.hpp"
 #include "runtime/core/buffer.hpp"
 #include "runtime/core/clock.hpp"
-#include "runtime/core/waker.hpp"
 
 namespace tutti::internal {
 
@@ -116,13 +115,11 @@ class DeviceBackend {
   [[nodiscard]] virtual bool starts_cold() const { return false; }
   /// Whether something that was submitted is not finished.
   [[nodiscard]] virtual bool busy() const = 0;
-  /// Until when a caller may wait, and then poll, for runs of batches that overlap; `kNever`: until it is woken.
+  /// Until when a caller may wait, and then poll, for runs of batches that overlap; `kNever`: none is under way.
   [[nodiscard]] virtual Duration next_event() const { return kNever; }
   /// Lets copies that overlap share the bandwidths of this machine from now on, which outlives that; null: its own.
   /// Only a simulated machine can do that.
   virtual void share_as(const Topology*) {}
-  /// Who is woken where a run of a batch that overlaps is finished, if another thread sees that; null: nobody.
-  virtual void wakes(Waker*) {}
   /// Notes for a report on its runs: a sentence for everything that the host refused to this backend.
   [[nodiscard]] virtual std::vector<std::string> notes() const { return {}; }
   /// Processor time that its own threads have taken so far. A wrapper hands on that of the backend that it wraps.

@@ -93,9 +93,7 @@ Expected<void> DispatchedRun::prepare(std::span<TaskProgram* const> programs, st
 }
 
 void DispatchedRun::release_jobs(std::span<const std::uint64_t> jobs, const RunOptions& options) {
-  auto tasks = scheduled(jobs);
-  for (std::size_t i = 0; options.earlier && i < tasks.size(); ++i) tasks[i].first_job = options.earlier->released[i];
-  scheduler_.emplace(planned_.tasks.policy, planned_.tasks.arrivals, std::move(tasks), options.seed);
+  scheduler_.emplace(planned_.tasks.policy, planned_.tasks.arrivals, scheduled(jobs, options.earlier), options.seed);
   release_by(options);
 }
 
@@ -198,15 +196,10 @@ void DispatchedRun::finish() {
   const RunningJob& job = scheduler_->running();
   Running& running = running_.back();
   const ReadyJob ready = job.job;
-  TaskState& state = tasks_[ready.task.index()];
   const Duration finish = *job.finish;
-  EndedJob ended;
-  JobRecord& record = ended.record =
-      record_of_end(ready, job.start, finish, running.error ? std::move(running.error) : record_.fatal, job.aborted);
-  ended.chunks = &state.chunks[releases().buffer_set_of(ready)];
-  ended.over = ledger_.over_bound(record);
-  ended.late = ended.over > executor_.backend().tolerated_lag() || record.missed();
-  ended.excesses = excesses_of(running, job, record);
+  EndedJob ended =
+      ended_job(ready, job.start, finish, running.error ? std::move(running.error) : record_.fatal, job.aborted);
+  ended.excesses = excesses_of(running, job, ended.record);
   ended.blocker = blocking_.worst();
   blocking_.add(ready.task, job.own(finish) - planned_.timings[ready.task.index()].wcet);
   const Job of_user = running.execution.job();

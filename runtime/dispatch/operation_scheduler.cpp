@@ -195,7 +195,6 @@ OverlapAction OperationScheduler::begin(std::size_t resource, Duration now) {
   if (!slot.job.start) slot.job.start = now;
   slot.job.dispatch_late += now - of.run.could_begin;
   ++slot.under_way;
-  ++under_way_;
   OverlapAction action;
   action.kind = OverlapAction::Kind::Begin;
   action.region = of.run;
@@ -252,7 +251,6 @@ std::size_t OperationScheduler::leave(Resource& resource, Duration now) {
   resource.free_since = now;
   resource.was_idle = false;
   --slot.under_way;
-  --under_way_;
   return place;
 }
 

@@ -88,8 +88,6 @@ class OperationScheduler {
   [[nodiscard]] const RegionRun* running(std::size_t resource) const {
     return resources_[resource].runs ? &resources_[resource].run : nullptr;
   }
-  /// Whether no resource has a region.
-  [[nodiscard]] bool is_free() const { return under_way_ == 0; }
   /// A job whose input is ready and that is not closed.
   [[nodiscard]] const OverlappedJob& job(const ReadyJob& job) const { return slots_[slot_of(job)].job; }
   /// Takes a job that is ready and has not started, at the end of a run.
@@ -162,7 +160,6 @@ class OperationScheduler {
   std::vector<Resource> resources_;
   std::vector<std::size_t> ended_;  // slots whose jobs have ended, oldest first
   DueQueue guards_;                 // [instances] when an operation passes its guard
-  std::size_t under_way_ = 0;       // regions
   bool draining_ = false;
 };
 

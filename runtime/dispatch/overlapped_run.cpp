@@ -18,12 +18,7 @@ class OverlappedRun final : public TaskRun {
   OverlappedRun(Executor& executor, const PlannedTaskSet& planned, const std::atomic<bool>* interrupted)
       : TaskRun(executor, planned, interrupted),
         plan_(*planned.overlap),
-        resources_(plan_.operations.resources.size()) {
-    executor_.backend().wakes(&waker_);
-  }
-  OverlappedRun(const OverlappedRun&) = delete;  // its workers know it by its address
-  OverlappedRun& operator=(const OverlappedRun&) = delete;
-  ~OverlappedRun() override { executor_.backend().wakes(nullptr); }
+        resources_(plan_.operations.resources.size()) {}
 
   /// Prepares every region of every operation, and where the backend starts cold runs each once.
   Expected<void> prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs);
@@ -197,9 +192,8 @@ Expected<void> OverlappedRun::prepare_part(TaskState& state, const OperationPart
 }
 
 void OverlappedRun::release_jobs(std::span<const std::uint64_t> jobs, const RunOptions& options) {
-  auto tasks = scheduled(jobs);
-  for (std::size_t i = 0; options.earlier && i < tasks.size(); ++i) tasks[i].first_job = options.earlier->released[i];
-  scheduler_.emplace(planned_.tasks.policy, plan_.operations, plan_.deadlines, std::move(tasks), options.seed);
+  scheduler_.emplace(planned_.tasks.policy, plan_.operations, plan_.deadlines, scheduled(jobs, options.earlier),
+                     options.seed);
   release_by(options);
 }
 
@@ -382,13 +376,8 @@ void OverlappedRun::finish(const ReadyJob& ready) {
   const OverlappedJob job = scheduler_->job(ready);
   Progress& progress = progress_of(ready);
   TaskState& state = tasks_[ready.task.index()];
-  EndedJob ended;
-  JobRecord& record = ended.record =
-      record_of_end(ready, job.start.value_or(*job.finish), *job.finish,
-                    progress.error || !job.failed ? std::move(progress.error) : record_.fatal, job.aborted);
-  ended.chunks = &state.chunks[releases().buffer_set_of(ready)];
-  ended.over = ledger_.over_bound(record);
-  ended.late = ended.over > executor_.backend().tolerated_lag() || record.missed();
+  EndedJob ended = ended_job(ready, job.start.value_or(*job.finish), *job.finish,
+                             progress.error || !job.failed ? std::move(progress.error) : record_.fatal, job.aborted);
   const Release& release = state.releases[releases().buffer_set_of(ready)];
   ended.excesses.add(state.task->release.is_external() ? BoundCause::Trigger : BoundCause::Release, release.late);
   ended.excesses.add(BoundCause::Blocking, progress.blocked);

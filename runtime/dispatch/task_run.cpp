@@ -39,7 +39,8 @@ Expected<void> TaskRun::warm_up() {
   return {};
 }
 
-std::vector<ScheduledTask> TaskRun::scheduled(std::span<const std::uint64_t> jobs) const {
+std::vector<ScheduledTask> TaskRun::scheduled(std::span<const std::uint64_t> jobs,
+                                              const std::optional<EarlierRun>& earlier) const {
   std::vector<ScheduledTask> tasks;
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     ScheduledTask& task = tasks.emplace_back();
@@ -49,6 +50,7 @@ std::vector<ScheduledTask> TaskRun::scheduled(std::span<const std::uint64_t> job
     task.buffer_sets = tasks_[i].chunks.size();
     task.jobs = jobs[i];
     task.first_arrival = tasks_[i].task->offset;
+    if (earlier) task.first_job = earlier->released[i];
   }
   return tasks;
 }
@@ -327,11 +329,13 @@ void TaskRun::wind_up() {
   for (PreparedBatch& chunk : all_chunks()) executor_.disarm(chunk);
 }
 
-JobRecord TaskRun::record_of_end(const ReadyJob& job, Duration start, Duration finish, std::optional<Error> error,
-                                 bool aborted) const {
-  const TaskState& state = tasks_[job.task.index()];
-  const Release& release = state.releases[job.index % state.releases.size()];
-  JobRecord record = record_of(job, JobVerdict::Met);
+EndedJob TaskRun::ended_job(const ReadyJob& job, Duration start, Duration finish, std::optional<Error> error,
+                            bool aborted) {
+  TaskState& state = tasks_[job.task.index()];
+  const std::size_t set = releases().buffer_set_of(job);
+  const Release& release = state.releases[set];
+  EndedJob ended;
+  JobRecord& record = ended.record = record_of(job, JobVerdict::Met);
   record.ready = release.ready - epoch_;
   record.start = start - epoch_;
   record.finish = finish - epoch_;
@@ -344,7 +348,10 @@ JobRecord TaskRun::record_of_end(const ReadyJob& job, Duration start, Duration f
     record.verdict = JobVerdict::Aborted;
     record.error = Error{ErrorCode::Kernel, "aborted: it took longer than its budget; its results are invalid", {}};
   }
-  return record;
+  ended.chunks = &state.chunks[set];
+  ended.over = ledger_.over_bound(record);
+  ended.late = ended.over > executor_.backend().tolerated_lag() || record.missed();
+  return ended;
 }
 
 void TaskRun::end_job(EndedJob&& ended, const ReadyJob& ready, const Job& of_user, Duration finish) {

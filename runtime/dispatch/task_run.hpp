@@ -62,7 +62,8 @@ class TaskRun : public PreparedRun {
   /// Runs every batch once, on whatever its buffers hold. A kernel that fails on that says nothing about jobs.
   Expected<void> warm_up();
   /// The tasks for a scheduler. @param jobs  [tasks] to release
-  [[nodiscard]] std::vector<ScheduledTask> scheduled(std::span<const std::uint64_t> jobs) const;
+  [[nodiscard]] std::vector<ScheduledTask> scheduled(std::span<const std::uint64_t> jobs,
+                                                     const std::optional<EarlierRun>& earlier = {}) const;
   /// Releases jobs by the clock, or by their triggers. @pre there is a scheduler
   void release_by(const RunOptions& options);
 
@@ -70,9 +71,9 @@ class TaskRun : public PreparedRun {
   void drop(const ReadyJob& job, Duration ready, DropReason reason);
   /// The record of a job that has not started.
   [[nodiscard]] JobRecord record_of(const ReadyJob& job, JobVerdict verdict) const;
-  /// The record of a job that ran.
-  [[nodiscard]] JobRecord record_of_end(const ReadyJob& job, Duration start, Duration finish,
-                                        std::optional<Error> error, bool aborted) const;
+  /// A job that ran, with its record, its batches and whether it was late; not yet why.
+  [[nodiscard]] EndedJob ended_job(const ReadyJob& job, Duration start, Duration finish, std::optional<Error> error,
+                                   bool aborted);
   /// A job that ran has ended: its callbacks are called, its buffers become free, and the ledger has it.
   void end_job(EndedJob&& ended, const ReadyJob& ready, const Job& of_user, Duration finish);
   [[nodiscard]] Job job_of(const ReadyJob& ready);

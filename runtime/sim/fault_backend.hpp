@@ -70,7 +70,6 @@ class FaultBackend : public DeviceBackend {
   [[nodiscard]] bool busy() const override { return machine_.busy(); }
   [[nodiscard]] Duration next_event() const override { return machine_.next_event(); }
   void share_as(const Topology* machine) override { machine_.share_as(machine); }
-  void wakes(Waker* waker) override { machine_.wakes(waker); }
   [[nodiscard]] std::vector<std::string> notes() const override { return machine_.notes(); }
   [[nodiscard]] Duration processor_time() const override { return machine_.processor_time(); }
   [[nodiscard]] Duration tolerated_lag() const override { return machine_.tolerated_lag(); }

@@ -293,7 +293,7 @@ Answer decide_partition(AdmissionVerdict& verdict, std::size_t number, Policy po
 AdmissionVerdict AdmissionController::decide_overlap(const TaskSet& set) const {
   AdmissionVerdict verdict = verdict_overlapping(set);
   if (verdict.answer != Answer::Schedulable) return verdict;
-  PlannedTaskSet planned{set, planner_, verdict.timings, {}, {all_of(set)}};
+  PlannedTaskSet planned{set, planner_, verdict.timings, std::vector<JobBound>(set.tasks.size()), {all_of(set)}};
   planned.overlap = plan_operations(set, verdict.overlap->operations, *verdict.overlap->deadlines);
   verdict.admitted = AdmittedTaskSet();
   verdict.admitted->planned_ = std::move(planned);
@@ -352,12 +352,7 @@ AdmissionVerdict AdmissionController::decide(PlannedTaskSet planned) const {
 }
 
 PlannedTaskSet part_of(const PlannedTaskSet& planned, std::size_t partition) {
-  if (planned.partitions.size() == 1) {
-    PlannedTaskSet whole = planned;
-    whole.tasks.chains.clear();
-    return whole;
-  }
-  PlannedTaskSet part{planned.tasks, planned.planner, {}, {}, {Partition{}}};
+  PlannedTaskSet part{planned.tasks, planned.planner, {}, {}, {Partition{}}, planned.overlap};
   part.tasks.tasks.clear();
   part.tasks.chains.clear();  // they may leave the partition
   for (const TaskId task : planned.partitions[partition].tasks) {

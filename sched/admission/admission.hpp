@@ -19,7 +19,7 @@ struct PlannedTaskSet {
   TaskSet tasks;
   const Planner* planner = nullptr;
   std::vector<TaskTiming> timings;  ///< [n] the input of the analyses
-  std::vector<JobBound> bounds;     ///< [n] the plans of each task's batches
+  std::vector<JobBound> bounds;     ///< [n] the plans of each task's batches; where jobs overlap, none
   /// Groups that run independently of each other, at least one. Inside one, jobs run one at a time.
   std::vector<Partition> partitions;
   /// Where jobs overlap: the plans of their operations in place of those of batches. All tasks are one partition then.

@@ -1,32 +1,21 @@
 #include "sched/tasks/compile_after.hpp"
 
 #include <algorithm>
-#include <map>
-#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "model/base/suggestion.hpp"
+#include "sched/tasks/task_names.hpp"
 
 namespace tutti::internal {
 namespace {
 
-using Positions = std::map<std::string_view, std::size_t>;
-
-template <class Tasks>
-Positions positions_of(const Tasks& tasks) {
-  Positions positions;
-  for (std::size_t i = 0; i < tasks.size(); ++i) positions.emplace(tasks[i].name, i);
-  return positions;
-}
-
 /// The task that each is after; nothing where it is after none, or after one that does not exist.
 template <class Tasks>
 std::vector<std::optional<std::size_t>> predecessors_of(const Tasks& tasks) {
-  const Positions positions = positions_of(tasks);
+  const TaskPositions positions = positions_of(tasks);
   std::vector<std::optional<std::size_t>> before;
   for (const auto& task : tasks) {
     const auto found = task.after.empty() ? positions.end() : positions.find(task.after);
@@ -115,7 +104,7 @@ std::vector<TaskSpec> with_predecessors(const TaskSetSpec& spec, Faults& faults)
     const std::string path_of_task = path(i);
     Follower(tasks[i], tasks[*before[i]], path_of_task, faults).join(*before[i] < i, spec);
   }
-  const Positions positions = positions_of(tasks);
+  const TaskPositions positions = positions_of(tasks);
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const std::string& name = tasks[i].after;
     if (!has_order[i])
@@ -124,10 +113,7 @@ std::vector<TaskSpec> with_predecessors(const TaskSetSpec& spec, Faults& faults)
           fmt::format("'{}' is after itself, by way of '{}': tasks in a circle never start; leave an 'after' out",
                       tasks[i].name, name));
     if (name.empty() || before[i] || faults.incomplete("tasks")) continue;
-    const auto names = positions | std::views::keys;
-    const std::string guess = suggestion(name, std::vector<std::string_view>(names.begin(), names.end()));
-    faults.add(path_of(path(i), "after"), fmt::format("the task set has no task '{:.80}';{}", name,
-                                                      guess.empty() ? " use one of its names" : guess));
+    faults.add(path_of(path(i), "after"), no_such_task(name, positions));
   }
   return tasks;
 }

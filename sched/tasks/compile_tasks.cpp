@@ -1,17 +1,15 @@
 #include "sched/tasks/compile_tasks.hpp"
 
 #include <algorithm>
-#include <map>
-#include <ranges>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "model/base/joined.hpp"
-#include "model/base/suggestion.hpp"
 #include "model/batch/compile_batch.hpp"
 #include "sched/tasks/compile_after.hpp"
 #include "sched/tasks/task_fields.hpp"
+#include "sched/tasks/task_names.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -155,8 +153,8 @@ Task compile_task(Compilation& all, const TaskSpec& spec, const std::string& pat
 
 /// The tasks of a chain.
 /// @param positions  of all tasks by their names
-std::vector<TaskId> compile_links(Compilation& all, const ChainSpec& spec,
-                                  const std::map<std::string_view, std::size_t>& positions, const std::string& path) {
+std::vector<TaskId> compile_links(Compilation& all, const ChainSpec& spec, const TaskPositions& positions,
+                                  const std::string& path) {
   const std::string list = path_of(path, "tasks");
   std::vector<TaskId> tasks;
   std::set<std::string_view> seen;
@@ -164,12 +162,8 @@ std::vector<TaskId> compile_links(Compilation& all, const ChainSpec& spec,
     const std::string& name = spec.tasks[i];
     const auto found = positions.find(name);
     if (found != positions.end()) tasks.emplace_back(found->second);
-    if (found == positions.end() && !all.faults.incomplete("tasks")) {
-      const auto names = positions | std::views::keys;
-      const std::string guess = suggestion(name, std::vector<std::string_view>(names.begin(), names.end()));
-      all.faults.add(path_of(list, i), fmt::format("the task set has no task '{:.80}';{}", name,
-                                                   guess.empty() ? " use one of its names" : guess));
-    }
+    if (found == positions.end() && !all.faults.incomplete("tasks"))
+      all.faults.add(path_of(list, i), no_such_task(name, positions));
     if (!seen.insert(name).second)
       all.faults.add(path_of(list, i),
                      fmt::format("task '{:.80}' comes twice, so the chain runs in a circle; list each task once, from "
@@ -182,8 +176,7 @@ std::vector<TaskId> compile_links(Compilation& all, const ChainSpec& spec,
 }
 
 void compile_chains(Compilation& all, TaskSet& set) {
-  std::map<std::string_view, std::size_t> positions;
-  for (std::size_t i = 0; i < all.spec.tasks.size(); ++i) positions.emplace(all.spec.tasks[i].name, i);
+  const TaskPositions positions = positions_of(all.spec.tasks);
   std::set<std::string_view> chains;
   for (std::size_t i = 0; i < all.spec.chains.size(); ++i) {
     const ChainSpec& spec = all.spec.chains[i];

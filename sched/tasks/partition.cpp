@@ -5,9 +5,9 @@
 #include <map>
 #include <numeric>
 #include <set>
-#include <string_view>
 
 #include "model/transfer/transfer_method.hpp"
+#include "sched/tasks/task_names.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -98,8 +98,7 @@ std::vector<Partition> partitions_of(const TaskSet& set) {
     for (const JobStep& step : set.tasks[i].steps) used.add(step);
     for (const Resource& resource : used.list()) groups.join(users.try_emplace(resource, i).first->second, i);
   }
-  std::map<std::string_view, std::size_t> positions;
-  for (std::size_t i = 0; i < set.tasks.size(); ++i) positions.emplace(set.tasks[i].name, i);
+  const TaskPositions positions = positions_of(set.tasks);
   for (std::size_t i = 0; i < set.tasks.size(); ++i)
     if (const auto before = positions.find(set.tasks[i].after); before != positions.end())
       groups.join(before->second, i);

@@ -26,7 +26,6 @@ class WatchedBackend final : public DeviceBackend {
   [[nodiscard]] Duration tolerated_lag() const override { return machine_.tolerated_lag(); }
   [[nodiscard]] Duration next_event() const override { return machine_.next_event(); }
   void share_as(const Topology* machine) override { machine_.share_as(machine); }
-  void wakes(Waker* waker) override { machine_.wakes(waker); }
   void begin_run(Duration at) override { machine_.begin_run(at); }
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
     return machine_.allocate(where, size);
