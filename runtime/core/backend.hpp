@@ -115,7 +115,13 @@ class DeviceBackend {
   [[nodiscard]] virtual bool starts_cold() const { return false; }
   /// Whether something that was submitted is not finished.
   [[nodiscard]] virtual bool busy() const = 0;
-  /// Until when a caller may wait, and then poll, for runs of batches that overlap; `kNever`: none is under way.
+  /// Runs of batches that overlap may come until `end_overlapping`: what they use of the machine stays, and where the
+  /// caller sleeps for longer than `next_event` their ends wake it. A wrapper hands these on.
+  /// @param caller  outlives that
+  virtual void begin_overlapping(Waker& /*caller*/) {}
+  virtual void end_overlapping() {}
+  /// Until when a caller may wait, and then poll, for runs of batches that overlap; `kNever`: none is under way, or
+  /// their ends wake the caller.
   [[nodiscard]] virtual Duration next_event() const { return kNever; }
   /// Lets copies that overlap share the bandwidths of this machine from now on, which outlives that; null: its own.
   /// Only a simulated machine can do that.

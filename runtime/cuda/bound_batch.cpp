@@ -13,6 +13,7 @@ Expected<std::unique_ptr<BoundBatch>> BoundBatch::make(BoundDevices& backend, Bo
 BoundBatch::BoundBatch(BoundDevices& the_backend, BoundPlan the_bound)
     : backend(the_backend),
       bound(std::move(the_bound)),
+      gate(bound.overlaps ? GateKind::HostTimed : backend.gate),
       list(make_commands(bound.plan, bound.marks)),
       points(list.commands.size()) {}
 
@@ -42,13 +43,13 @@ std::uint32_t BoundBatch::place_of(int device) {
 Expected<void> BoundBatch::make_board() {
   std::size_t signals = list.gates.size() + lanes.size();
   for (const Command& command : list.commands) {
-    if (command.is_released() && backend.timed_by_gpus()) ++signals;
+    if (command.is_released() && timed_by_gpus()) ++signals;
     if (command.kind == Command::Kind::Staged) ++signals;
   }
   auto made = make_signal_board(signals);
   if (!made) return tl::unexpected(std::move(made.error()));
   board = *std::move(made);
-  for (std::size_t gate = 0; gate < list.gates.size(); ++gate) gates.push_back(board.take<Count>());
+  for (std::size_t i = 0; i < list.gates.size(); ++i) gates.push_back(board.take<Count>());
   opened.resize(gates.size());
   for (Lane& lane : lanes) lane.progress = board.take<Count>();
   return {};
@@ -56,7 +57,7 @@ Expected<void> BoundBatch::make_board() {
 
 Expected<void> BoundBatch::make_device(BatchDevice& device) {
   const cudaStream_t stream = backend.lanes.at(device.device).service();
-  if (backend.timed_by_gpus()) {
+  if (timed_by_gpus()) {
     auto start = StartSignal::make(backend.bells.at(device.device), stream);
     if (!start) return tl::unexpected(std::move(start.error()));
     device.start = *std::move(start);
@@ -71,7 +72,7 @@ Expected<void> BoundBatch::make_device(BatchDevice& device) {
 Expected<void> BoundBatch::make_points(std::uint32_t position) {
   const Command& command = list.commands[position];
   CommandPoints& made = points[position];
-  const bool by_timer = command.is_released() && backend.timed_by_gpus();
+  const bool by_timer = command.is_released() && timed_by_gpus();
   if (by_timer) made.released = board.take<TimerValue>();
   if (command.notes_start() && (!by_timer || backend.sleeps())) {
     auto event = make_event(lanes[command.lane].device, cudaEventDefault);
@@ -97,7 +98,7 @@ Expected<void> BoundBatch::make_point(Point& point, Mark mark, std::uint32_t lan
 /// A lane polls the memory of its own GPU where the other lane's GPU reaches that. Staged copies do not across GPUs:
 /// links that carry nothing but signals fall asleep, and each signal may take 100 us then.
 void BoundBatch::find_watchers(std::uint32_t position) {
-  if (backend.timed_by_host() || backend.gate == GateKind::MemoryWait) return;
+  if (timed_by_host() || gate == GateKind::MemoryWait) return;
   const Command& command = list.commands[position];
   const Lane& lane = lanes[command.lane];
   for (const std::uint32_t before : command.waits) {

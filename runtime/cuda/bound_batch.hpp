@@ -93,12 +93,18 @@ class BoundBatch {
   /// Whether some command of this run is not in its queue.
   [[nodiscard]] bool is_broken() const { return broken_; }
 
+  /// Whether nothing holds a stream: each command is enqueued when it is due.
+  [[nodiscard]] bool timed_by_host() const { return gate == GateKind::HostTimed; }
+  /// Whether gates wait for the timers of their GPUs.
+  [[nodiscard]] bool timed_by_gpus() const { return gate == GateKind::DeviceTimer; }
+
   [[nodiscard]] const CommandStream& stream_of(const Command& command) const {
     return bound.plan.batch.streams()[command.stream];
   }
 
   BoundDevices& backend;
   const BoundPlan bound;
+  const GateKind gate;  ///< the backend's; of a batch that overlaps none, whatever that is
   const CommandList list;
   std::vector<CommandPoints> points;  // [commands]
   std::vector<Lane> lanes;            // [lanes]

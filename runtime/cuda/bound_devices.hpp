@@ -17,6 +17,9 @@ namespace tutti::internal::cuda {
 
 class CudaBatch;
 
+/// What the operations of a GPU that run beside each other queue for.
+enum class EngineQueue : std::uint8_t { Up, Down, BetweenGpus, Kernels };
+
 /// State that the batches of a backend share: the machine, bound to this host's GPUs.
 struct BoundDevices {
   BoundDevices(const Topology& the_machine, const KernelRegistry& the_kernels, Clock& the_clock,
@@ -52,7 +55,10 @@ struct BoundDevices {
   bool batches_copies = has_batches();  ///< several copies go in one call
   std::map<std::pair<int, int>, bool> peers;  ///< from and to with access: whether this object enabled it
   std::vector<CudaBatch*> batches;
-  std::atomic<bool> lost{false};  ///< a GPU is broken or hangs: nothing of it can be waited for or given back
+  std::map<std::pair<int, EngineQueue>, cudaStream_t> queues;  ///< by ordinal: of operations that overlap
+  std::size_t overlapping = 0;                                 ///< such operations under way
+  OwnWaker caller{new StreamWaker};  ///< streams call it where such an operation ends, if the host sleeps
+  std::atomic<bool> lost{false};     ///< a GPU is broken or hangs: nothing of it can be waited for or given back
   std::atomic<std::uint64_t> lost_devices{0};  ///< which ones were seen to be, a bit each by ordinal
   Conductor conductor;
 
@@ -74,6 +80,17 @@ struct BoundDevices {
   }
   /// Whether a GPU can write into another's memory, or its own.
   [[nodiscard]] bool reaches(int from, int to) const { return from == to || peers.contains({from, to}); }
+  /// The stream of all operations that queue for this, lent from now on.
+  /// @errors Machine: all streams of the GPU are lent.
+  [[nodiscard]] Expected<cudaStream_t> stream_of(int device, EngineQueue queue) {
+    if (const auto found = queues.find({device, queue}); found != queues.end()) return found->second;
+    LanePool& pool = lanes.at(device);
+    if (pool.free() == 0)
+      return machine_error(
+          "no stream of a GPU is left for jobs that overlap: batches that are armed have them all; disarm some, or "
+          "leave CUDA_DEVICE_MAX_CONNECTIONS to this program");
+    return queues.emplace(std::pair(device, queue), pool.lend()).first->second;
+  }
   /// A GPU is broken or hangs. For any thread.
   void lose(int device) {
     lost_devices.fetch_or(bit_of(device));
@@ -84,7 +101,7 @@ struct BoundDevices {
   /// time.
   [[nodiscard]] bool has_lost(int device) const {
     if ((lost_devices.load() & bit_of(device)) != 0) return true;
-    const cudaError_t status = cudaStreamQuery(lanes.at(device).service());
+    const cudaError_t status = answer(cudaStreamQuery(lanes.at(device).service()));
     return status != cudaSuccess && status != cudaErrorNotReady;
   }
   /// Memories are the host's NUMA nodes, in their order; below 0 where the host has but one.

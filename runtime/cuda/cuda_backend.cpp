@@ -8,6 +8,7 @@
 #include "model/base/expects.hpp"
 #include "model/base/joined.hpp"
 #include "runtime/cuda/cuda_batch.hpp"
+#include "runtime/cuda/cuda_operation.hpp"
 #include "runtime/cuda/device_watch.hpp"
 #include "runtime/cuda/discovery.hpp"
 #include "runtime/cuda/memcpy_batch.hpp"
@@ -98,7 +99,18 @@ class CudaBackend final : public DeviceBackend {
 
   [[nodiscard]] std::string_view name() const override { return "cuda"; }
   [[nodiscard]] bool starts_cold() const override { return true; }
-  [[nodiscard]] bool busy() const override { return devices_->conductor.busy(); }
+  [[nodiscard]] bool busy() const override { return devices_->conductor.busy() || devices_->overlapping > 0; }
+  void begin_overlapping(Waker& caller) override {
+    MemoryPool::instance().begin_run();
+    devices_->caller->pass_to(&caller);
+  }
+  void end_overlapping() override {
+    devices_->caller->pass_to(nullptr);
+    MemoryPool::instance().end_run();
+  }
+  [[nodiscard]] Duration next_event() const override {
+    return devices_->overlapping == 0 || devices_->sleeps() ? kNever : devices_->clock.now();
+  }
   [[nodiscard]] Duration processor_time() const override { return devices_->conductor.processor_time(); }
   [[nodiscard]] std::vector<std::string> notes() const override {
     std::vector<std::string> notes = devices_->conductor.notes();
@@ -159,9 +171,9 @@ Expected<std::unique_ptr<BackendBatch>> CudaBackend::prepare(BoundPlan bound) {
   }
   fill_kernel_inputs(bound.plan.batch, bound.bindings);
   const DeviceGuard guard(devices_->some_device());
-  auto made = CudaBatch::make(*devices_, std::move(bound));
-  if (!made) return tl::unexpected(std::move(made.error()));
-  return *std::move(made);
+  const auto as_batch = [](auto&& made) -> std::unique_ptr<BackendBatch> { return std::move(made); };
+  if (bound.overlaps) return CudaOperation::make(*devices_, std::move(bound)).map(as_batch);
+  return CudaBatch::make(*devices_, std::move(bound)).map(as_batch);
 }
 
 // ---- binding a machine to this host

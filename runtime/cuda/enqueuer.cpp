@@ -100,11 +100,11 @@ void Enqueuer::arm() {
   enqueued_ = 0;
   for (BatchDevice& device : batch_.devices)
     if (device.start) batch_.note(device.start->close(), "launch_doorbell", batch_.list.commands.front());
-  if (!batch_.backend.timed_by_host()) enqueue_to(ahead_);
+  if (!batch_.timed_by_host()) enqueue_to(ahead_);
 }
 
 void Enqueuer::enqueue_rest() {
-  if (!batch_.backend.timed_by_host()) enqueue_to(batch_.list.runs.size());
+  if (!batch_.timed_by_host()) enqueue_to(batch_.list.runs.size());
 }
 
 void Enqueuer::enqueue_due(Duration since) {
@@ -131,7 +131,7 @@ void Enqueuer::enqueue(std::uint32_t run) {
 /// Holds a command until its gate is open and the commands that it waits for have ended, and records that instant.
 void Enqueuer::release_command(std::uint32_t position) {
   const Command& command = batch_.list.commands[position];
-  if (batch_.backend.gate == GateKind::MemoryWait && (command.gate ? 1 : 0) + command.waits.size() > 1) {
+  if (batch_.gate == GateKind::MemoryWait && (command.gate ? 1 : 0) + command.waits.size() > 1) {
     hold_by_memory(command);
   } else {
     if (command.gate) hold_at_gate(position);
@@ -168,7 +168,7 @@ void Enqueuer::hold_at_gate(std::uint32_t position) {
   const auto& start = batch_.devices[lane.place].start;
   if (!start)
     return batch_.note(
-        hold_stream(batch_.backend.driver, batch_.backend.gate, lane.stream, batch_.gates[*command.gate], batch_.run));
+        hold_stream(batch_.backend.driver, batch_.gate, lane.stream, batch_.gates[*command.gate], batch_.run));
   const Duration offset = batch_.list.gates[*command.gate];
   batch_.note(start->hold(lane.stream, offset, batch_.points[position].released), "launch_timer_gate", command);
 }
@@ -182,12 +182,12 @@ void Enqueuer::wait_for(const Point& point, std::uint32_t position) {
   Signal<Count> signal = other.progress;
   if (point.is_watched_on(lane.place)) signal = batch_.devices[lane.place].progress[point.lane];
   const Count value = other.base + point.step;
-  if (batch_.backend.timed_by_host()) {
+  if (batch_.timed_by_host()) {
     batch_.note(cudaStreamWaitEvent(lane.stream, point.event.get(), 0), "cudaStreamWaitEvent", command);
-  } else if (batch_.backend.timed_by_gpus()) {
+  } else if (batch_.timed_by_gpus()) {
     batch_.note(hold_by_kernel(lane.stream, signal, value, batch_.points[position].released));
   } else {
-    batch_.note(hold_stream(batch_.backend.driver, batch_.backend.gate, lane.stream, signal, value));
+    batch_.note(hold_stream(batch_.backend.driver, batch_.gate, lane.stream, signal, value));
   }
 }
 
@@ -203,8 +203,9 @@ void Enqueuer::note_point(const Point& point, const Command& command) {
     set(lane.progress);
   }
   batch_.note(cudaEventRecord(point.event.get(), lane.stream), "cudaEventRecord", command);
-  if (&point == lane.points.back() && batch_.backend.sleeps())
-    batch_.note(batch_.backend.conductor.waker().call_from(lane.stream), "cudaLaunchHostFunc", command);
+  if (&point != lane.points.back() || !batch_.backend.sleeps()) return;
+  StreamWaker& waker = batch_.bound.overlaps ? *batch_.backend.caller : batch_.backend.conductor.waker();
+  batch_.note(waker.call_from(lane.stream), "cudaLaunchHostFunc", command);
 }
 
 // ---- commands

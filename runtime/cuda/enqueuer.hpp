@@ -89,7 +89,7 @@ class Enqueuer {
   template <class Call>
   void call_kernel(std::uint32_t position, const Call& call);
   /// Whether a staged copy's second leg waits for this chunk by a signal.
-  [[nodiscard]] bool by_signal(const Chunk& chunk) const { return chunk.index == 0 && !batch_.backend.timed_by_host(); }
+  [[nodiscard]] bool by_signal(const Chunk& chunk) const { return chunk.index == 0 && !batch_.timed_by_host(); }
 
   BoundBatch& batch_;
   std::vector<Copies> copies_;                // [runs of commands] of several copies

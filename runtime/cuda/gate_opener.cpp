@@ -61,6 +61,20 @@ void GateOpener::wait(WaitKind waiting) const {
   }
 }
 
+void GateOpener::begin_at_once() {
+  finished_.store(false, std::memory_order_relaxed);
+  const Duration now = batch_.backend.clock.now();
+  begin(now);
+  for (; next_opening_ < openings_.size(); ++next_opening_) batch_.opened[openings_[next_opening_].gate] = now;
+  enqueuer_.enqueue_due(Duration::max());
+}
+
+bool GateOpener::look() {
+  if (!advance(batch_.backend.clock.now())) return false;
+  finished_.store(true, std::memory_order_relaxed);
+  return true;
+}
+
 void GateOpener::open_all() const {
   for (const HostSignal<Count>& gate : batch_.gates) gate.set(batch_.run);
 }
@@ -94,7 +108,7 @@ bool GateOpener::advance(Duration now) {
 /// At the next gate, and when something may be wrong. The ends of lanes call the conductor.
 Duration GateOpener::next_look() {
   looked_ = next_question_;
-  if (!batch_.backend.timed_by_gpus() && next_opening_ < openings_.size())
+  if (!batch_.timed_by_gpus() && next_opening_ < openings_.size())
     looked_ = std::min(looked_, batch_.result.start + openings_[next_opening_].at);
   return looked_;
 }
@@ -106,14 +120,14 @@ void GateOpener::finish() {
 }
 
 void GateOpener::open_gates(Duration now) {
-  if (batch_.backend.timed_by_gpus()) return;  // GPUs open their own gates
+  if (batch_.timed_by_gpus()) return;  // GPUs open their own gates
   const Duration since = now - batch_.result.start;
   for (; next_opening_ < openings_.size() && openings_[next_opening_].at <= since; ++next_opening_) {
     const std::uint32_t gate = openings_[next_opening_].gate;
     batch_.opened[gate] = now;
     batch_.gates[gate].set(batch_.run);
   }
-  if (batch_.backend.timed_by_host()) enqueuer_.enqueue_due(since);
+  if (batch_.timed_by_host()) enqueuer_.enqueue_due(since);
 }
 
 /// The clock is read behind a signal that was seen, not before: a host that is held up in between would see the end
@@ -161,7 +175,7 @@ bool GateOpener::is_lost(Duration now) {
 GateOpener::Streams GateOpener::ask_driver() const {
   Streams streams;
   for (const Lane& lane : batch_.lanes) {
-    const cudaError_t status = cudaStreamQuery(lane.stream);
+    const cudaError_t status = answer(cudaStreamQuery(lane.stream));
     if (status != cudaSuccess) streams.empty = false;
     if (status != cudaSuccess && status != cudaErrorNotReady) return {false, status, lane.device};
   }
@@ -176,7 +190,7 @@ const Command* GateOpener::first_unfinished() const {
     const auto& [point, step] = next_[i];
     const Command& command = batch_.list.commands[i];
     if (seen_[command.last_lane] >= step) continue;
-    const cudaError_t status = point == nullptr ? cudaErrorNotReady : cudaEventQuery(point->event.get());
+    const cudaError_t status = point == nullptr ? cudaErrorNotReady : answer(cudaEventQuery(point->event.get()));
     if (status == cudaSuccess) continue;
     if (found == nullptr) found = &command;
     const bool broken = status != cudaErrorNotReady;

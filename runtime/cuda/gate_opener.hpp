@@ -11,7 +11,8 @@ namespace tutti::internal::cuda {
 /// lost.
 ///
 /// Threads: the caller's thread submits and waits; the conductor does the rest, through `GatedRun`. `submit` passes the
-/// run to the conductor (`Conductor::submit`: release, acquire), and `finished_` passes it back.
+/// run to the conductor (`Conductor::submit`: release, acquire), and `finished_` passes it back. A run of a batch that
+/// overlaps is the caller's alone, from `begin_at_once` on.
 class GateOpener final : private GatedRun {
  public:
   /// @param batch, enqueuer  outlive it
@@ -27,6 +28,10 @@ class GateOpener final : private GatedRun {
   [[nodiscard]] bool finished() const { return finished_.load(std::memory_order_acquire); }
   /// Returns when no run is under way.
   void wait(WaitKind waiting) const;
+  /// Enqueues a whole run that has no gates, of a batch that overlaps: nobody else leads it. @pre no run is under way
+  void begin_at_once();
+  /// Sees how far that run is. @return whether it is finished
+  [[nodiscard]] bool look();
   /// Opens the gates of a run that the conductor will not lead, since a GPU is lost.
   void open_all() const;
 

@@ -46,7 +46,7 @@ GpuClock::GpuClock(int device, const Clock& clock, Stream stream, SignalBoard bo
       answers_(board_.take_lines<SignalLine<TimerValue>>(kRounds)) {}
 
 bool GpuClock::ask(Duration patience) {
-  if (cudaStreamQuery(stream_.get()) != cudaSuccess) return false;  // the last one is still waiting
+  if (answer(cudaStreamQuery(stream_.get())) != cudaSuccess) return false;  // the last one is still waiting
   const DeviceGuard guard(device_);
   const auto answer = [&](std::uint32_t round) { return HostSignal<TimerValue>(&answers_[round].word); };
   asked_.set(0);

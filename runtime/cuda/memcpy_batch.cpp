@@ -305,7 +305,7 @@ bool MemcpyBatch::is_broken() {
   if (now < next_look_) return false;
   next_look_ = now + kLookAfter;
   for (const Part& part : parts_) {
-    const cudaError_t status = cudaStreamQuery(part.queue->stream.get());
+    const cudaError_t status = answer(cudaStreamQuery(part.queue->stream.get()));
     if (status == cudaErrorNotReady) return false;
     if (status == cudaSuccess) continue;
     bound().lose(part.queue->device);

@@ -42,7 +42,7 @@ void RunTimes::clear() { std::fill(origins_.begin(), origins_.end(), Origin{}); 
 
 void RunTimes::read() {
   set_origins();
-  if (batch_.backend.sleeps() && !batch_.backend.timed_by_gpus()) count_doubt();
+  if (batch_.backend.sleeps() && !batch_.timed_by_gpus()) count_doubt();
   learn_timers();
   if (!batch_.result.error) count_overruns();
 }
@@ -50,7 +50,7 @@ void RunTimes::read() {
 void RunTimes::set_origins() {
   clear();
   set_by_signals();
-  if (batch_.backend.sleeps() && batch_.backend.timed_by_gpus()) set_by_timers();
+  if (batch_.backend.sleeps() && batch_.timed_by_gpus()) set_by_timers();
   set_by_gates();
 }
 
@@ -63,7 +63,7 @@ void RunTimes::set_by_signals() {
   for (const Lane& lane : batch_.lanes) {
     Origin& origin = origins_[lane.place];
     const cudaEvent_t last = lane.points.back()->event.get();
-    while (cudaEventQuery(last) == cudaErrorNotReady && clock.now() < limit) continue;  // 1 or 2 us
+    while (answer(cudaEventQuery(last)) == cudaErrorNotReady && clock.now() < limit) continue;  // 1 or 2 us
     for (const Point* point : lane.points) {
       if (origin.event == nullptr) origin = {&point->event, std::numeric_limits<double>::infinity()};
       const double after = elapsed_ns(*origin.event, point->event).value_or(0);

@@ -22,6 +22,12 @@ namespace tutti::internal::cuda {
   return tl::unexpected(failure(call, cudaGetErrorName(status), cudaGetErrorString(status), place));
 }
 
+/// A status that is an answer. Clears the error that the runtime remembers: the next call would be blamed for it.
+[[nodiscard]] inline cudaError_t answer(cudaError_t status) {
+  if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
+  return status;
+}
+
 /// A status of the CUDA driver as a value.
 [[nodiscard]] Expected<void> check(CUresult status, std::string_view call,
                                    std::source_location place = std::source_location::current());

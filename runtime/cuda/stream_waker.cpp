@@ -18,9 +18,18 @@ cudaError_t StreamWaker::call_from(cudaStream_t stream) {
   return status;
 }
 
+void StreamWaker::pass_to(Waker* other) {
+  const std::lock_guard lock(passing_);
+  other_ = other;
+}
+
 void StreamWaker::called_by_stream(void* waker) {
   auto& called = *static_cast<StreamWaker*>(waker);
   called.wake();
+  {
+    const std::lock_guard lock(called.passing_);
+    if (called.other_ != nullptr) called.other_->wake();
+  }
   called.made_.fetch_add(1, std::memory_order_release);  // the last access
 }
 

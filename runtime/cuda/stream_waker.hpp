@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
 #include "runtime/core/waker.hpp"
 #include "runtime/cuda/status.hpp"
@@ -17,6 +18,9 @@ class StreamWaker : public Waker {
   /// Enqueues a call behind the work that a stream has so far. Allocates nothing.
   [[nodiscard]] cudaError_t call_from(cudaStream_t stream);
 
+  /// Hands calls on to another waker as well, until this is called again; null: to none.
+  void pass_to(Waker* other);
+
   /// Deletes a waker behind the calls of its streams; leaves it behind where a stream never comes to its call, or later
   /// than a moment, since its GPU is lost.
   struct Retire {
@@ -26,6 +30,8 @@ class StreamWaker : public Waker {
  private:
   static void called_by_stream(void* waker);
 
+  std::mutex passing_;
+  Waker* other_ = nullptr;
   std::atomic<std::uint64_t> enqueued_{0}, made_{0};  // calls of streams
 };
 

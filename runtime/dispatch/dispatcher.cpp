@@ -169,8 +169,8 @@ void DispatchedRun::start(const ReadyJob& ready) {
   ledger_.review();  // its batches may have been those of a job before
   const Job job = job_of(ready);
   const Duration ready_since = std::max(state.releases[job.buffer_set].done, free_since_);
-  running_.push_back({JobExecution(job, *state.program, state.chunks[job.buffer_set], state.first_chunk),
-                      executor_.clock().now() - ready_since});
+  const Duration waited = executor_.clock().now() - ready_since;
+  running_.emplace_back(JobExecution(job, *state.program, state.chunks[job.buffer_set], state.first_chunk), waited);
 }
 
 Event::Kind DispatchedRun::do_region() {

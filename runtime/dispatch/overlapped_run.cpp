@@ -36,6 +36,9 @@ class OverlappedRun final : public TaskRun {
   int callbacks_below() const override { return 2; }  // host steps, which bounds cover, go before them
 
  private:
+  /// Does what comes next, until no job comes any more or the run cannot go on.
+  void lead_jobs();
+
   /// What a job has seen of a resource's log.
   struct Seen {
     std::uint64_t of = 0;  ///< `Resource::idled` then: what was before is over
@@ -216,6 +219,13 @@ void OverlappedRun::make_room(std::span<const std::uint64_t> jobs) {
 // ---- the loop
 
 void OverlappedRun::run_jobs() {
+  executor_.backend().begin_overlapping(waker_);
+  lead_jobs();
+  executor_.backend().end_overlapping();
+  add_notes_of_workers();
+}
+
+void OverlappedRun::lead_jobs() {
   for (;;) {
     if (was_interrupted()) scheduler_->drain();
     take_news();
@@ -232,7 +242,7 @@ void OverlappedRun::run_jobs() {
       case OverlapAction::Kind::Begin: begin(action.region); break;
       case OverlapAction::Kind::Finish: finish(action.job); break;
       case OverlapAction::Kind::Idle:
-        if (!idle(action.until)) return add_notes_of_workers();
+        if (!idle(action.until)) return;
         break;
     }
   }

@@ -68,10 +68,6 @@ void BackendStack::add_notes(std::vector<std::string>& notes) const {
 
 Expected<PartitionMachines> PartitionMachines::make(const tutti::BackendOptions& options, const PlannedTaskSet& planned,
                                                     const Topology& machine, const KernelRegistry& kernels) {
-  if (planned.overlap && options.kind == BackendKind::Cuda)
-    return invalid_input(
-        "jobs of this set have to overlap, which so far only the simulated machine runs; give --backend sim, or less "
-        "work with 'overlap: off'");
   PartitionMachines made(options, machine, kernels);
   made.overlaps_ = planned.overlap.has_value();
   for (const Partition& partition : planned.partitions) {

@@ -68,6 +68,8 @@ class FaultBackend : public DeviceBackend {
   [[nodiscard]] std::string_view name() const override { return machine_.name(); }
   [[nodiscard]] bool starts_cold() const override { return machine_.starts_cold(); }
   [[nodiscard]] bool busy() const override { return machine_.busy(); }
+  void begin_overlapping(Waker& caller) override { machine_.begin_overlapping(caller); }
+  void end_overlapping() override { machine_.end_overlapping(); }
   [[nodiscard]] Duration next_event() const override { return machine_.next_event(); }
   void share_as(const Topology* machine) override { machine_.share_as(machine); }
   [[nodiscard]] std::vector<std::string> notes() const override { return machine_.notes(); }

@@ -160,6 +160,11 @@ class Station {
     return std::move(prepared).value();
   }
 
+  /// A batch that others may run beside.
+  Expected<PreparedBatch> prepare_overlapping(CommandStream stream, StreamBinding binding) {
+    return executor.prepare(planned({std::move(stream)}), {std::move(binding)}, "an operation", Marks::Needed, true);
+  }
+
   /// Why a batch is not prepared; empty where it is.
   std::string refusal(std::vector<CommandStream> streams, std::vector<StreamBinding> bindings) {
     const auto prepared = executor.prepare(planned(std::move(streams)), std::move(bindings));

@@ -24,6 +24,8 @@ class WatchedBackend final : public DeviceBackend {
   [[nodiscard]] std::string_view name() const override { return machine_.name(); }
   [[nodiscard]] bool busy() const override { return machine_.busy(); }
   [[nodiscard]] Duration tolerated_lag() const override { return machine_.tolerated_lag(); }
+  void begin_overlapping(Waker& caller) override { machine_.begin_overlapping(caller); }
+  void end_overlapping() override { machine_.end_overlapping(); }
   [[nodiscard]] Duration next_event() const override { return machine_.next_event(); }
   void share_as(const Topology* machine) override { machine_.share_as(machine); }
   void begin_run(Duration at) override { machine_.begin_run(at); }

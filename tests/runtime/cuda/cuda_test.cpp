@@ -1,6 +1,7 @@
 // What real GPUs owe beyond the conformance suite.
 #include <array>
 #include <cstring>
+#include <map>
 #include <string>
 #include <thread>
 
@@ -730,6 +731,109 @@ TEST(CudaPart, PartitionsRunSideBySide) {
     EXPECT_TRUE(!job.error || (late && !test::kDevicesAreInTime)) << job.error->text();
   }
 }
+
+// ---- jobs that overlap
+
+/// Fills each image with the number of its job and compares the reports.
+class NumberedImages final : public TaskProgram {
+ public:
+  NumberedImages(const Topology& machine, const Task& task) : buffers_(machine, task, 3) {}
+  Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& batch, std::size_t number,
+                                            std::size_t set) override {
+    auto bound = buffers_.bind(backend, batch, number, set);
+    if (number == 0) images_[set] = bound->front().source;
+    if (number == 1) {
+      bound->front().source = {on_gpu_[set].where, on_gpu_[set].data, bound->front().source.size};
+      reports_[set] = bound->front().destination;
+    } else {
+      on_gpu_[set] = bound->front().destination;
+    }
+    return bound;
+  }
+  void on_ready(const Job& job) override {
+    std::ranges::fill(images_[job.buffer_set].bytes(), static_cast<std::byte>(job.index + 1));
+  }
+  void on_finished(const Job& job) override {
+    const auto is_right = [&](std::byte byte) { return byte == static_cast<std::byte>(job.index + 1); };
+    right += std::ranges::all_of(reports_[job.buffer_set].bytes(), is_right) ? 1 : 0;
+  }
+  int right = 0;
+
+ private:
+  PatternProgram buffers_;
+  std::map<std::size_t, BufferView> images_, on_gpu_, reports_;
+};
+
+/// An image up to each GPU, a kernel, the image back, every 10 ms within 25: three jobs at a time. The kernel takes
+/// 6 ms, so that they overlap.
+TaskSet pipelines(const Topology& machine) {
+  TaskSet set{machine, Policy::Edf, {}};
+  set.overlap = Overlap::On;
+  const VertexId mem = *machine.find_vertex("mem0");
+  for (const char* gpu : {"gpu0", "gpu1"}) {
+    const VertexId device = *machine.find_vertex(gpu);
+    CommandStream up = copy_stream("up", mem, device, 1'000'000);
+    up.kernel = Kernel{device, milliseconds{6}, milliseconds{7}, "spin"};
+    Task& task = set.tasks.emplace_back();
+    task.name = gpu;
+    task.period = milliseconds{10};
+    task.deadline = milliseconds{25};
+    task.steps = {Batch::make(machine, {up}).value(), HostStep{microseconds{50}},
+                  Batch::make(machine, {copy_stream("down", device, mem, 1'000'000)}).value()};
+  }
+  return set;
+}
+
+class CudaOverlap : public testing::TestWithParam<WaitKind> {};
+
+INSTANTIATE_TEST_SUITE_P(Waiting, CudaOverlap, testing::Values(test::kBusyWait, WaitKind::Block),
+                         [](const auto& waiting) { return waiting.param == WaitKind::Block ? "Block" : "Busy"; });
+
+// The bytes of each job come back, none fails, and on real GPUs none is late.
+TEST_P(CudaOverlap, RunsJobsBesideEachOther) {
+  const Topology machine = real_machine();
+  const TaskSet set = pipelines(machine);
+  const AdmissionVerdict verdict = AdmissionController(planners().front()).decide(set);
+  ASSERT_TRUE(verdict.admitted.has_value()) << verdict.reasons.front();
+  test::DeviceClock clock;
+  const KernelRegistry kernels = KernelRegistry::with_builtins();
+  CudaOptions cuda = test::host_gpus(machine);
+  cuda.waiting = GetParam();
+  auto backend = make_cuda_backend(machine, kernels, clock, cuda);
+  ASSERT_TRUE(backend.has_value()) << backend.error().text();
+  Executor executor(machine, **backend, clock);
+  NumberedImages images[] = {{machine, set.tasks[0]}, {machine, set.tasks[1]}};
+  TaskProgram* const programs[] = {&images[0], &images[1]};
+  RunOptions options;
+  options.jobs = 60;
+  const auto record = run_tasks(executor, *verdict.admitted, programs, options);
+  ASSERT_TRUE(record.has_value()) << record.error().text();
+  int done = 0;
+  for (const JobRecord& job : record->jobs) {
+    const bool dropped = job.error && job.error->message.find("no buffer set was free") == 0;
+    EXPECT_TRUE(!job.error || (dropped && !test::kDevicesAreInTime)) << job.error->text();
+    EXPECT_TRUE(job.verdict == JobVerdict::Met || !test::kDevicesAreInTime) << job.response().count();
+    done += job.error ? 0 : 1;
+  }
+  EXPECT_EQ(record->jobs.size(), 60U);
+  EXPECT_GT(done, 0);
+  EXPECT_EQ(images[0].right + images[1].right, done);
+}
+
+TEST_F(Cuda, StagedCopiesAndHostWorkDoNotOverlap) {
+  const auto refusal = [&](CommandStream stream, StreamBinding binding) {
+    const auto made = station.prepare_overlapping(std::move(stream), std::move(binding));
+    return made ? std::string() : made.error().message;
+  };
+  const Buffer from = station.allocate(station.at("gpu0"), 4096), to = station.allocate(station.at("gpu1"), 4096);
+  EXPECT_EQ(refusal(copy_stream("s", station.at("gpu0"), station.at("gpu1"), 4096), bound(from.view(), to.view()))
+                .find("stream 's' is copied through host memory"),
+            0U);
+  EXPECT_EQ(refusal(kernel_stream("s", station.at("cpu0"), "checksum"), {}).find("kernel 'checksum' of stream 's' is"),
+            0U);
+}
+
+// ---- memory
 
 TEST_F(Cuda, MoreMemoryThanThereIsIsRefusedWithTheAmount) {
   cuda::MemoryPool::instance().trim();  // nothing is kept, so that nothing is said of it

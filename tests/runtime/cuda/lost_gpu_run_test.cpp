@@ -59,8 +59,9 @@ class GpusLeft final : public SpareMachines {
 };
 
 /// Every 50 ms a task copies to each GPU; a task of the host makes them one partition.
-TaskSet tasks_on(const Topology& machine) {
+TaskSet tasks_on(const Topology& machine, Overlap overlap) {
   TaskSet set{machine, Policy::Edf, {}};
+  set.overlap = overlap;
   for (const char* gpu : {"gpu0", "gpu1", "gpu2"}) {
     Task task = test::task(gpu, 0, milliseconds{50} / Duration{1});
     task.declared_wcet.reset();
@@ -70,15 +71,19 @@ TaskSet tasks_on(const Topology& machine) {
     set.tasks.push_back(std::move(task));
   }
   set.tasks.push_back(test::task("host", 1000, milliseconds{50} / Duration{1}));
+  if (overlap == Overlap::On) {  // what it holds must be known
+    set.tasks.back().declared_wcet.reset();
+    set.tasks.back().steps = {HostStep{Duration{1000}}};
+  }
   return set;
 }
 
 /// The GPU goes behind the fourth job of the host. Prints what the record says.
-void lose_in_a_run(int ordinal) {
+void lose_in_a_run(int ordinal, Overlap overlap) {
   alarm(60);
   {
     const Topology machine = three_gpus();
-    const AdmittedTaskSet admitted = test::admit(tasks_on(machine));
+    const AdmittedTaskSet admitted = test::admit(tasks_on(machine, overlap));
     GpusLeft machines(machine);
     Executor* const executors[] = {machines.without(0, {}).value()};
     std::vector<std::unique_ptr<PatternProgram>> programs;
@@ -109,13 +114,18 @@ void lose_in_a_run(int ordinal) {
   std::exit(0);
 }
 
+class LostGpuRunDeathTest : public testing::TestWithParam<Overlap> {};
+
+INSTANTIATE_TEST_SUITE_P(Overlap, LostGpuRunDeathTest, testing::Values(Overlap::Off, Overlap::On),
+                         [](const auto& mode) { return mode.param == Overlap::On ? "On" : "Off"; });
+
 // Once the first GPU, which is the current one of most threads, and once another.
-TEST(LostGpuRunDeathTest, TasksOfTheOtherGpusGoOn) {
+TEST_P(LostGpuRunDeathTest, TasksOfTheOtherGpusGoOn) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(lose_in_a_run(0), testing::ExitedWithCode(0),
+  EXPECT_EXIT(lose_in_a_run(0, GetParam()), testing::ExitedWithCode(0),
               "gpu0 was lost at .*: 'gpu0' needs it and has ended; 'gpu1', 'gpu2', 'host' go on, admitted anew after "
               ".*\noff on on on fatal");
-  EXPECT_EXIT(lose_in_a_run(1), testing::ExitedWithCode(0),
+  EXPECT_EXIT(lose_in_a_run(1, GetParam()), testing::ExitedWithCode(0),
               "gpu1 was lost at .*: 'gpu1' needs it and has ended; 'gpu0', 'gpu2', 'host' go on, admitted anew after "
               ".*\non off on on fatal");
 }
