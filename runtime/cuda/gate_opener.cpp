@@ -67,6 +67,7 @@ void GateOpener::begin_at_once() {
   begin(now);
   for (; next_opening_ < openings_.size(); ++next_opening_) batch_.opened[openings_[next_opening_].gate] = now;
   enqueuer_.enqueue_due(Duration::max());
+  batch_.enqueued = batch_.backend.clock.now();
 }
 
 bool GateOpener::look() {

@@ -128,7 +128,9 @@ void RunTimes::learn_timers() {
 void RunTimes::count_overruns() {
   for (std::size_t i = 0; i < before_.size(); ++i) {
     const KernelRun& run = batch_.list.kernels[i];
-    const double start = before_[i] == kNone ? start_of(run.first) : end_of(before_[i]);
+    // The start of what is enqueued when it is due is recorded before the kernel can be there.
+    const double start =
+        std::max(before_[i] == kNone ? start_of(run.first) : end_of(before_[i]), as_double(batch_.enqueued));
     const double slack = kOverrunSlackNs + kLaunchNs * (run.count - 1);
     if (end_of(run.last) - start > as_double(run.worst) + slack) ++batch_.result.overruns;
   }

@@ -69,24 +69,37 @@ void JobLedger::add(EndedJob&& ended) {
 }
 
 void JobLedger::review() {
-  for (EndedJob& ended : ended_) review(ended);
-  ended_.clear();
+  while (review_next()) continue;
 }
 
-void JobLedger::review(EndedJob& ended) {
-  streams_.clear();
-  std::optional<BrokenBound> broken;  // of the batch that was furthest over its latest finish
-  for (std::size_t chunk = 0; ended.chunks != nullptr && chunk < ended.chunks->size(); ++chunk) {
-    const Executor::Review one = executor_.review((*ended.chunks)[chunk], recorder_ != nullptr);
-    ended.record.overruns += one.overruns;
-    if (one.broken && (!broken || one.broken->excess > broken->excess)) broken = one.broken;
-    if (one.measured != nullptr) note_streams(ended.record.task, chunk, one.start, *one.measured);
+bool JobLedger::review_next() {
+  if (ended_.empty()) return false;
+  EndedJob& ended = ended_.front();
+  if (ended.chunks != nullptr && ended.reviewed < ended.chunks->size()) {
+    review_batch(ended);
+    return true;
   }
-  judge(ended, broken);
+  judge(ended);
   keep(std::move(ended.record), ended.place, streams_);
+  streams_.clear();
+  ended_.erase(ended_.begin());
+  return !ended_.empty();
 }
 
-void JobLedger::judge(EndedJob& ended, const std::optional<BrokenBound>& of_batches) const {
+void JobLedger::review_those_of(const std::vector<PreparedBatch>& chunks) {
+  while (std::ranges::find(ended_, &chunks, &EndedJob::chunks) != ended_.end()) review_next();
+}
+
+void JobLedger::review_batch(EndedJob& ended) {
+  const std::size_t chunk = ended.reviewed++;
+  const Executor::Review one = executor_.review((*ended.chunks)[chunk], recorder_ != nullptr);
+  ended.record.overruns += one.overruns;
+  if (one.broken && (!ended.broken || one.broken->excess > ended.broken->excess)) ended.broken = one.broken;
+  if (one.measured != nullptr) note_streams(ended.record.task, chunk, one.start, *one.measured);
+}
+
+void JobLedger::judge(EndedJob& ended) const {
+  const std::optional<BrokenBound>& of_batches = ended.broken;
   if (!promised_ || (!ended.late && !of_batches)) return;
   if (of_batches) ended.excesses.add(of_batches->cause, of_batches->excess);
   BrokenBound broken{ended.excesses.largest(), std::max(ended.over, of_batches ? of_batches->excess : Duration{0}), {}};

@@ -20,6 +20,9 @@ struct EndedJob {
   Duration over{};                               ///< excess over the bound
   Excesses excesses;
   std::optional<TaskId> blocker;  ///< whose jobs took the most from it, beyond their Wcet
+  // Of the review.
+  std::size_t reviewed = 0;             ///< of its batches
+  std::optional<BrokenBound> broken{};  ///< of the batch that was furthest over its latest finish
 };
 
 /// The records of a run: compares jobs with their bounds, names causes, keeps records, summaries and the journal.
@@ -49,14 +52,18 @@ class JobLedger {
   void add(EndedJob&& ended);
   /// Completes and keeps the records of all jobs that were added.
   void review();
+  /// Reviews one batch, or what follows the last one of a job. @return whether more is left
+  bool review_next();
+  /// Reviews jobs until none is left that had these batches.
+  void review_those_of(const std::vector<PreparedBatch>& chunks);
   /// Keeps the record of a job that needs no review.
   void keep(JobRecord&& record, std::size_t place);
   /// The run has ended: attributes slow copies to other users of the devices, where there were any.
   void finish();
 
  private:
-  void review(EndedJob& ended);
-  void judge(EndedJob& ended, const std::optional<BrokenBound>& of_batches) const;
+  void review_batch(EndedJob& ended);
+  void judge(EndedJob& ended) const;
   void note_streams(TaskId task, std::size_t chunk, Duration start, const Timeline& measured);
   void keep(JobRecord&& record, std::size_t place, std::span<const StreamTime> streams);
 
@@ -70,8 +77,8 @@ class JobLedger {
   std::vector<std::optional<Duration>> bounds_;  // [tasks] of responses; empty: none are known
   Duration epoch_{};
   bool foreign_ = false;             // others used the devices when the run was prepared
-  std::vector<EndedJob> ended_;      // not reviewed
-  std::vector<StreamTime> streams_;  // of the job under review
+  std::vector<EndedJob> ended_;      // not reviewed, the oldest first
+  std::vector<StreamTime> streams_;  // of the oldest
 };
 
 }  // namespace tutti::internal

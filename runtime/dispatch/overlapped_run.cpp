@@ -309,7 +309,8 @@ std::size_t OverlappedRun::chunk_of(const RegionRun& run) const {
 void OverlappedRun::begin(const RegionRun& run) {
   Resource& resource = resources_[run.resource];
   Progress& progress = progress_of(run.job);
-  if (!std::exchange(progress.begun, true)) ledger_.review();  // its batches may have been those of a job before
+  if (!std::exchange(progress.begun, true))  // its batches may have been those of a job before
+    ledger_.review_those_of(tasks_[run.job.task.index()].chunks[releases().buffer_set_of(run.job)]);
   if (run.after_idle) resource.log.clear(), ++resource.idled;
   note_blocking(run);
   if (part_of(run).kind == OperationPart::Kind::Host) return resource.worker->post(run.resource);
@@ -370,7 +371,7 @@ void OverlappedRun::end_region(std::size_t place, std::optional<Error> error, Du
   add_excess(run, excess);
   all_.add(run.job.task, excess - std::exchange(resources_[place].noted, Duration{0}));
   if (part.kind == OperationPart::Kind::Host) progress.host += std::max(excess, Duration{0});
-  const Duration dispatching = executor_.machine().setup().dispatch.guaranteed;
+  const Duration dispatching = dispatching_of(executor_.machine(), resources_.size());
   if (in_batch > Duration{0}) progress.dispatch += std::max(took - in_batch - dispatching, Duration{0});
   if (!error) {
     scheduler_->region_ended(place, now);
@@ -409,7 +410,7 @@ bool OverlappedRun::idle(Duration until) {
   }
   if (!works && until == kNever && (record_.fatal || record_.interrupted)) return false;
   if (instant == kNever && !((news.may_come || works) && executor_.clock().runs_by_itself())) return false;
-  ledger_.review();
+  if (ledger_.review_next() && works) return true;  // one at a time: an end that is seen late makes others late
   wait_for(instant);
   if (!works) all_.clear();
   return true;

@@ -17,7 +17,9 @@ std::size_t place_in_chunk(const Batch& whole, std::size_t stream, bool is_last)
   return place;
 }
 
-ExecutionPlan plan_region(const Batch& chunk, CommandStream stream, OperationPart::Kind kind, Duration longest) {
+/// @param dispatching  in its longest time
+ExecutionPlan plan_region(const Batch& chunk, CommandStream stream, OperationPart::Kind kind, Duration longest,
+                          Duration dispatching) {
   const Topology& machine = chunk.machine();
   (kind == OperationPart::Kind::Copy ? static_cast<void>(stream.kernel.reset()) : stream.transfer.reset());
   auto alone = Batch::make(machine, {std::move(stream)});
@@ -26,20 +28,22 @@ ExecutionPlan plan_region(const Batch& chunk, CommandStream stream, OperationPar
   const SetupTimes& costs = machine.setup();
   LatestFinish& latest = planned.latest.emplace();
   latest.held_up = costs.job.guaranteed;
-  latest.batch = longest - costs.dispatch.guaranteed - costs.job.guaranteed;
+  latest.batch = longest - dispatching - costs.job.guaranteed;
   latest.streams = {latest.batch};
   return planned;
 }
 
-std::vector<ExecutionPlan> plan_part(const TaskSet& set, const Task& task, const OperationPart& part) {
+std::vector<ExecutionPlan> plan_part(const TaskSet& set, const Task& task, const OperationPart& part,
+                                     std::size_t resources) {
   const auto* whole = std::get_if<Batch>(&task.steps[part.step]);
   if (whole == nullptr) return {};
   const std::vector<Batch> chunks = cut(*whole, cut_in_force(set, task));
+  const Duration dispatching = dispatching_of(whole->machine(), resources);
   std::vector<ExecutionPlan> regions;
   for (std::size_t r = 0; r < part.regions.size(); ++r) {
     const std::size_t c = part.kind == OperationPart::Kind::Kernel ? chunks.size() - 1 : r;
     const std::size_t place = place_in_chunk(*whole, part.stream, c + 1 == chunks.size());
-    regions.push_back(plan_region(chunks[c], chunks[c].streams()[place], part.kind, part.regions[r]));
+    regions.push_back(plan_region(chunks[c], chunks[c].streams()[place], part.kind, part.regions[r], dispatching));
   }
   return regions;
 }
@@ -51,7 +55,7 @@ OverlapPlan plan_operations(const TaskSet& set, OperationSet operations, LocalDe
   for (const Operation& operation : plan.operations.operations) {
     auto& parts = plan.plans.emplace_back();
     for (const OperationPart& part : operation.parts)
-      parts.push_back(plan_part(set, set.tasks[operation.task.index()], part));
+      parts.push_back(plan_part(set, set.tasks[operation.task.index()], part, plan.operations.resources.size()));
   }
   return plan;
 }

@@ -124,7 +124,7 @@ struct Region {
   std::vector<Flow> flows;
 };
 
-/// Costs at their guaranteed figures, ns.
+/// Costs of commands at their guaranteed figures, ns.
 class Costs {
  public:
   explicit Costs(const Topology& machine) : machine_(machine), setup_(machine.setup()) {}
@@ -143,21 +143,33 @@ class Costs {
     const double launch = work.gpu == kNone ? ns(setup_.host) : ns(setup_.kernel) + ns(setup_.handover);
     return ns(setup_.gate) + launch + work.kernel_worst;
   }
-  /// The bound of host work that a job waits for.
-  [[nodiscard]] Duration host(Duration time) const {
-    return add_saturating(time, add_saturating(setup_.dispatch.guaranteed, setup_.job.guaranteed));
-  }
-  /// The bound of a region: what a batch of it alone would have.
-  [[nodiscard]] Duration region(double length) const {
-    const Duration bound = batch_wcet(round_up_ns(ns(setup_.batch) + length), machine_.margin()).bound();
-    return add_saturating(bound, add_saturating(setup_.dispatch.guaranteed, setup_.job.guaranteed));
-  }
 
  private:
   static double ns(const Cost& cost) { return as_ns(cost.guaranteed); }
 
   const Topology& machine_;
   const SetupTimes& setup_;
+};
+
+/// Bounds of regions.
+class Bounds {
+ public:
+  /// @param resources  of the set
+  Bounds(const Topology& machine, std::size_t resources)
+      : machine_(machine),
+        around_(add_saturating(dispatching_of(machine, resources), machine.setup().job.guaranteed)) {}
+
+  /// Of host work that a job waits for.
+  [[nodiscard]] Duration host(Duration time) const { return add_saturating(time, around_); }
+  /// Of a copy or kernel: what a batch of it alone would have, and what it waits for the dispatcher.
+  [[nodiscard]] Duration batch(double length) const {
+    const double whole = as_ns(machine_.setup().batch.guaranteed) + length;
+    return add_saturating(batch_wcet(round_up_ns(whole), machine_.margin()).bound(), around_);
+  }
+
+ private:
+  const Topology& machine_;
+  Duration around_;  // the dispatcher's time, and what machine and host may be held up
 };
 
 /// The core of each cpu that the host work of a task takes: that of the task with the most is handed out first, to the
@@ -266,7 +278,6 @@ class Splitting {
         StepOperations& operations = job.emplace_back();
         if (const auto* host = std::get_if<HostStep>(&step)) {
           part.kind = OperationPart::Kind::Host;
-          part.regions = {machine_ != nullptr ? Costs(*machine_).host(host->time) : host->time};
           part.least = host->time;
           operations.push_back({add(
               {TaskId{i}, processor(first_cpu(set_).value_or(VertexId{kNone}), TaskId{i}), {std::move(part)}}, {})});
@@ -382,18 +393,22 @@ class Splitting {
 
   /// The longest times of all regions, now that the company is known.
   void find_times() {
-    if (machine_ == nullptr) return;
-    const Costs costs(*machine_);
+    if (machine_ == nullptr) {  // there is nothing but host work
+      for (Operation& operation : result_.operations) operation.parts[0].regions = {operation.parts[0].least};
+      return;
+    }
+    const Bounds bounds(*machine_, result_.resources.size());
     const std::vector<double> rates = rates_in_company(machine_->capacities(Basis::Guaranteed), company_);
     for (std::size_t i = 0; i < regions_.size(); ++i) {
       OperationPart& part = result_.operations[i].parts[0];
+      if (part.kind == OperationPart::Kind::Host) part.regions = {bounds.host(part.least)};
       for (const Region& region : regions_[i]) {
         double together = region.fixed, alone = 0;
         for (const Flow& flow : region.flows) {
           together += flow.bytes / rates[flow.flow];
           alone += flow.bytes / company_[flow.flow].alone;
         }
-        part.regions.push_back(costs.region(together));
+        part.regions.push_back(bounds.batch(together));
         part.least = add_saturating(part.least, round_down_ns(alone));
       }
     }
@@ -410,6 +425,12 @@ class Splitting {
 };
 
 }  // namespace
+
+Duration dispatching_of(const Topology& machine, std::size_t resources) {
+  Duration sum{};
+  for (std::size_t i = 0; i < resources; ++i) sum = add_saturating(sum, machine.setup().dispatch.guaranteed);
+  return sum;
+}
 
 std::vector<Duration> Operation::regions() const {
   std::vector<Duration> regions;
@@ -478,7 +499,7 @@ std::vector<Duration> least_times(const OperationSet& operations) {
 
 Expected<OperationSet> operations_of(const TaskSet& set, std::span<const VertexId> joined) {
   for (const Task& task : set.tasks) {
-    if (!task.steps.empty() && !task.declared_wcet) continue;
+    if (says_what_jobs_hold(task)) continue;
     return tl::unexpected(Error{
         ErrorCode::InvalidInput,
         fmt::format("task '{}' says how long its jobs take, not what they hold; give it a 'job' without a 'wcet', "

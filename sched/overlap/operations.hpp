@@ -61,6 +61,11 @@ struct OperationSet {
   std::vector<std::vector<StepOperations>> jobs;  ///< [tasks][stages]
 };
 
+/// The most that a region waits for the dispatcher, which is one thread: around it, and around one region of every
+/// other resource that ends or begins at the same time.
+/// @param resources  of the set
+[[nodiscard]] Duration dispatching_of(const Topology& machine, std::size_t resources);
+
 /// The longest way through a job: the sum over its steps of what its longest stream takes.
 /// @param times  [operations]
 [[nodiscard]] Duration longest_way(const OperationSet& operations, std::span<const Duration> times, TaskId task);

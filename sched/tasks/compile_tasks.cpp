@@ -205,7 +205,6 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
   set.overlap = spec.overlap;
   const std::vector<TaskSpec> tasks = with_predecessors(spec, all.faults);
   const bool has_order = std::ranges::any_of(tasks, [](const TaskSpec& task) { return !task.after.empty(); });
-  if (has_order && set.overlap == Overlap::Auto) set.overlap = Overlap::Off;
   std::set<std::string_view> names;
   for (std::size_t i = 0; i < spec.tasks.size(); ++i) {
     const std::string path = path_of("tasks", i);
@@ -214,6 +213,8 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
       all.faults.add(path, fmt::format("there are two tasks '{}'; names are unique", spec.tasks[i].name));
     set.tasks.push_back(compile_task(all, tasks[i], path));
   }
+  const bool can_overlap = !has_order && std::ranges::all_of(set.tasks, says_what_jobs_hold);
+  if (set.overlap == Overlap::Auto && !can_overlap) set.overlap = Overlap::Off;
   compile_chains(all, set);
   if (!all.faults.none()) return tl::unexpected(all.faults.error());
   return set;

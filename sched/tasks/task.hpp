@@ -60,6 +60,9 @@ struct Task {
   return batches;
 }
 
+/// Whether it is known what the jobs of a task hold, and not only how long they take.
+[[nodiscard]] inline bool says_what_jobs_hold(const Task& task) { return !task.steps.empty() && !task.declared_wcet; }
+
 /// A cause-effect chain: each job of a task in it reads, when it starts, the newest output of the task before it, and
 /// has its own output when it ends.
 struct Chain {

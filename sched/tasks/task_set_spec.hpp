@@ -72,7 +72,7 @@ struct TaskSetSpec {
   Arrivals arrivals = Arrivals::Sporadic;
   Preemption preemption = Preemption::None;
   std::optional<Bytes> cut = {};  ///< > 0, with preemption: largest chunk of a transfer; absent: transfers are not cut
-  Overlap overlap = Overlap::Off;
+  Overlap overlap = Overlap::Auto;
   Parameters parameters = {};
   std::vector<TaskSpec> tasks = {};
   std::vector<ChainSpec> chains = {};

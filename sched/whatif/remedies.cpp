@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -236,15 +237,19 @@ std::optional<Remedy> other_cut(const TaskStudy& study, const AdmissionControlle
   return Remedy{cut, *found.size, static_cast<double>(*found.size - cut.value) / static_cast<double>(cut.value)};
 }
 
-}  // namespace
+/// That jobs overlap, where that alone helps.
+std::optional<Remedy> that_jobs_overlap(const TaskStudy& study, const AdmissionController& controller) {
+  if (study.tasks.overlap != Overlap::Off) return std::nullopt;
+  const TunableParameter overlap{.kind = TunableKind::Overlap, .value = static_cast<std::int64_t>(Overlap::Off)};
+  const auto on = static_cast<std::int64_t>(Overlap::On);
+  const auto changed = with_value(study, overlap, on);
+  if (!changed || controller.answer(*changed) != Answer::Schedulable) return std::nullopt;
+  return Remedy{overlap, on, {}};
+}
 
-Remedies find_remedies(const TaskStudy& study, const Planner& planner, const AdmissionVerdict& refused) {
-  if (refused.answer == Answer::Schedulable) return {};
+/// The remedies in one of the two modes.
+Remedies remedies_in_mode(const TaskStudy& study, const Planner& planner, const AdmissionVerdict& refused) {
   const TaskSet& set = study.tasks;
-  if (set.tasks.size() > kMostTasksToRemedy)
-    return {{},
-            {},
-            fmt::format("what would remedy it is not looked for in sets of more than {} tasks", kMostTasksToRemedy)};
   std::vector<TunableParameter> list = tunables(study);
   std::erase_if(list, [](const TunableParameter& tunable) { return tunable.value == 0; });
   std::map<std::string, double> promise = promise_of_tasks(set, refused);
@@ -266,6 +271,63 @@ Remedies find_remedies(const TaskStudy& study, const Planner& planner, const Adm
   const auto cut = passes ? std::nullopt : other_cut(study, controller, refused, remedies.left_out);
   for (const auto& sharing : {cut, preemption})
     if (sharing) remedies.remedies.insert(remedies.remedies.begin(), *sharing);
+  return remedies;
+}
+
+/// A study in one mode.
+TaskStudy in_mode(TaskStudy study, Overlap overlap) {
+  study.spec.overlap = study.tasks.overlap = overlap;
+  return study;
+}
+
+/// Whether a remedy changes how jobs share the machine, and not their work.
+bool is_of_sharing(const Remedy& remedy) {
+  return remedy.tunable.kind == TunableKind::Cut || remedy.tunable.kind == TunableKind::Preemption;
+}
+
+/// Of two remedies by the same quantity in the same direction the smaller change, or the larger cut. In their order:
+/// those of sharing first, then the smallest changes.
+void merge(std::vector<Remedy>& remedies, std::span<const Remedy> others) {
+  const auto size_of = [](const Remedy& remedy) {
+    return is_of_sharing(remedy) ? -static_cast<double>(remedy.to) : std::abs(*remedy.relative);
+  };
+  for (const Remedy& other : others) {
+    const auto is_same = [&](const Remedy& remedy) {
+      return remedy.tunable == other.tunable &&
+             (is_of_sharing(remedy) || (remedy.to > remedy.tunable.value) == (other.to > other.tunable.value));
+    };
+    const auto known = std::ranges::find_if(remedies, is_same);
+    if (known == remedies.end()) {
+      remedies.push_back(other);
+    } else if (size_of(other) < size_of(*known)) {
+      *known = other;
+    }
+  }
+  std::ranges::stable_sort(remedies, {}, [&](const Remedy& remedy) { return std::max(size_of(remedy), 0.0); });
+  const auto most = static_cast<std::size_t>(std::ranges::count_if(remedies, is_of_sharing)) + kMostRemedies;
+  if (remedies.size() > most) remedies.resize(most);
+}
+
+}  // namespace
+
+Remedies find_remedies(const TaskStudy& study, const Planner& planner, const AdmissionVerdict& refused) {
+  if (refused.answer == Answer::Schedulable) return {};
+  const TaskSet& set = study.tasks;
+  if (set.tasks.size() > kMostTasksToRemedy)
+    return {{},
+            {},
+            fmt::format("what would remedy it is not looked for in sets of more than {} tasks", kMostTasksToRemedy)};
+  const AdmissionController controller(planner);
+  if (set.overlap != Overlap::Auto) {
+    Remedies remedies = remedies_in_mode(study, planner, refused);
+    if (const auto overlap = that_jobs_overlap(study, controller))
+      remedies.remedies.insert(remedies.remedies.begin(), *overlap);
+    return remedies;
+  }
+  const TaskStudy overlapping = in_mode(study, Overlap::On);
+  Remedies remedies = remedies_in_mode(in_mode(study, Overlap::Off), planner, refused);
+  const Remedies others = remedies_in_mode(overlapping, planner, controller.decide(overlapping.tasks));
+  merge(remedies.remedies, others.remedies);
   return remedies;
 }
 

@@ -18,8 +18,8 @@ struct Remedy {
 
 /// Remedies of a refused set.
 struct Remedies {
-  /// Changes of preemption or cut first, since they leave the work as it is; then the smallest relative changes, at
-  /// most `kMostRemedies`, each of another quantity or direction.
+  /// Changes of overlap, preemption or cut first, since they leave the work as it is; then the smallest relative
+  /// changes, at most `kMostRemedies`, each of another quantity or direction.
   std::vector<Remedy> remedies;
   /// Critical scaling factor below one, in ten-thousandths: all Wcets together would have to shrink to this share;
   /// nothing where time is not short, or where it was not computed.
@@ -44,6 +44,9 @@ inline constexpr std::size_t kMostTasksToRemedy = 2000;
 /// Where jobs have several batches and are not cut, the other `preemption` is tried. With `preemption: between_batches`
 /// the largest `cut` that holds is looked for, as `find_cut` says; without preemption and where that alone does not
 /// help, too, together with `preemption: between_batches`.
+///
+/// Where jobs run one at a time, it is tried whether they may overlap. With `overlap: auto` both ways are searched,
+/// each by itself.
 ///
 /// @param refused  the verdict of the controller on the set as it is.
 /// @return  no remedies where the set is schedulable already, or where no single change makes it so.

@@ -100,6 +100,7 @@ std::string_view to_string(TunableKind kind) {
     case TunableKind::AbsoluteMargin: return "absolute_margin";
     case TunableKind::Cut: return "cut";
     case TunableKind::Preemption: return "preemption";
+    case TunableKind::Overlap: return "overlap";
   }
   return "";
 }
@@ -115,7 +116,8 @@ TunableUnit unit_of(TunableKind kind) {
     case TunableKind::Wcet:
     case TunableKind::AbsoluteMargin: return TunableUnit::Nanoseconds;
     case TunableKind::RelativeMargin: return TunableUnit::Millionths;
-    case TunableKind::Preemption: return TunableUnit::Word;
+    case TunableKind::Preemption:
+    case TunableKind::Overlap: return TunableUnit::Word;
   }
   return TunableUnit::Bytes;
 }
@@ -144,7 +146,9 @@ std::int64_t most_value(TunableKind kind) {
     case TunableUnit::Bytes: return std::int64_t{1} << 53;
     case TunableUnit::Nanoseconds: return std::numeric_limits<std::int64_t>::max();
     case TunableUnit::Millionths: return 100 * std::int64_t{1'000'000};
-    case TunableUnit::Word: return static_cast<std::int64_t>(Preemption::BetweenBatches);
+    case TunableUnit::Word:
+      return kind == TunableKind::Overlap ? static_cast<std::int64_t>(Overlap::Auto)
+                                          : static_cast<std::int64_t>(Preemption::BetweenBatches);
   }
   return 0;
 }
@@ -154,7 +158,9 @@ std::string value_text(TunableKind kind, std::int64_t value) {
     case TunableUnit::Bytes: return kind == TunableKind::Cut && value == 0 ? "none" : to_string(Bytes{value});
     case TunableUnit::Nanoseconds: return to_string(Duration{value});
     case TunableUnit::Millionths: return fmt::format("{:g}", static_cast<double>(value) / kMillion);
-    case TunableUnit::Word: return std::string(to_string(static_cast<Preemption>(value)));
+    case TunableUnit::Word:
+      return std::string(kind == TunableKind::Overlap ? to_string(static_cast<Overlap>(value))
+                                                      : to_string(static_cast<Preemption>(value)));
   }
   return "";
 }
@@ -174,6 +180,7 @@ Expected<TaskSet> with_value(const TaskStudy& study, const TunableParameter& tun
       spec.preemption = Preemption::BetweenBatches;
       break;
     case TunableKind::Preemption: spec.preemption = static_cast<Preemption>(value); break;
+    case TunableKind::Overlap: spec.overlap = static_cast<Overlap>(value); break;
     case TunableKind::Chunk:
       return on_changed_machine(study, [&](MachineSpec& machine) { machine.staging.chunk = Bytes{value}; });
     case TunableKind::RelativeMargin:

@@ -20,10 +20,11 @@ enum class TunableKind : std::uint8_t {
   AbsoluteMargin,  ///< of the machine, on every batch
   Cut,             ///< the set's largest size of a chunk; 0: batches are not cut
   Preemption,      ///< the set's: the number of the `Preemption`
+  Overlap,         ///< the set's: the number of the `Overlap`
 };
 
 /// "parameter", "size", "period", "deadline", "wcet", "chunk", "relative_margin", "absolute_margin", "cut",
-/// "preemption".
+/// "preemption", "overlap".
 [[nodiscard]] std::string_view to_string(TunableKind kind);
 
 /// Unit of a quantity's number.
@@ -47,14 +48,15 @@ struct TunableParameter {
 };
 
 /// Every quantity of a task set: its parameters, then task by task, then its machine's. Sizes of 0, and what the
-/// machine has none of, are left out; so is how jobs share the machine (cut and preemption).
+/// machine has none of, are left out; so is how jobs share the machine (cut, preemption and
+/// overlap).
 [[nodiscard]] std::vector<TunableParameter> tunables(const TaskStudy& study);
 
 /// The smallest and the largest value that a spec can give it.
 [[nodiscard]] std::int64_t least_value(TunableKind kind);
 [[nodiscard]] std::int64_t most_value(TunableKind kind);
 
-/// "160 MB", "25 ms", "0.05", "between_batches".
+/// "160 MB", "25 ms", "0.05", "between_batches", "on".
 [[nodiscard]] std::string value_text(TunableKind kind, std::int64_t value);
 
 /// The task set with another value. The machine comes without its measured table, on which no guarantee rests, where it

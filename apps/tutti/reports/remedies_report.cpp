@@ -28,7 +28,8 @@ std::string name_of(const TunableParameter& tunable) {
     case TunableKind::RelativeMargin: return "relative margin of the machine";
     case TunableKind::AbsoluteMargin: return "absolute margin of the machine";
     case TunableKind::Cut: return tunable.name.empty() ? "cut" : fmt::format("{}, cut", tunable.name);
-    case TunableKind::Preemption: return std::string(to_string(tunable.kind));
+    case TunableKind::Preemption:
+    case TunableKind::Overlap: return std::string(to_string(tunable.kind));
     default: return fmt::format("{} of '{}'", to_string(tunable.kind), tunable.task);
   }
 }
@@ -64,7 +65,8 @@ std::string remedies_text(const Remedies& remedies) {
   }
   if (remedies.remedies.empty() && remedies.left_out.empty())
     text +=
-        "no single change of a size, period, deadline, wcet, margin, preemption or cut was found that makes it hold\n";
+        "no single change of a size, period, deadline, wcet, margin, preemption, overlap or cut was found that makes "
+        "it hold\n";
   if (remedies.critical_scaling_factor)
     text += fmt::format("it would hold with: all worst-case times at {:.2f} % of what they are\n",
                         100.0 * static_cast<double>(*remedies.critical_scaling_factor) / kScalingOne);

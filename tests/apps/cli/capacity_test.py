@@ -8,7 +8,7 @@ from programs import WAFER, Programs, main
 
 class Capacity(Programs):
     """mem0 to gpu0 at 1 byte/ns, so a task that sends an image of x bytes every 10 ms fits up to 10 MB."""
-    TASKS = "version: 1\nmachine: m.yaml\nparameters: {image: 4 MB, unused: 1 MB}\ntasks:\n- {name: a, period: 10 ms, job: [{batch: [{from: mem0, to: gpu0, size: image}]}]}\n"
+    TASKS = "version: 1\nmachine: m.yaml\noverlap: off\nparameters: {image: 4 MB, unused: 1 MB}\ntasks:\n- {name: a, period: 10 ms, job: [{batch: [{from: mem0, to: gpu0, size: image}]}]}\n"
     NO_SIZES = "version: 1\ntasks:\n- {name: a, period: 10 ms, wcet: 2 ms}\n- {name: b, period: 20 ms, deadline: 16 ms, wcet: 6 ms}\n"
 
     def tasks(self, text=TASKS):
@@ -54,8 +54,9 @@ class Capacity(Programs):
 
     def test_the_value_that_is_named_passes_check_and_the_next_does_not(self):
         for row in self.object_of(0, "capacity", WAFER, "--parameter", "image", "--json")["planners"]:
+            words = ["--planner", row["planner"]] if row["planner"] else []
             for size, code in ((row["value_bytes"], 0), (row["beyond_bytes"], 1)):
-                run = self.tutti("check", WAFER, "--planner", row["planner"], "--set", f"image={size} B")
+                run = self.tutti("check", WAFER, *words, "--overlap", row["overlap"], "--set", f"image={size} B")
                 self.assertEqual(run.returncode, code, run.stdout)
 
     def test_planners_that_search_are_asked_only_where_the_set_or_the_caller_says_so(self):
@@ -79,7 +80,7 @@ class Capacity(Programs):
         self.assertIn("'image' in MB", words)
         for planner in ("completion_aligned", "all_at_once", "bandwidth_allocation", "time_division"):
             self.assertTrue(any(word.startswith(planner + ": ") for word in words), words)
-        self.assertEqual(len(list(root.iter("{http://www.w3.org/2000/svg}path"))), 8)  # two curves a planner
+        self.assertEqual(len(list(root.iter("{http://www.w3.org/2000/svg}path"))), 10)  # two curves a row, overlap's too
 
     def test_what_has_no_answer_is_a_sentence(self):
         endless = "version: 1\nmachine: m.yaml\nparameters: {image: 1 B}\ntasks:\n- {name: a, period: 9000000000 s, job: [{batch: [{from: mem0, to: gpu0, size: 1% of image}]}]}\n"
@@ -111,8 +112,8 @@ class Capacity(Programs):
         answer = self.object_of(1, "check", path, "--json")
         self.assertEqual(answer["mends"], [
             {"quantity": "parameter", "task": None, "name": "image", "line": None, "from_bytes": 20_000_000, "to_bytes": 10_000_000, "relative": -0.5},
-            {"quantity": "size", "task": "a", "name": "stream0", "line": 5, "from_bytes": 20_000_000, "to_bytes": 10_000_000, "relative": -0.5},
-            {"quantity": "period", "task": "a", "name": None, "line": 5, "from_ms": 10, "to_ms": 20, "relative": 1},
+            {"quantity": "size", "task": "a", "name": "stream0", "line": 6, "from_bytes": 20_000_000, "to_bytes": 10_000_000, "relative": -0.5},
+            {"quantity": "period", "task": "a", "name": None, "line": 6, "from_ms": 10, "to_ms": 20, "relative": 1},
         ])
         self.assertEqual((answer["mends_left_out"], answer["wcet_growth"]), (None, 0.5))
         self.assertIn("it would hold with: 'image' 10 MB instead of 20 MB (-50 %)\n", self.tutti("check", path).stdout)

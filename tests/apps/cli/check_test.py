@@ -8,7 +8,7 @@ from programs import ROOT, WAFER, Programs, main
 class Check(Programs):
     def test_whole_outputs(self):
         self.is_golden("check.txt", self.tutti("check", WAFER))
-        self.is_golden("check_refused.txt", self.tutti("check", WAFER, "--set", "image=1GB", "--planner", "time_division"), 1)
+        self.is_golden("check_refused.txt", self.tutti("check", WAFER, "--set", "image=1GB", "--planner", "time_division", "--overlap", "off"), 1)
 
     # 6, 3 and 3 MB through a host of 2 GB/s and links of 1: all at once or aligned they take 7.5 ms, and 6 where one short
     # copy waits for the other: a fifth less. Nothing is to say where no planner is sooner, or none is used.
@@ -47,9 +47,10 @@ class Check(Programs):
         self.file("version: 1\nmachine: {name: m, vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}, links: [{from: mem0, to: gpu0, bandwidth: 1 GB/s}]}\n", "m.yaml")
         text = "version: 1\nmachine: m.yaml\ntasks:\n- {name: a, period: 10 ms, deadline: 12 ms, job: [{batch: [{name: s, from: mem0, to: gpu0, size: 6 MB, kernel: {time: 5 ms}}]}]}\n"
         path = self.file(text)
-        off = self.object_of(1, "check", path, "--json")
+        off = self.object_of(1, "check", path, "--json", "--overlap", "off")
         self.assertEqual((off["overlap"], off["resources"]), ("off", []))
-        for words in (["--overlap", "on"], ["--overlap", "auto"]):
+        self.assertEqual({key: off["mends"][0][key] for key in ("quantity", "from", "to")}, {"quantity": "overlap", "from": "off", "to": "on"})
+        for words in (["--overlap", "on"], ["--overlap", "auto"], []):
             on = self.object_of(0, "check", path, "--json", *words)
             self.assertEqual((on["overlap"], on["planner"], on["utilization"]), ("on", None, 0.6))
             self.assertEqual(on["resources"], [{"name": "gpu0 copies in", "utilization": 0.6}, {"name": "gpu0", "utilization": 0.5}])
@@ -67,7 +68,6 @@ class Check(Programs):
         self.assertIn("non-preemptive edf by local deadline, jobs overlap", self.tutti("run", asking, "--jobs", "2").stdout)
         for option, *more in (("--changes", "--for", "10ms"), ("--scenario",)):
             self.refuses(self.tutti("run", asking, option, path, *more), option + ": such a run has one job at a time; leave it out, or give --overlap off")
-        self.refuses(self.tutti("run", asking, "--backend", "cuda"), "which so far only the simulated machine runs")
         self.refuses(self.tutti("check", self.file(text.replace("tasks:", "overlap: maybe\ntasks:"), "maybe.yaml")), "'maybe' is no overlap; write one of off, on, auto")
         declared = self.file("version: 1\noverlap: on\ntasks:\n- {name: a, period: 10 ms, wcet: 2 ms}\n", "declared.yaml")
         answer = self.object_of(1, "check", declared, "--json")

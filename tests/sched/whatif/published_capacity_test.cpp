@@ -29,7 +29,7 @@ TaskStudy wafer_inspection(std::string_view machine) {
     back += fmt::format("      - {{from: {}, to: mem0, size: {}% of image}}\n", gpu, percent);
   }
   return test::make_study(
-      fmt::format("version: 1\nmachine: {}\npolicy: edf\nparameters: {{image: 100 MB}}\ntasks:\n- name: "
+      fmt::format("version: 1\nmachine: {}\npolicy: edf\noverlap: off\nparameters: {{image: 100 MB}}\ntasks:\n- name: "
                   "inspect\n  period: 25 ms\n  deadline: 60 ms\n  job:\n    - batch:\n{}    - batch:\n{}",
                   path, there, back));
 }
