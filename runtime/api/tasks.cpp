@@ -178,8 +178,8 @@ Expected<std::vector<Remedy>> remedies(const TaskSet& set, std::string_view plan
     std::vector<Remedy> list;
     const auto found = internal::find_remedies(*question.state, *question.planner, question.decide());
     for (const internal::Remedy& remedy : found.remedies)
-      list.push_back({name_of(remedy.tunable), value_text(remedy.tunable.kind, remedy.tunable.value),
-                      value_text(remedy.tunable.kind, remedy.to)});
+      list.push_back({name_of(remedy.tunable), value_text(remedy.tunable, remedy.tunable.value),
+                      value_text(remedy.tunable, remedy.to)});
     return list;
   });
 }

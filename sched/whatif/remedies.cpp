@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "sched/analyses/utilization.hpp"
+#include "sched/overlap/operations.hpp"
 #include "sched/tasks/cut.hpp"
 #include "sched/whatif/capacity.hpp"
 #include "sched/whatif/cut_search.hpp"
@@ -25,6 +26,8 @@ constexpr std::array kChanges{1.0 / 128, 1.0 / 64, 1.0 / 32,  1.0 / 16, 1.0 / 8,
 /// Budget of all questions, in the cost of a task without batches, and the cost of a batch or of a chunk of one.
 constexpr std::int64_t kBudget = 800'000;
 constexpr std::int64_t kCostOfBatch = 20;
+/// Budget of the search for another GPU.
+constexpr std::int64_t kBudgetOfGpus = kBudget / 4;
 /// Cost of a batch where jobs overlap, in batches.
 constexpr std::int64_t kOverlapping = 20;
 /// Cost of a plan with full effort, and how many of them a set has at most (`Effort::shared_by`).
@@ -238,13 +241,52 @@ std::optional<Remedy> other_cut(const TaskStudy& study, const AdmissionControlle
 }
 
 /// That jobs overlap, where that alone helps.
-std::optional<Remedy> that_jobs_overlap(const TaskStudy& study, const AdmissionController& controller) {
+std::optional<Remedy> that_jobs_overlap(const TaskStudy& study, const Planner& planner) {
   if (study.tasks.overlap != Overlap::Off) return std::nullopt;
   const TunableParameter overlap{.kind = TunableKind::Overlap, .value = static_cast<std::int64_t>(Overlap::Off)};
   const auto on = static_cast<std::int64_t>(Overlap::On);
   const auto changed = with_value(study, overlap, on);
-  if (!changed || controller.answer(*changed) != Answer::Schedulable) return std::nullopt;
+  if (!changed || AdmissionController(planner).answer(*changed) != Answer::Schedulable) return std::nullopt;
   return Remedy{overlap, on, {}};
+}
+
+/// The tasks' GPUs, those that the refusal names first.
+std::vector<TunableParameter> gpus_of_tasks(const TaskStudy& study, const AdmissionVerdict& refused) {
+  const Topology& machine = *study.tasks.machine;
+  std::vector<std::string> words;
+  for (const VertexId gpu : machine.gpus()) words.push_back(machine.vertex(gpu).name);
+  std::vector<TunableParameter> list;
+  for (std::size_t t = 0; t < study.tasks.tasks.size(); ++t) {
+    const TaskSet alone{machine, study.tasks.policy, {study.tasks.tasks[t]}};
+    for (const VertexId gpu : gpus_of(alone)) {
+      const auto at = std::ranges::find(machine.gpus(), gpu) - machine.gpus().begin();
+      list.push_back({.kind = TunableKind::Gpu,
+                      .task = study.tasks.tasks[t].name,
+                      .value = at,
+                      .place = study.spec.tasks[t].place,
+                      .at_task = t,
+                      .words = words});
+    }
+  }
+  const std::map<std::string, double> promise = promise_of_tasks(study.tasks, refused);
+  std::ranges::stable_sort(list, std::greater<>(), [&](const TunableParameter& gpu) { return promise.at(gpu.task); });
+  return list;
+}
+
+/// Another GPU for all that a task does on one, where that alone helps: the first that is found.
+std::optional<Remedy> another_gpu(const TaskStudy& study, const Planner& planner, const AdmissionVerdict& refused) {
+  if (!study.tasks.machine || study.tasks.machine->gpus().size() < 2) return std::nullopt;
+  const AdmissionController controller(planner);
+  std::int64_t left = kBudgetOfGpus / cost_of_question(study.tasks, planner);
+  for (const TunableParameter& gpu : gpus_of_tasks(study, refused)) {
+    for (std::int64_t to = 0; to < std::ssize(gpu.words); ++to) {
+      if (to == gpu.value) continue;
+      if (left-- <= 0) return std::nullopt;
+      const auto changed = with_value(study, gpu, to);
+      if (changed && controller.answer(*changed) == Answer::Schedulable) return Remedy{gpu, to, {}};
+    }
+  }
+  return std::nullopt;
 }
 
 /// The remedies in one of the two modes.
@@ -308,6 +350,21 @@ void merge(std::vector<Remedy>& remedies, std::span<const Remedy> others) {
   if (remedies.size() > most) remedies.resize(most);
 }
 
+Remedies remedies_in_both_modes(const TaskStudy& study, const Planner& planner) {
+  const AdmissionController controller(planner);
+  Remedies remedies;
+  for (const Overlap overlap : {Overlap::Off, Overlap::On}) {
+    const TaskStudy one = in_mode(study, overlap);
+    Remedies found = remedies_in_mode(one, planner, controller.decide(one.tasks));
+    if (overlap == Overlap::Off) {
+      remedies = std::move(found);
+    } else {
+      merge(remedies.remedies, found.remedies);
+    }
+  }
+  return remedies;
+}
+
 }  // namespace
 
 Remedies find_remedies(const TaskStudy& study, const Planner& planner, const AdmissionVerdict& refused) {
@@ -317,17 +374,10 @@ Remedies find_remedies(const TaskStudy& study, const Planner& planner, const Adm
     return {{},
             {},
             fmt::format("what would remedy it is not looked for in sets of more than {} tasks", kMostTasksToRemedy)};
-  const AdmissionController controller(planner);
-  if (set.overlap != Overlap::Auto) {
-    Remedies remedies = remedies_in_mode(study, planner, refused);
-    if (const auto overlap = that_jobs_overlap(study, controller))
-      remedies.remedies.insert(remedies.remedies.begin(), *overlap);
-    return remedies;
-  }
-  const TaskStudy overlapping = in_mode(study, Overlap::On);
-  Remedies remedies = remedies_in_mode(in_mode(study, Overlap::Off), planner, refused);
-  const Remedies others = remedies_in_mode(overlapping, planner, controller.decide(overlapping.tasks));
-  merge(remedies.remedies, others.remedies);
+  Remedies remedies = study.tasks.overlap == Overlap::Auto ? remedies_in_both_modes(study, planner)
+                                                           : remedies_in_mode(study, planner, refused);
+  for (const auto& remedy : {another_gpu(study, planner, refused), that_jobs_overlap(study, planner)})
+    if (remedy) remedies.remedies.insert(remedies.remedies.begin(), *remedy);
   return remedies;
 }
 

@@ -18,7 +18,7 @@ struct Remedy {
 
 /// Remedies of a refused set.
 struct Remedies {
-  /// Changes of overlap, preemption or cut first, since they leave the work as it is; then the smallest relative
+  /// Changes of overlap, GPU, preemption or cut first, since they leave the work as it is; then the smallest relative
   /// changes, at most `kMostRemedies`, each of another quantity or direction.
   std::vector<Remedy> remedies;
   /// Critical scaling factor below one, in ten-thousandths: all Wcets together would have to shrink to this share;
@@ -45,7 +45,8 @@ inline constexpr std::size_t kMostTasksToRemedy = 2000;
 /// the largest `cut` that holds is looked for, as `find_cut` says; without preemption and where that alone does not
 /// help, too, together with `preemption: between_batches`.
 ///
-/// Where jobs run one at a time, it is tried whether they may overlap. With `overlap: auto` both ways are searched,
+/// Where jobs run one at a time, it is tried whether they may overlap; for each task, whether another GPU may do what
+/// it does on one. With `overlap: auto` both ways are searched,
 /// each by itself.
 ///
 /// @param refused  the verdict of the controller on the set as it is.

@@ -75,6 +75,25 @@ void set_of_task(TaskSetSpec& spec, const TunableParameter& tunable, Change chan
     if (is_same(spec.tasks[t].place, tunable, t == tunable.at_task)) change(spec.tasks[t]);
 }
 
+/// All that a task does on one GPU is done on another one.
+void move_to_gpu(TaskSetSpec& spec, const TunableParameter& tunable, std::size_t to) {
+  const std::string& from = tunable.words[static_cast<std::size_t>(tunable.value)];
+  const auto move = [&](std::string& vertex) {
+    if (vertex == from) vertex = tunable.words[to];
+  };
+  const auto move_stream = [&](StreamSpec& stream) {
+    move(stream.from);
+    move(stream.to);
+    std::ranges::for_each(stream.route, move);
+    if (stream.kernel) move(stream.kernel->on);
+  };
+  set_of_task(spec, tunable, [&](TaskSpec& task) {
+    if (!task.job) return;
+    for (StepSpec& step : *task.job)
+      if (step.batch) std::ranges::for_each(*step.batch, move_stream);
+  });
+}
+
 /// The task set on its machine with other figures.
 /// @param change  of the `MachineSpec&`
 template <class Change>
@@ -101,6 +120,7 @@ std::string_view to_string(TunableKind kind) {
     case TunableKind::Cut: return "cut";
     case TunableKind::Preemption: return "preemption";
     case TunableKind::Overlap: return "overlap";
+    case TunableKind::Gpu: return "gpu";
   }
   return "";
 }
@@ -117,7 +137,8 @@ TunableUnit unit_of(TunableKind kind) {
     case TunableKind::AbsoluteMargin: return TunableUnit::Nanoseconds;
     case TunableKind::RelativeMargin: return TunableUnit::Millionths;
     case TunableKind::Preemption:
-    case TunableKind::Overlap: return TunableUnit::Word;
+    case TunableKind::Overlap:
+    case TunableKind::Gpu: return TunableUnit::Word;
   }
   return TunableUnit::Bytes;
 }
@@ -153,16 +174,16 @@ std::int64_t most_value(TunableKind kind) {
   return 0;
 }
 
-std::string value_text(TunableKind kind, std::int64_t value) {
-  switch (unit_of(kind)) {
-    case TunableUnit::Bytes: return kind == TunableKind::Cut && value == 0 ? "none" : to_string(Bytes{value});
+std::string value_text(const TunableParameter& tunable, std::int64_t value) {
+  switch (unit_of(tunable.kind)) {
+    case TunableUnit::Bytes: return tunable.kind == TunableKind::Cut && value == 0 ? "none" : to_string(Bytes{value});
     case TunableUnit::Nanoseconds: return to_string(Duration{value});
     case TunableUnit::Millionths: return fmt::format("{:g}", static_cast<double>(value) / kMillion);
-    case TunableUnit::Word:
-      return std::string(kind == TunableKind::Overlap ? to_string(static_cast<Overlap>(value))
-                                                      : to_string(static_cast<Preemption>(value)));
+    case TunableUnit::Word: break;
   }
-  return "";
+  if (!tunable.words.empty()) return tunable.words[static_cast<std::size_t>(value)];
+  return std::string(tunable.kind == TunableKind::Overlap ? to_string(static_cast<Overlap>(value))
+                                                          : to_string(static_cast<Preemption>(value)));
 }
 
 Expected<TaskSet> with_value(const TaskStudy& study, const TunableParameter& tunable, std::int64_t value) {
@@ -181,6 +202,7 @@ Expected<TaskSet> with_value(const TaskStudy& study, const TunableParameter& tun
       break;
     case TunableKind::Preemption: spec.preemption = static_cast<Preemption>(value); break;
     case TunableKind::Overlap: spec.overlap = static_cast<Overlap>(value); break;
+    case TunableKind::Gpu: move_to_gpu(spec, tunable, static_cast<std::size_t>(value)); break;
     case TunableKind::Chunk:
       return on_changed_machine(study, [&](MachineSpec& machine) { machine.staging.chunk = Bytes{value}; });
     case TunableKind::RelativeMargin:

@@ -21,10 +21,11 @@ enum class TunableKind : std::uint8_t {
   Cut,             ///< the set's largest size of a chunk; 0: batches are not cut
   Preemption,      ///< the set's: the number of the `Preemption`
   Overlap,         ///< the set's: the number of the `Overlap`
+  Gpu,             ///< on which a task does what it does on one: its number in `words`
 };
 
 /// "parameter", "size", "period", "deadline", "wcet", "chunk", "relative_margin", "absolute_margin", "cut",
-/// "preemption", "overlap".
+/// "preemption", "overlap", "gpu".
 [[nodiscard]] std::string_view to_string(TunableKind kind);
 
 /// Unit of a quantity's number.
@@ -43,21 +44,22 @@ struct TunableParameter {
   std::int64_t value = 0;  ///< bytes, ns, millionths, or which word; >= 0
   Place place = {};        ///< of the task or stream in its file; streams and tasks of one place change together
   std::size_t at_task = 0, at_step = 0, at_stream = 0;  ///< where it stands in the spec
+  std::vector<std::string> words = {};                  ///< of a GPU: those of the machine
 
   friend bool operator==(const TunableParameter&, const TunableParameter&) = default;
 };
 
 /// Every quantity of a task set: its parameters, then task by task, then its machine's. Sizes of 0, and what the
-/// machine has none of, are left out; so is how jobs share the machine (cut, preemption and
-/// overlap).
+/// machine has none of, are left out; so is how jobs share the machine (cut, preemption,
+/// overlap, GPUs).
 [[nodiscard]] std::vector<TunableParameter> tunables(const TaskStudy& study);
 
 /// The smallest and the largest value that a spec can give it.
 [[nodiscard]] std::int64_t least_value(TunableKind kind);
 [[nodiscard]] std::int64_t most_value(TunableKind kind);
 
-/// "160 MB", "25 ms", "0.05", "between_batches", "on".
-[[nodiscard]] std::string value_text(TunableKind kind, std::int64_t value);
+/// "160 MB", "25 ms", "0.05", "between_batches", "on", "gpu1".
+[[nodiscard]] std::string value_text(const TunableParameter& tunable, std::int64_t value);
 
 /// The task set with another value. The machine comes without its measured table, on which no guarantee rests, where it
 /// is the machine's value.

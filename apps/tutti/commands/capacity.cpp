@@ -159,7 +159,7 @@ std::vector<std::int64_t> curve_values(const CapacityAnswer& answer, int points)
 /// The error where no row has a limit, with the reason; nothing where one has.
 std::optional<Error> nothing_found(const TaskStudy& study, const CapacityAnswer& answer) {
   const TunableParameter& tunable = answer.tunable;
-  const auto text = [&](std::int64_t value) { return value_text(tunable.kind, value); };
+  const auto text = [&](std::int64_t value) { return value_text(tunable, value); };
   const auto refused = [&](std::string sentence) { return Error{ErrorCode::InvalidInput, std::move(sentence), {}}; };
   const bool nowhere =
       std::ranges::none_of(answer.rows, [](const CapacityRow& row) { return row.capacity.value.has_value(); });

@@ -13,7 +13,7 @@ Json curve_json(const CapacityAnswer& answer, const CapacityRow& row) {
   Json curve = Json::array();
   for (const CapacityPoint& point : row.curve) {
     Json json;
-    put_value(json, answer.tunable.kind, "value", point.value);
+    put_value(json, answer.tunable, "value", point.value);
     json["schedulable"] = point.answer == Answer::Schedulable;
     json["utilization"] = point.utilization;
     json["wcet_growth"] = scaling_json(point.scaling);
@@ -25,15 +25,15 @@ Json curve_json(const CapacityAnswer& answer, const CapacityRow& row) {
 Json row_json(const CapacityAnswer& answer, const CapacityRow& row) {
   Json json{{"planner", row.planner != nullptr ? Json(row.planner->name) : Json(nullptr)},
             {"overlap", to_string(row.planner != nullptr ? Overlap::Off : Overlap::On)}};
-  put_value(json, answer.tunable.kind, "value", row.capacity.value);
-  put_value(json, answer.tunable.kind, "beyond", row.capacity.beyond);
+  put_value(json, answer.tunable, "value", row.capacity.value);
+  put_value(json, answer.tunable, "beyond", row.capacity.beyond);
   json["utilization"] = row.there ? Json(row.there->utilization) : Json(nullptr);
   json["wcet_growth"] = row.there ? scaling_json(row.there->scaling) : Json(nullptr);
   Json holes = Json::array();
   for (const Hole& hole : row.capacity.holes) {
     Json entry = Json::object();
-    put_value(entry, answer.tunable.kind, "from", hole.from);
-    put_value(entry, answer.tunable.kind, "to", hole.to);
+    put_value(entry, answer.tunable, "from", hole.from);
+    put_value(entry, answer.tunable, "to", hole.to);
     holes.push_back(std::move(entry));
   }
   json["holes"] = std::move(holes);
@@ -53,7 +53,7 @@ Json capacity_json(const CapacityAnswer& answer) {
             {"policy", to_string(answer.tasks.policy)},
             {"preemption", to_string(answer.tasks.preemption)},
             {"arrivals", to_string(answer.tasks.arrivals)}};
-  put_value(json, answer.tunable.kind, "now", answer.tunable.value);
+  put_value(json, answer.tunable, "now", answer.tunable.value);
   json["planners"] = Json::array();
   for (const CapacityRow& row : answer.rows) json["planners"].push_back(row_json(answer, row));
   json["assumption"] = assumption();
@@ -61,7 +61,7 @@ Json capacity_json(const CapacityAnswer& answer) {
 }
 
 std::string capacity_text(const CapacityAnswer& answer) {
-  const auto text_of = [&](std::int64_t value) { return value_text(answer.tunable.kind, value); };
+  const auto text_of = [&](std::int64_t value) { return value_text(answer.tunable, value); };
   programs::Table table({"planner", std::string(word(answer.wanted)), "no more at", "utilization", "tried"});
   std::string notes;
   for (const CapacityRow& row : answer.rows) {

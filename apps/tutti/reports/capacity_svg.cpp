@@ -120,7 +120,7 @@ class Drawing {
       const auto& found = answer_->rows[row].capacity;
       svg_.text(at + 26, height,
                 fmt::format("{}: {}", answer_->rows[row].name(),
-                            found.value ? value_text(answer_->tunable.kind, *found.value) : "none"));
+                            found.value ? value_text(answer_->tunable, *found.value) : "none"));
     }
   }
 

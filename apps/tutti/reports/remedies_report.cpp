@@ -11,12 +11,12 @@ Json word_or_null(const std::string& word) { return word.empty() ? Json(nullptr)
 
 }  // namespace
 
-void put_value(Json& json, TunableKind kind, const std::string& key, std::optional<std::int64_t> value) {
-  switch (unit_of(kind)) {
+void put_value(Json& json, const TunableParameter& tunable, const std::string& key, std::optional<std::int64_t> value) {
+  switch (unit_of(tunable.kind)) {
     case TunableUnit::Bytes: json[key + "_bytes"] = value ? Json(*value) : Json(nullptr); break;
     case TunableUnit::Nanoseconds: json[key + "_ms"] = value ? Json(to_ms(Duration{*value})) : Json(nullptr); break;
     case TunableUnit::Millionths: json[key] = value ? Json(static_cast<double>(*value) / 1e6) : Json(nullptr); break;
-    case TunableUnit::Word: json[key] = value ? Json(value_text(kind, *value)) : Json(nullptr); break;
+    case TunableUnit::Word: json[key] = value ? Json(value_text(tunable, *value)) : Json(nullptr); break;
   }
 }
 
@@ -47,8 +47,8 @@ Json remedies_json(const Remedies& remedies) {
               {"name", word_or_null(tunable.name)},
               {"line", tunable.place.line > 0 ? Json(tunable.place.line) : Json(nullptr)}};
     const bool has_none = tunable.kind == TunableKind::Cut && tunable.value == 0;
-    put_value(json, tunable.kind, "from", has_none ? std::nullopt : std::optional(tunable.value));
-    put_value(json, tunable.kind, "to", remedy.to);
+    put_value(json, tunable, "from", has_none ? std::nullopt : std::optional(tunable.value));
+    put_value(json, tunable, "to", remedy.to);
     json["relative"] = remedy.relative ? Json(*remedy.relative) : Json(nullptr);
     list.push_back(std::move(json));
   }
@@ -58,14 +58,14 @@ Json remedies_json(const Remedies& remedies) {
 std::string remedies_text(const Remedies& remedies) {
   std::string text;
   for (const Remedy& remedy : remedies.remedies) {
-    const TunableKind kind = remedy.tunable.kind;
     text += fmt::format("it would hold with: {} {} instead of {}{}\n", name_of(remedy.tunable),
-                        value_text(kind, remedy.to), value_text(kind, remedy.tunable.value),
+                        value_text(remedy.tunable, remedy.to), value_text(remedy.tunable, remedy.tunable.value),
                         remedy.relative ? fmt::format(" ({:+.3g} %)", 100 * *remedy.relative) : "");
   }
   if (remedies.remedies.empty() && remedies.left_out.empty())
     text +=
-        "no single change of a size, period, deadline, wcet, margin, preemption, overlap or cut was found that makes "
+        "no single change of a size, period, deadline, wcet, margin, preemption, overlap, cut or GPU was found that "
+        "makes "
         "it hold\n";
   if (remedies.critical_scaling_factor)
     text += fmt::format("it would hold with: all worst-case times at {:.2f} % of what they are\n",

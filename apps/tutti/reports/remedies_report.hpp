@@ -7,7 +7,7 @@
 namespace tutti::internal {
 
 /// Writes a quantity's value under a key that ends with its unit: "from_bytes", "from_ms"; for shares the key alone.
-void put_value(Json& json, TunableKind kind, const std::string& key, std::optional<std::int64_t> value);
+void put_value(Json& json, const TunableParameter& tunable, const std::string& key, std::optional<std::int64_t> value);
 
 /// "'image'", "period of 'inspect'", "size of 'part0' in 'inspect'".
 [[nodiscard]] std::string name_of(const TunableParameter& tunable);

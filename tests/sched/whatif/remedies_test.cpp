@@ -27,7 +27,7 @@ std::vector<std::string> words(const Remedies& remedies) {
   for (const Remedy& remedy : remedies.remedies) {
     const TunableParameter& q = remedy.tunable;
     lines.push_back(fmt::format("{} {}{}{}: {} -> {}", to_string(q.kind), q.task, q.name.empty() ? "" : " ", q.name,
-                                value_text(q.kind, q.value), value_text(q.kind, remedy.to)));
+                                value_text(q, q.value), value_text(q, remedy.to)));
   }
   return lines;
 }

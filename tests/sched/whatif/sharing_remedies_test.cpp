@@ -33,7 +33,7 @@ std::string remedy(TunableKind kind, const TaskStudy& study) {
   for (const Remedy& remedy : remedies_of(study).remedies) {
     if (remedy.tunable.kind != kind) continue;
     EXPECT_TRUE(schedulable(study, remedy.tunable, remedy.to));
-    return value_text(kind, remedy.tunable.value) + " -> " + value_text(kind, remedy.to);
+    return value_text(remedy.tunable, remedy.tunable.value) + " -> " + value_text(remedy.tunable, remedy.to);
   }
   return "";
 }
@@ -74,6 +74,40 @@ TEST(SharingRemedies, MayForbidToPass) {
       batch + ", " + batch + "]}\n";
   EXPECT_EQ(preemption(study_of(kBetween + tasks)), "between_batches -> none");
   EXPECT_EQ(preemption(study_of(kBetween + "cut: 2 B\n" + tasks)), "");
+}
+
+/// Two GPUs behind links of 1 GB/s.
+TaskStudy on_two_gpus(const std::string& tasks) {
+  return test::make_study(
+      "version: 1\nmachine: m.yaml\n" + tasks,
+      test::machine_file("  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}, gpu1: {kind: gpu}}\n"
+                         "  links: [{from: mem0, to: gpu0, bandwidth: 1 GB/s, back: 1 GB/s}, "
+                         "{from: mem0, to: gpu1, bandwidth: 1 GB/s, back: 1 GB/s}]\n"));
+}
+
+// Each copies for 6 of every 10 ms to one GPU; each has one for itself where one of them moves. A kernel moves with its
+// copy. The third of three has no room anywhere.
+TEST(SharingRemedies, MayBeAnotherGpu) {
+  const auto task = [](const std::string& name) {
+    return "  - {name: " + name +
+           ", period: 10 ms, job: [{batch: [{from: mem0, to: gpu0, size: 6 MB, kernel: {on: gpu0, "
+           "time: 1 ms}}]}]}\n";
+  };
+  const TaskStudy study = on_two_gpus("tasks:\n" + task("a") + task("b"));
+  const Remedies remedies = remedies_of(study);
+  EXPECT_EQ(remedies.remedies.front().tunable.kind, TunableKind::Gpu);
+  EXPECT_EQ(remedies.remedies.front().tunable.task, "a");
+  EXPECT_EQ(remedy(TunableKind::Gpu, study), "gpu0 -> gpu1");
+  EXPECT_EQ(remedy(TunableKind::Gpu, on_two_gpus("tasks:\n" + task("a") + task("b") + task("c"))), "");
+}
+
+// 6 ms of copy and 5 of kernel every 10 ms fit where a job's copy goes beside the kernel before it.
+TEST(SharingRemedies, MayBeThatJobsOverlap) {
+  const std::string task =
+      "tasks:\n  - {name: a, period: 10 ms, deadline: 12 ms, job: [{batch: [{from: mem0, to: gpu0, size: 6 MB, kernel: "
+      "{time: 5 ms}}]}]}\n";
+  EXPECT_EQ(remedy(TunableKind::Overlap, study_of("overlap: off\n" + task)), "off -> on");
+  EXPECT_EQ(remedies_of(study_of(task)).remedies.size(), 0U);  // by default they do
 }
 
 // The 10 MB of long in two chunks, which any size from 5 MB to below 10 makes; and if it is there: 1 ms for each chunk.
@@ -134,7 +168,7 @@ TEST(SharingRemedies, AreTheLargestOfAllSizes) {
     const TunableParameter tunable{TunableKind::Cut, "", "", now, {}};
     std::string largest;
     for (std::int64_t size = 1; size <= largest_transfer_of(study.tasks); ++size) {
-      if (schedulable(study, tunable, size)) largest = fmt::format("{} -> {} B", value_text(tunable.kind, now), size);
+      if (schedulable(study, tunable, size)) largest = fmt::format("{} -> {} B", value_text(tunable, now), size);
     }
     EXPECT_EQ(cut(study), largest);
     ++(largest.empty() ? without : remedied);

@@ -44,7 +44,7 @@ std::vector<std::string> lines_of(const std::vector<TunableParameter>& list) {
   std::vector<std::string> lines;
   for (const TunableParameter& tunable : list)
     lines.push_back(std::string(to_string(tunable.kind)) + " " + tunable.task + " " + tunable.name + " " +
-                    value_text(tunable.kind, tunable.value));
+                    value_text(tunable, tunable.value));
   return lines;
 }
 
