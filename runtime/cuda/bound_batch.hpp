@@ -70,9 +70,12 @@ struct BatchDevice {
 /// | member | written by |
 /// |---|---|
 /// | `lanes[].stream`, `lent`, `base`, `devices[].line`, `doubt`, `run` | the caller, before it submits |
-/// | `Point::seen`, `opened`, `result.start`, `finish`, `held_up` | the conductor, from submission to the end; where it
-/// overlaps, the caller | | `result.overruns`, `held_up` | the caller, afterwards | | `result.error`, by `note` |
-/// whichever thread fails first | | all others | the caller, once, in `make` |
+/// | `Point::seen`, `opened`, `enqueued`, `result.start`, `finish`, `held_up` | the conductor, until the end |
+/// | `result.overruns`, `held_up` | the caller, afterwards |
+/// | `result.error`, by `note` | whichever thread fails first |
+/// | all others | the caller, once, in `make` |
+///
+/// A batch that overlaps has no conductor: its caller does all of that.
 class BoundBatch {
  public:
   /// @errors as `DeviceBackend::prepare`. @pre the bindings fit.
@@ -111,7 +114,7 @@ class BoundBatch {
   SignalBoard board;
   std::vector<HostSignal<Count>> gates;  // [gates] the run that is let through; set by the conductor
   std::vector<Duration> opened;          // [gates] when the conductor opened it in this run
-  Duration enqueued{};                   // when a batch that overlaps was, all of it; 0: another one
+  Duration enqueued{};                   // when the command of a batch that overlaps was; 0: another batch
   Count run = 0;                         // counter; gates wait for its value
   BatchResult result;
 

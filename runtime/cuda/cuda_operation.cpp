@@ -27,13 +27,14 @@ Expected<void> check_can_overlap(const BoundBatch& batch) {
     if (command.kind == Command::Kind::Staged)
       return invalid_input(
           fmt::format("stream '{}' is copied through host memory, whose second half would wait for others where jobs "
-                      "overlap; give 'overlap: off', or copy by way of a memory in two streams",
+                      "overlap on GPUs; with 'overlap: off' such a set needs less work; or copy by way of a memory in "
+                      "two streams",
                       stream.name),
           stream.place);
     if (command.kind == Command::Kind::HostWork)
       return invalid_input(
           fmt::format("kernel '{}' of stream '{}' is host work, which waits for other host work where jobs overlap on "
-                      "GPUs; make it a host step, or give 'overlap: off'",
+                      "GPUs; make it a host step; with 'overlap: off' such a set needs less work",
                       stream.kernel->name, stream.name),
           stream.place);
   }

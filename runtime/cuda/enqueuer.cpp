@@ -125,6 +125,7 @@ void Enqueuer::enqueue(std::uint32_t run) {
   batch_.note(cudaSetDevice(batch_.lanes[command.lane].device), "cudaSetDevice", command);
   release_command(begin);
   do_work(run);
+  if (batch_.bound.overlaps) batch_.enqueued = batch_.backend.clock.now();
   note_point(batch_.points[end - 1].end, command);
 }
 

@@ -410,7 +410,8 @@ bool OverlappedRun::idle(Duration until) {
   }
   if (!works && until == kNever && (record_.fatal || record_.interrupted)) return false;
   if (instant == kNever && !((news.may_come || works) && executor_.clock().runs_by_itself())) return false;
-  if (ledger_.review_next() && works) return true;  // one at a time: an end that is seen late makes others late
+  if (!works) ledger_.review();
+  if (ledger_.review_next()) return true;  // one at a time: an end that is seen late makes others late
   wait_for(instant);
   if (!works) all_.clear();
   return true;

@@ -102,6 +102,9 @@ class AdmissionController {
   /// chains do not count.
   [[nodiscard]] AdmissionVerdict decide_as_one(const TaskSet& tasks) const;
 
+  /// Decides for jobs that overlap, whatever the set says. Their chains do not count.
+  [[nodiscard]] AdmissionVerdict decide_overlap(const TaskSet& tasks) const;
+
   /// The answer of `decide` alone, which takes far less time.
   [[nodiscard]] Answer answer(const TaskSet& tasks) const;
 
@@ -110,7 +113,6 @@ class AdmissionController {
 
  private:
   [[nodiscard]] AdmissionVerdict decide(PlannedTaskSet planned) const;
-  [[nodiscard]] AdmissionVerdict decide_overlap(const TaskSet& tasks) const;
   [[nodiscard]] Answer answer_one_at_a_time(const TaskSet& tasks) const;
 
   const Planner* planner_;

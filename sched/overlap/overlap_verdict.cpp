@@ -45,8 +45,10 @@ std::vector<std::string> doubts(const TaskSet& set, const OverlapVerdict& verdic
   const std::size_t bottleneck = verdict.bottleneck();
   const std::string& name = verdict.operations.resources[bottleneck].name;
   if (!fits(set, verdict.operations))
-    return {fmt::format("'{}' can be in demand for {:.1f} % of the time where other copies run beside its own", name,
-                        100 * verdict.utilization[bottleneck])};
+    return {
+        fmt::format("'{}' can be in demand for {:.1f} % of the time, with copies at the rates that they have beside "
+                    "others",
+                    name, 100 * verdict.utilization[bottleneck])};
   return {
       fmt::format("no local deadlines were found that every resource keeps; '{}' is used most, for up to {:.1f} % of "
                   "the time",

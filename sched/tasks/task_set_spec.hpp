@@ -72,7 +72,7 @@ struct TaskSetSpec {
   Arrivals arrivals = Arrivals::Sporadic;
   Preemption preemption = Preemption::None;
   std::optional<Bytes> cut = {};  ///< > 0, with preemption: largest chunk of a transfer; absent: transfers are not cut
-  Overlap overlap = Overlap::Auto;
+  Overlap overlap = Overlap::Auto;  ///< where every task has a job and none an `after`; off elsewhere
   Parameters parameters = {};
   std::vector<TaskSpec> tasks = {};
   std::vector<ChainSpec> chains = {};

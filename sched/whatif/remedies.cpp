@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "sched/admission/chain_admission.hpp"
 #include "sched/analyses/utilization.hpp"
 #include "sched/overlap/operations.hpp"
 #include "sched/tasks/cut.hpp"
@@ -26,6 +27,8 @@ constexpr std::array kChanges{1.0 / 128, 1.0 / 64, 1.0 / 32,  1.0 / 16, 1.0 / 8,
 /// Budget of all questions, in the cost of a task without batches, and the cost of a batch or of a chunk of one.
 constexpr std::int64_t kBudget = 800'000;
 constexpr std::int64_t kCostOfBatch = 20;
+/// Most tasks of a set for which remedies are searched where its jobs overlap, beside those of one job at a time.
+constexpr std::size_t kMostTasksToOverlap = 300;
 /// Budget of the search for another GPU.
 constexpr std::int64_t kBudgetOfGpus = kBudget / 4;
 /// Cost of a batch where jobs overlap, in batches.
@@ -305,8 +308,9 @@ Remedies remedies_in_mode(const TaskStudy& study, const Planner& planner, const 
   }
   Remedies remedies = RemedyFinder(study, planner, refused).search(std::move(ways));
   remedies.critical_scaling_factor = critical_scaling_factor(set, refused);
-  if (remedies.critical_scaling_factor >= kScalingOne || remedies.critical_scaling_factor == 0)
-    remedies.critical_scaling_factor.reset();  // time is not what is short
+  if (remedies.critical_scaling_factor >= kScalingOne || remedies.critical_scaling_factor == 0 ||
+      has_chain_deadlines(set))
+    remedies.critical_scaling_factor.reset();  // time is not what is short, or not all that is
   const AdmissionController controller(planner);
   const auto preemption = other_preemption(study, controller);
   const bool passes = preemption && set.preemption == Preemption::None;  // nothing need be cut
@@ -350,18 +354,24 @@ void merge(std::vector<Remedy>& remedies, std::span<const Remedy> others) {
   if (remedies.size() > most) remedies.resize(most);
 }
 
-Remedies remedies_in_both_modes(const TaskStudy& study, const Planner& planner) {
-  const AdmissionController controller(planner);
-  Remedies remedies;
-  for (const Overlap overlap : {Overlap::Off, Overlap::On}) {
-    const TaskStudy one = in_mode(study, overlap);
-    Remedies found = remedies_in_mode(one, planner, controller.decide(one.tasks));
-    if (overlap == Overlap::Off) {
-      remedies = std::move(found);
-    } else {
-      merge(remedies.remedies, found.remedies);
-    }
+/// @param one_at_a_time  the verdict without overlap
+Remedies remedies_in_both_modes(const TaskStudy& study, const Planner& planner, const AdmissionVerdict& one_at_a_time) {
+  Remedies remedies = remedies_in_mode(in_mode(study, Overlap::Off), planner, one_at_a_time);
+  const auto leave_out = [&](std::string_view what) {
+    remedies.left_out += fmt::format("{}where jobs overlap: {}", remedies.left_out.empty() ? "" : "; ", what);
+  };
+  if (study.tasks.tasks.size() > kMostTasksToOverlap) {
+    leave_out(fmt::format("what would remedy it is not looked for in sets of more than {} tasks", kMostTasksToOverlap));
+    return remedies;
   }
+  const TaskStudy overlapping = in_mode(study, Overlap::On);
+  const Remedies others =
+      remedies_in_mode(overlapping, planner, AdmissionController(planner).decide_overlap(overlapping.tasks));
+  merge(remedies.remedies, others.remedies);
+  if (others.critical_scaling_factor)
+    remedies.critical_scaling_factor =
+        std::max(remedies.critical_scaling_factor.value_or(0), *others.critical_scaling_factor);
+  if (!others.left_out.empty()) leave_out(others.left_out);
   return remedies;
 }
 
@@ -374,7 +384,7 @@ Remedies find_remedies(const TaskStudy& study, const Planner& planner, const Adm
     return {{},
             {},
             fmt::format("what would remedy it is not looked for in sets of more than {} tasks", kMostTasksToRemedy)};
-  Remedies remedies = study.tasks.overlap == Overlap::Auto ? remedies_in_both_modes(study, planner)
+  Remedies remedies = study.tasks.overlap == Overlap::Auto ? remedies_in_both_modes(study, planner, refused)
                                                            : remedies_in_mode(study, planner, refused);
   for (const auto& remedy : {another_gpu(study, planner, refused), that_jobs_overlap(study, planner)})
     if (remedy) remedies.remedies.insert(remedies.remedies.begin(), *remedy);

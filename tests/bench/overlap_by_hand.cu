@@ -89,7 +89,7 @@ int main(int argc, char** argv) {
   std::vector<Gpu> gpus;
   for (int i = 6; i < argc; ++i)
     gpus.push_back(make_gpu(i - 6, static_cast<std::size_t>(image * std::atof(argv[i]) / 100), sets));
-  const auto jobs = static_cast<std::size_t>(seconds * 1e3 / period_ms);
+  const auto jobs = std::max<std::size_t>(static_cast<std::size_t>(seconds * 1e3 / period_ms), 3);  // one a third
   const auto begin = SteadyClock::now() + std::chrono::milliseconds(20);
   const auto due = [&](std::size_t job) {
     return begin + std::chrono::nanoseconds(static_cast<long long>(static_cast<double>(job) * period_ms * 1e6));

@@ -72,9 +72,27 @@ Expected<void> write_counter_example(const std::string& path, const TaskSet& tas
 }
 
 /// Notes on tasks that another planner would finish sooner: the largest gains, and the number of further tasks.
+/// What the simulated machine runs beside other work, and GPUs do not.
+std::vector<std::string> notes_on_overlap(const TaskSet& set) {
+  for (const Task& task : set.tasks) {
+    for (const Batch* batch : batches_of(task)) {
+      for (const StreamWork& work : batch->work()) {
+        const bool is_staged = work.lead != kNone;
+        const bool is_host_work = work.kernel_worst > 0 && work.gpu == kNone;
+        if (is_staged || is_host_work)
+          return {
+              fmt::format("'run --backend cuda' refuses this set: on GPUs {} of task '{}' cannot run beside other "
+                          "jobs",
+                          is_staged ? "a copy through host memory" : "a kernel on a cpu", task.name)};
+      }
+    }
+  }
+  return {};
+}
+
 std::vector<std::string> notes_on(const TaskSet& set, const AdmissionVerdict& verdict) {
   constexpr std::size_t kMostNamed = 5;
-  if (verdict.overlap) return {};  // no plan is used
+  if (verdict.overlap) return notes_on_overlap(set);  // no plan is used
   SoonerPlans found = find_sooner_plans(set, verdict);
   std::ranges::stable_sort(found.plans, std::ranges::greater(), &SoonerPlan::gain);
   std::vector<std::string> notes;

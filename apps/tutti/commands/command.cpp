@@ -32,7 +32,8 @@ void FileOptions::add_task_options(programs::CommandLine& command) {
 void FileOptions::add_overlap(programs::CommandLine& command) {
   command.add("--overlap", &overlap,
               "off: a job has its partition for itself; on: stages of different jobs run side by side where they hold "
-              "different engines, GPUs and cpus; auto: on where off does not suffice; in place of the file's");
+              "different engines, GPUs and cpus; auto: on where off does not suffice; in place of the file's, whose "
+              "default is auto");
 }
 
 Expected<const Planner*> FileOptions::chosen_planner(const TaskSet* set) const {

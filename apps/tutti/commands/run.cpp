@@ -190,7 +190,7 @@ int run_changing(const RunCommand& command, const AdmissionController& controlle
   auto set = ChangingTaskSet::make(controller, tasks, changes->running);
   if (!set && tasks.arrivals == Arrivals::Periodic) return report_error(set.error());
   if (!set) {
-    fmt::print(stderr, "not run: {}\n", set.error().message);
+    fmt::print(stderr, "not run: {}; a run with --changes has one job at a time\n", set.error().message);
     return kRefused;
   }
   ChangeRequests requests;

@@ -820,6 +820,21 @@ TEST_P(CudaOverlap, RunsJobsBesideEachOther) {
   EXPECT_EQ(images[0].right + images[1].right, done);
 }
 
+// A kernel of 400 ms, and a host that looks right behind its start and 500 ms later. A host that sleeps until it is
+// woken is not held up meanwhile, but for what it comes too late: it would ask after 420 ms by itself.
+TEST(CudaOverlapBlock, APauseThatIsPlannedIsNotTheHosts) {
+  Station station(std::make_unique<test::DeviceClock>(), test::make_cuda<GateKind::PollingKernel, WaitKind::Block>,
+                  real_machine());
+  auto kernel = station.prepare_overlapping(kernel_stream("s", station.at("gpu0"), "spin", 400'000'000), {});
+  ASSERT_TRUE(kernel.has_value()) << kernel.error().text();
+  ASSERT_TRUE(station.executor.issue(*kernel).has_value());
+  EXPECT_FALSE(station.executor.query(*kernel));
+  std::this_thread::sleep_for(milliseconds{500});
+  const auto result = station.executor.wait_for(*kernel);
+  ASSERT_TRUE(result.has_value()) << result.error().text();
+  EXPECT_LT(result->held_up, milliseconds{300});
+}
+
 TEST_F(Cuda, StagedCopiesAndHostWorkDoNotOverlap) {
   const auto refusal = [&](CommandStream stream, StreamBinding binding) {
     const auto made = station.prepare_overlapping(std::move(stream), std::move(binding));
