@@ -229,8 +229,6 @@ Expected<RunRecord> run_changing(const ChangeRequests& requests, const std::vect
   if (std::ranges::adjacent_find(from_start) != from_start.end())
     return internal::invalid_input("a task is named twice among those that run from the start; name each once");
   const internal::TaskSet& tasks = state->set->tasks;
-  if (tasks.overlap == Overlap::On)
-    return internal::invalid_input("a run whose tasks change has one job at a time; write 'overlap: off'");
   const auto chosen = internal::planner_of(planner, tasks.planner);
   if (!chosen) return tl::unexpected(chosen.error());
   const auto changing = internal::ChangingTaskSet::make(internal::AdmissionController(**chosen), tasks, from_start);

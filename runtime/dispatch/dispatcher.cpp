@@ -17,8 +17,6 @@ namespace tutti::internal {
 
 namespace {
 
-constexpr std::uint64_t kUntilItLeaves = std::numeric_limits<std::uint64_t>::max();
-
 /// One job at a time: does what a `JobScheduler` decides.
 class DispatchedRun final : public TaskRun {
  public:
@@ -32,8 +30,6 @@ class DispatchedRun final : public TaskRun {
   /// Releases the jobs of a scenario instead. @pre prepared for as many
   void follow(const Scenario& scenario);
   void make_room(std::span<const std::uint64_t> jobs) override;
-  /// Lets tasks come and go as requested, until `end`. @pre prepared for all tasks of the set
-  void change_on_request(ChangingTaskSet& set, ChangeRequests& requests, Duration end, const RunOptions& options);
 
  protected:
   JobReleases& releases() override { return scheduler_->releases(); }
@@ -63,21 +59,12 @@ class DispatchedRun final : public TaskRun {
   /// Arms the first batch of the job that is probably next: arming takes longer than starting an armed batch.
   void arm_next();
 
-  /// Answers the next request that is due.
-  void answer_request();
-  /// Refuses the requests that the run left open.
-  void refuse_requests() override;
-  ChangeAnswer answer(const TaskChange& change, Duration now);
-
   /// Excesses of a finished job, by cause.
   [[nodiscard]] Excesses excesses_of(const Running& running, const RunningJob& job, const JobRecord& record) const;
 
   std::optional<JobScheduler> scheduler_;
   std::vector<Running> running_;  // as in the scheduler
-  ChangingTaskSet* changing_ = nullptr;
-  ChangeRequests* requests_ = nullptr;
-  Duration end_ = kNever;  // nothing arrives from then on
-  BlockingLog blocking_;   // since the run was idle last
+  BlockingLog blocking_;          // since the run was idle last
 };
 
 // ---- preparing
@@ -118,17 +105,6 @@ void DispatchedRun::follow(const Scenario& scenario) {
   scheduler_.emplace(planned_.tasks.policy, planned_.tasks.arrivals, std::move(tasks), 0);
 }
 
-void DispatchedRun::change_on_request(ChangingTaskSet& set, ChangeRequests& requests, Duration end,
-                                      const RunOptions& options) {
-  changing_ = &set;
-  requests_ = &requests;
-  end_ = end;
-  std::vector<std::uint64_t> jobs;
-  for (std::size_t i = 0; i < tasks_.size(); ++i) jobs.push_back(set.runs(TaskId{i}) ? kUntilItLeaves : 0);
-  release_jobs(jobs, options);
-  scheduler_->releases().end_arrivals(end);
-}
-
 // ---- the loop
 
 void DispatchedRun::run_jobs() {
@@ -160,7 +136,7 @@ std::optional<Event::Kind> DispatchedRun::perform(const Action& action) {
 std::optional<Event::Kind> DispatchedRun::between_jobs() {
   if (record_.fatal) return std::nullopt;
   if (was_interrupted()) return std::nullopt;
-  if (changing_ != nullptr) answer_request();
+  answer_request();
   return Event::Kind::Time;
 }
 
@@ -211,15 +187,9 @@ void DispatchedRun::finish() {
 
 bool DispatchedRun::idle(Duration until) {
   if (record_.fatal) return false;
-  Duration instant = until;
-  if (changing_ != nullptr && executor_.clock().now() - epoch_ < end_) {
-    const auto on_the_clock = [&](Duration time) { return time > kNever - epoch_ ? kNever : epoch_ + time; };
-    instant = std::min(instant, on_the_clock(end_));
-    if (const auto request = requests_->next()) instant = std::min(instant, on_the_clock(*request));
-  }
-  if (changing_ != nullptr) changing_->idle_at(decided_at_ - epoch_);
+  note_idle();
   const NextNews news = next_news();
-  instant = std::min(instant, news.at);
+  const Duration instant = std::min(until, news.at);
   if (instant == kNever && !(news.may_come && executor_.clock().runs_by_itself())) return false;
   ledger_.review();
   arm_next();
@@ -234,33 +204,6 @@ void DispatchedRun::arm_next() {
   if (!next) return;
   auto& chunks = tasks_[next->task.index()].chunks_of(next->index);
   if (!chunks.empty()) executor_.arm(chunks.front());
-}
-
-// ---- changes
-
-void DispatchedRun::answer_request() {
-  const Duration now = executor_.clock().now() - epoch_;
-  if (now >= end_) return;
-  if (const auto change = requests_->take_due(now)) record_.changes.push_back({*change, now, answer(*change, now)});
-}
-
-void DispatchedRun::refuse_requests() {
-  if (changing_ == nullptr) return;
-  const Duration now = executor_.clock().now() - epoch_;
-  while (const auto change = requests_->take_due(kNever))
-    record_.changes.push_back({*change, now, {Answer::Unknown, "the run ended before"}});
-}
-
-ChangeAnswer DispatchedRun::answer(const TaskChange& change, Duration now) {
-  if (change.comes && !changing_->runs(*change.comes) && scheduler_->releases().is_alive(*change.comes))
-    return {Answer::Unknown,
-            fmt::format("a job of '{}' from before has not ended", planned_.tasks.tasks[change.comes->index()].name)};
-  const auto last = change.leaves ? scheduler_->releases().last_arrival(*change.leaves, now) : std::nullopt;
-  const ChangeAnswer answered = changing_->ask(change, now, last);
-  if (answered.answer != Answer::Schedulable) return answered;
-  if (change.leaves) scheduler_->releases().leave(*change.leaves, now);
-  if (change.comes) scheduler_->releases().come(*change.comes, now);
-  return answered;
 }
 
 // ---- bounds
@@ -340,11 +283,14 @@ Expected<RunRecord> run_changing_tasks(Executor& executor, ChangingTaskSet set, 
   for (Task& task : from_the_start.tasks) task.offset = {};
   return jobs_per_task(from_the_start, options)
       .and_then([&](const std::vector<std::uint64_t>& jobs) {
+        if (set.planned().overlap)
+          return prepare_changing_overlapped_run(executor, set, programs, jobs, requests, options);
         return prepare(executor, set.planned(), programs, jobs, options.interrupted, [&](DispatchedRun& run) {
+          run.let_tasks_change(set, requests, *options.arrivals_before);
+          run.release_jobs(jobs_from_start(set), options);
           run.hold_to({});
           run.report_to(options);
           run.make_room(jobs);
-          run.change_on_request(set, requests, *options.arrivals_before, options);
         });
       })
       .map([](const std::unique_ptr<PreparedRun>& run) { return run->run(); });

@@ -228,6 +228,7 @@ void OverlappedRun::run_jobs() {
 void OverlappedRun::lead_jobs() {
   for (;;) {
     if (was_interrupted()) scheduler_->drain();
+    if (!record_.fatal && !record_.interrupted) answer_request();
     take_news();
     while (take_ended()) {  // time may pass meanwhile, and end others
     }
@@ -429,6 +430,23 @@ Expected<std::unique_ptr<PreparedRun>> prepare_overlapped_run(Executor& executor
       [&](OverlappedRun& run) {
         run.release_jobs(jobs, options);
         run.hold_to(admitted.worst_responses());
+        run.report_to(options);
+        run.make_room(jobs);
+      });
+}
+
+Expected<std::unique_ptr<PreparedRun>> prepare_changing_overlapped_run(Executor& executor, ChangingTaskSet& set,
+                                                                       std::span<TaskProgram* const> programs,
+                                                                       std::span<const std::uint64_t> jobs,
+                                                                       ChangeRequests& requests,
+                                                                       const RunOptions& options) {
+  return prepared_by<OverlappedRun>(
+      executor, set.planned(), programs, options.interrupted,
+      [&](OverlappedRun& run) { return run.prepare(programs, jobs); },
+      [&](OverlappedRun& run) {
+        run.let_tasks_change(set, requests, *options.arrivals_before);
+        run.release_jobs(jobs_from_start(set), options);
+        run.hold_to(set.worst_responses());
         run.report_to(options);
         run.make_room(jobs);
       });

@@ -20,4 +20,11 @@ namespace tutti::internal {
                                                                             std::span<const std::uint64_t> jobs,
                                                                             const RunOptions& options);
 
+/// The same for a set whose tasks come and go on request.
+/// @param jobs  [tasks] the most that there are
+/// @pre the jobs of the set overlap, and arrivals end at a time. What is passed by reference outlives the run.
+[[nodiscard]] Expected<std::unique_ptr<PreparedRun>> prepare_changing_overlapped_run(
+    Executor& executor, ChangingTaskSet& set, std::span<TaskProgram* const> programs,
+    std::span<const std::uint64_t> jobs, ChangeRequests& requests, const RunOptions& options);
+
 }  // namespace tutti::internal

@@ -17,6 +17,7 @@ namespace {
 
 /// Callbacks of dropped jobs that can wait; further ones are left out.
 constexpr std::size_t kMostDropped = 64;
+constexpr std::uint64_t kUntilItLeaves = std::numeric_limits<std::uint64_t>::max();
 /// Longest sleep where time passes by itself: an interrupt waits no longer, however far away the next job is.
 constexpr Duration kLongestSleep = std::chrono::milliseconds{50};
 
@@ -66,6 +67,19 @@ void TaskRun::release_by(const RunOptions& options) {
   if (!external_.empty()) waker_.be_urgent();
   arrivals_end_ = options.arrivals_before.value_or(kNever);
   releases().end_arrivals(arrivals_end_);
+}
+
+void TaskRun::let_tasks_change(ChangingTaskSet& set, ChangeRequests& requests, Duration end) {
+  changing_ = &set;
+  requests_ = &requests;
+  changes_end_ = end;
+}
+
+std::vector<std::uint64_t> jobs_from_start(const ChangingTaskSet& set) {
+  std::vector<std::uint64_t> jobs;
+  for (std::size_t i = 0; i < set.planned().tasks.tasks.size(); ++i)
+    jobs.push_back(set.runs(TaskId{i}) ? kUntilItLeaves : 0);
+  return jobs;
 }
 
 void TaskRun::report_to(const RunOptions& options) {
@@ -379,9 +393,48 @@ bool TaskRun::was_interrupted() {
   return true;
 }
 
+// ---- changes
+
+void TaskRun::answer_request() {
+  if (changing_ == nullptr) return;
+  const Duration now = executor_.clock().now() - epoch_;
+  if (now >= changes_end_) return;
+  if (const auto change = requests_->take_due(now)) record_.changes.push_back({*change, now, answer(*change, now)});
+}
+
+void TaskRun::refuse_requests() {
+  if (changing_ == nullptr) return;
+  const Duration now = executor_.clock().now() - epoch_;
+  while (const auto change = requests_->take_due(kNever))
+    record_.changes.push_back({*change, now, {Answer::Unknown, "the run ended before"}});
+}
+
+ChangeAnswer TaskRun::answer(const TaskChange& change, Duration now) {
+  if (change.comes && !changing_->runs(*change.comes) && releases().is_alive(*change.comes))
+    return {Answer::Unknown,
+            fmt::format("a job of '{}' from before has not ended", planned_.tasks.tasks[change.comes->index()].name)};
+  const auto last = change.leaves ? releases().last_arrival(*change.leaves, now) : std::nullopt;
+  const ChangeAnswer answered = changing_->ask(change, now, last);
+  if (answered.answer != Answer::Schedulable) return answered;
+  if (change.leaves) releases().leave(*change.leaves, now);
+  if (change.comes) releases().come(*change.comes, now);
+  return answered;
+}
+
+void TaskRun::note_idle() {
+  if (changing_ != nullptr) changing_->idle_at(decided_at_ - epoch_);
+}
+
+Duration TaskRun::next_request() const {
+  if (changing_ == nullptr || executor_.clock().now() - epoch_ >= changes_end_) return kNever;
+  const Duration next = std::min(changes_end_, requests_->next().value_or(kNever));
+  return next > kNever - epoch_ ? kNever : epoch_ + next;
+}
+
 TaskRun::NextNews TaskRun::next_news() {
   NextNews news;
-  if (worker_) news.at = worker_->next_done();
+  news.at = next_request();
+  if (worker_) news.at = std::min(news.at, worker_->next_done());
   const bool awaits = !external_.empty() && releases().awaits_triggers(decided_at_);
   if (awaits) {
     for (const TaskId task : external_)

@@ -32,6 +32,8 @@ class TaskRun : public PreparedRun {
         interrupted_(interrupted),
         ledger_(executor, record_, tasks_) {}
 
+  /// Lets tasks come and go as they are asked to. @param end  nothing arrives from then on
+  void let_tasks_change(ChangingTaskSet& set, ChangeRequests& requests, Duration end);
   /// Reports the end of every job.
   void report_to(const RunOptions& options);
   /// Makes room for the records. @param jobs  [tasks] to release @pre after `report_to`
@@ -50,8 +52,6 @@ class TaskRun : public PreparedRun {
   [[nodiscard]] virtual std::optional<ReadyJob> take_unstarted() = 0;
   /// Runs until no job comes any more, or the run cannot go on.
   virtual void run_jobs() = 0;
-  /// Refuses the requests that the run left open.
-  virtual void refuse_requests() {}
   /// How many priorities callbacks are below the dispatcher.
   [[nodiscard]] virtual int callbacks_below() const { return 1; }
   /// By how much jobs before a job were over their bounds, where that is known, and whose.
@@ -78,6 +78,10 @@ class TaskRun : public PreparedRun {
   void end_job(EndedJob&& ended, const ReadyJob& ready, const Job& of_user, Duration finish);
   [[nodiscard]] Job job_of(const ReadyJob& ready);
   [[nodiscard]] bool was_interrupted();
+  /// Answers the next request that is due.
+  void answer_request();
+  /// No job was ready or running at the last decision.
+  void note_idle();
 
   /// Tells the scheduler of triggers and callbacks that have come.
   void take_news();
@@ -124,6 +128,12 @@ class TaskRun : public PreparedRun {
     std::optional<Error> thrown;
   };
 
+  /// Refuses the requests that the run left open.
+  void refuse_requests();
+  ChangeAnswer answer(const TaskChange& change, Duration now);
+  /// When the next request is due, or the last one; on the clock.
+  [[nodiscard]] Duration next_request() const;
+
   void begin(std::optional<Duration> start);
   void wind_up();
   void take_triggers();
@@ -142,6 +152,9 @@ class TaskRun : public PreparedRun {
 
   std::function<void(const JobRecord&)> on_job_end_;
   std::optional<EarlierRun> earlier_;
+  ChangingTaskSet* changing_ = nullptr;
+  ChangeRequests* requests_ = nullptr;
+  Duration changes_end_ = kNever;            // nothing arrives from then on
   std::span<TriggerSource* const> sources_;  // [tasks] null: the clock releases its jobs; empty: so of all tasks
   std::vector<TaskId> external_;             // tasks with a source
   Duration arrivals_end_ = kNever;           // from the start
@@ -154,6 +167,9 @@ class TaskRun : public PreparedRun {
   Duration slept_since_{}, woke_at_{};  // its last sleep: free since, and until
   Duration overslept_{};                // so much longer than it was to be
 };
+
+/// [tasks] jobs of a run whose tasks change: any number of those that run from the start.
+[[nodiscard]] std::vector<std::uint64_t> jobs_from_start(const ChangingTaskSet& set);
 
 template <class Work>
 std::optional<Error> TaskRun::caught(std::string_view what, TaskId task, const Work& work) const {

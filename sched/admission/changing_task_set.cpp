@@ -16,6 +16,7 @@ Expected<ChangingTaskSet> ChangingTaskSet::make(const AdmissionController& contr
     if (!task.after.empty())
       return invalid_input(fmt::format(
           "'{}' is after '{}', which is not guaranteed where tasks come and go; leave it out", task.name, task.after));
+  if (all.overlap == Overlap::On) return make_overlapping(controller, all, running);
   PlannedTaskSet planned = controller.plan(all);
   if (all.machine)
     if (const Verdict memory = check_device_memory(all, planned.timings); memory.answer == Answer::NotSchedulable)
@@ -35,8 +36,22 @@ Expected<ChangingTaskSet> ChangingTaskSet::make(const AdmissionController& contr
   return set;
 }
 
+Expected<ChangingTaskSet> ChangingTaskSet::make_overlapping(const AdmissionController& controller, const TaskSet& all,
+                                                            std::span<const TaskId> running) {
+  const AdmissionVerdict verdict = controller.decide_overlap(all);
+  if (!verdict.admitted)
+    return invalid_input(
+        fmt::format("where jobs overlap, all tasks that may ever run have to be schedulable together: {}",
+                    verdict.reasons.empty() ? "they are not" : verdict.reasons.front()));
+  ChangingTaskSet set(verdict.admitted->planned());
+  set.worst_responses_ = verdict.worst_responses;
+  for (const TaskId task : running) set.entries_[task.index()] = task;
+  return set;
+}
+
 ChangeAnswer ChangingTaskSet::ask(const TaskChange& change, Duration now, std::optional<Duration> last_arrival) {
   if (std::string reason = refusal(change); !reason.empty()) return {Answer::Unknown, std::move(reason)};
+  if (planned_.overlap) return ask_overlapping(change, now, last_arrival);
   const OnlineAdmission::Outcome outcome = this->change(change, now, last_arrival);
   if (outcome.answer != Answer::Schedulable) {
     const std::string& name = planned_.tasks.tasks[change.comes->index()].name;
@@ -46,6 +61,23 @@ ChangeAnswer ChangingTaskSet::ask(const TaskChange& change, Duration now, std::o
   }
   if (change.leaves) entries_[change.leaves->index()].reset();
   if (change.comes) entries_[change.comes->index()] = outcome.task;
+  return {Answer::Schedulable, {}};
+}
+
+/// A task that comes again arrives no sooner than its period behind the last job that it had.
+ChangeAnswer ChangingTaskSet::ask_overlapping(const TaskChange& change, Duration now,
+                                              std::optional<Duration> last_arrival) {
+  if (change.comes) {
+    const Task& task = planned_.tasks.tasks[change.comes->index()];
+    const auto& last = last_arrivals_[change.comes->index()];
+    if (last && *last > now - task.period)
+      return {Answer::Unknown, fmt::format("'{}' had a job less than its period ago; ask again after that", task.name)};
+    entries_[change.comes->index()] = change.comes;
+  }
+  if (change.leaves) {
+    entries_[change.leaves->index()].reset();
+    if (last_arrival) last_arrivals_[change.leaves->index()] = last_arrival;
+  }
   return {Answer::Schedulable, {}};
 }
 

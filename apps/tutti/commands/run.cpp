@@ -190,14 +190,17 @@ int run_changing(const RunCommand& command, const AdmissionController& controlle
   auto set = ChangingTaskSet::make(controller, tasks, changes->running);
   if (!set && tasks.arrivals == Arrivals::Periodic) return report_error(set.error());
   if (!set) {
-    fmt::print(stderr, "not run: {}; a run with --changes has one job at a time\n", set.error().message);
+    fmt::print(stderr, "not run: {}{}\n", set.error().message,
+               tasks.overlap == Overlap::Auto
+                   ? "; one job at a time, since jobs of a run with --changes overlap with --overlap on alone"
+                   : "");
     return kRefused;
   }
   ChangeRequests requests;
   for (const TaskChange& change : changes->changes) requests.post(change);
   options.interrupted = &programs::watch_for_interrupt();
   return run_and_report(
-      command, set->planned(), {}, {}, true, faults,
+      command, set->planned(), set->worst_responses(), {}, true, faults,
       [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const RunParts& parts) {
         return run_changing_tasks(*executors.front(), *set, programs, requests, parts.in(options));
       });
@@ -220,8 +223,7 @@ int run(const RunCommand& command) {
   if (const auto checked = check_self_test(command.self_test, command.backend); !checked)
     return report_error(checked.error());
   auto tasks = command.file.load_task_set(command.backend.no_peer);
-  for (const auto& [option, file] : {std::pair{"--scenario", &command.scenario}, {"--changes", &command.changes}})
-    if (tasks && !file->empty()) tasks = one_job_at_a_time(*std::move(tasks), option);
+  if (tasks && !command.scenario.empty()) tasks = one_job_at_a_time(*std::move(tasks), "--scenario");
   if (!tasks) return report_error(tasks.error());
   const auto planner = command.file.chosen_planner(&*tasks);
   if (!planner) return report_error(planner.error());

@@ -66,8 +66,11 @@ class Check(Programs):
         run = self.object_of(0, "run", asking, "--json", "--jobs", "20")
         self.assertEqual((run["overlap"], run["summary"][0]["missed"], run["summary"][0]["over_bound"], run["summary"][0]["worst_response_ms"]), ("on", 0, 0, 11))
         self.assertIn("non-preemptive edf by local deadline, jobs overlap", self.tutti("run", asking, "--jobs", "2").stdout)
-        for option, *more in (("--changes", "--for", "10ms"), ("--scenario",)):
-            self.refuses(self.tutti("run", asking, option, path, *more), option + ": such a run has one job at a time; leave it out, or give --overlap off")
+        self.refuses(self.tutti("run", asking, "--scenario", path), "--scenario: such a run has one job at a time; leave it out, or give --overlap off")
+        changes = self.file("version: 1\nstart: [a]\nchanges: [{at: 20 ms, remove: a}, {at: 60 ms, add: a}]\n", "changes.yaml")
+        run = self.object_of(0, "run", asking, "--changes", changes, "--for", "100ms", "--json")
+        self.assertEqual((run["overlap"], run["summary"][0]["missed"], run["summary"][0]["over_bound"], run["summary"][0]["bound_ms"]), ("on", 0, 0, 11))
+        self.assertEqual([change["granted"] for change in run["changes"]], [True, True])
         self.refuses(self.tutti("check", self.file(text.replace("tasks:", "overlap: maybe\ntasks:"), "maybe.yaml")), "'maybe' is no overlap; write one of off, on, auto")
         declared = self.file("version: 1\noverlap: on\ntasks:\n- {name: a, period: 10 ms, wcet: 2 ms}\n", "declared.yaml")
         answer = self.object_of(1, "check", declared, "--json")

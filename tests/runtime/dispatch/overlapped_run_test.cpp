@@ -104,6 +104,52 @@ TEST_F(OverlappedRunTest, LetsCopiesShareWhatIsBetweenThem) {
   EXPECT_EQ((responses[{TaskId{0}, 1}]), Duration{2000});  // alone
 }
 
+// Each copies for 6 us and computes for 5, one every 10 us and one every 20, due within 12. The second one comes,
+// leaves, comes too soon after its last job, and comes again; both keep the bounds of both. What runs from the start is
+// admitted with all others: a third one on the first one's engine is too much, even if it never comes.
+TEST_F(OverlappedRunTest, TasksComeAndGo) {
+  const std::string image = ", size: 6 kB, kernel: {time: 5 us}";
+  TaskSet set = overlapping(tasks_of(two_sides(), {"from: mem0, to: gpu0" + image, "from: mem0, to: gpu1" + image}));
+  for (Task& task : set.tasks) task.deadline = Duration{12'000};
+  set.tasks[1].period = Duration{20'000};
+  const AdmissionController controller(planners().front());
+  auto changing = ChangingTaskSet::make(controller, set, std::array{TaskId{0U}});
+  ASSERT_TRUE(changing) << changing.error().text();
+  place = std::make_unique<Place>(*set.machine, kernel);
+  PatternProgram patterns[] = {{*set.machine, set.tasks[0], 1}, {*set.machine, set.tasks[1], 1}};
+  TaskProgram* const table[] = {&patterns[0], &patterns[1]};
+  ChangeRequests requests;
+  for (const auto& [at, leaves] : {std::pair{25'000, false}, {48'000, true}, {60'000, false}, {70'000, false}})
+    requests.post({Duration{at}, leaves ? std::optional(TaskId{1U}) : std::nullopt,
+                   leaves ? std::nullopt : std::optional(TaskId{1U})});
+  RunOptions options;
+  options.arrivals_before = Duration{100'000};
+  const auto record = run_changing_tasks(place->executor, *changing, table, requests, options);
+  ASSERT_TRUE(record) << record.error().text();
+  std::vector<Answer> answers;
+  for (const ChangeRecord& change : record->changes) answers.push_back(change.answer.answer);
+  EXPECT_EQ(answers, (std::vector{Answer::Schedulable, Answer::Schedulable, Answer::Unknown, Answer::Schedulable}));
+  EXPECT_EQ(record->changes[2].answer.reason, "'t1' had a job less than its period ago; ask again after that");
+  std::map<TaskId, std::vector<Duration>> arrivals;
+  for (const JobRecord& job : record->jobs) {
+    EXPECT_EQ(job.verdict, JobVerdict::Met);
+    EXPECT_FALSE(job.broken);
+    EXPECT_LE(job.response(), *changing->worst_responses()[job.task.index()]);
+    arrivals[job.task].push_back(job.arrival);
+  }
+  EXPECT_EQ(arrivals[TaskId{0U}].size(), 10U);
+  EXPECT_EQ(arrivals[TaskId{1U}],
+            (std::vector<Duration>{Duration{25'000}, Duration{45'000}, Duration{70'000}, Duration{90'000}}));
+  set.tasks.push_back(set.tasks[0]);
+  set.tasks.back().name = "t2";
+  const auto refused = ChangingTaskSet::make(controller, set, std::array{TaskId{0U}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message.find("where jobs overlap, all tasks that may ever run have to be schedulable "
+                                         "together: 'gpu0 copies in'"),
+            0U)
+      << refused.error().message;
+}
+
 // The bytes of each job are there at its end, and kernels see them.
 TEST_F(OverlappedRunTest, MovesTheBytes) {
   class Program final : public TaskProgram {
