@@ -66,7 +66,7 @@ void GateOpener::begin_at_once() {
   const Duration now = batch_.backend.clock.now();
   begin(now);
   for (; next_opening_ < openings_.size(); ++next_opening_) batch_.opened[openings_[next_opening_].gate] = now;
-  enqueuer_.enqueue_due(Duration::max());
+  if (!batch_.backend.lost) enqueuer_.enqueue_due(Duration::max());
 }
 
 /// Only the pause before the look that sees the end can have made that late; one that was planned counts from its end.

@@ -65,8 +65,7 @@ std::string remedies_text(const Remedies& remedies) {
   if (remedies.remedies.empty() && remedies.left_out.empty())
     text +=
         "no single change of a size, period, deadline, wcet, margin, preemption, overlap, cut or GPU was found that "
-        "makes "
-        "it hold\n";
+        "makes it hold\n";
   if (remedies.critical_scaling_factor)
     text += fmt::format("it would hold with: all worst-case times at {:.2f} % of what they are\n",
                         100.0 * static_cast<double>(*remedies.critical_scaling_factor) / kScalingOne);
