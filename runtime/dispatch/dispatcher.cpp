@@ -1,7 +1,6 @@
 #include "runtime/dispatch/dispatcher.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -25,14 +24,13 @@ class DispatchedRun final : public TaskRun {
   /// Prepares the batches of all tasks, and where the backend starts cold runs each once.
   /// @param jobs  [tasks] most jobs to release
   Expected<void> prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs);
-  /// Releases jobs by the clock, or by their triggers. @param jobs  [tasks] to release
-  void release_jobs(std::span<const std::uint64_t> jobs, const RunOptions& options);
   /// Releases the jobs of a scenario instead. @pre prepared for as many
   void follow(const Scenario& scenario);
   void make_room(std::span<const std::uint64_t> jobs) override;
 
  protected:
   JobReleases& releases() override { return scheduler_->releases(); }
+  void release_jobs(std::span<const std::uint64_t> jobs, const RunOptions& options) override;
   void input_ready(const ReadyJob& job) override { scheduler_->input_ready(job); }
   void stop() override { scheduler_->stop(); }
   std::optional<ReadyJob> take_unstarted() override { return scheduler_->take_unstarted(); }
@@ -242,12 +240,8 @@ PreparedOrError prepare(Executor& executor, const PlannedTaskSet& planned, std::
 PreparedOrError prepare_run(Executor& executor, const AdmittedTaskSet& admitted, std::span<TaskProgram* const> programs,
                             std::span<const std::uint64_t> jobs, const RunOptions& options) {
   if (admitted.planned().overlap) return prepare_overlapped_run(executor, admitted, programs, jobs, options);
-  return prepare(executor, admitted.planned(), programs, jobs, options.interrupted, [&](DispatchedRun& run) {
-    run.release_jobs(jobs, options);
-    run.hold_to(admitted.worst_responses());
-    run.report_to(options);
-    run.make_room(jobs);
-  });
+  return prepare(executor, admitted.planned(), programs, jobs, options.interrupted,
+                 [&](DispatchedRun& run) { run.make_ready(jobs, jobs, admitted.worst_responses(), options); });
 }
 
 PreparedOrError prepare_run(Executor& executor, const PlannedTaskSet& planned, std::span<TaskProgram* const> programs,
@@ -285,13 +279,8 @@ Expected<RunRecord> run_changing_tasks(Executor& executor, ChangingTaskSet set, 
       .and_then([&](const std::vector<std::uint64_t>& jobs) {
         if (set.planned().overlap)
           return prepare_changing_overlapped_run(executor, set, programs, jobs, requests, options);
-        return prepare(executor, set.planned(), programs, jobs, options.interrupted, [&](DispatchedRun& run) {
-          run.let_tasks_change(set, requests, *options.arrivals_before);
-          run.release_jobs(jobs_from_start(set), options);
-          run.hold_to({});
-          run.report_to(options);
-          run.make_room(jobs);
-        });
+        return prepare(executor, set.planned(), programs, jobs, options.interrupted,
+                       [&](DispatchedRun& run) { run.make_ready_to_change(set, requests, jobs, options); });
       })
       .map([](const std::unique_ptr<PreparedRun>& run) { return run->run(); });
 }

@@ -22,12 +22,11 @@ class OverlappedRun final : public TaskRun {
 
   /// Prepares every region of every operation, and where the backend starts cold runs each once.
   Expected<void> prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs);
-  /// Releases jobs by the clock, or by their triggers. @param jobs  [tasks] to release
-  void release_jobs(std::span<const std::uint64_t> jobs, const RunOptions& options);
   void make_room(std::span<const std::uint64_t> jobs) override;
 
  protected:
   JobReleases& releases() override { return scheduler_->releases(); }
+  void release_jobs(std::span<const std::uint64_t> jobs, const RunOptions& options) override;
   void input_ready(const ReadyJob& job) override;
   void stop() override { scheduler_->stop(executor_.clock().now()); }
   std::optional<ReadyJob> take_unstarted() override { return scheduler_->take_unstarted(); }
@@ -427,12 +426,7 @@ Expected<std::unique_ptr<PreparedRun>> prepare_overlapped_run(Executor& executor
   return prepared_by<OverlappedRun>(
       executor, admitted.planned(), programs, options.interrupted,
       [&](OverlappedRun& run) { return run.prepare(programs, jobs); },
-      [&](OverlappedRun& run) {
-        run.release_jobs(jobs, options);
-        run.hold_to(admitted.worst_responses());
-        run.report_to(options);
-        run.make_room(jobs);
-      });
+      [&](OverlappedRun& run) { run.make_ready(jobs, jobs, admitted.worst_responses(), options); });
 }
 
 Expected<std::unique_ptr<PreparedRun>> prepare_changing_overlapped_run(Executor& executor, ChangingTaskSet& set,
@@ -443,13 +437,7 @@ Expected<std::unique_ptr<PreparedRun>> prepare_changing_overlapped_run(Executor&
   return prepared_by<OverlappedRun>(
       executor, set.planned(), programs, options.interrupted,
       [&](OverlappedRun& run) { return run.prepare(programs, jobs); },
-      [&](OverlappedRun& run) {
-        run.let_tasks_change(set, requests, *options.arrivals_before);
-        run.release_jobs(jobs_from_start(set), options);
-        run.hold_to(set.worst_responses());
-        run.report_to(options);
-        run.make_room(jobs);
-      });
+      [&](OverlappedRun& run) { run.make_ready_to_change(set, requests, jobs, options); });
 }
 
 }  // namespace tutti::internal

@@ -1,6 +1,7 @@
 #include "runtime/dispatch/task_run.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -69,22 +70,23 @@ void TaskRun::release_by(const RunOptions& options) {
   releases().end_arrivals(arrivals_end_);
 }
 
-void TaskRun::let_tasks_change(ChangingTaskSet& set, ChangeRequests& requests, Duration end) {
+void TaskRun::make_ready(std::span<const std::uint64_t> jobs, std::span<const std::uint64_t> most,
+                         std::span<const std::optional<Duration>> bounds, const RunOptions& options) {
+  release_jobs(jobs, options);
+  on_job_end_ = options.on_job_end;
+  ledger_.hold_to(bounds);
+  ledger_.report_to(options);
+  make_room(most);
+}
+
+/// Any number of jobs of the tasks that run from the start.
+void TaskRun::make_ready_to_change(ChangingTaskSet& set, ChangeRequests& requests, std::span<const std::uint64_t> most,
+                                   const RunOptions& options) {
   changing_ = &set;
   requests_ = &requests;
-  changes_end_ = end;
-}
-
-std::vector<std::uint64_t> jobs_from_start(const ChangingTaskSet& set) {
   std::vector<std::uint64_t> jobs;
-  for (std::size_t i = 0; i < set.planned().tasks.tasks.size(); ++i)
-    jobs.push_back(set.runs(TaskId{i}) ? kUntilItLeaves : 0);
-  return jobs;
-}
-
-void TaskRun::report_to(const RunOptions& options) {
-  on_job_end_ = options.on_job_end;
-  ledger_.report_to(options);
+  for (std::size_t i = 0; i < most.size(); ++i) jobs.push_back(set.runs(TaskId{i}) ? kUntilItLeaves : 0);
+  make_ready(jobs, most, set.worst_responses(), options);
 }
 
 /// The pages of the memory that the loop uses are there afterwards.
@@ -398,7 +400,7 @@ bool TaskRun::was_interrupted() {
 void TaskRun::answer_request() {
   if (changing_ == nullptr) return;
   const Duration now = executor_.clock().now() - epoch_;
-  if (now >= changes_end_) return;
+  if (now >= arrivals_end_) return;
   if (const auto change = requests_->take_due(now)) record_.changes.push_back({*change, now, answer(*change, now)});
 }
 
@@ -426,8 +428,8 @@ void TaskRun::note_idle() {
 }
 
 Duration TaskRun::next_request() const {
-  if (changing_ == nullptr || executor_.clock().now() - epoch_ >= changes_end_) return kNever;
-  const Duration next = std::min(changes_end_, requests_->next().value_or(kNever));
+  if (changing_ == nullptr || executor_.clock().now() - epoch_ >= arrivals_end_) return kNever;
+  const Duration next = std::min(arrivals_end_, requests_->next().value_or(kNever));
   return next > kNever - epoch_ ? kNever : epoch_ + next;
 }
 

@@ -32,20 +32,24 @@ class TaskRun : public PreparedRun {
         interrupted_(interrupted),
         ledger_(executor, record_, tasks_) {}
 
-  /// Lets tasks come and go as they are asked to. @param end  nothing arrives from then on
-  void let_tasks_change(ChangingTaskSet& set, ChangeRequests& requests, Duration end);
-  /// Reports the end of every job.
-  void report_to(const RunOptions& options);
-  /// Makes room for the records. @param jobs  [tasks] to release @pre after `report_to`
-  virtual void make_room(std::span<const std::uint64_t> jobs);
-  /// Compares jobs and batches with their bounds.
+  /// Releases jobs, compares them and their batches with their bounds, and reports the end of each.
+  /// @param jobs    [tasks] to release
+  /// @param most    [tasks] that can be released
   /// @param bounds  [tasks] of responses, where there are any; empty: batches alone have bounds
-  void hold_to(std::span<const std::optional<Duration>> bounds) { ledger_.hold_to(bounds); }
+  void make_ready(std::span<const std::uint64_t> jobs, std::span<const std::uint64_t> most,
+                  std::span<const std::optional<Duration>> bounds, const RunOptions& options);
+  /// The same for tasks that come and go as they are asked to. @pre arrivals end at a time
+  void make_ready_to_change(ChangingTaskSet& set, ChangeRequests& requests, std::span<const std::uint64_t> most,
+                            const RunOptions& options);
+  /// Makes room for the records. @param jobs  [tasks] that can be released @pre it is known who gets the records
+  virtual void make_room(std::span<const std::uint64_t> jobs);
   using PreparedRun::run;
   RunRecord run(std::optional<Duration> start) final;
 
  protected:
   [[nodiscard]] virtual JobReleases& releases() = 0;
+  /// Releases jobs by the clock, or by their triggers. @param jobs  [tasks] to release
+  virtual void release_jobs(std::span<const std::uint64_t> jobs, const RunOptions& options) = 0;
   virtual void input_ready(const ReadyJob& job) = 0;
   /// Nothing else begins.
   virtual void stop() = 0;
@@ -154,7 +158,6 @@ class TaskRun : public PreparedRun {
   std::optional<EarlierRun> earlier_;
   ChangingTaskSet* changing_ = nullptr;
   ChangeRequests* requests_ = nullptr;
-  Duration changes_end_ = kNever;            // nothing arrives from then on
   std::span<TriggerSource* const> sources_;  // [tasks] null: the clock releases its jobs; empty: so of all tasks
   std::vector<TaskId> external_;             // tasks with a source
   Duration arrivals_end_ = kNever;           // from the start
@@ -167,9 +170,6 @@ class TaskRun : public PreparedRun {
   Duration slept_since_{}, woke_at_{};  // its last sleep: free since, and until
   Duration overslept_{};                // so much longer than it was to be
 };
-
-/// [tasks] jobs of a run whose tasks change: any number of those that run from the start.
-[[nodiscard]] std::vector<std::uint64_t> jobs_from_start(const ChangingTaskSet& set);
 
 template <class Work>
 std::optional<Error> TaskRun::caught(std::string_view what, TaskId task, const Work& work) const {

@@ -258,9 +258,10 @@ std::vector<TunableParameter> gpus_of_tasks(const TaskStudy& study, const Admiss
   const Topology& machine = *study.tasks.machine;
   std::vector<std::string> words;
   for (const VertexId gpu : machine.gpus()) words.push_back(machine.vertex(gpu).name);
+  TaskSet alone{machine, study.tasks.policy, {}};
   std::vector<TunableParameter> list;
   for (std::size_t t = 0; t < study.tasks.tasks.size(); ++t) {
-    const TaskSet alone{machine, study.tasks.policy, {study.tasks.tasks[t]}};
+    alone.tasks = {study.tasks.tasks[t]};
     for (const VertexId gpu : gpus_of(alone)) {
       const auto at = std::ranges::find(machine.gpus(), gpu) - machine.gpus().begin();
       list.push_back({.kind = TunableKind::Gpu,

@@ -71,7 +71,6 @@ Expected<void> write_counter_example(const std::string& path, const TaskSet& tas
   return {};
 }
 
-/// Notes on tasks that another planner would finish sooner: the largest gains, and the number of further tasks.
 /// What the simulated machine runs beside other work, and GPUs do not.
 std::vector<std::string> notes_on_overlap(const TaskSet& set) {
   for (const Task& task : set.tasks) {
@@ -90,6 +89,7 @@ std::vector<std::string> notes_on_overlap(const TaskSet& set) {
   return {};
 }
 
+/// Notes on tasks that another planner would finish sooner: the largest gains, and the number of further tasks.
 std::vector<std::string> notes_on(const TaskSet& set, const AdmissionVerdict& verdict) {
   constexpr std::size_t kMostNamed = 5;
   if (verdict.overlap) return notes_on_overlap(set);  // no plan is used
