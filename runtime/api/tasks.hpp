@@ -101,7 +101,7 @@ struct ExampleJob {
   std::string task;
   Duration arrival{};
   Duration ready{};
-  Duration takes{};
+  std::optional<Duration> takes = {};  ///< nothing where jobs overlap: what the machine gives them
 };
 
 /// The right to run: a task set whose every deadline is guaranteed, with the plans on which the guarantee rests. Only

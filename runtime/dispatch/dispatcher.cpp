@@ -90,17 +90,7 @@ void DispatchedRun::make_room(std::span<const std::uint64_t> jobs) {
 }
 
 void DispatchedRun::follow(const Scenario& scenario) {
-  auto tasks = scheduled(std::vector<std::uint64_t>(tasks_.size()));
-  for (const ScenarioJob& job : scenario.jobs) {
-    ScheduledTask& task = tasks[job.task.index()];
-    task.script.push_back(job);
-    ++task.jobs;
-  }
-  for (ScheduledTask& task : tasks) {  // its jobs come when the scenario says, and take what it says
-    task.overrun = {};
-    task.release = {};
-  }
-  scheduler_.emplace(planned_.tasks.policy, planned_.tasks.arrivals, std::move(tasks), 0);
+  scheduler_.emplace(planned_.tasks.policy, planned_.tasks.arrivals, scheduled(scenario), 0);
 }
 
 // ---- the loop
@@ -248,6 +238,7 @@ PreparedOrError prepare_run(Executor& executor, const PlannedTaskSet& planned, s
                             const Scenario& scenario, const std::atomic<bool>* interrupted) {
   std::vector<std::uint64_t> jobs(planned.tasks.tasks.size(), 0);
   for (const ScenarioJob& job : scenario.jobs) ++jobs[job.task.index()];
+  if (planned.overlap) return prepare_overlapped_run(executor, planned, programs, jobs, scenario, interrupted);
   return prepare(executor, planned, programs, jobs, interrupted, [&](DispatchedRun& run) {
     run.follow(scenario);
     run.make_room(jobs);

@@ -91,7 +91,7 @@ void JobReleases::buffers_free(const ReadyJob& job) {
 
 std::optional<Duration> JobReleases::takes_of(const ReadyJob& job) const {
   const auto& script = tasks_[job.task.index()].script;
-  return script.empty() ? std::nullopt : std::optional(script[job.index].takes);
+  return script.empty() ? std::nullopt : script[job.index].takes;
 }
 
 // ---- triggers

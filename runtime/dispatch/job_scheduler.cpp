@@ -167,7 +167,7 @@ void JobScheduler::set_late_aside(Duration now) {
 Duration JobScheduler::hold_of_regions(Running& job) const {
   const ScheduledTask& task = releases_.task(job.job.task);
   if (task.script.empty() || !task.timing.regions || job.regions >= task.timing.regions->each.size()) return {};
-  return std::min(task.timing.regions->each[job.regions], task.script[job.job.index].takes - job.had);
+  return std::min(task.timing.regions->each[job.regions], *task.script[job.job.index].takes - job.had);
 }
 
 // ---- what comes next

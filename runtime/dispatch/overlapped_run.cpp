@@ -22,6 +22,8 @@ class OverlappedRun final : public TaskRun {
 
   /// Prepares every region of every operation, and where the backend starts cold runs each once.
   Expected<void> prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs);
+  /// Releases the jobs of a scenario instead. @pre prepared for as many
+  void follow(const Scenario& scenario);
   void make_room(std::span<const std::uint64_t> jobs) override;
 
  protected:
@@ -197,6 +199,10 @@ void OverlappedRun::release_jobs(std::span<const std::uint64_t> jobs, const RunO
   scheduler_.emplace(planned_.tasks.policy, plan_.operations, plan_.deadlines, scheduled(jobs, options.earlier),
                      options.seed);
   release_by(options);
+}
+
+void OverlappedRun::follow(const Scenario& scenario) {
+  scheduler_.emplace(planned_.tasks.policy, plan_.operations, plan_.deadlines, scheduled(scenario), 0);
 }
 
 void OverlappedRun::make_room(std::span<const std::uint64_t> jobs) {
@@ -427,6 +433,19 @@ Expected<std::unique_ptr<PreparedRun>> prepare_overlapped_run(Executor& executor
       executor, admitted.planned(), programs, options.interrupted,
       [&](OverlappedRun& run) { return run.prepare(programs, jobs); },
       [&](OverlappedRun& run) { run.make_ready(jobs, jobs, admitted.worst_responses(), options); });
+}
+
+Expected<std::unique_ptr<PreparedRun>> prepare_overlapped_run(Executor& executor, const PlannedTaskSet& planned,
+                                                              std::span<TaskProgram* const> programs,
+                                                              std::span<const std::uint64_t> jobs,
+                                                              const Scenario& scenario,
+                                                              const std::atomic<bool>* interrupted) {
+  return prepared_by<OverlappedRun>(
+      executor, planned, programs, interrupted, [&](OverlappedRun& run) { return run.prepare(programs, jobs); },
+      [&](OverlappedRun& run) {
+        run.follow(scenario);
+        run.make_room(jobs);
+      });
 }
 
 Expected<std::unique_ptr<PreparedRun>> prepare_changing_overlapped_run(Executor& executor, ChangingTaskSet& set,

@@ -20,6 +20,13 @@ namespace tutti::internal {
                                                                             std::span<const std::uint64_t> jobs,
                                                                             const RunOptions& options);
 
+/// The same for the jobs of a scenario, whether the set keeps its deadlines or not. There are no bounds.
+/// @param jobs  [tasks] number of jobs of the scenario
+/// @pre the set is planned with overlap.
+[[nodiscard]] Expected<std::unique_ptr<PreparedRun>> prepare_overlapped_run(
+    Executor& executor, const PlannedTaskSet& planned, std::span<TaskProgram* const> programs,
+    std::span<const std::uint64_t> jobs, const Scenario& scenario, const std::atomic<bool>* interrupted);
+
 /// The same for a set whose tasks come and go on request.
 /// @param jobs  [tasks] the most that there are
 /// @pre the jobs of the set overlap, and arrivals end at a time. What is passed by reference outlives the run.

@@ -57,6 +57,20 @@ std::vector<ScheduledTask> TaskRun::scheduled(std::span<const std::uint64_t> job
   return tasks;
 }
 
+std::vector<ScheduledTask> TaskRun::scheduled(const Scenario& scenario) const {
+  std::vector<ScheduledTask> tasks = scheduled(std::vector<std::uint64_t>(tasks_.size()));
+  for (ScheduledTask& task : tasks) {
+    task.overrun = {};
+    task.release = {};
+  }
+  for (const ScenarioJob& job : scenario.jobs) {
+    ScheduledTask& task = tasks[job.task.index()];
+    task.script.push_back(job);
+    ++task.jobs;
+  }
+  return tasks;
+}
+
 void TaskRun::release_by(const RunOptions& options) {
   earlier_ = options.earlier;
   for (std::size_t i = 0; i < tasks_.size(); ++i)

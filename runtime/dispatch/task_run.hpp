@@ -68,6 +68,8 @@ class TaskRun : public PreparedRun {
   /// The tasks for a scheduler. @param jobs  [tasks] to release
   [[nodiscard]] std::vector<ScheduledTask> scheduled(std::span<const std::uint64_t> jobs,
                                                      const std::optional<EarlierRun>& earlier = {}) const;
+  /// The same for the jobs of a scenario, which come when it says and are never too long.
+  [[nodiscard]] std::vector<ScheduledTask> scheduled(const Scenario& scenario) const;
   /// Releases jobs by the clock, or by their triggers. @pre there is a scheduler
   void release_by(const RunOptions& options);
 

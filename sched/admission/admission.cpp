@@ -214,7 +214,8 @@ AdmissionVerdict verdict_overlapping(const TaskSet& set) {
   demand.test = "demand_alone";
   demand.exactness = Exactness::Necessary;
   demand.answer = refused ? Answer::NotSchedulable : Answer::Unknown;
-  demand.reason = refused ? reason : "no engine or GPU is in demand for more than all the time, which is not enough";
+  if (refused) demand.witness = verdict.overlap->refusals.front().witness;
+  demand.reason = refused ? reason : "no engine or GPU is in demand for more than there is time, which is not enough";
   Verdict& test = verdict.tests.emplace_back();
   test.test = "local_deadlines";
   test.exactness = Exactness::Sufficient;
@@ -290,13 +291,29 @@ Answer decide_partition(AdmissionVerdict& verdict, std::size_t number, Policy po
 
 }  // namespace
 
+namespace {
+
+PlannedTaskSet planned_overlapping(const TaskSet& set, const Planner* planner, std::vector<TaskTiming> timings,
+                                   const OverlapVerdict& found) {
+  PlannedTaskSet planned{set, planner, std::move(timings), std::vector<JobBound>(set.tasks.size()), {all_of(set)}};
+  planned.overlap =
+      plan_operations(set, found.operations, found.deadlines ? *found.deadlines : in_proportion(set, found.operations));
+  return planned;
+}
+
+}  // namespace
+
+Expected<PlannedTaskSet> AdmissionController::plan_overlap(const TaskSet& set) const {
+  return decide_overlapping(set).map([&](const OverlapVerdict& found) {
+    return planned_overlapping(set, planner_, timings_without_plans(set), found);
+  });
+}
+
 AdmissionVerdict AdmissionController::decide_overlap(const TaskSet& set) const {
   AdmissionVerdict verdict = verdict_overlapping(set);
   if (verdict.answer != Answer::Schedulable) return verdict;
-  PlannedTaskSet planned{set, planner_, verdict.timings, std::vector<JobBound>(set.tasks.size()), {all_of(set)}};
-  planned.overlap = plan_operations(set, verdict.overlap->operations, *verdict.overlap->deadlines);
   verdict.admitted = AdmittedTaskSet();
-  verdict.admitted->planned_ = std::move(planned);
+  verdict.admitted->planned_ = planned_overlapping(set, planner_, verdict.timings, *verdict.overlap);
   verdict.admitted->worst_responses_ = verdict.worst_responses;
   return verdict;
 }

@@ -111,6 +111,11 @@ class AdmissionController {
   /// The plans and Wcets that the decision rests on.
   [[nodiscard]] PlannedTaskSet plan(const TaskSet& tasks) const;
 
+  /// The plans of jobs that overlap, by the local deadlines of the decision; where it found none, by such that divide
+  /// each deadline in proportion to longest times.
+  /// @errors as `operations_of`
+  [[nodiscard]] Expected<PlannedTaskSet> plan_overlap(const TaskSet& tasks) const;
+
  private:
   [[nodiscard]] AdmissionVerdict decide(PlannedTaskSet planned) const;
   [[nodiscard]] Answer answer_one_at_a_time(const TaskSet& tasks) const;

@@ -210,6 +210,21 @@ LocalDeadlines at_least(const OperationSet& operations, std::span<const Duration
   return result;
 }
 
+LocalDeadlines in_proportion(const TaskSet& set, const OperationSet& operations) {
+  std::vector<Duration> times = worst_times(operations);
+  for (Duration& time : times) time = std::max(time, Duration{1});
+  std::vector<double> stretch;
+  for (std::size_t task = 0; task < set.tasks.size(); ++task)
+    stretch.push_back(as_ns(set.tasks[task].deadline) / as_ns(longest_way(operations, times, TaskId{task})));
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const double stretched = as_ns(times[i]) * stretch[operations.operations[i].task.index()];
+    times[i] = Duration{std::max<std::int64_t>(1, static_cast<std::int64_t>(stretched))};
+  }
+  LocalDeadlines result = at_least(operations, times);
+  result.held = false;
+  return result;
+}
+
 std::optional<LocalDeadlines> find_local_deadlines(const TaskSet& set, const OperationSet& operations) {
   if (!fits(set, operations)) return std::nullopt;
   const std::size_t count = operations.operations.size();

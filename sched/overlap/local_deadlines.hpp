@@ -61,6 +61,9 @@ struct LocalDeadlines {
 /// @param times  [operations] > 0
 [[nodiscard]] LocalDeadlines at_least(const OperationSet& operations, std::span<const Duration> times);
 
+/// Local deadlines in proportion to longest times, whether any resource keeps them or not; nothing is held.
+[[nodiscard]] LocalDeadlines in_proportion(const TaskSet& set, const OperationSet& operations);
+
 /// Looks for local deadlines that every resource keeps.
 ///
 /// Every operation has at least its longest time, and the task's jitter where it is the first. What is left of a

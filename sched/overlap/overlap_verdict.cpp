@@ -7,38 +7,9 @@
 
 #include "sched/analyses/np_edf_response_time.hpp"
 #include "sched/analyses/np_fp_response_time.hpp"
-#include "sched/analyses/utilization.hpp"
 
 namespace tutti::internal {
 namespace {
-
-/// What proves that a deadline can be missed, whatever the order, without counting any cost: a job that is late with
-/// the machine for itself, or an engine or GPU whose copies, each with nothing beside it, and kernels take more than
-/// all the time. Work on cpus may run side by side.
-std::vector<std::string> refusals(const TaskSet& set, const OperationSet& operations) {
-  std::vector<std::string> reasons;
-  std::vector<UtilizationSum> sums(operations.units.size());
-  for (const Operation& operation : operations.operations)
-    for (const OperationPart& part : operation.parts)
-      for (const std::size_t unit : part.units) sums[unit].add(part.least, set.tasks[operation.task.index()].period);
-  for (std::size_t unit = 0; unit < sums.size(); ++unit)
-    if (sums[unit].compare_with_one() > 0)
-      reasons.push_back(
-          fmt::format("'{}' is in demand for more than all the time, even if every copy runs alone and nothing costs "
-                      "time beside; use another engine or GPU for part of its work",
-                      operations.units[unit]));
-  const std::vector<Duration> least = least_times(operations);
-  for (std::size_t i = 0; i < set.tasks.size(); ++i) {
-    const Task& task = set.tasks[i];
-    const Duration latest = add_saturating(task.jitter, longest_way(operations, least, TaskId{i}));
-    if (latest > task.deadline)
-      reasons.push_back(
-          fmt::format("task '{}' takes up to {} from its arrival with the machine for itself; its "
-                      "deadline is {}",
-                      task.name, to_string(latest), to_string(task.deadline)));
-  }
-  return reasons;
-}
 
 /// Why no local deadlines were found.
 std::vector<std::string> doubts(const TaskSet& set, const OverlapVerdict& verdict) {
@@ -179,20 +150,25 @@ OverlapVerdict with_deadlines(const TaskSet& set, OperationSet operations, const
 Expected<OverlapVerdict> decide_overlapping(const TaskSet& set) {
   auto apart = operations_of(set);
   if (!apart) return tl::unexpected(std::move(apart.error()));
-  std::vector<std::string> reasons = refusals(set, *apart);
-  if (reasons.empty())
+  std::vector<OverlapRefusal> refusals = refusals_by_load(set, *apart);
+  if (refusals.empty()) {
     if (auto kept = find_kept(set, *apart)) return with_deadlines(set, std::move(kept->operations), kept->deadlines);
+    refusals = refusals_by_demand(set, *apart);
+  }
   OverlapVerdict verdict = begin(set, *std::move(apart));
-  verdict.answer = reasons.empty() ? Answer::Unknown : Answer::NotSchedulable;
-  verdict.reasons = reasons.empty() ? doubts(set, verdict) : std::move(reasons);
+  verdict.answer = refusals.empty() ? Answer::Unknown : Answer::NotSchedulable;
+  for (const OverlapRefusal& refusal : refusals) verdict.reasons.push_back(refusal.reason);
+  if (refusals.empty()) verdict.reasons = doubts(set, verdict);
+  verdict.refusals = std::move(refusals);
   return verdict;
 }
 
 Answer answer_overlapping(const TaskSet& set) {
   const auto apart = operations_of(set);
   if (!apart) return Answer::Unknown;
-  if (!refusals(set, *apart).empty()) return Answer::NotSchedulable;
-  return find_kept(set, *apart) ? Answer::Schedulable : Answer::Unknown;
+  if (is_overloaded(set, *apart)) return Answer::NotSchedulable;
+  if (find_kept(set, *apart)) return Answer::Schedulable;
+  return is_overdemanded(set, *apart) ? Answer::NotSchedulable : Answer::Unknown;
 }
 
 }  // namespace tutti::internal

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sched/overlap/local_deadlines.hpp"
+#include "sched/overlap/overlap_refusal.hpp"
 
 namespace tutti::internal {
 
@@ -15,7 +16,8 @@ struct OverlapVerdict {
   std::optional<LocalDeadlines> deadlines;  ///< with Schedulable: those that every resource keeps
   /// [tasks] from the arrival, where a test gives one
   std::vector<std::optional<Duration>> worst_responses;
-  std::vector<std::string> reasons;  ///< why not; one sentence each; empty where schedulable
+  std::vector<std::string> reasons;      ///< why not; one sentence each; empty where schedulable
+  std::vector<OverlapRefusal> refusals;  ///< with NotSchedulable, and only then: what proves it
 
   /// The resource with the largest utilization. @pre there is one
   [[nodiscard]] std::size_t bottleneck() const;
@@ -24,10 +26,8 @@ struct OverlapVerdict {
 /// Decides a set whose operations overlap: each resource is a non-preemptive processor of its own, and each operation a
 /// task of it with a local deadline. Device memory is not counted.
 ///
-/// Not schedulable only where that is proven whatever the order and whatever the costs: an engine or GPU that is in
-/// demand for more than all the time though every copy runs alone, or a job that is late though it has the machine for
-/// itself. Where no local deadlines are found for every engine by itself, GPUs are joined with their engines: all,
-/// each, all but each.
+/// Not schedulable only where that is proven whatever the order and whatever the costs (`OverlapRefusal`). Where no
+/// local deadlines are found for every engine by itself, GPUs are joined with their engines: all, each, all but each.
 /// @errors as `operations_of`
 /// @sufficient
 [[nodiscard]] Expected<OverlapVerdict> decide_overlapping(const TaskSet& set);

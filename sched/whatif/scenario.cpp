@@ -141,6 +141,8 @@ std::optional<Scenario> scenario_of(std::span<const ExecutedJob> run, std::span<
 }  // namespace
 
 std::optional<Miss> first_miss(std::span<const TaskTiming> tasks, Policy policy, const Scenario& scenario) {
+  for (const ScenarioJob& job : scenario.jobs)
+    TUTTI_EXPECTS(job.takes.has_value(), "with one job at a time, each takes the time that it is given");
   const std::vector<std::size_t> order = order_of_readiness(scenario);
   ReadyQueue ready(policy, order.size());
   std::vector<Progress> progress(order.size());
@@ -154,7 +156,7 @@ std::optional<Miss> first_miss(std::span<const TaskTiming> tasks, Policy policy,
     }
     const ReadyJob job = ready.pop();
     const TaskTiming& task = tasks[job.task.index()];
-    const Duration region = progress[job.index].advance(task, scenario.jobs[job.index].takes);
+    const Duration region = progress[job.index].advance(task, *scenario.jobs[job.index].takes);
     if (region > Duration::max() - now) return std::nullopt;  // beyond the longest time
     now += region;
     if (!progress[job.index].is_done(task)) ready.push(job);
@@ -196,7 +198,36 @@ std::optional<Scenario> counter_example(std::span<const TaskTiming> tasks, Polic
   return std::nullopt;
 }
 
+namespace {
+
+/// The jobs of a refusal, each ready as late as it may be, so that their windows open together.
+std::optional<Scenario> jobs_of(const OverlapRefusal& refusal, std::span<const TaskTiming> tasks) {
+  if (refusal.late_alone) return Scenario{{{*refusal.late_alone, {}, tasks[refusal.late_alone->index()].jitter}}};
+  if (!refusal.witness) return std::nullopt;
+  Scenario scenario;
+  for (const TaskLoad& load : refusal.witness->by_task) {
+    const std::size_t task = load.task.index();
+    const std::int64_t jobs = load.load / refusal.demand->timings[task].wcet;
+    if (jobs > static_cast<std::int64_t>(kMostScenarioJobs - scenario.jobs.size())) return std::nullopt;
+    const Duration ready = refusal.demand->ready[task];
+    for (std::int64_t k = 0; k < jobs; ++k) {
+      const auto arrival = to_duration(refusal.demand->arrival[task].count() + Wide{k} * tasks[task].period.count());
+      if (!arrival) return std::nullopt;
+      scenario.jobs.push_back({load.task, *arrival, std::max(*arrival, ready)});
+    }
+  }
+  std::ranges::stable_sort(scenario.jobs, {}, &ScenarioJob::arrival);
+  return scenario;
+}
+
+}  // namespace
+
 std::optional<Scenario> counter_example(const AdmissionVerdict& refused, Policy policy) {
+  if (refused.overlap) {
+    for (const OverlapRefusal& refusal : refused.overlap->refusals)
+      if (auto scenario = jobs_of(refusal, refused.timings)) return scenario;
+    return std::nullopt;
+  }
   for (std::size_t i = 0; i < refused.partitions.size(); ++i) {
     const Partition& partition = refused.partitions[i];
     std::vector<Verdict> tests;

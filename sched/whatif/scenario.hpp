@@ -16,7 +16,8 @@ struct ScenarioJob {
   Duration arrival{};  ///< >= 0
   Duration ready{};    ///< >= arrival
   /// >= 0; execution time. With several regions, each in turn takes its longest time until this time is used up.
-  Duration takes{};
+  /// Nothing where jobs overlap: their operations take what the machine gives them.
+  std::optional<Duration> takes = {};
 
   friend bool operator==(const ScenarioJob&, const ScenarioJob&) = default;
 };
@@ -67,6 +68,8 @@ struct Miss {
 [[nodiscard]] std::optional<Scenario> counter_example(std::span<const TaskTiming> tasks, Policy policy,
                                                       std::span<const Verdict> verdicts);
 /// Counter-example from the first partition of a refused set that gives one: a run of that partition's tasks alone.
+/// Where jobs overlap: of what a refusal proves (`OverlapRefusal`), the jobs in its interval; whatever the order, one
+/// of them is late.
 [[nodiscard]] std::optional<Scenario> counter_example(const AdmissionVerdict& refused, Policy policy);
 
 }  // namespace tutti::internal

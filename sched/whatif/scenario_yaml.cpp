@@ -15,7 +15,7 @@ struct ScenarioJobSpec {
   std::string task;
   Duration arrival{};
   std::optional<Duration> ready = {};  ///< absent: its arrival
-  Duration takes{};
+  std::optional<Duration> takes = {};  ///< absent only where jobs overlap
 };
 struct ScenarioSpec {
   std::vector<ScenarioJobSpec> jobs;
@@ -24,9 +24,9 @@ struct ScenarioSpec {
 template <>
 struct Record<ScenarioJobSpec> {
   static constexpr std::string_view what = "a job of a scenario";
-  static constexpr std::tuple fields{
-      Field{"task", &ScenarioJobSpec::task}.required(), Field{"arrival", &ScenarioJobSpec::arrival}.required(),
-      Field{"ready", &ScenarioJobSpec::ready}, Field{"takes", &ScenarioJobSpec::takes}.required()};
+  static constexpr std::tuple fields{Field{"task", &ScenarioJobSpec::task}.required(),
+                                     Field{"arrival", &ScenarioJobSpec::arrival}.required(),
+                                     Field{"ready", &ScenarioJobSpec::ready}, Field{"takes", &ScenarioJobSpec::takes}};
 };
 template <>
 struct Record<ScenarioSpec> {
@@ -46,6 +46,14 @@ std::optional<ScenarioJob> compile_job(const ScenarioJobSpec& spec, const TaskSe
     faults.add(path_of(path, "ready"),
                fmt::format("the job is ready at {}, before it arrives at {}; write {} or later", to_string(job.ready),
                            to_string(job.arrival), to_string(job.arrival)));
+  if (set.overlap == Overlap::On && job.takes)
+    faults.add(path_of(path, "takes"),
+               "where jobs overlap, their operations take what the machine gives them; leave 'takes' out, or give "
+               "--overlap off");
+  if (set.overlap != Overlap::On && !job.takes)
+    faults.add(path,
+               "'takes' is missing: how long the job has the machine; add it, or give --overlap on, if the run "
+               "is of jobs that overlap");
   const Duration deadline = set.tasks[task->index()].deadline;
   if (job.ready > Duration::max() - deadline)
     faults.add(path,
@@ -89,9 +97,11 @@ Expected<Scenario> load_scenario(const std::string& path, const TaskSet& tasks) 
 
 std::string to_yaml(const Scenario& scenario, const TaskSet& tasks) {
   std::string text = "version: 1\njobs:\n";
-  for (const ScenarioJob& job : scenario.jobs)
-    text += fmt::format("  - {{task: {}, arrival: {} ns, ready: {} ns, takes: {} ns}}\n",
-                        tasks.tasks[job.task.index()].name, job.arrival.count(), job.ready.count(), job.takes.count());
+  for (const ScenarioJob& job : scenario.jobs) {
+    const std::string takes = job.takes ? fmt::format(", takes: {} ns", job.takes->count()) : "";
+    text += fmt::format("  - {{task: {}, arrival: {} ns, ready: {} ns{}}}\n", tasks.tasks[job.task.index()].name,
+                        job.arrival.count(), job.ready.count(), takes);
+  }
   return scenario.jobs.empty() ? "version: 1\njobs: []\n" : text;
 }
 

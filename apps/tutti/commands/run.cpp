@@ -174,12 +174,13 @@ int replay(const RunCommand& command, const AdmissionController& controller, con
            const std::optional<RunFaults>& faults) {
   const auto scenario = load_scenario(command.scenario, tasks);
   if (!scenario) return report_error(scenario.error());
-  const PlannedTaskSet planned = controller.plan(tasks);
+  const auto planned = tasks.overlap == Overlap::On ? controller.plan_overlap(tasks) : controller.plan(tasks);
+  if (!planned) return report_error(planned.error());
   const auto& interrupted = programs::watch_for_interrupt();
   return run_and_report(
-      command, planned, {}, {}, false, faults,
+      command, *planned, {}, {}, false, faults,
       [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const RunParts&) {
-        return run_scenario(executors, planned, programs, *scenario, &interrupted);
+        return run_scenario(executors, *planned, programs, *scenario, &interrupted);
       });
 }
 
@@ -206,15 +207,6 @@ int run_changing(const RunCommand& command, const AdmissionController& controlle
       });
 }
 
-/// The set of a run that knows no overlap. @errors InvalidInput: its jobs must overlap
-Expected<TaskSet> one_job_at_a_time(TaskSet set, std::string_view option) {
-  if (set.overlap == Overlap::On)
-    return invalid_input(
-        fmt::format("{}: such a run has one job at a time; leave it out, or give --overlap off", option));
-  set.overlap = Overlap::Off;
-  return set;
-}
-
 int run(const RunCommand& command) {
   if (const auto given = command.file.given_planner(); !given) return report_error(given.error());
   const auto options = run_options(command);
@@ -223,8 +215,8 @@ int run(const RunCommand& command) {
   if (const auto checked = check_self_test(command.self_test, command.backend); !checked)
     return report_error(checked.error());
   auto tasks = command.file.load_task_set(command.backend.no_peer);
-  if (tasks && !command.scenario.empty()) tasks = one_job_at_a_time(*std::move(tasks), "--scenario");
   if (!tasks) return report_error(tasks.error());
+  if (!command.scenario.empty() && tasks->overlap == Overlap::Auto) tasks->overlap = Overlap::Off;
   const auto planner = command.file.chosen_planner(&*tasks);
   if (!planner) return report_error(planner.error());
   const AdmissionController controller(**planner);

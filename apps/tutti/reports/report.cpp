@@ -104,6 +104,7 @@ std::vector<std::string> sources_of(const TransferInterval& transfer) {
 }
 
 Json scenario_json(const TaskSet& set, const AdmissionVerdict& verdict, const Scenario& scenario) {
+  if (verdict.overlap) return {{"jobs", scenario.jobs.size()}, {"misses", nullptr}};
   const std::optional<Miss> miss = first_miss(verdict.timings, set.policy, scenario);
   Json misses = nullptr;
   if (miss)
@@ -115,6 +116,12 @@ Json scenario_json(const TaskSet& set, const AdmissionVerdict& verdict, const Sc
 }
 
 std::string scenario_text(const TaskSet& set, const AdmissionVerdict& verdict, const Scenario& scenario) {
+  if (verdict.overlap)
+    return fmt::format(
+        "a run of {} job{} that misses, whatever the order; --counter-example FILE writes it, 'tutti run --scenario "
+        "FILE "
+        "--overlap on' replays it",
+        scenario.jobs.size(), scenario.jobs.size() == 1 ? "" : "s");
   const std::optional<Miss> miss = first_miss(verdict.timings, set.policy, scenario);
   if (!miss) return "";
   return fmt::format(

@@ -66,7 +66,8 @@ class Check(Programs):
         run = self.object_of(0, "run", asking, "--json", "--jobs", "20")
         self.assertEqual((run["overlap"], run["summary"][0]["missed"], run["summary"][0]["over_bound"], run["summary"][0]["worst_response_ms"]), ("on", 0, 0, 11))
         self.assertIn("non-preemptive edf by local deadline, jobs overlap", self.tutti("run", asking, "--jobs", "2").stdout)
-        self.refuses(self.tutti("run", asking, "--scenario", path), "--scenario: such a run has one job at a time; leave it out, or give --overlap off")
+        self.refuses(self.tutti("run", asking, "--scenario", self.file("version: 1\njobs: [{task: a, arrival: 0, takes: 1 ms}]\n", "takes.yaml")),
+                     "takes.yaml:2:37: where jobs overlap, their operations take what the machine gives them; leave 'takes' out")
         changes = self.file("version: 1\nstart: [a]\nchanges: [{at: 20 ms, remove: a}, {at: 60 ms, add: a}]\n", "changes.yaml")
         run = self.object_of(0, "run", asking, "--changes", changes, "--for", "100ms", "--json")
         self.assertEqual((run["overlap"], run["summary"][0]["missed"], run["summary"][0]["over_bound"], run["summary"][0]["bound_ms"]), ("on", 0, 0, 11))
@@ -138,6 +139,25 @@ class Check(Programs):
         memory = next(test for test in answer["tests"] if test["name"] == "device_memory")
         self.assertEqual(memory["verdict"], "not_schedulable")
         self.assertIn("960 GB on gpu0, which has 141 GB: 819 GB too much", memory["reason"])
+
+    # Two kernels of 5 ms on one GPU, due within 9: the second is done after 10.
+    def test_a_refusal_of_jobs_that_overlap_is_shown(self):
+        self.file("version: 1\nmachine: {name: m, vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}, links: [{from: mem0, to: gpu0, bandwidth: 1 GB/s}]}\n", "m.yaml")
+        task = "- {{name: {}, period: 20 ms, deadline: 9 ms, job: [{{batch: [{{name: s, kernel: {{on: gpu0, time: 5 ms}}}}]}}]}}\n"
+        path = self.file("version: 1\nmachine: m.yaml\noverlap: on\ntasks:\n" + task.format("a") + task.format("b"))
+        shown = self.folder / "shown.yaml"
+        answer = self.object_of(1, "check", path, "--json", "--counter-example", shown)
+        self.assertEqual((answer["verdict"], answer["counter_example"]), ("not_schedulable", {"jobs": 2, "misses": None}))
+        self.assertEqual(answer["tests"][1]["witness"]["interval_ms"], 9)
+        self.assertEqual(answer["tests"][1]["witness"]["load_ms"], 10)
+        self.assertIn("a run of 2 jobs that misses, whatever the order; --counter-example FILE writes it, 'tutti run --scenario FILE --overlap on'",
+                      self.tutti("check", path).stdout)
+        self.assertEqual(shown.read_text(encoding="utf-8"), "version: 1\njobs:\n  - {task: a, arrival: 0 ns, ready: 0 ns}\n  - {task: b, arrival: 0 ns, ready: 0 ns}\n")
+        replayed = self.object_of(1, "run", path, "--scenario", shown, "--json")
+        self.assertEqual([(job["finish_ms"], job["missed"]) for job in replayed["jobs"]], [(5, False), (10, True)])
+        refused = self.tutti("run", path, "--scenario", shown, "--overlap", "off")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("shown.yaml:3:5: 'takes' is missing", refused.stderr)
 
     def test_the_remedies_of_a_set_in_regions_hold_and_its_counter_example_misses(self):
         text = (ROOT / WAFER).read_text(encoding="utf-8").replace("../machines", str(ROOT / "configs/machines"))

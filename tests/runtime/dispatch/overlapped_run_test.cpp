@@ -104,6 +104,70 @@ TEST_F(OverlappedRunTest, LetsCopiesShareWhatIsBetweenThem) {
   EXPECT_EQ((responses[{TaskId{0}, 1}]), Duration{2000});  // alone
 }
 
+/// The run that a refusal shows, on the simulated machine; nothing: it shows none.
+std::optional<RunRecord> run_of_refusal(const TaskSet& set) {
+  const AdmissionController controller(planners().front());
+  const auto shown = counter_example(controller.decide(set), set.policy);
+  if (!shown) return std::nullopt;
+  const auto planned = controller.plan_overlap(set);
+  EXPECT_TRUE(planned);
+  OverlappedRunTest::Place place(*set.machine, nullptr);
+  std::vector<std::unique_ptr<PatternProgram>> programs;
+  std::vector<TaskProgram*> table;
+  for (const Task& task : set.tasks)
+    table.push_back(programs.emplace_back(std::make_unique<PatternProgram>(*set.machine, task, 1)).get());
+  auto record = run_scenario(place.executor, *planned, table, *shown);
+  EXPECT_TRUE(record) << record.error().text();
+  return *std::move(record);
+}
+
+// Kernels of 5 us on one GPU, both due within 9: the second one is done after 10.
+TEST(OverlapRefusal, ShowsARunThatMisses) {
+  TaskSet set = overlapping(tasks_of(two_sides(), std::vector<std::string>(2, "kernel: {on: gpu0, time: 5 us}")));
+  for (Task& task : set.tasks) task.deadline = Duration{9000};
+  const auto record = run_of_refusal(set);
+  ASSERT_TRUE(record);
+  ASSERT_EQ(record->jobs.size(), 2U);
+  EXPECT_EQ(record->jobs[0].verdict, JobVerdict::Met);
+  EXPECT_EQ(record->jobs[1].verdict, JobVerdict::Missed);
+  EXPECT_EQ(record->jobs[1].response(), Duration{10'000});
+}
+
+// Whatever is refused is shown, and in what is shown some job misses.
+TEST(OverlapRefusal, ShowsRunsOfRandomSetsThatMiss) {
+  Random random(11);
+  const Topology machine = test::overlap_machine();
+  int shown = 0, refused = 0, by_demand = 0;
+  for (int round = 0; round < test::rounds(600); ++round) {
+    TaskSet set = overlapping(test::random_overlap_set(random, machine));
+    const OperationSet operations = operations_of(set).value();
+    for (std::size_t i = 0; i < set.tasks.size(); ++i) {
+      Task& task = set.tasks[i];
+      const Duration alone = longest_way(operations, least_times(operations), TaskId{i});
+      task.period /= random.between(1, 2);
+      task.deadline = std::max(Duration{1}, alone * random.between(95, 150) / 100 + task.jitter);
+    }
+    if (random.one_in(4)) {
+      set.arrivals = Arrivals::Periodic;
+      for (Task& task : set.tasks) task.offset = Duration{random.between(0, 20'000)};
+    }
+    const OverlapVerdict verdict = decide_overlapping(set).value();
+    ASSERT_EQ(verdict.answer == Answer::NotSchedulable, !verdict.refusals.empty());
+    ASSERT_EQ(verdict.answer, answer_overlapping(set));
+    if (verdict.answer != Answer::NotSchedulable) continue;
+    ++refused;
+    by_demand += verdict.reasons[0].find(" within ") != std::string::npos ? 1 : 0;
+    const auto record = run_of_refusal(set);
+    if (!record) continue;
+    ++shown;
+    const auto is_late = [](const JobRecord& job) { return job.verdict != JobVerdict::Met; };
+    ASSERT_TRUE(std::ranges::any_of(record->jobs, is_late)) << round << ": " << verdict.reasons[0];
+  }
+  EXPECT_GT(shown, 9 * refused / 10);
+  EXPECT_GT(refused, test::rounds(600) / 10);
+  EXPECT_GT(by_demand, test::rounds(600) / 50);
+}
+
 // Each copies for 6 us and computes for 5, one every 10 us and one every 20, due within 12. The second one comes,
 // leaves, comes too soon after its last job, and comes again; both keep the bounds of both. What runs from the start is
 // admitted with all others: a third one on the first one's engine is too much, even if it never comes.

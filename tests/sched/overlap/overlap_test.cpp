@@ -153,6 +153,41 @@ TEST(Overlap, RefusesAnEngineThatIsInDemandForAllTheTime) {
   EXPECT_NE(verdict.reasons.at(0).find("'gpu0 copies in'"), std::string::npos) << verdict.reasons[0];
 }
 
+// A copy of 2 us, a kernel of 5 us and 1 us back, due within 12 us: its kernel has 12 - 2 - 1 = 9 us. A second such job
+// from the other side of the memory makes 10 us of kernels on gpu0: too much by 1 us. Within 13 there is room, and all
+// else is open.
+TEST(Overlap, RefusesAGpuThatIsInDemandForMoreThanAnInterval) {
+  const std::vector<std::string> streams(2, "from: mem0, to: gpu0, size: 2 kB, kernel: {time: 5 us}");
+  TaskSet set = tasks_of(two_sides(), streams);
+  for (Task& task : set.tasks) {
+    task.steps.push_back(test::make_batch(two_sides(), "  - {from: gpu0, to: mem0, size: 1 kB}\n"));
+    task.period = Duration{100'000};
+    task.deadline = Duration{12'000};
+  }
+  const OverlapVerdict verdict = decide(set);
+  EXPECT_EQ(verdict.answer, Answer::NotSchedulable);
+  EXPECT_EQ(answer_overlapping(set), Answer::NotSchedulable);
+  ASSERT_EQ(verdict.refusals.size(), 1U);
+  EXPECT_EQ(verdict.operations.units[verdict.refusals[0].unit], "gpu0");
+  EXPECT_EQ(verdict.refusals[0].witness->interval, Duration{9000});
+  EXPECT_EQ(verdict.refusals[0].witness->load, Duration{10'000});
+  EXPECT_NE(verdict.reasons.at(0).find("'gpu0' can be in demand for 10 us within 9 us"), std::string::npos)
+      << verdict.reasons[0];
+  for (Task& task : set.tasks) task.deadline = Duration{13'000};
+  EXPECT_NE(decide(set).answer, Answer::NotSchedulable);
+}
+
+// With known arrivals 6 us apart the same kernels need not meet.
+TEST(Overlap, RefusesNoDemandThatKnownArrivalsKeepApart) {
+  TaskSet set = tasks_of(two_sides(), std::vector<std::string>(2, "kernel: {on: gpu0, time: 5 us}"));
+  set.tasks[0].deadline = set.tasks[1].deadline = Duration{9000};
+  EXPECT_EQ(decide(set).answer, Answer::NotSchedulable);
+  set.arrivals = Arrivals::Periodic;
+  EXPECT_EQ(decide(set).answer, Answer::NotSchedulable);
+  set.tasks[1].offset = Duration{5000};
+  EXPECT_EQ(decide(set).answer, Answer::Unknown);
+}
+
 // A second copy makes 12 us of 6: the engine's 10 us do not suffice in company, but nothing is proven.
 TEST(Overlap, IsUnknownWhereOnlyTheWorstCompanyIsTooSlow) {
   const Topology machine = two_sides(

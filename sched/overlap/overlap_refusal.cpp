@@ -1,0 +1,185 @@
+#include "sched/overlap/overlap_refusal.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "sched/analyses/np_edf_demand.hpp"
+#include "sched/analyses/utilization.hpp"
+
+namespace tutti::internal {
+namespace {
+
+/// What goes before an operation and after it, at least.
+struct Surroundings {
+  Duration before{}, after{};
+};
+
+/// [operations] of a task; others are left alone.
+void add_surroundings(std::vector<Surroundings>& all, const OperationSet& operations, std::span<const Duration> least,
+                      TaskId task) {
+  Duration before{}, after = longest_way(operations, least, task);
+  for (const StepOperations& step : operations.jobs[task.index()]) {
+    Duration longest{};
+    std::vector<Duration> sums;
+    for (const auto& stream : step) {
+      Duration& sum = sums.emplace_back();
+      for (const std::size_t operation : stream) sum = add_saturating(sum, least[operation]);
+      longest = std::max(longest, sum);
+    }
+    after -= longest;
+    for (std::size_t s = 0; s < step.size(); ++s) {
+      Duration passed{};
+      for (const std::size_t operation : step[s]) {
+        all[operation].before = before + passed;
+        passed += least[operation];
+        all[operation].after = after + (sums[s] - passed);
+      }
+    }
+    before += longest;
+  }
+}
+
+std::vector<Surroundings> surroundings_of(const TaskSet& set, const OperationSet& operations) {
+  const std::vector<Duration> least = least_times(operations);
+  std::vector<Surroundings> all(operations.operations.size());
+  for (std::size_t i = 0; i < set.tasks.size(); ++i) add_surroundings(all, operations, least, TaskId{i});
+  return all;
+}
+
+/// The time that jobs of a task work on an engine or GPU at least.
+struct UnitWork {
+  Duration work{};
+  Surroundings around{Duration::max(), Duration::max()};
+
+  void add(const Operation& operation, const Surroundings& of_operation, std::size_t unit) {
+    Duration passed{};
+    for (const OperationPart& part : operation.parts) {
+      if (std::ranges::find(part.units, unit) != part.units.end()) {
+        work += part.least;
+        around.before = std::min(around.before, of_operation.before + passed);
+        around.after = std::min(around.after, of_operation.after + (operation.least() - passed - part.least));
+      }
+      passed += part.least;
+    }
+  }
+};
+
+/// Timings for a test of demand alone: nothing blocks.
+TaskTiming window_of(const Task& task, const UnitWork& on_unit, Arrivals arrivals) {
+  TaskTiming timing;
+  timing.wcet = on_unit.work;
+  timing.period = task.period;
+  timing.regions = JobRegions{};
+  const bool known = arrivals == Arrivals::Periodic;
+  timing.jitter = known ? Duration{0} : task.jitter;
+  const Duration before = known ? Duration{0} : on_unit.around.before;
+  const Duration end = add_saturating(known ? task.offset : Duration{0}, task.deadline - on_unit.around.after);
+  timing.deadline = std::max(Duration{1}, end - before);
+  return timing;
+}
+
+std::vector<UtilizationSum> least_utilizations(const TaskSet& set, const OperationSet& operations) {
+  std::vector<UtilizationSum> sums(operations.units.size());
+  for (const Operation& operation : operations.operations)
+    for (const OperationPart& part : operation.parts)
+      for (const std::size_t unit : part.units) sums[unit].add(part.least, set.tasks[operation.task.index()].period);
+  return sums;
+}
+
+/// [tasks] when a job ends at the latest with the machine for itself.
+std::vector<Duration> latest_alone(const TaskSet& set, const OperationSet& operations) {
+  const std::vector<Duration> least = least_times(operations);
+  std::vector<Duration> latest;
+  for (std::size_t i = 0; i < set.tasks.size(); ++i)
+    latest.push_back(add_saturating(set.tasks[i].jitter, longest_way(operations, least, TaskId{i})));
+  return latest;
+}
+
+/// @param all  of the time, whatever the interval
+OverlapRefusal refusal_of(const TaskSet& set, const OperationSet& operations, std::size_t unit, bool all) {
+  OverlapRefusal refusal;
+  refusal.unit = unit;
+  refusal.demand = demand_on(set, operations, unit);
+  Verdict verdict = np_edf_demand(refusal.demand->timings, Policy::Edf);
+  refusal.witness = std::move(verdict.witness);
+  constexpr std::string_view kRemedy =
+      "even if every copy runs alone and nothing costs time beside; use another engine or GPU for part of its work";
+  if (all || !refusal.witness) {
+    refusal.reason = fmt::format("'{}' is in demand for more than {}, {}", operations.units[unit],
+                                 all ? "all the time" : "there is time", kRemedy);
+  } else {
+    refusal.reason = fmt::format("'{}' can be in demand for {} within {}, {}", operations.units[unit],
+                                 to_string(refusal.witness->load), to_string(refusal.witness->interval), kRemedy);
+  }
+  return refusal;
+}
+
+}  // namespace
+
+UnitDemand demand_on(const TaskSet& set, const OperationSet& operations, std::size_t unit) {
+  const std::vector<Surroundings> around = surroundings_of(set, operations);
+  std::vector<UnitWork> work(set.tasks.size());
+  for (std::size_t o = 0; o < operations.operations.size(); ++o)
+    work[operations.operations[o].task.index()].add(operations.operations[o], around[o], unit);
+  UnitDemand demand;
+  Duration open{};  // all windows
+  for (std::size_t i = 0; i < work.size(); ++i)
+    if (work[i].work > Duration{0}) open = std::max(open, set.tasks[i].jitter + work[i].around.before);
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    const Task& task = set.tasks[i];
+    if (work[i].work == Duration{0}) work[i].around = {};
+    demand.timings.push_back(window_of(task, work[i], set.arrivals));
+    const bool known = set.arrivals == Arrivals::Periodic;
+    const bool has_work = work[i].work > Duration{0};
+    demand.ready.push_back(known ? task.offset : has_work ? open - work[i].around.before : task.jitter);
+    demand.arrival.push_back(known ? task.offset : demand.ready.back() - task.jitter);
+  }
+  return demand;
+}
+
+std::vector<OverlapRefusal> refusals_by_load(const TaskSet& set, const OperationSet& operations) {
+  std::vector<OverlapRefusal> refusals;
+  const std::vector<Duration> latest = latest_alone(set, operations);
+  for (std::size_t i = 0; i < set.tasks.size(); ++i) {
+    const Task& task = set.tasks[i];
+    if (latest[i] <= task.deadline) continue;
+    refusals.emplace_back().late_alone = TaskId{i};
+    refusals.back().reason =
+        fmt::format("task '{}' takes up to {} from its arrival with the machine for itself; its deadline is {}",
+                    task.name, to_string(latest[i]), to_string(task.deadline));
+  }
+  if (!refusals.empty()) return refusals;
+  const std::vector<UtilizationSum> sums = least_utilizations(set, operations);
+  for (std::size_t unit = 0; unit < sums.size(); ++unit)
+    if (sums[unit].compare_with_one() > 0) refusals.push_back(refusal_of(set, operations, unit, true));
+  return refusals;
+}
+
+std::vector<OverlapRefusal> refusals_by_demand(const TaskSet& set, const OperationSet& operations) {
+  std::vector<OverlapRefusal> refusals;
+  for (std::size_t unit = 0; unit < operations.units.size(); ++unit) {
+    const UnitDemand demand = demand_on(set, operations, unit);
+    if (np_edf_demand_answer(demand.timings, Policy::Edf) == Answer::NotSchedulable)
+      refusals.push_back(refusal_of(set, operations, unit, false));
+  }
+  return refusals;
+}
+
+bool is_overloaded(const TaskSet& set, const OperationSet& operations) {
+  const std::vector<Duration> latest = latest_alone(set, operations);
+  for (std::size_t i = 0; i < latest.size(); ++i)
+    if (latest[i] > set.tasks[i].deadline) return true;
+  return std::ranges::any_of(least_utilizations(set, operations),
+                             [](const UtilizationSum& sum) { return sum.compare_with_one() > 0; });
+}
+
+bool is_overdemanded(const TaskSet& set, const OperationSet& operations) {
+  for (std::size_t unit = 0; unit < operations.units.size(); ++unit)
+    if (np_edf_demand_answer(demand_on(set, operations, unit).timings, Policy::Edf) == Answer::NotSchedulable)
+      return true;
+  return false;
+}
+
+}  // namespace tutti::internal
