@@ -7,6 +7,7 @@
 #include "runtime/api/user_program.hpp"
 #include "runtime/dispatch/partition_machines.hpp"
 #include "runtime/dispatch/partitioned_run.hpp"
+#include "runtime/dispatch/run_chains.hpp"
 #include "runtime/dispatch/run_journal.hpp"
 #include "runtime/triggers/trigger_sources.hpp"
 #include "sched/tasks/compile_tasks.hpp"
@@ -50,6 +51,8 @@ TaskSummary summary_of(const internal::JobSummary& jobs) {
   return summary;
 }
 
+using Bounds = std::span<const std::optional<Duration>>;
+
 /// One run: the machines of the partitions, the programs, and what stops it.
 class UserRun {
  public:
@@ -64,8 +67,9 @@ class UserRun {
 
   /// @param execute  (executors, programs, options) -> Expected<internal::RunRecord>
   /// @param bounds   [tasks] of responses; empty: none are known
+  /// @param chains   [chains] of latencies; empty: none are known
   template <class Execute>
-  Expected<RunRecord> run(std::span<const std::optional<Duration>> bounds, const Execute& execute) {
+  Expected<RunRecord> run(Bounds bounds, Bounds chains, const Execute& execute) {
     if (options_.endless && (options_.jobs || options_.arrivals_before))
       return internal::invalid_input("an endless run has no number of jobs and no time; give one of the three");
     if (auto ok = internal::check_programs(planned_.tasks, programs_); !ok)
@@ -74,8 +78,8 @@ class UserRun {
       return internal::invalid_input("no task of the set has a batch, so there is nothing to run; give one a job");
     auto machines = internal::PartitionMachines::make(options_.backend, planned_, *planned_.tasks.machine, kernels_);
     if (!machines) return tl::unexpected(machines.error());
-    auto journal =
-        internal::RunJournal::open(options_.journal, options_.journal_size, planned_, bounds, machines->place());
+    auto journal = internal::RunJournal::open(options_.journal, options_.journal_size, planned_, bounds, chains,
+                                              machines->place());
     if (!journal) return tl::unexpected(std::move(journal.error()));
     const auto triggers = internal::TriggerSources::make(planned_.tasks, trigger_origins(machines->place()));
     if (!triggers) return tl::unexpected(triggers.error());
@@ -88,7 +92,9 @@ class UserRun {
     if (!record) return tl::unexpected(std::move(record.error()));
     journal->close(record->notes);
     if (guard_.error()) return tl::unexpected(*guard_.error());
+    std::vector<ChainSummary> of_chains = chains_of(*record, chains);
     RunRecord found = record_of_run(*std::move(record));
+    found.chains = std::move(of_chains);
     for (std::string& note : machines->place().notes) found.notes.push_back(std::move(note));
     return found;
   }
@@ -141,6 +147,17 @@ class UserRun {
     return users;
   }
 
+  [[nodiscard]] std::vector<ChainSummary> chains_of(const internal::RunRecord& record, Bounds bounds) const {
+    std::vector<ChainSummary> summaries;
+    if (options_.endless) return summaries;
+    const auto measured = internal::measure_chains(planned_.tasks, bounds, record);
+    for (std::size_t i = 0; i < measured.size(); ++i)
+      summaries.push_back({planned_.tasks.chains[i].name, measured[i].reactions, measured[i].worst_reaction,
+                           measured[i].worst_data_age, bounds.empty() ? std::nullopt : bounds[i],
+                           measured[i].over_bound, measured[i].over_deadline});
+    return summaries;
+  }
+
   [[nodiscard]] RunRecord record_of_run(internal::RunRecord record) const {
     RunRecord users;
     for (const internal::JobRecord& job : record.jobs) users.jobs.push_back(record_of(job));
@@ -182,7 +199,7 @@ Expected<RunRecord> run(const AdmittedTaskSet& set, const Kernels& kernels, cons
   if (!admitted) return internal::empty_handle("admitted task set");
   if (!registry) return internal::empty_handle("kernel table");
   return UserRun(admitted->planned(), *registry, programs, options)
-      .run(admitted->worst_responses(),
+      .run(admitted->worst_responses(), admitted->chain_latencies(),
            [&](std::span<internal::Executor* const> executors, std::span<internal::TaskProgram* const> rows,
                const internal::RunOptions& length) { return run_tasks(executors, *admitted, rows, length); });
 }
@@ -236,10 +253,11 @@ Expected<RunRecord> run_changing(const ChangeRequests& requests, const std::vect
   if (state->taken.exchange(true))
     return internal::invalid_input("a run has these requests already; make new ones for each run");
   return UserRun(changing->planned(), *registry, programs, options)
-      .run({}, [&](std::span<internal::Executor* const> executors, std::span<internal::TaskProgram* const> rows,
-                   const internal::RunOptions& length) {
-        return run_changing_tasks(*executors.front(), *changing, rows, state->requests, length);
-      });
+      .run({}, {},
+           [&](std::span<internal::Executor* const> executors, std::span<internal::TaskProgram* const> rows,
+               const internal::RunOptions& length) {
+             return run_changing_tasks(*executors.front(), *changing, rows, state->requests, length);
+           });
 }
 
 }  // namespace tutti

@@ -162,6 +162,17 @@ struct Replanning {
   std::string reason = {};                  ///< why not
 };
 
+/// What a run kept of the latency of a cause-effect chain: the time from an event that its first task can observe to
+/// the end of the first job of its last task whose output depends on it.
+struct ChainSummary {
+  std::string chain;
+  std::uint64_t reactions = 0;  ///< events whose effect the run has
+  std::optional<Duration> worst_reaction = {};
+  std::optional<Duration> worst_data_age = {};      ///< of what the last task puts out, until the next takes its place
+  std::optional<Duration> bound = {};               ///< of both
+  std::uint64_t over_bound = 0, over_deadline = 0;  ///< reactions
+};
+
 /// Record of a run.
 struct RunRecord {
   std::vector<JobRecord> jobs;         ///< in the order in which they ended; none of an endless run
@@ -172,6 +183,7 @@ struct RunRecord {
   std::vector<std::string> notes;      ///< what the host refused, other users of the devices: a sentence each
   /// In order of time. `fatal` is the error of the first loss, and tasks that went on have jobs behind it.
   std::vector<Replanning> replanned = {};
+  std::vector<ChainSummary> chains = {};  ///< [chains] of the set; of an endless run none
 };
 
 struct RunOptions {

@@ -166,6 +166,9 @@ Expected<Verdict> check(const TaskSet& set, std::string_view planner) {
                     std::move(found.reasons),
                     example_of(question, found),
                     {}};
+    for (std::size_t i = 0; i < question.tasks().chains.size(); ++i)
+      verdict.chains.push_back(
+          {question.tasks().chains[i].name, found.chain_latencies[i], question.tasks().chains[i].deadline});
     if (found.admitted)
       verdict.admitted = internal::Handles::make<AdmittedTaskSet>(
           std::make_shared<const internal::AdmittedTaskSet>(*std::move(found.admitted)));

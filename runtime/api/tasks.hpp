@@ -96,6 +96,13 @@ struct TestVerdict {
   std::string reason = {};  ///< one sentence where no witness says it
 };
 
+/// One cause-effect chain of a verdict.
+struct ChainVerdict {
+  std::string chain;
+  std::optional<Duration> worst_latency = {};  ///< of its reactions and of its data, where every deadline is guaranteed
+  std::optional<Duration> deadline = {};
+};
+
 /// One job of a counter-example; times from its start.
 struct ExampleJob {
   std::string task;
@@ -125,6 +132,7 @@ struct Verdict {
   std::vector<std::string> reasons;              ///< why not, a sentence each; empty where schedulable
   std::vector<ExampleJob> counter_example;       ///< a run that misses a deadline, by arrival, where one is found
   std::optional<AdmittedTaskSet> admitted = {};  ///< with `Schedulable`
+  std::vector<ChainVerdict> chains = {};         ///< in the order of the set
 };
 
 /// Decides whether a task set may run, with every test that applies to it.

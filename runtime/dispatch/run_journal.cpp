@@ -7,8 +7,11 @@
 namespace tutti::internal {
 namespace {
 
-JournalHeader header_of(const PlannedTaskSet& planned, std::span<const std::optional<Duration>> bounds,
-                        const RunPlace& place) {
+using Bounds = std::span<const std::optional<Duration>>;
+
+std::optional<Duration> bound_of(Bounds bounds, std::size_t i) { return bounds.empty() ? std::nullopt : bounds[i]; }
+
+JournalHeader header_of(const PlannedTaskSet& planned, Bounds bounds, Bounds chains, const RunPlace& place) {
   JournalHeader header{planned.tasks.machine ? planned.tasks.machine->name() : "no machine",
                        std::string(to_string(planned.tasks.policy)),
                        place.backend,
@@ -17,21 +20,26 @@ JournalHeader header_of(const PlannedTaskSet& planned, std::span<const std::opti
                        {}};
   for (std::size_t i = 0; i < planned.tasks.tasks.size(); ++i) {
     const Task& task = planned.tasks.tasks[i];
-    header.tasks.push_back(
-        {task.name, task.period, task.deadline, bounds.empty() ? std::nullopt : bounds[i], planned.timings[i].wcet});
+    header.tasks.push_back({task.name, task.period, task.deadline, bound_of(bounds, i), planned.timings[i].wcet});
   }
+  for (std::size_t i = 0; i < planned.tasks.chains.size(); ++i) {
+    const Chain& chain = planned.tasks.chains[i];
+    JournalChain& kept = header.chains.emplace_back(JournalChain{chain.name, {}, bound_of(chains, i), chain.deadline});
+    for (const TaskId task : chain.tasks) kept.tasks.push_back(task.index());
+  }
+  header.overlap = planned.overlap.has_value();
   return header;
 }
 
 }  // namespace
 
 Expected<RunJournal> RunJournal::open(const std::string& path, Bytes rotate_at, const PlannedTaskSet& planned,
-                                      std::span<const std::optional<Duration>> bounds, const RunPlace& place) {
+                                      Bounds bounds, Bounds chains, const RunPlace& place) {
   RunJournal made;
   if (path.empty()) return made;
   JournalOptions options{.partitions = place.partitions, .rotate_at = rotate_at};
   if (place.clock == "virtual") options.when_full = WhenFull::Wait;
-  auto journal = Journal::open(path, header_of(planned, bounds, place), options);
+  auto journal = Journal::open(path, header_of(planned, bounds, chains, place), options);
   if (!journal) return tl::unexpected(std::move(journal.error()));
   made.journal_ = *std::move(journal);
   for (std::size_t i = 0; i < place.partitions; ++i) made.recorders_.push_back(&made.journal_->recorder(i));

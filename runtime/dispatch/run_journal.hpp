@@ -17,11 +17,13 @@ class RunJournal {
   /// @param path       empty: no journal
   /// @param rotate_at  a file of that size is followed by another; 0: never
   /// @param bounds     [tasks] of responses; empty: none are known
+  /// @param chains     [chains] bounds on their reactions; empty: none are known
   /// @param place      where the set runs; on a virtual clock, which waits, no job is lost to a full ring
   /// @errors as `Journal::open`.
   [[nodiscard]] static Expected<RunJournal> open(const std::string& path, Bytes rotate_at,
                                                  const PlannedTaskSet& planned,
                                                  std::span<const std::optional<Duration>> bounds,
+                                                 std::span<const std::optional<Duration>> chains,
                                                  const RunPlace& place);
 
   /// [partitions]; empty where there is no journal.

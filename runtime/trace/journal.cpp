@@ -216,7 +216,8 @@ int Journal::write_head(JournalFile& file) {
   TUTTI_EXPECTS(buffer_.empty(), "what was recorded is in the file before");
   JournalStart start{kJournalFormat,  totals_.files,   TUTTI_VERSION,
                      header_.machine, header_.policy,  header_.backend,
-                     header_.clock,   header_.started, {}};
+                     header_.clock,   header_.started, {},
+                     header_.overlap};
   for (const Progress& each : progress_) start.next.push_back(each.written);
   const auto add = [this] {
     const auto bytes = record_.finish();
@@ -226,6 +227,10 @@ int Journal::write_head(JournalFile& file) {
   add();
   for (std::size_t i = 0; i < header_.tasks.size(); ++i) {
     put_task(record_, TaskId(i), header_.tasks[i]);
+    add();
+  }
+  for (const JournalChain& chain : header_.chains) {
+    put_chain(record_, chain);
     add();
   }
   const int error = file.append(buffer_);

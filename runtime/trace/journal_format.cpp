@@ -280,6 +280,7 @@ void put_start(RecordWriter& record, const JournalStart& start) {
   for (const std::string* text : {&start.tutti, &start.machine, &start.policy, &start.backend, &start.clock})
     record.put(std::string_view(*text));
   record.put(std::span(start.next));
+  record.put(std::uint64_t{start.overlap});
 }
 
 JournalStart read_start(FieldReader& fields) {
@@ -290,6 +291,7 @@ JournalStart read_start(FieldReader& fields) {
   for (std::string* text : {&start.tutti, &start.machine, &start.policy, &start.backend, &start.clock})
     *text = fields.text();
   start.next = fields.numbers();
+  start.overlap = !fields.empty() && fields.number() != 0;
   return start;
 }
 
@@ -312,6 +314,23 @@ JournalTask read_task(FieldReader& fields, TaskId& id) {
   task.bound = fields.optional_time();
   task.wcet = fields.optional_time();
   return task;
+}
+
+void put_chain(RecordWriter& record, const JournalChain& chain) {
+  record.begin(RecordType::Chain);
+  record.put(std::string_view(chain.name));
+  record.put(std::span(chain.tasks));
+  record.put(chain.bound);
+  record.put(chain.deadline);
+}
+
+JournalChain read_chain(FieldReader& fields) {
+  JournalChain chain;
+  chain.name = fields.text();
+  chain.tasks = fields.numbers();
+  chain.bound = fields.optional_time();
+  chain.deadline = fields.optional_time();
+  return chain;
 }
 
 void put_lost(RecordWriter& record, const LostJobs& lost) {

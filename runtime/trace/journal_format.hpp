@@ -31,7 +31,7 @@ inline constexpr Duration kLongestTime{std::int64_t{1} << 61};
 /// Partitions and tasks with a position from here on are refused by readers.
 inline constexpr std::uint64_t kMostPositions = 1'000'000;
 
-enum class RecordType : std::uint8_t { Start = 1, Task, Jobs, Lost, End };
+enum class RecordType : std::uint8_t { Start = 1, Task, Jobs, Lost, End, Chain };
 
 /// One task as the head of a journal describes it.
 struct JournalTask {
@@ -44,14 +44,26 @@ struct JournalTask {
   friend bool operator==(const JournalTask&, const JournalTask&) = default;
 };
 
+/// A cause-effect chain as the head of a journal describes it.
+struct JournalChain {
+  std::string name;
+  std::vector<std::uint64_t> tasks{};  ///< positions, from cause to effect; below `kMostPositions`
+  std::optional<Duration> bound{};     ///< of its reactions, from admission
+  std::optional<Duration> deadline{};
+
+  friend bool operator==(const JournalChain&, const JournalChain&) = default;
+};
+
 /// What a journal says about its run. Texts are for people; each is cut to `kMostText` bytes.
 struct JournalHeader {
   std::string machine, policy, backend, clock;
   std::chrono::sys_time<std::chrono::nanoseconds> started{};  ///< wall-clock time
   std::vector<JournalTask> tasks{};                           ///< by `TaskId`
+  std::vector<JournalChain> chains{};
+  bool overlap = false;  ///< jobs overlapped
 };
 
-/// The first record of each file. A record for each task follows.
+/// The first record of each file. A record for each task follows, then one for each chain.
 struct JournalStart {
   std::uint64_t format = kJournalFormat;
   std::uint64_t file = 0;  ///< of the files of its run, from 0
@@ -59,6 +71,7 @@ struct JournalStart {
   std::string machine, policy, backend, clock;
   std::chrono::sys_time<std::chrono::nanoseconds> started{};
   std::vector<std::uint64_t> next{};  ///< [partitions] number of the first job that this file may have
+  bool overlap = false;               ///< jobs overlapped; so does none in older journals
 
   friend bool operator==(const JournalStart&, const JournalStart&) = default;
 };
@@ -154,11 +167,13 @@ struct Frame {
 
 void put_start(RecordWriter& record, const JournalStart& start);
 void put_task(RecordWriter& record, TaskId id, const JournalTask& task);
+void put_chain(RecordWriter& record, const JournalChain& chain);
 void put_lost(RecordWriter& record, const LostJobs& lost);
 void put_end(RecordWriter& record, const JournalEnd& end);
 
 [[nodiscard]] JournalStart read_start(FieldReader& fields);
 [[nodiscard]] JournalTask read_task(FieldReader& fields, TaskId& id);
+[[nodiscard]] JournalChain read_chain(FieldReader& fields);
 [[nodiscard]] LostJobs read_lost(FieldReader& fields);
 [[nodiscard]] JournalEnd read_end(FieldReader& fields);
 

@@ -157,6 +157,11 @@ bool JournalReader::read(const Frame& frame, JournalVisitor& visitor) {
       if (fields.ok()) visitor.on_task(id, task);
       return fields.ok();
     }
+    case RecordType::Chain: {
+      const JournalChain chain = read_chain(fields);
+      if (fields.ok()) visitor.on_chain(chain);
+      return fields.ok();
+    }
     case RecordType::Jobs: return read_jobs(fields, visitor);
     case RecordType::Lost: {
       const LostJobs lost = read_lost(fields);

@@ -19,6 +19,7 @@ class JournalVisitor {
   virtual ~JournalVisitor() = default;
   virtual void on_start(const JournalStart&) {}
   virtual void on_task(TaskId, const JournalTask&) {}
+  virtual void on_chain(const JournalChain&) {}
   virtual void on_job(const RecordedJob&) {}
   virtual void on_lost(const LostJobs&) {}
   virtual void on_end(const JournalEnd&) {}

@@ -41,15 +41,19 @@ class AdmittedTaskSet {
   [[nodiscard]] std::span<const Partition> partitions() const { return planned_.partitions; }
   /// [n] bound on the response from the arrival; the deadline where no test gives a response.
   [[nodiscard]] std::span<const std::optional<Duration>> worst_responses() const { return worst_responses_; }
+  /// [chains] bounds on reaction time and data age; empty where there are none.
+  [[nodiscard]] std::span<const std::optional<Duration>> chain_latencies() const { return chain_latencies_; }
   /// The admitted set of one partition's tasks alone; it has one partition.
   [[nodiscard]] AdmittedTaskSet part(std::size_t partition) const;
 
  private:
   friend class AdmissionController;
+  friend struct AdmissionVerdict with_chains(struct AdmissionVerdict verdict, const TaskSet& set);
   AdmittedTaskSet() = default;
 
   PlannedTaskSet planned_;
   std::vector<std::optional<Duration>> worst_responses_;
+  std::vector<std::optional<Duration>> chain_latencies_;
 };
 
 /// Planner effort for each plan of a set; all batches, and the chunks into which they are cut, share the total.

@@ -52,6 +52,7 @@ AdmissionVerdict with_chains(AdmissionVerdict verdict, const TaskSet& set) {
     verdict.reasons.push_back(fmt::format("chain '{}': no proof that its reaction time keeps its deadline of {}; {}",
                                           chain.name, to_string(*chain.deadline), bound_text(latency, without)));
   }
+  if (verdict.admitted) verdict.admitted->chain_latencies_ = verdict.chain_latencies;
   return verdict;
 }
 

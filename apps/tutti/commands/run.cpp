@@ -15,6 +15,7 @@
 #include "apps/tutti/reports/run_report.hpp"
 #include "runtime/dispatch/faulty_machines.hpp"
 #include "runtime/dispatch/partitioned_run.hpp"
+#include "runtime/dispatch/run_chains.hpp"
 #include "runtime/dispatch/run_journal.hpp"
 #include "runtime/triggers/trigger_sources.hpp"
 #include "sched/admission/task_changes_yaml.hpp"
@@ -68,14 +69,14 @@ struct RunParts {
 
 /// The journal that the command asks for.
 Expected<RunJournal> open_journal(const RunCommand& command, const PlannedTaskSet& planned,
-                                  const WorstResponses& bounds, const RunPlace& place) {
+                                  const WorstResponses& bounds, const ChainBounds& chains, const RunPlace& place) {
   Bytes rotate_at{};
   if (!command.journal_size.empty()) {
     const auto size = parse_bytes(command.journal_size);
     if (!size) return invalid_input("--journal-size: " + size.error().message);
     rotate_at = *size;
   }
-  return RunJournal::open(command.journal, rotate_at, planned, bounds, place);
+  return RunJournal::open(command.journal, rotate_at, planned, bounds, chains, place);
 }
 
 /// The sources of the triggers that release jobs. On the virtual clock, and where faults meet triggers, a simulated
@@ -119,7 +120,7 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
     programs.push_back(std::make_unique<PatternProgram>(*machine, task, command.seed));
     rows.push_back(programs.back().get());
   }
-  auto journal = open_journal(command, planned, bounds, machines->place());
+  auto journal = open_journal(command, planned, bounds, chains, machines->place());
   if (!journal) return report_error(journal.error());
   const auto self_test = self_test_of_run(command.self_test, *options, machines->executors().front()->role(), *machine);
   std::optional<FaultyMachines> faulty;
@@ -135,6 +136,8 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
   RunPlace place = machines->place();
   journal->close(place.notes);
   place.notes.insert(place.notes.end(), record->notes.begin(), record->notes.end());
+  if (command.endless && command.journal.empty() && !planned.tasks.chains.empty())
+    place.notes.emplace_back("an endless run keeps no jobs to measure chains by; 'tutti report' does from a --journal");
   add_lateness_note(self_test, place.notes);
   const std::vector<ChainLatencies> measured = measure_chains(planned.tasks, chains, *record);
   if (command.file.json) {

@@ -5,17 +5,12 @@
 #include <vector>
 
 #include "apps/tutti/reports/report.hpp"
-#include "runtime/dispatch/dispatcher.hpp"
 #include "sched/chains/chain_measurement.hpp"
 
 namespace tutti::internal {
 
 /// [chains] bounds on their latencies, where they are known; empty where nothing is guaranteed.
 using ChainBounds = std::span<const std::optional<Duration>>;
-
-/// What a run kept of the latencies of its chains. @return [chains] of the set
-[[nodiscard]] std::vector<ChainLatencies> measure_chains(const TaskSet& set, const ChainBounds& bounds,
-                                                         const RunRecord& record);
 
 /// The chains of `check`: name, tasks, worst_latency_ms, data_age_ms, deadline_ms.
 [[nodiscard]] Json chains_json(const TaskSet& set, const ChainBounds& bounds);

@@ -69,6 +69,7 @@ Json file_json(const File& file) {
           {"backend", start ? Json(start->backend) : Json(nullptr)},
           {"clock", start ? Json(start->clock) : Json(nullptr)},
           {"started", start ? Json(fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc(start->started))) : Json(nullptr)},
+          {"overlap", start ? Json(start->overlap ? "on" : "off") : Json(nullptr)},
           {"number", start ? Json(start->file) : Json(nullptr)},
           {"jobs", file.condition.jobs},
           {"lost_jobs", file.condition.lost_jobs},
@@ -133,6 +134,19 @@ Json job_json(const JournalReport::Job& row) {
           {"streams", std::move(streams)}};
 }
 
+Json chain_json(const JournalReport::ChainRow& row) {
+  return {{"name", row.chain.name},
+          {"tasks", row.tasks},
+          {"reactions", row.latencies.reactions},
+          {"worst_reaction_ms", json_ms(row.latencies.worst_reaction)},
+          {"worst_data_age_ms", json_ms(row.latencies.worst_data_age)},
+          {"bound_ms", json_ms(row.chain.bound)},
+          {"over_bound", row.latencies.over_bound},
+          {"deadline_ms", json_ms(row.chain.deadline)},
+          {"over_deadline", row.latencies.over_deadline},
+          {"runs_not_measured", row.not_measured}};
+}
+
 // ---- text
 
 /// The runs that the files are of: a line each.
@@ -141,8 +155,9 @@ std::string runs_text(const std::vector<File>& files) {
   for (const File& file : files) {
     if (!file.start) continue;
     const JournalStart& start = *file.start;
-    lines.insert(fmt::format("run of {:%Y-%m-%d %H:%M:%S} UTC: {}, {} backend, {} clock, {}, tutti {}\n",
-                             utc(start.started), start.machine, start.backend, start.clock, start.policy, start.tutti));
+    lines.insert(fmt::format("run of {:%Y-%m-%d %H:%M:%S} UTC: {}, {} backend, {} clock, {}{}, tutti {}\n",
+                             utc(start.started), start.machine, start.backend, start.clock, start.policy,
+                             start.overlap ? ", jobs overlapped" : "", start.tutti));
   }
   std::string text;
   for (const std::string& line : lines) text += line;
@@ -222,6 +237,22 @@ std::string causes_text(const std::vector<const Row*>& rows) {
   return text;
 }
 
+std::string chains_text(const std::vector<JournalReport::ChainRow>& chains) {
+  if (chains.empty()) return "";
+  programs::Table table({"chain", "reactions", "worst reaction ms", "worst data age ms", "bound ms", "over bound",
+                         "deadline ms", "over deadline"});
+  std::string notes;
+  for (const JournalReport::ChainRow& row : chains) {
+    table.add({row.chain.name, fmt::to_string(row.latencies.reactions), ms(row.latencies.worst_reaction),
+               ms(row.latencies.worst_data_age), ms(row.chain.bound), fmt::to_string(row.latencies.over_bound),
+               ms(row.chain.deadline), fmt::to_string(row.latencies.over_deadline)});
+    if (row.not_measured > 0)
+      notes += fmt::format("chain '{}' was not measured in {} run{}, of which jobs are missing\n", row.chain.name,
+                           row.not_measured, row.not_measured == 1 ? "" : "s");
+  }
+  return fmt::format("\n{}{}", table.text(), notes);
+}
+
 std::string jobs_text(const std::deque<JournalReport::Job>& jobs) {
   programs::Table table({"task", "job", "verdict", "release ms", "start ms", "finish ms", "deadline ms", "late us",
                          "cause", "caused by"});
@@ -264,11 +295,32 @@ std::string conditions_text(const std::vector<File>& files) {
 void JournalReport::add(const std::string& path, JournalReader reader) {
   by_id_.clear();
   File file{path, reader.start(), {}};
+  const bool follows = !stretches_.empty() && file.start && file.start->started == stretches_.back().last.started &&
+                       file.start->file == stretches_.back().last.file + 1;
+  if (!follows) stretches_.emplace_back();
+  Stretch& stretch = stretches_.back();
+  if (file.start) stretch.last = *file.start;
   file.condition = read_journal(std::move(reader), *this);
+  stretch.whole = stretch.whole && file.condition.lost_jobs == 0 && file.condition.damaged_jobs == 0;
   files_.push_back(std::move(file));
 }
 
-void JournalReport::on_start(const JournalStart&) { by_id_.clear(); }
+void JournalReport::on_start(const JournalStart&) {
+  by_id_.clear();
+  stretches_.back().chains.clear();
+}
+
+void JournalReport::on_chain(const JournalChain& chain) {
+  if (only_) return;
+  Stretch& stretch = stretches_.back();
+  stretch.chains.push_back(chain);
+  for (const std::uint64_t task : chain.tasks) {
+    if (task >= kMostPositions) continue;
+    const TaskId id{static_cast<std::size_t>(task)};
+    stretch.names[id] = row(id).name;
+    stretch.jobs[id];
+  }
+}
 
 void JournalReport::on_task(TaskId id, const JournalTask& task) {
   Row& its = row(task.name);
@@ -277,6 +329,10 @@ void JournalReport::on_task(TaskId id, const JournalTask& task) {
 }
 
 void JournalReport::on_job(const RecordedJob& job) {
+  const auto of_chains = stretches_.back().jobs.find(job.entry.task);
+  if (of_chains != stretches_.back().jobs.end() && job.entry.start)
+    of_chains->second.push_back(
+        {*job.entry.start, job.entry.completed() ? job.entry.finish : std::nullopt, job.entry.programs});
   Row& its = row(job.entry.task);
   if (only_ && its.name != *only_) return;
   its.summary.add(job.entry);
@@ -312,12 +368,62 @@ std::vector<std::string_view> JournalReport::names() const {
   return names;
 }
 
+namespace {
+
+/// The row of a chain, which is the one of its name.
+JournalReport::ChainRow& row_of(std::vector<JournalReport::ChainRow>& rows, const JournalChain& chain) {
+  const auto known = std::ranges::find(rows, chain.name, [](const auto& row) { return row.chain.name; });
+  return known != rows.end() ? *known : rows.emplace_back(JournalReport::ChainRow{chain, {}, {}, 0});
+}
+
+void merge(ChainLatencies& sum, const ChainLatencies& more) {
+  sum.reactions += more.reactions;
+  sum.over_bound += more.over_bound;
+  sum.over_deadline += more.over_deadline;
+  sum.worst_reaction = std::max(sum.worst_reaction, more.worst_reaction);
+  sum.worst_data_age = std::max(sum.worst_data_age, more.worst_data_age);
+}
+
+}  // namespace
+
+std::vector<JournalReport::ChainRow> JournalReport::chains() const {
+  std::vector<ChainRow> rows;
+  for (const Stretch& stretch : stretches_) {
+    for (const JournalChain& chain : stretch.chains) {
+      if (chain.tasks.empty()) continue;
+      ChainRow& row = row_of(rows, chain);
+      std::vector<std::vector<ChainJob>> jobs;
+      std::vector<std::string> names;
+      for (const std::uint64_t task : chain.tasks) {
+        const auto of_task = stretch.jobs.find(TaskId{static_cast<std::size_t>(task)});
+        if (of_task == stretch.jobs.end()) continue;  // a position that no task can have
+        names.push_back(stretch.names.at(of_task->first));
+        std::ranges::stable_sort(jobs.emplace_back(of_task->second), {}, &ChainJob::start);
+      }
+      if (row.tasks.empty()) row.tasks = std::move(names);
+      if (stretch.whole && jobs.size() == chain.tasks.size()) {
+        merge(row.latencies, measure_chain(jobs, {chain.bound, chain.deadline}));
+      } else {
+        ++row.not_measured;
+      }
+    }
+  }
+  return rows;
+}
+
 // ---- reporting
 
 programs::ExitCode exit_code_of(const JournalReport& report) {
   const auto rows = report.rows();
   const auto any = [&](auto test) { return std::ranges::any_of(rows, test); };
-  if (any([](const Row* row) { return row->summary.without_deadline_met() > 0; })) return programs::kRefused;
+  std::uint64_t over_deadline = 0, over_bound = 0;
+  for (const JournalReport::ChainRow& chain : report.chains()) {
+    over_deadline += chain.latencies.over_deadline;
+    over_bound += chain.latencies.over_bound;
+  }
+  if (over_deadline > 0 || any([](const Row* row) { return row->summary.without_deadline_met() > 0; }))
+    return programs::kRefused;
+  if (over_bound > 0) return programs::kMachineError;
   if (any([](const Row* row) { return row->summary.over_bound() + row->summary.with(JobVerdict::Failed) > 0; }))
     return programs::kMachineError;
   const bool faulty =
@@ -327,13 +433,15 @@ programs::ExitCode exit_code_of(const JournalReport& report) {
 
 Json journal_json(const JournalReport& report) {
   const JournalCondition sum = sum_of(report.files());
-  Json files = Json::array(), summary = Json::array(), jobs = Json::array();
+  Json files = Json::array(), summary = Json::array(), chains = Json::array(), jobs = Json::array();
+  for (const JournalReport::ChainRow& chain : report.chains()) chains.push_back(chain_json(chain));
   for (const File& file : report.files()) files.push_back(file_json(file));
   for (const Row* row : report.rows()) summary.push_back(row_json(*row));
   for (const JournalReport::Job& job : report.last_jobs()) jobs.push_back(job_json(job));
   return {{"schema_version", 1},        {"files", std::move(files)},        {"recorded_jobs", sum.jobs},
           {"lost_jobs", sum.lost_jobs}, {"damaged_jobs", sum.damaged_jobs}, {"torn_bytes", sum.torn_bytes},
-          {"quantile_error", 1.0 / 64}, {"summary", std::move(summary)},    {"jobs", std::move(jobs)}};
+          {"quantile_error", 1.0 / 64}, {"summary", std::move(summary)},    {"chains", std::move(chains)},
+          {"jobs", std::move(jobs)}};
 }
 
 std::string journal_text(const JournalReport& report) {
@@ -342,7 +450,7 @@ std::string journal_text(const JournalReport& report) {
                                  report.files().size(), report.files().size() == 1 ? "" : "s");
   text += fmt::format("{}\n{}\n{}\nQuantiles are rounded up by less than 1.6 %.\n", verdicts_text(rows),
                       responses_text(rows), lateness_text(rows));
-  text += causes_text(rows);
+  text += causes_text(rows) + chains_text(report.chains());
   if (!report.last_jobs().empty()) text += fmt::format("\n{}\n", jobs_text(report.last_jobs()));
   return text + conditions_text(report.files());
 }

@@ -12,6 +12,7 @@
 #include "apps/tutti/reports/report.hpp"
 #include "runtime/trace/job_summary.hpp"
 #include "runtime/trace/journal_reader.hpp"
+#include "sched/chains/chain_measurement.hpp"
 
 namespace tutti::internal {
 
@@ -38,6 +39,15 @@ class JournalReport final : JournalVisitor {
     RecordedJob job;
   };
 
+  /// One chain of all runs. Jobs that are missing would make reactions longer than they were, so a run without all of
+  /// its jobs does not count.
+  struct ChainRow {
+    JournalChain chain;              ///< as the first file describes it
+    std::vector<std::string> tasks;  ///< their names
+    ChainLatencies latencies;
+    std::uint64_t not_measured = 0;  ///< runs of which jobs are missing
+  };
+
   /// @param last_jobs  how many of the last jobs are kept
   /// @param task       only jobs of this task; none: of all
   explicit JournalReport(std::size_t last_jobs = 0, std::optional<std::string> task = {})
@@ -51,12 +61,24 @@ class JournalReport final : JournalVisitor {
   [[nodiscard]] std::vector<const Row*> rows() const;
   /// The names of all tasks.
   [[nodiscard]] std::vector<std::string_view> names() const;
+  /// In the order in which the files describe them; none where one task is asked for.
+  [[nodiscard]] std::vector<ChainRow> chains() const;
   /// In the order of the files.
   [[nodiscard]] const std::deque<Job>& last_jobs() const { return kept_; }
 
  private:
+  /// Files of one run that follow each other, as its chains see them.
+  struct Stretch {
+    JournalStart last;  // of its last file
+    bool whole = true;
+    std::vector<JournalChain> chains;
+    std::map<TaskId, std::string> names;
+    std::map<TaskId, std::vector<ChainJob>> jobs;  // of tasks of its chains
+  };
+
   void on_start(const JournalStart& start) override;
   void on_task(TaskId id, const JournalTask& task) override;
+  void on_chain(const JournalChain& chain) override;
   void on_job(const RecordedJob& job) override;
   Row& row(const std::string& name);
   Row& row(TaskId id);
@@ -67,11 +89,12 @@ class JournalReport final : JournalVisitor {
   std::vector<std::unique_ptr<Row>> rows_;
   std::map<std::string, Row*> by_name_;
   std::map<TaskId, Row*> by_id_;  // in the file that is read
+  std::vector<Stretch> stretches_;
   std::deque<Job> kept_;
 };
 
-/// 1 where a deadline was missed, a job dropped or aborted; otherwise 3 where a job failed or was over its bound, or a
-/// file could not be read to its end; otherwise 0.
+/// 1 where a deadline was missed, a job dropped or aborted, or a chain was over its deadline; otherwise 3 where a job
+/// failed or was over its bound, a chain was over its own, or a file could not be read to its end; otherwise 0.
 [[nodiscard]] programs::ExitCode exit_code_of(const JournalReport& report);
 
 [[nodiscard]] Json journal_json(const JournalReport& report);

@@ -121,6 +121,30 @@ class Report(Programs):
         run = self.tutti("report", path)
         self.assertIn("3 of 3 jobs of 'inspect' over their bound, by up to 1 ms: blocking 2, transfer 1; caused by task 'log' 2", run.stdout)
 
+    # Jobs of both tasks start 2 us behind 10 k ms and end 4 ms behind it. An event just after a start of 'inspect' is read by
+    # its next job, which ends 14 ms later; the next job of 'log' ends 10 ms after that: 23.998 ms. Of 5 jobs, 3 reactions end.
+    def test_chains_are_measured(self):
+        entries = [job(k, which=which) for k in range(5) for which in (0, 1)]
+        for bound, deadline, code in ((24, 30, 0), (23, 30, 3), (24, 23, 1)):
+            chain = record(6, text("see") + numbers([0, 1]) + optional_time(bound * MS) + optional_time(deadline * MS))
+            path = self.journal(HEAD + chain + jobs(0, *entries) + end(10))
+            answer = self.object_of(code, "report", path, "--json")["chains"][0]
+            self.assertEqual((answer["name"], answer["tasks"], answer["reactions"], answer["worst_reaction_ms"]), ("see", ["inspect", "log"], 3, 23.998))
+            self.assertEqual((answer["over_bound"], answer["over_deadline"]), (3 * (bound == 23), 3 * (deadline == 23)))
+            self.assertIn("see            3             23.998", self.tutti("report", path).stdout)
+            self.assertEqual(self.object_of(0, "report", path, "--json", "--task", "inspect")["chains"], [])
+        lossy = self.journal(HEAD + chain + jobs(0, *entries[:4]) + lost(4, 2) + jobs(6, *entries[6:]) + end(10))
+        answer = self.object_of(0, "report", lossy, "--json")["chains"][0]
+        self.assertEqual((answer["reactions"], answer["runs_not_measured"]), (0, 1))
+        self.assertIn("chain 'see' was not measured in 1 run, of which jobs are missing", self.tutti("report", lossy).stdout)
+        # Two files that follow each other are one run; a third one whose neighbour is missing is measured by itself.
+        head = task(0, "inspect") + task(1, "log") + chain
+        parts = [self.journal(start(n, 2 * n) + head + jobs(2 * n, *entries[2 * n:2 * n + 2]) + end(2 * n + 2, True), f"part{n}") for n in (0, 1, 2, 4)]
+        self.assertEqual(self.object_of(1, "report", *parts[:3], "--json")["chains"][0]["reactions"], 1)
+        self.assertEqual(self.object_of(0, "report", parts[0], parts[1], parts[3], "--json")["chains"][0]["reactions"], 0)
+        odd = self.journal(HEAD + record(6, text("odd") + numbers([0, 10**9]) + number(0) + number(0)) + jobs(0, job(0)) + end(1), "odd")
+        self.assertEqual(self.object_of(0, "report", odd, "--json")["chains"][0]["runs_not_measured"], 1)
+
     def test_what_is_no_journal_is_refused(self):
         empty = self.journal(b"", "empty")
         for path in (WAFER, self.folder, "/no/such/file", "/dev/null/x"):

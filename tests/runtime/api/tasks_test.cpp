@@ -53,6 +53,26 @@ TEST(ApiCheck, AdmitsWithABoundForEveryTask) {
   EXPECT_FALSE(verdict.tests.empty());
 }
 
+// camera -> inspect -> decide -> gate: the bound of `check` holds for all reactions of the run.
+TEST(ApiCheck, BoundsChainsThatARunMeasures) {
+  const auto set = TaskSet::load(TUTTI_CONFIGS "/tasks/camera-inspect-gate.yaml").value();
+  const auto verdict = tutti::check(set).value();
+  ASSERT_EQ(verdict.chains.size(), 1U);
+  EXPECT_EQ(verdict.chains[0].chain, "reject");
+  EXPECT_EQ(verdict.chains[0].deadline, milliseconds(100));
+  tutti::RunOptions options;
+  options.jobs = 100;
+  tutti::Kernels kernels;
+  ASSERT_TRUE(kernels.add("die_compare", [](const tutti::KernelLaunch&) {}));
+  const auto record = tutti::run(*verdict.admitted, kernels, {}, options).value();
+  ASSERT_EQ(record.chains.size(), 1U);
+  EXPECT_EQ(record.chains[0].bound, verdict.chains[0].worst_latency);
+  EXPECT_GT(record.chains[0].reactions, 15U);
+  EXPECT_GT(record.chains[0].worst_reaction, milliseconds(20));
+  EXPECT_LE(record.chains[0].worst_reaction, record.chains[0].bound);
+  EXPECT_EQ(record.chains[0].over_bound + record.chains[0].over_deadline, 0U);
+}
+
 TEST(ApiCheck, RefusesWithReasonWitnessExampleAndRemedies) {
   const auto set = TaskSet::load(kRefused).value();
   const auto verdict = tutti::check(set).value();

@@ -43,8 +43,14 @@ JobEntry job_number(std::uint64_t index) {
 }
 
 JournalHeader some_header() {
-  return {"example", "edf", "sim",
-          "virtual", {},    {{"a", Duration{200}, Duration{200}, Duration{90}, Duration{40}}, {"b"}}};
+  return {"example",
+          "edf",
+          "sim",
+          "virtual",
+          {},
+          {{"a", Duration{200}, Duration{200}, Duration{90}, Duration{40}}, {"b"}},
+          {{"a to b", {0, 1}, Duration{500}, {}}},
+          true};
 }
 
 class JournalTest : public testing::Test {
@@ -103,6 +109,8 @@ TEST_F(JournalTest, HasItsHeadEveryJobAndItsEnd) {
   EXPECT_EQ(seen.starts[0].clock, "virtual");
   ASSERT_EQ(seen.tasks.size(), 2U);
   EXPECT_EQ(seen.tasks[0].second, some_header().tasks[0]);
+  EXPECT_EQ(seen.chains, some_header().chains);
+  EXPECT_TRUE(seen.starts.at(0).overlap);
   std::vector<RecordedJob> in[2];
   for (const RecordedJob& job : seen.jobs) in[job.partition].push_back(job);
   EXPECT_EQ(in[0], expected[0]);

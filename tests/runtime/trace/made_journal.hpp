@@ -40,12 +40,14 @@ class MadeJournal {
 struct SeenJournal final : JournalVisitor {
   void on_start(const JournalStart& start) override { starts.push_back(start); }
   void on_task(TaskId id, const JournalTask& task) override { tasks.emplace_back(id, task); }
+  void on_chain(const JournalChain& chain) override { chains.push_back(chain); }
   void on_job(const RecordedJob& job) override { jobs.push_back(job); }
   void on_lost(const LostJobs& jobs_lost) override { lost.push_back(jobs_lost); }
   void on_end(const JournalEnd& end) override { ends.push_back(end); }
 
   std::vector<JournalStart> starts;
   std::vector<std::pair<TaskId, JournalTask>> tasks;
+  std::vector<JournalChain> chains;
   std::vector<RecordedJob> jobs;
   std::vector<LostJobs> lost;
   std::vector<JournalEnd> ends;
