@@ -23,14 +23,8 @@ EngineQueue queue_of(const BoundBatch& batch) {
 
 Expected<void> check_can_overlap(const BoundBatch& batch) {
   for (const Command& command : batch.list.commands) {
+    TUTTI_EXPECTS(command.kind != Command::Kind::Staged, "a copy through a memory is two that follow each other");
     const CommandStream& stream = batch.stream_of(command);
-    if (command.kind == Command::Kind::Staged)
-      return invalid_input(
-          fmt::format("stream '{}' is copied through host memory, whose second half would wait for others where jobs "
-                      "overlap on GPUs; with 'overlap: off' such a set needs less work; or copy by way of a memory in "
-                      "two streams",
-                      stream.name),
-          stream.place);
     if (command.kind == Command::Kind::HostWork)
       return invalid_input(
           fmt::format("kernel '{}' of stream '{}' is host work, which waits for other host work where jobs overlap on "

@@ -1,6 +1,7 @@
 #include "runtime/dispatch/overlapped_run.hpp"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -72,6 +73,7 @@ class OverlappedRun final : public TaskRun {
   Expected<void> prepare_set(TaskId task, std::size_t set);
   Expected<void> prepare_part(TaskState& state, const OperationPart& part, std::span<const ExecutionPlan> plans,
                               std::span<const std::vector<StreamBinding>> bound);
+  [[nodiscard]] Expected<BufferView> buffer_on_way(const OperationPart& part, const CommandStream& stream);
   /// The program's batch of a region.
   [[nodiscard]] std::size_t chunk_of(const RegionRun& run) const;
   [[nodiscard]] Progress& progress_of(const ReadyJob& job) {
@@ -97,6 +99,8 @@ class OverlappedRun final : public TaskRun {
   bool idle(Duration until);
 
   const OverlapPlan& plan_;
+  std::vector<Buffer> buffers_;                                       // of copies through memories
+  std::map<std::pair<std::size_t, std::size_t>, BufferView> on_way_;  // [step, stream] of the set being prepared
   std::optional<OperationScheduler> scheduler_;
   std::vector<std::vector<std::size_t>> first_chunk_;  // [operations][parts] of the task's chunks
   std::vector<std::vector<Progress>> progress_;        // [tasks][sets]
@@ -106,9 +110,10 @@ class OverlappedRun final : public TaskRun {
 
 // ---- preparing
 
-/// The binding of a region: a piece of its stream's transfer, or its kernel.
-StreamBinding binding_of(const StreamBinding& whole, const CommandStream& stream, const OperationPart& part,
-                         std::size_t region) {
+/// The binding of a region: a piece of its stream's transfer, or of its leg, or its kernel.
+/// @param on_way  where a copy through a memory comes to there
+StreamBinding binding_of(const StreamBinding& whole, BufferView on_way, const CommandStream& stream,
+                         const OperationPart& part, std::size_t region) {
   StreamBinding binding;
   if (part.kind == OperationPart::Kind::Kernel) {
     binding.kernel_input = whole.kernel_input;
@@ -118,8 +123,8 @@ StreamBinding binding_of(const StreamBinding& whole, const CommandStream& stream
   }
   const Bytes start = chunk_start(stream.transfer->size, region, part.regions.size());
   const Bytes size = chunk_start(stream.transfer->size, region + 1, part.regions.size()) - start;
-  binding.source = whole.source.part(start, size);
-  binding.destination = whole.destination.part(start, size);
+  binding.source = (part.leg == Leg::OutOf ? on_way : whole.source).part(start, size);
+  binding.destination = (part.leg == Leg::Into ? on_way : whole.destination).part(start, size);
   return binding;
 }
 
@@ -163,6 +168,7 @@ Expected<void> OverlappedRun::prepare_set(TaskId task, std::size_t set) {
   if (!bound) return tl::unexpected(bound.error());
   state.chunks.emplace_back();
   state.places.clear();
+  on_way_.clear();
   const auto& operations = plan_.operations.operations;
   for (std::size_t o = 0; o < operations.size(); ++o) {
     if (operations[o].task != task) continue;
@@ -183,16 +189,31 @@ Expected<void> OverlappedRun::prepare_part(TaskState& state, const OperationPart
   if (plans.empty()) return {};
   const std::size_t number = batch_numbers(*state.task)[part.step];
   const CommandStream& stream = std::get<Batch>(state.task->steps[part.step]).streams()[part.stream];
+  const auto on_way = buffer_on_way(part, stream);
+  if (!on_way) return tl::unexpected(on_way.error());
   const std::string name = fmt::format("the {} of stream '{}' in batch {} of task '{}'",
                                        part.kind == OperationPart::Kind::Copy ? "copy" : "kernel", stream.name,
                                        number + 1, state.task->name);
   for (std::size_t r = 0; r < plans.size(); ++r) {
-    auto prepared = owned_.prepare(plans[r], {binding_of(bound[number][part.stream], stream, part, r)}, name, true);
+    auto prepared =
+        owned_.prepare(plans[r], {binding_of(bound[number][part.stream], *on_way, stream, part, r)}, name, true);
     if (!prepared) return tl::unexpected(std::move(prepared.error()));
     state.chunks.back().push_back(*std::move(prepared));
     state.places.push_back({static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(part.stream)});
   }
   return {};
+}
+
+/// A copy through a memory has a buffer there for each buffer set, which both of its legs know.
+Expected<BufferView> OverlappedRun::buffer_on_way(const OperationPart& part, const CommandStream& stream) {
+  if (part.leg == Leg::Whole) return BufferView{};
+  const auto known = on_way_.find({part.step, part.stream});
+  if (known != on_way_.end()) return known->second;
+  const auto memory = memory_on_way(executor_.machine(), *stream.transfer);
+  auto buffer = executor_.backend().allocate(*memory, stream.transfer->size);
+  if (!buffer) return tl::unexpected(std::move(buffer.error()));
+  buffers_.push_back(*std::move(buffer));
+  return on_way_[{part.step, part.stream}] = buffers_.back().view();
 }
 
 void OverlappedRun::release_jobs(std::span<const std::uint64_t> jobs, const RunOptions& options) {

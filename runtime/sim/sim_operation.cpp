@@ -13,20 +13,14 @@ namespace tutti::internal {
 namespace {
 
 /// The route class of a copy that others may be beside, whatever their engines: no link is its own.
-RouteClass route_in_company(const Topology& machine, const RouteView& route, std::span<const LinkId> second,
-                            const RouteClass& alone) {
+RouteClass route_in_company(const Topology& machine, const RouteView& route, const RouteClass& alone) {
   std::vector<LinkId> all;
   for (std::size_t i = 0; i < machine.links().size(); ++i) all.emplace_back(i);
-  RouteClass kind = make_route_class(machine, route.first, second, route.weight, all);
+  RouteClass kind = make_route_class(machine, route.first, {}, route.weight, all);
   if (!alone.capped) return kind;
   kind.alone = alone.alone;
   kind.capped = true;
   return kind;
-}
-
-double bytes_of_lead(const Topology& machine, double bytes) {
-  const auto chunk = static_cast<double>(machine.staging_chunk().count);
-  return chunk > 0 ? std::min(chunk, bytes) : bytes;
 }
 
 }  // namespace
@@ -41,14 +35,8 @@ SimOperation::SimOperation(SimBackend& backend, BoundPlan bound)
   if (stream.transfer && stream.transfer->size > Bytes{0}) {
     const StreamWork& work = batch.work().front();
     const RouteView route = find_route(backend.machine_, *stream.transfer);
-    if (work.lead != kNone)
-      lead_ = backend.copies_.add(route_in_company(backend.machine_, route, {}, batch.route_class(work.lead)));
-    copy_ = backend.copies_.add(
-        route_in_company(backend.machine_, route, route.second, batch.route_class(work.route_class)));
-    if (route.method.chunked) {
-      staging_.emplace(backend.machine_.staging_chunk());
-      staging_->reserve(stream.transfer->size);
-    }
+    TUTTI_EXPECTS(!route.method.chunked, "a copy through a memory is two that follow each other");
+    copy_ = backend.copies_.add(route_in_company(backend.machine_, route, batch.route_class(work.route_class)));
   }
   list_phases();
   next_ = phase_count_;
@@ -87,12 +75,9 @@ void SimOperation::add_transfer(const TransferInterval& transfer) {
   if (!copy_) return add(length, PhaseEnd::CopyDone);
   const double planned_length = as_ns(planned.end - planned.start);
   const double scale = planned_length > 0 ? length / planned_length : 1;
-  const auto rate = [&](std::uint32_t route) { return batch.route_class(route).alone.guaranteed.value; };
-  const double lead = lead_ ? bytes_of_lead(backend_->machine_, work.bytes) : 0;
-  const double flowing = work.bytes / rate(work.route_class) + (lead_ ? lead / rate(work.lead) : 0);
+  const double flowing = work.bytes / batch.route_class(work.route_class).alone.guaranteed.value;
   // Costs are whole nanoseconds, and the planned length is rounded up.
   add(std::max(std::floor(planned_length - flowing + 1e-6), 0.0) * scale, PhaseEnd::Plain);
-  if (lead_) add(lead * scale, PhaseEnd::Plain, lead_);
   add(work.bytes * scale, PhaseEnd::CopyDone, copy_);
 }
 
@@ -156,13 +141,7 @@ void SimOperation::do_copy() {
   const StreamBinding& binding = bound_.bindings.front();
   const auto bytes = static_cast<std::size_t>(bound_.plan.batch.streams().front().transfer->size.count);
   if (bytes == 0) return;
-  const auto source = binding.source.bytes().first(bytes);
-  const auto destination = binding.destination.bytes().first(bytes);
-  if (staging_) {
-    staging_->move(source, destination);
-  } else {
-    std::memmove(destination.data(), source.data(), bytes);
-  }
+  std::memmove(binding.destination.bytes().data(), binding.source.bytes().data(), bytes);
 }
 
 void SimOperation::end_run(Duration planned) {

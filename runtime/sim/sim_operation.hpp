@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "runtime/sim/sim_backend.hpp"
-#include "runtime/sim/staging.hpp"
 
 namespace tutti::internal {
 
@@ -55,8 +54,7 @@ class SimOperation final : public BackendBatch {
   BoundPlan bound_;
   Timeline times_;  // that runs take: the plan's, or others (`follow`)
   const HostKernel* kernel_ = nullptr;
-  std::optional<std::uint32_t> lead_, copy_;  // flows of a transfer: the first chunk of a staged one, the rest
-  std::optional<StagedCopy> staging_;
+  std::optional<std::uint32_t> copy_;  // the flow of a transfer
   std::array<Phase, 8> phases_;
   std::size_t phase_count_ = 0, next_ = 0;
   double begun_ = 0;  // the phase, ns

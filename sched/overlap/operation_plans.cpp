@@ -17,11 +17,11 @@ std::size_t place_in_chunk(const Batch& whole, std::size_t stream, bool is_last)
   return place;
 }
 
+/// The kernel of a stream alone.
+CommandStream kernel_of(const CommandStream& stream) { return {stream.name, {}, stream.kernel, stream.place}; }
+
 /// @param dispatching  in its longest time
-ExecutionPlan plan_region(const Batch& chunk, CommandStream stream, OperationPart::Kind kind, Duration longest,
-                          Duration dispatching) {
-  const Topology& machine = chunk.machine();
-  (kind == OperationPart::Kind::Copy ? static_cast<void>(stream.kernel.reset()) : stream.transfer.reset());
+ExecutionPlan plan_region(const Topology& machine, CommandStream stream, Duration longest, Duration dispatching) {
   auto alone = Batch::make(machine, {std::move(stream)});
   TUTTI_EXPECTS(alone.has_value(), "a part of a valid batch is one");
   ExecutionPlan planned = plan(planners().front(), *std::move(alone), Basis::Guaranteed);
@@ -43,7 +43,11 @@ std::vector<ExecutionPlan> plan_part(const TaskSet& set, const Task& task, const
   for (std::size_t r = 0; r < part.regions.size(); ++r) {
     const std::size_t c = part.kind == OperationPart::Kind::Kernel ? chunks.size() - 1 : r;
     const std::size_t place = place_in_chunk(*whole, part.stream, c + 1 == chunks.size());
-    regions.push_back(plan_region(chunks[c], chunks[c].streams()[place], part.kind, part.regions[r], dispatching));
+    const CommandStream& stream = chunks[c].streams()[place];
+    const Topology& machine = whole->machine();
+    regions.push_back(plan_region(
+        machine, part.kind == OperationPart::Kind::Kernel ? kernel_of(stream) : leg_of(machine, stream, part.leg),
+        part.regions[r], dispatching));
   }
   return regions;
 }

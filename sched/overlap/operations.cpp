@@ -127,17 +127,13 @@ struct Region {
 /// Costs of commands at their guaranteed figures, ns.
 class Costs {
  public:
-  explicit Costs(const Topology& machine) : machine_(machine), setup_(machine.setup()) {}
+  explicit Costs(const Topology& machine) : setup_(machine.setup()) {}
 
   [[nodiscard]] double copy(const StreamWork& work) const {
     const CopyCost& cost = setup_.transfer.of(work.route);
-    const bool staged = work.lead != kNone;
-    const auto chunk = static_cast<double>(machine_.staging_chunk().count);
-    const double copies = !staged ? 1 : 1 + (chunk > 0 ? std::ceil(work.bytes / chunk) : 1);
-    // The copy before it may have other ends, or be staged where it is not; a staged one has a second engine.
-    const double turns = std::max(ns(setup_.turn), ns(setup_.handover)) + (staged ? 2 * ns(setup_.handover) : 0);
+    const double turn = std::max(ns(setup_.turn), ns(setup_.handover));  // the copy before it may have other ends
     const double landing = work.landing != kNone ? ns(setup_.handover) : 0;
-    return ns(setup_.gate) + ns(cost.first) + copies * ns(cost.each) + turns + landing;
+    return ns(setup_.gate) + ns(cost.first) + ns(cost.each) + turn + landing;
   }
   [[nodiscard]] double kernel(const StreamWork& work) const {
     const double launch = work.gpu == kNone ? ns(setup_.host) : ns(setup_.kernel) + ns(setup_.handover);
@@ -147,7 +143,6 @@ class Costs {
  private:
   static double ns(const Cost& cost) { return as_ns(cost.guaranteed); }
 
-  const Topology& machine_;
   const SetupTimes& setup_;
 };
 
@@ -218,12 +213,10 @@ class Cores {
 };
 
 /// Capacity uses of a copy's links.
-std::vector<CapacityUse> uses_of(const Topology& machine, std::span<const LinkId> first,
-                                 std::span<const LinkId> second) {
+std::vector<CapacityUse> uses_of(const Topology& machine, std::span<const LinkId> links) {
   std::map<CapacityId, double> costs;
-  for (const auto leg : {first, second})
-    for (const LinkId link : leg)
-      for (const CapacityUse& use : machine.uses(link)) costs[use.capacity] += use.cost;
+  for (const LinkId link : links)
+    for (const CapacityUse& use : machine.uses(link)) costs[use.capacity] += use.cost;
   std::vector<CapacityUse> uses;
   for (const auto& [capacity, cost] : costs) uses.push_back({capacity, cost});
   return uses;
@@ -315,7 +308,14 @@ class Splitting {
     for (std::size_t s = 0; s < batch.streams().size(); ++s) {
       operation.parts[0].stream = s;
       auto& in_order = operations.emplace_back();
-      if (batch.streams()[s].transfer) in_order.push_back(add_copy(operation, chunks, at));
+      if (const auto& transfer = batch.streams()[s].transfer) {
+        if (memory_on_way(*machine_, *transfer)) {
+          in_order.push_back(add_copy(operation, Leg::Into, chunks, at));
+          in_order.push_back(add_copy(operation, Leg::OutOf, chunks, at));
+        } else {
+          in_order.push_back(add_copy(operation, Leg::Whole, chunks, at));
+        }
+      }
       if (batch.streams()[s].kernel) in_order.push_back(add_kernel(operation, chunks.back(), at.back()));
       for (std::size_t c = 0; c < chunks.size(); ++c)
         if (batch.streams()[s].transfer || c + 1 == chunks.size()) ++at[c];
@@ -323,57 +323,52 @@ class Splitting {
   }
 
   /// @param at  [chunks] the stream in each
-  std::size_t add_copy(Operation operation, std::span<const Batch> chunks, std::span<const std::size_t> at) {
-    operation.parts[0].kind = OperationPart::Kind::Copy;
+  std::size_t add_copy(Operation operation, Leg leg, std::span<const Batch> chunks, std::span<const std::size_t> at) {
+    OperationPart& part = operation.parts[0];
+    part.kind = OperationPart::Kind::Copy;
+    part.leg = leg;
     std::vector<Region> regions;
     for (std::size_t c = 0; c < chunks.size(); ++c) {
-      const StreamWork& work = chunks[c].work()[at[c]];
-      operation.parts[0].units = hold(work);
-      operation.resource = operation.parts[0].units.front();
+      std::optional<Batch> alone;
+      if (leg != Leg::Whole) alone = batch_of_leg(chunks[c].streams()[at[c]], leg);
+      const Batch& batch = alone ? *alone : chunks[c];
+      const std::size_t stream = alone ? 0 : at[c];
+      const StreamWork& work = batch.work()[stream];
+      part.units = {hold(work)};
+      operation.resource = part.units.front();
       Region& region = regions.emplace_back();
       region.fixed = Costs(*machine_).copy(work);
-      if (work.bytes > 0) add_flows(region, chunks[c], at[c], operation.resource);
+      if (work.bytes > 0) region.flows.push_back({add_flow(batch, stream, operation.resource), work.bytes});
     }
     return add(std::move(operation), std::move(regions));
   }
 
-  /// The engines of a copy, joined with what it holds beside.
-  std::vector<std::size_t> hold(const StreamWork& work) {
-    std::vector<std::size_t> engines{resources_.add({ResourcePart::Kind::Engine, work.engines[0].value})};
-    if (work.engines[1] != work.engines[0])
-      engines.push_back(resources_.add({ResourcePart::Kind::Engine, work.engines[1].value}));
-    resources_.join(engines.front(), engines.back());
-    if (work.landing != kNone)
-      resources_.join(engines.front(), resources_.add({ResourcePart::Kind::Landing, work.landing}));
-    return engines;
+  [[nodiscard]] Batch batch_of_leg(const CommandStream& stream, Leg leg) const {
+    auto alone = Batch::make(*machine_, {leg_of(*machine_, stream, leg)});
+    TUTTI_EXPECTS(alone.has_value(), "a leg of a copy of a valid batch is one");
+    return *std::move(alone);
   }
 
-  void add_flows(Region& region, const Batch& batch, std::size_t stream, std::size_t resource) {
-    const StreamWork& work = batch.work()[stream];
-    const RouteView route = find_route(*machine_, *batch.streams()[stream].transfer);
-    if (work.lead != kNone) {
-      const auto chunk = static_cast<double>(machine_->staging_chunk().count);
-      const double first = chunk > 0 ? std::min(chunk, work.bytes) : work.bytes;
-      region.flows.push_back({add_flow(batch.route_class(work.lead), route.first, {}, resource), first});
-    }
-    region.flows.push_back(
-        {add_flow(batch.route_class(work.route_class), route.first, route.second, resource), work.bytes});
+  /// The engine of a copy, joined with what it holds beside.
+  std::size_t hold(const StreamWork& work) {
+    const std::size_t engine = resources_.add({ResourcePart::Kind::Engine, work.engines[0].value});
+    if (work.landing != kNone) resources_.join(engine, resources_.add({ResourcePart::Kind::Landing, work.landing}));
+    return engine;
   }
 
-  /// The flow in the company; equal ones are one.
-  std::size_t add_flow(const RouteClass& route_class, std::span<const LinkId> first, std::span<const LinkId> second,
-                       std::size_t resource) {
+  /// The flow of a copy in the company; equal ones are one.
+  std::size_t add_flow(const Batch& batch, std::size_t stream, std::size_t resource) {
+    const RouteClass& route_class = batch.route_class(batch.work()[stream].route_class);
+    const std::span<const LinkId> links = find_route(*machine_, *batch.streams()[stream].transfer).first;
     CompanyFlow flow;
     flow.engine = static_cast<std::uint32_t>(resource);
     flow.weight = route_class.weight;
     flow.alone = route_class.alone.guaranteed.value;
-    flow.uses = uses_of(*machine_, first, second);
-    for (const auto leg : {first, second}) {
-      for (const LinkId link : leg) {
-        const LinkBandwidth& bandwidth = machine_->link(link).bandwidth;
-        if (!bandwidth.theoretical) continue;
-        flow.most = std::min(flow.most, std::max(bandwidth.theoretical->value, bandwidth.nominal.value));
-      }
+    flow.uses = uses_of(*machine_, links);
+    for (const LinkId link : links) {
+      const LinkBandwidth& bandwidth = machine_->link(link).bandwidth;
+      if (!bandwidth.theoretical) continue;
+      flow.most = std::min(flow.most, std::max(bandwidth.theoretical->value, bandwidth.nominal.value));
     }
     std::vector<double> key{static_cast<double>(resource), flow.weight, flow.alone, flow.most};
     for (const CapacityUse& use : flow.uses) key.insert(key.end(), {static_cast<double>(use.capacity.value), use.cost});
@@ -425,6 +420,22 @@ class Splitting {
 };
 
 }  // namespace
+
+CommandStream leg_of(const Topology& machine, const CommandStream& stream, Leg leg) {
+  CommandStream alone{stream.name, stream.transfer, {}, stream.place};
+  if (leg == Leg::Whole) return alone;
+  const RouteView route = find_route(machine, *stream.transfer);
+  const std::span<const LinkId> links = leg == Leg::Into ? route.first : route.second;
+  (leg == Leg::Into ? alone.transfer->to : alone.transfer->from) = route.via;
+  alone.transfer->route.assign(links.begin(), links.end());
+  alone.transfer->via.reset();
+  return alone;
+}
+
+std::optional<VertexId> memory_on_way(const Topology& machine, const Transfer& transfer) {
+  const RouteView route = find_route(machine, transfer);
+  return route.method.chunked ? std::optional(route.via) : std::nullopt;
+}
 
 Duration dispatching_of(const Topology& machine, std::size_t resources) {
   Duration sum{};

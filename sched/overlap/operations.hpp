@@ -10,19 +10,33 @@
 
 namespace tutti::internal {
 
-/// What one operation holds alone while it runs: a copy engine, engines that one copy holds together, a GPU, a core of
-/// a cpu, or a whole GPU with its engines.
+/// What one operation holds alone while it runs: a copy engine, a GPU, a core of a cpu, or a whole GPU with its
+/// engines.
 struct SharedResource {
   std::string name;  ///< "gpu0 copies in", "gpu0", "cpu0", "core 1 of cpu0"; what is joined with " + "
 
   friend bool operator==(const SharedResource&, const SharedResource&) = default;
 };
 
+/// Part of a copy's way. Where jobs overlap, a copy through a memory is two copies, one after the other, each of the
+/// whole: none holds an engine that another one keeps idle.
+enum class Leg : std::uint8_t {
+  Whole,  ///< of a copy that goes through no memory
+  Into,   ///< the memory
+  OutOf,  ///< it
+};
+
+/// The copy of that leg alone, without the kernel. @pre the stream has a transfer, through a memory if it has legs
+[[nodiscard]] CommandStream leg_of(const Topology& machine, const CommandStream& stream, Leg leg);
+/// The memory that a copy goes through, where it does.
+[[nodiscard]] std::optional<VertexId> memory_on_way(const Topology& machine, const Transfer& transfer);
+
 /// One copy, kernel or host step.
 struct OperationPart {
   enum class Kind : std::uint8_t { Copy, Kernel, Host };
 
   Kind kind = Kind::Copy;
+  Leg leg = Leg::Whole;            ///< of a copy
   std::size_t step = 0;            ///< of the job
   std::size_t stream = 0;          ///< of the step's batch
   std::vector<Duration> regions;   ///< at least one: longest time of each, whatever runs beside it, costs included
@@ -78,7 +92,7 @@ struct OperationSet {
 
 /// Splits jobs into operations.
 ///
-/// A copy holds its engine, of one GPU in one direction. A staged copy holds two engines, and a copy whose landing
+/// A copy holds its engine, of one GPU in one direction; a copy through a memory is two (`Leg`). A copy whose landing
 /// others share holds that too: these are one resource for all tasks, for otherwise one would idle while it is held. A
 /// kernel holds its GPU, or a core of its cpu; a host step one of the first cpu. All host work of a task on a cpu has
 /// one core, shared out evenly. What a job does on one resource without anything between is one operation.

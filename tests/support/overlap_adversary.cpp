@@ -128,16 +128,10 @@ class Play {
     if (const auto* host = std::get_if<HostStep>(&step)) return {{share() * as_ns(host->time), false, {}}};
     const CommandStream& stream = std::get<Batch>(step).streams()[part.stream];
     if (part.kind == OperationPart::Kind::Kernel) return {{share() * as_ns(stream.kernel->worst), false, {}}};
-    const RouteView route = find_route(*set_.machine, *stream.transfer);
-    const double bytes = share() * static_cast<double>(stream.transfer->size.count);
-    std::vector<double> first = slow_costs(*set_.machine, route.first);
-    if (!route.method.chunked) return {{bytes, true, {route.weight, std::move(first)}}};
-    std::vector<double> both = first;
-    const std::vector<double> second = slow_costs(*set_.machine, route.second);
-    for (std::size_t c = 0; c < both.size(); ++c) both[c] += second[c];
-    const auto chunk = static_cast<double>(set_.machine->staging_chunk().count);
-    return {{chunk > 0 ? std::min(chunk, bytes) : bytes, true, {route.weight, std::move(first)}},
-            {bytes, true, {route.weight, std::move(both)}}};
+    const Transfer leg = *leg_of(*set_.machine, stream, part.leg).transfer;
+    const RouteView route = find_route(*set_.machine, leg);
+    return {
+        {share() * static_cast<double>(leg.size.count), true, {route.weight, slow_costs(*set_.machine, route.first)}}};
   }
 
   [[nodiscard]] bool comes_before(const Instance& a, const Instance& b) const {

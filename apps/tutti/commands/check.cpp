@@ -76,13 +76,11 @@ std::vector<std::string> notes_on_overlap(const TaskSet& set) {
   for (const Task& task : set.tasks) {
     for (const Batch* batch : batches_of(task)) {
       for (const StreamWork& work : batch->work()) {
-        const bool is_staged = work.lead != kNone;
-        const bool is_host_work = work.kernel_worst > 0 && work.gpu == kNone;
-        if (is_staged || is_host_work)
+        if (work.kernel_worst > 0 && work.gpu == kNone)
           return {
-              fmt::format("'run --backend cuda' refuses this set: on GPUs {} of task '{}' cannot run beside other "
-                          "jobs",
-                          is_staged ? "a copy through host memory" : "a kernel on a cpu", task.name)};
+              fmt::format("'run --backend cuda' refuses this set: on GPUs a kernel on a cpu of task '{}' cannot run "
+                          "beside other jobs",
+                          task.name)};
       }
     }
   }
