@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "model/base/expects.hpp"
 #include "model/base/ids.hpp"
+#include "sched/exploration/next_jobs.hpp"
 #include "sched/exploration/schedule_search.hpp"
 #include "sched/exploration/state_level.hpp"
 
@@ -32,7 +34,8 @@ constexpr std::size_t kMostWords = 16'000'000;
 
 class ScheduleGraph {
  public:
-  ScheduleGraph(JobSequence& jobs, StepBudget budget, bool records) : jobs_(jobs), budget_(budget), records_(records) {}
+  ScheduleGraph(JobSequence& jobs, StepBudget budget, bool records)
+      : jobs_(jobs), next_jobs_(jobs), budget_(budget), records_(records) {}
 
   SearchResult run() {
     std::size_t boundary = jobs_.repetition() ? jobs_.repetition()->startup : jobs_.size();
@@ -61,55 +64,18 @@ class ScheduleGraph {
     return false;
   }
 
-  /// Finds the jobs that can be next in a state, and when the last of them starts at the latest.
-  ///
-  /// The next job starts no later than when the machine is free and some job has surely been released. Among the jobs
-  /// that are surely released before the machine is free, only the first in priority can be next; jobs before it in
-  /// priority that may be released can be next as well.
-  /// @return  that latest start; nothing once the budget is spent or times are too large.
-  std::optional<HalfNs> find_candidates(const GraphState& state, const FinishedJobs& finished) {
-    candidates_.clear();
-    HalfNs soonest = std::numeric_limits<HalfNs>::max();
-    std::optional<std::uint32_t> certain;
-    std::size_t position = state.first;
-    std::int64_t visits = 1 + state.words;
-    for (; jobs_.has(position); position = finished.next_pending(position + 1)) {
-      const SequencedJob& job = jobs_[position];
-      if (job.earliest > std::max(state.until, soonest)) break;
-      ++visits;
-      soonest = std::min(soonest, job.latest);
-      const auto at = static_cast<std::uint32_t>(position);
-      if (job.latest > state.from) {
-        candidates_.push_back(at);
-      } else if (!certain || jobs_.before(at, *certain)) {
-        certain = at;
-      }
-    }
-    if (!jobs_.in_reach()) return end(SearchEnd::OutOfReach), std::nullopt;
-    if (!budget_.spend(visits)) return end(SearchEnd::OutOfBudget), std::nullopt;
-    if (certain) {
-      std::erase_if(candidates_, [&](std::uint32_t at) { return !jobs_.before(at, *certain); });
-      candidates_.push_back(*certain);
-    }
-    std::ranges::sort(candidates_, [&](std::uint32_t a, std::uint32_t b) { return jobs_.before(a, b); });
-    return std::max(state.until, soonest);
-  }
-
   /// Adds the successors of a state to the next level.
   /// @return  whether to go on.
   bool expand(std::uint32_t index) {
     const GraphState state = level_[index];
     const FinishedJobs finished = level_.finished(index);
-    const std::optional<HalfNs> latest_start = find_candidates(state, finished);
-    if (!latest_start) return false;
+    std::int64_t visits = 0;
+    const std::span<const NextJob> candidates = next_jobs_.of(state, finished, visits);
+    if (!jobs_.in_reach()) return end(SearchEnd::OutOfReach);
+    if (!budget_.spend(visits)) return end(SearchEnd::OutOfBudget);
     if (next_.size() > kMostStates || next_.stored_words() > kMostWords) return end(SearchEnd::OutOfBudget);
-    HalfNs higher_released = std::numeric_limits<HalfNs>::max();  // some job of higher priority is surely released then
-    for (const std::uint32_t position : candidates_) {
+    for (const auto [position, from, until] : candidates) {
       const SequencedJob& job = jobs_[position];
-      const HalfNs from = std::max(state.from, job.earliest);
-      const HalfNs until = std::min(*latest_start, higher_released - 1);
-      higher_released = std::min(higher_released, job.latest);
-      if (from > until) continue;
       grow_finishes();
       result_.finishes[position].include(from + job.least, until + job.most);
       if (until + job.most > job.due) {
@@ -219,11 +185,11 @@ class ScheduleGraph {
   using Boundary = std::vector<std::pair<HalfNs, HalfNs>>;
 
   JobSequence& jobs_;
+  NextJobs next_jobs_;
   StepBudget budget_;
   bool records_;
   SearchResult result_;
   StateLevel level_, next_;
-  std::vector<std::uint32_t> candidates_;
   std::map<std::pair<std::int64_t, std::vector<std::uint64_t>>, Boundary> seen_;
   std::vector<Edge> edges_;
   std::vector<LevelRecord> levels_;
