@@ -22,7 +22,8 @@ constexpr std::array kAnalyses{
     Analysis{kNpEdfDemand, Exactness::Exact, under_edf, np_edf_demand, np_edf_demand_answer},
     Analysis{kNpEdfResponseTime, Exactness::Exact, under_edf, np_edf_response_time},
     Analysis{kNpFpResponseTime, Exactness::Exact, under_fixed_priority, np_fp_response_time, np_fp_answer},
-    Analysis{kNpExploration, Exactness::Exact, np_exploration_applies, np_exploration, nullptr, Arrivals::Periodic},
+    Analysis{kNpExploration, Exactness::Exact, np_exploration_applies, np_exploration, np_exploration_answer,
+             Arrivals::Periodic},
 };
 
 bool arrives_with_others(const TaskTiming& task) { return task.arrives_with.has_value(); }

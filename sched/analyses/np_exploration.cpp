@@ -9,8 +9,30 @@
 namespace tutti::internal {
 namespace {
 
-/// Budget of one exploration: a fraction of a second.
+/// Budget of one exploration: a fraction of a second, up to some seconds where memory is slow.
 constexpr ExplorationLimits kLimits{.visits = kVisitsPerWalk};
+/// For the answer alone, which bounds of the responses give as well.
+constexpr ExplorationLimits kAnswerLimits{.visits = kVisitsPerWalk, .first_visits = kVisitsPerWalk / 64};
+
+Verdict verdict_of(std::span<const TaskTiming> tasks, Policy policy, const ExplorationLimits& limits) {
+  expect_valid_timing(tasks);
+  TUTTI_EXPECTS(np_exploration_applies(tasks, policy), "the exploration answers for strictly periodic tasks only");
+  for (const TaskTiming& task : tasks)
+    TUTTI_EXPECTS(task.offset.count() >= 0 && task.best_case.count() >= 0 && task.best_case <= task.wcet,
+                  "offsets are not negative, best cases between 0 and the wcet");
+  Exploration found = explore(tasks, policy, limits);
+  Verdict verdict;
+  verdict.test = kNpExploration;
+  verdict.exactness = found.exact ? Exactness::Exact : Exactness::Sufficient;
+  verdict.answer = found.answer;
+  verdict.reason = std::move(found.reason);
+  for (const ResponseRange& range : found.responses) verdict.worst_response.emplace_back(range.worst);
+  if (found.answer == Answer::NotSchedulable) {
+    verdict.reason = describe_late_run(found.late_run);
+    verdict.late_run = std::move(found.late_run);
+  }
+  return verdict;
+}
 
 }  // namespace
 
@@ -20,24 +42,10 @@ bool np_exploration_applies(std::span<const TaskTiming> tasks, Policy) {
   });
 }
 
-Verdict np_exploration(std::span<const TaskTiming> tasks, Policy policy) {
-  expect_valid_timing(tasks);
-  TUTTI_EXPECTS(np_exploration_applies(tasks, policy), "the exploration answers for strictly periodic tasks only");
-  for (const TaskTiming& task : tasks)
-    TUTTI_EXPECTS(task.offset.count() >= 0 && task.best_case.count() >= 0 && task.best_case <= task.wcet,
-                  "offsets are not negative, best cases between 0 and the wcet");
-  Exploration found = explore(tasks, policy, kLimits);
-  Verdict verdict;
-  verdict.test = kNpExploration;
-  verdict.exactness = Exactness::Exact;
-  verdict.answer = found.answer;
-  verdict.reason = std::move(found.reason);
-  for (const ResponseRange& range : found.responses) verdict.worst_response.emplace_back(range.worst);
-  if (found.answer == Answer::NotSchedulable) {
-    verdict.reason = describe_late_run(found.late_run);
-    verdict.late_run = std::move(found.late_run);
-  }
-  return verdict;
+Verdict np_exploration(std::span<const TaskTiming> tasks, Policy policy) { return verdict_of(tasks, policy, kLimits); }
+
+Answer np_exploration_answer(std::span<const TaskTiming> tasks, Policy policy) {
+  return verdict_of(tasks, policy, kAnswerLimits).answer;
 }
 
 }  // namespace tutti::internal

@@ -15,8 +15,12 @@ inline constexpr std::string_view kNpExploration = "np_exploration";
 ///
 /// @return  with NotSchedulable the run that is late. Unknown where the hyperperiod or the number of schedules is out
 ///          of reach.
-/// @source [NB17]
-/// @exact  in both directions, in dense time, also the responses.
+/// @source [NB17], [RGNN23]
+/// @exact  in both directions, in dense time, also the responses. Where there are too many schedules to follow each, a
+///         proof is `Exactness::Sufficient` and its responses are bounds; a refusal is a run that happens all the same.
 [[nodiscard]] Verdict np_exploration(std::span<const TaskTiming> tasks, Policy policy);
+
+/// The answer alone, which takes far less time where there are many schedules.
+[[nodiscard]] Answer np_exploration_answer(std::span<const TaskTiming> tasks, Policy policy);
 
 }  // namespace tutti::internal

@@ -1,6 +1,8 @@
 #include "sched/exploration/exploration.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -18,6 +20,7 @@ Answer answer_of(SearchEnd end) {
     case SearchEnd::AllInTime: return Answer::Schedulable;
     case SearchEnd::Late: return Answer::NotSchedulable;
     case SearchEnd::OutOfBudget:
+    case SearchEnd::MaybeLate:
     case SearchEnd::OutOfReach: break;
   }
   return Answer::Unknown;
@@ -29,16 +32,46 @@ Exploration too_far() {
   return exploration;
 }
 
+/// Where there are too many schedules: one edge for many orders, then one bound for each job, then runs that may be
+/// late.
+/// @return  nothing where that decides nothing.
+std::optional<SearchResult> search_without_orders(JobSequence& sequence, const ExplorationLimits& limits) {
+  StepBudget budget(limits.reduced_visits);
+  ReducedSearch found = search_reduced(sequence, budget);
+  if (found.result.end == SearchEnd::AllInTime) return std::move(found.result);
+  StepBudget more(limits.reduced_visits);
+  ReducedSearch bounded = bound_all(sequence, more);
+  if (bounded.result.end == SearchEnd::AllInTime) return std::move(bounded.result);
+  found.suspects.insert(found.suspects.end(), bounded.suspects.begin(), bounded.suspects.end());
+  SearchResult late;
+  late.end = SearchEnd::Late;
+  late.late_run = play_suspects(sequence, found.suspects);
+  late.depth = late.late_run.size();
+  late.states = found.result.states;
+  if (late.late_run.empty()) return std::nullopt;
+  return late;
+}
+
+/// All schedules; where the first part of the budget is too little, without their orders, then with the rest.
+SearchResult search(JobSequence& sequence, const ExplorationLimits& limits) {
+  if (sequence.fixed()) return simulate(sequence, StepBudget(limits.visits));
+  const std::int64_t first = limits.reduced_visits > 0 ? std::min(limits.visits, limits.first_visits) : limits.visits;
+  SearchResult found = search_graph(sequence, StepBudget(first));
+  if (found.end != SearchEnd::OutOfBudget || limits.reduced_visits <= 0) return found;
+  if (std::optional<SearchResult> decided = search_without_orders(sequence, limits)) return *std::move(decided);
+  return limits.visits > first ? search_graph(sequence, StepBudget(limits.visits)) : found;
+}
+
 /// @param count   number of jobs of the set, or of tasks.
 /// @param number  number of a job among the jobs of its task.
 template <class Number>
 Exploration explore(JobSequence& sequence, std::size_t count, const ExplorationLimits& limits, Number number) {
   if (!sequence.in_reach()) return too_far();
-  const StepBudget budget(limits.visits);
-  const SearchResult found = sequence.fixed() ? simulate(sequence, budget) : search_graph(sequence, budget);
+  const SearchResult found = search(sequence, limits);
   if (found.end == SearchEnd::OutOfReach) return too_far();
   Exploration exploration;
   exploration.answer = answer_of(found.end);
+  exploration.exact = found.exact;
   exploration.jobs = found.depth;
   exploration.settled = found.settled;
   exploration.states = found.states;

@@ -120,10 +120,42 @@ void StateLevel::absorb(std::uint32_t head, std::uint32_t index) {
   }
 }
 
+void StateLevel::store_finished(GraphState& state, const FinishedJobs& before,
+                                std::span<const std::uint32_t> positions) {
+  state.words_at = static_cast<std::uint32_t>(store_.size());
+  std::vector<std::uint64_t> bits(before.bits.begin(), before.bits.end());
+  const std::size_t last = positions.back() - before.first;
+  if (bits.size() <= last / kBits) bits.resize(last / kBits + 1, 0);
+  for (const std::uint32_t position : positions)
+    bits[(position - before.first) / kBits] |= std::uint64_t{1} << ((position - before.first) % kBits);
+  const FinishedJobs all{before.first, bits};
+  const std::size_t shift = all.next_pending(before.first) - before.first;
+  state.first = static_cast<std::uint32_t>(before.first + shift);
+  for (std::size_t word = shift / kBits; word < bits.size(); ++word) {
+    std::uint64_t moved = bits[word] >> (shift % kBits);
+    if (shift % kBits != 0 && word + 1 < bits.size()) moved |= bits[word + 1] << (kBits - shift % kBits);
+    store_.push_back(moved);
+  }
+  while (store_.size() > state.words_at && store_.back() == 0) store_.pop_back();
+  state.words = static_cast<std::uint32_t>(store_.size()) - state.words_at;
+}
+
 std::size_t StateLevel::add(const GraphState& state, const FinishedJobs& finished, std::size_t position, HalfNs from,
                             HalfNs until) {
   GraphState next{from, until, state.hash ^ mark_of(position), 0, 0, 0, kNone, kNone};
   store_finished(next, finished, position);
+  return add_stored(next);
+}
+
+std::size_t StateLevel::add(const GraphState& state, const FinishedJobs& finished,
+                            std::span<const std::uint32_t> positions, HalfNs from, HalfNs until) {
+  GraphState next{from, until, state.hash, 0, 0, 0, kNone, kNone};
+  for (const std::uint32_t position : positions) next.hash ^= mark_of(position);
+  store_finished(next, finished, positions);
+  return add_stored(next);
+}
+
+std::size_t StateLevel::add_stored(GraphState next) {
   const auto index = static_cast<std::uint32_t>(states_.size());
   const std::uint32_t head = find(next);
   if (head == kNone) {
@@ -136,9 +168,9 @@ std::size_t StateLevel::add(const GraphState& state, const FinishedJobs& finishe
   for (std::uint32_t at = head; at != kNone; at = states_[at].next_symmetric) {
     GraphState& other = states_[at];
     if (other.became != kNone || !touch(other, next)) continue;
-    const bool grows = from < other.from || until > other.until;
-    other.from = std::min(other.from, from);
-    other.until = std::max(other.until, until);
+    const bool grows = next.from < other.from || next.until > other.until;
+    other.from = std::min(other.from, next.from);
+    other.until = std::max(other.until, next.until);
     if (grows) absorb(head, at);
     return at;
   }

@@ -47,10 +47,17 @@ class StateLevel {
   /// @return  the index of the new state, or of the state into which it was merged.
   std::size_t add(const GraphState& state, const FinishedJobs& finished, std::size_t position, HalfNs from,
                   HalfNs until);
+  /// Adds the successor of a state with all of these jobs finished as well.
+  /// @param positions  in ascending order, none of them finished before
+  std::size_t add(const GraphState& state, const FinishedJobs& finished, std::span<const std::uint32_t> positions,
+                  HalfNs from, HalfNs until);
 
  private:
   /// Puts the finished jobs of a new state behind the store.
   void store_finished(GraphState& state, const FinishedJobs& before, std::size_t position);
+  void store_finished(GraphState& state, const FinishedJobs& before, std::span<const std::uint32_t> positions);
+  /// Adds a state whose finished jobs are the last in the store, or merges it.
+  std::size_t add_stored(GraphState next);
   [[nodiscard]] bool same_jobs(const GraphState& a, const GraphState& b) const;
   /// The first state with equal finished jobs; `kNone` where there is none.
   [[nodiscard]] std::uint32_t find(const GraphState& state) const;

@@ -59,6 +59,7 @@ struct CheckCommand {
   FileOptions file;
   std::string jobs;             ///< a job set, in place of the task set
   std::string responses;        ///< where to write those of its jobs
+  bool exact = false;           ///< of its responses: no bounds
   std::string counter_example;  ///< where to write it
 };
 
@@ -158,6 +159,10 @@ void add_check(programs::CommandLine& program) {
       .add("--responses", &options->responses,
            "write the best and worst responses of all jobs to this file (CSV, as np-schedulability-analysis does)")
       .needs(jobs);
+  command
+      .add("--exact", &options->exact,
+           "look at every schedule of the jobs, which may take a minute, and never report bounds of responses")
+      .needs(jobs);
   options->file.add_planner(command);
   options->file.add_task_options(command);
   options->file.add_overlap(command);
@@ -167,7 +172,8 @@ void add_check(programs::CommandLine& program) {
   for (const char* of_task_sets : {"--machine", "--planner", "--policy", "--overlap", "--set", "--counter-example"})
     jobs.excludes(command.option(of_task_sets));
   command.runs([options] {
-    return options->jobs.empty() ? check(*options) : check_jobs(options->jobs, options->responses, options->file.json);
+    return options->jobs.empty() ? check(*options)
+                                 : check_jobs(options->jobs, options->responses, options->exact, options->file.json);
   });
 }
 

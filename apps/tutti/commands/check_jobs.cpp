@@ -78,6 +78,7 @@ Json answer_json(const Jobs& jobs, const Exploration& found, std::string_view ve
           {"schedulable", found.answer == Answer::Schedulable},
           {"verdict", verdict},
           {"states", found.states},
+          {"exact", found.exact},
           {"tasks", tasks},
           {"jobs", rows},
           {"late_run", found.late_run.empty() ? Json(nullptr) : run_json(jobs, found)},
@@ -88,6 +89,10 @@ std::string answer_text(const Jobs& jobs, const Exploration& found, std::string_
                         const std::string& reason) {
   std::string text = fmt::format("{} ({} jobs, non-preemptive, {} states)\n", answer, jobs.size(), found.states);
   if (!reason.empty()) text += fmt::format("  {}\n", reason);
+  if (!found.exact)
+    text +=
+        "  there are too many schedules to look at all of them, so responses are bounds: no best one is smaller, no "
+        "worst one larger; --exact looks at all\n";
   if (jobs.empty()) return text + "  the job set is empty\n";
   programs::Table table({"task", "jobs", "best response ns", "worst response ns", "slack ns"});
   for (const auto& [task, row] : rows_of(jobs, found)) {
@@ -99,12 +104,14 @@ std::string answer_text(const Jobs& jobs, const Exploration& found, std::string_
 
 }  // namespace
 
-int check_jobs(const std::string& path, const std::string& responses, bool json) {
+int check_jobs(const std::string& path, const std::string& responses, bool exact, bool json) {
   if (!responses.empty())
     if (const auto writable = programs::check_writable(responses); !writable) return report_error(writable.error());
   const auto jobs = load_jobs(path);
   if (!jobs) return report_error(jobs.error());
-  const Exploration found = explore(*jobs);
+  ExplorationLimits limits;
+  if (exact) limits.reduced_visits = 0;
+  const Exploration found = explore(*jobs, limits);
   const auto name = [&](const ExecutedJob& job) {
     return fmt::format("job {} of task {}", (*jobs)[job.source].id, (*jobs)[job.source].task);
   };
@@ -114,6 +121,8 @@ int check_jobs(const std::string& path, const std::string& responses, bool json)
   if (!responses.empty() && !found.responses.empty())
     if (const auto written = programs::write_file(responses, responses_text(*jobs, found.responses)); !written)
       return report_error(written.error());
+  if (!responses.empty() && !found.exact)
+    fmt::print(stderr, "note: the responses in '{}' are bounds; --exact looks at all schedules\n", responses);
   if (json) {
     fmt::print("{}\n", answer_json(*jobs, found, word(found.answer), reason).dump(2));
   } else {

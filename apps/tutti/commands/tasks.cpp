@@ -21,7 +21,7 @@ struct ExpandOptions {
 /// The number of jobs that covers the whole behaviour: up to the end of the hyperperiod after which the schedule
 /// repeats, and one more hyperperiod where jobs wait across that end.
 Expected<std::size_t> jobs_to_write(std::span<const TaskTiming> tasks, Policy policy) {
-  const ExplorationLimits limits;
+  const ExplorationLimits limits{.reduced_visits = 0};  // where the schedule repeats is known of all schedules alone
   const auto repetition = repetition_of(tasks, limits.jobs);
   if (!repetition) return invalid_input(repetition.error().message + ", or give a number of jobs with --jobs");
   const Exploration found = explore(tasks, policy, limits);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`tutti check --jobs`, `tutti tasks expand`, and runs of strictly periodic tasks."""
+import json
 import sys
 
 from programs import WAFER, Programs, main
@@ -62,6 +63,22 @@ class JobSets(Programs):
         self.assertFalse((self.folder / "none.csv").exists())
         self.refuses(self.tutti("check", "--jobs", jobs, "--responses", self.folder / "no" / "where.csv"), "where.csv")
         self.refuses(self.tutti("check", WAFER, "--responses", out), "--jobs")
+
+    # 30 jobs released from 0 to 50, of 1 to 3: 2^30 sets of finished jobs. The most urgent one waits for another that starts just before 50, and is
+    # over before 50 + 3 + 3.
+    def test_responses_are_bounds_where_there_are_too_many_schedules(self):
+        rows = [f"{i}, 0, 0, 50, 1, 3, 500, {i}\n" for i in range(30)]
+        jobs = self.file(self.HEADER + "".join(rows), "jobs.csv")
+        out = self.folder / "responses.csv"
+        run = self.tutti("check", "--jobs", jobs, "--responses", out, "--json")
+        self.assertEqual((run.returncode, run.stderr), (0, f"note: the responses in '{out}' are bounds; --exact looks at all schedules\n"))
+        answer = json.loads(run.stdout)
+        self.assertEqual((answer["verdict"], answer["exact"]), ("schedulable", False))
+        self.assertEqual(answer["jobs"][0], {"task": 0, "job": 0, "best_response_ns": 1, "worst_response_ns": 56})
+        few = self.file(self.HEADER + "".join(rows[:5]), "few.csv")
+        self.assertTrue(self.object_of(0, "check", "--jobs", few, "--json")["exact"])
+        self.assertEqual(self.object_of(0, "check", "--jobs", few, "--exact", "--json"), self.object_of(0, "check", "--jobs", few, "--json"))
+        self.refuses(self.tutti("check", WAFER, "--exact"), "--jobs")
 
     def test_a_run_keeps_the_machine_for_the_best_case(self):
         # Jobs without steps end at once; held for 5, 3, 5 and 5 ms they start as worked out for full lengths.

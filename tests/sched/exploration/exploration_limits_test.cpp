@@ -53,7 +53,7 @@ TEST(ExplorationLimits, RefusesHyperperiodsOutOfReachInWords) {
 TEST(ExplorationLimits, SaysWhenItsBudgetIsSpent) {
   Jobs jobs;
   for (int i = 0; i < 20; ++i) jobs.push_back(job(i, 0, {0, 50}, {1, 3}, 500, i));
-  const Exploration found = explore(jobs, {.visits = 1000});
+  const Exploration found = explore(jobs, {.visits = 1000, .reduced_visits = 1000});
   EXPECT_EQ(found.answer, Answer::Unknown);
   EXPECT_NE(found.reason.find("too many schedules"), std::string::npos) << found.reason;
   for (JobTiming& each : jobs) each.latest = each.earliest, each.least = each.most;
