@@ -58,11 +58,21 @@ std::optional<DueJob> JobReleases::take_due(Duration now) {
   } else {
     set_due = deadline;
   }
+  task.dropped = (task.dropped << 1U) | (due.dropped ? 1U : 0U);
   if (task.triggered) task.last_triggered = std::exchange(task.triggered, std::nullopt);
   ++task.released;
   if (task.release.is_external() && task.released == task.jobs) silent_.set(place, kNever);
   schedule_next(place);
   return due;
+}
+
+bool JobReleases::is_left_out(TaskId id, std::uint64_t index) const {
+  const TaskState& task = tasks_[id.index()];
+  if (index < task.released) {
+    const std::uint64_t after = task.released - 1 - index;
+    return after >= 64 || ((task.dropped >> after) & 1U) != 0;
+  }
+  return index >= task.jobs || task.next_ready == kNever || task.arrival_of(index) >= end_;
 }
 
 std::optional<JobReleases::NextJob> JobReleases::next_job() const {

@@ -68,6 +68,7 @@ class JobReleases {
   JobReleases(std::vector<ScheduledTask> tasks, std::uint64_t seed);
 
   [[nodiscard]] const ScheduledTask& task(TaskId task) const { return tasks_[task.index()]; }
+  [[nodiscard]] std::size_t tasks() const { return tasks_.size(); }
   /// Jobs that can be alive at once.
   [[nodiscard]] std::size_t most_alive() const;
   [[nodiscard]] bool follows_scenario() const { return follows_scenario_; }
@@ -82,6 +83,11 @@ class JobReleases {
   void all_taken() { taking_by_.reset(); }
   /// When something happens next: a job is ready, or a trigger is missing.
   [[nodiscard]] Duration next_instant() const { return std::min(due_.earliest(), silent_.earliest()); }
+  /// The instant from which arrivals count.
+  [[nodiscard]] Duration epoch() const { return epoch_; }
+  /// Whether a job of a task that the clock releases was dropped, or will never be released. A job is taken as dropped
+  /// once 64 others of its task were released after it.
+  [[nodiscard]] bool is_left_out(TaskId task, std::uint64_t index) const;
   /// The job that is ready next; nothing where no more come.
   struct NextJob {
     TaskId task;
@@ -141,6 +147,7 @@ class JobReleases {
     Duration triggered_ready{};                    // and when it is ready
     std::optional<Duration> last_triggered;        // arrival of the last one
     TriggerCounts triggers;
+    std::uint64_t dropped = 0;  // of the last 64 jobs that were released; bit 0: the last one
     bool skips_next = false;
     bool suspended = false;
     int over_in_a_row = 0;

@@ -35,6 +35,22 @@ JobScheduler::JobScheduler(Policy policy, Arrivals arrivals, std::vector<Schedul
     : releases_(std::move(tasks), seed), arrivals_(arrivals), ready_(policy, releases_.most_alive()) {
   late_.reserve(releases_.most_alive());
   running_.reserve(releases_.most_alive());
+  if (policy != Policy::CwEdf || releases_.follows_scenario()) return;
+  std::vector<TaskTiming> timings;
+  for (std::size_t i = 0; i < releases_.tasks(); ++i) {
+    const ScheduledTask& task = releases_.task(TaskId{i});
+    timings.push_back(task.timing);
+    timings.back().offset = task.first_arrival;
+    first_jobs_.push_back(task.first_job);
+  }
+  if (timings.empty()) return;
+  table_.emplace(timings);
+  advance_table();
+}
+
+void JobScheduler::advance_table() {
+  planned_ = table_->next();
+  planned_.index += first_jobs_[planned_.task.index()];
 }
 
 Action JobScheduler::step(const Event& event) {
@@ -85,9 +101,33 @@ void JobScheduler::close(Duration now) {
 Action JobScheduler::decide_free(Duration now) {
   if (stopped_) return until(Action::Kind::Idle, kNever);
   if (auto action = release_due(now)) return *action;
+  if (table_) return decide_by_table(now);
   set_late_aside(now);
   if (!ready_.empty() || !late_.empty()) return start(now);
   return until(Action::Kind::Idle, releases_.next_instant());
+}
+
+Action JobScheduler::decide_by_table(Duration now) {
+  if (ready_.empty()) return until(Action::Kind::Idle, releases_.next_instant());
+  // A job whose place in the table is over: it was taken as dropped.
+  for (const ReadyJob& job : ready_.jobs()) {
+    const std::size_t task = job.task.index();
+    const bool is_planned = job.task == planned_.task && job.index == planned_.index;
+    if (!is_planned && job.index < first_jobs_[task] + table_->next_index(task))
+      return start(*ready_.take(job.task, job.index), now, now);
+  }
+  // Ends at a job that is ready at the latest, since the table has each of them.
+  const auto is_ready = [&](const TableEntry& entry) {
+    return std::ranges::any_of(ready_.jobs(),
+                               [&](const ReadyJob& job) { return job.task == entry.task && job.index == entry.index; });
+  };
+  while (!is_ready(planned_) && releases_.is_left_out(planned_.task, planned_.index)) advance_table();
+  if (!is_ready(planned_)) return until(Action::Kind::Idle, releases_.next_instant());
+  const Duration planned = releases_.epoch() + planned_.start;
+  if (now < planned) return until(Action::Kind::Idle, std::min(planned, releases_.next_instant()));
+  const ReadyJob job = *ready_.take(planned_.task, planned_.index);
+  advance_table();
+  return start(job, now, planned);
 }
 
 Action JobScheduler::decide_at_boundary(Running& job, Duration now) {
@@ -113,8 +153,8 @@ Action JobScheduler::decide_at_boundary(Running& job, Duration now) {
 }
 
 /// Admission under periodic arrivals relies on the best case: a job that leaves the machine early, since its kernel
-/// failed or for any other reason, could make another late. In a scenario a job has the machine for the time that it is
-/// given.
+/// failed or for any other reason, could make another late. A time table has its instants. In a scenario a job has the
+/// machine for the time that it is given.
 Action JobScheduler::decide_end(Running& job, Duration now) {
   const ScheduledTask& task = releases_.task(job.job.task);
   job.phase = Phase::Ended;
@@ -129,7 +169,7 @@ Action JobScheduler::decide_end(Running& job, Duration now) {
     job.finish = now;
   }
   const Duration hold = job.start + job.elsewhere + task.timing.best_case;
-  if (arrivals_ == Arrivals::Periodic && !stopped_ && now < hold) return until(Action::Kind::Hold, hold);
+  if (arrivals_ == Arrivals::Periodic && !table_ && !stopped_ && now < hold) return until(Action::Kind::Hold, hold);
   return act(Action::Kind::Finish, job.job);
 }
 
@@ -139,11 +179,13 @@ std::optional<Action> JobScheduler::release_due(Duration now) {
   return release_of(*due);
 }
 
-Action JobScheduler::start(Duration now) {
+Action JobScheduler::start(const ReadyJob& job, Duration now, Duration planned) {
   Running& started = running_.emplace_back();
-  started.job = take_ready();
+  started.job = job;
   started.start = now;
-  return act(Action::Kind::Start, started.job);
+  Action action = act(Action::Kind::Start, job);
+  action.until = planned;
+  return action;
 }
 
 /// @pre a job is ready
@@ -179,6 +221,8 @@ std::optional<ReadyJob> JobScheduler::take_unstarted() {
 
 std::optional<JobReleases::NextJob> JobScheduler::next_job() const {
   const auto of = [](const ReadyJob& job) { return JobReleases::NextJob{job.task, job.index}; };
+  if (table_ && !releases_.is_left_out(planned_.task, planned_.index))
+    return JobReleases::NextJob{planned_.task, planned_.index};
   if (!ready_.empty()) return of(ready_.next());
   if (!late_.empty()) return of(late_.front());
   return releases_.next_job();

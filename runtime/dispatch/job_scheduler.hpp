@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/dispatch/job_releases.hpp"
+#include "sched/tasks/critical_window.hpp"
 #include "sched/tasks/ready_queue.hpp"
 
 namespace tutti::internal {
@@ -36,7 +37,7 @@ struct Action {
   Kind kind = Kind::Idle;
   ReadyJob job = {};
   Duration ready{};  ///< of a release: the instant at which the job was ready
-  Duration until{};
+  Duration until{};  ///< with a start by a time table: the instant at which the table has it
   DropReason reason = DropReason::NoBuffers;
 };
 
@@ -65,6 +66,9 @@ struct RunningJob {
 /// still be met, one of their own task included, in the order in which they were seen to be late. A job gives up the
 /// machine only between two of its regions, and only where its task has regions. A scenario is served in the order of
 /// the policy alone, late jobs too.
+///
+/// Under `cw_edf` jobs start in the order of the table that was analysed, late jobs too, none before its instant there.
+/// A job that takes too long delays the next ones until the table has caught up; one that was dropped is left out.
 class JobScheduler {
  public:
   /// @param seed  of the jitters
@@ -105,10 +109,13 @@ class JobScheduler {
   Action decide(const Event& event);
   void close(Duration now);
   Action decide_free(Duration now);
+  Action decide_by_table(Duration now);
   Action decide_at_boundary(Running& job, Duration now);
   Action decide_end(Running& job, Duration now);
   [[nodiscard]] std::optional<Action> release_due(Duration now);
-  Action start(Duration now);
+  Action start(Duration now) { return start(take_ready(), now, now); }
+  Action start(const ReadyJob& job, Duration now, Duration planned);
+  void advance_table();
   ReadyJob take_ready();
   [[nodiscard]] bool has_more_urgent_than(const ReadyJob& job, Duration now);
   [[nodiscard]] bool is_late(const ReadyJob& job, Duration now) const {
@@ -121,8 +128,11 @@ class JobScheduler {
   Arrivals arrivals_;
   bool stopped_ = false;
   ReadyQueue ready_;
-  std::vector<ReadyJob> late_;    // ready jobs past their deadlines, in the order in which that was seen
-  std::vector<Running> running_;  // the last one has the machine
+  std::optional<CriticalWindowTable> table_;  // under `cw_edf`
+  std::vector<std::uint64_t> first_jobs_;     // [tasks] indices of the jobs that the table starts with
+  TableEntry planned_;                        // the next job of the table
+  std::vector<ReadyJob> late_;                // ready jobs past their deadlines, in the order in which that was seen
+  std::vector<Running> running_;              // the last one has the machine
 };
 
 }  // namespace tutti::internal

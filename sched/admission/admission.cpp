@@ -161,6 +161,7 @@ std::vector<TaskTiming> timings_without_plans(const TaskSet& set) {
 
 /// Why jobs of this set may not overlap; empty where they may.
 std::string refusal_to_overlap(const TaskSet& set) {
+  if (set.policy == Policy::CwEdf) return "under cw_edf jobs run one at a time; write 'overlap: off'";
   for (const Task& task : set.tasks)
     if (!task.after.empty())
       return fmt::format("'{}' is after '{}', which is not guaranteed where jobs overlap; write 'overlap: off'",

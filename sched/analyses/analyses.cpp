@@ -14,7 +14,7 @@ namespace {
 
 bool always(std::span<const TaskTiming>, Policy) { return true; }
 bool under_edf(std::span<const TaskTiming>, Policy policy) { return policy == Policy::Edf; }
-bool under_fixed_priority(std::span<const TaskTiming>, Policy policy) { return policy != Policy::Edf; }
+bool under_fixed_priority(std::span<const TaskTiming>, Policy policy) { return !is_by_deadline(policy); }
 
 constexpr std::array kAnalyses{
     Analysis{kUtilizationCheck, Exactness::Necessary, always, utilization_check},

@@ -36,9 +36,10 @@ Verdict verdict_of(std::span<const TaskTiming> tasks, Policy policy, const Explo
 
 }  // namespace
 
-bool np_exploration_applies(std::span<const TaskTiming> tasks, Policy) {
-  return !tasks.empty() && std::ranges::all_of(tasks, [](const TaskTiming& task) {
-    return task.arrivals == Arrivals::Periodic && task.jitter <= task.period && !task.regions;
+bool np_exploration_applies(std::span<const TaskTiming> tasks, Policy policy) {
+  return !tasks.empty() && std::ranges::all_of(tasks, [&](const TaskTiming& task) {
+    const bool in_order = policy == Policy::CwEdf || task.jitter <= task.period;
+    return task.arrivals == Arrivals::Periodic && in_order && !task.regions;
   });
 }
 

@@ -5,13 +5,14 @@ namespace tutti::internal {
 
 inline constexpr std::string_view kNpExploration = "np_exploration";
 
-/// Whether the exploration applies: strictly periodic arrivals, J <= T (jobs of a task become ready in their order),
-/// and no job with several regions.
+/// Whether the exploration applies: strictly periodic arrivals, J <= T (jobs of a task become ready in their order, as
+/// they do in the table of `cw_edf` with any J), and no job with several regions.
 [[nodiscard]] bool np_exploration_applies(std::span<const TaskTiming> tasks, Policy policy);
 
-/// Non-preemptive EDF, RM or DM of strictly periodic tasks with offsets, release jitter up to J <= T and costs from the
-/// best case to C: all possible schedules are followed until no state is new. A job that ends early can make another
-/// one late, so a simulation with C alone decides nothing unless the best case is C as well.
+/// Non-preemptive EDF, RM, DM or given priorities, or the time table of `cw_edf`, of strictly periodic tasks with
+/// offsets, release jitter up to J <= T and costs from the best case to C: all possible schedules are followed until no
+/// state is new. A job that ends early can make another one late, so a simulation with C alone decides nothing unless
+/// the best case is C as well.
 ///
 /// @return  with NotSchedulable the run that is late. Unknown where the hyperperiod or the number of schedules is out
 ///          of reach.

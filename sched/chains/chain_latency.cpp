@@ -44,7 +44,7 @@ Lag lag(const ChainStage& stage, const ChainStage& next, Policy policy) {
   if (holds_it) lag.longest -= next.timing.best_case.count();
   // It starts before job k is ready, or is more urgent.
   const Lag before_ready{timing.jitter.count(), false};
-  if (policy != Policy::Edf) return is_more_urgent(stage, next, policy) ? std::min(lag, before_ready) : lag;
+  if (!is_by_deadline(policy)) return is_more_urgent(stage, next, policy) ? std::min(lag, before_ready) : lag;
   const Lag more_urgent{Wide{timing.deadline.count()} - next.timing.deadline.count(), next.position < stage.position};
   return std::min(lag, std::max(before_ready, more_urgent));
 }

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "sched/exploration/schedule_search.hpp"
+#include "sched/tasks/critical_window.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -105,6 +108,56 @@ Exploration explore(std::span<const JobTiming> jobs, const ExplorationLimits& li
   return explore(sequence, jobs.size(), limits, [](const SequencedJob&) { return std::uint64_t{0}; });
 }
 
+namespace {
+
+/// Follows the time table of `cw_edf` until it repeats.
+Exploration follow_table(std::span<const TaskTiming> tasks, const Repetition& repetition,
+                         const ExplorationLimits& limits) {
+  StepBudget budget(limits.visits);
+  CriticalWindowTable table(tasks);
+  Exploration found;
+  found.responses.assign(tasks.size(), {Duration::max(), Duration{-1}});
+  std::set<std::vector<std::int64_t>> seen;
+  for (std::size_t boundary = repetition.startup;; ++found.jobs) {
+    if (found.jobs == boundary) {
+      // The table goes on from where the machine is free and which job of each task is next.
+      const auto round = static_cast<std::int64_t>((boundary - repetition.startup) / repetition.per_round);
+      std::vector<std::int64_t> state{(table.free_at() - round * repetition.hyperperiod).count()};
+      for (std::size_t i = 0; i < tasks.size(); ++i)
+        state.push_back(static_cast<std::int64_t>(table.next_index(i)) -
+                        round * (repetition.hyperperiod / tasks[i].period));
+      if (!seen.insert(std::move(state)).second) break;
+      boundary += repetition.per_round;
+    }
+    if (!budget.spend(std::ssize(tasks)) || table.free_at() > kTimeInReach) {
+      found.responses.clear();
+      found.reason = "the time table does not repeat within reach; periods with a smaller common multiple may help";
+      return found;
+    }
+    const TableEntry entry = table.next();
+    const TaskTiming& task = tasks[entry.task.index()];
+    const Duration arrival = task.offset + task.period * static_cast<std::int64_t>(entry.index);
+    const Duration finish = entry.start + task.wcet;
+    found.late_run.push_back({entry.task.index(), entry.index, 2 * arrival.count(), 2 * (arrival + task.jitter).count(),
+                              2 * entry.start.count(), 2 * finish.count(), 2 * (arrival + task.deadline).count(),
+                              2 * task.wcet.count()});
+    if (finish > arrival + task.deadline) {
+      found.answer = Answer::NotSchedulable;
+      found.responses.clear();
+      return found;
+    }
+    ResponseRange& range = found.responses[entry.task.index()];
+    range.best = std::min(range.best, entry.start + task.best_case - arrival);
+    range.worst = std::max(range.worst, finish - arrival);
+  }
+  found.answer = Answer::Schedulable;
+  found.states = found.jobs + 1;
+  found.late_run.clear();
+  return found;
+}
+
+}  // namespace
+
 Exploration explore(std::span<const TaskTiming> tasks, Policy policy, const ExplorationLimits& limits) {
   Exploration exploration;
   exploration.answer = Answer::Schedulable;
@@ -116,6 +169,7 @@ Exploration explore(std::span<const TaskTiming> tasks, Policy policy, const Expl
     exploration.reason = repetition.error().message;
     return exploration;
   }
+  if (policy == Policy::CwEdf) return follow_table(tasks, *repetition, limits);
   JobSequence sequence(tasks, policy, *repetition);
   return explore(sequence, tasks.size(), limits, [&](const SequencedJob& job) {
     const TaskTiming& task = tasks[job.source];

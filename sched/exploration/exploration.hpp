@@ -58,7 +58,8 @@ struct ExplorationLimits {
 
 /// Explores all jobs of strictly periodic tasks with offsets, release jitter up to J and costs from the best case to C,
 /// for all time: until no state is new at the end of a hyperperiod after the last offset.
-/// @pre  jitter <= period for each task, so that its jobs become ready in their order.
+/// Under `cw_edf` there is one schedule, the time table.
+/// @pre  jitter <= period for each task, so that its jobs become ready in their order; any jitter under `cw_edf`.
 [[nodiscard]] Exploration explore(std::span<const TaskTiming> tasks, Policy policy,
                                   const ExplorationLimits& limits = {});
 

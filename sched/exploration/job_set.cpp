@@ -20,7 +20,7 @@ std::optional<std::int64_t> hyperperiod_of(std::span<const TaskTiming> tasks) {
 }
 
 std::int64_t priority_of(const TaskTiming& task, Policy policy, std::int64_t arrival) {
-  return policy == Policy::Edf ? arrival + task.deadline.count() : priority_rank(task, policy);
+  return is_by_deadline(policy) ? arrival + task.deadline.count() : priority_rank(task, policy);
 }
 
 }  // namespace

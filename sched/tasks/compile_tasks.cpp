@@ -190,6 +190,20 @@ void compile_chains(Compilation& all, TaskSet& set) {
   }
 }
 
+/// A machine that waits for a job must know when it comes, and have nothing else to do meanwhile.
+void check_critical_window(Compilation& all) {
+  if (all.spec.policy != Policy::CwEdf || all.faults.unread("policy")) return;
+  const auto refuse = [&](std::string_view fault) { all.faults.add("policy", std::string(fault)); };
+  if (all.spec.arrivals != Arrivals::Periodic && !all.faults.unread("arrivals"))
+    refuse(
+        "under cw_edf the machine waits for jobs to come, so their arrivals are known; write 'arrivals: periodic', or "
+        "'policy: edf'");
+  if (all.spec.preemption != Preemption::None)
+    refuse("under cw_edf jobs are not preempted; leave 'preemption' out, or write 'policy: edf'");
+  if (all.spec.overlap == Overlap::On)
+    refuse("under cw_edf jobs run one at a time; write 'overlap: off', or 'policy: edf'");
+}
+
 }  // namespace
 
 Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>& machine, Faults faults) {
@@ -216,6 +230,8 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
   const bool can_overlap = !has_order && std::ranges::all_of(set.tasks, says_what_jobs_hold);
   if (set.overlap == Overlap::Auto && !can_overlap) set.overlap = Overlap::Off;
   compile_chains(all, set);
+  check_critical_window(all);
+  if (set.policy == Policy::CwEdf) set.overlap = Overlap::Off;
   if (!all.faults.none()) return tl::unexpected(all.faults.error());
   return set;
 }

@@ -11,7 +11,12 @@ enum class Policy : std::uint8_t {
   Rm,     ///< shortest period first
   Dm,     ///< shortest relative deadline first
   Given,  ///< smallest priority of the user first
+  CwEdf,  ///< earliest absolute deadline first, unless the machine has to wait for a job that comes (critical-window
+          ///< EDF)
 };
+
+/// Whether the earliest absolute deadline goes first.
+[[nodiscard]] constexpr bool is_by_deadline(Policy policy) { return policy == Policy::Edf || policy == Policy::CwEdf; }
 
 /// Where a more urgent job may take the machine from another one.
 enum class Preemption : std::uint8_t {
@@ -55,20 +60,21 @@ enum class Overlap : std::uint8_t {
   return std::nullopt;
 }
 
-/// "edf", "rm", "dm", "given".
+/// "edf", "rm", "dm", "given", "cw_edf".
 [[nodiscard]] constexpr std::string_view to_string(Policy policy) {
   switch (policy) {
     case Policy::Edf: return "edf";
     case Policy::Rm: return "rm";
     case Policy::Dm: return "dm";
     case Policy::Given: return "given";
+    case Policy::CwEdf: return "cw_edf";
   }
   return "";
 }
 
 /// The policy that `to_string` prints so; nothing for any other text.
 [[nodiscard]] constexpr std::optional<Policy> parse_policy(std::string_view text) {
-  for (const Policy policy : {Policy::Edf, Policy::Rm, Policy::Dm, Policy::Given})
+  for (const Policy policy : {Policy::Edf, Policy::Rm, Policy::Dm, Policy::Given, Policy::CwEdf})
     if (to_string(policy) == text) return policy;
   return std::nullopt;
 }

@@ -11,7 +11,8 @@ namespace {
 /// Smaller is served first.
 std::int64_t urgency(Policy policy, const ReadyJob& job) {
   switch (policy) {
-    case Policy::Edf: return job.deadline.count();
+    case Policy::Edf:
+    case Policy::CwEdf: return job.deadline.count();
     case Policy::Rm: return job.period.count();
     case Policy::Dm: return job.relative_deadline.count();
     case Policy::Given: return job.priority;
@@ -43,6 +44,17 @@ ReadyJob ReadyQueue::pop() {
   std::pop_heap(heap_.begin(), heap_.end(), less_urgent(policy_));
   const ReadyJob job = heap_.back();
   heap_.pop_back();
+  return job;
+}
+
+std::optional<ReadyJob> ReadyQueue::take(TaskId task, std::uint64_t index) {
+  const auto found =
+      std::ranges::find_if(heap_, [&](const ReadyJob& job) { return job.task == task && job.index == index; });
+  if (found == heap_.end()) return std::nullopt;
+  const ReadyJob job = *found;
+  *found = heap_.back();
+  heap_.pop_back();
+  std::make_heap(heap_.begin(), heap_.end(), less_urgent(policy_));
   return job;
 }
 

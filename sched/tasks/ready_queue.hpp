@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "model/base/ids.hpp"
@@ -37,6 +39,11 @@ class ReadyQueue {
   [[nodiscard]] const ReadyJob& next() const { return heap_.front(); }
   /// @pre not empty.
   ReadyJob pop();
+  /// Takes this job out, wherever it stands.
+  /// @return  nothing where it is not in the queue.
+  std::optional<ReadyJob> take(TaskId task, std::uint64_t index);
+  /// In no order.
+  [[nodiscard]] std::span<const ReadyJob> jobs() const { return heap_; }
   /// Whether one of its jobs would go before `job`.
   [[nodiscard]] bool has_more_urgent_than(const ReadyJob& job) const;
 

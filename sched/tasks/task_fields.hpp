@@ -8,7 +8,7 @@ namespace tutti::internal {
 template <>
 struct Words<Policy> {
   static constexpr std::string_view what = "policy";
-  static constexpr std::array values{Policy::Edf, Policy::Rm, Policy::Dm, Policy::Given};
+  static constexpr std::array values{Policy::Edf, Policy::Rm, Policy::Dm, Policy::Given, Policy::CwEdf};
 };
 template <>
 struct Words<Arrivals> {

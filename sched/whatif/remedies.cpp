@@ -253,6 +253,18 @@ std::optional<Remedy> that_jobs_overlap(const TaskStudy& study, const Planner& p
   return Remedy{overlap, on, {}};
 }
 
+/// That the machine waits for more urgent jobs to come, where that alone helps.
+std::optional<Remedy> that_it_waits(const TaskStudy& study, const Planner& planner) {
+  const TaskSet& set = study.tasks;
+  if (set.policy != Policy::Edf || set.arrivals != Arrivals::Periodic || set.overlap == Overlap::On)
+    return std::nullopt;
+  TunableParameter policy{.kind = TunableKind::Policy};
+  for (const Policy each : {set.policy, Policy::CwEdf}) policy.words.emplace_back(to_string(each));
+  const auto changed = with_value(study, policy, 1);
+  if (!changed || AdmissionController(planner).answer(*changed) != Answer::Schedulable) return std::nullopt;
+  return Remedy{policy, 1, {}};
+}
+
 /// The tasks' GPUs, those that the refusal names first.
 std::vector<TunableParameter> gpus_of_tasks(const TaskStudy& study, const AdmissionVerdict& refused) {
   const Topology& machine = *study.tasks.machine;
@@ -387,7 +399,8 @@ Remedies find_remedies(const TaskStudy& study, const Planner& planner, const Adm
             fmt::format("what would remedy it is not looked for in sets of more than {} tasks", kMostTasksToRemedy)};
   Remedies remedies = study.tasks.overlap == Overlap::Auto ? remedies_in_both_modes(study, planner, refused)
                                                            : remedies_in_mode(study, planner, refused);
-  for (const auto& remedy : {another_gpu(study, planner, refused), that_jobs_overlap(study, planner)})
+  for (const auto& remedy :
+       {another_gpu(study, planner, refused), that_it_waits(study, planner), that_jobs_overlap(study, planner)})
     if (remedy) remedies.remedies.insert(remedies.remedies.begin(), *remedy);
   return remedies;
 }

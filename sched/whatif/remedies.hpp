@@ -46,8 +46,8 @@ inline constexpr std::size_t kMostTasksToRemedy = 2000;
 /// help, too, together with `preemption: between_batches`.
 ///
 /// Where jobs run one at a time, it is tried whether they may overlap; for each task, whether another GPU may do what
-/// it does on one. With `overlap: auto` both ways are searched,
-/// each by itself.
+/// it does on one; under EDF with strictly periodic arrivals, whether `cw_edf` would do. With `overlap: auto` both ways
+/// are searched, each by itself.
 ///
 /// @param refused  the verdict of the controller on the set as it is.
 /// @return  no remedies where the set is schedulable already, or where no single change makes it so.

@@ -120,6 +120,7 @@ std::string_view to_string(TunableKind kind) {
     case TunableKind::Cut: return "cut";
     case TunableKind::Preemption: return "preemption";
     case TunableKind::Overlap: return "overlap";
+    case TunableKind::Policy: return "policy";
     case TunableKind::Gpu: return "gpu";
   }
   return "";
@@ -138,6 +139,7 @@ TunableUnit unit_of(TunableKind kind) {
     case TunableKind::RelativeMargin: return TunableUnit::Millionths;
     case TunableKind::Preemption:
     case TunableKind::Overlap:
+    case TunableKind::Policy:
     case TunableKind::Gpu: return TunableUnit::Word;
   }
   return TunableUnit::Bytes;
@@ -202,6 +204,9 @@ Expected<TaskSet> with_value(const TaskStudy& study, const TunableParameter& tun
       break;
     case TunableKind::Preemption: spec.preemption = static_cast<Preemption>(value); break;
     case TunableKind::Overlap: spec.overlap = static_cast<Overlap>(value); break;
+    case TunableKind::Policy:
+      spec.policy = parse_policy(tunable.words[static_cast<std::size_t>(value)]).value_or(spec.policy);
+      break;
     case TunableKind::Gpu: move_to_gpu(spec, tunable, static_cast<std::size_t>(value)); break;
     case TunableKind::Chunk:
       return on_changed_machine(study, [&](MachineSpec& machine) { machine.staging.chunk = Bytes{value}; });

@@ -21,11 +21,12 @@ enum class TunableKind : std::uint8_t {
   Cut,             ///< the set's largest size of a chunk; 0: batches are not cut
   Preemption,      ///< the set's: the number of the `Preemption`
   Overlap,         ///< the set's: the number of the `Overlap`
+  Policy,          ///< the set's: its number in `words`
   Gpu,             ///< on which a task does what it does on one: its number in `words`
 };
 
 /// "parameter", "size", "period", "deadline", "wcet", "chunk", "relative_margin", "absolute_margin", "cut",
-/// "preemption", "overlap", "gpu".
+/// "preemption", "overlap", "policy", "gpu".
 [[nodiscard]] std::string_view to_string(TunableKind kind);
 
 /// Unit of a quantity's number.

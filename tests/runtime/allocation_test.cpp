@@ -88,7 +88,7 @@ class CountingProgram final : public TaskProgram {
 
 // Two tasks with jitter and several buffer sets: a job of batches every 100 us, and declared Wcets between.
 TEST(Allocation, HappensNowhereInTheDispatchersLoop) {
-  for (const Policy policy : {Policy::Edf, Policy::Rm, Policy::Dm}) {
+  for (const Policy policy : {Policy::Edf, Policy::Rm, Policy::Dm, Policy::CwEdf}) {
     Station station;
     CountingProgram batches(station);
     test::WatchedProgram declared;
@@ -99,6 +99,7 @@ TEST(Allocation, HappensNowhereInTheDispatchersLoop) {
     set.tasks[0].declared_wcet.reset();
     set.tasks[0].steps = {station.batch(batches.paths().streams), HostStep{Duration{5}}};
     for (Task& task : set.tasks) task.deadline = 3 * task.period;
+    if (policy == Policy::CwEdf) set.arrivals = Arrivals::Periodic;
     const AdmittedTaskSet admitted = test::admit(set);
     TaskProgram* const table[] = {&batches, &declared};
     RunOptions options = test::first_jobs(400);

@@ -18,6 +18,7 @@ std::tuple<std::int64_t, std::size_t> rank(const TaskTiming& task, const PlayedJ
     case Policy::Rm: return {task.period.count(), at};
     case Policy::Dm: return {task.deadline.count(), at};
     case Policy::Given: return {task.priority, at};
+    case Policy::CwEdf: break;  // it has no machine that waits
   }
   return {0, at};
 }

@@ -157,6 +157,7 @@ class Adversary {
       case Policy::Rm: return {tasks_[i].period, i};
       case Policy::Dm: return {tasks_[i].deadline, i};
       case Policy::Given: return {tasks_[i].priority, i};
+      case Policy::CwEdf: break;  // it has no machine that waits
     }
     return {0, i};
   }

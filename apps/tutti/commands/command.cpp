@@ -25,7 +25,7 @@ void FileOptions::add_planner(programs::CommandLine& command) {
 }
 
 void FileOptions::add_task_options(programs::CommandLine& command) {
-  command.add("--policy", &policy, "edf, rm, dm or given, in place of the file's");
+  command.add("--policy", &policy, "edf, rm, dm, given or cw_edf, in place of the file's");
   command.add("--set", &parameters, "NAME=SIZE: another value for a parameter of the file").one_at_a_time();
 }
 
@@ -62,7 +62,7 @@ Expected<TaskStudy> FileOptions::load_study(bool no_peer) const {
   if (!policy.empty()) {
     overrides.policy = parse_policy(policy);
     if (!overrides.policy)
-      return invalid_input(fmt::format("--policy: there is no policy '{}'; give edf, rm, dm or given", policy));
+      return invalid_input(fmt::format("--policy: there is no policy '{}'; give edf, rm, dm, given or cw_edf", policy));
   }
   if (!overlap.empty()) {
     overrides.overlap = parse_overlap(overlap);

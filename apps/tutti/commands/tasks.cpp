@@ -50,6 +50,10 @@ Expected<std::vector<JobTiming>> jobs_of(const ExpandOptions& options) {
   if (!set) return tl::unexpected(set.error());
   const auto planner = options.file.chosen_planner(&*set);
   if (!planner) return tl::unexpected(planner.error());
+  if (set->policy == Policy::CwEdf)
+    return invalid_input(
+        "under cw_edf the machine waits while a job is ready, which a job set does not say; give --policy edf",
+        {options.file.path, 0, 0});
   if (set->arrivals != Arrivals::Periodic) {
     return invalid_input(
         "its arrivals are sporadic, so its jobs have no fixed releases; 'arrivals: periodic' gives "

@@ -29,6 +29,7 @@ std::string name_of(const TunableParameter& tunable) {
     case TunableKind::AbsoluteMargin: return "absolute margin of the machine";
     case TunableKind::Cut: return tunable.name.empty() ? "cut" : fmt::format("{}, cut", tunable.name);
     case TunableKind::Preemption:
+    case TunableKind::Policy:
     case TunableKind::Overlap: return std::string(to_string(tunable.kind));
     default: return fmt::format("{} of '{}'", to_string(tunable.kind), tunable.task);
   }

@@ -280,11 +280,13 @@ std::string timeline_text(const Planner& planner, const Topology& machine, const
                      ms(latest.alone()), table.text());
 }
 
-std::string assumption(Arrivals arrivals) {
+std::string assumption(Arrivals arrivals, Policy policy) {
   const std::string sizes =
       "holds for sizes, kernel and set-up times of at most those declared and bandwidths of at least those guaranteed";
   if (arrivals == Arrivals::Sporadic) return sizes;
-  return sizes + ", for arrivals exactly at the offsets and periods and jobs that take no less than their best case";
+  const std::string at = sizes + ", for arrivals exactly at the offsets and periods";
+  return at + (policy == Policy::CwEdf ? "; each job starts at its instant in the time table"
+                                       : " and jobs that take no less than their best case");
 }
 
 namespace {
@@ -403,7 +405,7 @@ Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std
             {"tests", tests},
             {"reasons", verdict.reasons},
             {"counter_example", misses ? scenario_json(set, verdict, *misses) : Json(nullptr)},
-            {"assumption", assumption(set.arrivals)}};
+            {"assumption", assumption(set.arrivals, set.policy)}};
   if (apart) json["partitions"] = partitions_json(set, verdict);
   return json;
 }
@@ -424,7 +426,7 @@ std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, co
   if (!set.chains.empty()) text += fmt::format("\n{}", chains_text(set, verdict.chain_latencies));
   if (verdict.overlap)
     text += fmt::format("\n{}\n{}", resources_text(*verdict.overlap), stages_text(set, *verdict.overlap));
-  if (verdict.answer == Answer::Schedulable) text += fmt::format("\n{}\n", assumption(set.arrivals));
+  if (verdict.answer == Answer::Schedulable) text += fmt::format("\n{}\n", assumption(set.arrivals, set.policy));
   return text;
 }
 

@@ -46,7 +46,7 @@ using Json = nlohmann::ordered_json;
                                        const std::optional<Scenario>& misses = {});
 
 /// The assumption of a verdict; one sentence.
-[[nodiscard]] std::string assumption(Arrivals arrivals = Arrivals::Sporadic);
+[[nodiscard]] std::string assumption(Arrivals arrivals = Arrivals::Sporadic, Policy policy = Policy::Edf);
 
 /// How the jobs of a set share the machine: "non-preemptive edf".
 [[nodiscard]] std::string discipline(const TaskSet& set, bool overlaps = false);

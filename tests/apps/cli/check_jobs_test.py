@@ -86,6 +86,20 @@ class JobSets(Programs):
         starts = {(job["task"], job["index"]): job["start_ms"] for job in answer["jobs"]}
         self.assertEqual(starts, {("c", 0): 1, ("b", 0): 6, ("c", 1): 9, ("a", 0): 14, ("c", 2): 19})
 
+    # Worked out in critical_window_test: under EDF c runs from 9 to 18 and makes a late, due at 20; else it waits until 13.
+    def test_the_machine_waits_for_a_job_under_cw_edf(self):
+        tasks = "tasks:\n- {name: a, period: 10 ms, wcet: 3 ms}\n- {name: b, period: 20 ms, wcet: 6 ms}\n- {name: c, period: 40 ms, wcet: 9 ms}\n"
+        path = self.file("version: 1\narrivals: periodic\n" + tasks, "w.yaml")
+        refused = self.object_of(1, "check", path, "--json")
+        self.assertEqual({key: refused["mends"][0][key] for key in ("quantity", "from", "to")}, {"quantity": "policy", "from": "edf", "to": "cw_edf"})
+        waits = self.object_of(0, "check", path, "--policy", "cw_edf", "--json")
+        self.assertEqual([task["worst_response_ms"] for task in waits["tasks"]], [5, 11, 22])
+        run = self.object_of(0, "run", path, "--policy", "cw_edf", "--json")
+        starts = [(job["task"], job["start_ms"]) for job in sorted(run["jobs"], key=lambda job: job["start_ms"])]
+        self.assertEqual(starts, [("a", 0), ("b", 3), ("a", 10), ("c", 13), ("a", 22), ("b", 25), ("a", 31)])
+        self.refuses(self.tutti("check", self.file("version: 1\n" + tasks, "s.yaml"), "--policy", "cw_edf"), "arrivals: periodic")
+        self.refuses(self.tutti("tasks", "expand", path, "--policy", "cw_edf"), "--policy edf")
+
     def test_a_number_of_jobs_is_kept(self):
         run = self.tutti("tasks", "expand", self.periodic("3 ms"), "--jobs", 3)
         self.assertEqual(run.stdout, self.HEADER + "1, 0, 1000000, 1000000, 3000000, 3000000, 25000000, 25000000\n"

@@ -1,6 +1,7 @@
 // The dispatcher's decisions alone: events in, actions out. What a run makes of them is in dispatcher_test.cpp.
 #include "runtime/dispatch/job_scheduler.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <ostream>
@@ -126,6 +127,59 @@ TEST(JobScheduler, StartsLateJobsBehindThoseThatCanStillBeMet) {
     EXPECT_EQ(lines,
               (Lines{{0, 0, "done", 0, 26}, {2, 0, "done", 26, 28}, {1, 0, "done", 28, 30}, {1, 1, "done", 30, 32}}))
         << to_string(policy);
+  }
+}
+
+// The table of (3, 10), (6, 20) and (9, 40), worked out in critical_window_test: the third waits from 9 to 13. In the
+// second run b takes 3 more, so a follows at 12, c at 15, and the next a when the table has it.
+TEST(JobScheduler, WaitsByTheTableWhereTheWindowIsCritical) {
+  const std::vector<ScheduledTask> tasks{task(3, 10, 4), task(6, 20, 2), task(9, 40, 1)};
+  const auto wcet = [](const ReadyJob& job) -> std::int64_t {
+    return 3 * static_cast<std::int64_t>(job.task.index() + 1);
+  };
+  EXPECT_EQ(lines_of(tasks, each(wcet), Policy::CwEdf), (Lines{{0, 0, "done", 0, 3},
+                                                               {1, 0, "done", 3, 9},
+                                                               {0, 1, "done", 10, 13},
+                                                               {2, 0, "done", 13, 22},
+                                                               {0, 2, "done", 22, 25},
+                                                               {1, 1, "done", 25, 31},
+                                                               {0, 3, "done", 31, 34}}));
+  const auto longer = [&](const ReadyJob& job) {
+    const bool over = job.task.index() == 1 && job.index == 0;
+    return wcet(job) + (over ? 3 : 0) - (job.task.index() == 2 ? 4 : 0);
+  };
+  EXPECT_EQ(lines_of(tasks, each(longer), Policy::CwEdf), (Lines{{0, 0, "done", 0, 3},
+                                                                 {1, 0, "done", 3, 12},
+                                                                 {0, 1, "done", 12, 15},
+                                                                 {2, 0, "done", 15, 20},
+                                                                 {0, 2, "done", 22, 25},
+                                                                 {1, 1, "done", 25, 31},
+                                                                 {0, 3, "done", 31, 34}}));
+}
+
+// Jobs that take far too long, are dropped, skipped or suspend their task: each has its line, and the run ends.
+TEST(JobScheduler, ComesToItsEndByATableWhatever) {
+  test::Random random(7);
+  for (int round = 0; round < test::rounds(300); ++round) {
+    std::vector<ScheduledTask> tasks;
+    std::size_t jobs = 0;
+    for (int i = random.between(1, 4); i > 0; --i) {
+      ScheduledTask& one = tasks.emplace_back(task(random.between(1, 4), 10 * random.between(1, 4), 0));
+      one.jobs = random.below(150);
+      one.first_job = random.below(3);
+      one.first_arrival = one.timing.offset = Duration{random.between(0, 9)};
+      one.overrun.policy = random.one_in(2) ? OverrunPolicy::SkipNext : OverrunPolicy::Continue;
+      one.overrun.suspend_after = random.one_in(4) ? 2 : 0;
+      jobs += one.jobs;
+    }
+    const auto suspends = [](const ScheduledTask& one) { return one.overrun.suspend_after > 0; };
+    const auto lines = lines_of(
+        tasks, each([&](const ReadyJob&) { return random.one_in(5) ? random.between(1, 400) : random.between(0, 3); }),
+        Policy::CwEdf);
+    if (std::ranges::none_of(tasks, suspends)) {
+      ASSERT_EQ(lines.size(), jobs) << "round " << round;
+    }
+    if (HasFatalFailure()) return;
   }
 }
 

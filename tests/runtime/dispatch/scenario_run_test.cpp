@@ -2,6 +2,7 @@
 // small machine, where n bytes take n ns.
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -203,6 +204,15 @@ TEST(CutBatches, MoveEveryByteAndLetOthersPass) {
             (std::vector<Row>{{"short", 0, 100, 833, 933, 2100}, {"large", 0, 0, 0, 5150, 100'000}}));
   EXPECT_EQ(seen, (std::vector<std::size_t>{ThereAndBack::kSize}));
   EXPECT_TRUE(program.has_all_back());
+}
+
+TEST(ScenarioRun, KnowsNoTable) {
+  TaskSet set{{}, Policy::CwEdf, {test::task("a", 1, 10)}, Arrivals::Periodic};
+  test::VirtualRun run(set);
+  const PlannedTaskSet planned = AdmissionController(planners().front()).plan(set);
+  const auto refused = run_scenario(run.station.executor, planned, run.table, {{job(0, 0, 0, 1)}});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_NE(refused.error().message.find("give --policy edf"), std::string::npos) << refused.error().message;
 }
 
 }  // namespace

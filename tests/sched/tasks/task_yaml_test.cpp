@@ -222,7 +222,7 @@ tasks:
       - {host: 1 ms, colour: red}
   - {name: d, period: 1 ms, job: [{host: 1 ms, batch: []}]}
 )"),
-            "t.yaml:2:9: 'givn' is no policy; did you mean 'given'? write one of edf, rm, dm, given\n"
+            "t.yaml:2:9: 'givn' is no policy; did you mean 'given'? write one of edf, rm, dm, given, cw_edf\n"
             "t.yaml:3:13: 'always' is no preemption; write one of none, between_batches\n"
             "t.yaml:6:21: 'large' is not a number; write it like 64 MiB\n"
             "t.yaml:8:23: the period must be at least 1 ns; write a time like 25 ms\n"
@@ -365,9 +365,18 @@ TEST(TaskYaml, RefusesFilesThatAreNone) {
   const Folder folder;
   const std::string fine = "tasks:\n  - {name: a, period: 1 ms, wcet: 0}\n";
   EXPECT_EQ(folder.error("version: 1\npolicy: lifo\n" + fine),
-            "t.yaml:2:9: 'lifo' is no policy; write one of edf, rm, dm, given");
+            "t.yaml:2:9: 'lifo' is no policy; write one of edf, rm, dm, given, cw_edf");
+  const std::string waits = "version: 1\npolicy: cw_edf\n";
+  EXPECT_EQ(
+      folder.error(waits + fine),
+      "t.yaml:2:9: under cw_edf the machine waits for jobs to come, so their arrivals are known; write 'arrivals: "
+      "periodic', or 'policy: edf'");
+  EXPECT_EQ(folder.error(waits + "arrivals: periodic\npreemption: between_batches\n" + fine),
+            "t.yaml:2:9: under cw_edf jobs are not preempted; leave 'preemption' out, or write 'policy: edf'");
+  EXPECT_EQ(folder.error(waits + "arrivals: periodic\noverlap: on\n" + fine),
+            "t.yaml:2:9: under cw_edf jobs run one at a time; write 'overlap: off', or 'policy: edf'");
   EXPECT_EQ(folder.error("version: 1\npolicy: EDF\n" + fine),
-            "t.yaml:2:9: 'EDF' is no policy; write one of edf, rm, dm, given");
+            "t.yaml:2:9: 'EDF' is no policy; write one of edf, rm, dm, given, cw_edf");
   EXPECT_EQ(folder.error("version: 1\nparameters: 5\n" + fine),
             "t.yaml:2:13: 'parameters' is a map; write {name: value}");
   EXPECT_EQ(folder.error("version: 1\nparameters: {image: 160}\n" + fine).rfind("t.yaml:2:21: ", 0), 0U);

@@ -101,6 +101,16 @@ TEST(SharingRemedies, MayBeAnotherGpu) {
   EXPECT_EQ(remedy(TunableKind::Gpu, on_two_gpus("tasks:\n" + task("a") + task("b") + task("c"))), "");
 }
 
+// The long job starts just before the short one is there again, and makes it late; worked out in critical_window_test.
+TEST(SharingRemedies, MayBeThatTheMachineWaits) {
+  const std::string tasks =
+      "tasks:\n  - {name: a, period: 10 ms, wcet: 3 ms}\n  - {name: b, period: 20 ms, wcet: 6 ms}\n  - {name: c, "
+      "period: 40 ms, wcet: ";
+  EXPECT_EQ(remedy(TunableKind::Policy, study_of("arrivals: periodic\n" + tasks + "9 ms}\n")), "edf -> cw_edf");
+  EXPECT_EQ(remedy(TunableKind::Policy, study_of("arrivals: periodic\n" + tasks + "15 ms}\n")), "");
+  EXPECT_EQ(remedy(TunableKind::Policy, study_of(tasks + "9 ms}\n")), "");
+}
+
 // 6 ms of copy and 5 of kernel every 10 ms fit where a job's copy goes beside the kernel before it.
 TEST(SharingRemedies, MayBeThatJobsOverlap) {
   const std::string task =
