@@ -56,10 +56,11 @@ class ReducedGraph {
     const GraphState& state = level[index];
     const FinishedJobs finished = level.finished(index);
     if (jobs_.repetition() && is_known(state, finished)) return true;
-    std::int64_t visits = 0;
-    const std::span<const NextJob> next = next_jobs_.of(state, finished, visits);
+    const std::int64_t visits = next_jobs_.find(state, finished);
     if (!jobs_.in_reach()) return end(SearchEnd::OutOfReach);
     if (!budget_.spend(visits)) return end(SearchEnd::OutOfBudget);
+    std::vector<NextJob> next;
+    next_jobs_.for_each([&](const NextJob& job) { return next.push_back(job), true; });
     if (next.size() > 1) {
       const std::optional<bool> reduced = reduce(state, finished, next);
       if (!reduced) return false;

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <span>
 #include <utility>
 
 #include "model/base/expects.hpp"
@@ -69,12 +68,12 @@ class ScheduleGraph {
   bool expand(std::uint32_t index) {
     const GraphState state = level_[index];
     const FinishedJobs finished = level_.finished(index);
-    std::int64_t visits = 0;
-    const std::span<const NextJob> candidates = next_jobs_.of(state, finished, visits);
+    const std::int64_t visits = next_jobs_.find(state, finished);
     if (!jobs_.in_reach()) return end(SearchEnd::OutOfReach);
     if (!budget_.spend(visits)) return end(SearchEnd::OutOfBudget);
     if (next_.size() > kMostStates || next_.stored_words() > kMostWords) return end(SearchEnd::OutOfBudget);
-    for (const auto [position, from, until] : candidates) {
+    return next_jobs_.for_each([&](const NextJob& next) {
+      const auto [position, from, until] = next;
       const SequencedJob& job = jobs_[position];
       grow_finishes();
       result_.finishes[position].include(from + job.least, until + job.most);
@@ -84,8 +83,8 @@ class ScheduleGraph {
       }
       const std::size_t child = next_.add(state, finished, position, from + job.least, until + job.most);
       if (records_) edges_.push_back({index, static_cast<std::uint32_t>(child), position, from, until});
-    }
-    return true;
+      return true;
+    });
   }
 
   void grow_finishes() {

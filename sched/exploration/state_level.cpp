@@ -140,22 +140,7 @@ void StateLevel::store_finished(GraphState& state, const FinishedJobs& before,
   state.words = static_cast<std::uint32_t>(store_.size()) - state.words_at;
 }
 
-std::size_t StateLevel::add(const GraphState& state, const FinishedJobs& finished, std::size_t position, HalfNs from,
-                            HalfNs until) {
-  GraphState next{from, until, state.hash ^ mark_of(position), 0, 0, 0, kNone, kNone};
-  store_finished(next, finished, position);
-  return add_stored(next);
-}
-
-std::size_t StateLevel::add(const GraphState& state, const FinishedJobs& finished,
-                            std::span<const std::uint32_t> positions, HalfNs from, HalfNs until) {
-  GraphState next{from, until, state.hash, 0, 0, 0, kNone, kNone};
-  for (const std::uint32_t position : positions) next.hash ^= mark_of(position);
-  store_finished(next, finished, positions);
-  return add_stored(next);
-}
-
-std::size_t StateLevel::add_stored(GraphState next) {
+inline std::size_t StateLevel::add_stored(GraphState& next) {
   const auto index = static_cast<std::uint32_t>(states_.size());
   const std::uint32_t head = find(next);
   if (head == kNone) {
@@ -178,6 +163,21 @@ std::size_t StateLevel::add_stored(GraphState next) {
   states_[head].next_symmetric = index;
   states_.push_back(next);
   return index;
+}
+
+std::size_t StateLevel::add(const GraphState& state, const FinishedJobs& finished, std::size_t position, HalfNs from,
+                            HalfNs until) {
+  GraphState next{from, until, state.hash ^ mark_of(position), 0, 0, 0, kNone, kNone};
+  store_finished(next, finished, position);
+  return add_stored(next);
+}
+
+std::size_t StateLevel::add(const GraphState& state, const FinishedJobs& finished,
+                            std::span<const std::uint32_t> positions, HalfNs from, HalfNs until) {
+  GraphState next{from, until, state.hash, 0, 0, 0, kNone, kNone};
+  for (const std::uint32_t position : positions) next.hash ^= mark_of(position);
+  store_finished(next, finished, positions);
+  return add_stored(next);
 }
 
 }  // namespace tutti::internal

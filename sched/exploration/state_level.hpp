@@ -57,7 +57,7 @@ class StateLevel {
   void store_finished(GraphState& state, const FinishedJobs& before, std::size_t position);
   void store_finished(GraphState& state, const FinishedJobs& before, std::span<const std::uint32_t> positions);
   /// Adds a state whose finished jobs are the last in the store, or merges it.
-  std::size_t add_stored(GraphState next);
+  std::size_t add_stored(GraphState& next);
   [[nodiscard]] bool same_jobs(const GraphState& a, const GraphState& b) const;
   /// The first state with equal finished jobs; `kNone` where there is none.
   [[nodiscard]] std::uint32_t find(const GraphState& state) const;

@@ -88,8 +88,9 @@ std::vector<std::uint32_t> reduction_at_start(const Jobs& jobs) {
   level.add_root();
   NextJobs next(sequence);
   Reduction reduction(sequence, budget);
-  std::int64_t visits = 0;
-  const auto seeds = next.of(level[0], level.finished(0), visits);
+  std::vector<NextJob> seeds;
+  next.find(level[0], level.finished(0));
+  next.for_each([&](const NextJob& each) { return seeds.push_back(each), true; });
   EXPECT_EQ(reduction.find(level[0], level.finished(0), seeds, 100), Reduction::Result::Closed);
   return reduction.positions();
 }
