@@ -140,5 +140,20 @@ TEST(NpExploration, DecidesAdmission) {
   EXPECT_EQ(controller.decide(set).answer, Answer::NotSchedulable);
 }
 
+// Three cameras of 30, 40 and 60 pictures a second, each by its own clock: 33.333, 25 and 16.667 ms have a common
+// multiple of 1.4e7 s, which no exploration looks at. U = 0.63, and the tests of sporadic arrivals hold for any
+// arrivals.
+TEST(NpExploration, LeavesCamerasThatRunFreelyToTheTestsOfSporadicArrivals) {
+  const TaskSet set{{},
+                    Policy::Edf,
+                    {declared("a", 8'000'000, 33'333'000, 3'000'000, 0), declared("b", 6'000'000, 25'000'000, 0, 0),
+                     declared("c", 2'500'000, 16'667'000, 1'700'000, 0)},
+                    Arrivals::Periodic};
+  const AdmissionVerdict verdict = AdmissionController(planners().front()).decide(set);
+  EXPECT_EQ(verdict.answer, Answer::Schedulable);
+  EXPECT_TRUE(verdict.admitted.has_value());
+  EXPECT_EQ(np_exploration(verdict.timings, Policy::Edf).answer, Answer::Unknown);
+}
+
 }  // namespace
 }  // namespace tutti::internal
