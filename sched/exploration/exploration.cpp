@@ -110,10 +110,13 @@ Exploration explore(std::span<const JobTiming> jobs, const ExplorationLimits& li
 
 namespace {
 
+/// Jobs of a late run that are kept; of a longer one the last job alone.
+constexpr std::size_t kMostTableJobs = 100'000;
+
 /// Follows the time table of `cw_edf` until it repeats.
 Exploration follow_table(std::span<const TaskTiming> tasks, const Repetition& repetition,
                          const ExplorationLimits& limits) {
-  StepBudget budget(limits.visits);
+  StepBudget budget(std::min(limits.visits, 16 * limits.first_visits));
   CriticalWindowTable table(tasks);
   Exploration found;
   found.responses.assign(tasks.size(), {Duration::max(), Duration{-1}});
@@ -138,10 +141,12 @@ Exploration follow_table(std::span<const TaskTiming> tasks, const Repetition& re
     const TaskTiming& task = tasks[entry.task.index()];
     const Duration arrival = task.offset + task.period * static_cast<std::int64_t>(entry.index);
     const Duration finish = entry.start + task.wcet;
+    if (found.late_run.size() == kMostTableJobs) found.late_run.clear();
     found.late_run.push_back({entry.task.index(), entry.index, 2 * arrival.count(), 2 * (arrival + task.jitter).count(),
                               2 * entry.start.count(), 2 * finish.count(), 2 * (arrival + task.deadline).count(),
                               2 * task.wcet.count()});
     if (finish > arrival + task.deadline) {
+      if (found.jobs >= kMostTableJobs) found.late_run.erase(found.late_run.begin(), found.late_run.end() - 1);
       found.answer = Answer::NotSchedulable;
       found.responses.clear();
       return found;

@@ -233,6 +233,10 @@ std::optional<LocalDeadlines> find_local_deadlines(const TaskSet& set, const Ope
   for (std::size_t task = 0; task < set.tasks.size(); ++task)
     for (const auto& stream : operations.jobs[task].front())
       needs[stream.front()] = add_saturating(needs[stream.front()], set.tasks[task].jitter);
+  for (std::size_t task = 0; task < set.tasks.size(); ++task) {  // so no sum below is too large
+    const Duration way = longest_way(operations, needs, TaskId{task});
+    if (way > set.tasks[task].deadline || way == Duration::max()) return std::nullopt;
+  }
   std::vector<double> weights = first_weights(operations);
   LocalDeadlines found{std::vector<Duration>(count), std::vector<Duration>(count)};
   HandingOut handing(operations, needs, weights, found);

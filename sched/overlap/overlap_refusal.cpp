@@ -88,7 +88,8 @@ std::vector<UtilizationSum> least_utilizations(const TaskSet& set, const Operati
   return sums;
 }
 
-/// [tasks] when a job ends at the latest with the machine for itself.
+/// [tasks] when a job ends at the latest with the machine for itself; at most the longest Duration, which is late for
+/// any deadline.
 std::vector<Duration> latest_alone(const TaskSet& set, const OperationSet& operations) {
   const std::vector<Duration> least = least_times(operations);
   std::vector<Duration> latest;
@@ -96,6 +97,8 @@ std::vector<Duration> latest_alone(const TaskSet& set, const OperationSet& opera
     latest.push_back(add_saturating(set.tasks[i].jitter, longest_way(operations, least, TaskId{i})));
   return latest;
 }
+
+bool is_late(const Task& task, Duration latest) { return latest > task.deadline || latest == Duration::max(); }
 
 /// @param all  of the time, whatever the interval
 OverlapRefusal refusal_of(const TaskSet& set, const OperationSet& operations, std::size_t unit, bool all) {
@@ -144,7 +147,7 @@ std::vector<OverlapRefusal> refusals_by_load(const TaskSet& set, const Operation
   const std::vector<Duration> latest = latest_alone(set, operations);
   for (std::size_t i = 0; i < set.tasks.size(); ++i) {
     const Task& task = set.tasks[i];
-    if (latest[i] <= task.deadline) continue;
+    if (!is_late(task, latest[i])) continue;
     refusals.emplace_back().late_alone = TaskId{i};
     refusals.back().reason =
         fmt::format("task '{}' takes up to {} from its arrival with the machine for itself; its deadline is {}",
@@ -170,7 +173,7 @@ std::vector<OverlapRefusal> refusals_by_demand(const TaskSet& set, const Operati
 bool is_overloaded(const TaskSet& set, const OperationSet& operations) {
   const std::vector<Duration> latest = latest_alone(set, operations);
   for (std::size_t i = 0; i < latest.size(); ++i)
-    if (latest[i] > set.tasks[i].deadline) return true;
+    if (is_late(set.tasks[i], latest[i])) return true;
   return std::ranges::any_of(least_utilizations(set, operations),
                              [](const UtilizationSum& sum) { return sum.compare_with_one() > 0; });
 }

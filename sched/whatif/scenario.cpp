@@ -203,7 +203,14 @@ namespace {
 
 /// The jobs of a refusal, each ready as late as it may be, so that their windows open together.
 std::optional<Scenario> jobs_of(const OverlapRefusal& refusal, std::span<const TaskTiming> tasks) {
-  if (refusal.late_alone) return Scenario{{{*refusal.late_alone, {}, tasks[refusal.late_alone->index()].jitter}}};
+  const auto in_reach = [&](std::size_t task, Duration ready) {
+    return ready <= Duration::max() - tasks[task].deadline;
+  };
+  if (refusal.late_alone) {
+    const Duration ready = tasks[refusal.late_alone->index()].jitter;
+    if (!in_reach(refusal.late_alone->index(), ready)) return std::nullopt;
+    return Scenario{{{*refusal.late_alone, {}, ready}}};
+  }
   if (!refusal.witness) return std::nullopt;
   Scenario scenario;
   for (const TaskLoad& load : refusal.witness->by_task) {
@@ -213,7 +220,7 @@ std::optional<Scenario> jobs_of(const OverlapRefusal& refusal, std::span<const T
     const Duration ready = refusal.demand->ready[task];
     for (std::int64_t k = 0; k < jobs; ++k) {
       const auto arrival = to_duration(refusal.demand->arrival[task].count() + Wide{k} * tasks[task].period.count());
-      if (!arrival) return std::nullopt;
+      if (!arrival || !in_reach(task, std::max(*arrival, ready))) return std::nullopt;
       scenario.jobs.push_back({load.task, *arrival, std::max(*arrival, ready)});
     }
   }

@@ -295,12 +295,14 @@ std::string conditions_text(const std::vector<File>& files) {
 void JournalReport::add(const std::string& path, JournalReader reader) {
   by_id_.clear();
   File file{path, reader.start(), {}};
-  const bool follows = !stretches_.empty() && file.start && file.start->started == stretches_.back().last.started &&
+  const bool follows = !stretches_.empty() && stretches_.back().goes_on && file.start &&
+                       file.start->started == stretches_.back().last.started &&
                        file.start->file == stretches_.back().last.file + 1;
   if (!follows) stretches_.emplace_back();
   Stretch& stretch = stretches_.back();
   if (file.start) stretch.last = *file.start;
   file.condition = read_journal(std::move(reader), *this);
+  stretch.goes_on = file.condition.closed && file.condition.continued;
   stretch.whole = stretch.whole && file.condition.lost_jobs == 0 && file.condition.damaged_jobs == 0;
   files_.push_back(std::move(file));
 }
@@ -370,10 +372,16 @@ std::vector<std::string_view> JournalReport::names() const {
 
 namespace {
 
-/// The row of a chain, which is the one of its name.
-JournalReport::ChainRow& row_of(std::vector<JournalReport::ChainRow>& rows, const JournalChain& chain) {
-  const auto known = std::ranges::find(rows, chain.name, [](const auto& row) { return row.chain.name; });
-  return known != rows.end() ? *known : rows.emplace_back(JournalReport::ChainRow{chain, {}, {}, 0});
+/// The row of a chain of these tasks.
+JournalReport::ChainRow& row_of(std::vector<JournalReport::ChainRow>& rows, const JournalChain& chain,
+                                std::vector<std::string> tasks) {
+  const auto is_same = [&](const JournalReport::ChainRow& row) {
+    return row.chain.name == chain.name && row.tasks == tasks && row.chain.bound == chain.bound &&
+           row.chain.deadline == chain.deadline;
+  };
+  const auto known = std::ranges::find_if(rows, is_same);
+  if (known != rows.end()) return *known;
+  return rows.emplace_back(JournalReport::ChainRow{chain, std::move(tasks), {}, 0});
 }
 
 void merge(ChainLatencies& sum, const ChainLatencies& more) {
@@ -391,7 +399,6 @@ std::vector<JournalReport::ChainRow> JournalReport::chains() const {
   for (const Stretch& stretch : stretches_) {
     for (const JournalChain& chain : stretch.chains) {
       if (chain.tasks.empty()) continue;
-      ChainRow& row = row_of(rows, chain);
       std::vector<std::vector<ChainJob>> jobs;
       std::vector<std::string> names;
       for (const std::uint64_t task : chain.tasks) {
@@ -400,7 +407,7 @@ std::vector<JournalReport::ChainRow> JournalReport::chains() const {
         names.push_back(stretch.names.at(of_task->first));
         std::ranges::stable_sort(jobs.emplace_back(of_task->second), {}, &ChainJob::start);
       }
-      if (row.tasks.empty()) row.tasks = std::move(names);
+      ChainRow& row = row_of(rows, chain, std::move(names));
       if (stretch.whole && jobs.size() == chain.tasks.size()) {
         merge(row.latencies, measure_chain(jobs, {chain.bound, chain.deadline}));
       } else {

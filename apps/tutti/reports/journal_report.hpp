@@ -39,10 +39,10 @@ class JournalReport final : JournalVisitor {
     RecordedJob job;
   };
 
-  /// One chain of all runs. Jobs that are missing would make reactions longer than they were, so a run without all of
-  /// its jobs does not count.
+  /// One chain of all runs that have it with these tasks and limits. Jobs that are missing would make reactions longer
+  /// than they were, so a run without all of its jobs does not count.
   struct ChainRow {
-    JournalChain chain;              ///< as the first file describes it
+    JournalChain chain;              ///< as the first file that has it describes it
     std::vector<std::string> tasks;  ///< their names
     ChainLatencies latencies;
     std::uint64_t not_measured = 0;  ///< runs of which jobs are missing
@@ -69,7 +69,8 @@ class JournalReport final : JournalVisitor {
  private:
   /// Files of one run that follow each other, as its chains see them.
   struct Stretch {
-    JournalStart last;  // of its last file
+    JournalStart last;     // of its last file
+    bool goes_on = false;  // it says that another one follows
     bool whole = true;
     std::vector<JournalChain> chains;
     std::map<TaskId, std::string> names;

@@ -142,6 +142,14 @@ class Report(Programs):
         parts = [self.journal(start(n, 2 * n) + head + jobs(2 * n, *entries[2 * n:2 * n + 2]) + end(2 * n + 2, True), f"part{n}") for n in (0, 1, 2, 4)]
         self.assertEqual(self.object_of(1, "report", *parts[:3], "--json")["chains"][0]["reactions"], 1)
         self.assertEqual(self.object_of(0, "report", parts[0], parts[1], parts[3], "--json")["chains"][0]["reactions"], 0)
+        # A file without an end may lack jobs: those behind it are measured by themselves.
+        torn = self.journal(start(1, 2) + head + jobs(2, *entries[2:4]), "torn")
+        self.assertEqual(self.object_of(0, "report", parts[0], torn, parts[2], "--json")["chains"][0]["reactions"], 0)
+        # Another chain of that name has a row of its own.
+        other = self.journal(start(day=1) + task(0, "inspect") + task(1, "log") + record(6, text("see") + numbers([1, 0]) + number(0) + number(0)) + jobs(0, *entries) + end(10), "other")
+        whole = self.journal(HEAD + chain + jobs(0, *entries) + end(10), "whole")
+        rows = self.object_of(1, "report", whole, other, "--json")["chains"]
+        self.assertEqual([(row["tasks"], row["bound_ms"], row["reactions"]) for row in rows], [(["inspect", "log"], 24, 3), (["log", "inspect"], None, 3)])
         odd = self.journal(HEAD + record(6, text("odd") + numbers([0, 10**9]) + number(0) + number(0)) + jobs(0, job(0)) + end(1), "odd")
         self.assertEqual(self.object_of(0, "report", odd, "--json")["chains"][0]["runs_not_measured"], 1)
 

@@ -44,6 +44,15 @@ TEST(ChainMeasurement, PassesOverJobsWithoutOutput) {
   EXPECT_EQ(found, (ChainLatencies{2, Duration{23}, Duration{23}, 1, 0}));
 }
 
+// Of a million jobs only the first two have an output: the events behind them are seen at once to have no effect.
+TEST(ChainMeasurement, LooksForMissingOutputsOnce) {
+  StageJobs jobs(1'000'000);
+  for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i].start = Duration{static_cast<std::int64_t>(10 * i)};
+  jobs[0].finish = Duration{3};
+  jobs[1].finish = Duration{13};
+  EXPECT_EQ(measure_chain(std::vector<StageJobs>{jobs, {job(0, 1), job(20, 21)}}).reactions, 1U);
+}
+
 // 4 of the 13 until the next finish are of a program beside the job.
 TEST(ChainMeasurement, LeavesOutWhatNoBoundCovers) {
   StageJobs jobs{job(0, 3), job(10, 13)};

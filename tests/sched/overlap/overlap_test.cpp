@@ -148,6 +148,15 @@ TEST(Overlap, RefusesJobsThatAreLateAlone) {
   EXPECT_NE(verdict.reasons[0].find("'t0' takes up to 11 us"), std::string::npos) << verdict.reasons[0];
 }
 
+// A jitter of 292 years and a host step of 1 us behind it, within 292 years: too late, and no sum wraps.
+TEST(Overlap, RefusesJobsThatAreReadyAtTheEndOfTime) {
+  TaskSet set = tasks_of(two_sides(), {kUp0, "host"});
+  set.tasks[1].steps.push_back(set.tasks[0].steps[0]);
+  for (Task& task : set.tasks) task.deadline = task.jitter = Duration::max();
+  EXPECT_EQ(decide(set).answer, Answer::NotSchedulable);
+  EXPECT_EQ(answer_overlapping(set), Answer::NotSchedulable);
+}
+
 // Two copies of 6 us every 10 us by one engine: 120 %.
 TEST(Overlap, RefusesAnEngineThatIsInDemandForAllTheTime) {
   const OverlapVerdict verdict = decide(tasks_of(two_sides(), {kUp0, kUp0}));
