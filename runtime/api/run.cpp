@@ -10,6 +10,7 @@
 #include "runtime/dispatch/run_chains.hpp"
 #include "runtime/dispatch/run_journal.hpp"
 #include "runtime/triggers/trigger_sources.hpp"
+#include "sched/admission/known_bounds.hpp"
 #include "sched/tasks/compile_tasks.hpp"
 
 namespace tutti {
@@ -51,8 +52,6 @@ TaskSummary summary_of(const internal::JobSummary& jobs) {
   return summary;
 }
 
-using Bounds = std::span<const std::optional<Duration>>;
-
 /// One run: the machines of the partitions, the programs, and what stops it.
 class UserRun {
  public:
@@ -69,7 +68,7 @@ class UserRun {
   /// @param bounds   [tasks] of responses; empty: none are known
   /// @param chains   [chains] of latencies; empty: none are known
   template <class Execute>
-  Expected<RunRecord> run(Bounds bounds, Bounds chains, const Execute& execute) {
+  Expected<RunRecord> run(internal::KnownBounds bounds, internal::KnownBounds chains, const Execute& execute) {
     if (options_.endless && (options_.jobs || options_.arrivals_before))
       return internal::invalid_input("an endless run has no number of jobs and no time; give one of the three");
     if (auto ok = internal::check_programs(planned_.tasks, programs_); !ok)
@@ -92,9 +91,7 @@ class UserRun {
     if (!record) return tl::unexpected(std::move(record.error()));
     journal->close(record->notes);
     if (guard_.error()) return tl::unexpected(*guard_.error());
-    std::vector<ChainSummary> of_chains = chains_of(*record, chains);
-    RunRecord found = record_of_run(*std::move(record));
-    found.chains = std::move(of_chains);
+    RunRecord found = record_of_run(*std::move(record), chains);
     for (std::string& note : machines->place().notes) found.notes.push_back(std::move(note));
     return found;
   }
@@ -147,19 +144,22 @@ class UserRun {
     return users;
   }
 
-  [[nodiscard]] std::vector<ChainSummary> chains_of(const internal::RunRecord& record, Bounds bounds) const {
+  [[nodiscard]] std::vector<ChainSummary> chains_of(const internal::RunRecord& record,
+                                                    internal::KnownBounds bounds) const {
     std::vector<ChainSummary> summaries;
     if (options_.endless) return summaries;
     const auto measured = internal::measure_chains(planned_.tasks, bounds, record);
     for (std::size_t i = 0; i < measured.size(); ++i)
       summaries.push_back({planned_.tasks.chains[i].name, measured[i].reactions, measured[i].worst_reaction,
-                           measured[i].worst_data_age, bounds.empty() ? std::nullopt : bounds[i],
-                           measured[i].over_bound, measured[i].over_deadline});
+                           measured[i].worst_data_age, internal::bound_of(bounds, i), measured[i].over_bound,
+                           measured[i].over_deadline});
     return summaries;
   }
 
-  [[nodiscard]] RunRecord record_of_run(internal::RunRecord record) const {
+  /// @param chains  as of `run`
+  [[nodiscard]] RunRecord record_of_run(internal::RunRecord record, internal::KnownBounds chains) const {
     RunRecord users;
+    users.chains = chains_of(record, chains);
     for (const internal::JobRecord& job : record.jobs) users.jobs.push_back(record_of(job));
     for (const internal::JobSummary& summary : record.summaries) users.summaries.push_back(summary_of(summary));
     for (std::size_t i = 0; i < record.triggers.size(); ++i) {

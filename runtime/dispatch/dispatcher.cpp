@@ -50,7 +50,7 @@ class DispatchedRun final : public TaskRun {
   /// What comes in from outside: an interrupt, a request. As above.
   std::optional<Event::Kind> between_jobs();
   Event::Kind do_region();
-  /// @param planned  when the scheduler would have started it, had nothing come late
+  /// @param planned  when a time table has it; 0: none does
   void start(const ReadyJob& ready, Duration planned);
   void finish();
   /// Waits for the next job, trigger, callback or request; whether there may be one.
@@ -133,8 +133,7 @@ void DispatchedRun::start(const ReadyJob& ready, Duration planned) {
   TaskState& state = tasks_[ready.task.index()];
   ledger_.review();  // its batches may have been those of a job before
   const Job job = job_of(ready);
-  Duration ready_since = std::max(state.releases[job.buffer_set].done, free_since_);
-  if (planned_.tasks.policy == Policy::CwEdf) ready_since = std::max(ready_since, planned);
+  const Duration ready_since = std::max({state.releases[job.buffer_set].done, free_since_, planned});
   const Duration waited = executor_.clock().now() - ready_since;
   running_.emplace_back(JobExecution(job, *state.program, state.chunks[job.buffer_set], state.first_chunk), waited);
 }
@@ -239,10 +238,8 @@ PreparedOrError prepare_run(Executor& executor, const AdmittedTaskSet& admitted,
 PreparedOrError prepare_run(Executor& executor, const PlannedTaskSet& planned, std::span<TaskProgram* const> programs,
                             const Scenario& scenario, const std::atomic<bool>* interrupted) {
   if (planned.tasks.policy == Policy::CwEdf)
-    return tl::unexpected(Error{ErrorCode::InvalidInput,
-                                "under cw_edf jobs start by the table of all arrivals, which a scenario does not have; "
-                                "give --policy edf",
-                                {}});
+    return invalid_input(
+        "under cw_edf jobs start by the table of all arrivals, which a scenario does not have; give --policy edf");
   std::vector<std::uint64_t> jobs(planned.tasks.tasks.size(), 0);
   for (const ScenarioJob& job : scenario.jobs) ++jobs[job.task.index()];
   if (planned.overlap) return prepare_overlapped_run(executor, planned, programs, jobs, scenario, interrupted);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sched/admission/known_bounds.hpp"
+
 namespace tutti::internal {
 
 JobEntry entry_of(const JobRecord& job, std::span<const TaskId> names) {
@@ -59,7 +61,7 @@ std::size_t JobLedger::claim() {
 }
 
 Duration JobLedger::over_bound(const JobRecord& record) const {
-  const auto bound = bounds_.empty() ? std::nullopt : bounds_[record.task.index()];
+  const auto bound = bound_of(bounds_, record.task.index());
   return bound ? record.response() - *bound : Duration{0};
 }
 

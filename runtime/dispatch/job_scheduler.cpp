@@ -109,20 +109,15 @@ Action JobScheduler::decide_free(Duration now) {
 
 Action JobScheduler::decide_by_table(Duration now) {
   if (ready_.empty()) return until(Action::Kind::Idle, releases_.next_instant());
+  const auto is_planned = [&](const ReadyJob& job) { return job.task == planned_.task && job.index == planned_.index; };
   // A job whose place in the table is over: it was taken as dropped.
-  for (const ReadyJob& job : ready_.jobs()) {
-    const std::size_t task = job.task.index();
-    const bool is_planned = job.task == planned_.task && job.index == planned_.index;
-    if (!is_planned && job.index < first_jobs_[task] + table_->next_index(task))
+  for (const ReadyJob& job : ready_.jobs())
+    if (!is_planned(job) && job.index < first_jobs_[job.task.index()] + table_->next_index(job.task.index()))
       return start(*ready_.take(job.task, job.index), now, now);
-  }
   // Ends at a job that is ready at the latest, since the table has each of them.
-  const auto is_ready = [&](const TableEntry& entry) {
-    return std::ranges::any_of(ready_.jobs(),
-                               [&](const ReadyJob& job) { return job.task == entry.task && job.index == entry.index; });
-  };
-  while (!is_ready(planned_) && releases_.is_left_out(planned_.task, planned_.index)) advance_table();
-  if (!is_ready(planned_)) return until(Action::Kind::Idle, releases_.next_instant());
+  const auto planned_is_ready = [&] { return std::ranges::any_of(ready_.jobs(), is_planned); };
+  while (!planned_is_ready() && releases_.is_left_out(planned_.task, planned_.index)) advance_table();
+  if (!planned_is_ready()) return until(Action::Kind::Idle, releases_.next_instant());
   const Duration planned = releases_.epoch() + planned_.start;
   if (now < planned) return until(Action::Kind::Idle, std::min(planned, releases_.next_instant()));
   const ReadyJob job = *ready_.take(planned_.task, planned_.index);

@@ -113,7 +113,7 @@ class JobScheduler {
   Action decide_at_boundary(Running& job, Duration now);
   Action decide_end(Running& job, Duration now);
   [[nodiscard]] std::optional<Action> release_due(Duration now);
-  Action start(Duration now) { return start(take_ready(), now, now); }
+  Action start(Duration now) { return start(take_ready(), now, {}); }
   Action start(const ReadyJob& job, Duration now, Duration planned);
   void advance_table();
   ReadyJob take_ready();

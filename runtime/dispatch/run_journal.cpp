@@ -7,11 +7,7 @@
 namespace tutti::internal {
 namespace {
 
-using Bounds = std::span<const std::optional<Duration>>;
-
-std::optional<Duration> bound_of(Bounds bounds, std::size_t i) { return bounds.empty() ? std::nullopt : bounds[i]; }
-
-JournalHeader header_of(const PlannedTaskSet& planned, Bounds bounds, Bounds chains, const RunPlace& place) {
+JournalHeader header_of(const PlannedTaskSet& planned, KnownBounds bounds, KnownBounds chains, const RunPlace& place) {
   JournalHeader header{planned.tasks.machine ? planned.tasks.machine->name() : "no machine",
                        std::string(to_string(planned.tasks.policy)),
                        place.backend,
@@ -34,7 +30,7 @@ JournalHeader header_of(const PlannedTaskSet& planned, Bounds bounds, Bounds cha
 }  // namespace
 
 Expected<RunJournal> RunJournal::open(const std::string& path, Bytes rotate_at, const PlannedTaskSet& planned,
-                                      Bounds bounds, Bounds chains, const RunPlace& place) {
+                                      KnownBounds bounds, KnownBounds chains, const RunPlace& place) {
   RunJournal made;
   if (path.empty()) return made;
   JournalOptions options{.partitions = place.partitions, .rotate_at = rotate_at};

@@ -7,6 +7,7 @@
 
 #include "runtime/dispatch/partition_machines.hpp"
 #include "runtime/trace/journal.hpp"
+#include "sched/admission/known_bounds.hpp"
 
 namespace tutti::internal {
 
@@ -21,9 +22,7 @@ class RunJournal {
   /// @param place      where the set runs; on a virtual clock, which waits, no job is lost to a full ring
   /// @errors as `Journal::open`.
   [[nodiscard]] static Expected<RunJournal> open(const std::string& path, Bytes rotate_at,
-                                                 const PlannedTaskSet& planned,
-                                                 std::span<const std::optional<Duration>> bounds,
-                                                 std::span<const std::optional<Duration>> chains,
+                                                 const PlannedTaskSet& planned, KnownBounds bounds, KnownBounds chains,
                                                  const RunPlace& place);
 
   /// [partitions]; empty where there is no journal.

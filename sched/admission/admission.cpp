@@ -290,10 +290,6 @@ Answer decide_partition(AdmissionVerdict& verdict, std::size_t number, Policy po
   return combine(std::span(verdict.tests).subspan(first));
 }
 
-}  // namespace
-
-namespace {
-
 PlannedTaskSet planned_overlapping(const TaskSet& set, const Planner* planner, std::vector<TaskTiming> timings,
                                    const OverlapVerdict& found) {
   PlannedTaskSet planned{set, planner, std::move(timings), std::vector<JobBound>(set.tasks.size()), {all_of(set)}};

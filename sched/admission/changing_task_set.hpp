@@ -35,8 +35,7 @@ class ChangingTaskSet {
  public:
   /// @param running  the tasks that run from the start, ascending
   /// @errors InvalidInput: these are not schedulable, where jobs overlap not all together; the buffers of all do not
-  /// fit;
-  ///         arrivals are strictly periodic.
+  ///         fit; arrivals are strictly periodic.
   [[nodiscard]] static Expected<ChangingTaskSet> make(const AdmissionController& controller, const TaskSet& all,
                                                       std::span<const TaskId> running);
 
@@ -71,8 +70,8 @@ class ChangingTaskSet {
 
   PlannedTaskSet planned_;
   OnlineAdmission online_;
-  std::vector<std::optional<TaskId>>
-      entries_;  ///< [tasks] id of a running task in `online_`; its own where jobs overlap
+  /// [tasks] id of a running task in `online_`; its own where jobs overlap
+  std::vector<std::optional<TaskId>> entries_;
   std::vector<std::optional<Duration>> worst_responses_;
   std::vector<std::optional<Duration>> last_arrivals_;  ///< [tasks] where jobs overlap: of those that have left
 };

@@ -92,4 +92,14 @@ ChainLatencies measure_chain(std::span<const std::vector<ChainJob>> jobs, const 
   return found;
 }
 
+ChainLatencies ChainJobs::measure(std::span<const TaskId> chain, const ChainLimits& limits) const {
+  std::vector<std::vector<ChainJob>> jobs;
+  for (const TaskId task : chain) {
+    auto& of_task = jobs.emplace_back();
+    if (const auto known = jobs_.find(task); known != jobs_.end()) of_task = known->second;
+    std::ranges::stable_sort(of_task, {}, &ChainJob::start);
+  }
+  return measure_chain(jobs, limits);
+}
+
 }  // namespace tutti::internal

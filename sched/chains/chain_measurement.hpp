@@ -1,9 +1,11 @@
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "model/base/ids.hpp"
 #include "model/base/units.hpp"
 
 namespace tutti::internal {
@@ -40,5 +42,16 @@ struct ChainLimits {
 ///
 /// @param jobs  [n] of the chain's tasks from cause to effect, each in the order of their starts
 [[nodiscard]] ChainLatencies measure_chain(std::span<const std::vector<ChainJob>> jobs, const ChainLimits& limits = {});
+
+/// The jobs of a run, from which all of its chains are measured.
+class ChainJobs {
+ public:
+  /// @param job  in any order
+  void add(TaskId task, const ChainJob& job) { jobs_[task].push_back(job); }
+  [[nodiscard]] ChainLatencies measure(std::span<const TaskId> chain, const ChainLimits& limits) const;
+
+ private:
+  std::map<TaskId, std::vector<ChainJob>> jobs_;
+};
 
 }  // namespace tutti::internal

@@ -49,6 +49,14 @@ void StateLevel::add_root() {
   heads_.push_back(0);
 }
 
+inline void StateLevel::store_shifted(std::span<const std::uint64_t> bits, std::size_t shift) {
+  for (std::size_t word = shift / kBits; word < bits.size(); ++word) {
+    std::uint64_t moved = bits[word] >> (shift % kBits);
+    if (shift % kBits != 0 && word + 1 < bits.size()) moved |= bits[word + 1] << (kBits - shift % kBits);
+    store_.push_back(moved);
+  }
+}
+
 void StateLevel::store_finished(GraphState& state, const FinishedJobs& before, std::size_t position) {
   state.words_at = static_cast<std::uint32_t>(store_.size());
   state.first = static_cast<std::uint32_t>(before.first);
@@ -60,12 +68,7 @@ void StateLevel::store_finished(GraphState& state, const FinishedJobs& before, s
   } else {
     const std::size_t shift = before.next_pending(position + 1) - position;
     state.first = static_cast<std::uint32_t>(position + shift);
-    for (std::size_t word = shift / kBits; word < before.bits.size(); ++word) {
-      std::uint64_t moved = before.bits[word] >> (shift % kBits);
-      if (shift % kBits != 0 && word + 1 < before.bits.size())
-        moved |= before.bits[word + 1] << (kBits - shift % kBits);
-      store_.push_back(moved);
-    }
+    store_shifted(before.bits, shift);
     if (store_.size() > state.words_at && store_.back() == 0) store_.pop_back();
   }
   state.words = static_cast<std::uint32_t>(store_.size()) - state.words_at;
@@ -131,11 +134,7 @@ void StateLevel::store_finished(GraphState& state, const FinishedJobs& before,
   const FinishedJobs all{before.first, bits};
   const std::size_t shift = all.next_pending(before.first) - before.first;
   state.first = static_cast<std::uint32_t>(before.first + shift);
-  for (std::size_t word = shift / kBits; word < bits.size(); ++word) {
-    std::uint64_t moved = bits[word] >> (shift % kBits);
-    if (shift % kBits != 0 && word + 1 < bits.size()) moved |= bits[word + 1] << (kBits - shift % kBits);
-    store_.push_back(moved);
-  }
+  store_shifted(bits, shift);
   while (store_.size() > state.words_at && store_.back() == 0) store_.pop_back();
   state.words = static_cast<std::uint32_t>(store_.size()) - state.words_at;
 }

@@ -53,6 +53,8 @@ class StateLevel {
                   HalfNs from, HalfNs until);
 
  private:
+  /// Puts these bits behind the store, without the first `shift` of them.
+  void store_shifted(std::span<const std::uint64_t> bits, std::size_t shift);
   /// Puts the finished jobs of a new state behind the store.
   void store_finished(GraphState& state, const FinishedJobs& before, std::size_t position);
   void store_finished(GraphState& state, const FinishedJobs& before, std::span<const std::uint32_t> positions);

@@ -33,7 +33,7 @@ class HandingOut {
     Duration begin{};
     for (const StepOperations& step : steps) {
       const bool is_last = &step == &steps.back();
-      const Duration end = is_last ? deadline : begin + need_of(step) + shares.take(weight_of(step));
+      const Duration end = is_last ? deadline : begin + time_of(step, needs_) + shares.take(weight_of(step));
       for (const auto& stream : step) hand_out_in_stream(stream, begin, end);
       begin = end;
     }
@@ -54,20 +54,10 @@ class HandingOut {
     }
   };
 
-  [[nodiscard]] Duration need_of(std::span<const std::size_t> stream) const {
-    Duration sum{};
-    for (const std::size_t operation : stream) sum += needs_[operation];
-    return sum;
-  }
   [[nodiscard]] double weight_of(std::span<const std::size_t> stream) const {
     double sum = 0;
     for (const std::size_t operation : stream) sum += weights_[operation];
     return sum;
-  }
-  [[nodiscard]] Duration need_of(const StepOperations& step) const {
-    Duration most{};
-    for (const auto& stream : step) most = std::max(most, need_of(stream));
-    return most;
   }
   [[nodiscard]] double weight_of(const StepOperations& step) const {
     double most = 0;
@@ -75,7 +65,7 @@ class HandingOut {
     return most;
   }
   void hand_out_in_stream(std::span<const std::size_t> stream, Duration begin, Duration end) {
-    Shares shares{end - begin - need_of(stream), weight_of(stream)};
+    Shares shares{end - begin - time_of(stream, needs_), weight_of(stream)};
     Duration at = begin;
     for (const std::size_t operation : stream) {
       const bool is_last = operation == stream.back();

@@ -462,17 +462,21 @@ Duration Operation::least() const {
   return sum;
 }
 
+Duration time_of(std::span<const std::size_t> stream, std::span<const Duration> times) {
+  Duration sum{};
+  for (const std::size_t operation : stream) sum = add_saturating(sum, times[operation]);
+  return sum;
+}
+
+Duration time_of(const StepOperations& step, std::span<const Duration> times) {
+  Duration longest{};
+  for (const auto& stream : step) longest = std::max(longest, time_of(stream, times));
+  return longest;
+}
+
 Duration longest_way(const OperationSet& operations, std::span<const Duration> times, TaskId task) {
   Duration way{};
-  for (const StepOperations& step : operations.jobs[task.index()]) {
-    Duration longest{};
-    for (const auto& stream : step) {
-      Duration sum{};
-      for (const std::size_t operation : stream) sum = add_saturating(sum, times[operation]);
-      longest = std::max(longest, sum);
-    }
-    way = add_saturating(way, longest);
-  }
+  for (const StepOperations& step : operations.jobs[task.index()]) way = add_saturating(way, time_of(step, times));
   return way;
 }
 

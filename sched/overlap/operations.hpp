@@ -80,6 +80,10 @@ struct OperationSet {
 /// @param resources  of the set
 [[nodiscard]] Duration dispatching_of(const Topology& machine, std::size_t resources);
 
+/// What a stream of a step takes. @param times  [operations]
+[[nodiscard]] Duration time_of(std::span<const std::size_t> stream, std::span<const Duration> times);
+/// What the longest stream of a step takes.
+[[nodiscard]] Duration time_of(const StepOperations& step, std::span<const Duration> times);
 /// The longest way through a job: the sum over its steps of what its longest stream takes.
 /// @param times  [operations]
 [[nodiscard]] Duration longest_way(const OperationSet& operations, std::span<const Duration> times, TaskId task);

@@ -21,20 +21,14 @@ void add_surroundings(std::vector<Surroundings>& all, const OperationSet& operat
                       TaskId task) {
   Duration before{}, after = longest_way(operations, least, task);
   for (const StepOperations& step : operations.jobs[task.index()]) {
-    Duration longest{};
-    std::vector<Duration> sums;
-    for (const auto& stream : step) {
-      Duration& sum = sums.emplace_back();
-      for (const std::size_t operation : stream) sum = add_saturating(sum, least[operation]);
-      longest = std::max(longest, sum);
-    }
+    const Duration longest = time_of(step, least);
     after -= longest;
-    for (std::size_t s = 0; s < step.size(); ++s) {
-      Duration passed{};
-      for (const std::size_t operation : step[s]) {
-        all[operation].before = before + passed;
+    for (const auto& stream : step) {
+      Duration passed{}, left = time_of(stream, least);
+      for (const std::size_t operation : stream) {
+        left -= least[operation];
+        all[operation] = {before + passed, after + left};
         passed += least[operation];
-        all[operation].after = after + (sums[s] - passed);
       }
     }
     before += longest;
@@ -80,49 +74,10 @@ TaskTiming window_of(const Task& task, const UnitWork& on_unit, Arrivals arrival
   return timing;
 }
 
-std::vector<UtilizationSum> least_utilizations(const TaskSet& set, const OperationSet& operations) {
-  std::vector<UtilizationSum> sums(operations.units.size());
-  for (const Operation& operation : operations.operations)
-    for (const OperationPart& part : operation.parts)
-      for (const std::size_t unit : part.units) sums[unit].add(part.least, set.tasks[operation.task.index()].period);
-  return sums;
-}
-
-/// [tasks] when a job ends at the latest with the machine for itself; at most the longest Duration, which is late for
-/// any deadline.
-std::vector<Duration> latest_alone(const TaskSet& set, const OperationSet& operations) {
-  const std::vector<Duration> least = least_times(operations);
-  std::vector<Duration> latest;
-  for (std::size_t i = 0; i < set.tasks.size(); ++i)
-    latest.push_back(add_saturating(set.tasks[i].jitter, longest_way(operations, least, TaskId{i})));
-  return latest;
-}
-
-bool is_late(const Task& task, Duration latest) { return latest > task.deadline || latest == Duration::max(); }
-
-/// @param all  of the time, whatever the interval
-OverlapRefusal refusal_of(const TaskSet& set, const OperationSet& operations, std::size_t unit, bool all) {
-  OverlapRefusal refusal;
-  refusal.unit = unit;
-  refusal.demand = demand_on(set, operations, unit);
-  Verdict verdict = np_edf_demand(refusal.demand->timings, Policy::Edf);
-  refusal.witness = std::move(verdict.witness);
-  constexpr std::string_view kRemedy =
-      "even if every copy runs alone and nothing costs time beside; use another engine or GPU for part of its work";
-  if (all || !refusal.witness) {
-    refusal.reason = fmt::format("'{}' is in demand for more than {}, {}", operations.units[unit],
-                                 all ? "all the time" : "there is time", kRemedy);
-  } else {
-    refusal.reason = fmt::format("'{}' can be in demand for {} within {}, {}", operations.units[unit],
-                                 to_string(refusal.witness->load), to_string(refusal.witness->interval), kRemedy);
-  }
-  return refusal;
-}
-
-}  // namespace
-
-UnitDemand demand_on(const TaskSet& set, const OperationSet& operations, std::size_t unit) {
-  const std::vector<Surroundings> around = surroundings_of(set, operations);
+/// @param around  [operations]
+/// @pre no job is late with the machine for itself
+UnitDemand demand_on(const TaskSet& set, const OperationSet& operations, std::span<const Surroundings> around,
+                     std::size_t unit) {
   std::vector<UnitWork> work(set.tasks.size());
   for (std::size_t o = 0; o < operations.operations.size(); ++o)
     work[operations.operations[o].task.index()].add(operations.operations[o], around[o], unit);
@@ -142,47 +97,96 @@ UnitDemand demand_on(const TaskSet& set, const OperationSet& operations, std::si
   return demand;
 }
 
+std::vector<UtilizationSum> least_utilizations(const TaskSet& set, const OperationSet& operations) {
+  std::vector<UtilizationSum> sums(operations.units.size());
+  for (const Operation& operation : operations.operations)
+    for (const OperationPart& part : operation.parts)
+      for (const std::size_t unit : part.units) sums[unit].add(part.least, set.tasks[operation.task.index()].period);
+  return sums;
+}
+
+/// When a job ends at the latest with the machine for itself.
+Duration latest_alone(const TaskSet& set, const OperationSet& operations, std::span<const Duration> least,
+                      std::size_t task) {
+  return add_saturating(set.tasks[task].jitter, longest_way(operations, least, TaskId{task}));
+}
+
+/// Tasks whose jobs are then late; at the longest Duration they are for any deadline.
+std::vector<std::size_t> late_alone(const TaskSet& set, const OperationSet& operations) {
+  const std::vector<Duration> least = least_times(operations);
+  std::vector<std::size_t> late;
+  for (std::size_t i = 0; i < set.tasks.size(); ++i) {
+    const Duration latest = latest_alone(set, operations, least, i);
+    if (latest > set.tasks[i].deadline || latest == Duration::max()) late.push_back(i);
+  }
+  return late;
+}
+
+std::vector<std::size_t> overloaded_units(const TaskSet& set, const OperationSet& operations) {
+  const std::vector<UtilizationSum> sums = least_utilizations(set, operations);
+  std::vector<std::size_t> units;
+  for (std::size_t unit = 0; unit < sums.size(); ++unit)
+    if (sums[unit].compare_with_one() > 0) units.push_back(unit);
+  return units;
+}
+
+std::vector<std::size_t> overdemanded_units(const TaskSet& set, const OperationSet& operations) {
+  const std::vector<Surroundings> around = surroundings_of(set, operations);
+  std::vector<std::size_t> units;
+  for (std::size_t unit = 0; unit < operations.units.size(); ++unit)
+    if (np_edf_demand_answer(demand_on(set, operations, around, unit).timings, Policy::Edf) == Answer::NotSchedulable)
+      units.push_back(unit);
+  return units;
+}
+
+/// @param all  of the time, whatever the interval
+OverlapRefusal refusal_of(const TaskSet& set, const OperationSet& operations, std::size_t unit, bool all) {
+  OverlapRefusal refusal;
+  refusal.unit = unit;
+  refusal.demand = demand_on(set, operations, surroundings_of(set, operations), unit);
+  Verdict verdict = np_edf_demand(refusal.demand->timings, Policy::Edf);
+  refusal.witness = std::move(verdict.witness);
+  constexpr std::string_view kRemedy =
+      "even if every copy runs alone and nothing costs time beside; use another engine or GPU for part of its work";
+  if (all || !refusal.witness) {
+    refusal.reason = fmt::format("'{}' is in demand for more than {}, {}", operations.units[unit],
+                                 all ? "all the time" : "there is time", kRemedy);
+  } else {
+    refusal.reason = fmt::format("'{}' can be in demand for {} within {}, {}", operations.units[unit],
+                                 to_string(refusal.witness->load), to_string(refusal.witness->interval), kRemedy);
+  }
+  return refusal;
+}
+
+}  // namespace
+
 std::vector<OverlapRefusal> refusals_by_load(const TaskSet& set, const OperationSet& operations) {
   std::vector<OverlapRefusal> refusals;
-  const std::vector<Duration> latest = latest_alone(set, operations);
-  for (std::size_t i = 0; i < set.tasks.size(); ++i) {
-    const Task& task = set.tasks[i];
-    if (!is_late(task, latest[i])) continue;
+  for (const std::size_t i : late_alone(set, operations)) {
     refusals.emplace_back().late_alone = TaskId{i};
-    refusals.back().reason =
-        fmt::format("task '{}' takes up to {} from its arrival with the machine for itself; its deadline is {}",
-                    task.name, to_string(latest[i]), to_string(task.deadline));
+    refusals.back().reason = fmt::format(
+        "task '{}' takes up to {} from its arrival with the machine for itself; its deadline is {}", set.tasks[i].name,
+        to_string(latest_alone(set, operations, least_times(operations), i)), to_string(set.tasks[i].deadline));
   }
   if (!refusals.empty()) return refusals;
-  const std::vector<UtilizationSum> sums = least_utilizations(set, operations);
-  for (std::size_t unit = 0; unit < sums.size(); ++unit)
-    if (sums[unit].compare_with_one() > 0) refusals.push_back(refusal_of(set, operations, unit, true));
+  for (const std::size_t unit : overloaded_units(set, operations))
+    refusals.push_back(refusal_of(set, operations, unit, true));
   return refusals;
 }
 
 std::vector<OverlapRefusal> refusals_by_demand(const TaskSet& set, const OperationSet& operations) {
   std::vector<OverlapRefusal> refusals;
-  for (std::size_t unit = 0; unit < operations.units.size(); ++unit) {
-    const UnitDemand demand = demand_on(set, operations, unit);
-    if (np_edf_demand_answer(demand.timings, Policy::Edf) == Answer::NotSchedulable)
-      refusals.push_back(refusal_of(set, operations, unit, false));
-  }
+  for (const std::size_t unit : overdemanded_units(set, operations))
+    refusals.push_back(refusal_of(set, operations, unit, false));
   return refusals;
 }
 
 bool is_overloaded(const TaskSet& set, const OperationSet& operations) {
-  const std::vector<Duration> latest = latest_alone(set, operations);
-  for (std::size_t i = 0; i < latest.size(); ++i)
-    if (is_late(set.tasks[i], latest[i])) return true;
-  return std::ranges::any_of(least_utilizations(set, operations),
-                             [](const UtilizationSum& sum) { return sum.compare_with_one() > 0; });
+  return !late_alone(set, operations).empty() || !overloaded_units(set, operations).empty();
 }
 
 bool is_overdemanded(const TaskSet& set, const OperationSet& operations) {
-  for (std::size_t unit = 0; unit < operations.units.size(); ++unit)
-    if (np_edf_demand_answer(demand_on(set, operations, unit).timings, Policy::Edf) == Answer::NotSchedulable)
-      return true;
-  return false;
+  return !overdemanded_units(set, operations).empty();
 }
 
 }  // namespace tutti::internal

@@ -21,9 +21,6 @@ struct UnitDemand {
   std::vector<Duration> arrival, ready;
 };
 
-/// @pre no job is late with the machine for itself
-[[nodiscard]] UnitDemand demand_on(const TaskSet& set, const OperationSet& operations, std::size_t unit);
-
 /// What proves that a job is late whatever the order, without counting any cost.
 struct OverlapRefusal {
   std::string reason;                ///< one sentence

@@ -195,6 +195,20 @@ std::map<std::string, double> promise_of_tasks(const TaskSet& set, const Admissi
   return promise;
 }
 
+/// Whether another value alone helps.
+bool holds_with(const TaskStudy& study, const AdmissionController& controller, const TunableParameter& tunable,
+                std::int64_t value) {
+  const auto changed = with_value(study, tunable, value);
+  return changed && controller.answer(*changed) == Answer::Schedulable;
+}
+
+/// Another word, where that alone helps.
+std::optional<Remedy> another_word(const TaskStudy& study, const AdmissionController& controller,
+                                   const TunableParameter& tunable, std::int64_t value) {
+  if (!holds_with(study, controller, tunable, value)) return std::nullopt;
+  return Remedy{tunable, value, {}};
+}
+
 /// The other preemption, where that alone helps.
 std::optional<Remedy> other_preemption(const TaskStudy& study, const AdmissionController& controller) {
   const TaskSet& set = study.tasks;
@@ -205,9 +219,7 @@ std::optional<Remedy> other_preemption(const TaskStudy& study, const AdmissionCo
   const auto other = set.preemption == Preemption::None ? Preemption::BetweenBatches : Preemption::None;
   const TunableParameter preemption{.kind = TunableKind::Preemption,
                                     .value = static_cast<std::int64_t>(set.preemption)};
-  const auto changed = with_value(study, preemption, static_cast<std::int64_t>(other));
-  if (!changed || controller.answer(*changed) != Answer::Schedulable) return std::nullopt;
-  return Remedy{preemption, static_cast<std::int64_t>(other), {}};
+  return another_word(study, controller, preemption, static_cast<std::int64_t>(other));
 }
 
 /// Whether some partition asks for more than all the time.
@@ -232,10 +244,7 @@ std::optional<Remedy> other_cut(const TaskStudy& study, const AdmissionControlle
     return std::nullopt;
   TunableParameter cut{.kind = TunableKind::Cut, .value = set.cut.count};
   if (set.preemption == Preemption::None) cut.name = kWithPreemption;
-  const auto holds = [&](std::int64_t value) {
-    const auto changed = with_value(study, cut, value);
-    return changed && controller.answer(*changed) == Answer::Schedulable;
-  };
+  const auto holds = [&](std::int64_t value) { return holds_with(study, controller, cut, value); };
   const CutFound found = find_cut(holds, largest, cut.value, kMostChunksMade);
   if (!found.all_tried) left_out += fmt::format("{}not all sizes of chunks were tried", left_out.empty() ? "" : "; ");
   if (!found.size) return std::nullopt;
@@ -247,10 +256,7 @@ std::optional<Remedy> other_cut(const TaskStudy& study, const AdmissionControlle
 std::optional<Remedy> that_jobs_overlap(const TaskStudy& study, const Planner& planner) {
   if (study.tasks.overlap != Overlap::Off) return std::nullopt;
   const TunableParameter overlap{.kind = TunableKind::Overlap, .value = static_cast<std::int64_t>(Overlap::Off)};
-  const auto on = static_cast<std::int64_t>(Overlap::On);
-  const auto changed = with_value(study, overlap, on);
-  if (!changed || AdmissionController(planner).answer(*changed) != Answer::Schedulable) return std::nullopt;
-  return Remedy{overlap, on, {}};
+  return another_word(study, AdmissionController(planner), overlap, static_cast<std::int64_t>(Overlap::On));
 }
 
 /// That the machine waits for more urgent jobs to come, where that alone helps.
@@ -260,9 +266,7 @@ std::optional<Remedy> that_it_waits(const TaskStudy& study, const Planner& plann
     return std::nullopt;
   TunableParameter policy{.kind = TunableKind::Policy};
   for (const Policy each : {set.policy, Policy::CwEdf}) policy.words.emplace_back(to_string(each));
-  const auto changed = with_value(study, policy, 1);
-  if (!changed || AdmissionController(planner).answer(*changed) != Answer::Schedulable) return std::nullopt;
-  return Remedy{policy, 1, {}};
+  return another_word(study, AdmissionController(planner), policy, 1);
 }
 
 /// The tasks' GPUs, those that the refusal names first.
@@ -298,8 +302,7 @@ std::optional<Remedy> another_gpu(const TaskStudy& study, const Planner& planner
     for (std::int64_t to = 0; to < std::ssize(gpu.words); ++to) {
       if (to == gpu.value) continue;
       if (left-- <= 0) return std::nullopt;
-      const auto changed = with_value(study, gpu, to);
-      if (changed && controller.answer(*changed) == Answer::Schedulable) return Remedy{gpu, to, {}};
+      if (auto remedy = another_word(study, controller, gpu, to)) return remedy;
     }
   }
   return std::nullopt;

@@ -7,10 +7,6 @@
 namespace tutti::internal {
 namespace {
 
-std::optional<Duration> bound_of(const ChainBounds& bounds, std::size_t chain) {
-  return bounds.empty() ? std::nullopt : bounds[chain];
-}
-
 /// "camera -> inspect -> gate".
 std::string path_of_tasks(const TaskSet& set, const Chain& chain) {
   std::string text;

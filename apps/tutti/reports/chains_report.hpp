@@ -1,16 +1,16 @@
 #pragma once
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "apps/tutti/reports/report.hpp"
+#include "sched/admission/known_bounds.hpp"
 #include "sched/chains/chain_measurement.hpp"
 
 namespace tutti::internal {
 
 /// [chains] bounds on their latencies, where they are known; empty where nothing is guaranteed.
-using ChainBounds = std::span<const std::optional<Duration>>;
+using ChainBounds = KnownBounds;
 
 /// The chains of `check`: name, tasks, worst_latency_ms, data_age_ms, deadline_ms.
 [[nodiscard]] Json chains_json(const TaskSet& set, const ChainBounds& bounds);

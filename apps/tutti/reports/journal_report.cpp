@@ -320,7 +320,6 @@ void JournalReport::on_chain(const JournalChain& chain) {
     if (task >= kMostPositions) continue;
     const TaskId id{static_cast<std::size_t>(task)};
     stretch.names[id] = row(id).name;
-    stretch.jobs[id];
   }
 }
 
@@ -331,10 +330,10 @@ void JournalReport::on_task(TaskId id, const JournalTask& task) {
 }
 
 void JournalReport::on_job(const RecordedJob& job) {
-  const auto of_chains = stretches_.back().jobs.find(job.entry.task);
-  if (of_chains != stretches_.back().jobs.end() && job.entry.start)
-    of_chains->second.push_back(
-        {*job.entry.start, job.entry.completed() ? job.entry.finish : std::nullopt, job.entry.programs});
+  Stretch& stretch = stretches_.back();
+  if (job.entry.start && stretch.names.contains(job.entry.task))
+    stretch.jobs.add(job.entry.task,
+                     {*job.entry.start, job.entry.completed() ? job.entry.finish : std::nullopt, job.entry.programs});
   Row& its = row(job.entry.task);
   if (only_ && its.name != *only_) return;
   its.summary.add(job.entry);
@@ -399,17 +398,17 @@ std::vector<JournalReport::ChainRow> JournalReport::chains() const {
   for (const Stretch& stretch : stretches_) {
     for (const JournalChain& chain : stretch.chains) {
       if (chain.tasks.empty()) continue;
-      std::vector<std::vector<ChainJob>> jobs;
+      std::vector<TaskId> tasks;
       std::vector<std::string> names;
-      for (const std::uint64_t task : chain.tasks) {
-        const auto of_task = stretch.jobs.find(TaskId{static_cast<std::size_t>(task)});
-        if (of_task == stretch.jobs.end()) continue;  // a position that no task can have
-        names.push_back(stretch.names.at(of_task->first));
-        std::ranges::stable_sort(jobs.emplace_back(of_task->second), {}, &ChainJob::start);
+      for (const std::uint64_t position : chain.tasks) {
+        const auto task = stretch.names.find(TaskId{static_cast<std::size_t>(position)});
+        if (task == stretch.names.end()) continue;  // a position that no task can have
+        tasks.push_back(task->first);
+        names.push_back(task->second);
       }
       ChainRow& row = row_of(rows, chain, std::move(names));
-      if (stretch.whole && jobs.size() == chain.tasks.size()) {
-        merge(row.latencies, measure_chain(jobs, {chain.bound, chain.deadline}));
+      if (stretch.whole && tasks.size() == chain.tasks.size()) {
+        merge(row.latencies, stretch.jobs.measure(tasks, {chain.bound, chain.deadline}));
       } else {
         ++row.not_measured;
       }

@@ -73,8 +73,8 @@ class JournalReport final : JournalVisitor {
     bool goes_on = false;  // it says that another one follows
     bool whole = true;
     std::vector<JournalChain> chains;
-    std::map<TaskId, std::string> names;
-    std::map<TaskId, std::vector<ChainJob>> jobs;  // of tasks of its chains
+    std::map<TaskId, std::string> names;  // of tasks of its chains
+    ChainJobs jobs;                       // of these
   };
 
   void on_start(const JournalStart& start) override;

@@ -198,7 +198,7 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
                        {"failed", rows[i].failed},
                        {"overruns", rows[i].overruns},
                        {"worst_response_ms", json_ms(rows[i].worst_response)},
-                       {"bound_ms", json_ms(bounds.empty() ? std::nullopt : bounds[i])},
+                       {"bound_ms", json_ms(bound_of(bounds, i))},
                        {"over_bound", rows[i].over_bound},
                        {"worst_end_to_end_ms", json_ms(rows[i].worst_end_to_end)},
                        {"triggers", triggers_json(triggers_of(set, record, i))}});
@@ -231,7 +231,7 @@ std::string run_text(const TaskSet& set, const WorstResponses& bounds, const Run
                                    fmt::to_string(rows[i].missed),
                                    fmt::to_string(rows[i].failed),
                                    ms(rows[i].worst_response),
-                                   ms(bounds.empty() ? std::nullopt : bounds[i]),
+                                   ms(bound_of(bounds, i)),
                                    fmt::to_string(rows[i].over_bound),
                                    ms(rows[i].worst_end_to_end),
                                    ms(set.tasks[i].deadline)};

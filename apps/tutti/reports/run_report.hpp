@@ -1,16 +1,16 @@
 #pragma once
-#include <optional>
 #include <span>
 #include <string>
 
 #include "apps/tutti/reports/report.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
 #include "runtime/dispatch/partition_machines.hpp"
+#include "sched/admission/known_bounds.hpp"
 
 namespace tutti::internal {
 
 /// [tasks] guaranteed worst-case responses, where a test gives them; empty where nothing is guaranteed.
-using WorstResponses = std::span<const std::optional<Duration>>;
+using WorstResponses = KnownBounds;
 
 /// The report of `run`.
 [[nodiscard]] Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record,
