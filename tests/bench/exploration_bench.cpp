@@ -34,14 +34,12 @@ std::vector<TaskTiming> draw_tasks(std::uint64_t seed) {
   std::vector<TaskTiming> tasks;
   double left = kUtilization;
   for (std::size_t i = 0; i < kTasks; ++i) {
-    const double next =
-        i + 1 == kTasks ? 0 : left * std::pow(random.real(0, 1), 1.0 / static_cast<double>(kTasks - 1 - i));
+    const double share = random.share(left, kTasks - i);
     const auto period = std::chrono::milliseconds{std::lround(std::exp(random.real(std::log(10), std::log(200))))};
     TaskTiming& task = tasks.emplace_back();
     task.period = task.deadline = period;
-    task.wcet = task.best_case = Duration{std::llround((left - next) * as_ns(period))};
+    task.wcet = task.best_case = Duration{std::llround(share * as_ns(period))};
     task.arrivals = Arrivals::Periodic;
-    left = next;
   }
   return tasks;
 }

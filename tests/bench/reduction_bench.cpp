@@ -33,19 +33,17 @@ std::vector<TaskTiming> draw_tasks(std::uint64_t seed, std::size_t count, double
   std::vector<TaskTiming> tasks;
   double left = utilization;
   for (std::size_t i = 0; i < count; ++i) {
-    const double next =
-        i + 1 == count ? 0 : left * std::pow(random.real(0, 1), 1.0 / static_cast<double>(count - 1 - i));
+    const double share = random.share(left, count - i);
     TaskTiming& task = tasks.emplace_back();
     for (std::size_t drawn = random.below(kPeriods.size());; --drawn) {
       task.period = std::chrono::milliseconds{kPeriods[drawn]};
-      task.wcet = Duration{std::llround((left - next) * static_cast<double>(task.period.count()))};
+      task.wcet = Duration{std::llround(share * static_cast<double>(task.period.count()))};
       if (drawn == 0 || task.wcet <= kLongest) break;
     }
     task.jitter = task.period / 2;
     task.deadline = task.period + task.jitter;
     task.best_case = task.wcet / 2;
     task.arrivals = Arrivals::Periodic;
-    left = next;
   }
   return tasks;
 }

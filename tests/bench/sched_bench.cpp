@@ -26,14 +26,9 @@ constexpr int kSeeds = 300;
 
 /// Shares that add up to `utilization`, all such vectors alike likely.
 std::vector<double> uunifast(test::Random& random, std::size_t count, double utilization) {
-  std::vector<double> shares(count);
+  std::vector<double> shares;
   double left = utilization;
-  for (std::size_t i = 0; i + 1 < count; ++i) {
-    const double rest = left * std::pow(random.real(0, 1), 1.0 / static_cast<double>(count - 1 - i));
-    shares[i] = left - rest;
-    left = rest;
-  }
-  shares.back() = left;
+  while (shares.size() < count) shares.push_back(random.share(left, count - shares.size()));
   return shares;
 }
 

@@ -26,13 +26,11 @@ std::vector<TaskTiming> draw_tasks(std::uint64_t seed, std::size_t count, double
   std::vector<TaskTiming> tasks;
   double left = utilization;
   for (std::size_t i = 0; i < count; ++i) {
-    const double next =
-        i + 1 == count ? 0 : left * std::pow(random.real(0, 1), 1.0 / static_cast<double>(count - 1 - i));
+    const double share = random.share(left, count - i);
     TaskTiming& task = tasks.emplace_back();
     task.period = task.deadline = std::chrono::milliseconds{kPeriods[random.below(kPeriods.size())]};
-    task.wcet = task.best_case = Duration{std::llround((left - next) * static_cast<double>(task.period.count()))};
+    task.wcet = task.best_case = Duration{std::llround(share * static_cast<double>(task.period.count()))};
     task.arrivals = Arrivals::Periodic;
-    left = next;
   }
   return tasks;
 }

@@ -1,5 +1,7 @@
 #pragma once
+#include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include "model/base/random.hpp"
 
@@ -31,6 +33,11 @@ class Random : public tutti::internal::Random {
   double real(double low, double high) { return low + (high - low) * static_cast<double>(next() >> 11) * 0x1p-53; }
   /// True once in `times`.
   bool one_in(std::uint64_t times) { return below(times) == 0; }
+  /// The share of the next one of `count` that divide what is left, each division as likely (UUniFast); takes it away.
+  double share(double& left, std::size_t count) {
+    const double rest = count <= 1 ? 0 : left * std::pow(real(0, 1), 1.0 / static_cast<double>(count - 1));
+    return std::exchange(left, rest) - rest;
+  }
 };
 
 }  // namespace tutti::internal::test

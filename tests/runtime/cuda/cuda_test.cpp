@@ -783,7 +783,36 @@ TaskSet pipelines(const Topology& machine) {
   return set;
 }
 
-class CudaOverlap : public testing::TestWithParam<WaitKind> {};
+class CudaOverlap : public testing::TestWithParam<WaitKind> {
+ protected:
+  /// Runs jobs of a set of two tasks: the bytes of each come back, and none fails.
+  static RunRecord run_images(const Topology& machine, const TaskSet& set, std::uint64_t jobs) {
+    const AdmissionVerdict verdict = AdmissionController(planners().front()).decide(set);
+    if (!verdict.admitted) return ADD_FAILURE() << verdict.reasons.front(), RunRecord{};
+    test::DeviceClock clock;
+    const KernelRegistry kernels = KernelRegistry::with_builtins();
+    CudaOptions cuda = test::host_gpus(machine);
+    cuda.waiting = GetParam();
+    auto backend = make_cuda_backend(machine, kernels, clock, cuda);
+    if (!backend) return ADD_FAILURE() << backend.error().text(), RunRecord{};
+    Executor executor(machine, **backend, clock);
+    NumberedImages images[] = {{machine, set.tasks[0]}, {machine, set.tasks[1]}};
+    TaskProgram* const programs[] = {&images[0], &images[1]};
+    RunOptions options;
+    options.jobs = jobs;
+    auto record = run_tasks(executor, *verdict.admitted, programs, options);
+    if (!record) return ADD_FAILURE() << record.error().text(), RunRecord{};
+    int done = 0;
+    for (const JobRecord& job : record->jobs) {
+      const bool dropped = job.error && job.error->message.find("no buffer set was free") == 0;
+      EXPECT_TRUE(!job.error || (dropped && !test::kDevicesAreInTime)) << job.error->text();
+      done += job.error ? 0 : 1;
+    }
+    EXPECT_GT(done, 0);
+    EXPECT_EQ(images[0].right + images[1].right, done);
+    return *std::move(record);
+  }
+};
 
 INSTANTIATE_TEST_SUITE_P(Waiting, CudaOverlap, testing::Values(test::kBusyWait, WaitKind::Block),
                          [](const auto& waiting) { return waiting.param == WaitKind::Block ? "Block" : "Busy"; });
@@ -791,32 +820,10 @@ INSTANTIATE_TEST_SUITE_P(Waiting, CudaOverlap, testing::Values(test::kBusyWait, 
 // The bytes of each job come back, none fails, and on real GPUs none is late.
 TEST_P(CudaOverlap, RunsJobsBesideEachOther) {
   const Topology machine = real_machine();
-  const TaskSet set = pipelines(machine);
-  const AdmissionVerdict verdict = AdmissionController(planners().front()).decide(set);
-  ASSERT_TRUE(verdict.admitted.has_value()) << verdict.reasons.front();
-  test::DeviceClock clock;
-  const KernelRegistry kernels = KernelRegistry::with_builtins();
-  CudaOptions cuda = test::host_gpus(machine);
-  cuda.waiting = GetParam();
-  auto backend = make_cuda_backend(machine, kernels, clock, cuda);
-  ASSERT_TRUE(backend.has_value()) << backend.error().text();
-  Executor executor(machine, **backend, clock);
-  NumberedImages images[] = {{machine, set.tasks[0]}, {machine, set.tasks[1]}};
-  TaskProgram* const programs[] = {&images[0], &images[1]};
-  RunOptions options;
-  options.jobs = 60;
-  const auto record = run_tasks(executor, *verdict.admitted, programs, options);
-  ASSERT_TRUE(record.has_value()) << record.error().text();
-  int done = 0;
-  for (const JobRecord& job : record->jobs) {
-    const bool dropped = job.error && job.error->message.find("no buffer set was free") == 0;
-    EXPECT_TRUE(!job.error || (dropped && !test::kDevicesAreInTime)) << job.error->text();
+  const RunRecord record = run_images(machine, pipelines(machine), 60);
+  EXPECT_EQ(record.jobs.size(), 60U);
+  for (const JobRecord& job : record.jobs)
     EXPECT_TRUE(job.verdict == JobVerdict::Met || !test::kDevicesAreInTime) << job.response().count();
-    done += job.error ? 0 : 1;
-  }
-  EXPECT_EQ(record->jobs.size(), 60U);
-  EXPECT_GT(done, 0);
-  EXPECT_EQ(images[0].right + images[1].right, done);
 }
 
 // A kernel of 400 ms, and a host that looks right behind its start and 500 ms later. A host that sleeps until it is
@@ -851,29 +858,7 @@ TEST_P(CudaOverlap, CopiesThroughAMemoryBesideOthers) {
     for (const auto& [from, to] : {std::pair(mem, here), {here, there}, {there, mem}})
       task.steps.emplace_back(Batch::make(machine, {copy_stream("s", from, to, 1'000'000)}).value());
   }
-  const AdmissionVerdict verdict = AdmissionController(planners().front()).decide(set);
-  ASSERT_TRUE(verdict.admitted.has_value()) << verdict.reasons.front();
-  test::DeviceClock clock;
-  const KernelRegistry kernels = KernelRegistry::with_builtins();
-  CudaOptions cuda = test::host_gpus(machine);
-  cuda.waiting = GetParam();
-  auto backend = make_cuda_backend(machine, kernels, clock, cuda);
-  ASSERT_TRUE(backend.has_value()) << backend.error().text();
-  Executor executor(machine, **backend, clock);
-  NumberedImages images[] = {{machine, set.tasks[0]}, {machine, set.tasks[1]}};
-  TaskProgram* const programs[] = {&images[0], &images[1]};
-  RunOptions options;
-  options.jobs = 40;
-  const auto record = run_tasks(executor, *verdict.admitted, programs, options);
-  ASSERT_TRUE(record.has_value()) << record.error().text();
-  int done = 0;
-  for (const JobRecord& job : record->jobs) {
-    const bool dropped = job.error && job.error->message.find("no buffer set was free") == 0;
-    EXPECT_TRUE(!job.error || (dropped && !test::kDevicesAreInTime)) << job.error->text();
-    done += job.error ? 0 : 1;
-  }
-  EXPECT_GT(done, 0);
-  EXPECT_EQ(images[0].right + images[1].right, done);
+  run_images(machine, set, 40);
 }
 
 TEST_F(Cuda, HostWorkDoesNotOverlap) {
