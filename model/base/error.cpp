@@ -1,12 +1,8 @@
 #include "model/base/error.hpp"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 
 #include <fmt/format.h>
-
-#include "model/base/expects.hpp"
 
 namespace tutti {
 
@@ -30,12 +26,3 @@ std::string Error::text() const {
 }
 
 }  // namespace tutti
-
-namespace tutti::internal {
-
-void detail::broken_precondition(const char* condition, const char* sentence, const char* file, int line) {
-  std::fprintf(stderr, "%s:%d: broken precondition (%s): %s\n", file, line, condition, sentence);
-  std::abort();
-}
-
-}  // namespace tutti::internal

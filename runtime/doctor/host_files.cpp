@@ -4,10 +4,10 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <string>
 #include <system_error>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 namespace tutti::internal {
@@ -119,8 +119,8 @@ std::string list_of_cores(std::span<const int> cores) {
   for (std::size_t i = 0; i < cores.size();) {
     std::size_t last = i;
     while (last + 1 < cores.size() && cores[last + 1] == cores[last] + 1) ++last;
-    list += fmt::format("{}{}", list.empty() ? "" : ",", cores[i]);
-    if (last > i) list += fmt::format("{}{}", last == i + 1 ? ',' : '-', cores[last]);
+    list += (list.empty() ? "" : ",") + std::to_string(cores[i]);
+    if (last > i) list += (last == i + 1 ? "," : "-") + std::to_string(cores[last]);
     i = last + 1;
   }
   return list;
