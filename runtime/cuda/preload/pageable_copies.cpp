@@ -1,0 +1,161 @@
+#include "runtime/cuda/preload/pageable_copies.hpp"
+
+#include <cstdio>
+#include <string>
+
+#include <unistd.h>
+
+namespace tutti::internal::cuda {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+
+/// Contexts whose copies failed before all go the program's own way: what fails so often is not understood here.
+constexpr int kMostFailures = 4;
+
+/// The driver's calls of this thread end no capture of another thread meanwhile.
+class BesideCaptures {
+ public:
+  explicit BesideCaptures(const CopyDriver& driver) : driver_(driver) { driver_.exchange_capture_mode(&mode_); }
+  BesideCaptures(const BesideCaptures&) = delete;  // it restores one mode once
+  BesideCaptures& operator=(const BesideCaptures&) = delete;
+  ~BesideCaptures() { driver_.exchange_capture_mode(&mode_); }
+
+ private:
+  const CopyDriver& driver_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
+/// What the driver knows of an address.
+struct Known {
+  unsigned type = 0;  // 0: nothing, ordinary memory
+  int device = -1;
+  bool managed = false;
+};
+
+std::optional<Known> known_of(const CopyDriver& driver, const void* address) {
+  Known known;
+  unsigned managed = 0;
+  std::array attributes{CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                        CU_POINTER_ATTRIBUTE_IS_MANAGED};
+  std::array<void*, 3> values{&known.type, &known.device, &managed};
+  if (driver.attributes_of(attributes.size(), attributes.data(), values.data(),
+                           reinterpret_cast<CUdeviceptr>(address)) != CUDA_SUCCESS)
+    return std::nullopt;
+  known.managed = managed != 0;
+  return known;
+}
+
+bool is_ordinary(const CopyDriver& driver, const void* begin, std::size_t bytes) {
+  for (const void* address : {begin, static_cast<const void*>(static_cast<const std::byte*>(begin) + bytes - 1)}) {
+    const auto known = known_of(driver, address);
+    if (!known || known->type != 0 || known->managed) return false;
+  }
+  return true;
+}
+
+bool is_on(CUdevice device, const CopyDriver& driver, const void* address) {
+  const auto known = known_of(driver, address);
+  return known && known->type == CU_MEMORYTYPE_DEVICE && !known->managed && known->device == device;
+}
+
+bool is_captured(const CopyDriver& driver, CUstream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return driver.is_capturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+}  // namespace
+
+std::optional<CopyDirection> PageableCopies::direction_of(const CopyCall& call) const {
+  const std::size_t least = std::min(settings_.up_from, settings_.down_from);
+  if (call.bytes < least || call.to == nullptr || call.from == nullptr) return std::nullopt;
+  CUdevice device = 0;
+  if (driver_.current_device(&device) != CUDA_SUCCESS) return std::nullopt;
+  const bool may_go_up = call.kind == cudaMemcpyHostToDevice || call.kind == cudaMemcpyDefault;
+  if (may_go_up && call.bytes >= settings_.up_from && is_on(device, driver_, call.to) &&
+      is_ordinary(driver_, call.from, call.bytes))
+    return CopyDirection::Up;
+  const bool may_go_down = call.kind == cudaMemcpyDeviceToHost || call.kind == cudaMemcpyDefault;
+  if (may_go_down && call.bytes >= settings_.down_from && is_on(device, driver_, call.from) &&
+      is_ordinary(driver_, call.to, call.bytes))
+    return CopyDirection::Down;
+  return std::nullopt;
+}
+
+bool PageableCopies::copy(const CopyCall& call, CopyDirection direction) {
+  if (off_) return false;
+  const auto start = Steady::now();
+  const BesideCaptures beside(driver_);
+  CUcontext context = nullptr, of_stream = nullptr;
+  if (is_captured(driver_, call.stream) || driver_.current_context(&context) != CUDA_SUCCESS ||
+      driver_.context_of(call.stream, &of_stream) != CUDA_SUCCESS || context != of_stream)
+    return false;
+  DeviceCopier* const copier = copier_of(context, call.bytes);
+  if (copier == nullptr) return false;
+  const bool up = direction == CopyDirection::Up;
+  auto* const host = static_cast<std::byte*>(up ? const_cast<void*>(call.from) : call.to);
+  const auto device = reinterpret_cast<CUdeviceptr>(up ? call.to : call.from);
+  CopyEnd end = copier->copy(direction, host, device, call.bytes, call.stream);
+  if (end == CopyEnd::Done && up && call.waits && driver_.wait_for(call.stream) != CUDA_SUCCESS) end = CopyEnd::Failed;
+  if (end == CopyEnd::Failed) give_up(context);
+  if (end != CopyEnd::Done) return false;
+  const std::lock_guard lock(mutex_);
+  count(fast_[static_cast<std::size_t>(direction)], call.bytes, Steady::now() - start);
+  return true;
+}
+
+/// The copier of a context, made once enough was copied there; null before, and where it cannot be made.
+DeviceCopier* PageableCopies::copier_of(CUcontext context, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (settings_.mode != CopySettings::Mode::On) return nullptr;
+  Place& place = places_[context];
+  place.seen += bytes;
+  if (place.copier || place.given_up || place.seen < settings_.after) return place.copier.get();
+  place.copier = DeviceCopier::make(driver_, settings_.copier);
+  place.given_up = place.copier == nullptr;
+  return place.copier.get();
+}
+
+/// The context's copier has failed: the context may be gone, and another one may come to have its address. Its memory
+/// is kept, since the engine may be writing there.
+void PageableCopies::give_up(CUcontext context) {
+  const std::lock_guard lock(mutex_);
+  static_cast<void>(places_[context].copier.release());
+  if (++failures_ >= kMostFailures) off_ = true;
+}
+
+void PageableCopies::count_plain(CopyDirection direction, std::size_t bytes, std::chrono::nanoseconds time) {
+  const std::lock_guard lock(mutex_);
+  count(plain_[static_cast<std::size_t>(direction)], bytes, time);
+}
+
+void PageableCopies::count(CopyCounts& into, std::size_t bytes, std::chrono::nanoseconds time) {
+  ++into.calls;
+  into.bytes += bytes;
+  into.time += time;
+}
+
+/// A child that forked before the first copier was made has lost nothing.
+void PageableCopies::after_fork(bool is_child) {
+  if (is_child && !places_.empty()) off_ = true;
+  mutex_.unlock();
+}
+
+std::string PageableCopies::report() {
+  const std::lock_guard lock(mutex_);
+  std::string line = "{\"pid\": " + std::to_string(getpid());
+  const auto add = [&](const char* name, const CopyCounts& counts) {
+    char text[160];
+    std::snprintf(text, sizeof text, ", \"%s\": {\"calls\": %llu, \"bytes\": %llu, \"seconds\": %.9f}", name,
+                  static_cast<unsigned long long>(counts.calls), static_cast<unsigned long long>(counts.bytes),
+                  std::chrono::duration<double>(counts.time).count());
+    line += text;
+  };
+  add("up", fast_[0]);
+  add("down", fast_[1]);
+  add("plain_up", plain_[0]);
+  add("plain_down", plain_[1]);
+  return line + "}\n";
+}
+
+}  // namespace tutti::internal::cuda
