@@ -1,6 +1,7 @@
 #include "runtime/cuda/status.hpp"
 
 #include <cstdlib>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -60,6 +61,13 @@ Expected<void> check(CUresult status, std::string_view call, std::source_locatio
 void set_environment() {
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+}
+
+void* find_in_driver(const char* name) {
+  std::string base = name;  // the entry point has the name without a version
+  if (const std::size_t version = base.rfind("_v"); version != std::string::npos) base.resize(version);
+  void* function = nullptr;
+  return look_up(base.c_str(), function) ? function : nullptr;
 }
 
 Expected<Driver> find_driver() {

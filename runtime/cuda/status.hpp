@@ -46,6 +46,9 @@ struct Driver {
   CUresult (*device_attribute)(int*, CUdevice_attribute, CUdevice);
 };
 
+/// A function of the driver by the name that its library exports, "cuMemHostRegister_v2"; null where it has none.
+[[nodiscard]] void* find_in_driver(const char* name);
+
 /// @errors Machine: no driver, or one that is older than these functions.
 [[nodiscard]] Expected<Driver> find_driver();
 

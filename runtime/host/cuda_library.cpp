@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <link.h>
 
 namespace tutti::internal {
 namespace {
@@ -51,6 +52,19 @@ Expected<void*> open_function(const char* library, const char* function,
   if (void* const found = dlsym(opened, function)) return found;
   return machine_error(fmt::format("{} has no function {}, so it belongs to another version; install that of tutti {}",
                                    file, function, TUTTI_VERSION));
+}
+
+Expected<std::filesystem::path> path_of_library(const char* library,
+                                                const std::vector<std::filesystem::path>& folders) {
+  void* const opened = dlopen(file_in(folders, library).c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (opened == nullptr)
+    return machine_error(fmt::format("{} does not load ({}); install it beside the tutti library", library, dlerror()));
+  link_map* loaded = nullptr;
+  const bool known = dlinfo(opened, RTLD_DI_LINKMAP, &loaded) == 0 && loaded != nullptr;
+  std::error_code unknown;
+  const std::filesystem::path file = known ? std::filesystem::absolute(loaded->l_name, unknown) : "";
+  dlclose(opened);
+  return file;
 }
 
 Expected<const CudaFunctions*> open_cuda_library(const std::vector<std::filesystem::path>& folders) {

@@ -11,6 +11,7 @@
 #include "runtime/host/cuda_options.hpp"
 #include "runtime/host/gpu_condition.hpp"
 #include "runtime/host/host_facts.hpp"
+#include "runtime/host/pageable_measurement.hpp"
 
 namespace tutti::internal {
 
@@ -29,10 +30,12 @@ struct CudaFunctions {
   std::optional<PcieLink> (*current_link)(const std::string& bus_id);
   /// As in `runtime/cuda/examination.hpp`.
   GpuCondition (*examine_gpu)(const DeviceFacts& device);
+  /// As in `runtime/cuda/pageable_speeds.hpp`.
+  Expected<PageableMeasurement> (*measure_pageable)(int device);
 };
 
 /// The one function that the library exports. Its name changes whenever `CudaFunctions` does.
-inline constexpr const char* kCudaEntry = "tutti_cuda_v2";
+inline constexpr const char* kCudaEntry = "tutti_cuda_v3";
 using CudaEntry = const CudaFunctions* (*)();
 
 /// The folders that are searched first: the program's, and that of the library or program that this code is part of.
@@ -45,6 +48,11 @@ using CudaEntry = const CudaFunctions* (*)();
 /// @errors Machine: no such library, one that does not load, one without the function.
 [[nodiscard]] Expected<void*> open_function(const char* library, const char* function,
                                             const std::vector<std::filesystem::path>& folders = cuda_library_folders());
+
+/// The file of a library, in the first folder that has it, else where the loader finds it.
+/// @errors Machine: no such library, one that does not load.
+[[nodiscard]] Expected<std::filesystem::path> path_of_library(
+    const char* library, const std::vector<std::filesystem::path>& folders = cuda_library_folders());
 
 /// Opens `libtutti_cuda.so` as `open_function` does.
 /// @return  never null

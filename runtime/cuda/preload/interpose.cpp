@@ -46,16 +46,16 @@ PageableCopies* copies() {
 
 constinit RuntimeOfCaller runtimes;
 
-/// Makes a copy in this library's way, or else by `plain`, as the program would have made it.
+/// Makes a copy in this library's way, or else as the program would have made it.
 template <class Plain>
 cudaError_t copy(const CopyCall& call, const Plain& plain) {
   constexpr std::size_t kLeast = 64 << 10;  // smaller copies are never worth a look
   PageableCopies* const all = call.bytes < kLeast ? nullptr : copies();
   const auto direction = all == nullptr ? std::nullopt : all->direction_of(call);
-  if (!direction) return plain();
-  if (all->copy(call, *direction)) return cudaSuccess;
+  if (!direction) return plain(call.to, call.from, call.bytes);
+  if (all->copy(call, *direction, plain)) return cudaSuccess;
   const auto start = Steady::now();
-  const cudaError_t status = plain();
+  const cudaError_t status = plain(call.to, call.from, call.bytes);
   all->count_plain(*direction, call.bytes, Steady::now() - start);
   return status;
 }
@@ -85,26 +85,34 @@ using namespace tutti::internal::cuda;
 
 TUTTI_INTERPOSED cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   const RuntimeCalls& runtime = runtimes.of(__builtin_return_address(0));
-  const auto plain = [&] { return call_if_there(runtime.memcpy, to, from, bytes, kind); };
+  const auto plain = [&](void* there, const void* here, std::size_t part) {
+    return call_if_there(runtime.memcpy, there, here, part, kind);
+  };
   return copy({to, from, bytes, kind, CU_STREAM_LEGACY, true}, plain);
 }
 
 TUTTI_INTERPOSED cudaError_t cudaMemcpy_ptds(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   const RuntimeCalls& runtime = runtimes.of(__builtin_return_address(0));
-  const auto plain = [&] { return call_if_there(runtime.memcpy_per_thread, to, from, bytes, kind); };
+  const auto plain = [&](void* there, const void* here, std::size_t part) {
+    return call_if_there(runtime.memcpy_per_thread, there, here, part, kind);
+  };
   return copy({to, from, bytes, kind, CU_STREAM_PER_THREAD, true}, plain);
 }
 
 TUTTI_INTERPOSED cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                                              cudaStream_t stream) {
   const RuntimeCalls& runtime = runtimes.of(__builtin_return_address(0));
-  const auto plain = [&] { return call_if_there(runtime.memcpy_async, to, from, bytes, kind, stream); };
+  const auto plain = [&](void* there, const void* here, std::size_t part) {
+    return call_if_there(runtime.memcpy_async, there, here, part, kind, stream);
+  };
   return copy({to, from, bytes, kind, stream == nullptr ? CU_STREAM_LEGACY : stream, false}, plain);
 }
 
 TUTTI_INTERPOSED cudaError_t cudaMemcpyAsync_ptsz(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                                                   cudaStream_t stream) {
   const RuntimeCalls& runtime = runtimes.of(__builtin_return_address(0));
-  const auto plain = [&] { return call_if_there(runtime.memcpy_async_per_thread, to, from, bytes, kind, stream); };
+  const auto plain = [&](void* there, const void* here, std::size_t part) {
+    return call_if_there(runtime.memcpy_async_per_thread, there, here, part, kind, stream);
+  };
   return copy({to, from, bytes, kind, stream == nullptr ? CU_STREAM_PER_THREAD : stream, false}, plain);
 }

@@ -82,7 +82,7 @@ std::optional<CopyDirection> PageableCopies::direction_of(const CopyCall& call) 
   return std::nullopt;
 }
 
-bool PageableCopies::copy(const CopyCall& call, CopyDirection direction) {
+bool PageableCopies::copy(const CopyCall& call, CopyDirection direction, const PlainCopy& plain) {
   if (off_) return false;
   const auto start = Steady::now();
   const BesideCaptures beside(driver_);
@@ -92,16 +92,52 @@ bool PageableCopies::copy(const CopyCall& call, CopyDirection direction) {
     return false;
   DeviceCopier* const copier = copier_of(context, call.bytes);
   if (copier == nullptr) return false;
-  const bool up = direction == CopyDirection::Up;
-  auto* const host = static_cast<std::byte*>(up ? const_cast<void*>(call.from) : call.to);
-  const auto device = reinterpret_cast<CUdeviceptr>(up ? call.to : call.from);
-  CopyEnd end = copier->copy(direction, host, device, call.bytes, call.stream);
-  if (end == CopyEnd::Done && up && call.waits && driver_.wait_for(call.stream) != CUDA_SUCCESS) end = CopyEnd::Failed;
+  const bool sample = is_sample(call, direction);
+  const CopyEnd end = sample ? copy_sample(*copier, call, direction, plain) : copy_all(*copier, call, direction);
   if (end == CopyEnd::Failed) give_up(context);
   if (end != CopyEnd::Done) return false;
   const std::lock_guard lock(mutex_);
-  count(fast_[static_cast<std::size_t>(direction)], call.bytes, Steady::now() - start);
+  counts_of(direction).fast.add(call.bytes, Steady::now() - start);
   return true;
+}
+
+CopyEnd PageableCopies::copy_all(DeviceCopier& copier, const CopyCall& call, CopyDirection direction) {
+  const bool up = direction == CopyDirection::Up;
+  auto* const host = static_cast<std::byte*>(up ? const_cast<void*>(call.from) : call.to);
+  const auto device = reinterpret_cast<CUdeviceptr>(up ? call.to : call.from);
+  const CopyEnd end = copier.copy(direction, host, device, call.bytes, call.stream);
+  if (end != CopyEnd::Done || !up || !call.waits) return end;
+  return driver_.wait_for(call.stream) == CUDA_SUCCESS ? end : CopyEnd::Failed;
+}
+
+/// The first long copy of a direction, and one of many later ones.
+bool PageableCopies::is_sample(const CopyCall& call, CopyDirection direction) {
+  constexpr std::size_t kLong = std::size_t{32} << 20;
+  constexpr std::uint64_t kEvery = 64;
+  const std::lock_guard lock(mutex_);
+  return call.bytes >= kLong && counts_of(direction).fast.calls % kEvery == 0;
+}
+
+CopyEnd PageableCopies::copy_sample(DeviceCopier& copier, const CopyCall& call, CopyDirection direction,
+                                    const PlainCopy& plain) {
+  constexpr std::size_t kShare = 8;
+  const auto wait = [&] { return driver_.wait_for(call.stream) == CUDA_SUCCESS; };
+  const std::size_t part = call.bytes / kShare;
+  if (!wait()) return CopyEnd::Failed;
+  const auto start = Steady::now();
+  if (plain(call.to, call.from, part) != cudaSuccess || !wait()) return CopyEnd::Failed;
+  const auto middle = Steady::now();
+  CopyCall rest = call;
+  rest.to = static_cast<std::byte*>(call.to) + part;
+  rest.from = static_cast<const std::byte*>(call.from) + part;
+  rest.bytes -= part;
+  rest.waits = true;
+  const CopyEnd end = copy_all(copier, rest, direction);
+  if (end != CopyEnd::Done) return end;
+  const std::lock_guard lock(mutex_);
+  counts_of(direction).sampled_plain.add(part, middle - start);
+  counts_of(direction).sampled_fast.add(rest.bytes, Steady::now() - middle);
+  return end;
 }
 
 /// The copier of a context, made once enough was copied there; null before, and where it cannot be made.
@@ -126,13 +162,7 @@ void PageableCopies::give_up(CUcontext context) {
 
 void PageableCopies::count_plain(CopyDirection direction, std::size_t bytes, std::chrono::nanoseconds time) {
   const std::lock_guard lock(mutex_);
-  count(plain_[static_cast<std::size_t>(direction)], bytes, time);
-}
-
-void PageableCopies::count(CopyCounts& into, std::size_t bytes, std::chrono::nanoseconds time) {
-  ++into.calls;
-  into.bytes += bytes;
-  into.time += time;
+  counts_of(direction).plain.add(bytes, time);
 }
 
 /// A child that forked before the first copier was made has lost nothing.
@@ -144,17 +174,21 @@ void PageableCopies::after_fork(bool is_child) {
 std::string PageableCopies::report() {
   const std::lock_guard lock(mutex_);
   std::string line = "{\"pid\": " + std::to_string(getpid());
-  const auto add = [&](const char* name, const CopyCounts& counts) {
+  const auto add = [&](const std::string& name, const CopyCounts& counts) {
     char text[160];
-    std::snprintf(text, sizeof text, ", \"%s\": {\"calls\": %llu, \"bytes\": %llu, \"seconds\": %.9f}", name,
+    std::snprintf(text, sizeof text, ", \"%s\": {\"calls\": %llu, \"bytes\": %llu, \"seconds\": %.9f}", name.c_str(),
                   static_cast<unsigned long long>(counts.calls), static_cast<unsigned long long>(counts.bytes),
                   std::chrono::duration<double>(counts.time).count());
     line += text;
   };
-  add("up", fast_[0]);
-  add("down", fast_[1]);
-  add("plain_up", plain_[0]);
-  add("plain_down", plain_[1]);
+  for (const auto& [direction, word] :
+       {std::pair(CopyDirection::Up, std::string("up")), {CopyDirection::Down, "down"}}) {
+    const DirectionCounts& counts = counts_of(direction);
+    add(word, counts.fast);
+    add("plain_" + word, counts.plain);
+    add("sampled_" + word, counts.sampled_fast);
+    add("sampled_plain_" + word, counts.sampled_plain);
+  }
   return line + "}\n";
 }
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,6 +16,9 @@
 
 namespace tutti::internal::cuda {
 
+/// The program's own way to make a copy, or a part of it.
+using PlainCopy = std::function<cudaError_t(void* to, const void* from, std::size_t bytes)>;
+
 /// A call of cudaMemcpy or cudaMemcpyAsync.
 struct CopyCall {
   void* to;
@@ -25,10 +29,25 @@ struct CopyCall {
   bool waits;       ///< cudaMemcpy
 };
 
-/// What was copied in one direction, by one of the two ways.
+/// What was copied in one direction, in one way.
 struct CopyCounts {
   std::uint64_t calls = 0, bytes = 0;
   std::chrono::nanoseconds time{};
+
+  void add(std::size_t more, std::chrono::nanoseconds longer) {
+    ++calls;
+    bytes += more;
+    time += longer;
+  }
+};
+
+/// All copies of one direction.
+struct DirectionCounts {
+  CopyCounts fast;   ///< through buffers, but for samples
+  CopyCounts plain;  ///< large ones that went the program's own way
+  /// Of some copies the first part goes the program's own way, and both parts are timed while nothing else is in their
+  /// stream: so the factor is that of this program's memory.
+  CopyCounts sampled_fast, sampled_plain;
 };
 
 /// Copies between ordinary memory and devices on behalf of a program that knows nothing of it.
@@ -40,8 +59,9 @@ class PageableCopies {
   PageableCopies(const CopySettings& settings, const CopyDriver& driver) : settings_(settings), driver_(driver) {}
 
   /// @param direction  as `direction_of` says
+  /// @param plain      for samples
   /// @return whether it is done
-  [[nodiscard]] bool copy(const CopyCall& call, CopyDirection direction);
+  [[nodiscard]] bool copy(const CopyCall& call, CopyDirection direction, const PlainCopy& plain);
   /// Counts a copy that went the program's own way.
   void count_plain(CopyDirection direction, std::size_t bytes, std::chrono::nanoseconds time);
   /// The direction of a copy of ordinary memory to or from the device of the current context that is large enough; none
@@ -66,7 +86,13 @@ class PageableCopies {
 
   [[nodiscard]] DeviceCopier* copier_of(CUcontext context, std::size_t bytes);
   void give_up(CUcontext context);
-  void count(CopyCounts& into, std::size_t bytes, std::chrono::nanoseconds time);
+  [[nodiscard]] CopyEnd copy_all(DeviceCopier& copier, const CopyCall& call, CopyDirection direction);
+  [[nodiscard]] bool is_sample(const CopyCall& call, CopyDirection direction);
+  [[nodiscard]] CopyEnd copy_sample(DeviceCopier& copier, const CopyCall& call, CopyDirection direction,
+                                    const PlainCopy& plain);
+  [[nodiscard]] DirectionCounts& counts_of(CopyDirection direction) {
+    return counts_[static_cast<std::size_t>(direction)];
+  }
 
   const CopySettings settings_;
   const CopyDriver driver_;
@@ -74,7 +100,7 @@ class PageableCopies {
   std::mutex mutex_;  // of all below
   std::map<CUcontext, Place> places_;
   int failures_ = 0;
-  std::array<CopyCounts, 2> fast_{}, plain_{};  // [CopyDirection]
+  std::array<DirectionCounts, 2> counts_{};  // [CopyDirection]
 };
 
 }  // namespace tutti::internal::cuda

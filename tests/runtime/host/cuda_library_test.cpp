@@ -42,7 +42,7 @@ TEST_F(CudaLibrary, SaysWhyItDoesNotLoad) {
 
 TEST_F(CudaLibrary, RefusesALibraryWithoutTheFunction) {
   std::filesystem::create_symlink(c_library(), file_);
-  EXPECT_EQ(refusal().find(file_.string() + " has no function tutti_cuda_v2, so it belongs to another version"), 0U)
+  EXPECT_EQ(refusal().find(file_.string() + " has no function tutti_cuda_v3, so it belongs to another version"), 0U)
       << refusal();
 }
 

@@ -54,6 +54,11 @@ cudaError_t call(const char* function, Scope scope, const Body& body) {
 cudaError_t enqueue(CUstream_st& stream, Operation operation);
 cudaError_t enqueue(cudaStream_t stream, Operation operation);
 
+/// What calls of the runtime do that the driver has, too.
+cudaError_t enqueue_copy(cudaStream_t stream, void* to, const void* from, std::size_t size);
+cudaError_t record_event(cudaEvent_t event, cudaStream_t stream);
+[[nodiscard]] cudaError_t query_event(cudaEvent_t event);
+
 /// Waits until all streams of all GPUs have ended what they have by now, broken GPUs aside.
 void wait_for_all_gpus();
 /// Waits until operations of a stream have ended. @return the fault of its GPU

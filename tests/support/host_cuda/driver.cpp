@@ -79,6 +79,22 @@ const Entry kEntries[] = {
     {"cuDeviceGet", reinterpret_cast<void*>(device_of)},
     {"cuDeviceGetAttribute", reinterpret_cast<void*>(attribute_of)},
     {"cuGetErrorName", reinterpret_cast<void*>(name_of)},
+    {"cuCtxGetCurrent", reinterpret_cast<void*>(cuCtxGetCurrent)},
+    {"cuCtxGetDevice", reinterpret_cast<void*>(cuCtxGetDevice)},
+    {"cuDeviceGetPCIBusId", reinterpret_cast<void*>(cuDeviceGetPCIBusId)},
+    {"cuEventCreate", reinterpret_cast<void*>(cuEventCreate)},
+    {"cuEventDestroy", reinterpret_cast<void*>(cuEventDestroy)},
+    {"cuEventQuery", reinterpret_cast<void*>(cuEventQuery)},
+    {"cuEventRecord", reinterpret_cast<void*>(cuEventRecord)},
+    {"cuMemHostRegister", reinterpret_cast<void*>(cuMemHostRegister)},
+    {"cuMemHostUnregister", reinterpret_cast<void*>(cuMemHostUnregister)},
+    {"cuMemcpyDtoHAsync", reinterpret_cast<void*>(cuMemcpyDtoHAsync)},
+    {"cuMemcpyHtoDAsync", reinterpret_cast<void*>(cuMemcpyHtoDAsync)},
+    {"cuPointerGetAttributes", reinterpret_cast<void*>(cuPointerGetAttributes)},
+    {"cuStreamGetCtx", reinterpret_cast<void*>(cuStreamGetCtx)},
+    {"cuStreamIsCapturing", reinterpret_cast<void*>(cuStreamIsCapturing)},
+    {"cuStreamSynchronize", reinterpret_cast<void*>(cuStreamSynchronize)},
+    {"cuThreadExchangeStreamCaptureMode", reinterpret_cast<void*>(cuThreadExchangeStreamCaptureMode)},
 };
 
 }  // namespace

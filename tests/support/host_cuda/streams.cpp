@@ -145,6 +145,14 @@ void launch_into(cudaStream_t handle, Operation kernel, std::initializer_list<co
 
 }  // namespace
 
+cudaError_t enqueue_copy(cudaStream_t stream, void* to, const void* from, std::size_t size) {
+  return enqueue_copies(stream, {{to, from, size}}, cudaMemcpyDefault);
+}
+
+cudaError_t record_event(cudaEvent_t event, cudaStream_t stream) { return record(*event, stream); }
+
+cudaError_t query_event(cudaEvent_t event) { return query(*event); }
+
 void launch(DeviceStream stream, Operation kernel, std::initializer_list<const void*> touches) {
   launch_into(stream, std::move(kernel), touches, true);
 }
@@ -225,6 +233,14 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
   return call("cudaEventElapsedTime", Scope::Program, [&] { return elapsed(*ms, *from, *to); });
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, size_t size, cudaMemcpyKind kind) {
+  return call("cudaMemcpy", Scope::Unsafe, [&] {
+    const cudaError_t status = enqueue_copies(nullptr, {{to, from, size}}, kind);
+    CUstream_st& stream = *current_gpu().default_stream();
+    return status == cudaSuccess ? wait_for(stream, stream.enqueued) : status;
+  });
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size, cudaMemcpyKind kind, cudaStream_t stream) {

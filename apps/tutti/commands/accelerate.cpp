@@ -1,0 +1,152 @@
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/reports/copies_report.hpp"
+#include "runtime/host/cuda_library.hpp"
+
+namespace tutti::internal {
+namespace {
+
+constexpr const char* kCopyLibrary = "libtutti_copy.so";
+
+struct AccelerateOptions {
+  std::vector<std::string> program;
+  int gpu = 0;
+  int threads = 0;  // 0: as measured
+};
+
+/// A file of its own in the temporary folder, gone when it goes.
+class ReportFile {
+ public:
+  ReportFile() {
+    std::error_code unknown;
+    path_ = std::filesystem::temp_directory_path(unknown) / "tutti-copies-XXXXXX";
+    if (const int file = mkstemp(path_.data()); file >= 0) close(file);
+  }
+  ReportFile(const ReportFile&) = delete;  // it is removed once
+  ReportFile& operator=(const ReportFile&) = delete;
+  ~ReportFile() { unlink(path_.c_str()); }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// Runs a function in a process of its own, which leaves nothing behind on the GPU, and hands its result on.
+template <class Result>
+std::optional<Result> in_own_process(const std::function<std::optional<Result>()>& work) {
+  static_assert(std::is_trivially_copyable_v<Result>);
+  std::array<int, 2> ends{};
+  if (pipe(ends.data()) != 0) return std::nullopt;
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto result = work();
+    const bool written = result && write(ends[1], &*result, sizeof *result) == static_cast<ssize_t>(sizeof *result);
+    _exit(written ? 0 : 1);
+  }
+  close(ends[1]);
+  Result result{};
+  const bool there = child > 0 && read(ends[0], &result, sizeof result) == static_cast<ssize_t>(sizeof result);
+  close(ends[0]);
+  if (child > 0) waitpid(child, nullptr, 0);
+  return there ? std::optional(result) : std::nullopt;
+}
+
+void set(const char* name, const std::string& value) { setenv(name, value.c_str(), 1); }
+
+/// What the measurement says, for the library; variables that the user has set stay.
+void set_environment(const PageableMeasurement& found) {
+  const auto unless_set = [](const char* name, const std::string& value) { setenv(name, value.c_str(), 0); };
+  unless_set("TUTTI_COPY_THREADS", std::to_string(found.choice.threads));
+  unless_set("TUTTI_COPY_BUFFER", std::to_string(found.buffer.count));
+  for (const auto& [direction, word] : {std::pair(CopyDirection::Up, "UP"), {CopyDirection::Down, "DOWN"}}) {
+    const PageableDirection& one = found.of(direction);
+    unless_set(fmt::format("TUTTI_COPY_{}", word).c_str(), std::string(to_string(one.how)));
+    unless_set(fmt::format("TUTTI_COPY_{}_FROM", word).c_str(), std::to_string(one.from.count));
+  }
+}
+
+/// Ends as the program has: its exit code, or 128 and the signal that ended it, as shells have it.
+int exit_code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+
+Expected<int> run_program(const std::vector<std::string>& program) {
+  std::vector<char*> arguments;
+  for (const std::string& argument : program) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  const pid_t child = fork();
+  if (child < 0) return machine_error("the system starts no further process");
+  if (child == 0) {
+    execvp(arguments.front(), arguments.data());
+    fmt::print(stderr, "tutti accelerate: {}: {}\n", program.front(), std::strerror(errno));
+    _exit(errno == ENOENT ? 127 : 126);
+  }
+  // An interrupt of the terminal reaches the program, too: it decides.
+  std::signal(SIGINT, SIG_IGN);
+  std::signal(SIGQUIT, SIG_IGN);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) return machine_error("the program cannot be waited for");
+  return exit_code_of(status);
+}
+
+int accelerate(const AccelerateOptions& options) {
+  const auto library = path_of_library(kCopyLibrary);
+  if (!library) return report_error(library.error());
+  const auto measured = in_own_process<PageableMeasurement>([&]() -> std::optional<PageableMeasurement> {
+    const auto cuda = open_cuda_library();
+    const auto found = cuda ? (*cuda)->measure_pageable(options.gpu) : tl::unexpected(cuda.error());
+    if (!found) fmt::print(stderr, "tutti accelerate: {}; copies go on as they are\n", found.error().text());
+    return found ? std::optional(*found) : std::nullopt;
+  });
+  if (measured) {
+    fmt::print(stderr, "{}", measurement_text(*measured));
+    set_environment(*measured);
+  } else {
+    set("TUTTI_COPY", "off");
+  }
+  if (options.threads > 0) set("TUTTI_COPY_THREADS", std::to_string(options.threads));
+  const ReportFile report;
+  set("TUTTI_COPY_REPORT", report.path());
+  const char* const others = std::getenv("LD_PRELOAD");
+  set("LD_PRELOAD",
+      others == nullptr || *others == '\0' ? library->string() : fmt::format("{}:{}", library->string(), others));
+  const auto code = run_program(options.program);
+  if (!code) return report_error(code.error());
+  if (measured) fmt::print(stderr, "{}", copies_text(report.path()));
+  return *code;
+}
+
+}  // namespace
+
+void add_accelerate(programs::CommandLine& program) {
+  programs::CommandLine command = program.command(
+      "accelerate", "runs a program whose copies from and to ordinary memory go at the speed of the link");
+  command.footer(
+      "Example:\n  tutti accelerate -- python3 train.py --epochs 3\n"
+      "Measures the host for some 2 s, then runs the program with libtutti_copy.so preloaded: cudaMemcpy and\n"
+      "cudaMemcpyAsync of ordinary memory go through pinned buffers, several threads at a time, with the same "
+      "results.\n"
+      "Programs that link the CUDA runtime statically (nvcc's default; -cudart shared is the other) copy as before.\n"
+      "At the end standard error has bytes, time and factor. TUTTI_COPY=off switches it off, =stats only counts.\n"
+      "The exit code is that of the program, or 128 and the signal that ended it.");
+  auto options = std::make_shared<AccelerateOptions>();
+  command.add("program", &options->program, "the program and its arguments, behind --").required();
+  command.add("--gpu", &options->gpu, "that is measured, as CUDA counts").not_negative().shows_default();
+  command.add("--threads", &options->threads, "that copy for each GPU; left out: as the measurement says")
+      .between(1, 64);
+  command.runs([options] { return accelerate(*options); });
+}
+
+}  // namespace tutti::internal

@@ -1,0 +1,223 @@
+#include "runtime/cuda/pageable_speeds.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "model/base/quantile.hpp"
+#include "runtime/cuda/device_copier.hpp"
+#include "runtime/cuda/handles.hpp"
+#include "runtime/cuda/pinned_memory.hpp"
+#include "runtime/pageable/pin_threads.hpp"
+
+namespace tutti::internal {
+namespace {
+
+using namespace cuda;
+using Steady = std::chrono::steady_clock;
+
+constexpr std::size_t kLarge = std::size_t{256} << 20;
+constexpr std::size_t kBuffer = std::size_t{4} << 20;
+constexpr std::size_t kPinned = 16 * kBuffer;
+constexpr std::size_t kSmallest = std::size_t{256} << 10, kLargest = std::size_t{16} << 20;  // crossovers tried
+constexpr int kMostProducers = 16;
+/// A copy by double queuing is taken where it is quicker by so much: less may be chance.
+constexpr double kWorthIt = 1.03;
+
+double seconds_of(const std::function<void()>& work) {
+  const auto start = Steady::now();
+  work();
+  return std::chrono::duration<double>(Steady::now() - start).count();
+}
+
+double median_seconds(int rounds, const std::function<void()>& work) {
+  std::vector<double> times;
+  for (int round = 0; round < rounds; ++round) times.push_back(seconds_of(work));
+  std::ranges::sort(times);
+  return times[times.size() / 2];
+}
+
+GBps rate_of(std::size_t bytes, double seconds) { return GBps{static_cast<double>(bytes) / seconds / 1e9}; }
+
+/// One GPU and the memory for its measurement.
+class Bench {
+ public:
+  static Expected<std::unique_ptr<Bench>> make(int device);
+  Expected<PageableMeasurement> measure();
+
+ private:
+  explicit Bench(int device) : guard_(device) {}
+
+  void copy_plainly(CopyDirection direction, std::byte* host, std::size_t bytes);
+  void copy_by_queues(DeviceCopier& copier, CopyDirection direction, std::size_t bytes);
+  double threads_rate(CopyDirection direction, CopyBytes how, int threads);
+  void measure_alone(CopyDirection direction, PageableDirection& into);
+  Expected<std::unique_ptr<DeviceCopier>> copier_for(const PageableMeasurement& found);
+  Bytes crossover(DeviceCopier& copier, CopyDirection direction);
+
+  DeviceGuard guard_;
+  CopyDriver driver_{};
+  std::vector<int> cores_;
+  DeviceMemory device_;
+  PinnedMemory pinned_;
+  std::vector<std::byte> ordinary_;
+  Stream stream_;
+  cudaError_t status_ = cudaSuccess;  // the first failure of a copy
+};
+
+Expected<std::unique_ptr<Bench>> Bench::make(int device) {
+  int count = 0;
+  if (auto ok = check(cudaGetDeviceCount(&count), "cudaGetDeviceCount"); !ok) return tl::unexpected(ok.error());
+  if (device < 0 || device >= count)
+    return invalid_input(fmt::format("there is no GPU {}; this host has {}, counted from 0", device, count));
+  std::unique_ptr<Bench> made(new Bench(device));
+  auto memory = make_device_memory(device, kLarge);
+  if (!memory) return tl::unexpected(memory.error());
+  made->device_ = *std::move(memory);
+  auto pinned = PinnedMemory::make(kPinned);
+  if (!pinned) return tl::unexpected(pinned.error());
+  made->pinned_ = *std::move(pinned);
+  auto stream = make_stream(device);
+  if (!stream) return tl::unexpected(stream.error());
+  made->stream_ = *std::move(stream);
+  if (!made->driver_.look_up(find_in_driver))
+    return machine_error(
+        "the GPU driver lacks a function that copies of ordinary memory need; install one for CUDA 12");
+  made->ordinary_.resize(kLarge);
+  made->cores_ = cores_near_device(made->driver_);
+  return made;
+}
+
+void Bench::copy_plainly(CopyDirection direction, std::byte* host, std::size_t bytes) {
+  const cudaError_t status = direction == CopyDirection::Up
+                                 ? cudaMemcpyAsync(device_.get(), host, bytes, cudaMemcpyHostToDevice, stream_.get())
+                                 : cudaMemcpyAsync(host, device_.get(), bytes, cudaMemcpyDeviceToHost, stream_.get());
+  const cudaError_t ended = cudaStreamSynchronize(stream_.get());
+  if (status_ == cudaSuccess) status_ = status != cudaSuccess ? status : ended;
+}
+
+void Bench::copy_by_queues(DeviceCopier& copier, CopyDirection direction, std::size_t bytes) {
+  const auto device = reinterpret_cast<CUdeviceptr>(device_.get());
+  const CopyEnd end = copier.copy(direction, ordinary_.data(), device, bytes, stream_.get());
+  const cudaError_t ended = cudaStreamSynchronize(stream_.get());
+  if (status_ == cudaSuccess) status_ = end != CopyEnd::Done ? cudaErrorUnknown : ended;
+}
+
+/// All of the ordinary memory through buffers, by so many threads.
+double Bench::threads_rate(CopyDirection direction, CopyBytes how, int threads) {
+  const CopyRoutine copy = routine_of(how);
+  const std::size_t part = kLarge / static_cast<std::size_t>(threads) / kBuffer * kBuffer;
+  const auto work = [&](std::size_t thread) {
+    pin_this_thread(cores_);
+    for (std::size_t at = 0; at < part; at += kBuffer) {
+      std::byte* const ordinary = ordinary_.data() + thread * part + at;
+      std::byte* const buffer = pinned_.data() + thread % (kPinned / kBuffer) * kBuffer;
+      if (direction == CopyDirection::Up)
+        copy(buffer, ordinary, kBuffer);
+      else
+        copy(ordinary, buffer, kBuffer);
+    }
+  };
+  const double seconds = median_seconds(3, [&] {
+    std::vector<std::thread> all;
+    for (int thread = 0; thread < threads; ++thread) all.emplace_back(work, static_cast<std::size_t>(thread));
+    for (std::thread& thread : all) thread.join();
+  });
+  return rate_of(part * static_cast<std::size_t>(threads), seconds).value;
+}
+
+void Bench::measure_alone(CopyDirection direction, PageableDirection& into) {
+  copy_plainly(direction, pinned_.data(), kPinned);
+  into.pinned = rate_of(kPinned, median_seconds(5, [&] { copy_plainly(direction, pinned_.data(), kPinned); }));
+  into.plain = rate_of(kLarge, median_seconds(3, [&] { copy_plainly(direction, ordinary_.data(), kLarge); }));
+  for (const CopyBytes how : kCopyBytes)
+    into.thread.value = std::max(into.thread.value, threads_rate(direction, how, 1));
+}
+
+Expected<std::unique_ptr<DeviceCopier>> Bench::copier_for(const PageableMeasurement& found) {
+  CopierOptions options;
+  options.threads = static_cast<unsigned>(found.choice.threads);
+  options.buffer = kBuffer;
+  options.up = routine_of(found.of(CopyDirection::Up).how);
+  options.down = routine_of(found.of(CopyDirection::Down).how);
+  options.cores = cores_;
+  auto copier = DeviceCopier::make(driver_, options);
+  if (!copier) return machine_error("the host has no room for pinned buffers, or no thread left");
+  return copier;
+}
+
+/// The smallest size of those tried from which on all are worth it.
+Bytes Bench::crossover(DeviceCopier& copier, CopyDirection direction) {
+  std::size_t from = kLargest * 2;
+  for (std::size_t size = kLargest; size >= kSmallest; size /= 2) {
+    std::vector<double> plain, queued;
+    for (int round = 0; round < 15; ++round) {
+      plain.push_back(seconds_of([&] { copy_plainly(direction, ordinary_.data(), size); }));
+      queued.push_back(seconds_of([&] { copy_by_queues(copier, direction, size); }));
+    }
+    std::ranges::sort(plain);
+    std::ranges::sort(queued);
+    if (plain[plain.size() / 2] < kWorthIt * queued[queued.size() / 2]) break;
+    from = size;
+  }
+  return Bytes{static_cast<std::int64_t>(from)};
+}
+
+Expected<PageableMeasurement> Bench::measure() {
+  PageableMeasurement found;
+  cudaDeviceProp properties{};
+  int device = 0;
+  if (auto ok = check(cudaGetDevice(&device), "cudaGetDevice"); !ok) return tl::unexpected(ok.error());
+  if (auto ok = check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties"); !ok)
+    return tl::unexpected(ok.error());
+  std::copy_n(properties.name, std::min(std::strlen(properties.name), found.gpu.size() - 1), found.gpu.begin());
+  found.buffer = Bytes{static_cast<std::int64_t>(kBuffer)};
+  found.cores =
+      cores_.empty() ? static_cast<int>(std::thread::hardware_concurrency()) : static_cast<int>(cores_.size());
+  found.cores = std::max(found.cores, 1);
+  for (const CopyDirection direction : {CopyDirection::Up, CopyDirection::Down})
+    measure_alone(direction, found.directions[static_cast<std::size_t>(direction)]);
+  for (int threads = 1; threads <= std::min(found.cores, kMostProducers); threads *= 2)
+    found.memory.value = std::max(found.memory.value, 2 * threads_rate(CopyDirection::Up, CopyBytes::Cached, threads));
+  for (const PageableDirection& one : found.directions) {
+    const auto choice = choose_producers({one.pinned, one.thread, found.memory}, std::min(found.cores, kMostProducers),
+                                         MemoryPasses::Cached);
+    if (choice.threads > found.choice.threads) found.choice = choice;
+  }
+  for (const CopyDirection direction : {CopyDirection::Up, CopyDirection::Down}) {
+    PageableDirection& one = found.directions[static_cast<std::size_t>(direction)];
+    PageableMeasurement trial = found;
+    for (const CopyBytes how : kCopyBytes) {
+      trial.directions[static_cast<std::size_t>(direction)].how = how;
+      const auto copier = copier_for(trial);
+      if (!copier) return tl::unexpected(copier.error());
+      copy_by_queues(**copier, direction, kLarge);
+      const GBps rate = rate_of(kLarge, median_seconds(5, [&] { copy_by_queues(**copier, direction, kLarge); }));
+      if (rate > one.copied) {
+        one.copied = rate;
+        one.how = how;
+      }
+    }
+  }
+  const auto copier = copier_for(found);
+  if (!copier) return tl::unexpected(copier.error());
+  for (const CopyDirection direction : {CopyDirection::Up, CopyDirection::Down})
+    found.directions[static_cast<std::size_t>(direction)].from = crossover(**copier, direction);
+  if (auto ok = check(status_, "a copy"); !ok) return tl::unexpected(ok.error());
+  return found;
+}
+
+}  // namespace
+
+Expected<PageableMeasurement> measure_pageable(int device) {
+  auto bench = Bench::make(device);
+  if (!bench) return tl::unexpected(std::move(bench.error()));
+  return (*bench)->measure();
+}
+
+}  // namespace tutti::internal

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""`tutti accelerate`, and libtutti_copy.so in programs that know nothing of it, on a host without GPUs."""
+import os
+import signal
+import subprocess
+import sys
+
+from programs import Programs, main
+
+
+class Accelerate(Programs):
+    def accelerate(self, *program):
+        return self.tutti("accelerate", "--", *program)
+
+    def setUp(self):
+        super().setUp()
+        if not os.environ.get("TUTTI_COPY_LIBRARY"):
+            self.skipTest("built without CUDA")
+
+    def test_the_program_runs_where_nothing_can_be_measured(self):
+        run = self.accelerate("sh", "-c", "echo out; echo $TUTTI_COPY; exit 7")
+        self.assertEqual((run.returncode, run.stdout), (7, "out\noff\n"))
+        self.assertRegex(run.stderr, r"^tutti accelerate: .*; copies go on as they are\n$")
+
+    def test_options_behind_the_dashes_are_the_programs(self):
+        run = self.accelerate("echo", "--gpu", "x", "--json", "-h")
+        self.assertEqual((run.returncode, run.stdout), (0, "--gpu x --json -h\n"))
+
+    def test_a_signal_is_passed_on_as_shells_do(self):
+        self.assertEqual(self.accelerate("sh", "-c", "kill -9 $$").returncode, 128 + signal.SIGKILL)
+
+    def test_a_program_that_is_not_there_is_named(self):
+        run = self.accelerate("/no/such/program")
+        self.assertEqual(run.returncode, 127)
+        self.assertIn("tutti accelerate: /no/such/program: No such file or directory\n", run.stderr)
+        self.assertEqual(self.accelerate(self.file("no program")).returncode, 126)
+
+    def test_mistakes_end_with_2(self):
+        self.refuses(self.tutti("accelerate"), "program")
+        for words in (["--threads", "0"], ["--threads", "65"], ["--gpu", "-1"], ["--gpu", "x"]):
+            with self.subTest(words=words):
+                self.refuses(self.tutti("accelerate", *words, "--", "true"))
+
+    def test_nothing_happens_to_programs_without_cuda(self):
+        environment = dict(os.environ, LD_PRELOAD=os.environ["TUTTI_COPY_LIBRARY"], TUTTI_COPY_REPORT=str(self.folder / "report"))
+        for program in (["echo", "hello"], ["sh", "-c", "echo hello | cat"], [sys.executable, "-c", "print('hello')"]):
+            with self.subTest(program=program):
+                run = subprocess.run(program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+                self.assertEqual((run.returncode, run.stdout, run.stderr), (0, "hello\n", ""))
+        self.assertFalse((self.folder / "report").exists())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
