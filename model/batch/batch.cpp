@@ -40,6 +40,13 @@ class StreamFaults {
 bool check_end(const Topology& machine, VertexId end, StreamFaults& faults) {
   const Vertex& vertex = machine.vertex(end);
   if (vertex.kind == VertexKind::Memory || vertex.kind == VertexKind::Gpu) return true;
+  if (vertex.kind == VertexKind::Device) {
+    faults.add(
+        fmt::format("'{}' is a device, whose own driver moves its bytes; declare its traffic under 'background' "
+                    "of the machine, and let the transfer start or end at a memory or a gpu",
+                    vertex.name));
+    return false;
+  }
   faults.add(fmt::format("'{}' is a {}; a transfer starts and ends at a memory or a gpu", vertex.name,
                          to_string(vertex.kind)));
   return false;
@@ -56,10 +63,10 @@ void check_own_route(const Topology& machine, const Transfer& transfer, StreamFa
     at = machine.link(link).to;
     if (!passed.insert(at).second)
       return faults.add(fmt::format("the route comes to '{}' twice; leave the loop out", machine.vertex(at).name));
-    const VertexKind kind = machine.vertex(at).kind;
-    if (at != transfer.to && (kind == VertexKind::Memory || kind == VertexKind::Gpu)) {
-      return faults.add(fmt::format("the route passes through '{}'; memories and GPUs are never passed through",
-                                    machine.vertex(at).name));
+    if (at != transfer.to && is_end(machine.vertex(at).kind)) {
+      return faults.add(
+          fmt::format("the route passes through '{}'; memories, GPUs and devices are never passed through",
+                      machine.vertex(at).name));
     }
   }
   if (at != transfer.to) {
@@ -137,7 +144,7 @@ bool takes_turns(const Topology& machine, const RouteView& route, const StreamWo
   constexpr double kLeastHandover = 4e3;  // ns, or this where no handover was measured
   if (!work.peer_traffic || work.bytes == 0) return false;
   const double alone = route_class.alone.nominal.value;
-  return machine.link(route.first.back()).bandwidth.nominal.value <= kFills * alone &&
+  return machine.capacities(Basis::Nominal)[route.first.back().index()] <= kFills * alone &&
          work.bytes / alone >= kShortest * std::max(as_ns(machine.setup().handover.nominal), kLeastHandover);
 }
 

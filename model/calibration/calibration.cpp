@@ -210,7 +210,7 @@ Expected<Calibration> calibrate(const Measurements& measurements, const std::opt
   if (gpus > kMostCalibrated)
     return invalid_input(
         fmt::format("gpu {} was measured; a calibration serves {} GPUs at most", gpus - 1, kMostCalibrated));
-  auto engines_known = with_engines(base ? *base : star(gpus), measurements.copy_engines);
+  auto engines_known = with_engines(base ? without_background(*base) : star(gpus), measurements.copy_engines);
   if (!engines_known) return tl::unexpected(std::move(engines_known.error()));
   const Topology blank = *std::move(engines_known);
   leave_out_impossible(blank, clean_data);
@@ -251,12 +251,15 @@ Expected<Calibration> calibrate(const Measurements& measurements, const std::opt
     spec.setup = costs->setup;
     if (auto absurd = absurd_rate(spec.setup)) return invalid_input(*std::move(absurd));
   }
-  const Topology machine = compile(spec).value();
-  const Topology by_graph = compile(graph_of(machine)).value();
-  return Calibration{machine,
+  const Topology measured = compile(spec).value();
+  const Topology by_graph = compile(graph_of(measured)).value();
+  if (base) spec.background = base->spec().background;
+  const auto machine = compile(spec);
+  if (!machine) return tl::unexpected(machine.error());
+  return Calibration{*machine,
                      compare_with(by_graph, clean_data),
                      compare_with(plain_model(by_graph), clean_data),
-                     compare_with(machine, clean_data),
+                     compare_with(measured, clean_data),
                      corrections.noise(),
                      corrections.batch_speed(),
                      std::move(clean_data.left_out),

@@ -28,7 +28,8 @@ struct Calibration {
 /// undercuts; all combinations get corrected rates (`RateCorrections`); GPUs whose exchange changes none of them are
 /// symmetric; each combination, up to such exchanges, becomes a row of the table, and so does each measured one with
 /// copies of further memories or between GPUs. Costs of commands are fitted last
-/// (`fit_costs`). Equal measurements give equal machines.
+/// (`fit_costs`). Equal measurements give equal machines. Background flows of the base are kept: measurements are
+/// without them.
 ///
 /// @param base  the known part: vertices, links, domains; its bandwidths to and from the first memory are replaced, and
 ///              those of links that measured copies of other kinds cross. Absent: one memory and one processor, each

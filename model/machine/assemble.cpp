@@ -17,12 +17,11 @@
 namespace tutti::internal {
 namespace {
 
-constexpr std::size_t kMaxEndpoints = 1024;
+constexpr std::ptrdiff_t kMaxEndpoints = 1024;
 constexpr std::size_t kMaxVertices = 8192;
 constexpr Duration kLongest{1LL << 53};  // what a double holds exactly
 constexpr std::size_t kMaxRouteLinks = 1U << 24;
 
-bool is_endpoint(VertexKind kind) { return kind == VertexKind::Memory || kind == VertexKind::Gpu; }
 bool in_domain(VertexKind kind) { return kind != VertexKind::Memory && kind != VertexKind::Cpu; }
 
 using Parts = Topology::Parts;
@@ -39,6 +38,15 @@ void check_bandwidth(const Bandwidth& bandwidth, Faults& faults, const std::stri
     faults.add(field, fmt::format("guaranteed {} is above nominal {}; guaranteed is what the machine never falls below",
                                   to_string(bandwidth.guaranteed), to_string(bandwidth.nominal)));
   }
+}
+
+void check_load(const LoadRate& load, Faults& faults, const std::string& field) {
+  check_positive(load.nominal.value, faults, field, "the usual rate");
+  check_positive(load.most.value, faults, field, "the highest rate");
+  if (load.most < load.nominal)
+    faults.add(path_of(field, "most"),
+               fmt::format("most {} is below nominal {}; most is what the flow never exceeds, so raise it",
+                           to_string(load.most), to_string(load.nominal)));
 }
 
 void check_cost(const Cost& cost, Faults& faults, const std::string& field) {
@@ -98,8 +106,8 @@ void check_vertex(const Vertex& vertex, Faults& faults, const std::string& field
     faults.add(field, fmt::format("'{}' is no GPU and has 'memory'; only a GPU's memory is counted", vertex.name));
   }
   if (!vertex.domain.empty() && !in_domain(vertex.kind)) {
-    faults.add(field, fmt::format("'{}' is a {}; only hubs, switches and GPUs lie in a PCIe domain", vertex.name,
-                                  to_string(vertex.kind)));
+    faults.add(field, fmt::format("'{}' is a {}; only hubs, switches, GPUs and devices lie in a PCIe domain",
+                                  vertex.name, to_string(vertex.kind)));
   }
 }
 
@@ -117,8 +125,8 @@ void add_vertices(Parts& parts, Faults& faults) {
     if (vertices[i].kind == VertexKind::Memory) parts.memories.emplace_back(i);
     if (vertices[i].kind == VertexKind::Gpu) parts.gpus.emplace_back(i);
   }
-  if (parts.memories.size() + parts.gpus.size() > kMaxEndpoints)
-    faults.add("vertices[0]", "more than 1024 memories and GPUs; describe a smaller machine");
+  if (std::ranges::count_if(vertices, [](const Vertex& vertex) { return is_end(vertex.kind); }) > kMaxEndpoints)
+    faults.add("vertices[0]", "more than 1024 memories, GPUs and devices; describe a smaller machine");
 }
 
 void add_direction(Parts& parts, VertexId from, VertexId to, const LinkBandwidth& bandwidth, Faults& faults,
@@ -274,7 +282,7 @@ std::vector<std::vector<LinkId>> outgoing_links(const Parts& parts) {
   return outgoing;
 }
 
-/// Breadth-first from one memory or GPU: the link by which each vertex is reached first. Expanding vertices in the
+/// Breadth-first from one end: the link by which each vertex is reached first. Expanding vertices in the
 /// order in which they were reached, and links in the order of the file, breaks ties as the contract says.
 std::vector<std::optional<LinkId>> shortest_path_tree(const Parts& parts,
                                                       const std::vector<std::vector<LinkId>>& outgoing,
@@ -283,7 +291,7 @@ std::vector<std::optional<LinkId>> shortest_path_tree(const Parts& parts,
   std::vector<VertexId> queue{source};
   for (std::size_t head = 0; head < queue.size(); ++head) {
     const VertexId at = queue[head];
-    if (at != source && is_endpoint(parts.spec.vertices[at.index()].kind)) continue;
+    if (at != source && is_end(parts.spec.vertices[at.index()].kind)) continue;
     for (const LinkId link : outgoing[at.index()]) {
       const VertexId next = parts.links[link.index()].to;
       if (next == source || reached_by[next.index()]) continue;
@@ -298,7 +306,7 @@ void find_routes(Parts& parts, Faults& faults) {
   std::vector<VertexId> endpoints;
   parts.endpoint.assign(parts.spec.vertices.size(), static_cast<std::uint32_t>(kMaxVertices));
   for (std::size_t i = 0; i < parts.spec.vertices.size(); ++i) {
-    if (!is_endpoint(parts.spec.vertices[i].kind)) continue;
+    if (!is_end(parts.spec.vertices[i].kind)) continue;
     parts.endpoint[i] = static_cast<std::uint32_t>(endpoints.size());
     endpoints.emplace_back(i);
   }
@@ -336,6 +344,52 @@ void find_route_classes(const Topology& machine, Parts& parts) {
   };
   const std::size_t ports = 2 * parts.memories.size() * parts.gpus.size();
   for (std::size_t port = 0; port < ports; ++port) add(PortId(port));
+}
+
+/// The end of a background flow; nothing where it is at fault.
+std::optional<VertexId> resolve_end(const Parts& parts, const std::string& name, Faults& faults,
+                                    const std::string& field) {
+  const auto end = resolve(parts, name, faults, field);
+  if (!end) return std::nullopt;
+  const VertexKind kind = parts.spec.vertices[end->index()].kind;
+  if (is_end(kind)) return end;
+  faults.add(field, fmt::format("'{}' is a {}; a flow in the background goes from a memory, a gpu or a device to one, "
+                                "so name these: its route passes '{}'",
+                                name, to_string(kind), name));
+  return std::nullopt;
+}
+
+/// From a memory to a neighbour and back: the way of copies inside it.
+std::vector<LinkId> out_and_back(const Topology& machine, VertexId memory) {
+  for (std::size_t i = 0; i < machine.links().size(); ++i) {
+    const Link& link = machine.links()[i];
+    if (link.from != memory) continue;
+    if (const auto back = machine.find_link(link.to, memory)) return {LinkId(i), *back};
+  }
+  return {};
+}
+
+/// @param machine  looks into the same parts, with its routes.
+void add_background(const Topology& machine, Parts& parts, Faults& faults) {
+  for (std::size_t i = 0; i < parts.spec.background.size(); ++i) {
+    const BackgroundSpec& spec = parts.spec.background[i];
+    const std::string field = path_of("background", i);
+    check_load(spec.bandwidth, faults, path_of(field, "bandwidth"));
+    const auto from = resolve_end(parts, spec.from, faults, path_of(field, "from"));
+    const auto to = resolve_end(parts, spec.to, faults, path_of(field, "to"));
+    if (!from || !to) continue;
+    if (from == to && machine.vertex(*from).kind != VertexKind::Memory) {
+      faults.add(field, fmt::format("this flow goes from '{}' to itself; only in a memory the host copies from place "
+                                    "to place, so name two vertices",
+                                    spec.from));
+      continue;
+    }
+    const auto links = machine.route(*from, *to);
+    std::vector<LinkId> route = from == to ? out_and_back(machine, *from) : std::vector(links.begin(), links.end());
+    if (route.empty())
+      faults.add(field, fmt::format("no way leads from '{}' to '{}'; add the missing links", spec.from, spec.to));
+    parts.background.push_back({std::move(route), spec.bandwidth});
+  }
 }
 
 std::optional<std::uint32_t> resolve_gpu(const Parts& parts, const std::string& name, Faults& faults,
@@ -480,6 +534,7 @@ Expected<Topology> Topology::assemble(MachineSpec spec, Faults faults) {
   find_routes(*parts, faults);
   if (!faults.none()) return tl::unexpected(faults.error());
   const Topology machine(parts);
+  add_background(machine, *parts, faults);
   add_table(machine, *parts, faults);
   if (!faults.none()) return tl::unexpected(faults.error());
   find_route_classes(machine, *parts);
@@ -496,6 +551,17 @@ Topology Topology::with_guaranteed(std::span<const double> guaranteed) const {
     parts->links[i].bandwidth.guaranteed = parts->spec.links[i].bandwidth.guaranteed = {guaranteed[i]};
   for (std::size_t i = 0; i < parts->shared.size(); ++i)
     parts->shared[i].capacity.guaranteed = parts->spec.shared[i].capacity.guaranteed = {guaranteed[links + i]};
+  const Topology machine(parts);
+  find_route_classes(machine, *parts);
+  return machine;
+}
+
+Topology Topology::with_left(std::vector<double> nominal, std::vector<double> guaranteed,
+                             std::shared_ptr<const MeasuredTable> table) const {
+  auto parts = std::make_shared<Parts>(*parts_);
+  parts->nominal = std::move(nominal);
+  parts->guaranteed = std::move(guaranteed);
+  parts->table = std::move(table);
   const Topology machine(parts);
   find_route_classes(machine, *parts);
   return machine;

@@ -9,8 +9,8 @@ namespace tutti::internal {
 template <>
 struct Words<VertexKind> {
   static constexpr std::string_view what = "kind of vertex";
-  static constexpr std::array values{VertexKind::Memory, VertexKind::Cpu, VertexKind::Hub, VertexKind::Switch,
-                                     VertexKind::Gpu};
+  static constexpr std::array values{VertexKind::Memory, VertexKind::Cpu, VertexKind::Hub,
+                                     VertexKind::Switch, VertexKind::Gpu, VertexKind::Device};
 };
 template <>
 struct Words<RateSource> {
@@ -25,20 +25,26 @@ struct Record<Bandwidth> {
                                      Field{"guaranteed", &Bandwidth::guaranteed}};
 };
 template <>
+struct Record<LoadRate> {
+  static constexpr std::string_view what = "a load";
+  static constexpr std::tuple fields{Field{"nominal", &LoadRate::nominal}.required(), Field{"most", &LoadRate::most}};
+};
+template <>
 struct Record<Cost> {
   static constexpr std::string_view what = "a cost";
   static constexpr std::tuple fields{Field{"nominal", &Cost::nominal}.required(),
                                      Field{"guaranteed", &Cost::guaranteed}};
 };
 
-/// One figure for both, or a map with the nominal one and the guaranteed one, which is the nominal one if left out.
+/// One figure for both, or a map with the nominal one and the field behind it, which is the nominal one if left out.
 template <class T, class Figure>
 struct TwoSided : Unchecked {
   static T read(Reader& reader, const Node& node, const FieldRules& rules) {
     if (node.kind != Node::Kind::Map) return T(Form<Figure>::read(reader, node, rules));
     T value{};
     read_fields(reader, node, Record<T>::what, value);
-    if (node.find("guaranteed") == nullptr) value.guaranteed = value.nominal;
+    constexpr auto& other = std::get<1>(Record<T>::fields);
+    if (node.find(other.key) == nullptr) value.*other.member = value.nominal;
     return value;
   }
   static Node write(const T& value) {
@@ -51,6 +57,8 @@ struct TwoSided : Unchecked {
 };
 template <>
 struct Form<Bandwidth> : TwoSided<Bandwidth, GBps> {};
+template <>
+struct Form<LoadRate> : TwoSided<LoadRate, GBps> {};
 template <>
 struct Form<Cost> : TwoSided<Cost, Duration> {};
 
@@ -83,6 +91,14 @@ struct Record<SharedSpec> {
   static constexpr std::tuple fields{Field{"name", &SharedSpec::name}.required(),
                                      Field{"capacity", &SharedSpec::capacity}.required(),
                                      Field{"members", &SharedSpec::members}.required()};
+};
+
+template <>
+struct Record<BackgroundSpec> {
+  static constexpr std::string_view what = "a flow in the background";
+  static constexpr std::tuple fields{Field{"from", &BackgroundSpec::from}.required(),
+                                     Field{"to", &BackgroundSpec::to}.required(),
+                                     Field{"bandwidth", &BackgroundSpec::bandwidth}.required()};
 };
 
 /// Of a vertex, all but its name: its key in the map of all.
@@ -186,6 +202,7 @@ struct Record<MachineSpec> {
                                      Field{"vertices", &MachineSpec::vertices}.required(),
                                      Field{"links", &MachineSpec::links}.required(),
                                      Field{"shared", &MachineSpec::shared},
+                                     Field{"background", &MachineSpec::background},
                                      Field{"weights", &MachineSpec::weights},
                                      Field{"peer_access", &MachineSpec::peer_access},
                                      Field{"setup", &MachineSpec::setup},

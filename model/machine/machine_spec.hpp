@@ -20,17 +20,22 @@
 ///                      .links = {{.from = "mem0", .to = "gpu0", .bandwidth = GBps{24}, .back = GBps{22}}}};
 namespace tutti {
 
-/// Kind of a vertex of the machine's graph. Memories and GPUs hold data: routes start and end there and never pass
-/// through.
-enum class VertexKind : std::uint8_t { Memory, Cpu, Hub, Switch, Gpu };
+/// Kind of a vertex of the machine's graph. Memories, GPUs and devices (a camera, a disk, a network card) hold data:
+/// routes start and end there and never pass through.
+enum class VertexKind : std::uint8_t { Memory, Cpu, Hub, Switch, Gpu, Device };
 
-/// "memory", "cpu", "hub", "switch", "gpu".
+/// "memory", "cpu", "hub", "switch", "gpu", "device".
 [[nodiscard]] constexpr std::string_view to_string(VertexKind kind) {
-  constexpr std::array<std::string_view, 5> names{"memory", "cpu", "hub", "switch", "gpu"};
+  constexpr std::array<std::string_view, 6> names{"memory", "cpu", "hub", "switch", "gpu", "device"};
   return names[static_cast<std::size_t>(kind)];
 }
 
-/// A memory, a processor, a hub, a switch or a GPU.
+/// Whether routes start and end at vertices of this kind, and never pass through.
+[[nodiscard]] constexpr bool is_end(VertexKind kind) {
+  return kind == VertexKind::Memory || kind == VertexKind::Gpu || kind == VertexKind::Device;
+}
+
+/// A memory, a processor, a hub, a switch, a GPU or a device.
 struct Vertex {
   std::string name;
   VertexKind kind = VertexKind::Hub;
@@ -85,6 +90,29 @@ struct SharedSpec {
   std::vector<MemberSpec> members = {};
 
   friend bool operator==(const SharedSpec&, const SharedSpec&) = default;
+};
+
+/// The rate of traffic that no batch issues: what it usually takes, and what it never exceeds. 0 < nominal <= most.
+struct LoadRate {
+  GBps nominal{};
+  GBps most{};
+
+  constexpr LoadRate() = default;
+  /// One rate for both.
+  constexpr LoadRate(GBps both) : nominal(both), most(both) {}  // NOLINT: a rate is a load
+  constexpr LoadRate(GBps usual, GBps at_most) : nominal(usual), most(at_most) {}
+  [[nodiscard]] GBps at(Basis basis) const { return basis == Basis::Nominal ? nominal : most; }
+  friend bool operator==(const LoadRate&, const LoadRate&) = default;
+};
+
+/// Traffic that no batch issues: a frame grabber writes into memory, a disk reads, the host copies. Its rate is taken
+/// off every link and shared capacity of its route before transfers share what is left.
+struct BackgroundSpec {
+  std::string from;  ///< a memory, a GPU or a device
+  std::string to;    ///< another one; the same memory for copies of the host inside it
+  LoadRate bandwidth = {};
+
+  friend bool operator==(const BackgroundSpec&, const BackgroundSpec&) = default;
 };
 
 /// Weights of transfers in the sharing of a contended capacity, by kind of copy; 0.001 to 1000.
@@ -170,6 +198,7 @@ struct MachineSpec {
   std::vector<Vertex> vertices = {};
   std::vector<LinkSpec> links = {};
   std::vector<SharedSpec> shared = {};
+  std::vector<BackgroundSpec> background = {};
   SharingWeights weights = {};
   PeerSpec peer_access = {};
   SetupTimes setup = {};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "model/base/expects.hpp"
 #include "model/machine/topology_parts.hpp"
 
@@ -10,8 +12,9 @@ namespace tutti::internal {
 const MachineSpec& Topology::spec() const { return parts_->spec; }
 std::span<const Link> Topology::links() const { return parts_->links; }
 std::span<const SharedCapacity> Topology::shared() const { return parts_->shared; }
+std::span<const BackgroundFlow> Topology::background() const { return parts_->background; }
 const PeerAccess& Topology::peer_access() const { return parts_->peer_access; }
-const MeasuredTable* Topology::table() const { return parts_->table.get(); }
+const std::shared_ptr<const MeasuredTable>& Topology::shared_table() const { return parts_->table; }
 std::span<const Error> Topology::notes() const { return parts_->notes; }
 std::span<const VertexId> Topology::memories() const { return parts_->memories; }
 std::span<const VertexId> Topology::gpus() const { return parts_->gpus; }
@@ -34,6 +37,13 @@ std::span<const double> Topology::capacities(Basis basis) const {
   return basis == Basis::Nominal ? parts_->nominal : parts_->guaranteed;
 }
 
+std::string Topology::capacity_name(CapacityId capacity) const {
+  if (capacity.index() >= links().size())
+    return "the shared capacity " + shared()[capacity.index() - links().size()].name;
+  const Link& limited = links()[capacity.index()];
+  return fmt::format("the link {} -> {}", vertex(limited.from).name, vertex(limited.to).name);
+}
+
 std::span<const CapacityUse> Topology::uses(LinkId link) const {
   const std::uint32_t begin = parts_->use_begin[link.index()];
   const std::uint32_t end = parts_->use_begin[link.index() + 1];
@@ -54,7 +64,7 @@ std::uint32_t Topology::route_class(VertexId from, VertexId to) const {
 }
 
 DomainId Topology::domain(VertexId vertex) const {
-  TUTTI_EXPECTS(parts_->domain[vertex.index()], "a hub, a switch or a GPU has a PCIe domain");
+  TUTTI_EXPECTS(parts_->domain[vertex.index()], "a vertex that is no memory and no cpu has a PCIe domain");
   return *parts_->domain[vertex.index()];
 }
 

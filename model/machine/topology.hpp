@@ -48,6 +48,14 @@ struct SharedCapacity {
   friend bool operator==(const SharedCapacity&, const SharedCapacity&) = default;
 };
 
+/// Traffic that no batch issues.
+struct BackgroundFlow {
+  std::vector<LinkId> route;  ///< never empty
+  LoadRate bandwidth;
+
+  friend bool operator==(const BackgroundFlow&, const BackgroundFlow&) = default;
+};
+
 /// Use of one capacity by one link.
 struct CapacityUse {
   CapacityId capacity;
@@ -82,12 +90,14 @@ class Topology {
  public:
   struct Parts;
 
-  /// Makes the machine of a spec as it stands; `compile` also holds the guaranteed bandwidths below the table.
+  /// Makes the machine of a spec as it stands; `compile` also holds the guaranteed bandwidths below the table, and
+  /// takes off what background flows take.
   /// @errors InvalidInput, a fault for each field: no vertices, doubled or missing names, a link from a vertex to
   /// itself
   ///         or to nowhere, doubled links, a rate that is not above 0 and finite, guaranteed above nominal, a number
-  ///         out of its range, a graph in two pieces, memory or engines of what is no GPU, more than 1024 memories and
-  ///         GPUs, a set-up time that is negative, or guaranteed to be below its nominal one.
+  ///         out of its range, a graph in two pieces, memory or engines of what is no GPU, more than 1024 memories,
+  ///         GPUs and devices, a background flow without a route, a set-up time that is negative, or guaranteed to be
+  ///         below its nominal one.
   /// @param faults  of reading the spec
   [[nodiscard]] static Expected<Topology> assemble(MachineSpec spec, Faults faults);
 
@@ -97,6 +107,8 @@ class Topology {
   [[nodiscard]] std::span<const Vertex> vertices() const { return spec().vertices; }
   [[nodiscard]] std::span<const Link> links() const;
   [[nodiscard]] std::span<const SharedCapacity> shared() const;
+  /// Traffic that no batch issues, in the order of the file.
+  [[nodiscard]] std::span<const BackgroundFlow> background() const;
   [[nodiscard]] const SharingWeights& weights() const { return spec().weights; }
   [[nodiscard]] const PeerAccess& peer_access() const;
   [[nodiscard]] const SetupTimes& setup() const { return spec().setup; }
@@ -105,7 +117,8 @@ class Topology {
   [[nodiscard]] double spread() const { return spec().spread; }
   /// Measured rates of copies that are active together; null where there are none. They count with nominal bandwidths:
   /// what is guaranteed stays with the graph, which guarantees no combination more than its row.
-  [[nodiscard]] const MeasuredTable* table() const;
+  [[nodiscard]] const MeasuredTable* table() const { return shared_table().get(); }
+  [[nodiscard]] const std::shared_ptr<const MeasuredTable>& shared_table() const;
   /// A sentence, with its row of the table, for each guaranteed bandwidth that was lowered below what the spec says
   /// since that row is slower.
   [[nodiscard]] std::span<const Error> notes() const;
@@ -120,13 +133,16 @@ class Topology {
   [[nodiscard]] std::span<const VertexId> memories() const;
   [[nodiscard]] std::span<const VertexId> gpus() const;
 
-  /// The limits on rates, in byte/ns: every link's own, then every shared capacity's.
+  /// The limits on rates, in byte/ns: every link's own, then every shared capacity's; each without what background
+  /// flows take, which `links` and `shared` still have.
   [[nodiscard]] std::span<const double> capacities(Basis basis) const;
+  /// "the link cpu0 -> gpu0", "the shared capacity chip".
+  [[nodiscard]] std::string capacity_name(CapacityId capacity) const;
   /// Capacity uses of a byte over this link: the link itself, then each shared capacity that it is a member of.
   [[nodiscard]] std::span<const CapacityUse> uses(LinkId link) const;
 
-  /// The links from one memory or GPU to another: fewest links, ties by the order of the links in the file; memories
-  /// and GPUs are not passed through. Empty where there is none, and from a vertex to itself.
+  /// The links from one memory, GPU or device to another: fewest links, ties by the order of the links in the file;
+  /// none of these is passed through. Empty where there is none, and from a vertex to itself.
   [[nodiscard]] std::span<const LinkId> route(VertexId from, VertexId to) const;
   /// The classes of all routes between memories and GPUs, ready for predictions.
   [[nodiscard]] std::span<const RouteClass> route_classes() const;
@@ -136,7 +152,7 @@ class Topology {
 
   /// PCIe domain: the vertices that stay connected without memories, cpus and the links between cpus; or the file's
   /// own.
-  /// @pre a hub, a switch or a GPU.
+  /// @pre no memory and no cpu.
   [[nodiscard]] DomainId domain(VertexId vertex) const;
   /// Whether data may go from one GPU to the other without a detour through a memory.
   [[nodiscard]] bool has_peer_access(VertexId from, VertexId to) const;
@@ -145,6 +161,11 @@ class Topology {
   /// This machine with other guaranteed bandwidths.
   /// @param guaranteed  [capacities] GB/s; > 0, at most the nominal ones
   [[nodiscard]] Topology with_guaranteed(std::span<const double> guaranteed) const;
+  /// This machine with less of its capacities and slower rows; `spec`, `links` and `shared` remain.
+  /// @param nominal,guaranteed  [capacities] GB/s; > 0, guaranteed at most nominal
+  /// @param table  null: none
+  [[nodiscard]] Topology with_left(std::vector<double> nominal, std::vector<double> guaranteed,
+                                   std::shared_ptr<const MeasuredTable> table) const;
   /// This machine with other notes.
   [[nodiscard]] Topology with_notes(std::vector<Error> notes) const;
 

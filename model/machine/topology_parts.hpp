@@ -18,6 +18,7 @@ struct Topology::Parts {
   MachineSpec spec;  // a link for each direction
   std::vector<Link> links;
   std::vector<SharedCapacity> shared;
+  std::vector<BackgroundFlow> background;
   PeerAccess peer_access;
   std::shared_ptr<const MeasuredTable> table;  // shared by machines that differ elsewhere
   std::vector<Error> notes;
@@ -26,11 +27,11 @@ struct Topology::Parts {
   std::map<std::pair<VertexId, VertexId>, LinkId> link_by_ends;
   std::vector<VertexId> memories;
   std::vector<VertexId> gpus;
-  std::vector<double> nominal;           // [capacities]
+  std::vector<double> nominal;           // [capacities] without what background flows take
   std::vector<double> guaranteed;        // [capacities]
   std::vector<std::uint32_t> use_begin;  // [links + 1] into `uses`
   std::vector<CapacityUse> uses;
-  std::size_t endpoint_count = 0;          // memories and GPUs
+  std::size_t endpoint_count = 0;          // memories, GPUs and devices
   std::vector<std::uint32_t> endpoint;     // [vertices] row in the table of routes; past its end for others
   std::vector<std::uint32_t> route_begin;  // [endpoint_count^2 + 1] into `route_links`, row by row
   std::vector<LinkId> route_links;

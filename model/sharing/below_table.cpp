@@ -18,6 +18,15 @@ BelowTable::BelowTable(const Topology& machine) {
     if (can_be_active(machine, table.combinations()[place].ports)) possible_.push_back(place);
 }
 
+Topology BelowTable::lower(Topology machine) {
+  constexpr int kGentleRounds = 200;
+  for (int round = 0;; ++round) {
+    const auto lowered = lower_once(machine, round < kGentleRounds);
+    if (!lowered) return machine;
+    machine = machine.with_guaranteed(*lowered);
+  }
+}
+
 std::optional<std::vector<double>> BelowTable::lower_once(const Topology& machine, bool gently) {
   load_ports(bandwidth_, machine, Basis::Guaranteed, ports_, own_classes_, kinds_);
   const auto values = machine.capacities(Basis::Guaranteed);

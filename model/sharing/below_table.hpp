@@ -22,6 +22,10 @@ class BelowTable {
   /// @param machine  with a table.
   explicit BelowTable(const Topology& machine);
 
+  /// The machine with guaranteed bandwidths that are low enough.
+  /// @param machine  the one given above.
+  [[nodiscard]] Topology lower(Topology machine);
+
   /// Why a bandwidth had to become lower.
   struct Reason {
     CapacityId capacity;
@@ -31,16 +35,16 @@ class BelowTable {
     double graph = 0;  ///< what the guaranteed graph gave it, GB/s
   };
 
+  /// One for each bandwidth that was lowered, in the order of capacities.
+  [[nodiscard]] std::vector<Reason> reasons() const;
+
+ private:
   /// Checks every combination once, and holds back the streams that are too fast in combinations of the fewest streams.
   /// @param machine  the same but for its guaranteed bandwidths, with route classes that fit them.
   /// @param gently   false: a stream that is too fast is held back by its slowest link alone, which always ends.
   /// @return [capacities] lower guaranteed bandwidths, to be checked again; nothing where all are low enough.
   [[nodiscard]] std::optional<std::vector<double>> lower_once(const Topology& machine, bool gently);
 
-  /// One for each bandwidth that was lowered, in the order of capacities.
-  [[nodiscard]] std::vector<Reason> reasons() const;
-
- private:
   [[nodiscard]] std::uint32_t group_at(PortId port) const;
   void look_at(const Topology& machine, const MeasuredTable::Known& known, bool gently);
 

@@ -5,18 +5,11 @@
 #include "model/base/faults.hpp"
 #include "model/machine/machine_fields.hpp"
 #include "model/machine/ports.hpp"
+#include "model/sharing/background_load.hpp"
 #include "model/sharing/below_table.hpp"
 
 namespace tutti::internal {
 namespace {
-
-/// "the link cpu0 -> gpu0", "the shared capacity chip".
-std::string capacity_name(const Topology& machine, CapacityId capacity) {
-  if (capacity.index() >= machine.links().size())
-    return "the shared capacity " + machine.shared()[capacity.index() - machine.links().size()].name;
-  const Link& link = machine.links()[capacity.index()];
-  return fmt::format("the link {} -> {}", machine.vertex(link.from).name, machine.vertex(link.to).name);
-}
 
 /// "h2d gpu0 gpu1, d2h gpu2, gpu0 -> gpu1".
 std::string names_of(const Topology& machine, const PortSet& ports) {
@@ -50,7 +43,7 @@ std::vector<Error> notes_on(const Topology& machine, std::span<const double> bef
         "with [{}] active the table gives {} {:.4g} GB/s, and the links guarantee it {:.4g}; {} counts as guaranteed "
         "{:.4g} GB/s in place of {:.4g}; write that there, or measure the row again",
         names_of(machine, why.ports), names_of(machine, PortSet(why.port)), why.table, why.graph,
-        capacity_name(machine, why.capacity), now, was);
+        machine.capacity_name(why.capacity), now, was);
     note.field = path_of("table", machine.table()->row(why.ports) - 1);
   }
   return notes;
@@ -58,23 +51,18 @@ std::vector<Error> notes_on(const Topology& machine, std::span<const double> bef
 
 /// Lowers guaranteed bandwidths until the graph guarantees no more than any row of the table.
 Topology held_below_table(Topology machine) {
-  constexpr int kGentleRounds = 200;
   if (machine.table() == nullptr) return machine;
   const auto capacities = machine.capacities(Basis::Guaranteed);
   const std::vector<double> before(capacities.begin(), capacities.end());
   BelowTable below(machine);
-  for (int round = 0;; ++round) {
-    const auto lowered = below.lower_once(machine, round < kGentleRounds);
-    if (!lowered) break;
-    machine = machine.with_guaranteed(*lowered);
-  }
+  machine = below.lower(std::move(machine));
   return machine.with_notes(notes_on(machine, before, below));
 }
 
 }  // namespace
 
 Expected<Topology> compile(MachineSpec spec, Faults faults) {
-  return Topology::assemble(std::move(spec), std::move(faults)).map(held_below_table);
+  return Topology::assemble(std::move(spec), std::move(faults)).map(held_below_table).and_then(beside_background);
 }
 
 MachineSpec graph_of(const Topology& machine) {
@@ -82,6 +70,25 @@ MachineSpec graph_of(const Topology& machine) {
   spec.symmetric.clear();
   spec.table.clear();
   return spec;
+}
+
+MachineSpec left_graph_of(const Topology& machine) {
+  MachineSpec spec = graph_of(machine);
+  spec.background.clear();
+  const auto left = [&](std::size_t c) {
+    return Bandwidth{GBps{machine.capacities(Basis::Nominal)[c]}, GBps{machine.capacities(Basis::Guaranteed)[c]}};
+  };
+  const std::size_t links = spec.links.size();
+  for (std::size_t l = 0; l < links; ++l) spec.links[l].bandwidth = {left(l), spec.links[l].bandwidth.theoretical};
+  for (std::size_t s = 0; s < spec.shared.size(); ++s) spec.shared[s].capacity = left(links + s);
+  return spec;
+}
+
+Topology without_background(const Topology& machine) {
+  if (machine.background().empty()) return machine;
+  MachineSpec spec = machine.spec();
+  spec.background.clear();
+  return compile(std::move(spec)).value();
 }
 
 MachineSpec with_copy_engines(MachineSpec spec, std::span<const int> engines) {

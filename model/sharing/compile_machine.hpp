@@ -10,13 +10,18 @@
 namespace tutti::internal {
 
 /// The machine of a spec. Where the graph guarantees more than a row of the table gives, guaranteed bandwidths become
-/// lower, and `Topology::notes` says so: no table makes a promise false.
+/// lower, and `Topology::notes` says so: no table makes a promise false. Then background flows take their part
+/// (`beside_background`).
 /// @param faults  of reading the spec
-/// @errors as `Topology::assemble`.
+/// @errors as `Topology::assemble` and `beside_background`.
 [[nodiscard]] Expected<Topology> compile(MachineSpec spec, Faults faults = {});
 
 /// What a machine was made from, without its measured table: the graph alone.
 [[nodiscard]] MachineSpec graph_of(const Topology& machine);
+/// The graph with the bandwidths that background flows leave, and without these flows.
+[[nodiscard]] MachineSpec left_graph_of(const Topology& machine);
+/// The machine as it is while nothing flows in the background: as it is measured.
+[[nodiscard]] Topology without_background(const Topology& machine);
 /// The spec with other numbers of copy engines.
 /// @param engines  [GPUs] in the order of the vertices
 [[nodiscard]] MachineSpec with_copy_engines(MachineSpec spec, std::span<const int> engines);

@@ -292,10 +292,10 @@ const Topology& FaultScript::machine_with(Mask mask) {
 }
 
 /// The machine with other bandwidths and costs. Its table, if any, would hide slow links, so it is left out: plans that
-/// are admitted do not use it.
+/// are admitted do not use it. A slow link slows what background flows leave of it.
 Topology FaultScript::slowed(Mask mask) const {
   std::vector<double> factors(machine_.links().size(), 1);
-  MachineSpec spec = graph_of(machine_);
+  MachineSpec spec = left_graph_of(machine_);
   for (std::size_t i = 0; i < faults_.faults.size(); ++i) {
     const RunFault& fault = faults_.faults[i];
     if ((mask >> i & 1) == 0) continue;

@@ -1,5 +1,7 @@
 #include "tests/support/random_machine.hpp"
 
+#include <algorithm>
+#include <limits>
 #include <set>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "model/sharing/compile_machine.hpp"
 #include "model/transfer/transfer_method.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/slow_max_min.hpp"
 
 namespace tutti::internal::test {
 namespace {
@@ -185,6 +188,46 @@ Merging pick_merging(Random& random, const BatchTraits& traits) {
 }  // namespace
 
 Topology random_machine(std::uint64_t seed, int scale) { return MachineMaker(seed, scale).make(); }
+
+namespace {
+
+/// A rate at which a flow of the machine takes at most a fifth of any guaranteed capacity.
+double modest_rate(const Topology& machine, const BackgroundFlow& flow) {
+  constexpr double kShare = 0.2;
+  const auto costs = slow_costs(machine, flow.route);
+  const std::size_t links = machine.links().size();
+  double rate = std::numeric_limits<double>::infinity();
+  for (std::size_t c = 0; c < costs.size(); ++c) {
+    if (costs[c] == 0) continue;
+    const Bandwidth& whole = c < links ? machine.links()[c].bandwidth : machine.shared()[c - links].capacity;
+    rate = std::min(rate, kShare * whole.guaranteed.value / costs[c]);
+  }
+  return rate;
+}
+
+}  // namespace
+
+Topology with_random_background(const Topology& machine, std::uint64_t seed) {
+  Random random(seed);
+  MachineSpec spec = machine.spec();
+  std::vector<std::string> ends, others;
+  for (const Vertex& vertex : machine.vertices()) (is_end(vertex.kind) ? ends : others).push_back(vertex.name);
+  for (int d = random.between(1, 2); d > 0; --d) {
+    ends.push_back(fmt::format("device{}", d));
+    spec.vertices.push_back({.name = ends.back(), .kind = VertexKind::Device});
+    spec.links.push_back({ends.back(), others[random.below(others.size())], GBps{10}, GBps{10}});
+  }
+  for (int flows = random.between(1, 3); flows > 0; --flows) {
+    const auto end = [&] { return ends[random.below(ends.size())]; };
+    BackgroundSpec flow{end(), end(), GBps{1e-3}};
+    if (flow.from == flow.to) flow.from = flow.to = machine.vertex(machine.memories()[0]).name;
+    spec.background.push_back(flow);
+    const Topology with_flow = compile(spec).value();
+    const double most = modest_rate(with_flow, with_flow.background().back());
+    spec.background.back().bandwidth = {GBps{most * random.real(0.1, 1)}, GBps{most}};
+  }
+  return compile(std::move(spec)).value();
+}
 
 Batch random_batch(const Topology& machine, std::uint64_t seed, const BatchTraits& traits, int scale) {
   Random random(seed);

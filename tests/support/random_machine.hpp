@@ -12,6 +12,10 @@ namespace tutti::internal::test {
 /// @param scale  what all times and the staging chunk are multiplied by; rates stay.
 [[nodiscard]] Topology random_machine(std::uint64_t seed, int scale = 1);
 
+/// The machine with a device or two and background flows: to and from them, between memories, GPUs, and inside a
+/// memory. They leave at least two fifths of every guaranteed capacity; the same for the same seed.
+[[nodiscard]] Topology with_random_background(const Topology& machine, std::uint64_t seed);
+
 /// What a random batch may hold.
 struct BatchTraits {
   int most_streams = 10;

@@ -11,6 +11,10 @@ std::vector<double> slow_capacities(const Topology& machine, Basis basis) {
   std::vector<double> capacities;
   for (const Link& link : machine.links()) capacities.push_back(link.bandwidth.at(basis).value);
   for (const SharedCapacity& shared : machine.shared()) capacities.push_back(shared.capacity.at(basis).value);
+  for (const BackgroundFlow& flow : machine.background()) {
+    const std::vector<double> costs = slow_costs(machine, flow.route);
+    for (std::size_t c = 0; c < costs.size(); ++c) capacities[c] -= costs[c] * flow.bandwidth.at(basis).value;
+  }
   return capacities;
 }
 

@@ -14,7 +14,8 @@ struct SlowFlow {
   std::vector<double> cost;  ///< [capacities] taken of each for a byte; 0 where the flow does not cross it
 };
 
-/// All limits of a machine, links first, read from its description alone.
+/// All limits of a machine, links first, without what background flows take; read from its description alone, without
+/// its table.
 [[nodiscard]] std::vector<double> slow_capacities(const Topology& machine, Basis basis);
 
 /// What a byte over these links takes of each capacity.

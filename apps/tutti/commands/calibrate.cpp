@@ -228,8 +228,9 @@ int calibrate_check(const CalibrateOptions& options) {
   const CleanMeasurements measured = clean(*file);
   if (measured.combinations.empty() && measured.batches.empty())
     return refuse(options.check + ": there is nothing to compare; measure some rates");
-  const Comparison now = compare_with(*machine, measured);
-  const Comparison plain = compare_with(plain_model(*machine), measured);
+  const Topology alone = without_background(*machine);
+  const Comparison now = compare_with(alone, measured);
+  const Comparison plain = compare_with(plain_model(alone), measured);
   const auto moved = find_drift(now);
   if (options.json) {
     Json list = Json::array();

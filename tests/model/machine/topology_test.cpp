@@ -370,7 +370,7 @@ TEST(MachineSpec, RefusesMachinesWhoseRoutesWouldFillTheMemory) {
   EXPECT_EQ(refusal(row_of_hubs(7000, 512, 512)),
             "the routes have more than 16 million links together; describe a smaller machine");
   EXPECT_EQ(refusal(row_of_hubs(1, 512, 513)),
-            "vertices[0]: more than 1024 memories and GPUs; describe a smaller machine");
+            "vertices[0]: more than 1024 memories, GPUs and devices; describe a smaller machine");
   EXPECT_EQ(refusal(row_of_hubs(8192, 1, 0)), "vertices[8192]: more than 8192 vertices; describe a smaller machine");
   EXPECT_EQ(refusal(row_of_hubs(1, 512, 512)), "fine");
 }

@@ -182,8 +182,9 @@ machine:
   peer_access: [[gpu0, gpu1], [gpu1], [gpu1, mem0]]
 )"),
       "m.yaml:4:3: unknown key 'colour' in the machine; the keys here are name, provenance, vertices, links, "
-      "shared, weights, peer_access, setup, margin, spread, staging, gate, symmetric, table\n"
-      "m.yaml:7:18: 'gpuu' is no kind of vertex; did you mean 'gpu'? write one of memory, cpu, hub, switch, gpu\n"
+      "shared, background, weights, peer_access, setup, margin, spread, staging, gate, symmetric, table\n"
+      "m.yaml:7:18: 'gpuu' is no kind of vertex; did you mean 'gpu'? write one of memory, cpu, hub, switch, gpu, "
+      "device\n"
       "m.yaml:12:24: there is no vertex 'gpu9'; did you mean 'gpu0'?\n"
       "m.yaml:12:41: 'fast' is not a number; write it like 12.3 GB/s\n"
       "m.yaml:13:7: 'from' is missing in a link; add it\n"

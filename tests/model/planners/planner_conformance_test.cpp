@@ -22,11 +22,17 @@ namespace {
 
 constexpr std::uint64_t kSeeds = test::rounds(1500U);
 
+/// The machine of a seed; every second one has background load.
+Topology machine_of_seed(std::uint64_t seed, int scale = 1) {
+  const Topology machine = test::random_machine(seed / 3, scale);
+  return seed % 2 == 0 ? machine : test::with_random_background(machine, seed);
+}
+
 /// Calls `check` with many machines and batches; its failures come with the seed and the batch.
 template <class Check>
 void for_random_batches(const test::BatchTraits& traits, Check check, std::uint64_t seeds = kSeeds) {
   for (std::uint64_t seed = 0; seed < seeds && !testing::Test::HasFailure(); ++seed) {
-    const Topology machine = test::random_machine(seed / 3);
+    const Topology machine = machine_of_seed(seed);
     const Batch batch = test::random_batch(machine, seed, traits);
     SCOPED_TRACE(fmt::format("seed {}: {}", seed, test::describe(machine, batch)));
     check(machine, batch, seed);
@@ -144,7 +150,7 @@ TEST_P(EveryPlanner, IsTheSameBitForBitInAUsedWorkspace) {
 TEST_P(EveryPlanner, TwiceTheWorkTakesTwiceAsLong) {
   std::vector<double> ratios;
   for_random_batches({}, [&](const Topology&, const Batch& batch, std::uint64_t seed) {
-    const Topology slow = test::random_machine(seed / 3, 2);
+    const Topology slow = machine_of_seed(seed, 2);
     BatchSimulation simulation;
     const double once = predict(GetParam(), batch, Basis::Nominal, simulation);
     if (batch.shares_engines()) return;  // whole nanoseconds may decide who came first
