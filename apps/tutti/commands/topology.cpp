@@ -36,7 +36,50 @@ std::string members_text(const Topology& machine, const SharedCapacity& shared) 
   return joined(members);
 }
 
+std::string route_text(const Topology& machine, std::span<const LinkId> route) {
+  std::string text = machine.vertex(machine.link(route.front()).from).name;
+  for (const LinkId link : route) text += " -> " + machine.vertex(machine.link(link).to).name;
+  return text;
+}
+
+std::vector<std::string> device_names(const Topology& machine) {
+  std::vector<std::string> names;
+  for (const Vertex& vertex : machine.vertices())
+    if (vertex.kind == VertexKind::Device) names.push_back(vertex.name);
+  return names;
+}
+
+/// Columns of a capacity: its bandwidth, and beside background flows what they leave of it.
+std::vector<std::string> bandwidth_columns(const Topology& machine, std::size_t capacity, const Bandwidth& bandwidth) {
+  std::vector<std::string> columns{rate_text(bandwidth.nominal), rate_text(bandwidth.guaranteed)};
+  if (machine.background().empty()) return columns;
+  for (const Basis basis : {Basis::Nominal, Basis::Guaranteed})
+    columns.push_back(rate_text(GBps{machine.capacities(basis)[capacity]}));
+  return columns;
+}
+
+std::vector<std::string> bandwidth_titles(const Topology& machine) {
+  std::vector<std::string> titles{"nominal GB/s", "guaranteed GB/s"};
+  if (!machine.background().empty()) titles.insert(titles.end(), {"nominal left", "guaranteed left"});
+  return titles;
+}
+
+std::vector<std::string> joined_columns(std::vector<std::string> first, const std::vector<std::string>& then) {
+  first.insert(first.end(), then.begin(), then.end());
+  return first;
+}
+
+void show_background(const Topology& machine) {
+  if (const auto devices = device_names(machine); !devices.empty()) fmt::print("\ndevices: {}\n", joined(devices));
+  if (machine.background().empty()) return;
+  programs::Table flows({"background", "nominal GB/s", "most GB/s"});
+  for (const BackgroundFlow& flow : machine.background())
+    flows.add({route_text(machine, flow.route), rate_text(flow.bandwidth.nominal), rate_text(flow.bandwidth.most)});
+  fmt::print("\n{}", flows.text());
+}
+
 /// The measured rows of the table beside the rates of the graph alone, the largest deviation first.
+/// @param machine  without background flows, as it was measured
 std::vector<Residual> residuals_of(const Topology& machine) {
   std::vector<Residual> residuals;
   if (machine.table() == nullptr) return residuals;
@@ -69,29 +112,8 @@ std::string copies_rates_text(const Topology& machine, const PortSet& ports, con
   return fmt::format("{:.1f}", fmt::join(rates, " "));
 }
 
-void show_text(const Topology& machine) {
-  fmt::print("{}: {} vertices, {} links, {} shared capacities\n", machine.name(), machine.vertices().size(),
-             machine.links().size(), machine.shared().size());
-  if (const auto& from = machine.spec().provenance)
-    fmt::print("calibrated from {} combinations and {} batches of {}, date {}, fingerprint {}\n", from->combinations,
-               from->batches, from->host.empty() ? "an unnamed host" : from->host, from->date, from->fingerprint);
-  programs::Table links({"link", "theoretical GB/s", "nominal GB/s", "guaranteed GB/s"});
-  for (std::size_t i = 0; i < machine.links().size(); ++i) {
-    const Link& link = machine.links()[i];
-    links.add({link_name(machine, LinkId(i)), rate_text(link.bandwidth.theoretical), rate_text(link.bandwidth.nominal),
-               rate_text(link.bandwidth.guaranteed)});
-  }
-  fmt::print("\n{}", links.text());
-  if (!machine.shared().empty()) {
-    programs::Table shared({"shared capacity", "nominal GB/s", "guaranteed GB/s", "links x cost"});
-    shared.align_left(3);
-    for (const SharedCapacity& capacity : machine.shared())
-      shared.add({capacity.name, rate_text(capacity.capacity.nominal), rate_text(capacity.capacity.guaranteed),
-                  members_text(machine, capacity)});
-    fmt::print("\n{}", shared.text());
-  }
-  fmt::print("\nweights: h2d {}, d2h {}, peer {}\n", machine.weights().h2d, machine.weights().d2h,
-             machine.weights().peer);
+/// @param machine  without background flows, as it was measured
+void show_table(const Topology& machine) {
   if (machine.table() == nullptr) return;
   const MeasuredTable& measured = *machine.table();
   for (const auto& group : measured.symmetric()) {
@@ -113,6 +135,51 @@ void show_text(const Topology& machine) {
   fmt::print("\n{}", worst.text());
 }
 
+void show_text(const Topology& machine) {
+  fmt::print("{}: {} vertices, {} links, {} shared capacities\n", machine.name(), machine.vertices().size(),
+             machine.links().size(), machine.shared().size());
+  if (const auto& from = machine.spec().provenance)
+    fmt::print("calibrated from {} combinations and {} batches of {}, date {}, fingerprint {}\n", from->combinations,
+               from->batches, from->host.empty() ? "an unnamed host" : from->host, from->date, from->fingerprint);
+  programs::Table links(joined_columns({"link", "theoretical GB/s"}, bandwidth_titles(machine)));
+  for (std::size_t i = 0; i < machine.links().size(); ++i) {
+    const LinkBandwidth& bandwidth = machine.links()[i].bandwidth;
+    links.add(joined_columns({link_name(machine, LinkId(i)), rate_text(bandwidth.theoretical)},
+                             bandwidth_columns(machine, i, bandwidth)));
+  }
+  fmt::print("\n{}", links.text());
+  if (!machine.shared().empty()) {
+    const auto titles = joined_columns({"shared capacity"}, bandwidth_titles(machine));
+    programs::Table shared(joined_columns(titles, {"links x cost"}));
+    shared.align_left(titles.size());
+    for (std::size_t s = 0; s < machine.shared().size(); ++s) {
+      const SharedCapacity& capacity = machine.shared()[s];
+      const auto columns = bandwidth_columns(machine, machine.links().size() + s, capacity.capacity);
+      shared.add(joined_columns(joined_columns({capacity.name}, columns), {members_text(machine, capacity)}));
+    }
+    fmt::print("\n{}", shared.text());
+  }
+  show_background(machine);
+  fmt::print("\nweights: h2d {}, d2h {}, peer {}\n", machine.weights().h2d, machine.weights().d2h,
+             machine.weights().peer);
+  show_table(without_background(machine));
+}
+
+Json background_json(const Topology& machine) {
+  Json flows = Json::array();
+  for (std::size_t i = 0; i < machine.background().size(); ++i) {
+    const BackgroundFlow& flow = machine.background()[i];
+    Json route = Json::array({machine.spec().background[i].from});
+    for (const LinkId link : flow.route) route.push_back(machine.vertex(machine.link(link).to).name);
+    flows.push_back({{"from", machine.spec().background[i].from},
+                     {"to", machine.spec().background[i].to},
+                     {"nominal_gbps", flow.bandwidth.nominal.value},
+                     {"most_gbps", flow.bandwidth.most.value},
+                     {"route", route}});
+  }
+  return flows;
+}
+
 Json show_json(const Topology& machine) {
   Json links = Json::array();
   for (std::size_t i = 0; i < machine.links().size(); ++i) {
@@ -121,10 +188,14 @@ Json show_json(const Topology& machine) {
                      {"to", machine.vertex(link.to).name},
                      {"theoretical_gbps", rate_json(link.bandwidth.theoretical)},
                      {"nominal_gbps", link.bandwidth.nominal.value},
-                     {"guaranteed_gbps", link.bandwidth.guaranteed.value}});
+                     {"guaranteed_gbps", link.bandwidth.guaranteed.value},
+                     {"nominal_left_gbps", machine.capacities(Basis::Nominal)[i]},
+                     {"guaranteed_left_gbps", machine.capacities(Basis::Guaranteed)[i]}});
   }
   Json shared = Json::array();
-  for (const SharedCapacity& capacity : machine.shared()) {
+  for (std::size_t s = 0; s < machine.shared().size(); ++s) {
+    const SharedCapacity& capacity = machine.shared()[s];
+    const std::size_t c = machine.links().size() + s;
     Json members = Json::array();
     for (const CapacityMember& member : capacity.members)
       members.push_back({{"from", machine.vertex(machine.link(member.link).from).name},
@@ -133,18 +204,18 @@ Json show_json(const Topology& machine) {
     shared.push_back({{"name", capacity.name},
                       {"nominal_gbps", capacity.capacity.nominal.value},
                       {"guaranteed_gbps", capacity.capacity.guaranteed.value},
+                      {"nominal_left_gbps", machine.capacities(Basis::Nominal)[c]},
+                      {"guaranteed_left_gbps", machine.capacities(Basis::Guaranteed)[c]},
                       {"members", members}});
   }
   Json residuals = Json::array();
-  for (const Residual& residual : residuals_of(machine))
+  for (const Residual& residual : residuals_of(without_background(machine)))
     residuals.push_back({{"streams", copies_text(machine, residual.streams)},
                          {"measured_gbps", residual.measured},
                          {"graph_gbps", residual.predicted},
                          {"worst_deviation", residual.worst()}});
-  return {{"schema_version", 1},
-          {"machine", machine.name()},
-          {"links", links},
-          {"shared", shared},
+  return {{"schema_version", 1},   {"machine", machine.name()},        {"links", links},
+          {"shared", shared},      {"devices", device_names(machine)}, {"background", background_json(machine)},
           {"residuals", residuals}};
 }
 
@@ -164,8 +235,9 @@ int show(const std::string& path, bool json) {
 void add_topology(programs::CommandLine& program) {
   programs::CommandLine command = program.command("topology", "what a machine consists of");
   command.needs_command();
-  programs::CommandLine show_command =
-      command.command("show", "links and shared capacities with their bandwidths, and where the graph is furthest off");
+  programs::CommandLine show_command = command.command(
+      "show",
+      "links and shared capacities with their bandwidths, background load, and where the graph is furthest off");
   command.footer(
       "Examples:\n  tutti topology show configs/machines/h200x4.yaml\n"
       "  tutti topology detect --out machine.yaml");
