@@ -80,6 +80,14 @@ class Run(Programs):
         self.assertLessEqual(chain["worst_reaction_ms"], chain["bound_ms"])
         self.assertLessEqual(chain["bound_ms"], chain["deadline_ms"])
 
+    # The camera's link at a tenth of its 6.5 GB/s is slower than its frames, and no transfer crosses it.
+    def test_a_shipped_station_keeps_its_bounds_beside_background_load(self):
+        faults = self.file("version: 1\nfaults: [{kind: slow_link, route: [camera0, switch0], rate: 0.1}]\n", "faults.yaml")
+        for words in (("--overlap", "off"), ("--overlap", "on"), ("--overlap", "off", "--faults", faults)):
+            with self.subTest(words=words):
+                run = self.object_of(0, "run", "configs/tasks/inspection-camera.yaml", "--for", "1s", "--json", *words)
+                self.assertEqual([(task["missed"], task["over_bound"]) for task in run["summary"]], [(0, 0), (0, 0)])
+
     # A host that stands for 30 ms breaks responses and, with them, a chain: the sentence names it.
     def test_a_chain_over_its_bound_is_a_broken_promise(self):
         path = self.file("version: 1\ntasks: [{name: camera, period: 10 ms, wcet: 2 ms}, {name: gate, period: 20 ms, deadline: 500 ms, wcet: 3 ms}]\n"

@@ -62,5 +62,26 @@ class Detect(Programs):
         self.refuses(self.tutti("topology", "detect", "--out"))
 
 
+class Show(Programs):
+    MACHINE = "configs/machines/inspection-camera.yaml"
+
+    # Into memory: 40 without 2.4 + 1 usually, and 36 without 3 + 4 at most.
+    def test_background_load_is_listed_with_what_it_leaves(self):
+        answer = self.object_of(0, "topology", "show", self.MACHINE, "--json")
+        self.assertEqual(answer["devices"], ["camera0", "disk0"])
+        self.assertEqual(answer["background"][0], {"from": "camera0", "to": "mem0", "nominal_gbps": 2.4, "most_gbps": 3,
+                                                   "route": ["camera0", "switch0", "cpu0", "mem0"]})
+        self.assertEqual(answer["background"][2]["route"], ["mem0", "cpu0", "mem0"])
+        into_memory = next(link for link in answer["links"] if (link["from"], link["to"]) == ("cpu0", "mem0"))
+        self.assertEqual((into_memory["nominal_gbps"], into_memory["guaranteed_gbps"]), (40, 36))
+        self.assertAlmostEqual(into_memory["nominal_left_gbps"], 36.6)
+        self.assertAlmostEqual(into_memory["guaranteed_left_gbps"], 29)
+        text = self.tutti("topology", "show", self.MACHINE).stdout
+        self.assertRegex(text, r"\ncpu0 -> mem0 +- +40.00 +36.00 +36.60 +29.00\n")
+        self.assertIn("\ndevices: camera0, disk0\n", text)
+        self.assertRegex(text, r"\ncamera0 -> switch0 -> cpu0 -> mem0 +2.40 +3.00\n")
+        self.assertNotIn("left", self.tutti("topology", "show", "configs/machines/h200x4.yaml").stdout)
+
+
 if __name__ == "__main__":
     sys.exit(main())

@@ -15,6 +15,7 @@
 #include "tests/runtime/task_runs.hpp"
 #include "tests/support/fault_function.hpp"
 #include "tests/support/overlap_sets.hpp"
+#include "tests/support/random_machine.hpp"
 #include "tests/support/two_sides.hpp"
 
 namespace tutti::internal {
@@ -504,9 +505,11 @@ TEST_F(OverlappedRunTest, EndsWhereAHostStepThrows) {
 // near it.
 TEST_F(OverlappedRunTest, KeepsEveryBound) {
   Random random(5);
-  const Topology machine = test::overlap_machine();
+  const Topology alone = test::overlap_machine();
   int sets = 0, close = 0;
   for (int round = 0; round < test::rounds(250); ++round) {
+    const Topology machine =
+        round % 2 == 0 ? alone : test::with_random_background(alone, static_cast<std::uint64_t>(round));
     TaskSet set = overlapping(test::random_overlap_set(random, machine));
     for (Task& task : set.tasks) task.offset = Duration{random.between(0, 20'000)};
     if (AdmissionController(planners().front()).answer(set) != Answer::Schedulable) continue;

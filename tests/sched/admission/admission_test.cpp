@@ -144,6 +144,29 @@ Topology machine() {
 )");
 }
 
+// Frames take up to 4 of the 9 GB/s that are guaranteed into memory, so a report of 20 MB takes up to 4 ms; without
+// frames, 20 / 9 ms.
+TEST(Admission, CountsBackgroundLoadAtItsMost) {
+  const auto answer = [](const std::string& background, Duration deadline) {
+    const Topology station = test::make_machine(
+        R"(  vertices: {mem0: {kind: memory}, hub0: {kind: hub}, gpu0: {kind: gpu}, camera0: {kind: device}}
+  links:
+    - {from: hub0, to: mem0, bandwidth: {nominal: 10 GB/s, guaranteed: 9 GB/s}}
+    - {from: gpu0, to: hub0, bandwidth: 50 GB/s}
+    - {from: camera0, to: hub0, bandwidth: 5 GB/s}
+)" + background);
+    Task report;
+    report.name = "report";
+    report.period = report.deadline = deadline;
+    report.steps = {test::make_batch(station, "  - {from: gpu0, to: mem0, size: 20 MB}\n")};
+    return decide({station, Policy::Edf, {report}}).answer;
+  };
+  const std::string frames = "  background: [{from: camera0, to: mem0, bandwidth: {nominal: 1 GB/s, most: 4 GB/s}}]\n";
+  EXPECT_EQ(answer(frames, Duration{4'000'000}), Answer::Schedulable);
+  EXPECT_EQ(answer(frames, Duration{3'999'999}), Answer::NotSchedulable);
+  EXPECT_EQ(answer("", Duration{2'222'223}), Answer::Schedulable);
+}
+
 /// A job that sends and brings back so many bytes, each a buffer on the GPU.
 Task copying(const Topology& machine, std::string name, std::string_view gpu, int sent, int back) {
   Task task;

@@ -12,6 +12,7 @@
 #include "tests/support/overlap_adversary.hpp"
 #include "tests/support/overlap_sets.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/random_machine.hpp"
 #include "tests/support/two_sides.hpp"
 
 namespace tutti::internal {
@@ -91,6 +92,27 @@ TEST(Operations, TakeAsLongAsInTheWorstCompany) {
   EXPECT_EQ(operations.operations[0].worst(), Duration{12'000});
   EXPECT_EQ(operations.operations[0].least(), Duration{6000});
   EXPECT_EQ(split(tasks_of(machine, {kUp0})).operations[0].worst(), Duration{6000});
+}
+
+// A disk takes up to 0.4 of the memory's 1 byte/ns: 0.3 are left to each of two copies in company, so 6000 bytes take
+// 20 us; alone 6000 / 0.6 = 10 us.
+TEST(Operations, HaveWhatBackgroundLoadLeaves) {
+  const Topology machine = make_machine(R"(  vertices:
+    mem0: {kind: memory}
+    hub0: {kind: hub}
+    gpu0: {kind: gpu}
+    gpu1: {kind: gpu}
+    disk0: {kind: device}
+  links:
+    - {from: mem0, to: hub0, bandwidth: 1 GB/s}
+    - {from: hub0, to: gpu0, bandwidth: 1 GB/s}
+    - {from: hub0, to: gpu1, bandwidth: 1 GB/s}
+    - {from: hub0, to: disk0, bandwidth: 1 GB/s}
+  background: [{from: mem0, to: disk0, bandwidth: {nominal: 100 MB/s, most: 400 MB/s}}]
+)");
+  const OperationSet operations = split(tasks_of(machine, {kUp0, kUp1}));
+  EXPECT_EQ(operations.operations[0].worst(), Duration{20'000});
+  EXPECT_EQ(operations.operations[0].least(), Duration{10'000});
 }
 
 // Every operation has the batch's 100 ns, its gate's 10 ns and its own cost, a copy the longer of a turn and a
@@ -331,9 +353,11 @@ struct Found {
 /// @param share  of the longest times that the analysis hears of
 Found attack(int rounds, double share, int runs = 30) {
   Random random(7);
-  const Topology machine = test::overlap_machine();
+  const Topology alone = test::overlap_machine();
   Found found;
   for (int round = 0; round < rounds; ++round) {
+    const Topology machine =
+        round % 2 == 0 ? alone : test::with_random_background(alone, static_cast<std::uint64_t>(round));
     const TaskSet set = test::random_overlap_set(random, machine);
     OverlapVerdict verdict = decide(set);
     if (verdict.answer != Answer::Schedulable) continue;
