@@ -410,7 +410,7 @@ TEST(SteadyRates, TellWhereTheyComeFrom) {
 // ---- in files
 
 TEST(TopologyText, ReadsBackAsTheSameMachine) {
-  for (const char* file : {"h200x4", "inspection-example", "nehalem-c2050", "sandy-bridge-k10"}) {
+  for (const char* file : {"h200x4", "inspection-camera", "inspection-example", "nehalem-c2050", "sandy-bridge-k10"}) {
     const Topology machine = load_machine(test::source_path(std::string("configs/machines/") + file + ".yaml")).value();
     const auto again = parse_document(machine_yaml(machine), file).and_then(machine_from);
     ASSERT_TRUE(again.has_value()) << again.error().text();

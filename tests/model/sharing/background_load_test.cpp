@@ -163,6 +163,40 @@ TEST(BackgroundLoad, ScalesRowsIntoWhatIsLeft) {
   EXPECT_NEAR(down_both(machine, Basis::Guaranteed)[1], 7, 1e-9);
 }
 
+/// Two GPUs behind one link up of 10, with a row for both.
+/// @param first,second  bandwidths of the links of the GPUs
+Topology both_up(const std::string& first, const std::string& second, const std::string& flow) {
+  return test::make_machine(
+      R"(  vertices: {mem0: {kind: memory}, cpu0: {kind: cpu}, gpu0: {kind: gpu}, gpu1: {kind: gpu}, disk0: {kind: device}}
+  links:
+    - {from: mem0, to: cpu0, bandwidth: 10 GB/s}
+    - {from: cpu0, to: gpu0, bandwidth: )" +
+      first + "}\n    - {from: cpu0, to: gpu1, bandwidth: " + second +
+      "}\n    - {from: cpu0, to: disk0, bandwidth: 10 GB/s, back: 10 GB/s}\n  background: [{" + flow +
+      "}]\n  table: [{h2d: {gpu0: 5 GB/s, gpu1: 5 GB/s}}]\n");
+}
+
+std::vector<double> up_both(const Topology& machine, Basis basis) {
+  return SteadyRates{}.find(machine, basis, PortSet(PortId{0}) | PortSet(PortId{2})).rates;
+}
+
+// The disk takes 8 of the 10 of gpu0's link, so the copy there has 2 of its 5, and the graph would give the rest of the
+// common link, 8, to gpu1. The row says that gpu1 has 5 beside a copy to gpu0: the common link is lowered to 7.
+TEST(BackgroundLoad, GuaranteesNoCopyWhatAnotherOneLoses) {
+  const Topology machine = both_up("10 GB/s", "10 GB/s", "from: disk0, to: gpu0, bandwidth: 8 GB/s");
+  EXPECT_EQ(up_both(machine, Basis::Nominal), (std::vector<double>{2, 5}));
+  EXPECT_EQ(up_both(machine, Basis::Guaranteed), (std::vector<double>{2, 5}));
+}
+
+// Usually 9 of the common link are left, and both have 4.5. At most 4 are taken, so both rows come to 3; the graph
+// would guarantee gpu1 the 5 of its own link, as gpu0 is guaranteed 1. To lower 6 to 4 loses a third, 5 to 3 more.
+TEST(BackgroundLoad, GuaranteesNoMoreThanRowsBesideItsMost) {
+  const Topology machine = both_up("{nominal: 10 GB/s, guaranteed: 1 GB/s}", "5 GB/s",
+                                   "from: mem0, to: disk0, bandwidth: {nominal: 1 GB/s, most: 4 GB/s}");
+  EXPECT_EQ(up_both(machine, Basis::Nominal), (std::vector<double>{4.5, 4.5}));
+  EXPECT_EQ(up_both(machine, Basis::Guaranteed), (std::vector<double>{1, 3}));
+}
+
 // Frames into gpu1 make two GPUs differ that are symmetric in the table: 10 of its 25 GB/s leave 15 of the row's 25.
 TEST(BackgroundLoad, OfOneOfTwoSymmetricGpusSlowsItAlone) {
   const Topology machine = test::make_machine(
