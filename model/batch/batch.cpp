@@ -39,15 +39,8 @@ class StreamFaults {
 /// Whether a transfer can start or end there.
 bool check_end(const Topology& machine, VertexId end, StreamFaults& faults) {
   const Vertex& vertex = machine.vertex(end);
-  if (vertex.kind == VertexKind::Memory || vertex.kind == VertexKind::Gpu) return true;
-  if (vertex.kind == VertexKind::Device) {
-    faults.add(
-        fmt::format("'{}' is a device, whose own driver moves its bytes; declare its traffic under 'background' "
-                    "of the machine, and let the transfer start or end at a memory or a gpu",
-                    vertex.name));
-    return false;
-  }
-  faults.add(fmt::format("'{}' is a {}; a transfer starts and ends at a memory or a gpu", vertex.name,
+  if (is_end(vertex.kind)) return true;
+  faults.add(fmt::format("'{}' is a {}; a transfer starts and ends at a memory, a gpu or a device", vertex.name,
                          to_string(vertex.kind)));
   return false;
 }
@@ -83,7 +76,12 @@ void check_transfer(const Topology& machine, const Transfer& transfer, StreamFau
     return faults.add(fmt::format("the transfer goes from '{}' to itself; name two places", from));
   const bool from_gpu = machine.vertex(transfer.from).kind == VertexKind::Gpu;
   const bool to_gpu = machine.vertex(transfer.to).kind == VertexKind::Gpu;
-  if (!from_gpu && !to_gpu)
+  const bool from_device = machine.vertex(transfer.from).kind == VertexKind::Device;
+  const bool to_device = machine.vertex(transfer.to).kind == VertexKind::Device;
+  if (from_device && to_device)
+    return faults.add(
+        fmt::format("'{}' and '{}' are both devices; one end of a transfer is a memory or a gpu", from, to));
+  if (!from_gpu && !to_gpu && !from_device && !to_device)
     return faults.add(fmt::format("'{}' and '{}' are both memories; a copy engine needs a gpu at one end", from, to));
   if (transfer.size.count < 0 || transfer.size.count > (1LL << 53))
     faults.add(fmt::format("a transfer of {} bytes is not possible; write 0 to 2^53 bytes", transfer.size.count));
@@ -114,13 +112,17 @@ void check_kernel(const Topology& machine, const Kernel& kernel, StreamFaults& f
                            to_string(kernel.time)));
 }
 
-/// The last links of copies between GPUs: copies into one GPU share the last link, though each has its own engine.
-std::vector<LinkId> last_links_of_peers(const Topology& machine, std::span<const CommandStream> streams) {
+/// Links at GPUs over which copies go that no engine of the GPU issues, rising: the last links of copies between GPUs,
+/// and those of copies of devices.
+std::vector<LinkId> links_met(const Topology& machine, std::span<const CommandStream> streams) {
   std::vector<LinkId> links;
+  const auto is_gpu = [&](VertexId end) { return machine.vertex(end).kind == VertexKind::Gpu; };
   for (const CommandStream& stream : streams) {
     if (!stream.transfer) continue;
     const RouteView route = find_route(machine, *stream.transfer);
-    if (route.method.peer_traffic) links.push_back(route.first.back());
+    if (!route.method.peer_traffic && !route.method.of_device) continue;
+    if (is_gpu(stream.transfer->to)) links.push_back(route.first.back());
+    if (route.method.of_device && is_gpu(stream.transfer->from)) links.push_back(route.first.front());
   }
   std::sort(links.begin(), links.end());
   links.erase(std::unique(links.begin(), links.end()), links.end());
@@ -216,7 +218,7 @@ Expected<Batch> Batch::with_sizes_of(const Topology& machine, std::vector<Comman
 
 Batch::Batch(const Topology& machine, std::vector<CommandStream> streams, Merging merging)
     : machine_(machine), streams_(std::move(streams)), merging_(merging) {
-  const std::vector<LinkId> met = last_links_of_peers(machine_, streams_);
+  const std::vector<LinkId> met = links_met(machine_, streams_);
   work_.reserve(streams_.size());
   for (const CommandStream& stream : streams_) work_.push_back(make_work(stream, met));
   drop_lone_landings();
@@ -247,7 +249,7 @@ void Batch::drop_lone_landings() {
     if (work.landing != kNone && issuers[work.landing].size() == 1) work.landing = kNone;
 }
 
-/// @param met  last links of copies between GPUs, in rising order
+/// @param met  links of GPUs over which copies of other engines go, rising
 StreamWork Batch::make_work(const CommandStream& stream, std::span<const LinkId> met) {
   StreamWork work;
   if (stream.kernel) {
@@ -267,9 +269,9 @@ StreamWork Batch::make_work(const CommandStream& stream, std::span<const LinkId>
   work.engines = merging_ == Merging::Transitive ? route.end_engines : route.engines;
   work.route = route.kind;
   work.peer_traffic = route.method.peer_traffic;
-  const auto meets_peers = [&](LinkId link) { return std::binary_search(met.begin(), met.end(), link); };
+  const auto meets_others = [&](LinkId link) { return std::binary_search(met.begin(), met.end(), link); };
   work.route_class = transfer.route.empty() ? machine_.route_class(transfer.from, transfer.to) : kNone;
-  if (work.route_class == kNone || std::any_of(route.first.begin(), route.first.end(), meets_peers)) {
+  if (work.route_class == kNone || std::any_of(route.first.begin(), route.first.end(), meets_others)) {
     work.route_class = add_own(route.second);
     own_classes_.back().port = port_in_table(machine_, transfer, route);
   }

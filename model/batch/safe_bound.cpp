@@ -10,7 +10,7 @@
 namespace tutti::internal {
 namespace {
 
-constexpr double kEndless = std::numeric_limits<double>::infinity();
+constexpr double kNoFinish = std::numeric_limits<double>::infinity();
 
 /// Limit on the number of windows: any selection is safe.
 constexpr std::size_t kMostWindows = 64;
@@ -40,7 +40,7 @@ void SafeBound::find(std::span<const double> capacities, std::span<BoundedStep> 
   if (steps.empty()) return;
   list_groups(steps);
   list_shares(capacities, steps);
-  for (BoundedStep& step : steps) step.finish = kEndless;
+  for (BoundedStep& step : steps) step.finish = kNoFinish;
   for (std::uint32_t s = 0; s < steps.size(); ++s) {
     bound_at_once(steps, s);
     narrow_shares(steps[s], s);
@@ -136,7 +136,7 @@ inline void SafeBound::add_share(const BoundedStep& step, std::uint32_t position
   }
   if (capacity.newest == kNone || found_[capacity.newest].group != step.group) {
     capacity.newest = static_cast<std::uint32_t>(found_.size());
-    found_.push_back({0, step.earliest, kEndless, step.group, step.locks, position, kNone});
+    found_.push_back({0, step.earliest, kNoFinish, step.group, step.locks, position, kNone});
     share_capacity_.push_back(use.capacity.value);
     ++capacity.shares_end;  // counts, at first
   }
@@ -204,7 +204,7 @@ void SafeBound::make_windows(std::size_t steps) {
     for (std::size_t i = 0; i < most; ++i) cuts_[i] = cuts_[i * all / most];
     cuts_.resize(most);
   }
-  if (cuts_.back() < kEndless) cuts_.push_back(kEndless);
+  if (cuts_.back() < kNoFinish) cuts_.push_back(kNoFinish);
 }
 
 /// Ends a share with the finish of its last step: it is no rival after that.
@@ -260,7 +260,7 @@ void SafeBound::bound_at_once(std::span<BoundedStep> steps, std::uint32_t s) {
   }
   const bool joint =
       group.one_kind || at - anchors[0].member < kLongMixedRun || at % kMixedRunStep == 0 || at + 1 == group.end;
-  double finish = joint ? 0 : kEndless;
+  double finish = joint ? 0 : kNoFinish;
   if (joint)
     for (std::uint32_t a = 0; a < group.anchors; ++a)
       finish = std::max(finish, slightly_later(anchors[a].release + run_length(steps, anchors[a].member, at)));
@@ -278,16 +278,16 @@ double SafeBound::run_length(std::span<const BoundedStep> steps, std::uint32_t f
   const BoundedStep& last = steps[members_[to]];
   const Group& group = groups_[last.group];
   const double time = times_[to] - (from == group.begin ? 0 : times_[from] - first.time);
-  filter_ = {last.group, from == to ? last.locks : std::array{kNone, kNone}, -kEndless, kEndless};
+  filter_ = {last.group, from == to ? last.locks : std::array{kNone, kNone}, -kNoFinish, kNoFinish};
   if (!group.one_kind) {
     const double volume = begin_run(steps, from, to, filter_);
-    return slightly_later(time) + (links_.empty() ? 0 : hand_out<true>(filter_, volume, kEndless).time);
+    return slightly_later(time) + (links_.empty() ? 0 : hand_out<true>(filter_, volume, kNoFinish).time);
   }
   double volume = volumes_[to];
   if (from > group.begin) volume = without(volume, volumes_[from] - first.bytes / first.weight);
   if (!(volume > 0)) return time;
   begin_flow(steps[group.flow], filter_);
-  return slightly_later(time) + hand_out<false>(filter_, volume, kEndless).time;
+  return slightly_later(time) + hand_out<false>(filter_, volume, kNoFinish).time;
 }
 
 /// Bounds a step's finish window by window: its flow alone, or continued from the step before it.
@@ -347,9 +347,9 @@ inline void SafeBound::begin_flow(const BoundedStep& step, const Filter& filter)
   for (const CapacityUse& use : step.uses) {
     Link& link = link_of(use.capacity, filter);
     link.own = step.weight * use.cost;
-    link.own_left = kEndless;
+    link.own_left = kNoFinish;
   }
-  links_.push_back({nullptr, nullptr, 1 / step.alone, 0, step.weight, 0, kEndless, kNone, 0});
+  links_.push_back({nullptr, nullptr, 1 / step.alone, 0, step.weight, 0, kNoFinish, kNone, 0});
 }
 
 /// Begins a run of several steps of a group, one behind the other: on each capacity their loads are taken in turn, the
@@ -429,7 +429,7 @@ SafeBound::Progress SafeBound::hand_out(const Filter& filter, double volume, dou
     }
     if (slow == nullptr) return {volume, passed};
     while (slow->next != slow->end && !filter.counts(shares_[slow->next->share])) ++slow->next;
-    const double rival = slow->next == slow->end ? kEndless : std::max(0.0, slow->next->limit - slow->handed_out);
+    const double rival = slow->next == slow->end ? kNoFinish : std::max(0.0, slow->next->limit - slow->handed_out);
     double most = std::min(left, std::max(0.0, time - passed) / slope);
     if constexpr (mixed) {
       most = slow->own_left;

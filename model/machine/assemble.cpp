@@ -17,7 +17,7 @@
 namespace tutti::internal {
 namespace {
 
-constexpr std::ptrdiff_t kMaxEndpoints = 1024;
+constexpr std::size_t kMaxEndpoints = 1024;
 constexpr std::size_t kMaxVertices = 8192;
 constexpr Duration kLongest{1LL << 53};  // what a double holds exactly
 constexpr std::size_t kMaxRouteLinks = 1U << 24;
@@ -124,8 +124,9 @@ void add_vertices(Parts& parts, Faults& faults) {
     check_vertex(vertices[i], faults, field);
     if (vertices[i].kind == VertexKind::Memory) parts.memories.emplace_back(i);
     if (vertices[i].kind == VertexKind::Gpu) parts.gpus.emplace_back(i);
+    if (vertices[i].kind == VertexKind::Device) parts.devices.emplace_back(i);
   }
-  if (std::ranges::count_if(vertices, [](const Vertex& vertex) { return is_end(vertex.kind); }) > kMaxEndpoints)
+  if (parts.memories.size() + parts.gpus.size() + parts.devices.size() > kMaxEndpoints)
     faults.add("vertices[0]", "more than 1024 memories, GPUs and devices; describe a smaller machine");
 }
 
@@ -272,6 +273,10 @@ void number_engines(Parts& parts) {
     parts.engine_out[i] = engines == 1 ? parts.engine_in[i] : next();
     parts.peer_engine_in[i] = engines < kPeerEngines ? parts.engine_in[i] : next();
     parts.peer_engine_out[i] = engines < kPeerEngines ? parts.engine_out[i] : next();
+  }
+  for (const VertexId device : parts.devices) {
+    parts.engine_in[device.index()] = EngineId(parts.engine_count++);
+    parts.engine_out[device.index()] = EngineId(parts.engine_count++);
   }
 }
 

@@ -7,7 +7,7 @@ namespace tutti::internal {
 namespace {
 
 /// Whether only one copy engine can use a capacity: it is of a GPU's own link, the GPU has no further engine for copies
-/// to and from other GPUs, and none of these comes over it.
+/// to and from other GPUs, and no copy of another GPU's or a device's engine goes over it.
 bool is_private(const Topology& machine, CapacityId capacity, std::span<const LinkId> met) {
   if (capacity.index() >= machine.links().size()) return false;  // a shared one
   if (std::find(met.begin(), met.end(), LinkId{capacity.value}) != met.end()) return false;

@@ -12,7 +12,7 @@ namespace tutti::internal {
 /// limit a transfer alone and never two against each other.
 ///
 /// @param first,second  the links of the route, in two legs; the second may be empty.
-/// @param met  links into GPUs over which copies that other GPUs issue come as well
+/// @param met  links of GPUs over which copies that other GPUs or devices issue go as well, rising
 [[nodiscard]] RouteClass make_route_class(const Topology& machine, std::span<const LinkId> first,
                                           std::span<const LinkId> second, double weight,
                                           std::span<const LinkId> met = {});

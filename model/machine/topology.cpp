@@ -18,6 +18,7 @@ const std::shared_ptr<const MeasuredTable>& Topology::shared_table() const { ret
 std::span<const Error> Topology::notes() const { return parts_->notes; }
 std::span<const VertexId> Topology::memories() const { return parts_->memories; }
 std::span<const VertexId> Topology::gpus() const { return parts_->gpus; }
+std::span<const VertexId> Topology::devices() const { return parts_->devices; }
 std::span<const RouteClass> Topology::route_classes() const { return parts_->route_classes; }
 std::size_t Topology::engine_count() const { return parts_->engine_count; }
 
@@ -93,8 +94,8 @@ Topology Topology::with_notes(std::vector<Error> notes) const {
   return Topology(std::move(parts));
 }
 
-EngineId Topology::engine_in(VertexId gpu) const { return parts_->engine_in[gpu.index()]; }
-EngineId Topology::engine_out(VertexId gpu) const { return parts_->engine_out[gpu.index()]; }
+EngineId Topology::engine_in(VertexId end) const { return parts_->engine_in[end.index()]; }
+EngineId Topology::engine_out(VertexId end) const { return parts_->engine_out[end.index()]; }
 EngineId Topology::peer_engine_in(VertexId gpu) const { return parts_->peer_engine_in[gpu.index()]; }
 EngineId Topology::peer_engine_out(VertexId gpu) const { return parts_->peer_engine_out[gpu.index()]; }
 

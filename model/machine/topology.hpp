@@ -132,6 +132,7 @@ class Topology {
   /// All vertices of one kind, in the order of the file.
   [[nodiscard]] std::span<const VertexId> memories() const;
   [[nodiscard]] std::span<const VertexId> gpus() const;
+  [[nodiscard]] std::span<const VertexId> devices() const;
 
   /// The limits on rates, in byte/ns: every link's own, then every shared capacity's; each without what background
   /// flows take, which `links` and `shared` still have.
@@ -169,9 +170,10 @@ class Topology {
   /// This machine with other notes.
   [[nodiscard]] Topology with_notes(std::vector<Error> notes) const;
 
-  /// The engine that moves data into this GPU, and the one that moves it out; the same one where the GPU has but one.
-  [[nodiscard]] EngineId engine_in(VertexId gpu) const;
-  [[nodiscard]] EngineId engine_out(VertexId gpu) const;
+  /// The engine that moves data into this GPU or device, and the one that moves it out; the same one where a GPU has
+  /// but one.
+  [[nodiscard]] EngineId engine_in(VertexId end) const;
+  [[nodiscard]] EngineId engine_out(VertexId end) const;
   /// Engines for copies between GPUs without a memory between: `engine_in` and `engine_out` where the GPU has fewer
   /// than three.
   [[nodiscard]] EngineId peer_engine_in(VertexId gpu) const;

@@ -27,6 +27,7 @@ struct Topology::Parts {
   std::map<std::pair<VertexId, VertexId>, LinkId> link_by_ends;
   std::vector<VertexId> memories;
   std::vector<VertexId> gpus;
+  std::vector<VertexId> devices;
   std::vector<double> nominal;           // [capacities] without what background flows take
   std::vector<double> guaranteed;        // [capacities]
   std::vector<std::uint32_t> use_begin;  // [links + 1] into `uses`
@@ -38,8 +39,8 @@ struct Topology::Parts {
   std::vector<RouteClass> route_classes;
   std::vector<std::uint32_t> route_class_of;    // [endpoint_count^2] into `route_classes`, row by row
   std::vector<std::optional<DomainId>> domain;  // [vertices]
-  std::vector<EngineId> engine_in;              // [vertices], of GPUs
-  std::vector<EngineId> engine_out;             // [vertices], of GPUs
+  std::vector<EngineId> engine_in;              // [vertices], of GPUs and devices
+  std::vector<EngineId> engine_out;             // [vertices], of GPUs and devices
   std::vector<EngineId> peer_engine_in;         // [vertices], of GPUs
   std::vector<EngineId> peer_engine_out;        // [vertices], of GPUs
   std::size_t engine_count = 0;

@@ -6,7 +6,7 @@
 
 namespace tutti::internal {
 
-/// Bytes along a route between memories and GPUs.
+/// Bytes along a route between memories, GPUs and devices.
 struct Transfer {
   VertexId from;
   VertexId to;

@@ -1,6 +1,7 @@
 #include "model/transfer/transfer_method.hpp"
 
 #include "model/base/expects.hpp"
+#include "model/transfer/device.hpp"
 #include "model/transfer/direct.hpp"
 #include "model/transfer/peer.hpp"
 #include "model/transfer/staged.hpp"
@@ -14,6 +15,7 @@ struct MethodRow {
 };
 
 constexpr std::array kMethods{
+    MethodRow{{.name = "device", .of_device = true}, route_device},
     MethodRow{{.name = "direct"}, route_direct},
     MethodRow{{.name = "peer", .peer_traffic = true}, route_peer},
     MethodRow{{.name = "staged", .chunked = true}, route_staged},
@@ -28,7 +30,7 @@ RouteView find_route(const Topology& machine, const Transfer& transfer) {
     route->method = row.method;
     return *route;
   }
-  TUTTI_EXPECTS(false, "one end of a transfer is a GPU, the other a memory or another GPU");
+  TUTTI_EXPECTS(false, "one end of a transfer is a GPU or a device, the other a memory or another GPU");
 }
 
 }  // namespace tutti::internal

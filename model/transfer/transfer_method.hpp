@@ -18,6 +18,7 @@ struct TransferMethod {
   std::string_view name = {};
   bool chunked = false;       ///< in chunks through a memory, over two legs: its second engine ends it, and its chunks
                               ///< follow each other by themselves, so that no plan cuts it
+  bool of_device = false;     ///< by an engine of a device, beside whatever copies of the GPU at its other end
   bool peer_traffic = false;  ///< over links between GPUs, which sleep, and whose last one copies of others use too
 
   friend bool operator==(const TransferMethod&, const TransferMethod&) = default;
@@ -42,7 +43,7 @@ struct RouteView {
 /// The route of a transfer by the first method that moves such transfers. Its links are the transfer's own where it has
 /// some, otherwise the machine's.
 ///
-/// @pre    both ends are memories or GPUs, at least one of them a GPU, and they differ.
+/// @pre    both ends are memories, GPUs or devices; one is a GPU or a device, the other no device, and they differ.
 /// @return a route that is not `found()` where there is none.
 [[nodiscard]] RouteView find_route(const Topology& machine, const Transfer& transfer);
 

@@ -43,9 +43,9 @@ void fill_kernel_inputs(const Batch& batch, std::span<StreamBinding> bindings) {
 }
 
 Expected<void> check_buffer_place(const Vertex& vertex, Bytes size) {
-  if (vertex.kind != VertexKind::Memory && vertex.kind != VertexKind::Gpu) {
+  if (!is_end(vertex.kind)) {
     return invalid_input(
-        fmt::format("'{}' is a {}; buffers lie in a memory or a gpu", vertex.name, to_string(vertex.kind)));
+        fmt::format("'{}' is a {}; buffers lie in a memory, a gpu or a device", vertex.name, to_string(vertex.kind)));
   }
   if (size.count < 0) return invalid_input("a buffer has 0 bytes or more");
   return {};

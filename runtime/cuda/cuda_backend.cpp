@@ -7,6 +7,7 @@
 
 #include "model/base/expects.hpp"
 #include "model/base/joined.hpp"
+#include "model/transfer/transfer_method.hpp"
 #include "runtime/cuda/cuda_batch.hpp"
 #include "runtime/cuda/cuda_operation.hpp"
 #include "runtime/cuda/device_watch.hpp"
@@ -136,6 +137,11 @@ class CudaBackend final : public DeviceBackend {
  private:
   [[nodiscard]] Expected<void> check_is_mine(VertexId where) const {
     const Vertex& vertex = devices_->machine.vertex(where);
+    if (vertex.kind == VertexKind::Device)
+      return invalid_input(fmt::format(
+          "'{}' is a device, whose own driver moves its bytes; leave its copies out of the batch and declare "
+          "them under 'background' of the machine, or take the sim backend",
+          vertex.name));
     if (vertex.kind != VertexKind::Gpu || devices_->device_of(where) >= 0) return {};
     return invalid_input(
         fmt::format("'{}' is none of the GPUs that this backend opened; it belongs to another one", vertex.name));
@@ -165,6 +171,10 @@ Expected<std::unique_ptr<BackendBatch>> CudaBackend::prepare(BoundPlan bound) {
         "host work waits for its turn in the queue of a GPU, and nothing of its partition uses one; copy something to "
         "one in the same task, or take the sim backend");
   for (const CommandStream& stream : bound.plan.batch.streams()) {
+    if (stream.transfer && find_route(devices_->machine, *stream.transfer).method.of_device) {
+      const bool sends = devices_->machine.vertex(stream.transfer->from).kind == VertexKind::Device;
+      return tl::unexpected(check_is_mine(sends ? stream.transfer->from : stream.transfer->to).error());
+    }
     if (!stream.kernel) continue;
     if (auto known = devices_->kernels.find_for(stream); !known) return tl::unexpected(std::move(known.error()));
     if (auto ok = check_is_mine(stream.kernel->on); !ok) return tl::unexpected(std::move(ok.error()));

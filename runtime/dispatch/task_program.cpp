@@ -47,8 +47,7 @@ Expected<BufferView> PatternProgram::source_of(DeviceBackend& backend, const Tra
     return output;
   }
   auto buffer = make_buffer(backend, transfer.from, transfer.size);
-  if (buffer && machine_.vertex(transfer.from).kind == VertexKind::Memory)
-    fill(buffer->bytes(), seed_ + buffers_.size());
+  if (buffer && machine_.vertex(transfer.from).kind != VertexKind::Gpu) fill(buffer->bytes(), seed_ + buffers_.size());
   return buffer;
 }
 

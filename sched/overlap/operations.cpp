@@ -40,7 +40,11 @@ std::string name_of(const Topology& machine, EngineId engine) {
     if (machine.peer_engine_in(gpu) == engine) return name + " peer copies in";
     if (machine.peer_engine_out(gpu) == engine) return name + " peer copies out";
   }
-  TUTTI_EXPECTS(false, "an engine is of a GPU");
+  for (const VertexId device : machine.devices()) {
+    if (machine.engine_in(device) == engine) return machine.vertex(device).name + " copies in";
+    if (machine.engine_out(device) == engine) return machine.vertex(device).name + " copies out";
+  }
+  TUTTI_EXPECTS(false, "an engine is of a GPU or a device");
   return {};
 }
 

@@ -141,6 +141,7 @@ class StreamMaker {
 
   Transfer make_transfer(VertexId gpu) {
     const VertexId memory = pick(machine_.memories());
+    if (!machine_.devices().empty() && random_.one_in(3)) return make_device_transfer(gpu, memory);
     const VertexId other = pick(machine_.gpus());
     const bool zero = traits_.zero_sizes && random_.one_in(12);
     const Bytes size{
@@ -155,6 +156,13 @@ class StreamMaker {
     Transfer peer{gpu, other, size, {}, {}};
     if (random_.one_in(3)) peer.via = memory;
     return peer;
+  }
+
+  Transfer make_device_transfer(VertexId gpu, VertexId memory) {
+    const VertexId device = pick(machine_.devices());
+    const VertexId other = random_.one_in(2) ? gpu : memory;
+    const Bytes size{scale_ * static_cast<std::int64_t>(1 + random_.below(100'000'000))};
+    return random_.one_in(2) ? Transfer{device, other, size, {}, {}} : Transfer{other, device, size, {}, {}};
   }
 
   std::optional<Kernel> make_kernel(VertexId gpu, bool has_transfer) {

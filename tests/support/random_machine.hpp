@@ -24,8 +24,8 @@ struct BatchTraits {
   bool zero_sizes = true;
 };
 
-/// A batch for a machine: copies in both directions and between GPUs, kernels on GPUs and cpus; the same for the same
-/// seed.
+/// A batch for a machine: copies in both directions, between GPUs, from and to devices, kernels on GPUs and cpus; the
+/// same for the same seed.
 /// @param scale  what all sizes and times are multiplied by.
 [[nodiscard]] Batch random_batch(const Topology& machine, std::uint64_t seed, const BatchTraits& traits = {},
                                  int scale = 1);

@@ -28,8 +28,8 @@ struct Step {
   SlowFlow flow;
 };
 
-/// An engine (GPU, 0 in or 1 out; 3 in or 4 out of copies between GPUs), a GPU's cores (2), or a link (5) where copies
-/// land.
+/// An engine (GPU or device, 0 in or 1 out; 3 in or 4 out of copies between GPUs), a GPU's cores (2), or a link (5)
+/// where copies land.
 using Lock = std::pair<std::size_t, int>;
 
 struct Chain {
@@ -67,6 +67,8 @@ class SlowSimulation {
   [[nodiscard]] std::set<Lock> engines(const Transfer& transfer) const {
     std::set<Lock> locks;
     const bool peer = find_route(machine_, transfer).method.peer_traffic;
+    for (const auto& [end, direction] : {std::pair{transfer.from, 1}, {transfer.to, 0}})
+      if (machine_.vertex(end).kind == VertexKind::Device) return {{end.index(), direction}};
     const bool both_ends = !peer || batch_.merging() == Merging::Transitive;
     const auto add = [&](VertexId gpu, int direction) {
       const Vertex& vertex = machine_.vertex(gpu);
@@ -100,7 +102,7 @@ class SlowSimulation {
     const double rate = slow_max_min(slow_capacities(machine_, Basis::Nominal), {&flow, 1}).front();
     const double bytes = static_cast<double>(transfer.size.count);
     const bool is_long = bytes > 0 && bytes / rate >= 20 * std::max(4'000.0, as_ns(machine_.setup().handover.nominal));
-    const bool fills = machine_.link(links.back()).bandwidth.nominal.value <= 1.1 * rate;
+    const bool fills = slow_capacities(machine_, Basis::Nominal)[links.back().index()] <= 1.1 * rate;
     return is_long && fills ? std::optional(links.back()) : std::nullopt;
   }
 

@@ -44,8 +44,7 @@ std::string route_text(const Topology& machine, std::span<const LinkId> route) {
 
 std::vector<std::string> device_names(const Topology& machine) {
   std::vector<std::string> names;
-  for (const Vertex& vertex : machine.vertices())
-    if (vertex.kind == VertexKind::Device) names.push_back(vertex.name);
+  for (const VertexId device : machine.devices()) names.push_back(machine.vertex(device).name);
   return names;
 }
 

@@ -41,7 +41,7 @@ struct Bar {
   std::size_t row = 0;  ///< in a lane where work overlaps
 };
 
-/// The lanes that a batch uses, in the order of the machine's GPUs and cpus.
+/// The lanes that a batch uses, in the order of the machine's GPUs, devices and cpus.
 class Lanes {
  public:
   explicit Lanes(const Batch& batch)
@@ -60,6 +60,10 @@ class Lanes {
       if (processors[gpu.index()]) add(of_vertex_[gpu.index()], gpu, "kernels", false);
       processors[gpu.index()] = false;
     }
+    for (const VertexId device : machine_->devices())
+      for (const auto& [engine, what] :
+           {std::pair{machine_->engine_in(device), "in"}, {machine_->engine_out(device), "out"}})
+        if (engines[engine.index()]) add(of_engine_[engine.index()], device, what, false);
     for (std::size_t v = 0; v < processors.size(); ++v)
       if (processors[v]) add(of_vertex_[v], VertexId(v), "host work", true);
   }

@@ -425,39 +425,5 @@ TEST(BackgroundLoad, ThatLeavesNothingIsRefused) {
       "higher bandwidth there");
 }
 
-// Two ways lead from mem0 to gpu0: the one of two links passes the disk, which is an end, so the route is the one of
-// three.
-TEST(Device, IsNeverPassedThrough) {
-  const Topology machine = test::make_machine(
-      R"(  vertices: {mem0: {kind: memory}, hub0: {kind: hub}, hub1: {kind: hub}, gpu0: {kind: gpu}, disk0: {kind: device}}
-  links:
-    - {from: mem0, to: disk0, bandwidth: 5 GB/s}
-    - {from: disk0, to: gpu0, bandwidth: 5 GB/s}
-    - {from: mem0, to: hub0, bandwidth: 5 GB/s}
-    - {from: hub0, to: hub1, bandwidth: 5 GB/s}
-    - {from: hub1, to: gpu0, bandwidth: 5 GB/s}
-)");
-  EXPECT_EQ(machine.route(*machine.find_vertex("mem0"), machine.gpus()[0]).size(), 3U);
-  EXPECT_EQ(test::batch_error(machine, "  - {from: mem0, to: gpu0, size: 1 MB, route: [mem0, disk0, gpu0]}\n"),
-            "b.yaml:3:5: the route passes through 'disk0'; memories, GPUs and devices are never passed through");
-}
-
-TEST(Device, IsNoEndOfATransfer) {
-  EXPECT_EQ(
-      test::batch_error(station(""), "  - {from: camera0, to: mem0, size: 1 MB}\n"),
-      "b.yaml:3:5: 'camera0' is a device, whose own driver moves its bytes; declare its traffic under 'background' "
-      "of the machine, and let the transfer start or end at a memory or a gpu");
-}
-
-// It lies in the domain of its switch, and has none of a GPU's keys.
-TEST(Device, IsPartOfAPcieDomain) {
-  const Topology machine = station("");
-  EXPECT_EQ(machine.domain(*machine.find_vertex("camera0")), machine.domain(machine.gpus()[0]));
-  EXPECT_EQ(test::machine_error(
-                test::machine_file("  vertices: {mem0: {kind: memory}, nic0: {kind: device, copy_engines: 2}}\n"
-                                   "  links: [{from: mem0, to: nic0, bandwidth: 1 GB/s}]\n")),
-            "m.yaml:4:71: 'copy_engines' stands at a device; only a gpu has it");
-}
-
 }  // namespace
 }  // namespace tutti::internal
