@@ -51,6 +51,9 @@ TaskSet random_overlap_set(Random& random, const Topology& machine) {
           streams += fmt::format("  - {{kernel: {{on: gpu{}, time: {} ns}}}}\n", gpu, ns);
         } else if (kind == 1) {
           streams += fmt::format("  - {{from: gpu{}, to: gpu{}, size: {} B}}\n", gpu, (gpu + 1) % 3, bytes);
+        } else if (kind == 2 && !machine.devices().empty()) {
+          streams += fmt::format("  - {{from: {}, to: gpu{}, size: {} B}}\n", machine.vertex(machine.devices()[0]).name,
+                                 gpu, bytes);
         } else if (kind == 2) {
           streams += fmt::format("  - {{from: gpu{}, to: mem0, size: {} B}}\n", gpu, bytes);
         } else {

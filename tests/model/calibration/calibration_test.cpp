@@ -240,6 +240,21 @@ TEST_F(H200x4, IsTheShippedMachine) {
   EXPECT_TRUE(shipped.notes().empty() && again.notes().empty());  // what is guaranteed is below every row
 }
 
+// Measurements are without what the base says of its background, and the machine beside it again.
+TEST(Calibration, KeepsBackgroundLoad) {
+  const Measurements measured = measure(hidden(kFourth), 0.002);
+  const Topology alone = calibrate(measured, std::nullopt).value().machine;
+  MachineSpec spec = alone.spec();
+  spec.background = {{"mem0", "gpu0", {GBps{1}, GBps{4}}}};
+  const auto beside = calibrate(measured, compile(spec).value()).value();
+  EXPECT_EQ(beside.machine.spec().background, spec.background);
+  EXPECT_EQ(machine_yaml(without_background(beside.machine)), machine_yaml(calibrate(measured, alone).value().machine));
+  const std::size_t from_memory =
+      beside.machine.route(beside.machine.memories()[0], beside.machine.gpus()[0])[0].index();
+  const Bandwidth& declared = beside.machine.links()[from_memory].bandwidth;
+  EXPECT_DOUBLE_EQ(beside.machine.capacities(Basis::Nominal)[from_memory], declared.nominal.value - 1);
+}
+
 TEST_F(H200x4, CalibratedTwiceIsTheSameFile) {
   const Topology& once = h200x4_calibration().machine;
   EXPECT_EQ(machine_yaml(calibrate(h200x4(), once).value().machine), machine_yaml(once));

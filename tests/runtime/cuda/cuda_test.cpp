@@ -655,6 +655,35 @@ TEST(CudaPart, KeepsOffTheConductorsCore) {
   EXPECT_EQ(cores_of_this_thread(), std::vector(before.begin(), before.end() - 1));
 }
 
+// A camera has no memory of CUDA's, and no copy from it goes into a queue, not even one without bytes.
+TEST(CudaDevices, AreLeftToTheirDrivers) {
+  const Topology machine = test::make_machine(R"(  vertices:
+    mem0: {kind: memory}
+    hub0: {kind: hub}
+    gpu0: {kind: gpu}
+    camera0: {kind: device}
+  links:
+    - {from: mem0, to: hub0, bandwidth: 3 GB/s, back: 3 GB/s}
+    - {from: hub0, to: gpu0, bandwidth: 3 GB/s, back: 3 GB/s}
+    - {from: camera0, to: hub0, bandwidth: 1 GB/s}
+)");
+  const KernelRegistry kernels = KernelRegistry::with_builtins();
+  test::DeviceClock clock;
+  const auto backend = test::make_cuda<GateKind::PollingKernel>(machine, kernels, clock);
+  const VertexId camera = *machine.find_vertex("camera0");
+  const auto refused = backend->allocate(camera, Bytes{4096});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(
+      refused.error().message,
+      "'camera0' is a device, whose own driver moves its bytes; leave its copies out of the batch and declare them "
+      "under 'background' of the machine, or take the sim backend");
+  Executor executor(machine, *backend, clock);
+  auto batch = Batch::make(machine, {copy_stream("frame", camera, machine.gpus()[0], 0)}).value();
+  const auto prepared = executor.prepare(plan(planners().front(), batch), {{}});
+  ASSERT_FALSE(prepared.has_value());
+  EXPECT_EQ(prepared.error().message, refused.error().message);
+}
+
 // gpu0 belongs to somebody else: no memory there and no kernel. Host work alone finds the queue of a GPU that is open,
 // and where none is there is a sentence.
 TEST(CudaPart, HasOnlyTheGpusThatItOpens) {

@@ -46,6 +46,35 @@ CommandStream random_stream(const Station& station, Random& random, std::string 
   return stream;
 }
 
+// 1000 bytes from the camera at 1 byte/ns, beside 1000 bytes from memory over the rest of the GPU's link, 3 byte/ns.
+TEST(SimBackend, MovesWhatADeviceSends) {
+  Station station(std::make_unique<VirtualClock>(), Station::make_sim, test::make_machine(R"(  vertices:
+    mem0: {kind: memory}
+    hub0: {kind: hub}
+    gpu0: {kind: gpu}
+    camera0: {kind: device}
+  links:
+    - {from: mem0, to: hub0, bandwidth: 3 GB/s, back: 3 GB/s}
+    - {from: hub0, to: gpu0, bandwidth: 3 GB/s, back: 3 GB/s}
+    - {from: camera0, to: hub0, bandwidth: 1 GB/s}
+)"));
+  const Buffer frame = station.allocate(station.at("camera0"), 1000),
+               image = station.allocate(station.at("mem0"), 2000);
+  const Buffer from_camera = station.allocate(station.at("gpu0"), 1000),
+               from_memory = station.allocate(station.at("gpu0"), 2000);
+  const auto seen = test::pattern(1000, 1), known = test::pattern(2000, 2);
+  std::ranges::copy(seen, frame.view().data);
+  station.write(image.view(), known);
+  PreparedBatch batch =
+      station.prepare({copy_stream("frame", station.at("camera0"), station.at("gpu0"), 1000),
+                       copy_stream("image", station.at("mem0"), station.at("gpu0"), 2000)},
+                      {bound(frame.view(), from_camera.view()), bound(image.view(), from_memory.view())});
+  station.run(batch);
+  EXPECT_EQ(batch.measured().latency, Duration{1000});
+  EXPECT_EQ(station.read(from_camera.view()), seen);
+  EXPECT_EQ(station.read(from_memory.view()), known);
+}
+
 // Seeded batches of all planners on a machine that is crowded half of the time: every byte arrives, and what is
 // measured is what was planned.
 TEST(SimBackend, DoesWhatWasPlanned) {
