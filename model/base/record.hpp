@@ -276,6 +276,17 @@ struct Form<int> {
 };
 
 template <>
+struct Form<bool> : Unchecked {
+  static bool read(Reader&, const Node& node, const FieldRules& rules) {
+    const std::string& text = read_text(node);
+    if (text != "true" && text != "false")
+      fail(node.place, fmt::format("'{}' is '{:.80}'; write true or false", rules.key, text));
+    return text == "true";
+  }
+  static Node write(bool value) { return scalar_node(value ? "true" : "false"); }
+};
+
+template <>
 struct Form<std::string> {
   static std::string read(Reader&, const Node& node, const FieldRules& rules) {
     if (rules.words.empty()) return rules.any_text ? read_text(node) : read_id(node);

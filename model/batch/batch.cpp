@@ -83,6 +83,11 @@ void check_transfer(const Topology& machine, const Transfer& transfer, StreamFau
         fmt::format("'{}' and '{}' are both devices; one end of a transfer is a memory or a gpu", from, to));
   if (!from_gpu && !to_gpu && !from_device && !to_device)
     return faults.add(fmt::format("'{}' and '{}' are both memories; a copy engine needs a gpu at one end", from, to));
+  for (const VertexId end : {transfer.from, transfer.to})
+    if (machine.vertex(end).pageable && (from_device || to_device))
+      return faults.add(
+          fmt::format("'{}' is pageable memory, which no device reaches; name the memory of its driver's buffers",
+                      machine.vertex(end).name));
   if (transfer.size.count < 0 || transfer.size.count > (1LL << 53))
     faults.add(fmt::format("a transfer of {} bytes is not possible; write 0 to 2^53 bytes", transfer.size.count));
   if (transfer.via && (!from_gpu || !to_gpu))
@@ -90,6 +95,9 @@ void check_transfer(const Topology& machine, const Transfer& transfer, StreamFau
   if (transfer.via && machine.vertex(*transfer.via).kind != VertexKind::Memory)
     return faults.add(
         fmt::format("'{}' is no memory; a staged copy goes via a memory", machine.vertex(*transfer.via).name));
+  if (transfer.via && machine.vertex(*transfer.via).pageable)
+    return faults.add(fmt::format("'{}' is pageable, and no GPU reaches it; a staged copy goes via another memory",
+                                  machine.vertex(*transfer.via).name));
   const RouteView route = find_route(machine, transfer);
   if (!transfer.route.empty() && route.method.chunked)
     return faults.add(fmt::format(

@@ -23,7 +23,7 @@ constexpr std::uint32_t kMostAnchors = 8;
 constexpr std::uint32_t kLongMixedRun = 256, kMixedRunStep = 64;
 
 /// A smaller gain is not worth another round.
-constexpr double kClearly = 1 - 1e-3;
+constexpr double kClearlyBelow = 1 - 1e-3;
 
 /// Keeps rounding on the safe side.
 double slightly_later(double ns) { return ns * (1 + 1e-14); }
@@ -326,7 +326,7 @@ bool SafeBound::bound_by_windows(std::span<BoundedStep> steps, std::uint32_t s) 
   }
   step.finish = std::min(before, slightly_later(at));
   if (step.finish < slightly_later(at)) followed_ = kNone;
-  return step.finish < before * kClearly;
+  return step.finish < before * kClearlyBelow;
 }
 
 // ---- handing out volume

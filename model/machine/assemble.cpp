@@ -18,6 +18,7 @@ namespace tutti::internal {
 namespace {
 
 constexpr std::size_t kMaxEndpoints = 1024;
+constexpr Bytes kSmallestBuffer{64 << 10}, kLargestBuffer{64 << 20};  // of pageable memory
 constexpr std::size_t kMaxVertices = 8192;
 constexpr Duration kLongest{1LL << 53};  // what a double holds exactly
 constexpr std::size_t kMaxRouteLinks = 1U << 24;
@@ -109,6 +110,19 @@ void check_vertex(const Vertex& vertex, Faults& faults, const std::string& field
     faults.add(field, fmt::format("'{}' is a {}; only hubs, switches, GPUs and devices lie in a PCIe domain",
                                   vertex.name, to_string(vertex.kind)));
   }
+  if (vertex.pageable && vertex.kind != VertexKind::Memory)
+    faults.add(field, fmt::format("'{}' is a {}; only a memory is pageable", vertex.name, to_string(vertex.kind)));
+  if (vertex.pageable && (vertex.buffer < kSmallestBuffer || vertex.buffer > kLargestBuffer))
+    faults.add(path_of(field, "buffer"),
+               fmt::format("a buffer of {} is no use; write one from 64 KiB to 64 MiB", to_string(vertex.buffer)));
+}
+
+/// Buffers of pageable memory lie in the first memory, and measured tables are of copies of it.
+void check_first_memory(const Parts& parts, Faults& faults) {
+  if (parts.memories.empty() || !parts.spec.vertices[parts.memories.front().index()].pageable) return;
+  faults.add(path_of("vertices", parts.memories.front().index()),
+             fmt::format("'{}' is pageable and the first memory; list the memory that its pinned buffers lie in first",
+                         parts.spec.vertices[parts.memories.front().index()].name));
 }
 
 void add_vertices(Parts& parts, Faults& faults) {
@@ -126,6 +140,7 @@ void add_vertices(Parts& parts, Faults& faults) {
     if (vertices[i].kind == VertexKind::Gpu) parts.gpus.emplace_back(i);
     if (vertices[i].kind == VertexKind::Device) parts.devices.emplace_back(i);
   }
+  check_first_memory(parts, faults);
   if (parts.memories.size() + parts.gpus.size() + parts.devices.size() > kMaxEndpoints)
     faults.add("vertices[0]", "more than 1024 memories, GPUs and devices; describe a smaller machine");
 }

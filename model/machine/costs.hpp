@@ -40,16 +40,20 @@ struct Cost {
 
 /// Kind of a copy: each kind has its own costs.
 enum class CopyKind : std::uint8_t {
-  Up,      ///< memory to GPU
-  Down,    ///< GPU to memory
-  Peer,    ///< GPU to GPU
-  Staged,  ///< one chunk's copy over one leg of a staged copy
+  Up,            ///< memory to GPU
+  Down,          ///< GPU to memory
+  Peer,          ///< GPU to GPU
+  Staged,        ///< one chunk's copy over one leg of a staged copy
+  PageableUp,    ///< pageable memory to GPU, whole, through pinned buffers
+  PageableDown,  ///< GPU to pageable memory
 };
-inline constexpr std::array kCopyKinds{CopyKind::Up, CopyKind::Down, CopyKind::Peer, CopyKind::Staged};
+inline constexpr std::array kCopyKinds{CopyKind::Up,     CopyKind::Down,       CopyKind::Peer,
+                                       CopyKind::Staged, CopyKind::PageableUp, CopyKind::PageableDown};
 
-/// "up", "down", "peer", "staged".
+/// "up", "down", "peer", "staged", "pageable_up", "pageable_down".
 [[nodiscard]] constexpr std::string_view to_string(CopyKind route) {
-  constexpr std::array<std::string_view, kCopyKinds.size()> names{"up", "down", "peer", "staged"};
+  constexpr std::array<std::string_view, kCopyKinds.size()> names{"up",     "down",        "peer",
+                                                                  "staged", "pageable_up", "pageable_down"};
   return names[static_cast<std::size_t>(route)];
 }
 

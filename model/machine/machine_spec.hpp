@@ -39,9 +39,13 @@ enum class VertexKind : std::uint8_t { Memory, Cpu, Hub, Switch, Gpu, Device };
 struct Vertex {
   std::string name;
   VertexKind kind = VertexKind::Hub;
-  int copy_engines = 2;  ///< of a GPU, 1 to 64; 1 serves both directions, 2 one each; from 3 on copies between
-                         ///< GPUs have their own, too
-  int cores = 1;         ///< of a cpu, 1 to 1024: host work that it does at a time where jobs overlap
+  int copy_engines = 2;   ///< of a GPU, 1 to 64; 1 serves both directions, 2 one each; from 3 on copies between
+                          ///< GPUs have their own, too
+  int cores = 1;          ///< of a cpu, 1 to 1024: host work that it does at a time where jobs overlap
+  bool pageable = false;  ///< of a memory: ordinary memory of the host, which no GPU reaches; threads copy it into and
+                          ///< out of pinned buffers
+  int producers = 8;      ///< of a pageable memory, 1 to 64: threads that copy beside each copy engine, a core each
+  Bytes buffer{4 << 20};  ///< of a pageable memory, 64 KiB to 64 MiB: each of the 2 x producers buffers
   std::optional<Bytes> memory = {};  ///< of a GPU, where known
   std::string bus_id = {};           ///< of a GPU, where known
   std::string uuid = {};             ///< of a GPU, where known

@@ -12,7 +12,7 @@ std::optional<RouteView> route_staged(const Topology& machine, const Transfer& t
   route.weight = machine.weights().peer;
   std::size_t fewest = std::numeric_limits<std::size_t>::max();
   for (const VertexId memory : machine.memories()) {
-    if (transfer.via && *transfer.via != memory) continue;
+    if (machine.vertex(memory).pageable || (transfer.via && *transfer.via != memory)) continue;
     const auto in = machine.route(transfer.from, memory);
     const auto out = machine.route(memory, transfer.to);
     if (in.empty() || out.empty() || in.size() + out.size() >= fewest) continue;

@@ -3,6 +3,7 @@
 #include "model/base/expects.hpp"
 #include "model/transfer/device.hpp"
 #include "model/transfer/direct.hpp"
+#include "model/transfer/pageable.hpp"
 #include "model/transfer/peer.hpp"
 #include "model/transfer/staged.hpp"
 
@@ -16,6 +17,7 @@ struct MethodRow {
 
 constexpr std::array kMethods{
     MethodRow{{.name = "device", .of_device = true}, route_device},
+    MethodRow{{.name = "pageable", .pageable = true}, route_pageable},
     MethodRow{{.name = "direct"}, route_direct},
     MethodRow{{.name = "peer", .peer_traffic = true}, route_peer},
     MethodRow{{.name = "staged", .chunked = true}, route_staged},

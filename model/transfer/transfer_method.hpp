@@ -19,6 +19,7 @@ struct TransferMethod {
   bool chunked = false;       ///< in chunks through a memory, over two legs: its second engine ends it, and its chunks
                               ///< follow each other by themselves, so that no plan cuts it
   bool of_device = false;     ///< by an engine of a device, beside whatever copies of the GPU at its other end
+  bool pageable = false;      ///< by threads of the host, through pinned buffers; the engine's copies follow them
   bool peer_traffic = false;  ///< over links between GPUs, which sleep, and whose last one copies of others use too
 
   friend bool operator==(const TransferMethod&, const TransferMethod&) = default;

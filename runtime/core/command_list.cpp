@@ -88,8 +88,9 @@ class Maker {
     const CommandStream& stream = plan_.batch.streams()[planned.stream];
     if (planned.kernel) return on_gpu(stream.kernel->on) ? Command::Kind::Kernel : Command::Kind::HostWork;
     if (planned.bytes.count == 0) return Command::Kind::Nothing;
-    const bool chunked = plan_.timeline.streams[planned.stream].transfer->method.chunked;
-    return chunked ? Command::Kind::Staged : Command::Kind::Copy;
+    const TransferMethod& method = plan_.timeline.streams[planned.stream].transfer->method;
+    if (method.pageable) return Command::Kind::Pageable;
+    return method.chunked ? Command::Kind::Staged : Command::Kind::Copy;
   }
 
   std::uint32_t add_gate(Duration instant) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "runtime/cuda/doorbell.hpp"
 #include "runtime/cuda/gpu_clock.hpp"
 #include "runtime/cuda/lane_pool.hpp"
+#include "runtime/cuda/pageable_server.hpp"
 
 namespace tutti::internal::cuda {
 
@@ -34,6 +36,8 @@ struct BoundDevices {
   BoundDevices(const BoundDevices&) = delete;  // batches know it by its address
   BoundDevices& operator=(const BoundDevices&) = delete;
   ~BoundDevices() {
+    if (lost)
+      for (auto& [port, server] : pageable) static_cast<void>(server.release());  // it may wait for the GPU for ever
     for (const auto& [pair, mine] : peers) {
       const DeviceGuard guard(pair.first);
       if (mine && !MemoryPool::instance().keeps_all()) static_cast<void>(cudaDeviceDisablePeerAccess(pair.second));
@@ -56,7 +60,8 @@ struct BoundDevices {
   std::map<std::pair<int, int>, bool> peers;  ///< from and to with access: whether this object enabled it
   std::vector<CudaBatch*> batches;
   std::map<std::pair<int, EngineQueue>, cudaStream_t> queues;  ///< by ordinal: of operations that overlap
-  std::size_t overlapping = 0;                                 ///< such operations under way
+  std::map<std::pair<int, CopyDirection>, std::unique_ptr<PageableServer>> pageable;  ///< by ordinal, as needed
+  std::size_t overlapping = 0;                                                        ///< such operations under way
   OwnWaker caller{new StreamWaker};  ///< streams call it where such an operation ends, if the host sleeps
   std::atomic<bool> lost{false};     ///< a GPU is broken or hangs: nothing of it can be waited for or given back
   std::atomic<std::uint64_t> lost_devices{0};  ///< which ones were seen to be, a bit each by ordinal
@@ -91,6 +96,21 @@ struct BoundDevices {
           "leave CUDA_DEVICE_MAX_CONNECTIONS to this program");
     return queues.emplace(std::pair(device, queue), pool.lend()).first->second;
   }
+  /// What copies pageable memory to or from a GPU.
+  /// @param memory  that the first such copy is of: its threads and buffers serve all
+  /// @errors Machine: all streams of the GPU are lent, no room for its buffers, no thread.
+  [[nodiscard]] Expected<PageableServer*> pageable_server(int device, CopyDirection direction, const Vertex& memory) {
+    auto& server = pageable[{device, direction}];
+    if (server) return server.get();
+    LanePool& pool = lanes.at(device);
+    if (pool.free() == 0) return machine_error("no stream of a GPU is left for copies of pageable memory");
+    CopierOptions options;
+    options.threads = static_cast<unsigned>(memory.producers);
+    options.buffer = static_cast<std::size_t>(memory.buffer.count);
+    auto made = PageableServer::make(device, direction, pool.lend(), options);
+    if (!made) return tl::unexpected(std::move(made.error()));
+    return (server = *std::move(made)).get();
+  }
   /// A GPU is broken or hangs. For any thread.
   void lose(int device) {
     lost_devices.fetch_or(bit_of(device));
@@ -106,8 +126,11 @@ struct BoundDevices {
   }
   /// Memories are the host's NUMA nodes, in their order; below 0 where the host has but one.
   [[nodiscard]] int numa_node_of(VertexId memory) const {
-    const auto memories = machine.memories();
-    const auto place = static_cast<std::size_t>(std::find(memories.begin(), memories.end(), memory) - memories.begin());
+    std::size_t place = 0;
+    for (const VertexId other : machine.memories()) {
+      if (other == memory) break;
+      if (!machine.vertex(other).pageable) ++place;
+    }
     return numa_nodes.size() < 2 || place >= numa_nodes.size() ? -1 : numa_nodes[place];
   }
 

@@ -28,6 +28,11 @@ class CudaMemory final : public BufferSource {
     const Vertex& vertex = devices.machine.vertex(where);
     Bytes& used = used_[where.index()];
     if (vertex.memory && size > *vertex.memory - used) return does_not_fit(size, vertex.name, used, *vertex.memory);
+    if (vertex.pageable) {
+      auto ordinary = take_ordinary(size);
+      if (ordinary) used += size;
+      return ordinary;
+    }
     auto memory = vertex.kind == VertexKind::Gpu ? take_device(devices, where, size) : take_host(devices, where, size);
     if (!memory) return tl::unexpected(std::move(memory.error()));
     used += size;
@@ -39,9 +44,18 @@ class CudaMemory final : public BufferSource {
   void give_back(const BufferView& memory) noexcept override {
     used_[memory.where.index()] = used_[memory.where.index()] - memory.size;
     blocks_.erase(memory.data);
+    ordinary_.erase(memory.data);
   }
 
  private:
+  Expected<std::byte*> take_ordinary(Bytes size) {
+    std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[static_cast<std::size_t>(size.count)]());
+    if (!memory) return machine_error(fmt::format("the host has no {} left for a buffer", to_string(size)));
+    std::byte* const data = memory.get();
+    ordinary_.emplace(data, std::move(memory));
+    return data;
+  }
+
   static Expected<PooledMemory> take_host(const BoundDevices& devices, VertexId where, Bytes size) {
     return MemoryPool::instance().take_host(static_cast<std::size_t>(size.count), devices.numa_node_of(where));
   }
@@ -66,6 +80,7 @@ class CudaMemory final : public BufferSource {
 
   std::vector<Bytes> used_;  // [vertices]
   std::map<std::byte*, PooledMemory> blocks_;
+  std::map<std::byte*, std::unique_ptr<std::byte[]>> ordinary_;  // buffers in pageable memory
 };
 
 class CudaBaselines final : public Baselines {

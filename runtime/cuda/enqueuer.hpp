@@ -70,6 +70,7 @@ class Enqueuer {
   void bind_copies(std::uint32_t run);
   Expected<void> make_ring(std::uint32_t position);
   Expected<void> bind_kernel(std::uint32_t position);
+  Expected<void> bind_pageable(std::uint32_t position);
 
   void enqueue_to(std::size_t end);
   void enqueue(std::uint32_t run);
@@ -81,6 +82,7 @@ class Enqueuer {
   void note_point(const Point& point, const Command& command);
   void copy(std::uint32_t run);
   void copy_staged(std::uint32_t position);
+  void copy_pageable(std::uint32_t position);
   void fill(const Command& command, const Ring& ring, const Chunk& chunk);
   void drain(const Command& command, const Ring& ring, const Chunk& chunk);
   void launch(std::uint32_t position);
@@ -92,12 +94,13 @@ class Enqueuer {
   [[nodiscard]] bool by_signal(const Chunk& chunk) const { return chunk.index == 0 && !batch_.timed_by_host(); }
 
   BoundBatch& batch_;
-  std::vector<Copies> copies_;                // [runs of commands] of several copies
-  std::vector<std::unique_ptr<Ring>> rings_;  // [commands] of staged copies
-  std::vector<BoundKernel> kernels_;          // [commands]
-  std::vector<HostWork> host_work_;           // [commands]
-  std::size_t ahead_ = 0;                     // runs of commands that the hardware queues have room for
-  std::uint32_t enqueued_ = 0;                // of them, in this run of the batch
+  std::vector<Copies> copies_;                           // [runs of commands] of several copies
+  std::vector<std::unique_ptr<Ring>> rings_;             // [commands] of staged copies
+  std::vector<std::unique_ptr<PageableCopy>> pageable_;  // [commands] of copies of pageable memory
+  std::vector<BoundKernel> kernels_;                     // [commands]
+  std::vector<HostWork> host_work_;                      // [commands]
+  std::size_t ahead_ = 0;                                // runs of commands that the hardware queues have room for
+  std::uint32_t enqueued_ = 0;                           // of them, in this run of the batch
   std::atomic<bool> abandoned_{false};
 };
 

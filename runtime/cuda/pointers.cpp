@@ -23,13 +23,15 @@ Expected<void> check_pointer(const BoundDevices& bound, const CommandStream& str
   for (const std::byte* address : {buffer.data, buffer.data + size.count - 1}) {
     cudaPointerAttributes found{};
     if (auto ok = check(cudaPointerGetAttributes(&found, address), "cudaPointerGetAttributes"); !ok) return ok;
-    const bool right = on_gpu ? found.type == cudaMemoryTypeDevice && found.device == bound.device_of(buffer.where)
-                              : found.type == cudaMemoryTypeHost;
+    const bool right =
+        on_gpu ? found.type == cudaMemoryTypeDevice && found.device == bound.device_of(buffer.where)
+               : found.type == cudaMemoryTypeHost || (vertex.pageable && found.type == cudaMemoryTypeUnregistered);
     if (right) continue;
     const std::string remedy =
         on_gpu ? fmt::format("allocate it through the backend, or by cudaMalloc on GPU {}, which is '{}'",
                              bound.device_of(buffer.where), vertex.name)
-               : "allocate it through the backend, or pin all of it with cudaHostRegister";
+               : "allocate it through the backend, pin all of it with cudaHostRegister, or let it lie in a memory that "
+                 "the machine calls pageable";
     return invalid_input(fmt::format("the {} buffer of stream '{}' is {}{}; {}", role, stream.name,
                                      address == buffer.data ? "" : "in part ", text_of(found), remedy),
                          stream.place);

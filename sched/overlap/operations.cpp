@@ -15,6 +15,7 @@
 #include "model/transfer/transfer_method.hpp"
 #include "sched/tasks/cut.hpp"
 #include "sched/tasks/partition.hpp"
+#include "sched/tasks/producer_cores.hpp"
 #include "sched/tasks/wcet.hpp"
 
 namespace tutti::internal {
@@ -59,12 +60,6 @@ std::string name_of(const Topology* machine, const ResourcePart& part) {
     }
   }
   return "landing at " + machine->vertex(machine->link(LinkId{part.id}).to).name;
-}
-
-std::optional<VertexId> first_cpu(const TaskSet& set) {
-  for (std::size_t i = 0; set.machine && i < set.machine->vertices().size(); ++i)
-    if (set.machine->vertices()[i].kind == VertexKind::Cpu) return VertexId{i};
-  return std::nullopt;
 }
 
 /// Groups of parts that are held together, in the order in which they are met.
@@ -171,8 +166,8 @@ class Bounds {
   Duration around_;  // the dispatcher's time, and what machine and host may be held up
 };
 
-/// The core of each cpu that the host work of a task takes: that of the task with the most is handed out first, to the
-/// core that has the least.
+/// The core of each cpu that the host work of a task takes, of those that copies of pageable memory leave: that of the
+/// task with the most is handed out first, to the core that has the least.
 class Cores {
  public:
   explicit Cores(const TaskSet& set) {
@@ -183,9 +178,12 @@ class Cores {
         loads.emplace_back(-time / as_ns(set.tasks[i].period), TaskId{i}, cpu);
     std::ranges::sort(loads);
     std::map<VertexId, std::vector<double>> of_cpu;
+    const auto producers = producer_cores(set);
     for (const auto& [load, task, cpu] : loads) {
       auto& cores = of_cpu[cpu];
-      cores.resize(static_cast<std::size_t>(set.machine->vertex(cpu).cores));
+      const auto held = producers.find(cpu);
+      const int free = set.machine->vertex(cpu).cores - (held == producers.end() ? 0 : held->second);
+      cores.resize(static_cast<std::size_t>(std::max(free, 1)));  // a compiled set has one at least
       const auto least = std::ranges::min_element(cores);
       *least -= load;
       core_of_[{task, cpu}] = static_cast<std::uint32_t>(least - cores.begin());
@@ -198,21 +196,6 @@ class Cores {
   }
 
  private:
-  /// [cpus] ns that a job has them.
-  static std::map<VertexId, double> host_times(const TaskSet& set, const Task& task) {
-    std::map<VertexId, double> times;
-    for (const JobStep& step : task.steps) {
-      if (const auto* host = std::get_if<HostStep>(&step)) {
-        if (const auto cpu = first_cpu(set)) times[*cpu] += as_ns(host->time);
-        continue;
-      }
-      for (const CommandStream& stream : std::get<Batch>(step).streams())
-        if (stream.kernel && set.machine->vertex(stream.kernel->on).kind == VertexKind::Cpu)
-          times[stream.kernel->on] += as_ns(stream.kernel->worst);
-    }
-    return times;
-  }
-
   std::map<std::pair<TaskId, VertexId>, std::uint32_t> core_of_;
 };
 

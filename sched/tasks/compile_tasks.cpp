@@ -8,6 +8,7 @@
 #include "model/base/joined.hpp"
 #include "model/batch/compile_batch.hpp"
 #include "sched/tasks/compile_after.hpp"
+#include "sched/tasks/producer_cores.hpp"
 #include "sched/tasks/task_fields.hpp"
 #include "sched/tasks/task_names.hpp"
 
@@ -231,6 +232,7 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
   if (set.overlap == Overlap::Auto && !can_overlap) set.overlap = Overlap::Off;
   compile_chains(all, set);
   check_critical_window(all);
+  check_producer_cores(set, all.faults);
   if (set.policy == Policy::CwEdf) set.overlap = Overlap::Off;
   if (!all.faults.none()) return tl::unexpected(all.faults.error());
   return set;

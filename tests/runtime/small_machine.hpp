@@ -36,7 +36,7 @@ inline constexpr bool kDevicesAreInTime = true;
 
 /// Three GPUs behind links of 1 byte/ns, so that n bytes take n ns; what they share is never full. gpu0 and gpu1 reach
 /// each other; to and from gpu2, which has 100 kB, a copy goes through mem0 in chunks of 1000 bytes: its data starts
-/// 1000 ns late.
+/// 1000 ns late. heap0 is pageable memory.
 /// @param memory_link  of mem0; below 3 GB/s copies to and from the GPUs get into each other's way, and rates change.
 inline Topology small_machine(const std::string& memory_link = "8 GB/s") {
   return make_machine(R"(  vertices:
@@ -47,6 +47,7 @@ inline Topology small_machine(const std::string& memory_link = "8 GB/s") {
     gpu0: {kind: gpu}
     gpu1: {kind: gpu}
     gpu2: {kind: gpu, memory: 100 kB}
+    heap0: {kind: memory, pageable: true, producers: 2, buffer: 64 KiB}
   links:
     - {from: mem0, to: cpu0, bandwidth: )" +
                       memory_link + ", back: " + memory_link + R"(}
@@ -55,6 +56,7 @@ inline Topology small_machine(const std::string& memory_link = "8 GB/s") {
     - {from: hub0, to: gpu0, bandwidth: 1 GB/s, back: 1 GB/s}
     - {from: hub0, to: gpu1, bandwidth: 1 GB/s, back: 1 GB/s}
     - {from: hub1, to: gpu2, bandwidth: 1 GB/s, back: 1 GB/s}
+    - {from: heap0, to: cpu0, bandwidth: 8 GB/s, back: 8 GB/s}
   staging: {chunk: 1000 B}
 )");
 }
@@ -191,8 +193,12 @@ class Station {
     run(prepared);
   }
 
+  [[nodiscard]] bool is_of_host(const BufferView& buffer) const {
+    return machine.vertex(buffer.where).kind == VertexKind::Memory;
+  }
+
   void write(const BufferView& to, const std::vector<std::byte>& bytes) {
-    if (to.where == at("mem0")) {
+    if (is_of_host(to)) {
       std::copy(bytes.begin(), bytes.end(), to.data);
       return;
     }
@@ -202,7 +208,7 @@ class Station {
   }
 
   std::vector<std::byte> read(const BufferView& from) {
-    if (from.where == at("mem0")) return {from.bytes().begin(), from.bytes().end()};
+    if (is_of_host(from)) return {from.bytes().begin(), from.bytes().end()};
     const Buffer to = allocate(at("mem0"), static_cast<std::size_t>(from.size.count));
     copy(from, to.view());
     return read(to.view());

@@ -53,6 +53,8 @@ std::string worst_text(const std::string& title, const CostFit& fit, const CostM
   return rows == 0 ? fmt::format("{}: none\n", title) : table.text() + "\n";
 }
 
+bool is_pageable(CopyKind route) { return route == CopyKind::PageableUp || route == CopyKind::PageableDown; }
+
 std::string setup_text(const SetupTimes& setup) {
   programs::Table table({"cost", "nominal us", "guaranteed us", "below", "GB/s there"});
   table.align_left(0);
@@ -62,12 +64,14 @@ std::string setup_text(const SetupTimes& setup) {
   add("a batch", setup.batch);
   for (const CopyKind route : kCopyKinds) {
     const CopyCost& cost = setup.transfer.of(route);
+    if (cost == CopyCost{} && is_pageable(route)) continue;  // of most machines
     table.add({fmt::format("a copy, {}", to_string(route)), us(cost.each.nominal), us(cost.each.guaranteed),
                cost.small ? to_string(cost.below) : "",
                cost.small ? fmt::format("{:.2f}", cost.small->nominal.value) : ""});
   }
   for (const CopyKind route : kCopyKinds)
-    add(fmt::format("a chain's first copy, {}", to_string(route)), setup.transfer.of(route).first);
+    if (!is_pageable(route))
+      add(fmt::format("a chain's first copy, {}", to_string(route)), setup.transfer.of(route).first);
   for (const NamedCost& named : kFurtherCosts) add(named.what, setup.*named.cost);
   return table.text() + "\n";
 }

@@ -106,8 +106,13 @@ TEST_P(EveryBackend, MovesTheBytesOfEveryPathAndNoOthers) {
   constexpr std::size_t kRim = 64;
   // Staged copies go in chunks of 1000 bytes: less than one, one, one and a rest, three and a rest.
   for (const std::size_t size : {1U, 999U, 1000U, 1001U, 3007U}) {
-    for (const auto& [from, to] :
-         {std::pair("mem0", "gpu0"), {"gpu0", "mem0"}, {"gpu0", "gpu1"}, {"gpu0", "gpu2"}, {"gpu2", "gpu1"}}) {
+    for (const auto& [from, to] : {std::pair("mem0", "gpu0"),
+                                   {"gpu0", "mem0"},
+                                   {"gpu0", "gpu1"},
+                                   {"gpu0", "gpu2"},
+                                   {"gpu2", "gpu1"},
+                                   {"heap0", "gpu1"},
+                                   {"gpu0", "heap0"}}) {
       SCOPED_TRACE(testing::Message() << from << " to " << to << ", " << size << " bytes");
       const Byteses sent = pattern(size + 2 * kRim, size);
       Byteses expected = pattern(size + 2 * kRim, size + 1);
@@ -121,6 +126,36 @@ TEST_P(EveryBackend, MovesTheBytesOfEveryPathAndNoOthers) {
       EXPECT_EQ(station.read(destination.view()), expected);
       EXPECT_EQ(station.read(source.view()), sent);
     }
+  }
+}
+
+// Up in pieces of at most 64 KiB through four buffers, a pinned copy of the same engine behind it, a kernel on what has
+// come, and down again; several times, so that buffers and signals are used again.
+TEST_P(EveryBackend, MovesPageableMemoryBetweenOtherCommands) {
+  constexpr std::size_t kSize = 400'000;
+  const VertexId heap = station.at("heap0"), memory = station.at("mem0"), gpu = station.at("gpu0");
+  const Buffer up = station.allocate(heap, kSize), down = station.allocate(heap, kSize);
+  const Buffer pinned = station.allocate(memory, 1000), back = station.allocate(memory, 1000);
+  const Buffer there = station.allocate(gpu, kSize), inverted = station.allocate(gpu, kSize);
+  const Buffer other = station.allocate(gpu, 1000);
+  CommandStream first = copy_stream("up", heap, gpu, kSize);
+  first.kernel = Kernel{gpu, Duration{10}, Duration{10}, "invert"};
+  StreamBinding computed = bound(up.view(), there.view());
+  computed.kernel_output = inverted.view();
+  auto upwards = station.prepare({first, copy_stream("pinned", memory, gpu, 1000)},
+                                 {computed, bound(pinned.view(), other.view())});
+  auto downwards = station.prepare({copy_stream("down", gpu, heap, kSize), copy_stream("back", gpu, memory, 1000)},
+                                   {bound(inverted.view(), down.view()), bound(other.view(), back.view())});
+  for (std::uint64_t round = 0; round < 3; ++round) {
+    const Byteses sent = pattern(kSize, round);
+    station.write(up.view(), sent);
+    station.write(pinned.view(), pattern(1000, 77 + round));
+    station.run(upwards);
+    station.run(downwards);
+    Byteses expected = sent;
+    for (std::byte& byte : expected) byte = ~byte;
+    EXPECT_EQ(station.read(down.view()), expected);
+    EXPECT_EQ(station.read(back.view()), pattern(1000, 77 + round));
   }
 }
 

@@ -29,7 +29,7 @@ CommandList commands_of(const Batch& batch, std::string_view planner) {
 
 /// Of each command what it does, its lanes, when its gate opens and which commands, by position, it waits for.
 Lines text_of(const Batch& batch, const CommandList& list) {
-  constexpr std::string_view kKinds[] = {"copy", "staged", "kernel", "host work", "nothing"};
+  constexpr std::string_view kKinds[] = {"copy", "staged", "pageable", "kernel", "host work", "nothing"};
   Lines lines;
   for (const Command& command : list.commands) {
     std::string& line = lines.emplace_back(fmt::format("{} {} on {}", kKinds[static_cast<std::size_t>(command.kind)],

@@ -579,7 +579,9 @@ TEST_F(Cuda, MemoryThatIsNotWhereTheMachineSaysIsRefused) {
   const BufferView not_host{station.at("mem0"), device.view().data, Bytes{4096}};
   const auto up = copy_stream("up", station.at("mem0"), station.at("gpu0"), 4096);
   const auto down = copy_stream("down", station.at("gpu0"), station.at("mem0"), 4096);
-  const std::string pin = "; allocate it through the backend, or pin all of it with cudaHostRegister";
+  const std::string pin =
+      "; allocate it through the backend, pin all of it with cudaHostRegister, or let it lie in a memory that the "
+      "machine calls pageable";
   EXPECT_EQ(station.refusal({up}, {bound(not_pinned, device.view())}),
             "the source buffer of stream 'up' is host memory that is not pinned" + pin);
   EXPECT_EQ(station.refusal({down}, {bound(device.view(), not_pinned)}),

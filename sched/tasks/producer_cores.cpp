@@ -1,0 +1,75 @@
+#include "sched/tasks/producer_cores.hpp"
+
+#include <fmt/format.h>
+
+#include "model/transfer/transfer_method.hpp"
+
+namespace tutti::internal {
+namespace {
+
+std::optional<VertexId> first_cpu_on(const Topology& machine, const RouteView& route) {
+  for (const LinkId link : route.first)
+    for (const VertexId end : {machine.link(link).from, machine.link(link).to})
+      if (machine.vertex(end).kind == VertexKind::Cpu) return end;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<VertexId> first_cpu(const TaskSet& set) {
+  for (std::size_t i = 0; set.machine && i < set.machine->vertices().size(); ++i)
+    if (set.machine->vertices()[i].kind == VertexKind::Cpu) return VertexId{i};
+  return std::nullopt;
+}
+
+std::map<VertexId, int> producer_cores(const TaskSet& set) {
+  std::map<std::pair<VertexId, EngineId>, int> of_engine;
+  for (const Task& task : set.tasks)
+    for (const JobStep& step : task.steps) {
+      if (!std::holds_alternative<Batch>(step)) continue;
+      for (const CommandStream& stream : std::get<Batch>(step).streams()) {
+        if (!stream.transfer) continue;
+        const RouteView route = find_route(*set.machine, *stream.transfer);
+        const auto cpu = route.method.pageable ? first_cpu_on(*set.machine, route) : std::nullopt;
+        if (!cpu) continue;
+        const Vertex &from = set.machine->vertex(stream.transfer->from), &to = set.machine->vertex(stream.transfer->to);
+        int& producers = of_engine[{*cpu, route.engines[0]}];
+        producers = std::max(producers, from.pageable ? from.producers : to.producers);
+      }
+    }
+  std::map<VertexId, int> cores;
+  for (const auto& [place, producers] : of_engine) cores[place.first] += producers;
+  return cores;
+}
+
+void check_producer_cores(const TaskSet& set, Faults& faults) {
+  if (!set.machine) return;
+  std::map<VertexId, double> host_work;
+  for (const Task& task : set.tasks)
+    for (const auto& [cpu, time] : host_times(set, task)) host_work[cpu] += time;
+  for (const auto& [cpu, held] : producer_cores(set)) {
+    const Vertex& vertex = set.machine->vertex(cpu);
+    const bool works = host_work.contains(cpu) && host_work.at(cpu) > 0;
+    if (held + (works ? 1 : 0) <= vertex.cores) continue;
+    faults.add("tasks",
+               fmt::format("copies of pageable memory hold {} cores of '{}'{}, which has {}; write the 'cores' "
+                           "that it has, or fewer 'producers' of its memory",
+                           held, vertex.name, works ? ", and host work needs one more" : "", vertex.cores));
+  }
+}
+
+std::map<VertexId, double> host_times(const TaskSet& set, const Task& task) {
+  std::map<VertexId, double> times;
+  for (const JobStep& step : task.steps) {
+    if (const auto* host = std::get_if<HostStep>(&step)) {
+      if (const auto cpu = first_cpu(set)) times[*cpu] += as_ns(host->time);
+      continue;
+    }
+    for (const CommandStream& stream : std::get<Batch>(step).streams())
+      if (stream.kernel && set.machine->vertex(stream.kernel->on).kind == VertexKind::Cpu)
+        times[stream.kernel->on] += as_ns(stream.kernel->worst);
+  }
+  return times;
+}
+
+}  // namespace tutti::internal
