@@ -17,6 +17,7 @@ class BatchMaker {
     if (machine_.memories().empty() || sample_.gpu >= machine_.gpus().size())
       return invalid_input(fmt::format("the machine has no memory, or no gpu {}", sample_.gpu));
     if (is_between_gpus() && machine_.gpus().size() < 2) return invalid_input("copies between GPUs need two of them");
+    if (is_pageable() && !find_pageable()) return invalid_input("the machine has no pageable memory");
     if (sample_.work == CostWork::Host && !find_cpu()) return invalid_input("host work needs a cpu");
     for (int i = 0; i < sample_.count; ++i) add_command(i);
     const std::size_t timed = streams_.size();
@@ -29,6 +30,14 @@ class BatchMaker {
  private:
   [[nodiscard]] bool is_between_gpus() const {
     return sample_.work == CostWork::Peer || sample_.work == CostWork::PeerTurns || sample_.work == CostWork::Staged;
+  }
+  [[nodiscard]] bool is_pageable() const {
+    return sample_.work == CostWork::PageableUp || sample_.work == CostWork::PageableDown;
+  }
+  [[nodiscard]] std::optional<VertexId> find_pageable() const {
+    for (const VertexId memory : machine_.memories())
+      if (machine_.vertex(memory).pageable) return memory;
+    return std::nullopt;
   }
   [[nodiscard]] VertexId memory() const { return machine_.memories().front(); }
   [[nodiscard]] VertexId gpu(std::size_t steps = 0) const {
@@ -53,6 +62,8 @@ class BatchMaker {
       case CostWork::Peer: return add(Transfer{gpu(), gpu(1), size, {}, {}}, {});
       case CostWork::PeerTurns: return add(Transfer{gpu(), gpu(turn), size, {}, {}}, {});
       case CostWork::Staged: return add(Transfer{gpu(), gpu(1), size, {}, memory()}, {});
+      case CostWork::PageableUp: return add(Transfer{*find_pageable(), gpu(), size, {}, {}}, {});
+      case CostWork::PageableDown: return add(Transfer{gpu(), *find_pageable(), size, {}, {}}, {});
       case CostWork::Kernel: return add(Transfer{memory(), gpu(), size, {}, {}}, kernel);
       case CostWork::LoneKernels:
       case CostWork::Host: return add({}, kernel);
@@ -61,7 +72,8 @@ class BatchMaker {
 
   /// Adds copies up to and down from every GPU, except on the engines of the chain.
   void add_copies_beside() {
-    const bool up = sample_.work == CostWork::Up || sample_.work == CostWork::Kernel;
+    const bool up =
+        sample_.work == CostWork::Up || sample_.work == CostWork::PageableUp || sample_.work == CostWork::Kernel;
     const bool down = !up && sample_.work != CostWork::Host && sample_.work != CostWork::LoneKernels;
     for (std::size_t g = 0; g < machine_.gpus().size(); ++g) {
       const bool taken_up = (g == 0 && up) || (g == 1 && sample_.work == CostWork::Staged);

@@ -33,6 +33,8 @@ CopyKind class_of(CostWork work) {
     case CostWork::Peer:
     case CostWork::PeerTurns: return CopyKind::Peer;
     case CostWork::Staged: return CopyKind::Staged;
+    case CostWork::PageableUp: return CopyKind::PageableUp;
+    case CostWork::PageableDown: return CopyKind::PageableDown;
     default: return CopyKind::Up;
   }
 }

@@ -152,8 +152,8 @@ class Cleaner {
 }  // namespace
 
 std::string_view to_string(CostWork work) {
-  constexpr std::array<std::string_view, kCostWorks.size()> names{"up",     "down",   "peer",         "peer_turns",
-                                                                  "staged", "kernel", "lone_kernels", "host"};
+  constexpr std::array<std::string_view, kCostWorks.size()> names{
+      "up", "down", "peer", "peer_turns", "staged", "pageable_up", "pageable_down", "kernel", "lone_kernels", "host"};
   return names[static_cast<std::size_t>(work)];
 }
 

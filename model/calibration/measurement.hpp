@@ -38,19 +38,22 @@ struct MeasuredRoutes {
 
 /// Kind of the commands in a cost sample.
 enum class CostWork : std::uint8_t {
-  Up,           ///< copies from the first memory to a GPU
-  Down,         ///< copies back
-  Peer,         ///< copies to one other GPU
-  PeerTurns,    ///< copies to the other GPUs in turn
-  Staged,       ///< copies to another GPU through the first memory
-  Kernel,       ///< kernels behind each other and behind as many copies to their GPU
-  LoneKernels,  ///< kernels without copies, each a stream of its own
-  Host,         ///< pieces of host work
+  Up,            ///< copies from the first memory to a GPU
+  Down,          ///< copies back
+  Peer,          ///< copies to one other GPU
+  PeerTurns,     ///< copies to the other GPUs in turn
+  Staged,        ///< copies to another GPU through the first memory
+  PageableUp,    ///< copies from the first pageable memory to a GPU
+  PageableDown,  ///< copies back
+  Kernel,        ///< kernels behind each other and behind as many copies to their GPU
+  LoneKernels,   ///< kernels without copies, each a stream of its own
+  Host,          ///< pieces of host work
 };
-inline constexpr std::array kCostWorks{CostWork::Up,     CostWork::Down,   CostWork::Peer,        CostWork::PeerTurns,
-                                       CostWork::Staged, CostWork::Kernel, CostWork::LoneKernels, CostWork::Host};
+inline constexpr std::array kCostWorks{
+    CostWork::Up,         CostWork::Down,         CostWork::Peer,   CostWork::PeerTurns,   CostWork::Staged,
+    CostWork::PageableUp, CostWork::PageableDown, CostWork::Kernel, CostWork::LoneKernels, CostWork::Host};
 
-/// "up", "down", "peer", "peer_turns", "staged", "kernel", "lone_kernels", "host".
+/// "up", "down", "peer", "peer_turns", "staged", "pageable_up", "pageable_down", "kernel", "lone_kernels", "host".
 [[nodiscard]] std::string_view to_string(CostWork work);
 
 /// A batch that was run repeatedly to measure the costs of its commands: one chain of equal commands.

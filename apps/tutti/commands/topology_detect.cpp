@@ -1,6 +1,8 @@
 #include "apps/tutti/commands/topology_detect.hpp"
 
+#include <algorithm>
 #include <memory>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -18,6 +20,7 @@ namespace {
 struct DetectOptions {
   std::string out;
   std::string name = "detected";
+  bool pageable = false;
   bool json = false;
 };
 
@@ -30,7 +33,9 @@ Expected<std::string> checked_name(const std::string& name) {
 }
 
 Expected<void> write_machine(const HostFacts& host, const DetectOptions& options) {
-  const auto machine = detected_machine(host, options.name);
+  const auto nodes = static_cast<unsigned>(host.numa_nodes.size());
+  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency() / nodes));
+  const auto machine = detected_machine(host, options.name, options.pageable ? cores : 0);
   if (!machine) return tl::unexpected(machine.error());
   return programs::write_file(options.out, detected_yaml(host, *machine));
 }
@@ -64,6 +69,8 @@ void add_topology_detect(programs::CommandLine& topology) {
   const auto options = std::make_shared<DetectOptions>();
   command.add("--out", &options->out, "machine file to write; bandwidths are guesses until they are measured");
   command.add("--name", &options->name, "name of that machine").shows_default();
+  command.add("--pageable", &options->pageable,
+              "the machine has ordinary memory, too, whose copies go through pinned buffers: calibrate measures them");
   command.add("--json", &options->json, "print one JSON object");
   command.runs([options] { return detect(*options); });
 }

@@ -16,6 +16,7 @@ namespace {
 constexpr double kShareOfTheoretical = 0.85;
 constexpr GBps kUnknownPcie{12};
 constexpr GBps kMemory{100};
+constexpr GBps kPageable{40};
 constexpr GBps kBetweenCpus{20};
 constexpr GBps kNvlink{100};
 
@@ -182,6 +183,21 @@ void add_nodes(MachineSpec& spec, const std::vector<int>& nodes) {
   }
 }
 
+/// Behind all other memories: buffers lie in the first one.
+void add_pageable(MachineSpec& spec, const std::vector<int>& nodes, int cores) {
+  constexpr int kMostProducers = 8;
+  for (Vertex& vertex : spec.vertices)
+    if (vertex.kind == VertexKind::Cpu) vertex.cores = cores;
+  for (const int node : nodes) {
+    const std::string heap = fmt::format("heap{}", node);
+    spec.vertices.push_back({.name = heap,
+                             .kind = VertexKind::Memory,
+                             .pageable = true,
+                             .producers = std::clamp(cores / 2, 1, kMostProducers)});
+    spec.links.push_back(both_ways(heap, fmt::format("cpu{}", node), kPageable));
+  }
+}
+
 void add_branches(MachineSpec& spec, const std::vector<Branch>& branches) {
   for (const Branch& branch : branches) {
     if (branch.is_hub) spec.vertices.push_back({.name = branch.name, .kind = VertexKind::Hub});
@@ -220,13 +236,14 @@ std::string odd_text(const HostFacts& host) {
 
 std::string gpu_name(std::size_t position) { return fmt::format("gpu{}", position); }
 
-Expected<Topology> detected_machine(const HostFacts& host, std::string name) {
+Expected<Topology> detected_machine(const HostFacts& host, std::string name, int cores) {
   MachineSpec spec{.name = std::move(name)};
   add_nvlink(spec, host.devices);
   add_nodes(spec, host.numa_nodes);
   add_branches(spec, branches_of(host));
   for (std::size_t gpu = 0; gpu < host.devices.size(); ++gpu)
     spec.vertices.push_back(gpu_vertex(host.devices[gpu], gpu));
+  if (cores > 0) add_pageable(spec, host.numa_nodes, cores);
   spec.peer_access = peer_access_of(host.devices);
   return compile(std::move(spec));
 }

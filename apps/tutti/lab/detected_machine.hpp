@@ -16,10 +16,12 @@ namespace tutti::internal {
 /// Peer access as the host reports it; access in one direction only counts as none, since a machine has it in both
 /// directions or in none.
 ///
-/// @param name  letters, digits, `_ . -`
+/// @param name   letters, digits, `_ . -`
+/// @param cores  of each NUMA node; the machine then has a pageable memory on each, with as many producers as half of
+///               them, 8 at most. 0: none
 /// @pre  `peer_access` and `nvlink` of every GPU have an entry for each GPU.
 /// @errors InvalidInput: as `compile`, such as more than 1024 GPUs and memories.
-[[nodiscard]] Expected<Topology> detected_machine(const HostFacts& host, std::string name);
+[[nodiscard]] Expected<Topology> detected_machine(const HostFacts& host, std::string name, int cores = 0);
 
 /// The machine file of a detected machine; it begins with a list of the guesses.
 [[nodiscard]] std::string detected_yaml(const HostFacts& host, const Topology& machine);

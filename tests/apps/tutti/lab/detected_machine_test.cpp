@@ -51,6 +51,20 @@ TEST(DetectedMachine, ReadsBackAsItself) {
   }
 }
 
+// 32 cores for each of the two nodes: 8 producers, the most that are proposed; the pinned memories come first.
+TEST(DetectedMachine, HasPageableMemoryOnEachNodeWhereThatIsAsked) {
+  const auto machine = detected_machine(test::two_sockets(), "host", 32);
+  ASSERT_TRUE(machine) << machine.error().text();
+  EXPECT_EQ(machine->vertex(machine->memories().front()).name, "mem0");
+  for (const auto& [heap, cpu] : {std::pair("heap0", "cpu0"), {"heap1", "cpu1"}}) {
+    const Vertex& vertex = machine->vertex(machine->find_vertex(heap).value());
+    EXPECT_TRUE(vertex.pageable);
+    EXPECT_EQ(vertex.producers, 8);
+    EXPECT_EQ(machine->vertex(machine->find_vertex(cpu).value()).cores, 32);
+  }
+  EXPECT_EQ(way(*machine, "heap0", "gpu0").substr(0, 20), "pageable heap0 cpu0 ");
+}
+
 TEST(DetectedMachine, GpusKeepTheirIdsAndWhatTheyCanDo) {
   const HostFacts host = test::four_h200s();
   const Topology machine = machine_of(host);
