@@ -146,6 +146,12 @@ void add_backend_options(CommandLine& command, BackendWords& words) {
               "the machine without its peer access: copies from GPU to GPU go through a memory");
 }
 
+void add_serialize_option(CommandLine& command, BackendWords& words) {
+  command.add("--serialize", &words.serialize,
+              "wait after each command on GPUs, so that an error names the one that broke a GPU; for finding faults: "
+              "times mean nothing then, and neither deadlines nor bounds decide the exit code");
+}
+
 void add_real_time_options(CommandLine& command, BackendWords& words) {
   command
       .add("--priority", &words.priority,
@@ -164,6 +170,7 @@ std::string read_backend_words(const BackendWords& words, tutti::BackendOptions&
   if (!words.gate.empty()) options.gate = reader.meaning_of("gate", words.gate, gates());
   options.waiting = reader.meaning_of("wait", words.waiting, kWaitings);
   if (!words.watchdog.empty()) options.watchdog = reader.watchdog(words.watchdog);
+  options.serialize = words.serialize;
   options.real_time.cores = reader.cores(words.cores);
   options.real_time.priority = words.priority;
   if (words.clock_name() == "virtual" && (words.priority != 0 || !words.cores.empty()))
@@ -172,6 +179,10 @@ std::string read_backend_words(const BackendWords& words, tutti::BackendOptions&
     reader.fault("--clock: GPUs run in real time; give real, or leave --clock out");
   if (options.kind == BackendKind::Simulated && !(words.bind.empty() && words.gate.empty()))
     reader.fault("--bind and --gate are for GPUs; give --backend cuda with them, or leave them out");
+  if (options.kind == BackendKind::Simulated && words.serialize)
+    reader.fault(
+        "--serialize finds the command that breaks a GPU, and nothing breaks a simulated one; give --backend cuda with "
+        "it, or leave it out");
   return reader.first_fault();
 }
 

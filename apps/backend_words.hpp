@@ -20,6 +20,7 @@ struct BackendWords {
   std::string watchdog;  ///< "10x+2s"; empty: the default
   int priority = 0;      ///< 0: ordinary threads
   std::string cores;     ///< "2,3"; empty: the last free ones
+  bool serialize = false;
   bool no_peer = false;  ///< plan for the machine without its peer access
 
   [[nodiscard]] bool simulated() const { return backend == "sim"; }
@@ -29,6 +30,9 @@ struct BackendWords {
 
 /// Declares --backend, --clock, --bind, --gate, --wait, --watchdog, --priority, --cores and --no-peer.
 void add_backend_options(CommandLine& command, BackendWords& words);
+
+/// Declares --serialize: for commands that run a program, and do not measure.
+void add_serialize_option(CommandLine& command, BackendWords& words);
 
 /// Declares --priority and --cores alone.
 void add_real_time_options(CommandLine& command, BackendWords& words);

@@ -89,6 +89,9 @@ struct BackendOptions {
       {};  ///< what holds streams of GPUs until their planned instants; absent: the machine's
   RealTimeOptions real_time = {};
   Watchdog watchdog = {};
+  /// Waits after each command on GPUs, so that an error names the one that broke a GPU, where several are under way
+  /// otherwise. For finding faults: gates and times then mean nothing.
+  bool serialize = false;
 };
 
 }  // namespace tutti

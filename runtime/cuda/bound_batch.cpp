@@ -4,6 +4,11 @@
 
 namespace tutti::internal::cuda {
 
+bool is_broken(const Lane& lane) {
+  const cudaError_t status = answer(cudaStreamQuery(lane.stream));
+  return status != cudaSuccess && status != cudaErrorNotReady;
+}
+
 Expected<std::unique_ptr<BoundBatch>> BoundBatch::make(BoundDevices& backend, BoundPlan bound) {
   std::unique_ptr<BoundBatch> made(new BoundBatch(backend, std::move(bound)));
   if (auto ok = made->prepare(); !ok) return tl::unexpected(std::move(ok.error()));
@@ -14,7 +19,7 @@ BoundBatch::BoundBatch(BoundDevices& the_backend, BoundPlan the_bound)
     : backend(the_backend),
       bound(std::move(the_bound)),
       gate(bound.overlaps ? GateKind::HostTimed : backend.gate),
-      list(make_commands(bound.plan, bound.marks)),
+      list(make_commands(bound.plan, backend.serialize ? Marks::Each : bound.marks)),
       points(list.commands.size()) {}
 
 Expected<void> BoundBatch::prepare() {
@@ -123,13 +128,19 @@ void BoundBatch::note(Error error) {
   if (!failed_.exchange(true)) result.error = std::move(error);
 }
 
+void BoundBatch::note_call(Error error) {
+  if (!std::ranges::any_of(lanes, [](const Lane& lane) { return cuda::is_broken(lane); }))
+    return note(std::move(error));
+  broken_ = true;
+}
+
 void BoundBatch::note(cudaError_t status, const char* call, const Command& command) {
   if (status == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());
-  note(Error{ErrorCode::Machine,
-             fmt::format("{}, stream '{}': {} failed: {}, {}", bound.name, stream_of(command).name, call,
-                         cudaGetErrorName(status), cudaGetErrorString(status)),
-             {}});
+  note_call(Error{ErrorCode::Machine,
+                  fmt::format("{}, stream '{}': {} failed: {}, {}", bound.name, stream_of(command).name, call,
+                              cudaGetErrorName(status), cudaGetErrorString(status)),
+                  {}});
 }
 
 }  // namespace tutti::internal::cuda

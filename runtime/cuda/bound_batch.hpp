@@ -47,6 +47,9 @@ struct Lane {
   Count base = 0;  ///< its progress before this run
 };
 
+/// Whether the driver says that the GPU of a lane is broken. @pre the lane has a stream
+[[nodiscard]] bool is_broken(const Lane& lane);
+
 /// A GPU of a batch, and its timer in a run.
 struct BatchDevice {
   int device = 0;
@@ -87,8 +90,10 @@ class BoundBatch {
   void begin_run();
   /// Notes a failure of this run; the first one is reported. For any thread.
   void note(Error error);
+  /// Notes the failure of a call that enqueues. On a broken GPU every call fails: what broke it is found later.
+  void note_call(Error error);
   void note(const Expected<void>& called) {
-    if (!called) note(called.error());
+    if (!called) note_call(called.error());
   }
   /// Notes the failure of a call for a command.
   void note(cudaError_t status, const char* call, const Command& command);

@@ -18,6 +18,7 @@
 namespace tutti::internal::cuda {
 
 class CudaBatch;
+class GateOpener;
 
 /// What the operations of a GPU that run beside each other queue for.
 enum class EngineQueue : std::uint8_t { Up, Down, BetweenGpus, Kernels };
@@ -29,7 +30,8 @@ struct BoundDevices {
       : machine(the_machine),
         kernels(the_kernels),
         clock(the_clock),
-        gate(options.gate),
+        serialize(options.serialize),
+        gate(serialize ? GateKind::HostTimed : options.gate),
         waiting(options.waiting),
         watchdog(options.watchdog),
         conductor(the_clock, {options.priority, options.waiting != WaitKind::Block, options.cores}) {}
@@ -47,6 +49,7 @@ struct BoundDevices {
   Topology machine;
   const KernelRegistry& kernels;
   Clock& clock;
+  bool serialize;  ///< the host waits after each command
   GateKind gate;
   WaitKind waiting;
   Watchdog watchdog;
@@ -61,7 +64,7 @@ struct BoundDevices {
   std::vector<CudaBatch*> batches;
   std::map<std::pair<int, EngineQueue>, cudaStream_t> queues;  ///< by ordinal: of operations that overlap
   std::map<std::pair<int, CopyDirection>, std::unique_ptr<PageableServer>> pageable;  ///< by ordinal, as needed
-  std::size_t overlapping = 0;                                                        ///< such operations under way
+  std::vector<GateOpener*> overlapping;                                               ///< such operations under way
   OwnWaker caller{new StreamWaker};  ///< streams call it where such an operation ends, if the host sleeps
   std::atomic<bool> lost{false};     ///< a GPU is broken or hangs: nothing of it can be waited for or given back
   std::atomic<std::uint64_t> lost_devices{0};  ///< which ones were seen to be, a bit each by ordinal

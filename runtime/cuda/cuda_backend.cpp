@@ -115,7 +115,7 @@ class CudaBackend final : public DeviceBackend {
 
   [[nodiscard]] std::string_view name() const override { return "cuda"; }
   [[nodiscard]] bool starts_cold() const override { return true; }
-  [[nodiscard]] bool busy() const override { return devices_->conductor.busy() || devices_->overlapping > 0; }
+  [[nodiscard]] bool busy() const override { return devices_->conductor.busy() || !devices_->overlapping.empty(); }
   void begin_overlapping(Waker& caller) override {
     MemoryPool::instance().begin_run();
     devices_->caller->pass_to(&caller);
@@ -125,11 +125,15 @@ class CudaBackend final : public DeviceBackend {
     MemoryPool::instance().end_run();
   }
   [[nodiscard]] Duration next_event() const override {
-    return devices_->overlapping == 0 || devices_->sleeps() ? kNever : devices_->clock.now();
+    return devices_->overlapping.empty() || devices_->sleeps() ? kNever : devices_->clock.now();
   }
   [[nodiscard]] Duration processor_time() const override { return devices_->conductor.processor_time(); }
   [[nodiscard]] std::vector<std::string> notes() const override {
     std::vector<std::string> notes = devices_->conductor.notes();
+    if (devices_->serialize)
+      notes.emplace_back(
+          "--serialize: the host waits after each command, to find the one that breaks a GPU; so gates and times mean "
+          "nothing, and deadlines and bounds do not count");
     for (const auto& [device, pool] : devices_->lanes)
       if (pool.size() < LanePool::kMostLanes)
         notes.push_back(

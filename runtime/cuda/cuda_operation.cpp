@@ -51,6 +51,7 @@ Expected<std::unique_ptr<CudaOperation>> CudaOperation::make(BoundDevices& backe
   }
   auto enqueuer = Enqueuer::make(batch);
   if (!enqueuer) return tl::unexpected(std::move(enqueuer.error()));
+  backend.overlapping.reserve(backend.overlapping.capacity() + 1);  // all may be under way at once
   return std::unique_ptr<CudaOperation>(new CudaOperation(*std::move(bound), *std::move(enqueuer)));
 }
 
@@ -72,14 +73,15 @@ void CudaOperation::submit(Duration /*earliest*/) {
   times_.clear();
   enqueuer_->arm();
   reviewed_ = false;
-  ++backend().overlapping;
+  backend().overlapping.push_back(&opener_);
   opener_.begin_at_once();
+  if (backend().serialize) wait();
 }
 
 bool CudaOperation::poll() {
   if (opener_.finished()) return true;
   if (!opener_.look()) return false;
-  --backend().overlapping;
+  std::erase(backend().overlapping, &opener_);
   return true;
 }
 

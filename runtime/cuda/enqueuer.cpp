@@ -141,12 +141,25 @@ void Enqueuer::enqueue_due(Duration since) {
   while (enqueued_ < batch_.list.runs.size()) {
     const auto gate = batch_.list.commands[batch_.list.runs[enqueued_].begin].gate;
     if (gate && batch_.list.gates[*gate] > since) return;
-    enqueue(enqueued_++);
+    if (batch_.backend.serialize && !last_has_ended()) return;
+    enqueue_next();
   }
 }
 
 void Enqueuer::enqueue_to(std::size_t end) {
-  while (enqueued_ < end && !batch_.backend.lost) enqueue(enqueued_++);
+  while (enqueued_ < end && !batch_.backend.lost) enqueue_next();
+}
+
+bool Enqueuer::last_has_ended() const {
+  if (enqueued_ == 0) return true;
+  const Command& last = batch_.list.commands[batch_.list.runs[enqueued_ - 1].end - 1];
+  return answer(cudaStreamQuery(batch_.lanes[last.last_lane].stream)) == cudaSuccess;
+}
+
+void Enqueuer::enqueue_next() {
+  const std::uint32_t next = enqueued_.load(std::memory_order_relaxed);
+  enqueue(next);
+  enqueued_.store(next + 1, std::memory_order_release);
 }
 
 void Enqueuer::enqueue(std::uint32_t run) {
@@ -348,8 +361,10 @@ void Enqueuer::run_host_work(void* work) {
   enqueuer->call_kernel(position, [](const BoundKernel& kernel) { kernel.forms->host(kernel.launch); });
 }
 
+/// Host work may ask no driver, and has not failed since a GPU is broken.
 void Enqueuer::kernel_failed(const Command& command, std::string_view what) {
-  batch_.note(tutti::internal::kernel_failed(batch_.stream_of(command), what));
+  Error error = tutti::internal::kernel_failed(batch_.stream_of(command), what);
+  command.kind == Command::Kind::HostWork ? batch_.note(std::move(error)) : batch_.note_call(std::move(error));
 }
 
 }  // namespace tutti::internal::cuda

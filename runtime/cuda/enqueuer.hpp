@@ -35,6 +35,9 @@ class Enqueuer {
   /// Enqueues what is due, where the host keeps time. For the conductor.
   /// @param since  the start of the run
   void enqueue_due(Duration since);
+  /// Runs of commands that this run of the batch has enqueued, in their order; the next one may be on its way. For any
+  /// thread.
+  [[nodiscard]] std::uint32_t enqueued() const { return enqueued_.load(std::memory_order_acquire); }
   /// From now on no host work begins. What a lost GPU, or another one, still has in its queues knows an enqueuer by its
   /// address, so one that was abandoned is never destroyed.
   void abandon() { abandoned_ = true; }
@@ -73,6 +76,8 @@ class Enqueuer {
   Expected<void> bind_pageable(std::uint32_t position);
 
   void enqueue_to(std::size_t end);
+  [[nodiscard]] bool last_has_ended() const;
+  void enqueue_next();
   void enqueue(std::uint32_t run);
   void release_command(std::uint32_t position);
   void hold_by_memory(const Command& command);
@@ -100,7 +105,7 @@ class Enqueuer {
   std::vector<BoundKernel> kernels_;                     // [commands]
   std::vector<HostWork> host_work_;                      // [commands]
   std::size_t ahead_ = 0;                                // runs of commands that the hardware queues have room for
-  std::uint32_t enqueued_ = 0;                           // of them, in this run of the batch
+  std::atomic<std::uint32_t> enqueued_{0};               // of them, in this run of the batch
   std::atomic<bool> abandoned_{false};
 };
 

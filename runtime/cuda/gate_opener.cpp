@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "runtime/core/watchdog.hpp"
+#include "runtime/cuda/command_names.hpp"
+#include "runtime/cuda/suspects.hpp"
 
 namespace tutti::internal::cuda {
 namespace {
@@ -14,33 +16,33 @@ namespace {
 constexpr Duration kAskAfter = std::chrono::milliseconds{20};
 /// The host polls a run every microsecond or so; from a pause of this length on it was held up.
 constexpr Duration kGlance = std::chrono::microseconds{10};
+/// How often a host that sleeps, and waits after each command, looks whether the command has ended.
+constexpr Duration kSerialLook = std::chrono::microseconds{200};
+
+/// Commands that go one at a time take as long as all of them together.
+Duration planned_length(const BoundBatch& batch) {
+  Duration planned = batch.bound.plan.timeline.latency;
+  if (!batch.backend.serialize) return planned;
+  for (const Command& command : batch.list.commands) planned += command.planned;
+  return planned;
+}
+
+/// How a message with several names ends.
+std::string_view hint_for(std::span<const std::string> names) {
+  return names.size() > 1 ? "; --serialize names the one" : "";
+}
 
 }  // namespace
 
 GateOpener::GateOpener(BoundBatch& batch, Enqueuer& enqueuer)
     : batch_(batch),
       enqueuer_(enqueuer),
-      next_(batch.points.size()),
-      limit_(batch.backend.watchdog.limit(batch.bound.plan.timeline.latency)),
+      planned_(planned_length(batch)),
+      limit_(batch.backend.watchdog.limit(planned_)),
       seen_(batch.lanes.size()) {
   for (std::uint32_t gate = 0; gate < batch.list.gates.size(); ++gate)
     openings_.push_back({batch.list.gates[gate], gate});
   std::stable_sort(openings_.begin(), openings_.end(), [](const Opening& a, const Opening& b) { return a.at < b.at; });
-  find_next();
-}
-
-void GateOpener::find_next() {
-  std::vector<Next> of_lane(batch_.lanes.size());
-  const auto pass = [&](const Point& point) {
-    if (!point.event) return;
-    of_lane[point.lane].point = &point;
-    if (point.step != 0) of_lane[point.lane].step = point.step;
-  };
-  for (std::size_t i = next_.size(); i-- > 0;) {
-    pass(batch_.points[i].end);
-    pass(batch_.points[i].leg_end);
-    next_[i] = of_lane[batch_.list.commands[i].last_lane];
-  }
 }
 
 // ---- the caller's side
@@ -95,7 +97,7 @@ void GateOpener::begin(Duration now) {
   for (BatchDevice& device : batch_.devices)
     if (device.start)
       device.start->open(static_cast<TimerValue>(device.line.timer_at(now + kLead) + device.doubt.count()));
-  next_question_ = now + std::min(batch_.bound.plan.timeline.latency + kAskAfter, limit_);
+  next_question_ = now + std::min(planned_ + kAskAfter, limit_);
 }
 
 bool GateOpener::advance(Duration now) {
@@ -113,6 +115,7 @@ bool GateOpener::advance(Duration now) {
 /// At the next gate, and when something may be wrong. The ends of lanes call the conductor.
 Duration GateOpener::next_look() {
   looked_ = next_question_;
+  if (batch_.backend.serialize) looked_ = std::min(looked_, batch_.backend.clock.now() + kSerialLook);
   if (!batch_.timed_by_gpus() && next_opening_ < openings_.size())
     looked_ = std::min(looked_, batch_.result.start + openings_[next_opening_].at);
   return looked_;
@@ -162,19 +165,50 @@ bool GateOpener::is_lost(Duration now) {
   const auto [empty, fault, device] = ask_driver();
   if (fault != cudaSuccess) {
     batch_.backend.lose(device);
-    batch_.note(Error{ErrorCode::Machine,
-                      fmt::format("{}: {} has broken the GPU: {}, {}; nothing more can run on it", batch_.bound.name,
-                                  text_of(first_unfinished()), cudaGetErrorName(fault), cudaGetErrorString(fault)),
-                      {}});
+    note_fault(fault);
     return true;
   }
   if (empty && batch_.is_broken()) return true;  // a command could not be enqueued, and will never end
   if (since < limit_) return false;
-  const Command* const hangs = first_unfinished();
-  batch_.backend.lose(batch_.lanes[hangs == nullptr ? 0 : hangs->last_lane].device);
-  batch_.note(
-      not_returned(batch_.backend.watchdog, batch_.bound.name, text_of(hangs), batch_.bound.plan.timeline.latency));
+  note_hang();
   return true;
+}
+
+/// A GPU that is broken sets no signal any more: what was set before is seen now. Operations that overlap may have
+/// broken it for each other.
+void GateOpener::note_fault(cudaError_t fault) {
+  std::vector<std::string> names = names_of_suspects();
+  for (GateOpener* other : batch_.backend.overlapping) {
+    if (other == this) continue;
+    for (const std::string& name : other->names_of_suspects())
+      names.push_back(fmt::format("{} ({})", name, other->batch_.bound.name));
+  }
+  if (names.empty()) names = names_of(batch_, in_flight());
+  batch_.note(Error{ErrorCode::Machine,
+                    fmt::format("{}: {} has broken the GPU: {}, {}; nothing more can run on it{}", batch_.bound.name,
+                                any_of(names), cudaGetErrorName(fault), cudaGetErrorString(fault), hint_for(names)),
+                    {}});
+}
+
+void GateOpener::note_hang() {
+  const std::vector<std::uint32_t> hang = in_flight();
+  const std::vector<std::string> names = names_of(batch_, hang);
+  batch_.backend.lose(batch_.lanes[hang.empty() ? 0 : batch_.list.commands[hang.front()].last_lane].device);
+  Error error = not_returned(batch_.backend.watchdog, batch_.bound.name, any_of(names), planned_);
+  error.message += hint_for(names);
+  batch_.note(std::move(error));
+}
+
+std::vector<std::uint32_t> GateOpener::in_flight() const {
+  std::vector<bool> opened(batch_.gates.size(), true);
+  if (!batch_.timed_by_gpus())
+    for (std::size_t i = next_opening_; i < openings_.size(); ++i) opened[openings_[i].gate] = false;
+  return commands_in_flight(batch_.list, progress_of(batch_, enqueuer_, seen_, std::move(opened)));
+}
+
+std::vector<std::string> GateOpener::names_of_suspects() {
+  see_progress();
+  return names_of(batch_, suspects_of_fault(batch_, in_flight()));
 }
 
 GateOpener::Streams GateOpener::ask_driver() const {
@@ -185,34 +219,6 @@ GateOpener::Streams GateOpener::ask_driver() const {
     if (status != cudaSuccess && status != cudaErrorNotReady) return {false, status, lane.device};
   }
   return streams;
-}
-
-/// The first unfinished command; null: there is none. A transfer breaks no GPU: on a broken one it is a kernel, if one
-/// was under way.
-const Command* GateOpener::first_unfinished() const {
-  const Command* found = nullptr;
-  for (std::uint32_t i = 0; i < next_.size(); ++i) {
-    const auto& [point, step] = next_[i];
-    const Command& command = batch_.list.commands[i];
-    if (seen_[command.last_lane] >= step) continue;
-    const cudaError_t status = point == nullptr ? cudaErrorNotReady : answer(cudaEventQuery(point->event.get()));
-    if (status == cudaSuccess) continue;
-    if (found == nullptr) found = &command;
-    const bool broken = status != cudaErrorNotReady;
-    if (!broken) break;
-    if (!command.is_kernel()) continue;
-    found = &command;
-    break;
-  }
-  return found;
-}
-
-std::string GateOpener::text_of(const Command* command) const {
-  if (command == nullptr) return "nothing";
-  const CommandStream& stream = batch_.stream_of(*command);
-  return command->is_kernel() ? fmt::format("kernel '{}' of stream '{}'{}", stream.kernel->name, stream.name,
-                                            command->mark == Mark::None ? ", or one behind it," : "")
-                              : fmt::format("the transfer of stream '{}'", stream.name);
 }
 
 }  // namespace tutti::internal::cuda

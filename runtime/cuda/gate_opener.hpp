@@ -36,11 +36,6 @@ class GateOpener final : private GatedRun {
   void open_all() const;
 
  private:
-  /// The next point and the next signal behind a command in its last lane, for messages.
-  struct Next {
-    const Point* point = nullptr;  ///< the command has ended by then
-    Count step = 0;
-  };
   /// The streams of the lanes, as the driver sees them.
   struct Streams {
     bool empty = true;
@@ -63,15 +58,16 @@ class GateOpener final : private GatedRun {
   void note_look(Duration now);
   [[nodiscard]] bool is_lost(Duration now);
   [[nodiscard]] Streams ask_driver() const;
-  [[nodiscard]] const Command* first_unfinished() const;
-  [[nodiscard]] std::string text_of(const Command* command) const;
-  void find_next();
+  void note_fault(cudaError_t fault);
+  void note_hang();
+  [[nodiscard]] std::vector<std::uint32_t> in_flight() const;
+  [[nodiscard]] std::vector<std::string> names_of_suspects();
 
   BoundBatch& batch_;
   Enqueuer& enqueuer_;
   std::vector<Opening> openings_;  // [gates] in order of time
-  std::vector<Next> next_;         // [commands]
-  Duration limit_{};               // after which a run is given up
+  Duration planned_{};             // length of a run
+  Duration limit_{};               // after which it is given up
   Duration earliest_{};            // set by the caller before it submits
 
   // The conductor's, from `begin` to `finish`.

@@ -123,6 +123,17 @@ std::unique_ptr<DeviceBackend> make_cuda(const Topology& machine, const KernelRe
   return std::move(backend).value();
 }
 
+/// The host waits after each command.
+template <WaitKind waiting>
+std::unique_ptr<DeviceBackend> make_serialized(const Topology& machine, const KernelRegistry& kernels, Clock& clock) {
+  CudaOptions options = host_gpus(machine);
+  options.waiting = waiting;
+  options.serialize = true;
+  auto backend = make_cuda_backend(machine, kernels, clock, options);
+  if (!backend) ADD_FAILURE() << backend.error().text();
+  return std::move(backend).value();
+}
+
 /// The small machine with a backend, and what tests do with it. Device memory is reached only through batches.
 class Station {
  public:

@@ -139,6 +139,7 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
   if (command.endless && command.journal.empty() && !planned.tasks.chains.empty())
     place.notes.emplace_back("an endless run keeps no jobs to measure chains by; 'tutti report' does from a --journal");
   add_lateness_note(self_test, place.notes);
+  const bool simulates_guarantee = command.backend.simulated() && guaranteed && !faults;
   const std::vector<ChainLatencies> measured = measure_chains(planned.tasks, chains, *record);
   if (command.file.json) {
     Json json = run_json(planned.tasks, bounds, *record, place);
@@ -152,7 +153,8 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
     if (faulty) fmt::print("\n{}", faults_text(*faults, planned.tasks, faulty->counts()));
     if (self_test) fmt::print("\n{}", self_test_text(*self_test));
   }
-  const ExitCode exit_code = exit_code_of(*record, command.backend.simulated() && guaranteed && !faults, measured);
+  const ExitCode exit_code = command.backend.serialize ? exit_code_without_times(*record)
+                                                       : exit_code_of(*record, simulates_guarantee, measured);
   print_remarks(*record, planned.tasks, place.notes, exit_code);
   for (const std::string& broken : broken_chains(planned.tasks, chains, measured)) fmt::print(stderr, "{}\n", broken);
   return exit_code;
@@ -288,6 +290,7 @@ void add_run(programs::CommandLine& program) {
   command.add("--journal-size", &options->journal_size, "a file of that size is followed by another, like 100 MB")
       .needs(journal);
   programs::add_backend_options(command, options->backend);
+  programs::add_serialize_option(command, options->backend);
   command.add("--seed", &options->seed, "of the release jitter, the data and the faults")
       .check(programs::check_seed)
       .shows_default();

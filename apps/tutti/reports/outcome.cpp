@@ -32,6 +32,11 @@ ExitCode exit_code_of(const RunRecord& record, bool simulated, std::span<const C
   return long_chain || any([](const JobSummary& row) { return row.over_bound(); }) ? kMachineError : kOk;
 }
 
+ExitCode exit_code_without_times(const RunRecord& record) {
+  if (record.interrupted) return kInterrupted;
+  return record.fatal || summary_of_all(record).with(JobVerdict::Failed) > 0 ? kMachineError : kOk;
+}
+
 std::string_view note_of_simulated(std::string_view backend) { return backend == "sim" ? "; times are predicted" : ""; }
 
 std::string broken_bounds_text(const RunRecord& record, const TaskSet& tasks) {

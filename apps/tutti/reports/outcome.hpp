@@ -23,6 +23,10 @@ int report_error(const Error& error);
 [[nodiscard]] ExitCode exit_code_of(const RunRecord& record, bool simulated,
                                     std::span<const ChainLatencies> chains = {});
 
+/// The same where times mean nothing: failures alone count, and jobs that were late, over their bound, dropped or
+/// aborted do not.
+[[nodiscard]] ExitCode exit_code_without_times(const RunRecord& record);
+
 /// Addition to the first line of a run's report on a simulated machine: its times are not measured.
 /// @param backend  name of the backend
 [[nodiscard]] std::string_view note_of_simulated(std::string_view backend);

@@ -194,7 +194,7 @@ TEST(HostCudaDeathTest, AGpuThatIsLostIsReportedAndNothingWaitsForIt) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   for (const auto lose : {lose_while_running<test::kBusyWait>, lose_while_running<WaitKind::Block>})
     EXPECT_EXIT(lose(), testing::ExitedWithCode(0),
-                "the transfer of stream 'copy' has broken the GPU: cudaErrorUnknown.*\n"
+                "the copy of stream 'copy' has broken the GPU: cudaErrorUnknown.*\n"
                 ".*a GPU was lost before\nrefused");
 }
 
@@ -246,7 +246,7 @@ void lose_beside_an_ended_kernel() {
 TEST(HostCudaDeathTest, AKernelThatHasEndedHasNotBrokenItsGpu) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(lose_beside_an_ended_kernel(), testing::ExitedWithCode(0),
-              "the transfer of stream 'down' has broken the GPU");
+              "the copy of stream 'down' has broken the GPU");
 }
 
 /// Nobody has noticed yet that the GPU is gone: two batches are armed on it.
