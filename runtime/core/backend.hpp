@@ -47,6 +47,7 @@ struct BatchResult {
   Duration held_up{};          ///< sum of the pauses in which the host did not poll the run: the most by which it
                                ///< saw the end late
   std::optional<BoundCause> cause{};  ///< of the failure, where the backend knows why the run took so long
+  Duration gates_late{};              ///< largest delay with which the host opened a gate of it
   int overruns = 0;  ///< kernels, or kernels in a row, that took longer than their declared worst; known once
                      ///< the run was reviewed
 };

@@ -74,6 +74,7 @@ struct BatchDevice {
 /// |---|---|
 /// | `lanes[].stream`, `lent`, `base`, `devices[].line`, `doubt`, `run` | the caller, before it submits |
 /// | `Point::seen`, `opened`, `enqueued`, `result.start`, `finish`, `held_up` | the conductor, until the end |
+/// | `result.gates_late` | the conductor, until the end |
 /// | `result.overruns`, `held_up` | the caller, afterwards |
 /// | `result.error`, by `note` | whichever thread fails first |
 /// | all others | the caller, once, in `make` |

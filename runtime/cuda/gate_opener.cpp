@@ -134,6 +134,7 @@ void GateOpener::open_gates(Duration now) {
     const std::uint32_t gate = openings_[next_opening_].gate;
     batch_.opened[gate] = now;
     batch_.gates[gate].set(batch_.run);
+    batch_.result.gates_late = std::max(batch_.result.gates_late, since - openings_[next_opening_].at);
   }
   if (batch_.timed_by_host()) enqueuer_.enqueue_due(since);
 }

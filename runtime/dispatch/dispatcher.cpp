@@ -58,6 +58,8 @@ class DispatchedRun final : public TaskRun {
   /// Arms the first batch of the job that is probably next: arming takes longer than starting an armed batch.
   void arm_next();
 
+  /// Where the time of a finished job went. It has the machine for itself, so what is not in batches is the host's.
+  [[nodiscard]] JobLoad load_of(const Running& running, const RunningJob& job) const;
   /// Excesses of a finished job, by cause.
   [[nodiscard]] Excesses excesses_of(const Running& running, const RunningJob& job, const JobRecord& record) const;
 
@@ -165,6 +167,7 @@ void DispatchedRun::finish() {
   EndedJob ended =
       ended_job(ready, job.start, finish, running.error ? std::move(running.error) : record_.fatal, job.aborted);
   ended.excesses = excesses_of(running, job, ended.record);
+  ended.record.load = load_of(running, job);
   ended.blocker = blocking_.worst();
   blocking_.add(ready.task, job.own(finish) - planned_.timings[ready.task.index()].wcet);
   const Job of_user = running.execution.job();
@@ -196,6 +199,13 @@ void DispatchedRun::arm_next() {
 }
 
 // ---- bounds
+
+JobLoad DispatchedRun::load_of(const Running& running, const RunningJob& ended) const {
+  const Job& job = running.execution.job();
+  const Duration length = running.waited + ended.own(*ended.finish);
+  const Duration machine = job.times.batches - job.times.gates;
+  return TaskRun::load_of(tasks_[ended.job.task.index()].releases[job.buffer_set], length, machine, length - machine);
+}
 
 Excesses DispatchedRun::excesses_of(const Running& running, const RunningJob& ended, const JobRecord& record) const {
   const Job& job = running.execution.job();

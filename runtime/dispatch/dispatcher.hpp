@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/core/executor.hpp"
+#include "runtime/dispatch/bound_by.hpp"
 #include "runtime/dispatch/change_requests.hpp"
 #include "runtime/dispatch/job_scheduler.hpp"
 #include "runtime/dispatch/run_options.hpp"
@@ -36,6 +37,7 @@ struct JobRecord {
   std::optional<BrokenBound> broken{};
   JobVerdict verdict = JobVerdict::Met;
   Duration ready{};  ///< with its jitter
+  JobLoad load{};    ///< where its time went, once it has finished
 
   /// Whether it met no deadline although it was released. A job that failed counts as that alone.
   [[nodiscard]] bool missed() const { return met_no_deadline(verdict); }
@@ -77,6 +79,7 @@ struct RunRecord {
   /// Of all jobs that were released, in the order in which they ended; none where `RunOptions::keeps_jobs` is false.
   std::vector<JobRecord> jobs;
   std::vector<JobSummary> summaries;  ///< [tasks]
+  std::vector<JobLoad> loads{};       ///< [tasks] of all jobs that finished with valid results
   bool interrupted = false;
   std::optional<Error> fatal;             ///< of the machine, the host or a program that threw: it ended the run
   std::vector<ChangeRecord> changes;      ///< in the order of the answers

@@ -53,6 +53,7 @@ class JobExecution {
     job_.times.in_batches += passed;
     // How long a batch that failed took is not known: none of it is the dispatcher's.
     job_.times.batches += result ? result->finish - result->start : passed;
+    if (result) job_.times.gates += result->gates_late;
     return std::move(result).map([](const BatchResult&) {});
   }
 

@@ -45,6 +45,7 @@ void JobLedger::hold_to(std::span<const std::optional<Duration>> bounds) {
 
 void JobLedger::make_room(std::uint64_t jobs, std::size_t alive) {
   record_.summaries.resize(tasks_.size());
+  record_.loads.resize(tasks_.size());
   foreign_ = !executor_.backend().foreign_load().empty();
   ended_.reserve(alive + 1);
   if (keeps_jobs_) {
@@ -122,6 +123,7 @@ void JobLedger::keep(JobRecord&& record, std::size_t place) { keep(std::move(rec
 void JobLedger::keep(JobRecord&& record, std::size_t place, std::span<const StreamTime> streams) {
   const JobEntry entry = entry_of(record, names_);
   record_.summaries[record.task.index()].add(entry);
+  if (entry.completed()) record_.loads[record.task.index()] += record.load;
   if (recorder_ != nullptr) recorder_->record(entry, streams);
   if (keeps_jobs_) record_.jobs[place] = std::move(record);
 }

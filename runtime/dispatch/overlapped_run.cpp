@@ -47,6 +47,21 @@ class OverlappedRun final : public TaskRun {
     Duration own{};        ///< excess of its own
     Duration counted{};    ///< excess that has blocked it already
   };
+  /// What of a job is under way, and for how long so far.
+  struct UnderWay {
+    int batches = 0, host_steps = 0;
+    Duration since{};        ///< of the last change
+    Duration in_batches{};   ///< time with at least one batch
+    Duration dispatching{};  ///< of the batches, before their start and behind their finish
+    Duration on_host{};      ///< time with host steps alone
+
+    void change(Duration now, int more_batches, int more_host_steps) {
+      (batches > 0 ? in_batches : on_host) += batches > 0 || host_steps > 0 ? now - since : Duration{0};
+      since = now;
+      batches += more_batches;
+      host_steps += more_host_steps;
+    }
+  };
   /// What is known of a job on its way.
   struct Progress {
     std::optional<Job> job;
@@ -58,6 +73,7 @@ class OverlappedRun final : public TaskRun {
     Duration most_blocked{};
     Duration host{};      ///< by how much its host steps were
     Duration dispatch{};  ///< time that went by between the dispatcher and its batches
+    UnderWay under_way;
   };
   struct Resource {
     BlockingLog log;                       // since it was idle last
@@ -284,7 +300,7 @@ void OverlappedRun::input_ready(const ReadyJob& job) {
   Progress& progress = progress_of(job);
   std::vector<Seen> seen = std::move(progress.seen);  // its memory stays
   std::ranges::fill(seen, Seen{UINT64_MAX, {}, {}});
-  progress = Progress{job_of(job), false, {}, std::move(seen), {}, {}, {}, {}, {}};
+  progress = Progress{job_of(job), false, {}, std::move(seen), {}, {}, {}, {}, {}, {}};
   scheduler_->input_ready(job, executor_.clock().now());
 }
 
@@ -340,7 +356,9 @@ void OverlappedRun::begin(const RegionRun& run) {
     ledger_.review_those_of(tasks_[run.job.task.index()].chunks[releases().buffer_set_of(run.job)]);
   if (run.after_idle) resource.log.clear(), ++resource.idled;
   note_blocking(run);
-  if (part_of(run).kind == OperationPart::Kind::Host) return resource.worker->post(run.resource);
+  const bool on_host = part_of(run).kind == OperationPart::Kind::Host;
+  progress.under_way.change(run.begin, on_host ? 0 : 1, on_host ? 1 : 0);
+  if (on_host) return resource.worker->post(run.resource);
   TaskState& state = tasks_[run.job.task.index()];
   PreparedBatch& batch = state.chunks[progress.job->buffer_set][chunk_of(run)];
   resource.batch = &batch;
@@ -395,9 +413,12 @@ void OverlappedRun::end_region(std::size_t place, std::optional<Error> error, Du
   const OperationPart& part = part_of(run);
   const Duration took = now - run.begin;
   const Duration excess = took - part.regions[run.region];
+  const bool on_host = part.kind == OperationPart::Kind::Host;
+  progress.under_way.change(now, on_host ? 0 : -1, on_host ? -1 : 0);
+  if (in_batch > Duration{0}) progress.under_way.dispatching += took - in_batch;
   add_excess(run, excess);
   all_.add(run.job.task, excess - std::exchange(resources_[place].noted, Duration{0}));
-  if (part.kind == OperationPart::Kind::Host) progress.host += std::max(excess, Duration{0});
+  if (on_host) progress.host += std::max(excess, Duration{0});
   const Duration dispatching = dispatching_of(executor_.machine(), resources_.size());
   if (in_batch > Duration{0}) progress.dispatch += std::max(took - in_batch - dispatching, Duration{0});
   if (!error) {
@@ -417,6 +438,10 @@ void OverlappedRun::finish(const ReadyJob& ready) {
   EndedJob ended = ended_job(ready, job.start.value_or(*job.finish), *job.finish,
                              progress.error || !job.failed ? std::move(progress.error) : record_.fatal, job.aborted);
   const Release& release = state.releases[releases().buffer_set_of(ready)];
+  const UnderWay& went = progress.under_way;
+  const Duration dispatching = std::min(went.dispatching, went.in_batches);
+  ended.record.load = load_of(release, *job.finish - job.start.value_or(*job.finish), went.in_batches - dispatching,
+                              went.on_host + dispatching + job.dispatch_late);
   ended.excesses.add(state.task->release.is_external() ? BoundCause::Trigger : BoundCause::Release, release.late);
   ended.excesses.add(BoundCause::Blocking, progress.blocked);
   ended.excesses.add(BoundCause::Host, progress.host);

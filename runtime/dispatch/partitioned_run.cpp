@@ -104,6 +104,7 @@ RunRecord merged(std::span<const Partition> partitions, std::size_t tasks, std::
   if (records.size() == 1) return std::move(records.front());
   RunRecord whole;
   whole.summaries.resize(tasks);
+  whole.loads.resize(tasks);
   whole.triggers.resize(tasks);
   std::vector<Ended> ended;
   for (std::size_t i = 0; i < records.size(); ++i) {
@@ -115,6 +116,8 @@ RunRecord merged(std::span<const Partition> partitions, std::size_t tasks, std::
     const auto of_set = [&](TaskId task) { return partitions[i].tasks[task.index()]; };
     for (std::size_t task = 0; task < records[i].summaries.size(); ++task)
       whole.summaries[of_set(TaskId{task}).index()] = std::move(records[i].summaries[task]);
+    for (std::size_t task = 0; task < records[i].loads.size(); ++task)
+      whole.loads[of_set(TaskId{task}).index()] = records[i].loads[task];
     for (std::size_t task = 0; task < records[i].triggers.size(); ++task)
       whole.triggers[of_set(TaskId{task}).index()] = records[i].triggers[task];
     for (Replanning& replanned : records[i].replanned) {

@@ -198,6 +198,7 @@ void ReplannedRun::append(RunRecord& whole, RunRecord record) {
   for (std::size_t i = 0; i < record.summaries.size(); ++i) {
     const std::size_t task = in_partition(TaskId{i}).index();
     whole.summaries[task].merge(record.summaries[i]);
+    whole.loads[task] += record.loads[i];
     add(whole.triggers[task], record.triggers[i]);
   }
   for (const auto& [task, at] : record.suspensions) whole.suspensions.push_back({in_partition(task), at});

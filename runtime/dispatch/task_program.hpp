@@ -16,6 +16,7 @@ struct JobTimes {
   std::size_t runs = 0;   ///< of batches, or chunks of them
   Duration in_batches{};  ///< from before each issue until its batch was known to be finished
   Duration batches{};     ///< of that, between start and finish of the batches
+  Duration gates{};       ///< of that, delay of the gate of each batch that was opened latest
 };
 
 /// One job, for the code of its task.

@@ -384,6 +384,14 @@ EndedJob TaskRun::ended_job(const ReadyJob& job, Duration start, Duration finish
   return ended;
 }
 
+/// Before its start the job waits for the dispatcher and its program: the host's.
+JobLoad TaskRun::load_of(const Release& release, Duration length, Duration machine, Duration host) {
+  const Duration before = std::max(release.late, Duration{0}) + release.held + release.done - release.seen;
+  JobLoad load{before + length, {}, std::clamp(machine, Duration{0}, length)};
+  load.host = before + std::clamp(host, Duration{0}, length - load.machine);
+  return load;
+}
+
 void TaskRun::end_job(EndedJob&& ended, const ReadyJob& ready, const Job& of_user, Duration finish) {
   ended.place = ledger_.claim();
   if (!hears_of_end(ready.task)) {

@@ -80,6 +80,12 @@ class TaskRun : public PreparedRun {
   /// A job that ran, with its record, its batches and whether it was late; not yet why.
   [[nodiscard]] EndedJob ended_job(const ReadyJob& job, Duration start, Duration finish, std::optional<Error> error,
                                    bool aborted);
+  /// Where the time of a job went that ran.
+  /// @param release  of it
+  /// @param length   from its start to its finish, without what it lent to others
+  /// @param machine  of that, in batches
+  /// @param host     of that, work was due and nothing in a queue
+  [[nodiscard]] static JobLoad load_of(const Release& release, Duration length, Duration machine, Duration host);
   /// A job that ran has ended: its callbacks are called, its buffers become free, and the ledger has it.
   void end_job(EndedJob&& ended, const ReadyJob& ready, const Job& of_user, Duration finish);
   [[nodiscard]] Job job_of(const ReadyJob& ready);

@@ -54,6 +54,14 @@ TEST(BackendWords, EachHasItsMeaning) {
     EXPECT_EQ(meaning_of(with(cuda(), &BackendWords::gate, std::string(to_string(kind)).c_str())).gate, kind);
 }
 
+TEST(BackendWords, LetTheHostWaitAfterEachCommandOnGpusAlone) {
+  BackendWords words = cuda();
+  words.serialize = true;
+  EXPECT_TRUE(meaning_of(words).serialize);
+  words.backend = "sim";
+  EXPECT_EQ(fault_of(words).find("--serialize finds the command that breaks a GPU"), 0U);
+}
+
 TEST(BackendWords, GuessWhatWasMeant) {
   EXPECT_EQ(fault_of(with({}, &BackendWords::backend, "cud")), "--backend: there is no 'cud'; did you mean 'cuda'?");
   EXPECT_EQ(fault_of(with({}, &BackendWords::backend, "abacus")),

@@ -38,6 +38,7 @@ struct RunCommand {
   programs::BackendWords backend;
   std::uint64_t seed = 1;
   std::string self_test;
+  bool bound_by = false;
 };
 
 Expected<RunOptions> run_options(const RunCommand& command) {
@@ -141,15 +142,18 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
   add_lateness_note(self_test, place.notes);
   const bool simulates_guarantee = command.backend.simulated() && guaranteed && !faults;
   const std::vector<ChainLatencies> measured = measure_chains(planned.tasks, chains, *record);
+  const bool shows_bound_by = command.bound_by || place.clock == "real";
   if (command.file.json) {
     Json json = run_json(planned.tasks, bounds, *record, place);
     json["chains"] = measured_chains_json(planned.tasks, chains, measured);
     json["self_test"] = self_test_json(self_test);
     json["faults"] = faulty ? faults_json(*faults, planned.tasks, faulty->counts()) : Json(nullptr);
+    if (shows_bound_by) json["bound_by"] = bound_by_json(planned.tasks, *record);
     fmt::print("{}\n", json.dump(2));
   } else {
     fmt::print("{}{}", run_text(planned.tasks, bounds, *record, place),
                measured_chains_text(planned.tasks, chains, measured));
+    if (shows_bound_by) fmt::print("{}", bound_by_text(planned.tasks, *record));
     if (faulty) fmt::print("\n{}", faults_text(*faults, planned.tasks, faulty->counts()));
     if (self_test) fmt::print("\n{}", self_test_text(*self_test));
   }
@@ -294,6 +298,9 @@ void add_run(programs::CommandLine& program) {
   command.add("--seed", &options->seed, "of the release jitter, the data and the faults")
       .check(programs::check_seed)
       .shows_default();
+  command.add("--bound-by", &options->bound_by,
+              "whether the CPU or the GPUs bound each task, and by what overlapping the two could gain at most; with "
+              "--clock real always");
   add_self_test_option(command, options->self_test);
   command.runs([options] { return run(*options); });
 }

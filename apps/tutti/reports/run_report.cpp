@@ -166,6 +166,12 @@ std::string changes_text(const TaskSet& set, const RunRecord& record) {
   return "\n" + table.text();
 }
 
+/// Nothing where the task only declares how long it takes, or no job of it has finished.
+std::optional<BoundBy> bound_by_of(const TaskSet& set, const RunRecord& record, std::size_t task) {
+  if (set.tasks[task].steps.empty() || record.loads[task].length == Duration{0}) return std::nullopt;
+  return bound_by(record.loads[task]);
+}
+
 }  // namespace
 
 Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record, const RunPlace& place) {
@@ -214,6 +220,42 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
           {"replanned", replanned_json(set, record)},
           {"lateness", lateness_json(record)},
           {"changes", changes_json(set, record)}};
+}
+
+Json bound_by_json(const TaskSet& set, const RunRecord& record) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < record.loads.size(); ++i) {
+    const auto bound = bound_by_of(set, record, i);
+    if (!bound) continue;
+    list.push_back({{"task", set.tasks[i].name},
+                    {"cpu_share", bound->cpu_share},
+                    {"gpu_share", bound->gpu_share},
+                    {"bound_by", bound->processor ? Json(*bound->processor == Processor::Cpu ? "cpu" : "gpu") : Json()},
+                    {"amdahl_ceiling", bound->amdahl_ceiling}});
+  }
+  return list;
+}
+
+std::string bound_by_text(const TaskSet& set, const RunRecord& record) {
+  programs::Table table({"time of jobs", "CPU %", "GPU %", "bound by", "ceiling"});
+  table.align_left(3);
+  bool any = false;
+  for (std::size_t i = 0; i < record.loads.size(); ++i) {
+    const auto bound = bound_by_of(set, record, i);
+    if (!bound) continue;
+    any = true;
+    table.add({set.tasks[i].name, fmt::format("{:.1f}", 100 * bound->cpu_share),
+               fmt::format("{:.1f}", 100 * bound->gpu_share),
+               !bound->processor                     ? "-"
+               : *bound->processor == Processor::Cpu ? "CPU"
+                                                     : "GPU",
+               fmt::format("{:.2f}", bound->amdahl_ceiling)});
+  }
+  if (!any) return "";
+  return fmt::format(
+      "\n{}CPU: work of the job was due, and no queue of the machine had any. GPU: the host had nothing to do but wait "
+      "for it. The ceiling is Amdahl's: overlapping the two makes jobs faster by this factor at most.\n",
+      table.text());
 }
 
 std::string run_text(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record, const RunPlace& place) {

@@ -18,4 +18,9 @@ using WorstResponses = KnownBounds;
 [[nodiscard]] std::string run_text(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record,
                                    const RunPlace& place);
 
+/// For each task with steps, whether the CPU or the GPUs bound it: `bound_by[]` of the JSON, and a table; empty where
+/// no job has finished.
+[[nodiscard]] Json bound_by_json(const TaskSet& set, const RunRecord& record);
+[[nodiscard]] std::string bound_by_text(const TaskSet& set, const RunRecord& record);
+
 }  // namespace tutti::internal

@@ -238,6 +238,24 @@ tasks:
         self.assertEqual(sorted(behind), sorted((task, first[task] + i, round(at + period * i, 6), "met")
                                                 for task, period, count in (("inspect0", 20, 5), ("other", 40, 3)) for i in range(count)))
 
+    # 6 ms on the host, and 4 MB at 2 GB/s: 2 ms; then 1 ms on the host, and 9 ms.
+    def test_programs_are_bound_by_the_cpu_or_the_gpu(self):
+        self.file("version: 1\nmachine:\n  name: m\n  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}\n  links: [{from: mem0, to: gpu0, bandwidth: 2 GB/s}]\n", "m.yaml")
+        path = self.file("version: 1\nmachine: m.yaml\ntasks:\n"
+                         "- {name: thinks, period: 100 ms, job: [{host: 6 ms}, {batch: [{from: mem0, to: gpu0, size: 4 MB}]}]}\n"
+                         "- {name: moves, period: 100 ms, offset: 50 ms, job: [{host: 1 ms}, {batch: [{from: mem0, to: gpu0, size: 18 MB}]}]}\n"
+                         "- {name: other, period: 100 ms, wcet: 1 ms}\n")
+        bound = self.object_of(0, "run", path, "--json", "--bound-by")["bound_by"]
+        self.assertEqual([(row["task"], row["cpu_share"], row["gpu_share"], row["bound_by"]) for row in bound],
+                         [("thinks", 0.75, 0.25, "cpu"), ("moves", 0.1, 0.9, "gpu")])
+        self.assertAlmostEqual(bound[0]["amdahl_ceiling"], 1 / 0.75)
+        self.assertNotIn("bound_by", self.object_of(0, "run", path, "--json"))
+        self.assertNotIn("ceiling", self.tutti("run", path).stdout)
+        self.assertIn("\nthinks         75.0   25.0  CPU          1.33\n", self.tutti("run", path, "--bound-by").stdout)
+
+    def test_nothing_breaks_a_simulated_machine(self):
+        self.refuses(self.tutti("run", WAFER, "--serialize"), "give --backend cuda")
+
     def test_an_interrupt_drains_and_reports(self):
         path = self.file("version: 1\ntasks: [{name: a, period: 20 ms, wcet: 1 ms}]\n")
         process = subprocess.Popen([str(self.built / "tutti/tutti"), "run", path, "--clock", "real", "--for", "60s", "--json"],

@@ -494,6 +494,23 @@ TEST_F(HostCuda, AnEndThatASleeperMayHaveSeenLateCountsAsHeldUp) {
   EXPECT_GE(result->held_up, std::chrono::seconds(9));
 }
 
+// The second kernel's gate is to open after a second, and the clock jumps by ten meanwhile.
+TEST_F(HostCuda, AGateThatOpensLateIsMeasured) {
+  Station station(std::make_unique<AdvancedClock>(), test::make_cuda<GateKind::PollingKernel, test::kBusyWait>);
+  auto& clock = dynamic_cast<AdvancedClock&>(*station.clock);
+  const HostKernel jump = [&](const KernelLaunch&) { clock.advance(std::chrono::seconds(10)); };
+  ASSERT_TRUE(station.kernels.add("jump", jump, test::device_mark(jump)).has_value());
+  ASSERT_TRUE(station.kernels.add(
+      "quick", [](const KernelLaunch&) {}, [](const KernelLaunch&, DeviceStream) {}));
+  auto batch = station.prepare({kernel_stream("a", station.at("gpu0"), "jump", 100'000'000'000),
+                                kernel_stream("b", station.at("gpu1"), "quick", 99'000'000'000)},
+                               {{}, {}});
+  const auto result = station.executor.run(batch);
+  ASSERT_TRUE(result.has_value()) << result.error().text();
+  EXPECT_GE(result->gates_late, std::chrono::seconds(8));
+  EXPECT_LE(result->gates_late, std::chrono::seconds(10));
+}
+
 // ---- lanes
 
 // 40 runs of a lane each would use up all of 28, were none given back. What is armed stands in a queue of its GPU.

@@ -57,6 +57,12 @@ TEST(Outcome, OfAMissedDeadlineIsTheHostsTroubleOnlyInASimulation) {
   EXPECT_EQ(exit_code_of(record_of({skipped()}), false), kRefused);
 }
 
+TEST(Outcome, IsThatOfFailuresAloneWhereTimesMeanNothing) {
+  EXPECT_EQ(exit_code_without_times(record_of({finished_at(11), skipped(), over_bound(BoundCause::Gate, 3)})), kOk);
+  EXPECT_EQ(exit_code_without_times(record_of({finished_at(3), failed()})), kMachineError);
+  EXPECT_EQ(exit_code_without_times(record_of({failed()}, true)), kInterrupted);
+}
+
 // A reaction over the deadline of its chain is a missed deadline; one over the bound alone breaks a promise.
 TEST(Outcome, CountsChainsAsItCountsJobs) {
   const RunRecord fine = record_of({finished_at(10)});

@@ -56,6 +56,24 @@ TEST(RunReport, AddsUpTheOverrunsOfEachTask) {
   EXPECT_EQ(json["notes"], Json::array());
 }
 
+// The first task has steps; of the time of its jobs a quarter is the host's: 1 / 0.75.
+TEST(RunReport, ShowsWhatBoundsTasksWithSteps) {
+  Reported reported;
+  reported.set.tasks[0].steps = {HostStep{Duration{1}}};
+  EXPECT_EQ(bound_by_text(reported.set, reported.record), "");
+  reported.record.loads = {{Duration{4000}, Duration{1000}, Duration{3000}}, {Duration{5}, Duration{5}, {}}};
+  const std::string text = bound_by_text(reported.set, reported.record);
+  EXPECT_NE(text.find("first          25.0   75.0  GPU          1.33\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("second"), std::string::npos) << text;
+  const Json json = bound_by_json(reported.set, reported.record);
+  ASSERT_EQ(json.size(), 1U);
+  EXPECT_EQ(json[0], Json({{"task", "first"},
+                           {"cpu_share", 0.25},
+                           {"gpu_share", 0.75},
+                           {"bound_by", "gpu"},
+                           {"amdahl_ceiling", 2 / 1.5}}));
+}
+
 TEST(RunReport, SaysSoWhereSeveralPartitionsRan) {
   Reported reported;
   EXPECT_EQ(reported.text().find("2 jobs on the sim backend, virtual clock, non-preemptive edf; times are predicted\n"),
