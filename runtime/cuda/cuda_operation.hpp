@@ -10,6 +10,7 @@ namespace tutti::internal::cuda {
 ///
 /// Nothing of it is in a queue before it is submitted: the caller's thread enqueues it then, behind what its engine or
 /// GPU did before, and sees its end as it polls. So no gate holds an engine, and the order in hardware is the caller's.
+/// Where the host waits after each command, it is over when it is submitted.
 ///
 /// Threads: the caller's alone.
 class CudaOperation final : public BackendBatch {

@@ -175,20 +175,23 @@ bool GateOpener::is_lost(Duration now) {
   return true;
 }
 
-/// A GPU that is broken sets no signal any more: what was set before is seen now. Operations that overlap may have
-/// broken it for each other.
 void GateOpener::note_fault(cudaError_t fault) {
   std::vector<std::string> names = names_of_suspects();
-  for (GateOpener* other : batch_.backend.overlapping) {
-    if (other == this) continue;
-    for (const std::string& name : other->names_of_suspects())
-      names.push_back(fmt::format("{} ({})", name, other->batch_.bound.name));
-  }
+  if (batch_.bound.overlaps) add_names_of_others(names);
   if (names.empty()) names = names_of(batch_, in_flight());
   batch_.note(Error{ErrorCode::Machine,
                     fmt::format("{}: {} has broken the GPU: {}, {}; nothing more can run on it{}", batch_.bound.name,
                                 any_of(names), cudaGetErrorName(fault), cudaGetErrorString(fault), hint_for(names)),
                     {}});
+}
+
+/// Operations that overlap may have broken the GPU for each other.
+void GateOpener::add_names_of_others(std::vector<std::string>& names) const {
+  for (GateOpener* other : batch_.backend.overlapping) {
+    if (other == this) continue;
+    for (const std::string& name : other->names_of_suspects())
+      names.push_back(fmt::format("{} ({})", name, other->batch_.bound.name));
+  }
 }
 
 void GateOpener::note_hang() {
@@ -207,6 +210,7 @@ std::vector<std::uint32_t> GateOpener::in_flight() const {
   return commands_in_flight(batch_.list, progress_of(batch_, enqueuer_, seen_, std::move(opened)));
 }
 
+/// A GPU that is broken sets no signal any more: what was set before is seen now.
 std::vector<std::string> GateOpener::names_of_suspects() {
   see_progress();
   return names_of(batch_, suspects_of_fault(batch_, in_flight()));

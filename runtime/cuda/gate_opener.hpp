@@ -59,6 +59,7 @@ class GateOpener final : private GatedRun {
   [[nodiscard]] bool is_lost(Duration now);
   [[nodiscard]] Streams ask_driver() const;
   void note_fault(cudaError_t fault);
+  void add_names_of_others(std::vector<std::string>& names) const;
   void note_hang();
   [[nodiscard]] std::vector<std::uint32_t> in_flight() const;
   [[nodiscard]] std::vector<std::string> names_of_suspects();
