@@ -1,4 +1,5 @@
 // Which command has broken a GPU. Each fault is in a process of its own, since the GPU is lost to it.
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -36,14 +37,21 @@ Topology four_gpus() {
 
 enum class GpusOfHost : std::uint8_t { Several, One };
 
-template <GpusOfHost gpus, bool serialize>
+template <GpusOfHost gpus, bool serialize, GateKind gate = GateKind::PollingKernel>
 std::unique_ptr<DeviceBackend> make_backend(const Topology& machine, const KernelRegistry& kernels, Clock& clock) {
   CudaOptions options = test::host_gpus(machine);
   options.serialize = serialize;
+  options.gate = gate;
   if (gpus == GpusOfHost::One)
     for (auto& [name, id] : options.bind) id = options.bind.front().second;
   return make_cuda_backend(machine, kernels, clock, options).value();
 }
+
+/// By gate: where the host keeps the time, and not the GPUs, it enqueues while the GPU breaks.
+template <GpusOfHost gpus>
+constexpr std::array kByGate{
+    make_backend<gpus, false, GateKind::PollingKernel>, make_backend<gpus, false, GateKind::MemoryWait>,
+    make_backend<gpus, false, GateKind::HostTimed>, make_backend<gpus, false, GateKind::DeviceTimer>};
 
 /// Streams that an error names.
 int streams_in(const std::string& message) {
@@ -54,10 +62,9 @@ int streams_in(const std::string& message) {
 
 /// Runs twelve kernels in four lanes, of which one is faulty, and says how many streams the error names; none where the
 /// faulty one is not among them. A run without a fault goes before.
-template <GpusOfHost gpus, bool serialize>
-void break_gpu(int faulty) {
+void break_gpu(Station::MakeBackend make, int faulty) {
   {
-    Station station(std::make_unique<test::DeviceClock>(), make_backend<gpus, serialize>, four_gpus());
+    Station station(std::make_unique<test::DeviceClock>(), make, four_gpus());
     static_cast<void>(station.kernels.add(
         "faulty", [](const KernelLaunch&) {}, test::device_fault()));
     std::vector<CommandStream> streams;
@@ -88,17 +95,20 @@ INSTANTIATE_TEST_SUITE_P(Kernels, FaultDeathTest, testing::Range(0, kKernels));
 // less those of lanes that have ended.
 TEST_P(FaultDeathTest, TheFaultyKernelIsAlwaysNamed) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto gate = static_cast<std::size_t>(GetParam() + GetParam() / kLanes) % kGateKinds.size();
   const bool four = discover_host()->devices.size() >= kLanes;
-  EXPECT_EXIT((break_gpu<GpusOfHost::Several, false>(GetParam())), testing::ExitedWithCode(0),
+  EXPECT_EXIT(break_gpu(kByGate<GpusOfHost::Several>[gate], GetParam()), testing::ExitedWithCode(0),
               four ? "names 3 streams, and --serialize\n" : "names ([3-9]|1[0-2]) streams, and --serialize\n");
-  EXPECT_EXIT((break_gpu<GpusOfHost::One, false>(GetParam())), testing::ExitedWithCode(0),
+  EXPECT_EXIT(break_gpu(kByGate<GpusOfHost::One>[gate], GetParam()), testing::ExitedWithCode(0),
               "names ([3-9]|1[0-2]) streams, and --serialize\n");
 }
 
 TEST_P(FaultDeathTest, WhereTheHostWaitsAfterEachCommandItAloneIsNamed) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT((break_gpu<GpusOfHost::Several, true>(GetParam())), testing::ExitedWithCode(0), "names 1 streams\n");
-  EXPECT_EXIT((break_gpu<GpusOfHost::One, true>(GetParam())), testing::ExitedWithCode(0), "names 1 streams\n");
+  EXPECT_EXIT(break_gpu(make_backend<GpusOfHost::Several, true>, GetParam()), testing::ExitedWithCode(0),
+              "names 1 streams\n");
+  EXPECT_EXIT(break_gpu(make_backend<GpusOfHost::One, true>, GetParam()), testing::ExitedWithCode(0),
+              "names 1 streams\n");
 }
 
 /// A copy that takes some ms and a faulty kernel, which may run beside each other. The copy is asked first.
