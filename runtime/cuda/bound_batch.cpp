@@ -44,13 +44,14 @@ std::uint32_t BoundBatch::place_of(int device) {
   return static_cast<std::uint32_t>(devices.size() - 1);
 }
 
-/// A signal for each gate, each lane, each release that a gate notes, the first chunk of each staged copy, and each
+/// A signal for each gate, each lane, each release that a gate notes, the first chunk of each staged copy; two for each
 /// copy of pageable memory.
 Expected<void> BoundBatch::make_board() {
   std::size_t signals = list.gates.size() + lanes.size();
   for (const Command& command : list.commands) {
     if (command.is_released() && timed_by_gpus()) ++signals;
-    if (command.kind == Command::Kind::Staged || command.kind == Command::Kind::Pageable) ++signals;
+    if (command.kind == Command::Kind::Staged) ++signals;
+    if (command.kind == Command::Kind::Pageable) signals += 2;
   }
   auto made = make_signal_board(signals);
   if (!made) return tl::unexpected(std::move(made.error()));

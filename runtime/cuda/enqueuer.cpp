@@ -93,6 +93,7 @@ Expected<void> Enqueuer::bind_pageable(std::uint32_t position) {
   copy->host = (up ? binding.source.data : binding.destination.data) + command.offset;
   copy->device = (up ? binding.destination.data : binding.source.data) + command.offset;
   copy->bytes = command.bytes;
+  copy->asked = batch_.board.take<Count>();
   copy->done = batch_.board.take<Count>();
   copy->abandoned = &abandoned_;
   copy->failed = [this, position] {
@@ -327,12 +328,19 @@ void Enqueuer::drain(const Command& command, const Ring& ring, const Chunk& chun
     batch_.note(cudaEventRecord(ring.drained[slot].get(), lane.stream), "cudaEventRecord", command);
 }
 
+void Enqueuer::expect_copies() {
+  for (const auto& copy : pageable_) {
+    if (!copy) continue;
+    copy->run = batch_.run;
+    copy->server->expect(*copy);
+  }
+}
+
 /// A server makes the copy where the stream comes to it. (A stream that waits by itself would see the end late, so a
 /// kernel polls whatever the gates are.)
 void Enqueuer::copy_pageable(std::uint32_t position) {
-  PageableCopy& copy = *pageable_[position];
-  copy.run = batch_.run;
-  batch_.note(copy.server->enqueue(batch_.lanes[batch_.list.commands[position].lane].stream, copy));
+  const Lane& lane = batch_.lanes[batch_.list.commands[position].lane];
+  batch_.note(PageableServer::enqueue(batch_.backend.driver, lane.stream, *pageable_[position], batch_.run));
 }
 
 template <class Call>

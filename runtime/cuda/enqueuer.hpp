@@ -30,6 +30,8 @@ class Enqueuer {
   /// Closes the gates of a run and enqueues as many commands as the hardware queues take ahead of them; none where the
   /// host keeps time. @pre `BoundBatch::begin_run`, and all lanes have streams
   void arm();
+  /// Lets servers look for the copies of pageable memory of a run, which is submitted next.
+  void expect_copies();
   /// Enqueues the rest of a run that the conductor leads; nothing where the host keeps time.
   void enqueue_rest();
   /// Enqueues what is due, where the host keeps time. For the conductor.

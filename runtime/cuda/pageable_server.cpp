@@ -1,5 +1,7 @@
 #include "runtime/cuda/pageable_server.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <system_error>
 
 #include "runtime/pageable/pin_threads.hpp"
@@ -7,8 +9,12 @@
 namespace tutti::internal::cuda {
 namespace {
 
-/// Calls that may wait at once; more of them would be streams of a GPU.
-constexpr std::size_t kMostWaiting = 64;
+/// Copies that may be expected at once without an allocation: those of the batches that are submitted.
+constexpr std::size_t kMostExpected = 4096;
+
+/// How long the thread looks without a pause, and then between two looks: copies that come late take long anyway.
+constexpr std::chrono::milliseconds kAwake{1};
+constexpr std::chrono::microseconds kNap{20};
 
 }  // namespace
 
@@ -23,7 +29,7 @@ Expected<std::unique_ptr<PageableServer>> PageableServer::make(int device, CopyD
   made->copier_ = DeviceCopier::make(driver, options);
   if (!made->copier_)
     return machine_error("the host pins no buffers for copies of ordinary memory, or starts no thread for them");
-  made->waiting_.reserve(kMostWaiting);
+  made->expected_.reserve(kMostExpected);
   try {
     const WithoutSignals quiet;
     made->thread_ = std::thread([server = made.get()] { server->serve(); });
@@ -38,37 +44,58 @@ PageableServer::~PageableServer() {
     const std::lock_guard lock(mutex_);
     closing_ = true;
   }
-  called_.notify_one();
+  news_.notify_one();
   if (thread_.joinable()) thread_.join();
   const DeviceGuard guard(device_);
   copier_.reset();
 }
 
-Expected<void> PageableServer::enqueue(cudaStream_t stream, PageableCopy& copy) {
-  if (auto ok = check(cudaLaunchHostFunc(stream, called_by_stream, &copy), "cudaLaunchHostFunc"); !ok) return ok;
-  return hold_by_kernel(stream, copy.done, copy.run);
+void PageableServer::expect(PageableCopy& copy) {
+  {
+    const std::lock_guard lock(mutex_);
+    expected_.push_back(&copy);
+  }
+  news_.notify_one();
 }
 
-void PageableServer::called_by_stream(void* called) {
-  auto& copy = *static_cast<PageableCopy*>(called);
-  PageableServer& server = *copy.server;
-  const std::lock_guard lock(server.mutex_);
-  server.waiting_.push_back(&copy);
-  server.called_.notify_one();
+Expected<void> PageableServer::enqueue(const Driver& driver, cudaStream_t stream, const PageableCopy& copy, Count run) {
+  if (auto ok = set_in_stream(driver, stream, copy.asked, run); !ok) return ok;
+  return hold_by_kernel(stream, copy.done, run);
 }
 
 void PageableServer::serve() {
   if (cudaSetDevice(device_) != cudaSuccess) static_cast<void>(cudaGetLastError());
+  auto awake_until = std::chrono::steady_clock::now() + kAwake;
   std::unique_lock lock(mutex_);
   while (true) {
-    called_.wait(lock, [&] { return closing_ || !waiting_.empty(); });
-    if (waiting_.empty()) return;
-    PageableCopy& copy = *waiting_.front();
-    waiting_.erase(waiting_.begin());
+    if (expected_.empty()) {
+      news_.wait(lock, [&] { return closing_ || !expected_.empty(); });
+      awake_until = std::chrono::steady_clock::now() + kAwake;
+    }
+    if (closing_) return;
+    PageableCopy* const copy = next_asked();
     lock.unlock();
-    make_copy(copy);
+    if (copy != nullptr) {
+      make_copy(*copy);
+      awake_until = std::chrono::steady_clock::now() + kAwake;
+    } else if (std::chrono::steady_clock::now() < awake_until) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kNap);
+    }
     lock.lock();
   }
+}
+
+/// Takes the first copy that its stream has come to, or that was abandoned, which its stream may never come to.
+PageableCopy* PageableServer::next_asked() {
+  const auto found = std::ranges::find_if(expected_, [](const PageableCopy* copy) {
+    return static_cast<std::int32_t>(copy->asked.value() - copy->run) >= 0 || copy->abandoned->load();
+  });
+  if (found == expected_.end()) return nullptr;
+  PageableCopy* const copy = *found;
+  expected_.erase(found);
+  return copy;
 }
 
 void PageableServer::make_copy(PageableCopy& copy) {

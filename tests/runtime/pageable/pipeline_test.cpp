@@ -114,18 +114,18 @@ class Pipeline {
   std::vector<Worker> workers_;  // the engine, then the threads
 };
 
-constexpr std::size_t kMiB = 1 << 20;
+constexpr std::size_t kMega = 1 << 20;
 
 double rate_of(const Host& host, CopyDirection direction, std::size_t bytes) {
-  return static_cast<double>(bytes) / Pipeline(host, direction, bytes, 4 * kMiB).simulate();
+  return static_cast<double>(bytes) / Pipeline(host, direction, bytes, 4 * kMega).simulate();
 }
 
 // Four threads of 4 GB/s before a link of 12: the link limits it. The first piece, a quarter of 4 MiB, takes 0.26 ms,
 // in which the engine has nothing to do: 1 GiB takes 89.5 ms and that.
 TEST(Pipeline, FillsTheLink) {
   const Host host{{GBps{12}, GBps{4}, GBps{100}}, 4};
-  const double ns = Pipeline(host, CopyDirection::Up, 1024 * kMiB, 4 * kMiB).simulate();
-  EXPECT_NEAR(ns, 1024.0 * kMiB / 12 + 2.0 * kMiB / 4, 1);
+  const double ns = Pipeline(host, CopyDirection::Up, 1024 * kMega, 4 * kMega).simulate();
+  EXPECT_NEAR(ns, 1024.0 * kMega / 12 + 2.0 * kMega / 4, 1);
 }
 
 // Random hosts, both ways, one to eight threads: a copy of 4 GiB goes at min(S_B2D, N S_H2B, B_MEM / 3), within 10 %.
@@ -136,7 +136,7 @@ TEST(Pipeline, IsAsFastAsThePublishedMinimum) {
                     random.between(1, 8)};
     const double expected = double_queuing_rate(host.speeds, host.threads).value;
     for (const CopyDirection direction : {CopyDirection::Up, CopyDirection::Down}) {
-      const double rate = rate_of(host, direction, std::size_t{4096} * kMiB);
+      const double rate = rate_of(host, direction, std::size_t{4096} * kMega);
       ASSERT_GT(rate, 0.9 * expected) << host.threads << " threads, " << host.speeds.link.value << " "
                                       << host.speeds.thread.value << " " << host.speeds.memory.value;
       ASSERT_LT(rate, 1.1 * expected);
