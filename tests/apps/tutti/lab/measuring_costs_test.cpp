@@ -159,8 +159,9 @@ TEST(PlanCosts, HasEveryClassOfTheMachine) {
     EXPECT_TRUE(sample.ns.empty());
     EXPECT_TRUE(cost_batch(test::small_machine(), sample).has_value());
   }
-  EXPECT_EQ(works, (std::set<CostWork>{CostWork::Up, CostWork::Down, CostWork::Peer, CostWork::Staged, CostWork::Kernel,
-                                       CostWork::LoneKernels, CostWork::Host}))
+  EXPECT_EQ(works,
+            (std::set<CostWork>{CostWork::Up, CostWork::Down, CostWork::Peer, CostWork::Staged, CostWork::PageableUp,
+                                CostWork::PageableDown, CostWork::Kernel, CostWork::LoneKernels, CostWork::Host}))
       << "nobody has two peers to turn to";
   EXPECT_EQ(gpus.size(), 3U);
 }
