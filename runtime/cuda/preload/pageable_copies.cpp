@@ -114,8 +114,9 @@ CopyEnd PageableCopies::copy_all(DeviceCopier& copier, const CopyCall& call, Cop
 bool PageableCopies::is_sample(const CopyCall& call, CopyDirection direction) {
   constexpr std::size_t kLong = std::size_t{32} << 20;
   constexpr std::uint64_t kEvery = 64;
+  if (call.bytes < kLong) return false;
   const std::lock_guard lock(mutex_);
-  return call.bytes >= kLong && counts_of(direction).fast.calls % kEvery == 0;
+  return counts_of(direction).long_copies++ % kEvery == 0;
 }
 
 CopyEnd PageableCopies::copy_sample(DeviceCopier& copier, const CopyCall& call, CopyDirection direction,

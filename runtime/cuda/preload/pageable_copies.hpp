@@ -48,6 +48,7 @@ struct DirectionCounts {
   /// Of some copies the first part goes the program's own way, and both parts are timed while nothing else is in their
   /// stream: so the factor is that of this program's memory.
   CopyCounts sampled_fast, sampled_plain;
+  std::uint64_t long_copies = 0;  ///< so far, of which samples are taken
 };
 
 /// Copies between ordinary memory and devices on behalf of a program that knows nothing of it.
