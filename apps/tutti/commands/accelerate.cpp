@@ -104,6 +104,12 @@ Expected<int> run_program(const std::vector<std::string>& program) {
 int accelerate(const AccelerateOptions& options) {
   const auto library = path_of_library(kCopyLibrary);
   if (!library) return report_error(library.error());
+  if (library->string().find_first_of(" :") != std::string::npos)
+    return report_error(
+        {ErrorCode::Machine,
+         fmt::format("the loader takes no path with a space or a colon, such as {}; install {} elsewhere",
+                     library->string(), kCopyLibrary),
+         {}});
   const auto measured = in_own_process<PageableMeasurement>([&]() -> std::optional<PageableMeasurement> {
     const auto cuda = open_cuda_library();
     const auto found = cuda ? (*cuda)->measure_pageable(options.gpu) : tl::unexpected(cuda.error());

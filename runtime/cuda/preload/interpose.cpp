@@ -46,6 +46,16 @@ PageableCopies* copies() {
 
 constinit RuntimeOfCaller runtimes;
 
+/// Makes a copy in this library's way. @return whether it is done; not where memory runs out, either
+template <class Plain>
+bool is_copied(PageableCopies& all, const CopyCall& call, CopyDirection direction, const Plain& plain) noexcept {
+  try {
+    return all.copy(call, direction, plain);
+  } catch (...) {
+    return false;  // the program's own way needs none of ours
+  }
+}
+
 /// Makes a copy in this library's way, or else as the program would have made it.
 template <class Plain>
 cudaError_t copy(const CopyCall& call, const Plain& plain) {
@@ -53,7 +63,7 @@ cudaError_t copy(const CopyCall& call, const Plain& plain) {
   PageableCopies* const all = call.bytes < kLeast ? nullptr : copies();
   const auto direction = all == nullptr ? std::nullopt : all->direction_of(call);
   if (!direction) return plain(call.to, call.from, call.bytes);
-  if (all->copy(call, *direction, plain)) return cudaSuccess;
+  if (is_copied(*all, call, *direction, plain)) return cudaSuccess;
   const auto start = Steady::now();
   const cudaError_t status = plain(call.to, call.from, call.bytes);
   all->count_plain(*direction, call.bytes, Steady::now() - start);
