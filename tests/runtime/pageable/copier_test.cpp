@@ -57,8 +57,8 @@ class SlowDevice : public Dma {
   std::map<std::uint32_t, Move> moves_;
 };
 
-struct Station {
-  explicit Station(unsigned threads, std::size_t buffer = 4096, unsigned buffers = 0) {
+struct CopyStation {
+  explicit CopyStation(unsigned threads, std::size_t buffer = 4096, unsigned buffers = 0) {
     options.threads = threads;
     options.buffer = buffer;
     memory.resize((buffers == 0 ? 2 * threads : buffers) * buffer);
@@ -82,7 +82,7 @@ std::vector<std::byte> random_bytes(test::Random& random, std::size_t count) {
 TEST(Copier, MovesEveryByte) {
   test::Random random(5);
   for (unsigned threads = 1; threads <= 8; ++threads) {
-    Station station(threads);
+    CopyStation station(threads);
     for (int round = 0; round < test::rounds(64); ++round) {
       const auto bytes = static_cast<std::size_t>(1 + random.below(std::uint64_t{1} << random.between(1, 18)));
       std::vector<std::byte> host = random_bytes(random, bytes);
@@ -100,14 +100,14 @@ TEST(Copier, MovesEveryByte) {
 }
 
 TEST(Copier, DoesNothingForNoBytes) {
-  Station station(2);
+  CopyStation station(2);
   SlowDevice device(CopyDirection::Up, 1);
   EXPECT_EQ(station.copier->copy(CopyDirection::Up, nullptr, 0, device), CopyEnd::Done);
   EXPECT_EQ(device.started, 0U);
 }
 
 TEST(Copier, KeepsTheEngineBusyWithSeveralMoves) {
-  Station station(2);
+  CopyStation station(2);
   const std::size_t bytes = 64 * 4096;
   std::vector<std::byte> host(bytes);
   SlowDevice device(CopyDirection::Down, bytes, 50);
@@ -119,7 +119,7 @@ TEST(Copier, KeepsTheEngineBusyWithSeveralMoves) {
 // the next copy works.
 TEST(Copier, FailsAsAWholeAndThenWorksAgain) {
   test::Random random(7);
-  Station station(3);
+  CopyStation station(3);
   const std::size_t bytes = 30 * 4096;
   for (const CopyDirection direction : {CopyDirection::Up, CopyDirection::Down}) {
     for (const std::size_t at : {0U, 1U, 7U, 29U}) {
@@ -149,7 +149,7 @@ TEST(Copier, FailsAsAWholeAndThenWorksAgain) {
 // Four buffers, and three of them wait with the engine for ever: a copy would have to wait for what only its own thread
 // may bring about. With two that are free it goes on.
 TEST(Copier, IsBusyWhereTheEngineHoldsItsBuffers) {
-  Station station(2);
+  CopyStation station(2);
   std::vector<std::byte> host(3 * 4096);
   SlowDevice device(CopyDirection::Up, host.size());
   device.holds = true;
@@ -177,7 +177,7 @@ TEST(Copier, IsBusyWhileAnotherThreadCopies) {
    private:
     Copier& copier_;
   };
-  Station station(2);
+  CopyStation station(2);
   std::vector<std::byte> host(10000, std::byte{7});
   AsksAgain device(*station.copier, host.size());
   EXPECT_EQ(station.copier->copy(CopyDirection::Up, host.data(), host.size(), device), CopyEnd::Done);
