@@ -73,14 +73,15 @@ TEST(DeviceCopier, TakesFewerBuffersWhereLittleCanBePinned) {
   EXPECT_FALSE(DeviceCopier::make(station.driver, small_options()));
 }
 
-// Upwards a copy is done when all is in buffers, whatever the engine then says of them; downwards each move counts.
+// Upwards a copy is done when all is in buffers, whatever the engine then says of them, and the copy after it asks
+// about them first; downwards each move counts. So the failing question comes first, and downwards.
 TEST(DeviceCopier, WorksAgainAfterAFailure) {
   const Station station(small_options());
   std::vector<std::byte> bytes(900'000, std::byte{9});
-  for (const auto& [call, direction] : {std::pair("cuMemcpyHtoDAsync_v2", CopyDirection::Up),
+  for (const auto& [call, direction] : {std::pair("cuEventQuery", CopyDirection::Down),
                                         {"cuMemcpyDtoHAsync_v2", CopyDirection::Down},
-                                        {"cuEventRecord", CopyDirection::Up},
-                                        {"cuEventQuery", CopyDirection::Down}}) {
+                                        {"cuMemcpyHtoDAsync_v2", CopyDirection::Up},
+                                        {"cuEventRecord", CopyDirection::Up}}) {
     host_cuda::fail_next(call, CUDA_ERROR_INVALID_VALUE, 4);
     EXPECT_EQ(station.copy(direction, bytes.data(), bytes.size()), CopyEnd::Failed) << call;
     EXPECT_EQ(station.copy(direction, bytes.data(), bytes.size()), CopyEnd::Done) << call;
