@@ -25,6 +25,16 @@ constexpr std::array kMethods{
 
 }  // namespace
 
+RouteView one_engine_route(const Topology& machine, const Transfer& transfer, bool up, EngineId engine) {
+  RouteView route;
+  route.kind = up ? CopyKind::Up : CopyKind::Down;
+  route.first = transfer.route.empty() ? machine.route(transfer.from, transfer.to) : transfer.route;
+  route.engines.fill(engine);
+  route.end_engines = route.engines;
+  route.weight = up ? machine.weights().h2d : machine.weights().d2h;
+  return route;
+}
+
 RouteView find_route(const Topology& machine, const Transfer& transfer) {
   for (const MethodRow& row : kMethods) {
     auto route = row.route(machine, transfer);

@@ -41,6 +41,10 @@ struct RouteView {
   [[nodiscard]] bool found() const { return !first.empty(); }
 };
 
+/// A route with one engine, which issues the copy and is all that it holds.
+/// @param up  whether its costs and weight are those of a copy up
+[[nodiscard]] RouteView one_engine_route(const Topology& machine, const Transfer& transfer, bool up, EngineId engine);
+
 /// The route of a transfer by the first method that moves such transfers. Its links are the transfer's own where it has
 /// some, otherwise the machine's.
 ///

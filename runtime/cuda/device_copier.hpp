@@ -51,7 +51,6 @@ class DeviceCopier {
                              CUstream stream);
 
   [[nodiscard]] std::size_t buffers() const { return events_.size(); }
-  [[nodiscard]] unsigned threads() const { return copier_->threads(); }
 
  private:
   class Engine;

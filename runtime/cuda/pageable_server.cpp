@@ -21,12 +21,10 @@ constexpr std::chrono::microseconds kNap{20};
 Expected<std::unique_ptr<PageableServer>> PageableServer::make(int device, CopyDirection direction, cudaStream_t stream,
                                                                const CopierOptions& options) {
   const DeviceGuard guard(device);
-  CopyDriver driver{};
-  if (!driver.look_up(find_in_driver))
-    return machine_error(
-        "the GPU driver lacks a function that copies of ordinary memory need; install one for CUDA 12");
+  const auto driver = find_copy_driver();
+  if (!driver) return tl::unexpected(driver.error());
   std::unique_ptr<PageableServer> made(new PageableServer(device, direction, stream));
-  made->copier_ = DeviceCopier::make(driver, options);
+  made->copier_ = DeviceCopier::make(*driver, options);
   if (!made->copier_)
     return machine_error("the host pins no buffers for copies of ordinary memory, or starts no thread for them");
   made->expected_.reserve(kMostExpected);

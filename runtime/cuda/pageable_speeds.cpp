@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -38,8 +39,7 @@ double seconds_of(const std::function<void()>& work) {
 double median_seconds(int rounds, const std::function<void()>& work) {
   std::vector<double> times;
   for (int round = 0; round < rounds; ++round) times.push_back(seconds_of(work));
-  std::ranges::sort(times);
-  return times[times.size() / 2];
+  return median(std::move(times));
 }
 
 GBps rate_of(std::size_t bytes, double seconds) { return GBps{static_cast<double>(bytes) / seconds / 1e9}; }
@@ -85,9 +85,9 @@ Expected<std::unique_ptr<Bench>> Bench::make(int device) {
   auto stream = make_stream(device);
   if (!stream) return tl::unexpected(stream.error());
   made->stream_ = *std::move(stream);
-  if (!made->driver_.look_up(find_in_driver))
-    return machine_error(
-        "the GPU driver lacks a function that copies of ordinary memory need; install one for CUDA 12");
+  auto driver = find_copy_driver();
+  if (!driver) return tl::unexpected(driver.error());
+  made->driver_ = *driver;
   made->ordinary_.resize(kLarge);
   made->cores_ = cores_near_device(made->driver_);
   return made;
@@ -160,9 +160,7 @@ Bytes Bench::crossover(DeviceCopier& copier, CopyDirection direction) {
       plain.push_back(seconds_of([&] { copy_plainly(direction, ordinary_.data(), size); }));
       queued.push_back(seconds_of([&] { copy_by_queues(copier, direction, size); }));
     }
-    std::ranges::sort(plain);
-    std::ranges::sort(queued);
-    if (plain[plain.size() / 2] < kWorthIt * queued[queued.size() / 2]) break;
+    if (median(plain) < kWorthIt * median(queued)) break;
     from = size;
   }
   return Bytes{static_cast<std::int64_t>(from)};
@@ -180,7 +178,7 @@ Expected<PageableMeasurement> Bench::measure() {
   found.cores =
       cores_.empty() ? static_cast<int>(std::thread::hardware_concurrency()) : static_cast<int>(cores_.size());
   found.cores = std::max(found.cores, 1);
-  for (const CopyDirection direction : {CopyDirection::Up, CopyDirection::Down})
+  for (const CopyDirection direction : kCopyDirections)
     measure_alone(direction, found.directions[static_cast<std::size_t>(direction)]);
   for (int threads = 1; threads <= std::min(found.cores, kMostProducers); threads *= 2)
     found.memory.value = std::max(found.memory.value, 2 * threads_rate(CopyDirection::Up, CopyBytes::Cached, threads));
@@ -189,7 +187,7 @@ Expected<PageableMeasurement> Bench::measure() {
                                          MemoryPasses::Cached);
     if (choice.threads > found.choice.threads) found.choice = choice;
   }
-  for (const CopyDirection direction : {CopyDirection::Up, CopyDirection::Down}) {
+  for (const CopyDirection direction : kCopyDirections) {
     PageableDirection& one = found.directions[static_cast<std::size_t>(direction)];
     PageableMeasurement trial = found;
     for (const CopyBytes how : kCopyBytes) {
@@ -206,7 +204,7 @@ Expected<PageableMeasurement> Bench::measure() {
   }
   const auto copier = copier_for(found);
   if (!copier) return tl::unexpected(copier.error());
-  for (const CopyDirection direction : {CopyDirection::Up, CopyDirection::Down})
+  for (const CopyDirection direction : kCopyDirections)
     found.directions[static_cast<std::size_t>(direction)].from = crossover(**copier, direction);
   if (auto ok = check(status_, "a copy"); !ok) return tl::unexpected(ok.error());
   return found;

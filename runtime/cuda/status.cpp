@@ -44,6 +44,14 @@ std::string name_of(CUresult status) {
   return fmt::format("CUresult {}", static_cast<int>(status));
 }
 
+/// By the name that the driver's library exports, "cuMemHostRegister_v2"; null where it has none.
+void* find_in_driver(const char* name) {
+  std::string base = name;  // the entry point has the name without a version
+  if (const std::size_t version = base.rfind("_v"); version != std::string::npos) base.resize(version);
+  void* function = nullptr;
+  return look_up(base.c_str(), function) ? function : nullptr;
+}
+
 }  // namespace
 
 Error failure(std::string_view call, std::string_view name, std::string_view words, const std::source_location& place) {
@@ -63,13 +71,6 @@ void set_environment() {
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 }
 
-void* find_in_driver(const char* name) {
-  std::string base = name;  // the entry point has the name without a version
-  if (const std::size_t version = base.rfind("_v"); version != std::string::npos) base.resize(version);
-  void* function = nullptr;
-  return look_up(base.c_str(), function) ? function : nullptr;
-}
-
 Expected<Driver> find_driver() {
   Driver driver{};
   if (auto ok = look_up("cuStreamWaitValue32", driver.wait_value); !ok) return tl::unexpected(ok.error());
@@ -78,6 +79,12 @@ Expected<Driver> find_driver() {
   if (auto ok = look_up("cuDeviceGet", driver.device); !ok) return tl::unexpected(ok.error());
   if (auto ok = look_up("cuDeviceGetAttribute", driver.device_attribute); !ok) return tl::unexpected(ok.error());
   return driver;
+}
+
+Expected<CopyDriver> find_copy_driver() {
+  CopyDriver driver{};
+  if (driver.look_up(find_in_driver)) return driver;
+  return machine_error("the GPU driver lacks a function that copies of ordinary memory need; install one for CUDA 12");
 }
 
 }  // namespace tutti::internal::cuda

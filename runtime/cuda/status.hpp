@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include "model/base/error.hpp"
+#include "runtime/cuda/device_copier.hpp"
 
 namespace tutti::internal::cuda {
 
@@ -46,10 +47,11 @@ struct Driver {
   CUresult (*device_attribute)(int*, CUdevice_attribute, CUdevice);
 };
 
-/// A function of the driver by the name that its library exports, "cuMemHostRegister_v2"; null where it has none.
-[[nodiscard]] void* find_in_driver(const char* name);
-
 /// @errors Machine: no driver, or one that is older than these functions.
 [[nodiscard]] Expected<Driver> find_driver();
+
+/// The functions for copies through pinned buffers, of the same driver.
+/// @errors Machine: it lacks one of them.
+[[nodiscard]] Expected<CopyDriver> find_copy_driver();
 
 }  // namespace tutti::internal::cuda

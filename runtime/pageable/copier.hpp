@@ -58,8 +58,6 @@ class Copier {
   /// Waits until the engine has none of the buffers any more.
   void finish(Dma& dma);
 
-  [[nodiscard]] unsigned threads() const { return static_cast<unsigned>(threads_.size()); }
-
  private:
   using Held = DoubleQueue::Held;
   /// A move that the engine has.

@@ -1,6 +1,8 @@
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace tutti::internal {
 
@@ -9,6 +11,12 @@ enum class CopyDirection : std::uint8_t {
   Up,    ///< host to device
   Down,  ///< device to host
 };
+inline constexpr std::array kCopyDirections{CopyDirection::Up, CopyDirection::Down};
+
+/// "up", "down".
+[[nodiscard]] constexpr std::string_view to_string(CopyDirection direction) {
+  return direction == CopyDirection::Up ? "up" : "down";
+}
 
 /// The engine's part of copies through pinned buffers, for one device. To move pieces by something else, write these
 /// functions and give them to a `Copier`.

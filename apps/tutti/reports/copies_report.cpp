@@ -57,11 +57,11 @@ std::string line_of(std::string_view word, const DirectionCounts& counts) {
 std::string measurement_text(const PageableMeasurement& found) {
   std::string text =
       fmt::format("{}, {} cores near it, host memory {:.0f} GB/s\n", found.gpu.data(), found.cores, found.memory.value);
-  for (const auto& [direction, word] : {std::pair(CopyDirection::Up, "up"), {CopyDirection::Down, "down"}}) {
+  for (const CopyDirection direction : kCopyDirections) {
     const PageableDirection& one = found.of(direction);
     text += fmt::format(
         "{}: pinned {:.1f} GB/s, cudaMemcpy {:.1f}, one thread {:.1f}; by double queuing {:.1f} ({}), from {} on\n",
-        word, one.pinned.value, one.plain.value, one.thread.value, one.copied.value, to_string(one.how),
+        to_string(direction), one.pinned.value, one.plain.value, one.thread.value, one.copied.value, to_string(one.how),
         to_string(one.from));
   }
   text +=

@@ -182,8 +182,8 @@ std::string PageableCopies::report() {
                   std::chrono::duration<double>(counts.time).count());
     line += text;
   };
-  for (const auto& [direction, word] :
-       {std::pair(CopyDirection::Up, std::string("up")), {CopyDirection::Down, "down"}}) {
+  for (const CopyDirection direction : kCopyDirections) {
+    const std::string word(to_string(direction));
     const DirectionCounts& counts = counts_of(direction);
     add(word, counts.fast);
     add("plain_" + word, counts.plain);

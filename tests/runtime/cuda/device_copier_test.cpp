@@ -20,7 +20,7 @@ struct Station {
   explicit Station(const CopierOptions& options, std::size_t bytes = std::size_t{8} << 20) {
     EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
     EXPECT_EQ(cudaFree(nullptr), cudaSuccess);
-    EXPECT_TRUE(driver.look_up(find_in_driver));
+    driver = find_copy_driver().value();
     memory = *make_device_memory(0, bytes);
     stream = *make_stream(0);
     copier = DeviceCopier::make(driver, options);
