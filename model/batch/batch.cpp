@@ -98,6 +98,16 @@ void check_transfer(const Topology& machine, const Transfer& transfer, StreamFau
   if (transfer.via && machine.vertex(*transfer.via).pageable)
     return faults.add(fmt::format("'{}' is pageable, and no GPU reaches it; a staged copy goes via another memory",
                                   machine.vertex(*transfer.via).name));
+  if (transfer.size.count % transfer.rows.count != 0)
+    return faults.add(fmt::format("{} are not {} equal rows; make 'size' a multiple of 'rows'",
+                                  to_string(transfer.size), transfer.rows.count));
+  if (transfer.rows.pitch > Bytes{0} && transfer.rows.pitch < transfer.row())
+    return faults.add(
+        fmt::format("a row of {} does not fit into a pitch of {}; make 'pitch' at least the size of a row",
+                    to_string(transfer.row()), to_string(transfer.rows.pitch)));
+  if (transfer.rows.count > 1 && transfer.rows.pitch > Bytes{(1LL << 53) / transfer.rows.count})
+    return faults.add("the rows reach over more than 2^53 bytes; write a smaller 'pitch'");
+  if (auto reason = why_not(machine, transfer)) return faults.add(*std::move(reason));
   const RouteView route = find_route(machine, transfer);
   if (!transfer.route.empty() && route.method.chunked)
     return faults.add(fmt::format(
@@ -121,16 +131,17 @@ void check_kernel(const Topology& machine, const Kernel& kernel, StreamFaults& f
 }
 
 /// Links at GPUs over which copies go that no engine of the GPU issues, rising: the last links of copies between GPUs,
-/// and those of copies of devices.
+/// and those of copies that devices, kernels or the host make.
 std::vector<LinkId> links_met(const Topology& machine, std::span<const CommandStream> streams) {
   std::vector<LinkId> links;
   const auto is_gpu = [&](VertexId end) { return machine.vertex(end).kind == VertexKind::Gpu; };
   for (const CommandStream& stream : streams) {
     if (!stream.transfer) continue;
     const RouteView route = find_route(machine, *stream.transfer);
-    if (!route.method.peer_traffic && !route.method.of_device) continue;
+    const bool beside = route.method.of_device || route.method.by_kernel || route.method.mapped;
+    if (!route.method.peer_traffic && !beside) continue;
     if (is_gpu(stream.transfer->to)) links.push_back(route.first.back());
-    if (route.method.of_device && is_gpu(stream.transfer->from)) links.push_back(route.first.front());
+    if (beside && is_gpu(stream.transfer->from)) links.push_back(route.first.front());
   }
   std::sort(links.begin(), links.end());
   links.erase(std::unique(links.begin(), links.end()), links.end());
@@ -142,6 +153,15 @@ void cap(RouteClass& route_class, const Bandwidth& rate) {
   route_class.alone.nominal = std::min(route_class.alone.nominal, rate.nominal);
   route_class.alone.guaranteed = std::min(route_class.alone.guaranteed, rate.guaranteed);
   route_class.capped = true;
+}
+
+/// The rate of its own that a copy has by its class: a small one, or one of short rows, whose rate falls with them.
+std::optional<Bandwidth> own_rate(const CopyCost& cost, CopyKind kind, const Transfer& transfer) {
+  const Bytes size = is_of_rows(kind) ? transfer.row() : transfer.size;
+  if (!cost.small || size >= cost.below) return std::nullopt;
+  if (!is_of_rows(kind) || size == Bytes{0} || cost.below == kEverySize) return cost.small;
+  const double part = static_cast<double>(size.count) / static_cast<double>(cost.below.count);
+  return Bandwidth{{cost.small->nominal.value * part}, {cost.small->guaranteed.value * part}};
 }
 
 /// Whether a copy between GPUs goes over the last link of its route alone. It fills that link where nothing before
@@ -161,7 +181,9 @@ bool takes_turns(const Topology& machine, const RouteView& route, const StreamWo
 /// The port of the machine's table at which a copy runs; nothing where the table does not cover it: staged copies and
 /// routes of their own.
 std::optional<PortId> port_in_table(const Topology& machine, const Transfer& transfer, const RouteView& route) {
-  if (machine.table() == nullptr || route.method.chunked || !transfer.route.empty()) return std::nullopt;
+  const TransferMethod& method = route.method;
+  if (method.chunked || method.by_kernel || method.mapped) return std::nullopt;
+  if (machine.table() == nullptr || !transfer.route.empty()) return std::nullopt;
   const auto port = find_port(machine, transfer.from, transfer.to);
   return port && machine.table()->covers(*port) ? port : std::nullopt;
 }
@@ -237,7 +259,7 @@ Batch::Batch(const Topology& machine, std::vector<CommandStream> streams, Mergin
 bool Batch::finds_shared_engines() const {
   if (merging_ != Merging::On) return merging_ == Merging::Off;
   return std::ranges::any_of(work_, [](const StreamWork& work) {
-    return work.route_class != kNone && (work.engines[0] != work.engines[1] || work.landing != kNone);
+    return work.route_class != kNone && (work.engines[0] != work.engines[1] || work.landing != kNone || work.by_kernel);
   });
 }
 
@@ -275,7 +297,9 @@ StreamWork Batch::make_work(const CommandStream& stream, std::span<const LinkId>
   };
   work.bytes = static_cast<double>(transfer.size.count);
   work.engines = merging_ == Merging::Transitive ? route.end_engines : route.engines;
-  work.route = route.kind;
+  const bool has_costs = machine_.setup().transfer.of(route.kind) != CopyCost{};
+  work.route = has_costs ? route.kind : base_of(route.kind);
+  work.by_kernel = route.method.by_kernel;
   work.peer_traffic = route.method.peer_traffic;
   const auto meets_others = [&](LinkId link) { return std::binary_search(met.begin(), met.end(), link); };
   work.route_class = transfer.route.empty() ? machine_.route_class(transfer.from, transfer.to) : kNone;
@@ -284,9 +308,9 @@ StreamWork Batch::make_work(const CommandStream& stream, std::span<const LinkId>
     own_classes_.back().port = port_in_table(machine_, transfer, route);
   }
   const CopyCost& cost = machine_.setup().transfer.of(work.route);
-  if (cost.small && transfer.size < cost.below) {
+  if (const auto rate = own_rate(cost, work.route, transfer)) {
     RouteClass small = route_class(work.route_class);
-    cap(small, *cost.small);
+    cap(small, *rate);
     own_classes_.push_back(std::move(small));
     work.route_class = static_cast<std::uint32_t>(machine_.route_classes().size() + own_classes_.size() - 1);
   }

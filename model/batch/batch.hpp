@@ -42,6 +42,7 @@ struct StreamWork {
   std::uint32_t landing = kNone;  ///< last link of its route, which copies with a landing cross one at a time; or kNone
   CopyKind route = CopyKind::Up;  ///< class of the costs of its transfer
   bool peer_traffic = false;      ///< of its transfer
+  bool by_kernel = false;         ///< of its transfer: it holds a GPU
   double kernel = 0;              ///< ns, usual duration
   double kernel_worst = 0;        ///< ns
   bool has_kernel = false;

@@ -208,8 +208,10 @@ void BatchChains::each_use(const StreamWork& work, Do what) {
 /// as others use it; the return may take as long. A landing is handed over, unless the copy before it in its own chain
 /// is probably the one before it there.
 inline double BatchChains::take_lock_handovers(std::uint32_t stream) const {
-  const std::uint32_t second = locks(work_[stream])[1];
-  if (handover_ == 0 || second == kNone) return 0;
+  const auto [first, second] = locks(work_[stream]);
+  if (handover_ == 0) return 0;
+  if (work_[stream].by_kernel) return share_of_gpu(first);
+  if (second == kNone) return 0;
   const double own = lock_users_[second].of_chain, others = lock_users_[second].all - lock_users_[second].of_chain;
   if (others == 0) return 0;
   if (work_[stream].landing == kNone) return handover_ * (basis_ == Basis::Nominal ? std::min(1.0, others / own) : 2);
@@ -220,8 +222,13 @@ inline double BatchChains::take_lock_handovers(std::uint32_t stream) const {
 /// Handover before a kernel on a GPU. A chain's first kernel takes over from its copies. Where others use the GPU too,
 /// a kernel without copies has its gate in their queue: half a handover (H200).
 inline double BatchChains::take_handover(const StreamWork& work) {
-  if (work.route_class != kNone) return std::exchange(handed_over_, true) ? 0 : handover_;
-  const LockUsers& users = lock_users_[engine_count_ + work.gpu];
+  if (work.route_class != kNone && !work.by_kernel) return std::exchange(handed_over_, true) ? 0 : handover_;
+  return share_of_gpu(engine_count_ + work.gpu);
+}
+
+/// Cost before a command in the queue of a GPU's kernels that has no copies of an engine before it.
+inline double BatchChains::share_of_gpu(std::uint32_t lock) const {
+  const LockUsers& users = lock_users_[lock];
   if (users.all == users.of_chain) return 0;
   return basis_ == Basis::Nominal ? handover_ / 2 : handover_;
 }

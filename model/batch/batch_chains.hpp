@@ -78,6 +78,7 @@ class BatchChains {
   template <class Do>
   void each_use(const StreamWork& work, Do what);
   [[nodiscard]] double take_handover(const StreamWork& work);
+  [[nodiscard]] double share_of_gpu(std::uint32_t lock) const;
   [[nodiscard]] double take_lock_handovers(std::uint32_t stream) const;
   [[nodiscard]] std::array<std::uint32_t, 2> locks(const StreamWork& copy) const;
   [[nodiscard]] double take_opening();

@@ -5,6 +5,12 @@
 /// The field tables of a batch: what a file may say, and where it goes.
 namespace tutti::internal {
 
+template <>
+struct Words<CopyMethod> {
+  static constexpr std::string_view what = "transfer method";
+  static constexpr std::array values = kCopyMethods;
+};
+
 /// "32 MB", "image", or "40% of image".
 template <>
 struct Form<SizeSpec> : Unchecked {
@@ -28,10 +34,12 @@ struct Record<KernelSpec> {
 template <>
 struct Record<StreamSpec> {
   static constexpr std::string_view what = "a stream";
-  static constexpr std::tuple fields{Field{"name", &StreamSpec::name},    Field{"from", &StreamSpec::from},
-                                     Field{"to", &StreamSpec::to},        Field{"size", &StreamSpec::size},
-                                     Field{"route", &StreamSpec::route},  Field{"via", &StreamSpec::via},
-                                     Field{"kernel", &StreamSpec::kernel}};
+  static constexpr std::tuple fields{
+      Field{"name", &StreamSpec::name},     Field{"from", &StreamSpec::from},
+      Field{"to", &StreamSpec::to},         Field{"size", &StreamSpec::size},
+      Field{"route", &StreamSpec::route},   Field{"via", &StreamSpec::via},
+      Field{"method", &StreamSpec::method}, Field{"rows", &StreamSpec::rows}.within(1, 1 << 30),
+      Field{"pitch", &StreamSpec::pitch},   Field{"kernel", &StreamSpec::kernel}};
 };
 template <>
 struct Record<BatchSpec> {

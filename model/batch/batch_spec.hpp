@@ -9,6 +9,7 @@
 
 #include "model/base/error.hpp"
 #include "model/base/quantities.hpp"
+#include "model/transfer/copy_method.hpp"
 
 /// A batch as a user says it: plain fields with their defaults. Made by a batch file or in C++; `compile` turns it into
 /// a `Batch` for a machine, or into a list of its faults.
@@ -51,6 +52,9 @@ struct StreamSpec {
   std::optional<SizeSpec> size = {};
   std::vector<std::string> route = {};  ///< vertices from end to end; empty: the machine's route
   std::string via = {};                 ///< the memory of a staged copy; empty: the nearest
+  CopyMethod method = CopyMethod::Automatic;
+  int rows = 1;                     ///< equal parts of the transfer, 1 to 2^30; more than 1: a part of an image
+  std::optional<Bytes> pitch = {};  ///< from one row to the next in the memory; at the GPU rows follow each other
   std::optional<KernelSpec> kernel = {};
   Place place = {};  ///< where a file says it
 

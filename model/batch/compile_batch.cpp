@@ -6,6 +6,7 @@
 
 #include "model/base/suggestion.hpp"
 #include "model/batch/batch_fields.hpp"
+#include "model/batch/choose_methods.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -21,8 +22,9 @@ class StreamCompiler {
     CommandStream stream;
     stream.name = spec_.name.empty() ? fmt::format("stream{}", position) : spec_.name;
     stream.place = spec_.place;
-    const bool has_transfer =
-        !spec_.from.empty() || !spec_.to.empty() || spec_.size || !spec_.route.empty() || !spec_.via.empty();
+    const bool has_transfer = !spec_.from.empty() || !spec_.to.empty() || spec_.size || !spec_.route.empty() ||
+                              !spec_.via.empty() || spec_.method != CopyMethod::Automatic || spec_.rows != 1 ||
+                              spec_.pitch;
     if (has_transfer) stream.transfer = transfer();
     if (spec_.kernel) stream.kernel = kernel(*spec_.kernel, stream.transfer);
     return stream;
@@ -94,6 +96,10 @@ class StreamCompiler {
       fault("", "'size' is missing in a stream; add it");
     transfer.route = route();
     if (!spec_.via.empty()) transfer.via = vertex(spec_.via, "via");
+    transfer.method = spec_.method;
+    if (spec_.rows >= 1) transfer.rows.count = spec_.rows;
+    if (spec_.pitch && *spec_.pitch < Bytes{1}) fault("pitch", "a pitch is above 0; write the distance of two rows");
+    transfer.rows.pitch = spec_.pitch.value_or(Bytes{});
     return transfer;
   }
 
@@ -158,7 +164,7 @@ std::optional<Batch> compile_streams(std::span<const StreamSpec> streams, Mergin
 Expected<Batch> compile(const BatchSpec& spec, const Topology& machine, const Parameters& parameters, Faults faults) {
   auto batch = compile_streams(spec.streams, spec.merging, machine, parameters, faults, "streams");
   if (!faults.none()) return tl::unexpected(faults.error());
-  return *std::move(batch);
+  return choose_methods(*std::move(batch), Basis::Nominal);
 }
 
 BatchSpec spec_of(const Batch& batch) {
@@ -172,6 +178,9 @@ BatchSpec spec_of(const Batch& batch) {
       written.to = name(transfer->to);
       written.size = transfer->size;
       if (transfer->via) written.via = name(*transfer->via);
+      if (!transfer->chosen) written.method = transfer->method;
+      written.rows = transfer->rows.count;
+      if (transfer->rows.pitch > Bytes{0}) written.pitch = transfer->rows.pitch;
       if (!transfer->route.empty()) written.route.push_back(written.from);
       for (const LinkId link : transfer->route) written.route.push_back(name(batch.machine().link(link).to));
     }

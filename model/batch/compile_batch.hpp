@@ -16,7 +16,7 @@ namespace tutti::internal {
                                                    const Topology& machine, const Parameters& parameters,
                                                    Faults& faults, const std::string& path);
 
-/// The batch of a spec.
+/// The batch of a spec, with the methods of the best average where copies ask for none (`choose_methods`).
 /// @param faults  of reading the spec
 /// @errors InvalidInput, a fault for each field: names that the machine does not have, a transfer without an end or a
 ///         size, a kernel without a time or a place; and as `Batch::make`.

@@ -82,6 +82,7 @@ std::vector<PlannedCommand> pieces_of(const ExecutionPlan& plan) {
   std::vector<PlannedCommand> pieces;
   for (const PlannedCommand& command : plan.commands) {
     const bool cut = plan.chunk.count > 0 && command.bytes.count > 0 &&
+                     !plan.batch.streams()[command.stream].transfer->is_strided() &&
                      !plan.timeline.streams[command.stream].transfer->method.chunked;
     if (cut)
       add_chunks(plan, command, pieces);

@@ -61,7 +61,7 @@ struct ExecutionPlan {
 [[nodiscard]] std::vector<PlannedCommand> commands_of(const BatchChains& chains, const Batch& batch,
                                                       const Timeline& timeline);
 
-/// The commands of a plan with its transfers cut into chunks; staged copies stay whole.
+/// The commands of a plan with its transfers cut into chunks; staged copies and those of rows stay whole.
 [[nodiscard]] std::vector<PlannedCommand> pieces_of(const ExecutionPlan& plan);
 
 }  // namespace tutti::internal

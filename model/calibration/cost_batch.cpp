@@ -1,6 +1,7 @@
 #include "model/calibration/cost_batch.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -19,6 +20,8 @@ class BatchMaker {
     if (is_between_gpus() && machine_.gpus().size() < 2) return invalid_input("copies between GPUs need two of them");
     if (is_pageable() && !find_pageable()) return invalid_input("the machine has no pageable memory");
     if (sample_.work == CostWork::Host && !find_cpu()) return invalid_input("host work needs a cpu");
+    if (is_of_rows() && (sample_.row.count < 1 || sample_.bytes.count % sample_.row.count != 0))
+      return invalid_input("copies of rows need the length of a row, which divides their size");
     for (int i = 0; i < sample_.count; ++i) add_command(i);
     const std::size_t timed = streams_.size();
     if (sample_.beside.count > 0) add_copies_beside();
@@ -33,6 +36,9 @@ class BatchMaker {
   }
   [[nodiscard]] bool is_pageable() const {
     return sample_.work == CostWork::PageableUp || sample_.work == CostWork::PageableDown;
+  }
+  [[nodiscard]] bool is_of_rows() const {
+    return sample_.work == CostWork::RowsUp || sample_.work == CostWork::RowsDown;
   }
   [[nodiscard]] std::optional<VertexId> find_pageable() const {
     for (const VertexId memory : machine_.memories())
@@ -64,17 +70,36 @@ class BatchMaker {
       case CostWork::Staged: return add(Transfer{gpu(), gpu(1), size, {}, memory()}, {});
       case CostWork::PageableUp: return add(Transfer{*find_pageable(), gpu(), size, {}, {}}, {});
       case CostWork::PageableDown: return add(Transfer{gpu(), *find_pageable(), size, {}, {}}, {});
+      case CostWork::SmUp: return add(by(CopyMethod::Sm, true), {});
+      case CostWork::SmDown: return add(by(CopyMethod::Sm, false), {});
+      case CostWork::InlineUp: return add(by(CopyMethod::Inline, true), {});
+      case CostWork::RowsUp: return add(of_rows(true), {});
+      case CostWork::RowsDown: return add(of_rows(false), {});
       case CostWork::Kernel: return add(Transfer{memory(), gpu(), size, {}, {}}, kernel);
       case CostWork::LoneKernels:
       case CostWork::Host: return add({}, kernel);
     }
   }
 
+  [[nodiscard]] Transfer by(CopyMethod method, bool up) const {
+    Transfer transfer{up ? memory() : gpu(), up ? gpu() : memory(), sample_.bytes, {}, {}};
+    transfer.method = method;
+    return transfer;
+  }
+  [[nodiscard]] Transfer of_rows(bool up) const {
+    constexpr Bytes kGap{256};
+    Transfer transfer = by(CopyMethod::Engine, up);
+    transfer.rows = {static_cast<std::int32_t>(sample_.bytes.count / sample_.row.count), sample_.row + kGap};
+    return transfer;
+  }
+
   /// Adds copies up to and down from every GPU, except on the engines of the chain.
   void add_copies_beside() {
-    const bool up =
-        sample_.work == CostWork::Up || sample_.work == CostWork::PageableUp || sample_.work == CostWork::Kernel;
-    const bool down = !up && sample_.work != CostWork::Host && sample_.work != CostWork::LoneKernels;
+    constexpr std::array kUp{CostWork::Up, CostWork::PageableUp, CostWork::RowsUp, CostWork::Kernel};
+    constexpr std::array kOnNone{CostWork::SmUp, CostWork::SmDown, CostWork::InlineUp, CostWork::LoneKernels,
+                                 CostWork::Host};
+    const auto is_one_of = [&](const auto& works) { return std::ranges::find(works, sample_.work) != works.end(); };
+    const bool up = is_one_of(kUp), down = !up && !is_one_of(kOnNone);
     for (std::size_t g = 0; g < machine_.gpus().size(); ++g) {
       const bool taken_up = (g == 0 && up) || (g == 1 && sample_.work == CostWork::Staged);
       if (!taken_up) add(Transfer{memory(), gpu(g), sample_.beside, {}, {}}, {});

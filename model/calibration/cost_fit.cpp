@@ -35,6 +35,11 @@ CopyKind class_of(CostWork work) {
     case CostWork::Staged: return CopyKind::Staged;
     case CostWork::PageableUp: return CopyKind::PageableUp;
     case CostWork::PageableDown: return CopyKind::PageableDown;
+    case CostWork::SmUp: return CopyKind::SmUp;
+    case CostWork::SmDown: return CopyKind::SmDown;
+    case CostWork::InlineUp: return CopyKind::InlineUp;
+    case CostWork::RowsUp: return CopyKind::RowsUp;
+    case CostWork::RowsDown: return CopyKind::RowsDown;
     default: return CopyKind::Up;
   }
 }
@@ -54,6 +59,7 @@ struct Row {
   double handovers = 0;                                  ///< of a GPU, between queues
   double turns = 0;                                      ///< copies with other ends than the one before
   double bytes = 0;                                      ///< of one copy
+  double row_bytes = 0;                                  ///< of a row of a copy of rows
   double alone = 0, alone_guaranteed = 0;                ///< rates of their route
   double base = 0, bound = 0;                            ///< without costs: predicted, and at most
   double median = 0, usual = 0, worst = 0, allowed = 0;  ///< usual: of 9 in 10
@@ -80,6 +86,7 @@ Row row_of(const Topology& machine, const CostSample& sample, const CostBatch& b
     row.alone_guaranteed = route_class.alone.guaranteed.value;
     row.copies = sample.count;
     row.bytes = static_cast<double>(sample.bytes.count);
+    row.row_bytes = static_cast<double>(sample.row.count);
     if (sample.work == CostWork::Staged && sample.bytes.count > 0) {
       const Bytes chunk = machine.staging_chunk().count > 0 ? machine.staging_chunk() : sample.bytes;
       row.copies *= 1 + std::ceil(row.bytes / static_cast<double>(chunk.count));
@@ -145,6 +152,9 @@ CopyFit fit_copies(std::span<const Row* const> rows, double below) {
   return {found(0) / scale(0), found(1) / scale(1), found(2) / scale(2), below, error};
 }
 
+/// A copy by a kernel may be slower than an engine's at every size.
+bool is_by_kernel(CostWork work) { return work == CostWork::SmUp || work == CostWork::SmDown; }
+
 /// Gives small copies a rate of their own only where it explains a good part of the error.
 CopyFit fit_copies(std::span<const Row* const> rows) {
   constexpr double kWorthIt = 0.7;
@@ -156,6 +166,7 @@ CopyFit fit_copies(std::span<const Row* const> rows) {
   CopyFit best = plain;
   constexpr double kNoise = 1e-3;  // error per row below which there is nothing to explain
   if (plain.error < kNoise * static_cast<double>(rows.size())) return plain;
+  if (is_by_kernel(rows.front()->work)) sizes.push_back(static_cast<double>(kEverySize.count));
   for (std::size_t i = 2; i < sizes.size(); ++i) {
     const CopyFit fit = fit_copies(rows, sizes[i]);
     if (fit.error < best.error && fit.error < kWorthIt * plain.error) best = fit;
@@ -163,16 +174,39 @@ CopyFit fit_copies(std::span<const Row* const> rows) {
   return best;
 }
 
+/// Copies of rows: t = opening + copies x each, and each row takes a time at least; `below` is the shortest row that
+/// the route's rate lets take as long. Long rows show the costs, and the shortest rows that time.
+CopyFit fit_rows(std::span<const Row* const> rows) {
+  double shortest = std::numeric_limits<double>::infinity();
+  for (const Row* row : rows) shortest = std::min(shortest, row->row_bytes);
+  std::vector<const Row*> long_ones;
+  for (const Row* row : rows)
+    if (row->row_bytes > shortest) long_ones.push_back(row);
+  CopyFit fit = fit_copies(long_ones.empty() ? rows : long_ones, 0);
+  std::vector<double> lengths;  // that a row of the full rate has in the time of a shortest one
+  for (const Row* row : rows) {
+    if (row->row_bytes > shortest || row->bytes == 0) continue;
+    const double ns = (row->median - (row->base - row->copies * row->bytes / row->alone) - fit.opening) / row->copies;
+    lengths.push_back((ns - fit.each) * row->alone * row->row_bytes / row->bytes);
+  }
+  const double length = quantile(std::move(lengths), 0.5);
+  fit.below = length > shortest ? std::ceil(length) : 0;
+  return fit;
+}
+
 Cost written(double nominal, double guaranteed) {
   const auto at = [](double ns) { return round_up_ns(std::ceil(std::max(ns, 0.0) / kDirt - 1e-6) * kDirt); };
   return {round_up_ns(std::round(std::max(nominal, 0.0) / kDirt) * kDirt), std::max(at(guaranteed), at(nominal))};
 }
 
-/// Cost of a copy beside its bytes at rate `alone`; includes the loss where small copies have a rate of their own.
-double copy_ns(const CopyCost& cost, Basis basis, double bytes, double alone) {
-  const double start = as_ns(cost.each.at(basis));
-  if (!cost.small || bytes >= static_cast<double>(cost.below.count)) return start;
-  return start + std::max(0.0, bytes / cost.small->at(basis).value - bytes / alone);
+/// Cost of a copy beside its bytes at rate `alone`; includes the loss where small copies, or those of short rows, have
+/// a rate of their own.
+double copy_ns(const CopyCost& cost, Basis basis, const Row& row, double alone) {
+  const double start = as_ns(cost.each.at(basis)), below = static_cast<double>(cost.below.count);
+  const double length = row.row_bytes > 0 ? row.row_bytes : row.bytes;
+  if (!cost.small || length >= below) return start;
+  const double rate = cost.small->at(basis).value * (row.row_bytes > 0 ? length / below : 1);
+  return start + std::max(0.0, row.bytes / rate - row.bytes / alone);
 }
 
 /// State of one fit.
@@ -218,12 +252,16 @@ class Fitting {
         return is_copies(row.work) && class_of(row.work) == route && row.turns == 0 && is_plain(row);
       });
       if (of_class.empty()) continue;
-      const CopyFit fit = fit_copies(of_class);
+      const CopyFit fit = is_of_rows(route) ? fit_rows(of_class) : fit_copies(of_class);
       openings[static_cast<std::size_t>(route)] = fit.opening;
       CopyCost& cost = setup().transfer.of(route);
       cost.each = written(fit.each, fit.each);
-      if (fit.below == 0 || fit.slower <= 0 || route == CopyKind::Staged) continue;
       const Row& row = *of_class.front();
+      if (is_of_rows(route) && fit.below > 0) {
+        cost.below = {static_cast<std::int64_t>(fit.below)};
+        cost.small = Bandwidth{{row.alone}, {row.alone_guaranteed}};
+      }
+      if (fit.below == 0 || fit.slower <= 0 || route == CopyKind::Staged) continue;
       cost.below = {static_cast<std::int64_t>(fit.below)};
       const double rate = to_digits(1 / (fit.slower + 1 / row.alone), kRateDigits);
       cost.small = Bandwidth{{rate}, {down_to_digits(rate * row.alone_guaranteed / row.alone, kRateDigits)}};
@@ -359,8 +397,8 @@ class Fitting {
       return !row.beside && is_copies(row.work) && class_of(row.work) == route;
     };
     const auto first = std::find_if(alone.begin(), alone.end(), [&](const Row* row) { return is_of_class(*row); });
-    if (first == alone.end() || route == CopyKind::Staged) return;
-    double below = static_cast<double>(cost.below.count);
+    if (first == alone.end() || route == CopyKind::Staged || is_of_rows(route)) return;
+    double below = static_cast<double>((is_by_kernel((*first)->work) ? kEverySize : cost.below).count);
     for (const Row* row : alone)
       if (!cost.small && is_of_class(*row)) below = std::max(below, 4 * row->bytes);
     const double rate = (*first)->alone, least = (*first)->alone_guaranteed;
@@ -397,7 +435,7 @@ class Fitting {
                 row.turns * as_ns(setup().turn.at(basis));
     if (row.copies > 0) {
       const CopyCost& cost = setup().transfer.of(class_of(row.work));
-      ns += as_ns(cost.first.at(basis)) + row.copies * copy_ns(cost, basis, row.bytes, alone);
+      ns += as_ns(cost.first.at(basis)) + row.copies * copy_ns(cost, basis, row, alone);
     }
     if (row.in_a_row > 0) ns = row.in_a_row * (ns + as_ns(setup().dispatch.at(basis)));
     return ns + as_ns(setup().job.at(basis));

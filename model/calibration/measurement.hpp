@@ -45,15 +45,22 @@ enum class CostWork : std::uint8_t {
   Staged,        ///< copies to another GPU through the first memory
   PageableUp,    ///< copies from the first pageable memory to a GPU
   PageableDown,  ///< copies back
+  SmUp,          ///< as `Up`, by kernels
+  SmDown,        ///< copies back, by kernels
+  InlineUp,      ///< as `Up`, as arguments of kernels
+  RowsUp,        ///< as `Up`, of rows that lie apart
+  RowsDown,      ///< copies back, to rows that lie apart
   Kernel,        ///< kernels behind each other and behind as many copies to their GPU
   LoneKernels,   ///< kernels without copies, each a stream of its own
   Host,          ///< pieces of host work
 };
 inline constexpr std::array kCostWorks{
     CostWork::Up,         CostWork::Down,         CostWork::Peer,   CostWork::PeerTurns,   CostWork::Staged,
-    CostWork::PageableUp, CostWork::PageableDown, CostWork::Kernel, CostWork::LoneKernels, CostWork::Host};
+    CostWork::PageableUp, CostWork::PageableDown, CostWork::SmUp,   CostWork::SmDown,      CostWork::InlineUp,
+    CostWork::RowsUp,     CostWork::RowsDown,     CostWork::Kernel, CostWork::LoneKernels, CostWork::Host};
 
-/// "up", "down", "peer", "peer_turns", "staged", "pageable_up", "pageable_down", "kernel", "lone_kernels", "host".
+/// "up", "down", "peer", "peer_turns", "staged", "pageable_up", "pageable_down", "sm_up", "sm_down", "inline_up",
+/// "rows_up", "rows_down", "kernel", "lone_kernels", "host".
 [[nodiscard]] std::string_view to_string(CostWork work);
 
 /// A batch that was run repeatedly to measure the costs of its commands: one chain of equal commands.
@@ -68,6 +75,7 @@ struct CostSample {
                      ///< 0: one batch, timed from its start to the end of its chain
   std::vector<double> ns = {};  ///< [repetitions]
   Duration idle{};              ///< time without work before: links sleep then; 0: a moment
+  Bytes row{};                  ///< of copies of rows, the length of each; there are `bytes` / `row`
 
   friend bool operator==(const CostSample&, const CostSample&) = default;
 };

@@ -46,22 +46,55 @@ enum class CopyKind : std::uint8_t {
   Staged,        ///< one chunk's copy over one leg of a staged copy
   PageableUp,    ///< pageable memory to GPU, whole, through pinned buffers
   PageableDown,  ///< GPU to pageable memory
+  SmUp,          ///< memory to GPU, by a kernel
+  SmDown,        ///< GPU to memory, by a kernel
+  InlineUp,      ///< memory to GPU, as an argument of a kernel
+  MappedUp,      ///< memory to GPU, by stores of the host
+  MappedDown,    ///< GPU to memory, by loads of the host
+  RowsUp,        ///< rows of a memory to GPU, by a copy engine
+  RowsDown,      ///< GPU to rows of a memory, by a copy engine
 };
-inline constexpr std::array kCopyKinds{CopyKind::Up,     CopyKind::Down,       CopyKind::Peer,
-                                       CopyKind::Staged, CopyKind::PageableUp, CopyKind::PageableDown};
+inline constexpr std::array kCopyKinds{
+    CopyKind::Up,           CopyKind::Down,   CopyKind::Peer,    CopyKind::Staged,   CopyKind::PageableUp,
+    CopyKind::PageableDown, CopyKind::SmUp,   CopyKind::SmDown,  CopyKind::InlineUp, CopyKind::MappedUp,
+    CopyKind::MappedDown,   CopyKind::RowsUp, CopyKind::RowsDown};
 
-/// "up", "down", "peer", "staged", "pageable_up", "pageable_down".
+/// "up", "down", "peer", "staged", "pageable_up", "pageable_down", "sm_up", "sm_down", "inline_up", "mapped_up",
+/// "mapped_down", "rows_up", "rows_down".
 [[nodiscard]] constexpr std::string_view to_string(CopyKind route) {
-  constexpr std::array<std::string_view, kCopyKinds.size()> names{"up",     "down",        "peer",
-                                                                  "staged", "pageable_up", "pageable_down"};
+  constexpr std::array<std::string_view, kCopyKinds.size()> names{
+      "up",      "down",      "peer",      "staged",      "pageable_up", "pageable_down", "sm_up",
+      "sm_down", "inline_up", "mapped_up", "mapped_down", "rows_up",     "rows_down"};
   return names[static_cast<std::size_t>(route)];
 }
+
+/// The class whose costs count where a machine gives none for this one.
+[[nodiscard]] constexpr CopyKind base_of(CopyKind kind) {
+  switch (kind) {
+    case CopyKind::SmUp:
+    case CopyKind::InlineUp:
+    case CopyKind::MappedUp:
+    case CopyKind::RowsUp: return CopyKind::Up;
+    case CopyKind::SmDown:
+    case CopyKind::MappedDown:
+    case CopyKind::RowsDown: return CopyKind::Down;
+    default: return kind;
+  }
+}
+/// Whether the copies of a class are of rows.
+[[nodiscard]] constexpr bool is_of_rows(CopyKind kind) {
+  return kind == CopyKind::RowsUp || kind == CopyKind::RowsDown;
+}
+
+/// Above every size of a copy.
+inline constexpr Bytes kEverySize{std::int64_t{1} << 62};
 
 /// Cost of one copy on its engine, beside its bytes at the full rate.
 struct CopyCost {
   Cost each;
-  Bytes below;                          ///< smaller copies have a rate of their own
-  std::optional<Bandwidth> small = {};  ///< that rate, which they never exceed; absent: none
+  Bytes below;                          ///< smaller copies have a rate of their own; of copies of rows, shorter rows
+  std::optional<Bandwidth> small = {};  ///< that rate, which they never exceed; that of rows is for rows of `below`
+                                        ///< bytes and falls with their length; absent: none
   Cost first = {};                      ///< extra before the first of its class in a chain: links between GPUs sleep
   friend bool operator==(const CopyCost&, const CopyCost&) = default;
 };

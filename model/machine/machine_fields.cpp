@@ -100,16 +100,16 @@ CopyCost Form<CopyCost>::read(Reader& reader, const Node& node, const FieldRules
   if (node.kind != Node::Kind::Map) return {Cost(read_duration(node)), {}, {}};
   CopyCostMap map;
   read_fields(reader, node, fmt::format("'{}'", rules.key), map);
-  if (map.below.has_value() != map.bandwidth.has_value())
-    fail(node.find(map.below ? "below" : "bandwidth")->place,
-         "'below' and 'bandwidth' go together: copies smaller than the one run at the other");
-  return {{map.nominal, map.guaranteed.value_or(map.nominal)}, map.below.value_or(Bytes{}), map.bandwidth, map.first};
+  if (map.below && !map.bandwidth)
+    fail(node.find("below")->place, "'below' needs 'bandwidth': copies smaller than the one run at the other");
+  const Bytes below = map.below.value_or(map.bandwidth ? kEverySize : Bytes{});
+  return {{map.nominal, map.guaranteed.value_or(map.nominal)}, below, map.bandwidth, map.first};
 }
 
 Node Form<CopyCost>::write(const CopyCost& cost) {
   if (!cost.small && cost.first == Cost{}) return written(cost.each);
   CopyCostMap map{cost.each.nominal, cost.each.guaranteed, cost.first, {}, cost.small};
-  if (cost.small) map.below = cost.below;
+  if (cost.small && cost.below != kEverySize) map.below = cost.below;
   Node node;
   node.kind = Node::Kind::Map;
   write_fields(map, node);

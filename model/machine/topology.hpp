@@ -179,6 +179,9 @@ class Topology {
   [[nodiscard]] EngineId peer_engine_in(VertexId gpu) const;
   [[nodiscard]] EngineId peer_engine_out(VertexId gpu) const;
   [[nodiscard]] std::size_t engine_count() const;
+  /// What stands for the engine where a vertex itself moves data: a GPU whose kernel copies, a memory for which a
+  /// thread of the host does. Behind all engines.
+  [[nodiscard]] EngineId mover(VertexId vertex) const { return EngineId(engine_count() + vertex.index()); }
 
   friend bool operator==(const Topology& a, const Topology& b);
 

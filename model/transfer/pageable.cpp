@@ -1,13 +1,13 @@
 #include "model/transfer/pageable.hpp"
 
-#include "model/transfer/direct.hpp"
-
 namespace tutti::internal {
 
 std::optional<RouteView> route_pageable(const Topology& machine, const Transfer& transfer) {
-  if (!machine.vertex(transfer.from).pageable && !machine.vertex(transfer.to).pageable) return std::nullopt;
-  auto route = route_direct(machine, transfer);
-  if (route) route->kind = route->kind == CopyKind::Up ? CopyKind::PageableUp : CopyKind::PageableDown;
+  const auto up = goes_up(machine, transfer);
+  if (!up || !has_pageable_end(machine, transfer)) return std::nullopt;
+  auto route = one_engine_route(machine, transfer, *up,
+                                *up ? machine.engine_in(transfer.to) : machine.engine_out(transfer.from));
+  route.kind = *up ? CopyKind::PageableUp : CopyKind::PageableDown;
   return route;
 }
 

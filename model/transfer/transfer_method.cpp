@@ -1,10 +1,16 @@
 #include "model/transfer/transfer_method.hpp"
 
-#include "model/base/expects.hpp"
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "model/transfer/device.hpp"
-#include "model/transfer/direct.hpp"
+#include "model/transfer/engine.hpp"
+#include "model/transfer/inline.hpp"
+#include "model/transfer/mapped.hpp"
 #include "model/transfer/pageable.hpp"
 #include "model/transfer/peer.hpp"
+#include "model/transfer/sm.hpp"
 #include "model/transfer/staged.hpp"
 
 namespace tutti::internal {
@@ -12,18 +18,49 @@ namespace {
 
 struct MethodRow {
   TransferMethod method;
+  CopyMethod word;         ///< by which users ask for it
+  std::string_view moves;  ///< what it does, for those who ask for it in vain
   std::optional<RouteView> (*route)(const Topology&, const Transfer&);  ///< nothing: not for such a transfer
 };
 
+constexpr std::string_view kOfEngines = "data between GPUs and memories that are not pageable, GPUs or devices";
+constexpr std::string_view kOfKernels = "data between a memory that is not pageable and a GPU, without rows";
+
+/// Where the machine has the choice, the first row that moves a transfer.
 constexpr std::array kMethods{
-    MethodRow{{.name = "device", .of_device = true}, route_device},
-    MethodRow{{.name = "pageable", .pageable = true}, route_pageable},
-    MethodRow{{.name = "direct"}, route_direct},
-    MethodRow{{.name = "peer", .peer_traffic = true}, route_peer},
-    MethodRow{{.name = "staged", .chunked = true}, route_staged},
+    MethodRow{{.name = "device", .of_device = true}, CopyMethod::Engine, kOfEngines, route_device},
+    MethodRow{{.name = "pageable", .pageable = true},
+              CopyMethod::Pageable,
+              "data between pageable memory and a GPU, without rows",
+              route_pageable},
+    MethodRow{{.name = "direct"}, CopyMethod::Engine, kOfEngines, route_engine},
+    MethodRow{{.name = "peer", .peer_traffic = true}, CopyMethod::Engine, kOfEngines, route_peer},
+    MethodRow{{.name = "staged", .chunked = true}, CopyMethod::Engine, kOfEngines, route_staged},
+    MethodRow{{.name = "batch", .together = true}, CopyMethod::Batch, kOfKernels, route_engine},
+    MethodRow{{.name = "sm", .by_kernel = true}, CopyMethod::Sm, kOfKernels, route_sm},
+    MethodRow{{.name = "inline", .by_kernel = true, .captured = true},
+              CopyMethod::Inline,
+              "up to 4 KiB from a memory to a GPU, without rows",
+              route_inline},
+    MethodRow{{.name = "mapped", .mapped = true}, CopyMethod::Mapped, kOfKernels, route_mapped},
 };
 
+bool is_asked_for(const MethodRow& row, const Transfer& transfer) {
+  return transfer.method == CopyMethod::Automatic || transfer.method == row.word;
+}
+
 }  // namespace
+
+std::optional<bool> goes_up(const Topology& machine, const Transfer& transfer) {
+  const auto is = [&](VertexId end, VertexKind kind) { return machine.vertex(end).kind == kind; };
+  if (is(transfer.from, VertexKind::Memory) && is(transfer.to, VertexKind::Gpu)) return true;
+  if (is(transfer.from, VertexKind::Gpu) && is(transfer.to, VertexKind::Memory)) return false;
+  return std::nullopt;
+}
+
+bool has_pageable_end(const Topology& machine, const Transfer& transfer) {
+  return machine.vertex(transfer.from).pageable || machine.vertex(transfer.to).pageable;
+}
 
 RouteView one_engine_route(const Topology& machine, const Transfer& transfer, bool up, EngineId engine) {
   RouteView route;
@@ -37,12 +74,39 @@ RouteView one_engine_route(const Topology& machine, const Transfer& transfer, bo
 
 RouteView find_route(const Topology& machine, const Transfer& transfer) {
   for (const MethodRow& row : kMethods) {
+    if (!is_asked_for(row, transfer)) continue;
     auto route = row.route(machine, transfer);
     if (!route) continue;
     route->method = row.method;
     return *route;
   }
-  TUTTI_EXPECTS(false, "one end of a transfer is a GPU or a device, the other a memory or another GPU");
+  return {};
+}
+
+Transfer resized(Transfer transfer, Bytes size) {
+  constexpr std::int64_t kMostRows = 1 << 30;
+  if (transfer.is_strided() && size > Bytes{0}) {
+    const std::int64_t row = transfer.row().count, count = std::clamp<std::int64_t>(size.count / row, 1, kMostRows);
+    transfer.rows.count = static_cast<std::int32_t>(count);
+    size = Bytes{count * row};
+  } else if (transfer.rows.pitch == Bytes{0}) {
+    transfer.rows.count = 1;
+  }
+  if (transfer.method == CopyMethod::Inline && size > kMostInline) transfer.method = CopyMethod::Sm;
+  transfer.size = size;
+  return transfer;
+}
+
+std::optional<std::string> why_not(const Topology& machine, const Transfer& transfer) {
+  if (transfer.is_strided() && (!goes_up(machine, transfer) || has_pageable_end(machine, transfer)))
+    return "rows that lie apart are copied between a memory that is not pageable and a GPU; leave 'pitch' out here";
+  std::string_view moves;
+  for (const MethodRow& row : kMethods) {
+    if (!is_asked_for(row, transfer)) continue;
+    if (row.route(machine, transfer)) return std::nullopt;
+    moves = row.moves;
+  }
+  return fmt::format("method '{}' moves {}; leave 'method' out here", to_string(transfer.method), moves);
 }
 
 }  // namespace tutti::internal

@@ -158,7 +158,8 @@ Expected<std::vector<StreamBinding>> Runtime::allocate_for(const Batch& batch) {
     if (!stream.transfer) continue;
     for (const auto& [vertex, buffer] :
          {std::pair(stream.transfer->from, &binding.source), std::pair(stream.transfer->to, &binding.destination)}) {
-      auto made = allocate(state_->machine.vertex(vertex).name, stream.transfer->size);
+      auto made =
+          allocate(state_->machine.vertex(vertex).name, internal::bytes_at(state_->machine, *stream.transfer, vertex));
       if (!made) return tl::unexpected(std::move(made.error()));
       *buffer = *std::move(made);
     }

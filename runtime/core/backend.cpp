@@ -38,7 +38,7 @@ void fill_kernel_inputs(const Batch& batch, std::span<StreamBinding> bindings) {
     const auto& [kernel, transfer] = std::tie(streams[s].kernel, streams[s].transfer);
     StreamBinding& binding = bindings[s];
     if (kernel && transfer && binding.kernel_input.data == nullptr && reaches(batch.machine(), *kernel, transfer->to))
-      binding.kernel_input = binding.destination.first(transfer->size);
+      binding.kernel_input = binding.destination.first(bytes_at(batch.machine(), *transfer, transfer->to));
   }
 }
 
@@ -75,11 +75,10 @@ Expected<void> check_bindings(const Batch& batch, std::span<const StreamBinding>
     const StreamBinding& binding = bindings[s];
     if (stream.transfer) {
       const Transfer& transfer = *stream.transfer;
-      if (auto ok = check_buffer(machine, binding.source, transfer.from, transfer.size, stream.name, "source"); !ok)
-        return ok;
-      if (auto ok = check_buffer(machine, binding.destination, transfer.to, transfer.size, stream.name, "destination");
-          !ok) {
-        return ok;
+      for (const auto& [buffer, end, role] : {std::tuple(&binding.source, transfer.from, "source"),
+                                              std::tuple(&binding.destination, transfer.to, "destination")}) {
+        const Bytes least = bytes_at(machine, transfer, end);
+        if (auto ok = check_buffer(machine, *buffer, end, least, stream.name, role); !ok) return ok;
       }
     }
     if (stream.kernel) {

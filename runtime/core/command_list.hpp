@@ -17,7 +17,10 @@ enum class Mark : std::uint8_t {
 /// A piece of work that hardware does without a break: one entry of a hardware queue.
 struct Command {
   enum class Kind : std::uint8_t {
-    Copy,      ///< `bytes` from `offset` on, direct or peer
+    Copy,      ///< `bytes` from `offset` on, by an engine
+    Rows,      ///< a whole transfer of rows that lie apart, by an engine
+    SmCopy,    ///< `bytes` from `offset` on, by a kernel
+    Inline,    ///< as `SmCopy`, but the bytes are read when it is enqueued
     Staged,    ///< a whole transfer through host memory, over two lanes
     Pageable,  ///< a piece of a transfer of pageable memory, by threads of the host and the lane's engine
     Kernel,    ///< on a GPU

@@ -19,6 +19,7 @@ std::vector<std::vector<std::uint32_t>> lanes_of(const CommandList& list) {
 }
 
 bool is_copy(const Command& command) { return command.kind == Kind::Copy || command.kind == Kind::Nothing; }
+bool is_work(const Command& command) { return command.is_kernel(); }
 
 /// Staged copies and host work count as long, whatever their planned length: their own times are needed.
 bool is_long(const Command& command) {
@@ -29,7 +30,7 @@ bool is_long(const Command& command) {
 /// Whether the instant between two commands of a lane needs a time.
 bool is_of_interest(const Command& before, const Command& after) {
   if (after.is_released()) return before.closes;
-  return is_long(before) || is_long(after) || is_copy(before) != is_copy(after);
+  return is_long(before) || is_long(after) || is_work(before) != is_work(after);
 }
 
 void raise(Mark& mark, Mark to) { mark = std::max(mark, to); }
@@ -61,7 +62,7 @@ void form_runs(const Batch& batch, Marks marks, CommandList& list) {
     if (!is_copy(before) || !is_copy(command) || before.mark != Mark::None || command.is_released()) return false;
     const Transfer& a = *batch.streams()[before.stream].transfer;
     const Transfer& b = *batch.streams()[command.stream].transfer;
-    return a.from == b.from && a.to == b.to;
+    return a.from == b.from && a.to == b.to && a.method == b.method;
   };
   constexpr std::uint32_t kNoRun = ~0U;
   std::vector<std::vector<std::uint32_t>> runs;

@@ -10,7 +10,7 @@ Expected<ScratchBuffers> ScratchBuffers::make(DeviceBackend& backend, std::span<
     for (const CommandStream& stream : batch.streams()) {
       if (!stream.transfer) continue;
       Bytes& size = largest[{stream.transfer->from, stream.transfer->to}];
-      size = std::max(size, stream.transfer->size);
+      size = std::max(size, stream.transfer->extent());
     }
   }
   ScratchBuffers made;
@@ -30,8 +30,8 @@ std::vector<StreamBinding> ScratchBuffers::bind(const Batch& batch) const {
     const auto& transfer = batch.streams()[s].transfer;
     if (!transfer) continue;
     const Ends& ends = ends_.at({transfer->from, transfer->to});
-    bindings[s].source = ends.source.view().first(transfer->size);
-    bindings[s].destination = ends.destination.view().first(transfer->size);
+    bindings[s].source = ends.source.view().first(bytes_at(batch.machine(), *transfer, transfer->from));
+    bindings[s].destination = ends.destination.view().first(bytes_at(batch.machine(), *transfer, transfer->to));
   }
   return bindings;
 }

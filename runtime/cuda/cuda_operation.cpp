@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "model/base/expects.hpp"
+#include "model/transfer/transfer_method.hpp"
 #include "runtime/cuda/pointers.hpp"
 
 namespace tutti::internal::cuda {
@@ -13,8 +14,8 @@ namespace {
 /// @pre no staged copy and no host work
 EngineQueue queue_of(const BoundBatch& batch) {
   const CommandStream& stream = batch.bound.plan.batch.streams().front();
-  if (!stream.transfer) return EngineQueue::Kernels;
   const Topology& machine = batch.backend.machine;
+  if (!stream.transfer || find_route(machine, *stream.transfer).method.by_kernel) return EngineQueue::Kernels;
   const bool from_gpu = machine.vertex(stream.transfer->from).kind == VertexKind::Gpu;
   const bool to_gpu = machine.vertex(stream.transfer->to).kind == VertexKind::Gpu;
   if (from_gpu && to_gpu) return EngineQueue::BetweenGpus;

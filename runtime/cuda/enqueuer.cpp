@@ -8,12 +8,20 @@
 #include "runtime/core/command_marks.hpp"
 #include "runtime/cuda/builtin_kernels.hpp"
 #include "runtime/cuda/dry_run.hpp"
+#include "runtime/cuda/kernels.hpp"
 
 namespace tutti::internal::cuda {
 namespace {
 
 /// Operations that go into a hardware queue ahead of its gate; at 1020 the driver blocks.
 constexpr std::size_t kQueueCapacity = 900;
+
+/// Runs of commands that may be enqueued before the data of a batch is final: those before the first that reads it
+/// then.
+std::size_t final_runs(const CommandList& list) {
+  const auto reads = [&](const Run& run) { return list.commands[run.begin].kind == Command::Kind::Inline; };
+  return static_cast<std::size_t>(std::ranges::find_if(list.runs, reads) - list.runs.begin());
+}
 
 }  // namespace
 
@@ -41,7 +49,7 @@ Expected<void> Enqueuer::prepare() {
     if (list.commands[position].is_kernel())
       if (auto ok = bind_kernel(position); !ok) return ok;
   }
-  ahead_ = runs_that_fit(list, kQueueCapacity, batch_.backend.machine.staging_chunk());
+  ahead_ = std::min(runs_that_fit(list, kQueueCapacity, batch_.backend.machine.staging_chunk()), final_runs(list));
   return {};
 }
 
@@ -261,6 +269,9 @@ void Enqueuer::do_work(std::uint32_t run) {
   switch (command.kind) {
     case Command::Kind::Copy:
     case Command::Kind::Nothing: return copy(run);
+    case Command::Kind::Rows: return copy_rows(position);
+    case Command::Kind::SmCopy:
+    case Command::Kind::Inline: return copy_by_kernel(position);
     case Command::Kind::Staged: return copy_staged(position);
     case Command::Kind::Pageable: return copy_pageable(position);
     case Command::Kind::Kernel: return launch(position);
@@ -274,9 +285,38 @@ void Enqueuer::copy(std::uint32_t run) {
   const Command& command = batch_.list.commands[batch_.list.runs[run].begin];
   const cudaStream_t stream = batch_.lanes[command.lane].stream;
   Copies& copies = copies_[run];
-  const cudaError_t status =
-      batch_.backend.batches_copies ? copies.enqueue(stream) : copies.enqueue_each(stream, 0, copies.count());
+  const bool together = batch_.stream_of(command).transfer->method == CopyMethod::Batch;
+  const cudaError_t status = !batch_.backend.batches_copies ? copies.enqueue_each(stream, 0, copies.count())
+                             : together                     ? copies.enqueue(stream, 0, copies.count())
+                                                            : copies.enqueue(stream);
   batch_.note(status, "cudaMemcpyAsync", command);
+}
+
+void Enqueuer::copy_rows(std::uint32_t position) {
+  const Command& command = batch_.list.commands[position];
+  const StreamBinding& binding = batch_.bound.bindings[command.stream];
+  const Transfer& transfer = *batch_.stream_of(command).transfer;
+  const auto row = static_cast<std::size_t>(transfer.row().count);
+  const auto pitch = static_cast<std::size_t>(transfer.rows.pitch.count);
+  const bool up = goes_up(batch_.backend.machine, transfer).value_or(true);
+  const cudaError_t status = cudaMemcpy2DAsync(binding.destination.data, up ? row : pitch, binding.source.data,
+                                               up ? pitch : row, row, static_cast<std::size_t>(transfer.rows.count),
+                                               cudaMemcpyDefault, batch_.lanes[command.lane].stream);
+  batch_.note(status, "cudaMemcpy2DAsync", command);
+}
+
+void Enqueuer::copy_by_kernel(std::uint32_t position) {
+  const Command& command = batch_.list.commands[position];
+  const StreamBinding& binding = batch_.bound.bindings[command.stream];
+  const cudaStream_t stream = batch_.lanes[command.lane].stream;
+  std::byte* const to = binding.destination.data + command.offset;
+  const std::byte* const from = binding.source.data + command.offset;
+  if (command.kind == Command::Kind::Inline) {
+    launch_inline(stream, to, from, command.bytes);
+    return batch_.note(cudaGetLastError(), "launch_inline", command);
+  }
+  launch_copy(stream, to, from, command.bytes);
+  batch_.note(cudaGetLastError(), "launch_copy", command);
 }
 
 /// Copies chunk by chunk through a ring in host memory: the first leg fills, the second drains, each waiting for the

@@ -88,6 +88,8 @@ class Enqueuer {
   void do_work(std::uint32_t run);
   void note_point(const Point& point, const Command& command);
   void copy(std::uint32_t run);
+  void copy_rows(std::uint32_t position);
+  void copy_by_kernel(std::uint32_t position);
   void copy_staged(std::uint32_t position);
   void copy_pageable(std::uint32_t position);
   void fill(const Command& command, const Ring& ring, const Chunk& chunk);

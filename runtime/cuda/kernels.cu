@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cstring>
+
 #include "runtime/cuda/kernels.hpp"
 
 namespace tutti::internal::cuda {
@@ -84,7 +87,74 @@ __global__ void checksum(const std::uint8_t* input, std::size_t size, std::uint8
   }
 }
 
+/// Copies `count` words, several of a thread in flight at once.
+template <class Word>
+__device__ void copy_words(Word* __restrict__ to, const Word* __restrict__ from, std::size_t count) {
+  constexpr int kInFlight = 4;
+  const std::size_t threads = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+  std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  for (; i + (kInFlight - 1) * threads < count; i += kInFlight * threads) {
+    Word words[kInFlight];
+#pragma unroll
+    for (int k = 0; k < kInFlight; ++k) words[k] = from[i + k * threads];
+#pragma unroll
+    for (int k = 0; k < kInFlight; ++k) to[i + k * threads] = words[k];
+  }
+  for (; i < count; i += threads) to[i] = from[i];
+}
+
+template <class Word>
+__device__ std::size_t copy_as(std::byte* to, const std::byte* from, std::size_t bytes) {
+  copy_words(reinterpret_cast<Word*>(to), reinterpret_cast<const Word*>(from), bytes / sizeof(Word));
+  return bytes / sizeof(Word) * sizeof(Word);
+}
+
+__global__ void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  const auto low_bits = (reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % 16;
+  std::size_t done = 0;
+  if (low_bits == 0) {
+    done = copy_as<uint4>(to, from, bytes);
+  } else if (low_bits % 4 == 0) {
+    done = copy_as<std::uint32_t>(to, from, bytes);
+  }
+  copy_as<std::uint8_t>(to + done, from + done, bytes - done);
+}
+
+/// Bytes as an argument of a kernel.
+template <std::size_t size>
+struct Argument {
+  std::uint8_t bytes[size];
+};
+
+template <std::size_t size>
+__global__ void store(std::uint8_t* to, Argument<size> argument, std::uint32_t count) {
+  for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) to[i] = argument.bytes[i];
+}
+
+template <std::size_t size>
+void launch_store(cudaStream_t stream, std::byte* to, const std::byte* bytes, std::size_t count) {
+  Argument<size> argument;
+  std::memcpy(argument.bytes, bytes, count);
+  const auto threads = static_cast<unsigned>(std::min<std::size_t>(256, (count + 31) / 32 * 32));
+  store<<<1, threads, 0, stream>>>(reinterpret_cast<std::uint8_t*>(to), argument, static_cast<std::uint32_t>(count));
+}
+
 }  // namespace
+
+void launch_copy(cudaStream_t stream, std::byte* to, const std::byte* from, std::size_t bytes) {
+  constexpr std::size_t kThreads = 256, kBytesOfBlock = 8192, kMostBlocks = 32;
+  const auto blocks = std::clamp<std::size_t>((bytes + kBytesOfBlock - 1) / kBytesOfBlock, 1, kMostBlocks);
+  copy<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(to, from, bytes);
+}
+
+void launch_inline(cudaStream_t stream, std::byte* to, const std::byte* bytes, std::size_t count) {
+  constexpr std::size_t kSmall = 256, kMost = 4000;  // all arguments of a kernel have 4096 bytes on every GPU
+  for (std::size_t at = 0; at < count; at += kMost) {
+    const std::size_t part = std::min(kMost, count - at);
+    part <= kSmall ? launch_store<kSmall>(stream, to + at, bytes + at, part)
+                   : launch_store<kMost>(stream, to + at, bytes + at, part);
+  }
+}
 
 void launch_doorbell(cudaStream_t stream, StartOrder* order, std::uint64_t most) {
   doorbell<<<1, 1, 0, stream>>>(order, most);

@@ -50,4 +50,11 @@ void launch_spin(cudaStream_t stream, std::uint64_t ns);
 /// @param sum  8 bytes in device memory
 void launch_checksum(cudaStream_t stream, const std::byte* input, std::size_t size, std::byte* sum);
 
+/// Copies between pinned memory and memory of the stream's GPU, by a kernel of few blocks.
+void launch_copy(cudaStream_t stream, std::byte* to, const std::byte* from, std::size_t bytes);
+
+/// Sets memory of the stream's GPU to bytes of the host, which the call itself reads.
+/// @param count  at most 4096
+void launch_inline(cudaStream_t stream, std::byte* to, const std::byte* bytes, std::size_t count);
+
 }  // namespace tutti::internal::cuda

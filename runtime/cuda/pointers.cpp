@@ -49,7 +49,10 @@ Expected<void> check_pointers(const BoundDevices& bound, const BoundPlan& plan) 
     if (transfer) {
       for (const auto& [buffer, role] :
            {std::pair(&binding.source, "source"), std::pair(&binding.destination, "destination")})
-        if (auto ok = check_pointer(bound, streams[s], *buffer, transfer->size, role); !ok) return ok;
+        if (auto ok =
+                check_pointer(bound, streams[s], *buffer, bytes_at(bound.machine, *transfer, buffer->where), role);
+            !ok)
+          return ok;
     }
     if (!kernel || bound.machine.vertex(kernel->on).kind != VertexKind::Gpu) continue;
     for (const auto& [buffer, role] :

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/core/notes.hpp"
+#include "runtime/dispatch/chunk_views.hpp"
 #include "runtime/dispatch/operation_scheduler.hpp"
 #include "runtime/dispatch/task_run.hpp"
 #include "sched/tasks/cut.hpp"
@@ -137,10 +138,10 @@ StreamBinding binding_of(const StreamBinding& whole, BufferView on_way, const Co
     binding.parameters = whole.parameters;
     return binding;
   }
-  const Bytes start = chunk_start(stream.transfer->size, region, part.regions.size());
-  const Bytes size = chunk_start(stream.transfer->size, region + 1, part.regions.size()) - start;
-  binding.source = (part.leg == Leg::OutOf ? on_way : whole.source).part(start, size);
-  binding.destination = (part.leg == Leg::Into ? on_way : whole.destination).part(start, size);
+  const std::size_t regions = part.regions.size();
+  binding.source = chunk_view(part.leg == Leg::OutOf ? on_way : whole.source, *stream.transfer, region, regions);
+  binding.destination =
+      chunk_view(part.leg == Leg::Into ? on_way : whole.destination, *stream.transfer, region, regions);
   return binding;
 }
 

@@ -46,7 +46,7 @@ Expected<BufferView> PatternProgram::source_of(DeviceBackend& backend, const Tra
     outputs_.erase(found);
     return output;
   }
-  auto buffer = make_buffer(backend, transfer.from, transfer.size);
+  auto buffer = make_buffer(backend, transfer.from, bytes_at(machine_, transfer, transfer.from));
   if (buffer && machine_.vertex(transfer.from).kind != VertexKind::Gpu) fill(buffer->bytes(), seed_ + buffers_.size());
   return buffer;
 }
@@ -79,7 +79,7 @@ Expected<std::vector<StreamBinding>> PatternProgram::bind(DeviceBackend& backend
     if (!transfer) continue;
     auto source = source_of(backend, *transfer, buffer_set);
     if (!source) return tl::unexpected(std::move(source.error()));
-    auto destination = make_buffer(backend, transfer->to, transfer->size);
+    auto destination = make_buffer(backend, transfer->to, bytes_at(machine_, *transfer, transfer->to));
     if (!destination) return tl::unexpected(std::move(destination.error()));
     bindings[s].source = *source;
     bindings[s].destination = *destination;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/dispatch/chunk_views.hpp"
 #include "sched/tasks/cut.hpp"
 
 namespace tutti::internal {
@@ -21,10 +22,8 @@ std::vector<StreamBinding> chunk_of(const Batch& whole, std::span<const StreamBi
       continue;
     }
     StreamBinding& binding = cut.emplace_back(is_last ? bindings[s] : StreamBinding{});
-    const Bytes start = chunk_start(transfer->size, chunk, chunks);
-    const Bytes size = chunk_start(transfer->size, chunk + 1, chunks) - start;
-    binding.source = bindings[s].source.part(start, size);
-    binding.destination = bindings[s].destination.part(start, size);
+    binding.source = chunk_view(bindings[s].source, *transfer, chunk, chunks);
+    binding.destination = chunk_view(bindings[s].destination, *transfer, chunk, chunks);
   }
   return cut;
 }

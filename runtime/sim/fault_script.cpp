@@ -10,6 +10,7 @@
 #include "model/base/random.hpp"
 #include "model/planners/planner.hpp"
 #include "model/sharing/compile_machine.hpp"
+#include "model/transfer/transfer_method.hpp"
 #include "runtime/core/watchdog.hpp"
 
 namespace tutti::internal {
@@ -57,7 +58,10 @@ void raise_costs(SetupTimes& setup, const RunFault& fault) {
   const auto raised = [&](CommandCost cost) { return !fault.of || fault.of == cost; };
   if (raised(CommandCost::Batch)) raise(setup.batch, fault);
   if (raised(CommandCost::Transfer))
-    for (CopyCost& cost : setup.transfer.classes) raise(cost.each, fault);
+    for (const CopyKind kind : kCopyKinds) {
+      CopyCost& cost = setup.transfer.of(kind);
+      if (kind == base_of(kind) || cost != CopyCost{}) raise(cost.each, fault);  // others cost what their base does
+    }
   if (raised(CommandCost::Kernel)) raise(setup.kernel, fault);
   if (raised(CommandCost::Gate)) raise(setup.gate, fault);
   if (raised(CommandCost::Host)) raise(setup.host, fault);
@@ -319,7 +323,7 @@ Batch FaultScript::slowed(const ExecutionPlan& plan, const Topology& machine, Ma
       const RunFault& fault = faults_.faults[i];
       if ((mask >> i & 1) == 0) continue;
       if (fault.kind == FaultKind::SlowTransfers && transfer && transfer->size.count > 0)
-        transfer->size = lengthened(plan.batch, s, plan.basis, transfer->size, fault);
+        transfer = resized(*transfer, lengthened(plan.batch, s, plan.basis, transfer->size, fault));
       if (fault.kind == FaultKind::SlowKernels && kernel) {
         constexpr Duration kLongest{1LL << 52};
         kernel->time = std::min(fault.lengthened(kernel->time), kLongest);

@@ -117,12 +117,12 @@ void SimBatch::run_next_event() {
 void SimBatch::copy(const Event& event) {
   if (event.bytes == 0) return;
   const StreamBinding& binding = bound_.bindings[event.stream];
-  const auto source = binding.source.bytes().subspan(event.offset, event.bytes);
-  const auto destination = binding.destination.bytes().subspan(event.offset, event.bytes);
   if (bound_.plan.timeline.streams[event.stream].transfer->method.chunked) {
-    staging_->move(source, destination);
+    staging_->move(binding.source.bytes().subspan(event.offset, event.bytes),
+                   binding.destination.bytes().subspan(event.offset, event.bytes));
   } else {
-    std::memmove(destination.data(), source.data(), event.bytes);
+    move_bytes(backend_->machine_, *bound_.plan.batch.streams()[event.stream].transfer, binding, event.offset,
+               event.bytes);
   }
 }
 

@@ -141,7 +141,7 @@ void SimOperation::do_copy() {
   const StreamBinding& binding = bound_.bindings.front();
   const auto bytes = static_cast<std::size_t>(bound_.plan.batch.streams().front().transfer->size.count);
   if (bytes == 0) return;
-  std::memmove(binding.destination.bytes().data(), binding.source.bytes().data(), bytes);
+  move_bytes(backend_->machine_, *bound_.plan.batch.streams().front().transfer, binding, 0, bytes);
 }
 
 void SimOperation::end_run(Duration planned) {

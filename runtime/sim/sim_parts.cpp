@@ -1,6 +1,7 @@
 #include "runtime/sim/sim_parts.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 
 namespace tutti::internal {
@@ -23,6 +24,24 @@ std::optional<Error> call_kernel(const HostKernel& kernel, const CommandStream& 
     return kernel_failed(stream, exception.what());
   } catch (...) {
     return kernel_failed(stream, "it threw something that is no std::exception");
+  }
+}
+
+void move_bytes(const Topology& machine, const Transfer& transfer, const StreamBinding& binding, std::size_t offset,
+                std::size_t bytes) {
+  std::byte *const to = binding.destination.bytes().data(), *const from = binding.source.bytes().data();
+  if (!transfer.is_strided()) {
+    std::memmove(to + offset, from + offset, bytes);
+    return;
+  }
+  const auto row = static_cast<std::size_t>(transfer.row().count);
+  const auto gap = static_cast<std::size_t>(transfer.rows.pitch.count) - row;
+  const bool up = goes_up(machine, transfer).value_or(true);
+  for (const std::size_t end = offset + bytes; offset < end;) {
+    const std::size_t part = std::min(row - offset % row, end - offset);
+    const std::size_t apart = offset + offset / row * gap;
+    std::memmove(to + (up ? offset : apart), from + (up ? apart : offset), part);
+    offset += part;
   }
 }
 

@@ -27,8 +27,8 @@ std::map<VertexId, Wide> device_bytes(const Task& task) {
   for (const Batch* batch : batches_of(task)) {
     for (const CommandStream& stream : batch->streams()) {
       if (!stream.transfer) continue;
-      bytes[stream.transfer->from] += stream.transfer->size.count;
-      bytes[stream.transfer->to] += stream.transfer->size.count;
+      for (const VertexId end : {stream.transfer->from, stream.transfer->to})
+        bytes[end] += bytes_at(batch->machine(), *stream.transfer, end).count;
     }
   }
   return bytes;

@@ -56,6 +56,7 @@ std::string name_of(const Topology* machine, const ResourcePart& part) {
     case ResourcePart::Kind::Processor: {
       if (part.id == kNone) return "host";
       const Vertex& vertex = machine->vertex(VertexId{part.id});
+      if (vertex.kind == VertexKind::Memory) return vertex.name + " mapped copies";
       return vertex.cores > 1 ? fmt::format("core {} of {}", part.core, vertex.name) : vertex.name;
     }
   }
@@ -131,7 +132,7 @@ class Costs {
   [[nodiscard]] double copy(const StreamWork& work) const {
     const CopyCost& cost = setup_.transfer.of(work.route);
     const double turn = std::max(ns(setup_.turn), ns(setup_.handover));  // the copy before it may have other ends
-    const double landing = work.landing != kNone ? ns(setup_.handover) : 0;
+    const double landing = work.landing != kNone || work.by_kernel ? ns(setup_.handover) : 0;
     return ns(setup_.gate) + ns(cost.first) + ns(cost.each) + turn + landing;
   }
   [[nodiscard]] double kernel(const StreamWork& work) const {
@@ -336,8 +337,10 @@ class Splitting {
     return *std::move(alone);
   }
 
-  /// The engine of a copy, joined with what it holds beside.
+  /// The engine of a copy, joined with what it holds beside; or what moves data itself.
   std::size_t hold(const StreamWork& work) {
+    const std::size_t number = work.engines[0].index(), engines = machine_->engine_count();
+    if (number >= engines) return resources_.add({ResourcePart::Kind::Processor, VertexId(number - engines).value});
     const std::size_t engine = resources_.add({ResourcePart::Kind::Engine, work.engines[0].value});
     if (work.landing != kNone) resources_.join(engine, resources_.add({ResourcePart::Kind::Landing, work.landing}));
     return engine;

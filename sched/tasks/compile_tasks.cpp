@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "model/base/joined.hpp"
+#include "model/batch/choose_methods.hpp"
 #include "model/batch/compile_batch.hpp"
 #include "sched/tasks/compile_after.hpp"
 #include "sched/tasks/producer_cores.hpp"
@@ -205,6 +206,27 @@ void check_critical_window(Compilation& all) {
     refuse("under cw_edf jobs run one at a time; write 'overlap: off', or 'policy: edf'");
 }
 
+/// GPUs on which a job of the task may meet kernels of others, or of its own next job.
+std::set<VertexId> busy_gpus(const TaskSet& set, const Task& task) {
+  std::set<VertexId> busy;
+  for (const Task& other : set.tasks) {
+    if (&other == &task && add_saturating(task.jitter, task.deadline) <= task.period) continue;
+    for (const Batch* batch : batches_of(other))
+      for (const CommandStream& stream : batch->streams())
+        if (stream.kernel) busy.insert(stream.kernel->on);
+  }
+  return busy;
+}
+
+/// The methods of the best worst case, for copies that ask for none.
+void choose_methods(TaskSet& set) {
+  for (Task& task : set.tasks) {
+    const std::set<VertexId> busy = busy_gpus(set, task);
+    for (JobStep& step : task.steps)
+      if (auto* batch = std::get_if<Batch>(&step)) *batch = choose_methods(std::move(*batch), Basis::Guaranteed, busy);
+  }
+}
+
 }  // namespace
 
 Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>& machine, Faults faults) {
@@ -235,6 +257,7 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
   check_producer_cores(set, all.faults);
   if (set.policy == Policy::CwEdf) set.overlap = Overlap::Off;
   if (!all.faults.none()) return tl::unexpected(all.faults.error());
+  choose_methods(set);
   return set;
 }
 

@@ -14,8 +14,9 @@ std::vector<CommandStream> streams_of(const Batch& batch, std::size_t chunk, std
     const bool is_last = chunk + 1 == chunks;
     if (!is_last) stream.kernel.reset();
     if (stream.transfer) {
-      const Bytes size = stream.transfer->size;
-      stream.transfer->size = chunk_start(size, chunk + 1, chunks) - chunk_start(size, chunk, chunks);
+      Transfer& transfer = *stream.transfer;
+      const Bytes begin = chunk_start(transfer, chunk, chunks), end = chunk_start(transfer, chunk + 1, chunks);
+      transfer.size = end - begin;
     }
     if (stream.transfer || stream.kernel) streams.push_back(std::move(stream));
   }
@@ -39,8 +40,10 @@ std::size_t chunks_of(const Batch& batch, Bytes most) {
   return most > Bytes{0} ? chunks_of(largest_transfer(batch).count, most.count) : 1;
 }
 
-Bytes chunk_start(Bytes size, std::size_t chunk, std::size_t chunks) {
-  return Bytes{static_cast<std::int64_t>(Wide{size.count} * static_cast<Wide>(chunk) / static_cast<Wide>(chunks))};
+Bytes chunk_start(const Transfer& transfer, std::size_t chunk, std::size_t chunks) {
+  if (transfer.is_strided()) return chunk == 0 ? Bytes{0} : transfer.size;
+  const Wide size{transfer.size.count};
+  return Bytes{static_cast<std::int64_t>(size * static_cast<Wide>(chunk) / static_cast<Wide>(chunks))};
 }
 
 std::vector<Batch> cut(const Batch& batch, Bytes most) {

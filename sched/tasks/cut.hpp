@@ -18,8 +18,9 @@ namespace tutti::internal {
 /// The largest transfer of a batch; 0 where it has none.
 [[nodiscard]] Bytes largest_transfer(const Batch& batch);
 
-/// Where chunk `chunk` of `chunks` of a transfer begins, in bytes; chunk `chunks` is its end.
-[[nodiscard]] Bytes chunk_start(Bytes size, std::size_t chunk, std::size_t chunks);
+/// Where chunk `chunk` of `chunks` of a transfer begins, in bytes; chunk `chunks` is its end. A copy of rows is whole,
+/// in the first chunk.
+[[nodiscard]] Bytes chunk_start(const Transfer& transfer, std::size_t chunk, std::size_t chunks);
 
 /// Cuts a batch into chunks that run one after the other, each with at most `most` bytes of every stream: so a more
 /// urgent job need not wait for the whole batch. Every chunk pays the set-up again. Kernels run in the last chunk, when

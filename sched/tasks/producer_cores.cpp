@@ -30,11 +30,12 @@ std::map<VertexId, int> producer_cores(const TaskSet& set) {
       for (const CommandStream& stream : std::get<Batch>(step).streams()) {
         if (!stream.transfer) continue;
         const RouteView route = find_route(*set.machine, *stream.transfer);
-        const auto cpu = route.method.pageable ? first_cpu_on(*set.machine, route) : std::nullopt;
+        const auto [pageable, mapped] = std::pair(route.method.pageable, route.method.mapped);
+        const auto cpu = pageable || mapped ? first_cpu_on(*set.machine, route) : std::nullopt;
         if (!cpu) continue;
         const Vertex &from = set.machine->vertex(stream.transfer->from), &to = set.machine->vertex(stream.transfer->to);
         int& producers = of_engine[{*cpu, route.engines[0]}];
-        producers = std::max(producers, from.pageable ? from.producers : to.producers);
+        producers = std::max(producers, mapped ? 1 : from.pageable ? from.producers : to.producers);
       }
     }
   std::map<VertexId, int> cores;

@@ -145,7 +145,7 @@ Batch smaller(const Topology& machine, const Batch& batch, Draw& random) {
     return random.one_in(2) ? most : static_cast<std::int64_t>(random.real(0, 1) * static_cast<double>(most));
   };
   for (CommandStream& stream : streams) {
-    if (stream.transfer) stream.transfer->size.count = share(stream.transfer->size.count);
+    if (stream.transfer) stream.transfer = resized(*stream.transfer, {share(stream.transfer->size.count)});
     if (stream.kernel) stream.kernel->time = stream.kernel->worst = Duration{share(stream.kernel->worst.count())};
   }
   return batch.with_sizes_of(machine, std::move(streams)).value();

@@ -123,8 +123,8 @@ class MachineMaker {
 
 class StreamMaker {
  public:
-  StreamMaker(const Topology& machine, Random& random, const BatchTraits& traits, int scale)
-      : machine_(machine), random_(random), traits_(traits), scale_(scale) {}
+  StreamMaker(const Topology& machine, std::uint64_t seed, Random& random, const BatchTraits& traits, int scale)
+      : machine_(machine), random_(random), methods_(seed ^ 0x6d657468), traits_(traits), scale_(scale) {}
 
   CommandStream make(int position) {
     CommandStream stream;
@@ -133,6 +133,7 @@ class StreamMaker {
     if (!random_.one_in(6)) stream.transfer = make_transfer(gpu);
     if (!stream.transfer || random_.one_in(2)) stream.kernel = make_kernel(gpu, stream.transfer.has_value());
     if (!stream.transfer && !stream.kernel) stream.transfer = make_transfer(gpu);
+    if (stream.transfer && traits_.methods && methods_.one_in(3)) pick_method(*stream.transfer);
     return stream;
   }
 
@@ -158,6 +159,24 @@ class StreamMaker {
     return peer;
   }
 
+  void pick_method(Transfer& transfer) {
+    if (!goes_up(machine_, transfer)) return;
+    switch (methods_.below(5)) {
+      case 0: transfer.method = CopyMethod::Sm; break;
+      case 1: transfer.method = CopyMethod::Mapped; break;
+      case 2: transfer.method = CopyMethod::Batch; break;
+      case 3:
+        transfer.rows.count = methods_.between(2, 50);
+        transfer.size.count -= transfer.size.count % (transfer.rows.count * scale_);
+        transfer.rows.pitch = Bytes{transfer.row().count + methods_.between(1, 100)};
+        break;
+      default:
+        if (!*goes_up(machine_, transfer)) break;
+        transfer.size = Bytes{std::min<std::int64_t>(transfer.size.count, 400 * scale_)};
+        transfer.method = CopyMethod::Inline;
+    }
+  }
+
   Transfer make_device_transfer(VertexId gpu, VertexId memory) {
     const VertexId device = pick(machine_.devices());
     const VertexId other = random_.one_in(2) ? gpu : memory;
@@ -179,6 +198,7 @@ class StreamMaker {
 
   const Topology& machine_;
   Random& random_;
+  Random methods_;
   const BatchTraits& traits_;
   int scale_;
   std::set<VertexId> taken_;
@@ -239,7 +259,7 @@ Topology with_random_background(const Topology& machine, std::uint64_t seed) {
 
 Batch random_batch(const Topology& machine, std::uint64_t seed, const BatchTraits& traits, int scale) {
   Random random(seed);
-  StreamMaker maker(machine, random, traits, scale);
+  StreamMaker maker(machine, seed, random, traits, scale);
   std::vector<CommandStream> streams;
   const int count = random.between(1, traits.most_streams);
   for (int i = 0; i < count; ++i) streams.push_back(maker.make(i));

@@ -22,6 +22,7 @@ struct BatchTraits {
   bool kernels_share = true;  ///< two streams may want one GPU for their kernels
   bool may_unmerge = true;    ///< one batch in four has `merging: off`
   bool zero_sizes = true;
+  bool methods = true;  ///< some copies are by kernels, by arguments of kernels, by the host, or of rows that lie apart
 };
 
 /// A batch for a machine: copies in both directions, between GPUs, from and to devices, kernels on GPUs and cpus; the

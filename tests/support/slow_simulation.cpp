@@ -28,8 +28,8 @@ struct Step {
   SlowFlow flow;
 };
 
-/// An engine (GPU or device, 0 in or 1 out; 3 in or 4 out of copies between GPUs), a GPU's cores (2), or a link (5)
-/// where copies land.
+/// An engine (GPU or device, 0 in or 1 out; 3 in or 4 out of copies between GPUs), a GPU's cores (2), a link (5) where
+/// copies land, or the thread of a memory's mapped copies (6).
 using Lock = std::pair<std::size_t, int>;
 
 struct Chain {
@@ -64,9 +64,15 @@ class SlowSimulation {
   }
 
  private:
+  [[nodiscard]] static bool is_by_kernel(const Transfer& transfer) {
+    return transfer.method == CopyMethod::Sm || transfer.method == CopyMethod::Inline;
+  }
   [[nodiscard]] std::set<Lock> engines(const Transfer& transfer) const {
     std::set<Lock> locks;
     const bool peer = find_route(machine_, transfer).method.peer_traffic;
+    const bool up = machine_.vertex(transfer.to).kind == VertexKind::Gpu;
+    if (is_by_kernel(transfer)) return {{(up ? transfer.to : transfer.from).index(), 2}};
+    if (transfer.method == CopyMethod::Mapped) return {{(up ? transfer.from : transfer.to).index(), 6}};
     for (const auto& [end, direction] : {std::pair{transfer.from, 1}, {transfer.to, 0}})
       if (machine_.vertex(end).kind == VertexKind::Device) return {{end.index(), direction}};
     const bool both_ends = !peer || batch_.merging() == Merging::Transitive;
@@ -180,6 +186,7 @@ class SlowSimulation {
         ns += as_ns(machine_.setup().turn.at(basis_));
       }
     }
+    if (is_by_kernel(transfer)) return ns + sharing_gpu(group, *engines(transfer).begin());
     for (const Lock& lock : engines(transfer)) {
       const double own = users(lock, group), others = users(lock) - own;
       if (others == 0) continue;
@@ -193,6 +200,22 @@ class SlowSimulation {
     return ns;
   }
 
+  /// What comes before a command in the queue of a GPU's kernels, behind no copy of an engine: where others are there.
+  [[nodiscard]] double sharing_gpu(std::span<const std::size_t> group, const Lock& gpu) const {
+    const auto streams = batch_.streams();
+    const auto is_there = [&](std::size_t s) {
+      const auto& [name, transfer, kernel, place] = streams[s];
+      const bool copies = transfer && is_by_kernel(*transfer) && engines(*transfer).contains(gpu);
+      return copies || (kernel && kernel->on.index() == gpu.first);
+    };
+    const auto is_other = [&](std::size_t s) { return std::ranges::find(group, s) == group.end() && is_there(s); };
+    const double handover = as_ns(machine_.setup().handover.at(basis_));
+    std::vector<std::size_t> all(streams.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    if (std::ranges::none_of(all, is_other)) return 0;
+    return basis_ == Basis::Nominal ? handover / 2 : handover;
+  }
+
   /// What comes before a kernel on a GPU: the first one behind copies, or one without copies that is not alone there.
   [[nodiscard]] double taking_over(std::span<const std::size_t> group, std::size_t s) const {
     const auto streams = batch_.streams();
@@ -201,16 +224,10 @@ class SlowSimulation {
     };
     if (!is_on_gpu(s)) return 0;
     const double handover = as_ns(machine_.setup().handover.at(basis_));
-    if (streams[s].transfer) {
-      const auto first =
-          std::ranges::find_if(group, [&](std::size_t k) { return streams[k].transfer && is_on_gpu(k); });
-      return *first == s ? handover : 0;
-    }
-    const bool alone = std::ranges::none_of(streams, [&](const CommandStream& k) {
-      return &k != &streams[s] && k.kernel && k.kernel->on == streams[s].kernel->on;
-    });
-    if (alone) return 0;
-    return basis_ == Basis::Nominal ? handover / 2 : handover;
+    const auto& transfer = streams[s].transfer;
+    if (!transfer || is_by_kernel(*transfer)) return sharing_gpu(group, {streams[s].kernel->on.index(), 2});
+    const auto first = std::ranges::find_if(group, [&](std::size_t k) { return streams[k].transfer && is_on_gpu(k); });
+    return *first == s ? handover : 0;
   }
 
   /// @param passing  ns before it
@@ -224,7 +241,8 @@ class SlowSimulation {
     const SlowFlow lead{route.weight, slow_costs(machine_, links)};
     links.insert(links.end(), route.second.begin(), route.second.end());
     const double copies = bytes == 0 ? 0 : staged ? 1 + std::ceil(bytes / chunk) : 1;
-    const CopyCost& cost = machine_.setup().transfer.of(route.kind);
+    const CopyCosts& costs = machine_.setup().transfer;
+    const CopyCost& cost = costs.of(costs.of(route.kind) == CopyCost{} ? base_of(route.kind) : route.kind);
     chain.steps.push_back({s, false, true, false, copies * as_ns(cost.each.at(basis_)) + passing, 0, {}});
     if (staged && bytes > 0) chain.steps.push_back({s, false, false, false, 0, std::min(bytes, chunk), lead});
     chain.steps.push_back({s, false, false, true, 0, bytes, {route.weight, slow_costs(machine_, links)}});

@@ -266,6 +266,7 @@ class Reader {
     sample.beside = {whole(at, entry, "beside_bytes", 0, kMostBytes)};
     sample.in_a_row = static_cast<int>(whole(at, entry, "in_a_row", 0, kMostCount));
     sample.idle = Duration{whole(at, entry, "idle_ns", 0, kMostNs)};
+    sample.row = {whole(at, entry, "row_bytes", 0, kMostBytes)};
     sample.ns = read_times(at + ".ns", field(at, entry, "ns"));
     measurements_.costs.samples.push_back(std::move(sample));
   }
@@ -325,6 +326,7 @@ Json costs_json(const CostMeasurements& costs) {
     if (sample.beside.count > 0) json["beside_bytes"] = sample.beside.count;
     if (sample.in_a_row > 0) json["in_a_row"] = sample.in_a_row;
     if (sample.idle.count() > 0) json["idle_ns"] = sample.idle.count();
+    if (sample.row.count > 0) json["row_bytes"] = sample.row.count;
     json["median_ns"] = quantile(sample.ns, 0.5);
     json["p99_ns"] = quantile(sample.ns, 0.99);
     json["worst_ns"] = quantile(sample.ns, 1);

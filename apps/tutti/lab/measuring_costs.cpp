@@ -14,6 +14,11 @@ constexpr std::array<std::int64_t, 9> kSizes{4,       4 << 10, 16 << 10, 64 << 1
                                              1 << 20, 4 << 20, 16 << 20, 64 << 20};
 constexpr std::array<std::int64_t, 3> kSizesBeside{4 << 10, 64 << 10, 1 << 20};
 constexpr std::array kCounts{1, 2, 5, 20, 100};
+constexpr std::array kCountsOfMethods{1, 5, 20};  // of copies by other methods than plain engines
+constexpr std::array<std::int64_t, 4> kInlineSizes{4, 64, 512, 4 << 10};
+constexpr std::array<std::pair<std::int64_t, std::int64_t>, 5> kRows{
+    // size and row
+    {{4 << 10, 1 << 10}, {64 << 10, 1 << 10}, {1 << 20, 1 << 10}, {256 << 10, 32}, {1 << 20, 32}}};
 constexpr std::array kTimes{Duration{5'000}, Duration{20'000}, Duration{100'000}};
 constexpr Duration kLongest = std::chrono::milliseconds{2};  // total of a chain's kernels
 constexpr Bytes kUsual{64 << 10};                            // copies with kernels behind them, and in a row
@@ -29,8 +34,9 @@ class Planning {
     for (std::uint32_t gpu = 0; gpu < machine_.gpus().size(); ++gpu)
       for (const CostWork work : {CostWork::Up, CostWork::Down}) add({work, gpu, 1, Bytes{kSizes.front()}, {}, {}});
     for (const CostWork work : kCostWorks) {
-      if (work < CostWork::Kernel) add_copies(work);
+      if (work < CostWork::SmUp) add_copies(work);
     }
+    add_methods();
     add_kernels();
     add_in_a_row();
     add_idle();
@@ -58,6 +64,26 @@ class Planning {
       if (work == CostWork::PeerTurns && count == 1) continue;  // as Peer
       for (const std::int64_t size : kSizes) add({work, 0, count, Bytes{size}, {}, {}}, true);
       for (const std::int64_t size : kSizesBeside) add({work, 0, count, Bytes{size}, {}, options_.beside}, true);
+    }
+  }
+
+  void add_methods() {
+    for (const int count : kCountsOfMethods) {
+      for (const Bytes beside : {Bytes{0}, options_.beside}) {
+        const auto add_sized = [&](CostWork work, std::int64_t size) {
+          add({work, 0, count, Bytes{size}, {}, beside}, true);
+        };
+        for (const CostWork work : {CostWork::SmUp, CostWork::SmDown}) {
+          for (const std::int64_t size : kSizes)
+            if (beside.count == 0) add_sized(work, size);
+          for (const std::int64_t size : kSizesBeside)
+            if (beside.count > 0) add_sized(work, size);
+        }
+        for (const std::int64_t size : kInlineSizes) add_sized(CostWork::InlineUp, size);
+        for (const CostWork work : {CostWork::RowsUp, CostWork::RowsDown})
+          for (const auto& [size, row] : kRows)
+            add({work, 0, count, Bytes{size}, {}, beside, 0, {}, {}, Bytes{row}}, true);
+      }
     }
   }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "model/base/random.hpp"
+#include "model/transfer/inline.hpp"
 #include "model/transfer/transfer_method.hpp"
 
 namespace tutti::internal {
@@ -125,6 +126,7 @@ class Drawing {
       std::optional<Transfer> transfer = draw_transfer();
       if (!transfer) return;
       transfer->size = {static_cast<std::int64_t>(std::ceil(log_uniform(least_, largest_)))};
+      if (random_.one_in(4)) draw_method(*transfer);
       const RouteView route = find_route(machine_, *transfer);
       if (!route.found()) continue;
       if (std::any_of(route.engines.begin(), route.engines.end(),
@@ -137,6 +139,27 @@ class Drawing {
       if (longest_kernel_ > 0 && to_gpu && random_.one_in(2)) kernel = draw_kernel(transfer->to);
       add(std::move(transfer), std::move(kernel));
     }
+  }
+
+  /// Draws another method than the engines' plain copies, of those that the machine has costs for.
+  void draw_method(Transfer& transfer) {
+    const auto up = goes_up(machine_, transfer);
+    if (!up || has_pageable_end(machine_, transfer)) return;
+    const CopyCosts& costs = machine_.setup().transfer;
+    const auto is_known = [&](CopyKind kind) { return costs.of(kind) != CopyCost{}; };
+    switch (random_.between(0, 2)) {
+      case 0:
+        if (is_known(*up ? CopyKind::SmUp : CopyKind::SmDown)) transfer.method = CopyMethod::Sm;
+        return;
+      case 1:
+        if (*up && transfer.size <= kMostInline && is_known(CopyKind::InlineUp)) transfer.method = CopyMethod::Inline;
+        return;
+      default: break;
+    }
+    const std::int64_t row = 1LL << random_.between(5, 12);
+    if (!is_known(*up ? CopyKind::RowsUp : CopyKind::RowsDown) || transfer.size.count < row) return;
+    transfer.rows = {static_cast<std::int32_t>(transfer.size.count / row), Bytes{row + random_.between(1, 256)}};
+    transfer.size = Bytes{row * transfer.rows.count};
   }
 
   void draw_lone_kernels(VertexId gpu) {

@@ -53,7 +53,14 @@ std::string worst_text(const std::string& title, const CostFit& fit, const CostM
   return rows == 0 ? fmt::format("{}: none\n", title) : table.text() + "\n";
 }
 
-bool is_pageable(CopyKind route) { return route == CopyKind::PageableUp || route == CopyKind::PageableDown; }
+/// Whether a class is of copies that most machines were not calibrated for.
+bool is_further(CopyKind route) { return route > CopyKind::Staged; }
+
+std::string below_text(const CopyCost& cost, CopyKind route) {
+  if (!cost.small) return "";
+  if (cost.below == kEverySize) return "every size";
+  return to_string(cost.below) + (is_of_rows(route) ? " a row" : "");
+}
 
 std::string setup_text(const SetupTimes& setup) {
   programs::Table table({"cost", "nominal us", "guaranteed us", "below", "GB/s there"});
@@ -64,13 +71,12 @@ std::string setup_text(const SetupTimes& setup) {
   add("a batch", setup.batch);
   for (const CopyKind route : kCopyKinds) {
     const CopyCost& cost = setup.transfer.of(route);
-    if (cost == CopyCost{} && is_pageable(route)) continue;  // of most machines
+    if (cost == CopyCost{} && is_further(route)) continue;
     table.add({fmt::format("a copy, {}", to_string(route)), us(cost.each.nominal), us(cost.each.guaranteed),
-               cost.small ? to_string(cost.below) : "",
-               cost.small ? fmt::format("{:.2f}", cost.small->nominal.value) : ""});
+               below_text(cost, route), cost.small ? fmt::format("{:.2f}", cost.small->nominal.value) : ""});
   }
   for (const CopyKind route : kCopyKinds)
-    if (!is_pageable(route))
+    if (!is_further(route))
       add(fmt::format("a chain's first copy, {}", to_string(route)), setup.transfer.of(route).first);
   for (const NamedCost& named : kFurtherCosts) add(named.what, setup.*named.cost);
   return table.text() + "\n";

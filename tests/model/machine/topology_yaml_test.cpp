@@ -141,7 +141,7 @@ TEST(TopologyYaml, ContradictionsInSetUpAreTold) {
       "m.yaml:6:46: guaranteed 8 us is below nominal 9 us; guaranteed is what the machine never exceeds, so raise "
       "it");
   EXPECT_TRUE(error("{transfer: {up: {nominal: 1 us, below: 1 MiB}}}")
-                  .ends_with("'below' and 'bandwidth' go together: copies smaller than the one run at the other"));
+                  .ends_with("'below' needs 'bandwidth': copies smaller than the one run at the other"));
   EXPECT_NE(error("{transfer: {up: 1 us, nominal: 2 us}}").find("'nominal'"), std::string::npos);
   EXPECT_NE(error("{kernel: {guaranteed: 2 us}}").find("'nominal'"), std::string::npos);
 }

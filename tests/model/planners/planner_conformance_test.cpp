@@ -274,8 +274,9 @@ Batch smaller(const Topology& machine, const Batch& batch, test::Random& random)
   std::vector<CommandStream> streams(batch.streams().begin(), batch.streams().end());
   for (CommandStream& stream : streams) {
     if (stream.transfer && !random.one_in(3))
-      stream.transfer->size = {
-          static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(stream.transfer->size.count) + 1))};
+      stream.transfer = resized(
+          *stream.transfer,
+          {static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(stream.transfer->size.count) + 1))});
     if (stream.kernel && !random.one_in(3)) {
       stream.kernel->worst = Duration{
           static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(stream.kernel->worst.count()) + 1))};

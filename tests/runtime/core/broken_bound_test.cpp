@@ -229,7 +229,7 @@ TEST(BatchPromise, PutsSlowCopiesDownToTransfers) {
   int seen = 0;
   attack_random_batches({}, [&](const Replay& replay, std::vector<CommandStream> streams, test::Random&) {
     for (CommandStream& stream : streams)
-      if (stream.transfer) stream.transfer->size = Bytes{10 * stream.transfer->size.count};
+      if (stream.transfer) stream.transfer = resized(*stream.transfer, Bytes{10 * stream.transfer->size.count});
     const auto cause = replay.cause_of(replay.run(streams));
     if (!cause) return;
     ASSERT_EQ(*cause, BoundCause::Transfer);
@@ -244,7 +244,8 @@ TEST(BatchPromise, AlwaysFindsACause) {
   attack_random_batches({}, [&](const Replay& replay, std::vector<CommandStream> streams, test::Random& random) {
     for (CommandStream& stream : streams) {
       if (stream.transfer && random.one_in(3))
-        stream.transfer->size = Bytes{stream.transfer->size.count * static_cast<std::int64_t>(1 + random.below(3))};
+        stream.transfer = resized(*stream.transfer,
+                                  Bytes{stream.transfer->size.count * static_cast<std::int64_t>(1 + random.below(3))});
       if (stream.kernel && random.one_in(3))
         stream.kernel->worst += Duration{static_cast<std::int64_t>(
             random.below(1 + static_cast<std::uint64_t>(replay.planned.latest->batch.count())))};

@@ -29,7 +29,8 @@ CommandList commands_of(const Batch& batch, std::string_view planner) {
 
 /// Of each command what it does, its lanes, when its gate opens and which commands, by position, it waits for.
 Lines text_of(const Batch& batch, const CommandList& list) {
-  constexpr std::string_view kKinds[] = {"copy", "staged", "pageable", "kernel", "host work", "nothing"};
+  constexpr std::string_view kKinds[] = {"copy",     "rows",   "sm copy",   "inline", "staged",
+                                         "pageable", "kernel", "host work", "nothing"};
   Lines lines;
   for (const Command& command : list.commands) {
     std::string& line = lines.emplace_back(fmt::format("{} {} on {}", kKinds[static_cast<std::size_t>(command.kind)],
@@ -352,20 +353,22 @@ class Checker {
     for (const Command& command : list_.commands) {
       const std::pair here(command.is_kernel(), place[command.stream]);
       const auto [before, first] = last.try_emplace(chain_of_[command.stream], here);
-      EXPECT_EQ(command.gate.has_value(), first || (paced_ && command.kind == Command::Kind::Copy));
+      EXPECT_EQ(command.gate.has_value(), first || (paced_ && may_be_cut(command)));
       EXPECT_LE(before->second, here);
       before->second = here;
     }
   }
 
+  /// A kernel behind a paced copy by a kernel has an earlier gate than the copy's last chunks, and waits for its turn.
   void gates_of_a_lane_open_in_its_order() const {
     std::vector<Duration> opened(list_.lanes.size(), Duration{0});
     std::set<std::uint32_t> used;
     for (const Command& command : list_.commands) {
       if (!command.gate) continue;
       EXPECT_TRUE(used.insert(*command.gate).second) << "a gate holds one command";
-      EXPECT_GE(list_.gates[*command.gate], opened[command.lane]);
-      opened[command.lane] = list_.gates[*command.gate];
+      const Duration gate = list_.gates[*command.gate];
+      EXPECT_GE(gate, opened[command.lane]);
+      if (command.opens || command.kind != Command::Kind::SmCopy) opened[command.lane] = gate;
     }
     EXPECT_EQ(used.size(), list_.gates.size());
   }
@@ -406,7 +409,7 @@ class Checker {
       const Duration gate =
           command.offset > 0 ? machine_.setup().gate.nominal : Duration{0};  // of a chunk that follows
       const Duration setup = plan_.setup + gate + copy.each.nominal;
-      if (command.kind != Command::Kind::Copy || (command.offset == 0 && opens_chain(command))) continue;
+      if (!may_be_cut(command) || (command.offset == 0 && opens_chain(command))) continue;
       const TransferInterval& planned = *plan_.streams[command.stream].transfer;
       const Duration at = list_.gates[command.gate.value()] + setup;
       // The gate is rounded by 1 ns, and the plan's set-up by another; where bytes are few, all are in one segment.
@@ -419,6 +422,12 @@ class Checker {
   struct Planned {
     Duration start, length;
   };
+
+  /// Copies but staged ones and those of rows.
+  static bool may_be_cut(const Command& command) {
+    using Kind = Command::Kind;
+    return command.kind == Kind::Copy || command.kind == Kind::SmCopy || command.kind == Kind::Inline;
+  }
 
   [[nodiscard]] std::string describe(const Command& command) const {
     return fmt::format("{} of {}", command.is_kernel() ? "kernel" : "transfer", batch_.streams()[command.stream].name);
@@ -436,7 +445,10 @@ class Checker {
     const CommandStream& stream = batch_.streams()[command.stream];
     if (command.kind == Command::Kind::HostWork) return {};
     if (command.is_kernel()) return {machine_.vertex(stream.kernel->on).name};
-    const auto engines = find_route(machine_, *stream.transfer).engines;
+    const auto [name, transfer, kernel, place] = stream;
+    if (command.kind == Command::Kind::SmCopy || command.kind == Command::Kind::Inline)
+      return {machine_.vertex(goes_up(machine_, *transfer).value() ? transfer->to : transfer->from).name};
+    const auto engines = find_route(machine_, *transfer).engines;
     const std::uint32_t landing = batch_.work()[command.stream].landing;
     std::set<std::string> locks{fmt::format("engine {}", engines[0].value), fmt::format("engine {}", engines[1].value)};
     if (landing != kNone) locks.insert(fmt::format("landing {}", landing));

@@ -58,17 +58,31 @@ TEST(Cut, LosesNoByte) {
   const Topology machine = test::star(8, {8});
   for (int round = 0; round < 200; ++round) {
     const std::int64_t size = random.between(1, 100'000), most = random.between(200, 5000);
-    const auto chunks =
-        cut(test::make_batch(machine, fmt::format("  - {{from: mem0, to: gpu0, size: {} B}}\n", size)), Bytes{most});
+    const Batch whole = test::make_batch(machine, fmt::format("  - {{from: mem0, to: gpu0, size: {} B}}\n", size));
+    const auto chunks = cut(whole, Bytes{most});
     std::int64_t sum = 0;
     for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
-      EXPECT_EQ(chunk_start(Bytes{size}, chunk, chunks.size()), Bytes{sum});
+      EXPECT_EQ(chunk_start(*whole.streams()[0].transfer, chunk, chunks.size()), Bytes{sum});
       const Bytes moved = chunks[chunk].streams()[0].transfer->size;
       EXPECT_LE(moved, Bytes{most});
       sum += moved.count;
     }
     EXPECT_EQ(sum, size);
   }
+}
+
+// Rows that lie apart stay together: all are in the first chunk, beside a third of the other copy.
+TEST(Cut, LeavesRowsWhole) {
+  const Batch whole = test::make_batch(test::star(8, {8, 8}),
+                                       "  - {from: mem0, to: gpu0, size: 3000 B, rows: 10, pitch: 1 kB}\n"
+                                       "  - {from: mem0, to: gpu1, size: 3000 B}\n");
+  const auto chunks = cut(whole, Bytes{1000});
+  ASSERT_EQ(chunks.size(), 3U);
+  EXPECT_EQ(chunks[0].streams()[0].transfer->size, Bytes{3000});
+  EXPECT_EQ(chunks[0].streams()[0].transfer->extent(), Bytes{9300});  // nine pitches and a row
+  EXPECT_EQ(chunks[0].streams()[1].transfer->size, Bytes{1000});
+  EXPECT_EQ(chunks[1].streams()[0].transfer->size, Bytes{0});
+  EXPECT_EQ(chunks[2].streams()[0].transfer->extent(), Bytes{0});
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include "runtime/cuda/kernels.hpp"
 
 #include <atomic>
+#include <cstring>
 #include <span>
+#include <vector>
 
 #include "runtime/core/kernel_registry.hpp"
 #include "tests/support/host_cuda/gpu.hpp"
@@ -90,6 +92,24 @@ void launch_echo(cudaStream_t stream, const std::uint32_t* asked, SignalLine<std
                            return round < rounds ? std::nullopt : Ended(gpu.now());
                          },
                          {asked, answers});
+}
+
+void launch_copy(cudaStream_t stream, std::byte* to, const std::byte* from, std::size_t bytes) {
+  host_cuda::launch(stream,
+                    [=](Instant, Instant now) -> Ended {
+                      std::memcpy(to, from, bytes);
+                      return now;
+                    },
+                    {to, from});
+}
+
+void launch_inline(cudaStream_t stream, std::byte* to, const std::byte* bytes, std::size_t count) {
+  host_cuda::launch(stream,
+                    [to, argument = std::vector(bytes, bytes + count)](Instant, Instant now) -> Ended {
+                      std::memcpy(to, argument.data(), argument.size());
+                      return now;
+                    },
+                    {to});
 }
 
 /// Ends exactly so much later, whenever that is seen.

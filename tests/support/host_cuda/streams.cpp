@@ -243,6 +243,18 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t size, cudaMemcpyKind k
   });
 }
 
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                              size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+  return call("cudaMemcpy2DAsync", Scope::Program, [&] {
+    if (to_pitch < width || from_pitch < width) return cudaErrorInvalidPitchValue;
+    std::vector<Copy> rows;
+    for (size_t row = 0; row < height; ++row)
+      rows.push_back(
+          {static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch, width});
+    return enqueue_copies(stream, std::move(rows), kind);
+  });
+}
+
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size, cudaMemcpyKind kind, cudaStream_t stream) {
   return call("cudaMemcpyAsync", Scope::Program, [&] { return enqueue_copies(stream, {{to, from, size}}, kind); });
 }

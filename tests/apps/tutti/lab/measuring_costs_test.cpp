@@ -36,6 +36,11 @@ SetupTimes some_costs() {
   setup.transfer.of(CopyKind::Down).each = Duration{250};
   setup.transfer.of(CopyKind::Peer).each = Duration{900};
   setup.transfer.of(CopyKind::Staged).each = Duration{1500};
+  setup.transfer.of(CopyKind::SmUp).each = Duration{320};
+  setup.transfer.of(CopyKind::SmDown).each = Duration{410};
+  setup.transfer.of(CopyKind::InlineUp).each = Duration{200};
+  setup.transfer.of(CopyKind::RowsUp).each = Duration{600};
+  setup.transfer.of(CopyKind::RowsDown).each = Duration{700};
   setup.kernel = Duration{1700};
   setup.host = us(5);
   return setup;
@@ -69,6 +74,37 @@ TEST(MeasureCosts, OfASimulatedMachineAreThoseOfItsFile) {
     EXPECT_NEAR(as_ns(fit.setup.host.at(basis)), 5000, 30);
   }
   EXPECT_TRUE(fit.left_out.empty());
+}
+
+// Kernels that copy at half the rate of the links, whatever the size, and rows of 32 bytes that take as long as rows of
+// 64 bytes at the full rate.
+TEST(MeasureCosts, FindRatesOfKernelsAndOfShortRows) {
+  SetupTimes costs = some_costs();
+  for (const CopyKind kind : {CopyKind::SmUp, CopyKind::SmDown}) {
+    costs.transfer.of(kind).below = kEverySize;
+    costs.transfer.of(kind).small = Bandwidth{GBps{0.5}};
+  }
+  for (const CopyKind kind : {CopyKind::RowsUp, CopyKind::RowsDown}) {
+    costs.transfer.of(kind).below = Bytes{64};
+    costs.transfer.of(kind).small = Bandwidth{GBps{1}};
+  }
+  CostStation station(costs);
+  CostOptions options = few();
+  options.largest = Bytes{1 << 20};
+  options.most = Bytes{20 << 20};
+  std::vector<CostSample> plan;
+  for (const CostSample& sample : plan_costs(with(costs), options))
+    if ((sample.work <= CostWork::Down || sample.work >= CostWork::SmUp) && sample.gpu < 2) plan.push_back(sample);
+  const auto samples = measure_costs(station.at_once, plan, options);
+  ASSERT_TRUE(samples.has_value()) << samples.error().text();
+  const CostFit fit = fit_costs(with({}), {*samples, {2000, 2000}, {}, {}, {}});
+  for (const CopyKind kind : {CopyKind::SmUp, CopyKind::SmDown, CopyKind::RowsUp, CopyKind::RowsDown}) {
+    const CopyCost &found = fit.setup.transfer.of(kind), &real = costs.transfer.of(kind);
+    ASSERT_TRUE(found.small.has_value()) << to_string(kind);
+    EXPECT_NEAR(found.small->nominal.value, real.small->nominal.value, 1e-3) << to_string(kind);
+    EXPECT_NEAR(static_cast<double>(found.below.count), static_cast<double>(real.below.count), 1) << to_string(kind);
+    EXPECT_NEAR(as_ns(found.each.nominal), as_ns(real.each.nominal), 20) << to_string(kind);
+  }
 }
 
 /// A batch that is over later than it says, by something else each time.
@@ -159,9 +195,10 @@ TEST(PlanCosts, HasEveryClassOfTheMachine) {
     EXPECT_TRUE(sample.ns.empty());
     EXPECT_TRUE(cost_batch(test::small_machine(), sample).has_value());
   }
-  EXPECT_EQ(works,
-            (std::set<CostWork>{CostWork::Up, CostWork::Down, CostWork::Peer, CostWork::Staged, CostWork::PageableUp,
-                                CostWork::PageableDown, CostWork::Kernel, CostWork::LoneKernels, CostWork::Host}))
+  EXPECT_EQ(works, (std::set<CostWork>{CostWork::Up, CostWork::Down, CostWork::Peer, CostWork::Staged,
+                                       CostWork::PageableUp, CostWork::PageableDown, CostWork::SmUp, CostWork::SmDown,
+                                       CostWork::InlineUp, CostWork::RowsUp, CostWork::RowsDown, CostWork::Kernel,
+                                       CostWork::LoneKernels, CostWork::Host}))
       << "nobody has two peers to turn to";
   EXPECT_EQ(gpus.size(), 3U);
 }

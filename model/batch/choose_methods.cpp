@@ -1,0 +1,146 @@
+#include "model/batch/choose_methods.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "model/batch/batch_simulation.hpp"
+#include "model/transfer/transfer_method.hpp"
+
+namespace tutti::internal {
+namespace {
+
+/// Groups of copies that are tried; a large batch has few sizes.
+constexpr std::size_t kMostGroups = 64;
+/// A smaller gain is rounding.
+constexpr double kClearlyShorter = 1 - 1e-6;
+
+/// Copies with the same ends and size.
+struct Group {
+  std::vector<std::size_t> streams;
+  std::vector<CopyMethod> faster;  ///< methods by which such a copy alone is faster, the fastest first
+  double gain = 0;                 ///< ns, of all of them by the first of these
+};
+
+class Choosing {
+ public:
+  Choosing(const Batch& batch, Basis basis, const std::set<VertexId>& busy)
+      : batch_(batch), basis_(basis), busy_(busy) {}
+
+  Batch choose() {
+    const std::vector<Group> groups = find_groups();
+    Batch best = by_engines();
+    double shortest = length(best);
+    const auto keep_if_shorter = [&](Batch other) {
+      const double ns = length(other);
+      if (ns >= shortest * kClearlyShorter) return;
+      shortest = ns;
+      best = std::move(other);
+    };
+    Batch all = best;
+    for (const Group& group : groups) all = with(all, group, group.faster.front());
+    if (!groups.empty()) keep_if_shorter(std::move(all));
+    for (const Group& group : groups) {
+      keep_if_shorter(with(best, group, CopyMethod::Automatic));
+      for (const CopyMethod method : group.faster) keep_if_shorter(with(best, group, method));
+    }
+    return best;
+  }
+
+ private:
+  [[nodiscard]] const Topology& machine() const { return batch_.machine(); }
+
+  [[nodiscard]] Batch by_engines() const {
+    Group chosen;
+    for (std::size_t s = 0; s < batch_.streams().size(); ++s)
+      if (batch_.streams()[s].transfer && batch_.streams()[s].transfer->chosen) chosen.streams.push_back(s);
+    return chosen.streams.empty() ? batch_ : with(batch_, chosen, CopyMethod::Automatic);
+  }
+
+  std::vector<Group> find_groups() {
+    std::map<std::tuple<VertexId, VertexId, std::int64_t>, std::size_t> places;
+    std::vector<Group> groups;
+    for (std::size_t s = 0; s < batch_.streams().size(); ++s) {
+      const auto& transfer = batch_.streams()[s].transfer;
+      if (!transfer || !may_choose(*transfer)) continue;
+      const auto [place, is_new] =
+          places.try_emplace({transfer->from, transfer->to, transfer->size.count}, groups.size());
+      if (is_new) groups.push_back(group_of(*transfer));
+      groups[place->second].streams.push_back(s);
+    }
+    for (Group& group : groups) group.gain *= static_cast<double>(group.streams.size());
+    std::erase_if(groups, [](const Group& group) { return group.faster.empty(); });
+    std::ranges::stable_sort(groups, std::greater<>{}, &Group::gain);
+    if (groups.size() > kMostGroups) groups.resize(kMostGroups);
+    return groups;
+  }
+
+  [[nodiscard]] bool may_choose(const Transfer& transfer) const {
+    const auto up = goes_up(machine(), transfer);
+    if (!up || transfer.size == Bytes{0}) return false;
+    if (transfer.method != CopyMethod::Automatic && !transfer.chosen) return false;
+    return !busy_.contains(*up ? transfer.to : transfer.from);
+  }
+
+  [[nodiscard]] Group group_of(const Transfer& transfer) const {
+    const double engine = alone(transfer, CopyMethod::Engine).value_or(0);
+    std::vector<std::pair<double, CopyMethod>> faster;
+    for (const CopyMethod method : {CopyMethod::Sm, CopyMethod::Inline})
+      if (const auto ns = alone(transfer, method); ns && *ns < engine) faster.emplace_back(*ns, method);
+    std::ranges::sort(faster);
+    Group group;
+    for (const auto& [ns, method] : faster) group.faster.push_back(method);
+    if (!faster.empty()) group.gain = engine - faster.front().first;
+    return group;
+  }
+
+  /// How long a copy by a method takes alone, where that can move it and has costs of its own.
+  [[nodiscard]] std::optional<double> alone(Transfer transfer, CopyMethod method) const {
+    transfer.method = method;
+    if (why_not(machine(), transfer)) return std::nullopt;
+    const CopyKind kind = find_route(machine(), transfer).kind;
+    if (kind != base_of(kind) && machine().setup().transfer.of(kind) == CopyCost{}) return std::nullopt;
+    auto batch = Batch::make(machine(), {CommandStream{"copy", std::move(transfer), {}, {}}});
+    return batch ? std::optional(length(*batch)) : std::nullopt;
+  }
+
+  [[nodiscard]] double length(const Batch& batch) const {
+    simulation_.load(machine(), basis_, batch, RateRule::MaxMin);
+    simulation_.run_forward({});
+    return simulation_.latency_ns();
+  }
+
+  [[nodiscard]] Batch with(const Batch& batch, const Group& group, CopyMethod method) const {
+    std::vector<CommandStream> streams(batch.streams().begin(), batch.streams().end());
+    for (const std::size_t s : group.streams) {
+      streams[s].transfer->method = method;
+      streams[s].transfer->chosen = method != CopyMethod::Automatic;
+    }
+    return Batch::make(machine(), std::move(streams), batch.merging()).value();
+  }
+
+  const Batch& batch_;
+  Basis basis_;
+  const std::set<VertexId>& busy_;
+  mutable BatchSimulation simulation_;
+};
+
+/// Whether the machine knows what a further method costs.
+bool has_choice(const Topology& machine) {
+  return std::ranges::any_of(std::array{CopyKind::SmUp, CopyKind::SmDown, CopyKind::InlineUp}, [&](CopyKind kind) {
+    const CopyCost& cost = machine.setup().transfer.of(kind);
+    return cost != CopyCost{} && cost != machine.setup().transfer.of(base_of(kind));
+  });
+}
+
+}  // namespace
+
+Batch choose_methods(Batch batch, Basis basis, const std::set<VertexId>& busy) {
+  return has_choice(batch.machine()) ? Choosing(batch, basis, busy).choose() : batch;
+}
+
+}  // namespace tutti::internal

@@ -1,0 +1,14 @@
+#include "model/transfer/engine.hpp"
+
+namespace tutti::internal {
+
+std::optional<RouteView> route_engine(const Topology& machine, const Transfer& transfer) {
+  const auto up = goes_up(machine, transfer);
+  if (!up || has_pageable_end(machine, transfer)) return std::nullopt;
+  auto route = one_engine_route(machine, transfer, *up,
+                                *up ? machine.engine_in(transfer.to) : machine.engine_out(transfer.from));
+  if (transfer.is_strided()) route.kind = *up ? CopyKind::RowsUp : CopyKind::RowsDown;
+  return route;
+}
+
+}  // namespace tutti::internal

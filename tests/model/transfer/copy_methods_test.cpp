@@ -1,0 +1,225 @@
+// The methods that users ask for, rows that lie apart, and the machine's choice.
+#include <gtest/gtest.h>
+
+#include "model/batch/choose_methods.hpp"
+#include "model/batch/compile_batch.hpp"
+#include "model/planners/planner.hpp"
+#include "model/transfer/transfer_method.hpp"
+#include "tests/support/yaml_text.hpp"
+
+namespace tutti::internal {
+namespace {
+
+/// Links of 10 GB/s. A copy takes 7 us before its bytes; by a kernel 2 us, at 5 GB/s; as an argument 1 us.
+Topology machine_of_methods(const std::string& more = "") {
+  return test::make_machine(
+      R"(  vertices: {mem0: {kind: memory}, heap0: {kind: memory, pageable: true}, cpu0: {kind: cpu},
+    gpu0: {kind: gpu}, gpu1: {kind: gpu}}
+  links:
+    - {from: mem0, to: cpu0, bandwidth: 100 GB/s, back: 100 GB/s}
+    - {from: heap0, to: cpu0, bandwidth: 100 GB/s, back: 100 GB/s}
+    - {from: cpu0, to: gpu0, bandwidth: 10 GB/s, back: 10 GB/s}
+    - {from: cpu0, to: gpu1, bandwidth: 10 GB/s, back: 10 GB/s}
+  peer_access: none
+  setup:
+    transfer:
+      up: 7 us
+      down: 7 us
+      sm_up: {nominal: 2 us, bandwidth: 5 GB/s}
+      sm_down: {nominal: 2 us, bandwidth: 5 GB/s}
+      inline_up: 1 us
+      mapped_up: {nominal: 500 ns, bandwidth: 1 GB/s}
+      rows_up: {nominal: 8 us, below: 100 B, bandwidth: 10 GB/s}
+)" + more);
+}
+
+double length_of(const Topology& machine, const std::string& streams, Basis basis = Basis::Nominal) {
+  BatchSimulation simulation;
+  return predict(*find_planner("all_at_once"), test::make_batch(machine, streams), basis, simulation);
+}
+
+/// The methods that a batch's copies have in the end.
+std::vector<std::string> methods_of(const Batch& batch) {
+  std::vector<std::string> names;
+  for (const CommandStream& stream : batch.streams())
+    if (stream.transfer) names.emplace_back(find_route(batch.machine(), *stream.transfer).method.name);
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+// 10'000 bytes: 7 us + 1 us by an engine, 2 us + 2 us by a kernel, 0.5 us + 10 us by the host. 1000 bytes as an
+// argument: 1 us + 0.1 us. The driver's call for many copies costs what the engine costs.
+TEST(CopyMethods, HaveCostsAndRatesOfTheirOwn) {
+  const Topology machine = machine_of_methods();
+  const std::string copy = "  - {from: mem0, to: gpu0, size: 10 kB, method: ";
+  EXPECT_DOUBLE_EQ(length_of(machine, copy + "engine}\n"), 8'000);
+  EXPECT_DOUBLE_EQ(length_of(machine, copy + "batch}\n"), 8'000);
+  EXPECT_DOUBLE_EQ(length_of(machine, copy + "sm}\n"), 4'000);
+  EXPECT_DOUBLE_EQ(length_of(machine, copy + "mapped}\n"), 10'500);
+  EXPECT_DOUBLE_EQ(length_of(machine, "  - {from: mem0, to: gpu0, size: 1 kB, method: inline}\n"), 1'100);
+}
+
+// A class without costs of its own has those of the engine's copies: mapped_down is not in the file.
+TEST(CopyMethods, CostWhatAnEngineCostsWhereTheMachineDoesNotSay) {
+  EXPECT_DOUBLE_EQ(length_of(machine_of_methods(), "  - {from: gpu0, to: mem0, size: 10 kB, method: mapped}\n"), 8'000);
+}
+
+// An engine and a kernel copy at once: 8 us and 4 us. They share the link: 10'000 bytes of the engine's copy begin at
+// 7 us, when the kernel is done.
+TEST(CopyMethods, MoveDataBesideTheEngines) {
+  EXPECT_DOUBLE_EQ(length_of(machine_of_methods(),
+                             "  - {from: mem0, to: gpu0, size: 10 kB}\n"
+                             "  - {from: mem0, to: gpu0, size: 10 kB, method: sm}\n"),
+                   8'000);
+}
+
+// On one link of 10 GB/s: both flow from 7 us on, the kernel's at 5 GB/s, so each has 5 GB/s. 100'000 bytes of the
+// kernel's began at 2 us: at 7 us 75'000 are left, and both take 15 us; the engine's 25'000 left take 2.5 us alone.
+TEST(CopyMethods, ShareALinkThatOtherwiseOneEngineHas) {
+  EXPECT_DOUBLE_EQ(length_of(machine_of_methods(),
+                             "  - {from: mem0, to: gpu0, size: 100 kB}\n"
+                             "  - {from: mem0, to: gpu0, size: 100 kB, method: sm}\n"),
+                   7'000 + 15'000 + 2'500);
+}
+
+// A kernel of 30 us holds the GPU, so the copy by a kernel, 4 us, comes before or after it; by an engine it runs
+// beside.
+TEST(CopyMethods, ByKernelsHoldTheGpu) {
+  const Topology machine = machine_of_methods();
+  const std::string kernel = "  - {kernel: {on: gpu0, time: 30 us}}\n";
+  EXPECT_DOUBLE_EQ(length_of(machine, kernel + "  - {from: gpu0, to: mem0, size: 10 kB, method: sm}\n"), 34'000);
+  EXPECT_DOUBLE_EQ(length_of(machine, kernel + "  - {from: gpu0, to: mem0, size: 10 kB, method: engine}\n"), 30'000);
+  EXPECT_DOUBLE_EQ(length_of(machine, kernel + "  - {from: gpu1, to: mem0, size: 10 kB, method: sm}\n"), 30'000);
+  EXPECT_DOUBLE_EQ(length_of(machine, kernel + "  - {from: mem0, to: gpu0, size: 1 kB, method: inline}\n"), 31'100);
+}
+
+// One thread of the host makes the mapped copies of a memory: two of 10.5 us, to different GPUs, take 21 us.
+TEST(CopyMethods, MappedCopiesOfAMemoryFollowEachOther) {
+  EXPECT_DOUBLE_EQ(length_of(machine_of_methods(),
+                             "  - {from: mem0, to: gpu0, size: 10 kB, method: mapped}\n"
+                             "  - {from: mem0, to: gpu1, size: 10 kB, method: mapped}\n"),
+                   21'000);
+}
+
+// 100 rows of 50 bytes: half the length that fills the link, so half its rate: 8 us + 5000 B / 5 GB/s. Rows of 200
+// bytes have the full rate. Without gaps the rows are one piece.
+TEST(CopyMethods, ShortRowsHaveALowerRate) {
+  const Topology machine = machine_of_methods();
+  EXPECT_DOUBLE_EQ(length_of(machine, "  - {from: mem0, to: gpu0, size: 5 kB, rows: 100, pitch: 64 B}\n"), 9'000);
+  EXPECT_DOUBLE_EQ(length_of(machine, "  - {from: mem0, to: gpu0, size: 20 kB, rows: 100, pitch: 256 B}\n"), 10'000);
+  EXPECT_DOUBLE_EQ(length_of(machine, "  - {from: mem0, to: gpu0, size: 5 kB, rows: 100, method: engine}\n"), 7'500);
+}
+
+TEST(CopyMethods, RowsReachOverTheirGaps) {
+  const Topology machine = machine_of_methods();
+  const Batch batch = test::make_batch(machine, "  - {from: mem0, to: gpu0, size: 5 kB, rows: 100, pitch: 64 B}\n");
+  const Transfer& transfer = *batch.streams()[0].transfer;
+  EXPECT_EQ(bytes_at(machine, transfer, transfer.from), Bytes{99 * 64 + 50});
+  EXPECT_EQ(bytes_at(machine, transfer, transfer.to), Bytes{5000});
+}
+
+TEST(CopyMethods, AreRefusedWithWhatTheyMove) {
+  const Topology machine = machine_of_methods();
+  const auto error = [&](const std::string& stream) { return test::batch_error(machine, "  - {" + stream + "}\n"); };
+  EXPECT_EQ(error("from: heap0, to: gpu0, size: 1 kB, method: sm"),
+            "b.yaml:3:5: method 'sm' moves data between a memory that is not pageable and a GPU, without rows; leave "
+            "'method' out here");
+  EXPECT_EQ(error("from: mem0, to: gpu0, size: 1 kB, method: pageable"),
+            "b.yaml:3:5: method 'pageable' moves data between pageable memory and a GPU, without rows; leave 'method' "
+            "out here");
+  EXPECT_EQ(error("from: mem0, to: gpu0, size: 4097 B, method: inline"),
+            "b.yaml:3:5: method 'inline' moves up to 4 KiB from a memory to a GPU, without rows; leave 'method' out "
+            "here");
+  EXPECT_EQ(error("from: gpu0, to: mem0, size: 4 B, method: inline"),
+            "b.yaml:3:5: method 'inline' moves up to 4 KiB from a memory to a GPU, without rows; leave 'method' out "
+            "here");
+  EXPECT_EQ(error("from: mem0, to: gpu0, size: 1001 B, rows: 10, pitch: 1 kB"),
+            "b.yaml:3:5: 1.001 kB are not 10 equal rows; make 'size' a multiple of 'rows'");
+  EXPECT_EQ(error("from: mem0, to: gpu0, size: 1000 B, rows: 10, pitch: 99 B"),
+            "b.yaml:3:5: a row of 100 B does not fit into a pitch of 99 B; make 'pitch' at least the size of a row");
+  EXPECT_EQ(error("from: gpu0, to: gpu1, size: 1000 B, rows: 10, pitch: 200 B"),
+            "b.yaml:3:5: rows that lie apart are copied between a memory that is not pageable and a GPU; leave 'pitch' "
+            "out here");
+  EXPECT_NE(error("from: mem0, to: gpu0, size: 1 kB, method: dma").find("transfer method"), std::string::npos);
+}
+
+// ---- the machine's choice
+
+/// The chosen methods of a batch as a file says it.
+Names chosen(const Topology& machine, const std::string& streams) {
+  return methods_of(choose_methods(test::make_batch(machine, streams), Basis::Nominal));
+}
+
+// Down: by an engine 7 us + n / 10, by a kernel 2 us + n / 5 ns: equal at 50'000 bytes. Up to 4 KiB an argument is
+// best.
+TEST(ChooseMethods, TakesTheFastestBySize) {
+  const Topology machine = machine_of_methods();
+  EXPECT_EQ(chosen(machine, "  - {from: gpu0, to: mem0, size: 4 B}\n"), (Names{"sm"}));
+  EXPECT_EQ(chosen(machine, "  - {from: gpu0, to: mem0, size: 49 kB}\n"), (Names{"sm"}));
+  EXPECT_EQ(chosen(machine, "  - {from: gpu0, to: mem0, size: 50 kB}\n"), (Names{"direct"}));  // a tie
+  EXPECT_EQ(chosen(machine, "  - {from: gpu0, to: mem0, size: 51 kB}\n"), (Names{"direct"}));
+  EXPECT_EQ(chosen(machine, "  - {from: mem0, to: gpu0, size: 4 KiB}\n"), (Names{"inline"}));
+  EXPECT_EQ(chosen(machine, "  - {from: mem0, to: gpu0, size: 4097 B}\n"), (Names{"sm"}));
+}
+
+TEST(ChooseMethods, LeavesWhatWasAskedForAndWhatHasNoChoice) {
+  const Topology machine = machine_of_methods();
+  EXPECT_EQ(chosen(machine,
+                   "  - {from: gpu0, to: mem0, size: 4 B, method: engine}\n"
+                   "  - {from: gpu0, to: heap0, size: 4 B}\n"
+                   "  - {from: gpu0, to: gpu1, size: 4 B}\n"
+                   "  - {from: mem0, to: gpu1, size: 8 B, rows: 2, pitch: 8 B}\n"),
+            (Names{"direct", "pageable", "staged", "direct"}));
+}
+
+// Beside a kernel of 30 us the engine's copy is over before it ends; a copy by a kernel would make the batch longer.
+TEST(ChooseMethods, LooksAtTheWholeBatch) {
+  const Topology machine = machine_of_methods();
+  const std::string kernel = "  - {kernel: {on: gpu0, time: 30 us}}\n",
+                    copy = "  - {from: gpu0, to: mem0, size: 4 B}\n";
+  EXPECT_EQ(chosen(machine, kernel + copy), (Names{"direct"}));
+  EXPECT_EQ(chosen(machine, "  - {kernel: {on: gpu1, time: 1 us}}\n" + copy), (Names{"sm"}));
+}
+
+// Kernels of others on the GPU: a copy by a kernel would wait behind them.
+TEST(ChooseMethods, KeepsOffGpusOfOthers) {
+  const Topology machine = machine_of_methods();
+  const Batch batch = test::make_batch(machine, "  - {from: gpu0, to: mem0, size: 4 B}\n");
+  EXPECT_EQ(methods_of(choose_methods(batch, Basis::Guaranteed, {*machine.find_vertex("gpu1")})), (Names{"sm"}));
+  EXPECT_EQ(methods_of(choose_methods(batch, Basis::Guaranteed, {*machine.find_vertex("gpu0")})), (Names{"direct"}));
+}
+
+// On average the kernel is faster, at worst the engine.
+TEST(ChooseMethods, DecidesByTheBasis) {
+  const Topology machine = test::changed(machine_of_methods(), [](MachineSpec& spec) {
+    spec.setup.transfer.of(CopyKind::SmDown).each.guaranteed = std::chrono::microseconds{20};
+  });
+  const Batch batch = test::make_batch(machine, "  - {from: gpu0, to: mem0, size: 4 B}\n");
+  EXPECT_EQ(methods_of(choose_methods(batch, Basis::Nominal)), (Names{"sm"}));
+  EXPECT_EQ(methods_of(choose_methods(batch, Basis::Guaranteed)), (Names{"direct"}));
+}
+
+// Results of two GPUs: both must be faster for the batch to be.
+TEST(ChooseMethods, ChangesWhatIsFasterOnlyTogether) {
+  EXPECT_EQ(chosen(machine_of_methods(),
+                   "  - {from: gpu0, to: mem0, size: 4 B}\n"
+                   "  - {from: gpu1, to: mem0, size: 8 B}\n"),
+            (Names{"sm", "sm"}));
+}
+
+// A machine that was not calibrated for further methods has no choice; what is chosen is not written into files.
+TEST(ChooseMethods, IsNotWritten) {
+  const Topology plain = test::star(10, {10});
+  EXPECT_EQ(chosen(plain, "  - {from: gpu0, to: mem0, size: 4 B}\n"), (Names{"direct"}));
+  const Topology machine = machine_of_methods();
+  const Batch batch =
+      choose_methods(test::make_batch(machine, "  - {from: gpu0, to: mem0, size: 4 B}\n"), Basis::Nominal);
+  EXPECT_EQ(spec_of(batch).streams[0].method, CopyMethod::Automatic);
+  const Batch forced = test::make_batch(machine, "  - {from: gpu0, to: mem0, size: 4 B, method: sm}\n");
+  EXPECT_EQ(spec_of(forced).streams[0].method, CopyMethod::Sm);
+  EXPECT_EQ(spec_of(compile(spec_of(forced), machine).value()), spec_of(forced));
+}
+
+}  // namespace
+}  // namespace tutti::internal
