@@ -1,6 +1,7 @@
 #include "apps/tutti/commands/bench_copies.hpp"
 #include "apps/tutti/commands/bench_machine.hpp"
 #include "apps/tutti/commands/bench_methods.hpp"
+#include "apps/tutti/commands/bench_transfers.hpp"
 #include "apps/tutti/commands/command.hpp"
 
 namespace tutti::internal {
@@ -10,10 +11,12 @@ void add_bench(programs::CommandLine& program) {
   command.needs_command();
   command.footer(
       "Examples:\n  tutti bench methods --machine machine.yaml\n"
-      "  tutti bench machine --machine machine.yaml");
+      "  tutti bench machine --machine machine.yaml\n"
+      "  tutti bench transfers --machine machine.yaml");
   add_bench_methods(command);
   add_bench_machine(command);
   add_bench_copies(command);
+  add_bench_transfers(command);
 }
 
 }  // namespace tutti::internal

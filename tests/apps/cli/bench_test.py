@@ -54,5 +54,87 @@ class BenchMethods(Programs):
         self.refuses(self.tutti("bench", "methods", "--machine", "/no/such/file"))
 
 
+class BenchTransfers(Programs):
+    PAGEABLE = "configs/machines/pageable.yaml"
+    TWO_SOCKETS = "configs/machines/two-sockets.yaml"
+
+    def transfers(self, *words, machine=PAGEABLE):
+        return self.tutti("bench", "transfers", "--machine", machine, "--backend", "sim", *words)
+
+    def object_on(self, machine, *words):
+        run = self.transfers(*words, "--json", machine=machine)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return json.loads(run.stdout)
+
+    def test_the_virtual_clock_repeats_itself(self):
+        words = ("--from", "4 KiB", "--to", "4 MiB", "--svg", self.folder / "t.svg")
+        run = self.transfers(*words)
+        self.is_golden("bench_transfers.txt", run)
+        first = (self.folder / "t.svg").read_bytes()
+        self.assertIn(b"up: idle, virtual clock", first)
+        self.assertEqual(self.transfers(*words).stdout, run.stdout)
+        self.assertEqual((self.folder / "t.svg").read_bytes(), first)
+
+    # 9 us and 1 MiB at 55 GB/s; 150 us and 1 MiB at 49 GB/s up, at 50 GB/s down.
+    def test_a_copy_takes_what_the_machine_says(self):
+        answer = self.object_on(self.PAGEABLE, "--from", "1 MiB", "--to", "1 MiB", "--only", "copies")
+        expected = {("engine", "up"): 28.065, ("engine", "down"): 28.065, ("pageable", "up"): 171.400, ("pageable", "down"): 170.972}
+        self.assertEqual({(row["method"], row["direction"]) for row in answer["copies"]}, set(expected))
+        for row in answer["copies"]:
+            self.assertEqual((row["load"], row["scheduling"], row["bytes"], row["count"]), ("none", "virtual", 1 << 20, 3))
+            for key in ("average_us", "median_us", "p99_us", "p999_us", "worst_us"):
+                self.assertAlmostEqual(row[key], expected[row["method"], row["direction"]], delta=0.01)
+        self.assertEqual((answer["pairs"], answer["bus"], answer["factors"], answer["date"], answer["host"]), ([], [], [], None, None))
+
+    # Up 2 x 48.6 and down 2 x 50.4, far ones down at the 50 of the link between the sockets; that link has 50 in each
+    # direction, which a copy up of one GPU and one down of the other share.
+    def test_the_bus_report_has_near_and_far_memory(self):
+        answer = self.object_on(self.TWO_SOCKETS, "--only", "bus")
+        rows = {(row["memory"], *row["gpus"]): row for row in answer["bus"]}
+        self.assertEqual(len(rows), 8)
+        for key, up, down, both in ((("mem0", "gpu0"), 48.6, 50.4, 99.0), (("mem0", "gpu1"), 48.6, 50.0, 98.6),
+                                    (("nearest", "gpu0", "gpu1"), 97.2, 100.8, 198.0), (("farthest", "gpu0", "gpu1"), 97.2, 100.0, 100.0)):
+            for name, rate in (("up_gbps", up), ("down_gbps", down), ("both_gbps", both)):
+                self.assertAlmostEqual(rows[key][name], rate, delta=0.01)
+        self.assertAlmostEqual(rows["farthest", "gpu0", "gpu1"]["both_percent"], 100 * 100 / (98.6 + 98.6), delta=0.02)
+        self.assertEqual(answer["bus_copy_bytes"], 64 << 20)
+
+    # Two copies by one engine follow each other, a copy up and one down run side by side.
+    def test_pairs_show_what_shares_an_engine(self):
+        answer = self.object_on(self.TWO_SOCKETS, "--from", "1 MiB", "--to", "1 MiB", "--only", "pairs")
+        times = {(row["first"]["direction"], row["second"]["direction"]): row["average_us"] for row in answer["pairs"]}
+        self.assertAlmostEqual(times["up", "up"], 8.8 + 2 * 1048.576 / 48.6, delta=0.01)
+        self.assertAlmostEqual(times["up", "down"], 8.8 + 1048.576 / 48.6, delta=0.01)
+
+    def test_load_in_real_time_is_reported_with_its_factors(self):
+        answer = self.object_on(self.PAGEABLE, "--clock", "real", "--from", "4 KiB", "--to", "4 KiB", "--samples", 12, "--load", "hackbench", "--load", "cpu",
+                                "--own-load", "--only", "copies")
+        loads = [(condition["load"], condition["load_by"] is None) for condition in answer["conditions"]]
+        self.assertEqual(loads[:3], [("none", True), ("hackbench", False), ("cpu", False)])
+        self.assertEqual(answer["conditions"][-1]["scheduling"], "SCHED_OTHER")
+        self.assertEqual(len(answer["copies"]), 4 * len(loads))
+        self.assertEqual(len(answer["factors"]), 4 * (len(loads) - 1))
+        for row in answer["copies"]:
+            self.assertEqual(row["count"], 12)
+            self.assertLessEqual(row["median_us"], row["p99_us"])
+        self.assertRegex(answer["date"], "^20[0-9-]{8}$")
+        self.assertIn("cores", answer["host"])
+
+    def test_mistakes_end_with_2(self):
+        for words, sentence in (
+            (["--from", "0 B"], "--from: '0 B' is no size of a copy; write one from 1 B to 4 GiB, like 64KiB"),
+            (["--to", "8 GiB"], "--to: '8 GiB' is no size"), (["--from", "large"], "--from: 'large'"),
+            (["--from", "1 MiB", "--to", "4 KiB"], "--from: 1 MiB is above --to, 4 KiB; give the smaller size first"),
+            (["--load", "cpus"], "--load: there is no load 'cpus'; did you mean 'cpu'?"),
+            (["--load", "cpu"], "--load disturbs threads in real time; give --clock real with it"),
+            (["--only", "bus", "--svg", "x.svg"], "--svg draws the copies"), (["--only", "busses"], "--only: there is no part 'busses'"),
+            (["--svg", "/no/such/folder/x.svg"], "/no/such/folder/x.svg"), (["--samples", "0"], ""), (["--priority", "99"], "")):
+            with self.subTest(words=words):
+                self.refuses(self.transfers(*words), sentence)
+        self.refuses(self.tutti("bench", "transfers"))
+        no_gpu = self.file("version: 1\nmachine: {name: m, vertices: {mem0: {kind: memory}, cpu0: {kind: cpu}}, links: [{from: mem0, to: cpu0, bandwidth: 1 GB/s}]}\n")
+        self.refuses(self.transfers(machine=no_gpu), "machine 'm' has no GPU, so nothing is copied to one; give a machine file with a GPU")
+
+
 if __name__ == "__main__":
     sys.exit(main())

@@ -8,7 +8,7 @@ from programs import EXAMPLE, ROOT, WAFER, Programs, main
 
 class Usage(Programs):
     def test_help_has_an_example_everywhere(self):
-        for words in ([], ["predict"], ["check"], ["compare"], ["run"], ["calibrate"], ["topology"], ["topology", "show"], ["topology", "detect"], ["bench"], ["bench", "methods"], ["bench", "copies"], ["verify"], ["report"], ["capacity"], ["doctor"], ["tasks"], ["tasks", "expand"]):
+        for words in ([], ["predict"], ["check"], ["compare"], ["run"], ["calibrate"], ["topology"], ["topology", "show"], ["topology", "detect"], ["bench"], ["bench", "methods"], ["bench", "copies"], ["bench", "transfers"], ["verify"], ["report"], ["capacity"], ["doctor"], ["tasks"], ["tasks", "expand"]):
             run = self.tutti(*words, "--help")
             self.assertEqual(run.returncode, 0)
             self.assertIn("Example", run.stdout)

@@ -1,0 +1,101 @@
+#include "apps/tutti/lab/interleaved_runs.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "model/batch/compile_batch.hpp"
+#include "model/planners/planner.hpp"
+
+namespace tutti::internal {
+namespace {
+
+/// The pause before a run that takes about as long as the one before: a real-time thread that leaves others less than a
+/// twentieth of its core is stopped by the kernel. Queues of GPUs poll in a rhythm, so that pauses differ.
+Duration pause_before_run(Duration now, Duration before) {
+  constexpr Duration kRest = std::chrono::microseconds{100};
+  constexpr std::int64_t kSpread = 20'011;  // ns
+  return std::max(kRest, before / 4) + Duration{now.count() % kSpread};
+}
+
+}  // namespace
+
+Expected<InterleavedRuns> InterleavedRuns::make(Executor& executor, const std::vector<std::vector<BatchSpec>>& groups) {
+  InterleavedRuns made(executor);
+  std::vector<std::vector<std::optional<Batch>>> batches;
+  std::vector<Batch> all;
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    auto& members = batches.emplace_back();
+    for (const BatchSpec& spec : groups[group]) {
+      auto batch = compile(spec, executor.machine());
+      if (!batch) made.refusals_.push_back({group, members.size(), batch.error()});
+      if (batch) all.push_back(*batch);
+      members.push_back(batch ? std::optional(*std::move(batch)) : std::nullopt);
+    }
+  }
+  auto buffers = ScratchBuffers::make(executor.backend(), all);
+  if (!buffers) return tl::unexpected(std::move(buffers.error()));
+  made.buffers_ = *std::move(buffers);
+  std::size_t count = 0;
+  for (std::size_t group = 0; group < batches.size(); ++group) {
+    auto& prepared = made.prepared_.emplace_back();
+    for (const auto& batch : batches[group]) {
+      prepared.emplace_back();
+      if (!batch) continue;
+      auto one = executor.prepare(plan(*find_planner("all_at_once"), *batch), made.buffers_.bind(*batch), "a copy");
+      if (!one) made.refusals_.push_back({group, prepared.size() - 1, one.error()});
+      if (!one) continue;
+      prepared.back().emplace(*std::move(one));
+      ++count;
+    }
+  }
+  if (count == 0 && !made.refusals_.empty()) return tl::unexpected(made.refusals_.front().error);
+  return made;
+}
+
+InterleavedRuns::Times InterleavedRuns::no_times() const {
+  Times times;
+  for (const auto& members : prepared_) times.emplace_back(members.size());
+  return times;
+}
+
+Expected<Duration> InterleavedRuns::time_once(PreparedBatch& batch, Duration before) {
+  Clock& clock = executor_->clock();
+  executor_->arm(batch);
+  const Duration pause = pause_before_run(clock.now(), before);
+  if (clock.runs_by_itself()) {
+    std::this_thread::sleep_for(pause);  // the clock's own way of waiting may keep the core
+  } else {
+    clock.wait_until(clock.now() + pause);
+  }
+  const Duration start = clock.now();
+  if (auto issued = executor_->issue(batch); !issued) return tl::unexpected(std::move(issued.error()));
+  const auto result = executor_->wait_for(batch);
+  const Duration took = clock.now() - start;
+  // A simulated machine whose host is late calls that a failure. Here it is what is measured.
+  if (!result && executor_->backend().tolerated_lag() == Duration{0}) return tl::unexpected(result.error());
+  return took;
+}
+
+Expected<void> InterleavedRuns::time(std::size_t group, const SampleLimit& limit, const std::atomic<bool>& interrupted,
+                                     std::vector<std::vector<Duration>>& times) {
+  auto& members = prepared_[group];
+  std::vector<Duration> before(members.size());
+  Duration begin{};
+  const auto spent = [&] { return (executor_->clock().now() - begin) / static_cast<std::int64_t>(members.size()); };
+  for (std::size_t round = 0; round == 0 || !limit.reached(round - 1, spent()); ++round) {
+    for (std::size_t turn = 0; turn < members.size(); ++turn) {
+      const std::size_t member = (round + turn) % members.size();  // no member always follows the same one
+      if (!members[member]) continue;
+      if (interrupted) return invalid_input("interrupted; nothing was reported");
+      const auto took = time_once(*members[member], before[member]);
+      if (!took) return tl::unexpected(took.error());
+      before[member] = *took;
+      if (round > 0) times[member].push_back(*took);
+    }
+    if (round == 0) begin = executor_->clock().now();
+  }
+  return {};
+}
+
+}  // namespace tutti::internal
