@@ -111,7 +111,8 @@ Expected<TransfersQuestion> read_question(const TransfersCommand& command) {
 std::string host_line(const TransfersCommand& command) {
   utsname system{};
   uname(&system);
-  std::string line = fmt::format("{} {}, {} cores", system.sysname, system.release, usable_cores());
+  std::string line =
+      fmt::format("{} {}, {} core{}", system.sysname, system.release, usable_cores(), usable_cores() == 1 ? "" : "s");
   if (command.backend.simulated()) return line;
   const auto cuda = open_cuda_library();
   const auto host = cuda ? (*cuda)->discover_host() : Expected<HostFacts>(tl::unexpected(cuda.error()));
@@ -136,7 +137,7 @@ class TransfersRun {
     bench_.programs = !command.own_load;
     bench_.limit = SampleLimit::wanting(
         std::min(static_cast<std::size_t>(command.samples), command.in_real_time() ? SIZE_MAX : kRepeating));
-    if (!command.in_real_time()) bench_.slices = 1;
+    if (!command.in_real_time()) bench_.slices = bench_.passes = 1;
     record_.machine = machine.name();
     record_.ends = bench_.ends;
     record_.lines = bench_.lines;
@@ -174,8 +175,7 @@ class TransfersRun {
     if (command_.measures("copies")) done = add_copies(**rig, place, question_.loads);
     if (done && command_.measures("pairs")) done = add_pairs(**rig, place);
     if (done && command_.measures("bus")) done = add_bus(**rig, place);
-    for (const auto& notes : {(*rig)->backend().notes(), (*rig)->backend().foreign_load()})
-      for (const std::string& note : notes) add_note(record_.notes, note);
+    (*rig)->add_notes(record_.notes);
     return done;
   }
 
@@ -183,9 +183,10 @@ class TransfersRun {
   Expected<void> measure_ordinary() {
     programs::BackendWords words = command_.backend;
     words.priority = 0;
+    const MeasuringPlace place = MeasuringPlace::ordinary();
     const auto rig = Rig::make(machine_, words);
     if (!rig) return tl::unexpected(rig.error());
-    return add_copies(**rig, MeasuringPlace::ordinary(), {LoadKind::Cpu});
+    return add_copies(**rig, place, {LoadKind::Cpu});
   }
 
   Expected<void> add_copies(Rig& rig, const MeasuringPlace& place, const std::vector<LoadKind>& loads) {
@@ -193,9 +194,9 @@ class TransfersRun {
     if (!timed) return tl::unexpected(timed.error());
     for (const LoadedTimes& loaded : timed->loads) {
       CopyTimesUnder under{{loaded.load, place.scheduling(), loaded.by}, {}};
-      for (const auto& lines : loaded.times) {
+      for (const auto& of_size : loaded.times) {
         auto& cells = under.cells.emplace_back();
-        for (const auto& samples : lines) cells.push_back(summarize_samples(samples));
+        for (const auto& samples : of_size.members) cells.push_back(summarize_samples(samples));
       }
       record_.conditions.push_back(std::move(under));
     }
@@ -217,7 +218,7 @@ class TransfersRun {
     for (std::size_t pair = 0; pair < pairs.size(); ++pair)
       for (std::size_t size = 0; size < sizes.size(); ++size)
         record_.pairs.push_back(
-            {pairs[pair].first, pairs[pair].second, sizes[size], summarize_samples((*times)[size][pair])});
+            {pairs[pair].first, pairs[pair].second, sizes[size], summarize_samples((*times)[size].members[pair])});
     return {};
   }
 
@@ -273,14 +274,15 @@ void add_bench_transfers(programs::CommandLine& bench) {
   programs::CommandLine command =
       bench.command("transfers", "the methods of copying, by size and direction, alone, under load, two at once");
   command.footer(
-      "Each copy is a batch that is armed, issued and waited for by one thread: SCHED_FIFO at --priority (80 where "
-      "that "
-      "is\n0), else on a core of its own. Methods take turns, loads too, in slices. Every copy is timed --samples "
-      "times, "
-      "and less\noften where that takes longer than 300 us x --samples, but 10 times at least; the report has the "
-      "counts. cpu is measured\nby an ordinary thread too. Load is by stress-ng and hackbench where they are "
-      "installed. "
-      "On the virtual clock nothing\ndisturbs, and each copy is timed 3 times.\n"
+      "Each copy is a batch. One thread arms it, issues it and waits for it; its time is from before the issue until "
+      "the\n"
+      "thread knows of its end. The thread has SCHED_FIFO at --priority (80 where that is 0), else a core of its own.\n"
+      "Methods take turns, loads too, in slices. Every copy is timed --samples times, and less often where that takes\n"
+      "longer than 300 us x --samples, but 10 times at least; the report has the counts. cpu is measured by an "
+      "ordinary\n"
+      "thread too. Load is by stress-ng and hackbench where they are installed. On the virtual clock nothing "
+      "disturbs,\n"
+      "and each copy is timed 3 times.\n"
       "Exit codes: 0 fine, 2 usage or invalid input, 3 machine or driver trouble, 130 interrupted.\n"
       "Examples:\n  tutti bench transfers --machine machine.yaml --svg transfers.svg\n"
       "  tutti bench transfers --machine machine.yaml --backend sim --clock real --to 64KiB --load cpu --only copies");

@@ -1,6 +1,8 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "apps/backend_words.hpp"
 #include "apps/tutti/commands/kernels.hpp"
@@ -23,6 +25,8 @@ class Rig {
   [[nodiscard]] Executor& executor() { return stack_->executor(); }
   [[nodiscard]] DeviceBackend& backend() { return stack_->backend(); }
   [[nodiscard]] Clock& clock() { return stack_->clock(); }
+  /// As `BackendStack::add_notes`.
+  void add_notes(std::vector<std::string>& notes) const { stack_->add_notes(notes); }
   /// What the driver does by itself. Never null.
   /// @errors InvalidInput: the backend has no driver.
   [[nodiscard]] Expected<Baselines*> baselines();

@@ -53,9 +53,15 @@ Expected<InterleavedRuns> InterleavedRuns::make(Executor& executor, const std::v
   return made;
 }
 
-InterleavedRuns::Times InterleavedRuns::no_times() const {
-  Times times;
-  for (const auto& members : prepared_) times.emplace_back(members.size());
+std::size_t InterleavedRuns::GroupTimes::rounds() const {
+  std::size_t most = 0;
+  for (const auto& samples : members) most = std::max(most, samples.size());
+  return most;
+}
+
+std::vector<InterleavedRuns::GroupTimes> InterleavedRuns::no_times() const {
+  std::vector<GroupTimes> times;
+  for (const auto& members : prepared_) times.emplace_back().members.resize(members.size());
   return times;
 }
 
@@ -77,23 +83,37 @@ Expected<Duration> InterleavedRuns::time_once(PreparedBatch& batch, Duration bef
   return took;
 }
 
-Expected<void> InterleavedRuns::time(std::size_t group, const SampleLimit& limit, const std::atomic<bool>& interrupted,
-                                     std::vector<std::vector<Duration>>& times) {
+/// Times each member once.
+/// @param first  member that begins
+/// @param last   [members] the times of the round before, which become those of this one
+Expected<void> InterleavedRuns::time_round(std::size_t group, std::size_t first, std::vector<Duration>& last,
+                                           const std::atomic<bool>& interrupted) {
   auto& members = prepared_[group];
-  std::vector<Duration> before(members.size());
-  Duration begin{};
-  const auto spent = [&] { return (executor_->clock().now() - begin) / static_cast<std::int64_t>(members.size()); };
-  for (std::size_t round = 0; round == 0 || !limit.reached(round - 1, spent()); ++round) {
-    for (std::size_t turn = 0; turn < members.size(); ++turn) {
-      const std::size_t member = (round + turn) % members.size();  // no member always follows the same one
-      if (!members[member]) continue;
-      if (interrupted) return invalid_input("interrupted; nothing was reported");
-      const auto took = time_once(*members[member], before[member]);
-      if (!took) return tl::unexpected(took.error());
-      before[member] = *took;
-      if (round > 0) times[member].push_back(*took);
-    }
-    if (round == 0) begin = executor_->clock().now();
+  for (std::size_t turn = 0; turn < members.size(); ++turn) {
+    const std::size_t member = (first + turn) % members.size();
+    if (!members[member]) continue;
+    if (interrupted) return invalid_input("interrupted; nothing was reported");
+    const auto took = time_once(*members[member], last[member]);
+    if (!took) return tl::unexpected(took.error());
+    last[member] = *took;
+  }
+  return {};
+}
+
+Expected<void> InterleavedRuns::time(std::size_t group, const SampleLimit& limit, const std::atomic<bool>& interrupted,
+                                     GroupTimes& times) {
+  const auto& members = prepared_[group];
+  const auto live = std::ranges::count_if(members, [](const auto& member) { return member.has_value(); });
+  if (live == 0 || limit.reached(times.rounds(), times.spent)) return {};
+  std::vector<Duration> last(members.size());
+  if (auto woken = time_round(group, 0, last, interrupted); !woken) return woken;
+  while (!limit.reached(times.rounds(), times.spent)) {
+    const Duration begin = executor_->clock().now();
+    // No member always follows the same one.
+    if (auto done = time_round(group, times.rounds() % members.size(), last, interrupted); !done) return done;
+    times.spent += (executor_->clock().now() - begin) / live;
+    for (std::size_t member = 0; member < members.size(); ++member)
+      if (members[member]) times.members[member].push_back(last[member]);
   }
   return {};
 }

@@ -20,8 +20,14 @@ class InterleavedRuns {
     std::size_t group = 0, member = 0;
     Error error;
   };
-  /// Times [groups][members][samples].
-  using Times = std::vector<std::vector<std::vector<Duration>>>;
+  /// Times of a group.
+  struct GroupTimes {
+    std::vector<std::vector<Duration>> members;  ///< [members][samples]
+    Duration spent{};                            ///< on one member, pauses included
+
+    /// How often its members were timed.
+    [[nodiscard]] std::size_t rounds() const;
+  };
 
   /// Prepares the batches [groups][members], each of which starts all its streams at once. Those that are refused are
   /// left out.
@@ -30,22 +36,25 @@ class InterleavedRuns {
                                                       const std::vector<std::vector<BatchSpec>>& groups);
 
   [[nodiscard]] const std::vector<Refusal>& refusals() const { return refusals_; }
-  /// No times yet.
-  [[nodiscard]] Times no_times() const;
+  /// No times yet, [groups].
+  [[nodiscard]] std::vector<GroupTimes> no_times() const;
 
-  /// Times the members of one group in turn, after a run of each that does not count: from before the issue of an armed
-  /// batch until the caller knows of its end. Meant for a thread that keeps its core: between runs it sleeps, so that
-  /// the kernel does not stop it for the sake of others.
-  /// @param limit        of each member
+  /// Times the members of one group in turn until a limit is reached, after a run of each that does not count: from
+  /// before the issue of an armed batch until the caller knows of its end. Does nothing where the limit was reached
+  /// before. Between runs the calling thread sleeps, so that the kernel does not stop a real-time thread for the sake
+  /// of others.
+  /// @param limit        of each member, earlier times included
   /// @param interrupted  ends it early
-  /// @param times        [members], to which the times are added
+  /// @param times        of this group, to which times are added
   /// @errors Machine: a run failed. InvalidInput: interrupted.
   [[nodiscard]] Expected<void> time(std::size_t group, const SampleLimit& limit, const std::atomic<bool>& interrupted,
-                                    std::vector<std::vector<Duration>>& times);
+                                    GroupTimes& times);
 
  private:
-  InterleavedRuns(Executor& executor) : executor_(&executor) {}
+  explicit InterleavedRuns(Executor& executor) : executor_(&executor) {}
   Expected<Duration> time_once(PreparedBatch& batch, Duration before);
+  Expected<void> time_round(std::size_t group, std::size_t first, std::vector<Duration>& last,
+                            const std::atomic<bool>& interrupted);
 
   Executor* executor_;
   ScratchBuffers buffers_;

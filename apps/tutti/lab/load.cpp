@@ -95,7 +95,7 @@ bool LoadProgram::running() const {
 }
 
 Load::Load(LoadKind kind, bool programs) {
-  constexpr std::chrono::milliseconds kSettle{100};
+  constexpr std::chrono::milliseconds kSettle{200};
   if (kind == LoadKind::None) return;
   if (programs) {
     const std::vector<std::string> words = program_for(kind);
@@ -108,7 +108,7 @@ Load::Load(LoadKind kind, bool programs) {
     }
   }
   threads_ = std::make_unique<LoadThreads>(kind);
-  by_ = fmt::format("{} threads", threads_->count());
+  by_ = fmt::format("{} thread{}", threads_->count(), threads_->count() == 1 ? "" : "s");
   std::this_thread::sleep_for(kSettle);
 }
 

@@ -13,12 +13,20 @@ bool allows_fifo(int priority) {
   return std::async(std::launch::async, [&] { return RealTimeThread({.priority = priority}).notes().empty(); }).get();
 }
 
+std::optional<cpu_set_t> allowed_cores_now() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return std::nullopt;
+  return allowed;
+}
+
 }  // namespace
 
 std::string_view to_string(Scheduling scheduling) {
   constexpr std::array<std::string_view, 4> names{"virtual", "SCHED_OTHER", "SCHED_FIFO", "own core"};
   return names[static_cast<std::size_t>(scheduling)];
 }
+
+MeasuringPlace::MeasuringPlace(Scheduling scheduling) : scheduling_(scheduling), allowed_(allowed_cores_now()) {}
 
 MeasuringPlace MeasuringPlace::best(int priority, std::span<const int> named) {
   constexpr int kLeave = 1;  // for load
@@ -49,18 +57,16 @@ void MeasuringPlace::run(const std::function<void()>& work) const {
 }
 
 void MeasuringPlace::beside(const std::function<void()>& work) const {
-  cpu_set_t before;
-  if (!core_ || sched_getaffinity(0, sizeof before, &before) != 0) return work();
-  // Cores above it belong to other threads of this program: the last free one is taken each time.
-  cpu_set_t left = before;
-  for (int core = core_->number(); core < CPU_SETSIZE; ++core) CPU_CLR(core, &left);
-  if (CPU_COUNT(&left) == 0) {
-    left = before;
-    CPU_CLR(core_->number(), &left);
+  const auto before = allowed_cores_now();
+  if (!before || !allowed_) return work();
+  cpu_set_t cores = *allowed_;
+  if (core_) {
+    cores = *before;  // without those that the backend has for its threads
+    CPU_CLR(core_->number(), &cores);
   }
-  sched_setaffinity(0, sizeof left, &left);
+  if (CPU_COUNT(&cores) > 0) sched_setaffinity(0, sizeof cores, &cores);
   work();
-  sched_setaffinity(0, sizeof before, &before);
+  sched_setaffinity(0, sizeof *before, &*before);
 }
 
 }  // namespace tutti::internal

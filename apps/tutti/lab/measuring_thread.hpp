@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include <sched.h>
+
 #include "runtime/host/real_time.hpp"
 
 namespace tutti::internal {
@@ -21,7 +23,8 @@ enum class Scheduling : std::uint8_t {
 /// "virtual", "SCHED_OTHER", "SCHED_FIFO", "own core".
 [[nodiscard]] std::string_view to_string(Scheduling scheduling);
 
-/// The place of the threads that measure, and that of load.
+/// The place of the threads that measure, and that of load. Make it before the backend, which may keep the program off
+/// a core: load runs on that one, too.
 class MeasuringPlace {
  public:
   static constexpr int kPriority = 80;
@@ -38,15 +41,16 @@ class MeasuringPlace {
 
   /// Does work in a thread of its own in this place. @return when it is done
   void run(const std::function<void()>& work) const;
-  /// Does work in the calling thread on the cores that are left for load, which threads and processes that it starts
-  /// inherit.
+  /// Does work in the calling thread on the cores that load may use, which threads and processes that it starts
+  /// inherit: all, but where cores protect the thread that measures.
   void beside(const std::function<void()>& work) const;
 
  private:
-  explicit MeasuringPlace(Scheduling scheduling) : scheduling_(scheduling) {}
+  explicit MeasuringPlace(Scheduling scheduling);
 
   Scheduling scheduling_;
   int priority_ = 0;
+  std::optional<cpu_set_t> allowed_ = {};  // cores that the program might use when this was made
   std::optional<OwnCore> core_ = {};
   std::string note_ = {};
 };

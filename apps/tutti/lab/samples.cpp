@@ -1,6 +1,7 @@
 #include "apps/tutti/lab/samples.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "model/base/expects.hpp"
 #include "model/base/quantile.hpp"
@@ -28,8 +29,9 @@ bool SampleLimit::reached(std::size_t count, Duration spent) const {
   return count >= most || (count >= least && spent >= time);
 }
 
-SampleLimit SampleLimit::part(std::size_t parts) const {
-  return {(most + parts - 1) / parts, (least + parts - 1) / parts, time / static_cast<std::int64_t>(parts)};
+SampleLimit SampleLimit::after(std::size_t done, std::size_t parts) const {
+  const auto share = [&](std::size_t count) { return (count * done + parts - 1) / parts; };
+  return {share(most), share(least), time * static_cast<std::int64_t>(done) / static_cast<std::int64_t>(parts)};
 }
 
 std::vector<Bytes> doubled_sizes(Bytes from, Bytes to) {

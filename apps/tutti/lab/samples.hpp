@@ -35,8 +35,8 @@ struct SampleLimit {
   [[nodiscard]] static SampleLimit wanting(std::size_t most);
   /// Whether so many are enough, after so long.
   [[nodiscard]] bool reached(std::size_t count, Duration spent) const;
-  /// A part of several, which together reach this.
-  [[nodiscard]] SampleLimit part(std::size_t parts) const;
+  /// What is reached after the first of several parts that together reach this.
+  [[nodiscard]] SampleLimit after(std::size_t done, std::size_t parts) const;
 };
 
 /// Sizes from `from` on, each twice the one before, up to `to`.

@@ -7,13 +7,15 @@
 namespace tutti::internal {
 namespace {
 
-/// Times every group once, in the place of the thread that measures.
-Expected<void> time_groups(InterleavedRuns& runs, const SampleLimit& limit, const TransferBench& bench,
-                           const MeasuringPlace& place, InterleavedRuns::Times& times) {
+/// Times all groups in the place of the thread that measures, pass by pass, in one slice.
+Expected<void> time_slice(InterleavedRuns& runs, std::size_t slice, std::size_t slices, const TransferBench& bench,
+                          const MeasuringPlace& place, std::vector<InterleavedRuns::GroupTimes>& times) {
   Expected<void> done;
   place.run([&] {
-    for (std::size_t group = 0; group < times.size() && done; ++group)
-      done = runs.time(group, limit, *bench.interrupted, times[group]);
+    for (std::size_t pass = 1; pass <= bench.passes; ++pass)
+      for (std::size_t group = 0; group < times.size() && done; ++group)
+        done = runs.time(group, bench.limit.after(slice * bench.passes + pass, slices * bench.passes),
+                         *bench.interrupted, times[group]);
   });
   return done;
 }
@@ -36,7 +38,7 @@ Expected<TimedCopies> time_copies(Executor& executor, const TransferBench& bench
       std::optional<Load> load;
       place.beside([&] { load.emplace(loaded.load, bench.programs); });
       loaded.by = load->by();
-      auto done = time_groups(*runs, bench.limit.part(bench.slices), bench, place, loaded.times);
+      auto done = time_slice(*runs, slice, bench.slices, bench, place, loaded.times);
       if (!done) return tl::unexpected(std::move(done.error()));
     }
   }
@@ -59,8 +61,9 @@ std::vector<Bytes> pair_sizes(const std::vector<Bytes>& sizes) {
   return chosen;
 }
 
-Expected<InterleavedRuns::Times> time_pairs(Executor& executor, const TransferBench& bench, const MeasuringPlace& place,
-                                            const std::vector<Bytes>& sizes) {
+Expected<std::vector<InterleavedRuns::GroupTimes>> time_pairs(Executor& executor, const TransferBench& bench,
+                                                              const MeasuringPlace& place,
+                                                              const std::vector<Bytes>& sizes) {
   std::vector<std::vector<BatchSpec>> groups;  // [sizes][pairs]
   for (const Bytes size : sizes) {
     auto& group = groups.emplace_back();
@@ -69,8 +72,8 @@ Expected<InterleavedRuns::Times> time_pairs(Executor& executor, const TransferBe
   }
   auto runs = InterleavedRuns::make(executor, groups);
   if (!runs) return tl::unexpected(std::move(runs.error()));
-  InterleavedRuns::Times times = runs->no_times();
-  auto done = time_groups(*runs, bench.limit, bench, place, times);
+  auto times = runs->no_times();
+  auto done = time_slice(*runs, 0, 1, bench, place, times);
   if (!done) return tl::unexpected(std::move(done.error()));
   return times;
 }

@@ -15,17 +15,18 @@ struct TransferBench {
   CopyEnds ends;
   std::vector<CopyLine> lines;
   std::vector<Bytes> sizes;
-  SampleLimit limit;                               ///< of each line at each size
-  std::size_t slices = 3;                          ///< in which conditions take turns
-  bool programs = true;                            ///< whether other programs may be the load
+  SampleLimit limit;        ///< of each line at each size
+  std::size_t slices = 3;   ///< in which loads take turns
+  std::size_t passes = 10;  ///< over all sizes, in each slice: a disturbance of the host then meets many
+  bool programs = true;     ///< whether other programs may be the load
   const std::atomic<bool>* interrupted = nullptr;  ///< ends it early
 };
 
 /// Times under one load.
 struct LoadedTimes {
   LoadKind load = LoadKind::None;
-  std::string by = {};           ///< as `Load::by`
-  InterleavedRuns::Times times;  ///< [sizes][lines][samples]
+  std::string by = {};                             ///< as `Load::by`
+  std::vector<InterleavedRuns::GroupTimes> times;  ///< [sizes]; members are lines
 };
 
 /// Copies under several loads.
@@ -49,9 +50,11 @@ struct LinePair {
 [[nodiscard]] std::vector<Bytes> pair_sizes(const std::vector<Bytes>& sizes);
 
 /// Times all pairs at these sizes on the idle host.
-/// @return [sizes][pairs][samples]; no samples of a pair that is refused.
+/// @return [sizes]; members are pairs, without times of those that are refused.
 /// @errors as `InterleavedRuns`.
-[[nodiscard]] Expected<InterleavedRuns::Times> time_pairs(Executor& executor, const TransferBench& bench,
-                                                          const MeasuringPlace& place, const std::vector<Bytes>& sizes);
+[[nodiscard]] Expected<std::vector<InterleavedRuns::GroupTimes>> time_pairs(Executor& executor,
+                                                                            const TransferBench& bench,
+                                                                            const MeasuringPlace& place,
+                                                                            const std::vector<Bytes>& sizes);
 
 }  // namespace tutti::internal

@@ -143,7 +143,7 @@ std::string bus_text(const TransfersRecord& record) {
       cells.push_back(record.bus[row].flows.size() > 1 ? fmt::format("{:.1f}", share) : "");
     table.add(std::move(cells));
   }
-  return fmt::format("copies of {} in a row by the engines\n{}\n", to_string(record.bus_copy), table.text());
+  return fmt::format("copies of {} in a row\n{}\n", to_string(record.bus_copy), table.text());
 }
 
 // ---- JSON

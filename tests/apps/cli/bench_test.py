@@ -115,10 +115,10 @@ class BenchTransfers(Programs):
         self.assertEqual(len(answer["copies"]), 4 * len(loads))
         self.assertEqual(len(answer["factors"]), 4 * (len(loads) - 1))
         for row in answer["copies"]:
-            self.assertEqual(row["count"], 12)
+            self.assertIn(row["count"], (10, 11, 12))  # fewer than 12 where they take long
             self.assertLessEqual(row["median_us"], row["p99_us"])
         self.assertRegex(answer["date"], "^20[0-9-]{8}$")
-        self.assertIn("cores", answer["host"])
+        self.assertIn(" core", answer["host"])
 
     def test_mistakes_end_with_2(self):
         for words, sentence in (

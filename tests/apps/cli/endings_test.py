@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -58,12 +59,32 @@ class Signals(Programs):
     def test_commands_that_measure_say_so_and_write_nothing(self):
         for number in SIGNALS:
             for words in (["calibrate", "--machine", SIM, "--out", self.folder / "out", "--backend", "sim", "--copy", "4MiB", "--rounds", 1000],
-                          ["verify", "--machine", SIM, "--backend", "sim", "--random", 100, "--repeats", 1000, "--largest", "256KiB", "--out", self.folder / "out"]):
+                          ["verify", "--machine", SIM, "--backend", "sim", "--random", 100, "--repeats", 1000, "--largest", "256KiB", "--out", self.folder / "out"],
+                          ["bench", "transfers", "--machine", SIM, "--backend", "sim", "--clock", "real", "--samples", 100000, "--svg", self.folder / "out"]):
                 with self.subTest(number=number, command=words[0]):
                     out, err = self.ends(self.start("tutti/tutti", *words), number)
                     self.assertEqual(out, "")
                     self.assertIn("interrupted; ", err)
         self.assertEqual(list(self.folder.iterdir()), [])
+
+    # While hackbench is the load, where it is installed, and threads of the program.
+    def test_a_load_ends_with_the_command(self):
+        def children(process):
+            try:
+                return set(pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="utf-8").split())
+            except OSError:
+                return set()
+
+        words = ["bench", "transfers", "--machine", SIM, "--backend", "sim", "--clock", "real", "--samples", 30000, "--only", "copies", "--to", "4B", "--load", "hackbench"]
+        process = self.start("tutti/tutti", *words)
+        seen = set()
+        for _ in range(200):
+            seen = children(process)
+            if seen or process.poll() is not None or not shutil.which("hackbench"):
+                break
+            time.sleep(0.1)
+        self.ends(process, signal.SIGINT)
+        self.assertEqual([child for child in seen if pathlib.Path(f"/proc/{child}").exists()], [])
 
     # The job under way takes 250 s, so the first signal cannot end the run at once.
     def test_a_later_signal_ends_the_program(self):
