@@ -12,7 +12,7 @@ namespace tutti::internal {
 namespace {
 
 constexpr double kWide = 380, kHigh = 190;               // of one drawing, axes left out
-constexpr double kAtLeft = 70, kBetween = 30;            // beside the drawings
+constexpr double kAtLeft = 70, kBetween = 44;            // beside the drawings
 constexpr double kAtTop = 84, kAbove = 26, kBelow = 44;  // above the first row; above and below each
 constexpr std::size_t kNamedSizes = 8;                   // of a drawing, at most
 
