@@ -170,7 +170,7 @@ inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream,
     const std::uint32_t lead = staged ? flow_of(chain, stream, false, bandwidth) : kNone;
     const std::uint32_t data = flow_of(chain, stream, true, bandwidth);
     const double copies = staged ? 1 + std::ceil(work.bytes / chunk_) : 1;
-    const double each = as_ns(setup_->transfer.of(work.route).each.at(basis_));
+    const double each = setup_->transfer.of(work.route).ns(basis_, work.bytes);
     const double handovers = take_lock_handovers(stream);
     const double ns = take_opening() + take_first(work.route) + copies * each + take_turn(stream) + handovers;
     if (ns > 0) add_time(stream, ns);

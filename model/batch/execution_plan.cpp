@@ -33,7 +33,8 @@ void add_chunks(const ExecutionPlan& plan, PlannedCommand chunk, std::vector<Pla
   const TransferInterval& planned = *plan.timeline.streams[chunk.stream].transfer;
   const SetupTimes& costs = plan.machine().setup();
   const CopyKind route = plan.batch.work()[chunk.stream].route;
-  const Duration setup = costs.gate.nominal + costs.transfer.of(route).each.nominal;
+  const auto bytes = static_cast<double>(plan.chunk.count);
+  const Duration setup = costs.gate.nominal + round_up_ns(costs.transfer.of(route).ns(Basis::Nominal, bytes));
   const Bytes size = chunk.bytes;
   if (!chunk.gate) chunk.gate = opens_at(plan.timeline, chunk.start);
   while (true) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 #include <optional>
 
 #include <Eigen/Dense>
@@ -44,6 +45,7 @@ CopyKind class_of(CostWork work) {
   }
 }
 
+bool is_pageable(CopyKind kind) { return kind == CopyKind::PageableUp || kind == CopyKind::PageableDown; }
 bool is_copies(CostWork work) { return work < CostWork::Kernel; }
 bool is_kernels(CostWork work) { return work == CostWork::Kernel || work == CostWork::LoneKernels; }
 
@@ -194,6 +196,21 @@ CopyFit fit_rows(std::span<const Row* const> rows) {
   return fit;
 }
 
+/// Copies of pageable memory: small copies show the costs, and each larger size what it costs more.
+CopyFit fit_by_size(std::span<const Row* const> rows, std::map<double, double>& more) {
+  std::map<double, std::vector<const Row*>> by_size;
+  for (const Row* row : rows) by_size[row->bytes].push_back(row);
+  const CopyFit fit = fit_copies(by_size.begin()->second, 0);
+  double most = 0;
+  for (const auto& [size, of_size] : by_size) {
+    if (size == by_size.begin()->first) continue;
+    std::vector<double> extra;
+    for (const Row* row : of_size) extra.push_back((row->median - row->base - fit.opening) / row->copies - fit.each);
+    more[size] = most = std::max(most, quantile(std::move(extra), 0.5));
+  }
+  return fit;
+}
+
 Cost written(double nominal, double guaranteed) {
   const auto at = [](double ns) { return round_up_ns(std::ceil(std::max(ns, 0.0) / kDirt - 1e-6) * kDirt); };
   return {round_up_ns(std::round(std::max(nominal, 0.0) / kDirt) * kDirt), std::max(at(guaranteed), at(nominal))};
@@ -202,7 +219,7 @@ Cost written(double nominal, double guaranteed) {
 /// Cost of a copy beside its bytes at rate `alone`; includes the loss where small copies, or those of short rows, have
 /// a rate of their own.
 double copy_ns(const CopyCost& cost, Basis basis, const Row& row, double alone) {
-  const double start = as_ns(cost.each.at(basis)), below = static_cast<double>(cost.below.count);
+  const double start = cost.ns(basis, row.bytes), below = static_cast<double>(cost.below.count);
   const double length = row.row_bytes > 0 ? row.row_bytes : row.bytes;
   if (!cost.small || length >= below) return start;
   const double rate = cost.small->at(basis).value * (row.row_bytes > 0 ? length / below : 1);
@@ -252,10 +269,15 @@ class Fitting {
         return is_copies(row.work) && class_of(row.work) == route && row.turns == 0 && is_plain(row);
       });
       if (of_class.empty()) continue;
-      const CopyFit fit = is_of_rows(route) ? fit_rows(of_class) : fit_copies(of_class);
+      std::map<double, double> more;
+      const CopyFit fit = is_pageable(route)  ? fit_by_size(of_class, more)
+                          : is_of_rows(route) ? fit_rows(of_class)
+                                              : fit_copies(of_class);
       openings[static_cast<std::size_t>(route)] = fit.opening;
       CopyCost& cost = setup().transfer.of(route);
       cost.each = written(fit.each, fit.each);
+      for (std::size_t i = 0; const auto& [size, ns] : more)
+        if (i < cost.sizes.size()) cost.sizes[i++] = {Bytes{static_cast<std::int64_t>(size)}, written(ns, ns)};
       const Row& row = *of_class.front();
       if (is_of_rows(route) && fit.below > 0) {
         cost.below = {static_cast<std::int64_t>(fit.below)};
@@ -345,7 +367,10 @@ class Fitting {
   void fit_guaranteed() {
     for (const std::vector<double>& starts : {measured_.gates, measured_.gates_busy})
       if (!starts.empty()) raise(setup().gate, allowed(starts));
-    const auto alone = rows([](const Row& row) { return row.in_a_row == 0 && row.base <= kShort; });
+    const auto alone = rows([](const Row& row) {
+      const bool is_one = row.copies == 1 && is_pageable(class_of(row.work));  // however long it is to get going
+      return row.in_a_row == 0 && (row.base <= kShort || is_one);
+    });
     const std::vector<Raisable> costs = raisable(alone);
     Eigen::MatrixXd counts(alone.size(), costs.size());
     Eigen::VectorXd missing(alone.size()), price = Eigen::VectorXd::Constant(counts.cols(), 1e-12);
@@ -358,6 +383,11 @@ class Fitting {
     const Eigen::VectorXd more = cheapest_cover(counts, missing, price);
     for (Eigen::Index c = 0; c < counts.cols(); ++c)
       if (more(c) > 0) costs[static_cast<std::size_t>(c)].raise(more(c));
+    for (const CopyKind route : kCopyKinds) {  // a longer copy never costs less
+      Duration most{};
+      for (SizeCost& size : setup().transfer.of(route).sizes)
+        if (size.size > Bytes{0}) most = size.more.guaranteed = std::max(size.more.guaranteed, most);
+    }
     const auto in_a_row = rows([](const Row& row) { return row.in_a_row > 0; });
     for (const Row* row : in_a_row) raise(setup().dispatch, *row, row->in_a_row, row->usual);
     if (!measured_.pauses.empty()) raise(setup().job, quantile(measured_.pauses, 1));
@@ -385,6 +415,11 @@ class Fitting {
       CopyCost& cost = costs.transfer.of(route);
       add(cost.first, [=](const Row& row) { return is_of_class(row) ? 1 : 0; });
       add(cost.each, [=](const Row& row) { return is_of_class(row) ? row.copies : 0; });
+      for (SizeCost& size : cost.sizes)
+        if (size.size > Bytes{0})
+          add(size.more, [=, bytes = static_cast<double>(size.size.count)](const Row& row) {
+            return is_of_class(row) && row.bytes == bytes ? row.copies : 0;
+          });
       add_small(cost, route, alone, found);
     }
     return found;
@@ -397,7 +432,7 @@ class Fitting {
       return !row.beside && is_copies(row.work) && class_of(row.work) == route;
     };
     const auto first = std::find_if(alone.begin(), alone.end(), [&](const Row* row) { return is_of_class(*row); });
-    if (first == alone.end() || route == CopyKind::Staged || is_of_rows(route)) return;
+    if (first == alone.end() || route == CopyKind::Staged || is_of_rows(route) || is_pageable(route)) return;
     double below = static_cast<double>((is_by_kernel((*first)->work) ? kEverySize : cost.below).count);
     for (const Row* row : alone)
       if (!cost.small && is_of_class(*row)) below = std::max(below, 4 * row->bytes);

@@ -66,6 +66,8 @@ void check_copy_cost(const CopyCost& cost, Faults& faults, const std::string& fi
   if (cost.below.count < 0)
     faults.add(path_of(field, "below"), "the size below which copies are small is negative; write one like 256 KiB");
   if (cost.small) check_bandwidth(*cost.small, faults, path_of(field, "bandwidth"));
+  for (std::size_t i = 0; i < cost.sizes.size(); ++i)
+    check_cost(cost.sizes[i].more, faults, path_of(path_of(path_of(field, "sizes"), i), "more"));
 }
 
 void check_setup(const SetupTimes& setup, Faults& faults) {

@@ -89,13 +89,38 @@ inline constexpr std::array kCopyKinds{
 /// Above every size of a copy.
 inline constexpr Bytes kEverySize{std::int64_t{1} << 62};
 
+/// What a copy of some size costs more than one of no bytes, beside its bytes at the full rate.
+struct SizeCost {
+  Bytes size;  ///< > 0; 0: not used
+  Cost more;
+  friend bool operator==(const SizeCost&, const SizeCost&) = default;
+};
+
 /// Cost of one copy on its engine, beside its bytes at the full rate.
 struct CopyCost {
+  static constexpr std::size_t kMostSizes = 12;
+
   Cost each;
   Bytes below;                          ///< smaller copies have a rate of their own; of copies of rows, shorter rows
   std::optional<Bandwidth> small = {};  ///< that rate, which they never exceed; that of rows is for rows of `below`
                                         ///< bytes and falls with their length; absent: none
   Cost first = {};                      ///< extra before the first of its class in a chain: links between GPUs sleep
+  std::array<SizeCost, kMostSizes> sizes = {};  ///< rising; those in use come first. Pipelines take time to fill
+
+  /// Cost of a copy of some bytes, ns, `first` left out: between two sizes linear, constant beyond the last.
+  [[nodiscard]] constexpr double ns(Basis basis, double bytes) const {
+    const auto as_ns = [&](const Cost& cost) { return static_cast<double>(cost.at(basis).count()); };
+    double size = 0, more = 0;
+    for (const SizeCost& next : sizes) {
+      if (next.size.count == 0) break;
+      const auto next_size = static_cast<double>(next.size.count);
+      const double next_more = as_ns(next.more);
+      if (bytes < next_size) return as_ns(each) + more + (next_more - more) * (bytes - size) / (next_size - size);
+      size = next_size;
+      more = next_more;
+    }
+    return as_ns(each) + more;
+  }
   friend bool operator==(const CopyCost&, const CopyCost&) = default;
 };
 

@@ -85,15 +85,25 @@ struct CopyCostMap {
   Cost first = {};
   std::optional<Bytes> below = {};
   std::optional<Bandwidth> bandwidth = {};
+  std::vector<SizeCost> sizes = {};
 };
 
 }  // namespace
 
 template <>
+struct Record<SizeCost> {
+  static constexpr std::string_view what = "a cost of a size";
+  static constexpr std::tuple fields{Field{"size", &SizeCost::size}.required(),
+                                     Field{"more", &SizeCost::more}.required()};
+};
+template <>
 struct Record<CopyCostMap> {
   static constexpr std::tuple fields{Field{"nominal", &CopyCostMap::nominal}.required(),
-                                     Field{"guaranteed", &CopyCostMap::guaranteed}, Field{"first", &CopyCostMap::first},
-                                     Field{"below", &CopyCostMap::below}, Field{"bandwidth", &CopyCostMap::bandwidth}};
+                                     Field{"guaranteed", &CopyCostMap::guaranteed},
+                                     Field{"first", &CopyCostMap::first},
+                                     Field{"below", &CopyCostMap::below},
+                                     Field{"bandwidth", &CopyCostMap::bandwidth},
+                                     Field{"sizes", &CopyCostMap::sizes}};
 };
 
 CopyCost Form<CopyCost>::read(Reader& reader, const Node& node, const FieldRules& rules) {
@@ -103,12 +113,22 @@ CopyCost Form<CopyCost>::read(Reader& reader, const Node& node, const FieldRules
   if (map.below && !map.bandwidth)
     fail(node.find("below")->place, "'below' needs 'bandwidth': copies smaller than the one run at the other");
   const Bytes below = map.below.value_or(map.bandwidth ? kEverySize : Bytes{});
-  return {{map.nominal, map.guaranteed.value_or(map.nominal)}, below, map.bandwidth, map.first};
+  CopyCost cost{{map.nominal, map.guaranteed.value_or(map.nominal)}, below, map.bandwidth, map.first};
+  Bytes last{};
+  for (const SizeCost& size : map.sizes)
+    if (size.size <= std::exchange(last, size.size))
+      fail(node.find("sizes")->place, "the sizes of 'sizes' rise, from above 0; sort them");
+  if (map.sizes.size() > cost.sizes.size())
+    fail(node.find("sizes")->place, fmt::format("'sizes' has at most {} entries; leave some out", cost.sizes.size()));
+  std::ranges::copy(map.sizes, cost.sizes.begin());
+  return cost;
 }
 
 Node Form<CopyCost>::write(const CopyCost& cost) {
-  if (!cost.small && cost.first == Cost{}) return written(cost.each);
+  if (!cost.small && cost.first == Cost{} && cost.sizes.front() == SizeCost{}) return written(cost.each);
   CopyCostMap map{cost.each.nominal, cost.each.guaranteed, cost.first, {}, cost.small};
+  for (const SizeCost& size : cost.sizes)
+    if (size.size > Bytes{0}) map.sizes.push_back(size);
   if (cost.small && cost.below != kEverySize) map.below = cost.below;
   Node node;
   node.kind = Node::Kind::Map;

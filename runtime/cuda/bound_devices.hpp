@@ -14,6 +14,7 @@
 #include "runtime/cuda/gpu_clock.hpp"
 #include "runtime/cuda/lane_pool.hpp"
 #include "runtime/cuda/pageable_server.hpp"
+#include "runtime/pageable/pin_threads.hpp"
 
 namespace tutti::internal::cuda {
 
@@ -54,6 +55,7 @@ struct BoundDevices {
   WaitKind waiting;
   Watchdog watchdog;
   Driver driver{};
+  Cores cores{};                        ///< for threads that it starts: those of the program without the conductor's
   std::vector<int> numa_nodes;          ///< the system's numbers
   std::vector<int> ordinal;             ///< [vertices] of GPUs that are open, as CUDA counts; below 0 of the others
   std::map<int, LanePool> lanes;        ///< by ordinal
@@ -110,6 +112,7 @@ struct BoundDevices {
     CopierOptions options;
     options.threads = static_cast<unsigned>(memory.producers);
     options.buffer = static_cast<std::size_t>(memory.buffer.count);
+    const OnCores all(cores);  // the caller may have one core of its own, which is none for eight threads
     auto made = PageableServer::make(device, direction, pool.lend(), options);
     if (!made) return tl::unexpected(std::move(made.error()));
     return (server = *std::move(made)).get();

@@ -365,6 +365,7 @@ Expected<std::unique_ptr<DeviceBackend>> make_cuda_backend(const Topology& machi
   const auto driver = cuda::find_driver();
   if (!driver) return tl::unexpected(driver.error());
   auto bound = std::make_unique<cuda::BoundDevices>(machine, kernels, clock, options);
+  bound->cores = Cores();  // now that the conductor has taken its own
   bound->ordinal = *std::move(ordinal);
   bound->driver = *driver;
   bound->numa_nodes = host->numa_nodes;

@@ -1,6 +1,7 @@
 #pragma once
 #include <span>
 
+#include <sched.h>
 #include <signal.h>
 
 namespace tutti::internal {
@@ -15,6 +16,32 @@ class WithoutSignals {
 
  private:
   sigset_t before_;
+};
+
+/// The cores that a thread may use, remembered: those of the thread that makes it.
+class Cores {
+ public:
+  Cores() : known_(sched_getaffinity(0, sizeof set_, &set_) == 0) {}
+  /// Lets the calling thread, and threads that it starts, use them.
+  void apply() const {
+    if (known_) static_cast<void>(sched_setaffinity(0, sizeof set_, &set_));
+  }
+
+ private:
+  cpu_set_t set_;
+  bool known_;
+};
+
+/// While it lives the calling thread has other cores.
+class OnCores {
+ public:
+  explicit OnCores(const Cores& cores) { cores.apply(); }
+  OnCores(const OnCores&) = delete;  // it restores the thread's own once
+  OnCores& operator=(const OnCores&) = delete;
+  ~OnCores() { before_.apply(); }
+
+ private:
+  Cores before_;
 };
 
 /// Lets the calling thread run on these cores alone; on all of the program's where none is named, or where the host

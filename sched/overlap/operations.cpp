@@ -133,7 +133,7 @@ class Costs {
     const CopyCost& cost = setup_.transfer.of(work.route);
     const double turn = std::max(ns(setup_.turn), ns(setup_.handover));  // the copy before it may have other ends
     const double landing = work.landing != kNone || work.by_kernel ? ns(setup_.handover) : 0;
-    return ns(setup_.gate) + ns(cost.first) + ns(cost.each) + turn + landing;
+    return ns(setup_.gate) + ns(cost.first) + cost.ns(Basis::Guaranteed, work.bytes) + turn + landing;
   }
   [[nodiscard]] double kernel(const StreamWork& work) const {
     const double launch = work.gpu == kNone ? ns(setup_.host) : ns(setup_.kernel) + ns(setup_.handover);

@@ -243,7 +243,7 @@ class SlowSimulation {
     const double copies = bytes == 0 ? 0 : staged ? 1 + std::ceil(bytes / chunk) : 1;
     const CopyCosts& costs = machine_.setup().transfer;
     const CopyCost& cost = costs.of(costs.of(route.kind) == CopyCost{} ? base_of(route.kind) : route.kind);
-    chain.steps.push_back({s, false, true, false, copies * as_ns(cost.each.at(basis_)) + passing, 0, {}});
+    chain.steps.push_back({s, false, true, false, copies * cost.ns(basis_, bytes) + passing, 0, {}});
     if (staged && bytes > 0) chain.steps.push_back({s, false, false, false, 0, std::min(bytes, chunk), lead});
     chain.steps.push_back({s, false, false, true, 0, bytes, {route.weight, slow_costs(machine_, links)}});
   }

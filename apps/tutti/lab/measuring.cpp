@@ -53,25 +53,38 @@ Expected<Batch> random_batch(const Topology& machine, const PortSet& all, Bytes 
 struct RouteBatch {
   Batch batch;
   std::vector<std::size_t> copies;  // [routes]
+  std::vector<double> sizes;        // [routes] of each copy, in those of the options
 };
+
+/// Whether copies of a port go to or from pageable memory. Each takes its time to get going, and longer ones show the
+/// rate behind that.
+bool is_pageable(const Topology& machine, PortId port) {
+  const auto [from, to] = ends_of(machine, port);
+  return machine.vertex(from).pageable || machine.vertex(to).pageable;
+}
 
 Expected<RouteBatch> steady_batch(const Topology& machine, const CopyRouteSet& copy_routes,
                                   const MeasuringOptions& options) {
-  constexpr double kMostCopies = 96;
+  constexpr double kMostCopies = 96, kFewest = 4;
+  constexpr int kLonger = 4;  // copies of pageable memory
   const std::vector<PortId> ports = ports_of(machine, copy_routes);
   const auto expected = SteadyRates().find(machine, Basis::Nominal, ports);
   const double slowest = *std::min_element(expected.begin(), expected.end());
   std::vector<CommandStream> streams;
   std::vector<std::size_t> copies;
+  std::vector<double> sizes;
   for (std::size_t w = 0; w < ports.size(); ++w) {
+    const int times = is_pageable(machine, ports[w]) ? kLonger : 1;
+    sizes.push_back(times);
     const double more = std::max(1.0, std::round(options.copies * expected[w] / slowest));
-    copies.push_back(static_cast<std::size_t>(std::min(more, std::max<double>(kMostCopies, options.copies))));
+    const double all = std::min(more, std::max<double>(kMostCopies, options.copies));
+    copies.push_back(static_cast<std::size_t>(std::max(all / times, std::min<double>(kFewest, options.copies))));
     for (std::size_t i = 0; i < copies.back(); ++i)
-      streams.push_back(copy_stream(machine, ports[w], options.copy, fmt::format("{}-{}", w, i)));
+      streams.push_back(copy_stream(machine, ports[w], Bytes{times * options.copy.count}, fmt::format("{}-{}", w, i)));
   }
   auto batch = Batch::make(machine, std::move(streams));
   if (!batch) return tl::unexpected(std::move(batch.error()));
-  return RouteBatch{batch->without_turns(), std::move(copies)};
+  return RouteBatch{batch->without_turns(), std::move(copies), std::move(sizes)};
 }
 
 PortSet union_of(std::span<const PortSet> sets) {
@@ -144,6 +157,7 @@ class Measuring {
       if (!made) return tl::unexpected(std::move(made.error()));
       operations_.push_back(std::move(made->batch));
       copies_.push_back(std::move(made->copies));
+      sizes_.push_back(std::move(made->sizes));
     }
     Random random(options_.seed);
     for (int i = 0; i < options_.batches; ++i) {
@@ -204,6 +218,7 @@ class Measuring {
       return leave_out(
           (plain ? ports_text(options_.combinations[position]) : routes_text(options_.copy_routes[other])) +
           ": its streams were not active together for long enough");
+    for (std::size_t w = 0; !plain && w < rates->size(); ++w) (*rates)[w] *= sizes_[other][w];
     double total = 0;
     for (const double rate : *rates) total += rate;
     totals_[position].push_back(total);
@@ -224,6 +239,7 @@ class Measuring {
   const MeasuringOptions& options_;
   std::vector<Batch> operations_;                 // combinations, those of other copies, then random batches
   std::vector<std::vector<std::size_t>> copies_;  // [combinations of other copies][routes]
+  std::vector<std::vector<double>> sizes_;        // [combinations of other copies][routes]
   ScratchBuffers buffers_;
   std::vector<PreparedBatch> prepared_;
   std::vector<std::vector<double>> totals_;          // [combinations, of other copies too][rounds]

@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "apps/tutti/lab/copy_methods.hpp"
 #include "apps/tutti/lab/interleaved_runs.hpp"
 #include "apps/tutti/lab/load.hpp"
+#include "apps/tutti/lab/measured_methods.hpp"
 #include "apps/tutti/lab/measuring_thread.hpp"
 
 namespace tutti::internal {

@@ -74,6 +74,8 @@ std::string setup_text(const SetupTimes& setup) {
     if (cost == CopyCost{} && is_further(route)) continue;
     table.add({fmt::format("a copy, {}", to_string(route)), us(cost.each.nominal), us(cost.each.guaranteed),
                below_text(cost, route), cost.small ? fmt::format("{:.2f}", cost.small->nominal.value) : ""});
+    for (const SizeCost& size : cost.sizes)
+      if (size.size > Bytes{0}) add(fmt::format("more for {}", to_string(size.size)), size.more);
   }
   for (const CopyKind route : kCopyKinds)
     if (!is_further(route))

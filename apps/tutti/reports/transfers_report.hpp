@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "apps/tutti/lab/bus_rates.hpp"
-#include "apps/tutti/lab/copy_methods.hpp"
 #include "apps/tutti/lab/load_threads.hpp"
+#include "apps/tutti/lab/measured_methods.hpp"
 #include "apps/tutti/lab/measuring_thread.hpp"
 #include "apps/tutti/lab/samples.hpp"
 #include "apps/tutti/reports/report.hpp"

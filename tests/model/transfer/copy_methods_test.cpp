@@ -94,6 +94,26 @@ TEST(CopyMethods, ByKernelsHoldTheGpu) {
   EXPECT_DOUBLE_EQ(length_of(machine, kernel + "  - {from: mem0, to: gpu0, size: 1 kB, method: inline}\n"), 31'100);
 }
 
+// 1 MB costs 100 us more and 10 MB 190: 5.5 MB costs 145 us more, 20 MB 190 and nothing 0; all beside 7 us and its
+// bytes at 10 GB/s.
+TEST(CopyMethods, MayCostMoreBySize) {
+  const Topology machine = test::make_machine(R"(  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}
+  links: [{from: mem0, to: gpu0, bandwidth: 10 GB/s}]
+  setup:
+    transfer:
+      up:
+        nominal: 7 us
+        sizes: [{size: 1 MB, more: 100 us}, {size: 10 MB, more: {nominal: 190 us, guaranteed: 290 us}}]
+)");
+  const auto copy = [&](const std::string& size, Basis basis = Basis::Nominal) {
+    return length_of(machine, "  - {from: mem0, to: gpu0, size: " + size + "}\n", basis);
+  };
+  EXPECT_DOUBLE_EQ(copy("500 kB"), 7'000 + 50'000 + 50'000);
+  EXPECT_DOUBLE_EQ(copy("5.5 MB"), 7'000 + 145'000 + 550'000);
+  EXPECT_DOUBLE_EQ(copy("20 MB"), 7'000 + 190'000 + 2'000'000);
+  EXPECT_DOUBLE_EQ(copy("5.5 MB", Basis::Guaranteed), 7'000 + 195'000 + 550'000);
+}
+
 // One thread of the host makes the mapped copies of a memory: two of 10.5 us, to different GPUs, take 21 us.
 TEST(CopyMethods, MappedCopiesOfAMemoryFollowEachOther) {
   EXPECT_DOUBLE_EQ(length_of(machine_of_methods(),

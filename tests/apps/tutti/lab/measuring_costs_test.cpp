@@ -76,6 +76,29 @@ TEST(MeasureCosts, OfASimulatedMachineAreThoseOfItsFile) {
   EXPECT_TRUE(fit.left_out.empty());
 }
 
+// Copies of pageable memory that take longer to get going the larger they are.
+TEST(MeasureCosts, FindWhatEachSizeOfPageableMemoryCosts) {
+  SetupTimes costs = some_costs();
+  CopyCost& real = costs.transfer.of(CopyKind::PageableUp);
+  real.each = us(30);
+  real.sizes = {SizeCost{Bytes{4 << 10}, us(5)}, SizeCost{Bytes{64 << 10}, us(40)}, SizeCost{Bytes{1 << 20}, us(100)}};
+  CostStation station(costs);
+  CostOptions options = few();
+  options.largest = Bytes{1 << 20};
+  options.most = Bytes{20 << 20};
+  std::vector<CostSample> plan;
+  for (const CostSample& sample : plan_costs(with(costs), options))
+    if ((sample.work <= CostWork::Down || sample.work == CostWork::PageableUp) && sample.gpu < 2)
+      plan.push_back(sample);
+  const auto samples = measure_costs(station.at_once, plan, options);
+  ASSERT_TRUE(samples.has_value()) << samples.error().text();
+  const CostFit fit = fit_costs(with({}), {*samples, {2000, 2000}, {}, {}, {}});
+  const CopyCost& found = fit.setup.transfer.of(CopyKind::PageableUp);
+  for (const double bytes : {4.0, 4096.0, 30'000.0, 65'536.0, 200'000.0})
+    for (const Basis basis : {Basis::Nominal, Basis::Guaranteed})
+      EXPECT_NEAR(found.ns(basis, bytes), real.ns(basis, bytes), 0.02 * real.ns(basis, bytes)) << bytes;
+}
+
 // Kernels that copy at half the rate of the links, whatever the size, and rows of 32 bytes that take as long as rows of
 // 64 bytes at the full rate.
 TEST(MeasureCosts, FindRatesOfKernelsAndOfShortRows) {

@@ -16,7 +16,7 @@ TransfersRecord record_of_two() {
   record.backend = "sim";
   record.clock = "real";
   record.ends = {"gpu0", "mem0", "heap0"};
-  record.lines = {{&copy_methods()[0], CopyDirection::Up}, {&copy_methods()[1], CopyDirection::Up}};
+  record.lines = {{&measured_methods()[0], CopyDirection::Up}, {&measured_methods()[1], CopyDirection::Up}};
   record.sizes = {Bytes{4}, Bytes{8}};
   record.conditions = {{{LoadKind::None, Scheduling::Fifo, ""},
                         {{times_of(1, 10, 20), times_of(2, 20, 20)}, {times_of(4, 40, 50), times_of(3, 30, 60)}}},

@@ -24,18 +24,18 @@ struct CopyEnds {
 /// A method of copying that `bench transfers` measures.
 ///
 /// To add one, add a row in `copy_methods.cpp`.
-struct CopyMethod {
+struct MeasuredMethod {
   std::string_view name;
   /// The stream of one copy; nothing where the machine lacks an end of it.
   std::optional<StreamSpec> (*stream)(const CopyEnds& ends, CopyDirection direction, Bytes size);
 };
 
 /// Every method.
-[[nodiscard]] std::span<const CopyMethod> copy_methods();
+[[nodiscard]] std::span<const MeasuredMethod> measured_methods();
 
 /// A method in one direction: a line of the picture.
 struct CopyLine {
-  const CopyMethod* method = nullptr;
+  const MeasuredMethod* method = nullptr;
   CopyDirection direction = CopyDirection::Up;
 
   /// "engine up"

@@ -1,4 +1,4 @@
-#include "apps/tutti/lab/copy_methods.hpp"
+#include "apps/tutti/lab/measured_methods.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,17 +15,27 @@ std::optional<StreamSpec> copy_between(const std::string& memory, const std::str
   return StreamSpec{.name = "copy", .from = up ? memory : gpu, .to = up ? gpu : memory, .size = SizeSpec(size)};
 }
 
-std::optional<StreamSpec> from_pinned(const CopyEnds& ends, CopyDirection direction, Bytes size) {
-  return copy_between(ends.pinned, ends.gpu, direction, size);
+/// Copies of pinned memory by a method.
+template <CopyMethod method>
+std::optional<StreamSpec> by(const CopyEnds& ends, CopyDirection direction, Bytes size) {
+  auto stream = copy_between(ends.pinned, ends.gpu, direction, size);
+  if (method == CopyMethod::Inline && direction == CopyDirection::Down) return std::nullopt;
+  if (stream) stream->method = method;
+  return stream;
 }
 
 std::optional<StreamSpec> from_pageable(const CopyEnds& ends, CopyDirection direction, Bytes size) {
   return copy_between(ends.pageable, ends.gpu, direction, size);
 }
 
-constexpr std::array kCopyMethods{
-    CopyMethod{"engine", from_pinned},
-    CopyMethod{"pageable", from_pageable},
+constexpr std::array kMeasuredMethods{
+    MeasuredMethod{"engine", by<CopyMethod::Engine>},       //
+    MeasuredMethod{"pageable", from_pageable},              //
+    MeasuredMethod{"batch", by<CopyMethod::Batch>},         //
+    MeasuredMethod{"sm", by<CopyMethod::Sm>},               //
+    MeasuredMethod{"inline", by<CopyMethod::Inline>},       //
+    MeasuredMethod{"mapped", by<CopyMethod::Mapped>},       //
+    MeasuredMethod{"automatic", by<CopyMethod::Automatic>}  //
 };
 
 }  // namespace
@@ -46,7 +56,7 @@ Expected<CopyEnds> CopyEnds::of(const Topology& machine) {
   return ends;
 }
 
-std::span<const CopyMethod> copy_methods() { return kCopyMethods; }
+std::span<const MeasuredMethod> measured_methods() { return kMeasuredMethods; }
 
 std::string CopyLine::name() const { return fmt::format("{} {}", method->name, to_string(direction)); }
 
@@ -57,7 +67,7 @@ BatchSpec CopyLine::batch(const CopyEnds& ends, Bytes size) const {
 std::vector<CopyLine> copy_lines(const CopyEnds& ends) {
   std::vector<CopyLine> lines;
   for (const CopyDirection direction : kCopyDirections)
-    for (const CopyMethod& method : copy_methods())
+    for (const MeasuredMethod& method : measured_methods())
       if (method.stream(ends, direction, Bytes{1})) lines.push_back({&method, direction});
   return lines;
 }
