@@ -13,6 +13,7 @@
 
 #include "model/base/joined.hpp"
 #include "model/base/suggestion.hpp"
+#include "model/base/units.hpp"
 #include "runtime/core/backend_options.hpp"
 
 namespace tutti::programs {
@@ -100,6 +101,13 @@ class Reader {
     return {};
   }
 
+  Bytes pinned_limit(std::string_view text) {
+    const auto size = internal::parse_bytes(text);
+    if (!size) fault("--pinned-limit: " + size.error().message);
+    if (size && size->count == 0) fault("--pinned-limit: 0 leaves no memory for copies; give more, like 4 GiB");
+    return size.value_or(Bytes{});
+  }
+
   void fault(std::string sentence) {
     if (fault_.empty()) fault_ = std::move(sentence);
   }
@@ -141,6 +149,8 @@ void add_backend_options(CommandLine& command, BackendWords& words) {
   command.add("--watchdog", &words.watchdog,
               "give up a run that does not end after so many times its plan and a time beyond, like 5x+100ms "
               "(default: 10x+2s); its GPU then counts as lost");
+  command.add("--pinned-limit", &words.pinned_limit,
+              "most pinned memory for GPUs, in use and kept for reuse, like 4 GiB (default: as much as the host pins)");
   add_real_time_options(command, words);
   command.add("--no-peer", &words.no_peer,
               "the machine without its peer access: copies from GPU to GPU go through a memory");
@@ -170,6 +180,7 @@ std::string read_backend_words(const BackendWords& words, tutti::BackendOptions&
   if (!words.gate.empty()) options.gate = reader.meaning_of("gate", words.gate, gates());
   options.waiting = reader.meaning_of("wait", words.waiting, kWaitings);
   if (!words.watchdog.empty()) options.watchdog = reader.watchdog(words.watchdog);
+  if (!words.pinned_limit.empty()) options.pinned_limit = reader.pinned_limit(words.pinned_limit);
   options.serialize = words.serialize;
   options.real_time.cores = reader.cores(words.cores);
   options.real_time.priority = words.priority;
@@ -179,6 +190,8 @@ std::string read_backend_words(const BackendWords& words, tutti::BackendOptions&
     reader.fault("--clock: GPUs run in real time; give real, or leave --clock out");
   if (options.kind == BackendKind::Simulated && !(words.bind.empty() && words.gate.empty()))
     reader.fault("--bind and --gate are for GPUs; give --backend cuda with them, or leave them out");
+  if (options.kind == BackendKind::Simulated && !words.pinned_limit.empty())
+    reader.fault("--pinned-limit is for GPUs; give --backend cuda with it, or leave it out");
   if (options.kind == BackendKind::Simulated && words.serialize)
     reader.fault(
         "--serialize finds the command that breaks a GPU, and nothing breaks a simulated one; give --backend cuda with "

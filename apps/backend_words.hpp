@@ -17,9 +17,10 @@ struct BackendWords {
   std::vector<std::string> bind;  ///< GPU=BUSID
   std::string gate;               ///< empty: the machine's
   std::string waiting = "spin";
-  std::string watchdog;  ///< "10x+2s"; empty: the default
-  int priority = 0;      ///< 0: ordinary threads
-  std::string cores;     ///< "2,3"; empty: the last free ones
+  std::string watchdog;      ///< "10x+2s"; empty: the default
+  int priority = 0;          ///< 0: ordinary threads
+  std::string cores;         ///< "2,3"; empty: the last free ones
+  std::string pinned_limit;  ///< "4 GiB"; empty: none
   bool serialize = false;
   bool no_peer = false;  ///< plan for the machine without its peer access
 
@@ -28,7 +29,8 @@ struct BackendWords {
   [[nodiscard]] std::string clock_name() const { return !clock.empty() ? clock : simulated() ? "virtual" : "real"; }
 };
 
-/// Declares --backend, --clock, --bind, --gate, --wait, --watchdog, --priority, --cores and --no-peer.
+/// Declares --backend, --clock, --bind, --gate, --wait, --watchdog, --pinned-limit, --priority, --cores and
+/// --no-peer.
 void add_backend_options(CommandLine& command, BackendWords& words);
 
 /// Declares --serialize: for commands that run a program, and do not measure.

@@ -136,12 +136,21 @@ Expected<Runtime> Runtime::open(const Machine& machine, const Kernels& kernels, 
 }
 
 Expected<Buffer> Runtime::allocate(std::string_view place, Bytes size) {
+  return allocate(place, size, &internal::DeviceBackend::allocate);
+}
+
+Expected<Buffer> Runtime::allocate_unwritten(std::string_view place, Bytes size) {
+  return allocate(place, size, &internal::DeviceBackend::allocate_unwritten);
+}
+
+template <class Allocate>
+Expected<Buffer> Runtime::allocate(std::string_view place, Bytes size, Allocate by) {
   if (!state_) return internal::empty_handle("runtime");
   const auto vertex = state_->machine.find_vertex(place);
   if (!vertex)
     return internal::invalid_input(
         fmt::format("machine '{}' has no '{:.80}'; name one of its memories or GPUs", state_->machine.name(), place));
-  return state_->executor().backend().allocate(*vertex, size).map([&](internal::Buffer&& memory) {
+  return (state_->executor().backend().*by)(*vertex, size).map([&](internal::Buffer&& memory) {
     return Handles::make<Buffer>(
         std::make_shared<internal::BufferState>(internal::BufferState{state_, std::move(memory)}), size);
   });
@@ -192,6 +201,10 @@ std::vector<std::string> Runtime::notes() const {
   std::vector<std::string> notes;
   if (state_) state_->stack->add_notes(notes);
   return notes;
+}
+
+std::vector<PinnedUse> Runtime::pinned_memory() const {
+  return state_ ? state_->stack->backend().pinned_memory() : std::vector<PinnedUse>{};
 }
 
 Expected<BatchRun> batchOpAsync(PreparedBatch& batch) {

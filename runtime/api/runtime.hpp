@@ -10,6 +10,7 @@
 #include "runtime/api/batch.hpp"
 #include "runtime/api/kernels.hpp"
 #include "runtime/core/backend_options.hpp"
+#include "runtime/core/pinned_use.hpp"
 
 namespace tutti {
 
@@ -117,6 +118,8 @@ class TUTTI_API Runtime {
   /// Allocates zeroed memory in a memory or a GPU. Memory for GPUs is pinned.
   /// @errors InvalidInput: no such memory or GPU, a size below 0. Machine: not enough of it left.
   [[nodiscard]] Expected<Buffer> allocate(std::string_view place, Bytes size);
+  /// The same, but it may hold what an earlier buffer left in it. Memory that is reused then takes no time to zero.
+  [[nodiscard]] Expected<Buffer> allocate_unwritten(std::string_view place, Bytes size);
   /// Allocates a source and a destination for the transfer of every stream.
   /// @errors as `allocate`; InvalidInput: a batch of another machine.
   [[nodiscard]] Expected<std::vector<StreamBinding>> allocate_for(const Batch& batch);
@@ -129,10 +132,15 @@ class TUTTI_API Runtime {
                                                 int in_flight = 1);
   /// What the host refused to this runtime, and other users of its devices: a sentence each.
   [[nodiscard]] std::vector<std::string> notes() const;
+  /// Pinned memory of the program, by NUMA node: in use, kept for reuse, and how often it was reused. Empty on the
+  /// simulated machine.
+  [[nodiscard]] std::vector<PinnedUse> pinned_memory() const;
 
  private:
   friend struct internal::Handles;
   using State = internal::RuntimeState;
+  template <class Allocate>
+  Expected<Buffer> allocate(std::string_view place, Bytes size, Allocate by);
   explicit Runtime(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
   std::shared_ptr<State> state_;

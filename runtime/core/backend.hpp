@@ -9,6 +9,7 @@
 #include "runtime/core/broken_bound.hpp"
 #include "runtime/core/buffer.hpp"
 #include "runtime/core/clock.hpp"
+#include "runtime/core/pinned_use.hpp"
 
 namespace tutti::internal {
 
@@ -131,6 +132,8 @@ class DeviceBackend {
   [[nodiscard]] virtual std::vector<std::string> notes() const { return {}; }
   /// Processor time that its own threads have taken so far. A wrapper hands on that of the backend that it wraps.
   [[nodiscard]] virtual Duration processor_time() const { return {}; }
+  /// Pinned memory of the program, by NUMA node; empty: this backend pins none. A wrapper hands it on.
+  [[nodiscard]] virtual std::vector<PinnedUse> pinned_memory() const { return {}; }
   /// Largest lag behind a plan that does not count as a broken bound: 0, unless the host simulates the machine.
   [[nodiscard]] virtual Duration tolerated_lag() const { return {}; }
   /// Other users of its devices, now or since it was made: a sentence each. Slow copies are then attributed to them.
@@ -147,6 +150,11 @@ class DeviceBackend {
   /// Allocates zeroed memory in a memory module or a GPU. Like `prepare`, whatever is armed or under way.
   /// @errors InvalidInput: no memory or GPU, a size below 0. Machine: not enough of it left.
   [[nodiscard]] virtual Expected<Buffer> allocate(VertexId where, Bytes size) = 0;
+  /// The same, but it may hold what an earlier buffer of the program left in it: reuse of a large one takes
+  /// microseconds then, and tens of milliseconds to be zeroed. A wrapper hands it on.
+  [[nodiscard]] virtual Expected<Buffer> allocate_unwritten(VertexId where, Bytes size) {
+    return allocate(where, size);
+  }
   /// Prepares a batch, so that `submit` needs nothing more. May allocate.
   /// @errors InvalidInput: an unknown kernel, a buffer too small or in the wrong place. Kernel, Machine: a
   ///         kernel that does more than enqueue, the driver's refusal.

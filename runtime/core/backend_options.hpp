@@ -92,6 +92,9 @@ struct BackendOptions {
   /// Waits after each command on GPUs, so that an error names the one that broke a GPU, where several are under way
   /// otherwise. For finding faults: gates and times then mean nothing.
   bool serialize = false;
+  /// Most pinned memory that this program may have for GPUs, above 0: what is in use and what is kept for reuse.
+  /// Absent: as much as the host pins. Where backends differ, the least of theirs counts.
+  std::optional<Bytes> pinned_limit = {};
 };
 
 }  // namespace tutti

@@ -35,6 +35,7 @@ struct BoundDevices {
         gate(serialize ? GateKind::HostTimed : options.gate),
         waiting(options.waiting),
         watchdog(options.watchdog),
+        pinned_limit(options.pinned_limit),
         conductor(the_clock, {options.priority, options.waiting != WaitKind::Block, options.cores}) {}
   BoundDevices(const BoundDevices&) = delete;  // batches know it by its address
   BoundDevices& operator=(const BoundDevices&) = delete;
@@ -54,6 +55,7 @@ struct BoundDevices {
   GateKind gate;
   WaitKind waiting;
   Watchdog watchdog;
+  PinnedLimit pinned_limit;
   Driver driver{};
   Cores cores{};                        ///< for threads that it starts: those of the program without the conductor's
   std::vector<int> numa_nodes;          ///< the system's numbers

@@ -24,7 +24,7 @@ class CudaMemory final : public BufferSource {
  public:
   explicit CudaMemory(const Topology& machine) : used_(machine.vertices().size()) {}
 
-  Expected<std::byte*> take(const BoundDevices& devices, VertexId where, Bytes size) {
+  Expected<std::byte*> take(const BoundDevices& devices, VertexId where, Bytes size, Contents contents) {
     const Vertex& vertex = devices.machine.vertex(where);
     Bytes& used = used_[where.index()];
     if (vertex.memory && size > *vertex.memory - used) return does_not_fit(size, vertex.name, used, *vertex.memory);
@@ -33,7 +33,8 @@ class CudaMemory final : public BufferSource {
       if (ordinary) used += size;
       return ordinary;
     }
-    auto memory = vertex.kind == VertexKind::Gpu ? take_device(devices, where, size) : take_host(devices, where, size);
+    auto memory =
+        vertex.kind == VertexKind::Gpu ? take_device(devices, where, size) : take_host(devices, where, size, contents);
     if (!memory) return tl::unexpected(std::move(memory.error()));
     used += size;
     std::byte* const data = memory->data();
@@ -56,8 +57,9 @@ class CudaMemory final : public BufferSource {
     return data;
   }
 
-  static Expected<PooledMemory> take_host(const BoundDevices& devices, VertexId where, Bytes size) {
-    return MemoryPool::instance().take_host(static_cast<std::size_t>(size.count), devices.numa_node_of(where));
+  static Expected<PooledMemory> take_host(const BoundDevices& devices, VertexId where, Bytes size, Contents contents) {
+    return MemoryPool::instance().take_host(static_cast<std::size_t>(size.count), devices.numa_node_of(where),
+                                            contents);
   }
 
   static Expected<PooledMemory> take_device(const BoundDevices& devices, VertexId where, Bytes size) {
@@ -128,6 +130,7 @@ class CudaBackend final : public DeviceBackend {
     return devices_->overlapping.empty() || devices_->sleeps() ? kNever : devices_->clock.now();
   }
   [[nodiscard]] Duration processor_time() const override { return devices_->conductor.processor_time(); }
+  [[nodiscard]] std::vector<PinnedUse> pinned_memory() const override { return MemoryPool::instance().pinned(); }
   [[nodiscard]] std::vector<std::string> notes() const override {
     std::vector<std::string> notes = devices_->conductor.notes();
     if (devices_->serialize)
@@ -150,10 +153,16 @@ class CudaBackend final : public DeviceBackend {
     return lost;
   }
   [[nodiscard]] Baselines* baselines() override { return &baselines_; }
-  [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override;
+  [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
+    return allocate(where, size, Contents::Zeros);
+  }
+  [[nodiscard]] Expected<Buffer> allocate_unwritten(VertexId where, Bytes size) override {
+    return allocate(where, size, Contents::Anything);
+  }
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
 
  private:
+  [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size, Contents contents);
   [[nodiscard]] Expected<void> check_is_mine(VertexId where) const {
     const Vertex& vertex = devices_->machine.vertex(where);
     if (vertex.kind == VertexKind::Device)
@@ -172,12 +181,12 @@ class CudaBackend final : public DeviceBackend {
   mutable DeviceWatch watch_;  // remembers what it saw
 };
 
-Expected<Buffer> CudaBackend::allocate(VertexId where, Bytes size) {
+Expected<Buffer> CudaBackend::allocate(VertexId where, Bytes size, Contents contents) {
   const Vertex& vertex = devices_->machine.vertex(where);
   if (auto ok = check_buffer_place(vertex, size); !ok) return tl::unexpected(std::move(ok.error()));
   if (auto ok = check_is_mine(where); !ok) return tl::unexpected(std::move(ok.error()));
   const DeviceGuard guard(devices_->some_device());
-  return memory_->take(*devices_, where, size).map([&](std::byte* data) {
+  return memory_->take(*devices_, where, size, contents).map([&](std::byte* data) {
     return Buffer({where, data, size}, memory_);
   });
 }

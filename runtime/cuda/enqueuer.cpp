@@ -71,7 +71,7 @@ Expected<void> Enqueuer::make_ring(std::uint32_t position) {
   ring->chunk = std::min(declared == 0 ? command.bytes : declared, command.bytes);
   const VertexId via = find_route(machine, *batch_.stream_of(command).transfer).via;
   auto memory = MemoryPool::instance().take_host(std::min(Ring::kChunks * ring->chunk, command.bytes),
-                                                 batch_.backend.numa_node_of(via));
+                                                 batch_.backend.numa_node_of(via), Contents::Anything);
   if (!memory) return tl::unexpected(std::move(memory.error()));
   ring->memory = *std::move(memory);
   ring->first_filled = batch_.board.take<Count>();

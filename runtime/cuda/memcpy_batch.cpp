@@ -72,6 +72,9 @@ class MemcpyBackend final : public DeviceBackend {
   [[nodiscard]] std::string_view name() const override { return "memcpy_batch"; }
   [[nodiscard]] bool busy() const override { return !under_way_.empty(); }
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override { return cuda_->allocate(where, size); }
+  [[nodiscard]] Expected<Buffer> allocate_unwritten(VertexId where, Bytes size) override {
+    return cuda_->allocate_unwritten(where, size);
+  }
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
 
  private:

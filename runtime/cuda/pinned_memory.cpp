@@ -39,7 +39,7 @@ void touch(std::byte* data, std::size_t size) {
 }  // namespace
 
 Expected<PinnedMemory> PinnedMemory::make(std::size_t size, int numa_node) {
-  const std::size_t page = size >= kHugePage ? kHugePage : kPage;
+  const std::size_t page = size >= 4 * kHugePage ? kHugePage : kPage;  // no more than a quarter is rounding
   const std::size_t mapped = (std::max<std::size_t>(size, 1) + page - 1) / page * page;
   void* data = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED)
@@ -48,7 +48,7 @@ Expected<PinnedMemory> PinnedMemory::make(std::size_t size, int numa_node) {
   PinnedMemory memory;
   memory.data_ = static_cast<std::byte*>(data);
   memory.size_ = mapped;
-  if (page == kHugePage) madvise(data, mapped, MADV_HUGEPAGE);  // small pages do as well
+  if (mapped >= kHugePage) madvise(data, mapped, MADV_HUGEPAGE);  // small pages do as well
   bind(data, mapped, numa_node);
   touch(memory.data_, mapped);
   const auto status = cudaHostRegister(data, mapped, cudaHostRegisterPortable | cudaHostRegisterMapped);

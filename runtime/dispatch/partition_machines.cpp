@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "model/base/units.hpp"
 #include "runtime/core/notes.hpp"
 #include "runtime/core/watchdog.hpp"
 #include "runtime/host/cuda_library.hpp"
@@ -41,6 +44,9 @@ Expected<BackendStack> BackendStack::make(const tutti::BackendOptions& options, 
                                           const KernelRegistry& kernels, std::optional<std::vector<VertexId>> gpus,
                                           std::shared_ptr<Clock> clock) {
   if (auto ok = check_watchdog(options.watchdog); !ok) return tl::unexpected(std::move(ok.error()));
+  if (options.pinned_limit && options.pinned_limit->count <= 0)
+    return invalid_input(fmt::format("a limit of {} for pinned memory leaves none for copies; give more than 0",
+                                     to_string(*options.pinned_limit)));
   BackendStack stack;
   stack.clock_ = clock != nullptr ? std::move(clock) : clock_of(options);
   const bool is_real = stack.clock_->runs_by_itself();
@@ -87,6 +93,7 @@ RunPlace PartitionMachines::place() const {
   const BackendStack& first = machines_.front();
   RunPlace place{std::string(first.backend().name()), std::string(first.clock().name()), machines_.size()};
   place.overlaps = overlaps_;
+  place.pinned = first.backend().pinned_memory();  // all backends have one pool
   for (const auto* const some : {&machines_, &spares_})
     for (const BackendStack& machine : *some) machine.add_notes(place.notes);
   return place;

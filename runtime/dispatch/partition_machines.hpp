@@ -51,6 +51,7 @@ struct RunPlace {
   std::size_t partitions = 1;
   std::vector<std::string> notes = {};  ///< requests that the host refused, other users of the devices; each once
   bool overlaps = false;                ///< jobs do
+  std::vector<PinnedUse> pinned = {};   ///< memory of the program, by NUMA node; empty: the backend pins none
 };
 
 /// The partitions' machines: each partition of a task set has its own clock, backend and executor. With several

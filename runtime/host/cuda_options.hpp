@@ -14,9 +14,10 @@ struct CudaOptions {
   GateKind gate = kGateKinds.front();
   WaitKind waiting = WaitKind::Spin;
   Watchdog watchdog = {};
-  bool serialize = false;  ///< the host waits after each command: no gates, times mean nothing
-  int priority = 0;        ///< SCHED_FIFO of the thread that opens gates; 0: a default
-  std::vector<int> cores;  ///< for that thread; empty: the last one that is free
+  bool serialize = false;                  ///< the host waits after each command: no gates, times mean nothing
+  std::optional<Bytes> pinned_limit = {};  ///< of the program's pool; absent: none
+  int priority = 0;                        ///< SCHED_FIFO of the thread that opens gates; 0: a default
+  std::vector<int> cores;                  ///< for that thread; empty: the last one that is free
   /// GPUs of the machine that the backend opens: a program may have several backends, but no two on one GPU. Absent:
   /// all.
   std::optional<std::vector<VertexId>> gpus;
@@ -34,6 +35,7 @@ struct CudaOptions {
   cuda.waiting = options.waiting;
   cuda.watchdog = options.watchdog;
   cuda.serialize = options.serialize;
+  cuda.pinned_limit = options.pinned_limit;
   if (options.real_time.priority > 0) cuda.priority = options.real_time.priority + 1;
   cuda.cores = options.real_time.cores;
   return cuda;

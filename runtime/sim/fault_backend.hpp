@@ -74,6 +74,7 @@ class FaultBackend : public DeviceBackend {
   void share_as(const Topology* machine) override { machine_.share_as(machine); }
   [[nodiscard]] std::vector<std::string> notes() const override { return machine_.notes(); }
   [[nodiscard]] Duration processor_time() const override { return machine_.processor_time(); }
+  [[nodiscard]] std::vector<PinnedUse> pinned_memory() const override { return machine_.pinned_memory(); }
   [[nodiscard]] Duration tolerated_lag() const override { return machine_.tolerated_lag(); }
   [[nodiscard]] std::vector<std::string> foreign_load() const override { return machine_.foreign_load(); }
   [[nodiscard]] std::vector<VertexId> lost_gpus() override;
@@ -81,6 +82,9 @@ class FaultBackend : public DeviceBackend {
   void begin_run(Duration at) override;
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
     return machine_.allocate(where, size);
+  }
+  [[nodiscard]] Expected<Buffer> allocate_unwritten(VertexId where, Bytes size) override {
+    return machine_.allocate_unwritten(where, size);
   }
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
   /// The number that the next batch gets.

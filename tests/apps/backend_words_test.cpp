@@ -125,6 +125,18 @@ TEST(BackendWords, RefuseWatchdogsThatAreNone) {
                   "beyond it");
 }
 
+TEST(BackendWords, LimitPinnedMemoryOfGpusAlone) {
+  EXPECT_FALSE(meaning_of(cuda()).pinned_limit.has_value());
+  EXPECT_EQ(meaning_of(with(cuda(), &BackendWords::pinned_limit, "4 MiB")).pinned_limit, Bytes{4 << 20});
+  for (const char* text : {"4", "-4 MiB", "much"})
+    EXPECT_EQ(fault_of(with(cuda(), &BackendWords::pinned_limit, text)).find("--pinned-limit: "), 0U) << text;
+  for (const char* text : {"0", "0 B"})
+    EXPECT_EQ(fault_of(with(cuda(), &BackendWords::pinned_limit, text)),
+              "--pinned-limit: 0 leaves no memory for copies; give more, like 4 GiB");
+  EXPECT_EQ(fault_of(with({}, &BackendWords::pinned_limit, "4 GiB")),
+            "--pinned-limit is for GPUs; give --backend cuda with it, or leave it out");
+}
+
 TEST(BackendWords, RefuseBindingsThatAreNone) {
   for (const char* text : {"gpu0", "=0000:06:00.0", "gpu0=", "="}) {
     BackendWords words = cuda();

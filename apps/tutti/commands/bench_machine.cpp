@@ -30,6 +30,7 @@ struct BenchOptions {
   bool json = false;
 };
 
+constexpr Bytes kPinned{512 << 20};
 constexpr Bytes kSmall{64 << 10};
 constexpr Bytes kBefore{1 << 20};
 /// Chains of copies up to the first GPU, perhaps with a kernel behind each.
@@ -64,6 +65,21 @@ Expected<Row> release(Rig& rig, int runs) {
         return Row{fmt::format("start of {} streams after their planned instants", 2 * rig.machine().gpus().size()),
                    "us", std::move(delays.start_us)};
       });
+}
+
+/// How long a large buffer of pinned memory takes: one that the driver pins, and one that was given back.
+Expected<std::vector<Row>> pinning(Rig& rig, int copies) {
+  const VertexId memory = rig.machine().memories().front();
+  std::vector<Row> rows{{fmt::format("a buffer of {}, pinned", to_string(kPinned)), "us", {}},
+                        {fmt::format("a buffer of {}, taken again", to_string(kPinned)), "us", {}}};
+  for (int i = 0; i < 1 + copies; ++i) {
+    const Duration start = rig.clock().now();
+    const auto buffer = rig.executor().backend().allocate_unwritten(memory, kPinned);
+    const Duration end = rig.clock().now();
+    if (!buffer) return tl::unexpected(buffer.error());
+    rows[i == 0 ? 0 : 1].values.push_back(us(end - start));
+  }
+  return rows;
 }
 
 /// The time from one batch's last completion to the first byte of the next prepared batch.
@@ -240,6 +256,9 @@ Expected<std::vector<Row>> find_rows(const Topology& machine, const BenchOptions
       rows.push_back(*std::move(row));
     }
     if (!options.backend.simulated()) {
+      auto buffers = pinning(**rig, options.copies);
+      if (!buffers) return buffers;
+      std::move(buffers->begin(), buffers->end(), std::back_inserter(rows));
       auto found = direct(**rig, options.copies);
       if (!found) return found;
       std::move(found->begin(), found->end(), std::back_inserter(rows));

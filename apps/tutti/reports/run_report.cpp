@@ -78,6 +78,31 @@ std::string lateness_text(const RunRecord& record) {
       late->median * 1e3, late->most * 1e3, late->worst * 1e3, late->processor_share * 100);
 }
 
+Json pinned_json(const RunPlace& place) {
+  if (place.pinned.empty()) return nullptr;
+  Json nodes = Json::array();
+  for (const PinnedUse& use : place.pinned)
+    nodes.push_back({{"numa_node", use.numa_node < 0 ? Json(nullptr) : Json(use.numa_node)},
+                     {"in_use_bytes", use.in_use.count},
+                     {"kept_bytes", use.kept.count},
+                     {"largest_bytes", use.largest.count},
+                     {"taken_bytes", use.taken.count},
+                     {"allocations", use.allocations},
+                     {"reuses", use.reuses}});
+  return nodes;
+}
+
+std::string pinned_text(const RunPlace& place) {
+  if (place.pinned.empty()) return "";
+  const auto mib = [](Bytes size) { return fmt::format("{:.2f}", static_cast<double>(size.count) / (1 << 20)); };
+  programs::Table table({"pinned memory", "in use MiB", "largest MiB", "kept MiB", "taken MiB", "pinned", "reused"});
+  for (const PinnedUse& use : place.pinned)
+    table.add({use.numa_node < 0 ? "any node" : fmt::format("node {}", use.numa_node), mib(use.in_use),
+               mib(use.largest), mib(use.kept), mib(use.taken), fmt::to_string(use.allocations),
+               fmt::to_string(use.reuses)});
+  return "\n" + table.text();
+}
+
 /// The triggers of a task; nothing where the clock releases its jobs.
 std::optional<TriggerCounts> triggers_of(const TaskSet& set, const RunRecord& record, std::size_t task) {
   if (!set.tasks[task].release.is_external() || task >= record.triggers.size()) return std::nullopt;
@@ -219,6 +244,7 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
           {"suspended", suspended_json(set, record)},
           {"replanned", replanned_json(set, record)},
           {"lateness", lateness_json(record)},
+          {"pinned_memory", pinned_json(place)},
           {"changes", changes_json(set, record)}};
 }
 
@@ -280,10 +306,10 @@ std::string run_text(const TaskSet& set, const WorstResponses& bounds, const Run
     if (overran) cells.push_back(fmt::to_string(rows[i].overruns));
     table.add(std::move(cells));
   }
-  return fmt::format("{} jobs on the {} backend, {} clock, {}{}{}\n\n{}{}{}{}", summary_of_all(record).jobs(),
+  return fmt::format("{} jobs on the {} backend, {} clock, {}{}{}\n\n{}{}{}{}{}", summary_of_all(record).jobs(),
                      place.backend, place.clock, discipline(set, place.overlaps), in_partitions(place.partitions),
                      note_of_simulated(place.backend), table.text(), triggers_text(set, record), lateness_text(record),
-                     changes_text(set, record));
+                     changes_text(set, record), pinned_text(place));
 }
 
 }  // namespace tutti::internal

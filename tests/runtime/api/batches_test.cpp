@@ -248,8 +248,10 @@ TEST(ApiMisuse, HandlesThatWereMovedFrom) {
   expect_refused(tutti::batchOp(prepared), "empty");
   const Runtime its_runtime = std::move(runtime);
   expect_refused(runtime.allocate("mem0", Bytes{1}), "empty");
+  expect_refused(runtime.allocate_unwritten("mem0", Bytes{1}), "empty");
   expect_refused(runtime.prepare(its_batch, bindings), "empty");
-  EXPECT_TRUE(runtime.notes().empty());
+  EXPECT_TRUE(runtime.notes().empty() && runtime.pinned_memory().empty());
+  EXPECT_TRUE(its_runtime.pinned_memory().empty()) << "the simulated machine pins none";
   const tutti::Buffer none;
   EXPECT_EQ(none.data(), nullptr);
   EXPECT_TRUE(none.place().empty() && none.bytes().empty());

@@ -86,6 +86,31 @@ TEST(RunReport, SaysSoWhereSeveralPartitionsRan) {
   EXPECT_EQ(reported.json()["notes"], Json::array({"no large pages"}));
 }
 
+// A machine without pinned memory has no table of it.
+TEST(RunReport, ShowsPinnedMemoryByNode) {
+  Reported reported;
+  EXPECT_EQ(reported.json()["pinned_memory"], nullptr);
+  EXPECT_EQ(reported.text().find("pinned memory"), std::string::npos);
+  constexpr std::int64_t kMiB = 1 << 20;
+  reported.place.pinned = {{-1, Bytes{kMiB / 4}, Bytes{0}, Bytes{kMiB / 2}, Bytes{kMiB}, 3, 1},
+                           {1, Bytes{2 * kMiB}, Bytes{8 * kMiB}, Bytes{10 * kMiB}, Bytes{40 * kMiB}, 2, 6}};
+  const Json json = reported.json()["pinned_memory"];
+  ASSERT_EQ(json.size(), 2U);
+  EXPECT_EQ(json[0]["numa_node"], nullptr);
+  EXPECT_EQ(json[1], Json({{"numa_node", 1},
+                           {"in_use_bytes", 2 * kMiB},
+                           {"kept_bytes", 8 * kMiB},
+                           {"largest_bytes", 10 * kMiB},
+                           {"taken_bytes", 40 * kMiB},
+                           {"allocations", 2},
+                           {"reuses", 6}}));
+  EXPECT_NE(reported.text().find("\npinned memory  in use MiB  largest MiB  kept MiB  taken MiB  pinned  reused\n"
+                                 "any node             0.25         0.50      0.00       1.00       3       1\n"
+                                 "node 1               2.00        10.00      8.00      40.00       2       6\n"),
+            std::string::npos)
+      << reported.text();
+}
+
 // The jobs take 2 ms from their arrival at 0; of the second one's, programs had 0.5, and 0.25 come after it.
 TEST(RunReport, ShowsTheResponseThatTheBoundIsAboutAndTheOneEndToEnd) {
   Reported reported;
