@@ -13,7 +13,6 @@
 
 #include "model/base/joined.hpp"
 #include "model/base/suggestion.hpp"
-#include "model/base/units.hpp"
 #include "runtime/core/backend_options.hpp"
 
 namespace tutti::programs {
@@ -101,11 +100,20 @@ class Reader {
     return {};
   }
 
+  /// "4 GiB": a size above 0, rounded down.
   Bytes pinned_limit(std::string_view text) {
-    const auto size = internal::parse_bytes(text);
-    if (!size) fault("--pinned-limit: " + size.error().message);
-    if (size && size->count == 0) fault("--pinned-limit: 0 leaves no memory for copies; give more, like 4 GiB");
-    return size.value_or(Bytes{});
+    constexpr std::array kUnits{Word<double>{"B", 1},       Word<double>{"kB", 1e3},     Word<double>{"MB", 1e6},
+                                Word<double>{"GB", 1e9},    Word<double>{"KiB", 0x1p10}, Word<double>{"MiB", 0x1p20},
+                                Word<double>{"GiB", 0x1p30}};
+    constexpr double kMost = 0x1p60;
+    std::string_view rest = text;
+    const double count = number(rest);
+    if (rest.starts_with(' ')) rest.remove_prefix(1);
+    const auto unit = std::ranges::find(kUnits, rest, &Word<double>::text);
+    const double size = unit != kUnits.end() ? count * unit->meaning : -1;
+    if (size >= 1 && size <= kMost) return Bytes{static_cast<std::int64_t>(size)};
+    fault(fmt::format("--pinned-limit: '{:.80}' is no size above 0; write it like 4 GiB", text));
+    return {};
   }
 
   void fault(std::string sentence) {

@@ -135,25 +135,31 @@ Expected<Runtime> Runtime::open(const Machine& machine, const Kernels& kernels, 
   });
 }
 
+namespace {
+
+/// @param by  function of the backend
+template <class Allocate>
+Expected<Buffer> allocate_by(Allocate by, const std::shared_ptr<internal::RuntimeState>& state, std::string_view place,
+                             Bytes size) {
+  if (!state) return internal::empty_handle("runtime");
+  const auto vertex = state->machine.find_vertex(place);
+  if (!vertex)
+    return internal::invalid_input(
+        fmt::format("machine '{}' has no '{:.80}'; name one of its memories or GPUs", state->machine.name(), place));
+  return (state->executor().backend().*by)(*vertex, size).map([&](internal::Buffer&& memory) {
+    return Handles::make<Buffer>(
+        std::make_shared<internal::BufferState>(internal::BufferState{state, std::move(memory)}), size);
+  });
+}
+
+}  // namespace
+
 Expected<Buffer> Runtime::allocate(std::string_view place, Bytes size) {
-  return allocate(place, size, &internal::DeviceBackend::allocate);
+  return allocate_by(&internal::DeviceBackend::allocate, state_, place, size);
 }
 
 Expected<Buffer> Runtime::allocate_unwritten(std::string_view place, Bytes size) {
-  return allocate(place, size, &internal::DeviceBackend::allocate_unwritten);
-}
-
-template <class Allocate>
-Expected<Buffer> Runtime::allocate(std::string_view place, Bytes size, Allocate by) {
-  if (!state_) return internal::empty_handle("runtime");
-  const auto vertex = state_->machine.find_vertex(place);
-  if (!vertex)
-    return internal::invalid_input(
-        fmt::format("machine '{}' has no '{:.80}'; name one of its memories or GPUs", state_->machine.name(), place));
-  return (state_->executor().backend().*by)(*vertex, size).map([&](internal::Buffer&& memory) {
-    return Handles::make<Buffer>(
-        std::make_shared<internal::BufferState>(internal::BufferState{state_, std::move(memory)}), size);
-  });
+  return allocate_by(&internal::DeviceBackend::allocate_unwritten, state_, place, size);
 }
 
 Expected<std::vector<StreamBinding>> Runtime::allocate_for(const Batch& batch) {

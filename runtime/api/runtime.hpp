@@ -139,8 +139,6 @@ class TUTTI_API Runtime {
  private:
   friend struct internal::Handles;
   using State = internal::RuntimeState;
-  template <class Allocate>
-  Expected<Buffer> allocate(std::string_view place, Bytes size, Allocate by);
   explicit Runtime(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
   std::shared_ptr<State> state_;

@@ -127,12 +127,11 @@ TEST(BackendWords, RefuseWatchdogsThatAreNone) {
 
 TEST(BackendWords, LimitPinnedMemoryOfGpusAlone) {
   EXPECT_FALSE(meaning_of(cuda()).pinned_limit.has_value());
-  EXPECT_EQ(meaning_of(with(cuda(), &BackendWords::pinned_limit, "4 MiB")).pinned_limit, Bytes{4 << 20});
-  for (const char* text : {"4", "-4 MiB", "much"})
-    EXPECT_EQ(fault_of(with(cuda(), &BackendWords::pinned_limit, text)).find("--pinned-limit: "), 0U) << text;
-  for (const char* text : {"0", "0 B"})
+  for (const auto& [text, meant] : {std::pair("4 MiB", 4 << 20), {"1.5KiB", 1536}, {"3 MB", 3'000'000}, {"7 B", 7}})
+    EXPECT_EQ(meaning_of(with(cuda(), &BackendWords::pinned_limit, text)).pinned_limit, Bytes{meant}) << text;
+  for (const char* text : {"4", "-4 MiB", "much", "0", "0 B", "0.5 B", "4  MiB", "9999999999 GiB", "nan GiB", " "})
     EXPECT_EQ(fault_of(with(cuda(), &BackendWords::pinned_limit, text)),
-              "--pinned-limit: 0 leaves no memory for copies; give more, like 4 GiB");
+              "--pinned-limit: '" + std::string(text) + "' is no size above 0; write it like 4 GiB");
   EXPECT_EQ(fault_of(with({}, &BackendWords::pinned_limit, "4 GiB")),
             "--pinned-limit is for GPUs; give --backend cuda with it, or leave it out");
 }

@@ -34,7 +34,7 @@ class Usage(Programs):
             (["--backend", "cuda", "--bind", "gpu0=0000:06:00.0", "gpu1=0000:07:00.0"], ""),
             (["--wait", "yeild"], "--wait: there is no 'yeild'"),
             (["--pinned-limit", "4 GiB"], "--pinned-limit is for GPUs"),
-            (["--backend", "cuda", "--pinned-limit", "0"], "--pinned-limit: 0 leaves no memory for copies"),
+            (["--backend", "cuda", "--pinned-limit", "0"], "--pinned-limit: '0' is no size above 0"),
             (["--watchdog", "5"], "--watchdog: '5' is no limit; write it like 10x+2s"),
         ):
             with self.subTest(words=words):
