@@ -19,6 +19,19 @@ std::optional<cpu_set_t> allowed_cores_now() {
   return allowed;
 }
 
+/// Keeps the calling thread off a core. @return its cores before, which it has again when this goes
+std::shared_ptr<const cpu_set_t> keep_off(int core) {
+  const auto before = allowed_cores_now();
+  if (!before) return nullptr;
+  cpu_set_t others = *before;
+  CPU_CLR(core, &others);
+  if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) return nullptr;
+  return {new cpu_set_t(*before), [](const cpu_set_t* cores) {
+            sched_setaffinity(0, sizeof *cores, cores);
+            delete cores;
+          }};
+}
+
 }  // namespace
 
 std::string_view to_string(Scheduling scheduling) {
@@ -34,6 +47,7 @@ MeasuringPlace MeasuringPlace::best(int priority, std::span<const int> named) {
   place.priority_ = priority;
   if (allows_fifo(priority)) return place;
   if (auto core = OwnCore::take(kLeave, named)) place.core_.emplace(*std::move(core));
+  if (place.core_) place.before_ = keep_off(place.core_->number());
   place.scheduling_ = place.core_ ? Scheduling::OwnCore : Scheduling::Ordinary;
   place.note_ =
       fmt::format("SCHED_FIFO is refused here, so the thread that measures {}; allow it (ulimit -r, CAP_SYS_NICE)",

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,7 +25,8 @@ enum class Scheduling : std::uint8_t {
 [[nodiscard]] std::string_view to_string(Scheduling scheduling);
 
 /// The place of the threads that measure, and that of load. Make it before the backend, which may keep the program off
-/// a core: load runs on that one, too.
+/// a core: load runs on that one, too. While it lives, the thread that made it stays off the core of those that measure,
+/// and so does what it starts: the library of CUDA hands out cores by itself.
 class MeasuringPlace {
  public:
   static constexpr int kPriority = 80;
@@ -52,6 +54,7 @@ class MeasuringPlace {
   int priority_ = 0;
   std::optional<cpu_set_t> allowed_ = {};  // cores that the program might use when this was made
   std::optional<OwnCore> core_ = {};
+  std::shared_ptr<const cpu_set_t> before_ = {};  // of the thread that made this, without that core meanwhile
   std::string note_ = {};
 };
 
