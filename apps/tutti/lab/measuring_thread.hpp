@@ -25,8 +25,8 @@ enum class Scheduling : std::uint8_t {
 [[nodiscard]] std::string_view to_string(Scheduling scheduling);
 
 /// The place of the threads that measure, and that of load. Make it before the backend, which may keep the program off
-/// a core: load runs on that one, too. While it lives, the thread that made it stays off the core of those that measure,
-/// and so does what it starts: the library of CUDA hands out cores by itself.
+/// a core: load runs on that one, too. While it lives, the thread that made it stays off the core of those that
+/// measure, and so does what it starts: the library of CUDA hands out cores by itself.
 class MeasuringPlace {
  public:
   static constexpr int kPriority = 80;
