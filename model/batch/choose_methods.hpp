@@ -6,8 +6,8 @@
 namespace tutti::internal {
 
 /// The batch with a method for each copy between a memory and a GPU that asks for none, where another one than a copy
-/// engine makes the batch shorter. Only methods with costs of their own in the machine file count, so a machine that
-/// was not calibrated for them copies by engines.
+/// engine makes the batch shorter; copies of up to 1 KiB to a GPU stay with an engine. Only methods with costs of their
+/// own in the machine file count, so a machine that was not calibrated for them copies by engines.
 ///
 /// @param basis  the costs that decide: the usual ones for the best average, the guaranteed ones for the best worst
 /// case

@@ -172,13 +172,15 @@ Names chosen(const Topology& machine, const std::string& streams) {
 }
 
 // Down: by an engine 7 us + n / 10, by a kernel 2 us + n / 5 ns: equal at 50'000 bytes. Up to 4 KiB an argument is
-// best.
+// best, and up to 1 KiB the engine, whose command carries the bytes.
 TEST(ChooseMethods, TakesTheFastestBySize) {
   const Topology machine = machine_of_methods();
   EXPECT_EQ(chosen(machine, "  - {from: gpu0, to: mem0, size: 4 B}\n"), (Names{"sm"}));
   EXPECT_EQ(chosen(machine, "  - {from: gpu0, to: mem0, size: 49 kB}\n"), (Names{"sm"}));
   EXPECT_EQ(chosen(machine, "  - {from: gpu0, to: mem0, size: 50 kB}\n"), (Names{"direct"}));  // a tie
   EXPECT_EQ(chosen(machine, "  - {from: gpu0, to: mem0, size: 51 kB}\n"), (Names{"direct"}));
+  EXPECT_EQ(chosen(machine, "  - {from: mem0, to: gpu0, size: 1 KiB}\n"), (Names{"direct"}));
+  EXPECT_EQ(chosen(machine, "  - {from: mem0, to: gpu0, size: 1025 B}\n"), (Names{"inline"}));
   EXPECT_EQ(chosen(machine, "  - {from: mem0, to: gpu0, size: 4 KiB}\n"), (Names{"inline"}));
   EXPECT_EQ(chosen(machine, "  - {from: mem0, to: gpu0, size: 4097 B}\n"), (Names{"sm"}));
 }
