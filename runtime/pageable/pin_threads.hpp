@@ -22,6 +22,19 @@ class WithoutSignals {
 class Cores {
  public:
   Cores() : known_(sched_getaffinity(0, sizeof set_, &set_) == 0) {}
+  /// One core alone.
+  [[nodiscard]] static Cores only(int core) {
+    Cores cores;
+    CPU_ZERO(&cores.set_);
+    CPU_SET(core, &cores.set_);
+    return cores;
+  }
+  /// The others than one.
+  [[nodiscard]] Cores without(int core) const {
+    Cores others = *this;
+    CPU_CLR(core, &others.set_);
+    return others;
+  }
   /// Lets the calling thread, and threads that it starts, use them.
   void apply() const {
     if (known_) static_cast<void>(sched_setaffinity(0, sizeof set_, &set_));

@@ -18,6 +18,7 @@
 #include "apps/tutti/reports/transfers_report.hpp"
 #include "model/base/suggestion.hpp"
 #include "model/sharing/compile_machine.hpp"
+#include "runtime/core/notes.hpp"
 #include "runtime/host/cuda_library.hpp"
 #include "runtime/host/today.hpp"
 
@@ -120,10 +121,6 @@ std::string host_line(const TransfersCommand& command) {
   return line;
 }
 
-void add_note(std::vector<std::string>& notes, const std::string& note) {
-  if (!note.empty() && std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
-}
-
 /// The measurement of one machine into a record.
 class TransfersRun {
  public:
@@ -152,7 +149,7 @@ class TransfersRun {
     const MeasuringPlace place = command_.in_real_time()
                                      ? MeasuringPlace::best(priority, question_.backend.real_time.cores)
                                      : MeasuringPlace::virtual_time();
-    add_note(record_.notes, place.note());
+    if (!place.note().empty()) record_.notes.push_back(place.note());
     if (auto done = measure_protected(place, priority); !done) return tl::unexpected(std::move(done.error()));
     const auto& loads = question_.loads;
     const bool unprotected = std::ranges::find(loads, LoadKind::Cpu) != loads.end() &&
@@ -204,8 +201,9 @@ class TransfersRun {
     for (const auto& [size, line, error] : timed->refusals) {
       if (std::ranges::find(noted, line) != noted.end()) continue;
       noted.push_back(line);
-      add_note(record_.notes, fmt::format("{} of {} is left out: {}", bench_.lines[line].name(),
-                                          to_string(bench_.sizes[size]), error.message));
+      const std::string note = fmt::format("{} of {} is left out: {}", bench_.lines[line].name(),
+                                           to_string(bench_.sizes[size]), error.message);
+      add_notes(record_.notes, {&note, 1});
     }
     return {};
   }

@@ -4,19 +4,16 @@
 #include <chrono>
 #include <thread>
 
+#include "apps/tutti/lab/measuring.hpp"
 #include "model/batch/compile_batch.hpp"
 #include "model/planners/planner.hpp"
 
 namespace tutti::internal {
 namespace {
 
-/// The pause before a run that takes about as long as the one before: a real-time thread that leaves others less than a
-/// twentieth of its core is stopped by the kernel. Queues of GPUs poll in a rhythm, so that pauses differ.
-Duration pause_before_run(Duration now, Duration before) {
-  constexpr Duration kRest = std::chrono::microseconds{100};
-  constexpr std::int64_t kSpread = 20'011;  // ns
-  return std::max(kRest, before / 4) + Duration{now.count() % kSpread};
-}
+/// The least pause before a run that takes about as long as the one before: a real-time thread that leaves others less
+/// than a twentieth of its core is stopped by the kernel.
+Duration least_pause(Duration before) { return std::max<Duration>(std::chrono::microseconds{100}, before / 4); }
 
 }  // namespace
 
@@ -68,7 +65,7 @@ std::vector<InterleavedRuns::GroupTimes> InterleavedRuns::no_times() const {
 Expected<Duration> InterleavedRuns::time_once(PreparedBatch& batch, Duration before) {
   Clock& clock = executor_->clock();
   executor_->arm(batch);
-  const Duration pause = pause_before_run(clock.now(), before);
+  const Duration pause = rest_length(clock.now(), least_pause(before));
   if (clock.runs_by_itself()) {
     std::this_thread::sleep_for(pause);  // the clock's own way of waiting may keep the core
   } else {

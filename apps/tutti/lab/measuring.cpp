@@ -250,12 +250,15 @@ class Measuring {
 }  // namespace
 
 /// Queues poll for work every few microseconds, counted from its enqueuing: a copy behind a gate starts up to 7 us
-/// later (H200). Rests of equal length would always hit the same phase of that polling.
-void rest(Executor& executor) {
-  constexpr Duration kRest = std::chrono::microseconds{100};
+/// later (H200).
+Duration rest_length(Duration now, Duration least) {
   constexpr std::int64_t kSpread = 20'011;  // ns
+  return least + Duration{now.count() % kSpread};
+}
+
+void rest(Executor& executor) {
   const Duration now = executor.clock().now();
-  executor.clock().wait_until(now + kRest + Duration{now.count() % kSpread});
+  executor.clock().wait_until(now + rest_length(now));
 }
 
 Expected<BatchResult> run_armed(Executor& executor, PreparedBatch& batch) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <span>
@@ -11,7 +12,10 @@
 
 namespace tutti::internal {
 
-/// Lets the machine come to rest for 100 to 120 us; the last digits of the clock choose the length.
+/// Length of a rest before a run: `least` and up to 20 us more; the last digits of the clock choose how many. Queues of
+/// GPUs poll in a rhythm, which rests of equal length would always meet in the same phase.
+[[nodiscard]] Duration rest_length(Duration now, Duration least = std::chrono::microseconds{100});
+/// Lets the machine come to rest for 100 to 120 us.
 void rest(Executor& executor);
 /// Arms a batch, lets the machine come to rest, runs it.
 /// @errors as `Executor::issue` and `Executor::synchronize`.

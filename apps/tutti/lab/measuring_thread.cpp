@@ -4,32 +4,12 @@
 #include <future>
 
 #include <fmt/format.h>
-#include <sched.h>
 
 namespace tutti::internal {
 namespace {
 
 bool allows_fifo(int priority) {
   return std::async(std::launch::async, [&] { return RealTimeThread({.priority = priority}).notes().empty(); }).get();
-}
-
-std::optional<cpu_set_t> allowed_cores_now() {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return std::nullopt;
-  return allowed;
-}
-
-/// Keeps the calling thread off a core. @return its cores before, which it has again when this goes
-std::shared_ptr<const cpu_set_t> keep_off(int core) {
-  const auto before = allowed_cores_now();
-  if (!before) return nullptr;
-  cpu_set_t others = *before;
-  CPU_CLR(core, &others);
-  if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) return nullptr;
-  return {new cpu_set_t(*before), [](const cpu_set_t* cores) {
-            sched_setaffinity(0, sizeof *cores, cores);
-            delete cores;
-          }};
 }
 
 }  // namespace
@@ -39,15 +19,13 @@ std::string_view to_string(Scheduling scheduling) {
   return names[static_cast<std::size_t>(scheduling)];
 }
 
-MeasuringPlace::MeasuringPlace(Scheduling scheduling) : scheduling_(scheduling), allowed_(allowed_cores_now()) {}
-
 MeasuringPlace MeasuringPlace::best(int priority, std::span<const int> named) {
   constexpr int kLeave = 1;  // for load
   MeasuringPlace place(Scheduling::Fifo);
   place.priority_ = priority;
   if (allows_fifo(priority)) return place;
   if (auto core = OwnCore::take(kLeave, named)) place.core_.emplace(*std::move(core));
-  if (place.core_) place.before_ = keep_off(place.core_->number());
+  if (place.core_) place.others_ = std::make_unique<OnCores>(place.allowed_.without(place.core_->number()));
   place.scheduling_ = place.core_ ? Scheduling::OwnCore : Scheduling::Ordinary;
   place.note_ =
       fmt::format("SCHED_FIFO is refused here, so the thread that measures {}; allow it (ulimit -r, CAP_SYS_NICE)",
@@ -59,28 +37,16 @@ MeasuringPlace MeasuringPlace::best(int priority, std::span<const int> named) {
 void MeasuringPlace::run(const std::function<void()>& work) const {
   const auto in_place = [&] {
     const RealTimeThread thread({.priority = scheduling_ == Scheduling::Fifo ? priority_ : 0});
-    if (core_) {
-      cpu_set_t own;
-      CPU_ZERO(&own);
-      CPU_SET(core_->number(), &own);
-      sched_setaffinity(0, sizeof own, &own);
-    }
+    if (core_) Cores::only(core_->number()).apply();
     work();
   };
   std::async(std::launch::async, in_place).get();  // what it throws goes to the caller
 }
 
 void MeasuringPlace::beside(const std::function<void()>& work) const {
-  const auto before = allowed_cores_now();
-  if (!before || !allowed_) return work();
-  cpu_set_t cores = *allowed_;
-  if (core_) {
-    cores = *before;  // without those that the backend has for its threads
-    CPU_CLR(core_->number(), &cores);
-  }
-  if (CPU_COUNT(&cores) > 0) sched_setaffinity(0, sizeof cores, &cores);
+  if (core_) return work();  // the calling thread is off that core, and off those that the backend has for its threads
+  const OnCores all(allowed_);
   work();
-  sched_setaffinity(0, sizeof *before, &*before);
 }
 
 }  // namespace tutti::internal

@@ -7,9 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include <sched.h>
-
 #include "runtime/host/real_time.hpp"
+#include "runtime/pageable/pin_threads.hpp"
 
 namespace tutti::internal {
 
@@ -48,13 +47,13 @@ class MeasuringPlace {
   void beside(const std::function<void()>& work) const;
 
  private:
-  explicit MeasuringPlace(Scheduling scheduling);
+  explicit MeasuringPlace(Scheduling scheduling) : scheduling_(scheduling) {}
 
   Scheduling scheduling_;
   int priority_ = 0;
-  std::optional<cpu_set_t> allowed_ = {};  // cores that the program might use when this was made
+  Cores allowed_ = {};  // that the program might use when this was made
   std::optional<OwnCore> core_ = {};
-  std::shared_ptr<const cpu_set_t> before_ = {};  // of the thread that made this, without that core meanwhile
+  std::unique_ptr<const OnCores> others_ = {};  // of the thread that made this
   std::string note_ = {};
 };
 
