@@ -107,8 +107,8 @@ void check_transfer(const Topology& machine, const Transfer& transfer, StreamFau
                     to_string(transfer.row()), to_string(transfer.rows.pitch)));
   if (transfer.rows.count > 1 && transfer.rows.pitch > Bytes{(1LL << 53) / transfer.rows.count})
     return faults.add("the rows reach over more than 2^53 bytes; write a smaller 'pitch'");
-  if (auto reason = why_not(machine, transfer)) return faults.add(*std::move(reason));
   const RouteView route = find_route(machine, transfer);
+  if (route.method == TransferMethod{}) return faults.add(why_not(machine, transfer));
   if (!transfer.route.empty() && route.method.chunked)
     return faults.add(fmt::format(
         "'{}' has no peer access to '{}', so the copy is staged; name its memory with 'via' in place of a route", from,
@@ -297,8 +297,7 @@ StreamWork Batch::make_work(const CommandStream& stream, std::span<const LinkId>
   };
   work.bytes = static_cast<double>(transfer.size.count);
   work.engines = merging_ == Merging::Transitive ? route.end_engines : route.engines;
-  const bool has_costs = machine_.setup().transfer.of(route.kind) != CopyCost{};
-  work.route = has_costs ? route.kind : base_of(route.kind);
+  work.route = machine_.setup().transfer.counted(route.kind);
   work.by_kernel = route.method.by_kernel;
   work.peer_traffic = route.method.peer_traffic;
   const auto meets_others = [&](LinkId link) { return std::binary_search(met.begin(), met.end(), link); };

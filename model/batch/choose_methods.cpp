@@ -37,6 +37,7 @@ class Choosing {
   Batch choose() {
     const std::vector<Group> groups = find_groups();
     Batch best = by_engines();
+    if (groups.empty()) return best;
     double shortest = length(best);
     const auto keep_if_shorter = [&](Batch other) {
       const double ns = length(other);
@@ -46,7 +47,7 @@ class Choosing {
     };
     Batch all = best;
     for (const Group& group : groups) all = with(all, group, group.faster.front());
-    if (!groups.empty()) keep_if_shorter(std::move(all));
+    keep_if_shorter(std::move(all));
     for (const Group& group : groups) {
       keep_if_shorter(with(best, group, CopyMethod::Automatic));
       for (const CopyMethod method : group.faster) keep_if_shorter(with(best, group, method));
@@ -104,9 +105,8 @@ class Choosing {
   /// How long a copy by a method takes alone, where that can move it and has costs of its own.
   [[nodiscard]] std::optional<double> alone(Transfer transfer, CopyMethod method) const {
     transfer.method = method;
-    if (why_not(machine(), transfer)) return std::nullopt;
-    const CopyKind kind = find_route(machine(), transfer).kind;
-    if (kind != base_of(kind) && machine().setup().transfer.of(kind) == CopyCost{}) return std::nullopt;
+    const RouteView route = find_route(machine(), transfer);
+    if (!route.found() || machine().setup().transfer.counted(route.kind) != route.kind) return std::nullopt;
     auto batch = Batch::make(machine(), {CommandStream{"copy", std::move(transfer), {}, {}}});
     return batch ? std::optional(length(*batch)) : std::nullopt;
   }
@@ -134,10 +134,9 @@ class Choosing {
 
 /// Whether the machine knows what a further method costs.
 bool has_choice(const Topology& machine) {
-  return std::ranges::any_of(std::array{CopyKind::SmUp, CopyKind::SmDown, CopyKind::InlineUp}, [&](CopyKind kind) {
-    const CopyCost& cost = machine.setup().transfer.of(kind);
-    return cost != CopyCost{} && cost != machine.setup().transfer.of(base_of(kind));
-  });
+  const CopyCosts& costs = machine.setup().transfer;
+  return std::ranges::any_of(std::array{CopyKind::SmUp, CopyKind::SmDown, CopyKind::InlineUp},
+                             [&](CopyKind kind) { return costs.of(costs.counted(kind)) != costs.of(base_of(kind)); });
 }
 
 }  // namespace

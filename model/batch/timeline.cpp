@@ -155,11 +155,8 @@ std::optional<std::string> find_violation(const Topology& machine, const Batch& 
     if (auto violation = find_violation(streams[s], line, timeline.latency)) return violation;
     if (line.transfer) {
       const RouteView route = find_route(machine, *streams[s].transfer);
-      if (route.method.by_kernel) {
-        const VertexId gpu = streams[s].transfer->to;
-        const bool up = machine.vertex(gpu).kind == VertexKind::Gpu;
-        gpus[up ? gpu : streams[s].transfer->from].push_back({line.transfer->start, line.transfer->end, line.name});
-      }
+      if (const auto gpu = machine.moving_vertex(route.engines[0]); gpu && route.method.by_kernel)
+        gpus[*gpu].push_back({line.transfer->start, line.transfer->end, line.name});
       engines[route.engines[0]].push_back({line.transfer->start, line.transfer->end, line.name});
       if (route.engines[1] != route.engines[0]) {
         engines[route.engines[1]].push_back({line.transfer->start, line.transfer->end, line.name});

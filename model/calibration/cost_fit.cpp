@@ -120,6 +120,7 @@ struct CopyFit {
   double opening = 0, each = 0, slower = 0;  ///< ns, ns, ns a byte
   double below = 0;                          ///< bytes
   double error = std::numeric_limits<double>::infinity();
+  std::map<double, double> more = {};  ///< by bytes: ns that such a copy costs more than the smallest
 };
 
 /// Weighted least squares; errors above 1 count linearly, not squared (Huber): a few outliers, such as copies of 4
@@ -197,16 +198,16 @@ CopyFit fit_rows(std::span<const Row* const> rows) {
 }
 
 /// Copies of pageable memory: small copies show the costs, and each larger size what it costs more.
-CopyFit fit_by_size(std::span<const Row* const> rows, std::map<double, double>& more) {
+CopyFit fit_by_size(std::span<const Row* const> rows) {
   std::map<double, std::vector<const Row*>> by_size;
   for (const Row* row : rows) by_size[row->bytes].push_back(row);
-  const CopyFit fit = fit_copies(by_size.begin()->second, 0);
+  CopyFit fit = fit_copies(by_size.begin()->second, 0);
   double most = 0;
   for (const auto& [size, of_size] : by_size) {
     if (size == by_size.begin()->first) continue;
     std::vector<double> extra;
     for (const Row* row : of_size) extra.push_back((row->median - row->base - fit.opening) / row->copies - fit.each);
-    more[size] = most = std::max(most, quantile(std::move(extra), 0.5));
+    fit.more[size] = most = std::max(most, quantile(std::move(extra), 0.5));
   }
   return fit;
 }
@@ -269,14 +270,13 @@ class Fitting {
         return is_copies(row.work) && class_of(row.work) == route && row.turns == 0 && is_plain(row);
       });
       if (of_class.empty()) continue;
-      std::map<double, double> more;
-      const CopyFit fit = is_pageable(route)  ? fit_by_size(of_class, more)
+      const CopyFit fit = is_pageable(route)  ? fit_by_size(of_class)
                           : is_of_rows(route) ? fit_rows(of_class)
                                               : fit_copies(of_class);
       openings[static_cast<std::size_t>(route)] = fit.opening;
       CopyCost& cost = setup().transfer.of(route);
       cost.each = written(fit.each, fit.each);
-      for (std::size_t i = 0; const auto& [size, ns] : more)
+      for (std::size_t i = 0; const auto& [size, ns] : fit.more)
         if (i < cost.sizes.size()) cost.sizes[i++] = {Bytes{static_cast<std::int64_t>(size)}, written(ns, ns)};
       const Row& row = *of_class.front();
       if (is_of_rows(route) && fit.below > 0) {

@@ -135,6 +135,10 @@ struct CopyCosts {
   }
   [[nodiscard]] constexpr const CopyCost& of(CopyKind route) const { return classes[static_cast<std::size_t>(route)]; }
   [[nodiscard]] constexpr CopyCost& of(CopyKind route) { return classes[static_cast<std::size_t>(route)]; }
+  /// The class whose costs count for copies of a class: itself, or its base where it has none of its own.
+  [[nodiscard]] constexpr CopyKind counted(CopyKind kind) const {
+    return of(kind) == CopyCost{} ? base_of(kind) : kind;
+  }
   friend bool operator==(const CopyCosts&, const CopyCosts&) = default;
 };
 

@@ -182,6 +182,10 @@ class Topology {
   /// What stands for the engine where a vertex itself moves data: a GPU whose kernel copies, a memory for which a
   /// thread of the host does. Behind all engines.
   [[nodiscard]] EngineId mover(VertexId vertex) const { return EngineId(engine_count() + vertex.index()); }
+  /// The vertex whose `mover` this is; nothing: an engine of a GPU or device.
+  [[nodiscard]] std::optional<VertexId> moving_vertex(EngineId engine) const {
+    return engine.index() < engine_count() ? std::nullopt : std::optional(VertexId(engine.index() - engine_count()));
+  }
 
   friend bool operator==(const Topology& a, const Topology& b);
 

@@ -3,10 +3,9 @@
 namespace tutti::internal {
 
 std::optional<RouteView> route_engine(const Topology& machine, const Transfer& transfer) {
-  const auto up = goes_up(machine, transfer);
-  if (!up || has_pageable_end(machine, transfer)) return std::nullopt;
-  auto route = one_engine_route(machine, transfer, *up,
-                                *up ? machine.engine_in(transfer.to) : machine.engine_out(transfer.from));
+  const auto up = goes_up_pinned(machine, transfer);
+  if (!up) return std::nullopt;
+  auto route = gpu_engine_route(machine, transfer, *up);
   if (transfer.is_strided()) route.kind = *up ? CopyKind::RowsUp : CopyKind::RowsDown;
   return route;
 }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "model/base/expects.hpp"
 #include "model/transfer/device.hpp"
 #include "model/transfer/engine.hpp"
 #include "model/transfer/inline.hpp"
@@ -21,6 +22,7 @@ struct MethodRow {
   CopyMethod word;         ///< by which users ask for it
   std::string_view moves;  ///< what it does, for those who ask for it in vain
   std::optional<RouteView> (*route)(const Topology&, const Transfer&);  ///< nothing: not for such a transfer
+  bool moves_rows = false;                                              ///< that lie apart
 };
 
 constexpr std::string_view kOfEngines = "data between GPUs and memories that are not pageable, GPUs or devices";
@@ -33,10 +35,10 @@ constexpr std::array kMethods{
               CopyMethod::Pageable,
               "data between pageable memory and a GPU, without rows",
               route_pageable},
-    MethodRow{{.name = "direct"}, CopyMethod::Engine, kOfEngines, route_engine},
+    MethodRow{{.name = "direct"}, CopyMethod::Engine, kOfEngines, route_engine, true},
     MethodRow{{.name = "peer", .peer_traffic = true}, CopyMethod::Engine, kOfEngines, route_peer},
     MethodRow{{.name = "staged", .chunked = true}, CopyMethod::Engine, kOfEngines, route_staged},
-    MethodRow{{.name = "batch", .together = true}, CopyMethod::Batch, kOfKernels, route_engine},
+    MethodRow{{.name = "batch", .together = true}, CopyMethod::Batch, kOfKernels, route_engine, true},
     MethodRow{{.name = "sm", .by_kernel = true}, CopyMethod::Sm, kOfKernels, route_sm},
     MethodRow{{.name = "inline", .by_kernel = true, .captured = true},
               CopyMethod::Inline,
@@ -62,6 +64,10 @@ bool has_pageable_end(const Topology& machine, const Transfer& transfer) {
   return machine.vertex(transfer.from).pageable || machine.vertex(transfer.to).pageable;
 }
 
+std::optional<bool> goes_up_pinned(const Topology& machine, const Transfer& transfer) {
+  return has_pageable_end(machine, transfer) ? std::nullopt : goes_up(machine, transfer);
+}
+
 RouteView one_engine_route(const Topology& machine, const Transfer& transfer, bool up, EngineId engine) {
   RouteView route;
   route.kind = up ? CopyKind::Up : CopyKind::Down;
@@ -72,14 +78,21 @@ RouteView one_engine_route(const Topology& machine, const Transfer& transfer, bo
   return route;
 }
 
+RouteView gpu_engine_route(const Topology& machine, const Transfer& transfer, bool up) {
+  return one_engine_route(machine, transfer, up,
+                          up ? machine.engine_in(transfer.to) : machine.engine_out(transfer.from));
+}
+
 RouteView find_route(const Topology& machine, const Transfer& transfer) {
   for (const MethodRow& row : kMethods) {
-    if (!is_asked_for(row, transfer)) continue;
+    if (!is_asked_for(row, transfer) || (transfer.is_strided() && !row.moves_rows)) continue;
     auto route = row.route(machine, transfer);
     if (!route) continue;
     route->method = row.method;
     return *route;
   }
+  TUTTI_EXPECTS(transfer.method != CopyMethod::Automatic || transfer.is_strided(),
+                "one end of a transfer is a GPU or a device, the other a memory or another GPU");
   return {};
 }
 
@@ -97,16 +110,11 @@ Transfer resized(Transfer transfer, Bytes size) {
   return transfer;
 }
 
-std::optional<std::string> why_not(const Topology& machine, const Transfer& transfer) {
-  if (transfer.is_strided() && (!goes_up(machine, transfer) || has_pageable_end(machine, transfer)))
+std::string why_not(const Topology& machine, const Transfer& transfer) {
+  if (transfer.is_strided() && !goes_up_pinned(machine, transfer))
     return "rows that lie apart are copied between a memory that is not pageable and a GPU; leave 'pitch' out here";
-  std::string_view moves;
-  for (const MethodRow& row : kMethods) {
-    if (!is_asked_for(row, transfer)) continue;
-    if (row.route(machine, transfer)) return std::nullopt;
-    moves = row.moves;
-  }
-  return fmt::format("method '{}' moves {}; leave 'method' out here", to_string(transfer.method), moves);
+  const auto row = std::ranges::find_if(kMethods, [&](const MethodRow& one) { return is_asked_for(one, transfer); });
+  return fmt::format("method '{}' moves {}; leave 'method' out here", to_string(transfer.method), row->moves);
 }
 
 }  // namespace tutti::internal

@@ -53,23 +53,30 @@ struct RouteView {
 /// Whether one end is pageable memory, which no GPU reaches.
 [[nodiscard]] bool has_pageable_end(const Topology& machine, const Transfer& transfer);
 
+/// As `goes_up`, for copies of memory that GPUs reach; nothing where an end is pageable.
+[[nodiscard]] std::optional<bool> goes_up_pinned(const Topology& machine, const Transfer& transfer);
+
 /// A route with one engine, which issues the copy and is all that it holds.
 /// @param up  whether its costs and weight are those of a copy up
 [[nodiscard]] RouteView one_engine_route(const Topology& machine, const Transfer& transfer, bool up, EngineId engine);
+
+/// The route between a memory and a GPU by the GPU's engine for that direction.
+[[nodiscard]] RouteView gpu_engine_route(const Topology& machine, const Transfer& transfer, bool up);
 
 /// The route of a transfer by the method it asks for, or by the first one that moves such transfers. Its links are the
 /// transfer's own where it has some, otherwise the machine's.
 ///
 /// @pre    both ends are memories, GPUs or devices; one is a GPU or a device, the other no device, and they differ.
-/// @return a route that is not `found()` where there is none.
+/// @return a route that is not `found()` where there is none, or where that method does not move it: then without a
+///         name (`why_not`).
 [[nodiscard]] RouteView find_route(const Topology& machine, const Transfer& transfer);
 
 /// The transfer with about this many bytes: rows keep their length, and there are more or fewer of them. A kernel moves
 /// what is too long for an argument.
 [[nodiscard]] Transfer resized(Transfer transfer, Bytes size);
 
-/// Why the method that a transfer asks for does not move it: a sentence; nothing where it does.
-/// @pre as `find_route`
-[[nodiscard]] std::optional<std::string> why_not(const Topology& machine, const Transfer& transfer);
+/// Why the method that a transfer asks for does not move it: a sentence.
+/// @pre `find_route` found no method
+[[nodiscard]] std::string why_not(const Topology& machine, const Transfer& transfer);
 
 }  // namespace tutti::internal

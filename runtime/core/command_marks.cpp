@@ -19,7 +19,6 @@ std::vector<std::vector<std::uint32_t>> lanes_of(const CommandList& list) {
 }
 
 bool is_copy(const Command& command) { return command.kind == Kind::Copy || command.kind == Kind::Nothing; }
-bool is_work(const Command& command) { return command.is_kernel(); }
 
 /// Staged copies and host work count as long, whatever their planned length: their own times are needed.
 bool is_long(const Command& command) {
@@ -30,7 +29,7 @@ bool is_long(const Command& command) {
 /// Whether the instant between two commands of a lane needs a time.
 bool is_of_interest(const Command& before, const Command& after) {
   if (after.is_released()) return before.closes;
-  return is_long(before) || is_long(after) || is_work(before) != is_work(after);
+  return is_long(before) || is_long(after) || before.is_kernel() != after.is_kernel();
 }
 
 void raise(Mark& mark, Mark to) { mark = std::max(mark, to); }

@@ -199,11 +199,13 @@ Expected<std::unique_ptr<BackendBatch>> CudaBackend::prepare(BoundPlan bound) {
         "host work waits for its turn in the queue of a GPU, and nothing of its partition uses one; copy something to "
         "one in the same task, or take the sim backend");
   for (const CommandStream& stream : bound.plan.batch.streams()) {
-    if (stream.transfer && find_route(devices_->machine, *stream.transfer).method.of_device) {
+    const TransferMethod method =
+        stream.transfer ? find_route(devices_->machine, *stream.transfer).method : TransferMethod{};
+    if (method.of_device) {
       const bool sends = devices_->machine.vertex(stream.transfer->from).kind == VertexKind::Device;
       return tl::unexpected(check_is_mine(sends ? stream.transfer->from : stream.transfer->to).error());
     }
-    if (stream.transfer && stream.transfer->method == CopyMethod::Mapped)
+    if (method.mapped)
       return invalid_input(
           fmt::format("stream '{}' is to be copied by stores to the GPU's BAR, which no driver of this host maps for "
                       "programs; leave 'method: mapped' out, or take the sim backend",

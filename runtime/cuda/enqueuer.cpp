@@ -285,7 +285,7 @@ void Enqueuer::copy(std::uint32_t run) {
   const Command& command = batch_.list.commands[batch_.list.runs[run].begin];
   const cudaStream_t stream = batch_.lanes[command.lane].stream;
   Copies& copies = copies_[run];
-  const bool together = batch_.stream_of(command).transfer->method == CopyMethod::Batch;
+  const bool together = batch_.bound.plan.timeline.streams[command.stream].transfer->method.together;
   const cudaError_t status = !batch_.backend.batches_copies ? copies.enqueue_each(stream, 0, copies.count())
                              : together                     ? copies.enqueue(stream, 0, copies.count())
                                                             : copies.enqueue(stream);

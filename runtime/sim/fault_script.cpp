@@ -59,8 +59,7 @@ void raise_costs(SetupTimes& setup, const RunFault& fault) {
   if (raised(CommandCost::Batch)) raise(setup.batch, fault);
   if (raised(CommandCost::Transfer))
     for (const CopyKind kind : kCopyKinds) {
-      CopyCost& cost = setup.transfer.of(kind);
-      if (kind == base_of(kind) || cost != CopyCost{}) raise(cost.each, fault);  // others cost what their base does
+      if (setup.transfer.counted(kind) == kind) raise(setup.transfer.of(kind).each, fault);
     }
   if (raised(CommandCost::Kernel)) raise(setup.kernel, fault);
   if (raised(CommandCost::Gate)) raise(setup.gate, fault);

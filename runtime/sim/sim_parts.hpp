@@ -16,11 +16,6 @@ namespace tutti::internal {
 void move_bytes(const Topology& machine, const Transfer& transfer, const StreamBinding& binding, std::size_t offset,
                 std::size_t bytes);
 
-/// Copies a part of a transfer, row by row where its rows lie apart.
-/// @param offset,bytes  the part, as if all rows followed each other
-void move_bytes(const Topology& machine, const Transfer& transfer, const StreamBinding& binding, std::size_t offset,
-                std::size_t bytes);
-
 /// Stretches the segments of a transfer to its start and end, where they do not fit.
 void fit_segments(TransferInterval& transfer);
 

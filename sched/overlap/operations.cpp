@@ -339,8 +339,8 @@ class Splitting {
 
   /// The engine of a copy, joined with what it holds beside; or what moves data itself.
   std::size_t hold(const StreamWork& work) {
-    const std::size_t number = work.engines[0].index(), engines = machine_->engine_count();
-    if (number >= engines) return resources_.add({ResourcePart::Kind::Processor, VertexId(number - engines).value});
+    if (const auto vertex = machine_->moving_vertex(work.engines[0]))
+      return resources_.add({ResourcePart::Kind::Processor, vertex->value});
     const std::size_t engine = resources_.add({ResourcePart::Kind::Engine, work.engines[0].value});
     if (work.landing != kNone) resources_.join(engine, resources_.add({ResourcePart::Kind::Landing, work.landing}));
     return engine;

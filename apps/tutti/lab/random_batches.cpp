@@ -143,8 +143,8 @@ class Drawing {
 
   /// Draws another method than the engines' plain copies, of those that the machine has costs for.
   void draw_method(Transfer& transfer) {
-    const auto up = goes_up(machine_, transfer);
-    if (!up || has_pageable_end(machine_, transfer)) return;
+    const auto up = goes_up_pinned(machine_, transfer);
+    if (!up) return;
     const CopyCosts& costs = machine_.setup().transfer;
     const auto is_known = [&](CopyKind kind) { return costs.of(kind) != CopyCost{}; };
     switch (random_.between(0, 2)) {

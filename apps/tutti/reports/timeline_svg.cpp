@@ -52,8 +52,10 @@ class Lanes {
     for (std::size_t s = 0; s < batch.streams().size(); ++s) {
       const CommandStream& stream = batch.streams()[s];
       if (stream.transfer)
-        for (const EngineId engine : batch.work()[s].engines)
-          (engine.index() < engines.size() ? engines[engine.index()] : processors[vertex_of(engine)]) = true;
+        for (const EngineId engine : batch.work()[s].engines) {
+          const auto vertex = machine_->moving_vertex(engine);
+          (vertex ? processors[vertex->index()] : engines[engine.index()]) = true;
+        }
       if (stream.kernel) processors[stream.kernel->on.index()] = true;
     }
     for (const VertexId gpu : machine_->gpus()) {
@@ -74,13 +76,12 @@ class Lanes {
 
   [[nodiscard]] std::span<const Lane> all() const { return lanes_; }
   [[nodiscard]] std::size_t of(EngineId engine) const {
-    return engine.index() < of_engine_.size() ? of_engine_[engine.index()] : of_vertex_[vertex_of(engine)];
+    const auto vertex = machine_->moving_vertex(engine);
+    return vertex ? of(*vertex) : of_engine_[engine.index()];
   }
   [[nodiscard]] std::size_t of(VertexId processor) const { return of_vertex_[processor.index()]; }
 
  private:
-  /// The vertex that moves data itself (`Topology::mover`).
-  [[nodiscard]] std::size_t vertex_of(EngineId mover) const { return mover.index() - of_engine_.size(); }
   void add_engines(VertexId gpu, const std::vector<bool>& used) {
     const bool one = machine_->engine_in(gpu) == machine_->engine_out(gpu);
     for (const auto& [engine, what] : {std::pair{machine_->engine_in(gpu), one ? "copies" : "up"},
