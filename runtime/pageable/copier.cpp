@@ -11,10 +11,15 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 
-/// How long a thread stays awake between two pieces of a copy: waking it takes longer.
-constexpr Steady::duration kAwake = std::chrono::microseconds{50};
-/// How long the thread that feeds the engine then sleeps: what it waits for takes long anyway.
+/// How long a thread stays awake between two pieces of a copy: an engine needs some 80 us for the largest.
+constexpr Steady::duration kAwake = std::chrono::microseconds{200};
+/// How long the thread that feeds the engine does, and how long it then sleeps: what it waits for takes long anyway.
+constexpr Steady::duration kFeederAwake = std::chrono::milliseconds{1};
 constexpr Steady::duration kNap = std::chrono::microseconds{20};
+/// Full buffers that keep an engine busy while a thread does more for its buffer than fill it.
+constexpr std::size_t kEnoughAhead = 4;
+/// Attempts to lock before a thread sleeps: the queue is held for less than a microsecond, and waking takes many.
+constexpr int kLockAttempts = 1000;
 
 void pause() {
 #if defined(__x86_64__)
@@ -22,6 +27,17 @@ void pause() {
 #else
   std::this_thread::yield();
 #endif
+}
+
+/// Locks without sleeping where the mutex is free soon.
+std::unique_lock<std::mutex> lock_awake(std::mutex& mutex) {
+  std::unique_lock lock(mutex, std::try_to_lock);
+  for (int attempt = 0; !lock && attempt < kLockAttempts; ++attempt) {
+    pause();
+    static_cast<void>(lock.try_lock());
+  }
+  if (!lock) lock.lock();
+  return lock;
 }
 
 /// Waits awake until a number changes. @return whether it has
@@ -80,9 +96,11 @@ void Copier::serve() {
       wait_for_work(lock);
       continue;
     }
+    const bool hurried = queue_.ahead() < kEnoughAhead;
     lock.unlock();
     move(*held);
-    lock.lock();
+    if (work_.direction == CopyDirection::Up && !hurried) push_out(buffers_[held->buffer], range(held->piece).bytes);
+    lock = lock_awake(mutex_);
     if (work_.direction == CopyDirection::Up)
       queue_.end_fill(*held);
     else
@@ -109,7 +127,7 @@ void Copier::wait_for_work(std::unique_lock<std::mutex>& lock) {
   if (!queue_.is_over()) {
     lock.unlock();
     const bool changed = awaits_change(news_, seen);
-    lock.lock();
+    lock = lock_awake(mutex_);
     if (changed) return;
   }
   ++sleeping_;
@@ -123,9 +141,9 @@ CopyEnd Copier::copy(CopyDirection direction, std::byte* host, std::size_t bytes
   if (bytes == 0) return CopyEnd::Done;
   const std::unique_lock alone(copying_, std::try_to_lock);
   if (!alone) return CopyEnd::Busy;
-  reap(dma);
+  if (in_flight_.size() + 2 > buffers_.size()) reap(dma);
   {
-    const std::lock_guard lock(mutex_);
+    const auto lock = lock_awake(mutex_);
     // Buffers of an earlier copy may wait in a stream for something that only this thread will bring about.
     if (queue_.free_buffers() < 2) return CopyEnd::Busy;
     work_ = {direction, host, Pieces(bytes, options_.buffer, threads_.size())};
@@ -134,7 +152,7 @@ CopyEnd Copier::copy(CopyDirection direction, std::byte* host, std::size_t bytes
     ++news_;
   }
   work_came_.notify_all();
-  auto awake_until = Steady::now() + kAwake;
+  auto awake_until = Steady::now() + kFeederAwake;
   std::uint64_t seen = 0;
   while (true) {
     reap(dma);
@@ -142,14 +160,14 @@ CopyEnd Copier::copy(CopyDirection direction, std::byte* host, std::size_t bytes
       seen = news;
       feed(dma);
       if (has_ended()) break;
-      awake_until = Steady::now() + kAwake;
+      awake_until = Steady::now() + kFeederAwake;
     } else if (Steady::now() < awake_until) {
       pause();
     } else {
       std::this_thread::sleep_for(kNap);
     }
   }
-  const std::lock_guard lock(mutex_);
+  const auto lock = lock_awake(mutex_);
   return queue_.was_aborted() ? CopyEnd::Failed : CopyEnd::Done;
 }
 
@@ -160,7 +178,7 @@ void Copier::finish(Dma& dma) {
 
 /// Upwards the engine may keep the last buffers; after a failure nothing does.
 bool Copier::has_ended() {
-  const std::lock_guard lock(mutex_);
+  const auto lock = lock_awake(mutex_);
   return work_.direction == CopyDirection::Up && !queue_.was_aborted() ? queue_.is_handed_over() : queue_.is_over();
 }
 
@@ -169,7 +187,7 @@ void Copier::feed(Dma& dma) {
   while (true) {
     std::optional<Held> held;
     {
-      const std::lock_guard lock(mutex_);
+      const auto lock = lock_awake(mutex_);
       held = work_.direction == CopyDirection::Up ? queue_.begin_empty() : queue_.begin_fill();
     }
     if (!held) return;
@@ -199,7 +217,7 @@ void Copier::reap(Dma& dma) {
 /// A move of a piece has ended.
 void Copier::pass_on(const Move& moved) {
   {
-    const std::lock_guard lock(mutex_);
+    const auto lock = lock_awake(mutex_);
     if (moved.copy != copies_)
       queue_.give_back(moved.held.buffer);
     else if (work_.direction == CopyDirection::Up)
@@ -213,7 +231,7 @@ void Copier::pass_on(const Move& moved) {
 }
 
 void Copier::fail() {
-  const std::lock_guard lock(mutex_);
+  const auto lock = lock_awake(mutex_);
   queue_.abort();
   ++news_;
 }

@@ -45,6 +45,10 @@ void stream_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
   const std::size_t streamed = head + stream_blocks(to + head, from + head, bytes - head);
   std::memcpy(to + streamed, from + streamed, bytes - streamed);
 }
+
+__attribute__((target("cldemote"))) void demote_lines(std::byte* data, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += kLine) _cldemote(data + at);
+}
 #endif
 
 }  // namespace
@@ -55,6 +59,12 @@ CopyRoutine routine_of(CopyBytes how) {
 #endif
   static_cast<void>(how);
   return copy_cached;
+}
+
+void push_out([[maybe_unused]] std::byte* data, [[maybe_unused]] std::size_t bytes) {
+#if defined(__x86_64__)
+  demote_lines(data, bytes);  // processors without the instruction take it for one that does nothing
+#endif
 }
 
 }  // namespace tutti::internal

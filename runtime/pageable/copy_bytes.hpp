@@ -23,4 +23,8 @@ inline constexpr std::array kCopyBytes{CopyBytes::Cached, CopyBytes::Streaming};
 using CopyRoutine = void (*)(std::byte* to, const std::byte* from, std::size_t bytes);
 [[nodiscard]] CopyRoutine routine_of(CopyBytes how);
 
+/// Moves bytes that this core has written from its own caches to the one that all cores share, where an engine reads
+/// them quicker. Does nothing on processors that cannot.
+void push_out(std::byte* data, std::size_t bytes);
+
 }  // namespace tutti::internal

@@ -48,6 +48,8 @@ class DoubleQueue {
   [[nodiscard]] bool was_aborted() const { return aborted_; }
   [[nodiscard]] std::size_t free_buffers() const { return free_.size(); }
   [[nodiscard]] std::size_t full_buffers() const { return full_.size(); }
+  /// Buffers that the second stage has, or can take.
+  [[nodiscard]] std::size_t ahead() const { return full_.size() + emptying_; }
 
   friend bool operator==(const DoubleQueue&, const DoubleQueue&) = default;
 

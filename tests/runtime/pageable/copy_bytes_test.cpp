@@ -30,5 +30,13 @@ TEST(CopyBytes, CopyWhatTheyShallAndNothingElse) {
   }
 }
 
+TEST(CopyBytes, StayAsTheyAreWhenTheyArePushedOut) {
+  std::vector<std::byte> bytes(5000, std::byte{0x5a});
+  const std::vector<std::byte> expected = bytes;
+  push_out(bytes.data() + 3, 4990);
+  push_out(bytes.data(), 0);
+  EXPECT_EQ(bytes, expected);
+}
+
 }  // namespace
 }  // namespace tutti::internal
