@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::size_t kMaxEndpoints = 1024;
 constexpr Bytes kSmallestBuffer{64 << 10}, kLargestBuffer{64 << 20};  // of pageable memory
+constexpr Bytes kLargestCrossover{1 << 30};
 constexpr std::size_t kMaxVertices = 8192;
 constexpr Duration kLongest{1LL << 53};  // what a double holds exactly
 constexpr std::size_t kMaxRouteLinks = 1U << 24;
@@ -117,6 +118,10 @@ void check_vertex(const Vertex& vertex, Faults& faults, const std::string& field
   if (vertex.pageable && (vertex.buffer < kSmallestBuffer || vertex.buffer > kLargestBuffer))
     faults.add(path_of(field, "buffer"),
                fmt::format("a buffer of {} is no use; write one from 64 KiB to 64 MiB", to_string(vertex.buffer)));
+  if (vertex.pageable && vertex.crossover > kLargestCrossover)
+    faults.add(path_of(field, "crossover"),
+               fmt::format("a crossover of {} leaves the producers nothing to do; write one up to 1 GiB",
+                           to_string(vertex.crossover)));
 }
 
 /// Buffers of pageable memory lie in the first memory, and measured tables are of copies of it.

@@ -22,7 +22,7 @@ std::vector<Vertex> Form<std::vector<Vertex>>::read(Reader& reader, const Node& 
       };
       only(VertexKind::Gpu, {"copy_engines", "memory", "bus_id", "uuid"});
       only(VertexKind::Cpu, {"cores"});
-      only(VertexKind::Memory, {"pageable", "producers", "buffer"});
+      only(VertexKind::Memory, {"pageable", "producers", "buffer", "crossover"});
     });
   }
   return vertices;

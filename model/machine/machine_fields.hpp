@@ -111,6 +111,7 @@ struct Record<Vertex> {
                                      Field{"pageable", &Vertex::pageable},
                                      Field{"producers", &Vertex::producers}.within(1, 64),
                                      Field{"buffer", &Vertex::buffer},
+                                     Field{"crossover", &Vertex::crossover},
                                      Field{"memory", &Vertex::memory},
                                      Field{"bus_id", &Vertex::bus_id}.any_text(),
                                      Field{"uuid", &Vertex::uuid}.any_text(),
