@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <latch>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -27,6 +28,7 @@ constexpr std::size_t kBuffer = std::size_t{4} << 20;
 constexpr std::size_t kPinned = 16 * kBuffer;
 constexpr std::size_t kSmallest = std::size_t{256} << 10, kLargest = std::size_t{16} << 20;  // crossovers tried
 constexpr int kMostProducers = 16;
+constexpr int kMostThreads = 64;  // whose share of the memory is measured: those of several GPUs
 /// A copy by double queuing is taken where it is quicker by so much: less may be chance.
 constexpr double kWorthIt = 1.03;
 
@@ -56,6 +58,8 @@ class Bench {
   void copy_plainly(CopyDirection direction, std::byte* host, std::size_t bytes);
   void copy_by_queues(DeviceCopier& copier, CopyDirection direction, std::size_t bytes);
   double threads_rate(CopyDirection direction, CopyBytes how, int threads);
+  double threads_rate(CopyDirection direction, int threads);
+  ProducerChoice choose(CopyDirection direction, PageableMeasurement& found);
   void measure_alone(CopyDirection direction, PageableDirection& into);
   Expected<std::unique_ptr<DeviceCopier>> copier_for(const PageableMeasurement& found);
   Bytes crossover(DeviceCopier& copier, CopyDirection direction);
@@ -111,32 +115,59 @@ void Bench::copy_by_queues(DeviceCopier& copier, CopyDirection direction, std::s
 /// All of the ordinary memory through buffers, by so many threads.
 double Bench::threads_rate(CopyDirection direction, CopyBytes how, int threads) {
   const CopyRoutine copy = routine_of(how);
-  const std::size_t part = kLarge / static_cast<std::size_t>(threads) / kBuffer * kBuffer;
-  const auto work = [&](std::size_t thread) {
+  const auto count = static_cast<std::size_t>(threads);
+  const std::size_t piece = std::min(kBuffer, kPinned / count);
+  const std::size_t part = kLarge / count / piece * piece;
+  const auto work = [&](std::size_t thread, std::latch& ready) {
     pin_this_thread(cores_);
-    for (std::size_t at = 0; at < part; at += kBuffer) {
+    ready.arrive_and_wait();
+    std::byte* const buffer = pinned_.data() + thread * piece;
+    for (std::size_t at = 0; at < part; at += piece) {
       std::byte* const ordinary = ordinary_.data() + thread * part + at;
-      std::byte* const buffer = pinned_.data() + thread % (kPinned / kBuffer) * kBuffer;
       if (direction == CopyDirection::Up)
-        copy(buffer, ordinary, kBuffer);
+        copy(buffer, ordinary, piece);
       else
-        copy(ordinary, buffer, kBuffer);
+        copy(ordinary, buffer, piece);
     }
   };
-  const double seconds = median_seconds(3, [&] {
+  std::vector<double> seconds;
+  for (int round = 0; round < 3; ++round) {
+    std::latch ready(threads + 1);
     std::vector<std::thread> all;
-    for (int thread = 0; thread < threads; ++thread) all.emplace_back(work, static_cast<std::size_t>(thread));
-    for (std::thread& thread : all) thread.join();
-  });
-  return rate_of(part * static_cast<std::size_t>(threads), seconds).value;
+    for (std::size_t thread = 0; thread < count; ++thread) all.emplace_back(work, thread, std::ref(ready));
+    ready.arrive_and_wait();
+    seconds.push_back(seconds_of([&] {
+      for (std::thread& thread : all) thread.join();
+    }));
+  }
+  return rate_of(part * count, median(std::move(seconds))).value;
+}
+
+/// In the quicker way.
+double Bench::threads_rate(CopyDirection direction, int threads) {
+  double rate = 0;
+  for (const CopyBytes how : kCopyBytes) rate = std::max(rate, threads_rate(direction, how, threads));
+  return rate;
+}
+
+/// For one direction. A thread beside others is slower than one alone, since they share the memory: so many threads as
+/// would fill the link alone are measured together.
+ProducerChoice Bench::choose(CopyDirection direction, PageableMeasurement& found) {
+  PageableDirection& one = found.directions[static_cast<std::size_t>(direction)];
+  const int most = std::min(found.cores, kMostProducers);
+  const auto chosen = [&] {
+    return choose_producers({one.pinned, one.thread, found.memory}, most, MemoryPasses::Cached);
+  };
+  one.thread = GBps{threads_rate(direction, 1)};
+  const int threads = chosen().threads;
+  one.thread = GBps{threads_rate(direction, threads) / threads};
+  return chosen();
 }
 
 void Bench::measure_alone(CopyDirection direction, PageableDirection& into) {
   copy_plainly(direction, pinned_.data(), kPinned);
   into.pinned = rate_of(kPinned, median_seconds(5, [&] { copy_plainly(direction, pinned_.data(), kPinned); }));
   into.plain = rate_of(kLarge, median_seconds(3, [&] { copy_plainly(direction, ordinary_.data(), kLarge); }));
-  for (const CopyBytes how : kCopyBytes)
-    into.thread.value = std::max(into.thread.value, threads_rate(direction, how, 1));
 }
 
 Expected<std::unique_ptr<DeviceCopier>> Bench::copier_for(const PageableMeasurement& found) {
@@ -180,11 +211,10 @@ Expected<PageableMeasurement> Bench::measure() {
   found.cores = std::max(found.cores, 1);
   for (const CopyDirection direction : kCopyDirections)
     measure_alone(direction, found.directions[static_cast<std::size_t>(direction)]);
-  for (int threads = 1; threads <= std::min(found.cores, kMostProducers); threads *= 2)
+  for (int threads = 1; threads <= std::min(found.cores, kMostThreads); threads *= 2)
     found.memory.value = std::max(found.memory.value, 2 * threads_rate(CopyDirection::Up, CopyBytes::Cached, threads));
-  for (const PageableDirection& one : found.directions) {
-    const auto choice = choose_producers({one.pinned, one.thread, found.memory}, std::min(found.cores, kMostProducers),
-                                         MemoryPasses::Cached);
+  for (const CopyDirection direction : kCopyDirections) {
+    const ProducerChoice choice = choose(direction, found);
     if (choice.threads > found.choice.threads) found.choice = choice;
   }
   for (const CopyDirection direction : kCopyDirections) {
