@@ -13,6 +13,7 @@
 #include "apps/tutti/formats/measured_json.hpp"
 #include "apps/tutti/lab/measuring.hpp"
 #include "apps/tutti/lab/measuring_costs.hpp"
+#include "apps/tutti/lab/memory_load.hpp"
 #include "model/base/quantile.hpp"
 #include "model/calibration/measurement_plan.hpp"
 #include "model/machine/ports.hpp"
@@ -307,6 +308,13 @@ Expected<LiveMeasurements> measure_live(const Topology& known, const LiveOptions
   measurements->costs = *std::move(costs);
   watch.lap("costs of commands");
   for (const std::string& note : (*rig)->backend().notes()) say("note: " + note);
+  if (!options.backend.simulated()) {
+    const auto effect =
+        measure_memory_load((*rig)->executor(), {std::min(kGateLoad, measuring->largest)}, *measuring->interrupted);
+    if (!effect) return tl::unexpected(effect.error());
+    say(text_of(*effect, *machine));
+    watch.lap("beside a load on the host's memory");
+  }
   if (options.loaded) {
     rig->reset();  // one rig at a time
     auto starts = measure_loaded_gates(*machine, options, std::min(kGateLoad, measuring->largest));

@@ -23,9 +23,11 @@ void compute(const std::atomic<bool>& leaving) {
     for (int step = 0; step < 10'000; ++step) work = work * 6364136223846793005U + 1;
 }
 
-void copy_pieces(const std::atomic<bool>& leaving, std::vector<std::byte>& memory) {
-  for (std::size_t at = 0; !leaving.load(std::memory_order_relaxed); at = (at + kPiece) % kCopied)
+void copy_pieces(const std::atomic<bool>& leaving, std::atomic<std::uint64_t>& copied, std::vector<std::byte>& memory) {
+  for (std::size_t at = 0; !leaving.load(std::memory_order_relaxed); at = (at + kPiece) % kCopied) {
     std::memcpy(memory.data() + kCopied + at, memory.data() + at, kPiece);
+    copied.fetch_add(kPiece, std::memory_order_relaxed);
+  }
 }
 
 void send_messages(const std::atomic<bool>& leaving, const std::vector<int>& ends) {
@@ -85,7 +87,7 @@ void LoadThreads::add_copiers() {
   memory_.resize(cores);  // its addresses stay
   for (std::vector<std::byte>& memory : memory_) {
     memory.resize(2 * kCopied);
-    add([this, &memory] { copy_pieces(leaving_, memory); });
+    add([this, &memory] { copy_pieces(leaving_, copied_, memory); });
   }
 }
 

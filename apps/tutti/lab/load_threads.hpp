@@ -32,6 +32,8 @@ class LoadThreads {
 
   /// As many as the host allows.
   [[nodiscard]] std::size_t count() const { return threads_.size(); }
+  /// Bytes that threads of `Memory` have copied until now.
+  [[nodiscard]] std::uint64_t copied() const { return copied_.load(std::memory_order_relaxed); }
 
  private:
   bool add(std::function<void()> work);
@@ -39,6 +41,7 @@ class LoadThreads {
   bool add_messengers();
 
   std::atomic<bool> leaving_{false};
+  std::atomic<std::uint64_t> copied_{0};
   std::vector<std::vector<std::byte>> memory_;
   std::vector<int> sockets_;  // two a pair
   std::vector<std::thread> threads_;

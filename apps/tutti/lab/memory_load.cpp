@@ -1,0 +1,71 @@
+#include "apps/tutti/lab/memory_load.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "apps/table.hpp"
+#include "apps/tutti/lab/load_threads.hpp"
+
+namespace tutti::internal {
+namespace {
+
+constexpr std::chrono::milliseconds kThreadsSettle{200};
+
+/// Of the first memory: the first GPU alone, and all GPUs together.
+std::vector<BusSet> ends_of_scale(const Topology& machine) {
+  const std::string& first = machine.vertex(machine.memories().front()).name;
+  std::vector<BusSet> chosen;
+  for (BusSet& set : bus_sets(machine)) {
+    if (set.memory != first || (!chosen.empty() && set.flows.size() <= chosen.back().flows.size())) continue;
+    if (chosen.size() == 2) chosen.pop_back();
+    chosen.push_back(std::move(set));
+  }
+  return chosen;
+}
+
+}  // namespace
+
+Expected<MemoryLoadEffect> measure_memory_load(Executor& executor, const BusOptions& options,
+                                               const std::atomic<bool>& interrupted) {
+  using Seconds = std::chrono::duration<double>;
+  MemoryLoadEffect effect{};
+  effect.sets = ends_of_scale(executor.machine());
+  auto idle = measure_bus(executor, effect.sets, options, interrupted);
+  if (!idle) return tl::unexpected(std::move(idle.error()));
+  effect.idle = *std::move(idle);
+  const LoadThreads threads(LoadKind::Memory);
+  effect.threads = threads.count();
+  std::this_thread::sleep_for(kThreadsSettle);
+  const std::uint64_t before = threads.copied();
+  const auto start = std::chrono::steady_clock::now();
+  auto busy = measure_bus(executor, effect.sets, options, interrupted);
+  if (!busy) return tl::unexpected(std::move(busy.error()));
+  effect.busy = *std::move(busy);
+  const Seconds passed = std::chrono::steady_clock::now() - start;
+  effect.copied = static_cast<double>(threads.copied() - before) / passed.count() / 1e9;
+  return effect;
+}
+
+std::string text_of(const MemoryLoadEffect& effect, const Topology& machine) {
+  constexpr std::array kWays{"up", "down", "both"};
+  const auto rate = [](double gbps) { return fmt::format("{:.1f}", gbps); };
+  programs::Table table({"copies", "alone GB/s", "beside them", "left"});
+  for (std::size_t set = 0; set < effect.sets.size(); ++set) {
+    const std::vector<BusFlow>& flows = effect.sets[set].flows;
+    const std::string gpus =
+        flows.size() == 1 ? machine.vertex(flows[0].gpu).name : fmt::format("{} GPUs", flows.size());
+    for (std::size_t way = 0; way < kWays.size(); ++way) {
+      const double idle = effect.idle[set].gbps[way], busy = effect.busy[set].gbps[way];
+      table.add({fmt::format("{}, {}", gpus, kWays[way]), rate(idle), rate(busy),
+                 fmt::format("{:.0f} %", 100 * busy / idle)});
+    }
+  }
+  return fmt::format(
+      "beside {} threads that copy {:.1f} GB/s in the host's memory (declare such a load as background):\n{}",
+      effect.threads, effect.copied, table.text());
+}
+
+}  // namespace tutti::internal
