@@ -1,9 +1,14 @@
 #include "apps/tutti/commands/bench_copies.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <memory>
+#include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -17,6 +22,9 @@
 namespace tutti::internal {
 namespace {
 
+/// Memory in which a host that copies finds nothing in its caches.
+constexpr Bytes kBeyondCaches{256 << 20};
+
 struct CopiesOptions {
   CopiesOptions() { backend.backend = "cuda"; }
 
@@ -24,14 +32,68 @@ struct CopiesOptions {
   programs::BackendWords backend;
   std::string size = "64 MiB";
   std::string time = "10s";
+  std::string rate;
+  std::vector<std::string> flows;
 };
 
-/// Copies without pause until `end` or an interrupt. @return the number of copies
-std::uint64_t copy_until(Baselines& baselines, const BufferView& from, const BufferView& to,
-                         std::chrono::steady_clock::time_point end, const std::atomic<bool>& interrupted) {
-  std::uint64_t copies = 0;
-  while (!interrupted && std::chrono::steady_clock::now() < end && baselines.time_plain_copy(from, to)) copies += 2;
-  return copies;
+using Steady = std::chrono::steady_clock;
+
+/// Two ends of copies that follow each other.
+struct CopyFlow {
+  VertexId from, to;
+};
+
+/// When copies begin, and when no more do.
+struct CopyPace {
+  Steady::time_point end;
+  std::optional<GBps> rate;  ///< none: as fast as they go
+  const std::atomic<bool>* interrupted;
+};
+
+/// Copies until the end of the pace, or an interrupt; within host memory by the calling thread.
+/// @return the bytes copied
+std::uint64_t copy_at_pace(Baselines& baselines, const BufferView& from, const BufferView& to, bool by_host,
+                           std::size_t size, const CopyPace& pace) {
+  const auto start = Steady::now();
+  std::uint64_t bytes = 0;
+  const std::size_t places = static_cast<std::size_t>(from.size.count) / size;
+  while (!*pace.interrupted) {
+    const std::chrono::duration<double, std::nano> due(pace.rate ? static_cast<double>(bytes) / pace.rate->value : 0);
+    std::this_thread::sleep_until(start + std::chrono::duration_cast<Steady::duration>(due));
+    if (Steady::now() >= pace.end) break;
+    if (const std::size_t at = bytes / size % places * size; by_host)
+      std::memcpy(to.data + at, from.data + at, size);
+    else if (!baselines.time_plain_copy(from, to))
+      break;
+    bytes += by_host ? size : 2 * size;  // a plain copy is timed twice
+  }
+  return bytes;
+}
+
+/// The flows that were asked for, or one up to and one down from every GPU.
+Expected<std::vector<CopyFlow>> flows_of(const CopiesOptions& options, const Topology& machine) {
+  std::vector<CopyFlow> flows;
+  for (const std::string& words : options.flows) {
+    const std::size_t arrow = words.find("->");
+    const auto from = machine.find_vertex(words.substr(0, arrow));
+    const auto to = arrow == std::string::npos ? std::nullopt : machine.find_vertex(words.substr(arrow + 2));
+    if (!from || !to)
+      return invalid_input(
+          fmt::format("--flow: '{}' are not two vertices of the machine; write them like 'mem0->gpu0'", words));
+    const auto is = [&](VertexId end, VertexKind kind) { return machine.vertex(end).kind == kind; };
+    const bool in_memory = is(*from, VertexKind::Memory) && is(*to, VertexKind::Memory);
+    const bool to_gpu = is(*from, VertexKind::Gpu) != is(*to, VertexKind::Gpu) &&
+                        (is(*from, VertexKind::Memory) || is(*to, VertexKind::Memory));
+    if (!in_memory && !to_gpu)
+      return invalid_input(fmt::format("--flow: '{}' is no copy between a memory and a GPU, or in memory", words));
+    flows.push_back({*from, *to});
+  }
+  if (!flows.empty()) return flows;
+  for (std::size_t port = 0; port < 2 * machine.gpus().size(); ++port) {
+    const auto [from, to] = ends_of(machine, PortId(port));
+    flows.push_back({from, to});
+  }
+  return flows;
 }
 
 int bench_copies(const CopiesOptions& options) {
@@ -42,31 +104,48 @@ int bench_copies(const CopiesOptions& options) {
     return report_error({ErrorCode::InvalidInput, "--size: give the size of a copy, like 64MiB", {}});
   const auto time = parse_duration(options.time);
   if (!time) return report_error({ErrorCode::InvalidInput, "--for: give a time, like 10s", {}});
+  std::optional<GBps> rate;
+  if (!options.rate.empty()) {
+    const auto read = parse_rate(options.rate);
+    if (!read || read->value <= 0)
+      return report_error({ErrorCode::InvalidInput, "--rate: give a rate, like 10GB/s", {}});
+    rate = *read;
+  }
+  const auto flows = flows_of(options, *machine);
+  if (!flows) return report_error(flows.error());
   const auto rig = Rig::make(*machine, options.backend);
   if (!rig) return report_error(rig.error());
   const auto baselines = (*rig)->baselines();
   if (!baselines) return report_error(baselines.error());
+  const auto in_memory = [&](const CopyFlow& flow) {
+    return machine->vertex(flow.from).kind == machine->vertex(flow.to).kind;
+  };
   std::vector<Buffer> buffers;
-  for (std::size_t port = 0; port < 2 * machine->gpus().size(); ++port) {
-    const auto [from, to] = ends_of(*machine, PortId(port));
-    for (const VertexId end : {from, to}) {
-      auto buffer = (*rig)->backend().allocate(end, *size);
+  for (const CopyFlow& flow : *flows) {
+    for (const VertexId end : {flow.from, flow.to}) {
+      auto buffer = (*rig)->backend().allocate(end, in_memory(flow) ? std::max(*size, kBeyondCaches) : *size);
       if (!buffer) return report_error(buffer.error());
       buffers.push_back(*std::move(buffer));
     }
   }
   // One copy alone first: it reports a build or a host that cannot copy.
-  if (const auto first = (*baselines)->time_plain_copy(buffers[0].view(), buffers[1].view()); !first)
-    return report_error(first.error());
+  if (!in_memory(flows->front()))
+    if (const auto first = (*baselines)->time_plain_copy(buffers[0].view(), buffers[1].view()); !first)
+      return report_error(first.error());
   const auto& interrupted = programs::watch_for_interrupt();
-  const auto end = std::chrono::steady_clock::now() + *time;
-  std::atomic<std::uint64_t> copies{0};
+  const auto start = Steady::now();
+  const CopyPace pace{start + *time, rate, &interrupted};
+  std::atomic<std::uint64_t> bytes{0};
   std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < buffers.size(); i += 2)
-    threads.emplace_back(
-        [&, i] { copies += copy_until(**baselines, buffers[i].view(), buffers[i + 1].view(), end, interrupted); });
+  for (std::size_t i = 0; i < flows->size(); ++i)
+    threads.emplace_back([&, i] {
+      bytes += copy_at_pace(**baselines, buffers[2 * i].view(), buffers[2 * i + 1].view(), in_memory((*flows)[i]),
+                            static_cast<std::size_t>(size->count), pace);
+    });
   for (std::thread& thread : threads) thread.join();
-  fmt::print("{} copies of {}, up to and down from {} GPUs\n", copies.load(), to_string(*size), machine->gpus().size());
+  const std::chrono::duration<double> passed = Steady::now() - start;
+  fmt::print("copies of {} in {} flow{}: {:.2f} GB/s together\n", to_string(*size), flows->size(),
+             flows->size() == 1 ? "" : "s", static_cast<double>(bytes) / passed.count() / 1e9);
   return interrupted ? kInterrupted : kOk;
 }
 
@@ -75,11 +154,21 @@ int bench_copies(const CopiesOptions& options) {
 void add_bench_copies(programs::CommandLine& bench) {
   programs::CommandLine command = bench.command(
       "copies", "plain copies up to and down from every GPU, over and over: a neighbour that knows nothing of batches");
-  command.footer("Example:\n  tutti bench copies --machine machine.yaml --for 30s");
+  command.footer(
+      "A flow goes as fast as it can, or at --rate. Where the machine's file declares it as background, jobs of "
+      "another\n"
+      "program keep their bounds beside it.\n\n"
+      "Examples:\n"
+      "  tutti bench copies --machine machine.yaml --for 30s\n"
+      "  tutti bench copies --machine machine.yaml --flow 'mem0->gpu1' --flow 'mem0->mem0' --rate 5GB/s --size 4MiB");
   auto options = std::make_shared<CopiesOptions>();
   command.add("--machine", &options->machine, "machine file").required();
   command.add("--size", &options->size, "of each copy").shows_default();
   command.add("--for", &options->time, "how long").shows_default();
+  command.add("--flow", &options->flows,
+              "'FROM->TO', a memory and a GPU, or a memory and a memory, which the host copies; again for more; left "
+              "out: up to and down from every GPU");
+  command.add("--rate", &options->rate, "of each flow; left out: as fast as it goes");
   programs::add_backend_options(command, options->backend);
   command.runs([options] { return bench_copies(*options); });
 }

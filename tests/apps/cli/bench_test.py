@@ -142,5 +142,19 @@ class BenchTransfers(Programs):
         self.refuses(self.transfers(machine=no_gpu), "machine 'm' has no GPU, so nothing is copied to one; give a machine file with a GPU")
 
 
+class BenchCopies(Programs):
+    MACHINE = "configs/machines/h200x4.yaml"
+
+    def test_flows_and_rates_that_mean_nothing_are_refused(self):
+        for words, sentence in (
+                (["--flow", "mem0"], "--flow: 'mem0' are not two vertices of the machine; write them like 'mem0->gpu0'"),
+                (["--flow", "mem0->gpu9"], "--flow: 'mem0->gpu9' are not two vertices of the machine"),
+                (["--flow", "gpu0->gpu1"], "--flow: 'gpu0->gpu1' is no copy between a memory and a GPU, or in memory"),
+                (["--rate", "fast"], "--rate: give a rate, like 10GB/s"), (["--rate", "0 GB/s"], "--rate: give a rate")):
+            run = self.tutti("bench", "copies", "--machine", self.MACHINE, *words)
+            self.assertEqual((run.returncode, run.stdout), (2, ""), words)
+            self.assertIn(sentence, run.stderr)
+
+
 if __name__ == "__main__":
     sys.exit(main())
