@@ -12,7 +12,7 @@
 namespace {
 
 constexpr std::size_t kLargest = std::size_t{1} << 30;
-constexpr std::size_t kSmallest = std::size_t{1} << 20;
+constexpr std::size_t kSmallest = std::size_t{64} << 10;
 constexpr int kRounds = 9;
 
 struct Rates {
@@ -83,7 +83,7 @@ int main() {
   for (Copies& one : copies) threads.emplace_back([&one] { one.run(); });
   for (std::thread& thread : threads) thread.join();
   for (std::size_t i = 0; i < copies.front().rates().size(); ++i) {
-    std::printf("%4zu MiB", (kSmallest << 2 * i) >> 20);
+    std::printf("%7zu KiB", (kSmallest << 2 * i) >> 10);
     for (const Copies& one : copies) std::printf("   up %5.1f down %5.1f", one.rates()[i].up, one.rates()[i].down);
     std::printf("\n");
   }
