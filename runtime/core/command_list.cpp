@@ -90,6 +90,7 @@ class Maker {
     if (planned.bytes.count == 0) return Command::Kind::Nothing;
     const TransferMethod& method = plan_.timeline.streams[planned.stream].transfer->method;
     if (method.pageable) return Command::Kind::Pageable;
+    if (method.mapped) return Command::Kind::Mapped;
     if (method.captured) return Command::Kind::Inline;
     if (method.by_kernel) return Command::Kind::SmCopy;
     if (stream.transfer->is_strided()) return Command::Kind::Rows;

@@ -23,6 +23,7 @@ struct Command {
     Inline,    ///< as `SmCopy`, but the bytes are read when it is enqueued
     Staged,    ///< a whole transfer through host memory, over two lanes
     Pageable,  ///< a piece of a transfer of pageable memory, by threads of the host and the lane's engine
+    Mapped,    ///< `bytes` from `offset` on, by a thread of the host through the GPU's BAR
     Kernel,    ///< on a GPU
     HostWork,
     Nothing,  ///< a transfer of 0 bytes
@@ -43,6 +44,8 @@ struct Command {
   Mark leg_mark = Mark::None;  ///< of a staged copy, at the end of its first leg
 
   [[nodiscard]] bool is_kernel() const { return kind == Kind::Kernel || kind == Kind::HostWork; }
+  /// Whether it is a copy that threads of the host make when its lane has come to it.
+  [[nodiscard]] bool is_served() const { return kind == Kind::Pageable || kind == Kind::Mapped; }
   /// Whether a gate or a wait releases it; else it starts when the command before it in its lane ends.
   [[nodiscard]] bool is_released() const { return gate.has_value() || !waits.empty(); }
   /// Whether its release is recorded: not needed for further pieces of a transfer.

@@ -20,9 +20,10 @@ std::vector<std::vector<std::uint32_t>> lanes_of(const CommandList& list) {
 
 bool is_copy(const Command& command) { return command.kind == Kind::Copy || command.kind == Kind::Nothing; }
 
-/// Staged copies and host work count as long, whatever their planned length: their own times are needed.
+/// Staged copies, copies by the host and host work count as long, whatever their planned length: their own times are
+/// needed.
 bool is_long(const Command& command) {
-  return command.planned >= kLongCommand || command.kind == Kind::Staged || command.kind == Kind::Pageable ||
+  return command.planned >= kLongCommand || command.kind == Kind::Staged || command.is_served() ||
          command.kind == Kind::HostWork;
 }
 
@@ -120,7 +121,7 @@ std::size_t runs_that_fit(const CommandList& list, std::size_t room, Bytes chunk
                                of_mark(command.mark) + of_mark(command.leg_mark) +
                                waiting[static_cast<std::size_t>(&command - list.commands.data())];
     if (command.kind == Kind::Nothing) return around;
-    if (command.kind == Kind::Pageable) return around + 2;
+    if (command.is_served()) return around + 2;
     if (command.kind != Kind::Staged) return around + 1;
     const std::size_t size =
         chunk.count == 0 ? command.bytes : std::min(static_cast<std::size_t>(chunk.count), command.bytes);

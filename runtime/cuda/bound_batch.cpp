@@ -45,13 +45,13 @@ std::uint32_t BoundBatch::place_of(int device) {
 }
 
 /// A signal for each gate, each lane, each release that a gate notes, the first chunk of each staged copy; two for each
-/// copy of pageable memory.
+/// copy by the host.
 Expected<void> BoundBatch::make_board() {
   std::size_t signals = list.gates.size() + lanes.size();
   for (const Command& command : list.commands) {
     if (command.is_released() && timed_by_gpus()) ++signals;
     if (command.kind == Command::Kind::Staged) ++signals;
-    if (command.kind == Command::Kind::Pageable) signals += 2;
+    if (command.is_served()) signals += 2;
   }
   auto made = make_signal_board(signals);
   if (!made) return tl::unexpected(std::move(made.error()));

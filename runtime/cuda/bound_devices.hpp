@@ -7,13 +7,15 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/cuda/bar_window.hpp"
 #include "runtime/cuda/conductor.hpp"
 #include "runtime/cuda/copies.hpp"
+#include "runtime/cuda/copy_server.hpp"
 #include "runtime/cuda/cuda_backend.hpp"
 #include "runtime/cuda/doorbell.hpp"
 #include "runtime/cuda/gpu_clock.hpp"
 #include "runtime/cuda/lane_pool.hpp"
-#include "runtime/cuda/pageable_server.hpp"
+#include "runtime/cuda/pageable_copier.hpp"
 #include "runtime/pageable/pin_threads.hpp"
 
 namespace tutti::internal::cuda {
@@ -21,8 +23,15 @@ namespace tutti::internal::cuda {
 class CudaBatch;
 class GateOpener;
 
-/// What the operations of a GPU that run beside each other queue for.
-enum class EngineQueue : std::uint8_t { Up, Down, BetweenGpus, Kernels };
+/// What the operations of a GPU that run beside each other queue for. `Mapped` and behind it: the mover of a memory
+/// each.
+enum class EngineQueue : std::uint32_t { Up, Down, BetweenGpus, Kernels, Mapped };
+
+/// What copies pageable memory to or from a GPU. The server goes first.
+struct PageableServer {
+  std::unique_ptr<PageableCopier> copier;
+  std::unique_ptr<CopyServer> server;
+};
 
 /// State that the batches of a backend share: the machine, bound to this host's GPUs.
 struct BoundDevices {
@@ -68,7 +77,9 @@ struct BoundDevices {
   std::vector<CudaBatch*> batches;
   std::map<std::pair<int, EngineQueue>, cudaStream_t> queues;  ///< by ordinal: of operations that overlap
   std::map<std::pair<int, CopyDirection>, std::unique_ptr<PageableServer>> pageable;  ///< by ordinal, as needed
-  std::vector<GateOpener*> overlapping;                                               ///< such operations under way
+  std::map<VertexId, std::unique_ptr<CopyServer>> movers;  ///< of memories, as needed: of mapped copies
+  std::shared_ptr<const GdrCopy> maps;                     ///< opened as needed
+  std::vector<GateOpener*> overlapping;                    ///< such operations under way
   OwnWaker caller{new StreamWaker};  ///< streams call it where such an operation ends, if the host sleeps
   std::atomic<bool> lost{false};     ///< a GPU is broken or hangs: nothing of it can be waited for or given back
   std::atomic<std::uint64_t> lost_devices{0};  ///< which ones were seen to be, a bit each by ordinal
@@ -115,9 +126,28 @@ struct BoundDevices {
     options.threads = static_cast<unsigned>(memory.producers);
     options.buffer = static_cast<std::size_t>(memory.buffer.count);
     const OnCores all(cores);  // the caller may have one core of its own, which is none for eight threads
-    auto made = PageableServer::make(device, direction, pool.lend(), options);
-    if (!made) return tl::unexpected(std::move(made.error()));
-    return (server = *std::move(made)).get();
+    auto copier = PageableCopier::make(device, direction, pool.lend(), options);
+    if (!copier) return tl::unexpected(std::move(copier.error()));
+    auto started = CopyServer::start();
+    if (!started) return tl::unexpected(std::move(started.error()));
+    server = std::make_unique<PageableServer>(PageableServer{*std::move(copier), *std::move(started)});
+    return server.get();
+  }
+  /// What makes the mapped copies of a memory, whichever GPUs they are of.
+  /// @errors Machine: no thread.
+  [[nodiscard]] Expected<CopyServer*> mover(VertexId memory) {
+    auto& mover = movers[memory];
+    if (mover) return mover.get();
+    const OnCores all(cores);
+    auto started = CopyServer::start();
+    if (!started) return tl::unexpected(std::move(started.error()));
+    return (mover = *std::move(started)).get();
+  }
+  /// The library that maps the memory of GPUs, opened when it is asked for first.
+  /// @errors as `GdrCopy::open`
+  [[nodiscard]] Expected<std::shared_ptr<const GdrCopy>> gdrcopy() {
+    if (maps) return maps;
+    return GdrCopy::open().map([&](auto&& opened) { return maps = opened; });
   }
   /// A GPU is broken or hangs. For any thread.
   void lose(int device) {

@@ -205,12 +205,6 @@ Expected<std::unique_ptr<BackendBatch>> CudaBackend::prepare(BoundPlan bound) {
       const bool sends = devices_->machine.vertex(stream.transfer->from).kind == VertexKind::Device;
       return tl::unexpected(check_is_mine(sends ? stream.transfer->from : stream.transfer->to).error());
     }
-    if (method.mapped)
-      return invalid_input(
-          fmt::format("stream '{}' is to be copied by stores to the GPU's BAR, which no driver of this host maps for "
-                      "programs; leave 'method: mapped' out, or take the sim backend",
-                      stream.name),
-          stream.place);
     if (!stream.kernel) continue;
     if (auto known = devices_->kernels.find_for(stream); !known) return tl::unexpected(std::move(known.error()));
     if (auto ok = check_is_mine(stream.kernel->on); !ok) return tl::unexpected(std::move(ok.error()));

@@ -15,9 +15,15 @@ namespace {
 EngineQueue queue_of(const BoundBatch& batch) {
   const CommandStream& stream = batch.bound.plan.batch.streams().front();
   const Topology& machine = batch.backend.machine;
-  if (!stream.transfer || find_route(machine, *stream.transfer).method.by_kernel) return EngineQueue::Kernels;
+  if (!stream.transfer) return EngineQueue::Kernels;
+  const TransferMethod method = find_route(machine, *stream.transfer).method;
+  if (method.by_kernel) return EngineQueue::Kernels;
   const bool from_gpu = machine.vertex(stream.transfer->from).kind == VertexKind::Gpu;
   const bool to_gpu = machine.vertex(stream.transfer->to).kind == VertexKind::Gpu;
+  if (method.mapped) {
+    const VertexId memory = to_gpu ? stream.transfer->from : stream.transfer->to;
+    return static_cast<EngineQueue>(static_cast<std::size_t>(EngineQueue::Mapped) + memory.index());
+  }
   if (from_gpu && to_gpu) return EngineQueue::BetweenGpus;
   return to_gpu ? EngineQueue::Up : EngineQueue::Down;
 }

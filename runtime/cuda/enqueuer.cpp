@@ -37,15 +37,14 @@ Expected<void> Enqueuer::prepare() {
   const CommandList& list = batch_.list;
   copies_.resize(list.runs.size());
   rings_.resize(list.commands.size());
-  pageable_.resize(list.commands.size());
   kernels_.resize(list.commands.size());
   for (std::uint32_t run = 0; run < copies_.size(); ++run) bind_copies(run);
   for (std::uint32_t position = 0; position < list.commands.size(); ++position) {
     host_work_.push_back({this, position});
     if (list.commands[position].kind == Command::Kind::Staged)
       if (auto ok = make_ring(position); !ok) return ok;
-    if (list.commands[position].kind == Command::Kind::Pageable)
-      if (auto ok = bind_pageable(position); !ok) return ok;
+    if (list.commands[position].is_served())
+      if (auto ok = served_.bind(position); !ok) return ok;
     if (list.commands[position].is_kernel())
       if (auto ok = bind_kernel(position); !ok) return ok;
   }
@@ -83,34 +82,6 @@ Expected<void> Enqueuer::make_ring(std::uint32_t position) {
     }
   }
   rings_[position] = std::move(ring);
-  return {};
-}
-
-Expected<void> Enqueuer::bind_pageable(std::uint32_t position) {
-  const Topology& machine = batch_.backend.machine;
-  const Command& command = batch_.list.commands[position];
-  const StreamBinding& binding = batch_.bound.bindings[command.stream];
-  const Transfer& transfer = *batch_.stream_of(command).transfer;
-  const bool up = machine.vertex(transfer.to).kind == VertexKind::Gpu;
-  const auto server =
-      batch_.backend.pageable_server(batch_.lanes[command.lane].device, up ? CopyDirection::Up : CopyDirection::Down,
-                                     machine.vertex(up ? transfer.from : transfer.to));
-  if (!server) return tl::unexpected(server.error());
-  auto copy = std::make_unique<PageableCopy>();
-  copy->server = *server;
-  copy->host = (up ? binding.source.data : binding.destination.data) + command.offset;
-  copy->device = (up ? binding.destination.data : binding.source.data) + command.offset;
-  copy->bytes = command.bytes;
-  copy->asked = batch_.board.take<Count>();
-  copy->done = batch_.board.take<Count>();
-  copy->abandoned = &abandoned_;
-  copy->failed = [this, position] {
-    batch_.note(
-        machine_error(fmt::format("the copy of pageable memory of stream '{}' failed: the driver refused a piece",
-                                  batch_.stream_of(batch_.list.commands[position]).name))
-            .value());
-  };
-  pageable_[position] = std::move(copy);
   return {};
 }
 
@@ -273,7 +244,8 @@ void Enqueuer::do_work(std::uint32_t run) {
     case Command::Kind::SmCopy:
     case Command::Kind::Inline: return copy_by_kernel(position);
     case Command::Kind::Staged: return copy_staged(position);
-    case Command::Kind::Pageable: return copy_pageable(position);
+    case Command::Kind::Pageable:
+    case Command::Kind::Mapped: return batch_.note(served_.enqueue(position));
     case Command::Kind::Kernel: return launch(position);
     case Command::Kind::HostWork:
       return batch_.note(cudaLaunchHostFunc(batch_.lanes[command.lane].stream, run_host_work, &host_work_[position]),
@@ -366,21 +338,6 @@ void Enqueuer::drain(const Command& command, const Ring& ring, const Chunk& chun
               "cudaMemcpyAsync", command);
   if (chunk.offset + Ring::kChunks * ring.chunk < command.bytes)
     batch_.note(cudaEventRecord(ring.drained[slot].get(), lane.stream), "cudaEventRecord", command);
-}
-
-void Enqueuer::expect_copies() {
-  for (const auto& copy : pageable_) {
-    if (!copy) continue;
-    copy->run = batch_.run;
-    copy->server->expect(*copy);
-  }
-}
-
-/// A server makes the copy where the stream comes to it. (A stream that waits by itself would see the end late, so a
-/// kernel polls whatever the gates are.)
-void Enqueuer::copy_pageable(std::uint32_t position) {
-  const Lane& lane = batch_.lanes[batch_.list.commands[position].lane];
-  batch_.note(PageableServer::enqueue(batch_.backend.driver, lane.stream, *pageable_[position], batch_.run));
 }
 
 template <class Call>

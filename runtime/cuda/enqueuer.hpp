@@ -6,6 +6,7 @@
 
 #include "runtime/cuda/bound_batch.hpp"
 #include "runtime/cuda/copies.hpp"
+#include "runtime/cuda/served_copies.hpp"
 
 namespace tutti::internal::cuda {
 
@@ -30,8 +31,8 @@ class Enqueuer {
   /// Closes the gates of a run and enqueues as many commands as the hardware queues take ahead of them; none where the
   /// host keeps time. @pre `BoundBatch::begin_run`, and all lanes have streams
   void arm();
-  /// Lets servers look for the copies of pageable memory of a run, which is submitted next.
-  void expect_copies();
+  /// Lets servers look for the copies of a run that the host makes; the run is submitted next.
+  void expect_copies() { served_.expect(); }
   /// Enqueues the rest of a run that the conductor leads; nothing where the host keeps time.
   void enqueue_rest();
   /// Enqueues what is due, where the host keeps time. For the conductor.
@@ -75,7 +76,6 @@ class Enqueuer {
   void bind_copies(std::uint32_t run);
   Expected<void> make_ring(std::uint32_t position);
   Expected<void> bind_kernel(std::uint32_t position);
-  Expected<void> bind_pageable(std::uint32_t position);
 
   void enqueue_to(std::size_t end);
   [[nodiscard]] bool last_has_ended() const;
@@ -91,7 +91,6 @@ class Enqueuer {
   void copy_rows(std::uint32_t position);
   void copy_by_kernel(std::uint32_t position);
   void copy_staged(std::uint32_t position);
-  void copy_pageable(std::uint32_t position);
   void fill(const Command& command, const Ring& ring, const Chunk& chunk);
   void drain(const Command& command, const Ring& ring, const Chunk& chunk);
   void launch(std::uint32_t position);
@@ -103,14 +102,14 @@ class Enqueuer {
   [[nodiscard]] bool by_signal(const Chunk& chunk) const { return chunk.index == 0 && !batch_.timed_by_host(); }
 
   BoundBatch& batch_;
-  std::vector<Copies> copies_;                           // [runs of commands] of several copies
-  std::vector<std::unique_ptr<Ring>> rings_;             // [commands] of staged copies
-  std::vector<std::unique_ptr<PageableCopy>> pageable_;  // [commands] of copies of pageable memory
-  std::vector<BoundKernel> kernels_;                     // [commands]
-  std::vector<HostWork> host_work_;                      // [commands]
-  std::size_t ahead_ = 0;                                // runs of commands that the hardware queues have room for
-  std::atomic<std::uint32_t> enqueued_{0};               // of them, in this run of the batch
+  std::vector<Copies> copies_;                // [runs of commands] of several copies
+  std::vector<std::unique_ptr<Ring>> rings_;  // [commands] of staged copies
+  std::vector<BoundKernel> kernels_;          // [commands]
+  std::vector<HostWork> host_work_;           // [commands]
+  std::size_t ahead_ = 0;                     // runs of commands that the hardware queues have room for
+  std::atomic<std::uint32_t> enqueued_{0};    // of them, in this run of the batch
   std::atomic<bool> abandoned_{false};
+  ServedCopies served_{batch_, abandoned_};
 };
 
 }  // namespace tutti::internal::cuda

@@ -29,8 +29,8 @@ CommandList commands_of(const Batch& batch, std::string_view planner) {
 
 /// Of each command what it does, its lanes, when its gate opens and which commands, by position, it waits for.
 Lines text_of(const Batch& batch, const CommandList& list) {
-  constexpr std::string_view kKinds[] = {"copy",     "rows",   "sm copy",   "inline", "staged",
-                                         "pageable", "kernel", "host work", "nothing"};
+  constexpr std::string_view kKinds[] = {"copy",     "rows",   "sm copy", "inline",    "staged",
+                                         "pageable", "mapped", "kernel",  "host work", "nothing"};
   Lines lines;
   for (const Command& command : list.commands) {
     std::string& line = lines.emplace_back(fmt::format("{} {} on {}", kKinds[static_cast<std::size_t>(command.kind)],
@@ -426,7 +426,8 @@ class Checker {
   /// Copies but staged ones and those of rows.
   static bool may_be_cut(const Command& command) {
     using Kind = Command::Kind;
-    return command.kind == Kind::Copy || command.kind == Kind::SmCopy || command.kind == Kind::Inline;
+    return command.kind == Kind::Copy || command.kind == Kind::SmCopy || command.kind == Kind::Inline ||
+           command.kind == Kind::Mapped;
   }
 
   [[nodiscard]] std::string describe(const Command& command) const {

@@ -1,4 +1,4 @@
-#include "runtime/cuda/pageable_server.hpp"
+#include "runtime/cuda/copy_server.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -18,37 +18,28 @@ constexpr std::chrono::microseconds kNap{20};
 
 }  // namespace
 
-Expected<std::unique_ptr<PageableServer>> PageableServer::make(int device, CopyDirection direction, cudaStream_t stream,
-                                                               const CopierOptions& options) {
-  const DeviceGuard guard(device);
-  const auto driver = find_copy_driver();
-  if (!driver) return tl::unexpected(driver.error());
-  std::unique_ptr<PageableServer> made(new PageableServer(device, direction, stream));
-  made->copier_ = DeviceCopier::make(*driver, options);
-  if (!made->copier_)
-    return machine_error("the host pins no buffers for copies of ordinary memory, or starts no thread for them");
+Expected<std::unique_ptr<CopyServer>> CopyServer::start() {
+  std::unique_ptr<CopyServer> made(new CopyServer);
   made->expected_.reserve(kMostExpected);
   try {
     const WithoutSignals quiet;
     made->thread_ = std::thread([server = made.get()] { server->serve(); });
   } catch (const std::system_error&) {
-    return machine_error("the system starts no thread for copies of ordinary memory");
+    return machine_error("the system starts no thread for copies by the host");
   }
   return made;
 }
 
-PageableServer::~PageableServer() {
+CopyServer::~CopyServer() {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
   }
   news_.notify_one();
   if (thread_.joinable()) thread_.join();
-  const DeviceGuard guard(device_);
-  copier_.reset();
 }
 
-void PageableServer::expect(PageableCopy& copy) {
+void CopyServer::expect(ServedCopy& copy) {
   {
     const std::lock_guard lock(mutex_);
     expected_.push_back(&copy);
@@ -56,13 +47,18 @@ void PageableServer::expect(PageableCopy& copy) {
   news_.notify_one();
 }
 
-Expected<void> PageableServer::enqueue(const Driver& driver, cudaStream_t stream, const PageableCopy& copy, Count run) {
+void CopyServer::forget(const ServedCopy& copy) {
+  std::unique_lock lock(mutex_);
+  std::erase(expected_, &copy);
+  made_.wait(lock, [&] { return making_ != &copy; });
+}
+
+Expected<void> CopyServer::enqueue(const Driver& driver, cudaStream_t stream, const ServedCopy& copy, Count run) {
   if (auto ok = set_in_stream(driver, stream, copy.asked, run); !ok) return ok;
   return hold_by_kernel(stream, copy.done, run);
 }
 
-void PageableServer::serve() {
-  if (cudaSetDevice(device_) != cudaSuccess) static_cast<void>(cudaGetLastError());
+void CopyServer::serve() {
   auto awake_until = std::chrono::steady_clock::now() + kAwake;
   std::unique_lock lock(mutex_);
   while (true) {
@@ -71,10 +67,12 @@ void PageableServer::serve() {
       awake_until = std::chrono::steady_clock::now() + kAwake;
     }
     if (closing_) return;
-    PageableCopy* const copy = next_asked();
+    ServedCopy* const copy = next_asked();
+    making_ = copy;
     lock.unlock();
     if (copy != nullptr) {
-      make_copy(*copy);
+      if (!copy->abandoned->load()) copy->make();
+      copy->done.set(copy->run);
       awake_until = std::chrono::steady_clock::now() + kAwake;
     } else if (std::chrono::steady_clock::now() < awake_until) {
       std::this_thread::yield();
@@ -82,27 +80,21 @@ void PageableServer::serve() {
       std::this_thread::sleep_for(kNap);
     }
     lock.lock();
+    if (copy == nullptr) continue;
+    making_ = nullptr;
+    made_.notify_all();
   }
 }
 
 /// Takes the first copy that its stream has come to, or that was abandoned, which its stream may never come to.
-PageableCopy* PageableServer::next_asked() {
-  const auto found = std::ranges::find_if(expected_, [](const PageableCopy* copy) {
+ServedCopy* CopyServer::next_asked() {
+  const auto found = std::ranges::find_if(expected_, [](const ServedCopy* copy) {
     return static_cast<std::int32_t>(copy->asked.value() - copy->run) >= 0 || copy->abandoned->load();
   });
   if (found == expected_.end()) return nullptr;
-  PageableCopy* const copy = *found;
+  ServedCopy* const copy = *found;
   expected_.erase(found);
   return copy;
-}
-
-void PageableServer::make_copy(PageableCopy& copy) {
-  if (!copy.abandoned->load()) {
-    const auto device = reinterpret_cast<CUdeviceptr>(copy.device);
-    const CopyEnd end = copier_->copy(direction_, copy.host, device, copy.bytes, stream_);
-    if (answer(cudaStreamSynchronize(stream_)) != cudaSuccess || end != CopyEnd::Done) copy.failed();
-  }
-  copy.done.set(copy.run);  // last: the copy may be gone then
 }
 
 }  // namespace tutti::internal::cuda

@@ -1,0 +1,63 @@
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "runtime/cuda/signal.hpp"
+
+namespace tutti::internal::cuda {
+
+/// A copy by a thread of the host as a command of a stream. Whoever enqueues it keeps it until the stream is past it,
+/// or has the server forget it.
+struct ServedCopy {
+  class CopyServer* server = nullptr;
+  std::function<void()> make;                    ///< called by the server's thread; notes a failure itself
+  HostSignal<Count> asked{};                     ///< the run whose copy the stream has come to; set by the stream
+  HostSignal<Count> done{};                      ///< the run whose copy is made; the stream is held until then
+  Count run = 0;                                 ///< that is expected
+  const std::atomic<bool>* abandoned = nullptr;  ///< no copy begins any more
+};
+
+/// Makes copies for streams that ask for them where they come to them, by one thread, one after the other.
+///
+/// The stream sets a signal and is held by another one. The server's thread looks at the signals of the copies that it
+/// was told to expect, makes the copy, and lets the stream go on. It sleeps where it expects none. (A call of the host
+/// by the stream, `cudaLaunchHostFunc`, would need no looking, but behind a closed gate the driver takes fewer than 80
+/// of them, each with a kernel behind it, and then waits.)
+class CopyServer {
+ public:
+  /// @errors Machine: no thread.
+  [[nodiscard]] static Expected<std::unique_ptr<CopyServer>> start();
+  CopyServer(const CopyServer&) = delete;  // its thread knows it by its address
+  CopyServer& operator=(const CopyServer&) = delete;
+  /// @pre no stream has a copy of it in its queue that it may still come to
+  ~CopyServer();
+
+  /// A stream will come to this copy: its run is submitted. Allocates nothing.
+  void expect(ServedCopy& copy);
+  /// Expects a copy no more, which its stream may not have come to since it could not be enqueued. Waits for its end
+  /// where it is being made.
+  void forget(const ServedCopy& copy);
+  /// Enqueues a copy: the stream asks for it and is held until it is made. Allocates nothing.
+  [[nodiscard]] static Expected<void> enqueue(const Driver& driver, cudaStream_t stream, const ServedCopy& copy,
+                                              Count run);
+
+ private:
+  CopyServer() = default;
+  void serve();
+  [[nodiscard]] ServedCopy* next_asked();
+
+  std::mutex mutex_;
+  std::condition_variable news_;       // for its thread
+  std::condition_variable made_;       // for those who wait for the end of a copy
+  std::vector<ServedCopy*> expected_;  // in the order of the submissions
+  const ServedCopy* making_ = nullptr;
+  bool closing_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tutti::internal::cuda

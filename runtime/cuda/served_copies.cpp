@@ -1,0 +1,100 @@
+#include "runtime/cuda/served_copies.hpp"
+
+#include <fmt/format.h>
+
+namespace tutti::internal::cuda {
+
+ServedCopies::ServedCopies(BoundBatch& batch, const std::atomic<bool>& abandoned)
+    : batch_(batch), abandoned_(abandoned), copies_(batch.list.commands.size()) {}
+
+ServedCopies::~ServedCopies() {
+  for (const auto& copy : copies_)
+    if (copy) copy->server->forget(*copy);
+}
+
+Expected<void> ServedCopies::bind(std::uint32_t position) {
+  const Command& command = batch_.list.commands[position];
+  auto copy = std::make_unique<ServedCopy>();
+  copy->asked = batch_.board.take<Count>();
+  copy->done = batch_.board.take<Count>();
+  copy->abandoned = &abandoned_;
+  auto ok = command.kind == Command::Kind::Mapped ? bind_mapped(command, *copy) : bind_pageable(command, *copy);
+  if (ok) copies_[position] = std::move(copy);
+  return ok;
+}
+
+void ServedCopies::expect() {
+  for (const auto& copy : copies_) {
+    if (!copy) continue;
+    copy->server->forget(*copy);  // of a run whose commands could not all be enqueued
+    copy->run = batch_.run;
+    copy->server->expect(*copy);
+  }
+}
+
+Expected<void> ServedCopies::enqueue(std::uint32_t position) const {
+  const Lane& lane = batch_.lanes[batch_.list.commands[position].lane];
+  return CopyServer::enqueue(batch_.backend.driver, lane.stream, *copies_[position], batch_.run);
+}
+
+ServedCopies::Ends ServedCopies::ends_of(const Command& command) const {
+  const StreamBinding& binding = batch_.bound.bindings[command.stream];
+  const bool up = batch_.backend.machine.vertex(batch_.stream_of(command).transfer->to).kind == VertexKind::Gpu;
+  const BufferView& host = up ? binding.source : binding.destination;
+  const BufferView& device = up ? binding.destination : binding.source;
+  return {up, host.where, host.data + command.offset, device.data + command.offset, command.bytes};
+}
+
+Expected<void> ServedCopies::bind_pageable(const Command& command, ServedCopy& copy) {
+  const Ends ends = ends_of(command);
+  const auto server = batch_.backend.pageable_server(batch_.lanes[command.lane].device,
+                                                     ends.up ? CopyDirection::Up : CopyDirection::Down,
+                                                     batch_.backend.machine.vertex(ends.memory));
+  if (!server) return tl::unexpected(server.error());
+  copy.server = (*server)->server.get();
+  copy.make = [this, &command, ends, copier = (*server)->copier.get()] {
+    if (copier->copy(ends.host, ends.device, ends.bytes)) return;
+    batch_.note(
+        machine_error(fmt::format("the copy of pageable memory of stream '{}' failed: the driver refused a piece",
+                                  batch_.stream_of(command).name))
+            .value());
+  };
+  return {};
+}
+
+Expected<void> ServedCopies::bind_mapped(const Command& command, ServedCopy& copy) {
+  const Ends ends = ends_of(command);
+  const auto server = batch_.backend.mover(ends.memory);
+  if (!server) return tl::unexpected(server.error());
+  const auto window = window_of(command);
+  if (!window) return tl::unexpected(window.error());
+  copy.server = *server;
+  copy.make = [this, &command, ends, window = *window] {
+    const bool done =
+        ends.up ? window->write(ends.device, ends.host, ends.bytes) : window->read(ends.host, ends.device, ends.bytes);
+    if (!done)
+      batch_.note(machine_error(fmt::format("the mapped copy of stream '{}' failed: GDRCopy refused it",
+                                            batch_.stream_of(command).name))
+                      .value());
+  };
+  return {};
+}
+
+/// All of the stream's buffer is mapped once, whatever pieces its copy is cut into.
+Expected<const BarWindow*> ServedCopies::window_of(const Command& command) {
+  auto& window = windows_[command.stream];
+  if (window) return window.get();
+  const CommandStream& stream = batch_.stream_of(command);
+  auto mapped = batch_.backend.gdrcopy().and_then([&](auto&& library) {
+    return BarWindow::map(library, ends_of(command).device - command.offset,
+                          static_cast<std::size_t>(stream.transfer->size.count));
+  });
+  if (mapped) return (window = *std::move(mapped)).get();
+  Error error = mapped.error();
+  error.message = fmt::format("stream '{}' cannot be copied by 'method: mapped': {}, or leave the method out",
+                              stream.name, error.message);
+  error.place = stream.place;
+  return tl::unexpected(std::move(error));
+}
+
+}  // namespace tutti::internal::cuda

@@ -1,0 +1,52 @@
+#pragma once
+#include <atomic>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "runtime/cuda/bar_window.hpp"
+#include "runtime/cuda/bound_batch.hpp"
+#include "runtime/cuda/copy_server.hpp"
+
+namespace tutti::internal::cuda {
+
+/// The copies of a batch that threads of the host make where streams come to them: of pageable memory, and by stores
+/// and loads through a GPU's BAR.
+class ServedCopies {
+ public:
+  /// @param batch      outlives it
+  /// @param abandoned  from when on no copy begins any more; outlives it
+  ServedCopies(BoundBatch& batch, const std::atomic<bool>& abandoned);
+  ServedCopies(const ServedCopies&) = delete;  // servers know its copies by their addresses
+  ServedCopies& operator=(const ServedCopies&) = delete;
+  ~ServedCopies();
+
+  /// Prepares the copy of a command; memory of GPUs that the host is to reach is mapped from now on.
+  /// @errors Machine: the host cannot make it.
+  [[nodiscard]] Expected<void> bind(std::uint32_t position);
+  /// Lets servers look for the copies of a run, which is submitted next.
+  void expect();
+  /// Enqueues the copy of a command. Allocates nothing.
+  [[nodiscard]] Expected<void> enqueue(std::uint32_t position) const;
+
+ private:
+  /// The ends of a copy.
+  struct Ends {
+    bool up = true;
+    VertexId memory;
+    std::byte* host = nullptr;
+    std::byte* device = nullptr;
+    std::size_t bytes = 0;
+  };
+  [[nodiscard]] Ends ends_of(const Command& command) const;
+  [[nodiscard]] Expected<void> bind_pageable(const Command& command, ServedCopy& copy);
+  [[nodiscard]] Expected<void> bind_mapped(const Command& command, ServedCopy& copy);
+  [[nodiscard]] Expected<const BarWindow*> window_of(const Command& command);
+
+  BoundBatch& batch_;
+  const std::atomic<bool>& abandoned_;
+  std::vector<std::unique_ptr<ServedCopy>> copies_;              // [commands]
+  std::map<std::uint32_t, std::unique_ptr<BarWindow>> windows_;  // by stream: of its buffer on the GPU
+};
+
+}  // namespace tutti::internal::cuda
