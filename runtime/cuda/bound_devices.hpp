@@ -126,9 +126,9 @@ struct BoundDevices {
     options.threads = static_cast<unsigned>(memory.producers);
     options.buffer = static_cast<std::size_t>(memory.buffer.count);
     const OnCores all(cores);  // the caller may have one core of its own, which is none for eight threads
-    auto copier = PageableCopier::make(device, direction, pool.lend(), options);
+    auto copier = PageableCopier::make(device, direction, pool.lend(), options, memory.crossover);
     if (!copier) return tl::unexpected(std::move(copier.error()));
-    auto started = CopyServer::start();
+    auto started = CopyServer::start(clock, !sleeps());
     if (!started) return tl::unexpected(std::move(started.error()));
     server = std::make_unique<PageableServer>(PageableServer{*std::move(copier), *std::move(started)});
     return server.get();
@@ -139,7 +139,7 @@ struct BoundDevices {
     auto& mover = movers[memory];
     if (mover) return mover.get();
     const OnCores all(cores);
-    auto started = CopyServer::start();
+    auto started = CopyServer::start(clock, !sleeps());
     if (!started) return tl::unexpected(std::move(started.error()));
     return (mover = *std::move(started)).get();
   }

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <system_error>
 
+#include <sys/prctl.h>
+
 #include "runtime/pageable/pin_threads.hpp"
 
 namespace tutti::internal::cuda {
@@ -12,14 +14,16 @@ namespace {
 /// Copies that may be expected at once without an allocation: those of the batches that are submitted.
 constexpr std::size_t kMostExpected = 4096;
 
-/// How long the thread looks without a pause, and then between two looks: copies that come late take long anyway.
-constexpr std::chrono::milliseconds kAwake{1};
-constexpr std::chrono::microseconds kNap{20};
+/// The thread looks without a pause from so long before a copy is due until so long after, or after another copy; then
+/// it takes naps: copies that come late take long anyway.
+constexpr Duration kEarly = std::chrono::microseconds{200};
+constexpr Duration kAwake = std::chrono::milliseconds{1};
+constexpr Duration kNap = std::chrono::microseconds{20};
 
 }  // namespace
 
-Expected<std::unique_ptr<CopyServer>> CopyServer::start() {
-  std::unique_ptr<CopyServer> made(new CopyServer);
+Expected<std::unique_ptr<CopyServer>> CopyServer::start(const Clock& clock, bool spins) {
+  std::unique_ptr<CopyServer> made(new CopyServer(clock, spins));
   made->expected_.reserve(kMostExpected);
   try {
     const WithoutSignals quiet;
@@ -39,10 +43,21 @@ CopyServer::~CopyServer() {
   if (thread_.joinable()) thread_.join();
 }
 
-void CopyServer::expect(ServedCopy& copy) {
+void CopyServer::attend(ServedCopy& copy) {
   {
     const std::lock_guard lock(mutex_);
+    copy.due = clock_.now();
+    copy.submitted = false;
     expected_.push_back(&copy);
+  }
+  if (spins_) news_.notify_one();
+}
+
+void CopyServer::expect(ServedCopy& copy, Duration due) {
+  {
+    const std::lock_guard lock(mutex_);
+    copy.due = due;
+    copy.submitted = true;
   }
   news_.notify_one();
 }
@@ -59,31 +74,59 @@ Expected<void> CopyServer::enqueue(const Driver& driver, cudaStream_t stream, co
 }
 
 void CopyServer::serve() {
-  auto awake_until = std::chrono::steady_clock::now() + kAwake;
+  prctl(PR_SET_TIMERSLACK, 1);  // ns: naps are as short as they say
   std::unique_lock lock(mutex_);
-  while (true) {
-    if (expected_.empty()) {
-      news_.wait(lock, [&] { return closing_ || !expected_.empty(); });
-      awake_until = std::chrono::steady_clock::now() + kAwake;
-    }
-    if (closing_) return;
-    ServedCopy* const copy = next_asked();
-    making_ = copy;
-    lock.unlock();
-    if (copy != nullptr) {
-      if (!copy->abandoned->load()) copy->make();
-      copy->done.set(copy->run);
-      awake_until = std::chrono::steady_clock::now() + kAwake;
-    } else if (std::chrono::steady_clock::now() < awake_until) {
-      std::this_thread::yield();
+  Duration last_made = Duration::min();
+  while (!closing_) {
+    if (ServedCopy* const copy = next_asked()) {
+      make(*copy, lock);
+      last_made = clock_.now();
     } else {
-      std::this_thread::sleep_for(kNap);
+      look_again(lock, last_made);
     }
-    lock.lock();
-    if (copy == nullptr) continue;
-    making_ = nullptr;
-    made_.notify_all();
   }
+}
+
+void CopyServer::make(ServedCopy& copy, std::unique_lock<std::mutex>& lock) {
+  making_ = &copy;
+  lock.unlock();
+  if (!copy.abandoned->load()) copy.make();
+  copy.done.set(copy.run);  // last: the copy may be gone then
+  lock.lock();
+  making_ = nullptr;
+  made_.notify_all();
+}
+
+/// Returns when it is time to look, or there are news.
+void CopyServer::look_again(std::unique_lock<std::mutex>& lock, Duration last_made) {
+  if (expected_.empty()) {
+    news_.wait(lock);
+    return;
+  }
+  const Duration now = clock_.now();
+  const bool just_made = spins_ && last_made != Duration::min() && now < last_made + kAwake;
+  const Duration at = just_made ? now : next_look(now);
+  if (at == Duration::max()) {
+    news_.wait(lock);
+  } else if (at > now) {
+    news_.wait_for(lock, at - now);
+  } else {
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+  }
+}
+
+/// The next instant at which a stream may have come to an expected copy; `max` where none is submitted.
+Duration CopyServer::next_look(Duration now) const {
+  Duration next = Duration::max();
+  for (const ServedCopy* copy : expected_) {
+    if (spins_ && now < copy->due + kAwake)
+      next = std::min(next, std::max(now, copy->due - kEarly));
+    else if (copy->submitted)
+      next = std::min(next, std::max(now + kNap, copy->due));
+  }
+  return next;
 }
 
 /// Takes the first copy that its stream has come to, or that was abandoned, which its stream may never come to.

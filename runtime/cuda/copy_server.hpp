@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/core/clock.hpp"
 #include "runtime/cuda/signal.hpp"
 
 namespace tutti::internal::cuda {
@@ -19,26 +20,34 @@ struct ServedCopy {
   HostSignal<Count> asked{};                     ///< the run whose copy the stream has come to; set by the stream
   HostSignal<Count> done{};                      ///< the run whose copy is made; the stream is held until then
   Count run = 0;                                 ///< that is expected
+  Duration due{};                                ///< when its stream comes to it, by the plan
+  bool submitted = false;                        ///< its run is: it may be late
   const std::atomic<bool>* abandoned = nullptr;  ///< no copy begins any more
 };
 
 /// Makes copies for streams that ask for them where they come to them, by one thread, one after the other.
 ///
 /// The stream sets a signal and is held by another one. The server's thread looks at the signals of the copies that it
-/// was told to expect, makes the copy, and lets the stream go on. It sleeps where it expects none. (A call of the host
-/// by the stream, `cudaLaunchHostFunc`, would need no looking, but behind a closed gate the driver takes fewer than 80
-/// of them, each with a kernel behind it, and then waits.)
+/// was told to expect, makes the copy, and lets the stream go on. It looks without a pause from shortly before a copy
+/// is due until some time after, and now and then where one is late; else it sleeps. (A call of the host by the stream,
+/// `cudaLaunchHostFunc`, would need no looking, but behind a closed gate the driver takes fewer than 80 of them, each
+/// with a kernel behind it, and then waits.)
 class CopyServer {
  public:
+  /// @param clock  of the instants at which copies are due; outlives it
+  /// @param spins  whether its thread may look without a pause
   /// @errors Machine: no thread.
-  [[nodiscard]] static Expected<std::unique_ptr<CopyServer>> start();
+  [[nodiscard]] static Expected<std::unique_ptr<CopyServer>> start(const Clock& clock, bool spins);
   CopyServer(const CopyServer&) = delete;  // its thread knows it by its address
   CopyServer& operator=(const CopyServer&) = delete;
   /// @pre no stream has a copy of it in its queue that it may still come to
   ~CopyServer();
 
-  /// A stream will come to this copy: its run is submitted. Allocates nothing.
-  void expect(ServedCopy& copy);
+  /// The run of this copy is armed, and often submitted at once. Allocates nothing.
+  void attend(ServedCopy& copy);
+  /// A stream will come to this copy: its run is submitted. Allocates nothing. @pre it is attended
+  /// @param due  as `ServedCopy::due`
+  void expect(ServedCopy& copy, Duration due);
   /// Expects a copy no more, which its stream may not have come to since it could not be enqueued. Waits for its end
   /// where it is being made.
   void forget(const ServedCopy& copy);
@@ -47,9 +56,15 @@ class CopyServer {
                                               Count run);
 
  private:
-  CopyServer() = default;
+  CopyServer(const Clock& clock, bool spins) : clock_(clock), spins_(spins) {}
   void serve();
+  void make(ServedCopy& copy, std::unique_lock<std::mutex>& lock);
+  void look_again(std::unique_lock<std::mutex>& lock, Duration last_made);
   [[nodiscard]] ServedCopy* next_asked();
+  [[nodiscard]] Duration next_look(Duration now) const;
+
+  const Clock& clock_;
+  const bool spins_;
 
   std::mutex mutex_;
   std::condition_variable news_;       // for its thread

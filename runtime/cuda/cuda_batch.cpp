@@ -61,7 +61,7 @@ void CudaBatch::submit(Duration earliest) {
     device.doubt = device.timer->doubt();
   }
   state_ = State::Submitted;
-  enqueuer_->expect_copies();
+  enqueuer_->expect_copies(earliest);
   opener_.submit(earliest);
   if (armed) backend().conductor.expect_one_less();
   enqueuer_->enqueue_rest();

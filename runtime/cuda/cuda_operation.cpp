@@ -81,7 +81,7 @@ void CudaOperation::submit(Duration /*earliest*/) {
   enqueuer_->arm();
   reviewed_ = false;
   backend().overlapping.push_back(&opener_);
-  enqueuer_->expect_copies();
+  enqueuer_->expect_copies(Duration{});
   opener_.begin_at_once();
   if (backend().serialize) wait();
 }

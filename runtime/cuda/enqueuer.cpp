@@ -108,6 +108,7 @@ Expected<void> Enqueuer::bind_kernel(std::uint32_t position) {
 
 void Enqueuer::arm() {
   enqueued_ = 0;
+  served_.attend();
   for (BatchDevice& device : batch_.devices)
     if (device.start) batch_.note(device.start->close(), "launch_doorbell", batch_.list.commands.front());
   if (!batch_.timed_by_host()) enqueue_to(ahead_);

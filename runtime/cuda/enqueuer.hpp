@@ -32,7 +32,8 @@ class Enqueuer {
   /// host keeps time. @pre `BoundBatch::begin_run`, and all lanes have streams
   void arm();
   /// Lets servers look for the copies of a run that the host makes; the run is submitted next.
-  void expect_copies() { served_.expect(); }
+  /// @param start  of the run, at the earliest
+  void expect_copies(Duration start) { served_.expect(start); }
   /// Enqueues the rest of a run that the conductor leads; nothing where the host keeps time.
   void enqueue_rest();
   /// Enqueues what is due, where the host keeps time. For the conductor.

@@ -1,6 +1,10 @@
 #include "runtime/cuda/served_copies.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
+
+#include "model/base/units.hpp"
 
 namespace tutti::internal::cuda {
 
@@ -23,13 +27,27 @@ Expected<void> ServedCopies::bind(std::uint32_t position) {
   return ok;
 }
 
-void ServedCopies::expect() {
+void ServedCopies::attend() {
   for (const auto& copy : copies_) {
     if (!copy) continue;
     copy->server->forget(*copy);  // of a run whose commands could not all be enqueued
     copy->run = batch_.run;
-    copy->server->expect(*copy);
+    copy->server->attend(*copy);
   }
+}
+
+void ServedCopies::expect(Duration start) {
+  const Duration now = std::max(batch_.backend.clock.now(), start);
+  for (std::size_t i = 0; i < copies_.size(); ++i)
+    if (copies_[i]) copies_[i]->server->expect(*copies_[i], now + planned_start(batch_.list.commands[i]));
+}
+
+/// When the plan begins a command, which may be a later piece of its stream's transfer.
+Duration ServedCopies::planned_start(const Command& command) const {
+  const auto& transfer = batch_.bound.plan.timeline.streams[command.stream].transfer;
+  const double done =
+      static_cast<double>(command.offset) / static_cast<double>(batch_.stream_of(command).transfer->size.count);
+  return transfer->start + round_down_ns(done * as_ns(transfer->end - transfer->start));
 }
 
 Expected<void> ServedCopies::enqueue(std::uint32_t position) const {

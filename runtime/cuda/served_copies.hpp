@@ -24,8 +24,11 @@ class ServedCopies {
   /// Prepares the copy of a command; memory of GPUs that the host is to reach is mapped from now on.
   /// @errors Machine: the host cannot make it.
   [[nodiscard]] Expected<void> bind(std::uint32_t position);
-  /// Lets servers look for the copies of a run, which is submitted next.
-  void expect();
+  /// Tells servers of the copies of a run that is armed.
+  void attend();
+  /// Lets servers look for the copies of that run, which is submitted next.
+  /// @param start  of the run, at the earliest
+  void expect(Duration start);
   /// Enqueues the copy of a command. Allocates nothing.
   [[nodiscard]] Expected<void> enqueue(std::uint32_t position) const;
 
@@ -39,6 +42,7 @@ class ServedCopies {
     std::size_t bytes = 0;
   };
   [[nodiscard]] Ends ends_of(const Command& command) const;
+  [[nodiscard]] Duration planned_start(const Command& command) const;
   [[nodiscard]] Expected<void> bind_pageable(const Command& command, ServedCopy& copy);
   [[nodiscard]] Expected<void> bind_mapped(const Command& command, ServedCopy& copy);
   [[nodiscard]] Expected<const BarWindow*> window_of(const Command& command);
