@@ -242,8 +242,8 @@ void Enqueuer::do_work(std::uint32_t run) {
     case Command::Kind::Copy:
     case Command::Kind::Nothing: return copy(run);
     case Command::Kind::Rows: return copy_rows(position);
-    case Command::Kind::SmCopy:
-    case Command::Kind::Inline: return copy_by_kernel(position);
+    case Command::Kind::SmCopy: return copy_by_kernel(position);
+    case Command::Kind::Inline: return copy_inline(position);
     case Command::Kind::Staged: return copy_staged(position);
     case Command::Kind::Pageable:
     case Command::Kind::Mapped: return batch_.note(served_.enqueue(position));
@@ -281,15 +281,21 @@ void Enqueuer::copy_rows(std::uint32_t position) {
 void Enqueuer::copy_by_kernel(std::uint32_t position) {
   const Command& command = batch_.list.commands[position];
   const StreamBinding& binding = batch_.bound.bindings[command.stream];
+  launch_copy(batch_.lanes[command.lane].stream, binding.destination.data + command.offset,
+              binding.source.data + command.offset, command.bytes);
+  batch_.note(cudaGetLastError(), "launch_copy", command);
+}
+
+void Enqueuer::copy_inline(std::uint32_t position) {
+  const Command& command = batch_.list.commands[position];
+  const StreamBinding& binding = batch_.bound.bindings[command.stream];
   const cudaStream_t stream = batch_.lanes[command.lane].stream;
   std::byte* const to = binding.destination.data + command.offset;
   const std::byte* const from = binding.source.data + command.offset;
-  if (command.kind == Command::Kind::Inline) {
-    launch_inline(stream, to, from, command.bytes);
-    return batch_.note(cudaGetLastError(), "launch_inline", command);
-  }
-  launch_copy(stream, to, from, command.bytes);
-  batch_.note(cudaGetLastError(), "launch_copy", command);
+  if (can_write_in_stream(to, command.bytes))
+    return batch_.note(write_in_stream(batch_.backend.driver, stream, to, from, command.bytes));
+  launch_inline(stream, to, from, command.bytes);
+  batch_.note(cudaGetLastError(), "launch_inline", command);
 }
 
 /// Copies chunk by chunk through a ring in host memory: the first leg fills, the second drains, each waiting for the

@@ -91,6 +91,7 @@ class Enqueuer {
   void copy(std::uint32_t run);
   void copy_rows(std::uint32_t position);
   void copy_by_kernel(std::uint32_t position);
+  void copy_inline(std::uint32_t position);
   void copy_staged(std::uint32_t position);
   void fill(const Command& command, const Ring& ring, const Chunk& chunk);
   void drain(const Command& command, const Ring& ring, const Chunk& chunk);

@@ -28,6 +28,7 @@ Expected<void> ServedCopies::bind(std::uint32_t position) {
 }
 
 void ServedCopies::attend() {
+  if (batch_.backend.lost) return;  // nothing of the run is enqueued, and a server may wait for the GPU for ever
   for (const auto& copy : copies_) {
     if (!copy) continue;
     copy->server->forget(*copy);  // of a run whose commands could not all be enqueued
@@ -37,6 +38,7 @@ void ServedCopies::attend() {
 }
 
 void ServedCopies::expect(Duration start) {
+  if (batch_.backend.lost) return;
   const Duration now = std::max(batch_.backend.clock.now(), start);
   for (std::size_t i = 0; i < copies_.size(); ++i)
     if (copies_[i]) copies_[i]->server->expect(*copies_[i], now + planned_start(batch_.list.commands[i]));

@@ -1,9 +1,14 @@
 #include "runtime/cuda/signal.hpp"
 
 #include <array>
+#include <cstring>
 
 namespace tutti::internal::cuda {
 namespace {
+
+/// What a stream writes at once.
+using StreamWord = cuuint32_t;
+constexpr std::size_t kMostStreamWords = 2;
 
 /// An address as the driver's functions take it.
 CUdeviceptr address_of(Signal<Count> signal) { return reinterpret_cast<CUdeviceptr>(signal.on_gpu()); }
@@ -37,6 +42,26 @@ Expected<void> hold_stream(const Driver& driver, GateKind kind, cudaStream_t str
   if (kind == GateKind::HostTimed) return {};
   if (kind != GateKind::MemoryWait) return hold_by_kernel(stream, signal, value);
   return check(driver.wait_value(stream, address_of(signal), value, CU_STREAM_WAIT_VALUE_GEQ), "cuStreamWaitValue32");
+}
+
+bool can_write_in_stream(const std::byte* to, std::size_t bytes) {
+  return bytes > 0 && bytes <= kMostStreamWords * sizeof(StreamWord) && bytes % sizeof(StreamWord) == 0 &&
+         reinterpret_cast<std::uintptr_t>(to) % sizeof(StreamWord) == 0;
+}
+
+Expected<void> write_in_stream(const Driver& driver, cudaStream_t stream, std::byte* to, const std::byte* from,
+                               std::size_t bytes) {
+  TUTTI_EXPECTS(can_write_in_stream(to, bytes), "a stream writes one or two whole words");
+  std::array<CUstreamBatchMemOpParams, kMostStreamWords> writes{};
+  const std::size_t words = bytes / sizeof(StreamWord);
+  for (std::size_t i = 0; i < words; ++i) {
+    auto& write = writes[i].writeValue;
+    write.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+    write.address = reinterpret_cast<CUdeviceptr>(to + i * sizeof(StreamWord));
+    std::memcpy(&write.value, from + i * sizeof(StreamWord), sizeof(StreamWord));
+    write.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
+  }
+  return check(driver.batch_operations(stream, static_cast<unsigned>(words), writes.data(), 0), "cuStreamBatchMemOp");
 }
 
 Expected<void> hold_by_memory(const Driver& driver, cudaStream_t stream, std::span<const Awaited> signals) {

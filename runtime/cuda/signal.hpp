@@ -110,6 +110,13 @@ using DeviceSignalBoard = BasicSignalBoard<Signal>;
 [[nodiscard]] Expected<void> hold_stream(const Driver& driver, GateKind kind, cudaStream_t stream, Signal<Count> signal,
                                          Count value);
 
+/// Whether a stream itself can write so many bytes to an address: one or two whole words.
+[[nodiscard]] bool can_write_in_stream(const std::byte* to, std::size_t bytes);
+/// Sets memory of the stream's GPU to bytes of the host, which the call itself reads, when all work that the stream has
+/// so far is done. No kernel does it. @pre `can_write_in_stream`
+[[nodiscard]] Expected<void> write_in_stream(const Driver& driver, cudaStream_t stream, std::byte* to,
+                                             const std::byte* from, std::size_t bytes);
+
 /// A signal and the value that it must reach.
 struct Awaited {
   Signal<Count> signal;

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <tuple>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -679,6 +680,37 @@ TEST_F(HostCuda, DriversWithoutBatchesOfCopiesCopyOneByOne) {
   Station with_batches(device_clock(), kPolling);
   Upload upload(with_batches);
   EXPECT_FALSE(with_batches.executor.run(upload.batch).has_value());
+}
+
+// One and two words that lie at words; a kernel for all others. Nothing beside the bytes changes.
+TEST_F(HostCuda, AStreamItselfWritesInlineCopiesOfOneOrTwoWords) {
+  constexpr std::int64_t kSize = 24;
+  Station station(device_clock(), kPolling);
+  const Buffer source = station.allocate(station.at("mem0"), kSize),
+               there = station.allocate(station.at("gpu0"), kSize);
+  for (const auto& [size, offset, by_stream] : {std::tuple(4, 8, true),
+                                                {8, 8, true},
+                                                {8, 4, true},
+                                                {4, 6, false},
+                                                {8, 9, false},
+                                                {3, 8, false},
+                                                {6, 8, false},
+                                                {12, 8, false}}) {
+    SCOPED_TRACE(testing::Message() << size << " bytes at " << offset);
+    const auto sent = pattern(kSize, 5), before = pattern(kSize, 8);
+    station.write(source.view(), sent);
+    station.write(there.view(), before);
+    CommandStream stream = copy_stream("word", station.at("mem0"), station.at("gpu0"), size);
+    stream.transfer->method = CopyMethod::Inline;
+    auto batch = station.prepare(
+        {stream}, {bound(test::part_of(source.view(), 1, size), test::part_of(there.view(), offset, size))});
+    host_cuda::count_calls("cuStreamBatchMemOp");
+    station.run(batch);
+    EXPECT_EQ(host_cuda::counted_calls("cuStreamBatchMemOp"), by_stream ? 1 : 0);
+    auto expected = before;
+    std::copy_n(sent.begin() + 1, size, expected.begin() + offset);
+    EXPECT_EQ(station.read(there.view()), expected);
+  }
 }
 
 // From gpu0 to gpu2 in chunks of 1000 bytes, in and out of host memory: 2 * 10 copies of 10,000 bytes, and 2 * 11 of

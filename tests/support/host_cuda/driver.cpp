@@ -1,5 +1,6 @@
 // The functions of the driver that programs look up.
 #include <cstring>
+#include <tuple>
 
 #include <cuda.h>
 
@@ -42,10 +43,13 @@ CUresult write_value(CUstream stream, CUdeviceptr address, cuuint32_t value, uns
 CUresult batch_operations(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations, unsigned) {
   if (const int planned = planned_failure("cuStreamBatchMemOp"); planned != 0) return static_cast<CUresult>(planned);
   for (unsigned i = 0; i < count; ++i) {
-    const auto& one = operations[i].waitValue;
-    if (one.operation != CU_STREAM_MEM_OP_WAIT_VALUE_32) return CUDA_ERROR_NOT_SUPPORTED;
-    if (const CUresult status = wait_value(stream, one.address, one.value, one.flags); status != CUDA_SUCCESS)
-      return status;
+    const auto& [operation, wait, write] =
+        std::tie(operations[i].operation, operations[i].waitValue, operations[i].writeValue);
+    CUresult status = CUDA_ERROR_NOT_SUPPORTED;
+    if (operation == CU_STREAM_MEM_OP_WAIT_VALUE_32) status = wait_value(stream, wait.address, wait.value, wait.flags);
+    if (operation == CU_STREAM_MEM_OP_WRITE_VALUE_32)
+      status = write_value(stream, write.address, write.value, write.flags);
+    if (status != CUDA_SUCCESS) return status;
   }
   return CUDA_SUCCESS;
 }
