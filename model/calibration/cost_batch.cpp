@@ -73,6 +73,8 @@ class BatchMaker {
       case CostWork::SmUp: return add(by(CopyMethod::Sm, true), {});
       case CostWork::SmDown: return add(by(CopyMethod::Sm, false), {});
       case CostWork::InlineUp: return add(by(CopyMethod::Inline, true), {});
+      case CostWork::MappedUp: return add(by(CopyMethod::Mapped, true), {});
+      case CostWork::MappedDown: return add(by(CopyMethod::Mapped, false), {});
       case CostWork::RowsUp: return add(of_rows(true), {});
       case CostWork::RowsDown: return add(of_rows(false), {});
       case CostWork::Kernel: return add(Transfer{memory(), gpu(), size, {}, {}}, kernel);
@@ -96,8 +98,8 @@ class BatchMaker {
   /// Adds copies up to and down from every GPU, except on the engines of the chain.
   void add_copies_beside() {
     constexpr std::array kUp{CostWork::Up, CostWork::PageableUp, CostWork::RowsUp, CostWork::Kernel};
-    constexpr std::array kOnNone{CostWork::SmUp, CostWork::SmDown, CostWork::InlineUp, CostWork::LoneKernels,
-                                 CostWork::Host};
+    constexpr std::array kOnNone{CostWork::SmUp,       CostWork::SmDown,      CostWork::InlineUp, CostWork::MappedUp,
+                                 CostWork::MappedDown, CostWork::LoneKernels, CostWork::Host};
     const auto is_one_of = [&](const auto& works) { return std::ranges::find(works, sample_.work) != works.end(); };
     const bool up = is_one_of(kUp), down = !up && !is_one_of(kOnNone);
     for (std::size_t g = 0; g < machine_.gpus().size(); ++g) {

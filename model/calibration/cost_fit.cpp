@@ -39,6 +39,8 @@ CopyKind class_of(CostWork work) {
     case CostWork::SmUp: return CopyKind::SmUp;
     case CostWork::SmDown: return CopyKind::SmDown;
     case CostWork::InlineUp: return CopyKind::InlineUp;
+    case CostWork::MappedUp: return CopyKind::MappedUp;
+    case CostWork::MappedDown: return CopyKind::MappedDown;
     case CostWork::RowsUp: return CopyKind::RowsUp;
     case CostWork::RowsDown: return CopyKind::RowsDown;
     default: return CopyKind::Up;
@@ -155,8 +157,11 @@ CopyFit fit_copies(std::span<const Row* const> rows, double below) {
   return {found(0) / scale(0), found(1) / scale(1), found(2) / scale(2), below, error};
 }
 
-/// A copy by a kernel may be slower than an engine's at every size.
-bool is_by_kernel(CostWork work) { return work == CostWork::SmUp || work == CostWork::SmDown; }
+/// A copy by a kernel or by the host may be slower than an engine's at every size.
+bool has_own_rate(CostWork work) {
+  return work == CostWork::SmUp || work == CostWork::SmDown || work == CostWork::MappedUp ||
+         work == CostWork::MappedDown;
+}
 
 /// Gives small copies a rate of their own only where it explains a good part of the error.
 CopyFit fit_copies(std::span<const Row* const> rows) {
@@ -169,7 +174,7 @@ CopyFit fit_copies(std::span<const Row* const> rows) {
   CopyFit best = plain;
   constexpr double kNoise = 1e-3;  // error per row below which there is nothing to explain
   if (plain.error < kNoise * static_cast<double>(rows.size())) return plain;
-  if (is_by_kernel(rows.front()->work)) sizes.push_back(static_cast<double>(kEverySize.count));
+  if (has_own_rate(rows.front()->work)) sizes.push_back(static_cast<double>(kEverySize.count));
   for (std::size_t i = 2; i < sizes.size(); ++i) {
     const CopyFit fit = fit_copies(rows, sizes[i]);
     if (fit.error < best.error && fit.error < kWorthIt * plain.error) best = fit;
@@ -433,7 +438,7 @@ class Fitting {
     };
     const auto first = std::find_if(alone.begin(), alone.end(), [&](const Row* row) { return is_of_class(*row); });
     if (first == alone.end() || route == CopyKind::Staged || is_of_rows(route) || is_pageable(route)) return;
-    double below = static_cast<double>((is_by_kernel((*first)->work) ? kEverySize : cost.below).count);
+    double below = static_cast<double>((has_own_rate((*first)->work) ? kEverySize : cost.below).count);
     for (const Row* row : alone)
       if (!cost.small && is_of_class(*row)) below = std::max(below, 4 * row->bytes);
     const double rate = (*first)->alone, least = (*first)->alone_guaranteed;

@@ -153,8 +153,9 @@ class Cleaner {
 
 std::string_view to_string(CostWork work) {
   constexpr std::array<std::string_view, kCostWorks.size()> names{
-      "up",      "down",      "peer",    "peer_turns", "staged", "pageable_up",  "pageable_down", "sm_up",
-      "sm_down", "inline_up", "rows_up", "rows_down",  "kernel", "lone_kernels", "host"};
+      "up",     "down",         "peer",      "peer_turns", "staged",      "pageable_up", "pageable_down",
+      "sm_up",  "sm_down",      "inline_up", "mapped_up",  "mapped_down", "rows_up",     "rows_down",
+      "kernel", "lone_kernels", "host"};
   return names[static_cast<std::size_t>(work)];
 }
 

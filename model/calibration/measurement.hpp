@@ -48,6 +48,8 @@ enum class CostWork : std::uint8_t {
   SmUp,          ///< as `Up`, by kernels
   SmDown,        ///< copies back, by kernels
   InlineUp,      ///< as `Up`, as arguments of kernels
+  MappedUp,      ///< as `Up`, by stores of the host
+  MappedDown,    ///< copies back, by loads of the host
   RowsUp,        ///< as `Up`, of rows that lie apart
   RowsDown,      ///< copies back, to rows that lie apart
   Kernel,        ///< kernels behind each other and behind as many copies to their GPU
@@ -55,12 +57,13 @@ enum class CostWork : std::uint8_t {
   Host,          ///< pieces of host work
 };
 inline constexpr std::array kCostWorks{
-    CostWork::Up,         CostWork::Down,         CostWork::Peer,   CostWork::PeerTurns,   CostWork::Staged,
-    CostWork::PageableUp, CostWork::PageableDown, CostWork::SmUp,   CostWork::SmDown,      CostWork::InlineUp,
-    CostWork::RowsUp,     CostWork::RowsDown,     CostWork::Kernel, CostWork::LoneKernels, CostWork::Host};
+    CostWork::Up,          CostWork::Down,         CostWork::Peer,   CostWork::PeerTurns, CostWork::Staged,
+    CostWork::PageableUp,  CostWork::PageableDown, CostWork::SmUp,   CostWork::SmDown,    CostWork::InlineUp,
+    CostWork::MappedUp,    CostWork::MappedDown,   CostWork::RowsUp, CostWork::RowsDown,  CostWork::Kernel,
+    CostWork::LoneKernels, CostWork::Host};
 
 /// "up", "down", "peer", "peer_turns", "staged", "pageable_up", "pageable_down", "sm_up", "sm_down", "inline_up",
-/// "rows_up", "rows_down", "kernel", "lone_kernels", "host".
+/// "mapped_up", "mapped_down", "rows_up", "rows_down", "kernel", "lone_kernels", "host".
 [[nodiscard]] std::string_view to_string(CostWork work);
 
 /// A batch that was run repeatedly to measure the costs of its commands: one chain of equal commands.

@@ -214,6 +214,7 @@ Expected<CostMeasurements> measure_costs_of(Rig& rig, const LiveOptions& options
   costs.most = std::min(costs.most, measuring.largest);
   costs.beside = std::min(costs.beside, measuring.largest);
   costs.interrupted = measuring.interrupted;
+  costs.note = say;
   CostMeasurements found;
   if (auto ok = measure_lateness(rig, options, std::min(kGateLoad, measuring.largest), found); !ok)
     return tl::unexpected(std::move(ok.error()));

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+
+#include <fmt/format.h>
 
 #include "apps/tutti/lab/measuring.hpp"
 #include "model/calibration/cost_batch.hpp"
@@ -16,6 +19,7 @@ constexpr std::array<std::int64_t, 3> kSizesBeside{4 << 10, 64 << 10, 1 << 20};
 constexpr std::array kCounts{1, 2, 5, 20, 100};
 constexpr std::array kCountsOfMethods{1, 5, 20};  // of copies by other methods than plain engines
 constexpr std::array<std::int64_t, 4> kInlineSizes{4, 64, 512, 4 << 10};
+constexpr std::array<std::int64_t, 4> kMappedSizes{4, 512, 4 << 10, 64 << 10};  // loads through a BAR are slow
 constexpr std::array<std::pair<std::int64_t, std::int64_t>, 5> kRows{
     // size and row
     {{4 << 10, 1 << 10}, {64 << 10, 1 << 10}, {1 << 20, 1 << 10}, {256 << 10, 32}, {1 << 20, 32}}};
@@ -80,6 +84,8 @@ class Planning {
             if (beside.count > 0) add_sized(work, size);
         }
         for (const std::int64_t size : kInlineSizes) add_sized(CostWork::InlineUp, size);
+        for (const CostWork work : {CostWork::MappedUp, CostWork::MappedDown})
+          for (const std::int64_t size : kMappedSizes) add_sized(work, size);
         for (const CostWork work : {CostWork::RowsUp, CostWork::RowsDown})
           for (const auto& [size, row] : kRows)
             add({work, 0, count, Bytes{size}, {}, beside, 0, {}, {}, Bytes{row}}, true);
@@ -125,9 +131,13 @@ class Planning {
 
 /// A sample with its prepared batch; batches in a row have it twice, so that one is armed while the other runs.
 struct Prepared {
+  CostWork work;
   CostBatch operation;
   std::vector<PreparedBatch> batches;
 };
+
+/// Whether a host may refuse such copies although its machine has them.
+bool is_mapped(CostWork work) { return work == CostWork::MappedUp || work == CostWork::MappedDown; }
 
 double as_ns_of(const Timeline& measured, std::size_t timed) {
   Duration end{};
@@ -168,19 +178,24 @@ class MeasuringCosts {
       auto batch = cost_batch(executor_.machine(), sample);
       if (!batch) return tl::unexpected(std::move(batch.error()));
       operations.push_back(batch->batch);
-      prepared_.push_back({*std::move(batch), {}});
+      prepared_.push_back({sample.work, *std::move(batch), {}});
     }
     auto buffers = ScratchBuffers::make(executor_.backend(), operations);
     if (!buffers) return tl::unexpected(std::move(buffers.error()));
     buffers_ = *std::move(buffers);
+    std::set<CostWork> refused;
     for (std::size_t i = 0; i < samples_.size(); ++i) {
-      for (int copy = samples_[i].in_a_row > 1 ? 2 : 1; copy > 0; --copy) {
+      for (int copy = samples_[i].in_a_row > 1 ? 2 : 1; copy > 0 && !refused.contains(samples_[i].work); --copy) {
         auto one = executor_.prepare(plan(*find_planner("all_at_once"), operations[i]), buffers_.bind(operations[i]),
                                      "a batch of the measurement of costs");
-        if (!one) return tl::unexpected(std::move(one.error()));
-        prepared_[i].batches.push_back(*std::move(one));
+        if (!one && !is_mapped(samples_[i].work)) return tl::unexpected(std::move(one.error()));
+        if (one) prepared_[i].batches.push_back(*std::move(one));
+        if (!one) refuse(samples_[i].work, one.error(), refused);
       }
     }
+    const auto is_refused = [&](CostWork work) { return refused.contains(work); };
+    std::erase_if(prepared_, [&](const Prepared& one) { return is_refused(one.work); });
+    std::erase_if(samples_, [&](const CostSample& sample) { return is_refused(sample.work); });
     return {};
   }
 
@@ -211,6 +226,11 @@ class MeasuringCosts {
   [[nodiscard]] std::vector<CostSample> take() { return std::move(samples_); }
 
  private:
+  void refuse(CostWork work, const Error& error, std::set<CostWork>& refused) const {
+    if (refused.insert(work).second && options_.note)
+      options_.note(fmt::format("costs of {} are not measured: {}", to_string(work), error.message));
+  }
+
   Executor& executor_;
   std::vector<CostSample> samples_;
   const CostOptions& options_;

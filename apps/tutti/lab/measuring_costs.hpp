@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "model/calibration/measurement.hpp"
@@ -17,6 +18,7 @@ struct CostOptions {
   Bytes beside{32LL << 20};       ///< of each large copy that keeps another engine busy
   Duration enough = std::chrono::seconds{60};  ///< no round begins later than this after the first one
   const std::atomic<bool>* interrupted = nullptr;
+  std::function<void(const std::string& sentence)> note = {};  ///< hears which method this host refuses, and why
 };
 
 /// The samples that are worth measuring on a machine, without their times.
@@ -30,7 +32,7 @@ struct CostOptions {
 /// one half of the time and waits for instants in the other. Empty on a virtual clock.
 [[nodiscard]] std::vector<double> measure_pauses(Clock& clock, Duration time);
 
-/// Measures samples interleaved: each once in a round.
+/// Measures samples interleaved: each once in a round. Those of mapped copies are left out where the host refuses them.
 /// @param executor  whose planner starts all streams at once
 /// @errors Machine: the buffers do not fit, a run failed. InvalidInput: interrupted.
 [[nodiscard]] Expected<std::vector<CostSample>> measure_costs(Executor& executor, std::vector<CostSample> samples,

@@ -14,6 +14,7 @@ namespace tutti::internal {
 namespace {
 
 constexpr Bytes kSmallest{4 << 10};
+constexpr Bytes kMostMapped{64 << 10};  // loads through a BAR are slow
 constexpr std::int64_t kSmallestPart = 128;
 constexpr int kMostTransfers = 100;                             // of an engine
 constexpr double kShortestKernel = 5e3, kLongestKernel = 10e6;  // ns
@@ -152,7 +153,10 @@ class Drawing {
         if (is_known(*up ? CopyKind::SmUp : CopyKind::SmDown)) transfer.method = CopyMethod::Sm;
         return;
       case 1:
-        if (*up && transfer.size <= kMostInline && is_known(CopyKind::InlineUp)) transfer.method = CopyMethod::Inline;
+        if (*up && transfer.size <= kMostInline && is_known(CopyKind::InlineUp))
+          transfer.method = CopyMethod::Inline;
+        else if (transfer.size <= kMostMapped && is_known(*up ? CopyKind::MappedUp : CopyKind::MappedDown))
+          transfer.method = CopyMethod::Mapped;
         return;
       default: break;
     }

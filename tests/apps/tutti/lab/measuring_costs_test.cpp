@@ -39,6 +39,8 @@ SetupTimes some_costs() {
   setup.transfer.of(CopyKind::SmUp).each = Duration{320};
   setup.transfer.of(CopyKind::SmDown).each = Duration{410};
   setup.transfer.of(CopyKind::InlineUp).each = Duration{200};
+  setup.transfer.of(CopyKind::MappedUp).each = Duration{300};
+  setup.transfer.of(CopyKind::MappedDown).each = Duration{800};
   setup.transfer.of(CopyKind::RowsUp).each = Duration{600};
   setup.transfer.of(CopyKind::RowsDown).each = Duration{700};
   setup.kernel = Duration{1700};
@@ -215,10 +217,49 @@ TEST(PlanCosts, HasEveryClassOfTheMachine) {
   }
   EXPECT_EQ(works, (std::set<CostWork>{CostWork::Up, CostWork::Down, CostWork::Peer, CostWork::Staged,
                                        CostWork::PageableUp, CostWork::PageableDown, CostWork::SmUp, CostWork::SmDown,
-                                       CostWork::InlineUp, CostWork::RowsUp, CostWork::RowsDown, CostWork::Kernel,
-                                       CostWork::LoneKernels, CostWork::Host}))
+                                       CostWork::InlineUp, CostWork::MappedUp, CostWork::MappedDown, CostWork::RowsUp,
+                                       CostWork::RowsDown, CostWork::Kernel, CostWork::LoneKernels, CostWork::Host}))
       << "nobody has two peers to turn to";
   EXPECT_EQ(gpus.size(), 3U);
+}
+
+/// A host whose driver maps no memory of GPUs.
+class UnmappedBackend final : public DeviceBackend {
+ public:
+  explicit UnmappedBackend(DeviceBackend& backend) : backend_(backend) {}
+
+  [[nodiscard]] std::string_view name() const override { return "unmapped"; }
+  [[nodiscard]] bool busy() const override { return backend_.busy(); }
+  [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
+    return backend_.allocate(where, size);
+  }
+  [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override {
+    for (const CommandStream& stream : bound.plan.batch.streams())
+      if (stream.transfer && stream.transfer->method == CopyMethod::Mapped) return machine_error("there is no GDRCopy");
+    return backend_.prepare(std::move(bound));
+  }
+
+ private:
+  DeviceBackend& backend_;
+};
+
+TEST(MeasureCosts, LeaveOutMappedCopiesThatTheHostRefusesAndSayWhy) {
+  CostStation station(some_costs());
+  UnmappedBackend unmapped(*station.backend);
+  Executor executor(station.machine, unmapped, *station.clock);
+  std::vector<std::string> notes;
+  CostOptions options = few();
+  options.note = [&](const std::string& sentence) { notes.push_back(sentence); };
+  const auto all = plan_costs(station.machine, options);
+  const auto samples = measure_costs(executor, all, options);
+  ASSERT_TRUE(samples.has_value()) << samples.error().text();
+  EXPECT_EQ(notes, (std::vector<std::string>{"costs of mapped_up are not measured: there is no GDRCopy",
+                                             "costs of mapped_down are not measured: there is no GDRCopy"}));
+  std::size_t others = 0;
+  for (const CostSample& sample : all)
+    if (sample.work != CostWork::MappedUp && sample.work != CostWork::MappedDown) ++others;
+  EXPECT_EQ(samples->size(), others);
+  for (const CostSample& sample : *samples) EXPECT_FALSE(sample.ns.empty()) << to_string(sample.work);
 }
 
 TEST(MeasureCosts, StopsWhenInterrupted) {
