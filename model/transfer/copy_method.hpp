@@ -11,7 +11,7 @@ enum class CopyMethod : std::uint8_t {
   Engine,     ///< a copy engine, by whichever call of the driver is faster
   Batch,      ///< a copy engine, by the driver's call for many copies
   Sm,         ///< a kernel, which holds the GPU
-  Inline,     ///< up to 4 KiB to a GPU, as an argument of a kernel
+  Inline,     ///< up to 4 KiB to a GPU, which the command itself carries
   Mapped,     ///< stores and loads of the host through the GPU's BAR
   Pageable,   ///< threads of the host and a copy engine: of pageable memory, which has no other method
 };

@@ -1,6 +1,5 @@
 #include "runtime/cuda/bar_window.hpp"
 
-#include <atomic>
 #include <cstring>
 
 #include <dlfcn.h>
@@ -112,8 +111,8 @@ BarWindow::~BarWindow() {
 
 bool BarWindow::write(std::byte* device, const std::byte* from, std::size_t bytes) const {
   if (library_->store_(handle_, on_host(device), from, bytes) != 0) return false;
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // the stores leave the core's write-combining buffers
-  std::byte last{};                                     // a load comes back behind the stores that are on the bus
+  __sync_synchronize();  // the stores leave the core's write-combining buffers
+  std::byte last{};      // a load comes back behind the stores that are on the bus
   return read(&last, device + bytes - 1, 1);
 }
 

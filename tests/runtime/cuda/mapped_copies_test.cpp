@@ -16,6 +16,7 @@
 
 extern "C" {
 void set_gdr_failure(const char* function, int code);
+void set_gdr_dma_buf(bool on);
 int count_gdr_things();
 }
 
@@ -45,6 +46,7 @@ class MappedCopies : public testing::Test {
  protected:
   ~MappedCopies() override {
     set_gdr_failure("", 0);
+    set_gdr_dma_buf(false);
     EXPECT_EQ(count_gdr_things(), 0) << "nothing stays mapped";
   }
 
@@ -145,6 +147,20 @@ TEST_F(MappedCopies, AreRefusedWithTheReasonWhenTheyArePrepared) {
            std::string(" of 64 KiB failed: Cannot allocate memory (12); see with 'nvidia-smi -q -d MEMORY' whether "
                        "the GPU's BAR1 has so much free"));
   }
+}
+
+// A DMA-BUF ends where its memory does, so the pages are the host's.
+TEST_F(MappedCopies, ReachMemoryThatIsMappedByDmaBuf) {
+  set_gdr_dma_buf(true);
+  Station station(clock_for_mapped(), kMakePolling);
+  const Buffer source = station.allocate(station.at("mem0"), 10'000),
+               there = station.allocate(station.at("gpu0"), 10'000);
+  station.write(source.view(), pattern(10'000, 3));
+  auto batch = station.prepare({mapped_stream("up", station.at("mem0"), station.at("gpu0"), 5000)},
+                               {bound(source.view(), part_of(there.view(), 4999, 5000))});
+  station.run(batch);
+  const auto sent = pattern(10'000, 3);
+  EXPECT_EQ(station.read(part_of(there.view(), 4999, 5000)), std::vector(sent.begin(), sent.begin() + 5000));
 }
 
 TEST_F(MappedCopies, NeedALibraryThatHasAllFunctions) {

@@ -9,7 +9,7 @@
 
 namespace {
 
-constexpr std::uintptr_t kPage = 64 << 10;
+constexpr std::uintptr_t kGpuPage = 64 << 10, kHostPage = 4 << 10;
 /// From a GPU's address to its place in a window.
 constexpr std::uintptr_t kAway = std::uintptr_t{1} << 60;
 
@@ -36,6 +36,9 @@ std::mutex mutex;
 std::string fails;  // the mutex guards it
 int fails_with = 0;
 std::atomic<int> open_things{0};  // connections, pins, mappings
+std::atomic<bool> by_dma_buf{false};
+
+std::uintptr_t page() { return by_dma_buf ? kHostPage : kGpuPage; }
 
 int planned(const char* function) {
   const std::lock_guard lock(mutex);
@@ -59,6 +62,8 @@ void set_gdr_failure(const char* function, int code) {
   fails = function;
   fails_with = code;
 }
+/// For tests: it maps by DMA-BUF, in pages of the host, and not beyond a buffer, which is smaller than a page of a GPU.
+void set_gdr_dma_buf(bool on) { by_dma_buf = on; }
 /// For tests: connections, pinned buffers and mappings that there are.
 int count_gdr_things() { return open_things; }
 
@@ -72,6 +77,7 @@ int gdr_close(void*) { return --open_things, 0; }
 
 int gdr_pin_buffer(void*, unsigned long address, std::size_t size, std::uint64_t, std::uint32_t, Handle* handle) {
   if (const int code = planned("gdr_pin_buffer"); code != 0) return code;
+  if (by_dma_buf && size >= kGpuPage) return EINVAL;
   ++open_things;
   handle->buffer = new Buffer{address, size};
   return 0;
@@ -86,7 +92,7 @@ int gdr_unpin_buffer(void*, Handle handle) {
 int gdr_get_info_v2(void*, Handle handle, Mapping* mapping) {
   if (const int code = planned("gdr_get_info_v2"); code != 0) return code;
   *mapping = {};
-  mapping->begin = handle.buffer->begin / kPage * kPage;
+  mapping->begin = handle.buffer->begin / page() * page();
   mapping->mapped_size = handle.buffer->size;
   return 0;
 }
@@ -95,7 +101,7 @@ int gdr_get_info_v2(void*, Handle handle, Mapping* mapping) {
 int gdr_map(void*, Handle handle, void** place, std::size_t size) {
   if (const int code = planned("gdr_map"); code != 0) return code;
   Buffer& buffer = *handle.buffer;
-  if (buffer.begin % kPage != 0 || size > buffer.size || buffer.is_mapped) return EINVAL;
+  if (buffer.begin % page() != 0 || size > buffer.size || buffer.is_mapped) return EINVAL;
   ++open_things;
   buffer.is_mapped = true;
   *place = reinterpret_cast<void*>(buffer.begin + kAway);
