@@ -46,8 +46,8 @@ struct Vertex {
                           ///< out of pinned buffers
   int producers = 8;      ///< of a pageable memory, 1 to 64: threads that copy beside each copy engine, a core each
   Bytes buffer{4 << 20};  ///< of a pageable memory, 64 KiB to 64 MiB: each of the 2 x producers buffers
-  Bytes crossover{1 << 20};  ///< of a pageable memory, at most 1 GiB: copies below go without the producers, by the
-                             ///< driver's own call
+  Bytes crossover{1 << 20};  ///< of a pageable memory, at most 1 GiB: copies below go without the producers, by one
+                             ///< thread
   std::optional<Bytes> memory = {};  ///< of a GPU, where known
   std::string bus_id = {};           ///< of a GPU, where known
   std::string uuid = {};             ///< of a GPU, where known

@@ -121,7 +121,7 @@ std::size_t runs_that_fit(const CommandList& list, std::size_t room, Bytes chunk
                                of_mark(command.mark) + of_mark(command.leg_mark) +
                                waiting[static_cast<std::size_t>(&command - list.commands.data())];
     if (command.kind == Kind::Nothing) return around;
-    if (command.is_served()) return around + 2;
+    if (command.is_served()) return around + 3;
     if (command.kind != Kind::Staged) return around + 1;
     const std::size_t size =
         chunk.count == 0 ? command.bytes : std::min(static_cast<std::size_t>(chunk.count), command.bytes);

@@ -126,7 +126,7 @@ struct BoundDevices {
     options.threads = static_cast<unsigned>(memory.producers);
     options.buffer = static_cast<std::size_t>(memory.buffer.count);
     const OnCores all(cores);  // the caller may have one core of its own, which is none for eight threads
-    auto copier = PageableCopier::make(device, direction, pool.lend(), options, memory.crossover);
+    auto copier = PageableCopier::make(device, direction, pool.lend(), options);
     if (!copier) return tl::unexpected(std::move(copier.error()));
     auto started = CopyServer::start(clock, !sleeps());
     if (!started) return tl::unexpected(std::move(started.error()));

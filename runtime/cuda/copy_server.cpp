@@ -14,9 +14,8 @@ namespace {
 /// Copies that may be expected at once without an allocation: those of the batches that are submitted.
 constexpr std::size_t kMostExpected = 4096;
 
-/// The thread looks without a pause from so long before a copy is due until so long after, or after another copy; then
-/// it takes naps: copies that come late take long anyway.
-constexpr Duration kEarly = std::chrono::microseconds{200};
+/// The thread looks without a pause until so long after a copy was due, or another one was made; then it takes naps:
+/// copies that come late take long anyway.
 constexpr Duration kAwake = std::chrono::milliseconds{1};
 constexpr Duration kNap = std::chrono::microseconds{20};
 
@@ -43,14 +42,14 @@ CopyServer::~CopyServer() {
   if (thread_.joinable()) thread_.join();
 }
 
-void CopyServer::attend(ServedCopy& copy) {
+void CopyServer::attend(ServedCopy& copy, bool at_once) {
   {
     const std::lock_guard lock(mutex_);
-    copy.due = clock_.now();
     copy.submitted = false;
+    copy.at_once = at_once;
     expected_.push_back(&copy);
   }
-  if (spins_) news_.notify_one();
+  if (spins_ && at_once) news_.notify_one();
 }
 
 void CopyServer::expect(ServedCopy& copy, Duration due) {
@@ -121,9 +120,12 @@ void CopyServer::look_again(std::unique_lock<std::mutex>& lock, Duration last_ma
 Duration CopyServer::next_look(Duration now) const {
   Duration next = Duration::max();
   for (const ServedCopy* copy : expected_) {
-    if (spins_ && now < copy->due + kAwake)
-      next = std::min(next, std::max(now, copy->due - kEarly));
-    else if (copy->submitted)
+    if (!copy->submitted && !(spins_ && copy->at_once)) continue;
+    if (!copy->submitted)
+      next = now;
+    else if (spins_ && now < copy->due + kAwake)
+      next = std::min(next, std::max(now, copy->due - kWaking));
+    else
       next = std::min(next, std::max(now + kNap, copy->due));
   }
   return next;

@@ -21,17 +21,21 @@ struct ServedCopy {
   HostSignal<Count> done{};                      ///< the run whose copy is made; the stream is held until then
   Count run = 0;                                 ///< that is expected
   Duration due{};                                ///< when its stream comes to it, by the plan
-  bool submitted = false;                        ///< its run is: it may be late
+  bool submitted = false;                        ///< its run is, and `due` holds
+  bool at_once = false;                          ///< it may be due whenever its run is submitted
   const std::atomic<bool>* abandoned = nullptr;  ///< no copy begins any more
 };
+
+/// Waking a thread may take so long.
+inline constexpr Duration kWaking = std::chrono::microseconds{200};
 
 /// Makes copies for streams that ask for them where they come to them, by one thread, one after the other.
 ///
 /// The stream sets a signal and is held by another one. The server's thread looks at the signals of the copies that it
 /// was told to expect, makes the copy, and lets the stream go on. It looks without a pause from shortly before a copy
-/// is due until some time after, and now and then where one is late; else it sleeps. (A call of the host by the stream,
-/// `cudaLaunchHostFunc`, would need no looking, but behind a closed gate the driver takes fewer than 80 of them, each
-/// with a kernel behind it, and then waits.)
+/// is due until some time after, and while a run is armed that begins with one; now and then where one is late; else it
+/// sleeps. (A call of the host by the stream, `cudaLaunchHostFunc`, would need no looking, but behind a closed gate the
+/// driver takes fewer than 80 of them, each with a kernel behind it, and then waits.)
 class CopyServer {
  public:
   /// @param clock  of the instants at which copies are due; outlives it
@@ -43,8 +47,11 @@ class CopyServer {
   /// @pre no stream has a copy of it in its queue that it may still come to
   ~CopyServer();
 
-  /// The run of this copy is armed, and often submitted at once. Allocates nothing.
-  void attend(ServedCopy& copy);
+  /// The run of this copy is armed. Allocates nothing.
+  /// @param at_once  its stream comes to it as soon as the run is submitted: the thread stays awake until then, where
+  /// it
+  ///                 may
+  void attend(ServedCopy& copy, bool at_once);
   /// A stream will come to this copy: its run is submitted. Allocates nothing. @pre it is attended
   /// @param due  as `ServedCopy::due`
   void expect(ServedCopy& copy, Duration due);

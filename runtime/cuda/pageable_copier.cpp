@@ -5,11 +5,11 @@
 namespace tutti::internal::cuda {
 
 Expected<std::unique_ptr<PageableCopier>> PageableCopier::make(int device, CopyDirection direction, cudaStream_t stream,
-                                                               const CopierOptions& options, Bytes crossover) {
+                                                               const CopierOptions& options) {
   const DeviceGuard guard(device);
   const auto driver = find_copy_driver();
   if (!driver) return tl::unexpected(driver.error());
-  std::unique_ptr<PageableCopier> made(new PageableCopier(device, direction, stream, crossover));
+  std::unique_ptr<PageableCopier> made(new PageableCopier(device, direction, stream));
   made->copier_ = DeviceCopier::make(*driver, options);
   if (!made->copier_)
     return machine_error("the host pins no buffers for copies of ordinary memory, or starts no thread for them");
@@ -23,12 +23,6 @@ PageableCopier::~PageableCopier() {
 
 bool PageableCopier::copy(std::byte* host, std::byte* device, std::size_t bytes) {
   const DeviceGuard guard(device_);
-  if (bytes < crossover_) {
-    const bool up = direction_ == CopyDirection::Up;
-    const cudaError_t status =
-        cudaMemcpyAsync(up ? device : host, up ? host : device, bytes, cudaMemcpyDefault, stream_);
-    return answer(status) == cudaSuccess && answer(cudaStreamSynchronize(stream_)) == cudaSuccess;
-  }
   const CopyEnd end = copier_->copy(direction_, host, reinterpret_cast<CUdeviceptr>(device), bytes, stream_);
   return answer(cudaStreamSynchronize(stream_)) == cudaSuccess && end == CopyEnd::Done;
 }

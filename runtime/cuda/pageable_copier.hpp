@@ -6,16 +6,14 @@
 
 namespace tutti::internal::cuda {
 
-/// Copies pageable memory to or from one GPU in one direction in a stream of its own, by double queuing, or by the
-/// driver's own call where copies are short.
+/// Copies pageable memory to or from one GPU in one direction, by double queuing in a stream of its own.
 class PageableCopier {
  public:
-  /// @param stream     of the GPU, in which nothing waits for a gate and no one else enqueues
-  /// @param crossover  shorter copies are the driver's
+  /// @param stream  of the GPU, in which nothing waits for a gate and no one else enqueues
   /// @errors Machine: no room for pinned buffers, no thread, a driver without what copies need.
   [[nodiscard]] static Expected<std::unique_ptr<PageableCopier>> make(int device, CopyDirection direction,
-                                                                      cudaStream_t stream, const CopierOptions& options,
-                                                                      Bytes crossover);
+                                                                      cudaStream_t stream,
+                                                                      const CopierOptions& options);
   PageableCopier(const PageableCopier&) = delete;  // it is the only one that uses its stream
   PageableCopier& operator=(const PageableCopier&) = delete;
   ~PageableCopier();
@@ -25,16 +23,12 @@ class PageableCopier {
   [[nodiscard]] bool copy(std::byte* host, std::byte* device, std::size_t bytes);
 
  private:
-  PageableCopier(int device, CopyDirection direction, cudaStream_t stream, Bytes crossover)
-      : device_(device),
-        direction_(direction),
-        stream_(stream),
-        crossover_(static_cast<std::size_t>(crossover.count)) {}
+  PageableCopier(int device, CopyDirection direction, cudaStream_t stream)
+      : device_(device), direction_(direction), stream_(stream) {}
 
   const int device_;
   const CopyDirection direction_;
   const cudaStream_t stream_;
-  const std::size_t crossover_;
   std::unique_ptr<DeviceCopier> copier_;
 };
 

@@ -1,6 +1,7 @@
 #include "runtime/cuda/served_copies.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -18,7 +19,8 @@ ServedCopies::~ServedCopies() {
 
 Expected<void> ServedCopies::bind(std::uint32_t position) {
   const Command& command = batch_.list.commands[position];
-  auto copy = std::make_unique<ServedCopy>();
+  auto copy = std::make_unique<BoundCopy>();
+  copy->ends = ends_of(command);
   copy->asked = batch_.board.take<Count>();
   copy->done = batch_.board.take<Count>();
   copy->abandoned = &abandoned_;
@@ -29,11 +31,12 @@ Expected<void> ServedCopies::bind(std::uint32_t position) {
 
 void ServedCopies::attend() {
   if (batch_.backend.lost) return;  // nothing of the run is enqueued, and a server may wait for the GPU for ever
-  for (const auto& copy : copies_) {
-    if (!copy) continue;
-    copy->server->forget(*copy);  // of a run whose commands could not all be enqueued
-    copy->run = batch_.run;
-    copy->server->attend(*copy);
+  for (std::size_t i = 0; i < copies_.size(); ++i) {
+    if (!copies_[i]) continue;
+    BoundCopy& copy = *copies_[i];
+    copy.server->forget(copy);  // of a run whose commands could not all be enqueued
+    copy.run = batch_.run;
+    copy.server->attend(copy, planned_start(batch_.list.commands[i]) < kWaking);
   }
 }
 
@@ -53,8 +56,16 @@ Duration ServedCopies::planned_start(const Command& command) const {
 }
 
 Expected<void> ServedCopies::enqueue(std::uint32_t position) const {
-  const Lane& lane = batch_.lanes[batch_.list.commands[position].lane];
-  return CopyServer::enqueue(batch_.backend.driver, lane.stream, *copies_[position], batch_.run);
+  const cudaStream_t stream = batch_.lanes[batch_.list.commands[position].lane].stream;
+  const BoundCopy& copy = *copies_[position];
+  const auto by_stream = [&](std::byte* to, const std::byte* from) {
+    return check(cudaMemcpyAsync(to, from, copy.ends.bytes, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
+  };
+  std::byte* const staging = copy.staging.data();
+  if (staging != nullptr && !copy.ends.up)
+    if (auto ok = by_stream(staging, copy.ends.device); !ok) return ok;
+  if (auto ok = CopyServer::enqueue(batch_.backend.driver, stream, copy, batch_.run); !ok) return ok;
+  return staging != nullptr && copy.ends.up ? by_stream(copy.ends.device, staging) : Expected<void>{};
 }
 
 ServedCopies::Ends ServedCopies::ends_of(const Command& command) const {
@@ -65,13 +76,22 @@ ServedCopies::Ends ServedCopies::ends_of(const Command& command) const {
   return {up, host.where, host.data + command.offset, device.data + command.offset, command.bytes};
 }
 
-Expected<void> ServedCopies::bind_pageable(const Command& command, ServedCopy& copy) {
-  const Ends ends = ends_of(command);
+Expected<void> ServedCopies::bind_pageable(const Command& command, BoundCopy& copy) {
+  const Ends& ends = copy.ends;
+  const Vertex& memory = batch_.backend.machine.vertex(ends.memory);
   const auto server = batch_.backend.pageable_server(batch_.lanes[command.lane].device,
-                                                     ends.up ? CopyDirection::Up : CopyDirection::Down,
-                                                     batch_.backend.machine.vertex(ends.memory));
+                                                     ends.up ? CopyDirection::Up : CopyDirection::Down, memory);
   if (!server) return tl::unexpected(server.error());
   copy.server = (*server)->server.get();
+  if (ends.bytes < static_cast<std::size_t>(memory.crossover.count)) {
+    auto staging = MemoryPool::instance().take_host(ends.bytes, -1, Contents::Anything);
+    if (!staging) return tl::unexpected(std::move(staging.error()));
+    copy.staging = *std::move(staging);
+    std::byte* const to = ends.up ? copy.staging.data() : ends.host;
+    const std::byte* const from = ends.up ? ends.host : copy.staging.data();
+    copy.make = [to, from, bytes = ends.bytes] { std::memcpy(to, from, bytes); };
+    return {};
+  }
   copy.make = [this, &command, ends, copier = (*server)->copier.get()] {
     if (copier->copy(ends.host, ends.device, ends.bytes)) return;
     batch_.note(
@@ -82,8 +102,8 @@ Expected<void> ServedCopies::bind_pageable(const Command& command, ServedCopy& c
   return {};
 }
 
-Expected<void> ServedCopies::bind_mapped(const Command& command, ServedCopy& copy) {
-  const Ends ends = ends_of(command);
+Expected<void> ServedCopies::bind_mapped(const Command& command, BoundCopy& copy) {
+  const Ends& ends = copy.ends;
   const auto server = batch_.backend.mover(ends.memory);
   if (!server) return tl::unexpected(server.error());
   const auto window = window_of(command);

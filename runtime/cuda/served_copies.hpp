@@ -7,6 +7,7 @@
 #include "runtime/cuda/bar_window.hpp"
 #include "runtime/cuda/bound_batch.hpp"
 #include "runtime/cuda/copy_server.hpp"
+#include "runtime/cuda/memory_pool.hpp"
 
 namespace tutti::internal::cuda {
 
@@ -41,15 +42,21 @@ class ServedCopies {
     std::byte* device = nullptr;
     std::size_t bytes = 0;
   };
+  /// A copy, and pinned memory where it is too short for producers: then the server copies between the ends in host
+  /// memory, and the stream the rest.
+  struct BoundCopy : ServedCopy {
+    Ends ends;
+    PooledMemory staging;
+  };
   [[nodiscard]] Ends ends_of(const Command& command) const;
   [[nodiscard]] Duration planned_start(const Command& command) const;
-  [[nodiscard]] Expected<void> bind_pageable(const Command& command, ServedCopy& copy);
-  [[nodiscard]] Expected<void> bind_mapped(const Command& command, ServedCopy& copy);
+  [[nodiscard]] Expected<void> bind_pageable(const Command& command, BoundCopy& copy);
+  [[nodiscard]] Expected<void> bind_mapped(const Command& command, BoundCopy& copy);
   [[nodiscard]] Expected<const BarWindow*> window_of(const Command& command);
 
   BoundBatch& batch_;
   const std::atomic<bool>& abandoned_;
-  std::vector<std::unique_ptr<ServedCopy>> copies_;              // [commands]
+  std::vector<std::unique_ptr<BoundCopy>> copies_;               // [commands]
   std::map<std::uint32_t, std::unique_ptr<BarWindow>> windows_;  // by stream: of its buffer on the GPU
 };
 

@@ -47,7 +47,7 @@ inline Topology small_machine(const std::string& memory_link = "8 GB/s") {
     gpu0: {kind: gpu}
     gpu1: {kind: gpu}
     gpu2: {kind: gpu, memory: 100 kB}
-    heap0: {kind: memory, pageable: true, producers: 2, buffer: 64 KiB}
+    heap0: {kind: memory, pageable: true, producers: 2, buffer: 64 KiB, crossover: 8 KiB}
   links:
     - {from: mem0, to: cpu0, bandwidth: )" +
                       memory_link + ", back: " + memory_link + R"(}
