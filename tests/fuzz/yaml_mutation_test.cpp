@@ -10,6 +10,8 @@
 
 #include "model/base/document.hpp"
 #include "model/batch/batch_yaml.hpp"
+#include "model/control/advice.hpp"
+#include "model/control/exchange_yaml.hpp"
 #include "model/planners/planner.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "tests/support/random.hpp"
@@ -133,6 +135,24 @@ TEST(YamlMutation, OfBatchesEndsWithAPlanOrAnErrorWithAPlace) {
       for (const Planner& planner : planners()) {
         EXPECT_EQ(find_violation(file->machine(), *batch, plan(planner, *batch).timeline), std::nullopt) << text;
       }
+    }
+  }
+  EXPECT_GT(read, 0U);
+}
+
+TEST(YamlMutation, OfExchangesEndsWithAnAdviceOrAnErrorWithAPlace) {
+  std::size_t read = 0;
+  for (const std::string& path : files_in("configs/control")) {
+    const std::string original = read_text(path);
+    for (std::size_t seed = 0; seed < kMutations; ++seed) {
+      const std::string text = Mutator(seed).mutate(original);
+      const auto spec = parse_document(text, "f.yaml").and_then(exchange_from);
+      if (!spec) {
+        expect_a_place(spec.error(), text);
+        continue;
+      }
+      ++read;
+      EXPECT_EQ(advise(*spec).conditions.size(), kConditionKinds.size()) << text;
     }
   }
   EXPECT_GT(read, 0U);
