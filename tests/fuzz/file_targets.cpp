@@ -10,6 +10,7 @@ constexpr std::array<std::string_view, 1> kBatches{"configs/batches"};
 constexpr std::array<std::string_view, 1> kTasks{"configs/tasks"};
 constexpr std::array<std::string_view, 1> kScenarios{"configs/scenarios"};
 constexpr std::array<std::string_view, 1> kChanges{"configs/changes"};
+constexpr std::array<std::string_view, 1> kExchanges{"configs/control"};
 constexpr std::array<std::string_view, 1> kFaults{"configs/faults"};
 constexpr std::array<std::string_view, 1> kMeasurements{"tests/golden/h200x4-second-host.json"};
 
@@ -21,6 +22,7 @@ constexpr std::array kTargets{
     Target{"tasks", takes_tasks, kTasks},
     Target{"scenario", takes_scenario, kScenarios},
     Target{"changes", takes_changes, kChanges},
+    Target{"exchange", takes_exchange, kExchanges},
     Target{"faults", takes_faults, kFaults},
     Target{"measurements", takes_measurements, kMeasurements},
     Target{"calibration", takes_calibration, {}},

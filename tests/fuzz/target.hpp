@@ -40,6 +40,7 @@ bool takes_batch(std::string_view bytes);
 bool takes_tasks(std::string_view bytes);
 bool takes_scenario(std::string_view bytes);
 bool takes_changes(std::string_view bytes);
+bool takes_exchange(std::string_view bytes);
 bool takes_faults(std::string_view bytes);
 bool takes_measurements(std::string_view bytes);
 bool takes_calibration(std::string_view bytes);

@@ -34,6 +34,7 @@ void add_report(programs::CommandLine& program);
 void add_trigger(programs::CommandLine& program);
 void add_doctor(programs::CommandLine& program);
 void add_accelerate(programs::CommandLine& program);
+void add_advise(programs::CommandLine& program);
 
 /// The options that subcommands reading a file share.
 struct FileOptions {

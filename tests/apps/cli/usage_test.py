@@ -8,14 +8,14 @@ from programs import EXAMPLE, ROOT, WAFER, Programs, main
 
 class Usage(Programs):
     def test_help_has_an_example_everywhere(self):
-        for words in ([], ["predict"], ["check"], ["compare"], ["run"], ["calibrate"], ["topology"], ["topology", "show"], ["topology", "detect"], ["bench"], ["bench", "methods"], ["bench", "copies"], ["bench", "transfers"], ["verify"], ["report"], ["capacity"], ["doctor"], ["tasks"], ["tasks", "expand"]):
+        for words in ([], ["predict"], ["check"], ["compare"], ["run"], ["calibrate"], ["topology"], ["topology", "show"], ["topology", "detect"], ["bench"], ["bench", "methods"], ["bench", "copies"], ["bench", "transfers"], ["verify"], ["report"], ["capacity"], ["doctor"], ["advise"], ["tasks"], ["tasks", "expand"]):
             run = self.tutti(*words, "--help")
             self.assertEqual(run.returncode, 0)
             self.assertIn("Example", run.stdout)
         self.assertIn("Example", self.wafer("--help").stdout)
 
     def test_mistakes_end_with_2(self):
-        for words in ([], ["predict"], ["predict", EXAMPLE, "more"], ["predict", EXAMPLE, "--nonsense"], ["run", WAFER, "--jobs", "-3"],
+        for words in ([], ["predict"], ["advise"], ["predict", EXAMPLE, "more"], ["predict", EXAMPLE, "--nonsense"], ["run", WAFER, "--jobs", "-3"],
                       ["run", WAFER, "--jobs", "0"], ["run", WAFER, "--jobs", "x"], ["run", WAFER, "--seed", "-1"], ["run", WAFER, "--seed", "99999999999999999999"], ["run", WAFER, "--for", "3"],
                       ["run", WAFER, "--jobs", "3", "--for", "3s"], ["run", WAFER, "--clock", "sundial"], ["run", WAFER, "--backend", "abacus"],
                       ["check", WAFER, "--policy", "fifo"], ["check", WAFER, "--set", "image"], ["check", WAFER, "--set", "image=3"],

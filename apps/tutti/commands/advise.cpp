@@ -1,0 +1,43 @@
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/reports/advice_report.hpp"
+#include "model/control/exchange_yaml.hpp"
+
+namespace tutti::internal {
+namespace {
+
+struct AdviseCommand {
+  std::string path;
+  bool json = false;
+};
+
+int advise_on(const AdviseCommand& command) {
+  const auto spec = load_exchange(command.path);
+  if (!spec) return report_error(spec.error());
+  const Advice advice = advise(*spec);
+  fmt::print("{}", command.json ? advice_json(*spec, advice).dump(2) + "\n" : advice_text(*spec, advice));
+  return kOk;
+}
+
+}  // namespace
+
+void add_advise(programs::CommandLine& program) {
+  programs::CommandLine command =
+      program.command("advise", "whether a GPU that sends and waits by itself pays: host, stream or kernel");
+  command.footer(
+      "An exchange file lists the steps of an iteration with their times. The answer is the shortest of the modes "
+      "whose\n"
+      "requirements hold, with the published conditions C1 to C3 and their numbers; 'host' is an answer like the "
+      "others.\n"
+      "Example:\n  tutti advise configs/control/halo-2d.yaml");
+  auto options = std::make_shared<AdviseCommand>();
+  command.add("file", &options->path, "exchange file").required();
+  command.add("--json", &options->json, "print one JSON object");
+  command.runs([options] { return advise_on(*options); });
+}
+
+}  // namespace tutti::internal
