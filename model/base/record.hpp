@@ -418,4 +418,14 @@ template <class T>
   return Form<T>::write(value);
 }
 
+/// The text of a file: its version and the fields of a struct.
+template <class T>
+[[nodiscard]] std::string file_text(const T& value) {
+  Node file;
+  file.kind = Node::Kind::Map;
+  file.add("version", scalar_node("1"));
+  write_fields(value, file);
+  return document_text(file);
+}
+
 }  // namespace tutti::internal

@@ -45,11 +45,7 @@ Expected<Batch> load_batch(const std::string& path, const std::optional<std::str
 std::string batch_yaml(const Batch& batch, const std::string& machine_path) {
   BatchSpec spec = spec_of(batch);
   spec.machine = machine_path;
-  Node file;
-  file.kind = Node::Kind::Map;
-  file.add("version", scalar_node("1"));
-  write_fields(spec, file);
-  return document_text(file);
+  return file_text(spec);
 }
 
 }  // namespace tutti::internal

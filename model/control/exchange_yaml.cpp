@@ -88,12 +88,6 @@ Expected<ExchangeSpec> exchange_from(const Node& document) {
 
 Expected<ExchangeSpec> load_exchange(const std::string& path) { return read_document(path).and_then(exchange_from); }
 
-std::string exchange_yaml(const ExchangeSpec& spec) {
-  Node file;
-  file.kind = Node::Kind::Map;
-  file.add("version", scalar_node("1"));
-  write_fields(spec, file);
-  return document_text(file);
-}
+std::string exchange_yaml(const ExchangeSpec& spec) { return file_text(spec); }
 
 }  // namespace tutti::internal

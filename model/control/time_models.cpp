@@ -56,24 +56,23 @@ double iterations_of(const ExchangeSpec& spec) { return static_cast<double>(spec
 
 ExchangeSums sums_of(const ExchangeSpec& spec, ControlMode mode) {
   ExchangeSums sums;
-  for (const SendTaskSpec& task : spec.sends) {
-    sums.sends += task.times;
+  const auto add = [&](const auto& task, int& count) {
+    count += task.times;
     sums.launch_ns += task.times * as_ns(task.launch);
+    sums.run_ns += task.times * as_ns(task.run.under(mode));
+  };
+  const auto add_message = [&](const auto& task, Duration message) {
     sums.enqueue_ns += task.times * as_ns(task.enqueue);
-    sums.run_ns += task.times * as_ns(task.run.under(mode));
-    sums.message_ns += task.times * as_ns(task.send.under(mode));
-  }
-  for (const InnerTaskSpec& task : spec.inner) {
-    sums.inner += task.times;
-    sums.launch_ns += task.times * as_ns(task.launch);
-    sums.run_ns += task.times * as_ns(task.run.under(mode));
+    sums.message_ns += task.times * as_ns(message);
+  };
+  for (const InnerTaskSpec& task : spec.inner) add(task, sums.inner);
+  for (const SendTaskSpec& task : spec.sends) {
+    add(task, sums.sends);
+    add_message(task, task.send.under(mode));
   }
   for (const ReceiveTaskSpec& task : spec.receives) {
-    sums.receives += task.times;
-    sums.launch_ns += task.times * as_ns(task.launch);
-    sums.enqueue_ns += task.times * as_ns(task.enqueue);
-    sums.run_ns += task.times * as_ns(task.run.under(mode));
-    sums.message_ns += task.times * as_ns(task.wait.under(mode));
+    add(task, sums.receives);
+    add_message(task, task.wait.under(mode));
   }
   return sums;
 }

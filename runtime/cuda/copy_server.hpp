@@ -48,9 +48,7 @@ class CopyServer {
   ~CopyServer();
 
   /// The run of this copy is armed. Allocates nothing.
-  /// @param at_once  its stream comes to it as soon as the run is submitted: the thread stays awake until then, where
-  /// it
-  ///                 may
+  /// @param at_once  its stream comes to it as soon as the run is submitted; the thread, where it may spin, stays awake
   void attend(ServedCopy& copy, bool at_once);
   /// A stream will come to this copy: its run is submitted. Allocates nothing. @pre it is attended
   /// @param due  as `ServedCopy::due`
