@@ -170,11 +170,16 @@ inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream,
     const std::uint32_t lead = staged ? flow_of(chain, stream, false, bandwidth) : kNone;
     const std::uint32_t data = flow_of(chain, stream, true, bandwidth);
     const double copies = staged ? 1 + std::ceil(work.bytes / chunk_) : 1;
-    const double each = setup_->transfer.of(work.route).ns(basis_, work.bytes);
+    const CopyCost& cost = setup_->transfer.of(work.route);
+    const double all = cost.ns(basis_, work.bytes);
+    // Threads fill buffers meanwhile, as slowly as the copy goes on: beside others that takes longer, too.
+    const double each = is_pageable(work.route) ? as_ns(cost.each.at(basis_)) : all;
     const double handovers = take_lock_handovers(stream);
     const double ns = take_opening() + take_first(work.route) + copies * each + take_turn(stream) + handovers;
     if (ns > 0) add_time(stream, ns);
     if (staged) steps_[step_count_++] = {.amount = first, .stream = stream, .flow = lead};
+    if (all > each)
+      steps_[step_count_++] = {.amount = (all - each) * bandwidth.alone(data), .stream = stream, .flow = data};
     steps_[step_count_++] = {.amount = work.bytes, .stream = stream, .flow = data, .data = true};
   }
   steps_[begin].first = true;

@@ -47,7 +47,6 @@ CopyKind class_of(CostWork work) {
   }
 }
 
-bool is_pageable(CopyKind kind) { return kind == CopyKind::PageableUp || kind == CopyKind::PageableDown; }
 bool is_copies(CostWork work) { return work < CostWork::Kernel; }
 bool is_kernels(CostWork work) { return work == CostWork::Kernel || work == CostWork::LoneKernels; }
 

@@ -81,6 +81,10 @@ inline constexpr std::array kCopyKinds{
     default: return kind;
   }
 }
+/// Whether the copies of a class are of pageable memory.
+[[nodiscard]] constexpr bool is_pageable(CopyKind kind) {
+  return kind == CopyKind::PageableUp || kind == CopyKind::PageableDown;
+}
 /// Whether the copies of a class are of rows.
 [[nodiscard]] constexpr bool is_of_rows(CopyKind kind) {
   return kind == CopyKind::RowsUp || kind == CopyKind::RowsDown;

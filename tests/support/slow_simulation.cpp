@@ -243,9 +243,14 @@ class SlowSimulation {
     const double copies = bytes == 0 ? 0 : staged ? 1 + std::ceil(bytes / chunk) : 1;
     const CopyCosts& costs = machine_.setup().transfer;
     const CopyCost& cost = costs.of(costs.of(route.kind) == CopyCost{} ? base_of(route.kind) : route.kind);
-    chain.steps.push_back({s, false, true, false, copies * cost.ns(basis_, bytes) + passing, 0, {}});
+    const bool fills = bytes > 0 && (machine_.vertex(transfer.from).pageable || machine_.vertex(transfer.to).pageable);
+    const double all = cost.ns(basis_, bytes), each = fills ? as_ns(cost.each.at(basis_)) : all;
+    chain.steps.push_back({s, false, true, false, copies * each + passing, 0, {}});
     if (staged && bytes > 0) chain.steps.push_back({s, false, false, false, 0, std::min(bytes, chunk), lead});
-    chain.steps.push_back({s, false, false, true, 0, bytes, {route.weight, slow_costs(machine_, links)}});
+    const SlowFlow data{route.weight, slow_costs(machine_, links)};
+    if (all > each)
+      chain.steps.push_back({s, false, false, false, 0, (all - each) * slow_max_min(capacities_, {&data, 1})[0], data});
+    chain.steps.push_back({s, false, false, true, 0, bytes, data});
   }
 
   /// A group in the order of its batch.

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "model/batch/batch_simulation.hpp"
 #include "model/planners/planner.hpp"
 #include "model/transfer/double_queuing.hpp"
+#include "tests/support/random.hpp"
+#include "tests/support/slow_simulation.hpp"
 #include "tests/support/yaml_text.hpp"
 
 namespace tutti::internal {
@@ -13,7 +16,8 @@ namespace {
 /// A link of 12 GB/s; four threads that copy 4 GB/s each; memory of 30 GB/s, of which a byte of pageable memory takes
 /// three, and one of pinned memory one.
 /// @param memory  of the host
-Topology station(const std::string& memory = "30 GB/s") {
+/// @param up      costs of a copy up
+Topology station(const std::string& memory = "30 GB/s", const std::string& up = "100 us") {
   return test::make_machine(R"(  vertices:
     mem0: {kind: memory}
     cpu0: {kind: cpu, cores: 8}
@@ -35,7 +39,9 @@ Topology station(const std::string& memory = "30 GB/s") {
         - {from: heap0, to: cpu0, cost: 3}
         - {from: cpu0, to: heap0, cost: 3}
   peer_access: none
-  setup: {transfer: {up: 10 us, down: 12 us, pageable_up: 100 us, pageable_down: 80 us}}
+  setup: {transfer: {up: 10 us, down: 12 us, pageable_up: )" +
+                            up +
+                            R"(, pageable_down: 80 us}}
 )");
 }
 
@@ -86,6 +92,48 @@ TEST(Pageable, SharesTheHostsMemory) {
   };
   const Batch both = Batch::make(machine, {stream("a", "heap0", "gpu0"), stream("b", "mem0", "gpu1")}).value();
   EXPECT_EQ(plan(all_at_once, both).timeline.latency, Duration{1'664'000});
+}
+
+// A copy of 12 MB costs 60 us more than a small one: buffers fill. Alone: 0.1 + 0.06 + 1.2 ms. Beside another one, at
+// half the rate, all but the 0.1 ms takes twice as long: 0.1 + 0.12 + 2.4 ms.
+TEST(Pageable, FillsItsBuffersAsSlowlyAsItGoesOn) {
+  const Topology machine = station("30 GB/s", "{nominal: 100 us, sizes: [{size: 1 MB, more: 60 us}]}");
+  EXPECT_EQ(latency(machine, {{"heap0", "gpu0"}}), Duration{1'360'000});
+  EXPECT_EQ(latency(machine, {{"heap0", "gpu0"}, {"heap0", "gpu1"}}), Duration{2'620'000});
+}
+
+TEST(Pageable, IsLikeTheSlowSimulation) {
+  const Topology machine = station("30 GB/s",
+                                   "{nominal: 100 us, guaranteed: 140 us, sizes: [{size: 64 kB, "
+                                   "more: 20 us}, {size: 4 MB, more: {nominal: 90 us, guaranteed: 200 us}}]}");
+  const std::vector<std::pair<std::string_view, std::string_view>> ends{
+      {"heap0", "gpu0"}, {"heap0", "gpu1"}, {"gpu0", "heap0"}, {"gpu1", "heap0"}, {"mem0", "gpu0"}, {"gpu1", "mem0"}};
+  test::Random random(29);
+  for (int round = 0; round < 200; ++round) {
+    SCOPED_TRACE(round);
+    std::vector<CommandStream> streams;
+    for (auto count = random.between(1, 9); count > 0; --count) {
+      const auto& [from, to] = ends[static_cast<std::size_t>(random.below(ends.size()))];
+      const Bytes size{static_cast<std::int64_t>(random.below(std::uint64_t{1} << random.between(1, 25)))};
+      streams.push_back({fmt::format("s{}", count),
+                         Transfer{*machine.find_vertex(from), *machine.find_vertex(to), size, {}, {}},
+                         {},
+                         {}});
+    }
+    const Batch batch = Batch::make(machine, streams).value();
+    for (const Basis basis : {Basis::Nominal, Basis::Guaranteed}) {
+      for (const RateRule rule : {RateRule::MaxMin, RateRule::Allocated}) {
+        BatchSimulation fast;
+        fast.load(machine, basis, batch, rule);
+        fast.run_forward({});
+        const test::SlowRun slow = test::slow_forward(machine, basis, batch, rule, {});
+        for (std::size_t s = 0; s < streams.size(); ++s) {
+          EXPECT_NEAR(fast.times()[s].transfer_start, slow.times[s].transfer_start, 1e-9 * slow.latency);
+          EXPECT_NEAR(fast.times()[s].transfer_end, slow.times[s].transfer_end, 1e-9 * slow.latency);
+        }
+      }
+    }
+  }
 }
 
 TEST(Pageable, IsNoWayForCopiesBetweenGpusAndDevices) {
