@@ -67,11 +67,11 @@ inline constexpr double kLeastGain = 0.02;
 
 /// The mode with the shortest predicted time among those whose required conditions hold.
 ///
-/// C1, Compute and C2 together imply T_SA <= T_S: T_SA is T_GPU by C1, and R [A+B+C]_SA + R [S+W] <= R [A+B+C]_S +
-/// T_idle
-/// <= T_S by the other two. So where they hold and there is a gain, it is advised, and where the answer is `Host`, one
-/// of them fails or the times are as good as equal. They are not necessary: an exchange may gain by fewer waits of the
-/// host although its CPU is the longer side. The times decide, then, and the failing conditions are listed beside.
+/// C1, Compute and C2 together imply T_SA <= T_S: T_SA is T_GPU by C1, and by the other two
+/// R [A+B+C]_SA + R [S+W] <= R [A+B+C]_S + T_idle <= T_S. So where they hold and there is a gain, it is advised, and
+/// where the answer is `Host`, one of them fails or the times are as good as equal. They are not necessary: an exchange
+/// may gain by fewer waits of the host although its CPU is the longer side. The times decide, then, and the failing
+/// conditions are listed beside.
 /// @pre `checked` takes the spec
 /// @source [AGO17] conditions C1 to C3 and what they presuppose
 [[nodiscard]] Advice advise(const ExchangeSpec& spec);

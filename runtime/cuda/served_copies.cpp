@@ -21,6 +21,7 @@ Expected<void> ServedCopies::bind(std::uint32_t position) {
   const Command& command = batch_.list.commands[position];
   auto copy = std::make_unique<BoundCopy>();
   copy->ends = ends_of(command);
+  copy->planned = planned_start(command);
   copy->asked = batch_.board.take<Count>();
   copy->done = batch_.board.take<Count>();
   copy->abandoned = &abandoned_;
@@ -31,20 +32,19 @@ Expected<void> ServedCopies::bind(std::uint32_t position) {
 
 void ServedCopies::attend() {
   if (batch_.backend.lost) return;  // nothing of the run is enqueued, and a server may wait for the GPU for ever
-  for (std::size_t i = 0; i < copies_.size(); ++i) {
-    if (!copies_[i]) continue;
-    BoundCopy& copy = *copies_[i];
-    copy.server->forget(copy);  // of a run whose commands could not all be enqueued
-    copy.run = batch_.run;
-    copy.server->attend(copy, planned_start(batch_.list.commands[i]) < kWaking);
+  for (const auto& copy : copies_) {
+    if (!copy) continue;
+    copy->server->forget(*copy);  // of a run whose commands could not all be enqueued
+    copy->run = batch_.run;
+    copy->server->attend(*copy, copy->planned < kWaking);
   }
 }
 
 void ServedCopies::expect(Duration start) {
   if (batch_.backend.lost) return;
   const Duration now = std::max(batch_.backend.clock.now(), start);
-  for (std::size_t i = 0; i < copies_.size(); ++i)
-    if (copies_[i]) copies_[i]->server->expect(*copies_[i], now + planned_start(batch_.list.commands[i]));
+  for (const auto& copy : copies_)
+    if (copy) copy->server->expect(*copy, now + copy->planned);
 }
 
 /// When the plan begins a command, which may be a later piece of its stream's transfer.

@@ -46,6 +46,7 @@ class ServedCopies {
   /// memory, and the stream the rest.
   struct BoundCopy : ServedCopy {
     Ends ends;
+    Duration planned{};  ///< when the plan begins it, from the start of the batch
     PooledMemory staging;
   };
   [[nodiscard]] Ends ends_of(const Command& command) const;

@@ -128,10 +128,12 @@ int bench_copies(const CopiesOptions& options) {
       buffers.push_back(*std::move(buffer));
     }
   }
-  // One copy alone first: it reports a build or a host that cannot copy.
-  if (!in_memory(flows->front()))
-    if (const auto first = (*baselines)->time_plain_copy(buffers[0].view(), buffers[1].view()); !first)
+  // One copy of a GPU alone first: it reports a build or a host that cannot copy.
+  if (const auto flow = std::ranges::find_if_not(*flows, in_memory); flow != flows->end()) {
+    const auto at = static_cast<std::size_t>(flow - flows->begin());
+    if (const auto first = (*baselines)->time_plain_copy(buffers[2 * at].view(), buffers[2 * at + 1].view()); !first)
       return report_error(first.error());
+  }
   const auto& interrupted = programs::watch_for_interrupt();
   const auto start = Steady::now();
   const CopyPace pace{start + *time, rate, &interrupted};
