@@ -14,6 +14,7 @@
 #include "apps/tutti/lab/measuring.hpp"
 #include "apps/tutti/lab/measuring_costs.hpp"
 #include "apps/tutti/lab/memory_load.hpp"
+#include "apps/tutti/reports/memory_load_report.hpp"
 #include "model/base/quantile.hpp"
 #include "model/calibration/measurement_plan.hpp"
 #include "model/machine/ports.hpp"
@@ -313,7 +314,7 @@ Expected<LiveMeasurements> measure_live(const Topology& known, const LiveOptions
     const auto effect =
         measure_memory_load((*rig)->executor(), {std::min(kGateLoad, measuring->largest)}, *measuring->interrupted);
     if (!effect) return tl::unexpected(effect.error());
-    say(text_of(*effect, *machine));
+    say(memory_load_text(*effect, *machine));
     watch.lap("beside a load on the host's memory");
   }
   if (options.loaded) {

@@ -1,6 +1,5 @@
 #pragma once
 #include <atomic>
-#include <string>
 #include <vector>
 
 #include "apps/tutti/lab/bus_rates.hpp"
@@ -19,8 +18,5 @@ struct MemoryLoadEffect {
 /// @errors as `measure_bus`
 [[nodiscard]] Expected<MemoryLoadEffect> measure_memory_load(Executor& executor, const BusOptions& options,
                                                              const std::atomic<bool>& interrupted);
-
-/// As a table, with a sentence before it.
-[[nodiscard]] std::string text_of(const MemoryLoadEffect& effect, const Topology& machine);
 
 }  // namespace tutti::internal

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "apps/tutti/reports/memory_load_report.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "runtime/sim/sim_backend.hpp"
 #include "tests/support/yaml_text.hpp"
@@ -25,7 +26,7 @@ TEST(MemoryLoad, TakesNothingFromASimulatedMachine) {
   EXPECT_EQ(effect->sets[0].flows.size(), 1U);
   EXPECT_EQ(effect->sets[1].flows.size(), 4U);
   for (std::size_t set = 0; set < 2; ++set) EXPECT_EQ(effect->busy[set].gbps, effect->idle[set].gbps);
-  const std::string text = text_of(*effect, machine);
+  const std::string text = memory_load_text(*effect, machine);
   EXPECT_NE(text.find("gpu0, up"), std::string::npos) << text;
   EXPECT_NE(text.find("4 GPUs, both"), std::string::npos) << text;
   EXPECT_NE(text.find("100 %"), std::string::npos) << text;
