@@ -147,14 +147,14 @@ TEST(Remedies, AreNotLookedForAmongThousands) {
   EXPECT_NE(remedies.left_out.find("more than 2000 tasks"), std::string::npos);
 }
 
-// 600 tasks of 1 ms every second, one of 500: what is too much can be taken from that one alone, and it is among the
+// 350 tasks of 1 ms every second, one of 750: what is too much can be taken from that one alone, and it is among the
 // first to be tried.
 TEST(Remedies, TryWhatPromisesMostFirst) {
   std::string text = "version: 1\ntasks:\n";
-  for (int i = 0; i < 600; ++i) text += fmt::format("- {{name: t{}, period: 1 s, wcet: 1 ms}}\n", i);
-  const Remedies remedies = remedies_of(test::make_study(text + "- {name: large, period: 1 s, wcet: 500 ms}\n"));
+  for (int i = 0; i < 350; ++i) text += fmt::format("- {{name: t{}, period: 1 s, wcet: 1 ms}}\n", i);
+  const Remedies remedies = remedies_of(test::make_study(text + "- {name: large, period: 1 s, wcet: 750 ms}\n"));
   ASSERT_FALSE(remedies.remedies.empty());
-  EXPECT_EQ(words(remedies)[0], "wcet large: 500 ms -> 400 ms");
+  EXPECT_EQ(words(remedies)[0], "wcet large: 750 ms -> 650 ms");
   EXPECT_NE(remedies.left_out.find("most promising"), std::string::npos);
 }
 
