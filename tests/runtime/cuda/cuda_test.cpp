@@ -447,7 +447,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // 1000 copies of 4 KiB are three calls, of which two lie ahead of the gate.
 TEST_P(EveryGate, RunsOfCopiesMoveEveryByte) {
-  const Chunks chunks(station, 1000, 4096);
+  const Chunks chunks(station, 1000, 1024);
   auto batch = station.prepare(chunks.streams, chunks.bindings);
   for (int run = 0; run < 3; ++run) {
     station.write(chunks.source.view(), pattern(chunks.sent.size(), static_cast<std::uint64_t>(run)));
@@ -481,7 +481,7 @@ TEST_P(EveryGate, TimesThatWereNotNotedAreSharedOut) {
 
 // To measure them every copy is noted: two of twenty times the size show.
 TEST_P(EveryGate, EveryCopyIsNotedWhereThatIsAsked) {
-  const Chunks chunks(station, 12, 4 << 20);
+  const Chunks chunks(station, 12, 1 << 20);
   auto streams = chunks.streams;
   for (std::size_t s = 0; s < streams.size(); ++s)
     if (s != 3 && s != 7) streams[s].transfer->size = Bytes{65536};
@@ -937,7 +937,7 @@ TEST_F(Cuda, TenThousandBatchesLeaveNothingBehind) {
   };
   round(30);  // what the driver takes once
   const std::size_t before = test::free_device_memory();
-  round(10'000);
+  round(test::rounds(10'000));
   EXPECT_EQ(test::free_device_memory(), before);
 }
 
