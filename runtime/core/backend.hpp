@@ -47,6 +47,8 @@ struct BatchResult {
   std::optional<Error> error;  ///< the first failure; the data is then invalid
   Duration held_up{};          ///< sum of the pauses in which the host did not poll the run: the most by which it
                                ///< saw the end late
+  Duration copies_held_up{};   ///< how long threads of the host that copy stood although they had work: the most by
+                               ///< which the host has made the run longer; known once the run was reviewed
   std::optional<BoundCause> cause{};  ///< of the failure, where the backend knows why the run took so long
   Duration gates_late{};              ///< largest delay with which the host opened a gate of it
   int overruns = 0;  ///< kernels, or kernels in a row, that took longer than their declared worst; known once

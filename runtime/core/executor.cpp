@@ -81,8 +81,10 @@ Executor::Review Executor::review(PreparedBatch& batch, bool with_times) const {
   if (broken || with_times) batch.batch_->measure(measured);
   if (with_times) review.measured = &measured;
   if (!broken) return review;
-  const bool seen_late = excess <= result.held_up;
-  review.broken = BrokenBound{seen_late ? BoundCause::Dispatch : promise.cause_of(measured), excess};
+  const BoundCause cause = excess <= result.held_up                           ? BoundCause::Dispatch
+                           : excess <= result.held_up + result.copies_held_up ? BoundCause::Host
+                                                                              : promise.cause_of(measured);
+  review.broken = BrokenBound{cause, excess};
   return review;
 }
 

@@ -71,6 +71,7 @@ void CudaBatch::review() {
   if (state_ != State::Submitted || !poll()) return;
   state_ = State::Idle;
   give_lanes_back();
+  batch_->result.copies_held_up = enqueuer_->copies_paused();
   if (batch_->result.error && batch_->result.error->code == ErrorCode::Machine) return;
   times_.read();
 }

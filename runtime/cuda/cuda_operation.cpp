@@ -100,6 +100,7 @@ void CudaOperation::wait() {
 void CudaOperation::review() {
   if (reviewed_ || !poll()) return;
   reviewed_ = true;
+  batch_->result.copies_held_up = enqueuer_->copies_paused();
   if (!batch_->result.error || batch_->result.error->code != ErrorCode::Machine) times_.read();
 }
 

@@ -50,6 +50,8 @@ class DeviceCopier {
   [[nodiscard]] CopyEnd copy(CopyDirection direction, std::byte* host, CUdeviceptr device, std::size_t bytes,
                              CUstream stream);
 
+  /// As `Copier::paused`.
+  [[nodiscard]] Duration paused() const { return copier_->paused(); }
   [[nodiscard]] std::size_t buffers() const { return events_.size(); }
 
  private:

@@ -34,6 +34,8 @@ class Enqueuer {
   /// Lets servers look for the copies of a run that the host makes; the run is submitted next.
   /// @param start  of the run, at the earliest
   void expect_copies(Duration start) { served_.expect(start); }
+  /// As `ServedCopies::paused`.
+  [[nodiscard]] Duration copies_paused() const { return served_.paused(); }
   /// Enqueues the rest of a run that the conductor leads; nothing where the host keeps time.
   void enqueue_rest();
   /// Enqueues what is due, where the host keeps time. For the conductor.

@@ -21,6 +21,8 @@ class PageableCopier {
   /// Makes a copy and waits for its end. For one thread at a time.
   /// @return whether the driver took all pieces
   [[nodiscard]] bool copy(std::byte* host, std::byte* device, std::size_t bytes);
+  /// As `Copier::paused`.
+  [[nodiscard]] Duration paused() const { return copier_->paused(); }
 
  private:
   PageableCopier(int device, CopyDirection direction, cudaStream_t stream)

@@ -36,6 +36,7 @@ void ServedCopies::attend() {
     if (!copy) continue;
     copy->server->forget(*copy);  // of a run whose commands could not all be enqueued
     copy->run = batch_.run;
+    copy->paused = {};
     copy->server->attend(*copy, copy->planned < kWaking);
   }
 }
@@ -45,6 +46,13 @@ void ServedCopies::expect(Duration start) {
   const Duration now = std::max(batch_.backend.clock.now(), start);
   for (const auto& copy : copies_)
     if (copy) copy->server->expect(*copy, now + copy->planned);
+}
+
+Duration ServedCopies::paused() const {
+  Duration paused{};
+  for (const auto& copy : copies_)
+    if (copy) paused += copy->paused;
+  return paused;
 }
 
 /// When the plan begins a command, which may be a later piece of its stream's transfer.
@@ -92,8 +100,10 @@ Expected<void> ServedCopies::bind_pageable(const Command& command, BoundCopy& co
     copy.make = [to, from, bytes = ends.bytes] { std::memcpy(to, from, bytes); };
     return {};
   }
-  copy.make = [this, &command, ends, copier = (*server)->copier.get()] {
-    if (copier->copy(ends.host, ends.device, ends.bytes)) return;
+  copy.make = [this, &command, &copy, ends, copier = (*server)->copier.get()] {
+    const bool done = copier->copy(ends.host, ends.device, ends.bytes);
+    copy.paused = copier->paused();
+    if (done) return;
     batch_.note(
         machine_error(fmt::format("the copy of pageable memory of stream '{}' failed: the driver refused a piece",
                                   batch_.stream_of(command).name))

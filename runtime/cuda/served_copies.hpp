@@ -30,6 +30,8 @@ class ServedCopies {
   /// Lets servers look for the copies of that run, which is submitted next.
   /// @param start  of the run, at the earliest
   void expect(Duration start);
+  /// How long threads stood in copies of the last run although they had work. @pre the run is finished
+  [[nodiscard]] Duration paused() const;
   /// Enqueues the copy of a command. Allocates nothing.
   [[nodiscard]] Expected<void> enqueue(std::uint32_t position) const;
 
@@ -47,6 +49,7 @@ class ServedCopies {
   struct BoundCopy : ServedCopy {
     Ends ends;
     Duration planned{};  ///< when the plan begins it, from the start of the batch
+    Duration paused{};   ///< of the threads that made it in the last run
     PooledMemory staging;
   };
   [[nodiscard]] Ends ends_of(const Command& command) const;

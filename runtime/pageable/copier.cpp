@@ -1,5 +1,6 @@
 #include "runtime/pageable/copier.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <system_error>
 
@@ -18,6 +19,8 @@ constexpr Steady::duration kFeederAwake = std::chrono::milliseconds{1};
 constexpr Steady::duration kNap = std::chrono::microseconds{20};
 /// Full buffers that keep an engine busy while a thread does more for its buffer than fill it.
 constexpr std::size_t kEnoughAhead = 4;
+/// Bytes that a thread copies between two looks at the clock.
+constexpr std::size_t kBetweenLooks = std::size_t{64} << 10;
 /// Attempts to lock before a thread sleeps: the queue is held for less than a microsecond, and waking takes many.
 constexpr int kLockAttempts = 1000;
 
@@ -98,9 +101,10 @@ void Copier::serve() {
     }
     const bool hurried = queue_.ahead() < kEnoughAhead;
     lock.unlock();
-    move(*held);
-    if (work_.direction == CopyDirection::Up && !hurried) push_out(buffers_[held->buffer], range(held->piece).bytes);
+    Pauses::Watch watch(pauses_);
+    move(*held, hurried, watch);
     lock = lock_awake(mutex_);
+    watch.look();
     if (work_.direction == CopyDirection::Up)
       queue_.end_fill(*held);
     else
@@ -113,12 +117,20 @@ std::optional<Copier::Held> Copier::take() {
   return work_.direction == CopyDirection::Up ? queue_.begin_fill() : queue_.begin_empty();
 }
 
-void Copier::move(const Held& held) const {
+void Copier::move(const Held& held, bool hurried, Pauses::Watch& watch) const {
   const auto [offset, bytes] = range(held.piece);
-  if (work_.direction == CopyDirection::Up)
-    options_.up(buffers_[held.buffer], work_.host + offset, bytes);
-  else
-    options_.down(work_.host + offset, buffers_[held.buffer], bytes);
+  std::byte* const buffer = buffers_[held.buffer];
+  std::byte* const host = work_.host + offset;
+  const bool up = work_.direction == CopyDirection::Up;
+  for (std::size_t at = 0; at < bytes; at += kBetweenLooks) {
+    const std::size_t part = std::min(kBetweenLooks, bytes - at);
+    if (up)
+      options_.up(buffer + at, host + at, part);
+    else
+      options_.down(host + at, buffer + at, part);
+    watch.look();
+  }
+  if (up && !hurried) push_out(buffer, bytes);
 }
 
 /// While a copy is under way the next piece comes soon; otherwise, and where the engine waits for something, it sleeps.
@@ -150,8 +162,10 @@ CopyEnd Copier::copy(CopyDirection direction, std::byte* host, std::size_t bytes
     queue_.begin(work_.pieces.count());
     ++copies_;
     ++news_;
+    pauses_.clear();
   }
   work_came_.notify_all();
+  Pauses::Watch watch(pauses_);
   auto awake_until = Steady::now() + kFeederAwake;
   std::uint64_t seen = 0;
   while (true) {
@@ -166,6 +180,7 @@ CopyEnd Copier::copy(CopyDirection direction, std::byte* host, std::size_t bytes
     } else {
       std::this_thread::sleep_for(kNap);
     }
+    watch.look();
   }
   const auto lock = lock_awake(mutex_);
   return queue_.was_aborted() ? CopyEnd::Failed : CopyEnd::Done;

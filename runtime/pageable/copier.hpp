@@ -13,6 +13,7 @@
 #include "runtime/pageable/copy_bytes.hpp"
 #include "runtime/pageable/dma.hpp"
 #include "runtime/pageable/double_queue.hpp"
+#include "runtime/pageable/pauses.hpp"
 #include "runtime/pageable/pieces.hpp"
 
 namespace tutti::internal {
@@ -55,6 +56,9 @@ class Copier {
   /// @param bytes  0: nothing is done
   [[nodiscard]] CopyEnd copy(CopyDirection direction, std::byte* host, std::size_t bytes, Dma& dma);
 
+  /// How long threads with work stood in the last copy: the most by which the host has made it longer.
+  [[nodiscard]] Duration paused() const { return pauses_.total(); }
+
   /// Waits until the engine has none of the buffers any more.
   void finish(Dma& dma);
 
@@ -77,7 +81,7 @@ class Copier {
   void serve();
   void wait_for_work(std::unique_lock<std::mutex>& lock);
   [[nodiscard]] std::optional<Held> take();
-  void move(const Held& held) const;
+  void move(const Held& held, bool hurried, Pauses::Watch& watch) const;
 
   void reap(Dma& dma);
   void feed(Dma& dma);
@@ -94,6 +98,7 @@ class Copier {
   std::mutex copying_;          // held by the thread whose copy is under way
   std::deque<Move> in_flight_;  // oldest first; of that thread alone, as the next
   std::uint64_t copies_ = 0;
+  Pauses pauses_;
 
   std::mutex mutex_;  // of all below
   std::condition_variable work_came_;

@@ -83,6 +83,7 @@ class FaultBackend::Batch final : public BackendBatch {
     result_ = batch_->result();
     if (fault_ == nullptr) return;
     result_.held_up += fault_->held_up;
+    result_.copies_held_up += fault_->copies_held_up;
     if (fault_->error && !result_.error) {
       result_.error = fault_->error;
       result_.cause = fault_->cause;

@@ -36,6 +36,7 @@ struct BatchFault {
   Duration no_sooner{};                   ///< the end is seen at least so long after the start
   Duration late_return{};                 ///< passes between the seen end and the return to the caller
   Duration held_up{};                     ///< pause of the host that the backend itself has measured
+  Duration copies_held_up{};              ///< pause of threads that copy, likewise
   std::optional<Error> error = {};        ///< how the run fails
   std::optional<BoundCause> cause = {};   ///< of a failure that takes time
   std::optional<VertexId> lost_gpu = {};  ///< that the failure is the loss of

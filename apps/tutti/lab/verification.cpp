@@ -120,7 +120,9 @@ class Verifying {
     const Duration took = result.finish - result.start;
     if (took <= batch.latest) return;
     const Duration gate = executor_.machine().setup().gate.guaranteed;
-    batch.late.push_back({took, cause_of(batch.predicted, measured, batch.latest, gate, result.held_up), in_a_row});
+    batch.late.push_back(
+        {took, cause_of(batch.predicted, measured, batch.latest, gate, result.held_up, result.copies_held_up),
+         in_a_row});
   }
 
   Executor& executor_;
@@ -135,7 +137,7 @@ class Verifying {
 }  // namespace
 
 std::string_view to_string(LateCause cause) {
-  constexpr std::array<std::string_view, 3> names{"gate", "seen", "unknown"};
+  constexpr std::array<std::string_view, 4> names{"gate", "seen", "copier", "unknown"};
   return names[static_cast<std::size_t>(cause)];
 }
 
@@ -159,10 +161,11 @@ std::vector<double> starts_after_gates(const Timeline& plan, const Timeline& mea
 }
 
 LateCause cause_of(const Timeline& plan, const Timeline& measured, Duration latest, Duration gate_allowed,
-                   Duration held_up) {
+                   Duration held_up, Duration copies_held_up) {
   Duration end{};
   for (const StreamTimeline& line : measured.streams) end = std::max(end, line.end());
   if (end <= latest || measured.latency - latest <= held_up) return LateCause::Seen;
+  if (measured.latency - latest <= held_up + copies_held_up) return LateCause::Copier;
   double lateness = 0;
   for (const double start : starts_after_gates(plan, measured)) lateness = std::max(lateness, start);
   const double beyond = lateness - as_ns(gate_allowed);

@@ -14,10 +14,11 @@ namespace tutti::internal {
 enum class LateCause : std::uint8_t {
   Gate,     ///< a gate opened later than guaranteed, by no less than the run was late
   Seen,     ///< the run ended in time, but the host noticed its end late
+  Copier,   ///< threads that copy ordinary memory stood for no less than the run was late
   Unknown,  ///< the machine was slower than guaranteed
 };
 
-/// "gate", "seen", "unknown".
+/// "gate", "seen", "copier", "unknown".
 [[nodiscard]] std::string_view to_string(LateCause cause);
 
 /// A run that took longer than its plan's latest finish.
@@ -69,9 +70,10 @@ struct VerifiedRuns {
 
 /// The cause of a run that exceeded its latest finish.
 /// @param gate_allowed  the guaranteed lateness of gates
-/// @param held_up       how long the host did not poll the run
+/// @param held_up         how long the host did not poll the run
+/// @param copies_held_up  how long threads that copy stood
 [[nodiscard]] LateCause cause_of(const Timeline& plan, const Timeline& measured, Duration latest, Duration gate_allowed,
-                                 Duration held_up = {});
+                                 Duration held_up = {}, Duration copies_held_up = {});
 
 /// Start lateness of the chains that start with their gates: ns after the planned instant.
 [[nodiscard]] std::vector<double> starts_after_gates(const Timeline& plan, const Timeline& measured);

@@ -208,6 +208,18 @@ TEST(OverBound, IsTheHostsWhereItsPauseExplainsAllOfIt) {
   }
 }
 
+// The copy is 70 late. Threads that copy stood for so long: the work of the host took longer.
+TEST(OverBound, IsTheHostsWhereItsCopyingThreadsStood) {
+  for (const auto& [copies, poll, cause] : {std::tuple(69, 0, BoundCause::Transfer),
+                                            {70, 0, BoundCause::Host},
+                                            {30, 40, BoundCause::Host},
+                                            {70, 70, BoundCause::Dispatch}}) {
+    FaultyRun run;
+    run.go_wrong({.times = slow_copy, .held_up = Duration{poll}, .copies_held_up = Duration{copies}});
+    EXPECT_EQ(run.broken(), second_by(cause, 70));
+  }
+}
+
 // The dispatcher sleeps for 60 too long when it waits for the second arrival.
 TEST(OverBound, IsAJobThatIsReleasedLate) {
   FaultyRun run;

@@ -1,9 +1,12 @@
 #include "runtime/pageable/copier.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <map>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -62,8 +65,12 @@ struct CopyStation {
     options.threads = threads;
     options.buffer = buffer;
     memory.resize((buffers == 0 ? 2 * threads : buffers) * buffer);
+    restart();
+  }
+  /// A copier with the options as they are now.
+  void restart() {
     std::vector<std::byte*> places;
-    for (std::size_t at = 0; at < memory.size(); at += buffer) places.push_back(memory.data() + at);
+    for (std::size_t at = 0; at < memory.size(); at += options.buffer) places.push_back(memory.data() + at);
     copier = Copier::make(options, places);
   }
 
@@ -104,6 +111,43 @@ TEST(Copier, DoesNothingForNoBytes) {
   SlowDevice device(CopyDirection::Up, 1);
   EXPECT_EQ(station.copier->copy(CopyDirection::Up, nullptr, 0, device), CopyEnd::Done);
   EXPECT_EQ(device.started, 0U);
+}
+
+/// Copies, and stands once for 30 ms.
+std::atomic<bool> to_stand = false;
+void copy_and_stand(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (to_stand.exchange(false)) std::this_thread::sleep_for(std::chrono::milliseconds{30});
+  std::memcpy(to, from, bytes);
+}
+
+// A thread stands in the midst of a piece of four parts.
+TEST(Copier, SaysHowLongItsThreadsStood) {
+  for (const CopyDirection way : {CopyDirection::Up, CopyDirection::Down}) {
+    CopyStation station(2, std::size_t{256} << 10);
+    station.options.up = station.options.down = copy_and_stand;
+    station.restart();
+    std::vector<std::byte> host(std::size_t{2} << 20);
+    SlowDevice device(way, host.size());
+    to_stand = true;
+    ASSERT_EQ(station.copier->copy(way, host.data(), host.size(), device), CopyEnd::Done);
+    EXPECT_GE(station.copier->paused(), std::chrono::milliseconds{30});
+  }
+}
+
+// From 0 to 5 one thread stands, from 3 to 8 another, from 4 to 6 a third; later one from 20 to 22: 8 + 2.
+TEST(Pauses, CountOnceWhereTheyOverlap) {
+  const Pauses::Instant zero = Pauses::Clock::now();
+  const auto at = [&](int ms) { return zero + std::chrono::milliseconds{ms}; };
+  Pauses pauses;
+  pauses.add(at(0), at(5));
+  pauses.add(at(4), at(6));
+  pauses.add(at(3), at(8));
+  pauses.add(at(20), at(22));
+  EXPECT_EQ(pauses.total(), std::chrono::milliseconds{10});
+  pauses.clear();
+  EXPECT_EQ(pauses.total(), Duration{0});
+  pauses.add(at(21), at(23));
+  EXPECT_EQ(pauses.total(), std::chrono::milliseconds{1}) << "what was counted belongs to the copy before";
 }
 
 TEST(Copier, KeepsTheEngineBusyWithSeveralMoves) {

@@ -119,6 +119,8 @@ TEST(CauseOfALateRun, IsTheHostWhereThatExplainsAll) {
   EXPECT_EQ(cause_of(plan, line(125, 238, 240), latest, gate), LateCause::Unknown) << "15 us of 30";
   EXPECT_EQ(cause_of(plan, line(103, 238, 240), latest, gate, Duration{30'000}), LateCause::Seen);
   EXPECT_EQ(cause_of(plan, line(103, 238, 240), latest, gate, Duration{29'000}), LateCause::Unknown);
+  EXPECT_EQ(cause_of(plan, line(103, 238, 240), latest, gate, {}, Duration{30'000}), LateCause::Copier);
+  EXPECT_EQ(cause_of(plan, line(103, 238, 240), latest, gate, Duration{1'000}, Duration{28'000}), LateCause::Unknown);
 }
 
 // The simulated machine does what is planned: nothing is late, in a row neither, and buffers that transfers share
