@@ -117,6 +117,9 @@ class DeviceBackend {
   [[nodiscard]] virtual std::string_view name() const = 0;
   /// Whether the first run of a batch takes longer than later runs: it is then run once before deadlines count.
   [[nodiscard]] virtual bool starts_cold() const { return false; }
+  /// Whether a run that is submitted while another one is under way starts as that one ends, without the host. The
+  /// batches of a job are then submitted together.
+  [[nodiscard]] virtual bool chains() const { return false; }
   /// Whether something that was submitted is not finished.
   [[nodiscard]] virtual bool busy() const = 0;
   /// Runs of batches that overlap may come until `end_overlapping`: what they use of the machine stays, and where the

@@ -26,6 +26,10 @@ Expected<void> BoundBatch::prepare() {
   for (const VertexId gpu : list.lanes) {
     const int device = backend.device_of_lane(gpu);
     lanes.push_back({device, place_of(device)});
+    if (!timed_by_gpus()) continue;
+    auto ended = make_event(device, cudaEventDisableTiming);
+    if (!ended) return tl::unexpected(std::move(ended.error()));
+    lanes.back().ended = *std::move(ended);
   }
   if (auto ok = make_board(); !ok) return ok;
   for (BatchDevice& device : devices)
@@ -121,7 +125,11 @@ void BoundBatch::begin_run() {
   ++run;
   result = {};
   failed_ = broken_ = false;
-  for (Lane& lane : lanes) lane.base = lane.progress.value();
+  follows = nullptr;
+  for (Lane& lane : lanes) {
+    lane.base = lane.progress.value();
+    lane.begun = false;
+  }
 }
 
 void BoundBatch::note(Error error) {

@@ -45,6 +45,9 @@ struct Lane {
   cudaStream_t stream = nullptr;
   bool lent = false;
   Count base = 0;  ///< its progress before this run
+  Event ended{};   ///< recorded at its last point, before the signal: a run that follows waits for it; where GPUs keep
+                   ///< time
+  bool begun = false;  ///< in this run it waits for the end of the run before already; of a run that follows one
 };
 
 /// Whether the driver says that the GPU of a lane is broken. @pre the lane has a stream
@@ -72,10 +75,9 @@ struct BatchDevice {
 ///
 /// | member | written by |
 /// |---|---|
-/// | `lanes[].stream`, `lent`, `base`, `devices[].line`, `doubt`, `run` | the caller, before it submits |
-/// | `Point::seen`, `opened`, `enqueued`, `result.start`, `finish`, `held_up` | the conductor, until the end |
-/// | `result.gates_late` | the conductor, until the end |
-/// | `result.overruns`, `held_up` | the caller, afterwards |
+/// | `lanes[].stream`, `lent`, `base`, `begun`, `devices[].line`, `doubt`, `run`, `follows` | the caller, before it
+/// submits | | `Point::seen`, `opened`, `enqueued`, `result.start`, `finish`, `held_up` | the conductor, until the end
+/// | | `result.gates_late` | the conductor, until the end | | `result.overruns`, `held_up` | the caller, afterwards |
 /// | `result.error`, by `note` | whichever thread fails first |
 /// | all others | the caller, once, in `make` |
 ///
@@ -122,6 +124,7 @@ class BoundBatch {
   std::vector<Duration> opened;          // [gates] when the conductor opened it in this run
   Duration enqueued{};                   // when the command of a batch that overlaps was; 0: another batch
   Count run = 0;                         // counter; gates wait for its value
+  const BoundBatch* follows = nullptr;   // this run starts where that one's ends, without the host
   BatchResult result;
 
  private:

@@ -75,6 +75,7 @@ struct BoundDevices {
   bool batches_copies = has_batches();  ///< several copies go in one call
   std::map<std::pair<int, int>, bool> peers;  ///< from and to with access: whether this object enabled it
   std::vector<CudaBatch*> batches;
+  const CudaBatch* submitted_last = nullptr;                   ///< of them, if it still exists
   std::map<std::pair<int, EngineQueue>, cudaStream_t> queues;  ///< by ordinal: of operations that overlap
   std::map<std::pair<int, CopyDirection>, std::unique_ptr<PageableServer>> pageable;  ///< by ordinal, as needed
   std::map<VertexId, std::unique_ptr<CopyServer>> movers;  ///< of memories, as needed: of mapped copies

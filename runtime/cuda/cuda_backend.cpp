@@ -117,6 +117,7 @@ class CudaBackend final : public DeviceBackend {
 
   [[nodiscard]] std::string_view name() const override { return "cuda"; }
   [[nodiscard]] bool starts_cold() const override { return true; }
+  [[nodiscard]] bool chains() const override { return devices_->timed_by_gpus(); }
   [[nodiscard]] bool busy() const override { return devices_->conductor.busy() || !devices_->overlapping.empty(); }
   void begin_overlapping(Waker& caller) override {
     MemoryPool::instance().begin_run();

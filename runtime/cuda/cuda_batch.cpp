@@ -26,6 +26,7 @@ CudaBatch::~CudaBatch() {
   wait();
   give_lanes_back();
   std::erase(backend().batches, this);
+  if (backend().submitted_last == this) backend().submitted_last = nullptr;
   if (backend().lost) abandon();
 }
 
@@ -39,7 +40,7 @@ void CudaBatch::abandon() {
 void CudaBatch::arm() {
   TUTTI_EXPECTS(poll(), "a batch is armed again only after it is finished");
   if (state_ == State::Armed) return refresh_timers();
-  arm_on(false);
+  arm_on(false, nullptr);
   if (state_ == State::Armed) backend().conductor.expect_one_more();
 }
 
@@ -54,13 +55,14 @@ void CudaBatch::disarm() {
 void CudaBatch::submit(Duration earliest) {
   TUTTI_EXPECTS(poll(), "a batch is submitted again only after it is finished");
   const bool armed = state_ == State::Armed;
-  if (!armed) arm_on(true);
+  if (!armed) arm_on(true, run_before(earliest));
   for (BatchDevice& device : batch_->devices) {
     if (device.timer == nullptr) continue;
     device.line = device.timer->line();
     device.doubt = device.timer->doubt();
   }
   state_ = State::Submitted;
+  backend().submitted_last = this;
   enqueuer_->expect_copies(earliest);
   opener_.submit(earliest);
   if (armed) backend().conductor.expect_one_less();
@@ -76,11 +78,22 @@ void CudaBatch::review() {
   times_.read();
 }
 
-void CudaBatch::arm_on(bool shared_lanes) {
+/// The run that this one follows where GPUs keep time: the one that was submitted last, if it is under way and nothing
+/// of it is still to be enqueued.
+const CudaBatch* CudaBatch::run_before(Duration earliest) const {
+  const CudaBatch* const before = backend().submitted_last;
+  const bool follows = before != nullptr && before != this && batch_->timed_by_gpus() && !backend().lost &&
+                       earliest <= backend().clock.now() && !before->opener_.finished() &&
+                       before->enqueuer_->has_enqueued_all() && !before->batch_->is_broken();
+  return follows ? before : nullptr;
+}
+
+void CudaBatch::arm_on(bool shared_lanes, const CudaBatch* before) {
   review();
   if (!take_lanes(shared_lanes)) return;
   MemoryPool::instance().begin_run();
   batch_->begin_run();
+  if (before != nullptr) batch_->follows = before->batch_.get();
   times_.clear();
   refresh_timers();
   state_ = State::Armed;

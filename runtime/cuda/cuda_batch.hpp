@@ -31,7 +31,9 @@ class CudaBatch final : public BackendBatch {
   enum class State : std::uint8_t { Idle, Armed, Submitted };
 
   CudaBatch(std::unique_ptr<BoundBatch> batch, std::unique_ptr<Enqueuer> enqueuer);
-  void arm_on(bool shared_lanes);
+  /// @param before  that the run follows without the host; null: the host starts it
+  void arm_on(bool shared_lanes, const CudaBatch* before);
+  [[nodiscard]] const CudaBatch* run_before(Duration earliest) const;
   [[nodiscard]] bool take_lanes(bool shared_lanes);
   void give_lanes_back();
   void refresh_timers();

@@ -35,7 +35,9 @@ class Doorbell {
   std::uint64_t expected_ = 0, rung_ = 0;
 };
 
-/// Signal that the gates of a batch wait for on one GPU: the instant of its timer at which a run starts.
+/// Signal that the gates of a batch wait for on one GPU: the instant of its timer at which a run starts. The host sets
+/// it through the doorbell; of a run that follows another one without the host, the first stream that sees that one's
+/// end.
 class StartSignal {
  public:
   /// @param stream  of the same GPU, in which nothing waits for a gate
@@ -48,17 +50,32 @@ class StartSignal {
   [[nodiscard]] cudaError_t hold(cudaStream_t stream, Duration offset, HostSignal<TimerValue> released) const;
   /// Starts the run at an instant of the timer. For the conductor.
   void open(TimerValue start);
-  /// Value of the timer when the GPU saw the start; 0: not known.
-  [[nodiscard]] TimerValue seen() const { return bell_->seen(ring_); }
+  /// Value of the timer when the GPU saw the host's start; 0: not known, or the host did not start the run.
+  [[nodiscard]] TimerValue seen() const { return chained_ ? 0 : bell_->seen(ring_); }
+
+  /// Closes the gates of the next run, which streams start themselves. @pre the run before is over
+  void close_chained();
+  /// Starts such a run, where no other stream has yet, and holds the stream as `hold` does.
+  /// @pre the stream waits for all that the run follows
+  [[nodiscard]] cudaError_t start_and_hold(cudaStream_t stream, Duration offset, HostSignal<TimerValue> released) const;
+  /// Value of the timer at which a stream has started it. @pre it is a run that streams start, and it has ended
+  [[nodiscard]] TimerValue began() const { return began_.value(); }
 
  private:
-  StartSignal(Doorbell& bell, DeviceSignalBoard board)
-      : bell_(&bell), board_(std::move(board)), start_(board_.take<TimerValue>()) {}
+  StartSignal(Doorbell& bell, DeviceSignalBoard board, SignalBoard host_board)
+      : bell_(&bell),
+        board_(std::move(board)),
+        host_board_(std::move(host_board)),
+        start_(board_.take<TimerValue>()),
+        began_(host_board_.take<TimerValue>()) {}
 
   Doorbell* bell_;
   DeviceSignalBoard board_;
-  Signal<TimerValue> start_;  // set by the doorbell's kernel
+  SignalBoard host_board_;
+  Signal<TimerValue> start_;      // set by the doorbell's kernel, or by the first stream of a chained run
+  HostSignal<TimerValue> began_;  // set by that stream
   std::uint64_t run_ = 0, ring_ = 0;
+  bool chained_ = false;
 };
 
 }  // namespace tutti::internal::cuda

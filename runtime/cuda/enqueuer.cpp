@@ -1,6 +1,7 @@
 #include "runtime/cuda/enqueuer.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -109,8 +110,13 @@ Expected<void> Enqueuer::bind_kernel(std::uint32_t position) {
 void Enqueuer::arm() {
   enqueued_ = 0;
   served_.attend();
-  for (BatchDevice& device : batch_.devices)
-    if (device.start) batch_.note(device.start->close(), "launch_doorbell", batch_.list.commands.front());
+  for (BatchDevice& device : batch_.devices) {
+    if (!device.start) continue;
+    if (batch_.follows != nullptr)
+      device.start->close_chained();
+    else
+      batch_.note(device.start->close(), "launch_doorbell", batch_.list.commands.front());
+  }
   if (!batch_.timed_by_host()) enqueue_to(ahead_);
 }
 
@@ -189,13 +195,25 @@ void Enqueuer::hold_by_memory(const Command& command) {
 
 void Enqueuer::hold_at_gate(std::uint32_t position) {
   const Command& command = batch_.list.commands[position];
-  const Lane& lane = batch_.lanes[command.lane];
+  Lane& lane = batch_.lanes[command.lane];
   const auto& start = batch_.devices[lane.place].start;
   if (!start)
     return batch_.note(
         hold_stream(batch_.backend.driver, batch_.gate, lane.stream, batch_.gates[*command.gate], batch_.run));
   const Duration offset = batch_.list.gates[*command.gate];
-  batch_.note(start->hold(lane.stream, offset, batch_.points[position].released), "launch_timer_gate", command);
+  const HostSignal<TimerValue> released = batch_.points[position].released;
+  if (batch_.follows == nullptr)
+    return batch_.note(start->hold(lane.stream, offset, released), "launch_timer_gate", command);
+  wait_for_run_before(lane, command);
+  batch_.note(start->start_and_hold(lane.stream, offset, released), "launch_chain_gate", command);
+}
+
+/// Holds a lane until the run before has ended, in all its lanes. By events: nothing else runs on a GPU then that would
+/// keep a stream from seeing one.
+void Enqueuer::wait_for_run_before(Lane& lane, const Command& command) {
+  if (std::exchange(lane.begun, true)) return;
+  for (const Lane& before : batch_.follows->lanes)
+    batch_.note(cudaStreamWaitEvent(lane.stream, before.ended.get(), 0), "cudaStreamWaitEvent", command);
 }
 
 /// Holds a command until another lane has reached a point. A stream may see an event only when other copies of its GPU
@@ -220,6 +238,8 @@ void Enqueuer::note_point(const Point& point, const Command& command) {
   if (!point.event) return;
   const Lane& lane = batch_.lanes[point.lane];
   if (command.lane != command.last_lane) batch_.note(cudaSetDevice(lane.device), "cudaSetDevice", command);
+  const bool last = &point == lane.points.back();
+  if (last && lane.ended) batch_.note(cudaEventRecord(lane.ended.get(), lane.stream), "cudaEventRecord", command);
   if (point.step != 0) {  // first: the host or a lane waits for it, and the event delays it by 3 us
     const auto set = [&](Signal<Count> signal) {
       batch_.note(set_in_stream(batch_.backend.driver, lane.stream, signal, lane.base + point.step));
@@ -228,7 +248,7 @@ void Enqueuer::note_point(const Point& point, const Command& command) {
     set(lane.progress);
   }
   batch_.note(cudaEventRecord(point.event.get(), lane.stream), "cudaEventRecord", command);
-  if (&point != lane.points.back() || !batch_.backend.sleeps()) return;
+  if (!last || !batch_.backend.sleeps()) return;
   StreamWaker& waker = batch_.bound.overlaps ? *batch_.backend.caller : batch_.backend.conductor.waker();
   batch_.note(waker.call_from(lane.stream), "cudaLaunchHostFunc", command);
 }

@@ -44,6 +44,8 @@ class Enqueuer {
   /// Runs of commands that this run of the batch has enqueued, in their order; the next one may be on its way. For any
   /// thread.
   [[nodiscard]] std::uint32_t enqueued() const { return enqueued_.load(std::memory_order_acquire); }
+  /// Whether all commands of the run are in their queues.
+  [[nodiscard]] bool has_enqueued_all() const { return enqueued() == batch_.list.runs.size(); }
   /// From now on no host work begins. What a lost GPU, or another one, still has in its queues knows an enqueuer by its
   /// address, so one that was abandoned is never destroyed.
   void abandon() { abandoned_ = true; }
@@ -87,6 +89,7 @@ class Enqueuer {
   void release_command(std::uint32_t position);
   void hold_by_memory(const Command& command);
   void hold_at_gate(std::uint32_t position);
+  void wait_for_run_before(Lane& lane, const Command& command);
   void wait_for(const Point& point, std::uint32_t position);
   void do_work(std::uint32_t run);
   void note_point(const Point& point, const Command& command);

@@ -95,7 +95,7 @@ void GateOpener::begin(Duration now) {
   std::fill(seen_.begin(), seen_.end(), Count{0});
   for (const Lane& lane : batch_.lanes) unseen_ += lane.points.size();
   for (BatchDevice& device : batch_.devices)
-    if (device.start)
+    if (device.start && batch_.follows == nullptr)
       device.start->open(static_cast<TimerValue>(device.line.timer_at(now + kLead) + device.doubt.count()));
   next_question_ = now + std::min(planned_ + kAskAfter, limit_);
 }
@@ -108,8 +108,19 @@ bool GateOpener::advance(Duration now) {
   note_look(now);
   open_gates(now);
   see_progress();
-  if (unseen_ == 0) return true;
+  if (unseen_ == 0) {
+    if (batch_.follows != nullptr) batch_.result.start = start_of_chained();
+    return true;
+  }
   return now >= next_question_ && is_lost(now);
+}
+
+/// A run that followed another one has started when its first GPU saw that one's end.
+Duration GateOpener::start_of_chained() const {
+  Duration start = batch_.result.finish;
+  for (const BatchDevice& device : batch_.devices)
+    start = std::min(start, round_down_ns(device.line.host_at(static_cast<std::int64_t>(device.start->began()))));
+  return start;
 }
 
 /// At the next gate, and when something may be wrong. The ends of lanes call the conductor.

@@ -56,6 +56,7 @@ class GateOpener final : private GatedRun {
   void open_gates(Duration now);
   void see_progress();
   void note_look(Duration now);
+  [[nodiscard]] Duration start_of_chained() const;
   [[nodiscard]] bool is_lost(Duration now);
   [[nodiscard]] Streams ask_driver() const;
   void note_fault(cudaError_t fault);

@@ -46,6 +46,21 @@ __global__ void timer_gate(const volatile std::uint64_t* start, std::uint64_t pa
   *released = now;
 }
 
+__global__ void chain_gate(std::uint64_t* start, std::uint64_t parity, volatile std::uint64_t* began,
+                           std::uint64_t offset, volatile std::uint64_t* released) {
+  std::uint64_t at = *const_cast<volatile std::uint64_t*>(start);
+  if ((at & 1) != parity) {
+    const std::uint64_t mine = global_time() & ~std::uint64_t{1} | parity;
+    const std::uint64_t was = atomicCAS(reinterpret_cast<unsigned long long*>(start), at, mine);
+    if (was == at) *began = mine;
+    at = was == at ? mine : was;
+  }
+  at += offset;
+  std::uint64_t now = global_time();
+  while (static_cast<std::int64_t>(at - now) > 0) now = global_time();
+  *released = now;
+}
+
 __global__ void echo(const volatile std::uint32_t* asked, SignalLine<std::uint64_t>* answers, std::uint32_t rounds) {
   for (std::uint32_t round = 0; round < rounds; ++round) {
     while (*asked <= round) {
@@ -167,6 +182,11 @@ void launch_poll(cudaStream_t stream, const std::uint32_t* signal, std::uint32_t
 void launch_timer_gate(cudaStream_t stream, const std::uint64_t* start, std::uint64_t parity, std::uint64_t offset,
                        std::uint64_t* released) {
   timer_gate<<<1, 1, 0, stream>>>(start, parity, offset, released);
+}
+
+void launch_chain_gate(cudaStream_t stream, std::uint64_t* start, std::uint64_t parity, std::uint64_t* began,
+                       std::uint64_t offset, std::uint64_t* released) {
+  chain_gate<<<1, 1, 0, stream>>>(start, parity, began, offset, released);
 }
 
 void launch_echo(cudaStream_t stream, const std::uint32_t* asked, SignalLine<std::uint64_t>* answers,

@@ -39,6 +39,14 @@ void launch_poll(cudaStream_t stream, const std::uint32_t* signal, std::uint32_t
 void launch_timer_gate(cudaStream_t stream, const std::uint64_t* start, std::uint64_t parity, std::uint64_t offset,
                        std::uint64_t* released);
 
+/// Holds a stream until the timer is past the start of a run by `offset`, where the stream itself waited for the end of
+/// the run before: the first such thread of a GPU starts the run.
+/// @param start     in device memory; set to the timer at that instant, with the last bit `parity`, by the first thread
+/// @param began     set to the same; in pinned memory
+/// @param released  set to the timer at the instant at which the stream goes on; in pinned memory
+void launch_chain_gate(cudaStream_t stream, std::uint64_t* start, std::uint64_t parity, std::uint64_t* began,
+                       std::uint64_t offset, std::uint64_t* released);
+
 /// Answers the host a number of times: sets `answers[i]` to the GPU's timer when `asked` has reached i + 1.
 void launch_echo(cudaStream_t stream, const std::uint32_t* asked, SignalLine<std::uint64_t>* answers,
                  std::uint32_t rounds);

@@ -52,6 +52,7 @@ class DispatchedRun final : public TaskRun {
   Event::Kind do_region();
   /// @param planned  when a time table has it; 0: none does
   void start(const ReadyJob& ready, Duration planned);
+  [[nodiscard]] bool is_chained(TaskId task) const;
   void finish();
   /// Waits for the next job, trigger, callback or request; whether there may be one.
   bool idle(Duration until);
@@ -66,6 +67,7 @@ class DispatchedRun final : public TaskRun {
   std::optional<JobScheduler> scheduler_;
   std::vector<Running> running_;  // as in the scheduler
   BlockingLog blocking_;          // since the run was idle last
+  bool follows_ = false;          // a scenario
 };
 
 // ---- preparing
@@ -93,6 +95,7 @@ void DispatchedRun::make_room(std::span<const std::uint64_t> jobs) {
 }
 
 void DispatchedRun::follow(const Scenario& scenario) {
+  follows_ = true;
   scheduler_.emplace(planned_.tasks.policy, planned_.tasks.arrivals, scheduled(scenario), 0);
 }
 
@@ -137,7 +140,15 @@ void DispatchedRun::start(const ReadyJob& ready, Duration planned) {
   const Job job = job_of(ready);
   const Duration ready_since = std::max({state.releases[job.buffer_set].done, free_since_, planned});
   const Duration waited = executor_.clock().now() - ready_since;
-  running_.emplace_back(JobExecution(job, *state.program, state.chunks[job.buffer_set], state.first_chunk), waited);
+  running_.emplace_back(
+      JobExecution(job, *state.program, state.chunks[job.buffer_set], state.first_chunk, is_chained(ready.task)),
+      waited);
+}
+
+/// Whether the batches of a job need no decision between them: nothing may come in between, and it is not aborted.
+bool DispatchedRun::is_chained(TaskId task) const {
+  return executor_.backend().chains() && !follows_ && !planned_.timings[task.index()].regions &&
+         tasks_[task.index()].task->overrun.policy != OverrunPolicy::Abort;
 }
 
 Event::Kind DispatchedRun::do_region() {

@@ -1,5 +1,9 @@
 #include "runtime/dispatch/job_execution.hpp"
 
+#include <algorithm>
+#include <span>
+#include <utility>
+
 namespace tutti::internal {
 
 Expected<void> JobExecution::do_host_steps() {
@@ -28,6 +32,38 @@ Expected<void> JobExecution::do_host_step(std::size_t step) {
   if (auto ok = program_->on_host_step(job_, step); !ok) return ok;
   if (!clock.runs_by_itself()) clock.wait_until(start + std::get<HostStep>(job_.task().steps[step]).time);
   return {};
+}
+
+std::size_t JobExecution::end_of_region() const {
+  if (!chained_) return chunk_ + 1;
+  const auto rest = std::span(job_.task().steps).subspan(step_);
+  const auto host =
+      std::ranges::find_if(rest, [](const JobStep& step) { return std::holds_alternative<HostStep>(step); });
+  return first_chunk_[batch_ + static_cast<std::size_t>(host - rest.begin())];
+}
+
+Expected<void> JobExecution::issue_until(std::size_t end) {
+  for (; chunk_ < end; ++chunk_)
+    if (auto ok = job_.executor().issue(chunks_[chunk_], {job_.task().name, job_.index}); !ok) return ok;
+  return {};
+}
+
+/// A chained chunk starts before the host sees the end of the one before it: no instant counts twice.
+Expected<void> JobExecution::wait_for(std::span<PreparedBatch> chunks) {
+  Expected<void> done;
+  Duration counted = Duration::min();
+  for (PreparedBatch& chunk : chunks) {
+    ++job_.times.runs;
+    const auto result = job_.executor().wait_for(chunk);
+    if (!result) {
+      if (done) done = tl::unexpected(result.error());
+      continue;
+    }
+    job_.times.batches += std::max(result->finish - std::max(result->start, counted), Duration{0});
+    job_.times.gates += result->gates_late;
+    counted = result->finish;
+  }
+  return done;
 }
 
 }  // namespace tutti::internal

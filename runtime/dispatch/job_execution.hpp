@@ -13,21 +13,22 @@ class JobExecution {
   /// What is passed in outlives the execution.
   /// @param chunks       of its batches, in order, bound to its buffer set
   /// @param first_chunk  [batches + 1] of each batch, and the end
+  /// @param chained      chunks with no host step between them are submitted together, and are one region
   JobExecution(const Job& job, TaskProgram& program, std::span<PreparedBatch> chunks,
-               std::span<const std::size_t> first_chunk)
-      : job_(job), program_(&program), chunks_(chunks), first_chunk_(first_chunk) {}
+               std::span<const std::size_t> first_chunk, bool chained = false)
+      : job_(job), program_(&program), chunks_(chunks), first_chunk_(first_chunk), chained_(chained) {}
 
   [[nodiscard]] const Job& job() const { return job_; }
   /// Whether no region is left.
   [[nodiscard]] bool has_ended() const { return ended_; }
 
-  /// Does the next region. While a chunk is under way, the job's next one is armed.
+  /// Does the next region. While it is under way, the job's next chunk is armed.
   /// @param on_last_chunk  () called while the last chunk is under way
   /// @errors as `Executor::run` and the program's
   template <class OnLastChunk>
   [[nodiscard]] Expected<void> do_region(const OnLastChunk& on_last_chunk) {
     if (auto ok = do_host_steps(); !ok || ended_) return ok;
-    return do_chunk(on_last_chunk).and_then([&] { return do_host_steps(); });
+    return do_chunks(on_last_chunk).and_then([&] { return do_host_steps(); });
   }
 
  private:
@@ -35,27 +36,30 @@ class JobExecution {
   Expected<void> do_host_steps();
   Expected<void> do_host_step(std::size_t step);
 
+  /// The end of the chunks that are submitted together with the next one.
+  [[nodiscard]] std::size_t end_of_region() const;
+
   template <class OnLastChunk>
-  Expected<void> do_chunk(const OnLastChunk& on_last_chunk) {
+  Expected<void> do_chunks(const OnLastChunk& on_last_chunk) {
     Executor& executor = job_.executor();
     const Duration before = executor.clock().now();
-    auto result = executor.issue(chunks_[chunk_], {job_.task().name, job_.index}).and_then([&] {
-      if (chunk_ + 1 < chunks_.size()) {
-        executor.arm(chunks_[chunk_ + 1]);
-      } else {
-        on_last_chunk();
-      }
-      return executor.wait_for(chunks_[chunk_]);
-    });
-    ++chunk_;
-    ++job_.times.runs;
+    const Duration in_batches = job_.times.batches;
+    const std::size_t first = chunk_;
+    Expected<void> done = issue_until(end_of_region());
+    if (chunk_ < chunks_.size()) {
+      executor.arm(chunks_[chunk_]);
+    } else {
+      on_last_chunk();
+    }
+    if (auto ended = wait_for(chunks_.subspan(first, chunk_ - first)); done) done = std::move(ended);
     const Duration passed = executor.clock().now() - before;
     job_.times.in_batches += passed;
     // How long a batch that failed took is not known: none of it is the dispatcher's.
-    job_.times.batches += result ? result->finish - result->start : passed;
-    if (result) job_.times.gates += result->gates_late;
-    return std::move(result).map([](const BatchResult&) {});
+    if (!done) job_.times.batches = in_batches + passed;
+    return done;
   }
+  Expected<void> issue_until(std::size_t end);
+  Expected<void> wait_for(std::span<PreparedBatch> chunks);
 
   Job job_;
   TaskProgram* program_;
@@ -64,6 +68,7 @@ class JobExecution {
   std::size_t step_ = 0;   // next
   std::size_t batch_ = 0;  // that `step_` is, where it is a batch
   std::size_t chunk_ = 0;  // next
+  bool chained_;
   bool ended_ = false;
 };
 

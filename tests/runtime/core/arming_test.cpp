@@ -64,6 +64,7 @@ class WatchedBackend final : public DeviceBackend {
 
   [[nodiscard]] std::string_view name() const override { return "watched"; }
   [[nodiscard]] bool starts_cold() const override { return cold; }
+  [[nodiscard]] bool chains() const override { return chained; }
   [[nodiscard]] bool busy() const override { return backend_.busy(); }
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
     return backend_.allocate(where, size);
@@ -80,7 +81,7 @@ class WatchedBackend final : public DeviceBackend {
 
   Log log;
   mutable Duration processor{};  ///< it takes an hour from one question to the next
-  bool cold = false;
+  bool cold = false, chained = false;
   std::function<void()> on_wait;
 
  private:
@@ -110,8 +111,10 @@ struct Watched {
     return task;
   }
 
-  RunRecord run(std::vector<Task> tasks, std::uint64_t jobs, const std::atomic<bool>* interrupted = nullptr) {
-    const TaskSet set{station.machine, Policy::Edf, std::move(tasks)};
+  RunRecord run(std::vector<Task> tasks, std::uint64_t jobs, const std::atomic<bool>* interrupted = nullptr,
+                Preemption preemption = Preemption::None) {
+    TaskSet set{station.machine, Policy::Edf, std::move(tasks)};
+    set.preemption = preemption;
     const AdmittedTaskSet admitted = test::admit(set);
     std::vector<PatternProgram> programs;
     for (const Task& task : set.tasks) programs.emplace_back(station.machine, task, 1);
@@ -183,6 +186,40 @@ TEST(Arming, ComesBehindAWarmUpWhereTheBackendStartsCold) {
   EXPECT_EQ(Log(log.begin(), log.begin() + 5),
             (Log{"submit batch 1 of task 't'", "wait batch 1 of task 't'", "submit batch 2 of task 't'",
                  "wait batch 2 of task 't'", "submit batch 1 of task 't'"}));
+}
+
+// Three batches with a host step before the last one, where the machine passes from batch to batch by itself: the first
+// two are submitted together.
+TEST(Chained, BatchesWithoutAHostStepBetweenThemAreSubmittedTogether) {
+  Watched watched;
+  watched.backend.chained = true;
+  Task task = watched.task("t", 1000, 3);
+  task.steps.insert(task.steps.begin() + 2, HostStep{Duration{10}});
+  const RunRecord record = watched.run({task}, 2);
+  EXPECT_EQ(record.jobs.size(), 2U);
+  const Log job{"submit batch 1 of task 't'", "submit batch 2 of task 't'", "arm batch 3 of task 't'",
+                "wait batch 1 of task 't'",   "wait batch 2 of task 't'",   "submit batch 3 of task 't'"};
+  Log both = job;
+  both.insert(both.end(), {"arm batch 1 of task 't'", "wait batch 3 of task 't'"});
+  both.insert(both.end(), job.begin(), job.end());
+  both.emplace_back("wait batch 3 of task 't'");
+  EXPECT_EQ(watched.backend.log, both);
+}
+
+// The dispatcher decides between the batches: whether another job goes first, whether the job is aborted.
+TEST(Chained, BatchesAreNotWhereADecisionLiesBetweenThem) {
+  const Log one_by_one{"submit batch 1 of task 't'", "wait batch 1 of task 't'", "submit batch 2 of task 't'",
+                       "wait batch 2 of task 't'"};
+  for (const bool aborts : {false, true}) {
+    Watched watched;
+    watched.backend.chained = true;
+    Task task = watched.task("t", 1000, 2);
+    if (aborts) task.overrun.policy = OverrunPolicy::Abort;
+    watched.run({task}, 1, nullptr, aborts ? Preemption::None : Preemption::BetweenBatches);
+    Log log = watched.backend.log;
+    std::erase_if(log, [](const std::string& line) { return line.starts_with("arm"); });
+    EXPECT_EQ(log, one_by_one);
+  }
 }
 
 // a's first job is under way when the run is interrupted; b's, which is armed by then, never runs.

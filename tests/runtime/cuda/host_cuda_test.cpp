@@ -713,6 +713,33 @@ TEST_F(HostCuda, AStreamItselfWritesInlineCopiesOfOneOrTwoWords) {
   }
 }
 
+// A kernel hangs for a while on gpu0; what is submitted behind it has a lane on gpu0 and one on gpu1, which each wait
+// for its one lane, by an event. What is armed ahead does not know what it follows, and what is submitted alone follows
+// nothing.
+TEST_F(HostCuda, ARunThatIsSubmittedBehindAnotherOneWaitsForItsLanes) {
+  Station station(device_clock(), test::make_cuda<GateKind::DeviceTimer, test::kBusyWait>);
+  auto before = station.prepare({kernel_stream("s", station.at("gpu0"), "spin")}, {{}});
+  auto batch = station.prepare(
+      {kernel_stream("a", station.at("gpu0"), "spin"), kernel_stream("b", station.at("gpu1"), "spin")}, {{}, {}});
+  const auto run = [&](bool behind, bool armed) {
+    host_cuda::count_calls("cudaStreamWaitEvent");
+    if (armed) station.executor.arm(batch);
+    if (behind) {
+      host_cuda::device(0).hang_next_kernel();
+      EXPECT_TRUE(station.executor.issue(before).has_value());
+    }
+    EXPECT_TRUE(station.executor.issue(batch).has_value());
+    host_cuda::device(0).release();
+    if (behind) station.expect_fine(station.executor.synchronize(before));
+    station.expect_fine(station.executor.synchronize(batch));
+    return host_cuda::counted_calls("cudaStreamWaitEvent");
+  };
+  EXPECT_EQ(run(true, false), 2);
+  EXPECT_EQ(run(true, true), 0);
+  EXPECT_EQ(run(false, false), 0);
+  EXPECT_EQ(run(true, false), 2);
+}
+
 // From gpu0 to gpu2 in chunks of 1000 bytes, in and out of host memory: 2 * 10 copies of 10,000 bytes, and 2 * 11 of
 // 500 more.
 TEST_F(HostCuda, StagedCopiesAreAsManyAsTheirChunks) {

@@ -80,6 +80,21 @@ void launch_timer_gate(cudaStream_t stream, const std::uint64_t* start, std::uin
                          {start, released});
 }
 
+void launch_chain_gate(cudaStream_t stream, std::uint64_t* start, std::uint64_t parity, std::uint64_t* began,
+                       std::uint64_t offset, std::uint64_t* released) {
+  host_cuda::launch_gate(stream,
+                         [=](Instant, Instant now) -> Ended {
+                           if ((load(start) & 1) != parity) {
+                             store(start, (now & ~std::uint64_t{1}) | parity);
+                             store(began, load(start));
+                           }
+                           if (static_cast<std::int64_t>(load(start) + offset - now) > 0) return std::nullopt;
+                           store(released, now);
+                           return now;
+                         },
+                         {start, began, released});
+}
+
 /// The thread of the GPU stays with it while the host asks again at once.
 void launch_echo(cudaStream_t stream, const std::uint32_t* asked, SignalLine<std::uint64_t>* answers,
                  std::uint32_t rounds) {
