@@ -71,6 +71,9 @@ class BackendBatch {
   /// when the batch is destroyed. Allocates nothing.
   /// @pre its run before, if any, is finished.
   virtual void arm() {}
+  /// The same for a run that is submitted directly behind that of another batch, which is armed or under way: where the
+  /// backend chains, it starts as that one ends.
+  virtual void arm_behind(BackendBatch& /*before*/) { arm(); }
   /// Undoes `arm`: the enqueued commands run to their end, and the run does not count.
   virtual void disarm() {}
   /// Names the job of the next run, for wrappers that tell runs apart (tracing, faults).

@@ -1,5 +1,6 @@
 #include "runtime/core/executor.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,11 +23,15 @@ void Executor::arm(PreparedBatch& batch) {
   if (!batch.under_way_) batch.batch_->arm();
 }
 
+void Executor::arm_behind(const PreparedBatch& before, PreparedBatch& batch) {
+  if (!batch.under_way_) batch.batch_->arm_behind(*before.batch_);
+}
+
 void Executor::disarm(PreparedBatch& batch) {
   if (!batch.under_way_) batch.batch_->disarm();
 }
 
-Expected<void> Executor::issue(PreparedBatch& batch, const JobLabel& job) {
+Expected<void> Executor::issue(PreparedBatch& batch, const JobLabel& job, Duration earliest) {
   if (owner_ != 0 && batch.run_ != owner_) {
     return invalid_input("an admitted run owns the machine; issue this batch before or after it, or make it a task");
   }
@@ -34,7 +39,7 @@ Expected<void> Executor::issue(PreparedBatch& batch, const JobLabel& job) {
   batch.under_way_ = batch.issued_ = true;
   batch.reviewed_ = false;
   batch.batch_->belongs_to(job);
-  batch.batch_->submit(clock_->now());
+  batch.batch_->submit(std::max(clock_->now(), earliest));
   return {};
 }
 

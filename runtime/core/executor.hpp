@@ -72,11 +72,15 @@ class Executor {
   /// nothing if the batch is under way.
   void arm(PreparedBatch& batch);
 
+  /// The same for a batch that will be issued directly behind another one: see `BackendBatch::arm_behind`.
+  void arm_behind(const PreparedBatch& before, PreparedBatch& batch);
+
   /// Queues a batch behind all batches issued before; it starts when they are finished.
-  /// @param job  that this run is part of
+  /// @param job       that this run is part of
+  /// @param earliest  start, on the clock; past: at once
   /// @errors InvalidInput: its last run is still under way; an admitted run owns the machine and the batch is none of
   /// its own.
-  [[nodiscard]] Expected<void> issue(PreparedBatch& batch, const JobLabel& job = {});
+  [[nodiscard]] Expected<void> issue(PreparedBatch& batch, const JobLabel& job = {}, Duration earliest = {});
   /// Whether the last run is finished; lets the backend work. `synchronize` returns how the run ended.
   [[nodiscard]] bool query(PreparedBatch& batch);
   /// Issues a batch, waits for it and reviews it.

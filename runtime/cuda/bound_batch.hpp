@@ -76,7 +76,7 @@ struct BatchDevice {
 /// | member | written by |
 /// |---|---|
 /// | `lanes[].stream`, `lent`, `base`, `begun`, `devices[].line`, `doubt`, `run`, `follows` | the caller, before it
-/// submits | | `Point::seen`, `opened`, `enqueued`, `result.start`, `finish`, `held_up` | the conductor, until the end
+/// submits | | `Point::seen`, `opened`, `stored`, `enqueued`, `result.start`, `finish`, `held_up` | the conductor, until the end
 /// | | `result.gates_late` | the conductor, until the end | | `result.overruns`, `held_up` | the caller, afterwards |
 /// | `result.error`, by `note` | whichever thread fails first |
 /// | all others | the caller, once, in `make` |
@@ -122,6 +122,7 @@ class BoundBatch {
   SignalBoard board;
   std::vector<HostSignal<Count>> gates;  // [gates] the run that is let through; set by the conductor
   std::vector<Duration> opened;          // [gates] when the conductor opened it in this run
+  Duration stored{};                     // when the conductor gave the start of the run to the GPUs
   Duration enqueued{};                   // when the command of a batch that overlaps was; 0: another batch
   Count run = 0;                         // counter; gates wait for its value
   const BoundBatch* follows = nullptr;   // this run starts where that one's ends, without the host

@@ -131,7 +131,7 @@ void Conductor::perform(GatedRun& run) {
     waker_->look();  // before it looks at the run: a call behind this wakes it at once
     now = clock_->now();
   };
-  while (now < run.earliest()) pause_until(run.earliest());
+  while (now < run.may_begin()) pause_until(run.may_begin());
   run.begin(now);
   while (!run.advance(now)) pause_until(spins_ ? now : run.next_look());
   finished_.fetch_add(1, std::memory_order_release);  // first: a notified thread may submit again

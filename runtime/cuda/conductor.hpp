@@ -22,9 +22,9 @@ class GatedRun {
  public:
   virtual ~GatedRun() = default;
 
-  /// Earliest start of the run.
-  [[nodiscard]] virtual Duration earliest() const = 0;
-  /// Starts the run's time.
+  /// When its time may begin: its earliest start, or some time before it where GPUs hold the run until then.
+  [[nodiscard]] virtual Duration may_begin() const = 0;
+  /// Begins the run's time, which starts now or at its earliest start.
   virtual void begin(Duration now) = 0;
   /// Opens due gates and records completions; returns whether the run is finished. Allocates nothing, never blocks.
   [[nodiscard]] virtual bool advance(Duration now) = 0;

@@ -40,21 +40,43 @@ void CudaBatch::abandon() {
 void CudaBatch::arm() {
   TUTTI_EXPECTS(poll(), "a batch is armed again only after it is finished");
   if (state_ == State::Armed) return refresh_timers();
-  arm_on(false, nullptr);
+  arm_behind_run(nullptr);
+}
+
+void CudaBatch::arm_behind(BackendBatch& before) {
+  const auto* const run = dynamic_cast<const CudaBatch*>(&before);
+  const bool follows = state_ != State::Armed && run != nullptr && run != this && run->can_be_followed();
+  if (!follows) return arm();
+  TUTTI_EXPECTS(poll(), "a batch is armed again only after it is finished");
+  arm_behind_run(run);
+}
+
+void CudaBatch::arm_behind_run(const CudaBatch* before) {
+  arm_on(false, before);
   if (state_ == State::Armed) backend().conductor.expect_one_more();
 }
 
-/// Runs the batch, so that the conductor detects a run that does not end.
+/// Runs the batch, so that the conductor detects a run that does not end; and what would follow it.
 void CudaBatch::disarm() {
   if (state_ != State::Armed) return;
+  for (CudaBatch* const batch : backend().batches)
+    if (batch_->follows == batch->batch_.get() && batch->state_ == State::Armed) return batch->disarm();
   if (backend().lost) opener_.open_all();  // the conductor opens no more gates
   submit({});
   wait();
+  disarm_followers();
+}
+
+void CudaBatch::disarm_followers() {
+  for (CudaBatch* const batch : backend().batches)
+    if (batch->state_ == State::Armed && batch->batch_->follows == batch_.get()) return batch->disarm();
 }
 
 void CudaBatch::submit(Duration earliest) {
   TUTTI_EXPECTS(poll(), "a batch is submitted again only after it is finished");
   const bool armed = state_ == State::Armed;
+  TUTTI_EXPECTS(!armed || batch_->follows == nullptr || backend().submitted_last->batch_.get() == batch_->follows,
+                "a run that was armed behind another one is submitted directly behind it");
   if (!armed) arm_on(true, run_before(earliest));
   for (BatchDevice& device : batch_->devices) {
     if (device.timer == nullptr) continue;
@@ -82,10 +104,15 @@ void CudaBatch::review() {
 /// of it is still to be enqueued.
 const CudaBatch* CudaBatch::run_before(Duration earliest) const {
   const CudaBatch* const before = backend().submitted_last;
-  const bool follows = before != nullptr && before != this && batch_->timed_by_gpus() && !backend().lost &&
-                       earliest <= backend().clock.now() && !before->opener_.finished() &&
-                       before->enqueuer_->has_enqueued_all() && !before->batch_->is_broken();
+  const bool follows = before != nullptr && before->state_ == State::Submitted && before->can_be_followed() &&
+                       earliest <= backend().clock.now();
   return follows ? before : nullptr;
+}
+
+/// It is armed or under way, and nothing of it is still to be enqueued.
+bool CudaBatch::can_be_followed() const {
+  return batch_->timed_by_gpus() && !backend().lost && (state_ == State::Armed || !opener_.finished()) &&
+         enqueuer_->has_enqueued_all() && !batch_->is_broken();
 }
 
 void CudaBatch::arm_on(bool shared_lanes, const CudaBatch* before) {

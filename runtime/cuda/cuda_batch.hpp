@@ -19,6 +19,7 @@ class CudaBatch final : public BackendBatch {
   ~CudaBatch() override;
 
   void arm() override;
+  void arm_behind(BackendBatch& before) override;
   void disarm() override;
   void submit(Duration earliest) override;
   bool poll() override { return opener_.finished(); }
@@ -31,9 +32,13 @@ class CudaBatch final : public BackendBatch {
   enum class State : std::uint8_t { Idle, Armed, Submitted };
 
   CudaBatch(std::unique_ptr<BoundBatch> batch, std::unique_ptr<Enqueuer> enqueuer);
-  /// @param before  that the run follows without the host; null: the host starts it
+  // `before`: that the run follows without the host; null: the host starts it.
+  void arm_behind_run(const CudaBatch* before);
   void arm_on(bool shared_lanes, const CudaBatch* before);
   [[nodiscard]] const CudaBatch* run_before(Duration earliest) const;
+  /// Whether a run can follow the run of this batch without the host.
+  [[nodiscard]] bool can_be_followed() const;
+  void disarm_followers();
   [[nodiscard]] bool take_lanes(bool shared_lanes);
   void give_lanes_back();
   void refresh_timers();

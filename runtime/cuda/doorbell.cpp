@@ -65,7 +65,10 @@ cudaError_t StartSignal::hold(cudaStream_t stream, Duration offset, HostSignal<T
   return cudaGetLastError();
 }
 
-/// The last bit distinguishes the signal of this run from that of the run before: the signal is never cleared.
-void StartSignal::open(TimerValue start) { ring_ = bell_->ring(start_, (start & ~TimerValue{1}) | run_ % 2); }
+/// The last bit distinguishes the signal of this run from that of the run before: the signal is never cleared. It is
+/// rounded up: nothing starts too soon.
+void StartSignal::open(TimerValue start, bool ahead) {
+  ring_ = bell_->ring(start_, ((start + 3) & ~TimerValue{3}) | (ahead ? kStartsAhead : 0) | run_ % 2);
+}
 
 }  // namespace tutti::internal::cuda

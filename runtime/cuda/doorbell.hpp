@@ -49,7 +49,8 @@ class StartSignal {
   /// @param released  set to the timer when the stream goes on
   [[nodiscard]] cudaError_t hold(cudaStream_t stream, Duration offset, HostSignal<TimerValue> released) const;
   /// Starts the run at an instant of the timer. For the conductor.
-  void open(TimerValue start);
+  /// @param ahead  by more than `kLead`
+  void open(TimerValue start, bool ahead = false);
   /// Value of the timer when the GPU saw the host's start; 0: not known, or the host did not start the run.
   [[nodiscard]] TimerValue seen() const { return chained_ ? 0 : bell_->seen(ring_); }
 

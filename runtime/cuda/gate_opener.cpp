@@ -88,16 +88,22 @@ void GateOpener::open_all() const {
 
 // ---- the conductor's side
 
+Duration GateOpener::may_begin() const { return batch_.timed_by_gpus() ? earliest_ - kMostAhead : earliest_; }
+
 void GateOpener::begin(Duration now) {
-  batch_.result.start = batch_.result.finish = looked_ = now;
+  const Duration start = std::max(now, earliest_);
+  batch_.stored = looked_ = now;
+  batch_.result.start = batch_.result.finish = start;
   next_opening_ = 0;
   unseen_ = 0;
   std::fill(seen_.begin(), seen_.end(), Count{0});
   for (const Lane& lane : batch_.lanes) unseen_ += lane.points.size();
+  // A start so far ahead that all GPUs have it in time needs no lead.
+  const Duration open = std::max(now + kLead, start);
   for (BatchDevice& device : batch_.devices)
     if (device.start && batch_.follows == nullptr)
-      device.start->open(static_cast<TimerValue>(device.line.timer_at(now + kLead) + device.doubt.count()));
-  next_question_ = now + std::min(planned_ + kAskAfter, limit_);
+      device.start->open(static_cast<TimerValue>(device.line.timer_at(open) + device.doubt.count()), open == start);
+  next_question_ = start + std::min(planned_ + kAskAfter, limit_);
 }
 
 bool GateOpener::advance(Duration now) {
@@ -160,7 +166,7 @@ void GateOpener::see_progress() {
     const Duration now = batch_.backend.clock.now();
     note_look(now);
     for (; seen_[i] < done; ++seen_[i], --unseen_) lane.points[seen_[i]]->seen = now;
-    batch_.result.finish = now;
+    batch_.result.finish = std::max(now, batch_.result.start);  // of a start ahead, which is the timers'
   }
 }
 

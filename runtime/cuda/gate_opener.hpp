@@ -47,7 +47,7 @@ class GateOpener final : private GatedRun {
     std::uint32_t gate = 0;
   };
 
-  [[nodiscard]] Duration earliest() const override { return earliest_; }
+  [[nodiscard]] Duration may_begin() const override;
   void begin(Duration now) override;
   [[nodiscard]] bool advance(Duration now) override;
   [[nodiscard]] Duration next_look() override;

@@ -8,6 +8,8 @@ namespace tutti::internal::cuda {
 /// Time from the store that starts a run until its first gates open, where GPUs keep time: by then all GPUs have seen
 /// it.
 inline constexpr Duration kLead = std::chrono::microseconds{3};
+/// How long before its start a run may be given to the GPUs: what their timers may drift until then is below 1 us.
+inline constexpr Duration kMostAhead = std::chrono::milliseconds{5};
 /// Largest expected error of a GPU's timer: see `launch_doorbell`.
 inline constexpr Duration kMostWrong = std::chrono::microseconds{3};
 

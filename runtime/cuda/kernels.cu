@@ -22,7 +22,7 @@ __global__ void doorbell(StartOrder* order, std::uint64_t most) {
     while (!look()) {
     }
     seen = global_time();
-    if (static_cast<std::int64_t>(value - seen) > static_cast<std::int64_t>(most))
+    if ((value & kStartsAhead) == 0 && static_cast<std::int64_t>(value - seen) > static_cast<std::int64_t>(most))
       value = (seen + most) & ~std::uint64_t{1} | value & 1;
   }
   *reinterpret_cast<volatile std::uint64_t*>(target) = value;

@@ -22,9 +22,13 @@ struct alignas(kCacheLine) StartOrder {
   std::uint64_t seen;     ///< timer at which the kernel saw the value, which it sets; 0: the value was there before it
 };
 
+/// Bit of a start that lies ahead of the store by more than a kernel can check.
+inline constexpr std::uint64_t kStartsAhead = 2;
+
 /// Waits for an order, passes its value on to its target and clears it: one thread that polls host memory.
 /// @param most  ns by which the order's value, an instant of the timer, may be later than the instant at which the
-///              thread sees it; beyond that the clocks were wrong, and the value is cut. The last bit stays
+///              thread sees it; beyond that the clocks were wrong, and the value is cut, unless it is ahead. The last
+///              bit stays
 void launch_doorbell(cudaStream_t stream, StartOrder* order, std::uint64_t most);
 
 /// Holds a stream until a signal has reached a value, with wrap-around: one thread that polls.

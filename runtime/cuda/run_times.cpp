@@ -121,7 +121,7 @@ void RunTimes::count_doubt() {
 void RunTimes::learn_timers() {
   for (const BatchDevice& device : batch_.devices) {
     const TimerValue seen = device.start ? device.start->seen() : 0;
-    if (seen != 0) device.timer->add_seen(batch_.result.start, seen);
+    if (seen != 0) device.timer->add_seen(batch_.stored, seen);
   }
 }
 

@@ -65,6 +65,55 @@ TEST_P(Chains, EachBatchReadsWhatTheOneBeforeHasWritten) {
   }
 }
 
+// The same four, armed ahead of the first one's submission: they run when the host says so, and then by themselves.
+TEST_P(Chains, BatchesArmedBehindEachOtherWaitForTheFirst) {
+  std::array<Buffer, 3> memory;
+  for (Buffer& buffer : memory) buffer = station.allocate(station.at("mem0"), kSize);
+  const Buffer first = station.allocate(station.at("gpu0"), kSize),
+               second = station.allocate(station.at("gpu1"), kSize);
+  std::array<PreparedBatch, 4> batches{copy(memory[0].view(), first.view()), copy(first.view(), memory[1].view()),
+                                       copy(memory[1].view(), second.view()), copy(second.view(), memory[2].view())};
+  const auto arm = [&] {
+    station.executor.arm(batches[0]);
+    for (std::size_t i = 1; i < batches.size(); ++i) station.executor.arm_behind(batches[i - 1], batches[i]);
+  };
+  test::Random random(4);
+  for (std::uint64_t round = 0; round < test::rounds(200U); ++round) {
+    arm();
+    if (random.one_in(8)) {
+      station.executor.disarm(batches[random.below(4)]);
+      arm();
+    }
+    const std::vector<std::byte> sent = pattern(kSize, round);
+    station.write(memory[0].view(), sent);
+    for (PreparedBatch& batch : batches) ASSERT_TRUE(station.executor.issue(batch).has_value());
+    for (PreparedBatch& batch : batches) station.expect_fine(station.executor.synchronize(batch));
+    ASSERT_EQ(station.read(memory[2].view()), sent) << round;
+  }
+  arm();  // and is destroyed so
+}
+
+// The batch that is issued with a start ahead is held by the GPU until then: 1 ms ahead, or more than GPUs are asked
+// to.
+TEST_P(Chains, AStartAheadIsKept) {
+  constexpr Duration kError = test::kDevicesAreInTime ? microseconds(2) : milliseconds(3);
+  Duration started{};
+  const HostKernel mark = [&](const KernelLaunch&) { started = station.clock->now(); };
+  ASSERT_TRUE(station.kernels.add("started", mark, test::device_mark(mark)).has_value());
+  auto batch = station.prepare({kernel_stream("s", station.at("gpu0"), "started", 1'000)}, {{}});
+  for (int round = 0; round < test::rounds(60); ++round) {
+    if (round % 3 != 0) station.executor.arm(batch);
+    const Duration at = station.clock->now() + (round % 5 == 0 ? milliseconds(12) : milliseconds(1));
+    ASSERT_TRUE(station.executor.issue(batch, {}, at).has_value());
+    const auto result = station.executor.synchronize(batch);
+    ASSERT_TRUE(result.has_value()) << result.error().text();
+    EXPECT_GE(started, at - kError);
+    EXPECT_GE(result->start, at);
+    EXPECT_LE(result->start, result->finish);
+    EXPECT_GE(batch.measured().streams[0].start(), -kError);
+  }
+}
+
 // A kernel of 2 ms on gpu0, and behind it one on gpu1 and one on gpu0 that say when they started.
 TEST_P(Chains, NothingStartsBeforeTheEndOfTheBatchBefore) {
   constexpr Duration kError = test::kDevicesAreInTime ? microseconds(10) : milliseconds(1);
@@ -85,7 +134,8 @@ TEST_P(Chains, NothingStartsBeforeTheEndOfTheBatchBefore) {
     ASSERT_TRUE(station.executor.issue(starts).has_value());
     const auto before = station.executor.synchronize(spins);
     const auto behind = station.executor.synchronize(starts);
-    ASSERT_TRUE(before.has_value() && behind.has_value());
+    ASSERT_TRUE(before.has_value()) << before.error().text();
+    ASSERT_TRUE(behind.has_value()) << behind.error().text();
     EXPECT_GE(started.load(), (before->start + milliseconds(2) - kError).count());
     EXPECT_GE(behind->start, before->start + milliseconds(2) - kError);
     EXPECT_LE(behind->start, behind->finish);

@@ -34,7 +34,7 @@ class TimedRun final : public GatedRun {
   explicit TimedRun(std::vector<Duration> since_begin, bool ends_by_itself = true)
       : ended(ends_by_itself), at_(std::move(since_begin)) {}
 
-  [[nodiscard]] Duration earliest() const override { return earliest_at; }
+  [[nodiscard]] Duration may_begin() const override { return earliest_at; }
   void begin(Duration now) override {
     looks = 0;
     next_ = 0;

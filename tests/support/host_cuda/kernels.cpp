@@ -41,19 +41,21 @@ void store(Word* word, Word value) {
 }  // namespace
 
 void launch_doorbell(cudaStream_t stream, StartOrder* order, std::uint64_t most) {
-  host_cuda::launch_gate(stream,
-                         [=, looked = false](Instant, Instant now) mutable -> Ended {
-                           const bool first = !std::exchange(looked, true);
-                           std::uint64_t value = load(&order->value);
-                           if (value == 0) return std::nullopt;
-                           if (!first && static_cast<std::int64_t>(value - now) > static_cast<std::int64_t>(most))
-                             value = ((now + most) & ~std::uint64_t{1}) | (value & 1);
-                           store(order->target, value);
-                           store(&order->seen, first ? 0 : now);
-                           store(&order->value, std::uint64_t{0});
-                           return now;
-                         },
-                         {order});
+  host_cuda::launch_gate(
+      stream,
+      [=, looked = false](Instant, Instant now) mutable -> Ended {
+        const bool first = !std::exchange(looked, true);
+        std::uint64_t value = load(&order->value);
+        if (value == 0) return std::nullopt;
+        const bool ahead = (value & kStartsAhead) != 0;
+        if (!first && !ahead && static_cast<std::int64_t>(value - now) > static_cast<std::int64_t>(most))
+          value = ((now + most) & ~std::uint64_t{1}) | (value & 1);
+        store(order->target, value);
+        store(&order->seen, first ? 0 : now);
+        store(&order->value, std::uint64_t{0});
+        return now;
+      },
+      {order});
 }
 
 void launch_poll(cudaStream_t stream, const std::uint32_t* signal, std::uint32_t value, std::uint64_t* released) {
