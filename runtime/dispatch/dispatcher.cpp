@@ -16,6 +16,9 @@ namespace tutti::internal {
 
 namespace {
 
+/// How long before its start a job is given to the GPUs: a thread that sleeps wakes some 50 us late, at times 200.
+constexpr Duration kAhead = std::chrono::microseconds{500};
+
 /// One job at a time: does what a `JobScheduler` decides.
 class DispatchedRun final : public TaskRun {
  public:
@@ -44,6 +47,12 @@ class DispatchedRun final : public TaskRun {
     Duration waited{};                ///< until it started, with no job before it
     std::optional<Error> error = {};  ///< why it failed
   };
+  /// Chunks of a job that was not ready yet.
+  struct IssuedAhead {
+    TaskId task;
+    std::uint64_t index = 0;
+    std::span<PreparedBatch> chunks;  ///< empty: none
+  };
 
   /// Does an action. @return what has happened; nothing: the run is over
   std::optional<Event::Kind> perform(const Action& action);
@@ -52,12 +61,19 @@ class DispatchedRun final : public TaskRun {
   Event::Kind do_region();
   /// @param planned  when a time table has it; 0: none does
   void start(const ReadyJob& ready, Duration planned);
-  [[nodiscard]] bool is_chained(TaskId task) const;
+  void divide_into_regions(bool by_arrivals);
   void finish();
   /// Waits for the next job, trigger, callback or request; whether there may be one.
   bool idle(Duration until);
-  /// Arms the first batch of the job that is probably next: arming takes longer than starting an armed batch.
+  /// Arms the first region of the job that is probably next: arming takes longer than starting an armed batch.
   void arm_next();
+  /// Issues the first region of the next job, with its start at the instant at which the job will be ready, where that
+  /// is certain: then the dispatcher may wake late.
+  /// @param instant  until when it would sleep
+  /// @return until when it is to sleep
+  Duration issue_ahead(Duration instant);
+  /// The number of chunks of a job that were issued ahead.
+  [[nodiscard]] std::size_t take_issued(const ReadyJob& ready);
 
   /// Where the time of a finished job went. It has the machine for itself, so what is not in batches is the host's.
   [[nodiscard]] JobLoad load_of(const Running& running, const RunningJob& job) const;
@@ -67,7 +83,7 @@ class DispatchedRun final : public TaskRun {
   std::optional<JobScheduler> scheduler_;
   std::vector<Running> running_;  // as in the scheduler
   BlockingLog blocking_;          // since the run was idle last
-  bool follows_ = false;          // a scenario
+  IssuedAhead ahead_;
 };
 
 // ---- preparing
@@ -78,6 +94,7 @@ Expected<void> DispatchedRun::prepare(std::span<TaskProgram* const> programs, st
     if (!state) return tl::unexpected(std::move(state.error()));
     tasks_.push_back(*std::move(state));
   }
+  divide_into_regions(true);
   blocking_ = BlockingLog(tasks_.size());
   return executor_.backend().starts_cold() ? warm_up() : Expected<void>{};
 }
@@ -95,7 +112,7 @@ void DispatchedRun::make_room(std::span<const std::uint64_t> jobs) {
 }
 
 void DispatchedRun::follow(const Scenario& scenario) {
-  follows_ = true;
+  divide_into_regions(false);
   scheduler_.emplace(planned_.tasks.policy, planned_.tasks.arrivals, scheduled(scenario), 0);
 }
 
@@ -107,6 +124,7 @@ void DispatchedRun::run_jobs() {
     decided_at_ = executor_.clock().now();
     happened = perform(scheduler_->step({*happened, decided_at_}));
   }
+  for (PreparedBatch& chunk : ahead_.chunks) static_cast<void>(executor_.wait_for(chunk));  // of a job that never began
 }
 
 std::optional<Event::Kind> DispatchedRun::perform(const Action& action) {
@@ -140,15 +158,19 @@ void DispatchedRun::start(const ReadyJob& ready, Duration planned) {
   const Job job = job_of(ready);
   const Duration ready_since = std::max({state.releases[job.buffer_set].done, free_since_, planned});
   const Duration waited = executor_.clock().now() - ready_since;
-  running_.emplace_back(
-      JobExecution(job, *state.program, state.chunks[job.buffer_set], state.first_chunk, is_chained(ready.task)),
-      waited);
+  running_.emplace_back(JobExecution(job, *state.program, state.chunks[job.buffer_set], state.first_chunk,
+                                     state.region_ends, take_issued(ready)),
+                        waited);
 }
 
-/// Whether the batches of a job need no decision between them: nothing may come in between, and it is not aborted.
-bool DispatchedRun::is_chained(TaskId task) const {
-  return executor_.backend().chains() && !follows_ && !planned_.timings[task.index()].regions &&
-         tasks_[task.index()].task->overrun.policy != OverrunPolicy::Abort;
+/// Batches need no decision between them where nothing may come in between, and the job is not aborted.
+void DispatchedRun::divide_into_regions(bool by_arrivals) {
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    TaskState& state = tasks_[i];
+    const bool chained = by_arrivals && executor_.backend().chains() && !planned_.timings[i].regions &&
+                         state.task->overrun.policy != OverrunPolicy::Abort;
+    state.region_ends = region_ends(*state.task, state.first_chunk, chained);
+  }
 }
 
 Event::Kind DispatchedRun::do_region() {
@@ -196,7 +218,7 @@ bool DispatchedRun::idle(Duration until) {
   if (instant == kNever && !(news.may_come && executor_.clock().runs_by_itself())) return false;
   ledger_.review();
   arm_next();
-  wait_for(instant);
+  wait_for(issue_ahead(instant));
   blocking_.clear();
   late_inputs_ = {};
   return true;
@@ -206,7 +228,31 @@ void DispatchedRun::arm_next() {
   const auto next = scheduler_->next_job();
   if (!next) return;
   auto& chunks = tasks_[next->task.index()].chunks_of(next->index);
-  if (!chunks.empty()) executor_.arm(chunks.front());
+  if (!chunks.empty()) arm_region(executor_, std::span(chunks).first(tasks_[next->task.index()].region_ends.front()));
+}
+
+Duration DispatchedRun::issue_ahead(Duration instant) {
+  const auto next = executor_.backend().chains() && !takes_requests() ? scheduler_->certain_job() : std::nullopt;
+  if (!next || !ahead_.chunks.empty() || instant != scheduler_->releases().next_instant()) return instant;
+  TaskState& state = tasks_[next->task.index()];
+  auto& chunks = state.chunks_of(next->index);
+  const bool at_once =
+      !state.program->fills_input() && !chunks.empty() && std::holds_alternative<Batch>(state.task->steps.front());
+  if (!at_once) return instant;
+  const Duration now = executor_.clock().now();
+  if (now < instant - kAhead) return instant - kAhead;
+  ahead_ = {next->task, next->index, {}};
+  const std::span region = std::span(chunks).first(state.region_ends.front());
+  for (std::size_t i = 0; i < region.size(); ++i) {
+    if (!executor_.issue(region[i], {state.task->name, next->index}, i == 0 ? instant : Duration{})) break;
+    ahead_.chunks = region.first(i + 1);
+  }
+  return instant;
+}
+
+std::size_t DispatchedRun::take_issued(const ReadyJob& ready) {
+  if (ahead_.task != ready.task || ahead_.index != ready.index) return 0;
+  return std::exchange(ahead_.chunks, {}).size();
 }
 
 // ---- bounds
@@ -215,7 +261,8 @@ JobLoad DispatchedRun::load_of(const Running& running, const RunningJob& ended) 
   const Job& job = running.execution.job();
   const Duration length = running.waited + ended.own(*ended.finish);
   const Duration machine = job.times.batches - job.times.gates;
-  return TaskRun::load_of(tasks_[ended.job.task.index()].releases[job.buffer_set], length, machine, length - machine);
+  return TaskRun::load_of(tasks_[ended.job.task.index()].releases[job.buffer_set], length, machine,
+                          std::max(length - machine, Duration{0}));
 }
 
 Excesses DispatchedRun::excesses_of(const Running& running, const RunningJob& ended, const JobRecord& record) const {

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -21,6 +22,13 @@ class DueQueue {
   [[nodiscard]] std::size_t first() const { return heap_.front(); }
   /// The earliest instant; `kNever` where no task has one.
   [[nodiscard]] Duration earliest() const { return heap_.empty() ? kNever : instants_[heap_.front()]; }
+  /// The earliest instant of the other tasks.
+  [[nodiscard]] Duration second() const {
+    Duration second = kNever;
+    for (std::size_t place = 1; place < std::min<std::size_t>(3, heap_.size()); ++place)
+      second = std::min(second, instants_[heap_[place]]);
+    return second;
+  }
 
  private:
   [[nodiscard]] bool before(std::size_t a, std::size_t b) const;

@@ -6,6 +6,33 @@
 
 namespace tutti::internal {
 
+std::vector<std::size_t> region_ends(const Task& task, std::span<const std::size_t> first_chunk, bool chained) {
+  std::vector<std::size_t> ends;
+  std::size_t batch = 0;
+  for (const JobStep& step : task.steps) {
+    if (std::holds_alternative<HostStep>(step)) continue;
+    ++batch;
+    for (std::size_t chunk = first_chunk[batch - 1]; chunk < first_chunk[batch]; ++chunk) ends.push_back(chunk + 1);
+  }
+  if (!chained) return ends;
+  std::size_t end = ends.size();
+  for (std::size_t step = task.steps.size(); step-- > 0;) {
+    if (std::holds_alternative<HostStep>(task.steps[step])) {
+      end = first_chunk[batch];
+    } else {
+      --batch;
+      std::fill(ends.begin() + static_cast<std::ptrdiff_t>(first_chunk[batch]),
+                ends.begin() + static_cast<std::ptrdiff_t>(first_chunk[batch + 1]), end);
+    }
+  }
+  return ends;
+}
+
+void arm_region(Executor& executor, std::span<PreparedBatch> region) {
+  executor.arm(region.front());
+  for (std::size_t i = 1; i < region.size(); ++i) executor.arm_behind(region[i - 1], region[i]);
+}
+
 Expected<void> JobExecution::do_host_steps() {
   const auto& steps = job_.task().steps;
   if (steps.empty()) {
@@ -34,17 +61,12 @@ Expected<void> JobExecution::do_host_step(std::size_t step) {
   return {};
 }
 
-std::size_t JobExecution::end_of_region() const {
-  if (!chained_) return chunk_ + 1;
-  const auto rest = std::span(job_.task().steps).subspan(step_);
-  const auto host =
-      std::ranges::find_if(rest, [](const JobStep& step) { return std::holds_alternative<HostStep>(step); });
-  return first_chunk_[batch_ + static_cast<std::size_t>(host - rest.begin())];
-}
-
 Expected<void> JobExecution::issue_until(std::size_t end) {
   for (; chunk_ < end; ++chunk_)
-    if (auto ok = job_.executor().issue(chunks_[chunk_], {job_.task().name, job_.index}); !ok) return ok;
+    if (chunk_ < issued_) {
+      continue;
+    } else if (auto ok = job_.executor().issue(chunks_[chunk_], {job_.task().name, job_.index}); !ok)
+      return ok;
   return {};
 }
 

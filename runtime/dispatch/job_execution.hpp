@@ -1,22 +1,38 @@
 #pragma once
 #include <span>
+#include <vector>
 
 #include "runtime/core/executor.hpp"
 #include "runtime/dispatch/task_program.hpp"
 
 namespace tutti::internal {
 
-/// A job on its way through its steps, region by region. A region is a chunk of a batch with the host steps behind it;
-/// the first one has those before it as well.
+/// The regions of a task: the chunk behind the last one of the region that each chunk is in.
+/// @param first_chunk  [batches + 1] of each batch, and the end
+/// @param chained      chunks with no host step between them are submitted together, and are one region; else each is
+[[nodiscard]] std::vector<std::size_t> region_ends(const Task& task, std::span<const std::size_t> first_chunk,
+                                                   bool chained);
+
+/// Arms the chunks of a region, each behind the one before it.
+void arm_region(Executor& executor, std::span<PreparedBatch> region);
+
+/// A job on its way through its steps, region by region. A region is a chunk of a batch, or several, with the host
+/// steps behind it; the first one has those before it as well.
 class JobExecution {
  public:
   /// What is passed in outlives the execution.
   /// @param chunks       of its batches, in order, bound to its buffer set
   /// @param first_chunk  [batches + 1] of each batch, and the end
-  /// @param chained      chunks with no host step between them are submitted together, and are one region
+  /// @param region_ends  [chunks] as `region_ends`
+  /// @param issued       so many chunks were issued ahead
   JobExecution(const Job& job, TaskProgram& program, std::span<PreparedBatch> chunks,
-               std::span<const std::size_t> first_chunk, bool chained = false)
-      : job_(job), program_(&program), chunks_(chunks), first_chunk_(first_chunk), chained_(chained) {}
+               std::span<const std::size_t> first_chunk, std::span<const std::size_t> region_ends, std::size_t issued)
+      : job_(job),
+        program_(&program),
+        chunks_(chunks),
+        first_chunk_(first_chunk),
+        region_ends_(region_ends),
+        issued_(issued) {}
 
   [[nodiscard]] const Job& job() const { return job_; }
   /// Whether no region is left.
@@ -36,18 +52,15 @@ class JobExecution {
   Expected<void> do_host_steps();
   Expected<void> do_host_step(std::size_t step);
 
-  /// The end of the chunks that are submitted together with the next one.
-  [[nodiscard]] std::size_t end_of_region() const;
-
   template <class OnLastChunk>
   Expected<void> do_chunks(const OnLastChunk& on_last_chunk) {
     Executor& executor = job_.executor();
     const Duration before = executor.clock().now();
     const Duration in_batches = job_.times.batches;
     const std::size_t first = chunk_;
-    Expected<void> done = issue_until(end_of_region());
+    Expected<void> done = issue_until(region_ends_[chunk_]);
     if (chunk_ < chunks_.size()) {
-      executor.arm(chunks_[chunk_]);
+      arm_region(executor, chunks_.subspan(chunk_, region_ends_[chunk_] - chunk_));
     } else {
       on_last_chunk();
     }
@@ -65,10 +78,11 @@ class JobExecution {
   TaskProgram* program_;
   std::span<PreparedBatch> chunks_;
   std::span<const std::size_t> first_chunk_;
+  std::span<const std::size_t> region_ends_;
   std::size_t step_ = 0;   // next
   std::size_t batch_ = 0;  // that `step_` is, where it is a batch
   std::size_t chunk_ = 0;  // next
-  bool chained_;
+  std::size_t issued_;     // chunks, ahead of the job
   bool ended_ = false;
 };
 

@@ -80,6 +80,14 @@ std::optional<JobReleases::NextJob> JobReleases::next_job() const {
   return NextJob{TaskId(due_.first()), tasks_[due_.first()].released};
 }
 
+std::optional<JobReleases::NextJob> JobReleases::certain_job() const {
+  const auto next = next_job();
+  if (!next || !external_.empty() || due_.second() == due_.earliest()) return std::nullopt;
+  const TaskState& task = tasks_[next->task.index()];
+  const bool dropped = task.skips_next || task.set_due[next->index % task.set_due.size()];
+  return dropped ? std::nullopt : next;
+}
+
 void JobReleases::ended(TaskId id, bool over_budget, Duration now) {
   TaskState& task = tasks_[id.index()];
   task.over_in_a_row = over_budget ? task.over_in_a_row + 1 : 0;

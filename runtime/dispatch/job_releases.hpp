@@ -94,6 +94,8 @@ class JobReleases {
     std::uint64_t index = 0;
   };
   [[nodiscard]] std::optional<NextJob> next_job() const;
+  /// That job, if it is certain: no other is ready then or can become so before, and it has buffers.
+  [[nodiscard]] std::optional<NextJob> certain_job() const;
 
   /// A job has ended, which has its consequence where it took longer than its budget.
   void ended(TaskId task, bool over_budget, Duration now);

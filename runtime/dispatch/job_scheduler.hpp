@@ -95,6 +95,10 @@ class JobScheduler {
 
   /// The most urgent ready job, or else the one that is ready next; nothing where no more come.
   [[nodiscard]] std::optional<JobReleases::NextJob> next_job() const;
+  /// The job that starts when it becomes ready, at the next instant, if that is certain now. @pre none is ready
+  [[nodiscard]] std::optional<JobReleases::NextJob> certain_job() const {
+    return table_ || stopped_ ? std::nullopt : releases_.certain_job();
+  }
 
  private:
   enum class Phase : std::uint8_t { InRegion, AtBoundary, Ended };

@@ -60,7 +60,8 @@ class Profiler {
     std::iota(first_chunk.begin(), first_chunk.end(), std::size_t{0});
     const Job job(executor_, task);
     program.on_ready(job);
-    JobExecution execution(job, program, prepared, first_chunk);
+    const std::vector<std::size_t> regions = region_ends(task, first_chunk, false);
+    JobExecution execution(job, program, prepared, first_chunk, regions, 0);
     while (!execution.has_ended())
       if (auto ok = execution.do_region([] {}); !ok) return ok;
     return {};

@@ -92,6 +92,8 @@ class TaskRun : public PreparedRun {
   [[nodiscard]] bool was_interrupted();
   /// Answers the next request that is due.
   void answer_request();
+  /// Whether tasks may come and go.
+  [[nodiscard]] bool takes_requests() const { return requests_ != nullptr; }
   /// No job was ready or running at the last decision.
   void note_idle();
 

@@ -35,6 +35,7 @@ struct TaskState {
   TaskProgram* program = nullptr;
   std::vector<std::vector<PreparedBatch>> chunks;  ///< [sets][chunks of all batches]
   std::vector<std::size_t> first_chunk{0};         ///< [batches + 1]; where jobs overlap, none
+  std::vector<std::size_t> region_ends = {};       ///< [chunks] as `region_ends`; where jobs overlap, none
   std::vector<ChunkPlace> places;                  ///< [chunks of all batches]
   std::vector<Release> releases;                   ///< [sets] of the job that has it
   std::vector<Hold> holds;                         ///< [sets] of the last job whose callbacks had it

@@ -1,5 +1,6 @@
 // What is got ready when: while a batch runs, and while the run waits, what comes next is armed.
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -21,8 +22,9 @@ using Log = std::vector<std::string>;
 /// A batch that writes down what is asked of it, and whose kernels take too long.
 class WatchedBatch final : public BackendBatch {
  public:
-  WatchedBatch(std::unique_ptr<BackendBatch> batch, std::string name, Log& log, const std::function<void()>& on_wait)
-      : batch_(std::move(batch)), name_(std::move(name)), log_(log), on_wait_(on_wait) {}
+  WatchedBatch(std::unique_ptr<BackendBatch> batch, std::string name, Log& log, std::vector<Duration>& starts,
+               const std::function<void()>& on_wait)
+      : batch_(std::move(batch)), name_(std::move(name)), log_(log), starts_(starts), on_wait_(on_wait) {}
 
   void arm() override {
     if (!std::exchange(armed_, true)) log_.push_back("arm " + name_);
@@ -35,6 +37,7 @@ class WatchedBatch final : public BackendBatch {
   void submit(Duration earliest) override {
     armed_ = false;
     log_.push_back("submit " + name_);
+    starts_.push_back(earliest);
     batch_->submit(earliest);
   }
   bool poll() override { return batch_->poll(); }
@@ -54,6 +57,7 @@ class WatchedBatch final : public BackendBatch {
   std::unique_ptr<BackendBatch> batch_;
   std::string name_;
   Log& log_;
+  std::vector<Duration>& starts_;
   const std::function<void()>& on_wait_;
   bool armed_ = false;
 };
@@ -73,13 +77,14 @@ class WatchedBackend final : public DeviceBackend {
     std::string name = bound.name;
     if (const int set = ++sets_[name]; set > 1) name += ", set " + std::to_string(set);
     return backend_.prepare(std::move(bound)).map([&](auto&& prepared) -> std::unique_ptr<BackendBatch> {
-      return std::make_unique<WatchedBatch>(std::move(prepared), std::move(name), log, on_wait);
+      return std::make_unique<WatchedBatch>(std::move(prepared), std::move(name), log, starts, on_wait);
     });
   }
 
   [[nodiscard]] Duration processor_time() const override { return processor += std::chrono::hours(1); }
 
   Log log;
+  std::vector<Duration> starts;  ///< that the submissions ask for
   mutable Duration processor{};  ///< it takes an hour from one question to the next
   bool cold = false, chained = false;
   std::function<void()> on_wait;
@@ -126,7 +131,9 @@ struct Watched {
     return run_tasks(executor, admitted, table, options).value();
   }
 
-  Station station{std::make_unique<HastyClock>()};
+  explicit Watched(std::unique_ptr<Clock> clock = std::make_unique<HastyClock>()) : station(std::move(clock)) {}
+
+  Station station;
   WatchedBackend backend{*station.backend};
 };
 
@@ -200,7 +207,7 @@ TEST(Chained, BatchesWithoutAHostStepBetweenThemAreSubmittedTogether) {
   const Log job{"submit batch 1 of task 't'", "submit batch 2 of task 't'", "arm batch 3 of task 't'",
                 "wait batch 1 of task 't'",   "wait batch 2 of task 't'",   "submit batch 3 of task 't'"};
   Log both = job;
-  both.insert(both.end(), {"arm batch 1 of task 't'", "wait batch 3 of task 't'"});
+  both.insert(both.end(), {"arm batch 1 of task 't'", "arm batch 2 of task 't'", "wait batch 3 of task 't'"});
   both.insert(both.end(), job.begin(), job.end());
   both.emplace_back("wait batch 3 of task 't'");
   EXPECT_EQ(watched.backend.log, both);
@@ -220,6 +227,48 @@ TEST(Chained, BatchesAreNotWhereADecisionLiesBetweenThem) {
     std::erase_if(log, [](const std::string& line) { return line.starts_with("arm"); });
     EXPECT_EQ(log, one_by_one);
   }
+}
+
+/// A clock on which a thread that waits wakes 100 us late.
+class DrowsyClock final : public Clock {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "drowsy"; }
+  [[nodiscard]] Duration now() const override { return now_; }
+  void wait_until(Duration at) override { now_ = std::max(now_, at + std::chrono::microseconds{100}); }
+  [[nodiscard]] bool runs_by_itself() const override { return true; }
+
+ private:
+  Duration now_{};
+};
+
+// Periods of 4 ms: the dispatcher sleeps until 0.5 ms before an arrival, wakes 0.1 ms late, and gives the job to the
+// backend with its start, which the job gets though the dispatcher sleeps through it. Where the backend does not chain
+// the job starts when the dispatcher has woken up.
+TEST(StartsAhead, AreTheArrivalsThoughTheDispatcherWakesLate) {
+  using std::chrono::microseconds;
+  for (const bool chained : {true, false}) {
+    Watched watched(std::make_unique<DrowsyClock>());
+    watched.backend.chained = chained;
+    const RunRecord record = watched.run({watched.task("t", 4'000'000, 1)}, 4);
+    ASSERT_EQ(record.jobs.size(), 4U);
+    ASSERT_EQ(watched.backend.starts.size(), 4U);
+    const Duration epoch = watched.backend.starts[0];
+    for (int i = 1; i < 4; ++i)
+      EXPECT_EQ(watched.backend.starts[i], epoch + i * microseconds{4000} + microseconds{chained ? 0 : 100});
+  }
+}
+
+// Nothing is certain where two jobs are ready at once, where a host step goes first, or the program fills the input.
+TEST(StartsAhead, AreLeftOutWhereAnotherJobMayGoFirst) {
+  Watched watched(std::make_unique<DrowsyClock>());
+  watched.backend.chained = true;
+  Task steps = watched.task("steps", 8'000'000, 1, 2'000'000);
+  steps.steps.insert(steps.steps.begin(), HostStep{Duration{10}});
+  watched.run({watched.task("a", 8'000'000, 1), watched.task("b", 8'000'000, 1), steps}, 9);
+  ASSERT_EQ(watched.backend.starts.size(), 9U);
+  const Duration epoch = watched.backend.starts[0];
+  const auto at_an_arrival = [&](Duration start) { return (start - epoch).count() % 2'000'000 == 0; };
+  EXPECT_EQ(std::ranges::count_if(watched.backend.starts, at_an_arrival), 1) << "the first alone";
 }
 
 // a's first job is under way when the run is interrupted; b's, which is armed by then, never runs.
