@@ -429,7 +429,8 @@ Expected<std::vector<int>> measure_copy_engines(Executor& executor, Bytes size, 
   return engines;
 }
 
-Expected<GateDelays> measure_gates(Executor& executor, const Planner& planner, Bytes up, Bytes down, int runs) {
+Expected<GateDelays> measure_gates(Executor& executor, const Planner& planner, Bytes up, Bytes down, int runs,
+                                   Duration ahead) {
   const Topology& machine = executor.machine();
   std::vector<CommandStream> streams;
   for (std::size_t position = 0; position < 2 * machine.gpus().size(); ++position) {
@@ -442,7 +443,11 @@ Expected<GateDelays> measure_gates(Executor& executor, const Planner& planner, B
   const auto as_us = [](Duration duration) { return static_cast<double>(duration.count()) / 1e3; };
   GateDelays delays;
   for (int run = 0; run < runs; ++run) {
-    const auto measured = measure_armed(executor, prepared->batch);
+    executor.arm(prepared->batch);
+    rest(executor);
+    const auto measured = executor.issue(prepared->batch, {}, executor.clock().now() + ahead)
+                              .and_then([&] { return executor.synchronize(prepared->batch); })
+                              .map([&](const BatchResult&) { return prepared->batch.measured(); });
     if (!measured) return tl::unexpected(measured.error());
     delays.end_us.push_back(as_us(measured->latency));
     for (std::size_t s = 0; s < measured->streams.size(); ++s) {

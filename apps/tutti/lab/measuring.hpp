@@ -96,9 +96,10 @@ struct GateDelays {
   std::vector<double> end_us;  ///< of the batch's last completion as the host saw it, after its start
 };
 /// Releases armed copies up to and down from each GPU, and measures their delays.
+/// @param ahead  how long before its start each run is given to the backend
 /// @errors as `measure`.
 [[nodiscard]] Expected<GateDelays> measure_gates(Executor& executor, const Planner& planner, Bytes up, Bytes down,
-                                                 int runs);
+                                                 int runs, Duration ahead = {});
 
 /// Sends a pattern up to every GPU and down again, and compares every byte.
 /// @errors as `measure`. Machine: a byte came back changed.
