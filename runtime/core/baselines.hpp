@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "runtime/core/backend.hpp"
+#include "runtime/core/backend_options.hpp"
 
 namespace tutti::internal {
 
@@ -30,6 +31,22 @@ class PlainChain {
   [[nodiscard]] virtual Expected<CopyTimes> run() = 0;
 };
 
+/// Streams of one GPU that each wait for a word of pinned memory, and set another word behind that.
+///
+/// @source [AGO17] wait reaction time
+class WaitProbe {
+ public:
+  virtual ~WaitProbe() = default;
+  /// Streams that can wait at the same time.
+  [[nodiscard]] virtual int most_streams() const = 0;
+  /// Enqueues a wait and a write in some streams, sleeps, stores the word of the first one and takes the time until its
+  /// write is seen; then lets the others go on.
+  /// @param sleep    >= 0
+  /// @param streams  from 1 to `most_streams()`
+  /// @errors Machine: the driver's refusal, or the stream does not go on within 2 s.
+  [[nodiscard]] virtual Expected<Duration> react(Duration sleep, int streams) = 0;
+};
+
 /// What the driver does without plans and gates, on the devices of a backend: peers for benchmarks. Buffers are the
 /// backend's, and it has no batch armed or under way meanwhile.
 class Baselines {
@@ -47,6 +64,11 @@ class Baselines {
   /// @param steps  at least one; at least one end of the first on a GPU
   /// @errors InvalidInput: no step. Machine: the driver's refusal.
   [[nodiscard]] virtual Expected<std::unique_ptr<PlainChain>> plain_chain(std::vector<PlainStep> steps) = 0;
+  /// @param gate           MemoryWait: the streams wait themselves; PollingKernel: kernels in them do
+  /// @param beside_copies  large copies both ways are under way on the GPU meanwhile
+  /// @errors Machine: no memory for that, or no stream is free.
+  [[nodiscard]] virtual Expected<std::unique_ptr<WaitProbe>> wait_probe(VertexId gpu, GateKind gate,
+                                                                        bool beside_copies) = 0;
 };
 
 }  // namespace tutti::internal

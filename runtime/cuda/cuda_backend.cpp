@@ -14,6 +14,7 @@
 #include "runtime/cuda/discovery.hpp"
 #include "runtime/cuda/memcpy_batch.hpp"
 #include "runtime/cuda/plain_copy.hpp"
+#include "runtime/cuda/wait_probe.hpp"
 
 namespace tutti::internal {
 namespace cuda {
@@ -97,6 +98,9 @@ class CudaBaselines final : public Baselines {
   }
   Expected<std::unique_ptr<PlainChain>> plain_chain(std::vector<PlainStep> steps) override {
     return make_plain_chain(devices_, std::move(steps));
+  }
+  Expected<std::unique_ptr<WaitProbe>> wait_probe(VertexId gpu, GateKind gate, bool beside_copies) override {
+    return make_wait_probe(devices_, gpu, gate, beside_copies);
   }
 
  private:

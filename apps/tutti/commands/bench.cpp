@@ -2,6 +2,7 @@
 #include "apps/tutti/commands/bench_machine.hpp"
 #include "apps/tutti/commands/bench_methods.hpp"
 #include "apps/tutti/commands/bench_transfers.hpp"
+#include "apps/tutti/commands/bench_wait.hpp"
 #include "apps/tutti/commands/command.hpp"
 
 namespace tutti::internal {
@@ -17,6 +18,7 @@ void add_bench(programs::CommandLine& program) {
   add_bench_machine(command);
   add_bench_copies(command);
   add_bench_transfers(command);
+  add_bench_wait(command);
 }
 
 }  // namespace tutti::internal

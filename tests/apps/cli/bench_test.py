@@ -156,5 +156,15 @@ class BenchCopies(Programs):
             self.assertIn(sentence, run.stderr)
 
 
+class BenchWait(Programs):
+    def test_mistakes_end_with_2(self):
+        for words, sentence in ((["--gpu", "cpu0"], "--gpu: 'cpu0' is no GPU of the machine"),
+                                (["--step", "0"], "--step: give the distance of two sleeps"), (["--step", "5us"], "--step: "),
+                                (["--most", "long"], "--most: give the longest sleep"), (["--streams", "33"], ""), (["--repetitions", "0"], ""),
+                                ([], "the sim backend has no driver to compare with")):
+            with self.subTest(words=words):
+                self.refuses(self.tutti("bench", "wait", "--machine", "configs/machines/h200x4.yaml", "--backend", "sim", *words), sentence)
+
+
 if __name__ == "__main__":
     sys.exit(main())

@@ -763,6 +763,26 @@ TEST(CudaPart, PartitionsRunSideBySide) {
   }
 }
 
+// Streams that wait for a word go on, by themselves and by kernels, alone and beside copies, and are free behind that.
+TEST_F(Cuda, WaitsForAWordAreTimed) {
+  Baselines& baselines = *station.backend->baselines();
+  for (const GateKind gate : {GateKind::MemoryWait, GateKind::PollingKernel}) {
+    for (const bool beside_copies : {false, true}) {
+      const auto probe = baselines.wait_probe(station.at("gpu0"), gate, beside_copies);
+      ASSERT_TRUE(probe.has_value()) << probe.error().text();
+      EXPECT_GE((*probe)->most_streams(), 4);
+      for (const int streams : {1, 3, (*probe)->most_streams()}) {
+        const auto took = (*probe)->react(microseconds(20), streams);
+        ASSERT_TRUE(took.has_value()) << took.error().text();
+        EXPECT_GT(*took, Duration{0});
+      }
+      EXPECT_FALSE(baselines.wait_probe(station.at("gpu0"), gate, false).has_value()) << "it has all streams";
+    }
+  }
+  auto batch = station.prepare({kernel_stream("s", station.at("gpu0"), "spin", 1000)}, {{}});
+  station.run(batch);
+}
+
 // ---- jobs that overlap
 
 /// Fills each image with the number of its job and compares the reports.
