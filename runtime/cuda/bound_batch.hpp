@@ -75,9 +75,11 @@ struct BatchDevice {
 ///
 /// | member | written by |
 /// |---|---|
-/// | `lanes[].stream`, `lent`, `base`, `begun`, `devices[].line`, `doubt`, `run`, `follows` | the caller, before it
-/// submits | | `Point::seen`, `opened`, `stored`, `enqueued`, `result.start`, `finish`, `held_up` | the conductor, until the end
-/// | | `result.gates_late` | the conductor, until the end | | `result.overruns`, `held_up` | the caller, afterwards |
+/// | `lanes[].stream`, `lent`, `base`, `begun`, `run`, `follows` | the caller, before it submits |
+/// | `devices[].line`, `doubt` | the caller, before it submits |
+/// | `Point::seen`, `opened`, `stored`, `enqueued` | the conductor, until the end |
+/// | `result.start`, `finish`, `held_up`, `gates_late` | the conductor, until the end |
+/// | `result.overruns`, `held_up`, `copies_held_up` | the caller, afterwards |
 /// | `result.error`, by `note` | whichever thread fails first |
 /// | all others | the caller, once, in `make` |
 ///

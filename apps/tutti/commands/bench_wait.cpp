@@ -15,6 +15,7 @@
 #include "apps/tutti/lab/samples.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "model/control/wait_fit.hpp"
+#include "model/sharing/compile_machine.hpp"
 
 namespace tutti::internal {
 namespace {
