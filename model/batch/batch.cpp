@@ -243,6 +243,7 @@ Expected<Batch> Batch::with_sizes_of(const Topology& machine, std::vector<Comman
   other->order_ = order_;
   for (std::size_t s = 0; s < work_.size(); ++s) other->work_[s].landing = work_[s].landing;
   other->shares_engines_ = other->finds_shared_engines();
+  other->application_ = application_;
   return other;
 }
 
@@ -267,6 +268,12 @@ Batch Batch::without_turns() const {
   Batch other = *this;
   for (StreamWork& work : other.work_) work.landing = kNone;
   other.shares_engines_ = other.finds_shared_engines();
+  return other;
+}
+
+Batch Batch::within(ApplicationLoad application) const {
+  Batch other = *this;
+  other.application_ = std::move(application);
   return other;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "model/batch/application_load.hpp"
 #include "model/batch/batch_spec.hpp"
 #include "model/machine/topology.hpp"
 #include "model/transfer/transfer.hpp"
@@ -79,6 +80,9 @@ class Batch {
   /// This batch, but no copy waits for one of another engine: for measuring links.
   [[nodiscard]] Batch without_turns() const;
 
+  /// This batch as one of an application. Only static allocation depends on it.
+  [[nodiscard]] Batch within(ApplicationLoad application) const;
+
   /// The machine it was made for.
   [[nodiscard]] const Topology& machine() const { return machine_; }
   [[nodiscard]] std::span<const CommandStream> streams() const { return streams_; }
@@ -98,6 +102,9 @@ class Batch {
   /// Whether two chains may want one copy engine, or one landing.
   [[nodiscard]] bool shares_engines() const { return shares_engines_; }
 
+  /// What its application puts on the machine; empty: it is one by itself.
+  [[nodiscard]] const ApplicationLoad& application() const { return application_; }
+
   friend bool operator==(const Batch&, const Batch&) = default;
 
  private:
@@ -113,6 +120,7 @@ class Batch {
   std::vector<StreamWork> work_;
   std::vector<RouteClass> own_classes_;
   std::vector<std::uint32_t> order_;
+  ApplicationLoad application_;
 };
 
 }  // namespace tutti::internal

@@ -19,6 +19,7 @@ void BatchChains::load(const Topology& machine, Basis basis, const Batch& batch,
   constexpr std::size_t kMostFlows = 2;  // lead and data of a staged copy
   bandwidth.reset(machine, basis, batch.own_classes(), kMostFlows * work_.size());
   if (rule == RateRule::Allocated) shares_.load(machine, basis, batch);
+  if (rule == RateRule::Static) shares_.load(machine, basis, batch, batch.application());
   step_count_ = 0;
   contended_ = false;
   handover_ = as_ns(setup_->handover.at(basis));

@@ -14,6 +14,7 @@ namespace tutti::internal {
 enum class RateRule : std::uint8_t {
   MaxMin,     ///< weighted max-min among the active ones, new at every event
   Allocated,  ///< each keeps the share it would have if all streams were always active
+  Static,     ///< each keeps the share it would have if all streams of its application were always active
 };
 
 /// A part of a command that runs at once: a time that passes, or bytes that flow. A transfer is set-up (time), lead

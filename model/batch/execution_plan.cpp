@@ -52,7 +52,7 @@ void add_chunks(const ExecutionPlan& plan, PlannedCommand chunk, std::vector<Pla
 }  // namespace
 
 Bytes pacing_chunk(RateRule rates, const Topology& machine) {
-  if (rates != RateRule::Allocated) return Bytes{0};
+  if (rates == RateRule::MaxMin) return Bytes{0};
   return machine.staging_chunk().count > 0 ? machine.staging_chunk() : kPacingChunk;
 }
 

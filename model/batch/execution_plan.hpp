@@ -37,8 +37,8 @@ struct PlannedCommand {
   friend bool operator==(const PlannedCommand&, const PlannedCommand&) = default;
 };
 
-/// Size of the chunks that hold a transfer to its fixed share of the bandwidth (`RateRule::Allocated`): that of staged
-/// copies, or 8 MiB where these are not cut. 0 under any other rule: transfers are whole.
+/// Size of the chunks that hold a transfer to its fixed share of the bandwidth (any rule but `RateRule::MaxMin`): that
+/// of staged copies, or 8 MiB where these are not cut. 0 under any other rule: transfers are whole.
 [[nodiscard]] Bytes pacing_chunk(RateRule rates, const Topology& machine);
 
 /// What is executed, and why it holds. Planners write it (`plan`), admission adds the latest finish, the executor

@@ -16,25 +16,46 @@ void for_uses(const Topology& machine, std::span<const LinkId> links, Visit visi
     for (const CapacityUse& use : machine.uses(link)) visit(use.capacity.index(), use.cost);
 }
 
+/// The copy port of a stream, where it has one and bytes.
+std::optional<PortId> port_of(const Batch& batch, std::size_t stream) {
+  const StreamWork& work = batch.work()[stream];
+  return work.bytes > 0 ? batch.route_class(work.route_class).port : std::nullopt;
+}
+
 }  // namespace
 
-void FixedShares::load(const Topology& machine, Basis basis, const Batch& batch) {
-  const auto capacities = machine.capacities(basis);
-  const auto for_transfers = [&](auto visit) {
-    for (std::size_t s = 0; s < batch.streams().size(); ++s)
-      if (batch.work()[s].bytes > 0) visit(s, find_route(machine, *batch.streams()[s].transfer));
-  };
-  load_.assign(capacities.size(), 0);
-  for_transfers([&](std::size_t, const RouteView& route) {
-    const auto add = [&](std::size_t capacity, double cost) { load_[capacity] += route.weight * cost; };
+void add_load(const Topology& machine, const Batch& batch, std::vector<double>& load) {
+  for (std::size_t s = 0; s < batch.streams().size(); ++s) {
+    if (batch.work()[s].bytes <= 0) continue;
+    const RouteView route = find_route(machine, *batch.streams()[s].transfer);
+    const auto add = [&](std::size_t capacity, double cost) { load[capacity] += route.weight * cost; };
     for_uses(machine, route.first, add);
     for_uses(machine, route.second, add);
-  });
+  }
+}
+
+PortSet ports_of(const Batch& batch) {
+  PortSet ports;
+  for (std::size_t s = 0; s < batch.streams().size(); ++s)
+    if (const auto port = port_of(batch, s)) ports.insert(*port);
+  return ports;
+}
+
+void FixedShares::load(const Topology& machine, Basis basis, const Batch& batch, const ApplicationLoad& application) {
+  const auto capacities = machine.capacities(basis);
+  load_.assign(capacities.size(), 0);
+  if (application.empty()) {
+    add_load(machine, batch, load_);
+  } else {
+    std::ranges::copy(application.capacities(), load_.begin());
+  }
   rates_.assign(batch.streams().size(), {});
-  for_transfers([&](std::size_t s, const RouteView& route) {
+  for (std::size_t s = 0; s < batch.streams().size(); ++s) {
+    if (batch.work()[s].bytes <= 0) continue;
+    const RouteView route = find_route(machine, *batch.streams()[s].transfer);
     double lambda = std::numeric_limits<double>::infinity();
-    const auto limit = [&](std::size_t capacity, double) {
-      lambda = std::min(lambda, capacities[capacity] / load_[capacity]);
+    const auto limit = [&](std::size_t capacity, double cost) {  // a transfer that its application lacks is alone
+      lambda = std::min(lambda, capacities[capacity] / std::max(load_[capacity], route.weight * cost));
     };
     for_uses(machine, route.first, limit);
     rates_[s].lead = lambda * route.weight;
@@ -42,22 +63,16 @@ void FixedShares::load(const Topology& machine, Basis basis, const Batch& batch)
     rates_[s].data = lambda * route.weight;
     const RouteClass& route_class = batch.route_class(batch.work()[s].route_class);
     if (route_class.capped) rates_[s].data = std::min(rates_[s].data, route_class.alone.at(basis).value);
-  });
-  if (basis == Basis::Nominal && machine.table() != nullptr) hold_to_table(machine, batch);
+  }
+  if (basis == Basis::Nominal && machine.table() != nullptr)
+    hold_to_table(machine, batch, application.empty() ? ports_of(batch) : application.ports() | ports_of(batch));
 }
 
-void FixedShares::hold_to_table(const Topology& machine, const Batch& batch) {
-  const auto port_of = [&](std::size_t s) {
-    const StreamWork& work = batch.work()[s];
-    return work.bytes > 0 ? batch.route_class(work.route_class).port : std::nullopt;
-  };
-  PortSet all;
-  for (std::size_t s = 0; s < rates_.size(); ++s)
-    if (const auto port = port_of(s)) all.insert(*port);
+void FixedShares::hold_to_table(const Topology& machine, const Batch& batch, const PortSet& all) {
   if (all.empty()) return;
   find_least(machine, all);
   for (std::size_t s = 0; s < rates_.size(); ++s)
-    if (const auto port = port_of(s)) rates_[s].data = std::min(rates_[s].data, least_[all.rank(*port)]);
+    if (const auto port = port_of(batch, s)) rates_[s].data = std::min(rates_[s].data, least_[all.rank(*port)]);
 }
 
 void FixedShares::find_least(const Topology& machine, const PortSet& all) {

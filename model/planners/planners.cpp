@@ -9,6 +9,7 @@
 #include "model/planners/completion_aligned.hpp"
 #include "model/planners/gate_search.hpp"
 #include "model/planners/planner.hpp"
+#include "model/planners/static_allocation.hpp"
 #include "model/planners/time_division.hpp"
 
 namespace tutti::internal {
@@ -20,6 +21,8 @@ constexpr std::array kPlanners{
     Planner{"all_at_once", "every stream starts at once", RateRule::MaxMin, false, plan_all_at_once},
     Planner{"bandwidth_allocation", "every stream keeps a fixed share of the bandwidth", RateRule::Allocated, false,
             plan_bandwidth_allocation},
+    Planner{"static_allocation", "every transfer of the application keeps its share, whether the others run or not",
+            RateRule::Static, false, plan_static_allocation},
     Planner{"time_division", "one transfer at a time, longest kernel first", RateRule::MaxMin, false,
             plan_time_division},
     Planner{"gate_search", "the best starts that a short search finds from the others'", RateRule::MaxMin, true,

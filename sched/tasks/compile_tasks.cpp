@@ -227,6 +227,18 @@ void choose_methods(TaskSet& set) {
   }
 }
 
+/// Makes the batches of all tasks those of one application.
+void join_batches(TaskSet& set) {
+  std::vector<const Batch*> batches;
+  for (const Task& task : set.tasks)
+    for (const Batch* batch : batches_of(task)) batches.push_back(batch);
+  if (batches.empty()) return;
+  const ApplicationLoad application(batches);
+  for (Task& task : set.tasks)
+    for (JobStep& step : task.steps)
+      if (auto* batch = std::get_if<Batch>(&step)) *batch = batch->within(application);
+}
+
 }  // namespace
 
 Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>& machine, Faults faults) {
@@ -258,6 +270,7 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
   if (set.policy == Policy::CwEdf) set.overlap = Overlap::Off;
   if (!all.faults.none()) return tl::unexpected(all.faults.error());
   choose_methods(set);
+  join_batches(set);
   return set;
 }
 

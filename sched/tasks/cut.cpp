@@ -53,7 +53,7 @@ std::vector<Batch> cut(const Batch& batch, Bytes most) {
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
     auto made = Batch::make(batch.machine(), streams_of(batch, chunk, chunks), batch.merging());
     TUTTI_EXPECTS(made.has_value(), "a piece of a valid batch is one");
-    cut.push_back(*std::move(made));
+    cut.push_back(made->within(batch.application()));
   }
   return cut;
 }

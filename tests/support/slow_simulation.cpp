@@ -50,7 +50,7 @@ class SlowSimulation {
   SlowRun run(std::span<const double> gates) {
     run_.times.resize(batch_.streams().size());
     make_chains(gates);
-    if (rule_ == RateRule::Allocated) allocate();
+    if (rule_ != RateRule::MaxMin) allocate();
     while (advance()) {
     }
     const double setup = as_ns(machine_.setup().batch.at(basis_));

@@ -24,7 +24,7 @@ constexpr double kKernelPerLink = 10.0 / 6.0;
 
 /// The published domain decomposition, for an image of the usual size.
 constexpr double kDomainBytes = 3.69e9;
-constexpr double kBoundaryBytes = 295.2e6;
+constexpr double kBoundaryBytes = 295.2e6;  // between two neighbours, each way
 constexpr Duration kBoundaryPoints = std::chrono::milliseconds{1};
 constexpr Duration kInnerPoints = std::chrono::milliseconds{23};
 constexpr int kExchanges = 100;
@@ -117,6 +117,10 @@ class Maker {
                                   int most_runs = std::numeric_limits<int>::max()) const {
     Workload made{std::move(name), {}, {}, std::move(order), most_runs};
     for (auto& streams : batches) made.batches.push_back(value_at({}, Batch::make(machine_, std::move(streams))));
+    std::vector<const Batch*> all;
+    for (const Batch& batch : made.batches) all.push_back(&batch);
+    const ApplicationLoad application(all);
+    for (Batch& batch : made.batches) batch = batch.within(application);
     return made;
   }
 
@@ -150,18 +154,21 @@ std::vector<Workload> make_wafer(const Maker& make) {
   return {make.workload("wafer", {std::move(streams)})};
 }
 
-/// Neighbours' boundaries go through the host's memory: down from one GPU, up to the other.
+/// The domain is cut into slabs, one a GPU: a GPU has a neighbour on each side, the first and the last one on one side.
+/// Boundary points are computed first, so that neighbours exchange them while each computes its inner points.
 std::vector<Workload> make_domain(const Maker& make) {
   enum : std::size_t { kScatter, kBoundary, kExchange, kGather };
   std::vector<std::vector<CommandStream>> batches(kGather + 1);
   const auto domain = make.parts(make.scaled(kDomainBytes), kEqualParts);
-  const auto boundary = make.parts(make.scaled(kBoundaryBytes), kEqualParts);
+  const Bytes boundary = make.scaled(kBoundaryBytes);
   for (std::size_t i = 0; i < domain.size(); ++i) {
     const VertexId gpu = make.gpus()[i];
     batches[kScatter].push_back(make.up("scatter", gpu, domain[i]));
     batches[kBoundary].push_back(make.work("boundary", gpu, kBoundaryPoints));
-    batches[kExchange].push_back(make.down("from", gpu, boundary[i]));
-    batches[kExchange].push_back(make.up("to", gpu, boundary[i]));
+    if (i > 0) {
+      batches[kExchange].push_back(make.copy(make.gpus()[i - 1], gpu, boundary));
+      batches[kExchange].push_back(make.copy(gpu, make.gpus()[i - 1], boundary));
+    }
     batches[kExchange].push_back(make.work("inner", gpu, kInnerPoints));
     batches[kGather].push_back(make.down("gather", gpu, domain[i]));
   }
@@ -276,11 +283,11 @@ constexpr std::array kKinds{
     Kind{"example", "the published example: an image, 1 : 4 : 4 : 1 over the GPUs, with a kernel behind each part",
          make_example},
     Kind{"wafer", "an image up, 4 : 1 : 1 : 4, with kernels, while the reports of the last one come down", make_wafer},
-    Kind{"domain", "scatter, 100 x (compute boundaries, then exchange them beside the inner points), gather",
+    Kind{"domain", "scatter, 100 x (boundaries, then their exchange between GPUs beside the inner points), gather",
          make_domain},
     Kind{"all-to-all", "an image's bytes, from every GPU to every other, where GPUs reach each other", make_all_to_all},
     Kind{"ring", "an image's bytes, from every GPU to the next one", make_ring},
-    Kind{"halo", "boundaries as large as those of domain, from every GPU to both neighbours", make_halo},
+    Kind{"halo", "from every GPU to both neighbours, in all as much as one boundary of domain", make_halo},
     Kind{"random", "20 batches of 2 to 8 streams, up, down and between GPUs, kernels behind some", make_random},
     Kind{"copies", "when asked for: 20 batches of 4 to 8 copies up and down, a 64th of an image to a whole one",
          make_copies, true},

@@ -34,8 +34,9 @@ struct WorkloadOptions {
 /// A line for each kind of workload, for `--help`.
 [[nodiscard]] std::string workload_list();
 
-/// The workloads of a machine: the published example and applications scaled to it, and random batches. All copy
-/// between the first memory and the GPUs; kernels are `spin`.
+/// The workloads of a machine: the published example and applications scaled to it, and random batches. They copy
+/// between the first memory and the GPUs, and between GPUs; kernels are `spin`. The batches of a workload are those of
+/// one application.
 /// @param only  a kind, or one workload of a kind; empty: all but those that `workload_list` calls "when asked for".
 /// @errors InvalidInput: an unknown name; the machine has no memory, no GPU, or a GPU without routes up and down.
 /// @source [VMS14] section 2.4 (example), Table 1 (wafer inspection, domain decomposition).

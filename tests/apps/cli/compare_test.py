@@ -19,7 +19,7 @@ class Compare(Programs):
     def test_compare_has_every_planner(self):
         answer = self.object_of(0, "compare", EXAMPLE, "--json")
         latencies = {row["planner"]: row["latency_ms"] for row in answer["planners"]}
-        self.assertEqual(list(latencies), ["completion_aligned", "all_at_once", "bandwidth_allocation", "time_division", "gate_search"])
+        self.assertEqual(list(latencies), ["completion_aligned", "all_at_once", "bandwidth_allocation", "static_allocation", "time_division", "gate_search"])
         self.assertEqual(latencies["gate_search"], 44.8)
         self.assertEqual(latencies["bandwidth_allocation"], 76.8)
 
@@ -55,7 +55,7 @@ class Compare(Programs):
                       "all_at_once: 52.800 ms, at the latest 52.800 ms", "bandwidth_allocation: 76.800 ms, at the latest 76.800 ms"):
             self.assertEqual(words.count(title), 1, title)
         for lane in ("gpu0 up", "gpu0 kernels", "gpu3 up", "gpu3 kernels"):
-            self.assertEqual(words.count(lane), 5, lane)
+            self.assertEqual(words.count(lane), 6, lane)
         self.assertNotIn("gpu0 down", words)  # an engine that the batch does not use has no row
 
     def test_the_picture_of_the_readme_is_what_its_tool_draws(self):
@@ -91,7 +91,7 @@ class Compare(Programs):
         streams = "".join(f"- {{name: s{i}, from: mem0, to: gpu0, size: 8 MB}}\n" for i in range(12))
         path = self.file(f'version: 1\nmachine: "{ROOT}/configs/machines/inspection-example.yaml"\nstreams:\n{streams}')
         words = self.words_in(self.picture("compare", path))
-        self.assertEqual([word.split(":")[0] for word in words if word.endswith("(cut off where the axis ends)")], ["bandwidth_allocation"])
+        self.assertEqual([word.split(":")[0] for word in words if word.endswith("(cut off where the axis ends)")], ["bandwidth_allocation", "static_allocation"])
 
     def test_a_latest_finish_far_behind_the_batch_does_not_stretch_the_axis(self):
         # 10 MB at 10 byte/ns take 1 ms, and the host may hold a job up for 10 ms more.

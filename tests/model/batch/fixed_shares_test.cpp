@@ -1,5 +1,6 @@
 #include "model/batch/fixed_shares.hpp"
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,44 @@ TEST(FixedShares, SplitsEachCapacityOverAllThatCrossIt) {
   - {from: mem0, to: gpu3, size: 1 MB}
 )",
                {2, 2, 2, 2});
+}
+
+// The batch has one stream, and 6 by itself. The application has another one over the link of 8: 4 each.
+TEST(FixedShares, TransfersOfTheWholeApplicationHaveAShare) {
+  const Topology machine = star(8, {6, 6});
+  const Batch first = test::make_batch(machine, "  - {from: mem0, to: gpu0, size: 1 MB}\n");
+  const Batch second = test::make_batch(machine, "  - {from: mem0, to: gpu1, size: 1 MB}\n");
+  const Batch idle = test::make_batch(machine, "  - {from: mem0, to: gpu1, size: 0}\n");
+  const auto rate = [&](const ApplicationLoad& application) {
+    FixedShares shares;
+    shares.load(machine, Basis::Nominal, first, application);
+    return shares.rates(0).data;
+  };
+  EXPECT_EQ(rate({}), 6);
+  EXPECT_EQ(rate(ApplicationLoad(std::array{&first})), 6);
+  EXPECT_EQ(rate(ApplicationLoad(std::array{&first, &second})), 4);
+  EXPECT_EQ(rate(ApplicationLoad(std::array{&first, &idle})), 6);
+}
+
+// What the application lacks, the batch still has its share of: 6 alone.
+TEST(FixedShares, ABatchOutsideItsApplicationIsAlone) {
+  const Topology machine = star(8, {6, 6});
+  const Batch first = test::make_batch(machine, "  - {from: mem0, to: gpu0, size: 1 MB}\n");
+  const Batch idle = test::make_batch(machine, "  - {from: mem0, to: gpu1, size: 0}\n");
+  FixedShares shares;
+  shares.load(machine, Basis::Nominal, first, ApplicationLoad(std::array{&idle}));
+  EXPECT_EQ(shares.rates(0).data, 6);
+}
+
+// Equal contents make equal batches, whoever counted them.
+TEST(ApplicationLoad, IsAValue) {
+  const Topology machine = star(8, {6, 6});
+  const Batch batch = test::make_batch(machine, "  - {from: mem0, to: gpu0, size: 1 MB}\n");
+  const Batch other = test::make_batch(machine, "  - {from: mem0, to: gpu1, size: 1 MB}\n");
+  EXPECT_EQ(batch.within(ApplicationLoad(std::array{&batch})), batch.within(ApplicationLoad(std::array{&batch})));
+  EXPECT_NE(batch.within(ApplicationLoad(std::array{&batch})),
+            batch.within(ApplicationLoad(std::array{&batch, &other})));
+  EXPECT_NE(batch.within(ApplicationLoad(std::array{&batch})), batch);
 }
 
 // 8 split in two is 4; the first keeps only its own 1, and what it leaves stays unused.

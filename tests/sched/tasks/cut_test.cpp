@@ -1,5 +1,6 @@
 #include "sched/tasks/cut.hpp"
 
+#include <array>
 #include <vector>
 
 #include <fmt/format.h>
@@ -39,6 +40,12 @@ TEST(Cut, SharesBytesEvenlyAndLeavesKernelsToTheLastPiece) {
     for (const CommandStream& stream : chunks[chunk].streams()) EXPECT_FALSE(stream.kernel.has_value());
   EXPECT_TRUE(chunks[3].streams()[0].kernel.has_value());
   EXPECT_TRUE(chunks[3].streams()[2].kernel.has_value());
+}
+
+TEST(Cut, PiecesBelongToTheApplicationOfTheBatch) {
+  const Batch batch = batch_on(test::star(8, {8, 8}));
+  const Batch whole = batch.within(ApplicationLoad(std::array{&batch}));
+  for (const Batch& chunk : cut(whole, Bytes{300})) EXPECT_EQ(chunk.application(), whole.application());
 }
 
 TEST(Cut, LeavesSmallBatchesWhole) {

@@ -404,7 +404,19 @@ TEST(TaskYaml, ReadsThePlannerThatTheFileAsksFor) {
   EXPECT_EQ(folder.load("version: 1\n" + task)->planner, nullptr);
   EXPECT_EQ(folder.error("version: 1\nplanner: fastest\n" + task),
             "t.yaml:2:10: 'fastest' is no planner; write one of completion_aligned, all_at_once, bandwidth_allocation, "
-            "time_division, gate_search");
+            "static_allocation, time_division, gate_search");
+}
+
+// Two tasks copy 1 MB each over one link of 1 GB/s, 1 ms alone. Each batch by itself keeps the whole link; as one of
+// the application's two transfers it keeps half of it, whether the other one runs or not.
+TEST(TaskYaml, StaticAllocationCountsTheBatchesOfAllTasks) {
+  const Folder folder;
+  const std::string job = ", period: 10 ms, job: [{batch: [{from: mem0, to: gpu0, size: 1 MB}]}]}\n";
+  const auto set = folder.load("version: 1\nmachine: m.yaml\ntasks:\n- {name: a" + job + "- {name: b" + job);
+  ASSERT_TRUE(set) << set.error().text();
+  const Batch& batch = *batches_of(set->tasks[0]).front();
+  EXPECT_EQ(plan(*find_planner("bandwidth_allocation"), batch).timeline.latency, std::chrono::milliseconds(1));
+  EXPECT_EQ(plan(*find_planner("static_allocation"), batch).timeline.latency, std::chrono::milliseconds(2));
 }
 
 TEST(TaskYaml, ReadsGivenPriorities) {
