@@ -46,7 +46,10 @@ enum class FusedWord : std::uint8_t {
   Freed,      ///< 1 + the round whose message was unpacked; as many; the peer sets it
 };
 
-/// Words of each kind that count the ends of rounds in turn, at most.
+/// Most peers of a GPU.
+inline constexpr std::uint32_t kMostFusedPeers = 32;
+
+/// Words that count the ends of rounds in turn, at most.
 inline constexpr std::uint32_t kRoundWords = 2;
 
 /// The order of roles in a round, and the steps of each role.
@@ -177,12 +180,14 @@ struct FusedOrder {
 /// A value without memory of its own: whoever runs it executes `order()` and reports the result by `done`.
 class FusedThread {
  public:
+  /// @param first    round of the first ticket: launches one after the other go on with the same words, but for
+  ///                 tickets, which begin at 0 again
+  /// @param rounds   of this launch; tickets at or above `rounds * shape.tickets()` stand for nothing
   /// @param thread   of the block
   /// @param threads  of the block
-  /// @param rounds   that all blocks do together; tickets at or above `rounds * shape.tickets()` stand for nothing
-  TUTTI_HOST_DEVICE constexpr FusedThread(const FusedRules& rules, const FusedShape& shape, std::uint64_t rounds,
-                                          std::uint32_t thread, std::uint32_t threads)
-      : rules_(&rules), shape_(shape), rounds_(rounds), thread_(thread), threads_(threads) {}
+  TUTTI_HOST_DEVICE constexpr FusedThread(const FusedRules& rules, const FusedShape& shape, std::uint64_t first,
+                                          std::uint64_t rounds, std::uint32_t thread, std::uint32_t threads)
+      : rules_(&rules), shape_(shape), first_(first), rounds_(rounds), thread_(thread), threads_(threads) {}
 
   [[nodiscard]] TUTTI_HOST_DEVICE constexpr FusedOrder order() const {
     if (phase_ == Phase::Drawing) return {FusedAction::Draw, FusedWord::Tickets, false, false, 0, 0, 0, 0, 0, 0};
@@ -221,6 +226,7 @@ class FusedThread {
       return;
     }
     task_ = task_of(*rules_, shape_, ticket);
+    task_.round += first_;
     phase_ = Phase::Busy;
     step_ = 0;
     last_ = false;
@@ -293,7 +299,7 @@ class FusedThread {
 
   const FusedRules* rules_;
   FusedShape shape_;
-  std::uint64_t rounds_;
+  std::uint64_t first_, rounds_;
   std::uint32_t thread_, threads_;
   Phase phase_ = Phase::Drawing;
   bool last_ = false;

@@ -9,7 +9,7 @@ namespace tutti::internal {
 /// Slots that a fused kernel needs: one to receive and one for all others.
 inline constexpr std::uint32_t kFewestFusedSlots = 2;
 /// Limits of a fused kernel's shape.
-inline constexpr std::uint32_t kMostFusedPeers = 32, kMostFusedBuffers = 16, kMostFusedBlocks = 1U << 20;
+inline constexpr std::uint32_t kMostFusedBuffers = 16, kMostFusedBlocks = 1U << 20;
 
 /// The slots of one GPU for its fused kernels.
 struct FusedSlots {

@@ -48,7 +48,7 @@ class Exploration {
       for (std::uint32_t s = 0; s < run_.slots[g]; ++s) {
         Slot slot;
         for (std::uint32_t t = 0; t < run_.shape.peers; ++t)
-          slot.threads.emplace_back(run_.rules, run_.shape, run_.rounds, t, run_.shape.peers);
+          slot.threads.emplace_back(run_.rules, run_.shape, 0, run_.rounds, t, run_.shape.peers);
         first[g].slots.push_back(slot);
       }
     visit(std::move(first));
@@ -83,7 +83,16 @@ class Exploration {
     if (order.action == FusedAction::Exit) return false;
     if (order.action == FusedAction::Draw) return c.thread == 0 && all_at_draw(slot);
     if (!order.by_each && c.thread != 0) return false;
-    return order.action != FusedAction::Wait || word(state, c.gpu, order) >= order.value;
+    if (order.action != FusedAction::Wait) return true;
+    return order.by_each && run_.receivers_together ? all_arrived(state, c.gpu, slot) : arrived(state, c.gpu, order);
+  }
+  [[nodiscard]] bool arrived(const State& state, std::size_t gpu, const FusedOrder& order) const {
+    return word(state, gpu, order) >= order.value;
+  }
+  [[nodiscard]] bool all_arrived(const State& state, std::size_t gpu, const Slot& slot) const {
+    return std::ranges::all_of(slot.threads, [&](const FusedThread& thread) {
+      return thread.order().action != FusedAction::Wait || arrived(state, gpu, thread.order());
+    });
   }
 
   /// Whether an action may be done at once, without another order of it and the other threads' actions.

@@ -13,6 +13,7 @@ struct FusedRun {
   FusedShape shape = {};
   std::uint32_t rounds = 2;
   std::uint32_t slots[2] = {2, 2};  ///< blocks that each GPU runs at once, 1 to 4
+  bool receivers_together = false;  ///< a receiver's threads go on when all of them have their messages
   bool every_step = false;          ///< each action is a step by itself; otherwise the reduction below is used
 };
 

@@ -93,6 +93,13 @@ TEST(FusedDispatch, ComesToItsEndWithEveryMessageInEveryInterleaving) {
   RecordProperty("states", std::to_string(states));
 }
 
+// Threads of one warp may go through a branch together.
+TEST(FusedDispatch, TheThreadsOfAReceiverMayWaitForEachOther) {
+  for (std::uint32_t slots = 2; slots <= 4; ++slots)
+    for (const std::uint32_t buffers : {1U, 2U})
+      expect_sound({.shape = {2, 2, 2, buffers}, .rounds = 3, .slots = {slots, slots}, .receivers_together = true});
+}
+
 TEST(FusedDispatch, GpusMayHaveDifferentSlots) {
   for_shapes(1, [](const FusedShape& shape) {
     if (shape.senders + shape.unpackers > 4) return;

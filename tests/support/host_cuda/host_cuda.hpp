@@ -64,6 +64,8 @@ void set_driver_version(int version);
 void set_peer_access(bool reaches);
 /// Whether streams can wait for words of memory. At first they can.
 void set_memory_operations(bool work);
+/// Blocks of a fused kernel that a GPU has at once. At first 4.
+void set_fused_slots(std::uint32_t slots);
 
 /// A call of a function fails.
 /// @param function  "cudaMalloc"
