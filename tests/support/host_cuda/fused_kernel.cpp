@@ -1,4 +1,4 @@
-// The fused kernel, each of its blocks a thread of the host with one thread of the GPU's in it.
+// The fused kernel on the host: each thread of a block is a thread of the host.
 #include "runtime/cuda/fused_kernel.hpp"
 
 #include <atomic>
@@ -15,15 +15,54 @@ namespace {
 
 std::atomic<std::uint32_t> fused_slots{4};
 
+/// Threads of a block: fewer than peers in some tests, so that some wait for several.
+constexpr std::uint32_t kThreads = 2;
+
+/// Lets threads of a block go on when all of them have come.
+class Barrier {
+ public:
+  void wait() {
+    const std::uint32_t phase = phase_;
+    if (++arrived_ == kThreads) {
+      arrived_ = 0;
+      ++phase_;
+    } else {
+      while (phase_ == phase) std::this_thread::yield();
+    }
+  }
+
+ private:
+  std::atomic<std::uint32_t> arrived_{0}, phase_{0};
+};
+
+/// What the threads of a block share.
+struct Shared {
+  Barrier barrier;
+  std::uint64_t word = 0;
+  std::atomic<bool> any{false};  ///< stays: a block of which a thread stops is over
+};
+
+/// One thread of a block.
 class HostBlock {
  public:
-  [[nodiscard]] static std::uint32_t thread() { return 0; }
-  [[nodiscard]] static std::uint32_t threads() { return 1; }
+  HostBlock(Shared& shared, std::uint32_t thread) : shared_(shared), thread_(thread) {}
+
+  [[nodiscard]] std::uint32_t thread() const { return thread_; }
+  [[nodiscard]] static std::uint32_t threads() { return kThreads; }
   template <class Call>
-  [[nodiscard]] static std::uint64_t lead(Call call) {
-    return call();
+  [[nodiscard]] std::uint64_t lead(Call call) {
+    shared_.barrier.wait();
+    if (thread_ == 0) shared_.word = call();
+    shared_.barrier.wait();
+    return shared_.word;
   }
-  [[nodiscard]] static bool any(bool mine) { return mine; }
+  [[nodiscard]] bool any(bool mine) {
+    if (mine) shared_.any = true;
+    shared_.barrier.wait();
+    const bool some = shared_.any;
+    shared_.barrier.wait();
+    return some;
+  }
   static std::uint64_t add(std::uint64_t* word) {
     return std::atomic_ref(*word).fetch_add(1, std::memory_order_acq_rel);
   }
@@ -36,21 +75,25 @@ class HostBlock {
   static bool wait(std::uint64_t* word, std::uint64_t value, const volatile std::uint64_t* stop) {
     while (load(word) < value) {
       if (load(const_cast<std::uint64_t*>(stop)) != 0) return false;
-      std::this_thread::yield();  // there are more blocks than cores
+      std::this_thread::yield();  // there are more threads than cores
     }
     return true;
   }
 
  private:
   static std::uint64_t load(std::uint64_t* word) { return std::atomic_ref(*word).load(std::memory_order_acquire); }
+
+  Shared& shared_;
+  std::uint32_t thread_;
 };
 
 /// The threads of one launch.
 class FusedLaunch {
  public:
   FusedLaunch(std::uint32_t blocks, const cuda::FusedMemory& memory, const cuda::CheckedExchange& work)
-      : memory_(memory), work_(work), running_(blocks) {
-    for (std::uint32_t b = 0; b < blocks; ++b) threads_.emplace_back([this] { run(); });
+      : memory_(memory), work_(work), running_(blocks * kThreads), shared_(blocks) {
+    for (std::uint32_t b = 0; b < blocks; ++b)
+      for (std::uint32_t t = 0; t < kThreads; ++t) threads_.emplace_back([this, b, t] { run(shared_[b], t); });
   }
   FusedLaunch(const FusedLaunch&) = delete;  // its threads know it by its address
   FusedLaunch& operator=(const FusedLaunch&) = delete;
@@ -61,8 +104,8 @@ class FusedLaunch {
   [[nodiscard]] bool over() const { return running_ == 0; }
 
  private:
-  void run() {
-    HostBlock block;
+  void run(Shared& shared, std::uint32_t thread) {
+    HostBlock block(shared, thread);
     cuda::CheckedExchange work = work_;
     cuda::run_fused_block(block, memory_, work);
     --running_;
@@ -71,6 +114,7 @@ class FusedLaunch {
   const cuda::FusedMemory memory_;
   const cuda::CheckedExchange work_;
   std::atomic<std::uint32_t> running_;
+  std::vector<Shared> shared_;  ///< [blocks]
   std::vector<std::thread> threads_;
 };
 
