@@ -210,22 +210,36 @@ class Exchange {
 
   /// Waits for all kernels, and tells them to give up at the limit. Where they do not, they are left behind.
   Expected<void> wait(std::chrono::steady_clock::time_point limit) {
-    for (const Rank& rank : ranks_)
-      for (cudaError_t status = cudaErrorNotReady; status != cudaSuccess;) {
-        status = answer(cudaStreamQuery(rank.stream.get()));
-        if (status != cudaSuccess && status != cudaErrorNotReady) return check(status, "cudaStreamQuery");
-        const auto now = std::chrono::steady_clock::now();
-        if (now > limit) stop();
-        if (now > limit + kLastWait) {
-          abandoned_ = true;
-          return machine_error(fmt::format(
-              "the fused kernel of GPU {} is not over within {}, and did not give up in the {} that followed; end this "
-              "program, and see whether the GPU still works",
-              rank.gpu, to_string(spec_.limit), to_string(Duration(kLastWait))));
-        }
-        if (status == cudaErrorNotReady) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    while (true) {
+      const auto running = find_running();
+      if (!running) return tl::unexpected(running.error());
+      if (*running == nullptr) return gave_up();
+      const auto now = std::chrono::steady_clock::now();
+      if (now > limit) stop();
+      if (now > limit + spec_.last_wait) {
+        abandoned_ = true;
+        return machine_error(fmt::format(
+            "the fused kernel of GPU {} is not over within {}, and did not give up in the {} that followed; end this "
+            "program, and see whether the GPU still works",
+            (*running)->gpu, to_string(spec_.limit), to_string(spec_.last_wait)));
       }
-    return gave_up();
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  }
+
+  /// A rank whose kernel is not over; null: none.
+  /// @errors Machine: a GPU has failed, of whichever rank.
+  [[nodiscard]] Expected<const Rank*> find_running() const {
+    const Rank* running = nullptr;
+    for (const Rank& rank : ranks_) {
+      const cudaError_t status = answer(cudaStreamQuery(rank.stream.get()));
+      if (status == cudaErrorNotReady) {
+        running = &rank;
+      } else if (auto ok = check(status, "cudaStreamQuery"); !ok) {
+        return tl::unexpected(std::move(ok.error()));
+      }
+    }
+    return running;
   }
 
   /// The error of kernels that gave up, if some did: of the one that waited for a peer in the earliest round.
@@ -274,7 +288,6 @@ class Exchange {
   }
 
   static constexpr std::uint32_t kCounts = 3;
-  static constexpr std::chrono::seconds kLastWait{10};
 
   const FusedExchangeSpec& spec_;
   FusedShape shape_;

@@ -12,15 +12,16 @@ namespace tutti::internal {
 struct FusedExchangeSpec {
   std::vector<int> gpus;        ///< [ranks] CUDA's number of the GPU of each rank, 2 to 33 ranks; several may share one
   std::uint64_t rounds = 1000;  ///< 1 to 2^32
-  std::uint64_t rounds_a_launch = 0;          ///< a launch of the kernels for each so many; 0: one launch for all
-  std::uint32_t senders = 0;                  ///< blocks of each GPU and round; 0: two for each peer
-  std::uint32_t unpackers = 0;                ///< as for senders
-  std::uint32_t buffers = 1;                  ///< for the messages of each peer
-  std::uint32_t message_words = 256;          ///< of 8 bytes, 1 to 2^20
-  std::uint32_t inner_words = 4096;           ///< of inner work, as many for each rank
-  std::uint32_t threads = 128;                ///< of a block, 32 to 1024, a multiple of 32
-  std::uint32_t most_blocks = 0;              ///< that a kernel is launched with; 0: as many as fit at once
-  Duration limit = std::chrono::seconds(60);  ///< after which the kernels are told to give up
+  std::uint64_t rounds_a_launch = 0;              ///< a launch of the kernels for each so many; 0: one launch for all
+  std::uint32_t senders = 0;                      ///< blocks of each GPU and round; 0: two for each peer
+  std::uint32_t unpackers = 0;                    ///< as for senders
+  std::uint32_t buffers = 1;                      ///< for the messages of each peer
+  std::uint32_t message_words = 256;              ///< of 8 bytes, 1 to 2^20
+  std::uint32_t inner_words = 4096;               ///< of inner work, as many for each rank
+  std::uint32_t threads = 128;                    ///< of a block, 32 to 1024, a multiple of 32
+  std::uint32_t most_blocks = 0;                  ///< that a kernel is launched with; 0: as many as fit at once
+  Duration limit = std::chrono::seconds(60);      ///< after which the kernels are told to give up
+  Duration last_wait = std::chrono::seconds(10);  ///< for kernels that were told to give up; then they are left behind
   int absent = -1;  ///< a rank whose kernel is not launched, to see the others give up; below 0: none
 };
 

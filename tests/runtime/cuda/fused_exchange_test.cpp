@@ -177,6 +177,18 @@ TEST(KernelInitiated, AFailedCallIsAnErrorAndNoHang) {
   }
 }
 
+// Nothing that it uses can be freed, and nothing waits for it.
+TEST(KernelInitiated, AKernelThatDoesNotGiveUpIsLeftBehind) {
+  host_cuda::device(1).hang_next_kernel();
+  FusedExchangeSpec spec = exchange_of({0, 1});
+  spec.limit = spec.last_wait = std::chrono::milliseconds(50);
+  EXPECT_EQ(
+      refusal(spec, ErrorCode::Machine),
+      "the fused kernel of GPU 1 is not over within 50 ms, and did not give up in the 50 ms that followed; end this "
+      "program, and see whether the GPU still works");
+  host_cuda::device(1).release();
+}
+
 TEST(KernelInitiated, AFailedLaunchOfOneRankIsAnErrorAndNoHang) {
   host_cuda::fail_next("cudaLaunchKernel", cudaErrorLaunchOutOfResources, 1);
   EXPECT_NE(refusal(exchange_of({0, 0}), ErrorCode::Machine).find("cudaLaunchKernel"), std::string::npos);
