@@ -20,7 +20,10 @@ class GpuBlock {
     __syncthreads();
     return *shared_;
   }
-  __device__ static bool any(bool mine) { return __syncthreads_or(mine) != 0; }
+  __device__ static bool any(bool mine) {
+    __syncwarp();  // a receiver's threads come one by one, and a barrier takes whole warps
+    return __syncthreads_or(mine) != 0;
+  }
 
   __device__ static std::uint64_t add(std::uint64_t* word) { return add_fenced(word, 1); }
   __device__ static void add_some(std::uint64_t* word, std::uint64_t count) {
