@@ -27,7 +27,7 @@ class Barrier {
       arrived_ = 0;
       ++phase_;
     } else {
-      while (phase_ == phase) std::this_thread::yield();
+      for (Pause pause; phase_ == phase;) pause();
     }
   }
 
@@ -73,10 +73,8 @@ class HostBlock {
     std::atomic_ref(*word).store(value, std::memory_order_release);
   }
   static bool wait(std::uint64_t* word, std::uint64_t value, const volatile std::uint64_t* stop) {
-    while (load(word) < value) {
+    for (Pause pause; load(word) < value; pause())
       if (load(const_cast<std::uint64_t*>(stop)) != 0) return false;
-      std::this_thread::yield();  // there are more threads than cores
-    }
     return true;
   }
 
