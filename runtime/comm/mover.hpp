@@ -1,0 +1,55 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "runtime/comm/fabric.hpp"
+
+namespace tutti::internal::comm {
+
+/// What moves the bytes of the soft NIC. To add one, write these functions.
+class Mover {
+ public:
+  virtual ~Mover() = default;
+  /// Where the memory of a region is for this mover; null: it cannot reach it.
+  [[nodiscard]] virtual std::byte* memory_of(const Region& region) = 0;
+  /// Begins to move bytes between the memories of two regions.
+  /// @return a number for `is_done`
+  [[nodiscard]] virtual std::uint64_t begin(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
+  /// Whether bytes have arrived: whoever is told so by a word sees them. Never waits.
+  [[nodiscard]] virtual bool is_done(std::uint64_t number) = 0;
+};
+
+/// Moves bytes with the caller's thread, within one process.
+class HostMover final : public Mover {
+ public:
+  [[nodiscard]] std::byte* memory_of(const Region& region) override {
+    return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(region.address));
+  }
+  [[nodiscard]] std::uint64_t begin(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    std::memmove(to, from, bytes);
+    return 0;
+  }
+  [[nodiscard]] bool is_done(std::uint64_t) override { return true; }
+};
+
+/// Moves bytes with the caller's thread within a mapping of shared memory, where regions are distances from its start.
+class SharedMemoryMover final : public Mover {
+ public:
+  /// @param mapping  of the process in which the NIC runs
+  explicit SharedMemoryMover(std::span<std::byte> mapping) : mapping_(mapping) {}
+  [[nodiscard]] std::byte* memory_of(const Region& region) override {
+    const bool inside = region.address <= mapping_.size() && region.bytes <= mapping_.size() - region.address;
+    return inside ? mapping_.data() + region.address : nullptr;
+  }
+  [[nodiscard]] std::uint64_t begin(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    std::memmove(to, from, bytes);
+    return 0;
+  }
+  [[nodiscard]] bool is_done(std::uint64_t) override { return true; }
+
+ private:
+  std::span<std::byte> mapping_;
+};
+
+}  // namespace tutti::internal::comm
