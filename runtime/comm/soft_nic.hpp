@@ -70,6 +70,7 @@ class SoftNic final : public Actor {
   /// Ends the first flight, or says when it may end.
   [[nodiscard]] Step arrive(Connection& connection, Duration now);
   void end(Connection& connection, Outcome outcome);
+  void set_board_word(int rank, Word index, Word value) const;
   [[nodiscard]] std::byte* memory_of(int rank, Word region, std::uint64_t offset, std::uint64_t bytes);
   [[nodiscard]] bool has_receive(const Connection& connection) const;
 

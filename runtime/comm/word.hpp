@@ -20,6 +20,9 @@ inline void set_word(Word& word, Word value) { std::atomic_ref(word).store(value
   return std::atomic_ref(const_cast<Word&>(word)).load(std::memory_order_acquire);
 }
 
+/// Added to a word, it lets all go that wait for the word: half of what a comparison spans.
+inline constexpr Word kFarAhead = Word{1} << 30;
+
 /// A word and a value: to set it to, or to wait for.
 struct WordValue {
   Word* word = nullptr;

@@ -1,0 +1,49 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/comm/communicator.hpp"
+#include "runtime/comm/soft_nic.hpp"
+
+namespace tutti::internal::comm::test {
+
+/// Ranks that exchange messages, as far as they are in this process: what the conformance suite runs on.
+class CommWorld {
+ public:
+  virtual ~CommWorld() = default;
+  [[nodiscard]] virtual int size() const = 0;
+  /// The ranks of this process.
+  [[nodiscard]] virtual std::vector<int> here() const = 0;
+  /// @pre the rank is here
+  [[nodiscard]] virtual Communicator& comm(int rank) = 0;
+  /// @param which  0 or 1
+  [[nodiscard]] virtual Stream& stream(int rank, int which = 0) = 0;
+};
+
+/// What a test asks of a world.
+struct WorldNeeds {
+  int ranks = 2;
+  Patience patience = {};
+  NetworkOptions network = {.latency = Duration{1500}, .rate = 10};  ///< of worlds with a soft NIC
+};
+
+/// A row of worlds.
+struct CommWorldRow {
+  std::string name;
+  std::function<std::unique_ptr<CommWorld>(const WorldNeeds&)> make;
+  bool has_faults = false;  ///< the network can be asked for them
+  bool on_virtual_time = false;
+};
+
+/// The worlds of a test program; each program has its own.
+[[nodiscard]] std::vector<CommWorldRow> comm_worlds();
+
+/// Soft NIC and streams on virtual time.
+[[nodiscard]] CommWorldRow simulated_world();
+/// Soft NIC and streams in threads.
+[[nodiscard]] CommWorldRow threaded_world();
+
+}  // namespace tutti::internal::comm::test
