@@ -44,7 +44,8 @@ bool LifeWatch::is_dead(std::size_t rank, Duration now) {
   Seen& seen = seen_[rank];
   const Word beat = look_at(sign.beat);
   if (beat != seen.beat || seen.since == Duration{}) seen = {beat, std::max(now, Duration{1})};
-  if (now - seen.since > silence_) return true;
+  // A rank without beats is known by its process alone.
+  if (beat != 0 && now - seen.since > silence_) return true;
   // A look into /proc costs 10 us, so it is made only where the beat has been missed once.
   return now - seen.since > 2 * Duration{kBeat} && has_ended(process_of(sign));
 }

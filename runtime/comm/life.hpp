@@ -12,7 +12,7 @@ namespace tutti::internal::comm {
 
 /// By what others see that a rank lives. All are 0 at first.
 struct LifeSign {
-  Word beat;             ///< grows while it lives
+  Word beat;             ///< grows while it lives; 0: it shows none
   Word left;             ///< 1: it has ended in order
   std::int64_t process;  ///< its process id; 0: not there yet
 };

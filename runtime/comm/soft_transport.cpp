@@ -45,14 +45,14 @@ struct Peer {
 
 class SoftTransport final : public Transport {
  public:
-  SoftTransport(Fabric fabric, int rank, std::unique_ptr<SoftMemory> memory)
-      : fabric_(fabric), rank_(rank), memory_(std::move(memory)) {
+  SoftTransport(Fabric fabric, int rank, std::unique_ptr<SoftMemory> memory, std::string_view name)
+      : fabric_(fabric), rank_(rank), memory_(std::move(memory)), name_(name) {
     TUTTI_EXPECTS(fabric.lanes() >= kSoftLanes, "the fabric has a lane for acknowledgements");
     for (int peer = 0; peer < fabric.ranks(); ++peer)
       if (peer != rank) peers_.emplace(peer, peer_of(peer));
   }
 
-  std::string_view name() const override { return "soft"; }
+  std::string_view name() const override { return name_; }
   int rank() const override { return rank_; }
   int size() const override { return fabric_.ranks(); }
 
@@ -93,6 +93,7 @@ class SoftTransport final : public Transport {
   Fabric fabric_;
   int rank_;
   std::unique_ptr<SoftMemory> memory_;
+  std::string_view name_;
   std::map<int, Peer> peers_;
   Word buffers_ = 0;
   bool has_let_go_ = false;  // completions say nothing any more
@@ -276,8 +277,9 @@ Expected<Region> ProcessMemory::region_of(std::span<std::byte> memory) {
   return Region{.address = reinterpret_cast<std::uintptr_t>(memory.data()), .bytes = memory.size()};
 }
 
-std::unique_ptr<Transport> make_soft_transport(Fabric fabric, int rank, std::unique_ptr<SoftMemory> memory) {
-  return std::make_unique<SoftTransport>(fabric, rank, std::move(memory));
+std::unique_ptr<Transport> make_soft_transport(Fabric fabric, int rank, std::unique_ptr<SoftMemory> memory,
+                                               std::string_view name) {
+  return std::make_unique<SoftTransport>(fabric, rank, std::move(memory), name);
 }
 
 }  // namespace tutti::internal::comm

@@ -2,6 +2,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <string_view>
 
 #include "runtime/comm/fabric.hpp"
 #include "runtime/comm/ring_writer.hpp"
@@ -36,8 +37,11 @@ class ProcessMemory final : public SoftMemory {
 };
 
 /// Messages through the rings of a soft NIC: streams ring doorbells, and wait for completions and words.
-/// @param fabric  with `kSoftLanes`; served by a NIC; outlives the transport
+/// @param fabric  with `kSoftLanes`; served by a NIC, or by what stands for one; outlives the transport, or is owned by
+///                `memory`
+/// @param name    of the transport, a literal
 [[nodiscard]] std::unique_ptr<Transport> make_soft_transport(Fabric fabric, int rank,
-                                                             std::unique_ptr<SoftMemory> memory);
+                                                             std::unique_ptr<SoftMemory> memory,
+                                                             std::string_view name = "soft");
 
 }  // namespace tutti::internal::comm

@@ -41,14 +41,12 @@ std::vector<std::filesystem::path> cuda_library_folders() {
 }
 
 Expected<void*> open_function(const char* library, const char* function,
-                              const std::vector<std::filesystem::path>& folders) {
+                              const std::vector<std::filesystem::path>& folders, const LibraryWords& words) {
   const std::string file = file_in(folders, library);
   void* const opened = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (opened == nullptr)
-    return machine_error(fmt::format(
-        "the CUDA backend does not load ({}); install {} beside the tutti library, and the CUDA runtime that it needs, "
-        "or use the sim backend",
-        dlerror(), library));
+    return machine_error(fmt::format("{} does not load ({}); install {} beside the tutti library, {}", words.what,
+                                     dlerror(), library, words.remedy));
   if (void* const found = dlsym(opened, function)) return found;
   return machine_error(fmt::format("{} has no function {}, so it belongs to another version; install that of tutti {}",
                                    file, function, TUTTI_VERSION));

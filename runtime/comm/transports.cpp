@@ -1,0 +1,71 @@
+#include "runtime/comm/transports.hpp"
+
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "model/base/joined.hpp"
+#include "model/base/suggestion.hpp"
+#include "runtime/comm/mpi_functions.hpp"
+#include "runtime/host/cuda_library.hpp"
+
+namespace tutti::internal::comm {
+namespace {
+
+Expected<void> check_soft() { return {}; }
+
+Expected<std::unique_ptr<Transport>> join_soft(const JoinOptions& options) {
+  return join_shared_job(options.job, options.rank, options.network);
+}
+
+Expected<const MpiFunctions*> mpi_functions() {
+  constexpr LibraryWords kMpiWords{"the transport mpi", "and MPI (Debian's libopenmpi3), or use another transport"};
+  return open_function(kMpiLibrary, kMpiEntry, cuda_library_folders(), kMpiWords)
+      .and_then([](void* entry) -> Expected<const MpiFunctions*> {
+        const MpiFunctions* const functions = reinterpret_cast<MpiEntry>(entry)();
+        if (functions->version == std::string_view(TUTTI_VERSION)) return functions;
+        return machine_error(
+            fmt::format("{} belongs to tutti {}, and this program to tutti {}; install both from one "
+                        "version",
+                        kMpiLibrary, functions->version, TUTTI_VERSION));
+      });
+}
+
+Expected<void> check_mpi() {
+  return mpi_functions().map([](const MpiFunctions*) {});
+}
+
+Expected<std::unique_ptr<Transport>> join_mpi(const JoinOptions& options) {
+  return mpi_functions().and_then([&](const MpiFunctions* functions) { return functions->join(options); });
+}
+
+constexpr TransportRow kTransports[] = {
+    {"soft", "shared memory of one host; a network in software, for tests", check_soft, join_soft},
+    {"mpi", "MPI (Debian's libopenmpi3); ranks that mpirun started", check_mpi, join_mpi},
+};
+
+}  // namespace
+
+std::span<const TransportRow> transport_rows() { return kTransports; }
+
+Expected<const TransportRow*> find_transport(std::string_view name) {
+  std::vector<std::string> names;
+  std::vector<std::string_view> known;
+  for (const TransportRow& row : kTransports) {
+    if (name == row.name) return &row;
+    names.emplace_back(row.name);
+    known.emplace_back(row.name);
+  }
+  return invalid_input(
+      fmt::format("there is no transport '{:.80}'; there are {}.{}", name, joined(names), suggestion(name, known)));
+}
+
+Expected<std::unique_ptr<Transport>> join_by(std::string_view name, const JoinOptions& options) {
+  const auto row = find_transport(name);
+  if (!row) return tl::unexpected(row.error());
+  if (auto usable = (*row)->check(); !usable)
+    return machine_error(fmt::format("the transport {} cannot be used here: {}", name, usable.error().message));
+  return (*row)->join(options);
+}
+
+}  // namespace tutti::internal::comm
