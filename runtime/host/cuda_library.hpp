@@ -41,7 +41,8 @@ using CudaEntry = const CudaFunctions* (*)();
 /// The folders that are searched first: the program's, and that of the library or program that this code is part of.
 [[nodiscard]] std::vector<std::filesystem::path> cuda_library_folders();
 
-/// What is said of a library that does not load: "WHAT does not load (...); install FILE beside the tutti library, REMEDY".
+/// What is said of a library that does not load: "WHAT does not load (...); install FILE beside the tutti library,
+/// REMEDY".
 struct LibraryWords {
   const char* what;
   const char* remedy;
@@ -49,8 +50,9 @@ struct LibraryWords {
 inline constexpr LibraryWords kCudaWords{"the CUDA backend",
                                          "and the CUDA runtime that it needs, or use the sim backend"};
 
-/// Opens a library that not every host can load, in the first folder that has it, else wherever the loader finds it (its run path,
-/// LD_LIBRARY_PATH, its cache). It stays open to the end of the program. May be called again, from any thread.
+/// Opens a library that not every host can load, in the first folder that has it, else wherever the loader finds it
+/// (its run path, LD_LIBRARY_PATH, its cache). It stays open to the end of the program. May be called again, from any
+/// thread.
 /// @param function  name of a function that it exports
 /// @return  that function, never null
 /// @errors Machine: no such library, one that does not load, one without the function.
