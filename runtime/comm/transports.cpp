@@ -19,7 +19,7 @@ Expected<std::unique_ptr<Transport>> join_soft(const JoinOptions& options) {
 }
 
 Expected<const MpiFunctions*> mpi_functions() {
-  constexpr LibraryWords kMpiWords{"the transport mpi", "and MPI (Debian's libopenmpi3), or use another transport"};
+  constexpr LibraryWords kMpiWords{"its library", "and MPI (Debian's libopenmpi3), or use another transport"};
   return open_function(kMpiLibrary, kMpiEntry, cuda_library_folders(), kMpiWords)
       .and_then([](void* entry) -> Expected<const MpiFunctions*> {
         const MpiFunctions* const functions = reinterpret_cast<MpiEntry>(entry)();

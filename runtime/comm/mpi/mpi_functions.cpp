@@ -29,7 +29,7 @@ class PlainProxyMemory final : public ProxyMemory {
   ProcessMemory memory_;
 };
 
-/// Whether a communicator was left while something was under way in it: MPI then waits for ever in its end.
+/// Whether a job was left while something was under way in it: MPI's end could then wait for ever.
 std::atomic<bool>& something_is_under_way() {
   static std::atomic<bool> under_way = false;
   return under_way;
@@ -67,9 +67,7 @@ class MpiRank final : public SoftMemory {
     ranks_ = ranks;
   }
   ~MpiRank() override {
-    proxy_.reset();
-    for (int rank = 0; rank < fabric().ranks(); ++rank)
-      if (look_at(fabric().board(rank).aborted) != 0) something_is_under_way() = true;
+    if (proxy_ && !proxy_->end()) something_is_under_way() = true;
   }
   Expected<void> start() {
     if (auto reached = memory_->reach(fabric().memory()); !reached) return reached;

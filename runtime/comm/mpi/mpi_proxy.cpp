@@ -16,7 +16,7 @@ constexpr int kPutBytesTag = 1;  // of a put
 constexpr int kHeaderTag = 2;    // of a put in lane 0; in lane 1 the next number
 constexpr int kReasonTag = 9;    // why a rank gave up
 
-constexpr std::chrono::seconds kLeaving{2};
+constexpr std::chrono::seconds kLeaving{1};
 constexpr int kLooksAwake = 2000;
 
 int as_count(std::uint64_t bytes) { return static_cast<int>(bytes); }
@@ -46,9 +46,12 @@ MpiProxy::MpiProxy(MPI_Comm ranks, Fabric fabric, ProxyMemory& memory)
   thread_ = std::thread([this] { run(); });
 }
 
-MpiProxy::~MpiProxy() {
+MpiProxy::~MpiProxy() { static_cast<void>(end()); }
+
+bool MpiProxy::end() {
   stop_.store(true);
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
+  return has_left_in_order_;
 }
 
 void MpiProxy::run() {
@@ -264,24 +267,41 @@ bool MpiProxy::pass_on_aborts() {
   return true;
 }
 
-void MpiProxy::leave() {
-  // Until all ranks have come here, this one serves them: they may wait for its acknowledgements.
+bool MpiProxy::wait_for_all() {
   MPI_Request all_here = MPI_REQUEST_NULL;
-  int over = 0;
-  if (!has_given_up()) MPI_Ibarrier(ranks_, &all_here);
-  while (!has_given_up() && over == 0) {
-    for (Lane& lane : lanes_) static_cast<void>(serve(lane));
+  MPI_Ibarrier(ranks_, &all_here);
+  auto end = std::chrono::steady_clock::time_point::max();
+  for (int over = 0;;) {
+    if (MPI_Test(&all_here, &over, MPI_STATUS_IGNORE) != MPI_SUCCESS || std::chrono::steady_clock::now() > end)
+      return false;
+    if (over != 0) return true;
     static_cast<void>(pass_on_aborts());
-    if (MPI_Test(&all_here, &over, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
+    // Until all ranks have come here, this one serves them: they may wait for its acknowledgements. One that died never
+    // comes, so where a rank gave up the others are waited for a while only.
+    if (!has_given_up())
+      for (Lane& lane : lanes_) static_cast<void>(serve(lane));
+    else if (end == std::chrono::steady_clock::time_point::max())
+      end = std::chrono::steady_clock::now() + kLeaving;
   }
-  const auto end = std::chrono::steady_clock::now() + kLeaving;
-  for (int told = 0; told == 0 && !told_.empty() && std::chrono::steady_clock::now() < end;)
-    if (MPI_Testall(as_count(told_.size()), told_.data(), &told, MPI_STATUSES_IGNORE) != MPI_SUCCESS) break;
-  if (over == 0) return;  // a rank gave up: what is under way stays so, and the communicator with it
-  for (Lane& lane : lanes_)
-    if (MPI_Cancel(&lane.header_request) == MPI_SUCCESS) MPI_Wait(&lane.header_request, MPI_STATUS_IGNORE);
-  if (MPI_Cancel(&reason_request_) == MPI_SUCCESS) MPI_Wait(&reason_request_, MPI_STATUS_IGNORE);
+}
+
+void MpiProxy::leave() {
+  if (!wait_for_all()) return;  // what is under way stays so, and the communicator with it
+  for (MPI_Request& told : told_) MPI_Wait(&told, MPI_STATUS_IGNORE);
+  // All proxies stand still: what is under way now never ends.
+  const auto drop = [](MPI_Request& request) {
+    if (request == MPI_REQUEST_NULL) return;
+    MPI_Cancel(&request);
+    MPI_Request_free(&request);
+  };
+  for (Lane& lane : lanes_) {
+    drop(lane.header_request);
+    for (auto* flights : {&lane.sends, &lane.receives, &lane.puts})
+      for (Flight& flight : *flights) drop(flight.header_request), drop(flight.bytes_request);
+  }
+  drop(reason_request_);
   MPI_Comm_free(&ranks_);
+  has_left_in_order_ = true;
 }
 
 }  // namespace tutti::internal::comm

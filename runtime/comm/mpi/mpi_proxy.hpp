@@ -25,8 +25,10 @@ class MpiProxy {
   MpiProxy(MPI_Comm ranks, Fabric fabric, ProxyMemory& memory);
   MpiProxy(const MpiProxy&) = delete;  // its thread holds a reference to it
   MpiProxy& operator=(const MpiProxy&) = delete;
-  /// Waits until all ranks have come here, unless one gave up.
   ~MpiProxy();
+  /// Waits until all ranks have come here; where one gave up, for a while only. Called once.
+  /// @return whether all came, so that nothing of this job is under way in MPI
+  [[nodiscard]] bool end();
 
  private:
   /// A put, in front of its bytes.
@@ -75,6 +77,7 @@ class MpiProxy {
   void give_back(std::span<std::byte> staging);
   [[nodiscard]] bool has_given_up() const;
   [[nodiscard]] bool pass_on_aborts();
+  [[nodiscard]] bool wait_for_all();
   void leave();
 
   MPI_Comm ranks_;
@@ -86,6 +89,7 @@ class MpiProxy {
   std::array<char, 256> reason_ = {}, own_reason_ = {};  // of another rank that gives up; of this one
   MPI_Request reason_request_ = MPI_REQUEST_NULL;
   std::vector<MPI_Request> told_;  // the others, that this rank gave up
+  bool has_left_in_order_ = false;
   std::atomic<bool> stop_ = false;
   std::thread thread_;
 };

@@ -27,6 +27,10 @@ class CommWorld {
 struct WorldNeeds {
   int ranks = 2;
   Patience patience = {};
+  /// Rank 0 is the first that gives up: it says why, and the others hear it.
+  [[nodiscard]] Patience patience_of(int rank) const {
+    return {patience.limit + rank * Duration{std::chrono::seconds{10}}, patience.silence};
+  }
   NetworkOptions network = {.latency = Duration{1500}, .rate = 10};  ///< of worlds with a soft NIC
 };
 

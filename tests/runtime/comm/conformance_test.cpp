@@ -241,14 +241,19 @@ TEST_P(CommTest, APutIsThereWhenItsSignalIs) {
         expect_ok(stream(1).copy(outgoing(1), incoming(1) + 500, 100));
       }
     });
+    // Rank 1 says when it has looked, by a signal without bytes: the next put goes to the same place.
     each([&](int rank) {
-      if (rank == 0) expect_ok(comm(0).wait(requests[0]));
-      if (rank == 1) {
-        expect_ok(comm(1).wait_word(SignalId{3}, round));
-        expect_ok(comm(1).finish(stream(1)));
-        expect_message(0, 1, round, 500, 100);
-        EXPECT_EQ(std::memcmp(outgoing(1), incoming(1) + 500, 100), 0);
-      }
+      if (rank != 1) return;
+      expect_ok(comm(1).wait_word(SignalId{3}, round));
+      expect_ok(comm(1).finish(stream(1)));
+      expect_message(0, 1, round, 500, 100);
+      EXPECT_EQ(std::memcmp(outgoing(1), incoming(1) + 500, 100), 0);
+      EXPECT_TRUE(comm(1).put_on_stream(stream(1), 0, {out.at(1), 0, 0}, in.at(1), 0, SignalId{4}, round).has_value());
+    });
+    each([&](int rank) {
+      if (rank != 0) return;
+      expect_ok(comm(0).wait(requests[0]));
+      expect_ok(comm(0).wait_word(SignalId{4}, round));
     });
   }
 }
@@ -322,16 +327,25 @@ TEST_P(CommTest, AWordThatIsNeverSetEndsWithASentence) {
 // A rank that gives up lets all streams go: those that wait for receives, messages and words.
 TEST_P(CommTest, GivingUpLetsAllStreamsGo) {
   start();
+  std::atomic<bool> has_enqueued = false;
   each([&](int rank) {
     static_cast<void>(send(rank, 1 - rank, 0, 8, 0));
     const Request received = post(rank, 1 - rank, 0, 8);
     static_cast<void>(post(rank, 1 - rank, 8, 8));
     expect_ok(comm(rank).wait_on_stream(stream(rank, 0), received));
     expect_ok(comm(rank).wait_on_stream(stream(rank, 0), post(rank, 1 - rank, 16, 8)));
+    // Rank 1 has enqueued all when its put arrives.
+    if (rank == 1) {
+      expect_ok(stream(1, 1).call([&] { has_enqueued.wait(false); }, {}));
+      EXPECT_TRUE(comm(1).put_on_stream(stream(1, 1), 0, {out.at(1), 0, 0}, in.at(1), 0, SignalId{5}, 1).has_value());
+    }
     expect_ok(comm(rank).wait_word_on_stream(stream(rank, 1), SignalId{0}, 1));
+    if (rank == 1) has_enqueued = true, has_enqueued.notify_all();
   });
   each([&](int rank) {
-    if (rank == 0) comm(0).abort("the oven is too hot");
+    if (rank != 0) return;
+    expect_ok(comm(0).wait_word(SignalId{5}, 1));
+    comm(0).abort("the oven is too hot");
   });
   each([&](int rank) {
     const auto result = comm(rank).finish(stream(rank, 1));

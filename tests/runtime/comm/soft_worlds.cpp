@@ -33,7 +33,7 @@ class SoftWorld : public CommWorld {
   void start(HostWait& host, const WorldNeeds& needs) {
     for (const int rank : here())
       comms_.emplace_back(make_soft_transport(memory_.fabric(), rank, std::make_unique<ProcessMemory>()), host,
-                          needs.patience);
+                          needs.patience_of(rank));
   }
 
   FabricMemory memory_;
