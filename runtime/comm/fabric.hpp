@@ -97,7 +97,8 @@ struct Region {
   Word unused = 0;
   std::uint64_t address = 0;  ///< in the process of the rank; in shared memory the distance from its start
   std::uint64_t bytes = 0;
-  std::array<std::byte, 64> handle = {};  ///< for movers that open memory of another process
+  std::int64_t process = 0;               ///< that the address belongs to, where movers of other processes open it
+  std::array<std::byte, 64> handle = {};  ///< by what they do
 };
 
 /// What others see of a rank.

@@ -7,6 +7,8 @@
 
 namespace tutti::internal::comm {
 
+enum class MoveState : std::uint8_t { UnderWay, Done, Failed };
+
 /// What moves the bytes of the soft NIC. To add one, write these functions.
 class Mover {
  public:
@@ -14,10 +16,10 @@ class Mover {
   /// Where the memory of a region is for this mover; null: it cannot reach it.
   [[nodiscard]] virtual std::byte* memory_of(const Region& region) = 0;
   /// Begins to move bytes between the memories of two regions.
-  /// @return a number for `is_done`
+  /// @return a number for `look`
   [[nodiscard]] virtual std::uint64_t begin(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
-  /// Whether bytes have arrived: whoever is told so by a word sees them. Never waits.
-  [[nodiscard]] virtual bool is_done(std::uint64_t number) = 0;
+  /// Whether bytes have arrived: whoever is told so by a word sees them. Never waits, and is called until it says so.
+  [[nodiscard]] virtual MoveState look(std::uint64_t number) = 0;
 };
 
 /// Moves bytes with the caller's thread, within one process.
@@ -30,7 +32,7 @@ class HostMover final : public Mover {
     std::memmove(to, from, bytes);
     return 0;
   }
-  [[nodiscard]] bool is_done(std::uint64_t) override { return true; }
+  [[nodiscard]] MoveState look(std::uint64_t) override { return MoveState::Done; }
 };
 
 /// Moves bytes with the caller's thread within a mapping of shared memory, where regions are distances from its start.
@@ -46,7 +48,7 @@ class SharedMemoryMover final : public Mover {
     std::memmove(to, from, bytes);
     return 0;
   }
-  [[nodiscard]] bool is_done(std::uint64_t) override { return true; }
+  [[nodiscard]] MoveState look(std::uint64_t) override { return MoveState::Done; }
 
  private:
   std::span<std::byte> mapping_;

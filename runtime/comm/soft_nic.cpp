@@ -105,8 +105,10 @@ Step SoftNic::arrive(Connection& connection, Duration now) {
   // Memory of a rank that gave up may be gone. What is being moved there is waited for.
   const bool aborted = has_given_up(fabric_, connection.from) || has_given_up(fabric_, connection.to);
   if (flight.moves) {
-    if (!mover_.is_done(flight.move)) return {false, now + kMoveLook};
-    return end(connection, aborted ? Outcome::Aborted : Outcome::Ok), Step{true};
+    const MoveState state = mover_.look(flight.move);
+    if (state == MoveState::UnderWay) return {false, now + kMoveLook};
+    const Outcome outcome = state == MoveState::Failed ? Outcome::Failed : Outcome::Ok;
+    return end(connection, aborted ? Outcome::Aborted : outcome), Step{true};
   }
   if (aborted) return end(connection, Outcome::Aborted), Step{true};
   if (flight.due > now) return {false, flight.due};

@@ -116,6 +116,7 @@ Expected<BufferId> SoftTransport::register_buffer(std::span<std::byte> memory) {
     Region& entry = own().regions[buffers_];
     entry.address = region.address;
     entry.bytes = region.bytes;
+    entry.process = region.process;
     entry.handle = region.handle;
     set_word(entry.registered, 1);
     return BufferId{buffers_++};

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
@@ -21,6 +22,11 @@ class CommWorld {
   [[nodiscard]] virtual Communicator& comm(int rank) = 0;
   /// @param which  0 or 1
   [[nodiscard]] virtual Stream& stream(int rank, int which = 0) = 0;
+  /// Memory of the host that the rank's streams copy to and from; at least `kStaging` bytes.
+  [[nodiscard]] virtual std::byte* staging(int rank) = 0;
+  /// Copies between any memories, now.
+  virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+  static constexpr std::size_t kStaging = 4096;
 };
 
 /// What a test asks of a world.

@@ -23,6 +23,13 @@ std::byte byte_of(int from, int to, std::uint64_t i, std::uint64_t place) {
   return static_cast<std::byte>(Random(i * 97 + static_cast<std::uint64_t>(from * 16 + to)).next() + place * 5);
 }
 
+void add_one(std::byte* to) {
+  std::uint64_t number = 0;
+  std::memcpy(&number, to, 8);
+  ++number;
+  std::memcpy(to, &number, 8);
+}
+
 /// One of each rank.
 template <class T>
 using PerRank = std::array<T, 4>;
@@ -37,7 +44,8 @@ class CommTest : public testing::TestWithParam<CommWorldRow> {
       memory[rank] = comm(rank).allocate(2 * kLength).value();
       out[rank] = comm(rank).register_buffer(memory[rank].first(kLength)).value();
       in[rank] = comm(rank).register_buffer(memory[rank].last(kLength)).value();
-      std::memset(memory[rank].data(), 0, 2 * kLength);
+      const std::vector<std::byte> zeros(2 * kLength);
+      world->copy(memory[rank].data(), zeros.data(), zeros.size());
     }
   }
   Communicator& comm(int rank) { return world->comm(rank); }
@@ -55,12 +63,21 @@ class CommTest : public testing::TestWithParam<CommWorldRow> {
     for (std::thread& host : hosts) host.join();
   }
   [[nodiscard]] bool is_here(int rank) const { return std::ranges::count(world->here(), rank) > 0; }
+  /// Bytes that are in a memory now.
+  std::vector<std::byte> read(const std::byte* memory_of, std::uint64_t bytes) {
+    std::vector<std::byte> found(bytes);
+    world->copy(found.data(), memory_of, bytes);
+    return found;
+  }
   void write_message(int from, int to, std::uint64_t i, std::uint64_t offset, std::uint64_t bytes) {
-    for (std::uint64_t place = 0; place < bytes; ++place) outgoing(from)[offset + place] = byte_of(from, to, i, place);
+    std::vector<std::byte> message(bytes);
+    for (std::uint64_t place = 0; place < bytes; ++place) message[place] = byte_of(from, to, i, place);
+    world->copy(outgoing(from) + offset, message.data(), bytes);
   }
   void expect_message(int from, int to, std::uint64_t i, std::uint64_t offset, std::uint64_t bytes) {
+    const auto found = read(incoming(to) + offset, bytes);
     for (std::uint64_t place = 0; place < bytes; ++place)
-      ASSERT_EQ(incoming(to)[offset + place], byte_of(from, to, i, place))
+      ASSERT_EQ(found[place], byte_of(from, to, i, place))
           << "byte " << place << " of message " << i << " from " << from << " to " << to;
   }
   Request send(int from, int to, std::uint64_t offset, std::uint64_t bytes, int which = 0) {
@@ -107,7 +124,7 @@ TEST_P(CommTest, AReceiveMayBeLonger) {
   each([&](int rank) { expect_ok(comm(rank).wait(requests[rank])); });
   if (!is_here(1)) return;
   expect_message(0, 1, 0, 0, 100);
-  EXPECT_EQ(incoming(1)[100], std::byte{0});
+  EXPECT_EQ(read(incoming(1) + 100, 1).front(), std::byte{0});
 }
 
 // 200 messages with 40 B each; a message that overtook another would be in its place.
@@ -162,21 +179,17 @@ TEST_P(CommTest, StreamsPassMessagesOnWithoutTheHost) {
       expect_ok(comm(rank).wait_on_stream(stream(rank), received));
       std::byte* const from = incoming(rank) + round * 8;
       std::byte* const to = outgoing(rank) + (rank == 0 ? (round + 1) * 8 : round * 8);
-      expect_ok(stream(rank).call(
-          [=] {
-            std::uint64_t number = 0;
-            std::memcpy(&number, from, 8);
-            ++number;
-            std::memcpy(to, &number, 8);
-          },
-          Duration{100}));
+      std::byte* const number = world->staging(rank);
+      expect_ok(stream(rank).copy(number, from, 8));
+      expect_ok(stream(rank).call([=] { add_one(number); }, Duration{100}));
+      expect_ok(stream(rank).copy(to, number, 8));
       if (rank != 0) static_cast<void>(send(rank, after, round * 8, 8));
     }
   });
   each([&](int rank) { expect_ok(comm(rank).finish(stream(rank))); });
   if (!is_here(0)) return;
   std::uint64_t number = 0;
-  std::memcpy(&number, outgoing(0) + kRounds * 8, 8);
+  world->copy(reinterpret_cast<std::byte*>(&number), outgoing(0) + kRounds * 8, 8);
   EXPECT_EQ(number, kRounds * static_cast<std::uint64_t>(size));
 }
 
@@ -247,7 +260,7 @@ TEST_P(CommTest, APutIsThereWhenItsSignalIs) {
       expect_ok(comm(1).wait_word(SignalId{3}, round));
       expect_ok(comm(1).finish(stream(1)));
       expect_message(0, 1, round, 500, 100);
-      EXPECT_EQ(std::memcmp(outgoing(1), incoming(1) + 500, 100), 0);
+      EXPECT_EQ(read(outgoing(1), 100), read(incoming(1) + 500, 100));
       EXPECT_TRUE(comm(1).put_on_stream(stream(1), 0, {out.at(1), 0, 0}, in.at(1), 0, SignalId{4}, round).has_value());
     });
     each([&](int rank) {

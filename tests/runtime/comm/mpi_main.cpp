@@ -43,10 +43,12 @@ class MpiWorld final : public CommWorld {
   int size() const override { return size_; }
   std::vector<int> here() const override { return comm_ ? std::vector{comm_->rank()} : std::vector<int>{}; }
   Communicator& comm(int) override { return *comm_; }
+  std::byte* staging(int) override { return staging_.data(); }
   Stream& stream(int, int which) override { return streams_[static_cast<std::size_t>(which)]; }
 
  private:
   int size_;
+  std::vector<std::byte> staging_ = std::vector<std::byte>(kStaging);
   RealClock clock_{WaitKind::Block};
   RealWait host_{clock_};
   std::array<SoftStream, 2> streams_;

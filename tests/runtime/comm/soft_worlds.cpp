@@ -17,6 +17,7 @@ class SoftWorld : public CommWorld {
   explicit SoftWorld(const WorldNeeds& needs)
       : memory_(needs.ranks, kSoftLanes),
         nic_(memory_.fabric(), mover_, needs.network),
+        staging_(static_cast<std::size_t>(needs.ranks), std::vector<std::byte>(kStaging)),
         streams_(static_cast<std::size_t>(needs.ranks) * kStreamsOfRank) {}
   int size() const override { return memory_.fabric().ranks(); }
   std::vector<int> here() const override {
@@ -29,6 +30,8 @@ class SoftWorld : public CommWorld {
     return streams_[static_cast<std::size_t>(rank) * kStreamsOfRank + static_cast<std::size_t>(which)];
   }
 
+  std::byte* staging(int rank) override { return staging_.at(static_cast<std::size_t>(rank)).data(); }
+
  protected:
   void start(HostWait& host, const WorldNeeds& needs) {
     for (const int rank : here())
@@ -39,6 +42,7 @@ class SoftWorld : public CommWorld {
   FabricMemory memory_;
   HostMover mover_;
   SoftNic nic_;
+  std::vector<std::vector<std::byte>> staging_;
   std::deque<SoftStream> streams_;
   std::deque<Communicator> comms_;
 };

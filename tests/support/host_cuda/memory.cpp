@@ -184,6 +184,30 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   });
 }
 
+// A handle is the address: there is one process.
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* memory) {
+  return call("cudaIpcGetMemHandle", Scope::Program, [&] {
+    const auto region = region_of(memory);
+    if (!region || region->device < 0) return cudaErrorInvalidValue;
+    std::byte* const begin = region->begin;
+    *handle = {};
+    std::memcpy(handle, &begin, sizeof begin);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaIpcOpenMemHandle(void** memory, cudaIpcMemHandle_t handle, unsigned) {
+  return call("cudaIpcOpenMemHandle", Scope::Device, [&] {
+    std::memcpy(memory, &handle, sizeof *memory);
+    return region_of(*memory) ? cudaSuccess : cudaErrorInvalidValue;
+  });
+}
+
+cudaError_t cudaIpcCloseMemHandle(void* memory) {
+  return call("cudaIpcCloseMemHandle", Scope::Program,
+              [&] { return region_of(memory) ? cudaSuccess : cudaErrorInvalidValue; });
+}
+
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
   return call("cudaDeviceEnablePeerAccess", Scope::Device, [&] {
     if (!host().peer_access) return cudaErrorPeerAccessUnsupported;

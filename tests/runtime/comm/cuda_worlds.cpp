@@ -1,0 +1,108 @@
+// The worlds of GPUs: streams are cudaStreams, words lie in pinned memory, and a soft NIC moves the bytes. The same
+// program runs on GPUs, and on GPUs that are executed on the host.
+#include <deque>
+#include <optional>
+
+#include <gtest/gtest.h>
+
+#include "runtime/comm/soft_transport.hpp"
+#include "runtime/cuda/comm_memory.hpp"
+#include "runtime/cuda/comm_stream.hpp"
+#include "tests/runtime/comm/comm_worlds.hpp"
+
+namespace tutti::internal::comm::test {
+namespace {
+
+constexpr std::size_t kStreamsOfGpuRank = 2;
+
+int device_count() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+class GpuWorld final : public CommWorld {
+ public:
+  GpuWorld(const WorldNeeds& needs, cuda::BufferPlace place)
+      : memory_(needs.ranks, kSoftLanes),
+        reached_(cuda::ReachedMemory::make(memory_.fabric().memory()).value()),
+        gpu_mover_(cuda::make_gpu_mover(device_count()).value()),
+        copies_(cuda::make_comm_stream(0).value()),
+        nic_(memory_.fabric(), place == cuda::BufferPlace::Device ? *gpu_mover_ : host_mover_, needs.network) {
+    for (int rank = 0; rank < needs.ranks; ++rank) {
+      const int device = rank % device_count();
+      staging_.push_back(cuda::make_gpu_buffers(device, cuda::BufferPlace::Pinned));
+      staging_memory_.push_back(staging_.back()->allocate(kStaging).value().data());
+      for (std::size_t i = 0; i < kStreamsOfGpuRank; ++i) streams_.push_back(cuda::make_comm_stream(device).value());
+      comms_.emplace_back(make_soft_transport(memory_.fabric(), rank, cuda::make_gpu_buffers(device, place)), wait_,
+                          needs.patience_of(rank));
+    }
+    thread_.emplace(nic_, clock_);
+  }
+  /// Memory of GPUs is given back when no stream waits for a word any more: the driver waits for all streams then.
+  ~GpuWorld() override {
+    for (Communicator& comm : comms_) comm.abort("the test is over");
+    for (const auto& stream : streams_)
+      static_cast<void>(wait_.until([&] { return stream->is_idle().value_or(true); }, kNever));
+    thread_.reset();
+  }
+
+  int size() const override { return memory_.fabric().ranks(); }
+  std::vector<int> here() const override {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < size(); ++rank) ranks.push_back(rank);
+    return ranks;
+  }
+  Communicator& comm(int rank) override { return comms_.at(static_cast<std::size_t>(rank)); }
+  Stream& stream(int rank, int which) override {
+    return *streams_.at(static_cast<std::size_t>(rank) * kStreamsOfGpuRank + static_cast<std::size_t>(which));
+  }
+  std::byte* staging(int rank) override { return staging_memory_.at(static_cast<std::size_t>(rank)); }
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    if (bytes == 0) return;
+    const std::lock_guard lock(mutex_);
+    ASSERT_TRUE(copies_->copy(to, from, bytes).has_value());
+    ASSERT_EQ(cudaStreamSynchronize(*copies_->on_device()), cudaSuccess);
+  }
+
+ private:
+  FabricMemory memory_;
+  cuda::ReachedMemory reached_;
+  HostMover host_mover_;
+  std::unique_ptr<Mover> gpu_mover_;
+  std::mutex mutex_;
+  std::unique_ptr<Stream> copies_;
+  std::vector<std::unique_ptr<SoftMemory>> staging_;
+  std::vector<std::byte*> staging_memory_;
+  RealClock clock_{WaitKind::Block};
+  RealWait wait_{clock_};
+  SoftNic nic_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::deque<Communicator> comms_;
+  std::optional<ActorThread> thread_;
+};
+
+CommWorldRow gpu_world(std::string name, cuda::BufferPlace place) {
+  return {std::move(name), [=](const WorldNeeds& needs) { return std::make_unique<GpuWorld>(needs, place); }, true,
+          false};
+}
+
+}  // namespace
+
+std::vector<CommWorldRow> comm_worlds() {
+  return {gpu_world("pinned", cuda::BufferPlace::Pinned), gpu_world("device", cuda::BufferPlace::Device)};
+}
+
+}  // namespace tutti::internal::comm::test
+
+int main(int argc, char** argv) {
+  tutti::internal::cuda::set_environment();
+  testing::InitGoogleTest(&argc, argv);
+  if (tutti::internal::comm::test::device_count() == 0) {
+    GTEST_FLAG_SET(filter, "CommGpu.IsThere");
+  }
+  return RUN_ALL_TESTS();
+}
+
+TEST(CommGpu, IsThere) {
+  if (tutti::internal::comm::test::device_count() == 0) GTEST_SKIP() << "skipped: no device";
+}
