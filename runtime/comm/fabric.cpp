@@ -1,5 +1,6 @@
 #include "runtime/comm/fabric.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -78,6 +79,30 @@ Endpoint& Fabric::endpoint(int rank, int peer, int lane) const {
   const int side = (rank * (ranks() - 1) + (peer < rank ? peer : peer - 1)) * lanes() + lane;
   std::byte* const first = memory_.data() + kHeaderSize + static_cast<std::size_t>(ranks()) * sizeof(RankBoard);
   return reinterpret_cast<Endpoint*>(first)[side];
+}
+
+std::optional<std::pair<int, std::string>> Fabric::gave_up(int rank) const {
+  const Word by = look_at(board(rank).aborted);
+  if (by == 0 || by > static_cast<Word>(ranks())) return std::nullopt;
+  const RankBoard& first = board(static_cast<int>(by - 1));
+  return std::pair(static_cast<int>(by - 1),
+                   std::string(first.reason.data(), strnlen(first.reason.data(), first.reason.size())));
+}
+
+void Fabric::give_up(int rank, std::string_view why) const {
+  if (gave_up(rank)) return;
+  RankBoard& own = board(rank);
+  std::memcpy(own.reason.data(), why.data(), std::min(why.size(), own.reason.size() - 1));
+  for (int other = 0; other < ranks(); ++other) {
+    Word nobody = 0;
+    std::atomic_ref(board(other).aborted).compare_exchange_strong(nobody, static_cast<Word>(rank + 1));
+  }
+}
+
+std::vector<LifeSign*> Fabric::life_signs() const {
+  std::vector<LifeSign*> signs;
+  for (int rank = 0; rank < ranks(); ++rank) signs.push_back(&board(rank).life);
+  return signs;
 }
 
 void FabricMemory::Free::operator()(std::byte* memory) const { ::operator delete(memory, kFabricAlignment); }

@@ -3,8 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "model/base/error.hpp"
 #include "runtime/comm/life.hpp"
@@ -130,6 +135,13 @@ class Fabric {
   /// The side of `rank` of its connection with `peer`. @pre rank != peer
   [[nodiscard]] Endpoint& endpoint(int rank, int peer, int lane) const;
   [[nodiscard]] std::span<std::byte> memory() const { return memory_; }
+
+  /// The rank that gave up first, as `rank` has heard, and its sentence.
+  [[nodiscard]] std::optional<std::pair<int, std::string>> gave_up(int rank) const;
+  /// A rank gives up for all, unless one has already.
+  void give_up(int rank, std::string_view why) const;
+  /// [ranks]
+  [[nodiscard]] std::vector<LifeSign*> life_signs() const;
 
  private:
   explicit Fabric(std::span<std::byte> memory) : memory_(memory) {}

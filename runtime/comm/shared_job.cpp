@@ -97,14 +97,7 @@ class SharedRank final : public SoftMemory {
 };
 
 Expected<std::unique_ptr<SharedRank>> join_as(SharedMapping mapping, int rank, const SharedJob& job) {
-  if (rank < 0 || rank >= job.ranks)
-    return invalid_input(
-        fmt::format("the job '{}' has the ranks 0 to {}, and no rank {}", job.name, job.ranks - 1, rank));
-  std::int64_t nobody = 0;
-  LifeSign& life = mapping.fabric().board(rank).life;
-  if (!std::atomic_ref(life.process).compare_exchange_strong(nobody, getpid()))
-    return invalid_input(fmt::format("rank {} of the job '{}' has joined already, as process {}; each rank joins once",
-                                     rank, job.name, nobody));
+  if (auto claimed = mapping.claim(job, rank); !claimed) return tl::unexpected(claimed.error());
   return std::make_unique<SharedRank>(std::move(mapping), rank);
 }
 

@@ -27,16 +27,6 @@ std::size_t rounded_up(std::size_t bytes) { return (bytes + kArenaAlignment - 1)
 
 std::size_t arena_start(int ranks) { return rounded_up(Fabric::size(ranks, kSoftLanes)); }
 
-/// Waits until something holds; looks every 2 ms.
-template <class Holds>
-bool holds_within(Duration limit, const Holds& holds) {
-  for (const auto end = SteadyClock::now() + limit;;) {
-    if (holds()) return true;
-    if (SteadyClock::now() >= end) return false;
-    std::this_thread::sleep_for(kLook);
-  }
-}
-
 struct SharedFile {
   int number = -1;
   ~SharedFile() {
@@ -64,6 +54,14 @@ Expected<std::span<std::byte>> map_file(const std::string& path, int file, std::
 }
 
 }  // namespace
+
+bool holds_within(Duration limit, const std::function<bool()>& holds) {
+  for (const auto end = SteadyClock::now() + limit;;) {
+    if (holds()) return true;
+    if (SteadyClock::now() >= end) return false;
+    std::this_thread::sleep_for(kLook);
+  }
+}
 
 Expected<SharedMapping> SharedMapping::create(const SharedJob& job) {
   const auto path = path_of(job);
@@ -144,6 +142,16 @@ std::span<std::byte> SharedMapping::arena(int rank) const {
   const std::size_t start = arena_start(fabric_.ranks());
   const std::size_t each = (memory_.size() - start) / static_cast<std::size_t>(fabric_.ranks());
   return memory_.subspan(start + static_cast<std::size_t>(rank) * each, each);
+}
+
+Expected<void> SharedMapping::claim(const SharedJob& job, int rank) const {
+  if (rank < 0 || rank >= fabric_.ranks())
+    return invalid_input(
+        fmt::format("the job '{}' has the ranks 0 to {}, and no rank {}", job.name, fabric_.ranks() - 1, rank));
+  std::int64_t nobody = 0;
+  if (std::atomic_ref(fabric_.board(rank).life.process).compare_exchange_strong(nobody, getpid())) return {};
+  return invalid_input(fmt::format("rank {} of the job '{}' has joined already, as process {}; each rank joins once",
+                                   rank, job.name, nobody));
 }
 
 Expected<void> SharedMapping::wait_for_all(Duration limit) const {

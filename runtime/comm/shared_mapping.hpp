@@ -1,5 +1,6 @@
 #pragma once
 #include <chrono>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -15,6 +16,9 @@ struct SharedJob {
   std::size_t memory = std::size_t{64} << 20;   ///< bytes that each rank can allocate
   Duration meeting = std::chrono::seconds{30};  ///< how long ranks wait for each other at the start
 };
+
+/// Waits until something holds; looks every 2 ms. @return whether it does
+[[nodiscard]] bool holds_within(Duration limit, const std::function<bool()>& holds);
 
 /// The mapping of a job's shared memory: a fabric, and behind it the memory that ranks allocate. Move-only.
 class SharedMapping {
@@ -36,6 +40,9 @@ class SharedMapping {
   [[nodiscard]] std::span<std::byte> memory() const { return memory_; }
   /// What a rank allocates from.
   [[nodiscard]] std::span<std::byte> arena(int rank) const;
+  /// This process is a rank of the job from now on.
+  /// @errors InvalidInput: there is no such rank, or another process is it
+  [[nodiscard]] Expected<void> claim(const SharedJob& job, int rank) const;
   /// Waits until all ranks have joined.
   /// @errors Machine: one does not come in time; the sentence names it.
   [[nodiscard]] Expected<void> wait_for_all(Duration limit) const;

@@ -1,7 +1,5 @@
 #include "runtime/comm/soft_transport.hpp"
 
-#include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -70,9 +68,9 @@ class SoftTransport final : public Transport {
   Expected<void> clean() override;
   RequestState look(const Request& request) const override { return log_of(request).state(request.number); }
   std::string reason(const Request& request) const override;
-  std::optional<std::pair<int, std::string>> gave_up() const override;
+  std::optional<std::pair<int, std::string>> gave_up() const override { return fabric_.gave_up(rank_); }
   void abort(std::string_view why) override;
-  std::vector<LifeSign*> life_signs() override;
+  std::vector<LifeSign*> life_signs() override { return fabric_.life_signs(); }
 
  private:
   Peer peer_of(int peer) const;
@@ -229,25 +227,10 @@ std::string SoftTransport::reason(const Request& request) const {
                                                   : "its stream has not come to it";
 }
 
-std::optional<std::pair<int, std::string>> SoftTransport::gave_up() const {
-  const Word by = look_at(own().aborted);
-  if (by == 0 || by > static_cast<Word>(size())) return std::nullopt;
-  const RankBoard& board = fabric_.board(static_cast<int>(by - 1));
-  const std::size_t length = strnlen(board.reason.data(), board.reason.size());
-  return std::pair(static_cast<int>(by - 1), std::string(board.reason.data(), length));
-}
-
 void SoftTransport::abort(std::string_view why) {
   if (has_let_go_) return;
   has_let_go_ = true;
-  if (!gave_up()) {
-    const std::size_t length = std::min(why.size(), own().reason.size() - 1);
-    std::memcpy(own().reason.data(), why.data(), length);
-    for (int rank = 0; rank < size(); ++rank) {
-      Word nobody = 0;
-      std::atomic_ref(fabric_.board(rank).aborted).compare_exchange_strong(nobody, static_cast<Word>(rank_ + 1));
-    }
-  }
+  fabric_.give_up(rank_, why);
   // Each rank lets its own streams go: the NIC may have died.
   for (auto& [number, peer] : peers_) {
     let_go(fabric_.endpoint(rank_, number, 0).send);
@@ -259,12 +242,6 @@ void SoftTransport::abort(std::string_view why) {
 
 void SoftTransport::let_go(Ring& ring) {
   for (CompletionEntry& entry : ring.completions) set_word(entry.turn, look_at(entry.turn) + kFarAhead);
-}
-
-std::vector<LifeSign*> SoftTransport::life_signs() {
-  std::vector<LifeSign*> signs;
-  for (int rank = 0; rank < size(); ++rank) signs.push_back(&fabric_.board(rank).life);
-  return signs;
 }
 
 }  // namespace

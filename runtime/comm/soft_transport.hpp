@@ -14,6 +14,9 @@ namespace tutti::internal::comm {
 /// acknowledgement stands behind a message that waits for one.
 inline constexpr int kSoftLanes = 2;
 
+/// Where the buffers of a rank whose streams are a GPU's lie.
+enum class BufferPlace : std::uint8_t { Pinned, Device };
+
 /// Where the buffers of a rank are, for the NIC and for itself.
 class SoftMemory {
  public:

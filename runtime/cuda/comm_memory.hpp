@@ -25,8 +25,7 @@ class ReachedMemory {
   Pinned memory_;
 };
 
-/// Where a rank's buffers are.
-enum class BufferPlace : std::uint8_t { Pinned, Device };
+using comm::BufferPlace;
 
 /// Buffers of a rank whose streams are a GPU's, in pinned memory or in its GPU.
 [[nodiscard]] std::unique_ptr<comm::SoftMemory> make_gpu_buffers(int device, BufferPlace place);

@@ -46,6 +46,8 @@ struct CommWorldRow {
   std::function<std::unique_ptr<CommWorld>(const WorldNeeds&)> make;
   bool has_faults = false;  ///< the network can be asked for them
   bool on_virtual_time = false;
+  bool has_puts = true;
+  bool has_longer_receives = true;  ///< than their messages
 };
 
 /// The worlds of a test program; each program has its own.

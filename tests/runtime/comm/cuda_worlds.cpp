@@ -1,14 +1,23 @@
 // The worlds of GPUs: streams are cudaStreams, words lie in pinned memory, and a soft NIC moves the bytes. The same
 // program runs on GPUs, and on GPUs that are executed on the host.
+#include <atomic>
 #include <deque>
+#include <mutex>
 #include <optional>
+#include <thread>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "runtime/comm/soft_transport.hpp"
 #include "runtime/cuda/comm_memory.hpp"
 #include "runtime/cuda/comm_stream.hpp"
+#include "runtime/cuda/nccl_transport.hpp"
 #include "tests/runtime/comm/comm_worlds.hpp"
+#ifdef TUTTI_HOST_CUDA
+#include "tests/runtime/comm/host_nccl.hpp"
+#endif
 
 namespace tutti::internal::comm::test {
 namespace {
@@ -81,6 +90,71 @@ class GpuWorld final : public CommWorld {
   std::optional<ActorThread> thread_;
 };
 
+/// Ranks of this process that NCCL joins, each with a GPU of its own.
+class NcclWorld final : public CommWorld {
+ public:
+  NcclWorld(const cuda::Nccl& nccl, const WorldNeeds& needs) : copies_(cuda::make_comm_stream(0).value()) {
+    static std::atomic<int> worlds = 0;
+    JoinOptions options;
+    options.job = {.name = fmt::format("test-nccl-{}-{}", getpid(), ++worlds), .ranks = needs.ranks, .memory = 1 << 16};
+    std::vector<Expected<std::unique_ptr<Transport>>> joined(static_cast<std::size_t>(needs.ranks));
+    std::vector<std::thread> hosts;
+    for (int rank = 0; rank < needs.ranks; ++rank)
+      hosts.emplace_back([&, rank, mine = options]() mutable {
+        mine.rank = mine.device = rank;
+        joined[static_cast<std::size_t>(rank)] = cuda::join_nccl(nccl, mine);
+      });
+    for (std::thread& host : hosts) host.join();
+    for (int rank = 0; rank < needs.ranks; ++rank) {
+      staging_.push_back(cuda::make_gpu_buffers(rank, cuda::BufferPlace::Pinned));
+      staging_memory_.push_back(staging_.back()->allocate(kStaging).value().data());
+      for (std::size_t i = 0; i < kStreamsOfGpuRank; ++i) streams_.push_back(cuda::make_comm_stream(rank).value());
+      comms_.emplace_back(std::move(joined[static_cast<std::size_t>(rank)].value()), wait_, needs.patience_of(rank));
+    }
+  }
+  ~NcclWorld() override {
+    for (Communicator& comm : comms_) comm.abort("the test is over");
+    for (const auto& stream : streams_)
+      static_cast<void>(wait_.until([&] { return stream->is_idle().value_or(true); }, kNever));
+  }
+  int size() const override { return static_cast<int>(comms_.size()); }
+  std::vector<int> here() const override {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < size(); ++rank) ranks.push_back(rank);
+    return ranks;
+  }
+  Communicator& comm(int rank) override { return comms_.at(static_cast<std::size_t>(rank)); }
+  Stream& stream(int rank, int which) override {
+    return *streams_.at(static_cast<std::size_t>(rank) * kStreamsOfGpuRank + static_cast<std::size_t>(which));
+  }
+  std::byte* staging(int rank) override { return staging_memory_.at(static_cast<std::size_t>(rank)); }
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    if (bytes == 0) return;
+    const std::lock_guard lock(mutex_);
+    ASSERT_TRUE(copies_->copy(to, from, bytes).has_value());
+    ASSERT_EQ(cudaStreamSynchronize(*copies_->on_device()), cudaSuccess);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unique_ptr<Stream> copies_;
+  std::vector<std::unique_ptr<SoftMemory>> staging_;
+  std::vector<std::byte*> staging_memory_;
+  RealClock clock_{WaitKind::Block};
+  RealWait wait_{clock_};
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::deque<Communicator> comms_;
+};
+
+CommWorldRow nccl_world(const cuda::Nccl& nccl) {
+  CommWorldRow row{"nccl", [=](const WorldNeeds& needs) { return std::make_unique<NcclWorld>(nccl, needs); }};
+  row.has_puts = row.has_longer_receives = false;
+  return row;
+}
+
+/// NCCL joins ranks with a GPU each: 4 at most in the suite.
+constexpr int kMostRanksOfSuite = 4;
+
 CommWorldRow gpu_world(std::string name, cuda::BufferPlace place) {
   return {std::move(name), [=](const WorldNeeds& needs) { return std::make_unique<GpuWorld>(needs, place); }, true,
           false};
@@ -89,7 +163,15 @@ CommWorldRow gpu_world(std::string name, cuda::BufferPlace place) {
 }  // namespace
 
 std::vector<CommWorldRow> comm_worlds() {
-  return {gpu_world("pinned", cuda::BufferPlace::Pinned), gpu_world("device", cuda::BufferPlace::Device)};
+  std::vector<CommWorldRow> rows{gpu_world("pinned", cuda::BufferPlace::Pinned),
+                                 gpu_world("device", cuda::BufferPlace::Device)};
+#ifdef TUTTI_HOST_CUDA
+  rows.push_back(nccl_world(cuda::host_nccl()));
+#else
+  if (const auto nccl = cuda::find_nccl(); nccl && device_count() >= kMostRanksOfSuite)
+    rows.push_back(nccl_world(*nccl));
+#endif
+  return rows;
 }
 
 }  // namespace tutti::internal::comm::test
@@ -105,4 +187,14 @@ int main(int argc, char** argv) {
 
 TEST(CommGpu, IsThere) {
   if (tutti::internal::comm::test::device_count() == 0) GTEST_SKIP() << "skipped: no device";
+}
+
+TEST(CommNccl, IsThere) {
+#ifndef TUTTI_HOST_CUDA
+  if (const auto nccl = tutti::internal::cuda::find_nccl(); !nccl)
+    GTEST_SKIP() << "skipped: transport nccl: " << nccl.error().message;
+  if (tutti::internal::comm::test::device_count() < tutti::internal::comm::test::kMostRanksOfSuite)
+    GTEST_SKIP() << "skipped: transport nccl: the suite needs " << tutti::internal::comm::test::kMostRanksOfSuite
+                 << " GPUs";
+#endif
 }

@@ -240,11 +240,40 @@ TEST(Processes, ARankThatDoesNotComeIsNamed) {
 
 TEST(Transports, AreFoundByTheirNames) {
   EXPECT_STREQ(find_transport("soft").value()->name, "soft");
-  const auto unknown = find_transport("sotf");
+  const auto unknown = find_transport("sof");
   ASSERT_FALSE(unknown.has_value());
   EXPECT_EQ(unknown.error().code, ErrorCode::InvalidInput);
-  EXPECT_EQ(unknown.error().message.find("there is no transport 'sotf'; there are soft, mpi"), 0U);
+  EXPECT_EQ(unknown.error().message.find(
+                "there is no transport 'sof'; there are soft, mpi, nccl, nvshmem. did you mean 'soft'?"),
+            0U)
+      << unknown.error().message;
 }
+
+/// One test a transport: the absent ones are skipped by their names.
+class TransportRows : public testing::TestWithParam<std::string> {};
+
+// A transport that cannot be used here is refused with its name, the reason and a remedy.
+TEST_P(TransportRows, SayWhyTheyAreRefused) {
+  const TransportRow& row = *find_transport(GetParam()).value();
+  const auto usable = row.check();
+  if (usable) return;
+  EXPECT_EQ(usable.error().code, ErrorCode::Machine);
+  EXPECT_NE(usable.error().message.find("; "), std::string::npos) << "no remedy: " << usable.error().message;
+  const auto joined = join_by(row.name, {});
+  ASSERT_FALSE(joined.has_value());
+  EXPECT_EQ(joined.error().code, ErrorCode::Machine);
+  EXPECT_EQ(joined.error().message,
+            fmt::format("the transport {} cannot be used here: {}", row.name, usable.error().message));
+  GTEST_SKIP() << "skipped: transport " << row.name << ": " << usable.error().message;
+}
+
+std::vector<std::string> transport_names() {
+  std::vector<std::string> names;
+  for (const TransportRow& row : transport_rows()) names.emplace_back(row.name);
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(All, TransportRows, testing::ValuesIn(transport_names()),
+                         [](const auto& name) { return name.param; });
 
 }  // namespace
 }  // namespace tutti::internal::comm

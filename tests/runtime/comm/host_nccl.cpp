@@ -1,0 +1,104 @@
+// NCCL on GPUs that are executed on the host: as much of it as the transport calls.
+#include "tests/runtime/comm/host_nccl.hpp"
+
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "tests/support/host_cuda/host_cuda.hpp"
+
+namespace tutti::internal::cuda {
+
+/// What two ranks of a communicator share: sends that nobody has received yet. 1 to 0 is not used.
+struct NcclPair {
+  std::mutex mutex;
+  std::deque<std::pair<const void*, std::size_t>> sent;
+  std::uint64_t received = 0, posted = 0;
+  std::atomic<bool> aborted = false;
+};
+
+struct NcclComm {
+  std::shared_ptr<NcclPair> pair;
+  std::atomic<bool> aborted = false;
+};
+
+namespace {
+
+std::mutex pairs_mutex;
+std::map<std::string, std::shared_ptr<NcclPair>> pairs;
+
+std::string key_of(const Nccl::UniqueId& id) { return {id.bytes.data(), id.bytes.size()}; }
+
+Nccl::Result get_unique_id(Nccl::UniqueId* id) {
+  static std::atomic<std::uint64_t> next = 1;
+  const std::uint64_t number = next++;
+  id->bytes.fill('x');
+  std::memcpy(id->bytes.data(), &number, sizeof number);
+  return 0;
+}
+
+Nccl::Result init_rank(Nccl::Comm* comm, int ranks, Nccl::UniqueId id, int) {
+  if (ranks != 2) return 4;  // ncclInvalidArgument
+  const std::lock_guard lock(pairs_mutex);
+  auto& pair = pairs[key_of(id)];
+  if (!pair) pair = std::make_shared<NcclPair>();
+  *comm = new NcclComm;
+  (*comm)->pair = pair;
+  return 0;
+}
+
+// Operations of an aborted communicator end. It is not freed: streams may still look at it.
+Nccl::Result abort_comm(Nccl::Comm comm) {
+  comm->aborted = true;
+  return 0;
+}
+
+Nccl::Result send(const void* from, std::size_t bytes, int, int, Nccl::Comm comm, cudaStream_t stream) {
+  host_cuda::launch(stream, [=, mine = std::uint64_t{0}](host_cuda::Instant, host_cuda::Instant now) mutable {
+    const std::lock_guard lock(comm->pair->mutex);
+    if (mine == 0) {
+      comm->pair->sent.emplace_back(from, bytes);
+      mine = ++comm->pair->posted;
+    }
+    return comm->pair->received >= mine || comm->aborted ? std::optional(now) : std::nullopt;
+  });
+  return 0;
+}
+
+Nccl::Result receive(void* to, std::size_t bytes, int, int, Nccl::Comm comm, cudaStream_t stream) {
+  host_cuda::launch(stream, [=](host_cuda::Instant, host_cuda::Instant now) -> std::optional<host_cuda::Instant> {
+    const std::lock_guard lock(comm->pair->mutex);
+    if (comm->aborted) return now;
+    if (comm->pair->sent.empty()) return std::nullopt;
+    const auto [from, length] = comm->pair->sent.front();
+    std::memcpy(to, from, std::min(bytes, length));
+    comm->pair->sent.pop_front();
+    ++comm->pair->received;
+    return now;
+  });
+  return 0;
+}
+
+}  // namespace
+
+Nccl host_nccl() {
+  Nccl nccl{};
+  nccl.get_version = [](int* version) { return *version = 22800, 0; };
+  nccl.get_unique_id = get_unique_id;
+  nccl.init_rank = init_rank;
+  nccl.abort = abort_comm;
+  nccl.destroy = [](Nccl::Comm) { return 0; };
+  nccl.async_error = [](Nccl::Comm, Nccl::Result* result) { return *result = 0; };
+  nccl.error_text = [](Nccl::Result) { return "an error of NCCL"; };
+  nccl.send = send;
+  nccl.receive = receive;
+  nccl.group_start = [] { return 0; };
+  nccl.group_end = [] { return 0; };
+  return nccl;
+}
+
+}  // namespace tutti::internal::cuda

@@ -1,0 +1,9 @@
+#pragma once
+#include "runtime/cuda/nccl_functions.hpp"
+
+namespace tutti::internal::cuda {
+
+/// NCCL for ranks of this process, on GPUs that are executed on the host.
+[[nodiscard]] Nccl host_nccl();
+
+}  // namespace tutti::internal::cuda
