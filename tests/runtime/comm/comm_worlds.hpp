@@ -22,6 +22,8 @@ class CommWorld {
   [[nodiscard]] virtual Communicator& comm(int rank) = 0;
   /// @param which  0 or 1
   [[nodiscard]] virtual Stream& stream(int rank, int which = 0) = 0;
+  /// How a test waits for what happens beside the hosts.
+  [[nodiscard]] virtual HostWait& host() = 0;
   /// Memory of the host that the rank's streams copy to and from; at least `kStaging` bytes.
   [[nodiscard]] virtual std::byte* staging(int rank) = 0;
   /// Copies between any memories, now.
@@ -37,7 +39,8 @@ struct WorldNeeds {
   [[nodiscard]] Patience patience_of(int rank) const {
     return {patience.limit + rank * Duration{std::chrono::seconds{10}}, patience.silence};
   }
-  NetworkOptions network = {.latency = Duration{1500}, .rate = 10};  ///< of worlds with a soft NIC
+  /// Of worlds with a soft NIC. A message that leaves before its receive is there fails.
+  NetworkOptions network = {.latency = Duration{1500}, .rate = 10, .receive_limit = Duration{0}};
 };
 
 /// A row of worlds.

@@ -65,6 +65,7 @@ class GpuWorld final : public CommWorld {
   Stream& stream(int rank, int which) override {
     return *streams_.at(static_cast<std::size_t>(rank) * kStreamsOfGpuRank + static_cast<std::size_t>(which));
   }
+  HostWait& host() override { return wait_; }
   std::byte* staging(int rank) override { return staging_memory_.at(static_cast<std::size_t>(rank)); }
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
     if (bytes == 0) return;
@@ -127,6 +128,7 @@ class NcclWorld final : public CommWorld {
   Stream& stream(int rank, int which) override {
     return *streams_.at(static_cast<std::size_t>(rank) * kStreamsOfGpuRank + static_cast<std::size_t>(which));
   }
+  HostWait& host() override { return wait_; }
   std::byte* staging(int rank) override { return staging_memory_.at(static_cast<std::size_t>(rank)); }
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
     if (bytes == 0) return;

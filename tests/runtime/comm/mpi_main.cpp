@@ -43,6 +43,7 @@ class MpiWorld final : public CommWorld {
   int size() const override { return size_; }
   std::vector<int> here() const override { return comm_ ? std::vector{comm_->rank()} : std::vector<int>{}; }
   Communicator& comm(int) override { return *comm_; }
+  HostWait& host() override { return host_; }
   std::byte* staging(int) override { return staging_.data(); }
   Stream& stream(int, int which) override { return streams_[static_cast<std::size_t>(which)]; }
 

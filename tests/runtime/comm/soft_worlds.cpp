@@ -54,6 +54,7 @@ class SimulatedWorld final : public SoftWorld {
     for (SoftStream& stream : streams_) world_.add(stream);
     start(world_, needs);
   }
+  HostWait& host() override { return world_; }
 
  private:
   VirtualWorld world_;
@@ -71,6 +72,7 @@ class ThreadedWorld final : public SoftWorld {
     for (Communicator& comm : comms_) comm.abort("the test is over");
     threads_.clear();
   }
+  HostWait& host() override { return wait_; }
 
  private:
   RealClock clock_{WaitKind::Block};
