@@ -44,6 +44,24 @@ Expected<void> Communicator::check_signal(SignalId signal) const {
       fmt::format("there is no signal {}; a rank has those from 0 to {}", signal.number, kSignalsOfRank - 1));
 }
 
+Expected<void> Communicator::check_requests(std::span<const Request> requests) const {
+  for (const Request& request : requests) {
+    const auto made = made_.find({request.peer, request.kind});
+    if (made == made_.end() || request.message >= made->second)
+      return invalid_input(
+          fmt::format("{} was never asked for; wait for what post_recv, send_on_stream and "
+                      "put_on_stream of this communicator have returned",
+                      text_of(request)));
+  }
+  return {};
+}
+
+Request Communicator::noted(const Request& request) {
+  open_.push_back(request);
+  ++made_[{request.peer, request.kind}];
+  return request;
+}
+
 template <class T>
 Expected<T> Communicator::enqueued(Expected<T> result) {
   if (!result && result.error().code != ErrorCode::InvalidInput) transport_->abort(result.error().message);
@@ -68,7 +86,7 @@ Expected<Request> Communicator::post_recv(int peer, Slice to) {
       .and_then([&] { return check_slice(to, "the receive"); })
       .and_then([&] { return transport_->clean(); })
       .and_then([&] { return enqueued(transport_->post_recv(peer, to)); })
-      .map([&](const Request& request) { return open_.push_back(request), request; });
+      .map([&](const Request& request) { return noted(request); });
 }
 
 Expected<Request> Communicator::send_on_stream(Stream& stream, int peer, Slice from) {
@@ -77,7 +95,7 @@ Expected<Request> Communicator::send_on_stream(Stream& stream, int peer, Slice f
       .and_then([&] { return check_slice(from, "the message"); })
       .and_then([&] { return transport_->clean(); })
       .and_then([&] { return enqueued(transport_->send_on_stream(stream, peer, from)); })
-      .map([&](const Request& request) { return open_.push_back(request), request; });
+      .map([&](const Request& request) { return noted(request); });
 }
 
 Expected<void> Communicator::wait_on_stream(Stream& stream, const Request& request) {
@@ -85,7 +103,9 @@ Expected<void> Communicator::wait_on_stream(Stream& stream, const Request& reque
 }
 
 Expected<void> Communicator::wait_all_on_stream(Stream& stream, std::span<const Request> requests) {
-  return check_open().and_then([&] { return enqueued(transport_->wait_on_stream(stream, requests)); });
+  return check_open().and_then([&] { return check_requests(requests); }).and_then([&] {
+    return enqueued(transport_->wait_on_stream(stream, requests));
+  });
 }
 
 Expected<Request> Communicator::put_on_stream(Stream& stream, int peer, Slice from, BufferId to, std::uint64_t offset,
@@ -96,7 +116,7 @@ Expected<Request> Communicator::put_on_stream(Stream& stream, int peer, Slice fr
       .and_then([&] { return check_signal(signal); })
       .and_then([&] { return transport_->clean(); })
       .and_then([&] { return enqueued(transport_->put_on_stream(stream, peer, from, to, offset, signal, value)); })
-      .map([&](const Request& request) { return open_.push_back(request), request; });
+      .map([&](const Request& request) { return noted(request); });
 }
 
 Expected<void> Communicator::wait_word_on_stream(Stream& stream, SignalId signal, Word value) {
@@ -138,6 +158,7 @@ Expected<void> Communicator::wait_until(const std::function<Expected<bool>()>& e
 }
 
 Expected<void> Communicator::wait(std::span<const Request> requests) {
+  if (auto known = check_requests(requests); !known) return known;
   const auto pending = [&](const Request& request) { return transport_->look(request) == RequestState::Pending; };
   const auto ended = [&]() -> Expected<bool> {
     for (const Request& request : requests)

@@ -1,8 +1,10 @@
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/comm/transport.hpp"
@@ -63,6 +65,7 @@ class Communicator {
   //         names the peer, and what was waited for.
 
   /// Waits until requests have ended.
+  /// @errors InvalidInput: one that this communicator has not made; nothing is given up
   [[nodiscard]] Expected<void> wait(std::span<const Request> requests);
   /// Waits until a signal of this rank has reached a value.
   [[nodiscard]] Expected<void> wait_word(SignalId signal, Word value);
@@ -82,6 +85,8 @@ class Communicator {
   [[nodiscard]] Expected<void> check_peer(int peer) const;
   [[nodiscard]] Expected<void> check_slice(const Slice& slice, std::string_view what) const;
   [[nodiscard]] Expected<void> check_signal(SignalId signal) const;
+  [[nodiscard]] Expected<void> check_requests(std::span<const Request> requests) const;
+  Request noted(const Request& request);
   /// What an operation on a stream ends in: a stream that took part of it only is of no use any more.
   template <class T>
   [[nodiscard]] Expected<T> enqueued(Expected<T> result);
@@ -96,9 +101,10 @@ class Communicator {
   HostWait& host_;
   Patience patience_;
   LifeWatch watch_;
-  std::vector<std::uint64_t> buffers_;  // [registered] lengths
-  std::vector<Request> open_;           // not known to have ended
-  std::vector<AwaitedSignal> awaited_;  // by streams, not known to be there
+  std::vector<std::uint64_t> buffers_;                         // [registered] lengths
+  std::map<std::pair<int, RequestKind>, std::uint64_t> made_;  // requests, by peer and kind
+  std::vector<Request> open_;                                  // not known to have ended
+  std::vector<AwaitedSignal> awaited_;                         // by streams, not known to be there
 };
 
 }  // namespace tutti::internal::comm

@@ -91,10 +91,14 @@ bool SoftNic::has_receive(const Connection& connection) const {
   return !reached(static_cast<Word>(connection.received), look_at(ring.doorbell));
 }
 
+bool SoftNic::is_registered(int rank, Word region) const {
+  return region < kMostRegions && look_at(fabric_.board(rank).regions[region].registered) != 0;
+}
+
 std::byte* SoftNic::memory_of(int rank, Word region, std::uint64_t offset, std::uint64_t bytes) {
-  if (region >= kMostRegions) return nullptr;
+  if (!is_registered(rank, region)) return nullptr;
   const Region& found = fabric_.board(rank).regions[region];
-  if (look_at(found.registered) == 0 || offset > found.bytes || bytes > found.bytes - offset) return nullptr;
+  if (offset > found.bytes || bytes > found.bytes - offset) return nullptr;
   std::byte* const start = mover_.memory_of(found);
   return start == nullptr ? nullptr : start + offset;
 }
@@ -114,9 +118,13 @@ Step SoftNic::arrive(Connection& connection, Duration now) {
   if (flight.due > now) return {false, flight.due};
   const WorkEntry& work = flight.entry;
   Piece target{work.target_region, 0, work.target_offset, work.local.bytes};
+  const Duration given_up = add_saturating(flight.due, options_.receive_limit);
+  // A rank that is early has its put wait until the peer has registered the buffer.
+  if (work.kind == WorkKind::Put && work.local.bytes > 0 && !is_registered(connection.to, target.region) &&
+      given_up > now)
+    return {false, given_up};
   if (work.kind == WorkKind::Send) {
     if (!has_receive(connection)) {
-      const Duration given_up = add_saturating(flight.due, options_.receive_limit);
       if (given_up > now) return {false, given_up};
       return end(connection, Outcome::NoReceive), Step{true};
     }

@@ -18,7 +18,7 @@ struct NetworkOptions {
   int fail_per_million = 0;   ///< entries that end as `Failed`, at both sides
   int delay_per_million = 0;  ///< entries that take longer, by up to `most_delay`
   Duration most_delay{};
-  Duration receive_limit = kNever;  ///< how long a message waits for a receive before it ends as `NoReceive`
+  Duration receive_limit = kNever;  ///< how long a message waits for its receive, and a put for its buffer
 };
 
 /// What a NIC has done.
@@ -72,6 +72,7 @@ class SoftNic final : public Actor {
   void end(Connection& connection, Outcome outcome);
   void set_board_word(int rank, Word index, Word value) const;
   [[nodiscard]] std::byte* memory_of(int rank, Word region, std::uint64_t offset, std::uint64_t bytes);
+  [[nodiscard]] bool is_registered(int rank, Word region) const;
   [[nodiscard]] bool has_receive(const Connection& connection) const;
 
   Fabric fabric_;

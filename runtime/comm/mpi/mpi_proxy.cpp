@@ -5,6 +5,8 @@
 #include <climits>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "runtime/comm/soft_transport.hpp"
 
 namespace tutti::internal::comm {
@@ -217,12 +219,21 @@ void MpiProxy::expect_header(Lane& lane) {
 
 bool MpiProxy::take_puts(Lane& lane) {
   bool progress = false;
-  for (int over = 0;; progress = true) {
-    if (MPI_Test(&lane.header_request, &over, MPI_STATUS_IGNORE) != MPI_SUCCESS || over == 0) return progress;
-    lane.puts.push_back(flight_of(lane.header.region, lane.header.offset, lane.header.bytes));
+  for (;; progress = true) {
+    int over = lane.has_header ? 1 : 0;
+    if (!lane.has_header && MPI_Test(&lane.header_request, &over, MPI_STATUS_IGNORE) != MPI_SUCCESS) return progress;
+    lane.has_header = over != 0;
+    if (!lane.has_header) return progress;
+    // A rank that is early has its put wait until this one has registered the buffer.
+    const Header& header = lane.header;
+    if (header.bytes > 0 && header.region < kMostRegions &&
+        look_at(fabric_.board(rank_).regions[header.region].registered) == 0)
+      return progress;
+    lane.puts.push_back(flight_of(header.region, header.offset, header.bytes));
     Flight& flight = lane.puts.back();
-    flight.header = lane.header;
-    if (flight.outcome == Outcome::Ok && lane.header.bytes > 0) receive_bytes(flight, lane.peer, kPutBytesTag);
+    flight.header = header;
+    if (flight.outcome == Outcome::Ok && header.bytes > 0) receive_bytes(flight, lane.peer, kPutBytesTag);
+    lane.has_header = false;
     expect_header(lane);
   }
 }
@@ -232,7 +243,12 @@ bool MpiProxy::end_puts(Lane& lane) {
   for (; !lane.puts.empty() && has_arrived(lane.puts.front()); progress = true) {
     const Flight& flight = lane.puts.front();
     RankBoard& board = fabric_.board(rank_);
-    if (flight.outcome == Outcome::Ok && flight.header.word < kBoardWords && !has_given_up())
+    // The peer has forgotten the put, so a failure is this rank's to report.
+    if (flight.outcome != Outcome::Ok)
+      fabric_.give_up(rank_, fmt::format("a put of rank {} to rank {}, {} bytes from {} on in buffer {}, failed: {}",
+                                         lane.peer, rank_, flight.header.bytes, flight.header.offset,
+                                         flight.header.region, words_for(flight.outcome)));
+    else if (flight.header.word < kBoardWords && !has_given_up())
       set_word(board.words[flight.header.word], flight.header.value);
     lane.puts.pop_front();
   }

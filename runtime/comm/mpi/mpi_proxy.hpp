@@ -57,6 +57,7 @@ class MpiProxy {
     std::deque<Flight> sends, receives, puts;  // in order; puts are the peer's
     Header header{};                           // of the peer's next put
     MPI_Request header_request = MPI_REQUEST_NULL;
+    bool has_header = false;  // that has come and was not taken
   };
 
   void run();

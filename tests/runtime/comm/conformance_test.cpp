@@ -277,6 +277,29 @@ TEST_P(CommTest, APutIsThereWhenItsSignalIs) {
   }
 }
 
+// Rank 0 is early: it puts into the third buffer, which rank 1 registers a while later.
+TEST_P(CommTest, APutWaitsForItsBuffer) {
+  if (!GetParam().has_puts) GTEST_SKIP() << "skipped: this transport has no puts";
+  start({.network = {.latency = Duration{1500}, .rate = 10}});
+  PerRank<std::vector<Request>> requests;
+  const BufferId third{2};
+  each([&](int rank) {
+    if (rank != 0) return;
+    write_message(0, 1, 0, 0, 100);
+    const auto put = comm(0).put_on_stream(stream(0), 1, {out.at(0), 0, 100}, third, 50, SignalId{1}, 1);
+    ASSERT_TRUE(put.has_value()) << put.error().message;
+    requests[0] = {*put};
+  });
+  if (!GetParam().on_virtual_time) std::this_thread::sleep_for(milliseconds{5});
+  each([&](int rank) {
+    if (rank != 1) return;
+    EXPECT_EQ(comm(1).register_buffer(memory.at(1).last(kLength)), third);
+    expect_ok(comm(1).wait_word(SignalId{1}, 1));
+    expect_message(0, 1, 0, 50, 100);
+  });
+  each([&](int rank) { expect_ok(comm(rank).wait(requests[rank])); });
+}
+
 // More messages than a ring has places: 1500 in batches of 100, each cleaned up before the next.
 TEST_P(CommTest, RingsAreUsedAgain) {
   start();
@@ -404,6 +427,12 @@ TEST_P(CommTest, BadInputIsRefusedAndHarmsNothing) {
               "the receive is 8 bytes from 184467");
     EXPECT_EQ(refusal(comm(0).wait_word_on_stream(stream(0), SignalId{512}, 1)),
               "there is no signal 512; a rank has those from 0 to 511");
+    const std::string never = "message 0 of rank 0 to rank 1 was never asked for; ";
+    const std::array unknown{Request{RequestKind::Send, 1, 0, 0}};
+    EXPECT_EQ(refusal(comm(0).wait(unknown)).find(never), 0U);
+    EXPECT_EQ(refusal(comm(0).wait_on_stream(stream(0), unknown[0])).find(never), 0U);
+    EXPECT_EQ(refusal(comm(0).wait(std::array{Request{}})).find("message 0 of rank 0 to rank 0 was never asked for"),
+              0U);
     EXPECT_EQ(refusal(comm(0).register_buffer({})), "a buffer without bytes cannot be registered; leave it out");
   });
   PerRank<std::vector<Request>> requests;

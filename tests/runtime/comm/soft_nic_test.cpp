@@ -149,6 +149,22 @@ TEST_F(SoftNicTest, PutsBytesAndThenAWord) {
   EXPECT_EQ(std::memcmp(buffers[0].data(), buffers[1].data() + 128, 64), 0);
 }
 
+// Arrived at 1000; rank 1 registers its buffer 5 at 1700.
+TEST_F(SoftNicTest, APutWaitsUntilItsBufferIsRegistered) {
+  start({.latency = ns(1000), .receive_limit = ns(5000)});
+  const WorkEntry put{
+      .kind = WorkKind::Put, .word = kMostRanks, .value = 1, .local = {0, 0, 0, 64}, .target_region = 5};
+  sends.ring(*sends.write(put));
+  world.run(ns(1700));
+  EXPECT_EQ(look_at(memory.fabric().board(1).words[kMostRanks]), 0U);
+  register_region(memory.fabric(), 1, 5, buffers[1].data(), kBytes);
+  EXPECT_EQ(end_of_next(Outcome::Ok), ns(1700));
+  EXPECT_EQ(std::memcmp(buffers[0].data(), buffers[1].data(), 64), 0);
+  // At 1700 + 1000 + 5000 a buffer that never comes is given up.
+  sends.ring(*sends.write({.kind = WorkKind::Put, .local = {0, 0, 0, 64}, .target_region = 6}));
+  EXPECT_EQ(end_of_next(Outcome::OutOfBounds), ns(7700));
+}
+
 // 2000 messages through 512 places: each place is used 3 or 4 times.
 TEST_F(SoftNicTest, RingsWrapAround) {
   start({.latency = ns(10)});
