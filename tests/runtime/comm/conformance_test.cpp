@@ -367,6 +367,27 @@ TEST_P(CommTest, AWordThatIsNeverSetEndsWithASentence) {
   });
 }
 
+// 100 B from 10 B before the end on: whichever side sees it, both end with its sentence.
+TEST_P(CommTest, APutOutsideOfItsBufferEndsBothSides) {
+  if (!GetParam().has_puts) GTEST_SKIP() << "skipped: this transport has no puts";
+  start();
+  Request put;
+  each([&](int rank) {
+    if (rank != 0) return;
+    const auto enqueued =
+        comm(0).put_on_stream(stream(0), 1, {out.at(0), 0, 100}, in.at(0), kLength - 10, SignalId{2}, 1);
+    ASSERT_TRUE(enqueued.has_value()) << enqueued.error().message;
+    put = *enqueued;
+  });
+  each([&](int rank) {
+    auto result = rank == 0 ? comm(0).wait(std::array{put}) : Expected<void>{};
+    if (result) result = comm(rank).wait_word(SignalId{2}, 1);
+    ASSERT_FALSE(result.has_value());
+    EXPECT_NE(result.error().message.find("failed: its buffer is not registered, or shorter"), std::string::npos)
+        << result.error().message;
+  });
+}
+
 // A rank that gives up lets all streams go: those that wait for receives, messages and words.
 TEST_P(CommTest, GivingUpLetsAllStreamsGo) {
   start();
