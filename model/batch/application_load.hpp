@@ -17,9 +17,8 @@ class ApplicationLoad {
  public:
   /// No application: a batch by itself.
   ApplicationLoad() = default;
-  /// @param batches  all batches of the application, one at least, made for one machine; a batch that runs several
-  /// times
-  ///                 comes once
+  /// @param batches  all batches of the application, at least one, made for one machine; each once, however often it
+  ///                 runs
   explicit ApplicationLoad(std::span<const Batch* const> batches);
 
   [[nodiscard]] bool empty() const { return totals_ == nullptr; }
