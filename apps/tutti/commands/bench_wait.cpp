@@ -13,6 +13,7 @@
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/rig.hpp"
 #include "apps/tutti/lab/samples.hpp"
+#include "apps/tutti/lab/wait_reactions.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "model/control/wait_fit.hpp"
 #include "model/sharing/compile_machine.hpp"
@@ -33,12 +34,9 @@ struct WaitCommand {
   bool json = false;
 };
 
-/// What is swept.
-struct Sweep {
+/// What is swept, and whose streams wait.
+struct Sweep : WaitSweep {
   VertexId gpu;
-  std::vector<Duration> sleeps;
-  std::vector<int> streams;
-  int repetitions = 1;
 };
 
 /// The reactions of one way of waiting, alone or beside copies.
@@ -50,7 +48,8 @@ struct Reactions {
 };
 
 Expected<Sweep> sweep_of(const WaitCommand& options, const Topology& machine) {
-  Sweep sweep{{}, {}, {}, options.repetitions};
+  Sweep sweep;
+  sweep.repetitions = options.repetitions;
   for (int streams = 1; streams <= options.streams; streams *= 2) sweep.streams.push_back(streams);
   if (machine.gpus().empty()) return invalid_input("this machine has no GPU whose streams could wait");
   const auto gpu = options.gpu.empty() ? machine.gpus().front() : machine.find_vertex(options.gpu).value_or(VertexId{});
@@ -61,25 +60,8 @@ Expected<Sweep> sweep_of(const WaitCommand& options, const Topology& machine) {
   if (!most) return invalid_input("--most: give the longest sleep, like 50us");
   if (!step || step->count() < 1 || *most / step->count() < Duration{16} || *most / step->count() > Duration{100'000})
     return invalid_input("--step: give the distance of two sleeps, like 250ns, so that --most has from 16 to 100000");
-  for (Duration sleep{}; sleep <= *most; sleep += *step) sweep.sleeps.push_back(sleep);
+  sweep.sleeps = sleeps_up_to(*most, *step);
   return sweep;
-}
-
-/// Repetition by repetition, so that what changes with time changes all sleeps and numbers of streams.
-Expected<std::vector<WaitSample>> measure_waits(WaitProbe& probe, const Sweep& sweep) {
-  const std::atomic<bool>& interrupted = programs::watch_for_interrupt();
-  std::vector<WaitSample> samples;
-  for (int repetition = -1; repetition < sweep.repetitions; ++repetition) {  // the first is left out
-    for (const Duration sleep : sweep.sleeps) {
-      for (const int streams : sweep.streams) {
-        if (interrupted) return invalid_input("interrupted; there is nothing to report yet");
-        const auto took = probe.react(sleep, streams);
-        if (!took) return tl::unexpected(took.error());
-        if (repetition >= 0) samples.push_back({sleep, streams, *took});
-      }
-    }
-  }
-  return samples;
 }
 
 Expected<std::vector<Reactions>> measure_all(Baselines& baselines, Sweep& sweep) {
@@ -90,7 +72,7 @@ Expected<std::vector<Reactions>> measure_all(Baselines& baselines, Sweep& sweep)
       if (!probe) return tl::unexpected(probe.error());
       for (int& streams : sweep.streams) streams = std::min(streams, (*probe)->most_streams());
       sweep.streams.erase(std::unique(sweep.streams.begin(), sweep.streams.end()), sweep.streams.end());
-      auto samples = measure_waits(**probe, sweep);
+      auto samples = measure_waits(**probe, sweep, &programs::watch_for_interrupt());
       if (!samples) return tl::unexpected(std::move(samples.error()));
       const auto fit = fit_wait(*samples);
       if (!fit) return tl::unexpected(fit.error());

@@ -1,8 +1,11 @@
 #include "apps/tutti/commands/calibrate_live.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
+#include <optional>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -14,11 +17,13 @@
 #include "apps/tutti/lab/measuring.hpp"
 #include "apps/tutti/lab/measuring_costs.hpp"
 #include "apps/tutti/lab/memory_load.hpp"
+#include "apps/tutti/lab/wait_reactions.hpp"
 #include "apps/tutti/reports/memory_load_report.hpp"
 #include "model/base/quantile.hpp"
 #include "model/calibration/measurement_plan.hpp"
 #include "model/machine/ports.hpp"
 #include "model/sharing/compile_machine.hpp"
+#include "runtime/core/baselines.hpp"
 #include "runtime/host/cuda_library.hpp"
 #include "runtime/host/host_load.hpp"
 #include "runtime/host/today.hpp"
@@ -29,6 +34,8 @@ namespace {
 constexpr Bytes kGateCopy{4096};
 constexpr Bytes kGateLoad{64LL << 20};  // up; the copies down are an eighth smaller, and so start an eighth later
 constexpr int kGateRuns = 250, kQuickGateRuns = 80;
+constexpr std::array kGatesOfWords{GateKind::MemoryWait, GateKind::PollingKernel};  // streams wait for words there
+constexpr Duration kLongestSleep = std::chrono::microseconds{50}, kSleepStep = std::chrono::nanoseconds{500};
 constexpr int kSimulatedRuns = 3;  // of a machine that does the same each time
 constexpr int kQuickRounds = 3, kQuickCosts = 40;
 constexpr Duration kQuickCostTime = std::chrono::seconds{20};
@@ -194,7 +201,28 @@ std::vector<double> lateness_ns(const GateDelays& delays, const Topology& machin
   return ns;
 }
 
-/// Measures how late gates open, on an idle machine and beside large copies.
+/// The longest reaction of streams that wait for a word in the way of the machine's gates, as many as there are, beside
+/// large copies, over all times at which the word may be stored (ns); nothing where gates wait for no word.
+/// @source [AGO17] wait reaction time
+Expected<std::optional<double>> longest_wait(Rig& rig) {
+  const std::string gate_word = rig.machine().spec().gate;
+  const auto gate = std::ranges::find(kGatesOfWords, gate_word, [](GateKind kind) { return to_string(kind); });
+  Baselines* const baselines = rig.backend().baselines();
+  if (gate == kGatesOfWords.end() || baselines == nullptr) return std::nullopt;
+  double longest = 0;
+  for (const VertexId gpu : rig.machine().gpus()) {
+    const auto probe = baselines->wait_probe(gpu, *gate, true);
+    if (!probe) return tl::unexpected(probe.error());
+    const WaitSweep sweep{sleeps_up_to(kLongestSleep, kSleepStep), {1, (*probe)->most_streams()}, 1};
+    const auto samples = measure_waits(**probe, sweep, nullptr);
+    if (!samples) return tl::unexpected(samples.error());
+    for (const WaitSample& sample : *samples) longest = std::max(longest, as_ns(sample.time));
+  }
+  return longest;
+}
+
+/// Measures how late gates open, on an idle machine and beside large copies; what a wait takes at the most is one of
+/// these times.
 Expected<void> measure_lateness(Rig& rig, const LiveOptions& options, Bytes load, CostMeasurements& found) {
   const int runs = gate_runs(options);
   const auto idle = measure_gates(rig.executor(), all_at_once(), kGateCopy, kGateCopy, runs);
@@ -203,6 +231,9 @@ Expected<void> measure_lateness(Rig& rig, const LiveOptions& options, Bytes load
   const auto busy = measure_gates_busy(rig, runs, load);
   if (!busy) return tl::unexpected(busy.error());
   found.gates_busy = lateness_ns(*busy, rig.machine(), options);
+  const auto longest = longest_wait(rig);
+  if (!longest) return tl::unexpected(longest.error());
+  if (*longest) found.gates_busy.push_back(**longest);
   return {};
 }
 
