@@ -24,6 +24,7 @@ CudaBatch::CudaBatch(std::unique_ptr<BoundBatch> batch, std::unique_ptr<Enqueuer
 CudaBatch::~CudaBatch() {
   disarm();
   wait();
+  disarm_followers();
   give_lanes_back();
   std::erase(backend().batches, this);
   if (backend().submitted_last == this) backend().submitted_last = nullptr;
@@ -62,7 +63,7 @@ void CudaBatch::disarm() {
   for (CudaBatch* const batch : backend().batches)
     if (batch_->follows == batch->batch_.get() && batch->state_ == State::Armed) return batch->disarm();
   if (backend().lost) opener_.open_all();  // the conductor opens no more gates
-  submit({});
+  submit_run({});
   wait();
   disarm_followers();
 }
@@ -73,10 +74,16 @@ void CudaBatch::disarm_followers() {
 }
 
 void CudaBatch::submit(Duration earliest) {
+  const CudaBatch* const last = backend().submitted_last;
+  TUTTI_EXPECTS(state_ != State::Armed || batch_->follows == nullptr ||
+                    (last != nullptr && last->batch_.get() == batch_->follows),
+                "a run that was armed behind another one is submitted directly behind it");
+  submit_run(earliest);
+}
+
+void CudaBatch::submit_run(Duration earliest) {
   TUTTI_EXPECTS(poll(), "a batch is submitted again only after it is finished");
   const bool armed = state_ == State::Armed;
-  TUTTI_EXPECTS(!armed || batch_->follows == nullptr || backend().submitted_last->batch_.get() == batch_->follows,
-                "a run that was armed behind another one is submitted directly behind it");
   if (!armed) arm_on(true, run_before(earliest));
   for (BatchDevice& device : batch_->devices) {
     if (device.timer == nullptr) continue;

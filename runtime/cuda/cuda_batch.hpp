@@ -39,6 +39,7 @@ class CudaBatch final : public BackendBatch {
   /// Whether a run can follow the run of this batch without the host.
   [[nodiscard]] bool can_be_followed() const;
   void disarm_followers();
+  void submit_run(Duration earliest);
   [[nodiscard]] bool take_lanes(bool shared_lanes);
   void give_lanes_back();
   void refresh_timers();

@@ -62,11 +62,8 @@ Expected<void> JobExecution::do_host_step(std::size_t step) {
 }
 
 Expected<void> JobExecution::issue_until(std::size_t end) {
-  for (; chunk_ < end; ++chunk_)
-    if (chunk_ < issued_) {
-      continue;
-    } else if (auto ok = job_.executor().issue(chunks_[chunk_], {job_.task().name, job_.index}); !ok)
-      return ok;
+  for (chunk_ = std::clamp(issued_, chunk_, end); chunk_ < end; ++chunk_)
+    if (auto ok = job_.executor().issue(chunks_[chunk_], {job_.task().name, job_.index}); !ok) return ok;
   return {};
 }
 

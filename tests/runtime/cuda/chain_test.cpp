@@ -93,6 +93,23 @@ TEST_P(Chains, BatchesArmedBehindEachOtherWaitForTheFirst) {
   arm();  // and is destroyed so
 }
 
+// What was armed behind a batch is never issued, and the batch is gone first, or another one was issued behind it.
+TEST_P(Chains, ABatchArmedBehindAnotherOneMayBeLeft) {
+  const Buffer memory = station.allocate(station.at("mem0"), kSize), gpu = station.allocate(station.at("gpu0"), kSize);
+  for (const bool another : {false, true}) {
+    auto left = copy(gpu.view(), memory.view());
+    {
+      auto before = copy(memory.view(), gpu.view()), other = copy(memory.view(), gpu.view());
+      station.executor.arm(before);
+      station.executor.arm_behind(before, left);
+      station.run(before);
+      if (another) station.run(other);
+    }
+    auto next = copy(memory.view(), gpu.view());
+    station.run(next);
+  }
+}
+
 // The batch that is issued with a start ahead is held by the GPU until then: 1 ms ahead, or more than GPUs are asked
 // to.
 TEST_P(Chains, AStartAheadIsKept) {
