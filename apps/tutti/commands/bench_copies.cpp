@@ -52,8 +52,9 @@ struct CopyPace {
 
 /// Copies until the end of the pace, or an interrupt; within host memory by the calling thread.
 /// @return the bytes copied
-std::uint64_t copy_at_pace(Baselines& baselines, const BufferView& from, const BufferView& to, bool by_host,
-                           std::size_t size, const CopyPace& pace) {
+/// @errors as `Baselines::time_plain_copy`
+Expected<std::uint64_t> copy_at_pace(Baselines& baselines, const BufferView& from, const BufferView& to, bool by_host,
+                                     std::size_t size, const CopyPace& pace) {
   const auto start = Steady::now();
   std::uint64_t bytes = 0;
   const std::size_t places = static_cast<std::size_t>(from.size.count) / size;
@@ -63,8 +64,8 @@ std::uint64_t copy_at_pace(Baselines& baselines, const BufferView& from, const B
     if (Steady::now() >= pace.end) break;
     if (const std::size_t at = bytes / size % places * size; by_host)
       std::memcpy(to.data + at, from.data + at, size);
-    else if (!baselines.time_plain_copy(from, to))
-      break;
+    else if (const auto copied = baselines.time_plain_copy(from, to); !copied)
+      return tl::unexpected(copied.error());
     bytes += by_host ? size : 2 * size;  // a plain copy is timed twice
   }
   return bytes;
@@ -137,15 +138,20 @@ int bench_copies(const CopiesOptions& options) {
   const auto& interrupted = programs::watch_for_interrupt();
   const auto start = Steady::now();
   const CopyPace pace{start + *time, rate, &interrupted};
-  std::atomic<std::uint64_t> bytes{0};
+  std::vector<Expected<std::uint64_t>> copied(flows->size());
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < flows->size(); ++i)
     threads.emplace_back([&, i] {
-      bytes += copy_at_pace(**baselines, buffers[2 * i].view(), buffers[2 * i + 1].view(), in_memory((*flows)[i]),
-                            static_cast<std::size_t>(size->count), pace);
+      copied[i] = copy_at_pace(**baselines, buffers[2 * i].view(), buffers[2 * i + 1].view(), in_memory((*flows)[i]),
+                               static_cast<std::size_t>(size->count), pace);
     });
   for (std::thread& thread : threads) thread.join();
   const std::chrono::duration<double> passed = Steady::now() - start;
+  std::uint64_t bytes = 0;
+  for (const auto& flow : copied) {
+    if (!flow) return report_error(flow.error());
+    bytes += *flow;
+  }
   fmt::print("copies of {} in {} flow{}: {:.2f} GB/s together\n", to_string(*size), flows->size(),
              flows->size() == 1 ? "" : "s", static_cast<double>(bytes) / passed.count() / 1e9);
   return interrupted ? kInterrupted : kOk;
