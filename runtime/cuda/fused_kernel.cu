@@ -1,56 +1,8 @@
 #include "runtime/cuda/fused_kernel.hpp"
+#include "runtime/cuda/gpu_block.cuh"
 
 namespace tutti::internal::cuda {
 namespace {
-
-using Word = unsigned long long;  // as atomic functions take it
-
-/// A thread of a block on a GPU.
-class GpuBlock {
- public:
-  __device__ explicit GpuBlock(std::uint64_t* shared) : shared_(shared) {}
-
-  __device__ static std::uint32_t thread() { return threadIdx.x; }
-  __device__ static std::uint32_t threads() { return blockDim.x; }
-
-  template <class Call>
-  __device__ std::uint64_t lead(Call call) const {
-    __syncthreads();  // behind all that the threads did, and behind their last look at the shared word
-    if (threadIdx.x == 0) *shared_ = call();
-    __syncthreads();
-    return *shared_;
-  }
-  __device__ static bool any(bool mine) {
-    __syncwarp();  // a receiver's threads come one by one, and a barrier takes whole warps
-    return __syncthreads_or(mine) != 0;
-  }
-
-  __device__ static std::uint64_t add(std::uint64_t* word) { return add_fenced(word, 1); }
-  __device__ static void add_some(std::uint64_t* word, std::uint64_t count) {
-    atomicAdd(reinterpret_cast<Word*>(word), static_cast<Word>(count));
-  }
-  __device__ static void set(std::uint64_t* word, std::uint64_t value) {
-    __threadfence_system();
-    *const_cast<volatile std::uint64_t*>(word) = value;
-  }
-  __device__ static bool wait(const std::uint64_t* word, std::uint64_t value, const volatile std::uint64_t* stop) {
-    constexpr std::uint32_t kLooks = 1024;  // polls of host memory slow the GPU's copies down
-    for (std::uint32_t look = 1; *const_cast<const volatile std::uint64_t*>(word) < value; ++look)
-      if (look % kLooks == 0 && *stop != 0) return false;
-    __threadfence_system();
-    return true;
-  }
-
- private:
-  __device__ static std::uint64_t add_fenced(std::uint64_t* word, std::uint64_t count) {
-    __threadfence_system();
-    const std::uint64_t before = atomicAdd(reinterpret_cast<Word*>(word), static_cast<Word>(count));
-    __threadfence_system();
-    return before;
-  }
-
-  std::uint64_t* shared_;
-};
 
 __global__ void fused(const FusedMemory memory, CheckedExchange work) {
   __shared__ std::uint64_t shared;
@@ -66,19 +18,6 @@ cudaError_t launch_fused(cudaStream_t stream, std::uint32_t blocks, std::uint32_
   return cudaGetLastError();
 }
 
-cudaError_t find_fused_slots(std::uint32_t threads, FusedSlots& slots) {
-  int device = 0, processors = 0, blocks = 0;
-  if (const auto status = cudaGetDevice(&device); status != cudaSuccess) return status;
-  if (const auto status = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-      status != cudaSuccess)
-    return status;
-  if (const auto status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, fused, static_cast<int>(threads), 0);
-      status != cudaSuccess)
-    return status;
-  slots.processors = static_cast<std::uint32_t>(processors);
-  slots.blocks_of_each = static_cast<std::uint32_t>(blocks);
-  slots.threads = threads;
-  return cudaSuccess;
-}
+cudaError_t find_fused_slots(std::uint32_t threads, FusedSlots& slots) { return find_slots(fused, threads, slots); }
 
 }  // namespace tutti::internal::cuda

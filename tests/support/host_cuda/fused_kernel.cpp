@@ -1,4 +1,5 @@
-// The fused kernel on the host: each thread of a block is a thread of the host.
+// Fused kernels on the host, of which each thread of a block is a thread of the host, and the other kernels of the
+// stencil.
 #include "runtime/cuda/fused_kernel.hpp"
 
 #include <atomic>
@@ -6,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/cuda/stencil_kernels.hpp"
 #include "tests/support/host_cuda/gpu.hpp"
 #include "tests/support/host_cuda/host_cuda.hpp"
 #include "tests/support/host_cuda/memory.hpp"
@@ -86,9 +88,10 @@ class HostBlock {
 };
 
 /// The threads of one launch.
+template <class Work>
 class FusedLaunch {
  public:
-  FusedLaunch(std::uint32_t blocks, const cuda::FusedMemory& memory, const cuda::CheckedExchange& work)
+  FusedLaunch(std::uint32_t blocks, const cuda::FusedMemory& memory, const Work& work)
       : memory_(memory), work_(work), running_(blocks * kThreads), shared_(blocks) {
     for (std::uint32_t b = 0; b < blocks; ++b)
       for (std::uint32_t t = 0; t < kThreads; ++t) threads_.emplace_back([this, b, t] { run(shared_[b], t); });
@@ -104,25 +107,49 @@ class FusedLaunch {
  private:
   void run(Shared& shared, std::uint32_t thread) {
     HostBlock block(shared, thread);
-    cuda::CheckedExchange work = work_;
+    Work work = work_;
     cuda::run_fused_block(block, memory_, work);
     --running_;
   }
 
   const cuda::FusedMemory memory_;
-  const cuda::CheckedExchange work_;
+  const Work work_;
   std::atomic<std::uint32_t> running_;
   std::vector<Shared> shared_;  ///< [blocks]
   std::vector<std::thread> threads_;
 };
 
 /// An address of the launch that the stream's GPU does not reach, or one that it does.
-const void* worst_address(int gpu, const cuda::FusedMemory& memory, const cuda::CheckedExchange& work) {
+template <class Work>
+const void* worst_address(int gpu, const cuda::FusedMemory& memory, const Work& work) {
   for (std::uint32_t p = 0; p < memory.shape.peers; ++p)
     for (const void* address :
          {static_cast<const void*>(memory.peers[p].words), static_cast<const void*>(work.leaving[p])})
       if (!reaches(gpu, address)) return address;
   return memory.words;
+}
+
+template <class Work>
+cudaError_t launch_blocks(cudaStream_t stream, std::uint32_t blocks, const cuda::FusedMemory& memory,
+                          const Work& work) {
+  launch(stream,
+         [=, running = std::shared_ptr<FusedLaunch<Work>>()](Instant, Instant now) mutable -> std::optional<Instant> {
+           if (!running) running = std::make_shared<FusedLaunch<Work>>(blocks, memory, work);
+           if (!running->over()) return std::nullopt;
+           running.reset();
+           return now;
+         },
+         {memory.words, memory.report, worst_address(stream->gpu->ordinal(), memory, work)});
+  return cudaGetLastError();
+}
+
+void run_part(cuda::StencilPart part, std::uint64_t round, const cuda::StencilWork& work) {
+  if (part == cuda::StencilPart::Inner) return work.compute_inner(round, 0, 1);
+  for (std::uint32_t peer = 0; peer < cuda::kStencilPeers; ++peer)
+    if (part == cuda::StencilPart::Pack)
+      work.pack_layer(round, peer, nullptr, 0, 1);
+    else
+      work.unpack_layer(round, peer, static_cast<std::uint32_t>(round % cuda::kStencilBuffers), 0, 1);
 }
 
 }  // namespace
@@ -135,16 +162,23 @@ namespace tutti::internal::cuda {
 
 cudaError_t launch_fused(cudaStream_t stream, std::uint32_t blocks, std::uint32_t, const FusedMemory& memory,
                          const CheckedExchange& work) {
+  return host_cuda::launch_blocks(stream, blocks, memory, work);
+}
+
+cudaError_t launch_fused_stencil(cudaStream_t stream, std::uint32_t blocks, std::uint32_t, const FusedMemory& memory,
+                                 const StencilWork& work) {
+  return host_cuda::launch_blocks(stream, blocks, memory, work);
+}
+
+cudaError_t launch_stencil(cudaStream_t stream, StencilPart part, std::uint32_t, std::uint64_t round,
+                           const StencilWork& work) {
   using host_cuda::Instant;
-  host_cuda::launch(
-      stream,
-      [=, running = std::shared_ptr<host_cuda::FusedLaunch>()](Instant, Instant now) mutable -> std::optional<Instant> {
-        if (!running) running = std::make_shared<host_cuda::FusedLaunch>(blocks, memory, work);
-        if (!running->over()) return std::nullopt;
-        running.reset();
-        return now;
-      },
-      {memory.words, memory.report, host_cuda::worst_address(stream->gpu->ordinal(), memory, work)});
+  host_cuda::launch(stream,
+                    [=](Instant, Instant now) -> std::optional<Instant> {
+                      host_cuda::run_part(part, round, work);
+                      return now;
+                    },
+                    {work.fields[0], work.fields[1], work.arriving});
   return cudaGetLastError();
 }
 
@@ -154,5 +188,7 @@ cudaError_t find_fused_slots(std::uint32_t threads, FusedSlots& slots) {
   slots.threads = threads;
   return cudaSuccess;
 }
+
+cudaError_t find_stencil_slots(std::uint32_t threads, FusedSlots& slots) { return find_fused_slots(threads, slots); }
 
 }  // namespace tutti::internal::cuda

@@ -1,0 +1,31 @@
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include "model/control/fused_limits.hpp"
+#include "runtime/cuda/stencil_block.hpp"
+
+namespace tutti::internal::cuda {
+
+/// A kernel of its own for each part of an iteration.
+enum class StencilPart : std::uint8_t {
+  Pack,    ///< the layers that peers get
+  Inner,   ///< the layers between
+  Unpack,  ///< the layers that peers sent
+};
+
+/// Launches the kernel of a part.
+/// @param round    counts on over launches
+/// @param threads  of a block
+/// @return the status of the launch
+[[nodiscard]] cudaError_t launch_stencil(cudaStream_t stream, StencilPart part, std::uint32_t threads,
+                                         std::uint64_t round, const StencilWork& work);
+
+/// Launches the fused kernel of one rank.
+/// @param blocks   as `fused_blocks` says
+[[nodiscard]] cudaError_t launch_fused_stencil(cudaStream_t stream, std::uint32_t blocks, std::uint32_t threads,
+                                               const FusedMemory& memory, const StencilWork& work);
+
+/// SMs of the current GPU, and blocks of that kernel on each; loads all kernels of this header.
+[[nodiscard]] cudaError_t find_stencil_slots(std::uint32_t threads, FusedSlots& slots);
+
+}  // namespace tutti::internal::cuda
