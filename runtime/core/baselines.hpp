@@ -4,6 +4,7 @@
 
 #include "runtime/core/backend.hpp"
 #include "runtime/core/backend_options.hpp"
+#include "runtime/core/stencil.hpp"
 
 namespace tutti::internal {
 
@@ -69,6 +70,12 @@ class Baselines {
   /// @errors Machine: no memory for that, or no stream is free.
   [[nodiscard]] virtual Expected<std::unique_ptr<WaitProbe>> wait_probe(VertexId gpu, GateKind gate,
                                                                         bool beside_copies) = 0;
+  /// A stencil on GPUs of the backend, with streams of its own.
+  /// @param spec  its `gpus` are not looked at
+  /// @param gpus  [ranks]
+  /// @errors InvalidInput: values outside their ranges, GPUs that do not reach each other. Machine: a call failed.
+  [[nodiscard]] virtual Expected<std::unique_ptr<Stencil>> stencil(StencilSpec spec,
+                                                                   const std::vector<VertexId>& gpus) = 0;
 };
 
 }  // namespace tutti::internal

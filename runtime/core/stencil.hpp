@@ -29,20 +29,22 @@ inline constexpr std::uint64_t kMostStencilPoints = std::uint64_t{1} << 30;
 
 /// Times of the parts of an iteration, each alone; the longest of all ranks, and the median of several samples.
 struct StencilSteps {
-  Duration launch{};            ///< of one kernel, in the host
-  Duration copy_call{};         ///< of enqueueing one copy, in the host
-  Duration event_call{};        ///< of recording an event or letting a stream wait for it, in the host
-  Duration synchronize{};       ///< what a wait of the host for a kernel takes longer than the kernel
-  Duration pack{};              ///< of the first and the last layer, on the GPU
-  Duration inner{};             ///< of all layers between
-  Duration unpack{};            ///< of the messages of both neighbours
-  Duration message{};           ///< both messages, all ranks at once, on the GPU
-  Duration event{};             ///< from a stream to the next through an event, the mean of the two in an iteration
-  Duration fused_launch{};      ///< of one fused kernel, in the host
-  Duration fused_message{};     ///< an iteration of the fused kernels on the smallest field
-  std::uint32_t senders = 0;    ///< blocks of the fused kernel and iteration
-  std::uint32_t unpackers = 0;  ///< as many
-  std::uint32_t blocks = 0;     ///< of the fused kernel that run at once
+  Duration launch{};             ///< of one kernel, in the host
+  Duration copy_call{};          ///< of enqueueing one copy, in the host
+  Duration event_call{};         ///< of recording an event or letting a stream wait for it, in the host
+  Duration synchronize{};        ///< what a wait of the host for a kernel takes longer than the kernel
+  Duration pack{};               ///< of the first and the last layer, on the GPU
+  Duration inner{};              ///< of all layers between
+  Duration unpack{};             ///< of the messages of both neighbours
+  Duration message{};            ///< both messages, all ranks at once, on the GPU
+  Duration event{};              ///< from a stream to the next through an event, the mean of the two in an iteration
+  Duration fused_launch{};       ///< of one fused kernel, in the host
+  Duration fused_message{};      ///< an iteration of the fused kernels on the smallest field
+  Duration least_kernel{};       ///< of a kernel on the smallest field, on the GPU
+  std::uint32_t senders = 0;     ///< blocks of the fused kernel and iteration
+  std::uint32_t unpackers = 0;   ///< as many
+  std::uint32_t processors = 0;  ///< SMs of a GPU
+  std::uint32_t blocks_of_each = 0;  ///< blocks of the fused kernel that one has at once
 };
 
 /// A stencil on GPUs, in place: each run goes on where the one before ended.

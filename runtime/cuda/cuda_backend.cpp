@@ -14,6 +14,7 @@
 #include "runtime/cuda/discovery.hpp"
 #include "runtime/cuda/memcpy_batch.hpp"
 #include "runtime/cuda/plain_copy.hpp"
+#include "runtime/cuda/stencil_exchange.hpp"
 #include "runtime/cuda/wait_probe.hpp"
 
 namespace tutti::internal {
@@ -101,6 +102,11 @@ class CudaBaselines final : public Baselines {
   }
   Expected<std::unique_ptr<WaitProbe>> wait_probe(VertexId gpu, GateKind gate, bool beside_copies) override {
     return make_wait_probe(devices_, gpu, gate, beside_copies);
+  }
+  Expected<std::unique_ptr<Stencil>> stencil(StencilSpec spec, const std::vector<VertexId>& gpus) override {
+    spec.gpus.clear();
+    for (const VertexId gpu : gpus) spec.gpus.push_back(devices_.device_of(gpu));
+    return make_stencil(spec);
   }
 
  private:

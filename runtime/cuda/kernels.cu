@@ -157,7 +157,8 @@ void launch_store(cudaStream_t stream, std::byte* to, const std::byte* bytes, st
 }  // namespace
 
 void launch_copy(cudaStream_t stream, std::byte* to, const std::byte* from, std::size_t bytes) {
-  constexpr std::size_t kThreads = 256, kBytesOfBlock = 8192, kMostBlocks = 32;
+  constexpr std::size_t kThreads = 256, kBytesOfBlock = 8192;
+  constexpr std::size_t kMostBlocks = 32;
   const auto blocks = std::clamp<std::size_t>((bytes + kBytesOfBlock - 1) / kBytesOfBlock, 1, kMostBlocks);
   copy<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(to, from, bytes);
 }

@@ -38,6 +38,7 @@ struct FreeStencilWords {
 struct Slab {
   int gpu = 0;
   std::uint32_t blocks = 0;
+  FusedSlots slots;
   FusedShape shape;
   DeviceMemory memory;
   std::uint64_t* words = nullptr;  ///< [shape.words()], and the claim
@@ -189,7 +190,7 @@ class CudaStencil final : public Stencil {
     const DeviceGuard guard(gpu);
     Slab& slab = slabs_.emplace_back();
     slab.gpu = gpu;
-    FusedSlots slots;
+    FusedSlots& slots = slab.slots;
     if (auto ok = check(find_stencil_slots(spec_.threads, slots), "cudaOccupancyMaxActiveBlocksPerMultiprocessor"); !ok)
       return ok;
     slots.kernels = static_cast<std::uint32_t>(std::ranges::count(spec_.gpus, gpu));
@@ -530,19 +531,27 @@ Expected<void> CudaStencil::time_host(int samples, StencilSteps& steps) {
 
 Expected<void> CudaStencil::time_kernels(int samples, StencilSteps& steps) {
   constexpr std::uint64_t kRounds = 64;
-  StencilSpec least = spec_;
-  least.dimensions = 2, least.edge = 1, least.layers = 2;
-  const auto made = make_stencil(least);
-  if (!made) return tl::unexpected(made.error());
-  const auto one = median_time(samples, [&] { return (*made)->run(ControlMode::Kernel, 1); });
+  constexpr int kRepeats = 8;
+  StencilSpec spec = spec_;
+  spec.dimensions = 2, spec.edge = 1, spec.layers = 2;
+  CudaStencil least(spec);
+  if (auto ok = least.prepare(); !ok) return ok;
+  const auto one = least.median_time(samples, [&] { return least.run(ControlMode::Kernel, 1); });
   if (!one) return tl::unexpected(one.error());
-  const auto many = median_time(samples, [&] { return (*made)->run(ControlMode::Kernel, 1 + kRounds); });
+  const auto many = least.median_time(samples, [&] { return least.run(ControlMode::Kernel, 1 + kRounds); });
   if (!many) return tl::unexpected(many.error());
+  const auto kernel = least.median_time(samples, [&] {
+    return least.time_on_gpu(&Slab::main, kRepeats, [&] { return least.launch_all(StencilPart::Unpack); });
+  });
+  if (!kernel) return tl::unexpected(kernel.error());
+  steps.least_kernel = *kernel;
   steps.fused_message = std::max(*many - *one, Duration{}) / kRounds;
   steps.fused_launch = std::max(*one - steps.fused_message, Duration{});
-  steps.senders = slabs_[0].shape.senders;
-  steps.unpackers = slabs_[0].shape.unpackers;
-  steps.blocks = slabs_[0].blocks;
+  const Slab& slab = slabs_[0];
+  steps.senders = slab.shape.senders;
+  steps.unpackers = slab.shape.unpackers;
+  steps.processors = slab.slots.processors;
+  steps.blocks_of_each = slab.slots.blocks_of_each / slab.slots.kernels;
   return {};
 }
 

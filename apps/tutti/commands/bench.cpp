@@ -1,6 +1,7 @@
 #include "apps/tutti/commands/bench_copies.hpp"
 #include "apps/tutti/commands/bench_machine.hpp"
 #include "apps/tutti/commands/bench_methods.hpp"
+#include "apps/tutti/commands/bench_stencil.hpp"
 #include "apps/tutti/commands/bench_transfers.hpp"
 #include "apps/tutti/commands/bench_wait.hpp"
 #include "apps/tutti/commands/command.hpp"
@@ -19,6 +20,7 @@ void add_bench(programs::CommandLine& program) {
   add_bench_copies(command);
   add_bench_transfers(command);
   add_bench_wait(command);
+  add_bench_stencil(command);
 }
 
 }  // namespace tutti::internal

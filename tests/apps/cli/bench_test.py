@@ -167,5 +167,17 @@ class BenchWait(Programs):
                 self.refuses(self.tutti("bench", "wait", "--machine", "configs/machines/h200x4.yaml", "--backend", "sim", *words), sentence)
 
 
+class BenchStencil(Programs):
+    def test_mistakes_end_with_2(self):
+        for words, sentence in ((["--gpus", "9"], "--gpus: '9' is not possible; give 1 to 4"), (["--gpus", "0"], "--gpus: '0' is not possible"),
+                                (["--boxes", "1"], "--boxes: '1' is not possible; give 2 to 512"), (["--squares", "large"], "--squares: 'large' is not possible"),
+                                (["--boxes", "none", "--squares", "none"], "both are none"), (["--iterations", "0"], ""), (["--samples", "0"], ""),
+                                (["--exchange", "halo.yaml"], "--exchange: the file holds one case, and 27 are asked for"),
+                                (["--boxes", "64", "--squares", "none", "--gpus", "2", "--exchange", "/no/such/folder/file"], "/no/such/folder"),
+                                ([], "the sim backend has no driver to compare with")):
+            with self.subTest(words=words):
+                self.refuses(self.tutti("bench", "stencil", "--machine", "configs/machines/h200x4.yaml", "--backend", "sim", *words), sentence)
+
+
 if __name__ == "__main__":
     sys.exit(main())

@@ -783,6 +783,22 @@ TEST_F(Cuda, WaitsForAWordAreTimed) {
   station.run(batch);
 }
 
+// 3 iterations by the host and 3 by fused kernels are as many by streams.
+TEST_F(Cuda, AStencilRunsBesideTheBackend) {
+  StencilSpec spec;
+  spec.edge = spec.layers = 4;
+  std::vector<std::vector<std::uint64_t>> fields;
+  for (const auto& modes :
+       {std::array{ControlMode::Host, ControlMode::Kernel}, std::array{ControlMode::Stream, ControlMode::Stream}}) {
+    const auto stencil = station.backend->baselines()->stencil(spec, {station.at("gpu0")});
+    ASSERT_TRUE(stencil.has_value()) << stencil.error().text();
+    ASSERT_TRUE((*stencil)->fill(1).has_value());
+    for (const ControlMode mode : modes) ASSERT_TRUE((*stencil)->run(mode, 3).has_value());
+    fields.push_back(*(*stencil)->field());
+  }
+  EXPECT_EQ(fields[0], fields[1]);
+}
+
 // ---- jobs that overlap
 
 /// Fills each image with the number of its job and compares the reports.
