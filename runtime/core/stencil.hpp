@@ -18,7 +18,8 @@ struct StencilSpec {
   std::uint32_t edge = 64;      ///< points along each axis that is not cut, 1 to 4096
   std::uint32_t layers = 64;    ///< of each rank along the last axis, 2 to 65536: the first and the last are sent
   std::uint32_t threads = 256;  ///< of a block, 32 to 1024, a multiple of 32
-  Duration limit = std::chrono::seconds(60);  ///< for a run of the fused kernels; then they are told to give up
+  Duration limit = std::chrono::seconds(60);      ///< for a run of the fused kernels; then they are told to give up
+  Duration last_wait = std::chrono::seconds(10);  ///< for kernels that were told to give up; then they are left behind
 
   /// Points of a layer.
   [[nodiscard]] std::uint64_t face() const { return dimensions == 3 ? std::uint64_t{edge} * edge : edge; }

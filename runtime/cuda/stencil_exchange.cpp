@@ -22,7 +22,6 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::size_t kMostStencilRanks = 32;
-constexpr Duration kLastWait = std::chrono::seconds(10);  // for kernels that were told to give up
 
 /// What the host shares with the fused kernels, in pinned memory.
 struct StencilHostWords {
@@ -399,12 +398,12 @@ class CudaStencil final : public Stencil {
       if (running == nullptr) break;
       const auto now = SteadyClock::now();
       if (now > limit) stop();
-      if (now > limit + kLastWait) {
+      if (now > limit + spec_.last_wait) {
         abandoned_ = true;
         return machine_error(fmt::format(
             "the fused kernel of GPU {} is not over within {}, and did not give up in the {} that followed; end this "
             "program, and see whether the GPU still works",
-            running->gpu, to_string(spec_.limit), to_string(kLastWait)));
+            running->gpu, to_string(spec_.limit), to_string(spec_.last_wait)));
       }
       std::this_thread::yield();
     }

@@ -12,6 +12,7 @@
 #include "runtime/cuda/discovery.hpp"
 #include "tests/support/random.hpp"
 #ifdef TUTTI_HOST_CUDA
+#include "runtime/cuda/handles.hpp"
 #include "tests/support/host_cuda/host_cuda.hpp"
 #endif
 
@@ -169,6 +170,28 @@ TEST(Stencil, AFailedCallIsAnErrorAndNoHang) {
     ASSERT_FALSE(took.has_value());
     EXPECT_EQ(took.error().code, ErrorCode::Machine);
     EXPECT_NE(took.error().message.find("cudaLaunchKernel"), std::string::npos) << took.error().message;
+  }
+}
+
+// Nothing that it uses can be freed, and nothing waits for it.
+TEST(Stencil, AFusedKernelThatDoesNotGiveUpIsLeftBehind) {
+  StencilSpec spec = stencil_of(2, 3, 4, 4);
+  spec.limit = spec.last_wait = std::chrono::milliseconds(50);
+  {
+    const auto stencil = make_stencil(spec);
+    ASSERT_TRUE(stencil.has_value()) << stencil.error().message;
+    host_cuda::device(1).hang_next_kernel();
+    const auto took = (*stencil)->run(ControlMode::Kernel, 3);
+    ASSERT_FALSE(took.has_value());
+    EXPECT_EQ(took.error().code, ErrorCode::Machine);
+    EXPECT_EQ(took.error().message,
+              "the fused kernel of GPU 1 is not over within 50 ms, and did not give up in the 50 ms that followed; end "
+              "this program, and see whether the GPU still works");
+  }
+  host_cuda::device(1).release();
+  for (const int gpu : {0, 1}) {  // other tests make this access themselves
+    const cuda::DeviceGuard guard(gpu);
+    EXPECT_EQ(cudaDeviceDisablePeerAccess(1 - gpu), cudaSuccess);
   }
 }
 
