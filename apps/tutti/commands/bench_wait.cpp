@@ -140,7 +140,10 @@ int bench_wait(const WaitCommand& options) {
   const auto baselines = (*rig)->baselines();
   if (!baselines) return report_error(baselines.error());
   const auto all = measure_all(**baselines, *sweep);
-  if (!all) return report_error(all.error());
+  if (!all) {
+    const int code = report_error(all.error());
+    return programs::watch_for_interrupt() ? static_cast<int>(kInterrupted) : code;
+  }
   if (!options.json) {
     fmt::print("{}", text_of(*all, *sweep));
     return kOk;
