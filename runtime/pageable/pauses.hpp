@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <mutex>
+#include <vector>
 
 #include "model/base/units.hpp"
 
@@ -34,23 +35,33 @@ class Pauses {
 
   void clear() {
     const std::lock_guard lock(mutex_);
-    total_ = {};
+    known_.clear();
   }
-  /// A thread stood between two instants. Pauses are added as they end.
+  /// A thread stood between two instants.
   void add(Instant from, Instant to) {
     const std::lock_guard lock(mutex_);
-    total_ += std::max(to - std::max(from, until_), Clock::duration{0});
-    until_ = std::max(until_, to);
+    Pause joined{from, to};
+    std::erase_if(known_, [&](const Pause& other) {
+      if (other.to < joined.from || other.from > joined.to) return false;
+      joined = {std::min(joined.from, other.from), std::max(joined.to, other.to)};
+      return true;
+    });
+    known_.push_back(joined);
   }
   [[nodiscard]] Duration total() const {
     const std::lock_guard lock(mutex_);
-    return total_;
+    Clock::duration total{};
+    for (const Pause& pause : known_) total += pause.to - pause.from;
+    return total;
   }
 
  private:
+  struct Pause {
+    Instant from, to;
+  };
+
   mutable std::mutex mutex_;
-  Instant until_{};  // all before is counted
-  Clock::duration total_{};
+  std::vector<Pause> known_;  // none overlaps another one
 };
 
 }  // namespace tutti::internal
