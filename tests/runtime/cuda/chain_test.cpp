@@ -38,41 +38,50 @@ class Chains : public testing::TestWithParam<WaitKind> {
   /// A copy from one place to another.
   PreparedBatch copy(const BufferView& from, const BufferView& to) { return station.copying(from, to); }
 
+  /// Up to gpu0, down, up to gpu1 and down again: each copy reads what the one before has written.
+  struct FourCopies {
+    explicit FourCopies(Chains& test) {
+      const auto buffer = [&](const char* where) { return test.station.allocate(test.station.at(where), kSize); };
+      for (Buffer& one : memory) one = buffer("mem0");
+      first = buffer("gpu0");
+      second = buffer("gpu1");
+      batches.push_back(test.copy(memory[0].view(), first.view()));
+      batches.push_back(test.copy(first.view(), memory[1].view()));
+      batches.push_back(test.copy(memory[1].view(), second.view()));
+      batches.push_back(test.copy(second.view(), memory[2].view()));
+    }
+
+    std::array<Buffer, 3> memory;
+    Buffer first, second;
+    std::vector<PreparedBatch> batches;  // go first
+  };
+
   Station station;
 };
 
 INSTANTIATE_TEST_SUITE_P(Waiting, Chains, testing::Values(test::kBusyWait, WaitKind::Block),
                          [](const auto& waiting) { return waiting.param == WaitKind::Block ? "Block" : "Busy"; });
 
-// Up to gpu0, down, up to gpu1 and down again: each copy reads what the one before has written. Some are armed ahead
-// and so started by the host.
+// Some are armed ahead and so started by the host.
 TEST_P(Chains, EachBatchReadsWhatTheOneBeforeHasWritten) {
-  std::array<Buffer, 3> memory;
-  for (Buffer& buffer : memory) buffer = station.allocate(station.at("mem0"), kSize);
-  const Buffer first = station.allocate(station.at("gpu0"), kSize),
-               second = station.allocate(station.at("gpu1"), kSize);
-  std::array<PreparedBatch, 4> batches{copy(memory[0].view(), first.view()), copy(first.view(), memory[1].view()),
-                                       copy(memory[1].view(), second.view()), copy(second.view(), memory[2].view())};
+  FourCopies four(*this);
+  auto& batches = four.batches;
   test::Random random(3);
   for (std::uint64_t round = 0; round < test::rounds(200U); ++round) {
     const std::vector<std::byte> sent = pattern(kSize, round);
-    station.write(memory[0].view(), sent);
+    station.write(four.memory[0].view(), sent);
     for (PreparedBatch& batch : batches)
       if (random.one_in(4)) station.executor.arm(batch);
     for (PreparedBatch& batch : batches) ASSERT_TRUE(station.executor.issue(batch).has_value());
     for (PreparedBatch& batch : batches) station.expect_fine(station.executor.synchronize(batch));
-    ASSERT_EQ(station.read(memory[2].view()), sent) << round;
+    ASSERT_EQ(station.read(four.memory[2].view()), sent) << round;
   }
 }
 
-// The same four, armed ahead of the first one's submission: they run when the host says so, and then by themselves.
+// All are armed ahead of the first one's submission: they run when the host says so, and then by themselves.
 TEST_P(Chains, BatchesArmedBehindEachOtherWaitForTheFirst) {
-  std::array<Buffer, 3> memory;
-  for (Buffer& buffer : memory) buffer = station.allocate(station.at("mem0"), kSize);
-  const Buffer first = station.allocate(station.at("gpu0"), kSize),
-               second = station.allocate(station.at("gpu1"), kSize);
-  std::array<PreparedBatch, 4> batches{copy(memory[0].view(), first.view()), copy(first.view(), memory[1].view()),
-                                       copy(memory[1].view(), second.view()), copy(second.view(), memory[2].view())};
+  FourCopies four(*this);
+  auto& batches = four.batches;
   const auto arm = [&] {
     station.executor.arm(batches[0]);
     for (std::size_t i = 1; i < batches.size(); ++i) station.executor.arm_behind(batches[i - 1], batches[i]);
@@ -85,10 +94,10 @@ TEST_P(Chains, BatchesArmedBehindEachOtherWaitForTheFirst) {
       arm();
     }
     const std::vector<std::byte> sent = pattern(kSize, round);
-    station.write(memory[0].view(), sent);
+    station.write(four.memory[0].view(), sent);
     for (PreparedBatch& batch : batches) ASSERT_TRUE(station.executor.issue(batch).has_value());
     for (PreparedBatch& batch : batches) station.expect_fine(station.executor.synchronize(batch));
-    ASSERT_EQ(station.read(memory[2].view()), sent) << round;
+    ASSERT_EQ(station.read(four.memory[2].view()), sent) << round;
   }
   arm();  // and is destroyed so
 }
