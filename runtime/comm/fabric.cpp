@@ -1,6 +1,5 @@
 #include "runtime/comm/fabric.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -92,7 +91,7 @@ std::optional<std::pair<int, std::string>> Fabric::gave_up(int rank) const {
 void Fabric::give_up(int rank, std::string_view why) const {
   if (gave_up(rank)) return;
   RankBoard& own = board(rank);
-  std::memcpy(own.reason.data(), why.data(), std::min(why.size(), own.reason.size() - 1));
+  why.copy(own.reason.data(), own.reason.size() - 1);
   for (int other = 0; other < ranks(); ++other) {
     Word nobody = 0;
     std::atomic_ref(board(other).aborted).compare_exchange_strong(nobody, static_cast<Word>(rank + 1));

@@ -1,5 +1,5 @@
 #pragma once
-#include <cstring>
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <span>
@@ -27,7 +27,7 @@ class CommWorld {
   /// Memory of the host that the rank's streams copy to and from; at least `kStaging` bytes.
   [[nodiscard]] virtual std::byte* staging(int rank) = 0;
   /// Copies between any memories, now.
-  virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+  virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes) { std::copy_n(from, bytes, to); }
   static constexpr std::size_t kStaging = 4096;
 };
 
