@@ -140,9 +140,9 @@ TEST_P(Chains, AStartAheadIsKept) {
   }
 }
 
-// A kernel of 2 ms on gpu0, and behind it one on gpu1 and one on gpu0 that say when they started.
+// A kernel of 8 ms on gpu0, and behind it one on gpu1 and one on gpu0 that say when they started.
 TEST_P(Chains, NothingStartsBeforeTheEndOfTheBatchBefore) {
-  constexpr Duration kError = test::kDevicesAreInTime ? microseconds(10) : milliseconds(1);
+  constexpr Duration kError = test::kDevicesAreInTime ? microseconds(10) : milliseconds(3);
   std::atomic<std::int64_t> started = 0;
   const HostKernel mark = [&](const KernelLaunch&) {
     std::int64_t earliest = started;
@@ -150,11 +150,11 @@ TEST_P(Chains, NothingStartsBeforeTheEndOfTheBatchBefore) {
     while (now < earliest && !started.compare_exchange_weak(earliest, now)) continue;
   };
   ASSERT_TRUE(station.kernels.add("started", mark, test::device_mark(mark)).has_value());
-  auto spins = station.prepare({kernel_stream("spins", station.at("gpu0"), "spin", 2'000'000)}, {{}});
+  auto spins = station.prepare({kernel_stream("spins", station.at("gpu0"), "spin", 8'000'000)}, {{}});
   auto starts = station.prepare({kernel_stream("a", station.at("gpu0"), "started", 1'000),
                                  kernel_stream("b", station.at("gpu1"), "started", 1'000)},
                                 {{}, {}});
-  for (int round = 0; round < test::rounds(60); ++round) {
+  for (int round = 0; round < test::rounds(30); ++round) {
     started = Duration::max().count();
     ASSERT_TRUE(station.executor.issue(spins).has_value());
     ASSERT_TRUE(station.executor.issue(starts).has_value());
@@ -162,8 +162,8 @@ TEST_P(Chains, NothingStartsBeforeTheEndOfTheBatchBefore) {
     const auto behind = station.executor.synchronize(starts);
     ASSERT_TRUE(before.has_value()) << before.error().text();
     ASSERT_TRUE(behind.has_value()) << behind.error().text();
-    EXPECT_GE(started.load(), (before->start + milliseconds(2) - kError).count());
-    EXPECT_GE(behind->start, before->start + milliseconds(2) - kError);
+    EXPECT_GE(started.load(), (before->start + milliseconds(8) - kError).count());
+    EXPECT_GE(behind->start, before->start + milliseconds(8) - kError);
     EXPECT_LE(behind->start, behind->finish);
     EXPECT_LE(behind->start.count(), started.load() + kError.count());
   }
